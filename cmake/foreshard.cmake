@@ -1,0 +1,29 @@
+# foreshard_library(NAME sources... [DEPENDS targets...]): one static library per folder, with the alias
+# foreshard::NAME and includes that start at the repository's root ("core/device/device.hpp").
+function(foreshard_library name)
+  cmake_parse_arguments(ARG "" "" "DEPENDS" ${ARGN})
+  set(target foreshard_${name})
+  add_library(${target} STATIC ${ARG_UNPARSED_ARGUMENTS})
+  add_library(foreshard::${name} ALIAS ${target})
+  target_include_directories(${target} PUBLIC ${PROJECT_SOURCE_DIR})
+  target_link_libraries(${target} PUBLIC ${ARG_DEPENDS})
+  foreshard_warnings(${target})
+endfunction()
+
+function(foreshard_warnings target)
+  target_compile_options(${target} PRIVATE -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion
+                                           $<$<BOOL:${FORESHARD_WERROR}>:-Werror>)
+endfunction()
+
+# foreshard_test(NAME sources... [DEPENDS targets...] [LABELS labels...]): one Catch2 test program.
+function(foreshard_test name)
+  cmake_parse_arguments(ARG "" "" "DEPENDS;LABELS" ${ARGN})
+  add_executable(test_${name} ${ARG_UNPARSED_ARGUMENTS})
+  target_link_libraries(test_${name} PRIVATE ${ARG_DEPENDS} foreshard_test_main)
+  target_include_directories(test_${name} PRIVATE ${PROJECT_SOURCE_DIR})
+  foreshard_warnings(test_${name})
+  add_test(NAME ${name} COMMAND test_${name} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+  if(ARG_LABELS)
+    set_tests_properties(${name} PROPERTIES LABELS "${ARG_LABELS}")
+  endif()
+endfunction()

@@ -1,0 +1,98 @@
+// PyTorch's CUDA caching allocator (c10/cuda/CUDACachingAllocator.cpp, 2.11 rules): rounding, pools,
+// best fit, splitting and merging, record_stream with event-deferred frees, garbage collection,
+// expandable segments, private pools, memory fraction, retry and out of memory, all statistics.
+//
+// Who: core/step allocates through it on a simulated or real device; core/allocator/replay.hpp runs a
+// recorded trace through it. Thread safety: one thread. Determinism: the same calls and the same
+// answers of the two seams give the same addresses and statistics.
+//
+// Section numbers in comments are those of docs/allocator.md.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/allocator/config.hpp"
+#include "core/allocator/event.hpp"
+#include "core/allocator/snapshot.hpp"
+#include "core/allocator/statistics.hpp"
+#include "core/base/quantity.hpp"
+#include "core/device/device.hpp"
+#include "core/device/memory.hpp"
+
+namespace foreshard {
+
+/// A live allocation's handle: an index that stays valid until the block is freed.
+using BlockHandle = Id<struct BlockHandleTag>;
+
+/// Why an allocation failed, in the numbers of PyTorch's own message.
+struct OutOfMemory {
+  Bytes requested = 0;     ///< n
+  Bytes tried = 0;         ///< the segment that was asked of the driver
+  Bytes allowed = 0;       ///< the memory fraction's limit, or the device's total
+  Bytes device_free = 0;
+  Bytes allocated = 0;
+  Bytes reserved = 0;
+};
+
+struct PoolOptions {
+  bool use_on_oom = false;
+  bool no_split = false;
+  MemoryKind kind = MemoryKind::device;  ///< anything else counts as a custom allocator
+};
+
+/// Hears each trace entry in order. `time_us` is 0: the allocator knows no clock.
+class AllocatorObserver {
+ public:
+  virtual ~AllocatorObserver() = default;
+  virtual void on_event(const AllocatorEvent& event) = 0;
+};
+
+class CachingAllocator {
+ public:
+  /// `memory`, `events` and `observer` (may be null) must outlive the allocator.
+  CachingAllocator(const AllocatorConfig& config, DeviceMemory& memory, StreamEvents& events,
+                   AllocatorObserver* observer);
+  ~CachingAllocator();
+  CachingAllocator(const CachingAllocator&) = delete;
+  CachingAllocator& operator=(const CachingAllocator&) = delete;
+
+  /// 3.1. `size` 0 is not allowed here: PyTorch never reaches the allocator with it.
+  [[nodiscard]] tl::expected<BlockHandle, OutOfMemory> malloc(Bytes size, StreamId stream,
+                                                              PoolId pool = kDefaultPool);
+  /// 5.1.
+  void free(BlockHandle block);
+  /// 5.1. Marks a use on a stream other than the allocation's; ignored for the same stream.
+  void record_stream(BlockHandle block, StreamId stream);
+  /// 3.7: torch.cuda.empty_cache().
+  void empty_cache();
+
+  /// 6. A new private pool with use count 1.
+  [[nodiscard]] PoolId create_pool(const PoolOptions& options);
+  /// 6.3. Use count −1; at 0 the pool's free segments go at the next release of cached blocks.
+  void release_pool(PoolId pool);
+
+  [[nodiscard]] Address address(BlockHandle block) const;
+  [[nodiscard]] Bytes block_size(BlockHandle block) const;      ///< what allocated_bytes counts
+  [[nodiscard]] Bytes requested_size(BlockHandle block) const;
+
+  [[nodiscard]] const AllocatorStatistics& statistics() const;
+  void reset_peak_statistics();
+  [[nodiscard]] MemoryPeaks peaks() const;
+  /// Segments and blocks by address, as _snapshot() writes them (stale requested sizes included).
+  [[nodiscard]] std::vector<SnapshotSegment> snapshot() const;
+
+  /// Puts a segment with given blocks in place, as if it had been there before (caching allocator
+  /// 10.1). Returns the handles of its live and pending blocks in address order; a pending block must
+  /// be completed through complete_pending(). Requires: no block of the segment overlaps another.
+  std::vector<BlockHandle> adopt_segment(const SnapshotSegment& segment, PoolId pool = kDefaultPool);
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace foreshard

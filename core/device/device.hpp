@@ -1,0 +1,133 @@
+// The seam: what a back end must do so that one host program can run on it.
+//
+// Who: core/step drives a Device; sim/ implements it in virtual time, gpu/ on CUDA and NCCL, and
+// core/device/scripted_device.hpp with answers a test writes down. tests/contract/device_contract.hpp
+// is the suite each of them passes.
+//
+// Thread safety: one thread at a time. Determinism: on a virtual device the same calls give the same
+// answers and the same timings.
+//
+// The host program never branches on where it runs. It learns from the device only what PyTorch's
+// host learns: whether an event has completed, whether memory could be had, what time it is.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "core/base/quantity.hpp"
+
+namespace foreshard {
+
+/// Which mathematical family a kernel belongs to. Decides what it shares with a collective that runs
+/// beside it (sim/machine) and how it is drawn. Values are stored; never renumber.
+enum class KernelClass : std::uint8_t {
+  gemm = 0,              ///< matrix product whose grid fills the GPU more than once
+  gemm_single_wave = 1,  ///< matrix product of at most one wave of tiles
+  gemm_streaming = 2,    ///< matrix product bound by reading its weights (few rows)
+  attention = 3,         ///< fused attention, forward or backward
+  memory_bound = 4,      ///< elementwise, reduction, norm, optimizer, gather copy-out, chunk-cat
+  gather_copy = 5,       ///< FSDP's cast and copy-in kernels of an all-gather
+  memset = 6,            ///< cudaMemsetAsync
+};
+
+/// One kernel or memset. `work` is what it takes alone on an otherwise idle GPU.
+struct KernelWork {
+  KernelClass kernel_class = KernelClass::memory_bound;
+  Nanoseconds work;
+  double ring_slowdown = 0;  ///< factor while an NCCL ring runs, measured for this kernel; 0: the class's own
+  LabelId label;
+};
+
+enum class CopyKind : std::uint8_t { host_to_device = 0, device_to_host = 1, device_to_device = 2, peer_to_peer = 3 };
+
+/// One cudaMemcpyAsync. `work` 0 lets the device price it from `bytes`.
+struct CopyWork {
+  CopyKind kind = CopyKind::host_to_device;
+  Bytes bytes = 0;
+  Nanoseconds work;
+  LabelId label;
+};
+
+enum class CollectiveKind : std::uint8_t { all_gather = 0, reduce_scatter = 1, all_reduce = 2 };
+
+/// How a collective moves its bytes. Names are those of `--all-gather`; values are stored.
+enum class Transport : std::uint8_t {
+  nccl = 0,             ///< plain NCCL ring or tree, SM kernels
+  nccl_registered = 1,  ///< NCCL with registered user buffers
+  symmetric = 2,        ///< NCCL symmetric-window kernels
+  copy_engine = 3,      ///< NCCL zero-CTA all-gather in symmetric memory: copy engines, no SM
+  low_contention = 4,   ///< pytorch#130583's low-contention collectives
+};
+
+/// One collective. `bytes` is the whole buffer: for an all-gather the output, for a reduce-scatter
+/// the input, for an all-reduce the tensor (nccl-tests' "size").
+struct CollectiveWork {
+  CollectiveKind kind = CollectiveKind::all_gather;
+  Transport transport = Transport::nccl;
+  Bytes bytes = 0;
+  LabelId label;
+};
+
+struct StreamOptions {
+  std::string name;   ///< "compute", "all-gather", …; unique on the device
+  int priority = 0;   ///< CUDA's: −1 is higher than 0
+};
+
+struct CommunicatorOptions {
+  std::string name;      ///< "world", "shard", "replicate", …
+  std::uint32_t ranks = 1;
+  std::uint32_t ranks_per_node = 1;  ///< how many of them share this rank's node
+};
+
+/// When an op ran, on the device's clock. `issue` ≤ `start` ≤ `end`.
+struct OpTiming {
+  Nanoseconds issue;  ///< the host's call
+  Nanoseconds start;
+  Nanoseconds end;
+};
+
+/// What the caching allocator needs of a device's events; a subset of Device so that a replay can
+/// answer from a recording (core/allocator/replay.hpp).
+class StreamEvents {
+ public:
+  virtual ~StreamEvents() = default;
+  /// cudaEventRecord: completes when all work put on `stream` before this call has.
+  virtual EventId record_event(StreamId stream) = 0;
+  /// cudaEventQuery at the host's present time. Never blocks, takes no host time.
+  [[nodiscard]] virtual bool event_complete(EventId event) = 0;
+  /// cudaEventSynchronize: moves the host's time to the event's completion if that is later.
+  virtual void synchronize_event(EventId event) = 0;
+};
+
+class Device : public StreamEvents {
+ public:
+  /// A new stream. Stream 0 (the default stream, named "compute", priority 0) exists from the start.
+  virtual StreamId create_stream(const StreamOptions& options) = 0;
+  /// A new communicator. Kernels of one communicator run strictly in the order of their issue, even
+  /// on different streams (NCCL; fsdp2 semantics 5.4).
+  virtual CommunicatorId create_communicator(const CommunicatorOptions& options) = 0;
+
+  /// Puts work at the end of a stream and returns at once, unless the stream's launch queue is full:
+  /// then the host waits for room. Ids count from 0 in issue order over all streams.
+  virtual OpId launch(StreamId stream, const KernelWork& work) = 0;
+  virtual OpId copy(StreamId stream, const CopyWork& work) = 0;
+  virtual OpId collective(StreamId stream, CommunicatorId communicator, const CollectiveWork& work) = 0;
+
+  /// cudaStreamWaitEvent: work put on `stream` from now on starts after `event` has completed.
+  virtual void stream_wait_event(StreamId stream, EventId event) = 0;
+  /// cudaStreamSynchronize: moves the host's time to the completion of all work on `stream`.
+  virtual void synchronize_stream(StreamId stream) = 0;
+  /// cudaDeviceSynchronize.
+  virtual void synchronize() = 0;
+
+  /// The host computes for `length` before its next call. Virtual time passes in sim; nothing happens
+  /// on a real GPU, whose host takes the time it takes.
+  virtual void host_work(Nanoseconds length) = 0;
+  [[nodiscard]] virtual Nanoseconds host_now() = 0;
+
+  /// Timings of all ops so far, by OpId. Requires synchronize() since the last op.
+  [[nodiscard]] virtual std::span<const OpTiming> timings() const = 0;
+};
+
+}  // namespace foreshard

@@ -1,0 +1,34 @@
+// FSDP units and their parameters, in the order in which fully_shard flattens them
+// (fsdp2 semantics 1.1: children before the module itself).
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/base/dtype.hpp"
+
+namespace foreshard {
+
+struct Parameter {
+  std::string name;  ///< fully qualified, as in named_parameters()
+  std::vector<std::int64_t> shape;
+  DType dtype = DType::float32;
+
+  [[nodiscard]] std::uint64_t numel() const {
+    std::uint64_t n = 1;
+    for (std::int64_t d : shape) n *= static_cast<std::uint64_t>(d);
+    return n;
+  }
+  bool operator==(const Parameter&) const = default;
+};
+
+/// One `fully_shard` call. `name` is the annotation's: empty for the root, the members' names joined
+/// by ", " for a list of modules.
+struct Unit {
+  std::string name;
+  std::vector<Parameter> parameters;
+  bool operator==(const Unit&) const = default;
+};
+
+}  // namespace foreshard
