@@ -1,0 +1,48 @@
+// The time side of a capture: one training step as the profiler trace shows it, cut at FSDP2's hook
+// places, with the user's device ops and host intervals in between and the cost of each FSDP section
+// set aside (docs/model.md, "From a trace to a workload").
+//
+// Who: traces/capture/capture.hpp joins it with the memory side, which has the same hook places.
+// Pure: from an imported Run to plain data. Deterministic.
+#pragma once
+
+#include <vector>
+
+#include "core/base/error.hpp"
+#include "core/base/labels.hpp"
+#include "core/run/run.hpp"
+#include "core/workload/workload.hpp"
+#include "sim/machine/profile.hpp"
+
+namespace foreshard::traces {
+
+/// One op that the user's program put on a stream, or a synchronisation it made.
+struct TimedItem {
+  OpKind kind = OpKind::kernel;  ///< kernel, copy or synchronize
+  Nanoseconds host_before;       ///< host work since the previous item (or the section's end, or the hook)
+  KernelWork kernel;             ///< `work` freed of the contention of the capture
+  CopyWork copy;
+  double position = 0;           ///< place of the call within its segment's host time, 0 to 1
+};
+
+/// What lies between one hook place and the next.
+struct TimedSegment {
+  Hook hook = Hook::zero_grad;   ///< the hook that opens the segment
+  UnitId unit;                   ///< of pre/post-forward and pre/post-backward
+  Nanoseconds hook_host_before;  ///< host work from the previous item to the hook
+  std::vector<TimedItem> items;
+};
+
+struct StepTiming {
+  std::vector<TimedSegment> segments;  ///< in host order; the first opens at the step's begin (zero_grad)
+  std::vector<SectionCost> sections;   ///< by first appearance; labels are ids of `labels`
+  Labels labels;
+  Nanoseconds host_total;              ///< sum of all host intervals of the step, sections included
+  std::vector<ImportStat> stats;       ///< what was odd: steps that differ, ops without a call, …
+};
+
+/// Reads the step out of a Run that holds a profiler trace. Fails with ErrorKind::mismatch when the
+/// trace has no full step, its steps issue different device ops, or its hooks name unknown units.
+[[nodiscard]] Result<StepTiming> read_timing(const Run& run, const sim::MachineProfile& machine);
+
+}  // namespace foreshard::traces
