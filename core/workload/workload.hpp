@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "core/allocator/snapshot.hpp"
 #include "core/base/labels.hpp"
 #include "core/base/quantity.hpp"
 #include "core/device/device.hpp"
@@ -91,7 +92,7 @@ struct Op {
   TensorId tensor;                 ///< unique within its program (setup or one step)
   std::uint32_t steps_ago = 0;     ///< free: 0 this step's tensor, n the tensor of n steps ago; setup counts as the step before step 0
   bool from_setup = false;         ///< free: the tensor was allocated in setup
-  bool before_recording = false;   ///< free: the block is older than the recording (never seen allocated)
+  bool before_recording = false;   ///< free: the block is older than the recording; `size.bytes` is its address
   AllocationSize size;
   MemoryCategory category = MemoryCategory::other;
   ParameterId gradient_of;         ///< alloc: this is the unsharded gradient of that parameter; FSDP frees it
@@ -178,6 +179,9 @@ struct Workload {
   std::string torch;                  ///< "2.11.0+cu130"
   std::vector<Address> segment_addresses;  ///< addresses the driver gave, in order of cudaMalloc, and …
   std::vector<Bytes> segment_sizes;        ///< … the sizes asked for (address model)
+  std::vector<SnapshotSegment> initial_segments;  ///< what the allocator held before the recording began
+  bool shards_known = false;               ///< setup's shard allocations carry their parameter (sizes can follow a mesh)
+  bool optimizer_known = false;            ///< the optimizer's events are those of settings.optimizer, and were left out
   std::vector<ParameterId> parameters_order;  ///< model.parameters() order, over all units
   Labels labels;
 };
