@@ -1,0 +1,163 @@
+#include "core/schedule/settings_table.hpp"
+
+#include <algorithm>
+
+#include "tests/catch.hpp"
+
+using namespace foreshard;
+
+namespace {
+
+std::string value_of(const Settings& settings, std::string_view key) {
+  for (const auto& [k, v] : choices(settings))
+    if (k == key) return v;
+  return "(no such key)";
+}
+
+Settings everything() {
+  Settings s;
+  s.gpus = 8;
+  s.nodes = 2;
+  s.replicate = 2;
+  s.batch = 4;
+  s.seq = 2048;
+  s.param_dtype = DType::bfloat16;
+  s.reduce_dtype = DType::float32;
+  s.forward_prefetch = 2;
+  s.backward_prefetch = 0;
+  s.prefetch_lists.forward["layers.0"] = {"layers.1", "layers.2"};
+  s.prefetch_lists.backward["say \"hi\""] = {};
+  s.unshard_async = true;
+  s.release = Release::record_stream;
+  s.reduce_scatter_release = Release::stash;
+  s.gather_alloc = GatherAlloc::compute;
+  s.reshard_after_forward = {Reshard::Kind::group, 4};
+  s.reshard_of_unit["layers.0, layers.1"] = {Reshard::Kind::never, 0};
+  s.root_reshard_explicit = false;
+  s.all_gather = Transport::copy_engine;
+  s.reduce_scatter = Transport::symmetric;
+  s.units_per_group = 2;
+  s.post_optimizer_event = true;
+  s.accumulate = 3;
+  s.accumulate_with_sync = true;
+  s.checkpoint = Checkpoint::blocks;
+  s.offload = true;
+  s.optimizer = Optimizer::adam_fused;
+  s.alloc_conf = "expandable_segments:True,max_split_size_mb:200";
+  s.pytorch = "2.8";
+  return s;
+}
+
+}  // namespace
+
+TEST_CASE("choices read back give equal settings") {
+  for (const Settings& settings : {Settings{}, everything()}) {
+    Settings back = settings == Settings{} ? everything() : Settings{};
+    for (const auto& [key, value] : choices(settings)) {
+      INFO(key << " = " << value);
+      const auto set = set_choice(back, key, value);
+      REQUIRE(set);
+    }
+    CHECK(back == settings);
+  }
+}
+
+TEST_CASE("every row has an option, and every word of a row is accepted") {
+  for (const Choice& choice : choice_table()) {
+    INFO(choice.key);
+    CHECK(choice.option().starts_with("--"));
+    CHECK(choice.option().find('_') == std::string::npos);
+    CHECK_FALSE(choice.help.empty());
+    for (const std::string_view word : choice.words) {
+      Settings settings;
+      const auto set = set_choice(settings, choice.key, word);
+      INFO(word);
+      CHECK(set);
+    }
+  }
+}
+
+TEST_CASE("about values: JSON texts and option words mean the same") {
+  Settings s;
+  REQUIRE(set_choice(s, "param_dtype", "\"bfloat16\""));
+  CHECK(s.param_dtype == DType::bfloat16);
+  REQUIRE(set_choice(s, "param-dtype", "null"));
+  CHECK_FALSE(s.param_dtype.has_value());
+  REQUIRE(set_choice(s, "reduce-dtype", "bf16"));
+  CHECK(s.reduce_dtype == DType::bfloat16);
+  REQUIRE(set_choice(s, "forward_prefetch", "2"));
+  CHECK(s.forward_prefetch == 2u);
+  REQUIRE(set_choice(s, "forward_prefetch", "\"implicit\""));
+  CHECK_FALSE(s.forward_prefetch.has_value());
+  REQUIRE(set_choice(s, "reshard_after_forward", "4"));
+  CHECK(s.reshard_after_forward == Reshard{Reshard::Kind::group, 4});
+  REQUIRE(set_choice(s, "release", "\"record-stream\""));
+  CHECK(s.release == Release::record_stream);
+  REQUIRE(set_choice(s, "pytorch", "2.11.0+cu130"));
+  CHECK(s.pytorch == "2.11");
+}
+
+TEST_CASE("release per collective") {
+  Settings s;
+  REQUIRE(set_choice(s, "release", "all-gather=record-stream,reduce-scatter=stash"));
+  CHECK(s.release == Release::record_stream);
+  CHECK(s.reduce_scatter_release == Release::stash);
+  CHECK(value_of(s, "release") == "\"all-gather=record-stream,reduce-scatter=stash\"");
+  REQUIRE(set_choice(s, "release", "stash"));
+  CHECK_FALSE(s.reduce_scatter_release.has_value());
+  CHECK_FALSE(set_choice(s, "release", "all-gahter=stash"));
+  CHECK_FALSE(set_choice(s, "release", ""));
+  CHECK(s.release == Release::stash);
+}
+
+TEST_CASE("unknown words and keys are refused with a suggestion") {
+  Settings s;
+  const auto key = set_choice(s, "forward_prefech", "1");
+  REQUIRE_FALSE(key);
+  CHECK(key.error().hint == "did you mean 'forward_prefetch'?");
+  const auto word = set_choice(s, "all_gather", "ncl");
+  REQUIRE_FALSE(word);
+  CHECK(word.error().hint == "did you mean 'nccl'?");
+  CHECK(word.error().what.find("all_gather") != std::string::npos);
+  CHECK_FALSE(set_choice(s, "gpus", "0"));
+  CHECK_FALSE(set_choice(s, "gpus", "-4"));
+  CHECK_FALSE(set_choice(s, "offload", "yes"));
+  CHECK_FALSE(set_choice(s, "pytorch", "1.13"));
+  CHECK_FALSE(set_choice(s, "param_dtype", "int64"));
+  CHECK_FALSE(set_choice(s, "prefetch_lists", "{\"forwards\": {}}"));
+  CHECK_FALSE(set_choice(s, "prefetch_lists", "{\"forward\": {\"a\": [1]}}"));
+  CHECK_FALSE(set_choice(s, "prefetch_lists", "[[["));
+  CHECK(s == Settings{});
+}
+
+TEST_CASE("check rejects what fully_shard and the device mesh reject") {
+  Settings s;
+  s.gpus = 4;
+  CHECK(check(s));
+  s.replicate = 3;
+  CHECK_FALSE(check(s));
+  s.replicate = 2;
+  CHECK(check(s));
+  s.reshard_after_forward = {Reshard::Kind::group, 4};
+  const auto result = check(s);
+  REQUIRE_FALSE(result);
+  CHECK(result.error().what == "reshard_after_forward: 4 does not divide the 2 shard ranks");
+  s.reshard_after_forward = {Reshard::Kind::group, 2};
+  CHECK(check(s));
+  s.reshard_of_unit["layers.0"] = {Reshard::Kind::group, 3};
+  CHECK_FALSE(check(s));
+  s.reshard_of_unit.clear();
+  s.gpus = 0xffffffff;
+  CHECK_FALSE(check(s));
+}
+
+TEST_CASE("odd combinations are warnings") {
+  Settings s;
+  CHECK(warnings(s).empty());
+  s.all_gather = Transport::copy_engine;
+  CHECK(warnings(s).empty());
+  s.nodes = 2;
+  CHECK(warnings(s).size() == 1);
+  s.pytorch = "2.12";
+  CHECK(warnings(s).size() == 2);
+}
