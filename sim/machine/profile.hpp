@@ -1,0 +1,120 @@
+// A machine in numbers: what a GPU, its links and its driver cost, each with its unit and its source.
+//
+// Who: sim/engine runs ops at these latencies and slowdowns, sim/collectives prices collectives from the
+// tables, traces/capture takes contention out of captured durations with the same slowdowns.
+// A profile is a JSON document (docs/model.md, "Machine profiles"); h200.json is built into the library.
+// Plain data; parsing is pure and collects nothing outside the text it is given.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "core/base/error.hpp"
+#include "core/base/quantity.hpp"
+#include "core/device/device.hpp"
+
+namespace foreshard::sim {
+
+/// What may run beside a kernel and slow it down, and be slowed down by it.
+enum class Neighbour : std::uint8_t {
+  ring = 0,         ///< a collective whose kernel holds SMs (NCCL ring; symmetric kernels in proportion to their SMs)
+  copy_engine = 1,  ///< a collective or peer copy on the copy engines
+  side_kernel = 2,  ///< a kernel on another stream than the compute stream: FSDP's cast and copy-in
+};
+inline constexpr std::size_t kNeighbours = 3;
+inline constexpr std::size_t kKernelClasses = 7;
+
+/// Factors on the time of both while they run at once; 1 is no slowdown.
+struct Slowdown {
+  double kernel = 1;
+  double neighbour = 1;
+};
+
+/// What a collective occupies while it runs.
+enum class CollectiveResource : std::uint8_t {
+  ring = 0,         ///< SMs, `Rings::sms` of them
+  symmetric = 1,    ///< SMs, `Rings::symmetric_sms` of them
+  copy_engine = 2,  ///< no SM
+};
+
+/// The time of one kind of collective alone, by size. Sizes ascend.
+struct CollectiveTable {
+  struct Point {
+    Bytes bytes = 0;  ///< whole buffer, as CollectiveWork::bytes
+    Nanoseconds time;
+  };
+  CollectiveKind kind = CollectiveKind::all_gather;
+  Transport transport = Transport::nccl;
+  std::uint32_t ranks = 0;
+  CollectiveResource uses = CollectiveResource::ring;
+  std::vector<Point> points;
+  std::string source;
+};
+
+struct Latencies {
+  Nanoseconds launch;                 ///< host call to earliest start on an idle stream
+  Nanoseconds kernel_gap;             ///< end of one op to the start of the next of its stream
+  Nanoseconds kernel_gap_all_gather;  ///< the same while an all-gather ring kernel is issued and not finished
+  Nanoseconds copy_gap;               ///< the same before and after a memory copy
+  Nanoseconds event_wait;             ///< end of an op to the start of one that waits for it on another stream
+  Nanoseconds communicator_gap;       ///< end of a collective to the start of the next of its communicator
+  Nanoseconds synchronize;            ///< end of what the host waited for to the host going on
+};
+
+/// Collectives that hold SMs, and more than one collective at once.
+struct Rings {
+  double sms = 24;            ///< the slowdowns of Neighbour::ring hold for this many SMs
+  double symmetric_sms = 8;
+  double share_of_two = 0.9;  ///< a kernel's loss beside n > 1 rings is this times the sum of the single losses
+  double two_slowdown = 1.3;  ///< each of two collectives at once
+};
+
+/// What single things achieve. Sizes count bytes read plus bytes written unless named otherwise.
+struct Rates {
+  double hbm = 0;            ///< bytes a second
+  double pcie = 0;           ///< bytes a second, one direction, bytes counted once
+  double peer = 0;           ///< bytes a second, one direction, bytes counted once
+  Nanoseconds copy_overhead; ///< of one cudaMemcpyAsync on the device
+  double gradient_cast = 0;  ///< bytes a second
+  double gradient_add = 0;   ///< bytes a second
+  double gemm_bf16 = 0;      ///< FLOP a second
+  double gemm_fp32 = 0;      ///< FLOP a second
+};
+
+struct MachineProfile {
+  std::string name;
+  std::string description;
+  std::uint32_t sm_count = 0;
+  Bytes memory_total = 0;  ///< cudaMemGetInfo's total
+  Bytes memory_other = 0;  ///< context, libraries, NCCL: taken outside the caching allocator
+  std::uint32_t launch_queue = 0;  ///< unfinished ops of one stream at which a launch blocks
+  Latencies latencies;
+  std::array<std::array<Slowdown, kNeighbours>, kKernelClasses> contention{};  ///< by KernelClass, by Neighbour
+  Rings rings;
+  std::vector<CollectiveTable> collectives;
+  double all_reduce_all_gathers = 0;  ///< time of a 2-rank NCCL all-reduce over that of the 2-rank all-gather of its bytes
+  Rates rates;
+  /// Where each constant is from: its place in the JSON ("/latencies/launch") and its source, in file order.
+  std::vector<std::pair<std::string, std::string>> sources;
+
+  [[nodiscard]] const Slowdown& slowdown(KernelClass kernel, Neighbour neighbour) const {
+    return contention[static_cast<std::size_t>(kernel)][static_cast<std::size_t>(neighbour)];
+  }
+};
+
+/// Reads a profile. `where` names the text in errors ("h200.json"). Refused (usage): unknown keys, with
+/// the nearest known word; a missing constant, a wrong unit, a value that is no positive number, sizes that
+/// do not ascend, two tables for the same thing.
+[[nodiscard]] Result<MachineProfile> parse_profile(std::string_view json, std::string_view where);
+
+/// The JSON of a profile that is built in, by name; an error names the known ones.
+[[nodiscard]] Result<std::string_view> builtin_profile_json(std::string_view name);
+[[nodiscard]] Result<MachineProfile> builtin_profile(std::string_view name);
+[[nodiscard]] std::span<const std::string_view> builtin_profile_names();
+
+}  // namespace foreshard::sim
