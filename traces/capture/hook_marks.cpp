@@ -1,0 +1,157 @@
+#include "traces/capture/hook_marks.hpp"
+
+#include <algorithm>
+#include <functional>
+#include <optional>
+#include <queue>
+#include <string>
+#include <utility>
+
+#include "traces/capture/range_meaning.hpp"
+
+namespace foreshard::traces {
+namespace {
+
+using Kind = HookMark::Kind;
+
+// How many ranges of each sort start before a place in the list: tells what a user's range holds.
+struct Counts {
+  std::uint32_t zero_grad = 0;
+  std::uint32_t forward = 0;
+  std::uint32_t root_forward = 0;
+  std::uint32_t backward = 0;
+  std::uint32_t final_callback = 0;
+  std::uint32_t optimizer = 0;
+};
+
+Counts operator-(const Counts& a, const Counts& b) {
+  return {a.zero_grad - b.zero_grad,           a.forward - b.forward,
+          a.root_forward - b.root_forward,     a.backward - b.backward,
+          a.final_callback - b.final_callback, a.optimizer - b.optimizer};
+}
+
+void count(Counts& counts, RangeKind kind) {
+  switch (kind) {
+    case RangeKind::zero_grad:
+      ++counts.zero_grad;
+      break;
+    case RangeKind::optimizer_step:
+      ++counts.optimizer;
+      break;
+    case RangeKind::root_pre_forward:
+      ++counts.root_forward;
+      ++counts.forward;
+      break;
+    case RangeKind::pre_forward:
+    case RangeKind::post_forward:
+      ++counts.forward;
+      break;
+    case RangeKind::pre_backward:
+    case RangeKind::accumulate:
+      ++counts.backward;
+      break;
+    case RangeKind::root_post_backward:
+      ++counts.final_callback;
+      ++counts.backward;
+      break;
+    default:
+      break;
+  }
+}
+
+std::optional<Kind> kind_of_user_range(const Counts& held) {
+  if (held.zero_grad > 0 && held.forward + held.backward + held.optimizer == 0) return Kind::user_begin;
+  if (held.optimizer > 0 && held.forward + held.backward + held.zero_grad == 0) return Kind::user_optimizer;
+  if (held.optimizer + held.zero_grad > 0) return std::nullopt;
+  if (held.root_forward == 1 && held.backward == 0) return Kind::user_forward;
+  // A forward inside is a checkpointed module's, gathered again for its recomputation.
+  if (held.final_callback == 1 && held.root_forward == 0) return Kind::user_backward;
+  return std::nullopt;
+}
+
+std::optional<Kind> kind_of_fsdp_range(RangeKind kind) {
+  switch (kind) {
+    case RangeKind::zero_grad:
+      return Kind::zero_grad;
+    case RangeKind::optimizer_step:
+      return Kind::optimizer_step;
+    case RangeKind::root_pre_forward:
+      return Kind::root_pre_forward;
+    case RangeKind::pre_forward:
+      return Kind::pre_forward;
+    case RangeKind::post_forward:
+      return Kind::post_forward;
+    case RangeKind::pre_backward:
+      return Kind::pre_backward;
+    case RangeKind::accumulate:
+      return Kind::post_backward;
+    case RangeKind::root_post_backward:
+      return Kind::final_callback;
+    default:
+      return std::nullopt;
+  }
+}
+
+// Ends that are still to come, earliest first; of equal ones the inner range's first.
+struct PendingEnd {
+  Nanoseconds time;
+  std::size_t range = 0;
+  HookMark mark;
+  bool operator>(const PendingEnd& other) const {
+    if (time != other.time) return time > other.time;
+    return range < other.range;
+  }
+};
+using PendingEnds = std::priority_queue<PendingEnd, std::vector<PendingEnd>, std::greater<>>;
+
+}  // namespace
+
+Result<HookMarks> hook_marks(std::span<const Range> ranges, std::span<const Unit> units) {
+  const UnitNames names(units);
+  HookMarks out;
+  std::vector<RangeMeaning> meanings;
+  std::vector<Counts> before(1);
+  for (const Range& range : ranges) {
+    meanings.push_back(meaning_of(range.name));
+    before.push_back(before.back());
+    count(before.back(), meanings.back().kind);
+    if (meanings.back().kind == RangeKind::unknown) ++out.unknown;
+  }
+  out.has_root_pre_forward = before.back().root_forward > 0;
+
+  PendingEnds pending;
+  const auto flush = [&](Nanoseconds until) {
+    for (; !pending.empty() && pending.top().time <= until; pending.pop()) out.marks.push_back(pending.top().mark);
+  };
+  for (std::size_t i = 0; i < ranges.size(); ++i) {
+    const Range& range = ranges[i];
+    std::optional<Kind> kind = kind_of_fsdp_range(meanings[i].kind);
+    if (meanings[i].kind == RangeKind::user) {
+      const auto after = std::partition_point(ranges.begin() + static_cast<std::ptrdiff_t>(i), ranges.end(),
+                                              [&](const Range& other) { return other.start < range.end; });
+      kind = kind_of_user_range(before[static_cast<std::size_t>(after - ranges.begin())] - before[i]);
+    }
+    if (!kind) continue;
+    HookMark mark{*kind, false, range.start, {}};
+    if (has_unit(meanings[i].kind)) {
+      const auto unit = names.find(meanings[i].unit);
+      if (!unit) {
+        return fail(ErrorKind::mismatch,
+                    "an annotation names the FSDP unit '" + std::string(meanings[i].unit) +
+                        "', which is not among the " + std::to_string(units.size()) + " units given",
+                    "annotation '" + std::string(range.name) + "'",
+                    "give the about file that was written by the same program as this recording");
+      }
+      mark.unit = *unit;
+    }
+    flush(range.start);
+    out.marks.push_back(mark);
+    mark.end = true;
+    mark.time = range.end;
+    pending.push({range.end, i, mark});
+  }
+  flush(Nanoseconds{INT64_MAX});
+  return out;
+}
+
+}  // namespace foreshard::traces
