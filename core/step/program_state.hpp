@@ -1,0 +1,52 @@
+// Which block each tensor of a workload's program holds now: tensors are named per step, and an op may
+// free one of an earlier step.
+#pragma once
+
+#include <vector>
+
+#include "core/allocator/caching_allocator.hpp"
+#include "core/workload/workload.hpp"
+
+namespace foreshard {
+
+class ProgramState {
+ public:
+  explicit ProgramState(const Workload& workload) : workload_(workload) {}
+
+  /// Starts setup (−1) or the next step: its tensors hold nothing yet.
+  void begin(std::int32_t step) {
+    step_ = step;
+    held_.resize(static_cast<std::size_t>(step + 2));
+    const Program& program = program_of(step);
+    std::uint32_t tensors = 0;
+    for (const Op& op : program.ops)
+      if (op.kind == OpKind::alloc) tensors = std::max(tensors, op.tensor.value + 1);
+    held_.back().assign(tensors, BlockHandle{});
+  }
+
+  [[nodiscard]] const Program& program_of(std::int32_t step) const {
+    if (step < 0) return workload_.setup;
+    const auto last = static_cast<std::int32_t>(workload_.steps.size()) - 1;
+    return workload_.steps[static_cast<std::size_t>(std::min(step, last))];
+  }
+
+  void hold(TensorId tensor, BlockHandle block) { held_.back()[tensor.value] = block; }
+
+  /// The block that a free op means; invalid when nothing is held there.
+  [[nodiscard]] BlockHandle take(const Op& op) {
+    const std::int32_t step = op.from_setup ? -1 : step_ - static_cast<std::int32_t>(op.steps_ago);
+    if (step < -1) return {};
+    std::vector<BlockHandle>& tensors = held_[static_cast<std::size_t>(step + 1)];
+    if (op.tensor.value >= tensors.size()) return {};
+    const BlockHandle block = tensors[op.tensor.value];
+    tensors[op.tensor.value] = {};
+    return block;
+  }
+
+ private:
+  const Workload& workload_;
+  std::int32_t step_ = -1;
+  std::vector<std::vector<BlockHandle>> held_;  // by step + 1
+};
+
+}  // namespace foreshard

@@ -1,0 +1,48 @@
+// Writes what the host program does into a Run: allocator events with their blocks, device ops, event
+// records and waits, steps and phases. With `enabled` false it costs nothing and writes nothing.
+#pragma once
+
+#include <unordered_map>
+#include <vector>
+
+#include "core/allocator/caching_allocator.hpp"
+#include "core/device/device.hpp"
+#include "core/run/run.hpp"
+
+namespace foreshard {
+
+class RunRecorder final : public AllocatorObserver {
+ public:
+  RunRecorder(Run& run, Device& device, bool enabled) : run_(run), device_(device), enabled_(enabled) {}
+
+  void add_stream(StreamId id, const StreamOptions& options);
+
+  /// What the next block that the allocator hands out is for.
+  void expect_block(const BlockRecord& what) { expected_ = what; }
+  void block_made(BlockHandle block, Bytes size);
+  void on_event(const AllocatorEvent& event) override;
+
+  void kernel(OpId op, StreamId stream, KernelClass kernel_class, LabelId label, UnitId unit);
+  void copy(OpId op, StreamId stream, Bytes bytes, LabelId label, UnitId unit);
+  void collective(OpId op, StreamId stream, const CollectiveWork& work, CommunicatorId communicator, UnitId unit);
+  void event(EventRecord::Kind kind, EventId event, StreamId stream);
+
+  void phase(Hook hook, std::int32_t step);
+  void step(std::int32_t index, Nanoseconds begin, Nanoseconds end, const MemoryPeaks& peaks,
+            const AllocatorStatistics& statistics);
+  /// Fills in the device's timings. Requires a synchronised device.
+  void finish(std::vector<SnapshotSegment> segments);
+
+ private:
+  DeviceOpRecord& add(OpId op, DeviceOpRecord::Kind kind, StreamId stream, LabelId label, UnitId unit);
+
+  Run& run_;
+  Device& device_;
+  bool enabled_;
+  BlockRecord expected_;
+  std::vector<OpId> ops_;                             // by place in run_.device_ops
+  std::unordered_map<Address, BlockId> block_at_;     // live and pending blocks; lookup only
+  std::vector<std::size_t> step_last_op_;             // device ops issued by each step's end
+};
+
+}  // namespace foreshard

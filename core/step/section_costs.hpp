@@ -1,0 +1,38 @@
+// Finds what one of FSDP2's sections costs under settings other than the captured ones
+// (time model 1.1 step 6, 3.5): templates of the same unit, else of another unit of equal size, merged
+// for lists of modules, scaled where the shard group changes.
+#pragma once
+
+#include <map>
+#include <tuple>
+#include <vector>
+
+#include "core/workload/workload.hpp"
+
+namespace foreshard {
+
+class SectionCosts {
+ public:
+  /// `workload` must outlive this. `wanted` are the settings of the run; its units are the workload's.
+  SectionCosts(const Workload& workload, const Settings& wanted);
+
+  /// The cost of a section; a section that no template covers is empty and counted.
+  [[nodiscard]] const SectionCost& find(Section section, UnitId unit, Pass pass);
+  /// Sections that had to do without a template so far.
+  [[nodiscard]] std::uint64_t misses() const { return misses_; }
+
+ private:
+  using Key = std::tuple<Section, UnitId, Pass>;
+  [[nodiscard]] const SectionCost* lookup(Section section, UnitId unit, Pass pass) const;
+  [[nodiscard]] SectionCost resolve(Section section, UnitId unit, Pass pass);
+  [[nodiscard]] std::vector<UnitId> alike(UnitId unit) const;
+
+  const Workload& workload_;
+  const Settings& wanted_;
+  double shard_scale_ = 1;  ///< captured shard ranks / wanted: this rank's shards grow as the group shrinks
+  std::map<Key, const SectionCost*> templates_;
+  std::map<Key, SectionCost> resolved_;
+  std::uint64_t misses_ = 0;
+};
+
+}  // namespace foreshard

@@ -1,0 +1,47 @@
+// The host program: walks a workload step by step, applies FSDP2's rules at the hook places, asks the
+// caching allocator for memory and issues the work to a Device. Written once for every back end.
+//
+// Who: sim/predict runs it in virtual time; gpu/ runs it on CUDA. Deterministic given the device's
+// answers. Everything that happens is written into a Run.
+#pragma once
+
+#include <optional>
+
+#include "core/allocator/caching_allocator.hpp"
+#include "core/base/error.hpp"
+#include "core/device/device.hpp"
+#include "core/device/memory.hpp"
+#include "core/run/run.hpp"
+#include "core/workload/workload.hpp"
+
+namespace foreshard {
+
+struct StepRequest {
+  std::int32_t steps = 4;      ///< run back to back without synchronising; the last one is the steady one
+  bool setup = true;           ///< run the workload's setup first (false: only time is wanted)
+  bool record = true;          ///< fill the Run; off for calibration, where only the outcome counts
+  bool synchronize_first = false;  ///< device synchronise after step 0, as the reference recorder does
+};
+
+struct StepOutcome {
+  struct Step {
+    Nanoseconds host_begin;
+    Nanoseconds host_end;
+    std::optional<OpId> last_compute_op;  ///< last op put on the compute stream by the step's end
+    MemoryPeaks peaks;
+    std::int64_t num_alloc_retries = 0;
+  };
+  std::vector<Step> steps;
+  std::optional<OutOfMemory> out_of_memory;  ///< the run ended there
+  std::int32_t out_of_memory_step = -1;
+  std::uint64_t ops = 0;                     ///< device ops issued
+  std::uint64_t sections_missing = 0;        ///< FSDP sections without a captured cost
+};
+
+/// Runs `workload` (already adapted to `settings`: core/workload/adapt.hpp) on `device` and `memory`.
+/// Fails with ErrorKind::usage when the settings do not fit the workload.
+[[nodiscard]] Result<StepOutcome> run_steps(const Workload& workload, const Settings& settings,
+                                            const StepRequest& request, Device& device, DeviceMemory& memory,
+                                            Run& run);
+
+}  // namespace foreshard
