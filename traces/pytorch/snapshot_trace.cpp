@@ -1,0 +1,165 @@
+// `device_traces` and `external_annotations` of a snapshot.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "traces/pytorch/record_reader.hpp"
+#include "traces/pytorch/snapshot_parts.hpp"
+
+namespace foreshard::traces {
+
+namespace {
+
+using Severity = ImportStat::Severity;
+
+// PyTorch 2.11, torch/csrc/cuda/Module.cpp, THCPModule_memorySnapshot; `pool_id` from 2.13, `category` from
+// torch.profiler's synthesised snapshots (torch/cuda/_memory_viz.py).
+enum EntryKey : std::size_t {
+  kAction,
+  kAddr,
+  kDeviceFree,
+  kSize,
+  kStream,
+  kTime,
+  kContext,
+  kMetadata,
+  kPool,
+  kFrames,
+  kCategory
+};
+constexpr std::array<std::string_view, 11> kEntryKeys{"action",  "addr",    "device_free",     "size",
+                                                      "stream",  "time_us", "compile_context", "user_metadata",
+                                                      "pool_id", "frames",  "category"};
+enum AnnotationKey : std::size_t { kStage, kName, kDevice, kAnnotationTime };
+constexpr std::array<std::string_view, 4> kAnnotationKeys{"stage", "name", "device", "time_us"};
+
+AllocatorAction parse_action(std::string_view text) {
+  for (std::size_t i = 0; i < static_cast<std::size_t>(AllocatorAction::unknown); ++i)
+    if (kAllocatorActionNames[i] == text) return static_cast<AllocatorAction>(i);
+  return AllocatorAction::unknown;
+}
+
+class TraceReader {
+ public:
+  TraceReader(SnapshotContext& context, std::size_t device)
+      : context_(context), device_(device), record_(context.document, kEntryKeys) {}
+
+  Result<AllocatorEvent> entry(std::size_t index, PlainValue value) {
+    index_ = index;
+    if (!record_.read(value)) return bad(fmt::format("is {}, not a trace entry", describe(value.kind())));
+    const auto action = record_.at(kAction);
+    const auto name = action ? context_.document.string(*action) : std::nullopt;
+    if (!name) return bad("has no text 'action'");
+    AllocatorEvent event;
+    event.action = parse_action(*name);
+    if (event.action == AllocatorAction::unknown) {
+      context_.stats.add("unknown_action", Severity::info,
+                         fmt::format("trace entries have an action that this version does not know, first '{}'; "
+                                     "they are kept and not replayed",
+                                     name->substr(0, 40)));
+    }
+    // `oom` carries the driver's free bytes where the others carry an address; `snapshot` has address 0.
+    const bool needs_address = event.action != AllocatorAction::oom && event.action != AllocatorAction::snapshot;
+    const EntryKey address = event.action == AllocatorAction::oom && record_.at(kDeviceFree) ? kDeviceFree : kAddr;
+    if (auto done = number(address, event.address, needs_address); !done) return tl::unexpected(done.error());
+    if (auto done = number(kSize, event.size, true); !done) return tl::unexpected(done.error());
+    if (static_cast<std::int64_t>(event.size) < 0) return bad(fmt::format("has a 'size' of {}", event.size));
+    if (auto done = number(kStream, event.stream, needs_address); !done) return tl::unexpected(done.error());
+    if (auto done = time(event); !done) return tl::unexpected(done.error());
+    if (const auto frames = record_.at(kFrames); frames && !context_.document.items(*frames).empty())
+      context_.has_frames = true;
+    return event;
+  }
+
+  void finish() { record_.report_unknown(context_.stats, "unknown_entry_key", "trace entries"); }
+
+ private:
+  tl::unexpected<Error> bad(const std::string& what) const {
+    return context_.fail_at(fmt::format("device_traces[{}][{}]", device_, index_), "the entry " + what);
+  }
+
+  Result<void> number(EntryKey key, std::uint64_t& out, bool required) const {
+    const auto value = record_.at(key);
+    if (!value) {
+      if (required) return bad(fmt::format("has no '{}'", kEntryKeys[key]));
+      return {};
+    }
+    const auto read = context_.document.uint64(*value);
+    if (!read)
+      return bad(fmt::format("has a '{}' that is {}, not an integer", kEntryKeys[key], describe(value->kind())));
+    out = *read;
+    return {};
+  }
+
+  // Entries of synthesised snapshots have no time: they take the time of the entry before.
+  Result<void> time(AllocatorEvent& event) {
+    event.time_us = last_time_;
+    const auto value = record_.at(kTime);
+    if (!value) {
+      context_.stats.add("missing_time", Severity::data_loss,
+                         "trace entries have no time; each takes the time of the entry before it");
+      return {};
+    }
+    const auto read = context_.document.int64(*value);
+    if (!read) return bad(fmt::format("has a 'time_us' that is {}, not an integer", describe(value->kind())));
+    event.time_us = *read;
+    if (index_ > 0 && event.time_us < last_time_)
+      context_.stats.add("time_decreased", Severity::info, "trace entries are earlier than the entry before them");
+    last_time_ = event.time_us;
+    return {};
+  }
+
+  SnapshotContext& context_;
+  std::size_t device_;
+  RecordReader record_;
+  std::size_t index_ = 0;
+  std::int64_t last_time_ = 0;
+};
+
+}  // namespace
+
+Result<std::vector<AllocatorEvent>> read_trace(SnapshotContext& context, std::size_t device, PlainValue list) {
+  const std::span<const PlainValue> entries = context.document.items(list);
+  if (auto done = context.spend(entries.size()); !done) return tl::unexpected(done.error());
+  std::vector<AllocatorEvent> events;
+  events.reserve(entries.size());
+  TraceReader reader(context, device);
+  for (std::size_t i = 0; i < entries.size(); ++i) {
+    auto event = reader.entry(i, entries[i]);
+    if (!event) return tl::unexpected(event.error());
+    events.push_back(*event);
+  }
+  reader.finish();
+  return events;
+}
+
+Result<std::vector<SnapshotAnnotation>> read_annotations(SnapshotContext& context, std::uint32_t device,
+                                                         PlainValue list) {
+  const std::span<const PlainValue> entries = context.document.items(list);
+  if (auto done = context.spend(entries.size()); !done) return tl::unexpected(done.error());
+  std::vector<SnapshotAnnotation> annotations;
+  RecordReader record(context.document, kAnnotationKeys);
+  const PlainDocument& document = context.document;
+  for (std::size_t i = 0; i < entries.size(); ++i) {
+    const bool is_dict = record.read(entries[i]);
+    const auto stage = is_dict && record.at(kStage) ? document.string(*record.at(kStage)) : std::nullopt;
+    const auto name = is_dict && record.at(kName) ? document.string(*record.at(kName)) : std::nullopt;
+    const auto time =
+        is_dict && record.at(kAnnotationTime) ? document.int64(*record.at(kAnnotationTime)) : std::nullopt;
+    if (!stage || !name || !time || (*stage != "START" && *stage != "END"))
+      return context.fail_at(fmt::format("external_annotations[{}]", i),
+                             "the annotation needs a 'stage' of START or END, a 'name' and a 'time_us'");
+    const auto on_device =
+        record.at(kDevice) ? document.uint64(*record.at(kDevice)) : std::optional<std::uint64_t>{device};
+    if (on_device != device) {
+      context.stats.add("annotation_of_other_device", Severity::info, "annotations belong to other devices");
+      continue;
+    }
+    annotations.push_back({*stage == "START", std::string(*name), device, *time});
+  }
+  record.report_unknown(context.stats, "unknown_annotation_key", "annotations");
+  return annotations;
+}
+
+}  // namespace foreshard::traces
