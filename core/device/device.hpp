@@ -35,6 +35,7 @@ enum class KernelClass : std::uint8_t {
 struct KernelWork {
   KernelClass kernel_class = KernelClass::memory_bound;
   Nanoseconds work;
+  Bytes bytes = 0;          ///< read and written; prices a memory-bound kernel whose `work` is 0
   double ring_slowdown = 0;  ///< factor while an NCCL ring runs, measured for this kernel; 0: the class's own
   LabelId label;
 };

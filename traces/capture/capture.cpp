@@ -1,0 +1,123 @@
+#include "traces/capture/capture.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/schedule/unit_plan.hpp"
+#include "traces/capture/capture_events.hpp"
+#include "traces/capture/hooks.hpp"
+#include "traces/capture/join.hpp"
+#include "traces/capture/program_builder.hpp"
+#include "traces/capture/recogniser.hpp"
+
+namespace foreshard::traces {
+namespace {
+
+/// Annotation ranges with starts in order; an END closes the newest open range of its name.
+std::vector<Range> ranges_of(const Snapshot& snapshot, std::int64_t origin_us) {
+  constexpr Nanoseconds kOpen{std::int64_t{1} << 62};
+  std::vector<Range> ranges;
+  std::vector<std::size_t> open;
+  for (const SnapshotAnnotation& a : snapshot.annotations) {
+    const Nanoseconds time = Nanoseconds::from_us(a.time_us - origin_us);
+    if (a.start) {
+      open.push_back(ranges.size());
+      ranges.push_back({a.name, time, kOpen});
+      continue;
+    }
+    const auto it = std::find_if(open.rbegin(), open.rend(), [&](std::size_t i) { return ranges[i].name == a.name; });
+    if (it == open.rend()) continue;
+    ranges[*it].end = time;
+    open.erase(std::next(it).base());
+  }
+  return ranges;
+}
+
+bool same_op(const Op& a, const Op& b) {
+  return a.kind == b.kind && a.user_stream == b.user_stream && a.tensor == b.tensor && a.steps_ago == b.steps_ago &&
+         a.from_setup == b.from_setup && a.before_recording == b.before_recording && a.size == b.size &&
+         a.gradient_of == b.gradient_of && a.hook == b.hook && a.unit == b.unit;
+}
+
+bool same_program(const Program& a, const Program& b) {
+  return std::equal(a.ops.begin(), a.ops.end(), b.ops.begin(), b.ops.end(), same_op);
+}
+
+std::int64_t origin_of(const Snapshot& snapshot) {
+  std::int64_t origin = snapshot.events.empty() ? 0 : snapshot.events.front().time_us;
+  if (!snapshot.annotations.empty()) origin = std::min(origin, snapshot.annotations.front().time_us);
+  return origin;
+}
+
+Result<void> add_steps(const BuiltPrograms& built, const CaptureInput& input, Workload& workload) {
+  for (const std::vector<PlacedOp>& memory : built.steps) {
+    Program program;
+    if (input.timing != nullptr) {
+      auto joined = join_step(memory, *input.timing, input.units);
+      if (!joined) return tl::unexpected(joined.error());
+      program = std::move(*joined);
+    } else {
+      program = memory_program(memory);
+    }
+    workload.steps.push_back(std::move(program));
+  }
+  // Equal programs at the end are kept once: step k runs steps[min(k, last)].
+  while (workload.steps.size() > 1 &&
+         same_program(workload.steps.back(), workload.steps[workload.steps.size() - 2]))
+    workload.steps.pop_back();
+  return {};
+}
+
+void add_segments(const Snapshot& snapshot, Workload& workload) {
+  for (const AllocatorEvent& event : snapshot.events) {
+    if (event.action != AllocatorAction::segment_alloc) continue;
+    workload.segment_addresses.push_back(event.address);
+    workload.segment_sizes.push_back(event.size);
+  }
+}
+
+}  // namespace
+
+Result<Capture> read_capture(const CaptureInput& input) {
+  const std::int64_t origin = origin_of(input.snapshot);
+  const auto plans = plan_units(input.settings, input.units, input.sm_count);
+  if (!plans) return tl::unexpected(plans.error());
+  const std::vector<Range> ranges = ranges_of(input.snapshot, origin);
+  auto hooks = find_hooks(ranges, input.units);
+  if (!hooks) return tl::unexpected(hooks.error());
+  if (hooks->steps.empty())
+    return fail(ErrorKind::mismatch, "the snapshot records no training step with FSDP annotations", {},
+                "record with torch.cuda.memory._record_memory_history from before the first step on");
+  const std::vector<CaptureEvent> events = capture_events(input.snapshot.events, origin);
+  auto recognition = recognise({events, *hooks, input.settings, input.units, *plans});
+  if (!recognition) return tl::unexpected(recognition.error());
+  const BuiltPrograms built = build_programs(input, events, *hooks, *recognition);
+
+  Capture capture;
+  Workload& w = capture.workload;
+  w.name = input.name;
+  w.settings = input.settings;
+  w.units = input.units;
+  w.measured = input.measured;
+  w.sm_count = input.sm_count;
+  w.gpu = input.gpu;
+  w.torch = input.torch;
+  w.initial_segments.assign(input.initial_segments.begin(), input.initial_segments.end());
+  w.optimizer_known = built.optimizer_known;
+  w.shards_known = built.shards_known;
+  w.parameters_order = built.parameters_order;
+  w.setup = memory_program(built.setup);
+  add_segments(input.snapshot, w);
+  if (auto ok = add_steps(built, input, w); !ok) return tl::unexpected(ok.error());
+  if (input.timing != nullptr) {
+    w.sections = input.timing->sections;
+    w.labels = input.timing->labels;
+    w.has_timing = true;
+  }
+  capture.allocations = built.allocations;
+  capture.stats = hooks->stats;
+  return capture;
+}
+
+}  // namespace foreshard::traces

@@ -1,0 +1,51 @@
+// Capture → workload: takes a recorded PyTorch run apart into FSDP2's part, which the schedule can make
+// again under any settings, and the user's part, which stays as recorded.
+//
+// Who: import (traces/capture/import.hpp). Pure and deterministic.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/allocator/snapshot.hpp"
+#include "core/base/error.hpp"
+#include "core/run/run.hpp"
+#include "core/workload/workload.hpp"
+#include "traces/capture/timing.hpp"
+
+namespace foreshard::traces {
+
+struct CaptureInput {
+  const Snapshot& snapshot;
+  /// What the allocator held before the first event (core/allocator/replay.hpp).
+  std::span<const SnapshotSegment> initial_segments;
+  const Settings& settings;          ///< of the recorded run
+  const std::vector<Unit>& units;
+  std::uint32_t sm_count = 132;
+  std::optional<Measured> measured;
+  const StepTiming* timing = nullptr;  ///< the time side; null: the workload has no timing
+  std::string name;
+  std::string gpu;
+  std::string torch;
+};
+
+/// What recognition knows about each allocation of the snapshot, in order, for the run store.
+struct AllocationNote {
+  MemoryCategory category = MemoryCategory::other;
+  UnitId unit;
+  ParameterId parameter;
+  std::int32_t step = -1;
+};
+
+struct Capture {
+  Workload workload;
+  std::vector<AllocationNote> allocations;
+  std::vector<ImportStat> stats;
+};
+
+/// Fails with ErrorKind::mismatch where the recording does not follow FSDP2's rules at these settings.
+[[nodiscard]] Result<Capture> read_capture(const CaptureInput& input);
+
+}  // namespace foreshard::traces

@@ -1,0 +1,74 @@
+#include "traces/capture/join.hpp"
+
+#include <fmt/format.h>
+
+namespace foreshard::traces {
+namespace {
+
+std::string hook_text(Hook hook, UnitId unit, const std::vector<Unit>& units) {
+  const std::string name = unit.valid() ? units[unit.value].name : "";
+  return fmt::format("hook {} of unit \"{}\"", static_cast<int>(hook), name);
+}
+
+Op timed_op(const TimedItem& item) {
+  Op op;
+  op.kind = item.kind;
+  op.host_before = item.host_before;
+  op.kernel = item.kernel;
+  op.copy = item.copy;
+  op.label = item.kind == OpKind::copy ? item.copy.label : item.kernel.label;
+  return op;
+}
+
+}  // namespace
+
+Program memory_program(const std::vector<PlacedOp>& memory) {
+  Program program;
+  for (const PlacedOp& placed : memory) program.ops.push_back(placed.op);
+  return program;
+}
+
+Result<Program> join_step(const std::vector<PlacedOp>& memory, const StepTiming& timing,
+                          const std::vector<Unit>& units) {
+  Program program;
+  std::size_t segment = 0;  // the next segment to be opened
+  std::size_t item = 0;     // next item of the open segment
+  const auto flush_items = [&](double until) {
+    if (segment == 0) return;
+    const std::vector<TimedItem>& items = timing.segments[segment - 1].items;
+    for (; item < items.size() && items[item].position < until; ++item) program.ops.push_back(timed_op(items[item]));
+  };
+  for (const PlacedOp& placed : memory) {
+    if (placed.op.kind != OpKind::hook) {
+      flush_items(placed.position);
+      program.ops.push_back(placed.op);
+      continue;
+    }
+    flush_items(2);
+    const bool fits = segment < timing.segments.size() && timing.segments[segment].hook == placed.op.hook &&
+                      timing.segments[segment].unit == placed.op.unit;
+    if (!fits) {
+      const std::string other = segment < timing.segments.size()
+                                    ? hook_text(timing.segments[segment].hook, timing.segments[segment].unit, units)
+                                    : "the end of its step";
+      return fail(ErrorKind::mismatch,
+                  fmt::format("the snapshot and the profiler trace are not of the same program: where the snapshot has {}, "
+                              "the trace has {}",
+                              hook_text(placed.op.hook, placed.op.unit, units), other),
+                  fmt::format("hook place {} of a step", segment), "give the trace of the run that made the snapshot");
+    }
+    Op op = placed.op;
+    op.host_before = timing.segments[segment].hook_host_before;
+    program.ops.push_back(op);
+    ++segment;
+    item = 0;
+  }
+  flush_items(2);
+  if (segment != timing.segments.size())
+    return fail(ErrorKind::mismatch,
+                fmt::format("the profiler trace has {} hook places a step, the snapshot {}", timing.segments.size(), segment),
+                {}, "give the trace of the run that made the snapshot");
+  return program;
+}
+
+}  // namespace foreshard::traces

@@ -1,0 +1,306 @@
+#include "traces/capture/program_builder.hpp"
+
+#include <algorithm>
+#include <map>
+
+#include "core/base/check.hpp"
+#include "core/shard/layout.hpp"
+#include "core/step/optimizer.hpp"
+#include "traces/capture/shard_matcher.hpp"
+
+namespace foreshard::traces {
+namespace {
+
+constexpr std::uint32_t kNone = CaptureEvent::kNone;
+
+/// Where a request stands in its step.
+enum class Region : std::uint8_t { setup, zero_grad, inputs, forward, between, backward, after_backward, optimizer, after };
+
+Region region_after(Hook hook, Region current) {
+  switch (hook) {
+    case Hook::zero_grad: return Region::zero_grad;
+    case Hook::microbatch_begin: return Region::inputs;
+    case Hook::forward_begin: return Region::forward;
+    case Hook::forward_end: return Region::between;
+    case Hook::backward_begin: return Region::backward;
+    case Hook::backward_end: return Region::after_backward;
+    case Hook::optimizer_begin: return Region::optimizer;
+    case Hook::optimizer_end: return Region::after;
+    default: return current;
+  }
+}
+
+class Builder {
+ public:
+  Builder(const CaptureInput& input, const std::vector<CaptureEvent>& events, const Hooks& hooks,
+          const Recognition& recognition)
+      : in_(input), events_(events), hooks_(hooks), found_(recognition), tags_(recognition.tags) {}
+
+  BuiltPrograms build();
+
+ private:
+  void place_events();
+  void match_setup_shards();
+  void match_optimizer();
+  [[nodiscard]] bool optimizer_matches(std::size_t step, const std::vector<OptimizerParameter>& parameters) const;
+  [[nodiscard]] std::vector<OptimizerParameter> optimizer_parameters() const;
+  void order_parameters();
+  void note_categories();
+  void build_setup();
+  void build_step(std::size_t step);
+  void add_event(std::vector<PlacedOp>& ops, std::uint32_t event, std::int32_t step, double position);
+  [[nodiscard]] MemoryCategory category(std::uint32_t allocation) const;
+  [[nodiscard]] std::uint32_t end_of_step(std::size_t step) const;
+  [[nodiscard]] std::uint8_t user_stream(std::uint64_t handle);
+
+  const CaptureInput& in_;
+  const std::vector<CaptureEvent>& events_;
+  const Hooks& hooks_;
+  const Recognition& found_;
+  std::vector<EventTag> tags_;
+  BuiltPrograms out_;
+  std::vector<std::int32_t> step_of_;       // by request; −1: setup
+  std::vector<Region> region_;              // by request
+  std::vector<TensorId> tensor_;            // by allocation request
+  std::vector<ParameterId> shard_of_;       // by request: persistent shard of a parameter
+  std::vector<Bytes> shard_bytes_;          // by ParameterId
+  std::vector<std::uint64_t> user_streams_;  // further streams of the user's program, by appearance
+  std::vector<std::vector<std::uint32_t>> optimizer_events_;  // by step: requests inside the optimizer
+};
+
+std::uint32_t Builder::end_of_step(std::size_t step) const {
+  const auto it = std::upper_bound(step_of_.begin(), step_of_.end(), static_cast<std::int32_t>(step));
+  return static_cast<std::uint32_t>(it - step_of_.begin());
+}
+
+void Builder::place_events() {
+  step_of_.assign(events_.size(), -1);
+  region_.assign(events_.size(), Region::setup);
+  optimizer_events_.resize(hooks_.steps.size());
+  std::size_t hook = 0;
+  Region region = Region::setup;
+  std::int32_t step = -1;
+  for (std::uint32_t i = 0; i < events_.size(); ++i) {
+    while (step + 1 < static_cast<std::int32_t>(hooks_.steps.size()) &&
+           events_[i].time >= hooks_.steps[static_cast<std::size_t>(step + 1)].begin)
+      ++step;
+    while (hook < found_.hooks.size() && found_.hooks[hook].first_event <= i)
+      region = region_after(found_.hooks[hook++].place.hook, region);
+    step_of_[i] = step;
+    region_[i] = step < 0 ? Region::setup : region;
+    if (region_[i] == Region::optimizer && tags_[i].owner == Owner::user)
+      optimizer_events_[static_cast<std::size_t>(step)].push_back(i);
+  }
+}
+
+void Builder::match_setup_shards() {
+  const ShardGroup group{in_.settings.shard_ranks(), 0};
+  for (const Unit& unit : in_.units)
+    for (const Parameter& p : unit.parameters)
+      shard_bytes_.push_back(local_shard_numel(p, group) * itemsize(p.dtype));
+  shard_of_.assign(events_.size(), ParameterId{});
+  std::vector<Bytes> sizes;
+  std::vector<std::uint32_t> where;
+  for (std::uint32_t i = 0; i < events_.size() && step_of_[i] < 0; ++i) {
+    if (!events_[i].allocates || events_[i].partner != kNone) continue;
+    sizes.push_back(events_[i].size);
+    where.push_back(i);
+  }
+  const ShardMatch match = match_shards(sizes, shard_bytes_, in_.units);
+  out_.shards_known = match.complete && !in_.settings.offload;
+  if (!out_.shards_known) return;
+  out_.parameters_order = match.order;
+  for (std::size_t k = 0; k < where.size(); ++k) shard_of_[where[k]] = match.parameter[k];
+}
+
+/// Where setup does not show the order of model.parameters(), or the recorded zero_grad contradicts it,
+/// the order in which gradient blocks were freed decides between units.
+void Builder::order_parameters() {
+  std::vector<UnitId> unit_of;
+  for (std::uint32_t u = 0; u < in_.units.size(); ++u)
+    unit_of.insert(unit_of.end(), in_.units[u].parameters.size(), UnitId{u});
+  std::vector<UnitId> by_last;
+  for (auto it = out_.parameters_order.rbegin(); it != out_.parameters_order.rend(); ++it)
+    if (std::find(by_last.begin(), by_last.end(), unit_of[it->value]) == by_last.end())
+      by_last.push_back(unit_of[it->value]);
+  std::reverse(by_last.begin(), by_last.end());
+  const std::vector<UnitId>& observed = found_.zero_grad_order;
+  const bool agrees = !out_.parameters_order.empty() && (observed.empty() || observed == by_last);
+  if (agrees) return;
+  std::vector<UnitId> units = observed;
+  for (std::uint32_t u = 0; u < in_.units.size(); ++u)
+    if (std::find(units.begin(), units.end(), UnitId{u}) == units.end()) units.push_back(UnitId{u});
+  out_.parameters_order.clear();
+  for (UnitId u : units)
+    for (std::uint32_t p = 0; p < unit_of.size(); ++p)
+      if (unit_of[p] == u) out_.parameters_order.push_back(ParameterId{p});
+}
+
+std::vector<OptimizerParameter> Builder::optimizer_parameters() const {
+  std::vector<OptimizerParameter> parameters;
+  if (in_.settings.offload) return parameters;
+  for (ParameterId id : out_.parameters_order) parameters.push_back({id, shard_bytes_[id.value]});
+  return parameters;
+}
+
+bool Builder::optimizer_matches(std::size_t step, const std::vector<OptimizerParameter>& parameters) const {
+  const auto expected = optimizer_events(in_.settings.optimizer, parameters, step == 0);
+  const std::vector<std::uint32_t>& recorded = optimizer_events_[step];
+  if (expected.size() != recorded.size()) return false;
+  std::map<std::pair<ParameterId, OptimizerSlot>, std::uint32_t> live;
+  for (std::size_t i = 0; i < recorded.size(); ++i) {
+    const CaptureEvent& e = events_[recorded[i]];
+    const auto key = std::make_pair(expected[i].parameter, expected[i].slot);
+    if (e.allocates != expected[i].allocates || e.size != expected[i].bytes || e.stream != 0) return false;
+    if (!e.allocates && (!live.contains(key) || live[key] != e.partner)) return false;
+    if (e.allocates) live[key] = recorded[i];
+    if (e.allocates && expected[i].is_state() && e.partner != kNone) return false;
+  }
+  return true;
+}
+
+void Builder::match_optimizer() {
+  const auto parameters = optimizer_parameters();
+  bool all = true;
+  for (std::size_t step = 0; step < hooks_.steps.size(); ++step) all &= optimizer_matches(step, parameters);
+  out_.optimizer_known = all && !hooks_.steps.empty();
+  for (std::size_t step = 0; step < hooks_.steps.size(); ++step) {
+    for (std::uint32_t i : optimizer_events_[step])
+      if (out_.optimizer_known) tags_[i].owner = Owner::optimizer;
+  }
+}
+
+MemoryCategory Builder::category(std::uint32_t i) const {
+  const EventTag& tag = tags_[i];
+  if (tag.owner == Owner::gradient) return MemoryCategory::gradients;
+  if (tag.owner == Owner::fsdp) {
+    switch (tag.buffer) {
+      case Buffer::unsharded:
+      case Buffer::clone: return MemoryCategory::unsharded_parameters;
+      case Buffer::reduce_input: return MemoryCategory::reduce_buffers;
+      case Buffer::reduce_output:
+      case Buffer::cast_output: return MemoryCategory::sharded_gradients;
+      case Buffer::accumulated_gradient: return MemoryCategory::gradients;
+      case Buffer::split_metadata:
+      case Buffer::chunk_cat_metadata:
+      case Buffer::symmetric_array: return MemoryCategory::metadata;
+      default: return MemoryCategory::gather_buffers;
+    }
+  }
+  if (shard_of_[i].valid()) return MemoryCategory::parameters;
+  const std::uint32_t end = events_[i].partner;
+  const bool stays = end == kNone;
+  switch (region_[i]) {
+    case Region::setup: return MemoryCategory::other;
+    case Region::optimizer: return stays ? MemoryCategory::optimizer_state : MemoryCategory::optimizer_temporaries;
+    case Region::zero_grad:
+    case Region::inputs: return MemoryCategory::inputs;
+    default: break;
+  }
+  if (stays) return step_of_[i] == static_cast<std::int32_t>(hooks_.steps.size()) - 1 ? MemoryCategory::temporaries
+                                                                                    : MemoryCategory::workspaces;
+  const bool forward = region_[i] == Region::forward || region_[i] == Region::between;
+  return forward && region_[end] != Region::forward ? MemoryCategory::activations : MemoryCategory::temporaries;
+}
+
+void Builder::note_categories() {
+  for (std::uint32_t i = 0; i < events_.size(); ++i) {
+    if (!events_[i].allocates) continue;
+    out_.allocations.push_back({category(i), tags_[i].owner == Owner::fsdp || tags_[i].owner == Owner::gradient
+                                                 ? tags_[i].unit : UnitId{},
+                                shard_of_[i].valid() ? shard_of_[i] : tags_[i].parameter, step_of_[i]});
+  }
+}
+
+std::uint8_t Builder::user_stream(std::uint64_t handle) {
+  if (handle == 0) return 0;
+  auto it = std::find(user_streams_.begin(), user_streams_.end(), handle);
+  if (it == user_streams_.end()) it = user_streams_.insert(it, handle);
+  return static_cast<std::uint8_t>(it - user_streams_.begin() + 1);
+}
+
+void Builder::add_event(std::vector<PlacedOp>& ops, std::uint32_t i, std::int32_t step, double position) {
+  const CaptureEvent& e = events_[i];
+  const EventTag& tag = tags_[i];
+  if (tag.owner == Owner::fsdp || tag.owner == Owner::optimizer) return;
+  if (tag.owner == Owner::gradient && !e.allocates) return;
+  Op op;
+  op.kind = e.allocates ? OpKind::alloc : OpKind::free;
+  if (e.allocates) {
+    op.tensor = tensor_[i];
+    op.user_stream = user_stream(e.stream);
+    op.size = {shard_of_[i].valid() ? AllocationSize::Kind::local_shard : AllocationSize::Kind::fixed, e.size,
+               shard_of_[i]};
+    op.category = category(i);
+    if (tag.owner == Owner::gradient) op.gradient_of = tag.parameter;
+  } else if (e.partner == kNone) {
+    op.before_recording = true;
+    op.size.bytes = e.address;
+  } else {
+    op.tensor = tensor_[e.partner];
+    op.from_setup = step >= 0 && step_of_[e.partner] < 0;
+    op.steps_ago = op.from_setup ? 0 : static_cast<std::uint32_t>(step - step_of_[e.partner]);
+  }
+  ops.push_back({op, position});
+}
+
+void Builder::build_setup() {
+  for (std::uint32_t i = 0; i < events_.size() && step_of_[i] < 0; ++i) add_event(out_.setup, i, -1, 0);
+}
+
+void Builder::build_step(std::size_t step) {
+  const StepPlaces& places = hooks_.steps[step];
+  std::vector<PlacedOp>& ops = out_.steps.emplace_back();
+  const auto position_in = [&](Nanoseconds begin, Nanoseconds end, Nanoseconds time) {
+    if (end <= begin) return 0.0;
+    return std::clamp(static_cast<double>((time - begin).count) / static_cast<double>((end - begin).count), 0.0, 1.0);
+  };
+  std::uint32_t next = 0;
+  while (next < events_.size() && step_of_[next] < static_cast<std::int32_t>(step)) ++next;
+  const std::uint32_t end = end_of_step(step);
+  Nanoseconds opened = places.begin;
+  for (std::size_t h = places.first; h <= places.first + places.count; ++h) {
+    const bool last = h == places.first + places.count;
+    const std::uint32_t until = last ? end : found_.hooks[h].first_event;
+    const Nanoseconds closes = last ? places.end : found_.hooks[h].place.time;
+    for (; next < until; ++next)
+      add_event(ops, next, static_cast<std::int32_t>(step), position_in(opened, closes, events_[next].time));
+    if (last) break;
+    Op op;
+    op.kind = OpKind::hook;
+    op.hook = found_.hooks[h].place.hook;
+    op.unit = found_.hooks[h].place.unit;
+    ops.push_back({op, 0});
+    opened = closes;
+  }
+}
+
+BuiltPrograms Builder::build() {
+  place_events();
+  match_setup_shards();
+  order_parameters();
+  match_optimizer();
+  // A tensor's name is its number among the allocations of its step that stay in the workload.
+  tensor_.assign(events_.size(), TensorId{});
+  std::int32_t step = -2;
+  std::uint32_t count = 0;
+  for (std::uint32_t i = 0; i < events_.size(); ++i) {
+    if (step_of_[i] != step) count = 0;
+    step = step_of_[i];
+    if (events_[i].allocates && (tags_[i].owner == Owner::user || tags_[i].owner == Owner::gradient))
+      tensor_[i] = TensorId{count++};
+  }
+  note_categories();
+  build_setup();
+  for (std::size_t s = 0; s < hooks_.steps.size(); ++s) build_step(s);
+  return std::move(out_);
+}
+
+}  // namespace
+
+BuiltPrograms build_programs(const CaptureInput& input, const std::vector<CaptureEvent>& events, const Hooks& hooks,
+                             const Recognition& recognition) {
+  return Builder(input, events, hooks, recognition).build();
+}
+
+}  // namespace foreshard::traces

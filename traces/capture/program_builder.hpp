@@ -1,0 +1,32 @@
+// Turns recognised requests into a workload's programs: one for setup, one for each recorded step, equal
+// neighbours kept once.
+#pragma once
+
+#include <vector>
+
+#include "traces/capture/capture.hpp"
+#include "traces/capture/capture_events.hpp"
+#include "traces/capture/recogniser.hpp"
+
+namespace foreshard::traces {
+
+/// One op with the place of its request within its segment's host time, 0 to 1, for the join with the
+/// time side.
+struct PlacedOp {
+  Op op;
+  double position = 0;
+};
+
+struct BuiltPrograms {
+  std::vector<PlacedOp> setup;
+  std::vector<std::vector<PlacedOp>> steps;
+  std::vector<AllocationNote> allocations;   ///< by allocation, in order
+  bool optimizer_known = false;
+  bool shards_known = false;
+  std::vector<ParameterId> parameters_order;
+};
+
+[[nodiscard]] BuiltPrograms build_programs(const CaptureInput& input, const std::vector<CaptureEvent>& events,
+                                           const Hooks& hooks, const Recognition& recognition);
+
+}  // namespace foreshard::traces

@@ -1,0 +1,209 @@
+#include "traces/capture/recogniser.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+
+namespace foreshard::traces {
+namespace {
+
+constexpr std::uint32_t kNone = CaptureEvent::kNone;
+
+std::string_view name_of(Buffer buffer) {
+  switch (buffer) {
+    case Buffer::flat_cast: return "flat cast buffer";
+    case Buffer::offload_input: return "offloaded shard";
+    case Buffer::offload_cast: return "cast of an offloaded shard";
+    case Buffer::gather: return "all-gather block";
+    case Buffer::unsharded: return "unsharded parameter";
+    case Buffer::split_metadata: return "copy-out metadata";
+    case Buffer::clone: return "post-forward clone";
+    case Buffer::reduce_input: return "reduce-scatter input";
+    case Buffer::chunk_cat_metadata: return "copy-in metadata";
+    case Buffer::reduce_output: return "reduce-scatter output";
+    case Buffer::cast_output: return "gradient shard cast back";
+    case Buffer::accumulated_gradient: return "accumulated gradient";
+    case Buffer::symmetric_array: return "rendezvous array";
+  }
+  return "buffer";
+}
+
+/// Thrown when a request does not match; never leaves recognise().
+struct Mismatch {
+  std::string expected;
+};
+
+class Recogniser final : public Issuer {
+ public:
+  explicit Recogniser(const RecogniserInput& input)
+      : in_(input), fsdp_(input.settings, input.plans, *this), seen_backward_(input.units.size()) {
+    result_.tags.resize(input.events.size());
+  }
+
+  Result<Recognition> run();
+
+  // Issuer
+  BufferRef allocate(const BufferRequest& request) override;
+  void free(BufferRef buffer) override;
+  void record_stream(BufferRef, StreamRole) override {}
+  bool took_new_segment() override { return took_new_segment_; }
+  bool has_gradient(ParameterId parameter) override { return seen_backward_[unit_of(parameter).value]; }
+  void free_gradient(ParameterId parameter, Bytes bytes) override;
+  EventId record_event(StreamRole) override { return EventId{0}; }
+  void wait_event(StreamRole, EventId) override {}
+  void synchronize_event(EventId) override {}
+  void begin_section(Section, UnitId, Pass) override {}
+  void issue(SectionRole, StreamRole) override {}
+  void issue_collective(StreamRole, CommunicatorRole, UnitId, const CollectiveWork&) override {}
+  void end_section() override {}
+
+ private:
+  [[nodiscard]] UnitId unit_of(ParameterId parameter) const {
+    std::uint32_t end = 0;
+    for (std::uint32_t u = 0; u < in_.units.size(); ++u) {
+      end += static_cast<std::uint32_t>(in_.units[u].parameters.size());
+      if (parameter.value < end) return UnitId{u};
+    }
+    return kRootUnit;
+  }
+  const CaptureEvent& next(const std::string& expected);
+  void check_stream(StreamRole role, std::uint64_t handle, const std::string& expected);
+  void run_hook(const HookPlace& place);
+  void run_zero_grad();
+  [[nodiscard]] Error mismatch_error(const Mismatch& mismatch, const HookPlace& place) const;
+
+  const RecogniserInput& in_;
+  FullyShard fsdp_;
+  Recognition result_;
+  std::uint32_t position_ = 0;                          // next request to be matched
+  std::vector<std::uint32_t> buffers_;                  // by BufferRef: index of the allocation
+  std::map<StreamRole, std::uint64_t> streams_;         // learned at first use
+  std::vector<bool> seen_backward_;                     // units whose gradients exist in this microbatch
+  std::map<std::uint32_t, UnitId> sharded_gradients_;   // live flat gradient blocks, by allocation
+  bool took_new_segment_ = false;
+};
+
+const CaptureEvent& Recogniser::next(const std::string& expected) {
+  if (position_ >= in_.events.size()) throw Mismatch{expected};
+  return in_.events[position_];
+}
+
+void Recogniser::check_stream(StreamRole role, std::uint64_t handle, const std::string& expected) {
+  if (role == StreamRole::compute ? handle != 0 : handle == 0) throw Mismatch{expected};
+  const auto [it, fresh] = streams_.emplace(role, handle);
+  if (!fresh && it->second != handle) throw Mismatch{expected};
+}
+
+BufferRef Recogniser::allocate(const BufferRequest& request) {
+  if (request.bytes == 0) return {};
+  const auto expected = [&] {
+    return fmt::format("allocation of {} bytes ({} of unit \"{}\")", request.bytes, name_of(request.buffer),
+                       in_.units[request.unit.value].name);
+  };
+  if (position_ >= in_.events.size() || !in_.events[position_].allocates || in_.events[position_].size != request.bytes)
+    throw Mismatch{expected()};
+  const CaptureEvent& event = in_.events[position_];
+  check_stream(request.stream, event.stream, expected());
+  took_new_segment_ = event.new_segment;
+  result_.tags[position_] = {Owner::fsdp, request.buffer, request.unit, request.parameter};
+  if (request.buffer == Buffer::reduce_output || request.buffer == Buffer::cast_output)
+    sharded_gradients_[position_] = request.unit;
+  buffers_.push_back(position_++);
+  return BufferRef{static_cast<std::uint32_t>(buffers_.size() - 1)};
+}
+
+void Recogniser::free(BufferRef buffer) {
+  if (!buffer.valid()) return;
+  const std::uint32_t allocation = buffers_[buffer.value];
+  const EventTag tag = result_.tags[allocation];
+  const CaptureEvent* event = position_ < in_.events.size() ? &in_.events[position_] : nullptr;
+  if (event == nullptr || event->allocates || event->partner != allocation)
+    throw Mismatch{fmt::format("free of {:#x}, {} bytes ({} of unit \"{}\")", in_.events[allocation].address,
+                               in_.events[allocation].size, name_of(tag.buffer), in_.units[tag.unit.value].name)};
+  sharded_gradients_.erase(allocation);
+  result_.tags[position_++] = tag;
+}
+
+void Recogniser::free_gradient(ParameterId parameter, Bytes bytes) {
+  if (bytes == 0) return;
+  const std::string expected = fmt::format("free of a gradient of {} bytes of unit \"{}\"", bytes,
+                                           in_.units[unit_of(parameter).value].name);
+  const CaptureEvent& event = next(expected);
+  const bool fits = !event.allocates && event.partner != kNone && event.size == bytes && event.stream == 0 &&
+                    result_.tags[event.partner].owner == Owner::user;
+  if (!fits) throw Mismatch{expected};
+  const EventTag tag{Owner::gradient, Buffer::gather, unit_of(parameter), parameter};
+  result_.tags[event.partner] = tag;
+  result_.tags[position_++] = tag;
+}
+
+/// Gradient blocks are freed in the order of model.parameters(): read off the recording.
+void Recogniser::run_zero_grad() {
+  std::vector<UnitId> order;
+  for (std::uint32_t i = position_; i < in_.events.size() && !in_.events[i].allocates; ++i) {
+    const auto it = sharded_gradients_.find(in_.events[i].partner);
+    if (it == sharded_gradients_.end()) break;
+    order.push_back(it->second);
+  }
+  fsdp_.zero_grad(order);
+  if (!order.empty() && result_.zero_grad_order.empty()) result_.zero_grad_order = order;
+}
+
+void Recogniser::run_hook(const HookPlace& place) {
+  switch (place.hook) {
+    case Hook::zero_grad: run_zero_grad(); break;
+    case Hook::microbatch_begin: {
+      const bool last = static_cast<std::uint32_t>(place.microbatch) + 1 >= in_.settings.accumulate;
+      fsdp_.set_requires_gradient_sync(last || in_.settings.accumulate_with_sync);
+      std::fill(seen_backward_.begin(), seen_backward_.end(), false);
+      break;
+    }
+    case Hook::pre_forward: fsdp_.pre_forward(place.unit); break;
+    case Hook::post_forward: fsdp_.post_forward(place.unit); break;
+    case Hook::pre_backward:
+      seen_backward_[place.unit.value] = true;
+      fsdp_.pre_backward(place.unit);
+      break;
+    case Hook::post_backward: fsdp_.post_backward(place.unit); break;
+    case Hook::backward_final: fsdp_.backward_final(); break;
+    default: break;
+  }
+}
+
+Error Recogniser::mismatch_error(const Mismatch& mismatch, const HookPlace& place) const {
+  std::string found = "the end of the recording";
+  if (position_ < in_.events.size()) {
+    const CaptureEvent& e = in_.events[position_];
+    found = fmt::format("{} of {} bytes at {:#x} on stream {:#x}", e.allocates ? "an allocation" : "a free", e.size,
+                        e.address, e.stream);
+  }
+  const std::string unit = place.unit.valid() ? in_.units[place.unit.value].name : std::string();
+  return {ErrorKind::mismatch,
+          fmt::format("FSDP2's rules expect {}, the recording has {}", mismatch.expected, found),
+          fmt::format("snapshot request {} (step {}, {:.3f} ms, hook {} of unit \"{}\")", position_, place.step,
+                      place.time.ms(), static_cast<int>(place.hook), unit),
+          "check the about file: settings, units and their parameters must be those of the recorded run"};
+}
+
+Result<Recognition> Recogniser::run() {
+  for (const HookPlace& place : in_.hooks.places) {
+    const auto before = [&](const CaptureEvent& e) {
+      return place.at_end ? e.time <= place.time : e.time < place.time;
+    };
+    while (position_ < in_.events.size() && before(in_.events[position_])) ++position_;
+    result_.hooks.push_back({place, position_});
+    try {
+      run_hook(place);
+    } catch (const Mismatch& mismatch) {
+      return tl::unexpected(mismatch_error(mismatch, place));
+    }
+  }
+  return std::move(result_);
+}
+
+}  // namespace
+
+Result<Recognition> recognise(const RecogniserInput& input) { return Recogniser(input).run(); }
+
+}  // namespace foreshard::traces

@@ -1,0 +1,26 @@
+// Finds which of the persistent allocations before the first step hold which parameter's shard, by size
+// and order: units in order, a unit's parameters together, the root's own parameters before, between or
+// after them (Module._apply walks children in registration order).
+//
+// With it a plan can change the shard group's size; and the order found is model.parameters()'.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "core/workload/unit.hpp"
+
+namespace foreshard::traces {
+
+struct ShardMatch {
+  /// By place in `sizes`: the parameter, or an invalid id for an allocation that is no shard.
+  std::vector<ParameterId> parameter;
+  std::vector<ParameterId> order;  ///< all parameters, in the order of their allocations
+  bool complete = false;           ///< every parameter was found
+};
+
+/// `sizes`: persistent allocations in order; `shard_bytes`: by ParameterId. Empty shards are skipped.
+[[nodiscard]] ShardMatch match_shards(std::span<const Bytes> sizes, std::span<const Bytes> shard_bytes,
+                                      const std::vector<Unit>& units);
+
+}  // namespace foreshard::traces
