@@ -30,12 +30,21 @@ using BlockHandle = Id<struct BlockHandleTag>;
 
 /// Why an allocation failed, in the numbers of PyTorch's own message.
 struct OutOfMemory {
-  Bytes requested = 0;     ///< n
-  Bytes tried = 0;         ///< the segment that was asked of the driver
-  Bytes allowed = 0;       ///< the memory fraction's limit, or the device's total
+  Bytes requested = 0;  ///< n
+  Bytes tried = 0;      ///< the segment that was asked of the driver
+  Bytes allowed = 0;    ///< the memory fraction's limit, or the device's total
   Bytes device_free = 0;
   Bytes allocated = 0;
   Bytes reserved = 0;
+  Bytes private_free = 0;  ///< free bytes cached in private pools, which the message counts as allocated
+};
+
+/// What the next malloc of a size would do first (docs/allocator.md 3.1).
+enum class Outlook : std::uint8_t {
+  reuse = 0,    ///< get_free_block finds a block
+  collect = 1,  ///< a miss, and garbage collection is due
+  refuse = 2,   ///< a miss, and the memory fraction refuses a new segment
+  grow = 3,     ///< a miss, and the driver will be asked
 };
 
 struct PoolOptions {
@@ -61,14 +70,18 @@ class CachingAllocator {
   CachingAllocator& operator=(const CachingAllocator&) = delete;
 
   /// 3.1. `size` 0 is not allowed here: PyTorch never reaches the allocator with it.
-  [[nodiscard]] tl::expected<BlockHandle, OutOfMemory> malloc(Bytes size, StreamId stream,
-                                                              PoolId pool = kDefaultPool);
+  [[nodiscard]] tl::expected<BlockHandle, OutOfMemory> malloc(Bytes size, StreamId stream, PoolId pool = kDefaultPool);
   /// 5.1.
   void free(BlockHandle block);
   /// 5.1. Marks a use on a stream other than the allocation's; ignored for the same stream.
   void record_stream(BlockHandle block, StreamId stream);
-  /// 3.7: torch.cuda.empty_cache().
-  void empty_cache();
+  /// 3.7: torch.cuda.empty_cache(). With a private pool: waits for that pool's events only and releases
+  /// it if it is no longer in use.
+  void empty_cache(PoolId pool = kDefaultPool);
+  /// 5.2: frees the blocks whose events are complete. malloc does it by itself.
+  void process_events();
+  /// Changes nothing. Events are taken as they were last processed.
+  [[nodiscard]] Outlook outlook(Bytes size, StreamId stream, PoolId pool = kDefaultPool) const;
 
   /// 6. A new private pool with use count 1.
   [[nodiscard]] PoolId create_pool(const PoolOptions& options);
@@ -76,7 +89,7 @@ class CachingAllocator {
   void release_pool(PoolId pool);
 
   [[nodiscard]] Address address(BlockHandle block) const;
-  [[nodiscard]] Bytes block_size(BlockHandle block) const;      ///< what allocated_bytes counts
+  [[nodiscard]] Bytes block_size(BlockHandle block) const;  ///< what allocated_bytes counts
   [[nodiscard]] Bytes requested_size(BlockHandle block) const;
 
   [[nodiscard]] const AllocatorStatistics& statistics() const;
@@ -85,9 +98,15 @@ class CachingAllocator {
   /// Segments and blocks by address, as _snapshot() writes them (stale requested sizes included).
   [[nodiscard]] std::vector<SnapshotSegment> snapshot() const;
 
-  /// Puts a segment with given blocks in place, as if it had been there before (caching allocator
-  /// 10.1). Returns the handles of its live and pending blocks in address order; a pending block must
-  /// be completed through complete_pending(). Requires: no block of the segment overlaps another.
+  /// Puts an expandable segment's virtual range in place, wholly unmapped, with its page grid's origin at
+  /// `base`; adopt_segment then maps parts of it. The DeviceMemory is not asked.
+  void adopt_range(Address base, StreamId stream, bool small_pool, PoolId pool = kDefaultPool);
+  /// Puts a segment with given blocks in place, as if it had been there before (10.1); bytes between the
+  /// blocks become free. Counts in the statistics like a malloc; no trace entries; the DeviceMemory is not
+  /// asked. `stream` is taken as a StreamId. Returns live handles of the blocks that are not inactive, in
+  /// address order: for a pending one the caller goes on with record_stream and free.
+  /// Requires: blocks lie inside the segment in address order without overlap; an expandable one lies on
+  /// unmapped pages of an adopted range (without one, a range is made that starts at the segment).
   std::vector<BlockHandle> adopt_segment(const SnapshotSegment& segment, PoolId pool = kDefaultPool);
 
  private:

@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 
+#include "core/allocator/rules.hpp"
 #include "core/base/error.hpp"
 #include "core/base/quantity.hpp"
 
@@ -21,10 +22,12 @@ struct AllocatorConfig {
   bool expandable_segments = false;
   double per_process_memory_fraction = 1.0;  ///< 1: no limit
   bool throw_on_cudamalloc_oom = false;      ///< 2.12 and later
+  AllocatorRules rules;                      ///< the PyTorch version's, not an option
 };
 
 /// Parses "key:value,key:value". Unknown keys and values out of range are errors that name the key and
-/// suggest the nearest known one. `pytorch` is "2.11" or another supported version.
+/// suggest the nearest known one. `pytorch` is "2.11" or another supported version (rules.hpp). Options
+/// of the pinned host allocator are checked for their name only; backend:cudaMallocAsync is an error.
 [[nodiscard]] Result<AllocatorConfig> parse_alloc_conf(std::string_view text, std::string_view pytorch = "2.11");
 
 }  // namespace foreshard

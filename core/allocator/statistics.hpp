@@ -28,8 +28,8 @@ struct Statistic {
 
 /// The array statistics of one of the three groups `all`, `small_pool`, `large_pool`.
 struct StatisticGroup {
-  Statistic allocation;            ///< "allocation": number of live blocks
-  Statistic segment;               ///< cudaMalloc segments; expandable ones do not count
+  Statistic allocation;  ///< "allocation": number of live blocks
+  Statistic segment;     ///< cudaMalloc segments; expandable ones do not count
   Statistic active;
   Statistic inactive_split;
   Statistic allocated_bytes;
