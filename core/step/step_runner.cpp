@@ -177,7 +177,8 @@ void StepRunner::plan_parameters() {
     optimizer_parameters_.push_back({id, local_shard_numel(p, group) * itemsize(p.dtype)});
     last_place[unit_of[id.value].value] = i;
   }
-  if (settings_.offload) optimizer_parameters_.clear();
+  // An optimizer that was not recognised stays in the program as recorded.
+  if (settings_.offload || !workload_.optimizer_known) optimizer_parameters_.clear();
   for (const UnitPlan& plan : plans_)
     if (!plan.parameters.empty()) zero_grad_order_.push_back(plan.id);
   std::stable_sort(zero_grad_order_.begin(), zero_grad_order_.end(),

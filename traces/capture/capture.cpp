@@ -69,9 +69,16 @@ Result<void> add_steps(const BuiltPrograms& built, const CaptureInput& input, Wo
   return {};
 }
 
+/// Segments of private pools (symmetric memory) come from another allocator than cudaMalloc.
+bool in_private_pool(const Snapshot& snapshot, Address address) {
+  return std::any_of(snapshot.segments.begin(), snapshot.segments.end(), [&](const SnapshotSegment& s) {
+    return s.address == address && (s.pool_id.first != 0 || s.pool_id.second != 0);
+  });
+}
+
 void add_segments(const Snapshot& snapshot, Workload& workload) {
   for (const AllocatorEvent& event : snapshot.events) {
-    if (event.action != AllocatorAction::segment_alloc) continue;
+    if (event.action != AllocatorAction::segment_alloc || in_private_pool(snapshot, event.address)) continue;
     workload.segment_addresses.push_back(event.address);
     workload.segment_sizes.push_back(event.size);
   }

@@ -41,6 +41,7 @@ class Builder {
  private:
   void place_events();
   void match_setup_shards();
+  void order_from_optimizer_states();
   void match_optimizer();
   [[nodiscard]] bool optimizer_matches(std::size_t step, const std::vector<OptimizerParameter>& parameters) const;
   [[nodiscard]] std::vector<OptimizerParameter> optimizer_parameters() const;
@@ -106,11 +107,28 @@ void Builder::match_setup_shards() {
     sizes.push_back(events_[i].size);
     where.push_back(i);
   }
-  const ShardMatch match = match_shards(sizes, shard_bytes_, in_.units);
+  ShardMatch match = match_shards(sizes, shard_bytes_, in_.units);
+  if (match.complete) out_.parameters_order = match.order;
+  if (!match.complete) match = match_shards_in_any_order(sizes, shard_bytes_);
   out_.shards_known = match.complete && !in_.settings.offload;
   if (!out_.shards_known) return;
-  out_.parameters_order = match.order;
   for (std::size_t k = 0; k < where.size(); ++k) shard_of_[where[k]] = match.parameter[k];
+}
+
+/// Adam makes its states in the order of model.parameters(), which is what that order is needed for: it
+/// goes before the order in which setup made the shards (Module._apply's).
+void Builder::order_from_optimizer_states() {
+  if (optimizer_events_.empty()) return;
+  std::vector<Bytes> states;
+  for (std::uint32_t i : optimizer_events_[0])
+    if (events_[i].allocates && events_[i].partner == kNone) states.push_back(events_[i].size);
+  // Two states a parameter; fused Adam's 4-byte step comes before them (core/step/optimizer.cpp).
+  const bool fused = in_.settings.optimizer == Optimizer::adam_fused;
+  const std::size_t stride = fused ? 3 : 2;
+  std::vector<Bytes> sizes;
+  for (std::size_t i = stride - 1; i < states.size(); i += stride) sizes.push_back(states[i]);
+  const ShardMatch match = match_shards(sizes, shard_bytes_, in_.units);
+  if (match.complete && sizes.size() * stride == states.size()) out_.parameters_order = match.order;
 }
 
 /// Where setup does not show the order of model.parameters(), or the recorded zero_grad contradicts it,
@@ -278,6 +296,7 @@ void Builder::build_step(std::size_t step) {
 BuiltPrograms Builder::build() {
   place_events();
   match_setup_shards();
+  order_from_optimizer_states();
   order_parameters();
   match_optimizer();
   // A tensor's name is its number among the allocations of its step that stay in the workload.

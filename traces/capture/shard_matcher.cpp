@@ -1,5 +1,6 @@
 #include "traces/capture/shard_matcher.hpp"
 
+#include <map>
 #include <set>
 #include <tuple>
 
@@ -78,6 +79,27 @@ ShardMatch match_shards(std::span<const Bytes> sizes, std::span<const Bytes> sha
     if (id.valid() && !placed[id.value]) place_with_empty_followers(id);
   for (std::uint32_t n = 0; n < shard_bytes.size(); ++n)
     if (!placed[n]) match.order.push_back(ParameterId{n});
+  return match;
+}
+
+ShardMatch match_shards_in_any_order(std::span<const Bytes> sizes, std::span<const Bytes> shard_bytes) {
+  std::map<Bytes, std::vector<ParameterId>> wanted;  // by size, last parameter first
+  std::size_t left = 0;
+  for (std::size_t p = shard_bytes.size(); p-- > 0;) {
+    if (shard_bytes[p] == 0) continue;
+    wanted[shard_bytes[p]].push_back(ParameterId{static_cast<std::uint32_t>(p)});
+    ++left;
+  }
+  ShardMatch match;
+  match.parameter.assign(sizes.size(), ParameterId{});
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    const auto it = wanted.find(sizes[i]);
+    if (it == wanted.end() || it->second.empty()) continue;
+    match.parameter[i] = it->second.back();
+    it->second.pop_back();
+    --left;
+  }
+  match.complete = left == 0;
   return match;
 }
 

@@ -23,4 +23,7 @@ struct ShardMatch {
 [[nodiscard]] ShardMatch match_shards(std::span<const Bytes> sizes, std::span<const Bytes> shard_bytes,
                                       const std::vector<Unit>& units);
 
+/// The same by size alone: enough to let sizes follow a mesh, with no claim about the order.
+[[nodiscard]] ShardMatch match_shards_in_any_order(std::span<const Bytes> sizes, std::span<const Bytes> shard_bytes);
+
 }  // namespace foreshard::traces
