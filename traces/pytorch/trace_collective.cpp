@@ -1,0 +1,62 @@
+#include "traces/pytorch/trace_collective.hpp"
+
+#include <array>
+#include <limits>
+
+namespace foreshard::traces {
+
+namespace {
+
+struct ScalarType {
+  std::string_view name;
+  Bytes size;
+};
+
+// c10/core/ScalarType.h, AT_FORALL_SCALAR_TYPES_WITH_COMPLEX_AND_QINTS: names as toString() gives them.
+constexpr std::array kScalarTypes{
+    ScalarType{"BFloat16", 2},     ScalarType{"Float", 4},         ScalarType{"Half", 2},
+    ScalarType{"Double", 8},       ScalarType{"Long", 8},          ScalarType{"Int", 4},
+    ScalarType{"Short", 2},        ScalarType{"Char", 1},          ScalarType{"Byte", 1},
+    ScalarType{"Bool", 1},         ScalarType{"Float8_e5m2", 1},   ScalarType{"Float8_e4m3fn", 1},
+    ScalarType{"ComplexFloat", 8}, ScalarType{"ComplexDouble", 16}};
+
+bool has(std::string_view text, std::string_view part) {
+  return text.find(part) != std::string_view::npos;
+}
+
+}  // namespace
+
+bool is_nccl_kernel(std::string_view kernel) {
+  return kernel.starts_with("nccl");
+}
+
+std::optional<CollectiveKind> collective_kind(std::string_view name, std::string_view kernel) {
+  // torch/csrc/distributed/c10d/ProcessGroupNCCL.cpp: _allgather_base, allgather, allgather_into_tensor_coalesced,
+  // _reduce_scatter_base, reduce_scatter, reduce_scatter_tensor_coalesced, allreduce, allreduce_coalesced, …
+  if (!name.empty()) {
+    if (has(name, "allgather") || has(name, "all_gather")) return CollectiveKind::all_gather;
+    if (has(name, "reduce_scatter")) return CollectiveKind::reduce_scatter;
+    if (has(name, "allreduce") || has(name, "all_reduce") || name == "barrier") return CollectiveKind::all_reduce;
+    return std::nullopt;
+  }
+  if (!is_nccl_kernel(kernel)) return std::nullopt;
+  if (has(kernel, "AllGather")) return CollectiveKind::all_gather;
+  if (has(kernel, "ReduceScatter")) return CollectiveKind::reduce_scatter;
+  if (has(kernel, "AllReduce")) return CollectiveKind::all_reduce;
+  return std::nullopt;
+}
+
+Transport transport_of_kernel(std::string_view kernel) {
+  return kernel.starts_with("ncclSym") ? Transport::symmetric : Transport::nccl;
+}
+
+Bytes collective_bytes(CollectiveKind kind, const CollectiveArgs& args) {
+  const auto elements = kind == CollectiveKind::all_gather ? args.out_elements : args.in_elements;
+  if (!elements) return 0;
+  for (const ScalarType& type : kScalarTypes)
+    if (type.name == args.dtype)
+      return *elements > std::numeric_limits<Bytes>::max() / type.size ? 0 : *elements * type.size;
+  return 0;
+}
+
+}  // namespace foreshard::traces
