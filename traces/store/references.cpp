@@ -1,0 +1,73 @@
+#include "traces/store/references.hpp"
+
+#include <fmt/core.h>
+
+#include <set>
+#include <string_view>
+
+namespace foreshard::traces {
+namespace {
+
+class Checker {
+ public:
+  explicit Checker(const Run& run)
+      : labels_(run.labels.texts().size()), units_(run.units.size()), blocks_(run.blocks.size()) {
+    for (const Unit& unit : run.units) parameters_ += unit.parameters.size();
+  }
+
+  void row(std::string_view table, std::size_t index) {
+    table_ = table;
+    index_ = index;
+  }
+  void check(LabelId id) { check("label", id.valid(), id.value, labels_); }
+  void check(UnitId id) { check("unit", id.valid(), id.value, units_); }
+  void check(ParameterId id) { check("parameter", id.valid(), id.value, parameters_); }
+  void check(BlockId id) { check("block", id.valid(), id.value, blocks_); }
+
+  [[nodiscard]] const std::string& failure() const { return failure_; }
+
+ private:
+  void check(std::string_view what, bool present, std::size_t id, std::size_t count) {
+    if (!present || id < count || !failure_.empty()) return;
+    failure_ = fmt::format("{} {} names {} {}, of which there are {}", table_, index_, what, id, count);
+  }
+
+  std::size_t labels_, units_, blocks_, parameters_ = 0;
+  std::string_view table_;
+  std::size_t index_ = 0;
+  std::string failure_;
+};
+
+template <class Records, class Check>
+void each(Checker& checker, std::string_view table, const Records& records, Check&& check) {
+  for (std::size_t i = 0; i < records.size(); ++i) {
+    checker.row(table, i);
+    check(records[i]);
+  }
+}
+
+}  // namespace
+
+Result<void> check_references(const Run& run, ErrorKind kind, const std::string& where) {
+  Checker checker(run);
+  each(checker, "host_op", run.host_ops, [&](const HostOpRecord& op) { checker.check(op.label); });
+  each(checker, "device_op", run.device_ops, [&](const DeviceOpRecord& op) {
+    checker.check(op.label);
+    checker.check(op.unit);
+  });
+  each(checker, "block", run.blocks, [&](const BlockRecord& block) {
+    checker.check(block.label);
+    checker.check(block.unit);
+    checker.check(block.parameter);
+  });
+  each(checker, "allocator_event", run.allocator, [&](const AllocatorRecord& event) { checker.check(event.block); });
+  each(checker, "annotation", run.annotations, [&](const AnnotationRecord& range) { checker.check(range.label); });
+  if (!checker.failure().empty()) return fail(kind, checker.failure(), where);
+  std::set<StreamId> seen;
+  for (const StreamRecord& stream : run.streams)
+    if (!seen.insert(stream.id).second)
+      return fail(kind, fmt::format("stream {} is listed twice", stream.id.value), where);
+  return {};
+}
+
+}  // namespace foreshard::traces

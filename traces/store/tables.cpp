@@ -1,0 +1,219 @@
+#include <array>
+
+#include "traces/store/schema.hpp"
+
+namespace foreshard::traces {
+namespace {
+
+constexpr auto kInteger = ColumnType::integer;
+constexpr auto kReal = ColumnType::real;
+constexpr auto kText = ColumnType::text;
+
+constexpr std::array kSettings{
+    Column{"key", kText, false, "Name of the choice, as in `--forward-prefetch` with underscores."},
+    Column{"value", kText, false, "Its value as JSON."},
+};
+constexpr std::array kWarning{
+    Column{"text", kText, false, "One sentence for the user."},
+};
+constexpr std::array kInput{
+    Column{"role", kText, false, "`snapshot`, `trace`, `about` or `source`."},
+    Column{"path", kText, false, "The file's name as it was given."},
+    Column{"bytes", kInteger, false, "Its size in bytes."},
+    Column{"digest", kText, false, "`xxh3:` and 16 hexadecimal digits of its bytes."},
+};
+constexpr std::array kUnit{
+    Column{"name", kText, false, "Module path; empty for the root, joined by `, ` for a list of modules."},
+};
+constexpr std::array kParameter{
+    Column{"unit", kInteger, false, "The `unit` it belongs to."},
+    Column{"name", kText, false, "Fully qualified, as in `named_parameters()`."},
+    Column{"shape", kText, false, "JSON array of its sizes before sharding."},
+    Column{"dtype", kText, false, "Element type, as in `torch.<dtype>`."},
+};
+constexpr std::array kStream{
+    Column{"stream", kInteger, false, "The number by which other tables name the stream; 0 is the compute stream."},
+    Column{"name", kText, false, "`compute`, `all-gather`, …"},
+    Column{"handle", kInteger, false, "Raw handle or the profiler's stream number; 0 where there is none."},
+    Column{"priority", kInteger, false, "CUDA's priority: −1 is higher than 0."},
+};
+constexpr std::array kHostOp{
+    Column{"kind", kText, false, "`runtime` (a CUDA call), `cpu_op`, `annotation` or `work` (simulated host work)."},
+    Column{"thread", kInteger, false, "0 is the main thread, 1 autograd's, then in order of appearance."},
+    Column{"label", kInteger, true, "Its name in `label`."},
+    Column{"ts", kInteger, false, "Start in ns."},
+    Column{"dur", kInteger, false, "Length in ns."},
+    Column{"correlation", kInteger, true, "Equal to that of the device op that the call put on a stream."},
+};
+constexpr std::array kDeviceOp{
+    Column{"kind", kText, false, "`kernel`, `copy`, `memset` or `collective`."},
+    Column{"stream", kInteger, true, "The stream it ran on."},
+    Column{"label", kInteger, true, "Its name in `label`."},
+    Column{"issue", kInteger, false, "When the host made the call, in ns; equals `ts` where that is unknown."},
+    Column{"ts", kInteger, false, "Start in ns."},
+    Column{"dur", kInteger, false, "Length in ns."},
+    Column{"bytes", kInteger, false, "Bytes of a copy or a collective."},
+    Column{"correlation", kInteger, true, "Equal to that of the host op that issued it."},
+    Column{"unit", kInteger, true, "The FSDP unit it belongs to, where known."},
+    Column{"kernel_class", kText, true,
+           "Of kernels: `gemm`, `gemm_single_wave`, `gemm_streaming`, `attention`, `memory_bound`, `gather_copy` or "
+           "`memset`."},
+    Column{"collective", kText, true, "Of collectives: `all_gather`, `reduce_scatter` or `all_reduce`."},
+    Column{"transport", kText, true,
+           "Of collectives: `nccl`, `nccl-registered`, `symmetric`, `copy-engine` or `low-contention`."},
+    Column{"communicator", kInteger, true, "The communicator of a collective."},
+    Column{"grid_x", kInteger, true, "Kernel grid, where known."},
+    Column{"grid_y", kInteger, true, "As `grid_x`."},
+    Column{"grid_z", kInteger, true, "As `grid_x`."},
+    Column{"block_x", kInteger, true, "Kernel block, where known."},
+    Column{"block_y", kInteger, true, "As `block_x`."},
+    Column{"block_z", kInteger, true, "As `block_x`."},
+};
+constexpr std::array kEvent{
+    Column{"kind", kText, false, "`record`, `wait` (of a stream) or `host_wait`."},
+    Column{"event", kInteger, true, "One recording of an event; a wait names the recording that it waits for."},
+    Column{"stream", kInteger, true, "The stream that records or waits; NULL for the host."},
+    Column{"ts", kInteger, false, "Host time of the call in ns."},
+};
+constexpr std::array kBlock{
+    Column{"address", kInteger, false, "Device address."},
+    Column{"requested", kInteger, false, "Bytes that were asked for."},
+    Column{"size", kInteger, true, "Bytes that `allocated_bytes` counts; NULL where not known."},
+    Column{"stream", kInteger, true, "The stream whose memory it is."},
+    Column{"pool", kInteger, true, "The memory pool; 0 is the default one."},
+    Column{"category", kText, false, "What it is for: `parameters`, `gather_buffers`, `activations`, …"},
+    Column{"unit", kInteger, true, "The FSDP unit it belongs to, where known."},
+    Column{"parameter", kInteger, true, "The parameter it belongs to, where known."},
+    Column{"label", kInteger, true, "What allocated it, in `label`."},
+    Column{"step", kInteger, false, "The step of its allocation; −1 before the first."},
+};
+constexpr std::array kAllocatorEvent{
+    Column{"action", kText, false,
+           "`alloc`, `free_requested`, `free_completed`, `segment_alloc`, `segment_free`, `segment_map`, "
+           "`segment_unmap`, `snapshot`, `oom` or `unknown`, as in PyTorch's memory snapshot."},
+    Column{"address", kInteger, false, "Address of the block or segment; free bytes of the device for `oom`."},
+    Column{"size", kInteger, false, "Bytes: the request of a block, the size of a segment or of its pages."},
+    Column{"stream", kInteger, true, "The stream whose memory it is."},
+    Column{"ts", kInteger, false, "Time in ns."},
+    Column{"block", kInteger, true, "The `block` of `alloc` and `free_*`, where its allocation was seen."},
+};
+constexpr std::array kSegment{
+    Column{"device", kInteger, false, "Ordinal of the GPU."},
+    Column{"address", kInteger, false, "Start address."},
+    Column{"total_size", kInteger, false, "Bytes reserved from the driver."},
+    Column{"allocated_size", kInteger, false, "Bytes in live blocks."},
+    Column{"active_size", kInteger, false, "Bytes in blocks that are live or wait for an event."},
+    Column{"requested_size", kInteger, false, "Bytes that were asked for."},
+    Column{"stream", kInteger, false, "Raw handle of the stream."},
+    Column{"small_pool", kInteger, false, "1 for the pool of requests up to 1 MiB."},
+    Column{"pool_id_0", kInteger, false, "First half of PyTorch's pool id."},
+    Column{"pool_id_1", kInteger, false, "Second half of PyTorch's pool id."},
+    Column{"is_expandable", kInteger, false, "1 for an expandable segment."},
+};
+constexpr std::array kSegmentBlock{
+    Column{"segment", kInteger, false, "The `segment` it lies in."},
+    Column{"address", kInteger, false, "Start address."},
+    Column{"size", kInteger, false, "Bytes it takes."},
+    Column{"requested_size", kInteger, false, "Bytes that were asked for; stale for inactive blocks."},
+    Column{"state", kText, false, "`live`, `pending_free` (waits for an event) or `inactive`."},
+};
+constexpr std::array kStep{
+    Column{"recording", kText, false, "`run`, or of an import `snapshot` or `trace`: two recordings, two clocks."},
+    Column{"step", kInteger, false, "Number of the step within its recording."},
+    Column{"ts", kInteger, false, "Start in host time, ns."},
+    Column{"dur", kInteger, false, "Length in host time, ns."},
+    Column{"device_end", kInteger, true, "End of the last op on the compute stream, ns."},
+    Column{"peak_requested", kInteger, false, "Peak of `requested_bytes` since the step's start."},
+    Column{"peak_allocated", kInteger, false, "Peak of `allocated_bytes` since the step's start."},
+    Column{"peak_active", kInteger, false, "Peak of `active_bytes` since the step's start."},
+    Column{"peak_reserved", kInteger, false, "Peak of `reserved_bytes` since the step's start."},
+    Column{"reserved_current", kInteger, false, "`reserved_bytes` at the step's end."},
+    Column{"num_alloc_retries", kInteger, false, "`num_alloc_retries` of the step."},
+};
+constexpr std::array kPhase{
+    Column{"step", kInteger, false, "The step it is part of."},
+    Column{"recording", kText, false, "The recording of that step."},
+    Column{"name", kText, false, "`forward`, `backward`, `optimizer`, `zero_grad`."},
+    Column{"ts", kInteger, false, "Start in ns."},
+    Column{"dur", kInteger, false, "Length in ns."},
+};
+constexpr std::array kAnnotation{
+    Column{"label", kInteger, true, "Its name in `label`."},
+    Column{"ts", kInteger, false, "Start in ns."},
+    Column{"dur", kInteger, false, "Length in ns."},
+};
+constexpr std::array kImportStat{
+    Column{"name", kText, false, "What was counted."},
+    Column{"severity", kText, false, "`info`, `data_loss` or `error`."},
+    Column{"count", kInteger, false, "How often."},
+    Column{"text", kText, false, "One sentence for the user."},
+};
+constexpr std::array kResult{
+    Column{"key", kText, false, "Key of `plan --json`."},
+    Column{"value", kText, false, "Its value as JSON."},
+};
+constexpr std::array kMeasured{
+    Column{"series", kText, false, "`step_ms` or `host_issue_ms`."},
+    Column{"value", kReal, false, "Milliseconds, one row a step."},
+};
+constexpr std::array kLabel{
+    Column{"text", kText, false, "The name; other tables hold this row's `id`."},
+};
+constexpr std::array kWorkload{
+    Column{"json", kText, false, "The workload that the run came from (docs/workload.md)."},
+};
+constexpr std::array kRun{
+    Column{"kind", kText, false, "`imported`, `planned` or `executed`."},
+    Column{"name", kText, false, "Name of the run."},
+    Column{"foreshard_version", kText, false, "The program that wrote it."},
+    Column{"torch", kText, false, "Version of PyTorch, as in `2.11.0+cu130`."},
+    Column{"nccl", kText, false, "Version of NCCL."},
+    Column{"gpu", kText, false, "Name of the GPU."},
+    Column{"sm_count", kInteger, false, "Its number of SMs; 0 where unknown."},
+    Column{"machine", kText, false, "Name of the machine profile."},
+    Column{"valid", kInteger, false, "0 when the model was used outside its calibration, or a fallback was."},
+    Column{"measured", kInteger, false, "1 when the capturing process measured itself (see `measured`)."},
+    Column{"complete", kInteger, false, "1, written last: a store without it was cut short and is refused."},
+};
+
+constexpr std::array kTables{
+    Table{"label", "Interned names.", kLabel},
+    Table{"settings", "The choices of the run.", kSettings},
+    Table{"warning", "What the user should know about the run.", kWarning},
+    Table{"input", "Files that the run was made from.", kInput},
+    Table{"unit", "FSDP units, one a `fully_shard` call; 0 is the root.", kUnit},
+    Table{"parameter", "Parameters, counted over all units in unit order.", kParameter},
+    Table{"stream", "CUDA streams.", kStream},
+    Table{"host_op", "Spans of host time.", kHostOp},
+    Table{"device_op", "Kernels, copies, memsets and collectives, in order of issue.", kDeviceOp},
+    Table{"event", "Event records and waits, in host order.", kEvent},
+    Table{"block", "Allocations from malloc to free, in order of malloc.", kBlock},
+    Table{"allocator_event", "Every change of the caching allocator's state, in order.", kAllocatorEvent},
+    Table{"segment", "The final state: segments by address.", kSegment},
+    Table{"segment_block", "The final state: the segments' blocks by address.", kSegmentBlock},
+    Table{"step", "Training steps.", kStep},
+    Table{"phase", "Phases of the steps.", kPhase},
+    Table{"annotation", "`record_function` ranges on the clock of the memory recording.", kAnnotation},
+    Table{"import_stat", "Odd but usable input, counted.", kImportStat},
+    Table{"measured", "What the capturing process measured with no profiler running.", kMeasured},
+    Table{"result", "The answers of `plan`.", kResult},
+    Table{"workload", "At most one row: where the run came from.", kWorkload},
+    Table{"run", "One row: the run itself.", kRun},
+};
+
+// Streams are walked in time by the views of overlap; allocations are looked up from both ends.
+constexpr std::array kIndexes{
+    Index{"device_op_by_stream", "device_op", "stream, ts"},
+};
+
+}  // namespace
+
+std::span<const Table> tables() {
+  return kTables;
+}
+
+std::span<const Index> indexes() {
+  return kIndexes;
+}
+
+}  // namespace foreshard::traces

@@ -1,0 +1,232 @@
+#include <array>
+
+#include "traces/store/schema.hpp"
+
+namespace foreshard::traces {
+namespace {
+
+constexpr auto kInteger = ColumnType::integer;
+constexpr auto kText = ColumnType::text;
+
+constexpr std::array kSlices{
+    Column{"source", kText, false, "`device_op` or `host_op`: the table that `id` is of."},
+    Column{"id", kInteger, false, "Row of that table."},
+    Column{"ts", kInteger, false, "Start in ns."},
+    Column{"dur", kInteger, false, "Length in ns."},
+    Column{"name", kText, true, "What ran."},
+    Column{"track", kText, false, "Name of the stream, or `thread N`."},
+    Column{"category", kText, false, "Kernel class, kind of collective, or kind of op."},
+};
+constexpr std::string_view kSlicesSelect = R"(SELECT 'device_op' AS source, d.id AS id, d.ts AS ts, d.dur AS dur,
+       l.text AS name, coalesce(s.name, 'stream ' || d.stream, 'no stream') AS track,
+       coalesce(d.collective, d.kernel_class, d.kind) AS category
+FROM device_op d
+LEFT JOIN label l ON l.id = d.label
+LEFT JOIN stream s ON s.stream = d.stream
+UNION ALL
+SELECT 'host_op', h.id, h.ts, h.dur, l.text, 'thread ' || h.thread, h.kind
+FROM host_op h
+LEFT JOIN label l ON l.id = h.label)";
+
+constexpr std::array kMemoryChange{
+    Column{"id", kInteger, false, "Row of `allocator_event`."},
+    Column{"ts", kInteger, false, "Time in ns."},
+    Column{"action", kText, false, "What the allocator did."},
+    Column{"block", kInteger, true, "The block it concerns."},
+    Column{"category", kText, true, "What that block is for; NULL for segments and blocks never seen allocated."},
+    Column{"requested", kInteger, false, "Change of `requested_bytes`."},
+    Column{"allocated", kInteger, false, "Change of `allocated_bytes`."},
+    Column{"active", kInteger, false, "Change of `active_bytes`."},
+    Column{"reserved", kInteger, false, "Change of `reserved_bytes`."},
+};
+// Which statistic moves at which event: c10/cuda/CUDACachingAllocator.cpp of PyTorch 2.11, malloc(), free()
+// (allocated), free_block() (active and requested), alloc_block() and release_block() (reserved). 512 is
+// kMinBlockSize, the rounding of a request whose block's size is not known.
+constexpr std::string_view kMemoryChangeSelect = R"(SELECT id, ts, action, block, category,
+       CASE action WHEN 'alloc' THEN requested WHEN 'free_completed' THEN -requested ELSE 0 END AS requested,
+       CASE action WHEN 'alloc' THEN size WHEN 'free_requested' THEN -size ELSE 0 END AS allocated,
+       CASE action WHEN 'alloc' THEN size WHEN 'free_completed' THEN -size ELSE 0 END AS active,
+       CASE WHEN action IN ('segment_alloc', 'segment_map') THEN event_size
+            WHEN action IN ('segment_free', 'segment_unmap') THEN -event_size ELSE 0 END AS reserved
+FROM (SELECT e.id AS id, e.ts AS ts, e.action AS action, e.block AS block, b.category AS category,
+             e.size AS event_size, coalesce(b.requested, e.size) AS requested,
+             coalesce(b.size, (coalesce(b.requested, e.size) + 511) / 512 * 512) AS size
+      FROM allocator_event e LEFT JOIN block b ON b.id = e.block))";
+
+constexpr std::array kMemoryTimeline{
+    Column{"id", kInteger, false, "Row of `allocator_event`."},
+    Column{"ts", kInteger, false, "Time in ns."},
+    Column{"action", kText, false, "What the allocator did."},
+    Column{"requested", kInteger, false, "`requested_bytes` after it."},
+    Column{"allocated", kInteger, false, "`allocated_bytes` after it."},
+    Column{"active", kInteger, false, "`active_bytes` after it."},
+    Column{"reserved", kInteger, false, "`reserved_bytes` after it."},
+};
+constexpr std::string_view kMemoryTimelineSelect = R"(WITH change AS MATERIALIZED (SELECT * FROM memory_change),
+final AS (SELECT coalesce(sum(CASE WHEN state <> 'inactive' THEN requested_size END), 0) AS requested,
+                 coalesce(sum(CASE WHEN state = 'live' THEN size END), 0) AS allocated,
+                 coalesce(sum(CASE WHEN state <> 'inactive' THEN size END), 0) AS active,
+                 (SELECT coalesce(sum(total_size), 0) FROM segment) AS reserved,
+                 EXISTS (SELECT 1 FROM segment) AS known
+          FROM segment_block),
+moved AS (SELECT sum(requested) AS requested, sum(allocated) AS allocated, sum(active) AS active,
+                 sum(reserved) AS reserved FROM change),
+start AS MATERIALIZED (
+  SELECT CASE WHEN known THEN f.requested - m.requested ELSE 0 END AS requested,
+         CASE WHEN known THEN f.allocated - m.allocated ELSE 0 END AS allocated,
+         CASE WHEN known THEN f.active - m.active ELSE 0 END AS active,
+         CASE WHEN known THEN f.reserved - m.reserved ELSE 0 END AS reserved
+  FROM final f, moved m)
+SELECT c.id AS id, c.ts AS ts, c.action AS action,
+       s.requested + sum(c.requested) OVER w AS requested, s.allocated + sum(c.allocated) OVER w AS allocated,
+       s.active + sum(c.active) OVER w AS active, s.reserved + sum(c.reserved) OVER w AS reserved
+FROM change c, start s
+WINDOW w AS (ORDER BY c.id ROWS UNBOUNDED PRECEDING))";
+
+constexpr std::array kMemoryByCategory{
+    Column{"category", kText, false, "What the memory is for."},
+    Column{"id", kInteger, false, "Row of `allocator_event`."},
+    Column{"ts", kInteger, false, "Time in ns."},
+    Column{"delta", kInteger, false, "Change of the category's allocated bytes."},
+    Column{"bytes", kInteger, false, "The category's allocated bytes after it."},
+};
+constexpr std::string_view kMemoryByCategorySelect = R"(SELECT category, id, ts, allocated AS delta,
+       sum(allocated) OVER (PARTITION BY category ORDER BY id ROWS UNBOUNDED PRECEDING) AS bytes
+FROM memory_change
+WHERE category IS NOT NULL AND allocated <> 0)";
+
+constexpr std::array kPeakByCategory{
+    Column{"recording", kText, false, "The recording of the step."},
+    Column{"step", kInteger, false, "The step."},
+    Column{"ts", kInteger, false, "When the peak was first reached, ns."},
+    Column{"category", kText, false, "What the memory is for; `before_recording` for blocks never seen allocated."},
+    Column{"bytes", kInteger, false, "The category's allocated bytes at that moment."},
+};
+constexpr std::string_view kPeakByCategorySelect = R"(WITH timeline AS MATERIALIZED (
+  SELECT id, ts, allocated FROM memory_timeline),
+span AS MATERIALIZED (
+  SELECT s.id AS row, s.recording AS recording, s.step AS step,
+         coalesce((SELECT max(t.id) FROM timeline t WHERE t.ts < s.ts), 0) AS first,
+         (SELECT max(t.id) FROM timeline t WHERE t.ts < s.ts + s.dur) AS last
+  FROM step s WHERE s.recording <> 'trace'),
+peak AS MATERIALIZED (
+  SELECT row, recording, step, id, ts, allocated
+  FROM (SELECT span.*, t.id AS id, t.ts AS ts, t.allocated AS allocated,
+               row_number() OVER (PARTITION BY span.row ORDER BY t.allocated DESC, t.id) AS place
+        FROM span JOIN timeline t ON t.id BETWEEN span.first AND span.last)
+  WHERE place = 1),
+part AS MATERIALIZED (
+  SELECT p.row AS row, c.category AS category, sum(c.allocated) AS bytes
+  FROM peak p JOIN memory_change c ON c.id <= p.id
+  WHERE c.category IS NOT NULL GROUP BY p.row, c.category)
+SELECT p.recording AS recording, p.step AS step, p.ts AS ts, q.category AS category, q.bytes AS bytes
+FROM peak p JOIN (
+  SELECT row, category, bytes FROM part WHERE bytes <> 0
+  UNION ALL
+  SELECT p2.row, 'before_recording', p2.allocated - coalesce(sum(part.bytes), 0) AS rest
+  FROM peak p2 LEFT JOIN part ON part.row = p2.row GROUP BY p2.row HAVING rest <> 0) q ON q.row = p.row
+ORDER BY p.row, q.bytes DESC, q.category)";
+
+constexpr std::array kCollective{
+    Column{"id", kInteger, false, "Row of `device_op`."},
+    Column{"ts", kInteger, false, "Start in ns."},
+    Column{"dur", kInteger, false, "Length in ns."},
+    Column{"name", kText, true, "What ran."},
+    Column{"collective", kText, false, "`all_gather`, `reduce_scatter` or `all_reduce`."},
+    Column{"transport", kText, false, "How it moved its bytes."},
+    Column{"communicator", kInteger, true, "Its communicator."},
+    Column{"bytes", kInteger, false, "The whole buffer, nccl-tests' size."},
+    Column{"unit", kInteger, true, "The FSDP unit it belongs to."},
+    Column{"stream", kInteger, true, "The stream it ran on."},
+};
+constexpr std::string_view kCollectiveSelect = R"(SELECT d.id AS id, d.ts AS ts, d.dur AS dur, l.text AS name,
+       d.collective AS collective, d.transport AS transport, d.communicator AS communicator,
+       d.bytes AS bytes, d.unit AS unit, d.stream AS stream
+FROM device_op d LEFT JOIN label l ON l.id = d.label
+WHERE d.kind = 'collective')";
+
+constexpr std::array kExposedCommunication{
+    Column{"id", kInteger, false, "Row of `device_op`."},
+    Column{"ts", kInteger, false, "Start in ns."},
+    Column{"dur", kInteger, false, "Length in ns."},
+    Column{"name", kText, true, "What ran."},
+    Column{"collective", kText, false, "`all_gather`, `reduce_scatter` or `all_reduce`."},
+    Column{"unit", kInteger, true, "The FSDP unit it belongs to."},
+    Column{"exposed", kInteger, false, "Nanoseconds of it in which the compute stream ran no work."},
+};
+// Ops of one stream follow one another, so those that overlap an interval begin with the last one that
+// started before it: the index answers without a scan.
+constexpr std::string_view kExposedCommunicationSelect =
+    R"(SELECT c.id AS id, c.ts AS ts, c.dur AS dur, c.name AS name, c.collective AS collective, c.unit AS unit,
+       max(0, c.dur - coalesce(
+         (SELECT sum(max(0, min(c.ts + c.dur, d.ts + d.dur) - max(c.ts, d.ts)))
+          FROM device_op d
+          WHERE d.stream = 0 AND d.kind <> 'collective' AND d.ts < c.ts + c.dur AND d.ts >= coalesce(
+            (SELECT max(p.ts) FROM device_op p WHERE p.stream = 0 AND p.ts <= c.ts), c.ts)), 0)) AS exposed
+FROM collective c)";
+
+constexpr std::array kStepSummary{
+    Column{"recording", kText, false, "The recording of the step."},
+    Column{"step", kInteger, false, "The step."},
+    Column{"ts", kInteger, false, "Start in host time, ns."},
+    Column{"dur", kInteger, false, "Length in host time, ns."},
+    Column{"compute_busy", kInteger, false, "Nanoseconds of work on the compute stream."},
+    Column{"communication_busy", kInteger, false, "Nanoseconds in which at least one collective ran."},
+    Column{"exposed", kInteger, false, "Those of them in which the compute stream ran no work."},
+};
+constexpr std::string_view kStepSummarySelect = R"(WITH work AS MATERIALIZED (
+  SELECT s.id AS row, d.id AS id, d.kind AS kind, d.stream AS stream, d.ts AS ts, d.ts + d.dur AS te
+  FROM step s JOIN device_op d ON d.issue >= s.ts AND d.issue < s.ts + s.dur
+  WHERE s.recording <> 'snapshot'),
+compute AS (SELECT row, sum(te - ts) AS busy FROM work WHERE stream = 0 AND kind <> 'collective' GROUP BY row),
+gap AS (
+  SELECT row, id, ts, te, coalesce(ts > max(te) OVER (PARTITION BY row ORDER BY ts, id
+                                   ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), 1) AS opens
+  FROM work WHERE kind = 'collective'),
+island AS (SELECT row, ts, te, sum(opens) OVER (PARTITION BY row ORDER BY ts, id ROWS UNBOUNDED PRECEDING) AS number
+           FROM gap),
+busy AS MATERIALIZED (SELECT row, min(ts) AS ts, max(te) AS te FROM island GROUP BY row, number),
+communication AS (
+  SELECT b.row AS row, sum(b.te - b.ts) AS busy, sum(max(0, b.te - b.ts - coalesce(
+           (SELECT sum(max(0, min(b.te, d.ts + d.dur) - max(b.ts, d.ts)))
+            FROM device_op d
+            WHERE d.stream = 0 AND d.kind <> 'collective' AND d.ts < b.te AND d.ts >= coalesce(
+              (SELECT max(p.ts) FROM device_op p WHERE p.stream = 0 AND p.ts <= b.ts), b.ts)), 0))) AS exposed
+  FROM busy b GROUP BY b.row)
+SELECT s.recording AS recording, s.step AS step, s.ts AS ts, s.dur AS dur,
+       coalesce(compute.busy, 0) AS compute_busy, coalesce(communication.busy, 0) AS communication_busy,
+       coalesce(communication.exposed, 0) AS exposed
+FROM step s
+LEFT JOIN compute ON compute.row = s.id
+LEFT JOIN communication ON communication.row = s.id
+WHERE s.recording <> 'snapshot')";
+
+constexpr std::array kViews{
+    View{"slices", "Everything that took time, on the device and on the host, as Perfetto's `slice`.", kSlices,
+         kSlicesSelect},
+    View{"memory_change", "By how much each allocator event changed PyTorch's memory statistics.", kMemoryChange,
+         kMemoryChangeSelect},
+    View{"memory_timeline",
+         "PyTorch's memory statistics after each allocator event. A recording that did not begin from empty starts "
+         "at what its final segments hold less all changes.",
+         kMemoryTimeline, kMemoryTimelineSelect},
+    View{"memory_by_category", "Allocated bytes of each category over time, of the blocks seen allocated.",
+         kMemoryByCategory, kMemoryByCategorySelect},
+    View{"peak_by_category",
+         "What was allocated at the moment of each step's peak of allocated bytes, the state at its start included.",
+         kPeakByCategory, kPeakByCategorySelect},
+    View{"collective", "The collectives among the device ops.", kCollective, kCollectiveSelect},
+    View{"exposed_communication", "For each collective, how much of it no work on the compute stream hid.",
+         kExposedCommunication, kExposedCommunicationSelect},
+    View{"step_summary",
+         "Each step's time. A device op counts for the step in which the host issued it, whenever it ran.",
+         kStepSummary, kStepSummarySelect},
+};
+
+}  // namespace
+
+std::span<const View> views() {
+  return kViews;
+}
+
+}  // namespace foreshard::traces
