@@ -68,7 +68,7 @@ struct Latencies {
 
 /// Collectives that hold SMs, and more than one collective at once.
 struct Rings {
-  double sms = 24;            ///< the slowdowns of Neighbour::ring hold for this many SMs
+  double sms = 24;  ///< the slowdowns of Neighbour::ring hold for this many SMs
   double symmetric_sms = 8;
   double share_of_two = 0.9;  ///< a kernel's loss beside n > 1 rings is this times the sum of the single losses
   double two_slowdown = 1.3;  ///< each of two collectives at once
@@ -76,28 +76,29 @@ struct Rings {
 
 /// What single things achieve. Sizes count bytes read plus bytes written unless named otherwise.
 struct Rates {
-  double hbm = 0;            ///< bytes a second
-  double pcie = 0;           ///< bytes a second, one direction, bytes counted once
-  double peer = 0;           ///< bytes a second, one direction, bytes counted once
-  Nanoseconds copy_overhead; ///< of one cudaMemcpyAsync on the device
-  double gradient_cast = 0;  ///< bytes a second
-  double gradient_add = 0;   ///< bytes a second
-  double gemm_bf16 = 0;      ///< FLOP a second
-  double gemm_fp32 = 0;      ///< FLOP a second
+  double hbm = 0;             ///< bytes a second
+  double pcie = 0;            ///< bytes a second, one direction, bytes counted once
+  double peer = 0;            ///< bytes a second, one direction, bytes counted once
+  Nanoseconds copy_overhead;  ///< of one cudaMemcpyAsync on the device
+  double gradient_cast = 0;   ///< bytes a second
+  double gradient_add = 0;    ///< bytes a second
+  double gemm_bf16 = 0;       ///< FLOP a second
+  double gemm_fp32 = 0;       ///< FLOP a second
 };
 
 struct MachineProfile {
   std::string name;
   std::string description;
   std::uint32_t sm_count = 0;
-  Bytes memory_total = 0;  ///< cudaMemGetInfo's total
-  Bytes memory_other = 0;  ///< context, libraries, NCCL: taken outside the caching allocator
+  Bytes memory_total = 0;          ///< cudaMemGetInfo's total
+  Bytes memory_other = 0;          ///< context, libraries, NCCL: taken outside the caching allocator
   std::uint32_t launch_queue = 0;  ///< unfinished ops of one stream at which a launch blocks
   Latencies latencies;
   std::array<std::array<Slowdown, kNeighbours>, kKernelClasses> contention{};  ///< by KernelClass, by Neighbour
   Rings rings;
   std::vector<CollectiveTable> collectives;
-  double all_reduce_all_gathers = 0;  ///< time of a 2-rank NCCL all-reduce over that of the 2-rank all-gather of its bytes
+  double all_reduce_all_gathers =
+      0;  ///< time of a 2-rank NCCL all-reduce over that of the 2-rank all-gather of its bytes
   Rates rates;
   /// Where each constant is from: its place in the JSON ("/latencies/launch") and its source, in file order.
   std::vector<std::pair<std::string, std::string>> sources;

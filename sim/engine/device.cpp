@@ -1,0 +1,164 @@
+#include "sim/engine/device.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace foreshard::sim {
+namespace {
+
+Party kernel_party(StreamId stream, const KernelWork& work) {
+  const Party::Role role = stream == kComputeStream ? Party::Role::main_kernel : Party::Role::side_kernel;
+  return {role, work.kernel_class, work.ring_slowdown, 1};
+}
+
+Party collective_party(const MachineProfile& machine, CollectiveResource uses) {
+  Party party;
+  party.role = uses == CollectiveResource::copy_engine ? Party::Role::copy_engine : Party::Role::ring;
+  party.ring_share = uses == CollectiveResource::symmetric ? machine.rings.symmetric_sms / machine.rings.sms : 1;
+  return party;
+}
+
+Party copy_party(StreamId stream, CopyKind kind) {
+  switch (kind) {
+    case CopyKind::device_to_device:  // moves bytes through the SMs and HBM like an elementwise kernel
+      return kernel_party(stream, KernelWork{});
+    case CopyKind::peer_to_peer:
+      return {Party::Role::copy_engine, KernelClass::memory_bound, 0, 1};
+    case CopyKind::host_to_device:
+    case CopyKind::device_to_host:
+      break;
+  }
+  return {};
+}
+
+}  // namespace
+
+SimDevice::SimDevice(const MachineProfile& machine, const CollectiveCost& collectives, const SimOptions& options)
+    : machine_(machine),
+      collectives_(collectives),
+      options_(options),
+      launch_queue_(options.launch_queue.value_or(machine.launch_queue)),
+      engine_(machine) {
+  create_stream({"compute", 0});
+}
+
+StreamId SimDevice::create_stream(const StreamOptions& options) {
+  stream_names_.push_back(options.name);
+  return engine_.add_stream();
+}
+
+CommunicatorId SimDevice::create_communicator(const CommunicatorOptions& options) {
+  communicators_.push_back({options, false});
+  return engine_.add_communicator();
+}
+
+OpId SimDevice::launch(StreamId stream, const KernelWork& work) {
+  wait_for_room(stream);
+  return engine_.submit({.stream = stream,
+                         .communicator = {},
+                         .party = kernel_party(stream, work),
+                         .issue = host_now_,
+                         .work = work.work});
+}
+
+Nanoseconds SimDevice::price(const CopyWork& work) const {
+  if (work.work.count > 0) return work.work;
+  double bytes_per_second = machine_.rates.pcie;
+  double bytes = static_cast<double>(work.bytes);
+  if (work.kind == CopyKind::peer_to_peer) bytes_per_second = machine_.rates.peer;
+  if (work.kind == CopyKind::device_to_device) {
+    bytes_per_second = machine_.rates.hbm;
+    bytes *= 2;  // read and written
+  }
+  return machine_.rates.copy_overhead + Nanoseconds::from_double(bytes / bytes_per_second * 1e9);
+}
+
+OpId SimDevice::copy(StreamId stream, const CopyWork& work) {
+  wait_for_room(stream);
+  return engine_.submit({.stream = stream,
+                         .communicator = {},
+                         .party = copy_party(stream, work.kind),
+                         .issue = host_now_,
+                         .work = price(work),
+                         .is_copy = true});
+}
+
+OpId SimDevice::collective(StreamId stream, CommunicatorId communicator, const CollectiveWork& work) {
+  wait_for_room(stream);
+  const Communicator& among = communicators_[communicator.value];
+  const CollectivePrice price =
+      collectives_.price({work.kind, work.transport, work.bytes, among.options.ranks, among.options.ranks_per_node});
+  if (!price.caveat.empty() && std::find(caveats_.begin(), caveats_.end(), price.caveat) == caveats_.end())
+    caveats_.push_back(price.caveat);
+  return engine_.submit(
+      {.stream = stream,
+       .communicator = communicator,
+       .party = collective_party(machine_, price.uses),
+       .issue = host_now_,
+       .work = price.time,
+       .lengthens_gaps = work.kind == CollectiveKind::all_gather && price.uses == CollectiveResource::ring,
+       .endless = among.peers_lost});
+}
+
+template <class Done>
+bool SimDevice::run_until(Done done) {
+  engine_.advance(host_now_);
+  while (!done()) {
+    if (engine_.advance_once()) continue;
+    if (!deadlock_) report_deadlock();
+    return false;
+  }
+  return true;
+}
+
+void SimDevice::wait_for_room(StreamId stream) {
+  if (launch_queue_ == 0 || engine_.unfinished(stream) < launch_queue_) return;
+  if (!run_until([&] { return engine_.unfinished(stream) < launch_queue_; })) return;
+  if (engine_.now() <= host_now_) return;
+  host_blocked_ += engine_.now() - host_now_;
+  host_now_ = engine_.now();
+}
+
+bool SimDevice::event_complete(EventId event) {
+  engine_.advance(host_now_);
+  return engine_.complete(event);
+}
+
+/// The host goes on a little after what it waited for; at once where it did not have to wait.
+void SimDevice::wake_at(Nanoseconds time) {
+  if (time <= host_now_) return;
+  host_now_ = options_.host_free ? time : time + machine_.latencies.synchronize;
+}
+
+void SimDevice::synchronize_event(EventId event) {
+  if (run_until([&] { return engine_.complete(event); })) wake_at(engine_.completion(event));
+}
+
+void SimDevice::synchronize_stream(StreamId stream) {
+  synchronize_event(engine_.record(stream));
+}
+
+void SimDevice::synchronize() {
+  if (run_until([&] { return engine_.unfinished() == 0; })) wake_at(engine_.now());
+}
+
+void SimDevice::host_work(Nanoseconds length) {
+  if (!options_.host_free) host_now_ += options_.host_scale == 1 ? length : length.scaled(options_.host_scale);
+}
+
+void SimDevice::report_deadlock() {
+  Deadlock report{engine_.now(), engine_.stuck(), {}};
+  for (const Stuck& entry : report.stuck) {
+    report.text += fmt::format("stream {}: op {} ", stream_name(entry.stream), entry.op.value);
+    if (entry.reason == Stuck::Reason::peers)
+      report.text += "waits for ranks that do not come\n";
+    else
+      report.text +=
+          fmt::format("waits for op {} on stream {} ({})\n", entry.waits_for.value, stream_name(entry.waits_for_on),
+                      entry.reason == Stuck::Reason::event ? "an event" : "same communicator");
+  }
+  deadlock_ = std::move(report);
+}
+
+}  // namespace foreshard::sim

@@ -1,0 +1,90 @@
+// SimDevice: the simulator as a back end (core/device/device.hpp).
+//
+// Who: core/step drives it through Device; sim/predict sets its options. Wraps the engine with a host
+// clock, the launch queue, prices for what comes without one, and names.
+//
+// The host runs ahead of the device. Device time is simulated only as far as an answer needs: to the host's
+// present for event_complete, further where the host blocks (full launch queue, synchronisation), to the end
+// at synchronize(). Asking never changes a timing.
+//
+// Thread safety: one thread. Determinism: the same calls give the same timings.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/device/device.hpp"
+#include "sim/collectives/collective_cost.hpp"
+#include "sim/engine/engine.hpp"
+
+namespace foreshard::sim {
+
+/// Every field changes the result.
+struct SimOptions {
+  double host_scale = 1;   ///< multiplies every host_work(), each rounded once
+  bool host_free = false;  ///< host work and synchronisations cost the host nothing: the GPU's own step time
+  /// Unfinished ops of one stream at which a launch blocks; none: the profile's; 0: never.
+  std::optional<std::uint32_t> launch_queue = {};
+};
+
+class SimDevice final : public Device {
+ public:
+  /// Both references must outlive the device.
+  SimDevice(const MachineProfile& machine, const CollectiveCost& collectives, const SimOptions& options = {});
+
+  EventId record_event(StreamId stream) override { return engine_.record(stream); }
+  [[nodiscard]] bool event_complete(EventId event) override;
+  void synchronize_event(EventId event) override;
+
+  StreamId create_stream(const StreamOptions& options) override;
+  CommunicatorId create_communicator(const CommunicatorOptions& options) override;
+  OpId launch(StreamId stream, const KernelWork& work) override;
+  OpId copy(StreamId stream, const CopyWork& work) override;
+  OpId collective(StreamId stream, CommunicatorId communicator, const CollectiveWork& work) override;
+  void stream_wait_event(StreamId stream, EventId event) override { engine_.wait(stream, event); }
+  void synchronize_stream(StreamId stream) override;
+  void synchronize() override;
+  void host_work(Nanoseconds length) override;
+  [[nodiscard]] Nanoseconds host_now() override { return host_now_; }
+  [[nodiscard]] std::span<const OpTiming> timings() const override { return engine_.timings(); }
+
+  /// From now on collectives of this communicator start and wait for ranks that never come.
+  void lose_peers(CommunicatorId communicator) { communicators_[communicator.value].peers_lost = true; }
+  /// Set once the host has blocked on something that can never happen. From then on blocking calls return
+  /// at once, and ops that did not come to it keep kNever as start and end.
+  [[nodiscard]] const std::optional<Deadlock>& deadlock() const { return deadlock_; }
+  /// What prices were derived from where they were not measured: each sentence once, in order of first use.
+  [[nodiscard]] const std::vector<std::string>& caveats() const { return caveats_; }
+  /// How long the host was blocked by full launch queues so far.
+  [[nodiscard]] Nanoseconds host_blocked() const { return host_blocked_; }
+  [[nodiscard]] const std::string& stream_name(StreamId stream) const { return stream_names_[stream.value]; }
+
+ private:
+  struct Communicator {
+    CommunicatorOptions options;
+    bool peers_lost = false;
+  };
+
+  void wait_for_room(StreamId stream);
+  /// Simulates until `done()`; false (and a deadlock) where it never is.
+  template <class Done>
+  bool run_until(Done done);
+  void wake_at(Nanoseconds time);
+  void report_deadlock();
+  [[nodiscard]] Nanoseconds price(const CopyWork& work) const;
+
+  const MachineProfile& machine_;
+  const CollectiveCost& collectives_;
+  SimOptions options_;
+  std::uint32_t launch_queue_;
+  Engine engine_;
+  Nanoseconds host_now_;
+  Nanoseconds host_blocked_;
+  std::vector<std::string> stream_names_;
+  std::vector<Communicator> communicators_;
+  std::vector<std::string> caveats_;
+  std::optional<Deadlock> deadlock_;
+};
+
+}  // namespace foreshard::sim

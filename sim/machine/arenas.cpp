@@ -1,0 +1,139 @@
+#include "sim/machine/arenas.hpp"
+
+#include <algorithm>
+#include <iterator>
+
+#include "core/base/check.hpp"
+
+namespace foreshard::sim {
+namespace {
+
+constexpr Bytes kArena = 32 * kMiB;
+constexpr Bytes kHuge = 512 * kMiB;
+
+}  // namespace
+
+Arenas::Arenas(Address first, Bytes taken) {
+  arenas_.push_back({first, first + kArena, true, {{first + taken, first + kArena}}});
+}
+
+Address Arenas::new_arena_base(Bytes arena_size, bool aligned) const {
+  std::vector<const Arena*> by_address;
+  for (const Arena& arena : arenas_) by_address.push_back(&arena);
+  std::sort(by_address.begin(), by_address.end(), [](const Arena* a, const Arena* b) { return a->base > b->base; });
+  const Bytes needed = aligned ? arena_size + kHuge : arena_size;
+  const auto place_below = [&](Address top) {
+    const Address base = top - arena_size;
+    return aligned ? base / kHuge * kHuge : base;
+  };
+  for (std::size_t i = 0; i + 1 < by_address.size(); ++i)
+    if (by_address[i]->base - by_address[i + 1]->end > needed) return place_below(by_address[i]->base);
+  return place_below(by_address.back()->base);
+}
+
+void Arenas::take(Arena& arena, Address address, Bytes size) {
+  auto gap = std::prev(arena.gaps.upper_bound(address));
+  const auto [begin, end] = *gap;
+  arena.gaps.erase(gap);
+  if (begin < address) arena.gaps.emplace(begin, address);
+  if (address + size < end) arena.gaps.emplace(address + size, end);
+}
+
+Address Arenas::allocate(Bytes size) {
+  FORESHARD_CHECK(size > 0, "cudaMalloc of nothing");
+  for (std::size_t i = arenas_.size(); i-- > 0;) {
+    Address best = 0;
+    Bytes best_size = 0;
+    for (const auto& [begin, end] : arenas_[i].gaps) {
+      if (end - begin < size || (best_size != 0 && end - begin >= best_size)) continue;
+      best = begin;
+      best_size = end - begin;
+    }
+    if (best_size == 0) continue;
+    take(arenas_[i], best, size);
+    live_.emplace(best, size);
+    return best;
+  }
+  const Bytes arena_size = round_up(size, kArena);
+  const Address base = new_arena_base(arena_size, size % kHuge == 0);
+  arenas_.push_back({base, base + arena_size, false, {{base, base + arena_size}}});
+  take(arenas_.back(), base, size);
+  live_.emplace(base, size);
+  return base;
+}
+
+Arenas::Arena* Arenas::arena_of(Address address) {
+  for (Arena& arena : arenas_)
+    if (arena.base <= address && address < arena.end) return &arena;
+  return nullptr;
+}
+
+void Arenas::cover(Address begin, Address end) {
+  const Address low = begin / kArena * kArena;
+  const Address high = round_up(end, kArena);
+  for (Address at = low; at < high;) {
+    if (const Arena* there = arena_of(at)) {
+      at = there->end;
+      continue;
+    }
+    Address stop = high;
+    for (const Arena& arena : arenas_)
+      if (arena.base > at) stop = std::min(stop, arena.base);
+    Arena arena{at, stop, false, {}};
+    const Address free_from = std::max(at, begin);  // below it others are at home
+    arena.shared = free_from > at;
+    if (free_from < stop) arena.gaps.emplace(free_from, stop);
+    arenas_.push_back(std::move(arena));
+    at = stop;
+  }
+}
+
+bool Arenas::place(Address address, Bytes size) {
+  const auto next = live_.lower_bound(address);
+  if (next != live_.end() && next->first < address + size) return false;
+  if (next != live_.begin() && std::prev(next)->first + std::prev(next)->second > address) return false;
+  cover(address, address + size);
+  for (Address at = address; at < address + size;) {
+    Arena* arena = arena_of(at);
+    const Address end = std::min(arena->end, address + size);
+    // What is neither free nor live was others' in this model; the recording says that it is ours.
+    auto gap = arena->gaps.upper_bound(at);
+    if (gap != arena->gaps.begin() && std::prev(gap)->second > at) --gap;
+    while (gap != arena->gaps.end() && gap->first < end) {
+      const auto [gap_begin, gap_end] = *gap;
+      gap = arena->gaps.erase(gap);
+      if (gap_begin < at) arena->gaps.emplace(gap_begin, at);
+      if (gap_end > end) gap = arena->gaps.emplace(end, gap_end).first;
+    }
+    at = end;
+  }
+  live_.emplace(address, size);
+  return true;
+}
+
+void Arenas::free(Address address) {
+  const auto range = live_.find(address);
+  FORESHARD_CHECK(range != live_.end(), "cudaFree of an address that is not live");
+  const Address end = address + range->second;
+  live_.erase(range);
+  for (Address at = address; at < end;) {  // a recorded range may lie in two arenas
+    Arena* arena = arena_of(at);
+    Address from = at;
+    Address to = std::min(arena->end, end);
+    at = to;
+    auto next = arena->gaps.lower_bound(from);
+    if (next != arena->gaps.begin() && std::prev(next)->second == from) {
+      from = std::prev(next)->first;
+      arena->gaps.erase(std::prev(next));
+    }
+    if (next != arena->gaps.end() && next->first == to) {
+      to = next->second;
+      arena->gaps.erase(next);
+    }
+    arena->gaps.emplace(from, to);
+    if (!arena->shared && from == arena->base && to == arena->end)
+      arenas_.erase(arenas_.begin() + (arena - arenas_.data()));
+  }
+}
+
+}  // namespace foreshard::sim

@@ -1,0 +1,145 @@
+// Latencies, order and the host clock of the simulated device, by hand on two or three ops.
+#include "sim/engine/device.hpp"
+
+#include "tests/sim/fixture.hpp"
+
+namespace foreshard::sim {
+namespace {
+
+TEST_CASE("ops of a stream follow one another after the kernel gap") {
+  Bench bench;
+  const OpId a = bench.gemm(10'000);
+  const OpId b = bench.gemm(10'000);
+  bench.device.synchronize();
+  CHECK(bench.start(a) == 4000);
+  CHECK(bench.start(b) == 14'000 + 1000);
+}
+
+TEST_CASE("the gap is longer while an all-gather ring is issued and unfinished, even one that only waits") {
+  Bench bench;
+  const OpId a = bench.gemm(10'000);
+  const OpId b = bench.gemm(10'000);
+  const OpId c = bench.gemm(1000);
+  bench.device.stream_wait_event(bench.gather, bench.device.record_event(kComputeStream));
+  bench.device.host_work({15'000});  // issued after a's end, before b's
+  bench.all_gather(1000);
+  const OpId d = bench.gemm(1000);
+  bench.device.synchronize();
+  CHECK(bench.start(b) == bench.end(a) + 1000);
+  CHECK(bench.start(c) == bench.end(b) + 3000);
+  CHECK(bench.start(d) == bench.end(c) + 3000);
+}
+
+TEST_CASE("neither a reduce-scatter nor a copy-engine gather lengthens the gap") {
+  Bench bench;
+  bench.device.stream_wait_event(bench.scatter, bench.device.record_event(kComputeStream));
+  bench.reduce_scatter(500'000);
+  bench.all_gather(1000, Transport::copy_engine);
+  const OpId a = bench.elementwise(10'000);
+  const OpId b = bench.elementwise(10'000);
+  bench.device.synchronize();
+  CHECK(bench.start(b) == bench.end(a) + 1000);
+}
+
+TEST_CASE("a memory copy has its own gap before and after it") {
+  Bench bench;
+  const OpId a = bench.gemm(10'000);
+  const OpId copy = bench.device.copy(kComputeStream, {.bytes = 64, .work = {2000}, .label = {}});
+  const OpId b = bench.gemm(10'000);
+  bench.device.synchronize();
+  CHECK(bench.start(copy) == bench.end(a) + 5000);
+  CHECK(bench.start(b) == bench.end(copy) + 5000);
+}
+
+TEST_CASE("copies without work are priced from their bytes") {
+  Bench bench;
+  const OpId copy = bench.device.copy(kComputeStream, {.bytes = 55'400'000, .work = {}, .label = {}});
+  bench.device.synchronize();
+  CHECK(bench.end(copy) - bench.start(copy) == 5000 + 1'000'000);
+}
+
+TEST_CASE("collectives of one communicator run in issue order, on whatever stream") {
+  Bench bench;
+  const OpId scatter = bench.reduce_scatter(50'000);
+  const OpId gather = bench.all_gather(20'000);
+  const CommunicatorId other = bench.device.create_communicator({"other", 4, 4});
+  const StreamId third = bench.device.create_stream({"third", 0});
+  const OpId free = bench.device.collective(third, other, {CollectiveKind::all_gather, Transport::nccl, 1000, {}});
+  bench.device.synchronize();
+  CHECK(bench.start(gather) == bench.end(scatter) + 6000);
+  CHECK(bench.start(free) == 4000);
+}
+
+TEST_CASE("a stream waits for an event of another, and for what that stream itself waits for") {
+  Bench bench;
+  const OpId a = bench.gemm(10'000);
+  const EventId first = bench.device.record_event(kComputeStream);
+  bench.device.stream_wait_event(bench.gather, first);
+  const EventId second = bench.device.record_event(bench.gather);  // nothing on the stream but the wait
+  bench.device.stream_wait_event(bench.scatter, second);
+  const OpId b = bench.elementwise(1000, bench.scatter);
+  bench.device.synchronize();
+  CHECK(bench.start(b) == bench.end(a) + 2000);
+}
+
+TEST_CASE("an event says so exactly from its completion on, at the host's time") {
+  Bench bench;
+  bench.gemm(10'000);
+  const EventId event = bench.device.record_event(kComputeStream);
+  bench.gemm(10'000);
+  bench.device.host_work({13'999});
+  CHECK_FALSE(bench.device.event_complete(event));
+  bench.device.host_work({1});
+  CHECK(bench.device.event_complete(event));
+  CHECK(bench.device.host_now() == Nanoseconds{14'000});
+  CHECK(bench.device.event_complete(bench.device.record_event(bench.gather)));
+}
+
+TEST_CASE("synchronising moves the host, once, and takes its latency only where it waited") {
+  MachineProfile machine = round_machine();
+  machine.latencies.synchronize = {7000};
+  Bench bench(machine);
+  bench.gemm(10'000);
+  const EventId event = bench.device.record_event(kComputeStream);
+  bench.device.synchronize_event(event);
+  CHECK(bench.device.host_now() == Nanoseconds{21'000});
+  bench.device.synchronize();
+  bench.device.synchronize_stream(kComputeStream);
+  CHECK(bench.device.host_now() == Nanoseconds{21'000});
+}
+
+TEST_CASE("a launch blocks while its own stream's queue is full") {
+  SimOptions options;
+  options.launch_queue = 2;
+  Bench bench(round_machine(), options);
+  const OpId a = bench.gemm(10'000);
+  bench.gemm(10'000);
+  bench.elementwise(1000, bench.gather);  // another stream has room
+  CHECK(bench.device.host_now() == Nanoseconds{0});
+  const OpId c = bench.gemm(10'000);
+  CHECK(bench.device.host_now() == Nanoseconds{14'000});
+  CHECK(bench.device.host_blocked() == Nanoseconds{14'000});
+  bench.device.synchronize();
+  CHECK(bench.end(a) == 14'000);
+  CHECK(bench.device.timings()[c.value].issue == Nanoseconds{14'000});
+}
+
+TEST_CASE("host work is scaled and rounded once each, or free") {
+  Bench scaled(round_machine(), {.host_scale = 0.5});
+  for (int i = 0; i < 3; ++i) scaled.device.host_work({101});
+  CHECK(scaled.device.host_now() == Nanoseconds{3 * 51});
+  Bench free(round_machine(), {.host_free = true});
+  free.device.host_work({1'000'000});
+  CHECK(free.device.host_now() == Nanoseconds{0});
+}
+
+TEST_CASE("prices that were not measured are told once each") {
+  Bench bench;
+  bench.all_gather(1000, Transport::low_contention);
+  bench.all_gather(2000, Transport::low_contention);
+  bench.all_gather(2000);
+  CHECK(bench.device.caveats().size() == 1);
+}
+
+}  // namespace
+}  // namespace foreshard::sim
