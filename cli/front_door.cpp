@@ -1,0 +1,129 @@
+#include "cli/front_door.hpp"
+
+#include <fmt/core.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <map>
+
+#include "cli/verbs.hpp"
+#include "core/base/suggest.hpp"
+
+namespace foreshard::cli {
+namespace {
+
+int refuse(Console& console, const Error& error) {
+  console.error(error.text());
+  return static_cast<int>(error.kind);
+}
+
+Error usage(std::string what, std::string hint) {
+  return {ErrorKind::usage, std::move(what), {}, std::move(hint)};
+}
+
+bool is_option(const std::string& argument) {
+  if (argument.size() < 2 || argument[0] != '-') return false;
+  const bool number = argument[1] == '.' || (argument[1] >= '0' && argument[1] <= '9');
+  return !number;
+}
+
+/// The names of a verb's options, "--json" and "-o", for suggestions.
+std::vector<std::string> option_names(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : app.get_options()) {
+    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+    for (const std::string& name : option->get_snames()) names.push_back("-" + name);
+  }
+  return names;
+}
+
+/// CLI11 would take the word behind an unknown option for an input, so options are looked at first.
+Result<void> check_options(const CLI::App& app, const std::vector<std::string>& arguments) {
+  const std::string& verb = arguments[0];
+  const std::vector<std::string> names = option_names(app);
+  const std::vector<std::string_view> known(names.begin(), names.end());
+  for (std::size_t i = 1; i < arguments.size() && arguments[i] != "--"; ++i) {
+    if (!is_option(arguments[i])) continue;
+    const std::string name = arguments[i].substr(0, arguments[i].find('='));
+    if (std::find(names.begin(), names.end(), name) != names.end()) continue;
+    const bool short_with_value =
+        name[1] != '-' && std::find(names.begin(), names.end(), name.substr(0, 2)) != names.end();
+    if (short_with_value) continue;
+    const auto near = nearest(name, known);
+    return tl::unexpected(usage(fmt::format("unknown option '{}' of {}", name, verb),
+                                near ? "did you mean '" + *near + "'?" : "foreshard " + verb + " --help"));
+  }
+  return {};
+}
+
+std::string overview() {
+  std::string text =
+      "examples:\n"
+      "  foreshard plan run.db --forward-prefetch 2\n"
+      "  foreshard import --snapshot step.pickle --trace step.json --about about.json -o run.db\n\n"
+      "foreshard predicts what a PyTorch FSDP2 training step costs in time and in memory.\n\n"
+      "usage: foreshard VERB [INPUT] [options]\n\n";
+  for (const Verb& verb : verbs()) text += fmt::format("  {:<9} {}\n", verb.name, verb.summary);
+  text += "\n  foreshard VERB --help for a verb's options; foreshard --version\n";
+  return text;
+}
+
+std::string description(const Verb& verb) {
+  return fmt::format("examples:\n  foreshard {}\n  foreshard {}\n\n{}.\n", verb.examples[0], verb.examples[1],
+                     verb.summary);
+}
+
+/// CLI11's own words without its class names; exit status 2 for all of them.
+int refuse_parse(Console& console, const CLI::ParseError& error, const Verb& verb) {
+  return refuse(console, usage(error.what(), fmt::format("foreshard {} --help", verb.name)));
+}
+
+int run_verb(const Verb& verb, const std::vector<std::string>& arguments, Console& console) {
+  CLI::App app(description(verb), "foreshard " + std::string(verb.name));
+  app.get_formatter()->column_width(34);
+  app.set_help_flag("-h,--help", "this text");
+  app.add_flag("-q,--quiet", console.quiet, "no notes and no progress on stderr");
+  const Action action = verb.add(app);
+  if (const auto known = check_options(app, arguments); !known) return refuse(console, known.error());
+  std::vector<std::string> reversed(arguments.rbegin(), arguments.rend() - 1);  // CLI11 takes the last first
+  try {
+    app.parse(reversed);
+  } catch (const CLI::CallForHelp&) {
+    console.out << app.help();
+    return kDone;
+  } catch (const CLI::ParseError& error) {
+    return refuse_parse(console, error, verb);
+  }
+  const Result<int> status = action(console);
+  return status ? *status : refuse(console, status.error());
+}
+
+}  // namespace
+
+std::string version_text() {
+  return fmt::format("foreshard {} ({})\n", FORESHARD_VERSION, FORESHARD_GIT);
+}
+
+int run(const std::vector<std::string>& arguments, Console& console) {
+  if (arguments.empty()) {
+    console.err << overview();
+    return static_cast<int>(ErrorKind::usage);
+  }
+  const std::string& word = arguments[0];
+  if (word == "--help" || word == "-h" || word == "help") {
+    console.out << overview();
+    return kDone;
+  }
+  if (word == "--version") {
+    console.out << version_text();
+    return kDone;
+  }
+  std::vector<std::string_view> names;
+  for (const Verb& verb : verbs()) {
+    if (verb.name == word) return run_verb(verb, arguments, console);
+    names.push_back(verb.name);
+  }
+  return refuse(console, usage(fmt::format("unknown verb '{}'", word), suggestion(word, names)));
+}
+
+}  // namespace foreshard::cli

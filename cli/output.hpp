@@ -1,0 +1,54 @@
+// How results look: aligned tables for people, JSON with a schema number for programs.
+//
+// Used by the verbs. Pure text; equal input gives equal bytes.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include "core/base/quantity.hpp"
+
+namespace foreshard::cli {
+
+using Json = nlohmann::ordered_json;
+
+/// Version of every verb's --json form; raised when a key changes its meaning or goes.
+inline constexpr int kJsonSchema = 1;
+
+/// An object that begins with "schema" and "verb".
+[[nodiscard]] Json json_result(std::string_view verb);
+/// Two-space indentation and a final newline. Text that is not UTF-8 is shown with replacement characters.
+void print_json(std::ostream& out, const Json& json);
+
+/// Columns of equal width, two blanks between them, numbers to the right. Wide characters count as one.
+class Table {
+ public:
+  enum class Align { left, right };
+  struct Column {
+    std::string title;  ///< empty titles everywhere: no heading
+    Align align = Align::left;
+  };
+
+  explicit Table(std::vector<Column> columns) : columns_(std::move(columns)) {}
+  /// One cell a column; missing ones are empty.
+  void row(std::vector<std::string> cells) { rows_.push_back(std::move(cells)); }
+  [[nodiscard]] bool empty() const { return rows_.empty(); }
+  void print(std::ostream& out) const;
+
+ private:
+  std::vector<Column> columns_;
+  std::vector<std::vector<std::string>> rows_;
+};
+
+/// "16,793,993,216" as 16793993216 bytes are shown beside "15.64 GiB".
+[[nodiscard]] std::string exact_bytes(Bytes bytes);
+/// "174.02 ms"
+[[nodiscard]] std::string milliseconds(double ms);
+/// "+3.1 %", or "" where `before` is 0.
+[[nodiscard]] std::string change(double before, double after);
+/// One field of comma-separated values, quoted where RFC 4180 wants it.
+[[nodiscard]] std::string csv_field(std::string_view text);
+
+}  // namespace foreshard::cli

@@ -1,0 +1,77 @@
+#include "cli/choices.hpp"
+
+#include <cstdio>
+#include <fstream>
+
+#include "core/schedule/settings_table.hpp"
+#include "tests/catch.hpp"
+
+using namespace foreshard;
+using namespace foreshard::cli;
+
+namespace {
+
+Result<Settings> parsed(std::vector<std::string> arguments, const Settings& base = {}) {
+  CLI::App app;
+  ChoiceOptions options;
+  options.add_to(app);
+  std::reverse(arguments.begin(), arguments.end());
+  app.parse(arguments);
+  return options.apply(base);
+}
+
+}  // namespace
+
+TEST_CASE("every choice is an option, and none given changes nothing") {
+  CLI::App app;
+  ChoiceOptions options;
+  options.add_to(app);
+  for (const Choice& choice : choice_table()) CHECK(app.get_option_no_throw(choice.option()) != nullptr);
+  CHECK(parsed({}).value() == Settings{});
+}
+
+TEST_CASE("options set choices on top of a source's settings") {
+  Settings base;
+  base.gpus = 8;
+  base.unshard_async = true;
+  const auto settings = parsed({"--forward-prefetch", "2", "--no-unshard-async", "--offload", "--reshard-after-forward",
+                                "4", "--release=all-gather=stash,reduce-scatter=record-stream"},
+                               base);
+  REQUIRE(settings);
+  CHECK(settings->gpus == 8);
+  CHECK(settings->forward_prefetch == 2u);
+  CHECK_FALSE(settings->unshard_async);
+  CHECK(settings->offload);
+  CHECK(settings->reshard_after_forward == Reshard{Reshard::Kind::group, 4});
+  CHECK(settings->reduce_scatter_release == Release::record_stream);
+}
+
+TEST_CASE("the last of an option counts; repeatable ones add up") {
+  const auto settings =
+      parsed({"--gpus", "2", "--gpus", "4", "--reshard-of-unit", "layers.0=false", "--reshard-of-unit", "layers.1=2"});
+  REQUIRE(settings);
+  CHECK(settings->gpus == 4);
+  CHECK(settings->reshard_of_unit.size() == 2);
+}
+
+TEST_CASE("wrong values name the key; contradictions are found") {
+  const auto word = parsed({"--all-gather", "ncll"});
+  REQUIRE_FALSE(word);
+  CHECK(word.error().kind == ErrorKind::usage);
+  CHECK(word.error().text().find("did you mean 'nccl'?") != std::string::npos);
+  CHECK_FALSE(parsed({"--gpus", "4", "--replicate", "3"}));
+}
+
+TEST_CASE("prefetch lists come from a file") {
+  const std::string path = "foreshard_choices_test.json";
+  std::ofstream(path) << R"({"forward": {"layers.0": ["layers.2"]}})";
+  const auto settings = parsed({"--prefetch-lists", path});
+  REQUIRE(settings);
+  CHECK(settings->prefetch_lists.forward.at("layers.0") == std::vector<std::string>{"layers.2"});
+  std::ofstream(path) << "nonsense";
+  const auto wrong = parsed({"--prefetch-lists", path});
+  std::remove(path.c_str());
+  REQUIRE_FALSE(wrong);
+  CHECK(wrong.error().where == path);
+  CHECK_FALSE(parsed({"--prefetch-lists", "/nonexistent/file"}));
+}

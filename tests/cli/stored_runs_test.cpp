@@ -1,0 +1,82 @@
+// Verbs that read stores, on small runs made here.
+
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "tests/catch.hpp"
+#include "tests/cli/knock.hpp"
+#include "traces/store/store.hpp"
+
+using namespace foreshard;
+using namespace foreshard::cli;
+using nlohmann::json;
+
+namespace {
+
+Run small_run(double step_ms, Bytes reserved) {
+  Run run;
+  run.info.kind = RunKind::planned;
+  run.info.name = "small";
+  run.units.push_back({"", {}});
+  run.streams.push_back({kComputeStream, "compute", 0, 0});
+  StepRecord step;
+  step.end = Nanoseconds::from_us(1000);
+  step.peaks = {100, 512, 512, reserved};
+  run.steps.push_back(step);
+  run.phases.push_back({0, Recording::run, "forward", {0}, Nanoseconds::from_us(400)});
+  run.results["step_ms"] = std::to_string(step_ms);
+  return run;
+}
+
+struct TwoStores {
+  std::string a = "foreshard_cli_test_a.db";
+  std::string b = "foreshard_cli_test_b.db";
+  TwoStores() {
+    Run other = small_run(8, 4 * kMiB);
+    other.settings.forward_prefetch = 2;
+    REQUIRE(traces::write_run(small_run(10, 2 * kMiB), a, {.force = true}));
+    REQUIRE(traces::write_run(other, b, {.force = true}));
+  }
+  ~TwoStores() {
+    std::remove(a.c_str());
+    std::remove(b.c_str());
+  }
+};
+
+}  // namespace
+
+TEST_CASE("query prints a table, JSON and comma-separated values") {
+  const TwoStores stores;
+  const std::string sql = "SELECT name, dur FROM phase";
+  const Answer table = knock({"query", stores.a, sql});
+  CHECK(table.status == 0);
+  CHECK(table.out == "name        dur\n-------  ------\nforward  400000\n");
+  const json parsed = json::parse(knock({"query", stores.a, sql, "--json"}).out);
+  CHECK(parsed["schema"] == 1);
+  CHECK(parsed["columns"] == json::array({"name", "dur"}));
+  CHECK(parsed["rows"] == json::array({json::array({"forward", 400000})}));
+  CHECK(knock({"query", stores.a, sql, "--csv"}).out == "name,dur\nforward,400000\n");
+  const Answer wrong = knock({"query", stores.a, "SELECT nothing FROM nowhere"});
+  CHECK(wrong.status == 2);
+  CHECK(wrong.out.empty());
+}
+
+TEST_CASE("compare names the settings that differ, times and peaks") {
+  const TwoStores stores;
+  const json both = json::parse(knock({"compare", stores.a, stores.b, "--json"}).out);
+  CHECK(both["schema"] == 1);
+  CHECK(both["settings"] == json::parse(R"({"forward_prefetch": {"a": "implicit", "b": 2}})"));
+  CHECK(both["time"]["step_ms"] == json::parse(R"({"a": 10.0, "b": 8.0})"));
+  CHECK(both["memory"]["peak_reserved_bytes"] == json::parse(R"({"a": 2097152, "b": 4194304})"));
+  CHECK(both["phase_host_ms"]["forward"]["a"] == 0.4);
+  const Answer table = knock({"compare", stores.a, stores.b});
+  CHECK(table.status == 0);
+  CHECK(table.out.find("-20.0 %") != std::string::npos);
+}
+
+TEST_CASE("compare --exit-code says whether runs differ") {
+  const TwoStores stores;
+  CHECK(knock({"compare", stores.a, stores.a, "--exit-code"}).status == 0);
+  CHECK(knock({"compare", stores.a, stores.b, "--exit-code"}).status == 13);
+  CHECK(knock({"compare", stores.a, "/nonexistent.db"}).status == 3);
+}
