@@ -103,7 +103,7 @@ struct Op {
 
   // hook
   Hook hook = Hook::zero_grad;
-  UnitId unit;
+  UnitId unit;                     ///< of hooks; of an alloc: the unit whose forward inputs this casts
 
   LabelId label;                   ///< for pictures: the op that caused it
 };

@@ -32,14 +32,15 @@ Region region_after(Hook hook, Region current) {
 
 class Builder {
  public:
-  Builder(const CaptureInput& input, const std::vector<CaptureEvent>& events, const Hooks& hooks,
-          const Recognition& recognition)
-      : in_(input), events_(events), hooks_(hooks), found_(recognition), tags_(recognition.tags) {}
+  Builder(const CaptureInput& input, const std::vector<CaptureEvent>& events, std::span<const Range> ranges,
+          const Hooks& hooks, const Recognition& recognition)
+      : in_(input), events_(events), ranges_(ranges), hooks_(hooks), found_(recognition), tags_(recognition.tags) {}
 
   BuiltPrograms build();
 
  private:
   void place_events();
+  void find_input_casts();
   void match_setup_shards();
   void order_from_optimizer_states();
   void match_optimizer();
@@ -56,6 +57,7 @@ class Builder {
 
   const CaptureInput& in_;
   const std::vector<CaptureEvent>& events_;
+  std::span<const Range> ranges_;
   const Hooks& hooks_;
   const Recognition& found_;
   std::vector<EventTag> tags_;
@@ -65,6 +67,7 @@ class Builder {
   std::vector<TensorId> tensor_;            // by allocation request
   std::vector<ParameterId> shard_of_;       // by request: persistent shard of a parameter
   std::vector<Bytes> shard_bytes_;          // by ParameterId
+  std::vector<UnitId> input_cast_of_;       // by request: the unit whose forward inputs it casts
   std::vector<std::uint64_t> user_streams_;  // further streams of the user's program, by appearance
   std::vector<std::vector<std::uint32_t>> optimizer_events_;  // by step: requests inside the optimizer
 };
@@ -91,6 +94,24 @@ void Builder::place_events() {
     region_[i] = step < 0 ? Region::setup : region;
     if (region_[i] == Region::optimizer && tags_[i].owner == Owner::user)
       optimizer_events_[static_cast<std::size_t>(step)].push_back(i);
+  }
+}
+
+/// FSDP::cast_forward_inputs comes right before its unit's pre-forward hook.
+void Builder::find_input_casts() {
+  input_cast_of_.assign(events_.size(), UnitId{});
+  std::uint32_t event = 0;
+  std::size_t hook = 0;
+  for (const Range& range : ranges_) {
+    if (range.name != "FSDP::cast_forward_inputs") continue;
+    while (hook < found_.hooks.size() &&
+           (found_.hooks[hook].place.time < range.end || found_.hooks[hook].place.hook != Hook::pre_forward))
+      ++hook;
+    if (hook == found_.hooks.size()) return;
+    while (event < events_.size() && events_[event].time < range.start) ++event;
+    for (; event < events_.size() && events_[event].time <= range.end; ++event)
+      if (events_[event].allocates && tags_[event].owner == Owner::user)
+        input_cast_of_[event] = found_.hooks[hook].place.unit;
   }
 }
 
@@ -246,6 +267,7 @@ void Builder::add_event(std::vector<PlacedOp>& ops, std::uint32_t i, std::int32_
   op.kind = e.allocates ? OpKind::alloc : OpKind::free;
   if (e.allocates) {
     op.tensor = tensor_[i];
+    op.unit = input_cast_of_[i];
     op.user_stream = user_stream(e.stream);
     op.size = {shard_of_[i].valid() ? AllocationSize::Kind::local_shard : AllocationSize::Kind::fixed, e.size,
                shard_of_[i]};
@@ -295,6 +317,7 @@ void Builder::build_step(std::size_t step) {
 
 BuiltPrograms Builder::build() {
   place_events();
+  find_input_casts();
   match_setup_shards();
   order_from_optimizer_states();
   order_parameters();
@@ -317,9 +340,9 @@ BuiltPrograms Builder::build() {
 
 }  // namespace
 
-BuiltPrograms build_programs(const CaptureInput& input, const std::vector<CaptureEvent>& events, const Hooks& hooks,
-                             const Recognition& recognition) {
-  return Builder(input, events, hooks, recognition).build();
+BuiltPrograms build_programs(const CaptureInput& input, const std::vector<CaptureEvent>& events,
+                             std::span<const Range> ranges, const Hooks& hooks, const Recognition& recognition) {
+  return Builder(input, events, ranges, hooks, recognition).build();
 }
 
 }  // namespace foreshard::traces

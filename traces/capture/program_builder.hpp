@@ -26,7 +26,9 @@ struct BuiltPrograms {
   std::vector<ParameterId> parameters_order;
 };
 
+/// `ranges`: the recording's annotations, for the casts of forward inputs.
 [[nodiscard]] BuiltPrograms build_programs(const CaptureInput& input, const std::vector<CaptureEvent>& events,
-                                           const Hooks& hooks, const Recognition& recognition);
+                                           std::span<const Range> ranges, const Hooks& hooks,
+                                           const Recognition& recognition);
 
 }  // namespace foreshard::traces

@@ -1,0 +1,35 @@
+// Rewrites a workload for settings that change the user's own ops: gradient accumulation, checkpointing,
+// the number of blocks a unit holds. Everything else that a setting changes is made by FSDP2's rules at
+// the hook places and needs no rewriting (fsdp2 semantics 13.2).
+//
+// Pure and deterministic. Who: sim/predict and gpu/ before run_steps().
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "core/base/error.hpp"
+#include "core/workload/workload.hpp"
+
+namespace foreshard {
+
+struct AdaptedWorkload {
+  Workload workload;
+  std::vector<std::string> warnings;  ///< where the result is an estimate, one sentence each
+};
+
+/// `workload` at `wanted`. Fails with ErrorKind::usage, naming the choice and what would work instead,
+/// where a capture cannot tell: another batch, sequence length or compute dtype, …
+[[nodiscard]] Result<AdaptedWorkload> adapt(const Workload& workload, const Settings& wanted);
+
+/// Makes every step run `wanted` microbatches where it ran `captured` (fsdp2 semantics 13.3).
+[[nodiscard]] Result<void> set_microbatches(Workload& workload, std::uint32_t captured, std::uint32_t wanted);
+
+/// Wraps `wanted` consecutive units together where one block made a unit.
+[[nodiscard]] Result<void> merge_units(Workload& workload, std::uint32_t wanted);
+
+/// Recomputes each block's forward in backward (non-reentrant checkpointing of each block inside its
+/// unit, fsdp2 semantics 13.4). Allocations and requested peaks are exact; some frees move.
+[[nodiscard]] Result<void> checkpoint_blocks(Workload& workload);
+
+}  // namespace foreshard
