@@ -1,0 +1,295 @@
+#include "traces/pytorch/about.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <set>
+
+#include "core/base/suggest.hpp"
+#include "core/schedule/settings_table.hpp"
+#include "traces/pytorch/byte_source.hpp"
+#include "traces/pytorch/json_object.hpp"
+
+namespace foreshard::traces {
+
+namespace {
+
+constexpr Bytes kLimit = 256 * kMiB;  // 10,000 units of 20 parameters are some 50 MiB
+constexpr std::uint32_t kSchema = 1;
+constexpr std::array<std::string_view, 15> kKeys{"schema",   "torch", "nccl",        "gpu",
+                                                 "sm_count", "gpus",  "nodes",       "replicate",
+                                                 "batch",    "seq",   "settings",    "root_reshard_explicit",
+                                                 "measured", "units", "model_config"};
+/// Choices with a place of their own at the top level.
+constexpr std::array<std::string_view, 6> kTopChoices{"gpus",  "nodes", "replicate",
+                                                      "batch", "seq",   "root_reshard_explicit"};
+constexpr std::array<std::string_view, 3> kMeasuredKeys{"step_ms", "host_issue_ms", "profiler"};
+constexpr std::array<std::string_view, 2> kUnitKeys{"unit", "parameters"};
+constexpr std::array<std::string_view, 3> kParameterKeys{"name", "shape", "dtype"};
+/// Keeps element counts, and bytes of them, far from 64 bits; the largest models have 2^42 parameters.
+constexpr std::int64_t kMaxElements = std::int64_t{1} << 48;
+/// Longer words get no suggestion, whose cost grows with their length.
+constexpr std::size_t kLongestWord = 200;
+constexpr std::size_t kLongestValue = 64 * kKiB;
+
+class AboutReader {
+ public:
+  AboutReader(const OrderedJson& root, const std::string& name) : root_{root, name + ", "}, name_(name) {}
+
+  Result<About> read() {
+    for (const auto part : {&AboutReader::header, &AboutReader::settings, &AboutReader::measured, &AboutReader::units,
+                            &AboutReader::unit_names})
+      if (auto done = (this->*part)(); !done) return tl::unexpected(done.error());
+    if (const OrderedJson* config = root_.find("model_config")) about_.model_config = config->dump();
+    return std::move(about_);
+  }
+
+ private:
+  Result<void> header();
+  Result<void> settings();
+  Result<void> measured();
+  Result<void> units();
+  Result<void> unit(std::size_t index, const OrderedJson& value);
+  Result<Parameter> parameter(const JsonObject& object);
+  Result<void> shape(const JsonObject& object, Parameter& parameter);
+  Result<void> unit_names();
+  Result<void> choice(const std::string& key, const OrderedJson& value, const std::string& place);
+  Result<std::vector<double>> times(const JsonObject& object, const std::string& key) const;
+
+  JsonObject root_;
+  const std::string& name_;
+  About about_;
+  std::set<std::string> parameter_names_;
+  std::set<std::string> unit_names_;
+};
+
+Result<void> AboutReader::header() {
+  if (auto known = root_.check_keys(kKeys); !known) return known;
+  auto schema = root_.count("schema", 1);
+  if (!schema) return tl::unexpected(schema.error());
+  if (*schema != kSchema)
+    return fail(ErrorKind::input, fmt::format("schema {} is not known, this version reads {}", *schema, kSchema),
+                root_.place_of("schema"), "use a newer foreshard, or write the file again");
+  auto torch = root_.text("torch");
+  if (!torch) return tl::unexpected(torch.error());
+  about_.torch = std::move(*torch);
+  for (const auto& [key, out] : {std::pair{"nccl", &about_.nccl}, {"gpu", &about_.gpu}}) {
+    if (root_.find(key) == nullptr) continue;
+    auto text = root_.text(key);
+    if (!text) return tl::unexpected(text.error());
+    *out = std::move(*text);
+  }
+  if (root_.find("sm_count") != nullptr) {
+    auto count = root_.count("sm_count", 1);
+    if (!count) return tl::unexpected(count.error());
+    about_.sm_count = *count;
+  }
+  return {};
+}
+
+Result<void> AboutReader::choice(const std::string& key, const OrderedJson& value, const std::string& place) {
+  const std::string text = value.is_string() ? value.get<std::string>() : value.dump();
+  if (value.is_string() && text.size() > kLongestValue)
+    return fail(ErrorKind::input, "the text is longer than 64 KiB", place);
+  auto set = set_choice(about_.settings, key, text);
+  if (set) return {};
+  Error error = set.error();
+  error.where = place;
+  return tl::unexpected(std::move(error));
+}
+
+Result<void> AboutReader::settings() {
+  if (auto done = choice("pytorch", about_.torch, root_.place_of("torch")); !done) return done;
+  if (root_.find("gpus") == nullptr) return fail(ErrorKind::input, "this key is missing", root_.place_of("gpus"));
+  for (const std::string_view key : kTopChoices) {
+    const OrderedJson* value = root_.find(std::string(key));
+    if (value == nullptr) continue;
+    if (auto done = choice(std::string(key), *value, root_.place_of(key)); !done) return done;
+  }
+  if (const OrderedJson* value = root_.find("settings")) {
+    std::vector<std::string_view> known;
+    for (const Choice& row : choice_table())
+      if (row.key != "pytorch" && std::find(kTopChoices.begin(), kTopChoices.end(), row.key) == kTopChoices.end())
+        known.push_back(row.key);
+    const JsonObject object{*value, root_.place_of("settings")};
+    if (auto done = object.check_keys(known); !done) return done;
+    for (const auto& [key, item] : value->items())
+      if (auto done = choice(key, item, object.place_of(key)); !done) return done;
+  }
+  if (auto done = check(about_.settings); !done) {
+    Error error = done.error();
+    error.kind = ErrorKind::mismatch;
+    error.where = name_;
+    return tl::unexpected(std::move(error));
+  }
+  return {};
+}
+
+Result<std::vector<double>> AboutReader::times(const JsonObject& object, const std::string& key) const {
+  const OrderedJson* list = object.find(key);
+  if (list == nullptr) return fail(ErrorKind::input, "this key is missing", object.place_of(key));
+  if (!list->is_array() || list->empty())
+    return fail(ErrorKind::input, "an array of times in ms is needed", object.place_of(key));
+  std::vector<double> times;
+  for (const OrderedJson& item : *list) {
+    const double ms = item.is_number() ? item.get<double>() : -1;
+    // A step of a day is a mistake of units.
+    constexpr double kLongest = 86'400'000;
+    if (!(ms > 0 && ms <= kLongest))
+      return fail(ErrorKind::input,
+                  fmt::format("{} is not a time in ms", item.is_number() ? item.dump() : describe(item)),
+                  fmt::format("{}[{}]", object.place_of(key), times.size()));
+    times.push_back(ms);
+  }
+  return times;
+}
+
+Result<void> AboutReader::measured() {
+  const OrderedJson* value = root_.find("measured");
+  if (value == nullptr || value->is_null()) return {};
+  const JsonObject object{*value, root_.place_of("measured")};
+  if (auto known = object.check_keys(kMeasuredKeys); !known) return known;
+  auto step = times(object, "step_ms");
+  if (!step) return tl::unexpected(step.error());
+  auto host = times(object, "host_issue_ms");
+  if (!host) return tl::unexpected(host.error());
+  const OrderedJson* profiler = object.find("profiler");
+  if (profiler != nullptr && !profiler->is_boolean())
+    return fail(ErrorKind::input, "true or false is needed, this is " + describe(*profiler),
+                object.place_of("profiler"));
+  if (profiler != nullptr && profiler->get<bool>()) {
+    about_.warnings.emplace_back(
+        "the about file's times were measured under a profiler, which slows the host: not used");
+    return {};
+  }
+  about_.measured = Measured{std::move(*step), std::move(*host)};
+  return {};
+}
+
+Result<void> AboutReader::shape(const JsonObject& object, Parameter& parameter) {
+  const OrderedJson* list = object.find("shape");
+  const std::string place = object.place_of("shape");
+  if (list == nullptr || !list->is_array()) return fail(ErrorKind::input, "an array of sizes is needed", place);
+  if (list->empty())
+    return fail(ErrorKind::mismatch, "the parameter is a scalar, which fully_shard refuses", place,
+                "make it a tensor of one element");
+  std::int64_t elements = 1;
+  for (const OrderedJson& item : *list) {
+    const bool is_size = item.is_number_unsigned() && item.get<std::uint64_t>() > 0 &&
+                         item.get<std::uint64_t>() <= static_cast<std::uint64_t>(kMaxElements / elements);
+    if (!is_size)
+      return fail(ErrorKind::input,
+                  fmt::format("{} is not a size of a parameter", item.is_number() ? item.dump() : describe(item)),
+                  fmt::format("{}[{}]", place, parameter.shape.size()),
+                  fmt::format("sizes are whole numbers from 1, and all together at most 2^48 elements"));
+    parameter.shape.push_back(item.get<std::int64_t>());
+    elements *= parameter.shape.back();
+  }
+  return {};
+}
+
+Result<Parameter> AboutReader::parameter(const JsonObject& object) {
+  if (auto known = object.check_keys(kParameterKeys); !known) return tl::unexpected(known.error());
+  Parameter parameter;
+  auto name = object.text("name");
+  if (!name) return tl::unexpected(name.error());
+  parameter.name = std::move(*name);
+  if (parameter.name.empty()) return fail(ErrorKind::input, "the name is empty", object.place_of("name"));
+  if (!parameter_names_.insert(parameter.name).second)
+    return fail(ErrorKind::mismatch, fmt::format("the parameter '{}' is named twice", parameter.name),
+                object.place_of("name"), "a parameter belongs to one unit; a tied one is listed once");
+  if (auto done = shape(object, parameter); !done) return tl::unexpected(done.error());
+  auto dtype = object.text("dtype");
+  if (!dtype) return tl::unexpected(dtype.error());
+  const auto known = parse_dtype(*dtype);
+  if (!known) {
+    std::vector<std::string_view> words;
+    for (const DTypeInfo& info : kDTypes) words.push_back(info.name);
+    return fail(ErrorKind::usage, fmt::format("unknown dtype '{}'", *dtype), object.place_of("dtype"),
+                suggestion(*dtype, words));
+  }
+  parameter.dtype = *known;
+  return parameter;
+}
+
+Result<void> AboutReader::unit(std::size_t index, const OrderedJson& value) {
+  const JsonObject object{value, fmt::format("{}[{}]", root_.place_of("units"), index)};
+  if (auto known = object.check_keys(kUnitKeys); !known) return known;
+  auto name = object.text("unit");
+  if (!name) return tl::unexpected(name.error());
+  Unit unit{std::move(*name), {}};
+  if (unit.name.empty() != (index == 0))
+    return fail(ErrorKind::mismatch,
+                index == 0 ? fmt::format("the first unit must be the root, whose name is empty, not '{}'", unit.name)
+                           : std::string("only the first unit is the root, with the empty name"),
+                object.place_of("unit"));
+  if (!unit_names_.insert(unit.name).second)
+    return fail(ErrorKind::mismatch, fmt::format("the unit '{}' is named twice", unit.name), object.place_of("unit"));
+  const OrderedJson* list = object.find("parameters");
+  if (list == nullptr || !list->is_array())
+    return fail(ErrorKind::input, "an array of parameters is needed", object.place_of("parameters"));
+  // The root may own nothing: all its parameters can lie in other units.
+  if (list->empty() && index > 0)
+    return fail(ErrorKind::mismatch, fmt::format("the unit '{}' has no parameters", unit.name),
+                object.place_of("parameters"), "leave it out: FSDP2 does nothing for it");
+  for (std::size_t i = 0; i < list->size(); ++i) {
+    auto parsed = parameter({(*list)[i], fmt::format("{}[{}]", object.place_of("parameters"), i)});
+    if (!parsed) return tl::unexpected(parsed.error());
+    unit.parameters.push_back(std::move(*parsed));
+  }
+  about_.units.push_back(std::move(unit));
+  return {};
+}
+
+Result<void> AboutReader::units() {
+  const OrderedJson* list = root_.find("units");
+  if (list == nullptr) return fail(ErrorKind::input, "this key is missing", root_.place_of("units"));
+  if (!list->is_array() || list->empty())
+    return fail(ErrorKind::input, "a list of at least one FSDP unit is needed", root_.place_of("units"));
+  for (std::size_t i = 0; i < list->size(); ++i)
+    if (auto done = unit(i, (*list)[i]); !done) return done;
+  if (parameter_names_.empty()) return fail(ErrorKind::mismatch, "no unit has a parameter", root_.place_of("units"));
+  return {};
+}
+
+// Settings that name units must name those of the file.
+Result<void> AboutReader::unit_names() {
+  const std::vector<std::string_view> known(unit_names_.begin(), unit_names_.end());
+  const auto check_name = [&](const std::string& unit, std::string_view key) -> Result<void> {
+    if (unit_names_.contains(unit)) return {};
+    const auto near = unit.size() > kLongestWord ? std::nullopt : nearest(unit, known);
+    return fail(ErrorKind::mismatch, fmt::format("'{}' is no unit of this file", unit),
+                root_.place_of("settings") + "." + std::string(key),
+                near ? fmt::format("did you mean '{}'?", *near) : std::string());
+  };
+  for (const auto& [unit, unused] : about_.settings.reshard_of_unit)
+    if (auto done = check_name(unit, "reshard_of_unit"); !done) return done;
+  for (const auto* lists : {&about_.settings.prefetch_lists.forward, &about_.settings.prefetch_lists.backward}) {
+    for (const auto& [unit, targets] : *lists) {
+      if (auto done = check_name(unit, "prefetch_lists"); !done) return done;
+      for (const std::string& target : targets)
+        if (auto done = check_name(target, "prefetch_lists"); !done) return done;
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<About> parse_about(const std::string& text, const std::string& name) {
+  auto root = parse_json(text, name);
+  if (!root) return tl::unexpected(root.error());
+  return AboutReader(*root, name).read();
+}
+
+Result<About> read_about(const std::string& path) {
+  auto source = ByteSource::open(path);
+  if (!source) return tl::unexpected(source.error());
+  auto text = read_all(*source, kLimit);
+  if (!text) return tl::unexpected(text.error());
+  return parse_about(*text, path);
+}
+
+}  // namespace foreshard::traces

@@ -1,0 +1,38 @@
+// The about file beside a recording: how the run was set up, in foreshard's own words, with its FSDP units and what
+// the capturing process measured unprofiled. Written by the recorder; `import --about` reads it (docs/formats.md).
+//
+// Thread safety: free functions. Deterministic.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/base/error.hpp"
+#include "core/schedule/settings.hpp"
+#include "core/workload/unit.hpp"
+#include "core/workload/workload.hpp"
+
+namespace foreshard::traces {
+
+struct About {
+  std::string torch;                 ///< "2.11.0+cu130"
+  std::string nccl;                  ///< empty: not said
+  std::string gpu;                   ///< empty: not said
+  std::uint32_t sm_count = 0;        ///< 0: not said
+  Settings settings;                 ///< gpus, nodes, replicate, batch, seq and pytorch included
+  std::vector<Unit> units;           ///< the root first
+  std::optional<Measured> measured;  ///< none where it is absent or was taken under a profiler
+  std::string model_config;          ///< the object's JSON text as given; empty: none
+  std::vector<std::string> warnings;
+};
+
+/// Fails with ErrorKind::input for broken JSON (line and column) and for values of the wrong type or out of range
+/// (JSON path), with ErrorKind::usage for unknown keys and words (nearest known one), and with ErrorKind::mismatch
+/// for settings and units that do not go together.
+[[nodiscard]] Result<About> read_about(const std::string& path);
+/// The same from text; `name` stands for the file in messages.
+[[nodiscard]] Result<About> parse_about(const std::string& text, const std::string& name);
+
+}  // namespace foreshard::traces
