@@ -1,0 +1,32 @@
+// What one capture tells about its own process: how much the profiler slowed its host, and by how much
+// the slowest rank exceeds this one (docs/model.md, "Calibration").
+#pragma once
+
+#include <optional>
+
+#include "core/base/error.hpp"
+#include "core/workload/workload.hpp"
+#include "sim/machine/profile.hpp"
+
+namespace foreshard::sim {
+
+struct Calibration {
+  double host_scale = 1;        ///< f: captured host intervals times this are the unprofiled host's
+  enum class Source : std::uint8_t {
+    none = 0,        ///< no measured times: f = 1
+    first_step = 1,  ///< simulated host time of a first step from idle = measured
+    typical = 2,     ///< the launch queue throttled the first step: the reference runs' typical factor
+    steady = 3,      ///< the steady step of a host-bound capture asked for a smaller one
+  };
+  Source source = Source::none;
+  double anchor = 1;            ///< k: measured steady step / simulated, of a GPU-bound capture; else 1
+  bool host_bound = false;      ///< the captured settings
+  double measured_ms = 0;       ///< median of the unprofiled steps after the first two; 0: not measured
+  double simulated_ms = 0;      ///< the captured settings, simulated with host_scale, before the anchor
+  double spread = 0;            ///< (second largest − second smallest) / median of those steps
+};
+
+/// Calibrates from `workload` at its own settings. Fails only where run_steps() fails.
+[[nodiscard]] Result<Calibration> calibrate(const Workload& workload, const MachineProfile& machine);
+
+}  // namespace foreshard::sim

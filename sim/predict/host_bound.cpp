@@ -1,0 +1,40 @@
+#include "sim/predict/host_bound.hpp"
+
+#include "sim/predict/simulate.hpp"
+
+namespace foreshard::sim {
+namespace {
+
+constexpr double kStepExcess = 1.02;  // time model 1.3 step 3
+constexpr double kHostShare = 0.93;   // the same, and section 7
+
+Result<Simulation> steady(const Workload& workload, const Settings& settings, const MachineProfile& machine,
+                          const SimOptions& options) {
+  Run ignored;
+  SimulationRequest request;
+  request.steps = {4, true, false, false};
+  request.options = options;
+  return simulate(workload, settings, machine, request, ignored);
+}
+
+}  // namespace
+
+Result<HostBound> host_bound(const Workload& workload, const Settings& settings, const MachineProfile& machine,
+                             double host_scale) {
+  HostBound result;
+  auto real = steady(workload, settings, machine, {host_scale, false, {}});
+  if (!real) return tl::unexpected(real.error());
+  auto free_host = steady(workload, settings, machine, {host_scale, true, {}});
+  if (!free_host) return tl::unexpected(free_host.error());
+  auto unthrottled = steady(workload, settings, machine, {host_scale, false, 0});
+  if (!unthrottled) return tl::unexpected(unthrottled.error());
+  result.step_ms = real->steady_step().ms();
+  result.gpu_step_ms = free_host->steady_step().ms();
+  if (!unthrottled->outcome.steps.empty())
+    result.host_ms = unthrottled->host_time(unthrottled->outcome.steps.size() - 1).ms();
+  result.host_bound =
+      result.step_ms > kStepExcess * result.gpu_step_ms || result.host_ms > kHostShare * result.gpu_step_ms;
+  return result;
+}
+
+}  // namespace foreshard::sim

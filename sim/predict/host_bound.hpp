@@ -1,0 +1,22 @@
+// Which side sets a step's time: the host that issues, or the GPU and its links.
+#pragma once
+
+#include "core/base/error.hpp"
+#include "core/workload/workload.hpp"
+#include "sim/machine/profile.hpp"
+
+namespace foreshard::sim {
+
+struct HostBound {
+  double step_ms = 0;      ///< with the host's own speed
+  double gpu_step_ms = 0;  ///< with a host that costs nothing
+  double host_ms = 0;      ///< unthrottled host work of one step
+  bool host_bound = false;
+};
+
+/// Host-bound: the step is 2 % longer than with a free host, or host work exceeds 93 % of that
+/// (time model 1.3 step 3, section 7). `workload` must be adapted to `settings`.
+[[nodiscard]] Result<HostBound> host_bound(const Workload& workload, const Settings& settings,
+                                           const MachineProfile& machine, double host_scale);
+
+}  // namespace foreshard::sim

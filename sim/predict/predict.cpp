@@ -1,0 +1,128 @@
+#include "sim/predict/predict.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/schedule/settings_table.hpp"
+#include "core/workload/adapt.hpp"
+#include "sim/predict/busy_time.hpp"
+#include "sim/predict/host_bound.hpp"
+#include "sim/predict/simulate.hpp"
+
+namespace foreshard::sim {
+namespace {
+
+// What a user should expect of step_ms (docs/accuracy.md): the errors of the reference pairs.
+constexpr double kGpuBoundUncertainty = 0.03;
+constexpr double kHostBoundUncertainty = 0.10;
+
+void add_times(const Workload& adapted, const Simulation& simulation, const HostBound& bound, Prediction& p) {
+  p.has_time = adapted.has_timing;
+  if (!p.has_time) {
+    p.warnings.push_back("the workload has no timing (no profiler trace was imported): only memory is predicted");
+    return;
+  }
+  p.host_bound = bound.host_bound;
+  p.host_ms = bound.host_ms;
+  const double k = p.host_bound ? 1.0 : p.calibration.anchor;
+  p.step_ms = simulation.steady_step().ms() * k;
+  p.gpu_step_ms = bound.gpu_step_ms * p.calibration.anchor;
+  const std::size_t n = simulation.step_end.size();
+  if (n >= 2) {
+    const BusyTime busy = busy_time(p.run, simulation.step_end[n - 2], simulation.step_end[n - 1]);
+    p.compute_ms = busy.compute.ms() * k;
+    p.communication_ms = busy.communication.ms() * k;
+    p.exposed_communication_ms = busy.exposed_communication.ms() * k;
+  }
+  p.uncertainty = p.host_bound ? std::max(kHostBoundUncertainty, p.calibration.spread / 2) : kGpuBoundUncertainty;
+  if (p.host_bound)
+    p.warnings.push_back(fmt::format("host-bound: the CPU issues more slowly than the GPU works ({:.1f} ms of host work "
+                                     "a step against {:.1f} ms on the GPU); expect ±{:.0f} %",
+                                     p.host_ms, p.gpu_step_ms, p.uncertainty * 100));
+  if (p.calibration.source == Calibration::Source::none)
+    p.warnings.push_back("no unprofiled step times came with the capture (about's `measured`): host times are those "
+                         "under the profiler, and the step is not anchored");
+}
+
+void add_memory(const Workload& workload, const Settings& settings, const Simulation& simulation, Prediction& p) {
+  const StepOutcome& outcome = simulation.outcome;
+  p.out_of_memory = outcome.out_of_memory;
+  if (!outcome.steps.empty()) {
+    p.peaks = outcome.steps.back().peaks;
+    p.num_alloc_retries = outcome.steps.back().num_alloc_retries;
+  }
+  const bool record = settings.release == Release::record_stream ||
+                      settings.reduce_scatter_release == Release::record_stream;
+  p.peaks_depend_on_time = record;
+  if (record)
+    p.warnings.push_back("record_stream: blocks are freed when the GPU has passed them, so peaks follow simulated time "
+                         "(expect 3 %)");
+  std::size_t segments = 0;
+  for (const AllocatorRecord& e : p.run.allocator) {
+    if (e.action != AllocatorAction::segment_alloc) continue;
+    const bool recorded = segments < workload.segment_sizes.size() && workload.segment_sizes[segments] == e.size &&
+                          workload.segment_addresses[segments] == e.address;
+    p.addresses_invented |= !recorded && !workload.segment_addresses.empty();
+    ++segments;
+  }
+  if (p.addresses_invented)
+    p.warnings.push_back("segments differ from the capture's: their addresses are the driver model's, which can break a "
+                         "tie between equal blocks another way (requested is exact; allocated, active, reserved within "
+                         "0.1 %)");
+}
+
+void add_info(const Workload& workload, const MachineProfile& machine, const Settings& settings, Prediction& p) {
+  p.run.info.kind = RunKind::planned;
+  p.run.info.name = workload.name;
+  p.run.info.torch = workload.torch;
+  p.run.info.gpu = workload.gpu;
+  p.run.info.sm_count = workload.sm_count;
+  p.run.info.machine = machine.name;
+  p.run.info.valid = p.valid;
+  p.run.info.warnings = p.warnings;
+  p.run.settings = settings;
+}
+
+}  // namespace
+
+Result<Prediction> predict(const Workload& workload, const MachineProfile& machine, const PredictRequest& request) {
+  auto adapted = adapt(workload, request.settings);
+  if (!adapted) return tl::unexpected(adapted.error());
+  Prediction p;
+  p.warnings = adapted->warnings;
+  auto calibration = calibrate(workload, machine);
+  if (!calibration) return tl::unexpected(calibration.error());
+  p.calibration = *calibration;
+  const Workload& w = adapted->workload;
+  SimulationRequest simulation_request;
+  simulation_request.steps.steps = request.steps;
+  simulation_request.options.host_scale = p.calibration.host_scale;
+  simulation_request.memory_limit = request.memory_limit;
+  p.run.units = w.units;
+  p.run.labels = w.labels;
+  auto simulation = simulate(w, request.settings, machine, simulation_request, p.run);
+  if (!simulation) return tl::unexpected(simulation.error());
+  p.deadlock = simulation->deadlock;
+  add_memory(w, request.settings, *simulation, p);
+  HostBound bound;
+  if (w.has_timing && !p.out_of_memory && !p.deadlock) {
+    auto found = host_bound(w, request.settings, machine, p.calibration.host_scale);
+    if (!found) return tl::unexpected(found.error());
+    bound = *found;
+    add_times(w, *simulation, bound, p);
+  }
+  for (const std::string& caveat : simulation->caveats) {
+    p.valid = false;
+    p.warnings.push_back(caveat);
+  }
+  if (simulation->outcome.sections_missing > 0 && w.has_timing) {
+    p.valid = false;
+    p.warnings.push_back(fmt::format("{} FSDP sections have no captured cost and count as free",
+                                     simulation->outcome.sections_missing));
+  }
+  add_info(workload, machine, request.settings, p);
+  return p;
+}
+
+}  // namespace foreshard::sim

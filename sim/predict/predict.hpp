@@ -1,0 +1,56 @@
+// The plan: what one steady-state training step costs under given settings, from a workload.
+//
+// Who: cli's plan, compare and demo; tests/reference. Deterministic: the same workload, settings and
+// machine give the same result and the same Run.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/allocator/caching_allocator.hpp"
+#include "core/base/error.hpp"
+#include "core/run/run.hpp"
+#include "core/workload/workload.hpp"
+#include "sim/engine/deadlock.hpp"
+#include "sim/machine/profile.hpp"
+#include "sim/predict/calibration.hpp"
+
+namespace foreshard::sim {
+
+struct PredictRequest {
+  Settings settings;                  ///< the wanted ones
+  std::optional<Bytes> memory_limit;  ///< none: the machine's memory
+  std::int32_t steps = 4;             ///< back to back; the last one is reported
+};
+
+struct Prediction {
+  // Time, ms; 0 and `has_time` false when the workload has no timing.
+  bool has_time = false;
+  double step_ms = 0;                  ///< anchored when GPU-bound
+  double host_ms = 0;                  ///< unthrottled host work of one step
+  double gpu_step_ms = 0;              ///< the step with a host that costs nothing
+  double compute_ms = 0;               ///< compute stream busy
+  double communication_ms = 0;         ///< union of all collectives
+  double exposed_communication_ms = 0; ///< of that, while the compute stream is idle
+  bool host_bound = false;
+  double uncertainty = 0;              ///< relative: half the width to be expected of step_ms
+
+  // Memory of the last step, bytes.
+  MemoryPeaks peaks;
+  std::int64_t num_alloc_retries = 0;
+  std::optional<OutOfMemory> out_of_memory;
+  bool peaks_depend_on_time = false;       ///< record_stream: frees follow GPU progress
+  bool addresses_invented = false;         ///< some segment addresses are the driver model's, which can break ties
+
+  std::optional<Deadlock> deadlock;
+  Calibration calibration;
+  bool valid = true;
+  std::vector<std::string> warnings;
+  Run run;                                 ///< the whole simulated run
+};
+
+[[nodiscard]] Result<Prediction> predict(const Workload& workload, const MachineProfile& machine,
+                                         const PredictRequest& request);
+
+}  // namespace foreshard::sim

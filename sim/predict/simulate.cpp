@@ -1,0 +1,25 @@
+#include "sim/predict/simulate.hpp"
+
+#include "sim/collectives/measured_collectives.hpp"
+#include "sim/machine/address_space.hpp"
+
+namespace foreshard::sim {
+
+Result<Simulation> simulate(const Workload& workload, const Settings& settings, const MachineProfile& machine,
+                            const SimulationRequest& request, Run& run) {
+  const MeasuredCollectives collectives(machine);
+  SimDevice device(machine, collectives, request.options);
+  SimMemoryOptions memory_choice = memory_options(machine, request.memory_limit);
+  memory_choice.recorded_addresses = workload.segment_addresses;
+  memory_choice.recorded_sizes = workload.segment_sizes;
+  SimMemory memory(std::move(memory_choice));
+  auto outcome = run_steps(workload, settings, request.steps, device, memory, run);
+  if (!outcome) return tl::unexpected(outcome.error());
+  Simulation result{std::move(*outcome), device.deadlock(), device.caveats(), {}};
+  const auto timings = device.timings();
+  for (const StepOutcome::Step& step : result.outcome.steps)
+    result.step_end.push_back(step.last_compute_op ? timings[step.last_compute_op->value].end : Nanoseconds{});
+  return result;
+}
+
+}  // namespace foreshard::sim

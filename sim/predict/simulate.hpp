@@ -1,0 +1,42 @@
+// One simulation of a workload: device, memory and host program put together.
+#pragma once
+
+#include <optional>
+
+#include "core/base/error.hpp"
+#include "core/run/run.hpp"
+#include "core/step/step_runner.hpp"
+#include "sim/engine/deadlock.hpp"
+#include "sim/engine/device.hpp"
+#include "sim/machine/profile.hpp"
+
+namespace foreshard::sim {
+
+struct SimulationRequest {
+  StepRequest steps;
+  SimOptions options;
+  std::optional<Bytes> memory_limit;  ///< none: the machine's
+};
+
+struct Simulation {
+  StepOutcome outcome;
+  std::optional<Deadlock> deadlock;
+  std::vector<std::string> caveats;      ///< prices that were not read off a measurement
+  std::vector<Nanoseconds> step_end;     ///< by step: end of its last op on the compute stream
+
+  /// The last step, from the end of the step before to its own end; zero without kernels.
+  [[nodiscard]] Nanoseconds steady_step() const {
+    const std::size_t n = step_end.size();
+    return n < 2 ? Nanoseconds{} : step_end[n - 1] - step_end[n - 2];
+  }
+  /// Host time of a step, from its first call to its last.
+  [[nodiscard]] Nanoseconds host_time(std::size_t step) const {
+    return outcome.steps[step].host_end - outcome.steps[step].host_begin;
+  }
+};
+
+/// `workload` must be adapted to `settings`. Fills `run` when `request.steps.record` is set.
+[[nodiscard]] Result<Simulation> simulate(const Workload& workload, const Settings& settings,
+                                          const MachineProfile& machine, const SimulationRequest& request, Run& run);
+
+}  // namespace foreshard::sim
