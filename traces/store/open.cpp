@@ -2,11 +2,12 @@
 
 #include <fmt/core.h>
 
-#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstdio>
 #include <memory>
+#include <set>
+#include <string>
 #include <string_view>
 #include <system_error>
 
@@ -15,24 +16,41 @@
 namespace foreshard::traces {
 namespace {
 
-// The first 16 bytes of every SQLite 3 file (sqlite.org/fileformat2.html, 1.3).
+// The header of every SQLite 3 file (sqlite.org/fileformat2.html, 1.3): a magic text, at byte 16 the page
+// size in two big-endian bytes (1 for 65536), at byte 28 the number of pages in four.
 constexpr std::string_view kMagic{"SQLite format 3\0", 16};
+constexpr std::size_t kHeaderSize = 100;
+
+std::uint64_t big_endian(std::string_view bytes) {
+  std::uint64_t out = 0;
+  for (const char byte : bytes) out = out << 8 | static_cast<unsigned char>(byte);
+  return out;
+}
+
+/// Whether the file is as long as its header says. SQLite itself reads a last page that is cut as zeros.
+bool whole(std::FILE* file, std::string_view header) {
+  const std::uint64_t page_size = big_endian(header.substr(16, 2));
+  const std::uint64_t expected = (page_size == 1 ? 65536 : page_size) * big_endian(header.substr(28, 4));
+  return std::fseek(file, 0, SEEK_END) == 0 && static_cast<std::uint64_t>(std::ftell(file)) >= expected;
+}
 
 Result<void> check_header(const std::string& path) {
   const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "rb"), &std::fclose);
   if (!file)
     return fail(ErrorKind::input, "cannot be opened: " + std::generic_category().message(errno), path,
                 "give the file that plan, run or import wrote with -o");
-  std::array<char, 16> header{};
-  const std::size_t size = std::fread(header.data(), 1, header.size(), file.get());
+  std::array<char, kHeaderSize> bytes{};
+  const std::size_t size = std::fread(bytes.data(), 1, bytes.size(), file.get());
   if (std::ferror(file.get()) != 0)
     return fail(ErrorKind::input, "cannot be read: " + std::generic_category().message(errno), path);
   if (size == 0) return fail(ErrorKind::input, "the file is empty", path, "write the store again");
-  if (std::string_view(header.data(), size) == kMagic) return {};
-  if (size < kMagic.size() && kMagic.starts_with(std::string_view(header.data(), size)))
+  const std::string_view header(bytes.data(), size);
+  if (!kMagic.starts_with(header.substr(0, kMagic.size())))
+    return fail(ErrorKind::input, "is not a run store: not a SQLite file", path,
+                "give the file that plan, run or import wrote with -o");
+  if (size < kHeaderSize || !whole(file.get(), header))
     return fail(ErrorKind::input, "the file is cut short", path, "write the store again");
-  return fail(ErrorKind::input, "is not a run store: not a SQLite file", path,
-              "give the file that plan, run or import wrote with -o");
+  return {};
 }
 
 Result<void> check_identity(Connection& connection) {
@@ -52,23 +70,21 @@ Result<void> check_identity(Connection& connection) {
   return {};
 }
 
-/// Whether every table is a table with our columns: a view in its place could stand for anything.
+/// Whether every table is a table (a view or virtual table in its place could stand for anything: those have
+/// no root page) and has our columns.
 Result<void> check_tables(Connection& connection) {
-  for (const Table& table : tables()) {
-    Result<Statement> columns =
-        connection.prepare(fmt::format("SELECT c.name FROM pragma_table_list('{}') t, pragma_table_info('{}') c WHERE "
-                                       "t.schema='main' AND t.type='table'",
-                                       table.name, table.name));
-    if (!columns) return tl::unexpected(columns.error());
-    std::vector<std::string> names;
-    Result<bool> row = columns->step();
-    for (; row && *row; row = columns->step()) names.emplace_back(columns->text(0));
-    if (!row) return tl::unexpected(row.error());
+  Result<Statement> columns = connection.prepare(
+      "SELECT s.name || '.' || c.name FROM sqlite_schema s JOIN pragma_table_info(s.name) c "
+      "WHERE s.type = 'table' AND s.rootpage > 0");
+  if (!columns) return tl::unexpected(columns.error());
+  std::set<std::string, std::less<>> names;
+  Result<bool> row = columns->step();
+  for (; row && *row; row = columns->step()) names.emplace(columns->text(0));
+  if (!row) return tl::unexpected(row.error());
+  for (const Table& table : tables())
     for (const Column& column : table.columns)
-      if (std::find(names.begin(), names.end(), column.name) == names.end())
-        return fail(ErrorKind::input, fmt::format("the store has no column {}.{}", table.name, column.name),
-                    connection.path(), "write the store again");
-  }
+      if (const std::string name = fmt::format("{}.{}", table.name, column.name); !names.contains(name))
+        return fail(ErrorKind::input, "the store has no column " + name, connection.path(), "write the store again");
   return {};
 }
 

@@ -72,7 +72,11 @@ Result<QueryResult> query(const std::string& path, std::string_view sql) {
   if (!connection) return tl::unexpected(connection.error());
   std::string refused;
   sqlite3_set_authorizer(connection->handle(), &authorize, &refused);
+  sqlite3_limit(connection->handle(), SQLITE_LIMIT_ATTACHED, 0);
   Result<Statement> statement = connection->prepare(sql);
+  // VACUUM asks the authorizer only once it runs.
+  if (refused.empty() && statement && sqlite3_stmt_readonly(statement->handle()) == 0)
+    refused = "a statement that changes something";
   if (!refused.empty())
     return fail(ErrorKind::usage, fmt::format("a query can only read: {} is refused", refused), path,
                 "give a SELECT; docs/trace_schema.md lists the tables and views");

@@ -36,7 +36,8 @@ This page is generated from `traces/store/tables.cpp` and `traces/store/views.cp
 
 * Times are integers in nanoseconds, sizes in bytes. `ts`, `dur` and `name` mean what they mean in Perfetto.
 * Every table has `id INTEGER PRIMARY KEY`: the row's place in its list, from 0, in the order in which things happened.
-  A column named after a table (`unit`, `block`, `label`, …) holds that table's `id`; `stream` holds `stream.stream`.
+  A column named after a table (`unit`, `parameter`, `label`, `block`, `segment`) holds that table's `id`; `stream`
+  holds `stream.stream`, and `step` a step's number.
 * NULL means that a value is not known or does not apply.
 * Integers are 64 bits. Addresses and handles are unsigned: those from 2^63 up show as negative numbers.
 * A planned run has one clock. An import has two: allocator events, annotations and the steps of recording `snapshot`

@@ -108,6 +108,8 @@ Result<void> Connection::execute(const std::string& sql) {
 }
 
 Result<Statement> Connection::prepare(std::string_view sql) {
+  // SQLite would take what stands before a NUL for all there is.
+  if (sql.find('\0') != std::string_view::npos) return fail(ErrorKind::usage, "the SQL holds a NUL byte", path_);
   sqlite3_stmt* raw = nullptr;
   const char* tail = nullptr;
   const int code = sqlite3_prepare_v2(connection_.get(), sql.data(), static_cast<int>(sql.size()), &raw, &tail);

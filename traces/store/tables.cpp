@@ -201,7 +201,7 @@ constexpr std::array kTables{
     Table{"run", "One row: the run itself.", kRun},
 };
 
-// Streams are walked in time by the views of overlap; allocations are looked up from both ends.
+// The views of overlap walk a stream in time.
 constexpr std::array kIndexes{
     Index{"device_op_by_stream", "device_op", "stream, ts"},
 };

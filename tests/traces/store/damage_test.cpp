@@ -1,0 +1,208 @@
+// What happens when a store is cut short, foreign, damaged or never finished.
+#include <fmt/core.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <filesystem>
+
+#include "tests/catch.hpp"
+#include "tests/traces/store/sample.hpp"
+#include "traces/store/query.hpp"
+#include "traces/store/schema.hpp"
+#include "traces/store/sqlite.hpp"
+#include "traces/store/store.hpp"
+
+namespace foreshard::traces {
+namespace {
+
+using test::full_run;
+using test::read_bytes;
+using test::write_bytes;
+
+std::string path_of(const std::string& name) {
+  return test::temporary_directory() + "/" + name;
+}
+
+/// A run whose store has a few hundred pages.
+Run large_run() {
+  Run run = full_run();
+  run.device_ops.resize(5000, run.device_ops[0]);
+  run.allocator.resize(5000, run.allocator[0]);
+  return run;
+}
+
+/// A good store at this name, changed by SQL that no foreshard would run.
+std::string tampered(const std::string& name, const std::string& sql) {
+  const std::string path = path_of(name);
+  REQUIRE(write_run(full_run(), path, {.force = true}));
+  sqlite3* raw = nullptr;
+  REQUIRE(sqlite3_open(path.c_str(), &raw) == SQLITE_OK);
+  const int code = sqlite3_exec(raw, sql.c_str(), nullptr, nullptr, nullptr);
+  INFO(sql << ": " << sqlite3_errmsg(raw));
+  CHECK(code == SQLITE_OK);
+  sqlite3_close(raw);
+  return path;
+}
+
+/// Both readers refuse the file, naming it and with these words.
+void check_refused(const std::string& path, const std::string& words) {
+  const Result<Run> read = read_run(path);
+  INFO(path);
+  REQUIRE(!read);
+  INFO(read.error().text());
+  CHECK(read.error().kind == ErrorKind::input);
+  CHECK(read.error().where == path);
+  CHECK(read.error().what.find(words) != std::string::npos);
+}
+
+std::vector<std::string> files_beside(const std::string& directory) {
+  std::vector<std::string> out;
+  for (const auto& entry : std::filesystem::directory_iterator(directory)) out.push_back(entry.path().filename());
+  return out;
+}
+
+/// Runs write_run in a process that may not write files longer than `bytes`; beyond that the kernel kills
+/// it (`killed`) or its writes fail as on a full disk. Returns waitpid's status.
+int write_with_limit(const Run& run, const std::string& path, rlim_t bytes, bool killed) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const rlimit core{0, 0};
+    ::setrlimit(RLIMIT_CORE, &core);
+    const rlimit limit{bytes, bytes};
+    ::setrlimit(RLIMIT_FSIZE, &limit);
+    std::signal(SIGXFSZ, killed ? SIG_DFL : SIG_IGN);
+    const auto written = write_run(run, path, {.force = true});
+    ::_exit(written ? 0 : written.error().kind == ErrorKind::input ? 1 : 2);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  return status;
+}
+
+TEST_CASE("a writer killed at any point leaves nothing under the final name", "[store]") {
+  const Run run = large_run();
+  const std::string directory = path_of("killed");
+  std::filesystem::create_directory(directory);
+  REQUIRE(write_run(run, directory + "/whole.db"));
+  const auto whole = std::filesystem::file_size(directory + "/whole.db");
+  for (rlim_t limit = 0; limit < whole; limit += whole / 23) {
+    INFO(limit << " of " << whole);
+    const std::string path = directory + "/run.db";
+    CHECK(WIFSIGNALED(write_with_limit(run, path, limit, true)));
+    CHECK_FALSE(std::filesystem::exists(path));
+  }
+  // What the killed writers left is no store either.
+  for (const std::string& name : files_beside(directory))
+    if (name != "whole.db") CHECK(!read_run(directory + "/" + name));
+}
+
+TEST_CASE("on a full disk the file that was there stays", "[store]") {
+  const Run run = large_run();
+  const std::string directory = path_of("full");
+  std::filesystem::create_directory(directory);
+  const std::string path = directory + "/run.db";
+  REQUIRE(write_run(full_run(), path));
+  const std::string before = read_bytes(path);
+  for (const rlim_t limit : {0, 1, 4096, 5000, 100'000, 300'000}) {
+    INFO(limit);
+    const int status = write_with_limit(run, path, limit, false);
+    REQUIRE(WIFEXITED(status));
+    CHECK(WEXITSTATUS(status) == 1);
+    CHECK(read_bytes(path) == before);
+    CHECK(files_beside(directory) == std::vector<std::string>{"run.db"});
+  }
+}
+
+TEST_CASE("a directory that is missing or cannot be written to", "[store]") {
+  for (const std::string& path : {path_of("missing/run.db"), std::string("/proc/run.db")}) {
+    const auto written = write_run(full_run(), path);
+    REQUIRE(!written);
+    CHECK(written.error().kind == ErrorKind::input);
+    CHECK(written.error().where == path);
+    CHECK(written.error().hint.find("directory") != std::string::npos);
+  }
+  const auto directory = write_run(full_run(), test::temporary_directory(), {.force = true});
+  REQUIRE(!directory);
+  CHECK(directory.error().kind == ErrorKind::usage);
+}
+
+TEST_CASE("a store cut short anywhere is refused", "[store]") {
+  const std::string path = path_of("whole.db");
+  REQUIRE(write_run(large_run(), path, {.force = true}));
+  const std::string bytes = read_bytes(path);
+  const std::string cut = path_of("cut.db");
+  std::vector<std::size_t> lengths{1, 15, 16, 17, 60, 99, 100, 101, 511, 512, bytes.size() - 1};
+  for (std::size_t length = 4096; length < bytes.size(); length += 4096) lengths.push_back(length);
+  for (const std::size_t length : lengths) {
+    write_bytes(cut, bytes.substr(0, length));
+    const Result<Run> read = read_run(cut);
+    INFO(length << " of " << bytes.size());
+    REQUIRE(!read);
+    CHECK(read.error().kind == ErrorKind::input);
+    CHECK(!query(cut, "SELECT * FROM run"));
+  }
+  write_bytes(cut, "");
+  check_refused(cut, "the file is empty");
+  write_bytes(cut, bytes.substr(0, 9));
+  check_refused(cut, "cut short");
+}
+
+TEST_CASE("damaged bytes end in an answer", "[store]") {
+  const std::string path = path_of("sound.db");
+  REQUIRE(write_run(full_run(), path, {.force = true}));
+  const std::string bytes = read_bytes(path);
+  const std::string damaged = path_of("damaged.db");
+  std::uint64_t state = 42;  // splitmix64: the same damage every time
+  const auto next = [&state] {
+    std::uint64_t z = (state += 0x9e3779b97f4a7c15u);
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+    return z ^ (z >> 31);
+  };
+  int refused = 0;
+  for (int i = 0; i < 300; ++i) {
+    std::string copy = bytes;
+    for (int flips = 0; flips < 8; ++flips) copy[next() % copy.size()] = static_cast<char>(next());
+    write_bytes(damaged, copy);
+    const Result<Run> read = read_run(damaged);
+    if (!read) ++refused;
+    if (!read) CHECK(read.error().kind == ErrorKind::input);
+  }
+  CHECK(refused > 0);
+}
+
+TEST_CASE("files that are not a store of this version", "[store]") {
+  check_refused(path_of("nowhere.db"), "cannot be opened");
+  write_bytes(path_of("text.db"), "this is no database, but it is long enough to be mistaken for one");
+  check_refused(path_of("text.db"), "not a SQLite file");
+  check_refused(tampered("other.db", "PRAGMA application_id=1"), "another program");
+  check_refused(tampered("newer.db", "PRAGMA user_version=99"),
+                fmt::format("schema version 99, and this foreshard reads version {}", kSchemaVersion));
+  check_refused(tampered("unfinished.db", "UPDATE run SET complete=0"), "completion mark");
+  check_refused(tampered("empty.db", "DELETE FROM run"), "completion mark");
+  check_refused(tampered("two.db",
+                         "INSERT INTO run SELECT 1,* FROM (SELECT kind,name,foreshard_version,torch,nccl,gpu,"
+                         "sm_count,machine,valid,measured,complete FROM run)"),
+                "completion mark");
+  check_refused(tampered("column.db", "ALTER TABLE event RENAME COLUMN kind TO sort"), "no column event.kind");
+  check_refused(tampered("view.db", "ALTER TABLE event RENAME TO e; CREATE VIEW event AS SELECT * FROM e"),
+                "no column event.kind");
+}
+
+TEST_CASE("values that no run can have name their place", "[store]") {
+  check_refused(tampered("a.db", "UPDATE host_op SET thread=-1 WHERE id=1"), "host_op 1: thread is out of range: -1");
+  check_refused(tampered("b.db", "UPDATE device_op SET kind='x'"), "device_op 0: kind has the unknown word 'x'");
+  check_refused(tampered("c.db", "UPDATE segment SET small_pool=2"), "segment 0: small_pool is neither 0 nor 1");
+  check_refused(tampered("d.db", "UPDATE block SET label=44 WHERE id=0"), "block 0 names label 44");
+  check_refused(tampered("e.db", "UPDATE segment_block SET segment=9"), "names segment 9, of which there are 2");
+  check_refused(tampered("f.db", "UPDATE parameter SET unit=9"), "not in the order of the units");
+  check_refused(tampered("g.db", "UPDATE parameter SET shape='[1,]'"), "'[1,]' is not a shape");
+  check_refused(tampered("h.db", "UPDATE measured SET series='x'"), "unknown series 'x'");
+  check_refused(tampered("i.db", "UPDATE settings SET value='0' WHERE key='gpus'"), "settings: '0' is not a value");
+  check_refused(tampered("j.db", "UPDATE label SET text='same'"), "label 'same' is there twice");
+}
+
+}  // namespace
+}  // namespace foreshard::traces

@@ -1,0 +1,80 @@
+#include "traces/store/query.hpp"
+
+#include "tests/catch.hpp"
+#include "tests/traces/store/sample.hpp"
+#include "traces/store/store.hpp"
+
+namespace foreshard::traces {
+namespace {
+
+std::string store() {
+  const std::string path = test::temporary_directory() + "/query.db";
+  REQUIRE(write_run(test::full_run(), path, {.force = true}));
+  return path;
+}
+
+TEST_CASE("a query gives names and typed values", "[store]") {
+  const auto result = query(store(), "SELECT id AS n, NULL AS missing, 0.5 AS half, name FROM unit WHERE id=1 -- why");
+  INFO((result ? "" : result.error().text()));
+  REQUIRE(result);
+  CHECK(result->columns == std::vector<std::string>{"n", "missing", "half", "name"});
+  REQUIRE(result->rows.size() == 1);
+  CHECK(result->rows[0] == std::vector<QueryValue>{std::int64_t{1}, std::monostate(), 0.5, std::string("layers.0")});
+}
+
+TEST_CASE("questions of every kind are answered", "[store]") {
+  const std::string path = store();
+  for (const char* sql :
+       {"SELECT count(*) FROM slices;",
+        "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i+1 FROM n LIMIT 9) SELECT * FROM n",
+        "SELECT sum(size) OVER (ORDER BY id) FROM allocator_event", "PRAGMA table_info(block)", "PRAGMA user_version",
+        "EXPLAIN QUERY PLAN SELECT * FROM memory_timeline", "SELECT value ->> '$' FROM settings", "VALUES(1)",
+        "SELECT name FROM pragma_table_info('block')", "SELECT name FROM sqlite_schema"}) {
+    const auto result = query(path, sql);
+    INFO(sql << "\n" << (result ? "" : result.error().text()));
+    CHECK(result);
+  }
+}
+
+TEST_CASE("a query cannot change or open anything", "[store]") {
+  const std::string path = store();
+  const std::string before = test::read_bytes(path);
+  const std::string other = test::temporary_directory() + "/attached.db";
+  const std::string attach = "ATTACH '" + other + "' AS o";
+  const std::string vacuum = "VACUUM INTO '" + other + "'";
+  for (const std::string& sql :
+       {std::string("DELETE FROM block"), std::string("DROP TABLE block"),
+        std::string("INSERT INTO label VALUES(9,'x')"), std::string("CREATE TEMP TABLE t(x)"),
+        std::string("PRAGMA user_version=2"), std::string("PRAGMA journal_mode=WAL"),
+        std::string("PRAGMA writable_schema=1"), std::string("BEGIN IMMEDIATE"),
+        std::string("SELECT load_extension('x')"), std::string("REINDEX"), std::string("ANALYZE"), attach, vacuum}) {
+    const auto result = query(path, sql);
+    INFO(sql);
+    REQUIRE(!result);
+    INFO(result.error().text());
+    CHECK(result.error().kind == ErrorKind::usage);
+    CHECK(result.error().what.find("a query can only read") != std::string::npos);
+    CHECK(result.error().where == path);
+  }
+  CHECK(test::read_bytes(path) == before);
+  CHECK(test::read_bytes(other).empty());
+}
+
+TEST_CASE("wrong SQL is answered with SQLite's words and the SQL", "[store]") {
+  const std::string path = store();
+  const auto unknown = query(path, "SELECT *\n  FROM blocks");
+  REQUIRE(!unknown);
+  CHECK(unknown.error().kind == ErrorKind::usage);
+  CHECK(unknown.error().what == "no such table: blocks (in: SELECT * FROM blocks)");
+  CHECK(unknown.error().hint.find("trace_schema.md") != std::string::npos);
+
+  const auto two = query(path, "SELECT 1; SELECT 2");
+  REQUIRE(!two);
+  CHECK(two.error().what == "more than one statement: SELECT 2");
+  CHECK(!query(path, ""));
+  CHECK(!query(path, "-- nothing"));
+  CHECK(!query(path, std::string_view("SELECT 1\0; DELETE FROM block", 28)));
+}
+
+}  // namespace
+}  // namespace foreshard::traces
