@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "sim/machine/prices.hpp"
+
 namespace foreshard::sim {
 namespace {
 
@@ -59,19 +61,7 @@ OpId SimDevice::launch(StreamId stream, const KernelWork& work) {
                          .communicator = {},
                          .party = kernel_party(stream, work),
                          .issue = host_now_,
-                         .work = work.work});
-}
-
-Nanoseconds SimDevice::price(const CopyWork& work) const {
-  if (work.work.count > 0) return work.work;
-  double bytes_per_second = machine_.rates.pcie;
-  double bytes = static_cast<double>(work.bytes);
-  if (work.kind == CopyKind::peer_to_peer) bytes_per_second = machine_.rates.peer;
-  if (work.kind == CopyKind::device_to_device) {
-    bytes_per_second = machine_.rates.hbm;
-    bytes *= 2;  // read and written
-  }
-  return machine_.rates.copy_overhead + Nanoseconds::from_double(bytes / bytes_per_second * 1e9);
+                         .work = price(machine_, work)});
 }
 
 OpId SimDevice::copy(StreamId stream, const CopyWork& work) {
@@ -80,24 +70,24 @@ OpId SimDevice::copy(StreamId stream, const CopyWork& work) {
                          .communicator = {},
                          .party = copy_party(stream, work.kind),
                          .issue = host_now_,
-                         .work = price(work),
+                         .work = price(machine_, work),
                          .is_copy = true});
 }
 
 OpId SimDevice::collective(StreamId stream, CommunicatorId communicator, const CollectiveWork& work) {
   wait_for_room(stream);
   const Communicator& among = communicators_[communicator.value];
-  const CollectivePrice price =
+  const CollectivePrice cost =
       collectives_.price({work.kind, work.transport, work.bytes, among.options.ranks, among.options.ranks_per_node});
-  if (!price.caveat.empty() && std::find(caveats_.begin(), caveats_.end(), price.caveat) == caveats_.end())
-    caveats_.push_back(price.caveat);
+  if (!cost.caveat.empty() && std::find(caveats_.begin(), caveats_.end(), cost.caveat) == caveats_.end())
+    caveats_.push_back(cost.caveat);
   return engine_.submit(
       {.stream = stream,
        .communicator = communicator,
-       .party = collective_party(machine_, price.uses),
+       .party = collective_party(machine_, cost.uses),
        .issue = host_now_,
-       .work = price.time,
-       .lengthens_gaps = work.kind == CollectiveKind::all_gather && price.uses == CollectiveResource::ring,
+       .work = cost.time,
+       .lengthens_gaps = work.kind == CollectiveKind::all_gather && cost.uses == CollectiveResource::ring,
        .endless = among.peers_lost});
 }
 

@@ -72,7 +72,6 @@ class SimDevice final : public Device {
   bool run_until(Done done);
   void wake_at(Nanoseconds time);
   void report_deadlock();
-  [[nodiscard]] Nanoseconds price(const CopyWork& work) const;
 
   const MachineProfile& machine_;
   const CollectiveCost& collectives_;

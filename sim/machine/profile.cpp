@@ -153,17 +153,18 @@ void read_all_reduce(ProfileReader& reader, const Json& rule, MachineProfile& ou
 }
 
 void read_rates(ProfileReader& reader, const Json& rates, Rates& out) {
-  static constexpr std::array<std::string_view, 8> kKeys{"hbm",           "pcie",         "peer",      "copy_overhead",
-                                                         "gradient_cast", "gradient_add", "gemm_bf16", "gemm_fp32"};
+  static constexpr std::array<std::string_view, 12> kKeys{
+      "hbm",           "pcie",         "peer",      "memory_bound", "gather_copy",   "chunk_cat",
+      "gradient_cast", "gradient_add", "gemm_bf16", "gemm_fp32",    "copy_overhead", "kernel_overhead"};
   reader.known_keys(rates, "/rates", kKeys);
-  out.hbm = 1e9 * reader.constant(rates, "/rates", "hbm", "GB/s");
-  out.pcie = 1e9 * reader.constant(rates, "/rates", "pcie", "GB/s");
-  out.peer = 1e9 * reader.constant(rates, "/rates", "peer", "GB/s");
-  out.copy_overhead = from_us(reader.constant(rates, "/rates", "copy_overhead", "us", true));
-  out.gradient_cast = 1e9 * reader.constant(rates, "/rates", "gradient_cast", "GB/s");
-  out.gradient_add = 1e9 * reader.constant(rates, "/rates", "gradient_add", "GB/s");
+  const std::array<double*, 8> bandwidths{&out.hbm,         &out.pcie,      &out.peer,          &out.memory_bound,
+                                          &out.gather_copy, &out.chunk_cat, &out.gradient_cast, &out.gradient_add};
+  for (std::size_t i = 0; i < bandwidths.size(); ++i)
+    *bandwidths[i] = 1e9 * reader.constant(rates, "/rates", kKeys[i], "GB/s");
   out.gemm_bf16 = 1e12 * reader.constant(rates, "/rates", "gemm_bf16", "TFLOP/s");
   out.gemm_fp32 = 1e12 * reader.constant(rates, "/rates", "gemm_fp32", "TFLOP/s");
+  out.copy_overhead = from_us(reader.constant(rates, "/rates", "copy_overhead", "us", true));
+  out.kernel_overhead = from_us(reader.constant(rates, "/rates", "kernel_overhead", "us", true));
 }
 
 void read_profile(ProfileReader& reader, const Json& root, MachineProfile& out) {

@@ -76,14 +76,18 @@ struct Rings {
 
 /// What single things achieve. Sizes count bytes read plus bytes written unless named otherwise.
 struct Rates {
-  double hbm = 0;             ///< bytes a second
-  double pcie = 0;            ///< bytes a second, one direction, bytes counted once
-  double peer = 0;            ///< bytes a second, one direction, bytes counted once
-  Nanoseconds copy_overhead;  ///< of one cudaMemcpyAsync on the device
-  double gradient_cast = 0;   ///< bytes a second
-  double gradient_add = 0;    ///< bytes a second
-  double gemm_bf16 = 0;       ///< FLOP a second
-  double gemm_fp32 = 0;       ///< FLOP a second
+  double hbm = 0;               ///< bytes a second
+  double pcie = 0;              ///< bytes a second, one direction, bytes counted once
+  double peer = 0;              ///< bytes a second, one direction, bytes counted once
+  Nanoseconds copy_overhead;    ///< of one cudaMemcpyAsync on the device
+  Nanoseconds kernel_overhead;  ///< of a kernel, beside its bytes
+  double memory_bound = 0;      ///< bytes a second: elementwise kernels, copy-out
+  double gather_copy = 0;       ///< bytes a second: cast and copy-in of a gather
+  double chunk_cat = 0;         ///< bytes a second: chunk-cat of a reduce-scatter
+  double gradient_cast = 0;     ///< bytes a second
+  double gradient_add = 0;      ///< bytes a second
+  double gemm_bf16 = 0;         ///< FLOP a second
+  double gemm_fp32 = 0;         ///< FLOP a second
 };
 
 struct MachineProfile {

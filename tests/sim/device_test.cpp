@@ -58,6 +58,17 @@ TEST_CASE("copies without work are priced from their bytes") {
   CHECK(bench.end(copy) - bench.start(copy) == 5000 + 1'000'000);
 }
 
+TEST_CASE("kernels without work are priced from their bytes and class") {
+  Bench bench;
+  const OpId elementwise = bench.device.launch(
+      kComputeStream, {.kernel_class = KernelClass::memory_bound, .work = {}, .bytes = 39'000'000, .label = {}});
+  const OpId copy_in = bench.device.launch(
+      kComputeStream, {.kernel_class = KernelClass::gather_copy, .work = {}, .bytes = 28'000'000, .label = {}});
+  bench.device.synchronize();
+  CHECK(bench.end(elementwise) - bench.start(elementwise) == 1500 + 10'000);
+  CHECK(bench.end(copy_in) - bench.start(copy_in) == 1500 + 10'000);
+}
+
 TEST_CASE("collectives of one communicator run in issue order, on whatever stream") {
   Bench bench;
   const OpId scatter = bench.reduce_scatter(50'000);

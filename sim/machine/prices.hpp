@@ -1,0 +1,17 @@
+// What kernels and copies cost that come with bytes but without a time.
+//
+// Who: sim/engine/device.hpp, for every op whose `work` is 0. Pure (docs/model.md, "Kernels and copies").
+#pragma once
+
+#include "sim/machine/profile.hpp"
+
+namespace foreshard::sim {
+
+/// `work.work` where it is given; else kernel_overhead + bytes / (gather_copy or memory_bound rate); 0 for a
+/// kernel of no bytes.
+[[nodiscard]] Nanoseconds price(const MachineProfile& machine, const KernelWork& work);
+
+/// `work.work` where it is given; else copy_overhead + bytes / (pcie, peer, or hbm: read and written).
+[[nodiscard]] Nanoseconds price(const MachineProfile& machine, const CopyWork& work);
+
+}  // namespace foreshard::sim
