@@ -6,6 +6,7 @@
 // Pure: from an imported Run to plain data. Deterministic.
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 #include "core/base/error.hpp"
@@ -19,10 +20,11 @@ namespace foreshard::traces {
 /// One op that the user's program put on a stream, or a synchronisation it made.
 struct TimedItem {
   OpKind kind = OpKind::kernel;  ///< kernel, copy or synchronize
+  std::uint8_t user_stream = 0;  ///< 0: the compute stream; n: the n-th further stream of the user's program
   Nanoseconds host_before;       ///< host work since the previous item (or the section's end, or the hook)
   KernelWork kernel;             ///< `work` freed of the contention of the capture
   CopyWork copy;
-  double position = 0;           ///< place of the call within its segment's host time, 0 to 1
+  double position = 0;  ///< place of the call within its segment's host time (sections included), 0 to 1
 };
 
 /// What lies between one hook place and the next.
@@ -37,12 +39,16 @@ struct StepTiming {
   std::vector<TimedSegment> segments;  ///< in host order; the first opens at the step's begin (zero_grad)
   std::vector<SectionCost> sections;   ///< by first appearance; labels are ids of `labels`
   Labels labels;
-  Nanoseconds host_total;              ///< sum of all host intervals of the step, sections included
-  std::vector<ImportStat> stats;       ///< what was odd: steps that differ, ops without a call, …
+  Nanoseconds host_total;         ///< sum of all host intervals of the step, sections included
+  std::vector<ImportStat> stats;  ///< what was odd: steps that differ, ops without a call, …
 };
 
-/// Reads the step out of a Run that holds a profiler trace. Fails with ErrorKind::mismatch when the
-/// trace has no full step, its steps issue different device ops, or its hooks name unknown units.
+/// Reads the step out of a Run that holds a profiler trace; its `units` and `settings` are those of the
+/// about file. With several recorded steps of the same device ops: host intervals and the durations of
+/// FSDP's own ops are the least of them, durations of the user's and the optimizer's ops their mean.
+/// Steps that differ from most are left out and counted; of two that differ, the later is taken.
+///
+/// Fails with ErrorKind::mismatch when the trace has no full step or its annotations name unknown units.
 [[nodiscard]] Result<StepTiming> read_timing(const Run& run, const sim::MachineProfile& machine);
 
 }  // namespace foreshard::traces

@@ -1,0 +1,132 @@
+#include <algorithm>
+#include <string>
+#include <string_view>
+
+#include "traces/capture/range_meaning.hpp"
+#include "traces/capture/step_calls.hpp"
+
+namespace foreshard::traces {
+namespace {
+
+bool is_synchronize(std::string_view name) {
+  return name.starts_with("cudaStreamSynchronize") || name.starts_with("cudaEventSynchronize") ||
+         name.starts_with("cudaDeviceSynchronize") || name.starts_with("cuStreamSynchronize") ||
+         name.starts_with("cuEventSynchronize") || name.starts_with("cuCtxSynchronize");
+}
+
+}  // namespace
+
+TraceCalls find_calls(const Run& run) {
+  TraceCalls out;
+  std::vector<std::uint32_t>& order = out.op_order;
+  for (std::uint32_t i = 0; i < run.device_ops.size(); ++i) order.push_back(i);
+  std::stable_sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
+    const DeviceOpRecord& x = run.device_ops[a];
+    const DeviceOpRecord& y = run.device_ops[b];
+    return x.correlation != y.correlation ? x.correlation < y.correlation : x.start < y.start;
+  });
+  const auto by_correlation = [&](std::uint32_t op, std::uint64_t id) { return run.device_ops[op].correlation < id; };
+
+  std::vector<bool> taken(run.device_ops.size());  // of several calls with one id the first issued the work
+  std::vector<std::uint32_t> launching;            // threads
+  std::vector<std::uint32_t> thread_of;
+  std::uint64_t joined = 0;
+  for (const HostOpRecord& host : run.host_ops) {
+    if (host.kind != HostOpRecord::Kind::runtime) continue;
+    TraceCall call{host.start, host.end, is_synchronize(run.labels.text(host.label)), 0, 0};
+    if (host.correlation != 0) {
+      const auto first = std::lower_bound(order.begin(), order.end(), host.correlation, by_correlation);
+      auto last = first;
+      while (last != order.end() && run.device_ops[*last].correlation == host.correlation) ++last;
+      call.first_op = static_cast<std::uint32_t>(first - order.begin());
+      if (first != last && !taken[*first]) {
+        call.op_count = static_cast<std::uint32_t>(last - first);
+        taken[*first] = true;
+      }
+    }
+    // Some profilers record a synchronisation on the device side as well; it is no work.
+    if (call.synchronize) call.op_count = 0;
+    if (call.op_count == 0 && !call.synchronize) continue;
+    if (call.op_count > 0 && std::find(launching.begin(), launching.end(), host.thread) == launching.end())
+      launching.push_back(host.thread);
+    joined += call.op_count;
+    out.calls.push_back(call);
+    thread_of.push_back(host.thread);
+  }
+  std::size_t kept = 0;
+  for (std::size_t i = 0; i < out.calls.size(); ++i) {
+    const bool launches = std::find(launching.begin(), launching.end(), thread_of[i]) != launching.end();
+    if (launches) out.calls[kept++] = out.calls[i];
+  }
+  out.calls.resize(kept);
+  std::stable_sort(out.calls.begin(), out.calls.end(),
+                   [](const TraceCall& a, const TraceCall& b) { return a.start < b.start; });
+  out.ops_without_call = run.device_ops.size() - std::min<std::uint64_t>(joined, run.device_ops.size());
+  return out;
+}
+
+namespace {
+
+struct SectionKind {
+  bool is_section = false;
+  bool sometimes = false;  // issues something only under some settings
+  Section section = Section::all_gather;
+};
+
+SectionKind section_kind(RangeKind kind) {
+  switch (kind) {
+    case RangeKind::all_gather:
+      return {true, false, Section::all_gather};
+    case RangeKind::copy_out:
+      return {true, false, Section::copy_out};
+    case RangeKind::reduce:
+      return {true, false, Section::reduce};
+    case RangeKind::accumulate:
+      return {true, true, Section::accumulate};
+    case RangeKind::reshard:
+    case RangeKind::post_forward:
+      return {true, true, Section::reshard};
+    default:
+      return {};
+  }
+}
+
+}  // namespace
+
+Result<std::vector<SectionSpan>> find_sections(std::span<const Range> ranges, std::span<const Unit> units,
+                                               const TraceCalls& calls) {
+  const UnitNames names(units);
+  std::vector<SectionSpan> out;
+  for (const Range& range : ranges) {
+    const RangeMeaning meaning = meaning_of(range.name);
+    const SectionKind kind = section_kind(meaning.kind);
+    if (!kind.is_section) continue;
+    const auto unit = names.find(meaning.unit);
+    if (!unit) {
+      return fail(
+          ErrorKind::mismatch,
+          "an annotation names the FSDP unit '" + std::string(meaning.unit) + "', which is not among the units given",
+          "annotation '" + std::string(range.name) + "'",
+          "give the about file that was written by the same program as this trace");
+    }
+    SectionSpan span{kind.section, *unit, range.start, range.end};
+    std::vector<const TraceCall*> inside;
+    auto call = std::lower_bound(calls.calls.begin(), calls.calls.end(), range.start,
+                                 [](const TraceCall& c, Nanoseconds time) { return c.start < time; });
+    for (; call != calls.calls.end() && call->start < range.end; ++call)
+      if (call->op_count > 0) inside.push_back(&*call);
+    if (inside.empty()) continue;
+    if (kind.sometimes) {
+      const Nanoseconds lead = inside[0]->start - range.start;
+      const Nanoseconds interval = inside.size() > 1 ? inside[1]->start - inside[0]->start : lead;
+      span.start = inside[0]->start - std::min(lead, interval);
+      span.end = std::min(inside.back()->end, range.end);
+    }
+    out.push_back(span);
+  }
+  std::stable_sort(out.begin(), out.end(),
+                   [](const SectionSpan& a, const SectionSpan& b) { return a.start < b.start; });
+  return out;
+}
+
+}  // namespace foreshard::traces

@@ -1,0 +1,255 @@
+#include "traces/capture/step_merge.hpp"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "traces/capture/kernel_name.hpp"
+#include "traces/capture/section_role.hpp"
+
+namespace foreshard::traces {
+namespace {
+
+using Signature = std::vector<std::uint32_t>;
+
+void append_items(Signature& out, const Run& run, const std::vector<StepItem>& items) {
+  out.push_back(static_cast<std::uint32_t>(items.size()));
+  for (const StepItem& item : items) {
+    const bool wait = item.op == StepItem::kSynchronize;
+    out.push_back(wait ? StepItem::kSynchronize : run.device_ops[item.op].label.value);
+    out.push_back(wait ? 0 : run.device_ops[item.op].stream.value);
+  }
+}
+
+Signature signature(const Run& run, const StepCalls& step) {
+  Signature out;
+  for (std::size_t i = 0; i < step.segments.size(); ++i) {
+    const StepSegment& segment = step.segments[i];
+    out.push_back(static_cast<std::uint32_t>(segment.hook));
+    out.push_back(segment.unit.value);
+    for (const StepSection& section : segment.sections) {
+      out.push_back(static_cast<std::uint32_t>(section.section));
+      out.push_back(section.unit.value);
+      append_items(out, run, section.items);
+    }
+    if (i + 1 < step.segments.size()) append_items(out, run, segment.items);
+  }
+  return out;
+}
+
+// The same item, interval or op of each of the merged steps.
+class Merge {
+ public:
+  Merge(const Run& run, std::span<const StepCalls> steps, const std::vector<bool>& followed,
+        std::span<const FreedOp> freed, StreamId compute)
+      : run_(run), steps_(steps), followed_(followed), freed_(freed), compute_(compute) {}
+
+  StepTiming run() {
+    for (std::size_t s = 0; s < steps_[0].segments.size(); ++s) {
+      const StepSegment& first = steps_[0].segments[s];
+      TimedSegment segment;
+      segment.hook = first.hook;
+      segment.unit = first.unit;
+      segment.hook_host_before = least([&](const StepCalls& step) { return step.segments[s].hook_host_before; });
+      out_.host_total += segment.hook_host_before;
+      for (std::size_t k = 0; k < first.sections.size(); ++k) add_section(s, k);
+      const bool last = s + 1 == steps_[0].segments.size();
+      if (!last) {
+        for (std::size_t i = 0; i < first.items.size(); ++i) {
+          std::vector<const StepItem*> same;
+          for (const StepCalls& step : steps_) same.push_back(&step.segments[s].items[i]);
+          segment.items.push_back(timed_item(same, s));
+        }
+      }
+      out_.segments.push_back(std::move(segment));
+    }
+    add_tail();
+    return std::move(out_);
+  }
+
+ private:
+  template <class Get>
+  Nanoseconds least(const Get& get) const {
+    Nanoseconds out = get(steps_[0]);
+    for (const StepCalls& step : steps_) out = std::min(out, get(step));
+    return out;
+  }
+
+  // Mean or least of the work of one op in all steps.
+  [[nodiscard]] Nanoseconds work(const std::vector<const StepItem*>& same, bool mean) const {
+    std::int64_t sum = 0;
+    Nanoseconds smallest = freed_[same[0]->op].work;
+    for (const StepItem* item : same) {
+      sum += freed_[item->op].work.count;
+      smallest = std::min(smallest, freed_[item->op].work);
+    }
+    if (!mean) return smallest;
+    return Nanoseconds::from_double(static_cast<double>(sum) / static_cast<double>(same.size()));
+  }
+
+  static Nanoseconds least_host(const std::vector<const StepItem*>& same) {
+    Nanoseconds out = same[0]->host_before;
+    for (const StepItem* item : same) out = std::min(out, item->host_before);
+    return out;
+  }
+
+  LabelId label(const DeviceOpRecord& op) { return out_.labels.intern(run_.labels.text(op.label)); }
+
+  std::uint8_t user_stream(StreamId stream) {
+    if (stream == compute_) return 0;
+    const auto it = std::find(streams_.begin(), streams_.end(), stream);
+    if (it == streams_.end()) streams_.push_back(stream);
+    const auto place = it == streams_.end() ? streams_.size() : static_cast<std::size_t>(it - streams_.begin()) + 1;
+    return static_cast<std::uint8_t>(std::min<std::size_t>(place, 255));
+  }
+
+  TimedItem timed_item(const std::vector<const StepItem*>& same, std::size_t segment) {
+    TimedItem out;
+    out.host_before = least_host(same);
+    out_.host_total += out.host_before;
+    for (std::size_t k = 0; k < same.size(); ++k) {
+      const Nanoseconds length = steps_[k].segments[segment].length;
+      if (length <= Nanoseconds{}) continue;
+      out.position +=
+          static_cast<double>(same[k]->at.count) / static_cast<double>(length.count) / static_cast<double>(same.size());
+    }
+    out.position = std::min(out.position, 1.0);
+    if (same[0]->op == StepItem::kSynchronize) {
+      out.kind = OpKind::synchronize;
+      return out;
+    }
+    const DeviceOpRecord& op = run_.device_ops[same[0]->op];
+    out.user_stream = user_stream(op.stream);
+    if (op.kind == DeviceOpRecord::Kind::copy) {
+      out.kind = OpKind::copy;
+      out.copy = {copy_kind(run_.labels.text(op.label)), op.bytes, work(same, true), label(op)};
+      return out;
+    }
+    const FreedOp& freed = freed_[same[0]->op];
+    out.kernel.kernel_class = freed.kernel_class;
+    out.kernel.work = work(same, true);
+    out.kernel.ring_slowdown = freed.ring_slowdown;
+    out.kernel.label = label(op);
+    return out;
+  }
+
+  void add_section(std::size_t segment, std::size_t index) {
+    const StepSection& first = steps_[0].segments[segment].sections[index];
+    const std::vector<SectionRole> roles = roles_of(run_, first);
+    SectionCost cost;
+    cost.section = first.section;
+    cost.unit = first.unit;
+    cost.pass = first.pass;
+    cost.host_after = least([&](const StepCalls& step) { return step.segments[segment].sections[index].host_after; });
+    out_.host_total += cost.host_after;
+    Signature shape{static_cast<std::uint32_t>(cost.section), cost.unit.value, static_cast<std::uint32_t>(cost.pass)};
+    for (std::size_t i = 0; i < first.items.size(); ++i) {
+      std::vector<const StepItem*> same;
+      for (const StepCalls& step : steps_) same.push_back(&step.segments[segment].sections[index].items[i]);
+      cost.items.push_back(section_item(same, roles[i], first.section == Section::optimizer));
+      out_.host_total += cost.items.back().host_before;
+      shape.push_back(static_cast<std::uint32_t>(roles[i]));
+      shape.push_back(cost.items.back().label.value);
+    }
+    // Later microbatches repeat their sections; of each shape the first counts.
+    if (shapes_.insert(std::move(shape)).second) out_.sections.push_back(std::move(cost));
+  }
+
+  SectionItem section_item(const std::vector<const StepItem*>& same, SectionRole role, bool mean) {
+    const DeviceOpRecord& op = run_.device_ops[same[0]->op];
+    SectionItem out;
+    out.role = role;
+    out.host_before = least_host(same);
+    out.kernel_class = freed_[same[0]->op].kernel_class;
+    out.label = label(op);
+    if (role == SectionRole::collective || role == SectionRole::all_reduce) return out;
+    out.work = work(same, mean);
+    if (op.kind == DeviceOpRecord::Kind::copy) out.bytes = op.bytes;
+    return out;
+  }
+
+  void add_tail() {
+    const StepCalls* with_tail = nullptr;
+    Nanoseconds tail;
+    for (std::size_t i = 0; i < steps_.size(); ++i) {
+      if (!followed_[i]) continue;
+      tail = with_tail == nullptr ? steps_[i].host_after : std::min(tail, steps_[i].host_after);
+      if (with_tail == nullptr) with_tail = &steps_[i];
+    }
+    if (with_tail == nullptr) return;
+    const std::size_t last = steps_[0].segments.size() - 1;
+    for (const StepItem& item : with_tail->segments[last].items) {
+      const std::size_t which = static_cast<std::size_t>(with_tail - steps_.data());
+      TimedItem timed = timed_item({&item}, last);
+      const Nanoseconds length = steps_[which].segments[last].length;
+      timed.position =
+          length > Nanoseconds{} ? static_cast<double>(item.at.count) / static_cast<double>(length.count) : 0;
+      out_.segments[last].items.push_back(timed);
+    }
+    out_.segments[0].hook_host_before += tail;
+    out_.host_total += tail;
+  }
+
+  const Run& run_;
+  std::span<const StepCalls> steps_;
+  const std::vector<bool>& followed_;
+  std::span<const FreedOp> freed_;
+  StreamId compute_;
+  StepTiming out_;
+  std::vector<StreamId> streams_;  // the user's own beside the compute stream
+  std::set<Signature> shapes_;
+};
+
+}  // namespace
+
+std::vector<std::size_t> equal_steps(const Run& run, std::span<const StepCalls> steps) {
+  std::map<Signature, std::vector<std::size_t>> groups;
+  for (std::size_t i = 0; i < steps.size(); ++i) groups[signature(run, steps[i])].push_back(i);
+  std::vector<std::size_t> best;
+  for (const auto& [unused, group] : groups) {
+    if (group.size() > best.size() || (group.size() == best.size() && group.back() > best.back())) best = group;
+  }
+  return best;
+}
+
+StreamId compute_stream(const Run& run, std::span<const StepCalls> steps) {
+  std::map<StreamId, std::uint64_t> ops;
+  for (const StepCalls& step : steps) {
+    for (const StepSegment& segment : step.segments) {
+      for (const StepItem& item : segment.items)
+        if (item.op != StepItem::kSynchronize) ++ops[run.device_ops[item.op].stream];
+    }
+  }
+  StreamId best = kComputeStream;
+  std::uint64_t most = 0;
+  for (const auto& [stream, count] : ops) {
+    if (count > most) {
+      best = stream;
+      most = count;
+    }
+  }
+  return best;
+}
+
+std::vector<SectionRole> roles_of(const Run& run, const StepSection& section) {
+  std::vector<SectionOp> ops;
+  for (const StepItem& item : section.items) {
+    const DeviceOpRecord& op = run.device_ops[item.op];
+    ops.push_back({run.labels.text(op.label), op.kind});
+  }
+  bool casts = false;
+  if (section.unit.value < run.units.size()) {
+    const std::vector<Parameter>& parameters = run.units[section.unit.value].parameters;
+    casts = run.settings.param_dtype && !run.settings.offload && !parameters.empty() &&
+            *run.settings.param_dtype != parameters[0].dtype;
+  }
+  return section_roles(section.section, ops, casts);
+}
+
+StepTiming merge_steps(const Run& run, std::span<const StepCalls> steps, const std::vector<bool>& followed,
+                       std::span<const FreedOp> freed, StreamId compute) {
+  return Merge(run, steps, followed, freed, compute).run();
+}
+
+}  // namespace foreshard::traces
