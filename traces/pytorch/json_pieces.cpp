@@ -9,7 +9,7 @@ namespace foreshard::traces {
 
 namespace {
 
-constexpr std::size_t kChunk = kMiB;
+constexpr std::size_t kChunk = 256 * kKiB;
 
 constexpr bool is_blank(char c) {
   return c == ' ' || c == '\n' || c == '\r' || c == '\t';

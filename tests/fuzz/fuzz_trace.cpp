@@ -1,0 +1,33 @@
+// Any bytes, packed or not, give a profiler trace or an Error; what is kept is in order.
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "core/base/check.hpp"
+#include "traces/pytorch/profiler_trace.hpp"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  using namespace foreshard;
+  if (size == 0) return 0;
+  traces::TraceOptions options;
+  options.keep_cpu_ops = (size & 1) != 0;
+  auto source = traces::ByteSource::from_memory("input", std::string(reinterpret_cast<const char*>(data), size));
+  if (!source) return 0;
+  const auto trace = traces::read_profiler_trace(*source, options);
+  if (!trace) return 0;
+  const Run& run = trace->run;
+  for (std::size_t i = 0; i < run.host_ops.size(); ++i) {
+    const HostOpRecord& op = run.host_ops[i];
+    FORESHARD_CHECK(op.start.count >= 0 && op.start <= op.end, "host times are relative and ordered");
+    FORESHARD_CHECK(i == 0 || run.host_ops[i - 1].start <= op.start, "host ops are by start");
+    FORESHARD_CHECK(op.thread < trace->threads.size(), "threads are numbered");
+  }
+  for (std::size_t i = 0; i < run.device_ops.size(); ++i) {
+    const DeviceOpRecord& op = run.device_ops[i];
+    FORESHARD_CHECK(op.issue.count >= 0 && op.issue <= op.start && op.start <= op.end, "device times are ordered");
+    FORESHARD_CHECK(i == 0 || run.device_ops[i - 1].issue <= op.issue, "device ops are by issue");
+    FORESHARD_CHECK(op.stream.value < run.streams.size(), "streams are numbered");
+    FORESHARD_CHECK(!op.communicator.valid() || op.communicator.value < trace->communicators.size(), "as are groups");
+  }
+  return 0;
+}

@@ -1,0 +1,127 @@
+#!/usr/bin/env python3
+"""Writes the seeds under tests/fuzz/corpus: small valid inputs, from which libFuzzer goes on."""
+import gzip
+import json
+import lzma
+import pathlib
+import pickle
+
+HERE = pathlib.Path(__file__).parent / "corpus"
+
+
+def put(target, name, data):
+    folder = HERE / target
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / name).write_bytes(data if isinstance(data, bytes) else data.encode())
+
+
+FRAMES = [{"name": "f", "filename": "a.py", "line": 2**64 - 1}]
+
+
+def entry(action, addr, size, time, **more):
+    return {"action": action, "addr": addr, "size": size, "stream": 0, "time_us": time, "compile_context": "N/A",
+            "user_metadata": "", "frames": FRAMES, **more}
+
+
+def segment(address, blocks, **more):
+    total = sum(b["size"] for b in blocks)
+    return {"device": 0, "address": address, "total_size": total, "allocated_size": 512, "active_size": 512,
+            "requested_size": 500, "stream": 0, "segment_type": "small", "segment_pool_id": (0, 0),
+            "is_expandable": False, "frames": [], "blocks": blocks, **more}
+
+
+def block(address, size, state, **more):
+    return {"address": address, "size": size, "requested_size": size - 12, "state": state, "frames": [], **more}
+
+
+BASE = 0x7F0000000000
+SNAPSHOT = {
+    "segments": [segment(BASE, [block(BASE, 512, "active_allocated"), block(BASE + 512, 2**21 - 512, "inactive")])],
+    "device_traces": [
+        [entry("segment_alloc", BASE, 2**21, 10), entry("alloc", BASE, 500, 11), entry("free_requested", BASE, 500, 12),
+         entry("free_completed", BASE, 500, 13), entry("alloc", BASE, 500, 14), entry("snapshot", 0, 512, 15),
+         {"action": "oom", "device_free": 2**30, "size": 2**40, "stream": 2**63 + 1, "time_us": 16}],
+        [],
+    ],
+    "allocator_settings": {"PYTORCH_CUDA_ALLOC_CONF": "max_split_size_mb:200", "max_split_size": -1,
+                           "garbage_collection_threshold": 0.5, "expandable_segments": True},
+    "external_annotations": [{"stage": "START", "name": "FSDP::pre_forward", "device": 0, "time_us": 11},
+                             {"stage": "END", "name": "FSDP::pre_forward", "device": 0, "time_us": 12}],
+}
+OLD = {"segments": [{"device": 1, "address": BASE, "total_size": 1024, "stream": 0, "segment_type": "large",
+                     "blocks": [{"size": 1024, "state": "active_awaiting_free",
+                                 "history": [{"addr": BASE, "real_size": 1000, "frames": []}]}]}],
+       "device_traces": [[], []]}
+
+
+class Object:
+    pass
+
+
+def event(name, cat, ts, dur, tid, args, pid=1):
+    return {"ph": "X", "cat": cat, "name": name, "pid": pid, "tid": tid, "ts": ts, "dur": dur, "args": args}
+
+
+COMMS = {"Collective name": "_allgather_base", "In msg nelems": 4, "Out msg nelems": 16, "Group size": 4,
+         "dtype": "BFloat16", "Process Group Name": "0", "Process Group Description": "default_pg",
+         "Process Group Ranks": "[0, 1, 2, 3]"}
+TRACE = {
+    "schemaVersion": 1,
+    "deviceProperties": [{"id": 0, "name": "NVIDIA H200", "totalGlobalMem": 150109880320, "numSms": 132}],
+    "distributedInfo": {"backend": "nccl", "rank": 0, "world_size": 4, "nccl_version": "2.28.9"},
+    "baseTimeNanoseconds": 1790857026000000000,
+    "traceEvents": [
+        event("FSDP::pre_forward", "user_annotation", 1.5, 20.25, 1, {"External id": 3}),
+        event("record_param_comms", "cpu_op", 2, 5, 1, {"External id": 4, **COMMS}),
+        event("cudaLaunchKernel", "cuda_runtime", 2.001, 1.5, 1, {"cbid": 211, "correlation": 7}),
+        event("cuLaunchKernelEx", "cuda_driver", 4, 1.5, 2, {"correlation": 8}),
+        event("INVALID", "cuda_runtime", 4.5, 1.5, 2, {"correlation": 9}),
+        event("gemm", "kernel", 5, 3, 7, {"correlation": 7, "stream": 7, "grid": [1, 2, 3], "block": [32, 1, 1]}, 0),
+        event("ncclDevKernel_AllGather_RING_LL(x)", "kernel", 8, 3, 24, {"correlation": 8, "stream": 24, **COMMS}, 0),
+        event("Memcpy PtoP (Device -> Device)", "gpu_memcpy", 9, 3, 24,
+              {"External id": 4, "correlation": 9, "stream": 24, "bytes": 96}, 0),
+        event("Memset (Device)", "gpu_memset", 9, 3, 7, {"correlation": 10, "stream": 7, "bytes": 4}, 0),
+        event("cudaEventRecord", "cuda_runtime", 9.5, 1, 1, {"correlation": 11}),
+        event("Stream Wait Event", "cuda_sync", 10, 1, 24,
+              {"cuda_sync_kind": "Stream Wait Event", "stream": 24, "correlation": 12, "wait_on_stream": 7,
+               "wait_on_cuda_event_record_corr_id": 11, "wait_on_cuda_event_id": 1}, 0),
+        {"ph": "s", "id": 7, "pid": 1, "tid": 1, "ts": 2, "cat": "ac2g", "name": "ac2g"},
+        {"name": "process_name", "ph": "M", "ts": 1, "pid": 1, "tid": 0, "args": {"name": "py\\\"thon"}},
+        {"ph": "X", "cat": "Trace", "ts": 1, "dur": 30, "pid": "Spans", "tid": "PyTorch Profiler", "name": "x"},
+    ],
+    "traceName": "t.json",
+}
+ABOUT = {
+    "schema": 1, "torch": "2.11.0+cu130", "nccl": "2.28.9", "gpu": "NVIDIA H200", "sm_count": 132, "gpus": 4,
+    "nodes": 1, "replicate": 2, "batch": 2, "seq": None,
+    "settings": {"param_dtype": "bfloat16", "reduce_dtype": None, "forward_prefetch": 2,
+                 "backward_prefetch": "default", "release": "record-stream", "reshard_after_forward": 2,
+                 "reshard_of_unit": {"layers.0": False},
+                 "prefetch_lists": {"forward": {"": ["layers.0"]}, "backward": {}},
+                 "alloc_conf": "expandable_segments:True"},
+    "root_reshard_explicit": True,
+    "measured": {"step_ms": [1.5, 2], "host_issue_ms": [1.25], "profiler": False},
+    "model_config": {"model_type": "x"},
+    "units": [{"unit": "", "parameters": []},
+              {"unit": "layers.0", "parameters": [{"name": "w", "shape": [8, 4], "dtype": "float32"}]}],
+}
+
+for protocol in (2, 3, 4, 5):
+    put("pickle", f"snapshot{protocol}", pickle.dumps(SNAPSHOT, protocol))
+    put("snapshot", f"snapshot{protocol}", pickle.dumps(SNAPSHOT, protocol))
+loop = []
+loop.append(loop)
+put("pickle", "loop", pickle.dumps(loop, 4))
+put("pickle", "object", pickle.dumps(Object(), 4))
+put("pickle", "values", pickle.dumps([None, True, 1.5, -1, 2**70, -2**63, b"x", "é", (1,), (1, 2), (1, 2, 3, 4)], 4))
+put("snapshot", "old", pickle.dumps(OLD, 4))
+put("snapshot", "json", json.dumps(SNAPSHOT))
+put("snapshot", "gzip", gzip.compress(pickle.dumps(SNAPSHOT, 4), mtime=0))
+put("snapshot", "xz", lzma.compress(pickle.dumps(SNAPSHOT, 4)))
+put("trace", "trace", json.dumps(TRACE, indent=1))
+put("trace", "array", json.dumps(TRACE["traceEvents"]))
+put("trace", "gzip", gzip.compress(json.dumps(TRACE).encode(), mtime=0))
+put("about", "about", json.dumps(ABOUT))
+for name, text in {"empty": "", "expandable": "expandable_segments:True", "split": "max_split_size_mb:200,garbage_collection_threshold:0.6",
+                   "roundup": "roundup_power2_divisions:[256:1,512:2,>:8],backend:native"}.items():
+    put("alloc_conf", name, text)
