@@ -6,7 +6,7 @@
 // When an op may start: it is the first unfinished one of its stream and of its communicator, every op it
 // waits for has ended, and each of these has passed:
 //   issue + launch · end of its stream's previous op + gap · end of an awaited op + event_wait
-//   · end of its communicator's previous collective + communicator_gap          (docs/model.md, "Latencies")
+//   · end of its communicator's previous collective + communicator_gap          (docs/model.md, "Streams")
 // While several run, each progresses at the rate of contention.hpp; work is conserved.
 //
 // Determinism: integer time; at one instant everything that ends does so before anything starts, each in
