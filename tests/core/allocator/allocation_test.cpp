@@ -58,5 +58,67 @@ TEST_CASE("the worked example of the allocator's description") {
   CHECK(row(bench) == Row{48234496, 36166144, 35582912, 2, 9971200});
 }
 
+TEST_CASE("best fit takes the smallest block, and of equal ones the lowest") {
+  Bench bench;
+  const BlockHandle a = bench.malloc(40 * kMiB);
+  const BlockHandle b = bench.malloc(30 * kMiB);
+  const BlockHandle c = bench.malloc(30 * kMiB);
+  const Address lowest = bench.allocator.address(b);
+  for (const BlockHandle block : {a, c, b}) bench.allocator.free(block);
+  const BlockHandle first = bench.malloc(30 * kMiB);
+  CHECK(bench.allocator.address(first) == lowest);
+  const BlockHandle other_stream = bench.malloc(30 * kMiB, StreamId{7});
+  CHECK(bench.allocator.block_size(other_stream) == 30 * kMiB);
+  CHECK(bench.all().reserved_bytes.current == static_cast<std::int64_t>(130 * kMiB));
+}
+
+TEST_CASE("a large block is split only where more than 1 MiB remains") {
+  Bench bench;
+  CHECK(bench.allocator.block_size(bench.malloc(12 * kMiB - 512)) == 12 * kMiB);
+  const BlockHandle whole = bench.malloc(30 * kMiB);
+  bench.allocator.free(whole);
+  const BlockHandle slack = bench.malloc(29 * kMiB);
+  CHECK(bench.allocator.block_size(slack) == 30 * kMiB);
+  bench.allocator.free(slack);
+  const BlockHandle split = bench.malloc(29 * kMiB - 512);
+  CHECK(bench.allocator.block_size(split) == 29 * kMiB - 512);
+}
+
+TEST_CASE("a free block keeps a stale requested size") {
+  Bench bench;
+  const BlockHandle a = bench.malloc(1000);
+  const BlockHandle b = bench.malloc(2000);
+  bench.allocator.free(a);
+  std::vector<SnapshotSegment> segments = bench.allocator.snapshot();
+  REQUIRE(segments.size() == 1);
+  CHECK(segments[0].small_pool);
+  CHECK(segments[0].requested_size == 2000);
+  const Address base = segments[0].address;
+  CHECK(segments[0].blocks == std::vector<SnapshotBlock>{{base, 1024, 1000, BlockState::inactive},
+                                                         {base + 1024, 2048, 2000, BlockState::live},
+                                                         {base + 3072, 2 * kMiB - 3072, 0, BlockState::inactive}});
+  bench.allocator.free(b);
+  segments = bench.allocator.snapshot();
+  CHECK(segments[0].blocks == std::vector<SnapshotBlock>{{base, 2 * kMiB, 2000, BlockState::inactive}});
+}
+
+TEST_CASE("a request of 2^60 bytes fails at once and leaves no trace") {
+  Bench bench;
+  CHECK_FALSE(bench.allocator.malloc(Bytes{1} << 60, kComputeStream).has_value());
+  CHECK(bench.list.events.empty());
+  CHECK(bench.allocator.statistics().num_ooms == 0);
+}
+
+TEST_CASE("peaks are those since the last reset") {
+  Bench bench;
+  const BlockHandle a = bench.malloc(100 * kMiB);
+  const BlockHandle b = bench.malloc(5 * kMiB);
+  bench.allocator.free(a);
+  CHECK(bench.allocator.peaks() == MemoryPeaks{105 * kMiB, 105 * kMiB, 105 * kMiB, 120 * kMiB});
+  bench.allocator.reset_peak_statistics();
+  CHECK(bench.allocator.peaks() == MemoryPeaks{5 * kMiB, 5 * kMiB, 5 * kMiB, 120 * kMiB});
+  bench.allocator.free(b);
+}
+
 }  // namespace
 }  // namespace foreshard

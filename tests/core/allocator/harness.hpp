@@ -85,7 +85,8 @@ inline std::string EventList::take() {
   std::string text;
   for (const AllocatorEvent& event : events) {
     if (!text.empty()) text += ", ";
-    text += std::string(kAllocatorActionNames[static_cast<std::size_t>(event.action)]) + " " + std::to_string(event.size);
+    text +=
+        std::string(kAllocatorActionNames[static_cast<std::size_t>(event.action)]) + " " + std::to_string(event.size);
   }
   events.clear();
   return text;
