@@ -1,0 +1,203 @@
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <array>
+
+#include "core/base/suggest.hpp"
+#include "core/run/names.hpp"
+#include "core/schedule/settings_table.hpp"
+#include "traces/workload_file/record_tables.hpp"
+#include "traces/workload_file/workload_check.hpp"
+#include "traces/workload_file/workload_file.hpp"
+
+namespace foreshard::traces {
+namespace {
+
+template <class R, std::size_t N>
+constexpr auto keys_of(const std::array<Field<R>, N>& fields) {
+  std::array<std::string_view, N> keys;
+  for (std::size_t i = 0; i < N; ++i) keys[i] = fields[i].key;
+  return keys;
+}
+/// The keys of an object: those of its fields, and others.
+template <class R, std::size_t N, class... Others>
+constexpr auto keys_of(const std::array<Field<R>, N>& fields, Others... others) {
+  std::array<std::string_view, N + sizeof...(Others)> keys{others...};
+  for (std::size_t i = 0; i < N; ++i) keys[sizeof...(Others) + i] = fields[i].key;
+  return keys;
+}
+
+constexpr auto kFileKeys = keys_of(kWorkloadFields, "format", "schema", "settings", "units", "labels", "measured",
+                                   "initial_segments", "sections", "setup", "steps");
+constexpr auto kOpKeys = keys_of(kOpFields);
+constexpr auto kSectionKeys = keys_of(kSectionFields, "items");
+constexpr auto kSegmentKeys = keys_of(kSegmentFields, "blocks");
+constexpr auto kMeasuredKeys = keys_of(kMeasuredFields);
+constexpr std::array<std::string_view, 2> kUnitKeys{"name", "parameters"};
+
+/// Calls `read(element, record)` for each element of a list.
+template <class R, class Read>
+void read_list(JsonReader& reader, const Json& json, std::vector<R>& out, Read&& read) {
+  if (!reader.array(json)) return;
+  out.reserve(json.size());
+  for (std::size_t i = 0; i < json.size() && !reader.failed(); ++i) {
+    const auto place = reader.at(i);
+    read(json[i], out.emplace_back());
+  }
+}
+
+/// Calls `read(member)` if the object has one of that name.
+template <class Read>
+void with_member(JsonReader& reader, const Json& json, std::string_view key, bool required, Read&& read) {
+  if (reader.failed()) return;
+  const auto found = json.find(key);
+  if (found == json.end()) {
+    if (required) reader.fail(fmt::format("the key '{}' is missing", key));
+    return;
+  }
+  const auto place = reader.at(key);
+  read(*found);
+}
+
+/// The keys behind an op's places: `taken` are those that stand at a place.
+void read_extras(JsonReader& reader, const Json& json, const OpForm& form, Op& op) {
+  if (!reader.object(json, kOpKeys)) return;
+  for (std::size_t i = 0; i < form.count; ++i)
+    if (const std::string_view key = kOpFields[form.positions[i]].key; json.contains(key))
+      return reader.fail(fmt::format("'{}' of a {} has a place in its list", key, name(form.kind)),
+                         fmt::format("write it as value {}", i + 1));
+  read_members(reader, json, std::span(kOpFields), op);
+}
+
+void read_op(JsonReader& reader, const Json& json, Op& op) {
+  if (!reader.array(json)) return;
+  if (json.empty()) return reader.fail("an op begins with its kind, as in [\"free\", 3]");
+  {
+    const auto place = reader.at(std::size_t{0});
+    reader.read(json[0], op.kind);
+  }
+  if (reader.failed()) return;
+  const OpForm& form = kOpForms[static_cast<std::size_t>(op.kind)];
+  const bool extras = json.size() > 1 && json.back().is_object();
+  const std::size_t count = json.size() - 1 - (extras ? 1 : 0);
+  if (count < form.required || count > form.count)
+    return reader.fail(fmt::format("a {} has {} to {} values behind its kind, not {}", name(op.kind), form.required,
+                                   form.count, count));
+  for (std::size_t i = 0; i < count && !reader.failed(); ++i) {
+    const auto place = reader.at(i + 1);
+    kOpFields[form.positions[i]].read(reader, json[i + 1], op);
+  }
+  if (op.kind == OpKind::kernel) op.kernel.label = op.label;
+  if (op.kind == OpKind::copy) op.copy.label = op.label;
+  if (extras) {
+    const auto place = reader.at(json.size() - 1);
+    read_extras(reader, json.back(), form, op);
+  }
+}
+
+void read_program(JsonReader& reader, const Json& json, Program& program) {
+  read_list(reader, json, program.ops, [&](const Json& item, Op& op) { read_op(reader, item, op); });
+}
+
+void read_settings(JsonReader& reader, const Json& json, Settings& settings) {
+  if (!json.is_object()) return reader.fail("an object is wanted here");
+  for (const auto& [key, value] : json.items()) {
+    const auto set = set_choice(settings, key, value.dump(-1, ' ', false, Json::error_handler_t::replace));
+    if (!set) return reader.fail(set.error().what, set.error().hint);
+  }
+}
+
+void read_unit(JsonReader& reader, const Json& json, Unit& unit) {
+  if (!reader.object(json, kUnitKeys)) return;
+  with_member(reader, json, "name", true, [&](const Json& member) { reader.read(member, unit.name); });
+  with_member(reader, json, "parameters", true, [&](const Json& member) {
+    read_list(reader, member, unit.parameters,
+              [&](const Json& item, Parameter& p) { read_array(reader, item, kParameterForm, p); });
+  });
+}
+
+void read_section(JsonReader& reader, const Json& json, SectionCost& cost) {
+  if (!reader.object(json, kSectionKeys)) return;
+  if (!json.contains("section")) return reader.fail("the key 'section' is missing");
+  read_members(reader, json, std::span(kSectionFields), cost);
+  with_member(reader, json, "items", true, [&](const Json& member) {
+    read_list(reader, member, cost.items,
+              [&](const Json& item, SectionItem& record) { read_array(reader, item, kItemForm, record); });
+  });
+}
+
+void read_segment(JsonReader& reader, const Json& json, SnapshotSegment& segment) {
+  if (!reader.object(json, kSegmentKeys)) return;
+  read_members(reader, json, std::span(kSegmentFields), segment);
+  with_member(reader, json, "blocks", true, [&](const Json& member) {
+    read_list(reader, member, segment.blocks,
+              [&](const Json& item, SnapshotBlock& block) { read_array(reader, item, kBlockForm, block); });
+  });
+}
+
+void read_measured(JsonReader& reader, const Json& json, std::optional<Measured>& measured) {
+  if (!reader.object(json, kMeasuredKeys)) return;
+  read_members(reader, json, std::span(kMeasuredFields), measured.emplace());
+}
+
+void read_labels(JsonReader& reader, const Json& json, Labels& labels) {
+  std::vector<std::string> texts;
+  reader.read(json, texts);
+  for (std::size_t i = 0; i < texts.size() && !reader.failed(); ++i)
+    if (labels.intern(texts[i]).value != i) reader.fail(fmt::format("the label '{}' is there twice", texts[i]));
+}
+
+/// Format and schema come first: a file of another kind is told so, not that a key of it is unknown.
+void read_identity(JsonReader& reader, const Json& json) {
+  if (!json.is_object() || !json.contains("format") || json["format"] != kWorkloadFormat)
+    return reader.fail("is not a workload file",
+                       fmt::format("a workload file begins with {{\"format\": \"{}\", \"schema\": {}", kWorkloadFormat,
+                                   kWorkloadSchema));
+  std::uint32_t schema = 0;
+  with_member(reader, json, "schema", true, [&](const Json& member) { reader.read(member, schema); });
+  if (!reader.failed() && schema != kWorkloadSchema)
+    reader.fail(fmt::format("the file has schema {}, and this foreshard reads schema {}", schema, kWorkloadSchema),
+                schema > kWorkloadSchema ? "read it with a newer foreshard" : "");
+}
+
+void read_workload(JsonReader& reader, const Json& json, Workload& out) {
+  read_identity(reader, json);
+  if (!reader.object(json, kFileKeys)) return;
+  const auto member = [&](std::string_view key, bool required, auto&& read) {
+    with_member(reader, json, key, required, read);
+  };
+  member("labels", false, [&](const Json& labels) { read_labels(reader, labels, out.labels); });
+  read_members(reader, json, std::span(kWorkloadFields), out);
+  member("settings", false, [&](const Json& settings) { read_settings(reader, settings, out.settings); });
+  member("units", true, [&](const Json& units) {
+    read_list(reader, units, out.units, [&](const Json& item, Unit& unit) { read_unit(reader, item, unit); });
+  });
+  member("measured", false, [&](const Json& measured) { read_measured(reader, measured, out.measured); });
+  member("initial_segments", false, [&](const Json& segments) {
+    read_list(reader, segments, out.initial_segments,
+              [&](const Json& item, SnapshotSegment& segment) { read_segment(reader, item, segment); });
+  });
+  member("sections", false, [&](const Json& sections) {
+    read_list(reader, sections, out.sections,
+              [&](const Json& item, SectionCost& cost) { read_section(reader, item, cost); });
+  });
+  member("setup", false, [&](const Json& setup) { read_program(reader, setup, out.setup); });
+  member("steps", true, [&](const Json& steps) {
+    read_list(reader, steps, out.steps, [&](const Json& item, Program& step) { read_program(reader, item, step); });
+  });
+}
+
+}  // namespace
+
+Result<Workload> from_json(std::string_view text, std::string_view where) {
+  Result<Json> json = parse_json(text, where);
+  if (!json) return tl::unexpected(json.error());
+  Workload out;
+  JsonReader reader(where, out.labels);
+  read_workload(reader, *json, out);
+  if (reader.failed()) return tl::unexpected(reader.error());
+  if (auto checked = check_workload(out, where); !checked) return tl::unexpected(checked.error());
+  return out;
+}
+
+}  // namespace foreshard::traces

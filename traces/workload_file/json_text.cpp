@@ -1,0 +1,24 @@
+#include "traces/workload_file/json_text.hpp"
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+namespace foreshard::traces {
+
+void write_value(std::string& out, std::string_view text) {
+  using Json = nlohmann::json;
+  out += Json(text).dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+void write_value(std::string& out, double number) {
+  if (!std::isfinite(number)) {
+    out += "null";
+    return;
+  }
+  const std::string text = fmt::format("{}", number);
+  out += text;
+  // Without a point, -0.0 would read back as the integer 0.
+  if (text.find_first_of(".e") == std::string::npos) out += ".0";
+}
+
+}  // namespace foreshard::traces

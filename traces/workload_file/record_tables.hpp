@@ -1,0 +1,153 @@
+// The tables of record_fields.hpp for each record of a workload. Private to traces/workload_file.
+// docs/workload.md lists the same keys and positions; a test holds the two together.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "core/run/names.hpp"
+#include "core/workload/workload.hpp"
+#include "traces/workload_file/record_fields.hpp"
+
+namespace foreshard::traces {
+
+/// Where the fields of kOpFields stand; the order is that of the extra keys in a file.
+namespace op_field {
+enum Index : std::uint8_t {
+  host_ns,
+  label,
+  tensor,
+  bytes,
+  category,
+  kernel_class,
+  work_ns,
+  copy_kind,
+  copy_bytes,
+  copy_ns,
+  hook,
+  unit,
+  stream,
+  steps_ago,
+  from_setup,
+  before_recording,
+  size,
+  parameter,
+  gradient_of,
+  kernel_bytes,
+  ring_slowdown,
+  kernel_label,
+  copy_label,
+  count
+};
+}  // namespace op_field
+
+inline constexpr std::array<Field<Op>, op_field::count> kOpFields{
+    FORESHARD_FIELD(Op, "host_ns", host_before),
+    FORESHARD_FIELD(Op, "label", label),
+    FORESHARD_FIELD(Op, "tensor", tensor),
+    FORESHARD_FIELD(Op, "bytes", size.bytes),
+    FORESHARD_FIELD(Op, "category", category),
+    FORESHARD_FIELD(Op, "kernel_class", kernel.kernel_class),
+    FORESHARD_FIELD(Op, "work_ns", kernel.work),
+    FORESHARD_FIELD(Op, "copy_kind", copy.kind),
+    FORESHARD_FIELD(Op, "copy_bytes", copy.bytes),
+    FORESHARD_FIELD(Op, "copy_ns", copy.work),
+    FORESHARD_FIELD(Op, "hook", hook),
+    FORESHARD_FIELD(Op, "unit", unit),
+    FORESHARD_FIELD(Op, "stream", user_stream),
+    FORESHARD_FIELD(Op, "steps_ago", steps_ago),
+    FORESHARD_FIELD(Op, "from_setup", from_setup),
+    FORESHARD_FIELD(Op, "before_recording", before_recording),
+    FORESHARD_FIELD(Op, "size", size.kind),
+    FORESHARD_FIELD(Op, "parameter", size.parameter),
+    FORESHARD_FIELD(Op, "gradient_of", gradient_of),
+    FORESHARD_FIELD(Op, "kernel_bytes", kernel.bytes),
+    FORESHARD_FIELD(Op, "ring_slowdown", kernel.ring_slowdown),
+    FORESHARD_FIELD(Op, "kernel_label", kernel.label),
+    FORESHARD_FIELD(Op, "copy_label", copy.label),
+};
+
+/// The places of one kind of op behind its word; the last two are always host_ns and label.
+struct OpForm {
+  OpKind kind;
+  std::array<op_field::Index, 5> positions;
+  std::size_t count;
+  std::size_t required;
+};
+
+inline constexpr std::array<OpForm, 6> kOpForms{{
+    {OpKind::alloc, {op_field::tensor, op_field::bytes, op_field::category, op_field::host_ns, op_field::label}, 5, 2},
+    {OpKind::free, {op_field::tensor, op_field::host_ns, op_field::label}, 3, 1},
+    {OpKind::kernel, {op_field::kernel_class, op_field::work_ns, op_field::host_ns, op_field::label}, 4, 2},
+    {OpKind::copy,
+     {op_field::copy_kind, op_field::copy_bytes, op_field::copy_ns, op_field::host_ns, op_field::label},
+     5,
+     2},
+    {OpKind::hook, {op_field::hook, op_field::unit, op_field::host_ns, op_field::label}, 4, 1},
+    {OpKind::synchronize, {op_field::host_ns, op_field::label}, 2, 0},
+}};
+
+inline constexpr std::array kItemFields{
+    FORESHARD_FIELD(SectionItem, "role", role),    FORESHARD_FIELD(SectionItem, "host_ns", host_before),
+    FORESHARD_FIELD(SectionItem, "work_ns", work), FORESHARD_FIELD(SectionItem, "kernel_class", kernel_class),
+    FORESHARD_FIELD(SectionItem, "bytes", bytes),  FORESHARD_FIELD(SectionItem, "label", label),
+};
+inline constexpr ArrayForm<SectionItem> kItemForm{kItemFields, 1};
+
+inline constexpr std::array kSectionFields{
+    FORESHARD_FIELD(SectionCost, "section", section),
+    FORESHARD_FIELD(SectionCost, "unit", unit),
+    FORESHARD_FIELD(SectionCost, "pass", pass),
+    FORESHARD_FIELD(SectionCost, "host_after_ns", host_after),
+};
+
+inline constexpr std::array kParameterFields{
+    FORESHARD_FIELD(Parameter, "name", name),
+    FORESHARD_FIELD(Parameter, "shape", shape),
+    FORESHARD_FIELD(Parameter, "dtype", dtype),
+};
+inline constexpr ArrayForm<Parameter> kParameterForm{kParameterFields, 2};
+
+inline constexpr std::array kSegmentFields{
+    FORESHARD_FIELD(SnapshotSegment, "device", device),
+    FORESHARD_FIELD(SnapshotSegment, "address", address),
+    FORESHARD_FIELD(SnapshotSegment, "total_size", total_size),
+    FORESHARD_FIELD(SnapshotSegment, "allocated_size", allocated_size),
+    FORESHARD_FIELD(SnapshotSegment, "active_size", active_size),
+    FORESHARD_FIELD(SnapshotSegment, "requested_size", requested_size),
+    FORESHARD_FIELD(SnapshotSegment, "stream", stream),
+    FORESHARD_FIELD(SnapshotSegment, "small_pool", small_pool),
+    FORESHARD_FIELD(SnapshotSegment, "pool_id_0", pool_id.first),
+    FORESHARD_FIELD(SnapshotSegment, "pool_id_1", pool_id.second),
+    FORESHARD_FIELD(SnapshotSegment, "is_expandable", is_expandable),
+};
+
+inline constexpr std::array kBlockFields{
+    FORESHARD_FIELD(SnapshotBlock, "address", address),
+    FORESHARD_FIELD(SnapshotBlock, "size", size),
+    FORESHARD_FIELD(SnapshotBlock, "requested_size", requested_size),
+    FORESHARD_FIELD(SnapshotBlock, "state", state),
+};
+inline constexpr ArrayForm<SnapshotBlock> kBlockForm{kBlockFields, 4};
+
+/// The members of the file's outermost object that are one value each.
+inline constexpr std::array kWorkloadFields{
+    FORESHARD_FIELD(Workload, "name", name),
+    FORESHARD_FIELD(Workload, "gpu", gpu),
+    FORESHARD_FIELD(Workload, "torch", torch),
+    FORESHARD_FIELD(Workload, "sm_count", sm_count),
+    FORESHARD_FIELD(Workload, "has_timing", has_timing),
+    FORESHARD_FIELD(Workload, "shards_known", shards_known),
+    FORESHARD_FIELD(Workload, "optimizer_known", optimizer_known),
+    FORESHARD_FIELD(Workload, "parameters_order", parameters_order),
+    FORESHARD_FIELD(Workload, "recorded_host_ms", recorded_host_ms),
+    FORESHARD_FIELD(Workload, "segment_addresses", segment_addresses),
+    FORESHARD_FIELD(Workload, "segment_sizes", segment_sizes),
+};
+
+inline constexpr std::array kMeasuredFields{
+    FORESHARD_FIELD(Measured, "step_ms", step_ms),
+    FORESHARD_FIELD(Measured, "host_issue_ms", host_issue_ms),
+};
+
+}  // namespace foreshard::traces

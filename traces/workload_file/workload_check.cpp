@@ -1,0 +1,197 @@
+#include "traces/workload_file/workload_check.hpp"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "core/workload/names.hpp"
+
+namespace foreshard::traces {
+namespace {
+
+constexpr std::size_t kSetup = ~std::size_t{0};  // in place of a step's number
+
+bool names_a_unit(Hook hook) {
+  return hook == Hook::pre_forward || hook == Hook::post_forward || hook == Hook::pre_backward ||
+         hook == Hook::post_backward;
+}
+
+/// The names given so far in a program, and whether each is still allocated. Looked up, never iterated.
+using States = std::unordered_map<TensorId, bool>;
+
+class Checker {
+ public:
+  Checker(const Workload& workload, std::string_view where) : workload_(workload), where_(where) {
+    for (const Unit& unit : workload.units) parameters_ += unit.parameters.size();
+  }
+
+  Result<void> run() {
+    check_lists();
+    check_units();
+    check_sections();
+    note_allocations();
+    check_program(workload_.setup, kSetup);
+    for (std::size_t i = 0; i < workload_.steps.size(); ++i) check_program(workload_.steps[i], i);
+    if (!error_) return {};
+    return tl::unexpected(*error_);
+  }
+
+ private:
+  void fail(std::string path, std::string what, std::string hint = {}) {
+    if (!error_) error_ = Error{ErrorKind::input, std::move(what), where_ + ": $." + path, std::move(hint)};
+  }
+
+  /// An id that is given names one of `count` things.
+  template <class Tag, class Path>
+  void check_id(Id<Tag> id, std::string_view what, std::size_t count, Path&& path) {
+    if (id.valid() && id.value >= count) fail(path(), fmt::format("there is no {} {}, only {}", what, id.value, count));
+  }
+  template <class Path>
+  void check_time(Nanoseconds time, Path&& path) {
+    if (time.count < 0 || time.count > kMaxOpTime)
+      fail(path(), fmt::format("a time of {} ns is outside 0 to {}", time.count, kMaxOpTime));
+  }
+
+  void check_lists() {
+    if (workload_.units.empty()) fail("units", "there is no unit; the first is the root");
+    if (workload_.steps.empty()) fail("steps", "there is no step");
+    if (workload_.segment_addresses.size() != workload_.segment_sizes.size())
+      fail("segment_sizes", fmt::format("{} sizes for {} addresses", workload_.segment_sizes.size(),
+                                        workload_.segment_addresses.size()));
+    for (std::size_t i = 0; i < workload_.parameters_order.size(); ++i) {
+      const auto path = [&] { return fmt::format("parameters_order[{}]", i); };
+      check_id(workload_.parameters_order[i], "parameter", parameters_, path);
+      if (!workload_.parameters_order[i].valid()) fail(path(), "a parameter is wanted here");
+    }
+  }
+
+  void check_units() {
+    for (std::size_t i = 0; i < workload_.units.size(); ++i)
+      for (std::size_t j = 0; j < workload_.units[i].parameters.size(); ++j) {
+        Bytes elements = 1;
+        for (const std::int64_t size : workload_.units[i].parameters[j].shape) {
+          const bool fits = size >= 0 && (size == 0 || elements <= kMaxAllocation / static_cast<Bytes>(size));
+          if (!fits) fail(fmt::format("units[{}].parameters[{}][1]", i, j), "no parameter has this shape");
+          if (!fits) return;
+          elements *= static_cast<Bytes>(size);
+        }
+      }
+  }
+
+  void check_sections() {
+    for (std::size_t i = 0; i < workload_.sections.size(); ++i) {
+      const SectionCost& cost = workload_.sections[i];
+      const auto path = [&] { return fmt::format("sections[{}]", i); };
+      check_id(cost.unit, "unit", workload_.units.size(), path);
+      check_time(cost.host_after, path);
+      for (std::size_t j = 0; j < cost.items.size(); ++j) {
+        const auto item_path = [&] { return fmt::format("sections[{}].items[{}]", i, j); };
+        check_time(cost.items[j].host_before, item_path);
+        check_time(cost.items[j].work, item_path);
+      }
+    }
+  }
+
+  /// Which names each program gives, sorted, for frees from later programs.
+  void note_allocations() {
+    const auto names = [](const Program& program) {
+      std::vector<TensorId> out;
+      for (const Op& op : program.ops)
+        if (op.kind == OpKind::alloc && op.tensor.valid()) out.push_back(op.tensor);
+      std::sort(out.begin(), out.end());
+      return out;
+    };
+    setup_names_ = names(workload_.setup);
+    for (const Program& step : workload_.steps) step_names_.push_back(names(step));
+  }
+
+  [[nodiscard]] static bool has(const std::vector<TensorId>& names, TensorId tensor) {
+    return std::binary_search(names.begin(), names.end(), tensor);
+  }
+
+  /// Whether a free in program `step` can mean a tensor of an earlier one. The last program runs again and
+  /// again, so what it frees may come from each of the programs that it follows.
+  [[nodiscard]] bool allocated_earlier(const Op& op, std::size_t step) const {
+    if (op.from_setup || op.steps_ago == step + 1) return has(setup_names_, op.tensor);
+    if (op.steps_ago > step) return false;
+    const std::size_t last = step + 1 == workload_.steps.size() ? step : step - op.steps_ago;
+    for (std::size_t i = step - op.steps_ago; i <= last; ++i)
+      if (has(step_names_[i], op.tensor)) return true;
+    return false;
+  }
+
+  template <class Path>
+  void check_alloc(const Op& op, States& states, Path&& path) {
+    if (!op.tensor.valid() && op.gradient_of.valid()) return;  // FSDP frees it: no other op names it
+    if (!op.tensor.valid()) return fail(path(), "an alloc names its tensor");
+    if (op.tensor.value >= kMaxTensors)
+      return fail(path(), fmt::format("tensor {} is not below {}", op.tensor.value, kMaxTensors),
+                  "number the tensors of a program from 0");
+    if (!states.emplace(op.tensor, true).second)
+      return fail(path(), fmt::format("tensor {} is allocated twice in this program", op.tensor.value));
+    if (op.size.kind != AllocationSize::Kind::fixed && !op.size.parameter.valid())
+      return fail(path(), fmt::format("a {} names its parameter", name(op.size.kind)));
+    if (op.size.bytes > kMaxAllocation)
+      fail(path(), fmt::format("{} bytes are more than {}", op.size.bytes, kMaxAllocation));
+  }
+
+  template <class Path>
+  void check_free(const Op& op, std::size_t step, States& states, Path&& path) {
+    if (op.before_recording) return;
+    if (!op.tensor.valid()) return fail(path(), "a free names its tensor");
+    if (step == kSetup && (op.from_setup || op.steps_ago > 0))
+      return fail(path(), "a free in setup can only mean setup's own tensors");
+    if (op.from_setup || op.steps_ago > 0) {
+      if (!allocated_earlier(op, step))
+        fail(path(), fmt::format("tensor {} is not allocated in {}", op.tensor.value,
+                                 op.from_setup ? "setup" : fmt::format("the step {} before", op.steps_ago)));
+      return;
+    }
+    const auto state = states.find(op.tensor);
+    if (state == states.end())
+      return fail(path(), fmt::format("tensor {} is not allocated before this free", op.tensor.value),
+                  "a tensor of an earlier step needs \"steps_ago\", one of setup \"from_setup\"");
+    if (!state->second) return fail(path(), fmt::format("tensor {} is freed twice", op.tensor.value));
+    state->second = false;
+  }
+
+  void check_program(const Program& program, std::size_t step) {
+    States states;
+    for (std::size_t i = 0; i < program.ops.size() && !error_; ++i) {
+      const Op& op = program.ops[i];
+      const auto path = [&] {
+        return step == kSetup ? fmt::format("setup[{}]", i) : fmt::format("steps[{}][{}]", step, i);
+      };
+      check_id(op.unit, "unit", workload_.units.size(), path);
+      check_id(op.size.parameter, "parameter", parameters_, path);
+      check_id(op.gradient_of, "parameter", parameters_, path);
+      check_time(op.host_before, path);
+      check_time(op.kernel.work, path);
+      check_time(op.copy.work, path);
+      if (op.kernel.ring_slowdown < 0) fail(path(), "a ring_slowdown is not negative");
+      if (op.kind == OpKind::alloc) check_alloc(op, states, path);
+      if (op.kind == OpKind::free) check_free(op, step, states, path);
+      if (op.kind == OpKind::hook && names_a_unit(op.hook) && !op.unit.valid())
+        fail(path(), fmt::format("{} names its unit", name(op.hook)));
+    }
+  }
+
+  const Workload& workload_;
+  std::string where_;
+  std::size_t parameters_ = 0;
+  std::vector<TensorId> setup_names_;
+  std::vector<std::vector<TensorId>> step_names_;
+  std::optional<Error> error_;
+};
+
+}  // namespace
+
+Result<void> check_workload(const Workload& workload, std::string_view where) {
+  return Checker(workload, where).run();
+}
+
+}  // namespace foreshard::traces
