@@ -98,10 +98,9 @@ class Merge {
 
   std::uint8_t user_stream(StreamId stream) {
     if (stream == compute_) return 0;
-    const auto it = std::find(streams_.begin(), streams_.end(), stream);
-    if (it == streams_.end()) streams_.push_back(stream);
-    const auto place = it == streams_.end() ? streams_.size() : static_cast<std::size_t>(it - streams_.begin()) + 1;
-    return static_cast<std::uint8_t>(std::min<std::size_t>(place, 255));
+    const auto place = static_cast<std::size_t>(std::find(streams_.begin(), streams_.end(), stream) - streams_.begin());
+    if (place == streams_.size()) streams_.push_back(stream);
+    return static_cast<std::uint8_t>(std::min<std::size_t>(place + 1, 255));
   }
 
   TimedItem timed_item(const std::vector<const StepItem*>& same, std::size_t segment) {

@@ -1,0 +1,200 @@
+// One step out of a profiler trace: host intervals, blocked launches, synchronisations, sections, what of
+// two steps is kept.
+#include "traces/capture/timing.hpp"
+
+#include <string>
+
+#include "tests/catch.hpp"
+#include "tests/traces/capture/trace_run.hpp"
+
+using namespace foreshard;
+using namespace foreshard::traces;
+
+namespace {
+
+sim::MachineProfile machine() {
+  sim::MachineProfile out;
+  out.sm_count = 132;
+  return out;
+}
+
+const std::string kAllGather = "ncclDevKernel_AllGather_RING_LL(ncclDevKernelArgsStorage<4096ul>)";
+const std::string kSplit = "at::native::detail::split_with_sizes_copy_out_contiguous_no_cast_kernel(char**)";
+const std::string kCast = "void multi_tensor_apply_kernel<TensorListMetadata<2>, CopyFunctor<c10::BFloat16, float> >";
+const std::string kCopyIn = "void multi_tensor_apply_kernel<TensorListMetadata<2>, UnaryOpFunctor<c10::BFloat16> >";
+const std::string kAdd = "void unrolled_elementwise_kernel<at::native::CUDAFunctor_add<float> >";
+
+// A step of one unit with one user kernel in forward, one in backward and one in the optimizer. `slow`
+// stretches the forward kernel's host interval, `work` its duration.
+void append_step(TraceRun& trace, double t, double slow, double work) {
+  trace.range("Optimizer.zero_grad#Adam.zero_grad", t, t + 10);
+  trace.range("FSDP::root_pre_forward", t + 20, t + 25);
+  trace.range("FSDP::pre_forward (layers.0)", t + 30, t + 200);
+  trace.range("FSDP::all_gather (layers.0)", t + 40, t + 140);
+  trace.launch(kCast, t + 60, t + 65, t + 70, 4, 1);
+  trace.launch(kCopyIn, t + 80, t + 85, t + 90, 4, 1);
+  trace.launch(kAllGather, t + 110, t + 116, t + 120, 30, 2);
+  trace.range("FSDP::all_gather_copy_out (layers.0)", t + 150, t + 190);
+  trace.launch("Memcpy HtoD (Pinned -> Device)", t + 165, t + 175, t + 176, 3);
+  trace.launch(kSplit, t + 180, t + 185, t + 190, 5);
+  trace.launch("Memset (Device)", t + 210, t + 212, t + 215, 1);
+  trace.launch("forward_kernel", t + 230 + slow, t + 235 + slow, t + 240 + slow, work);
+  trace.range("FSDP::post_forward (layers.0)", t + 300, t + 310);
+  trace.range("FSDP::pre_backward (layers.0)", t + 350, t + 360);
+  trace.launch("backward_kernel", t + 370, t + 375, t + 380, 10, 0, 1);
+  trace.range("FSDP::post_backward_accumulate (layers.0)", t + 400, t + 430);
+  trace.launch(kAdd, t + 410, t + 414, t + 416, 2, 0, 1);
+  trace.launch(kAdd, t + 416, t + 420, t + 421, 2, 0, 1);
+  trace.range("FSDP::post_backward_reshard (layers.0)", t + 440, t + 450);  // issues nothing
+  trace.range("FSDP::root_post_backward_callback", t + 460, t + 480);
+  trace.range("Optimizer.step#Adam.step", t + 500, t + 600);
+  trace.launch("adam_kernel", t + 550, t + 555, t + 560, work);
+}
+
+const TimedSegment& segment(const StepTiming& timing, Hook hook) {
+  for (const TimedSegment& s : timing.segments)
+    if (s.hook == hook) return s;
+  FAIL("no such segment");
+  return timing.segments[0];
+}
+
+double us(Nanoseconds time) {
+  return time.us();
+}
+
+}  // namespace
+
+TEST_CASE("a step's host intervals leave the sections out") {
+  TraceRun trace;
+  append_step(trace, 0, 0, 20);
+  const auto timing = read_timing(trace.run, machine());
+  REQUIRE(timing);
+
+  const TimedSegment& pre_forward = segment(*timing, Hook::pre_forward);
+  REQUIRE(pre_forward.items.size() == 2);
+  CHECK(pre_forward.items[0].kernel.kernel_class == KernelClass::memset);
+  // 30 to 40 before the gather, 140 to 150 between the sections, 190 to 210 after.
+  CHECK(us(pre_forward.items[0].host_before) == 40);
+  CHECK(us(pre_forward.items[1].host_before) == 20);
+  CHECK(us(pre_forward.items[1].kernel.work) == 20);
+  CHECK(pre_forward.items[0].position == Approx(180.0 / 270.0));
+  CHECK(us(segment(*timing, Hook::post_forward).hook_host_before) == 70);
+  CHECK(us(segment(*timing, Hook::pre_backward).hook_host_before) == 0);  // backward_begin is at the same place
+
+  REQUIRE(timing->sections.size() == 4);
+  const SectionCost& gather = timing->sections[0];
+  CHECK(gather.section == Section::all_gather);
+  CHECK(gather.unit == UnitId{1});
+  CHECK(gather.pass == Pass::forward);
+  REQUIRE(gather.items.size() == 3);
+  CHECK(gather.items[0].role == SectionRole::cast);
+  CHECK(gather.items[1].role == SectionRole::copy_in);
+  CHECK(gather.items[2].role == SectionRole::collective);
+  CHECK(us(gather.items[0].host_before) == 20);
+  CHECK(us(gather.items[2].host_before) == 30);
+  CHECK(us(gather.items[2].work) == 0);
+  CHECK(gather.items[0].kernel_class == KernelClass::gather_copy);
+  CHECK(us(gather.host_after) == 30);
+  const SectionCost& copy_out = timing->sections[1];
+  CHECK(copy_out.items[0].role == SectionRole::metadata_copy);
+  CHECK(copy_out.items[0].bytes == 1000);
+  CHECK(copy_out.items[1].role == SectionRole::split);
+
+  // Accumulation: the range's own 10 us before the first add count as the hook's, but for one interval.
+  const SectionCost& accumulate = timing->sections[2];
+  CHECK(accumulate.section == Section::accumulate);
+  CHECK(accumulate.pass == Pass::backward);
+  REQUIRE(accumulate.items.size() == 2);
+  CHECK(accumulate.items[0].role == SectionRole::gradient_add);
+  CHECK(us(accumulate.items[0].host_before) == 6);
+  CHECK(us(accumulate.host_after) == 4);
+
+  const SectionCost& optimizer = timing->sections[3];
+  CHECK(optimizer.section == Section::optimizer);
+  CHECK(us(optimizer.items[0].host_before) == 50);
+  CHECK(us(optimizer.host_after) == 50);
+  CHECK(us(timing->host_total) == 600);
+}
+
+TEST_CASE("of two steps intervals are the least, durations of the user's kernels the mean") {
+  TraceRun trace;
+  append_step(trace, 0, 30, 20);
+  append_step(trace, 1000, 0, 30);
+  const auto timing = read_timing(trace.run, machine());
+  REQUIRE(timing);
+  CHECK(timing->stats.empty());
+  const TimedSegment& pre_forward = segment(*timing, Hook::pre_forward);
+  CHECK(us(pre_forward.items[1].host_before) == 20);
+  CHECK(us(pre_forward.items[1].kernel.work) == 25);
+  CHECK(us(timing->sections.back().items[0].work) == 25);
+  // What follows the optimizer until the next step is put before the step.
+  CHECK(us(timing->segments[0].hook_host_before) == 400);
+}
+
+TEST_CASE("steps that differ are counted, and the later of two is taken") {
+  TraceRun trace;
+  append_step(trace, 0, 0, 20);
+  trace.launch("first step only", 240, 245, 280, 5);
+  append_step(trace, 1000, 0, 30);
+  const auto timing = read_timing(trace.run, machine());
+  REQUIRE(timing);
+  CHECK(segment(*timing, Hook::pre_forward).items.size() == 2);
+  CHECK(us(segment(*timing, Hook::pre_forward).items[1].kernel.work) == 30);
+  REQUIRE(timing->stats.size() == 2);
+  CHECK(timing->stats[0].name == "different_steps");
+  CHECK(timing->stats[1].name == "single_step");
+}
+
+TEST_CASE("a blocked launch and a synchronisation are no host work") {
+  TraceRun trace;
+  trace.range("Optimizer.zero_grad#Adam.zero_grad", 0, 10);
+  trace.range("FSDP::root_pre_forward", 20, 25);
+  trace.launch("blocked", 30, 230, 240, 5);  // 200 us in the call: 192 of them waiting
+  trace.launch("next", 250, 255, 260, 5);
+  trace.call("cudaStreamSynchronize", 270, 670);
+  trace.launch("last", 690, 695, 700, 5);
+  trace.range("FSDP::post_forward", 800, 810);
+  trace.range("FSDP::root_post_backward_callback", 900, 910);
+  trace.range("Optimizer.step#SGD.step", 920, 930);
+  const auto timing = read_timing(trace.run, machine());
+  REQUIRE(timing);
+  const TimedSegment& forward = segment(*timing, Hook::forward_begin);
+  REQUIRE(forward.items.size() == 4);
+  CHECK(us(forward.items[0].host_before) == 10);
+  CHECK(us(forward.items[1].host_before) == 28);
+  CHECK(forward.items[2].kind == OpKind::synchronize);
+  CHECK(us(forward.items[2].host_before) == 20);
+  CHECK(us(forward.items[3].host_before) == 20);
+}
+
+TEST_CASE("ops on a further stream of the user's keep it, its collectives are counted") {
+  TraceRun trace;
+  append_step(trace, 0, 0, 20);
+  trace.launch("side", 240, 245, 250, 5, 5);
+  trace.launch("ncclDevKernel_AllReduce_Sum_f32_RING_LL", 250, 255, 256, 5, 6);
+  const auto timing = read_timing(trace.run, machine());
+  REQUIRE(timing);
+  const TimedSegment& pre_forward = segment(*timing, Hook::pre_forward);
+  REQUIRE(pre_forward.items.size() == 3);
+  CHECK(pre_forward.items[1].user_stream == 0);
+  CHECK(pre_forward.items[2].user_stream == 1);
+  CHECK(us(segment(*timing, Hook::post_forward).hook_host_before) == 60);
+  bool counted = false;
+  for (const ImportStat& stat : timing->stats) counted |= stat.name == "user_collectives" && stat.count == 1;
+  CHECK(counted);
+}
+
+TEST_CASE("a trace without a full step, or of other units, is refused") {
+  TraceRun trace;
+  trace.range("FSDP::root_pre_forward", 20, 25);
+  auto timing = read_timing(trace.run, machine());
+  REQUIRE_FALSE(timing);
+  CHECK(timing.error().kind == ErrorKind::mismatch);
+  CHECK(timing.error().what.find("no full training step") != std::string::npos);
+
+  append_step(trace, 100, 0, 20);
+  trace.run.units.pop_back();
+  timing = read_timing(trace.run, machine());
+  REQUIRE_FALSE(timing);
+  CHECK(timing.error().what.find("layers.0") != std::string::npos);
+}
