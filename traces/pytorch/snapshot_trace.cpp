@@ -59,11 +59,14 @@ class TraceReader {
                                      "they are kept and not replayed",
                                      name->substr(0, 40)));
     }
-    // `oom` carries the driver's free bytes where the others carry an address; `snapshot` has address 0.
-    const bool needs_address = event.action != AllocatorAction::oom && event.action != AllocatorAction::snapshot;
+    // `oom` carries the driver's free bytes where the others carry an address; `snapshot` has address 0; what an
+    // unknown action carries is not known.
+    const bool is_known = event.action != AllocatorAction::unknown;
+    const bool needs_address =
+        is_known && event.action != AllocatorAction::oom && event.action != AllocatorAction::snapshot;
     const EntryKey address = event.action == AllocatorAction::oom && record_.at(kDeviceFree) ? kDeviceFree : kAddr;
     if (auto done = number(address, event.address, needs_address); !done) return tl::unexpected(done.error());
-    if (auto done = number(kSize, event.size, true); !done) return tl::unexpected(done.error());
+    if (auto done = number(kSize, event.size, is_known); !done) return tl::unexpected(done.error());
     if (static_cast<std::int64_t>(event.size) < 0) return bad(fmt::format("has a 'size' of {}", event.size));
     if (auto done = number(kStream, event.stream, needs_address); !done) return tl::unexpected(done.error());
     if (auto done = time(event); !done) return tl::unexpected(done.error());

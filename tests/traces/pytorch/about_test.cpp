@@ -1,0 +1,148 @@
+#include "traces/pytorch/about.hpp"
+
+#include "tests/catch.hpp"
+#include "tests/traces/pytorch/packing.hpp"
+
+namespace foreshard::traces {
+namespace {
+
+const std::string kAbout = R"({
+ "schema": 1,
+ "torch": "2.11.0+cu130", "nccl": "2.28.9", "gpu": "NVIDIA H200", "sm_count": 132,
+ "gpus": 4, "nodes": 1, "replicate": 2, "batch": 4, "seq": null,
+ "settings": {"param_dtype": "bfloat16", "reduce_dtype": null, "forward_prefetch": 2, "release": "record-stream",
+  "reshard_of_unit": {"layers.0": false}, "alloc_conf": "expandable_segments:True"},
+ "root_reshard_explicit": true,
+ "measured": {"step_ms": [1.5, 2], "host_issue_ms": [1.25], "profiler": false},
+ "model_config": {"b": 1, "a": [2]},
+ "units": [
+  {"unit": "", "parameters": [{"name": "norm.weight", "shape": [2048], "dtype": "float32"}]},
+  {"unit": "layers.0", "parameters": [{"name": "layers.0.w", "shape": [8, 4], "dtype": "bfloat16"}]}]
+})";
+
+/// The about file with one place changed.
+std::string with(const std::string& from, const std::string& to) {
+  std::string text = kAbout;
+  const std::size_t at = text.find(from);
+  REQUIRE(at != std::string::npos);
+  return text.replace(at, from.size(), to);
+}
+std::string message_of(const std::string& text) {
+  const auto about = parse_about(text, "a.json");
+  REQUIRE(!about);
+  return about.error().text();
+}
+
+TEST_CASE("an about file's settings, units and times") {
+  const auto about = parse_about(kAbout, "a.json");
+  INFO((about ? "" : about.error().text()));
+  REQUIRE(about);
+  CHECK(about->torch == "2.11.0+cu130");
+  CHECK(about->nccl == "2.28.9");
+  CHECK(about->sm_count == 132);
+  CHECK(about->settings.pytorch == "2.11");
+  CHECK(about->settings.gpus == 4);
+  CHECK(about->settings.replicate == 2);
+  CHECK(about->settings.batch == 4);
+  CHECK(!about->settings.seq);
+  CHECK(about->settings.param_dtype == DType::bfloat16);
+  CHECK(!about->settings.reduce_dtype);
+  CHECK(about->settings.forward_prefetch == 2);
+  CHECK(about->settings.release == Release::record_stream);
+  CHECK(about->settings.reshard_of_unit.at("layers.0").kind == Reshard::Kind::never);
+  CHECK(about->settings.alloc_conf == "expandable_segments:True");
+  REQUIRE(about->units.size() == 2);
+  CHECK(about->units[1].parameters[0] == Parameter{"layers.0.w", {8, 4}, DType::bfloat16});
+  REQUIRE(about->measured);
+  CHECK(about->measured->step_ms == std::vector<double>{1.5, 2});
+  CHECK(about->measured->host_issue_ms == std::vector<double>{1.25});
+  CHECK(about->model_config == R"({"b":1,"a":[2]})");
+}
+
+TEST_CASE("an about file with only what is needed") {
+  const auto about = parse_about(R"({"schema": 1, "torch": "2.11", "gpus": 2, "units": [
+    {"unit": "", "parameters": [{"name": "w", "shape": [1], "dtype": "float32"}]}]})",
+                                 "a.json");
+  REQUIRE(about);
+  CHECK(about->settings.nodes == 1);
+  CHECK(!about->measured);
+  CHECK(about->sm_count == 0);
+}
+
+TEST_CASE("times taken under a profiler are not used") {
+  const auto about = parse_about(with(R"("profiler": false)", R"("profiler": true)"), "a.json");
+  REQUIRE(about);
+  CHECK(!about->measured);
+  CHECK(about->warnings.size() == 1);
+}
+
+TEST_CASE("broken JSON has line and column") {
+  CHECK(message_of("{\n \"schema\": 1,\n \"torch\" 3}")
+            .starts_with("a.json, line 3, column 10: this is not valid JSON: "));
+  CHECK(message_of("").starts_with("a.json, line 1, column 1: this is not valid JSON: "));
+  CHECK(message_of(kAbout.substr(0, 20)).starts_with("a.json, line 3, column "));
+  CHECK(message_of(R"({"schema": 1, "schema": 1})") == "a.json: the key 'schema' occurs twice in one object");
+  CHECK(message_of("[]") == "a.json: an object is needed here, this is an array");
+}
+
+TEST_CASE("unknown keys and words come with the nearest known one") {
+  CHECK(message_of(with("\"batch\"", "\"bacth\"")) == "a.json: unknown key 'bacth'\n  hint: did you mean 'batch'?");
+  CHECK(message_of(with("forward_prefetch", "forward_prefech")) ==
+        "a.json, settings: unknown key 'forward_prefech'\n  hint: did you mean 'forward_prefetch'?");
+  CHECK(message_of(with("record-stream", "record_streem")).find("did you mean 'record-stream'?") != std::string::npos);
+  CHECK(message_of(with("record-stream", "record_streem")).starts_with("a.json, settings.release: "));
+  CHECK(message_of(with(R"("shape": [2048])", R"("shpe": [2048])")) ==
+        "a.json, units[0].parameters[0]: unknown key 'shpe'\n  hint: did you mean 'shape'?");
+  CHECK(message_of(with(R"("bfloat16"}]}])", R"("bflot16"}]}])")) ==
+        "a.json, units[1].parameters[0].dtype: unknown dtype 'bflot16'\n  hint: did you mean 'bfloat16'?");
+  CHECK(message_of(with("\"layers.0\": false", "\"layers.9\": false")) ==
+        "a.json, settings.reshard_of_unit: 'layers.9' is no unit of this file\n  hint: did you mean 'layers.0'?");
+}
+
+TEST_CASE("missing keys and wrong types name their path") {
+  CHECK(message_of(with("\"torch\": \"2.11.0+cu130\",", "")) == "a.json, torch: this key is missing");
+  CHECK(message_of(with("\"gpus\": 4,", "")) == "a.json, gpus: this key is missing");
+  CHECK(message_of(with("\"nccl\": \"2.28.9\"", "\"nccl\": 2")) ==
+        "a.json, nccl: a string is needed, this is a number");
+  CHECK(message_of(with("\"schema\": 1", "\"schema\": 2"))
+            .starts_with("a.json, schema: schema 2 is not known, this version reads 1"));
+  CHECK(message_of(with("\"sm_count\": 132", "\"sm_count\": 0")) ==
+        "a.json, sm_count: a whole number of at least 1 is needed, this is 0");
+  CHECK(message_of(with("[1.5, 2]", "[1.5, -2]")) == "a.json, measured.step_ms[1]: -2 is not a time in ms");
+  CHECK(message_of(with("[1.25]", "[]")) == "a.json, measured.host_issue_ms: an array of times in ms is needed");
+  CHECK(message_of(with(R"("profiler": false)", R"("profiler": 0)")) ==
+        "a.json, measured.profiler: true or false is needed, this is a number");
+  CHECK(message_of(with("2.11.0+cu130", "1.13")).starts_with("a.json, torch: '1.13' is not a value of pytorch"));
+}
+
+TEST_CASE("units and settings that cannot be") {
+  CHECK(message_of(with("\"replicate\": 2", "\"replicate\": 3"))
+            .starts_with("a.json: replicate 3 does not divide the 4 GPUs"));
+  CHECK(message_of(R"({"schema": 1, "torch": "2.11", "gpus": 2, "units": []})") ==
+        "a.json, units: a list of at least one FSDP unit is needed");
+  CHECK(message_of(R"({"schema": 1, "torch": "2.11", "gpus": 2, "units": [{"unit": "", "parameters": []}]})") ==
+        "a.json, units: no unit has a parameter");
+  CHECK(message_of(with("\"unit\": \"\"", "\"unit\": \"a\"")) ==
+        "a.json, units[0].unit: the first unit must be the root, whose name is empty, not 'a'");
+  CHECK(message_of(with("\"unit\": \"layers.0\"", "\"unit\": \"\"")) ==
+        "a.json, units[1].unit: only the first unit is the root, with the empty name");
+  CHECK(message_of(with("layers.0.w", "norm.weight"))
+            .starts_with("a.json, units[1].parameters[0].name: the parameter 'norm.weight' is named twice"));
+  CHECK(message_of(with("[8, 4]", "[8, 0]"))
+            .starts_with("a.json, units[1].parameters[0].shape[1]: 0 is not a size of a parameter"));
+  CHECK(
+      message_of(with("[8, 4]", "[]")).starts_with("a.json, units[1].parameters[0].shape: the parameter is a scalar"));
+  CHECK(message_of(with("[8, 4]", "[4294967296, 4294967296]"))
+            .starts_with("a.json, units[1].parameters[0].shape[1]: 4294967296"));
+  CHECK(
+      message_of(with("[8, 4]", "[8, 4.5]")).starts_with("a.json, units[1].parameters[0].shape[1]: 4.5 is not a size"));
+}
+
+TEST_CASE("an about file on disk, packed") {
+  CHECK(read_about(testing::write_file("about.json.gz", testing::gzip(kAbout)))->units.size() == 2);
+  CHECK(read_about("/nonexistent/about.json").error().text() ==
+        "/nonexistent/about.json: cannot open: No such file or directory");
+}
+
+}  // namespace
+}  // namespace foreshard::traces

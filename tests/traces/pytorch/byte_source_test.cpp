@@ -1,0 +1,120 @@
+#include "traces/pytorch/byte_source.hpp"
+
+#include <filesystem>
+
+#include "tests/catch.hpp"
+#include "tests/traces/pytorch/packing.hpp"
+
+namespace foreshard::traces {
+namespace {
+
+using namespace testing;
+
+/// Bytes that do not pack away to nothing.
+std::string noise(std::size_t size) {
+  std::string bytes(size, '\0');
+  std::uint64_t state = 88172645463325252;  // xorshift64, Marsaglia 2003
+  for (char& c : bytes) {
+    state ^= state << 13;
+    state ^= state >> 7;
+    state ^= state << 17;
+    c = static_cast<char>(state);
+  }
+  return bytes;
+}
+
+Error error_of(std::string bytes) {
+  auto source = ByteSource::from_memory("input", std::move(bytes));
+  if (!source) return source.error();
+  auto all = read_all(*source, kGiB);
+  REQUIRE(!all);
+  return all.error();
+}
+
+TEST_CASE("a byte source unpacks what its first bytes say") {
+  const std::string bytes = "\x80\x04" + noise(1'000'000);
+  for (const auto& [packed, packing] :
+       {std::pair{bytes, Packing::plain}, {gzip(bytes), Packing::gzip}, {xz(bytes), Packing::xz}}) {
+    auto source = source_of(packed);
+    CHECK(source.packing() == packing);
+    CHECK(read_all(source, kGiB) == bytes);
+    CHECK(source.position() == bytes.size());
+  }
+}
+
+TEST_CASE("files that were concatenated are read one after the other") {
+  const std::string first = noise(1000), second = noise(2000);
+  auto gz = source_of(gzip(first) + gzip(second) + std::string(512, '\0'));
+  CHECK(read_all(gz, kGiB) == first + second);
+  auto lz = source_of(xz(first) + xz(second));
+  CHECK(read_all(lz, kGiB) == first + second);
+}
+
+TEST_CASE("reads of any size give the same bytes") {
+  const std::string bytes = noise(100'000);
+  for (const std::size_t step : {1, 7, 4096, 99'999, 200'000}) {
+    auto source = source_of(xz(bytes));
+    std::string out;
+    std::string part(step, '\0');
+    for (;;) {
+      const auto count = source.read(part);
+      REQUIRE(count);
+      out.append(part, 0, *count);
+      if (*count < step) break;
+    }
+    CHECK(out == bytes);
+    CHECK(source.read(part) == 0);
+  }
+}
+
+TEST_CASE("a cut or damaged packing is an error with its byte") {
+  const std::string bytes = noise(1'000'000);
+  std::string gz = gzip(bytes);
+  std::string lz = xz(bytes);
+  const Error cut_gz = error_of(gz.substr(0, 1000));
+  CHECK(cut_gz.what == "the gzip data is cut short");
+  CHECK(cut_gz.where == "input, byte 1000");
+  const Error cut_xz = error_of(lz.substr(0, 1000));
+  CHECK(cut_xz.what == "the xz data is cut short");
+  CHECK(cut_xz.where == "input, byte 1000");
+  CHECK(error_of(gz.substr(0, 2)).what == "the gzip data is cut short");
+  CHECK(error_of(lz.substr(0, 6)).what == "the xz data is cut short");
+  gz[gz.size() - 6] = static_cast<char>(gz[gz.size() - 6] ^ 1);  // its CRC
+  CHECK(error_of(gz).what == "the gzip data is corrupt (incorrect data check)");
+  lz[lz.size() / 2] = static_cast<char>(lz[lz.size() / 2] ^ 1);
+  CHECK(error_of(lz).what.starts_with("the xz data is corrupt"));
+  CHECK(error_of(gzip(bytes) + "tail").what == "foreign bytes after the end of the gzip data");
+}
+
+TEST_CASE("what is not read is refused by name") {
+  CHECK(error_of("").what == "the file is empty");
+  CHECK(error_of("PK\x03\x04rest").what == "this is a zip archive, not a recording");
+  CHECK(error_of("PK\x03\x04rest").hint.find("torch.save") != std::string::npos);
+  CHECK(error_of("\x28\xb5\x2f\xfdrest").what == "the file is packed with zstandard, which is not read");
+  CHECK(error_of("BZh91AY").what == "the file is packed with bzip2, which is not read");
+  const auto missing = ByteSource::open("/nonexistent/file.pickle");
+  REQUIRE(!missing);
+  CHECK(missing.error().text() == "/nonexistent/file.pickle: cannot open: No such file or directory");
+  const auto folder = ByteSource::open(std::filesystem::temp_directory_path().string());
+  REQUIRE(!folder);
+  CHECK(folder.error().what == "this is a folder, a file is needed");
+}
+
+TEST_CASE("a file that unpacks to more than the limit is refused") {
+  auto source = source_of(xz(std::string(10'000'000, '\0')));
+  const auto all = read_all(source, 1'000'000);
+  REQUIRE(!all);
+  CHECK(all.error().what == "the file holds more than 1000000 bytes");
+  auto exact = source_of(xz(std::string(1'000'000, '\0')));
+  CHECK(read_all(exact, 1'000'000)->size() == 1'000'000);
+}
+
+TEST_CASE("a file on disk is read as bytes in memory are") {
+  const std::string bytes = noise(600'000);
+  auto source = ByteSource::open(write_file("noise.bin.xz", xz(bytes)));
+  REQUIRE(source);
+  CHECK(read_all(*source, kGiB) == bytes);
+}
+
+}  // namespace
+}  // namespace foreshard::traces

@@ -1,0 +1,162 @@
+#include "traces/pytorch/snapshot.hpp"
+
+#include "tests/catch.hpp"
+#include "tests/traces/pytorch/packing.hpp"
+
+namespace foreshard::traces {
+namespace {
+
+using namespace testing;
+using namespace std::string_literals;
+
+SnapshotFile read(const std::string& bytes, const SnapshotOptions& options = {}) {
+  auto source = source_of(bytes);
+  auto file = read_snapshot(source, options);
+  INFO((file ? "" : file.error().text()));
+  REQUIRE(file);
+  return std::move(*file);
+}
+
+std::uint64_t count_of(const SnapshotFile& file, const std::string& name) {
+  for (const ImportStat& stat : file.stats)
+    if (stat.name == name) return stat.count;
+  return 0;
+}
+
+constexpr const char* kJson = R"({
+ "segments": [
+  {"device": 0, "address": 4194304, "total_size": 2097152, "allocated_size": 512, "active_size": 1024,
+   "requested_size": 700, "stream": 77, "segment_type": "small", "segment_pool_id": [0, 3], "is_expandable": true,
+   "frames": [], "blocks": [
+    {"address": 4194304, "size": 512, "requested_size": 500, "state": "active_allocated", "frames": []},
+    {"size": 512, "requested_size": 200, "state": "active_awaiting_free"},
+    {"address": 4195328, "size": 2096128, "requested_size": 0, "state": "inactive", "colour": 1}]},
+  {"device": 0, "address": 2097152, "total_size": 2097152, "stream": 0, "segment_type": "large", "blocks": [
+    {"address": 2097152, "size": 2097152, "state": "active_pending_free"}]}],
+ "device_traces": [[
+  {"action": "segment_alloc", "addr": 4194304, "size": 2097152, "stream": 77, "time_us": 10},
+  {"action": "alloc", "addr": 4194304, "size": 500, "stream": 77, "time_us": 12, "frames": [{"name": "f"}]},
+  {"action": "annotate", "size": 0, "time_us": 11, "novel": 3},
+  {"action": "oom", "device_free": 99, "size": 1000, "stream": 0, "time_us": 13},
+  {"action": "free_requested", "addr": 4194304, "size": 500, "stream": 77}], []],
+ "allocator_settings": {"PYTORCH_CUDA_ALLOC_CONF": "expandable_segments:True", "max_split_size": 209715200,
+  "garbage_collection_threshold": 0.6, "expandable_segments": true},
+ "external_annotations": [{"stage": "START", "name": "FSDP::pre_forward", "device": 0, "time_us": 11},
+  {"stage": "END", "name": "other", "device": 1, "time_us": 12}]
+})";
+
+TEST_CASE("a snapshot's events, segments, annotations and settings") {
+  const SnapshotFile file = read(kJson);
+  const Snapshot& s = file.snapshot;
+  REQUIRE(s.events.size() == 5);
+  CHECK(s.events[1].action == AllocatorAction::alloc);
+  CHECK(s.events[1].address == 4194304);
+  CHECK(s.events[1].size == 500);
+  CHECK(s.events[1].stream == 77);
+  CHECK(s.events[1].time_us == 12);
+  CHECK(s.events[2].action == AllocatorAction::unknown);
+  CHECK(s.events[3].action == AllocatorAction::oom);
+  CHECK(s.events[3].address == 99);
+  CHECK(s.events[4].time_us == 13);
+  REQUIRE(s.segments.size() == 2);
+  CHECK(s.segments[0].address == 2097152);
+  CHECK(s.segments[1].pool_id == std::pair<std::uint64_t, std::uint64_t>{0, 3});
+  CHECK(s.segments[1].is_expandable);
+  CHECK(s.segments[1].small_pool);
+  CHECK(!s.segments[0].small_pool);
+  REQUIRE(s.segments[1].blocks.size() == 3);
+  CHECK(s.segments[1].blocks[1] == SnapshotBlock{4194816, 512, 200, BlockState::pending_free});
+  CHECK(s.segments[0].blocks[0] == SnapshotBlock{2097152, 2097152, 2097152, BlockState::pending_free});
+  REQUIRE(s.annotations.size() == 1);
+  CHECK(s.annotations[0].start);
+  CHECK(s.annotations[0].name == "FSDP::pre_forward");
+  CHECK(s.settings.alloc_conf == "expandable_segments:True");
+  CHECK(s.settings.max_split_size == 209715200);
+  CHECK(s.settings.garbage_collection_threshold == 0.6);
+  CHECK(s.settings.expandable_segments);
+  CHECK(file.has_frames);
+  CHECK(file.pickle_protocol == 0);
+  CHECK(file.devices == std::vector<std::uint32_t>{0});
+}
+
+TEST_CASE("what is odd in a snapshot is counted") {
+  const SnapshotFile file = read(kJson);
+  CHECK(count_of(file, "unknown_action") == 1);
+  CHECK(count_of(file, "unknown_entry_key") == 1);
+  CHECK(count_of(file, "unknown_block_key") == 1);
+  CHECK(count_of(file, "time_decreased") == 1);
+  CHECK(count_of(file, "missing_time") == 1);
+  CHECK(count_of(file, "block_without_address") == 1);
+  CHECK(count_of(file, "segments_out_of_order") == 1);
+  CHECK(count_of(file, "annotation_of_other_device") == 1);
+  for (const ImportStat& stat : file.stats) CHECK(!stat.text.empty());
+}
+
+/// {"segments": [], "device_traces": [[<entries on device 0>], [<on device 1>]]} with one alloc for each count.
+std::string two_devices(int first, int second) {
+  PickleBytes bytes;
+  bytes.dict().text("segments").op("]").text("device_traces").list();
+  for (const int count : {first, second}) {
+    bytes.list();
+    for (int i = 0; i < count; ++i)
+      bytes.dict()
+          .text("action")
+          .text("alloc")
+          .text("addr")
+          .number(4096)
+          .text("size")
+          .op("K\x10")
+          .text("stream")
+          .op("K\x00"s)
+          .text("time_us")
+          .number(1795258503942625)
+          .end_dict();
+    bytes.end_list();
+  }
+  return bytes.end_list().end_dict().stop();
+}
+
+TEST_CASE("the device is the one that recorded, or is chosen") {
+  CHECK(read(two_devices(0, 3)).snapshot.device == 1);
+  CHECK(read(two_devices(0, 3)).snapshot.events.size() == 3);
+  auto source = source_of(two_devices(2, 3));
+  const auto both = read_snapshot(source);
+  REQUIRE(!both);
+  CHECK(both.error().kind == ErrorKind::usage);
+  CHECK(both.error().what == "the snapshot holds several devices: 0, 1");
+  CHECK(both.error().hint == "choose one with --device N");
+  const SnapshotFile chosen = read(two_devices(2, 3), {.device = 0});
+  CHECK(chosen.snapshot.events.size() == 2);
+  CHECK(count_of(chosen, "entry_of_other_device") == 3);
+  auto again = source_of(two_devices(2, 3));
+  const auto absent = read_snapshot(again, {.device = 7});
+  REQUIRE(!absent);
+  CHECK(absent.error().what == "the snapshot holds nothing of device 7");
+  CHECK(absent.error().hint == "it has device 0, 1");
+  auto none = source_of(two_devices(0, 0));
+  CHECK(read_snapshot(none).error().what == "the snapshot is empty: no segments and no recorded allocations");
+}
+
+TEST_CASE("a snapshot is the same however it is packed") {
+  for (const std::string& bytes : {gzip(two_devices(0, 3)), xz(two_devices(0, 3)), two_devices(0, 3) + "\0\0"s}) {
+    const SnapshotFile file = read(bytes);
+    CHECK(file.snapshot.events.size() == 3);
+    CHECK(file.snapshot.events[2].time_us == 1795258503942625);
+    CHECK(file.pickle_protocol == 4);
+    CHECK(count_of(file, "trailing_bytes") == 0);
+  }
+  CHECK(count_of(read(two_devices(0, 3) + "xyz"), "trailing_bytes") == 3);
+}
+
+TEST_CASE("a snapshot of PyTorch 1's form: no device, no addresses, sizes in the history") {
+  const SnapshotFile file = read(R"({"segments": [{"address": 4096, "total_size": 1024, "stream": 0,
+    "segment_type": "large", "blocks": [{"size": 512, "state": "active_allocated",
+    "history": [{"real_size": 400, "frames": []}]}, {"size": 512, "state": "inactive"}]}]})");
+  REQUIRE(file.snapshot.segments.size() == 1);
+  CHECK(file.snapshot.segments[0].blocks[0].requested_size == 400);
+  CHECK(file.snapshot.segments[0].blocks[1].address == 4608);
+  CHECK(count_of(file, "no_recorded_events") == 1);
+}
+
+}  // namespace
+}  // namespace foreshard::traces
