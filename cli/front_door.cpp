@@ -100,6 +100,10 @@ int run_verb(const Verb& verb, const std::vector<std::string>& arguments, Consol
 
 }  // namespace
 
+std::string version_number() {
+  return FORESHARD_VERSION;
+}
+
 std::string version_text() {
   return fmt::format("foreshard {} ({})\n", FORESHARD_VERSION, FORESHARD_GIT);
 }

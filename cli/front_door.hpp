@@ -16,5 +16,7 @@ namespace foreshard::cli {
 
 /// "foreshard 0.1.0 (abc1234)" and what was built in.
 [[nodiscard]] std::string version_text();
+/// "0.1.0"
+[[nodiscard]] std::string version_number();
 
 }  // namespace foreshard::cli

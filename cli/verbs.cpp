@@ -6,6 +6,15 @@ namespace foreshard::cli {
 namespace {
 
 constexpr std::array kVerbs{
+    Verb{"import",
+         "Reads a PyTorch run into the store",
+         {"import --snapshot step.pickle --trace step.trace.json --about about.json -o run.db",
+          "import --snapshot step.pickle -o memory.db --force"},
+         add_import},
+    Verb{"replay",
+         "Replays a snapshot's requests through the allocator: verifies, or asks what another setting would do",
+         {"replay step.pickle", "replay step.pickle --alloc-conf expandable_segments:True --json"},
+         add_replay},
     Verb{"compare",
          "Two runs side by side: settings, time and memory, by phase and by category",
          {"compare measured.db plan.db", "compare before.db after.db --json"},

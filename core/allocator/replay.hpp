@@ -54,6 +54,7 @@ struct ReplayReport {
   std::uint64_t adopted_segments = 0;         ///< there before recording began
   std::uint64_t adopted_blocks = 0;           ///< live or pending then
   std::uint64_t unknown_requested_sizes = 0;  ///< final blocks whose stale requested size cannot be known
+  std::vector<SnapshotSegment> initial_segments;  ///< what was there before the first entry, by address
 };
 
 /// Fails where the snapshot contradicts itself (ErrorKind::input), its settings cannot be read, or a

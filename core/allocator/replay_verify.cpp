@@ -1,9 +1,8 @@
 // Verify mode of the replay (docs/allocator.md 10.2).
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <unordered_map>
 
+#include "core/allocator/replay_compare.hpp"
 #include "core/allocator/replay_driver.hpp"
 #include "core/allocator/replay_plan.hpp"
 
@@ -27,7 +26,8 @@ class Verifier {
         options_(options),
         memory_(view_, options.total_memory > 0 ? options.total_memory : kUnknownTotal),
         events_(plan.streams.size(), plan.entries.size()),
-        allocator_(plan.config, memory_, events_, &view_) {}
+        allocator_(plan.config, memory_, events_, &view_),
+        comparison_(plan) {}
 
   ReplayReport run() {
     adopt();
@@ -40,10 +40,11 @@ class Verifier {
         replay_free(op);
       else
         replay_malloc(op);
-      compare(op);
+      comparison_.entries(view_.expected, view_.produced);
     }
     if (started_ > 0) report_.steps.push_back(allocator_.statistics());
-    compare_final();
+    comparison_.final_segments(allocator_.snapshot());
+    comparison_.report(report_);
     report_.events = plan_.entries.size();
     report_.ignored_events = plan_.ignored_events;
     report_.statistics = allocator_.statistics();
@@ -60,20 +61,10 @@ class Verifier {
   void begin_operation(const Operation& op);
   void replay_free(const Operation& op);
   void replay_malloc(const Operation& op);
+  void poll_completions(const Operation& op);
   void empty_cache(std::size_t entry);
+  [[nodiscard]] bool starts_as_planned(const ReplayEntry& request) const;
   [[nodiscard]] bool release_is_empty_cache(const Operation& op, std::size_t release);
-  void compare(const Operation& op);
-  void compare_final();
-  void compare_blocks(const SnapshotSegment& recorded, const SnapshotSegment& replayed);
-  void mismatch(const std::string& where, const std::string& what) {
-    if (report_.mismatches++ == 0) report_.first_mismatch = where + ": " + what;
-  }
-  [[nodiscard]] std::string describe(const AllocatorEvent& event) const {
-    const std::uint64_t stream = event.stream < plan_.streams.size() ? plan_.streams[event.stream] : 0;
-    return fmt::format("{} at {:#x} of {} bytes on stream {}",
-                       kAllocatorActionNames[static_cast<std::size_t>(event.action)], event.address, event.size,
-                       stream);
-  }
 
   const ReplayPlan& plan_;
   const ReplayOptions& options_;
@@ -82,8 +73,10 @@ class Verifier {
   RecordedMemory memory_;
   RecordedEvents events_;
   CachingAllocator allocator_;
-  std::unordered_map<Address, BlockHandle> live_;  // by recorded address; lookup only
-  std::size_t started_ = 0;                        // step starts passed
+  ReplayComparison comparison_;
+  std::unordered_map<Address, BlockHandle> live_;         // by recorded address; lookup only
+  std::unordered_map<std::size_t, BlockHandle> pending_;  // by the entry of the completion; lookup only
+  std::size_t started_ = 0;                               // step starts passed
 };
 
 void Verifier::adopt() {
@@ -104,6 +97,7 @@ void Verifier::adopt() {
     const InitialPending& pending = plan_.initial.pending[k];
     const auto it = live_.find(pending.address);
     allocator_.record_stream(it->second, events_.stream_of(pending.completion, plan_.entries.size() + k));
+    pending_[pending.completion] = it->second;
     allocator_.free(it->second);
     live_.erase(it);
   }
@@ -141,9 +135,12 @@ void Verifier::begin_operation(const Operation& op) {
 void Verifier::replay_free(const Operation& op) {
   const ReplayEntry& entry = plan_.entries[op.begin];
   const auto it = live_.find(entry.address);
-  if (it == live_.end()) return;  // compare() reports that nothing was freed
+  if (it == live_.end()) return;  // the comparison reports that nothing was freed
   const bool at_once = op.end - op.begin == 2;
-  if (!at_once) allocator_.record_stream(it->second, events_.stream_of(entry.completion, op.begin));
+  if (!at_once) {
+    allocator_.record_stream(it->second, events_.stream_of(entry.completion, op.begin));
+    pending_[entry.completion] = it->second;
+  }
   allocator_.free(it->second);
   live_.erase(it);
 }
@@ -151,6 +148,17 @@ void Verifier::replay_free(const Operation& op) {
 void Verifier::empty_cache(std::size_t entry) {
   report_.empty_caches.push_back(plan_.entries[entry].index);
   allocator_.empty_cache();
+}
+
+/// Whether the recorded releases can be those of the malloc itself: first what garbage collection and
+/// max_split_size release, and nothing more if that is enough.
+bool Verifier::starts_as_planned(const ReplayEntry& request) const {
+  const PlannedReleases plan = allocator_.planned_releases(request.size, request.stream, request.pool);
+  std::vector<Address> recorded;
+  for (const ReplayEntry& entry : view_.expected)
+    if (entry.action == AllocatorAction::segment_free) recorded.push_back(entry.address);
+  if (recorded.size() < plan.segments.size() || (plan.enough && recorded.size() > plan.segments.size())) return false;
+  return std::equal(plan.segments.begin(), plan.segments.end(), recorded.begin());
 }
 
 /// Decides by the replayed state who made a release at the head of a malloc; the completions before it
@@ -162,7 +170,7 @@ bool Verifier::release_is_empty_cache(const Operation& op, std::size_t release) 
       return true;
     case Outlook::collect:
     case Outlook::refuse:
-      return false;
+      return !starts_as_planned(request);
     case Outlook::grow:
       break;
   }
@@ -176,19 +184,37 @@ bool Verifier::release_is_empty_cache(const Operation& op, std::size_t release) 
   return !options_.releases_are_retries;
 }
 
+/// The completions at the head of a malloc are those of its own poll, up to one that would have served it
+/// although the recording goes on with a refusal: that one completed in the wait of the retry (3.1 step 6e).
+void Verifier::poll_completions(const Operation& op) {
+  const ReplayEntry& request = plan_.entries[op.end - 1];
+  std::size_t head = op.begin;
+  while (plan_.entries[head].action == AllocatorAction::free_completed) ++head;
+  const bool hit = head + 1 == op.end && request.action == AllocatorAction::alloc;
+  for (std::size_t i = op.begin; !hit && i < head; ++i) {
+    const auto pending = pending_.find(i);
+    if (pending == pending_.end()) break;
+    const Outlook before = allocator_.outlook(request.size, request.stream, request.pool);
+    if (before == Outlook::reuse) break;
+    const bool refused = before != Outlook::grow || request.action == AllocatorAction::oom;
+    if (refused && allocator_.would_serve(pending->second, request.size, request.stream, request.pool)) return;
+    events_.completed_before(i + 1);
+    allocator_.process_events();
+  }
+  events_.completed_before(head);
+  allocator_.process_events();
+}
+
 void Verifier::replay_malloc(const Operation& op) {
   const ReplayEntry& last = plan_.entries[op.end - 1];
   const bool requests = last.action == AllocatorAction::alloc || last.action == AllocatorAction::oom;
-  std::size_t head = op.begin;
-  while (head < op.end && plan_.entries[head].action == AllocatorAction::free_completed) ++head;
-  events_.completed_before(head);
   if (!requests) return empty_cache(op.begin);
+  poll_completions(op);
   const auto is_release = [](const ReplayEntry& entry) {
     return entry.action == AllocatorAction::segment_free || entry.action == AllocatorAction::segment_unmap;
   };
   const auto release = std::find_if(view_.expected.begin(), view_.expected.end(), is_release);
   if (release != view_.expected.end()) {
-    allocator_.process_events();
     if (release_is_empty_cache(op, static_cast<std::size_t>(release - view_.expected.begin()))) empty_cache(op.begin);
   }
   const auto block = allocator_.malloc(last.size, last.stream, last.pool);
@@ -196,74 +222,6 @@ void Verifier::replay_malloc(const Operation& op) {
     report_.block_size_of_alloc.push_back(block ? allocator_.block_size(*block) : 0);
     if (block) live_[last.address] = *block;
   }
-}
-
-void Verifier::compare(const Operation& op) {
-  const auto where = [&](std::size_t k) {
-    return fmt::format("event {}", plan_.entries[std::min(op.begin + k, op.end - 1)].index);
-  };
-  const std::size_t both = std::min(view_.expected.size(), view_.produced.size());
-  for (std::size_t k = 0; k < both; ++k) {
-    const ReplayEntry& entry = view_.expected[k];
-    const AllocatorEvent recorded{entry.action, entry.address, entry.size, entry.stream.value, 0};
-    const AllocatorEvent& replayed = view_.produced[k];
-    if (recorded.action == replayed.action && recorded.address == replayed.address && recorded.size == replayed.size &&
-        recorded.stream == replayed.stream)
-      continue;
-    mismatch(where(k), fmt::format("recorded {}, replayed {}", describe(recorded), describe(replayed)));
-  }
-  for (std::size_t k = both; k < view_.expected.size(); ++k) {
-    const ReplayEntry& entry = view_.expected[k];
-    mismatch(where(k), fmt::format("recorded {}, replayed nothing",
-                                   describe({entry.action, entry.address, entry.size, entry.stream.value, 0})));
-  }
-  for (std::size_t k = both; k < view_.produced.size(); ++k)
-    mismatch(where(k), fmt::format("recorded nothing more, replayed {}", describe(view_.produced[k])));
-}
-
-void Verifier::compare_blocks(const SnapshotSegment& recorded, const SnapshotSegment& replayed) {
-  const std::size_t both = std::min(recorded.blocks.size(), replayed.blocks.size());
-  for (std::size_t k = 0; k < both; ++k) {
-    const SnapshotBlock& a = recorded.blocks[k];
-    const SnapshotBlock& b = replayed.blocks[k];
-    const bool stale_unknown = b.requested_size == kUnknownRequestedSize;
-    if (stale_unknown) ++report_.unknown_requested_sizes;
-    if (a.address == b.address && a.size == b.size && a.state == b.state &&
-        (stale_unknown || a.requested_size == b.requested_size))
-      continue;
-    mismatch(fmt::format("final block {:#x}", a.address),
-             fmt::format("recorded {} bytes for {}, state {}; replayed at {:#x} {} bytes for {}, state {}", a.size,
-                         a.requested_size, static_cast<int>(a.state), b.address, b.size, b.requested_size,
-                         static_cast<int>(b.state)));
-  }
-  if (recorded.blocks.size() != replayed.blocks.size())
-    mismatch(fmt::format("final segment {:#x}", recorded.address),
-             fmt::format("recorded {} blocks, replayed {}", recorded.blocks.size(), replayed.blocks.size()));
-}
-
-void Verifier::compare_final() {
-  const std::vector<SnapshotSegment> replayed = allocator_.snapshot();
-  std::size_t r = 0;
-  for (const InitialSegment& last : plan_.final_segments) {
-    const SnapshotSegment& recorded = last.segment;
-    for (; r < replayed.size() && replayed[r].address < recorded.address; ++r)
-      mismatch(fmt::format("final segment {:#x}", replayed[r].address), "not in the recording");
-    if (r == replayed.size() || replayed[r].address != recorded.address) {
-      mismatch(fmt::format("final segment {:#x}", recorded.address), "not in the replay");
-      continue;
-    }
-    const SnapshotSegment& other = replayed[r++];
-    const bool same = recorded.total_size == other.total_size && recorded.stream == other.stream &&
-                      recorded.small_pool == other.small_pool && recorded.pool_id == other.pool_id &&
-                      recorded.is_expandable == other.is_expandable;
-    if (!same)
-      mismatch(fmt::format("final segment {:#x}", recorded.address),
-               fmt::format("recorded {} bytes, replayed {}, or another stream or pool", recorded.total_size,
-                           other.total_size));
-    compare_blocks(recorded, other);
-  }
-  for (; r < replayed.size(); ++r)
-    mismatch(fmt::format("final segment {:#x}", replayed[r].address), "not in the recording");
 }
 
 }  // namespace
@@ -279,7 +237,13 @@ Result<ReplayReport> verify(const Snapshot& snapshot, const ReplayOptions& optio
                 "give the device's total memory: no snapshot holds it");
   const Result<allocator_detail::ReplayPlan> plan = allocator_detail::make_plan(snapshot, options, *config);
   if (!plan) return tl::unexpected<Error>(plan.error());
-  return allocator_detail::Verifier(*plan, options).run();
+  Result<ReplayReport> report = allocator_detail::Verifier(*plan, options).run();
+  if (!report) return report;
+  for (const allocator_detail::InitialSegment& early : plan->initial.segments) {
+    report->initial_segments.push_back(early.segment);
+    report->initial_segments.back().stream = plan->streams[early.segment.stream];  // ids are the plan's own
+  }
+  return report;
 }
 
 }  // namespace foreshard

@@ -1,0 +1,49 @@
+// A PyTorch recording becomes a Run: snapshot, profiler trace and about file read, held against each other,
+// and joined; with the workload that plans start from.
+//
+// Who: cli's import, the reference tests. Thread safety: a free function. Determinism: the same files give the
+// same Run (paths are stored as given).
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "core/base/error.hpp"
+#include "core/run/run.hpp"
+#include "core/workload/workload.hpp"
+
+namespace foreshard::traces {
+
+/// Paths; an empty one is not given. At least a snapshot or a trace is needed.
+struct ImportRequest {
+  std::string snapshot;
+  std::string trace;
+  std::string about;
+  std::optional<std::uint32_t> device;  ///< none: the one that recorded
+  bool keep_cpu_ops = false;            ///< PyTorch's operators as host ops too
+  bool workload = true;                 ///< take the step apart into a workload (needs snapshot and about)
+  std::string machine;                  ///< profile that contention is taken out with; empty: by the GPU's name
+  std::string name;                     ///< of the run; empty: the first file's name without its suffixes
+  std::string version;                  ///< foreshard's own, to be stored
+  std::function<void(std::string_view)> on_stage;  ///< hears what is being done; may be empty
+};
+
+struct Imported {
+  Run run;
+  std::optional<Workload> workload;
+};
+
+/// Fails with ErrorKind::input where a file cannot be read, ErrorKind::usage for wrong requests, and
+/// ErrorKind::mismatch where the files are not of one run or do not follow FSDP2's rules.
+///
+/// Without an about file the settings are PyTorch's defaults, units have no parameters, and there is no
+/// workload. Without a trace the workload has no timing.
+[[nodiscard]] Result<Imported> import_recording(const ImportRequest& request);
+
+/// The same, the run alone.
+[[nodiscard]] Result<Run> import_run(const ImportRequest& request);
+
+}  // namespace foreshard::traces
