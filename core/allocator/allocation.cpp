@@ -33,7 +33,7 @@ tl::expected<BlockHandle, OutOfMemory> CachingAllocator::Impl::malloc(Bytes size
 Outlook CachingAllocator::Impl::outlook(Bytes size, StreamId stream, PoolId pool) {
   const Request request = make_request(size, stream, pool);
   if (find_free_block(request)) return Outlook::reuse;
-  if (collection_due() && has_collectable()) return Outlook::collect;
+  if (!collectable_blocks().empty()) return Outlook::collect;
   return over_limit(request.segment) ? Outlook::refuse : Outlook::grow;
 }
 
@@ -54,10 +54,23 @@ Block* CachingAllocator::Impl::find_free_block(const Request& request) const {
       if (it == free.end()) return nullptr;
     }
   }
-  const bool oversize_request = request.rounded >= config.max_split_size;
-  if (!oversize_request && it->size >= config.max_split_size) return nullptr;
-  if (oversize_request && it->size >= request.rounded + config.max_non_split_rounding) return nullptr;
-  return it->block;
+  return fits(it->size, request) ? it->block : nullptr;
+}
+
+/// The oversize rules, for a block that is large enough.
+bool CachingAllocator::Impl::fits(Bytes block, const Request& request) const {
+  if (request.rounded < config.max_split_size) return block < config.max_split_size;
+  return block < request.rounded + config.max_non_split_rounding;
+}
+
+bool CachingAllocator::Impl::would_serve(BlockHandle pending, Bytes size, StreamId stream, PoolId pool) {
+  const Request request = make_request(size, stream, pool);
+  const Block& block = blocks.at(pending.value);
+  if (!block.in_store || block.event_count == 0) return false;
+  Bytes merged = block.size;
+  for (const Block* neighbour : {block.prev, block.next})
+    if (neighbour && neighbour->available() && neighbour->mapped) merged += neighbour->size;
+  return block.home == request.home && merged >= request.rounded && fits(merged, request);
 }
 
 Block* CachingAllocator::Impl::get_free_block(const Request& request) {
@@ -69,11 +82,13 @@ Block* CachingAllocator::Impl::get_free_block(const Request& request) {
 
 // 3.1 step 6. Only alloc_block is tried again after a release, not get_free_block (pytorch#189504).
 Block* CachingAllocator::Impl::get_new_block(Request& request) {
-  if (collection_due()) garbage_collect();
+  for (Block* block : collectable_blocks()) release_block(block);
   if (Block* block = alloc_block(request, false)) return block;
   if (config.rules.preemptive_oom && config.throw_on_cudamalloc_oom && over_limit(request.segment)) return nullptr;
   if (Block* block = use_on_oom_block(request)) return block;
-  if (release_available_cached_blocks(request))
+  const Release available = available_cached_blocks(request);
+  for (Block* block : available.blocks) release_block(block);
+  if (available.enough)
     if (Block* block = alloc_block(request, false)) return block;
   if (request.routed) return nullptr;
   release_cached_blocks(nullptr);

@@ -38,6 +38,8 @@ struct CachingAllocator::Impl {
   // allocation.cpp
   tl::expected<BlockHandle, OutOfMemory> malloc(Bytes size, StreamId stream, PoolId pool);
   [[nodiscard]] Outlook outlook(Bytes size, StreamId stream, PoolId pool);
+  [[nodiscard]] bool would_serve(BlockHandle pending, Bytes size, StreamId stream, PoolId pool);
+  [[nodiscard]] bool fits(Bytes block, const Request& request) const;
   Request make_request(Bytes size, StreamId stream, PoolId pool);
   [[nodiscard]] Block* find_free_block(const Request& request) const;
   Block* get_free_block(const Request& request);
@@ -61,9 +63,14 @@ struct CachingAllocator::Impl {
   // release.cpp
   void empty_cache(PoolId pool);
   [[nodiscard]] bool collection_due() const;
-  [[nodiscard]] bool has_collectable() const;
-  void garbage_collect();
-  bool release_available_cached_blocks(const Request& request);
+  /// Cached blocks to release, in order, and whether they are what was asked for.
+  struct Release {
+    std::vector<Block*> blocks;
+    bool enough = false;
+  };
+  [[nodiscard]] std::vector<Block*> collectable_blocks() const;
+  [[nodiscard]] Release available_cached_blocks(const Request& request) const;
+  [[nodiscard]] PlannedReleases planned_releases(Bytes size, StreamId stream, PoolId pool);
   void release_cached_blocks(PrivatePool* only);
   void release_blocks(BlockPool& pool);
   void release_block(Block* block);

@@ -69,6 +69,14 @@ Outlook CachingAllocator::outlook(Bytes size, StreamId stream, PoolId pool) cons
   return impl_->outlook(size, stream, pool);
 }
 
+PlannedReleases CachingAllocator::planned_releases(Bytes size, StreamId stream, PoolId pool) const {
+  return impl_->planned_releases(size, stream, pool);
+}
+
+bool CachingAllocator::would_serve(BlockHandle pending, Bytes size, StreamId stream, PoolId pool) const {
+  return impl_->would_serve(pending, size, stream, pool);
+}
+
 PoolId CachingAllocator::create_pool(const PoolOptions& options) {
   const PoolId id{static_cast<std::uint32_t>(impl_->private_pools.size() + 1)};
   impl_->private_pools.push_back(std::make_unique<PrivatePool>(id, options, impl_->nodes));

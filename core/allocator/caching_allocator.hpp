@@ -47,6 +47,13 @@ enum class Outlook : std::uint8_t {
   grow = 3,     ///< a miss, and the driver will be asked
 };
 
+/// The cudaMalloc segments that a malloc would give back by garbage collection and for max_split_size (3.5,
+/// 3.6), in order; `enough`: it would then ask the driver and, for all that is known, get its memory.
+struct PlannedReleases {
+  std::vector<Address> segments;
+  bool enough = false;
+};
+
 struct PoolOptions {
   bool use_on_oom = false;
   bool no_split = false;
@@ -82,6 +89,13 @@ class CachingAllocator {
   void process_events();
   /// Changes nothing. Events are taken as they were last processed.
   [[nodiscard]] Outlook outlook(Bytes size, StreamId stream, PoolId pool = kDefaultPool) const;
+
+  /// Changes nothing. For a malloc whose outlook is collect or refuse. Approximate where garbage collection
+  /// and max_split_size would both act on the same blocks.
+  [[nodiscard]] PlannedReleases planned_releases(Bytes size, StreamId stream, PoolId pool) const;
+  /// Whether a malloc would find room in `pending`, a freed block that waits for events, once it is free;
+  /// false for a block that does not wait.
+  [[nodiscard]] bool would_serve(BlockHandle pending, Bytes size, StreamId stream, PoolId pool) const;
 
   /// 6. A new private pool with use count 1.
   [[nodiscard]] PoolId create_pool(const PoolOptions& options);

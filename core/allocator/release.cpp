@@ -1,4 +1,5 @@
 // Giving cached memory back: garbage collection, oversize release, empty_cache (docs/allocator.md 3.5 to 3.7).
+#include <algorithm>
 #include <vector>
 
 #include "core/allocator/allocator_state.hpp"
@@ -11,65 +12,85 @@ bool CachingAllocator::Impl::collection_due() const {
   return total_reserved > limit;
 }
 
-bool CachingAllocator::Impl::has_collectable() const {
-  for (const auto& stream : large_pool.streams)
-    for (const auto& key : stream->free)
-      if (!key.block->split() && !key.block->range) return true;
-  return false;
-}
-
-// 3.5. A pass frees every old enough block; it does not stop when the target is reached.
-void CachingAllocator::Impl::garbage_collect() {
+// 3.5. A pass takes every old enough block; it does not stop when the target is reached.
+std::vector<Block*> CachingAllocator::Impl::collectable_blocks() const {
+  std::vector<Block*> chosen;
+  if (!collection_due()) return chosen;
   const auto limit = static_cast<Bytes>(config.garbage_collection_threshold * static_cast<double>(allowed));
   const Bytes target = total_reserved - limit;
   const auto age = [this](const Block* block) { return large_pool.call_count - block->gc_base; };
+  std::vector<Block*> left;
   std::uint64_t total_age = 0;
-  std::uint64_t count = 0;
   for (const auto& stream : large_pool.streams) {
     for (const auto& key : stream->free) {
       if (key.block->split()) continue;
       total_age += age(key.block);
-      ++count;
+      left.push_back(key.block);
     }
   }
   Bytes reclaimed = 0;
-  for (bool freed = true; reclaimed < target && freed && count > 0;) {
-    const double threshold = static_cast<double>(total_age) / static_cast<double>(count);
-    freed = false;
-    for (const auto& stream : large_pool.streams) {
-      for (auto it = stream->free.begin(); it != stream->free.end();) {
-        Block* block = (it++)->block;
-        if (block->split() || block->range || static_cast<double>(age(block)) < threshold) continue;
-        freed = true;
-        reclaimed += block->size;
-        total_age -= age(block);
-        --count;
-        release_block(block);
+  for (bool found = true; reclaimed < target && found && !left.empty();) {
+    const double threshold = static_cast<double>(total_age) / static_cast<double>(left.size());
+    found = false;
+    std::vector<Block*> younger;
+    for (Block* block : left) {
+      if (block->range || static_cast<double>(age(block)) < threshold) {
+        younger.push_back(block);
+        continue;
       }
+      found = true;
+      reclaimed += block->size;
+      total_age -= age(block);
+      chosen.push_back(block);
     }
+    left = std::move(younger);
   }
+  return chosen;
 }
 
-// 3.6. May release blocks and still return false: then their sum was too small.
-bool CachingAllocator::Impl::release_available_cached_blocks(const Request& request) {
-  if (config.max_split_size == std::numeric_limits<Bytes>::max()) return false;
-  auto& free = request.home->free;
+// 3.6. May name blocks and still not be enough.
+CachingAllocator::Impl::Release CachingAllocator::Impl::available_cached_blocks(const Request& request) const {
+  Release release;
+  if (config.max_split_size == std::numeric_limits<Bytes>::max()) return release;
+  const auto& free = request.home->free;
   const Bytes wanted = std::max(request.rounded, config.max_split_size);
+  // An oversize block is never split by malloc (2.4); one that was adopted in pieces stays.
+  const auto stays = [](const Block* block) { return block->range || block->split(); };
   auto it = free.lower_bound({wanted, 0, nullptr});
-  if (it != free.end() && !it->block->range) {
-    release_block(it->block);
-    return true;
-  }
+  if (it != free.end() && !stays(it->block)) return {{it->block}, true};
   Bytes released = 0;
   while (it != free.begin() && released < wanted && std::prev(it)->size >= config.max_split_size) {
     --it;
-    if (it->block->range) continue;
-    Block* block = it->block;
-    released += block->size;
-    ++it;
-    release_block(block);
+    if (stays(it->block)) continue;
+    released += it->size;
+    release.blocks.push_back(it->block);
   }
-  return released >= wanted;
+  release.enough = released >= wanted;
+  return release;
+}
+
+PlannedReleases CachingAllocator::Impl::planned_releases(Bytes size, StreamId stream, PoolId pool) {
+  const Request request = make_request(size, stream, pool);
+  PlannedReleases plan;
+  Bytes reserved = total_reserved;
+  const auto add = [&](const std::vector<Block*>& chosen) {
+    for (const Block* block : chosen) {
+      plan.segments.push_back(block->address);
+      reserved -= block->size;
+    }
+  };
+  const auto fits_limit = [&] { return !limited || reserved + request.segment <= allowed; };
+  const std::vector<Block*> collected = collectable_blocks();
+  add(collected);
+  plan.enough = fits_limit();
+  if (plan.enough) return plan;
+  Release available = available_cached_blocks(request);
+  std::erase_if(available.blocks, [&](const Block* block) {
+    return std::find(collected.begin(), collected.end(), block) != collected.end();
+  });
+  add(available.blocks);
+  plan.enough = available.enough && fits_limit();
+  return plan;
 }
 
 void CachingAllocator::Impl::empty_cache(PoolId pool) {
