@@ -11,7 +11,7 @@ namespace foreshard {
 
 class ProgramState {
  public:
-  explicit ProgramState(const Workload& workload) : workload_(workload) {}
+  ProgramState(const Workload& workload, bool warm) : workload_(workload), warm_(warm) {}
 
   /// Starts setup (−1) or the next step: its tensors hold nothing yet.
   void begin(std::int32_t step) {
@@ -27,7 +27,7 @@ class ProgramState {
   [[nodiscard]] const Program& program_of(std::int32_t step) const {
     if (step < 0) return workload_.setup;
     const auto last = static_cast<std::int32_t>(workload_.steps.size()) - 1;
-    return workload_.steps[static_cast<std::size_t>(std::min(step, last))];
+    return workload_.steps[static_cast<std::size_t>(warm_ ? last : std::min(step, last))];
   }
 
   void hold(TensorId tensor, BlockHandle block) { held_.back()[tensor.value] = block; }
@@ -45,6 +45,7 @@ class ProgramState {
 
  private:
   const Workload& workload_;
+  bool warm_;
   std::int32_t step_ = -1;
   std::vector<std::vector<BlockHandle>> held_;  // by step + 1
 };

@@ -23,15 +23,15 @@ struct AllocationFailed {
 class StepRunner final : public Issuer {
  public:
   StepRunner(const Workload& workload, const Settings& settings, const std::vector<UnitPlan>& plans,
-             const AllocatorConfig& config, Device& device, DeviceMemory& memory, Run& run, bool record)
+             const AllocatorConfig& config, const StepRequest& request, Device& device, DeviceMemory& memory, Run& run)
       : workload_(workload),
         settings_(settings),
         plans_(plans),
         device_(device),
-        recorder_(run, device, record),
+        recorder_(run, device, request.record),
         allocator_(config, memory, device, &recorder_),
         costs_(workload, settings),
-        programs_(workload),
+        programs_(workload, request.warm),
         fsdp_(settings, plans, *this),
         gradients_(parameter_count()) {
     make_streams();
@@ -475,7 +475,7 @@ Result<StepOutcome> run_steps(const Workload& workload, const Settings& settings
   const auto config = parse_alloc_conf(settings.alloc_conf, settings.pytorch);
   if (!config) return tl::unexpected(config.error());
   if (workload.steps.empty()) return fail(ErrorKind::input, "the workload has no step");
-  StepRunner runner(workload, settings, *plans, *config, device, memory, run, request.record);
+  StepRunner runner(workload, settings, *plans, *config, request, device, memory, run);
   return runner.run(request);
 }
 

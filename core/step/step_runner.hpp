@@ -20,7 +20,8 @@ struct StepRequest {
   std::int32_t steps = 4;      ///< run back to back without synchronising; the last one is the steady one
   bool setup = true;           ///< run the workload's setup first (false: only time is wanted)
   bool record = true;          ///< fill the Run; off for calibration, where only the outcome counts
-  bool synchronize_first = false;  ///< device synchronise after step 0, as the reference recorder does
+  bool warm = false;    ///< step 0 already runs the steady program: no first-step allocations, no first-step delays
+  bool synchronize_first = false;  ///< cudaDeviceSynchronize after step 0, as programs that warm up do
 };
 
 struct StepOutcome {

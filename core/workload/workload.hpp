@@ -173,6 +173,7 @@ struct Workload {
   std::vector<Program> steps;         ///< at least one
   std::vector<SectionCost> sections;  ///< empty when no profiler trace was given: the device prices FSDP's work
   std::optional<Measured> measured;
+  std::vector<double> recorded_host_ms;  ///< host time of each recorded step, under the recording of memory history
   bool has_timing = false;            ///< kernels and host times are there
   std::uint32_t sm_count = 132;       ///< of the GPU it was captured on: sizes copy metadata (fsdp2 semantics 2.6)
   std::string gpu;                    ///< "NVIDIA H200"

@@ -20,6 +20,9 @@ constexpr double kTypicalScale = 0.78;
 // The first step's host time "hardly depends on f" below this relative change over half of f.
 constexpr double kInsensitive = 0.10;
 
+// A later step whose host time exceeds the first one's by more was waiting for room in the launch queue.
+constexpr double kThrottledGrowth = 1.25;
+
 class Search {
  public:
   Search(const Workload& workload, const MachineProfile& machine) : workload_(workload), machine_(machine) {}
@@ -46,7 +49,7 @@ class Search {
   Simulation run(double scale, std::int32_t steps) {
     Run ignored;
     SimulationRequest request;
-    request.steps = {steps, true, false, false};
+    request.steps = {.steps = steps, .record = false, .warm = true};
     request.options.host_scale = scale;
     auto result = simulate(workload_, workload_.settings, machine_, request, ignored);
     if (result && !result->outcome.out_of_memory && !result->deadlock) return std::move(*result);
@@ -71,6 +74,16 @@ void add_measured(const Measured& measured, Calibration& calibration) {
   const std::size_t n = steps.size();
   calibration.measured_ms = n % 2 == 1 ? steps[n / 2] : (steps[n / 2 - 1] + steps[n / 2]) / 2;
   if (n >= 4) calibration.spread = (steps[n - 2] - steps[1]) / calibration.measured_ms;
+}
+
+/// Host time of a recorded step that the launch queue did not throttle: the median of those after the first,
+/// unless the queue filled up meanwhile (then the first after it, which began with an idle GPU).
+double unthrottled_recorded_ms(const Workload& workload) {
+  const std::vector<double>& recorded = workload.recorded_host_ms;
+  if (recorded.size() < 2) return 0;
+  std::vector<double> later(recorded.begin() + 1, recorded.end());
+  std::sort(later.begin(), later.end());
+  return std::min(later[(later.size() - 1) / 2], kThrottledGrowth * recorded[1]);
 }
 
 }  // namespace
@@ -102,6 +115,9 @@ Result<Calibration> calibrate(const Workload& workload, const MachineProfile& ma
       calibration.source = Calibration::Source::steady;
     }
   }
+  calibration.recorded_host_scale = calibration.host_scale;
+  if (const double recorded = unthrottled_recorded_ms(workload); recorded > 0)
+    calibration.recorded_host_scale = search.bisect([&](double f) { return search.first_host_ms(f); }, recorded);
   calibration.simulated_ms = search.steady_ms(calibration.host_scale);
   if (search.error()) return tl::unexpected(*search.error());
   if (!calibration.host_bound && calibration.measured_ms > 0 && calibration.simulated_ms > 0)

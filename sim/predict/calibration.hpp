@@ -11,7 +11,7 @@
 namespace foreshard::sim {
 
 struct Calibration {
-  double host_scale = 1;        ///< f: captured host intervals times this are the unprofiled host's
+  double host_scale = 1;  ///< f: captured host intervals times this are the unprofiled host's
   enum class Source : std::uint8_t {
     none = 0,        ///< no measured times: f = 1
     first_step = 1,  ///< simulated host time of a first step from idle = measured
@@ -19,11 +19,14 @@ struct Calibration {
     steady = 3,      ///< the steady step of a host-bound capture asked for a smaller one
   };
   Source source = Source::none;
-  double anchor = 1;            ///< k: measured steady step / simulated, of a GPU-bound capture; else 1
-  bool host_bound = false;      ///< the captured settings
-  double measured_ms = 0;       ///< median of the unprofiled steps after the first two; 0: not measured
-  double simulated_ms = 0;      ///< the captured settings, simulated with host_scale, before the anchor
-  double spread = 0;            ///< (second largest − second smallest) / median of those steps
+  /// The same for the clock of the recorded steps, which memory-history recording slows: what decides when
+  /// record_stream's frees are seen in the steps whose peaks a recording reports.
+  double recorded_host_scale = 1;
+  double anchor = 1;        ///< k: measured steady step / simulated, of a GPU-bound capture; else 1
+  bool host_bound = false;  ///< the captured settings
+  double measured_ms = 0;   ///< median of the unprofiled steps after the first two; 0: not measured
+  double simulated_ms = 0;  ///< the captured settings, simulated with host_scale, before the anchor
+  double spread = 0;        ///< (second largest − second smallest) / median of those steps
 };
 
 /// Calibrates from `workload` at its own settings. Fails only where run_steps() fails.

@@ -12,7 +12,7 @@ Result<Simulation> steady(const Workload& workload, const Settings& settings, co
                           const SimOptions& options) {
   Run ignored;
   SimulationRequest request;
-  request.steps = {4, true, false, false};
+  request.steps = {.steps = 4, .record = false, .warm = true};
   request.options = options;
   return simulate(workload, settings, machine, request, ignored);
 }

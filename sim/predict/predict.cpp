@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "core/schedule/settings_table.hpp"
 #include "core/workload/adapt.hpp"
@@ -37,12 +38,18 @@ void add_times(const Workload& adapted, const Simulation& simulation, const Host
   }
   p.uncertainty = p.host_bound ? std::max(kHostBoundUncertainty, p.calibration.spread / 2) : kGpuBoundUncertainty;
   if (p.host_bound)
-    p.warnings.push_back(fmt::format("host-bound: the CPU issues more slowly than the GPU works ({:.1f} ms of host work "
-                                     "a step against {:.1f} ms on the GPU); expect ±{:.0f} %",
-                                     p.host_ms, p.gpu_step_ms, p.uncertainty * 100));
+    p.warnings.push_back(
+        fmt::format("host-bound: the CPU issues more slowly than the GPU works ({:.1f} ms of host work "
+                    "a step against {:.1f} ms on the GPU); expect ±{:.0f} %",
+                    p.host_ms, p.gpu_step_ms, p.uncertainty * 100));
   if (p.calibration.source == Calibration::Source::none)
-    p.warnings.push_back("no unprofiled step times came with the capture (about's `measured`): host times are those "
-                         "under the profiler, and the step is not anchored");
+    p.warnings.push_back(
+        "no unprofiled step times came with the capture (about's `measured`): host times are those "
+        "under the profiler, and the step is not anchored");
+}
+
+bool records_streams(const Settings& settings) {
+  return settings.release == Release::record_stream || settings.reduce_scatter_release == Release::record_stream;
 }
 
 void add_memory(const Workload& workload, const Settings& settings, const Simulation& simulation, Prediction& p) {
@@ -52,12 +59,13 @@ void add_memory(const Workload& workload, const Settings& settings, const Simula
     p.peaks = outcome.steps.back().peaks;
     p.num_alloc_retries = outcome.steps.back().num_alloc_retries;
   }
-  const bool record = settings.release == Release::record_stream ||
-                      settings.reduce_scatter_release == Release::record_stream;
+  const bool record =
+      settings.release == Release::record_stream || settings.reduce_scatter_release == Release::record_stream;
   p.peaks_depend_on_time = record;
   if (record)
-    p.warnings.push_back("record_stream: blocks are freed when the GPU has passed them, so peaks follow simulated time "
-                         "(expect 3 %)");
+    p.warnings.push_back(
+        "record_stream: blocks are freed when the GPU has passed them, so peaks follow simulated time "
+        "(expect 3 %)");
   std::size_t segments = 0;
   for (const AllocatorRecord& e : p.run.allocator) {
     if (e.action != AllocatorAction::segment_alloc) continue;
@@ -67,9 +75,10 @@ void add_memory(const Workload& workload, const Settings& settings, const Simula
     ++segments;
   }
   if (p.addresses_invented)
-    p.warnings.push_back("segments differ from the capture's: their addresses are the driver model's, which can break a "
-                         "tie between equal blocks another way (requested is exact; allocated, active, reserved within "
-                         "0.1 %)");
+    p.warnings.push_back(
+        "segments differ from the capture's: their addresses are the driver model's, which can break a "
+        "tie between equal blocks another way (requested is exact; allocated, active, reserved within "
+        "0.1 %)");
 }
 
 void add_info(const Workload& workload, const MachineProfile& machine, const Settings& settings, Prediction& p) {
@@ -97,7 +106,10 @@ Result<Prediction> predict(const Workload& workload, const MachineProfile& machi
   const Workload& w = adapted->workload;
   SimulationRequest simulation_request;
   simulation_request.steps.steps = request.steps;
+  simulation_request.steps.synchronize_first = true;
   simulation_request.options.host_scale = p.calibration.host_scale;
+  if (records_streams(request.settings) && !p.calibration.host_bound)
+    simulation_request.options.host_scale = std::sqrt(p.calibration.host_scale * p.calibration.recorded_host_scale);
   simulation_request.memory_limit = request.memory_limit;
   p.run.units = w.units;
   p.run.labels = w.labels;
@@ -118,8 +130,8 @@ Result<Prediction> predict(const Workload& workload, const MachineProfile& machi
   }
   if (simulation->outcome.sections_missing > 0 && w.has_timing) {
     p.valid = false;
-    p.warnings.push_back(fmt::format("{} FSDP sections have no captured cost and count as free",
-                                     simulation->outcome.sections_missing));
+    p.warnings.push_back(
+        fmt::format("{} FSDP sections have no captured cost and count as free", simulation->outcome.sections_missing));
   }
   add_info(workload, machine, request.settings, p);
   return p;

@@ -27,27 +27,27 @@ struct PredictRequest {
 struct Prediction {
   // Time, ms; 0 and `has_time` false when the workload has no timing.
   bool has_time = false;
-  double step_ms = 0;                  ///< anchored when GPU-bound
-  double host_ms = 0;                  ///< unthrottled host work of one step
-  double gpu_step_ms = 0;              ///< the step with a host that costs nothing
-  double compute_ms = 0;               ///< compute stream busy
-  double communication_ms = 0;         ///< union of all collectives
-  double exposed_communication_ms = 0; ///< of that, while the compute stream is idle
+  double step_ms = 0;                   ///< anchored when GPU-bound
+  double host_ms = 0;                   ///< unthrottled host work of one step
+  double gpu_step_ms = 0;               ///< the step with a host that costs nothing
+  double compute_ms = 0;                ///< compute stream busy
+  double communication_ms = 0;          ///< union of all collectives
+  double exposed_communication_ms = 0;  ///< of that, while the compute stream is idle
   bool host_bound = false;
-  double uncertainty = 0;              ///< relative: half the width to be expected of step_ms
+  double uncertainty = 0;  ///< relative: half the width to be expected of step_ms
 
   // Memory of the last step, bytes.
   MemoryPeaks peaks;
   std::int64_t num_alloc_retries = 0;
   std::optional<OutOfMemory> out_of_memory;
-  bool peaks_depend_on_time = false;       ///< record_stream: frees follow GPU progress
-  bool addresses_invented = false;         ///< some segment addresses are the driver model's, which can break ties
+  bool peaks_depend_on_time = false;  ///< record_stream: frees follow GPU progress
+  bool addresses_invented = false;    ///< some segment addresses are the driver model's, which can break ties
 
   std::optional<Deadlock> deadlock;
   Calibration calibration;
   bool valid = true;
   std::vector<std::string> warnings;
-  Run run;                                 ///< the whole simulated run
+  Run run;  ///< the whole simulated run
 };
 
 [[nodiscard]] Result<Prediction> predict(const Workload& workload, const MachineProfile& machine,

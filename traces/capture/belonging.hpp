@@ -22,7 +22,7 @@ struct FileNames {
   std::string about;
 };
 
-/// World size, rank, GPU and its SMs.
+/// World size, rank, GPU and its SMs, the groups that gather, and whether copy engines do. Needs the trace's own run.
 [[nodiscard]] Result<void> check_trace(const ProfilerTrace& trace, const About& about, const FileNames& files);
 
 /// The allocator's options.
@@ -35,5 +35,24 @@ struct FileNames {
 /// The microbatches of a step in `file`, against accumulate.
 [[nodiscard]] Result<void> check_microbatches(const Hooks& hooks, const About& about, const std::string& file,
                                               const FileNames& files);
+
+/// One recording's ranges and hook places, with its file's name.
+struct RecordedRanges {
+  std::span<const Range> ranges;
+  const Hooks& hooks;
+  const std::string& file;
+};
+
+/// FSDP's ranges come in the same order in the last complete step of both recordings. Another prefetch, reshard or
+/// checkpoint setting shows here.
+[[nodiscard]] Result<void> check_order(const RecordedRanges& snapshot, const RecordedRanges& trace);
+
+/// What the profiler saw can be the step that was measured without it: profiling slows the host, never the GPU, so
+/// a trace's step is not much shorter than the measured ones, and its GPU is not busy for much longer.
+struct ProfiledStep {
+  double step_ms = 0;
+  double compute_busy_ms = 0;
+};
+[[nodiscard]] Result<void> check_time(const ProfiledStep& profiled, const Measured& measured, const FileNames& files);
 
 }  // namespace foreshard::traces

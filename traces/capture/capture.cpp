@@ -54,7 +54,7 @@ Result<void> add_steps(const BuiltPrograms& built, const CaptureInput& input, Wo
   for (const std::vector<PlacedOp>& memory : built.steps) {
     Program program;
     if (input.timing != nullptr) {
-      auto joined = join_step(memory, *input.timing, input.units);
+      auto joined = join_step(memory, *input.timing, input.units, &memory == &built.steps.front());
       if (!joined) return tl::unexpected(joined.error());
       program = std::move(*joined);
     } else {
@@ -116,6 +116,7 @@ Result<Capture> read_capture(const CaptureInput& input) {
   w.parameters_order = built.parameters_order;
   w.setup = memory_program(built.setup);
   add_segments(input.snapshot, w);
+  for (const StepPlaces& step : hooks->steps) w.recorded_host_ms.push_back((step.end - step.begin).ms());
   if (auto ok = add_steps(built, input, w); !ok) return tl::unexpected(ok.error());
   if (input.timing != nullptr) {
     w.sections = input.timing->sections;

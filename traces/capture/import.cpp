@@ -25,6 +25,20 @@ std::vector<Range> trace_ranges(const Run& run) {
   return ranges;
 }
 
+/// The last step's time on the device, from the end of the step before where there is one, and its busy time.
+ProfiledStep profiled_step(const Run& run, const std::vector<StepRecord>& steps) {
+  ProfiledStep out;
+  if (steps.empty() || !steps.back().device_end) return out;
+  const StepRecord& last = steps.back();
+  const bool follows = steps.size() > 1 && steps[steps.size() - 2].device_end.has_value();
+  out.step_ms = (*last.device_end - (follows ? *steps[steps.size() - 2].device_end : last.start)).ms();
+  for (const DeviceOpRecord& op : run.device_ops)
+    if (op.stream == kComputeStream && op.kind != DeviceOpRecord::Kind::collective && op.issue >= last.start &&
+        op.issue < last.end)
+      out.compute_busy_ms += (op.end - op.start).ms();
+  return out;
+}
+
 /// End of the last op on the compute stream among those that the host issued in the step.
 std::optional<Nanoseconds> device_end(const Run& run, const StepRecord& step) {
   std::optional<Nanoseconds> end;
@@ -53,6 +67,12 @@ std::string machine_of(std::string gpu, std::vector<std::string>& warnings) {
   return first;
 }
 
+/// The error with the file's name in front of its place.
+tl::unexpected<Error> located(Error error, const std::string& file) {
+  if (!error.where.starts_with(file)) error.where = error.where.empty() ? file : file + ", " + error.where;
+  return tl::unexpected(std::move(error));
+}
+
 /// One import while it grows. Each step leaves what the later ones need.
 class Importer {
  public:
@@ -62,7 +82,7 @@ class Importer {
   Result<Imported> import() {
     if (request_.snapshot.empty() && request_.trace.empty())
       return fail(ErrorKind::usage, "nothing to import", {}, "give --snapshot, --trace, or both");
-    for (const auto part : {&Importer::read_files, &Importer::settle, &Importer::take_trace, &Importer::take_snapshot,
+    for (const auto part : {&Importer::read_files, &Importer::settle, &Importer::take_snapshot, &Importer::take_trace,
                             &Importer::take_workload})
       if (auto done = (this->*part)(); !done) return tl::unexpected(done.error());
     add_memory_side();
@@ -134,6 +154,8 @@ Result<void> Importer::read_files() {
 
 /// Settings, units and header, and whether the files are of one run.
 Result<void> Importer::settle() {
+  if (trace_ && about_)
+    if (auto same = check_trace(*trace_, *about_, files_); !same) return same;
   if (trace_) out_.run = std::move(trace_->run);
   Run& r = run();
   if (!about_) {
@@ -151,8 +173,6 @@ Result<void> Importer::settle() {
   if (!about_->gpu.empty()) r.info.gpu = about_->gpu;
   if (about_->sm_count != 0) r.info.sm_count = about_->sm_count;
   r.info.warnings = about_->warnings;
-  if (trace_)
-    if (auto same = check_trace(*trace_, *about_, files_); !same) return same;
   if (snapshot_) {
     if (auto same = check_snapshot(*snapshot_, *about_, files_); !same) return same;
     if (auto same = check_units(memory_ranges_, r.units, files_.snapshot, files_.about); !same) return same;
@@ -173,17 +193,17 @@ Result<void> Importer::take_trace() {
     if (auto same = check_units(ranges, units, files_.trace, units_file); !same) return same;
   }
   const auto hooks = find_hooks(ranges, r.units);
-  if (!hooks) {
-    Error error = hooks.error();
-    if (error.where.empty()) error.where = files_.trace;
-    return tl::unexpected(error);
-  }
+  if (!hooks) return located(hooks.error(), files_.trace);
   if (about_)
     if (auto same = check_microbatches(*hooks, *about_, files_.trace, files_); !same) return same;
-  for (StepRecord step : step_records(*hooks, Recording::trace)) {
-    step.device_end = device_end(r, step);
-    r.steps.push_back(step);
-  }
+  if (snapshot_)
+    if (auto same = check_order({memory_ranges_, memory_hooks_, files_.snapshot}, {ranges, *hooks, files_.trace});
+        !same)
+      return same;
+  r.steps = step_records(*hooks, Recording::trace);
+  for (StepRecord& step : r.steps) step.device_end = device_end(r, step);
+  if (r.measured)
+    if (auto same = check_time(profiled_step(r, r.steps), *r.measured, files_); !same) return same;
   r.phases = phase_records(*hooks, Recording::trace);
   add_stats(hooks->stats);
   return {};
@@ -193,11 +213,7 @@ Result<void> Importer::take_snapshot() {
   if (!snapshot_) return {};
   stage("replaying the allocator");
   auto hooks = find_hooks(memory_ranges_, run().units);
-  if (!hooks) {
-    Error error = hooks.error();
-    if (error.where.empty()) error.where = files_.snapshot;
-    return tl::unexpected(error);
-  }
+  if (!hooks) return located(hooks.error(), files_.snapshot);
   memory_hooks_ = std::move(*hooks);
   if (about_)
     if (auto same = check_microbatches(memory_hooks_, *about_, files_.snapshot, files_); !same) return same;
@@ -207,11 +223,7 @@ Result<void> Importer::take_snapshot() {
   options.pytorch = run().settings.pytorch;
   options.step_starts = events_at(snapshot_->snapshot, begins);
   auto replay = verify(snapshot_->snapshot, options);
-  if (!replay) {
-    Error error = replay.error();
-    if (error.where.empty()) error.where = files_.snapshot;
-    return tl::unexpected(error);
-  }
+  if (!replay) return located(replay.error(), files_.snapshot);
   replay_ = std::move(*replay);
   add_stats(snapshot_->stats);
   if (replay_.mismatches > 0)
@@ -228,10 +240,6 @@ Result<void> Importer::take_workload() {
       request_.machine.empty() ? machine_of(r.info.gpu, r.info.warnings) : request_.machine;
   auto machine = sim::builtin_profile(machine_name);
   if (!machine) return tl::unexpected(machine.error());
-  const auto located = [](Error error, const std::string& file) {
-    if (error.where.empty()) error.where = file;
-    return tl::unexpected(std::move(error));
-  };
   std::optional<StepTiming> timing;
   if (trace_) {
     auto read = read_timing(r, *machine);

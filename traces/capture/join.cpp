@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace foreshard::traces {
 namespace {
 
@@ -13,11 +15,18 @@ std::string hook_text(Hook hook, UnitId unit, const std::vector<Unit>& units) {
 Op timed_op(const TimedItem& item) {
   Op op;
   op.kind = item.kind;
+  op.user_stream = item.user_stream;
   op.host_before = item.host_before;
   op.kernel = item.kernel;
   op.copy = item.copy;
   op.label = item.kind == OpKind::copy ? item.copy.label : item.kernel.label;
   return op;
+}
+
+Nanoseconds host_work(const TimedSegment& segment) {
+  Nanoseconds total = segment.sections_host;
+  for (const TimedItem& item : segment.items) total += item.host_before;
+  return total;
 }
 
 }  // namespace
@@ -29,7 +38,7 @@ Program memory_program(const std::vector<PlacedOp>& memory) {
 }
 
 Result<Program> join_step(const std::vector<PlacedOp>& memory, const StepTiming& timing,
-                          const std::vector<Unit>& units) {
+                          const std::vector<Unit>& units, bool first) {
   Program program;
   std::size_t segment = 0;  // the next segment to be opened
   std::size_t item = 0;     // next item of the open segment
@@ -59,6 +68,10 @@ Result<Program> join_step(const std::vector<PlacedOp>& memory, const StepTiming&
     }
     Op op = placed.op;
     op.host_before = timing.segments[segment].hook_host_before;
+    if (first && segment > 0) {
+      const Nanoseconds usual = host_work(timing.segments[segment - 1]) + op.host_before;
+      op.host_before += std::max(Nanoseconds{}, placed.segment - usual);
+    }
     program.ops.push_back(op);
     ++segment;
     item = 0;

@@ -281,7 +281,7 @@ void Builder::add_event(std::vector<PlacedOp>& ops, std::uint32_t i, std::int32_
     op.from_setup = step >= 0 && step_of_[e.partner] < 0;
     op.steps_ago = op.from_setup ? 0 : static_cast<std::uint32_t>(step - step_of_[e.partner]);
   }
-  ops.push_back({op, position});
+  ops.push_back({op, position, {}});
 }
 
 void Builder::build_setup() {
@@ -310,7 +310,7 @@ void Builder::build_step(std::size_t step) {
     op.kind = OpKind::hook;
     op.hook = found_.hooks[h].place.hook;
     op.unit = found_.hooks[h].place.unit;
-    ops.push_back({op, 0});
+    ops.push_back({op, 0, closes - opened});
     opened = closes;
   }
 }

@@ -15,6 +15,7 @@ namespace foreshard::traces {
 struct PlacedOp {
   Op op;
   double position = 0;
+  Nanoseconds segment;  ///< hooks: time since the hook before, as the snapshot's clock saw it
 };
 
 struct BuiltPrograms {

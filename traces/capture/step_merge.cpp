@@ -53,7 +53,7 @@ class Merge {
       segment.unit = first.unit;
       segment.hook_host_before = least([&](const StepCalls& step) { return step.segments[s].hook_host_before; });
       out_.host_total += segment.hook_host_before;
-      for (std::size_t k = 0; k < first.sections.size(); ++k) add_section(s, k);
+      for (std::size_t k = 0; k < first.sections.size(); ++k) segment.sections_host += add_section(s, k);
       const bool last = s + 1 == steps_[0].segments.size();
       if (!last) {
         for (std::size_t i = 0; i < first.items.size(); ++i) {
@@ -133,7 +133,8 @@ class Merge {
     return out;
   }
 
-  void add_section(std::size_t segment, std::size_t index) {
+  /// Returns the section's host work.
+  Nanoseconds add_section(std::size_t segment, std::size_t index) {
     const StepSection& first = steps_[0].segments[segment].sections[index];
     const std::vector<SectionRole> roles = roles_of(run_, first);
     SectionCost cost;
@@ -141,6 +142,7 @@ class Merge {
     cost.unit = first.unit;
     cost.pass = first.pass;
     cost.host_after = least([&](const StepCalls& step) { return step.segments[segment].sections[index].host_after; });
+    const Nanoseconds before = out_.host_total;
     out_.host_total += cost.host_after;
     Signature shape{static_cast<std::uint32_t>(cost.section), cost.unit.value, static_cast<std::uint32_t>(cost.pass)};
     for (std::size_t i = 0; i < first.items.size(); ++i) {
@@ -153,6 +155,7 @@ class Merge {
     }
     // Later microbatches repeat their sections; of each shape the first counts.
     if (shapes_.insert(std::move(shape)).second) out_.sections.push_back(std::move(cost));
+    return out_.host_total - before;
   }
 
   SectionItem section_item(const std::vector<const StepItem*>& same, SectionRole role, bool mean) {

@@ -31,6 +31,7 @@ struct TimedItem {
 struct TimedSegment {
   Hook hook = Hook::zero_grad;   ///< the hook that opens the segment
   UnitId unit;                   ///< of pre/post-forward and pre/post-backward
+  Nanoseconds sections_host;     ///< host work of the FSDP sections inside
   Nanoseconds hook_host_before;  ///< host work from the previous item to the hook
   std::vector<TimedItem> items;
 };
