@@ -1,5 +1,8 @@
 #!/usr/bin/env python3
-"""Writes the seeds under tests/fuzz/corpus: small valid inputs, from which libFuzzer goes on."""
+"""Writes the seeds under tests/fuzz/corpus: small valid inputs, from which libFuzzer goes on.
+
+Those of `workload` are two random workloads of tests/traces/workload_file/sample.hpp (seeds 1 and 2, 5 ops).
+"""
 import gzip
 import json
 import lzma

@@ -72,6 +72,7 @@ class Machine {
   [[nodiscard]] std::size_t reachable() const { return stack_.size() - (marks_.empty() ? 0 : marks_.back()); }
 
   Done step();
+  Done scalar(std::uint8_t byte);
   Done number(PickleOp op);
   Done long_integer(std::size_t width);
   Done text(std::size_t width, PlainKind kind);
@@ -102,34 +103,28 @@ class Machine {
 Machine::Done Machine::step() {
   if (place_ == input_.size()) return cut_short();
   const auto byte = static_cast<std::uint8_t>(input_[place_++]);
-  switch (static_cast<PickleOp>(byte)) {
-    case PickleOp::none:
-      return push({PlainKind::none, 0});
-    case PickleOp::newtrue:
-      return push({PlainKind::boolean, 1});
-    case PickleOp::newfalse:
-      return push({PlainKind::boolean, 0});
-    case PickleOp::binint:
-    case PickleOp::binint1:
-    case PickleOp::binint2:
-    case PickleOp::binfloat:
-      return number(static_cast<PickleOp>(byte));
-    case PickleOp::long1:
-      return long_integer(1);
-    case PickleOp::long4:
-      return long_integer(4);
-    case PickleOp::short_binunicode:
-      return text(1, PlainKind::string);
-    case PickleOp::binunicode:
-      return text(4, PlainKind::string);
-    case PickleOp::binunicode8:
-      return text(8, PlainKind::string);
-    case PickleOp::short_binbytes:
-      return text(1, PlainKind::bytes);
-    case PickleOp::binbytes:
-      return text(4, PlainKind::bytes);
-    case PickleOp::binbytes8:
-      return text(8, PlainKind::bytes);
+  const auto op = static_cast<PickleOp>(byte);
+  switch (op) {
+    case PickleOp::append:
+      return extend(PlainKind::list, false);
+    case PickleOp::appends:
+      return extend(PlainKind::list, true);
+    case PickleOp::setitem:
+      return extend(PlainKind::dict, false);
+    case PickleOp::setitems:
+      return extend(PlainKind::dict, true);
+    case PickleOp::memoize:
+    case PickleOp::binput:
+    case PickleOp::long_binput:
+    case PickleOp::binget:
+    case PickleOp::long_binget:
+      return memo(op);
+    case PickleOp::mark:
+    case PickleOp::pop:
+    case PickleOp::proto:
+    case PickleOp::frame:
+    case PickleOp::stop:
+      return control(op);
     case PickleOp::empty_list:
       return push(document_.make_container(PlainKind::list));
     case PickleOp::empty_dict:
@@ -148,28 +143,44 @@ Machine::Done Machine::step() {
       return from_mark(PlainKind::list);
     case PickleOp::dict:
       return from_mark(PlainKind::dict);
-    case PickleOp::append:
-      return extend(PlainKind::list, false);
-    case PickleOp::appends:
-      return extend(PlainKind::list, true);
-    case PickleOp::setitem:
-      return extend(PlainKind::dict, false);
-    case PickleOp::setitems:
-      return extend(PlainKind::dict, true);
-    case PickleOp::memoize:
-    case PickleOp::binput:
-    case PickleOp::long_binput:
-    case PickleOp::binget:
-    case PickleOp::long_binget:
-      return memo(static_cast<PickleOp>(byte));
-    case PickleOp::mark:
-    case PickleOp::pop:
-    case PickleOp::proto:
-    case PickleOp::frame:
-    case PickleOp::stop:
-      return control(static_cast<PickleOp>(byte));
+    default:
+      return scalar(byte);
   }
-  return refuse(byte);
+}
+
+Machine::Done Machine::scalar(std::uint8_t byte) {
+  const auto op = static_cast<PickleOp>(byte);
+  switch (op) {
+    case PickleOp::none:
+      return push({PlainKind::none, 0});
+    case PickleOp::newtrue:
+      return push({PlainKind::boolean, 1});
+    case PickleOp::newfalse:
+      return push({PlainKind::boolean, 0});
+    case PickleOp::binint:
+    case PickleOp::binint1:
+    case PickleOp::binint2:
+    case PickleOp::binfloat:
+      return number(op);
+    case PickleOp::long1:
+      return long_integer(1);
+    case PickleOp::long4:
+      return long_integer(4);
+    case PickleOp::short_binunicode:
+      return text(1, PlainKind::string);
+    case PickleOp::binunicode:
+      return text(4, PlainKind::string);
+    case PickleOp::binunicode8:
+      return text(8, PlainKind::string);
+    case PickleOp::short_binbytes:
+      return text(1, PlainKind::bytes);
+    case PickleOp::binbytes:
+      return text(4, PlainKind::bytes);
+    case PickleOp::binbytes8:
+      return text(8, PlainKind::bytes);
+    default:
+      return refuse(byte);
+  }
 }
 
 Machine::Done Machine::number(PickleOp op) {
