@@ -6,6 +6,11 @@ namespace foreshard::cli {
 namespace {
 
 constexpr std::array kVerbs{
+    Verb{"plan",
+         "Predicts one steady-state step, in time and in memory",
+         {"plan run.db --forward-prefetch 2 --reshard-after-forward false",
+          "plan run.db --all-gather copy-engine --memory-limit 80GiB -o plan.db --json"},
+         add_plan},
     Verb{"import",
          "Reads a PyTorch run into the store",
          {"import --snapshot step.pickle --trace step.trace.json --about about.json -o run.db",

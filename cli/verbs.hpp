@@ -42,6 +42,7 @@ struct Verb {
 
 Action add_compare(CLI::App& app);
 Action add_import(CLI::App& app);
+Action add_plan(CLI::App& app);
 Action add_query(CLI::App& app);
 Action add_replay(CLI::App& app);
 

@@ -1,0 +1,66 @@
+#include "tests/reference/reference_runs.hpp"
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <stdexcept>
+
+#include "traces/capture/import.hpp"
+
+namespace foreshard::reference {
+
+bool ReferenceRuns::has(const std::string& name) const {
+  return std::filesystem::exists(folder_ + "/" + name + ".pickle.xz");
+}
+
+MeasuredRun ReferenceRuns::measured(const std::string& name) const {
+  const std::string path = folder_ + "/" + name + ".json";
+  std::ifstream file(path);
+  if (!file) throw std::runtime_error(path + ": cannot be opened");
+  const auto json = nlohmann::json::parse(file);
+  MeasuredRun out;
+  const std::vector<double> all = json.at("step_ms");
+  out.step_ms.assign(all.begin() + 2, all.end());
+  out.median_ms = json.at("step_ms_median");
+  std::vector<double> sorted = out.step_ms;
+  std::sort(sorted.begin(), sorted.end());
+  out.low_ms = sorted[1];
+  out.high_ms = sorted[sorted.size() - 2];
+  const auto& last = json.at("memory_steps").back();
+  out.peaks.requested = last.at("requested_bytes.all.peak");
+  out.peaks.allocated = last.at("allocated_bytes.all.peak");
+  out.peaks.active = last.at("active_bytes.all.peak");
+  out.peaks.reserved = last.at("reserved_bytes.all.peak");
+  return out;
+}
+
+const ReferenceRun& ReferenceRuns::run(const std::string& name) {
+  if (const auto it = runs_.find(name); it != runs_.end()) return it->second;
+  const std::string base = folder_ + "/" + name;
+  traces::ImportRequest request;
+  request.snapshot = base + ".pickle.xz";
+  request.about = base + ".about.json";
+  if (std::filesystem::exists(base + ".trace.json.xz")) request.trace = base + ".trace.json.xz";
+  auto imported = traces::import_recording(request);
+  if (!imported) throw std::runtime_error(imported.error().text());
+  if (!imported->workload) throw std::runtime_error(name + ": the import made no workload");
+  return runs_.emplace(name, ReferenceRun{std::move(*imported->workload), measured(name)}).first->second;
+}
+
+std::vector<Pair> read_pairs(const std::string& path) {
+  std::ifstream file(path);
+  if (!file) throw std::runtime_error(path + ": cannot be opened");
+  std::vector<Pair> pairs;
+  for (std::string line; std::getline(file, line);) {
+    if (line.empty() || line.front() == '#') continue;
+    std::istringstream words(line);
+    Pair pair;
+    words >> pair.from >> pair.to >> pair.kind;
+    pairs.push_back(pair);
+  }
+  return pairs;
+}
+
+}  // namespace foreshard::reference
