@@ -13,6 +13,7 @@
 #include "traces/capture/recorded_steps.hpp"
 #include "traces/capture/snapshot_ranges.hpp"
 #include "traces/capture/timing.hpp"
+#include "traces/workload_file/workload_file.hpp"
 
 namespace foreshard::traces {
 namespace {
@@ -263,6 +264,7 @@ Result<void> Importer::take_workload() {
   notes_ = std::move(capture->allocations);
   add_stats(capture->stats);
   out_.workload = std::move(capture->workload);
+  r.workload_json = to_json(*out_.workload);
   return {};
 }
 

@@ -19,16 +19,16 @@ namespace foreshard::traces {
 
 /// Paths; an empty one is not given. At least a snapshot or a trace is needed.
 struct ImportRequest {
-  std::string snapshot;
-  std::string trace;
-  std::string about;
-  std::optional<std::uint32_t> device;  ///< none: the one that recorded
-  bool keep_cpu_ops = false;            ///< PyTorch's operators as host ops too
-  bool workload = true;                 ///< take the step apart into a workload (needs snapshot and about)
-  std::string machine;                  ///< profile that contention is taken out with; empty: by the GPU's name
-  std::string name;                     ///< of the run; empty: the first file's name without its suffixes
-  std::string version;                  ///< foreshard's own, to be stored
-  std::function<void(std::string_view)> on_stage;  ///< hears what is being done; may be empty
+  std::string snapshot = {};
+  std::string trace = {};
+  std::string about = {};
+  std::optional<std::uint32_t> device = {};  ///< none: the one that recorded
+  bool keep_cpu_ops = false;                 ///< PyTorch's operators as host ops too
+  bool workload = true;                      ///< take the step apart into a workload (needs snapshot and about)
+  std::string machine = {};                  ///< profile that contention is taken out with; empty: by the GPU's name
+  std::string name = {};                     ///< of the run; empty: the first file's name without its suffixes
+  std::string version = {};                  ///< foreshard's own, to be stored
+  std::function<void(std::string_view)> on_stage = {};  ///< hears what is being done; may be empty
 };
 
 struct Imported {

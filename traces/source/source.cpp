@@ -5,7 +5,7 @@
 #include <iterator>
 #include <string_view>
 
-#include "traces/store/store.hpp"
+#include "traces/store/query.hpp"
 #include "traces/workload_file/workload_file.hpp"
 
 namespace foreshard::traces {

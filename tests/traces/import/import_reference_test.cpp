@@ -1,0 +1,94 @@
+// Imports of the reference runs: peaks of every recorded step to the byte, and wrong pairs refused.
+// FORESHARD_TRUTH names their folder; without it these tests pass with a message.
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <set>
+
+#include "tests/catch.hpp"
+#include "traces/capture/import.hpp"
+
+using namespace foreshard;
+using namespace foreshard::traces;
+
+namespace {
+
+std::optional<std::string> runs_folder() {
+  const char* root = std::getenv("FORESHARD_TRUTH");
+  if (root == nullptr || !std::filesystem::exists(std::string(root) + "/runs")) {
+    WARN("skipped: FORESHARD_TRUTH does not name the folder of the reference runs");
+    return std::nullopt;
+  }
+  return std::string(root) + "/runs/";
+}
+
+std::set<std::string> run_names(const std::string& folder) {
+  std::set<std::string> names;
+  const std::string suffix = ".about.json";
+  for (const auto& entry : std::filesystem::directory_iterator(folder))
+    if (const std::string name = entry.path().filename().string(); name.ends_with(suffix))
+      names.insert(name.substr(0, name.size() - suffix.size()));
+  return names;
+}
+
+std::string if_there(const std::string& path) {
+  return std::filesystem::exists(path) ? path : std::string();
+}
+
+ImportRequest request_of(const std::string& folder, const std::string& name) {
+  return {.snapshot = folder + name + ".pickle.xz",
+          .trace = if_there(folder + name + ".trace.json.xz"),
+          .about = folder + name + ".about.json"};
+}
+
+}  // namespace
+
+TEST_CASE("every step's peaks are the measured ones, to the byte") {
+  const auto folder = runs_folder();
+  if (!folder) return;
+  for (const std::string& name : run_names(*folder)) {
+    INFO(name);
+    const auto imported = import_recording(request_of(*folder, name));
+    if (!imported) UNSCOPED_INFO(imported.error().text());
+    REQUIRE(imported);
+    CHECK(imported->workload.has_value());
+    nlohmann::json measured;
+    std::ifstream(*folder + name + ".json") >> measured;
+    std::size_t at = 0;
+    for (const StepRecord& step : imported->run.steps) {
+      if (step.recording != Recording::snapshot) continue;
+      const auto& expected = measured["memory_steps"].at(at++);
+      CHECK(step.peaks.requested == expected["requested_bytes.all.peak"]);
+      CHECK(step.peaks.allocated == expected["allocated_bytes.all.peak"]);
+      CHECK(step.peaks.active == expected["active_bytes.all.peak"]);
+      CHECK(step.peaks.reserved == expected["reserved_bytes.all.peak"]);
+    }
+    CHECK(at == measured["memory_steps"].size());
+  }
+}
+
+TEST_CASE("files of different runs are refused, with the file that disagrees") {
+  const auto folder = runs_folder();
+  if (!folder) return;
+  const std::set<std::string> names = run_names(*folder);
+  const auto pair = [&](const std::string& run, const std::string& trace) {
+    if (!names.contains(run) || !names.contains(trace)) return;
+    ImportRequest request = request_of(*folder, run);
+    request.trace = *folder + trace + ".trace.json.xz";
+    INFO(run << " with the trace of " << trace);
+    const auto imported = import_run(request);
+    REQUIRE_FALSE(imported);
+    CHECK(imported.error().kind == ErrorKind::mismatch);
+    CHECK(imported.error().where.find(trace) != std::string::npos);
+  };
+  pair("l1b_implicit", "hf_gpt2");       // other units
+  pair("l1b_implicit", "l1b_accum2");    // other microbatches
+  pair("l1b_implicit", "l1b_hsdp2");     // other groups
+  pair("l1b_implicit", "l1b_symm_ce");   // other transport
+  pair("l1b_implicit", "l1b_fwd2bwd2");  // other order
+  pair("l1b_s512", "l1b_implicit");      // a busier GPU than the measured step has time for
+  pair("mlp_implicit", "mlp_noreshard");
+}

@@ -1,0 +1,61 @@
+#include "traces/capture/import.hpp"
+
+#include <cstdio>
+#include <fstream>
+
+#include "tests/catch.hpp"
+#include "traces/capture/file_digest.hpp"
+#include "traces/capture/snapshot_ranges.hpp"
+
+using namespace foreshard;
+using namespace foreshard::traces;
+
+TEST_CASE("an import needs a recording") {
+  const auto nothing = import_run({});
+  REQUIRE_FALSE(nothing);
+  CHECK(nothing.error().kind == ErrorKind::usage);
+  const auto missing = import_run({.snapshot = "/nonexistent.pickle", .trace = {}, .about = {}});
+  REQUIRE_FALSE(missing);
+  CHECK(missing.error().kind == ErrorKind::input);
+  CHECK(missing.error().where.find("/nonexistent.pickle") != std::string::npos);
+}
+
+TEST_CASE("a digest is of the file as stored") {
+  const std::string path = "foreshard_digest_test.txt";
+  std::ofstream(path, std::ios::binary) << "foreshard";
+  const auto digest = file_digest(path);
+  std::remove(path.c_str());
+  REQUIRE(digest);
+  CHECK(digest->bytes == 9);
+  CHECK(digest->text.size() == 21);
+  CHECK(digest->text.starts_with("xxh3:"));
+  CHECK_FALSE(file_digest(path));
+}
+
+TEST_CASE("annotations become ranges; one that is never closed ends after the recording") {
+  Snapshot snapshot;
+  snapshot.events.push_back({AllocatorAction::alloc, 0x1000, 512, 0, 100});
+  snapshot.events.push_back({AllocatorAction::alloc, 0x2000, 512, 0, 130});
+  snapshot.annotations = {{true, "outer", 0, 90}, {true, "inner", 0, 110}, {false, "inner", 0, 120}};
+  CHECK(snapshot_origin_us(snapshot) == 90);
+  CHECK(snapshot_end_us(snapshot) == 130);
+  const auto ranges = snapshot_ranges(snapshot);
+  REQUIRE(ranges.size() == 2);
+  CHECK(ranges[0].end == Nanoseconds::from_us(41));
+  CHECK(ranges[1].start == Nanoseconds::from_us(20));
+  CHECK(ranges[1].end == Nanoseconds::from_us(30));
+  CHECK(events_at(snapshot, {Nanoseconds::from_us(0), Nanoseconds::from_us(11), Nanoseconds::from_us(99)}) ==
+        std::vector<std::size_t>{0, 1, 2});
+}
+
+TEST_CASE("units are named by FSDP's ranges, the root first") {
+  const std::vector<Range> ranges{{"FSDP::pre_forward (layers.1)", {0}, {1}},
+                                  {"FSDP::pre_forward (layers.0)", {2}, {3}},
+                                  {"FSDP::post_forward (layers.1)", {4}, {5}},
+                                  {"aten::add", {6}, {7}}};
+  const auto units = units_named(ranges);
+  REQUIRE(units.size() == 3);
+  CHECK(units[0].name.empty());
+  CHECK(units[1].name == "layers.1");
+  CHECK(units[2].name == "layers.0");
+}
