@@ -30,7 +30,8 @@ void add_columns(std::string& out, std::span<const Column> columns) {
 
 constexpr std::string_view kIntroduction =
     R"(A run store is one SQLite file that `foreshard` writes and reads: `plan`, `run` and `import` make one, `view`,
-`explain`, `compare` and `export` read one, and `foreshard query RUN SQL` (or any SQLite client) answers questions to it.
+`explain`, `compare` and `export` read one, and `foreshard query RUN SQL` (or any SQLite client) answers questions to
+it.
 
 This page is generated from `traces/store/tables.cpp` and `traces/store/views.cpp`.
 

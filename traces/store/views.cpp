@@ -115,10 +115,11 @@ peak AS MATERIALIZED (
                row_number() OVER (PARTITION BY span.row ORDER BY t.allocated DESC, t.id) AS place
         FROM span JOIN timeline t ON t.id BETWEEN span.first AND span.last)
   WHERE place = 1),
+change AS MATERIALIZED (
+  SELECT id, category, allocated FROM memory_change WHERE category IS NOT NULL AND allocated <> 0),
 part AS MATERIALIZED (
   SELECT p.row AS row, c.category AS category, sum(c.allocated) AS bytes
-  FROM peak p JOIN memory_change c ON c.id <= p.id
-  WHERE c.category IS NOT NULL GROUP BY p.row, c.category)
+  FROM peak p JOIN change c ON c.id <= p.id GROUP BY p.row, c.category)
 SELECT p.recording AS recording, p.step AS step, p.ts AS ts, q.category AS category, q.bytes AS bytes
 FROM peak p JOIN (
   SELECT row, category, bytes FROM part WHERE bytes <> 0
