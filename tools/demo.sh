@@ -64,7 +64,7 @@ heading 'Over-allocation by record_stream, and its three remedies:'
 ASYNC=(--unshard-async --forward-prefetch 1 --backward-prefetch 1)
 row mlp_implicit plan_mlp_record1 mlp_record1 'async unshard, gathers marked record_stream' "${ASYNC[@]}" --release record-stream
 row mlp_implicit plan_mlp_async1 mlp_async1 '1. stash instead of record_stream' "${ASYNC[@]}" --release stash
-row mlp_implicit plan_mlp_percoll - '2. per collective: gathers stash' "${ASYNC[@]}" --release all-gather=stash,reduce-scatter=record-stream
+row mlp_implicit plan_mlp_percoll - '2. per collective: only reduce-scatters marked' "${ASYNC[@]}" --release all-gather=stash,reduce-scatter=record-stream
 row mlp_implicit plan_mlp_compute - '3. gather buffers on the compute stream' --forward-prefetch 1 --backward-prefetch 1 --gather-alloc compute
 
 heading 'Llama, 16 layers, bf16 with fp32 reduce, from l1b_implicit:'
@@ -74,7 +74,7 @@ row l1b_implicit plan_l1b_ce l1b_symm_ce 'copy-engine all-gather, symmetric memo
 row l1b_implicit plan_l1b_accum2 l1b_accum2 'accumulate 2 microbatches' --accumulate 2
 row l1b_implicit plan_l1b_perunit2 l1b_perunit2 'two blocks a unit' --units-per-group 2
 row l1b_implicit plan_l1b_hsdp2 l1b_hsdp2 'HSDP 2 x 2' --replicate 2
-row l1b_implicit plan_l1b_ac - 'checkpoint every block' --checkpoint blocks
+row l1b_implicit plan_l1b_ac l1b_ac 'checkpoint every block' --checkpoint blocks
 
 echo
 echo "Pictures:"
