@@ -160,7 +160,7 @@ void FullyShard::finalize(UnitId unit) {
   issuer_.free(s.all_reduce_input);
   s.all_reduce_input = {};
   if (s.pending) {  // a gather nobody used (4.3)
-    issuer_.wait_event(StreamRole::compute, s.pending->work.value_or(s.pending->event));
+    if (!s.pending->trivial) issuer_.wait_event(StreamRole::compute, s.pending->work.value_or(s.pending->event));
     issuer_.free(s.pending->block);
     s.pending.reset();
   }
