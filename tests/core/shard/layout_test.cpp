@@ -1,0 +1,58 @@
+// Dim-0 sharding: torch.chunk's rows, padded to equal shards (fsdp2 semantics 1.2).
+#include "core/shard/layout.hpp"
+
+#include "tests/catch.hpp"
+
+namespace foreshard {
+namespace {
+
+std::vector<std::uint64_t> rows_of(std::int64_t d0, std::uint32_t ranks) {
+  const Parameter p{"p", {d0}, DType::float32};
+  std::vector<std::uint64_t> rows;
+  for (std::uint32_t r = 0; r < ranks; ++r) rows.push_back(local_shard_numel(p, {ranks, r}));
+  return rows;
+}
+
+TEST_CASE("rows are torch.chunk's") {
+  using Rows = std::vector<std::uint64_t>;
+  CHECK(rows_of(8, 4) == Rows{2, 2, 2, 2});
+  CHECK(rows_of(5, 4) == Rows{2, 2, 1, 0});  // fsdp2 semantics 1.2's own example
+  CHECK(rows_of(3, 4) == Rows{1, 1, 1, 0});
+  CHECK(rows_of(1, 4) == Rows{1, 0, 0, 0});
+  CHECK(rows_of(9, 8) == Rows{2, 2, 2, 2, 1, 0, 0, 0});
+  CHECK(rows_of(7, 1) == Rows{7});
+}
+
+TEST_CASE("padded shards are equal on every rank and cover the parameter") {
+  for (std::int64_t d0 = 1; d0 < 40; ++d0) {
+    for (std::uint32_t ranks = 1; ranks <= 9; ++ranks) {
+      const Parameter p{"p", {d0, 3, 2}, DType::bfloat16};
+      std::uint64_t local = 0;
+      for (std::uint32_t r = 0; r < ranks; ++r) {
+        local += local_shard_numel(p, {ranks, r});
+        REQUIRE(local_shard_numel(p, {ranks, r}) <= padded_shard_numel(p, {ranks, r}));
+      }
+      REQUIRE(local == p.numel());
+      REQUIRE(unsharded_numel(p, {ranks, 0}) >= p.numel());
+      REQUIRE(unsharded_numel(p, {ranks, 0}) == ranks * padded_shard_numel(p, {ranks, 0}));
+      REQUIRE(unsharded_numel(p, {ranks, 0}) < p.numel() + ranks * 6U);  // less than a row more a rank
+    }
+  }
+}
+
+TEST_CASE("an uneven parameter of the reference runs") {
+  const Parameter p{"fc", {5003, 5003}, DType::float32};
+  CHECK(padded_rows(p, {4, 0}) == 1251);
+  CHECK(unsharded_numel(p, {4, 0}) * 4 == 100'140'048);
+  CHECK(p.numel() * 4 == 100'120'036);
+  CHECK(local_shard_numel(p, {4, 3}) == 1250U * 5003U);
+}
+
+TEST_CASE("an empty dimension makes empty shards") {
+  const Parameter p{"p", {0, 7}, DType::float32};
+  CHECK(padded_shard_numel(p, {4, 0}) == 0);
+  CHECK(local_shard_numel(p, {4, 3}) == 0);
+}
+
+}  // namespace
+}  // namespace foreshard
