@@ -45,5 +45,6 @@ Action add_import(CLI::App& app);
 Action add_plan(CLI::App& app);
 Action add_query(CLI::App& app);
 Action add_replay(CLI::App& app);
+Action add_view(CLI::App& app);
 
 }  // namespace foreshard::cli

@@ -1,0 +1,119 @@
+#include "viz/svg/caption.hpp"
+
+#include <fmt/core.h>
+
+#include <array>
+#include <cstdlib>
+
+#include "core/run/names.hpp"
+#include "core/schedule/settings_table.hpp"
+#include "viz/svg/svg_writer.hpp"
+
+namespace foreshard::viz {
+namespace {
+
+constexpr std::size_t kSettingLetters = 60;
+
+std::string unquoted(const std::string& json) {
+  return json.size() >= 2 && json.front() == '"' && json.back() == '"' ? json.substr(1, json.size() - 2) : json;
+}
+
+std::vector<std::string> changed_settings(const Settings& settings) {
+  const auto have = choices(settings);
+  const auto defaults = choices(Settings{});
+  std::vector<std::string> out;
+  for (std::size_t i = 0; i < have.size(); ++i) {
+    if (have[i].second == defaults[i].second) continue;
+    std::string key = have[i].first;
+    for (char& c : key)
+      if (c == '_') c = '-';
+    out.push_back(shortened(fmt::format("{} {}", key, unquoted(have[i].second)), kSettingLetters));
+  }
+  return out;
+}
+
+/// A number of run.results in ms; empty where it is missing or null.
+std::string result_ms(const Run& run, const char* key, const char* title) {
+  const auto found = run.results.find(key);
+  if (found == run.results.end()) return {};
+  char* end = nullptr;
+  const double value = std::strtod(found->second.c_str(), &end);
+  if (end == found->second.c_str()) return {};
+  return fmt::format("{} {:.2f} ms", title, value);
+}
+
+std::int64_t retries(const Run& run, const Side& side) {
+  std::int64_t count = 0;
+  for (const StepRecord& step : run.steps)
+    if (step.recording == side.recording && step.start >= side.first && step.start < side.last)
+      count = std::max(count, step.num_alloc_retries);
+  return count;
+}
+
+}  // namespace
+
+std::string gib(std::int64_t bytes) {
+  return fmt::format("{:.2f} GiB", static_cast<double>(bytes) / static_cast<double>(kGiB));
+}
+
+std::string headline(const Run& run) {
+  return fmt::format("{} ({})", run.info.name.empty() ? "run" : run.info.name, name(run.info.kind));
+}
+
+std::vector<std::string> subtitle(const Run& run, const Window& window) {
+  std::vector<std::string> out{window.step};
+  const std::string gpu = run.info.gpu.empty() ? run.info.machine : run.info.gpu;
+  const std::string where = run.settings.nodes > 1 ? fmt::format("{} nodes × {}", run.settings.nodes, run.settings.gpus)
+                                                   : std::to_string(run.settings.gpus);
+  out.push_back(fmt::format("{} × {}", where, gpu.empty() ? "GPU" : gpu));
+  if (!run.info.machine.empty() && run.info.machine != gpu) out.push_back("machine profile " + run.info.machine);
+  if (!run.info.torch.empty()) out.push_back("PyTorch " + run.info.torch);
+  if (!run.info.nccl.empty()) out.push_back("NCCL " + run.info.nccl);
+  for (std::string& setting : changed_settings(run.settings))
+    if (!setting.starts_with("gpus ") && !setting.starts_with("nodes ")) out.push_back(std::move(setting));
+  return out;
+}
+
+std::vector<std::string> caption(const Run& run, const Window& window, const MemorySeries* memory) {
+  std::vector<std::string> out;
+  constexpr std::array<std::pair<const char*, const char*>, 5> kTimes{
+      {{"step_ms", "step"},
+       {"host_ms", "host"},
+       {"compute_ms", "compute"},
+       {"communication_ms", "communication"},
+       {"exposed_communication_ms", "exposed communication"}}};
+  for (const auto& [key, title] : kTimes)
+    if (std::string text = result_ms(run, key, title); !text.empty()) out.push_back(std::move(text));
+  if (memory != nullptr) {
+    out.push_back(fmt::format("peaks: requested {}, allocated {}, active {}, reserved {}", gib(memory->requested.bytes),
+                              gib(memory->allocated.bytes), gib(memory->active.bytes), gib(memory->reserved.bytes)));
+    if (const std::int64_t count = window.memory ? retries(run, *window.memory) : 0; count > 0)
+      out.push_back(fmt::format("allocation retries {}", count));
+    for (const MemoryMark& mark : memory->marks)
+      if (mark.kind == MemoryMark::Kind::out_of_memory)
+        out.push_back(fmt::format("out of memory at {:.2f} ms: {} could not be had", mark.time.ms(),
+                                  gib(static_cast<std::int64_t>(mark.bytes))));
+  }
+  if (window.two_clocks && window.memory && window.lanes)
+    out.emplace_back(
+        "two recordings: memory from the snapshot's step, lanes from the profiler trace's step, laid over "
+        "each other at the steps' begins on the host");
+  if (!run.info.valid) out.emplace_back("outside what the model was calibrated on");
+  out.emplace_back("pale: issued in another step");
+  return out;
+}
+
+std::vector<std::string> wrapped(const std::vector<std::string>& pieces, std::string_view separator, double width,
+                                 double size) {
+  std::vector<std::string> lines;
+  for (const std::string& piece : pieces) {
+    const std::string longer = lines.empty() ? piece : fmt::format("{}{}{}", lines.back(), separator, piece);
+    if (lines.empty() || text_width(longer, size) > width)
+      lines.push_back(piece);
+    else
+      lines.back() = longer;
+  }
+  return lines;
+}
+
+}  // namespace foreshard::viz

@@ -1,0 +1,30 @@
+// The upper half of the picture: allocated memory stacked by category, with the statistics' lines over it.
+//
+// Used by timeline.cpp. Pure; deterministic.
+#pragma once
+
+#include <vector>
+
+#include "viz/svg/axis.hpp"
+#include "viz/svg/lanes.hpp"
+#include "viz/svg/memory_series.hpp"
+#include "viz/svg/palette.hpp"
+#include "viz/svg/svg_writer.hpp"
+
+namespace foreshard::viz {
+
+struct MemoryChart {
+  const MemorySeries& series;
+  const std::vector<Stretch>& phases;  ///< on the host's time
+  Box plot;                            ///< inside the axes; names and peaks stand left and right of it
+  Axis time;                           ///< ms
+  Theme theme = Theme::light;
+  double memory_end = 0;  ///< ms; where the recording ends: nothing is drawn behind it
+};
+
+/// Categories that hold a byte at any shown moment, in the order of the stack.
+[[nodiscard]] std::vector<MemoryCategory> shown_categories(const MemorySeries& series);
+
+void draw_memory(const MemoryChart& chart, SvgWriter& svg);
+
+}  // namespace foreshard::viz

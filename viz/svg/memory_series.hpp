@@ -1,0 +1,59 @@
+// What the allocator held over time, by category, in as many columns as a picture has pixels.
+//
+// Used by memory_chart.hpp. Pure; deterministic; one pass over the allocator's events, memory as the columns.
+//
+// Within one column the state with the most allocated bytes stands for all, so that no peak is lost, and the
+// categories of that state add up to its allocated bytes. Lines show each statistic's highest value in the column.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "core/run/run.hpp"
+#include "viz/svg/palette.hpp"
+#include "viz/svg/window.hpp"
+
+namespace foreshard::viz {
+
+/// Bytes, as torch.cuda.memory_stats counts them (caching allocator 7).
+struct MemoryState {
+  std::array<std::int64_t, kCategories> category{};  ///< of allocated bytes
+  std::int64_t allocated = 0;
+  std::int64_t active = 0;  ///< allocated, and freed blocks that wait for an event
+  std::int64_t reserved = 0;
+  std::int64_t requested = 0;  ///< of active blocks, before rounding
+};
+
+struct MemoryColumn {
+  std::size_t at = 0;   ///< from 0; columns without an event are left out
+  MemoryState highest;  ///< categories and allocated: of the moment with the most allocated; lines: their maxima
+  MemoryState end;      ///< when the column ends
+};
+
+struct PeakMark {
+  std::int64_t bytes = 0;
+  Nanoseconds time;  ///< first time it was reached, from the origin
+};
+
+struct MemoryMark {
+  enum class Kind : std::uint8_t { released = 0, out_of_memory = 1 };
+  Kind kind = Kind::released;
+  Nanoseconds time;         ///< from the origin
+  std::uint64_t count = 0;  ///< segments given back
+  Bytes bytes = 0;          ///< given back in sum, or asked for in vain
+};
+
+struct MemorySeries {
+  MemoryState begin;  ///< at the window's begin
+  std::vector<MemoryColumn> columns;
+  std::size_t column_count = 0;
+  Nanoseconds last_event;                           ///< from the origin; of the whole recording
+  PeakMark allocated, active, reserved, requested;  ///< within the window
+  std::vector<MemoryMark> marks;
+};
+
+/// `columns` columns from window.from to window.to, on the clock of `side`.
+[[nodiscard]] MemorySeries read_memory(const Run& run, const Side& side, const Window& window, std::size_t columns);
+
+}  // namespace foreshard::viz

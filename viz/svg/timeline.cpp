@@ -1,0 +1,205 @@
+#include "viz/svg/timeline.hpp"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "viz/svg/caption.hpp"
+#include "viz/svg/lane_chart.hpp"
+#include "viz/svg/legend.hpp"
+#include "viz/svg/memory_chart.hpp"
+
+namespace foreshard::viz {
+namespace {
+
+constexpr double kMargin = 20;
+constexpr double kLeft = 200;    ///< lane names and the memory axis
+constexpr double kRight = 190;   ///< peaks
+constexpr double kMemory = 430;  ///< height of the memory chart where none is asked for
+constexpr double kLeastMemory = 150;
+constexpr double kRow = 30;
+constexpr double kTextLine = 17;
+constexpr double kTextSize = 12.5;
+
+/// Everything that is drawn, and where.
+class Page {
+ public:
+  Page(const Run& run, const TimelineOptions& options, Window window)
+      : run_(run), options_(options), window_(std::move(window)), ink_(ink(options.theme)) {
+    width_ = options.width;
+    plot_width_ = width_ - kLeft - kRight;
+    time_ = {window_.from.ms(), window_.to.ms(), kLeft, kLeft + plot_width_};
+    read();
+    lay_out();
+  }
+
+  Result<std::string> draw() {
+    if (memory_ && memory_height_ < kLeastMemory)
+      return fail(ErrorKind::usage, fmt::format("{} pixels are too low for this picture", *options_.height), "--height",
+                  fmt::format("give at least {:.0f}", std::ceil(height_ + kLeastMemory - memory_height_)));
+    head();
+    if (memory_) memory();
+    lanes();
+    time_axis();
+    foot();
+    return fmt::format(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0}\" height=\"{1}\" viewBox=\"0 0 {0} {1}\" "
+        "font-family=\"Helvetica, Arial, 'Liberation Sans', 'DejaVu Sans', sans-serif\">\n"
+        "<title>{2}</title>\n<rect width=\"100%\" height=\"100%\" fill=\"{3}\"/>\n{4}</svg>\n",
+        number(width_), number(height_), escape(headline(run_)), ink_.paper, svg_.markup());
+  }
+
+ private:
+  void read() {
+    const auto pixel = Nanoseconds::from_double(std::max(1.0, time_.per_pixel() * 1e6));
+    if (window_.memory) {
+      memory_ = read_memory(run_, *window_.memory, window_, static_cast<std::size_t>(plot_width_));
+      memory_phases_ = host_phases(run_, *window_.memory, window_);
+    }
+    if (!window_.lanes) return;
+    lanes_ = read_lanes(run_, *window_.lanes, window_, pixel);
+    // Over the memory chart stand the host's phases already, where both are on one clock.
+    if (window_.two_clocks || !memory_) lane_phases_ = host_phases(run_, *window_.lanes, window_);
+    device_phases_ = device_phases(run_, *window_.lanes, window_);
+  }
+
+  [[nodiscard]] std::vector<LegendItem> memory_legend() const {
+    std::vector<LegendItem> items;
+    if (!memory_) return items;
+    for (const MemoryCategory category : shown_categories(*memory_))
+      items.push_back({std::string(style(category).title), style(category).fill, {}, 0});
+    items.push_back({"reserved", ink_.reserved, "9 4", 2.2});
+    items.push_back({"active (allocated + freed, waiting for an event)", ink_.active, {}, 1.6});
+    items.push_back({"allocated", ink_.allocated, {}, 1.1});
+    items.push_back({"requested", ink_.requested, "1.5 3", 1});
+    return items;
+  }
+  [[nodiscard]] std::vector<LegendItem> lane_legend() const {
+    std::vector<LegendItem> items;
+    const auto shown = shown_classes(lanes_);
+    for (std::size_t k = 0; k < kOpClasses; ++k)
+      if (shown[k])
+        items.push_back(
+            {std::string(style(static_cast<OpClass>(k)).title), style(static_cast<OpClass>(k)).fill, {}, 0});
+    return items;
+  }
+
+  void lay_out() {
+    subtitle_ = wrapped(subtitle(run_, window_), " · ", width_ - 2 * kMargin, kTextSize);
+    caption_ = wrapped(caption(run_, window_, memory_ ? &*memory_ : nullptr), " · ", width_ - 2 * kMargin, kTextSize);
+    memory_items_ = memory_legend();
+    lane_items_ = lane_legend();
+    const double legend_width = width_ - 2 * kMargin;
+    const double top = 40 + kTextLine * static_cast<double>(subtitle_.size()) + 6;
+    memory_legend_y_ = top;
+    const double memory_top = top + kLegendLine * legend_lines(memory_items_, legend_width) + (memory_ ? 30 : 0);
+    const double rows = kRow * static_cast<double>(row_count(lanes_, !lane_phases_.empty(), !device_phases_.empty()));
+    const double below = 24 + rows + 44 + kLegendLine * legend_lines(lane_items_, legend_width) + 12 +
+                         kTextLine * static_cast<double>(caption_.size()) + kMargin / 2;
+    memory_height_ = !memory_ ? 0 : options_.height ? *options_.height - memory_top - below : kMemory;
+    memory_plot_ = {kLeft, memory_top, plot_width_, memory_height_};
+    lanes_plot_ = {kLeft, memory_top + memory_height_ + 24, plot_width_, rows};
+    height_ = std::ceil(memory_top + memory_height_ + below);
+  }
+
+  void head() {
+    svg_.text({kMargin, 30}, headline(run_), {20, ink_.text, "start", true});
+    double y = 50;
+    for (const std::string& line : subtitle_) {
+      svg_.text({kMargin, y}, line, {kTextSize, ink_.faint});
+      y += kTextLine;
+    }
+    draw_legend(memory_items_, {kMargin, memory_legend_y_, width_ - 2 * kMargin, 0}, ink_.text, svg_);
+  }
+
+  void memory() {
+    const bool ends = window_.two_clocks && !window_.memory->steps.empty();
+    const Nanoseconds last = std::max(window_.memory->last - window_.memory->origin, Nanoseconds{0});
+    const double end = ends ? std::min(std::max(memory_->last_event, last).ms(), window_.to.ms()) : window_.to.ms();
+    draw_memory({*memory_, memory_phases_, memory_plot_, time_, options_.theme, end}, svg_);
+    step_marks(*window_.memory, memory_plot_);
+  }
+
+  void lanes() {
+    vertical_grid();
+    if (lanes_.empty()) return;
+    draw_lanes({lanes_, lane_phases_, device_phases_, lanes_plot_, time_, options_.theme}, svg_);
+    step_marks(*window_.lanes, lanes_plot_);
+  }
+
+  void step_marks(const Side& side, const Box& plot) {
+    for (const ShownStep& step : side.steps) {
+      const double at = (step.start - side.origin).ms();
+      if (at < time_.low || at > time_.high) continue;
+      const double x = time_.at(at);
+      svg_.line({x, plot.y}, {x, plot.bottom()},
+                fmt::format("stroke=\"{}\" stroke-width=\"1.2\" stroke-dasharray=\"7 3\"", ink_.faint));
+      const std::string name = fmt::format("host begins step {}", step.index);
+      if (x + text_width(name, 11) < plot.right())
+        svg_.text({x + 4, plot.y + (lanes_.empty() || plot.y == lanes_plot_.y ? -5 : 12)}, name, {11, ink_.text});
+    }
+  }
+
+  void vertical_grid() {
+    svg_.raw("<g class=\"time-grid\">\n");
+    for (const Tick& tick : time_.ticks(14)) {
+      const double x = time_.at(tick.value);
+      svg_.line({x, lanes_plot_.y}, {x, lanes_plot_.bottom()}, fmt::format("stroke=\"{}\"", ink_.grid));
+      if (memory_)
+        svg_.line({x, memory_plot_.bottom()}, {x, memory_plot_.bottom() + 5}, fmt::format("stroke=\"{}\"", ink_.faint));
+    }
+    svg_.raw("</g>\n");
+  }
+
+  void time_axis() {
+    const double y = lanes_plot_.bottom();
+    svg_.line({kLeft, y}, {kLeft + plot_width_, y}, fmt::format("stroke=\"{}\"", ink_.faint));
+    for (const Tick& tick : time_.ticks(14)) {
+      const double x = time_.at(tick.value);
+      svg_.line({x, y}, {x, y + 5}, fmt::format("stroke=\"{}\"", ink_.faint));
+      svg_.text({x, y + 18}, tick.text, {12, ink_.faint, "middle"});
+    }
+    svg_.text({kLeft + plot_width_ / 2, y + 36}, "time since the host began the step (ms)", {13, ink_.text, "middle"});
+  }
+
+  void foot() {
+    double y = lanes_plot_.bottom() + 46;
+    draw_legend(lane_items_, {kMargin, y, width_ - 2 * kMargin, 0}, ink_.text, svg_);
+    y += kLegendLine * legend_lines(lane_items_, width_ - 2 * kMargin) + 16;
+    for (const std::string& line : caption_) {
+      svg_.text({kMargin, y}, line, {kTextSize, ink_.faint});
+      y += kTextLine;
+    }
+  }
+
+  const Run& run_;
+  const TimelineOptions& options_;
+  Window window_;
+  const Ink& ink_;
+  SvgWriter svg_;
+  Axis time_;
+  std::optional<MemorySeries> memory_;
+  std::vector<Stretch> memory_phases_, lane_phases_, device_phases_;
+  std::vector<Lane> lanes_;
+  std::vector<std::string> subtitle_, caption_;
+  std::vector<LegendItem> memory_items_, lane_items_;
+  double width_ = 0, height_ = 0, plot_width_ = 0, memory_height_ = 0, memory_legend_y_ = 0;
+  Box memory_plot_, lanes_plot_;
+};
+
+}  // namespace
+
+Result<std::string> draw_timeline(const Run& run, const TimelineOptions& options) {
+  if (options.width < kLeastWidth || options.width > kMostPixels)
+    return fail(ErrorKind::usage, fmt::format("a picture {} pixels wide cannot be drawn", options.width), "--width",
+                fmt::format("give {} to {}", kLeastWidth, kMostPixels));
+  if (options.height && *options.height > kMostPixels)
+    return fail(ErrorKind::usage, fmt::format("a picture {} pixels high cannot be drawn", *options.height), "--height",
+                fmt::format("give at most {}", kMostPixels));
+  auto window = choose_window(run, options.window);
+  if (!window) return tl::unexpected(window.error());
+  return Page(run, options, std::move(*window)).draw();
+}
+
+}  // namespace foreshard::viz

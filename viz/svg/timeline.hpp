@@ -1,0 +1,32 @@
+// The static picture of a stored run: memory by category over the streams' lanes, on one time axis, as SVG.
+//
+// Who: cli's view. Pure: a run in, a document out. Thread safety: a free function. Determinism: the same run and
+// options give the same bytes.
+//
+// The document stands alone (no scripts, no fonts, no links), and every bar tells its name, start and duration
+// where the pointer rests on it.
+#pragma once
+
+#include <string>
+
+#include "core/base/error.hpp"
+#include "core/run/run.hpp"
+#include "viz/svg/palette.hpp"
+#include "viz/svg/window.hpp"
+
+namespace foreshard::viz {
+
+struct TimelineOptions {
+  WindowRequest window;
+  std::uint32_t width = 1600;           ///< pixels; at least kLeastWidth
+  std::optional<std::uint32_t> height;  ///< pixels; none: as much as it needs. Memory takes what the rest leaves
+  Theme theme = Theme::light;
+};
+
+inline constexpr std::uint32_t kLeastWidth = 800;
+inline constexpr std::uint32_t kMostPixels = 20000;
+
+/// Errors: those of choose_window(); usage for a width or height that nothing can be drawn in, with what is needed.
+[[nodiscard]] Result<std::string> draw_timeline(const Run& run, const TimelineOptions& options);
+
+}  // namespace foreshard::viz
