@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "core/workload/adapt.hpp"
 
@@ -13,12 +14,21 @@ using Ops = std::vector<Op>;
 
 /// One step's program cut at its microbatches.
 struct CutStep {
-  Ops before;                  ///< zero_grad
-  std::vector<Ops> microbatch; ///< from microbatch_begin to microbatch_end
-  Ops after;                   ///< optimizer
+  Ops before;                    ///< zero_grad
+  std::vector<Ops> microbatch;   ///< from microbatch_begin to microbatch_end
+  Ops after;                     ///< optimizer
+  std::set<TensorId> handed_on;  ///< tensors that the next step frees: a name that it binds again
 };
 
-bool is_hook(const Op& op, Hook hook) { return op.kind == OpKind::hook && op.hook == hook; }
+/// Tensors that were held under one name before a rewriting and under another after it.
+struct Renaming {
+  std::vector<TensorId> from;
+  std::vector<TensorId> to;
+};
+
+bool is_hook(const Op& op, Hook hook) {
+  return op.kind == OpKind::hook && op.hook == hook;
+}
 
 Result<CutStep> cut(const Program& program) {
   CutStep step;
@@ -40,7 +50,9 @@ Result<CutStep> cut(const Program& program) {
   return step;
 }
 
-bool frees_of(const Op& op) { return op.kind == OpKind::free && !op.from_setup && !op.before_recording; }
+bool frees_of(const Op& op) {
+  return op.kind == OpKind::free && !op.from_setup && !op.before_recording;
+}
 
 /// Tensors of this step that `ops` allocates, in order, with whether that is inside the forward range.
 struct Allocation {
@@ -64,11 +76,23 @@ bool freed_in(const Ops& ops, TensorId tensor) {
                      [&](const Op& op) { return frees_of(op) && op.steps_ago == 0 && op.tensor == tensor; });
 }
 
-/// Tensors that outlive their microbatch and are freed by `after`: inputs, the loss.
-std::vector<Allocation> held_after(const Ops& microbatch, const Ops& after) {
+/// Tensors of a microbatch that outlive it and are freed by the rest of the step or by the next: inputs,
+/// the loss.
+std::vector<Allocation> held_after(const Ops& microbatch, const CutStep& step) {
   std::vector<Allocation> out;
   for (const Allocation& a : allocations(microbatch))
-    if (freed_in(after, a.tensor)) out.push_back(a);
+    if (freed_in(step.after, a.tensor) || step.handed_on.contains(a.tensor)) out.push_back(a);
+  return out;
+}
+
+bool frees_of_step_before(const Op& op) {
+  return frees_of(op) && op.steps_ago == 1;
+}
+
+std::set<TensorId> freed_of_step_before(const Program& program) {
+  std::set<TensorId> out;
+  for (const Op& op : program.ops)
+    if (frees_of_step_before(op)) out.insert(op.tensor);
   return out;
 }
 
@@ -87,23 +111,29 @@ Op free_op(TensorId tensor) {
 }
 
 /// A later microbatch: `source` (of a steady step) with fresh tensors from `base` on; what the one before
-/// holds is freed where Python binds its name again: inputs right after their counterpart is allocated,
-/// the loss at the end of the forward range.
-Ops later_microbatch(const Ops& source, const std::vector<Allocation>& source_held, const std::vector<TensorId>& previous,
-                     std::uint32_t base, std::map<TensorId, TensorId>& names) {
+/// holds is freed where Python binds its name again. Where a step frees what the step before held, that
+/// place is recorded; else it is right after the counterpart's allocation for inputs, and the end of the
+/// forward range for the loss.
+Ops later_microbatch(const Ops& source, const std::vector<Allocation>& source_held,
+                     const std::vector<TensorId>& previous, std::uint32_t base, std::map<TensorId, TensorId>& names) {
   Ops out;
   names.clear();
-  const auto release = [&](bool in_forward, TensorId allocated) {
-    for (std::size_t k = 0; k < source_held.size() && k < previous.size(); ++k) {
-      const bool here = source_held[k].in_forward == in_forward && (in_forward || source_held[k].tensor == allocated);
-      if (here) out.push_back(free_op(previous[k]));
-    }
+  std::set<TensorId> placed;  // held tensors whose rebinding the source shows
+  for (const Op& op : source)
+    if (frees_of_step_before(op)) placed.insert(op.tensor);
+  const auto release = [&](const auto& here) {
+    for (std::size_t k = 0; k < source_held.size() && k < previous.size(); ++k)
+      if (here(source_held[k])) out.push_back(free_op(previous[k]));
   };
   for (Op op : source) {
-    if (is_hook(op, Hook::forward_end)) release(true, {});
+    if (is_hook(op, Hook::forward_end))
+      release([&](const Allocation& held) { return held.in_forward && !placed.contains(held.tensor); });
     const TensorId original = op.tensor;
     if (op.kind == OpKind::alloc) {
       op.tensor = names[original] = TensorId{base + static_cast<std::uint32_t>(names.size())};
+    } else if (frees_of_step_before(op)) {
+      release([&](const Allocation& held) { return held.tensor == original; });
+      continue;
     } else if (op.kind == OpKind::free) {
       if (!frees_of(op)) continue;  // happens once, in the first microbatch
       const auto it = names.find(original);
@@ -111,7 +141,10 @@ Ops later_microbatch(const Ops& source, const std::vector<Allocation>& source_he
       op.tensor = it->second;
     }
     out.push_back(op);
-    if (op.kind == OpKind::alloc) release(false, original);
+    if (op.kind == OpKind::alloc)
+      release([&](const Allocation& held) {
+        return !held.in_forward && held.tensor == original && !placed.contains(original);
+      });
   }
   return out;
 }
@@ -122,12 +155,30 @@ std::vector<TensorId> tensors(const std::vector<Allocation>& held) {
   return out;
 }
 
-void rename_frees(Ops& ops, const std::vector<TensorId>& from, const std::vector<TensorId>& to) {
+/// Frees of tensors of this step (`steps_ago` 0) or of the one before (1).
+void rename_frees(Ops& ops, const Renaming& names, std::uint32_t steps_ago) {
   for (Op& op : ops) {
-    if (!frees_of(op) || op.steps_ago != 0) continue;
-    const auto it = std::find(from.begin(), from.end(), op.tensor);
-    const auto k = static_cast<std::size_t>(it - from.begin());
-    if (it != from.end() && k < to.size()) op.tensor = to[k];
+    if (!frees_of(op) || op.steps_ago != steps_ago) continue;
+    const auto it = std::find(names.from.begin(), names.from.end(), op.tensor);
+    const auto k = static_cast<std::size_t>(it - names.from.begin());
+    if (it != names.from.end() && k < names.to.size()) op.tensor = names.to[k];
+  }
+}
+
+/// What each step frees of the step before, after that one's tensors were renamed. The last program runs
+/// after itself, too.
+void rename_handed_on(std::vector<CutStep>& steps, const std::vector<Renaming>& renamed) {
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    Renaming names = i > 0 ? renamed[i - 1] : Renaming{};
+    if (i + 1 == steps.size()) {
+      names.to.resize(std::min(names.from.size(), names.to.size()));
+      names.from.resize(names.to.size());
+      names.from.insert(names.from.end(), renamed[i].from.begin(), renamed[i].from.end());
+      names.to.insert(names.to.end(), renamed[i].to.begin(), renamed[i].to.end());
+    }
+    rename_frees(steps[i].before, names, 1);
+    for (Ops& microbatch : steps[i].microbatch) rename_frees(microbatch, names, 1);
+    rename_frees(steps[i].after, names, 1);
   }
 }
 
@@ -140,22 +191,25 @@ Program assemble(const CutStep& step) {
   return program;
 }
 
-/// Keeps the first microbatch; what the second one freed of it is freed where the step frees the last
-/// one's.
-void keep_first(CutStep& step) {
-  if (step.microbatch.size() < 2) return;
+/// Keeps the first microbatch; what the second one freed of it is freed where the step, or the next,
+/// frees the last one's.
+Renaming keep_first(CutStep& step) {
+  if (step.microbatch.size() < 2) return {};
   std::vector<Allocation> first_held;
   for (const Allocation& a : allocations(step.microbatch.front()))
     if (freed_in(step.microbatch[1], a.tensor)) first_held.push_back(a);
-  const std::vector<Allocation> last_held = held_after(step.microbatch.back(), step.after);
   // Inputs with inputs, loss with loss: the order of allocation is the same in every microbatch.
-  rename_frees(step.after, tensors(last_held), tensors(first_held));
+  const Renaming names{tensors(held_after(step.microbatch.back(), step)), tensors(first_held)};
+  rename_frees(step.after, names, 0);
+  for (std::size_t k = 0; k < names.from.size() && k < names.to.size(); ++k)
+    if (step.handed_on.erase(names.from[k]) > 0) step.handed_on.insert(names.to[k]);
   step.microbatch.resize(1);
+  return names;
 }
 
-void repeat(CutStep& step, const CutStep& steady, std::uint32_t wanted, std::uint32_t next_tensor) {
-  const std::vector<Allocation> source_held = held_after(steady.microbatch.front(), steady.after);
-  std::vector<TensorId> held = tensors(held_after(step.microbatch.front(), step.after));
+Renaming repeat(CutStep& step, const CutStep& steady, std::uint32_t wanted, std::uint32_t next_tensor) {
+  const std::vector<Allocation> source_held = held_after(steady.microbatch.front(), steady);
+  std::vector<TensorId> held = tensors(held_after(step.microbatch.front(), step));
   const std::vector<TensorId> first_held = held;
   std::map<TensorId, TensorId> names;
   while (step.microbatch.size() < wanted) {
@@ -164,29 +218,36 @@ void repeat(CutStep& step, const CutStep& steady, std::uint32_t wanted, std::uin
     held.clear();
     for (const Allocation& a : source_held) held.push_back(names.at(a.tensor));
   }
-  rename_frees(step.after, first_held, held);
+  Renaming renamed{first_held, held};
+  rename_frees(step.after, renamed, 0);
+  return renamed;
 }
 
 }  // namespace
 
 Result<void> set_microbatches(Workload& workload, std::uint32_t captured, std::uint32_t wanted) {
   std::vector<CutStep> steps;
-  for (const Program& program : workload.steps) {
-    auto step = cut(program);
+  std::vector<Renaming> kept;
+  std::uint32_t next_tensor = 0;  // the same in every step, so that a step can name the tensors of the one before
+  for (std::size_t i = 0; i < workload.steps.size(); ++i) {
+    auto step = cut(workload.steps[i]);
     if (!step) return tl::unexpected(step.error());
     if (step->microbatch.size() != captured)
       return fail(ErrorKind::mismatch,
                   fmt::format("a step of the workload has {} microbatches, its settings say {}",
                               step->microbatch.size(), captured),
                   {}, "accumulate in the about file must be that of the recorded run");
-    keep_first(*step);
+    step->handed_on = freed_of_step_before(workload.steps[std::min(i + 1, workload.steps.size() - 1)]);
+    kept.push_back(keep_first(*step));
+    next_tensor = std::max(next_tensor, tensors_of(workload.steps[i]));
     steps.push_back(std::move(*step));
   }
+  rename_handed_on(steps, kept);
   const CutStep steady = steps.back();
-  for (std::size_t i = 0; i < steps.size(); ++i) {
-    repeat(steps[i], steady, wanted, tensors_of(workload.steps[i]));
-    workload.steps[i] = assemble(steps[i]);
-  }
+  std::vector<Renaming> renamed;
+  for (CutStep& step : steps) renamed.push_back(repeat(step, steady, wanted, next_tensor));
+  rename_handed_on(steps, renamed);
+  for (std::size_t i = 0; i < steps.size(); ++i) workload.steps[i] = assemble(steps[i]);
   return {};
 }
 
