@@ -66,6 +66,12 @@ void add_memory(const Workload& workload, const Settings& settings, const Simula
     p.warnings.push_back(
         "record_stream: blocks are freed when the GPU has passed them, so peaks follow simulated time "
         "(expect 3 %)");
+  if (record && !workload.has_timing) {
+    p.valid = false;
+    p.warnings.push_back(
+        "record_stream without a profiler trace: when the GPU passes a block is not known, so allocated memory holds "
+        "but requested, active and reserved peaks can be far too high");
+  }
   std::size_t segments = 0;
   for (const AllocatorRecord& e : p.run.allocator) {
     if (e.action != AllocatorAction::segment_alloc) continue;
