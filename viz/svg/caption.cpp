@@ -2,9 +2,11 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdlib>
 
+#include "core/base/units.hpp"
 #include "core/run/names.hpp"
 #include "core/schedule/settings_table.hpp"
 #include "viz/svg/svg_writer.hpp"
@@ -42,12 +44,40 @@ std::string result_ms(const Run& run, const char* key, const char* title) {
   return fmt::format("{} {:.2f} ms", title, value);
 }
 
-std::int64_t retries(const Run& run, const Side& side) {
-  std::int64_t count = 0;
-  for (const StepRecord& step : run.steps)
-    if (step.recording == side.recording && step.start >= side.first && step.start < side.last)
-      count = std::max(count, step.num_alloc_retries);
-  return count;
+/// What was given back to the driver, what could not be had, and what is too thin to be seen.
+void memory_facts(const MemorySeries& memory, double least_gib, std::vector<std::string>& out) {
+  out.push_back(fmt::format("peaks: requested {}, allocated {}, active {}, reserved {}", gib(memory.requested.bytes),
+                            gib(memory.allocated.bytes), gib(memory.active.bytes), gib(memory.reserved.bytes)));
+  std::uint64_t times = 0;
+  Bytes released = 0;
+  for (const MemoryMark& mark : memory.marks) {
+    if (mark.kind == MemoryMark::Kind::out_of_memory) {
+      out.push_back(fmt::format("out of memory at {:.2f} ms: {} could not be had", mark.time.ms(),
+                                gib(static_cast<std::int64_t>(mark.bytes))));
+      continue;
+    }
+    ++times;
+    released += mark.bytes;
+  }
+  if (times > 0)
+    out.push_back(fmt::format("red dotted: segments given back to the driver, {} in {} places",
+                              gib(static_cast<std::int64_t>(released)), times));
+  std::string thin;
+  for (const MemoryCategory category : stack_order()) {
+    const std::int64_t most = memory.most(category);
+    if (most > 0 && static_cast<double>(most) < least_gib * static_cast<double>(kGiB))
+      thin += fmt::format("{}{} {}", thin.empty() ? "" : ", ", style(category).title,
+                          format_bytes(static_cast<Bytes>(most)));
+  }
+  if (!thin.empty()) out.push_back("too thin to be seen: " + thin);
+}
+
+/// The median, as torch reports steps; 0 for none.
+double median(std::vector<double> values) {
+  if (values.empty()) return 0;
+  std::sort(values.begin(), values.end());
+  const std::size_t half = values.size() / 2;
+  return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
 }
 
 }  // namespace
@@ -74,7 +104,7 @@ std::vector<std::string> subtitle(const Run& run, const Window& window) {
   return out;
 }
 
-std::vector<std::string> caption(const Run& run, const Window& window, const MemorySeries* memory) {
+std::vector<std::string> caption(const Run& run, const Window& window, const CaptionFacts& facts) {
   std::vector<std::string> out;
   constexpr std::array<std::pair<const char*, const char*>, 5> kTimes{
       {{"step_ms", "step"},
@@ -84,22 +114,15 @@ std::vector<std::string> caption(const Run& run, const Window& window, const Mem
        {"exposed_communication_ms", "exposed communication"}}};
   for (const auto& [key, title] : kTimes)
     if (std::string text = result_ms(run, key, title); !text.empty()) out.push_back(std::move(text));
-  if (memory != nullptr) {
-    out.push_back(fmt::format("peaks: requested {}, allocated {}, active {}, reserved {}", gib(memory->requested.bytes),
-                              gib(memory->allocated.bytes), gib(memory->active.bytes), gib(memory->reserved.bytes)));
-    if (const std::int64_t count = window.memory ? retries(run, *window.memory) : 0; count > 0)
-      out.push_back(fmt::format("allocation retries {}", count));
-    for (const MemoryMark& mark : memory->marks)
-      if (mark.kind == MemoryMark::Kind::out_of_memory)
-        out.push_back(fmt::format("out of memory at {:.2f} ms: {} could not be had", mark.time.ms(),
-                                  gib(static_cast<std::int64_t>(mark.bytes))));
-  }
+  if (run.measured && run.results.empty() && !run.measured->step_ms.empty())
+    out.push_back(fmt::format("step {:.2f} ms (measured without a profiler, median)", median(run.measured->step_ms)));
+  if (facts.memory != nullptr) memory_facts(*facts.memory, facts.least_gib, out);
   if (window.two_clocks && window.memory && window.lanes)
     out.emplace_back(
         "two recordings: memory from the snapshot's step, lanes from the profiler trace's step, laid over "
         "each other at the steps' begins on the host");
   if (!run.info.valid) out.emplace_back("outside what the model was calibrated on");
-  out.emplace_back("pale: issued in another step");
+  if (facts.pale) out.emplace_back("pale: issued by the host in another step");
   return out;
 }
 

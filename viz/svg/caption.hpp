@@ -18,7 +18,12 @@ namespace foreshard::viz {
 [[nodiscard]] std::vector<std::string> subtitle(const Run& run, const Window& window);
 /// What came out (times where the run has them, peaks of the shown span), what was given back or not to be had, and
 /// whose clocks were laid over each other: pieces for the lines below the picture.
-[[nodiscard]] std::vector<std::string> caption(const Run& run, const Window& window, const MemorySeries* memory);
+struct CaptionFacts {
+  const MemorySeries* memory = nullptr;  ///< none: no memory is shown
+  double least_gib = 0;                  ///< categories below it are too thin to be seen and are told in words
+  bool pale = false;                     ///< ops of other steps are shown
+};
+[[nodiscard]] std::vector<std::string> caption(const Run& run, const Window& window, const CaptionFacts& facts);
 
 /// Pieces joined by `separator` into lines of at most `width` at `size`.
 [[nodiscard]] std::vector<std::string> wrapped(const std::vector<std::string>& pieces, std::string_view separator,

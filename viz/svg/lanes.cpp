@@ -167,6 +167,13 @@ class LaneReader {
   OpFacts facts_;
 };
 
+/// A phase in which memory ran out has no end of its own.
+Nanoseconds end_of(const PhaseRecord& phase, const Side& side) {
+  const bool open = phase.end == phase.start && !side.steps.empty() && !side.steps.back().complete &&
+                    phase.step == side.steps.back().index;
+  return open ? side.steps.back().end : phase.end;
+}
+
 bool shown(const Stretch& stretch, const Window& window) {
   return stretch.end > window.from && stretch.start < window.to && stretch.end > stretch.start;
 }
@@ -181,7 +188,7 @@ std::vector<Stretch> host_phases(const Run& run, const Side& side, const Window&
   std::vector<Stretch> out;
   for (const PhaseRecord& phase : run.phases) {
     if (phase.recording != side.recording) continue;
-    Stretch stretch{phase.name, phase.start - side.origin, phase.end - side.origin,
+    Stretch stretch{phase.name, phase.start - side.origin, end_of(phase, side) - side.origin,
                     phase.start < side.first || phase.start > side.last};
     if (shown(stretch, window)) out.push_back(std::move(stretch));
   }
@@ -194,7 +201,7 @@ std::vector<Stretch> device_phases(const Run& run, const Side& side, const Windo
     if (phase.recording != side.recording) continue;
     std::optional<Stretch> stretch;
     for (const DeviceOpRecord& op : run.device_ops) {
-      if (op.stream != kComputeStream || op.issue < phase.start || op.issue >= phase.end) continue;
+      if (op.stream != kComputeStream || op.issue < phase.start || op.issue >= end_of(phase, side)) continue;
       if (!stretch)
         stretch = {phase.name, op.start - side.origin, op.end - side.origin,
                    phase.start < side.first || phase.start > side.last};

@@ -82,11 +82,12 @@ class Drawing {
       const double from = std::max(c_.time.at(phase.start.ms()), c_.plot.x);
       const double to = std::min(c_.time.at(phase.end.ms()), c_.plot.right());
       if (i % 2 == 1) svg_.rect({from, c_.plot.y, to - from, c_.plot.height}, fmt::format("fill=\"{}\"", ink_.band));
-      svg_.rect({from, c_.plot.y - 18, to - from, 14}, fmt::format("fill=\"{}\" stroke=\"{}\"", ink_.band, ink_.grid),
+      svg_.rect({from, c_.plot.y - 20, to - from, 16}, fmt::format("fill=\"{}\" stroke=\"{}\"", ink_.band, ink_.grid),
                 phase.name);
       if (text_width(phase.name, 11) < to - from)
-        svg_.text({(from + to) / 2, c_.plot.y - 7}, phase.name, {11, ink_.faint, "middle"});
+        svg_.text({(from + to) / 2, c_.plot.y - 8}, phase.name, {11, ink_.faint, "middle"});
     }
+    if (!c_.phases.empty()) svg_.text({c_.plot.x - 8, c_.plot.y - 8}, "host: phases", {12, ink_.text, "end"});
     for (const Tick& tick : memory_.ticks(kMostTicks)) {
       const double at = memory_.at(tick.value);
       svg_.line({c_.plot.x, at}, {c_.plot.right(), at}, fmt::format("stroke=\"{}\"", ink_.grid));
@@ -99,6 +100,12 @@ class Drawing {
   /// Painted from the highest sum down, so that each path needs only its upper edge.
   void stack() {
     svg_.raw("<g class=\"memory-stack\">\n");
+    if (c_.series.has_pending()) {
+      Curve pending = curve([](const MemoryState& state) { return state.active; });
+      pending.close(c_.plot.x, c_.plot.bottom());
+      svg_.path(pending.data(), fmt::format("fill=\"{}\" fill-opacity=\".13\"", ink_.active),
+                "freed, waiting for an event (active less allocated)");
+    }
     const auto order = shown_categories(c_.series);
     for (std::size_t n = order.size(); n-- > 0;) {
       Curve top = curve([&](const MemoryState& state) {
@@ -116,8 +123,7 @@ class Drawing {
 
   void lines() {
     svg_.raw("<g class=\"memory-lines\" fill=\"none\">\n");
-    const bool pending = c_.series.active.bytes > c_.series.allocated.bytes || differs();
-    if (pending) {
+    if (c_.series.has_pending()) {
       Curve active = curve([](const MemoryState& state) { return state.active; });
       svg_.path(active.data(), fmt::format("stroke=\"{}\" stroke-width=\"1.6\"", ink_.active), "active");
     }
@@ -130,11 +136,6 @@ class Drawing {
     svg_.path(reserved.data(),
               fmt::format("stroke=\"{}\" stroke-width=\"2.2\" stroke-dasharray=\"9 4\"", ink_.reserved), "reserved");
     svg_.raw("</g>\n");
-  }
-
-  [[nodiscard]] bool differs() const {
-    return std::any_of(c_.series.columns.begin(), c_.series.columns.end(),
-                       [](const MemoryColumn& column) { return column.end.active != column.end.allocated; });
   }
 
   void frame() {
@@ -187,9 +188,8 @@ class Drawing {
                   fmt::format("fill=\"{}\" stroke=\"{}\" stroke-width=\"1.5\"", ink_.paper, fill));
     };
     add(s.reserved, "reserved", ink_.reserved, false);
-    if (s.active.bytes > s.allocated.bytes || differs())
-      add(s.active, "active", ink_.active, s.active.bytes > s.allocated.bytes);
-    add(s.allocated, "allocated", ink_.allocated, true);
+    if (s.has_pending()) add(s.active, "active", ink_.active, s.active.bytes > s.allocated.bytes);
+    add(s.allocated, s.has_pending() ? "allocated" : "allocated = active", ink_.allocated, true);
     add(s.requested, "requested", ink_.requested, false);
     std::stable_sort(labels.begin(), labels.end(), [](const Label& a, const Label& b) { return a.y < b.y; });
     double next = c_.plot.y + 18;
@@ -210,7 +210,7 @@ class Drawing {
     svg_.text({std::min(std::max(c_.time.at(s.allocated.time.ms()), c_.plot.x + 60), c_.plot.right() - 60),
                y(s.allocated.bytes) - 8},
               fmt::format("{} at {:.1f} ms", gib(s.allocated.bytes), s.allocated.time.ms()),
-              {kLabelSize, ink_.text, "middle", true});
+              {kLabelSize, ink_.text, "middle", true, 0, ink_.paper});
   }
 
   const MemoryChart& c_;
@@ -224,14 +224,8 @@ class Drawing {
 
 std::vector<MemoryCategory> shown_categories(const MemorySeries& series) {
   std::vector<MemoryCategory> out;
-  for (const MemoryCategory category : stack_order()) {
-    const auto at = static_cast<std::size_t>(category);
-    const bool any = series.begin.category[at] > 0 ||
-                     std::any_of(series.columns.begin(), series.columns.end(), [at](const MemoryColumn& column) {
-                       return column.highest.category[at] > 0 || column.end.category[at] > 0;
-                     });
-    if (any) out.push_back(category);
-  }
+  for (const MemoryCategory category : stack_order())
+    if (series.most(category) > 0) out.push_back(category);
   return out;
 }
 

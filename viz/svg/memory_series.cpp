@@ -156,6 +156,14 @@ class Collector {
 
 }  // namespace
 
+std::int64_t MemorySeries::most(MemoryCategory category) const {
+  const auto at = static_cast<std::size_t>(category);
+  std::int64_t bytes = begin.category[at];
+  for (const MemoryColumn& column : columns)
+    bytes = std::max({bytes, column.highest.category[at], column.end.category[at]});
+  return bytes;
+}
+
 MemorySeries read_memory(const Run& run, const Side& side, const Window& window, std::size_t columns) {
   MemorySeries series;
   MemoryState state = before_first(run);

@@ -51,6 +51,16 @@ struct MemorySeries {
   Nanoseconds last_event;                           ///< from the origin; of the whole recording
   PeakMark allocated, active, reserved, requested;  ///< within the window
   std::vector<MemoryMark> marks;
+
+  /// Whether freed blocks wait for events at some shown moment.
+  [[nodiscard]] bool has_pending() const {
+    if (begin.active != begin.allocated) return true;
+    for (const MemoryColumn& column : columns)
+      if (column.end.active != column.end.allocated || column.highest.active > column.highest.allocated) return true;
+    return false;
+  }
+  /// The most that a category holds at any shown moment.
+  [[nodiscard]] std::int64_t most(MemoryCategory category) const;
 };
 
 /// `columns` columns from window.from to window.to, on the clock of `side`.

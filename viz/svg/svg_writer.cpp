@@ -95,7 +95,19 @@ std::string escape(std::string_view text) {
 }
 
 double text_width(std::string_view text, double size) {
-  return 0.58 * size * static_cast<double>(letters_of(text));
+  // Advance widths of Helvetica in thousandths of the size (Adobe Core 14 AFM), by groups of letters, rounded up.
+  double thousandths = 0;
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if ((byte & 0xc0) == 0x80) continue;
+    if (std::string_view("iljtfrI .,:;'|!()[]/").find(c) != std::string_view::npos)
+      thousandths += 340;
+    else if (c == 'm' || c == 'w' || c == 'M' || c == 'W' || c == '%')
+      thousandths += 890;
+    else
+      thousandths += (c >= 'A' && c <= 'Z') ? 720 : 570;
+  }
+  return size * thousandths / 1000;
 }
 
 std::string shortened(std::string_view text, std::size_t letters) {
@@ -132,6 +144,9 @@ void SvgWriter::text(Point at, std::string_view text, const TextStyle& style) {
   out_ += fmt::format("<text x=\"{}\" y=\"{}\" font-size=\"{}\" fill=\"{}\"", number(at.x), number(at.y),
                       number(style.size), style.fill);
   if (style.anchor != "start") out_ += fmt::format(" text-anchor=\"{}\"", style.anchor);
+  if (!style.halo.empty())
+    out_ +=
+        fmt::format(" paint-order=\"stroke\" stroke=\"{}\" stroke-width=\"3\" stroke-linejoin=\"round\"", style.halo);
   if (style.bold) out_ += " font-weight=\"bold\"";
   if (style.turn != 0)
     out_ += fmt::format(" transform=\"rotate({} {} {})\"", number(style.turn), number(at.x), number(at.y));

@@ -12,7 +12,7 @@ namespace foreshard::viz {
 [[nodiscard]] std::string number(double value);
 /// The five special characters as entities; control characters and bytes that are not UTF-8 as U+FFFD.
 [[nodiscard]] std::string escape(std::string_view text);
-/// How wide `text` is at most in the fonts of the pictures (Helvetica and its like): 0.58 of the size a letter.
+/// How wide `text` is in the fonts of the pictures (Helvetica and its like), a little on the safe side.
 [[nodiscard]] double text_width(std::string_view text, double size);
 /// At most `letters` letters; the middle gives way to "…".
 [[nodiscard]] std::string shortened(std::string_view text, std::size_t letters);
@@ -35,7 +35,8 @@ struct TextStyle {
   std::string_view fill;
   std::string_view anchor = "start";  ///< "start", "middle", "end"
   bool bold = false;
-  double turn = 0;  ///< degrees clockwise about its place
+  double turn = 0;             ///< degrees clockwise about its place
+  std::string_view halo = {};  ///< colour of an edge around the letters, for text over lines
 };
 
 class SvgWriter {

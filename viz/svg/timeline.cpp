@@ -64,14 +64,27 @@ class Page {
     device_phases_ = device_phases(run_, *window_.lanes, window_);
   }
 
+  /// A third of a pixel of the memory chart, about.
+  [[nodiscard]] double least_gib() const {
+    const std::int64_t top = std::max({memory_->reserved.bytes, memory_->active.bytes, memory_->allocated.bytes});
+    return static_cast<double>(top) / static_cast<double>(kGiB) / kMemory / 3;
+  }
+  [[nodiscard]] bool any_pale() const {
+    for (const Lane& lane : lanes_)
+      for (const Bar& bar : lane.bars)
+        if (bar.other_step) return true;
+    return false;
+  }
   [[nodiscard]] std::vector<LegendItem> memory_legend() const {
     std::vector<LegendItem> items;
     if (!memory_) return items;
     for (const MemoryCategory category : shown_categories(*memory_))
-      items.push_back({std::string(style(category).title), style(category).fill, {}, 0});
+      if (static_cast<double>(memory_->most(category)) >= least_gib() * static_cast<double>(kGiB))
+        items.push_back({std::string(style(category).title), style(category).fill, {}, 0});
     items.push_back({"reserved", ink_.reserved, "9 4", 2.2});
-    items.push_back({"active (allocated + freed, waiting for an event)", ink_.active, {}, 1.6});
-    items.push_back({"allocated", ink_.allocated, {}, 1.1});
+    if (memory_->has_pending())
+      items.push_back({"active: allocated + freed blocks that wait for an event", ink_.active, {}, 1.6});
+    items.push_back({memory_->has_pending() ? "allocated" : "allocated = active", ink_.allocated, {}, 1.1});
     items.push_back({"requested", ink_.requested, "1.5 3", 1});
     return items;
   }
@@ -87,7 +100,8 @@ class Page {
 
   void lay_out() {
     subtitle_ = wrapped(subtitle(run_, window_), " · ", width_ - 2 * kMargin, kTextSize);
-    caption_ = wrapped(caption(run_, window_, memory_ ? &*memory_ : nullptr), " · ", width_ - 2 * kMargin, kTextSize);
+    caption_ = wrapped(caption(run_, window_, {memory_ ? &*memory_ : nullptr, memory_ ? least_gib() : 0, any_pale()}),
+                       " · ", width_ - 2 * kMargin, kTextSize);
     memory_items_ = memory_legend();
     lane_items_ = lane_legend();
     const double legend_width = width_ - 2 * kMargin;
@@ -114,7 +128,9 @@ class Page {
   }
 
   void memory() {
-    const bool ends = window_.two_clocks && !window_.memory->steps.empty();
+    // Behind the snapshot's step its clock means nothing; behind running out of memory nothing happens.
+    const std::vector<ShownStep>& steps = window_.memory->steps;
+    const bool ends = !steps.empty() && (window_.two_clocks || !steps.back().complete);
     const Nanoseconds last = std::max(window_.memory->last - window_.memory->origin, Nanoseconds{0});
     const double end = ends ? std::min(std::max(memory_->last_event, last).ms(), window_.to.ms()) : window_.to.ms();
     draw_memory({*memory_, memory_phases_, memory_plot_, time_, options_.theme, end}, svg_);
@@ -136,8 +152,10 @@ class Page {
       svg_.line({x, plot.y}, {x, plot.bottom()},
                 fmt::format("stroke=\"{}\" stroke-width=\"1.2\" stroke-dasharray=\"7 3\"", ink_.faint));
       const std::string name = fmt::format("host begins step {}", step.index);
-      if (x + text_width(name, 11) < plot.right())
-        svg_.text({x + 4, plot.y + (lanes_.empty() || plot.y == lanes_plot_.y ? -5 : 12)}, name, {11, ink_.text});
+      const bool told = !window_.two_clocks && memory_ && plot.y == lanes_plot_.y;  // over the memory chart already
+      if (!told && x + text_width(name, 11) < plot.right())
+        svg_.text({x + 4, plot.y + (lanes_.empty() || plot.y == lanes_plot_.y ? -5 : 12)}, name,
+                  {11, ink_.text, "start", false, 0, ink_.paper});
     }
   }
 
