@@ -185,11 +185,20 @@ void StepRunner::plan_parameters() {
                    [&](UnitId a, UnitId b) { return last_place[a.value] < last_place[b.value]; });
 }
 
+/// What the recorded process held before its recording. An expandable segment's range exists only there,
+/// and another allocator configuration would have placed the blocks another way: then they are asked for
+/// again, in address order.
 void StepRunner::adopt(const SnapshotSegment& segment) {
-  const std::vector<BlockHandle> handles = allocator_.adopt_segment(segment);
+  const bool as_recorded = !segment.is_expandable && settings_.alloc_conf == workload_.settings.alloc_conf;
+  std::vector<BlockHandle> handles;
+  if (as_recorded) handles = allocator_.adopt_segment(segment);
   std::size_t next = 0;
-  for (const SnapshotBlock& block : segment.blocks)
-    if (block.state != BlockState::inactive) adopted_.emplace(block.address, handles[next++]);
+  for (const SnapshotBlock& block : segment.blocks) {
+    if (block.state == BlockState::inactive) continue;
+    const BlockHandle handle =
+        as_recorded ? handles[next++] : malloc(std::max<Bytes>(1, block.requested_size), kComputeStream, kDefaultPool, {});
+    adopted_.emplace(block.address, handle);
+  }
 }
 
 BlockHandle StepRunner::malloc(Bytes bytes, StreamId on, PoolId pool, const BlockRecord& what) {

@@ -109,11 +109,8 @@ Result<Calibration> calibrate(const Workload& workload, const MachineProfile& ma
   if (!bound) return tl::unexpected(bound.error());
   calibration.host_bound = bound->host_bound;
   if (bound->host_bound && calibration.measured_ms > 0) {
-    const double steady = search.bisect([&](double f) { return search.steady_ms(f); }, calibration.measured_ms);
-    if (steady < calibration.host_scale) {
-      calibration.host_scale = steady;
-      calibration.source = Calibration::Source::steady;
-    }
+    calibration.host_scale = search.bisect([&](double f) { return search.steady_ms(f); }, calibration.measured_ms);
+    calibration.source = Calibration::Source::steady;
   }
   calibration.recorded_host_scale = calibration.host_scale;
   if (const double recorded = unthrottled_recorded_ms(workload); recorded > 0)
