@@ -60,8 +60,8 @@ void memory_facts(const MemorySeries& memory, double least_gib, std::vector<std:
     released += mark.bytes;
   }
   if (times > 0)
-    out.push_back(fmt::format("red dotted: segments given back to the driver, {} in {} places",
-                              gib(static_cast<std::int64_t>(released)), times));
+    out.push_back(fmt::format("red dotted: segments given back to the driver, {} in {} place{}",
+                              gib(static_cast<std::int64_t>(released)), times, times == 1 ? "" : "s"));
   std::string thin;
   for (const MemoryCategory category : stack_order()) {
     const std::int64_t most = memory.most(category);

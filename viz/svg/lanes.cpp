@@ -29,6 +29,7 @@ struct OpenBar {
   Nanoseconds start;
   Nanoseconds end;
   std::array<std::int64_t, kOpClasses> time{};
+  std::array<std::uint64_t, kOpClasses> count{};
   bool small = false;
 };
 
@@ -42,6 +43,18 @@ OpClass most_time(const std::array<std::int64_t, kOpClasses>& time) {
 
 std::string span_text(Nanoseconds start, Nanoseconds end) {
   return fmt::format("start {:.3f} ms, {:.3f} ms", start.ms(), (end - start).ms());
+}
+
+/// "7 ops: 4 GEMM, 3 copy".
+std::string counts_text(const std::array<std::uint64_t, kOpClasses>& count) {
+  std::uint64_t all = 0;
+  std::string parts;
+  for (std::size_t k = 0; k < kOpClasses; ++k) {
+    all += count[k];
+    if (count[k] > 0)
+      parts += fmt::format("{}{} {}", parts.empty() ? "" : ", ", count[k], style(static_cast<OpClass>(k)).title);
+  }
+  return fmt::format("{} ops: {}", all, parts);
 }
 
 /// Merges the items of one lane, which are by start. `describe` gives title and label of a lone one.
@@ -59,10 +72,8 @@ std::vector<Bar> merged(const std::vector<Item>& items, Nanoseconds pixel, Descr
       bar.op_class = most_time(open.time);
       std::int64_t busy = 0;
       for (const std::int64_t t : open.time) busy += t;
-      const auto kinds = std::count_if(open.time.begin(), open.time.end(), [](std::int64_t t) { return t > 0; });
-      bar.title =
-          fmt::format("{} ops, {}{}, {}, busy {:.3f} ms", open.items.size(), kinds > 1 ? "mostly " : "",
-                      style(bar.op_class).title, span_text(open.start, open.end), static_cast<double>(busy) / 1e6);
+      bar.title = fmt::format("{}, {}, busy {:.3f} ms", counts_text(open.count), span_text(open.start, open.end),
+                              static_cast<double>(busy) / 1e6);
     }
     bars.push_back(std::move(bar));
     open = {};
@@ -82,6 +93,7 @@ std::vector<Bar> merged(const std::vector<Item>& items, Nanoseconds pixel, Descr
     }
     open.items.push_back(i);
     open.end = std::max(open.end, item.end);
+    ++open.count[static_cast<std::size_t>(item.op_class)];
     open.time[static_cast<std::size_t>(item.op_class)] += (item.end - item.start).count + 1;
   }
   close();

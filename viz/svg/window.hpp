@@ -16,10 +16,10 @@
 namespace foreshard::viz {
 
 struct WindowRequest {
-  std::optional<std::int32_t> step;  ///< none: the last one
-  bool all = false;                  ///< every step; then `step` is not read
-  std::optional<Nanoseconds> from;   ///< from the step's begin; none: the step's begin
-  std::optional<Nanoseconds> to;     ///< none: when the host and the compute stream have ended
+  std::optional<std::int32_t> step = {};  ///< none: the last one
+  bool all = false;                       ///< every step; then `step` is not read
+  std::optional<Nanoseconds> from = {};   ///< from the step's begin; none: the step's begin
+  std::optional<Nanoseconds> to = {};     ///< none: when the host and the compute stream have ended
 };
 
 /// A step, as one recording has it.

@@ -1,0 +1,76 @@
+// Lanes: order, level of detail, and nothing dropped.
+
+#include "viz/svg/lanes.hpp"
+
+#include "tests/catch.hpp"
+#include "tests/viz/svg/runs.hpp"
+
+using namespace foreshard;
+using namespace foreshard::viz;
+
+namespace {
+
+std::vector<Lane> lanes_of(const Run& run, const WindowRequest& request, Nanoseconds pixel) {
+  const auto window = choose_window(run, request);
+  REQUIRE(window);
+  REQUIRE(window->lanes);
+  return read_lanes(run, *window->lanes, *window, pixel);
+}
+
+std::uint64_t counted(const Lane& lane) {
+  std::uint64_t count = 0;
+  for (const Bar& bar : lane.bars) count += bar.count;
+  return count;
+}
+
+}  // namespace
+
+TEST_CASE("lanes stand in the order of a unit's way, and only where ops are") {
+  const auto lanes = lanes_of(small_run(), {}, us(10));
+  REQUIRE(lanes.size() == 6);
+  CHECK(lanes[0].name == "host: issues ops");
+  CHECK(lanes[1].name == "compute");
+  CHECK(lanes[2].name == "all-gather copy-in");
+  CHECK(lanes[3].name == "all-gather");
+  CHECK(lanes[4].name == "reduce-scatter");
+  CHECK(lanes[5].name == "user 1");
+  CHECK(lanes[3].bars[0].title.find("layers.0") != std::string::npos);
+  CHECK(lanes[3].bars[0].op_class == OpClass::all_gather);
+}
+
+TEST_CASE("every op is in a bar, at any level of detail") {
+  Run run = small_run();
+  for (int i = 0; i < 5000; ++i)
+    run.device_ops.push_back(kernel(kComputeStream, us(7000), Nanoseconds{7000000 + i * 500},
+                                    Nanoseconds{7000000 + i * 500 + 300},
+                                    i % 3 == 0 ? KernelClass::gemm : KernelClass::memory_bound));
+  for (const std::int64_t pixel : {1, 400, 5000, 1000000}) {
+    const auto lanes = lanes_of(run, {.all = true}, Nanoseconds{pixel});
+    std::uint64_t all = 0;
+    for (const Lane& lane : lanes) {
+      CHECK(counted(lane) == lane.ops);
+      if (!lane.name.starts_with("host")) all += lane.ops;
+    }
+    CHECK(all == run.device_ops.size());
+    if (pixel >= 5000) CHECK(lanes[1].bars.size() < 1000);
+  }
+}
+
+TEST_CASE("a bar of several ops says how many and of what") {
+  Run run = small_run();
+  run.device_ops.clear();
+  for (int i = 0; i < 4; ++i)
+    run.device_ops.push_back(kernel(kComputeStream, us(1), us(100 + i), us(101 + i), KernelClass::gemm));
+  const auto lanes = lanes_of(run, {.all = true}, us(10));
+  REQUIRE(lanes[1].bars.size() == 1);
+  CHECK(lanes[1].bars[0].title == "4 ops: 4 GEMM, start 0.100 ms, 0.004 ms, busy 0.004 ms");
+}
+
+TEST_CASE("ops of another step are told apart") {
+  Run run = small_run();
+  const auto lanes = lanes_of(run, {.step = 1, .from = us(-3000)}, us(10));
+  REQUIRE(lanes[4].name == "reduce-scatter");
+  REQUIRE(lanes[4].bars.size() == 2);
+  CHECK(lanes[4].bars[0].other_step);
+  CHECK_FALSE(lanes[4].bars[1].other_step);
+}
