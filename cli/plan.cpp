@@ -43,15 +43,21 @@ Result<sim::MachineProfile> read_machine(const std::string& machine) {
 
 std::string_view name(sim::Calibration::Source source) {
   switch (source) {
-    case sim::Calibration::Source::none: return "none";
-    case sim::Calibration::Source::first_step: return "first step";
-    case sim::Calibration::Source::typical: return "typical";
-    case sim::Calibration::Source::steady: return "steady step";
+    case sim::Calibration::Source::none:
+      return "none";
+    case sim::Calibration::Source::first_step:
+      return "first step";
+    case sim::Calibration::Source::typical:
+      return "typical";
+    case sim::Calibration::Source::steady:
+      return "steady step";
   }
   return "none";
 }
 
-Json time_value(const sim::Prediction& p, double ms) { return p.has_time ? Json(ms) : Json(nullptr); }
+Json time_value(const sim::Prediction& p, double ms) {
+  return p.has_time ? Json(ms) : Json(nullptr);
+}
 
 Json as_json(const Options& options, const Workload& workload, const sim::Prediction& p) {
   Json json = json_result("plan");
@@ -70,6 +76,8 @@ Json as_json(const Options& options, const Workload& workload, const sim::Predic
   json["peak_allocated_bytes"] = p.peaks.allocated;
   json["peak_active_bytes"] = p.peaks.active;
   json["peak_reserved_bytes"] = p.peaks.reserved;
+  if (p.peaks_depend_on_time)
+    json["peak_reserved_bytes_range"] = {p.peaks_slower_host.reserved, p.peaks_faster_host.reserved};
   json["num_alloc_retries"] = p.num_alloc_retries;
   json["out_of_memory"] = p.out_of_memory.has_value();
   if (p.out_of_memory)

@@ -28,7 +28,7 @@ class FullyShard {
   void post_forward(UnitId unit);
   void pre_backward(UnitId unit);
   void post_backward(UnitId unit);
-  void backward_final();  ///< _root_post_backward_final_callback of a last backward
+  void backward_final();     ///< _root_post_backward_final_callback of a last backward
   void optimizer_stepped();  ///< records the post-optimizer event where the settings ask for one
 
  private:
@@ -38,11 +38,11 @@ class FullyShard {
   /// A gather that was issued and not yet copied out (AllGatherResult).
   struct Gather {
     BufferRef block;
-    EventId event;                  ///< recorded on the all-gather stream, or at launch when async
-    std::optional<EventId> work;    ///< async: end of the collective on the process group's stream
+    EventId event;                ///< recorded on the all-gather stream, or at launch when async
+    std::optional<EventId> work;  ///< async: end of the collective on the process group's stream
     bool async = false;
-    bool small = false;             ///< over the post-forward group, from clones
-    bool trivial = false;           ///< shard group of one rank: no collective, no block
+    bool small = false;    ///< over the post-forward group, from clones
+    bool trivial = false;  ///< shard group of one rank: no collective, no block
     StreamRole stream = StreamRole::copy_in;
   };
 
@@ -51,13 +51,13 @@ class FullyShard {
     Training training = Training::idle;
     std::optional<Gather> pending;
     std::vector<std::size_t> post_forward_indices;
-    std::vector<BufferRef> unsharded;    ///< by parameter, while unsharded
-    std::vector<BufferRef> clones;       ///< by parameter, while sharded_post_forward
+    std::vector<BufferRef> unsharded;  ///< by parameter, while unsharded
+    std::vector<BufferRef> clones;     ///< by parameter, while sharded_post_forward
     std::optional<EventId> reshard_event;
     std::vector<BufferRef> accumulated;  ///< by parameter, gradients in the reduce dtype
     BufferRef sharded_gradients;         ///< the flat block behind every .grad
     std::optional<EventId> post_reduce_event;
-    BufferRef all_reduce_input;          ///< kept until finalize when HSDP casts back
+    BufferRef all_reduce_input;  ///< kept until finalize when HSDP casts back
     std::optional<EventId> all_reduce_event;
   };
 

@@ -142,10 +142,11 @@ void FullyShard::copy_out_trivial(UnitId unit) {
     const ParameterPlan& parameter = p.parameters[i];
     BufferRef input;
     if (settings_.offload)
-      input = issuer_.allocate({Buffer::offload_input, unit, parameter.id, parameter.shard, StreamRole::compute, false});
+      input =
+          issuer_.allocate({Buffer::offload_input, unit, parameter.id, parameter.shard, StreamRole::compute, false});
     if (p.casts) {
-      const BufferRef cast =
-          issuer_.allocate({Buffer::offload_cast, unit, parameter.id, parameter.cast_shard, StreamRole::compute, false});
+      const BufferRef cast = issuer_.allocate(
+          {Buffer::offload_cast, unit, parameter.id, parameter.cast_shard, StreamRole::compute, false});
       issuer_.free(input);
       input = cast;
     }
@@ -183,8 +184,8 @@ void FullyShard::reshard_to_small_group(UnitId unit) {
   const UnitPlan& p = plan(unit);
   issuer_.begin_section(Section::reshard, unit, Pass::forward);
   for (std::size_t i = 0; i < p.parameters.size(); ++i) {
-    s.clones[i] = issuer_.allocate(
-        {Buffer::clone, unit, p.parameters[i].id, p.parameters[i].clone, StreamRole::compute, false});
+    s.clones[i] =
+        issuer_.allocate({Buffer::clone, unit, p.parameters[i].id, p.parameters[i].clone, StreamRole::compute, false});
     issuer_.free(s.unsharded[i]);
     s.unsharded[i] = {};
   }

@@ -32,28 +32,28 @@ enum class CommunicatorRole : std::uint8_t {
 
 /// What a buffer of FSDP2 is.
 enum class Buffer : std::uint8_t {
-  flat_cast = 0,            ///< flat buffer of shards cast to the param dtype
-  offload_input = 1,        ///< H2D copy of an offloaded shard
-  offload_cast = 2,         ///< … cast to the param dtype
-  gather = 3,               ///< all-gather block: the flat output, the input is a slice of it
-  unsharded = 4,            ///< one unsharded parameter
+  flat_cast = 0,      ///< flat buffer of shards cast to the param dtype
+  offload_input = 1,  ///< H2D copy of an offloaded shard
+  offload_cast = 2,   ///< … cast to the param dtype
+  gather = 3,         ///< all-gather block: the flat output, the input is a slice of it
+  unsharded = 4,      ///< one unsharded parameter
   split_metadata = 5,
-  clone = 6,                ///< int reshard: a parameter's part kept after forward
+  clone = 6,  ///< int reshard: a parameter's part kept after forward
   reduce_input = 7,
   chunk_cat_metadata = 8,
-  reduce_output = 9,        ///< reduce-scatter output in the reduce dtype
-  cast_output = 10,         ///< … cast back to the parameters' dtype
+  reduce_output = 9,  ///< reduce-scatter output in the reduce dtype
+  cast_output = 10,   ///< … cast back to the parameters' dtype
   accumulated_gradient = 11,
-  symmetric_array = 12,     ///< small arrays that rendezvous keeps, for ever
+  symmetric_array = 12,  ///< small arrays that rendezvous keeps, for ever
 };
 
 struct BufferRequest {
   Buffer buffer = Buffer::gather;
   UnitId unit;
-  ParameterId parameter;     ///< invalid for buffers of a whole unit
+  ParameterId parameter;  ///< invalid for buffers of a whole unit
   Bytes bytes = 0;
   StreamRole stream = StreamRole::compute;
-  bool symmetric = false;    ///< from the symmetric-memory pool
+  bool symmetric = false;  ///< from the symmetric-memory pool
 };
 
 /// A buffer that FullyShard owns. An invalid one stands for zero bytes: PyTorch's allocator never hears

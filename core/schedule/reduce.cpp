@@ -83,8 +83,7 @@ void FullyShard::reduce(UnitId unit, const std::vector<bool>& fresh) {
   }
   if (s.post_reduce_event) issuer_.wait_event(StreamRole::compute, *s.post_reduce_event);
   const Bytes input_bytes = output_bytes * p.shard_ranks;
-  const BufferRef input =
-      issuer_.allocate({Buffer::reduce_input, unit, {}, input_bytes, StreamRole::compute, false});
+  const BufferRef input = issuer_.allocate({Buffer::reduce_input, unit, {}, input_bytes, StreamRole::compute, false});
   const BufferRef metadata = issuer_.allocate(
       {Buffer::chunk_cat_metadata, unit, {}, chunk_cat_metadata_bytes(chunks), StreamRole::compute, false});
   issuer_.issue(SectionRole::metadata_copy, StreamRole::compute);

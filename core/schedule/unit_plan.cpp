@@ -51,8 +51,8 @@ Result<Reshard> reshard_of(const Settings& settings, const Unit& unit, bool root
   if (reshard.kind != Reshard::Kind::group) return reshard;
   if (reshard.group_size == 0 || settings.shard_ranks() % reshard.group_size != 0)
     return fail(ErrorKind::usage,
-                fmt::format("reshard_after_forward={} does not divide the shard group of {} ranks",
-                            reshard.group_size, settings.shard_ranks()),
+                fmt::format("reshard_after_forward={} does not divide the shard group of {} ranks", reshard.group_size,
+                            settings.shard_ranks()),
                 fmt::format("unit \"{}\"", unit.name), "use true, false or a divisor of the shard group");
   if (reshard.group_size == 1) return Reshard{Reshard::Kind::never, 0};
   if (reshard.group_size == settings.shard_ranks()) return Reshard{Reshard::Kind::always, 0};

@@ -29,17 +29,17 @@ struct ParameterPlan {
 struct UnitPlan {
   UnitId id;
   std::vector<ParameterPlan> parameters;
-  bool casts = false;             ///< compute dtype ≠ original dtype
-  bool casts_gradients = false;   ///< effective reduce dtype set and ≠ gradient dtype
-  bool casts_back = false;        ///< reduce dtype ≠ original dtype
-  Reshard reshard;                ///< after forward
+  bool casts = false;            ///< compute dtype ≠ original dtype
+  bool casts_gradients = false;  ///< effective reduce dtype set and ≠ gradient dtype
+  bool casts_back = false;       ///< reduce dtype ≠ original dtype
+  Reshard reshard;               ///< after forward
   std::uint32_t shard_ranks = 1;
-  Bytes gather = 0;               ///< all-gather block over the shard group
-  Bytes flat_cast = 0;            ///< flat cast buffer over the shard group
-  Bytes small_flat = 0;           ///< flat buffer of the small group's gather
+  Bytes gather = 0;      ///< all-gather block over the shard group
+  Bytes flat_cast = 0;   ///< flat cast buffer over the shard group
+  Bytes small_flat = 0;  ///< flat buffer of the small group's gather
   Bytes split_metadata = 0;
   Bytes small_split_metadata = 0;
-  Bytes cast_output_itemsize = 4; ///< of the original dtype
+  Bytes cast_output_itemsize = 4;  ///< of the original dtype
   Bytes reduce_itemsize = 4;
   std::vector<UnitId> forward_prefetch;
   std::vector<UnitId> backward_prefetch;

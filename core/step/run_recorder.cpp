@@ -14,7 +14,8 @@ void RunRecorder::block_made(BlockHandle, Bytes size) {
 
 void RunRecorder::on_event(const AllocatorEvent& event) {
   if (!enabled_) return;
-  AllocatorRecord record{event.action,       event.address, event.size, StreamId{static_cast<std::uint32_t>(event.stream)},
+  AllocatorRecord record{event.action,       event.address,
+                         event.size,         StreamId{static_cast<std::uint32_t>(event.stream)},
                          device_.host_now(), {}};
   if (event.action == AllocatorAction::alloc) {
     record.block = BlockId{static_cast<std::uint32_t>(run_.blocks.size())};
@@ -75,15 +76,22 @@ void RunRecorder::phase(Hook hook, std::int32_t step) {
     run_.phases.push_back({step, Recording::run, name, device_.host_now(), device_.host_now()});
   };
   switch (hook) {
-    case Hook::forward_begin: open("forward"); break;
-    case Hook::backward_begin: open("backward"); break;
-    case Hook::optimizer_begin: open("optimizer"); break;
+    case Hook::forward_begin:
+      open("forward");
+      break;
+    case Hook::backward_begin:
+      open("backward");
+      break;
+    case Hook::optimizer_begin:
+      open("optimizer");
+      break;
     case Hook::forward_end:
     case Hook::backward_end:
     case Hook::optimizer_end:
       if (!run_.phases.empty()) run_.phases.back().end = device_.host_now();
       break;
-    default: break;
+    default:
+      break;
   }
 }
 

@@ -40,9 +40,9 @@ class RunRecorder final : public AllocatorObserver {
   Device& device_;
   bool enabled_;
   BlockRecord expected_;
-  std::vector<OpId> ops_;                             // by place in run_.device_ops
-  std::unordered_map<Address, BlockId> block_at_;     // live and pending blocks; lookup only
-  std::vector<std::size_t> step_last_op_;             // device ops issued by each step's end
+  std::vector<OpId> ops_;                          // by place in run_.device_ops
+  std::unordered_map<Address, BlockId> block_at_;  // live and pending blocks; lookup only
+  std::vector<std::size_t> step_last_op_;          // device ops issued by each step's end
 };
 
 }  // namespace foreshard

@@ -8,8 +8,9 @@ namespace {
 // Prices of work that a capture without accumulation does not show; measured in the reference runs on
 // H200 (time model 3.5): one kernel and 12 µs of host time a parameter.
 constexpr Nanoseconds kGradientOpHost{12'000};
-constexpr Bytes kCastBytesPerElement = 6;   // read bf16, write fp32
-constexpr Bytes kAddBytesPerElement = 10;   // read bf16 and fp32, write fp32
+constexpr double kCastBytesPerElement = 6;   // read bf16, write fp32
+constexpr double kAddBytesPerElement = 10;   // read bf16 and fp32, write fp32
+constexpr double kCloneBytesPerElement = 4;  // int reshard: read and write bf16, of one rank's part
 
 bool has_role(const SectionCost& cost, SectionRole role) {
   return std::any_of(cost.items.begin(), cost.items.end(), [&](const SectionItem& i) { return i.role == role; });
@@ -70,15 +71,31 @@ SectionCost SectionCosts::resolve(Section section, UnitId unit, Pass pass) {
     const bool shard_sized = is_shard_sized(item.role) || section == Section::optimizer;
     if (shard_sized && shard_scale_ != 1) item.work = item.work.scaled(shard_scale_);
   }
-  const bool adds = section == Section::accumulate;
-  const bool casts = section == Section::reshard && pass == Pass::backward;
-  const SectionRole role = adds ? SectionRole::gradient_add : SectionRole::gradient_cast;
-  if ((adds || casts) && !has_role(cost, role) && !workload_.sections.empty()) {
-    for (const Parameter& p : workload_.units[unit.value].parameters)
-      cost.items.push_back({role, kGradientOpHost, {}, KernelClass::memory_bound,
-                            p.numel() * (adds ? kAddBytesPerElement : kCastBytesPerElement), {}});
-  }
+  if (!workload_.sections.empty()) add_unrecorded(cost);
   return cost;
+}
+
+/// One kernel a parameter for work that only other settings than the recorded ones do.
+void SectionCosts::add_unrecorded(SectionCost& cost) const {
+  SectionRole role = SectionRole::gradient_add;
+  double bytes_per_element = kAddBytesPerElement;
+  if (cost.section == Section::reshard && cost.pass == Pass::backward) {
+    role = SectionRole::gradient_cast;
+    bytes_per_element = kCastBytesPerElement;
+  } else if (cost.section == Section::reshard) {
+    role = SectionRole::clone;
+    bytes_per_element = kCloneBytesPerElement / std::max(1U, wanted_.reshard_after_forward.group_size);
+  } else if (cost.section != Section::accumulate) {
+    return;
+  }
+  if (has_role(cost, role)) return;
+  for (const Parameter& p : workload_.units[cost.unit.value].parameters)
+    cost.items.push_back({role,
+                          kGradientOpHost,
+                          {},
+                          KernelClass::memory_bound,
+                          static_cast<Bytes>(static_cast<double>(p.numel()) * bytes_per_element),
+                          {}});
 }
 
 const SectionCost& SectionCosts::find(Section section, UnitId unit, Pass pass) {

@@ -25,6 +25,7 @@ class SectionCosts {
   using Key = std::tuple<Section, UnitId, Pass>;
   [[nodiscard]] const SectionCost* lookup(Section section, UnitId unit, Pass pass) const;
   [[nodiscard]] SectionCost resolve(Section section, UnitId unit, Pass pass);
+  void add_unrecorded(SectionCost& cost) const;
   [[nodiscard]] std::vector<UnitId> alike(UnitId unit) const;
 
   const Workload& workload_;

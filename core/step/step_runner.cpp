@@ -58,7 +58,6 @@ class StepRunner final : public Issuer {
   void end_section() override;
 
  private:
-
   [[nodiscard]] std::size_t parameter_count() const {
     std::size_t count = 0;
     for (const Unit& unit : workload_.units) count += unit.parameters.size();
@@ -99,14 +98,14 @@ class StepRunner final : public Issuer {
   CommunicatorId replicate_;
   std::vector<CommunicatorId> post_forward_;  // by unit
   PoolId symmetric_;
-  std::vector<BlockHandle> buffers_;          // by BufferRef
-  std::vector<BlockHandle> gradients_;        // by parameter: the user's gradient of this microbatch
-  std::map<Address, BlockHandle> adopted_;    // blocks older than the workload, by recorded address
+  std::vector<BlockHandle> buffers_;        // by BufferRef
+  std::vector<BlockHandle> gradients_;      // by parameter: the user's gradient of this microbatch
+  std::map<Address, BlockHandle> adopted_;  // blocks older than the workload, by recorded address
   std::vector<OptimizerParameter> optimizer_parameters_;
   std::vector<const Parameter*> parameters_;  // by ParameterId
   std::vector<UnitId> zero_grad_order_;
   const SectionCost* section_ = nullptr;
-  std::uint32_t section_played_ = 0;          // bit per SectionRole
+  std::uint32_t section_played_ = 0;  // bit per SectionRole
   std::int32_t step_ = -1;
   std::uint32_t microbatch_ = 0;
   bool took_new_segment_ = false;
@@ -146,7 +145,8 @@ void StepRunner::make_communicators() {
       {"shard", settings_.shard_ranks(), std::min(settings_.shard_ranks(), settings_.gpus)});
   if (settings_.replicate > 1)
     replicate_ = device_.create_communicator(
-        {"replicate", settings_.replicate, std::min(settings_.replicate, std::max(1U, settings_.gpus / settings_.shard_ranks()))});
+        {"replicate", settings_.replicate,
+         std::min(settings_.replicate, std::max(1U, settings_.gpus / settings_.shard_ranks()))});
   post_forward_.resize(plans_.size());
 }
 
@@ -195,8 +195,9 @@ void StepRunner::adopt(const SnapshotSegment& segment) {
   std::size_t next = 0;
   for (const SnapshotBlock& block : segment.blocks) {
     if (block.state == BlockState::inactive) continue;
-    const BlockHandle handle =
-        as_recorded ? handles[next++] : malloc(std::max<Bytes>(1, block.requested_size), kComputeStream, kDefaultPool, {});
+    const BlockHandle handle = as_recorded
+                                   ? handles[next++]
+                                   : malloc(std::max<Bytes>(1, block.requested_size), kComputeStream, kDefaultPool, {});
     adopted_.emplace(block.address, handle);
   }
 }
@@ -219,16 +220,22 @@ MemoryCategory category_of(Buffer buffer) {
     case Buffer::flat_cast:
     case Buffer::offload_input:
     case Buffer::offload_cast:
-    case Buffer::gather: return MemoryCategory::gather_buffers;
+    case Buffer::gather:
+      return MemoryCategory::gather_buffers;
     case Buffer::unsharded:
-    case Buffer::clone: return MemoryCategory::unsharded_parameters;
-    case Buffer::reduce_input: return MemoryCategory::reduce_buffers;
+    case Buffer::clone:
+      return MemoryCategory::unsharded_parameters;
+    case Buffer::reduce_input:
+      return MemoryCategory::reduce_buffers;
     case Buffer::reduce_output:
-    case Buffer::cast_output: return MemoryCategory::sharded_gradients;
-    case Buffer::accumulated_gradient: return MemoryCategory::gradients;
+    case Buffer::cast_output:
+      return MemoryCategory::sharded_gradients;
+    case Buffer::accumulated_gradient:
+      return MemoryCategory::gradients;
     case Buffer::split_metadata:
     case Buffer::chunk_cat_metadata:
-    case Buffer::symmetric_array: return MemoryCategory::metadata;
+    case Buffer::symmetric_array:
+      return MemoryCategory::metadata;
   }
   return MemoryCategory::other;
 }
@@ -290,8 +297,8 @@ void StepRunner::issue(SectionRole role, StreamRole on) {
     OpId op;
     if (copy) {
       const bool out = role == SectionRole::offload_copy && section_->section == Section::reduce;
-      op = device_.copy(stream(on), {out ? CopyKind::device_to_host : CopyKind::host_to_device, item.bytes, item.work,
-                                     item.label});
+      op = device_.copy(stream(on),
+                        {out ? CopyKind::device_to_host : CopyKind::host_to_device, item.bytes, item.work, item.label});
       recorder_.copy(op, stream(on), item.bytes, item.label, section_->unit);
     } else {
       op = device_.launch(stream(on), {item.kernel_class, item.work, item.bytes, 0, item.label});
@@ -315,7 +322,7 @@ void StepRunner::issue_collective(StreamRole on, CommunicatorRole role, UnitId u
 
 void StepRunner::end_section() {
   for (const SectionItem& item : section_->items) {  // host time of items that these settings leave out stays out,
-    if (item.role != SectionRole::other) continue;    // ops that no rule names run on the compute stream
+    if (item.role != SectionRole::other) continue;   // ops that no rule names run on the compute stream
     if ((section_played_ >> static_cast<unsigned>(SectionRole::other)) & 1U) break;
     device_.host_work(item.host_before);
     const OpId op = device_.launch(kComputeStream, {item.kernel_class, item.work, item.bytes, 0, item.label});
@@ -336,8 +343,8 @@ Bytes StepRunner::bytes_of(const AllocationSize& size) const {
   if (settings_.offload) return 0;  // shards and what is made like them live on the host
   const Parameter& p = *parameters_[size.parameter.value];
   const ShardGroup group{settings_.shard_ranks(), 0};
-  const std::uint64_t numel = size.kind == AllocationSize::Kind::local_shard ? local_shard_numel(p, group)
-                                                                             : padded_shard_numel(p, group);
+  const std::uint64_t numel =
+      size.kind == AllocationSize::Kind::local_shard ? local_shard_numel(p, group) : padded_shard_numel(p, group);
   return numel * itemsize(p.dtype);
 }
 
@@ -401,29 +408,51 @@ void StepRunner::run_hook(const Op& op) {
     case Hook::microbatch_begin:
       fsdp_.set_requires_gradient_sync(settings_.accumulate_with_sync || ++microbatch_ >= settings_.accumulate);
       break;
-    case Hook::pre_forward: fsdp_.pre_forward(op.unit); break;
-    case Hook::post_forward: fsdp_.post_forward(op.unit); break;
-    case Hook::pre_backward: fsdp_.pre_backward(op.unit); break;
-    case Hook::post_backward: fsdp_.post_backward(op.unit); break;
-    case Hook::backward_final: fsdp_.backward_final(); break;
-    case Hook::optimizer_step: run_optimizer(); break;
+    case Hook::pre_forward:
+      fsdp_.pre_forward(op.unit);
+      break;
+    case Hook::post_forward:
+      fsdp_.post_forward(op.unit);
+      break;
+    case Hook::pre_backward:
+      fsdp_.pre_backward(op.unit);
+      break;
+    case Hook::post_backward:
+      fsdp_.post_backward(op.unit);
+      break;
+    case Hook::backward_final:
+      fsdp_.backward_final();
+      break;
+    case Hook::optimizer_step:
+      run_optimizer();
+      break;
     case Hook::forward_begin:
     case Hook::forward_end:
     case Hook::backward_begin:
     case Hook::backward_end:
     case Hook::microbatch_end:
     case Hook::optimizer_begin:
-    case Hook::optimizer_end: recorder_.phase(op.hook, step_); break;
+    case Hook::optimizer_end:
+      recorder_.phase(op.hook, step_);
+      break;
   }
 }
 
 void StepRunner::run_op(const Op& op) {
   device_.host_work(op.host_before);
   switch (op.kind) {
-    case OpKind::alloc: run_alloc(op); break;
-    case OpKind::free: run_free(op); break;
-    case OpKind::hook: run_hook(op); break;
-    case OpKind::synchronize: device_.synchronize_stream(kComputeStream); break;
+    case OpKind::alloc:
+      run_alloc(op);
+      break;
+    case OpKind::free:
+      run_free(op);
+      break;
+    case OpKind::hook:
+      run_hook(op);
+      break;
+    case OpKind::synchronize:
+      device_.synchronize_stream(kComputeStream);
+      break;
     case OpKind::kernel: {
       const StreamId on = user_stream(op.user_stream);
       const OpId id = device_.launch(on, op.kernel);

@@ -17,10 +17,10 @@
 namespace foreshard {
 
 struct StepRequest {
-  std::int32_t steps = 4;      ///< run back to back without synchronising; the last one is the steady one
-  bool setup = true;           ///< run the workload's setup first (false: only time is wanted)
-  bool record = true;          ///< fill the Run; off for calibration, where only the outcome counts
-  bool warm = false;    ///< step 0 already runs the steady program: no first-step allocations, no first-step delays
+  std::int32_t steps = 4;  ///< run back to back without synchronising; the last one is the steady one
+  bool setup = true;       ///< run the workload's setup first (false: only time is wanted)
+  bool record = true;      ///< fill the Run; off for calibration, where only the outcome counts
+  bool warm = false;       ///< step 0 already runs the steady program: no first-step allocations, no first-step delays
   bool synchronize_first = false;  ///< cudaDeviceSynchronize after step 0, as programs that warm up do
 };
 
@@ -35,14 +35,13 @@ struct StepOutcome {
   std::vector<Step> steps;
   std::optional<OutOfMemory> out_of_memory;  ///< the run ended there
   std::int32_t out_of_memory_step = -1;
-  std::uint64_t ops = 0;                     ///< device ops issued
-  std::uint64_t sections_missing = 0;        ///< FSDP sections without a captured cost
+  std::uint64_t ops = 0;               ///< device ops issued
+  std::uint64_t sections_missing = 0;  ///< FSDP sections without a captured cost
 };
 
 /// Runs `workload` (already adapted to `settings`: core/workload/adapt.hpp) on `device` and `memory`.
 /// Fails with ErrorKind::usage when the settings do not fit the workload.
 [[nodiscard]] Result<StepOutcome> run_steps(const Workload& workload, const Settings& settings,
-                                            const StepRequest& request, Device& device, DeviceMemory& memory,
-                                            Run& run);
+                                            const StepRequest& request, Device& device, DeviceMemory& memory, Run& run);
 
 }  // namespace foreshard

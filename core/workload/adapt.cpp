@@ -30,9 +30,24 @@ Result<void> check_derivable(const Workload& workload, const Settings& wanted) {
     return refuse("the shard group cannot change: the recorded optimizer was not recognised",
                   "give the optimizer of the recorded run in the about file");
   if (have.offload && !wanted.offload)
-    return refuse("a capture with CPU offload does not show the shards on the device",
-                  "record a step without offload");
+    return refuse("a capture with CPU offload does not show the shards on the device", "record a step without offload");
   return {};
+}
+
+void add_time_caveats(const Settings& have, const Settings& wanted, AdaptedWorkload& out) {
+  if (wanted.optimizer != have.optimizer) {
+    out.time_known = false;
+    out.warnings.push_back("the optimizer's kernels and host time are those of the recorded optimizer");
+  }
+  if (wanted.offload != have.offload) {
+    out.time_known = false;
+    out.warnings.push_back(
+        "the copies of offloaded shards and the optimizer's time on the CPU are not in the recording: "
+        "only memory is predicted reliably");
+  }
+  const auto small = [](const Settings& s) { return s.reshard_after_forward.kind == Reshard::Kind::group; };
+  if (small(wanted) && !small(have))
+    out.warnings.push_back("the clones of an int reshard_after_forward are priced by bytes, not recorded");
 }
 
 }  // namespace
@@ -45,12 +60,12 @@ Result<AdaptedWorkload> adapt(const Workload& workload, const Settings& wanted) 
     if (auto ok = set_microbatches(out.workload, have.accumulate, wanted.accumulate); !ok)
       return tl::unexpected(ok.error());
     if (wanted.accumulate > 1 && (!wanted.reduce_dtype || wanted.reduce_dtype == wanted.param_dtype))
-      out.warnings.push_back("accumulation without a reduce dtype of its own: where autograd adds gradients is estimated");
+      out.warnings.push_back(
+          "accumulation without a reduce dtype of its own: where autograd adds gradients is estimated");
   }
   if (wanted.units_per_group != have.units_per_group) {
     if (have.units_per_group != 1)
-      return fail(ErrorKind::usage,
-                  fmt::format("units of {} blocks cannot be taken apart", have.units_per_group), {},
+      return fail(ErrorKind::usage, fmt::format("units of {} blocks cannot be taken apart", have.units_per_group), {},
                   "record a step with one block a unit; from that any units_per_group can be planned");
     if (auto ok = merge_units(out.workload, wanted.units_per_group); !ok) return tl::unexpected(ok.error());
   }
@@ -59,11 +74,11 @@ Result<AdaptedWorkload> adapt(const Workload& workload, const Settings& wanted) 
       return fail(ErrorKind::usage, "checkpointing cannot be taken out of a capture", {},
                   "record a step without checkpointing; from that both can be planned");
     if (auto ok = checkpoint_blocks(out.workload); !ok) return tl::unexpected(ok.error());
-    out.warnings.push_back("checkpointing was put into the capture: allocations and requested peaks are exact, some "
-                           "frees move, so allocated, active and reserved are estimates");
+    out.warnings.push_back(
+        "checkpointing was put into the capture: allocations and requested peaks are exact, some "
+        "frees move, so allocated, active and reserved are estimates");
   }
-  if (wanted.optimizer != have.optimizer && workload.has_timing)
-    out.warnings.push_back("the optimizer's kernels are timed as recorded with the captured optimizer");
+  if (workload.has_timing) add_time_caveats(have, wanted, out);
   return out;
 }
 

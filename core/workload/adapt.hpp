@@ -16,6 +16,7 @@ namespace foreshard {
 struct AdaptedWorkload {
   Workload workload;
   std::vector<std::string> warnings;  ///< where the result is an estimate, one sentence each
+  bool time_known = true;             ///< false: the wanted settings do work that the recording did not time
 };
 
 /// `workload` at `wanted`. Fails with ErrorKind::usage, naming the choice and what would work instead,

@@ -15,10 +15,10 @@ namespace {
 /// Where each unit of the workload goes.
 struct Grouping {
   std::vector<Unit> units;
-  std::vector<UnitId> group_of;       ///< by old unit
-  std::vector<bool> first;            ///< by old unit: first member of its group
+  std::vector<UnitId> group_of;  ///< by old unit
+  std::vector<bool> first;       ///< by old unit: first member of its group
   std::vector<bool> last;
-  std::vector<ParameterId> parameter; ///< new id by old id
+  std::vector<ParameterId> parameter;  ///< new id by old id
 };
 
 Grouping group_units(const std::vector<Unit>& units, std::uint32_t wanted) {
@@ -45,10 +45,13 @@ Grouping group_units(const std::vector<Unit>& units, std::uint32_t wanted) {
 bool keeps(const Grouping& g, const Op& op) {
   switch (op.hook) {
     case Hook::pre_forward:
-    case Hook::post_backward: return g.first[op.unit.value];
+    case Hook::post_backward:
+      return g.first[op.unit.value];
     case Hook::post_forward:
-    case Hook::pre_backward: return g.last[op.unit.value];
-    default: return true;
+    case Hook::pre_backward:
+      return g.last[op.unit.value];
+    default:
+      return true;
   }
 }
 
@@ -59,8 +62,9 @@ Program merge(const Program& program, const Grouping& g) {
   for (const Op& op : program.ops) {
     const bool inner_cast = op.kind == OpKind::alloc && op.unit.valid() && !g.first[op.unit.value];
     if (inner_cast) dropped.insert(op.tensor);
-    const bool goes = inner_cast || (op.kind == OpKind::free && op.steps_ago == 0 && !op.from_setup &&
-                                     !op.before_recording && dropped.contains(op.tensor)) ||
+    const bool goes = inner_cast ||
+                      (op.kind == OpKind::free && op.steps_ago == 0 && !op.from_setup && !op.before_recording &&
+                       dropped.contains(op.tensor)) ||
                       (op.kind == OpKind::hook && op.unit.valid() && !keeps(g, op));
     if (goes) continue;  // a hook that is gone takes its host time with it
     Op kept = op;

@@ -25,25 +25,25 @@ namespace foreshard {
 
 /// What a block of memory is for. Names are drawn and stored; never renumber.
 enum class MemoryCategory : std::uint8_t {
-  parameters = 0,           ///< persistent shards
-  unsharded_parameters = 1, ///< gather outputs after copy-out
-  gather_buffers = 2,       ///< all-gather blocks and their flat cast buffers
-  gradients = 3,            ///< unsharded gradients, accumulated ones included
-  reduce_buffers = 4,       ///< reduce-scatter inputs, and outputs that are cast back
-  sharded_gradients = 5,    ///< reduce-scatter outputs that live as .grad
+  parameters = 0,            ///< persistent shards
+  unsharded_parameters = 1,  ///< gather outputs after copy-out
+  gather_buffers = 2,        ///< all-gather blocks and their flat cast buffers
+  gradients = 3,             ///< unsharded gradients, accumulated ones included
+  reduce_buffers = 4,        ///< reduce-scatter inputs, and outputs that are cast back
+  sharded_gradients = 5,     ///< reduce-scatter outputs that live as .grad
   optimizer_state = 6,
   optimizer_temporaries = 7,
-  activations = 8,          ///< made in forward, freed in backward
-  temporaries = 9,          ///< made and freed in the same pass
+  activations = 8,  ///< made in forward, freed in backward
+  temporaries = 9,  ///< made and freed in the same pass
   inputs = 10,
-  workspaces = 11,          ///< permanent library workspaces (cuBLAS)
-  metadata = 12,            ///< FSDP's copy metadata, symmetric-memory arrays
+  workspaces = 11,  ///< permanent library workspaces (cuBLAS)
+  metadata = 12,    ///< FSDP's copy metadata, symmetric-memory arrays
   other = 13,
 };
 
 /// A place where FSDP2 or the optimizer acts (fsdp2 semantics 13.1).
 enum class Hook : std::uint8_t {
-  zero_grad = 0,       ///< optimizer.zero_grad(set_to_none=True)
+  zero_grad = 0,  ///< optimizer.zero_grad(set_to_none=True)
   microbatch_begin = 1,
   forward_begin = 2,
   pre_forward = 3,
@@ -85,17 +85,18 @@ enum class OpKind : std::uint8_t {
 /// One op of the user's program.
 struct Op {
   OpKind kind = OpKind::kernel;
-  std::uint8_t user_stream = 0;    ///< 0: the compute stream; n: the n-th further stream of the user's program
-  Nanoseconds host_before;         ///< host work between the previous op's issue and this one's
+  std::uint8_t user_stream = 0;  ///< 0: the compute stream; n: the n-th further stream of the user's program
+  Nanoseconds host_before;       ///< host work between the previous op's issue and this one's
 
   // alloc, free
-  TensorId tensor;                 ///< unique within its program (setup or one step)
-  std::uint32_t steps_ago = 0;     ///< free: 0 this step's tensor, n the tensor of n steps ago; setup counts as the step before step 0
-  bool from_setup = false;         ///< free: the tensor was allocated in setup
-  bool before_recording = false;   ///< free: the block is older than the recording; `size.bytes` is its address
+  TensorId tensor;  ///< unique within its program (setup or one step)
+  std::uint32_t steps_ago =
+      0;  ///< free: 0 this step's tensor, n the tensor of n steps ago; setup counts as the step before step 0
+  bool from_setup = false;        ///< free: the tensor was allocated in setup
+  bool before_recording = false;  ///< free: the block is older than the recording; `size.bytes` is its address
   AllocationSize size;
   MemoryCategory category = MemoryCategory::other;
-  ParameterId gradient_of;         ///< alloc: this is the unsharded gradient of that parameter; FSDP frees it
+  ParameterId gradient_of;  ///< alloc: this is the unsharded gradient of that parameter; FSDP frees it
 
   // kernel, copy
   KernelWork kernel;
@@ -103,46 +104,46 @@ struct Op {
 
   // hook
   Hook hook = Hook::zero_grad;
-  UnitId unit;                     ///< of hooks; of an alloc: the unit whose forward inputs this casts
+  UnitId unit;  ///< of hooks; of an alloc: the unit whose forward inputs this casts
 
-  LabelId label;                   ///< for pictures: the op that caused it
+  LabelId label;  ///< for pictures: the op that caused it
 };
 
 /// FSDP2's own host code, by section of its annotations (time model 1.1).
 enum class Section : std::uint8_t {
-  all_gather = 0,     ///< FSDP::all_gather: cast, copy-in, collective
-  copy_out = 1,       ///< FSDP::all_gather_copy_out
-  accumulate = 2,     ///< FSDP::post_backward_accumulate
-  reshard = 3,        ///< FSDP::post_backward_reshard (no-sync casts, int-reshard clones)
-  reduce = 4,         ///< FSDP::post_backward_reduce: metadata, chunk-cat, reduce-scatter, casts
-  optimizer = 5,      ///< the optimizer's step: kernels between optimizer_begin and _end
+  all_gather = 0,  ///< FSDP::all_gather: cast, copy-in, collective
+  copy_out = 1,    ///< FSDP::all_gather_copy_out
+  accumulate = 2,  ///< FSDP::post_backward_accumulate
+  reshard = 3,     ///< FSDP::post_backward_reshard (no-sync casts, int-reshard clones)
+  reduce = 4,      ///< FSDP::post_backward_reduce: metadata, chunk-cat, reduce-scatter, casts
+  optimizer = 5,   ///< the optimizer's step: kernels between optimizer_begin and _end
 };
 
 enum class Pass : std::uint8_t { forward = 0, backward = 1 };
 
 /// What one op inside a section is, which decides its stream (fsdp2 semantics 5.4b).
 enum class SectionRole : std::uint8_t {
-  cast = 0,            ///< foreach cast of the shards into the flat buffer
+  cast = 0,  ///< foreach cast of the shards into the flat buffer
   copy_in = 1,
-  collective = 2,      ///< priced by the device
-  metadata_copy = 3,   ///< H2D of split or chunk-cat metadata
-  split = 4,           ///< copy-out kernel
+  collective = 2,     ///< priced by the device
+  metadata_copy = 3,  ///< H2D of split or chunk-cat metadata
+  split = 4,          ///< copy-out kernel
   chunk_cat = 5,
-  cast_back = 6,       ///< reduce dtype to the parameters' dtype
-  gradient_cast = 7,   ///< no-sync microbatch: gradient to reduce dtype
-  gradient_add = 8,    ///< accumulated gradient += gradient
-  clone = 9,           ///< int reshard
-  offload_copy = 10,   ///< H2D of a shard, D2H of a gradient shard
-  all_reduce = 11,     ///< HSDP's, priced by the device
-  other = 12,          ///< an op on the compute stream that no rule names
+  cast_back = 6,      ///< reduce dtype to the parameters' dtype
+  gradient_cast = 7,  ///< no-sync microbatch: gradient to reduce dtype
+  gradient_add = 8,   ///< accumulated gradient += gradient
+  clone = 9,          ///< int reshard
+  offload_copy = 10,  ///< H2D of a shard, D2H of a gradient shard
+  all_reduce = 11,    ///< HSDP's, priced by the device
+  other = 12,         ///< an op on the compute stream that no rule names
 };
 
 struct SectionItem {
   SectionRole role = SectionRole::other;
   Nanoseconds host_before;
-  Nanoseconds work;          ///< of kernels and copies, alone on the GPU; 0 for collectives
+  Nanoseconds work;  ///< of kernels and copies, alone on the GPU; 0 for collectives
   KernelClass kernel_class = KernelClass::memory_bound;
-  Bytes bytes = 0;           ///< of copies
+  Bytes bytes = 0;  ///< of copies
   LabelId label;
 };
 
@@ -152,7 +153,7 @@ struct SectionCost {
   UnitId unit;
   Pass pass = Pass::forward;
   std::vector<SectionItem> items;
-  Nanoseconds host_after;    ///< from the last call to the section's end
+  Nanoseconds host_after;  ///< from the last call to the section's end
 };
 
 /// What the capturing process measured with no profiler and no recording running.
@@ -167,22 +168,22 @@ struct Program {
 
 struct Workload {
   std::string name;
-  Settings settings;                  ///< those it was captured at, or the family's defaults
-  std::vector<Unit> units;            ///< root first
+  Settings settings;        ///< those it was captured at, or the family's defaults
+  std::vector<Unit> units;  ///< root first
   Program setup;
   std::vector<Program> steps;         ///< at least one
   std::vector<SectionCost> sections;  ///< empty when no profiler trace was given: the device prices FSDP's work
   std::optional<Measured> measured;
-  std::vector<double> recorded_host_ms;  ///< host time of each recorded step, under the recording of memory history
-  bool has_timing = false;            ///< kernels and host times are there
-  std::uint32_t sm_count = 132;       ///< of the GPU it was captured on: sizes copy metadata (fsdp2 semantics 2.6)
-  std::string gpu;                    ///< "NVIDIA H200"
-  std::string torch;                  ///< "2.11.0+cu130"
+  std::vector<double> recorded_host_ms;    ///< host time of each recorded step, under the recording of memory history
+  bool has_timing = false;                 ///< kernels and host times are there
+  std::uint32_t sm_count = 132;            ///< of the GPU it was captured on: sizes copy metadata (fsdp2 semantics 2.6)
+  std::string gpu;                         ///< "NVIDIA H200"
+  std::string torch;                       ///< "2.11.0+cu130"
   std::vector<Address> segment_addresses;  ///< addresses the driver gave, in order of cudaMalloc, and …
   std::vector<Bytes> segment_sizes;        ///< … the sizes asked for (address model)
   std::vector<SnapshotSegment> initial_segments;  ///< what the allocator held before the recording began
-  bool shards_known = false;               ///< setup's shard allocations carry their parameter (sizes can follow a mesh)
-  bool optimizer_known = false;            ///< the optimizer's events are those of settings.optimizer, and were left out
+  bool shards_known = false;     ///< setup's shard allocations carry their parameter (sizes can follow a mesh)
+  bool optimizer_known = false;  ///< the optimizer's events are those of settings.optimizer, and were left out
   std::vector<ParameterId> parameters_order;  ///< model.parameters() order, over all units
   Labels labels;
 };

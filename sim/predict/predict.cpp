@@ -17,6 +17,14 @@ namespace {
 // What a user should expect of step_ms (docs/accuracy.md): the errors of the reference pairs.
 constexpr double kGpuBoundUncertainty = 0.03;
 constexpr double kHostBoundUncertainty = 0.10;
+// Anchors of 33 GPU-bound reference runs lay between 0.97 and 1.05 (docs/model.md, "Calibration").
+constexpr double kAnchorRange = 0.08;
+// Host times of the same program differ by that much between steps of one process (time model 3.1, 7).
+constexpr double kHostSpeedRange = 0.10;
+
+double gib(Bytes bytes) {
+  return static_cast<double>(bytes) / static_cast<double>(kGiB);
+}
 
 void add_times(const Workload& adapted, const Simulation& simulation, const HostBound& bound, Prediction& p) {
   p.has_time = adapted.has_timing;
@@ -42,6 +50,11 @@ void add_times(const Workload& adapted, const Simulation& simulation, const Host
         fmt::format("host-bound: the CPU issues more slowly than the GPU works ({:.1f} ms of host work "
                     "a step against {:.1f} ms on the GPU); expect ±{:.0f} %",
                     p.host_ms, p.gpu_step_ms, p.uncertainty * 100));
+  if (std::abs(p.calibration.anchor - 1) > kAnchorRange)
+    p.warnings.push_back(fmt::format(
+        "the recorded settings simulate {:.0f} % away from what was measured there: the machine differs from "
+        "the profile, or another rank or the host holds this one up",
+        (p.calibration.anchor - 1) * 100));
   if (p.calibration.source == Calibration::Source::none)
     p.warnings.push_back(
         "no unprofiled step times came with the capture (about's `measured`): host times are those "
@@ -62,10 +75,6 @@ void add_memory(const Workload& workload, const Settings& settings, const Simula
   const bool record =
       settings.release == Release::record_stream || settings.reduce_scatter_release == Release::record_stream;
   p.peaks_depend_on_time = record;
-  if (record)
-    p.warnings.push_back(
-        "record_stream: blocks are freed when the GPU has passed them, so peaks follow simulated time "
-        "(expect 3 %)");
   if (record && !workload.has_timing) {
     p.valid = false;
     p.warnings.push_back(
@@ -87,6 +96,28 @@ void add_memory(const Workload& workload, const Settings& settings, const Simula
         "0.1 %)");
 }
 
+/// How far peaks move with the host's speed, where freed blocks wait for the GPU.
+Result<void> add_peak_range(const Workload& w, const MachineProfile& machine, const PredictRequest& request,
+                            SimulationRequest simulation, Prediction& p) {
+  p.peaks_faster_host = p.peaks_slower_host = p.peaks;
+  if (!p.peaks_depend_on_time || p.out_of_memory) return {};
+  simulation.steps.record = false;
+  const double scale = simulation.options.host_scale;
+  for (const bool faster : {true, false}) {
+    Run ignored;
+    simulation.options.host_scale = scale * (faster ? 1 - kHostSpeedRange : 1 + kHostSpeedRange);
+    auto result = simulate(w, request.settings, machine, simulation, ignored);
+    if (!result) return tl::unexpected(result.error());
+    if (!result->outcome.steps.empty())
+      (faster ? p.peaks_faster_host : p.peaks_slower_host) = result->outcome.steps.back().peaks;
+  }
+  p.warnings.push_back(fmt::format(
+      "record_stream: a freed block comes back when the GPU has passed it, so peaks follow the host's speed: "
+      "reserved {:.2f} GiB, but {:.2f} for a host 10 % faster and {:.2f} for one 10 % slower",
+      gib(p.peaks.reserved), gib(p.peaks_faster_host.reserved), gib(p.peaks_slower_host.reserved)));
+  return {};
+}
+
 void add_info(const Workload& workload, const MachineProfile& machine, const Settings& settings, Prediction& p) {
   p.run.info.kind = RunKind::planned;
   p.run.info.name = workload.name;
@@ -106,6 +137,7 @@ Result<Prediction> predict(const Workload& workload, const MachineProfile& machi
   if (!adapted) return tl::unexpected(adapted.error());
   Prediction p;
   p.warnings = adapted->warnings;
+  p.valid = adapted->time_known;
   auto calibration = calibrate(workload, machine);
   if (!calibration) return tl::unexpected(calibration.error());
   p.calibration = *calibration;
@@ -123,6 +155,7 @@ Result<Prediction> predict(const Workload& workload, const MachineProfile& machi
   if (!simulation) return tl::unexpected(simulation.error());
   p.deadlock = simulation->deadlock;
   add_memory(w, request.settings, *simulation, p);
+  if (auto ok = add_peak_range(w, machine, request, simulation_request, p); !ok) return tl::unexpected(ok.error());
   HostBound bound;
   if (w.has_timing && !p.out_of_memory && !p.deadlock) {
     auto found = host_bound(w, request.settings, machine, p.calibration.host_scale);

@@ -40,6 +40,9 @@ struct Prediction {
   MemoryPeaks peaks;
   std::int64_t num_alloc_retries = 0;
   std::optional<OutOfMemory> out_of_memory;
+  /// record_stream: the same peaks for a host 10 % faster and 10 % slower; else both equal `peaks`.
+  MemoryPeaks peaks_faster_host;
+  MemoryPeaks peaks_slower_host;
   bool peaks_depend_on_time = false;  ///< record_stream: frees follow GPU progress
   bool addresses_invented = false;    ///< some segment addresses are the driver model's, which can break ties
 

@@ -10,8 +10,10 @@ Result<Simulation> simulate(const Workload& workload, const Settings& settings, 
   const MeasuredCollectives collectives(machine);
   SimDevice device(machine, collectives, request.options);
   SimMemoryOptions memory_choice = memory_options(machine, request.memory_limit);
-  memory_choice.recorded_addresses = workload.segment_addresses;
-  memory_choice.recorded_sizes = workload.segment_sizes;
+  if (settings == workload.settings) {  // else the driver would have been asked for other things: guess them all
+    memory_choice.recorded_addresses = workload.segment_addresses;
+    memory_choice.recorded_sizes = workload.segment_sizes;
+  }
   SimMemory memory(std::move(memory_choice));
   auto outcome = run_steps(workload, settings, request.steps, device, memory, run);
   if (!outcome) return tl::unexpected(outcome.error());

@@ -49,8 +49,9 @@ int run(const std::string& folder) {
   int exact = 0;
   int clocked = 0;
   int pairs = 0;
-  fmt::print("| recording → settings of | predicted, ms | measured, ms | error | side | requested | allocated | active | "
-             "reserved |\n|---|---|---|---|---|---|---|---|---|\n");
+  fmt::print(
+      "| recording → settings of | predicted, ms | measured, ms | error | side | requested | allocated | active | "
+      "reserved |\n|---|---|---|---|---|---|---|---|---|\n");
   for (const Pair& pair : read_pairs("tests/reference/pairs.txt")) {
     const Workload& workload = runs.run(pair.from).workload;
     const ReferenceRun& target = runs.run(pair.to);
@@ -67,17 +68,19 @@ int run(const std::string& folder) {
     exact += p->peaks == m.peaks ? 1 : 0;
     clocked += pair.kind == "record" ? 1 : 0;
   }
-  fmt::print("\nGPU- and link-bound: {} pairs, mean error {:.2f} %, worst {:.1f} %. Host-bound: {} pairs, at most {:.1f} % "
-             "outside the measured range of ten steps. Memory: all four peaks exact to the byte in {} of {} pairs; {} of "
-             "the others follow record_stream, where time decides.\n",
-             gpu.pairs, gpu.sum / gpu.pairs, gpu.worst, outside.pairs, outside.worst, exact, pairs, clocked);
+  fmt::print(
+      "\nGPU- and link-bound: {} pairs, mean error {:.2f} %, worst {:.1f} %. Host-bound: {} pairs, at most {:.1f} % "
+      "outside the measured range of ten steps. Memory: all four peaks exact to the byte in {} of {} pairs; {} of "
+      "the others follow record_stream, where time decides.\n",
+      gpu.pairs, gpu.sum / gpu.pairs, gpu.worst, outside.pairs, outside.worst, exact, pairs, clocked);
   const std::time_t now = std::time(nullptr);
   char date[16] = {};
   std::strftime(date, sizeof date, "%Y-%m-%d", std::gmtime(&now));
-  fmt::print("Printed by `./dev accuracy` on {}; recorded on 4 × H200, PyTorch 2.11, NCCL 2.28.9. Measured: median of ten "
-             "steps with nothing recording, in brackets the second smallest and second largest. Peaks: predicted against "
-             "`torch.cuda.memory_stats()` of the fourth step.\n",
-             date);
+  fmt::print(
+      "Printed by `./dev accuracy` on {}; recorded on 4 × H200, PyTorch 2.11, NCCL 2.28.9. Measured: median of ten "
+      "steps with nothing recording, in brackets the second smallest and second largest. Peaks: predicted against "
+      "`torch.cuda.memory_stats()` of the fourth step.\n",
+      date);
   return 0;
 }
 

@@ -15,9 +15,9 @@ namespace foreshard::reference {
 struct MeasuredRun {
   std::vector<double> step_ms;  ///< without the first two
   double median_ms = 0;
-  double low_ms = 0;            ///< second smallest
-  double high_ms = 0;           ///< second largest
-  MemoryPeaks peaks;            ///< of the last recorded step
+  double low_ms = 0;   ///< second smallest
+  double high_ms = 0;  ///< second largest
+  MemoryPeaks peaks;   ///< of the last recorded step
 };
 
 struct ReferenceRun {

@@ -12,7 +12,10 @@ namespace foreshard::traces {
 namespace {
 
 constexpr std::string_view kSqlite = "SQLite format 3";
-constexpr std::string_view kXz{"\xFD" "7zXZ", 5};
+constexpr std::string_view kXz{
+    "\xFD"
+    "7zXZ",
+    5};
 constexpr std::string_view kGzip{"\x1F\x8B", 2};
 constexpr std::size_t kLargestText = std::size_t{1} << 30;  // no workload comes near it
 
