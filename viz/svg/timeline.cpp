@@ -145,6 +145,7 @@ class Page {
   }
 
   void step_marks(const Side& side, const Box& plot) {
+    double room = plot.x;  // where the next name may begin
     for (const ShownStep& step : side.steps) {
       const double at = (step.start - side.origin).ms();
       if (at < time_.low || at > time_.high) continue;
@@ -153,9 +154,10 @@ class Page {
                 fmt::format("stroke=\"{}\" stroke-width=\"1.2\" stroke-dasharray=\"7 3\"", ink_.faint));
       const std::string name = fmt::format("host begins step {}", step.index);
       const bool told = !window_.two_clocks && memory_ && plot.y == lanes_plot_.y;  // over the memory chart already
-      if (!told && x + text_width(name, 11) < plot.right())
-        svg_.text({x + 4, plot.y + (lanes_.empty() || plot.y == lanes_plot_.y ? -5 : 12)}, name,
-                  {11, ink_.text, "start", false, 0, ink_.paper});
+      if (told || x + 4 < room || x + text_width(name, 11) > plot.right()) continue;
+      room = x + 10 + text_width(name, 11);
+      svg_.text({x + 4, plot.y + (lanes_.empty() || plot.y == lanes_plot_.y ? -5 : 12)}, name,
+                {11, ink_.text, "start", false, 0, ink_.paper});
     }
   }
 
@@ -178,7 +180,10 @@ class Page {
       svg_.line({x, y}, {x, y + 5}, fmt::format("stroke=\"{}\"", ink_.faint));
       svg_.text({x, y + 18}, tick.text, {12, ink_.faint, "middle"});
     }
-    svg_.text({kLeft + plot_width_ / 2, y + 36}, "time since the host began the step (ms)", {13, ink_.text, "middle"});
+    svg_.text({kLeft + plot_width_ / 2, y + 36},
+              options_.window.all ? "time since the host began the first step (ms)"
+                                  : "time since the host began the step (ms)",
+              {13, ink_.text, "middle"});
   }
 
   void foot() {
