@@ -4,12 +4,14 @@
 
 #include <algorithm>
 
+#include "core/workload/names.hpp"
+
 namespace foreshard::traces {
 namespace {
 
 std::string hook_text(Hook hook, UnitId unit, const std::vector<Unit>& units) {
-  const std::string name = unit.valid() ? units[unit.value].name : "";
-  return fmt::format("hook {} of unit \"{}\"", static_cast<int>(hook), name);
+  if (!unit.valid()) return fmt::format("hook {}", name(hook));
+  return fmt::format("hook {} of unit \"{}\"", name(hook), units[unit.value].name);
 }
 
 Op timed_op(const TimedItem& item) {
@@ -37,8 +39,8 @@ Program memory_program(const std::vector<PlacedOp>& memory) {
   return program;
 }
 
-Result<Program> join_step(const std::vector<PlacedOp>& memory, const StepTiming& timing,
-                          const std::vector<Unit>& units, bool first) {
+Result<Program> join_step(const std::vector<PlacedOp>& memory, const StepTiming& timing, const std::vector<Unit>& units,
+                          bool first) {
   Program program;
   std::size_t segment = 0;  // the next segment to be opened
   std::size_t item = 0;     // next item of the open segment
@@ -60,11 +62,12 @@ Result<Program> join_step(const std::vector<PlacedOp>& memory, const StepTiming&
       const std::string other = segment < timing.segments.size()
                                     ? hook_text(timing.segments[segment].hook, timing.segments[segment].unit, units)
                                     : "the end of its step";
-      return fail(ErrorKind::mismatch,
-                  fmt::format("the snapshot and the profiler trace are not of the same program: where the snapshot has {}, "
-                              "the trace has {}",
-                              hook_text(placed.op.hook, placed.op.unit, units), other),
-                  fmt::format("hook place {} of a step", segment), "give the trace of the run that made the snapshot");
+      return fail(
+          ErrorKind::mismatch,
+          fmt::format("the snapshot and the profiler trace are not of the same program: where the snapshot has {}, "
+                      "the trace has {}",
+                      hook_text(placed.op.hook, placed.op.unit, units), other),
+          fmt::format("hook place {} of a step", segment), "give the trace of the run that made the snapshot");
     }
     Op op = placed.op;
     op.host_before = timing.segments[segment].hook_host_before;
@@ -78,9 +81,10 @@ Result<Program> join_step(const std::vector<PlacedOp>& memory, const StepTiming&
   }
   flush_items(2);
   if (segment != timing.segments.size())
-    return fail(ErrorKind::mismatch,
-                fmt::format("the profiler trace has {} hook places a step, the snapshot {}", timing.segments.size(), segment),
-                {}, "give the trace of the run that made the snapshot");
+    return fail(
+        ErrorKind::mismatch,
+        fmt::format("the profiler trace has {} hook places a step, the snapshot {}", timing.segments.size(), segment),
+        {}, "give the trace of the run that made the snapshot");
   return program;
 }
 

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <optional>
 
+#include "core/workload/names.hpp"
+
 namespace foreshard::traces {
 namespace {
 
@@ -12,19 +14,32 @@ constexpr std::uint32_t kNone = CaptureEvent::kNone;
 
 std::string_view name_of(Buffer buffer) {
   switch (buffer) {
-    case Buffer::flat_cast: return "flat cast buffer";
-    case Buffer::offload_input: return "offloaded shard";
-    case Buffer::offload_cast: return "cast of an offloaded shard";
-    case Buffer::gather: return "all-gather block";
-    case Buffer::unsharded: return "unsharded parameter";
-    case Buffer::split_metadata: return "copy-out metadata";
-    case Buffer::clone: return "post-forward clone";
-    case Buffer::reduce_input: return "reduce-scatter input";
-    case Buffer::chunk_cat_metadata: return "copy-in metadata";
-    case Buffer::reduce_output: return "reduce-scatter output";
-    case Buffer::cast_output: return "gradient shard cast back";
-    case Buffer::accumulated_gradient: return "accumulated gradient";
-    case Buffer::symmetric_array: return "rendezvous array";
+    case Buffer::flat_cast:
+      return "flat cast buffer";
+    case Buffer::offload_input:
+      return "offloaded shard";
+    case Buffer::offload_cast:
+      return "cast of an offloaded shard";
+    case Buffer::gather:
+      return "all-gather block";
+    case Buffer::unsharded:
+      return "unsharded parameter";
+    case Buffer::split_metadata:
+      return "copy-out metadata";
+    case Buffer::clone:
+      return "post-forward clone";
+    case Buffer::reduce_input:
+      return "reduce-scatter input";
+    case Buffer::chunk_cat_metadata:
+      return "copy-in metadata";
+    case Buffer::reduce_output:
+      return "reduce-scatter output";
+    case Buffer::cast_output:
+      return "gradient shard cast back";
+    case Buffer::accumulated_gradient:
+      return "accumulated gradient";
+    case Buffer::symmetric_array:
+      return "rendezvous array";
   }
   return "buffer";
 }
@@ -76,11 +91,11 @@ class Recogniser final : public Issuer {
   const RecogniserInput& in_;
   FullyShard fsdp_;
   Recognition result_;
-  std::uint32_t position_ = 0;                          // next request to be matched
-  std::vector<std::uint32_t> buffers_;                  // by BufferRef: index of the allocation
-  std::map<StreamRole, std::uint64_t> streams_;         // learned at first use
-  std::vector<bool> seen_backward_;                     // units whose gradients exist in this microbatch
-  std::map<std::uint32_t, UnitId> sharded_gradients_;   // live flat gradient blocks, by allocation
+  std::uint32_t position_ = 0;                         // next request to be matched
+  std::vector<std::uint32_t> buffers_;                 // by BufferRef: index of the allocation
+  std::map<StreamRole, std::uint64_t> streams_;        // learned at first use
+  std::vector<bool> seen_backward_;                    // units whose gradients exist in this microbatch
+  std::map<std::uint32_t, UnitId> sharded_gradients_;  // live flat gradient blocks, by allocation
   bool took_new_segment_ = false;
 };
 
@@ -127,8 +142,8 @@ void Recogniser::free(BufferRef buffer) {
 
 void Recogniser::free_gradient(ParameterId parameter, Bytes bytes) {
   if (bytes == 0) return;
-  const std::string expected = fmt::format("free of a gradient of {} bytes of unit \"{}\"", bytes,
-                                           in_.units[unit_of(parameter).value].name);
+  const std::string expected =
+      fmt::format("free of a gradient of {} bytes of unit \"{}\"", bytes, in_.units[unit_of(parameter).value].name);
   const CaptureEvent& event = next(expected);
   const bool fits = !event.allocates && event.partner != kNone && event.size == bytes && event.stream == 0 &&
                     result_.tags[event.partner].owner == Owner::user;
@@ -152,22 +167,33 @@ void Recogniser::run_zero_grad() {
 
 void Recogniser::run_hook(const HookPlace& place) {
   switch (place.hook) {
-    case Hook::zero_grad: run_zero_grad(); break;
+    case Hook::zero_grad:
+      run_zero_grad();
+      break;
     case Hook::microbatch_begin: {
       const bool last = static_cast<std::uint32_t>(place.microbatch) + 1 >= in_.settings.accumulate;
       fsdp_.set_requires_gradient_sync(last || in_.settings.accumulate_with_sync);
       std::fill(seen_backward_.begin(), seen_backward_.end(), false);
       break;
     }
-    case Hook::pre_forward: fsdp_.pre_forward(place.unit); break;
-    case Hook::post_forward: fsdp_.post_forward(place.unit); break;
+    case Hook::pre_forward:
+      fsdp_.pre_forward(place.unit);
+      break;
+    case Hook::post_forward:
+      fsdp_.post_forward(place.unit);
+      break;
     case Hook::pre_backward:
       seen_backward_[place.unit.value] = true;
       fsdp_.pre_backward(place.unit);
       break;
-    case Hook::post_backward: fsdp_.post_backward(place.unit); break;
-    case Hook::backward_final: fsdp_.backward_final(); break;
-    default: break;
+    case Hook::post_backward:
+      fsdp_.post_backward(place.unit);
+      break;
+    case Hook::backward_final:
+      fsdp_.backward_final();
+      break;
+    default:
+      break;
   }
 }
 
@@ -179,10 +205,9 @@ Error Recogniser::mismatch_error(const Mismatch& mismatch, const HookPlace& plac
                         e.address, e.stream);
   }
   const std::string unit = place.unit.valid() ? in_.units[place.unit.value].name : std::string();
-  return {ErrorKind::mismatch,
-          fmt::format("FSDP2's rules expect {}, the recording has {}", mismatch.expected, found),
+  return {ErrorKind::mismatch, fmt::format("FSDP2's rules expect {}, the recording has {}", mismatch.expected, found),
           fmt::format("snapshot request {} (step {}, {:.3f} ms, hook {} of unit \"{}\")", position_, place.step,
-                      place.time.ms(), static_cast<int>(place.hook), unit),
+                      place.time.ms(), name(place.hook), unit),
           "check the about file: settings, units and their parameters must be those of the recorded run"};
 }
 
@@ -204,6 +229,8 @@ Result<Recognition> Recogniser::run() {
 
 }  // namespace
 
-Result<Recognition> recognise(const RecogniserInput& input) { return Recogniser(input).run(); }
+Result<Recognition> recognise(const RecogniserInput& input) {
+  return Recogniser(input).run();
+}
 
 }  // namespace foreshard::traces
