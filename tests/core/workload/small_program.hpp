@@ -102,7 +102,7 @@ inline void write_microbatch(ProgramWriter& w, const ProgramChoices& c, std::uin
   w.hook(Hook::forward_end);
   w.hook(Hook::backward_begin);
   w.hook(Hook::pre_backward, kRootUnit);
-  w.gradient(plans[0].parameters[0].id, plans[0].parameters[0].gradient);
+  for (const ParameterPlan& p : plans[0].parameters) w.gradient(p.id, p.gradient);
   for (std::uint32_t b = c.blocks; b >= 1; --b) {
     w.free(name("output", b));  // by what follows the block
     w.hook(Hook::pre_backward, UnitId{b});
@@ -141,11 +141,12 @@ inline Program small_setup(const std::vector<UnitPlan>& plans) {
   return w.program;
 }
 
-inline Workload small_workload(const Settings& settings, std::uint32_t blocks = 2) {
+inline Workload small_workload(const Settings& settings, const std::vector<Unit>& units) {
   Workload w;
   w.name = "small";
   w.settings = settings;
-  w.units = small_units(blocks);
+  w.units = units;
+  const auto blocks = static_cast<std::uint32_t>(units.size()) - 1;
   const auto plans = plan_units(settings, w.units, w.sm_count).value();
   w.setup = small_setup(plans);
   w.steps.push_back(small_step({blocks, settings.accumulate, true}, plans));
@@ -155,6 +156,9 @@ inline Workload small_workload(const Settings& settings, std::uint32_t blocks = 
   for (std::size_t u = 1; u <= plans.size(); ++u)
     for (const ParameterPlan& p : plans[u % plans.size()].parameters) w.parameters_order.push_back(p.id);
   return w;
+}
+inline Workload small_workload(const Settings& settings, std::uint32_t blocks = 2) {
+  return small_workload(settings, small_units(blocks));
 }
 
 /// One line an op, tensors numbered by first appearance, so that equal behaviour reads equal.

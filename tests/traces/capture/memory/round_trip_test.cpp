@@ -1,0 +1,143 @@
+// Plan → recording → capture → the same workload, over settings and models (fsdp2 semantics 13).
+#include <rapidcheck.h>
+
+#include "core/workload/adapt.hpp"
+#include "tests/core/workload/small_program.hpp"
+#include "tests/traces/capture/memory/recording.hpp"
+#include "traces/capture/capture.hpp"
+
+namespace foreshard::traces::test {
+namespace {
+
+using foreshard::test::four_gpus;
+using foreshard::test::small_workload;
+using foreshard::test::text_of;
+
+Result<Capture> capture(const Snapshot& snapshot, const Settings& settings, const std::vector<Unit>& units) {
+  return read_capture({snapshot, {}, settings, units, 132, {}, nullptr, "captured", "", ""});
+}
+
+Settings mixed() {
+  Settings s = four_gpus();
+  s.param_dtype = DType::bfloat16;
+  s.reduce_dtype = DType::float32;
+  return s;
+}
+
+std::vector<std::pair<const char*, Settings>> settings_to_try() {
+  std::vector<std::pair<const char*, Settings>> out;
+  const auto with = [&](const char* name, auto change) {
+    Settings s = mixed();
+    change(s);
+    out.emplace_back(name, s);
+  };
+  out.emplace_back("float32", four_gpus());
+  with("mixed", [](Settings&) {});
+  with("cast back", [](Settings& s) { s.reduce_dtype = {}; });
+  with("async", [](Settings& s) { s.unshard_async = true; });
+  with("prefetch", [](Settings& s) { s.forward_prefetch = s.backward_prefetch = 2; });
+  with("no reshard", [](Settings& s) { s.reshard_after_forward = {Reshard::Kind::never, 0}; });
+  with("int reshard", [](Settings& s) { s.reshard_after_forward = {Reshard::Kind::group, 2}; });
+  with("root kept", [](Settings& s) { s.root_reshard_explicit = false; });
+  with("HSDP", [](Settings& s) { s.replicate = 2; });
+  with("one rank", [](Settings& s) { s.gpus = 1; });
+  with("symmetric", [](Settings& s) { s.all_gather = Transport::copy_engine; });
+  with("gather on compute", [](Settings& s) { s.gather_alloc = GatherAlloc::compute; });
+  with("record_stream", [](Settings& s) { s.release = Release::record_stream; });
+  with("accumulation", [](Settings& s) { s.accumulate = 3; });
+  with("accumulation with sync", [](Settings& s) {
+    s.accumulate = 2;
+    s.accumulate_with_sync = true;
+  });
+  with("fused", [](Settings& s) { s.optimizer = Optimizer::adam_fused; });
+  with("single", [](Settings& s) { s.optimizer = Optimizer::adam_single; });
+  with("sgd", [](Settings& s) { s.optimizer = Optimizer::sgd; });
+  return out;
+}
+
+TEST_CASE("a recording gives its workload back") {
+  for (const auto& [name, settings] : settings_to_try()) {
+    INFO(name);
+    const Workload original = small_workload(settings, 3);
+    const Recorded recorded = record(original, settings);
+    const auto found = capture(recorded.snapshot, settings, original.units);
+    INFO((found ? "" : found.error().text()));
+    REQUIRE(found);
+    const Workload& w = found->workload;
+    CHECK(w.shards_known);
+    CHECK(w.optimizer_known);
+    CHECK(w.parameters_order == original.parameters_order);
+    CHECK(text_of(w.setup) == text_of(original.setup));
+    REQUIRE(w.steps.size() == 2);
+    for (std::size_t i = 0; i < 2; ++i) CHECK(difference(text_of(w.steps[i]), text_of(original.steps[i])).empty());
+    CHECK(difference(requests_of(record(w, settings).run), requests_of(recorded.run)).empty());
+  }
+}
+
+TEST_CASE("gradients and input casts are told from the user's other blocks") {
+  const Workload original = small_workload(mixed(), 2);
+  const auto found = capture(record(original, original.settings).snapshot, original.settings, original.units);
+  REQUIRE(found);
+  const auto facts = [](const Program& program) {
+    std::vector<std::string> lines;
+    for (const Op& op : program.ops)
+      if (op.kind == OpKind::alloc)
+        lines.push_back(fmt::format("{} gradient {} cast {}", op.size.bytes, op.gradient_of.value, op.unit.value));
+    return lines;
+  };
+  CHECK(difference(facts(found->workload.steps[1]), facts(original.steps[1])).empty());
+}
+
+std::vector<Unit> random_units() {
+  std::vector<Unit> units;
+  const int count = *rc::gen::inRange(2, 6);
+  for (int u = 0; u < count; ++u) {
+    Unit unit{u == 0 ? "" : fmt::format("layers.{}", u - 1), {}};
+    const int parameters = *rc::gen::inRange(1, 4);
+    for (int p = 0; p < parameters; ++p)
+      unit.parameters.push_back({fmt::format("p{}", p),
+                                 {*rc::gen::inRange<std::int64_t>(1, 40), *rc::gen::inRange<std::int64_t>(1, 3000)},
+                                 DType::float32});
+    units.push_back(unit);
+  }
+  return units;
+}
+
+Settings random_settings() {
+  Settings s = mixed();
+  s.gpus = *rc::gen::element(2U, 4U);
+  if (s.gpus == 4 && *rc::gen::inRange(0, 3) == 0) s.replicate = 2;
+  s.unshard_async = *rc::gen::inRange(0, 3) == 0;
+  if (*rc::gen::arbitrary<bool>()) s.forward_prefetch = *rc::gen::inRange(0U, 4U);
+  if (*rc::gen::arbitrary<bool>()) s.backward_prefetch = *rc::gen::inRange(0U, 4U);
+  s.reshard_after_forward.kind = *rc::gen::element(Reshard::Kind::always, Reshard::Kind::never);
+  if (s.shard_ranks() == 4 && *rc::gen::inRange(0, 3) == 0) s.reshard_after_forward = {Reshard::Kind::group, 2};
+  s.root_reshard_explicit = *rc::gen::arbitrary<bool>();
+  s.all_gather = *rc::gen::element(Transport::nccl, Transport::copy_engine);
+  s.optimizer = *rc::gen::element(Optimizer::adam, Optimizer::adam_fused, Optimizer::adam_single, Optimizer::sgd);
+  s.accumulate = *rc::gen::inRange(1U, 4U);
+  return s;
+}
+
+TEST_CASE("a capture at any settings plans any other as the program itself would run") {
+  const bool holds = rc::check("capture(A) planned at B is the program at B", [] {
+    const std::vector<Unit> units = random_units();
+    const Settings a = random_settings();
+    Settings b = random_settings();
+    b.gpus = a.gpus;
+    if (b.gpus / b.replicate != a.gpus / a.replicate) b.replicate = a.replicate;
+    if (b.reshard_after_forward.kind == Reshard::Kind::group && b.shard_ranks() != 4) b.reshard_after_forward = {};
+    const auto found = capture(record(small_workload(a, units), a).snapshot, a, units);
+    if (!found) RC_FAIL(found.error().text());
+    RC_ASSERT(found->workload.optimizer_known);
+    const auto adapted = adapt(found->workload, b);
+    if (!adapted) RC_FAIL(adapted.error().text());
+    const std::string wrong =
+        difference(requests_of(record(adapted->workload, b).run), requests_of(record(small_workload(b, units), b).run));
+    if (!wrong.empty()) RC_FAIL(wrong);
+  });
+  CHECK(holds);
+}
+
+}  // namespace
+}  // namespace foreshard::traces::test

@@ -1,0 +1,90 @@
+// Which allocation is which parameter's shard: by size and order, with the root's anywhere (Module._apply).
+#include "traces/capture/shard_matcher.hpp"
+
+#include <algorithm>
+
+#include "tests/catch.hpp"
+
+namespace foreshard::traces {
+namespace {
+
+/// Units with this many parameters each, root first.
+std::vector<Unit> units_of(std::vector<std::size_t> counts) {
+  std::vector<Unit> units;
+  for (std::size_t count : counts) units.push_back({"u", std::vector<Parameter>(count)});
+  return units;
+}
+
+std::vector<std::uint32_t> order_of(const ShardMatch& match) {
+  std::vector<std::uint32_t> out;
+  for (ParameterId id : match.order) out.push_back(id.value);
+  return out;
+}
+
+using Order = std::vector<std::uint32_t>;
+
+TEST_CASE("units in order, the root's before, between and after") {
+  const auto units = units_of({2, 2, 1});  // root: 0, 1; then 2, 3; then 4
+  const std::vector<Bytes> shards{10, 20, 30, 40, 50};
+  CHECK(order_of(match_shards(std::vector<Bytes>{10, 30, 40, 50, 20}, shards, units)) == Order{0, 2, 3, 4, 1});
+  CHECK(order_of(match_shards(std::vector<Bytes>{30, 40, 10, 20, 50}, shards, units)) == Order{2, 3, 0, 1, 4});
+  CHECK(order_of(match_shards(std::vector<Bytes>{10, 20, 30, 40, 50}, shards, units)) == Order{0, 1, 2, 3, 4});
+}
+
+TEST_CASE("allocations that are no shards are left out") {
+  const auto units = units_of({1, 2});
+  const std::vector<Bytes> shards{10, 30, 40};
+  const std::vector<Bytes> sizes{7, 30, 8, 40, 40, 10, 9};
+  const ShardMatch match = match_shards(sizes, shards, units);
+  REQUIRE(match.complete);
+  CHECK(std::count_if(match.parameter.begin(), match.parameter.end(), [](ParameterId p) { return p.valid(); }) == 3);
+  CHECK_FALSE(match.parameter[0].valid());
+  CHECK(match.parameter[1] == ParameterId{1});
+  CHECK(match.parameter[5] == ParameterId{0});
+}
+
+TEST_CASE("a unit is never cut by the root's parameters, which settles equal sizes") {
+  const auto units = units_of({1, 2});
+  const std::vector<Bytes> shards{30, 30, 30};
+  // Three equal ones: the unit's come first, since the root's may also come last.
+  CHECK(order_of(match_shards(std::vector<Bytes>{30, 30, 30}, shards, units)) == Order{1, 2, 0});
+  const std::vector<Bytes> tricky{40, 30, 40};  // root 40, unit 30 40
+  CHECK(order_of(match_shards(std::vector<Bytes>{40, 30, 40}, tricky, units)) == Order{0, 1, 2});
+  // A wrong first guess is taken back: the first 30 is no shard.
+  const ShardMatch match = match_shards(std::vector<Bytes>{30, 99, 40, 30, 40}, tricky, units);
+  REQUIRE(match.complete);
+  CHECK(match.order.size() == 3);
+}
+
+TEST_CASE("a parameter that is missing, or in another order, is not matched") {
+  const auto units = units_of({1, 2});
+  const std::vector<Bytes> shards{10, 30, 40};
+  CHECK_FALSE(match_shards(std::vector<Bytes>{10, 30}, shards, units).complete);
+  CHECK_FALSE(match_shards(std::vector<Bytes>{10, 40, 30}, shards, units).complete);
+  CHECK_FALSE(match_shards(std::vector<Bytes>{}, shards, units).complete);
+  const ShardMatch loose = match_shards_in_any_order(std::vector<Bytes>{40, 30, 10}, shards);
+  CHECK(loose.complete);
+  CHECK(loose.parameter == std::vector<ParameterId>{ParameterId{2}, ParameterId{1}, ParameterId{0}});
+  CHECK_FALSE(match_shards_in_any_order(std::vector<Bytes>{40, 30}, shards).complete);
+}
+
+TEST_CASE("parameters without bytes on this rank follow their neighbour") {
+  const auto units = units_of({1, 3});
+  const std::vector<Bytes> shards{10, 30, 0, 40};
+  const ShardMatch match = match_shards(std::vector<Bytes>{30, 40, 10}, shards, units);
+  REQUIRE(match.complete);
+  CHECK(order_of(match) == Order{1, 2, 3, 0});
+}
+
+TEST_CASE("many equal units match in linear time") {
+  std::vector<std::size_t> counts(301, 4);
+  std::vector<Bytes> shards;
+  std::vector<Bytes> sizes;
+  for (std::size_t u = 0; u < counts.size(); ++u)
+    for (Bytes b : {Bytes{64}, Bytes{64}, Bytes{64}, Bytes{64}}) shards.push_back(b);
+  for (std::size_t i = 0; i < shards.size(); ++i) sizes.push_back(64);
+  CHECK(match_shards(sizes, shards, units_of(counts)).complete);
+}
+
+}  // namespace
+}  // namespace foreshard::traces
