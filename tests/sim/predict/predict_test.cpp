@@ -1,0 +1,143 @@
+// A plan, its calibration, and which side sets the step, on a workload small enough to reason about.
+#include "sim/predict/predict.hpp"
+
+#include "sim/predict/host_bound.hpp"
+#include "sim/predict/simulate.hpp"
+#include "tests/property/timed_workload.hpp"
+
+namespace foreshard::sim {
+namespace {
+
+using test::four_gpus;
+using test::timed_workload;
+
+MachineProfile h200() {
+  return builtin_profile("h200").value();
+}
+
+Settings mixed() {
+  Settings s = four_gpus();
+  s.param_dtype = DType::bfloat16;
+  s.reduce_dtype = DType::float32;
+  return s;
+}
+
+/// Host times times this; kernels stay.
+void scale_host(Workload& w, double factor) {
+  for (Program& program : w.steps)
+    for (Op& op : program.ops) op.host_before = op.host_before.scaled(factor);
+  for (SectionCost& cost : w.sections) {
+    cost.host_after = cost.host_after.scaled(factor);
+    for (SectionItem& item : cost.items) item.host_before = item.host_before.scaled(factor);
+  }
+}
+
+Prediction plan(const Workload& w, const Settings& s) {
+  auto p = predict(w, h200(), {s, {}, 4});
+  REQUIRE(p);
+  return std::move(*p);
+}
+
+TEST_CASE("a GPU-bound capture is anchored to what it measured, and so are its plans") {
+  Workload w = timed_workload(mixed(), 4);
+  scale_host(w, 0.1);
+  const double simulated = plan(w, mixed()).step_ms;
+  w.measured = Measured{std::vector<double>(12, 1.02 * simulated), {}};
+  const Prediction p = plan(w, mixed());
+  CHECK_FALSE(p.host_bound);
+  CHECK(p.calibration.anchor > 1);
+  CHECK(p.step_ms == Approx(1.02 * simulated).epsilon(0.005));
+  CHECK(p.exposed_communication_ms <= p.communication_ms);
+  CHECK(p.compute_ms <= p.step_ms * 1.001);
+}
+
+TEST_CASE("a host-bound capture is not anchored: its host is made as fast as it was measured") {
+  Workload w = timed_workload(mixed(), 4);
+  scale_host(w, 20);
+  const Prediction raw = plan(w, mixed());
+  CHECK(raw.host_bound);
+  CHECK(raw.calibration.source == Calibration::Source::none);
+  CHECK(raw.gpu_step_ms < raw.step_ms);
+  w.measured = Measured{std::vector<double>(12, 0.8 * raw.step_ms), std::vector<double>(12, 0.8 * raw.host_ms)};
+  const Prediction p = plan(w, mixed());
+  CHECK(p.host_bound);
+  CHECK(p.calibration.anchor == 1);
+  CHECK(p.calibration.host_scale == Approx(0.8).epsilon(0.03));
+  CHECK(p.step_ms == Approx(0.8 * raw.step_ms).epsilon(0.03));
+}
+
+TEST_CASE("which side sets the step follows the host's own speed") {
+  Workload w = timed_workload(mixed(), 4);
+  const auto side = [&](double scale) {
+    const auto found = host_bound(w, mixed(), h200(), scale);
+    REQUIRE(found);
+    CHECK(found->gpu_step_ms <= found->step_ms * 1.001);
+    return *found;
+  };
+  const HostBound fast = side(0.05);
+  const HostBound slow = side(30);
+  CHECK_FALSE(fast.host_bound);
+  CHECK(slow.host_bound);
+  CHECK(slow.step_ms > fast.step_ms);
+  CHECK(slow.gpu_step_ms == Approx(fast.gpu_step_ms).epsilon(0.001));  // a free host has no speed
+}
+
+TEST_CASE("without times a plan is of memory alone") {
+  const Workload w = test::small_workload(mixed(), 3);
+  const Prediction p = plan(w, mixed());
+  CHECK_FALSE(p.has_time);
+  CHECK(p.step_ms == 0);
+  CHECK(p.peaks.requested > 0);
+  CHECK(p.calibration.source == Calibration::Source::none);
+  CHECK(p.valid);
+  Settings record = mixed();
+  record.release = Release::record_stream;
+  const Prediction blind = plan(w, record);
+  CHECK(blind.peaks_depend_on_time);
+  CHECK_FALSE(blind.valid);
+  CHECK(blind.run.info.valid == false);
+  CHECK_FALSE(blind.warnings.empty());
+}
+
+TEST_CASE("a memory limit that is too small is an answer, not a failure") {
+  const Workload w = timed_workload(mixed(), 3);
+  const auto p = predict(w, h200(), {mixed(), 8 * kMiB, 4});
+  REQUIRE(p);
+  REQUIRE(p->out_of_memory);
+  CHECK(p->out_of_memory->requested > 0);
+  CHECK(p->step_ms == 0);
+}
+
+TEST_CASE("settings that a capture cannot tell are refused with the adapter's words") {
+  const Workload w = timed_workload(mixed(), 2);
+  Settings other = mixed();
+  other.param_dtype = {};
+  const auto refused = predict(w, h200(), {other, {}, 4});
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().kind == ErrorKind::usage);
+}
+
+TEST_CASE("a section that no capture shows is said to be free") {
+  Workload w = timed_workload(mixed(), 2);
+  std::erase_if(w.sections, [](const SectionCost& c) { return c.section == Section::reduce; });
+  const Prediction p = plan(w, mixed());
+  CHECK_FALSE(p.valid);
+  CHECK_FALSE(p.warnings.empty());
+}
+
+TEST_CASE("addresses that are not the recording's are said to be invented") {
+  Workload w = test::small_workload(mixed(), 3);
+  CHECK_FALSE(plan(w, mixed()).addresses_invented);  // nothing was recorded
+  const Prediction base = plan(w, mixed());
+  for (const AllocatorRecord& e : base.run.allocator) {
+    if (e.action != AllocatorAction::segment_alloc) continue;
+    w.segment_addresses.push_back(e.address);
+    w.segment_sizes.push_back(e.size);
+  }
+  CHECK_FALSE(plan(w, mixed()).addresses_invented);
+  w.segment_sizes.front() += 2 * kMiB;
+  CHECK(plan(w, mixed()).addresses_invented);
+}
+
+}  // namespace
+}  // namespace foreshard::sim
