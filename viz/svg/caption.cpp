@@ -46,9 +46,8 @@ std::string result_ms(const Run& run, const char* key, const char* title) {
 
 /// What was given back to the driver, what could not be had, and what is too thin to be seen.
 void memory_facts(const MemorySeries& memory, double least_gib, std::vector<std::string>& out) {
-  out.push_back(fmt::format("peaks in this picture: requested {}, allocated {}, active {}, reserved {}",
-                            gib(memory.requested.bytes), gib(memory.allocated.bytes), gib(memory.active.bytes),
-                            gib(memory.reserved.bytes)));
+  out.push_back(fmt::format("peaks: requested {}, allocated {}, active {}, reserved {}", gib(memory.requested.bytes),
+                            gib(memory.allocated.bytes), gib(memory.active.bytes), gib(memory.reserved.bytes)));
   std::uint64_t times = 0;
   Bytes released = 0;
   for (const MemoryMark& mark : memory.marks) {

@@ -40,8 +40,7 @@ class Curve {
 class Drawing {
  public:
   Drawing(const MemoryChart& chart, SvgWriter& svg) : c_(chart), svg_(svg), ink_(ink(chart.theme)) {
-    const auto& s = c_.series;
-    const double top = in_gib(std::max({s.reserved.bytes, s.active.bytes, s.allocated.bytes, s.requested.bytes}));
+    const double top = in_gib(c_.series.top);
     memory_ = {0, round_top(top * 1.04, kMostTicks), c_.plot.bottom(), c_.plot.y};
     end_x_ = std::clamp(c_.time.at(c_.memory_end), c_.plot.x, c_.plot.right());
   }
@@ -201,7 +200,7 @@ class Drawing {
     for (std::size_t i = labels.size(); i-- > 0; limit = labels[i].place - kLabelLine)
       labels[i].place = std::min(labels[i].place, limit);
     const double x = c_.plot.right();
-    svg_.text({x + 24, labels.front().place - kLabelLine + 4}, "peak in this picture", {11, ink_.faint});
+    svg_.text({x + 24, labels.front().place - kLabelLine + 4}, "peaks", {11, ink_.faint});
     for (const Label& label : labels) {
       svg_.path(fmt::format("M{} {}L{} {}", number(x + 2), number(label.y), number(x + 20), number(label.place)),
                 fmt::format("fill=\"none\" stroke=\"{}\" stroke-width=\".8\"", label.fill));

@@ -99,7 +99,10 @@ void raise(PeakMark& peak, std::int64_t bytes, Nanoseconds time) {
 /// Collects the states of a window into columns, peaks and marks.
 class Collector {
  public:
-  Collector(const Window& window, std::size_t columns, MemorySeries& series) : window_(window), series_(series) {
+  Collector(const Side& side, const Window& window, std::size_t columns, MemorySeries& series)
+      : window_(window), series_(series), steps_end_(side.last - side.origin) {
+    // A window behind the steps asked for has its own peaks.
+    if (steps_end_ < window.from) steps_end_ = window.to;
     series.column_count = columns;
   }
 
@@ -144,6 +147,8 @@ class Collector {
 
  private:
   void raise_peaks(const MemoryState& state, Nanoseconds time) {
+    series_.top = std::max({series_.top, state.allocated, state.active, state.reserved, state.requested});
+    if (time > steps_end_) return;
     raise(series_.allocated, state.allocated, time);
     raise(series_.active, state.active, time);
     raise(series_.reserved, state.reserved, time);
@@ -152,6 +157,7 @@ class Collector {
 
   const Window& window_;
   MemorySeries& series_;
+  Nanoseconds steps_end_;  // from the origin: the host's end of the steps asked for
 };
 
 }  // namespace
@@ -167,7 +173,7 @@ std::int64_t MemorySeries::most(MemoryCategory category) const {
 MemorySeries read_memory(const Run& run, const Side& side, const Window& window, std::size_t columns) {
   MemorySeries series;
   MemoryState state = before_first(run);
-  Collector collector(window, std::max<std::size_t>(columns, 1), series);
+  Collector collector(side, window, std::max<std::size_t>(columns, 1), series);
   bool begun = false;
   for (const AllocatorRecord& record : run.allocator) {
     const Nanoseconds time = record.time - side.origin;

@@ -49,7 +49,8 @@ struct MemorySeries {
   std::vector<MemoryColumn> columns;
   std::size_t column_count = 0;
   Nanoseconds last_event;                           ///< from the origin; of the whole recording
-  PeakMark allocated, active, reserved, requested;  ///< within the window
+  PeakMark allocated, active, reserved, requested;  ///< of the steps asked for, as far as the window shows them
+  std::int64_t top = 0;                             ///< the highest value of any statistic in the window
   std::vector<MemoryMark> marks;
 
   /// Whether freed blocks wait for events at some shown moment.

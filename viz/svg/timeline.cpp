@@ -66,8 +66,7 @@ class Page {
 
   /// A third of a pixel of the memory chart, about.
   [[nodiscard]] double least_gib() const {
-    const std::int64_t top = std::max({memory_->reserved.bytes, memory_->active.bytes, memory_->allocated.bytes});
-    return static_cast<double>(top) / static_cast<double>(kGiB) / kMemory / 3;
+    return static_cast<double>(memory_->top) / static_cast<double>(kGiB) / kMemory / 3;
   }
   [[nodiscard]] bool any_pale() const {
     for (const Lane& lane : lanes_)

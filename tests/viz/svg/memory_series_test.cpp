@@ -2,6 +2,7 @@
 
 #include "viz/svg/memory_series.hpp"
 
+#include <algorithm>
 #include <numeric>
 
 #include "tests/catch.hpp"
@@ -74,6 +75,17 @@ TEST_CASE("what was there before the first event comes from the final state") {
   CHECK(series.reserved.bytes == 10 * kGi);
   CHECK(series.allocated.bytes == 6 * kGi);
   CHECK(series.begin.category[static_cast<std::size_t>(MemoryCategory::other)] == kGi);
+}
+
+TEST_CASE("a step's peaks are its own, also where the picture goes on into the next") {
+  Run run = small_run();
+  MemoryScript memory(run);
+  memory.alloc(us(10900), 9 * kGiB, MemoryCategory::temporaries);  // in step 1
+  std::stable_sort(run.allocator.begin(), run.allocator.end(),
+                   [](const AllocatorRecord& a, const AllocatorRecord& b) { return a.time < b.time; });
+  const MemorySeries series = series_of(run, {.step = 0, .to = us(11000)}, 50);
+  CHECK(series.allocated.bytes == 5 * kGi);
+  CHECK(series.top == 12 * kGi);
 }
 
 TEST_CASE("releases and running out of memory are marked") {
