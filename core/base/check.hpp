@@ -10,8 +10,8 @@ namespace foreshard {
 
 }  // namespace foreshard
 
-#define FORESHARD_CHECK(condition, message)                                      \
-  do {                                                                           \
-    if (!(condition)) [[unlikely]]                                               \
-      ::foreshard::check_failed(#condition, __FILE__, __LINE__, (message));      \
+#define FORESHARD_CHECK(condition, message)                                 \
+  do {                                                                      \
+    if (!(condition)) [[unlikely]]                                          \
+      ::foreshard::check_failed(#condition, __FILE__, __LINE__, (message)); \
   } while (false)

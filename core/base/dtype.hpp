@@ -11,7 +11,16 @@
 namespace foreshard {
 
 /// Values are stored in files; never renumber.
-enum class DType : std::uint8_t { float32 = 0, bfloat16 = 1, float16 = 2, float64 = 3, int64 = 4, int32 = 5, uint8 = 6, bool8 = 7 };
+enum class DType : std::uint8_t {
+  float32 = 0,
+  bfloat16 = 1,
+  float16 = 2,
+  float64 = 3,
+  int64 = 4,
+  int32 = 5,
+  uint8 = 6,
+  bool8 = 7
+};
 
 struct DTypeInfo {
   DType dtype;
@@ -26,8 +35,12 @@ inline constexpr std::array kDTypes{
     DTypeInfo{DType::uint8, "uint8", 1},     DTypeInfo{DType::bool8, "bool", 1},
 };
 
-[[nodiscard]] constexpr Bytes itemsize(DType dtype) { return kDTypes[static_cast<std::size_t>(dtype)].itemsize; }
-[[nodiscard]] constexpr std::string_view name(DType dtype) { return kDTypes[static_cast<std::size_t>(dtype)].name; }
+[[nodiscard]] constexpr Bytes itemsize(DType dtype) {
+  return kDTypes[static_cast<std::size_t>(dtype)].itemsize;
+}
+[[nodiscard]] constexpr std::string_view name(DType dtype) {
+  return kDTypes[static_cast<std::size_t>(dtype)].name;
+}
 [[nodiscard]] constexpr std::optional<DType> parse_dtype(std::string_view text) {
   for (const DTypeInfo& info : kDTypes)
     if (info.name == text) return info.dtype;

@@ -13,11 +13,11 @@ namespace foreshard {
 
 /// The class of a failure. Each has one exit code, listed in docs/exit_codes.md; never renumber.
 enum class ErrorKind : int {
-  usage = 2,         ///< a wrong word, option or configuration value
-  input = 3,         ///< a file that cannot be read, is cut short, foreign or hostile
-  mismatch = 4,      ///< readable inputs that do not belong together, or do not follow FSDP2's rules
+  usage = 2,           ///< a wrong word, option or configuration value
+  input = 3,           ///< a file that cannot be read, is cut short, foreign or hostile
+  mismatch = 4,        ///< readable inputs that do not belong together, or do not follow FSDP2's rules
   out_of_memory = 10,  ///< the prediction does not fit
-  deadlock = 11,     ///< a schedule in which nothing can ever run again
+  deadlock = 11,       ///< a schedule in which nothing can ever run again
 };
 
 /// One failure, made for a person: what went wrong, where, and what to do about it.

@@ -28,9 +28,7 @@ inline constexpr Bytes kGiB = 1024 * kMiB;
 struct Nanoseconds {
   std::int64_t count = 0;
 
-  [[nodiscard]] static Nanoseconds from_double(double ns) {
-    return {static_cast<std::int64_t>(std::llround(ns))};
-  }
+  [[nodiscard]] static Nanoseconds from_double(double ns) { return {static_cast<std::int64_t>(std::llround(ns))}; }
   [[nodiscard]] static constexpr Nanoseconds from_us(std::int64_t us) { return {us * 1000}; }
   [[nodiscard]] constexpr double us() const { return static_cast<double>(count) / 1e3; }
   [[nodiscard]] constexpr double ms() const { return static_cast<double>(count) / 1e6; }
@@ -47,9 +45,7 @@ struct Nanoseconds {
   friend constexpr Nanoseconds operator+(Nanoseconds a, Nanoseconds b) { return {a.count + b.count}; }
   friend constexpr Nanoseconds operator-(Nanoseconds a, Nanoseconds b) { return {a.count - b.count}; }
   /// Multiplies by a dimensionless factor and rounds once.
-  [[nodiscard]] Nanoseconds scaled(double factor) const {
-    return from_double(static_cast<double>(count) * factor);
-  }
+  [[nodiscard]] Nanoseconds scaled(double factor) const { return from_double(static_cast<double>(count) * factor); }
 };
 
 /// An index that cannot be confused with another kind of index. `Tag` is never defined.
@@ -78,10 +74,14 @@ inline constexpr PoolId kDefaultPool{0};
 inline constexpr UnitId kRootUnit{0};
 
 /// Smallest integer ≥ a/b; b > 0.
-[[nodiscard]] constexpr std::uint64_t ceil_div(std::uint64_t a, std::uint64_t b) { return (a + b - 1) / b; }
+[[nodiscard]] constexpr std::uint64_t ceil_div(std::uint64_t a, std::uint64_t b) {
+  return (a + b - 1) / b;
+}
 
 /// a rounded up to a multiple of b; b > 0.
-[[nodiscard]] constexpr std::uint64_t round_up(std::uint64_t a, std::uint64_t b) { return ceil_div(a, b) * b; }
+[[nodiscard]] constexpr std::uint64_t round_up(std::uint64_t a, std::uint64_t b) {
+  return ceil_div(a, b) * b;
+}
 
 }  // namespace foreshard
 

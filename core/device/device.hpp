@@ -35,7 +35,7 @@ enum class KernelClass : std::uint8_t {
 struct KernelWork {
   KernelClass kernel_class = KernelClass::memory_bound;
   Nanoseconds work;
-  Bytes bytes = 0;          ///< read and written; prices a memory-bound kernel whose `work` is 0
+  Bytes bytes = 0;           ///< read and written; prices a memory-bound kernel whose `work` is 0
   double ring_slowdown = 0;  ///< factor while an NCCL ring runs, measured for this kernel; 0: the class's own
   LabelId label;
 };
@@ -71,12 +71,12 @@ struct CollectiveWork {
 };
 
 struct StreamOptions {
-  std::string name;   ///< "compute", "all-gather", …; unique on the device
-  int priority = 0;   ///< CUDA's: −1 is higher than 0
+  std::string name;  ///< "compute", "all-gather", …; unique on the device
+  int priority = 0;  ///< CUDA's: −1 is higher than 0
 };
 
 struct CommunicatorOptions {
-  std::string name;      ///< "world", "shard", "replicate", …
+  std::string name;  ///< "world", "shard", "replicate", …
   std::uint32_t ranks = 1;
   std::uint32_t ranks_per_node = 1;  ///< how many of them share this rank's node
 };

@@ -34,7 +34,7 @@ enum class RunKind : std::uint8_t { imported = 0, planned = 1, executed = 2 };
 enum class Recording : std::uint8_t { run = 0, snapshot = 1, trace = 2 };
 
 struct InputFile {
-  std::string role;    ///< "snapshot", "trace", "about", "source"
+  std::string role;  ///< "snapshot", "trace", "about", "source"
   std::string path;
   Bytes bytes = 0;
   std::string digest;  ///< "xxh3:" and 16 hex digits of the file as given
@@ -44,20 +44,20 @@ struct RunInfo {
   RunKind kind = RunKind::planned;
   std::string name;
   std::string foreshard_version;
-  std::string torch;         ///< "2.11.0+cu130"
+  std::string torch;  ///< "2.11.0+cu130"
   std::string nccl;
   std::string gpu;
   std::uint32_t sm_count = 0;
-  std::string machine;       ///< name of the machine profile
+  std::string machine;  ///< name of the machine profile
   std::vector<InputFile> inputs;
-  bool valid = true;         ///< false: outside what the model was calibrated on, or a fallback was used
+  bool valid = true;  ///< false: outside what the model was calibrated on, or a fallback was used
   std::vector<std::string> warnings;
 };
 
 struct StreamRecord {
   StreamId id;
   std::string name;
-  std::uint64_t handle = 0;   ///< raw handle or profiler stream id; 0 where there is none
+  std::uint64_t handle = 0;  ///< raw handle or profiler stream id; 0 where there is none
   int priority = 0;
 };
 
@@ -65,7 +65,7 @@ struct StreamRecord {
 struct HostOpRecord {
   enum class Kind : std::uint8_t { runtime = 0, cpu_op = 1, annotation = 2, work = 3 };
   Kind kind = Kind::runtime;
-  std::uint32_t thread = 0;   ///< 0: the main thread; 1: autograd's; in order of appearance
+  std::uint32_t thread = 0;  ///< 0: the main thread; 1: autograd's; in order of appearance
   LabelId label;
   Nanoseconds start;
   Nanoseconds end;
@@ -77,17 +77,17 @@ struct DeviceOpRecord {
   Kind kind = Kind::kernel;
   StreamId stream;
   LabelId label;
-  Nanoseconds issue;          ///< the host's call; equals start where unknown
+  Nanoseconds issue;  ///< the host's call; equals start where unknown
   Nanoseconds start;
   Nanoseconds end;
-  Bytes bytes = 0;            ///< of copies and collectives
+  Bytes bytes = 0;  ///< of copies and collectives
   std::uint64_t correlation = 0;
-  UnitId unit;                ///< the FSDP unit it belongs to, where known
+  UnitId unit;  ///< the FSDP unit it belongs to, where known
   KernelClass kernel_class = KernelClass::memory_bound;
   CollectiveKind collective = CollectiveKind::all_gather;
   Transport transport = Transport::nccl;
   CommunicatorId communicator;
-  std::array<std::uint32_t, 3> grid{};   ///< kernels of a trace; 0 where unknown
+  std::array<std::uint32_t, 3> grid{};  ///< kernels of a trace; 0 where unknown
   std::array<std::uint32_t, 3> block{};
 };
 
@@ -96,22 +96,22 @@ struct EventRecord {
   enum class Kind : std::uint8_t { record = 0, wait = 1, host_wait = 2 };
   Kind kind = Kind::record;
   EventId event;
-  StreamId stream;            ///< invalid for a host wait
-  Nanoseconds time;           ///< host time of the call
+  StreamId stream;   ///< invalid for a host wait
+  Nanoseconds time;  ///< host time of the call
 };
 
 /// One allocation from malloc to free.
 struct BlockRecord {
   Address address = 0;
   Bytes requested = 0;
-  Bytes size = 0;             ///< what allocated_bytes counts; 0 where not known (import without replay)
+  Bytes size = 0;  ///< what allocated_bytes counts; 0 where not known (import without replay)
   StreamId stream;
   PoolId pool = kDefaultPool;
   MemoryCategory category = MemoryCategory::other;
   UnitId unit;
   ParameterId parameter;
   LabelId label;
-  std::int32_t step = -1;     ///< step of its allocation; −1: before the first
+  std::int32_t step = -1;  ///< step of its allocation; −1: before the first
 };
 
 /// One change of the allocator's state, with the block it concerns.
@@ -121,16 +121,16 @@ struct AllocatorRecord {
   Bytes size = 0;
   StreamId stream;
   Nanoseconds time;
-  BlockId block;              ///< of alloc and free_*; invalid for segments and for blocks never seen allocated
+  BlockId block;  ///< of alloc and free_*; invalid for segments and for blocks never seen allocated
 };
 
 struct StepRecord {
   Recording recording = Recording::run;
   std::int32_t index = 0;
-  Nanoseconds start;          ///< host time
+  Nanoseconds start;  ///< host time
   Nanoseconds end;
   std::optional<Nanoseconds> device_end;  ///< end of the last op on the compute stream
-  MemoryPeaks peaks;          ///< peaks reset at `start`
+  MemoryPeaks peaks;                      ///< peaks reset at `start`
   Bytes reserved_current = 0;
   std::int64_t num_alloc_retries = 0;
 };
@@ -138,7 +138,7 @@ struct StepRecord {
 struct PhaseRecord {
   std::int32_t step = 0;
   Recording recording = Recording::run;
-  std::string name;           ///< "forward", "backward", "optimizer", "zero_grad"
+  std::string name;  ///< "forward", "backward", "optimizer", "zero_grad"
   Nanoseconds start;
   Nanoseconds end;
 };
@@ -155,7 +155,7 @@ struct ImportStat {
   std::string name;
   Severity severity = Severity::info;
   std::uint64_t count = 0;
-  std::string text;           ///< one sentence for the user
+  std::string text;  ///< one sentence for the user
 };
 
 struct Run {
@@ -176,7 +176,7 @@ struct Run {
   std::vector<AnnotationRecord> annotations;
   std::vector<ImportStat> import_stats;
   std::map<std::string, std::string> results;  ///< plan's answers by JSON key, each as JSON text
-  std::string workload_json;  ///< the workload this run came from (docs/workload.md); empty: none
+  std::string workload_json;                   ///< the workload this run came from (docs/workload.md); empty: none
 };
 
 }  // namespace foreshard

@@ -50,21 +50,22 @@ struct PrefetchLists {
 
 struct Settings {
   // Where it runs.
-  std::uint32_t gpus = 1;       ///< GPUs a node
+  std::uint32_t gpus = 1;  ///< GPUs a node
   std::uint32_t nodes = 1;
-  std::uint32_t replicate = 1;  ///< HSDP: size of the mesh's replicate dimension; 1 is plain FSDP
+  std::uint32_t replicate = 1;         ///< HSDP: size of the mesh's replicate dimension; 1 is plain FSDP
   std::optional<std::uint32_t> batch;  ///< per GPU and microbatch
   std::optional<std::uint32_t> seq;
 
   // FSDP2.
-  std::optional<DType> param_dtype;   ///< MixedPrecisionPolicy.param_dtype
-  std::optional<DType> reduce_dtype;  ///< MixedPrecisionPolicy.reduce_dtype
-  std::optional<std::uint32_t> forward_prefetch;   ///< none: implicit; N: set_modules_to_forward_prefetch of the next N
-  std::optional<std::uint32_t> backward_prefetch;  ///< none: default rule; N: set_modules_to_backward_prefetch of the previous N
+  std::optional<DType> param_dtype;               ///< MixedPrecisionPolicy.param_dtype
+  std::optional<DType> reduce_dtype;              ///< MixedPrecisionPolicy.reduce_dtype
+  std::optional<std::uint32_t> forward_prefetch;  ///< none: implicit; N: set_modules_to_forward_prefetch of the next N
+  std::optional<std::uint32_t>
+      backward_prefetch;  ///< none: default rule; N: set_modules_to_backward_prefetch of the previous N
   PrefetchLists prefetch_lists;
-  bool unshard_async = false;  ///< _set_unshard_async_op(True)
-  Release release = Release::automatic;                 ///< of all-gathers
-  std::optional<Release> reduce_scatter_release;        ///< of reduce-scatters, where it differs ("per collective")
+  bool unshard_async = false;                     ///< _set_unshard_async_op(True)
+  Release release = Release::automatic;           ///< of all-gathers
+  std::optional<Release> reduce_scatter_release;  ///< of reduce-scatters, where it differs ("per collective")
   GatherAlloc gather_alloc = GatherAlloc::copy_in;
   Reshard reshard_after_forward;
   std::map<std::string, Reshard> reshard_of_unit;  ///< per unit, by name; overrides reshard_after_forward
@@ -82,7 +83,7 @@ struct Settings {
   Optimizer optimizer = Optimizer::adam;
 
   // The allocator and the version.
-  std::string alloc_conf;         ///< PYTORCH_ALLOC_CONF
+  std::string alloc_conf;  ///< PYTORCH_ALLOC_CONF
   std::string pytorch = "2.11";
 
   [[nodiscard]] std::uint32_t world() const { return gpus * nodes; }
