@@ -169,6 +169,8 @@ Result<int> plan(Options& options, Console& console) {
   auto p = sim::predict(*workload, *machine, {*settings, options.memory_limit});
   if (!p) return tl::unexpected(p.error());
   if (!options.name.empty()) p->run.info.name = options.name;
+  for (const std::string& warning : warnings(*settings)) p->warnings.push_back(warning);
+  p->run.info.warnings = p->warnings;
   for (const std::string& warning : p->warnings) console.warn(warning);
   const Json json = as_json(options, *workload, *p);
   if (!options.output.empty()) {
