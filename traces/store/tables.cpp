@@ -128,7 +128,8 @@ constexpr std::array kStep{
     Column{"peak_active", kInteger, false, "Peak of `active_bytes` since the step's start."},
     Column{"peak_reserved", kInteger, false, "Peak of `reserved_bytes` since the step's start."},
     Column{"reserved_current", kInteger, false, "`reserved_bytes` at the step's end."},
-    Column{"num_alloc_retries", kInteger, false, "`num_alloc_retries` at the step's end, counted since the process began."},
+    Column{"num_alloc_retries", kInteger, false,
+           "`num_alloc_retries` at the step's end, counted since the process began."},
 };
 constexpr std::array kPhase{
     Column{"step", kInteger, false, "The step it is part of."},
