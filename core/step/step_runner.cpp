@@ -37,7 +37,6 @@ class StepRunner final : public Issuer {
     make_streams();
     make_communicators();
     plan_parameters();
-    for (const SnapshotSegment& segment : workload.initial_segments) adopt(segment);
   }
 
   StepOutcome run(const StepRequest& request);
@@ -478,6 +477,7 @@ void StepRunner::run_program(const Program& program) {
 StepOutcome StepRunner::run(const StepRequest& request) {
   StepOutcome outcome;
   try {
+    for (const SnapshotSegment& segment : workload_.initial_segments) adopt(segment);
     if (request.setup) run_program(workload_.setup);
     if (request.setup) device_.synchronize();
     for (step_ = 0; step_ < request.steps; ++step_) {
