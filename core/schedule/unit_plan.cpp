@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <string_view>
 
+#include "core/base/suggest.hpp"
 #include "core/shard/copy_metadata.hpp"
 
 namespace foreshard {
@@ -92,17 +94,39 @@ Result<UnitPlan> plan_unit(const Settings& settings, const Unit& unit, UnitId id
   return plan;
 }
 
+Result<UnitId> find_unit(const std::string& name, const std::vector<Unit>& units, std::string where) {
+  const auto it = std::find_if(units.begin(), units.end(), [&](const Unit& u) { return u.name == name; });
+  if (it != units.end()) return UnitId{static_cast<std::uint32_t>(it - units.begin())};
+  std::vector<std::string_view> known;
+  std::string list;
+  for (const Unit& unit : units) {
+    known.emplace_back(unit.name);
+    list += fmt::format("{}\"{}\"", list.empty() ? "" : ", ", unit.name);  // the root's is empty, a list's has commas
+  }
+  const auto near = nearest(name, known);
+  return fail(ErrorKind::usage, fmt::format("there is no unit '{}'", name), std::move(where),
+              near ? fmt::format("did you mean '{}'?", *near) : "units: " + list);
+}
+
 Result<std::vector<UnitId>> resolve_list(const std::vector<std::string>& names, const std::vector<Unit>& units,
                                          const std::string& owner) {
   std::vector<UnitId> ids;
   for (const std::string& name : names) {
-    const auto it = std::find_if(units.begin(), units.end(), [&](const Unit& u) { return u.name == name; });
-    if (it == units.end())
-      return fail(ErrorKind::usage, fmt::format("prefetch list names no unit: \"{}\"", name),
-                  fmt::format("prefetch list of \"{}\"", owner), "unit names are those of the FSDP annotations");
-    ids.push_back(UnitId{static_cast<std::uint32_t>(it - units.begin())});
+    const auto id = find_unit(name, units, fmt::format("prefetch_lists of \"{}\"", owner));
+    if (!id) return tl::unexpected(id.error());
+    ids.push_back(*id);
   }
   return ids;
+}
+
+/// Every unit that the settings name exists: a misspelt one would otherwise change nothing.
+Result<void> check_unit_names(const Settings& settings, const std::vector<Unit>& units) {
+  for (const auto& [name, reshard] : settings.reshard_of_unit)
+    if (auto id = find_unit(name, units, "reshard_of_unit"); !id) return tl::unexpected(id.error());
+  for (const auto* lists : {&settings.prefetch_lists.forward, &settings.prefetch_lists.backward})
+    for (const auto& [name, targets] : *lists)
+      if (auto id = find_unit(name, units, "prefetch_lists"); !id) return tl::unexpected(id.error());
+  return {};
 }
 
 /// set_modules_to_forward_prefetch of the next N units and set_modules_to_backward_prefetch of the
@@ -135,6 +159,7 @@ Result<void> plan_prefetch(const Settings& settings, const std::vector<Unit>& un
 
 Result<std::vector<UnitPlan>> plan_units(const Settings& settings, const std::vector<Unit>& units,
                                          std::uint32_t sm_count) {
+  if (auto ok = check_unit_names(settings, units); !ok) return tl::unexpected(ok.error());
   std::vector<UnitPlan> plans;
   std::uint32_t parameters = 0;
   for (std::uint32_t i = 0; i < units.size(); ++i) {
