@@ -1,8 +1,6 @@
 // The hooks of FullyShard (FSDPState and FSDPParamGroup's hook methods, PyTorch 2.11).
 #include "core/schedule/fully_shard.hpp"
 
-#include "core/base/check.hpp"
-
 namespace foreshard {
 
 FullyShard::FullyShard(const Settings& settings, const std::vector<UnitPlan>& plans, Issuer& issuer)

@@ -1,6 +1,5 @@
 // The all-gather side of FullyShard (fsdp2 semantics 2; foreach_all_gather, foreach_all_gather_copy_out
 // and FSDPParamGroup.unshard / wait_for_unshard / reshard, PyTorch 2.11).
-#include "core/base/check.hpp"
 #include "core/schedule/fully_shard.hpp"
 
 namespace foreshard {

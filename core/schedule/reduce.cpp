@@ -1,6 +1,5 @@
 // The reduce side of FullyShard (fsdp2 semantics 3; FSDPParamGroup.post_backward, foreach_reduce and
 // finalize_backward, PyTorch 2.11).
-#include "core/base/check.hpp"
 #include "core/schedule/fully_shard.hpp"
 #include "core/shard/copy_metadata.hpp"
 
@@ -93,7 +92,7 @@ void FullyShard::reduce(UnitId unit, const std::vector<bool>& fresh) {
   issuer_.wait_event(StreamRole::reduce_scatter, issuer_.record_event(StreamRole::compute));
   const BufferRef output =
       issuer_.allocate({Buffer::reduce_output, unit, {}, output_bytes, StreamRole::reduce_scatter, false});
-  reduce_collectives(unit, output, input_bytes, output_bytes);
+  reduce_collectives(unit, input_bytes, output_bytes);
   reduce_slot_ = ReduceSlot{input, issuer_.record_event(StreamRole::reduce_scatter)};
   if (settings_.reduce_scatter_release.value_or(Release::automatic) == Release::record_stream)
     issuer_.record_stream(input, StreamRole::reduce_scatter);
@@ -109,9 +108,8 @@ void FullyShard::reduce(UnitId unit, const std::vector<bool>& fresh) {
   issuer_.end_section();
 }
 
-void FullyShard::reduce_collectives(UnitId unit, BufferRef output, Bytes input_bytes, Bytes output_bytes) {
+void FullyShard::reduce_collectives(UnitId unit, Bytes input_bytes, Bytes output_bytes) {
   UnitState& s = state(unit);
-  (void)output;
   if (plan(unit).shard_ranks > 1)
     issuer_.issue_collective(StreamRole::reduce_scatter, CommunicatorRole::shard, unit,
                              {CollectiveKind::reduce_scatter, settings_.reduce_scatter, input_bytes, {}});
