@@ -18,12 +18,10 @@ struct Grouping {
   std::vector<UnitId> group_of;  ///< by old unit
   std::vector<bool> first;       ///< by old unit: first member of its group
   std::vector<bool> last;
-  std::vector<ParameterId> parameter;  ///< new id by old id
 };
 
 Grouping group_units(const std::vector<Unit>& units, std::uint32_t wanted) {
-  Grouping g;
-  std::uint32_t parameters = 0;
+  Grouping g;  // parameters keep their numbers: groups are made of neighbours
   for (std::uint32_t i = 0; i < units.size(); ++i) {
     const bool first = i == 0 || (i - 1) % wanted == 0;
     if (first) {
@@ -36,8 +34,6 @@ Grouping group_units(const std::vector<Unit>& units, std::uint32_t wanted) {
     g.group_of.push_back(UnitId{static_cast<std::uint32_t>(g.units.size() - 1)});
     g.first.push_back(first);
     g.last.push_back(i == 0 || i + 1 == units.size() || i % wanted == 0);
-    // Parameters keep their order: groups are made of neighbours.
-    for (std::size_t p = 0; p < units[i].parameters.size(); ++p) g.parameter.push_back(ParameterId{parameters++});
   }
   return g;
 }
@@ -58,7 +54,6 @@ bool keeps(const Grouping& g, const Op& op) {
 Program merge(const Program& program, const Grouping& g) {
   Program out;
   std::set<TensorId> dropped;  // casts of inner members' inputs
-  Nanoseconds carried;         // host time of ops that went
   for (const Op& op : program.ops) {
     const bool inner_cast = op.kind == OpKind::alloc && op.unit.valid() && !g.first[op.unit.value];
     if (inner_cast) dropped.insert(op.tensor);
@@ -71,7 +66,6 @@ Program merge(const Program& program, const Grouping& g) {
     if (kept.unit.valid()) kept.unit = g.group_of[kept.unit.value];
     out.ops.push_back(kept);
   }
-  (void)carried;
   return out;
 }
 
