@@ -26,12 +26,8 @@ double gib(Bytes bytes) {
   return static_cast<double>(bytes) / static_cast<double>(kGiB);
 }
 
-void add_times(const Workload& adapted, const Simulation& simulation, const HostBound& bound, Prediction& p) {
-  p.has_time = adapted.has_timing;
-  if (!p.has_time) {
-    p.warnings.push_back("the workload has no timing (no profiler trace was imported): only memory is predicted");
-    return;
-  }
+void add_times(const Simulation& simulation, const HostBound& bound, Prediction& p) {
+  p.has_time = true;
   p.host_bound = bound.host_bound;
   p.host_ms = bound.host_ms;
   const double k = p.host_bound ? 1.0 : p.calibration.anchor;
@@ -72,10 +68,8 @@ void add_memory(const Workload& workload, const Settings& settings, const Simula
     p.peaks = outcome.steps.back().peaks;
     p.num_alloc_retries = outcome.steps.back().num_alloc_retries;
   }
-  const bool record =
-      settings.release == Release::record_stream || settings.reduce_scatter_release == Release::record_stream;
-  p.peaks_depend_on_time = record;
-  if (record && !workload.has_timing) {
+  p.peaks_depend_on_time = records_streams(settings);
+  if (p.peaks_depend_on_time && !workload.has_timing) {
     p.valid = false;
     p.warnings.push_back(
         "record_stream without a profiler trace: when the GPU passes a block is not known, so allocated memory holds "
@@ -156,13 +150,13 @@ Result<Prediction> predict(const Workload& workload, const MachineProfile& machi
   p.deadlock = simulation->deadlock;
   add_memory(w, request.settings, *simulation, p);
   if (auto ok = add_peak_range(w, machine, request, simulation_request, p); !ok) return tl::unexpected(ok.error());
-  HostBound bound;
   if (w.has_timing && !p.out_of_memory && !p.deadlock) {
     auto found = host_bound(w, request.settings, machine, p.calibration.host_scale);
     if (!found) return tl::unexpected(found.error());
-    bound = *found;
-    add_times(w, *simulation, bound, p);
+    add_times(*simulation, *found, p);
   }
+  if (!w.has_timing)
+    p.warnings.push_back("the workload has no timing (no profiler trace was imported): only memory is predicted");
   for (const std::string& caveat : simulation->caveats) {
     p.valid = false;
     p.warnings.push_back(caveat);
