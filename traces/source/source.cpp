@@ -1,6 +1,7 @@
 #include "traces/source/source.hpp"
 
 #include <array>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <string_view>
@@ -34,6 +35,9 @@ Result<Workload> read_source(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   if (!file)
     return fail(ErrorKind::input, "cannot be opened", path,
+                "SOURCE is a run store (foreshard import … -o run.db) or a workload file (docs/workload.md)");
+  if (std::error_code error; std::filesystem::is_directory(path, error))
+    return fail(ErrorKind::input, "is a directory", path,
                 "SOURCE is a run store (foreshard import … -o run.db) or a workload file (docs/workload.md)");
   std::array<char, 16> head{};
   file.read(head.data(), head.size());
