@@ -63,8 +63,7 @@ Result<void> add_steps(const BuiltPrograms& built, const CaptureInput& input, Wo
     workload.steps.push_back(std::move(program));
   }
   // Equal programs at the end are kept once: step k runs steps[min(k, last)].
-  while (workload.steps.size() > 1 &&
-         same_program(workload.steps.back(), workload.steps[workload.steps.size() - 2]))
+  while (workload.steps.size() > 1 && same_program(workload.steps.back(), workload.steps[workload.steps.size() - 2]))
     workload.steps.pop_back();
   return {};
 }

@@ -21,7 +21,7 @@ struct CaptureInput {
   const Snapshot& snapshot;
   /// What the allocator held before the first event (core/allocator/replay.hpp).
   std::span<const SnapshotSegment> initial_segments;
-  const Settings& settings;          ///< of the recorded run
+  const Settings& settings;  ///< of the recorded run
   const std::vector<Unit>& units;
   std::uint32_t sm_count = 132;
   std::optional<Measured> measured;

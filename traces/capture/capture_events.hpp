@@ -18,7 +18,8 @@ struct CaptureEvent {
   Bytes size = 0;            ///< the request, unrounded
   std::uint64_t stream = 0;  ///< raw handle
   Nanoseconds time;          ///< from the recording's first entry
-  std::uint32_t partner = kNone;  ///< free: index of its allocation; allocation: of its free; kNone: not in the recording
+  std::uint32_t partner =
+      kNone;  ///< free: index of its allocation; allocation: of its free; kNone: not in the recording
   bool new_segment = false;
 
   static constexpr std::uint32_t kNone = 0xffffffffu;

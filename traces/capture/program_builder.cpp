@@ -14,19 +14,38 @@ namespace {
 constexpr std::uint32_t kNone = CaptureEvent::kNone;
 
 /// Where a request stands in its step.
-enum class Region : std::uint8_t { setup, zero_grad, inputs, forward, between, backward, after_backward, optimizer, after };
+enum class Region : std::uint8_t {
+  setup,
+  zero_grad,
+  inputs,
+  forward,
+  between,
+  backward,
+  after_backward,
+  optimizer,
+  after
+};
 
 Region region_after(Hook hook, Region current) {
   switch (hook) {
-    case Hook::zero_grad: return Region::zero_grad;
-    case Hook::microbatch_begin: return Region::inputs;
-    case Hook::forward_begin: return Region::forward;
-    case Hook::forward_end: return Region::between;
-    case Hook::backward_begin: return Region::backward;
-    case Hook::backward_end: return Region::after_backward;
-    case Hook::optimizer_begin: return Region::optimizer;
-    case Hook::optimizer_end: return Region::after;
-    default: return current;
+    case Hook::zero_grad:
+      return Region::zero_grad;
+    case Hook::microbatch_begin:
+      return Region::inputs;
+    case Hook::forward_begin:
+      return Region::forward;
+    case Hook::forward_end:
+      return Region::between;
+    case Hook::backward_begin:
+      return Region::backward;
+    case Hook::backward_end:
+      return Region::after_backward;
+    case Hook::optimizer_begin:
+      return Region::optimizer;
+    case Hook::optimizer_end:
+      return Region::after;
+    default:
+      return current;
   }
 }
 
@@ -62,13 +81,13 @@ class Builder {
   const Recognition& found_;
   std::vector<EventTag> tags_;
   BuiltPrograms out_;
-  std::vector<std::int32_t> step_of_;       // by request; −1: setup
-  std::vector<Region> region_;              // by request
-  std::vector<TensorId> tensor_;            // by allocation request
-  std::vector<ParameterId> shard_of_;       // by request: persistent shard of a parameter
-  std::vector<Bytes> shard_bytes_;          // by ParameterId
-  std::vector<UnitId> input_cast_of_;       // by request: the unit whose forward inputs it casts
-  std::vector<std::uint64_t> user_streams_;  // further streams of the user's program, by appearance
+  std::vector<std::int32_t> step_of_;                         // by request; −1: setup
+  std::vector<Region> region_;                                // by request
+  std::vector<TensorId> tensor_;                              // by allocation request
+  std::vector<ParameterId> shard_of_;                         // by request: persistent shard of a parameter
+  std::vector<Bytes> shard_bytes_;                            // by ParameterId
+  std::vector<UnitId> input_cast_of_;                         // by request: the unit whose forward inputs it casts
+  std::vector<std::uint64_t> user_streams_;                   // further streams of the user's program, by appearance
   std::vector<std::vector<std::uint32_t>> optimizer_events_;  // by step: requests inside the optimizer
 };
 
@@ -118,8 +137,7 @@ void Builder::find_input_casts() {
 void Builder::match_setup_shards() {
   const ShardGroup group{in_.settings.shard_ranks(), 0};
   for (const Unit& unit : in_.units)
-    for (const Parameter& p : unit.parameters)
-      shard_bytes_.push_back(local_shard_numel(p, group) * itemsize(p.dtype));
+    for (const Parameter& p : unit.parameters) shard_bytes_.push_back(local_shard_numel(p, group) * itemsize(p.dtype));
   shard_of_.assign(events_.size(), ParameterId{});
   std::vector<Bytes> sizes;
   std::vector<std::uint32_t> where;
@@ -215,29 +233,40 @@ MemoryCategory Builder::category(std::uint32_t i) const {
   if (tag.owner == Owner::fsdp) {
     switch (tag.buffer) {
       case Buffer::unsharded:
-      case Buffer::clone: return MemoryCategory::unsharded_parameters;
-      case Buffer::reduce_input: return MemoryCategory::reduce_buffers;
+      case Buffer::clone:
+        return MemoryCategory::unsharded_parameters;
+      case Buffer::reduce_input:
+        return MemoryCategory::reduce_buffers;
       case Buffer::reduce_output:
-      case Buffer::cast_output: return MemoryCategory::sharded_gradients;
-      case Buffer::accumulated_gradient: return MemoryCategory::gradients;
+      case Buffer::cast_output:
+        return MemoryCategory::sharded_gradients;
+      case Buffer::accumulated_gradient:
+        return MemoryCategory::gradients;
       case Buffer::split_metadata:
       case Buffer::chunk_cat_metadata:
-      case Buffer::symmetric_array: return MemoryCategory::metadata;
-      default: return MemoryCategory::gather_buffers;
+      case Buffer::symmetric_array:
+        return MemoryCategory::metadata;
+      default:
+        return MemoryCategory::gather_buffers;
     }
   }
   if (shard_of_[i].valid()) return MemoryCategory::parameters;
   const std::uint32_t end = events_[i].partner;
   const bool stays = end == kNone;
   switch (region_[i]) {
-    case Region::setup: return MemoryCategory::other;
-    case Region::optimizer: return stays ? MemoryCategory::optimizer_state : MemoryCategory::optimizer_temporaries;
+    case Region::setup:
+      return MemoryCategory::other;
+    case Region::optimizer:
+      return stays ? MemoryCategory::optimizer_state : MemoryCategory::optimizer_temporaries;
     case Region::zero_grad:
-    case Region::inputs: return MemoryCategory::inputs;
-    default: break;
+    case Region::inputs:
+      return MemoryCategory::inputs;
+    default:
+      break;
   }
-  if (stays) return step_of_[i] == static_cast<std::int32_t>(hooks_.steps.size()) - 1 ? MemoryCategory::temporaries
-                                                                                    : MemoryCategory::workspaces;
+  if (stays)
+    return step_of_[i] == static_cast<std::int32_t>(hooks_.steps.size()) - 1 ? MemoryCategory::temporaries
+                                                                             : MemoryCategory::workspaces;
   const bool forward = region_[i] == Region::forward || region_[i] == Region::between;
   return forward && region_[end] != Region::forward ? MemoryCategory::activations : MemoryCategory::temporaries;
 }
@@ -245,9 +274,9 @@ MemoryCategory Builder::category(std::uint32_t i) const {
 void Builder::note_categories() {
   for (std::uint32_t i = 0; i < events_.size(); ++i) {
     if (!events_[i].allocates) continue;
-    out_.allocations.push_back({category(i), tags_[i].owner == Owner::fsdp || tags_[i].owner == Owner::gradient
-                                                 ? tags_[i].unit : UnitId{},
-                                shard_of_[i].valid() ? shard_of_[i] : tags_[i].parameter, step_of_[i]});
+    out_.allocations.push_back(
+        {category(i), tags_[i].owner == Owner::fsdp || tags_[i].owner == Owner::gradient ? tags_[i].unit : UnitId{},
+         shard_of_[i].valid() ? shard_of_[i] : tags_[i].parameter, step_of_[i]});
   }
 }
 

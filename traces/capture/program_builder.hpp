@@ -21,7 +21,7 @@ struct PlacedOp {
 struct BuiltPrograms {
   std::vector<PlacedOp> setup;
   std::vector<std::vector<PlacedOp>> steps;
-  std::vector<AllocationNote> allocations;   ///< by allocation, in order
+  std::vector<AllocationNote> allocations;  ///< by allocation, in order
   bool optimizer_known = false;
   bool shards_known = false;
   std::vector<ParameterId> parameters_order;

@@ -25,7 +25,7 @@ struct EventTag {
   Owner owner = Owner::user;
   Buffer buffer = Buffer::gather;  ///< of FSDP's
   UnitId unit;
-  ParameterId parameter;           ///< of gradients, and of FSDP's buffers of one parameter
+  ParameterId parameter;  ///< of gradients, and of FSDP's buffers of one parameter
 };
 
 /// A place in the merged sequence: `events` [begin, end) are left-over requests before this hook, which
@@ -36,9 +36,9 @@ struct RecognisedHook {
 };
 
 struct Recognition {
-  std::vector<EventTag> tags;                  ///< by request
-  std::vector<RecognisedHook> hooks;           ///< in order
-  std::vector<UnitId> zero_grad_order;         ///< as observed; empty when never seen
+  std::vector<EventTag> tags;           ///< by request
+  std::vector<RecognisedHook> hooks;    ///< in order
+  std::vector<UnitId> zero_grad_order;  ///< as observed; empty when never seen
 };
 
 struct RecogniserInput {
