@@ -496,6 +496,7 @@ StepOutcome StepRunner::run(const StepRequest& request) {
   } catch (const AllocationFailed& failed) {
     outcome.out_of_memory = failed.report;
     outcome.out_of_memory_step = step_;
+    outcome.out_of_memory_peaks = allocator_.peaks();
   }
   device_.synchronize();
   outcome.ops = ops_;

@@ -34,9 +34,10 @@ struct StepOutcome {
   };
   std::vector<Step> steps;
   std::optional<OutOfMemory> out_of_memory;  ///< the run ended there
-  std::int32_t out_of_memory_step = -1;
-  std::uint64_t ops = 0;               ///< device ops issued
-  std::uint64_t sections_missing = 0;  ///< FSDP sections without a captured cost
+  std::int32_t out_of_memory_step = -1;      ///< −1: in setup
+  MemoryPeaks out_of_memory_peaks;           ///< of that step, until then
+  std::uint64_t ops = 0;                     ///< device ops issued
+  std::uint64_t sections_missing = 0;        ///< FSDP sections without a captured cost
 };
 
 /// Runs `workload` (already adapted to `settings`: core/workload/adapt.hpp) on `device` and `memory`.

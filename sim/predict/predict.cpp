@@ -68,6 +68,7 @@ void add_memory(const Workload& workload, const Settings& settings, const Simula
     p.peaks = outcome.steps.back().peaks;
     p.num_alloc_retries = outcome.steps.back().num_alloc_retries;
   }
+  if (p.out_of_memory) p.peaks = outcome.out_of_memory_peaks;
   p.peaks_depend_on_time = records_streams(settings);
   if (p.peaks_depend_on_time && !workload.has_timing) {
     p.valid = false;

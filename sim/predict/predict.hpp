@@ -36,7 +36,7 @@ struct Prediction {
   bool host_bound = false;
   double uncertainty = 0;  ///< relative: half the width to be expected of step_ms
 
-  // Memory of the last step, bytes.
+  // Memory of the last step, or of the one that ran out of memory until it did; bytes.
   MemoryPeaks peaks;
   std::int64_t num_alloc_retries = 0;
   std::optional<OutOfMemory> out_of_memory;
