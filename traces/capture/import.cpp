@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "core/allocator/replay.hpp"
+#include "core/schedule/settings_table.hpp"
 #include "sim/machine/profile.hpp"
 #include "traces/capture/belonging.hpp"
 #include "traces/capture/capture.hpp"
@@ -261,6 +262,11 @@ Result<void> Importer::take_workload() {
   auto capture = read_capture(input);
   if (!capture) return located(capture.error(), files_.snapshot);
   r.info.machine = machine_name;
+  if (!capture->workload.optimizer_known)
+    r.info.warnings.push_back(
+        fmt::format("the recorded optimizer does not allocate as {} of {} does: its allocations are kept as recorded, "
+                    "and plans cannot change the optimizer or the number of shard ranks",
+                    name(r.settings.optimizer), files_.about));
   notes_ = std::move(capture->allocations);
   add_stats(capture->stats);
   out_.workload = std::move(capture->workload);
