@@ -57,11 +57,12 @@ struct Settings {
   std::optional<std::uint32_t> seq;
 
   // FSDP2.
-  std::optional<DType> param_dtype;               ///< MixedPrecisionPolicy.param_dtype
-  std::optional<DType> reduce_dtype;              ///< MixedPrecisionPolicy.reduce_dtype
-  std::optional<std::uint32_t> forward_prefetch;  ///< none: implicit; N: set_modules_to_forward_prefetch of the next N
-  std::optional<std::uint32_t>
-      backward_prefetch;  ///< none: default rule; N: set_modules_to_backward_prefetch of the previous N
+  std::optional<DType> param_dtype;   ///< MixedPrecisionPolicy.param_dtype
+  std::optional<DType> reduce_dtype;  ///< MixedPrecisionPolicy.reduce_dtype
+  /// None: implicit; N: set_modules_to_forward_prefetch of the next N units.
+  std::optional<std::uint32_t> forward_prefetch;
+  /// None: the default rule; N: set_modules_to_backward_prefetch of the previous N units.
+  std::optional<std::uint32_t> backward_prefetch;
   PrefetchLists prefetch_lists;
   bool unshard_async = false;                     ///< _set_unshard_async_op(True)
   Release release = Release::automatic;           ///< of all-gathers

@@ -83,8 +83,11 @@ void SectionCosts::add_unrecorded(SectionCost& cost) const {
     role = SectionRole::gradient_cast;
     bytes_per_element = kCastBytesPerElement;
   } else if (cost.section == Section::reshard) {
+    const auto own = wanted_.reshard_of_unit.find(workload_.units[cost.unit.value].name);
+    const Reshard& reshard = own == wanted_.reshard_of_unit.end() ? wanted_.reshard_after_forward : own->second;
+    if (reshard.kind != Reshard::Kind::group) return;
     role = SectionRole::clone;
-    bytes_per_element = kCloneBytesPerElement / std::max(1U, wanted_.reshard_after_forward.group_size);
+    bytes_per_element = kCloneBytesPerElement / reshard.group_size;
   } else if (cost.section != Section::accumulate) {
     return;
   }

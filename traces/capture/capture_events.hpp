@@ -15,11 +15,10 @@ namespace foreshard::traces {
 struct CaptureEvent {
   bool allocates = true;
   Address address = 0;
-  Bytes size = 0;            ///< the request, unrounded
-  std::uint64_t stream = 0;  ///< raw handle
-  Nanoseconds time;          ///< from the recording's first entry
-  std::uint32_t partner =
-      kNone;  ///< free: index of its allocation; allocation: of its free; kNone: not in the recording
+  Bytes size = 0;                 ///< the request, unrounded
+  std::uint64_t stream = 0;       ///< raw handle
+  Nanoseconds time;               ///< from the recording's first entry
+  std::uint32_t partner = kNone;  ///< index of a free's allocation, or of an allocation's free; kNone: not recorded
   bool new_segment = false;
 
   static constexpr std::uint32_t kNone = 0xffffffffu;
