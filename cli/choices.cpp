@@ -57,11 +57,4 @@ Result<Settings> ChoiceOptions::apply(Settings settings) const {
   return settings;
 }
 
-std::vector<std::string> ChoiceOptions::given() const {
-  std::vector<std::string> keys;
-  for (const auto& given : given_)
-    if (!given->values.empty()) keys.push_back(given->key);
-  return keys;
-}
-
 }  // namespace foreshard::cli

@@ -21,9 +21,6 @@ class ChoiceOptions {
   /// `settings` with everything that was given set, in table order, and checked. Errors name the option.
   [[nodiscard]] Result<Settings> apply(Settings settings) const;
 
-  /// Keys that were given, in table order.
-  [[nodiscard]] std::vector<std::string> given() const;
-
  private:
   struct Given {
     std::string key;

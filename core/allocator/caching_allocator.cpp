@@ -95,9 +95,6 @@ Address CachingAllocator::address(BlockHandle block) const {
 Bytes CachingAllocator::block_size(BlockHandle block) const {
   return impl_->live_block(block)->size;
 }
-Bytes CachingAllocator::requested_size(BlockHandle block) const {
-  return impl_->live_block(block)->requested;
-}
 
 const AllocatorStatistics& CachingAllocator::statistics() const {
   return impl_->statistics;

@@ -104,7 +104,6 @@ class CachingAllocator {
 
   [[nodiscard]] Address address(BlockHandle block) const;
   [[nodiscard]] Bytes block_size(BlockHandle block) const;  ///< what allocated_bytes counts
-  [[nodiscard]] Bytes requested_size(BlockHandle block) const;
 
   [[nodiscard]] const AllocatorStatistics& statistics() const;
   void reset_peak_statistics();

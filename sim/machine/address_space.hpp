@@ -50,8 +50,6 @@ class SimMemory final : public DeviceMemory {
   [[nodiscard]] MemoryInfo info() const override { return {options_.capacity - used_, options_.total}; }
 
   [[nodiscard]] Bytes used() const { return used_; }
-  /// How many addresses came from the recording.
-  [[nodiscard]] std::size_t recorded_used() const { return recorded_used_; }
 
  private:
   static constexpr std::size_t kKinds = 3;
