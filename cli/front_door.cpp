@@ -4,7 +4,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <map>
+#include <stdexcept>
 
 #include "cli/verbs.hpp"
 #include "core/base/suggest.hpp"
@@ -93,6 +93,9 @@ int run_verb(const Verb& verb, const std::vector<std::string>& arguments, Consol
     return kDone;
   } catch (const CLI::ParseError& error) {
     return refuse_parse(console, error, verb);
+  } catch (const std::logic_error&) {  // CLI11 2.1 converts a flag's value with std::stoll
+    return refuse(console,
+                  usage("a flag's value is neither true nor false", fmt::format("foreshard {} --help", verb.name)));
   }
   const Result<int> status = action(console);
   return status ? *status : refuse(console, status.error());
