@@ -1,4 +1,4 @@
-// Segments that were there before: laid down with given blocks (docs/allocator.md 10.1).
+// Segments that were there before: laid down with given blocks (caching allocator 10.1).
 #include <algorithm>
 
 #include "core/allocator/allocator_state.hpp"

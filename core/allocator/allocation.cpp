@@ -1,4 +1,4 @@
-// malloc: best fit, splitting, new segments, retry and out of memory (docs/allocator.md 3.1 to 3.4, 3.8).
+// malloc: best fit, splitting, new segments, retry and out of memory (caching allocator 3.1 to 3.4, 3.8).
 #include <algorithm>
 #include <limits>
 

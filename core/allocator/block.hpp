@@ -1,7 +1,7 @@
 // Blocks: the tiles of a segment, and the store that keeps them at fixed addresses.
 //
 // Internal to core/allocator. All blocks of a segment form a list in address order and share stream and
-// pool for ever (docs/allocator.md 1.1, 1.2). Not thread-safe. Nothing here depends on host addresses.
+// pool for ever (caching allocator 1.1, 1.2). Not thread-safe. Nothing here depends on host addresses.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ namespace foreshard::allocator_detail {
 
 struct StreamBlocks;
 
-/// The reserved virtual range behind an expandable segment (docs/allocator.md 4.1).
+/// The reserved virtual range behind an expandable segment (caching allocator 4.1).
 struct ExpandableRange {
   Address base = 0;  ///< the origin of the page grid
   Bytes size = 0;

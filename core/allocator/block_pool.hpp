@@ -1,5 +1,5 @@
 // Pools: for each stream the free and the unmapped blocks; default and private pools.
-// Internal to core/allocator (docs/allocator.md 1.1, 6).
+// Internal to core/allocator (caching allocator 1.1, 6).
 #pragma once
 
 #include <algorithm>

@@ -6,7 +6,7 @@
 // recorded trace through it. Thread safety: one thread. Determinism: the same calls and the same
 // answers of the two seams give the same addresses and statistics.
 //
-// Section numbers in comments are those of docs/allocator.md.
+// Section numbers in comments are those of docs/rules/caching_allocator.md.
 #pragma once
 
 #include <cstdint>
@@ -39,7 +39,7 @@ struct OutOfMemory {
   Bytes private_free = 0;  ///< free bytes cached in private pools, which the message counts as allocated
 };
 
-/// What the next malloc of a size would do first (docs/allocator.md 3.1).
+/// What the next malloc of a size would do first (caching allocator 3.1).
 enum class Outlook : std::uint8_t {
   reuse = 0,    ///< get_free_block finds a block
   collect = 1,  ///< a miss, and garbage collection is due

@@ -1,4 +1,4 @@
-// The blocks that wait for events: one queue for each stream they were also used on (docs/allocator.md 5.2).
+// The blocks that wait for events: one queue for each stream they were also used on (caching allocator 5.2).
 //
 // Internal to core/allocator. Each queue is polled in order and stops at its first incomplete event; the
 // queues are polled by ascending stream (PyTorch: the order of a hash map, fixed within a process).

@@ -1,4 +1,4 @@
-// Expandable segments: virtual ranges whose pages are mapped and unmapped (docs/allocator.md 4).
+// Expandable segments: virtual ranges whose pages are mapped and unmapped (caching allocator 4).
 #include <algorithm>
 #include <optional>
 

@@ -1,4 +1,4 @@
-// free, record_stream and events, merging (docs/allocator.md 5).
+// free, record_stream and events, merging (caching allocator 5).
 #include <algorithm>
 
 #include "core/allocator/allocator_state.hpp"

@@ -2,7 +2,7 @@
 //
 // Internal to core/allocator. PyTorch's `blocks` set is ordered by (stream, size, address); here each
 // stream of a pool has a set of its own, and the streams are kept in order (block_pool.hpp), which is the
-// same order. The `unmapped` set is ordered by (stream, address): size 0 in every key (docs/allocator.md 1.3).
+// same order. The `unmapped` set is ordered by (stream, address): size 0 in every key (caching allocator 1.3).
 #pragma once
 
 #include <compare>

@@ -1,4 +1,4 @@
-// Giving cached memory back: garbage collection, oversize release, empty_cache (docs/allocator.md 3.5 to 3.7).
+// Giving cached memory back: garbage collection, oversize release, empty_cache (caching allocator 3.5 to 3.7).
 #include <algorithm>
 #include <vector>
 

@@ -1,5 +1,5 @@
 // Replays a recorded memory snapshot through the caching allocator: verify() holds every decision against
-// the recording, what_if() asks what other options would have needed (docs/allocator.md 10.1, 10.2).
+// the recording, what_if() asks what other options would have needed (caching allocator 10.1, 10.2).
 //
 // Who: cli's replay and import (true block sizes), traces/capture, the reference tests. Pure functions, no
 // state. Deterministic. Cost: about 1 µs an entry.

@@ -1,4 +1,4 @@
-// The state before the first entry of a trace (docs/allocator.md 10.1).
+// The state before the first entry of a trace (caching allocator 10.1).
 #include <fmt/format.h>
 
 #include <algorithm>

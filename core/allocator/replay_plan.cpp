@@ -15,7 +15,7 @@ namespace foreshard {
 Result<AllocatorConfig> recorded_config(const SnapshotSettings& settings, std::string_view pytorch) {
   Result<AllocatorConfig> config = parse_alloc_conf(settings.alloc_conf, pytorch);
   if (!config) return config;
-  // The settings hold the values in force; the string is the last one set (docs/allocator.md 9.2).
+  // The settings hold the values in force; the string is the last one set (caching allocator 9.2).
   if (settings.max_split_size < 0)
     config->max_split_size = std::numeric_limits<Bytes>::max();
   else
@@ -113,7 +113,7 @@ std::optional<Error> collect_segments(const Snapshot& snapshot, ReplayPlan& plan
       return contradiction("its size or address is out of range", where).value();
     Address next = segment.address;
     for (SnapshotBlock& block : segment.blocks) {
-      if (block.address == 0) block.address = next;  // old snapshots do not write it (docs/allocator.md 9.2)
+      if (block.address == 0) block.address = next;  // old snapshots do not write it (caching allocator 9.2)
       if (block.address != next || block.size == 0 || block.size > segment.total_size)
         return contradiction("its blocks do not tile it", where).value();
       next += block.size;

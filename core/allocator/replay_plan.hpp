@@ -68,7 +68,7 @@ struct ReplayPlan {
 [[nodiscard]] Result<InitialState> reconstruct(const ReplayPlan& plan);
 
 /// The smallest address range that a range's pages may span if the device's memory is not known: 128 GiB,
-/// less than the 157 GiB by which the ranges of an H200 lie apart (measured, docs/allocator.md 4.1).
+/// less than the 157 GiB by which the ranges of an H200 lie apart (measured, caching allocator 4.1).
 inline constexpr Bytes kRangeReach = 128 * kGiB;
 
 }  // namespace foreshard::allocator_detail

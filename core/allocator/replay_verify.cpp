@@ -1,4 +1,4 @@
-// Verify mode of the replay (docs/allocator.md 10.2).
+// Verify mode of the replay (caching allocator 10.2).
 #include <algorithm>
 #include <unordered_map>
 

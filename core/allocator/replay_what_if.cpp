@@ -1,4 +1,4 @@
-// What-if mode of the replay: the recorded requests under other options (docs/allocator.md 10.2).
+// What-if mode of the replay: the recorded requests under other options (caching allocator 10.2).
 #include <algorithm>
 #include <unordered_map>
 

@@ -1,4 +1,4 @@
-// What differs between PyTorch versions in the caching allocator's behaviour (docs/allocator.md 8).
+// What differs between PyTorch versions in the caching allocator's behaviour (caching allocator 8).
 // One plain value: the allocator asks it, never a version number.
 #pragma once
 

@@ -1,5 +1,5 @@
 // Sizes: how the caching allocator rounds a request and how large a segment it asks the driver for.
-// Pure functions of the request and the configuration (docs/allocator.md 2).
+// Pure functions of the request and the configuration (caching allocator 2).
 #pragma once
 
 #include <algorithm>

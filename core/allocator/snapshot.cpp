@@ -1,4 +1,4 @@
-// The snapshot: segments and blocks by address, as torch.cuda.memory._snapshot() lists them (docs/allocator.md 9.2).
+// The snapshot: segments and blocks by address, as torch.cuda.memory._snapshot() lists them (caching allocator 9.2).
 #include <algorithm>
 
 #include "core/allocator/allocator_state.hpp"

@@ -36,6 +36,10 @@ Result<void> check_positive(const Settings& settings) {
 
 Result<void> check(const Settings& settings) {
   if (auto positive = check_positive(settings); !positive) return positive;
+  constexpr std::uint32_t kMostMicrobatches = 1024;  // each is simulated: keeps time and memory of a plan in bounds
+  if (settings.accumulate > kMostMicrobatches)
+    return contradiction(fmt::format("accumulate {} is more than {}", settings.accumulate, kMostMicrobatches),
+                         "plan a smaller number: memory no longer changes after 2, and time grows in proportion");
   constexpr std::uint64_t kMostRanks = 1u << 20;
   if (std::uint64_t{settings.gpus} * settings.nodes > kMostRanks)
     return contradiction(fmt::format("{} x {} GPUs are more than {}", settings.nodes, settings.gpus, kMostRanks),

@@ -70,6 +70,36 @@ void RunRecorder::event(EventRecord::Kind kind, EventId event, StreamId stream) 
   if (enabled_) run_.events.push_back({kind, event, stream, device_.host_now()});
 }
 
+namespace {
+
+/// record_function names of _fsdp_param_group.py and optimizer.py, PyTorch 2.11.
+std::string_view annotation(Section section, Pass pass) {
+  switch (section) {
+    case Section::all_gather:
+      return "FSDP::all_gather";
+    case Section::copy_out:
+      return "FSDP::all_gather_copy_out";
+    case Section::accumulate:
+      return "FSDP::post_backward_accumulate";
+    case Section::reshard:
+      return pass == Pass::forward ? "FSDP::post_forward" : "FSDP::post_backward_reshard";
+    case Section::reduce:
+      return "FSDP::post_backward_reduce";
+    case Section::optimizer:
+      return "Optimizer.step";
+  }
+  return "FSDP";
+}
+
+}  // namespace
+
+void RunRecorder::section(const SectionCost& cost, const std::string& unit, Nanoseconds start) {
+  if (!enabled_) return;
+  std::string name(annotation(cost.section, cost.pass));
+  if (!unit.empty()) name += " (" + unit + ")";
+  run_.host_ops.push_back({HostOpRecord::Kind::annotation, 0, run_.labels.intern(name), start, device_.host_now(), 0});
+}
+
 void RunRecorder::phase(Hook hook, std::int32_t step) {
   if (!enabled_) return;
   const auto open = [&](const char* name) {

@@ -27,6 +27,8 @@ class RunRecorder final : public AllocatorObserver {
   void collective(OpId op, StreamId stream, const CollectiveWork& work, CommunicatorId communicator, UnitId unit);
   void event(EventRecord::Kind kind, EventId event, StreamId stream);
 
+  /// One of FSDP2's sections on the host, under the name that PyTorch's annotation has.
+  void section(const SectionCost& cost, const std::string& unit, Nanoseconds start);
   void phase(Hook hook, std::int32_t step);
   void step(std::int32_t index, Nanoseconds begin, Nanoseconds end, const MemoryPeaks& peaks,
             const AllocatorStatistics& statistics);

@@ -6,6 +6,7 @@
 #include <map>
 
 #include "core/base/check.hpp"
+#include "core/schedule/buffer_category.hpp"
 #include "core/schedule/fully_shard.hpp"
 #include "core/step/optimizer.hpp"
 #include "core/step/program_state.hpp"
@@ -105,6 +106,7 @@ class StepRunner final : public Issuer {
   std::vector<UnitId> zero_grad_order_;
   const SectionCost* section_ = nullptr;
   std::uint32_t section_played_ = 0;  // bit per SectionRole
+  Nanoseconds section_start_;
   std::int32_t step_ = -1;
   std::uint32_t microbatch_ = 0;
   bool took_new_segment_ = false;
@@ -214,38 +216,11 @@ PoolId StepRunner::symmetric_pool() {
   return symmetric_;
 }
 
-MemoryCategory category_of(Buffer buffer) {
-  switch (buffer) {
-    case Buffer::flat_cast:
-    case Buffer::offload_input:
-    case Buffer::offload_cast:
-    case Buffer::gather:
-      return MemoryCategory::gather_buffers;
-    case Buffer::unsharded:
-    case Buffer::clone:
-      return MemoryCategory::unsharded_parameters;
-    case Buffer::reduce_input:
-      return MemoryCategory::reduce_buffers;
-    case Buffer::reduce_output:
-    case Buffer::cast_output:
-      return MemoryCategory::sharded_gradients;
-    case Buffer::accumulated_gradient:
-      return MemoryCategory::gradients;
-    case Buffer::split_metadata:
-    case Buffer::chunk_cat_metadata:
-    case Buffer::symmetric_array:
-      return MemoryCategory::metadata;
-  }
-  return MemoryCategory::other;
-}
-
 BufferRef StepRunner::allocate(const BufferRequest& request) {
   took_new_segment_ = false;
   if (request.bytes == 0) return {};
   BlockRecord what;
-  what.category = category_of(request.buffer);
-  if (request.buffer == Buffer::reduce_output && plans_[request.unit.value].casts_back)
-    what.category = MemoryCategory::reduce_buffers;
+  what.category = category_of(request.buffer, plans_[request.unit.value].casts_back);
   what.unit = request.unit;
   what.parameter = request.parameter;
   what.step = step_;
@@ -285,6 +260,7 @@ void StepRunner::wait_event(StreamRole on, EventId event) {
 void StepRunner::begin_section(Section section, UnitId unit, Pass pass) {
   section_ = &costs_.find(section, unit, pass);
   section_played_ = 0;
+  section_start_ = device_.host_now();
 }
 
 void StepRunner::issue(SectionRole role, StreamRole on) {
@@ -329,6 +305,7 @@ void StepRunner::end_section() {
     note_op(op, kComputeStream);
   }
   device_.host_work(section_->host_after);
+  recorder_.section(*section_, workload_.units[section_->unit.value].name, section_start_);
   section_ = nullptr;
 }
 

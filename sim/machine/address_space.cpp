@@ -8,8 +8,8 @@
 namespace foreshard::sim {
 namespace {
 
-constexpr Bytes kContext = 8 * kMiB;             // of the first arena (allocator semantics 10.3)
-constexpr Bytes kVirtualGrid = 32 * kMiB;        // allocator semantics 4.1
+constexpr Bytes kContext = 8 * kMiB;             // of the first arena (caching allocator 10.3)
+constexpr Bytes kVirtualGrid = 32 * kMiB;        // caching allocator 4.1
 constexpr Address kFirstVirtual = 0x602000000;   // where the recordings' first expandable range lies
 constexpr Address kAreaOfKind = 0x100000000000;  // 16 TiB below the area before: no kind reaches the next
 

@@ -5,7 +5,7 @@
 // Capacity is the device's total less what is taken outside the caching allocator, or a limit that is
 // given. Ranges of each MemoryKind have an area of their own and follow the driver's address model
 // (arenas.hpp). Virtual ranges (expandable segments) lie at ascending addresses, each a multiple of 32 MiB
-// after the one before (allocator semantics 4.1: 161,056 MiB for a range of 161,049 MiB).
+// after the one before (caching allocator 4.1: 161,056 MiB for a range of 161,049 MiB).
 //
 // A capture may give the addresses that the driver handed out. The i-th allocate(device) gets the i-th of
 // them as long as every size so far was the recorded one, and the address is not taken. From the first

@@ -3,7 +3,7 @@
 // Who: sim/machine/address_space.hpp, one instance for each kind of memory. Counts no memory and never
 // fails. Matters because the caching allocator breaks ties by address.
 //
-// The driver takes virtual arenas in multiples of 32 MiB (allocator semantics 10.3; driver 580, H200,
+// The driver takes virtual arenas in multiples of 32 MiB (caching allocator 10.3; driver 580, H200,
 // Linux; every address of the random single-GPU programs among the reference runs comes out):
 //   · arenas are looked through from the newest to the oldest; in the first with a free gap that is large
 //     enough, the smallest such gap is taken (the lowest of equal ones) at its low end;

@@ -22,6 +22,8 @@ constexpr double kAnchorRange = 0.08;
 // Host times of the same program differ by that much between steps of one process (time model 3.1, 7).
 constexpr double kHostSpeedRange = 0.10;
 
+constexpr std::string_view kScheduleVersion = "2.11";  // core/schedule/fully_shard.hpp
+
 double gib(Bytes bytes) {
   return static_cast<double>(bytes) / static_cast<double>(kGiB);
 }
@@ -133,6 +135,11 @@ Result<Prediction> predict(const Workload& workload, const MachineProfile& machi
   Prediction p;
   p.warnings = adapted->warnings;
   p.valid = adapted->time_known;
+  if (request.settings.pytorch != kScheduleVersion) {
+    p.valid = false;
+    p.warnings.push_back(fmt::format("FSDP2's schedule is that of PyTorch {}; only the allocator's rules follow {}",
+                                     kScheduleVersion, request.settings.pytorch));
+  }
   auto calibration = calibrate(workload, machine);
   if (!calibration) return tl::unexpected(calibration.error());
   p.calibration = *calibration;

@@ -4,11 +4,13 @@
 // accuracy_table: FORESHARD_TRUTH names the folder that holds runs/. Exit status 0 also where a bar is
 // missed: the tests judge, this reports.
 #include <fmt/core.h>
+#include <fmt/ranges.h>
 
 #include <cmath>
 #include <cstdlib>
 #include <ctime>
 #include <exception>
+#include <map>
 
 #include "sim/predict/predict.hpp"
 #include "tests/reference/reference_runs.hpp"
@@ -33,11 +35,53 @@ std::string difference(Bytes predicted, Bytes measured) {
   return fmt::format("{:+.2f} %", percent);
 }
 
+/// Settings planned from one recording, whose measured steps differ by more than 3 % and by more than their
+/// spread: are they in the right order?
+struct Rankings {
+  struct Entry {
+    double predicted;
+    MeasuredRun measured;
+  };
+  std::map<std::string, std::vector<Entry>> by_recording;
+  int right = 0;
+  int wrong = 0;
+
+  void add(const std::string& from, double predicted, const MeasuredRun& measured) {
+    std::vector<Entry>& entries = by_recording[from];
+    for (const Entry& other : entries) {
+      const bool slower =
+          measured.median_ms > 1.03 * other.measured.median_ms && measured.low_ms > other.measured.high_ms;
+      const bool faster =
+          other.measured.median_ms > 1.03 * measured.median_ms && other.measured.low_ms > measured.high_ms;
+      if (slower || faster) (slower == (predicted > other.predicted) ? right : wrong) += 1;
+    }
+    entries.push_back({predicted, measured});
+  }
+};
+
 void print_row(const Pair& pair, const sim::Prediction& p, const MeasuredRun& m, double error) {
   fmt::print("| `{}` → `{}` | {:.1f} | {:.1f} [{:.1f}–{:.1f}] | {:+.1f} % | {} | {} | {} | {} | {} |\n", pair.from,
              pair.to, p.step_ms, m.median_ms, m.low_ms, m.high_ms, error, p.host_bound ? "host" : "GPU",
              difference(p.peaks.requested, m.peaks.requested), difference(p.peaks.allocated, m.peaks.allocated),
              difference(p.peaks.active, m.peaks.active), difference(p.peaks.reserved, m.peaks.reserved));
+}
+
+/// Every recording at its own settings.
+void print_self(ReferenceRuns& runs, const sim::MachineProfile& machine) {
+  int exact = 0;
+  std::vector<std::string> others;
+  for (const std::string& name : runs.names()) {
+    const ReferenceRun& run = runs.run(name);
+    const auto p = sim::predict(run.workload, machine, {run.workload.settings, {}, 4});
+    if (!p) throw std::runtime_error(name + ": " + p.error().text());
+    if (p->peaks == run.measured.peaks)
+      ++exact;
+    else
+      others.push_back(
+          fmt::format("`{}` (reserved {})", name, difference(p->peaks.reserved, run.measured.peaks.reserved)));
+  }
+  fmt::print("Each recording at its own settings: all four peaks exact in {} of {}; not in {}.\n", exact,
+             exact + others.size(), fmt::join(others, ", "));
 }
 
 int run(const std::string& folder) {
@@ -46,6 +90,7 @@ int run(const std::string& folder) {
   if (!machine) throw std::runtime_error(machine.error().text());
   Totals gpu;
   Totals outside;  // host-bound: distance from the measured range
+  Rankings rankings;
   int exact = 0;
   int clocked = 0;
   int pairs = 0;
@@ -64,6 +109,7 @@ int run(const std::string& folder) {
       outside.add(100 * std::max({0.0, m.low_ms / p->step_ms - 1, p->step_ms / m.high_ms - 1}));
     else
       gpu.add(error);
+    if (pair.kind != "host") rankings.add(pair.from, p->step_ms, m);
     ++pairs;
     exact += p->peaks == m.peaks ? 1 : 0;
     clocked += pair.kind == "record" ? 1 : 0;
@@ -73,6 +119,12 @@ int run(const std::string& folder) {
       "outside the measured range of ten steps. Memory: all four peaks exact to the byte in {} of {} pairs; {} of "
       "the others follow record_stream, where time decides.\n",
       gpu.pairs, gpu.sum / gpu.pairs, gpu.worst, outside.pairs, outside.worst, exact, pairs, clocked);
+  print_self(runs, *machine);
+  fmt::print(
+      "Ranking: of settings planned from one recording whose measured steps differ by more than 3 % and their spread, "
+      "{} "
+      "pairs are in the right order and {} are not.\n",
+      rankings.right, rankings.wrong);
   const std::time_t now = std::time(nullptr);
   char date[16] = {};
   std::strftime(date, sizeof date, "%Y-%m-%d", std::gmtime(&now));

@@ -22,7 +22,7 @@ using nlohmann::json;
 namespace fs = std::filesystem;
 
 // torch.cuda.get_device_properties(0).total_memory of the H200s that were recorded, to the MiB
-// (docs/allocator.md 4.1: their virtual ranges are 9/8 of it).
+// (caching allocator 4.1: their virtual ranges are 9/8 of it).
 constexpr Bytes kDeviceTotal = 143155 * kMiB;
 
 /// NAME of each NAME.pickle.xz, sorted; empty with a message where there are no recordings.
@@ -126,7 +126,7 @@ TEST_CASE("training runs replay exactly, with PyTorch's statistics of each step"
     options.total_memory = kDeviceTotal;
     options.step_starts = annotation_starts(snapshot, "## zero grad ##");
     const std::string gather = about["settings"].value("all_gather", "nccl");
-    // The pool of symmetric memory is made no_split (docs/allocator.md 6.4).
+    // The pool of symmetric memory is made no_split (caching allocator 6.4).
     if (gather == "copy-engine" || gather == "symmetric")
       for (const SnapshotSegment& segment : snapshot.segments)
         if (segment.pool_id.second != 0)

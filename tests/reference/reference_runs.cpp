@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <stdexcept>
+#include <string_view>
 
 #include "traces/capture/import.hpp"
 
@@ -13,6 +14,18 @@ namespace foreshard::reference {
 
 bool ReferenceRuns::has(const std::string& name) const {
   return std::filesystem::exists(folder_ + "/" + name + ".pickle.xz");
+}
+
+std::vector<std::string> ReferenceRuns::names() const {
+  constexpr std::string_view kSuffix = ".pickle.xz";
+  std::vector<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator(folder_)) {
+    const std::string file = entry.path().filename().string();
+    if (file.size() > kSuffix.size() && file.ends_with(kSuffix))
+      names.push_back(file.substr(0, file.size() - kSuffix.size()));
+  }
+  std::sort(names.begin(), names.end());
+  return names;
 }
 
 MeasuredRun ReferenceRuns::measured(const std::string& name) const {

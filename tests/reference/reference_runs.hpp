@@ -39,6 +39,8 @@ class ReferenceRuns {
 
   /// Reads a run once. Throws std::runtime_error with the reader's message.
   const ReferenceRun& run(const std::string& name);
+  /// All runs of the folder, by name.
+  [[nodiscard]] std::vector<std::string> names() const;
   [[nodiscard]] bool has(const std::string& name) const;
   /// The machine takes no part in what a run measured.
   [[nodiscard]] MeasuredRun measured(const std::string& name) const;

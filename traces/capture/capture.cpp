@@ -98,7 +98,7 @@ Result<Capture> read_capture(const CaptureInput& input) {
   const std::vector<CaptureEvent> events = capture_events(input.snapshot.events, origin);
   auto recognition = recognise({events, *hooks, input.settings, input.units, *plans});
   if (!recognition) return tl::unexpected(recognition.error());
-  const BuiltPrograms built = build_programs(input, events, ranges, *hooks, *recognition);
+  const BuiltPrograms built = build_programs(input, events, ranges, *hooks, *recognition, *plans);
 
   Capture capture;
   Workload& w = capture.workload;

@@ -4,6 +4,7 @@
 #include <map>
 
 #include "core/base/check.hpp"
+#include "core/schedule/buffer_category.hpp"
 #include "core/shard/layout.hpp"
 #include "core/step/optimizer.hpp"
 #include "traces/capture/shard_matcher.hpp"
@@ -52,8 +53,10 @@ Region region_after(Hook hook, Region current) {
 class Builder {
  public:
   Builder(const CaptureInput& input, const std::vector<CaptureEvent>& events, std::span<const Range> ranges,
-          const Hooks& hooks, const Recognition& recognition)
-      : in_(input), events_(events), ranges_(ranges), hooks_(hooks), found_(recognition), tags_(recognition.tags) {}
+          const Hooks& hooks, const Recognition& recognition, std::span<const UnitPlan> plans)
+      : in_(input), events_(events), ranges_(ranges), hooks_(hooks), found_(recognition), tags_(recognition.tags) {
+    for (const UnitPlan& plan : plans) casts_back_.push_back(plan.casts_back);
+  }
 
   BuiltPrograms build();
 
@@ -81,6 +84,7 @@ class Builder {
   const Recognition& found_;
   std::vector<EventTag> tags_;
   BuiltPrograms out_;
+  std::vector<bool> casts_back_;                              // by unit
   std::vector<std::int32_t> step_of_;                         // by request; −1: setup
   std::vector<Region> region_;                                // by request
   std::vector<TensorId> tensor_;                              // by allocation request
@@ -230,26 +234,7 @@ void Builder::match_optimizer() {
 MemoryCategory Builder::category(std::uint32_t i) const {
   const EventTag& tag = tags_[i];
   if (tag.owner == Owner::gradient) return MemoryCategory::gradients;
-  if (tag.owner == Owner::fsdp) {
-    switch (tag.buffer) {
-      case Buffer::unsharded:
-      case Buffer::clone:
-        return MemoryCategory::unsharded_parameters;
-      case Buffer::reduce_input:
-        return MemoryCategory::reduce_buffers;
-      case Buffer::reduce_output:
-      case Buffer::cast_output:
-        return MemoryCategory::sharded_gradients;
-      case Buffer::accumulated_gradient:
-        return MemoryCategory::gradients;
-      case Buffer::split_metadata:
-      case Buffer::chunk_cat_metadata:
-      case Buffer::symmetric_array:
-        return MemoryCategory::metadata;
-      default:
-        return MemoryCategory::gather_buffers;
-    }
-  }
+  if (tag.owner == Owner::fsdp) return category_of(tag.buffer, casts_back_[tag.unit.value]);
   if (shard_of_[i].valid()) return MemoryCategory::parameters;
   const std::uint32_t end = events_[i].partner;
   const bool stays = end == kNone;
@@ -370,8 +355,9 @@ BuiltPrograms Builder::build() {
 }  // namespace
 
 BuiltPrograms build_programs(const CaptureInput& input, const std::vector<CaptureEvent>& events,
-                             std::span<const Range> ranges, const Hooks& hooks, const Recognition& recognition) {
-  return Builder(input, events, ranges, hooks, recognition).build();
+                             std::span<const Range> ranges, const Hooks& hooks, const Recognition& recognition,
+                             std::span<const UnitPlan> plans) {
+  return Builder(input, events, ranges, hooks, recognition, plans).build();
 }
 
 }  // namespace foreshard::traces

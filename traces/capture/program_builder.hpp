@@ -30,6 +30,6 @@ struct BuiltPrograms {
 /// `ranges`: the recording's annotations, for the casts of forward inputs.
 [[nodiscard]] BuiltPrograms build_programs(const CaptureInput& input, const std::vector<CaptureEvent>& events,
                                            std::span<const Range> ranges, const Hooks& hooks,
-                                           const Recognition& recognition);
+                                           const Recognition& recognition, std::span<const UnitPlan> plans);
 
 }  // namespace foreshard::traces

@@ -21,7 +21,7 @@ namespace foreshard::traces {
 /// never closed ends one microsecond after the recording. Names point into `snapshot`.
 [[nodiscard]] std::vector<Range> snapshot_ranges(const Snapshot& snapshot);
 
-/// For each time, ascending, the first event that is not earlier (docs/allocator.md 10.2): where a step's
+/// For each time, ascending, the first event that is not earlier (caching allocator 10.2): where a step's
 /// peaks are reset.
 [[nodiscard]] std::vector<std::size_t> events_at(const Snapshot& snapshot, const std::vector<Nanoseconds>& times);
 

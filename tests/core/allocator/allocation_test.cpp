@@ -1,4 +1,4 @@
-// malloc and free with the default configuration: docs/allocator.md 7.1, 3.2, 3.3, 5.
+// malloc and free with the default configuration: caching allocator 7.1, 3.2, 3.3, 5.
 #include "tests/catch.hpp"
 #include "tests/core/allocator/harness.hpp"
 

@@ -1,4 +1,4 @@
-// PYTORCH_ALLOC_CONF and the rules of versions: docs/allocator.md 2.5 and 8.
+// PYTORCH_ALLOC_CONF and the rules of versions: caching allocator 2.5 and 8.
 #include "core/allocator/config.hpp"
 
 #include "tests/catch.hpp"

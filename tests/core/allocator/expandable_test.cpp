@@ -1,4 +1,4 @@
-// Expandable segments: docs/allocator.md 4.
+// Expandable segments: caching allocator 4.
 #include "tests/catch.hpp"
 #include "tests/core/allocator/harness.hpp"
 

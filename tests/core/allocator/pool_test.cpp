@@ -1,4 +1,4 @@
-// Private pools: docs/allocator.md 6.
+// Private pools: caching allocator 6.
 #include "tests/catch.hpp"
 #include "tests/core/allocator/harness.hpp"
 

@@ -1,4 +1,4 @@
-// What must hold after every operation, for any program: docs/allocator.md 1.2 and 7.
+// What must hold after every operation, for any program: caching allocator 1.2 and 7.
 #include <rapidcheck.h>
 
 #include "tests/catch.hpp"

@@ -1,4 +1,4 @@
-// Garbage collection, oversize blocks, memory fraction, retry and out of memory: docs/allocator.md 3.3 to 3.8.
+// Garbage collection, oversize blocks, memory fraction, retry and out of memory: caching allocator 3.3 to 3.8.
 #include "tests/catch.hpp"
 #include "tests/core/allocator/harness.hpp"
 

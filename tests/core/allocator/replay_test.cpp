@@ -56,7 +56,7 @@ TEST_CASE("every recording of the allocator replays without a difference") {
     const AllocatorStatistics& truth = recorded.bench().allocator.statistics();
     RC_ASSERT(same(report->statistics.all, truth.all));
     RC_ASSERT(same(report->statistics.small_pool, truth.small_pool));
-    // Under a fraction an empty_cache can look the same as a retry (docs/allocator.md 10): only their sum is sure.
+    // Under a fraction an empty_cache can look the same as a retry (caching allocator 10): only their sum is sure.
     if (!fraction) RC_ASSERT(report->statistics.num_alloc_retries == truth.num_alloc_retries);
     RC_ASSERT(report->statistics.num_alloc_retries >= truth.num_alloc_retries);
     RC_ASSERT(report->statistics.num_ooms == truth.num_ooms);

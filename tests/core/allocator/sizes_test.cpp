@@ -1,4 +1,4 @@
-// Rounding and segment sizes: the vectors of docs/allocator.md 2.2 and 2.3.
+// Rounding and segment sizes: the vectors of caching allocator 2.2 and 2.3.
 #include "core/allocator/sizes.hpp"
 
 #include "tests/catch.hpp"

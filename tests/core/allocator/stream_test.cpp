@@ -1,4 +1,4 @@
-// record_stream and deferred frees: docs/allocator.md 5.
+// record_stream and deferred frees: caching allocator 5.
 #include "tests/catch.hpp"
 #include "tests/core/allocator/harness.hpp"
 
