@@ -10,7 +10,6 @@
 #include <cstdlib>
 #include <ctime>
 #include <exception>
-#include <map>
 
 #include "sim/predict/predict.hpp"
 #include "tests/reference/reference_runs.hpp"
@@ -34,30 +33,6 @@ std::string difference(Bytes predicted, Bytes measured) {
   const double percent = 100.0 * (static_cast<double>(predicted) / static_cast<double>(measured) - 1);
   return fmt::format("{:+.2f} %", percent);
 }
-
-/// Settings planned from one recording, whose measured steps differ by more than 3 % and by more than their
-/// spread: are they in the right order?
-struct Rankings {
-  struct Entry {
-    double predicted;
-    MeasuredRun measured;
-  };
-  std::map<std::string, std::vector<Entry>> by_recording;
-  int right = 0;
-  int wrong = 0;
-
-  void add(const std::string& from, double predicted, const MeasuredRun& measured) {
-    std::vector<Entry>& entries = by_recording[from];
-    for (const Entry& other : entries) {
-      const bool slower =
-          measured.median_ms > 1.03 * other.measured.median_ms && measured.low_ms > other.measured.high_ms;
-      const bool faster =
-          other.measured.median_ms > 1.03 * measured.median_ms && other.measured.low_ms > measured.high_ms;
-      if (slower || faster) (slower == (predicted > other.predicted) ? right : wrong) += 1;
-    }
-    entries.push_back({predicted, measured});
-  }
-};
 
 void print_row(const Pair& pair, const sim::Prediction& p, const MeasuredRun& m, double error) {
   fmt::print("| `{}` → `{}` | {:.1f} | {:.1f} [{:.1f}–{:.1f}] | {:+.1f} % | {} | {} | {} | {} | {} |\n", pair.from,
@@ -124,7 +99,7 @@ int run(const std::string& folder) {
       "Ranking: of settings planned from one recording whose measured steps differ by more than 3 % and their spread, "
       "{} "
       "pairs are in the right order and {} are not.\n",
-      rankings.right, rankings.wrong);
+      rankings.right(), rankings.wrong());
   const std::time_t now = std::time(nullptr);
   char date[16] = {};
   std::strftime(date, sizeof date, "%Y-%m-%d", std::gmtime(&now));

@@ -62,6 +62,19 @@ const ReferenceRun& ReferenceRuns::run(const std::string& name) {
   return runs_.emplace(name, ReferenceRun{std::move(*imported->workload), measured(name)}).first->second;
 }
 
+void Rankings::add(const std::string& from, double predicted_ms, const MeasuredRun& measured) {
+  const auto apart = [](const MeasuredRun& slow, const MeasuredRun& fast) {
+    return slow.median_ms > 1.03 * fast.median_ms && slow.low_ms > fast.high_ms;
+  };
+  std::vector<Entry>& entries = by_recording_[from];
+  for (const Entry& other : entries) {
+    const bool slower = apart(measured, other.measured);
+    if (!slower && !apart(other.measured, measured)) continue;
+    (slower == (predicted_ms > other.predicted_ms) ? right_ : wrong_) += 1;
+  }
+  entries.push_back({predicted_ms, measured});
+}
+
 std::vector<Pair> read_pairs(const std::string& path) {
   std::ifstream file(path);
   if (!file) throw std::runtime_error(path + ": cannot be opened");

@@ -25,6 +25,24 @@ struct ReferenceRun {
   MeasuredRun measured;
 };
 
+/// Settings planned from one recording, whose measured steps differ by more than 3 % and by more than their
+/// spread: are they in the right order?
+class Rankings {
+ public:
+  void add(const std::string& from, double predicted_ms, const MeasuredRun& measured);
+  [[nodiscard]] int right() const { return right_; }
+  [[nodiscard]] int wrong() const { return wrong_; }
+
+ private:
+  struct Entry {
+    double predicted_ms;
+    MeasuredRun measured;
+  };
+  std::map<std::string, std::vector<Entry>> by_recording_;
+  int right_ = 0;
+  int wrong_ = 0;
+};
+
 /// One line of pairs.txt.
 struct Pair {
   std::string from;
