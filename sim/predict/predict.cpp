@@ -17,7 +17,7 @@ namespace {
 // What a user should expect of step_ms (docs/accuracy.md): the errors of the reference pairs.
 constexpr double kGpuBoundUncertainty = 0.03;
 constexpr double kHostBoundUncertainty = 0.10;
-// Anchors of 33 GPU-bound reference runs lay between 0.97 and 1.05 (docs/model.md, "Calibration").
+// Anchors of the GPU-bound reference runs lay between 0.975 and 1.042 (docs/model.md, "Calibration").
 constexpr double kAnchorRange = 0.08;
 // Host times of the same program differ by that much between steps of one process (time model 3.1, 7).
 constexpr double kHostSpeedRange = 0.10;
