@@ -10,6 +10,7 @@
 #include "core/schedule/fully_shard.hpp"
 #include "core/step/optimizer.hpp"
 #include "core/step/program_state.hpp"
+#include "core/step/return_events.hpp"
 #include "core/step/run_recorder.hpp"
 #include "core/step/section_costs.hpp"
 
@@ -30,7 +31,8 @@ class StepRunner final : public Issuer {
         plans_(plans),
         device_(device),
         recorder_(run, device, request.record),
-        allocator_(config, memory, device, &recorder_),
+        returns_(workload.returns, request.repeat_returns, device),
+        allocator_(config, memory, returns_, &recorder_),
         costs_(workload, settings),
         programs_(workload, request.warm),
         fsdp_(settings, plans, *this),
@@ -71,6 +73,7 @@ class StepRunner final : public Issuer {
   void adopt(const SnapshotSegment& segment);
   CommunicatorId communicator(CommunicatorRole role, UnitId unit);
   BlockHandle malloc(Bytes bytes, StreamId on, PoolId pool, const BlockRecord& what);
+  void free_block(BlockHandle block);
   PoolId symmetric_pool();
 
   void run_program(const Program& program);
@@ -87,6 +90,7 @@ class StepRunner final : public Issuer {
   const std::vector<UnitPlan>& plans_;
   Device& device_;
   RunRecorder recorder_;
+  ReturnEvents returns_;
   CachingAllocator allocator_;
   SectionCosts costs_;
   ProgramState programs_;
@@ -205,6 +209,7 @@ void StepRunner::adopt(const SnapshotSegment& segment) {
 
 BlockHandle StepRunner::malloc(Bytes bytes, StreamId on, PoolId pool, const BlockRecord& what) {
   recorder_.expect_block(what);
+  returns_.next_allocation();
   const auto block = allocator_.malloc(bytes, on, pool);
   if (!block) throw AllocationFailed{block.error()};
   recorder_.block_made(*block, allocator_.block_size(*block));
@@ -231,8 +236,13 @@ BufferRef StepRunner::allocate(const BufferRequest& request) {
   return BufferRef{static_cast<std::uint32_t>(buffers_.size() - 1)};
 }
 
+void StepRunner::free_block(BlockHandle block) {
+  returns_.next_free();
+  allocator_.free(block);
+}
+
 void StepRunner::free(BufferRef buffer) {
-  if (buffer.valid()) allocator_.free(buffers_[buffer.value]);
+  if (buffer.valid()) free_block(buffers_[buffer.value]);
 }
 
 void StepRunner::record_stream(BufferRef buffer, StreamRole on) {
@@ -242,7 +252,7 @@ void StepRunner::record_stream(BufferRef buffer, StreamRole on) {
 void StepRunner::free_gradient(ParameterId parameter, Bytes) {
   BlockHandle& gradient = gradients_[parameter.value];
   FORESHARD_CHECK(gradient.valid(), "a gradient is freed that no op allocated");
-  allocator_.free(gradient);
+  free_block(gradient);
   gradient = {};
 }
 
@@ -336,7 +346,7 @@ void StepRunner::run_alloc(const Op& op) {
   if (!op.gradient_of.valid()) {
     programs_.hold(op.tensor, block);
   } else if (gradients_[op.gradient_of.value].valid()) {
-    allocator_.free(block);  // autograd adds it to the gradient that is there and drops it
+    free_block(block);  // autograd adds it to the gradient that is there and drops it
   } else {
     gradients_[op.gradient_of.value] = block;
   }
@@ -345,13 +355,13 @@ void StepRunner::run_alloc(const Op& op) {
 void StepRunner::run_free(const Op& op) {
   if (op.before_recording) {
     if (const auto it = adopted_.find(op.size.bytes); it != adopted_.end()) {
-      allocator_.free(it->second);
+      free_block(it->second);
       adopted_.erase(it);
     }
     return;
   }
   const BlockHandle block = programs_.take(op);
-  if (block.valid()) allocator_.free(block);
+  if (block.valid()) free_block(block);
 }
 
 void StepRunner::run_optimizer() {
@@ -359,7 +369,7 @@ void StepRunner::run_optimizer() {
   for (const OptimizerEvent& event : optimizer_events(settings_.optimizer, optimizer_parameters_, step_ == 0)) {
     const auto key = std::make_pair(event.parameter, event.slot);
     if (!event.allocates) {
-      allocator_.free(temporaries.at(key));
+      free_block(temporaries.at(key));
       continue;
     }
     BlockRecord what;
@@ -455,6 +465,7 @@ StepOutcome StepRunner::run(const StepRequest& request) {
   StepOutcome outcome;
   try {
     for (const SnapshotSegment& segment : workload_.initial_segments) adopt(segment);
+    returns_.begin_recording();
     if (request.setup) run_program(workload_.setup);
     if (request.setup) device_.synchronize();
     for (step_ = 0; step_ < request.steps; ++step_) {

@@ -162,6 +162,20 @@ struct Measured {
   std::vector<double> host_issue_ms;  ///< the first entry is unthrottled: it began after a synchronise
 };
 
+/// When freed blocks came back in a recording. Only blocks that were marked by record_stream can be late: their
+/// events completed after further allocations had been made (caching allocator 5.2). Frees and allocations are
+/// numbered from 0 in the order of the recording's free_requested and alloc entries.
+struct RecordedReturns {
+  struct Late {
+    std::uint64_t free = 0;
+    std::uint64_t allocation = 0;  ///< the first one that found the block back
+    bool operator==(const Late&) const = default;
+  };
+  std::uint64_t frees = 0;  ///< in the recording: of later ones nothing is known
+  std::vector<Late> late;   ///< ascending by `free`; any other was back at the next allocation
+  bool operator==(const RecordedReturns&) const = default;
+};
+
 struct Program {
   std::vector<Op> ops;
 };
@@ -181,6 +195,7 @@ struct Workload {
   std::string torch;                       ///< "2.11.0+cu130"
   std::vector<Address> segment_addresses;  ///< addresses the driver gave, in order of cudaMalloc, and …
   std::vector<Bytes> segment_sizes;        ///< … the sizes asked for (address model)
+  RecordedReturns returns;                 ///< when the recording's freed blocks came back
   std::vector<SnapshotSegment> initial_segments;  ///< what the allocator held before the recording began
   bool shards_known = false;     ///< setup's shard allocations carry their parameter (sizes can follow a mesh)
   bool optimizer_known = false;  ///< the optimizer's events are those of settings.optimizer, and were left out

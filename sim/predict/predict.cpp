@@ -63,7 +63,13 @@ bool records_streams(const Settings& settings) {
   return settings.release == Release::record_stream || settings.reduce_scatter_release == Release::record_stream;
 }
 
-void add_memory(const Workload& workload, const Settings& settings, const Simulation& simulation, Prediction& p) {
+/// Whether every step of the plan is one that the recording shows.
+bool repeats_recording(const Workload& workload, const PredictRequest& request) {
+  return request.settings == workload.settings && workload.returns.frees > 0 &&
+         static_cast<std::size_t>(request.steps) <= workload.recorded_host_ms.size();
+}
+
+void add_memory(const Workload& workload, const PredictRequest& request, const Simulation& simulation, Prediction& p) {
   const StepOutcome& outcome = simulation.outcome;
   p.out_of_memory = outcome.out_of_memory;
   if (!outcome.steps.empty()) {
@@ -71,7 +77,12 @@ void add_memory(const Workload& workload, const Settings& settings, const Simula
     p.num_alloc_retries = outcome.steps.back().num_alloc_retries;
   }
   if (p.out_of_memory) p.peaks = outcome.out_of_memory_peaks;
-  p.peaks_depend_on_time = records_streams(settings);
+  const bool waits = records_streams(request.settings);
+  p.peaks_depend_on_time = waits && !repeats_recording(workload, request);
+  if (waits && !p.peaks_depend_on_time)
+    p.warnings.push_back(
+        "record_stream at the recorded settings: freed blocks come back when they did in the recording; in another "
+        "process the GPU may pass them earlier or later");
   if (p.peaks_depend_on_time && !workload.has_timing) {
     p.valid = false;
     p.warnings.push_back(
@@ -156,7 +167,7 @@ Result<Prediction> predict(const Workload& workload, const MachineProfile& machi
   auto simulation = simulate(w, request.settings, machine, simulation_request, p.run);
   if (!simulation) return tl::unexpected(simulation.error());
   p.deadlock = simulation->deadlock;
-  add_memory(w, request.settings, *simulation, p);
+  add_memory(w, request, *simulation, p);
   if (auto ok = add_peak_range(w, machine, request, simulation_request, p); !ok) return tl::unexpected(ok.error());
   if (w.has_timing && !p.out_of_memory && !p.deadlock) {
     auto found = host_bound(w, request.settings, machine, p.calibration.host_scale);

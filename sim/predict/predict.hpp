@@ -43,7 +43,7 @@ struct Prediction {
   /// record_stream: the same peaks for a host 10 % faster and 10 % slower; else both equal `peaks`.
   MemoryPeaks peaks_faster_host;
   MemoryPeaks peaks_slower_host;
-  bool peaks_depend_on_time = false;  ///< record_stream: frees follow GPU progress
+  bool peaks_depend_on_time = false;  ///< record_stream: frees follow GPU progress, which is simulated
   bool addresses_invented = false;    ///< some segment addresses are the driver model's, which can break ties
 
   std::optional<Deadlock> deadlock;

@@ -10,12 +10,14 @@ Result<Simulation> simulate(const Workload& workload, const Settings& settings, 
   const MeasuredCollectives collectives(machine);
   SimDevice device(machine, collectives, request.options);
   SimMemoryOptions memory_choice = memory_options(machine, request.memory_limit);
-  if (settings == workload.settings) {  // else the driver would have been asked for other things: guess them all
+  StepRequest steps = request.steps;
+  if (settings == workload.settings) {  // else the process would have done other things: guess them all
     memory_choice.recorded_addresses = workload.segment_addresses;
     memory_choice.recorded_sizes = workload.segment_sizes;
+    steps.repeat_returns = steps.setup && !steps.warm;
   }
   SimMemory memory(std::move(memory_choice));
-  auto outcome = run_steps(workload, settings, request.steps, device, memory, run);
+  auto outcome = run_steps(workload, settings, steps, device, memory, run);
   if (!outcome) return tl::unexpected(outcome.error());
   Simulation result{std::move(*outcome), device.deadlock(), device.caveats(), {}};
   const auto timings = device.timings();

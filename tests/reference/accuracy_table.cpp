@@ -55,8 +55,8 @@ void print_self(ReferenceRuns& runs, const sim::MachineProfile& machine) {
       others.push_back(
           fmt::format("`{}` (reserved {})", name, difference(p->peaks.reserved, run.measured.peaks.reserved)));
   }
-  fmt::print("Each recording at its own settings: all four peaks exact in {} of {}; not in {}.\n", exact,
-             exact + others.size(), fmt::join(others, ", "));
+  fmt::print("Each recording at its own settings: all four peaks exact in {} of {}{}{}.\n", exact,
+             exact + others.size(), others.empty() ? "" : "; not in ", fmt::join(others, ", "));
 }
 
 int run(const std::string& folder) {

@@ -10,6 +10,7 @@
 #include "traces/capture/join.hpp"
 #include "traces/capture/program_builder.hpp"
 #include "traces/capture/recogniser.hpp"
+#include "traces/capture/recorded_returns.hpp"
 
 namespace foreshard::traces {
 namespace {
@@ -115,6 +116,7 @@ Result<Capture> read_capture(const CaptureInput& input) {
   w.parameters_order = built.parameters_order;
   w.setup = memory_program(built.setup);
   add_segments(input.snapshot, w);
+  w.returns = recorded_returns(input.snapshot.events);
   for (const StepPlaces& step : hooks->steps) w.recorded_host_ms.push_back((step.end - step.begin).ms());
   if (auto ok = add_steps(built, input, w); !ok) return tl::unexpected(ok.error());
   if (input.timing != nullptr) {

@@ -28,7 +28,7 @@ constexpr auto keys_of(const std::array<Field<R>, N>& fields, Others... others) 
 }
 
 constexpr auto kFileKeys = keys_of(kWorkloadFields, "format", "schema", "settings", "units", "labels", "measured",
-                                   "initial_segments", "sections", "setup", "steps");
+                                   "initial_segments", "late_returns", "sections", "setup", "steps");
 constexpr auto kOpKeys = keys_of(kOpFields);
 constexpr auto kSectionKeys = keys_of(kSectionFields, "items");
 constexpr auto kSegmentKeys = keys_of(kSegmentFields, "blocks");
@@ -173,6 +173,10 @@ void read_workload(JsonReader& reader, const Json& json, Workload& out) {
     read_list(reader, units, out.units, [&](const Json& item, Unit& unit) { read_unit(reader, item, unit); });
   });
   member("measured", false, [&](const Json& measured) { read_measured(reader, measured, out.measured); });
+  member("late_returns", false, [&](const Json& late) {
+    read_list(reader, late, out.returns.late,
+              [&](const Json& item, RecordedReturns::Late& entry) { read_array(reader, item, kLateForm, entry); });
+  });
   member("initial_segments", false, [&](const Json& segments) {
     read_list(reader, segments, out.initial_segments,
               [&](const Json& item, SnapshotSegment& segment) { read_segment(reader, item, segment); });

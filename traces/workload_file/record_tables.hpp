@@ -143,7 +143,14 @@ inline constexpr std::array kWorkloadFields{
     FORESHARD_FIELD(Workload, "recorded_host_ms", recorded_host_ms),
     FORESHARD_FIELD(Workload, "segment_addresses", segment_addresses),
     FORESHARD_FIELD(Workload, "segment_sizes", segment_sizes),
+    FORESHARD_FIELD(Workload, "recorded_frees", returns.frees),
 };
+
+inline constexpr std::array kLateFields{
+    FORESHARD_FIELD(RecordedReturns::Late, "free", free),
+    FORESHARD_FIELD(RecordedReturns::Late, "allocation", allocation),
+};
+inline constexpr ArrayForm<RecordedReturns::Late> kLateForm{kLateFields, 2};
 
 inline constexpr std::array kMeasuredFields{
     FORESHARD_FIELD(Measured, "step_ms", step_ms),

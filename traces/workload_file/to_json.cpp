@@ -128,6 +128,11 @@ std::string to_json(const Workload& workload) {
     out += '{' + (members.empty() ? members : members.substr(2)) + '}';
   }
   if (!workload.initial_segments.empty()) write_initial_segments(out, workload.initial_segments);
+  if (!workload.returns.late.empty()) {
+    begin_member(out, "late_returns");
+    write_lines(out, workload.returns.late, "  ",
+                [&](const RecordedReturns::Late& late) { write_array(out, kLateForm, late); });
+  }
   if (!workload.sections.empty()) write_sections(out, workload.sections);
   if (!workload.setup.ops.empty()) {
     begin_member(out, "setup");

@@ -62,6 +62,12 @@ class Checker {
     if (workload_.segment_addresses.size() != workload_.segment_sizes.size())
       fail("segment_sizes", fmt::format("{} sizes for {} addresses", workload_.segment_sizes.size(),
                                         workload_.segment_addresses.size()));
+    for (std::size_t i = 0; i < workload_.returns.late.size(); ++i) {
+      const std::uint64_t free = workload_.returns.late[i].free;
+      if (free >= workload_.returns.frees || (i > 0 && free <= workload_.returns.late[i - 1].free))
+        fail(fmt::format("late_returns[{}]", i),
+             fmt::format("frees ascend and lie below recorded_frees ({})", workload_.returns.frees));
+    }
     for (std::size_t i = 0; i < workload_.parameters_order.size(); ++i) {
       const auto path = [&] { return fmt::format("parameters_order[{}]", i); };
       check_id(workload_.parameters_order[i], "parameter", parameters_, path);
