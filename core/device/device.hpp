@@ -15,6 +15,7 @@
 #include <span>
 #include <string>
 
+#include "core/base/dtype.hpp"
 #include "core/base/quantity.hpp"
 
 namespace foreshard {
@@ -31,13 +32,33 @@ enum class KernelClass : std::uint8_t {
   memset = 6,            ///< cudaMemsetAsync
 };
 
-/// One kernel or memset. `work` is what it takes alone on an otherwise idle GPU.
+/// What a kernel computes, for a device that has to price it (or to run one of the same shape).
+struct KernelMath {
+  enum class Kind : std::uint8_t {
+    bytes = 0,               ///< moves KernelWork::bytes and computes little
+    gemm = 1,                ///< `batch` products of m × k by k × n
+    attention_forward = 2,   ///< fused scaled-dot-product attention over `batch` (sequences × query heads) …
+    attention_backward = 3,  ///< … of m queries and n keys, head dimension k
+  };
+  Kind kind = Kind::bytes;
+  DType dtype = DType::bfloat16;  ///< of the operands
+  bool causal = false;            ///< attention
+  std::uint32_t batch = 1;
+  std::uint64_t m = 0;
+  std::uint64_t n = 0;
+  std::uint64_t k = 0;
+  bool operator==(const KernelMath&) const = default;
+};
+
+/// One kernel or memset. `work` is what it takes alone on an otherwise idle GPU; where it is 0 the device prices
+/// the kernel from `math` and `bytes`, and of the three GEMM classes takes the one that the shape falls into.
 struct KernelWork {
   KernelClass kernel_class = KernelClass::memory_bound;
   Nanoseconds work;
-  Bytes bytes = 0;           ///< read and written; prices a memory-bound kernel whose `work` is 0
+  Bytes bytes = 0;           ///< read and written in device memory
   double ring_slowdown = 0;  ///< factor while an NCCL ring runs, measured for this kernel; 0: the class's own
   LabelId label;
+  KernelMath math = {};
 };
 
 enum class CopyKind : std::uint8_t { host_to_device = 0, device_to_host = 1, device_to_device = 2, peer_to_peer = 3 };

@@ -114,6 +114,12 @@ struct EnumNames<CopyKind> {
 static_assert(names_end_with(CopyKind::peer_to_peer));
 
 template <>
+struct EnumNames<KernelMath::Kind> {
+  static constexpr std::array<std::string_view, 4> kNames{"bytes", "gemm", "attention_forward", "attention_backward"};
+};
+static_assert(names_end_with(KernelMath::Kind::attention_backward));
+
+template <>
 struct EnumNames<CollectiveKind> {
   static constexpr std::array<std::string_view, 3> kNames{"all_gather", "reduce_scatter", "all_reduce"};
 };

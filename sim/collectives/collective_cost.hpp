@@ -23,6 +23,12 @@ struct CollectiveRequest {
 struct CollectivePrice {
   Nanoseconds time;  ///< alone, from the kernel's start to its end, every rank being there
   CollectiveResource uses = CollectiveResource::ring;
+  double sms = 0;        ///< SMs held while it runs
+  Bytes hbm_bytes = 0;   ///< read and written in this GPU's memory
+  Bytes link_bytes = 0;  ///< sent over NVLink by this GPU
+  /// What ran, and why it is not what was asked for, where it is not: "NCCL ring, Simple, 24 channels";
+  /// "NCCL ring: a copy-engine all-gather does not cross nodes (NCCL 2.28)".
+  std::string path;
   /// Empty where the price rests on measurements of this transport and this many ranks. Else one sentence
   /// without a full stop: what it was derived from; a prediction that contains it is not `valid`.
   std::string caveat;

@@ -37,6 +37,13 @@ enum Index : std::uint8_t {
   ring_slowdown,
   kernel_label,
   copy_label,
+  math,
+  math_dtype,
+  math_batch,
+  m,
+  n,
+  k,
+  causal,
   count
 };
 }  // namespace op_field
@@ -65,6 +72,13 @@ inline constexpr std::array<Field<Op>, op_field::count> kOpFields{
     FORESHARD_FIELD(Op, "ring_slowdown", kernel.ring_slowdown),
     FORESHARD_FIELD(Op, "kernel_label", kernel.label),
     FORESHARD_FIELD(Op, "copy_label", copy.label),
+    FORESHARD_FIELD(Op, "math", kernel.math.kind),
+    FORESHARD_FIELD(Op, "math_dtype", kernel.math.dtype),
+    FORESHARD_FIELD(Op, "math_batch", kernel.math.batch),
+    FORESHARD_FIELD(Op, "m", kernel.math.m),
+    FORESHARD_FIELD(Op, "n", kernel.math.n),
+    FORESHARD_FIELD(Op, "k", kernel.math.k),
+    FORESHARD_FIELD(Op, "causal", kernel.math.causal),
 };
 
 /// The places of one kind of op behind its word; the last two are always host_ns and label.

@@ -12,9 +12,13 @@ auto fields(const AllocationSize& r) {
   const auto& [a, b, c] = r;
   return std::tuple(a, b, c);
 }
+auto fields(const KernelMath& r) {
+  const auto& [a, b, c, d, e, f, g] = r;
+  return std::tuple(a, b, c, d, e, f, g);
+}
 auto fields(const KernelWork& r) {
-  const auto& [a, b, c, d, e] = r;
-  return std::tuple(a, b, c, d, e);
+  const auto& [a, b, c, d, e, math] = r;
+  return std::tuple(a, b, c, d, e, fields(math));
 }
 auto fields(const CopyWork& r) {
   const auto& [a, b, c, d] = r;
@@ -93,6 +97,13 @@ Op random_op(Random& random) {
   op.gradient_of = random.id<ParameterId>(kParameters);
   op.kernel = {random.word<KernelClass>(), random.time(), random.bytes(), static_cast<double>(random.below(1000)) / 7.0,
                random.id<LabelId>(kLabels)};
+  op.kernel.math = {random.word<KernelMath::Kind>(),
+                    static_cast<DType>(random.below(kDTypes.size())),
+                    random.chance(),
+                    static_cast<std::uint32_t>(1 + random.below(64)),
+                    random.below(1u << 20),
+                    random.below(1u << 20),
+                    random.below(1u << 20)};
   op.copy = {random.word<CopyKind>(), random.bytes(), random.time(), random.id<LabelId>(kLabels)};
   op.hook = random.word<Hook>();
   op.unit = UnitId{static_cast<std::uint32_t>(random.below(kUnits))};

@@ -1,0 +1,23 @@
+// From a model's configuration to the workload of its training step, as eager PyTorch 2.11 runs it: which ops in which
+// order, what each allocates and frees (temporaries and tensors saved for backward included), what its kernels compute
+// and what it costs the host. Kernels carry their shape and no time: the device prices them.
+//
+// Who: traces/source for presets and model files; sweep; tests hold the result against recordings request by request.
+// Pure and deterministic.
+#pragma once
+
+#include "core/base/error.hpp"
+#include "core/workload/model/host_costs.hpp"
+#include "core/workload/model/model_config.hpp"
+#include "core/workload/workload.hpp"
+
+namespace foreshard {
+
+/// `settings` are those the workload is made for: batch, seq, param_dtype, checkpoint, units_per_group, accumulate,
+/// optimizer and offload shape the program; the result's `settings` are `settings` with batch and seq filled in, its
+/// units are the model's blocks and the root. `sm_count` as in Workload.
+/// Fails (usage) where the family cannot run at these settings: what, and what would work.
+[[nodiscard]] Result<Workload> generate(const ModelConfig& model, const Settings& settings, const HostCosts& host,
+                                        std::uint32_t sm_count);
+
+}  // namespace foreshard
