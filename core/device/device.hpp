@@ -32,6 +32,19 @@ enum class KernelClass : std::uint8_t {
   memset = 6,            ///< cudaMemsetAsync
 };
 
+/// How a kernel of Kind::bytes walks its tensors, which decides the share of the memory rate it reaches. Named after
+/// PyTorch's kernels. `bytes` counts each tensor once: what is broadcast or read twice is not counted twice.
+enum class MemoryAccess : std::uint8_t {
+  contiguous = 0,  ///< vectorized_elementwise_kernel: same shapes, no gaps (add, mul, silu, gelu, casts, fills)
+  strided = 1,  ///< elementwise_kernel, unrolled_…: views, transposes, broadcasts, two dtypes (rotary, .contiguous())
+  concatenate = 2,  ///< CatArrayBatchedCopy
+  row = 3,  ///< one row after another: norms forward and their input gradients, softmax, mean and sum over the last dim
+  column = 4,        ///< sums over the rows: gradients of norms' weights and of biases
+  gather = 5,        ///< embedding forward, index_select
+  scatter = 6,       ///< embedding backward with its sort, index_add
+  multi_tensor = 7,  ///< foreach and fused optimizer kernels
+};
+
 /// What a kernel computes, for a device that has to price it (or to run one of the same shape).
 struct KernelMath {
   enum class Kind : std::uint8_t {
@@ -47,6 +60,7 @@ struct KernelMath {
   std::uint64_t m = 0;
   std::uint64_t n = 0;
   std::uint64_t k = 0;
+  MemoryAccess access = MemoryAccess::contiguous;  ///< bytes
   bool operator==(const KernelMath&) const = default;
 };
 

@@ -120,6 +120,13 @@ struct EnumNames<KernelMath::Kind> {
 static_assert(names_end_with(KernelMath::Kind::attention_backward));
 
 template <>
+struct EnumNames<MemoryAccess> {
+  static constexpr std::array<std::string_view, 8> kNames{"contiguous", "strided", "concatenate", "row",
+                                                          "column",     "gather",  "scatter",     "multi_tensor"};
+};
+static_assert(names_end_with(MemoryAccess::multi_tensor));
+
+template <>
 struct EnumNames<CollectiveKind> {
   static constexpr std::array<std::string_view, 3> kNames{"all_gather", "reduce_scatter", "all_reduce"};
 };

@@ -44,6 +44,7 @@ enum Index : std::uint8_t {
   n,
   k,
   causal,
+  access,
   count
 };
 }  // namespace op_field
@@ -79,6 +80,7 @@ inline constexpr std::array<Field<Op>, op_field::count> kOpFields{
     FORESHARD_FIELD(Op, "n", kernel.math.n),
     FORESHARD_FIELD(Op, "k", kernel.math.k),
     FORESHARD_FIELD(Op, "causal", kernel.math.causal),
+    FORESHARD_FIELD(Op, "access", kernel.math.access),
 };
 
 /// The places of one kind of op behind its word; the last two are always host_ns and label.

@@ -13,8 +13,8 @@ auto fields(const AllocationSize& r) {
   return std::tuple(a, b, c);
 }
 auto fields(const KernelMath& r) {
-  const auto& [a, b, c, d, e, f, g] = r;
-  return std::tuple(a, b, c, d, e, f, g);
+  const auto& [a, b, c, d, e, f, g, h] = r;
+  return std::tuple(a, b, c, d, e, f, g, h);
 }
 auto fields(const KernelWork& r) {
   const auto& [a, b, c, d, e, math] = r;
@@ -103,7 +103,8 @@ Op random_op(Random& random) {
                     static_cast<std::uint32_t>(1 + random.below(64)),
                     random.below(1u << 20),
                     random.below(1u << 20),
-                    random.below(1u << 20)};
+                    random.below(1u << 20),
+                    random.word<MemoryAccess>()};
   op.copy = {random.word<CopyKind>(), random.bytes(), random.time(), random.id<LabelId>(kLabels)};
   op.hook = random.word<Hook>();
   op.unit = UnitId{static_cast<std::uint32_t>(random.below(kUnits))};
