@@ -2,7 +2,7 @@
 //
 // Who: sim/engine runs ops at these latencies and slowdowns, sim/collectives prices collectives from the
 // tables, traces/capture takes contention out of captured durations with the same slowdowns.
-// A profile is a JSON document (docs/model.md, "Machine profiles"); h200.json is built into the library.
+// A profile is a JSON document (docs/machines.md); those in sim/machine/profiles are built into the library.
 // Plain data; parsing is pure and collects nothing outside the text it is given.
 #pragma once
 
@@ -17,6 +17,7 @@
 #include "core/base/error.hpp"
 #include "core/base/quantity.hpp"
 #include "core/device/device.hpp"
+#include "sim/machine/covers.hpp"
 
 namespace foreshard::sim {
 
@@ -51,6 +52,7 @@ struct CollectiveTable {
   CollectiveKind kind = CollectiveKind::all_gather;
   Transport transport = Transport::nccl;
   std::uint32_t ranks = 0;
+  std::uint32_t ranks_per_node = 0;  ///< as many as `ranks` on one node
   CollectiveResource uses = CollectiveResource::ring;
   std::vector<Point> points;
   std::string source;
@@ -90,12 +92,25 @@ struct Rates {
   double gemm_fp32 = 0;         ///< FLOP a second
 };
 
+/// The GPU's data sheet: what nothing exceeds. What single kernels achieve is in other sections.
+struct GpuPeaks {
+  double clock_hz = 0;         ///< the highest SM clock
+  double matrix_bfloat16 = 0;  ///< FLOP a second of dense matrix products, here and below
+  double matrix_float16 = 0;
+  double matrix_tfloat32 = 0;
+  double vector_float32 = 0;    ///< FLOP a second outside the matrix units
+  double memory_bandwidth = 0;  ///< bytes a second, HBM
+  Bytes l2 = 0;
+  std::uint32_t copy_engines = 0;  ///< cudaDeviceProp.asyncEngineCount
+};
+
 struct MachineProfile {
   std::string name;
   std::string description;
   std::uint32_t sm_count = 0;
-  Bytes memory_total = 0;          ///< cudaMemGetInfo's total
-  Bytes memory_other = 0;          ///< context, libraries, NCCL: taken outside the caching allocator
+  Bytes memory_total = 0;  ///< cudaMemGetInfo's total
+  Bytes memory_other = 0;  ///< context, libraries, NCCL: taken outside the caching allocator
+  GpuPeaks peaks;
   std::uint32_t launch_queue = 0;  ///< unfinished ops of one stream at which a launch blocks
   Latencies latencies;
   std::array<std::array<Slowdown, kNeighbours>, kKernelClasses> contention{};  ///< by KernelClass, by Neighbour
@@ -104,6 +119,7 @@ struct MachineProfile {
   double all_reduce_all_gathers =
       0;  ///< time of a 2-rank NCCL all-reduce over that of the 2-rank all-gather of its bytes
   Rates rates;
+  Covers covers;
   /// Where each constant is from: its place in the JSON ("/latencies/launch") and its source, in file order.
   std::vector<std::pair<std::string, std::string>> sources;
 
@@ -112,9 +128,10 @@ struct MachineProfile {
   }
 };
 
-/// Reads a profile. `where` names the text in errors ("h200.json"). Refused (usage): unknown keys, with
-/// the nearest known word; a missing constant, a wrong unit, a value that is no positive number, sizes that
-/// do not ascend, two tables for the same thing.
+/// Reads a profile. `where` names the text in errors ("h200.json"). `"extends": "h200"` takes everything that the text
+/// does not say from a built-in profile (merge_profile.hpp). Refused (usage): unknown keys, with the nearest known
+/// word; a key twice; a missing constant or source, a wrong unit (with the conversion), a value that is negative or
+/// beyond what its unit can mean, sizes that do not ascend, two tables for the same thing.
 [[nodiscard]] Result<MachineProfile> parse_profile(std::string_view json, std::string_view where);
 
 /// The JSON of a profile that is built in, by name; an error names the known ones.

@@ -11,6 +11,52 @@
 #include "core/base/suggest.hpp"
 
 namespace foreshard::sim {
+namespace {
+
+/// The most that a constant of a unit can sensibly be: far above any machine, far below a slip of a prefix.
+struct UnitRange {
+  std::string_view unit;
+  double most;
+};
+constexpr std::array kUnitRanges{
+    UnitRange{"GB/s", 1e5},      // a GPU of 2026 has 8,000 of HBM
+    UnitRange{"TFLOP/s", 1e5},   // and 5,000 of dense bf16
+    UnitRange{"us", 1e6},        // a second
+    UnitRange{"MiB", 16777216},  // 16 TiB
+    UnitRange{"MHz", 1e5},      UnitRange{"ratio", 1e4}, UnitRange{"count", 1e7}, UnitRange{"Gb/s", 1e6},
+};
+
+/// Units that people write for one another: `given` × factor = `wanted`.
+struct Conversion {
+  std::string_view given, wanted;
+  double factor;
+};
+constexpr std::array kConversions{
+    Conversion{"TB/s", "GB/s", 1e3},
+    Conversion{"MB/s", "GB/s", 1e-3},
+    Conversion{"B/s", "GB/s", 1e-9},
+    Conversion{"GiB/s", "GB/s", 1.073741824},
+    Conversion{"Gb/s", "GB/s", 0.125},
+    Conversion{"Gbit/s", "GB/s", 0.125},
+    Conversion{"GB/s", "Gb/s", 8},
+    Conversion{"PFLOP/s", "TFLOP/s", 1e3},
+    Conversion{"GFLOP/s", "TFLOP/s", 1e-3},
+    Conversion{"ns", "us", 1e-3},
+    Conversion{"ms", "us", 1e3},
+    Conversion{"s", "us", 1e6},
+    Conversion{"GiB", "MiB", 1024},
+    Conversion{"GHz", "MHz", 1e3},
+    Conversion{"GB", "MiB", 953.67431640625},
+    Conversion{"MB", "MiB", 0.95367431640625},
+};
+
+std::string conversion(double value, std::string_view given, std::string_view wanted) {
+  for (const Conversion& c : kConversions)
+    if (c.given == given && c.wanted == wanted) return fmt::format("write {:.10g} and '{}'", value * c.factor, wanted);
+  return fmt::format("write the value in {}", wanted);
+}
+
+}  // namespace
 
 void ProfileReader::fail(const std::string& path, std::string what, std::string hint) {
   if (error_) return;
@@ -26,7 +72,8 @@ const nlohmann::json* ProfileReader::member(const nlohmann::json& object, const 
   }
   const auto it = object.find(std::string(key));
   if (it != object.end()) return &*it;
-  if (required) fail(path, fmt::format("'{}' is missing", key));
+  if (required)
+    fail(path, fmt::format("'{}' is missing", key), R"(add it, or take it from a known machine: "extends": "h200")");
   return nullptr;
 }
 
@@ -48,6 +95,16 @@ double ProfileReader::number(const nlohmann::json& object, const std::string& pa
   return 0;
 }
 
+std::uint32_t ProfileReader::count(const nlohmann::json& object, const std::string& path, std::string_view key,
+                                   std::uint32_t at_least) {
+  const nlohmann::json* value = member(object, path, key);
+  if (value == nullptr) return 0;
+  if (value->is_number_unsigned() && value->get<std::uint64_t>() >= at_least && value->get<std::uint64_t>() <= 1000000)
+    return value->get<std::uint32_t>();
+  fail(fmt::format("{}/{}", path, key), fmt::format("a whole number from {} to 1,000,000 is expected here", at_least));
+  return 0;
+}
+
 std::string ProfileReader::text(const nlohmann::json& object, const std::string& path, std::string_view key) {
   const nlohmann::json* value = member(object, path, key);
   if (value == nullptr) return {};
@@ -56,10 +113,27 @@ std::string ProfileReader::text(const nlohmann::json& object, const std::string&
   return {};
 }
 
+std::size_t ProfileReader::word(const nlohmann::json& value, const std::string& place,
+                                std::span<const std::string_view> words) {
+  const std::string given = value.is_string() ? value.get<std::string>() : value.dump();
+  const auto it = std::find(words.begin(), words.end(), given);
+  if (it != words.end()) return static_cast<std::size_t>(it - words.begin());
+  fail(place, fmt::format("unknown word '{}'", given), suggestion(given, words));
+  return 0;
+}
+
+std::size_t ProfileReader::word(const nlohmann::json& object, const std::string& path, std::string_view key,
+                                std::span<const std::string_view> words) {
+  const nlohmann::json* value = member(object, path, key);
+  return value == nullptr ? 0 : word(*value, fmt::format("{}/{}", path, key), words);
+}
+
 void ProfileReader::source(const nlohmann::json& object, const std::string& path) {
-  std::string where_from = text(object, path, "source");
-  if (where_from.empty()) fail(path, "a constant needs a source", "say where the number is from");
-  sources_.emplace_back(path, std::move(where_from));
+  const nlohmann::json* value = member(object, path, "source", false);
+  const bool given = value != nullptr && value->is_string() && !value->get<std::string>().empty();
+  if (!given)
+    return fail(path, "a constant needs a source", R"(say where the number is from: "source": "measured on …")");
+  sources_.emplace_back(path, value->get<std::string>());
 }
 
 double ProfileReader::constant(const nlohmann::json& object, const std::string& path, std::string_view key,
@@ -68,13 +142,28 @@ double ProfileReader::constant(const nlohmann::json& object, const std::string& 
   const std::string place = fmt::format("{}/{}", path, key);
   const nlohmann::json* entry = member(object, path, key);
   if (entry == nullptr) return 0;
+  if (!entry->is_object()) {
+    fail(place, "a constant is an object",
+         fmt::format(R"(write {{"value": {}, "unit": "{}", "source": "…"}})", entry->is_number() ? entry->dump() : "1",
+                     unit));
+    return 0;
+  }
   known_keys(*entry, place, kKeys);
   const double value = number(*entry, place, "value", 0);
   if (value == 0 && !zero_allowed) fail(place + "/value", "a number above 0 is expected here");
   if (const std::string given = text(*entry, place, "unit"); given != unit)
-    fail(place + "/unit", fmt::format("the unit is '{}', not '{}'", unit, given));
+    fail(place + "/unit", fmt::format("the unit is '{}', not '{}'", unit, given), conversion(value, given, unit));
+  for (const UnitRange& range : kUnitRanges)
+    if (range.unit == unit && value > range.most)
+      fail(place + "/value", fmt::format("{:.10g} {} is more than any machine has", value, unit),
+           fmt::format("at most {:.10g}: is the unit right?", range.most));
+  if (unit == "count" && value != std::floor(value)) fail(place + "/value", "a count is a whole number");
   source(*entry, place);
   return value;
+}
+
+Nanoseconds ProfileReader::time(const nlohmann::json& object, const std::string& path, std::string_view key) {
+  return Nanoseconds::from_double(constant(object, path, key, "us", true) * 1e3);
 }
 
 }  // namespace foreshard::sim

@@ -55,7 +55,7 @@ TEST_CASE("an unknown key is refused with its place and the nearest known word")
 TEST_CASE("wrong values are refused with their place") {
   CHECK(error_of(replaced(h200(), "\"value\": 1050", "\"value\": -3")).where ==
         "machine.json /host/launch_queue/value");
-  CHECK(error_of(replaced(h200(), "\"unit\": \"MiB\"", "\"unit\": \"MB\"")).where ==
+  CHECK(error_of(replaced(h200(), "143155, \"unit\": \"MiB\"", "143155, \"unit\": \"MB\"")).where ==
         "machine.json /gpu/memory_total/unit");
   CHECK(error_of(replaced(h200(), "\"kind\": \"all-gather\"", "\"kind\": \"allgather\"")).hint.find("all-gather") !=
         std::string::npos);
@@ -67,8 +67,8 @@ TEST_CASE("wrong values are refused with their place") {
 }
 
 TEST_CASE("what is no JSON or no profile is refused, never a crash") {
-  CHECK(error_of("{\"schema\": 1,").where.find("byte") != std::string::npos);
-  for (const char* text : {"", "[]", "null", "3", "{}", R"({"schema": 2})", R"({"schema": 1, "gpu": []})"})
+  CHECK(error_of("{\"schema\": 2,").where.find("byte") != std::string::npos);
+  for (const char* text : {"", "[]", "null", "3", "{}", R"({"schema": 1})", R"({"schema": 2, "gpu": []})"})
     CHECK_FALSE(parse_profile(text, "machine.json"));
   const std::string whole = h200();
   for (std::size_t length = 0; length < whole.size() - 2; length += 97)

@@ -1,0 +1,56 @@
+#include "sim/machine/covers.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/base/units.hpp"
+#include "core/schedule/settings_table.hpp"
+#include "sim/machine/words.hpp"
+
+namespace foreshard::sim {
+namespace {
+
+template <class T>
+std::vector<T> not_in(const std::vector<T>& used, const std::vector<T>& covered) {
+  std::vector<T> out;
+  if (covered.empty()) return out;
+  for (const T& one : used)
+    if (std::find(covered.begin(), covered.end(), one) == covered.end() &&
+        std::find(out.begin(), out.end(), one) == out.end())
+      out.push_back(one);
+  return out;
+}
+
+template <class T>
+std::string range_text(const Covers::Range<T>& range) {
+  return range.least == range.most ? fmt::format("{}", range.least) : fmt::format("{} to {}", range.least, range.most);
+}
+
+}  // namespace
+
+std::vector<std::string> outside(const Covers& covers, const std::string& machine, const MachineUse& use) {
+  std::vector<std::string> out;
+  const auto say = [&](const std::string& what) {
+    out.push_back(fmt::format("outside what profile {} was calibrated on: {}", machine, what));
+  };
+  if (covers.bytes && use.largest_collective > covers.bytes->most)
+    say(fmt::format("a collective of {}; it covers up to {}", format_bytes(use.largest_collective),
+                    format_bytes(covers.bytes->most)));
+  std::vector<std::uint32_t> ranks;
+  for (const std::uint32_t n : use.ranks)
+    if (covers.ranks && n > 1 && (n < covers.ranks->least || n > covers.ranks->most) &&
+        std::find(ranks.begin(), ranks.end(), n) == ranks.end())
+      ranks.push_back(n);
+  if (!ranks.empty())
+    say(fmt::format("collectives of {} ranks; it covers {}", fmt::join(ranks, " and "), range_text(*covers.ranks)));
+  if (covers.nodes && (use.nodes < covers.nodes->least || use.nodes > covers.nodes->most))
+    say(fmt::format("{} nodes; it covers {}", use.nodes, range_text(*covers.nodes)));
+  for (const DType dtype : not_in(use.dtypes, covers.dtypes)) say(fmt::format("matrix products in {}", name(dtype)));
+  for (const Transport transport : not_in(use.transports, covers.transports))
+    say(fmt::format("{} collectives", name(transport)));
+  for (const KernelClass kernel : not_in(use.kernels, covers.kernels)) say(fmt::format("{} kernels", word(kernel)));
+  return out;
+}
+
+}  // namespace foreshard::sim

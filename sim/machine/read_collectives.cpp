@@ -1,0 +1,77 @@
+// "/collectives" and "/all_reduce": the measured times of collectives alone.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "sim/machine/sections.hpp"
+#include "sim/machine/words.hpp"
+
+namespace foreshard::sim {
+namespace {
+
+using Json = nlohmann::json;
+
+std::vector<CollectiveTable::Point> read_points(ProfileReader& reader, const Json& list, const std::string& path) {
+  std::vector<CollectiveTable::Point> points;
+  if (!list.is_array() || list.empty()) {
+    reader.fail(path, "a list of [bytes, microseconds] is expected here");
+    return points;
+  }
+  for (std::size_t i = 0; i < list.size(); ++i) {
+    const std::string place = fmt::format("{}/{}", path, i);
+    const Json& pair = list[i];
+    if (!pair.is_array() || pair.size() != 2 || !pair[0].is_number_unsigned() || !pair[1].is_number() ||
+        !(pair[1].get<double>() > 0 && pair[1].get<double>() < 1e12)) {
+      reader.fail(place, "[bytes, microseconds] is expected here, a whole number and one above 0");
+      return points;
+    }
+    points.push_back({pair[0].get<Bytes>(), Nanoseconds::from_double(pair[1].get<double>() * 1e3)});
+    if (i > 0 && points[i].bytes <= points[i - 1].bytes) reader.fail(place, "sizes must ascend");
+  }
+  return points;
+}
+
+CollectiveTable read_table(ProfileReader& reader, const Json& entry, const std::string& path) {
+  static constexpr std::array<std::string_view, 7> kKeys{"kind",           "transport", "ranks",   "uses",
+                                                         "ranks_per_node", "source",    "bytes_us"};
+  static const auto kTransportWords = transport_words();
+  reader.known_keys(entry, path, kKeys);
+  CollectiveTable table;
+  table.kind = static_cast<CollectiveKind>(reader.word(entry, path, "kind", kCollectiveKindWords));
+  table.transport = static_cast<Transport>(reader.word(entry, path, "transport", kTransportWords));
+  table.uses = static_cast<CollectiveResource>(reader.word(entry, path, "uses", kCollectiveResourceWords));
+  table.ranks = reader.count(entry, path, "ranks", 2);
+  table.ranks_per_node = table.ranks;
+  if (reader.member(entry, path, "ranks_per_node", false) != nullptr)
+    table.ranks_per_node = reader.count(entry, path, "ranks_per_node", 1);
+  if (table.ranks_per_node > table.ranks) reader.fail(path + "/ranks_per_node", "is at most ranks");
+  reader.source(entry, path);
+  if (!reader.error()) table.source = entry["source"].get<std::string>();
+  if (const Json* points = reader.member(entry, path, "bytes_us"))
+    table.points = read_points(reader, *points, path + "/bytes_us");
+  return table;
+}
+
+}  // namespace
+
+void read_collectives(ProfileReader& reader, const Json& list, MachineProfile& out) {
+  if (!list.is_array()) return reader.fail("/collectives", "a list of tables is expected here");
+  for (std::size_t i = 0; i < list.size(); ++i) {
+    const std::string path = fmt::format("/collectives/{}", i);
+    CollectiveTable table = read_table(reader, list[i], path);
+    for (const CollectiveTable& other : out.collectives)
+      if (other.kind == table.kind && other.transport == table.transport && other.ranks == table.ranks &&
+          other.ranks_per_node == table.ranks_per_node)
+        reader.fail(path, "a second table for the same kind, transport, ranks and ranks a node");
+    out.collectives.push_back(std::move(table));
+  }
+}
+
+void read_all_reduce(ProfileReader& reader, const Json& rule, MachineProfile& out) {
+  static constexpr std::array<std::string_view, 1> kKeys{"all_gathers"};
+  reader.known_keys(rule, "/all_reduce", kKeys);
+  out.all_reduce_all_gathers = reader.constant(rule, "/all_reduce", "all_gathers", "ratio");
+}
+
+}  // namespace foreshard::sim

@@ -1,0 +1,54 @@
+// "/gpu" and "/host": what the GPU is, and how far its host may run ahead of it.
+#include <array>
+
+#include "sim/machine/sections.hpp"
+
+namespace foreshard::sim {
+namespace {
+
+using Json = nlohmann::json;
+
+void read_peaks(ProfileReader& reader, const Json& gpu, GpuPeaks& out) {
+  static constexpr std::array<std::string_view, 3> kMatrix{"bfloat16", "float16", "tfloat32"};
+  static constexpr std::array<std::string_view, 1> kVector{"float32"};
+  const std::array<double*, 3> matrix_rates{&out.matrix_bfloat16, &out.matrix_float16, &out.matrix_tfloat32};
+  if (const Json* matrix = reader.member(gpu, "/gpu", "matrix")) {
+    reader.known_keys(*matrix, "/gpu/matrix", kMatrix);
+    for (std::size_t i = 0; i < kMatrix.size(); ++i)
+      *matrix_rates[i] = 1e12 * reader.constant(*matrix, "/gpu/matrix", kMatrix[i], "TFLOP/s");
+  }
+  if (const Json* vector = reader.member(gpu, "/gpu", "vector")) {
+    reader.known_keys(*vector, "/gpu/vector", kVector);
+    out.vector_float32 = 1e12 * reader.constant(*vector, "/gpu/vector", "float32", "TFLOP/s");
+  }
+}
+
+}  // namespace
+
+void read_gpu(ProfileReader& reader, const Json& gpu, MachineProfile& out) {
+  static constexpr std::array<std::string_view, 9> kKeys{"sm_count",         "clock",        "matrix",
+                                                         "vector",           "memory_total", "memory_other",
+                                                         "memory_bandwidth", "l2",           "copy_engines"};
+  reader.known_keys(gpu, "/gpu", kKeys);
+  const auto mebibytes = [&](std::string_view key, bool zero_allowed = false) {
+    return static_cast<Bytes>(reader.constant(gpu, "/gpu", key, "MiB", zero_allowed)) * kMiB;
+  };
+  out.sm_count = static_cast<std::uint32_t>(reader.constant(gpu, "/gpu", "sm_count", "count"));
+  out.memory_total = mebibytes("memory_total");
+  out.memory_other = mebibytes("memory_other", true);
+  if (out.memory_other >= out.memory_total)
+    reader.fail("/gpu/memory_other/value", "no memory would be left", "it is a part of memory_total");
+  out.peaks.clock_hz = 1e6 * reader.constant(gpu, "/gpu", "clock", "MHz");
+  out.peaks.memory_bandwidth = 1e9 * reader.constant(gpu, "/gpu", "memory_bandwidth", "GB/s");
+  out.peaks.l2 = mebibytes("l2");
+  out.peaks.copy_engines = static_cast<std::uint32_t>(reader.constant(gpu, "/gpu", "copy_engines", "count"));
+  read_peaks(reader, gpu, out.peaks);
+}
+
+void read_host(ProfileReader& reader, const Json& host, MachineProfile& out) {
+  static constexpr std::array<std::string_view, 1> kKeys{"launch_queue"};
+  reader.known_keys(host, "/host", kKeys);
+  out.launch_queue = static_cast<std::uint32_t>(reader.constant(host, "/host", "launch_queue", "count"));
+}
+
+}  // namespace foreshard::sim

@@ -1,0 +1,19 @@
+// "/latencies": what lies between two operations. Zero is allowed.
+#include <array>
+
+#include "sim/machine/sections.hpp"
+
+namespace foreshard::sim {
+
+void read_latencies(ProfileReader& reader, const nlohmann::json& latencies, MachineProfile& profile) {
+  static constexpr std::array<std::string_view, 7> kKeys{
+      "launch", "kernel_gap", "kernel_gap_all_gather", "copy_gap", "event_wait", "communicator_gap", "synchronize"};
+  reader.known_keys(latencies, "/latencies", kKeys);
+  Latencies& out = profile.latencies;
+  const std::array<Nanoseconds*, 7> fields{&out.launch,     &out.kernel_gap, &out.kernel_gap_all_gather,
+                                           &out.copy_gap,   &out.event_wait, &out.communicator_gap,
+                                           &out.synchronize};
+  for (std::size_t i = 0; i < kKeys.size(); ++i) *fields[i] = reader.time(latencies, "/latencies", kKeys[i]);
+}
+
+}  // namespace foreshard::sim

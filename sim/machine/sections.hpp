@@ -1,0 +1,26 @@
+// The sections of a machine profile: one reader each, in read_<section>.cpp.
+//
+// Used by profile.cpp alone, whose table says which sections there are and which may be absent. A reader gets the
+// section's JSON and fills its part of the profile; what is wrong goes to ProfileReader::fail().
+#pragma once
+
+#include <nlohmann/json.hpp>
+
+#include "sim/machine/profile.hpp"
+#include "sim/machine/profile_reader.hpp"
+
+namespace foreshard::sim {
+
+using SectionReader = void (*)(ProfileReader& reader, const nlohmann::json& section, MachineProfile& out);
+
+void read_gpu(ProfileReader& reader, const nlohmann::json& gpu, MachineProfile& out);
+void read_host(ProfileReader& reader, const nlohmann::json& host, MachineProfile& out);
+void read_latencies(ProfileReader& reader, const nlohmann::json& latencies, MachineProfile& out);
+void read_contention(ProfileReader& reader, const nlohmann::json& contention, MachineProfile& out);
+void read_rings(ProfileReader& reader, const nlohmann::json& rings, MachineProfile& out);
+void read_collectives(ProfileReader& reader, const nlohmann::json& tables, MachineProfile& out);
+void read_all_reduce(ProfileReader& reader, const nlohmann::json& rule, MachineProfile& out);
+void read_rates(ProfileReader& reader, const nlohmann::json& rates, MachineProfile& out);
+void read_covers(ProfileReader& reader, const nlohmann::json& covers, MachineProfile& out);
+
+}  // namespace foreshard::sim
