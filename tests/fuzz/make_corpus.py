@@ -128,3 +128,35 @@ put("about", "about", json.dumps(ABOUT))
 for name, text in {"empty": "", "expandable": "expandable_segments:True", "split": "max_split_size_mb:200,garbage_collection_threshold:0.6",
                    "roundup": "roundup_power2_divisions:[256:1,512:2,>:8],backend:native"}.items():
     put("alloc_conf", name, text)
+
+LLAMA = {"model_type": "llama", "hidden_size": 2048, "intermediate_size": 8192, "num_hidden_layers": 16, "num_attention_heads": 32,
+         "num_key_value_heads": 8, "head_dim": 64, "vocab_size": 128256, "tie_word_embeddings": False, "attention_bias": True,
+         "mlp_bias": False, "torch_dtype": "bfloat16", "hidden_act": "silu", "max_position_embeddings": 8192}
+CONFIGS = {
+    "llama": LLAMA,
+    "qwen2": {**LLAMA, "model_type": "qwen2", "use_sliding_window": False, "head_dim": None},
+    "qwen3": {**LLAMA, "model_type": "qwen3", "dtype": "float32"},
+    "mixtral": {**LLAMA, "model_type": "mixtral", "num_local_experts": 8, "num_experts_per_tok": 2, "sliding_window": 4096},
+    "gpt2": {"model_type": "gpt2", "n_embd": 1600, "n_layer": 48, "n_head": 25, "n_positions": 1024, "vocab_size": 50257,
+             "n_inner": None, "resid_pdrop": 0.0, "activation_function": "gelu_new"},
+    "unknown": {"model_type": "t5", "d_model": 512},
+}
+for name, config in CONFIGS.items():
+    put("hf_config", name, json.dumps(config))
+
+
+def header(tensors, **more):
+    """4 bytes of data size, then the header of tensors (name, dtype, shape, bytes)."""
+    entries, at = dict(more), 0
+    for name, dtype, shape, size in tensors:
+        entries[name] = {"dtype": dtype, "shape": shape, "data_offsets": [at, at + size]}
+        at += size
+    return at.to_bytes(4, "little") + json.dumps(entries).encode()
+
+
+put("safetensors", "llama", header([("model.embed_tokens.weight", "BF16", [16, 4], 128), ("model.layers.0.mlp.w", "BF16", [4, 4], 32),
+                                    ("model.layers.1.mlp.w", "F32", [4, 4], 64)], __metadata__={"format": "pt"}))
+put("safetensors", "gpt2", header([("h.0.attn.bias", "F32", [1, 1, 4, 4], 64), ("h.0.attn.c_attn.weight", "F32", [4, 12], 192),
+                                   ("empty", "F16", [0, 4], 0)]))
+put("safetensors", "quantised", header([("layers.0.q.qweight", "I32", [4, 4], 64), ("layers.0.q.scales", "F16", [4], 8)]))
+put("safetensors", "float8", header([("layers.0.q.weight", "F8_E4M3", [4, 4], 16), ("layers.0.scale", "F32", [], 4)]))

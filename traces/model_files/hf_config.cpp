@@ -1,0 +1,227 @@
+#include "traces/model_files/hf_config.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+
+#include "core/base/suggest.hpp"
+#include "traces/model_files/config_keys.hpp"
+
+namespace foreshard::traces {
+namespace {
+
+// Nobody trains beyond these; a larger number is a slip of the pen, and op lists would grow without bound.
+constexpr std::uint64_t kMostLayers = 10'000;
+constexpr std::uint64_t kMostWidth = std::uint64_t{1} << 22;
+constexpr std::uint64_t kMostVocab = std::uint64_t{1} << 26;
+constexpr std::uint64_t kMostHeads = std::uint64_t{1} << 16;
+constexpr std::uint64_t kMostExperts = 4096;
+constexpr std::uint64_t kMostPositions = std::uint64_t{1} << 31;
+constexpr std::uintmax_t kLargestFile = std::uintmax_t{4} << 20;
+constexpr std::uint32_t kUsualSeq = 2048;
+
+/// What differs between the families. Defaults: transformers 4.57, the config class's __init__.
+struct Family {
+  std::string_view type;
+  ModelFamily family;
+  std::uint32_t kv_heads = 0;   ///< default of num_key_value_heads; 0: as many as query heads
+  std::uint64_t head_dim = 0;   ///< default; 0: hidden_size / heads
+  bool bias_key = false;        ///< attention_bias is read
+  bool always_bias = false;     ///< q, k, v have biases whatever the configuration says (modeling_qwen2.py)
+  bool tied = false;            ///< default of tie_word_embeddings
+  std::string_view activation;  ///< the one that the generator knows, and the default
+};
+
+// gpt2 has no tie_word_embeddings of its own: PretrainedConfig's True holds.
+constexpr std::array kFamilies{
+    Family{"llama", ModelFamily::hf_llama, 0, 0, true, false, false, "silu"},
+    Family{"qwen2", ModelFamily::hf_qwen2, 32, 0, false, true, false, "silu"},
+    Family{"qwen3", ModelFamily::hf_qwen3, 32, 128, true, false, false, "silu"},
+    Family{"mixtral", ModelFamily::hf_mixtral, 8, 0, false, false, false, "silu"},
+    Family{"gpt2", ModelFamily::hf_gpt2, 0, 0, false, true, true, "gelu_new"},
+};
+
+constexpr auto kTypes = [] {
+  std::array<std::string_view, kFamilies.size()> types;
+  std::transform(kFamilies.begin(), kFamilies.end(), types.begin(), [](const Family& family) { return family.type; });
+  return types;
+}();
+
+constexpr std::string_view kInstead =
+    "what works for any model: its safetensors file or folder (memory of the states is exact, compute is estimated), "
+    "a recorded step (foreshard import), or a workload file (docs/sources.md)";
+
+Result<const Family*> find_family(ConfigKeys& keys) {
+  const auto type = keys.word("model_type");
+  if (!type && keys.has("text_config"))
+    return fail(ErrorKind::usage, "is a model of several parts (text_config): no generator knows it", keys.name(),
+                std::string(kInstead));
+  if (!type)
+    return fail(ErrorKind::input, "the key 'model_type' is missing: is this a Hugging Face config.json?", keys.name(),
+                fmt::format("known: {}", fmt::join(kTypes, ", ")));
+  for (const Family& family : kFamilies)
+    if (family.type == *type) return &family;
+  const auto near = nearest(*type, kTypes);
+  return fail(ErrorKind::usage, fmt::format("no generator knows the model_type '{}'", type->substr(0, 80)),
+              keys.name() + ", model_type",
+              fmt::format("{}known: {}; {}", near ? "did you mean '" + *near + "'? " : std::string(),
+                          fmt::join(kTypes, ", "), kInstead));
+}
+
+void read_dtype(ConfigKeys& keys, ModelConfig& model) {
+  // torch_dtype until transformers 4.55, dtype since; absent: torch.get_default_dtype().
+  for (const char* key : {"dtype", "torch_dtype"}) {
+    const auto text = keys.word(key);
+    if (!text) continue;
+    std::string_view word = *text;
+    if (word.starts_with("torch.")) word.remove_prefix(6);
+    const auto dtype = parse_dtype(word);
+    if (dtype && (*dtype == DType::float32 || *dtype == DType::bfloat16 || *dtype == DType::float16))
+      model.dtype = *dtype;
+    else
+      keys.refuse(key, fmt::format("'{}' is no type that parameters are trained in", text->substr(0, 80)),
+                  "known: float32, bfloat16, float16");
+    return;
+  }
+}
+
+void read_activation(ConfigKeys& keys, const Family& family, const char* key) {
+  const auto word = keys.word(key);
+  if (!word || *word == family.activation || (family.activation == "silu" && *word == "swish")) return;
+  keys.refuse(key,
+              fmt::format("the activation '{}' has other temporaries than '{}', the one that is known for {}",
+                          word->substr(0, 80), family.activation, family.type),
+              std::string(kInstead), ErrorKind::usage);
+}
+
+void read_gpt2(ConfigKeys& keys, ModelConfig& model) {
+  // attribute_map of GPT2Config: both spellings are read.
+  model.layers = static_cast<std::uint32_t>(keys.size({"n_layer", "num_hidden_layers"}, kMostLayers));
+  model.dim = keys.size({"n_embd", "hidden_size"}, kMostWidth);
+  model.heads = static_cast<std::uint32_t>(keys.size({"n_head", "num_attention_heads"}, kMostHeads));
+  model.kv_heads = model.heads;
+  model.vocab = keys.size({"vocab_size"}, kMostVocab);
+  model.positions = keys.size_or({"n_positions", "max_position_embeddings"}, kMostPositions, 1024);
+  model.ffn = keys.size_or({"n_inner"}, kMostWidth, 4 * model.dim);
+  model.mlp_bias = true;  // Conv1D always has one
+}
+
+void read_decoder(ConfigKeys& keys, const Family& family, ModelConfig& model) {
+  model.layers = static_cast<std::uint32_t>(keys.size({"num_hidden_layers"}, kMostLayers));
+  model.dim = keys.size({"hidden_size"}, kMostWidth);
+  model.heads = static_cast<std::uint32_t>(keys.size({"num_attention_heads"}, kMostHeads));
+  model.vocab = keys.size({"vocab_size"}, kMostVocab);
+  model.ffn = keys.size({"intermediate_size"}, kMostWidth);
+  const std::uint64_t kv_heads = family.kv_heads == 0 ? model.heads : family.kv_heads;
+  model.kv_heads = static_cast<std::uint32_t>(keys.size_or({"num_key_value_heads"}, kMostHeads, kv_heads));
+  model.head_dim = keys.size_or({"head_dim"}, kMostWidth, family.head_dim);
+  model.mlp_bias = family.family == ModelFamily::hf_llama && keys.flag_or("mlp_bias", false);
+  if (family.family != ModelFamily::hf_mixtral) return;
+  model.experts = static_cast<std::uint32_t>(keys.size_or({"num_local_experts"}, kMostExperts, 8));
+  model.experts_per_token = static_cast<std::uint32_t>(keys.size_or({"num_experts_per_tok"}, kMostExperts, 2));
+  if (model.experts_per_token > model.experts)
+    keys.refuse("num_experts_per_tok", fmt::format("{} experts a token are more than the {} of num_local_experts",
+                                                   model.experts_per_token, model.experts));
+}
+
+void check_heads(ConfigKeys& keys, const Family& family, ModelConfig& model) {
+  if (keys.failed()) return;
+  const bool gpt2 = family.family == ModelFamily::hf_gpt2;
+  if (model.head_dim == 0) {
+    if (model.dim % model.heads != 0)
+      return keys.refuse(gpt2 ? "n_embd" : "hidden_size",
+                         fmt::format("{} is not divisible by the {} attention heads", model.dim, model.heads),
+                         gpt2 ? "" : "give head_dim where heads do not divide the width");
+    model.head_dim = model.dim / model.heads;
+  }
+  if (model.heads % model.kv_heads != 0)
+    return keys.refuse("num_key_value_heads",
+                       fmt::format("{} does not divide the {} attention heads{}", model.kv_heads, model.heads,
+                                   keys.has("num_key_value_heads") ? "" : " (it is absent: the library's default)"));
+  if (!gpt2 && model.head_dim % 2 != 0)
+    keys.refuse("head_dim", fmt::format("{} is odd: rotary embedding turns pairs", model.head_dim));
+}
+
+/// What the file asks for and the generators leave out.
+void add_warnings(ConfigKeys& keys, const Family& family, ModelFile& file) {
+  if (keys.has("quantization_config"))
+    keys.refuse("quantization_config", "quantised weights are not trained with fully_shard",
+                "use the configuration of the unquantised model", ErrorKind::usage);
+  std::vector<std::string_view> dropout{"attention_dropout"};
+  if (family.family == ModelFamily::hf_gpt2) dropout = {"resid_pdrop", "embd_pdrop", "attn_pdrop"};
+  std::vector<std::string_view> on;
+  for (const std::string_view key : dropout)
+    if (keys.number_or(key, family.family == ModelFamily::hf_gpt2 ? 0.1 : 0.0) > 0) on.push_back(key);
+  if (!on.empty())
+    file.warnings.push_back(
+        fmt::format("dropout ({}) is left out: its masks and kernels are not in the plan; "
+                    "set it to 0 to compare",
+                    fmt::join(on, ", ")));
+  const bool window = family.family == ModelFamily::hf_mixtral
+                          ? keys.has("sliding_window")
+                          : keys.has("use_sliding_window") && keys.flag_or("use_sliding_window", false);
+  if (window)
+    file.warnings.emplace_back("the sliding window is left out: attention is planned over the whole sequence");
+  if (keys.number_or("router_jitter_noise", 0) > 0 && family.family == ModelFamily::hf_mixtral)
+    file.warnings.emplace_back("router_jitter_noise is left out");
+}
+
+std::string model_name(ConfigKeys& keys, const std::string& given, std::string_view type) {
+  if (!given.empty()) return given;
+  const auto path = keys.text("_name_or_path");
+  if (!path || path->empty() || path->size() > 200) return std::string(type);
+  const std::string last = path->substr(path->find_last_of('/') + 1);
+  return last.empty() ? std::string(type) : last;
+}
+
+}  // namespace
+
+std::span<const std::string_view> hf_model_types() {
+  return kTypes;
+}
+
+Result<ModelFile> parse_hf_config(const std::string& text, const std::string& name, const std::string& given_name) {
+  auto json = parse_json(text, name);
+  if (!json) return tl::unexpected(json.error());
+  if (!json->is_object()) return fail(ErrorKind::input, "an object is needed, this is " + describe(*json), name);
+  ConfigKeys keys(*json, name);
+  const auto found = find_family(keys);
+  if (keys.failed()) return tl::unexpected(keys.error());
+  if (!found) return tl::unexpected(found.error());
+  const Family& family = **found;
+  ModelFile file;
+  ModelConfig& model = file.model;
+  model.family = family.family;
+  const bool gpt2 = family.family == ModelFamily::hf_gpt2;
+  gpt2 ? read_gpt2(keys, model) : read_decoder(keys, family, model);
+  check_heads(keys, family, model);
+  model.attention_bias = family.always_bias || (family.bias_key && keys.flag_or("attention_bias", false));
+  model.tied_embedding = keys.flag_or("tie_word_embeddings", family.tied);
+  read_dtype(keys, model);
+  read_activation(keys, family, gpt2 ? "activation_function" : "hidden_act");
+  add_warnings(keys, family, file);
+  const std::uint64_t longest =
+      gpt2 ? model.positions : keys.size_or({"max_position_embeddings"}, kMostPositions, kUsualSeq);
+  model.default_seq = static_cast<std::uint32_t>(std::min<std::uint64_t>(longest, kUsualSeq));
+  model.name = model_name(keys, given_name, family.type);
+  if (keys.failed()) return tl::unexpected(keys.error());
+  if (model.tied_embedding)
+    file.notes.emplace_back("tie_word_embeddings: the head uses the embedding's weight, one parameter of the root");
+  return file;
+}
+
+Result<ModelFile> read_hf_config(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::error_code error;
+  if (!file || std::filesystem::is_directory(path, error)) return fail(ErrorKind::input, "cannot be opened", path);
+  if (std::filesystem::file_size(path, error) > kLargestFile && !error)
+    return fail(ErrorKind::input, "is too large for a config.json (4 MiB)", path);
+  const std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  return parse_hf_config(text, path);
+}
+
+}  // namespace foreshard::traces
