@@ -34,24 +34,28 @@ enum class KernelClass : std::uint8_t {
 
 /// How a kernel of Kind::bytes walks its tensors, which decides the share of the memory rate it reaches. Named after
 /// PyTorch's kernels. `bytes` counts each tensor once: what is broadcast or read twice is not counted twice.
+/// KernelMath::m is the number of elements computed (0: unknown); it bounds the kernels that are slow by element.
 enum class MemoryAccess : std::uint8_t {
   contiguous = 0,  ///< vectorized_elementwise_kernel: same shapes, no gaps (add, mul, silu, gelu, casts, fills)
-  strided = 1,  ///< elementwise_kernel, unrolled_…: views, transposes, broadcasts, two dtypes (rotary, .contiguous())
+  strided = 1,  ///< elementwise_kernel: views, transposes, broadcasts (rotary, .contiguous()); casts to a wider dtype
   concatenate = 2,  ///< CatArrayBatchedCopy
   row = 3,  ///< one row after another: norms forward and their input gradients, softmax, mean and sum over the last dim
   column = 4,        ///< sums over the rows: gradients of norms' weights and of biases
   gather = 5,        ///< embedding forward, index_select
   scatter = 6,       ///< embedding backward with its sort, index_add
   multi_tensor = 7,  ///< foreach and fused optimizer kernels
+  mixed = 8,         ///< elementwise over operands of different dtypes, cast element by element (float32 × bfloat16)
 };
 
 /// What a kernel computes, for a device that has to price it (or to run one of the same shape).
 struct KernelMath {
   enum class Kind : std::uint8_t {
-    bytes = 0,               ///< moves KernelWork::bytes and computes little
-    gemm = 1,                ///< `batch` products of m × k by k × n
-    attention_forward = 2,   ///< fused scaled-dot-product attention over `batch` (sequences × query heads) …
-    attention_backward = 3,  ///< … of m queries and n keys, head dimension k
+    bytes = 0,              ///< moves KernelWork::bytes and computes little; m: elements, see MemoryAccess
+    gemm = 1,               ///< `batch` products of m × k by k × n
+    attention_forward = 2,  ///< fused scaled-dot-product attention over `batch` (sequences × query heads) …
+    /// … of m queries and n keys, head dimension k. Its helpers (row sums of dO·O, conversion of dQ, reduction of
+    /// grouped dK and dV) are kernels of their own.
+    attention_backward = 3,
   };
   Kind kind = Kind::bytes;
   DType dtype = DType::bfloat16;  ///< of the operands

@@ -121,10 +121,10 @@ static_assert(names_end_with(KernelMath::Kind::attention_backward));
 
 template <>
 struct EnumNames<MemoryAccess> {
-  static constexpr std::array<std::string_view, 8> kNames{"contiguous", "strided", "concatenate", "row",
-                                                          "column",     "gather",  "scatter",     "multi_tensor"};
+  static constexpr std::array<std::string_view, 9> kNames{"contiguous", "strided", "concatenate",  "row",  "column",
+                                                          "gather",     "scatter", "multi_tensor", "mixed"};
 };
-static_assert(names_end_with(MemoryAccess::multi_tensor));
+static_assert(names_end_with(MemoryAccess::mixed));
 
 template <>
 struct EnumNames<CollectiveKind> {
