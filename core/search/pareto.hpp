@@ -1,0 +1,36 @@
+// Which points of a sweep nothing beats, and which ones a prediction cannot tell apart from the best.
+//
+// Pure and deterministic; equal points keep the order of their index.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "core/base/quantity.hpp"
+
+namespace foreshard {
+
+/// What a point costs. Points that do not run are not given.
+struct PointCost {
+  std::size_t index = 0;   ///< of the point in its sweep
+  double step_ms = 0;      ///< for one token where batches differ: see `work`
+  Bytes bytes = 0;         ///< peak reserved
+  double uncertainty = 0;  ///< relative, of step_ms
+  double work = 1;         ///< tokens (or samples) of a step: times are compared a unit of work
+  [[nodiscard]] double time() const { return step_ms / work; }
+};
+
+/// Indices (PointCost::index) of the points for which no other one is at least as fast and as small and better in one,
+/// the fastest first. Of equal ones the first counts.
+[[nodiscard]] std::vector<std::size_t> pareto(std::span<const PointCost> points);
+
+/// The fastest point that takes at most `limit`; of equally fast ones the smallest, then the first.
+[[nodiscard]] std::optional<std::size_t> fastest(std::span<const PointCost> points, std::optional<Bytes> limit);
+
+/// Other points within `limit` whose time lies within the larger of both uncertainties of the best one's, by time.
+[[nodiscard]] std::vector<std::size_t> ties(std::span<const PointCost> points, std::size_t best,
+                                            std::optional<Bytes> limit);
+
+}  // namespace foreshard
