@@ -1,0 +1,92 @@
+#include "sim/calibrate/input_json.hpp"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <cmath>
+
+namespace foreshard::sim {
+namespace {
+
+constexpr int kDeepestNesting = 32;  // nccl-tests' files have 5 levels
+
+double as_number(const nlohmann::json& value) {
+  if (value.is_number()) return value.get<double>();
+  double number = std::nan("");
+  if (value.is_string()) {
+    const auto& text = value.get_ref<const std::string&>();
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+    if (error != std::errc() || end != text.data() + text.size()) return std::nan("");
+  }
+  return number;
+}
+
+}  // namespace
+
+Result<nlohmann::json> parse_input_json(std::string_view text, std::string_view where) {
+  bool too_deep = false;
+  const auto watch = [&](int depth, nlohmann::json::parse_event_t, nlohmann::json&) {
+    too_deep |= depth > kDeepestNesting;
+    return !too_deep;
+  };
+  try {
+    nlohmann::json root = nlohmann::json::parse(text, watch);
+    if (too_deep) return fail(ErrorKind::input, "is nested too deeply", std::string(where), "is it the right file?");
+    return root;
+  } catch (const nlohmann::json::parse_error& error) {
+    const bool cut = error.byte >= text.size();
+    return fail(ErrorKind::input, cut ? "is cut short" : "is not valid JSON",
+                fmt::format("{} byte {}", where, error.byte),
+                cut ? "the writer did not finish; measure again" : "is it the right file?");
+  } catch (const nlohmann::json::exception& error) {
+    return fail(ErrorKind::input, fmt::format("is not usable JSON ({})", error.what()), std::string(where));
+  }
+}
+
+InputObject::InputObject(const nlohmann::json& object, std::string place) : object_(object), place_(std::move(place)) {
+  if (!object_.is_object()) fail("an object is expected here");
+}
+
+bool InputObject::has(const char* key) const {
+  return object_.is_object() && object_.contains(key) && !object_[key].is_null();
+}
+
+const nlohmann::json* InputObject::find(const char* key) {
+  if (has(key)) return &object_[key];
+  fail(fmt::format("'{}' is missing", key));
+  return nullptr;
+}
+
+double InputObject::positive(const char* key) {
+  const nlohmann::json* value = find(key);
+  if (value == nullptr) return 1;
+  const double number = as_number(*value);
+  if (std::isfinite(number) && number > 0 && number < 1e15) return number;
+  fail(fmt::format("'{}' is no number above 0", key));
+  return 1;
+}
+
+std::uint64_t InputObject::whole(const char* key, std::uint64_t least, std::uint64_t most) {
+  const nlohmann::json* value = find(key);
+  if (value == nullptr) return least;
+  if (value->is_number_unsigned() && value->get<std::uint64_t>() >= least && value->get<std::uint64_t>() <= most)
+    return value->get<std::uint64_t>();
+  fail(fmt::format("'{}' is no whole number from {} to {}", key, least, most));
+  return least;
+}
+
+std::string InputObject::text(const char* key) {
+  const nlohmann::json* value = find(key);
+  if (value == nullptr) return {};
+  if (value->is_string()) return value->get<std::string>();
+  fail(fmt::format("'{}' is no text", key));
+  return {};
+}
+
+void InputObject::fail(std::string what, std::string hint) {
+  if (failed_) return;
+  failed_ = true;
+  error_ = {ErrorKind::input, std::move(what), place_, std::move(hint)};
+}
+
+}  // namespace foreshard::sim

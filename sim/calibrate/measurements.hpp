@@ -1,0 +1,104 @@
+// What files measured on a machine say about it, whatever wrote them.
+//
+// The readers (nccl_tests.hpp, probe_file.hpp, topology.hpp; run stores through traces/) fill it, fit_machine.hpp makes
+// a profile from it. Plain data. Times are microseconds as the files give them.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/base/error.hpp"
+#include "core/base/quantity.hpp"
+#include "core/device/device.hpp"
+
+namespace foreshard::sim {
+
+/// One collective alone.
+struct CollectiveSample {
+  CollectiveKind kind = CollectiveKind::all_gather;
+  Transport transport = Transport::nccl;
+  std::uint32_t ranks = 0;
+  std::uint32_t ranks_per_node = 0;
+  Bytes bytes = 0;  ///< whole buffer, nccl-tests' "size"
+  double us = 0;
+};
+
+/// A kernel and a collective, each alone and each while the other runs all the time.
+struct ContentionSample {
+  std::string kernel;  ///< as the file names it: "gemm8192"
+  KernelClass kernel_class = KernelClass::gemm;
+  CollectiveKind kind = CollectiveKind::all_gather;
+  Transport transport = Transport::nccl;
+  std::uint32_t ranks = 0;
+  double kernel_alone_us = 0;
+  double kernel_beside_us = 0;
+  double collective_alone_us = 0;
+  double collective_beside_us = 0;
+};
+
+/// What one thing achieves at one size.
+struct RateSample {
+  enum class What : std::uint8_t { hbm_copy = 0, peer_copy = 1, gemm_bfloat16 = 2, gemm_float32 = 3 };
+  What what = What::hbm_copy;
+  std::uint64_t size = 0;  ///< bytes of a copy, m = n = k of a product; 0: not said
+  double rate = 0;         ///< GB/s (hbm_copy: read plus written), TFLOP/s
+};
+
+/// One node as NCCL sees it.
+struct NodeTopology {
+  std::uint32_t gpus = 0;
+  std::uint32_t sm = 0;              ///< compute capability: 90
+  std::uint32_t nvlinks = 0;         ///< of each GPU
+  bool nvswitch = false;             ///< links lead to a switch, so that all reach all
+  double nvlink_gb_per_s = 0;        ///< of one GPU, one direction, as NCCL plans with
+  double pcie_gb_per_s = 0;          ///< GPU's slot, one direction
+  std::vector<double> nic_gb_per_s;  ///< one a port
+  bool gdr = false;                  ///< every GPU and NIC can do GPUDirect RDMA
+};
+
+/// What one capture tells beside its workload.
+struct CaptureSample {
+  std::string name;
+  double host_scale = 0;     ///< unprofiled host time over that under the profiler
+  double kernel_gap_us = 0;  ///< median, of `kernel_pairs` kernels that were already queued
+  std::uint64_t kernel_pairs = 0;
+};
+
+/// An oddity that did not stop the reading.
+struct InputNote {
+  std::string text;
+  std::uint64_t count = 0;
+};
+
+struct Measurements {
+  std::string path;
+  std::string digest;  ///< "xxh3:…", where the caller knows it
+  Bytes size = 0;
+  std::string format;  ///< "nccl-tests text", "nccl-tests JSON", "probe file", "NCCL topology", "run store"
+  std::string gpu;     ///< device name where the file has it
+  std::vector<CollectiveSample> collectives;
+  std::vector<ContentionSample> contention;
+  std::vector<RateSample> rates;
+  std::optional<NodeTopology> node;
+  std::optional<CaptureSample> capture;
+  std::vector<InputNote> notes;
+
+  /// Counts `text`, once for each call.
+  void note(std::string_view text);
+  /// Things read: samples of all kinds.
+  [[nodiscard]] std::size_t samples() const;
+};
+
+struct ReadOptions {
+  Transport transport = Transport::nccl;  ///< of nccl-tests output that does not name its options
+};
+
+/// Reads any of the text formats; which one, its first bytes say. `where` names it in errors. Refused (input): what is
+/// none of them, is cut short, contradicts itself, or holds nothing that is used.
+[[nodiscard]] Result<Measurements> read_measurements(std::string_view text, std::string_view where,
+                                                     const ReadOptions& options = {});
+
+}  // namespace foreshard::sim

@@ -1,0 +1,126 @@
+#include "sim/calibrate/nccl_tests_run.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace foreshard::sim {
+namespace {
+
+struct Program {
+  std::string_view word;  ///< in program and file names
+  std::optional<CollectiveKind> kind;
+};
+constexpr std::array kPrograms{
+    Program{"all_gather", CollectiveKind::all_gather},
+    Program{"allgather", CollectiveKind::all_gather},
+    Program{"reduce_scatter", CollectiveKind::reduce_scatter},
+    Program{"reducescatter", CollectiveKind::reduce_scatter},
+    Program{"all_reduce", CollectiveKind::all_reduce},
+    Program{"allreduce", CollectiveKind::all_reduce},
+    Program{"alltoall", std::nullopt},
+    Program{"broadcast", std::nullopt},
+    Program{"sendrecv", std::nullopt},
+    Program{"hypercube", std::nullopt},
+    Program{"gather", std::nullopt},
+    Program{"scatter", std::nullopt},
+    Program{"reduce", std::nullopt},
+};
+
+const Program* named(std::string_view text) {
+  const std::size_t slash = text.rfind('/');
+  if (slash != std::string_view::npos) text.remove_prefix(slash + 1);
+  for (const Program& program : kPrograms)
+    if (text.find(program.word) != std::string_view::npos) return &program;
+  return nullptr;
+}
+
+/// nccl-tests doc/PERFORMANCE.md: bus bandwidth over algorithm bandwidth.
+double bus_factor(CollectiveKind kind, std::uint32_t ranks) {
+  const double n = ranks;
+  return (kind == CollectiveKind::all_reduce ? 2 : 1) * (n - 1) / n;
+}
+
+/// Bandwidths are printed with two digits after the point, so only well measured ones are compared.
+bool agrees(double given, double expected) {
+  return std::abs(given - expected) <= 0.02 * expected + 0.011;
+}
+
+/// From the bandwidths: 2(n−1)/n is an all-reduce; (n−1)/n with a reduction is a reduce-scatter. Without a reduction it
+/// may be an all-gather or an all-to-all: nothing.
+std::optional<CollectiveKind> told_by_rows(const NcclTestsRun& run, std::uint32_t ranks) {
+  const NcclTestsRow& row = run.rows.back();  // the largest, mostly
+  const NcclTestsTime* time = row.out_of_place ? &*row.out_of_place : row.in_place ? &*row.in_place : nullptr;
+  if (time == nullptr || row.operation.empty() || row.operation == "none") return std::nullopt;
+  for (const CollectiveKind kind : {CollectiveKind::all_reduce, CollectiveKind::reduce_scatter})
+    if (agrees(time->bus_gb_per_s, time->algorithm_gb_per_s * bus_factor(kind, ranks))) return kind;
+  return std::nullopt;
+}
+
+Result<void> check(const NcclTestsRow& row, const NcclTestsTime& time, CollectiveKind kind, std::uint32_t ranks) {
+  const double gb_per_s = static_cast<double>(row.bytes) / time.us / 1e3;
+  if (!agrees(time.algorithm_gb_per_s, gb_per_s))
+    return fail(ErrorKind::input,
+                fmt::format("{} bytes in {} us are {:.2f} GB/s, but algbw says {}", row.bytes, time.us, gb_per_s,
+                            time.algorithm_gb_per_s),
+                row.place, "is the file damaged?");
+  if (!agrees(time.bus_gb_per_s, time.algorithm_gb_per_s * bus_factor(kind, ranks)))
+    return fail(ErrorKind::input,
+                fmt::format("busbw {} is not that of {} ranks with algbw {}", time.bus_gb_per_s, ranks,
+                            time.algorithm_gb_per_s),
+                row.place, "is the list of ranks complete, and the file of that collective?");
+  return {};
+}
+
+Result<std::pair<std::uint32_t, std::uint32_t>> ranks_of(const NcclTestsRun& run) {
+  std::uint32_t ranks = 0;
+  for (const auto& [host, count] : run.hosts) ranks += count;
+  const std::string& place = run.rows.front().place;
+  if (ranks < 2)
+    return fail(ErrorKind::input, fmt::format("the header lists {} ranks", ranks), place,
+                "a collective needs two; keep the lines \"#  Rank  0 Group  0 …\" in the file");
+  const std::uint32_t per_node = run.hosts.begin()->second;
+  for (const auto& [host, count] : run.hosts)
+    if (count != per_node)
+      return fail(ErrorKind::input, fmt::format("host {} has {} ranks, another {}", host, count, per_node), place,
+                  "only equal nodes can be described");
+  return std::pair(ranks, per_node);
+}
+
+Result<std::optional<CollectiveKind>> kind_of(const NcclTestsRun& run, std::string_view where, std::uint32_t ranks) {
+  for (const std::string_view text : {std::string_view(run.program), where})
+    if (const Program* program = named(text)) return program->kind;
+  if (const auto kind = told_by_rows(run, ranks)) return kind;
+  return fail(ErrorKind::input, "the output does not say which collective it measured", run.rows.front().place,
+              "name the file after the program: all_gather_perf.txt, reduce_scatter_perf.txt, all_reduce_perf.txt");
+}
+
+}  // namespace
+
+Result<void> add_run(const NcclTestsRun& run, std::string_view where, Transport transport, Measurements& out) {
+  if (run.rows.empty()) return {};
+  const auto ranks = ranks_of(run);
+  if (!ranks) return tl::unexpected(ranks.error());
+  const auto kind = kind_of(run, where, ranks->first);
+  if (!kind) return tl::unexpected(kind.error());
+  if (!*kind) {
+    out.note(fmt::format("a run of {}: not a collective that FSDP2 uses", run.program.empty() ? where : run.program));
+    return {};
+  }
+  if (out.gpu.empty()) out.gpu = run.gpu;
+  for (const NcclTestsRow& row : run.rows) {
+    const bool scatter = **kind == CollectiveKind::reduce_scatter;
+    const auto& first = scatter ? row.out_of_place : row.in_place;
+    const auto& time = first ? first : (scatter ? row.in_place : row.out_of_place);
+    if (row.bytes == 0 || !time) {
+      out.note("rows without bytes or a time");
+      continue;
+    }
+    if (auto ok = check(row, *time, **kind, ranks->first); !ok) return ok;
+    out.collectives.push_back({**kind, transport, ranks->first, ranks->second, row.bytes, time->us});
+  }
+  return {};
+}
+
+}  // namespace foreshard::sim

@@ -1,0 +1,170 @@
+#include "sim/calibrate/probe_file.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <span>
+
+#include "core/base/suggest.hpp"
+#include "sim/calibrate/input_json.hpp"
+#include "sim/machine/words.hpp"
+
+namespace foreshard::sim {
+namespace {
+
+using Json = nlohmann::json;
+using Words = std::span<const std::string_view>;
+
+/// Words of a row's "variant": those of `--all-gather`, and the names that the reference runs' script gave them.
+struct Variant {
+  std::string_view word;
+  Transport transport;
+};
+constexpr std::array kVariants{
+    Variant{"nccl", Transport::nccl},
+    Variant{"nccl-registered", Transport::nccl_registered},
+    Variant{"symmetric", Transport::symmetric},
+    Variant{"nccl-symm", Transport::symmetric},
+    Variant{"copy-engine", Transport::copy_engine},
+    Variant{"nccl-zero-cta", Transport::copy_engine},
+    Variant{"low-contention", Transport::low_contention},
+    Variant{"torch-low-contention", Transport::low_contention},
+};
+constexpr std::array<std::string_view, 3> kCollectives{"all_gather", "reduce_scatter", "all_reduce"};
+constexpr std::array<std::string_view, 5> kOperations{"all_gather", "reduce_scatter", "all_reduce", "contention",
+                                                      "error"};
+constexpr std::array<std::string_view, 5> kRates{"hbm_copy", "peer_copy", "gemm", "gemm_fp32", "gemm_and_copies"};
+
+class Row {
+ public:
+  Row(const Json& row, std::size_t number, std::string_view where)
+      : json_(row), object_(row, fmt::format("{} row {}", where, number)) {}
+
+  InputObject& object() { return object_; }
+  void known_keys(Words known) {
+    if (!json_.is_object()) return;
+    for (const auto& [key, value] : json_.items())
+      if (std::find(known.begin(), known.end(), key) == known.end())
+        object_.fail(fmt::format("unknown key '{}'", key), suggestion(key, known));
+  }
+  /// The place of the row's word in `known`; 0 and an error where it is none.
+  std::size_t word(const char* key, Words known) {
+    const std::string given = object_.text(key);
+    const auto it = std::find(known.begin(), known.end(), given);
+    if (it != known.end()) return static_cast<std::size_t>(it - known.begin());
+    object_.fail(fmt::format("unknown {} '{}'", key, given), suggestion(given, known));
+    return 0;
+  }
+  Transport transport() {
+    std::vector<std::string_view> words;
+    for (const Variant& variant : kVariants) words.push_back(variant.word);
+    return kVariants[word("variant", words)].transport;
+  }
+  std::uint32_t whole(const char* key, std::uint32_t least) {
+    return static_cast<std::uint32_t>(object_.whole(key, least, 1000000));
+  }
+
+ private:
+  const Json& json_;
+  InputObject object_;
+};
+
+void read_collective(Row& row, std::size_t kind, Measurements& out) {
+  static constexpr std::array<std::string_view, 7> kKeys{"variant",     "world", "ranks_per_node", "op",
+                                                         "total_bytes", "us",    "busbw_GBps"};
+  row.known_keys(kKeys);
+  CollectiveSample sample;
+  sample.kind = static_cast<CollectiveKind>(kind);
+  sample.transport = row.transport();
+  sample.ranks = row.whole("world", 2);
+  sample.ranks_per_node = row.object().has("ranks_per_node") ? row.whole("ranks_per_node", 1) : sample.ranks;
+  if (sample.ranks_per_node > sample.ranks) row.object().fail("'ranks_per_node' is more than 'world'");
+  sample.bytes = row.object().whole("total_bytes", 1, Bytes{1} << 50);
+  sample.us = row.object().positive("us");
+  out.collectives.push_back(sample);
+}
+
+/// "gemm8192" is a matrix product, "copy512MB" moves memory.
+KernelClass kernel_class(Row& row, const std::string& kernel) {
+  if (kernel.starts_with("gemm")) return KernelClass::gemm;
+  if (kernel.starts_with("attention")) return KernelClass::attention;
+  if (!kernel.starts_with("copy"))
+    row.object().fail(fmt::format("unknown compute '{}'", kernel), "it begins with gemm, attention or copy");
+  return KernelClass::memory_bound;
+}
+
+void read_contention(Row& row, Measurements& out) {
+  static constexpr std::array<std::string_view, 11> kKeys{"variant",
+                                                          "world",
+                                                          "op",
+                                                          "compute",
+                                                          "comm",
+                                                          "compute_alone_us",
+                                                          "comm_alone_us",
+                                                          "slowdown_comm",
+                                                          "compute_under_comm_us",
+                                                          "comm_under_compute_us",
+                                                          "slowdown_compute"};
+  row.known_keys(kKeys);
+  ContentionSample sample;
+  sample.transport = row.transport();
+  sample.ranks = row.whole("world", 2);
+  sample.kernel = row.object().text("compute");
+  sample.kernel_class = kernel_class(row, sample.kernel);
+  sample.kind = static_cast<CollectiveKind>(row.word("comm", kCollectives));
+  sample.kernel_alone_us = row.object().positive("compute_alone_us");
+  sample.kernel_beside_us = row.object().positive("compute_under_comm_us");
+  sample.collective_alone_us = row.object().positive("comm_alone_us");
+  sample.collective_beside_us = row.object().positive("comm_under_compute_us");
+  out.contention.push_back(std::move(sample));
+}
+
+void read_rate(Row& row, Measurements& out) {
+  static constexpr std::array<std::string_view, 11> kKeys{
+      "what",    "pattern",   "bytes_per_copy", "gbps_per_gpu", "us", "m", "tflops", "gbps_read_plus_write",
+      "gemm_us", "copies_us", "both_us"};
+  row.known_keys(kKeys);
+  switch (row.word("what", kRates)) {
+    case 0:
+      out.rates.push_back({RateSample::What::hbm_copy, 0, row.object().positive("gbps_read_plus_write")});
+      return;
+    case 1:
+      // Other patterns go through host calls that make streams wait for each other; one pair shows the engine.
+      if (row.object().text("pattern") != "one_pair") return out.note("peer copies of other patterns than one pair");
+      out.rates.push_back({RateSample::What::peer_copy, row.object().whole("bytes_per_copy", 1, Bytes{1} << 50),
+                           row.object().positive("gbps_per_gpu")});
+      return;
+    case 2:
+      out.rates.push_back({RateSample::What::gemm_bfloat16, row.whole("m", 1), row.object().positive("tflops")});
+      return;
+    case 3:
+      out.rates.push_back({RateSample::What::gemm_float32, row.whole("m", 1), row.object().positive("tflops")});
+      return;
+    default:
+      out.note("products and copies at once: only said for the record");
+  }
+}
+
+}  // namespace
+
+Result<Measurements> read_probe_file(const Json& root, std::string_view where) {
+  Measurements out;
+  out.format = "probe file";
+  for (std::size_t i = 0; i < root.size(); ++i) {
+    Row row(root[i], i, where);
+    if (row.object().has("what") && !row.object().has("op")) {
+      read_rate(row, out);
+    } else if (const std::size_t operation = row.word("op", kOperations); operation < kCollectives.size()) {
+      read_collective(row, operation, out);
+    } else if (kOperations[operation] == "contention") {
+      read_contention(row, out);
+    } else {
+      out.note("rows of what could not be measured");
+    }
+    if (row.object().error() != nullptr) return tl::unexpected(*row.object().error());
+  }
+  return out;
+}
+
+}  // namespace foreshard::sim

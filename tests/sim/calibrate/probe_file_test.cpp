@@ -1,0 +1,66 @@
+#include "sim/calibrate/probe_file.hpp"
+
+#include "tests/catch.hpp"
+#include "tests/sim/calibrate/samples.hpp"
+
+namespace foreshard::sim {
+namespace {
+
+constexpr std::string_view kProbe = R"([
+{"variant": "nccl-zero-cta", "world": 4, "op": "all_gather", "total_bytes": 1048576, "us": 22.8, "busbw_GBps": 34.5},
+{"variant": "nccl", "world": 16, "ranks_per_node": 8, "op": "reduce_scatter", "total_bytes": 65536, "us": 33.2},
+{"variant": "nccl", "world": 4, "op": "contention", "compute": "copy512MB", "comm": "all_gather",
+ "compute_alone_us": 253.8, "compute_under_comm_us": 305.3, "comm_alone_us": 1249.1, "comm_under_compute_us": 2124.0,
+ "slowdown_compute": 1.2, "slowdown_comm": 1.7},
+{"what": "hbm_copy", "gbps_read_plus_write": 4239.6},
+{"what": "peer_copy", "pattern": "one_pair", "bytes_per_copy": 268435456, "gbps_per_gpu": 389.4, "us": 689.4},
+{"what": "peer_copy", "pattern": "ring", "bytes_per_copy": 268435456, "gbps_per_gpu": 281.3, "us": 954.3},
+{"what": "gemm", "m": 4096, "tflops": 796.5},
+{"variant": "nccl", "world": 4, "op": "error", "what": "out of memory"}
+])";
+
+Error error_of(const std::string& text) {
+  const auto read = read_measurements(text, "probe.json");
+  REQUIRE_FALSE(read);
+  CHECK(read.error().kind == ErrorKind::input);
+  return read.error();
+}
+
+TEST_CASE("each kind of row of a probe file is read") {
+  const auto read = read_measurements(kProbe, "probe.json");
+  REQUIRE(read);
+  REQUIRE(read->collectives.size() == 2);
+  CHECK(read->collectives[0].transport == Transport::copy_engine);
+  CHECK(read->collectives[0].ranks_per_node == 4);
+  CHECK(read->collectives[1].ranks_per_node == 8);
+  REQUIRE(read->contention.size() == 1);
+  CHECK(read->contention[0].kernel_class == KernelClass::memory_bound);
+  CHECK(read->contention[0].collective_beside_us == 2124.0);
+  REQUIRE(read->rates.size() == 3);
+  CHECK(read->rates[2].what == RateSample::What::gemm_bfloat16);
+  CHECK(read->notes.size() == 2);
+}
+
+TEST_CASE("wrong rows are refused with their number") {
+  CHECK(error_of(replaced(kProbe, "\"world\": 4", "\"world\": 1")).where == "probe.json row 0");
+  CHECK(error_of(replaced(kProbe, "\"us\": 33.2", "\"us\": -33.2")).where == "probe.json row 1");
+  CHECK(error_of(replaced(kProbe, "\"us\": 33.2", "\"us\": 1e300")).where == "probe.json row 1");
+  CHECK(error_of(replaced(kProbe, "\"ranks_per_node\": 8", "\"ranks_per_node\": 32")).where == "probe.json row 1");
+  CHECK(error_of(replaced(kProbe, "nccl-zero-cta", "nccl-zero-ct")).hint == "did you mean 'nccl-zero-cta'?");
+  CHECK(error_of(replaced(kProbe, "\"op\": \"all_gather\"", "\"op\": \"allgather\"")).hint ==
+        "did you mean 'all_gather'?");
+  CHECK(error_of(replaced(kProbe, "total_bytes", "total_byte")).what == "unknown key 'total_byte'");
+  CHECK(error_of(replaced(kProbe, "\"tflops\": 796.5", "\"tflops\": \"fast\"")).where == "probe.json row 6");
+  CHECK(error_of("[1, 2]").what.find("nccl-tests") == std::string::npos);
+  CHECK(error_of("[]").what == "holds nothing that a profile can use");
+  CHECK(error_of(std::string(kProbe).substr(0, 300)).what == "is cut short");
+}
+
+TEST_CASE("deep nesting ends in an error") {
+  std::string deep = "[{\"op\":";
+  for (int i = 0; i < 100000; ++i) deep += '[';
+  CHECK_FALSE(error_of(deep).what.empty());
+}
+
+}  // namespace
+}  // namespace foreshard::sim

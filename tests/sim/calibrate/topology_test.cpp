@@ -1,0 +1,65 @@
+#include "sim/calibrate/topology.hpp"
+
+#include "tests/catch.hpp"
+#include "tests/sim/calibrate/samples.hpp"
+
+namespace foreshard::sim {
+namespace {
+
+Error error_of(const std::string& text) {
+  const auto read = read_measurements(text, "topo.xml");
+  REQUIRE_FALSE(read);
+  CHECK(read.error().kind == ErrorKind::input);
+  return read.error();
+}
+
+TEST_CASE("a topology gives GPUs, their links, their slot and the NICs") {
+  const auto read = read_measurements(kTopology, "topo.xml");
+  REQUIRE(read);
+  REQUIRE(read->node);
+  CHECK(read->node->gpus == 2);
+  CHECK(read->node->sm == 90);
+  CHECK(read->node->nvlinks == 18);
+  CHECK(read->node->nvswitch);
+  CHECK(read->node->nvlink_gb_per_s == Approx(370.8));
+  CHECK(read->node->pcie_gb_per_s == 48);  // 16 lanes × 240 / 80
+  CHECK(read->node->nic_gb_per_s == std::vector<double>{50});
+  CHECK(read->node->gdr);
+  CHECK(read->notes.empty());
+}
+
+TEST_CASE("what NCCL leaves open is filled in or noted") {
+  const auto slow = read_measurements(replaced(kTopology, "speed=\"400000\"", "speed=\"0\""), "topo.xml");
+  CHECK(slow->node->nic_gb_per_s == std::vector<double>{1.25});
+  const auto unused = read_measurements(replaced(kTopology, "rank=\"1\"", "rank=\"-1\""), "topo.xml");
+  CHECK(unused->node->gpus == 1);
+  CHECK(unused->notes.size() == 1);
+  CHECK_FALSE(read_measurements(replaced(kTopology, "gdr=\"1\"", "gdr=\"0\""), "topo.xml")->node->gdr);
+}
+
+TEST_CASE("wrong topologies are refused with their line") {
+  CHECK(error_of(replaced(kTopology, "sm=\"90\" rank=\"1\"", "sm=\"80\" rank=\"1\"")).where ==
+        "topo.xml line 15 <gpu>");
+  CHECK(error_of(replaced(kTopology, "count=\"10\"", "count=\"-10\"")).where == "topo.xml line 6 <nvlink>");
+  CHECK(error_of(replaced(kTopology, "speed=\"400000\"", "speed=\"fast\"")).where == "topo.xml line 11 <net>");
+  CHECK(error_of(replaced(kTopology, "count=\"18\"", "count=\"12\"")).what.find("first GPU") != std::string::npos);
+  CHECK(error_of("<graphs version=\"1\"></graphs>").what == "has no <system>");
+  CHECK(error_of("<system version=\"1\"></system>").what == "names no GPU");
+  CHECK(error_of("<html><body>404</body></html>").what == "has no <system>");
+  const std::string whole(kTopology);
+  CHECK(error_of(whole.substr(0, whole.size() / 2)).what.find("not valid XML") != std::string::npos);
+  for (std::size_t length = 1; length + 12 < whole.size(); length += 3)
+    CHECK_FALSE(read_measurements(whole.substr(0, length), "topo.xml"));
+}
+
+TEST_CASE("deep and repeated XML ends in an error") {
+  std::string deep = "<system>";
+  for (int i = 0; i < 20000; ++i) deep += "<pci>";
+  CHECK_FALSE(error_of(deep).what.empty());
+  for (int i = 0; i < 20000; ++i) deep += "</pci>";
+  CHECK(error_of(deep + "</system>").what == "is nested too deeply");
+  CHECK_FALSE(error_of("<!DOCTYPE x [<!ENTITY a SYSTEM \"file:///etc/passwd\">]><system>&a;</system>").what.empty());
+}
+
+}  // namespace
+}  // namespace foreshard::sim
