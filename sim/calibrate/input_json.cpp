@@ -62,7 +62,7 @@ double InputObject::positive(const char* key) {
   if (value == nullptr) return 1;
   const double number = as_number(*value);
   if (std::isfinite(number) && number > 0 && number < 1e15) return number;
-  fail(fmt::format("'{}' is no number above 0", key));
+  fail(fmt::format("'{}' is no number above 0", key), "is the file damaged?");
   return 1;
 }
 

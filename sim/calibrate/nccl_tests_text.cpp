@@ -138,7 +138,7 @@ class TextReader {
     const auto us = number<double>(words[at]), algorithm = number<double>(words[at + 1]),
                bus = number<double>(words[at + 2]);
     if (!us || !algorithm || !bus || !(*us > 0) || !(*us < 1e12) || !(*algorithm >= 0) || !(*bus >= 0))
-      return fail(ErrorKind::input, "time, algbw and busbw are no numbers above 0", place_);
+      return fail(ErrorKind::input, "time, algbw and busbw are no numbers above 0", place_, "is the file damaged?");
     const std::size_t wrong = columns_->wrong[which];
     if (wrong != 0 && wrong < words.size() && words[wrong] != "N/A" && number<double>(words[wrong]).value_or(1) != 0)
       return fail(ErrorKind::input, fmt::format("#wrong is {}: the collective gave wrong results", words[wrong]),
