@@ -17,6 +17,8 @@ namespace {
 // What a user should expect of step_ms (docs/accuracy.md): the errors of the reference pairs.
 constexpr double kGpuBoundUncertainty = 0.03;
 constexpr double kHostBoundUncertainty = 0.10;
+// The same from a model alone: the bar that the reference runs are held to, their worst case included.
+constexpr double kModelUncertainty = 0.15;
 // Anchors of the GPU-bound reference runs lay between 0.975 and 1.042 (docs/model.md, "Calibration").
 constexpr double kAnchorRange = 0.08;
 // Host times of the same program differ by that much between steps of one process (time model 3.1, 7).
@@ -28,7 +30,7 @@ double gib(Bytes bytes) {
   return static_cast<double>(bytes) / static_cast<double>(kGiB);
 }
 
-void add_times(const Simulation& simulation, const HostBound& bound, Prediction& p) {
+void add_times(const Simulation& simulation, const HostBound& bound, bool modelled, Prediction& p) {
   p.has_time = true;
   p.host_bound = bound.host_bound;
   p.host_ms = bound.host_ms;
@@ -43,6 +45,7 @@ void add_times(const Simulation& simulation, const HostBound& bound, Prediction&
     p.exposed_communication_ms = busy.exposed_communication.ms() * k;
   }
   p.uncertainty = p.host_bound ? std::max(kHostBoundUncertainty, p.calibration.spread / 2) : kGpuBoundUncertainty;
+  if (modelled) p.uncertainty = kModelUncertainty;
   if (p.host_bound)
     p.warnings.push_back(
         fmt::format("host-bound: the CPU issues more slowly than the GPU works ({:.1f} ms of host work "
@@ -53,7 +56,7 @@ void add_times(const Simulation& simulation, const HostBound& bound, Prediction&
         "the recorded settings simulate {:.0f} % away from what was measured there: the machine differs from "
         "the profile, or another rank or the host holds this one up",
         (p.calibration.anchor - 1) * 100));
-  if (p.calibration.source == Calibration::Source::none)
+  if (p.calibration.source == Calibration::Source::none && !modelled)
     p.warnings.push_back(
         "no unprofiled step times came with the capture (about's `measured`): host times are those "
         "under the profiler, and the step is not anchored");
@@ -140,6 +143,15 @@ void add_info(const Workload& workload, const MachineProfile& machine, const Set
 
 }  // namespace
 
+bool from_model(const Workload& workload) {
+  if (workload.measured || !workload.has_timing || workload.steps.empty()) return false;
+  const std::vector<Op>& ops = workload.steps.back().ops;
+  return std::any_of(ops.begin(), ops.end(), [](const Op& op) {
+    return op.kind == OpKind::kernel && op.kernel.work.count == 0 &&
+           (op.kernel.math.kind != KernelMath::Kind::bytes || op.kernel.bytes > 0);
+  });
+}
+
 Result<Prediction> predict(const Workload& workload, const MachineProfile& machine, const PredictRequest& request) {
   auto adapted = adapt(workload, request.settings);
   if (!adapted) return tl::unexpected(adapted.error());
@@ -151,7 +163,7 @@ Result<Prediction> predict(const Workload& workload, const MachineProfile& machi
     p.warnings.push_back(fmt::format("FSDP2's schedule is that of PyTorch {}; only the allocator's rules follow {}",
                                      kScheduleVersion, request.settings.pytorch));
   }
-  auto calibration = calibrate(workload, machine);
+  auto calibration = request.calibration ? Result<Calibration>(*request.calibration) : calibrate(workload, machine);
   if (!calibration) return tl::unexpected(calibration.error());
   p.calibration = *calibration;
   const Workload& w = adapted->workload;
@@ -172,7 +184,7 @@ Result<Prediction> predict(const Workload& workload, const MachineProfile& machi
   if (w.has_timing && !p.out_of_memory && !p.deadlock) {
     auto found = host_bound(w, request.settings, machine, p.calibration.host_scale);
     if (!found) return tl::unexpected(found.error());
-    add_times(*simulation, *found, p);
+    add_times(*simulation, *found, from_model(workload), p);
   }
   if (!w.has_timing)
     p.warnings.push_back("the workload has no timing (no profiler trace was imported): only memory is predicted");

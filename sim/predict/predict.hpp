@@ -19,9 +19,10 @@
 namespace foreshard::sim {
 
 struct PredictRequest {
-  Settings settings;                  ///< the wanted ones
-  std::optional<Bytes> memory_limit;  ///< none: the machine's memory
-  std::int32_t steps = 4;             ///< back to back; the last one is reported
+  Settings settings;                            ///< the wanted ones
+  std::optional<Bytes> memory_limit;            ///< none: the machine's memory
+  std::int32_t steps = 4;                       ///< back to back; the last one is reported
+  std::optional<Calibration> calibration = {};  ///< calibrate()'s for this workload and machine; none: found anew
 };
 
 struct Prediction {
@@ -52,6 +53,10 @@ struct Prediction {
   std::vector<std::string> warnings;
   Run run;  ///< the whole simulated run
 };
+
+/// Whether the workload was made from a model: its kernels say what they compute and the machine prices them. Nothing
+/// was recorded, so nothing is calibrated or anchored.
+[[nodiscard]] bool from_model(const Workload& workload);
 
 [[nodiscard]] Result<Prediction> predict(const Workload& workload, const MachineProfile& machine,
                                          const PredictRequest& request);

@@ -1,0 +1,20 @@
+// The same work for every index, spread over threads.
+//
+// `work` is called once for each index, on any thread, in no order; it must only touch what belongs to its index.
+// `progress` is called on the calling thread alone, now and then and at the end, with how many are done. With one
+// thread everything runs on the calling one. An exception of `work` ends the rest and is thrown again here: that of
+// the smallest index that failed.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+
+namespace foreshard::sim {
+
+void for_each(std::size_t count, unsigned threads, const std::function<void(std::size_t)>& work,
+              const std::function<void(std::size_t done)>& progress = {});
+
+/// What the machine has; at least 1.
+[[nodiscard]] unsigned hardware_threads();
+
+}  // namespace foreshard::sim

@@ -1,0 +1,116 @@
+#include "sim/sweep/sweep.hpp"
+
+#include <algorithm>
+
+#include "core/schedule/settings_table.hpp"
+#include "sim/sweep/for_each.hpp"
+
+namespace foreshard::sim {
+namespace {
+
+void refuse(SweepPoint& point, const Error& error) {
+  point.state = SweepPoint::State::refused;
+  point.reason = error.where.empty() ? error.what : error.where + ": " + error.what;
+}
+
+void fill(const Prediction& p, SweepPoint& point) {
+  point.peaks = p.peaks;
+  point.num_alloc_retries = p.num_alloc_retries;
+  point.valid = p.valid;
+  point.warnings = p.warnings;
+  for (const std::string& warning : warnings(point.settings)) point.warnings.push_back(warning);
+  point.has_time = p.has_time;
+  point.step_ms = p.step_ms;
+  point.host_ms = p.host_ms;
+  point.exposed_communication_ms = p.exposed_communication_ms;
+  point.host_bound = p.host_bound;
+  point.uncertainty = p.uncertainty;
+  if (p.deadlock) {
+    point.state = SweepPoint::State::deadlock;
+    point.reason = p.deadlock->text;
+  } else if (p.out_of_memory) {
+    point.state = SweepPoint::State::out_of_memory;
+  }
+  if (point.state == SweepPoint::State::ran && point.step_ms > 0)
+    point.tokens_per_s_per_gpu = work_of_step(point.settings) / (point.step_ms / 1e3);
+}
+
+SweepPoint run_point(WorkloadSource& source, const MachineProfile& machine, const SweepRequest& request,
+                     const std::optional<Calibration>& calibration, std::size_t index) {
+  SweepPoint point;
+  point.values = values_at(request.ranges, index);
+  auto settings = settings_at(request.base, request.ranges, index);
+  if (!settings) {
+    refuse(point, settings.error());
+    return point;
+  }
+  point.settings = std::move(*settings);
+  const auto workload = source.at(point.settings);
+  if (!workload) {
+    refuse(point, workload.error());
+    return point;
+  }
+  PredictRequest wanted{point.settings, request.memory_limit, 4, calibration};
+  const auto p = predict(**workload, machine, wanted);
+  p ? fill(*p, point) : refuse(point, p.error());
+  return point;
+}
+
+}  // namespace
+
+double work_of_step(const Settings& settings) {
+  if (!settings.batch) return 0;
+  return static_cast<double>(*settings.batch) * settings.seq.value_or(1) * settings.accumulate;
+}
+
+Result<std::vector<SweepPoint>> sweep(WorkloadSource& source, const MachineProfile& machine,
+                                      const SweepRequest& request) {
+  const auto count = count_points(request.ranges);
+  if (!count) return tl::unexpected(count.error());
+  std::optional<Calibration> calibration;
+  if (source.one_for_all()) {
+    const auto workload = source.at(request.base);
+    if (!workload) return tl::unexpected(workload.error());
+    auto found = calibrate(**workload, machine);
+    if (!found) return tl::unexpected(found.error());
+    calibration = *found;
+  }
+  std::vector<SweepPoint> points(*count);
+  for_each(
+      *count, request.threads, [&](std::size_t i) { points[i] = run_point(source, machine, request, calibration, i); },
+      [&](std::size_t done) {
+        if (request.on_progress) request.on_progress(done, *count);
+      });
+  return points;
+}
+
+std::vector<PointCost> costs(const std::vector<SweepPoint>& points) {
+  std::vector<PointCost> out;
+  bool known = true;
+  for (std::size_t i = 0; i < points.size(); ++i) {
+    const SweepPoint& point = points[i];
+    if (point.state != SweepPoint::State::ran || !point.has_time) continue;
+    const double work = work_of_step(point.settings);
+    known &= work > 0;
+    out.push_back({i, point.step_ms, point.peaks.reserved, point.uncertainty, work});
+  }
+  const bool alike =
+      std::all_of(out.begin(), out.end(), [&](const PointCost& p) { return p.work == out.front().work; });
+  if (!known || alike)
+    for (PointCost& cost : out) cost.work = 1;
+  return out;
+}
+
+std::vector<RefusalCount> refusals(const std::vector<SweepPoint>& points) {
+  std::vector<RefusalCount> counts;
+  for (const SweepPoint& point : points) {
+    if (point.state != SweepPoint::State::refused) continue;
+    auto known = std::find_if(counts.begin(), counts.end(), [&](const auto& c) { return c.reason == point.reason; });
+    if (known == counts.end()) known = counts.insert(known, {point.reason, 0});
+    ++known->points;
+  }
+  std::stable_sort(counts.begin(), counts.end(), [](const auto& a, const auto& b) { return a.points > b.points; });
+  return counts;
+}
+
+}  // namespace foreshard::sim

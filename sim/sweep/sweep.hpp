@@ -1,0 +1,86 @@
+// Many predictions of one source: every point of a space of choices, on all cores.
+//
+// Who: cli's sweep; tests/bench. Results are in the order of the points and equal to the byte for any number of
+// threads: a point depends on its own settings alone.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/search/pareto.hpp"
+#include "core/search/ranges.hpp"
+#include "sim/predict/predict.hpp"
+
+namespace foreshard::sim {
+
+/// Where a point's workload comes from: one capture for all, or a model that is generated anew where settings shape
+/// its program. at() is called from many threads at once.
+class WorkloadSource {
+ public:
+  virtual ~WorkloadSource() = default;
+  /// What a prediction at `settings` starts from.
+  [[nodiscard]] virtual Result<std::shared_ptr<const Workload>> at(const Settings& settings) = 0;
+  /// Whether every point has the same workload, so that its calibration is found once.
+  [[nodiscard]] virtual bool one_for_all() const = 0;
+};
+
+/// One capture, or one workload file.
+class OneWorkload final : public WorkloadSource {
+ public:
+  explicit OneWorkload(std::shared_ptr<const Workload> workload) : workload_(std::move(workload)) {}
+  [[nodiscard]] Result<std::shared_ptr<const Workload>> at(const Settings&) override { return workload_; }
+  [[nodiscard]] bool one_for_all() const override { return true; }
+
+ private:
+  std::shared_ptr<const Workload> workload_;
+};
+
+struct SweepPoint {
+  enum class State : std::uint8_t { ran = 0, out_of_memory = 1, deadlock = 2, refused = 3 };
+  State state = State::ran;
+  std::vector<std::string> values;  ///< of each range
+  Settings settings;                ///< empty defaults where the choices contradict each other
+  std::string reason;               ///< of a refusal or a deadlock
+  bool has_time = false;
+  double step_ms = 0;
+  double host_ms = 0;
+  double exposed_communication_ms = 0;
+  bool host_bound = false;
+  double uncertainty = 0;
+  double tokens_per_s_per_gpu = 0;  ///< of samples where the model has no sequence; 0: batch unknown
+  MemoryPeaks peaks;                ///< of a point that ran out of memory: until then
+  std::int64_t num_alloc_retries = 0;
+  bool valid = true;
+  std::vector<std::string> warnings;
+};
+
+struct SweepRequest {
+  Settings base;
+  std::vector<Range> ranges;
+  std::optional<Bytes> memory_limit;  ///< what the caching allocator may take; none: the machine's
+  unsigned threads = 1;
+  std::function<void(std::size_t done, std::size_t points)> on_progress = {};
+};
+
+/// Fails where no point can be tried at all: too many points, a base that cannot be calibrated.
+[[nodiscard]] Result<std::vector<SweepPoint>> sweep(WorkloadSource& source, const MachineProfile& machine,
+                                                    const SweepRequest& request);
+
+/// Samples, or tokens where the settings have a sequence length, of one step and GPU; 0 where the batch is not known.
+[[nodiscard]] double work_of_step(const Settings& settings);
+
+/// The points that ran and have a time, for pareto() and fastest(). Times are compared a token where batch, seq or
+/// accumulate differ between points, else a step.
+[[nodiscard]] std::vector<PointCost> costs(const std::vector<SweepPoint>& points);
+
+/// Reasons of refusals with how many points each refused, most first; of equally many the first met first.
+struct RefusalCount {
+  std::string reason;
+  std::size_t points = 0;
+};
+[[nodiscard]] std::vector<RefusalCount> refusals(const std::vector<SweepPoint>& points);
+
+}  // namespace foreshard::sim

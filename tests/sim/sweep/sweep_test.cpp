@@ -1,0 +1,99 @@
+#include "sim/sweep/sweep.hpp"
+
+#include "tests/catch.hpp"
+#include "tests/property/timed_workload.hpp"
+
+using namespace foreshard;
+using namespace foreshard::sim;
+
+namespace {
+
+const MachineProfile& machine() {
+  static const MachineProfile kMachine = builtin_profile("h200").value();
+  return kMachine;
+}
+
+Settings base() {
+  Settings settings = test::four_gpus();
+  settings.param_dtype = DType::bfloat16;
+  settings.batch = 2;
+  settings.seq = 128;
+  return settings;
+}
+
+std::vector<SweepPoint> run(const std::vector<Range>& ranges, unsigned threads,
+                            std::optional<Bytes> limit = std::nullopt) {
+  OneWorkload source(std::make_shared<const Workload>(test::timed_workload(base(), 4, 3.0)));
+  auto points = sweep(source, machine(), {base(), ranges, limit, threads});
+  INFO((points ? std::string() : points.error().text()));
+  REQUIRE(points);
+  return std::move(*points);
+}
+
+const std::vector<Range> kRanges{{"forward_prefetch", {"implicit", "1", "2"}},
+                                 {"reshard_after_forward", {"true", "false", "3"}},
+                                 {"seq", {"128", "256"}}};
+
+}  // namespace
+
+TEST_CASE("points come in order, with the same bytes on any number of threads") {
+  const auto one = run(kRanges, 1);
+  const auto many = run(kRanges, 5);
+  REQUIRE(one.size() == 18);
+  REQUIRE(many.size() == 18);
+  for (std::size_t i = 0; i < one.size(); ++i) {
+    CHECK(one[i].values == values_at(kRanges, i));
+    CHECK(one[i].values == many[i].values);
+    CHECK(one[i].state == many[i].state);
+    CHECK(one[i].step_ms == many[i].step_ms);
+    CHECK(one[i].peaks == many[i].peaks);
+    CHECK(one[i].warnings == many[i].warnings);
+  }
+}
+
+TEST_CASE("a point is what plan says, its calibration shared") {
+  const auto points = run(kRanges, 2);
+  const Workload workload = test::timed_workload(base(), 4, 3.0);
+  Settings wanted = base();
+  wanted.forward_prefetch = 2;
+  wanted.reshard_after_forward.kind = Reshard::Kind::never;
+  const auto p = predict(workload, machine(), {wanted, {}, 4});
+  REQUIRE(p);
+  const SweepPoint& point = points[14];  // 2, false, 128
+  REQUIRE(point.values == std::vector<std::string>{"2", "false", "128"});
+  CHECK(point.state == SweepPoint::State::ran);
+  CHECK(point.step_ms == p->step_ms);
+  CHECK(point.peaks == p->peaks);
+  CHECK(point.tokens_per_s_per_gpu == Approx(2 * 128 / (p->step_ms / 1e3)));
+}
+
+TEST_CASE("refused points say why and are counted") {
+  const auto points = run(kRanges, 2);
+  const auto counts = refusals(points);
+  REQUIRE(counts.size() == 2);
+  CHECK(counts[0].points == 6);
+  CHECK(counts[0].reason == "another batch or sequence length changes the recorded program itself");
+  CHECK(counts[1].points == 6);
+  CHECK(counts[1].reason.find("does not divide") != std::string::npos);
+  CHECK(costs(points).size() == 6);
+}
+
+TEST_CASE("points beyond the memory are states of their own") {
+  const auto points = run({{"forward_prefetch", {"implicit", "1"}}}, 1, Bytes{4} * kMiB);
+  for (const SweepPoint& point : points) CHECK(point.state == SweepPoint::State::out_of_memory);
+  CHECK(costs(points).empty());
+}
+
+TEST_CASE("times are compared a token only where the work differs") {
+  std::vector<SweepPoint> points(2);
+  for (SweepPoint& point : points) {
+    point.has_time = true;
+    point.step_ms = 10;
+    point.settings = base();
+  }
+  CHECK(costs(points)[0].work == 1);
+  points[1].settings.batch = 4;
+  CHECK(costs(points)[1].work == 4 * 128);
+  points[1].settings.batch.reset();
+  CHECK(costs(points)[1].work == 1);
+}
