@@ -1,0 +1,125 @@
+#include "core/workload/model/hf_common.hpp"
+
+namespace foreshard::model {
+namespace {
+
+/// rotate_half: cat((-x2, x1)).
+Tensor rotate_half(Tape& tape, const Tensor& x) {
+  const std::uint64_t half = x->dim(-1) / 2;
+  const Tensor x1 = narrow(tape, x, -1, 0, half);
+  const Tensor x2 = narrow(tape, x, -1, half, half);
+  const Tensor negated = neg(tape, x2);
+  return cat(tape, {negated, x1}, -1);
+}
+
+/// x * cos + rotate_half(x) * sin
+Tensor rotate(Tape& tape, const Tensor& x, const Tensor& cos, const Tensor& sin) {
+  Tensor straight = mul(tape, x, cos);
+  Tensor half = rotate_half(tape, x);
+  Tensor turned = mul(tape, half, sin);
+  half.reset();
+  Tensor out = add(tape, straight, turned);
+  straight.reset();
+  turned.reset();
+  return out;
+}
+
+/// emb.cos() * attention_scaling
+Tensor table(Tape& tape, const Tensor& angles, std::string_view label) {
+  const Tensor plain = compute(tape, {angles}, angles->shape, angles->dtype, label);
+  return compute(tape, {plain}, plain->shape, plain->dtype, "aten::mul");
+}
+
+}  // namespace
+
+Tensor hf_positions(Tape& tape, std::uint64_t seq) {
+  const Tensor range = compute(tape, {}, {seq}, DType::int64, "aten::arange");
+  return compute(tape, {range}, {seq}, DType::int64, "aten::add");
+}
+
+void hf_packed_sequence_check(Tape& tape, const Tensor& positions, std::uint64_t batch) {
+  const std::uint64_t seq = positions->numel();
+  Tensor before = compute(tape, {}, {batch, 1}, DType::int64, "aten::sub");
+  Tensor joined = compute(tape, {positions}, {batch, seq + 1}, DType::int64, "aten::cat");
+  Tensor difference = compute(tape, {joined}, {batch, seq}, DType::int64, "aten::sub");
+  joined.reset();
+  Tensor jumps = compute(tape, {difference}, {batch, seq}, DType::bool8, "aten::ne");
+  Tensor sequence = tape.empty({batch, seq}, DType::int64);
+  Tensor counts = compute(tape, {jumps}, {batch, seq}, DType::int64, "aten::copy_");
+  tape.launch(Launch::reduction, "aten::cumsum", counts->bytes() + sequence->bytes());
+  counts.reset();
+  jumps.reset();
+  Tensor single = compute(tape, {}, {batch}, DType::bool8, "aten::eq");
+  Tensor all = compute(tape, {single}, {}, DType::bool8, "aten::all", Launch::reduction);
+  single.reset();
+  tape.copy(CopyKind::device_to_host, all->bytes(), "aten::_local_scalar_dense");
+  tape.synchronize();
+  all.reset();
+  before.reset();
+  difference.reset();
+  sequence.reset();
+}
+
+RotaryTables hf_rotary_tables(Tape& tape, const Tensor& positions, std::uint64_t head_dim, DType dtype) {
+  const std::uint64_t seq = positions->numel();
+  Tensor expanded = compute(tape, {positions}, {1, 1, seq}, DType::float32, "aten::copy_");
+  Tensor frequencies = tape.empty({1, head_dim / 2, seq}, DType::float32);
+  tape.launch_gemm("aten::bmm", head_dim / 2, seq, 1, DType::float32);
+  Tensor angles = compute(tape, {frequencies}, {1, seq, head_dim}, DType::float32, "aten::cat");
+  Tensor cos = table(tape, angles, "aten::cos");
+  Tensor sin = table(tape, angles, "aten::sin");
+  RotaryTables out{to(tape, cos, dtype), to(tape, sin, dtype)};
+  expanded.reset();
+  frequencies.reset();
+  angles.reset();
+  cos.reset();
+  sin.reset();
+  return out;
+}
+
+RotatedHeads hf_apply_rotary(Tape& tape, const Tensor& q, const Tensor& k, const RotaryTables& tables) {
+  const Tensor cos = unsqueeze(tape, tables.cos, 1);
+  const Tensor sin = unsqueeze(tape, tables.sin, 1);
+  Tensor turned_q = rotate(tape, q, cos, sin);
+  Tensor turned_k = rotate(tape, k, cos, sin);
+  return {turned_q, turned_k};
+}
+
+Tensor hf_rms_norm(Tape& tape, const Tensor& x, const Tensor& weight) {
+  tape.spend(HostCall::module);
+  Tensor hidden = to(tape, x, DType::float32);
+  Tensor squares = pow(tape, hidden, 2);
+  Tensor variance = mean_last(tape, squares);
+  squares.reset();
+  Tensor shifted = add_scalar(tape, variance);
+  Tensor inverse = rsqrt(tape, shifted);
+  shifted.reset();
+  Tensor scaled = mul(tape, hidden, inverse);
+  inverse.reset();
+  hidden = std::move(scaled);
+  Tensor cast = to(tape, hidden, x->dtype);
+  Tensor out = mul(tape, weight, cast);
+  cast.reset();
+  hidden.reset();
+  variance.reset();
+  return out;
+}
+
+Tensor hf_causal_lm_loss(Tape& tape, const Tensor& logits, const Tensor& labels) {
+  const std::uint64_t batch = labels->dim(0);
+  const std::uint64_t seq = labels->dim(1);
+  Tensor wide = to(tape, logits, DType::float32);
+  // F.pad fills the row, then copies the labels into it.
+  Tensor padded = compute(tape, {}, {batch, seq + 1}, DType::int64, "aten::fill_");
+  tape.launch(Launch::elementwise, "aten::copy_", 2 * labels->bytes());
+  Tensor shifted = compute(tape, {labels}, {batch, seq}, DType::int64, "aten::copy_");
+  wide = view(tape, wide, {batch * seq, wide->dim(-1)});
+  shifted = view(tape, shifted, {batch * seq});
+  Tensor loss = cross_entropy(tape, wide, shifted);
+  wide.reset();
+  padded.reset();
+  shifted.reset();
+  return loss;
+}
+
+}  // namespace foreshard::model
