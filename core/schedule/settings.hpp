@@ -29,7 +29,14 @@ enum class GatherAlloc : std::uint8_t {
   compute = 1,  ///< the compute stream, while the collective still runs on its own
 };
 
-enum class Checkpoint : std::uint8_t { none = 0, blocks = 1 };
+/// Non-reentrant activation checkpointing. The selective kinds follow torchtitan (torchtitan/models/…/parallelize.py,
+/// apply_ac): they are known for generated models alone.
+enum class Checkpoint : std::uint8_t {
+  none = 0,
+  blocks = 1,           ///< every block
+  selective_op = 2,     ///< every block, but attention and every other matrix product (1st, 3rd, …) are kept
+  selective_layer = 3,  ///< `checkpoint_share` of the blocks, evenly spaced
+};
 enum class Optimizer : std::uint8_t { adam = 0, adam_fused = 1, adam_single = 2, sgd = 3 };
 
 /// `reshard_after_forward` of fully_shard.
@@ -80,7 +87,8 @@ struct Settings {
   std::uint32_t accumulate = 1;
   bool accumulate_with_sync = false;  ///< reduce in every microbatch (set_requires_gradient_sync left True)
   Checkpoint checkpoint = Checkpoint::none;
-  bool offload = false;  ///< CPUOffloadPolicy(pin_memory=True)
+  std::uint32_t checkpoint_share = 50;  ///< percent of the blocks that selective_layer checkpoints
+  bool offload = false;                 ///< CPUOffloadPolicy(pin_memory=True)
   Optimizer optimizer = Optimizer::adam;
 
   // The allocator and the version.
@@ -89,6 +97,14 @@ struct Settings {
 
   [[nodiscard]] std::uint32_t world() const { return gpus * nodes; }
   [[nodiscard]] std::uint32_t shard_ranks() const { return world() / replicate; }
+  /// Whether block `index` (from 0) is checkpointed in any way. Selective by layer: as evenly spaced as
+  /// `checkpoint_share` allows (the rule of fms-fsdp, fms_fsdp/policies/ac_handler.py).
+  [[nodiscard]] bool checkpoints_block(std::uint32_t index) const {
+    constexpr std::uint32_t kHalf = 50;
+    constexpr std::uint32_t kWhole = 100;
+    if (checkpoint != Checkpoint::selective_layer) return checkpoint != Checkpoint::none;
+    return ((index + 1) * checkpoint_share + kHalf) / kWhole > (index * checkpoint_share + kHalf) / kWhole;
+  }
   bool operator==(const Settings&) const = default;
 };
 

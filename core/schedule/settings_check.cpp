@@ -25,6 +25,7 @@ Result<void> check_positive(const Settings& settings) {
                                                            {"replicate", settings.replicate},
                                                            {"units_per_group", settings.units_per_group},
                                                            {"accumulate", settings.accumulate},
+                                                           {"checkpoint_share", settings.checkpoint_share},
                                                            {"batch", settings.batch.value_or(1)},
                                                            {"seq", settings.seq.value_or(1)}};
   for (const auto& [key, value] : counted)
@@ -36,6 +37,10 @@ Result<void> check_positive(const Settings& settings) {
 
 Result<void> check(const Settings& settings) {
   if (auto positive = check_positive(settings); !positive) return positive;
+  constexpr std::uint32_t kAllBlocks = 100;
+  if (settings.checkpoint_share > kAllBlocks)
+    return contradiction(fmt::format("checkpoint_share {} is more than 100 percent", settings.checkpoint_share),
+                         "it is the share of the blocks that selective-layer checkpoints");
   constexpr std::uint32_t kMostMicrobatches = 1024;  // each is simulated: keeps time and memory of a plan in bounds
   if (settings.accumulate > kMostMicrobatches)
     return contradiction(fmt::format("accumulate {} is more than {}", settings.accumulate, kMostMicrobatches),

@@ -19,7 +19,7 @@ using Words = std::span<const std::string_view>;
 constexpr std::array<std::string_view, 2> kBooleans{"true", "false"};
 constexpr std::array<std::string_view, 3> kReleaseWords{"auto", "stash", "record-stream"};
 constexpr std::array<std::string_view, 2> kGatherAllocWords{"copy-in", "compute"};
-constexpr std::array<std::string_view, 2> kCheckpointWords{"none", "blocks"};
+constexpr std::array<std::string_view, 4> kCheckpointWords{"none", "blocks", "selective-op", "selective-layer"};
 constexpr std::array<std::string_view, 4> kOptimizerWords{"adam", "adam-fused", "adam-single", "sgd"};
 constexpr std::array<std::string_view, 5> kTransportWords{"nccl", "nccl-registered", "symmetric", "copy-engine",
                                                           "low-contention"};
@@ -344,8 +344,11 @@ constexpr std::array kRows{
     Row{{"accumulate", "N", "microbatches a step", Form::count, {}}, FORESHARD_MEMBER(count, accumulate)},
     Row{{"accumulate_with_sync", "true|false", "reduce gradients in every microbatch", Form::flag, kBooleans},
         FORESHARD_MEMBER(flag, accumulate_with_sync)},
-    Row{{"checkpoint", "none|blocks", "activation checkpointing", Form::word, kCheckpointWords},
+    Row{{"checkpoint", "none|blocks|selective-op|selective-layer",
+         "activation checkpointing; the selective kinds (torchtitan's) for models only", Form::word, kCheckpointWords},
         FORESHARD_MEMBER(word, checkpoint)},
+    Row{{"checkpoint_share", "N", "percent of the blocks that selective-layer checkpoints", Form::count, {}},
+        FORESHARD_MEMBER(count, checkpoint_share)},
     Row{{"offload", "true|false", "CPUOffloadPolicy(pin_memory=True)", Form::flag, kBooleans},
         FORESHARD_MEMBER(flag, offload)},
     Row{{"optimizer", "adam|adam-fused|adam-single|sgd", "torch.optim.Adam (foreach, fused, for-loop) or SGD",

@@ -67,8 +67,10 @@ class Writer {
     if (s_.offload) names = "CPUOffloadPolicy, " + names;
     line("from torch.distributed.device_mesh import init_device_mesh");
     line("from torch.distributed.fsdp import {}", names);
-    if (s_.checkpoint == Checkpoint::blocks)
+    if (s_.checkpoint != Checkpoint::none)
       line("from torch.distributed.algorithms._checkpoint.checkpoint_wrapper import checkpoint_wrapper");
+    if (s_.checkpoint == Checkpoint::selective_op)
+      line("from torch.utils.checkpoint import CheckpointPolicy, create_selective_checkpoint_contexts");
   }
 
   /// The zero-CTA policy is the communicator's: it is given when the process group is made.
@@ -100,11 +102,33 @@ class Writer {
     if (s_.offload) arguments_ += ", offload_policy=CPUOffloadPolicy(pin_memory=True)";
   }
 
-  void blocks() {
-    if (s_.checkpoint == Checkpoint::blocks) {
-      line("for i, block in enumerate({}):", blocks_);
-      line("    {}[i] = checkpoint_wrapper(block)", blocks_);
+  /// torchtitan's selective policy: attention and every second matrix product are kept.
+  void selective_contexts() {
+    line("def contexts():");
+    line("    products = {{False: 0, True: 0}}");
+    line("    def policy(ctx, op, *args, **kwargs):");
+    line("        products[ctx.is_recompute] += op == torch.ops.aten.mm.default");
+    line("        odd = op == torch.ops.aten.mm.default and products[ctx.is_recompute] % 2 == 1");
+    line("        keep = odd or \"scaled_dot_product\" in str(op)");
+    line("        return CheckpointPolicy.MUST_SAVE if keep else CheckpointPolicy.PREFER_RECOMPUTE");
+    line("    return create_selective_checkpoint_contexts(policy)");
+  }
+
+  void checkpointing() {
+    if (s_.checkpoint == Checkpoint::none) return;
+    const bool by_op = s_.checkpoint == Checkpoint::selective_op;
+    if (by_op) selective_contexts();
+    line("for i, block in enumerate({}):", blocks_);
+    std::string indent = "    ";
+    if (s_.checkpoint == Checkpoint::selective_layer) {
+      line("    if ((i + 1) * {0} + 50) // 100 > (i * {0} + 50) // 100:", s_.checkpoint_share);
+      indent += "    ";
     }
+    line("{}{}[i] = checkpoint_wrapper(block{})", indent, blocks_, by_op ? ", context_fn=contexts" : "");
+  }
+
+  void blocks() {
+    checkpointing();
     line("blocks = list({})", blocks_);
     if (s_.units_per_group > 1) {
       line("groups = [blocks[i:i + {0}] for i in range(0, len(blocks), {0})]", s_.units_per_group);

@@ -69,7 +69,14 @@ Result<AdaptedWorkload> adapt(const Workload& workload, const Settings& wanted) 
                   "record a step with one block a unit; from that any units_per_group can be planned");
     if (auto ok = merge_units(out.workload, wanted.units_per_group); !ok) return tl::unexpected(ok.error());
   }
-  if (wanted.checkpoint != have.checkpoint) {
+  const bool selective =
+      wanted.checkpoint == Checkpoint::selective_op || wanted.checkpoint == Checkpoint::selective_layer;
+  const bool same_blocks =
+      wanted.checkpoint != Checkpoint::selective_layer || wanted.checkpoint_share == have.checkpoint_share;
+  if (wanted.checkpoint != have.checkpoint || !same_blocks) {
+    if (selective)
+      return fail(ErrorKind::usage, "selective checkpointing cannot be put into a capture", {},
+                  "record a step with it, choose --checkpoint blocks, or plan from a model");
     if (have.checkpoint != Checkpoint::none)
       return fail(ErrorKind::usage, "checkpointing cannot be taken out of a capture", {},
                   "record a step without checkpointing; from that both can be planned");

@@ -25,6 +25,7 @@ enum class ModelFamily : std::uint8_t {
   hf_mixtral = 6,
   hf_gpt2 = 7,
   states_only = 8,  ///< parameters alone: `units` as given; no activations, compute estimated
+  mpt = 9,          ///< llm-foundry's MPT: LayerNorm, fused Wqkv, GELU, learned positions, tied head
 };
 
 struct ModelConfig {
@@ -44,6 +45,7 @@ struct ModelConfig {
   bool attention_bias = false;  ///< q, k, v (and where the family says so o) have biases
   bool mlp_bias = false;
   DType dtype = DType::float32;     ///< of the stored parameters
+  bool compiled = false;            ///< torch.compile of each block (fuse.hpp): an estimate
   std::uint32_t default_batch = 1;  ///< per GPU, where the settings name none
   std::uint32_t default_seq = 2048;
   std::vector<Unit> units;  ///< states_only: root first

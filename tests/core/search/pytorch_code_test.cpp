@@ -47,6 +47,9 @@ TEST_CASE("each choice has its call") {
   CHECK(has(code({{"accumulate", "4"}}), "    model.set_requires_gradient_sync(microbatch == 3)"));
   CHECK(has(code({{"optimizer", "adam-fused"}}), "optimizer = torch.optim.Adam(model.parameters(), fused=True)"));
   CHECK(has(code({{"checkpoint", "blocks"}}), "    model.layers[i] = checkpoint_wrapper(block)"));
+  CHECK(has(code({{"checkpoint", "selective-op"}}),
+            "    model.layers[i] = checkpoint_wrapper(block, context_fn=contexts)"));
+  CHECK(has(code({{"checkpoint", "selective-layer"}}), "    if ((i + 1) * 50 + 50) // 100 > (i * 50 + 50) // 100:"));
   CHECK(has(code({{"all_gather", "nccl-registered"}}),
             "        module.set_allocate_memory_from_process_group_for_comm(True)"));
   CHECK(has(code({{"alloc_conf", "expandable_segments:True"}}),

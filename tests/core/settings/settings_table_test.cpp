@@ -40,7 +40,8 @@ Settings everything() {
   s.post_optimizer_event = true;
   s.accumulate = 3;
   s.accumulate_with_sync = true;
-  s.checkpoint = Checkpoint::blocks;
+  s.checkpoint = Checkpoint::selective_layer;
+  s.checkpoint_share = 25;
   s.offload = true;
   s.optimizer = Optimizer::adam_fused;
   s.alloc_conf = "expandable_segments:True,max_split_size_mb:200";

@@ -277,6 +277,11 @@ TEST_CASE("what one capture cannot tell is refused with what would help") {
   Workload checkpointed = w;
   checkpointed.settings.checkpoint = Checkpoint::blocks;
   check_refused(checkpointed, w.settings);
+  for (const Checkpoint kind : {Checkpoint::selective_op, Checkpoint::selective_layer}) {
+    Settings selective = w.settings;
+    selective.checkpoint = kind;
+    check_refused(w, selective);
+  }
 }
 
 }  // namespace
