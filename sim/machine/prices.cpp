@@ -1,5 +1,7 @@
 #include "sim/machine/prices.hpp"
 
+#include "sim/compute/price_kernel.hpp"
+
 namespace foreshard::sim {
 namespace {
 
@@ -10,10 +12,9 @@ Nanoseconds at_rate(Bytes bytes, double bytes_per_second) {
 }  // namespace
 
 Nanoseconds price(const MachineProfile& machine, const KernelWork& work) {
-  if (work.work.count > 0 || work.bytes == 0) return work.work;
-  const Rates& rates = machine.rates;
-  const bool gather = work.kernel_class == KernelClass::gather_copy;
-  return rates.kernel_overhead + at_rate(work.bytes, gather ? rates.gather_copy : rates.memory_bound);
+  const bool nothing = work.bytes == 0 && work.math.kind == KernelMath::Kind::bytes;
+  if (work.work.count > 0 || nothing) return work.work;
+  return price_kernel(machine, work).time;
 }
 
 Nanoseconds price(const MachineProfile& machine, const CopyWork& work) {

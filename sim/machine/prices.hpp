@@ -7,8 +7,8 @@
 
 namespace foreshard::sim {
 
-/// `work.work` where it is given; else kernel_overhead + bytes / (gather_copy or memory_bound rate); 0 for a
-/// kernel of no bytes.
+/// `work.work` where it is given; else price_kernel()'s time (sim/compute); 0 for a kernel of no bytes that says not
+/// what it computes.
 [[nodiscard]] Nanoseconds price(const MachineProfile& machine, const KernelWork& work);
 
 /// `work.work` where it is given; else copy_overhead + bytes / (pcie, peer, or hbm: read and written).

@@ -34,6 +34,7 @@ constexpr std::array kSections{
     Section{"collectives", false, read_collectives},
     Section{"all_reduce", true, read_all_reduce},
     Section{"rates", true, read_rates},
+    Section{"compute", false, read_compute},
     Section{"covers", false, read_covers},
 };
 /// What `calibrate` keeps of its work; read by people, not by the model.

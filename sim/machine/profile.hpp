@@ -17,6 +17,8 @@
 #include "core/base/error.hpp"
 #include "core/base/quantity.hpp"
 #include "core/device/device.hpp"
+#include "core/workload/model/host_costs.hpp"
+#include "sim/machine/compute_spec.hpp"
 #include "sim/machine/covers.hpp"
 
 namespace foreshard::sim {
@@ -119,6 +121,9 @@ struct MachineProfile {
   double all_reduce_all_gathers =
       0;  ///< time of a 2-rank NCCL all-reduce over that of the 2-rank all-gather of its bytes
   Rates rates;
+  ComputeSpec compute;
+  HostCosts host_calls;           ///< what issuing costs: model presets and files are generated with it
+  bool host_calls_known = false;  ///< the profile has "/host/calls"
   Covers covers;
   /// Where each constant is from: its place in the JSON ("/latencies/launch") and its source, in file order.
   std::vector<std::pair<std::string, std::string>> sources;

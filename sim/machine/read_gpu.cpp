@@ -46,9 +46,10 @@ void read_gpu(ProfileReader& reader, const Json& gpu, MachineProfile& out) {
 }
 
 void read_host(ProfileReader& reader, const Json& host, MachineProfile& out) {
-  static constexpr std::array<std::string_view, 1> kKeys{"launch_queue"};
+  static constexpr std::array<std::string_view, 2> kKeys{"launch_queue", "calls"};
   reader.known_keys(host, "/host", kKeys);
   out.launch_queue = static_cast<std::uint32_t>(reader.constant(host, "/host", "launch_queue", "count"));
+  if (const Json* calls = reader.member(host, "/host", "calls", false)) read_host_calls(reader, *calls, out);
 }
 
 }  // namespace foreshard::sim

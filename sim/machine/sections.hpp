@@ -21,6 +21,8 @@ void read_rings(ProfileReader& reader, const nlohmann::json& rings, MachineProfi
 void read_collectives(ProfileReader& reader, const nlohmann::json& tables, MachineProfile& out);
 void read_all_reduce(ProfileReader& reader, const nlohmann::json& rule, MachineProfile& out);
 void read_rates(ProfileReader& reader, const nlohmann::json& rates, MachineProfile& out);
+void read_compute(ProfileReader& reader, const nlohmann::json& compute, MachineProfile& out);
+void read_host_calls(ProfileReader& reader, const nlohmann::json& calls, MachineProfile& out);
 void read_covers(ProfileReader& reader, const nlohmann::json& covers, MachineProfile& out);
 
 }  // namespace foreshard::sim

@@ -1,0 +1,86 @@
+#include "sim/compute/price_kernel.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "sim/compute/parts.hpp"
+
+namespace foreshard::sim {
+namespace compute {
+
+double at(const Curve& curve, double place) {
+  const auto& points = curve.points;
+  if (points.empty()) return 1;
+  const auto above = std::find_if(points.begin(), points.end(), [&](const Curve::Point& p) { return p.at >= place; });
+  if (above == points.begin()) return above->value;
+  if (above == points.end()) return points.back().value;
+  const auto below = above - 1;
+  return below->value + (above->value - below->value) * (place - below->at) / (above->at - below->at);
+}
+
+double least_bytes(const KernelMath& math) {
+  const double m = static_cast<double>(math.m);
+  const double n = static_cast<double>(math.n);
+  const double k = static_cast<double>(math.k);
+  const double each = math.kind == KernelMath::Kind::gemm ? m * k + k * n + m * n : 2 * (m + n) * k;
+  return each * math.batch * static_cast<double>(itemsize(math.dtype));
+}
+
+}  // namespace compute
+
+namespace {
+
+constexpr double kLongest = 2e9;  // seconds; in nanoseconds well inside 63 bits
+
+/// Where the profile has no section "compute": products at the rates measured for large ones, attention at half of
+/// them.
+double by_flop(const MachineProfile& machine, const KernelMath& math) {
+  const double m = static_cast<double>(math.m);
+  const double pairs = m * static_cast<double>(math.n) * (math.causal ? 0.5 : 1.0);
+  const double rate = itemsize(math.dtype) >= 4 ? machine.rates.gemm_fp32 : machine.rates.gemm_bf16;
+  const bool product = math.kind == KernelMath::Kind::gemm;
+  const double flop = (product                                            ? 2
+                       : math.kind == KernelMath::Kind::attention_forward ? 4
+                                                                          : 10) *
+                      pairs * static_cast<double>(math.k) * math.batch;
+  return static_cast<double>(machine.rates.kernel_overhead.count) * 1e-9 + flop / (product ? rate : 0.5 * rate);
+}
+
+KernelClass class_of(const MachineProfile& machine, const KernelWork& work, const compute::Seconds& price) {
+  if (work.math.kind != KernelMath::Kind::gemm) return work.kernel_class;
+  if (!machine.compute.known || price.tiles == 0) return work.kernel_class;
+  if (price.memory > 0.8 * price.time) return KernelClass::gemm_streaming;
+  return price.waves <= 1 ? KernelClass::gemm_single_wave : KernelClass::gemm;
+}
+
+compute::Seconds seconds_of(const MachineProfile& machine, const KernelWork& work) {
+  const KernelMath& math = work.math;
+  if (math.kind == KernelMath::Kind::bytes) return compute::memory_bound(machine, work);
+  if (!machine.compute.known) return {by_flop(machine, math)};
+  return math.kind == KernelMath::Kind::gemm ? compute::product(machine, math) : compute::attention(machine, math);
+}
+
+std::uint64_t whole(double count) {
+  constexpr double kMost = 1e18;
+  return static_cast<std::uint64_t>(std::min(count, kMost));
+}
+
+}  // namespace
+
+KernelPrice price_kernel(const MachineProfile& machine, const KernelWork& work) {
+  const compute::Seconds seconds = seconds_of(machine, work);
+  const bool bytes_only = work.math.kind == KernelMath::Kind::bytes;
+  const double bytes = bytes_only || work.bytes > 0 ? static_cast<double>(work.bytes) : compute::least_bytes(work.math);
+  KernelPrice out;
+  out.time = Nanoseconds::from_double(std::min(seconds.time, kLongest) * 1e9);
+  out.kernel_class = class_of(machine, work, seconds);
+  out.tiles = whole(seconds.tiles);
+  out.waves = whole(seconds.waves);
+  out.sms = out.tiles == 0 ? machine.sm_count
+                           : static_cast<std::uint32_t>(std::min<std::uint64_t>(out.tiles, machine.sm_count));
+  const double peak = seconds.time * machine.peaks.memory_bandwidth;
+  out.memory_share = peak > 0 ? std::min(1.0, bytes / peak) : 0;
+  return out;
+}
+
+}  // namespace foreshard::sim

@@ -1,0 +1,30 @@
+// What a kernel costs alone on an idle GPU, from what it computes; and what it holds of the GPU meanwhile.
+//
+// Who: sim/machine/prices.cpp for every kernel that comes without a time; sim/engine's contention for the resources.
+// Pure and deterministic; thread-safe. The model and its errors: docs/compute.md. Times are 64-bit nanoseconds and stay
+// below 2·10⁹ s whatever the shape.
+#pragma once
+
+#include <cstdint>
+
+#include "sim/machine/profile.hpp"
+
+namespace foreshard::sim {
+
+struct KernelPrice {
+  Nanoseconds time;
+  KernelClass kernel_class = KernelClass::memory_bound;
+  std::uint64_t tiles = 0;  ///< blocks of equal work; 0: not counted (memory-bound)
+  std::uint64_t waves = 0;  ///< rounds of tiles over the SMs
+  std::uint32_t sms = 0;    ///< SMs at work
+  double memory_share = 0;  ///< of the HBM peak, its bytes over its time
+};
+
+/// Prices `work.math` and `work.bytes`; `work.work` is not looked at. The class is the kernel's own, except that a
+/// product gets the one of the three GEMM classes that its shape falls into: streaming where the matrices take longer
+/// to move than to multiply, single-wave where its tiles fit the SMs at once. A kernel of bytes without elements, or
+/// one of a class that "/rates" names (FSDP's cast and copy-in), costs kernel_overhead + bytes / rate, as it does where
+/// the profile has no section "compute".
+[[nodiscard]] KernelPrice price_kernel(const MachineProfile& machine, const KernelWork& work);
+
+}  // namespace foreshard::sim

@@ -1,0 +1,120 @@
+// Matrix products: the best of cuBLAS's tiles and splits, in waves over the SMs, against moving the matrices once.
+#include <algorithm>
+#include <cmath>
+
+#include "sim/compute/parts.hpp"
+
+namespace foreshard::sim::compute {
+namespace {
+
+struct Tile {
+  double rows;
+  double columns;
+};
+// Tiles of the kernels that cuBLAS 13 chose on H200 (names of "nvjet_sm90_…_256x128_…"); each also turned round.
+constexpr std::array<Tile, 14> kTiles{{{256, 128},
+                                       {320, 128},
+                                       {192, 192},
+                                       {192, 128},
+                                       {160, 128},
+                                       {128, 128},
+                                       {128, 96},
+                                       {128, 64},
+                                       {96, 64},
+                                       {64, 64},
+                                       {64, 48},
+                                       {64, 32},
+                                       {64, 16},
+                                       {64, 8}}};
+constexpr std::array<double, 8> kSplits{1, 2, 3, 4, 6, 8, 12, 16};
+constexpr double kLeastSplitDepth = 128;  // elements of k that a split keeps
+constexpr double kStep = 64;              // elements of k in one step of a tile …
+constexpr double kStepGrain = 16;         // … whose last is cut to a multiple of the instruction's
+
+bool unaligned(std::uint64_t extent, bool may_be_rows) {
+  // Few rows are never a leading dimension that matters.
+  return extent % 8 != 0 && !(may_be_rows && extent <= 64);
+}
+
+const ProductEngine& engine_of(const ProductSpec& spec, const KernelMath& math) {
+  if (itemsize(math.dtype) >= 4) return spec.vector;
+  const bool slow = unaligned(math.n, false) || unaligned(math.m, true) || unaligned(math.k, true);
+  return slow ? spec.tensor_unaligned : spec.tensor;
+}
+
+struct Best {
+  double time = 0;
+  double tiles = 0;
+  double waves = 0;
+};
+
+class Choice {
+ public:
+  Choice(const MachineProfile& machine, const KernelMath& math)
+      : engine_(engine_of(machine.compute.products, math)),
+        batch_(math.batch),
+        m_(static_cast<double>(math.m)),
+        n_(static_cast<double>(math.n)),
+        k_(static_cast<double>(math.k)),
+        sms_(machine.sm_count),
+        clock_(machine.peaks.clock_hz) {
+    const bool vector = itemsize(math.dtype) >= 4;
+    const double peak = vector                         ? machine.peaks.vector_float32
+                        : math.dtype == DType::float16 ? machine.peaks.matrix_float16
+                                                       : machine.peaks.matrix_bfloat16;
+    per_sm_ = peak / sms_;
+  }
+
+  void consider(const Tile& tile) {
+    const double tiles = std::ceil(m_ / tile.rows) * std::ceil(n_ / tile.columns) * batch_;
+    const double inverse = engine_.half_intensity * (tile.rows + tile.columns) / (tile.rows * tile.columns);
+    const double rate = per_sm_ * engine_.efficiency / (1 + std::pow(inverse, engine_.power));
+    const double step = std::max(2 * tile.rows * tile.columns * kStep / rate, engine_.step_clocks / clock_);
+    for (const double split : kSplits) {
+      if (split > 1 && (tiles * split > 2 * sms_ || k_ < kLeastSplitDepth * split)) break;
+      const double steps = std::ceil(std::ceil(k_ / split) / kStepGrain) * kStepGrain / kStep;
+      const double waves = std::ceil(tiles * split / sms_);
+      const double time =
+          waves * (engine_.tile_clocks / clock_ + steps * step) + (split > 1 ? engine_.split_us * 1e-6 : 0);
+      if (best_.time == 0 || time < best_.time) best_ = {time, tiles * split, waves};
+    }
+  }
+
+  [[nodiscard]] const Best& best() const { return best_; }
+
+ private:
+  const ProductEngine& engine_;
+  double batch_;
+  double m_;
+  double n_;
+  double k_;
+  double sms_;
+  double clock_;
+  double per_sm_ = 0;
+  Best best_;
+};
+
+}  // namespace
+
+Seconds product(const MachineProfile& machine, const KernelMath& math) {
+  const ProductSpec& spec = machine.compute.products;
+  if (math.m == 0 || math.n == 0 || math.k == 0 || math.batch == 0) return {spec.launch_us * 1e-6};
+  Choice choice(machine, math);
+  for (const Tile& tile : kTiles) {
+    choice.consider(tile);
+    if (tile.rows != tile.columns) choice.consider({tile.columns, tile.rows});
+  }
+  const bool vector = itemsize(math.dtype) >= 4;
+  const bool few_rows = vector && std::min(math.m, math.n) <= 64;
+  const double memory =
+      memory_time(machine, least_bytes(math), few_rows ? spec.few_rows_share : spec.memory_share, !vector);
+  const double shortest = static_cast<double>(std::min({math.m, math.n, math.k}));
+  const double compute = choice.best().time * (vector ? 1 : at(spec.sustained, shortest));
+  // (c^p + m^p)^(1/p), from the larger so that nothing overflows.
+  const double larger = std::max(compute, memory);
+  const double smaller = std::min(compute, memory);
+  const double both = larger * std::pow(1 + std::pow(smaller / larger, spec.blend), 1 / spec.blend);
+  return {spec.launch_us * 1e-6 + both, choice.best().tiles, choice.best().waves, memory};
+}
+
+}  // namespace foreshard::sim::compute

@@ -1,0 +1,76 @@
+// The section "compute" of a machine profile: how close single kernels come to the GPU's peaks.
+//
+// Who: sim/machine/read_compute.cpp reads it, sim/compute prices kernels with it. Plain data.
+// Everything is a share of a peak of "/gpu" or a number of SM clocks, so that the section of one GPU carries over to
+// another of similar design whose peaks differ (docs/compute.md has the model and where each number is from).
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "core/device/device.hpp"
+
+namespace foreshard::sim {
+
+inline constexpr std::size_t kMemoryAccesses = 9;
+
+/// A value at ascending places; between them linear, outside the nearest.
+struct Curve {
+  struct Point {
+    double at = 0;
+    double value = 0;
+  };
+  std::vector<Point> points;
+};
+
+/// The units that multiply matrices: tensor cores, tensor cores on unaligned operands, float32 lanes.
+struct ProductEngine {
+  double efficiency = 0;      ///< share of the peak that the largest tile comes near
+  double half_intensity = 0;  ///< a·b/(a+b) of the tile a × b that reaches half of that
+  double power = 1;           ///< how sharply smaller tiles fall off
+  double tile_clocks = 0;     ///< of every tile, beside its products: prologue and epilogue
+  double step_clocks = 0;     ///< least time of 64 elements of k in one tile
+  double split_us = 0;        ///< once, where k is split between blocks
+};
+
+struct ProductSpec {
+  ProductEngine tensor;            ///< bfloat16, float16
+  ProductEngine tensor_unaligned;  ///< the same with a leading dimension that is no multiple of 8 elements
+  ProductEngine vector;            ///< float32: PyTorch's default allows no TF32
+  double launch_us = 0;
+  double memory_share = 0;    ///< of the HBM peak while reading and writing the matrices once
+  double few_rows_share = 0;  ///< the same in float32 with at most 64 rows or columns
+  double blend = 4;           ///< compute and memory overlap: (c^blend + m^blend)^(1/blend)
+  Curve sustained;            ///< factor on compute time in a training step, by the shortest dimension
+};
+
+struct AttentionSpec {
+  double launch_us = 0;
+  double row_clocks = 0;          ///< SM clocks of a query row, beside its products …
+  double row_element_clocks = 0;  ///< … and of each of its elements
+  double causal_block = 0;        ///< the mask's diagonal is worked on in blocks of so many keys
+  Curve efficiency;               ///< share of the peak by head dimension
+  double sustained = 1;           ///< factor on all but the launch in a training step
+};
+
+struct AccessSpec {
+  double launch_us = 0;
+  double memory_share = 0;        ///< of the HBM peak
+  double elements_per_clock = 0;  ///< and SM, at most
+  double chunk_us = 0;            ///< multi-tensor: of one block's elements, for each byte an element moves
+};
+
+struct ComputeSpec {
+  bool known = false;  ///< the profile has the section; without it "/rates" price kernels
+  ProductSpec products;
+  AttentionSpec attention_forward;
+  AttentionSpec attention_backward;
+  AttentionSpec attention_forward_float32;
+  AttentionSpec attention_backward_float32;
+  std::array<AccessSpec, kMemoryAccesses> memory{};  ///< by MemoryAccess
+  double l2_rate = 0;                                ///< of what is still in the L2, over the HBM peak
+  double l2_share = 0;  ///< of the L2's size that a kernel's bytes may have to be served by it
+};
+
+}  // namespace foreshard::sim
