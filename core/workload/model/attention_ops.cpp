@@ -1,0 +1,158 @@
+#include "core/base/check.hpp"
+#include "core/workload/model/ops.hpp"
+
+namespace foreshard::model {
+namespace {
+
+constexpr Bytes kFloat = 4;
+// cuDNN's forward needs 256 bytes at every shape that the reference runs have.
+constexpr Bytes kCudnnForwardWorkspace = 256;
+
+struct Sizes {
+  std::uint64_t batch, heads, kv_heads, queries, keys, head_dim;
+};
+
+Sizes sizes(const Tensor& q, const Tensor& k) {
+  return {q->shape[0], q->shape[1], k->shape[1], q->shape[2], k->shape[2], q->shape[3]};
+}
+
+KernelMath math(const Sizes& s, DType dtype, bool causal, bool backward) {
+  return {backward ? KernelMath::Kind::attention_backward : KernelMath::Kind::attention_forward,
+          dtype,
+          causal,
+          static_cast<std::uint32_t>(s.batch * s.heads),
+          s.queries,
+          s.keys,
+          s.head_dim};
+}
+
+/// cudnn_sdp: dq in float32, with grouped heads dk and dv of every query head, and one float a row.
+Bytes cudnn_backward_workspace(const Sizes& s, DType dtype) {
+  const Bytes rows = s.batch * s.heads * s.queries;
+  const Bytes expanded = s.kv_heads == s.heads ? 0 : 2 * s.batch * s.heads * s.keys * s.head_dim * itemsize(dtype);
+  return rows * s.head_dim * kFloat + expanded + rows * kFloat;
+}
+
+Tensors cudnn_backward(Tape& tape, Node& node, const Tensors& gradients, bool causal) {
+  Tensors kept;
+  for (Saved& saved : node.saved) kept.push_back(tape.unpack(saved));
+  const Tensor& k = kept[0];
+  const Tensor& q = kept[1];
+  const Tensor& v = kept[2];
+  const Sizes s = sizes(q, k);
+  Tensors out{tape.empty_like(q), tape.empty_like(k), tape.empty_like(v)};
+  tape.launch_memset(kFloat);
+  const Tensor workspace = tape.workspace(cudnn_backward_workspace(s, q->dtype));
+  tape.launch(Launch::elementwise, "cudnn dot_do_o", 2 * q->bytes());
+  tape.launch_attention("aten::_scaled_dot_product_cudnn_attention_backward", math(s, q->dtype, causal, true),
+                        4 * q->bytes() + 2 * (k->bytes() + v->bytes()));
+  tape.launch(Launch::elementwise, "cudnn convert_dq", q->numel() * kFloat + q->bytes());
+  if (s.kv_heads != s.heads) {
+    const Bytes expanded = s.batch * s.heads * s.keys * s.head_dim * itemsize(q->dtype);
+    tape.launch(Launch::elementwise, "cudnn fmha_reduce_head", expanded + k->bytes());
+    tape.launch(Launch::elementwise, "cudnn fmha_reduce_head", expanded + v->bytes());
+  }
+  static_cast<void>(gradients);
+  return out;
+}
+
+Tensor cudnn_attention(Tape& tape, const Tensor& q, const Tensor& k, const Tensor& v, const Attention& how) {
+  const auto back = [&tape, causal = how.causal](Node& node, const Tensors& gradients) {
+    return cudnn_backward(tape, node, gradients, causal);
+  };
+  const NodePtr node = tape.record({q, k, v}, back);
+  tape.save(node, k);
+  tape.save(node, q);
+  tape.save(node, v);
+  const Sizes s = sizes(q, k);
+  const Tensor seed = tape.workspace(8);
+  const Tensor offset = tape.workspace(8);
+  Tensor out = tape.empty_like(q);
+  const Tensor logsumexp = tape.empty({s.batch, s.heads, s.queries, 1}, DType::float32);
+  {
+    const Tensor workspace = tape.workspace(kCudnnForwardWorkspace);
+    tape.launch_memset(kFloat);
+    tape.launch_attention("aten::_scaled_dot_product_cudnn_attention", math(s, q->dtype, how.causal, false),
+                          q->bytes() + k->bytes() + v->bytes() + out->bytes());
+  }
+  tape.save(node, logsumexp);
+  tape.save(node, out);
+  tape.save(node, offset);
+  tape.save(node, seed);
+  Tape::attach(node, out);
+  return out;
+}
+
+/// CUTLASS' memory-efficient attention writes length before heads (attention.cu): a transposed view.
+Tensor heads_inside(Tape& tape, const Sizes& s, std::uint64_t length, std::uint64_t dim, DType dtype) {
+  Tensor out = tape.empty({s.batch, length, s.heads, dim}, dtype);
+  out->shape = {s.batch, s.heads, length, dim};
+  out->strides = {length * s.heads * dim, dim, s.heads * dim, 1};
+  return out;
+}
+
+/// The kernel's float32 accumulators of dk and dv in blocks of 64 keys and 128 dimensions, and 256 bytes of locks a
+/// head (mem_eff_attention/kernel_backward.h, workspace_size); from the one reference run that has it.
+Bytes efficient_backward_workspace(const Sizes& s) {
+  const Bytes gradients = 2 * round_up(s.keys, 64) * round_up(s.head_dim, 128) * kFloat;
+  return s.batch * s.heads * (gradients + 256);
+}
+
+Tensors efficient_backward(Tape& tape, Node& node, const Tensors& gradients, bool causal) {
+  Tensors kept;
+  for (Saved& saved : node.saved) kept.push_back(tape.unpack(saved));
+  const Tensor& k = kept[0];
+  const Tensor& q = kept[1];
+  const Sizes s = sizes(q, k);
+  Tensors out;
+  out.push_back(heads_inside(tape, s, s.queries, s.head_dim, q->dtype));
+  out.push_back(heads_inside(tape, s, s.keys, s.head_dim, q->dtype));
+  out.push_back(heads_inside(tape, s, s.keys, s.head_dim, q->dtype));
+  Tensor delta;  // (grad_out * out).sum(-1), made contiguous
+  {
+    const Tensor product = tape.empty(q->shape, DType::float32);
+    tape.launch(Launch::elementwise, "aten::mul", 2 * q->bytes() + product->bytes());
+    Tensor sum = tape.empty({s.batch, s.queries, s.heads}, DType::float32);
+    tape.launch(Launch::reduction, "aten::sum", product->bytes() + sum->bytes());
+    delta = clone(tape, sum);
+    sum.reset();
+  }
+  const Tensor workspace = tape.workspace(efficient_backward_workspace(s));
+  tape.launch_attention("aten::_scaled_dot_product_efficient_attention_backward", math(s, q->dtype, causal, true),
+                        8 * q->bytes());
+  delta.reset();
+  static_cast<void>(gradients);
+  return out;
+}
+
+Tensor efficient_attention(Tape& tape, const Tensor& q, const Tensor& k, const Tensor& v, const Attention& how) {
+  const auto back = [&tape, causal = how.causal](Node& node, const Tensors& gradients) {
+    return efficient_backward(tape, node, gradients, causal);
+  };
+  const NodePtr node = tape.record({q, k, v}, back);
+  tape.save(node, k);
+  tape.save(node, q);
+  tape.save(node, v);
+  const Sizes s = sizes(q, k);
+  Tensor out = heads_inside(tape, s, s.queries, s.head_dim, q->dtype);
+  const Tensor logsumexp = tape.empty({s.batch, s.heads, round_up(s.queries, 32)}, DType::float32);
+  tape.launch_attention("aten::_scaled_dot_product_efficient_attention", math(s, q->dtype, how.causal, false),
+                        4 * q->bytes());
+  tape.save(node, logsumexp);
+  tape.save(node, out);
+  Tape::attach(node, out);
+  return out;
+}
+
+}  // namespace
+
+Tensor attention(Tape& tape, const Tensor& q, const Tensor& k, const Tensor& v, const Attention& how) {
+  // sdp_utils.cpp: cuDNN first on sm90 and later for 16-bit types, head dimensions up to 128 in multiples of 8; what
+  // neither it nor flash takes (float32) goes to the memory-efficient kernel.
+  tape.spend(HostCall::view);
+  const bool half = itemsize(q->dtype) == 2;
+  FORESHARD_CHECK(half || q->shape[1] == k->shape[1], "grouped heads need a 16-bit dtype");
+  return half ? cudnn_attention(tape, q, k, v, how) : efficient_attention(tape, q, k, v, how);
+}
+
+}  // namespace foreshard::model

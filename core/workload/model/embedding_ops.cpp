@@ -1,0 +1,95 @@
+#include "core/workload/model/ops.hpp"
+
+namespace foreshard::model {
+namespace {
+
+// ATen/native/cuda/Embedding.cu, EmbeddingBackwardKernel.cu (PyTorch 2.11) and CUB's temporary storage.
+constexpr std::uint64_t kSortAbove = 3072;    ///< indices; fewer are added feature by feature
+constexpr std::uint64_t kRowsPerThread = 10;  ///< NROWS_PER_THREAD
+constexpr Bytes kAlignment = 256;             ///< CUB's alias_temporaries: each part, and once for the base
+constexpr std::uint64_t kRadixPasses = 8;     ///< 64-bit keys, 8 bits a pass
+constexpr std::uint64_t kRadixDigits = 256;
+constexpr std::uint64_t kSortTile = 5632;  ///< DeviceRadixSort onesweep, 8-byte keys and values, sm90
+
+Bytes aligned(Bytes bytes) {
+  return round_up(bytes, kAlignment);
+}
+
+Bytes sort_workspace(std::uint64_t n) {
+  const Bytes item = itemsize(DType::int64);
+  const std::uint64_t tiles = ceil_div(n, kSortTile);
+  return aligned(kRadixPasses * kRadixDigits * item) + aligned(n * item) * 2 +
+         aligned(tiles * kRadixDigits * itemsize(DType::int32)) + aligned(kRadixPasses * itemsize(DType::int32)) +
+         kAlignment - 1;
+}
+
+constexpr Bytes kScanWorkspace = 1279;  ///< DeviceScan and UniqueByKey: four parts of 256 and the base's slack
+
+/// Many indices: sorted, then partial sums by segment (embedding_backward_cuda_kernel).
+Tensor backward_by_segments(Tape& tape, const Tensor& gradient, const Shape& weight, DType dtype, std::uint64_t n) {
+  const Bytes ids = n * itemsize(DType::int64);
+  const Tensor sorted = tape.workspace(ids);
+  const Tensor original = tape.workspace(ids);
+  {
+    const Tensor range = tape.workspace(ids);
+    tape.launch(Launch::elementwise, "aten::arange", ids);
+    const Tensor sort = tape.workspace(sort_workspace(n));
+    for (std::uint64_t pass = 0; pass < kRadixPasses + 2; ++pass)
+      tape.launch(Launch::elementwise, "cub::DeviceRadixSort", 4 * ids);
+  }
+  Tensor out = tape.empty(weight, dtype);
+  tape.launch(Launch::elementwise, "aten::zero_", out->bytes());
+  const Tensor segments = tape.workspace(ids);
+  const Tensor count = tape.workspace(itemsize(DType::int64));
+  {
+    const Tensor unused = tape.workspace(ids);
+    const Tensor unique = tape.workspace(kScanWorkspace);
+    tape.launch(Launch::elementwise, "cub::UniqueByKey", 3 * ids);
+    tape.launch(Launch::elementwise, "cub::UniqueByKey", ids);
+  }
+  const Tensor partials = tape.workspace(ids);
+  tape.launch(Launch::elementwise, "krn_partials_per_segment", 2 * ids);
+  const Tensor offsets = tape.workspace(ids);
+  {
+    const Tensor scan = tape.workspace(kScanWorkspace);
+    tape.launch(Launch::elementwise, "cub::DeviceScan", ids);
+    tape.launch(Launch::elementwise, "cub::DeviceScan", 2 * ids);
+  }
+  const Tensor partial_count = tape.workspace(itemsize(DType::int64));
+  tape.launch(Launch::elementwise, "compute_num_of_partial_segments", kAlignment);
+  const std::uint64_t most = n / kRowsPerThread + std::min(n, weight[0]);
+  const Tensor partial_offsets = tape.workspace(most * itemsize(DType::int64));
+  tape.launch(Launch::elementwise, "krn_partial_segment_offset", 3 * ids);
+  const Tensor sums = tape.empty({most, weight[1]}, DType::float32);
+  tape.launch(Launch::elementwise, "compute_grad_weight", gradient->bytes() + n * weight[1] * 4);
+  tape.launch(Launch::elementwise, "sum_and_scatter", n * weight[1] * (4 + itemsize(dtype)));
+  return out;
+}
+
+Tensor backward_by_feature(Tape& tape, const Tensor& gradient, const Shape& weight, DType dtype) {
+  Tensor out = tape.empty(weight, dtype);
+  tape.launch(Launch::elementwise, "aten::zero_", out->bytes());
+  tape.launch(Launch::elementwise, "embedding_backward_feature_kernel", 3 * gradient->bytes());
+  return out;
+}
+
+}  // namespace
+
+Tensor embedding(Tape& tape, const Tensor& weight, const Tensor& indices) {
+  const auto back = [&tape, shape = weight->shape](Node& node, const Tensors& gradients) {
+    const Tensor ids = tape.unpack(node.saved[0]);
+    const Tensor gradient = contiguous(tape, gradients[0]);
+    if (ids->numel() <= kSortAbove) return Tensors{backward_by_feature(tape, gradient, shape, gradient->dtype)};
+    return Tensors{backward_by_segments(tape, gradient, shape, gradient->dtype, ids->numel())};
+  };
+  const NodePtr node = tape.record({weight}, back);
+  tape.save(node, indices);
+  Shape shape = indices->shape;
+  shape.push_back(weight->shape[1]);
+  Tensor out = tape.empty(shape, weight->dtype);
+  tape.launch(Launch::embedding, "aten::embedding", indices->bytes() + 2 * out->bytes());
+  Tape::attach(node, out);
+  return out;
+}
+
+}  // namespace foreshard::model

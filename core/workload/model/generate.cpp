@@ -1,0 +1,159 @@
+#include "core/workload/model/generate.hpp"
+
+#include <fmt/format.h>
+
+#include "core/schedule/unit_plan.hpp"
+#include "core/workload/model/family.hpp"
+
+namespace foreshard {
+namespace {
+
+using model::BatchSize;
+using model::Family;
+using model::Tensor;
+using model::Tensors;
+
+/// CUDABlas.cpp, parseChosenWorkspaceSize: 32 MiB on Hopper and later, else 2 × 4 MiB and 8 × 16 KiB. An A100 has 108
+/// SMs, an H100, H200 or B200 more.
+Bytes cublas_workspace(std::uint32_t sm_count) {
+  constexpr std::uint32_t kAmpereSms = 108;
+  return sm_count <= kAmpereSms ? 8 * kMiB + 128 * kKiB : 32 * kMiB;
+}
+
+std::unique_ptr<Family> make_family(const ModelConfig& config) {
+  switch (config.family) {
+    case ModelFamily::mlp:
+      return model::make_mlp(config);
+    case ModelFamily::llama:
+      return model::make_llama(config);
+    default:
+      return nullptr;
+  }
+}
+
+/// `wanted` blocks to a unit, named as fully_shard names a list.
+std::vector<Unit> grouped(const std::vector<Unit>& blocks, std::uint32_t wanted) {
+  std::vector<Unit> units{blocks.front()};
+  for (std::size_t i = 1; i < blocks.size(); ++i) {
+    if ((i - 1) % wanted == 0) {
+      units.push_back(blocks[i]);
+      continue;
+    }
+    units.back().name += ", " + blocks[i].name;
+    units.back().parameters.insert(units.back().parameters.end(), blocks[i].parameters.begin(),
+                                   blocks[i].parameters.end());
+  }
+  return units;
+}
+
+/// One step's program: microbatches of forward, loss and backward, then the optimizer.
+class StepWriter {
+ public:
+  StepWriter(const Family& family, const Settings& settings, const std::vector<Unit>& units, const BatchSize& size,
+             const HostCosts& host)
+      : family_(family), settings_(settings), units_(units), size_(size), host_(host) {}
+
+  Program write(Labels& labels, bool first, std::uint32_t sm_count) const {
+    model::TapeOptions options;
+    options.first_step = first;
+    options.cublas_workspace = cublas_workspace(sm_count);
+    options.sm_count = sm_count;
+    model::Tape tape(labels, host_, options);
+    for (const Unit& unit : units_)
+      for (std::size_t i = 0; i < unit.parameters.size(); ++i) tape.spend(HostCall::zero_grad);
+    tape.hook(Hook::zero_grad);
+    {
+      Tensors inputs;
+      Tensor loss;
+      for (std::uint32_t i = 0; i < settings_.accumulate; ++i) microbatch(tape, i, inputs, loss);
+      tape.hook(Hook::optimizer_begin);
+      tape.hook(Hook::optimizer_step);
+      tape.hook(Hook::optimizer_end);
+      inputs.clear();  // the step function's locals, then what it returned
+      loss.reset();
+    }
+    return tape.finish();
+  }
+
+ private:
+  void microbatch(model::Tape& tape, std::uint32_t index, Tensors& inputs, Tensor& loss) const {
+    tape.spend(HostCall::step_begin);
+    tape.hook(Hook::microbatch_begin);
+    tape.set_gradients_persist(index > 0 && gradients_stay());
+    inputs = family_.inputs(tape, size_);
+    tape.hook(Hook::forward_begin);
+    model::WrappedModel wrapped(tape, settings_, units_, family_.blocks());
+    loss = family_.loss(wrapped, inputs, size_);
+    tape.hook(Hook::forward_end);
+    tape.hook(Hook::backward_begin);
+    tape.backward(loss);
+    tape.hook(Hook::backward_end);
+    tape.hook(Hook::microbatch_end);
+  }
+
+  /// Unreduced gradients stay in .grad where they need no cast to the reduce dtype (fsdp2 semantics 3.4).
+  [[nodiscard]] bool gradients_stay() const {
+    return !settings_.accumulate_with_sync &&
+           (!settings_.reduce_dtype || settings_.reduce_dtype == settings_.param_dtype);
+  }
+
+  const Family& family_;
+  const Settings& settings_;
+  const std::vector<Unit>& units_;
+  const BatchSize& size_;
+  const HostCosts& host_;
+};
+
+/// What the allocator held when the reference runs began to record: one small segment with one block in use (the
+/// barrier's tensor of init_process_group).
+SnapshotSegment initial_segment() {
+  constexpr Address kBase = Address{1} << 40;
+  constexpr Bytes kBlock = 512;
+  SnapshotSegment segment;
+  segment.address = kBase;
+  segment.total_size = 2 * kMiB;
+  segment.small_pool = true;
+  SnapshotBlock live;
+  live.address = kBase;
+  live.size = kBlock;
+  live.requested_size = 1;
+  live.state = BlockState::live;
+  SnapshotBlock rest;
+  rest.address = kBase + kBlock;
+  rest.size = segment.total_size - kBlock;
+  rest.state = BlockState::inactive;
+  segment.blocks = {live, rest};
+  return segment;
+}
+
+}  // namespace
+
+Result<Workload> generate(const ModelConfig& model, const Settings& settings, const HostCosts& host,
+                          std::uint32_t sm_count) {
+  const std::unique_ptr<Family> family = make_family(model);
+  if (!family) return fail(ErrorKind::usage, fmt::format("{}: no generator for this family", model.name));
+  Workload workload;
+  workload.name = model.name;
+  workload.settings = settings;
+  workload.settings.batch = settings.batch.value_or(model.default_batch);
+  workload.settings.seq = settings.seq.value_or(model.default_seq);
+  const BatchSize size{*workload.settings.batch, *workload.settings.seq};
+  if (auto ok = family->check(settings, size); !ok) return tl::unexpected(ok.error());
+  workload.units = grouped(family->units(), settings.units_per_group);
+  workload.parameters_order = family->parameters_order();
+  workload.sm_count = sm_count;
+  workload.torch = settings.pytorch;
+  workload.has_timing = true;
+  workload.shards_known = true;
+  workload.optimizer_known = true;
+  workload.initial_segments = {initial_segment()};
+  model::SetupWriter setup(workload.settings, workload.units, workload.parameters_order);
+  family->setup(setup, size);
+  workload.setup = setup.finish();
+  const StepWriter steps(*family, workload.settings, workload.units, size, host);
+  workload.steps.push_back(steps.write(workload.labels, true, sm_count));
+  workload.steps.push_back(steps.write(workload.labels, false, sm_count));
+  return workload;
+}
+
+}  // namespace foreshard

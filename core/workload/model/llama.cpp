@@ -1,0 +1,222 @@
+// A plain PyTorch Llama: nn.RMSNorm, rotary tables of the script's, SDPA with enable_gqa, SwiGLU, cross-entropy of
+// float32 logits. The Python it mirrors stands in docs/models.md; every reset below is a name that goes there.
+#include <fmt/format.h>
+
+#include "core/workload/model/family.hpp"
+
+namespace foreshard::model {
+namespace {
+
+constexpr std::size_t kBlockParameters = 9;
+enum BlockParameter : std::size_t { attn_norm, wq, wk, wv, wo, ffn_norm, w1, w3, w2 };
+enum RootParameter : std::size_t { tok, norm, head };
+
+/// rope(x, cos, sin).
+Tensor rope(Tape& tape, const Tensor& x, const Tensor& cos, const Tensor& sin) {
+  const Tensor wide = to(tape, x, DType::float32);
+  Tensors halves = chunk(tape, wide, -1, 2);
+  const Tensor& a = halves[0];
+  const Tensor& b = halves[1];
+  const auto combine = [&](const Tensor& u, const Tensor& v, bool minus) {
+    Tensor left = mul(tape, u, cos);
+    const Tensor right = mul(tape, v, sin);
+    Tensor out = minus ? sub(tape, left, right) : add(tape, left, right);
+    left.reset();
+    return out;
+  };
+  Tensor joined;
+  {
+    Tensors parts{combine(a, b, true), combine(b, a, false)};
+    joined = cat(tape, parts, -1);
+    parts.pop_back();  // a tuple drops its items from the end
+  }
+  Tensor out = to(tape, joined, x->dtype);
+  joined.reset();
+  return out;
+}
+
+class Llama final : public Family {
+ public:
+  explicit Llama(const ModelConfig& config) : c_(config) {}
+  [[nodiscard]] std::vector<Unit> units() const override;
+  [[nodiscard]] std::vector<ParameterId> parameters_order() const override;
+  [[nodiscard]] std::uint32_t blocks() const override { return c_.layers; }
+  [[nodiscard]] Result<void> check(const Settings& settings, const BatchSize& size) const override;
+  void setup(SetupWriter& writer, const BatchSize& size) const override;
+  [[nodiscard]] Tensors inputs(Tape& tape, const BatchSize& size) const override;
+  [[nodiscard]] Tensor loss(WrappedModel& model, const Tensors& inputs, const BatchSize& size) const override;
+
+ private:
+  [[nodiscard]] Tensor block(WrappedModel& model, std::uint32_t index, const Tensors& inputs) const;
+  [[nodiscard]] Tensor attend(WrappedModel& model, std::size_t first, const Tensors& inputs) const;
+  [[nodiscard]] Tensor rotary_table(Tape& tape, const BatchSize& size) const;
+
+  ModelConfig c_;
+};
+
+std::vector<Unit> Llama::units() const {
+  const auto d = static_cast<std::int64_t>(c_.dim);
+  const auto f = static_cast<std::int64_t>(c_.ffn);
+  const auto q = static_cast<std::int64_t>(c_.heads * c_.head_dim);
+  const auto kv = static_cast<std::int64_t>(c_.kv_heads * c_.head_dim);
+  const auto vocab = static_cast<std::int64_t>(c_.vocab);
+  std::vector<Unit> units{
+      {"",
+       {{"tok.weight", {vocab, d}, c_.dtype}, {"norm.weight", {d}, c_.dtype}, {"head.weight", {vocab, d}, c_.dtype}}}};
+  for (std::uint32_t i = 0; i < c_.layers; ++i) {
+    const std::string name = fmt::format("layers.{}", i);
+    const auto p = [&](std::string_view what, std::vector<std::int64_t> shape) {
+      return Parameter{fmt::format("{}.{}.weight", name, what), std::move(shape), c_.dtype};
+    };
+    units.push_back({name,
+                     {p("attn_norm", {d}), p("wq", {q, d}), p("wk", {kv, d}), p("wv", {kv, d}), p("wo", {d, q}),
+                      p("ffn_norm", {d}), p("w1", {f, d}), p("w3", {f, d}), p("w2", {d, f})}});
+  }
+  return units;
+}
+
+std::vector<ParameterId> Llama::parameters_order() const {
+  std::vector<ParameterId> order{ParameterId{tok}};
+  for (std::uint32_t i = 0; i < c_.layers * kBlockParameters; ++i) order.push_back(ParameterId{3 + i});
+  order.push_back(ParameterId{norm});
+  order.push_back(ParameterId{head});
+  return order;
+}
+
+Result<void> Llama::check(const Settings& settings, const BatchSize&) const {
+  const DType compute = settings.param_dtype.value_or(c_.dtype);
+  if (itemsize(compute) != 2 && c_.kv_heads != c_.heads)
+    return fail(ErrorKind::usage, "grouped-query attention in float32 has no fused kernel", {},
+                "choose param_dtype bfloat16, or as many key heads as query heads");
+  return {};
+}
+
+void Llama::setup(SetupWriter& writer, const BatchSize& size) const {
+  writer.first_wrap();
+  writer.to_empty();
+  writer.init_normal();
+  const std::uint64_t half = c_.head_dim / 2;
+  const Bytes wide = half * itemsize(DType::float32);
+  // 1.0 / (500000.0 ** (torch.arange(0, hd, 2).float() / hd))
+  const TensorId range = writer.alloc(half * itemsize(DType::int64));
+  const TensorId numbers = writer.alloc(wide);
+  writer.free(range);
+  const TensorId quotient = writer.alloc(wide);
+  writer.free(numbers);
+  const TensorId power = writer.alloc(wide);
+  writer.scratch(itemsize(DType::float64));  // the base as a tensor
+  writer.free(quotient);
+  const TensorId reciprocal = writer.alloc(wide);
+  writer.alloc(wide);
+  writer.free(reciprocal);
+  writer.free(power);
+  // torch.outer(torch.arange(seq).float(), freq), cos, sin
+  const TensorId positions = writer.alloc(size.seq * itemsize(DType::int64));
+  const TensorId as_float = writer.alloc(size.seq * itemsize(DType::float32));
+  writer.free(positions);
+  writer.alloc(size.seq * wide);
+  writer.free(as_float);
+  writer.alloc(size.seq * wide);
+  writer.alloc(size.seq * wide);
+}
+
+Tensors Llama::inputs(Tape& tape, const BatchSize& size) const {
+  Tensor tokens = tape.empty({size.batch, size.seq}, DType::int64);
+  tape.launch(Launch::random, "aten::randint", tokens->bytes());
+  return {tokens};
+}
+
+/// cos or sin: made in setup, so no memory of the step's.
+Tensor Llama::rotary_table(Tape& tape, const BatchSize& size) const {
+  Tensor table = tape.parameter({}, {size.seq, c_.head_dim / 2}, DType::float32);
+  table->requires_grad = false;
+  return table;
+}
+
+Tensor Llama::attend(WrappedModel& model, std::size_t first, const Tensors& inputs) const {
+  Tape& tape = model.tape();
+  const Tensor& x = inputs[0];
+  const std::uint64_t b = x->dim(0);
+  const std::uint64_t s = x->dim(1);
+  tape.spend(HostCall::module);
+  Tensor h = rms_norm(tape, x, model.parameter(first + attn_norm));
+  const auto heads = [&](std::size_t weight, std::uint64_t count) {
+    tape.spend(HostCall::module);
+    const Tensor projected = linear(tape, h, model.parameter(first + weight));
+    return transpose(tape, view(tape, projected, {b, s, count, c_.head_dim}), 1, 2);
+  };
+  Tensor q = heads(wq, c_.heads);
+  Tensor k = heads(wk, c_.kv_heads);
+  Tensor v = heads(wv, c_.kv_heads);
+  {
+    Tensor turned_q = rope(tape, q, inputs[1], inputs[2]);
+    Tensor turned_k = rope(tape, k, inputs[1], inputs[2]);
+    k = std::move(turned_k);  // CPython stores a swapped pair from the last name on
+    q = std::move(turned_q);
+  }
+  const Tensor o = attention(tape, q, k, v, {});
+  const Tensor merged = reshape(tape, transpose(tape, o, 1, 2), {b, s, c_.heads * c_.head_dim});
+  tape.spend(HostCall::module);
+  const Tensor projected = linear(tape, merged, model.parameter(first + wo));
+  return add(tape, x, projected);
+}
+
+Tensor Llama::block(WrappedModel& model, std::uint32_t index, const Tensors& inputs) const {
+  Tape& tape = model.tape();
+  const std::size_t first = model.root_parameters() + index * kBlockParameters;
+  const Tensor x = attend(model, first, inputs);
+  tape.spend(HostCall::module);
+  const Tensor h = rms_norm(tape, x, model.parameter(first + ffn_norm));
+  tape.spend(HostCall::module);
+  Tensor gate = linear(tape, h, model.parameter(first + w1));
+  Tensor active = activation(tape, gate, "aten::silu");
+  gate.reset();
+  tape.spend(HostCall::module);
+  Tensor up = linear(tape, h, model.parameter(first + w3));
+  Tensor product = mul(tape, active, up);
+  active.reset();
+  up.reset();
+  tape.spend(HostCall::module);
+  Tensor down = linear(tape, product, model.parameter(first + w2));
+  product.reset();
+  Tensor out = add(tape, x, down);
+  down.reset();
+  return out;
+}
+
+Tensor Llama::loss(WrappedModel& model, const Tensors& inputs, const BatchSize& size) const {
+  Tape& tape = model.tape();
+  Tensor logits;
+  {
+    Tensor tokens = inputs[0];
+    Tensor cos = rotary_table(tape, size);
+    Tensor sin = rotary_table(tape, size);
+    model.root_pre_forward({&tokens, &cos, &sin});
+    tape.spend(HostCall::module);
+    Tensor x = embedding(tape, model.parameter(tok), tokens);
+    for (std::uint32_t i = 0; i < c_.layers; ++i)
+      x = model.run_block(i, {x, cos, sin}, [&, i](const Tensors& in) { return block(model, i, in); });
+    tape.spend(HostCall::module);
+    Tensor normed = rms_norm(tape, x, model.parameter(norm));
+    tape.spend(HostCall::module);
+    logits = linear(tape, normed, model.parameter(head));
+    normed.reset();
+    model.root_post_forward(logits);
+  }
+  const std::uint64_t rows = size.batch * size.seq;
+  Tensor wide = to(tape, view(tape, logits, {rows, c_.vocab}), DType::float32);
+  Tensor target = compute(tape, {}, {rows}, DType::int64, "aten::zeros");
+  Tensor loss = cross_entropy(tape, wide, target);
+  target.reset();
+  wide.reset();
+  logits.reset();
+  return loss;
+}
+
+}  // namespace
+
+std::unique_ptr<Family> make_llama(const ModelConfig& config) {
+  return std::make_unique<Llama>(config);
+}
+
+}  // namespace foreshard::model

@@ -1,0 +1,73 @@
+// The ops of eager PyTorch 2.11 on a tape: what each allocates, launches, saves and does in backward
+// (tools/autograd/derivatives.yaml; ATen's CUDA implementations). Temporaries and the order of requests are PyTorch's.
+//
+// Who: the families. Arguments are handles that the caller keeps; results are new handles. Labels are the ATen ops.
+#pragma once
+
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "core/workload/model/tape.hpp"
+
+namespace foreshard::model {
+
+// Views (view_ops.cpp). `dim` may be negative.
+[[nodiscard]] Tensor view(Tape& tape, const Tensor& x, const Shape& shape);     ///< must be viewable
+[[nodiscard]] Tensor reshape(Tape& tape, const Tensor& x, const Shape& shape);  ///< copies where it must
+[[nodiscard]] Tensor unsafe_view(Tape& tape, const Tensor& x, const Shape& shape);
+[[nodiscard]] Tensor transpose(Tape& tape, const Tensor& x, int a, int b);
+[[nodiscard]] Tensor narrow(Tape& tape, const Tensor& x, int dim, std::uint64_t start, std::uint64_t length);
+[[nodiscard]] Tensors split(Tape& tape, const Tensor& x, int dim, std::span<const std::uint64_t> sizes);
+[[nodiscard]] Tensors chunk(Tape& tape, const Tensor& x, int dim, std::uint64_t chunks);
+[[nodiscard]] Tensor expand(Tape& tape, const Tensor& x, const Shape& shape);
+[[nodiscard]] Tensor unsqueeze(Tape& tape, const Tensor& x, int dim);
+[[nodiscard]] Tensor contiguous(Tape& tape, const Tensor& x);  ///< itself, or a clone
+[[nodiscard]] Tensor clone(Tape& tape, const Tensor& x);       ///< contiguous copy
+
+// Elementwise (elementwise_ops.cpp).
+[[nodiscard]] Tensor add(Tape& tape, const Tensor& a, const Tensor& b);
+[[nodiscard]] Tensor sub(Tape& tape, const Tensor& a, const Tensor& b);
+[[nodiscard]] Tensor mul(Tape& tape, const Tensor& a, const Tensor& b);
+[[nodiscard]] Tensor mul_scalar(Tape& tape, const Tensor& a);
+[[nodiscard]] Tensor add_scalar(Tape& tape, const Tensor& a);
+[[nodiscard]] Tensor neg(Tape& tape, const Tensor& x);
+/// silu, gelu: save the input.
+[[nodiscard]] Tensor activation(Tape& tape, const Tensor& x, std::string_view label);
+/// tanh, sigmoid, rsqrt: save the result.
+[[nodiscard]] Tensor of_result(Tape& tape, const Tensor& x, std::string_view label);
+[[nodiscard]] Tensor pow(Tape& tape, const Tensor& x);              ///< x ** n, n a Python number
+[[nodiscard]] Tensor to(Tape& tape, const Tensor& x, DType dtype);  ///< itself where it has the dtype
+[[nodiscard]] Tensor cat(Tape& tape, const Tensors& parts, int dim);
+/// native_dropout with p > 0 in training: result and mask. With p = 0 F.dropout runs the same kernel.
+[[nodiscard]] Tensor dropout(Tape& tape, const Tensor& x);
+/// One forward kernel from `inputs` to a fresh tensor without a gradient.
+[[nodiscard]] Tensor compute(Tape& tape, const Tensors& inputs, const Shape& shape, DType dtype, std::string_view label,
+                             Launch kind = Launch::elementwise);
+
+// Reductions (reduction_ops.cpp).
+[[nodiscard]] Tensor mean_all(Tape& tape, const Tensor& x);
+[[nodiscard]] Tensor sum_all(Tape& tape, const Tensor& x);
+[[nodiscard]] Tensor mean_last(Tape& tape, const Tensor& x);  ///< mean(-1, keepdim=True)
+[[nodiscard]] Tensor layer_norm(Tape& tape, const Tensor& x, const Tensor& weight, const Tensor& bias);
+[[nodiscard]] Tensor rms_norm(Tape& tape, const Tensor& x, const Tensor& weight);  ///< fused, as nn.RMSNorm runs it
+/// F.cross_entropy(logits, target): mean over rows. `target` is int64.
+[[nodiscard]] Tensor cross_entropy(Tape& tape, const Tensor& logits, const Tensor& target);
+
+// Matrix products (matmul_ops.cpp).
+[[nodiscard]] Tensor mm(Tape& tape, const Tensor& a, const Tensor& b);
+[[nodiscard]] Tensor addmm(Tape& tape, const Tensor& bias, const Tensor& a, const Tensor& b);
+/// F.linear; `bias` may be null. Input of any rank ≥ 2.
+[[nodiscard]] Tensor linear(Tape& tape, const Tensor& x, const Tensor& weight, const Tensor& bias = nullptr);
+
+// Attention and embedding.
+struct Attention {
+  bool causal = true;
+  bool dropout = false;  ///< dropout_p > 0
+};
+/// F.scaled_dot_product_attention on batch × heads × length × head_dim; fewer key heads than query heads mean
+/// enable_gqa. Back end as 2.11 chooses on sm90 (attention_ops.cpp).
+[[nodiscard]] Tensor attention(Tape& tape, const Tensor& q, const Tensor& k, const Tensor& v, const Attention& how);
+[[nodiscard]] Tensor embedding(Tape& tape, const Tensor& weight, const Tensor& indices);
+
+}  // namespace foreshard::model

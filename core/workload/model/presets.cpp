@@ -1,0 +1,106 @@
+#include "core/workload/model/presets.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "core/base/suggest.hpp"
+
+namespace foreshard {
+namespace {
+
+struct Preset {
+  std::string_view name;
+  ModelFamily family;
+  std::uint32_t layers;
+  std::uint64_t dim;
+  std::uint64_t ffn;
+  std::uint32_t heads;
+  std::uint32_t kv_heads;
+  std::uint64_t vocab;
+  std::uint32_t batch;
+  std::uint32_t seq;
+};
+
+// mlp: pytorch#147168. llama-*: the reference runs' script. torch-transformer: ModelArgs of
+// torch/testing/_internal/distributed/_tensor/common_dtensor.py (n_heads 4, vocab 8, max_seq_len = seq) at dim 4096.
+// llama3-*: "The Llama 3 Herd of Models" (2024), table 3; vocabulary 128,256; sequences of 8,192 as in pre-training.
+constexpr std::array kPresets{
+    Preset{"mlp", ModelFamily::mlp, 4, 10240, 10240, 1, 1, 0, 4, 1},
+    Preset{"llama-tiny", ModelFamily::llama, 8, 1024, 2816, 16, 4, 32000, 4, 2048},
+    Preset{"llama-1b", ModelFamily::llama, 16, 2048, 8192, 32, 8, 128256, 4, 2048},
+    Preset{"llama-3b", ModelFamily::llama, 28, 3072, 8192, 24, 8, 128256, 4, 2048},
+    Preset{"llama-8b", ModelFamily::llama, 32, 4096, 14336, 32, 8, 128256, 4, 2048},
+    Preset{"torch-transformer", ModelFamily::torch_transformer, 2, 4096, 16384, 4, 4, 8, 4, 64},
+    Preset{"llama3-8b", ModelFamily::llama, 32, 4096, 14336, 32, 8, 128256, 1, 8192},
+    Preset{"llama3-70b", ModelFamily::llama, 80, 8192, 28672, 64, 8, 128256, 1, 8192},
+    Preset{"llama3-405b", ModelFamily::llama, 126, 16384, 53248, 128, 8, 128256, 1, 8192},
+};
+
+const Preset* find(std::string_view name) {
+  const auto it = std::find_if(kPresets.begin(), kPresets.end(), [&](const Preset& p) { return p.name == name; });
+  return it == kPresets.end() ? nullptr : &*it;
+}
+
+Result<void> set_dim(ModelConfig& model, const Preset& p, std::uint64_t dim) {
+  const auto refuse = [&](std::uint64_t step) {
+    return fail(ErrorKind::usage, fmt::format("dim {} does not fit {}", dim, p.name), "--dim",
+                fmt::format("use a multiple of {}", step));
+  };
+  if (p.family == ModelFamily::mlp) {
+    model.ffn = dim;
+  } else if (p.family == ModelFamily::torch_transformer) {
+    if (dim % p.heads != 0) return refuse(p.heads);
+    model.ffn = 4 * dim;
+    model.head_dim = dim / p.heads;
+  } else {
+    const std::uint64_t step = model.head_dim * (p.heads / p.kv_heads);
+    if (dim % step != 0) return refuse(step);
+    model.heads = static_cast<std::uint32_t>(dim / model.head_dim);
+    model.kv_heads = static_cast<std::uint32_t>(dim / step);
+    constexpr std::uint64_t kMultiple = 256;  // Llama's multiple_of
+    model.ffn = round_up(p.ffn * dim / p.dim, kMultiple);
+  }
+  model.dim = dim;
+  return {};
+}
+
+}  // namespace
+
+std::vector<std::string> preset_names() {
+  std::vector<std::string> names;
+  for (const Preset& p : kPresets) names.emplace_back(p.name);
+  return names;
+}
+
+bool is_preset(std::string_view name) {
+  return find(name) != nullptr;
+}
+
+Result<ModelConfig> preset(std::string_view name, const PresetOverrides& overrides) {
+  const Preset* p = find(name);
+  if (p == nullptr)
+    return fail(ErrorKind::usage, fmt::format("there is no preset '{}'", name), {},
+                fmt::format("presets are {}", fmt::join(preset_names(), ", ")));
+  ModelConfig model;
+  model.name = p->name;
+  model.family = p->family;
+  model.layers = overrides.layers.value_or(p->layers);
+  model.dim = p->dim;
+  model.ffn = p->ffn;
+  model.heads = p->heads;
+  model.kv_heads = p->kv_heads;
+  model.head_dim = p->dim / p->heads;
+  model.vocab = p->vocab;
+  model.tied_embedding = p->family == ModelFamily::torch_transformer;
+  model.default_batch = p->batch;
+  model.default_seq = p->seq;
+  if (model.layers == 0) return fail(ErrorKind::usage, "a model needs at least one layer", "--layers");
+  if (overrides.dim && *overrides.dim == 0) return fail(ErrorKind::usage, "a model's width cannot be 0", "--dim");
+  if (overrides.dim && *overrides.dim != p->dim)
+    if (auto ok = set_dim(model, *p, *overrides.dim); !ok) return tl::unexpected(ok.error());
+  return model;
+}
+
+}  // namespace foreshard

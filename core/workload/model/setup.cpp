@@ -1,0 +1,66 @@
+#include "core/workload/model/setup.hpp"
+
+#include "core/shard/layout.hpp"
+
+namespace foreshard::model {
+namespace {
+
+constexpr Bytes kWrapBytes = 4;  ///< a scalar that fully_shard's mesh check exchanges (reference runs)
+constexpr Bytes kRandomBytes =
+    16;  ///< DTensor's random ops: generator state broadcast, seed and offset (reference runs)
+
+}  // namespace
+
+TensorId SetupWriter::alloc(Bytes bytes, MemoryCategory category) {
+  Op op;
+  op.kind = OpKind::alloc;
+  op.tensor = TensorId{next_++};
+  op.size.bytes = bytes;
+  op.category = category;
+  program_.ops.push_back(op);
+  return op.tensor;
+}
+
+TensorId SetupWriter::alloc_shard(ParameterId parameter) {
+  std::size_t first = 0;
+  std::size_t unit = 0;
+  while (parameter.value >= first + units_[unit].parameters.size()) first += units_[unit++].parameters.size();
+  const Parameter& p = units_[unit].parameters[parameter.value - first];
+  const Bytes bytes = local_shard_numel(p, {settings_.shard_ranks(), 0}) * itemsize(p.dtype);
+  const TensorId id = alloc(bytes, MemoryCategory::parameters);
+  AllocationSize& size = program_.ops.back().size;
+  size.kind = AllocationSize::Kind::local_shard;
+  size.parameter = parameter;
+  return id;
+}
+
+void SetupWriter::free(TensorId tensor) {
+  Op op;
+  op.kind = OpKind::free;
+  op.tensor = tensor;
+  program_.ops.push_back(op);
+}
+
+void SetupWriter::scratch(Bytes bytes) {
+  free(alloc(bytes));
+}
+
+void SetupWriter::first_wrap() {
+  scratch(kWrapBytes);
+}
+
+void SetupWriter::to_empty() {
+  if (settings_.offload) return;
+  for (ParameterId id : order_) alloc_shard(id);
+}
+
+void SetupWriter::init_normal() {
+  const TensorId first = alloc(kRandomBytes);
+  const TensorId second = alloc(kRandomBytes);
+  scratch(kRandomBytes);
+  free(first);
+  free(second);
+  for (std::size_t i = 0; i < order_.size(); ++i) scratch(kRandomBytes);
+}
+
+}  // namespace foreshard::model

@@ -1,0 +1,44 @@
+// Writes a workload's setup program: what a training script allocates from process start to its first step.
+#pragma once
+
+#include <vector>
+
+#include "core/schedule/settings.hpp"
+#include "core/workload/workload.hpp"
+
+namespace foreshard::model {
+
+class SetupWriter {
+ public:
+  SetupWriter(const Settings& settings, const std::vector<Unit>& units, const std::vector<ParameterId>& order)
+      : settings_(settings), units_(units), order_(order) {}
+
+  /// A block of the script's; its handle for free().
+  TensorId alloc(Bytes bytes, MemoryCategory category = MemoryCategory::other);
+  /// This rank's shard of a parameter, on the device (none under CPU offload).
+  TensorId alloc_shard(ParameterId parameter);
+  void free(TensorId tensor);
+  /// alloc and free at once.
+  void scratch(Bytes bytes);
+
+  /// The first fully_shard of a process.
+  void first_wrap();
+  /// model.to_empty(device) of a model built on the meta device: shards in model.parameters() order.
+  void to_empty();
+  /// nn.init.normal_ on every parameter.
+  void init_normal();
+
+  [[nodiscard]] const std::vector<ParameterId>& order() const { return order_; }
+  [[nodiscard]] const std::vector<Unit>& units() const { return units_; }
+  [[nodiscard]] const Settings& settings() const { return settings_; }
+  [[nodiscard]] Program finish() { return std::move(program_); }
+
+ private:
+  const Settings& settings_;
+  const std::vector<Unit>& units_;
+  const std::vector<ParameterId>& order_;
+  Program program_;
+  std::uint32_t next_ = 0;
+};
+
+}  // namespace foreshard::model

@@ -1,0 +1,40 @@
+// Prints how far the model families' generators agree with the reference runs, request by request.
+//   FORESHARD_TRUTH=FOLDER model_sequences [NAME...]
+// With names: the first difference of each, too.
+#include <fmt/format.h>
+
+#include <cstdlib>
+
+#include "core/workload/model/generate.hpp"
+#include "tests/reference/reference_runs.hpp"
+#include "tests/reference/run_models.hpp"
+#include "tests/reference/sequence_diff.hpp"
+
+using namespace foreshard;
+
+int main(int argc, char** argv) {
+  const char* folder = std::getenv("FORESHARD_TRUTH");
+  if (folder == nullptr) {
+    fmt::print("FORESHARD_TRUTH is not set\n");
+    return 2;
+  }
+  const std::string runs_folder = std::string(folder) + "/runs";
+  reference::ReferenceRuns runs(runs_folder);
+  const std::vector<std::string> wanted(argv + 1, argv + argc);
+  for (const std::string& name : wanted.empty() ? runs.names() : wanted) {
+    const auto model = reference::model_of_run(runs_folder, name);
+    if (!model) continue;
+    const Workload& recorded = runs.run(name).workload;
+    const auto generated = generate(*model, recorded.settings, {}, recorded.sm_count);
+    if (!generated) {
+      fmt::print("{:<24} {}\n", name, generated.error().text());
+      continue;
+    }
+    const auto diff = reference::compare_sequences(recorded, *generated);
+    fmt::print("{:<24} {} of {} requests equal, {} categories differ{}{}\n", name, diff.requests - diff.different,
+               diff.requests, diff.categories, recorded.units == generated->units ? "" : ", UNITS differ",
+               recorded.parameters_order == generated->parameters_order ? "" : ", parameter ORDER differs");
+    if (!wanted.empty() && !diff.same()) fmt::print("{}\n", diff.first);
+  }
+  return 0;
+}
