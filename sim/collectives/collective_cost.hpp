@@ -1,7 +1,8 @@
 // What a collective costs when it runs alone: the seam behind which rings, trees and fabrics are priced.
 //
-// Who: sim/engine asks once for each collective that is put on a stream. Implemented from measured tables
-// by measured_collectives.hpp. Pure and deterministic; safe to share between simulations on many threads.
+// Who: sim/engine asks once for each collective that is put on a stream; cli/accuracy compares prices with published
+// tables. Implemented by modelled_collectives.hpp. Pure and deterministic; safe to share between simulations on many
+// threads.
 #pragma once
 
 #include <string>
@@ -17,27 +18,42 @@ struct CollectiveRequest {
   Transport transport = Transport::nccl;
   Bytes bytes = 0;  ///< whole buffer, as CollectiveWork::bytes
   std::uint32_t ranks = 1;
-  std::uint32_t ranks_per_node = 1;
+  std::uint32_t ranks_per_node = 1;  ///< of these ranks; other groups of the node use its other GPUs and adapters
+  bool sum = true;  ///< of a reduction: plain SUM (else AVG or a scaled sum, which symmetric kernels lack)
 };
 
 struct CollectivePrice {
   Nanoseconds time;  ///< alone, from the kernel's start to its end, every rank being there
   CollectiveResource uses = CollectiveResource::ring;
-  double sms = 0;        ///< SMs held while it runs
-  Bytes hbm_bytes = 0;   ///< read and written in this GPU's memory
-  Bytes link_bytes = 0;  ///< sent over NVLink by this GPU
-  /// What ran, and why it is not what was asked for, where it is not: "NCCL ring, Simple, 24 channels";
-  /// "NCCL ring: a copy-engine all-gather does not cross nodes (NCCL 2.28)".
+  double sms = 0;             ///< SMs held while it runs (on average over `time`)
+  Bytes hbm_bytes = 0;        ///< read and written in this GPU's memory
+  Bytes link_bytes = 0;       ///< sent over NVLink by this GPU
+  Bytes network_bytes = 0;    ///< sent to other nodes on behalf of this GPU
+  Bytes copied_bytes = 0;     ///< moved by this GPU's copy engines
+  Bytes temporary_bytes = 0;  ///< device memory beyond the caller's buffers while it runs
+  Nanoseconds host;           ///< host time of the call beyond that of a plain NCCL call
+  /// Time a call of calls issued back to back, as benchmarks measure it: small ones wait for the host.
+  Nanoseconds period;
+  /// What ran, and why it is not what was asked for, where it is not: "NCCL ring, Simple, 24 channels"; "NCCL ring,
+  /// Simple, 16 channels: a copy-engine all-gather does not cross nodes (NCCL 2.28)".
   std::string path;
   /// Empty where the price rests on measurements of this transport and this many ranks. Else one sentence
   /// without a full stop: what it was derived from; a prediction that contains it is not `valid`.
   std::string caveat;
 };
 
+/// What the first use of a communicator and of a buffer costs, once; the steady state is free of it.
+struct FirstUse {
+  Nanoseconds communicator;  ///< host: NCCL's set-up and rendezvous of all ranks, at the first collective
+  Nanoseconds registration;  ///< host: registering the buffer (and exchanging handles), at its first use
+  std::string why;           ///< what is registered; empty where nothing is
+};
+
 class CollectiveCost {
  public:
   virtual ~CollectiveCost() = default;
   [[nodiscard]] virtual CollectivePrice price(const CollectiveRequest& request) const = 0;
+  [[nodiscard]] virtual FirstUse first_use(const CollectiveRequest& /*request*/) const { return {}; }
   /// One sentence: how this model prices a collective.
   [[nodiscard]] virtual std::string_view description() const = 0;
 };

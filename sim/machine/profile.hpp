@@ -20,6 +20,7 @@
 #include "core/workload/model/host_costs.hpp"
 #include "sim/machine/compute_spec.hpp"
 #include "sim/machine/covers.hpp"
+#include "sim/machine/links.hpp"
 
 namespace foreshard::sim {
 
@@ -118,8 +119,9 @@ struct MachineProfile {
   std::array<std::array<Slowdown, kNeighbours>, kKernelClasses> contention{};  ///< by KernelClass, by Neighbour
   Rings rings;
   std::vector<CollectiveTable> collectives;
-  double all_reduce_all_gathers =
-      0;  ///< time of a 2-rank NCCL all-reduce over that of the 2-rank all-gather of its bytes
+  Links links;
+  NcclConstants nccl;
+  Network network;
   Rates rates;
   ComputeSpec compute;
   HostCosts host_calls;           ///< what issuing costs: model presets and files are generated with it

@@ -1,4 +1,4 @@
-// "/collectives" and "/all_reduce": the measured times of collectives alone.
+// "/collectives": the measured times of collectives alone.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -66,12 +66,6 @@ void read_collectives(ProfileReader& reader, const Json& list, MachineProfile& o
         reader.fail(path, "a second table for the same kind, transport, ranks and ranks a node");
     out.collectives.push_back(std::move(table));
   }
-}
-
-void read_all_reduce(ProfileReader& reader, const Json& rule, MachineProfile& out) {
-  static constexpr std::array<std::string_view, 1> kKeys{"all_gathers"};
-  reader.known_keys(rule, "/all_reduce", kKeys);
-  out.all_reduce_all_gathers = reader.constant(rule, "/all_reduce", "all_gathers", "ratio");
 }
 
 }  // namespace foreshard::sim

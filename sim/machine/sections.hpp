@@ -19,7 +19,9 @@ void read_latencies(ProfileReader& reader, const nlohmann::json& latencies, Mach
 void read_contention(ProfileReader& reader, const nlohmann::json& contention, MachineProfile& out);
 void read_rings(ProfileReader& reader, const nlohmann::json& rings, MachineProfile& out);
 void read_collectives(ProfileReader& reader, const nlohmann::json& tables, MachineProfile& out);
-void read_all_reduce(ProfileReader& reader, const nlohmann::json& rule, MachineProfile& out);
+void read_links(ProfileReader& reader, const nlohmann::json& links, MachineProfile& out);
+void read_nccl(ProfileReader& reader, const nlohmann::json& nccl, MachineProfile& out);
+void read_network(ProfileReader& reader, const nlohmann::json& network, MachineProfile& out);
 void read_rates(ProfileReader& reader, const nlohmann::json& rates, MachineProfile& out);
 void read_compute(ProfileReader& reader, const nlohmann::json& compute, MachineProfile& out);
 void read_host_calls(ProfileReader& reader, const nlohmann::json& calls, MachineProfile& out);

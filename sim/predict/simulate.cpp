@@ -1,13 +1,13 @@
 #include "sim/predict/simulate.hpp"
 
-#include "sim/collectives/measured_collectives.hpp"
+#include "sim/collectives/modelled_collectives.hpp"
 #include "sim/machine/address_space.hpp"
 
 namespace foreshard::sim {
 
 Result<Simulation> simulate(const Workload& workload, const Settings& settings, const MachineProfile& machine,
                             const SimulationRequest& request, Run& run) {
-  const MeasuredCollectives collectives(machine);
+  const ModelledCollectives collectives(machine);
   SimDevice device(machine, collectives, request.options);
   SimMemoryOptions memory_choice = memory_options(machine, request.memory_limit);
   StepRequest steps = request.steps;

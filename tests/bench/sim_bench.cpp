@@ -1,7 +1,7 @@
 // Speed of the simulated device: ops a second, on a step shaped like FSDP2's.
 #include <benchmark/benchmark.h>
 
-#include "sim/collectives/measured_collectives.hpp"
+#include "sim/collectives/modelled_collectives.hpp"
 #include "sim/engine/device.hpp"
 #include "sim/machine/address_space.hpp"
 
@@ -37,7 +37,7 @@ std::size_t play_step(SimDevice& device, StreamId copy_in, StreamId gather, Stre
 
 void step(benchmark::State& state) {
   const MachineProfile machine = *builtin_profile("h200");
-  const MeasuredCollectives cost(machine);
+  const ModelledCollectives cost(machine);
   std::size_t ops = 0;
   for (auto _ : state) {
     SimDevice device(machine, cost);

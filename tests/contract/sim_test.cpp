@@ -1,4 +1,4 @@
-#include "sim/collectives/measured_collectives.hpp"
+#include "sim/collectives/modelled_collectives.hpp"
 #include "sim/engine/device.hpp"
 #include "sim/machine/address_space.hpp"
 #include "tests/contract/device_contract.hpp"
@@ -8,7 +8,7 @@ namespace {
 
 TEST_CASE("the simulated device keeps the contract of a back end") {
   const sim::MachineProfile machine = *sim::builtin_profile("h200");
-  const sim::MeasuredCollectives cost(machine);
+  const sim::ModelledCollectives cost(machine);
   contract::device_contract({.make = [&] { return std::make_unique<sim::SimDevice>(machine, cost); }});
 }
 

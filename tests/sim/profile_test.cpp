@@ -33,7 +33,7 @@ TEST_CASE("the built-in profile reads back its numbers, each with a source") {
   CHECK(profile->latencies.communicator_gap == Nanoseconds{6000});
   CHECK(profile->slowdown(KernelClass::gemm, Neighbour::ring).kernel == 1.38);
   CHECK(profile->slowdown(KernelClass::gather_copy, Neighbour::ring).kernel == 1);
-  CHECK(profile->collectives.size() == 8);
+  CHECK(profile->collectives.size() == 9);
   CHECK(profile->sources.size() > 40);
   for (const auto& [place, source] : profile->sources) {
     INFO(place);

@@ -1,0 +1,87 @@
+#include "sim/collectives/all_reduce.hpp"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "sim/collectives/ring.hpp"
+
+namespace foreshard::sim {
+namespace {
+
+/// Steps up and down a double binary tree over the nodes.
+double tree_steps(const Group& group) {
+  return group.one_node() ? 0 : 2 * std::ceil(std::log2(group.nodes));
+}
+
+/// Bytes that one GPU's adapters send: up and down, except at the root and the leaves.
+double tree_network(const Group& group) {
+  return group.one_node() ? 0 : 2 * group.bytes * (group.nodes - 1) / group.nodes / group.per_node;
+}
+
+Estimate tree_with(const MachineProfile& machine, const Group& group, Protocol protocol) {
+  const NcclConstants& nccl = machine.nccl;
+  const auto of = [protocol](const PerProtocol& values) {
+    return protocol == Protocol::ll ? values.ll : protocol == Protocol::ll128 ? values.ll128 : values.simple;
+  };
+  const double channels = group.one_node() ? nccl.channels : machine.network.channels;
+  double bus = machine.links.ring;
+  if (!group.one_node()) bus = std::min(bus, network_per_gpu(machine, group) * group.per_node);
+  // tuning.cc: Simple is held to 0.92 of the bus and a rate a channel, LL to 1/3.8, LL128 to 0.92 and its rate; an
+  // all-reduce needs twice the bytes.
+  if (protocol == Protocol::ll) bus = std::min(bus / 3.8, nccl.ll_most);
+  if (protocol == Protocol::ll128) bus = std::min(bus * nccl.ll128_share, channels * nccl.ll128_channel);
+  if (protocol == Protocol::simple) bus = std::min(bus * 0.92, channels * nccl.tree_channel);
+  Estimate out;
+  out.us = of(nccl.tree_base) + 2 * (group.per_node - 1) * of(machine.links.tree_hop) +
+           tree_steps(group) * of(machine.network.hop) + transfer_us(2 * group.bytes, bus) +
+           stall_us(machine.links.ring_stall, group.wire());
+  out.sms = ring_channels(channels, group.bytes, group.ranks, protocol);
+  out.hbm = 3.5 * group.wire();
+  out.network = tree_network(group);
+  out.link = group.per_node > 1 ? 2 * group.bytes : 0;
+  out.path = fmt::format("NCCL tree, {}, {} channels",
+                         protocol == Protocol::ll      ? "LL"
+                         : protocol == Protocol::ll128 ? "LL128"
+                                                       : "Simple",
+                         out.sms);
+  return out;
+}
+
+}  // namespace
+
+Estimate tree(const MachineProfile& machine, const Group& group) {
+  Estimate best = tree_with(machine, group, Protocol::ll);
+  for (Protocol protocol : {Protocol::ll128, Protocol::simple}) {
+    Estimate next = tree_with(machine, group, protocol);
+    if (next.us < best.us) best = std::move(next);
+  }
+  return best;
+}
+
+Estimate nvls(const MachineProfile& machine, const Group& group) {
+  const Links& links = machine.links;
+  Estimate out;
+  // Every GPU sends its whole buffer to be added and its share of the sum to be multicast.
+  out.link = group.bytes * (1 + 1 / group.per_node);
+  out.network = tree_network(group);
+  const double inside = transfer_us(out.link, links.nvls_bandwidth);
+  const double outside = group.one_node() ? 0 : transfer_us(out.network, network_per_gpu(machine, group));
+  const double steps = tree_steps(group) * machine.network.hop.simple * machine.network.lengthening_simple;
+  out.us = machine.nccl.nvls_latency + steps + std::max(inside, outside) + stall_us(links.nvls_stall, group.wire());
+  out.sms = machine.nccl.nvls_channels;
+  out.hbm = 2 * group.bytes;
+  out.path = fmt::format("NCCL {}, {} channels", group.one_node() ? "NVLS" : "NVLS and tree", out.sms);
+  return out;
+}
+
+Estimate all_reduce(const MachineProfile& machine, const Group& group, bool registered) {
+  Estimate best = ring(machine, group, registered);
+  if (Estimate next = tree(machine, group); next.us < best.us && group.ranks > 2) best = std::move(next);
+  // NVLS reduces inside a node: a group with one rank a node has nothing for it to do.
+  if (!machine.links.nvls || group.per_node < 2) return best;
+  if (Estimate next = nvls(machine, group); next.us < best.us) best = std::move(next);
+  return best;
+}
+
+}  // namespace foreshard::sim

@@ -1,0 +1,57 @@
+#include "sim/collectives/copy_engines.hpp"
+
+#include <fmt/format.h>
+
+namespace foreshard::sim {
+namespace {
+
+/// Barriers, and pulls of n shards of which the own one moves inside this GPU's memory.
+double pulls_us(const MachineProfile& machine, const Group& group) {
+  return 2 * machine.nccl.barrier + group.ranks * machine.nccl.copy_start +
+         transfer_us(group.wire(), machine.links.pull) + 2 * group.shard() / machine.rates.hbm * 1e6;
+}
+
+}  // namespace
+
+Estimate copy_engine_gather(const MachineProfile& machine, const Group& group) {
+  Estimate out;
+  const double wire = group.wire();
+  out.us = 2 * machine.nccl.copy_engine_sync + transfer_us(wire, machine.links.push) +
+           (group.ranks - 1) * machine.nccl.copy_start;
+  out.uses = CollectiveResource::copy_engine;
+  out.hbm = 2 * wire;
+  out.link = wire;
+  out.copied = wire;
+  out.path = fmt::format("NCCL copy engines, {} pushes, no SM", group.ranks - 1);
+  return out;
+}
+
+Estimate low_contention_gather(const MachineProfile& machine, const Group& group) {
+  Estimate out;
+  out.us = pulls_us(machine, group);
+  out.uses = CollectiveResource::copy_engine;
+  out.hbm = 2 * group.wire() + 2 * group.shard();
+  out.link = group.wire();  // this GPU's shard, read by its peers
+  out.copied = group.bytes;
+  out.host_us = group.ranks * machine.nccl.copy_issue;
+  out.path = fmt::format("low-contention copies, {} pulls between two barriers", group.ranks);
+  return out;
+}
+
+Estimate low_contention_scatter(const MachineProfile& machine, const Group& group) {
+  Estimate out;
+  const double sum_bytes = group.bytes + group.shard();
+  const double sum_us = sum_bytes / machine.rates.memory_bound * 1e6 + machine.rates.kernel_overhead.us();
+  out.us = pulls_us(machine, group) + sum_us;
+  out.uses = CollectiveResource::copy_engine;
+  out.sms = machine.sm_count * sum_us / out.us;
+  out.hbm = 2 * group.bytes + sum_bytes;
+  out.link = group.wire();
+  out.copied = group.bytes;
+  out.temporary = group.bytes;
+  out.host_us = group.ranks * machine.nccl.copy_issue;
+  out.path = fmt::format("low-contention copies, {} pulls into a temporary, then one sum", group.ranks);
+  return out;
+}
+
+}  // namespace foreshard::sim

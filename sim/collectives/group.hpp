@@ -1,0 +1,65 @@
+// What every mechanism is given and what it answers: the group's shape, and time with resources.
+//
+// Used inside sim/collectives only. Times are microseconds and bandwidths GB/s here, as in NCCL's own formulas;
+// modelled_collectives.cpp turns them into nanoseconds.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+
+#include "sim/collectives/collective_cost.hpp"
+
+namespace foreshard::sim {
+
+struct Group {
+  CollectiveKind kind = CollectiveKind::all_gather;
+  double bytes = 0;  ///< whole buffer
+  double ranks = 2;
+  double per_node = 2;
+  double nodes = 1;  ///< ceil(ranks / per_node)
+
+  [[nodiscard]] bool one_node() const { return nodes <= 1; }
+  [[nodiscard]] bool gathers() const { return kind == CollectiveKind::all_gather; }
+  /// Bytes through one GPU's link in each direction: (n−1)/n of the buffer, twice for an all-reduce (nccl-tests,
+  /// doc/PERFORMANCE.md).
+  [[nodiscard]] double wire() const {
+    return bytes * (ranks - 1) / ranks * (kind == CollectiveKind::all_reduce ? 2 : 1);
+  }
+  [[nodiscard]] double shard() const { return bytes / ranks; }
+};
+
+[[nodiscard]] inline Group group_of(const CollectiveRequest& request) {
+  const double ranks = std::max<double>(request.ranks, 1);
+  const double per_node = std::clamp<double>(request.ranks_per_node, 1, ranks);
+  return {request.kind, static_cast<double>(request.bytes), ranks, per_node, std::ceil(ranks / per_node)};
+}
+
+struct Estimate {
+  double us = 0;
+  CollectiveResource uses = CollectiveResource::ring;
+  double sms = 0;
+  double hbm = 0;  ///< bytes, here and below
+  double link = 0;
+  double network = 0;
+  double copied = 0;
+  double temporary = 0;
+  double host_us = 0;
+  std::string path;
+};
+
+/// Microseconds of `bytes` at `gb_s`.
+[[nodiscard]] inline double transfer_us(double bytes, double gb_s) {
+  return bytes / (gb_s * 1e3);
+}
+
+/// What channels that drift apart add: the spread of a sum of random delays grows with the root of their number.
+[[nodiscard]] inline double stall_us(double coefficient, double wire) {
+  return coefficient * std::sqrt(wire / 1e6);
+}
+
+/// GB/s that a group's members reach together into another node, for each GPU that takes part: every GPU of a node
+/// has its share of the adapters, since its neighbours' groups run at the same time.
+[[nodiscard]] double network_per_gpu(const MachineProfile& machine, const Group& group);
+
+}  // namespace foreshard::sim

@@ -1,0 +1,169 @@
+#include "sim/collectives/ring.hpp"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <cmath>
+
+namespace foreshard::sim {
+namespace {
+
+constexpr std::array kProtocols{Protocol::ll, Protocol::ll128, Protocol::simple};
+
+double of(const PerProtocol& values, Protocol protocol) {
+  return protocol == Protocol::ll ? values.ll : protocol == Protocol::ll128 ? values.ll128 : values.simple;
+}
+
+std::string_view word(Protocol protocol) {
+  return protocol == Protocol::ll ? "LL" : protocol == Protocol::ll128 ? "LL128" : "Simple";
+}
+
+/// Two limits that bind in turns: close to the smaller one, a little below it where they are near. The exponent is
+/// fitted together with /links/ring and the channel rates.
+double both(double a, double b) {
+  constexpr double kSharpness = 5;
+  return std::pow(std::pow(a, -kSharpness) + std::pow(b, -kSharpness), -1 / kSharpness);
+}
+
+/// GB/s through one GPU's links. A channel works in phases: send, then receive-and-forward n−2 times, then receive;
+/// n phases move n−1 pieces over the link, 2n−1 move 2(n−1) for an all-reduce.
+double node_bandwidth(const MachineProfile& machine, const Group& group, double channels) {
+  const double n = group.per_node;
+  const bool reduces_twice = group.kind == CollectiveKind::all_reduce;
+  const double busy = reduces_twice ? 2 * (n - 1) / (2 * n - 1) : (n - 1) / n;
+  const double channel = group.gathers() ? machine.links.gather_channel : machine.links.reduce_channel;
+  return both(machine.links.ring, channels * channel * busy);
+}
+
+double with_protocol(const MachineProfile& machine, const Group& group, Protocol protocol, double simple,
+                     double channels) {
+  const NcclConstants& nccl = machine.nccl;
+  switch (protocol) {
+    case Protocol::ll: {
+      const double most = group.one_node()   ? nccl.ll_most
+                          : group.nodes <= 2 ? machine.network.ll_two_nodes
+                                             : machine.network.ll_more_nodes;
+      return std::min(most, simple / 2);
+    }
+    case Protocol::ll128:
+      return std::min(nccl.ll128_share * simple, channels * nccl.ll128_channel);
+    case Protocol::simple:
+      break;
+  }
+  return simple;
+}
+
+/// Microseconds before the last byte could arrive if bytes were free.
+double latency(const MachineProfile& machine, const Group& group, Protocol protocol) {
+  const double twice = group.kind == CollectiveKind::all_reduce ? 2 : 1;
+  const double between = twice * (group.nodes - 1);
+  const double inside = twice * (group.ranks - 1) - between;
+  const Network& network = machine.network;
+  const double overhead = group.one_node() ? 0 : network.host_overhead * (protocol == Protocol::simple ? 3 : 1);
+  const bool leaves = network.leaf_nodes > 0 && group.nodes > network.leaf_nodes;
+  return of(machine.nccl.base, protocol) + inside * std::max(of(machine.links.hop, protocol), overhead) +
+         between * (of(network.hop, protocol) + (leaves ? network.level_latency : 0));
+}
+
+/// HBM bytes for each byte on the wire: reads of the source and of the receive FIFO, writes to either
+/// (docs/collectives.md, "Memory traffic").
+double hbm_share(CollectiveKind kind, bool registered) {
+  switch (kind) {
+    case CollectiveKind::all_gather:
+      return registered ? 2 : 4;
+    case CollectiveKind::reduce_scatter:
+      return 3;
+    case CollectiveKind::all_reduce:
+      break;
+  }
+  return 3.5;  // half reduce-scatter, half all-gather
+}
+
+double one_node_us(const MachineProfile& machine, const Group& group, Protocol protocol, double channels) {
+  const double simple = node_bandwidth(machine, group, channels);
+  const double wire = group.wire();
+  const double stall = protocol == Protocol::ll ? 0 : stall_us(machine.links.ring_stall, wire);
+  return latency(machine, group, protocol) +
+         transfer_us(wire, with_protocol(machine, group, protocol, simple, channels)) + stall;
+}
+
+double bus_between_nodes(const MachineProfile& machine, const Group& group) {
+  const double network = network_per_gpu(machine, group) * group.per_node;
+  if (group.per_node < 2) return network;
+  // Of a GPU's steps per_node − 1 in per_node stay inside the node.
+  const double inside = node_bandwidth(machine, group, machine.nccl.channels) * group.per_node / (group.per_node - 1);
+  return std::min(network, inside);
+}
+
+/// 8 searched channels are doubled into 16; NCCL's LL128 cap counts the searched ones.
+double searched(double channels) {
+  return std::max(1.0, channels / 2);
+}
+
+/// Across nodes the pipeline hides part of the latency behind the transfer: their sum with an exponent.
+double many_nodes_us(const MachineProfile& machine, const Group& group, Protocol protocol, double channels) {
+  const Network& network = machine.network;
+  const double bus = bus_between_nodes(machine, group);
+  const double longer = protocol == Protocol::simple ? network.lengthening_simple : network.lengthening_ll128;
+  const double waits = longer * latency(machine, group, protocol);
+  const double moves = transfer_us(group.wire(), with_protocol(machine, group, protocol, bus, searched(channels)));
+  return std::pow(std::pow(waits, network.overlap) + std::pow(moves, network.overlap), 1 / network.overlap);
+}
+
+/// What NCCL itself expects: latency and transfer added up, nothing measured. It chooses the protocol by this.
+double expected_us(const MachineProfile& machine, const Group& group, Protocol protocol, double channels) {
+  const double bus = group.one_node() ? machine.links.ring : bus_between_nodes(machine, group);
+  const double most = with_protocol(machine, group, protocol, bus, group.one_node() ? channels : searched(channels));
+  return latency(machine, group, protocol) + transfer_us(group.wire(), most);
+}
+
+double channels_of(const MachineProfile& machine, const Group& group) {
+  if (group.one_node()) return machine.nccl.channels;
+  // One GPU a node drives one adapter: 2 channels, doubled.
+  return group.per_node < 2 ? std::min<double>(machine.network.channels, 4) : machine.network.channels;
+}
+
+bool offered(const MachineProfile& machine, const Group& group, Protocol protocol) {
+  if (group.one_node() || protocol != Protocol::ll128) return true;
+  return group.shard() <= machine.network.ll128_rank_mib * static_cast<double>(kMiB);
+}
+
+}  // namespace
+
+double ring_channels(double channels, double bytes, double ranks, Protocol protocol) {
+  // src/enqueue.cc, getAlgoInfo and src/graph/tuning.cc, ncclMaxThreads: bytes a thread handles at least, times
+  // threads.
+  const double least = protocol == Protocol::ll      ? 8 * ranks * 512
+                       : protocol == Protocol::ll128 ? 8 * 640.0
+                                                     : 64 * 512.0;
+  return std::clamp(std::floor(bytes / least), 1.0, channels);
+}
+
+Estimate ring(const MachineProfile& machine, const Group& group, Protocol protocol, bool registered) {
+  Estimate out;
+  const double wire = group.wire();
+  const double channels = channels_of(machine, group);
+  out.us = group.one_node() ? one_node_us(machine, group, protocol, channels)
+                            : many_nodes_us(machine, group, protocol, channels);
+  out.uses = CollectiveResource::ring;
+  out.sms = ring_channels(channels, group.bytes, group.ranks, protocol);
+  out.hbm = wire * hbm_share(group.kind, registered && protocol == Protocol::simple);
+  // A channel leaves the node through one of its GPUs.
+  out.network = group.one_node() ? 0 : wire / group.per_node;
+  out.link = wire - out.network;
+  out.path = fmt::format("NCCL ring, {}, {} channels", word(protocol), out.sms);
+  if (!group.one_node()) out.path += fmt::format(" over {} nodes", group.nodes);
+  return out;
+}
+
+Estimate ring(const MachineProfile& machine, const Group& group, bool registered) {
+  Protocol chosen = Protocol::simple;
+  const double channels = channels_of(machine, group);
+  for (Protocol protocol : kProtocols)
+    if (offered(machine, group, protocol) &&
+        expected_us(machine, group, protocol, channels) < expected_us(machine, group, chosen, channels))
+      chosen = protocol;
+  return ring(machine, group, chosen, registered);
+}
+
+}  // namespace foreshard::sim

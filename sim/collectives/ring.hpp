@@ -1,0 +1,21 @@
+// NCCL's ring, by its own tuning formulas (NCCL 2.28.9 src/graph/tuning.cc, src/enqueue.cc) and what was measured of
+// it: all-gather, reduce-scatter and all-reduce, on one node and on many. docs/collectives.md has the formulas.
+#pragma once
+
+#include "sim/collectives/group.hpp"
+
+namespace foreshard::sim {
+
+enum class Protocol : std::uint8_t { ll = 0, ll128 = 1, simple = 2 };
+
+/// The ring with one protocol. `registered`: both buffers are registered (ncclCommRegister), so that an all-gather's
+/// peers write straight into them; time stays, HBM traffic falls.
+[[nodiscard]] Estimate ring(const MachineProfile& machine, const Group& group, Protocol protocol, bool registered);
+
+/// With the protocol that NCCL expects to be fastest.
+[[nodiscard]] Estimate ring(const MachineProfile& machine, const Group& group, bool registered);
+
+/// Channels a ring on one node uses for so many bytes (src/enqueue.cc: one less while bytes are too few for all).
+[[nodiscard]] double ring_channels(double channels, double bytes, double ranks, Protocol protocol);
+
+}  // namespace foreshard::sim

@@ -1,0 +1,84 @@
+// How a machine's GPUs reach one another: NVLink inside a node, NCCL's own constants, the network between nodes.
+//
+// Who: sim/collectives prices every transport from these (docs/collectives.md has the formulas). The sections
+// "links", "nccl" and "network" of a profile; plain data. Bandwidths are GB/s (1e9 B/s) of one direction, latencies
+// microseconds, as in NCCL's own tables (NCCL 2.28.9, src/graph/tuning.cc).
+#pragma once
+
+#include <cstdint>
+
+namespace foreshard::sim {
+
+/// One number for each of NCCL's protocols: LL (flag beside every word), LL128 (flag a 128-byte line), Simple (a
+/// semaphore a chunk).
+struct PerProtocol {
+  double ll = 0;
+  double ll128 = 0;
+  double simple = 0;
+};
+
+/// NVLink through NVSwitch, of one GPU.
+struct Links {
+  std::uint32_t gpus = 0;       ///< of a node
+  double ring = 0;              ///< GB/s: the most a ring moves through one GPU's links
+  double gather_channel = 0;    ///< GB/s that one NCCL channel (one SM) copies
+  double reduce_channel = 0;    ///< GB/s that one channel adds
+  double ring_stall = 0;        ///< us for each square root of a MB on the wire: channels drift apart
+  PerProtocol hop;              ///< us a ring's step inside the node
+  PerProtocol tree_hop;         ///< us a tree's step inside the node
+  bool nvls = false;            ///< NVLink SHARP works: the switch adds and multicasts
+  double nvls_bandwidth = 0;    ///< GB/s through one GPU's links
+  double nvls_stall = 0;        ///< as ring_stall
+  double symmetric_store = 0;   ///< GB/s of symmetric kernels that store to peers …
+  double symmetric_load = 0;    ///< … that load from peers and add …
+  double symmetric_switch = 0;  ///< … that let the switch multicast or add
+  double push = 0;              ///< GB/s of one copy engine that writes to a peer
+  double pull = 0;              ///< GB/s of one copy engine that reads from a peer
+};
+
+/// NCCL's constants that do not depend on the links, and what its calls cost.
+struct NcclConstants {
+  std::uint32_t channels = 0;  ///< on one NVSwitch node; one SM each
+  std::uint32_t nvls_channels = 0;
+  PerProtocol base;                   ///< us of a ring before its first step
+  PerProtocol tree_base;              ///< us of a tree
+  double ll_most = 0;                 ///< GB/s of LL on one node
+  double ll128_channel = 0;           ///< GB/s of LL128 in one channel
+  double ll128_share = 0;             ///< of the bandwidth LL128 carries data
+  double tree_channel = 0;            ///< GB/s of a tree in one channel, Simple
+  double nvls_latency = 0;            ///< us
+  double symmetric_latency = 0;       ///< us
+  double symmetric_ll_latency = 0;    ///< us
+  double symmetric_channel = 0;       ///< GB/s of one CTA, as NCCL chooses their number
+  double symmetric_most = 0;          ///< GB/s, as NCCL chooses their number
+  double copy_engine_sync = 0;        ///< us of each of the two barriers of a copy-engine all-gather
+  double barrier = 0;                 ///< us of a barrier kernel of pytorch#130583
+  double copy_start = 0;              ///< us before a queued copy moves its first byte
+  double issue = 0;                   ///< us of host time between two collectives issued one after another
+  double copy_issue = 0;              ///< us of host time for one cudaMemcpyAsync
+  double communicator_init = 0;       ///< us, once a communicator
+  double communicator_init_rank = 0;  ///< us for each rank of it
+  double window_register = 0;         ///< us, once a window
+  double window_register_gib = 0;     ///< us for each GiB of it
+};
+
+/// Between nodes.
+struct Network {
+  std::uint32_t nics = 0;         ///< of a node
+  double nic = 0;                 ///< GB/s, signalling rate
+  double efficiency = 0;          ///< of it that NCCL reaches
+  std::uint32_t channels = 0;     ///< of a ring across nodes; one SM each
+  PerProtocol hop;                ///< us a step from node to node
+  double host_overhead = 0;       ///< us: the least a step inside a node takes while others cross nodes; x 3 for Simple
+  double ll_two_nodes = 0;        ///< GB/s, the most LL carries between two nodes …
+  double ll_more_nodes = 0;       ///< … and between more
+  double lengthening_simple = 0;  ///< of NCCL's latencies, as measured …
+  double lengthening_ll128 = 0;   ///< … of LL and LL128
+  double overlap = 0;             ///< exponent by which latency and transfer add up: 1 sum, infinite maximum
+  double ll128_rank_mib = 0;      ///< MiB a rank up to which LL128 is used across nodes
+  std::uint32_t leaf_nodes = 0;   ///< nodes that share a leaf switch; 0: one level
+  double oversubscription = 1;    ///< bandwidth into a leaf over that out of it
+  double level_latency = 0;       ///< us more for a step that leaves its leaf
+};
+
+}  // namespace foreshard::sim

@@ -1,0 +1,104 @@
+#include <cmath>
+
+#include "sim/collectives/ring.hpp"
+#include "tests/sim/collectives/machine.hpp"
+
+namespace foreshard::sim {
+namespace {
+
+TEST_CASE("one rank moves nothing") {
+  for (const CollectiveKind kind : kKinds)
+    for (const Transport transport : kTransports) {
+      const CollectivePrice got = price(h200(), kind, transport, kGiB, 1);
+      CHECK(got.time == Nanoseconds{0});
+      CHECK(got.link_bytes == 0);
+      CHECK(got.caveat.empty());
+    }
+}
+
+TEST_CASE("more bytes never take less time, and no time is below the wire's") {
+  for (const bool nvls : {false, true})
+    for (const CollectiveKind kind : kKinds)
+      for (const Transport transport : kTransports)
+        for (const auto& [ranks, per_node] :
+             {std::pair{2U, 2U}, {4U, 4U}, {8U, 8U}, {3U, 8U}, {16U, 8U}, {256U, 8U}, {16U, 4U}, {8U, 1U}}) {
+          MachineProfile machine = bare_h200();
+          machine.links.nvls = nvls;
+          const ModelledCollectives model(machine);
+          Nanoseconds before;
+          for (Bytes bytes = kMiB; bytes < 16 * kGiB; bytes += bytes / 3) {
+            const CollectivePrice got = model.price({kind, transport, bytes, ranks, per_node});
+            INFO(got.path << ", " << bytes << " bytes, " << ranks << " ranks");
+            // A change of protocol by NCCL's own expectation may cost a few percent.
+            CHECK(got.time.us() >= before.us() * 0.9);
+            before = got.time;
+            const double best = 450e3;  // bytes a microsecond: NVLink 4's signalling rate
+            CHECK(got.time.us() >= static_cast<double>(got.link_bytes) / best * 0.999);
+            CHECK(got.time.us() >= static_cast<double>(got.network_bytes) / 50e3 * 0.999);
+          }
+        }
+}
+
+TEST_CASE("resources are consistent") {
+  for (const CollectiveKind kind : kKinds)
+    for (const Transport transport : kTransports) {
+      const CollectivePrice got = price(h200(), kind, transport, kGiB, 8);
+      INFO(got.path);
+      CHECK(got.link_bytes >= kGiB * 7 / 8);
+      CHECK(got.network_bytes == 0);
+      CHECK(got.hbm_bytes >= got.link_bytes);
+      CHECK(got.sms >= 0);
+      CHECK(got.sms <= h200().sm_count);
+      if (got.uses == CollectiveResource::copy_engine) CHECK(got.copied_bytes >= kGiB * 7 / 8);
+      if (got.uses != CollectiveResource::copy_engine) CHECK(got.sms > 0);
+    }
+  const auto gather = [](Transport transport) { return price(h200(), CollectiveKind::all_gather, transport, kGiB, 8); };
+  CHECK(gather(Transport::copy_engine).sms == 0);
+  CHECK(gather(Transport::nccl_registered).hbm_bytes < gather(Transport::nccl).hbm_bytes);
+  CHECK(price(h200(), CollectiveKind::reduce_scatter, Transport::low_contention, kGiB, 8).temporary_bytes == kGiB);
+}
+
+TEST_CASE("the ring takes as many channels as NCCL's kernels had in traces") {
+  CHECK(ring_channels(24, 65536, 4, Protocol::ll) == 4);
+  CHECK(ring_channels(24, 40032, 4, Protocol::ll) == 2);
+  CHECK(ring_channels(24, 1 << 20, 8, Protocol::ll) == 24);
+  CHECK(ring_channels(24, 32 << 10, 8, Protocol::ll) == 1);
+  CHECK(ring_channels(24, 1e9, 4, Protocol::simple) == 24);
+}
+
+TEST_CASE("groups with one rank a node share the adapters with the node's other groups") {
+  // HSDP: 8 replicate groups of 4 nodes, each over its own rail at 48 GB/s: 2 (n−1)/n of the bytes.
+  const CollectivePrice rail = price(bare_h200(), CollectiveKind::all_reduce, Transport::nccl, kGiB, 4, 1);
+  const double wire = 1.5 * static_cast<double>(kGiB);
+  CHECK(rail.time.us() == Approx(wire / 48e3).epsilon(0.05));
+  CHECK(rail.network_bytes == static_cast<Bytes>(wire));
+  CHECK(rail.link_bytes == 0);
+  MachineProfile two_nics = bare_h200();
+  two_nics.network.nics = 2;
+  CHECK(price(two_nics, CollectiveKind::all_reduce, Transport::nccl, kGiB, 4, 1).time.us() ==
+        Approx(rail.time.us() * 4).epsilon(0.05));
+}
+
+TEST_CASE("a blocking fabric binds only groups that leave their leaf") {
+  MachineProfile blocking = bare_h200();
+  blocking.network.leaf_nodes = 4;
+  blocking.network.oversubscription = 2;
+  const auto ratio = [&](std::uint32_t ranks) {
+    return price(blocking, CollectiveKind::all_gather, Transport::nccl, 8 * kGiB, ranks).time.us() /
+           price(bare_h200(), CollectiveKind::all_gather, Transport::nccl, 8 * kGiB, ranks).time.us();
+  };
+  CHECK(ratio(32) == Approx(1));
+  CHECK(ratio(64) == Approx(2).epsilon(0.05));
+}
+
+TEST_CASE("a copy-engine gather is slower small and holds no SM; symmetric is faster small") {
+  const auto us = [](Transport transport, Bytes bytes) {
+    return price(bare_h200(), CollectiveKind::all_gather, transport, bytes, 8).time.us();
+  };
+  CHECK(us(Transport::copy_engine, kMiB) > us(Transport::nccl, kMiB));
+  CHECK(us(Transport::symmetric, kMiB) < us(Transport::nccl, kMiB));
+  CHECK(us(Transport::copy_engine, kGiB) < us(Transport::nccl, kGiB));
+}
+
+}  // namespace
+}  // namespace foreshard::sim
