@@ -7,6 +7,8 @@ namespace {
 constexpr Bytes kFloat = 4;
 // cuDNN's forward needs 256 bytes at every shape that the reference runs have.
 constexpr Bytes kCudnnForwardWorkspace = 256;
+// …, and its backward as many beside the tensors below (four shapes of the reference runs).
+constexpr Bytes kCudnnBackwardExtra = 256;
 
 struct Sizes {
   std::uint64_t batch, heads, kv_heads, queries, keys, head_dim;
@@ -30,7 +32,7 @@ KernelMath math(const Sizes& s, DType dtype, bool causal, bool backward) {
 Bytes cudnn_backward_workspace(const Sizes& s, DType dtype) {
   const Bytes rows = s.batch * s.heads * s.queries;
   const Bytes expanded = s.kv_heads == s.heads ? 0 : 2 * s.batch * s.heads * s.keys * s.head_dim * itemsize(dtype);
-  return rows * s.head_dim * kFloat + expanded + rows * kFloat;
+  return rows * s.head_dim * kFloat + expanded + rows * kFloat + kCudnnBackwardExtra;
 }
 
 Tensors cudnn_backward(Tape& tape, Node& node, const Tensors& gradients, bool causal) {

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "core/base/check.hpp"
+#include "core/workload/model/reduction.hpp"
 #include "core/workload/model/tape.hpp"
 
 namespace foreshard::model {
@@ -191,6 +192,24 @@ void Tape::accumulate(Tensor& into, Tensor gradient) {
   launch(Launch::elementwise, "aten::add_", 2 * into->bytes() + gradient->bytes());
 }
 
+/// at::sum_to: over leading dimensions (a bias, a norm's weight), or over the last one.
+Tensor Tape::sum_to(const Tensor& gradient, const Shape& shape) {
+  Tensor sum = empty(shape, gradient->dtype);
+  const bool last = shape.size() == gradient->shape.size() && shape.back() != gradient->shape.back();
+  const ReductionWorkspace needed =
+      reduction_workspace({sum->numel(), gradient->numel() / sum->numel(), last}, options_.sm_count);
+  Tensor staging;
+  Tensor semaphores;
+  if (needed.staging > 0) {
+    staging = workspace(needed.staging);
+    semaphores = workspace(needed.semaphores);
+    launch_memset(needed.semaphores);
+  }
+  launch(Launch::reduction, "aten::sum", gradient->bytes() + sum->bytes());
+  semaphores.reset();
+  return sum;
+}
+
 /// validate_outputs: a gradient is summed to its input's size and cast to its dtype.
 void Tape::validate(const Node& node, Tensors& gradients) {
   for (std::size_t i = 0; i < gradients.size(); ++i) {
@@ -200,11 +219,7 @@ void Tape::validate(const Node& node, Tensors& gradients) {
       continue;
     }
     const Node::Metadata& input = node.inputs[i];
-    if (gradient->shape != input.shape) {
-      const Tensor sum = empty(input.shape, gradient->dtype);
-      launch(Launch::reduction, "aten::sum", gradient->bytes() + sum->bytes());
-      gradient = sum;
-    }
+    if (gradient->shape != input.shape) gradient = sum_to(gradient, input.shape);
     if (gradient->dtype != input.dtype) {
       const Tensor cast = empty_like(gradient, input.dtype);
       launch(Launch::elementwise, "aten::copy_", gradient->bytes() + cast->bytes());

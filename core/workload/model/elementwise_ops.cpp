@@ -56,6 +56,14 @@ Tensor run_unary(Tape& tape, const Tensor& x, std::string_view label) {
   return out;
 }
 
+/// pow_tensor_scalar: a first power is a memcpy.
+Tensor run_power(Tape& tape, const Tensor& x, int exponent) {
+  if (exponent != 1) return run_unary(tape, x, "aten::pow");
+  Tensor out = tape.empty_like(x);
+  tape.copy(CopyKind::device_to_device, out->bytes(), "aten::copy_");
+  return out;
+}
+
 }  // namespace
 
 Tensor add(Tape& tape, const Tensor& a, const Tensor& b) {
@@ -158,17 +166,32 @@ Tensor of_result(Tape& tape, const Tensor& x, std::string_view label) {
   return out;
 }
 
-Tensor pow(Tape& tape, const Tensor& x) {
-  // pow_backward: grad * (exponent * self.pow(exponent - 1)); for exponent 2 the inner power is a copy's cost.
-  const auto back = [&tape](Node& node, const Tensors& gradients) {
+Tensor pow(Tape& tape, const Tensor& x, int exponent) {
+  // pow_backward: exponent * grad * self.pow(exponent - 1).
+  const auto back = [&tape, exponent](Node& node, const Tensors& gradients) {
     const Tensor self = tape.unpack(node.saved[0]);
-    const Tensor power = run_unary(tape, self, "aten::pow");
-    const Tensor scaled = run_unary(tape, power, "aten::mul");
-    return Tensors{run_binary(tape, gradients[0], scaled, "aten::mul")};
+    const Tensor power = run_power(tape, self, exponent - 1);
+    const Tensor scaled = run_unary(tape, gradients[0], "aten::mul");
+    return Tensors{run_binary(tape, scaled, power, "aten::mul")};
   };
   const NodePtr node = tape.record({x}, back);
   tape.save(node, x);
-  Tensor out = run_unary(tape, x, "aten::pow");
+  Tensor out = run_power(tape, x, exponent);
+  Tape::attach(node, out);
+  return out;
+}
+
+Tensor rsqrt(Tape& tape, const Tensor& x) {
+  // -0.5 * grad * result.pow(3)
+  const auto back = [&tape](Node& node, const Tensors& gradients) {
+    const Tensor result = tape.unpack(node.saved[0]);
+    const Tensor power = run_power(tape, result, 3);
+    const Tensor scaled = run_unary(tape, gradients[0], "aten::mul");
+    return Tensors{run_binary(tape, scaled, power, "aten::mul")};
+  };
+  const NodePtr node = tape.record({x}, back);
+  Tensor out = run_unary(tape, x, "aten::rsqrt");
+  tape.save(node, out);
   Tape::attach(node, out);
   return out;
 }

@@ -26,6 +26,13 @@ std::unique_ptr<Family> make_family(const ModelConfig& config) {
       return model::make_mlp(config);
     case ModelFamily::llama:
       return model::make_llama(config);
+    case ModelFamily::hf_llama:
+    case ModelFamily::hf_qwen2:
+    case ModelFamily::hf_qwen3:
+    case ModelFamily::hf_mixtral:
+      return model::make_hf_decoder(config);
+    case ModelFamily::hf_gpt2:
+      return model::make_hf_gpt2(config);
     default:
       return nullptr;
   }

@@ -34,10 +34,11 @@ namespace foreshard::model {
 [[nodiscard]] Tensor neg(Tape& tape, const Tensor& x);
 /// silu, gelu: save the input.
 [[nodiscard]] Tensor activation(Tape& tape, const Tensor& x, std::string_view label);
-/// tanh, sigmoid, rsqrt: save the result.
+/// tanh, sigmoid: save the result; one kernel back.
 [[nodiscard]] Tensor of_result(Tape& tape, const Tensor& x, std::string_view label);
-[[nodiscard]] Tensor pow(Tape& tape, const Tensor& x);              ///< x ** n, n a Python number
-[[nodiscard]] Tensor to(Tape& tape, const Tensor& x, DType dtype);  ///< itself where it has the dtype
+[[nodiscard]] Tensor pow(Tape& tape, const Tensor& x, int exponent);  ///< saves the input
+[[nodiscard]] Tensor rsqrt(Tape& tape, const Tensor& x);              ///< saves the result
+[[nodiscard]] Tensor to(Tape& tape, const Tensor& x, DType dtype);    ///< itself where it has the dtype
 [[nodiscard]] Tensor cat(Tape& tape, const Tensors& parts, int dim);
 /// native_dropout with p > 0 in training: result and mask. With p = 0 F.dropout runs the same kernel.
 [[nodiscard]] Tensor dropout(Tape& tape, const Tensor& x);

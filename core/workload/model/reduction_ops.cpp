@@ -3,6 +3,8 @@
 namespace foreshard::model {
 namespace {
 
+constexpr Bytes kLargestIndex = (Bytes{1} << 31) - 1;
+
 Shape scalar() {
   return {};
 }
@@ -64,8 +66,11 @@ Tensor nll_loss(Tape& tape, const Tensor& scores, const Tensor& target) {
   const auto back = [&tape](Node& node, const Tensors& gradients) {
     const Tensor self = tape.unpack(node.saved[0]);
     Tensor out = tape.empty_like(self);
-    tape.launch(Launch::elementwise, "aten::zero_", out->bytes());  // zeros_like, and nll_loss_backward's own zero_
-    tape.launch(Launch::elementwise, "aten::zero_", out->bytes());
+    // Elementwise kernels index with 32 bits: larger tensors are halved (TensorIterator, with_32bit_indexing).
+    std::uint64_t pieces = 1;
+    while (out->bytes() / pieces > kLargestIndex) pieces *= 2;
+    for (std::uint64_t i = 0; i < pieces; ++i)
+      tape.launch(Launch::elementwise, "aten::zero_", out->bytes() / pieces);
     tape.launch(Launch::reduction, "aten::nll_loss_backward",
                 self->shape[0] * (itemsize(DType::int64) + itemsize(self->dtype)));
     static_cast<void>(gradients);

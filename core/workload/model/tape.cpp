@@ -20,6 +20,7 @@ Shape contiguous_strides(const Shape& shape) {
 constexpr std::uint64_t kTileRows = 128;
 constexpr std::uint64_t kTileColumns = 256;
 constexpr Bytes kCounterBytes = 4;
+constexpr Bytes kCublasLtWorkspace = kMiB;  ///< CUDABlas.cpp, _parseChosenWorkspaceSize: 1024 KiB
 
 HostCall host_call(Launch kind, bool backward) {
   switch (kind) {
@@ -157,7 +158,19 @@ void Tape::need_cublas() {
   bool& made = in_backward_ ? backward_workspace_ : forward_workspace_;
   if (made || !options_.first_step) return;
   made = true;
-  const std::shared_ptr<Storage> workspace = allocate(options_.cublas_workspace);
+  keep_workspace(options_.cublas_workspace);
+}
+
+void Tape::need_cublas_lt() {
+  need_cublas();
+  bool& made = in_backward_ ? backward_lt_workspace_ : forward_lt_workspace_;
+  if (made || !options_.first_step) return;
+  made = true;
+  keep_workspace(kCublasLtWorkspace);
+}
+
+void Tape::keep_workspace(Bytes bytes) {
+  const std::shared_ptr<Storage> workspace = allocate(bytes);
   if (!workspace) return;
   ops_.back().category = MemoryCategory::workspaces;
   workspace->disown();

@@ -142,6 +142,8 @@ class Tape {
                    std::uint32_t batch = 1);
   void launch_attention(std::string_view label, const KernelMath& math, Bytes bytes);
   void launch_memset(Bytes bytes);
+  /// Before a product with a bias: it goes through cublasLt, which has a workspace of its own.
+  void need_cublas_lt();
   void copy(CopyKind kind, Bytes bytes, std::string_view label);
   void synchronize();
   void hook(Hook hook, UnitId unit = {});
@@ -173,9 +175,11 @@ class Tape {
   void write_free(TensorId id);
   std::shared_ptr<Storage> allocate(Bytes bytes);
   void need_cublas();
+  void keep_workspace(Bytes bytes);
   class Engine;
   void accumulate_gradient(const Node& node, Tensor gradient);
   void accumulate(Tensor& into, Tensor gradient);
+  [[nodiscard]] Tensor sum_to(const Tensor& gradient, const Shape& shape);
   void validate(const Node& node, Tensors& gradients);
   NodePtr gradient_edge(const Tensor& tensor);
 
@@ -192,6 +196,8 @@ class Tape {
   bool in_backward_ = false;
   bool forward_workspace_ = false;
   bool backward_workspace_ = false;
+  bool forward_lt_workspace_ = false;
+  bool backward_lt_workspace_ = false;
   std::shared_ptr<CheckpointFrame> saving_to_;    // region whose forward runs
   std::shared_ptr<CheckpointFrame> recomputing_;  // region that runs again
 };
