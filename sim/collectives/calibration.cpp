@@ -7,9 +7,9 @@ namespace foreshard::sim {
 namespace {
 
 /// A point says how fast the host issues, not how fast the collective is, where it is more than half as slow again as
-/// the mechanism and no slower than twice the host's usual pace.
-bool host_bound(double measured, double modelled, double issue) {
-  return measured > 1.5 * modelled && measured < 2 * issue;
+/// the mechanism and no slower than twice the host's usual pace, or where smaller ones take as long (`slowest`).
+bool host_bound(double measured, double modelled, double issue, double slowest) {
+  return (measured > 1.5 * modelled && measured < 2 * issue) || measured < 1.1 * slowest;
 }
 
 double doublings(std::uint32_t a, std::uint32_t b) {
@@ -21,16 +21,19 @@ double doublings(std::uint32_t a, std::uint32_t b) {
 Calibration::Calibration(const MachineProfile& machine, const Model& model) : issue_us_(machine.nccl.issue) {
   for (const CollectiveTable& table : machine.collectives) {
     Curve curve{table.kind, table.transport, table.ranks, table.ranks_per_node, {}, {}, 0};
+    double slowest = 0;
     for (const CollectiveTable::Point& point : table.points) {
       const double measured = point.time.us();
       const double modelled = model({table.kind, table.transport, point.bytes, table.ranks, table.ranks_per_node});
       if (point.bytes == 0 || measured <= 0 || modelled <= 0) continue;
       curve.least_us = curve.least_us == 0 ? measured : std::min(curve.least_us, measured);
       const double log_bytes = std::log(static_cast<double>(point.bytes));
-      if (host_bound(measured, modelled, issue_us_))
+      if (host_bound(measured, modelled, issue_us_, slowest)) {
         curve.paces.push_back({log_bytes, std::log(measured)});
-      else
+        slowest = std::max(slowest, measured);
+      } else {
         curve.factors.push_back({log_bytes, std::log(measured / modelled)});
+      }
     }
     if (curve.least_us > 0) curves_.push_back(std::move(curve));
   }
@@ -79,7 +82,8 @@ Calibration::Correction Calibration::correction(const CollectiveRequest& asked, 
   if (curve == nullptr) return {1, issue_us_, 0};
   const double weight = std::pow(0.5, doublings(curve->ranks, asked.ranks));
   const auto bytes = static_cast<double>(asked.bytes);
-  const double issue = issue_us_ > 0 ? issue_us_ * std::pow(pace(*curve, bytes) / issue_us_, weight) : 0;
+  // How fast a host issues is no matter of ranks: a table's pace holds for the runs it was made with.
+  const double issue = weight == 1 ? pace(*curve, bytes) : issue_us_;
   return {std::exp(weight * at(curve->factors, bytes)), issue, curve->ranks};
 }
 

@@ -95,26 +95,17 @@ double bus_between_nodes(const MachineProfile& machine, const Group& group) {
   return std::min(network, inside);
 }
 
-/// 8 searched channels are doubled into 16; NCCL's LL128 cap counts the searched ones.
-double searched(double channels) {
-  return std::max(1.0, channels / 2);
-}
-
-/// Across nodes the pipeline hides part of the latency behind the transfer: their sum with an exponent.
+/// Across nodes the pipeline hides part of the latency behind the transfer: their sum with an exponent. LL has no
+/// pipeline of chunks, its words wait for one another.
 double many_nodes_us(const MachineProfile& machine, const Group& group, Protocol protocol, double channels) {
   const Network& network = machine.network;
+  const double searched = std::max(1.0, channels / 2);  // NCCL's LL128 cap counts channels before they are doubled
   const double bus = bus_between_nodes(machine, group);
   const double longer = protocol == Protocol::simple ? network.lengthening_simple : network.lengthening_ll128;
   const double waits = longer * latency(machine, group, protocol);
-  const double moves = transfer_us(group.wire(), with_protocol(machine, group, protocol, bus, searched(channels)));
-  return std::pow(std::pow(waits, network.overlap) + std::pow(moves, network.overlap), 1 / network.overlap);
-}
-
-/// What NCCL itself expects: latency and transfer added up, nothing measured. It chooses the protocol by this.
-double expected_us(const MachineProfile& machine, const Group& group, Protocol protocol, double channels) {
-  const double bus = group.one_node() ? machine.links.ring : bus_between_nodes(machine, group);
-  const double most = with_protocol(machine, group, protocol, bus, group.one_node() ? channels : searched(channels));
-  return latency(machine, group, protocol) + transfer_us(group.wire(), most);
+  const double moves = transfer_us(group.wire(), with_protocol(machine, group, protocol, bus, searched));
+  const double exponent = protocol == Protocol::ll ? 1 : network.overlap;
+  return std::pow(std::pow(waits, exponent) + std::pow(moves, exponent), 1 / exponent);
 }
 
 double channels_of(const MachineProfile& machine, const Group& group) {
@@ -157,13 +148,13 @@ Estimate ring(const MachineProfile& machine, const Group& group, Protocol protoc
 }
 
 Estimate ring(const MachineProfile& machine, const Group& group, bool registered) {
-  Protocol chosen = Protocol::simple;
-  const double channels = channels_of(machine, group);
-  for (Protocol protocol : kProtocols)
-    if (offered(machine, group, protocol) &&
-        expected_us(machine, group, protocol, channels) < expected_us(machine, group, chosen, channels))
-      chosen = protocol;
-  return ring(machine, group, chosen, registered);
+  Estimate best;
+  for (Protocol protocol : kProtocols) {
+    if (!offered(machine, group, protocol)) continue;
+    Estimate next = ring(machine, group, protocol, registered);
+    if (best.path.empty() || next.us < best.us) best = std::move(next);
+  }
+  return best;
 }
 
 }  // namespace foreshard::sim

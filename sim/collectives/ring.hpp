@@ -12,7 +12,7 @@ enum class Protocol : std::uint8_t { ll = 0, ll128 = 1, simple = 2 };
 /// peers write straight into them; time stays, HBM traffic falls.
 [[nodiscard]] Estimate ring(const MachineProfile& machine, const Group& group, Protocol protocol, bool registered);
 
-/// With the protocol that NCCL expects to be fastest.
+/// With the fastest protocol, as NCCL means to choose it.
 [[nodiscard]] Estimate ring(const MachineProfile& machine, const Group& group, bool registered);
 
 /// Channels a ring on one node uses for so many bytes (src/enqueue.cc: one less while bytes are too few for all).

@@ -29,8 +29,7 @@ TEST_CASE("more bytes never take less time, and no time is below the wire's") {
           for (Bytes bytes = kMiB; bytes < 16 * kGiB; bytes += bytes / 3) {
             const CollectivePrice got = model.price({kind, transport, bytes, ranks, per_node});
             INFO(got.path << ", " << bytes << " bytes, " << ranks << " ranks");
-            // A change of protocol by NCCL's own expectation may cost a few percent.
-            CHECK(got.time.us() >= before.us() * 0.9);
+            CHECK(got.time.us() >= before.us() * 0.98);  // NCCL may take one CTA less for a few bytes more
             before = got.time;
             const double best = 450e3;  // bytes a microsecond: NVLink 4's signalling rate
             CHECK(got.time.us() >= static_cast<double>(got.link_bytes) / best * 0.999);

@@ -1,0 +1,15 @@
+// Prints docs/collectives.md's tables: prices of collectives against measured and published times.
+#include <fmt/format.h>
+
+#include "sim/collectives/report.hpp"
+
+int main() {
+  using namespace foreshard;
+  for (const std::string_view name : sim::builtin_profile_names()) {
+    const Result<sim::MachineProfile> machine = sim::builtin_profile(name);
+    if (!machine) return 1;
+    const std::string text = sim::report_tables(*machine) + "\n" + sim::report_published(*machine);
+    if (text.size() > 1) fmt::print("{}\n\n{}\n", name, text);
+  }
+  return 0;
+}
