@@ -49,7 +49,7 @@ double by_flop(const MachineProfile& machine, const KernelMath& math) {
 KernelClass class_of(const MachineProfile& machine, const KernelWork& work, const compute::Seconds& price) {
   if (work.math.kind != KernelMath::Kind::gemm) return work.kernel_class;
   if (!machine.compute.known || price.tiles == 0) return work.kernel_class;
-  if (price.memory > 0.8 * price.time) return KernelClass::gemm_streaming;
+  if (price.memory > 0.5 * price.time) return KernelClass::gemm_streaming;
   return price.waves <= 1 ? KernelClass::gemm_single_wave : KernelClass::gemm;
 }
 

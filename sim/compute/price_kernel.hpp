@@ -21,10 +21,10 @@ struct KernelPrice {
 };
 
 /// Prices `work.math` and `work.bytes`; `work.work` is not looked at. The class is the kernel's own, except that a
-/// product gets the one of the three GEMM classes that its shape falls into: streaming where the matrices take longer
-/// to move than to multiply, single-wave where its tiles fit the SMs at once. A kernel of bytes without elements, or
-/// one of a class that "/rates" names (FSDP's cast and copy-in), costs kernel_overhead + bytes / rate, as it does where
-/// the profile has no section "compute".
+/// product gets the one of the three GEMM classes that its shape falls into: streaming where moving its matrices once
+/// takes more than half of its time, single-wave where its tiles fit the SMs at once.
+/// A kernel of bytes without elements, or one of a class that "/rates" names (FSDP's cast and copy-in), costs
+/// kernel_overhead + bytes / rate, as everything of bytes does where the profile has no section "compute".
 [[nodiscard]] KernelPrice price_kernel(const MachineProfile& machine, const KernelWork& work);
 
 }  // namespace foreshard::sim
