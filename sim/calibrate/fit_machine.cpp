@@ -1,0 +1,158 @@
+#include "sim/calibrate/fit_machine.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "core/base/units.hpp"
+#include "core/schedule/settings_table.hpp"
+#include "sim/calibrate/fit_parts.hpp"
+#include "sim/machine/merge_profile.hpp"
+#include "sim/machine/words.hpp"
+
+namespace foreshard::sim {
+namespace {
+
+using Json = nlohmann::json;
+using Ordered = nlohmann::ordered_json;
+
+/// The text whose constants are changed: the base itself where it is a file, else a profile that extends it.
+Result<Json> starting_text(const FitRequest& request) {
+  if (request.base_json.empty()) {
+    if (auto known = builtin_profile_json(request.base); !known) return tl::unexpected(known.error());
+    return Json{{"schema", 2}, {"extends", request.base}};
+  }
+  // Its JSON is known to be right: parse_profile() read it before.
+  Json json = Json::parse(request.base_json);
+  json.erase("calibration");
+  return json;
+}
+
+std::string source_of(std::span<const Measurements> inputs, const Samples& samples) {
+  std::vector<std::string> formats;
+  for (const Measurements& input : inputs)
+    if (std::find(formats.begin(), formats.end(), input.format) == formats.end()) formats.push_back(input.format);
+  std::sort(formats.begin(), formats.end());
+  return fmt::format("measured{}: foreshard calibrate from {} ({})", samples.gpu.empty() ? "" : " on " + samples.gpu,
+                     inputs.size() == 1 ? "one file" : fmt::format("{} files", inputs.size()),
+                     fmt::join(formats, ", "));
+}
+
+template <class Set>
+Json range(const Set& values) {
+  return {*values.begin(), *values.rbegin()};
+}
+
+/// What the inputs span; axes that none of them speaks of stay the base's.
+Json covers_of(const Samples& samples, const Covers& base, const std::string& source) {
+  std::set<Bytes> bytes;
+  std::set<std::uint32_t> ranks, nodes;
+  std::set<std::string_view> transports;
+  for (const auto& [key, times] : samples.collectives) {
+    const auto& [kind, transport, n, per_node, size] = key;
+    bytes.insert(size);
+    ranks.insert(n);
+    nodes.insert((n + per_node - 1) / per_node);
+    transports.insert(name(transport));
+  }
+  Json covers{{"source", source}};
+  if (!bytes.empty()) {
+    covers["bytes"] = range(bytes);
+    covers["ranks"] = range(ranks);
+    covers["nodes"] = range(nodes);
+    covers["transports"] = transports;
+  } else {
+    if (base.bytes) covers["bytes"] = {base.bytes->least, base.bytes->most};
+    if (base.ranks) covers["ranks"] = {base.ranks->least, base.ranks->most};
+    if (base.nodes) covers["nodes"] = {base.nodes->least, base.nodes->most};
+    for (const Transport transport : base.transports) covers["transports"].push_back(name(transport));
+  }
+  for (const DType dtype : base.dtypes) covers["dtypes"].push_back(name(dtype));
+  for (const KernelClass kernel : base.kernels) covers["kernels"].push_back(word(kernel));
+  return covers;
+}
+
+Json changes_of(const MachineFit& fit) {
+  Json changes = Json::object();
+  for (const FittedConstant& constant : fit.constants) {
+    const Json value{{"value", constant.after}, {"unit", constant.unit}, {"source", constant.source}};
+    changes[Json::json_pointer(constant.place)] = value;
+  }
+  return changes;
+}
+
+Json record_of(std::span<const Measurements> inputs, const std::string& base, const MachineFit& fit) {
+  Json record{{"base", base}, {"inputs", Json::array()}, {"residuals", Json::array()}, {"notes", fit.notes}};
+  for (const Measurements& input : inputs) {
+    Json notes = Json::array();
+    for (const InputNote& note : input.notes) notes.push_back({{"text", note.text}, {"count", note.count}});
+    record["inputs"].push_back({{"path", input.path},
+                                {"format", input.format},
+                                {"bytes", input.size},
+                                {"digest", input.digest},
+                                {"samples", input.samples()},
+                                {"notes", notes}});
+  }
+  for (const Residual& residual : fit.residuals)
+    record["residuals"].push_back({{"what", residual.what},
+                                   {"model", residual.model},
+                                   {"points", residual.points},
+                                   {"mean", residual.mean},
+                                   {"worst", residual.worst}});
+  return record;
+}
+
+/// Keys in the order in which people look for them, the tables and the record last.
+Ordered in_order(const Json& profile) {
+  static constexpr std::array kFirst{"schema", "name", "description", "extends", "covers"};
+  static constexpr std::array kLast{"collectives", "calibration"};
+  const auto in = [](const auto& list, const std::string& key) {
+    return std::find(list.begin(), list.end(), key) != list.end();
+  };
+  Ordered out = Ordered::object();
+  for (const char* key : kFirst)
+    if (profile.contains(key)) out[key] = profile[key];
+  for (const auto& [key, value] : profile.items())
+    if (!in(kFirst, key) && !in(kLast, key)) out[key] = value;
+  for (const char* key : kLast)
+    if (profile.contains(key)) out[key] = profile[key];
+  return out;
+}
+
+}  // namespace
+
+Result<MachineFit> fit_machine(std::span<const Measurements> inputs, const FitRequest& request) {
+  auto base =
+      request.base_json.empty() ? builtin_profile(request.base) : parse_profile(request.base_json, request.base);
+  if (!base) return tl::unexpected(base.error());
+  MachineProfile machine = *base;
+  auto samples = join(inputs);
+  if (!samples) return tl::unexpected(samples.error());
+  MachineFit fit;
+  if (auto ok = fit_node(*samples, machine, fit); !ok) return tl::unexpected(ok.error());
+  fit_links(*samples, machine, fit);
+  fit_contention(*samples, machine, fit);
+  fit_rates(*samples, machine, fit);
+  const std::string source = source_of(inputs, *samples);
+  const Json tables = fit_tables(*samples, source, machine);
+  fit.tables = tables.size();
+  if (fit.tables > 0) {
+    auto residuals = table_residuals(machine);
+    fit.residuals.insert(fit.residuals.begin(), residuals.begin(), residuals.end());
+  }
+  auto text = starting_text(request);
+  if (!text) return tl::unexpected(text.error());
+  Json changes = changes_of(fit);
+  if (!tables.empty()) changes["collectives"] = tables;
+  changes["name"] = request.name;
+  changes["description"] = fmt::format("{}, calibrated from {} files", base->name, inputs.size());
+  lay_over(*text, changes);
+  (*text)["covers"] = covers_of(*samples, base->covers, source);
+  (*text)["calibration"] = record_of(inputs, request.base, fit);
+  fit.profile = in_order(*text);
+  if (auto read = parse_profile(fit.profile.dump(), request.name); !read) return tl::unexpected(read.error());
+  return fit;
+}
+
+}  // namespace foreshard::sim

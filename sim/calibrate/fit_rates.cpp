@@ -1,0 +1,105 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "sim/calibrate/fit_parts.hpp"
+
+namespace foreshard::sim {
+namespace {
+
+/// A rate may be this much above the base's before it is taken for another machine's.
+constexpr double kMostFaster = 1.3;
+
+void set(MachineFit& out, const char* place, const char* unit, double& value, double scale, double fitted,
+         std::size_t samples, std::string source) {
+  out.constants.push_back({place, unit, value / scale, fitted, samples, std::move(source)});
+  value = fitted * scale;
+}
+
+/// The best of one kind of rate: what the hardware reaches when nothing is in the way.
+void best(const Samples& samples, RateSample::What what, const char* place, const char* unit, double scale,
+          double& value, MachineFit& out) {
+  double most = 0;
+  std::size_t count = 0;
+  for (const RateSample& sample : samples.rates)
+    if (sample.what == what) {
+      most = std::max(most, sample.rate);
+      ++count;
+    }
+  if (count > 0)
+    set(out, place, unit, value, scale, most, count,
+        fmt::format("measured: the best of {} rows of a probe file", count));
+}
+
+}  // namespace
+
+void fit_rates(const Samples& samples, MachineProfile& machine, MachineFit& out) {
+  Rates& rates = machine.rates;
+  best(samples, RateSample::What::hbm_copy, "/rates/hbm", "GB/s", 1e9, rates.hbm, out);
+  best(samples, RateSample::What::peer_copy, "/rates/peer", "GB/s", 1e9, rates.peer, out);
+  best(samples, RateSample::What::gemm_bfloat16, "/rates/gemm_bf16", "TFLOP/s", 1e12, rates.gemm_bf16, out);
+  best(samples, RateSample::What::gemm_float32, "/rates/gemm_fp32", "TFLOP/s", 1e12, rates.gemm_fp32, out);
+  double gap = 0;
+  std::uint64_t pairs = 0;
+  for (const CaptureSample& capture : samples.captures) {
+    gap += capture.kernel_gap_us * static_cast<double>(capture.kernel_pairs);
+    pairs += capture.kernel_pairs;
+    if (capture.host_scale > 0)
+      out.notes.push_back(
+          fmt::format("{}: host times without the profiler are {:.2f} of those under it; plan applies "
+                      "this to the capture itself",
+                      capture.name, capture.host_scale));
+  }
+  if (pairs == 0) return;
+  const double before = machine.latencies.kernel_gap.us();
+  const double fitted = std::round(gap / static_cast<double>(pairs) * 100) / 100;
+  machine.latencies.kernel_gap = Nanoseconds::from_double(fitted * 1e3);
+  out.constants.push_back({"/latencies/kernel_gap", "us", before, fitted, pairs,
+                           fmt::format("measured: medians of {} captures, {} pairs of kernels already queued",
+                                       samples.captures.size(), pairs)});
+}
+
+Result<void> fit_node(const Samples& samples, MachineProfile& machine, MachineFit& out) {
+  for (const auto& [key, times] : samples.collectives) {
+    const auto& [kind, transport, ranks, per_node, bytes] = key;
+    if (per_node < ranks || kind == CollectiveKind::all_reduce) continue;
+    const double bus = static_cast<double>(bytes) * (ranks - 1) / ranks / times.front().us / 1e3;
+    if (bus > kMostFaster * std::max(machine.links.ring, machine.links.push))
+      return fail(ErrorKind::mismatch,
+                  fmt::format("{:.0f} GB/s over one GPU's links are more than {}'s {:.0f}", bus, machine.name,
+                              machine.links.ring),
+                  times.front().path, "is --base the right machine?");
+  }
+  if (samples.nodes.empty()) return {};
+  const NodeTopology& node = samples.nodes.front();
+  for (const NodeTopology& other : samples.nodes)
+    if (other.gpus != node.gpus || other.nvlinks != node.nvlinks || other.nic_gb_per_s != node.nic_gb_per_s)
+      return fail(ErrorKind::mismatch, "topologies of different nodes", {}, "give those of equal nodes, or one");
+  if (node.nvlinks > 0 && std::abs(node.nvlink_gb_per_s / machine.links.ring - 1) > 0.15)
+    return fail(ErrorKind::mismatch,
+                fmt::format("{} NVLinks of sm_{} are {:.0f} GB/s, but {} has {:.0f}", node.nvlinks, node.sm,
+                            node.nvlink_gb_per_s, machine.name, machine.links.ring),
+                {}, "is --base the right machine?");
+  for (const auto& [key, times] : samples.collectives)
+    if (std::get<3>(key) > node.gpus)
+      return fail(ErrorKind::mismatch,
+                  fmt::format("{} ranks ran on one node, but the topology has {} GPUs", std::get<3>(key), node.gpus),
+                  times.front().path);
+  const std::string source = "read: NCCL's topology";
+  double gpus = machine.links.gpus;
+  set(out, "/links/gpus", "count", gpus, 1, node.gpus, 1, source);
+  machine.links.gpus = node.gpus;
+  if (node.pcie_gb_per_s > 0 && !node.nvswitch && node.nvlinks == 0)
+    out.notes.push_back("GPUs without NVLink: collectives over PCIe are not modelled");
+  if (node.nic_gb_per_s.empty()) return {};
+  const double slowest = *std::min_element(node.nic_gb_per_s.begin(), node.nic_gb_per_s.end());
+  double nics = machine.network.nics;
+  set(out, "/network/nics", "count", nics, 1, static_cast<double>(node.nic_gb_per_s.size()), 1, source);
+  machine.network.nics = static_cast<std::uint32_t>(node.nic_gb_per_s.size());
+  set(out, "/network/nic", "GB/s", machine.network.nic, 1, slowest, 1, source + ", the slowest port");
+  if (!node.gdr) out.notes.push_back("not every GPU and NIC can do GPUDirect RDMA: multi-node times may be too short");
+  return {};
+}
+
+}  // namespace foreshard::sim
