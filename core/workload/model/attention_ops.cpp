@@ -1,5 +1,6 @@
 #include "core/base/check.hpp"
 #include "core/workload/model/ops.hpp"
+#include "core/workload/model/walk.hpp"
 
 namespace foreshard::model {
 namespace {
@@ -46,9 +47,11 @@ Tensors cudnn_backward(Tape& tape, Node& node, const Tensors& gradients, bool ca
   tape.launch_memset(kFloat);
   const Tensor workspace = tape.workspace(cudnn_backward_workspace(s, q->dtype));
   tape.launch(Launch::elementwise, "cudnn dot_do_o", 2 * q->bytes());
+  mark(tape, MemoryAccess::row, q->numel(), q->dtype);
   tape.launch_attention("aten::_scaled_dot_product_cudnn_attention_backward", math(s, q->dtype, causal, true),
                         4 * q->bytes() + 2 * (k->bytes() + v->bytes()));
   tape.launch(Launch::elementwise, "cudnn convert_dq", q->numel() * kFloat + q->bytes());
+  mark(tape, MemoryAccess::contiguous, q->numel(), q->dtype);
   if (s.kv_heads != s.heads) {
     const Bytes expanded = s.batch * s.heads * s.keys * s.head_dim * itemsize(q->dtype);
     tape.launch(Launch::elementwise, "cudnn fmha_reduce_head", expanded + k->bytes());

@@ -9,6 +9,7 @@
 #include "core/base/check.hpp"
 #include "core/workload/model/reduction.hpp"
 #include "core/workload/model/tape.hpp"
+#include "core/workload/model/walk.hpp"
 
 namespace foreshard::model {
 
@@ -186,10 +187,12 @@ void Tape::accumulate(Tensor& into, Tensor gradient) {
   if (!in_place) {
     Tensor sum = empty_like(into);
     launch(Launch::elementwise, "aten::add", into->bytes() + gradient->bytes() + sum->bytes());
+    mark_elementwise(*this, {into, gradient}, sum);
     into = sum;
     return;
   }
   launch(Launch::elementwise, "aten::add_", 2 * into->bytes() + gradient->bytes());
+  mark_elementwise(*this, {gradient}, into);
 }
 
 /// at::sum_to: over leading dimensions (a bias, a norm's weight), or over the last one.
@@ -206,6 +209,7 @@ Tensor Tape::sum_to(const Tensor& gradient, const Shape& shape) {
     launch_memset(needed.semaphores);
   }
   launch(Launch::reduction, "aten::sum", gradient->bytes() + sum->bytes());
+  mark(*this, last ? MemoryAccess::row : MemoryAccess::column, gradient->numel(), gradient->dtype);
   semaphores.reset();
   return sum;
 }
@@ -223,6 +227,7 @@ void Tape::validate(const Node& node, Tensors& gradients) {
     if (gradient->dtype != input.dtype) {
       const Tensor cast = empty_like(gradient, input.dtype);
       launch(Launch::elementwise, "aten::copy_", gradient->bytes() + cast->bytes());
+      mark_elementwise(*this, {gradient}, cast);
       gradient = cast;
     }
   }

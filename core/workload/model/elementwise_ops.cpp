@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "core/workload/model/ops.hpp"
+#include "core/workload/model/walk.hpp"
 
 namespace foreshard::model {
 namespace {
@@ -47,12 +48,14 @@ Tensor output_of(Tape& tape, const Tensor& a, const Tensor& b) {
 Tensor run_binary(Tape& tape, const Tensor& a, const Tensor& b, std::string_view label) {
   Tensor out = output_of(tape, a, b);
   tape.launch(Launch::elementwise, label, a->bytes() + b->bytes() + out->bytes());
+  mark_elementwise(tape, {a, b}, out);
   return out;
 }
 
 Tensor run_unary(Tape& tape, const Tensor& x, std::string_view label) {
   Tensor out = tape.empty_like(x);
   tape.launch(Launch::elementwise, label, x->bytes() + out->bytes());
+  mark_elementwise(tape, {x}, out);
   return out;
 }
 
@@ -143,6 +146,7 @@ Tensor activation(Tape& tape, const Tensor& x, std::string_view label) {
     const Tensor self = tape.unpack(node.saved[0]);
     Tensor out = tape.empty_like(gradients[0]);
     tape.launch(Launch::elementwise, label, gradients[0]->bytes() + self->bytes() + out->bytes());
+    mark_elementwise(tape, {gradients[0], self}, out);
     return Tensors{out};
   };
   const NodePtr node = tape.record({x}, back);
@@ -157,6 +161,7 @@ Tensor of_result(Tape& tape, const Tensor& x, std::string_view label) {
     const Tensor result = tape.unpack(node.saved[0]);
     Tensor out = tape.empty_like(gradients[0]);
     tape.launch(Launch::elementwise, label, gradients[0]->bytes() + result->bytes() + out->bytes());
+    mark_elementwise(tape, {gradients[0], result}, out);
     return Tensors{out};
   };
   const NodePtr node = tape.record({x}, back);
@@ -204,6 +209,7 @@ Tensor to(Tape& tape, const Tensor& x, DType dtype) {
   const NodePtr node = tape.record({x}, back);
   Tensor out = tape.empty_like(x, dtype);
   tape.launch(Launch::elementwise, "aten::copy_", x->bytes() + out->bytes());
+  mark_elementwise(tape, {x}, out);
   Tape::attach(node, out);
   return out;
 }
@@ -226,6 +232,10 @@ Tensor cat(Tape& tape, const Tensors& parts, int dim) {
   for (const Tensor& part : parts) shape[at] += part->shape[at];
   Tensor out = tape.empty(shape, parts[0]->dtype);
   tape.launch(Launch::elementwise, "aten::cat", 2 * out->bytes());
+  // CatArrayBatchedCopy_vectorized where the parts have no gaps.
+  bool gaps = false;
+  for (const Tensor& part : parts) gaps = gaps || !part->contiguous();
+  mark(tape, gaps ? MemoryAccess::concatenate : MemoryAccess::contiguous, out->numel(), out->dtype);
   Tape::attach(node, out);
   return out;
 }
@@ -237,12 +247,14 @@ Tensor dropout(Tape& tape, const Tensor& x) {
     Tensor out = tape.empty_like(gradients[0]);
     tape.launch(Launch::elementwise, "aten::native_dropout_backward",
                 gradients[0]->bytes() + mask->bytes() + out->bytes());
+    mark(tape, MemoryAccess::contiguous, out->numel(), out->dtype);
     return Tensors{out};
   };
   const NodePtr node = tape.record({x}, back);
   const Tensor mask = tape.empty_like(x, DType::bool8);
   Tensor out = tape.empty_like(x);
   tape.launch(Launch::elementwise, "aten::native_dropout", x->bytes() + mask->bytes() + out->bytes());
+  mark(tape, MemoryAccess::contiguous, out->numel(), out->dtype);
   tape.save(node, mask);
   Tape::attach(node, out);
   return out;
@@ -254,6 +266,10 @@ Tensor compute(Tape& tape, const Tensors& inputs, const Shape& shape, DType dtyp
   Bytes bytes = out->bytes();
   for (const Tensor& input : inputs) bytes += input->bytes();
   tape.launch(kind, label, bytes);
+  if (kind != Launch::reduction)
+    mark_elementwise(tape, inputs, out);
+  else if (!inputs.empty())
+    mark(tape, MemoryAccess::row, inputs[0]->numel(), inputs[0]->dtype);
   return out;
 }
 

@@ -1,4 +1,5 @@
 #include "core/workload/model/ops.hpp"
+#include "core/workload/model/walk.hpp"
 
 namespace foreshard::model {
 namespace {
@@ -62,7 +63,9 @@ Tensor backward_by_segments(Tape& tape, const Tensor& gradient, const Shape& wei
   tape.launch(Launch::elementwise, "krn_partial_segment_offset", 3 * ids);
   const Tensor sums = tape.empty({most, weight[1]}, DType::float32);
   tape.launch(Launch::elementwise, "compute_grad_weight", gradient->bytes() + n * weight[1] * 4);
+  mark(tape, MemoryAccess::scatter, n * weight[1] / 2, dtype);  // one of two kernels over the same elements
   tape.launch(Launch::elementwise, "sum_and_scatter", n * weight[1] * (4 + itemsize(dtype)));
+  mark(tape, MemoryAccess::scatter, n * weight[1] / 2, dtype);
   return out;
 }
 
@@ -70,6 +73,7 @@ Tensor backward_by_feature(Tape& tape, const Tensor& gradient, const Shape& weig
   Tensor out = tape.empty(weight, dtype);
   tape.launch(Launch::elementwise, "aten::zero_", out->bytes());
   tape.launch(Launch::elementwise, "embedding_backward_feature_kernel", 3 * gradient->bytes());
+  mark(tape, MemoryAccess::scatter, gradient->numel(), dtype);
   return out;
 }
 
@@ -88,6 +92,7 @@ Tensor embedding(Tape& tape, const Tensor& weight, const Tensor& indices) {
   shape.push_back(weight->shape[1]);
   Tensor out = tape.empty(shape, weight->dtype);
   tape.launch(Launch::embedding, "aten::embedding", indices->bytes() + 2 * out->bytes());
+  mark(tape, MemoryAccess::gather, out->numel(), out->dtype);
   Tape::attach(node, out);
   return out;
 }

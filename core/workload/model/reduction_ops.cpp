@@ -1,4 +1,5 @@
 #include "core/workload/model/ops.hpp"
+#include "core/workload/model/walk.hpp"
 
 namespace foreshard::model {
 namespace {
@@ -31,6 +32,7 @@ Normalised run_norm(Tape& tape, const Tensor& x, const Tensor& weight, const Ten
   tape.launch(
       Launch::reduction, label,
       x->bytes() + n.out->bytes() + weight->bytes() + (bias ? bias->bytes() : 0) + (mean ? 2 : 1) * n.rstd->bytes());
+  mark(tape, MemoryAccess::row, x->numel(), x->dtype);
   return n;
 }
 
@@ -41,8 +43,14 @@ Tensors norm_back(Tape& tape, const Node& node, const Tensor& gradient, const Te
   if (node.wants(0)) out[0] = tape.empty(x->shape, x->dtype);
   if (node.wants(1)) out[1] = tape.empty({x->dim(-1)}, weight_dtype);
   if (node.wants(2)) out[2] = tape.empty({x->dim(-1)}, weight_dtype);
-  if (node.wants(0)) tape.launch(Launch::reduction, label, 3 * x->bytes());
-  if (node.wants(1)) tape.launch(Launch::reduction, label, gradient->bytes() + x->bytes());
+  if (node.wants(0)) {
+    tape.launch(Launch::reduction, label, 3 * x->bytes());
+    mark(tape, MemoryAccess::row, x->numel(), x->dtype);
+  }
+  if (node.wants(1)) {
+    tape.launch(Launch::reduction, label, gradient->bytes() + x->bytes());
+    mark(tape, MemoryAccess::column, x->numel(), x->dtype);
+  }
   return out;
 }
 
@@ -51,12 +59,15 @@ Tensor log_softmax(Tape& tape, const Tensor& x) {
     const Tensor result = tape.unpack(node.saved[0]);
     Tensor out = tape.empty_like(gradients[0]);
     tape.launch(Launch::reduction, "aten::_log_softmax_backward_data",
-                2 * (gradients[0]->bytes() + result->bytes()) + out->bytes());  // rows too long for registers
+                gradients[0]->bytes() + result->bytes() + out->bytes());
+    mark(tape, MemoryAccess::row, out->numel(), out->dtype);
     return Tensors{out};
   };
   const NodePtr node = tape.record({x}, back);
   Tensor out = tape.empty_like(x);
-  tape.launch(Launch::reduction, "aten::_log_softmax", 3 * x->bytes() + out->bytes());  // maximum, sum, result
+  // A vocabulary's row is longer than shared memory: read for its maximum and sum, and again.
+  tape.launch(Launch::reduction, "aten::_log_softmax", 2 * x->bytes() + out->bytes());
+  mark(tape, MemoryAccess::row, x->numel(), x->dtype);
   tape.save(node, out);
   Tape::attach(node, out);
   return out;
@@ -69,8 +80,10 @@ Tensor nll_loss(Tape& tape, const Tensor& scores, const Tensor& target) {
     // Elementwise kernels index with 32 bits: larger tensors are halved (TensorIterator, with_32bit_indexing).
     std::uint64_t pieces = 1;
     while (out->bytes() / pieces > kLargestIndex) pieces *= 2;
-    for (std::uint64_t i = 0; i < pieces; ++i)
+    for (std::uint64_t i = 0; i < pieces; ++i) {
       tape.launch(Launch::elementwise, "aten::zero_", out->bytes() / pieces);
+      mark(tape, MemoryAccess::contiguous, out->numel() / pieces, out->dtype);
+    }
     tape.launch(Launch::reduction, "aten::nll_loss_backward",
                 self->shape[0] * (itemsize(DType::int64) + itemsize(self->dtype)));
     static_cast<void>(gradients);

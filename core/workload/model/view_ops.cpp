@@ -2,6 +2,7 @@
 
 #include "core/base/check.hpp"
 #include "core/workload/model/ops.hpp"
+#include "core/workload/model/walk.hpp"
 
 namespace foreshard::model {
 namespace {
@@ -93,6 +94,7 @@ Tensor narrow(Tape& tape, const Tensor& x, int dim, std::uint64_t start, std::ui
     Tensor zeros = tape.empty(full, gradient->dtype);
     tape.launch(Launch::elementwise, "aten::zero_", zeros->bytes());
     tape.launch(Launch::elementwise, "aten::copy_", 2 * gradient->bytes());
+    mark(tape, MemoryAccess::strided, gradient->numel(), gradient->dtype);
     return Tensors{zeros};
   };
   Tape::attach(tape.record({x}, back), out);
@@ -171,6 +173,7 @@ Tensor clone(Tape& tape, const Tensor& x) {
   const NodePtr node = tape.record({x}, back);
   Tensor out = tape.empty(x->shape, x->dtype);
   tape.launch(Launch::elementwise, "aten::copy_", x->bytes() + out->bytes());
+  mark_elementwise(tape, {x}, out);
   Tape::attach(node, out);
   return out;
 }
