@@ -7,13 +7,10 @@
 namespace foreshard::sim {
 namespace {
 
-/// Links of an H100 node: docs/collectives.md, "Constants of other machines".
 MachineProfile h100() {
-  MachineProfile machine = bare_h200();
-  machine.name = "h100";
-  machine.links.ring = 365;
-  machine.links.ring_stall = 0.36;
-  return machine;
+  const Result<MachineProfile> profile = builtin_profile("h100");
+  REQUIRE(profile);
+  return *profile;
 }
 
 bool over(const CollectiveCheck& check, double bar) {
