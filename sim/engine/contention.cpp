@@ -1,5 +1,6 @@
 #include "sim/engine/contention.hpp"
 
+#include <algorithm>
 #include <cmath>
 
 namespace foreshard::sim {
@@ -7,63 +8,161 @@ namespace {
 
 using Role = Party::Role;
 
-bool is_kernel(const Party& party) {
-  return party.role == Role::main_kernel || party.role == Role::side_kernel;
-}
-bool is_collective(const Party& party) {
-  return party.role == Role::ring || party.role == Role::copy_engine;
+/// Others never take all of the memory bandwidth or all SMs from a kernel.
+constexpr double kMostTraffic = 0.9;
+/// What an all-gather of large blocks uses of its link alone (4 × H200, 256 MiB to 1 GiB: 0.90 to 0.97).
+constexpr double kUsualLink = 0.9;
+
+/// What collectives take from kernels together.
+struct Taken {
+  double sms = 0;
+  double traffic = 0;
+  std::int64_t shortest = 0;  ///< ns until the first of those that hold SMs ends; 0: none does
+};
+
+double ceiling(double tiles, double sms) {
+  return std::ceil(tiles / sms);
 }
 
-/// Product of the single slowdowns, rings taken together first.
-double kernel_slowdown(const MachineProfile& machine, std::span<const Party> running, std::size_t self) {
-  const Party& kernel = running[self];
-  double slowdown = 1;
-  double ring_shares = 0;
-  int rings = 0;
-  for (std::size_t i = 0; i < running.size(); ++i) {
-    if (i == self) continue;
-    const Party& other = running[i];
-    if (other.role == Role::ring) {
-      ring_shares += other.ring_share;
-      ++rings;
-    } else if (other.role == Role::copy_engine) {
-      slowdown *= machine.slowdown(kernel.kernel_class, Neighbour::copy_engine).kernel;
-    } else if (other.role == Role::side_kernel) {
-      slowdown *= machine.slowdown(kernel.kernel_class, Neighbour::side_kernel).kernel;
-    } else if (other.role == Role::main_kernel) {  // then this one is the side kernel
-      slowdown *= machine.slowdown(other.kernel_class, Neighbour::side_kernel).neighbour;
-    }
-  }
-  if (rings == 0) return slowdown;
-  if (rings > 1) ring_shares *= machine.rings.share_of_two;
-  const double alone =
-      kernel.ring_slowdown > 0 ? kernel.ring_slowdown : machine.slowdown(kernel.kernel_class, Neighbour::ring).kernel;
-  return slowdown * (1 + (alone - 1) * ring_shares);
+/// Time beside `held` SMs from start to end over time alone, of a matrix product in whole waves: blocks that find no SM
+/// at the start run once another block has ended. Where tiles are fixed in advance they then do their full share,
+/// else the one tile that is theirs.
+double covered_waves(const MachineProfile& machine, double tiles, double held) {
+  const ContentionSpec& spec = machine.contention;
+  const double all = machine.sm_count;
+  // Blocks come in clusters of two SMs (cuBLAS on Hopper).
+  const double left = std::max(2.0, 2 * std::floor((all - held) / 2));
+  const double late = std::min(tiles, all) - left;
+  const double waves = ceiling(tiles, all);
+  if (late <= 0) return ceiling(tiles, left) / waves;
+  if (tiles <= spec.static_waves * all) return 1 + spec.late_tile;
+  return (ceiling(tiles - late, left) + spec.late_tile) / waves;
 }
 
-double collective_slowdown(const MachineProfile& machine, std::span<const Party> running, std::size_t self) {
-  const Neighbour kind = running[self].role == Role::ring ? Neighbour::ring : Neighbour::copy_engine;
+/// Time over time alone while work divides evenly over the SMs that are left.
+double fluid(const MachineProfile& machine, const KernelDemand& kernel, double held, double traffic) {
+  const double all = machine.sm_count;
+  const double sms = std::max(1.0, kernel.sms * all / std::max(1.0, all - held));
+  const double stretch = 1 / (1 - std::min(traffic, kMostTraffic)) - 1;
+  return sms + kernel.memory * stretch;
+}
+
+double covered(const MachineProfile& machine, const KernelDemand& kernel, double held, double traffic) {
+  const double even = fluid(machine, kernel, held, traffic);
+  if (kernel.tiles == 0 || held <= 0) return even;
+  return std::max(even, covered_waves(machine, kernel.tiles, held));
+}
+
+/// Beside collectives from start to end, the kernel's own measured factor taken into account.
+double beside_collectives(const MachineProfile& machine, const KernelDemand& kernel, double held, double traffic) {
+  const double model = covered(machine, kernel, held, traffic);
+  if (kernel.ring_slowdown <= 0 || held <= 0) return model;
+  // The model says how the measured loss, that beside one ring, changes with what is held now.
+  const double usual = covered(machine, kernel, machine.contention.ring.sms, traffic);
+  if (usual <= 1) return kernel.ring_slowdown;
+  return 1 + (kernel.ring_slowdown - 1) * (model - 1) / (usual - 1);
+}
+
+double kernel_slowdown(const MachineProfile& machine, const Party& party, const Taken& taken, bool beside_kernel,
+                       std::int64_t remaining) {
+  const KernelDemand& kernel = party.kernel;
+  const ContentionSpec& spec = machine.contention;
   double slowdown = 1;
-  for (std::size_t i = 0; i < running.size(); ++i) {
-    if (i == self) continue;
-    if (is_kernel(running[i])) slowdown *= machine.slowdown(running[i].kernel_class, kind).neighbour;
-    if (is_collective(running[i])) slowdown *= machine.rings.two_slowdown;
+  if (taken.sms > 0 || taken.traffic > 0) {
+    slowdown = beside_collectives(machine, kernel, taken.sms, taken.traffic);
+    // A collective that ends first leaves its SMs to the tiles that are not begun by then.
+    if (kernel.shaped && taken.shortest > 0 &&
+        static_cast<double>(taken.shortest) * static_cast<double>(kFullRate) <
+            static_cast<double>(remaining) * slowdown)
+      slowdown = std::min(slowdown, fluid(machine, kernel, taken.sms, taken.traffic));
   }
-  return slowdown;
+  if (beside_kernel && party.role == Role::side_kernel) slowdown *= spec.side_kernel;
+  if (beside_kernel && party.role == Role::main_kernel)
+    slowdown *= kernel.resident ? spec.resident_side : spec.beside_side;
+  // Where power holds the clock down, what others take away first lets the clock rise.
+  return std::max(1.0, slowdown * kernel.clock);
+}
+
+std::int64_t rate_of(double slowdown) {
+  // At least 1, so that everything that runs ends.
+  return std::max<std::int64_t>(1, std::llround(static_cast<double>(kFullRate) / slowdown));
+}
+
+struct Kernels {
+  double pressure = 0;
+  bool main = false;
+  bool side = false;
+};
+
+Kernels kernels_of(std::span<const Party> running) {
+  Kernels out;
+  for (const Party& party : running) {
+    if (party.role != Role::main_kernel && party.role != Role::side_kernel) continue;
+    out.pressure = std::min(1.0, out.pressure + party.kernel.pressure);
+    (party.role == Role::main_kernel ? out.main : out.side) = true;
+  }
+  return out;
+}
+
+/// Rates of the collectives among `running`, and what they take from the kernels.
+Taken run_collectives(std::span<const Party> running, std::span<const std::int64_t> remaining, double pressure,
+                      std::span<std::int64_t> rates) {
+  double link = 0;
+  for (const Party& party : running)
+    if (party.role == Role::collective) link += party.collective.link / (1 + party.collective.latency * pressure);
+  Taken taken;
+  for (std::size_t i = 0; i < running.size(); ++i) {
+    if (running[i].role != Role::collective) continue;
+    const CollectiveDemand& demand = running[i].collective;
+    const double slowdown = (1 + demand.latency * pressure) * std::max(1.0, link);
+    rates[i] = rate_of(slowdown);
+    taken.traffic += demand.traffic / slowdown;
+    if (demand.sms <= 0) continue;
+    taken.sms += demand.sms;
+    const std::int64_t left = remaining[i] / rates[i] + 1;
+    taken.shortest = taken.shortest == 0 ? left : std::min(taken.shortest, left);
+  }
+  return taken;
+}
+
+/// The traffic of one collective of large blocks beside a kernel.
+double usual_traffic(const MachineProfile& machine, const CollectivePath& path, double pressure) {
+  const double rate = kUsualLink * path.link_bandwidth / (1 + path.gather_latency * pressure);
+  return rate * path.memory_per_byte / machine.contention.memory_bandwidth;
 }
 
 }  // namespace
 
-void fill_rates(const MachineProfile& machine, std::span<const Party> running, std::span<std::int64_t> rates) {
-  for (std::size_t i = 0; i < running.size(); ++i) {
-    double slowdown = 1;
-    if (running.size() > 1) {
-      if (is_kernel(running[i])) slowdown = kernel_slowdown(machine, running, i);
-      if (is_collective(running[i])) slowdown = collective_slowdown(machine, running, i);
-    }
-    // At least 1, so that everything that runs ends.
-    rates[i] = std::max<std::int64_t>(1, std::llround(static_cast<double>(kFullRate) / slowdown));
+void fill_rates(const MachineProfile& machine, std::span<const Party> running, std::span<const std::int64_t> remaining,
+                std::span<std::int64_t> rates) {
+  if (running.size() == 1) {
+    rates[0] = kFullRate;
+    return;
   }
+  const Kernels kernels = kernels_of(running);
+  const Taken taken = run_collectives(running, remaining, kernels.pressure, rates);
+  for (std::size_t i = 0; i < running.size(); ++i) {
+    const Party& party = running[i];
+    if (party.role == Role::apart) rates[i] = kFullRate;
+    if (party.role == Role::main_kernel)
+      rates[i] = rate_of(kernel_slowdown(machine, party, taken, kernels.side, remaining[i]));
+    if (party.role == Role::side_kernel)
+      rates[i] = rate_of(kernel_slowdown(machine, party, taken, kernels.main, remaining[i]));
+  }
+}
+
+double slowdown_beside_rings(const MachineProfile& machine, const KernelDemand& kernel, double sms) {
+  if (sms <= 0) return 1;
+  const CollectivePath& ring = machine.contention.ring;
+  return beside_collectives(machine, kernel, sms, usual_traffic(machine, ring, kernel.pressure));
+}
+
+double slowdown_beside_copy_engine(const MachineProfile& machine, const KernelDemand& kernel) {
+  return fluid(machine, kernel, 0, usual_traffic(machine, machine.contention.copy_engine, kernel.pressure));
+}
+
+double slowdown_beside_side(const MachineProfile& machine, const KernelDemand& kernel) {
+  return kernel.resident ? machine.contention.resident_side : machine.contention.beside_side;
 }
 
 }  // namespace foreshard::sim

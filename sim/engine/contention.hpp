@@ -1,7 +1,10 @@
-// How ops that run at the same time slow one another down.
+// How ops that run at the same time share the GPU, and what each loses by it (docs/contention.md).
 //
-// Who: sim/engine/engine.hpp, whenever anything starts or ends. Pure arithmetic on the profile's numbers
-// (docs/model.md, "Contention").
+// Who: sim/engine/engine.hpp, whenever anything starts or ends; traces/capture, which takes the same losses out of
+// captured times. Pure arithmetic on the profile's numbers.
+//
+// A kernel loses SMs that collectives hold, in whole waves of tiles where it is a matrix product, and memory bandwidth
+// that they take. A collective loses time to memory accesses that kernels delay, and link bandwidth to others.
 //
 // Rates are integers: work is counted in 1/2^20 ns, a rate is the work done in one nanosecond. So an op
 // alone has rate 2^20, and every sum and comparison that decides an order is exact.
@@ -10,7 +13,7 @@
 #include <cstdint>
 #include <span>
 
-#include "sim/machine/profile.hpp"
+#include "sim/engine/demand.hpp"
 
 namespace foreshard::sim {
 
@@ -22,17 +25,27 @@ struct Party {
   enum class Role : std::uint8_t {
     main_kernel = 0,  ///< a kernel on the compute stream
     side_kernel = 1,  ///< a kernel on any other stream
-    ring = 2,         ///< a collective on SMs
-    copy_engine = 3,  ///< a collective or peer copy on copy engines
-    apart = 4,        ///< shares nothing that is modelled: host copies
+    collective = 2,   ///< a collective or peer copy
+    apart = 3,        ///< shares nothing that is modelled: host copies, memsets
   };
   Role role = Role::apart;
-  KernelClass kernel_class = KernelClass::memory_bound;
-  double ring_slowdown = 0;  ///< of a kernel, measured; 0: its class's
-  double ring_share = 1;     ///< of a ring: its SMs over those the slowdowns hold for
+  KernelDemand kernel = {};          ///< of the first two
+  CollectiveDemand collective = {};  ///< of the third
+
+  [[nodiscard]] bool needs_sms() const { return role == Role::collective && collective.sms > 0; }
+  [[nodiscard]] bool resident() const { return role == Role::main_kernel && kernel.resident; }
 };
 
-/// The rate of each of `running` (in any order), written to `rates` (same size).
-void fill_rates(const MachineProfile& machine, std::span<const Party> running, std::span<std::int64_t> rates);
+/// The rate of each of `running` (in any order), written to `rates`. `remaining` is each one's work left. All three
+/// have the same size.
+void fill_rates(const MachineProfile& machine, std::span<const Party> running, std::span<const std::int64_t> remaining,
+                std::span<std::int64_t> rates);
+
+/// What captured kernels lose beside one kind of neighbour of the usual size, as factors on their time.
+/// Beside rings that hold `sms` SMs together, from the kernel's start to its end.
+[[nodiscard]] double slowdown_beside_rings(const MachineProfile& machine, const KernelDemand& kernel, double sms);
+[[nodiscard]] double slowdown_beside_copy_engine(const MachineProfile& machine, const KernelDemand& kernel);
+/// Of a compute-stream kernel beside one of another stream.
+[[nodiscard]] double slowdown_beside_side(const MachineProfile& machine, const KernelDemand& kernel);
 
 }  // namespace foreshard::sim

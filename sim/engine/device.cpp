@@ -9,24 +9,17 @@
 namespace foreshard::sim {
 namespace {
 
-Party kernel_party(StreamId stream, const KernelWork& work) {
-  const Party::Role role = stream == kComputeStream ? Party::Role::main_kernel : Party::Role::side_kernel;
-  return {role, work.kernel_class, work.ring_slowdown, 1};
+Party kernel_party(StreamId stream, KernelClass kernel_class, const KernelDemand& demand) {
+  if (kernel_class == KernelClass::memset) return {};
+  return {stream == kComputeStream ? Party::Role::main_kernel : Party::Role::side_kernel, demand, {}};
 }
 
-Party collective_party(const MachineProfile& machine, CollectiveResource uses) {
-  Party party;
-  party.role = uses == CollectiveResource::copy_engine ? Party::Role::copy_engine : Party::Role::ring;
-  party.ring_share = uses == CollectiveResource::symmetric ? machine.rings.symmetric_sms / machine.rings.sms : 1;
-  return party;
-}
-
-Party copy_party(StreamId stream, CopyKind kind) {
+Party copy_party(const MachineProfile& machine, StreamId stream, CopyKind kind, Bytes bytes, Nanoseconds work) {
   switch (kind) {
     case CopyKind::device_to_device:  // moves bytes through the SMs and HBM like an elementwise kernel
-      return kernel_party(stream, KernelWork{});
+      return kernel_party(stream, KernelClass::memory_bound, kernel_demand(machine, KernelWork{}));
     case CopyKind::peer_to_peer:
-      return {Party::Role::copy_engine, KernelClass::memory_bound, 0, 1};
+      return {Party::Role::collective, {}, peer_copy_demand(machine, bytes, work)};
     case CopyKind::host_to_device:
     case CopyKind::device_to_host:
       break;
@@ -57,34 +50,40 @@ CommunicatorId SimDevice::create_communicator(const CommunicatorOptions& options
 
 OpId SimDevice::launch(StreamId stream, const KernelWork& work) {
   wait_for_room(stream);
-  return engine_.submit({.stream = stream,
-                         .communicator = {},
-                         .party = kernel_party(stream, work),
-                         .issue = host_now_,
-                         .work = price(machine_, work)});
+  EngineOp op{.stream = stream, .communicator = {}, .party = {}, .issue = host_now_, .work = work.work};
+  if (needs_price(work)) {
+    const KernelPrice price = price_kernel(machine_, work);
+    op.work = price.time;
+    op.party = kernel_party(stream, price.kernel_class, kernel_demand(machine_, work, price));
+  } else {
+    op.party = kernel_party(stream, work.kernel_class, kernel_demand(machine_, work));
+  }
+  return engine_.submit(op);
 }
 
 OpId SimDevice::copy(StreamId stream, const CopyWork& work) {
   wait_for_room(stream);
+  const Nanoseconds time = price(machine_, work);
   return engine_.submit({.stream = stream,
                          .communicator = {},
-                         .party = copy_party(stream, work.kind),
+                         .party = copy_party(machine_, stream, work.kind, work.bytes, time),
                          .issue = host_now_,
-                         .work = price(machine_, work),
+                         .work = time,
                          .is_copy = true});
 }
 
 OpId SimDevice::collective(StreamId stream, CommunicatorId communicator, const CollectiveWork& work) {
   wait_for_room(stream);
   const Communicator& among = communicators_[communicator.value];
-  const CollectivePrice cost =
-      collectives_.price({work.kind, work.transport, work.bytes, among.options.ranks, among.options.ranks_per_node});
+  const CollectiveRequest request{work.kind, work.transport, work.bytes, among.options.ranks,
+                                  among.options.ranks_per_node};
+  const CollectivePrice cost = collectives_.price(request);
   if (!cost.caveat.empty() && std::find(caveats_.begin(), caveats_.end(), cost.caveat) == caveats_.end())
     caveats_.push_back(cost.caveat);
   return engine_.submit(
       {.stream = stream,
        .communicator = communicator,
-       .party = collective_party(machine_, cost.uses),
+       .party = {Party::Role::collective, {}, collective_demand(machine_, request, cost)},
        .issue = host_now_,
        .work = cost.time,
        .lengthens_gaps = work.kind == CollectiveKind::all_gather && cost.uses == CollectiveResource::ring,

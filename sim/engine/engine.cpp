@@ -123,6 +123,7 @@ bool Engine::end_finished(std::int64_t at) {
       communicator.earliest = at + machine_.latencies.communicator_gap.count;
     }
     if (op.lengthens_gaps) ++gap_ended_;
+    if (op.party.resident()) --residents_;
     ++ended_;
     ++stream.head;
     stream.running = false;
@@ -140,18 +141,33 @@ bool Engine::end_finished(std::int64_t at) {
   return true;
 }
 
+/// What needs SMs starts before kernels do, and waits where resident kernels leave none.
 bool Engine::start_ready(std::int64_t at) {
   bool any = false;
+  if (residents_ == 0)
+    for (Stream& stream : streams_)
+      if (stream.waits_for_sms || (stream.ready_at <= at && first(stream).party.needs_sms())) any |= start(stream, at);
   for (Stream& stream : streams_) {
     if (stream.ready_at > at) continue;
-    const std::uint32_t id = stream.queue[stream.head];
-    timings_[id].start = {at};
-    stream.ready_at = kNever.count;
-    stream.remaining = ops_[id].work;
-    stream.running = true;
-    any = true;
+    if (first(stream).party.needs_sms()) {
+      stream.waits_for_sms = true;
+      stream.ready_at = kNever.count;
+    } else {
+      any |= start(stream, at);
+    }
   }
   return any;
+}
+
+bool Engine::start(Stream& stream, std::int64_t at) {
+  const std::uint32_t id = stream.queue[stream.head];
+  timings_[id].start = {at};
+  stream.waits_for_sms = false;
+  stream.ready_at = kNever.count;
+  stream.remaining = ops_[id].work;
+  stream.running = true;
+  if (ops_[id].party.resident()) ++residents_;
+  return true;
 }
 
 /// Takes the work done since now_ off every running op.
@@ -166,13 +182,16 @@ void Engine::progress(std::int64_t to) {
 void Engine::update_rates(std::int64_t at) {
   running_.clear();
   parties_.clear();
+  remaining_.clear();
   for (std::uint32_t s = 0; s < streams_.size(); ++s) {
     if (!streams_[s].running) continue;
     running_.push_back(s);
-    parties_.push_back(ops_[streams_[s].queue[streams_[s].head]].party);
+    parties_.push_back(first(streams_[s]).party);
+    remaining_.push_back(streams_[s].remaining);
   }
   rates_.resize(running_.size());
-  fill_rates(machine_, parties_, rates_);
+  if (running_.empty()) return;
+  fill_rates(machine_, parties_, remaining_, rates_);
   for (std::size_t i = 0; i < running_.size(); ++i) {
     Stream& stream = streams_[running_[i]];
     stream.rate = rates_[i];
@@ -193,7 +212,7 @@ void Engine::process(std::int64_t at) {
   const bool some_started = start_ready(at);
   if (some_ended)
     for (Stream& stream : streams_)
-      if (!stream.running && stream.ready_at == kNever.count) find_ready(stream);
+      if (!stream.running && !stream.waits_for_sms && stream.ready_at == kNever.count) find_ready(stream);
   if (some_ended || some_started) update_rates(at);
   find_next();
 }

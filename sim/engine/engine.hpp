@@ -7,6 +7,7 @@
 // waits for has ended, and each of these has passed:
 //   issue + launch · end of its stream's previous op + gap · end of an awaited op + event_wait
 //   · end of its communicator's previous collective + communicator_gap          (docs/model.md, "Streams")
+// A collective that needs SMs waits, beyond that, while a resident kernel runs (docs/contention.md, "Arrival").
 // While several run, each progresses at the rate of contention.hpp; work is conserved.
 //
 // Determinism: integer time; at one instant everything that ends does so before anything starts, each in
@@ -104,6 +105,7 @@ class Engine {
     std::int64_t rate = 0;
     std::int64_t finish = kNever.count;
     bool running = false;
+    bool waits_for_sms = false;  // its first op could run but for resident kernels
   };
   struct Communicator {
     std::vector<std::uint32_t> queue;
@@ -114,6 +116,8 @@ class Engine {
   void process(std::int64_t at);
   bool end_finished(std::int64_t at);
   bool start_ready(std::int64_t at);
+  bool start(Stream& stream, std::int64_t at);
+  [[nodiscard]] const Pending& first(const Stream& stream) const { return ops_[stream.queue[stream.head]]; }
   void progress(std::int64_t to);
   void update_rates(std::int64_t at);
   void find_ready(Stream& stream);
@@ -133,10 +137,12 @@ class Engine {
   std::size_t gap_issued_ = 0;            // how many of them were issued before now_
   std::size_t gap_ended_ = 0;
   std::size_t ended_ = 0;
+  std::size_t residents_ = 0;  // running ops that leave no SM to a collective
   std::int64_t now_ = 0;
   std::int64_t next_ = kNever.count;
   std::vector<std::uint32_t> running_;  // stream ids, scratch of update_rates
   std::vector<Party> parties_;
+  std::vector<std::int64_t> remaining_;
   std::vector<std::int64_t> rates_;
   std::vector<std::uint32_t> just_ended_;  // stream ids, scratch of process
 };

@@ -11,10 +11,13 @@ Nanoseconds at_rate(Bytes bytes, double bytes_per_second) {
 
 }  // namespace
 
-Nanoseconds price(const MachineProfile& machine, const KernelWork& work) {
+bool needs_price(const KernelWork& work) {
   const bool nothing = work.bytes == 0 && work.math.kind == KernelMath::Kind::bytes;
-  if (work.work.count > 0 || nothing) return work.work;
-  return price_kernel(machine, work).time;
+  return work.work.count <= 0 && !nothing;
+}
+
+Nanoseconds price(const MachineProfile& machine, const KernelWork& work) {
+  return needs_price(work) ? price_kernel(machine, work).time : work.work;
 }
 
 Nanoseconds price(const MachineProfile& machine, const CopyWork& work) {

@@ -7,6 +7,8 @@
 
 namespace foreshard::sim {
 
+/// Whether a kernel comes without a time, but says what it computes or moves.
+[[nodiscard]] bool needs_price(const KernelWork& work);
 /// `work.work` where it is given; else price_kernel()'s time (sim/compute); 0 for a kernel of no bytes that says not
 /// what it computes.
 [[nodiscard]] Nanoseconds price(const MachineProfile& machine, const KernelWork& work);

@@ -30,7 +30,6 @@ constexpr std::array kSections{
     Section{"host", true, read_host},
     Section{"latencies", true, read_latencies},
     Section{"contention", true, read_contention},
-    Section{"rings", true, read_rings},
     Section{"collectives", false, read_collectives},
     Section{"links", true, read_links},
     Section{"nccl", true, read_nccl},

@@ -1,7 +1,7 @@
 // A machine in numbers: what a GPU, its links and its driver cost, each with its unit and its source.
 //
-// Who: sim/engine runs ops at these latencies and slowdowns, sim/collectives prices collectives from the
-// tables, traces/capture takes contention out of captured durations with the same slowdowns.
+// Who: sim/engine runs ops at these latencies and shares the GPU between them, sim/collectives prices collectives
+// from the tables, traces/capture takes contention out of captured durations with the same model.
 // A profile is a JSON document (docs/machines.md); those in sim/machine/profiles are built into the library.
 // Plain data; parsing is pure and collects nothing outside the text it is given.
 #pragma once
@@ -19,30 +19,18 @@
 #include "core/device/device.hpp"
 #include "core/workload/model/host_costs.hpp"
 #include "sim/machine/compute_spec.hpp"
+#include "sim/machine/contention_spec.hpp"
 #include "sim/machine/covers.hpp"
 #include "sim/machine/links.hpp"
 
 namespace foreshard::sim {
 
-/// What may run beside a kernel and slow it down, and be slowed down by it.
-enum class Neighbour : std::uint8_t {
-  ring = 0,         ///< a collective whose kernel holds SMs (NCCL ring; symmetric kernels in proportion to their SMs)
-  copy_engine = 1,  ///< a collective or peer copy on the copy engines
-  side_kernel = 2,  ///< a kernel on another stream than the compute stream: FSDP's cast and copy-in
-};
-inline constexpr std::size_t kNeighbours = 3;
 inline constexpr std::size_t kKernelClasses = 7;
-
-/// Factors on the time of both while they run at once; 1 is no slowdown.
-struct Slowdown {
-  double kernel = 1;
-  double neighbour = 1;
-};
 
 /// What a collective occupies while it runs.
 enum class CollectiveResource : std::uint8_t {
-  ring = 0,         ///< SMs, `Rings::sms` of them
-  symmetric = 1,    ///< SMs, `Rings::symmetric_sms` of them
+  ring = 0,         ///< SMs, some 24 of them
+  symmetric = 1,    ///< SMs, some 9 of them
   copy_engine = 2,  ///< no SM
 };
 
@@ -69,14 +57,6 @@ struct Latencies {
   Nanoseconds event_wait;             ///< end of an op to the start of one that waits for it on another stream
   Nanoseconds communicator_gap;       ///< end of a collective to the start of the next of its communicator
   Nanoseconds synchronize;            ///< end of what the host waited for to the host going on
-};
-
-/// Collectives that hold SMs, and more than one collective at once.
-struct Rings {
-  double sms = 24;  ///< the slowdowns of Neighbour::ring hold for this many SMs
-  double symmetric_sms = 8;
-  double share_of_two = 0.9;  ///< a kernel's loss beside n > 1 rings is this times the sum of the single losses
-  double two_slowdown = 1.3;  ///< each of two collectives at once
 };
 
 /// What single things achieve. Sizes count bytes read plus bytes written unless named otherwise.
@@ -116,8 +96,7 @@ struct MachineProfile {
   GpuPeaks peaks;
   std::uint32_t launch_queue = 0;  ///< unfinished ops of one stream at which a launch blocks
   Latencies latencies;
-  std::array<std::array<Slowdown, kNeighbours>, kKernelClasses> contention{};  ///< by KernelClass, by Neighbour
-  Rings rings;
+  ContentionSpec contention;
   std::vector<CollectiveTable> collectives;
   Links links;
   NcclConstants nccl;
@@ -129,10 +108,6 @@ struct MachineProfile {
   Covers covers;
   /// Where each constant is from: its place in the JSON ("/latencies/launch") and its source, in file order.
   std::vector<std::pair<std::string, std::string>> sources;
-
-  [[nodiscard]] const Slowdown& slowdown(KernelClass kernel, Neighbour neighbour) const {
-    return contention[static_cast<std::size_t>(kernel)][static_cast<std::size_t>(neighbour)];
-  }
 };
 
 /// Reads a profile. `where` names the text in errors ("h200.json"). `"extends": "h200"` takes everything that the text

@@ -1,8 +1,9 @@
-// "/contention" and "/rings": how much a kernel and what runs beside it slow each other.
+// "/contention": what ops that run at once share (contention_spec.hpp).
 #include <fmt/format.h>
 
 #include <array>
 
+#include "sim/machine/contention_spec.hpp"
 #include "sim/machine/sections.hpp"
 #include "sim/machine/words.hpp"
 
@@ -11,38 +12,81 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr std::array<std::string_view, kNeighbours> kNeighbourWords{"ring", "copy-engine", "side-kernel"};
+constexpr double kGiga = 1e9;
+
+CollectivePath read_path(ProfileReader& reader, const Json& contention, std::string_view key) {
+  static constexpr std::array<std::string_view, 5> kKeys{"sms", "memory_per_byte", "gather_latency", "reduce_latency",
+                                                         "link_bandwidth"};
+  CollectivePath out;
+  const std::string place = fmt::format("/contention/{}", key);
+  const Json* path = reader.member(contention, "/contention", key);
+  if (path == nullptr) return out;
+  reader.known_keys(*path, place, kKeys);
+  out.sms = reader.constant(*path, place, "sms", "count", true);
+  out.memory_per_byte = reader.constant(*path, place, "memory_per_byte", "ratio");
+  out.gather_latency = reader.constant(*path, place, "gather_latency", "ratio", true);
+  out.reduce_latency = reader.constant(*path, place, "reduce_latency", "ratio", true);
+  out.link_bandwidth = kGiga * reader.constant(*path, place, "link_bandwidth", "GB/s");
+  return out;
+}
+
+/// A share of the whole GPU.
+double read_share(ProfileReader& reader, const Json& row, const std::string& place, std::string_view key, double most) {
+  const double value = reader.number(row, place, key, 0);
+  if (value > most) reader.fail(fmt::format("{}/{}", place, key), fmt::format("is more than {}", most));
+  return value;
+}
+
+KernelUse read_class(ProfileReader& reader, const Json& row, const std::string& place) {
+  static constexpr std::array<std::string_view, 6> kKeys{"sms", "memory", "pressure", "tiles", "resident", "source"};
+  // A kernel is limited by memory latency where it loses more than the bandwidth that others take: up to twice that.
+  constexpr double kMostMemory = 2;
+  reader.known_keys(row, place, kKeys);
+  KernelUse out;
+  out.sms = read_share(reader, row, place, "sms", 1);
+  out.memory = read_share(reader, row, place, "memory", kMostMemory);
+  out.pressure = read_share(reader, row, place, "pressure", 1);
+  if (row.is_object() && row.contains("tiles")) out.tiles = reader.count(row, place, "tiles", 1);
+  if (row.is_object() && row.contains("resident")) {
+    if (!row["resident"].is_boolean()) reader.fail(place + "/resident", "true or false is expected here");
+    out.resident = row["resident"] == true;
+  }
+  reader.source(row, place);
+  return out;
+}
+
+double read_slowdown(ProfileReader& reader, const Json& contention, std::string_view key) {
+  const double value = reader.constant(contention, "/contention", key, "ratio");
+  if (value < 1 && !reader.error()) reader.fail(fmt::format("/contention/{}/value", key), "a slowdown is at least 1");
+  return value;
+}
 
 }  // namespace
 
-void read_contention(ProfileReader& reader, const Json& contention, MachineProfile& out) {
-  static constexpr std::array<std::string_view, 3> kKeys{"kernel", "neighbour", "source"};
-  reader.known_keys(contention, "/contention", kKernelClassWords);
+void read_contention(ProfileReader& reader, const Json& contention, MachineProfile& profile) {
+  static constexpr std::array<std::string_view, 10> kKeys{
+      "memory_bandwidth", "ring",        "symmetric",   "copy_engine",   "late_tile",
+      "static_waves",     "side_kernel", "beside_side", "resident_side", "classes"};
+  reader.known_keys(contention, "/contention", kKeys);
+  ContentionSpec& out = profile.contention;
+  out.memory_bandwidth = kGiga * reader.constant(contention, "/contention", "memory_bandwidth", "GB/s");
+  out.ring = read_path(reader, contention, "ring");
+  out.symmetric = read_path(reader, contention, "symmetric");
+  out.copy_engine = read_path(reader, contention, "copy_engine");
+  out.late_tile = reader.constant(contention, "/contention", "late_tile", "ratio");
+  out.static_waves = reader.constant(contention, "/contention", "static_waves", "count", true);
+  out.side_kernel = read_slowdown(reader, contention, "side_kernel");
+  out.beside_side = read_slowdown(reader, contention, "beside_side");
+  out.resident_side = read_slowdown(reader, contention, "resident_side");
+  const Json* classes = reader.member(contention, "/contention", "classes");
+  if (classes == nullptr) return;
+  reader.known_keys(*classes, "/contention/classes", kKernelClassWords);
   for (std::size_t c = 0; c < kKernelClasses; ++c) {
-    const std::string path = fmt::format("/contention/{}", kKernelClassWords[c]);
-    const Json* row = reader.member(contention, "/contention", kKernelClassWords[c], false);
-    if (row == nullptr) continue;  // a class without a row is slowed by nothing
-    reader.known_keys(*row, path, kNeighbourWords);
-    for (std::size_t n = 0; n < kNeighbours; ++n) {
-      const std::string place = fmt::format("{}/{}", path, kNeighbourWords[n]);
-      const Json* pair = reader.member(*row, path, kNeighbourWords[n], false);
-      if (pair == nullptr) continue;
-      reader.known_keys(*pair, place, kKeys);
-      out.contention[c][n] = {reader.number(*pair, place, "kernel", 1), reader.number(*pair, place, "neighbour", 1)};
-      reader.source(*pair, place);
-    }
+    const Json* row = reader.member(*classes, "/contention/classes", kKernelClassWords[c], false);
+    // A class without a row shares nothing.
+    if (row != nullptr)
+      out.classes[c] = read_class(reader, *row, fmt::format("/contention/classes/{}", kKernelClassWords[c]));
   }
-}
-
-void read_rings(ProfileReader& reader, const Json& rings, MachineProfile& profile) {
-  static constexpr std::array<std::string_view, 4> kKeys{"sms", "symmetric_sms", "share_of_two", "two_slowdown"};
-  reader.known_keys(rings, "/rings", kKeys);
-  Rings& out = profile.rings;
-  out.sms = reader.constant(rings, "/rings", "sms", "count");
-  out.symmetric_sms = reader.constant(rings, "/rings", "symmetric_sms", "count", true);
-  out.share_of_two = reader.constant(rings, "/rings", "share_of_two", "ratio");
-  out.two_slowdown = reader.constant(rings, "/rings", "two_slowdown", "ratio");
-  if (out.two_slowdown < 1) reader.fail("/rings/two_slowdown/value", "a slowdown is at least 1");
 }
 
 }  // namespace foreshard::sim

@@ -17,7 +17,6 @@ void read_gpu(ProfileReader& reader, const nlohmann::json& gpu, MachineProfile& 
 void read_host(ProfileReader& reader, const nlohmann::json& host, MachineProfile& out);
 void read_latencies(ProfileReader& reader, const nlohmann::json& latencies, MachineProfile& out);
 void read_contention(ProfileReader& reader, const nlohmann::json& contention, MachineProfile& out);
-void read_rings(ProfileReader& reader, const nlohmann::json& rings, MachineProfile& out);
 void read_collectives(ProfileReader& reader, const nlohmann::json& tables, MachineProfile& out);
 void read_links(ProfileReader& reader, const nlohmann::json& links, MachineProfile& out);
 void read_nccl(ProfileReader& reader, const nlohmann::json& nccl, MachineProfile& out);

@@ -7,7 +7,25 @@
 
 namespace foreshard::sim {
 
-/// Latencies of the h200 profile; a ring slows GEMMs 1.5 times and is slowed 1.25 times by them.
+/// 132 SMs, of which a ring holds 44 and a symmetric kernel 22: GEMMs become 1.5 and 1.2 times slower. GEMMs delay
+/// collectives 1.25 times. Every collective of 1 ns a byte among 4 ranks fills the link. Nothing is resident; a
+/// memory-bound kernel and one of another stream become 2 and 1.6 times slower.
+inline ContentionSpec round_contention() {
+  ContentionSpec spec;
+  spec.memory_bandwidth = 1e12;
+  for (CollectivePath* path : {&spec.ring, &spec.symmetric, &spec.copy_engine}) path->link_bandwidth = 0.75e9;
+  spec.ring.sms = 44;
+  spec.ring.gather_latency = spec.ring.reduce_latency = 0.25;
+  spec.symmetric.sms = 22;
+  spec.side_kernel = 1.6;
+  spec.beside_side = 2;
+  KernelUse& gemm = spec.classes[static_cast<std::size_t>(KernelClass::gemm)];
+  gemm.sms = 1;
+  gemm.pressure = 1;
+  return spec;
+}
+
+/// Latencies in whole microseconds and round_contention().
 inline MachineProfile round_machine() {
   MachineProfile machine = *builtin_profile("h200");
   machine.latencies = {.launch = {4000},
@@ -17,10 +35,7 @@ inline MachineProfile round_machine() {
                        .event_wait = {2000},
                        .communicator_gap = {6000},
                        .synchronize = {0}};
-  machine.contention = {};
-  machine.contention[0][0] = {1.5, 1.25};  // gemm × ring
-  machine.contention[4][2] = {2.0, 1.6};   // memory-bound × side kernel
-  machine.rings = {.sms = 24, .symmetric_sms = 8, .share_of_two = 0.9, .two_slowdown = 1.25};
+  machine.contention = round_contention();
   return machine;
 }
 

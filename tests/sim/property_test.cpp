@@ -107,7 +107,6 @@ TEST_CASE("causality: issue, start and end are in order; streams, chains and wai
 
 TEST_CASE("work is conserved: nothing ends before its work is done, and without contention exactly then") {
   MachineProfile machine = round_machine();
-  machine.rings.two_slowdown = 1;
   for (unsigned seed = 0; seed < kSeeds; ++seed) {
     INFO("seed " << seed);
     const Played contended = play(seed, round_machine(), false);

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <map>
 
+#include "sim/engine/contention.hpp"
 #include "traces/capture/kernel_name.hpp"
 
 namespace foreshard::traces {
@@ -27,7 +28,7 @@ struct Overlap {
   double any_ring = 0;
   double copy_engine = 0;
   double side = 0;
-  std::vector<std::pair<double, double>> rings;  // length, and rings counted in full widths
+  std::vector<std::pair<double, double>> rings;  // length, and the SMs that rings held
 };
 
 class Contention {
@@ -104,7 +105,7 @@ class Contention {
       Neighbours change;
       if (lanes_[i] == Lane::ring) {
         change.rings = 1;
-        change.ring_sms = op.grid[0] > 0 ? static_cast<double>(op.grid[0]) : machine_.rings.sms;
+        change.ring_sms = op.grid[0] > 0 ? static_cast<double>(op.grid[0]) : machine_.contention.ring.sms;
       }
       if (lanes_[i] == Lane::copy_engine) change.copy_engines = 1;
       if (lanes_[i] == Lane::side) change.sides = 1;
@@ -137,22 +138,28 @@ class Contention {
       if (at->copy_engines > 0) out.copy_engine += length;
       if (at->sides > 0) out.side += length;
       if (at->rings == 0) continue;
-      const double widths = at->ring_sms / machine_.rings.sms;
+      const double usual = machine_.contention.ring.sms;
       out.any_ring += length;
-      if (at->rings == 1 && std::abs(widths - 1) < 0.1) out.one_ring += length;
-      out.rings.emplace_back(length, at->rings > 1 ? widths * machine_.rings.share_of_two : widths);
+      if (at->rings == 1 && std::abs(at->ring_sms - usual) < 0.1 * usual) out.one_ring += length;
+      out.rings.emplace_back(length, at->ring_sms);
     }
     return out;
   }
 
+  [[nodiscard]] sim::KernelDemand demand_of(KernelClass kernel_class) const {
+    if (kernel_class == KernelClass::memset) return {};
+    return sim::kernel_demand(machine_, {.kernel_class = kernel_class, .work = {}, .label = {}});
+  }
+
   [[nodiscard]] double compute_work(std::uint32_t i, const Overlap& beside, double own_slowdown) const {
     const auto lost = [](double length, double slowdown) { return length * (1 - 1 / slowdown); };
-    const KernelClass c = classes_[i];
-    const double s = own_slowdown > 0 ? own_slowdown : machine_.slowdown(c, sim::Neighbour::ring).kernel;
+    sim::KernelDemand demand = demand_of(classes_[i]);
+    demand.ring_slowdown = own_slowdown;
     double work = duration(run_.device_ops[i]);
-    for (const auto& [length, widths] : beside.rings) work -= lost(length, 1 + (s - 1) * widths);
-    work -= lost(beside.side, machine_.slowdown(c, sim::Neighbour::side_kernel).kernel);
-    work -= lost(beside.copy_engine, machine_.slowdown(c, sim::Neighbour::copy_engine).kernel);
+    for (const auto& [length, sms] : beside.rings)
+      work -= lost(length, sim::slowdown_beside_rings(machine_, demand, sms));
+    work -= lost(beside.side, sim::slowdown_beside_side(machine_, demand));
+    work -= lost(beside.copy_engine, sim::slowdown_beside_copy_engine(machine_, demand));
     return work;
   }
 
@@ -165,8 +172,8 @@ class Contention {
       const DeviceOpRecord& beside = run_.device_ops[*at];
       const Nanoseconds common = std::min(beside.end, op.end) - std::max(beside.start, op.start);
       if (common <= Nanoseconds{}) continue;
-      const double c = machine_.slowdown(classes_[*at], sim::Neighbour::side_kernel).neighbour;
-      work -= static_cast<double>(common.count) * (1 - 1 / c);
+      if (classes_[*at] == KernelClass::memset) continue;
+      work -= static_cast<double>(common.count) * (1 - 1 / machine_.contention.side_kernel);
     }
     return work;
   }

@@ -16,12 +16,17 @@ const char* const kRing = "ncclDevKernel_ReduceScatter_Sum_f32_RING_LL";
 sim::MachineProfile machine() {
   sim::MachineProfile out;
   out.sm_count = 132;
-  const auto set = [&](KernelClass c, sim::Neighbour n, double kernel, double neighbour) {
-    out.contention[static_cast<std::size_t>(c)][static_cast<std::size_t>(n)] = {kernel, neighbour};
-  };
-  set(KernelClass::gemm, sim::Neighbour::ring, 1.25, 1.1);
-  set(KernelClass::gemm, sim::Neighbour::side_kernel, 1.25, 2.0);
-  set(KernelClass::gemm, sim::Neighbour::copy_engine, 1.6, 1);
+  // 132 SMs, a ring holds 26.4 of them: a GEMM becomes 1.25 times slower.
+  sim::ContentionSpec& spec = out.contention;
+  spec.memory_bandwidth = 1e12;
+  spec.ring.sms = 26.4;
+  spec.copy_engine.link_bandwidth = 1e12 / 0.9;
+  spec.copy_engine.memory_per_byte = 0.375;  // of the memory bandwidth at 0.9 of the link: GEMMs 1.6 times slower
+  spec.side_kernel = 2;
+  spec.beside_side = 1.25;
+  sim::KernelUse& gemm = spec.classes[static_cast<std::size_t>(KernelClass::gemm)];
+  gemm.sms = 1;
+  gemm.memory = 1;
   return out;
 }
 
@@ -44,15 +49,16 @@ TEST_CASE("a kernel beside a ring loses the class's share of the overlap") {
   CHECK(freed(trace)[1].work == Nanoseconds::from_us(100));
 }
 
-TEST_CASE("a narrow ring counts by its SMs, two rings less than twice") {
+TEST_CASE("rings count by the SMs that they hold together") {
   TraceRun trace;
   trace.launch("nvjet_big", 0, 1, 0, 100);
   trace.launch(kRing, 1, 2, 0, 100, 2);
   trace.run.device_ops[1].grid = {12, 1, 1};
-  CHECK(freed(trace)[0].work.us() == Approx(100 / 1.125).epsilon(1e-4));
+  CHECK(freed(trace)[0].work.us() == Approx(100 / (132.0 / 120)).epsilon(1e-4));
   trace.run.device_ops[1].grid = {24, 1, 1};
   trace.launch(kRing, 2, 3, 0, 100, 3);
-  CHECK(freed(trace)[0].work.us() == Approx(100 / 1.45).epsilon(1e-4));  // (1.25 - 1) x 2 x 0.9
+  trace.run.device_ops[2].grid = {24, 1, 1};
+  CHECK(freed(trace)[0].work.us() == Approx(100 / (132.0 / 84)).epsilon(1e-4));
 }
 
 TEST_CASE("copies and kernels on other streams") {

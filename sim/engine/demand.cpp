@@ -1,0 +1,97 @@
+#include "sim/engine/demand.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace foreshard::sim {
+namespace {
+
+/// A kernel that moves bytes at the full memory rate does so on this share of the SMs (docs/contention.md: elementwise
+/// kernels beside rings of 8 to 24 CTAs lose the bandwidth that those take, and no more).
+constexpr double kSmsOfFullRate = 0.8;
+/// From this share of its link on a collective moves bytes all the time (2 ranks: 0.79, delayed as much as 4 at 0.9);
+/// below, part of its time is synchronisation, which no kernel delays (assumed).
+constexpr double kBusyLink = 0.75;
+constexpr std::uint64_t kMostTiles = 1u << 30;
+
+double per_second(double bytes, Nanoseconds time) {
+  return time.count > 0 ? bytes / (static_cast<double>(time.count) * 1e-9) : 0;
+}
+
+const CollectivePath& path_of(const ContentionSpec& spec, CollectiveResource uses) {
+  switch (uses) {
+    case CollectiveResource::symmetric:
+      return spec.symmetric;
+    case CollectiveResource::copy_engine:
+      return spec.copy_engine;
+    case CollectiveResource::ring:
+      break;
+  }
+  return spec.ring;
+}
+
+/// Bytes that a rank sends: nccl-tests' bus bytes (PERFORMANCE.md).
+double bus_bytes(const CollectiveRequest& request) {
+  const double ranks = std::max(1u, request.ranks);
+  const double times = request.kind == CollectiveKind::all_reduce ? 2 : 1;
+  return times * static_cast<double>(request.bytes) * (ranks - 1) / ranks;
+}
+
+}  // namespace
+
+KernelDemand kernel_demand(const MachineProfile& machine, const KernelWork& kernel) {
+  const KernelUse& use = machine.contention.classes[static_cast<std::size_t>(kernel.kernel_class)];
+  KernelDemand out;
+  out.sms = use.sms;
+  out.memory = use.memory;
+  out.pressure = use.pressure;
+  out.tiles = use.tiles;
+  out.resident = use.resident;
+  out.ring_slowdown = kernel.ring_slowdown;
+  return out;
+}
+
+KernelDemand kernel_demand(const MachineProfile& machine, const KernelWork& kernel, const KernelPrice& price) {
+  KernelWork of_class = kernel;
+  of_class.kernel_class = price.kernel_class;
+  KernelDemand out = kernel_demand(machine, of_class);
+  if (out.tiles > 0 && price.tiles > 0) {
+    out.tiles = static_cast<std::uint32_t>(std::min<std::uint64_t>(price.tiles, kMostTiles));
+    out.shaped = true;
+  }
+  const double reached = machine.contention.memory_bandwidth;
+  if (price.kernel_class == KernelClass::memory_bound && price.memory_share > 0 && reached > 0) {
+    out.memory = std::min(1.0, price.memory_share * machine.peaks.memory_bandwidth / reached);
+    out.pressure = out.memory;
+    out.sms = 1 - out.memory * (1 - kSmsOfFullRate);
+  }
+  return out;
+}
+
+CollectiveDemand collective_demand(const MachineProfile& machine, const CollectiveRequest& request,
+                                   const CollectivePrice& price) {
+  const ContentionSpec& spec = machine.contention;
+  const CollectivePath& path = path_of(spec, price.uses);
+  CollectiveDemand out;
+  out.sms = price.uses == CollectiveResource::copy_engine ? 0 : price.sms > 0 ? price.sms : path.sms;
+  const double sent = price.link_bytes > 0 ? static_cast<double>(price.link_bytes) : bus_bytes(request);
+  const double rate = per_second(sent, price.time);
+  if (path.link_bandwidth <= 0 || spec.memory_bandwidth <= 0) return out;  // a machine on which nothing is shared
+  out.link = std::min(1.0, rate / path.link_bandwidth);
+  out.traffic = rate * path.memory_per_byte / spec.memory_bandwidth;
+  const double latency = request.kind == CollectiveKind::all_gather ? path.gather_latency : path.reduce_latency;
+  // Fewer CTAs have fewer accesses in flight (8, 16, 24 of them: 2.26, 1.90, 1.70 times slower beside a large copy).
+  const double fewer = price.uses == CollectiveResource::ring && out.sms > 0 ? std::sqrt(path.sms / out.sms) : 1;
+  out.latency = latency * std::min(1.0, out.link / kBusyLink) * fewer;
+  return out;
+}
+
+CollectiveDemand peer_copy_demand(const MachineProfile& machine, Bytes bytes, Nanoseconds work) {
+  CollectivePrice price;
+  price.time = work;
+  price.uses = CollectiveResource::copy_engine;
+  price.link_bytes = bytes;
+  return collective_demand(machine, {}, price);
+}
+
+}  // namespace foreshard::sim

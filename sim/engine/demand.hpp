@@ -1,0 +1,47 @@
+// What one op takes of the GPU while it runs: the input of contention.hpp.
+//
+// Who: sim/engine/device.cpp makes one for each op, of a kernel with its price (sim/compute) where it has no time.
+// Shares are of one GPU (sim/machine/contention_spec.hpp). Plain data.
+#pragma once
+
+#include <cstdint>
+
+#include "sim/collectives/collective_cost.hpp"
+#include "sim/compute/price_kernel.hpp"
+#include "sim/machine/profile.hpp"
+
+namespace foreshard::sim {
+
+/// A kernel's demand. Defaults are those of a kernel that shares nothing.
+struct KernelDemand {
+  double sms = 0;            ///< share of the SMs below which it becomes slower in proportion; 0: needs none
+  double memory = 0;         ///< share of its time that stretches as others take memory bandwidth
+  double pressure = 0;       ///< how much it delays the memory accesses of others; 1: a copy of large tensors
+  double clock = 1;          ///< its time at full clock over its time alone, below 1 where power holds the clock down
+  double ring_slowdown = 0;  ///< measured factor beside an NCCL ring of the usual SMs; 0: none, the model says
+  std::uint32_t tiles = 0;   ///< of a matrix product, one an SM at a time; 0: its work divides evenly
+  bool resident = false;     ///< its blocks fill SMs from start to end: a collective that needs SMs waits for that end
+  /// Its tiles are its own, not typical of its class: a collective that ends before it frees SMs for the rest of them.
+  bool shaped = false;
+};
+
+/// A collective's demand while it runs at full speed.
+struct CollectiveDemand {
+  double sms = 0;      ///< held
+  double link = 0;     ///< share of the link that collectives of its kind can use
+  double traffic = 0;  ///< share of the memory bandwidth
+  double latency = 0;  ///< by how much a kernel of pressure 1 lengthens it, relative
+};
+
+/// What a kernel of this class takes, whatever its shape: of captured kernels.
+[[nodiscard]] KernelDemand kernel_demand(const MachineProfile& machine, const KernelWork& kernel);
+/// The same of a kernel that was priced from what it computes: its own tiles, its own share of the memory bandwidth.
+[[nodiscard]] KernelDemand kernel_demand(const MachineProfile& machine, const KernelWork& kernel,
+                                         const KernelPrice& price);
+
+[[nodiscard]] CollectiveDemand collective_demand(const MachineProfile& machine, const CollectiveRequest& request,
+                                                 const CollectivePrice& price);
+/// A copy of `bytes` to a peer by copy engines.
+[[nodiscard]] CollectiveDemand peer_copy_demand(const MachineProfile& machine, Bytes bytes, Nanoseconds work);
+
+}  // namespace foreshard::sim

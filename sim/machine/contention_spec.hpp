@@ -1,0 +1,45 @@
+// Section "contention" of a machine profile: what ops that run at once have to share, and what kernels and
+// collectives take of it. The mechanism is sim/engine/contention.hpp; docs/contention.md derives every number.
+//
+// Shares are of one GPU: of its SMs, of `memory_bandwidth`, of `link_bandwidth`. No number is about a pair of ops.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+namespace foreshard::sim {
+
+/// How a collective's implementation loads the GPU while it runs.
+struct CollectivePath {
+  double sms = 0;              ///< held from start to end, where the price of the collective does not say
+  double memory_per_byte = 0;  ///< bytes of device memory read and written for each byte sent over the link
+  double gather_latency = 0;   ///< how much longer an all-gather takes beside a kernel of `pressure` 1
+  double reduce_latency = 0;   ///< the same of a reduce-scatter or all-reduce
+  double link_bandwidth = 0;   ///< bytes a second, one direction, that collectives of this kind reach together
+};
+
+/// What a kernel of one class takes where its shape is not known (captured kernels).
+struct KernelUse {
+  double sms = 0;           ///< share of the SMs below which it becomes slower in proportion; 0: needs none
+  double memory = 0;        ///< share of its time that stretches as others take memory bandwidth
+  double pressure = 0;      ///< how much it delays the memory accesses of others; 1: a copy of large tensors
+  std::uint32_t tiles = 0;  ///< of a matrix product, one an SM; 0: its work divides evenly
+  bool resident = false;    ///< its blocks fill SMs from its start to its end: what needs SMs waits for that end
+};
+
+struct ContentionSpec {
+  double memory_bandwidth = 0;  ///< bytes a second that kernels and collectives reach together
+  CollectivePath ring;
+  CollectivePath symmetric;
+  CollectivePath copy_engine;
+  double late_tile = 1;  ///< time of a tile computed after the others are done, over that of a tile among all
+  /// Matrix products of more tiles than this many times the SMs hand tiles out one by one; others fix them in advance.
+  double static_waves = 0;
+  double side_kernel = 1;    ///< time of a kernel of another stream beside one of the compute stream, over that alone
+  double beside_side = 1;    ///< time of a compute-stream kernel beside one of another stream, over that alone
+  double resident_side = 1;  ///< the same of a resident one
+  std::array<KernelUse, 7> classes{};  ///< by KernelClass
+};
+
+}  // namespace foreshard::sim
