@@ -61,6 +61,23 @@ Tensors cudnn_backward(Tape& tape, Node& node, const Tensors& gradients, bool ca
   return out;
 }
 
+/// The result, its log-sum-exp, the random offset and seed.
+Tensors run_cudnn_attention(Tape& tape, const Tensor& q, const Tensor& k, const Tensor& v, bool causal) {
+  if (Tensors kept = tape.reuse(Selected::attention); !kept.empty()) return kept;
+  const Sizes s = sizes(q, k);
+  const Tensor seed = tape.workspace(8);
+  const Tensor offset = tape.workspace(8);
+  const Tensor out = tape.empty_like(q);
+  const Tensor logsumexp = tape.empty({s.batch, s.heads, s.queries, 1}, DType::float32);
+  const Tensor workspace = tape.workspace(kCudnnForwardWorkspace);
+  tape.launch_memset(kFloat);
+  tape.launch_attention("aten::_scaled_dot_product_cudnn_attention", math(s, q->dtype, causal, false),
+                        q->bytes() + k->bytes() + v->bytes() + out->bytes());
+  Tensors made{out, logsumexp, offset, seed};
+  tape.keep(Selected::attention, made);
+  return made;
+}
+
 Tensor cudnn_attention(Tape& tape, const Tensor& q, const Tensor& k, const Tensor& v, const Attention& how) {
   const auto back = [&tape, causal = how.causal](Node& node, const Tensors& gradients) {
     return cudnn_backward(tape, node, gradients, causal);
@@ -69,23 +86,13 @@ Tensor cudnn_attention(Tape& tape, const Tensor& q, const Tensor& k, const Tenso
   tape.save(node, k);
   tape.save(node, q);
   tape.save(node, v);
-  const Sizes s = sizes(q, k);
-  const Tensor seed = tape.workspace(8);
-  const Tensor offset = tape.workspace(8);
-  Tensor out = tape.empty_like(q);
-  const Tensor logsumexp = tape.empty({s.batch, s.heads, s.queries, 1}, DType::float32);
-  {
-    const Tensor workspace = tape.workspace(kCudnnForwardWorkspace);
-    tape.launch_memset(kFloat);
-    tape.launch_attention("aten::_scaled_dot_product_cudnn_attention", math(s, q->dtype, how.causal, false),
-                          q->bytes() + k->bytes() + v->bytes() + out->bytes());
-  }
-  tape.save(node, logsumexp);
-  tape.save(node, out);
-  tape.save(node, offset);
-  tape.save(node, seed);
-  Tape::attach(node, out);
-  return out;
+  const Tensors made = run_cudnn_attention(tape, q, k, v, how.causal);
+  tape.save(node, made[1]);
+  tape.save(node, made[0]);
+  tape.save(node, made[2]);
+  tape.save(node, made[3]);
+  Tape::attach(node, made[0]);
+  return made[0];
 }
 
 /// CUTLASS' memory-efficient attention writes length before heads (attention.cu): a transposed view.

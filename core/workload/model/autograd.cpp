@@ -73,6 +73,7 @@ Tensor Tape::unpack(Saved& saved) {
     const auto outer = std::exchange(recomputing_, saved.frame);
     const bool backward = std::exchange(in_backward_, true);
     grad_enabled_ = true;
+    frame.products = 0;
     try {
       frame.recompute();
     } catch (const StopRecomputation&) {
@@ -85,13 +86,38 @@ Tensor Tape::unpack(Saved& saved) {
   return std::exchange(frame.recomputed[saved.index], nullptr);
 }
 
-Tensor Tape::checkpoint(const std::function<Tensor()>& forward) {
+Tensor Tape::checkpoint(const std::function<Tensor()>& forward, bool selective) {
   auto frame = std::make_shared<CheckpointFrame>();
+  frame->selective = selective;
   frame->recompute = [forward] { forward(); };
   const auto outer = std::exchange(saving_to_, frame);
   Tensor out = forward();
   saving_to_ = outer;
   return out;
+}
+
+namespace {
+
+/// torchtitan's policy (apply_ac, selective by op): attention, and the first, third, … matrix product.
+bool selects(CheckpointFrame& frame, Selected kind) {
+  return frame.selective && (kind == Selected::attention || frame.products++ % 2 == 0);
+}
+
+}  // namespace
+
+Tensors Tape::reuse(Selected kind) {
+  if (!recomputing_ || !selects(*recomputing_, kind)) return {};
+  Tensors out;
+  for (const Tensor& tensor : std::exchange(recomputing_->kept[recomputing_->reused++], {}))
+    out.push_back(std::make_shared<TensorImpl>(*tensor));
+  return out;
+}
+
+void Tape::keep(Selected kind, const Tensors& made) {
+  if (recomputing_ || !saving_to_ || !selects(*saving_to_, kind)) return;
+  Tensors kept;
+  for (const Tensor& tensor : made) kept.push_back(detach(tensor));
+  saving_to_->kept.push_back(std::move(kept));
 }
 
 /// Nodes that can run, the latest of the forward first; the gradients that wait for the others.

@@ -4,6 +4,7 @@
 
 #include "core/schedule/unit_plan.hpp"
 #include "core/workload/model/family.hpp"
+#include "core/workload/model/fuse.hpp"
 
 namespace foreshard {
 namespace {
@@ -33,6 +34,8 @@ std::unique_ptr<Family> make_family(const ModelConfig& config) {
       return model::make_hf_decoder(config);
     case ModelFamily::hf_gpt2:
       return model::make_hf_gpt2(config);
+    case ModelFamily::mpt:
+      return model::make_mpt(config);
     default:
       return nullptr;
   }
@@ -160,6 +163,10 @@ Result<Workload> generate(const ModelConfig& model, const Settings& settings, co
   const StepWriter steps(*family, workload.settings, workload.units, size, host);
   workload.steps.push_back(steps.write(workload.labels, true, sm_count));
   workload.steps.push_back(steps.write(workload.labels, false, sm_count));
+  if (model.compiled) {
+    model::compile_blocks(workload, host);
+    workload.estimates.push_back("torch.compile's kernels and memory are derived from the eager model");
+  }
   return workload;
 }
 

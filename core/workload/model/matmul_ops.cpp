@@ -15,6 +15,7 @@ bool takes_as_is(const Tensor& x) {
 }
 
 Tensor run_mm(Tape& tape, const Tensor& a, const Tensor& b, std::string_view label, bool with_bias = false) {
+  if (const Tensors kept = tape.reuse(Selected::product); !kept.empty()) return kept[0];
   Tensor out = tape.empty({a->shape[0], b->shape[1]}, a->dtype);
   Tensor left;
   Tensor right;
@@ -22,6 +23,7 @@ Tensor run_mm(Tape& tape, const Tensor& a, const Tensor& b, std::string_view lab
   if (!takes_as_is(b)) right = clone(tape, b);
   if (with_bias) tape.need_cublas_lt();
   tape.launch_gemm(label, a->shape[0], b->shape[1], a->shape[1], a->dtype);
+  tape.keep(Selected::product, {out});
   return out;
 }
 

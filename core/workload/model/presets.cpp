@@ -25,6 +25,8 @@ struct Preset {
 
 // mlp: pytorch#147168. llama-*: the reference runs' script. torch-transformer: ModelArgs of
 // torch/testing/_internal/distributed/_tensor/common_dtensor.py (n_heads 4, vocab 8, max_seq_len = seq) at dim 4096.
+// llama2-*: "Llama 2" (2023) and its checkpoints' configurations; 34b with Code Llama 34B's. mpt-*: llm-foundry,
+// scripts/train/yamls/pretrain, whose models have biases and heads of 128 (docs/data/published_throughput.md).
 // llama3-*: "The Llama 3 Herd of Models" (2024), table 3; vocabulary 128,256; sequences of 8,192 as in pre-training.
 constexpr std::array kPresets{
     Preset{"mlp", ModelFamily::mlp, 4, 10240, 10240, 1, 1, 0, 4, 1},
@@ -36,6 +38,17 @@ constexpr std::array kPresets{
     Preset{"llama3-8b", ModelFamily::llama, 32, 4096, 14336, 32, 8, 128256, 1, 8192},
     Preset{"llama3-70b", ModelFamily::llama, 80, 8192, 28672, 64, 8, 128256, 1, 8192},
     Preset{"llama3-405b", ModelFamily::llama, 126, 16384, 53248, 128, 8, 128256, 1, 8192},
+    Preset{"llama2-7b", ModelFamily::llama, 32, 4096, 11008, 32, 32, 32000, 1, 4096},
+    Preset{"llama2-13b", ModelFamily::llama, 40, 5120, 13824, 40, 40, 32000, 1, 4096},
+    Preset{"llama2-34b", ModelFamily::llama, 48, 8192, 22016, 64, 8, 32000, 1, 4096},
+    Preset{"llama2-70b", ModelFamily::llama, 80, 8192, 28672, 64, 8, 32000, 1, 4096},
+    Preset{"mpt-760m", ModelFamily::mpt, 24, 1536, 6144, 12, 12, 50368, 8, 2048},
+    Preset{"mpt-1b", ModelFamily::mpt, 24, 2048, 8192, 16, 16, 50368, 8, 2048},
+    Preset{"mpt-3b", ModelFamily::mpt, 32, 2560, 10240, 20, 20, 50368, 8, 2048},
+    Preset{"mpt-7b", ModelFamily::mpt, 32, 4096, 16384, 32, 32, 50368, 4, 2048},
+    Preset{"mpt-13b", ModelFamily::mpt, 40, 5120, 20480, 40, 40, 50368, 2, 2048},
+    Preset{"mpt-30b", ModelFamily::mpt, 48, 7168, 28672, 56, 56, 50368, 2, 2048},
+    Preset{"mpt-70b", ModelFamily::mpt, 80, 8192, 32768, 64, 64, 50368, 2, 2048},
 };
 
 const Preset* find(std::string_view name) {
@@ -94,6 +107,12 @@ Result<ModelConfig> preset(std::string_view name, const PresetOverrides& overrid
   model.head_dim = p->dim / p->heads;
   model.vocab = p->vocab;
   model.tied_embedding = p->family == ModelFamily::torch_transformer;
+  if (p->family == ModelFamily::mpt) {
+    model.tied_embedding = true;
+    model.attention_bias = true;
+    model.mlp_bias = true;
+    model.positions = p->seq;
+  }
   model.default_batch = p->batch;
   model.default_seq = p->seq;
   if (model.layers == 0) return fail(ErrorKind::usage, "a model needs at least one layer", "--layers");

@@ -69,7 +69,14 @@ struct CheckpointFrame {
   std::uint32_t saved = 0;          ///< tensors saved by the original forward
   std::vector<Tensor> recomputed;
   bool done = false;
+  bool selective = false;      ///< keeps the results of attention and of every other matrix product
+  std::vector<Tensors> kept;   ///< those, in order
+  std::size_t reused = 0;      ///< of `kept`, by the recomputation
+  std::uint32_t products = 0;  ///< matrix products so far, of the forward or of the recomputation
 };
+
+/// What selective checkpointing may keep.
+enum class Selected : std::uint8_t { product = 0, attention = 1 };
 
 /// What a node keeps for its backward: the tensor, or a holder inside a checkpointed region.
 struct Saved {
@@ -160,7 +167,11 @@ class Tape {
   /// loss.backward(): root gradient, all nodes, backward_final, as Engine::execute.
   void backward(const Tensor& loss);
   /// Runs `forward` under non-reentrant activation checkpointing with early stop.
-  Tensor checkpoint(const std::function<Tensor()>& forward);
+  Tensor checkpoint(const std::function<Tensor()>& forward, bool selective = false);
+  /// While a selectively checkpointed region runs again: what this op gave in the forward, if that was kept; else
+  /// nothing. Ops that can be kept ask first, and hand what they made to keep().
+  [[nodiscard]] Tensors reuse(Selected kind);
+  void keep(Selected kind, const Tensors& made);
 
   [[nodiscard]] bool in_backward() const { return in_backward_; }
   [[nodiscard]] const TapeOptions& options() const { return options_; }

@@ -83,8 +83,9 @@ Tensor WrappedModel::run_block(std::uint32_t index, Tensors inputs,
   }
   tape_.spend(HostCall::module);
   Tensor out;
-  if (settings_.checkpoint == Checkpoint::blocks)
-    out = tape_.checkpoint([inputs, forward] { return forward(inputs); });
+  if (settings_.checkpoints_block(index))
+    out = tape_.checkpoint([inputs, forward] { return forward(inputs); },
+                           settings_.checkpoint == Checkpoint::selective_op);
   else
     out = forward(inputs);
   if (last) {
