@@ -163,6 +163,9 @@ Result<Workload> generate(const ModelConfig& model, const Settings& settings, co
   const StepWriter steps(*family, workload.settings, workload.units, size, host);
   workload.steps.push_back(steps.write(workload.labels, true, sm_count));
   workload.steps.push_back(steps.write(workload.labels, false, sm_count));
+  if (model.family == ModelFamily::hf_mixtral)
+    workload.estimates.push_back(
+        "experts are timed as if routing were balanced; no recording of a mixture of experts was at hand");
   if (model.compiled) {
     model::compile_blocks(workload, host);
     workload.estimates.push_back("torch.compile's kernels and memory are derived from the eager model");

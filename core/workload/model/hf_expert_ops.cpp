@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/base/check.hpp"
+#include "core/workload/model/walk.hpp"
 
 namespace foreshard::model {
 namespace {
@@ -38,6 +39,7 @@ Tensor add_rows(Tape& tape, const Shape& shape, const Tensor& gradient, std::uin
   tape.launch(Launch::elementwise, "aten::arange", ids);
   tape.launch(Launch::elementwise, "cub::DeviceRadixSort", 4 * ids);
   tape.launch(Launch::elementwise, "indexing_backward_kernel", 2 * gradient->bytes());
+  mark(tape, MemoryAccess::scatter, gradient->numel(), gradient->dtype);
   return out;
 }
 
@@ -135,6 +137,7 @@ Tensor divide_in_place(Tape& tape, const Tensor& a, const Tensor& b) {
   tape.save(node, b);
   if (node) tape.save(node, run(tape, {a}, a, "aten::copy_"));
   tape.launch(Launch::elementwise, "aten::div_", 2 * a->bytes() + b->bytes());
+  mark(tape, MemoryAccess::strided, a->numel(), a->dtype);
   return rebound(tape, a, node);
 }
 
@@ -149,6 +152,7 @@ Tensor index_rows(Tape& tape, const Tensor& x, const Tensor& indices) {
   shape[0] = indices->numel();
   Tensor out = tape.empty(shape, x->dtype);
   tape.launch(Launch::embedding, "aten::index", indices->bytes() + 2 * out->bytes());
+  mark(tape, MemoryAccess::gather, out->numel(), out->dtype);
   Tape::attach(node, out);
   return out;
 }
@@ -157,12 +161,14 @@ Tensor masked_fill_in_place(Tape& tape, const Tensor& x, const Tensor& mask) {
   const auto back = [&tape](Node& node, const Tensors& gradients) {
     const Tensor kept = tape.unpack(node.saved[0]);
     Tensor out = run(tape, {gradients[0]}, gradients[0], "aten::copy_");
-    tape.launch(Launch::elementwise, "aten::masked_fill_", kept->bytes() + out->bytes());
+    tape.launch(Launch::elementwise, "aten::masked_fill_", kept->bytes() + 2 * out->bytes());
+    mark(tape, MemoryAccess::strided, out->numel(), out->dtype);
     return Tensors{out};
   };
   const NodePtr node = tape.record({x}, back);
   tape.save(node, mask);
-  tape.launch(Launch::elementwise, "aten::masked_fill_", mask->bytes() + x->bytes());
+  tape.launch(Launch::elementwise, "aten::masked_fill_", mask->bytes() + 2 * x->bytes());
+  mark(tape, MemoryAccess::strided, x->numel(), x->dtype);
   return rebound(tape, x, node);
 }
 
