@@ -9,6 +9,7 @@
 #include "core/workload/adapt.hpp"
 #include "sim/predict/busy_time.hpp"
 #include "sim/predict/host_bound.hpp"
+#include "sim/predict/machine_use.hpp"
 #include "sim/predict/simulate.hpp"
 
 namespace foreshard::sim {
@@ -197,6 +198,9 @@ Result<Prediction> predict(const Workload& workload, const MachineProfile& machi
     p.warnings.push_back(
         fmt::format("{} FSDP sections have no captured cost and count as free", simulation->outcome.sections_missing));
   }
+  if (w.has_timing)
+    for (std::string& text : outside(machine.covers, machine.name, machine_use(w, request.settings, p.run)))
+      p.warnings.push_back(std::move(text));
   add_info(workload, machine, request.settings, p);
   return p;
 }

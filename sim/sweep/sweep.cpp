@@ -87,9 +87,10 @@ Result<std::vector<SweepPoint>> sweep(WorkloadSource& source, const MachineProfi
 std::vector<PointCost> costs(const std::vector<SweepPoint>& points) {
   std::vector<PointCost> out;
   bool known = true;
+  const bool timed = std::any_of(points.begin(), points.end(), [](const SweepPoint& point) { return point.has_time; });
   for (std::size_t i = 0; i < points.size(); ++i) {
     const SweepPoint& point = points[i];
-    if (point.state != SweepPoint::State::ran || !point.has_time) continue;
+    if (point.state != SweepPoint::State::ran || point.has_time != timed) continue;
     const double work = work_of_step(point.settings);
     known &= work > 0;
     out.push_back({i, point.step_ms, point.peaks.reserved, point.uncertainty, work});

@@ -17,16 +17,7 @@
 namespace foreshard::reference {
 namespace {
 
-struct Totals {
-  double sum = 0;
-  double worst = 0;
-  int pairs = 0;
-  void add(double error) {
-    sum += std::abs(error);
-    worst = std::max(worst, std::abs(error));
-    ++pairs;
-  }
-};
+using Totals = traces::ErrorSum;
 
 std::string difference(Bytes predicted, Bytes measured) {
   if (predicted == measured) return "0";
@@ -93,7 +84,7 @@ int run(const std::string& folder) {
       "\nGPU- and link-bound: {} pairs, mean error {:.2f} %, worst {:.1f} %. Host-bound: {} pairs, at most {:.1f} % "
       "outside the measured range of ten steps. Memory: all four peaks exact to the byte in {} of {} pairs; {} of "
       "the others follow record_stream, where time decides.\n",
-      gpu.pairs, gpu.sum / gpu.pairs, gpu.worst, outside.pairs, outside.worst, exact, pairs, clocked);
+      gpu.count, gpu.mean(), gpu.worst, outside.count, outside.worst, exact, pairs, clocked);
   print_self(runs, *machine);
   fmt::print(
       "Ranking: of settings planned from one recording whose measured steps differ by more than 3 % and their spread, "

@@ -1,47 +1,17 @@
-// The reference runs for tests and for the accuracy table: each run's recording as a workload, and what it
-// measured, by name from one folder.
+// The reference runs for tests: those of traces/reference, kept by name, with failures as exceptions.
 #pragma once
 
 #include <map>
 #include <string>
 #include <vector>
 
-#include "core/allocator/statistics.hpp"
-#include "core/workload/workload.hpp"
+#include "traces/reference/accuracy.hpp"
 
 namespace foreshard::reference {
 
-/// What NAME.json measured.
-struct MeasuredRun {
-  std::vector<double> step_ms;  ///< without the first two
-  double median_ms = 0;
-  double low_ms = 0;   ///< second smallest
-  double high_ms = 0;  ///< second largest
-  MemoryPeaks peaks;   ///< of the last recorded step
-};
-
-struct ReferenceRun {
-  Workload workload;
-  MeasuredRun measured;
-};
-
-/// Settings planned from one recording, whose measured steps differ by more than 3 % and by more than their
-/// spread: are they in the right order?
-class Rankings {
- public:
-  void add(const std::string& from, double predicted_ms, const MeasuredRun& measured);
-  [[nodiscard]] int right() const { return right_; }
-  [[nodiscard]] int wrong() const { return wrong_; }
-
- private:
-  struct Entry {
-    double predicted_ms;
-    MeasuredRun measured;
-  };
-  std::map<std::string, std::vector<Entry>> by_recording_;
-  int right_ = 0;
-  int wrong_ = 0;
-};
+using traces::MeasuredRun;
+using traces::Rankings;
+using traces::ReferenceRun;
 
 /// One line of pairs.txt.
 struct Pair {

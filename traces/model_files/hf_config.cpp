@@ -214,14 +214,14 @@ Result<ModelFile> parse_hf_config(const std::string& text, const std::string& na
   return file;
 }
 
-Result<ModelFile> read_hf_config(const std::string& path) {
+Result<ModelFile> read_hf_config(const std::string& path, const std::string& given_name) {
   std::ifstream file(path, std::ios::binary);
   std::error_code error;
   if (!file || std::filesystem::is_directory(path, error)) return fail(ErrorKind::input, "cannot be opened", path);
   if (std::filesystem::file_size(path, error) > kLargestFile && !error)
     return fail(ErrorKind::input, "is too large for a config.json (4 MiB)", path);
   const std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-  return parse_hf_config(text, path);
+  return parse_hf_config(text, path, given_name);
 }
 
 }  // namespace foreshard::traces

@@ -25,6 +25,6 @@ namespace foreshard::traces {
 [[nodiscard]] Result<ModelFile> parse_hf_config(const std::string& text, const std::string& name,
                                                 const std::string& model_name = {});
 /// The same from a file of at most 4 MiB.
-[[nodiscard]] Result<ModelFile> read_hf_config(const std::string& path);
+[[nodiscard]] Result<ModelFile> read_hf_config(const std::string& path, const std::string& model_name = {});
 
 }  // namespace foreshard::traces

@@ -1,0 +1,14 @@
+// What a simulated run asks of the machine profile, to be held against what the profile covers.
+#pragma once
+
+#include "core/run/run.hpp"
+#include "core/workload/workload.hpp"
+#include "sim/machine/covers.hpp"
+
+namespace foreshard::sim {
+
+/// `workload` as it was run under `settings`, `run` its record. Kernels and operands count where the profile prices
+/// them, not where a recording timed them.
+[[nodiscard]] MachineUse machine_use(const Workload& workload, const Settings& settings, const Run& run);
+
+}  // namespace foreshard::sim
