@@ -1,30 +1,22 @@
 // `foreshard plan SOURCE [choices]`: predicts one steady-state step.
 
-#include <fmt/core.h>
-
 #include <CLI/CLI.hpp>
-#include <fstream>
 #include <memory>
 
 #include "cli/choices.hpp"
-#include "cli/front_door.hpp"
 #include "cli/options.hpp"
-#include "cli/output.hpp"
+#include "cli/prediction_report.hpp"
+#include "cli/source_options.hpp"
 #include "cli/verbs.hpp"
 #include "core/base/units.hpp"
 #include "core/schedule/settings_table.hpp"
-#include "sim/predict/predict.hpp"
-#include "traces/source/source.hpp"
-#include "traces/store/store.hpp"
-#include "traces/workload_file/workload_file.hpp"
 
 namespace foreshard::cli {
 namespace {
 
 struct Options {
-  std::string source;
+  SourceOptions source;
   ChoiceOptions choices;
-  std::string machine = "h200";
   std::optional<Bytes> memory_limit;
   std::string output;
   std::string name;
@@ -32,156 +24,40 @@ struct Options {
   bool json = false;
 };
 
-/// A built-in profile's name, or a profile file.
-Result<sim::MachineProfile> read_machine(const std::string& machine) {
-  if (machine.find('.') == std::string::npos && machine.find('/') == std::string::npos)
-    return sim::builtin_profile(machine);
-  const auto text = read_text(machine);
-  if (!text) return tl::unexpected(text.error());
-  return sim::parse_profile(*text, machine);
-}
-
-std::string_view name(sim::Calibration::Source source) {
-  switch (source) {
-    case sim::Calibration::Source::none:
-      return "none";
-    case sim::Calibration::Source::first_step:
-      return "first step";
-    case sim::Calibration::Source::typical:
-      return "typical";
-    case sim::Calibration::Source::steady:
-      return "steady step";
-  }
-  return "none";
-}
-
-Json time_value(const sim::Prediction& p, double ms) {
-  return p.has_time ? Json(ms) : Json(nullptr);
-}
-
-Json as_json(const Options& options, const Workload& workload, const sim::Prediction& p) {
-  Json json = json_result("plan");
-  json["source"] = options.source;
-  json["name"] = workload.name;
-  json["machine"] = p.run.info.machine;
-  json["step_ms"] = time_value(p, p.step_ms);
-  json["host_ms"] = time_value(p, p.host_ms);
-  json["gpu_step_ms"] = time_value(p, p.gpu_step_ms);
-  json["compute_ms"] = time_value(p, p.compute_ms);
-  json["communication_ms"] = time_value(p, p.communication_ms);
-  json["exposed_communication_ms"] = time_value(p, p.exposed_communication_ms);
-  json["host_bound"] = p.host_bound;
-  json["uncertainty"] = p.uncertainty;
-  json["peak_requested_bytes"] = p.peaks.requested;
-  json["peak_allocated_bytes"] = p.peaks.allocated;
-  json["peak_active_bytes"] = p.peaks.active;
-  json["peak_reserved_bytes"] = p.peaks.reserved;
-  if (p.peaks_depend_on_time)
-    json["peak_reserved_bytes_range"] = {p.peaks_slower_host.reserved, p.peaks_faster_host.reserved};
-  json["num_alloc_retries"] = p.num_alloc_retries;
-  json["out_of_memory"] = p.out_of_memory.has_value();
-  if (p.out_of_memory)
-    json["out_of_memory_report"] = {{"requested_bytes", p.out_of_memory->requested},
-                                    {"tried_bytes", p.out_of_memory->tried},
-                                    {"allocated_bytes", p.out_of_memory->allocated},
-                                    {"reserved_bytes", p.out_of_memory->reserved},
-                                    {"device_free_bytes", p.out_of_memory->device_free}};
-  json["deadlock"] = p.deadlock ? Json(p.deadlock->text) : Json(nullptr);
-  json["valid"] = p.valid;
-  json["warnings"] = p.warnings;
-  json["calibration"] = {{"host_scale", p.calibration.host_scale},
-                         {"source", name(p.calibration.source)},
-                         {"anchor", p.calibration.anchor},
-                         {"measured_step_ms", p.calibration.measured_ms}};
-  json["settings"] = Json::object();
-  for (const auto& [key, value] : choices(p.run.settings)) json["settings"][key] = Json::parse(value);
-  return json;
-}
-
-void print_choices(Console& console, const Settings& captured, const Settings& wanted) {
-  const auto before = choices(captured);
-  const auto after = choices(wanted);
-  Table table({{"choice"}, {"recorded"}, {"planned"}});
-  for (std::size_t i = 0; i < before.size(); ++i)
-    if (before[i].second != after[i].second) table.row({before[i].first, before[i].second, after[i].second});
-  if (table.empty()) {
-    console.out << "settings: those of the source\n\n";
-    return;
-  }
-  table.print(console.out);
-  console.out << '\n';
-}
-
-void print_tables(Console& console, const Workload& workload, const sim::Prediction& p) {
-  constexpr auto kRight = Table::Align::right;
-  print_choices(console, workload.settings, p.run.settings);
-  Table table({{""}, {"predicted", kRight}, {""}});
-  if (p.has_time) {
-    table.row({"step time", milliseconds(p.step_ms),
-               fmt::format("±{:.0f} %, {}", p.uncertainty * 100, p.host_bound ? "host-bound" : "GPU-bound")});
-    if (p.calibration.measured_ms > 0)
-      table.row({"  recorded settings, measured", milliseconds(p.calibration.measured_ms),
-                 change(p.calibration.measured_ms, p.step_ms)});
-    table.row({"  GPU alone (free host)", milliseconds(p.gpu_step_ms)});
-    table.row({"  host work", milliseconds(p.host_ms)});
-    table.row({"  compute stream busy", milliseconds(p.compute_ms)});
-    table.row({"  communication", milliseconds(p.communication_ms)});
-    table.row({"  exposed communication", milliseconds(p.exposed_communication_ms)});
-  }
-  const auto peak = [&](const char* title, Bytes bytes) {
-    table.row({title, format_bytes(bytes), exact_bytes(bytes) + " B"});
-  };
-  peak("peak requested", p.peaks.requested);
-  peak("peak allocated", p.peaks.allocated);
-  peak("peak active", p.peaks.active);
-  peak("peak reserved", p.peaks.reserved);
-  if (p.num_alloc_retries > 0) table.row({"allocation retries", std::to_string(p.num_alloc_retries)});
-  table.print(console.out);
-}
-
-void report_failure(Console& console, const sim::Prediction& p) {
-  if (p.out_of_memory) {
-    const OutOfMemory& oom = *p.out_of_memory;
-    console.error(fmt::format("out of memory: tried to allocate {} with {} free; {} allocated, {} reserved",
-                              format_bytes(oom.tried), format_bytes(oom.device_free), format_bytes(oom.allocated),
-                              format_bytes(oom.reserved)));
-  }
-  if (p.deadlock) console.error("deadlock:\n" + p.deadlock->text);
-}
-
-/// What the store keeps of the answers, so that a result can be read from the file alone.
-void keep_results(const Json& json, const Workload& workload, Run& run) {
-  for (const auto& [key, value] : json.items())
-    if (key != "schema" && key != "verb" && key != "settings" && key != "source") run.results[key] = value.dump();
-  run.workload_json = traces::to_json(workload);
-  run.info.foreshard_version = version_number();
+/// What the source and the settings themselves make less certain.
+void add_warnings(const traces::Source& source, const Settings& settings, sim::Prediction& p) {
+  p.valid &= source.warnings.empty();
+  p.warnings.insert(p.warnings.begin(), source.warnings.begin(), source.warnings.end());
+  for (const std::string& warning : warnings(settings)) p.warnings.push_back(warning);
+  p.run.info.valid = p.valid;
+  p.run.info.warnings = p.warnings;
 }
 
 Result<int> plan(Options& options, Console& console) {
   if (!options.output.empty())
     if (auto may = may_write(options.output, options.force); !may) return tl::unexpected(may.error());
-  auto workload = traces::read_source(options.source);
-  if (!workload) return tl::unexpected(workload.error());
-  auto settings = options.choices.apply(workload->settings);
+  const auto source = traces::read_source(options.source.source);
+  if (!source) return tl::unexpected(source.error());
+  for (const std::string& note : source->notes) console.note(note);
+  const auto settings = options.choices.apply(source->settings);
   if (!settings) return tl::unexpected(settings.error());
-  const auto machine = read_machine(options.machine);
+  const auto machine = read_machine(options.source.machine);
   if (!machine) return tl::unexpected(machine.error());
-  auto p = sim::predict(*workload, *machine, {*settings, options.memory_limit});
+  const auto workload = traces::workloads_of(*source, *machine)->at(*settings);
+  if (!workload) return tl::unexpected(workload.error());
+  auto p = sim::predict(**workload, *machine, {*settings, options.memory_limit});
   if (!p) return tl::unexpected(p.error());
   if (!options.name.empty()) p->run.info.name = options.name;
-  for (const std::string& warning : warnings(*settings)) p->warnings.push_back(warning);
-  p->run.info.warnings = p->warnings;
+  add_warnings(*source, *settings, *p);
   for (const std::string& warning : p->warnings) console.warn(warning);
-  const Json json = as_json(options, *workload, *p);
-  if (!options.output.empty()) {
-    keep_results(json, *workload, p->run);
-    if (auto ok = traces::write_run(p->run, options.output, {.force = options.force}); !ok)
+  const Json json = prediction_json(options.source.source.text, **workload, *p);
+  if (!options.output.empty())
+    if (auto ok = store_prediction(json, **workload, options.output, options.force, *p); !ok)
       return tl::unexpected(ok.error());
-  }
   if (options.json)
     print_json(console.out, json);
   else
-    print_tables(console, *workload, *p);
+    print_prediction(console, source->settings, *p);
   report_failure(console, *p);
   if (p->out_of_memory) return static_cast<int>(ErrorKind::out_of_memory);
   return p->deadlock ? static_cast<int>(ErrorKind::deadlock) : static_cast<int>(kDone);
@@ -191,9 +67,7 @@ Result<int> plan(Options& options, Console& console) {
 
 Action add_plan(CLI::App& app) {
   auto options = std::make_shared<Options>();
-  app.add_option("source", options->source, "a run store or a workload file")->required()->type_name("SOURCE");
-  app.add_option("--machine", options->machine, "machine profile: h200, or a profile file; default h200")
-      ->type_name("NAME|FILE");
+  options->source.add_to(app);
   add_parsed<Bytes>(app, "--memory-limit", options->memory_limit, &parse_bytes,
                     "what the caching allocator may take; default: the machine's")
       ->type_name("SIZE");

@@ -1,0 +1,51 @@
+#include "cli/range_options.hpp"
+
+#include "cli/options.hpp"
+#include "core/schedule/settings_table.hpp"
+
+namespace foreshard::cli {
+
+void RangeOptions::add_to(CLI::App& app) {
+  for (const Choice& choice : choice_table()) {
+    given_.push_back(std::make_unique<Given>());
+    Given& given = *given_.back();
+    given.key = std::string(choice.key);
+    given.is_file = choice.form == ChoiceForm::json;
+    const bool flag = choice.form == ChoiceForm::flag;
+    CLI::Option* option = app.add_option_function<std::vector<std::string>>(
+        choice.option(),
+        [&given](const std::vector<std::string>& texts) {
+          if (texts.empty()) given.texts.emplace_back("true");  // the option alone
+          given.texts.insert(given.texts.end(), texts.begin(), texts.end());
+        },
+        std::string(choice.help));
+    option->type_name(std::string(choice.values))->group("Choices: lists (a,b) and ranges (1..4) of");
+    option->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+    option->allow_extra_args(false);
+    flag ? option->type_size(1)->expected(0, 1) : option->type_size(1)->expected(1);
+  }
+}
+
+Result<std::vector<Range>> RangeOptions::ranges() const {
+  std::vector<Range> out;
+  for (const auto& given : given_) {
+    for (const std::string& text : given->texts) {
+      std::string value = text;
+      if (given->is_file) {
+        const auto content = read_text(text);
+        if (!content) return tl::unexpected(content.error());
+        value = *content;
+      }
+      auto values = parse_range(given->key, value);
+      if (!values) {
+        Error error = values.error();
+        if (given->is_file) error.where = text;
+        return tl::unexpected(error);
+      }
+      add_values(out, given->key, *values);
+    }
+  }
+  return out;
+}
+
+}  // namespace foreshard::cli

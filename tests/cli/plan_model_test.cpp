@@ -1,0 +1,63 @@
+// plan from models: presets, config.json and safetensors headers.
+#include <nlohmann/json.hpp>
+
+#include "tests/catch.hpp"
+#include "tests/cli/knock.hpp"
+#include "tests/traces/model_files/safetensors_sample.hpp"
+
+using namespace foreshard::cli;
+using foreshard::traces::Folder;
+using foreshard::traces::safetensors_bytes;
+using nlohmann::json;
+
+TEST_CASE("a preset is planned at any batch, and a larger one takes more") {
+  const auto plan = [](const std::string& batch) {
+    const Answer answer = knock({"plan", "llama-tiny", "--layers", "2", "--gpus", "4", "--param-dtype", "bfloat16",
+                                 "--seq", "512", "--batch", batch, "--json"});
+    INFO(answer.err);
+    REQUIRE(answer.status == 0);
+    return json::parse(answer.out);
+  };
+  const json one = plan("1"), two = plan("2");
+  CHECK(one["settings"]["batch"] == 1);
+  CHECK(one["step_ms"].get<double>() > 0);
+  CHECK(two["peak_allocated_bytes"].get<double>() > one["peak_allocated_bytes"].get<double>());
+  CHECK(two["step_ms"].get<double>() > one["step_ms"].get<double>());
+}
+
+TEST_CASE("a config.json and a safetensors header are planned too") {
+  const Folder folder;
+  const std::string config = folder.write(
+      "config.json", R"({"model_type": "llama", "hidden_size": 512, "intermediate_size": 1024, "num_hidden_layers": 2,
+                         "num_attention_heads": 8, "num_key_value_heads": 4, "vocab_size": 1000})");
+  const Answer known = knock({"plan", config, "--gpus", "2", "--param-dtype", "bfloat16", "--seq", "128", "--json"});
+  INFO(known.err);
+  REQUIRE(known.status == 0);
+  CHECK(json::parse(known.out)["name"] == "llama");
+  const std::string header =
+      R"({"layers.0.w": {"dtype": "F32", "shape": [1024, 1024], "data_offsets": [0, 4194304]},)"
+      R"("layers.1.w": {"dtype": "F32", "shape": [1024, 1024], "data_offsets": [4194304, 8388608]},)"
+      R"("norm.weight": {"dtype": "F32", "shape": [1024], "data_offsets": [8388608, 8392704]}})";
+  const std::string states = folder.write("m.safetensors", safetensors_bytes(header, 8392704));
+  const Answer alone = knock({"plan", states, "--gpus", "2", "--json"});
+  INFO(alone.err);
+  REQUIRE(alone.status == 0);
+  const json result = json::parse(alone.out);
+  CHECK(result["valid"] == false);
+  CHECK(alone.err.find("compute is estimated") != std::string::npos);
+  // Parameters, gradients and two Adam states of half the model: 4 x 8,392,704 / 2, and FSDP2's buffers on top.
+  CHECK(result["peak_allocated_bytes"].get<std::uint64_t>() > 3 * 8392704 / 2);
+}
+
+TEST_CASE("models that cannot be planned say why") {
+  const Folder folder;
+  const Answer family = knock({"plan", folder.write("config.json", R"({"model_type": "t5"})")});
+  CHECK(family.status == 2);
+  CHECK(family.err.find("llama, qwen2, qwen3, mixtral, gpt2") != std::string::npos);
+  const Answer size = knock({"plan", folder.write("config.json", R"({"model_type": "llama"})")});
+  CHECK(size.status == 3);
+  CHECK(size.err.find("config.json, num_hidden_layers: this key is missing") != std::string::npos);
+  CHECK(knock({"plan", "llama-9b"}).status == 3);
+  CHECK(knock({"plan", "mlp", "--dim", "-4"}).status == 2);
+  CHECK(knock({"plan", "mlp", "--layers", "0"}).status == 2);
+}

@@ -1,0 +1,123 @@
+// sweep on a small preset: ranges in, table, JSON and comma-separated values out.
+#include <algorithm>
+#include <cstdio>
+#include <fstream>
+#include <iterator>
+#include <nlohmann/json.hpp>
+
+#include "tests/catch.hpp"
+#include "tests/cli/knock.hpp"
+
+using namespace foreshard::cli;
+using nlohmann::json;
+
+namespace {
+
+std::vector<std::string> small(std::vector<std::string> more) {
+  std::vector<std::string> arguments{"sweep", "mlp", "--dim", "512", "--layers", "3", "--gpus", "4"};
+  arguments.insert(arguments.end(), more.begin(), more.end());
+  return arguments;
+}
+
+json parsed(const std::vector<std::string>& more) {
+  std::vector<std::string> arguments = small(more);
+  arguments.emplace_back("--json");
+  const Answer answer = knock(arguments);
+  INFO(answer.err);
+  REQUIRE(answer.status == 0);
+  return json::parse(answer.out);
+}
+
+}  // namespace
+
+TEST_CASE("a sweep's JSON has every point, the Pareto front, the best and how to set it") {
+  const json result = parsed({"--forward-prefetch", "implicit,1..2", "--reshard-after-forward", "true,false,3"});
+  CHECK(result["schema"] == 1);
+  CHECK(result["verb"] == "sweep");
+  REQUIRE(result["points"].size() == 9);
+  CHECK(result["points"][1]["choices"] ==
+        json::parse(R"({"forward_prefetch": "implicit", "reshard_after_forward": false})"));
+  CHECK(result["points"][2]["state"] == "refused");
+  CHECK(result["refused"][0]["points"] == 3);
+  CHECK(result["refused"][0]["reason"].get<std::string>().find("does not divide") != std::string::npos);
+  const std::size_t best = result["best"];
+  CHECK(result["best"] == result["best_overall"]);
+  CHECK(result["pareto"][0] == best);
+  for (const json& point : result["points"])
+    if (point["state"] == "ran") {
+      CHECK(point["step_ms"].get<double>() >= result["points"][best]["step_ms"].get<double>());
+      CHECK(point["tokens_per_s_per_gpu"].get<double>() > 0);
+    }
+  CHECK(result["best_settings"]["gpus"] == 4);
+  CHECK(result["pytorch"]["lines"].size() > 3);
+}
+
+TEST_CASE("results do not depend on the number of threads") {
+  const std::vector<std::string> ranges{"--forward-prefetch", "implicit,1..3", "--batch", "1..4"};
+  std::vector<std::string> one = ranges, four = ranges;
+  one.insert(one.end(), {"--jobs", "1"});
+  four.insert(four.end(), {"--jobs", "4"});
+  CHECK(parsed(one) == parsed(four));
+  CHECK(knock(small(one)).out == knock(small(four)).out);
+}
+
+TEST_CASE("the best stays within the limit") {
+  const json all = parsed({"--reshard-after-forward", "true,false", "--batch", "64"});
+  const auto reserved = [&](std::size_t i) { return all["points"][i]["peak_reserved_bytes"].get<std::uint64_t>(); };
+  REQUIRE(reserved(0) < reserved(1));
+  const std::string limit = std::to_string(reserved(0));
+  const json limited = parsed({"--reshard-after-forward", "true,false", "--batch", "64", "--memory-limit", limit});
+  CHECK(limited["best"] == 0);
+  CHECK(limited["points"][1]["within_limit"] == false);
+  const Answer nothing = knock(small({"--reshard-after-forward", "true,false", "--memory-limit", "1KiB"}));
+  CHECK(nothing.status == 10);
+  CHECK(nothing.err.find("no point stays within 1 KiB") != std::string::npos);
+}
+
+TEST_CASE("the table names the best, its ties and its Python") {
+  const Answer answer = knock(small({"--forward-prefetch", "implicit,1", "--unshard-async", "true,false"}));
+  CHECK(answer.status == 0);
+  CHECK(answer.out.find("4 points of mlp on h200: 4 ran") != std::string::npos);
+  CHECK(answer.out.find("best: --forward-prefetch") != std::string::npos);
+  CHECK(answer.out.find("samples/s/GPU") != std::string::npos);
+  CHECK(answer.out.find("fully_shard(block") != std::string::npos);
+}
+
+TEST_CASE("a flag alone means true, its negation false") {
+  CHECK(parsed({"--unshard-async"})["points"].size() == 1);
+  CHECK(parsed({"--unshard-async", "--gpus", "2"})["ranges"].size() == 2);
+}
+
+TEST_CASE("wrong ranges and words are wrong usage, with a suggestion") {
+  CHECK(knock(small({"--batch", "4..1"})).status == 2);
+  const Answer word = knock(small({"--all-gather", "nccl,copy-engin"}));
+  CHECK(word.status == 2);
+  CHECK(word.err.find("did you mean 'copy-engine'?") != std::string::npos);
+  CHECK(knock(small({"--forward-prefetc", "1"})).err.find("--forward-prefetch") != std::string::npos);
+  const Answer refused = knock(small({"--replicate", "3"}));
+  CHECK(refused.status == 2);
+  CHECK(refused.err.find("does not divide") != std::string::npos);
+  CHECK(knock({"sweep", "llama-8"}).err.find("did you mean 'llama-8b'?") != std::string::npos);
+}
+
+TEST_CASE("every point goes to a file of comma-separated values, the best one to a store") {
+  const std::string csv = "foreshard_sweep_test.csv", store = "foreshard_sweep_test.db";
+  const Answer answer =
+      knock(small({"--forward-prefetch", "implicit,1", "--replicate", "1,3", "--csv", csv, "-o", store, "--force"}));
+  CHECK(answer.status == 0);
+  std::ifstream file(csv);
+  const std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  std::remove(csv.c_str());
+  CHECK(std::count(text.begin(), text.end(), '\n') == 5);
+  CHECK(text.starts_with("index,replicate,forward_prefetch,state,step_ms,"));
+  const std::size_t fields = std::count(text.begin(), text.begin() + text.find('\n'), ',');
+  std::size_t begin = 0;
+  for (int line = 0; line < 5; ++line) {
+    const std::size_t end = text.find('\n', begin);
+    CHECK(std::count(text.begin() + begin, text.begin() + end, ',') == fields);
+    begin = end + 1;
+  }
+  const Answer query = knock({"query", store, "SELECT count(*) AS n FROM workload", "--csv"});
+  std::remove(store.c_str());
+  CHECK(query.out == "n\n1\n");
+}
