@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "core/workload/model/family.hpp"
+#include "core/workload/model/walk.hpp"
 
 namespace foreshard::model {
 namespace {
@@ -21,6 +22,7 @@ Tensor fused_cross_entropy(Tape& tape, const Tensor& logits, const Tensor& label
     const Tensor kept = tape.unpack(node.saved[0]);
     Tensor out = tape.empty_like(kept);
     tape.launch(Launch::reduction, "flash_attn::cross_entropy_backward", kept->bytes() + out->bytes());
+    mark(tape, MemoryAccess::contiguous, out->numel(), out->dtype);
     return Tensors{out};
   };
   const NodePtr node = tape.record({logits}, back);
@@ -28,6 +30,7 @@ Tensor fused_cross_entropy(Tape& tape, const Tensor& logits, const Tensor& label
   const Tensor log_sum = tape.empty({logits->dim(0)}, DType::float32);
   tape.launch(Launch::reduction, "flash_attn::cross_entropy_forward",
               logits->bytes() + labels->bytes() + losses->bytes() + log_sum->bytes());
+  mark(tape, MemoryAccess::row, logits->numel(), logits->dtype);
   tape.save(node, logits);
   tape.save(node, log_sum);
   tape.save(node, labels);

@@ -1,0 +1,170 @@
+#include "sim/published/throughput.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <optional>
+
+#include "core/base/check.hpp"
+#include "core/schedule/settings_table.hpp"
+#include "core/workload/model/generate.hpp"
+#include "core/workload/model/presets.hpp"
+#include "sim/predict/predict.hpp"
+#include "sim/published/throughput_data.hpp"
+#include "sim/sweep/for_each.hpp"
+
+namespace foreshard::sim {
+namespace {
+
+constexpr std::uint32_t kGpusOfNode = 8;
+
+std::string_view next(std::string_view& rest, char separator) {
+  const std::size_t end = std::min(rest.find(separator), rest.size());
+  const std::string_view field = rest.substr(0, end);
+  rest.remove_prefix(std::min(end + 1, rest.size()));
+  return field;
+}
+
+template <class Number>
+Number number(std::string_view text) {
+  Number value{};
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  FORESHARD_CHECK(error == std::errc{} && end == text.data() + text.size(), "published_throughput.csv: a number");
+  return value;
+}
+
+/// Columns that are not choices are named here; the others go to set_choice().
+void set_field(PublishedThroughput& row, std::string_view column, std::string_view value) {
+  if (column == "source") {
+    row.source = value;
+  } else if (column == "model") {
+    row.model = value;
+  } else if (column == "machine") {
+    row.machine = value;
+  } else if (column == "gpus") {
+    const auto gpus = number<std::uint32_t>(value);
+    row.settings.gpus = std::min(gpus, kGpusOfNode);
+    row.settings.nodes = gpus / row.settings.gpus;
+  } else if (column == "compiled") {
+    row.compiled = value == "true";
+  } else if (column == "network_gbps") {
+    row.network_gbps = number<std::uint32_t>(value);
+  } else if (column == "tokens_per_s_gpu") {
+    row.tokens = number<double>(value);
+  } else {
+    const auto set = set_choice(row.settings, column, value);
+    FORESHARD_CHECK(set.has_value(), "published_throughput.csv: a choice");
+  }
+}
+
+std::vector<PublishedThroughput> parse(std::string_view csv) {
+  std::vector<PublishedThroughput> rows;
+  const std::string_view header = next(csv, '\n');
+  while (!csv.empty()) {
+    std::string_view line = next(csv, '\n');
+    if (line.empty()) continue;
+    PublishedThroughput row;
+    row.settings.param_dtype = DType::bfloat16;
+    std::string_view columns = header;
+    while (!columns.empty()) {
+      const std::string_view column = next(columns, ',');
+      set_field(row, column, next(line, ','));
+    }
+    row.settings.accumulate_with_sync = row.settings.accumulate > 1;
+    rows.push_back(std::move(row));
+  }
+  return rows;
+}
+
+/// FlashAttention 2, heads of 128. H100: its repository's charts for sequences of 16,384 (forward 370 TFLOP/s without
+/// a mask, forward and backward together 338). A100: "FlashAttention-2" (Dao, 2023): forward up to 73 % of the peak,
+/// backward up to 63 %.
+void use_flash_attention_2(MachineProfile& machine) {
+  constexpr double kHopperPeak = 989.4;
+  constexpr double kHopperForward = 370 / kHopperPeak;
+  constexpr double kHopperBackward = 327 / kHopperPeak;
+  constexpr double kAmpereForward = 0.73;
+  constexpr double kAmpereBackward = 0.63;
+  const bool ampere = machine.name.starts_with("a100");
+  const auto set = [](AttentionSpec& spec, double efficiency) {
+    for (Curve::Point& point : spec.efficiency.points) point.value = efficiency;
+  };
+  set(machine.compute.attention_forward, ampere ? kAmpereForward : kHopperForward);
+  set(machine.compute.attention_backward, ampere ? kAmpereBackward : kHopperBackward);
+}
+
+}  // namespace
+
+std::span<const PublishedThroughput> published_throughput() {
+  static const std::vector<PublishedThroughput> kRows = parse(kPublishedThroughput);
+  return kRows;
+}
+
+Result<MachineProfile> machine_of(const PublishedThroughput& row) {
+  auto machine = builtin_profile(row.machine);
+  if (!machine) return machine;
+  constexpr double kBits = 8;
+  if (row.network_gbps > 0) machine->network.nic = row.network_gbps / kBits / machine->network.nics;
+  use_flash_attention_2(*machine);
+  return machine;
+}
+
+Result<ModelConfig> model_of(const PublishedThroughput& row) {
+  auto model = preset(row.model);
+  if (!model) return model;
+  model->compiled = row.compiled;
+  if (model->positions > 0) model->positions = row.settings.seq.value_or(model->default_seq);
+  return model;
+}
+
+Result<PublishedRow> predict_published(const PublishedThroughput& row) {
+  const auto machine = machine_of(row);
+  if (!machine) return tl::unexpected(machine.error());
+  const auto model = model_of(row);
+  if (!model) return tl::unexpected(model.error());
+  const auto workload = generate(*model, row.settings, machine->host_calls, machine->sm_count);
+  if (!workload) return tl::unexpected(workload.error());
+  PredictRequest request;
+  request.settings = workload->settings;
+  request.memory_limit = Bytes{1} << 50;  // another software's memory: no row's own limit
+  const auto prediction = predict(*workload, *machine, request);
+  if (!prediction) return tl::unexpected(prediction.error());
+  const double tokens =
+      static_cast<double>(*workload->settings.batch) * *workload->settings.seq * workload->settings.accumulate;
+  constexpr double kMsPerSecond = 1000;
+  PublishedRow out;
+  out.row = &row;
+  out.step_ms = prediction->step_ms;
+  out.predicted = tokens * kMsPerSecond / prediction->step_ms;
+  out.exposed_communication_ms = prediction->exposed_communication_ms;
+  out.host_ms = prediction->host_ms;
+  out.peak_reserved = prediction->peaks.reserved;
+  return out;
+}
+
+Result<std::vector<PublishedRow>> predict_all_published(std::uint32_t threads) {
+  const auto rows = published_throughput();
+  std::vector<std::optional<Result<PublishedRow>>> results(rows.size());
+  for_each(rows.size(), threads, [&](std::size_t i) { results[i] = predict_published(rows[i]); });
+  std::vector<PublishedRow> out;
+  for (auto& result : results) {
+    if (!*result) return tl::unexpected((*result).error());
+    out.push_back(**result);
+  }
+  return out;
+}
+
+double mean_error(std::span<const PublishedRow> rows, std::string_view source) {
+  double sum = 0;
+  double count = 0;
+  for (const PublishedRow& row : rows) {
+    if (!source.empty() && row.row->source != source) continue;
+    sum += std::abs(row.error());
+    ++count;
+  }
+  return count > 0 ? sum / count : 0;
+}
+
+}  // namespace foreshard::sim
