@@ -60,15 +60,23 @@ void hf_packed_sequence_check(Tape& tape, const Tensor& positions, std::uint64_t
   sequence.reset();
 }
 
-RotaryTables hf_rotary_tables(Tape& tape, const Tensor& positions, std::uint64_t head_dim, DType dtype) {
+RotaryTables hf_rotary_tables(Tape& tape, const Tensor& positions, const RotarySizes& sizes) {
   const std::uint64_t seq = positions->numel();
+  const std::uint64_t half = sizes.head_dim / 2;
+  Tensor inverse;
+  if (sizes.on_host) {
+    inverse = tape.empty({1, half, 1}, DType::float32);
+    tape.copy(CopyKind::host_to_device, inverse->bytes(), "aten::_to_copy");
+    tape.synchronize();  // from pageable memory
+  }
   Tensor expanded = compute(tape, {positions}, {1, 1, seq}, DType::float32, "aten::copy_");
-  Tensor frequencies = tape.empty({1, head_dim / 2, seq}, DType::float32);
-  tape.launch_gemm("aten::bmm", head_dim / 2, seq, 1, DType::float32);
-  Tensor angles = compute(tape, {frequencies}, {1, seq, head_dim}, DType::float32, "aten::cat");
+  Tensor frequencies = tape.empty({1, half, seq}, DType::float32);
+  tape.launch_gemm("aten::bmm", half, seq, 1, DType::float32);
+  Tensor angles = compute(tape, {frequencies}, {1, seq, sizes.head_dim}, DType::float32, "aten::cat");
   Tensor cos = table(tape, angles, "aten::cos");
   Tensor sin = table(tape, angles, "aten::sin");
-  RotaryTables out{to(tape, cos, dtype), to(tape, sin, dtype)};
+  RotaryTables out{to(tape, cos, sizes.dtype), to(tape, sin, sizes.dtype)};
+  inverse.reset();
   expanded.reset();
   frequencies.reset();
   angles.reset();

@@ -23,8 +23,13 @@ struct RotaryTables {
   Tensor cos;
   Tensor sin;
 };
+struct RotarySizes {
+  std::uint64_t head_dim = 0;
+  DType dtype = DType::bfloat16;  ///< of the hidden states
+  bool on_host = false;           ///< CPU offload leaves inv_freq there: copied to the GPU in every step
+};
 /// …RotaryEmbedding.forward: computed once a step in float32 for one sequence, then cast.
-[[nodiscard]] RotaryTables hf_rotary_tables(Tape& tape, const Tensor& positions, std::uint64_t head_dim, DType dtype);
+[[nodiscard]] RotaryTables hf_rotary_tables(Tape& tape, const Tensor& positions, const RotarySizes& sizes);
 
 struct RotatedHeads {
   Tensor q;

@@ -177,7 +177,7 @@ Tensor HfDecoder::run_model(WrappedModel& model, const Tensor& tokens) const {
   Tensor positions = hf_positions(tape, tokens->dim(1));
   hf_packed_sequence_check(tape, positions, tokens->dim(0));
   Tensor hidden = embedded;
-  RotaryTables tables = hf_rotary_tables(tape, positions, c_.head_dim, embedded->dtype);
+  RotaryTables tables = hf_rotary_tables(tape, positions, {c_.head_dim, embedded->dtype, model.settings().offload});
   for (std::uint32_t i = 0; i < c_.layers; ++i)
     hidden =
         model.run_block(i, {hidden, tables.cos, tables.sin}, [&, i](const Tensors& in) { return block(model, i, in); });

@@ -115,6 +115,15 @@ TEST_CASE("without mixed precision norms cast nothing") {
   check_step(workload, workload.steps[1]);
 }
 
+TEST_CASE("offload leaves the rotary frequencies on the host, which waits for their copy") {
+  Settings settings = small_settings();
+  settings.offload = true;
+  const Workload workload = generated(small_config(ModelFamily::hf_llama), settings);
+  check_step(workload, workload.steps[1]);
+  CHECK(account(workload, workload.steps[1]).synchronisations == 2);
+  for (const Op& op : workload.setup.ops) CHECK(op.category != MemoryCategory::parameters);
+}
+
 TEST_CASE("two blocks to a unit") {
   Settings settings = small_settings();
   settings.units_per_group = 2;
