@@ -127,6 +127,7 @@ Taken run_collectives(std::span<const Party> running, std::span<const std::int64
 
 /// The traffic of one collective of large blocks beside a kernel.
 double usual_traffic(const MachineProfile& machine, const CollectivePath& path, double pressure) {
+  if (machine.contention.memory_bandwidth <= 0) return 0;
   const double rate = kUsualLink * path.link_bandwidth / (1 + path.gather_latency * pressure);
   return rate * path.memory_per_byte / machine.contention.memory_bandwidth;
 }

@@ -9,8 +9,8 @@ namespace {
 /// A kernel that moves bytes at the full memory rate does so on this share of the SMs (docs/contention.md: elementwise
 /// kernels beside rings of 8 to 24 CTAs lose the bandwidth that those take, and no more).
 constexpr double kSmsOfFullRate = 0.8;
-/// From this share of its link on a collective moves bytes all the time (2 ranks: 0.79, delayed as much as 4 at 0.9);
-/// below, part of its time is synchronisation, which no kernel delays (assumed).
+/// From this share on of what its channels can send a collective moves bytes all the time (2 ranks: 0.79 of the link,
+/// delayed as much as 4 at 0.9); below, part of its time is synchronisation, which no kernel delays (assumed).
 constexpr double kBusyLink = 0.75;
 constexpr std::uint64_t kMostTiles = 1u << 30;
 
@@ -81,8 +81,9 @@ CollectiveDemand collective_demand(const MachineProfile& machine, const Collecti
   out.traffic = rate * path.memory_per_byte / spec.memory_bandwidth;
   const double latency = request.kind == CollectiveKind::all_gather ? path.gather_latency : path.reduce_latency;
   // Fewer CTAs have fewer accesses in flight (8, 16, 24 of them: 2.26, 1.90, 1.70 times slower beside a large copy).
-  const double fewer = price.uses == CollectiveResource::ring && out.sms > 0 ? std::sqrt(path.sms / out.sms) : 1;
-  out.latency = latency * std::min(1.0, out.link / kBusyLink) * fewer;
+  const bool ring = price.uses == CollectiveResource::ring && out.sms > 0;
+  const double channels = ring ? std::min(1.0, out.sms / path.sms) : 1;
+  out.latency = latency * std::min(1.0, out.link / (kBusyLink * channels)) / std::sqrt(channels);
   return out;
 }
 
