@@ -1,0 +1,76 @@
+// The sections "compute" and "/host/calls" of a profile: complete in the built-in ones, and refused where wrong.
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "sim/compute/price_kernel.hpp"
+#include "tests/catch.hpp"
+
+namespace foreshard::sim {
+namespace {
+
+using Json = nlohmann::json;
+
+/// Where and why h200 with `change` is refused; empty where it is not.
+std::string refusal(const std::function<void(Json&)>& change) {
+  Json root = Json::parse(builtin_profile_json("h200").value());
+  change(root);
+  const auto profile = parse_profile(root.dump(), "changed.json");
+  return profile ? std::string() : profile.error().where + ": " + profile.error().what;
+}
+
+TEST_CASE("every built-in profile prices kernels and host calls") {
+  for (const std::string_view name : builtin_profile_names()) {
+    CAPTURE(name);
+    const MachineProfile profile = builtin_profile(name).value();
+    CHECK(profile.compute.known);
+    CHECK(profile.host_calls_known);
+    CHECK(profile.host_calls[HostCall::elementwise].count > 1000);
+    KernelWork work;
+    work.math = {KernelMath::Kind::gemm, DType::bfloat16, false, 1, 8192, 8192, 8192};
+    const double rate = 2 * 8192.0 * 8192 * 8192 / price_kernel(profile, work).time.us() * 1e6;
+    CHECK(rate > 0.5 * profile.peaks.matrix_bfloat16);
+    CHECK(rate < 0.95 * profile.peaks.matrix_bfloat16);
+  }
+}
+
+TEST_CASE("a profile without the sections is read, and says that it has none") {
+  Json root = Json::parse(builtin_profile_json("h200").value());
+  root.erase("compute");
+  root["host"].erase("calls");
+  const MachineProfile profile = parse_profile(root.dump(), "plain.json").value();
+  CHECK_FALSE(profile.compute.known);
+  CHECK_FALSE(profile.host_calls_known);
+}
+
+TEST_CASE("wrong constants of the section are refused with their place") {
+  const auto at = [](const std::string& text, std::string_view place) { return text.find(place) != std::string::npos; };
+  CHECK(refusal([](Json&) {}).empty());
+  CHECK(at(refusal([](Json& r) { r["compute"].erase("vector"); }), "/compute"));
+  CHECK(at(refusal([](Json& r) { r["compute"]["tensor"].erase("efficiency"); }), "/compute/tensor"));
+  CHECK(at(refusal([](Json& r) { r["compute"]["tensor"]["efficiency"] = 1.5; }), "/compute/tensor/efficiency"));
+  CHECK(at(refusal([](Json& r) { r["compute"]["tensor"]["efficiency"] = 0; }), "/compute/tensor/efficiency"));
+  CHECK(at(refusal([](Json& r) { r["compute"]["tensor"]["step_clocks"] = -1; }), "/compute/tensor/step_clocks"));
+  CHECK(at(refusal([](Json& r) { r["compute"]["tensor"]["speed"] = 1; }), "/compute/tensor"));
+  CHECK(at(refusal([](Json& r) { r["compute"]["tensor"].erase("source"); }), "/compute/tensor"));
+  CHECK(at(refusal([](Json& r) { r["compute"]["products"]["sustained"] = Json::array(); }),
+           "/compute/products/sustained"));
+  CHECK(at(refusal([](Json& r) {
+             r["compute"]["products"]["sustained"] = {{4096, 1}, {2048, 1}};
+           }),
+           "/compute/products/sustained/1"));
+  CHECK(at(refusal([](Json& r) {
+             r["compute"]["attention_forward"]["efficiency"] = {{64, 2}};
+           }),
+           "/compute/attention_forward/efficiency/0"));
+  CHECK(at(refusal([](Json& r) { r["compute"]["memory"].erase("row"); }), "/compute/memory"));
+  CHECK(at(refusal([](Json& r) { r["compute"]["memory"]["row"]["memory_share"] = "fast"; }),
+           "/compute/memory/row/memory_share"));
+  CHECK(at(refusal([](Json& r) { r["compute"]["l2"]["share"] = 2; }), "/compute/l2/share"));
+  CHECK(at(refusal([](Json& r) { r["host"]["calls"].erase("view"); }), "/host/calls"));
+  CHECK(at(refusal([](Json& r) { r["host"]["calls"]["view"]["unit"] = "ms"; }), "/host/calls/view"));
+  CHECK(at(refusal([](Json& r) { r["host"]["calls"]["views"] = r["host"]["calls"]["view"]; }), "/host/calls"));
+}
+
+}  // namespace
+}  // namespace foreshard::sim
