@@ -18,7 +18,8 @@ double doublings(std::uint32_t a, std::uint32_t b) {
 
 }  // namespace
 
-Calibration::Calibration(const MachineProfile& machine, const Model& model) : issue_us_(machine.nccl.issue) {
+CollectiveCalibration::CollectiveCalibration(const MachineProfile& machine, const Model& model)
+    : issue_us_(machine.nccl.issue) {
   for (const CollectiveTable& table : machine.collectives) {
     Curve curve{table.kind, table.transport, table.ranks, table.ranks_per_node, {}, {}, 0};
     double slowest = 0;
@@ -39,7 +40,7 @@ Calibration::Calibration(const MachineProfile& machine, const Model& model) : is
   }
 }
 
-double Calibration::at(const std::vector<Point>& points, double bytes) {
+double CollectiveCalibration::at(const std::vector<Point>& points, double bytes) {
   if (points.empty()) return 0;
   const double where = std::log(std::max(bytes, 1.0));
   if (where <= points.front().log_bytes) return points.front().log_value;
@@ -51,7 +52,8 @@ double Calibration::at(const std::vector<Point>& points, double bytes) {
   return lower->log_value + share * (upper->log_value - lower->log_value);
 }
 
-const Calibration::Curve* Calibration::nearest(const CollectiveRequest& request, Transport transport) const {
+const CollectiveCalibration::Curve* CollectiveCalibration::nearest(const CollectiveRequest& request,
+                                                                   Transport transport) const {
   const bool one_node = request.ranks <= request.ranks_per_node;
   const Curve* best = nullptr;
   for (const Curve& curve : curves_) {
@@ -70,13 +72,14 @@ const Calibration::Curve* Calibration::nearest(const CollectiveRequest& request,
 
 /// Beyond the largest size that waited for the host, and never more than was measured of any size: what is there was
 /// measured with the host's pace in it.
-double Calibration::pace(const Curve& curve, double bytes) const {
+double CollectiveCalibration::pace(const Curve& curve, double bytes) const {
   if (curve.paces.empty()) return std::min(issue_us_, curve.least_us);
   if (std::log(std::max(bytes, 1.0)) > curve.paces.back().log_bytes) return curve.least_us;
   return std::exp(at(curve.paces, bytes));
 }
 
-Calibration::Correction Calibration::correction(const CollectiveRequest& asked, Transport ran) const {
+CollectiveCalibration::Correction CollectiveCalibration::correction(const CollectiveRequest& asked,
+                                                                    Transport ran) const {
   const Curve* curve = nearest(asked, asked.transport);
   if (curve == nullptr) curve = nearest(asked, ran);
   if (curve == nullptr) return {1, issue_us_, 0};

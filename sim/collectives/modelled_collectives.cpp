@@ -74,7 +74,7 @@ CollectivePrice ModelledCollectives::price(const CollectiveRequest& request) con
   const Group group = group_of(request);
   const Route taken = route(request, group);
   Estimate cost = estimate(profile_, group, taken.transport);
-  const Calibration::Correction measured = calibration_.correction(request, taken.transport);
+  const CollectiveCalibration::Correction measured = calibration_.correction(request, taken.transport);
   CollectivePrice price;
   price.time = from_us(cost.us * measured.factor);
   price.period = std::max(price.time, from_us(measured.issue_us + cost.host_us));

@@ -24,7 +24,7 @@ class ModelledCollectives final : public CollectiveCost {
 
  private:
   const MachineProfile& profile_;
-  Calibration calibration_;
+  CollectiveCalibration calibration_;
 };
 
 }  // namespace foreshard::sim
