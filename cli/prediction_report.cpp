@@ -5,6 +5,7 @@
 #include "cli/front_door.hpp"
 #include "core/base/units.hpp"
 #include "core/schedule/settings_table.hpp"
+#include "sim/machine/words.hpp"
 #include "traces/store/store.hpp"
 #include "traces/workload_file/workload_file.hpp"
 
@@ -58,6 +59,15 @@ Json prediction_json(const std::string& source, const Workload& workload, const 
                                     {"allocated_bytes", p.out_of_memory->allocated},
                                     {"reserved_bytes", p.out_of_memory->reserved},
                                     {"device_free_bytes", p.out_of_memory->device_free}};
+  json["collectives"] = Json::array();
+  for (const sim::CollectiveRan& ran : p.collectives_ran)
+    json["collectives"].push_back({{"kind", sim::word(ran.kind)},
+                                   {"communicator", ran.communicator},
+                                   {"asked", name(ran.asked)},
+                                   {"largest_bytes", ran.bytes},
+                                   {"path", ran.path},
+                                   {"first_use_communicator_ms", ran.first_use.communicator.us() / 1e3},
+                                   {"first_use_registration_ms", ran.first_use.registration.us() / 1e3}});
   json["deadlock"] = p.deadlock ? Json(p.deadlock->text) : Json(nullptr);
   json["valid"] = p.valid;
   json["warnings"] = p.warnings;
@@ -88,6 +98,19 @@ void print_choices(Console& console, const Settings& captured, const Settings& w
 
 }  // namespace
 
+namespace {
+
+void print_collectives(Console& console, const sim::Prediction& p) {
+  if (p.collectives_ran.empty()) return;
+  Table table({{"collective"}, {"largest", Table::Align::right}, {"what runs"}});
+  for (const sim::CollectiveRan& ran : p.collectives_ran)
+    table.row({fmt::format("{} ({})", sim::word(ran.kind), ran.communicator), format_bytes(ran.bytes), ran.path});
+  console.out << '\n';
+  table.print(console.out);
+}
+
+}  // namespace
+
 void print_prediction(Console& console, const Settings& before, const sim::Prediction& p) {
   constexpr auto kRight = Table::Align::right;
   print_choices(console, before, p.run.settings);
@@ -113,6 +136,7 @@ void print_prediction(Console& console, const Settings& before, const sim::Predi
   peak("peak reserved", p.peaks.reserved);
   if (p.num_alloc_retries > 0) table.row({"allocation retries", std::to_string(p.num_alloc_retries)});
   table.print(console.out);
+  print_collectives(console, p);
 }
 
 void report_failure(Console& console, const sim::Prediction& p) {

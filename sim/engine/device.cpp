@@ -72,14 +72,29 @@ OpId SimDevice::copy(StreamId stream, const CopyWork& work) {
                          .is_copy = true});
 }
 
+void SimDevice::remember(const CollectiveRequest& request, const CollectivePrice& cost,
+                         const std::string& communicator) {
+  if (!cost.caveat.empty() && std::find(caveats_.begin(), caveats_.end(), cost.caveat) == caveats_.end())
+    caveats_.push_back(cost.caveat);
+  if (cost.path.empty()) return;
+  auto ran = std::find_if(collectives_ran_.begin(), collectives_ran_.end(), [&](const CollectiveRan& other) {
+    return other.kind == request.kind && other.asked == request.transport && other.communicator == communicator;
+  });
+  if (ran == collectives_ran_.end())
+    ran = collectives_ran_.insert(ran, {request.kind, communicator, request.transport, 0, {}, {}});
+  if (request.bytes <= ran->bytes) return;
+  ran->bytes = request.bytes;
+  ran->path = cost.path;
+  ran->first_use = collectives_.first_use(request);
+}
+
 OpId SimDevice::collective(StreamId stream, CommunicatorId communicator, const CollectiveWork& work) {
   wait_for_room(stream);
   const Communicator& among = communicators_[communicator.value];
   const CollectiveRequest request{work.kind, work.transport, work.bytes, among.options.ranks,
                                   among.options.ranks_per_node};
   const CollectivePrice cost = collectives_.price(request);
-  if (!cost.caveat.empty() && std::find(caveats_.begin(), caveats_.end(), cost.caveat) == caveats_.end())
-    caveats_.push_back(cost.caveat);
+  remember(request, cost, among.options.name);
   return engine_.submit(
       {.stream = stream,
        .communicator = communicator,

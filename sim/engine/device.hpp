@@ -28,6 +28,16 @@ struct SimOptions {
   std::optional<std::uint32_t> launch_queue = {};
 };
 
+/// What ran for one kind of collective on one communicator: of those issued, the largest.
+struct CollectiveRan {
+  CollectiveKind kind = CollectiveKind::all_gather;
+  std::string communicator;
+  Transport asked = Transport::nccl;
+  Bytes bytes = 0;
+  std::string path;    ///< CollectivePrice::path
+  FirstUse first_use;  ///< what it costs once, which no steady step pays
+};
+
 class SimDevice final : public Device {
  public:
   /// Both references must outlive the device.
@@ -56,6 +66,8 @@ class SimDevice final : public Device {
   [[nodiscard]] const std::optional<Deadlock>& deadlock() const { return deadlock_; }
   /// What prices were derived from where they were not measured: each sentence once, in order of first use.
   [[nodiscard]] const std::vector<std::string>& caveats() const { return caveats_; }
+  /// By kind, transport asked for and communicator, in order of first use.
+  [[nodiscard]] const std::vector<CollectiveRan>& collectives_ran() const { return collectives_ran_; }
   /// How long the host was blocked by full launch queues so far.
   [[nodiscard]] Nanoseconds host_blocked() const { return host_blocked_; }
   [[nodiscard]] const std::string& stream_name(StreamId stream) const { return stream_names_[stream.value]; }
@@ -67,6 +79,7 @@ class SimDevice final : public Device {
   };
 
   void wait_for_room(StreamId stream);
+  void remember(const CollectiveRequest& request, const CollectivePrice& cost, const std::string& communicator);
   /// Simulates until `done()`; false (and a deadlock) where it never is.
   template <class Done>
   bool run_until(Done done);
@@ -83,6 +96,7 @@ class SimDevice final : public Device {
   std::vector<std::string> stream_names_;
   std::vector<Communicator> communicators_;
   std::vector<std::string> caveats_;
+  std::vector<CollectiveRan> collectives_ran_;
   std::optional<Deadlock> deadlock_;
 };
 

@@ -180,6 +180,7 @@ Result<Prediction> predict(const Workload& workload, const MachineProfile& machi
   auto simulation = simulate(w, request.settings, machine, simulation_request, p.run);
   if (!simulation) return tl::unexpected(simulation.error());
   p.deadlock = simulation->deadlock;
+  p.collectives_ran = simulation->collectives_ran;
   add_memory(w, request, *simulation, p);
   if (auto ok = add_peak_range(w, machine, request, simulation_request, p); !ok) return tl::unexpected(ok.error());
   if (w.has_timing && !p.out_of_memory && !p.deadlock) {

@@ -13,6 +13,7 @@
 #include "core/run/run.hpp"
 #include "core/workload/workload.hpp"
 #include "sim/engine/deadlock.hpp"
+#include "sim/engine/device.hpp"
 #include "sim/machine/profile.hpp"
 #include "sim/predict/calibration.hpp"
 
@@ -46,6 +47,9 @@ struct Prediction {
   MemoryPeaks peaks_slower_host;
   bool peaks_depend_on_time = false;  ///< record_stream: frees follow GPU progress, which is simulated
   bool addresses_invented = false;    ///< some segment addresses are the driver model's, which can break ties
+
+  /// What ran for each kind of collective, and why it is not what was asked for.
+  std::vector<CollectiveRan> collectives_ran;
 
   std::optional<Deadlock> deadlock;
   Calibration calibration;

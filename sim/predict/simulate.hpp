@@ -21,7 +21,8 @@ struct SimulationRequest {
 struct Simulation {
   StepOutcome outcome;
   std::optional<Deadlock> deadlock;
-  std::vector<std::string> caveats;   ///< prices that were not read off a measurement
+  std::vector<std::string> caveats;  ///< prices that were not read off a measurement
+  std::vector<CollectiveRan> collectives_ran;
   std::vector<Nanoseconds> step_end;  ///< by step: end of its last op on the compute stream
 
   /// The last step, from the end of the step before to its own end; zero without kernels.
