@@ -144,6 +144,7 @@ TEST_CASE("Hugging Face models from their configuration against recordings", "[s
     INFO((p ? "" : p.error().text()));
     REQUIRE(p);
     const MemoryPeaks measured = runs.measured(c.run).peaks;
+    CHECK(p->peaks.requested == measured.requested);
     CHECK(relative(p->peaks.allocated, measured.allocated) <= 0.01);
     CHECK(relative(p->peaks.reserved, measured.reserved) <= 0.03);
   }

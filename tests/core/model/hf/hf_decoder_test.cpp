@@ -124,6 +124,25 @@ TEST_CASE("offload leaves the rotary frequencies on the host, which waits for th
   for (const Op& op : workload.setup.ops) CHECK(op.category != MemoryCategory::parameters);
 }
 
+TEST_CASE("odd sizes: one sequence, one token, one key head, one expert a token") {
+  for (const ModelFamily family : {ModelFamily::hf_llama, ModelFamily::hf_qwen2, ModelFamily::hf_qwen3,
+                                   ModelFamily::hf_mixtral, ModelFamily::hf_gpt2}) {
+    ModelConfig c = small_config(family);
+    c.layers = 1;
+    if (family != ModelFamily::hf_gpt2) c.kv_heads = 1;
+    if (family == ModelFamily::hf_mixtral) c.experts_per_token = 1;
+    for (const auto& [batch, seq] : {std::pair{1U, 1U}, {1U, 64U}, {3U, 7U}}) {
+      INFO("family " << static_cast<int>(family) << ", batch " << batch << ", seq " << seq);
+      Settings settings = small_settings();
+      settings.batch = batch;
+      settings.seq = seq;
+      const Workload workload = generated(c, settings);
+      check_step(workload, workload.steps[0]);
+      check_step(workload, workload.steps[1]);
+    }
+  }
+}
+
 TEST_CASE("two blocks to a unit") {
   Settings settings = small_settings();
   settings.units_per_group = 2;
