@@ -16,6 +16,8 @@ void SourceOptions::add_to(CLI::App& app) {
   app.add_option("--layers", source.layers, "another number of blocks of a preset")
       ->type_name("N")
       ->check(CLI::Range(1U, 10'000U));
+  app.add_flag("--compile", source.compiled,
+               "torch.compile of each block of a model; an estimate: its kernels are derived from the eager ones");
   app.add_option("--machine", machine,
                  fmt::format("machine profile: {}, or a profile file; default h200",
                              fmt::join(sim::builtin_profile_names(), ", ")))

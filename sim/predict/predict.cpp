@@ -190,6 +190,10 @@ Result<Prediction> predict(const Workload& workload, const MachineProfile& machi
   }
   if (!w.has_timing)
     p.warnings.push_back("the workload has no timing (no profiler trace was imported): only memory is predicted");
+  for (const std::string& estimate : workload.estimates) {
+    p.valid = false;
+    p.warnings.push_back(estimate);
+  }
   for (const std::string& caveat : simulation->caveats) {
     p.valid = false;
     p.warnings.push_back(caveat);

@@ -47,6 +47,8 @@ void set_field(PublishedThroughput& row, std::string_view column, std::string_vi
     const auto gpus = number<std::uint32_t>(value);
     row.settings.gpus = std::min(gpus, kGpusOfNode);
     row.settings.nodes = gpus / row.settings.gpus;
+  } else if (column == "attention") {
+    row.attention = value;
   } else if (column == "compiled") {
     row.compiled = value == "true";
   } else if (column == "network_gbps") {
@@ -78,21 +80,25 @@ std::vector<PublishedThroughput> parse(std::string_view csv) {
   return rows;
 }
 
-/// FlashAttention 2, heads of 128. H100: its repository's charts for sequences of 16,384 (forward 370 TFLOP/s without
-/// a mask, forward and backward together 338). A100: "FlashAttention-2" (Dao, 2023): forward up to 73 % of the peak,
-/// backward up to 63 %.
-void use_flash_attention_2(MachineProfile& machine) {
+/// FlashAttention 2 with heads of 128. H100: its repository's charts for sequences of 16,384 (forward 370 TFLOP/s
+/// without a mask, forward and backward together 338). A100: "FlashAttention-2" (Dao, 2023): forward up to 73 % of the
+/// peak, backward up to 63 %; its first version in Triton is slower 1.3 to 1.5 times in forward and around 2 times in
+/// backward (there, section 4.1).
+void use_flash_attention(MachineProfile& machine, bool triton) {
   constexpr double kHopperPeak = 989.4;
   constexpr double kHopperForward = 370 / kHopperPeak;
   constexpr double kHopperBackward = 327 / kHopperPeak;
   constexpr double kAmpereForward = 0.73;
   constexpr double kAmpereBackward = 0.63;
+  constexpr double kTritonForward = 1 / 1.4;
+  constexpr double kTritonBackward = 1 / 2.0;
   const bool ampere = machine.name.starts_with("a100");
   const auto set = [](AttentionSpec& spec, double efficiency) {
     for (Curve::Point& point : spec.efficiency.points) point.value = efficiency;
   };
-  set(machine.compute.attention_forward, ampere ? kAmpereForward : kHopperForward);
-  set(machine.compute.attention_backward, ampere ? kAmpereBackward : kHopperBackward);
+  set(machine.compute.attention_forward, (ampere ? kAmpereForward : kHopperForward) * (triton ? kTritonForward : 1));
+  set(machine.compute.attention_backward,
+      (ampere ? kAmpereBackward : kHopperBackward) * (triton ? kTritonBackward : 1));
 }
 
 }  // namespace
@@ -107,7 +113,8 @@ Result<MachineProfile> machine_of(const PublishedThroughput& row) {
   if (!machine) return machine;
   constexpr double kBits = 8;
   if (row.network_gbps > 0) machine->network.nic = row.network_gbps / kBits / machine->network.nics;
-  use_flash_attention_2(*machine);
+  use_flash_attention(*machine, row.attention == "triton");
+  machine->memory_total = Bytes{1} << 44;  // another software's memory: it decides nothing here
   return machine;
 }
 
@@ -115,6 +122,7 @@ Result<ModelConfig> model_of(const PublishedThroughput& row) {
   auto model = preset(row.model);
   if (!model) return model;
   model->compiled = row.compiled;
+  model->packs_tokens = row.attention == "flash";
   if (model->positions > 0) model->positions = row.settings.seq.value_or(model->default_seq);
   return model;
 }
@@ -128,9 +136,11 @@ Result<PublishedRow> predict_published(const PublishedThroughput& row) {
   if (!workload) return tl::unexpected(workload.error());
   PredictRequest request;
   request.settings = workload->settings;
-  request.memory_limit = Bytes{1} << 50;  // another software's memory: no row's own limit
   const auto prediction = predict(*workload, *machine, request);
   if (!prediction) return tl::unexpected(prediction.error());
+  if (prediction->out_of_memory || prediction->deadlock || prediction->step_ms <= 0)
+    return fail(ErrorKind::mismatch,
+                fmt::format("{} on {} {}: no step time", row.model, row.settings.world(), row.machine));
   const double tokens =
       static_cast<double>(*workload->settings.batch) * *workload->settings.seq * workload->settings.accumulate;
   constexpr double kMsPerSecond = 1000;

@@ -21,6 +21,7 @@ struct PublishedThroughput {
   std::string source;  ///< "llm-foundry", "torchtitan", "fms-fsdp"
   std::string model;   ///< preset
   std::string machine;
+  std::string attention;  ///< "sdpa" (flash back end), "flash" (2, tokens packed), "triton" (1)
   bool compiled = false;
   std::uint32_t network_gbps = 0;  ///< of a node; 0: the profile's own
   Settings settings;
@@ -28,7 +29,7 @@ struct PublishedThroughput {
 };
 [[nodiscard]] std::span<const PublishedThroughput> published_throughput();
 
-/// The machine of a row: the profile, the row's network, and FlashAttention 2, which all of these runs used.
+/// The machine of a row: the profile, the row's network, its attention kernels, and memory without a limit.
 [[nodiscard]] Result<MachineProfile> machine_of(const PublishedThroughput& row);
 [[nodiscard]] Result<ModelConfig> model_of(const PublishedThroughput& row);
 

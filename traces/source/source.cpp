@@ -135,9 +135,7 @@ Result<Source> from_file(const std::string& path) {
   return of_workload(from_json(text, path));
 }
 
-}  // namespace
-
-Result<Source> read_source(const SourceRequest& request) {
+Result<Source> read_uncompiled(const SourceRequest& request) {
   if (is_preset(request.text)) {
     auto model = preset(request.text, {request.dim, request.layers});
     if (!model) return tl::unexpected(model.error());
@@ -148,6 +146,18 @@ Result<Source> read_source(const SourceRequest& request) {
                 "change the model's own file");
   std::error_code error;
   return fs::is_directory(request.text, error) ? from_folder(request.text) : from_file(request.text);
+}
+
+}  // namespace
+
+Result<Source> read_source(const SourceRequest& request) {
+  auto source = read_uncompiled(request);
+  if (!source || !request.compiled) return source;
+  if (!source->model || source->model->family == ModelFamily::states_only)
+    return fail(ErrorKind::usage, "--compile changes a model's kernels: a recording has its own", request.text,
+                "record the compiled model, or plan from a preset or a config.json");
+  source->model->compiled = true;
+  return source;
 }
 
 }  // namespace foreshard::traces

@@ -22,6 +22,7 @@ struct SourceRequest {
   std::string text;                          ///< a path or a preset's name; a preset's name wins, "./mlp" is a file
   std::optional<std::uint64_t> dim = {};     ///< `--dim`: another width of a preset
   std::optional<std::uint32_t> layers = {};  ///< `--layers`
+  bool compiled = false;                     ///< `--compile`: of a model, torch.compile of each block
 };
 
 struct Source {

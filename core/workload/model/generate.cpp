@@ -136,6 +136,14 @@ SnapshotSegment initial_segment() {
   return segment;
 }
 
+/// What no recording has been held against.
+void add_estimates(const ModelConfig& model, const Settings& settings, Workload& workload) {
+  if (model.family == ModelFamily::mpt)
+    workload.estimates.push_back("MPT follows llm-foundry's source and was not compared with a recording");
+  if (settings.checkpoint == Checkpoint::selective_op || settings.checkpoint == Checkpoint::selective_layer)
+    workload.estimates.push_back("selective checkpointing was not compared with a recording: its memory is an estimate");
+}
+
 }  // namespace
 
 Result<Workload> generate(const ModelConfig& model, const Settings& settings, const HostCosts& host,
@@ -170,6 +178,7 @@ Result<Workload> generate(const ModelConfig& model, const Settings& settings, co
     model::compile_blocks(workload, host);
     workload.estimates.push_back("torch.compile's kernels and memory are derived from the eager model");
   }
+  add_estimates(model, settings, workload);
   return workload;
 }
 

@@ -45,6 +45,7 @@ struct ModelConfig {
   bool attention_bias = false;  ///< q, k, v (and where the family says so o) have biases
   bool mlp_bias = false;
   DType dtype = DType::float32;     ///< of the stored parameters
+  bool packs_tokens = false;        ///< mpt: attn_impl flash, which packs tokens around attention; else triton
   bool compiled = false;            ///< torch.compile of each block (fuse.hpp): an estimate
   std::uint32_t default_batch = 1;  ///< per GPU, where the settings name none
   std::uint32_t default_seq = 2048;

@@ -1,7 +1,7 @@
 // MPT of llm-foundry: learned positions, LayerNorm in the compute dtype (low_precision_layernorm), fused Wqkv, flash
 // attention, GELU, head tied to the embedding, flash-attn's fused cross-entropy. Mirrors llm-foundry 0.5
-// (llmfoundry/models/mpt/modeling_mpt.py, layers/blocks.py, layers/attention.py); no recording of it exists, so its
-// memory is an estimate.
+// (llmfoundry/models/mpt/modeling_mpt.py, layers/blocks.py, layers/attention.py) with what Composer's trainer adds; no
+// recording of it exists, so its memory is an estimate.
 #include <fmt/format.h>
 
 #include "core/workload/model/family.hpp"
@@ -36,6 +36,53 @@ Tensor fused_cross_entropy(Tape& tape, const Tensor& logits, const Tensor& label
   tape.save(node, labels);
   Tape::attach(node, losses);
   return losses;
+}
+
+/// Composer's train metrics, LanguageCrossEntropy and LanguagePerplexity: each a cross-entropy of the logits cast to
+/// float32 (autocast), in every microbatch (composer/trainer/trainer.py, _eval_train_metrics). They run after backward
+/// there.
+void train_metrics(Tape& tape, const Tensor& logits) {
+  for (int metric = 0; metric < 2; ++metric) {
+    const Tensor wide = compute(tape, {logits}, logits->shape, DType::float32, "aten::_to_copy");
+    const Tensor scores = tape.empty(logits->shape, DType::float32);
+    tape.launch(Launch::reduction, "aten::_log_softmax", 3 * wide->bytes() + scores->bytes());
+    mark(tape, MemoryAccess::row, scores->numel(), DType::float32);
+    static_cast<void>(compute(tape, {}, {}, DType::float32, "aten::nll_loss_forward", Launch::reduction));
+  }
+}
+
+enum class Rows : std::uint8_t { take = 0, put = 1 };
+
+/// torch.gather or index_put into zeros, by token; the other one in backward (flash_attn/bert_padding.py).
+Tensor move_rows(Tape& tape, const Tensor& x, Rows how) {
+  const auto run = [&tape](const Tensor& from, Rows now) {
+    Tensor out = tape.empty(from->shape, from->dtype);
+    if (now == Rows::put) {
+      tape.launch(Launch::elementwise, "aten::zeros", out->bytes());
+      mark(tape, MemoryAccess::contiguous, out->numel(), out->dtype);
+    }
+    tape.launch(Launch::elementwise, now == Rows::put ? "aten::index_put_" : "aten::gather", 2 * out->bytes());
+    mark(tape, MemoryAccess::gather, out->numel(), out->dtype);
+    return out;
+  };
+  const auto back = [run, how](Node&, const Tensors& gradients) {
+    return Tensors{run(gradients[0], how == Rows::put ? Rows::take : Rows::put)};
+  };
+  const NodePtr node = tape.record({x}, back);
+  Tensor out = run(x, how);
+  Tape::attach(node, out);
+  return out;
+}
+
+/// unpad_input: nonzero() and max().item() make the host wait.
+Tensor unpad(Tape& tape, const Tensor& x) {
+  const std::uint64_t tokens = x->dim(0) * x->dim(1);
+  const Tensor lengths = compute(tape, {}, {x->dim(0)}, DType::int32, "aten::sum", Launch::reduction);
+  const Tensor indices = compute(tape, {}, {tokens}, DType::int64, "aten::nonzero");
+  tape.synchronize();
+  static_cast<void>(compute(tape, {lengths}, {}, DType::int32, "aten::max", Launch::reduction));
+  tape.synchronize();
+  return move_rows(tape, view(tape, x, {tokens, x->dim(2)}), Rows::take);
 }
 
 class Mpt final : public Family {
@@ -129,7 +176,7 @@ Mpt::Pair Mpt::module(const WrappedModel& model, std::uint32_t block, BlockModul
   return {model.parameter(at), with_bias_ ? model.parameter(at + 1) : nullptr};
 }
 
-/// GroupedQueryAttention.forward with attn_impl flash: q, k and v are views of the joined product.
+/// GroupedQueryAttention.forward: q, k and v are views of the joined product, which attn_impl flash copies.
 Tensor Mpt::attend(WrappedModel& model, std::uint32_t index, const Tensor& x) const {
   Tape& tape = model.tape();
   const std::uint64_t b = x->dim(0);
@@ -138,14 +185,16 @@ Tensor Mpt::attend(WrappedModel& model, std::uint32_t index, const Tensor& x) co
   const Pair joined = module(model, index, qkv);
   Tensors parts = chunk(tape, linear(tape, x, joined.weight, joined.bias), -1, 3);
   const auto heads = [&](const Tensor& part) {
-    return transpose(tape, view(tape, part, {b, s, c_.heads, c_.head_dim}), 1, 2);
+    const Tensor rows = c_.packs_tokens ? unpad(tape, part) : part;
+    return transpose(tape, view(tape, rows, {b, s, c_.heads, c_.head_dim}), 1, 2);
   };
   const Tensor q = heads(parts[0]);
   const Tensor k = heads(parts[1]);
   const Tensor v = heads(parts[2]);
   parts.clear();
   const Tensor o = attention(tape, q, k, v, {});
-  const Tensor merged = reshape(tape, transpose(tape, o, 1, 2), {b, s, c_.dim});
+  Tensor merged = reshape(tape, transpose(tape, o, 1, 2), {b, s, c_.dim});
+  if (c_.packs_tokens) merged = move_rows(tape, merged, Rows::put);
   tape.spend(HostCall::module);
   const Pair out = module(model, index, out_proj);
   return linear(tape, merged, out.weight, out.bias);
@@ -201,7 +250,9 @@ Tensor Mpt::loss(WrappedModel& model, const Tensors& inputs, const BatchSize& si
   }
   const std::uint64_t rows = size.batch * size.seq;
   const Tensor targets = compute(tape, {inputs[1]}, {rows}, DType::int64, "aten::roll");
-  const Tensor losses = fused_cross_entropy(tape, view(tape, logits, {rows, c_.vocab}), targets);
+  const Tensor flat = view(tape, logits, {rows, c_.vocab});
+  train_metrics(tape, tape.detach(flat));
+  const Tensor losses = fused_cross_entropy(tape, flat, targets);
   logits.reset();
   return mean_all(tape, losses);
 }
