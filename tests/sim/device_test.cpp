@@ -145,6 +145,23 @@ TEST_CASE("host work is scaled and rounded once each, or free") {
   CHECK(free.device.host_now() == Nanoseconds{0});
 }
 
+TEST_CASE("what ran is told by kind and transport, for the largest") {
+  Bench bench;
+  bench.all_gather(1000);
+  bench.all_gather(3000);
+  bench.all_gather(2000);
+  bench.all_gather(100, Transport::copy_engine);
+  bench.reduce_scatter(500);
+  const auto& ran = bench.device.collectives_ran();
+  REQUIRE(ran.size() == 3);
+  CHECK(ran[0].kind == CollectiveKind::all_gather);
+  CHECK(ran[0].bytes == 3000);
+  CHECK(ran[0].communicator == "world");
+  CHECK(ran[0].path == "a straight line");
+  CHECK(ran[1].asked == Transport::copy_engine);
+  CHECK(ran[2].kind == CollectiveKind::reduce_scatter);
+}
+
 TEST_CASE("prices that were not measured are told once each") {
   Bench bench;
   bench.all_gather(1000, Transport::low_contention);

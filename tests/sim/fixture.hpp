@@ -49,6 +49,7 @@ class LinearCollectives final : public CollectiveCost {
                  : request.transport == Transport::symmetric ? CollectiveResource::symmetric
                                                              : CollectiveResource::ring;
     if (request.transport == Transport::low_contention) price.caveat = "not measured";
+    price.path = "a straight line";
     return price;
   }
   [[nodiscard]] std::string_view description() const override { return "1 ns a byte"; }
