@@ -14,9 +14,11 @@ void RangeOptions::add_to(CLI::App& app) {
     const bool flag = choice.form == ChoiceForm::flag;
     CLI::Option* option = app.add_option_function<std::vector<std::string>>(
         choice.option(),
-        [&given](const std::vector<std::string>& texts) {
-          if (texts.empty()) given.texts.emplace_back("true");  // the option alone
+        [&given, flag](const std::vector<std::string>& texts) {
           given.texts.insert(given.texts.end(), texts.begin(), texts.end());
+          // The option alone; CLI11 gives an empty text, or none.
+          if (flag && (texts.empty() || texts.back().empty())) given.texts.emplace_back("true");
+          if (flag) std::erase(given.texts, std::string());
         },
         std::string(choice.help));
     option->type_name(std::string(choice.values))->group("Choices: lists (a,b) and ranges (1..4) of");

@@ -4,6 +4,7 @@
 #include <fstream>
 #include <iterator>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "tests/catch.hpp"
 #include "tests/cli/knock.hpp"
@@ -36,7 +37,7 @@ TEST_CASE("a sweep's JSON has every point, the Pareto front, the best and how to
   CHECK(result["verb"] == "sweep");
   REQUIRE(result["points"].size() == 9);
   CHECK(result["points"][1]["choices"] ==
-        json::parse(R"({"forward_prefetch": "implicit", "reshard_after_forward": false})"));
+        json::parse(R"({"gpus": 4, "forward_prefetch": "implicit", "reshard_after_forward": false})"));
   CHECK(result["points"][2]["state"] == "refused");
   CHECK(result["refused"][0]["points"] == 3);
   CHECK(result["refused"][0]["reason"].get<std::string>().find("does not divide") != std::string::npos);
@@ -78,14 +79,14 @@ TEST_CASE("the table names the best, its ties and its Python") {
   const Answer answer = knock(small({"--forward-prefetch", "implicit,1", "--unshard-async", "true,false"}));
   CHECK(answer.status == 0);
   CHECK(answer.out.find("4 points of mlp on h200: 4 ran") != std::string::npos);
-  CHECK(answer.out.find("best: --forward-prefetch") != std::string::npos);
+  CHECK(answer.out.find("best: --gpus 4 --forward-prefetch") != std::string::npos);
   CHECK(answer.out.find("samples/s/GPU") != std::string::npos);
   CHECK(answer.out.find("fully_shard(block") != std::string::npos);
 }
 
 TEST_CASE("a flag alone means true, its negation false") {
   CHECK(parsed({"--unshard-async"})["points"].size() == 1);
-  CHECK(parsed({"--unshard-async", "--gpus", "2"})["ranges"].size() == 2);
+  CHECK(parsed({"--unshard-async", "--gpus", "2"})["points"].size() == 2);
 }
 
 TEST_CASE("wrong ranges and words are wrong usage, with a suggestion") {
@@ -109,14 +110,10 @@ TEST_CASE("every point goes to a file of comma-separated values, the best one to
   const std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
   std::remove(csv.c_str());
   CHECK(std::count(text.begin(), text.end(), '\n') == 5);
-  CHECK(text.starts_with("index,replicate,forward_prefetch,state,step_ms,"));
-  const std::size_t fields = std::count(text.begin(), text.begin() + text.find('\n'), ',');
-  std::size_t begin = 0;
-  for (int line = 0; line < 5; ++line) {
-    const std::size_t end = text.find('\n', begin);
-    CHECK(std::count(text.begin() + begin, text.begin() + end, ',') == fields);
-    begin = end + 1;
-  }
+  CHECK(text.starts_with("index,gpus,replicate,forward_prefetch,state,step_ms,"));
+  const auto fields = std::count(text.begin(), std::find(text.begin(), text.end(), '\n'), ',');
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) CHECK(std::count(line.begin(), line.end(), ',') == fields);
   const Answer query = knock({"query", store, "SELECT count(*) AS n FROM workload", "--csv"});
   std::remove(store.c_str());
   CHECK(query.out == "n\n1\n");

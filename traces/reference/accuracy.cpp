@@ -136,7 +136,7 @@ class Measurer {
 }  // namespace
 
 double AccuracyRow::beyond() const {
-  return std::max({0.0, measured.low_ms / step_ms - 1, step_ms / measured.high_ms - 1});
+  return std::max({0.0, 1 - step_ms / measured.low_ms, step_ms / measured.high_ms - 1});
 }
 
 void ErrorSum::add(double error) {
