@@ -16,10 +16,10 @@ const char* const kRing = "ncclDevKernel_ReduceScatter_Sum_f32_RING_LL";
 sim::MachineProfile machine() {
   sim::MachineProfile out;
   out.sm_count = 132;
-  // 132 SMs, a ring holds 26.4 of them: a GEMM becomes 1.25 times slower.
+  // 132 SMs, a ring holds 24 of them: a GEMM takes 132 / 108 of its time.
   sim::ContentionSpec& spec = out.contention;
   spec.memory_bandwidth = 1e12;
-  spec.ring.sms = 26.4;
+  spec.ring.sms = 24;
   spec.copy_engine.link_bandwidth = 1e12 / 0.9;
   spec.copy_engine.memory_per_byte = 0.375;  // of the memory bandwidth at 0.9 of the link: GEMMs 1.6 times slower
   spec.side_kernel = 2;
@@ -45,7 +45,7 @@ TEST_CASE("a kernel beside a ring loses the class's share of the overlap") {
   TraceRun trace;
   trace.launch("nvjet_big", 0, 1, 100, 100);  // 50 us of it beside a ring
   trace.launch(kRing, 1, 2, 150, 100, 2);
-  CHECK(freed(trace)[0].work.us() == Approx(90).epsilon(1e-4));  // 100 - 50 (1 - 1/1.25)
+  CHECK(freed(trace)[0].work.us() == Approx(100 - 50 * 24.0 / 132).epsilon(1e-4));
   CHECK(freed(trace)[1].work.us() == Approx(100).epsilon(1e-4));
 }
 
@@ -90,7 +90,7 @@ TEST_CASE("six clean and six covered instances give a kernel its own slowdown") 
   ops[0].signature = 8;  // five clean ones are too few
   result = freed(trace, ops);
   CHECK(result[1].ring_slowdown == 0);
-  CHECK(result[6].work.us() == Approx(120).epsilon(1e-4));
+  CHECK(result[6].work.us() == Approx(150 * 108.0 / 132).epsilon(1e-4));
 
   ops[0].signature = 7;  // clean ones that spread by more than a quarter
   trace.run.device_ops[0].end = trace.run.device_ops[0].start + Nanoseconds::from_us(140);
