@@ -33,7 +33,9 @@ bool equal(const Op& a, const Op& b) {
   if (a.tensor != b.tensor) return false;
   if (a.kind == OpKind::free)
     return a.steps_ago == b.steps_ago && a.from_setup == b.from_setup && a.before_recording == b.before_recording;
-  return a.size == b.size && a.gradient_of == b.gradient_of && a.user_stream == b.user_stream;
+  // Which of two parameters of equal size a shard belongs to is a recording's guess.
+  return a.size.kind == b.size.kind && a.size.bytes == b.size.bytes && a.gradient_of == b.gradient_of &&
+         a.user_stream == b.user_stream;
 }
 
 std::string context(const std::vector<const Op*>& ops, std::size_t at) {

@@ -61,7 +61,7 @@ Tensors cudnn_backward(Tape& tape, Node& node, const Tensors& gradients, bool ca
   return out;
 }
 
-/// The result, its log-sum-exp, the random offset and seed.
+/// The result, its log-sum-exp, the random seed and offset.
 Tensors run_cudnn_attention(Tape& tape, const Tensor& q, const Tensor& k, const Tensor& v, bool causal) {
   if (Tensors kept = tape.reuse(Selected::attention); !kept.empty()) return kept;
   const Sizes s = sizes(q, k);
@@ -73,7 +73,7 @@ Tensors run_cudnn_attention(Tape& tape, const Tensor& q, const Tensor& k, const 
   tape.launch_memset(kFloat);
   tape.launch_attention("aten::_scaled_dot_product_cudnn_attention", math(s, q->dtype, causal, false),
                         q->bytes() + k->bytes() + v->bytes() + out->bytes());
-  Tensors made{out, logsumexp, offset, seed};
+  Tensors made{out, logsumexp, seed, offset};
   tape.keep(Selected::attention, made);
   return made;
 }
@@ -89,8 +89,8 @@ Tensor cudnn_attention(Tape& tape, const Tensor& q, const Tensor& k, const Tenso
   const Tensors made = run_cudnn_attention(tape, q, k, v, how.causal);
   tape.save(node, made[1]);
   tape.save(node, made[0]);
-  tape.save(node, made[2]);
   tape.save(node, made[3]);
+  tape.save(node, made[2]);
   Tape::attach(node, made[0]);
   return made[0];
 }

@@ -41,6 +41,7 @@ class Family {
 [[nodiscard]] std::unique_ptr<Family> make_mlp(const ModelConfig& config);
 [[nodiscard]] std::unique_ptr<Family> make_llama(const ModelConfig& config);
 [[nodiscard]] std::unique_ptr<Family> make_mpt(const ModelConfig& config);
+[[nodiscard]] std::unique_ptr<Family> make_states_only(const ModelConfig& config);
 [[nodiscard]] std::unique_ptr<Family> make_torch_transformer(const ModelConfig& config);
 /// Hugging Face's llama, qwen2, qwen3 and mixtral.
 [[nodiscard]] std::unique_ptr<Family> make_hf_decoder(const ModelConfig& config);

@@ -5,6 +5,7 @@
 #include "core/schedule/unit_plan.hpp"
 #include "core/workload/model/family.hpp"
 #include "core/workload/model/fuse.hpp"
+#include "core/workload/model/sections.hpp"
 
 namespace foreshard {
 namespace {
@@ -27,6 +28,10 @@ std::unique_ptr<Family> make_family(const ModelConfig& config) {
       return model::make_mlp(config);
     case ModelFamily::llama:
       return model::make_llama(config);
+    case ModelFamily::torch_transformer:
+      return model::make_torch_transformer(config);
+    case ModelFamily::mpt:
+      return model::make_mpt(config);
     case ModelFamily::hf_llama:
     case ModelFamily::hf_qwen2:
     case ModelFamily::hf_qwen3:
@@ -34,8 +39,8 @@ std::unique_ptr<Family> make_family(const ModelConfig& config) {
       return model::make_hf_decoder(config);
     case ModelFamily::hf_gpt2:
       return model::make_hf_gpt2(config);
-    case ModelFamily::mpt:
-      return model::make_mpt(config);
+    case ModelFamily::states_only:
+      return model::make_states_only(config);
     default:
       return nullptr;
   }
@@ -117,7 +122,7 @@ class StepWriter {
 /// What the allocator held when the reference runs began to record: one small segment with one block in use (the
 /// barrier's tensor of init_process_group).
 SnapshotSegment initial_segment() {
-  constexpr Address kBase = Address{1} << 40;
+  constexpr Address kBase = model::kFirstSegment;
   constexpr Bytes kBlock = 512;
   SnapshotSegment segment;
   segment.address = kBase;
@@ -141,20 +146,28 @@ void add_estimates(const ModelConfig& model, const Settings& settings, Workload&
   if (model.family == ModelFamily::mpt)
     workload.estimates.push_back("MPT follows llm-foundry's source and was not compared with a recording");
   if (settings.checkpoint == Checkpoint::selective_op || settings.checkpoint == Checkpoint::selective_layer)
-    workload.estimates.push_back("selective checkpointing was not compared with a recording: its memory is an estimate");
+    workload.estimates.push_back(
+        "selective checkpointing was not compared with a recording: its memory is an estimate");
 }
 
 }  // namespace
 
 Result<Workload> generate(const ModelConfig& model, const Settings& settings, const HostCosts& host,
                           std::uint32_t sm_count) {
-  const std::unique_ptr<Family> family = make_family(model);
+  ModelConfig sized = model;  // torch-transformer without positions of its own: max_seq_len is the sequence's
+  if (model.family == ModelFamily::torch_transformer && model.positions == 0)
+    sized.positions = settings.seq.value_or(model.default_seq);
+  const std::unique_ptr<Family> family = make_family(sized);
   if (!family) return fail(ErrorKind::usage, fmt::format("{}: no generator for this family", model.name));
   Workload workload;
   workload.name = model.name;
   workload.settings = settings;
   workload.settings.batch = settings.batch.value_or(model.default_batch);
   workload.settings.seq = settings.seq.value_or(model.default_seq);
+  if (model.layers == 0) return fail(ErrorKind::usage, fmt::format("{}: a model needs at least one layer", model.name));
+  if (*workload.settings.batch == 0 || *workload.settings.seq == 0)
+    return fail(ErrorKind::usage, "batch and seq must be at least 1");
+  if (settings.units_per_group == 0) return fail(ErrorKind::usage, "units_per_group must be at least 1");
   const BatchSize size{*workload.settings.batch, *workload.settings.seq};
   if (auto ok = family->check(settings, size); !ok) return tl::unexpected(ok.error());
   workload.units = grouped(family->units(), settings.units_per_group);
@@ -171,6 +184,9 @@ Result<Workload> generate(const ModelConfig& model, const Settings& settings, co
   const StepWriter steps(*family, workload.settings, workload.units, size, host);
   workload.steps.push_back(steps.write(workload.labels, true, sm_count));
   workload.steps.push_back(steps.write(workload.labels, false, sm_count));
+  auto sections = model::section_costs(workload, host);
+  if (!sections) return tl::unexpected(sections.error());
+  workload.sections = std::move(*sections);
   if (model.family == ModelFamily::hf_mixtral)
     workload.estimates.push_back(
         "experts are timed as if routing were balanced; no recording of a mixture of experts was at hand");

@@ -35,6 +35,11 @@ Tensor rope(Tape& tape, const Tensor& x, const Tensor& cos, const Tensor& sin) {
   return out;
 }
 
+/// Names of Block.forward; members are destroyed from the last on, as a Python frame drops them from the first on.
+struct Locals {
+  Tensor o, v, k, q, h, x;
+};
+
 class Llama final : public Family {
  public:
   explicit Llama(const ModelConfig& config) : c_(config) {}
@@ -48,7 +53,7 @@ class Llama final : public Family {
 
  private:
   [[nodiscard]] Tensor block(WrappedModel& model, std::uint32_t index, const Tensors& inputs) const;
-  [[nodiscard]] Tensor attend(WrappedModel& model, std::size_t first, const Tensors& inputs) const;
+  [[nodiscard]] Tensor attend(WrappedModel& model, std::size_t first, const Tensors& inputs, Locals& l) const;
   [[nodiscard]] Tensor rotary_table(Tape& tape, const BatchSize& size) const;
 
   ModelConfig c_;
@@ -133,53 +138,58 @@ Tensor Llama::rotary_table(Tape& tape, const BatchSize& size) const {
   return table;
 }
 
-Tensor Llama::attend(WrappedModel& model, std::size_t first, const Tensors& inputs) const {
+/// Block.forward up to the residual; leaves o, v, k, q and the first h to the caller, whose locals they are.
+Tensor Llama::attend(WrappedModel& model, std::size_t first, const Tensors& inputs, Locals& l) const {
   Tape& tape = model.tape();
   const Tensor& x = inputs[0];
   const std::uint64_t b = x->dim(0);
   const std::uint64_t s = x->dim(1);
   tape.spend(HostCall::module);
-  Tensor h = rms_norm(tape, x, model.parameter(first + attn_norm));
+  l.h = rms_norm(tape, x, model.parameter(first + attn_norm));
   const auto heads = [&](std::size_t weight, std::uint64_t count) {
     tape.spend(HostCall::module);
-    const Tensor projected = linear(tape, h, model.parameter(first + weight));
+    const Tensor projected = linear(tape, l.h, model.parameter(first + weight));
     return transpose(tape, view(tape, projected, {b, s, count, c_.head_dim}), 1, 2);
   };
-  Tensor q = heads(wq, c_.heads);
-  Tensor k = heads(wk, c_.kv_heads);
-  Tensor v = heads(wv, c_.kv_heads);
+  l.q = heads(wq, c_.heads);
+  l.k = heads(wk, c_.kv_heads);
+  l.v = heads(wv, c_.kv_heads);
   {
-    Tensor turned_q = rope(tape, q, inputs[1], inputs[2]);
-    Tensor turned_k = rope(tape, k, inputs[1], inputs[2]);
-    k = std::move(turned_k);  // CPython stores a swapped pair from the last name on
-    q = std::move(turned_q);
+    Tensor turned_q = rope(tape, l.q, inputs[1], inputs[2]);
+    Tensor turned_k = rope(tape, l.k, inputs[1], inputs[2]);
+    l.k = std::move(turned_k);  // CPython stores a swapped pair from the last name on
+    l.q = std::move(turned_q);
   }
-  const Tensor o = attention(tape, q, k, v, {});
-  const Tensor merged = reshape(tape, transpose(tape, o, 1, 2), {b, s, c_.heads * c_.head_dim});
+  l.o = attention(tape, l.q, l.k, l.v, {});
+  Tensor merged = reshape(tape, transpose(tape, l.o, 1, 2), {b, s, c_.heads * c_.head_dim});
   tape.spend(HostCall::module);
-  const Tensor projected = linear(tape, merged, model.parameter(first + wo));
-  return add(tape, x, projected);
+  Tensor projected = linear(tape, merged, model.parameter(first + wo));
+  merged.reset();
+  Tensor out = add(tape, x, projected);
+  projected.reset();
+  return out;
 }
 
 Tensor Llama::block(WrappedModel& model, std::uint32_t index, const Tensors& inputs) const {
   Tape& tape = model.tape();
   const std::size_t first = model.root_parameters() + index * kBlockParameters;
-  const Tensor x = attend(model, first, inputs);
+  Locals l;
+  l.x = attend(model, first, inputs, l);
   tape.spend(HostCall::module);
-  const Tensor h = rms_norm(tape, x, model.parameter(first + ffn_norm));
+  l.h = rms_norm(tape, l.x, model.parameter(first + ffn_norm));
   tape.spend(HostCall::module);
-  Tensor gate = linear(tape, h, model.parameter(first + w1));
+  Tensor gate = linear(tape, l.h, model.parameter(first + w1));
   Tensor active = activation(tape, gate, "aten::silu");
   gate.reset();
   tape.spend(HostCall::module);
-  Tensor up = linear(tape, h, model.parameter(first + w3));
+  Tensor up = linear(tape, l.h, model.parameter(first + w3));
   Tensor product = mul(tape, active, up);
   active.reset();
   up.reset();
   tape.spend(HostCall::module);
   Tensor down = linear(tape, product, model.parameter(first + w2));
   product.reset();
-  Tensor out = add(tape, x, down);
+  Tensor out = add(tape, l.x, down);
   down.reset();
   return out;
 }

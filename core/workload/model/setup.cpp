@@ -5,7 +5,8 @@
 namespace foreshard::model {
 namespace {
 
-constexpr Bytes kWrapBytes = 4;  ///< a scalar that fully_shard's mesh check exchanges (reference runs)
+constexpr Bytes kWrapBytes = 4;     ///< a scalar that fully_shard's mesh check exchanges (reference runs)
+constexpr Bytes kBarrierBytes = 1;  ///< a barrier's tensor: the process group keeps its latest
 constexpr Bytes kRandomBytes =
     16;  ///< DTensor's random ops: generator state broadcast, seed and offset (reference runs)
 
@@ -46,6 +47,17 @@ void SetupWriter::scratch(Bytes bytes) {
 }
 
 void SetupWriter::first_wrap() {
+  if (!settings_.offload) scratch(kWrapBytes);
+}
+
+void SetupWriter::custom_gathers() {
+  if (settings_.all_gather != Transport::symmetric && settings_.all_gather != Transport::copy_engine) return;
+  alloc(kBarrierBytes);
+  Op op;
+  op.kind = OpKind::free;
+  op.before_recording = true;
+  op.size.bytes = kFirstSegment;
+  program_.ops.push_back(op);
   scratch(kWrapBytes);
 }
 
@@ -61,6 +73,7 @@ void SetupWriter::init_normal() {
   free(first);
   free(second);
   for (std::size_t i = 0; i < order_.size(); ++i) scratch(kRandomBytes);
+  custom_gathers();
 }
 
 }  // namespace foreshard::model

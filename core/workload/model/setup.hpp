@@ -8,6 +8,9 @@
 
 namespace foreshard::model {
 
+/// Where the segment lies that the process has before its first request.
+inline constexpr Address kFirstSegment = Address{1} << 40;
+
 class SetupWriter {
  public:
   SetupWriter(const Settings& settings, const std::vector<Unit>& units, const std::vector<ParameterId>& order)
@@ -25,7 +28,7 @@ class SetupWriter {
   void first_wrap();
   /// model.to_empty(device) of a model built on the meta device: shards in model.parameters() order.
   void to_empty();
-  /// nn.init.normal_ on every parameter.
+  /// nn.init.normal_ on every parameter, then set_custom_all_gather where the settings ask for symmetric memory.
   void init_normal();
 
   [[nodiscard]] const std::vector<ParameterId>& order() const { return order_; }
@@ -34,6 +37,9 @@ class SetupWriter {
   [[nodiscard]] Program finish() { return std::move(program_); }
 
  private:
+  /// Gathers in symmetric memory begin with a barrier, whose tensor takes the place of the one before the recording.
+  void custom_gathers();
+
   const Settings& settings_;
   const std::vector<Unit>& units_;
   const std::vector<ParameterId>& order_;

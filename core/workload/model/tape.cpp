@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <optional>
 
 #include "core/base/check.hpp"
 
@@ -202,7 +203,30 @@ void Tape::synchronize() {
   emit(OpKind::synchronize);
 }
 
+namespace {
+
+/// What the host spends at a hook's place without the sections that run there.
+std::optional<HostCall> host_call(Hook hook, UnitId unit) {
+  switch (hook) {
+    case Hook::pre_forward:
+      return unit == kRootUnit ? HostCall::forward_root : HostCall::pre_forward;
+    case Hook::post_forward:
+      return HostCall::post_forward;
+    case Hook::pre_backward:
+      return HostCall::pre_backward;
+    case Hook::post_backward:
+      return HostCall::post_backward;
+    case Hook::backward_final:
+      return HostCall::backward_final;
+    default:
+      return std::nullopt;
+  }
+}
+
+}  // namespace
+
 void Tape::hook(Hook hook, UnitId unit) {
+  if (const auto call = host_call(hook, unit)) spend(*call);
   Op& op = emit(OpKind::hook);
   op.hook = hook;
   op.unit = unit;

@@ -1,0 +1,21 @@
+// What FSDP2's own sections and the optimizer launch, copy and cost the host, for a generated workload.
+#pragma once
+
+#include <vector>
+
+#include "core/base/error.hpp"
+#include "core/workload/model/host_costs.hpp"
+#include "core/workload/workload.hpp"
+
+namespace foreshard::model {
+
+/// Sections of every unit in both passes and of the optimizer, for `workload.settings`: items with bytes and host time
+/// and no work, so that the device prices them. Fails where the settings do not fit the units.
+[[nodiscard]] Result<std::vector<SectionCost>> section_costs(Workload& workload, const HostCosts& host);
+
+/// Launches of one multi-tensor op over tensors of `numels` elements (MultiTensorApply.cuh, PyTorch 2.11): elements
+/// that each launch handles. `depth` lists of tensors.
+[[nodiscard]] std::vector<std::uint64_t> multi_tensor_launches(const std::vector<std::uint64_t>& numels,
+                                                               std::uint32_t depth);
+
+}  // namespace foreshard::model
