@@ -4,7 +4,7 @@
 // Who: hf_family.cpp. Not for other rooms.
 #pragma once
 
-#include "core/workload/model/hf_common.hpp"
+#include "core/workload/model/hf_layers.hpp"
 #include "core/workload/model/model_config.hpp"
 
 namespace foreshard::model {

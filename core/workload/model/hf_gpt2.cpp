@@ -2,8 +2,8 @@
 // dropout 0, no cache, labels given.
 #include <fmt/format.h>
 
-#include "core/workload/model/hf_common.hpp"
 #include "core/workload/model/hf_family.hpp"
+#include "core/workload/model/hf_layers.hpp"
 
 namespace foreshard::model {
 namespace {

@@ -1,4 +1,4 @@
-#include "core/workload/model/hf_common.hpp"
+#include "core/workload/model/hf_layers.hpp"
 
 namespace foreshard::model {
 namespace {
