@@ -40,11 +40,15 @@ struct Verb {
 /// In the order in which help lists them.
 [[nodiscard]] std::span<const Verb> verbs();
 
+Action add_accuracy(CLI::App& app);
+Action add_calibrate(CLI::App& app);
 Action add_compare(CLI::App& app);
 Action add_import(CLI::App& app);
+Action add_machines(CLI::App& app);
 Action add_plan(CLI::App& app);
 Action add_query(CLI::App& app);
 Action add_replay(CLI::App& app);
+Action add_sweep(CLI::App& app);
 Action add_view(CLI::App& app);
 
 }  // namespace foreshard::cli

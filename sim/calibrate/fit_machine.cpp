@@ -151,7 +151,9 @@ Result<MachineFit> fit_machine(std::span<const Measurements> inputs, const FitRe
   (*text)["covers"] = covers_of(*samples, base->covers, source);
   (*text)["calibration"] = record_of(inputs, request.base, fit);
   fit.profile = in_order(*text);
-  if (auto read = parse_profile(fit.profile.dump(), request.name); !read) return tl::unexpected(read.error());
+  // Hosts' and devices' names come from foreign text.
+  const std::string written = fit.profile.dump(-1, ' ', false, Ordered::error_handler_t::replace);
+  if (auto read = parse_profile(written, request.name); !read) return tl::unexpected(read.error());
   return fit;
 }
 

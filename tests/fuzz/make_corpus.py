@@ -160,3 +160,57 @@ put("safetensors", "gpt2", header([("h.0.attn.bias", "F32", [1, 1, 4, 4], 64), (
                                    ("empty", "F16", [0, 4], 0)]))
 put("safetensors", "quantised", header([("layers.0.q.qweight", "I32", [4, 4], 64), ("layers.0.q.scales", "F16", [4], 8)]))
 put("safetensors", "float8", header([("layers.0.q.weight", "F8_E4M3", [4, 4], 16), ("layers.0.scale", "F32", [], 4)]))
+
+
+def machine(**more):
+    return json.dumps({"schema": 2, "name": "mine", "extends": "h200", **more})
+
+
+def constant(value, unit):
+    return {"value": value, "unit": unit, "source": "measured"}
+
+
+TABLE = {"kind": "all-gather", "transport": "nccl", "ranks": 16, "ranks_per_node": 8, "uses": "ring", "source": "measured",
+         "bytes_us": [[1024, 10.5], [1048576, 40]]}
+put("profile", "network", machine(network={"nics": constant(4, "count"), "nic": constant(25, "GB/s")}))
+put("profile", "tables", machine(extends="h100", collectives=[TABLE], covers={"ranks": [2, 16], "source": "x"}))
+put("profile", "gpu", machine(extends="a100-40", gpu={"memory_bandwidth": constant(1.5, "TB/s")}, contention=None))
+put("profile", "whole", "".join((HERE.parent.parent.parent / "sim/machine/profiles/h200.json").read_text().split("\n")))
+
+PERF = """# nccl-tests version 2.17.6 nccl-headers=22809 nccl-library=22809
+# Collective test starting: all_gather_perf
+# nThread 1 nGpus 2 minBytes 1048576 maxBytes 16777216 step: 2(factor) warmup iters: 1 iters: 20
+# Using devices
+#  Rank  0 Group  0 Pid  1 on a device  0 [0000:18:00] NVIDIA H100 80GB HBM3
+#  Rank  1 Group  0 Pid  1 on b device  0 [0000:2a:00] NVIDIA H100 80GB HBM3
+#       size         count      type   redop    root     time   algbw   busbw #wrong     time   algbw   busbw #wrong
+#        (B)    (elements)                               (us)  (GB/s)  (GB/s)            (us)  (GB/s)  (GB/s)
+     1048576         65536     float    none      -1    43.27   24.23   12.12      0    42.27   24.81   12.40      0
+    16777216       1048576     float    none      -1    62.00  270.60  135.30    N/A    61.57  272.49  136.24    N/A
+# Out of bounds values : 0 OK
+# Avg bus bandwidth    : 110.000
+"""
+put("nccl_tests", "text", PERF)
+put("nccl_tests", "launcher", "".join(f"[1,0]<stdout>:{line}\n" for line in PERF.splitlines()))
+HALF = {"time": 20.0, "alg_bw": 52.4288, "bus_bw": 26.2144, "nwrong": 0.0}
+put("nccl_tests", "json", json.dumps({
+    "version": 1, "args": ["./reduce_scatter_perf", "-R", "2"],
+    "config": {"devices": [{"rank": r, "group": 0, "hostname": "a", "device_info": "NVIDIA H200"} for r in (0, 1)]},
+    "results": [{"size": 1048576, "redop": "sum", "out_of_place": HALF, "in_place": None}], "end_time": "x"}))
+put("nccl_tests", "probe", json.dumps([
+    {"variant": "nccl", "world": 4, "op": "all_gather", "total_bytes": 1048576, "us": 42.3},
+    {"variant": "nccl", "world": 4, "op": "contention", "compute": "copy512MB", "comm": "all_gather", "compute_alone_us": 253.8,
+     "compute_under_comm_us": 305.3, "comm_alone_us": 1249.1, "comm_under_compute_us": 2124.0},
+    {"what": "gemm", "m": 4096, "tflops": 796.5}]))
+
+put("topology", "node", """<system version="1">
+  <cpu host_hash="0x1" numaid="0" arch="x86_64" vendor="GenuineIntel" familyid="6" modelid="207">
+    <pci busid="0000:18:00.0" class="0x030200" link_speed="32.0 GT/s PCIe" link_width="16">
+      <gpu dev="0" sm="90" rank="0" gdr="1"><nvlink target="fffffff:ff:ff.0" count="18" tclass="0x068000"/></gpu>
+    </pci>
+    <pci busid="0000:19:00.0" class="0x020000" link_speed="32.0 GT/s PCIe" link_width="16">
+      <nic><net name="mlx5_0" dev="0" speed="400000" port="1" guid="0xa" maxconn="131072" gdr="1"/></nic>
+    </pci>
+  </cpu>
+</system>
+""")

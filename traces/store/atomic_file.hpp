@@ -1,7 +1,7 @@
 // A file that appears under its name only when it is whole.
 //
-// Private to traces/store. Write to temporary_path(), then commit(): the bytes are made durable (fsync)
-// and the file is renamed. Destroyed without commit, the temporary file is removed. POSIX.
+// Used by traces/store and by verbs that write other files. Write to temporary_path(), then commit(): the bytes are
+// made durable (fsync) and the file is renamed. Destroyed without commit, the temporary file is removed. POSIX.
 #pragma once
 
 #include <string>

@@ -1,0 +1,33 @@
+#include "sim/calibrate/capture_sample.hpp"
+
+#include <algorithm>
+#include <map>
+
+namespace foreshard::sim {
+
+CaptureSample capture_sample(const Run& run) {
+  using Kind = DeviceOpRecord::Kind;
+  std::map<std::uint32_t, std::vector<const DeviceOpRecord*>> streams;
+  for (const DeviceOpRecord& op : run.device_ops) streams[op.stream.value].push_back(&op);
+  std::vector<std::int64_t> gaps;
+  for (auto& [stream, ops] : streams) {
+    std::stable_sort(ops.begin(), ops.end(), [](const auto* a, const auto* b) { return a->start < b->start; });
+    for (std::size_t i = 1; i < ops.size(); ++i) {
+      const DeviceOpRecord& first = *ops[i - 1];
+      const DeviceOpRecord& second = *ops[i];
+      const bool kernels = first.kind == Kind::kernel && second.kind == Kind::kernel;
+      if (kernels && second.issue < first.start && second.start >= first.end)
+        gaps.push_back((second.start - first.end).count);
+    }
+  }
+  CaptureSample out;
+  out.name = run.info.name;
+  out.kernel_pairs = gaps.size();
+  if (gaps.empty()) return out;
+  const auto middle = gaps.begin() + static_cast<std::ptrdiff_t>(gaps.size() / 2);
+  std::nth_element(gaps.begin(), middle, gaps.end());
+  out.kernel_gap_us = static_cast<double>(*middle) / 1e3;
+  return out;
+}
+
+}  // namespace foreshard::sim

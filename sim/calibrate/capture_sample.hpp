@@ -1,0 +1,15 @@
+// What a capture's device ops tell about the GPU: the gap between kernels that were already queued.
+//
+// Used by cli's `calibrate` for run stores. Pure.
+#pragma once
+
+#include "core/run/run.hpp"
+#include "sim/calibrate/measurements.hpp"
+
+namespace foreshard::sim {
+
+/// Pairs of neighbouring kernels of one stream of which the second was issued before the first began, so that nothing
+/// but the GPU lay between them. The sample has no host factor: that needs the workload (sim/predict/calibration.hpp).
+[[nodiscard]] CaptureSample capture_sample(const Run& run);
+
+}  // namespace foreshard::sim
