@@ -1,5 +1,6 @@
 #include "core/base/check.hpp"
 #include "core/workload/model/ops.hpp"
+#include "core/workload/model/unpacked.hpp"
 #include "core/workload/model/walk.hpp"
 
 namespace foreshard::model {
@@ -37,8 +38,7 @@ Bytes cudnn_backward_workspace(const Sizes& s, DType dtype) {
 }
 
 Tensors cudnn_backward(Tape& tape, Node& node, const Tensors& gradients, bool causal) {
-  Tensors kept;
-  for (Saved& saved : node.saved) kept.push_back(tape.unpack(saved));
+  const Unpacked kept(tape, node);
   const Tensor& k = kept[0];
   const Tensor& q = kept[1];
   const Tensor& v = kept[2];
@@ -111,8 +111,7 @@ Bytes efficient_backward_workspace(const Sizes& s) {
 }
 
 Tensors efficient_backward(Tape& tape, Node& node, const Tensors& gradients, bool causal) {
-  Tensors kept;
-  for (Saved& saved : node.saved) kept.push_back(tape.unpack(saved));
+  const Unpacked kept(tape, node);
   const Tensor& k = kept[0];
   const Tensor& q = kept[1];
   const Sizes s = sizes(q, k);

@@ -1,4 +1,5 @@
 #include "core/workload/model/ops.hpp"
+#include "core/workload/model/unpacked.hpp"
 #include "core/workload/model/walk.hpp"
 
 namespace foreshard::model {
@@ -142,9 +143,7 @@ Tensor mean_last(Tape& tape, const Tensor& x) {
 
 Tensor layer_norm(Tape& tape, const Tensor& x, const Tensor& weight, const Tensor& bias) {
   const auto back = [&tape, dtype = weight->dtype](Node& node, const Tensors& gradients) {
-    std::size_t at = 0;
-    Tensors kept;
-    while (at < node.saved.size()) kept.push_back(tape.unpack(node.saved[at++]));
+    const Unpacked kept(tape, node);
     const Tensor& x_saved = kept[kept.size() - 4];
     return norm_back(tape, node, gradients[0], x_saved, dtype, "aten::native_layer_norm_backward");
   };
