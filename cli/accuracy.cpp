@@ -4,13 +4,14 @@
 
 #include <CLI/CLI.hpp>
 #include <ctime>
-#include <fstream>
 #include <memory>
 
 #include "cli/accuracy_report.hpp"
 #include "cli/options.hpp"
 #include "cli/source_options.hpp"
 #include "cli/verbs.hpp"
+#include "core/schedule/settings_table.hpp"
+#include "sim/published/throughput.hpp"
 #include "sim/sweep/for_each.hpp"
 
 namespace foreshard::cli {
@@ -42,22 +43,34 @@ std::string footer(const AccuracyResult& result) {
       today(), result.accuracy.machine);
 }
 
-Result<void> add_published(AccuracyResult& result, const sim::MachineProfile& machine) {
+/// "64 GPUs, batch 2 × 1, seq 2048, checkpoint blocks"
+std::string setup_of(const sim::PublishedThroughput& row) {
+  const Settings& s = row.settings;
+  std::string out =
+      fmt::format("{} GPUs, batch {} × {}, seq {}", s.world(), s.batch.value_or(1), s.accumulate, s.seq.value_or(0));
+  if (s.replicate > 1) out += fmt::format(", replicate {}", s.replicate);
+  if (s.reshard_after_forward.kind != Reshard::Kind::always) out += ", reshard " + name(s.reshard_after_forward);
+  if (s.checkpoint != Checkpoint::none) out += fmt::format(", checkpoint {}", name(s.checkpoint));
+  return out + (row.compiled ? ", compiled" : "");
+}
+
+Result<void> add_throughput(AccuracyResult& result, unsigned threads) {
+  const auto rows = sim::predict_all_published(threads);
+  if (!rows) return tl::unexpected(rows.error());
+  for (const sim::PublishedRow& row : *rows)
+    result.throughput.push_back(
+        {row.row->source, row.row->model, row.row->machine, setup_of(*row.row), row.row->tokens, row.predicted});
+  return {};
+}
+
+Result<void> add_published(AccuracyResult& result, const sim::MachineProfile& machine, unsigned threads) {
   result.left_out = sim::check_tables(machine, sim::LeaveOut::size);
   for (const std::string_view name : sim::builtin_profile_names()) {
     const auto profile = sim::builtin_profile(name);
     if (!profile) return tl::unexpected(profile.error());
     result.published_collectives.push_back({std::string(name), sim::check_published(*profile)});
   }
-  return {};
-}
-
-Result<void> write_text(const std::string& path, const std::string& text) {
-  std::ofstream file(path, std::ios::binary);
-  file << text;
-  file.close();
-  if (!file) return fail(ErrorKind::input, "cannot be written", path);
-  return {};
+  return add_throughput(result, threads);
 }
 
 Result<AccuracyResult> measure(const Options& options, const sim::MachineProfile& machine, Console& console) {
@@ -75,7 +88,7 @@ Result<AccuracyResult> measure(const Options& options, const sim::MachineProfile
     result.accuracy = std::move(*accuracy);
   }
   if (options.published)
-    if (auto ok = add_published(result, machine); !ok) return tl::unexpected(ok.error());
+    if (auto ok = add_published(result, machine, threads); !ok) return tl::unexpected(ok.error());
   return result;
 }
 
@@ -88,9 +101,9 @@ Result<int> accuracy(const Options& options, Console& console) {
   const auto result = measure(options, *machine, console);
   if (!result) return tl::unexpected(result.error());
   if (!options.csv.empty())
-    if (auto ok = write_text(options.csv, accuracy_csv(*result)); !ok) return tl::unexpected(ok.error());
+    if (auto ok = write_text(options.csv, accuracy_csv(*result), options.force); !ok) return tl::unexpected(ok.error());
   if (!options.output.empty())
-    if (auto ok = write_text(options.output, accuracy_tables_text(*result) + footer(*result)); !ok)
+    if (auto ok = write_text(options.output, accuracy_tables_text(*result) + footer(*result), options.force); !ok)
       return tl::unexpected(ok.error());
   if (options.json)
     print_json(console.out, accuracy_json(*result));

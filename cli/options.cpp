@@ -7,6 +7,8 @@
 #include <filesystem>
 #include <fstream>
 
+#include "traces/store/atomic_file.hpp"
+
 namespace foreshard::cli {
 
 Result<void> may_write(const std::string& path, bool force) {
@@ -17,6 +19,16 @@ Result<void> may_write(const std::string& path, bool force) {
   if (!force && std::filesystem::is_regular_file(status))
     return fail(ErrorKind::usage, "is there already", path, "give another name, or --force to write over it");
   return {};
+}
+
+Result<void> write_text(const std::string& path, const std::string& text, bool force) {
+  auto file = traces::AtomicFile::create(path, force);
+  if (!file) return tl::unexpected(file.error());
+  std::ofstream out(file->temporary_path(), std::ios::binary);
+  out << text;
+  out.close();
+  if (!out) return fail(ErrorKind::input, "cannot be written", path);
+  return file->commit();
 }
 
 Result<std::string> read_text(const std::string& path) {

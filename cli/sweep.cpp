@@ -4,7 +4,6 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <fstream>
 #include <memory>
 #include <set>
 
@@ -37,14 +36,6 @@ Result<void> check_outputs(const Options& options) {
   for (const std::string& path : {options.csv, options.output})
     if (!path.empty())
       if (auto may = may_write(path, options.force); !may) return may;
-  return {};
-}
-
-Result<void> write_text(const std::string& path, const std::string& text) {
-  std::ofstream file(path, std::ios::binary);
-  file << text;
-  file.close();
-  if (!file) return fail(ErrorKind::input, "cannot be written", path);
   return {};
 }
 
@@ -138,7 +129,7 @@ Result<int> sweep(Options& options, Console& console) {
     return fail(ErrorKind::usage, result->points[0].reason);
   warn(console, *result);
   if (!options.csv.empty())
-    if (auto ok = write_text(options.csv, sweep_csv(*result)); !ok) return tl::unexpected(ok.error());
+    if (auto ok = write_text(options.csv, sweep_csv(*result), options.force); !ok) return tl::unexpected(ok.error());
   if (!options.output.empty() && result->best)
     if (auto ok = store_best(options, *result, *machine, *workloads); !ok) return tl::unexpected(ok.error());
   if (options.json)

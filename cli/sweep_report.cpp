@@ -30,11 +30,12 @@ bool contains(const std::vector<std::size_t>& indices, std::size_t index) {
   return std::find(indices.begin(), indices.end(), index) != indices.end();
 }
 
-/// "--forward-prefetch 2 --all-gather nccl": what plan takes for the same point.
-std::string options_of(const SweepResult& result, const SweepPoint& point) {
+/// "--forward-prefetch 2 --all-gather nccl": what plan takes for the same point; or only where points differ.
+std::string options_of(const SweepResult& result, const SweepPoint& point, bool differing = false) {
   std::string out;
   for (std::size_t i = 0; i < result.ranges.size(); ++i) {
     const Range& range = result.ranges[i];
+    if (differing && range.values.size() < 2) continue;
     const auto table = choice_table();
     const auto choice = std::find_if(table.begin(), table.end(), [&](const Choice& c) { return c.key == range.key; });
     std::string option = choice->option();
@@ -126,7 +127,7 @@ void print_best(std::ostream& out, const SweepResult& result) {
   out << fmt::format("{} others lie within its uncertainty of {:.0f} %:\n", result.ties.size(), best.uncertainty * 100);
   for (std::size_t i = 0; i < std::min(kShown, result.ties.size()); ++i) {
     const SweepPoint& tie = result.points[result.ties[i]];
-    out << fmt::format("  {} ({}, {})\n", options_of(result, tie), milliseconds(tie.step_ms),
+    out << fmt::format("  {} ({}, {})\n", options_of(result, tie, true), milliseconds(tie.step_ms),
                        format_bytes(tie.peaks.reserved));
   }
   if (result.ties.size() > kShown) out << fmt::format("  and {} more (--json has all)\n", result.ties.size() - kShown);
