@@ -1,0 +1,72 @@
+// The presets generated from their names alone, held against the recordings of the same models: every request of setup
+// and of each step, and the peaks that a plan of them has.
+//
+// The recordings are in the folder that the environment's FORESHARD_TRUTH names; without it the test passes with a
+// message. Families that another test holds are passed over.
+#include <cmath>
+#include <cstdlib>
+#include <filesystem>
+
+#include "core/workload/model/generate.hpp"
+#include "sim/predict/predict.hpp"
+#include "tests/catch.hpp"
+#include "tests/reference/reference_runs.hpp"
+#include "tests/reference/run_models.hpp"
+#include "tests/reference/sequence_diff.hpp"
+
+namespace foreshard::reference {
+namespace {
+
+namespace fs = std::filesystem;
+
+bool plain(ModelFamily family) {
+  return family == ModelFamily::mlp || family == ModelFamily::llama || family == ModelFamily::torch_transformer;
+}
+
+double relative(Bytes predicted, Bytes measured) {
+  return std::abs(static_cast<double>(predicted) / static_cast<double>(measured) - 1);
+}
+
+TEST_CASE("presets against recordings", "[slow]") {
+  const char* root = std::getenv("FORESHARD_TRUTH");
+  if (root == nullptr || !fs::is_directory(fs::path(root) / "runs")) {
+    WARN("skipped: FORESHARD_TRUTH names no folder with runs");
+    return;
+  }
+  const std::string folder = (fs::path(root) / "runs").string();
+  ReferenceRuns runs(folder);
+  const auto machine = sim::builtin_profile("h200");
+  REQUIRE(machine);
+  int held = 0;
+  int exact = 0;
+  for (const std::string& name : runs.names()) {
+    const auto model = model_of_run(folder, name);
+    if (!model || !plain(model->family)) continue;
+    INFO(name);
+    const Workload& recorded = runs.run(name).workload;
+    const auto generated = generate(*model, recorded.settings, machine->host_calls, recorded.sm_count);
+    REQUIRE(generated);
+    const SequenceDiff diff = compare_sequences(recorded, *generated);
+    INFO(diff.first);
+    CHECK(diff.same());
+    CHECK(diff.categories == 0);
+    const auto p = sim::predict(*generated, *machine, {recorded.settings, {}, 4});
+    INFO((p ? "" : p.error().text()));
+    REQUIRE(p);
+    const MemoryPeaks measured = runs.measured(name).peaks;
+    INFO("requested " << p->peaks.requested << " of " << measured.requested << ", allocated " << p->peaks.allocated
+                      << " of " << measured.allocated << ", reserved " << p->peaks.reserved << " of "
+                      << measured.reserved);
+    CHECK(p->peaks.requested == measured.requested);
+    CHECK(relative(p->peaks.allocated, measured.allocated) <= 0.01);
+    const bool marked = recorded.settings.release == Release::record_stream;  // when blocks return depends on time
+    CHECK(relative(p->peaks.reserved, measured.reserved) <= (marked ? 0.15 : 0.03));
+    ++held;
+    exact += p->peaks.allocated == measured.allocated && p->peaks.reserved == measured.reserved ? 1 : 0;
+  }
+  WARN(held << " runs held, " << exact << " with allocated and reserved peaks exact");
+  CHECK(held > 0);
+}
+
+}  // namespace
+}  // namespace foreshard::reference
