@@ -113,7 +113,7 @@ Result<MachineProfile> machine_of(const PublishedThroughput& row) {
   if (!machine) return machine;
   constexpr double kBits = 8;
   if (row.network_gbps > 0) machine->network.nic = row.network_gbps / kBits / machine->network.nics;
-  use_flash_attention(*machine, row.attention == "triton");
+  if (row.attention != "cudnn") use_flash_attention(*machine, row.attention == "triton");
   machine->memory_total = Bytes{1} << 44;  // another software's memory: it decides nothing here
   return machine;
 }

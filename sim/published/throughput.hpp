@@ -21,7 +21,7 @@ struct PublishedThroughput {
   std::string source;  ///< "llm-foundry", "torchtitan", "fms-fsdp"
   std::string model;   ///< preset
   std::string machine;
-  std::string attention;  ///< "sdpa" (flash back end), "flash" (2, tokens packed), "triton" (1)
+  std::string attention;  ///< "cudnn" (the profile's), "flash-sdpa", "flash" (tokens packed), "triton"
   bool compiled = false;
   std::uint32_t network_gbps = 0;  ///< of a node; 0: the profile's own
   Settings settings;

@@ -19,10 +19,10 @@ std::string line(const PublishedRow& p) {
   const Settings& s = p.row->settings;
   return fmt::format(
       "{:<12} {:<10} {:<8} {:>4} GPUs seq {:>5} batch {:>2} x{:<2} {:<15} {:<8} {:>9.0f} {:>9.0f} {:>+6.1f} %"
-      "  exposed {:>7.0f} of {:>7.0f} ms, host {:>6.0f}\n",
+      "  exposed {:>7.0f} of {:>7.0f} ms, host {:>6.0f}, peak {:.0f} GiB\n",
       p.row->source, p.row->model, p.row->machine, s.world(), *s.seq, *s.batch, s.accumulate, name(s.checkpoint),
       p.row->compiled ? "compiled" : "", p.row->tokens, p.predicted, 100 * p.error(), p.exposed_communication_ms,
-      p.step_ms, p.host_ms);
+      p.step_ms, p.host_ms, static_cast<double>(p.peak_reserved) / static_cast<double>(kGiB));
 }
 
 }  // namespace
