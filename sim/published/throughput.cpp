@@ -53,6 +53,8 @@ void set_field(PublishedThroughput& row, std::string_view column, std::string_vi
     row.compiled = value == "true";
   } else if (column == "network_gbps") {
     row.network_gbps = number<std::uint32_t>(value);
+  } else if (column == "peak_gib") {
+    row.peak_gib = number<double>(value);
   } else if (column == "tokens_per_s_gpu") {
     row.tokens = number<double>(value);
   } else {

@@ -25,7 +25,8 @@ struct PublishedThroughput {
   bool compiled = false;
   std::uint32_t network_gbps = 0;  ///< of a node; 0: the profile's own
   Settings settings;
-  double tokens = 0;  ///< a second and GPU
+  double tokens = 0;    ///< a second and GPU
+  double peak_gib = 0;  ///< published peak of reserved memory; 0: none
 };
 [[nodiscard]] std::span<const PublishedThroughput> published_throughput();
 
