@@ -132,7 +132,7 @@ Tensor Tape::detach(const Tensor& of) {
 }
 
 void Tape::launch(Launch kind, std::string_view label, Bytes bytes, KernelClass kernel_class) {
-  spend(host_call(kind, in_backward_));
+  spend(host_call(kind, in_backward()));
   Op& op = emit(OpKind::kernel);
   op.kernel.kernel_class = kernel_class;
   op.kernel.bytes = bytes;
@@ -147,7 +147,7 @@ void Tape::launch_memset(Bytes bytes) {
 }
 
 void Tape::copy(CopyKind kind, Bytes bytes, std::string_view label) {
-  spend(host_call(Launch::elementwise, in_backward_));
+  spend(host_call(Launch::elementwise, in_backward()));
   Op& op = emit(OpKind::copy);
   op.copy.kind = kind;
   op.copy.bytes = bytes;
@@ -180,7 +180,7 @@ void Tape::keep_workspace(Bytes bytes) {
 void Tape::launch_gemm(std::string_view label, std::uint64_t m, std::uint64_t n, std::uint64_t k, DType dtype,
                        std::uint32_t batch) {
   need_cublas();
-  spend(host_call(Launch::gemm, in_backward_));
+  spend(host_call(Launch::gemm, in_backward()));
   const std::uint64_t tiles = ceil_div(m, kTileRows) * ceil_div(n, kTileColumns) * batch;
   if (itemsize(dtype) == 2 && batch == 1 && tiles > options_.sm_count) launch_memset(kCounterBytes);
   Op& op = emit(OpKind::kernel);
@@ -191,7 +191,7 @@ void Tape::launch_gemm(std::string_view label, std::uint64_t m, std::uint64_t n,
 }
 
 void Tape::launch_attention(std::string_view label, const KernelMath& math, Bytes bytes) {
-  spend(host_call(Launch::attention, in_backward_));
+  spend(host_call(Launch::attention, in_backward()));
   Op& op = emit(OpKind::kernel);
   op.kernel.kernel_class = KernelClass::attention;
   op.kernel.bytes = bytes;

@@ -173,7 +173,8 @@ class Tape {
   [[nodiscard]] Tensors reuse(Selected kind);
   void keep(Selected kind, const Tensors& made);
 
-  [[nodiscard]] bool in_backward() const { return in_backward_; }
+  /// Autograd's own ops: not those of a forward that runs again.
+  [[nodiscard]] bool in_backward() const { return in_backward_ && !recomputing_; }
   [[nodiscard]] const TapeOptions& options() const { return options_; }
   void set_gradients_persist(bool persist) { options_.gradients_persist = persist; }
   [[nodiscard]] std::vector<Op>& ops() { return ops_; }
