@@ -93,9 +93,11 @@ bool is_preset(std::string_view name) {
 
 Result<ModelConfig> preset(std::string_view name, const PresetOverrides& overrides) {
   const Preset* p = find(name);
-  if (p == nullptr)
-    return fail(ErrorKind::usage, fmt::format("there is no preset '{}'", name), {},
-                fmt::format("presets are {}", fmt::join(preset_names(), ", ")));
+  if (p == nullptr) {
+    std::vector<std::string_view> known;
+    for (const Preset& one : kPresets) known.push_back(one.name);
+    return fail(ErrorKind::usage, fmt::format("there is no preset '{}'", name), {}, suggestion(name, known));
+  }
   ModelConfig model;
   model.name = p->name;
   model.family = p->family;
