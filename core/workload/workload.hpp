@@ -200,7 +200,7 @@ struct Workload {
   bool shards_known = false;     ///< setup's shard allocations carry their parameter (sizes can follow a mesh)
   bool optimizer_known = false;  ///< the optimizer's events are those of settings.optimizer, and were left out
   std::vector<ParameterId> parameters_order;  ///< model.parameters() order, over all units
-  std::vector<std::string> estimates;  ///< why predictions from it are estimates, one sentence each; empty: they are not
+  std::vector<std::string> estimates;         ///< why predictions from it are estimates, one sentence each
   Labels labels;
 };
 
