@@ -1,7 +1,6 @@
 #include "sim/engine/contention.hpp"
 
 #include <algorithm>
-#include <cmath>
 
 namespace foreshard::sim {
 namespace {
@@ -20,23 +19,24 @@ struct Taken {
   std::int64_t shortest = 0;  ///< ns until the first of those that hold SMs ends; 0: none does
 };
 
-double ceiling(double tiles, double sms) {
-  return std::ceil(tiles / sms);
+std::int64_t rounds(std::int64_t tiles, std::int64_t sms) {
+  return (tiles + sms - 1) / sms;
 }
 
 /// Time beside `held` SMs from start to end over time alone, of a matrix product in whole waves: blocks that find no SM
 /// at the start run once another block has ended. Where tiles are fixed in advance they then do their full share,
 /// else the one tile that is theirs.
-double covered_waves(const MachineProfile& machine, double tiles, double held) {
+double covered_waves(const MachineProfile& machine, std::int64_t tiles, double held) {
   const ContentionSpec& spec = machine.contention;
-  const double all = machine.sm_count;
+  const std::int64_t all = machine.sm_count;
   // Blocks come in clusters of two SMs (cuBLAS on Hopper).
-  const double left = std::max(2.0, 2 * std::floor((all - held) / 2));
-  const double late = std::min(tiles, all) - left;
-  const double waves = ceiling(tiles, all);
-  if (late <= 0) return ceiling(tiles, left) / waves;
-  if (tiles <= spec.static_waves * all) return 1 + spec.late_tile;
-  return (ceiling(tiles - late, left) + spec.late_tile) / waves;
+  const std::int64_t left =
+      std::max<std::int64_t>(2, static_cast<std::int64_t>(static_cast<double>(all) - held) / 2 * 2);
+  const std::int64_t late = std::min(tiles, all) - left;
+  const auto waves = static_cast<double>(rounds(tiles, all));
+  if (late <= 0) return static_cast<double>(rounds(tiles, left)) / waves;
+  if (static_cast<double>(tiles) <= spec.static_waves * static_cast<double>(all)) return 1 + spec.late_tile;
+  return (static_cast<double>(rounds(tiles - late, left)) + spec.late_tile) / waves;
 }
 
 /// Time over time alone while work divides evenly over the SMs that are left.
@@ -85,13 +85,14 @@ double kernel_slowdown(const MachineProfile& machine, const Party& party, const 
 
 std::int64_t rate_of(double slowdown) {
   // At least 1, so that everything that runs ends.
-  return std::max<std::int64_t>(1, std::llround(static_cast<double>(kFullRate) / slowdown));
+  return std::max<std::int64_t>(1, static_cast<std::int64_t>(static_cast<double>(kFullRate) / slowdown + 0.5));
 }
 
 struct Kernels {
   double pressure = 0;
   bool main = false;
   bool side = false;
+  bool shaped = false;  // one of them asks how long the collectives last
 };
 
 Kernels kernels_of(std::span<const Party> running) {
@@ -100,13 +101,16 @@ Kernels kernels_of(std::span<const Party> running) {
     if (party.role != Role::main_kernel && party.role != Role::side_kernel) continue;
     out.pressure = std::min(1.0, out.pressure + party.kernel.pressure);
     (party.role == Role::main_kernel ? out.main : out.side) = true;
+    out.shaped |= party.kernel.shaped;
   }
   return out;
 }
 
 /// Rates of the collectives among `running`, and what they take from the kernels.
-Taken run_collectives(std::span<const Party> running, std::span<const std::int64_t> remaining, double pressure,
+Taken run_collectives(std::span<const Party> running, std::span<const std::int64_t> remaining, const Kernels& kernels,
                       std::span<std::int64_t> rates) {
+  const double pressure = kernels.pressure;
+  const bool shaped = kernels.shaped;
   double link = 0;
   for (const Party& party : running)
     if (party.role == Role::collective) link += party.collective.link / (1 + party.collective.latency * pressure);
@@ -119,6 +123,7 @@ Taken run_collectives(std::span<const Party> running, std::span<const std::int64
     taken.traffic += demand.traffic / slowdown;
     if (demand.sms <= 0) continue;
     taken.sms += demand.sms;
+    if (!shaped) continue;
     const std::int64_t left = remaining[i] / rates[i] + 1;
     taken.shortest = taken.shortest == 0 ? left : std::min(taken.shortest, left);
   }
@@ -141,7 +146,7 @@ void fill_rates(const MachineProfile& machine, std::span<const Party> running, s
     return;
   }
   const Kernels kernels = kernels_of(running);
-  const Taken taken = run_collectives(running, remaining, kernels.pressure, rates);
+  const Taken taken = run_collectives(running, remaining, kernels, rates);
   for (std::size_t i = 0; i < running.size(); ++i) {
     const Party& party = running[i];
     if (party.role == Role::apart) rates[i] = kFullRate;

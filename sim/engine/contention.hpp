@@ -10,6 +10,7 @@
 // alone has rate 2^20, and every sum and comparison that decides an order is exact.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <span>
 
@@ -31,10 +32,47 @@ struct Party {
   Role role = Role::apart;
   KernelDemand kernel = {};          ///< of the first two
   CollectiveDemand collective = {};  ///< of the third
-
-  [[nodiscard]] bool needs_sms() const { return role == Role::collective && collective.sms > 0; }
-  [[nodiscard]] bool resident() const { return role == Role::main_kernel && kernel.resident; }
 };
+
+/// A Party as an op keeps it that waits or has run: a quarter of the size, to seven digits.
+struct PackedParty {
+  std::array<float, 5> values = {};
+  std::uint32_t tiles = 0;
+  Party::Role role = Party::Role::apart;
+  bool is_resident = false;
+  bool shaped = false;
+
+  [[nodiscard]] bool needs_sms() const { return role == Party::Role::collective && values[0] > 0; }
+  [[nodiscard]] bool resident() const { return role == Party::Role::main_kernel && is_resident; }
+};
+
+[[nodiscard]] inline PackedParty pack(const Party& party) {
+  const auto all = [](auto... value) { return std::array{static_cast<float>(value)...}; };
+  PackedParty out;
+  out.role = party.role;
+  const CollectiveDemand& other = party.collective;
+  const KernelDemand& kernel = party.kernel;
+  if (party.role == Party::Role::collective) {
+    out.values = all(other.sms, other.link, other.traffic, other.latency, 0.0);
+  } else {
+    out.values = all(kernel.sms, kernel.memory, kernel.pressure, kernel.clock, kernel.ring_slowdown);
+    out.tiles = kernel.tiles;
+    out.is_resident = kernel.resident;
+    out.shaped = kernel.shaped;
+  }
+  return out;
+}
+
+[[nodiscard]] inline Party unpack(const PackedParty& packed) {
+  Party out;
+  out.role = packed.role;
+  const auto& v = packed.values;
+  if (packed.role == Party::Role::collective)
+    out.collective = {v[0], v[1], v[2], v[3]};
+  else
+    out.kernel = {v[0], v[1], v[2], v[3], v[4], packed.tiles, packed.is_resident, packed.shaped};
+  return out;
+}
 
 /// The rate of each of `running` (in any order), written to `rates`. `remaining` is each one's work left. All three
 /// have the same size.

@@ -25,7 +25,7 @@ OpId Engine::submit(const EngineOp& op) {
   wait_pool_.insert(wait_pool_.end(), stream.waits.begin(), stream.waits.end());
   stream.waits.clear();
   ops_.push_back(
-      {op.work.count << kWorkShift, waits, op.communicator, op.party, op.is_copy, op.lengthens_gaps, op.endless});
+      {op.work.count << kWorkShift, waits, op.communicator, pack(op.party), op.is_copy, op.lengthens_gaps, op.endless});
   timings_.push_back({op.issue, kNever, kNever});
   stream_of_.push_back(op.stream);
   stream.queue.push_back(id);
@@ -186,7 +186,7 @@ void Engine::update_rates(std::int64_t at) {
   for (std::uint32_t s = 0; s < streams_.size(); ++s) {
     if (!streams_[s].running) continue;
     running_.push_back(s);
-    parties_.push_back(first(streams_[s]).party);
+    parties_.push_back(unpack(first(streams_[s]).party));
     remaining_.push_back(streams_[s].remaining);
   }
   rates_.resize(running_.size());

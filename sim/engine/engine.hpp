@@ -89,7 +89,7 @@ class Engine {
     std::int64_t work;
     Range waits_for;
     CommunicatorId communicator;
-    Party party;
+    PackedParty party;
     bool is_copy;
     bool lengthens_gaps;
     bool endless;
