@@ -1,5 +1,6 @@
 // A model of which only parameters are known: every parameter has its shard, its gradient and its estimated products.
 #include <algorithm>
+#include <string>
 
 #include "core/workload/model/generate.hpp"
 #include "tests/catch.hpp"
@@ -10,7 +11,7 @@ namespace {
 
 ModelConfig config() {
   ModelConfig model;
-  model.name = "m";
+  model.name = std::string("a checkpoint");
   model.family = ModelFamily::states_only;
   model.layers = 2;
   model.dtype = DType::float32;
