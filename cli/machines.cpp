@@ -55,10 +55,8 @@ void rows(const nlohmann::json& node, const std::string& place, Table& table) {
     if (value.contains("value") && value.contains("unit")) {
       table.row({path, number(value["value"]), value["unit"].get<std::string>(), value.value("source", "")});
     } else if (value.contains("source")) {
-      std::string text;
       for (const auto& [name, one] : value.items())
-        if (name != "source") text += (text.empty() ? "" : ", ") + name + " " + one.dump();
-      table.row({path, text, "", value["source"].get<std::string>()});
+        if (name != "source") table.row({path + "/" + name, number(one), "", value["source"].get<std::string>()});
     } else {
       rows(value, path, table);
     }
@@ -79,7 +77,7 @@ Result<int> show(const Options& options, Console& console) {
     return kDone;
   }
   console.out << profile->name << ": " << profile->description << "\n\n";
-  Table table({{"constant"}, {"value", Table::Align::right}, {"unit"}, {"source"}});
+  Table table({{"constant"}, {"value"}, {"unit"}, {"source"}});
   rows(*whole, "", table);
   for (const sim::CollectiveTable& t : profile->collectives)
     table.row({"/collectives", fmt::format("{} points, {} ranks", t.points.size(), t.ranks), "", t.source});

@@ -27,7 +27,7 @@ constexpr std::array kVerbs{
          add_replay},
     Verb{"machines",
          "The built-in machine profiles, or every constant of one with its source",
-         {"machines", "machines h100 --json"},
+         {"machines h100", "machines our-machine.json --json"},
          add_machines},
     Verb{"calibrate",
          "Makes a machine profile from what was measured on the machine",

@@ -4,11 +4,43 @@
 #include <map>
 
 namespace foreshard::sim {
+namespace {
+
+/// From a collective's issue to its end, on any stream.
+struct Span {
+  Nanoseconds from;
+  Nanoseconds to;
+};
+
+/// Spans that overlap joined, ascending.
+std::vector<Span> collective_spans(const Run& run) {
+  std::vector<Span> spans;
+  for (const DeviceOpRecord& op : run.device_ops)
+    if (op.kind == DeviceOpRecord::Kind::collective) spans.push_back({op.issue, op.end});
+  std::sort(spans.begin(), spans.end(), [](const Span& a, const Span& b) { return a.from < b.from; });
+  std::vector<Span> joined;
+  for (const Span& span : spans) {
+    if (!joined.empty() && span.from <= joined.back().to)
+      joined.back().to = std::max(joined.back().to, span.to);
+    else
+      joined.push_back(span);
+  }
+  return joined;
+}
+
+bool inside(const std::vector<Span>& spans, Nanoseconds time) {
+  const auto after =
+      std::upper_bound(spans.begin(), spans.end(), time, [](Nanoseconds t, const Span& span) { return t < span.from; });
+  return after != spans.begin() && time <= std::prev(after)->to;
+}
+
+}  // namespace
 
 CaptureSample capture_sample(const Run& run) {
   using Kind = DeviceOpRecord::Kind;
   std::map<std::uint32_t, std::vector<const DeviceOpRecord*>> streams;
   for (const DeviceOpRecord& op : run.device_ops) streams[op.stream.value].push_back(&op);
+  const std::vector<Span> collectives = collective_spans(run);
   std::vector<std::int64_t> gaps;
   for (auto& [stream, ops] : streams) {
     std::stable_sort(ops.begin(), ops.end(), [](const auto* a, const auto* b) { return a->start < b->start; });
@@ -16,7 +48,8 @@ CaptureSample capture_sample(const Run& run) {
       const DeviceOpRecord& first = *ops[i - 1];
       const DeviceOpRecord& second = *ops[i];
       const bool kernels = first.kind == Kind::kernel && second.kind == Kind::kernel;
-      if (kernels && second.issue < first.start && second.start >= first.end)
+      const bool queued = second.issue < first.start && second.start >= first.end;
+      if (kernels && queued && !inside(collectives, first.end) && !inside(collectives, second.start))
         gaps.push_back((second.start - first.end).count);
     }
   }

@@ -5,7 +5,7 @@
 //   tables      median time by kind, transport, ranks and size
 //   links       constants of /links, /nccl and /network by least squares of log(model / measured) over the samples
 //   contention  memory traffic and latency of each path, from what a memory-bound kernel and a collective lose
-//   rates       the best of each kind; kernel gaps and host factor from captures; node shape from a topology
+//   rates       the best of each kind; node shape from a topology; captures are only noted
 #pragma once
 
 #include <nlohmann/json.hpp>

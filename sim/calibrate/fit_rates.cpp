@@ -40,24 +40,19 @@ void fit_rates(const Samples& samples, MachineProfile& machine, MachineFit& out)
   best(samples, RateSample::What::peer_copy, "/rates/peer", "GB/s", 1e9, rates.peer, out);
   best(samples, RateSample::What::gemm_bfloat16, "/rates/gemm_bf16", "TFLOP/s", 1e12, rates.gemm_bf16, out);
   best(samples, RateSample::What::gemm_float32, "/rates/gemm_fp32", "TFLOP/s", 1e12, rates.gemm_fp32, out);
-  double gap = 0;
-  std::uint64_t pairs = 0;
   for (const CaptureSample& capture : samples.captures) {
-    gap += capture.kernel_gap_us * static_cast<double>(capture.kernel_pairs);
-    pairs += capture.kernel_pairs;
     if (capture.host_scale > 0)
       out.notes.push_back(
           fmt::format("{}: host times without the profiler are {:.2f} of those under it; plan applies "
                       "this to the capture itself",
                       capture.name, capture.host_scale));
+    // A profiler spaces kernels further apart than they lie without it, so that this is no constant of the machine.
+    if (capture.kernel_pairs > 0)
+      out.notes.push_back(
+          fmt::format("{}: {} queued kernels follow one another after {:.2f} us under the profiler; "
+                      "/latencies/kernel_gap stays",
+                      capture.name, capture.kernel_pairs, capture.kernel_gap_us));
   }
-  if (pairs == 0) return;
-  const double before = machine.latencies.kernel_gap.us();
-  const double fitted = std::round(gap / static_cast<double>(pairs) * 100) / 100;
-  machine.latencies.kernel_gap = Nanoseconds::from_double(fitted * 1e3);
-  out.constants.push_back({"/latencies/kernel_gap", "us", before, fitted, pairs,
-                           fmt::format("measured: medians of {} captures, {} pairs of kernels already queued",
-                                       samples.captures.size(), pairs)});
 }
 
 Result<void> fit_node(const Samples& samples, MachineProfile& machine, MachineFit& out) {

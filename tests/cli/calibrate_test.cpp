@@ -1,0 +1,85 @@
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "cli/verbs.hpp"
+#include "tests/catch.hpp"
+#include "tests/cli/knock.hpp"
+
+using namespace foreshard::cli;
+
+namespace {
+
+/// A folder that goes when the test ends.
+struct Folder {
+  std::filesystem::path path;
+  Folder() {
+    std::string name = std::filesystem::temp_directory_path() / "foreshard-calibrate-XXXXXX";
+    path = mkdtemp(name.data());
+  }
+  ~Folder() { std::filesystem::remove_all(path); }
+  std::string file(const std::string& name, const std::string& text = {}) const {
+    if (!text.empty()) std::ofstream(path / name) << text;
+    return path / name;
+  }
+};
+
+const std::string kProbe = R"([
+{"variant": "nccl", "world": 8, "op": "all_gather", "total_bytes": 16777216, "us": 70.5},
+{"variant": "nccl", "world": 8, "op": "all_gather", "total_bytes": 67108864, "us": 195.0},
+{"what": "hbm_copy", "gbps_read_plus_write": 2700}])";
+
+}  // namespace
+
+TEST_CASE("calibrate writes a profile that machines and plan read; --json says what was fitted") {
+  const Folder folder;
+  const std::string out = folder.file("ours.json");
+  const Answer answer = knock({"calibrate", folder.file("probe.json", kProbe), "-o", out, "--base", "h100", "--json"});
+  INFO(answer.err);
+  REQUIRE(answer.status == kDone);
+  const auto json = nlohmann::json::parse(answer.out);
+  CHECK(json["schema"] == 1);
+  CHECK(json["tables"] == 1);
+  CHECK(json["constants"][0]["place"] == "/rates/hbm");
+  CHECK(json["constants"][0]["after"] == 2700);
+  CHECK(json["inputs"][0]["digest"].get<std::string>().starts_with("xxh3:"));
+  const Answer shown = knock({"machines", out, "--json"});
+  REQUIRE(shown.status == kDone);
+  CHECK(nlohmann::json::parse(shown.out)["name"] == "h100-calibrated");
+  // What calibrate wrote can be calibrated further.
+  const Answer again = knock({"calibrate", folder.file("probe.json"), "-o", folder.file("b.json"), "--base", out});
+  INFO(again.err);
+  CHECK(again.status == kDone);
+  CHECK(again.out.find("residual of") != std::string::npos);
+}
+
+TEST_CASE("calibrate writes over nothing without --force, and nothing when it fails") {
+  const Folder folder;
+  const std::string probe = folder.file("probe.json", kProbe);
+  const std::string there = folder.file("there.json", "{}");
+  CHECK(knock({"calibrate", probe, "-o", there}).status == 2);
+  CHECK(knock({"calibrate", probe, "-o", there, "--force"}).status == kDone);
+  const std::string none = folder.file("none.json");
+  CHECK(knock({"calibrate", folder.file("cut.json", kProbe.substr(0, 150)), "-o", none}).status == 3);
+  CHECK(knock({"calibrate", folder.file("missing"), "-o", none}).status == 3);
+  CHECK(knock({"calibrate", folder.file("text", "hello"), "-o", none}).status == 3);
+  CHECK(knock({"calibrate", probe, "-o", none, "--base", "h20"}).status == 2);
+  CHECK(knock({"calibrate", probe, "-o", none, "--transport", "ncll"}).err.find("did you mean 'nccl'") !=
+        std::string::npos);
+  const std::string slow = folder.file("slow.json", R"([{"variant": "nccl", "world": 8, "op": "all_gather",
+    "total_bytes": 16777216, "us": 700}])");
+  CHECK(knock({"calibrate", probe, slow, "-o", none}).status == 4);
+  CHECK_FALSE(std::filesystem::exists(none));
+}
+
+TEST_CASE("machines lists the profiles and prints one with its sources") {
+  const Answer list = knock({"machines"});
+  CHECK(list.status == kDone);
+  for (const char* name : {"h200", "h100-96", "a100-40", "b200"}) CHECK(list.out.find(name) != std::string::npos);
+  const Answer one = knock({"machines", "a100"});
+  CHECK(one.out.find("/network/nic ") != std::string::npos);
+  CHECK(one.out.find("HDR InfiniBand") != std::string::npos);
+  const Answer unknown = knock({"machines", "h1000"});
+  CHECK(unknown.status == 2);
+  CHECK(unknown.err.find("h100") != std::string::npos);
+}
