@@ -158,7 +158,7 @@ class TextReader {
     const auto bytes = number<std::uint64_t>(words[0]);
     if (!bytes || *bytes > (Bytes{1} << 50)) return fail(ErrorKind::input, "the size is no size", place_);
     row.bytes = *bytes;
-    if (columns_->redop != 0) row.operation = std::string(words[columns_->redop]);
+    if (columns_->redop != 0 && columns_->redop < words.size()) row.operation = std::string(words[columns_->redop]);
     auto first = half(words, 0);
     if (!first) return tl::unexpected(first.error());
     auto second = half(words, 1);

@@ -97,6 +97,15 @@ TEST_CASE("damaged tables are refused with their line") {
   CHECK(error_of(nobody).what == "the header lists 0 ranks");
 }
 
+TEST_CASE("a row shorter than a heading whose columns repeat is read, not overrun: the fuzzer found it") {
+  const auto read =
+      read_measurements(replaced(kAllGatherText, "    root     time   algbw   busbw #wrong     time   algbw   busbw ",
+                                 "    root     time   algbw   busbw #wrong     count      type   redop    a    time   "
+                                 "algbw   busbw x y redop "),
+                        "all_gather.txt");
+  if (!read) CHECK_FALSE(read.error().what.empty());
+}
+
 TEST_CASE("a cut table is used as far as it goes, and noted") {
   const std::string whole(kAllGatherText);
   const auto read = read_measurements(whole.substr(0, whole.find("# Out of bounds")), "log.txt");
