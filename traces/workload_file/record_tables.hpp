@@ -160,6 +160,7 @@ inline constexpr std::array kWorkloadFields{
     FORESHARD_FIELD(Workload, "segment_addresses", segment_addresses),
     FORESHARD_FIELD(Workload, "segment_sizes", segment_sizes),
     FORESHARD_FIELD(Workload, "recorded_frees", returns.frees),
+    FORESHARD_FIELD(Workload, "estimates", estimates),
 };
 
 inline constexpr std::array kLateFields{

@@ -145,6 +145,7 @@ void add_memory(Random& random, Workload& out) {
   for (std::uint64_t i = random.below(3); i > 0; --i) {
     out.returns.frees += 1 + random.below(5);
     out.returns.late.push_back({out.returns.frees - 1, random.next() % 1000});
+    out.estimates.push_back(random.text());
   }
   for (std::uint64_t i = random.below(3); i > 0; --i) {
     out.segment_addresses.push_back(random.next());
@@ -197,7 +198,7 @@ void add_settings(Random& random, Settings& out) {
 std::string difference(const Workload& x, const Workload& y) {
   const auto& [name, settings, units, setup, steps, sections, measured, recorded_host_ms, has_timing, sm_count, gpu,
                torch, segment_addresses, segment_sizes, returns, initial_segments, shards_known, optimizer_known,
-               parameters_order, labels] = x;
+               parameters_order, estimates, labels] = x;
   if (std::tie(name, has_timing, sm_count, gpu, torch, shards_known, optimizer_known) !=
       std::tie(y.name, y.has_timing, y.sm_count, y.gpu, y.torch, y.shards_known, y.optimizer_known))
     return "a value of the workload";
@@ -207,6 +208,7 @@ std::string difference(const Workload& x, const Workload& y) {
   if (parameters_order != y.parameters_order) return "parameters_order";
   if (segment_addresses != y.segment_addresses || segment_sizes != y.segment_sizes) return "segments";
   if (returns != y.returns) return "returns";
+  if (estimates != y.estimates) return "estimates";
   if (!same(initial_segments, y.initial_segments)) return "initial_segments";
   if (recorded_host_ms != y.recorded_host_ms) return "recorded_host_ms";
   if (measured.has_value() != y.measured.has_value()) return "measured";
