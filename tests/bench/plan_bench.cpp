@@ -1,9 +1,12 @@
 // Simulated training steps a second at full fidelity on one core: schedule, caching allocator, device and
-// record, from the bundled 16-layer Llama capture; and what a whole prediction takes, calibration included.
+// record, from the bundled 16-layer Llama capture and of an 8B model; what generating that model's program and what a
+// whole prediction takes, calibration included.
 #include <benchmark/benchmark.h>
 
 #include <stdexcept>
 
+#include "core/workload/model/generate.hpp"
+#include "core/workload/model/presets.hpp"
 #include "sim/predict/predict.hpp"
 #include "sim/predict/simulate.hpp"
 #include "traces/capture/import.hpp"
@@ -44,6 +47,40 @@ void simulated_steps(benchmark::State& state) {
   state.SetItemsProcessed(state.iterations() * kSteps);
 }
 BENCHMARK(simulated_steps)->ArgName("recorded")->Arg(0)->Arg(1)->Unit(benchmark::kMillisecond);
+
+Settings eight_gpus() {
+  Settings settings;
+  settings.gpus = 8;
+  settings.batch = 1;
+  settings.seq = 8192;
+  settings.param_dtype = DType::bfloat16;
+  settings.reduce_dtype = DType::float32;
+  return settings;
+}
+
+Workload llama_8b() {
+  return generate(preset("llama3-8b").value(), eight_gpus(), machine().host_calls, machine().sm_count).value();
+}
+
+void generate_8b(benchmark::State& state) {
+  for (auto _ : state) benchmark::DoNotOptimize(llama_8b().steps.size());
+}
+BENCHMARK(generate_8b)->Unit(benchmark::kMillisecond);
+
+void simulated_steps_8b(benchmark::State& state) {
+  const bool record = state.range(0) != 0;
+  constexpr std::int32_t kSteps = 20;
+  const Workload model = llama_8b();
+  for (auto _ : state) {
+    Run run;
+    sim::SimulationRequest request;
+    request.steps = {.steps = kSteps, .record = record};
+    auto result = sim::simulate(model, model.settings, machine(), request, run);
+    benchmark::DoNotOptimize(result->outcome.ops);
+  }
+  state.SetItemsProcessed(state.iterations() * kSteps);
+}
+BENCHMARK(simulated_steps_8b)->ArgName("recorded")->Arg(0)->Arg(1)->Unit(benchmark::kMillisecond);
 
 void whole_prediction(benchmark::State& state) {
   Settings settings = workload().settings;
