@@ -19,7 +19,10 @@ struct CollectiveRequest {
   Bytes bytes = 0;  ///< whole buffer, as CollectiveWork::bytes
   std::uint32_t ranks = 1;
   std::uint32_t ranks_per_node = 1;  ///< of these ranks; other groups of the node use its other GPUs and adapters
-  bool sum = true;  ///< of a reduction: plain SUM (else AVG or a scaled sum, which symmetric kernels lack)
+  /// Of a reduction: plain SUM (else AVG or a scaled sum, which symmetric kernels lack). FSDP2 averages unless
+  /// set_force_sum_reduction_for_comms(True) was called; a symmetric reduce-scatter that is asked for implies that
+  /// call.
+  bool sum = true;
 };
 
 struct CollectivePrice {

@@ -87,7 +87,8 @@ Estimate symmetric(const MachineProfile& machine, const Group& group) {
   out.sms = ctas;
   out.hbm = hbm_bytes(chosen, group);
   out.link = group.gathers() && chosen.by_switch ? group.shard() : group.wire();
-  out.path = fmt::format("NCCL symmetric kernel, {}, {} CTAs", word(chosen, group), ctas);
+  out.path = fmt::format("NCCL symmetric kernel, {}, {} CTAs{}", word(chosen, group), ctas,
+                         group.gathers() ? "" : "; adds by SUM (set_force_sum_reduction_for_comms)");
   return out;
 }
 

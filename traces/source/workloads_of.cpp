@@ -13,23 +13,6 @@
 namespace foreshard::traces {
 namespace {
 
-// Choices that shape a generated program (core/workload/model/generate.hpp). Every other one is FSDP2's part, which
-// core/step puts back.
-constexpr std::array<std::string_view, 14> kShaping{"gpus",
-                                                    "nodes",
-                                                    "replicate",
-                                                    "batch",
-                                                    "seq",
-                                                    "param_dtype",
-                                                    "reduce_dtype",
-                                                    "accumulate",
-                                                    "accumulate_with_sync",
-                                                    "checkpoint",
-                                                    "checkpoint_share",
-                                                    "offload",
-                                                    "optimizer",
-                                                    "units_per_group"};
-
 // Programs kept at once: of large models one takes some 10 MB.
 constexpr std::size_t kMostKept = 32;
 
@@ -64,7 +47,7 @@ class Generated final : public sim::WorkloadSource {
     std::string key;
     Settings canonical;  // the same whichever point asks first
     for (const auto& [name, value] : choices(settings)) {
-      if (std::find(kShaping.begin(), kShaping.end(), name) == kShaping.end()) continue;
+      if (std::find(kShapingChoices.begin(), kShapingChoices.end(), name) == kShapingChoices.end()) continue;
       key += value + ' ';
       if (!set_choice(canonical, name, value)) return make(settings);
     }

@@ -6,6 +6,9 @@
 // Pure and deterministic.
 #pragma once
 
+#include <array>
+#include <string_view>
+
 #include "core/base/error.hpp"
 #include "core/workload/model/host_costs.hpp"
 #include "core/workload/model/model_config.hpp"
@@ -13,9 +16,26 @@
 
 namespace foreshard {
 
-/// `settings` are those the workload is made for: batch, seq, param_dtype, checkpoint, units_per_group, accumulate,
-/// optimizer and offload shape the program; the result's `settings` are `settings` with batch and seq filled in, its
-/// units are the model's blocks and the root. `sm_count` as in Workload.
+/// The choices (core/schedule/settings_table.hpp) that shape a generated program. Programs that differ in none of
+/// these are the same; every other choice is FSDP2's part, which core/step puts back.
+inline constexpr std::array<std::string_view, 15> kShapingChoices{"gpus",
+                                                                  "nodes",
+                                                                  "replicate",
+                                                                  "batch",
+                                                                  "seq",
+                                                                  "param_dtype",
+                                                                  "reduce_dtype",
+                                                                  "accumulate",
+                                                                  "accumulate_with_sync",
+                                                                  "checkpoint",
+                                                                  "checkpoint_share",
+                                                                  "offload",
+                                                                  "optimizer",
+                                                                  "units_per_group",
+                                                                  "all_gather"};
+
+/// `settings` are those the workload is made for; the result's are `settings` with batch and seq filled in, its units
+/// are the model's blocks and the root. `sm_count` as in Workload.
 /// Fails (usage) where the family cannot run at these settings: what, and what would work.
 [[nodiscard]] Result<Workload> generate(const ModelConfig& model, const Settings& settings, const HostCosts& host,
                                         std::uint32_t sm_count);

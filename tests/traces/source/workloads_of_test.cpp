@@ -1,6 +1,8 @@
+#include "core/workload/model/generate.hpp"
 #include "sim/predict/predict.hpp"
 #include "tests/catch.hpp"
 #include "traces/source/source.hpp"
+#include "traces/workload_file/workload_file.hpp"
 
 using namespace foreshard;
 using namespace foreshard::traces;
@@ -32,6 +34,43 @@ TEST_CASE("generated workloads have the settings asked for, and are made once fo
   settings.batch = 8;
   CHECK((*workloads->at(settings))->settings.batch == 8U);
   CHECK(sim::from_model(**first));
+}
+
+TEST_CASE("a program made for other settings is the one that these would get") {
+  const auto source = read_source({"llama-tiny", 256, 2});
+  REQUIRE(source);
+  const auto workloads = workloads_of(*source, machine());
+  Settings base = source->settings;
+  base.gpus = 4;
+  base.param_dtype = DType::bfloat16;
+  REQUIRE(workloads->at(base));
+  std::vector<Settings> all;
+  for (Transport t : {Transport::nccl_registered, Transport::symmetric, Transport::copy_engine}) {
+    all.push_back(base);
+    all.back().all_gather = t;
+    all.push_back(base);
+    all.back().reduce_scatter = t;
+  }
+  const auto with = [&](auto change) {
+    all.push_back(base);
+    change(all.back());
+  };
+  with([](Settings& s) { s.reshard_after_forward = {Reshard::Kind::group, 2}; });
+  with([](Settings& s) { s.reduce_dtype = DType::float32; });
+  with([](Settings& s) { s.unshard_async = true; });
+  with([](Settings& s) { s.release = Release::record_stream; });
+  with([](Settings& s) { s.gather_alloc = GatherAlloc::compute; });
+  with([](Settings& s) { s.checkpoint = Checkpoint::blocks; });
+  with([](Settings& s) { s.optimizer = Optimizer::sgd; });
+  with([](Settings& s) { s.offload = true; });
+  with([](Settings& s) { s.alloc_conf = "expandable_segments:True"; });
+  for (const Settings& wanted : all) {
+    const auto cached = workloads->at(wanted);
+    REQUIRE(cached);
+    const auto fresh = generate(source->model.value(), wanted, machine().host_calls, machine().sm_count);
+    REQUIRE(fresh);
+    CHECK(to_json(**cached) == to_json(*fresh));
+  }
 }
 
 TEST_CASE("a plan from a model has times, and no calibration to miss") {
