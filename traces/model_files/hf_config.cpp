@@ -9,12 +9,14 @@
 #include <iterator>
 
 #include "core/base/suggest.hpp"
+#include "core/workload/model/limits.hpp"
 #include "traces/model_files/config_keys.hpp"
 
 namespace foreshard::traces {
 namespace {
 
-// Nobody trains beyond these; a larger number is a slip of the pen, and op lists would grow without bound.
+// Nobody trains beyond these; a larger number is a slip of the pen, and op lists would grow without bound. Their
+// product is bounded by check_parameters().
 constexpr std::uint64_t kMostLayers = 10'000;
 constexpr std::uint64_t kMostWidth = std::uint64_t{1} << 22;
 constexpr std::uint64_t kMostVocab = std::uint64_t{1} << 26;
@@ -146,6 +148,20 @@ void check_heads(ConfigKeys& keys, const Family& family, ModelConfig& model) {
     keys.refuse("head_dim", fmt::format("{} is odd: rotary embedding turns pairs", model.head_dim));
 }
 
+/// Each number may be in bounds and their product beyond: the key that makes most of it is named.
+void check_parameters(ConfigKeys& keys, const ModelConfig& model) {
+  if (keys.failed()) return;
+  const model::ParameterCounts counts = model::parameter_counts(model);
+  if (counts.all() <= model::kMostParameters) return;
+  const bool gpt2 = model.family == ModelFamily::hf_gpt2;
+  const double most = std::max({counts.attention, counts.feed_forward, counts.embedding});
+  const char* key = gpt2 ? "n_embd" : keys.has("head_dim") ? "head_dim" : "hidden_size";
+  if (most == counts.feed_forward) key = gpt2 ? "n_inner" : "intermediate_size";
+  if (most == counts.embedding) key = gpt2 && model.positions > model.vocab ? "n_positions" : "vocab_size";
+  keys.refuse(key, fmt::format("the sizes together make {:.3g} parameters, more than the {:.3g} that can be planned",
+                               counts.all(), model::kMostParameters));
+}
+
 /// What the file asks for and the generators leave out.
 void add_warnings(ConfigKeys& keys, const Family& family, ModelFile& file) {
   if (keys.has("quantization_config"))
@@ -199,6 +215,7 @@ Result<ModelFile> parse_hf_config(const std::string& text, const std::string& na
   const bool gpt2 = family.family == ModelFamily::hf_gpt2;
   gpt2 ? read_gpt2(keys, model) : read_decoder(keys, family, model);
   check_heads(keys, family, model);
+  check_parameters(keys, model);
   model.attention_bias = family.always_bias || (family.bias_key && keys.flag_or("attention_bias", false));
   model.tied_embedding = keys.flag_or("tie_word_embeddings", family.tied);
   read_dtype(keys, model);

@@ -19,8 +19,7 @@ namespace dom = simdjson::dom;
 
 constexpr std::size_t kDepth = 16;  // a header nests 3 deep
 constexpr std::uint64_t kMostElements = std::uint64_t{1} << 48;
-constexpr std::size_t kMostDimensions = 16;      // torch allows 64, models use up to 5
-constexpr std::size_t kMostTensors = 4'000'000;  // 100 MB of header hold no more
+constexpr std::size_t kMostDimensions = 16;  // torch allows 64, models use up to 5
 
 struct StoredType {
   std::string_view word;

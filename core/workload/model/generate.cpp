@@ -5,6 +5,7 @@
 #include "core/schedule/unit_plan.hpp"
 #include "core/workload/model/family.hpp"
 #include "core/workload/model/fuse.hpp"
+#include "core/workload/model/limits.hpp"
 #include "core/workload/model/sections.hpp"
 
 namespace foreshard {
@@ -148,6 +149,7 @@ void add_estimates(const ModelConfig& model, const Settings& settings, Workload&
   if (settings.checkpoint == Checkpoint::selective_op || settings.checkpoint == Checkpoint::selective_layer)
     workload.estimates.push_back(
         "selective checkpointing was not compared with a recording: its memory is an estimate");
+  if (settings.offload) workload.estimates.push_back("the optimizer runs on the CPU: its time is not modelled");
 }
 
 }  // namespace
@@ -169,6 +171,7 @@ Result<Workload> generate(const ModelConfig& model, const Settings& settings, co
     return fail(ErrorKind::usage, "batch and seq must be at least 1");
   if (settings.units_per_group == 0) return fail(ErrorKind::usage, "units_per_group must be at least 1");
   const BatchSize size{*workload.settings.batch, *workload.settings.seq};
+  if (auto ok = model::check_limits(sized, size.batch, size.seq); !ok) return tl::unexpected(ok.error());
   if (auto ok = family->check(settings, size); !ok) return tl::unexpected(ok.error());
   workload.units = grouped(family->units(), settings.units_per_group);
   workload.parameters_order = family->parameters_order();

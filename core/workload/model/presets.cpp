@@ -119,6 +119,10 @@ Result<ModelConfig> preset(std::string_view name, const PresetOverrides& overrid
   model.default_seq = p->seq;
   if (model.layers == 0) return fail(ErrorKind::usage, "a model needs at least one layer", "--layers");
   if (overrides.dim && *overrides.dim == 0) return fail(ErrorKind::usage, "a model's width cannot be 0", "--dim");
+  constexpr std::uint64_t kMostWidth = std::uint64_t{1} << 22;  // as of a config.json's hidden_size
+  if (overrides.dim && *overrides.dim > kMostWidth)
+    return fail(ErrorKind::usage, fmt::format("a width of {} is absurd: at most {}", *overrides.dim, kMostWidth),
+                "--dim");
   if (overrides.dim && *overrides.dim != p->dim)
     if (auto ok = set_dim(model, *p, *overrides.dim); !ok) return tl::unexpected(ok.error());
   return model;

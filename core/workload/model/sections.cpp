@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 
 #include "core/schedule/unit_plan.hpp"
 #include "core/shard/copy_metadata.hpp"
@@ -43,7 +44,8 @@ class Writer {
   SectionCost copy_out(const UnitPlan& plan, Pass pass);
   SectionCost reduce(const UnitPlan& plan);
   SectionCost optimizer();
-  void add_adam(SectionCost& cost, const std::vector<std::uint64_t>& numels);
+  void add_optimizer(SectionCost& cost, const std::vector<std::uint64_t>& numels, Bytes size);
+  void add_adam(SectionCost& cost, const std::vector<std::uint64_t>& numels, Bytes size);
   void add_launches(SectionCost& cost, const std::vector<std::uint64_t>& numels, std::uint32_t depth, Bytes per_element,
                     std::string_view label);
 
@@ -135,52 +137,59 @@ void Writer::add_launches(SectionCost& cost, const std::vector<std::uint64_t>& n
     cost.items.push_back(item(SectionRole::other, label, elements * per_element, host_[HostCall::optimizer_launch]));
 }
 
-/// torch/optim/adam.py on float32 states, bytes an element read and written: _multi_tensor_adam runs each op over the
-/// whole list, _single_tensor_adam all ops on one parameter after the other.
-void Writer::add_adam(SectionCost& cost, const std::vector<std::uint64_t>& numels) {
+/// torch/optim/adam.py, operands read and written of `size` bytes an element (gradients and states have the parameter's
+/// dtype: zeros_like): _multi_tensor_adam runs each op over the whole list, _single_tensor_adam all ops on one
+/// parameter after the other.
+void Writer::add_adam(SectionCost& cost, const std::vector<std::uint64_t>& numels, Bytes size) {
   struct Part {
     std::string_view label;
     std::uint32_t depth;
-    Bytes bytes;
+    Bytes operands;
   };
-  constexpr std::array<Part, 7> kParts{{{"aten::_foreach_lerp_", 2, 12},
-                                        {"aten::_foreach_mul_", 1, 8},
-                                        {"aten::_foreach_addcmul_", 3, 12},
-                                        {"aten::_foreach_sqrt", 2, 8},
-                                        {"aten::_foreach_div_", 1, 8},
-                                        {"aten::_foreach_add_", 1, 8},
-                                        {"aten::_foreach_addcdiv_", 3, 16}}};
+  constexpr std::array<Part, 7> kParts{{{"aten::_foreach_lerp_", 2, 3},
+                                        {"aten::_foreach_mul_", 1, 2},
+                                        {"aten::_foreach_addcmul_", 3, 3},
+                                        {"aten::_foreach_sqrt", 2, 2},
+                                        {"aten::_foreach_div_", 1, 2},
+                                        {"aten::_foreach_add_", 1, 2},
+                                        {"aten::_foreach_addcdiv_", 3, 4}}};
   if (settings_.optimizer == Optimizer::adam) {
-    for (const Part& part : kParts) add_launches(cost, numels, part.depth, part.bytes, part.label);
+    for (const Part& part : kParts) add_launches(cost, numels, part.depth, part.operands * size, part.label);
     return;
   }
   for (std::uint64_t numel : numels)
     for (const Part& part : kParts)
-      cost.items.push_back(item(SectionRole::other, part.label, numel * part.bytes, host_[HostCall::optimizer_launch]));
+      cost.items.push_back(
+          item(SectionRole::other, part.label, numel * part.operands * size, host_[HostCall::optimizer_launch]));
+}
+
+void Writer::add_optimizer(SectionCost& cost, const std::vector<std::uint64_t>& numels, Bytes size) {
+  switch (settings_.optimizer) {
+    case Optimizer::adam:
+    case Optimizer::adam_single:
+      return add_adam(cost, numels, size);
+    case Optimizer::adam_fused:  // reads p, g, m, v; writes p, m, v
+      return add_launches(cost, numels, 4, 7 * size, "aten::_fused_adam_");
+    case Optimizer::sgd:  // p += −lr · g
+      return add_launches(cost, numels, 2, 3 * size, "aten::_foreach_add_");
+  }
 }
 
 SectionCost Writer::optimizer() {
   SectionCost cost{Section::optimizer, kRootUnit, Pass::forward, {}, {}};
-  std::vector<std::uint64_t> numels;
+  std::map<DType, std::vector<std::uint64_t>> numels;  // Optimizer._group_tensors_by_device_and_dtype
+  std::size_t parameters = 0;
   for (const Unit& unit : workload_.units)
-    for (const Parameter& p : unit.parameters)
-      if (const std::uint64_t numel = local_shard_numel(p, {settings_.shard_ranks(), 0}); numel > 0)
-        numels.push_back(numel);
-  if (settings_.offload) numels.clear();  // the CPU's work: its time is not modelled
-  switch (settings_.optimizer) {
-    case Optimizer::adam:
-    case Optimizer::adam_single:
-      add_adam(cost, numels);
-      break;
-    case Optimizer::adam_fused:  // reads p, g, m, v; writes p, m, v
-      add_launches(cost, numels, 4, 28, "aten::_fused_adam_");
-      break;
-    case Optimizer::sgd:  // p += −lr · g
-      add_launches(cost, numels, 2, 12, "aten::_foreach_add_");
-      break;
-  }
+    for (const Parameter& p : unit.parameters) {
+      if (settings_.offload) continue;  // the CPU's work: its time is not modelled, and the workload's estimates say so
+      const std::uint64_t numel = local_shard_numel(p, {settings_.shard_ranks(), 0});
+      if (numel == 0) continue;
+      numels[p.dtype].push_back(numel);
+      ++parameters;
+    }
+  for (const auto& [dtype, of_dtype] : numels) add_optimizer(cost, of_dtype, itemsize(dtype));
   Nanoseconds begin = host_[HostCall::optimizer_begin];
-  begin.count += host_[HostCall::optimizer_parameter].count * static_cast<std::int64_t>(numels.size());
+  begin.count += host_[HostCall::optimizer_parameter].count * static_cast<std::int64_t>(parameters);
   if (cost.items.empty())
     cost.host_after = begin;
   else

@@ -171,3 +171,22 @@ TEST_CASE("broken JSON is refused with its place") {
   REQUIRE_FALSE(file);
   CHECK(file.error().where == "/nonexistent/config.json");
 }
+
+TEST_CASE("sizes that are in bounds one by one and not together are refused, with the key that makes most of it") {
+  const auto config = [](const std::string& sizes) {
+    return R"({"model_type": "llama", "num_hidden_layers": 4, )" + sizes + "}";
+  };
+  const Error heads = refused(config(R"("hidden_size": 4194304, "num_attention_heads": 1024, "head_dim": 4194304,
+    "intermediate_size": 1024, "vocab_size": 1000)"));
+  CHECK(heads.where.find("head_dim") != std::string::npos);
+  CHECK(heads.what.find("parameters") != std::string::npos);
+  const Error wide = refused(config(R"("hidden_size": 4194304, "num_attention_heads": 1024,
+    "num_key_value_heads": 8, "intermediate_size": 4194304, "vocab_size": 1000)"));
+  CHECK(wide.where.find("intermediate_size") != std::string::npos);
+  const Error words = refused(config(R"("hidden_size": 1048576, "num_attention_heads": 1024,
+    "intermediate_size": 1024, "vocab_size": 67108864)"));
+  CHECK(words.where.find("vocab_size") != std::string::npos);
+  const Error positions = refused(R"({"model_type": "gpt2", "n_layer": 1, "n_embd": 65536, "n_head": 64,
+    "vocab_size": 1000, "n_positions": 2147483648})");
+  CHECK(positions.where.find("n_positions") != std::string::npos);
+}

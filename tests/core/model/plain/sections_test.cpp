@@ -41,5 +41,65 @@ TEST_CASE("llama-1b on four GPUs launches as recorded: 18 times each of Adam's s
   CHECK(adam == 72 * std::uint64_t{374'620'672});  // 72 bytes an element of this rank's shards
 }
 
+Settings four_gpus() {
+  Settings settings;
+  settings.gpus = 4;
+  settings.param_dtype = DType::bfloat16;
+  return settings;
+}
+
+Bytes optimizer_bytes(const ModelConfig& model, const Settings& settings) {
+  const auto w = generate(model, settings, {}, 132);
+  REQUIRE(w);
+  Bytes sum = 0;
+  for (const SectionCost& section : w->sections)
+    if (section.section == Section::optimizer)
+      for (const SectionItem& item : section.items) sum += item.bytes;
+  return sum;
+}
+
+TEST_CASE("an optimizer moves bytes of the parameters' own dtype") {
+  ModelConfig narrow = *preset("llama-tiny");
+  narrow.dtype = DType::bfloat16;
+  for (const Optimizer optimizer : {Optimizer::adam, Optimizer::adam_single, Optimizer::adam_fused, Optimizer::sgd}) {
+    Settings settings = four_gpus();
+    settings.optimizer = optimizer;
+    const Bytes wide = optimizer_bytes(*preset("llama-tiny"), settings);
+    CHECK(wide > 0);
+    CHECK(2 * optimizer_bytes(narrow, settings) == wide);
+  }
+}
+
+TEST_CASE("an offloaded optimizer's time is not modelled, and the workload says so") {
+  Settings settings = four_gpus();
+  CHECK(generate(*preset("llama-tiny"), settings, {}, 132)->estimates.empty());
+  settings.offload = true;
+  const auto w = generate(*preset("llama-tiny"), settings, {}, 132);
+  REQUIRE(w);
+  CHECK(w->estimates == std::vector<std::string>{"the optimizer runs on the CPU: its time is not modelled"});
+  CHECK(optimizer_bytes(*preset("llama-tiny"), settings) == 0);
+}
+
+TEST_CASE("models and steps whose counts could leave 64 bits are refused") {
+  const auto what = [](const ModelConfig& model, std::uint32_t batch, std::uint32_t seq) {
+    Settings settings = four_gpus();
+    settings.batch = batch;
+    settings.seq = seq;
+    const auto w = generate(model, settings, {}, 132);
+    return w ? std::string() : w.error().what;
+  };
+  const ModelConfig tiny = *preset("llama-tiny");
+  CHECK(what(tiny, 4, 1U << 17).empty());
+  CHECK(what(tiny, 0xffffffff, 0xffffffff).find("bytes") != std::string::npos);
+  CHECK(what(tiny, 1U << 20, 1U << 16).find("bytes") != std::string::npos);
+  CHECK(what(tiny, 1, 1U << 30).find("work") != std::string::npos);
+  ModelConfig large = tiny;
+  large.dim = large.head_dim = std::uint64_t{1} << 62;
+  CHECK(what(large, 1, 1).find("parameters") != std::string::npos);
+  ModelConfig deep = *preset("mlp", {16, 4'000'000'000});
+  CHECK(what(deep, 1, 1).find("layers") != std::string::npos);
+  CHECK_FALSE(preset("llama-8b", {std::uint64_t{1} << 60, 1}));
+}
+
 }  // namespace
 }  // namespace foreshard
