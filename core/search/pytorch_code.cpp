@@ -53,17 +53,25 @@ class Writer {
   [[nodiscard]] bool mixed() const { return s_.param_dtype || s_.reduce_dtype; }
   [[nodiscard]] bool symmetric() const {
     return s_.all_gather == Transport::symmetric || s_.all_gather == Transport::copy_engine ||
-           s_.reduce_scatter == Transport::symmetric;
+           s_.reduce_scatter == Transport::symmetric || s_.reduce_scatter == Transport::copy_engine;
+  }
+  /// Reduce-scatters in symmetric memory add and do nothing else: NCCL's symmetric kernels (as which copy_engine runs,
+  /// copy engines cannot add) and PyTorch's low-contention one. FSDP2's own reduction is an average.
+  [[nodiscard]] bool sums_alone() const {
+    return s_.reduce_scatter == Transport::symmetric || s_.reduce_scatter == Transport::copy_engine ||
+           s_.reduce_scatter == Transport::low_contention;
   }
   [[nodiscard]] bool registered() const {
     return s_.all_gather == Transport::nccl_registered || s_.reduce_scatter == Transport::nccl_registered;
   }
+  /// Some call goes to every FSDPModule: those of 2.11 set their own module's unit, not its children's.
+  [[nodiscard]] bool on_modules() const { return symmetric() || registered() || sums_alone(); }
   [[nodiscard]] bool explicit_lists() const { return s_.forward_prefetch || s_.backward_prefetch; }
 
   void imports() {
     std::string names = "fully_shard";
     if (mixed()) names = "MixedPrecisionPolicy, " + names;
-    if (symmetric() || registered()) names = "FSDPModule, " + names;
+    if (on_modules()) names = "FSDPModule, " + names;
     if (s_.offload) names = "CPUOffloadPolicy, " + names;
     line("from torch.distributed.device_mesh import init_device_mesh");
     line("from torch.distributed.fsdp import {}", names);
@@ -195,7 +203,7 @@ class Writer {
   }
 
   void collectives() {
-    if (symmetric() || registered()) {
+    if (on_modules()) {
       line("for module in model.modules():");
       line("    if isinstance(module, FSDPModule):");
     }
@@ -204,6 +212,8 @@ class Writer {
       line("        module.set_symm_mem_for_comm()  # PyTorch 2.12; in 2.11 set_custom_all_gather() with a");
       line("                                        # symmetric-memory pool (docs/sweep.md)");
     }
+    // torch/distributed/fsdp/_fully_shard/_fully_shard.py, FSDPModule: ReduceOp.SUM, scaled apart from it.
+    if (sums_alone()) line("        module.set_force_sum_reduction_for_comms(True)");
     if (s_.all_gather == Transport::low_contention || s_.reduce_scatter == Transport::low_contention)
       line(
           "# low-contention: set_custom_all_gather / set_custom_reduce_scatter with a class that calls "

@@ -60,3 +60,19 @@ TEST_CASE("each choice has its call") {
   CHECK(code({{"all_gather", "copy-engine"}}).find("set_symm_mem_for_comm()") != std::string::npos);
   CHECK(code({{"post_optimizer_event", "true"}}).find("set_post_optim_event") != std::string::npos);
 }
+
+TEST_CASE("a reduce-scatter in symmetric memory is set on every unit, and adds alone") {
+  const std::string sum = "        module.set_force_sum_reduction_for_comms(True)";
+  for (const char* transport : {"symmetric", "copy-engine", "low-contention"}) {
+    INFO(transport);
+    const std::string text = code({{"reduce_scatter", transport}});
+    CHECK(has(text, "from torch.distributed.fsdp import FSDPModule, fully_shard"));
+    CHECK(has(text, "    if isinstance(module, FSDPModule):\n" + sum) ==
+          (std::string(transport) == "low-contention"));  // else set_symm_mem_for_comm stands between
+    CHECK(has(text, sum));
+    CHECK((text.find("set_symm_mem_for_comm()") != std::string::npos) == (std::string(transport) != "low-contention"));
+    CHECK(text.find(sum) > text.find("fully_shard(model"));
+  }
+  CHECK_FALSE(has(code({{"reduce_scatter", "nccl-registered"}}), sum));
+  CHECK_FALSE(has(code({{"all_gather", "symmetric"}}), sum));
+}
