@@ -10,6 +10,7 @@
 #include "core/workload/model/generate.hpp"
 #include "sim/predict/predict.hpp"
 #include "tests/catch.hpp"
+#include "tests/reference/known_misses.hpp"
 #include "tests/reference/reference_runs.hpp"
 #include "tests/reference/run_models.hpp"
 #include "tests/reference/sequence_diff.hpp"
@@ -60,8 +61,8 @@ TEST_CASE("presets against recordings", "[slow]") {
     const bool marked = recorded.settings.release == Release::record_stream;
     if (!marked) CHECK(p->peaks.requested == measured.requested);
     CHECK(relative(p->peaks.allocated, measured.allocated) <= 0.01);
-    // Blocks that record_stream marked come back when an event is seen: a matter of time, not of the program.
-    CHECK(relative(p->peaks.reserved, measured.reserved) <= (marked ? 0.25 : 0.03));
+    const auto listed = marked ? known_reserved_miss(name) : std::nullopt;
+    CHECK(relative(p->peaks.reserved, measured.reserved) <= (listed ? *listed + kSlack : 0.03));
     ++held;
     exact += p->peaks.allocated == measured.allocated && p->peaks.reserved == measured.reserved ? 1 : 0;
   }
