@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -14,6 +13,7 @@
 #include "traces/model_files/hf_config.hpp"
 #include "traces/pytorch/about.hpp"
 #include "traces/pytorch/json_object.hpp"
+#include "traces/reference/recorder_models.hpp"
 
 namespace foreshard::traces {
 namespace {
@@ -97,40 +97,19 @@ std::string program_of(const OrderedJson& config, const Workload& workload) {
                      s.param_dtype ? name(*s.param_dtype) : "none");
 }
 
-/// The recorder's own Hugging Face configurations, for about files that do not carry theirs.
-std::string recorder_config(std::string_view model) {
-  struct Known {
-    std::string_view model, config;
-  };
-  constexpr std::array kKnown{
-      Known{"hf-llama-1b",
-            R"({"model_type": "llama", "hidden_size": 2048, "intermediate_size": 8192, "num_hidden_layers": 16,
-                "num_attention_heads": 32, "num_key_value_heads": 8, "head_dim": 64, "vocab_size": 128256})"},
-      Known{"hf-qwen2-1.5b",
-            R"({"model_type": "qwen2", "hidden_size": 1536, "intermediate_size": 8960, "num_hidden_layers": 28,
-                "num_attention_heads": 12, "num_key_value_heads": 2, "vocab_size": 151936})"},
-      Known{"hf-qwen3-1.7b",
-            R"({"model_type": "qwen3", "hidden_size": 2048, "intermediate_size": 6144, "num_hidden_layers": 28,
-                "num_attention_heads": 16, "num_key_value_heads": 8, "head_dim": 128, "vocab_size": 151936})"},
-      Known{"hf-mixtral-small",
-            R"({"model_type": "mixtral", "hidden_size": 1024, "intermediate_size": 3584, "num_hidden_layers": 8,
-                "num_attention_heads": 16, "num_key_value_heads": 4, "num_local_experts": 8, "num_experts_per_tok": 2,
-                "vocab_size": 32000})"},
-      Known{"hf-gpt2-xl",
-            R"({"model_type": "gpt2", "n_embd": 1600, "n_layer": 48, "n_head": 25, "n_positions": 1024,
-                "vocab_size": 50257, "tie_word_embeddings": false, "resid_pdrop": 0, "embd_pdrop": 0,
-                "attn_pdrop": 0})"}};
-  const auto known = std::find_if(kKnown.begin(), kKnown.end(), [&](const Known& k) { return k.model == model; });
-  return known == kKnown.end() ? std::string() : std::string(known->config);
-}
-
 Result<std::optional<ModelConfig>> model_of(const OrderedJson& json, const std::string& path,
                                             const std::string& about_path) {
   const auto config = json.find("config");
   if (config == json.end() || !config->is_object() || !config->contains("model") || !(*config)["model"].is_string())
     return wrong(path, "config.model", "the model's name is missing");
   const auto model = (*config)["model"].get<std::string>();
-  if (is_preset(model)) {
+  std::string hf;  // the recording's own word comes first
+  if (fs::exists(about_path)) {
+    const auto about = read_about(about_path);
+    if (!about) return tl::unexpected(about.error());
+    hf = about->model_config;
+  }
+  if (hf.empty() && is_preset(model)) {
     PresetOverrides overrides;
     if (model == "mlp" || model == "torch-transformer") {  // the recorder's other models have one size
       const JsonObject object{*config, path + ", config"};
@@ -143,9 +122,7 @@ Result<std::optional<ModelConfig>> model_of(const OrderedJson& json, const std::
     if (!found) return tl::unexpected(found.error());
     return std::optional(std::move(*found));
   }
-  const auto about = read_about(about_path);
-  if (!about) return tl::unexpected(about.error());
-  const std::string hf = about->model_config.empty() ? recorder_config(model) : about->model_config;
+  if (hf.empty()) hf = recorder_config(model);
   if (hf.empty()) return std::optional<ModelConfig>();
   auto file = parse_hf_config(hf, about_path + ", model_config", model);
   if (!file && file.error().kind == ErrorKind::usage) return std::optional<ModelConfig>();
