@@ -6,6 +6,7 @@
 #include "core/base/units.hpp"
 #include "core/schedule/settings_table.hpp"
 #include "sim/machine/words.hpp"
+#include "sim/sweep/sweep.hpp"
 #include "traces/store/store.hpp"
 #include "traces/workload_file/workload_file.hpp"
 
@@ -30,6 +31,11 @@ Json time_value(const sim::Prediction& p, double ms) {
   return p.has_time ? Json(ms) : Json(nullptr);
 }
 
+/// Of one GPU; 0 where batch or time are not known.
+double tokens_per_second(const sim::Prediction& p) {
+  return p.has_time && p.step_ms > 0 ? sim::work_of_step(p.run.settings) / (p.step_ms / 1e3) : 0;
+}
+
 }  // namespace
 
 Json prediction_json(const std::string& source, const Workload& workload, const sim::Prediction& p) {
@@ -43,6 +49,8 @@ Json prediction_json(const std::string& source, const Workload& workload, const 
   json["compute_ms"] = time_value(p, p.compute_ms);
   json["communication_ms"] = time_value(p, p.communication_ms);
   json["exposed_communication_ms"] = time_value(p, p.exposed_communication_ms);
+  const double rate = tokens_per_second(p);
+  json["tokens_per_s_per_gpu"] = rate > 0 ? Json(rate) : Json(nullptr);
   json["host_bound"] = p.host_bound;
   json["uncertainty"] = p.uncertainty;
   json["peak_requested_bytes"] = p.peaks.requested;
@@ -115,9 +123,11 @@ void print_prediction(Console& console, const Settings& before, const sim::Predi
   constexpr auto kRight = Table::Align::right;
   print_choices(console, before, p.run.settings);
   Table table({{""}, {"predicted", kRight}, {""}});
+  table.row({"machine", p.run.info.machine});
   if (p.has_time) {
     table.row({"step time", milliseconds(p.step_ms),
                fmt::format("±{:.0f} %, {}", p.uncertainty * 100, p.host_bound ? "host-bound" : "GPU-bound")});
+    if (const double rate = tokens_per_second(p); rate > 0) table.row({"  tokens/s/GPU", fmt::format("{:.0f}", rate)});
     if (p.calibration.measured_ms > 0)
       table.row({"  recorded settings, measured", milliseconds(p.calibration.measured_ms),
                  change(p.calibration.measured_ms, p.step_ms)});

@@ -148,7 +148,10 @@ void SimDevice::synchronize() {
 }
 
 void SimDevice::host_work(Nanoseconds length) {
-  if (!options_.host_free) host_now_ += options_.host_scale == 1 ? length : length.scaled(options_.host_scale);
+  if (options_.host_free) return;
+  const Nanoseconds spent = options_.host_scale == 1 ? length : length.scaled(options_.host_scale);
+  host_now_ += spent;
+  host_worked_ += spent;
 }
 
 void SimDevice::report_deadlock() {

@@ -68,6 +68,8 @@ class SimDevice final : public Device {
   [[nodiscard]] const std::vector<std::string>& caveats() const { return caveats_; }
   /// By kind, transport asked for and communicator, in order of first use.
   [[nodiscard]] const std::vector<CollectiveRan>& collectives_ran() const { return collectives_ran_; }
+  /// Host work so far, waits for the device left out.
+  [[nodiscard]] Nanoseconds host_worked() const { return host_worked_; }
   /// How long the host was blocked by full launch queues so far.
   [[nodiscard]] Nanoseconds host_blocked() const { return host_blocked_; }
   [[nodiscard]] const std::string& stream_name(StreamId stream) const { return stream_names_[stream.value]; }
@@ -92,6 +94,7 @@ class SimDevice final : public Device {
   std::uint32_t launch_queue_;
   Engine engine_;
   Nanoseconds host_now_;
+  Nanoseconds host_worked_;
   Nanoseconds host_blocked_;
   std::vector<std::string> stream_names_;
   std::vector<Communicator> communicators_;

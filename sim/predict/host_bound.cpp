@@ -26,12 +26,10 @@ Result<HostBound> host_bound(const Workload& workload, const Settings& settings,
   if (!real) return tl::unexpected(real.error());
   auto free_host = steady(workload, settings, machine, {host_scale, true, {}});
   if (!free_host) return tl::unexpected(free_host.error());
-  auto unthrottled = steady(workload, settings, machine, {host_scale, false, 0});
-  if (!unthrottled) return tl::unexpected(unthrottled.error());
   result.step_ms = real->steady_step().ms();
   result.gpu_step_ms = free_host->steady_step().ms();
-  if (!unthrottled->outcome.steps.empty())
-    result.host_ms = unthrottled->host_time(unthrottled->outcome.steps.size() - 1).ms();
+  if (!real->outcome.steps.empty())
+    result.host_ms = real->host_worked.ms() / static_cast<double>(real->outcome.steps.size());
   result.host_bound =
       result.step_ms > kStepExcess * result.gpu_step_ms || result.host_ms > kHostShare * result.gpu_step_ms;
   return result;

@@ -10,7 +10,7 @@ namespace foreshard::sim {
 struct HostBound {
   double step_ms = 0;      ///< with the host's own speed
   double gpu_step_ms = 0;  ///< with a host that costs nothing
-  double host_ms = 0;      ///< unthrottled host work of one step
+  double host_ms = 0;      ///< host work of one step, waits for the device left out
   bool host_bound = false;
 };
 

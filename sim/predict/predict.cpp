@@ -22,10 +22,15 @@ constexpr double kHostBoundUncertainty = 0.10;
 // GPU bounds the step; hosts of different processes differ by far more, between -27 % and +38 %.
 constexpr double kModelUncertainty = 0.08;
 constexpr double kModelHostUncertainty = 0.35;
+// Of a plan from a model on a machine, at a scale or with kernels that nothing was measured on: the published
+// throughputs, mean 11.5 % over 124 rows (docs/published.md).
+constexpr double kModelElsewhereUncertainty = 0.15;
 // Anchors of the GPU-bound reference runs lay between 0.975 and 1.042 (docs/model.md, "Calibration").
 constexpr double kAnchorRange = 0.08;
 // Host times of the same program differ by that much between steps of one process (time model 3.1, 7).
 constexpr double kHostSpeedRange = 0.10;
+
+constexpr Bytes kSmallestLimit = 2 * kMiB;  // the smallest segment (caching allocator 2.2)
 
 constexpr std::string_view kScheduleVersion = "2.11";  // core/schedule/fully_shard.hpp
 
@@ -156,6 +161,9 @@ bool from_model(const Workload& workload) {
 }
 
 Result<Prediction> predict(const Workload& workload, const MachineProfile& machine, const PredictRequest& request) {
+  if (request.memory_limit && *request.memory_limit < kSmallestLimit)
+    return fail(ErrorKind::usage, fmt::format("a memory limit of {} bytes holds no segment", *request.memory_limit), {},
+                "give the unit: 80GiB");
   auto adapted = adapt(workload, request.settings);
   if (!adapted) return tl::unexpected(adapted.error());
   Prediction p;
@@ -205,9 +213,21 @@ Result<Prediction> predict(const Workload& workload, const MachineProfile& machi
     p.warnings.push_back(
         fmt::format("{} FSDP sections have no captured cost and count as free", simulation->outcome.sections_missing));
   }
+  bool elsewhere = !simulation->caveats.empty();
   if (w.has_timing)
-    for (std::string& text : outside(machine.covers, machine.name, machine_use(w, request.settings, p.run)))
+    for (std::string& text : outside(machine.covers, machine.name, machine_use(w, request.settings, p.run))) {
+      elsewhere = true;
       p.warnings.push_back(std::move(text));
+    }
+  if (request.settings.gpus > machine.links.gpus) {
+    elsewhere = true;
+    p.valid = false;
+    p.warnings.push_back(fmt::format(
+        "profile {} has nodes of {} GPUs; {} a node are taken to be one NVLink domain (--nodes for more nodes)",
+        machine.name, machine.links.gpus, request.settings.gpus));
+  }
+  if (elsewhere && from_model(workload) && p.has_time)
+    p.uncertainty = std::max(p.uncertainty, kModelElsewhereUncertainty);
   add_info(workload, machine, request.settings, p);
   return p;
 }

@@ -19,7 +19,8 @@ Result<Simulation> simulate(const Workload& workload, const Settings& settings, 
   SimMemory memory(std::move(memory_choice));
   auto outcome = run_steps(workload, settings, steps, device, memory, run);
   if (!outcome) return tl::unexpected(outcome.error());
-  Simulation result{std::move(*outcome), device.deadlock(), device.caveats(), device.collectives_ran(), {}};
+  Simulation result{std::move(*outcome), device.deadlock(), device.caveats(), device.collectives_ran(), {},
+                    device.host_worked()};
   const auto timings = device.timings();
   for (const StepOutcome::Step& step : result.outcome.steps)
     result.step_end.push_back(step.last_compute_op ? timings[step.last_compute_op->value].end : Nanoseconds{});

@@ -24,6 +24,7 @@ struct Simulation {
   std::vector<std::string> caveats;  ///< prices that were not read off a measurement
   std::vector<CollectiveRan> collectives_ran;
   std::vector<Nanoseconds> step_end;  ///< by step: end of its last op on the compute stream
+  Nanoseconds host_worked;            ///< host work of all steps, waits for the device left out
 
   /// The last step, from the end of the step before to its own end; zero without kernels.
   [[nodiscard]] Nanoseconds steady_step() const {
