@@ -28,8 +28,8 @@ void RangeOptions::add_to(CLI::App& app) {
   }
 }
 
-Result<std::vector<Range>> RangeOptions::ranges() const {
-  std::vector<Range> out;
+Result<GivenRanges> RangeOptions::ranges() const {
+  GivenRanges out;
   for (const auto& given : given_) {
     for (const std::string& text : given->texts) {
       std::string value = text;
@@ -44,7 +44,9 @@ Result<std::vector<Range>> RangeOptions::ranges() const {
         if (given->is_file) error.where = text;
         return tl::unexpected(error);
       }
-      add_values(out, given->key, *values);
+      add_values(out.ranges, given->key, *values);
+      if (given->is_file)
+        for (const std::string& one : *values) out.files.try_emplace({given->key, one}, text);
     }
   }
   return out;

@@ -2,8 +2,10 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/base/error.hpp"
@@ -11,13 +13,19 @@
 
 namespace foreshard::cli {
 
+struct GivenRanges {
+  std::vector<Range> ranges;
+  /// Values that are a file's text: by choice and value, the file's name as it was given.
+  std::map<std::pair<std::string, std::string>, std::string> files;
+};
+
 class RangeOptions {
  public:
   /// One option a choice, in a help group of its own. `this` must outlive the parsing.
   void add_to(CLI::App& app);
 
   /// What was given, in the order of the choices. An option that was given more than once has all its values.
-  [[nodiscard]] Result<std::vector<Range>> ranges() const;
+  [[nodiscard]] Result<GivenRanges> ranges() const;
 
  private:
   struct Given {

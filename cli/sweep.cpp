@@ -94,9 +94,10 @@ Result<SweepResult> run_points(const Options& options, const traces::Source& sou
   result.name = source.name;
   result.machine = machine.name;
   result.memory_limit = options.memory_limit;
-  const auto ranges = options.ranges.ranges();
-  if (!ranges) return tl::unexpected(ranges.error());
-  result.ranges = *ranges;
+  auto given = options.ranges.ranges();
+  if (!given) return tl::unexpected(given.error());
+  result.ranges = std::move(given->ranges);
+  result.files = std::move(given->files);
   Progress progress(console, "points");
   sim::SweepRequest request;
   request.base = source.settings;

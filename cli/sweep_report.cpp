@@ -30,6 +30,21 @@ bool contains(const std::vector<std::size_t>& indices, std::size_t index) {
   return std::find(indices.begin(), indices.end(), index) != indices.end();
 }
 
+/// A value as the user gave it: the name of the file where it is a file's text.
+const std::string& given(const SweepResult& result, const SweepPoint& point, std::size_t range) {
+  const auto file = result.files.find({result.ranges[range].key, point.values[range]});
+  return file == result.files.end() ? point.values[range] : file->second;
+}
+
+/// One word of a POSIX shell's command line.
+std::string shell_word(const std::string& text) {
+  constexpr std::string_view kPlain = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-./:=,+@%";
+  if (!text.empty() && text.find_first_not_of(kPlain) == std::string::npos) return text;
+  std::string out = "'";
+  for (const char c : text) c == '\'' ? out.append("'\\''") : out.append(1, c);
+  return out + '\'';
+}
+
 /// "--forward-prefetch 2 --all-gather nccl": what plan takes for the same point; or only where points differ.
 std::string options_of(const SweepResult& result, const SweepPoint& point, bool differing = false) {
   std::string out;
@@ -42,7 +57,7 @@ std::string options_of(const SweepResult& result, const SweepPoint& point, bool 
     if (choice->form == ChoiceForm::flag) {
       if (point.values[i] == "false") option.insert(2, "no-");
     } else {
-      option += ' ' + point.values[i];
+      option += ' ' + shell_word(given(result, point, i));
     }
     out += (out.empty() ? "" : " ") + option;
   }
@@ -75,7 +90,7 @@ void print_points(std::ostream& out, const SweepResult& result, const std::vecto
     shown.push_back(i);
     columns.push_back({result.ranges[i].key});
   }
-  const std::size_t most = 40;  // a prefetch file's whole text is no cell
+  const std::size_t most = 40;
   columns.insert(columns.end(), {{"step", kRight},
                                  {"±", kRight},
                                  {counts_tokens(result) ? "tokens/s/GPU" : "samples/s/GPU", kRight},
@@ -85,7 +100,7 @@ void print_points(std::ostream& out, const SweepResult& result, const std::vecto
   for (const std::size_t index : indices) {
     const SweepPoint& point = result.points[index];
     std::vector<std::string> cells;
-    for (const std::size_t i : shown) cells.push_back(point.values[i].substr(0, most));
+    for (const std::size_t i : shown) cells.push_back(given(result, point, i).substr(0, most));
     cells.push_back(point.has_time ? milliseconds(point.step_ms) : "-");
     cells.push_back(point.has_time ? fmt::format("{:.0f} %", point.uncertainty * 100) : "-");
     cells.push_back(point.tokens_per_s_per_gpu > 0 ? fmt::format("{:.0f}", point.tokens_per_s_per_gpu) : "-");

@@ -3,8 +3,10 @@
 // Who: cli's sweep. Pure text; equal points give equal bytes.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cli/output.hpp"
@@ -18,6 +20,7 @@ struct SweepResult {
   std::string name;    ///< of the model or the recording
   std::string machine;
   std::vector<Range> ranges;
+  std::map<std::pair<std::string, std::string>, std::string> files;  ///< GivenRanges::files
   std::optional<Bytes> memory_limit;
   std::vector<sim::SweepPoint> points;
   // Found in the points; indices.

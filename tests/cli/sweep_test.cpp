@@ -118,3 +118,15 @@ TEST_CASE("every point goes to a file of comma-separated values, the best one to
   std::remove(store.c_str());
   CHECK(query.out == "n\n1\n");
 }
+
+TEST_CASE("the options of a point are words that a shell gives to plan: files by name, the rest quoted") {
+  const std::string file = "foreshard sweep's lists.json";
+  std::ofstream(file) << R"({"forward": {"": ["layers.0"]}})";
+  const Answer answer = knock(small({"--prefetch-lists", file, "--alloc-conf", "expandable_segments:True"}));
+  CHECK(answer.status == 0);
+  CHECK(answer.out.find(R"(--prefetch-lists 'foreshard sweep'\''s lists.json')") != std::string::npos);
+  CHECK(answer.out.find("--alloc-conf expandable_segments:True") != std::string::npos);
+  const Answer blanks = knock(small({"--alloc-conf", "max_split_size_mb:64, expandable_segments:True"}));
+  CHECK(blanks.out.find("--alloc-conf 'max_split_size_mb:64, expandable_segments:True'") != std::string::npos);
+  std::remove(file.c_str());
+}
