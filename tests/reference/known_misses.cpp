@@ -18,7 +18,7 @@ constexpr std::array kStep{Miss{"hf_gpt2", 0.282}, Miss{"hf_qwen3", 0.193}, Miss
                            Miss{"l1b_s512_async1", 0.175}, Miss{"l1b_s512_fwd2bwd2", 0.203}};
 
 // Blocks that record_stream marked come back when an event is seen: a matter of time, not of the program.
-constexpr std::array kReserved{Miss{"mlp8_stacks", 0.110}};
+constexpr std::array kReserved{Miss{"mlp8_stacks", 0.141}};
 
 std::optional<double> find(std::span<const Miss> misses, std::string_view run) {
   const auto it = std::find_if(misses.begin(), misses.end(), [&](const Miss& m) { return m.run == run; });
