@@ -7,6 +7,7 @@
 #include "core/schedule/settings_table.hpp"
 #include "sim/calibrate/fit_parts.hpp"
 #include "sim/collectives/modelled_collectives.hpp"
+#include "sim/machine/longest_op.hpp"
 #include "sim/machine/words.hpp"
 
 namespace foreshard::sim {
@@ -119,7 +120,7 @@ nlohmann::json fit_tables(const Samples& samples, const std::string& source, Mac
     if (!same) tables.push_back({kind, transport, ranks, per_node, resource(kind, transport), {}, source});
     std::vector<double> us;
     for (const Samples::Time& time : times) us.push_back(time.us);
-    tables.back().points.push_back({bytes, Nanoseconds::from_double(median(us) * 1e3)});
+    tables.back().points.push_back({bytes, op_time(median(us) * 1e3)});
   }
   nlohmann::json json = nlohmann::json::array();
   for (const CollectiveTable& table : tables) {

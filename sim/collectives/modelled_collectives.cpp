@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "core/schedule/settings_table.hpp"
@@ -10,6 +11,7 @@
 #include "sim/collectives/fallback.hpp"
 #include "sim/collectives/ring.hpp"
 #include "sim/collectives/symmetric.hpp"
+#include "sim/machine/longest_op.hpp"
 #include "sim/machine/words.hpp"
 
 namespace foreshard::sim {
@@ -47,11 +49,12 @@ std::string caveat(const MachineProfile& machine, const CollectiveRequest& reque
 }
 
 Bytes whole(double bytes) {
-  return static_cast<Bytes>(std::llround(std::max(bytes, 0.0)));
+  constexpr double kMost = 9e18;  // inside 63 bits
+  return static_cast<Bytes>(std::llround(std::clamp(bytes, 0.0, kMost)));
 }
 
 Nanoseconds from_us(double us) {
-  return Nanoseconds::from_double(us * 1e3);
+  return op_time(us * 1e3);
 }
 
 /// Registration is said where it changes nothing, too: people turn it on and look for an effect.

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "sim/compute/parts.hpp"
+#include "sim/machine/longest_op.hpp"
 
 namespace foreshard::sim {
 namespace compute {
@@ -29,8 +30,6 @@ double least_bytes(const KernelMath& math) {
 }  // namespace compute
 
 namespace {
-
-constexpr double kLongest = 2e9;  // seconds; in nanoseconds well inside 63 bits
 
 /// Where the profile has no section "compute": products at the rates measured for large ones, attention at half of
 /// them.
@@ -72,7 +71,7 @@ KernelPrice price_kernel(const MachineProfile& machine, const KernelWork& work) 
   const bool bytes_only = work.math.kind == KernelMath::Kind::bytes;
   const double bytes = bytes_only || work.bytes > 0 ? static_cast<double>(work.bytes) : compute::least_bytes(work.math);
   KernelPrice out;
-  out.time = Nanoseconds::from_double(std::min(seconds.time, kLongest) * 1e9);
+  out.time = op_time(seconds.time * 1e9);
   out.kernel_class = class_of(machine, work, seconds);
   out.tiles = whole(seconds.tiles);
   out.waves = whole(seconds.waves);

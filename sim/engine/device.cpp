@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "sim/machine/longest_op.hpp"
 #include "sim/machine/prices.hpp"
 
 namespace foreshard::sim {
@@ -50,7 +51,8 @@ CommunicatorId SimDevice::create_communicator(const CommunicatorOptions& options
 
 OpId SimDevice::launch(StreamId stream, const KernelWork& work) {
   wait_for_room(stream);
-  EngineOp op{.stream = stream, .communicator = {}, .party = {}, .issue = host_now_, .work = work.work};
+  EngineOp op{
+      .stream = stream, .communicator = {}, .party = {}, .issue = host_now_, .work = std::min(work.work, kLongestOp)};
   if (needs_price(work)) {
     const KernelPrice price = price_kernel(machine_, work);
     op.work = price.time;
@@ -100,7 +102,7 @@ OpId SimDevice::collective(StreamId stream, CommunicatorId communicator, const C
        .communicator = communicator,
        .party = {Party::Role::collective, {}, collective_demand(machine_, request, cost)},
        .issue = host_now_,
-       .work = cost.time,
+       .work = std::min(cost.time, kLongestOp),
        .lengthens_gaps = work.kind == CollectiveKind::all_gather && cost.uses == CollectiveResource::ring,
        .endless = among.peers_lost});
 }

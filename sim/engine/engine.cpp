@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/base/check.hpp"
+#include "sim/machine/longest_op.hpp"
 
 namespace foreshard::sim {
 
@@ -17,7 +18,7 @@ CommunicatorId Engine::add_communicator() {
 }
 
 OpId Engine::submit(const EngineOp& op) {
-  FORESHARD_CHECK(op.work.count >= 0 && op.work.count < (std::int64_t{1} << 42), "an op of more than 73 minutes");
+  FORESHARD_CHECK(op.work.count >= 0 && op.work <= kLongestOp, "an op of more than an hour");
   FORESHARD_CHECK(timings_.empty() || timings_.back().issue <= op.issue, "ops must be issued in order of time");
   const std::uint32_t id = static_cast<std::uint32_t>(ops_.size());
   Stream& stream = streams_[op.stream.value];

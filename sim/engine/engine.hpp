@@ -35,7 +35,7 @@ struct EngineOp {
   CommunicatorId communicator;  ///< invalid: none
   Party party;
   Nanoseconds issue;
-  Nanoseconds work;             ///< alone; at most 2^42 ns (73 minutes)
+  Nanoseconds work;             ///< alone; at most kLongestOp
   bool is_copy = false;         ///< a memory copy: copy_gap before and after it
   bool lengthens_gaps = false;  ///< an all-gather ring kernel: kernel_gap_all_gather while issued and unfinished
   bool endless = false;         ///< starts, and never ends: its peers do not come

@@ -13,17 +13,20 @@
 namespace foreshard::sim {
 namespace {
 
-/// The most that a constant of a unit can sensibly be: far above any machine, far below a slip of a prefix.
+/// What a constant of a unit can sensibly be: far beyond any machine on both sides, far below a slip of a prefix above.
+/// The least is for what is not 0.
 struct UnitRange {
   std::string_view unit;
+  double least;
   double most;
 };
 constexpr std::array kUnitRanges{
-    UnitRange{"GB/s", 1e5},      // a GPU of 2026 has 8,000 of HBM
-    UnitRange{"TFLOP/s", 1e5},   // and 5,000 of dense bf16
-    UnitRange{"us", 1e6},        // a second
-    UnitRange{"MiB", 16777216},  // 16 TiB
-    UnitRange{"MHz", 1e5},      UnitRange{"ratio", 1e4}, UnitRange{"count", 1e7}, UnitRange{"Gb/s", 1e6},
+    UnitRange{"GB/s", 1e-3, 1e5},      // a GPU of 2026 has 8,000 of HBM; below is a modem
+    UnitRange{"TFLOP/s", 1e-3, 1e5},   // and 5,000 of dense bf16; a phone's CPU has 0.01
+    UnitRange{"us", 1e-6, 1e6},        // a picosecond to a second
+    UnitRange{"MiB", 1e-3, 16777216},  // a KiB to 16 TiB
+    UnitRange{"MHz", 1, 1e5},          // the first microprocessors ran at 1
+    UnitRange{"ratio", 1e-6, 1e4},    UnitRange{"count", 1, 1e7}, UnitRange{"Gb/s", 1e-3, 1e6},
 };
 
 /// Units that people write for one another: `given` × factor = `wanted`.
@@ -153,10 +156,15 @@ double ProfileReader::constant(const nlohmann::json& object, const std::string& 
   if (value == 0 && !zero_allowed) fail(place + "/value", "a number above 0 is expected here");
   if (const std::string given = text(*entry, place, "unit"); given != unit)
     fail(place + "/unit", fmt::format("the unit is '{}', not '{}'", unit, given), conversion(value, given, unit));
-  for (const UnitRange& range : kUnitRanges)
-    if (range.unit == unit && value > range.most)
+  for (const UnitRange& range : kUnitRanges) {
+    if (range.unit != unit || value == 0) continue;
+    if (value > range.most)
       fail(place + "/value", fmt::format("{:.10g} {} is more than any machine has", value, unit),
            fmt::format("at most {:.10g}: is the unit right?", range.most));
+    if (value < range.least)
+      fail(place + "/value", fmt::format("{:.10g} {} is less than any machine has", value, unit),
+           fmt::format("at least {:.10g}: is the unit right?", range.least));
+  }
   if (unit == "count" && value != std::floor(value)) fail(place + "/value", "a count is a whole number");
   source(*entry, place);
   return value;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 
+#include "sim/machine/longest_op.hpp"
 #include "sim/machine/sections.hpp"
 #include "sim/machine/words.hpp"
 
@@ -22,11 +23,11 @@ std::vector<CollectiveTable::Point> read_points(ProfileReader& reader, const Jso
     const std::string place = fmt::format("{}/{}", path, i);
     const Json& pair = list[i];
     if (!pair.is_array() || pair.size() != 2 || !pair[0].is_number_unsigned() || !pair[1].is_number() ||
-        !(pair[1].get<double>() > 0 && pair[1].get<double>() < 1e12)) {
-      reader.fail(place, "[bytes, microseconds] is expected here, a whole number and one above 0");
+        !(pair[1].get<double>() > 0 && pair[1].get<double>() <= kLongestOp.us())) {
+      reader.fail(place, "[bytes, microseconds] is expected here, a whole number and one above 0, at most an hour");
       return points;
     }
-    points.push_back({pair[0].get<Bytes>(), Nanoseconds::from_double(pair[1].get<double>() * 1e3)});
+    points.push_back({pair[0].get<Bytes>(), op_time(pair[1].get<double>() * 1e3)});
     if (i > 0 && points[i].bytes <= points[i - 1].bytes) reader.fail(place, "sizes must ascend");
   }
   return points;

@@ -1,6 +1,8 @@
 // Latencies, order and the host clock of the simulated device, by hand on two or three ops.
 #include "sim/engine/device.hpp"
 
+#include "sim/collectives/modelled_collectives.hpp"
+#include "sim/machine/longest_op.hpp"
 #include "tests/sim/fixture.hpp"
 
 namespace foreshard::sim {
@@ -168,6 +170,34 @@ TEST_CASE("prices that were not measured are told once each") {
   bench.all_gather(2000, Transport::low_contention);
   bench.all_gather(2000);
   CHECK(bench.device.caveats().size() == 1);
+}
+
+TEST_CASE("on the slowest machine the longest ops are priced at an hour and end") {
+  MachineProfile machine = *builtin_profile("h200");
+  for (double* rate : {&machine.rates.pcie, &machine.rates.peer, &machine.rates.hbm, &machine.rates.memory_bound})
+    *rate = 1e-300;
+  machine.peaks.matrix_bfloat16 = machine.rates.gemm_bf16 = machine.peaks.memory_bandwidth = 1e-300;
+  machine.links.push = machine.links.ring = machine.links.gather_channel = 1e-300;
+  const ModelledCollectives cost(machine);
+  SimDevice device(machine, cost);
+  const CommunicatorId world = device.create_communicator({"world", 8, 8});
+  constexpr Bytes kMost = ~Bytes{0};
+  for (const CopyKind kind :
+       {CopyKind::host_to_device, CopyKind::device_to_host, CopyKind::device_to_device, CopyKind::peer_to_peer})
+    device.copy(kComputeStream, {.kind = kind, .bytes = kMost, .work = {}, .label = {}});
+  KernelWork product;
+  product.kernel_class = KernelClass::gemm;
+  product.math = {.kind = KernelMath::Kind::gemm, .dtype = DType::bfloat16, .m = 8192, .n = 8192, .k = 8192};
+  device.launch(kComputeStream, product);
+  device.launch(kComputeStream, {.kernel_class = KernelClass::gemm, .work = kNever, .label = {}});
+  for (const Transport transport : {Transport::nccl, Transport::copy_engine, Transport::low_contention})
+    device.collective(kComputeStream, world, {CollectiveKind::all_gather, transport, kMost, {}});
+  device.synchronize();
+  CHECK_FALSE(device.deadlock());
+  for (const OpTiming& op : device.timings()) {
+    CHECK(op.end - op.start > Nanoseconds{0});
+    CHECK(op.end - op.start <= kLongestOp);
+  }
 }
 
 }  // namespace

@@ -77,6 +77,15 @@ TEST_CASE("a number far beyond any machine is refused: most likely its unit is a
   CHECK(fast.hint == "at most 100000: is the unit right?");
 }
 
+TEST_CASE("a number far below any machine is refused, so that no price becomes endless") {
+  const Error slow = error_of(replaced(h200(), "\"value\": 4800", "\"value\": 1e-300"));
+  CHECK(slow.where == "machine.json /gpu/memory_bandwidth/value");
+  CHECK(slow.what == "1e-300 GB/s is less than any machine has");
+  CHECK(slow.hint == "at least 0.001: is the unit right?");
+  CHECK(error_of(replaced(h200(), "[262144, 32.721]", "[262144, 3.7e9]")).where ==
+        "machine.json /collectives/0/bytes_us/1");
+}
+
 TEST_CASE("a wrong unit is refused with the right one and the conversion") {
   const Error error =
       error_of(replaced(h200(), "\"value\": 4800, \"unit\": \"GB/s\"", "\"value\": 4.8, \"unit\": \"TB/s\""));
