@@ -1,7 +1,8 @@
 // What every mechanism is given and what it answers: the group's shape, and time with resources.
 //
-// Used inside sim/collectives only. Times are microseconds and bandwidths GB/s here, as in NCCL's own formulas;
-// modelled_collectives.cpp turns them into nanoseconds.
+// Used inside sim/collectives, and by sim/engine/demand.cpp for the adapters that a group shares. Times are
+// microseconds and bandwidths GB/s here, as in NCCL's own formulas; modelled_collectives.cpp turns them into
+// nanoseconds.
 #pragma once
 
 #include <algorithm>

@@ -7,8 +7,15 @@ namespace {
 
 using Role = Party::Role;
 
-/// Others never take all of the memory bandwidth or all SMs from a kernel.
+/// Others never take all of the memory bandwidth from a kernel. A guard that keeps the stretch finite (assumed), far
+/// above what was measured: two rings at once, 339 GB/s sent, take 0.32 of an H200's (docs/contention.md).
 constexpr double kMostTraffic = 0.9;
+/// Blocks of matrix products come in clusters of this many SMs (cuBLAS on Hopper: docs/contention.md, "What a kernel
+/// loses"). GPUs without clusters are rounded by one SM at most.
+constexpr std::int64_t kCluster = 2;
+/// Below this loss beside one ring the model does not say how a measured loss changes with SMs: a ratio to it would be
+/// one of rounding errors (the scatter of one kernel's factors is 0.05).
+constexpr double kLeastLoss = 0.02;
 /// What an all-gather of large blocks uses of its link alone (4 × H200, 256 MiB to 1 GiB: 0.90 to 0.97).
 constexpr double kUsualLink = 0.9;
 
@@ -29,9 +36,8 @@ std::int64_t rounds(std::int64_t tiles, std::int64_t sms) {
 double covered_waves(const MachineProfile& machine, std::int64_t tiles, double held) {
   const ContentionSpec& spec = machine.contention;
   const std::int64_t all = machine.sm_count;
-  // Blocks come in clusters of two SMs (cuBLAS on Hopper).
-  const std::int64_t left =
-      std::max<std::int64_t>(2, static_cast<std::int64_t>(static_cast<double>(all) - held) / 2 * 2);
+  const std::int64_t free = static_cast<std::int64_t>(static_cast<double>(all) - held);
+  const std::int64_t left = std::max(kCluster, free / kCluster * kCluster);
   const std::int64_t late = std::min(tiles, all) - left;
   const auto waves = static_cast<double>(rounds(tiles, all));
   if (late <= 0) return static_cast<double>(rounds(tiles, left)) / waves;
@@ -59,7 +65,7 @@ double beside_collectives(const MachineProfile& machine, const KernelDemand& ker
   if (kernel.ring_slowdown <= 0 || held <= 0) return model;
   // The model says how the measured loss, that beside one ring, changes with what is held now.
   const double usual = covered(machine, kernel, machine.contention.ring.sms, traffic);
-  if (usual <= 1) return kernel.ring_slowdown;
+  if (usual - 1 < kLeastLoss) return kernel.ring_slowdown;
   return 1 + (kernel.ring_slowdown - 1) * (model - 1) / (usual - 1);
 }
 
@@ -112,13 +118,19 @@ Taken run_collectives(std::span<const Party> running, std::span<const std::int64
   const double pressure = kernels.pressure;
   const bool shaped = kernels.shaped;
   double link = 0;
-  for (const Party& party : running)
-    if (party.role == Role::collective) link += party.collective.link / (1 + party.collective.latency * pressure);
+  double network = 0;
+  for (const Party& party : running) {
+    if (party.role != Role::collective) continue;
+    const double delayed = 1 + party.collective.latency * pressure;
+    link += party.collective.link / delayed;
+    network += party.collective.network / delayed;
+  }
   Taken taken;
   for (std::size_t i = 0; i < running.size(); ++i) {
     if (running[i].role != Role::collective) continue;
     const CollectiveDemand& demand = running[i].collective;
-    const double slowdown = (1 + demand.latency * pressure) * std::max(1.0, link);
+    const double crowd = std::max({1.0, demand.link > 0 ? link : 0, demand.network > 0 ? network : 0});
+    const double slowdown = (1 + demand.latency * pressure) * crowd;
     rates[i] = rate_of(slowdown);
     taken.traffic += demand.traffic / slowdown;
     if (demand.sms <= 0) continue;

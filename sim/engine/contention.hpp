@@ -4,7 +4,8 @@
 // captured times. Pure arithmetic on the profile's numbers.
 //
 // A kernel loses SMs that collectives hold, in whole waves of tiles where it is a matrix product, and memory bandwidth
-// that they take. A collective loses time to memory accesses that kernels delay, and link bandwidth to others.
+// that they take. A collective loses time to memory accesses that kernels delay, and link and network bandwidth to
+// others.
 //
 // Rates are integers: work is counted in 1/2^20 ns, a rate is the work done in one nanosecond. So an op
 // alone has rate 2^20, and every sum and comparison that decides an order is exact.
@@ -53,7 +54,7 @@ struct PackedParty {
   const CollectiveDemand& other = party.collective;
   const KernelDemand& kernel = party.kernel;
   if (party.role == Party::Role::collective) {
-    out.values = all(other.sms, other.link, other.traffic, other.latency, 0.0);
+    out.values = all(other.sms, other.link, other.traffic, other.latency, other.network);
   } else {
     out.values = all(kernel.sms, kernel.memory, kernel.pressure, kernel.clock, kernel.ring_slowdown);
     out.tiles = kernel.tiles;
@@ -68,7 +69,7 @@ struct PackedParty {
   out.role = packed.role;
   const auto& v = packed.values;
   if (packed.role == Party::Role::collective)
-    out.collective = {v[0], v[1], v[2], v[3]};
+    out.collective = {v[0], v[1], v[2], v[3], v[4]};
   else
     out.kernel = {v[0], v[1], v[2], v[3], v[4], packed.tiles, packed.is_resident, packed.shaped};
   return out;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "sim/collectives/group.hpp"
+
 namespace foreshard::sim {
 namespace {
 
@@ -74,11 +76,15 @@ CollectiveDemand collective_demand(const MachineProfile& machine, const Collecti
   const CollectivePath& path = path_of(spec, price.uses);
   CollectiveDemand out;
   out.sms = price.uses == CollectiveResource::copy_engine ? 0 : price.sms > 0 ? price.sms : path.sms;
-  const double sent = price.link_bytes > 0 ? static_cast<double>(price.link_bytes) : bus_bytes(request);
-  const double rate = per_second(sent, price.time);
+  // A price that names no bytes at all does not know them.
+  const bool known = price.link_bytes > 0 || price.network_bytes > 0;
+  const double rate = per_second(known ? static_cast<double>(price.link_bytes) : bus_bytes(request), price.time);
+  const double network = per_second(static_cast<double>(price.network_bytes), price.time);
+  const double adapters = 1e9 * network_per_gpu(machine, group_of(request));
+  if (network > 0 && adapters > 0) out.network = std::min(1.0, network / adapters);
   if (path.link_bandwidth <= 0 || spec.memory_bandwidth <= 0) return out;  // a machine on which nothing is shared
   out.link = std::min(1.0, rate / path.link_bandwidth);
-  out.traffic = rate * path.memory_per_byte / spec.memory_bandwidth;
+  out.traffic = (rate + network) * path.memory_per_byte / spec.memory_bandwidth;
   const double latency = request.kind == CollectiveKind::all_gather ? path.gather_latency : path.reduce_latency;
   // Fewer CTAs have fewer accesses in flight (8, 16, 24 of them: 2.26, 1.90, 1.70 times slower beside a large copy).
   const bool ring = price.uses == CollectiveResource::ring && out.sms > 0;

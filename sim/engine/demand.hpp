@@ -31,6 +31,7 @@ struct CollectiveDemand {
   double link = 0;     ///< share of the link that collectives of its kind can use
   double traffic = 0;  ///< share of the memory bandwidth
   double latency = 0;  ///< by how much a kernel of pressure 1 lengthens it, relative
+  double network = 0;  ///< share of this GPU's part of the node's adapters; 0: it stays inside the node
 };
 
 /// What a kernel of this class takes, whatever its shape: of captured kernels.

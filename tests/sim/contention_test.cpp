@@ -1,6 +1,7 @@
 // The mechanism on a machine with round numbers (fixture.hpp), and on the h200 profile what a wave costs.
 #include "sim/engine/contention.hpp"
 
+#include "sim/collectives/modelled_collectives.hpp"
 #include "tests/sim/fixture.hpp"
 
 namespace foreshard::sim {
@@ -51,6 +52,42 @@ TEST_CASE("two rings share the link and hold the SMs of both") {
   // which is what the link alone costs them without the GEMM.
   CHECK(bench.end(gemm) == Approx(4000 + 30'000).margin(1));
   CHECK(bench.end(first) == Approx(4000 + 400'000).margin(2));
+}
+
+TEST_CASE("two collectives that cross nodes share the adapters, one that stays inside does not") {
+  const MachineProfile machine = *builtin_profile("h100");
+  const ModelledCollectives cost(machine);
+  const auto party = [&](std::uint32_t ranks, std::uint32_t ranks_per_node) {
+    const CollectiveRequest request{CollectiveKind::all_reduce, Transport::nccl, kGiB, ranks, ranks_per_node};
+    return Party{Party::Role::collective, {}, collective_demand(machine, request, cost.price(request))};
+  };
+  const auto slowdowns = [&](const Party& a, const Party& b) {
+    std::array<std::int64_t, 2> rates{};
+    fill_rates(machine, std::array{a, b}, std::array{kFullRate, kFullRate}, rates);
+    return std::array{static_cast<double>(kFullRate) / static_cast<double>(rates[0]),
+                      static_cast<double>(kFullRate) / static_cast<double>(rates[1])};
+  };
+  const Party rail = party(4, 1);  // one rank a node: nothing goes over NVLink
+  const Party node = party(8, 8);
+  CHECK(rail.collective.link == 0);
+  CHECK(rail.collective.network > 0.7);
+  CHECK(rail.collective.traffic > 0);
+  CHECK(node.collective.network == 0);
+  CHECK(slowdowns(rail, rail)[0] == Approx(2 * rail.collective.network).epsilon(1e-4));
+  CHECK(slowdowns(rail, node)[0] == 1);
+  CHECK(slowdowns(rail, node)[1] == 1);
+  CHECK(unpack(pack(rail)).collective.network == Approx(rail.collective.network));
+}
+
+TEST_CASE("a measured loss stays as it is where the model sees next to none") {
+  MachineProfile machine = round_machine();
+  machine.contention.ring.sms = 1;  // costs a GEMM 0.008 of its time: 44 would be 66 times as much
+  Bench bench(machine);
+  const OpId gemm = bench.device.launch(
+      kComputeStream, {.kernel_class = KernelClass::gemm, .work = {10'000}, .ring_slowdown = 2, .label = {}});
+  bench.all_gather(100'000, Transport::symmetric);
+  bench.device.synchronize();
+  CHECK(bench.end(gemm) == Approx(4000 + 20'000).margin(1));
 }
 
 TEST_CASE("a symmetric kernel slows compute by its SMs, a copy-engine gather not at all here") {
