@@ -33,6 +33,7 @@ struct ContentionSample {
   CollectiveKind kind = CollectiveKind::all_gather;
   Transport transport = Transport::nccl;
   std::uint32_t ranks = 0;
+  Bytes bytes = 0;  ///< of the collective, as CollectiveSample::bytes; 0: the file does not say
   double kernel_alone_us = 0;
   double kernel_beside_us = 0;
   double collective_alone_us = 0;

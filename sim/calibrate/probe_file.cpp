@@ -95,9 +95,10 @@ KernelClass kernel_class(Row& row, const std::string& kernel) {
 }
 
 void read_contention(Row& row, Measurements& out) {
-  static constexpr std::array<std::string_view, 11> kKeys{"variant",
+  static constexpr std::array<std::string_view, 12> kKeys{"variant",
                                                           "world",
                                                           "op",
+                                                          "total_bytes",
                                                           "compute",
                                                           "comm",
                                                           "compute_alone_us",
@@ -113,6 +114,7 @@ void read_contention(Row& row, Measurements& out) {
   sample.kernel = row.object().text("compute");
   sample.kernel_class = kernel_class(row, sample.kernel);
   sample.kind = static_cast<CollectiveKind>(row.word("comm", kCollectives));
+  if (row.object().has("total_bytes")) sample.bytes = row.object().whole("total_bytes", 1, Bytes{1} << 50);
   sample.kernel_alone_us = row.object().positive("compute_alone_us");
   sample.kernel_beside_us = row.object().positive("compute_under_comm_us");
   sample.collective_alone_us = row.object().positive("comm_alone_us");
