@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <fstream>
+#include <map>
 #include <sstream>
 
 #include "sim/engine/engine.hpp"
@@ -16,7 +17,7 @@ namespace {
 struct Row {
   std::string how;
   std::string kernel;
-  std::string collective;
+  std::string name;  ///< kernel, transport with SMs, collective
   std::string text;
   KernelDemand demand;
   CollectiveDemand other;
@@ -57,6 +58,7 @@ Row parse(const MachineProfile& machine, const std::string& line) {
   CollectivePrice cost;
   const std::size_t colon = transport.find(':');
   if (colon != std::string::npos) cost.sms = std::stod(transport.substr(colon + 1));
+  row.name = fmt::format("{} {} {}", row.kernel, transport, kind);
   transport = transport.substr(0, colon);
   cost.uses = transport == "nccl" ? CollectiveResource::ring
                                   : static_cast<CollectiveResource>(index_of(kCollectiveResourceWords, transport));
@@ -65,7 +67,6 @@ Row parse(const MachineProfile& machine, const std::string& line) {
   row.kernel_time = Nanoseconds::from_double(1e3 * time);
   row.kernel_factor = factor(kernel_factor);
   row.other_factor = factor(other_factor);
-  row.collective = transport;
   row.text = line;
   return row;
 }
@@ -76,6 +77,10 @@ std::vector<Row> rows(const MachineProfile& machine) {
   std::vector<Row> out;
   for (std::string line; std::getline(file, line);)
     if (!line.empty() && line[0] != '#') out.push_back(parse(machine, line));
+  // What was asked for as zero-CTA reduce-scatter ran as the symmetric one: a second measurement of it.
+  std::map<std::string, int> seen;
+  for (Row& row : out)
+    if (++seen[row.how + row.name] > 1) row.name += " again";
   return out;
 }
 
@@ -146,30 +151,57 @@ TEST_CASE("slowdowns of kernels and collectives side by side, within 10 points")
   CHECK(checked == 16);
 }
 
-TEST_CASE("slowdowns of covered kernels and of the collectives among them") {
-  // Kernel by kernel the scatter of one shape is 0.05 and the model's classes are coarse: 0.15, on average 0.05.
+/// Model minus measured of the covered factors that miss the 10 points, by row and side.
+std::map<std::string, double> known_misses() {
+  std::ifstream file("tests/sim/data/contention_misses.txt");
+  REQUIRE(file);
+  std::map<std::string, double> out;
+  for (std::string line; std::getline(file, line);) {
+    if (line.empty() || line[0] == '#') continue;
+    const std::size_t space = line.rfind(' ');
+    REQUIRE(out.emplace(line.substr(0, space), std::stod(line.substr(space + 1))).second);
+  }
+  return out;
+}
+
+TEST_CASE("slowdowns of covered kernels and of the collectives among them, within 10 points but for known misses") {
   const MachineProfile machine = *builtin_profile("h200");
+  std::map<std::string, double> misses = known_misses();
   double off = 0;
   double other_off = 0;
   int checked = 0;
   int others = 0;
+  const auto check = [&](const Row& row, const char* side, double model, double measured) {
+    const std::string name = fmt::format("{} {}", row.name, side);
+    const double error = model - measured;
+    INFO(row.text << "\n  " << name << fmt::format(" {:.3f}", error) << ": model " << model);
+    const auto miss = misses.find(name);
+    if (miss == misses.end()) {
+      CHECK(std::abs(error) <= 0.1);
+      return;
+    }
+    CHECK(error == Approx(miss->second).margin(0.005));
+    CHECK(std::abs(error) > 0.1);  // else it belongs on the list no more
+    misses.erase(miss);
+  };
   for (const Row& row : rows(machine)) {
     if (row.how != "covered") continue;
     const Factors model = covered(machine, row);
-    INFO(row.text << "\n  model: kernel " << model.kernel << ", collective " << model.other);
     if (row.kernel_factor > 0) {
-      CHECK(model.kernel == Approx(row.kernel_factor).margin(0.15));
+      check(row, "kernel", model.kernel, row.kernel_factor);
       off += std::abs(model.kernel - row.kernel_factor);
       ++checked;
     }
     if (row.other_factor > 0) {
+      check(row, "collective", model.other, row.other_factor);
       other_off += std::abs(model.other - row.other_factor);
       ++others;
     }
   }
+  for (const auto& [name, error] : misses) FAIL_CHECK("no row is called " << name);
   CHECK(checked > 50);
-  CHECK(off / checked < 0.05);
-  CHECK(other_off / others < 0.12);
+  CHECK(off / checked < 0.03);
+  CHECK(other_off / others < 0.11);
 }
 
 }  // namespace
