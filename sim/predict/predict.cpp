@@ -137,6 +137,27 @@ Result<void> add_peak_range(const Workload& w, const MachineProfile& machine, co
   return {};
 }
 
+/// What of the machine profile the prediction does not rest on a measurement of. `derived`: prices of collectives
+/// were not read off measured ones.
+void add_machine_warnings(const Workload& workload, const MachineProfile& machine, const Settings& settings,
+                          bool derived, Prediction& p) {
+  bool elsewhere = derived;
+  if (workload.has_timing)
+    for (std::string& text : outside(machine.covers, machine.name, machine_use(workload, settings, p.run))) {
+      elsewhere = true;
+      p.warnings.push_back(std::move(text));
+    }
+  if (settings.gpus > machine.links.gpus) {
+    elsewhere = true;
+    p.valid = false;
+    p.warnings.push_back(fmt::format(
+        "profile {} has nodes of {} GPUs; {} a node are taken to be one NVLink domain (--nodes for more nodes)",
+        machine.name, machine.links.gpus, settings.gpus));
+  }
+  if (elsewhere && from_model(workload) && p.has_time)
+    p.uncertainty = std::max(p.uncertainty, kModelElsewhereUncertainty);
+}
+
 void add_info(const Workload& workload, const MachineProfile& machine, const Settings& settings, Prediction& p) {
   p.run.info.kind = RunKind::planned;
   p.run.info.name = workload.name;
@@ -213,21 +234,7 @@ Result<Prediction> predict(const Workload& workload, const MachineProfile& machi
     p.warnings.push_back(
         fmt::format("{} FSDP sections have no captured cost and count as free", simulation->outcome.sections_missing));
   }
-  bool elsewhere = !simulation->caveats.empty();
-  if (w.has_timing)
-    for (std::string& text : outside(machine.covers, machine.name, machine_use(w, request.settings, p.run))) {
-      elsewhere = true;
-      p.warnings.push_back(std::move(text));
-    }
-  if (request.settings.gpus > machine.links.gpus) {
-    elsewhere = true;
-    p.valid = false;
-    p.warnings.push_back(fmt::format(
-        "profile {} has nodes of {} GPUs; {} a node are taken to be one NVLink domain (--nodes for more nodes)",
-        machine.name, machine.links.gpus, request.settings.gpus));
-  }
-  if (elsewhere && from_model(workload) && p.has_time)
-    p.uncertainty = std::max(p.uncertainty, kModelElsewhereUncertainty);
+  add_machine_warnings(w, machine, request.settings, !simulation->caveats.empty(), p);
   add_info(workload, machine, request.settings, p);
   return p;
 }

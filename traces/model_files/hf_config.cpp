@@ -17,7 +17,6 @@ namespace {
 
 // Nobody trains beyond these; a larger number is a slip of the pen, and op lists would grow without bound. Their
 // product is bounded by check_parameters().
-constexpr std::uint64_t kMostLayers = 10'000;
 constexpr std::uint64_t kMostWidth = std::uint64_t{1} << 22;
 constexpr std::uint64_t kMostVocab = std::uint64_t{1} << 26;
 constexpr std::uint64_t kMostHeads = std::uint64_t{1} << 16;
@@ -102,7 +101,7 @@ void read_activation(ConfigKeys& keys, const Family& family, const char* key) {
 
 void read_gpt2(ConfigKeys& keys, ModelConfig& model) {
   // attribute_map of GPT2Config: both spellings are read.
-  model.layers = static_cast<std::uint32_t>(keys.size({"n_layer", "num_hidden_layers"}, kMostLayers));
+  model.layers = static_cast<std::uint32_t>(keys.size({"n_layer", "num_hidden_layers"}, model::kMostLayers));
   model.dim = keys.size({"n_embd", "hidden_size"}, kMostWidth);
   model.heads = static_cast<std::uint32_t>(keys.size({"n_head", "num_attention_heads"}, kMostHeads));
   model.kv_heads = model.heads;
@@ -113,7 +112,7 @@ void read_gpt2(ConfigKeys& keys, ModelConfig& model) {
 }
 
 void read_decoder(ConfigKeys& keys, const Family& family, ModelConfig& model) {
-  model.layers = static_cast<std::uint32_t>(keys.size({"num_hidden_layers"}, kMostLayers));
+  model.layers = static_cast<std::uint32_t>(keys.size({"num_hidden_layers"}, model::kMostLayers));
   model.dim = keys.size({"hidden_size"}, kMostWidth);
   model.heads = static_cast<std::uint32_t>(keys.size({"num_attention_heads"}, kMostHeads));
   model.vocab = keys.size({"vocab_size"}, kMostVocab);

@@ -16,7 +16,8 @@ namespace foreshard::model {
 /// 17.6 trillion: the largest published models have about 2 trillion, and an optimizer's launches, each at most
 /// 320 × 65,536 elements, grow with it.
 inline constexpr double kMostParameters = 0x1p44;
-inline constexpr std::uint32_t kMostLayers = 10'000;
+/// A step's autograd graph is walked and freed node by node, recursively where it is a chain.
+inline constexpr std::uint32_t kMostLayers = 2'048;
 /// Bytes of a step's widest tensor, 8 bytes an element: a thousand times any GPU's memory.
 inline constexpr double kMostTensorBytes = 0x1p50;
 /// Products of parameters and tokens, and of attention, in one microbatch: 7e21 FLOP, days on one GPU.

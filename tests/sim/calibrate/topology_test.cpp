@@ -39,9 +39,9 @@ TEST_CASE("what NCCL leaves open is filled in or noted") {
 
 TEST_CASE("wrong topologies are refused with their line") {
   CHECK(error_of(replaced(kTopology, "sm=\"90\" rank=\"1\"", "sm=\"80\" rank=\"1\"")).where ==
-        "topo.xml line 15 <gpu>");
+        "topo.xml line 16 <gpu>");
   CHECK(error_of(replaced(kTopology, "count=\"10\"", "count=\"-10\"")).where == "topo.xml line 6 <nvlink>");
-  CHECK(error_of(replaced(kTopology, "speed=\"400000\"", "speed=\"fast\"")).where == "topo.xml line 11 <net>");
+  CHECK(error_of(replaced(kTopology, "speed=\"400000\"", "speed=\"fast\"")).where == "topo.xml line 12 <net>");
   CHECK(error_of(replaced(kTopology, "count=\"18\"", "count=\"12\"")).what.find("first GPU") != std::string::npos);
   CHECK(error_of("<graphs version=\"1\"></graphs>").what == "has no <system>");
   CHECK(error_of("<system version=\"1\"></system>").what == "names no GPU");
