@@ -23,7 +23,7 @@ std::vector<T> not_in(const std::vector<T>& used, const std::vector<T>& covered)
 }
 
 template <class T>
-std::string range_text(const Covers::Range<T>& range) {
+std::string range_text(const CoveredRange<T>& range) {
   return range.least == range.most ? fmt::format("{}", range.least) : fmt::format("{} to {}", range.least, range.most);
 }
 

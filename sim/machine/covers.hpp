@@ -15,16 +15,17 @@
 
 namespace foreshard::sim {
 
+template <class T>
+struct CoveredRange {
+  T least = 0;
+  T most = 0;
+};
+
 struct Covers {
-  template <class T>
-  struct Range {
-    T least = {};
-    T most = {};
-  };
-  std::optional<Range<Bytes>> bytes;          ///< of a collective's whole buffer
-  std::optional<Range<std::uint32_t>> ranks;  ///< of one collective
-  std::optional<Range<std::uint32_t>> nodes;  ///< of the run
-  std::vector<DType> dtypes;                  ///< of matrix operands; empty: not limited, here and below
+  std::optional<CoveredRange<Bytes>> bytes;          ///< of a collective's whole buffer
+  std::optional<CoveredRange<std::uint32_t>> ranks;  ///< of one collective
+  std::optional<CoveredRange<std::uint32_t>> nodes;  ///< of the run
+  std::vector<DType> dtypes;                         ///< of matrix operands; empty: not limited, here and below
   std::vector<Transport> transports;
   std::vector<KernelClass> kernels;
   std::string source;

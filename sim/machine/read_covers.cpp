@@ -13,14 +13,14 @@ using Json = nlohmann::json;
 
 /// [least, most], whole numbers in this order, or nothing where the key is absent.
 template <class T>
-std::optional<Covers::Range<T>> read_range(ProfileReader& reader, const Json& covers, std::string_view key) {
+std::optional<CoveredRange<T>> read_range(ProfileReader& reader, const Json& covers, std::string_view key) {
   const Json* pair = reader.member(covers, "/covers", key, false);
   if (pair == nullptr) return std::nullopt;
   const bool right = pair->is_array() && pair->size() == 2 && (*pair)[0].is_number_unsigned() &&
                      (*pair)[1].is_number_unsigned() &&
                      (*pair)[0].get<std::uint64_t>() <= (*pair)[1].get<std::uint64_t>() &&
                      (*pair)[1].get<std::uint64_t>() <= std::numeric_limits<T>::max();
-  if (right) return Covers::Range<T>{(*pair)[0].get<T>(), (*pair)[1].get<T>()};
+  if (right) return CoveredRange<T>{(*pair)[0].get<T>(), (*pair)[1].get<T>()};
   reader.fail(fmt::format("/covers/{}", key), "[least, most] is expected here, two whole numbers that ascend");
   return std::nullopt;
 }
