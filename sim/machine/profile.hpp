@@ -68,9 +68,6 @@ struct Rates {
   Nanoseconds kernel_overhead;  ///< of a kernel, beside its bytes
   double memory_bound = 0;      ///< bytes a second: elementwise kernels, copy-out
   double gather_copy = 0;       ///< bytes a second: cast and copy-in of a gather
-  double chunk_cat = 0;         ///< bytes a second: chunk-cat of a reduce-scatter
-  double gradient_cast = 0;     ///< bytes a second
-  double gradient_add = 0;      ///< bytes a second
   double gemm_bf16 = 0;         ///< FLOP a second
   double gemm_fp32 = 0;         ///< FLOP a second
 };

@@ -6,13 +6,12 @@
 namespace foreshard::sim {
 
 void read_rates(ProfileReader& reader, const nlohmann::json& rates, MachineProfile& profile) {
-  static constexpr std::array<std::string_view, 12> kKeys{
-      "hbm",           "pcie",         "peer",      "memory_bound", "gather_copy",   "chunk_cat",
-      "gradient_cast", "gradient_add", "gemm_bf16", "gemm_fp32",    "copy_overhead", "kernel_overhead"};
+  static constexpr std::array<std::string_view, 9> kKeys{"hbm",          "pcie",          "peer",
+                                                         "memory_bound", "gather_copy",   "gemm_bf16",
+                                                         "gemm_fp32",    "copy_overhead", "kernel_overhead"};
   reader.known_keys(rates, "/rates", kKeys);
   Rates& out = profile.rates;
-  const std::array<double*, 8> bandwidths{&out.hbm,         &out.pcie,      &out.peer,          &out.memory_bound,
-                                          &out.gather_copy, &out.chunk_cat, &out.gradient_cast, &out.gradient_add};
+  const std::array<double*, 5> bandwidths{&out.hbm, &out.pcie, &out.peer, &out.memory_bound, &out.gather_copy};
   for (std::size_t i = 0; i < bandwidths.size(); ++i)
     *bandwidths[i] = 1e9 * reader.constant(rates, "/rates", kKeys[i], "GB/s");
   out.gemm_bf16 = 1e12 * reader.constant(rates, "/rates", "gemm_bf16", "TFLOP/s");

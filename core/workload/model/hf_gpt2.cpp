@@ -187,18 +187,8 @@ Tensor HfGpt2::run_model(WrappedModel& model, const Tensor& tokens) const {
 }
 
 Tensor HfGpt2::loss(WrappedModel& model, const Tensors& inputs, const BatchSize&) const {
-  Tape& tape = model.tape();
-  Tensor tokens = inputs[0];
-  model.root_pre_forward({&tokens});
-  Tensor hidden = run_model(model, tokens);
-  tape.spend(HostCall::module);
-  const Tensor kept = view(tape, hidden, hidden->shape);  // hidden_states[:, slice_indices, :]
-  Tensor logits = linear(tape, kept, model.parameter(c_.tied_embedding ? wte : head));
-  Tensor loss = hf_causal_lm_loss(tape, logits, tokens);
-  logits.reset();
-  hidden.reset();
-  model.root_post_forward(loss);
-  return loss;
+  return hf_causal_lm(model, inputs[0], c_.tied_embedding ? wte : head,
+                      [&](const Tensor& tokens) { return run_model(model, tokens); });
 }
 
 }  // namespace

@@ -113,7 +113,9 @@ Tensor hf_rms_norm(Tape& tape, const Tensor& x, const Tensor& weight) {
   return out;
 }
 
-Tensor hf_causal_lm_loss(Tape& tape, const Tensor& logits, const Tensor& labels) {
+namespace {
+
+Tensor causal_lm_loss(Tape& tape, const Tensor& logits, const Tensor& labels) {
   const std::uint64_t batch = labels->dim(0);
   const std::uint64_t seq = labels->dim(1);
   Tensor wide = to(tape, logits, DType::float32);
@@ -127,6 +129,24 @@ Tensor hf_causal_lm_loss(Tape& tape, const Tensor& logits, const Tensor& labels)
   wide.reset();
   padded.reset();
   shifted.reset();
+  return loss;
+}
+
+}  // namespace
+
+Tensor hf_causal_lm(WrappedModel& model, const Tensor& input, std::size_t head,
+                    const std::function<Tensor(const Tensor& tokens)>& run_model) {
+  Tape& tape = model.tape();
+  Tensor tokens = input;
+  model.root_pre_forward({&tokens});
+  Tensor hidden = run_model(tokens);
+  tape.spend(HostCall::module);
+  const Tensor kept = view(tape, hidden, hidden->shape);  // hidden_states[:, slice_indices, :]
+  Tensor logits = linear(tape, kept, model.parameter(head));
+  Tensor loss = causal_lm_loss(tape, logits, tokens);
+  logits.reset();
+  hidden.reset();
+  model.root_post_forward(loss);
   return loss;
 }
 

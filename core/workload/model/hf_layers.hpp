@@ -7,8 +7,10 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 
 #include "core/workload/model/ops.hpp"
+#include "core/workload/model/wrapped_model.hpp"
 
 namespace foreshard::model {
 
@@ -41,7 +43,9 @@ struct RotatedHeads {
 /// …RMSNorm.forward: in float32, cast back before the weight.
 [[nodiscard]] Tensor hf_rms_norm(Tape& tape, const Tensor& x, const Tensor& weight);
 
-/// ForCausalLMLoss: logits in float32, labels padded and shifted by one.
-[[nodiscard]] Tensor hf_causal_lm_loss(Tape& tape, const Tensor& logits, const Tensor& labels);
+/// …ForCausalLM.forward with the tokens as labels: `run_model` gives the last hidden states, then the head, and
+/// ForCausalLMLoss (logits in float32, labels padded and shifted by one). `head`: the weight's parameter.
+[[nodiscard]] Tensor hf_causal_lm(WrappedModel& model, const Tensor& input, std::size_t head,
+                                  const std::function<Tensor(const Tensor& tokens)>& run_model);
 
 }  // namespace foreshard::model
