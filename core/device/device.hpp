@@ -17,6 +17,7 @@
 
 #include "core/base/dtype.hpp"
 #include "core/base/quantity.hpp"
+#include "core/device/computation.hpp"
 
 namespace foreshard {
 
@@ -107,6 +108,9 @@ struct CollectiveWork {
   Transport transport = Transport::nccl;
   Bytes bytes = 0;
   LabelId label;
+  DType dtype = DType::float32;  ///< of the elements
+  Address input = 0;             ///< 0: the device only prices it
+  Address output = 0;            ///< an all-gather's input may be this rank's part of it
 };
 
 struct StreamOptions {
@@ -151,6 +155,14 @@ class Device : public StreamEvents {
   /// Puts work at the end of a stream and returns at once, unless the stream's launch queue is full:
   /// then the host waits for room. Ids count from 0 in issue order over all streams.
   virtual OpId launch(StreamId stream, const KernelWork& work) = 0;
+  /// launch() of a kernel whose operands are known: `addresses` by operand, 0 where one is absent. A device that only
+  /// prices runs it as launch().
+  virtual OpId compute(StreamId stream, const KernelWork& work, const Computation& computation,
+                       std::span<const Address> addresses) {
+    (void)computation;
+    (void)addresses;
+    return launch(stream, work);
+  }
   virtual OpId copy(StreamId stream, const CopyWork& work) = 0;
   virtual OpId collective(StreamId stream, CommunicatorId communicator, const CollectiveWork& work) = 0;
 

@@ -82,6 +82,9 @@ enum class OpKind : std::uint8_t {
   synchronize = 5,  ///< the host waits for everything on the compute stream
 };
 
+/// An op without a computation: a device can only price or emulate it.
+inline constexpr std::uint32_t kNoComputation = UINT32_MAX;
+
 /// One op of the user's program.
 struct Op {
   OpKind kind = OpKind::kernel;
@@ -106,7 +109,8 @@ struct Op {
   Hook hook = Hook::zero_grad;
   UnitId unit;  ///< of hooks; of an alloc: the unit whose forward inputs this casts
 
-  LabelId label;  ///< for pictures: the op that caused it
+  LabelId label;                               ///< for pictures: the op that caused it
+  std::uint32_t computation = kNoComputation;  ///< kernel, copy: place in the program's computations
 };
 
 /// FSDP2's own host code, by section of its annotations (time model 1.1).
@@ -178,6 +182,8 @@ struct RecordedReturns {
 
 struct Program {
   std::vector<Op> ops;
+  /// What its ops compute, for a device that runs them: of generated programs that were asked for it (not stored).
+  std::vector<ProgramComputation> computations;
 };
 
 struct Workload {
