@@ -18,6 +18,10 @@ enum class ErrorKind : int {
   mismatch = 4,        ///< readable inputs that do not belong together, or do not follow FSDP2's rules
   out_of_memory = 10,  ///< the prediction does not fit
   deadlock = 11,       ///< a schedule in which nothing can ever run again
+  rank_lost = 14,      ///< a rank of a run died or left before the end
+  rank_hung = 15,      ///< a rank of a run makes no progress, or is not heard of
+  rendezvous = 16,     ///< the ranks of a run cannot be brought or kept together
+  interrupted = 130,   ///< Ctrl-C
 };
 
 /// One failure, made for a person: what went wrong, where, and what to do about it.

@@ -1,0 +1,48 @@
+// Which rank a process is, from the variables that its launcher set: foreshard's own launcher and torchrun (the same
+// names), Open MPI, MPICH and Intel MPI (PMI), Slurm's srun. Pure: variables in, an Environment or an Error out.
+//
+// Where several sets are there, the innermost launcher wins: torchrun, Open MPI, PMI, Slurm. (mpirun inside a Slurm job
+// sees both; srun --mpi=pmi2 sets both.) A set that is there in part, or contradicts itself, is an Error that names the
+// variables. Names: torch/distributed/elastic/agent/server/api.py (torchrun), orterun(1) (Open MPI 4 and 5), hydra's
+// pm/hydra/proxy (PMI_RANK, MPI_LOCALRANKID), srun(1) OUTPUT ENVIRONMENT VARIABLES.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+
+#include "core/base/error.hpp"
+
+namespace foreshard::gpu {
+
+using Variables = std::map<std::string, std::string>;
+
+struct Environment {
+  std::string launcher = "none";  ///< "foreshard", "torchrun", "Open MPI", "PMI", "Slurm"; "none": one rank on its own
+  std::uint32_t rank = 0;
+  std::uint32_t ranks = 1;
+  std::uint32_t local_rank = 0;       ///< rank within this host, and the number of its GPU
+  std::uint32_t local_ranks = 1;      ///< ranks of this host
+  std::string address = "127.0.0.1";  ///< of the rendezvous: the host of rank 0
+  std::uint16_t port = 0;             ///< of the rendezvous; 0 only where `ranks` is 1 (any free port)
+  std::string token;  ///< keeps runs apart: a rank of another run is refused. Not a secret unless the user set one
+  bool launcher_holds_rendezvous = false;  ///< foreshard's own launcher does; elsewhere rank 0
+
+  [[nodiscard]] bool one_host() const { return ranks == local_ranks; }
+};
+
+/// Reads the variables. The port of the rendezvous: FORESHARD_PORT, else MASTER_PORT + 1 (torchrun's own store listens
+/// on MASTER_PORT), else 29600 + the Slurm job's number modulo 1000, else 29600. The address: FORESHARD_ADDRESS, else
+/// MASTER_ADDR, else the first host of the Slurm step, else this host where all ranks are on it. The token:
+/// FORESHARD_TOKEN, else TORCHELASTIC_RUN_ID or the Slurm job and step.
+[[nodiscard]] Result<Environment> read_environment(const Variables& variables);
+
+/// Whether some launcher already started this process as one of several ranks, so that `foreshard run` is a rank and
+/// starts none itself. Says nothing about whether the variables are right.
+[[nodiscard]] bool launched(const Variables& variables);
+
+/// This process's variables.
+[[nodiscard]] Variables process_variables();
+
+}  // namespace foreshard::gpu

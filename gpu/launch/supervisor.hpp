@@ -1,0 +1,53 @@
+// Starts the ranks of a run on this host and sees to it that they end together: `foreshard run --gpus 4`.
+//
+// The launcher holds the rendezvous (hub.hpp), starts one process a rank in its own process group with the variables
+// of environment.hpp, passes their words on line by line, and watches them. When one dies, hangs, fails or disagrees,
+// the others are told, then asked to end (SIGTERM), then made to (SIGKILL); when launch_ranks() returns, none of them
+// nor of their own process groups is left. If the launcher itself is killed, the kernel kills the ranks
+// (PR_SET_PDEATHSIG). Ctrl-C (SIGINT) and SIGTERM at the launcher end the run as `interrupted`; a second one at once.
+//
+// Not thread safe: takes the process's SIGINT, SIGTERM and SIGCHLD while it runs, and puts back what was there.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/base/error.hpp"
+#include "gpu/launch/environment.hpp"
+#include "gpu/launch/failure.hpp"
+#include "gpu/launch/timeouts.hpp"
+
+namespace foreshard::gpu {
+
+struct LaunchOptions {
+  std::uint32_t ranks = 1;
+  Variables variables;  ///< of the ranks, beside those that the launcher sets; process_variables() mostly
+  Timeouts timeouts;
+  /// A line that a rank wrote to standard error, or (not rank 0, whose standard output is the launcher's) to standard
+  /// output; without its end, at most 4 KiB.
+  std::function<void(std::uint32_t rank, std::string_view line)> on_line;
+  /// After the ranks are started: their process ids, by rank.
+  std::function<void(const std::vector<int>& processes)> on_start;
+};
+
+/// How a rank's process ended.
+struct RankEnd {
+  int status = 0;  ///< its exit status, or 128 + the signal that ended it
+  int signal = 0;  ///< 0: it ended by itself
+};
+
+struct RunEnd {
+  std::optional<RunFailure> failure;  ///< none: every rank finished and ended with status 0
+  std::vector<RankEnd> ranks;
+
+  [[nodiscard]] int exit_code() const { return failure ? static_cast<int>(failure->kind) : 0; }
+};
+
+/// Runs `command` (the program's path, then its arguments) `options.ranks` times; returns when all have ended. Errors:
+/// `usage` and `input` for a program that cannot be started, `rendezvous` for a port that cannot be had.
+[[nodiscard]] Result<RunEnd> launch_ranks(const std::vector<std::string>& command, const LaunchOptions& options);
+
+}  // namespace foreshard::gpu
