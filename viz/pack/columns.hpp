@@ -1,0 +1,34 @@
+// How a piece of a data pack is laid out: columns of integers, small when packed, quick to read in a browser.
+//
+// Used by the rest of viz/pack; viz/page/src/data/columns.ts reads it; docs/view.md describes it. Pure; the same
+// table gives the same bytes.
+//
+// Before compression: the number of columns, then each column's length (both as 32-bit little-endian), then column
+// after column its values, each as the difference to the one before it (the first to 0), zigzag-coded
+// ((d << 1) ^ (d >> 63)) and written as LEB128. After it: one zlib stream (RFC 1950).
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace foreshard::viz {
+
+using Column = std::vector<std::int64_t>;
+
+/// Columns of their own lengths; which is what is said where the piece is made.
+struct ColumnTable {
+  std::vector<Column> columns;
+
+  explicit ColumnTable(std::size_t count) : columns(count) {}
+};
+
+/// The bytes before compression.
+[[nodiscard]] std::string encode(const ColumnTable& table);
+/// One zlib stream.
+[[nodiscard]] std::string compressed(std::string_view bytes);
+/// RFC 4648, with padding.
+[[nodiscard]] std::string base64(std::string_view bytes);
+
+}  // namespace foreshard::viz
