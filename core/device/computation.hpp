@@ -130,6 +130,17 @@ struct Computation {
   return static_cast<float>(sum - 2 * 0xffff) * kScale;
 }
 
+/// random_tokens' value. The top 63 bits, so that a script whose integers have a sign makes the same.
+[[nodiscard]] constexpr std::uint64_t token_of_bits(std::uint64_t bits, std::uint64_t bound) {
+  return (bits >> 1U) % bound;
+}
+
+/// Whether dropout keeps the element whose counter (stream: seed, index: offset + row-major element) has these bits:
+/// the top 24 bits as a number in [0, 1) are not below p.
+[[nodiscard]] constexpr bool dropout_keeps(std::uint64_t bits, double p) {
+  return static_cast<double>(bits >> 40U) >= p * 0x1p24;
+}
+
 /// Where an operand of a program's computation lies when it runs.
 struct Operand {
   enum class Kind : std::uint8_t {
