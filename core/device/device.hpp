@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "core/base/dtype.hpp"
 #include "core/base/quantity.hpp"
@@ -101,6 +102,10 @@ enum class Transport : std::uint8_t {
   low_contention = 4,   ///< pytorch#130583's low-contention collectives
 };
 
+/// What a reduce-scatter or an all-reduce does with the ranks' values: FSDP2's is the average (ncclAvg), unless the
+/// values were divided before and the transport knows only sums.
+enum class Reduction : std::uint8_t { average = 0, sum = 1 };
+
 /// One collective. `bytes` is the whole buffer: for an all-gather the output, for a reduce-scatter
 /// the input, for an all-reduce the tensor (nccl-tests' "size").
 struct CollectiveWork {
@@ -111,6 +116,7 @@ struct CollectiveWork {
   DType dtype = DType::float32;  ///< of the elements
   Address input = 0;             ///< 0: the device only prices it
   Address output = 0;            ///< an all-gather's input may be this rank's part of it
+  Reduction reduction = Reduction::average;
 };
 
 struct StreamOptions {
@@ -122,6 +128,8 @@ struct CommunicatorOptions {
   std::string name;  ///< "world", "shard", "replicate", …
   std::uint32_t ranks = 1;
   std::uint32_t ranks_per_node = 1;  ///< how many of them share this rank's node
+  /// The global ranks of the group, in its order; empty: a device of one process knows no others.
+  std::vector<std::uint32_t> members = {};
 };
 
 /// When an op ran, on the device's clock. `issue` ≤ `start` ≤ `end`.

@@ -109,8 +109,10 @@ struct Op {
   Hook hook = Hook::zero_grad;
   UnitId unit;  ///< of hooks; of an alloc: the unit whose forward inputs this casts
 
-  LabelId label;                               ///< for pictures: the op that caused it
-  std::uint32_t computation = kNoComputation;  ///< kernel, copy: place in the program's computations
+  LabelId label;  ///< for pictures: the op that caused it
+  /// Place in the program's computations: of a kernel or copy what it computes; of an alloc of setup what the block
+  /// is filled with at once.
+  std::uint32_t computation = kNoComputation;
 };
 
 /// FSDP2's own host code, by section of its annotations (time model 1.1).
@@ -183,7 +185,10 @@ struct RecordedReturns {
 struct Program {
   std::vector<Op> ops;
   /// What its ops compute, for a device that runs them: of generated programs that were asked for it (not stored).
+  /// All launches have one, or (where one is not known) none has: then the program can only be emulated.
   std::vector<ProgramComputation> computations;
+  LabelId
+      uncomputed;  ///< the first launch whose computation is not known; invalid: none was asked for, or all are known
 };
 
 struct Workload {
@@ -203,7 +208,8 @@ struct Workload {
   std::vector<Bytes> segment_sizes;        ///< … the sizes asked for (address model)
   RecordedReturns returns;                 ///< when the recording's freed blocks came back
   std::vector<SnapshotSegment> initial_segments;  ///< what the allocator held before the recording began
-  bool shards_known = false;     ///< setup's shard allocations carry their parameter (sizes can follow a mesh)
+  bool computes = false;      ///< every kernel of its programs has a computation: a device can run it with real numbers
+  bool shards_known = false;  ///< setup's shard allocations carry their parameter (sizes can follow a mesh)
   bool optimizer_known = false;  ///< the optimizer's events are those of settings.optimizer, and were left out
   std::vector<ParameterId> parameters_order;  ///< model.parameters() order, over all units
   std::vector<std::string> estimates;         ///< why predictions from it are estimates, one sentence each
