@@ -187,8 +187,9 @@ struct Program {
   /// What its ops compute, for a device that runs them: of generated programs that were asked for it (not stored).
   /// All launches have one, or (where one is not known) none has: then the program can only be emulated.
   std::vector<ProgramComputation> computations;
-  LabelId
-      uncomputed;  ///< the first launch whose computation is not known; invalid: none was asked for, or all are known
+  /// The first launch whose computation is not known; invalid: none was asked for, or all are known.
+  LabelId uncomputed = {};
+  TensorId loss = {};  ///< the last microbatch's loss, a float32 scalar, where the program computes one
 };
 
 struct Workload {
@@ -208,12 +209,18 @@ struct Workload {
   std::vector<Bytes> segment_sizes;        ///< … the sizes asked for (address model)
   RecordedReturns returns;                 ///< when the recording's freed blocks came back
   std::vector<SnapshotSegment> initial_segments;  ///< what the allocator held before the recording began
-  bool computes = false;      ///< every kernel of its programs has a computation: a device can run it with real numbers
-  bool shards_known = false;  ///< setup's shard allocations carry their parameter (sizes can follow a mesh)
+  bool shards_known = false;     ///< setup's shard allocations carry their parameter (sizes can follow a mesh)
   bool optimizer_known = false;  ///< the optimizer's events are those of settings.optimizer, and were left out
   std::vector<ParameterId> parameters_order;  ///< model.parameters() order, over all units
   std::vector<std::string> estimates;         ///< why predictions from it are estimates, one sentence each
   Labels labels;
 };
+
+/// Whether every kernel of its steps says what it computes: then a device can run it with real numbers.
+[[nodiscard]] inline bool computes(const Workload& workload) {
+  for (const Program& step : workload.steps)
+    if (step.computations.empty() || step.uncomputed.valid()) return false;
+  return !workload.steps.empty();
+}
 
 }  // namespace foreshard
