@@ -1,0 +1,85 @@
+#include <algorithm>
+#include <array>
+#include <optional>
+
+#include "core/compare/step_budget.hpp"
+
+namespace foreshard {
+namespace {
+
+using Span = std::pair<Nanoseconds, Nanoseconds>;
+
+/// Calls that get or give back device memory; not those of pinned host memory (cudaMallocHost, cudaFreeHost), which
+/// another allocator makes, nor those ordered by a stream (cudaMallocAsync), which do not wait.
+bool moves_memory(std::string_view call) {
+  constexpr std::array<std::string_view, 9> kCalls{
+      "cudaMalloc",   "cudaFree",       "cuMemCreate",         "cuMemMap",        "cuMemUnmap",
+      "cuMemRelease", "cuMemSetAccess", "cuMemAddressReserve", "cuMemAddressFree"};
+  return std::find(kCalls.begin(), kCalls.end(), call) != kCalls.end();
+}
+
+bool waits(std::string_view call) {
+  return call == "cudaEventSynchronize" || call == "cudaDeviceSynchronize" || call == "cudaStreamSynchronize";
+}
+
+std::vector<Span> by_calls(const Run& run) {
+  std::vector<Span> spans;
+  std::map<std::uint32_t, std::vector<Span>> waiting;  // per thread: synchronisation with nothing since
+  for (const HostOpRecord& op : run.host_ops) {
+    if (op.kind != HostOpRecord::Kind::runtime) continue;
+    std::vector<Span>& before = waiting[op.thread];
+    const std::string& call = run.labels.text(op.label);
+    if (waits(call)) {
+      before.emplace_back(op.start, op.end);
+      continue;
+    }
+    if (moves_memory(call)) {
+      spans.insert(spans.end(), before.begin(), before.end());
+      spans.emplace_back(op.start, op.end);
+    }
+    before.clear();
+  }
+  return spans;
+}
+
+std::vector<Span> by_freed_segments(const Run& run) {
+  std::vector<Nanoseconds> acts;  // the host's other acts
+  for (const DeviceOpRecord& op : run.device_ops) acts.push_back(op.issue);
+  for (const EventRecord& event : run.events) acts.push_back(event.time);
+  for (const AllocatorRecord& record : run.allocator) acts.push_back(record.time);
+  for (const HostOpRecord& op : run.host_ops) {
+    acts.push_back(op.start);
+    acts.push_back(op.end);
+  }
+  std::sort(acts.begin(), acts.end());
+  std::vector<Span> spans;
+  for (const AllocatorRecord& record : run.allocator) {
+    if (record.action != AllocatorAction::segment_free) continue;
+    const auto at = std::lower_bound(acts.begin(), acts.end(), record.time);
+    if (at != acts.begin()) spans.emplace_back(*std::prev(at), record.time);
+  }
+  return spans;
+}
+
+}  // namespace
+
+std::vector<Span> allocator_waits(const Run& run, Recording recording) {
+  const bool has_calls = std::any_of(run.host_ops.begin(), run.host_ops.end(),
+                                     [](const HostOpRecord& op) { return op.kind == HostOpRecord::Kind::runtime; });
+  std::vector<Span> spans;
+  if (has_calls)
+    spans = by_calls(run);
+  else if (recording == Recording::run)
+    spans = by_freed_segments(run);
+  std::sort(spans.begin(), spans.end());
+  std::vector<Span> united;
+  for (const Span& span : spans) {
+    if (!united.empty() && span.first <= united.back().second)
+      united.back().second = std::max(united.back().second, span.second);
+    else
+      united.push_back(span);
+  }
+  return united;
+}
+
+}  // namespace foreshard

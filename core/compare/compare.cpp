@@ -1,0 +1,207 @@
+#include "core/compare/compare.hpp"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <tuple>
+
+#include "core/compare/peak_memory.hpp"
+#include "core/compare/places.hpp"
+#include "core/compare/step_budget.hpp"
+
+namespace foreshard {
+namespace {
+
+using Kinds = std::set<std::string, std::less<>>;
+
+/// The step asked for, or the last one, of the recordings that saw the device or memory.
+const StepRecord* find_step(const Run& run, bool memory, const std::optional<std::int32_t>& wanted) {
+  const StepRecord* found = nullptr;
+  for (const StepRecord& step : run.steps) {
+    const bool fits = step.recording == Recording::run || (step.recording == Recording::snapshot) == memory;
+    if (!fits || (wanted && step.index != *wanted) || (!memory && !step.device_end)) continue;
+    if (found == nullptr || step.index >= found->index) found = &step;
+  }
+  return found;
+}
+
+tl::unexpected<Error> no_such_step(const Run& run, char side, std::int32_t step) {
+  std::set<std::int32_t> have;
+  for (const StepRecord& record : run.steps) have.insert(record.index);
+  std::string list;
+  for (const std::int32_t index : have) list += (list.empty() ? "" : ", ") + std::to_string(index);
+  return fail(ErrorKind::usage, std::string(1, side) + " has no step " + std::to_string(step), run.info.name,
+              list.empty() ? "it has no steps" : "it has " + list);
+}
+
+TimedStep timed_step(const Run& run, const StepRecord& record, const std::optional<Nanoseconds>& reported) {
+  TimedStep step{record.recording, record.index, record.start, *record.device_end, {}, {}};
+  for (const StepRecord& before : run.steps)
+    if (before.recording == record.recording && before.index == record.index - 1 && before.device_end)
+      step.begin = *before.device_end;
+  step.begin = std::min(step.begin, step.end);
+  step.reported = reported.value_or(step.end - step.begin);
+  return step;
+}
+
+/// One run with what is looked up again and again.
+struct Side {
+  const Run& run;
+  const StepRecord* time;
+  const StepRecord* memory;
+};
+
+struct LaneTime {
+  Nanoseconds time;
+  std::uint64_t ops = 0;
+};
+using LaneKey = std::tuple<TimeLane, std::string, std::string>;
+using LaneTimes = std::map<LaneKey, LaneTime>;
+
+LaneTimes lane_times(const Run& run, const StepRecord& step, const Places& places) {
+  LaneTimes out;
+  std::map<std::string, std::uint64_t> issued;
+  for (const DeviceOpRecord& op : run.device_ops) {
+    if (op.issue < step.start || op.issue >= step.end) continue;
+    LaneTime& lane = out[{places.lane(op), places.phase(op), places.unit(op)}];
+    lane.time += op.end - op.start;
+    ++lane.ops;
+    ++issued[places.phase(op)];
+  }
+  for (const PhaseRecord& phase : run.phases) {
+    if (phase.recording != step.recording || phase.step != step.index) continue;
+    LaneTime& lane = out[{TimeLane::host, phase.name, {}}];
+    lane.time += phase.end - phase.start;
+    lane.ops = issued[phase.name];
+  }
+  return out;
+}
+
+/// Names in the order of A, then what only B has.
+class Order {
+ public:
+  void add(const std::string& name) { places_.emplace(name, places_.size()); }
+  [[nodiscard]] std::size_t operator[](const std::string& name) const {
+    const auto found = places_.find(name);
+    return found == places_.end() ? places_.size() : found->second;
+  }
+
+ private:
+  std::map<std::string, std::size_t> places_;
+};
+
+/// Of the compared steps, by begin.
+Order phase_order(const Side& a, const Side& b) {
+  Order order;
+  for (const Side& side : {a, b})
+    for (const PhaseRecord& phase : side.run.phases)
+      if (side.time != nullptr && phase.recording == side.time->recording && phase.step == side.time->index)
+        order.add(phase.name);
+  return order;
+}
+
+Order unit_order(const Run& a, const Run& b) {
+  Order order;
+  for (const Run* run : {&a, &b})
+    for (const Unit& unit : run->units) order.add(unit.name.empty() ? "root" : unit.name);
+  return order;
+}
+
+void add_time(const Side& a, const Side& b, const Order& units, Comparison& out) {
+  Kinds kinds;
+  const Kinds of_a = range_kinds(a.run);
+  const Kinds of_b = range_kinds(b.run);
+  std::set_intersection(of_a.begin(), of_a.end(), of_b.begin(), of_b.end(), std::inserter(kinds, kinds.end()));
+  const Places places_a(a.run, a.time->recording, kinds);
+  const Places places_b(b.run, b.time->recording, kinds);
+  const Order phases = phase_order(a, b);
+
+  std::map<std::tuple<std::size_t, std::string, TimeCause>, BudgetRow> budget;
+  const auto row = [&](const std::string& phase, TimeCause cause) -> BudgetRow& {
+    return budget.try_emplace({phases[phase], phase, cause}, BudgetRow{phase, cause, {}, {}}).first->second;
+  };
+  for (const auto& [key, time] : step_budget(a.run, places_a, *out.a.time)) row(key.first, key.second).a += time;
+  for (const auto& [key, time] : step_budget(b.run, places_b, *out.b.time)) row(key.first, key.second).b += time;
+  const auto untraced = [](const TimedStep& step) { return step.reported - (step.end - step.begin); };
+  if (untraced(*out.a.time).count != 0 || untraced(*out.b.time).count != 0) {
+    row({}, TimeCause::untraced).a = untraced(*out.a.time);
+    row({}, TimeCause::untraced).b = untraced(*out.b.time);
+  }
+  for (const auto& [key, value] : budget) out.budget.push_back(value);
+
+  std::map<std::tuple<TimeLane, std::size_t, std::string, std::size_t, std::string>, LaneRow> lanes;
+  const auto lane = [&](const LaneKey& key) -> LaneRow& {
+    const auto& [lane_of, phase, unit] = key;
+    return lanes.try_emplace({lane_of, phases[phase], phase, units[unit], unit}, LaneRow{lane_of, phase, unit, {}, {}})
+        .first->second;
+  };
+  for (const auto& [key, value] : lane_times(a.run, *a.time, places_a)) {
+    lane(key).a = value.time;
+    lane(key).ops_a = value.ops;
+  }
+  for (const auto& [key, value] : lane_times(b.run, *b.time, places_b)) {
+    lane(key).b = value.time;
+    lane(key).ops_b = value.ops;
+  }
+  for (const auto& [key, value] : lanes) out.lanes.push_back(value);
+}
+
+void add_memory(const Side& a, const Side& b, const Order& units, Comparison& out) {
+  const PeakMemory of_a = peak_memory(a.run, *a.memory, *out.a.memory);
+  const PeakMemory of_b = peak_memory(b.run, *b.memory, *out.b.memory);
+  const auto value = [](const auto& values, const auto& key) {
+    const auto found = values.find(key);
+    return found == values.end() ? std::int64_t{0} : found->second;
+  };
+  for (std::size_t i = 0; i < EnumNames<MemoryCategory>::kNames.size(); ++i) {
+    const auto category = static_cast<MemoryCategory>(i);
+    out.categories.push_back(
+        {std::string(name(category)), value(of_a.categories, category), value(of_b.categories, category)});
+  }
+  out.categories.push_back({"before_recording", of_a.before_recording, of_b.before_recording});
+  std::erase_if(out.categories, [](const MemoryRow& row) { return row.a == 0 && row.b == 0; });
+  std::stable_sort(out.categories.begin(), out.categories.end(),
+                   [](const MemoryRow& x, const MemoryRow& y) { return std::max(x.a, x.b) > std::max(y.a, y.b); });
+  std::map<std::pair<std::size_t, std::string>, MemoryRow> rows;
+  for (const PeakMemory* side : {&of_a, &of_b})
+    for (const auto& [unit, bytes] : side->units)
+      rows[{units[unit], unit}] = {unit, value(of_a.units, unit), value(of_b.units, unit)};
+  for (const auto& [key, row] : rows)
+    if (row.a != 0 || row.b != 0) out.units.push_back(row);
+}
+
+std::optional<PeakStep> peak_step(const StepRecord* record, const Run& run) {
+  if (record == nullptr || run.allocator.empty()) return std::nullopt;
+  return PeakStep{record->recording, record->index, record->peaks, record->num_alloc_retries, {}};
+}
+
+}  // namespace
+
+Result<Comparison> compare_runs(const Run& a, const Run& b, const CompareRequest& request) {
+  const Side side_a{a, find_step(a, false, request.step_a), find_step(a, true, request.step_a)};
+  const Side side_b{b, find_step(b, false, request.step_b), find_step(b, true, request.step_b)};
+  if (request.step_a && side_a.time == nullptr && side_a.memory == nullptr)
+    return no_such_step(a, 'A', *request.step_a);
+  if (request.step_b && side_b.time == nullptr && side_b.memory == nullptr)
+    return no_such_step(b, 'B', *request.step_b);
+  Comparison out;
+  if (side_a.time != nullptr) out.a.time = timed_step(a, *side_a.time, request.reported_a);
+  if (side_b.time != nullptr) out.b.time = timed_step(b, *side_b.time, request.reported_b);
+  out.a.memory = peak_step(side_a.memory, a);
+  out.b.memory = peak_step(side_b.memory, b);
+  const Order units = unit_order(a, b);
+  if (out.a.time && out.b.time) add_time(side_a, side_b, units, out);
+  if (out.a.memory && out.b.memory) add_memory(side_a, side_b, units, out);
+  return out;
+}
+
+BudgetRow total(const std::vector<BudgetRow>& rows) {
+  BudgetRow sum;
+  for (const BudgetRow& row : rows) {
+    sum.a += row.a;
+    sum.b += row.b;
+  }
+  return sum;
+}
+
+}  // namespace foreshard

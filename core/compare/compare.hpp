@@ -1,0 +1,131 @@
+// Two runs side by side: one step of each, aligned by phase and unit, in time and in memory.
+//
+// Who: cli's compare (table, JSON) and the page's comparison, which show these numbers and no others. Pure;
+// deterministic; linear in the runs but for sorting. Simulated, executed and imported runs alike; every rule is in
+// docs/compare.md.
+//
+// A is what B is held against: differences are B − A. For a prediction's error budget A is the recording and B the
+// plan.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/base/error.hpp"
+#include "core/base/quantity.hpp"
+#include "core/run/names.hpp"
+#include "core/run/run.hpp"
+
+namespace foreshard {
+
+/// What a moment of a step went to. Every moment between the step's begin and its end on the compute stream has
+/// exactly one cause, so that the causes of a step add up to its time.
+enum class TimeCause : std::uint8_t {
+  compute = 0,        ///< the compute stream works, as fast as the same kernels do with no other stream at work
+  communication = 1,  ///< it waits for work on other streams: collectives, and the copies around them
+  contention = 2,     ///< it works, slower than the same kernels do alone, while another stream works
+  host = 3,           ///< it is idle: the host had not issued its next work, or that was on its way
+  allocator = 4,  ///< it is idle while the caching allocator holds the host up: cudaMalloc, cudaFree and their waits
+  untraced = 5,   ///< reported step time less the time on the timeline: the profiler's slowing, or a plan's anchor
+};
+template <>
+struct EnumNames<TimeCause> {
+  static constexpr std::array<std::string_view, 6> kNames{"compute", "communication", "contention",
+                                                          "host",    "allocator",     "untraced"};
+};
+static_assert(names_end_with(TimeCause::untraced));
+
+/// Where device time is spent. The lanes of collectives hold them whatever stream they ran on.
+enum class TimeLane : std::uint8_t {
+  compute = 0,     ///< the compute stream
+  all_gather = 1,  ///< collectives
+  reduce_scatter = 2,
+  all_reduce = 3,
+  other_streams = 4,  ///< everything else: copy-in, casts, copies
+  host = 5,           ///< the host's time of each phase
+};
+template <>
+struct EnumNames<TimeLane> {
+  static constexpr std::array<std::string_view, 6> kNames{"compute",    "all_gather",    "reduce_scatter",
+                                                          "all_reduce", "other_streams", "host"};
+};
+static_assert(names_end_with(TimeLane::host));
+
+/// One part of the error budget. The rows' differences add up to the difference of the steps' times, to the
+/// nanosecond.
+struct BudgetRow {
+  std::string phase;  ///< "forward", …; empty: outside every phase, and of `untraced`
+  TimeCause cause = TimeCause::compute;
+  Nanoseconds a;
+  Nanoseconds b;
+};
+
+/// Time that ops take, overlapping or not; of the host the phase's length.
+struct LaneRow {
+  TimeLane lane = TimeLane::compute;
+  std::string phase;  ///< empty: outside every phase
+  std::string unit;   ///< its name, "root", or empty where an op belongs to none (the optimizer, the host)
+  Nanoseconds a;
+  Nanoseconds b;
+  std::uint64_t ops_a = 0;  ///< device ops; of the host those it issued
+  std::uint64_t ops_b = 0;
+};
+
+/// Allocated bytes at the moment of each step's peak of allocated bytes.
+struct MemoryRow {
+  std::string name;  ///< a category ("before_recording" for blocks never seen allocated), or a unit; empty: no unit
+  std::int64_t a = 0;
+  std::int64_t b = 0;
+};
+
+/// The step whose time is compared: from the end of the step before on the compute stream (for a recording's first
+/// step: from its begin on the host) to its own end there.
+struct TimedStep {
+  Recording recording = Recording::run;
+  std::int32_t index = 0;
+  Nanoseconds begin;
+  Nanoseconds end;
+  Nanoseconds reported;            ///< the step time that the budget explains; end − begin where none was given
+  Nanoseconds contention_unknown;  ///< of `compute`: overlapped work whose kernels never ran alone in the recording
+};
+
+/// The step whose memory is compared.
+struct PeakStep {
+  Recording recording = Recording::run;
+  std::int32_t index = 0;
+  MemoryPeaks peaks;
+  std::int64_t num_alloc_retries = 0;
+  Nanoseconds peak_time;  ///< when allocated bytes were first at their peak
+};
+
+struct ComparedSide {
+  std::optional<TimedStep> time;   ///< none: no device ops were recorded
+  std::optional<PeakStep> memory;  ///< none: no allocator events were recorded
+};
+
+struct Comparison {
+  ComparedSide a;
+  ComparedSide b;
+  std::vector<BudgetRow> budget;      ///< by phase in order, then cause; empty unless both have a time
+  std::vector<LaneRow> lanes;         ///< by lane, phase, unit in A's order; what neither has is left out
+  std::vector<MemoryRow> categories;  ///< the larger of both first; empty unless both have memory
+  std::vector<MemoryRow> units;       ///< in A's order of units, then B's
+};
+
+struct CompareRequest {
+  std::optional<std::int32_t> step_a = {};  ///< none: the last complete one
+  std::optional<std::int32_t> step_b = {};
+  std::optional<Nanoseconds> reported_a = {};  ///< the step time to explain; none: the timeline's own
+  std::optional<Nanoseconds> reported_b = {};
+};
+
+/// Fails (usage) when a step is asked for that the run does not have. A side that recorded no time or no memory is
+/// compared in what it has.
+[[nodiscard]] Result<Comparison> compare_runs(const Run& a, const Run& b, const CompareRequest& request = {});
+
+/// Sum of the budget's rows: both steps' times.
+[[nodiscard]] BudgetRow total(const std::vector<BudgetRow>& rows);
+
+}  // namespace foreshard

@@ -1,0 +1,117 @@
+#include "core/compare/places.hpp"
+
+#include <algorithm>
+#include <array>
+#include <optional>
+
+namespace foreshard {
+namespace {
+
+constexpr std::string_view kFsdp = "FSDP::";
+constexpr std::string_view kRoot = "root";
+// Ranges that name a unit (PyTorch 2.11, _fsdp_param_group.py).
+constexpr std::array<std::string_view, 8> kUnitRanges{
+    "pre_forward",           "post_forward",         "pre_backward", "post_backward_accumulate",
+    "post_backward_reshard", "post_backward_reduce", "all_gather",   "all_gather_copy_out"};
+/// Ranges nest (FSDP::pre_backward holds FSDP::all_gather) and threads interleave: this many back are looked at.
+constexpr std::ptrdiff_t kDeepest = 16;
+
+/// "pre_forward" of "FSDP::pre_forward (layers.3)"; empty for other ranges.
+std::string_view kind_of(std::string_view label) {
+  if (!label.starts_with(kFsdp)) return {};
+  const std::string_view word = label.substr(kFsdp.size(), label.find(' ') - kFsdp.size());
+  return std::find(kUnitRanges.begin(), kUnitRanges.end(), word) == kUnitRanges.end() ? std::string_view() : word;
+}
+
+std::string unit_of(std::string_view label) {
+  const auto open = label.find(" (");
+  if (open == std::string_view::npos || !label.ends_with(')')) return std::string(kRoot);
+  return std::string(label.substr(open + 2, label.size() - open - 3));
+}
+
+}  // namespace
+
+std::set<std::string, std::less<>> range_kinds(const Run& run) {
+  std::set<std::string, std::less<>> kinds;
+  for (const HostOpRecord& op : run.host_ops)
+    if (op.kind == HostOpRecord::Kind::annotation)
+      if (const std::string_view kind = kind_of(run.labels.text(op.label)); !kind.empty()) kinds.emplace(kind);
+  return kinds;
+}
+
+Places::Places(const Run& run, Recording recording, const std::set<std::string, std::less<>>& kinds) : run_(run) {
+  const auto by_start = [](const Span& a, const Span& b) { return a.start < b.start; };
+  for (const PhaseRecord& phase : run.phases)
+    if (phase.recording == recording) phases_.push_back({phase.start, phase.end, phase.name});
+  std::stable_sort(phases_.begin(), phases_.end(), by_start);
+  std::vector<Span> marks;
+  for (const HostOpRecord& op : run.host_ops) {
+    if (op.kind != HostOpRecord::Kind::annotation) continue;
+    const std::string& label = run.labels.text(op.label);
+    const std::string_view kind = kind_of(label);
+    if (kind.empty()) continue;
+    sections_.push_back({op.start, op.end, unit_of(label)});
+    if (kinds.contains(kind)) marks.push_back({op.start, op.end, label});
+  }
+  std::stable_sort(sections_.begin(), sections_.end(), by_start);
+  std::stable_sort(marks.begin(), marks.end(), by_start);
+  add_stretches(marks);
+}
+
+void Places::add_stretches(const std::vector<Span>& marks) {
+  std::optional<std::size_t> open_backward;  // the root's stretch since the last post-backward, its owner not known yet
+  const auto begin = [&](Nanoseconds at, std::string unit) { stretches_.push_back({at, {}, std::move(unit)}); };
+  for (const Span& mark : marks) {
+    const std::string_view kind = kind_of(mark.name);
+    const std::string unit = unit_of(mark.name);
+    if (kind == "pre_forward" || kind == "pre_backward" || kind == "all_gather_copy_out") {
+      begin(mark.start, unit);
+      open_backward.reset();
+    } else if (kind == "post_forward") {
+      begin(mark.start, std::string(kRoot));
+    } else if (kind == "post_backward_accumulate") {
+      if (open_backward) stretches_[*open_backward].name = unit;
+      begin(mark.start, std::string(kRoot));
+      open_backward = stretches_.size() - 1;
+    }
+  }
+}
+
+TimeLane Places::lane(const DeviceOpRecord& op) const {
+  if (op.kind == DeviceOpRecord::Kind::collective) {
+    switch (op.collective) {
+      case CollectiveKind::all_gather:
+        return TimeLane::all_gather;
+      case CollectiveKind::reduce_scatter:
+        return TimeLane::reduce_scatter;
+      case CollectiveKind::all_reduce:
+        return TimeLane::all_reduce;
+    }
+  }
+  return op.stream == kComputeStream ? TimeLane::compute : TimeLane::other_streams;
+}
+
+const std::string& Places::phase(const DeviceOpRecord& op) const {
+  static const std::string kNone;
+  const auto after = std::upper_bound(phases_.begin(), phases_.end(), op.issue,
+                                      [](Nanoseconds time, const Span& span) { return time < span.start; });
+  if (after == phases_.begin()) return kNone;
+  const Span& span = *std::prev(after);
+  return op.issue < span.end ? span.name : kNone;
+}
+
+std::string Places::unit(const DeviceOpRecord& op) const {
+  if (const std::string& in = phase(op); in != "forward" && in != "backward" && !phases_.empty()) return {};
+  if (op.unit.value < run_.units.size()) {
+    const std::string& name = run_.units[op.unit.value].name;
+    return name.empty() ? std::string(kRoot) : name;
+  }
+  const auto later = [](Nanoseconds time, const Span& span) { return time < span.start; };
+  auto section = std::upper_bound(sections_.begin(), sections_.end(), op.issue, later);
+  for (std::ptrdiff_t i = 0; i < kDeepest && section != sections_.begin(); ++i)
+    if (--section; section->end > op.issue) return section->name;
+  const auto stretch = std::upper_bound(stretches_.begin(), stretches_.end(), op.issue, later);
+  return stretch == stretches_.begin() ? std::string(sections_.empty() ? "" : kRoot) : std::prev(stretch)->name;
+}
+
+}  // namespace foreshard

@@ -1,0 +1,50 @@
+// Where a device op belongs: its lane, phase and unit. Private to core/compare.
+//
+// Units. An op that knows its unit has it; else that of the innermost FSDP range around the call that issued it; else
+// the unit whose forward or backward is under way on the host. FSDP2's ranges tell which (PyTorch 2.11,
+// _fsdp_param_group.py): a unit begins with pre_forward, pre_backward or all_gather_copy_out and ends with
+// post_forward or post_backward_accumulate; between units the root is at work. A plan has not all of these ranges, so
+// only kinds that both runs have are looked at: then equal programs are cut at equal places. Backward work that no
+// range opened belongs to the unit whose post_backward_accumulate closes it.
+#pragma once
+
+#include <cstdint>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/compare/compare.hpp"
+#include "core/run/run.hpp"
+
+namespace foreshard {
+
+/// The kinds of FSDP ranges ("pre_forward", …) among a run's host ops.
+[[nodiscard]] std::set<std::string, std::less<>> range_kinds(const Run& run);
+
+class Places {
+ public:
+  /// `kinds`: the ranges that may be looked at.
+  Places(const Run& run, Recording recording, const std::set<std::string, std::less<>>& kinds);
+
+  [[nodiscard]] TimeLane lane(const DeviceOpRecord& op) const;
+  /// By the host's call; empty outside every phase.
+  [[nodiscard]] const std::string& phase(const DeviceOpRecord& op) const;
+  /// The unit's name, "root", or empty.
+  [[nodiscard]] std::string unit(const DeviceOpRecord& op) const;
+
+ private:
+  struct Span {
+    Nanoseconds start;
+    Nanoseconds end;
+    std::string name;
+  };
+  void add_stretches(const std::vector<Span>& marks);
+
+  const Run& run_;
+  std::vector<Span> phases_;     // by start
+  std::vector<Span> sections_;   // FSDP ranges that name a unit, by start; name: the unit's
+  std::vector<Span> stretches_;  // of host time, by start, one behind the other; `end` unused
+};
+
+}  // namespace foreshard
