@@ -81,6 +81,7 @@ enum class Function : std::uint8_t {
   random_tokens,  ///< out (int64);  uniform in [0, integers[2]).  integers {stream, first index, bound}
   rotary_cos,     ///< out[s, d/2];  scalars {theta}
   rotary_sin,     ///< out[s, d/2];  scalars {theta}
+  arange,         ///< out (int64);  0, 1, …
 };
 
 /// A tensor on one block of memory. Sizes and strides are in elements.
@@ -104,9 +105,9 @@ struct Computation {
   bool causal = false;      ///< attention
   bool accumulate = false;  ///< gemm
   double alpha = 1;
-  std::vector<TensorView> operands;
-  std::vector<double> scalars;
-  std::vector<std::int64_t> integers;
+  std::vector<TensorView> operands = {};
+  std::vector<double> scalars = {};
+  std::vector<std::int64_t> integers = {};
   bool operator==(const Computation&) const = default;
 };
 
