@@ -11,8 +11,11 @@ function(foreshard_library name)
 endfunction()
 
 function(foreshard_warnings target)
-  target_compile_options(${target} PRIVATE -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion
-                                           $<$<BOOL:${FORESHARD_WERROR}>:-Werror>)
+  target_compile_options(${target} PRIVATE
+    $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion
+                              $<$<BOOL:${FORESHARD_WERROR}>:-Werror>>
+    $<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Wall,-Wextra,-Wshadow
+                               $<$<BOOL:${FORESHARD_WERROR}>:-Werror=all-warnings>>)
 endfunction()
 
 # foreshard_test(NAME sources... [DEPENDS targets...] [LABELS labels...]): one Catch2 test program.
