@@ -11,19 +11,10 @@
 #include <vector>
 
 #include "core/run/run.hpp"
-#include "viz/svg/palette.hpp"
+#include "viz/svg/memory_state.hpp"
 #include "viz/svg/window.hpp"
 
 namespace foreshard::viz {
-
-/// Bytes, as torch.cuda.memory_stats counts them (caching allocator 7).
-struct MemoryState {
-  std::array<std::int64_t, kCategories> category{};  ///< of allocated bytes
-  std::int64_t allocated = 0;
-  std::int64_t active = 0;  ///< allocated, and freed blocks that wait for an event
-  std::int64_t reserved = 0;
-  std::int64_t requested = 0;  ///< of active blocks, before rounding
-};
 
 struct MemoryColumn {
   std::size_t at = 0;   ///< from 0; columns without an event are left out
