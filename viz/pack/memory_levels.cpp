@@ -1,0 +1,281 @@
+#include "viz/pack/memory_levels.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include "core/base/check.hpp"
+#include "viz/pack/level_widths.hpp"
+
+namespace foreshard::viz {
+namespace {
+
+using Action = AllocatorAction;
+
+constexpr std::size_t kCheckpoint = 4096;
+/// More units than this cannot be told apart by colour: the smallest are drawn as one.
+constexpr std::size_t kMostUnits = 36;
+
+/// Hues for what has no colour of its own (units, streams): neighbours differ in hue and in lightness.
+constexpr std::array<std::string_view, 12> kHues{"#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00",
+                                                 "#7fd0b3", "#8b4a7c", "#a9d9f5", "#f0a03c", "#3f8f5f", "#d79bbd"};
+constexpr std::string_view kRest = "#bdbdbd";
+
+constexpr std::array<std::pair<const char*, const char*>, 7> kGapParts{{{"requested (live blocks)", "#0072b2"},
+                                                                        {"rounding", "#a9d9f5"},
+                                                                        {"pending free", "#d55e00"},
+                                                                        {"hard fragmentation", "#cc79a7"},
+                                                                        {"soft fragmentation", "#f0e442"},
+                                                                        {"stream fragmentation", "#e69f00"},
+                                                                        {"free in private pools", "#8c8c8c"}}};
+
+std::array<std::int64_t, 7> gap_values(const MemoryParts& parts) {
+  const auto at = [](Bytes bytes) { return static_cast<std::int64_t>(bytes); };
+  return {at(parts.requested), at(parts.rounding), at(parts.pending_free), at(parts.hard),
+          at(parts.soft),      at(parts.stream),   at(parts.private_pool)};
+}
+
+std::array<std::int64_t, 4> statistics_of(const MemoryState& state) {
+  return {state.allocated, state.active, state.reserved, state.requested};
+}
+
+std::int64_t sum(const std::vector<std::int64_t>& values) {
+  std::int64_t out = 0;
+  for (const std::int64_t value : values) out += value;
+  return out;
+}
+
+/// Calls `close(time of the bucket)` when an event falls into another bucket than the one before.
+class Buckets {
+ public:
+  explicit Buckets(Nanoseconds width) : width_(width.count) {}
+  /// Whether the event opens a bucket.
+  bool opens(Nanoseconds time) {
+    // From the origin, which may lie behind the first event: floor, not truncation.
+    const std::int64_t at = time.count >= 0 ? time.count / width_ : -((-time.count + width_ - 1) / width_);
+    const bool opens = !any_ || at != at_;
+    any_ = true;
+    at_ = at;
+    return opens;
+  }
+
+ private:
+  std::int64_t width_;
+  std::int64_t at_ = 0;
+  bool any_ = false;
+};
+
+}  // namespace
+
+MemoryLevels::MemoryLevels(const Run& run, Nanoseconds origin) : run_(run), origin_(origin) {
+  if (auto gap = gap_series(run); gap && gap->size() == run.allocator.size()) gap_ = std::move(*gap);
+  name_components();
+  index();
+}
+
+void MemoryLevels::name_components() {
+  auto& categories = components_[static_cast<std::size_t>(Stacking::category)];
+  for (const MemoryCategory category : stack_order())
+    categories.push_back({std::string(style(category).title), std::string(style(category).fill)});
+  name_units();
+  name_streams();
+  auto& parts = components_[static_cast<std::size_t>(Stacking::gap)];
+  if (!gap_.empty())
+    for (const auto& [title, colour] : kGapParts) parts.push_back({title, colour});
+}
+
+void MemoryLevels::name_units() {
+  // The most bytes that each unit's blocks add up to say which units are shown by themselves.
+  std::vector<std::int64_t> now(run_.units.size() + 1), most(now.size());
+  for (const AllocatorRecord& record : run_.allocator) {
+    if (record.action != Action::alloc && record.action != Action::free_requested) continue;
+    const bool known = record.block.value < run_.blocks.size();
+    const std::size_t unit =
+        std::min<std::size_t>(known ? run_.blocks[record.block.value].unit.value : now.size(), now.size() - 1);
+    now[unit] += (record.action == Action::alloc ? 1 : -1) * block_bytes(run_, record).size;
+    most[unit] = std::max(most[unit], now[unit]);
+  }
+  std::vector<std::size_t> order(run_.units.size());
+  for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return most[a] > most[b]; });
+  std::vector<bool> alone(run_.units.size());
+  for (std::size_t i = 0; i < std::min(order.size(), kMostUnits); ++i) alone[order[i]] = most[order[i]] > 0;
+
+  auto& components = components_[static_cast<std::size_t>(Stacking::unit)];
+  components.push_back({"no unit", std::string(kRest)});
+  unit_component_.assign(run_.units.size() + 1, 0);
+  for (std::size_t i = 0; i < run_.units.size(); ++i) {
+    if (!alone[i]) continue;
+    unit_component_[i] = components.size();
+    const std::string& name = run_.units[i].name;
+    components.push_back({name.empty() ? "root" : name, std::string(kHues[(components.size() - 1) % kHues.size()])});
+  }
+  const bool rest = order.size() > kMostUnits && most[order[kMostUnits]] > 0;
+  for (std::size_t i = 0; i < run_.units.size(); ++i)
+    if (rest && !alone[i]) unit_component_[i] = components.size();
+  if (rest) components.push_back({"smaller units", "#8c8c8c"});
+}
+
+void MemoryLevels::name_streams() {
+  auto& components = components_[static_cast<std::size_t>(Stacking::stream)];
+  components.push_back({"older than the recording", std::string(kRest)});
+  stream_component_.assign(run_.streams.size() + 1, 0);
+  std::vector<bool> used(run_.streams.size());
+  for (const BlockRecord& block : run_.blocks)
+    for (std::size_t i = 0; i < run_.streams.size(); ++i)
+      if (run_.streams[i].id == block.stream) used[i] = true;
+  for (std::size_t i = 0; i < run_.streams.size(); ++i) {
+    if (!used[i]) continue;
+    stream_component_[i] = components.size();
+    components.push_back({run_.streams[i].name, std::string(kHues[(components.size() - 1) % kHues.size()])});
+  }
+}
+
+void MemoryLevels::step(std::size_t event, StackedState& state) const {
+  const AllocatorRecord& record = run_.allocator[event];
+  apply(run_, record, state.memory);
+  if (record.action != Action::alloc && record.action != Action::free_requested) return;
+  const std::int64_t bytes = (record.action == Action::alloc ? 1 : -1) * block_bytes(run_, record).size;
+  std::size_t unit = 0, stream = 0;
+  if (record.block.value < run_.blocks.size()) {
+    const BlockRecord& block = run_.blocks[record.block.value];
+    unit = unit_component_[std::min<std::size_t>(block.unit.value, run_.units.size())];
+    for (std::size_t i = 0; i < run_.streams.size(); ++i)
+      if (run_.streams[i].id == block.stream) stream = stream_component_[i];
+  }
+  state.unit[unit] += bytes;
+  state.stream[stream] += bytes;
+}
+
+void MemoryLevels::index() {
+  StackedState state;
+  state.memory = before_first(run_);
+  state.unit.assign(components(Stacking::unit).size(), 0);
+  state.stream.assign(components(Stacking::stream).size(), 0);
+  state.unit[0] = state.stream[0] = state.memory.allocated;
+  for (std::size_t event = 0; event < run_.allocator.size(); ++event) {
+    if (event % kCheckpoint == 0) checkpoints_.push_back(state);
+    step(event, state);
+  }
+  if (run_.allocator.empty()) return;
+  const std::size_t all = run_.allocator.size();
+  Nanoseconds width = coarsest_width(run_.allocator.back().time - run_.allocator.front().time);
+  while (all > kTileRows && width.count > 1) {
+    add_level(width);
+    std::size_t entries = 0;
+    for (const MemoryTile& tile : levels_.back().tiles) entries += tile.entries;
+    if (entries * 2 > all) break;  // the next level would hold about as much as every event
+    width = {std::max<std::int64_t>(width.count / kFiner, 1)};
+  }
+  MemoryLevel every{{}, {}};
+  for (std::size_t first = 0; first < all; first += kTileRows) {
+    const std::size_t end = std::min(first + kTileRows, all);
+    every.tiles.push_back({first, end, time(first), end - first});
+  }
+  levels_.push_back(std::move(every));
+}
+
+void MemoryLevels::add_level(Nanoseconds width) {
+  MemoryLevel level{width, {}};
+  Buckets buckets(width);
+  for (std::size_t event = 0; event < run_.allocator.size(); ++event) {
+    if (buckets.opens(time(event))) {
+      if (level.tiles.empty() || level.tiles.back().entries == kTileRows)
+        level.tiles.push_back({event, event, time(event), 0});
+      ++level.tiles.back().entries;
+    }
+    level.tiles.back().end_event = event + 1;
+  }
+  levels_.push_back(std::move(level));
+}
+
+StackedState MemoryLevels::state_before(std::size_t event) const {
+  StackedState state = checkpoints_[event / kCheckpoint];
+  for (std::size_t i = event / kCheckpoint * kCheckpoint; i < event; ++i) step(i, state);
+  return state;
+}
+
+ColumnTable MemoryLevels::statistics(std::size_t level, std::size_t tile) const {
+  const MemoryTile& of = levels_[level].tiles[tile];
+  const Nanoseconds width = levels_[level].width;
+  StackedState state = state_before(of.first_event);
+  ColumnTable table(width.count == 0 ? 5 : 13);
+  Buckets buckets(width.count == 0 ? Nanoseconds{1} : width);
+  for (std::size_t event = of.first_event; event < of.end_event; ++event) {
+    const auto before = statistics_of(state.memory);
+    step(event, state);
+    const auto after = statistics_of(state.memory);
+    if (width.count == 0) {
+      table.columns[0].push_back(time(event).count);
+      for (std::size_t k = 0; k < 4; ++k) table.columns[1 + k].push_back(after[k]);
+      continue;
+    }
+    if (buckets.opens(time(event))) {
+      table.columns[0].push_back(time(event).count);
+      for (std::size_t k = 0; k < 4; ++k)
+        for (std::size_t c = 1; c <= 3; ++c) table.columns[3 * k + c].push_back(before[k]);
+    }
+    for (std::size_t k = 0; k < 4; ++k) {
+      std::int64_t& most = table.columns[3 * k + 1].back();
+      std::int64_t& least = table.columns[3 * k + 2].back();
+      most = std::max(most, after[k]);
+      least = std::min(least, after[k]);
+      table.columns[3 * k + 3].back() = after[k];
+    }
+  }
+  return table;
+}
+
+void MemoryLevels::values(Stacking stacking, std::size_t event, const StackedState& state,
+                          std::vector<std::int64_t>& out) const {
+  switch (stacking) {
+    case Stacking::category:
+      for (std::size_t i = 0; i < kCategories; ++i)
+        out[i] = state.memory.category[static_cast<std::size_t>(stack_order()[i])];
+      break;
+    case Stacking::unit:
+      out = state.unit;
+      break;
+    case Stacking::stream:
+      out = state.stream;
+      break;
+    case Stacking::gap: {
+      const auto parts = gap_values(gap_[event]);
+      out.assign(parts.begin(), parts.end());
+      break;
+    }
+  }
+}
+
+ColumnTable MemoryLevels::stack(Stacking stacking, std::size_t level, std::size_t tile) const {
+  const MemoryTile& of = levels_[level].tiles[tile];
+  const Nanoseconds width = levels_[level].width;
+  const std::size_t count = components(stacking).size();
+  FORESHARD_CHECK(count > 0, "only stackings that the run has are asked for");
+  StackedState state = state_before(of.first_event);
+  ColumnTable table(width.count == 0 ? 1 + count : 1 + 2 * count);
+  std::vector<std::int64_t> now(count);
+  if (stacking != Stacking::gap || of.first_event > 0)
+    values(stacking, of.first_event == 0 ? 0 : of.first_event - 1, state, now);
+  Buckets buckets(width.count == 0 ? Nanoseconds{1} : width);
+  std::int64_t highest = 0;
+  for (std::size_t event = of.first_event; event < of.end_event; ++event) {
+    const bool opens = width.count == 0 || buckets.opens(time(event));
+    if (opens) {
+      table.columns[0].push_back(time(event).count);
+      // The state that the bucket begins with counts too, where it is the highest.
+      for (std::size_t i = 1; i < table.columns.size(); ++i) table.columns[i].push_back(now[(i - 1) % count]);
+      highest = sum(now);
+    }
+    step(event, state);
+    values(stacking, event, state, now);
+    const std::int64_t total = sum(now);
+    for (std::size_t i = 0; i < count; ++i) {
+      if (width.count == 0 || total > highest) table.columns[1 + i].back() = now[i];
+      if (width.count != 0) table.columns[1 + count + i].back() = now[i];
+    }
+    highest = std::max(highest, total);
+  }
+  return table;
+}
+
+}  // namespace foreshard::viz

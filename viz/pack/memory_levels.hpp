@@ -1,0 +1,84 @@
+// Memory over time at several levels of detail: the four statistics, and what they are made of.
+//
+// Used by pack.cpp. Pure; deterministic. A level cuts time into buckets of one width and keeps those in which
+// something happened; the last level keeps every event. Tiles are made when they are asked for, by walking the
+// allocator's events from a state kept at the tile's begin.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/explain/explanation.hpp"
+#include "core/run/run.hpp"
+#include "viz/pack/columns.hpp"
+#include "viz/svg/memory_state.hpp"
+
+namespace foreshard::viz {
+
+/// What a stack is cut by. `gap` cuts reserved memory into core/explain's parts, the others cut allocated memory.
+enum class Stacking : std::uint8_t { category = 0, unit = 1, stream = 2, gap = 3 };
+inline constexpr std::size_t kStackings = 4;
+
+struct StackComponent {
+  std::string title;
+  std::string colour;
+};
+
+struct MemoryTile {
+  std::size_t first_event = 0;  ///< of Run::allocator
+  std::size_t end_event = 0;
+  Nanoseconds start;        ///< of its first entry, from the origin
+  std::size_t entries = 0;  ///< rows of the piece
+};
+
+struct MemoryLevel {
+  Nanoseconds width;  ///< of a bucket; 0: every event
+  std::vector<MemoryTile> tiles;
+};
+
+/// Where everything is at one moment, as the stacks have it.
+struct StackedState {
+  MemoryState memory;
+  std::vector<std::int64_t> unit, stream;  ///< allocated bytes by component
+};
+
+class MemoryLevels {
+ public:
+  /// `run` must outlive it. Times count from `origin`.
+  MemoryLevels(const Run& run, Nanoseconds origin);
+
+  [[nodiscard]] const std::vector<MemoryLevel>& levels() const { return levels_; }
+  /// From the axis up. Empty: the run does not have this stacking.
+  [[nodiscard]] const std::vector<StackComponent>& components(Stacking stacking) const {
+    return components_[static_cast<std::size_t>(stacking)];
+  }
+  /// Time, then for allocated, active, reserved and requested: most, least, last. Every event: time and the four.
+  [[nodiscard]] ColumnTable statistics(std::size_t level, std::size_t tile) const;
+  /// Time, then the components when their sum was highest, then the components when the bucket ended. Every event:
+  /// time and the components.
+  [[nodiscard]] ColumnTable stack(Stacking stacking, std::size_t level, std::size_t tile) const;
+
+ private:
+  void name_components();
+  void name_units();
+  void name_streams();
+  void index();
+  void add_level(Nanoseconds width);
+  void step(std::size_t event, StackedState& state) const;
+  [[nodiscard]] StackedState state_before(std::size_t event) const;
+  [[nodiscard]] Nanoseconds time(std::size_t event) const { return run_.allocator[event].time - origin_; }
+  void values(Stacking stacking, std::size_t event, const StackedState& state, std::vector<std::int64_t>& out) const;
+
+  const Run& run_;
+  Nanoseconds origin_;
+  std::vector<MemoryParts> gap_;               // after each event; empty: not known
+  std::vector<std::size_t> unit_component_;    // by unit; the last: no unit
+  std::vector<std::size_t> stream_component_;  // by stream; the last: any other
+  std::vector<StackComponent> components_[kStackings];
+  std::vector<StackedState> checkpoints_;  // before every kCheckpoint-th event
+  std::vector<MemoryLevel> levels_;
+};
+
+}  // namespace foreshard::viz

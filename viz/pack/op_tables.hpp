@@ -1,0 +1,64 @@
+// What is known of each op, in tiles by its number: for whom the pointer rests on it, and for search.
+//
+// Used by pack.cpp. Pure; deterministic.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "core/run/run.hpp"
+#include "viz/pack/columns.hpp"
+#include "viz/pack/track_levels.hpp"
+#include "viz/svg/op_facts.hpp"
+
+namespace foreshard::viz {
+
+/// An event that a stream was told to wait for before an op.
+struct OpWait {
+  EventId event;
+  StreamId stream;   ///< that recorded it
+  std::uint32_t op;  ///< last op before the record on that stream; UINT32_MAX: none
+};
+
+/// For each device op what it waits for: the op before it on its stream, and the events that its stream was told to
+/// wait for since. Empty waits where the run recorded no events (a profiler trace).
+class OpWaits {
+ public:
+  explicit OpWaits(const Run& run);
+  [[nodiscard]] std::uint32_t previous(std::size_t op) const { return previous_[op]; }
+  [[nodiscard]] const std::vector<OpWait>& waits(std::size_t op) const { return waits_[op]; }
+
+ private:
+  std::vector<std::uint32_t> previous_;
+  std::vector<std::vector<OpWait>> waits_;
+};
+
+class OpTables {
+ public:
+  /// `run`, `facts` and `tracks` must outlive it. Names that no label of the run has are added to `names`.
+  OpTables(const Run& run, const OpFacts& facts, const TrackLevels& tracks, Nanoseconds origin, Labels& names);
+
+  /// Kind, stream, name, class, issue, start, end, bytes, unit's name, collective, transport, communicator,
+  /// correlation, host op, op before on its stream, track, grid x y z, block x y z, and for each op how many waits
+  /// there are up to its own; then waits: event, stream, op. −1: none.
+  [[nodiscard]] ColumnTable device_tile(std::size_t tile) const;
+  /// Kind, thread, name, start, end, correlation, device op, track.
+  [[nodiscard]] ColumnTable host_tile(std::size_t tile) const;
+  /// Name, unit's name, start, track.
+  [[nodiscard]] ColumnTable find_device() const;
+  /// Name, start, track.
+  [[nodiscard]] ColumnTable find_host() const;
+
+ private:
+  void link_host_ops();
+
+  const Run& run_;
+  const OpFacts& facts_;
+  const TrackLevels& tracks_;
+  Nanoseconds origin_;
+  OpWaits waits_;
+  std::vector<std::int64_t> name_, unit_;      // by device op
+  std::vector<std::int64_t> host_of_, op_of_;  // by device op, by host op
+};
+
+}  // namespace foreshard::viz

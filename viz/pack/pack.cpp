@@ -1,0 +1,130 @@
+#include "viz/pack/pack.hpp"
+
+#include <fmt/core.h>
+
+#include <array>
+#include <functional>
+
+#include "viz/pack/level_widths.hpp"
+#include "viz/pack/pack_parts.hpp"
+
+namespace foreshard::viz {
+namespace {
+
+constexpr std::array<std::string_view, kStackings> kStackingNames{"category", "unit", "stream", "gap"};
+
+std::size_t tiles_of(std::size_t rows) {
+  return (rows + kTileRows - 1) / kTileRows;
+}
+
+}  // namespace
+
+PackParts::PackParts(const Run& run_in, Window window_in)
+    : run(run_in),
+      window(std::move(window_in)),
+      memory_origin(window.memory  ? window.memory->origin
+                    : window.lanes ? window.lanes->origin
+                                   : Nanoseconds{}),
+      lane_origin(window.lanes ? window.lanes->origin : memory_origin),
+      names(run.labels),
+      facts(run),
+      tracks(run, facts, lane_origin),
+      ops(run, facts, tracks, lane_origin, names) {
+  if (run.allocator.empty()) return;
+  memory.emplace(run, memory_origin);
+  blocks.emplace(run, memory_origin, names);
+}
+
+struct Pack::Parts {
+  explicit Parts(const Run& run, Window window) : of(run, std::move(window)) {
+    add("meta", [this] { return meta_json(of); });
+    add("names", [this] { return names_json(of); });
+    add_memory();
+    add_blocks();
+    add_tracks();
+    add_ops();
+  }
+
+  void add(std::string name, std::function<std::string()> make) {
+    names.push_back(name);
+    makers.emplace(std::move(name), std::move(make));
+  }
+
+  void add_memory() {
+    if (!of.memory) return;
+    for (std::size_t level = 0; level < of.memory->levels().size(); ++level)
+      for (std::size_t tile = 0; tile < of.memory->levels()[level].tiles.size(); ++tile) {
+        add(fmt::format("memory/lines/{}/{}", level, tile),
+            [this, level, tile] { return encode(of.memory->statistics(level, tile)); });
+        for (std::size_t k = 0; k < kStackings; ++k)
+          if (const auto stacking = static_cast<Stacking>(k); !of.memory->components(stacking).empty())
+            add(fmt::format("memory/{}/{}/{}", kStackingNames[k], level, tile),
+                [this, stacking, level, tile] { return encode(of.memory->stack(stacking, level, tile)); });
+      }
+  }
+
+  void add_blocks() {
+    if (!of.blocks) return;
+    add("segments", [this] { return encode(of.blocks->segment_table()); });
+    add("find/blocks", [this] { return encode(of.blocks->find_table()); });
+    for (std::size_t k = 0; k < of.blocks->classes().size(); ++k)
+      for (std::size_t tile = 0; tile < tiles_of(of.blocks->classes()[k].lives.size()); ++tile)
+        add(fmt::format("blocks/{}/{}", k, tile), [this, k, tile] { return encode(of.blocks->tile(k, tile)); });
+    for (std::size_t level = 0; level < of.blocks->merged().size(); ++level)
+      for (std::size_t tile = 0; tile < tiles_of(of.blocks->merged()[level].entries.size()); ++tile)
+        add(fmt::format("merged/{}/{}", level, tile),
+            [this, level, tile] { return encode(of.blocks->merged_tile(level, tile)); });
+  }
+
+  void add_tracks() {
+    for (std::size_t track = 0; track < of.tracks.tracks().size(); ++track) {
+      const auto& levels = of.tracks.tracks()[track].levels;
+      add(fmt::format("totals/{}", track), [this, track] { return encode(of.tracks.totals(track)); });
+      for (std::size_t level = 0; level < levels.size(); ++level)
+        for (std::size_t tile = 0; tile < TrackLevels::tile_count(levels[level]); ++tile)
+          add(fmt::format("track/{}/{}/{}", track, level, tile),
+              [this, track, level, tile] { return encode(of.tracks.tile(track, level, tile)); });
+    }
+  }
+
+  void add_ops() {
+    for (std::size_t tile = 0; tile < tiles_of(of.run.device_ops.size()); ++tile)
+      add(fmt::format("ops/{}", tile), [this, tile] { return encode(of.ops.device_tile(tile)); });
+    for (std::size_t tile = 0; tile < tiles_of(of.run.host_ops.size()); ++tile)
+      add(fmt::format("hostops/{}", tile), [this, tile] { return encode(of.ops.host_tile(tile)); });
+    add("find/ops", [this] { return encode(of.ops.find_device()); });
+    add("find/hostops", [this] { return encode(of.ops.find_host()); });
+  }
+
+  PackParts of;
+  std::vector<std::string> names;
+  std::map<std::string, std::function<std::string()>, std::less<>> makers;
+};
+
+Result<Pack> Pack::make(const Run& run, const PackOptions& options) {
+  WindowRequest request;
+  request.step = options.step;
+  request.all = options.all;
+  request.from = options.from;
+  request.to = options.to;
+  auto window = choose_window(run, request);
+  if (!window) return tl::unexpected(window.error());
+  return Pack(std::make_unique<Parts>(run, std::move(*window)));
+}
+
+Pack::Pack(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
+Pack::Pack(Pack&&) noexcept = default;
+Pack& Pack::operator=(Pack&&) noexcept = default;
+Pack::~Pack() = default;
+
+const std::vector<std::string>& Pack::names() const {
+  return parts_->names;
+}
+
+std::optional<std::string> Pack::piece(std::string_view name) const {
+  const auto found = parts_->makers.find(name);
+  if (found == parts_->makers.end()) return std::nullopt;
+  return compressed(found->second());
+}
+
+}  // namespace foreshard::viz

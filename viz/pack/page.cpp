@@ -1,0 +1,67 @@
+#include "viz/pack/page.hpp"
+
+#include <fmt/core.h>
+
+#include <nlohmann/json.hpp>
+
+#include "core/base/check.hpp"
+#include "viz/pack/columns.hpp"
+#include "viz/pack/page_template.hpp"
+#include "viz/svg/svg_writer.hpp"
+
+namespace foreshard::viz {
+namespace {
+
+constexpr std::string_view kTitle = "<!--TITLE-->";
+constexpr std::string_view kData = "<!--DATA-->";
+
+/// JSON inside <script>: no "<" is left that could end the element or open a comment.
+std::string script_json(const nlohmann::ordered_json& json) {
+  std::string out;
+  for (const char c : json.dump(-1, ' ', true, nlohmann::ordered_json::error_handler_t::replace))
+    if (c == '<')
+      out += "\\u003c";
+    else
+      out += c;
+  return out;
+}
+
+void add_piece(std::string& out, std::string_view name, std::string_view bytes) {
+  out += fmt::format("<script type=\"text/plain\" id=\"data:{}\">{}</script>\n", name, base64(bytes));
+}
+
+std::string with_data(const PageShell& shell, std::string_view pieces) {
+  nlohmann::ordered_json config{
+      {"theme", shell.theme}, {"title", shell.title}, {"runs", nlohmann::ordered_json::array()}};
+  for (const PageRun& run : shell.runs) config["runs"].push_back({{"prefix", run.prefix}, {"label", run.label}});
+  if (!shell.data.empty()) config["data"] = shell.data;
+
+  const std::string_view html = page_template();
+  const std::size_t title = html.find(kTitle), data = html.find(kData);
+  FORESHARD_CHECK(title < data && data != std::string_view::npos, "the page has a place for its title and its data");
+  std::string out(html.substr(0, title));
+  out += escape(shell.title);
+  out += html.substr(title + kTitle.size(), data - title - kTitle.size());
+  out += fmt::format("<script type=\"application/json\" id=\"config\">{}</script>\n", script_json(config));
+  out += pieces;
+  out += html.substr(data + kData.size());
+  return out;
+}
+
+}  // namespace
+
+std::string page_shell(const PageShell& shell) {
+  return with_data(shell, {});
+}
+
+std::string page_file(const PageShell& shell, const std::vector<Pack>& packs, const std::vector<PageExtra>& extras) {
+  FORESHARD_CHECK(packs.size() == shell.runs.size(), "each run of a page has its pack");
+  std::string pieces;
+  for (std::size_t i = 0; i < packs.size(); ++i)
+    for (const std::string& name : packs[i].names())
+      add_piece(pieces, shell.runs[i].prefix + name, packs[i].piece(name).value_or(std::string()));
+  for (const PageExtra& extra : extras) add_piece(pieces, extra.name, compressed(extra.json));
+  return with_data(shell, pieces);
+}
+
+}  // namespace foreshard::viz

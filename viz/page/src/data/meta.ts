@@ -1,0 +1,102 @@
+// What the piece "meta" tells: docs/view.md has the words. Times in ns from the origin, sizes in bytes.
+
+export interface Level {
+  width: number; // of a bucket; 0: every entry
+  starts: number[]; // time of each tile's first entry
+}
+export interface Titled {
+  title: string;
+  colour: string;
+}
+export interface Stacking {
+  key: 'category' | 'unit' | 'stream' | 'gap';
+  title: string;
+  components: Titled[];
+}
+export interface Ink {
+  paper: string;
+  text: string;
+  faint: string;
+  grid: string;
+  band: string;
+  allocated: string;
+  active: string;
+  reserved: string;
+  requested: string;
+  alarm: string;
+}
+export type Statistic = 'allocated' | 'active' | 'reserved' | 'requested';
+export const STATISTICS: Statistic[] = ['allocated', 'active', 'reserved', 'requested'];
+export type Peaks = Partial<Record<Statistic, { bytes: number; time: number }>>;
+export interface Step {
+  index: number;
+  memory: boolean;
+  lanes: boolean;
+  start: number;
+  end: number;
+  retries: number;
+  device_end?: number;
+  peaks?: Peaks;
+}
+export interface Phase {
+  on: 'memory' | 'host' | 'device';
+  name: string;
+  start: number;
+  end: number;
+}
+export interface Mark {
+  kind: 'oom' | 'retry' | 'released';
+  time: number;
+  count: number;
+  bytes: number;
+}
+export interface Meta {
+  schema: number;
+  name: string;
+  kind: string;
+  headline: string;
+  subtitle: string[];
+  facts: string[];
+  warnings: string[];
+  two_clocks: boolean;
+  view: { from: number; to: number };
+  origin: { memory: number; lanes: number };
+  results: Record<string, unknown>;
+  ink: { light: Ink; dark: Ink };
+  import_stats: { count: number; text: string }[];
+  words: { device_kind: string[]; host_kind: string[]; collective: string[]; transport: string[] };
+  categories: (Titled & { key: string })[];
+  classes: Titled[];
+  steps: Step[];
+  phases: Phase[];
+  marks?: Mark[];
+  memory?: {
+    first: number;
+    last: number;
+    events: number;
+    begin: number[];
+    peaks: Peaks;
+    levels: Level[];
+    stackings: Stacking[];
+  };
+  blocks?: {
+    count: number;
+    classes: { shortest: number; starts: number[] }[];
+    merged: Level[];
+    ranges: { base: string; size: number; place: number }[];
+    length: number;
+  };
+  lanes: { name: string; source: 'device' | 'host' | 'issues'; ops: number }[];
+  tracks: { lane: number; levels: Level[] }[];
+  lanes_span: { first: number; last: number };
+  device_ops: number;
+  host_ops: number;
+  streams: { id: number; name: string }[];
+  units: string[];
+  parameters: string[];
+}
+
+/** Times that the recording does not have (viz/pack/block_levels.hpp). */
+export const NEVER = 2 ** 52;
+export const BEFORE = -NEVER;
+export const TILE_ROWS = 4096;
