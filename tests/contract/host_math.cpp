@@ -745,6 +745,9 @@ void run_on_host(const Computation& computation, std::span<const Address> addres
     case Function::rotary_cos:
     case Function::rotary_sin:
       return rotary(call);
+    case Function::arange:
+      for (std::uint64_t i = 0; i < call[0].numel(); ++i) call[0].set(i, static_cast<double>(i));
+      return;
     default:
       return run_elementwise(call);
   }

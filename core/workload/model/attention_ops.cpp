@@ -1,3 +1,5 @@
+#include <cmath>
+
 #include "core/base/check.hpp"
 #include "core/workload/model/ops.hpp"
 #include "core/workload/model/unpacked.hpp"
@@ -37,6 +39,21 @@ Bytes cudnn_backward_workspace(const Sizes& s, DType dtype) {
   return rows * s.head_dim * kFloat + expanded + rows * kFloat + kCudnnBackwardExtra;
 }
 
+/// Scaled by 1 / √head_dim, as without an argument.
+Computation computation(Function function, const Sizes& s, bool causal) {
+  return {.function = function, .causal = causal, .alpha = 1.0 / std::sqrt(static_cast<double>(s.head_dim))};
+}
+
+void launch_helper(Tape& tape, Launch kind, std::string_view label, Bytes bytes) {
+  tape.launch(kind, label, bytes);
+  tape.included();
+}
+
+/// The statistics of the rows, without what pads their memory.
+Tensor rows(Tape& tape, const Tensor& logsumexp, const Sizes& s) {
+  return tape.alias(logsumexp, {s.batch, s.heads, s.queries}, {logsumexp->strides[0], logsumexp->strides[1], 1}, false);
+}
+
 Tensors cudnn_backward(Tape& tape, Node& node, const Tensors& gradients, bool causal) {
   const Unpacked kept(tape, node);
   const Tensor& k = kept[0];
@@ -46,23 +63,25 @@ Tensors cudnn_backward(Tape& tape, Node& node, const Tensors& gradients, bool ca
   Tensors out{tape.empty_like(q), tape.empty_like(k), tape.empty_like(v)};
   tape.launch_memset(kFloat);
   const Tensor workspace = tape.workspace(cudnn_backward_workspace(s, q->dtype));
-  tape.launch(Launch::elementwise, "cudnn dot_do_o", 2 * q->bytes());
+  launch_helper(tape, Launch::elementwise, "cudnn dot_do_o", 2 * q->bytes());
   mark(tape, MemoryAccess::row, q->numel(), q->dtype);
   tape.launch_attention("aten::_scaled_dot_product_cudnn_attention_backward", math(s, q->dtype, causal, true),
                         4 * q->bytes() + 2 * (k->bytes() + v->bytes()));
-  tape.launch(Launch::elementwise, "cudnn convert_dq", q->numel() * kFloat + q->bytes());
+  if (tape.options().computations)
+    tape.computes(computation(Function::attention_backward, s, causal), out[0], out[1], out[2], gradients[0], q, k, v,
+                  kept[4], rows(tape, kept[3], s), workspace);
+  launch_helper(tape, Launch::elementwise, "cudnn convert_dq", q->numel() * kFloat + q->bytes());
   mark(tape, MemoryAccess::contiguous, q->numel(), q->dtype);
   if (s.kv_heads != s.heads) {
     const Bytes expanded = s.batch * s.heads * s.keys * s.head_dim * itemsize(q->dtype);
-    tape.launch(Launch::elementwise, "cudnn fmha_reduce_head", expanded + k->bytes());
-    tape.launch(Launch::elementwise, "cudnn fmha_reduce_head", expanded + v->bytes());
+    launch_helper(tape, Launch::elementwise, "cudnn fmha_reduce_head", expanded + k->bytes());
+    launch_helper(tape, Launch::elementwise, "cudnn fmha_reduce_head", expanded + v->bytes());
   }
-  static_cast<void>(gradients);
   return out;
 }
 
 /// The result, its log-sum-exp, the random seed and offset.
-Tensors run_cudnn_attention(Tape& tape, const Tensor& q, const Tensor& k, const Tensor& v, bool causal) {
+Tensors run_cudnn_attention(Tape& tape, const Tensor& q, const Tensor& k, const Tensor& v, const Attention& how) {
   if (Tensors kept = tape.reuse(Selected::attention); !kept.empty()) return kept;
   const Sizes s = sizes(q, k);
   const Tensor seed = tape.workspace(8);
@@ -71,8 +90,10 @@ Tensors run_cudnn_attention(Tape& tape, const Tensor& q, const Tensor& k, const 
   const Tensor logsumexp = tape.empty({s.batch, s.heads, s.queries, 1}, DType::float32);
   const Tensor workspace = tape.workspace(kCudnnForwardWorkspace);
   tape.launch_memset(kFloat);
-  tape.launch_attention("aten::_scaled_dot_product_cudnn_attention", math(s, q->dtype, causal, false),
+  tape.launch_attention("aten::_scaled_dot_product_cudnn_attention", math(s, q->dtype, how.causal, false),
                         q->bytes() + k->bytes() + v->bytes() + out->bytes());
+  if (tape.options().computations && how.dropout == 0)
+    tape.computes(computation(Function::attention, s, how.causal), out, rows(tape, logsumexp, s), q, k, v);
   Tensors made{out, logsumexp, seed, offset};
   tape.keep(Selected::attention, made);
   return made;
@@ -86,7 +107,7 @@ Tensor cudnn_attention(Tape& tape, const Tensor& q, const Tensor& k, const Tenso
   tape.save(node, k);
   tape.save(node, q);
   tape.save(node, v);
-  const Tensors made = run_cudnn_attention(tape, q, k, v, how.causal);
+  const Tensors made = run_cudnn_attention(tape, q, k, v, how);
   tape.save(node, made[1]);
   tape.save(node, made[0]);
   tape.save(node, made[3]);
@@ -122,17 +143,20 @@ Tensors efficient_backward(Tape& tape, Node& node, const Tensors& gradients, boo
   Tensor delta;  // (grad_out * out).sum(-1), made contiguous
   {
     const Tensor product = tape.empty(q->shape, DType::float32);
-    tape.launch(Launch::elementwise, "aten::mul", 2 * q->bytes() + product->bytes());
+    launch_helper(tape, Launch::elementwise, "aten::mul", 2 * q->bytes() + product->bytes());
     Tensor sum = tape.empty({s.batch, s.queries, s.heads}, DType::float32);
-    tape.launch(Launch::reduction, "aten::sum", product->bytes() + sum->bytes());
+    launch_helper(tape, Launch::reduction, "aten::sum", product->bytes() + sum->bytes());
     delta = clone(tape, sum);
+    tape.included();
     sum.reset();
   }
   const Tensor workspace = tape.workspace(efficient_backward_workspace(s));
   tape.launch_attention("aten::_scaled_dot_product_efficient_attention_backward", math(s, q->dtype, causal, true),
                         8 * q->bytes());
+  if (tape.options().computations)
+    tape.computes(computation(Function::attention_backward, s, causal), out[0], out[1], out[2], gradients[0], q, k,
+                  kept[2], kept[4], rows(tape, kept[3], s), workspace);
   delta.reset();
-  static_cast<void>(gradients);
   return out;
 }
 
@@ -149,6 +173,8 @@ Tensor efficient_attention(Tape& tape, const Tensor& q, const Tensor& k, const T
   const Tensor logsumexp = tape.empty({s.batch, s.heads, round_up(s.queries, 32)}, DType::float32);
   tape.launch_attention("aten::_scaled_dot_product_efficient_attention", math(s, q->dtype, how.causal, false),
                         4 * q->bytes());
+  if (tape.options().computations && how.dropout == 0)
+    tape.computes(computation(Function::attention, s, how.causal), out, rows(tape, logsumexp, s), q, k, v);
   tape.save(node, logsumexp);
   tape.save(node, out);
   Tape::attach(node, out);

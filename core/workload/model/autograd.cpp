@@ -74,10 +74,12 @@ Tensor Tape::unpack(Saved& saved) {
     const bool backward = std::exchange(in_backward_, true);
     grad_enabled_ = true;
     frame.products = 0;
+    const std::uint64_t drawn = std::exchange(drawn_, frame.drawn);
     try {
       frame.recompute();
     } catch (const StopRecomputation&) {
     }
+    drawn_ = drawn;
     grad_enabled_ = false;
     in_backward_ = backward;
     recomputing_ = outer;
@@ -89,6 +91,7 @@ Tensor Tape::unpack(Saved& saved) {
 Tensor Tape::checkpoint(const std::function<Tensor()>& forward, bool selective) {
   auto frame = std::make_shared<CheckpointFrame>();
   frame->selective = selective;
+  frame->drawn = drawn_;
   frame->recompute = [forward] { forward(); };
   const auto outer = std::exchange(saving_to_, frame);
   Tensor out = forward();
@@ -214,11 +217,13 @@ void Tape::accumulate(Tensor& into, Tensor gradient) {
     Tensor sum = empty_like(into);
     launch(Launch::elementwise, "aten::add", into->bytes() + gradient->bytes() + sum->bytes());
     mark_elementwise(*this, {into, gradient}, sum);
+    computes(Function::add, sum, into, gradient);
     into = sum;
     return;
   }
   launch(Launch::elementwise, "aten::add_", 2 * into->bytes() + gradient->bytes());
   mark_elementwise(*this, {gradient}, into);
+  computes(Function::add, into, into, gradient);
 }
 
 /// at::sum_to: over leading dimensions (a bias, a norm's weight), or over the last one.
@@ -236,6 +241,7 @@ Tensor Tape::sum_to(const Tensor& gradient, const Shape& shape) {
   }
   launch(Launch::reduction, "aten::sum", gradient->bytes() + sum->bytes());
   mark(*this, last ? MemoryAccess::row : MemoryAccess::column, gradient->numel(), gradient->dtype);
+  computes_sum(sum, gradient);
   semaphores.reset();
   return sum;
 }
@@ -254,6 +260,7 @@ void Tape::validate(const Node& node, Tensors& gradients) {
       const Tensor cast = empty_like(gradient, input.dtype);
       launch(Launch::elementwise, "aten::copy_", gradient->bytes() + cast->bytes());
       mark_elementwise(*this, {gradient}, cast);
+      computes(Function::copy, cast, gradient);
       gradient = cast;
     }
   }
@@ -265,11 +272,14 @@ void Tape::accumulate_gradient(const Node& node, Tensor gradient) {
   if (!gradient) return;
   if (options_.gradients_persist) {
     launch(Launch::elementwise, "aten::add_", 3 * gradient->bytes());
+    const Tensor held = elsewhere({Operand::Kind::gradient, node.accumulates.value}, gradient->shape, gradient->dtype);
+    computes(Function::add, held, held, gradient);
     return;
   }
   if (!gradient->storage || gradient.use_count() > 1) {  // somebody else holds it: cloned
     const Tensor copy = empty(gradient->shape, gradient->dtype);
     launch(Launch::elementwise, "aten::clone", 2 * gradient->bytes());
+    computes(Function::copy, copy, gradient);
     gradient = copy;
   }
   Op& op = ops_[alloc_op_[gradient->storage->id().value]];
@@ -281,6 +291,7 @@ void Tape::backward(const Tensor& loss) {
   FORESHARD_CHECK(loss->grad_fn != nullptr, "the loss needs a gradient function");
   const Tensor root_gradient = empty_like(loss);  // ones_like, held by torch.autograd.backward until the end
   launch(Launch::elementwise, "aten::fill_", loss->bytes());
+  computes(Function::fill, root_gradient);
   in_backward_ = true;
   grad_enabled_ = false;
   {

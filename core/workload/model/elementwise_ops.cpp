@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <optional>
 
 #include "core/workload/model/ops.hpp"
 #include "core/workload/model/walk.hpp"
@@ -45,10 +46,11 @@ Tensor output_of(Tape& tape, const Tensor& a, const Tensor& b) {
   return tape.empty(shape, dtype);
 }
 
-Tensor run_binary(Tape& tape, const Tensor& a, const Tensor& b, std::string_view label) {
+Tensor run_binary(Tape& tape, const Tensor& a, const Tensor& b, std::string_view label, Function function) {
   Tensor out = output_of(tape, a, b);
   tape.launch(Launch::elementwise, label, a->bytes() + b->bytes() + out->bytes());
   mark_elementwise(tape, {a, b}, out);
+  tape.computes(function, out, a, b);
   return out;
 }
 
@@ -59,22 +61,44 @@ Tensor run_unary(Tape& tape, const Tensor& x, std::string_view label) {
   return out;
 }
 
+Tensor run_unary(Tape& tape, const Tensor& x, std::string_view label, Function function, double alpha = 1) {
+  Tensor out = run_unary(tape, x, label);
+  tape.computes({.function = function, .alpha = alpha}, out, x);
+  return out;
+}
+
+/// An activation's forward and backward; nothing for those that no function stands for.
+struct ActivationFunctions {
+  Function forward;
+  Function backward;
+};
+std::optional<ActivationFunctions> functions_of(std::string_view label) {
+  if (label == "aten::silu") return ActivationFunctions{Function::silu, Function::silu_backward};
+  if (label == "aten::gelu") return ActivationFunctions{Function::gelu, Function::gelu_backward};
+  return std::nullopt;
+}
+
 /// pow_tensor_scalar: a first power is a memcpy.
 Tensor run_power(Tape& tape, const Tensor& x, int exponent) {
   if (exponent != 1) return run_unary(tape, x, "aten::pow");
   Tensor out = tape.empty_like(x);
   tape.copy(CopyKind::device_to_device, out->bytes(), "aten::copy_");
+  tape.computes(Function::copy, out, x);
   return out;
 }
 
 }  // namespace
+
+Computation random_tokens(std::uint64_t vocabulary) {
+  return {.function = Function::random_tokens, .integers = {kStreamOfStep, 0, static_cast<std::int64_t>(vocabulary)}};
+}
 
 Tensor add(Tape& tape, const Tensor& a, const Tensor& b) {
   const auto back = [](Node& node, const Tensors& gradients) {
     return Tensors{node.wants(0) ? gradients[0] : nullptr, node.wants(1) ? gradients[0] : nullptr};
   };
   const NodePtr node = tape.record({a, b}, back);
-  Tensor out = run_binary(tape, a, b, "aten::add");
+  Tensor out = run_binary(tape, a, b, "aten::add", Function::add);
   Tape::attach(node, out);
   return out;
 }
@@ -82,11 +106,11 @@ Tensor add(Tape& tape, const Tensor& a, const Tensor& b) {
 Tensor sub(Tape& tape, const Tensor& a, const Tensor& b) {
   const auto back = [&tape](Node& node, const Tensors& gradients) {
     Tensor other;
-    if (node.wants(1)) other = run_unary(tape, gradients[0], "aten::neg");
+    if (node.wants(1)) other = run_unary(tape, gradients[0], "aten::neg", Function::neg);
     return Tensors{node.wants(0) ? gradients[0] : nullptr, other};
   };
   const NodePtr node = tape.record({a, b}, back);
-  Tensor out = run_binary(tape, a, b, "aten::sub");
+  Tensor out = run_binary(tape, a, b, "aten::sub", Function::sub);
   Tape::attach(node, out);
   return out;
 }
@@ -100,58 +124,61 @@ Tensor mul(Tape& tape, const Tensor& a, const Tensor& b) {
     if (save_other) other = tape.unpack(node.saved[0]);
     if (node.wants(1)) self = tape.unpack(node.saved[save_other ? 1 : 0]);
     Tensors out(2);
-    if (node.wants(1)) out[1] = run_binary(tape, gradients[0], self, "aten::mul");
-    if (node.wants(0)) out[0] = run_binary(tape, gradients[0], other, "aten::mul");
+    if (node.wants(1)) out[1] = run_binary(tape, gradients[0], self, "aten::mul", Function::mul);
+    if (node.wants(0)) out[0] = run_binary(tape, gradients[0], other, "aten::mul", Function::mul);
     self.reset();
     return out;
   };
   const NodePtr node = tape.record({a, b}, back);
   if (a->requires_grad) tape.save(node, b);
   if (b->requires_grad) tape.save(node, a);
-  Tensor out = run_binary(tape, a, b, "aten::mul");
+  Tensor out = run_binary(tape, a, b, "aten::mul", Function::mul);
   Tape::attach(node, out);
   return out;
 }
 
-Tensor mul_scalar(Tape& tape, const Tensor& a) {
-  const auto back = [&tape](Node&, const Tensors& gradients) {
-    return Tensors{run_unary(tape, gradients[0], "aten::mul")};
+Tensor mul_scalar(Tape& tape, const Tensor& a, double factor) {
+  const auto back = [&tape, factor](Node&, const Tensors& gradients) {
+    return Tensors{run_unary(tape, gradients[0], "aten::mul", Function::mul_scalar, factor)};
   };
   const NodePtr node = tape.record({a}, back);
-  Tensor out = run_unary(tape, a, "aten::mul");
+  Tensor out = run_unary(tape, a, "aten::mul", Function::mul_scalar, factor);
   Tape::attach(node, out);
   return out;
 }
 
-Tensor add_scalar(Tape& tape, const Tensor& a) {
+Tensor add_scalar(Tape& tape, const Tensor& a, double summand) {
   const auto back = [](Node&, const Tensors& gradients) { return gradients; };
   const NodePtr node = tape.record({a}, back);
-  Tensor out = run_unary(tape, a, "aten::add");
+  Tensor out = run_unary(tape, a, "aten::add", Function::add_scalar, summand);
   Tape::attach(node, out);
   return out;
 }
 
 Tensor neg(Tape& tape, const Tensor& x) {
   const auto back = [&tape](Node&, const Tensors& gradients) {
-    return Tensors{run_unary(tape, gradients[0], "aten::neg")};
+    return Tensors{run_unary(tape, gradients[0], "aten::neg", Function::neg)};
   };
   const NodePtr node = tape.record({x}, back);
-  Tensor out = run_unary(tape, x, "aten::neg");
+  Tensor out = run_unary(tape, x, "aten::neg", Function::neg);
   Tape::attach(node, out);
   return out;
 }
 
 Tensor activation(Tape& tape, const Tensor& x, std::string_view label) {
-  const auto back = [&tape, label](Node& node, const Tensors& gradients) {
+  const auto functions = functions_of(label);
+  const auto back = [&tape, label, functions](Node& node, const Tensors& gradients) {
     const Tensor self = tape.unpack(node.saved[0]);
     Tensor out = tape.empty_like(gradients[0]);
     tape.launch(Launch::elementwise, label, gradients[0]->bytes() + self->bytes() + out->bytes());
     mark_elementwise(tape, {gradients[0], self}, out);
+    if (functions) tape.computes(functions->backward, out, gradients[0], self);
     return Tensors{out};
   };
   const NodePtr node = tape.record({x}, back);
   tape.save(node, x);
   Tensor out = run_unary(tape, x, label);
+  if (functions) tape.computes(functions->forward, out, x);
   Tape::attach(node, out);
   return out;
 }
@@ -177,7 +204,7 @@ Tensor pow(Tape& tape, const Tensor& x, int exponent) {
     const Tensor self = tape.unpack(node.saved[0]);
     const Tensor power = run_power(tape, self, exponent - 1);
     const Tensor scaled = run_unary(tape, gradients[0], "aten::mul");
-    return Tensors{run_binary(tape, scaled, power, "aten::mul")};
+    return Tensors{run_binary(tape, scaled, power, "aten::mul", Function::mul)};
   };
   const NodePtr node = tape.record({x}, back);
   tape.save(node, x);
@@ -192,7 +219,7 @@ Tensor rsqrt(Tape& tape, const Tensor& x) {
     const Tensor result = tape.unpack(node.saved[0]);
     const Tensor power = run_power(tape, result, 3);
     const Tensor scaled = run_unary(tape, gradients[0], "aten::mul");
-    return Tensors{run_binary(tape, scaled, power, "aten::mul")};
+    return Tensors{run_binary(tape, scaled, power, "aten::mul", Function::mul)};
   };
   const NodePtr node = tape.record({x}, back);
   Tensor out = run_unary(tape, x, "aten::rsqrt");
@@ -210,6 +237,7 @@ Tensor to(Tape& tape, const Tensor& x, DType dtype) {
   Tensor out = tape.empty_like(x, dtype);
   tape.launch(Launch::elementwise, "aten::copy_", x->bytes() + out->bytes());
   mark_elementwise(tape, {x}, out);
+  tape.computes(Function::copy, out, x);
   Tape::attach(node, out);
   return out;
 }
@@ -218,10 +246,13 @@ Tensor cat(Tape& tape, const Tensors& parts, int dim) {
   // cat_tensors_backward: narrow views of the gradient.
   const auto back = [&tape, dim](Node& node, const Tensors& gradients) {
     Tensors out(node.next.size());
+    std::uint64_t start = 0;
     for (std::size_t i = 0; i < out.size(); ++i) {
       const std::size_t at =
           static_cast<std::size_t>(dim < 0 ? dim + static_cast<int>(gradients[0]->shape.size()) : dim);
-      if (node.wants(i)) out[i] = narrow(tape, gradients[0], dim, 0, node.inputs[i].shape[at]);
+      const std::uint64_t length = node.inputs[i].shape[at];
+      if (node.wants(i)) out[i] = narrow(tape, gradients[0], dim, start, length);
+      start += length;
     }
     return out;
   };
@@ -236,18 +267,24 @@ Tensor cat(Tape& tape, const Tensors& parts, int dim) {
   bool gaps = false;
   for (const Tensor& part : parts) gaps = gaps || !part->contiguous();
   mark(tape, gaps ? MemoryAccess::concatenate : MemoryAccess::contiguous, out->numel(), out->dtype);
+  if (tape.options().computations) {
+    Tensors operands{out};
+    operands.insert(operands.end(), parts.begin(), parts.end());
+    tape.computes({.function = Function::cat, .integers = {static_cast<std::int64_t>(at)}}, operands);
+  }
   Tape::attach(node, out);
   return out;
 }
 
-Tensor dropout(Tape& tape, const Tensor& x) {
+Tensor dropout(Tape& tape, const Tensor& x, double p) {
   // native_dropout_backward: grad * mask * scale; the mask is result1.
-  const auto back = [&tape](Node& node, const Tensors& gradients) {
+  const auto back = [&tape, p](Node& node, const Tensors& gradients) {
     const Tensor mask = tape.unpack(node.saved[0]);
     Tensor out = tape.empty_like(gradients[0]);
     tape.launch(Launch::elementwise, "aten::native_dropout_backward",
                 gradients[0]->bytes() + mask->bytes() + out->bytes());
     mark(tape, MemoryAccess::contiguous, out->numel(), out->dtype);
+    tape.computes({.function = Function::dropout_backward, .alpha = p}, out, gradients[0], mask);
     return Tensors{out};
   };
   const NodePtr node = tape.record({x}, back);
@@ -255,13 +292,15 @@ Tensor dropout(Tape& tape, const Tensor& x) {
   Tensor out = tape.empty_like(x);
   tape.launch(Launch::elementwise, "aten::native_dropout", x->bytes() + mask->bytes() + out->bytes());
   mark(tape, MemoryAccess::contiguous, out->numel(), out->dtype);
+  const auto first = static_cast<std::int64_t>(tape.draw(x->numel()));
+  tape.computes({.function = Function::dropout, .alpha = p, .integers = {kStreamOfStep, first}}, out, mask, x);
   tape.save(node, mask);
   Tape::attach(node, out);
   return out;
 }
 
-Tensor compute(Tape& tape, const Tensors& inputs, const Shape& shape, DType dtype, std::string_view label,
-               Launch kind) {
+Tensor run_kernel(Tape& tape, const Tensors& inputs, const Shape& shape, DType dtype, std::string_view label,
+                  Launch kind) {
   Tensor out = tape.empty(shape, dtype);
   Bytes bytes = out->bytes();
   for (const Tensor& input : inputs) bytes += input->bytes();

@@ -4,6 +4,12 @@
 namespace foreshard::model {
 namespace {
 
+/// Of the many launches of embedding's backward: one that only prepares.
+void launch_helper(Tape& tape, std::string_view label, Bytes bytes) {
+  tape.launch(Launch::elementwise, label, bytes);
+  tape.included();
+}
+
 // ATen/native/cuda/Embedding.cu, EmbeddingBackwardKernel.cu (PyTorch 2.11) and CUB's temporary storage.
 constexpr std::uint64_t kSortAbove = 3072;    ///< indices; fewer are added feature by feature
 constexpr std::uint64_t kRowsPerThread = 10;  ///< NROWS_PER_THREAD
@@ -27,53 +33,57 @@ Bytes sort_workspace(std::uint64_t n) {
 constexpr Bytes kScanWorkspace = 1279;  ///< DeviceScan and UniqueByKey: four parts of 256 and the base's slack
 
 /// Many indices: sorted, then partial sums by segment (embedding_backward_cuda_kernel).
-Tensor backward_by_segments(Tape& tape, const Tensor& gradient, const Shape& weight, DType dtype, std::uint64_t n) {
+Tensor backward_by_segments(Tape& tape, const Tensor& gradient, const Tensor& indices, const Shape& weight) {
+  const DType dtype = gradient->dtype;
+  const std::uint64_t n = indices->numel();
   const Bytes ids = n * itemsize(DType::int64);
   const Tensor sorted = tape.workspace(ids);
   const Tensor original = tape.workspace(ids);
   {
     const Tensor range = tape.workspace(ids);
-    tape.launch(Launch::elementwise, "aten::arange", ids);
+    launch_helper(tape, "aten::arange", ids);
     const Tensor sort = tape.workspace(sort_workspace(n));
-    for (std::uint64_t pass = 0; pass < kRadixPasses + 2; ++pass)
-      tape.launch(Launch::elementwise, "cub::DeviceRadixSort", 4 * ids);
+    for (std::uint64_t pass = 0; pass < kRadixPasses + 2; ++pass) launch_helper(tape, "cub::DeviceRadixSort", 4 * ids);
   }
   Tensor out = tape.empty(weight, dtype);
-  tape.launch(Launch::elementwise, "aten::zero_", out->bytes());
+  launch_helper(tape, "aten::zero_", out->bytes());
   const Tensor segments = tape.workspace(ids);
   const Tensor count = tape.workspace(itemsize(DType::int64));
   {
     const Tensor unused = tape.workspace(ids);
     const Tensor unique = tape.workspace(kScanWorkspace);
-    tape.launch(Launch::elementwise, "cub::UniqueByKey", 3 * ids);
-    tape.launch(Launch::elementwise, "cub::UniqueByKey", ids);
+    launch_helper(tape, "cub::UniqueByKey", 3 * ids);
+    launch_helper(tape, "cub::UniqueByKey", ids);
   }
   const Tensor partials = tape.workspace(ids);
-  tape.launch(Launch::elementwise, "krn_partials_per_segment", 2 * ids);
+  launch_helper(tape, "krn_partials_per_segment", 2 * ids);
   const Tensor offsets = tape.workspace(ids);
   {
     const Tensor scan = tape.workspace(kScanWorkspace);
-    tape.launch(Launch::elementwise, "cub::DeviceScan", ids);
-    tape.launch(Launch::elementwise, "cub::DeviceScan", 2 * ids);
+    launch_helper(tape, "cub::DeviceScan", ids);
+    launch_helper(tape, "cub::DeviceScan", 2 * ids);
   }
   const Tensor partial_count = tape.workspace(itemsize(DType::int64));
-  tape.launch(Launch::elementwise, "compute_num_of_partial_segments", kAlignment);
+  launch_helper(tape, "compute_num_of_partial_segments", kAlignment);
   const std::uint64_t most = n / kRowsPerThread + std::min(n, weight[0]);
   const Tensor partial_offsets = tape.workspace(most * itemsize(DType::int64));
-  tape.launch(Launch::elementwise, "krn_partial_segment_offset", 3 * ids);
+  launch_helper(tape, "krn_partial_segment_offset", 3 * ids);
   const Tensor sums = tape.empty({most, weight[1]}, DType::float32);
-  tape.launch(Launch::elementwise, "compute_grad_weight", gradient->bytes() + n * weight[1] * 4);
+  launch_helper(tape, "compute_grad_weight", gradient->bytes() + n * weight[1] * 4);
   mark(tape, MemoryAccess::scatter, n * weight[1] / 2, dtype);  // one of two kernels over the same elements
   tape.launch(Launch::elementwise, "sum_and_scatter", n * weight[1] * (4 + itemsize(dtype)));
   mark(tape, MemoryAccess::scatter, n * weight[1] / 2, dtype);
+  tape.computes(Function::embedding_backward, out, gradient, indices);
   return out;
 }
 
-Tensor backward_by_feature(Tape& tape, const Tensor& gradient, const Shape& weight, DType dtype) {
+Tensor backward_by_feature(Tape& tape, const Tensor& gradient, const Tensor& indices, const Shape& weight) {
+  const DType dtype = gradient->dtype;
   Tensor out = tape.empty(weight, dtype);
-  tape.launch(Launch::elementwise, "aten::zero_", out->bytes());
+  launch_helper(tape, "aten::zero_", out->bytes());
   tape.launch(Launch::elementwise, "embedding_backward_feature_kernel", 3 * gradient->bytes());
   mark(tape, MemoryAccess::scatter, gradient->numel(), dtype);
+  tape.computes(Function::embedding_backward, out, gradient, indices);
   return out;
 }
 
@@ -83,8 +93,8 @@ Tensor embedding(Tape& tape, const Tensor& weight, const Tensor& indices) {
   const auto back = [&tape, shape = weight->shape](Node& node, const Tensors& gradients) {
     const Tensor ids = tape.unpack(node.saved[0]);
     const Tensor gradient = contiguous(tape, gradients[0]);
-    if (ids->numel() <= kSortAbove) return Tensors{backward_by_feature(tape, gradient, shape, gradient->dtype)};
-    return Tensors{backward_by_segments(tape, gradient, shape, gradient->dtype, ids->numel())};
+    return Tensors{ids->numel() <= kSortAbove ? backward_by_feature(tape, gradient, ids, shape)
+                                              : backward_by_segments(tape, gradient, ids, shape)};
   };
   const NodePtr node = tape.record({weight}, back);
   tape.save(node, indices);
@@ -93,6 +103,7 @@ Tensor embedding(Tape& tape, const Tensor& weight, const Tensor& indices) {
   Tensor out = tape.empty(shape, weight->dtype);
   tape.launch(Launch::embedding, "aten::embedding", indices->bytes() + 2 * out->bytes());
   mark(tape, MemoryAccess::gather, out->numel(), out->dtype);
+  tape.computes(Function::embedding, out, weight, indices);
   Tape::attach(node, out);
   return out;
 }

@@ -66,15 +66,17 @@ std::vector<Unit> grouped(const std::vector<Unit>& blocks, std::uint32_t wanted)
 class StepWriter {
  public:
   StepWriter(const Family& family, const Settings& settings, const std::vector<Unit>& units, const BatchSize& size,
-             const HostCosts& host)
-      : family_(family), settings_(settings), units_(units), size_(size), host_(host) {}
+             const HostCosts& host, const std::vector<TensorId>& from_setup)
+      : family_(family), settings_(settings), units_(units), size_(size), host_(host), from_setup_(from_setup) {}
 
-  Program write(Labels& labels, bool first, std::uint32_t sm_count) const {
+  Program write(Labels& labels, bool first, std::uint32_t sm_count, bool computations) const {
     model::TapeOptions options;
     options.first_step = first;
     options.cublas_workspace = cublas_workspace(sm_count);
     options.sm_count = sm_count;
+    options.computations = computations;
     model::Tape tape(labels, host_, options);
+    TensorId loss_id;
     for (const Unit& unit : units_)
       for (std::size_t i = 0; i < unit.parameters.size(); ++i) tape.spend(HostCall::zero_grad);
     tape.hook(Hook::zero_grad);
@@ -85,10 +87,13 @@ class StepWriter {
       tape.hook(Hook::optimizer_begin);
       tape.hook(Hook::optimizer_step);
       tape.hook(Hook::optimizer_end);
+      if (loss->storage) loss_id = loss->storage->id();
       inputs.clear();  // the step function's locals, then what it returned
       loss.reset();
     }
-    return tape.finish();
+    Program program = tape.finish();
+    if (!program.computations.empty()) program.loss = loss_id;
+    return program;
   }
 
  private:
@@ -98,7 +103,7 @@ class StepWriter {
     tape.set_gradients_persist(index > 0 && gradients_stay());
     inputs = family_.inputs(tape, size_);
     tape.hook(Hook::forward_begin);
-    model::WrappedModel wrapped(tape, settings_, units_, family_.blocks());
+    model::WrappedModel wrapped(tape, settings_, units_, family_.blocks(), from_setup_);
     loss = family_.loss(wrapped, inputs, size_);
     tape.hook(Hook::forward_end);
     tape.hook(Hook::backward_begin);
@@ -118,6 +123,7 @@ class StepWriter {
   const std::vector<Unit>& units_;
   const BatchSize& size_;
   const HostCosts& host_;
+  const std::vector<TensorId>& from_setup_;
 };
 
 /// What the allocator held when the reference runs began to record: one small segment with one block in use (the
@@ -155,7 +161,7 @@ void add_estimates(const ModelConfig& model, const Settings& settings, Workload&
 }  // namespace
 
 Result<Workload> generate(const ModelConfig& model, const Settings& settings, const HostCosts& host,
-                          std::uint32_t sm_count) {
+                          std::uint32_t sm_count, bool computations) {
   ModelConfig sized = model;  // torch-transformer without positions of its own: max_seq_len is the sequence's
   if (model.family == ModelFamily::torch_transformer && model.positions == 0)
     sized.positions = settings.seq.value_or(model.default_seq);
@@ -181,12 +187,13 @@ Result<Workload> generate(const ModelConfig& model, const Settings& settings, co
   workload.shards_known = true;
   workload.optimizer_known = true;
   workload.initial_segments = {initial_segment()};
-  model::SetupWriter setup(workload.settings, workload.units, workload.parameters_order);
+  model::SetupWriter setup(workload.settings, workload.units, workload.parameters_order, computations);
   family->setup(setup, size);
   workload.setup = setup.finish();
-  const StepWriter steps(*family, workload.settings, workload.units, size, host);
-  workload.steps.push_back(steps.write(workload.labels, true, sm_count));
-  workload.steps.push_back(steps.write(workload.labels, false, sm_count));
+  const StepWriter steps(*family, workload.settings, workload.units, size, host, setup.handed_over());
+  computations = computations && !model.compiled;
+  workload.steps.push_back(steps.write(workload.labels, true, sm_count, computations));
+  workload.steps.push_back(steps.write(workload.labels, false, sm_count, computations));
   auto sections = model::section_costs(workload, host);
   if (!sections) return tl::unexpected(sections.error());
   workload.sections = std::move(*sections);

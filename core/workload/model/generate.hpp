@@ -36,8 +36,10 @@ inline constexpr std::array<std::string_view, 15> kShapingChoices{"gpus",
 
 /// `settings` are those the workload is made for; the result's are `settings` with batch and seq filled in, its units
 /// are the model's blocks and the root. `sm_count` as in Workload.
+/// `computations`: setup and steps say what they compute (Program::computations), for a device that runs them; the
+/// ops are the same. Of a compiled model nothing is known.
 /// Fails (usage) where the family cannot run at these settings: what, and what would work.
 [[nodiscard]] Result<Workload> generate(const ModelConfig& model, const Settings& settings, const HostCosts& host,
-                                        std::uint32_t sm_count);
+                                        std::uint32_t sm_count, bool computations = false);
 
 }  // namespace foreshard

@@ -21,13 +21,13 @@ Tensor rebound(Tape& tape, const Tensor& x, const NodePtr& node) {
 }
 
 Tensor run(Tape& tape, const Tensors& inputs, const Tensor& like, std::string_view label) {
-  return compute(tape, inputs, like->shape, like->dtype, label);
+  return run_kernel(tape, inputs, like->shape, like->dtype, label);
 }
 
 /// zeros + _index_put_impl_(accumulate, unsafe): the indices are made linear, sorted with their numbers, then rows are
 /// added (TensorAdvancedIndexing.cpp, Indexing.cu: index_put_with_sort_kernel).
 Tensor add_rows(Tape& tape, const Shape& shape, const Tensor& gradient, std::uint64_t rows) {
-  Tensor out = compute(tape, {}, shape, gradient->dtype, "aten::zero_");
+  Tensor out = run_kernel(tape, {}, shape, gradient->dtype, "aten::zero_");
   const Bytes ids = rows * itemsize(DType::int64);
   const Tensor linear = tape.workspace(ids);
   tape.launch(Launch::elementwise, "aten::remainder", 2 * ids);
@@ -58,11 +58,11 @@ Tensor run_grouped(Tape& tape, const Shape& shape, DType dtype, std::uint64_t gr
 Tensor softmax(Tape& tape, const Tensor& x) {
   const auto back = [&tape](Node& node, const Tensors& gradients) {
     const Tensor result = tape.unpack(node.saved[0]);
-    return Tensors{compute(tape, {gradients[0], result}, result->shape, result->dtype, "aten::_softmax_backward_data",
-                           Launch::reduction)};
+    return Tensors{run_kernel(tape, {gradients[0], result}, result->shape, result->dtype,
+                              "aten::_softmax_backward_data", Launch::reduction)};
   };
   const NodePtr node = tape.record({x}, back);
-  Tensor out = compute(tape, {x}, x->shape, x->dtype, "aten::_softmax", Launch::reduction);
+  Tensor out = run_kernel(tape, {x}, x->shape, x->dtype, "aten::_softmax", Launch::reduction);
   tape.save(node, out);
   Tape::attach(node, out);
   return out;
@@ -72,7 +72,7 @@ Chosen topk(Tape& tape, const Tensor& x, std::uint64_t k) {
   // value_selecting_reduction_backward: zeros of the input's size, the gradient scattered in.
   const auto back = [&tape, shape = x->shape](Node& node, const Tensors& gradients) {
     const Tensor indices = tape.unpack(node.saved[0]);
-    Tensor zeros = compute(tape, {}, shape, gradients[0]->dtype, "aten::zero_");
+    Tensor zeros = run_kernel(tape, {}, shape, gradients[0]->dtype, "aten::zero_");
     tape.launch(Launch::elementwise, "aten::scatter_", indices->bytes() + 2 * gradients[0]->bytes());
     return Tensors{zeros};
   };
@@ -89,7 +89,7 @@ Chosen topk(Tape& tape, const Tensor& x, std::uint64_t k) {
 
 Chosen sort(Tape& tape, const Tensor& x) {
   Chosen out{tape.empty(x->shape, x->dtype), tape.empty(x->shape, DType::int64)};
-  const Tensor range = compute(tape, {}, x->shape, DType::int64, "aten::arange");
+  const Tensor range = run_kernel(tape, {}, x->shape, DType::int64, "aten::arange");
   tape.launch(Launch::elementwise, "aten::copy_", 2 * range->bytes());
   tape.launch(Launch::elementwise, "aten::copy_", 2 * x->bytes());
   tape.launch(Launch::elementwise, "aten::sort", 2 * (x->bytes() + range->bytes()));
@@ -103,7 +103,7 @@ Tensor sum_last(Tape& tape, const Tensor& x) {
   const NodePtr node = tape.record({x}, back);
   Shape shape = x->shape;
   shape.back() = 1;
-  Tensor out = compute(tape, {x}, shape, x->dtype, "aten::sum", Launch::reduction);
+  Tensor out = run_kernel(tape, {x}, shape, x->dtype, "aten::sum", Launch::reduction);
   Tape::attach(node, out);
   return out;
 }
@@ -113,7 +113,7 @@ Tensor sum_middle(Tape& tape, const Tensor& x) {
     return Tensors{expand(tape, unsqueeze(tape, gradients[0], 1), shape)};
   };
   const NodePtr node = tape.record({x}, back);
-  Tensor out = compute(tape, {x}, {x->dim(0), x->dim(2)}, x->dtype, "aten::sum", Launch::reduction);
+  Tensor out = run_kernel(tape, {x}, {x->dim(0), x->dim(2)}, x->dtype, "aten::sum", Launch::reduction);
   Tape::attach(node, out);
   return out;
 }

@@ -43,10 +43,10 @@ struct Offsets {
 
 Offsets row_offsets(Tape& tape, const Tensor& sorted, std::uint64_t experts) {
   Offsets out;
-  out.input = compute(tape, {sorted}, sorted->shape, DType::int32, "aten::copy_");
-  out.counts = compute(tape, {}, {experts}, DType::int32, "aten::zero_");
+  out.input = run_kernel(tape, {sorted}, sorted->shape, DType::int32, "aten::copy_");
+  out.counts = run_kernel(tape, {}, {experts}, DType::int32, "aten::zero_");
   tape.launch(Launch::reduction, "aten::histc", out.input->bytes());
-  out.ends = compute(tape, {out.counts}, {experts}, DType::int32, "aten::cumsum", Launch::reduction);
+  out.ends = run_kernel(tape, {out.counts}, {experts}, DType::int32, "aten::cumsum", Launch::reduction);
   return out;
 }
 
@@ -58,12 +58,12 @@ Tensor run_experts(Tape& tape, const HfExperts& weights, const Tensor& tokens, c
   Tensor scores = reshape(tape, routing.scores, {rows});
   Tensor ids = reshape(tape, routing.experts, {rows});
   Chosen sorted = sort(tape, ids);
-  Tensor source = compute(tape, {sorted.indices}, {rows}, DType::int64, "aten::floor_divide");
+  Tensor source = run_kernel(tape, {sorted.indices}, {rows}, DType::int64, "aten::floor_divide");
   Tensor states = index_rows(tape, tokens, source);
   source.reset();
   Tensor row_scores = index_rows(tape, scores, sorted.indices);
   Offsets offsets = row_offsets(tape, sorted.values, weights.gate_up->dim(0));
-  Tensor absent = compute(tape, {sorted.values}, {rows}, DType::bool8, "aten::ge");
+  Tensor absent = run_kernel(tape, {sorted.values}, {rows}, DType::bool8, "aten::ge");
   tape.launch(Launch::elementwise, "aten::clamp_", 2 * sorted.values->bytes());
   states = masked_fill_in_place(tape, states, absent);
 
@@ -74,7 +74,7 @@ Tensor run_experts(Tape& tape, const HfExperts& weights, const Tensor& tokens, c
   weighted = masked_fill_in_place(tape, weighted, absent);
   Tensor inverse = tape.empty({rows}, DType::int64);
   {
-    const Tensor range = compute(tape, {}, {rows}, DType::int64, "aten::arange");
+    const Tensor range = run_kernel(tape, {}, {rows}, DType::int64, "aten::arange");
     tape.launch(Launch::elementwise, "aten::index_put_", 3 * inverse->bytes());
   }
   weighted = index_rows(tape, weighted, inverse);

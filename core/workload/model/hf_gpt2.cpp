@@ -125,17 +125,20 @@ Tensor HfGpt2::attend(WrappedModel& model, std::size_t first, const Tensor& x) c
   return conv1d(model, first, "attn.c_proj", out);
 }
 
+constexpr double kGeluCubic = 0.044715;
+constexpr double kGeluScale = 0.7978845608028654;  ///< √(2 / π)
+
 /// 0.5 * x * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x ** 3)))
 Tensor gelu_new(Tape& tape, const Tensor& x) {
   tape.spend(HostCall::module);
-  Tensor half = mul_scalar(tape, x);
+  Tensor half = mul_scalar(tape, x, 0.5);
   Tensor now = pow(tape, x, 3);
   const auto becomes = [&](Tensor next) { now = std::move(next); };
-  becomes(mul_scalar(tape, now));
+  becomes(mul_scalar(tape, now, kGeluCubic));
   becomes(add(tape, x, now));
-  becomes(mul_scalar(tape, now));
+  becomes(mul_scalar(tape, now, kGeluScale));
   becomes(of_result(tape, now, "aten::tanh"));
-  becomes(add_scalar(tape, now));
+  becomes(add_scalar(tape, now, 1));
   Tensor out = mul(tape, half, now);
   half.reset();
   now.reset();

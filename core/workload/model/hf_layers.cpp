@@ -26,31 +26,31 @@ Tensor rotate(Tape& tape, const Tensor& x, const Tensor& cos, const Tensor& sin)
 
 /// emb.cos() * attention_scaling
 Tensor table(Tape& tape, const Tensor& angles, std::string_view label) {
-  const Tensor plain = compute(tape, {angles}, angles->shape, angles->dtype, label);
-  return compute(tape, {plain}, plain->shape, plain->dtype, "aten::mul");
+  const Tensor plain = run_kernel(tape, {angles}, angles->shape, angles->dtype, label);
+  return run_kernel(tape, {plain}, plain->shape, plain->dtype, "aten::mul");
 }
 
 }  // namespace
 
 Tensor hf_positions(Tape& tape, std::uint64_t seq) {
-  const Tensor range = compute(tape, {}, {seq}, DType::int64, "aten::arange");
-  return compute(tape, {range}, {seq}, DType::int64, "aten::add");
+  const Tensor range = run_kernel(tape, {}, {seq}, DType::int64, "aten::arange");
+  return run_kernel(tape, {range}, {seq}, DType::int64, "aten::add");
 }
 
 void hf_packed_sequence_check(Tape& tape, const Tensor& positions, std::uint64_t batch) {
   const std::uint64_t seq = positions->numel();
-  Tensor before = compute(tape, {}, {batch, 1}, DType::int64, "aten::sub");
-  Tensor joined = compute(tape, {positions}, {batch, seq + 1}, DType::int64, "aten::cat");
-  Tensor difference = compute(tape, {joined}, {batch, seq}, DType::int64, "aten::sub");
+  Tensor before = run_kernel(tape, {}, {batch, 1}, DType::int64, "aten::sub");
+  Tensor joined = run_kernel(tape, {positions}, {batch, seq + 1}, DType::int64, "aten::cat");
+  Tensor difference = run_kernel(tape, {joined}, {batch, seq}, DType::int64, "aten::sub");
   joined.reset();
-  Tensor jumps = compute(tape, {difference}, {batch, seq}, DType::bool8, "aten::ne");
+  Tensor jumps = run_kernel(tape, {difference}, {batch, seq}, DType::bool8, "aten::ne");
   Tensor sequence = tape.empty({batch, seq}, DType::int64);
-  Tensor counts = compute(tape, {jumps}, {batch, seq}, DType::int64, "aten::copy_");
+  Tensor counts = run_kernel(tape, {jumps}, {batch, seq}, DType::int64, "aten::copy_");
   tape.launch(Launch::reduction, "aten::cumsum", counts->bytes() + sequence->bytes());
   counts.reset();
   jumps.reset();
-  Tensor single = compute(tape, {}, {batch}, DType::bool8, "aten::eq");
-  Tensor all = compute(tape, {single}, {}, DType::bool8, "aten::all", Launch::reduction);
+  Tensor single = run_kernel(tape, {}, {batch}, DType::bool8, "aten::eq");
+  Tensor all = run_kernel(tape, {single}, {}, DType::bool8, "aten::all", Launch::reduction);
   single.reset();
   tape.copy(CopyKind::device_to_host, all->bytes(), "aten::_local_scalar_dense");
   tape.synchronize();
@@ -69,10 +69,10 @@ RotaryTables hf_rotary_tables(Tape& tape, const Tensor& positions, const RotaryS
     tape.copy(CopyKind::host_to_device, inverse->bytes(), "aten::_to_copy");
     tape.synchronize();  // from pageable memory
   }
-  Tensor expanded = compute(tape, {positions}, {1, 1, seq}, DType::float32, "aten::copy_");
+  Tensor expanded = run_kernel(tape, {positions}, {1, 1, seq}, DType::float32, "aten::copy_");
   Tensor frequencies = tape.empty({1, half, seq}, DType::float32);
   tape.launch_gemm("aten::bmm", half, seq, 1, DType::float32);
-  Tensor angles = compute(tape, {frequencies}, {1, seq, sizes.head_dim}, DType::float32, "aten::cat");
+  Tensor angles = run_kernel(tape, {frequencies}, {1, seq, sizes.head_dim}, DType::float32, "aten::cat");
   Tensor cos = table(tape, angles, "aten::cos");
   Tensor sin = table(tape, angles, "aten::sin");
   RotaryTables out{to(tape, cos, sizes.dtype), to(tape, sin, sizes.dtype)};
@@ -93,13 +93,16 @@ RotatedHeads hf_apply_rotary(Tape& tape, const Tensor& q, const Tensor& k, const
   return {turned_q, turned_k};
 }
 
+/// rms_norm_eps of most configurations; no request depends on it, and pow has no function to run with it.
+constexpr double kVarianceEps = 1e-6;
+
 Tensor hf_rms_norm(Tape& tape, const Tensor& x, const Tensor& weight) {
   tape.spend(HostCall::module);
   Tensor hidden = to(tape, x, DType::float32);
   Tensor squares = pow(tape, hidden, 2);
   Tensor variance = mean_last(tape, squares);
   squares.reset();
-  Tensor shifted = add_scalar(tape, variance);
+  Tensor shifted = add_scalar(tape, variance, kVarianceEps);
   Tensor inverse = rsqrt(tape, shifted);
   shifted.reset();
   Tensor scaled = mul(tape, hidden, inverse);
@@ -120,9 +123,9 @@ Tensor causal_lm_loss(Tape& tape, const Tensor& logits, const Tensor& labels) {
   const std::uint64_t seq = labels->dim(1);
   Tensor wide = to(tape, logits, DType::float32);
   // F.pad fills the row, then copies the labels into it.
-  Tensor padded = compute(tape, {}, {batch, seq + 1}, DType::int64, "aten::fill_");
+  Tensor padded = run_kernel(tape, {}, {batch, seq + 1}, DType::int64, "aten::fill_");
   tape.launch(Launch::elementwise, "aten::copy_", 2 * labels->bytes());
-  Tensor shifted = compute(tape, {labels}, {batch, seq}, DType::int64, "aten::copy_");
+  Tensor shifted = run_kernel(tape, {labels}, {batch, seq}, DType::int64, "aten::copy_");
   wide = view(tape, wide, {batch * seq, wide->dim(-1)});
   shifted = view(tape, shifted, {batch * seq});
   Tensor loss = cross_entropy(tape, wide, shifted);

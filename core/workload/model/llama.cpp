@@ -8,6 +8,7 @@ namespace foreshard::model {
 namespace {
 
 constexpr std::size_t kBlockParameters = 9;
+constexpr double kRotaryBase = 500'000;
 enum BlockParameter : std::size_t { attn_norm, wq, wk, wv, wo, ffn_norm, w1, w3, w2 };
 enum RootParameter : std::size_t { tok, norm, head };
 
@@ -54,7 +55,7 @@ class Llama final : public Family {
  private:
   [[nodiscard]] Tensor block(WrappedModel& model, std::uint32_t index, const Tensors& inputs) const;
   [[nodiscard]] Tensor attend(WrappedModel& model, std::size_t first, const Tensors& inputs, Locals& l) const;
-  [[nodiscard]] Tensor rotary_table(Tape& tape, const BatchSize& size) const;
+  [[nodiscard]] Tensor rotary_table(const WrappedModel& model, std::size_t which, const BatchSize& size) const;
 
   ModelConfig c_;
 };
@@ -121,21 +122,23 @@ void Llama::setup(SetupWriter& writer, const BatchSize& size) const {
   writer.free(positions);
   writer.alloc(size.seq * wide);
   writer.free(as_float);
-  writer.alloc(size.seq * wide);
-  writer.alloc(size.seq * wide);
+  for (const Function table : {Function::rotary_cos, Function::rotary_sin}) {
+    writer.hand_over(writer.alloc(size.seq * wide));
+    writer.filled_with({.function = table, .scalars = {kRotaryBase}}, {size.seq, half}, DType::float32);
+  }
 }
 
 Tensors Llama::inputs(Tape& tape, const BatchSize& size) const {
   Tensor tokens = tape.empty({size.batch, size.seq}, DType::int64);
   tape.launch(Launch::random, "aten::randint", tokens->bytes());
+  tape.computes(random_tokens(c_.vocab), tokens);
   return {tokens};
 }
 
-/// cos or sin: made in setup, so no memory of the step's.
-Tensor Llama::rotary_table(Tape& tape, const BatchSize& size) const {
-  Tensor table = tape.parameter({}, {size.seq, c_.head_dim / 2}, DType::float32);
-  table->requires_grad = false;
-  return table;
+/// cos (0) or sin (1): made in setup, so no memory of the step's.
+Tensor Llama::rotary_table(const WrappedModel& model, std::size_t which, const BatchSize& size) const {
+  return Tape::elsewhere({Operand::Kind::setup, model.from_setup(which).value}, {size.seq, c_.head_dim / 2},
+                         DType::float32);
 }
 
 /// Block.forward up to the residual; leaves o, v, k, q and the first h to the caller, whose locals they are.
@@ -199,8 +202,8 @@ Tensor Llama::loss(WrappedModel& model, const Tensors& inputs, const BatchSize& 
   Tensor logits;
   {
     Tensor tokens = inputs[0];
-    Tensor cos = rotary_table(tape, size);
-    Tensor sin = rotary_table(tape, size);
+    Tensor cos = rotary_table(model, 0, size);
+    Tensor sin = rotary_table(model, 1, size);
     model.root_pre_forward({&tokens, &cos, &sin});
     tape.spend(HostCall::module);
     Tensor x = embedding(tape, model.parameter(tok), tokens);
@@ -215,7 +218,8 @@ Tensor Llama::loss(WrappedModel& model, const Tensors& inputs, const BatchSize& 
   }
   const std::uint64_t rows = size.batch * size.seq;
   Tensor wide = to(tape, view(tape, logits, {rows, c_.vocab}), DType::float32);
-  Tensor target = compute(tape, {}, {rows}, DType::int64, "aten::zeros");
+  Tensor target = run_kernel(tape, {}, {rows}, DType::int64, "aten::zeros");
+  tape.computes({.function = Function::fill, .alpha = 0}, target);
   Tensor loss = cross_entropy(tape, wide, target);
   target.reset();
   wide.reset();

@@ -14,15 +14,16 @@ bool takes_as_is(const Tensor& x) {
   return by_row || by_column;
 }
 
-Tensor run_mm(Tape& tape, const Tensor& a, const Tensor& b, std::string_view label, bool with_bias = false) {
+Tensor run_mm(Tape& tape, const Tensor& a, const Tensor& b, std::string_view label, const Tensor& bias = nullptr) {
   if (const Tensors kept = tape.reuse(Selected::product); !kept.empty()) return kept[0];
   Tensor out = tape.empty({a->shape[0], b->shape[1]}, a->dtype);
   Tensor left;
   Tensor right;
   if (!takes_as_is(a)) left = clone(tape, a);
   if (!takes_as_is(b)) right = clone(tape, b);
-  if (with_bias) tape.need_cublas_lt();
+  if (bias) tape.need_cublas_lt();
   tape.launch_gemm(label, a->shape[0], b->shape[1], a->shape[1], a->dtype);
+  tape.computes(Function::gemm, out, left ? left : a, right ? right : b, bias);
   tape.keep(Selected::product, {out});
   return out;
 }
@@ -90,7 +91,7 @@ Tensor addmm(Tape& tape, const Tensor& bias, const Tensor& a, const Tensor& b) {
   const NodePtr node = tape.record({bias, a, b}, back);
   if (b->requires_grad) tape.save(node, a);
   if (a->requires_grad) tape.save(node, b);
-  Tensor out = run_mm(tape, a, b, "aten::addmm", true);
+  Tensor out = run_mm(tape, a, b, "aten::addmm", bias);
   Tape::attach(node, out);
   return out;
 }

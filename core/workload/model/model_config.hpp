@@ -44,6 +44,7 @@ struct ModelConfig {
   bool tied_embedding = false;  ///< the head's weight is the embedding's
   bool attention_bias = false;  ///< q, k, v (and where the family says so o) have biases
   bool mlp_bias = false;
+  double dropout = 0;  ///< torch_transformer: probability, after attention, feed-forward and embedding, and inside SDPA
   DType dtype = DType::float32;     ///< of the stored parameters
   bool packs_tokens = false;        ///< mpt: attn_impl flash, which packs tokens around attention; else triton
   bool compiled = false;            ///< torch.compile of each block (fuse.hpp): an estimate

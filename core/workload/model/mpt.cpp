@@ -43,11 +43,11 @@ Tensor fused_cross_entropy(Tape& tape, const Tensor& logits, const Tensor& label
 /// there.
 void train_metrics(Tape& tape, const Tensor& logits) {
   for (int metric = 0; metric < 2; ++metric) {
-    const Tensor wide = compute(tape, {logits}, logits->shape, DType::float32, "aten::_to_copy");
+    const Tensor wide = run_kernel(tape, {logits}, logits->shape, DType::float32, "aten::_to_copy");
     const Tensor scores = tape.empty(logits->shape, DType::float32);
     tape.launch(Launch::reduction, "aten::_log_softmax", 3 * wide->bytes() + scores->bytes());
     mark(tape, MemoryAccess::row, scores->numel(), DType::float32);
-    static_cast<void>(compute(tape, {}, {}, DType::float32, "aten::nll_loss_forward", Launch::reduction));
+    static_cast<void>(run_kernel(tape, {}, {}, DType::float32, "aten::nll_loss_forward", Launch::reduction));
   }
 }
 
@@ -77,10 +77,10 @@ Tensor move_rows(Tape& tape, const Tensor& x, Rows how) {
 /// unpad_input: nonzero() and max().item() make the host wait.
 Tensor unpad(Tape& tape, const Tensor& x) {
   const std::uint64_t tokens = x->dim(0) * x->dim(1);
-  const Tensor lengths = compute(tape, {}, {x->dim(0)}, DType::int32, "aten::sum", Launch::reduction);
-  const Tensor indices = compute(tape, {}, {tokens}, DType::int64, "aten::nonzero");
+  const Tensor lengths = run_kernel(tape, {}, {x->dim(0)}, DType::int32, "aten::sum", Launch::reduction);
+  const Tensor indices = run_kernel(tape, {}, {tokens}, DType::int64, "aten::nonzero");
   tape.synchronize();
-  static_cast<void>(compute(tape, {lengths}, {}, DType::int32, "aten::max", Launch::reduction));
+  static_cast<void>(run_kernel(tape, {lengths}, {}, DType::int32, "aten::max", Launch::reduction));
   tape.synchronize();
   return move_rows(tape, view(tape, x, {tokens, x->dim(2)}), Rows::take);
 }
@@ -236,7 +236,7 @@ Tensor Mpt::loss(WrappedModel& model, const Tensors& inputs, const BatchSize& si
     tape.spend(HostCall::module);
     Tensor x = embedding(tape, model.parameter(wte), tokens);
     {
-      const Tensor positions = compute(tape, {}, {1, size.seq}, DType::int64, "aten::arange");
+      const Tensor positions = run_kernel(tape, {}, {1, size.seq}, DType::int64, "aten::arange");
       const Tensor learned = embedding(tape, model.parameter(wpe), positions);
       x = add(tape, x, learned);
     }
@@ -249,7 +249,7 @@ Tensor Mpt::loss(WrappedModel& model, const Tensors& inputs, const BatchSize& si
     model.root_post_forward(logits);
   }
   const std::uint64_t rows = size.batch * size.seq;
-  const Tensor targets = compute(tape, {inputs[1]}, {rows}, DType::int64, "aten::roll");
+  const Tensor targets = run_kernel(tape, {inputs[1]}, {rows}, DType::int64, "aten::roll");
   const Tensor flat = view(tape, logits, {rows, c_.vocab});
   train_metrics(tape, tape.detach(flat));
   const Tensor losses = fused_cross_entropy(tape, flat, targets);

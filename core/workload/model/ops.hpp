@@ -12,6 +12,10 @@
 
 namespace foreshard::model {
 
+/// In Computation::integers of random_* and dropout: the stream that core/step draws for a step, microbatch and rank.
+inline constexpr std::int64_t kStreamOfStep = -1;
+[[nodiscard]] Computation random_tokens(std::uint64_t vocabulary);
+
 // Views (view_ops.cpp). `dim` may be negative.
 [[nodiscard]] Tensor view(Tape& tape, const Tensor& x, const Shape& shape);     ///< must be viewable
 [[nodiscard]] Tensor reshape(Tape& tape, const Tensor& x, const Shape& shape);  ///< copies where it must
@@ -29,8 +33,8 @@ namespace foreshard::model {
 [[nodiscard]] Tensor add(Tape& tape, const Tensor& a, const Tensor& b);
 [[nodiscard]] Tensor sub(Tape& tape, const Tensor& a, const Tensor& b);
 [[nodiscard]] Tensor mul(Tape& tape, const Tensor& a, const Tensor& b);
-[[nodiscard]] Tensor mul_scalar(Tape& tape, const Tensor& a);
-[[nodiscard]] Tensor add_scalar(Tape& tape, const Tensor& a);
+[[nodiscard]] Tensor mul_scalar(Tape& tape, const Tensor& a, double factor);
+[[nodiscard]] Tensor add_scalar(Tape& tape, const Tensor& a, double summand);
 [[nodiscard]] Tensor neg(Tape& tape, const Tensor& x);
 /// silu, gelu: save the input.
 [[nodiscard]] Tensor activation(Tape& tape, const Tensor& x, std::string_view label);
@@ -40,11 +44,11 @@ namespace foreshard::model {
 [[nodiscard]] Tensor rsqrt(Tape& tape, const Tensor& x);              ///< saves the result
 [[nodiscard]] Tensor to(Tape& tape, const Tensor& x, DType dtype);    ///< itself where it has the dtype
 [[nodiscard]] Tensor cat(Tape& tape, const Tensors& parts, int dim);
-/// native_dropout with p > 0 in training: result and mask. With p = 0 F.dropout runs the same kernel.
-[[nodiscard]] Tensor dropout(Tape& tape, const Tensor& x);
-/// One forward kernel from `inputs` to a fresh tensor without a gradient.
-[[nodiscard]] Tensor compute(Tape& tape, const Tensors& inputs, const Shape& shape, DType dtype, std::string_view label,
-                             Launch kind = Launch::elementwise);
+/// native_dropout in training: result and mask. With p = 0 F.dropout runs the same kernel.
+[[nodiscard]] Tensor dropout(Tape& tape, const Tensor& x, double p);
+/// One forward kernel from `inputs` to a fresh tensor without a gradient. The caller says what it computes.
+[[nodiscard]] Tensor run_kernel(Tape& tape, const Tensors& inputs, const Shape& shape, DType dtype,
+                                std::string_view label, Launch kind = Launch::elementwise);
 
 // Reductions (reduction_ops.cpp).
 [[nodiscard]] Tensor mean_all(Tape& tape, const Tensor& x);
@@ -64,7 +68,7 @@ namespace foreshard::model {
 // Attention and embedding.
 struct Attention {
   bool causal = true;
-  bool dropout = false;  ///< dropout_p > 0
+  double dropout = 0;  ///< dropout_p: changes no request; with it the computation is not known
 };
 /// F.scaled_dot_product_attention on batch × heads × length × head_dim; fewer key heads than query heads mean
 /// enable_gqa. Back end as 2.11 chooses on sm90 (attention_ops.cpp).

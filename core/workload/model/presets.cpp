@@ -51,6 +51,8 @@ constexpr std::array kPresets{
     Preset{"mpt-70b", ModelFamily::mpt, 80, 8192, 32768, 64, 64, 50368, 2, 2048},
 };
 
+constexpr double kModelArgsDropout = 0.1;  ///< common_dtensor.py, ModelArgs.dropout_p
+
 const Preset* find(std::string_view name) {
   const auto it = std::find_if(kPresets.begin(), kPresets.end(), [&](const Preset& p) { return p.name == name; });
   return it == kPresets.end() ? nullptr : &*it;
@@ -109,6 +111,7 @@ Result<ModelConfig> preset(std::string_view name, const PresetOverrides& overrid
   model.head_dim = p->dim / p->heads;
   model.vocab = p->vocab;
   model.tied_embedding = p->family == ModelFamily::torch_transformer;
+  if (p->family == ModelFamily::torch_transformer) model.dropout = overrides.dropout.value_or(kModelArgsDropout);
   if (p->family == ModelFamily::mpt) {
     model.tied_embedding = true;
     model.attention_bias = true;

@@ -14,10 +14,11 @@
 
 namespace foreshard {
 
-/// `--dim` and `--layers`.
+/// `--dim` and `--layers`; torch-transformer's dropout, 0.1 by itself.
 struct PresetOverrides {
   std::optional<std::uint64_t> dim;
   std::optional<std::uint32_t> layers;
+  std::optional<double> dropout = {};
 };
 
 /// Names that preset() knows, in the order to show them.

@@ -35,6 +35,19 @@ TensorId SetupWriter::alloc_shard(ParameterId parameter) {
   return id;
 }
 
+void SetupWriter::filled_with(Computation what, std::vector<std::uint64_t> shape, DType dtype) {
+  if (!computations_) return;
+  Op& block = program_.ops.back();
+  TensorView view;
+  view.dtype = dtype;
+  view.strides.assign(shape.size(), 1);
+  for (std::size_t i = shape.size(); i-- > 1;) view.strides[i - 1] = view.strides[i] * shape[i];
+  view.shape = std::move(shape);
+  what.operands = {std::move(view)};
+  block.computation = static_cast<std::uint32_t>(program_.computations.size());
+  program_.computations.push_back({std::move(what), {{Operand::Kind::tensor, block.tensor.value}}});
+}
+
 void SetupWriter::free(TensorId tensor) {
   Op op;
   op.kind = OpKind::free;

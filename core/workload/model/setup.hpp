@@ -13,14 +13,19 @@ inline constexpr Address kFirstSegment = Address{1} << 40;
 
 class SetupWriter {
  public:
-  SetupWriter(const Settings& settings, const std::vector<Unit>& units, const std::vector<ParameterId>& order)
-      : settings_(settings), units_(units), order_(order) {}
+  SetupWriter(const Settings& settings, const std::vector<Unit>& units, const std::vector<ParameterId>& order,
+              bool computations)
+      : settings_(settings), units_(units), order_(order), computations_(computations) {}
 
   /// A block of the script's; its handle for free().
   TensorId alloc(Bytes bytes, MemoryCategory category = MemoryCategory::other);
   /// This rank's shard of a parameter, on the device (none under CPU offload).
   TensorId alloc_shard(ParameterId parameter);
   void free(TensorId tensor);
+  /// What the block just allocated holds from then on, as one contiguous tensor.
+  void filled_with(Computation what, std::vector<std::uint64_t> shape, DType dtype);
+  /// A tensor that the steps read; they find it by its number, in this order (WrappedModel::from_setup).
+  void hand_over(TensorId tensor) { handed_over_.push_back(tensor); }
   /// alloc and free at once.
   void scratch(Bytes bytes);
 
@@ -34,6 +39,7 @@ class SetupWriter {
   [[nodiscard]] const std::vector<ParameterId>& order() const { return order_; }
   [[nodiscard]] const std::vector<Unit>& units() const { return units_; }
   [[nodiscard]] const Settings& settings() const { return settings_; }
+  [[nodiscard]] const std::vector<TensorId>& handed_over() const { return handed_over_; }
   [[nodiscard]] Program finish() { return std::move(program_); }
 
  private:
@@ -44,7 +50,9 @@ class SetupWriter {
   const std::vector<Unit>& units_;
   const std::vector<ParameterId>& order_;
   Program program_;
+  std::vector<TensorId> handed_over_;
   std::uint32_t next_ = 0;
+  bool computations_;
 };
 
 }  // namespace foreshard::model

@@ -114,12 +114,24 @@ Tensor Tape::parameter(ParameterId id, const Shape& shape, DType dtype) {
   out->dtype = dtype;
   out->requires_grad = true;
   out->parameter = id;
+  out->elsewhere = {Operand::Kind::parameter, id.value};
   return out;
 }
 
-Tensor Tape::alias(const Tensor& of, Shape shape, Shape strides, bool tracked) {
+Tensor Tape::elsewhere(const Operand& memory, const Shape& shape, DType dtype) {
+  auto out = std::make_shared<TensorImpl>();
+  out->shape = shape;
+  out->strides = contiguous_strides(shape);
+  out->dtype = dtype;
+  out->elsewhere = memory;
+  return out;
+}
+
+Tensor Tape::alias(const Tensor& of, Shape shape, Shape strides, bool tracked, std::uint64_t offset) {
   auto out = std::make_shared<TensorImpl>();
   out->storage = of->storage;
+  out->elsewhere = of->elsewhere;
+  out->offset = of->offset + offset * itemsize(of->dtype);
   out->shape = std::move(shape);
   out->strides = std::move(strides);
   out->dtype = of->dtype;
@@ -144,6 +156,7 @@ void Tape::launch_memset(Bytes bytes) {
   op.kernel.kernel_class = KernelClass::memset;
   op.kernel.bytes = bytes;
   op.kernel.label = op.label = labels_.intern("Memset");
+  included();  // counters of the kernel that follows
 }
 
 void Tape::copy(CopyKind kind, Bytes bytes, std::string_view label) {
@@ -278,6 +291,7 @@ Program Tape::finish() {
   Program program;
   program.ops = std::move(ops_);
   ops_.clear();
+  if (options_.computations) write_computations(program);
   return program;
 }
 

@@ -10,8 +10,10 @@
 #pragma once
 
 #include <functional>
+#include <initializer_list>
 #include <memory>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "core/base/dtype.hpp"
@@ -47,7 +49,9 @@ class Storage {
 };
 
 struct TensorImpl {
-  std::shared_ptr<Storage> storage;  ///< null: memory of FSDP's (parameters)
+  std::shared_ptr<Storage> storage;  ///< null: memory of FSDP's (parameters) or of setup
+  Operand elsewhere;                 ///< that memory
+  Bytes offset = 0;                  ///< of the first element in the memory
   Shape shape;
   Shape strides;  ///< in elements
   DType dtype = DType::float32;
@@ -73,6 +77,7 @@ struct CheckpointFrame {
   std::vector<Tensors> kept;   ///< those, in order
   std::size_t reused = 0;      ///< of `kept`, by the recomputation
   std::uint32_t products = 0;  ///< matrix products so far, of the forward or of the recomputation
+  std::uint64_t drawn = 0;     ///< random numbers before it: a recomputation draws the same (preserve_rng_state)
 };
 
 /// What selective checkpointing may keep.
@@ -121,6 +126,7 @@ struct TapeOptions {
   bool gradients_persist = false;  ///< parameters have a .grad from an earlier microbatch: autograd adds into it
   Bytes cublas_workspace = 0;      ///< one for each thread that runs a matrix product
   std::uint32_t sm_count = 132;
+  bool computations = false;  ///< write what each launch computes (core/device/computation.hpp)
 };
 
 class Tape {
@@ -137,9 +143,13 @@ class Tape {
   [[nodiscard]] Tensor workspace(Bytes bytes) { return empty({bytes}, DType::uint8); }
   /// FSDP's unsharded parameter: requires a gradient, owns no memory here.
   [[nodiscard]] Tensor parameter(ParameterId id, const Shape& shape, DType dtype);
+  /// A contiguous tensor in memory that this program does not own: of setup, or a gradient that autograd holds.
+  [[nodiscard]] static Tensor elsewhere(const Operand& memory, const Shape& shape, DType dtype);
 
   // Views: no memory. `tracked`: autograd keeps the base (everything but _unsafe_view and detach).
-  [[nodiscard]] Tensor alias(const Tensor& of, Shape shape, Shape strides, bool tracked = true);
+  // `offset`: elements from its first.
+  [[nodiscard]] Tensor alias(const Tensor& of, Shape shape, Shape strides, bool tracked = true,
+                             std::uint64_t offset = 0);
   [[nodiscard]] Tensor detach(const Tensor& of);
 
   // Launches and host time.
@@ -156,6 +166,24 @@ class Tape {
   void hook(Hook hook, UnitId unit = {});
   /// Allocations from here on are casts of this unit's forward inputs (invalid: ends).
   void casting_inputs_of(UnitId unit) { casting_ = unit; }
+
+  // What the launch just written computes (core/device/computation.hpp), operands outputs first; a null one is absent.
+  // Operands of elementwise functions are expanded to the output's shape. Writes nothing where it was not asked for.
+  template <typename... Operands>
+  void computes(Function function, const Operands&... operands) {
+    if (options_.computations) write_computation({.function = function}, {operands.get()...});
+  }
+  template <typename... Operands>
+  void computes(const Computation& what, const Operands&... operands) {
+    if (options_.computations) write_computation(what, {operands.get()...});
+  }
+  void computes(const Computation& what, const Tensors& operands);
+  /// Function::sum_to: `out` has the sizes of `x` that are kept, aligned at the last dimension, or 1.
+  void computes_sum(const Tensor& out, const Tensor& x, double alpha = 1);
+  /// The launch just written is part of what a launch beside it computes.
+  void included();
+  /// For a kernel that draws `count` random numbers: the first one's place among the program's.
+  [[nodiscard]] std::uint64_t draw(std::uint64_t count) { return std::exchange(drawn_, drawn_ + count); }
 
   // Autograd.
   [[nodiscard]] bool grad_enabled() const { return grad_enabled_; }
@@ -188,6 +216,8 @@ class Tape {
   std::shared_ptr<Storage> allocate(Bytes bytes);
   void need_cublas();
   void keep_workspace(Bytes bytes);
+  void write_computation(Computation what, std::initializer_list<const TensorImpl*> operands);
+  void write_computations(Program& program);
   class Engine;
   void accumulate_gradient(const Node& node, Tensor gradient);
   void accumulate(Tensor& into, Tensor gradient);
@@ -200,6 +230,9 @@ class Tape {
   TapeOptions options_;
   std::vector<Op> ops_;
   std::vector<std::size_t> alloc_op_;  // by TensorId: index of its alloc
+  std::vector<ProgramComputation> computations_;
+  std::uint32_t included_ = kNoComputation;  // place of the one computation that says so
+  std::uint64_t drawn_ = 0;                  // random numbers so far
   Nanoseconds pending_host_;
   UnitId casting_;
   std::uint64_t next_sequence_ = 0;

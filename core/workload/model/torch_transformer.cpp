@@ -136,6 +136,7 @@ void TorchTransformer::setup(SetupWriter& writer, const BatchSize&) const {
 Tensors TorchTransformer::inputs(Tape& tape, const BatchSize& size) const {
   Tensor tokens = tape.empty({size.batch, size.seq}, DType::int64);
   tape.launch(Launch::random, "aten::randint", tokens->bytes());
+  tape.computes(random_tokens(c_.vocab), tokens);
   return {tokens};
 }
 
@@ -156,12 +157,12 @@ Tensor TorchTransformer::attend(WrappedModel& model, std::size_t first, const Te
   q = by_head(q);
   k = by_head(k);
   v = by_head(v);
-  const Tensor output = attention(tape, q, k, v, {false, true});
+  const Tensor output = attention(tape, q, k, v, {false, c_.dropout});
   const Tensor merged = view(tape, contiguous(tape, transpose(tape, output, 1, 2)), {b, s, c_.dim});
   tape.spend(HostCall::module);
   const Tensor out = linear(tape, merged, model.parameter(first + wo));
   tape.spend(HostCall::module);
-  return dropout(tape, out);
+  return dropout(tape, out, c_.dropout);
 }
 
 Tensor TorchTransformer::feed_forward(WrappedModel& model, std::size_t first, const Tensor& x) const {
@@ -175,7 +176,7 @@ Tensor TorchTransformer::feed_forward(WrappedModel& model, std::size_t first, co
   const Tensor out = linear(tape, active, model.parameter(first + w2), model.parameter(first + w2_bias));
   active.reset();
   tape.spend(HostCall::module);
-  return dropout(tape, out);
+  return dropout(tape, out, c_.dropout);
 }
 
 Tensor TorchTransformer::block(WrappedModel& model, std::uint32_t index, const Tensor& x) const {
@@ -199,12 +200,13 @@ Tensor TorchTransformer::embed(WrappedModel& model, const Tensor& tokens, const 
   Tape& tape = model.tape();
   tape.spend(HostCall::module);
   Tensor h = embedding(tape, model.parameter(tok), tokens);
-  const Tensor range = compute(tape, {}, {size.seq}, DType::int64, "aten::arange");
+  const Tensor range = run_kernel(tape, {}, {size.seq}, DType::int64, "aten::arange");
+  tape.computes(Function::arange, range);
   tape.spend(HostCall::module);
   position = embedding(tape, model.parameter(pos), range);
   h = add(tape, h, position);
   tape.spend(HostCall::module);
-  return dropout(tape, h);
+  return dropout(tape, h, c_.dropout);
 }
 
 Tensor TorchTransformer::loss(WrappedModel& model, const Tensors& inputs, const BatchSize& size) const {

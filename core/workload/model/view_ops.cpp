@@ -86,15 +86,18 @@ Tensor narrow(Tape& tape, const Tensor& x, int dim, std::uint64_t start, std::ui
   tape.spend(HostCall::view);
   Shape shape = x->shape;
   shape[axis(x, dim)] = length;
-  static_cast<void>(start);  // offsets in a storage change no request
-  Tensor out = tape.alias(x, shape, x->strides);
+  const std::size_t at = axis(x, dim);
+  Tensor out = tape.alias(x, shape, x->strides, true, start * x->strides[at]);
   // slice_backward: zeros of the input's size, the gradient copied in.
-  const auto back = [&tape, full = x->shape](Node&, const Tensors& gradients) {
+  const auto back = [&tape, full = x->shape, at, start](Node&, const Tensors& gradients) {
     const Tensor& gradient = gradients[0];
     Tensor zeros = tape.empty(full, gradient->dtype);
     tape.launch(Launch::elementwise, "aten::zero_", zeros->bytes());
+    tape.computes({.function = Function::fill, .alpha = 0}, zeros);
     tape.launch(Launch::elementwise, "aten::copy_", 2 * gradient->bytes());
     mark(tape, MemoryAccess::strided, gradient->numel(), gradient->dtype);
+    tape.computes(Function::copy, tape.alias(zeros, gradient->shape, zeros->strides, false, start * zeros->strides[at]),
+                  gradient);
     return Tensors{zeros};
   };
   Tape::attach(tape.record({x}, back), out);
@@ -117,16 +120,19 @@ Tensors split(Tape& tape, const Tensor& x, int dim, std::span<const std::uint64_
       part[at] = sizes[i];
       parts[i] = tape.empty(part, dtype);
       tape.launch(Launch::elementwise, "aten::zero_", parts[i]->bytes());
+      tape.computes({.function = Function::fill, .alpha = 0}, parts[i]);
     }
     return Tensors{cat(tape, parts, dim)};
   };
   const NodePtr node = tape.record({x}, back, count);
   Tensors out;
+  std::uint64_t offset = 0;
   for (std::uint32_t i = 0; i < count; ++i) {
     Shape shape = x->shape;
     shape[axis(x, dim)] = sizes[i];
-    out.push_back(tape.alias(x, shape, x->strides));
+    out.push_back(tape.alias(x, shape, x->strides, true, offset));
     Tape::attach(node, out.back(), i);
+    offset += sizes[i] * x->strides[axis(x, dim)];
   }
   return out;
 }
@@ -149,6 +155,7 @@ Tensor expand(Tape& tape, const Tensor& x, const Shape& shape) {
     if (gradient->shape == to) return gradients;
     Tensor sum = tape.empty(to, gradient->dtype);  // at::sum_to
     tape.launch(Launch::reduction, "aten::sum", gradient->bytes() + sum->bytes());
+    tape.computes_sum(sum, gradient);
     return Tensors{sum};
   };
   Tape::attach(tape.record({x}, back), out);
@@ -174,6 +181,7 @@ Tensor clone(Tape& tape, const Tensor& x) {
   Tensor out = tape.empty(x->shape, x->dtype);
   tape.launch(Launch::elementwise, "aten::copy_", x->bytes() + out->bytes());
   mark_elementwise(tape, {x}, out);
+  tape.computes(Function::copy, out, x);
   Tape::attach(node, out);
   return out;
 }

@@ -15,8 +15,13 @@ Shape shape_of(const Parameter& p) {
 
 }  // namespace
 
-WrappedModel::WrappedModel(Tape& tape, const Settings& settings, const std::vector<Unit>& units, std::uint32_t blocks)
-    : tape_(tape), settings_(settings), blocks_(blocks), root_parameters_(units.front().parameters.size()) {
+WrappedModel::WrappedModel(Tape& tape, const Settings& settings, const std::vector<Unit>& units, std::uint32_t blocks,
+                           const std::vector<TensorId>& from_setup)
+    : tape_(tape),
+      settings_(settings),
+      from_setup_(from_setup),
+      blocks_(blocks),
+      root_parameters_(units.front().parameters.size()) {
   for (const Unit& unit : units)
     for (const Parameter& p : unit.parameters) {
       const ParameterId id{static_cast<std::uint32_t>(parameters_.size())};

@@ -17,12 +17,15 @@ namespace foreshard::model {
 class WrappedModel {
  public:
   /// `units` with `settings.units_per_group` blocks each, root first; `blocks` in all.
-  WrappedModel(Tape& tape, const Settings& settings, const std::vector<Unit>& units, std::uint32_t blocks);
+  /// `from_setup`: what setup handed over; kept by reference.
+  WrappedModel(Tape& tape, const Settings& settings, const std::vector<Unit>& units, std::uint32_t blocks,
+               const std::vector<TensorId>& from_setup);
 
   /// The unsharded parameter: of the policy's param_dtype, or as stored.
   [[nodiscard]] const Tensor& parameter(std::size_t id) const { return parameters_[id]; }
   /// Number of the root's parameters: the blocks' follow, block by block.
   [[nodiscard]] std::size_t root_parameters() const { return root_parameters_; }
+  [[nodiscard]] TensorId from_setup(std::size_t number) const { return from_setup_[number]; }
   [[nodiscard]] Tape& tape() const { return tape_; }
   [[nodiscard]] const Settings& settings() const { return settings_; }
 
@@ -40,6 +43,7 @@ class WrappedModel {
 
   Tape& tape_;
   const Settings& settings_;
+  const std::vector<TensorId>& from_setup_;
   std::uint32_t blocks_;
   std::size_t root_parameters_ = 0;
   std::vector<Tensor> parameters_;
