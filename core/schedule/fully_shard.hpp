@@ -75,6 +75,7 @@ class FullyShard {
   void unshard(UnitId unit);
   void issue_gather(UnitId unit, Gather& gather);
   void gather_inputs(UnitId unit, const Gather& gather, BufferRef& flat, std::vector<BufferRef>& copies);
+  void keep_rendezvous_arrays(UnitId unit, StreamRole stream);
   void wait_for_unshard(UnitId unit);
   void copy_out(UnitId unit, const Gather& gather);
   void copy_out_trivial(UnitId unit);
@@ -92,6 +93,13 @@ class FullyShard {
   void keep_sharded_gradients(UnitId unit, BufferRef output, Bytes output_bytes);
   void finalize(UnitId unit);
 
+  /// Where a transport's buffers lie: NCCL's registered ones in the process group's pool over ncclMemAlloc
+  /// (set_allocate_memory_from_process_group_for_comm), those of symmetric windows and of copy engines in symmetric
+  /// memory (a custom AllGather's or ReduceScatter's allocate(); fsdp2 semantics 5.6, 7.2).
+  [[nodiscard]] static MemoryKind memory_of(Transport transport) {
+    if (transport == Transport::nccl) return MemoryKind::device;
+    return transport == Transport::nccl_registered ? MemoryKind::registered : MemoryKind::symmetric;
+  }
   [[nodiscard]] bool record_stream_gathers() const { return settings_.release == Release::record_stream; }
   [[nodiscard]] Pass pass_of(const UnitState& state) const {
     return state.training == Training::forward || state.training == Training::idle ? Pass::forward : Pass::backward;

@@ -27,14 +27,13 @@ void FullyShard::gather_inputs(UnitId unit, const Gather& gather, BufferRef& fla
   const StreamRole memory = settings_.gather_alloc == GatherAlloc::compute ? StreamRole::compute : gather.stream;
   if (gather.small || !settings_.offload) {  // the deferred foreach-cast batch; after an int reshard a plain copy
     const Bytes bytes = gather.small ? p.small_flat : p.flat_cast;
-    if (p.casts) flat = issuer_.allocate({Buffer::flat_cast, unit, {}, bytes, memory, false});
+    if (p.casts) flat = issuer_.allocate({Buffer::flat_cast, unit, {}, bytes, memory});
     return;
   }
   for (const ParameterPlan& parameter : p.parameters) {
-    BufferRef copy = issuer_.allocate({Buffer::offload_input, unit, parameter.id, parameter.shard, memory, false});
+    BufferRef copy = issuer_.allocate({Buffer::offload_input, unit, parameter.id, parameter.shard, memory});
     if (p.casts) {
-      const BufferRef cast =
-          issuer_.allocate({Buffer::offload_cast, unit, parameter.id, parameter.cast_shard, memory, false});
+      const BufferRef cast = issuer_.allocate({Buffer::offload_cast, unit, parameter.id, parameter.cast_shard, memory});
       issuer_.free(copy);
       copy = cast;
     }
@@ -46,22 +45,20 @@ void FullyShard::issue_gather(UnitId unit, Gather& gather) {
   const UnitPlan& p = plan(unit);
   const StreamRole memory = settings_.gather_alloc == GatherAlloc::compute ? StreamRole::compute : gather.stream;
   const StreamRole launch = gather.stream == StreamRole::copy_in ? StreamRole::all_gather : StreamRole::compute;
-  const bool symmetric = settings_.all_gather == Transport::copy_engine || settings_.all_gather == Transport::symmetric;
+  const MemoryKind kind = memory_of(settings_.all_gather);
   issuer_.begin_section(Section::all_gather, unit, pass_of(state(unit)));
   BufferRef flat;
   std::vector<BufferRef> copies;
   if (memory != gather.stream)  // memory of the compute stream: its last user there must be done before copy-in
     issuer_.wait_event(gather.stream, issuer_.record_event(StreamRole::compute));
   gather_inputs(unit, gather, flat, copies);
-  gather.block = issuer_.allocate({Buffer::gather, unit, {}, p.gather, memory, symmetric});
-  const bool new_segment = symmetric && issuer_.took_new_segment();
+  gather.block = issuer_.allocate({Buffer::gather, unit, {}, p.gather, memory, kind});
+  const bool rendezvous = kind == MemoryKind::symmetric && issuer_.took_new_segment();
   issuer_.issue(SectionRole::offload_copy, gather.stream);
   issuer_.issue(SectionRole::cast, gather.stream);
   issuer_.issue(SectionRole::copy_in, gather.stream);
   if (launch != gather.stream) issuer_.wait_event(launch, issuer_.record_event(gather.stream));
-  if (new_segment)  // rendezvous keeps two arrays of one pointer per rank (fsdp2 semantics 7.1)
-    for (int i = 0; i < 2; ++i)
-      (void)issuer_.allocate({Buffer::symmetric_array, unit, {}, 8 * p.shard_ranks, launch, false});
+  if (rendezvous) keep_rendezvous_arrays(unit, launch);
   // Async collectives run on the process group's own stream, and so do those whose buffers are marked by
   // record_stream, as c10d did before 2.8 (5.2, 5.7).
   const bool own_stream = gather.async || record_stream_gathers();
@@ -82,6 +79,12 @@ void FullyShard::issue_gather(UnitId unit, Gather& gather) {
   issuer_.free(flat);
   for (auto it = copies.rbegin(); it != copies.rend(); ++it) issuer_.free(*it);
   issuer_.end_section();
+}
+
+/// Rendezvous of a new symmetric segment keeps two arrays of one pointer per rank (fsdp2 semantics 7.1).
+void FullyShard::keep_rendezvous_arrays(UnitId unit, StreamRole stream) {
+  for (int i = 0; i < 2; ++i)
+    (void)issuer_.allocate({Buffer::symmetric_array, unit, {}, 8 * plan(unit).shard_ranks, stream});
 }
 
 void FullyShard::wait_for_unshard(UnitId unit) {
@@ -122,10 +125,10 @@ void FullyShard::copy_out(UnitId unit, const Gather& gather) {
   issuer_.wait_event(StreamRole::compute, gather.event);
   if (gather.work) issuer_.wait_event(StreamRole::compute, *gather.work);
   for (std::size_t i = 0; i < p.parameters.size(); ++i)
-    s.unsharded[i] = issuer_.allocate(
-        {Buffer::unsharded, unit, p.parameters[i].id, p.parameters[i].unsharded, StreamRole::compute, false});
+    s.unsharded[i] =
+        issuer_.allocate({Buffer::unsharded, unit, p.parameters[i].id, p.parameters[i].unsharded, StreamRole::compute});
   const Bytes metadata = gather.small ? p.small_split_metadata : p.split_metadata;
-  const BufferRef buffer = issuer_.allocate({Buffer::split_metadata, unit, {}, metadata, StreamRole::compute, false});
+  const BufferRef buffer = issuer_.allocate({Buffer::split_metadata, unit, {}, metadata, StreamRole::compute});
   issuer_.issue(SectionRole::metadata_copy, StreamRole::compute);
   issuer_.issue(SectionRole::split, StreamRole::compute);
   issuer_.free(buffer);
@@ -141,16 +144,15 @@ void FullyShard::copy_out_trivial(UnitId unit) {
     const ParameterPlan& parameter = p.parameters[i];
     BufferRef input;
     if (settings_.offload)
-      input =
-          issuer_.allocate({Buffer::offload_input, unit, parameter.id, parameter.shard, StreamRole::compute, false});
+      input = issuer_.allocate({Buffer::offload_input, unit, parameter.id, parameter.shard, StreamRole::compute});
     if (p.casts) {
-      const BufferRef cast = issuer_.allocate(
-          {Buffer::offload_cast, unit, parameter.id, parameter.cast_shard, StreamRole::compute, false});
+      const BufferRef cast =
+          issuer_.allocate({Buffer::offload_cast, unit, parameter.id, parameter.cast_shard, StreamRole::compute});
       issuer_.free(input);
       input = cast;
     }
     s.unsharded[i] =
-        issuer_.allocate({Buffer::unsharded, unit, parameter.id, parameter.unsharded, StreamRole::compute, false});
+        issuer_.allocate({Buffer::unsharded, unit, parameter.id, parameter.unsharded, StreamRole::compute});
     issuer_.free(input);
   }
   issuer_.issue(SectionRole::offload_copy, StreamRole::compute);
@@ -184,7 +186,7 @@ void FullyShard::reshard_to_small_group(UnitId unit) {
   issuer_.begin_section(Section::reshard, unit, Pass::forward);
   for (std::size_t i = 0; i < p.parameters.size(); ++i) {
     s.clones[i] =
-        issuer_.allocate({Buffer::clone, unit, p.parameters[i].id, p.parameters[i].clone, StreamRole::compute, false});
+        issuer_.allocate({Buffer::clone, unit, p.parameters[i].id, p.parameters[i].clone, StreamRole::compute});
     issuer_.free(s.unsharded[i]);
     s.unsharded[i] = {};
   }

@@ -9,6 +9,7 @@
 
 #include "core/base/quantity.hpp"
 #include "core/device/device.hpp"
+#include "core/device/memory.hpp"
 #include "core/workload/workload.hpp"
 
 namespace foreshard {
@@ -53,7 +54,7 @@ struct BufferRequest {
   ParameterId parameter;  ///< invalid for buffers of a whole unit
   Bytes bytes = 0;
   StreamRole stream = StreamRole::compute;
-  bool symmetric = false;  ///< from the symmetric-memory pool
+  MemoryKind memory = MemoryKind::device;  ///< anything else comes from that kind's pool
 };
 
 /// A buffer that FullyShard owns. An invalid one stands for zero bytes: PyTorch's allocator never hears

@@ -46,8 +46,8 @@ void FullyShard::keep_unreduced(UnitId unit, const std::vector<bool>& fresh) {
   issuer_.begin_section(Section::reshard, unit, Pass::backward);
   for (std::size_t i = 0; i < fresh.size(); ++i) {
     if (!fresh[i] || s.accumulated[i].valid()) continue;
-    s.accumulated[i] = issuer_.allocate({Buffer::accumulated_gradient, unit, p.parameters[i].id,
-                                         p.parameters[i].accumulated, StreamRole::compute, false});
+    s.accumulated[i] = issuer_.allocate(
+        {Buffer::accumulated_gradient, unit, p.parameters[i].id, p.parameters[i].accumulated, StreamRole::compute});
     issuer_.free_gradient(p.parameters[i].id, p.parameters[i].gradient);
   }
   issuer_.issue(SectionRole::gradient_cast, StreamRole::compute);
@@ -82,16 +82,21 @@ void FullyShard::reduce(UnitId unit, const std::vector<bool>& fresh) {
   }
   if (s.post_reduce_event) issuer_.wait_event(StreamRole::compute, *s.post_reduce_event);
   const Bytes input_bytes = output_bytes * p.shard_ranks;
-  const BufferRef input = issuer_.allocate({Buffer::reduce_input, unit, {}, input_bytes, StreamRole::compute, false});
-  const BufferRef metadata = issuer_.allocate(
-      {Buffer::chunk_cat_metadata, unit, {}, chunk_cat_metadata_bytes(chunks), StreamRole::compute, false});
+  const MemoryKind kind = memory_of(settings_.reduce_scatter);
+  const BufferRef input = issuer_.allocate({Buffer::reduce_input, unit, {}, input_bytes, StreamRole::compute, kind});
+  const bool rendezvous_input = kind == MemoryKind::symmetric && issuer_.took_new_segment();
+  const BufferRef metadata =
+      issuer_.allocate({Buffer::chunk_cat_metadata, unit, {}, chunk_cat_metadata_bytes(chunks), StreamRole::compute});
   issuer_.issue(SectionRole::metadata_copy, StreamRole::compute);
   issuer_.issue(SectionRole::chunk_cat, StreamRole::compute);
   issuer_.free(metadata);
   for (std::size_t k = taking_part.size() - 1; k-- > 0;) free_gradient(taking_part[k]);
   issuer_.wait_event(StreamRole::reduce_scatter, issuer_.record_event(StreamRole::compute));
   const BufferRef output =
-      issuer_.allocate({Buffer::reduce_output, unit, {}, output_bytes, StreamRole::reduce_scatter, false});
+      issuer_.allocate({Buffer::reduce_output, unit, {}, output_bytes, StreamRole::reduce_scatter, kind});
+  const bool rendezvous_output = kind == MemoryKind::symmetric && issuer_.took_new_segment();
+  if (rendezvous_input) keep_rendezvous_arrays(unit, StreamRole::reduce_scatter);
+  if (rendezvous_output) keep_rendezvous_arrays(unit, StreamRole::reduce_scatter);
   reduce_collectives(unit, input_bytes, output_bytes);
   reduce_slot_ = ReduceSlot{input, issuer_.record_event(StreamRole::reduce_scatter)};
   if (settings_.reduce_scatter_release.value_or(Release::automatic) == Release::record_stream)
@@ -129,7 +134,7 @@ void FullyShard::keep_sharded_gradients(UnitId unit, BufferRef output, Bytes out
   BufferRef gradients = output;
   if (p.casts_back) {
     const Bytes bytes = output_bytes / p.reduce_itemsize * p.cast_output_itemsize;
-    gradients = issuer_.allocate({Buffer::cast_output, unit, {}, bytes, post, false});
+    gradients = issuer_.allocate({Buffer::cast_output, unit, {}, bytes, post});
     issuer_.issue(SectionRole::cast_back, post);
     if (hybrid)
       s.all_reduce_input = output;  // held until finalize_backward (3.5)

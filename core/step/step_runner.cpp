@@ -8,6 +8,7 @@
 #include "core/base/check.hpp"
 #include "core/schedule/buffer_category.hpp"
 #include "core/schedule/fully_shard.hpp"
+#include "core/step/bindings.hpp"
 #include "core/step/optimizer.hpp"
 #include "core/step/program_state.hpp"
 #include "core/step/return_events.hpp"
@@ -36,6 +37,9 @@ class StepRunner final : public Issuer {
         costs_(workload, settings),
         programs_(workload, request.warm),
         fsdp_(settings, plans, *this),
+        bind_(request.bind),
+        bindings_(workload, settings, plans, request.rank, request.learning_rate),
+        observer_(request.observer),
         gradients_(parameter_count()) {
     make_streams();
     make_communicators();
@@ -74,7 +78,7 @@ class StepRunner final : public Issuer {
   CommunicatorId communicator(CommunicatorRole role, UnitId unit);
   BlockHandle malloc(Bytes bytes, StreamId on, PoolId pool, const BlockRecord& what);
   void free_block(BlockHandle block);
-  PoolId symmetric_pool();
+  PoolId pool_of(MemoryKind kind);
 
   void run_program(const Program& program);
   void run_op(const Op& op);
@@ -84,6 +88,10 @@ class StepRunner final : public Issuer {
   void run_optimizer();
   [[nodiscard]] Bytes bytes_of(const AllocationSize& size) const;
   void note_op(OpId op, StreamId on);
+  [[nodiscard]] bool computing() const { return bind_ && bindings_.computing(); }
+  void compute(const BoundComputation& bound, StreamId on, const SectionItem& item, UnitId unit);
+  void compute_op(const Op& op, StreamId on);
+  void tell_observer(Hook hook);
 
   const Workload& workload_;
   const Settings& settings_;
@@ -95,16 +103,19 @@ class StepRunner final : public Issuer {
   SectionCosts costs_;
   ProgramState programs_;
   FullyShard fsdp_;
+  bool bind_;
+  Bindings bindings_;
+  ValueObserver* observer_;
 
   std::array<StreamId, kStreamRoles> streams_{};
   std::vector<StreamId> user_streams_;
   CommunicatorId shard_;
   CommunicatorId replicate_;
   std::vector<CommunicatorId> post_forward_;  // by unit
-  PoolId symmetric_;
-  std::vector<BlockHandle> buffers_;        // by BufferRef
-  std::vector<BlockHandle> gradients_;      // by parameter: the user's gradient of this microbatch
-  std::map<Address, BlockHandle> adopted_;  // blocks older than the workload, by recorded address
+  std::array<PoolId, 3> pools_{};             // by MemoryKind
+  std::vector<BlockHandle> buffers_;          // by BufferRef
+  std::vector<BlockHandle> gradients_;        // by parameter: the user's gradient of this microbatch
+  std::map<Address, BlockHandle> adopted_;    // blocks older than the workload, by recorded address
   std::vector<OptimizerParameter> optimizer_parameters_;
   std::vector<const Parameter*> parameters_;  // by ParameterId
   std::vector<UnitId> zero_grad_order_;
@@ -112,6 +123,7 @@ class StepRunner final : public Issuer {
   std::uint32_t section_played_ = 0;  // bit per SectionRole
   Nanoseconds section_start_;
   std::int32_t step_ = -1;
+  const Program* program_ = nullptr;  // the one that runs
   std::uint32_t microbatch_ = 0;
   bool took_new_segment_ = false;
   std::optional<OpId> last_compute_op_;
@@ -146,12 +158,14 @@ StreamId StepRunner::user_stream(std::uint8_t index) {
 }
 
 void StepRunner::make_communicators() {
-  shard_ = device_.create_communicator(
-      {"shard", settings_.shard_ranks(), std::min(settings_.shard_ranks(), settings_.gpus)});
+  shard_ =
+      device_.create_communicator({"shard", settings_.shard_ranks(), std::min(settings_.shard_ranks(), settings_.gpus),
+                                   bindings_.members(CommunicatorRole::shard, 0)});
   if (settings_.replicate > 1)
     replicate_ = device_.create_communicator(
         {"replicate", settings_.replicate,
-         std::min(settings_.replicate, std::max(1U, settings_.gpus / settings_.shard_ranks()))});
+         std::min(settings_.replicate, std::max(1U, settings_.gpus / settings_.shard_ranks())),
+         bindings_.members(CommunicatorRole::replicate, 0)});
   post_forward_.resize(plans_.size());
 }
 
@@ -162,14 +176,14 @@ CommunicatorId StepRunner::communicator(CommunicatorRole role, UnitId unit) {
   CommunicatorId& own = post_forward_[unit.value];
   if (!own.valid()) {
     const std::uint32_t ranks = plans_[unit.value].reshard.group_size;
-    own = device_.create_communicator(
-        {fmt::format("post-forward {}", workload_.units[unit.value].name), ranks, std::min(ranks, settings_.gpus)});
+    own = device_.create_communicator({fmt::format("post-forward {}", workload_.units[unit.value].name), ranks,
+                                       std::min(ranks, settings_.gpus), bindings_.members(role, ranks)});
   }
   return own;
 }
 
 void StepRunner::plan_parameters() {
-  const ShardGroup group{settings_.shard_ranks(), 0};
+  const ShardGroup group = bindings_.group();
   for (const Unit& unit : workload_.units)
     for (const Parameter& p : unit.parameters) parameters_.push_back(&p);
   std::vector<std::size_t> last_place(plans_.size(), 0);
@@ -194,7 +208,7 @@ void StepRunner::plan_parameters() {
 /// and another allocator configuration would have placed the blocks another way: then they are asked for
 /// again, in address order.
 void StepRunner::adopt(const SnapshotSegment& segment) {
-  const bool as_recorded = !segment.is_expandable && settings_.alloc_conf == workload_.settings.alloc_conf;
+  const bool as_recorded = !bind_ && !segment.is_expandable && settings_.alloc_conf == workload_.settings.alloc_conf;
   std::vector<BlockHandle> handles;
   if (as_recorded) handles = allocator_.adopt_segment(segment);
   std::size_t next = 0;
@@ -216,9 +230,11 @@ BlockHandle StepRunner::malloc(Bytes bytes, StreamId on, PoolId pool, const Bloc
   return *block;
 }
 
-PoolId StepRunner::symmetric_pool() {
-  if (!symmetric_.valid()) symmetric_ = allocator_.create_pool({false, true, MemoryKind::symmetric});
-  return symmetric_;
+PoolId StepRunner::pool_of(MemoryKind kind) {
+  if (kind == MemoryKind::device) return kDefaultPool;
+  PoolId& pool = pools_[static_cast<std::size_t>(kind)];
+  if (!pool.valid()) pool = allocator_.create_pool({false, kind == MemoryKind::symmetric, kind});
+  return pool;
 }
 
 BufferRef StepRunner::allocate(const BufferRequest& request) {
@@ -230,10 +246,14 @@ BufferRef StepRunner::allocate(const BufferRequest& request) {
   what.parameter = request.parameter;
   what.step = step_;
   const std::int64_t segments = allocator_.statistics().num_device_alloc;
-  const PoolId pool = request.symmetric ? symmetric_pool() : kDefaultPool;
-  buffers_.push_back(malloc(request.bytes, stream(request.stream), pool, what));
+  buffers_.push_back(malloc(request.bytes, stream(request.stream), pool_of(request.memory), what));
   took_new_segment_ = allocator_.statistics().num_device_alloc != segments;
-  return BufferRef{static_cast<std::uint32_t>(buffers_.size() - 1)};
+  const BufferRef buffer{static_cast<std::uint32_t>(buffers_.size() - 1)};
+  if (bind_) {
+    const auto at_once = bindings_.set_buffer(buffer, request, allocator_.address(buffers_.back()));
+    if (at_once) compute(*at_once, stream(request.stream), {}, request.unit);
+  }
+  return buffer;
 }
 
 void StepRunner::free_block(BlockHandle block) {
@@ -242,7 +262,12 @@ void StepRunner::free_block(BlockHandle block) {
 }
 
 void StepRunner::free(BufferRef buffer) {
-  if (buffer.valid()) free_block(buffers_[buffer.value]);
+  if (!buffer.valid()) return;
+  if (bind_) {
+    const StreamRole post = settings_.replicate > 1 ? StreamRole::all_reduce : StreamRole::reduce_scatter;
+    if (const auto added = bindings_.drop_buffer(buffer)) compute(*added, stream(post), {}, {});
+  }
+  free_block(buffers_[buffer.value]);
 }
 
 void StepRunner::record_stream(BufferRef buffer, StreamRole on) {
@@ -254,6 +279,7 @@ void StepRunner::free_gradient(ParameterId parameter, Bytes) {
   FORESHARD_CHECK(gradient.valid(), "a gradient is freed that no op allocated");
   free_block(gradient);
   gradient = {};
+  if (bind_) bindings_.drop_gradient(parameter);
 }
 
 EventId StepRunner::record_event(StreamRole on) {
@@ -273,8 +299,23 @@ void StepRunner::begin_section(Section section, UnitId unit, Pass pass) {
   section_start_ = device_.host_now();
 }
 
+void StepRunner::compute(const BoundComputation& bound, StreamId on, const SectionItem& item, UnitId unit) {
+  const KernelWork work{item.kernel_class, item.work, item.bytes, 0, item.label};
+  const OpId op = device_.compute(on, work, *bound.computation, bound.addresses);
+  recorder_.kernel(op, on, item.kernel_class, item.label, unit);
+  note_op(op, on);
+}
+
 void StepRunner::issue(SectionRole role, StreamRole on) {
   section_played_ |= 1U << static_cast<unsigned>(role);
+  if (computing()) {  // one kernel where PyTorch has several; no metadata, whose place is the kernel's parameters
+    SectionItem item;
+    for (const SectionItem& listed : section_->items)
+      if (listed.role == role) item = listed;
+    for (const BoundComputation& bound : bindings_.section(role, section_->unit))
+      compute(bound, stream(on), item, section_->unit);
+    return;
+  }
   for (const SectionItem& item : section_->items) {
     if (item.role != role) continue;
     device_.host_work(item.host_before);
@@ -300,15 +341,18 @@ void StepRunner::issue_collective(StreamRole on, CommunicatorRole role, UnitId u
   for (const SectionItem& item : section_->items)
     if (item.role == wanted) device_.host_work(item.host_before);
   const CommunicatorId over = communicator(role, unit);
-  const OpId op = device_.collective(stream(on), over, work);
+  CollectiveWork bound = work;
+  if (bind_) bindings_.bind(bound, role, unit);
+  const OpId op = device_.collective(stream(on), over, bound);
   recorder_.collective(op, stream(on), work, over, unit);
   note_op(op, stream(on));
 }
 
 void StepRunner::end_section() {
+  const bool emulated = !computing();
   for (const SectionItem& item : section_->items) {  // host time of items that these settings leave out stays out,
     if (item.role != SectionRole::other) continue;   // ops that no rule names run on the compute stream
-    if ((section_played_ >> static_cast<unsigned>(SectionRole::other)) & 1U) break;
+    if (!emulated || ((section_played_ >> static_cast<unsigned>(SectionRole::other)) & 1U) != 0) break;
     device_.host_work(item.host_before);
     const OpId op = device_.launch(kComputeStream, {item.kernel_class, item.work, item.bytes, 0, item.label});
     recorder_.kernel(op, kComputeStream, item.kernel_class, item.label, section_->unit);
@@ -328,7 +372,7 @@ Bytes StepRunner::bytes_of(const AllocationSize& size) const {
   if (size.kind == AllocationSize::Kind::fixed) return size.bytes;
   if (settings_.offload) return 0;  // shards and what is made like them live on the host
   const Parameter& p = *parameters_[size.parameter.value];
-  const ShardGroup group{settings_.shard_ranks(), 0};
+  const ShardGroup group = bindings_.group();
   const std::uint64_t numel =
       size.kind == AllocationSize::Kind::local_shard ? local_shard_numel(p, group) : padded_shard_numel(p, group);
   return numel * itemsize(p.dtype);
@@ -342,7 +386,19 @@ void StepRunner::run_alloc(const Op& op) {
   what.parameter = op.gradient_of.valid() ? op.gradient_of : op.size.parameter;
   what.label = op.label;
   what.step = step_;
-  const BlockHandle block = malloc(bytes, user_stream(op.user_stream), kDefaultPool, what);
+  const StreamId on = user_stream(op.user_stream);
+  const BlockHandle block = malloc(bytes, on, kDefaultPool, what);
+  if (bind_) {
+    const Address address = allocator_.address(block);
+    bindings_.set_tensor(op.tensor, address);
+    if (op.gradient_of.valid()) {
+      bindings_.set_gradient(op.gradient_of, address);
+      bindings_.keep_gradient(op.gradient_of);
+    }
+    if (computing() && step_ < 0 && op.size.kind == AllocationSize::Kind::local_shard)
+      compute(bindings_.initial_shard(op.size.parameter, address), on, {}, {});
+    if (computing() && op.computation != kNoComputation) compute_op(op, on);
+  }
   if (!op.gradient_of.valid()) {
     programs_.hold(op.tensor, block);
   } else if (gradients_[op.gradient_of.value].valid()) {
@@ -378,8 +434,18 @@ void StepRunner::run_optimizer() {
     what.step = step_;
     const BlockHandle block = malloc(event.bytes, kComputeStream, kDefaultPool, what);
     if (!event.is_state()) temporaries[key] = block;
+    if (!computing() || !event.is_state() || event.slot == OptimizerSlot::step) continue;
+    const DType dtype = parameters_[event.parameter.value]->dtype;
+    const Address address = allocator_.address(block);
+    bindings_.set_state(event.parameter, event.slot, address);
+    compute(bindings_.zero(address, event.bytes / itemsize(dtype), dtype), kComputeStream, {}, {});
   }
   begin_section(Section::optimizer, kRootUnit, Pass::forward);
+  if (computing()) {
+    SectionItem item;
+    if (!section_->items.empty()) item = section_->items.back();
+    for (const BoundComputation& bound : bindings_.optimizer(step_ + 1)) compute(bound, kComputeStream, item, {});
+  }
   issue(SectionRole::other, StreamRole::compute);
   end_section();
   fsdp_.optimizer_stepped();
@@ -389,9 +455,11 @@ void StepRunner::run_hook(const Op& op) {
   switch (op.hook) {
     case Hook::zero_grad:
       microbatch_ = 0;
+      bindings_.set_microbatch(0);
       fsdp_.zero_grad(zero_grad_order_);
       break;
     case Hook::microbatch_begin:
+      bindings_.set_microbatch(microbatch_);
       fsdp_.set_requires_gradient_sync(settings_.accumulate_with_sync || ++microbatch_ >= settings_.accumulate);
       break;
     case Hook::pre_forward:
@@ -420,6 +488,7 @@ void StepRunner::run_hook(const Op& op) {
     case Hook::optimizer_begin:
     case Hook::optimizer_end:
       recorder_.phase(op.hook, step_);
+      if (computing() && observer_ != nullptr) tell_observer(op.hook);
       break;
   }
 }
@@ -441,6 +510,10 @@ void StepRunner::run_op(const Op& op) {
       break;
     case OpKind::kernel: {
       const StreamId on = user_stream(op.user_stream);
+      if (computing() && op.computation != kNoComputation) {
+        compute_op(op, on);
+        break;
+      }
       const OpId id = device_.launch(on, op.kernel);
       recorder_.kernel(id, on, op.kernel.kernel_class, op.kernel.label, {});
       note_op(id, on);
@@ -456,8 +529,23 @@ void StepRunner::run_op(const Op& op) {
   }
 }
 
+void StepRunner::compute_op(const Op& op, StreamId on) {
+  const BoundComputation bound = bindings_.bind(program_->computations[op.computation]);
+  const OpId id = device_.compute(on, op.kernel, *bound.computation, bound.addresses);
+  recorder_.kernel(id, on, op.kernel.kernel_class, op.kernel.label, {});
+  note_op(id, on);
+}
+
+void StepRunner::tell_observer(Hook hook) {
+  if (hook == Hook::backward_begin)
+    if (const auto address = bindings_.loss(*program_)) observer_->loss(step_, *address);
+  if (hook == Hook::optimizer_begin) observer_->gradients(step_, bindings_.sharded_gradients());
+}
+
 void StepRunner::run_program(const Program& program) {
+  program_ = &program;
   programs_.begin(step_);
+  if (bind_) bindings_.begin_program(step_, program);
   for (const Op& op : program.ops) run_op(op);
 }
 

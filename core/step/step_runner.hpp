@@ -12,6 +12,7 @@
 #include "core/device/device.hpp"
 #include "core/device/memory.hpp"
 #include "core/run/run.hpp"
+#include "core/step/values.hpp"
 #include "core/workload/workload.hpp"
 
 namespace foreshard {
@@ -25,6 +26,14 @@ struct StepRequest {
   /// Freed blocks come back when they did in the recording (Workload::returns), whatever the device's events say.
   /// For a device in virtual time at the captured settings alone: on a real one the block may be in use.
   bool repeat_returns = false;
+
+  // A device that really runs.
+  std::uint32_t rank = 0;  ///< this process's global rank: its shards and their sizes are that rank's
+  /// Give the device addresses: of collectives' buffers, and of every kernel's operands where the workload computes
+  /// (core/step/bindings.hpp). What the recorded process held before its recording is asked of `memory` anew.
+  bool bind = false;
+  double learning_rate = 1e-5;        ///< of the optimizer, where the workload computes
+  ValueObserver* observer = nullptr;  ///< hears losses and gradients where the workload computes; not owned
 };
 
 struct StepOutcome {

@@ -25,8 +25,8 @@ struct ShardedGradient {
 class ValueObserver {
  public:
   virtual ~ValueObserver() = default;
-  /// Once a microbatch, when forward has ended; one float32.
-  virtual void loss(std::int32_t step, std::uint32_t microbatch, Address address) = 0;
+  /// Once a step, after the last microbatch's forward; one float32.
+  virtual void loss(std::int32_t step, Address address) = 0;
   /// Once a step, before the optimizer.
   virtual void gradients(std::int32_t step, std::span<const ShardedGradient> gradients) = 0;
 };
