@@ -61,6 +61,11 @@ struct ReplayReport {
 /// fraction is given without the device's memory (ErrorKind::usage). Differences are not failures.
 [[nodiscard]] Result<ReplayReport> verify(const Snapshot& snapshot, const ReplayOptions& options);
 
+/// ReplayReport::initial_segments without the replay: what was there before the first entry, by address, with its
+/// blocks. Fails where the snapshot contradicts itself.
+[[nodiscard]] Result<std::vector<SnapshotSegment>> initial_segments(const Snapshot& snapshot,
+                                                                    const AllocatorConfig& config);
+
 /// An estimate: the program is taken to ask for the same blocks in the same order, and a block that was
 /// used on another stream to complete after as many later mallocs as in the recording.
 struct WhatIfReport {

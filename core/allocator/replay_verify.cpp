@@ -224,6 +224,16 @@ void Verifier::replay_malloc(const Operation& op) {
   }
 }
 
+/// Those of before the first entry; their streams are handles again, where the plan has ids of its own.
+std::vector<SnapshotSegment> early_segments(const ReplayPlan& plan) {
+  std::vector<SnapshotSegment> segments;
+  for (const InitialSegment& early : plan.initial.segments) {
+    segments.push_back(early.segment);
+    segments.back().stream = plan.streams[early.segment.stream];
+  }
+  return segments;
+}
+
 }  // namespace
 }  // namespace allocator_detail
 
@@ -238,12 +248,14 @@ Result<ReplayReport> verify(const Snapshot& snapshot, const ReplayOptions& optio
   const Result<allocator_detail::ReplayPlan> plan = allocator_detail::make_plan(snapshot, options, *config);
   if (!plan) return tl::unexpected<Error>(plan.error());
   Result<ReplayReport> report = allocator_detail::Verifier(*plan, options).run();
-  if (!report) return report;
-  for (const allocator_detail::InitialSegment& early : plan->initial.segments) {
-    report->initial_segments.push_back(early.segment);
-    report->initial_segments.back().stream = plan->streams[early.segment.stream];  // ids are the plan's own
-  }
+  if (report) report->initial_segments = allocator_detail::early_segments(*plan);
   return report;
+}
+
+Result<std::vector<SnapshotSegment>> initial_segments(const Snapshot& snapshot, const AllocatorConfig& config) {
+  const Result<allocator_detail::ReplayPlan> plan = allocator_detail::make_plan(snapshot, {}, config);
+  if (!plan) return tl::unexpected<Error>(plan.error());
+  return allocator_detail::early_segments(*plan);
 }
 
 }  // namespace foreshard

@@ -60,6 +60,7 @@ struct Share {
   Bytes live = 0;
   Bytes pending = 0;         ///< freed, not back yet
   std::uint64_t blocks = 0;  ///< live and pending
+  std::uint64_t units = 0;   ///< distinct FSDP units among them
 };
 
 /// One stream's, or one pool's, part of reserved memory.
@@ -118,7 +119,7 @@ enum class CauseKind : std::uint8_t {
   private_pool_idle = 6,   ///< free memory of private pools
 };
 
-/// One accusation with its evidence. Named only from kCauseShare of the peak on (causes.hpp says why).
+/// One accusation with its evidence. Each has a threshold (causes.hpp).
 struct Cause {
   CauseKind kind = CauseKind::record_stream;
   std::string text;  ///< one sentence in PyTorch's words
@@ -161,6 +162,8 @@ struct PeriodParts {
   GapPoint peak;  ///< as Explanation::reserved_peak, within the period
 };
 
+inline constexpr std::size_t kMostFailures = 16;
+
 struct ExplainRequest {
   std::optional<std::int32_t> step;  ///< none: the last step
   bool whole_run = false;            ///< all of it, whatever the steps
@@ -186,11 +189,12 @@ struct Explanation {
   Moment pending_peak;          ///< the first with the most pending bytes; equal to reserved_peak without any
   std::optional<Moment> asked;  ///< ExplainRequest::at
 
-  std::vector<GapPoint> series;     ///< one an event, from first_event − 1 (the state before) on
-  std::vector<PeriodParts> steps;   ///< all steps of the allocator's recording; empty: it has none
-  std::vector<PeriodParts> phases;  ///< of what was looked at
-  std::vector<Cause> causes;        ///< most bytes first
-  std::vector<FailedRequest> failures;
+  std::vector<GapPoint> series;         ///< one an event, from first_event − 1 (the state before) on
+  MemoryPeaks before_steps;             ///< of what was recorded before the first step; of everything without steps
+  std::vector<PeriodParts> steps;       ///< all steps of the allocator's recording; empty: it has none
+  std::vector<PeriodParts> phases;      ///< of what was looked at
+  std::vector<Cause> causes;            ///< most bytes first
+  std::vector<FailedRequest> failures;  ///< the first kMostFailures of the whole run
 };
 
 /// Fails (usage) where the run holds no memory record or not the step that is asked for, and (input) where an

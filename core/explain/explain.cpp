@@ -1,0 +1,241 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "core/explain/causes.hpp"
+#include "core/explain/explanation.hpp"
+#include "core/explain/failures.hpp"
+#include "core/explain/moments.hpp"
+
+namespace foreshard {
+namespace explain_detail {
+namespace {
+
+/// What one walk over the whole run leaves, one entry an event.
+struct Series {
+  std::vector<GapPoint> points;
+  std::vector<Bytes> requested_active;
+  std::uint64_t odd_events = 0;
+};
+
+Series whole_series(const Run& run, MemoryWalk walk) {
+  Series series;
+  series.points.reserve(run.allocator.size());
+  series.requested_active.reserve(run.allocator.size());
+  while (walk.next()) {
+    const std::size_t event = walk.applied() - 1;
+    series.points.push_back({event, run.allocator[event].time, walk.state().parts()});
+    series.requested_active.push_back(walk.state().requested_active());
+  }
+  series.odd_events = walk.odd_events();
+  return series;
+}
+
+/// Events [begin, end) and the state before them, which counts where there is one.
+struct Range {
+  std::size_t begin = 0;
+  std::size_t end = 0;
+  [[nodiscard]] std::size_t first() const { return begin > 0 ? begin - 1 : 0; }
+};
+
+std::size_t event_at(const Series& series, Nanoseconds time) {
+  const auto it = std::partition_point(series.points.begin(), series.points.end(),
+                                       [&](const GapPoint& point) { return point.time < time; });
+  return static_cast<std::size_t>(it - series.points.begin());
+}
+
+Range range_of(const Series& series, Nanoseconds start, Nanoseconds end) {
+  const std::size_t begin = event_at(series, start);
+  return {begin, std::max(begin, event_at(series, end))};
+}
+
+/// The best point of a range by `better(candidate, best)`, which the first one wins where they are equal.
+template <class Better>
+std::size_t best_of(const Series& series, Range range, Better&& better) {
+  std::size_t best = range.first();
+  for (std::size_t i = range.first(); i < range.end; ++i)
+    if (better(series.points[i].parts, series.points[best].parts)) best = i;
+  return best;
+}
+
+std::size_t reserved_peak(const Series& series, Range range) {
+  return best_of(series, range, [](const MemoryParts& a, const MemoryParts& b) {
+    return a.reserved() != b.reserved() ? a.reserved() > b.reserved() : a.active() > b.active();
+  });
+}
+
+PeriodParts period(const Series& series, Range range) {
+  PeriodParts out;
+  for (std::size_t i = range.first(); i < range.end; ++i) {
+    const MemoryParts& parts = series.points[i].parts;
+    out.peaks.requested = std::max(out.peaks.requested, series.requested_active[i]);
+    out.peaks.allocated = std::max(out.peaks.allocated, parts.allocated());
+    out.peaks.active = std::max(out.peaks.active, parts.active());
+    out.peaks.reserved = std::max(out.peaks.reserved, parts.reserved());
+    out.pending_free_peak = std::max(out.pending_free_peak, parts.pending_free);
+  }
+  out.peak = series.points[reserved_peak(series, range)];
+  return out;
+}
+
+/// The steps of the allocator's recording: each from its start to the next one's, the last to the end of the record,
+/// as memory_stats() after reset_peak_memory_stats() counts them.
+std::vector<PeriodParts> step_periods(const Run& run, const Series& series) {
+  std::vector<PeriodParts> out;
+  std::vector<const StepRecord*> steps;
+  for (const StepRecord& step : run.steps)
+    if (step.recording != Recording::trace) steps.push_back(&step);
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    Range range{event_at(series, steps[i]->start), series.points.size()};
+    if (i + 1 < steps.size()) range = range_of(series, steps[i]->start, steps[i + 1]->start);
+    out.push_back(period(series, range));
+    out.back().step = steps[i]->index;
+    out.back().start = steps[i]->start;
+    out.back().end = steps[i]->end;
+  }
+  return out;
+}
+
+std::vector<PeriodParts> phase_periods(const Run& run, const Series& series, std::optional<std::int32_t> step) {
+  std::vector<PeriodParts> out;
+  for (const PhaseRecord& phase : run.phases) {
+    if (phase.recording == Recording::trace || (step && phase.step != *step)) continue;
+    out.push_back(period(series, range_of(series, phase.start, phase.end)));
+    out.back().step = phase.step;
+    out.back().phase = phase.name;
+    out.back().start = phase.start;
+    out.back().end = phase.end;
+  }
+  return out;
+}
+
+/// Picks the step and its events. Fails where the run has no such step.
+Result<Range> look_at(const ExplainRequest& request, const Series& series, Explanation& out) {
+  if (request.whole_run || (out.steps.empty() && !request.step)) {
+    out.start = series.points.front().time;
+    return Range{0, series.points.size()};
+  }
+  const std::int32_t wanted = request.step.value_or(out.steps.empty() ? 0 : out.steps.back().step);
+  for (std::size_t i = 0; i < out.steps.size(); ++i) {
+    if (out.steps[i].step != wanted) continue;
+    out.step = wanted;
+    out.start = out.steps[i].start;
+    const bool last = i + 1 == out.steps.size();
+    if (last) return Range{event_at(series, out.start), series.points.size()};
+    return range_of(series, out.start, out.steps[i + 1].start);
+  }
+  const std::string has = out.steps.empty()
+                              ? "it records none"
+                              : fmt::format("it has steps {} to {}", out.steps.front().step, out.steps.back().step);
+  return fail(ErrorKind::usage, fmt::format("the run's memory record has no step {}", wanted), {}, has);
+}
+
+/// Describes the moments after the events `wanted`, in one walk.
+std::vector<Moment> describe(const Moments& moments, MemoryWalk walk, const std::vector<std::size_t>& wanted) {
+  std::vector<std::size_t> order = wanted;
+  std::sort(order.begin(), order.end());
+  std::vector<Moment> described(wanted.size());
+  for (const std::size_t event : order) {
+    while (walk.applied() <= event && walk.next()) {
+    }
+    for (std::size_t i = 0; i < wanted.size(); ++i)
+      if (wanted[i] == event && described[i].streams.empty()) described[i] = moments.describe(walk);
+  }
+  return described;
+}
+
+Result<void> add_moments(const Moments& moments, const MemoryWalk& walk, const ExplainRequest& request,
+                         const Series& series, Range range, Explanation& out) {
+  std::vector<std::size_t> wanted{
+      reserved_peak(series, range),
+      best_of(series, range, [](const MemoryParts& a, const MemoryParts& b) { return a.allocated() > b.allocated(); }),
+      best_of(series, range,
+              [](const MemoryParts& a, const MemoryParts& b) { return a.pending_free > b.pending_free; })};
+  if (out.pending_free_peak == 0) wanted[2] = wanted[0];
+  if (request.at) {
+    const std::size_t after = event_at(series, out.start + *request.at + Nanoseconds{1});
+    if (after == 0)
+      return fail(ErrorKind::usage, "the memory record begins later than the time asked for", "--at",
+                  "times count from the step's begin");
+    wanted.push_back(after - 1);
+  }
+  std::vector<Moment> described = describe(moments, walk, wanted);
+  out.reserved_peak = std::move(described[0]);
+  out.allocated_peak = std::move(described[1]);
+  out.pending_peak = std::move(described[2]);
+  if (request.at) out.asked = std::move(described[3]);
+  return {};
+}
+
+}  // namespace
+}  // namespace explain_detail
+
+Result<Explanation> explain(const Run& run, const ExplainRequest& request) {
+  using namespace explain_detail;
+  if (run.allocator.empty())
+    return fail(ErrorKind::usage, "the run holds no record of its memory", {},
+                "import a memory snapshot (torch.cuda.memory._dump_snapshot()), or make a plan with -o");
+  auto walk = MemoryWalk::begin(run);
+  if (!walk) return tl::unexpected(walk.error());
+  const Series series = whole_series(run, *walk);
+  Explanation out;
+  out.odd_events = series.odd_events;
+  out.steps = step_periods(run, series);
+  const std::size_t before = out.steps.empty() ? series.points.size() : event_at(series, out.steps.front().start);
+  out.before_steps = period(series, {0, before}).peaks;
+  const auto range = look_at(request, series, out);
+  if (!range) return tl::unexpected(range.error());
+  out.first_event = range->begin;
+  out.end_event = range->end;
+  const PeriodParts whole = period(series, *range);
+  out.peaks = whole.peaks;
+  out.pending_free_peak = whole.pending_free_peak;
+  out.phases = phase_periods(run, series, out.step);
+  out.series.assign(series.points.begin() + static_cast<std::ptrdiff_t>(range->first()),
+                    series.points.begin() + static_cast<std::ptrdiff_t>(range->end));
+  for (const GapPoint& point : out.series) out.gap_peak = std::max(out.gap_peak, point.parts.gap());
+  const Moments moments(run, request.largest);
+  if (auto added = add_moments(moments, *walk, request, series, *range, out); !added)
+    return tl::unexpected(added.error());
+  out.causes = find_causes(run, moments, out);
+  out.failures = failed_requests(run, moments, *walk);
+  return out;
+}
+
+Result<std::vector<MemoryParts>> gap_series(const Run& run) {
+  if (run.allocator.empty()) return std::vector<MemoryParts>();
+  auto walk = explain_detail::MemoryWalk::begin(run);
+  if (!walk) return tl::unexpected(walk.error());
+  std::vector<MemoryParts> out;
+  out.reserve(run.allocator.size());
+  while (walk->next()) out.push_back(walk->state().parts());
+  return out;
+}
+
+std::vector<GapPoint> downsample(const std::vector<GapPoint>& series, std::size_t points) {
+  if (series.size() <= points) return series;
+  std::vector<GapPoint> out;
+  out.reserve(points);
+  for (std::size_t i = 0; i < points; ++i) {
+    const std::size_t begin = series.size() * i / points;
+    const std::size_t end = series.size() * (i + 1) / points;
+    std::size_t best = begin;
+    for (std::size_t k = begin; k < end; ++k) {
+      const MemoryParts& a = series[k].parts;
+      const MemoryParts& b = series[best].parts;
+      if (a.reserved() != b.reserved() ? a.reserved() > b.reserved() : a.active() > b.active()) best = k;
+    }
+    out.push_back(series[best]);
+  }
+  return out;
+}
+
+std::string_view name(CauseKind kind) {
+  constexpr std::array<std::string_view, 7> kNames{"record_stream",    "stream_pools",       "reduce_input_held",
+                                                   "first_step_spike", "hard_fragmentation", "soft_fragmentation",
+                                                   "private_pool_idle"};
+  return kNames.at(static_cast<std::size_t>(kind));
+}
+
+}  // namespace foreshard
