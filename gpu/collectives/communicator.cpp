@@ -1,0 +1,264 @@
+#include "gpu/collectives/communicator.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "gpu/collectives/call_trace.hpp"
+#include "gpu/collectives/driver.hpp"
+
+namespace foreshard::gpu {
+namespace {
+
+constexpr Bytes kWindowAlignment = 4096;  // NCCL_WIN_REQUIRED_ALIGNMENT
+
+/// Bytes of a call's input and output.
+std::pair<Bytes, Bytes> buffer_bytes(const CollectiveWork& work, Bytes ranks) {
+  switch (work.kind) {
+    case CollectiveKind::all_gather:
+      return {work.bytes / ranks, work.bytes};
+    case CollectiveKind::reduce_scatter:
+      return {work.bytes, work.bytes / ranks};
+    case CollectiveKind::all_reduce:
+      break;
+  }
+  return {work.bytes, work.bytes};
+}
+
+}  // namespace
+
+Communicator::Communicator(Exchange& exchange, SymmetricHeap* heap, CommunicatorSettings settings, std::uint32_t rank)
+    : exchange_(exchange), heap_(heap), settings_(std::move(settings)), rank_(rank) {}
+
+Result<std::unique_ptr<Communicator>> Communicator::create(Exchange& exchange, SymmetricHeap* heap,
+                                                           CommunicatorSettings settings) {
+  const auto& members = settings.members;
+  const auto self = std::find(members.begin(), members.end(), exchange.rank());
+  if (self == members.end())
+    return fail(ErrorKind::usage,
+                fmt::format("rank {} is no member of its group '{}'", exchange.rank(), settings.name));
+  const auto rank = static_cast<std::uint32_t>(self - members.begin());
+  std::unique_ptr<Communicator> made(new Communicator(exchange, heap, std::move(settings), rank));
+  FORESHARD_TRY(made->set_up());
+  return made;
+}
+
+bool Communicator::wants(Transport transport) const {
+  return std::find(settings_.transports.begin(), settings_.transports.end(), transport) != settings_.transports.end();
+}
+
+Result<std::string> Communicator::agree_on_id(const std::string& what) {
+  std::string id;
+  if (rank_ == 0) {
+    auto made = nccl_unique_id();
+    if (!made) return made;
+    id = std::move(*made);
+  }
+  const auto all = exchange_.all_gather(what, id);
+  if (!all) return tl::unexpected<Error>(all.error());
+  return (*all)[settings_.members[0]];
+}
+
+Result<void> Communicator::set_up() {
+  const std::uint32_t first = exchange_.rank() - exchange_.local_rank();
+  std::vector<std::uint32_t> local;
+  for (const std::uint32_t member : settings_.members)
+    if (member >= first && member < first + exchange_.local_ranks()) local.push_back(member - first);
+  one_host_ = local.size() == settings_.members.size();
+  // Plain NCCL serves what the others cannot, so it is always there.
+  for (const Transport transport :
+       {Transport::nccl, Transport::nccl_registered, Transport::symmetric, Transport::copy_engine}) {
+    if (transport != Transport::nccl && !wants(transport)) continue;
+    const std::string full_name = fmt::format("{}/{}", settings_.name, name(transport));
+    const auto id = agree_on_id(full_name);
+    if (!id) return tl::unexpected<Error>(id.error());
+    auto group =
+        NcclGroup::create({*id, full_name, ranks(), rank_, transport == Transport::copy_engine, settings_.timeout});
+    if (!group) return tl::unexpected<Error>(group.error());
+    groups_[static_cast<std::size_t>(transport)] = std::move(*group);
+  }
+  if (!wants(Transport::low_contention) || heap_ == nullptr || !one_host_ || ranks() > kMostPeers) return {};
+  auto own = OwnCollectives::create(*heap_, std::move(local), rank_, settings_.own);
+  if (!own) return tl::unexpected<Error>(own.error());
+  own_ = std::move(*own);
+  return {};
+}
+
+Communicator::~Communicator() {
+  for (Segment& segment : segments_) give_back(segment);
+}
+
+bool Communicator::held(Transport transport, Address address, Bytes bytes) const {
+  auto after = std::upper_bound(segments_.begin(), segments_.end(), address,
+                                [](Address a, const Segment& segment) { return a < segment.base; });
+  if (after == segments_.begin()) return false;
+  const Segment& segment = *--after;
+  return segment.transport == transport && address + bytes <= segment.base + segment.bytes;
+}
+
+PathFacts Communicator::facts(const CollectiveWork& work, std::optional<DType> output_type) const {
+  PathFacts facts;
+  facts.ranks = ranks();
+  facts.one_host = one_host_;
+  facts.peer_memory = own_ != nullptr;
+  facts.summable = reducible(work.dtype) && reducible(output_type.value_or(work.dtype));
+  const auto [input, output] = buffer_bytes(work, ranks());
+  if (work.transport == Transport::low_contention)
+    facts.registered = heap_ != nullptr && heap_->contains(work.output, output);
+  else if (work.transport != Transport::nccl)
+    facts.registered = held(work.transport, work.input, input) && held(work.transport, work.output, output);
+  return facts;
+}
+
+PathReport& Communicator::account(const CollectiveWork& work, const PathChoice& choice) {
+  auto [at, fresh] = paths_.try_emplace({work.kind, work.transport});
+  PathReport& report = at->second;
+  if (fresh) {
+    report.kind = work.kind;
+    report.asked = work.transport;
+    report.ran = choice.transport;
+    report.reason = choice.reason;
+  } else if (report.reason.empty() && !choice.reason.empty()) {
+    report.reason = fmt::format("of call {} on, {}", report.calls + 1, choice.reason);
+    report.ran = choice.transport;
+  }
+  ++report.calls;
+  return report;
+}
+
+Result<void> Communicator::issue(const CollectiveWork& work, cudaStream_t stream, std::optional<DType> output_type) {
+  if (work.input == 0 || work.output == 0) return fail(ErrorKind::usage, "a collective without its buffers");
+  if (work.transport != Transport::nccl && !wants(work.transport))
+    return fail(ErrorKind::usage,
+                fmt::format("the group '{}' was made without the transport {}", settings_.name, name(work.transport)));
+  if (work.bytes % (itemsize(work.dtype) * (work.kind == CollectiveKind::all_reduce ? 1 : ranks())) != 0)
+    return fail(ErrorKind::usage, fmt::format("{} bytes do not divide among {} ranks", work.bytes, ranks()));
+  const PathChoice choice = choose_path(work.kind, work.transport, facts(work, output_type));
+  PathReport& report = account(work, choice);
+  if (choice.transport == Transport::low_contention) return issue_own(work, output_type.value_or(work.dtype), stream);
+  if (output_type.value_or(work.dtype) != work.dtype)
+    return fail(ErrorKind::mismatch, "NCCL's reduce-scatter writes the dtype that it reads");
+  // A group of the asked transport keeps its buffers even where NCCL then takes another kernel; see PathChoice.
+  const bool kept = group_of(work.transport) != nullptr && choice.transport != Transport::nccl;
+  NcclGroup& group = *group_of(kept ? work.transport : Transport::nccl);
+  if (report.calls == 1 && settings_.trace_paths) {
+    const CallTrace trace = trace_call([&](cudaStream_t probe) { return group.issue(work, probe); });
+    report.seen = text(trace);
+    report.ran = transport_of(trace, choice.transport);
+    if (report.ran != choice.transport && report.reason.empty()) report.reason = "NCCL chose so";
+  }
+  return group.issue(work, stream);
+}
+
+Result<void> Communicator::issue_own(const CollectiveWork& work, DType output_type, cudaStream_t stream) {
+  PathReport& report = paths_[{work.kind, work.transport}];
+  const Bytes slice = work.bytes / ranks();
+  const void* input = reinterpret_cast<const void*>(work.input);
+  void* output = reinterpret_cast<void*>(work.output);
+  if (work.kind == CollectiveKind::all_gather) {
+    if (report.calls == 1 && settings_.trace_paths)
+      report.seen = text(trace_call([&](cudaStream_t probe) { return own_->all_gather(input, output, slice, probe); }));
+    return own_->all_gather(input, output, slice, stream);
+  }
+  ScatterCall call;
+  call.input = input;
+  call.output = output;
+  call.elements = slice / itemsize(work.dtype);
+  call.input_type = work.dtype;
+  call.output_type = output_type;
+  call.scale = work.reduction == Reduction::average ? 1.0F / static_cast<float>(ranks()) : 1.0F;
+  const std::string way = own_->scatter_path(call) == ScatterPath::direct
+                              ? "kernel foreshard_reduce reads the peers"
+                              : "copies into staging, kernel foreshard_reduce";
+  if (report.seen.find(way) == std::string::npos) report.seen += (report.seen.empty() ? "" : "; ") + way;
+  return own_->reduce_scatter(call, stream);
+}
+
+Result<Communicator::Segment> Communicator::allocate(Transport transport, Bytes bytes) {
+  Segment segment{0, bytes, transport, false, std::nullopt};
+  void* memory = nullptr;
+  if (transport == Transport::nccl) {
+    FORESHARD_TRY(check(cudaMalloc(&memory, bytes), "cudaMalloc"));
+  } else if (transport == Transport::low_contention) {
+    if (heap_ == nullptr) return fail(ErrorKind::mismatch, "no symmetric memory: the GPUs do not share memory");
+    const auto made = heap_->allocate(bytes);
+    if (!made) return tl::unexpected<Error>(made.error());
+    memory = *made;
+    ++counters_.registered;
+  } else {
+    NcclGroup* group = group_of(transport);
+    if (group == nullptr)
+      return fail(ErrorKind::usage, fmt::format("the group was made without the transport {}", name(transport)));
+    FORESHARD_TRY(check(ncclMemAlloc(&memory, bytes), "ncclMemAlloc"));
+    const NcclMemory kind = transport == Transport::nccl_registered ? NcclMemory::buffer : NcclMemory::window;
+    const auto registration = group->enroll(kind, memory, bytes);
+    if (!registration) {
+      (void)ncclMemFree(memory);
+      return tl::unexpected<Error>(registration.error());
+    }
+    segment.registration = *registration;
+    ++counters_.registered;
+  }
+  segment.base = reinterpret_cast<Address>(memory);
+  counters_.bytes += bytes;
+  return segment;
+}
+
+Result<void*> Communicator::acquire(Transport transport, Bytes bytes) {
+  ++counters_.acquired;
+  Segment* best = nullptr;
+  for (Segment& segment : segments_)
+    if (segment.free && segment.transport == transport && segment.bytes >= bytes &&
+        (best == nullptr || segment.bytes < best->bytes))
+      best = &segment;
+  if (best != nullptr) {
+    best->free = false;
+    ++counters_.reused;
+    return reinterpret_cast<void*>(best->base);
+  }
+  const Bytes rounded = (std::max<Bytes>(bytes, 1) + kWindowAlignment - 1) / kWindowAlignment * kWindowAlignment;
+  auto segment = allocate(transport, rounded);
+  if (!segment) return tl::unexpected<Error>(segment.error());
+  const auto at = std::upper_bound(segments_.begin(), segments_.end(), segment->base,
+                                   [](Address a, const Segment& other) { return a < other.base; });
+  segments_.insert(at, *segment);
+  return reinterpret_cast<void*>(segment->base);
+}
+
+Result<void> Communicator::release(void* memory) {
+  const Address base = reinterpret_cast<Address>(memory);
+  for (Segment& segment : segments_)
+    if (segment.base == base && !segment.free) {
+      segment.free = true;
+      return {};
+    }
+  return fail(ErrorKind::mismatch, fmt::format("{:#x} was not acquired from this communicator", base));
+}
+
+void Communicator::give_back(Segment& segment) {
+  void* memory = reinterpret_cast<void*>(segment.base);
+  if (segment.registration) (void)group_of(segment.transport)->withdraw(*segment.registration);
+  if (segment.transport == Transport::nccl) (void)cudaFree(memory);
+  // Symmetric memory belongs to the heap, which gives all of it back at its end: releasing it is collective.
+  if (segment.transport != Transport::nccl && segment.transport != Transport::low_contention) (void)ncclMemFree(memory);
+}
+
+Result<void> Communicator::health() {
+  for (const auto& group : groups_)
+    if (group != nullptr) FORESHARD_TRY(group->health());
+  return {};
+}
+
+void Communicator::abort() {
+  if (own_ != nullptr) own_->abandon();
+  for (const auto& group : groups_)
+    if (group != nullptr) group->abort();
+}
+
+std::vector<PathReport> Communicator::paths() const {
+  std::vector<PathReport> out;
+  for (const auto& [key, report] : paths_) out.push_back(report);
+  return out;
+}
+
+}  // namespace foreshard::gpu

@@ -1,0 +1,243 @@
+#include "gpu/collectives/own_collectives.hpp"
+
+#include <fmt/format.h>
+#include <sched.h>
+
+#include <atomic>
+#include <cstring>
+
+#include "core/base/check.hpp"
+#include "gpu/collectives/driver.hpp"
+
+namespace foreshard::gpu {
+namespace {
+
+constexpr Bytes kCounterBytes = 2 * kMostSlots * sizeof(std::uint32_t);
+constexpr Bytes kControlBytes = kFlagBytes + kCounterBytes + 2 * sizeof(std::uint64_t);
+/// Above every counter that a run reaches, and as the same byte four times.
+constexpr unsigned char kAbandoned = 0x3f;
+
+bool aligned(Address address) {
+  return address % 16 == 0;
+}
+
+TransferOp own_signal(TransferOp::Kind kind, Flag flag, std::uint32_t rank, std::uint32_t value) {
+  TransferOp op;
+  op.kind = kind;
+  op.flag = flag;
+  op.peer = rank;
+  op.value = value;
+  return op;
+}
+
+}  // namespace
+
+/// Pinned host memory that the reduction kernel reads and writes.
+struct OwnCollectives::HostShared {
+  ReduceItem ring[kItemRing];
+  alignas(64) std::atomic<std::uint32_t> posted;
+  alignas(64) std::atomic<std::uint32_t> complete;
+  alignas(64) std::atomic<std::uint32_t> abandon;
+  alignas(64) unsigned char poison[kFlagBytes];
+};
+
+OwnCollectives::OwnCollectives(SymmetricHeap& heap, std::vector<std::uint32_t> members, std::uint32_t rank,
+                               const OwnTuning& tuning)
+    : heap_(heap), members_(std::move(members)), rank_(rank), tuning_(tuning) {}
+
+Result<std::unique_ptr<OwnCollectives>> OwnCollectives::create(SymmetricHeap& heap, std::vector<std::uint32_t> members,
+                                                               std::uint32_t rank, const OwnTuning& tuning) {
+  if (members.empty() || members.size() > kMostPeers)
+    return fail(ErrorKind::usage,
+                fmt::format("the low-contention collectives serve 1 to {} ranks, not {}", kMostPeers, members.size()));
+  FORESHARD_CHECK(rank < members.size() && tuning.scatter.slots <= kMostSlots, "a rank of the group; slots that fit");
+  std::unique_ptr<OwnCollectives> own(new OwnCollectives(heap, std::move(members), rank, tuning));
+  FORESHARD_TRY(own->set_up());
+  return own;
+}
+
+Result<void> OwnCollectives::set_up() {
+  const auto control = heap_.allocate(kControlBytes);
+  if (!control) return tl::unexpected<Error>(control.error());
+  control_ = *control;
+  // Groups of different sizes may be made side by side: the largest decides what every rank of the host allocates.
+  const auto staging = heap_.allocate(tuning_.scatter.staging(heap_.exchange().local_ranks()));
+  if (!staging) return tl::unexpected<Error>(staging.error());
+  staging_ = *staging;
+  fixed_bytes_ = kControlBytes + tuning_.scatter.staging(heap_.exchange().local_ranks());
+  FORESHARD_TRY(check(cudaMemset(control_, 0, kControlBytes), "cudaMemset"));
+  FORESHARD_TRY(check(cudaDeviceSynchronize(), "cudaDeviceSynchronize"));
+  FORESHARD_TRY(heap_.exchange().barrier("own collectives"));
+
+  void* host = nullptr;
+  FORESHARD_TRY(check(cudaHostAlloc(&host, sizeof(HostShared), cudaHostAllocMapped), "cudaHostAlloc"));
+  std::memset(host, 0, sizeof(HostShared));
+  host_ = static_cast<HostShared*>(host);
+  std::memset(host_->poison, kAbandoned, sizeof host_->poison);
+
+  addresses_.rank = rank_;
+  addresses_.flags = copies_of(control_);
+  addresses_.staging = copies_of(staging_);
+  auto* counters = reinterpret_cast<std::uint32_t*>(addresses_.flags[rank_] + kFlagBytes);
+  links_.counters = counters;
+  links_.decision = reinterpret_cast<std::uint64_t*>(counters + 2 * kMostSlots);
+  links_.started = flag(rank_, Flag::arrived, rank_);
+  links_.complete = flag(rank_, Flag::done, rank_);
+  links_.ring = host_->ring;
+  links_.posted = reinterpret_cast<const std::uint32_t*>(&host_->posted);
+  links_.complete_host = reinterpret_cast<std::uint32_t*>(&host_->complete);
+  links_.abandon = reinterpret_cast<const std::uint32_t*>(&host_->abandon);
+  links_.linger_ns = tuning_.linger_ns;
+  direct_links_ = links_;
+  direct_links_.complete = flag(rank_, Flag::credit, rank_);
+  direct_links_.complete_host = flag(rank_, Flag::ready, rank_);
+  direct_links_.linger_ns = 0;
+
+  auto runner = TransferRunner::create(kMostPeers);
+  if (!runner) return tl::unexpected<Error>(runner.error());
+  runner_ = std::move(*runner);
+  int low = 0;
+  int high = 0;
+  FORESHARD_TRY(check(cudaDeviceGetStreamPriorityRange(&low, &high), "cudaDeviceGetStreamPriorityRange"));
+  FORESHARD_TRY(check(cudaStreamCreateWithPriority(&worker_, cudaStreamNonBlocking, high), "cudaStreamCreate"));
+  FORESHARD_TRY(check(cudaStreamCreateWithPriority(&rescue_, cudaStreamNonBlocking, high), "cudaStreamCreate"));
+  return check(cudaEventCreateWithFlags(&started_, cudaEventDisableTiming), "cudaEventCreate");
+}
+
+OwnCollectives::~OwnCollectives() {
+  if (worker_ != nullptr) (void)cudaStreamDestroy(worker_);
+  if (rescue_ != nullptr) (void)cudaStreamDestroy(rescue_);
+  if (started_ != nullptr) (void)cudaEventDestroy(started_);
+  if (host_ != nullptr) (void)cudaFreeHost(host_);
+}
+
+std::uint32_t* OwnCollectives::flag(std::uint32_t on, Flag which, std::uint32_t writer) const {
+  return reinterpret_cast<std::uint32_t*>(addresses_.flags[on] + flag_offset(which, writer, 0));
+}
+
+std::array<Address, kMostPeers> OwnCollectives::copies_of(const void* memory) const {
+  std::array<Address, kMostPeers> copies{};
+  const Address own = reinterpret_cast<Address>(memory);
+  for (std::uint32_t r = 0; r < ranks(); ++r) copies[r] = heap_.translate(own, members_[r]).value_or(0);
+  copies[rank_] = own;
+  return copies;
+}
+
+Result<void> OwnCollectives::all_gather(const void* input, void* output, Bytes slice, cudaStream_t stream) {
+  const bool in_place = static_cast<const char*>(input) == static_cast<char*>(output) + rank_ * slice;
+  if (!heap_.contains(reinterpret_cast<Address>(output), slice * ranks()))
+    return fail(ErrorKind::mismatch, "the output of a low-contention all-gather is not in symmetric memory");
+  if (tuning_.gather.direction == Direction::pull && !in_place &&
+      !heap_.contains(reinterpret_cast<Address>(input), slice))
+    return fail(ErrorKind::mismatch, "the input of a pulling all-gather is not in symmetric memory");
+  addresses_.input = copies_of(input);
+  addresses_.output = copies_of(output);
+  return runner_->run(plan_gather({ranks(), rank_, slice, in_place, ++gathers_}, tuning_.gather), addresses_, stream);
+}
+
+ScatterPath OwnCollectives::scatter_path(const ScatterCall& call) const {
+  const Bytes slice = call.elements * itemsize(call.input_type);
+  const bool small = slice * ranks() <= tuning_.direct_up_to && slice < 2 * kGiB;
+  const bool symmetric = heap_.contains(reinterpret_cast<Address>(call.input), slice * ranks());
+  return small && symmetric ? ScatterPath::direct : ScatterPath::staged;
+}
+
+Result<void> OwnCollectives::reduce_scatter(const ScatterCall& call, cudaStream_t stream) {
+  if (!reducible(call.input_type) || !reducible(call.output_type))
+    return fail(ErrorKind::mismatch, "a reduce-scatter sums float32, bfloat16 and float16 only");
+  if (call.elements == 0) return {};
+  return scatter_path(call) == ScatterPath::direct ? direct(call, stream) : staged(call, stream);
+}
+
+ReduceItem OwnCollectives::item_of(const ScatterCall& call) const {
+  ReduceItem item;
+  item.output = call.output;
+  item.elements = call.elements;
+  item.ranks = ranks();
+  item.rank = rank_;
+  item.input_type = call.input_type;
+  item.output_type = call.output_type;
+  item.scale = call.scale;
+  const Bytes slice = call.elements * itemsize(call.input_type);
+  item.source[rank_] = static_cast<const char*>(call.input) + rank_ * slice;
+  item.aligned =
+      aligned(reinterpret_cast<Address>(call.output)) && aligned(reinterpret_cast<Address>(item.source[rank_])) ? 1 : 0;
+  return item;
+}
+
+Result<void> OwnCollectives::direct(const ScatterCall& call, cudaStream_t stream) {
+  ReduceItem item = item_of(call);
+  const Bytes slice = call.elements * itemsize(call.input_type);
+  const std::array<Address, kMostPeers> inputs = copies_of(call.input);
+  for (std::uint32_t r = 0; r < ranks(); ++r) {
+    item.source[r] = reinterpret_cast<const void*>(inputs[r] + rank_ * slice);
+    item.arrived[r] = flag(rank_, Flag::entered, r);
+    item.enter[r] = flag(r, Flag::entered, rank_);
+    item.answer[r] = flag(r, Flag::consumed, rank_);
+    item.settled[r] = flag(rank_, Flag::consumed, r);
+  }
+  item.staged = 0;
+  item.chunks = 1;
+  item.chunk_elements = call.elements;
+  item.number = directs_;
+  item.first_chunk = directs_++;
+  // Small slices leave CTAs without a tile; each still costs its launch and its part in the end.
+  ReduceLaunch launch = tuning_.direct_reduce;
+  const Bytes tiles = (slice * ranks() + 32 * kKiB - 1) / (32 * kKiB);
+  if (tiles < launch.ctas)
+    launch.ctas = static_cast<std::uint32_t>((tiles + launch.cluster - 1) / launch.cluster) * launch.cluster;
+  return launch_reduce(item, direct_links_, launch, stream);
+}
+
+Result<void> OwnCollectives::post(const ReduceItem& item) {
+  // The slot's former item is done: the kernel may read a slot as long as its item is not complete.
+  while (static_cast<std::int32_t>(items_ - host_->complete.load(std::memory_order_acquire)) >=
+         static_cast<std::int32_t>(kItemRing)) {
+    if (host_->abandon.load(std::memory_order_relaxed) != 0)
+      return fail(ErrorKind::rank_lost, "a reduce-scatter was given up because a rank is lost");
+    ::sched_yield();
+  }
+  host_->ring[items_ % kItemRing] = item;
+  host_->posted.store(items_ + 1, std::memory_order_release);
+  return {};
+}
+
+Result<void> OwnCollectives::staged(const ScatterCall& call, cudaStream_t stream) {
+  using Kind = TransferOp::Kind;
+  const Bytes slice = call.elements * itemsize(call.input_type);
+  const ScatterChunks chunks = cut_slices(slice, tuning_.scatter);
+  ReduceItem item = item_of(call);
+  for (std::uint32_t r = 0; r < ranks(); ++r) {
+    if (r != rank_)
+      item.source[r] = reinterpret_cast<const void*>(addresses_.staging[rank_] + staging_offset(tuning_.scatter, r, 0));
+    item.arrived[r] = flag(rank_, Flag::arrived, r);
+    item.answer[r] = flag(r, Flag::credit, rank_);
+  }
+  item.chunks = chunks.count;
+  item.chunk_elements = chunks.chunk / itemsize(call.input_type);
+  item.slot_bytes = tuning_.scatter.slot;
+  item.slots = tuning_.scatter.slots;
+  item.first_chunk = chunks_;
+  item.number = items_;
+  FORESHARD_TRY(post(item));
+  const std::uint32_t number = ++items_;
+
+  const TransferOp reached = own_signal(Kind::write, Flag::arrived, rank_, number);
+  FORESHARD_TRY(TransferRunner::signal({&reached, 1}, addresses_, stream));
+  FORESHARD_TRY(check(cudaEventRecord(started_, stream), "cudaEventRecord"));
+  FORESHARD_TRY(check(cudaStreamWaitEvent(worker_, started_, 0), "cudaStreamWaitEvent"));
+  FORESHARD_TRY(launch_reduce(item, links_, tuning_.staged_reduce, worker_));
+  addresses_.input = copies_of(call.input);
+  const TransferPlan plan = plan_scatter({ranks(), rank_, slice, chunks_}, tuning_.scatter);
+  chunks_ += chunks.count;
+  FORESHARD_TRY(runner_->run(plan, addresses_, stream));
+  const TransferOp complete = own_signal(Kind::wait, Flag::done, rank_, number);
+  return TransferRunner::signal({&complete, 1}, addresses_, stream);
+}
+
+void OwnCollectives::abandon() {
+  host_->abandon.store(1, std::memory_order_release);
+  (void)cudaMemcpyAsync(control_, host_->poison, kFlagBytes, cudaMemcpyHostToDevice, rescue_);
+}
+
+}  // namespace foreshard::gpu

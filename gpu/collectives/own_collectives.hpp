@@ -1,0 +1,111 @@
+// Our own collectives over symmetric memory: an all-gather by copy engines alone, and a reduce-scatter whose bytes
+// travel by copy engine while a few CTAs add them up.
+//
+// Who: communicator.hpp. The group's ranks are of one host. Every call is collective: the same sizes in the same order
+// on all ranks. Thread safety: one thread at a time, except abandon(). Protocol and measurements:
+// docs/gpu_collectives.md.
+//
+// All-gather: the output lies in symmetric memory, the input anywhere on the device. Each rank says that its output may
+// be overwritten, pushes its slice to the others as they say so, says that it is through, and waits for the same word
+// from all. When the stream goes on, the output is whole and the input is not read any more.
+//
+// Reduce-scatter, staged: input and output lie anywhere. Slices are pushed in chunks into the receivers' staging slots;
+// the kernel of reduce_kernel.hpp adds a chunk when it has arrived from all ranks and gives the slots back. No barrier.
+// Direct (small slices, input in symmetric memory): one kernel on the caller's stream reads the peers' inputs itself.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "core/base/error.hpp"
+#include "gpu/collectives/reduce_kernel.hpp"
+#include "gpu/collectives/symmetric_heap.hpp"
+#include "gpu/collectives/transfer_plan.hpp"
+#include "gpu/collectives/transfer_runner.hpp"
+
+namespace foreshard::gpu {
+
+/// How the own collectives work; the defaults are what was fastest on 4 × H200. The same on all ranks.
+struct OwnTuning {
+  GatherTuning gather;
+  ScatterTuning scatter;
+  ReduceLaunch staged_reduce{8, 2};
+  ReduceLaunch direct_reduce{16, 2};
+  Bytes direct_up_to = 16 * kMiB;     ///< whole input; above it staged. At most 2 GiB a slice
+  std::uint64_t linger_ns = 100'000;  ///< how long the staged reduction keeps its SMs for the next one
+};
+
+/// One reduce-scatter. Shapes: input [ranks × elements], output [elements].
+struct ScatterCall {
+  const void* input = nullptr;
+  void* output = nullptr;
+  std::uint64_t elements = 0;  ///< of one rank's result
+  DType input_type = DType::bfloat16;
+  DType output_type = DType::bfloat16;
+  float scale = 1.0F;  ///< multiplies the fp32 sum
+};
+
+enum class ScatterPath : std::uint8_t { staged = 0, direct = 1 };
+
+class OwnCollectives {
+ public:
+  /// `members`: the group's local ranks in group order, `rank` this process's place among them. Collective over all
+  /// ranks of the host (heap.allocate), also those of other groups. Errors: no memory for staging, too many ranks.
+  [[nodiscard]] static Result<std::unique_ptr<OwnCollectives>> create(SymmetricHeap& heap,
+                                                                      std::vector<std::uint32_t> members,
+                                                                      std::uint32_t rank, const OwnTuning& tuning);
+  ~OwnCollectives();
+  OwnCollectives(const OwnCollectives&) = delete;
+  OwnCollectives& operator=(const OwnCollectives&) = delete;
+
+  /// Gathers `slice` bytes a rank; in place when `input` is this rank's slice of `output`. Errors: the output (for
+  /// pulls the input too) is not in symmetric memory, the legacy default stream, CUDA's.
+  [[nodiscard]] Result<void> all_gather(const void* input, void* output, Bytes slice, cudaStream_t stream);
+  [[nodiscard]] Result<void> reduce_scatter(const ScatterCall& call, cudaStream_t stream);
+  /// Which way a reduce-scatter of this call goes.
+  [[nodiscard]] ScatterPath scatter_path(const ScatterCall& call) const;
+
+  /// Ends every wait on this rank, on streams and in kernels, because a peer is lost. Results are undefined from then
+  /// on. May be called from any thread.
+  void abandon();
+  /// Device memory held: flags and staging.
+  [[nodiscard]] Bytes fixed_bytes() const { return fixed_bytes_; }
+
+ private:
+  struct HostShared;
+  OwnCollectives(SymmetricHeap& heap, std::vector<std::uint32_t> members, std::uint32_t rank, const OwnTuning& tuning);
+  [[nodiscard]] Result<void> set_up();
+  [[nodiscard]] std::uint32_t ranks() const { return static_cast<std::uint32_t>(members_.size()); }
+  /// The copies of one buffer by rank of the group; only this rank's where it is not symmetric.
+  [[nodiscard]] std::array<Address, kMostPeers> copies_of(const void* memory) const;
+  [[nodiscard]] ReduceItem item_of(const ScatterCall& call) const;
+  [[nodiscard]] Result<void> staged(const ScatterCall& call, cudaStream_t stream);
+  [[nodiscard]] Result<void> direct(const ScatterCall& call, cudaStream_t stream);
+  [[nodiscard]] Result<void> post(const ReduceItem& item);
+  [[nodiscard]] std::uint32_t* flag(std::uint32_t on, Flag which, std::uint32_t writer) const;
+
+  SymmetricHeap& heap_;
+  std::vector<std::uint32_t> members_;
+  std::uint32_t rank_;
+  OwnTuning tuning_;
+  void* control_ = nullptr;  ///< flags, then the reduction's counters
+  void* staging_ = nullptr;
+  Bytes fixed_bytes_ = 0;
+  HostShared* host_ = nullptr;  ///< pinned
+  TransferAddresses addresses_;
+  ReduceLinks links_;  ///< of staged reductions
+  ReduceLinks direct_links_;
+  std::unique_ptr<TransferRunner> runner_;
+  cudaStream_t worker_ = nullptr;  ///< reductions run here
+  cudaStream_t rescue_ = nullptr;  ///< abandon()'s
+  cudaEvent_t started_ = nullptr;
+  std::uint32_t gathers_ = 0;
+  std::uint32_t chunks_ = 0;
+  std::uint32_t items_ = 0;
+  std::uint32_t directs_ = 0;
+};
+
+}  // namespace foreshard::gpu

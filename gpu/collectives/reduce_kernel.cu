@@ -1,0 +1,415 @@
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+
+#include <cstdint>
+#include <type_traits>
+
+#include "gpu/collectives/driver.hpp"
+#include "gpu/collectives/reduce_kernel.hpp"
+
+namespace foreshard::gpu {
+namespace {
+
+constexpr int kConsumers = 512;            // threads that add
+constexpr int kThreads = kConsumers + 32;  // and one warp that fetches
+constexpr int kStages = 6;
+constexpr std::uint32_t kStageBytes = 32 * 1024;  // of all sources together
+constexpr std::uint32_t kItemWords = sizeof(ReduceItem) / 4;
+static_assert(sizeof(ReduceItem) % 4 == 0);
+
+struct Shared {
+  alignas(128) unsigned char stage[kStages][kStageBytes];
+  ReduceItem item;
+  std::uint64_t full[kStages];
+  std::uint64_t empty[kStages];
+  std::uint32_t go;
+};
+
+__device__ std::uint32_t load_system(const std::uint32_t* word) {
+  std::uint32_t value;
+  asm volatile("ld.acquire.sys.global.u32 %0, [%1];" : "=r"(value) : "l"(word) : "memory");
+  return value;
+}
+__device__ void store_system(std::uint32_t* word, std::uint32_t value) {
+  asm volatile("st.release.sys.global.u32 [%0], %1;" ::"l"(word), "r"(value) : "memory");
+}
+__device__ std::uint64_t load_gpu(const std::uint64_t* word) {
+  std::uint64_t value;
+  asm volatile("ld.acquire.gpu.global.u64 %0, [%1];" : "=l"(value) : "l"(word) : "memory");
+  return value;
+}
+__device__ void store_gpu(std::uint64_t* word, std::uint64_t value) {
+  asm volatile("st.release.gpu.global.u64 [%0], %1;" ::"l"(word), "l"(value) : "memory");
+}
+__device__ std::uint64_t nanoseconds() {
+  std::uint64_t value;
+  asm volatile("mov.u64 %0, %globaltimer;" : "=l"(value));
+  return value;
+}
+/// Counters wrap: compared as CU_STREAM_WAIT_VALUE_GEQ does.
+__device__ bool reached(std::uint32_t value, std::uint32_t wanted) {
+  return std::int32_t(value - wanted) >= 0;
+}
+
+__device__ std::uint32_t shared_address(const void* pointer) {
+  return static_cast<std::uint32_t>(__cvta_generic_to_shared(pointer));
+}
+__device__ void barrier_init(std::uint64_t* barrier, std::uint32_t count) {
+  asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(shared_address(barrier)), "r"(count) : "memory");
+}
+__device__ void barrier_expect(std::uint64_t* barrier, std::uint32_t bytes) {
+  asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(shared_address(barrier)), "r"(bytes)
+               : "memory");
+}
+__device__ void barrier_arrive(std::uint64_t* barrier) {
+  asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(shared_address(barrier)) : "memory");
+}
+__device__ bool barrier_passed(std::uint64_t* barrier, std::uint32_t parity) {
+  std::uint32_t passed;
+  asm volatile(
+      "{\n.reg .pred p;\n"
+      "mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2;\n"
+      "selp.u32 %0, 1, 0, p;\n}"
+      : "=r"(passed)
+      : "r"(shared_address(barrier)), "r"(parity)
+      : "memory");
+  return passed != 0;
+}
+__device__ void bulk_load(void* to, const void* from, std::uint32_t bytes, std::uint64_t* barrier) {
+  asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(
+                   shared_address(to)),
+               "l"(from), "r"(bytes), "r"(shared_address(barrier))
+               : "memory");
+}
+__device__ void consumers_sync() {
+  asm volatile("bar.sync 1, %0;" ::"n"(kConsumers) : "memory");
+}
+
+/// Waits until `passed()`; false when the host has given the group up.
+template <class Passed>
+__device__ bool wait_until(const ReduceLinks& links, Passed passed) {
+  for (std::uint32_t spins = 1; !passed(); ++spins)
+    if (spins % 4096 == 0 && load_system(links.abandon) != 0) return false;
+  return true;
+}
+
+template <class T>
+__device__ float widen(T value) {
+  if constexpr (std::is_same_v<T, __nv_bfloat16>)
+    return __bfloat162float(value);
+  else if constexpr (std::is_same_v<T, __half>)
+    return __half2float(value);
+  else
+    return value;
+}
+template <class T>
+__device__ T narrow(float value) {
+  if constexpr (std::is_same_v<T, __nv_bfloat16>)
+    return __float2bfloat16_rn(value);
+  else if constexpr (std::is_same_v<T, __half>)
+    return __float2half_rn(value);
+  else
+    return value;
+}
+
+/// Elements of an input that one 16-byte vector holds, and what they become.
+template <class T>
+struct alignas(16) Vector {
+  T at[16 / sizeof(T)];
+};
+template <class T, int kCount>
+struct alignas(sizeof(T) * kCount < 16 ? sizeof(T) * kCount : 16) Results {
+  T at[kCount];
+};
+
+/// Where rank p's part of chunk k starts.
+template <class In>
+__device__ const In* part(const ReduceItem& item, std::uint32_t p, std::uint32_t k) {
+  const char* base = static_cast<const char*>(item.source[p]);
+  if (item.staged != 0 && p != item.rank)
+    base += ((item.first_chunk + k) % item.slots) * item.slot_bytes;
+  else
+    base += k * item.chunk_elements * sizeof(In);
+  return reinterpret_cast<const In*>(base);
+}
+__device__ std::uint32_t chunk_length(const ReduceItem& item, std::uint32_t k) {
+  const std::uint64_t left = item.elements - k * item.chunk_elements;
+  return static_cast<std::uint32_t>(left < item.chunk_elements ? left : item.chunk_elements);
+}
+/// Bytes of one source that a stage holds.
+__device__ std::uint32_t tile_bytes(const ReduceItem& item) {
+  return kStageBytes / item.ranks / 1024 * 1024;
+}
+
+/// One thread a peer: waits until that peer's part of chunk k is there.
+__device__ bool wait_for_chunk(const ReduceItem& item, const ReduceLinks& links, std::uint32_t k, std::uint32_t p) {
+  if (p >= item.ranks || p == item.rank) return true;
+  const std::uint32_t number = item.first_chunk + k;
+  const std::uint32_t* flag = item.arrived[p] + number % item.slots;
+  return wait_until(links, [&] { return reached(load_system(flag), number + 1); });
+}
+
+/// One thread of each CTA, after all of the CTA's reads and writes of chunk k. The last CTA answers the peers, and
+/// after the last chunk says that the item is complete.
+__device__ void finish_chunk(const ReduceItem& item, const ReduceLinks& links, std::uint32_t k) {
+  const std::uint32_t number = item.first_chunk + k;
+  const std::uint32_t slot = number % item.slots;
+  std::uint32_t* counter = links.counters + (item.staged != 0 ? 0 : kMostSlots) + slot;
+  __threadfence();
+  if (atomicAdd(counter, 1U) != gridDim.x - 1) return;
+  atomicExch(counter, 0U);
+  __threadfence_system();
+  for (std::uint32_t p = 0; p < item.ranks; ++p)
+    if (p != item.rank) store_system(item.answer[p] + slot, number + 1);
+  if (k + 1 != item.chunks) return;
+  if (item.staged == 0)
+    for (std::uint32_t p = 0; p < item.ranks; ++p)
+      if (p != item.rank &&
+          !wait_until(links, [&] { return reached(load_system(item.settled[p] + slot), number + 1); }))
+        return;
+  store_system(links.complete, item.number + 1);
+  store_system(links.complete_host, item.number + 1);
+}
+
+/// Where the ring of stages stands; goes on from item to item.
+struct Turn {
+  std::uint32_t stage = 0;
+  std::uint32_t parity = 0;
+  __device__ void next() {
+    if (++stage == kStages) {
+      stage = 0;
+      parity ^= 1;
+    }
+  }
+};
+
+template <class In>
+__device__ bool fetch(Shared& shared, const ReduceLinks& links, Turn& turn) {
+  const ReduceItem& item = shared.item;
+  const std::uint32_t lane = threadIdx.x % 32;
+  const std::uint32_t tile = tile_bytes(item);
+  for (std::uint32_t k = 0; k < item.chunks; ++k) {
+    const bool here = wait_for_chunk(item, links, k, lane);
+    if (!__all_sync(~0U, here)) return false;
+    // What other engines wrote and this thread's acquire saw, its bulk copies see too.
+    asm volatile("fence.proxy.async;" ::: "memory");
+    const std::uint32_t bytes = chunk_length(item, k) * sizeof(In);
+    for (std::uint32_t at = blockIdx.x * tile; at < bytes; at += gridDim.x * tile) {
+      std::uint64_t* empty = &shared.empty[turn.stage];
+      const std::uint32_t parity = turn.parity ^ 1;
+      if (!wait_until(links, [&] { return barrier_passed(empty, parity); })) return false;
+      if (lane == 0) {
+        const std::uint32_t load = min(tile, bytes - at) / 16 * 16;
+        barrier_expect(&shared.full[turn.stage], load * item.ranks);
+        for (std::uint32_t i = 0; load != 0 && i < item.ranks; ++i)
+          bulk_load(shared.stage[turn.stage] + i * tile, reinterpret_cast<const char*>(part<In>(item, i, k)) + at, load,
+                    &shared.full[turn.stage]);
+      }
+      __syncwarp();
+      turn.next();
+    }
+  }
+  return true;
+}
+
+template <class In, class Out>
+__device__ void add_element(const ReduceItem& item, std::uint32_t k, std::uint32_t index) {
+  float sum = widen(__ldcg(part<In>(item, 0, k) + index));
+  for (std::uint32_t p = 1; p < item.ranks; ++p) sum += widen(__ldcg(part<In>(item, p, k) + index));
+  static_cast<Out*>(item.output)[k * item.chunk_elements + index] = narrow<Out>(sum * item.scale);
+}
+
+template <class In, class Out>
+__device__ void add_tile(const unsigned char* stage, std::uint32_t tile, std::uint32_t vectors, const ReduceItem& item,
+                         Out* out) {
+  constexpr int kCount = 16 / sizeof(In);
+  for (std::uint32_t v = threadIdx.x; v < vectors; v += kConsumers) {
+    float sum[kCount];
+    const Vector<In> first = *reinterpret_cast<const Vector<In>*>(stage + v * 16);
+#pragma unroll
+    for (int j = 0; j < kCount; ++j) sum[j] = widen(first.at[j]);
+#pragma unroll 4
+    for (std::uint32_t p = 1; p < item.ranks; ++p) {
+      const Vector<In> more = *reinterpret_cast<const Vector<In>*>(stage + p * tile + v * 16);
+#pragma unroll
+      for (int j = 0; j < kCount; ++j) sum[j] += widen(more.at[j]);
+    }
+    Results<Out, kCount> result;
+#pragma unroll
+    for (int j = 0; j < kCount; ++j) result.at[j] = narrow<Out>(sum[j] * item.scale);
+    *reinterpret_cast<Results<Out, kCount>*>(out + v * kCount) = result;
+  }
+}
+
+template <class In, class Out>
+__device__ bool add(Shared& shared, const ReduceLinks& links, Turn& turn) {
+  const ReduceItem& item = shared.item;
+  const std::uint32_t tile = tile_bytes(item);
+  for (std::uint32_t k = 0; k < item.chunks; ++k) {
+    const std::uint32_t length = chunk_length(item, k);
+    const std::uint32_t bytes = length * sizeof(In);
+    Out* out = static_cast<Out*>(item.output) + k * item.chunk_elements;
+    for (std::uint32_t at = blockIdx.x * tile; at < bytes; at += gridDim.x * tile) {
+      std::uint64_t* full = &shared.full[turn.stage];
+      if (!wait_until(links, [&] { return barrier_passed(full, turn.parity); })) return false;
+      const std::uint32_t here = min(tile, bytes - at);
+      add_tile<In, Out>(shared.stage[turn.stage], tile, here / 16, item, out + at / sizeof(In));
+      // A chunk's end that is no whole vector.
+      const std::uint32_t rest = (at + here / 16 * 16) / sizeof(In) + threadIdx.x;
+      if (rest < (at + here) / sizeof(In)) add_element<In, Out>(item, k, rest);
+      __syncwarp();
+      if (threadIdx.x % 32 == 0) barrier_arrive(&shared.empty[turn.stage]);
+      turn.next();
+    }
+    consumers_sync();
+    if (threadIdx.x == 0) finish_chunk(item, links, k);
+  }
+  return true;
+}
+
+/// Any alignment: element by element, without stages.
+template <class In, class Out>
+__device__ bool add_unaligned(Shared& shared, const ReduceLinks& links) {
+  const ReduceItem& item = shared.item;
+  for (std::uint32_t k = 0; k < item.chunks; ++k) {
+    const bool here = wait_for_chunk(item, links, k, threadIdx.x);
+    if (__syncthreads_and(here) == 0) return false;
+    const std::uint32_t length = chunk_length(item, k);
+    for (std::uint32_t i = blockIdx.x * kThreads + threadIdx.x; i < length; i += gridDim.x * kThreads)
+      add_element<In, Out>(item, k, i);
+    __syncthreads();
+    if (threadIdx.x == 0) finish_chunk(item, links, k);
+  }
+  return true;
+}
+
+/// CTA 0 decides for all, so that they agree: the next item is posted, of the same kind, and the caller's stream has
+/// reached it before the linger time is over.
+__device__ bool decide(const ReduceItem& item, const ReduceLinks& links) {
+  const std::uint32_t next = item.number + 1;
+  const std::uint64_t deadline = nanoseconds() + links.linger_ns;
+  do {
+    if (load_system(links.abandon) != 0) return false;
+    if (reached(load_system(links.started), next + 1) && reached(load_system(links.posted), next + 1)) {
+      const volatile ReduceItem& candidate = links.ring[next % kItemRing];
+      return candidate.input_type == item.input_type && candidate.output_type == item.output_type;
+    }
+  } while (nanoseconds() < deadline);
+  return false;
+}
+
+__device__ bool take_next(Shared& shared, const ReduceLinks& links) {
+  const std::uint64_t next = std::uint64_t{shared.item.number} + 1;
+  if (threadIdx.x == 0) {
+    if (blockIdx.x == 0) {
+      const bool go = decide(shared.item, links);
+      store_gpu(links.decision, (next << 1) | (go ? 1 : 0));
+      shared.go = go ? 1 : 0;
+    } else {
+      std::uint64_t decision = 0;
+      const bool there = wait_until(links, [&] {
+        decision = load_gpu(links.decision);
+        return (decision >> 1) >= next;
+      });
+      shared.go = there && ((decision >> 1) > next || (decision & 1) != 0) ? 1 : 0;
+    }
+  }
+  __syncthreads();
+  if (shared.go == 0) return false;
+  const volatile std::uint32_t* from = reinterpret_cast<const volatile std::uint32_t*>(&links.ring[next % kItemRing]);
+  if (threadIdx.x < kItemWords) reinterpret_cast<std::uint32_t*>(&shared.item)[threadIdx.x] = from[threadIdx.x];
+  __syncthreads();
+  return true;
+}
+
+template <class In, class Out>
+__global__ void __launch_bounds__(kThreads, 1)
+    foreshard_reduce(const __grid_constant__ ReduceItem first, const __grid_constant__ ReduceLinks links) {
+  extern __shared__ unsigned char memory[];
+  Shared& shared = *reinterpret_cast<Shared*>(memory);
+  // A launch before this one has lingered and done it. No CTA of this launch can see its own item complete before it
+  // has worked on it, so all of them decide alike.
+  if (reached(load_system(links.complete), first.number + 1)) return;
+  if (threadIdx.x == 0) {
+    shared.item = first;
+    for (int i = 0; i < kStages; ++i) {
+      barrier_init(&shared.full[i], 1);
+      barrier_init(&shared.empty[i], kConsumers / 32);
+    }
+    asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+  }
+  __syncthreads();
+  Turn turn;
+  do {
+    const ReduceItem& item = shared.item;
+    if (item.staged == 0 && blockIdx.x == 0 && threadIdx.x < item.ranks && threadIdx.x != item.rank)
+      store_system(item.enter[threadIdx.x] + item.first_chunk % item.slots, item.first_chunk + 1);
+    bool done;
+    if (item.aligned == 0)
+      done = add_unaligned<In, Out>(shared, links);
+    else if (threadIdx.x >= kConsumers)
+      done = fetch<In>(shared, links, turn);
+    else
+      done = add<In, Out>(shared, links, turn);
+    if (!__syncthreads_and(done)) return;
+    if (links.linger_ns == 0) return;
+  } while (take_next(shared, links));
+}
+
+using Kernel = void (*)(ReduceItem, ReduceLinks);
+
+template <class In>
+Kernel choose_output(DType out) {
+  switch (out) {
+    case DType::float32:
+      return foreshard_reduce<In, float>;
+    case DType::bfloat16:
+      return foreshard_reduce<In, __nv_bfloat16>;
+    case DType::float16:
+      return foreshard_reduce<In, __half>;
+    default:
+      return nullptr;
+  }
+}
+
+Kernel choose(DType in, DType out) {
+  switch (in) {
+    case DType::float32:
+      return choose_output<float>(out);
+    case DType::bfloat16:
+      return choose_output<__nv_bfloat16>(out);
+    case DType::float16:
+      return choose_output<__half>(out);
+    default:
+      return nullptr;
+  }
+}
+
+}  // namespace
+
+bool reducible(DType dtype) {
+  return dtype == DType::float32 || dtype == DType::bfloat16 || dtype == DType::float16;
+}
+
+Result<void> launch_reduce(const ReduceItem& item, const ReduceLinks& links, const ReduceLaunch& launch,
+                           cudaStream_t stream) {
+  const Kernel kernel = choose(item.input_type, item.output_type);
+  if (kernel == nullptr) return fail(ErrorKind::mismatch, "a reduce-scatter sums float32, bfloat16 and float16 only");
+  FORESHARD_TRY(check(cudaFuncSetAttribute(reinterpret_cast<const void*>(kernel),
+                                           cudaFuncAttributeMaxDynamicSharedMemorySize, sizeof(Shared)),
+                      "cudaFuncSetAttribute(foreshard_reduce)"));
+  cudaLaunchAttribute attribute{};
+  attribute.id = cudaLaunchAttributeClusterDimension;
+  attribute.val.clusterDim = {launch.cluster, 1, 1};
+  cudaLaunchConfig_t config{};
+  config.gridDim = launch.ctas;
+  config.blockDim = kThreads;
+  config.dynamicSmemBytes = sizeof(Shared);
+  config.stream = stream;
+  config.attrs = &attribute;
+  config.numAttrs = launch.cluster > 1 ? 1 : 0;
+  return check(cudaLaunchKernelEx(&config, kernel, item, links), "cudaLaunchKernelEx(foreshard_reduce)");
+}
+
+}  // namespace foreshard::gpu

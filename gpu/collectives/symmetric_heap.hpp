@@ -1,0 +1,71 @@
+// Symmetric memory: the same allocations on every rank of a host, each rank's copy mapped into all of their processes.
+//
+// Who: gpu/collectives' own transports; gpu/cuda allocates its buffers of kind `symmetric` here. Physical memory comes
+// from cuMemCreate with POSIX file descriptors (what ncclCommWindowRegister asks for too); no multicast object is ever
+// made. Thread safety: one thread at a time. allocate() and release() are collective over the ranks of the host: all
+// make the same calls with the same sizes in the same order.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "core/base/error.hpp"
+#include "core/base/quantity.hpp"
+#include "gpu/launch/exchange.hpp"
+
+namespace foreshard::gpu {
+
+struct HeapCounters {
+  std::uint64_t allocations = 0;  ///< so far
+  std::uint64_t releases = 0;     ///< so far
+  Bytes bytes = 0;                ///< held now, on this rank
+  Bytes bytes_peak = 0;
+};
+
+class SymmetricHeap {
+ public:
+  /// On the current device. `exchange` outlives the heap. Errors: a device without virtual memory management or peer
+  /// access to the other ranks' devices.
+  [[nodiscard]] static Result<std::unique_ptr<SymmetricHeap>> create(Exchange& exchange);
+  /// Unmaps what is left; not collective. The caller has seen to it that no rank uses this memory any more.
+  ~SymmetricHeap();
+  SymmetricHeap(const SymmetricHeap&) = delete;
+  SymmetricHeap& operator=(const SymmetricHeap&) = delete;
+
+  /// This rank's copy, whose content is undefined; `bytes` is rounded up to granularity(). Errors, the same on all
+  /// ranks: a rank is out of memory (that kind), ranks ask for different sizes.
+  [[nodiscard]] Result<void*> allocate(Bytes bytes);
+  /// Gives memory of allocate() back, by its first address. Waits for the device and for the other ranks first.
+  [[nodiscard]] Result<void> release(void* memory);
+
+  /// Where this process sees the byte of `local_rank`'s copy that corresponds to `address` in its own copy; nothing
+  /// when `address` is not of this heap. O(log allocations).
+  [[nodiscard]] std::optional<Address> translate(Address address, std::uint32_t local_rank) const;
+  /// Whether all of [address, address + bytes) lies in one allocation.
+  [[nodiscard]] bool contains(Address address, Bytes bytes) const;
+
+  [[nodiscard]] Bytes granularity() const { return granularity_; }
+  [[nodiscard]] const HeapCounters& counters() const { return counters_; }
+  [[nodiscard]] Exchange& exchange() { return exchange_; }
+
+ private:
+  struct Block {
+    Address base = 0;  ///< local rank 0's copy; local rank r's is at base + r * size
+    Bytes size = 0;
+  };
+
+  SymmetricHeap(Exchange& exchange, int device, Bytes granularity);
+  [[nodiscard]] const Block* find(Address address) const;
+  [[nodiscard]] Result<void> agree(Bytes bytes, int status);
+  [[nodiscard]] Result<Block> map(Bytes size, std::uint64_t own);
+  void unmap(const Block& block) const;
+
+  Exchange& exchange_;
+  int device_;
+  Bytes granularity_;
+  std::vector<Block> blocks_;  ///< by the address of this rank's copy
+  HeapCounters counters_;
+};
+
+}  // namespace foreshard::gpu

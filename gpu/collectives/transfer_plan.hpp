@@ -1,0 +1,112 @@
+// What the copy engines do in one of our own collectives: copies, flag writes and flag waits, in lanes.
+//
+// Who: gpu/collectives turns a plan into stream operations (transfer_runner.hpp); tests run the plans of all ranks
+// against each other in every order. Pure: no CUDA, no clock. A lane is a stream of its own; lane 0 is the caller's.
+//
+// Flags are 32-bit words in symmetric memory that only grow. Rank a writes flag (array, a, slot) of rank b; b waits
+// until it is at least a value, compared cyclically (CU_STREAM_WAIT_VALUE_GEQ), so 2^31 operations may pass a waiter.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "core/base/quantity.hpp"
+
+namespace foreshard::gpu {
+
+/// Most ranks of a group that our own transports serve: the GPUs of one NVSwitch host.
+inline constexpr std::uint32_t kMostPeers = 8;
+/// Most staging slots a peer has in a reduce-scatter.
+inline constexpr std::uint32_t kMostSlots = 32;
+
+/// Whose flag it is. Each array has kMostPeers × kMostSlots words on every rank, by (writer, slot).
+enum class Flag : std::uint8_t {
+  ready = 0,     ///< gather: the writer's output may be overwritten (push), its input may be read (pull)
+  done = 1,      ///< gather: the writer's copies for this rank have landed (push), or have been read (pull)
+  arrived = 2,   ///< scatter: the chunk in this slot has landed
+  credit = 3,    ///< scatter: the chunk that this rank sent into this slot of the writer has been reduced
+  entered = 4,   ///< direct scatter: the writer's input may be read
+  consumed = 5,  ///< direct scatter: the writer has read this rank's input
+};
+inline constexpr std::uint32_t kFlags = 6;
+
+enum class Buffer : std::uint8_t { input = 0, output = 1, staging = 2 };
+
+/// A place in a rank's buffer. Staging offsets count from the start of that rank's staging area.
+struct Place {
+  std::uint32_t rank = 0;
+  Buffer buffer = Buffer::input;
+  Bytes offset = 0;
+};
+
+struct TransferOp {
+  enum class Kind : std::uint8_t { copy = 0, write = 1, wait = 2 };
+  Kind kind = Kind::copy;
+  Place from;               ///< copy
+  Place to;                 ///< copy
+  Bytes bytes = 0;          ///< copy
+  Flag flag = Flag::ready;  ///< write, wait
+  std::uint32_t peer = 0;   ///< write: whose flag; wait: who writes it
+  std::uint32_t slot = 0;   ///< write, wait
+  std::uint32_t value = 0;  ///< write, wait
+};
+
+struct TransferPlan {
+  std::vector<TransferOp> before;              ///< on the caller's stream, before the lanes start
+  std::vector<std::vector<TransferOp>> lanes;  ///< at once; [0] on the caller's stream
+  std::vector<TransferOp> after;               ///< on the caller's stream, when all lanes are through
+};
+
+enum class Direction : std::uint8_t { push = 0, pull = 1 };
+/// How the copies are spread over lanes.
+enum class Lanes : std::uint8_t {
+  one = 0,       ///< all on the caller's stream
+  per_peer = 1,  ///< a lane for each peer
+  rotate = 2,    ///< chunk after chunk, each to all peers, over `lane_count` lanes
+};
+
+struct GatherShape {
+  std::uint32_t ranks = 1;
+  std::uint32_t rank = 0;      ///< this one
+  Bytes slice = 0;             ///< bytes that each rank contributes
+  bool in_place = true;        ///< the input is slice `rank` of the output
+  std::uint32_t sequence = 1;  ///< one more with each gather of the communicator
+};
+struct GatherTuning {
+  Direction direction = Direction::push;
+  Lanes lanes = Lanes::one;
+};
+/// Every rank's slice into every rank's output. In-place pulls read the peers' outputs, others their inputs.
+[[nodiscard]] TransferPlan plan_gather(const GatherShape& shape, const GatherTuning& tuning);
+
+/// How a reduce-scatter's slices are cut. The same on all ranks: it depends on sizes alone.
+struct ScatterChunks {
+  Bytes chunk = 0;          ///< bytes of one chunk of a slice; the last may be shorter
+  std::uint32_t count = 0;  ///< chunks of a slice
+};
+struct ScatterTuning {
+  Bytes slot = 8 * kMiB;           ///< bytes of one staging slot: the longest chunk
+  std::uint32_t slots = 4;         ///< per peer; at most kMostSlots
+  std::uint32_t least_chunks = 4;  ///< cut slices at least so often, so that reducing overlaps copying …
+  Bytes least_chunk = kMiB;        ///< … but not below this
+  Lanes lanes = Lanes::per_peer;
+  std::uint32_t lane_count = 2;  ///< Lanes::rotate
+  /// Bytes of a rank's staging area: one place a rank of the group and slot; its own stays unused.
+  [[nodiscard]] Bytes staging(std::uint32_t ranks) const { return slot * slots * ranks; }
+};
+[[nodiscard]] ScatterChunks cut_slices(Bytes slice, const ScatterTuning& tuning);
+
+struct ScatterShape {
+  std::uint32_t ranks = 1;
+  std::uint32_t rank = 0;
+  Bytes slice = 0;                ///< bytes of one rank's result in the input's dtype
+  std::uint32_t first_chunk = 0;  ///< chunks of all earlier reduce-scatters of the communicator
+};
+/// Pushes this rank's input into the peers' staging, chunk by chunk, as they give credit. The reduction itself
+/// (reduce_kernel.hpp) waits for Flag::arrived and writes Flag::credit.
+[[nodiscard]] TransferPlan plan_scatter(const ScatterShape& shape, const ScatterTuning& tuning);
+
+/// Where the chunk with the running number `chunk` from rank `source` lies in a staging area.
+[[nodiscard]] Bytes staging_offset(const ScatterTuning& tuning, std::uint32_t source, std::uint32_t chunk);
+
+}  // namespace foreshard::gpu
