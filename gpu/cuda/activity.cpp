@@ -1,0 +1,213 @@
+#include "gpu/cuda/activity.hpp"
+
+#include <cupti.h>
+#include <dlfcn.h>
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstdlib>
+#include <map>
+#include <mutex>
+
+namespace foreshard::gpu {
+namespace {
+
+constexpr std::size_t kBufferBytes = 8 * kMiB;
+constexpr std::size_t kBufferAlignment = 8;  // ACTIVITY_RECORD_ALIGNMENT of cupti_activity.h
+
+constexpr std::array kKinds{CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL,
+                            CUPTI_ACTIVITY_KIND_MEMCPY,
+                            CUPTI_ACTIVITY_KIND_MEMCPY2,
+                            CUPTI_ACTIVITY_KIND_MEMSET,
+                            CUPTI_ACTIVITY_KIND_RUNTIME,
+                            CUPTI_ACTIVITY_KIND_DRIVER,
+                            CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION};
+
+struct Cupti {
+  decltype(&::cuptiActivityRegisterTimestampCallback) register_timestamp = nullptr;
+  decltype(&::cuptiActivityRegisterCallbacks) register_callbacks = nullptr;
+  decltype(&::cuptiActivityEnable) enable = nullptr;
+  decltype(&::cuptiActivityDisable) disable = nullptr;
+  decltype(&::cuptiActivityFlushAll) flush = nullptr;
+  decltype(&::cuptiActivityGetNextRecord) next_record = nullptr;
+  decltype(&::cuptiActivityGetNumDroppedRecords) dropped_records = nullptr;
+  decltype(&::cuptiActivityPushExternalCorrelationId) push_id = nullptr;
+  decltype(&::cuptiActivityPopExternalCorrelationId) pop_id = nullptr;
+  decltype(&::cuptiGetResultString) result_string = nullptr;
+};
+
+struct Raw {
+  std::uint32_t correlation = 0;
+  Nanoseconds start;
+  Nanoseconds end;
+};
+
+/// What CUPTI's callbacks write to: they have no argument of ours.
+struct Records {
+  std::mutex mutex;
+  std::vector<Raw> activities;
+  std::map<std::uint32_t, std::uint64_t> op_of;  // by CUPTI's correlation id
+  std::uint64_t dropped = 0;
+  const Cupti* cupti = nullptr;
+};
+
+Records& records() {
+  static Records kRecords;
+  return kRecords;
+}
+
+Result<Cupti> load() {
+  void* library = dlopen("libcupti.so.13", RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr) {
+    const char* why = dlerror();
+    return fail(ErrorKind::input, fmt::format("CUPTI cannot be loaded: {}", why == nullptr ? "unknown" : why), {},
+                "install CUDA 13's CUPTI, or put its folder into LD_LIBRARY_PATH");
+  }
+  Cupti c;
+  std::string missing;
+  const auto find = [&](const char* name, auto& function) {
+    function = reinterpret_cast<std::decay_t<decltype(function)>>(dlsym(library, name));
+    if (function == nullptr) missing = name;
+  };
+  find("cuptiActivityRegisterTimestampCallback", c.register_timestamp);
+  find("cuptiActivityRegisterCallbacks", c.register_callbacks);
+  find("cuptiActivityEnable", c.enable);
+  find("cuptiActivityDisable", c.disable);
+  find("cuptiActivityFlushAll", c.flush);
+  find("cuptiActivityGetNextRecord", c.next_record);
+  find("cuptiActivityGetNumDroppedRecords", c.dropped_records);
+  find("cuptiActivityPushExternalCorrelationId", c.push_id);
+  find("cuptiActivityPopExternalCorrelationId", c.pop_id);
+  find("cuptiGetResultString", c.result_string);
+  if (!missing.empty()) return fail(ErrorKind::input, "this CUPTI has no " + missing, {}, "install CUDA 13's CUPTI");
+  return c;
+}
+
+const Result<Cupti>& cupti() {
+  static const Result<Cupti> kLoaded = load();
+  return kLoaded;
+}
+
+Result<void> check(const Cupti& c, CUptiResult code, const char* call) {
+  if (code == CUPTI_SUCCESS) return {};
+  const char* text = nullptr;
+  static_cast<void>(c.result_string(code, &text));
+  return fail(ErrorKind::mismatch, fmt::format("{}: {}", call, text == nullptr ? "unknown error" : text));
+}
+
+std::uint64_t CUPTIAPI host_clock() {
+  return static_cast<std::uint64_t>(
+      std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
+          .count());
+}
+
+void CUPTIAPI buffer_requested(std::uint8_t** buffer, std::size_t* size, std::size_t* most_records) {
+  *buffer = static_cast<std::uint8_t*>(std::aligned_alloc(kBufferAlignment, kBufferBytes));
+  *size = *buffer == nullptr ? 0 : kBufferBytes;  // CUPTI then drops records and counts them
+  *most_records = 0;
+}
+
+/// Kernels, copies, peer copies and memsets differ in their records' layout, not in these three fields.
+template <class Record>
+void add_activity(Records& out, const CUpti_Activity* record) {
+  const auto* activity = reinterpret_cast<const Record*>(record);
+  out.activities.push_back({activity->correlationId,
+                            {static_cast<std::int64_t>(activity->start)},
+                            {static_cast<std::int64_t>(activity->end)}});
+}
+
+void add_record(Records& out, const CUpti_Activity* record) {
+  switch (record->kind) {
+    case CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL:
+      add_activity<CUpti_ActivityKernel10>(out, record);
+      break;
+    case CUPTI_ACTIVITY_KIND_MEMCPY:
+      add_activity<CUpti_ActivityMemcpy6>(out, record);
+      break;
+    case CUPTI_ACTIVITY_KIND_MEMCPY2:
+      add_activity<CUpti_ActivityMemcpyPtoP4>(out, record);
+      break;
+    case CUPTI_ACTIVITY_KIND_MEMSET:
+      add_activity<CUpti_ActivityMemset4>(out, record);
+      break;
+    case CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION: {
+      const auto* link = reinterpret_cast<const CUpti_ActivityExternalCorrelation*>(record);
+      out.op_of[link->correlationId] = link->externalId;
+      break;
+    }
+    default:
+      break;  // runtime and driver calls: enabled because external ids come with them
+  }
+}
+
+void CUPTIAPI buffer_completed(CUcontext context, std::uint32_t stream, std::uint8_t* buffer, std::size_t,
+                               std::size_t valid) {
+  Records& out = records();
+  const std::lock_guard lock(out.mutex);
+  CUpti_Activity* record = nullptr;
+  while (valid > 0 && out.cupti->next_record(buffer, valid, &record) == CUPTI_SUCCESS) add_record(out, record);
+  std::size_t dropped = 0;
+  if (out.cupti->dropped_records(context, stream, &dropped) == CUPTI_SUCCESS) out.dropped += dropped;
+  std::free(buffer);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<ActivityRecording>> ActivityRecording::start() {
+  const Result<Cupti>& loaded = cupti();
+  if (!loaded) return tl::unexpected<Error>(loaded.error());
+  const Cupti& c = *loaded;
+  {
+    const std::lock_guard lock(records().mutex);
+    records().activities.clear();
+    records().op_of.clear();
+    records().dropped = 0;
+    records().cupti = &c;
+  }
+  static const Result<void> kRegistered = [&c]() -> Result<void> {
+    if (auto ok = check(c, c.register_timestamp(host_clock), "cuptiActivityRegisterTimestampCallback"); !ok) return ok;
+    return check(c, c.register_callbacks(buffer_requested, buffer_completed), "cuptiActivityRegisterCallbacks");
+  }();
+  if (!kRegistered) return tl::unexpected<Error>(kRegistered.error());
+  auto recording = std::unique_ptr<ActivityRecording>(new ActivityRecording);
+  for (const CUpti_ActivityKind kind : kKinds)
+    if (auto ok = check(c, c.enable(kind), "cuptiActivityEnable"); !ok) return tl::unexpected<Error>(ok.error());
+  return recording;
+}
+
+ActivityRecording::~ActivityRecording() {
+  for (const CUpti_ActivityKind kind : kKinds) static_cast<void>(cupti()->disable(kind));
+  static_cast<void>(cupti()->flush(0));
+}
+
+void ActivityRecording::push(std::uint64_t op) {
+  static_cast<void>(cupti()->push_id(CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM0, op));
+}
+
+void ActivityRecording::pop() {
+  std::uint64_t last = 0;
+  static_cast<void>(cupti()->pop_id(CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM0, &last));
+}
+
+Result<std::vector<Activity>> ActivityRecording::collect() {
+  if (auto ok = check(*cupti(), cupti()->flush(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED), "cuptiActivityFlushAll"); !ok)
+    return tl::unexpected<Error>(ok.error());
+  Records& all = records();
+  const std::lock_guard lock(all.mutex);
+  std::vector<Activity> out;
+  out.reserve(all.activities.size());
+  for (const Raw& raw : all.activities)
+    if (const auto op = all.op_of.find(raw.correlation); op != all.op_of.end())
+      out.push_back({op->second, raw.start, raw.end});
+  std::stable_sort(out.begin(), out.end(), [](const Activity& a, const Activity& b) { return a.start < b.start; });
+  return out;
+}
+
+std::uint64_t ActivityRecording::dropped() const {
+  const std::lock_guard lock(records().mutex);
+  return records().dropped;
+}
+
+}  // namespace foreshard::gpu

@@ -1,0 +1,138 @@
+#include "gpu/cuda/cuda_device.hpp"
+
+#include <algorithm>
+
+#include "gpu/cuda/failure.hpp"
+
+namespace foreshard::gpu {
+namespace {
+
+void* pointer(Address address) {
+  return reinterpret_cast<void*>(address);  // NOLINT: a device address
+}
+
+/// A collective of one rank: its output is its input.
+Result<void> copy_through(const CollectiveWork& work, cudaStream_t stream) {
+  if (work.input == work.output) return {};
+  return check(cudaMemcpyAsync(pointer(work.output), pointer(work.input), work.bytes, cudaMemcpyDeviceToDevice, stream),
+               "cudaMemcpyAsync");
+}
+
+}  // namespace
+
+Result<std::unique_ptr<CudaDevice>> CudaDevice::create(Executor& executor, DeviceMemory& memory,
+                                                       CudaDeviceOptions options) {
+  return guarded([&]() -> Result<std::unique_ptr<CudaDevice>> {
+    std::unique_ptr<CudaDevice> device(new CudaDevice(executor, memory, std::move(options)));
+    static_cast<void>(device->create_stream({"compute", 0}));
+    return device;
+  });
+}
+
+CudaDevice::CudaDevice(Executor& executor, DeviceMemory& memory, CudaDeviceOptions options)
+    : executor_(executor), options_(std::move(options)), clock_(options_.timing), staging_(memory) {}
+
+CudaDevice::~CudaDevice() {
+  static_cast<void>(cudaDeviceSynchronize());
+  for (cudaStream_t stream : streams_) static_cast<void>(cudaStreamDestroy(stream));
+}
+
+void CudaDevice::check_health() {
+  if (options_.healthy) require(options_.healthy());
+}
+
+StreamId CudaDevice::create_stream(const StreamOptions& options) {
+  int lowest = 0;
+  int highest = 0;
+  require(cudaDeviceGetStreamPriorityRange(&lowest, &highest), "cudaDeviceGetStreamPriorityRange");
+  cudaStream_t stream = nullptr;
+  require(cudaStreamCreateWithPriority(&stream, cudaStreamNonBlocking, std::clamp(options.priority, highest, lowest)),
+          "cudaStreamCreateWithPriority");
+  streams_.push_back(stream);
+  return StreamId{static_cast<std::uint32_t>(streams_.size() - 1)};
+}
+
+CommunicatorId CudaDevice::create_communicator(const CommunicatorOptions& options) {
+  Group group;
+  group.ranks = options.ranks;
+  if (options.ranks > 1) {
+    if (!options_.make_group)
+      throw DeviceFailure(
+          {ErrorKind::usage, "a group of several ranks on a device that has no others", options.name, {}});
+    group.run = require(options_.make_group(options));
+  }
+  groups_.push_back(std::move(group));
+  return CommunicatorId{static_cast<std::uint32_t>(groups_.size() - 1)};
+}
+
+template <class Put>
+OpId CudaDevice::add(StreamId stream, LabelId label, const Put& put, std::optional<CommunicatorId> communicator) {
+  if (options_.on_op) options_.on_op(label);
+  const cudaStream_t on = handle(stream);
+  const OpId op = clock_.begin(stream, on);
+  require(put(on));
+  require(cudaPeekAtLastError(), "the op's launch");
+  clock_.end(op, on, communicator);
+  return op;
+}
+
+OpId CudaDevice::launch(StreamId stream, const KernelWork& work) {
+  return add(stream, work.label, [&](cudaStream_t on) { return executor_.emulate(work, on); });
+}
+
+OpId CudaDevice::compute(StreamId stream, const KernelWork& work, const Computation& computation,
+                         std::span<const Address> addresses) {
+  return add(stream, work.label, [&](cudaStream_t on) { return executor_.run(computation, addresses, on); });
+}
+
+OpId CudaDevice::copy(StreamId stream, const CopyWork& work) {
+  return add(stream, work.label, [&](cudaStream_t on) -> Result<void> {
+    staging_.copy(work, on);
+    return {};
+  });
+}
+
+// NCCL orders the kernels of a communicator by itself only on one stream; ours have no such order. The event behind
+// each collective makes every back end keep the rule of the seam.
+OpId CudaDevice::collective(StreamId stream, CommunicatorId communicator, const CollectiveWork& work) {
+  Group& group = groups_[communicator.value];
+  if (group.last.valid() && group.last_stream != stream) events_.wait(handle(stream), group.last);
+  const CollectiveWork whole = work.input != 0 && work.output != 0 ? work : staging_.with_addresses(work, group.ranks);
+  const OpId op = add(
+      stream, work.label, [&](cudaStream_t on) { return group.run ? group.run(whole, on) : copy_through(whole, on); },
+      communicator);
+  group.last = events_.record(stream, handle(stream));
+  group.last_stream = stream;
+  return op;
+}
+
+EventId CudaDevice::record_event(StreamId stream) {
+  return events_.record(stream, handle(stream));
+}
+
+bool CudaDevice::event_complete(EventId event) {
+  return events_.complete(event);
+}
+
+void CudaDevice::synchronize_event(EventId event) {
+  events_.synchronize(event);
+  check_health();
+}
+
+void CudaDevice::stream_wait_event(StreamId stream, EventId event) {
+  events_.wait(handle(stream), event);
+}
+
+void CudaDevice::synchronize_stream(StreamId stream) {
+  require(cudaStreamSynchronize(handle(stream)), "cudaStreamSynchronize");
+  check_health();
+}
+
+void CudaDevice::synchronize() {
+  require(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
+  check_health();
+  events_.all_complete();
+  clock_.settle();
+}
+
+}  // namespace foreshard::gpu

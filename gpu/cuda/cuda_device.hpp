@@ -1,0 +1,95 @@
+// CudaDevice: core/device on one GPU of a run, with NCCL and our own collectives between its ranks.
+//
+// Who: `foreshard run` and `probe`, through core/step. Streams are created ones without implicit synchronisation
+// (cudaStreamNonBlocking), stream 0 too: the legacy default stream is never used. Kernels of computations and their
+// stand-ins come from gpu/kernels, collectives from gpu/collectives; host_work() does nothing, because a real host
+// takes the time it takes.
+//
+// The seam returns no errors: a failure of CUDA or of a peer leaves core as a DeviceFailure (failure.hpp).
+// One thread. Ranks make the same calls in the same order wherever collectives and communicators are concerned.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/device/device.hpp"
+#include "gpu/cuda/event_pool.hpp"
+#include "gpu/cuda/op_clock.hpp"
+#include "gpu/cuda/staging.hpp"
+#include "gpu/kernels/executor.hpp"
+
+namespace foreshard::gpu {
+
+/// Puts one collective of a group on a stream; its addresses are filled in.
+using GroupCollective = std::function<Result<void>(const CollectiveWork& work, cudaStream_t stream)>;
+
+struct CudaDeviceOptions {
+  Timing timing = Timing::issue;
+  /// Heard before each op is put on its stream: what a rank that hangs is said to have done last. Empty: nobody
+  /// listens.
+  std::function<void(LabelId label)> on_op = {};
+  /// Asked after each wait of the host: an error ends the run (a peer died, and its collectives were aborted).
+  std::function<Result<void>()> healthy = {};
+  /// Makes a group of two ranks or more; a group of one copies. Empty: such groups are an error.
+  std::function<Result<GroupCollective>(const CommunicatorOptions& options)> make_group = {};
+};
+
+class CudaDevice final : public Device {
+ public:
+  /// On the current device. `executor` and `memory` (for stand-ins of operands) outlive it.
+  [[nodiscard]] static Result<std::unique_ptr<CudaDevice>> create(Executor& executor, DeviceMemory& memory,
+                                                                  CudaDeviceOptions options);
+  ~CudaDevice() override;
+  CudaDevice(const CudaDevice&) = delete;
+  CudaDevice& operator=(const CudaDevice&) = delete;
+
+  EventId record_event(StreamId stream) override;
+  [[nodiscard]] bool event_complete(EventId event) override;
+  void synchronize_event(EventId event) override;
+  StreamId create_stream(const StreamOptions& options) override;
+  CommunicatorId create_communicator(const CommunicatorOptions& options) override;
+  OpId launch(StreamId stream, const KernelWork& work) override;
+  OpId compute(StreamId stream, const KernelWork& work, const Computation& computation,
+               std::span<const Address> addresses) override;
+  OpId copy(StreamId stream, const CopyWork& work) override;
+  OpId collective(StreamId stream, CommunicatorId communicator, const CollectiveWork& work) override;
+  void stream_wait_event(StreamId stream, EventId event) override;
+  void synchronize_stream(StreamId stream) override;
+  void synchronize() override;
+  void host_work(Nanoseconds) override {}
+  [[nodiscard]] Nanoseconds host_now() override { return clock_.now(); }
+  /// With Timing::issue, start and end are the issue's.
+  [[nodiscard]] std::span<const OpTiming> timings() const override { return clock_.timings(); }
+
+  [[nodiscard]] OpClock& clock() { return clock_; }
+  /// Memory that stands in for operands, outside the caching allocator.
+  [[nodiscard]] Bytes staging_bytes() const { return staging_.bytes(); }
+
+ private:
+  struct Group {
+    GroupCollective run;  ///< empty: a group of one rank
+    std::uint32_t ranks = 1;
+    StreamId last_stream;  ///< of its last collective …
+    EventId last;          ///< … and an event behind it
+  };
+
+  CudaDevice(Executor& executor, DeviceMemory& memory, CudaDeviceOptions options);
+  [[nodiscard]] cudaStream_t handle(StreamId stream) const { return streams_[stream.value]; }
+  /// Puts one op: `put` gets the stream and returns a Result.
+  template <class Put>
+  OpId add(StreamId stream, LabelId label, const Put& put, std::optional<CommunicatorId> communicator = {});
+  void check_health();
+
+  Executor& executor_;
+  CudaDeviceOptions options_;
+  OpClock clock_;
+  EventPool events_;
+  Staging staging_;
+  std::vector<cudaStream_t> streams_;
+  std::vector<Group> groups_;
+};
+
+}  // namespace foreshard::gpu

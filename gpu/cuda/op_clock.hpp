@@ -1,0 +1,86 @@
+// When each op of a CudaDevice was issued, began and ended.
+//
+// Who: CudaDevice. One thread. Three ways, from the cheapest:
+// - issue: the host's call alone; begin and end equal it. Marked ops get a CUDA event behind them, so that the length
+// of
+//   a step can be read without recording anything else.
+// - events: a pair of CUDA events around every op. They stretch small kernels by 1 to 3 µs and include what an op waits
+//   for within itself; used where CUPTI is not to be had.
+// - activities: CUPTI's timestamps (activity.hpp). An op is the union of the kernels, copies and memsets it put.
+// An op without any activity (a collective of one rank in place, a launch that another op does) is given no length at
+// the moment when what it is ordered behind had ended.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/device/device.hpp"
+#include "gpu/cuda/activity.hpp"
+
+namespace foreshard::gpu {
+
+enum class Timing : std::uint8_t { issue = 0, events = 1, activities = 2 };
+
+class OpClock {
+ public:
+  /// Starts CUPTI for Timing::activities, and falls back to events where that fails; timing() and caveat() say so.
+  explicit OpClock(Timing timing);
+  ~OpClock();
+  OpClock(const OpClock&) = delete;
+  OpClock& operator=(const OpClock&) = delete;
+
+  [[nodiscard]] Timing timing() const { return timing_; }
+  /// Why timings are not what was asked for, or that records were lost; empty: nothing to say.
+  [[nodiscard]] std::string caveat() const;
+  [[nodiscard]] Nanoseconds now() const;
+
+  /// Around the calls of one op. `line`: ops of one line (a stream, or a communicator) run in issue order.
+  OpId begin(StreamId stream, cudaStream_t handle);
+  void end(OpId op, cudaStream_t handle, std::optional<CommunicatorId> communicator = {});
+
+  /// An event behind each of these ops; given before they are issued.
+  void mark(std::span<const OpId> ops);
+  /// When the marked ops ended, by op. Requires a synchronised device.
+  [[nodiscard]] std::map<OpId, Nanoseconds> marked();
+
+  /// Brings timings() up to date. Requires a synchronised device.
+  void settle();
+  [[nodiscard]] std::span<const OpTiming> timings() const { return timings_; }
+
+ private:
+  struct Placed {
+    StreamId stream;
+    std::optional<CommunicatorId> communicator;
+  };
+  struct EventPair {
+    cudaEvent_t begin = nullptr;
+    cudaEvent_t end = nullptr;
+  };
+  void settle_activities();
+  void settle_events();
+  /// Ops from `from` on that did nothing, and the order of issue, start and end of all others.
+  void settle_order(std::size_t from, const std::vector<bool>& seen);
+  [[nodiscard]] Nanoseconds time_of(cudaEvent_t event) const;
+
+  Timing timing_;
+  std::string caveat_;
+  std::int64_t origin_ = 0;     // steady_clock's nanoseconds that are 0 here
+  cudaEvent_t zero_ = nullptr;  // an event whose host time is known …
+  Nanoseconds zero_time_;       // … as this
+  std::unique_ptr<ActivityRecording> activities_;
+  std::vector<OpTiming> timings_;
+  std::vector<Placed> placed_;
+  std::vector<EventPair> pairs_;  // by op, Timing::events
+  std::map<OpId, cudaEvent_t> marks_;
+  std::size_t settled_ = 0;
+  std::map<std::uint32_t, Nanoseconds> stream_end_;  // of settled ops
+  std::map<std::uint32_t, Nanoseconds> communicator_end_;
+};
+
+}  // namespace foreshard::gpu

@@ -1,0 +1,91 @@
+#include "gpu/cuda/staging.hpp"
+
+#include <algorithm>
+
+#include "gpu/cuda/failure.hpp"
+
+namespace foreshard::gpu {
+namespace {
+
+constexpr Bytes kPiece = 64 * kMiB;  // long enough for a copy engine to reach its rate (a few MiB on PCIe 5)
+
+MemoryKind kind_for(Transport transport) {
+  switch (transport) {
+    case Transport::nccl:
+      return MemoryKind::device;
+    case Transport::nccl_registered:
+      return MemoryKind::registered;
+    case Transport::symmetric:
+    case Transport::copy_engine:
+    case Transport::low_contention:
+      return MemoryKind::symmetric;
+  }
+  return MemoryKind::device;
+}
+
+void* pointer(Address address) {
+  return reinterpret_cast<void*>(address);  // NOLINT: a device address
+}
+
+}  // namespace
+
+Staging::~Staging() {
+  static_cast<void>(cudaDeviceSynchronize());
+  if (host_ != nullptr) static_cast<void>(cudaFreeHost(host_));
+  try {
+    const auto give_back = [&](Buffer& buffer) {
+      if (buffer.address != 0) memory_.free(buffer.address);
+    };
+    give_back(copies_);
+    for (std::size_t kind = 0; kind < 3; ++kind) {
+      give_back(inputs_[kind]);
+      give_back(outputs_[kind]);
+    }
+  } catch (const DeviceFailure&) {
+    // The device failed before: that error is on its way already.
+  }
+}
+
+Address Staging::grown(Buffer& buffer, MemoryKind kind, Bytes size) {
+  if (buffer.size >= size) return buffer.address;
+  const Bytes wanted = round_up(size, 2 * kMiB);
+  if (buffer.address != 0) {
+    require(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
+    memory_.free(buffer.address);
+    bytes_ -= buffer.size;
+    buffer = {};
+  }
+  const auto address = memory_.allocate(kind, wanted);
+  if (!address)
+    throw DeviceFailure(
+        {ErrorKind::out_of_memory, "no memory is left for the buffers that stand in for operands", {}, {}});
+  buffer = {*address, wanted};
+  bytes_ += wanted;
+  return *address;
+}
+
+void Staging::copy(const CopyWork& work, cudaStream_t stream) {
+  const bool on_device = work.kind == CopyKind::device_to_device || work.kind == CopyKind::peer_to_peer;
+  const Address device = grown(copies_, MemoryKind::device, 2 * kPiece);
+  if (!on_device && host_ == nullptr) require(cudaMallocHost(&host_, kPiece), "cudaMallocHost");
+  for (Bytes done = 0; done < work.bytes; done += kPiece) {
+    const Bytes bytes = std::min(kPiece, work.bytes - done);
+    void* to = work.kind == CopyKind::device_to_host ? host_ : pointer(device);
+    const void* from = pointer(device + kPiece);
+    if (work.kind == CopyKind::host_to_device) from = host_;
+    require(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream), "cudaMemcpyAsync");
+  }
+}
+
+CollectiveWork Staging::with_addresses(CollectiveWork work, std::uint32_t ranks) {
+  const MemoryKind kind = kind_for(work.transport);
+  const auto place = static_cast<std::size_t>(kind);
+  const Bytes part = ceil_div(work.bytes, ranks);
+  if (work.input == 0)
+    work.input = grown(inputs_[place], kind, work.kind == CollectiveKind::all_gather ? part : work.bytes);
+  if (work.output == 0)
+    work.output = grown(outputs_[place], kind, work.kind == CollectiveKind::reduce_scatter ? part : work.bytes);
+  return work;
+}
+
+}  // namespace foreshard::gpu

@@ -1,0 +1,37 @@
+// One GPU and one rank for a test: skips where there is none.
+#pragma once
+
+#include <cuda_runtime_api.h>
+#include <unistd.h>
+
+#include <iostream>
+
+#include "gpu/launch/exchange.hpp"
+
+namespace foreshard::gpu {
+
+/// Whether a test must skip, and says so.
+inline bool no_gpu() {
+  int count = 0;
+  if (cudaGetDeviceCount(&count) == cudaSuccess && count > 0) return false;
+  std::cout << "skipped: no CUDA GPU here\n";
+  return true;
+}
+
+/// The exchange of a run of one rank.
+class AloneExchange final : public Exchange {
+ public:
+  std::uint32_t rank() const override { return 0; }
+  std::uint32_t ranks() const override { return 1; }
+  std::uint32_t local_rank() const override { return 0; }
+  std::uint32_t local_ranks() const override { return 1; }
+  Result<std::vector<std::string>> all_gather(std::string_view, std::string_view bytes) override {
+    return std::vector<std::string>{std::string(bytes)};
+  }
+  Result<void> barrier(std::string_view) override { return {}; }
+  Result<std::vector<int>> share_descriptor(std::string_view, int descriptor) override {
+    return std::vector<int>{dup(descriptor)};
+  }
+};
+
+}  // namespace foreshard::gpu
