@@ -1,0 +1,92 @@
+// Measures the collectives of gpu/collectives on the GPUs of this host, one process a GPU: by size, beside compute, and
+// for correctness. Prints one JSON line a measurement ("BENCH {…}"); exit code 77 without enough GPUs.
+//
+//   gpu_bench_collectives --ranks 4 -v ag:own -v rs:own -v ag:nccl --sizes 4,64,512 --contention --check 1000
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <cstdlib>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "tests/gpu/collectives/bench/rank_bench.hpp"
+#include "tests/gpu/collectives/forked_ranks.hpp"
+
+namespace {
+
+using namespace foreshard;
+using namespace foreshard::gpu;
+
+/// GPUs of this host, counted in a process of its own: a process that used CUDA must not fork ranks.
+int count_gpus() {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    int count = 0;
+    ::_exit(cudaGetDeviceCount(&count) == cudaSuccess ? count : 0);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 0;
+}
+
+struct Arguments {
+  std::uint32_t ranks = 4;
+  std::vector<std::string> variants;
+  std::vector<double> sizes;
+  bool contention = false;
+  std::uint64_t check = 0;
+  std::string out;
+  int timeout_s = 300;
+};
+
+int run_rank(Exchange& exchange, const Arguments& a, const std::vector<Variant>& variants) {
+  std::FILE* out = exchange.rank() == 0 && !a.out.empty() ? std::fopen(a.out.c_str(), "a") : nullptr;
+  std::vector<Bytes> sizes;
+  Bytes largest = a.contention ? 512 * kMiB : 64 * kMiB;
+  for (const double mib : a.sizes) {
+    sizes.push_back(static_cast<Bytes>(mib * static_cast<double>(kMiB)));
+    largest = std::max(largest, sizes.back());
+  }
+  std::uint64_t wrong = 0;
+  RankBench bench(exchange, variants, largest, out);
+  for (const Variant& variant : variants) {
+    if (a.check != 0) wrong += bench.check(variant, a.check);
+    bench.sizes(variant, sizes);
+    if (a.contention) bench.contention(variant);
+  }
+  bench.paths();
+  if (out != nullptr) std::fclose(out);
+  return wrong == 0 ? 0 : 3;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Arguments a;
+  CLI::App app{"Measures collectives on the GPUs of this host"};
+  app.add_option("--ranks", a.ranks, "GPUs to use");
+  app.add_option("-v,--variant", a.variants, "ag:nccl|registered|symmetric|copy_engine|own[,key=value…], rs:…")
+      ->required()
+      ->take_all();
+  app.add_option("--sizes", a.sizes, "whole buffers in MiB")->delimiter(',');
+  app.add_flag("--contention", a.contention, "beside a GEMM and a memory-bound kernel, 512 MiB");
+  app.add_option("--check", a.check, "calls of changing sizes to check bit by bit");
+  app.add_option("--out", a.out, "append JSON lines to this file");
+  app.add_option("--timeout", a.timeout_s, "seconds after which all ranks are killed");
+  CLI11_PARSE(app, argc, argv);
+  std::vector<Variant> variants;
+  for (const std::string& text : a.variants) {
+    auto variant = parse_variant(text);
+    if (!variant) {
+      std::fprintf(stderr, "%s\n", variant.error().text().c_str());
+      return 2;
+    }
+    variants.push_back(std::move(*variant));
+  }
+  // Streams that share a hardware queue would wait for each other's flags.
+  ::setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 1);
+  if (const int gpus = count_gpus(); gpus < static_cast<int>(a.ranks)) {
+    std::printf("skipped: %u GPUs asked for, %d here\n", a.ranks, gpus);
+    return 77;
+  }
+  return run_ranks(a.ranks, a.timeout_s, [&](Exchange& exchange) { return run_rank(exchange, a, variants); });
+}

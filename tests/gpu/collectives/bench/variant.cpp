@@ -1,0 +1,75 @@
+#include "tests/gpu/collectives/bench/variant.hpp"
+
+#include <cstdlib>
+#include <vector>
+
+namespace foreshard::gpu {
+namespace {
+
+std::vector<std::string> split(std::string_view text, char by) {
+  std::vector<std::string> out;
+  while (true) {
+    const std::size_t end = text.find(by);
+    out.emplace_back(text.substr(0, end));
+    if (end == std::string_view::npos) return out;
+    text.remove_prefix(end + 1);
+  }
+}
+
+bool set(OwnTuning& t, const std::string& key, const std::string& value) {
+  const double number = std::atof(value.c_str());
+  const auto count = static_cast<std::uint32_t>(number);
+  const auto mib = static_cast<Bytes>(number * static_cast<double>(kMiB));
+  if (key == "lanes") {
+    const Lanes lanes = value == "peer" ? Lanes::per_peer : value == "rotate" ? Lanes::rotate : Lanes::one;
+    t.gather.lanes = lanes;
+    t.scatter.lanes = lanes;
+  } else if (key == "dir") {
+    t.gather.direction = value == "pull" ? Direction::pull : Direction::push;
+  } else if (key == "way") {
+    t.direct_up_to = value == "direct" ? 64 * kGiB : 0;
+  } else if (key == "ctas") {
+    t.staged_reduce.ctas = t.direct_reduce.ctas = count;
+  } else if (key == "cluster") {
+    t.staged_reduce.cluster = t.direct_reduce.cluster = count;
+  } else if (key == "slot") {
+    t.scatter.slot = mib;
+  } else if (key == "slots") {
+    t.scatter.slots = count;
+  } else if (key == "chunks") {
+    t.scatter.least_chunks = count;
+  } else if (key == "least") {
+    t.scatter.least_chunk = mib;
+  } else if (key == "lane_count") {
+    t.scatter.lane_count = count;
+  } else if (key == "linger") {
+    t.linger_ns = static_cast<std::uint64_t>(number * 1000);
+  } else {
+    return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+Result<Variant> parse_variant(std::string_view text) {
+  Variant v;
+  v.text = text;
+  const std::vector<std::string> words = split(text.substr(text.find(':') + 1), ',');
+  v.kind = text.starts_with("ag:") ? CollectiveKind::all_gather : CollectiveKind::reduce_scatter;
+  bool known = text.starts_with("ag:") || text.starts_with("rs:");
+  if (words[0] == "nccl") v.transport = Transport::nccl;
+  else if (words[0] == "registered") v.transport = Transport::nccl_registered;
+  else if (words[0] == "symmetric") v.transport = Transport::symmetric;
+  else if (words[0] == "copy_engine") v.transport = Transport::copy_engine;
+  else if (words[0] == "own") v.transport = Transport::low_contention;
+  else known = false;
+  for (std::size_t i = 1; i < words.size(); ++i) {
+    const std::vector<std::string> pair = split(words[i], '=');
+    known = known && pair.size() == 2 && set(v.tuning, pair[0], pair[1]);
+  }
+  if (!known) return fail(ErrorKind::usage, "not a variant: " + std::string(text));
+  return v;
+}
+
+}  // namespace foreshard::gpu
