@@ -42,8 +42,8 @@ struct RankEnd {
 struct RunEnd {
   std::optional<RunFailure> failure;  ///< none: every rank finished and ended with status 0
   std::vector<RankEnd> ranks;
-
-  [[nodiscard]] int exit_code() const { return failure ? static_cast<int>(failure->kind) : 0; }
+  /// 0, or the number of the failure's kind; the rank's own status where it ended by itself with one that is no kind's.
+  int exit_code = 0;
 };
 
 /// Runs `command` (the program's path, then its arguments) `options.ranks` times; returns when all have ended. Errors:

@@ -9,6 +9,7 @@
 namespace foreshard::gpu {
 
 using Milliseconds = std::chrono::milliseconds;
+using TimePoint = std::chrono::steady_clock::time_point;
 
 struct Timeouts {
   Milliseconds join{60'000};       ///< from the start until every rank has come

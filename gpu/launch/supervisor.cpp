@@ -1,0 +1,261 @@
+#include "gpu/launch/supervisor.hpp"
+
+#include <fmt/core.h>
+#include <signal.h>
+#include <sys/random.h>
+
+#include <algorithm>
+#include <array>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/signal_set.hpp>
+#include <boost/asio/steady_timer.hpp>
+
+#include "gpu/launch/hub.hpp"
+#include "gpu/launch/line_reader.hpp"
+#include "gpu/launch/process.hpp"
+
+namespace foreshard::gpu {
+namespace {
+
+namespace asio = boost::asio;
+using boost::system::error_code;
+
+constexpr std::uint32_t kMostRanks = 1024;
+constexpr Milliseconds kLastWords{500};  // for the pipes of processes that have ended
+
+/// Puts the process's signal actions back; signal_set leaves the default ones behind.
+class SavedSignals {
+ public:
+  SavedSignals() {
+    for (std::size_t i = 0; i < kSignals.size(); ++i) ::sigaction(kSignals[i], nullptr, &actions_[i]);
+  }
+  ~SavedSignals() {
+    for (std::size_t i = 0; i < kSignals.size(); ++i) ::sigaction(kSignals[i], &actions_[i], nullptr);
+  }
+  SavedSignals(const SavedSignals&) = delete;
+  SavedSignals& operator=(const SavedSignals&) = delete;
+
+ private:
+  static constexpr std::array kSignals{SIGINT, SIGTERM, SIGHUP, SIGCHLD};
+  std::array<struct sigaction, kSignals.size()> actions_{};
+};
+
+Result<std::string> random_token() {
+  std::array<unsigned char, 16> bytes{};
+  if (::getrandom(bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size()))
+    return fail(ErrorKind::rendezvous, "the system gives no random bytes");
+  std::string out;
+  for (const unsigned char byte : bytes) out += fmt::format("{:02x}", byte);
+  return out;
+}
+
+/// The failure's kind where the status is one of ours (docs/exit_codes.md).
+ErrorKind kind_of_status(int status) {
+  for (const ErrorKind kind :
+       {ErrorKind::usage, ErrorKind::input, ErrorKind::mismatch, ErrorKind::out_of_memory, ErrorKind::deadlock,
+        ErrorKind::rank_hung, ErrorKind::rendezvous, ErrorKind::interrupted})
+    if (static_cast<int>(kind) == status) return kind;
+  return ErrorKind::rank_lost;
+}
+
+class Supervisor {
+ public:
+  Supervisor(const std::vector<std::string>& command, const LaunchOptions& options, std::string token)
+      : command_(command),
+        options_(options),
+        token_(std::move(token)),
+        signals_(context_),
+        step_(context_),
+        ticker_(context_),
+        hub_(context_, HubOptions{.ranks = options.ranks,
+                                  .token = token_,
+                                  .port = 0,
+                                  .loopback_only = true,
+                                  .held_by_rank_0 = false,
+                                  .timeouts = options.timeouts}),
+        processes_(options.ranks, 0),
+        ends_(options.ranks) {}
+
+  Result<RunEnd> run() {
+    const auto port = hub_.listen();
+    if (!port) return tl::unexpected(port.error());
+    hub_.on_failure = [this](const RunFailure& failure) { end_all(failure); };
+    for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGCHLD}) signals_.add(signal);
+    if (auto started = start_all(*port); !started) {
+      for (const int process : processes_)
+        if (process != 0) signal_group(process, SIGKILL);
+      while (alive() > 0) look();
+      return tl::unexpected(started.error());
+    }
+    if (options_.on_start) options_.on_start(processes_);
+    hear_signals();
+    tick();
+    context_.run();
+    return result();
+  }
+
+ private:
+  Result<void> start_all(std::uint16_t port) {
+    for (std::uint32_t rank = 0; rank < options_.ranks; ++rank) {
+      Variables variables = options_.variables;
+      variables["RANK"] = variables["LOCAL_RANK"] = std::to_string(rank);
+      variables["WORLD_SIZE"] = variables["LOCAL_WORLD_SIZE"] = std::to_string(options_.ranks);
+      variables["FORESHARD_PORT"] = std::to_string(port);
+      variables["FORESHARD_TOKEN"] = token_;
+      variables["FORESHARD_LAUNCHER"] = "1";
+      auto process = start_process(command_, variables, rank == 0);
+      if (!process) return tl::unexpected(process.error());
+      processes_[rank] = process->id;
+      readers_.push_back(std::make_shared<LineReader>(context_, std::move(process->words), [this, rank](auto line) {
+        if (options_.on_line) options_.on_line(rank, line);
+      }));
+      readers_.back()->start();
+    }
+    return {};
+  }
+
+  void hear_signals() {
+    signals_.async_wait([this](error_code stopped, int signal) {
+      if (stopped) return;
+      if (signal == SIGCHLD) {
+        look();
+      } else if (interrupted_) {
+        signal_all(SIGKILL);
+      } else {
+        interrupted_ = true;
+        hub_.blame({ErrorKind::interrupted, std::nullopt, {}, "interrupted by " + signal_text(signal), {}, {}});
+      }
+      hear_signals();
+    });
+  }
+
+  /// Which processes have ended since the last look.
+  void look() {
+    for (std::uint32_t rank = 0; rank < options_.ranks; ++rank) {
+      if (processes_[rank] == 0) continue;
+      const auto end = ended(processes_[rank]);
+      if (!end) continue;
+      processes_[rank] = 0;
+      ends_[rank] = *end;
+      explain(rank, *end);
+    }
+  }
+
+  void explain(std::uint32_t rank, const RankEnd& end) {
+    RunFailure failure{ErrorKind::rank_lost, rank, hub_.watch().operation(rank), {}, {}, {}};
+    if (end.signal != 0) {
+      failure.cause = "was killed by " + signal_text(end.signal);
+      if (end.signal == SIGKILL) failure.hint = "if nobody did, the kernel ran out of host memory: see dmesg";
+    } else {
+      failure.kind = kind_of_status(end.status);
+      failure.cause = fmt::format("ended with status {} before the run was over", end.status);
+      if (end.status != 0) failure.hint = fmt::format("its own words are above, behind [rank {}]", rank);
+    }
+    if (!hub_.finished()) return hub_.rank_ended(rank, std::move(failure));
+    if (end.status == 0 || late_) return;
+    if (end.signal == 0) failure.cause = fmt::format("ended with status {} after the run", end.status);
+    late_ = std::move(failure);
+  }
+
+  [[nodiscard]] std::ptrdiff_t alive() const {
+    return std::count_if(processes_.begin(), processes_.end(), [](int process) { return process != 0; });
+  }
+
+  void signal_all(int signal) {
+    for (const int process : processes_)
+      if (process != 0) signal_group(process, signal);
+  }
+
+  /// The ranks have been told: time to leave by themselves, then a request, then none.
+  void end_all(const RunFailure& failure) {
+    const bool hung = failure.kind == ErrorKind::rank_hung && failure.rank && processes_[*failure.rank] != 0;
+    if (hung) signal_group(processes_[*failure.rank], SIGKILL);
+    after(options_.timeouts.grace, [this] {
+      signal_all(SIGTERM);
+      after(options_.timeouts.kill, [this] { signal_all(SIGKILL); });
+    });
+  }
+
+  template <class Then>
+  void after(Milliseconds time, Then then) {
+    step_.expires_after(time);
+    step_.async_wait([then](error_code stopped) {
+      if (!stopped) then();
+    });
+  }
+
+  void tick() {
+    look();  // a SIGCHLD that was merged with another
+    const auto now = std::chrono::steady_clock::now();
+    if (hub_.finished() && !over_since_) over_since_ = now;
+    if (over_since_ && !late_ && alive() > 0 && now - *over_since_ > options_.timeouts.progress) give_up();
+    // Without either, the rendezvous still looks for the best explanation of what ended.
+    if (alive() == 0 && (hub_.failure() || hub_.finished())) {
+      if (!dead_since_) dead_since_ = now;
+      const bool quiet = std::none_of(readers_.begin(), readers_.end(), [](const auto& r) { return r->open(); });
+      if (quiet || now - *dead_since_ > kLastWords) return stop();
+    }
+    ticker_.expires_after(options_.timeouts.beat);
+    ticker_.async_wait([this](error_code stopped) {
+      if (!stopped) tick();
+    });
+  }
+
+  /// The run is over, and a process does not end.
+  void give_up() {
+    for (std::uint32_t rank = 0; rank < options_.ranks && !late_; ++rank)
+      if (processes_[rank] != 0)
+        late_ =
+            RunFailure{ErrorKind::rank_hung, rank, hub_.watch().operation(rank), "does not end after the run", {}, {}};
+    end_all(*late_);
+  }
+
+  void stop() {
+    for (const auto& reader : readers_) reader->close();
+    hub_.close();
+    error_code ignored;
+    signals_.cancel(ignored);
+    step_.cancel();
+    context_.stop();
+  }
+
+  [[nodiscard]] RunEnd result() const {
+    RunEnd out{hub_.failure() ? hub_.failure() : late_, ends_, 0};
+    if (!out.failure) return out;
+    out.exit_code = static_cast<int>(out.failure->kind);
+    if (out.failure->kind != ErrorKind::rank_lost || !out.failure->rank) return out;
+    // A status of its own that is no failure's (77: no GPU) is the run's.
+    const RankEnd& end = ends_[*out.failure->rank];
+    if (end.signal == 0 && end.status != 0) out.exit_code = end.status;
+    return out;
+  }
+
+  const std::vector<std::string>& command_;
+  const LaunchOptions& options_;
+  std::string token_;
+  SavedSignals saved_;  // before signals_: put back after it is gone
+  asio::io_context context_;
+  asio::signal_set signals_;
+  asio::steady_timer step_, ticker_;
+  Hub hub_;
+  std::vector<int> processes_;  ///< by rank; 0: ended
+  std::vector<RankEnd> ends_;
+  std::vector<std::shared_ptr<LineReader>> readers_;
+  std::optional<RunFailure> late_;  ///< what went wrong after the run
+  std::optional<TimePoint> over_since_, dead_since_;
+  bool interrupted_ = false;
+};
+
+}  // namespace
+
+Result<RunEnd> launch_ranks(const std::vector<std::string>& command, const LaunchOptions& options) {
+  if (command.empty()) return fail(ErrorKind::usage, "no command to launch");
+  if (options.ranks == 0 || options.ranks > kMostRanks)
+    return fail(ErrorKind::usage,
+                fmt::format("{} ranks on one host; 1 to {} can be launched", options.ranks, kMostRanks));
+  auto token = random_token();
+  if (!token) return tl::unexpected(token.error());
+  return Supervisor(command, options, std::move(*token)).run();
+}
+
+}  // namespace foreshard::gpu

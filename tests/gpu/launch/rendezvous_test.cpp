@@ -1,0 +1,234 @@
+// Ranks that torchrun would have started: no launcher of ours, rank 0 holds the rendezvous, and the ranks watch each
+// other. Also what strangers send to its port.
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <fmt/core.h>
+#include <signal.h>
+#include <sys/socket.h>
+
+#include <array>
+#include <thread>
+
+#include "gpu/launch/message.hpp"
+#include "tests/catch.hpp"
+#include "tests/gpu/launch/runs.hpp"
+
+using namespace foreshard;
+using namespace foreshard::gpu;
+using namespace foreshard::gpu::testing;
+
+namespace {
+
+const std::vector<std::string> kTimes{"join=6000", "silence=2000", "grace=2000"};
+
+std::vector<std::string> with_times(std::vector<std::string> arguments,
+                                    const std::vector<std::string>& times = kTimes) {
+  if (arguments.size() == 1) arguments.emplace_back("0");
+  arguments.insert(arguments.begin() + 2, times.begin(), times.end());  // a test's own times come last
+  return arguments;
+}
+
+std::vector<Process> start(std::uint32_t ranks, std::uint16_t port, const std::vector<std::string>& arguments) {
+  std::vector<Process> out;
+  for (std::uint32_t rank = 0; rank < ranks; ++rank)
+    out.push_back(start_rank(rank, ranks, port, with_times(arguments)));
+  return out;
+}
+
+Finished run_of(std::uint32_t ranks, const std::vector<std::string>& arguments, std::size_t left = 0) {
+  auto processes = start(ranks, free_port(), arguments);
+  return wait_for(processes, std::chrono::seconds(10), left);
+}
+
+/// Every rank but the victim ended by itself with `kind` and named the victim.
+void check_told(const Finished& run, ErrorKind kind, std::uint32_t victim, const std::string& text) {
+  INFO(run.text());
+  for (std::uint32_t rank = 0; rank < run.lines.size(); ++rank) {
+    if (rank == victim) continue;
+    CHECK(run.end.ranks[rank].status == static_cast<int>(kind));
+    CHECK(run.said(rank, text));
+  }
+  CHECK(run.seconds < 10);
+}
+
+/// A connection to the port, once somebody listens there.
+OwnedDescriptor connect_to(std::uint16_t port) {
+  for (int i = 0; i < 200; ++i) {
+    OwnedDescriptor socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_port = htons(port);
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    if (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0) return socket;
+    std::this_thread::sleep_for(Milliseconds(20));
+  }
+  return {};
+}
+
+void send_text(const OwnedDescriptor& socket, const std::string& text) {
+  (void)::send(socket.get(), text.data(), text.size(), MSG_NOSIGNAL);
+}
+
+}  // namespace
+
+TEST_CASE("four ranks without a launcher of ours") {
+  const Finished run = run_of(4, {"none"});
+  INFO(run.text());
+  for (std::uint32_t rank = 0; rank < 4; ++rank) {
+    CHECK(run.end.ranks[rank].status == 0);
+    CHECK(run.said(rank, "FINISHED"));
+  }
+}
+
+TEST_CASE("one rank on its own needs no variables") {
+  std::vector<Process> processes;
+  auto process = start_process({FORESHARD_LAUNCH_WORKER, "none"}, {}, false);
+  REQUIRE(process);
+  processes.push_back(std::move(*process));
+  const Finished run = wait_for(processes, std::chrono::seconds(10));
+  INFO(run.text());
+  CHECK(run.end.ranks[0].status == 0);
+}
+
+TEST_CASE("ranks see each other die, hang and fail through rank 0") {
+  check_told(run_of(4, {"kill", "2"}), ErrorKind::rank_lost, 2,
+             "rank 2 died: its connection closed; its last operation: step 5, the middle");
+  check_told(run_of(4, {"memory", "1"}), ErrorKind::out_of_memory, 1, "rank 1 failed: no room for 1 GiB");
+  check_told(run_of(4, {"settings", "3"}), ErrorKind::mismatch, 3, "--seq is '512' there and '4096' at rank 0");
+  const Finished stopped = run_of(3, {"stop", "1"}, 1);
+  check_told(stopped, ErrorKind::rank_hung, 1, "rank 1 has not been heard of");
+}
+
+TEST_CASE("all ranks see the death of rank 0, which holds the rendezvous") {
+  const Finished killed = run_of(4, {"kill", "0"});
+  check_told(killed, ErrorKind::rank_lost, 0, "rank 0 died, or its rendezvous was cut");
+  check_told(killed, ErrorKind::rank_lost, 0, "its last operation: step 5, the middle");
+  check_told(run_of(3, {"stop", "0"}, 1), ErrorKind::rank_hung, 0, "rank 0 has not been heard of for 2.0 s");
+}
+
+TEST_CASE("a rank that is stuck after the run failed is ended by its last resort") {
+  std::vector<Process> processes;
+  const std::uint16_t port = free_port();
+  for (std::uint32_t rank = 0; rank < 2; ++rank)
+    processes.push_back(start_rank(rank, 2, port, with_times({"deaf", "1", "exchange=2000"})));
+  const Finished bounded = wait_for(processes, std::chrono::seconds(12));
+  INFO(bounded.text());
+  CHECK(bounded.said(1, "STUCK"));
+  CHECK(bounded.end.ranks[1].status == static_cast<int>(ErrorKind::rank_hung));
+  check_told(bounded, ErrorKind::rank_hung, 1, "did not come to 'step 5'");
+}
+
+TEST_CASE("a rank that never comes, and a rendezvous that is not there") {
+  std::vector<Process> processes;
+  const std::uint16_t port = free_port();
+  for (const std::uint32_t rank : {0U, 1U})
+    processes.push_back(start_rank(rank, 3, port, with_times({"none", "0", "join=2000"})));
+  const Finished absent = wait_for(processes, std::chrono::seconds(10));
+  check_told(absent, ErrorKind::rendezvous, 9,
+             "rank 2 did not come to the rendezvous within 2.0 s (2 of 3 ranks came)");
+  std::vector<Process> alone;
+  alone.push_back(start_rank(1, 2, free_port(), with_times({"none", "0", "join=2000"})));
+  const Finished refused = wait_for(alone, std::chrono::seconds(10));
+  check_told(refused, ErrorKind::rendezvous, 9, "rank 1 cannot reach the rendezvous at 127.0.0.1");
+  check_told(refused, ErrorKind::rendezvous, 9, "Connection refused");
+}
+
+TEST_CASE("two runs on one port: the second is told, the first goes on") {
+  const std::uint16_t port = free_port();
+  std::vector<Process> first, second;
+  first.push_back(start_rank(0, 2, port, with_times({"none"}), {{"FORESHARD_TOKEN", "first"}}));
+  REQUIRE(connect_to(port));
+  second.push_back(start_rank(0, 2, port, with_times({"none"}), {{"FORESHARD_TOKEN", "second"}}));
+  second.push_back(start_rank(1, 2, port, with_times({"none"}), {{"FORESHARD_TOKEN", "second"}}));
+  const Finished other = wait_for(second, std::chrono::seconds(10));
+  INFO(other.text());
+  CHECK(other.said(0, "cannot listen on port"));
+  CHECK(other.said(1, "the token is another run's, or none"));
+  CHECK(other.end.ranks[1].status == static_cast<int>(ErrorKind::rendezvous));
+  first.push_back(start_rank(1, 2, port, with_times({"none"}), {{"FORESHARD_TOKEN", "first"}}));
+  const Finished run = wait_for(first, std::chrono::seconds(10));
+  INFO(run.text());
+  CHECK(run.end.ranks[0].status == 0);
+  CHECK(run.end.ranks[1].status == 0);
+}
+
+TEST_CASE("a rank that comes twice is refused, and the run goes on") {
+  const std::uint16_t port = free_port();
+  std::vector<Process> processes, twin;
+  for (const std::uint32_t rank : {0U, 1U}) processes.push_back(start_rank(rank, 3, port, with_times({"none"})));
+  std::this_thread::sleep_for(Milliseconds(700));
+  twin.push_back(start_rank(1, 3, port, with_times({"none"})));
+  const Finished refused = wait_for(twin, std::chrono::seconds(10));
+  CHECK(refused.said(0, "rank 1 is here already"));
+  processes.push_back(start_rank(2, 3, port, with_times({"none"})));
+  const Finished run = wait_for(processes, std::chrono::seconds(10));
+  INFO(run.text());
+  for (const RankEnd& end : run.end.ranks) CHECK(end.status == 0);
+}
+
+TEST_CASE("garbage, half messages and a thousand connections do not harm a run") {
+  const std::uint16_t port = free_port();
+  std::vector<Process> processes;
+  processes.push_back(start_rank(0, 2, port, with_times({"none", "0", "join=9000"})));
+  std::vector<OwnedDescriptor> strangers;
+  strangers.push_back(connect_to(port));
+  REQUIRE(strangers.back());
+  send_text(strangers.back(), "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n");
+  strangers.push_back(connect_to(port));
+  send_text(strangers.back(), std::string("FS\x01\x01\xff\xff\xff\x7f", 8));  // a Hello of 2 GiB
+  strangers.push_back(connect_to(port));
+  send_text(strangers.back(), std::string("FS\x07\x01\x00\x00\x00\x00", 8));  // another version
+  strangers.push_back(connect_to(port));
+  send_text(strangers.back(), encode(Beat{1, 0, "not introduced"}));
+  strangers.push_back(connect_to(port));
+  send_text(strangers.back(), encode(Hello{1, 2, 1, 2, "wrong", "host", 1, {}}));
+  strangers.push_back(connect_to(port));
+  send_text(strangers.back(), encode(Hello{0xffffffff, 2, 1, 2, "wrong", "host", 1, {}}).substr(0, 40));
+  for (int i = 0; i < 1000; ++i) strangers.push_back(connect_to(port));
+  processes.push_back(start_rank(1, 2, port, with_times({"none"})));
+  const Finished run = wait_for(processes, std::chrono::seconds(10));
+  INFO(run.text());
+  CHECK(run.end.ranks[0].status == 0);
+  CHECK(run.end.ranks[1].status == 0);
+  CHECK(run.seconds < 8);
+  // The first ones were answered in the protocol's own words before they were dropped.
+  std::array<char, 256> answer{};
+  const ssize_t got = ::recv(strangers[2].get(), answer.data(), answer.size(), MSG_DONTWAIT);
+  REQUIRE(got > 0);
+  CHECK(std::string(answer.data(), static_cast<std::size_t>(got)).find("it speaks version 7 of the protocol") !=
+        std::string::npos);
+}
+
+TEST_CASE("a rendezvous cut in the middle: the launcher's") {
+  // A program that listens, lets one rank in by the protocol, and cuts the connection.
+  OwnedDescriptor listener(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof address;
+  REQUIRE(::bind(listener.get(), reinterpret_cast<const sockaddr*>(&address), size) == 0);
+  REQUIRE(::listen(listener.get(), 5) == 0);
+  ::getsockname(listener.get(), reinterpret_cast<sockaddr*>(&address), &size);
+  std::vector<Process> processes;
+  processes.push_back(
+      start_rank(0, 2, ntohs(address.sin_port), with_times({"none", "9"}), {{"FORESHARD_LAUNCHER", "1"}}));
+  OwnedDescriptor rank(::accept(listener.get(), nullptr, nullptr));
+  send_text(rank, encode(Welcome{}));
+  SECTION("closed") {
+    std::this_thread::sleep_for(Milliseconds(300));
+    rank.reset();
+    listener.reset();
+    const Finished run = wait_for(processes, std::chrono::seconds(10));
+    check_told(run, ErrorKind::rendezvous, 9, "the rendezvous was cut, or the launcher died");
+    CHECK(run.said(0, "ABORT"));
+  }
+  SECTION("silent") {
+    const Finished run = wait_for(processes, std::chrono::seconds(10));
+    check_told(run, ErrorKind::rendezvous, 9, "the launcher has not been heard of for 2.0 s");
+  }
+  SECTION("garbage") {
+    send_text(rank, "HTTP/1.1 400 Bad Request\r\n\r\n");
+    const Finished run = wait_for(processes, std::chrono::seconds(10));
+    check_told(run, ErrorKind::rendezvous, 9, "it does not speak foreshard's protocol");
+  }
+}
