@@ -284,7 +284,7 @@ ColumnTable BlockLevels::segment_table() const {
 }
 
 ColumnTable BlockLevels::find_table() const {
-  ColumnTable table(6);
+  ColumnTable table(7);
   std::vector<std::uint32_t> class_of(lives_.size());
   for (std::size_t c = 0; c < classes_.size(); ++c)
     for (const std::uint32_t life : classes_[c].lives) class_of[life] = static_cast<std::uint32_t>(c);
@@ -302,6 +302,7 @@ ColumnTable BlockLevels::find_table() const {
     table.columns[3].push_back(number_of(block.unit));
     table.columns[4].push_back(life.made);
     table.columns[5].push_back(class_of[i]);
+    table.columns[6].push_back(static_cast<std::int64_t>(life.size));
   }
   return table;
 }

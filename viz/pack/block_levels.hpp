@@ -80,7 +80,7 @@ class BlockLevels {
   [[nodiscard]] ColumnTable merged_tile(std::size_t level, std::size_t tile) const;
   /// Place, size, stream, from, to.
   [[nodiscard]] ColumnTable segment_table() const;
-  /// By id: id, label, category, unit, made, class.
+  /// By id: id, label, category, unit, made, class, size.
   [[nodiscard]] ColumnTable find_table() const;
 
  private:

@@ -313,6 +313,12 @@ class Meta {
       }
       out["tracks"].push_back({{"lane", track.lane}, {"levels", std::move(levels)}});
     }
+    std::array<bool, kLaneClasses> used{};
+    for (const Track& track : p_.tracks.tracks())
+      for (const TrackBar& bar : track.levels.back().bars) used[bar.lane_class] = true;
+    out["used_classes"] = Json::array();
+    for (std::size_t i = 0; i < used.size(); ++i)
+      if (used[i]) out["used_classes"].push_back(i);
     Nanoseconds last{0};
     for (const DeviceOpRecord& op : run_.device_ops) last = std::max(last, op.end - p_.lane_origin);
     for (const HostOpRecord& op : run_.host_ops) last = std::max(last, op.end - p_.lane_origin);

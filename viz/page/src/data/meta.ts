@@ -88,6 +88,7 @@ export interface Meta {
   };
   lanes: { name: string; source: 'device' | 'host' | 'issues'; ops: number }[];
   tracks: { lane: number; levels: Level[] }[];
+  used_classes: number[]; // of ops, as they appear
   lanes_span: { first: number; last: number };
   device_ops: number;
   host_ops: number;

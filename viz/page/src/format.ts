@@ -1,0 +1,74 @@
+// Numbers as people read them.
+
+const KIB = 1024;
+const UNITS: [number, string][] = [
+  [KIB ** 4, 'TiB'],
+  [KIB ** 3, 'GiB'],
+  [KIB ** 2, 'MiB'],
+  [KIB, 'KiB'],
+];
+
+/** "15.64 GiB"; whole bytes below a KiB. */
+export function bytes(value: number): string {
+  for (const [size, unit] of UNITS) if (Math.abs(value) >= size) return `${(value / size).toFixed(2)} ${unit}`;
+  return `${Math.round(value)} B`;
+}
+
+/** "16,793,993,216 B" */
+export function exactBytes(value: number): string {
+  return `${Math.round(value).toLocaleString('en-US')} B`;
+}
+
+export function both(value: number): string {
+  return Math.abs(value) < KIB ? bytes(value) : `${bytes(value)} (${exactBytes(value)})`;
+}
+
+export function count(value: number): string {
+  return value.toLocaleString('en-US');
+}
+
+/** A length of time in ns: "12.345 ms", "1.250 µs". */
+export function duration(ns: number): string {
+  const size = Math.abs(ns);
+  if (size >= 1e9) return `${(ns / 1e9).toFixed(3)} s`;
+  if (size >= 1e6) return `${(ns / 1e6).toFixed(3)} ms`;
+  if (size >= 1e3) return `${(ns / 1e3).toFixed(3)} µs`;
+  return `${Math.round(ns)} ns`;
+}
+
+/** A point in time, from the origin. */
+export function moment(ns: number): string {
+  return `${(ns / 1e6).toFixed(ns % 1000 === 0 ? 3 : 6)} ms`;
+}
+
+export function percent(share: number): string {
+  return `${(100 * share).toFixed(1)} %`;
+}
+
+/** At most `most` ticks at 1, 2 or 5 times a power of ten. */
+export function ticks(low: number, high: number, most: number): number[] {
+  const rough = (high - low) / Math.max(most, 1);
+  if (!(rough > 0)) return [low];
+  const power = 10 ** Math.floor(Math.log10(rough));
+  const step = [1, 2, 5, 10].map((factor) => factor * power).find((size) => size >= rough) ?? 10 * power;
+  const out: number[] = [];
+  for (let i = Math.ceil(low / step - 1e-9); i * step <= high + step * 1e-9; i++) out.push(i * step);
+  return out;
+}
+
+/** Ticks of bytes at round numbers of the binary unit that fits. */
+export function byteTicks(high: number, most: number): number[] {
+  const unit = UNITS.find(([size]) => high >= size)?.[0] ?? 1;
+  return ticks(0, high / unit, most).map((value) => value * unit);
+}
+
+/** A tick's text: no more decimals than the step needs. */
+export function tickText(value: number, step: number): string {
+  const decimals = Math.max(0, Math.min(9, -Math.floor(Math.log10(step) + 1e-9)));
+  const text = value.toFixed(decimals);
+  return Number(text) === 0 ? (0).toFixed(decimals) : text;
+}
+
+export function csvField(text: string): string {
+  return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+}

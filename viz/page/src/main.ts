@@ -1,0 +1,29 @@
+// Starts the page: reads what it was told, opens the runs, shows them, or says why it cannot.
+
+import { App } from './app';
+import { RunData } from './data/run';
+import { EmbeddedSource, FetchSource } from './data/source';
+import { el, visible } from './ui/dom';
+import { View } from './view';
+
+interface Config {
+  title: string;
+  theme: View['theme'];
+  runs: { prefix: string; label: string }[];
+  data?: string;
+}
+
+async function start(): Promise<void> {
+  const config = JSON.parse(document.getElementById('config')?.textContent ?? '') as Config;
+  const source = config.data ? new FetchSource(config.data) : new EmbeddedSource();
+  let app: App | undefined;
+  const runs = await Promise.all(config.runs.map((run) => RunData.open(source, run.prefix, run.label, () => app?.redraw())));
+  app = new App(runs, source, config.theme, config.title);
+  Object.assign(window, { foreshard: app });
+}
+
+start().catch((error: unknown) => {
+  const text = error instanceof Error ? error.message : String(error);
+  document.getElementById('app')!.append(el('p', { className: 'failure' }, `This page cannot be shown: ${visible(text)}. It needs a browser of 2023 or later.`));
+  console.error(error);
+});

@@ -1,0 +1,53 @@
+// The legend: every colour with its name; a click hides it and shows it again.
+
+import { Ink, STATISTICS } from '../data/meta';
+import { Scene, RUN_COLOURS } from '../scene';
+import { el, swatch, visible } from './dom';
+
+const LINE_TITLES: Record<string, string> = {
+  allocated: 'allocated',
+  active: 'active (allocated + freed, waiting for an event)',
+  reserved: 'reserved',
+  requested: 'requested',
+};
+
+export function buildLegend(scene: Scene, ink: Ink, toggle: (key: string, only: boolean) => void): HTMLElement {
+  const legend = el('div', { className: 'legend' });
+  const group = (title: string) => {
+    const box = el('div', { className: 'legend-group' }, el('span', { className: 'legend-title' }, title));
+    legend.append(box);
+    return box;
+  };
+  const entry = (box: HTMLElement, key: string, title: string, mark: HTMLElement) => {
+    const item = el('button', {
+      className: 'legend-item', type: 'button', title: `${title}\nclick: hide or show; alt-click: only this`, data: { key },
+    }, mark, visible(title));
+    item.setAttribute('aria-pressed', String(!scene.hidden(key)));
+    item.addEventListener('click', (event) => toggle(key, event.altKey));
+    box.append(item);
+  };
+  if (scene.view.sections.memory && scene.runs.some((run) => run.meta.memory)) {
+    const box = group('memory');
+    if (scene.several)
+      scene.runs.forEach((run, i) => entry(box, `run:${i}`, run.label, swatch(RUN_COLOURS[i % RUN_COLOURS.length])));
+    else
+      scene.runs[0].stacking(scene.stacking)?.components.forEach((of, i) => entry(box, `${scene.stacking}:${i}`, of.title, swatch(of.colour)));
+    for (const statistic of STATISTICS) {
+      if (scene.several && statistic !== 'allocated' && statistic !== 'reserved') continue;
+      const style = { allocated: 'solid', active: 'solid', reserved: 'dashed', requested: 'dotted' }[statistic];
+      const colour = scene.several ? 'currentColor' : ink[statistic];
+      entry(box, `line:${statistic}`, LINE_TITLES[statistic], el('span', { className: 'stroke', style: `border-top:2px ${style} ${colour}` }));
+    }
+  }
+  if (scene.view.sections.lanes) {
+    const used = new Set<number>();
+    for (const run of scene.runs) for (const of of run.usedClasses) used.add(of);
+    if (used.size) {
+      const box = group('lanes');
+      scene.runs[0].meta.classes.forEach((of, i) => {
+        if (used.has(i)) entry(box, `class:${i}`, of.title, swatch(of.colour));
+      });
+    }
+  }
+  return legend;
+}

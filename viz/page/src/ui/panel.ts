@@ -1,0 +1,139 @@
+// The side panel: the run, its peaks, where reserved memory is, causes and remedies, the selection, the range.
+
+import { STATISTICS } from '../data/meta';
+import { RunData } from '../data/run';
+import { both, bytes, count, duration, moment } from '../format';
+import { RUN_COLOURS } from '../scene';
+import { el, swatch, table, visible } from './dom';
+
+export function section(title: string, open: boolean, ...content: (Node | string | undefined)[]): HTMLDetailsElement {
+  return el('details', { open, className: 'section', data: { title } }, el('summary', {}, title), ...content);
+}
+
+/** A table with a heading; numbers stand to the right. */
+export function grid(heading: string[], rows: (string | Node)[][], className = 'grid'): HTMLTableElement {
+  return el('table', { className },
+    el('thead', {}, el('tr', {}, ...heading.map((text) => el('th', {}, text)))),
+    el('tbody', {}, ...rows.map((row) => el('tr', {}, ...row.map((cell) => el('td', {}, cell))))));
+}
+
+export function runSection(run: RunData): HTMLElement {
+  const { meta } = run;
+  const facts = [...meta.subtitle, ...meta.facts].filter((text) => !text.startsWith('two recordings'));
+  const box = el('div', {}, el('ul', { className: 'plain' }, ...facts.map((text) => el('li', {}, visible(text)))));
+  if (meta.two_clocks && meta.memory && meta.tracks.length)
+    box.append(el('p', { className: 'note' },
+      'Two recordings: memory is from the snapshot’s step, lanes are from the profiler trace’s step. They are laid over each other where the host begins the step.'));
+  for (const warning of meta.warnings) box.append(el('p', { className: 'warning' }, visible(warning)));
+  for (const stat of meta.import_stats) box.append(el('p', { className: 'faint' }, `${count(stat.count)} × ${visible(stat.text)}`));
+  return box;
+}
+
+/** Peaks of each step, to the byte: those that torch.cuda.memory_stats reports. */
+export function peaksTable(run: RunData): HTMLElement | undefined {
+  const { meta } = run;
+  if (!meta.memory) return undefined;
+  const rows = meta.steps
+    .filter((step) => step.memory && step.peaks?.reserved)
+    .slice(-12)
+    .map((step) => [`step ${step.index}`, ...STATISTICS.map((name) => cell(step.peaks![name]?.bytes ?? 0))]);
+  rows.push(['all', ...STATISTICS.map((name) => cell(meta.memory!.peaks[name]?.bytes ?? 0))]);
+  return grid(['peak', ...STATISTICS], rows, 'grid peaks');
+}
+
+function cell(value: number): HTMLElement {
+  return el('span', { title: both(value), data: { bytes: String(value) } }, bytes(value));
+}
+
+type Json = { [key: string]: unknown };
+const isObject = (value: unknown): value is Json => typeof value === 'object' && value !== null && !Array.isArray(value);
+const numberOf = (value: unknown): number | undefined => (typeof value === 'number' ? value : undefined);
+const text = (value: unknown): string => (typeof value === 'string' ? visible(value) : '');
+
+/** A share as a bar under its number. */
+function bar(value: number, whole: number, colour: string): HTMLElement {
+  return el('span', { className: 'bar' }, el('i', { style: `width:${Math.max(0, Math.min(100, (100 * value) / whole))}%;background:${colour}` }));
+}
+
+function sharesTable(title: string, shares: [string, number, string][], whole: number): HTMLElement {
+  const rows = shares.map(([name, value, colour]) => [
+    el('span', {}, swatch(colour), visible(name)), cell(value), `${((100 * value) / whole).toFixed(1)} %`, bar(value, whole, colour),
+  ]);
+  return grid([title, 'bytes', '', ''], rows, 'grid shares');
+}
+
+/** What `explain --json` says: its numbers, as they stand there. */
+export function explainSection(run: RunData, explain: Json): HTMLElement {
+  const box = el('div', {});
+  const reserved = numberOf(explain.reserved_peak_bytes) ?? 1;
+  const colours = new Map(run.stacking('gap')?.components.map((of) => [of.title, of.colour]));
+  const colour = (key: string) =>
+    colours.get(`${key.replaceAll('_', ' ')} fragmentation`) ?? colours.get(key.replaceAll('_', ' ')) ??
+    (key.startsWith('private') ? colours.get('free in private pools') : key.startsWith('requested') ? colours.get('requested (live blocks)') : undefined) ?? '#8c8c8c';
+  if (isObject(explain.gap)) {
+    const parts = Object.entries(explain.gap)
+      .filter((entry): entry is [string, number] => typeof entry[1] === 'number' && /^(requested|rounding|pending_free|hard|soft|stream|private_pool)(_bytes)?$/.test(entry[0]))
+      .map(([key, value]): [string, number, string] => [key.replace(/_bytes$/, '').replaceAll('_', ' '), value, colour(key.replace(/_bytes$/, ''))]);
+    if (parts.length) box.append(sharesTable(`reserved at its peak: ${bytes(reserved)}`, parts, reserved));
+  }
+  const causes = Array.isArray(explain.causes) ? explain.causes.filter(isObject) : [];
+  box.append(el('h4', {}, causes.length ? 'causes' : 'No cause found: nothing is held that PyTorch would not hold.'));
+  for (const cause of causes)
+    box.append(el('div', { className: 'cause' },
+      el('p', {}, el('b', {}, `${bytes(numberOf(cause.bytes) ?? 0)}: `), text(cause.text)),
+      text(cause.advice) ? el('p', { className: 'faint' }, text(cause.advice)) : undefined));
+  const remedies = Array.isArray(explain.remedies) ? explain.remedies.filter(isObject) : [];
+  if (remedies.length) {
+    box.append(el('h4', {}, 'remedies, simulated'));
+    box.append(grid(['choice', 'peak reserved', 'step'], remedies.map((remedy) => [
+      el('span', {}, text(remedy.choice), el('code', { className: 'block' }, text(remedy.pytorch))),
+      numberOf(remedy.peak_reserved_bytes) === undefined ? '—' : cell(numberOf(remedy.peak_reserved_bytes)!),
+      numberOf(remedy.step_ms) === undefined ? '—' : `${numberOf(remedy.step_ms)!.toFixed(2)} ms`,
+    ])));
+  }
+  return box;
+}
+
+interface CompareRow {
+  [key: string]: unknown;
+}
+
+/** What `compare --json` says. */
+export function compareSection(compare: Json, labels: string[]): HTMLElement {
+  const box = el('div', { className: 'compare' });
+  box.append(el('p', {}, ...labels.flatMap((label, i) => [swatch(RUN_COLOURS[i]), visible(label), el('br')])));
+  const difference = (a: unknown, b: unknown, show: (value: number) => string) => {
+    const x = numberOf(a), y = numberOf(b);
+    return [x === undefined ? '—' : show(x), y === undefined ? '—' : show(y), x === undefined || y === undefined ? '' : `${y - x >= 0 ? '+' : '−'}${show(Math.abs(y - x))}`];
+  };
+  const ms = (value: number) => `${value.toFixed(2)} ms`;
+  if (isObject(compare.settings) && Object.keys(compare.settings).length)
+    box.append(el('h4', {}, 'settings that differ'), grid(['', 'A', 'B'], Object.entries(compare.settings).map(([key, value]) =>
+      [key, ...(isObject(value) ? [text(JSON.stringify(value.a)), text(JSON.stringify(value.b))] : ['', ''])])));
+  const pairs = (name: string, title: string, show: (value: number) => string) => {
+    const of = compare[name];
+    if (isObject(of) && Object.keys(of).length)
+      box.append(el('h4', {}, title), grid(['', 'A', 'B', 'B − A'], Object.entries(of).map(([key, value]) =>
+        [key.replace(/_bytes$|_ms$/, '').replaceAll('_', ' '), ...(isObject(value) ? difference(value.a, value.b, key.startsWith('num_') ? String : show) : ['', '', ''])])));
+  };
+  pairs('time', 'time', ms);
+  pairs('memory', 'memory', bytes);
+  pairs('peak_by_category', 'allocated at its peak, by category', bytes);
+  pairs('phase_host_ms', 'host, by phase', ms);
+  const rows = (name: string, title: string, keys: string[], show: (value: number) => string, fields: [string, string]) => {
+    const of = Array.isArray(compare[name]) ? (compare[name] as CompareRow[]).filter(isObject) : [];
+    if (!of.length) return;
+    const sorted = [...of].sort((x, y) => Math.abs((numberOf(y[fields[1]]) ?? 0) - (numberOf(y[fields[0]]) ?? 0)) - Math.abs((numberOf(x[fields[1]]) ?? 0) - (numberOf(x[fields[0]]) ?? 0)));
+    box.append(section(title, name === 'budget', grid([...keys, 'A', 'B', 'B − A'], sorted.slice(0, 60).map((row) =>
+      [...keys.map((key) => text(row[key]) || '—'), ...difference(row[fields[0]], row[fields[1]], show)]))));
+  };
+  rows('budget', 'where the difference in step time is', ['phase', 'cause'], duration, ['a_ns', 'b_ns']);
+  rows('lanes', 'time by lane, phase and unit', ['lane', 'phase', 'unit'], duration, ['a_ns', 'b_ns']);
+  rows('peak_by_unit', 'allocated at its peak, by unit', ['unit'], bytes, ['a', 'b']);
+  return box;
+}
+
+export function momentTable(run: RunData, time: number, rows: [string, number][]): HTMLElement {
+  void run;
+  return el('div', {}, el('p', {}, `at ${moment(time)}`), table(rows.map(([name, value]) => [name, both(value)])));
+}
