@@ -37,6 +37,9 @@ enum class Checkpoint : std::uint8_t {
   selective_op = 2,     ///< every block, but attention and every other matrix product (1st, 3rd, …) are kept
   selective_layer = 3,  ///< `checkpoint_share` of the blocks, evenly spaced
 };
+/// Whose kernels a model's blocks run: PyTorch's, op by op, or foreshard's own, which join them (generated models
+/// alone; docs/models.md). Memory and the autograd graph follow.
+enum class Kernels : std::uint8_t { eager = 0, fused = 1 };
 enum class Optimizer : std::uint8_t { adam = 0, adam_fused = 1, adam_single = 2, sgd = 3 };
 
 /// `reshard_after_forward` of fully_shard.
@@ -88,7 +91,8 @@ struct Settings {
   bool accumulate_with_sync = false;  ///< reduce in every microbatch (set_requires_gradient_sync left True)
   Checkpoint checkpoint = Checkpoint::none;
   std::uint32_t checkpoint_share = 50;  ///< percent of the blocks that selective_layer checkpoints
-  bool offload = false;                 ///< CPUOffloadPolicy(pin_memory=True)
+  Kernels kernels = Kernels::eager;
+  bool offload = false;  ///< CPUOffloadPolicy(pin_memory=True)
   Optimizer optimizer = Optimizer::adam;
 
   // The allocator and the version.

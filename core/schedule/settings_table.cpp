@@ -20,6 +20,7 @@ constexpr std::array<std::string_view, 2> kBooleans{"true", "false"};
 constexpr std::array<std::string_view, 3> kReleaseWords{"auto", "stash", "record-stream"};
 constexpr std::array<std::string_view, 2> kGatherAllocWords{"copy-in", "compute"};
 constexpr std::array<std::string_view, 4> kCheckpointWords{"none", "blocks", "selective-op", "selective-layer"};
+constexpr std::array<std::string_view, 2> kKernelsWords{"eager", "fused"};
 constexpr std::array<std::string_view, 4> kOptimizerWords{"adam", "adam-fused", "adam-single", "sgd"};
 constexpr std::array<std::string_view, 5> kTransportWords{"nccl", "nccl-registered", "symmetric", "copy-engine",
                                                           "low-contention"};
@@ -349,6 +350,9 @@ constexpr std::array kRows{
         FORESHARD_MEMBER(word, checkpoint)},
     Row{{"checkpoint_share", "N", "percent of the blocks that selective-layer checkpoints", Form::count, {}},
         FORESHARD_MEMBER(count, checkpoint_share)},
+    Row{{"kernels", "eager|fused", "PyTorch's kernels op by op, or foreshard's own joined ones; for models only",
+         Form::word, kKernelsWords},
+        FORESHARD_MEMBER(word, kernels)},
     Row{{"offload", "true|false", "CPUOffloadPolicy(pin_memory=True)", Form::flag, kBooleans},
         FORESHARD_MEMBER(flag, offload)},
     Row{{"optimizer", "adam|adam-fused|adam-single|sgd", "torch.optim.Adam (foreach, fused, for-loop) or SGD",

@@ -70,6 +70,7 @@ struct Choice {
 [[nodiscard]] std::string_view name(Release release);
 [[nodiscard]] std::string_view name(GatherAlloc gather_alloc);
 [[nodiscard]] std::string_view name(Checkpoint checkpoint);
+[[nodiscard]] std::string_view name(Kernels kernels);
 [[nodiscard]] std::string_view name(Optimizer optimizer);
 [[nodiscard]] std::string_view name(Transport transport);
 /// "true", "false" or a number.

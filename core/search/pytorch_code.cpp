@@ -69,6 +69,7 @@ class Writer {
   [[nodiscard]] bool explicit_lists() const { return s_.forward_prefetch || s_.backward_prefetch; }
 
   void imports() {
+    if (s_.kernels == Kernels::fused) line("# kernels: foreshard's own; no call of PyTorch sets them");
     std::string names = "fully_shard";
     if (mixed()) names = "MixedPrecisionPolicy, " + names;
     if (on_modules()) names = "FSDPModule, " + names;

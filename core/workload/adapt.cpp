@@ -18,6 +18,8 @@ Result<void> check_derivable(const Workload& workload, const Settings& wanted) {
   if (wanted.param_dtype != have.param_dtype)
     return refuse("another param_dtype changes the recorded program itself",
                   "record a step with that MixedPrecisionPolicy, or plan from a model");
+  if (wanted.kernels != have.kernels)
+    return refuse("a capture's kernels are those that PyTorch ran", "plan from a model with --kernels fused");
   if (wanted.shard_ranks() != have.shard_ranks() && !workload.shards_known)
     return refuse(fmt::format("the shard group cannot change from {} to {} ranks: the recorded allocations of the "
                               "parameter shards were not recognised",

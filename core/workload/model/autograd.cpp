@@ -88,13 +88,13 @@ Tensor Tape::unpack(Saved& saved) {
   return std::exchange(frame.recomputed[saved.index], nullptr);
 }
 
-Tensor Tape::checkpoint(const std::function<Tensor()>& forward, bool selective) {
+Tensors Tape::checkpoint(const std::function<Tensors()>& forward, bool selective) {
   auto frame = std::make_shared<CheckpointFrame>();
   frame->selective = selective;
   frame->drawn = drawn_;
   frame->recompute = [forward] { forward(); };
   const auto outer = std::exchange(saving_to_, frame);
-  Tensor out = forward();
+  Tensors out = forward();
   saving_to_ = outer;
   return out;
 }

@@ -89,12 +89,12 @@ Tensor backward_by_feature(Tape& tape, const Tensor& gradient, const Tensor& ind
 
 }  // namespace
 
-Tensor embedding(Tape& tape, const Tensor& weight, const Tensor& indices) {
-  const auto back = [&tape, shape = weight->shape](Node& node, const Tensors& gradients) {
+Tensor embedding(Tape& tape, const Tensor& weight, const Tensor& indices, bool sorts) {
+  const auto back = [&tape, sorts, shape = weight->shape](Node& node, const Tensors& gradients) {
     const Tensor ids = tape.unpack(node.saved[0]);
     const Tensor gradient = contiguous(tape, gradients[0]);
-    return Tensors{ids->numel() <= kSortAbove ? backward_by_feature(tape, gradient, ids, shape)
-                                              : backward_by_segments(tape, gradient, ids, shape)};
+    return Tensors{!sorts || ids->numel() <= kSortAbove ? backward_by_feature(tape, gradient, ids, shape)
+                                                        : backward_by_segments(tape, gradient, ids, shape)};
   };
   const NodePtr node = tape.record({weight}, back);
   tape.save(node, indices);

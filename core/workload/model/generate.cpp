@@ -148,6 +148,20 @@ SnapshotSegment initial_segment() {
   return segment;
 }
 
+/// foreshard's own kernels are written for the plain families.
+Result<void> check_kernels(const ModelConfig& model, const Settings& settings) {
+  if (settings.kernels == Kernels::eager) return {};
+  const bool plain = model.family == ModelFamily::mlp || model.family == ModelFamily::llama ||
+                     model.family == ModelFamily::torch_transformer;
+  if (!plain)
+    return fail(ErrorKind::usage, fmt::format("{}: there are no fused kernels for this family", model.name),
+                "--kernels", "mlp, llama-* and torch-transformer have them");
+  if (model.compiled)
+    return fail(ErrorKind::usage, "torch.compile and foreshard's own kernels exclude each other", "--kernels",
+                "leave out --compile or --kernels");
+  return {};
+}
+
 /// What no recording has been held against.
 void add_estimates(const ModelConfig& model, const Settings& settings, Workload& workload) {
   if (model.family == ModelFamily::mpt)
@@ -155,6 +169,9 @@ void add_estimates(const ModelConfig& model, const Settings& settings, Workload&
   if (settings.checkpoint == Checkpoint::selective_op || settings.checkpoint == Checkpoint::selective_layer)
     workload.estimates.push_back(
         "selective checkpointing was not compared with a recording: its memory is an estimate");
+  if (settings.kernels == Kernels::fused)
+    workload.estimates.push_back(
+        "foreshard's own kernels are priced by their bytes, and issued at PyTorch's host costs");
   if (settings.offload) workload.estimates.push_back("the optimizer runs on the CPU: its time is not modelled");
 }
 
@@ -179,6 +196,7 @@ Result<Workload> generate(const ModelConfig& model, const Settings& settings, co
   const BatchSize size{*workload.settings.batch, *workload.settings.seq};
   if (auto ok = model::check_limits(sized, size.batch, size.seq); !ok) return tl::unexpected(ok.error());
   if (auto ok = family->check(settings, size); !ok) return tl::unexpected(ok.error());
+  if (auto ok = check_kernels(model, settings); !ok) return tl::unexpected(ok.error());
   workload.units = grouped(family->units(), settings.units_per_group);
   workload.parameters_order = family->parameters_order();
   workload.sm_count = sm_count;

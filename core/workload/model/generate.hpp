@@ -18,7 +18,7 @@ namespace foreshard {
 
 /// The choices (core/schedule/settings_table.hpp) that shape a generated program. Programs that differ in none of
 /// these are the same; every other choice is FSDP2's part, which core/step puts back.
-inline constexpr std::array<std::string_view, 15> kShapingChoices{"gpus",
+inline constexpr std::array<std::string_view, 16> kShapingChoices{"gpus",
                                                                   "nodes",
                                                                   "replicate",
                                                                   "batch",
@@ -29,6 +29,7 @@ inline constexpr std::array<std::string_view, 15> kShapingChoices{"gpus",
                                                                   "accumulate_with_sync",
                                                                   "checkpoint",
                                                                   "checkpoint_share",
+                                                                  "kernels",
                                                                   "offload",
                                                                   "optimizer",
                                                                   "units_per_group",

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "core/workload/model/family.hpp"
+#include "core/workload/model/llama_fused.hpp"
 
 namespace foreshard::model {
 namespace {
@@ -55,6 +56,8 @@ class Llama final : public Family {
  private:
   [[nodiscard]] Tensor block(WrappedModel& model, std::uint32_t index, const Tensors& inputs) const;
   [[nodiscard]] Tensor attend(WrappedModel& model, std::size_t first, const Tensors& inputs, Locals& l) const;
+  [[nodiscard]] LlamaBlock fused_block(const WrappedModel& model, std::uint32_t index, const BatchSize& size) const;
+  [[nodiscard]] Tensor fused_loss(WrappedModel& model, const Tensors& inputs, const BatchSize& size) const;
   [[nodiscard]] Tensor rotary_table(const WrappedModel& model, std::size_t which, const BatchSize& size) const;
 
   ModelConfig c_;
@@ -197,7 +200,52 @@ Tensor Llama::block(WrappedModel& model, std::uint32_t index, const Tensors& inp
   return out;
 }
 
+LlamaBlock Llama::fused_block(const WrappedModel& model, std::uint32_t index, const BatchSize& size) const {
+  const std::size_t first = model.root_parameters() + index * kBlockParameters;
+  const auto p = [&](BlockParameter which) { return model.parameter(first + which); };
+  return {p(attn_norm),
+          p(wq),
+          p(wk),
+          p(wv),
+          p(wo),
+          p(ffn_norm),
+          p(w1),
+          p(w3),
+          p(w2),
+          c_.head_dim,
+          rotary_table(model, 0, size),
+          rotary_table(model, 1, size)};
+}
+
+/// Tables stay in float32, so FSDP2 has no inputs to cast. A block leaves its last addition to the next norm, but where
+/// blocks are checkpointed: their inputs are kept, and one tensor is less than two.
+Tensor Llama::fused_loss(WrappedModel& model, const Tensors& inputs, const BatchSize& size) const {
+  Tape& tape = model.tape();
+  const bool closed = model.settings().checkpoint != Checkpoint::none;
+  Tensor logits;
+  {
+    Tensor tokens = inputs[0];
+    model.root_pre_forward({&tokens});
+    tape.spend(HostCall::module);
+    Tensors x{embedding(tape, model.parameter(tok), tokens, false)};
+    for (std::uint32_t i = 0; i < c_.layers; ++i)
+      x = model.run_block_of_many(i, std::move(x), [this, &model, &tape, i, size, closed](Tensors& in) {
+        return fused_llama_block(tape, fused_block(model, i, size), in, closed);
+      });
+    const AddedNorm last = closed ? add_rms_norm(tape, x[0], nullptr, model.parameter(norm))
+                                  : add_rms_norm(tape, x[1], x[0], model.parameter(norm));
+    x.clear();
+    logits = linear(tape, last.out, model.parameter(head));
+    model.root_post_forward(logits);
+  }
+  const std::uint64_t rows = size.batch * size.seq;
+  const Tensor target = run_kernel(tape, {}, {rows}, DType::int64, "aten::zeros");
+  tape.computes({.function = Function::fill, .alpha = 0}, target);
+  return fused_cross_entropy(tape, view(tape, logits, {rows, c_.vocab}), target);
+}
+
 Tensor Llama::loss(WrappedModel& model, const Tensors& inputs, const BatchSize& size) const {
+  if (model.settings().kernels == Kernels::fused) return fused_loss(model, inputs, size);
   Tape& tape = model.tape();
   Tensor logits;
   {

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "core/workload/model/fused_ops.hpp"
 #include "core/workload/model/ops.hpp"
 
 namespace foreshard::model {
@@ -47,7 +48,43 @@ Tensor gradient_of_left(Tape& tape, const Tensor& gradient, const Tensor& right,
   return t(tape, run_mm(tape, right, t(tape, gradient), "aten::mm"));
 }
 
+/// gradient × right into a new matrix, or added to `into`.
+void add_gradient_of_left(Tape& tape, Tensor& into, const Tensor& gradient, const Tensor& right) {
+  if (!into) {
+    into = run_mm(tape, gradient, right, "aten::mm");
+    return;
+  }
+  tape.launch_gemm("aten::addmm_", into->shape[0], into->shape[1], gradient->shape[1], gradient->dtype);
+  tape.ops().back().kernel.bytes += into->bytes();
+  tape.computes({.function = Function::gemm, .accumulate = true}, into, gradient, right);
+}
+
 }  // namespace
+
+Tensors joined_linear(Tape& tape, const Tensor& x, const Tensors& weights) {
+  const auto back = [&tape](Node& node, const Tensors& gradients) {
+    Tensors out(node.next.size());
+    Tensor input;
+    Tensors kept;
+    for (std::size_t i = 0; i < node.saved.size(); ++i)
+      (i == 0 ? input : kept.emplace_back()) = tape.unpack(node.saved[i]);
+    for (std::size_t i = gradients.size(); i-- > 0;) {
+      if (node.wants(1 + i)) out[1 + i] = run_mm(tape, t(tape, gradients[i]), input, "aten::mm");
+      if (node.wants(0)) add_gradient_of_left(tape, out[0], gradients[i], kept[i]);
+    }
+    return out;
+  };
+  Tensors inputs{x};
+  inputs.insert(inputs.end(), weights.begin(), weights.end());
+  const NodePtr node = tape.record(inputs, back, static_cast<std::uint32_t>(weights.size()));
+  for (const Tensor& input : inputs) tape.save(node, input);
+  Tensors out;
+  for (std::size_t i = 0; i < weights.size(); ++i) {
+    out.push_back(run_mm(tape, x, t(tape, weights[i]), "aten::mm"));
+    Tape::attach(node, out.back(), static_cast<std::uint32_t>(i));
+  }
+  return out;
+}
 
 Tensor mm(Tape& tape, const Tensor& a, const Tensor& b) {
   // saved: mat2, self; derivatives in the same order.

@@ -4,6 +4,7 @@
 // Who: the families. Arguments are handles that the caller keeps; results are new handles. Labels are the ATen ops.
 #pragma once
 
+#include <limits>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -51,6 +52,9 @@ inline constexpr std::int64_t kStreamOfStep = -1;
                                 std::string_view label, Launch kind = Launch::elementwise);
 
 // Reductions (reduction_ops.cpp).
+/// eps=None of nn.RMSNorm: that of the accumulating type, float32 for bfloat16 too (layer_norm_kernel.cu,
+/// _fused_rms_norm_cuda; pytorch#173039).
+inline constexpr double kRmsNormEps = std::numeric_limits<float>::epsilon();
 [[nodiscard]] Tensor mean_all(Tape& tape, const Tensor& x);
 [[nodiscard]] Tensor sum_all(Tape& tape, const Tensor& x);
 [[nodiscard]] Tensor mean_last(Tape& tape, const Tensor& x);  ///< mean(-1, keepdim=True)
@@ -73,6 +77,8 @@ struct Attention {
 /// F.scaled_dot_product_attention on batch × heads × length × head_dim; fewer key heads than query heads mean
 /// enable_gqa. Back end as 2.11 chooses on sm90 (attention_ops.cpp).
 [[nodiscard]] Tensor attention(Tape& tape, const Tensor& q, const Tensor& k, const Tensor& v, const Attention& how);
-[[nodiscard]] Tensor embedding(Tape& tape, const Tensor& weight, const Tensor& indices);
+/// `sorts`: many indices are sorted before their gradients are summed, with temporaries, as ATen does it; else one
+/// kernel sums them.
+[[nodiscard]] Tensor embedding(Tape& tape, const Tensor& weight, const Tensor& indices, bool sorts = true);
 
 }  // namespace foreshard::model

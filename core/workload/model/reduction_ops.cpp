@@ -1,5 +1,3 @@
-#include <limits>
-
 #include "core/workload/model/ops.hpp"
 #include "core/workload/model/unpacked.hpp"
 #include "core/workload/model/walk.hpp"
@@ -9,9 +7,6 @@ namespace {
 
 constexpr Bytes kLargestIndex = (Bytes{1} << 31) - 1;
 constexpr double kLayerNormEps = 1e-5;  ///< nn.LayerNorm's default
-/// eps=None of nn.RMSNorm: that of the accumulating type, float32 for bfloat16 too (layer_norm_kernel.cu,
-/// _fused_rms_norm_cuda; pytorch#173039).
-constexpr double kRmsNormEps = std::numeric_limits<float>::epsilon();
 
 Shape scalar() {
   return {};

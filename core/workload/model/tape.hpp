@@ -195,7 +195,7 @@ class Tape {
   /// loss.backward(): root gradient, all nodes, backward_final, as Engine::execute.
   void backward(const Tensor& loss);
   /// Runs `forward` under non-reentrant activation checkpointing with early stop.
-  Tensor checkpoint(const std::function<Tensor()>& forward, bool selective = false);
+  Tensors checkpoint(const std::function<Tensors()>& forward, bool selective = false);
   /// While a selectively checkpointed region runs again: what this op gave in the forward, if that was kept; else
   /// nothing. Ops that can be kept ask first, and hand what they made to keep().
   [[nodiscard]] Tensors reuse(Selected kind);

@@ -5,6 +5,7 @@
 
 #include "core/shard/layout.hpp"
 #include "core/workload/model/family.hpp"
+#include "core/workload/model/fused_ops.hpp"
 
 namespace foreshard::model {
 namespace {
@@ -151,9 +152,21 @@ Tensor TorchTransformer::attend(WrappedModel& model, std::size_t first, const Te
   const auto by_head = [&](const Tensor& projected) {
     return transpose(tape, view(tape, projected, {b, s, c_.heads, c_.head_dim}), 1, 2);
   };
-  Tensor q = project(wq);
-  Tensor k = project(wk);
-  Tensor v = project(wv);
+  Tensor q;
+  Tensor k;
+  Tensor v;
+  if (model.settings().kernels == Kernels::fused) {
+    Tensors joined =
+        joined_linear(tape, view(tape, x, {b * s, c_.dim}),
+                      {model.parameter(first + wq), model.parameter(first + wk), model.parameter(first + wv)});
+    q = std::move(joined[0]);
+    k = std::move(joined[1]);
+    v = std::move(joined[2]);
+  } else {
+    q = project(wq);
+    k = project(wk);
+    v = project(wv);
+  }
   q = by_head(q);
   k = by_head(k);
   v = by_head(v);

@@ -75,6 +75,12 @@ void WrappedModel::root_post_forward(const Tensor& output) {
 
 Tensor WrappedModel::run_block(std::uint32_t index, Tensors inputs,
                                const std::function<Tensor(const Tensors&)>& forward) {
+  Tensors out = run_block_of_many(index, std::move(inputs), [forward](Tensors& in) { return Tensors{forward(in)}; });
+  return std::move(out.front());
+}
+
+Tensors WrappedModel::run_block_of_many(std::uint32_t index, Tensors inputs,
+                                        const std::function<Tensors(Tensors&)>& forward) {
   const std::uint32_t group = settings_.units_per_group;
   const UnitId unit{1 + index / group};
   const bool first = index % group == 0;
@@ -87,15 +93,19 @@ Tensor WrappedModel::run_block(std::uint32_t index, Tensors inputs,
     register_post_backward(unit, slots);
   }
   tape_.spend(HostCall::module);
-  Tensor out;
+  Tensors out;
   if (settings_.checkpoints_block(index))
-    out = tape_.checkpoint([inputs, forward] { return forward(inputs); },
-                           settings_.checkpoint == Checkpoint::selective_op);
+    out = tape_.checkpoint(
+        [inputs, forward] {
+          Tensors again = inputs;
+          return forward(again);
+        },
+        settings_.checkpoint == Checkpoint::selective_op);
   else
     out = forward(inputs);
   if (last) {
     tape_.hook(Hook::post_forward, unit);
-    register_pre_backward(unit, out);
+    register_pre_backward(unit, out.back());
   }
   return out;
 }

@@ -35,6 +35,9 @@ class WrappedModel {
   /// Around block `index`: the wrapper's hooks, checkpointing if the settings say so, `forward` inside.
   /// `inputs` are all tensors that the block's forward takes; `forward` reads them from there.
   Tensor run_block(std::uint32_t index, Tensors inputs, const std::function<Tensor(const Tensors&)>& forward);
+  /// … of several results. Their gradients come together; the pre-backward hook is at the last one's. `forward` may
+  /// drop the inputs that it needs no longer.
+  Tensors run_block_of_many(std::uint32_t index, Tensors inputs, const std::function<Tensors(Tensors&)>& forward);
 
  private:
   void cast_inputs(UnitId unit, const std::vector<Tensor*>& inputs);

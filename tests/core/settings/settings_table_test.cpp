@@ -42,6 +42,7 @@ Settings everything() {
   s.accumulate_with_sync = true;
   s.checkpoint = Checkpoint::selective_layer;
   s.checkpoint_share = 25;
+  s.kernels = Kernels::fused;
   s.offload = true;
   s.optimizer = Optimizer::adam_fused;
   s.alloc_conf = "expandable_segments:True,max_split_size_mb:200";
