@@ -7,6 +7,7 @@
 #include <tuple>
 
 #include "core/base/units.hpp"
+#include "core/workload/names.hpp"
 
 namespace foreshard::explain_detail {
 namespace {
@@ -19,19 +20,19 @@ Bytes share_of(Bytes reserved, double share) {
   return std::max(kCauseFloor, static_cast<Bytes>(static_cast<double>(reserved) * share));
 }
 
-/// "the all-gather output", in the words of FSDP2's and c10d's sources.
-std::string_view tensor_of(MemoryCategory category) {
+/// "The all-gather output is", in the words of FSDP2's and c10d's sources.
+std::string subject(MemoryCategory category) {
   switch (category) {
     case MemoryCategory::gather_buffers:
-      return "the all-gather output";
+      return "The all-gather output is";
     case MemoryCategory::reduce_buffers:
-      return "the reduce-scatter input";
+      return "The reduce-scatter input is";
     case MemoryCategory::sharded_gradients:
-      return "the reduce-scatter output";
+      return "The reduce-scatter output is";
     case MemoryCategory::inputs:
-      return "the batch";
+      return "The batch is";
     default:
-      return "tensors";
+      return fmt::format("Tensors ({}) are", name(category));
   }
 }
 
@@ -116,10 +117,9 @@ void Finder::add_record_stream(const std::vector<const HeldBlock*>& blocks) {
   const std::string on =
       first.waits_for_name.empty() ? std::string("another stream") : fmt::format("the {} stream", first.waits_for_name);
   std::string text = fmt::format(
-      "{} is held by record_stream on {}: {} ({}){} were freed by the program, and the caching allocator waits for "
+      "{} held by record_stream on {}: {} ({}){} were freed by the program, and the caching allocator waits for "
       "events of that stream before it uses them again",
-      tensor_of(first.category), on, plural(blocks.size(), "block"), format_bytes(bytes), unit_names(blocks));
-  text[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(text[0])));
+      subject(first.category), on, plural(blocks.size(), "block"), format_bytes(bytes), unit_names(blocks));
   add(CauseKind::record_stream, bytes, blocks.size(), std::move(text),
       "the host runs ahead of the GPU, so freed blocks pile up and new segments are made instead; keep references "
       "until Work.wait() (PyTorch 2.8 and later do) instead of calling record_stream");
