@@ -36,7 +36,7 @@ Result<void> read_graph(CUgraph graph, CallTrace& trace) {
 }
 
 Result<void> capture(const std::function<Result<void>(cudaStream_t)>& call, cudaStream_t stream, CallTrace& trace) {
-  FORESHARD_TRY(check(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), "cudaStreamBeginCapture"));
+  FORESHARD_TRY(check(cudaStreamBeginCapture(stream, cudaStreamCaptureModeRelaxed), "cudaStreamBeginCapture"));
   const Result<void> called = call(stream);
   cudaGraph_t graph = nullptr;
   const Result<void> ended = check(cudaStreamEndCapture(stream, &graph), "cudaStreamEndCapture");

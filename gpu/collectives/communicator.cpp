@@ -141,13 +141,15 @@ Result<void> Communicator::issue(const CollectiveWork& work, cudaStream_t stream
   // A group of the asked transport keeps its buffers even where NCCL then takes another kernel; see PathChoice.
   const bool kept = group_of(work.transport) != nullptr && choice.transport != Transport::nccl;
   NcclGroup& group = *group_of(kept ? work.transport : Transport::nccl);
+  FORESHARD_TRY(group.issue(work, stream));
+  // After the first call, which makes what NCCL makes on first use and a capture must not.
   if (report.calls == 1 && settings_.trace_paths) {
     const CallTrace trace = trace_call([&](cudaStream_t probe) { return group.issue(work, probe); });
     report.seen = text(trace);
     report.ran = transport_of(trace, choice.transport);
     if (report.ran != choice.transport && report.reason.empty()) report.reason = "NCCL chose so";
   }
-  return group.issue(work, stream);
+  return {};
 }
 
 Result<void> Communicator::issue_own(const CollectiveWork& work, DType output_type, cudaStream_t stream) {
@@ -156,9 +158,10 @@ Result<void> Communicator::issue_own(const CollectiveWork& work, DType output_ty
   const void* input = reinterpret_cast<const void*>(work.input);
   void* output = reinterpret_cast<void*>(work.output);
   if (work.kind == CollectiveKind::all_gather) {
+    FORESHARD_TRY(own_->all_gather(input, output, slice, stream));
     if (report.calls == 1 && settings_.trace_paths)
       report.seen = text(trace_call([&](cudaStream_t probe) { return own_->all_gather(input, output, slice, probe); }));
-    return own_->all_gather(input, output, slice, stream);
+    return {};
   }
   ScatterCall call;
   call.input = input;

@@ -93,9 +93,11 @@ Result<void> OwnCollectives::set_up() {
   direct_links_.complete_host = flag(rank_, Flag::ready, rank_);
   direct_links_.linger_ns = 0;
 
-  auto runner = TransferRunner::create(kMostPeers);
-  if (!runner) return tl::unexpected<Error>(runner.error());
-  runner_ = std::move(*runner);
+  for (auto* runner : {&gather_runner_, &scatter_runner_}) {
+    auto made = TransferRunner::create(kMostPeers);
+    if (!made) return tl::unexpected<Error>(made.error());
+    *runner = std::move(*made);
+  }
   int low = 0;
   int high = 0;
   FORESHARD_TRY(check(cudaDeviceGetStreamPriorityRange(&low, &high), "cudaDeviceGetStreamPriorityRange"));
@@ -132,7 +134,8 @@ Result<void> OwnCollectives::all_gather(const void* input, void* output, Bytes s
     return fail(ErrorKind::mismatch, "the input of a pulling all-gather is not in symmetric memory");
   addresses_.input = copies_of(input);
   addresses_.output = copies_of(output);
-  return runner_->run(plan_gather({ranks(), rank_, slice, in_place, ++gathers_}, tuning_.gather), addresses_, stream);
+  return gather_runner_->run(plan_gather({ranks(), rank_, slice, in_place, ++gathers_}, tuning_.gather), addresses_,
+                             stream);
 }
 
 ScatterPath OwnCollectives::scatter_path(const ScatterCall& call) const {
@@ -230,7 +233,7 @@ Result<void> OwnCollectives::staged(const ScatterCall& call, cudaStream_t stream
   addresses_.input = copies_of(call.input);
   const TransferPlan plan = plan_scatter({ranks(), rank_, slice, chunks_}, tuning_.scatter);
   chunks_ += chunks.count;
-  FORESHARD_TRY(runner_->run(plan, addresses_, stream));
+  FORESHARD_TRY(scatter_runner_->run(plan, addresses_, stream));
   const TransferOp complete = own_signal(Kind::wait, Flag::done, rank_, number);
   return TransferRunner::signal({&complete, 1}, addresses_, stream);
 }

@@ -98,7 +98,8 @@ class OwnCollectives {
   TransferAddresses addresses_;
   ReduceLinks links_;  ///< of staged reductions
   ReduceLinks direct_links_;
-  std::unique_ptr<TransferRunner> runner_;
+  std::unique_ptr<TransferRunner> gather_runner_;   ///< one each: a lane that waits must not hold up the other's
+  std::unique_ptr<TransferRunner> scatter_runner_;
   cudaStream_t worker_ = nullptr;  ///< reductions run here
   cudaStream_t rescue_ = nullptr;  ///< abandon()'s
   cudaEvent_t started_ = nullptr;

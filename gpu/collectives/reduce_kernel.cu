@@ -12,8 +12,8 @@ namespace {
 
 constexpr int kConsumers = 512;            // threads that add
 constexpr int kThreads = kConsumers + 32;  // and one warp that fetches
-constexpr int kStages = 6;
-constexpr std::uint32_t kStageBytes = 32 * 1024;  // of all sources together
+constexpr int kStages = 3;
+constexpr std::uint32_t kStageBytes = 64 * 1024;  // of all sources together
 constexpr std::uint32_t kItemWords = sizeof(ReduceItem) / 4;
 static_assert(sizeof(ReduceItem) % 4 == 0);
 
@@ -183,29 +183,30 @@ struct Turn {
   }
 };
 
+/// The warp that fetches: lane p waits for rank p's part of a chunk and issues its bulk copies.
 template <class In>
 __device__ bool fetch(Shared& shared, const ReduceLinks& links, Turn& turn) {
   const ReduceItem& item = shared.item;
-  const std::uint32_t lane = threadIdx.x % 32;
+  const std::uint32_t lane = threadIdx.x % 32;  // one of the fetching warp
+  const std::uint32_t ranks = item.ranks;
   const std::uint32_t tile = tile_bytes(item);
+  const std::uint32_t step = gridDim.x * tile;
   for (std::uint32_t k = 0; k < item.chunks; ++k) {
     const bool here = wait_for_chunk(item, links, k, lane);
     if (!__all_sync(~0U, here)) return false;
     // What other engines wrote and this thread's acquire saw, its bulk copies see too.
     asm volatile("fence.proxy.async;" ::: "memory");
     const std::uint32_t bytes = chunk_length(item, k) * sizeof(In);
-    for (std::uint32_t at = blockIdx.x * tile; at < bytes; at += gridDim.x * tile) {
+    const char* from = lane < ranks ? reinterpret_cast<const char*>(part<In>(item, lane, k)) : nullptr;
+    for (std::uint32_t at = blockIdx.x * tile; at < bytes; at += step) {
       std::uint64_t* empty = &shared.empty[turn.stage];
+      std::uint64_t* full = &shared.full[turn.stage];
       const std::uint32_t parity = turn.parity ^ 1;
       if (!wait_until(links, [&] { return barrier_passed(empty, parity); })) return false;
-      if (lane == 0) {
-        const std::uint32_t load = min(tile, bytes - at) / 16 * 16;
-        barrier_expect(&shared.full[turn.stage], load * item.ranks);
-        for (std::uint32_t i = 0; load != 0 && i < item.ranks; ++i)
-          bulk_load(shared.stage[turn.stage] + i * tile, reinterpret_cast<const char*>(part<In>(item, i, k)) + at, load,
-                    &shared.full[turn.stage]);
-      }
+      const std::uint32_t load = min(tile, bytes - at) & ~15U;
+      if (lane == 0) barrier_expect(full, load * ranks);
       __syncwarp();
+      if (lane < ranks && load != 0) bulk_load(shared.stage[turn.stage] + lane * tile, from + at, load, full);
       turn.next();
     }
   }
@@ -219,46 +220,51 @@ __device__ void add_element(const ReduceItem& item, std::uint32_t k, std::uint32
   static_cast<Out*>(item.output)[k * item.chunk_elements + index] = narrow<Out>(sum * item.scale);
 }
 
-template <class In, class Out>
-__device__ void add_tile(const unsigned char* stage, std::uint32_t tile, std::uint32_t vectors, const ReduceItem& item,
-                         Out* out) {
+/// kRanks: the number of ranks where it is known when compiled, else 0.
+template <class In, class Out, int kRanks>
+__device__ void add_tile(const unsigned char* stage, std::uint32_t tile, std::uint32_t vectors, std::uint32_t ranks,
+                         float scale, Out* out) {
   constexpr int kCount = 16 / sizeof(In);
+#pragma unroll 2
   for (std::uint32_t v = threadIdx.x; v < vectors; v += kConsumers) {
     float sum[kCount];
     const Vector<In> first = *reinterpret_cast<const Vector<In>*>(stage + v * 16);
 #pragma unroll
     for (int j = 0; j < kCount; ++j) sum[j] = widen(first.at[j]);
-#pragma unroll 4
-    for (std::uint32_t p = 1; p < item.ranks; ++p) {
+    const std::uint32_t count = kRanks != 0 ? kRanks : ranks;
+#pragma unroll
+    for (std::uint32_t p = 1; p < count; ++p) {
       const Vector<In> more = *reinterpret_cast<const Vector<In>*>(stage + p * tile + v * 16);
 #pragma unroll
       for (int j = 0; j < kCount; ++j) sum[j] += widen(more.at[j]);
     }
     Results<Out, kCount> result;
 #pragma unroll
-    for (int j = 0; j < kCount; ++j) result.at[j] = narrow<Out>(sum[j] * item.scale);
+    for (int j = 0; j < kCount; ++j) result.at[j] = narrow<Out>(sum[j] * scale);
     *reinterpret_cast<Results<Out, kCount>*>(out + v * kCount) = result;
   }
 }
 
-template <class In, class Out>
+template <class In, class Out, int kRanks>
 __device__ bool add(Shared& shared, const ReduceLinks& links, Turn& turn) {
   const ReduceItem& item = shared.item;
   const std::uint32_t tile = tile_bytes(item);
+  const std::uint32_t step = gridDim.x * tile;
+  const std::uint32_t ranks = item.ranks;
+  const float scale = item.scale;
   for (std::uint32_t k = 0; k < item.chunks; ++k) {
-    const std::uint32_t length = chunk_length(item, k);
-    const std::uint32_t bytes = length * sizeof(In);
+    const std::uint32_t bytes = chunk_length(item, k) * sizeof(In);
     Out* out = static_cast<Out*>(item.output) + k * item.chunk_elements;
-    for (std::uint32_t at = blockIdx.x * tile; at < bytes; at += gridDim.x * tile) {
+    for (std::uint32_t at = blockIdx.x * tile; at < bytes; at += step) {
       std::uint64_t* full = &shared.full[turn.stage];
       if (!wait_until(links, [&] { return barrier_passed(full, turn.parity); })) return false;
       const std::uint32_t here = min(tile, bytes - at);
-      add_tile<In, Out>(shared.stage[turn.stage], tile, here / 16, item, out + at / sizeof(In));
-      // A chunk's end that is no whole vector.
-      const std::uint32_t rest = (at + here / 16 * 16) / sizeof(In) + threadIdx.x;
-      if (rest < (at + here) / sizeof(In)) add_element<In, Out>(item, k, rest);
+      add_tile<In, Out, kRanks>(shared.stage[turn.stage], tile, here / 16, ranks, scale, out + at / sizeof(In));
       __syncwarp();
       if (threadIdx.x % 32 == 0) barrier_arrive(&shared.empty[turn.stage]);
+      // A chunk's end that is no whole vector.
+      const std::uint32_t rest = (at + (here & ~15U)) / sizeof(In) + threadIdx.x;
+      if (rest < (at + here) / sizeof(In)) add_element<In, Out>(item, k, rest);
       turn.next();
     }
     consumers_sync();
@@ -322,7 +328,7 @@ __device__ bool take_next(Shared& shared, const ReduceLinks& links) {
   return true;
 }
 
-template <class In, class Out>
+template <class In, class Out, int kRanks>
 __global__ void __launch_bounds__(kThreads, 1)
     foreshard_reduce(const __grid_constant__ ReduceItem first, const __grid_constant__ ReduceLinks links) {
   extern __shared__ unsigned char memory[];
@@ -351,7 +357,7 @@ __global__ void __launch_bounds__(kThreads, 1)
     else if (threadIdx.x >= kConsumers)
       done = fetch<In>(shared, links, turn);
     else
-      done = add<In, Out>(shared, links, turn);
+      done = add<In, Out, kRanks>(shared, links, turn);
     if (!__syncthreads_and(done)) return;
     if (links.linger_ns == 0) return;
   } while (take_next(shared, links));
@@ -359,28 +365,42 @@ __global__ void __launch_bounds__(kThreads, 1)
 
 using Kernel = void (*)(ReduceItem, ReduceLinks);
 
+template <class In, class Out>
+Kernel choose_ranks(std::uint32_t ranks) {
+  switch (ranks) {
+    case 2:
+      return foreshard_reduce<In, Out, 2>;
+    case 4:
+      return foreshard_reduce<In, Out, 4>;
+    case 8:
+      return foreshard_reduce<In, Out, 8>;
+    default:
+      return foreshard_reduce<In, Out, 0>;
+  }
+}
+
 template <class In>
-Kernel choose_output(DType out) {
+Kernel choose_output(DType out, std::uint32_t ranks) {
   switch (out) {
     case DType::float32:
-      return foreshard_reduce<In, float>;
+      return choose_ranks<In, float>(ranks);
     case DType::bfloat16:
-      return foreshard_reduce<In, __nv_bfloat16>;
+      return choose_ranks<In, __nv_bfloat16>(ranks);
     case DType::float16:
-      return foreshard_reduce<In, __half>;
+      return choose_ranks<In, __half>(ranks);
     default:
       return nullptr;
   }
 }
 
-Kernel choose(DType in, DType out) {
-  switch (in) {
+Kernel choose(const ReduceItem& item) {
+  switch (item.input_type) {
     case DType::float32:
-      return choose_output<float>(out);
+      return choose_output<float>(item.output_type, item.ranks);
     case DType::bfloat16:
-      return choose_output<__nv_bfloat16>(out);
+      return choose_output<__nv_bfloat16>(item.output_type, item.ranks);
     case DType::float16:
-      return choose_output<__half>(out);
+      return choose_output<__half>(item.output_type, item.ranks);
     default:
       return nullptr;
   }
@@ -394,7 +414,7 @@ bool reducible(DType dtype) {
 
 Result<void> launch_reduce(const ReduceItem& item, const ReduceLinks& links, const ReduceLaunch& launch,
                            cudaStream_t stream) {
-  const Kernel kernel = choose(item.input_type, item.output_type);
+  const Kernel kernel = choose(item);
   if (kernel == nullptr) return fail(ErrorKind::mismatch, "a reduce-scatter sums float32, bfloat16 and float16 only");
   FORESHARD_TRY(check(cudaFuncSetAttribute(reinterpret_cast<const void*>(kernel),
                                            cudaFuncAttributeMaxDynamicSharedMemorySize, sizeof(Shared)),

@@ -39,22 +39,28 @@ struct Place {
   Bytes offset = 0;
 };
 
+/// Marks are events within one plan: `follow` makes its lane wait for what the lane of `mark` had before it.
+inline constexpr std::uint32_t kMostMarks = 32;
+
 struct TransferOp {
-  enum class Kind : std::uint8_t { copy = 0, write = 1, wait = 2 };
+  enum class Kind : std::uint8_t { copy = 0, write = 1, wait = 2, mark = 3, follow = 4 };
   Kind kind = Kind::copy;
+  std::uint32_t lane = 0;
   Place from;               ///< copy
   Place to;                 ///< copy
   Bytes bytes = 0;          ///< copy
   Flag flag = Flag::ready;  ///< write, wait
   std::uint32_t peer = 0;   ///< write: whose flag; wait: who writes it
-  std::uint32_t slot = 0;   ///< write, wait
+  std::uint32_t slot = 0;   ///< write, wait; of a mark its number, below kMostMarks
   std::uint32_t value = 0;  ///< write, wait
 };
 
+/// In the order in which the ops are put on their streams: a mark comes before those that follow it.
 struct TransferPlan {
-  std::vector<TransferOp> before;              ///< on the caller's stream, before the lanes start
-  std::vector<std::vector<TransferOp>> lanes;  ///< at once; [0] on the caller's stream
-  std::vector<TransferOp> after;               ///< on the caller's stream, when all lanes are through
+  std::uint32_t lanes = 1;
+  std::vector<TransferOp> before;  ///< on the caller's stream, before the lanes start
+  std::vector<TransferOp> body;    ///< lanes at once; lane 0 on the caller's stream
+  std::vector<TransferOp> after;   ///< on the caller's stream, when all lanes are through
 };
 
 enum class Direction : std::uint8_t { push = 0, pull = 1 };
@@ -63,6 +69,7 @@ enum class Lanes : std::uint8_t {
   one = 0,       ///< all on the caller's stream
   per_peer = 1,  ///< a lane for each peer
   rotate = 2,    ///< chunk after chunk, each to all peers, over `lane_count` lanes
+  split = 3,     ///< copies on the caller's stream, the flags that say they landed on another
 };
 
 struct GatherShape {
@@ -85,11 +92,11 @@ struct ScatterChunks {
   std::uint32_t count = 0;  ///< chunks of a slice
 };
 struct ScatterTuning {
-  Bytes slot = 8 * kMiB;           ///< bytes of one staging slot: the longest chunk
+  Bytes slot = 4 * kMiB;           ///< bytes of one staging slot: the longest chunk
   std::uint32_t slots = 4;         ///< per peer; at most kMostSlots
   std::uint32_t least_chunks = 4;  ///< cut slices at least so often, so that reducing overlaps copying …
   Bytes least_chunk = kMiB;        ///< … but not below this
-  Lanes lanes = Lanes::per_peer;
+  Lanes lanes = Lanes::split;
   std::uint32_t lane_count = 2;  ///< Lanes::rotate
   /// Bytes of a rank's staging area: one place a rank of the group and slot; its own stays unused.
   [[nodiscard]] Bytes staging(std::uint32_t ranks) const { return slot * slots * ranks; }

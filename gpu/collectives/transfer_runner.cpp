@@ -52,6 +52,11 @@ Result<std::unique_ptr<TransferRunner>> TransferRunner::create(std::uint32_t lan
   int high = 0;
   FORESHARD_TRY(check(cudaDeviceGetStreamPriorityRange(&low, &high), "cudaDeviceGetStreamPriorityRange"));
   FORESHARD_TRY(check(cudaEventCreateWithFlags(&runner->fork_, cudaEventDisableTiming), "cudaEventCreate"));
+  for (std::uint32_t mark = 0; mark < kMostMarks; ++mark) {
+    cudaEvent_t event = nullptr;
+    FORESHARD_TRY(check(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "cudaEventCreate"));
+    runner->marks_.push_back(event);
+  }
   for (std::uint32_t lane = 1; lane < lanes; ++lane) {
     cudaStream_t stream = nullptr;
     cudaEvent_t event = nullptr;
@@ -66,6 +71,7 @@ Result<std::unique_ptr<TransferRunner>> TransferRunner::create(std::uint32_t lan
 TransferRunner::~TransferRunner() {
   for (cudaStream_t stream : streams_) (void)cudaStreamDestroy(stream);
   for (cudaEvent_t event : done_) (void)cudaEventDestroy(event);
+  for (cudaEvent_t event : marks_) (void)cudaEventDestroy(event);
   if (fork_ != nullptr) (void)cudaEventDestroy(fork_);
 }
 
@@ -81,9 +87,7 @@ Result<void> TransferRunner::signal(std::span<const TransferOp> ops, const Trans
         batch[i].operation = CU_STREAM_MEM_OP_WRITE_VALUE_32;
         batch[i].writeValue.address = addresses.flags[op.peer] + flag_offset(op.flag, addresses.rank, op.slot);
         batch[i].writeValue.value = op.value;
-        // The first write waits for all work before it; those right behind it need not do so again.
-        const bool follows = i != 0 && ops[i - 1].kind == TransferOp::Kind::write;
-        batch[i].writeValue.flags = follows ? CU_STREAM_WRITE_VALUE_NO_MEMORY_BARRIER : CU_STREAM_WRITE_VALUE_DEFAULT;
+        batch[i].writeValue.flags = CU_STREAM_WRITE_VALUE_DEFAULT;  // after all work before it, and its writes
       } else {
         batch[i].operation = CU_STREAM_MEM_OP_WAIT_VALUE_32;
         batch[i].waitValue.address = addresses.flags[addresses.rank] + flag_offset(op.flag, op.peer, op.slot);
@@ -101,12 +105,22 @@ Result<void> TransferRunner::signal(std::span<const TransferOp> ops, const Trans
 Result<void> TransferRunner::issue(const std::vector<TransferOp>& ops, const TransferAddresses& addresses,
                                    cudaStream_t stream) {
   using Kind = TransferOp::Kind;
+  const auto is_flag = [](Kind kind) { return kind == Kind::write || kind == Kind::wait; };
   for (std::size_t first = 0; first < ops.size();) {
-    const bool copies = ops[first].kind == Kind::copy;
-    std::size_t last = first;
-    while (last < ops.size() && (ops[last].kind == Kind::copy) == copies) ++last;
-    const std::span<const TransferOp> run(ops.data() + first, last - first);
-    FORESHARD_TRY(copies ? copy_batch(run, addresses, stream) : signal(run, addresses, stream));
+    const TransferOp& op = ops[first];
+    const cudaStream_t lane = stream_of(op.lane, stream);
+    std::size_t last = first + 1;
+    if (op.kind == Kind::mark) {
+      FORESHARD_TRY(check(cudaEventRecord(marks_[op.slot], lane), "cudaEventRecord"));
+    } else if (op.kind == Kind::follow) {
+      FORESHARD_TRY(check(cudaStreamWaitEvent(lane, marks_[op.slot], 0), "cudaStreamWaitEvent"));
+    } else {
+      while (last < ops.size() && ops[last].lane == op.lane &&
+             (is_flag(op.kind) ? is_flag(ops[last].kind) : ops[last].kind == Kind::copy))
+        ++last;
+      const std::span<const TransferOp> run(ops.data() + first, last - first);
+      FORESHARD_TRY(is_flag(op.kind) ? signal(run, addresses, lane) : copy_batch(run, addresses, lane));
+    }
     first = last;
   }
   return {};
@@ -115,17 +129,16 @@ Result<void> TransferRunner::issue(const std::vector<TransferOp>& ops, const Tra
 Result<void> TransferRunner::run(const TransferPlan& plan, const TransferAddresses& addresses, cudaStream_t stream) {
   if (stream == nullptr || stream == cudaStreamLegacy)
     return fail(ErrorKind::usage, "copy-engine collectives do not run on the legacy default stream");
-  FORESHARD_CHECK(plan.lanes.size() <= streams_.size() + 1, "a plan has more lanes than the runner");
+  FORESHARD_CHECK(plan.lanes <= streams_.size() + 1, "a plan has more lanes than the runner");
   FORESHARD_TRY(issue(plan.before, addresses, stream));
-  if (plan.lanes.size() > 1) FORESHARD_TRY(check(cudaEventRecord(fork_, stream), "cudaEventRecord"));
-  for (std::size_t lane = 1; lane < plan.lanes.size(); ++lane) {
-    FORESHARD_TRY(check(cudaStreamWaitEvent(streams_[lane - 1], fork_, 0), "cudaStreamWaitEvent"));
-    FORESHARD_TRY(issue(plan.lanes[lane], addresses, streams_[lane - 1]));
-    FORESHARD_TRY(check(cudaEventRecord(done_[lane - 1], streams_[lane - 1]), "cudaEventRecord"));
-  }
-  if (!plan.lanes.empty()) FORESHARD_TRY(issue(plan.lanes[0], addresses, stream));
-  for (std::size_t lane = 1; lane < plan.lanes.size(); ++lane)
+  if (plan.lanes > 1) FORESHARD_TRY(check(cudaEventRecord(fork_, stream), "cudaEventRecord"));
+  for (std::uint32_t lane = 1; lane < plan.lanes; ++lane)
+    FORESHARD_TRY(check(cudaStreamWaitEvent(stream_of(lane, stream), fork_, 0), "cudaStreamWaitEvent"));
+  FORESHARD_TRY(issue(plan.body, addresses, stream));
+  for (std::uint32_t lane = 1; lane < plan.lanes; ++lane) {
+    FORESHARD_TRY(check(cudaEventRecord(done_[lane - 1], stream_of(lane, stream)), "cudaEventRecord"));
     FORESHARD_TRY(check(cudaStreamWaitEvent(stream, done_[lane - 1], 0), "cudaStreamWaitEvent"));
+  }
   return issue(plan.after, addresses, stream);
 }
 

@@ -49,11 +49,15 @@ class TransferRunner {
 
  private:
   TransferRunner() = default;
-  [[nodiscard]] static Result<void> issue(const std::vector<TransferOp>& ops, const TransferAddresses& addresses,
-                                          cudaStream_t stream);
+  [[nodiscard]] Result<void> issue(const std::vector<TransferOp>& ops, const TransferAddresses& addresses,
+                                   cudaStream_t stream);
+  [[nodiscard]] cudaStream_t stream_of(std::uint32_t lane, cudaStream_t stream) const {
+    return lane == 0 ? stream : streams_[lane - 1];
+  }
 
   std::vector<cudaStream_t> streams_;  ///< of lanes 1, 2, …
   std::vector<cudaEvent_t> done_;
+  std::vector<cudaEvent_t> marks_;
   cudaEvent_t fork_ = nullptr;
 };
 

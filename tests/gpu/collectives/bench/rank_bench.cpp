@@ -232,8 +232,9 @@ std::uint64_t RankBench::check(const Variant& variant, std::uint64_t repeats) {
   use(variant);
   constexpr std::array kTypes{DType::bfloat16, DType::float32, DType::float16};
   unsigned long long* wrong = nullptr;
-  need_cuda(cudaMalloc(reinterpret_cast<void**>(&wrong), sizeof *wrong), "cudaMalloc");
-  need_cuda(cudaMemset(wrong, 0, sizeof *wrong), "cudaMemset");
+  need_cuda(cudaMalloc(reinterpret_cast<void**>(&wrong), repeats * sizeof *wrong), "cudaMalloc");
+  need_cuda(cudaMemset(wrong, 0, repeats * sizeof *wrong), "cudaMemset");
+  std::vector<std::string> calls;
   std::mt19937_64 random(1234);
   const std::uint32_t ranks = exchange_.ranks();
   const std::uint32_t rank = exchange_.rank();
@@ -255,20 +256,28 @@ std::uint64_t RankBench::check(const Variant& variant, std::uint64_t repeats) {
       need_cuda(cudaMemsetAsync(b.gather, 0xff, bytes, stream), "cudaMemsetAsync");
       fill_pattern(static_cast<char*>(b.gather) + rank * (bytes / ranks), dtype, 0, count, rank, pattern, stream);
       call(variant, bytes, dtype, dtype, reduction, stream);
-      count_wrong_gather(b.gather, dtype, count, ranks, pattern, wrong, stream);
+      count_wrong_gather(b.gather, dtype, count, ranks, pattern, wrong + i, stream);
     } else {
       need_cuda(cudaMemsetAsync(b.result, 0xff, count * 4, stream), "cudaMemsetAsync");
       fill_pattern(b.scatter, dtype, 0, count * ranks, rank, pattern, stream);
       call(variant, bytes, dtype, output_type, reduction, stream);
       const float scale = reduction == Reduction::average ? 1.0F / static_cast<float>(ranks) : 1.0F;
-      count_wrong_reduce(b.result, dtype, output_type, count, ranks, rank, scale, pattern, wrong, stream);
+      count_wrong_reduce(b.result, dtype, output_type, count, ranks, rank, scale, pattern, wrong + i, stream);
     }
+    calls.push_back(fmt::format("{} x {} -> {}", count, name(dtype), name(output_type)));
     bytes_checked += bytes;
     if (i % 100 == 99) need_cuda(cudaStreamSynchronize(stream), "cudaStreamSynchronize");
   }
-  unsigned long long found = 0;
+  std::vector<unsigned long long> counts(repeats);
   need_cuda(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
-  need_cuda(cudaMemcpy(&found, wrong, sizeof found, cudaMemcpyDeviceToHost), "cudaMemcpy");
+  need_cuda(cudaMemcpy(counts.data(), wrong, repeats * sizeof *wrong, cudaMemcpyDeviceToHost), "cudaMemcpy");
+  unsigned long long found = 0;
+  for (std::uint64_t i = 0; i < repeats; ++i) {
+    if (counts[i] != 0 && rank == 0)
+      std::printf("wrong: call %llu, %s: %llu elements\n", static_cast<unsigned long long>(i), calls[i].c_str(),
+                  counts[i]);
+    found += counts[i];
+  }
   (void)cudaFree(wrong);
   std::uint64_t all = 0;
   for (const std::string& text : need(exchange_.all_gather("wrong", std::to_string(found))))

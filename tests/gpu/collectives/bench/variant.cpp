@@ -21,7 +21,10 @@ bool set(OwnTuning& t, const std::string& key, const std::string& value) {
   const auto count = static_cast<std::uint32_t>(number);
   const auto mib = static_cast<Bytes>(number * static_cast<double>(kMiB));
   if (key == "lanes") {
-    const Lanes lanes = value == "peer" ? Lanes::per_peer : value == "rotate" ? Lanes::rotate : Lanes::one;
+    const Lanes lanes = value == "peer"     ? Lanes::per_peer
+                        : value == "rotate" ? Lanes::rotate
+                        : value == "split"  ? Lanes::split
+                                            : Lanes::one;
     t.gather.lanes = lanes;
     t.scatter.lanes = lanes;
   } else if (key == "dir") {
