@@ -8,7 +8,7 @@
 namespace foreshard::gpu {
 namespace {
 
-constexpr std::size_t kMostText = 4 << 20;  // of all names together
+constexpr std::size_t kMostText = 1 << 20;  // of all names together
 
 tl::unexpected<Error> refuse(std::string_view list, std::string_view what) {
   return fail(ErrorKind::usage, fmt::format("'{:.80}' is no list as Slurm writes it: {}", list, what));
