@@ -459,8 +459,8 @@ void StepRunner::run_hook(const Op& op) {
       fsdp_.zero_grad(zero_grad_order_);
       break;
     case Hook::microbatch_begin:
-      bindings_.set_microbatch(microbatch_);
-      fsdp_.set_requires_gradient_sync(settings_.accumulate_with_sync || ++microbatch_ >= settings_.accumulate);
+      bindings_.set_microbatch(microbatch_++);
+      fsdp_.set_requires_gradient_sync(settings_.accumulate_with_sync || microbatch_ >= settings_.accumulate);
       break;
     case Hook::pre_forward:
       fsdp_.pre_forward(op.unit);

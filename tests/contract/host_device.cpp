@@ -1,0 +1,73 @@
+#include "tests/contract/host_device.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+
+#include "core/base/check.hpp"
+#include "tests/contract/host_math.hpp"
+
+namespace foreshard {
+
+CommunicatorId HostDevice::create_communicator(const CommunicatorOptions& options) {
+  const auto& members = options.members;
+  const auto place = std::find(members.begin(), members.end(), rank_);
+  FORESHARD_CHECK(place != members.end(), "a communicator without this rank");
+  communicators_.push_back({&world_.group(members), static_cast<std::size_t>(place - members.begin()), members.size()});
+  return CommunicatorId{static_cast<std::uint32_t>(communicators_.size() - 1)};
+}
+
+OpId HostDevice::launch(StreamId, const KernelWork&) {
+  ++launched_;
+  return add_op();
+}
+
+OpId HostDevice::compute(StreamId, const KernelWork&, const Computation& computation,
+                         std::span<const Address> addresses) {
+  for (std::size_t i = 0; i < addresses.size(); ++i)
+    FORESHARD_CHECK(addresses[i] != 0 || computation.operands[i].absent || computation.operands[i].numel() == 0,
+                    "an operand without memory");
+  run_on_host(computation, addresses);
+  return add_op();
+}
+
+OpId HostDevice::collective(StreamId, CommunicatorId communicator, const CollectiveWork& work) {
+  Communicator& c = communicators_[communicator.value];
+  c.group->inputs[c.place] = work.input;
+  c.group->meeting.arrive_and_wait();
+  const Bytes part = work.bytes / c.ranks;
+  if (work.kind == CollectiveKind::all_gather) {
+    for (std::size_t r = 0; r < c.ranks; ++r) {
+      auto* to = reinterpret_cast<char*>(work.output + r * part);
+      const auto* from = reinterpret_cast<const char*>(c.group->inputs[r]);
+      if (to != from) std::memcpy(to, from, part);
+    }
+    c.group->meeting.arrive_and_wait();
+    return add_op();
+  }
+  const bool scatter = work.kind == CollectiveKind::reduce_scatter;
+  const Bytes size = itemsize(work.dtype);
+  const std::uint64_t numel = (scatter ? part : work.bytes) / size;
+  const Address offset = scatter ? c.place * part : 0;
+  const double factor = work.reduction == Reduction::average ? 1.0 / static_cast<double>(c.ranks) : 1.0;
+  std::vector<double> sums(numel);
+  for (std::size_t r = 0; r < c.ranks; ++r)
+    for (std::uint64_t i = 0; i < numel; ++i)
+      sums[i] += load_element(c.group->inputs[r] + offset + i * size, work.dtype);
+  c.group->meeting.arrive_and_wait();  // an all-reduce writes over its input
+  for (std::uint64_t i = 0; i < numel; ++i) store_element(work.output + i * size, work.dtype, sums[i] * factor);
+  c.group->meeting.arrive_and_wait();
+  return add_op();
+}
+
+std::optional<Address> HostMemory::allocate(MemoryKind, Bytes size) {
+  constexpr std::size_t kAlignment = 2 * kMiB;
+  void* block = std::aligned_alloc(kAlignment, (size + kAlignment - 1) / kAlignment * kAlignment);
+  if (block == nullptr) return std::nullopt;
+  std::memset(block, 0xff, size);
+  const auto address = reinterpret_cast<Address>(block);
+  blocks_[address] = std::unique_ptr<void, Free>(block);
+  return address;
+}
+
+}  // namespace foreshard

@@ -1,0 +1,103 @@
+// A back end that really computes, on the host: every op at the moment of its issue, one thread a rank.
+//
+// Who: tests that run whole steps with real numbers and no GPU. Running each op when it is issued is one of the orders
+// that streams and events allow, so what it computes is what a correct schedule computes. Collectives meet the other
+// ranks of a HostWorld; all ranks must be run at once, or they wait for ever.
+#pragma once
+
+#include <barrier>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "core/device/device.hpp"
+#include "core/device/memory.hpp"
+
+namespace foreshard {
+
+/// Where the ranks of one run meet.
+class HostWorld {
+ public:
+  struct Group {
+    explicit Group(std::size_t ranks) : inputs(ranks), meeting(static_cast<std::ptrdiff_t>(ranks)) {}
+    std::vector<Address> inputs;
+    std::barrier<> meeting;
+  };
+  Group& group(const std::vector<std::uint32_t>& members) {
+    const std::scoped_lock lock(mutex_);
+    auto& group = groups_[members];
+    if (!group) group = std::make_unique<Group>(members.size());
+    return *group;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::map<std::vector<std::uint32_t>, std::unique_ptr<Group>> groups_;
+};
+
+class HostDevice final : public Device {
+ public:
+  HostDevice(HostWorld& world, std::uint32_t rank) : world_(world), rank_(rank) {}
+
+  EventId record_event(StreamId) override { return EventId{events_++}; }
+  [[nodiscard]] bool event_complete(EventId) override { return true; }
+  void synchronize_event(EventId) override {}
+  StreamId create_stream(const StreamOptions&) override { return StreamId{++streams_}; }
+  CommunicatorId create_communicator(const CommunicatorOptions& options) override;
+  /// An op that says nothing of what it computes: a test that runs real numbers must not meet one.
+  OpId launch(StreamId stream, const KernelWork& work) override;
+  OpId compute(StreamId, const KernelWork&, const Computation& computation,
+               std::span<const Address> addresses) override;
+  OpId copy(StreamId, const CopyWork&) override { return add_op(); }
+  OpId collective(StreamId, CommunicatorId communicator, const CollectiveWork& work) override;
+  void stream_wait_event(StreamId, EventId) override {}
+  void synchronize_stream(StreamId) override {}
+  void synchronize() override {}
+  void host_work(Nanoseconds) override {}
+  [[nodiscard]] Nanoseconds host_now() override { return {}; }
+  [[nodiscard]] std::span<const OpTiming> timings() const override { return timings_; }
+
+  [[nodiscard]] std::uint64_t launched() const { return launched_; }
+
+ private:
+  struct Communicator {
+    HostWorld::Group* group = nullptr;
+    std::size_t place = 0;
+    std::size_t ranks = 1;
+  };
+  OpId add_op() {
+    timings_.emplace_back();
+    return OpId{static_cast<std::uint32_t>(timings_.size() - 1)};
+  }
+
+  HostWorld& world_;
+  std::uint32_t rank_;
+  std::uint32_t events_ = 0;
+  std::uint32_t streams_ = 0;
+  std::uint64_t launched_ = 0;
+  std::vector<Communicator> communicators_;
+  std::vector<OpTiming> timings_;
+};
+
+/// Host memory, filled with NaNs so that what is read before it was written shows.
+class HostMemory final : public DeviceMemory {
+ public:
+  [[nodiscard]] std::optional<Address> allocate(MemoryKind kind, Bytes size) override;
+  void free(Address address) override { blocks_.erase(address); }
+  [[nodiscard]] std::optional<Address> reserve(Bytes) override { return std::nullopt; }
+  void release(Address) override {}
+  [[nodiscard]] bool map(Address, Bytes) override { return false; }
+  void unmap(Address, Bytes) override {}
+  [[nodiscard]] MemoryInfo info() const override { return {kCapacity, kCapacity}; }
+
+ private:
+  static constexpr Bytes kCapacity = 64 * kGiB;
+  struct Free {
+    void operator()(void* block) const { std::free(block); }
+  };
+  std::map<Address, std::unique_ptr<void, Free>> blocks_;
+};
+
+}  // namespace foreshard

@@ -1,0 +1,226 @@
+// Whole training steps with real numbers on the host: what FSDP2's schedule moves must be what plain training computes,
+// whatever the settings.
+#include <cmath>
+#include <cstring>
+#include <map>
+#include <thread>
+
+#include "core/step/step_runner.hpp"
+#include "core/workload/model/generate.hpp"
+#include "tests/catch.hpp"
+#include "tests/contract/host_device.hpp"
+#include "tests/contract/host_math.hpp"
+
+using namespace foreshard;
+
+namespace {
+
+constexpr std::uint32_t kRanks = 4;
+constexpr std::int32_t kSteps = 3;
+
+/// What one rank saw.
+class Values final : public ValueObserver {
+ public:
+  void loss(std::int32_t, Address address) override { losses.push_back(load_element(address, DType::float32)); }
+  void gradients(std::int32_t step, std::span<const ShardedGradient> gradients) override {
+    for (const ShardedGradient& g : gradients)
+      for (std::uint64_t i = 0; i < g.numel; ++i)
+        by_element[{step, g.parameter.value, g.first + i}] = load_element(g.gradient + i * itemsize(g.dtype), g.dtype);
+  }
+  std::vector<double> losses;
+  std::map<std::tuple<std::int32_t, std::uint32_t, std::uint64_t>, double> by_element;
+};
+
+struct Trained {
+  std::vector<std::vector<double>> losses;  // by rank, by step
+  std::map<std::tuple<std::int32_t, std::uint32_t, std::uint64_t>, double> gradients;
+};
+
+ModelConfig small_mlp() {
+  ModelConfig c;
+  c.name = "mlp";
+  c.family = ModelFamily::mlp;
+  c.dim = c.ffn = 10;  // over four ranks: padded
+  c.layers = 3;
+  c.default_batch = 3;
+  return c;
+}
+
+ModelConfig small_llama() {
+  ModelConfig c;
+  c.name = "llama";
+  c.family = ModelFamily::llama;
+  c.dim = 24;
+  c.ffn = 40;
+  c.heads = c.kv_heads = 3;
+  c.head_dim = 8;
+  c.layers = 3;
+  c.vocab = 37;
+  c.default_batch = 2;
+  c.default_seq = 6;
+  return c;
+}
+
+ModelConfig small_transformer() {
+  ModelConfig c;
+  c.name = "torch-transformer";
+  c.family = ModelFamily::torch_transformer;
+  c.dim = 24;
+  c.heads = c.kv_heads = 3;
+  c.head_dim = 8;
+  c.ffn = 96;
+  c.layers = 2;
+  c.vocab = 31;
+  c.positions = 6;
+  c.dropout = 0;
+  c.tied_embedding = true;
+  c.default_batch = 2;
+  c.default_seq = 6;
+  return c;
+}
+
+Settings four_ranks() {
+  Settings s;
+  s.gpus = kRanks;
+  return s;
+}
+
+Trained train(const ModelConfig& model, const Settings& settings) {
+  const auto workload = generate(model, settings, HostCosts{}, 132, true);
+  REQUIRE(workload.has_value());
+  REQUIRE(computes(*workload));
+  HostWorld world;
+  std::vector<Values> values(settings.world());
+  std::vector<std::string> errors(settings.world());
+  std::vector<std::uint64_t> launched(settings.world());
+  std::vector<std::thread> ranks;
+  for (std::uint32_t rank = 0; rank < settings.world(); ++rank)
+    ranks.emplace_back([&, rank] {
+      HostDevice device(world, rank);
+      HostMemory memory;
+      Run run;
+      StepRequest request;
+      request.steps = kSteps;
+      request.record = false;
+      request.rank = rank;
+      request.bind = true;
+      request.learning_rate = 1e-2;
+      request.observer = &values[rank];
+      const auto outcome = run_steps(*workload, workload->settings, request, device, memory, run);
+      if (!outcome) errors[rank] = outcome.error().what;
+      launched[rank] = device.launched();
+    });
+  for (std::thread& rank : ranks) rank.join();
+  Trained out;
+  for (std::uint32_t rank = 0; rank < settings.world(); ++rank) {
+    CHECK(errors[rank].empty());
+    CHECK(launched[rank] == 0);
+    out.losses.push_back(values[rank].losses);
+    out.gradients.merge(values[rank].by_element);
+  }
+  return out;
+}
+
+double worst_difference(const Trained& a, const Trained& b) {
+  double worst = 0;
+  double largest = 0;
+  REQUIRE(a.gradients.size() == b.gradients.size());
+  for (const auto& [key, value] : a.gradients) {
+    const auto other = b.gradients.find(key);
+    REQUIRE(other != b.gradients.end());
+    REQUIRE(std::isfinite(value));
+    worst = std::max(worst, std::abs(value - other->second));
+    largest = std::max(largest, std::abs(value));
+  }
+  REQUIRE(largest > 0);
+  return worst / largest;
+}
+
+std::vector<std::pair<std::string, Settings>> same_numbers() {
+  std::vector<std::pair<std::string, Settings>> out;
+  const auto add = [&](const std::string& name, auto change) {
+    Settings s = four_ranks();
+    change(s);
+    out.emplace_back(name, s);
+  };
+  add("explicit prefetch", [](Settings& s) { s.forward_prefetch = s.backward_prefetch = 2; });
+  add("unshard async", [](Settings& s) { s.unshard_async = true; });
+  add("no reshard", [](Settings& s) { s.reshard_after_forward = {Reshard::Kind::never, 0}; });
+  add("reshard to two", [](Settings& s) { s.reshard_after_forward = {Reshard::Kind::group, 2}; });
+  add("record_stream", [](Settings& s) { s.release = Release::record_stream; });
+  add("gathers on the compute stream", [](Settings& s) { s.gather_alloc = GatherAlloc::compute; });
+  add("two blocks a unit", [](Settings& s) { s.units_per_group = 2; });
+  add("checkpointing", [](Settings& s) { s.checkpoint = Checkpoint::blocks; });
+  add("copy engine, low contention", [](Settings& s) {
+    s.all_gather = Transport::copy_engine;
+    s.reduce_scatter = Transport::low_contention;
+  });
+  add("symmetric", [](Settings& s) { s.all_gather = s.reduce_scatter = Transport::symmetric; });
+  add("two groups of two", [](Settings& s) { s.replicate = 2; });
+  return out;
+}
+
+void check_settings(const ModelConfig& model) {
+  const Trained plain = train(model, four_ranks());
+  REQUIRE(plain.losses.front().size() == kSteps);
+  for (const auto& [name, settings] : same_numbers()) {
+    INFO(name);
+    const Trained other = train(model, settings);
+    CHECK(worst_difference(plain, other) < 1e-5);
+    for (std::size_t rank = 0; rank < kRanks; ++rank)
+      for (std::size_t step = 0; step < kSteps; ++step)
+        CHECK(other.losses[rank][step] == Approx(plain.losses[rank][step]).margin(1e-6));
+  }
+}
+
+}  // namespace
+
+TEST_CASE("an MLP trains alike under every choice that must not change numbers", "[host]") {
+  check_settings(small_mlp());
+}
+
+TEST_CASE("a Llama trains alike under every choice that must not change numbers", "[host]") {
+  check_settings(small_llama());
+}
+
+TEST_CASE("a Transformer trains alike under every choice that must not change numbers", "[host]") {
+  check_settings(small_transformer());
+}
+
+TEST_CASE("fused kernels train as eager ones do", "[host]") {
+  Settings fused = four_ranks();
+  fused.kernels = Kernels::fused;
+  for (const ModelConfig& model : {small_mlp(), small_llama(), small_transformer()}) {
+    INFO(model.name);
+    CHECK(worst_difference(train(model, four_ranks()), train(model, fused)) < 1e-5);
+    fused.checkpoint = Checkpoint::blocks;
+    CHECK(worst_difference(train(model, four_ranks()), train(model, fused)) < 1e-5);
+    fused.checkpoint = Checkpoint::none;
+  }
+}
+
+TEST_CASE("accumulated microbatches average as one reduction would", "[host]") {
+  Settings without = four_ranks();
+  without.accumulate = 2;
+  Settings with = without;
+  with.accumulate_with_sync = true;
+  CHECK(worst_difference(train(small_llama(), without), train(small_llama(), with)) < 1e-5);
+}
+
+TEST_CASE("mixed precision stays within bfloat16's rounding", "[host]") {
+  const Trained wide = train(small_llama(), four_ranks());
+  Settings mixed = four_ranks();
+  mixed.param_dtype = DType::bfloat16;
+  mixed.reduce_dtype = DType::float32;
+  const Trained narrow = train(small_llama(), mixed);
+  CHECK(worst_difference(wide, narrow) < 0.05);
+  mixed.accumulate = 2;
+  Settings accumulated = four_ranks();
+  accumulated.accumulate = 2;
+  CHECK(worst_difference(train(small_llama(), accumulated), train(small_llama(), mixed)) < 0.05);
+}
+
+TEST_CASE("a Llama starts at the loss of an even guess", "[host]") {
+  const Trained llama = train(small_llama(), four_ranks());
+  for (const auto& losses : llama.losses) CHECK(losses.front() == Approx(std::log(37.0)).epsilon(0.05));
+}
