@@ -15,6 +15,7 @@
 
 #include <memory>
 #include <span>
+#include <string>
 
 #include "core/base/error.hpp"
 #include "core/device/computation.hpp"
@@ -26,7 +27,8 @@ struct ExecutorOptions {
   /// cuBLASLt's workspace, one a stream that multiplies. 32 MiB is what PyTorch gives it on sm_90 (CUDAContextLight,
   /// getCUDABlasLtWorkspaceSize).
   Bytes gemm_workspace = 32 * kMiB;
-  /// Memory that the stand-ins of emulate() read and write; operands larger than it are walked over more than once.
+  /// Memory that the stand-ins of emulate() read and write, allocated when the first is put. Those that move bytes walk
+  /// over it more than once; matrices and attention operands that do not fit make it grow.
   Bytes emulation_scratch = kGiB;
 };
 
@@ -44,13 +46,17 @@ class Executor {
   [[nodiscard]] virtual Result<void> run(const Computation& computation, std::span<const Address> addresses,
                                          cudaStream_t stream) = 0;
 
-  /// Puts a stand-in for a launch without computation: a kernel that spins for `work` where that is given, a GEMM or an
-  /// attention of the same shape, or a kernel that moves the same bytes; all on scratch memory. Integers and bool8 in
-  /// KernelMath::dtype are taken for float32.
+  /// Puts a stand-in for a launch without computation: a GEMM or an attention of the same shape, a kernel that moves
+  /// the same bytes, or one that waits for `work` nanoseconds where it says neither; all on scratch memory of random
+  /// numbers. Integers and bool8 in KernelMath::dtype are taken for float32.
   [[nodiscard]] virtual Result<void> emulate(const KernelWork& work, cudaStream_t stream) = 0;
 
   /// Device memory that this executor holds outside the caching allocator.
   [[nodiscard]] virtual Bytes fixed_bytes() const = 0;
+
+  /// Why cuDNN took no part in a 16-bit attention, the last time it did not; empty: it always did. Its place is taken
+  /// by kernels of our own that are right, and slow.
+  [[nodiscard]] virtual const std::string& attention_refusal() const = 0;
 
  protected:
   Executor() = default;

@@ -1,0 +1,404 @@
+#include "gpu/kernels/element.cuh"
+#include "gpu/kernels/elementwise.hpp"
+#include "gpu/kernels/strides.hpp"
+
+namespace foreshard::gpu {
+namespace {
+
+constexpr int kThreads = 256;
+constexpr int kGroupsAThread = 2;  // two independent groups of loads in flight a thread
+
+struct Params {
+  void* data[kMaxTensors] = {};
+  DType dtypes[kMaxTensors] = {};
+  Dims dims;                ///< of the elements; of groups of eight in the first dimension if vectorised
+  std::uint32_t count = 0;  ///< elements or groups
+  double alpha = 1;
+  std::uint64_t seed = 0;
+  std::uint64_t offset = 0;
+};
+
+// ---- The functions. `index`: row-major number of the element.
+
+template <class T>
+__device__ T exponential(T x) {
+  if constexpr (sizeof(T) == 4) return expf(x);
+  return exp(x);
+}
+template <class T>
+__device__ T error_function(T x) {
+  if constexpr (sizeof(T) == 4) return erff(x);
+  return erf(x);
+}
+template <class T>
+__device__ T sigmoid(T x) {
+  return T{1} / (T{1} + exponential(-x));
+}
+
+struct Fill {
+  static constexpr int kOutputs = 1, kInputs = 0;
+  template <class T>
+  __device__ static void apply(const T*, T* out, const Params& p, std::uint64_t) {
+    out[0] = static_cast<T>(p.alpha);
+  }
+};
+struct Copy {
+  static constexpr int kOutputs = 1, kInputs = 1;
+  template <class T>
+  __device__ static void apply(const T* in, T* out, const Params&, std::uint64_t) {
+    out[0] = in[0];
+  }
+};
+struct Add {
+  static constexpr int kOutputs = 1, kInputs = 2;
+  template <class T>
+  __device__ static void apply(const T* in, T* out, const Params& p, std::uint64_t) {
+    out[0] = in[0] + static_cast<T>(p.alpha) * in[1];
+  }
+};
+struct Sub {
+  static constexpr int kOutputs = 1, kInputs = 2;
+  template <class T>
+  __device__ static void apply(const T* in, T* out, const Params&, std::uint64_t) {
+    out[0] = in[0] - in[1];
+  }
+};
+struct Mul {
+  static constexpr int kOutputs = 1, kInputs = 2;
+  template <class T>
+  __device__ static void apply(const T* in, T* out, const Params&, std::uint64_t) {
+    out[0] = in[0] * in[1];
+  }
+};
+struct Neg {
+  static constexpr int kOutputs = 1, kInputs = 1;
+  template <class T>
+  __device__ static void apply(const T* in, T* out, const Params&, std::uint64_t) {
+    out[0] = -in[0];
+  }
+};
+struct MulScalar {
+  static constexpr int kOutputs = 1, kInputs = 1;
+  template <class T>
+  __device__ static void apply(const T* in, T* out, const Params& p, std::uint64_t) {
+    out[0] = static_cast<T>(p.alpha) * in[0];
+  }
+};
+struct AddScalar {
+  static constexpr int kOutputs = 1, kInputs = 1;
+  template <class T>
+  __device__ static void apply(const T* in, T* out, const Params& p, std::uint64_t) {
+    out[0] = in[0] + static_cast<T>(p.alpha);
+  }
+};
+struct Silu {
+  static constexpr int kOutputs = 1, kInputs = 1;
+  template <class T>
+  __device__ static void apply(const T* in, T* out, const Params&, std::uint64_t) {
+    out[0] = in[0] * sigmoid(in[0]);
+  }
+};
+struct SiluBackward {
+  static constexpr int kOutputs = 1, kInputs = 2;
+  template <class T>
+  __device__ static void apply(const T* in, T* out, const Params&, std::uint64_t) {
+    const T s = sigmoid(in[1]);
+    out[0] = in[0] * s * (T{1} + in[1] * (T{1} - s));
+  }
+};
+struct Gelu {
+  static constexpr int kOutputs = 1, kInputs = 1;
+  template <class T>
+  __device__ static void apply(const T* in, T* out, const Params&, std::uint64_t) {
+    out[0] = T(0.5) * in[0] * (T{1} + error_function(in[0] * T(0.70710678118654752440)));
+  }
+};
+struct GeluBackward {
+  static constexpr int kOutputs = 1, kInputs = 2;
+  template <class T>
+  __device__ static void apply(const T* in, T* out, const Params&, std::uint64_t) {
+    const T x = in[1];
+    const T below = T(0.5) * (T{1} + error_function(x * T(0.70710678118654752440)));
+    const T density = T(0.39894228040143267794) * exponential(T(-0.5) * x * x);  // 1 / √(2π)
+    out[0] = in[0] * (below + x * density);
+  }
+};
+struct Dropout {
+  static constexpr int kOutputs = 2, kInputs = 1;
+  template <class T>
+  __device__ static void apply(const T* in, T* out, const Params& p, std::uint64_t index) {
+    const bool kept = dropout_keeps(bits_of_counter(p.seed, p.offset + index), p.alpha);
+    out[0] = kept ? in[0] * static_cast<T>(1 / (1 - p.alpha)) : T{0};
+    out[1] = kept ? T{1} : T{0};
+  }
+};
+struct DropoutBackward {
+  static constexpr int kOutputs = 1, kInputs = 2;
+  template <class T>
+  __device__ static void apply(const T* in, T* out, const Params& p, std::uint64_t) {
+    out[0] = in[1] != T{0} ? in[0] * static_cast<T>(1 / (1 - p.alpha)) : T{0};
+  }
+};
+struct Swiglu {
+  static constexpr int kOutputs = 1, kInputs = 2;
+  template <class T>
+  __device__ static void apply(const T* in, T* out, const Params&, std::uint64_t) {
+    out[0] = in[0] * sigmoid(in[0]) * in[1];
+  }
+};
+struct SwigluBackward {  // dy, gate, up
+  static constexpr int kOutputs = 2, kInputs = 3;
+  template <class T>
+  __device__ static void apply(const T* in, T* out, const Params&, std::uint64_t) {
+    const T s = sigmoid(in[1]);
+    out[0] = in[0] * in[2] * s * (T{1} + in[1] * (T{1} - s));
+    out[1] = in[0] * in[1] * s;
+  }
+};
+
+// ---- The kernels
+
+/// Where element or group `index` lies in each tensor. `width`: elements of one step of the first dimension.
+template <int kTensors>
+__device__ void locate(const Params& p, std::uint32_t index, int width, std::int64_t (&offsets)[kTensors]) {
+  if (p.dims.count == 1) {
+#pragma unroll
+    for (int t = 0; t < kTensors; ++t) offsets[t] = static_cast<std::int64_t>(index) * width * p.dims.strides[t][0];
+    return;
+  }
+#pragma unroll
+  for (int t = 0; t < kTensors; ++t) offsets[t] = 0;
+  int step = width;
+#pragma unroll
+  for (int d = 0; d < kMaxDims; ++d) {
+    if (d == p.dims.count) break;
+    const std::uint32_t rest = index / p.dims.sizes[d];
+    const std::int64_t at = static_cast<std::int64_t>(index - rest * p.dims.sizes[d]) * step;
+#pragma unroll
+    for (int t = 0; t < kTensors; ++t) offsets[t] += at * p.dims.strides[t][d];
+    index = rest;
+    step = 1;
+  }
+}
+
+template <class Op>
+__global__ void __launch_bounds__(kThreads) groups_of_eight(const __grid_constant__ Params p) {
+  constexpr int kTensors = Op::kOutputs + Op::kInputs;
+  const std::uint32_t first = blockIdx.x * (kThreads * kGroupsAThread) + threadIdx.x;
+  std::int64_t offsets[kGroupsAThread][kTensors];
+  element::Raw8 raw[kGroupsAThread][Op::kInputs + 1];
+#pragma unroll
+  for (int g = 0; g < kGroupsAThread; ++g) {
+    const std::uint32_t index = first + g * kThreads;
+    if (index >= p.count) break;
+    locate(p, index, kGroup, offsets[g]);
+#pragma unroll
+    for (int i = 0; i < Op::kInputs; ++i) {
+      constexpr int kFirst = Op::kOutputs;
+      if (p.dims.strides[kFirst + i][0] != 0)
+        raw[g][i] = element::load8(p.data[kFirst + i], offsets[g][kFirst + i], p.dtypes[kFirst + i]);
+      else
+        raw[g][i].low.x =
+            __float_as_uint(element::read<float>(p.data[kFirst + i], offsets[g][kFirst + i], p.dtypes[kFirst + i]));
+    }
+  }
+#pragma unroll
+  for (int g = 0; g < kGroupsAThread; ++g) {
+    const std::uint32_t index = first + g * kThreads;
+    if (index >= p.count) break;
+    float in[Op::kInputs + 1][kGroup];
+#pragma unroll
+    for (int i = 0; i < Op::kInputs; ++i) {
+      if (p.dims.strides[Op::kOutputs + i][0] != 0) {
+        element::expand8(in[i], raw[g][i], p.dtypes[Op::kOutputs + i]);
+      } else {
+#pragma unroll
+        for (int k = 0; k < kGroup; ++k) in[i][k] = __uint_as_float(raw[g][i].low.x);
+      }
+    }
+    float out[Op::kOutputs][kGroup];
+#pragma unroll
+    for (int k = 0; k < kGroup; ++k) {
+      float x[Op::kInputs + 1];
+      float y[Op::kOutputs];
+#pragma unroll
+      for (int i = 0; i < Op::kInputs; ++i) x[i] = in[i][k];
+      Op::apply(x, y, p, static_cast<std::uint64_t>(index) * kGroup + k);
+#pragma unroll
+      for (int o = 0; o < Op::kOutputs; ++o) out[o][k] = y[o];
+    }
+#pragma unroll
+    for (int o = 0; o < Op::kOutputs; ++o) element::write8(p.data[o], offsets[g][o], p.dtypes[o], out[o]);
+  }
+}
+
+template <class Op, class T>
+__global__ void __launch_bounds__(kThreads) one_by_one(const __grid_constant__ Params p) {
+  constexpr int kTensors = Op::kOutputs + Op::kInputs;
+  const std::uint32_t index = blockIdx.x * kThreads + threadIdx.x;
+  if (index >= p.count) return;
+  std::int64_t offsets[kTensors];
+  locate(p, index, 1, offsets);
+  T x[Op::kInputs + 1];
+  T y[Op::kOutputs];
+#pragma unroll
+  for (int i = 0; i < Op::kInputs; ++i)
+    x[i] = element::read<T>(p.data[Op::kOutputs + i], offsets[Op::kOutputs + i], p.dtypes[Op::kOutputs + i]);
+  Op::apply(x, y, p, index);
+#pragma unroll
+  for (int o = 0; o < Op::kOutputs; ++o) element::write<T>(p.data[o], offsets[o], p.dtypes[o], y[o]);
+}
+
+// ---- Launching
+
+bool is_byte(DType dtype) {
+  return dtype == DType::uint8 || dtype == DType::bool8;
+}
+
+/// Whether eight neighbours of the first dimension can be moved at once.
+bool vectorises(const Params& p, int outputs, int tensors) {
+  if (p.dims.sizes[0] % kGroup != 0) return false;
+  for (int t = 0; t < tensors; ++t) {
+    if (!is_float_up_to_32(p.dtypes[t]) && !is_byte(p.dtypes[t])) return false;
+    const std::int64_t inner = p.dims.strides[t][0];
+    if (inner == 0 && t >= outputs) continue;
+    if (inner != 1) return false;
+    const std::uintptr_t boundary = is_byte(p.dtypes[t]) ? 8 : 16;
+    if (reinterpret_cast<std::uintptr_t>(p.data[t]) % boundary != 0) return false;
+    for (int d = 1; d < p.dims.count; ++d)
+      if (p.dims.strides[t][d] * static_cast<std::int64_t>(itemsize(p.dtypes[t])) %
+              static_cast<std::int64_t>(boundary) !=
+          0)
+        return false;
+  }
+  return true;
+}
+
+/// Arithmetic in double: all floating operands are float64, or an integer needs more bits than float has.
+bool wants_double(const Params& p, int tensors) {
+  bool narrow = false;
+  bool wide_integer = false;
+  bool any_float = false;
+  for (int t = 0; t < tensors; ++t) {
+    narrow = narrow || is_float_up_to_32(p.dtypes[t]);
+    any_float = any_float || is_float_up_to_32(p.dtypes[t]) || p.dtypes[t] == DType::float64;
+    wide_integer = wide_integer || p.dtypes[t] == DType::int64 || p.dtypes[t] == DType::int32;
+  }
+  return wide_integer || (any_float && !narrow);
+}
+
+template <class Op>
+Result<void> launch(const Arguments& args, std::span<const Argument> tensors, const char* name) {
+  constexpr int kTensors = Op::kOutputs + Op::kInputs;
+  if (tensors.size() != kTensors) return bad_operand(name, tensors.size(), "is one too many or too few");
+  for (int t = 0; t < kTensors; ++t)
+    if (!tensors[t].present()) return bad_operand(name, t, "is absent");
+  const std::uint64_t elements = tensors[0].numel();
+  if (elements == 0) return {};
+  Result<Dims> dims = common_dims(tensors[0].view->shape, tensors, name);
+  if (!dims) return tl::unexpected(std::move(dims.error()));
+  Params p;
+  p.dims = *dims;
+  p.alpha = args.c.alpha;
+  if (args.c.function == Function::dropout) {
+    if (args.c.integers.size() != 2) return bad_operand(name, 0, "has no seed and offset in `integers`");
+    p.seed = static_cast<std::uint64_t>(args.c.integers[0]);
+    p.offset = static_cast<std::uint64_t>(args.c.integers[1]);
+  }
+  for (int t = 0; t < kTensors; ++t) {
+    p.data[t] = tensors[t].data;
+    p.dtypes[t] = tensors[t].dtype();
+  }
+  if (vectorises(p, Op::kOutputs, kTensors) && elements / kGroup <= 0x7fffffffU) {
+    p.dims.sizes[0] /= kGroup;
+    p.count = static_cast<std::uint32_t>(elements / kGroup);
+    const auto blocks = static_cast<unsigned>(ceil_div(p.count, kThreads * kGroupsAThread));
+    groups_of_eight<Op><<<blocks, kThreads, 0, args.stream>>>(p);
+    return launched(name);
+  }
+  if (elements > 0xffffffffU) return bad_operand(name, 0, "has more than 2^32 elements that lie apart");
+  p.count = static_cast<std::uint32_t>(elements);
+  const auto blocks = static_cast<unsigned>(ceil_div(p.count, kThreads));
+  if (wants_double(p, kTensors))
+    one_by_one<Op, double><<<blocks, kThreads, 0, args.stream>>>(p);
+  else
+    one_by_one<Op, float><<<blocks, kThreads, 0, args.stream>>>(p);
+  return launched(name);
+}
+
+template <class Op>
+Result<void> launch_all(const Arguments& args, const char* name) {
+  std::array<Argument, kMaxTensors> tensors;
+  if (args.count() > kMaxTensors) return bad_operand(name, kMaxTensors, "is one too many");
+  for (std::size_t i = 0; i < args.count(); ++i) tensors[i] = args[i];
+  return launch<Op>(args, {tensors.data(), args.count()}, name);
+}
+
+}  // namespace
+
+Result<void> copy_elements(const Argument& out, const Argument& x, cudaStream_t stream) {
+  const Computation none;
+  const std::array<Argument, 2> tensors{out, x};
+  return launch<Copy>(Arguments(none, {}, stream), tensors, "copy");
+}
+
+Result<void> run_elementwise(const Arguments& args) {
+  switch (args.c.function) {
+    case Function::fill:
+      return launch_all<Fill>(args, "fill");
+    case Function::copy:
+      return launch_all<Copy>(args, "copy");
+    case Function::add:
+      return launch_all<Add>(args, "add");
+    case Function::sub:
+      return launch_all<Sub>(args, "sub");
+    case Function::mul:
+      return launch_all<Mul>(args, "mul");
+    case Function::neg:
+      return launch_all<Neg>(args, "neg");
+    case Function::mul_scalar:
+      return launch_all<MulScalar>(args, "mul_scalar");
+    case Function::add_scalar:
+      return launch_all<AddScalar>(args, "add_scalar");
+    case Function::silu:
+      return launch_all<Silu>(args, "silu");
+    case Function::silu_backward:
+      return launch_all<SiluBackward>(args, "silu_backward");
+    case Function::gelu:
+      return launch_all<Gelu>(args, "gelu");
+    case Function::gelu_backward:
+      return launch_all<GeluBackward>(args, "gelu_backward");
+    case Function::dropout:
+      return launch_all<Dropout>(args, "dropout");
+    case Function::dropout_backward:
+      return launch_all<DropoutBackward>(args, "dropout_backward");
+    case Function::swiglu:
+      return launch_all<Swiglu>(args, "swiglu");
+    case Function::swiglu_backward:
+      return launch_all<SwigluBackward>(args, "swiglu_backward");
+    default:
+      return device_failure("not an elementwise function");
+  }
+}
+
+Result<void> run_cat(const Arguments& args) {
+  const Argument out = args[0];
+  if (args.c.integers.empty() || args.c.integers[0] < 0 || static_cast<std::size_t>(args.c.integers[0]) >= out.rank())
+    return bad_operand("cat", 0, "has no dimension of that number");
+  const auto dim = static_cast<std::size_t>(args.c.integers[0]);
+  TensorView slice = *out.view;
+  std::uint64_t first = 0;
+  for (std::size_t i = 1; i < args.count(); ++i) {
+    const Argument part = args[i];
+    if (part.rank() != out.rank()) return bad_operand("cat", i, "has another number of dimensions");
+    slice.shape[dim] = part.size(dim);
+    if (first + part.size(dim) > out.size(dim)) return bad_operand("cat", i, "does not fit");
+    const Argument place{&slice,
+                         static_cast<std::byte*>(out.data) + first * slice.strides[dim] * itemsize(out.dtype())};
+    FORESHARD_KERNELS_TRY(copy_elements(place, part, args.stream));
+    first += part.size(dim);
+  }
+  return {};
+}
+
+}  // namespace foreshard::gpu

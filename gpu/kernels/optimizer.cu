@@ -1,0 +1,197 @@
+#include <cmath>
+
+#include "gpu/kernels/element.cuh"
+#include "gpu/kernels/multi_tensor.cuh"
+#include "gpu/kernels/sections.hpp"
+
+namespace foreshard::gpu {
+namespace {
+
+constexpr int kThreads = 256;
+constexpr int kGroupsAThread = 2;
+constexpr std::uint32_t kChunk = kThreads * kGroupsAThread * kGroup;  ///< elements a block updates
+constexpr int kStates = 4;                                            ///< parameter, exp_avg, exp_avg_sq, gradient
+
+struct Entry {
+  void* data[kStates];
+  std::uint64_t numel;
+  std::uint32_t chunks_before;
+  DType dtypes[kStates];
+};
+
+/// Adam: as torch.optim.Adam's foreach path (torch/optim/adam.py, 2.11, _multi_tensor_adam), every factor rounded to
+/// float32 where it meets the tensors.
+struct Factors {
+  bool adam = true;
+  float weight_decay = 0;
+  float one_minus_beta1 = 0;
+  float beta2 = 0;
+  float one_minus_beta2 = 0;
+  float correction2_root = 1;
+  float eps = 0;
+  float step_size = 0;  ///< lr / (1 − beta1^step); SGD: lr
+};
+
+template <int kEntries>
+struct Table {
+  Factors factors;
+  std::uint32_t entries;
+  Entry entry[kEntries];
+};
+static_assert(sizeof(Table<kManyEntries>) <= 32764);
+
+/// One element: {parameter, exp_avg, exp_avg_sq} after the step.
+__device__ inline void step(const Factors& t, float& p, float& m, float& v, float g) {
+  g = fmaf(t.weight_decay, p, g);
+  if (!t.adam) {
+    p = fmaf(-t.step_size, g, p);
+    return;
+  }
+  m = fmaf(t.one_minus_beta1, g - m, m);
+  v = v * t.beta2 + t.one_minus_beta2 * g * g;
+  const float denominator = sqrtf(v) / t.correction2_root + t.eps;
+  p -= t.step_size * (m / denominator);
+}
+
+template <bool kAdam, int kEntries>
+__global__ void __launch_bounds__(kThreads) optimizer_step(const __grid_constant__ Table<kEntries> table) {
+  const Entry& e = entry_of(table.entry, table.entries, blockIdx.x);
+  const std::uint64_t begin = static_cast<std::uint64_t>(blockIdx.x - e.chunks_before) * kChunk;
+  const auto length = static_cast<std::uint32_t>(min(e.numel - begin, static_cast<std::uint64_t>(kChunk)));
+  bool aligned = true;
+#pragma unroll
+  for (int s = 0; s < kStates; ++s)
+    aligned = aligned && (!kAdam && (s == 1 || s == 2) ? true : reinterpret_cast<std::uintptr_t>(e.data[s]) % 16 == 0);
+  std::uint32_t done = 0;
+  if (aligned) {
+    const std::uint32_t groups = length / kGroup;
+    element::Raw8 raw[kGroupsAThread][kStates];
+#pragma unroll
+    for (int i = 0; i < kGroupsAThread; ++i) {
+      const std::uint32_t group = i * kThreads + threadIdx.x;
+      if (group >= groups) break;
+#pragma unroll
+      for (int s = 0; s < kStates; ++s) {
+        if (!kAdam && (s == 1 || s == 2)) continue;
+        raw[i][s] = element::load8(e.data[s], begin + group * kGroup, e.dtypes[s]);
+      }
+    }
+#pragma unroll
+    for (int i = 0; i < kGroupsAThread; ++i) {
+      const std::uint32_t group = i * kThreads + threadIdx.x;
+      if (group >= groups) break;
+      float x[kStates][kGroup] = {};
+#pragma unroll
+      for (int s = 0; s < kStates; ++s)
+        if (kAdam || s == 0 || s == 3) element::expand8(x[s], raw[i][s], e.dtypes[s]);
+#pragma unroll
+      for (int k = 0; k < kGroup; ++k) step(table.factors, x[0][k], x[1][k], x[2][k], x[3][k]);
+#pragma unroll
+      for (int s = 0; s < (kAdam ? 3 : 1); ++s) element::write8(e.data[s], begin + group * kGroup, e.dtypes[s], x[s]);
+    }
+    done = groups * kGroup;
+  }
+  for (std::uint32_t i = done + threadIdx.x; i < length; i += kThreads) {
+    float x[kStates] = {};
+#pragma unroll
+    for (int s = 0; s < kStates; ++s)
+      if (kAdam || s == 0 || s == 3) x[s] = element::read<float>(e.data[s], begin + i, e.dtypes[s]);
+    step(table.factors, x[0], x[1], x[2], x[3]);
+#pragma unroll
+    for (int s = 0; s < (kAdam ? 3 : 1); ++s) element::write<float>(e.data[s], begin + i, e.dtypes[s], x[s]);
+  }
+}
+
+Result<Factors> settings(const Arguments& args) {
+  const Computation& c = args.c;
+  Factors table;
+  table.adam = c.function == Function::adam;
+  if (!table.adam) {
+    if (c.scalars.size() != 2) return device_failure("sgd needs the scalars {lr, weight_decay}");
+    table.step_size = static_cast<float>(c.scalars[0]);
+    table.weight_decay = static_cast<float>(c.scalars[1]);
+    return table;
+  }
+  if (c.scalars.size() != 5 || c.integers.empty() || c.integers[0] < 1)
+    return device_failure("adam needs the scalars {lr, beta1, beta2, eps, weight_decay} and the number of its step");
+  const auto step_number = static_cast<double>(c.integers[0]);
+  table.weight_decay = static_cast<float>(c.scalars[4]);
+  table.one_minus_beta1 = static_cast<float>(1 - c.scalars[1]);
+  table.beta2 = static_cast<float>(c.scalars[2]);
+  table.one_minus_beta2 = static_cast<float>(1 - c.scalars[2]);
+  table.correction2_root = static_cast<float>(std::sqrt(1 - std::pow(c.scalars[2], step_number)));
+  table.eps = static_cast<float>(c.scalars[3]);
+  table.step_size = static_cast<float>(c.scalars[0] / (1 - std::pow(c.scalars[1], step_number)));
+  return table;
+}
+
+template <int kEntries>
+class Launcher {
+ public:
+  Launcher(const Arguments& args, const Factors& factors) : args_(args), name_(factors.adam ? "adam" : "sgd") {
+    table_.factors = factors;
+    table_.entries = 0;
+  }
+
+  Result<void> run() {
+    const std::size_t own = table_.factors.adam ? 3 : 1;
+    const std::size_t tensors = args_.count() / (own + 1);
+    for (std::size_t i = 0; i < tensors; ++i) {
+      Entry e{};
+      e.numel = args_[own * i].numel();
+      if (e.numel == 0) continue;
+      FORESHARD_KERNELS_TRY(fill(e, i, own, tensors));
+      const std::uint64_t chunks = ceil_div(e.numel, kChunk);
+      if (table_.entries == kEntries || chunks > 0x7fffffffU - blocks_) FORESHARD_KERNELS_TRY(put());
+      e.chunks_before = blocks_;
+      blocks_ += static_cast<std::uint32_t>(chunks);
+      table_.entry[table_.entries++] = e;
+    }
+    return put();
+  }
+
+ private:
+  Result<void> fill(Entry& e, std::size_t i, std::size_t own, std::size_t tensors) const {
+    for (int s = 0; s < kStates; ++s) {
+      if (!table_.factors.adam && (s == 1 || s == 2)) continue;
+      const std::size_t operand = s == 3 ? own * tensors + i : own * i + static_cast<std::size_t>(s);
+      const Argument a = args_[operand];
+      if (!a.present() || !a.contiguous() || !is_float_up_to_32(a.dtype()) || a.numel() != e.numel)
+        return bad_operand(name_, operand, "is no gapless tensor of the parameter's size");
+      e.data[s] = a.data;
+      e.dtypes[s] = a.dtype();
+    }
+    return {};
+  }
+
+  Result<void> put() {
+    if (blocks_ > 0) {
+      if (table_.factors.adam)
+        optimizer_step<true><<<blocks_, kThreads, 0, args_.stream>>>(table_);
+      else
+        optimizer_step<false><<<blocks_, kThreads, 0, args_.stream>>>(table_);
+      FORESHARD_KERNELS_TRY(launched(name_));
+    }
+    table_.entries = 0;
+    blocks_ = 0;
+    return {};
+  }
+
+  const Arguments& args_;
+  const char* name_;
+  Table<kEntries> table_;
+  std::uint32_t blocks_ = 0;
+};
+
+}  // namespace
+
+Result<void> run_optimizer(const Arguments& args) {
+  const Result<Factors> factors = settings(args);
+  if (!factors) return tl::unexpected(factors.error());
+  const std::size_t operands = factors->adam ? 4 : 2;
+  if (args.count() % operands != 0) return bad_operand(factors->adam ? "adam" : "sgd", args.count(), "is missing");
+  if (args.count() / operands <= kFewEntries) return Launcher<kFewEntries>(args, *factors).run();
+  return Launcher<kManyEntries>(args, *factors).run();
+}
+
+}  // namespace foreshard::gpu
