@@ -101,6 +101,7 @@ PathFacts Communicator::facts(const CollectiveWork& work, std::optional<DType> o
   facts.ranks = ranks();
   facts.one_host = one_host_;
   facts.peer_memory = own_ != nullptr;
+  facts.whole_words = work.bytes / (work.kind == CollectiveKind::all_reduce ? 1 : ranks()) % 4 == 0;
   facts.summable = reducible(work.dtype) && reducible(output_type.value_or(work.dtype));
   const auto [input, output] = buffer_bytes(work, ranks());
   if (work.transport == Transport::low_contention)
@@ -139,7 +140,7 @@ Result<void> Communicator::issue(const CollectiveWork& work, cudaStream_t stream
   if (output_type.value_or(work.dtype) != work.dtype)
     return fail(ErrorKind::mismatch, "NCCL's reduce-scatter writes the dtype that it reads");
   // A group of the asked transport keeps its buffers even where NCCL then takes another kernel; see PathChoice.
-  const bool kept = group_of(work.transport) != nullptr && choice.transport != Transport::nccl;
+  const bool kept = choice.transport != Transport::nccl;
   NcclGroup& group = *group_of(kept ? work.transport : Transport::nccl);
   FORESHARD_TRY(group.issue(work, stream));
   // After the first call, which makes what NCCL makes on first use and a capture must not.

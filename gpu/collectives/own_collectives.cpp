@@ -94,7 +94,7 @@ Result<void> OwnCollectives::set_up() {
   direct_links_.linger_ns = 0;
 
   for (auto* runner : {&gather_runner_, &scatter_runner_}) {
-    auto made = TransferRunner::create(kMostPeers);
+    auto made = TransferRunner::create(2);
     if (!made) return tl::unexpected<Error>(made.error());
     *runner = std::move(*made);
   }
@@ -129,9 +129,6 @@ Result<void> OwnCollectives::all_gather(const void* input, void* output, Bytes s
   const bool in_place = static_cast<const char*>(input) == static_cast<char*>(output) + rank_ * slice;
   if (!heap_.contains(reinterpret_cast<Address>(output), slice * ranks()))
     return fail(ErrorKind::mismatch, "the output of a low-contention all-gather is not in symmetric memory");
-  if (tuning_.gather.direction == Direction::pull && !in_place &&
-      !heap_.contains(reinterpret_cast<Address>(input), slice))
-    return fail(ErrorKind::mismatch, "the input of a pulling all-gather is not in symmetric memory");
   addresses_.input = copies_of(input);
   addresses_.output = copies_of(output);
   return gather_runner_->run(plan_gather({ranks(), rank_, slice, in_place, ++gathers_}, tuning_.gather), addresses_,
@@ -182,8 +179,14 @@ Result<void> OwnCollectives::direct(const ScatterCall& call, cudaStream_t stream
   item.staged = 0;
   item.chunks = 1;
   item.chunk_elements = call.elements;
-  item.number = directs_;
-  item.first_chunk = directs_++;
+  item.first_chunk = directs_;
+  if (slice * ranks() > tuning_.resident_from) {
+    ++directs_;
+    item.number = items_;
+    FORESHARD_TRY(start_resident(item, tuning_.staged_reduce, stream));
+    return finish_resident(stream);
+  }
+  item.number = directs_++;
   // Small slices leave CTAs without a tile; each still costs its launch and its part in the end.
   ReduceLaunch launch = tuning_.direct_reduce;
   const Bytes tiles = (slice * ranks() + 32 * kKiB - 1) / (32 * kKiB);
@@ -205,8 +208,21 @@ Result<void> OwnCollectives::post(const ReduceItem& item) {
   return {};
 }
 
+Result<void> OwnCollectives::start_resident(const ReduceItem& item, const ReduceLaunch& launch, cudaStream_t stream) {
+  FORESHARD_TRY(post(item));
+  const TransferOp reached = own_signal(TransferOp::Kind::write, Flag::arrived, rank_, ++items_);
+  FORESHARD_TRY(TransferRunner::signal({&reached, 1}, addresses_, stream));
+  FORESHARD_TRY(check(cudaEventRecord(started_, stream), "cudaEventRecord"));
+  FORESHARD_TRY(check(cudaStreamWaitEvent(worker_, started_, 0), "cudaStreamWaitEvent"));
+  return launch_reduce(item, links_, launch, worker_);
+}
+
+Result<void> OwnCollectives::finish_resident(cudaStream_t stream) {
+  const TransferOp complete = own_signal(TransferOp::Kind::wait, Flag::done, rank_, items_);
+  return TransferRunner::signal({&complete, 1}, addresses_, stream);
+}
+
 Result<void> OwnCollectives::staged(const ScatterCall& call, cudaStream_t stream) {
-  using Kind = TransferOp::Kind;
   const Bytes slice = call.elements * itemsize(call.input_type);
   const ScatterChunks chunks = cut_slices(slice, tuning_.scatter);
   ReduceItem item = item_of(call);
@@ -222,20 +238,13 @@ Result<void> OwnCollectives::staged(const ScatterCall& call, cudaStream_t stream
   item.slots = tuning_.scatter.slots;
   item.first_chunk = chunks_;
   item.number = items_;
-  FORESHARD_TRY(post(item));
-  const std::uint32_t number = ++items_;
-
-  const TransferOp reached = own_signal(Kind::write, Flag::arrived, rank_, number);
-  FORESHARD_TRY(TransferRunner::signal({&reached, 1}, addresses_, stream));
-  FORESHARD_TRY(check(cudaEventRecord(started_, stream), "cudaEventRecord"));
-  FORESHARD_TRY(check(cudaStreamWaitEvent(worker_, started_, 0), "cudaStreamWaitEvent"));
-  FORESHARD_TRY(launch_reduce(item, links_, tuning_.staged_reduce, worker_));
+  FORESHARD_TRY(start_resident(item, tuning_.staged_reduce, stream));
   addresses_.input = copies_of(call.input);
-  const TransferPlan plan = plan_scatter({ranks(), rank_, slice, chunks_}, tuning_.scatter);
+  const TransferPlan plan = plan_scatter({ranks(), rank_, slice, chunks_, rounds_}, tuning_.scatter);
   chunks_ += chunks.count;
+  rounds_ += count_rounds(chunks, tuning_.scatter);
   FORESHARD_TRY(scatter_runner_->run(plan, addresses_, stream));
-  const TransferOp complete = own_signal(Kind::wait, Flag::done, rank_, number);
-  return TransferRunner::signal({&complete, 1}, addresses_, stream);
+  return finish_resident(stream);
 }
 
 void OwnCollectives::abandon() {

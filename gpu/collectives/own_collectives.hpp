@@ -35,6 +35,7 @@ struct OwnTuning {
   ReduceLaunch staged_reduce{8, 2};
   ReduceLaunch direct_reduce{16, 2};
   Bytes direct_up_to = 16 * kMiB;     ///< whole input; above it staged. At most 2 GiB a slice
+  Bytes resident_from = 16 * kMiB;    ///< direct ones above it run on the resident worker
   std::uint64_t linger_ns = 100'000;  ///< how long the staged reduction keeps its SMs for the next one
 };
 
@@ -85,6 +86,8 @@ class OwnCollectives {
   [[nodiscard]] Result<void> staged(const ScatterCall& call, cudaStream_t stream);
   [[nodiscard]] Result<void> direct(const ScatterCall& call, cudaStream_t stream);
   [[nodiscard]] Result<void> post(const ReduceItem& item);
+  [[nodiscard]] Result<void> start_resident(const ReduceItem& item, const ReduceLaunch& launch, cudaStream_t stream);
+  [[nodiscard]] Result<void> finish_resident(cudaStream_t stream);
   [[nodiscard]] std::uint32_t* flag(std::uint32_t on, Flag which, std::uint32_t writer) const;
 
   SymmetricHeap& heap_;
@@ -105,6 +108,7 @@ class OwnCollectives {
   cudaEvent_t started_ = nullptr;
   std::uint32_t gathers_ = 0;
   std::uint32_t chunks_ = 0;
+  std::uint32_t rounds_ = 0;
   std::uint32_t items_ = 0;
   std::uint32_t directs_ = 0;
 };

@@ -21,8 +21,10 @@ PathChoice choose_path(CollectiveKind kind, Transport asked, const PathFacts& fa
   }
   if (!facts.registered)
     return {Transport::nccl, fmt::format("a buffer is not in memory of the transport {}", name(asked))};
+  if (asked == Transport::symmetric && !facts.whole_words)
+    return {Transport::nccl, "NCCL's symmetric kernels need slices of whole 4-byte words"};
   if (asked == Transport::copy_engine && kind != CollectiveKind::all_gather)
-    return {Transport::symmetric, "NCCL's copy engines gather only"};
+    return {facts.whole_words ? Transport::symmetric : Transport::nccl, "NCCL's copy engines gather only"};
   return {asked, {}};
 }
 

@@ -19,6 +19,7 @@ struct PathFacts {
   bool one_host = true;     ///< all ranks of the group are on one host
   bool peer_memory = true;  ///< … and its GPUs share memory (SymmetricHeap could be made)
   bool registered = true;   ///< the buffers that this transport wants registered or symmetric are
+  bool whole_words = true;  ///< a rank's slice is a multiple of 4 bytes
   bool summable = true;     ///< the own reduction knows the dtype
 };
 
@@ -28,7 +29,9 @@ struct PathChoice {
 };
 
 /// Rules: NCCL 2.28.9 has no copy-engine reduce-scatter or all-reduce (ce_coll.cc), and windows, copy engines and peer
-/// memory end at the host; all-reduces have no own transport.
+/// memory end at the host; all-reduces have no own transport. NCCL 2.28.9's symmetric kernels return wrong elements for
+/// slices of 4 n + 2 bytes (bfloat16 and float16 of odd counts; ours, 4 × H200, NVLink multicast off), so those go the
+/// plain way.
 [[nodiscard]] PathChoice choose_path(CollectiveKind kind, Transport asked, const PathFacts& facts);
 
 /// What one call put on the device, read off a capture of it.

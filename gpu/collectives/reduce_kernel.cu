@@ -141,6 +141,17 @@ __device__ std::uint32_t tile_bytes(const ReduceItem& item) {
   return kStageBytes / item.ranks / 1024 * 1024;
 }
 
+/// The order in which the CTAs walk through a chunk's tiles. Ranks that read each other directly start at different
+/// places, or all would ask the same GPU for the same offsets at once.
+struct Walk {
+  std::uint32_t tiles;
+  std::uint32_t shift;
+  __device__ Walk(const ReduceItem& item, std::uint32_t bytes, std::uint32_t tile)
+      : tiles((bytes + tile - 1) / tile), shift(item.staged != 0 ? 0 : item.rank * (tiles / item.ranks)) {}
+  /// Where the t-th tile starts, in tiles.
+  __device__ std::uint32_t at(std::uint32_t t) const { return t + shift < tiles ? t + shift : t + shift - tiles; }
+};
+
 /// One thread a peer: waits until that peer's part of chunk k is there.
 __device__ bool wait_for_chunk(const ReduceItem& item, const ReduceLinks& links, std::uint32_t k, std::uint32_t p) {
   if (p >= item.ranks || p == item.rank) return true;
@@ -190,7 +201,6 @@ __device__ bool fetch(Shared& shared, const ReduceLinks& links, Turn& turn) {
   const std::uint32_t lane = threadIdx.x % 32;  // one of the fetching warp
   const std::uint32_t ranks = item.ranks;
   const std::uint32_t tile = tile_bytes(item);
-  const std::uint32_t step = gridDim.x * tile;
   for (std::uint32_t k = 0; k < item.chunks; ++k) {
     const bool here = wait_for_chunk(item, links, k, lane);
     if (!__all_sync(~0U, here)) return false;
@@ -198,7 +208,9 @@ __device__ bool fetch(Shared& shared, const ReduceLinks& links, Turn& turn) {
     asm volatile("fence.proxy.async;" ::: "memory");
     const std::uint32_t bytes = chunk_length(item, k) * sizeof(In);
     const char* from = lane < ranks ? reinterpret_cast<const char*>(part<In>(item, lane, k)) : nullptr;
-    for (std::uint32_t at = blockIdx.x * tile; at < bytes; at += step) {
+    const Walk walk(item, bytes, tile);
+    for (std::uint32_t t = blockIdx.x; t < walk.tiles; t += gridDim.x) {
+      const std::uint32_t at = walk.at(t) * tile;
       std::uint64_t* empty = &shared.empty[turn.stage];
       std::uint64_t* full = &shared.full[turn.stage];
       const std::uint32_t parity = turn.parity ^ 1;
@@ -249,13 +261,14 @@ template <class In, class Out, int kRanks>
 __device__ bool add(Shared& shared, const ReduceLinks& links, Turn& turn) {
   const ReduceItem& item = shared.item;
   const std::uint32_t tile = tile_bytes(item);
-  const std::uint32_t step = gridDim.x * tile;
   const std::uint32_t ranks = item.ranks;
   const float scale = item.scale;
   for (std::uint32_t k = 0; k < item.chunks; ++k) {
     const std::uint32_t bytes = chunk_length(item, k) * sizeof(In);
     Out* out = static_cast<Out*>(item.output) + k * item.chunk_elements;
-    for (std::uint32_t at = blockIdx.x * tile; at < bytes; at += step) {
+    const Walk walk(item, bytes, tile);
+    for (std::uint32_t t = blockIdx.x; t < walk.tiles; t += gridDim.x) {
+      const std::uint32_t at = walk.at(t) * tile;
       std::uint64_t* full = &shared.full[turn.stage];
       if (!wait_until(links, [&] { return barrier_passed(full, turn.parity); })) return false;
       const std::uint32_t here = min(tile, bytes - at);

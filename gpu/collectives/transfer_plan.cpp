@@ -34,14 +34,6 @@ std::uint32_t peer_of(std::uint32_t ranks, std::uint32_t rank, std::uint32_t i) 
   return (rank + 1 + i) % ranks;
 }
 
-TransferOp gather_copy(std::uint32_t lane, const GatherShape& s, Direction direction, std::uint32_t peer) {
-  const Buffer from = s.in_place ? Buffer::output : Buffer::input;
-  if (direction == Direction::push)
-    return copy(lane, {s.rank, from, s.in_place ? s.rank * s.slice : 0}, {peer, Buffer::output, s.rank * s.slice},
-                s.slice);
-  return copy(lane, {peer, from, s.in_place ? peer * s.slice : 0}, {s.rank, Buffer::output, peer * s.slice}, s.slice);
-}
-
 /// Marks what a lane has so far; another lane follows.
 void hand_over(std::vector<TransferOp>& body, std::uint32_t from, std::uint32_t to, std::uint32_t number) {
   TransferOp op;
@@ -60,19 +52,22 @@ TransferPlan plan_gather(const GatherShape& s, const GatherTuning& tuning) {
   using Kind = TransferOp::Kind;
   TransferPlan plan;
   const std::uint32_t peers = s.ranks - 1;
-  const bool per_peer = tuning.lanes == Lanes::per_peer && peers > 1;
-  plan.lanes = per_peer ? peers : 1;
-  for (std::uint32_t i = 0; i < peers; ++i)
-    plan.before.push_back(signal(0, Kind::write, Flag::ready, peer_of(s.ranks, s.rank, i), 0, s.sequence));
+  const bool early = tuning.early_flags && peers > 1;
+  plan.lanes = early ? 2 : 1;
+  const Place own = s.in_place ? Place{s.rank, Buffer::output, s.rank * s.slice} : Place{s.rank, Buffer::input, 0};
+  for (const Kind kind : {Kind::write, Kind::wait})
+    for (std::uint32_t i = 0; i < peers; ++i)
+      plan.before.push_back(signal(0, kind, Flag::ready, peer_of(s.ranks, s.rank, i), 0, s.sequence));
   for (std::uint32_t i = 0; i < peers; ++i) {
     const std::uint32_t peer = peer_of(s.ranks, s.rank, i);
-    const std::uint32_t lane = per_peer ? i : 0;
-    (per_peer ? plan.body : plan.before).push_back(signal(lane, Kind::wait, Flag::ready, peer, 0, s.sequence));
-    if (s.slice != 0) plan.body.push_back(gather_copy(lane, s, tuning.direction, peer));
-    (per_peer ? plan.body : plan.after).push_back(signal(lane, Kind::write, Flag::done, peer, 0, s.sequence));
+    if (s.slice != 0) plan.body.push_back(copy(0, own, {peer, Buffer::output, s.rank * s.slice}, s.slice));
+    // The last peer's flag is on the critical path anyway.
+    const bool now = early && i + 1 != peers;
+    if (now) hand_over(plan.body, 0, 1, i);
+    (now ? plan.body : plan.after).push_back(signal(now ? 1 : 0, Kind::write, Flag::done, peer, 0, s.sequence));
   }
   if (!s.in_place && s.slice != 0)
-    plan.body.push_back(copy(0, {s.rank, Buffer::input, 0}, {s.rank, Buffer::output, s.rank * s.slice}, s.slice));
+    plan.body.push_back(copy(0, own, {s.rank, Buffer::output, s.rank * s.slice}, s.slice));
   for (std::uint32_t i = 0; i < peers; ++i)
     plan.after.push_back(signal(0, Kind::wait, Flag::done, peer_of(s.ranks, s.rank, i), 0, s.sequence));
   return plan;
@@ -95,21 +90,33 @@ Bytes staging_offset(const ScatterTuning& tuning, std::uint32_t source, std::uin
 
 namespace {
 
-std::uint32_t scatter_lanes(const ScatterTuning& tuning, std::uint32_t peers, std::uint32_t chunks) {
-  switch (tuning.lanes) {
-    case Lanes::one:
-      return 1;
-    case Lanes::per_peer:
-      return std::max<std::uint32_t>(1, peers);
-    case Lanes::rotate:
-      return std::max<std::uint32_t>(1, std::min(tuning.lane_count, chunks));
-    case Lanes::split:
-      return 2;
+std::uint32_t chunks_of_round(const ScatterChunks& chunks, const ScatterTuning& tuning) {
+  const Bytes most = std::max<Bytes>(1, tuning.round / std::max<Bytes>(1, chunks.chunk));
+  return static_cast<std::uint32_t>(std::min<Bytes>(most, tuning.slots));
+}
+
+/// All ranks are here, and the slots of this round are free: credit for its last chunk's slot says so for all before.
+void start_round(TransferPlan& plan, const ScatterShape& s, const ScatterTuning& tuning, std::uint32_t round,
+                 std::uint32_t last_chunk) {
+  using Kind = TransferOp::Kind;
+  const std::uint32_t value = s.first_round + round + 1;
+  for (std::uint32_t i = 0; i + 1 < s.ranks; ++i)
+    plan.body.push_back(signal(0, Kind::write, Flag::round, peer_of(s.ranks, s.rank, i), 0, value));
+  for (std::uint32_t i = 0; i + 1 < s.ranks; ++i) {
+    const std::uint32_t peer = peer_of(s.ranks, s.rank, i);
+    plan.body.push_back(signal(0, Kind::wait, Flag::round, peer, 0, value));
+    // What lay there a lap ago; in the first lap there is nothing and the flag, 0, is enough.
+    plan.body.push_back(
+        signal(0, Kind::wait, Flag::credit, peer, last_chunk % tuning.slots, last_chunk + 1 - tuning.slots));
   }
-  return 1;
 }
 
 }  // namespace
+
+std::uint32_t count_rounds(const ScatterChunks& chunks, const ScatterTuning& tuning) {
+  const std::uint32_t each = chunks_of_round(chunks, tuning);
+  return (chunks.count + each - 1) / each;
+}
 
 TransferPlan plan_scatter(const ScatterShape& s, const ScatterTuning& tuning) {
   using Kind = TransferOp::Kind;
@@ -118,30 +125,23 @@ TransferPlan plan_scatter(const ScatterShape& s, const ScatterTuning& tuning) {
   const std::uint32_t peers = s.ranks - 1;
   TransferPlan plan;
   if (peers == 0) return plan;
-  plan.lanes = scatter_lanes(tuning, peers, chunks.count);
+  plan.lanes = 2;
+  const std::uint32_t each = chunks_of_round(chunks, tuning);
   for (std::uint32_t k = 0; k < chunks.count; ++k) {
     const std::uint32_t number = s.first_chunk + k;
-    const std::uint32_t slot = number % tuning.slots;
+    if (k % each == 0)
+      start_round(plan, s, tuning, k / each, s.first_chunk + std::min(k + each, chunks.count) - 1);
     const Bytes offset = k * chunks.chunk;
     const Bytes bytes = std::min(chunks.chunk, s.slice - offset);
-    // Three rounds, so that what goes to one lane for all peers becomes one batch each.
-    for (const Kind kind : {Kind::wait, Kind::copy, Kind::write}) {
-      if (kind == Kind::write && tuning.lanes == Lanes::split) hand_over(plan.body, 0, 1, k);
-      for (std::uint32_t i = 0; i < peers; ++i) {
-        const std::uint32_t peer = peer_of(s.ranks, s.rank, i);
-        std::uint32_t lane = tuning.lanes == Lanes::rotate ? k % plan.lanes : 0;
-        if (tuning.lanes == Lanes::per_peer) lane = i;
-        if (tuning.lanes == Lanes::split && kind == Kind::write) lane = 1;
-        if (kind == Kind::copy)
-          plan.body.push_back(copy(lane, {s.rank, Buffer::input, peer * s.slice + offset},
-                                   {peer, Buffer::staging, staging_offset(tuning, s.rank, number)}, bytes));
-        else if (kind == Kind::write)
-          plan.body.push_back(signal(lane, kind, Flag::arrived, peer, slot, number + 1));
-        else
-          // The chunk that lay there before; in the first lap there is none and the flag, 0, is enough.
-          plan.body.push_back(signal(lane, kind, Flag::credit, peer, slot, number + 1 - tuning.slots));
-      }
+    for (std::uint32_t i = 0; i < peers; ++i) {
+      const std::uint32_t peer = peer_of(s.ranks, s.rank, i);
+      plan.body.push_back(copy(0, {s.rank, Buffer::input, peer * s.slice + offset},
+                               {peer, Buffer::staging, staging_offset(tuning, s.rank, number)}, bytes));
     }
+    hand_over(plan.body, 0, 1, k);
+    for (std::uint32_t i = 0; i < peers; ++i)
+      plan.body.push_back(
+          signal(1, Kind::write, Flag::arrived, peer_of(s.ranks, s.rank, i), number % tuning.slots, number + 1));
   }
   return plan;
 }

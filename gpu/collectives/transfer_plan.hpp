@@ -21,14 +21,15 @@ inline constexpr std::uint32_t kMostSlots = 32;
 
 /// Whose flag it is. Each array has kMostPeers × kMostSlots words on every rank, by (writer, slot).
 enum class Flag : std::uint8_t {
-  ready = 0,     ///< gather: the writer's output may be overwritten (push), its input may be read (pull)
-  done = 1,      ///< gather: the writer's copies for this rank have landed (push), or have been read (pull)
+  ready = 0,     ///< gather: the writer's output may be overwritten
+  done = 1,      ///< gather: the writer's slice has landed here
   arrived = 2,   ///< scatter: the chunk in this slot has landed
   credit = 3,    ///< scatter: the chunk that this rank sent into this slot of the writer has been reduced
   entered = 4,   ///< direct scatter: the writer's input may be read
   consumed = 5,  ///< direct scatter: the writer has read this rank's input
+  round = 6,     ///< scatter: the writer starts this round
 };
-inline constexpr std::uint32_t kFlags = 6;
+inline constexpr std::uint32_t kFlags = 7;
 
 enum class Buffer : std::uint8_t { input = 0, output = 1, staging = 2 };
 
@@ -63,15 +64,6 @@ struct TransferPlan {
   std::vector<TransferOp> after;   ///< on the caller's stream, when all lanes are through
 };
 
-enum class Direction : std::uint8_t { push = 0, pull = 1 };
-/// How the copies are spread over lanes.
-enum class Lanes : std::uint8_t {
-  one = 0,       ///< all on the caller's stream
-  per_peer = 1,  ///< a lane for each peer
-  rotate = 2,    ///< chunk after chunk, each to all peers, over `lane_count` lanes
-  split = 3,     ///< copies on the caller's stream, the flags that say they landed on another
-};
-
 struct GatherShape {
   std::uint32_t ranks = 1;
   std::uint32_t rank = 0;      ///< this one
@@ -80,10 +72,11 @@ struct GatherShape {
   std::uint32_t sequence = 1;  ///< one more with each gather of the communicator
 };
 struct GatherTuning {
-  Direction direction = Direction::push;
-  Lanes lanes = Lanes::one;
+  /// Tell each peer that its slice has landed while the next is copied, from a lane of its own; otherwise all at the end.
+  bool early_flags = false;
 };
-/// Every rank's slice into every rank's output. In-place pulls read the peers' outputs, others their inputs.
+/// Every rank's slice into every rank's output, pushed: one peer after another, all ranks in step, so that no GPU
+/// receives from two at a time. (4 × H200: 380 GB/s; from several at a time 220, pulled 364.)
 [[nodiscard]] TransferPlan plan_gather(const GatherShape& shape, const GatherTuning& tuning);
 
 /// How a reduce-scatter's slices are cut. The same on all ranks: it depends on sizes alone.
@@ -93,11 +86,12 @@ struct ScatterChunks {
 };
 struct ScatterTuning {
   Bytes slot = 4 * kMiB;           ///< bytes of one staging slot: the longest chunk
-  std::uint32_t slots = 4;         ///< per peer; at most kMostSlots
+  std::uint32_t slots = 32;        ///< per peer; a power of two, at most kMostSlots
   std::uint32_t least_chunks = 4;  ///< cut slices at least so often, so that reducing overlaps copying …
   Bytes least_chunk = kMiB;        ///< … but not below this
-  Lanes lanes = Lanes::split;
-  std::uint32_t lane_count = 2;  ///< Lanes::rotate
+  /// Bytes of a slice between two barriers of the senders, which keep them in step; see plan_gather. At most
+  /// slot × slots. More is faster alone; less waits less for a reduction that starts late.
+  Bytes round = 64 * kMiB;
   /// Bytes of a rank's staging area: one place a rank of the group and slot; its own stays unused.
   [[nodiscard]] Bytes staging(std::uint32_t ranks) const { return slot * slots * ranks; }
 };
@@ -108,8 +102,12 @@ struct ScatterShape {
   std::uint32_t rank = 0;
   Bytes slice = 0;                ///< bytes of one rank's result in the input's dtype
   std::uint32_t first_chunk = 0;  ///< chunks of all earlier reduce-scatters of the communicator
+  std::uint32_t first_round = 0;  ///< rounds likewise
 };
-/// Pushes this rank's input into the peers' staging, chunk by chunk, as they give credit. The reduction itself
+/// Rounds of one reduce-scatter.
+[[nodiscard]] std::uint32_t count_rounds(const ScatterChunks& chunks, const ScatterTuning& tuning);
+/// Pushes this rank's input into the peers' staging: copies on the caller's stream, the flags that say that they landed
+/// on lane 1, so that copying never waits for a flag to be written. The reduction itself
 /// (reduce_kernel.hpp) waits for Flag::arrived and writes Flag::credit.
 [[nodiscard]] TransferPlan plan_scatter(const ScatterShape& shape, const ScatterTuning& tuning);
 

@@ -20,15 +20,12 @@ bool set(OwnTuning& t, const std::string& key, const std::string& value) {
   const double number = std::atof(value.c_str());
   const auto count = static_cast<std::uint32_t>(number);
   const auto mib = static_cast<Bytes>(number * static_cast<double>(kMiB));
-  if (key == "lanes") {
-    const Lanes lanes = value == "peer"     ? Lanes::per_peer
-                        : value == "rotate" ? Lanes::rotate
-                        : value == "split"  ? Lanes::split
-                                            : Lanes::one;
-    t.gather.lanes = lanes;
-    t.scatter.lanes = lanes;
-  } else if (key == "dir") {
-    t.gather.direction = value == "pull" ? Direction::pull : Direction::push;
+  if (key == "early") {
+    t.gather.early_flags = number != 0;
+  } else if (key == "round") {
+    t.scatter.round = mib;
+  } else if (key == "resident") {
+    t.resident_from = mib;
   } else if (key == "way") {
     t.direct_up_to = value == "direct" ? 64 * kGiB : 0;
   } else if (key == "ctas") {
@@ -43,8 +40,6 @@ bool set(OwnTuning& t, const std::string& key, const std::string& value) {
     t.scatter.least_chunks = count;
   } else if (key == "least") {
     t.scatter.least_chunk = mib;
-  } else if (key == "lane_count") {
-    t.scatter.lane_count = count;
   } else if (key == "linger") {
     t.linger_ns = static_cast<std::uint64_t>(number * 1000);
   } else {

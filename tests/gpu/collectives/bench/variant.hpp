@@ -17,8 +17,8 @@ struct Variant {
   OwnTuning tuning;  ///< Transport::low_contention
 };
 
-/// "ag:nccl", "rs:symmetric", "ag:copy_engine", "ag:own,lanes=peer,dir=pull", "rs:own,way=staged,ctas=8,cluster=2,slot=8,
-/// slots=4,chunks=8,least=1,lanes=peer|one|rotate,lane_count=2,linger=100" (MiB and us).
+/// "ag:nccl", "rs:symmetric", "ag:copy_engine", "ag:own,early=1", "rs:own,way=staged,ctas=8,cluster=2,slot=4,slots=32,
+/// chunks=4,least=1,round=64,linger=100", "rs:own,way=direct,resident=16" (sizes in MiB, linger in us).
 [[nodiscard]] Result<Variant> parse_variant(std::string_view text);
 
 }  // namespace foreshard::gpu
