@@ -11,6 +11,7 @@
 #include <memory>
 
 #include "cli/output.hpp"
+#include "cli/query_csv.hpp"
 #include "cli/verbs.hpp"
 
 namespace foreshard::cli {
@@ -22,16 +23,6 @@ struct Options {
   bool json = false;
   bool csv = false;
 };
-
-std::string as_text(const traces::QueryValue& value) {
-  struct Text {
-    std::string operator()(std::monostate) const { return {}; }
-    std::string operator()(std::int64_t integer) const { return std::to_string(integer); }
-    std::string operator()(double real) const { return fmt::format("{}", real); }
-    std::string operator()(const std::string& text) const { return text; }
-  };
-  return std::visit(Text{}, value);
-}
 
 Json as_json(const traces::QueryValue& value) {
   struct ToJson {
@@ -56,19 +47,10 @@ void print_table(std::ostream& out, const traces::QueryResult& result) {
   Table table(std::move(columns));
   for (const auto& row : result.rows) {
     std::vector<std::string> cells;
-    std::transform(row.begin(), row.end(), std::back_inserter(cells), as_text);
+    std::transform(row.begin(), row.end(), std::back_inserter(cells), value_text);
     table.row(std::move(cells));
   }
   table.print(out);
-}
-
-void print_csv(std::ostream& out, const traces::QueryResult& result) {
-  for (std::size_t i = 0; i < result.columns.size(); ++i) out << (i == 0 ? "" : ",") << csv_field(result.columns[i]);
-  out << '\n';
-  for (const auto& row : result.rows) {
-    for (std::size_t i = 0; i < row.size(); ++i) out << (i == 0 ? "" : ",") << csv_field(as_text(row[i]));
-    out << '\n';
-  }
 }
 
 Result<int> query(const Options& options, Console& console) {
@@ -77,7 +59,7 @@ Result<int> query(const Options& options, Console& console) {
   const auto result = traces::query(options.run, sql);
   if (!result) return tl::unexpected(result.error());
   if (options.csv) {
-    print_csv(console.out, *result);
+    console.out << csv_header(*result) << csv_rows(*result);
   } else if (options.json) {
     Json json = json_result("query");
     json["columns"] = result->columns;

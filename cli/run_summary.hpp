@@ -1,7 +1,7 @@
 // A run in numbers, whatever made it: what `compare` sets side by side and `import` prints at its end.
 //
 // Who: verbs that read a store. Pure but for the store's own SQL views, which are the one definition of busy and
-// exposed time and of what made up a peak.
+// exposed time.
 #pragma once
 
 #include <cstdint>
@@ -28,15 +28,16 @@ struct RunSummary {
   std::optional<double> exposed_communication_ms;
   std::optional<MemoryPeaks> peaks;  ///< of the last step whose memory was recorded
   std::int64_t num_alloc_retries = 0;
-  std::vector<std::pair<std::string, Bytes>> peak_by_category;  ///< largest first
-  std::vector<std::pair<std::string, double>> phases_ms;        ///< host time of the last step's phases, in order
+  std::vector<std::pair<std::string, double>> phases_ms;  ///< host time of the last step's phases, in order
 };
 
 /// The step time of a run: predicted, else the median of the unprofiled steps that were measured, the first two
 /// left out as warm-up, else the last profiled step's host time.
 [[nodiscard]] std::optional<double> step_ms(const Run& run, std::string& source);
 
-/// Reads the store at `path` and its views.
-[[nodiscard]] Result<RunSummary> summarise(const std::string& path);
+/// Of `run`, which was read from the store at `path`, and the store's views. `step`: of that step, and then no step
+/// time; none: the last one.
+[[nodiscard]] Result<RunSummary> summarise(const Run& run, const std::string& path,
+                                           const std::optional<std::int32_t>& step = {});
 
 }  // namespace foreshard::cli

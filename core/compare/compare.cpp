@@ -147,8 +147,8 @@ void add_time(const Side& a, const Side& b, const Order& units, Comparison& out)
 }
 
 void add_memory(const Side& a, const Side& b, const Order& units, Comparison& out) {
-  const PeakMemory of_a = peak_memory(a.run, *a.memory, *out.a.memory);
-  const PeakMemory of_b = peak_memory(b.run, *b.memory, *out.b.memory);
+  const PeakMemory of_a = out.a.memory ? peak_memory(a.run, *a.memory, *out.a.memory) : PeakMemory{};
+  const PeakMemory of_b = out.b.memory ? peak_memory(b.run, *b.memory, *out.b.memory) : PeakMemory{};
   const auto value = [](const auto& values, const auto& key) {
     const auto found = values.find(key);
     return found == values.end() ? std::int64_t{0} : found->second;
@@ -191,7 +191,7 @@ Result<Comparison> compare_runs(const Run& a, const Run& b, const CompareRequest
   out.b.memory = peak_step(side_b.memory, b);
   const Order units = unit_order(a, b);
   if (out.a.time && out.b.time) add_time(side_a, side_b, units, out);
-  if (out.a.memory && out.b.memory) add_memory(side_a, side_b, units, out);
+  if (out.a.memory || out.b.memory) add_memory(side_a, side_b, units, out);
   return out;
 }
 

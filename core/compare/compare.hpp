@@ -110,7 +110,7 @@ struct Comparison {
   ComparedSide b;
   std::vector<BudgetRow> budget;      ///< by phase in order, then cause; empty unless both have a time
   std::vector<LaneRow> lanes;         ///< by lane, phase, unit in A's order; what neither has is left out
-  std::vector<MemoryRow> categories;  ///< the larger of both first; empty unless both have memory
+  std::vector<MemoryRow> categories;  ///< the larger of both first; 0 of a side without memory
   std::vector<MemoryRow> units;       ///< in A's order of units, then B's
 };
 

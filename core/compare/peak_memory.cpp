@@ -1,34 +1,13 @@
 #include "core/compare/peak_memory.hpp"
 
-#include <algorithm>
+#include "core/compare/memory_totals.hpp"
 
 namespace foreshard {
 namespace {
 
-/// kMinBlockSize (CUDACachingAllocator.h): the rounding of a request whose block's size is not known.
-constexpr Bytes kMinBlockSize = 512;
-
-/// By how much an entry changes allocated bytes (CUDACachingAllocator.cpp of PyTorch 2.11, malloc() and free()).
 std::int64_t allocated_change(const Run& run, const AllocatorRecord& record) {
-  const bool alloc = record.action == AllocatorAction::alloc;
-  if (!alloc && record.action != AllocatorAction::free_requested) return 0;
-  Bytes size = round_up(record.size, kMinBlockSize);
-  if (record.block.value < run.blocks.size()) {
-    const BlockRecord& block = run.blocks[record.block.value];
-    size = block.size > 0 ? block.size : round_up(block.requested, kMinBlockSize);
-  }
-  return alloc ? static_cast<std::int64_t>(size) : -static_cast<std::int64_t>(size);
-}
-
-/// Allocated bytes before the first entry: the final state less all changes; 0 without a final state.
-std::int64_t allocated_before(const Run& run) {
-  if (run.segments.empty()) return 0;
-  std::int64_t bytes = 0;
-  for (const SnapshotSegment& segment : run.segments)
-    for (const SnapshotBlock& block : segment.blocks)
-      if (block.state == BlockState::live) bytes += static_cast<std::int64_t>(block.size);
-  for (const AllocatorRecord& record : run.allocator) bytes -= allocated_change(run, record);
-  return bytes;
+  if (record.action == AllocatorAction::alloc) return block_bytes(run, record);
+  return record.action == AllocatorAction::free_requested ? -block_bytes(run, record) : 0;
 }
 
 std::string unit_name(const Run& run, UnitId unit) {
@@ -40,7 +19,7 @@ std::string unit_name(const Run& run, UnitId unit) {
 }  // namespace
 
 PeakMemory peak_memory(const Run& run, const StepRecord& record, PeakStep& step) {
-  std::int64_t allocated = allocated_before(run);
+  std::int64_t allocated = totals_before(run).allocated;
   std::int64_t most = INT64_MIN;
   std::size_t peak = 0;  // entries up to the peak
   for (std::size_t i = 0; i < run.allocator.size() && run.allocator[i].time < record.end; ++i) {

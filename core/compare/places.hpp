@@ -1,4 +1,4 @@
-// Where a device op belongs: its lane, phase and unit. Private to core/compare.
+// Where a device op belongs: its lane, phase and unit. Used by core/compare and viz/graph. Pure; deterministic.
 //
 // Units. An op that knows its unit has it; else that of the innermost FSDP range around the call that issued it; else
 // the unit whose forward or backward is under way on the host. FSDP2's ranges tell which (PyTorch 2.11,

@@ -1,0 +1,98 @@
+#include "viz/graph/dot.hpp"
+
+#include <fmt/format.h>
+
+#include <iterator>
+#include <map>
+
+#include "core/base/units.hpp"
+#include "traces/exchange/tracks.hpp"
+
+namespace foreshard::viz {
+namespace {
+
+constexpr std::size_t kNameLetters = 40;
+// Okabe and Ito's colours, as in the pictures of viz/svg.
+constexpr const char* kCritical = "#d55e00";
+constexpr const char* kCompute = "#eef4fb";
+constexpr const char* kCollective = "#fdf1dc";
+
+/// Inside a quoted DOT string: backslashes and quotes escaped, control characters as blanks.
+std::string quoted(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    if (c == '"' || c == '\\') out += '\\';
+    out += static_cast<unsigned char>(c) < 0x20 ? ' ' : c;
+  }
+  return out;
+}
+
+std::string shortened(const std::string& text) {
+  if (text.size() <= kNameLetters) return text;
+  std::size_t cut = kNameLetters;
+  while (cut > 0 && (static_cast<unsigned char>(text[cut]) & 0xc0U) == 0x80U) --cut;  // not inside a UTF-8 letter
+  return text.substr(0, cut) + "…";
+}
+
+std::string label(const GraphNode& node) {
+  std::string out;
+  if (node.ops > 1 && !node.unit.empty())
+    out = quoted(node.unit + (node.phase.empty() ? "" : ", " + node.phase));
+  else
+    out = quoted(shortened(node.name)) + (node.unit.empty() ? "" : "\\n" + quoted(node.unit));
+  if (node.ops > 1) out += fmt::format("\\n{} ops", node.ops);
+  out += fmt::format("\\n{}", format_time(node.busy));
+  if (node.bytes > 0) out += ", " + format_bytes(node.bytes);
+  return out;
+}
+
+void put_cluster(const Run& run, const DependencyGraph& graph, StreamId stream, std::string& out) {
+  const std::string role = traces::stream_role(run, stream);
+  const std::string name =
+      fmt::format("stream {}{}", traces::stream_number(run, stream), role.empty() ? "" : ": " + role);
+  fmt::format_to(std::back_inserter(out),
+                 "  subgraph cluster_{} {{\n    label=\"{}\";\n    style=rounded;\n    color=\"#999999\";\n",
+                 stream.value, quoted(name));
+  for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
+    const GraphNode& node = graph.nodes[i];
+    if (node.stream != stream) continue;
+    fmt::format_to(
+        std::back_inserter(out), "    n{} [label=\"{}\", tooltip=\"{}\", fillcolor=\"{}\"{}];\n", i, label(node),
+        quoted(fmt::format("{}: {} to {} after the begin", node.name, format_time(node.start), format_time(node.end))),
+        node.collective ? kCollective : kCompute,
+        node.critical ? fmt::format(", color=\"{}\", penwidth=2", kCritical) : std::string());
+  }
+  out += "  }\n";
+}
+
+std::string attributes(const GraphEdge& edge) {
+  std::string out = edge.kind == GraphEdge::Kind::event ? "style=dashed, constraint=true" : "weight=10";
+  if (edge.critical) out += fmt::format(", color=\"{}\", penwidth=2", kCritical);
+  if (edge.host) out += ", label=\"host\"";
+  return out;
+}
+
+}  // namespace
+
+std::string to_dot(const Run& run, const DependencyGraph& graph, const std::string& title) {
+  std::string caption = fmt::format("{}: {}", title, format_time(graph.length));
+  if (graph.has_events)
+    caption += fmt::format("; critical path in red: {} of work", format_time(graph.critical_busy));
+  else
+    caption += "; no event waits were recorded: which stream waited for which is not known";
+  if (graph.critical_host.count > 0) caption += fmt::format(", {} of a late host", format_time(graph.critical_host));
+  std::string out = "digraph step {\n";
+  fmt::format_to(std::back_inserter(out),
+                 "  label=\"{}\";\n  labelloc=t;\n  rankdir=LR;\n  fontname=\"sans-serif\";\n"
+                 "  node [shape=box, style=filled, fontname=\"sans-serif\", fontsize=10];\n"
+                 "  edge [fontname=\"sans-serif\", fontsize=9, color=\"#666666\"];\n",
+                 quoted(caption));
+  std::map<StreamId, std::size_t> streams;
+  for (const GraphNode& node : graph.nodes) ++streams[node.stream];
+  for (const auto& [stream, count] : streams) put_cluster(run, graph, stream, out);
+  for (const GraphEdge& edge : graph.edges)
+    fmt::format_to(std::back_inserter(out), "  n{} -> n{} [{}];\n", edge.from, edge.to, attributes(edge));
+  return out + "}\n";
+}
+
+}  // namespace foreshard::viz
