@@ -70,6 +70,7 @@ void Moments::name_streams() {
     std::string name = stream.name;
     const Bytes half = all[stream.id] / 2;
     const bool told = run_.info.kind != RunKind::imported || stream.id == kComputeStream;
+    if (stream.id == kComputeStream) name = "compute";
     if (!told && uses[stream.id][0] > half) name = "all-gather copy-in";
     if (!told && uses[stream.id][1] > half) name = "reduce-scatter";
     names_.emplace_back(stream.id, name);

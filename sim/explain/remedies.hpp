@@ -18,8 +18,8 @@
 namespace foreshard::sim {
 
 struct RemedyRequest {
-  Settings settings;                  ///< of the run that is explained
-  std::optional<Bytes> memory_limit;  ///< none: the machine's
+  Settings settings;                       ///< of the run that is explained
+  std::optional<Bytes> memory_limit = {};  ///< none: the machine's
   unsigned threads = 1;
   std::function<void(std::size_t done, std::size_t all)> on_progress = {};
 };
