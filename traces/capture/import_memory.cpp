@@ -6,6 +6,7 @@
 #include <map>
 #include <set>
 
+#include "traces/capture/range_meaning.hpp"
 #include "traces/capture/recorded_steps.hpp"
 #include "traces/capture/snapshot_ranges.hpp"
 
@@ -78,6 +79,30 @@ class OpenRanges {
   std::size_t next_ = 0;
 };
 
+/// What FSDP's own range says of a block that was made in it, where the step was not taken apart (no about file).
+/// Which range allocates what: FSDPParamGroup.unshard(), foreach_all_gather_copy_out() and foreach_reduce() of 2.11;
+/// foreach_reduce() makes its input on the compute stream and its output on its own.
+AllocationNote note_of(const Range* range, StreamId stream, const UnitNames& units) {
+  AllocationNote note;
+  if (range == nullptr) return note;
+  const RangeMeaning meaning = meaning_of(range->name);
+  switch (meaning.kind) {
+    case RangeKind::all_gather:
+      note.category = MemoryCategory::gather_buffers;
+      break;
+    case RangeKind::copy_out:
+      note.category = MemoryCategory::unsharded_parameters;
+      break;
+    case RangeKind::reduce:
+      note.category = stream == kComputeStream ? MemoryCategory::reduce_buffers : MemoryCategory::sharded_gradients;
+      break;
+    default:
+      return note;
+  }
+  note.unit = units.find(meaning.unit).value_or(UnitId{});
+  return note;
+}
+
 /// The complete step that a time lies in; −1 before the first, else the last one begun.
 std::int32_t step_at(const std::vector<StepRecord>& steps, Nanoseconds time) {
   std::int32_t index = -1;
@@ -91,6 +116,7 @@ void add_events(const MemoryInput& input, const std::vector<StepRecord>& steps,
   const std::int64_t origin = snapshot_origin_us(input.snapshot);
   const Pools pools(input.snapshot);
   OpenRanges ranges(input.ranges);
+  const UnitNames units(run.units);
   std::map<Address, BlockId> live;
   std::size_t allocs = 0;
   run.allocator.reserve(run.allocator.size() + input.snapshot.events.size());
@@ -110,11 +136,11 @@ void add_events(const MemoryInput& input, const std::vector<StepRecord>& steps,
       block.stream = record.stream;
       block.pool = pools.of(event.address);
       block.step = step_at(steps, record.time);
-      if (allocs < input.notes.size()) {
-        block.category = input.notes[allocs].category;
-        block.unit = input.notes[allocs].unit;
-        block.parameter = input.notes[allocs].parameter;
-      }
+      const AllocationNote note =
+          allocs < input.notes.size() ? input.notes[allocs] : note_of(range, record.stream, units);
+      block.category = note.category;
+      block.unit = note.unit;
+      block.parameter = note.parameter;
       if (range != nullptr) block.label = run.labels.intern(range->name);
       ++allocs;
       record.block = BlockId{static_cast<std::uint32_t>(run.blocks.size())};

@@ -18,7 +18,7 @@ struct MemoryInput {
   std::span<const Range> ranges;          ///< snapshot_ranges() of it
   const Hooks& hooks;                     ///< find_hooks() of those
   const ReplayReport& replay;             ///< with the complete steps' begins as step_starts
-  std::span<const AllocationNote> notes;  ///< of the k-th alloc entry; empty: nothing is known of them
+  std::span<const AllocationNote> notes;  ///< of the k-th alloc entry; empty: FSDP's ranges tell what they can
 };
 
 /// Adds streams, allocator records, blocks (true sizes, categories, the innermost range that allocated them as

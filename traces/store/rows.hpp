@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <string>
 
+#include "core/explain/explanation.hpp"
 #include "core/run/names.hpp"
 #include "core/run/run.hpp"
 
@@ -43,6 +44,9 @@ struct MeasuredRow {
 };
 struct WorkloadRow {
   std::string json;
+};
+struct MemoryPartsRow {
+  MemoryParts parts;
 };
 struct RunRow {
   RunInfo info;
@@ -211,6 +215,16 @@ void columns(Io& io, Of<Io, MeasuredRow>& row) {
 template <class Io>
 void columns(Io& io, Of<Io, WorkloadRow>& row) {
   io.value("json", row.json);
+}
+template <class Io>
+void columns(Io& io, Of<Io, MemoryPartsRow>& row) {
+  io.value("requested", row.parts.requested);
+  io.value("rounding", row.parts.rounding);
+  io.value("pending_free", row.parts.pending_free);
+  io.value("hard_fragmentation", row.parts.hard);
+  io.value("soft_fragmentation", row.parts.soft);
+  io.value("stream_fragmentation", row.parts.stream);
+  io.value("private_pools", row.parts.private_pool);
 }
 template <class Io>
 void columns(Io& io, Of<Io, RunRow>& row) {

@@ -163,6 +163,17 @@ constexpr std::array kLabel{
 constexpr std::array kWorkload{
     Column{"json", kText, false, "The workload that the run came from (docs/workload.md)."},
 };
+// core/explain/explanation.hpp, MemoryParts.
+constexpr std::array kMemoryParts{
+    Column{"requested", kInteger, false, "What the program asked for, in live blocks."},
+    Column{"rounding", kInteger, false, "Inside live blocks, beyond the request."},
+    Column{"pending_free", kInteger, false, "Blocks that the program freed and that wait for a stream's event."},
+    Column{"hard_fragmentation", kInteger, false, "Free, in segments (expandable: pages) that hold blocks in use."},
+    Column{"soft_fragmentation", kInteger, false,
+           "Whole free segments (pages) of the stream that asked for memory last."},
+    Column{"stream_fragmentation", kInteger, false, "Whole free segments (pages) of other streams."},
+    Column{"private_pools", kInteger, false, "Free in private pools."},
+};
 constexpr std::array kRun{
     Column{"kind", kText, false, "`imported`, `planned` or `executed`."},
     Column{"name", kText, false, "Name of the run."},
@@ -199,6 +210,11 @@ constexpr std::array kTables{
     Table{"measured", "What the capturing process measured with no profiler running.", kMeasured},
     Table{"result", "The answers of `plan`.", kResult},
     Table{"workload", "At most one row: where the run came from.", kWorkload},
+    Table{
+        "memory_parts",
+        "Every reserved byte after each allocator event (docs/explain.md); `id` is that of `allocator_event`. Derived "
+        "from the other tables; empty where they contradict each other.",
+        kMemoryParts},
     Table{"run", "One row: the run itself.", kRun},
 };
 

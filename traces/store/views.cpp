@@ -202,6 +202,34 @@ LEFT JOIN compute ON compute.row = s.id
 LEFT JOIN communication ON communication.row = s.id
 WHERE s.recording <> 'snapshot')";
 
+constexpr std::array kGap{
+    Column{"id", kInteger, false, "Row of `allocator_event`."},
+    Column{"ts", kInteger, false, "Time in ns."},
+    Column{"requested", kInteger, false, "As in `memory_parts`, and so the others up to `private_pools`."},
+    Column{"rounding", kInteger, false, "With `requested` it is `allocated`."},
+    Column{"pending_free", kInteger, false, "With `allocated` it is `active`."},
+    Column{"hard_fragmentation", kInteger, false, "Free between blocks in use."},
+    Column{"soft_fragmentation", kInteger, false, "Whole free segments."},
+    Column{"stream_fragmentation", kInteger, false, "Whole free segments of other streams."},
+    Column{"private_pools", kInteger, false, "Free in private pools."},
+    Column{"allocated", kInteger, false, "`allocated_bytes` after the event."},
+    Column{
+        "active", kInteger, false,
+        "`active_bytes` after the event; a block that comes back in the same call as its free counts until the free."},
+    Column{"reserved", kInteger, false, "`reserved_bytes` after the event."},
+    Column{"gap", kInteger, false, "Reserved less allocated: the sum of the parts from `pending_free` on."},
+};
+constexpr std::string_view kGapSelect = R"(SELECT p.id AS id, e.ts AS ts, p.requested AS requested,
+       p.rounding AS rounding, p.pending_free AS pending_free, p.hard_fragmentation AS hard_fragmentation,
+       p.soft_fragmentation AS soft_fragmentation, p.stream_fragmentation AS stream_fragmentation,
+       p.private_pools AS private_pools, p.requested + p.rounding AS allocated,
+       p.requested + p.rounding + p.pending_free AS active,
+       p.requested + p.rounding + p.pending_free + p.hard_fragmentation + p.soft_fragmentation +
+         p.stream_fragmentation + p.private_pools AS reserved,
+       p.pending_free + p.hard_fragmentation + p.soft_fragmentation + p.stream_fragmentation +
+         p.private_pools AS gap
+FROM memory_parts p JOIN allocator_event e ON e.id = p.id)";
+
 constexpr std::array kViews{
     View{"slices", "Everything that took time, on the device and on the host, as Perfetto's `slice`.", kSlices,
          kSlicesSelect},
@@ -216,6 +244,10 @@ constexpr std::array kViews{
     View{"peak_by_category",
          "What was allocated at the moment of each step's peak of allocated bytes, the state at its start included.",
          kPeakByCategory, kPeakByCategorySelect},
+    View{"gap",
+         "Reserved memory without remainder after each allocator event: what `explain` says (docs/explain.md), for "
+         "SQL.",
+         kGap, kGapSelect},
     View{"collective", "The collectives among the device ops.", kCollective, kCollectiveSelect},
     View{"exposed_communication", "For each collective, how much of it no work on the compute stream hid.",
          kExposedCommunication, kExposedCommunicationSelect},

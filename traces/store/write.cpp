@@ -87,6 +87,16 @@ std::vector<MeasuredRow> measured_rows(const std::optional<Measured>& measured) 
   return out;
 }
 
+/// Empty where the run's events contradict each other: the store holds them all the same.
+std::vector<MemoryPartsRow> memory_parts_rows(const Run& run) {
+  std::vector<MemoryPartsRow> out;
+  const auto series = gap_series(run);
+  if (!series) return out;
+  out.reserve(series->size());
+  for (const MemoryParts& parts : *series) out.push_back({parts});
+  return out;
+}
+
 Result<void> fill_tables(Connection& connection, const Run& run) {
   Filler filler(connection);
   filler.fill("label", texts(run.labels.texts()));
@@ -110,6 +120,7 @@ Result<void> fill_tables(Connection& connection, const Run& run) {
   filler.fill("measured", measured_rows(run.measured));
   filler.fill("result", pairs({run.results.begin(), run.results.end()}));
   if (!run.workload_json.empty()) filler.fill("workload", std::vector<WorkloadRow>{{run.workload_json}});
+  filler.fill("memory_parts", memory_parts_rows(run));
   filler.fill("run", std::vector<RunRow>{{run.info, run.measured.has_value(), true}});
   return filler.result();
 }

@@ -62,8 +62,9 @@ TEST_CASE("records and schema name the same columns in the same order", "[store]
   check_columns<MeasuredRow>("measured");
   check_columns<SettingRow>("result");
   check_columns<WorkloadRow>("workload");
+  check_columns<MemoryPartsRow>("memory_parts");
   check_columns<RunRow>("run");
-  CHECK(tables().size() == 22);
+  CHECK(tables().size() == 23);
   CHECK(tables().back().name == "run");
 }
 
