@@ -43,6 +43,7 @@ struct Verb {
 Action add_accuracy(CLI::App& app);
 Action add_calibrate(CLI::App& app);
 Action add_compare(CLI::App& app);
+Action add_explain(CLI::App& app);
 Action add_export(CLI::App& app);
 Action add_import(CLI::App& app);
 Action add_machines(CLI::App& app);

@@ -1,0 +1,148 @@
+// explain: the same numbers from a snapshot and from its store, on the terminal, as JSON and by SQL.
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "cli/output.hpp"
+#include "tests/catch.hpp"
+#include "tests/cli/knock.hpp"
+#include "traces/store/store.hpp"
+
+using namespace foreshard;
+using namespace foreshard::cli;
+using nlohmann::json;
+
+namespace {
+
+const std::string kSample = "traces/samples/mlp_record1";
+
+std::vector<std::string> snapshot_arguments(const std::string& verb) {
+  return {verb, "--about", kSample + ".about.json", "--trace", kSample + ".trace.json.xz"};
+}
+
+/// The sample, imported once for each test.
+struct Stored {
+  std::string path = "foreshard_explain_test.db";
+  Stored() {
+    std::vector<std::string> arguments = snapshot_arguments("import");
+    for (const std::string& more : {std::string("--snapshot"), kSample + ".pickle.xz", std::string("-o"), path,
+                                    std::string("--force"), std::string("--quiet")})
+      arguments.push_back(more);
+    const Answer answer = knock(arguments);
+    INFO(answer.err);
+    REQUIRE(answer.status == 0);
+  }
+  ~Stored() { std::remove(path.c_str()); }
+};
+
+json explain_json(std::vector<std::string> arguments) {
+  arguments.insert(arguments.begin(), "explain");
+  arguments.push_back("--json");
+  const Answer answer = knock(arguments);
+  INFO(answer.err);
+  REQUIRE(answer.status == 0);
+  return json::parse(answer.out);
+}
+
+/// A plan that ran out of memory, by hand.
+Run failed_run() {
+  Run run;
+  run.info.kind = RunKind::planned;
+  run.info.name = "full";
+  run.streams.push_back({kComputeStream, "compute", 0, 0});
+  BlockRecord block;
+  block.address = Address{1} << 40;
+  block.requested = block.size = 64 * kMiB;
+  block.stream = kComputeStream;
+  run.blocks.push_back(block);
+  run.allocator.push_back({AllocatorAction::segment_alloc, block.address, block.size, kComputeStream, {0}, {}});
+  run.allocator.push_back({AllocatorAction::alloc, block.address, block.size, kComputeStream, {1}, BlockId{0}});
+  run.allocator.push_back({AllocatorAction::oom, kMiB, 32 * kMiB, kComputeStream, {2}, {}});
+  return run;
+}
+
+}  // namespace
+
+TEST_CASE("explain finds what was recorded, and predicts what was measured without it", "[explain]") {
+  const Stored store;
+  const json j = explain_json({store.path});
+  CHECK(j["schema"] == kJsonSchema);
+  CHECK(j["step"] == 3);
+  CHECK(j["reserved_peak_bytes"] == 15606 * kMiB);
+  const Bytes pending = j["pending_free_peak_bytes"];
+  CHECK(static_cast<double>(pending) ==
+        Approx(static_cast<double>(j["active_peak_bytes"].get<Bytes>() - j["allocated_peak_bytes"].get<Bytes>()))
+            .epsilon(0.05));
+  REQUIRE(j["causes"].size() == 1);
+  CHECK(j["causes"][0]["cause"] == "record_stream");
+  CHECK(j["causes"][0]["category"] == "gather_buffers");
+  REQUIRE(j["remedies"].size() >= 3);
+  const json& best = j["remedies"][0];
+  CHECK(best["choice"] == "--release stash");
+  CHECK(best["peak_reserved_bytes"] == 6470 * kMiB);
+  CHECK(best["saving_bytes"] == (15606 - 6470) * kMiB);
+  for (const json& remedy : j["remedies"]) {
+    CHECK_FALSE(remedy["pytorch"].get<std::string>().empty());
+    CHECK(remedy["step_ms"].is_number());
+  }
+}
+
+TEST_CASE("the snapshot and its store, the JSON and the SQL tell the same numbers", "[explain]") {
+  const Stored store;
+  json of_store = explain_json({store.path, "--no-remedies"});
+  std::vector<std::string> arguments = snapshot_arguments(kSample + ".pickle.xz");
+  arguments.push_back("--no-remedies");
+  json of_snapshot = explain_json(arguments);
+  of_store.erase("run");
+  of_snapshot.erase("run");
+  CHECK(of_store == of_snapshot);
+  const json& gap = of_store["gap"];
+  const std::string row = std::to_string(gap["event"].get<std::size_t>());
+  const json sql = json::parse(knock({"query", store.path, "SELECT * FROM gap WHERE id = " + row, "--json"}).out);
+  const auto column = [&](const std::string& name) {
+    for (std::size_t i = 0; i < sql["columns"].size(); ++i)
+      if (sql["columns"][i] == name) return sql["rows"][0][i];
+    return json();
+  };
+  CHECK(column("ts") == gap["time_ns"]);
+  for (const char* part : {"requested", "rounding", "pending_free", "hard_fragmentation", "soft_fragmentation",
+                           "stream_fragmentation", "private_pools", "allocated", "active", "reserved", "gap"}) {
+    INFO(part);
+    CHECK(column(part) == gap[std::string(part) + "_bytes"]);
+  }
+  const json peak = json::parse(
+      knock({"query", store.path, "SELECT max(reserved), max(pending_free), max(gap) FROM gap", "--json"}).out);
+  CHECK(peak["rows"][0] == json::array({of_store["reserved_peak_bytes"], of_store["pending_free_peak_bytes"],
+                                        of_store["gap_peak_bytes"]}));
+  const Answer text = knock({"explain", store.path, "--no-remedies"});
+  CHECK(text.out.find(of_store["headline"].get<std::string>()) != std::string::npos);
+}
+
+TEST_CASE("explain takes a step, all of them, and a moment", "[explain]") {
+  const Stored store;
+  CHECK(explain_json({store.path, "--no-remedies", "--step", "0"})["step"] == 0);
+  CHECK(explain_json({store.path, "--no-remedies", "--step", "all"})["step"].is_null());
+  const json at = explain_json({store.path, "--no-remedies", "--at", "1ms", "--series", "5"});
+  CHECK(at["gap"]["event"] == at["moments"]["asked"]["event"]);
+  CHECK(at["series"].size() == 5);
+}
+
+TEST_CASE("a request that found no memory is explained first", "[explain]") {
+  const std::string path = "foreshard_explain_oom.db";
+  REQUIRE(traces::write_run(failed_run(), path, {.force = true}));
+  const Answer answer = knock({"explain", path});
+  CHECK(answer.status == 0);
+  CHECK(answer.out.starts_with("full, the whole record: Out of memory: a request of 32 MiB found no memory"));
+  CHECK(answer.out.find("would have fit: nothing that is free would do: 31 MiB more are needed") != std::string::npos);
+  CHECK(answer.out.find("not simulated: the store holds no workload") != std::string::npos);
+  std::remove(path.c_str());
+}
+
+TEST_CASE("what explain cannot do it says", "[explain]") {
+  CHECK(knock({"explain", "no-such-file.db"}).status == 3);
+  const Stored store;
+  CHECK(knock({"explain", store.path, "--step", "99"}).err.find("has no step 99") != std::string::npos);
+  CHECK(knock({"explain", store.path, "--step", "soon"}).status == 2);
+  CHECK(knock({"explain", store.path, "--at", "later"}).status == 2);
+  CHECK(knock({"explain", store.path, "--trace", "x.json"}).status == 2);
+  CHECK(knock({"explain", store.path, "--machine", "abacus"}).status == 2);
+}
