@@ -16,6 +16,9 @@ void SourceOptions::add_to(CLI::App& app) {
   app.add_option("--layers", source.layers, "another number of blocks of a preset")
       ->type_name("N")
       ->check(CLI::Range(1U, 10'000U));
+  app.add_option("--dropout", source.dropout, "another dropout of torch-transformer (0.1); 0 where it shall really run")
+      ->type_name("P")
+      ->check(CLI::Range(0.0, 0.99));
   app.add_flag("--compile", source.compiled,
                "torch.compile of each block of a model; an estimate: its kernels are derived from the eager ones");
   app.add_option("--machine", machine,

@@ -137,13 +137,16 @@ Result<Source> from_file(const std::string& path) {
 
 Result<Source> read_uncompiled(const SourceRequest& request) {
   if (is_preset(request.text)) {
-    auto model = preset(request.text, {request.dim, request.layers});
+    auto model = preset(request.text, {request.dim, request.layers, request.dropout});
     if (!model) return tl::unexpected(model.error());
     return of_model({std::move(*model), {}, {}});
   }
-  if (request.dim || request.layers)
-    return fail(ErrorKind::usage, fmt::format("{} is an option of presets", request.dim ? "--dim" : "--layers"), {},
-                "change the model's own file");
+  if (request.dim || request.layers || request.dropout)
+    return fail(ErrorKind::usage,
+                fmt::format("{} is an option of presets", request.dim      ? "--dim"
+                                                          : request.layers ? "--layers"
+                                                                           : "--dropout"),
+                {}, "change the model's own file");
   std::error_code error;
   return fs::is_directory(request.text, error) ? from_folder(request.text) : from_file(request.text);
 }
@@ -152,6 +155,7 @@ Result<Source> read_uncompiled(const SourceRequest& request) {
 
 Result<Source> read_source(const SourceRequest& request) {
   auto source = read_uncompiled(request);
+  if (source) source->computations = request.computations;
   if (!source || !request.compiled) return source;
   if (!source->model || source->model->family == ModelFamily::states_only)
     return fail(ErrorKind::usage, "--compile changes a model's kernels: a recording has its own", request.text,

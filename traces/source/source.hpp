@@ -22,7 +22,9 @@ struct SourceRequest {
   std::string text;                          ///< a path or a preset's name; a preset's name wins, "./mlp" is a file
   std::optional<std::uint64_t> dim = {};     ///< `--dim`: another width of a preset
   std::optional<std::uint32_t> layers = {};  ///< `--layers`
+  std::optional<double> dropout = {};        ///< `--dropout`
   bool compiled = false;                     ///< `--compile`: of a model, torch.compile of each block
+  bool computations = false;                 ///< generated programs say what they compute, for a GPU that runs them
 };
 
 struct Source {
@@ -30,6 +32,7 @@ struct Source {
   Settings settings;  ///< those of the recording; of a model PyTorch's defaults, with its batch and seq
   std::shared_ptr<const Workload> workload;  ///< null for a model
   std::optional<ModelConfig> model;
+  bool computations = false;          ///< SourceRequest's
   std::vector<std::string> notes;     ///< how a model file was understood
   std::vector<std::string> warnings;  ///< what a model file asks for and a plan leaves out; it is not `valid` then
 };

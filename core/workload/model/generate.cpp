@@ -87,7 +87,7 @@ class StepWriter {
       tape.hook(Hook::optimizer_begin);
       tape.hook(Hook::optimizer_step);
       tape.hook(Hook::optimizer_end);
-      if (loss->storage) loss_id = loss->storage->id();
+      if (loss->storage && loss->dtype == DType::float32) loss_id = loss->storage->id();
       inputs.clear();  // the step function's locals, then what it returned
       loss.reset();
     }

@@ -126,6 +126,11 @@ Result<ModelConfig> preset(std::string_view name, const PresetOverrides& overrid
   if (overrides.dim && *overrides.dim > kMostWidth)
     return fail(ErrorKind::usage, fmt::format("a width of {} is absurd: at most {}", *overrides.dim, kMostWidth),
                 "--dim");
+  if (overrides.dropout && p->family != ModelFamily::torch_transformer)
+    return fail(ErrorKind::usage, fmt::format("{} has no dropout", p->name), "--dropout",
+                "torch-transformer is the preset that has");
+  if (overrides.dropout && !(*overrides.dropout >= 0 && *overrides.dropout < 1))
+    return fail(ErrorKind::usage, "a dropout is a probability below 1", "--dropout");
   if (overrides.dim && *overrides.dim != p->dim)
     if (auto ok = set_dim(model, *p, *overrides.dim); !ok) return tl::unexpected(ok.error());
   return model;

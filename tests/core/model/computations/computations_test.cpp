@@ -61,6 +61,10 @@ TEST_CASE("every launch of the plain families says what it computes") {
 }
 
 TEST_CASE("a launch that nobody knows leaves a program without computations") {
+  CHECK(preset("torch-transformer")->dropout == 0.1);
+  CHECK(preset("torch-transformer", {{}, {}, 0.0})->dropout == 0);
+  CHECK(!preset("torch-transformer", {{}, {}, 1.0}));
+  CHECK(!preset("llama-8b", {{}, {}, 0.1}));
   ModelConfig model = small_model("torch-transformer");
   model.dropout = 0.1;
   const Workload w = computing(model, small_settings());
@@ -104,8 +108,13 @@ TEST_CASE("mixed precision, grouped heads and several blocks a unit compute too"
     for (const Program& step : w.steps) CHECK(std::abs(host.run(step) - std::log(11.0)) < 0.1);
   }
   const Workload w = computing(small_model("mlp"), small_mixed());
-  HostProgram host(w, 0.02);
-  CHECK(std::abs(host.run(w.steps[0])) < 0.02);
+  CHECK(!w.steps[0].loss.valid());  // the mean of bfloat16 is bfloat16
+  HostProgram host(w, 0.3);
+  host.run(w.steps[0]);
+  const Workload wide = computing(small_model("mlp"), small_settings());
+  HostProgram exact(wide, 0.3);
+  exact.run(wide.steps[0]);
+  CHECK(difference(host, exact) < 2e-3);  // of gradients up to 0.05
 }
 
 TEST_CASE("microbatches add into the gradient that autograd holds") {

@@ -174,10 +174,8 @@ double HostProgram::run(const Program& program, std::int64_t stream) {
         break;
       case OpKind::hook:
         if (op.hook == Hook::microbatch_end) ++microbatch;
-        if (op.hook == Hook::optimizer_begin) {
-          HostBlock& block = block_of({Operand::Kind::tensor, program.loss.value});
-          loss = load_element(address_of(block), block.bytes.size() == 4 ? DType::float32 : DType::bfloat16);
-        }
+        if (op.hook == Hook::optimizer_begin && program.loss.valid())
+          loss = load_element(address_of(block_of({Operand::Kind::tensor, program.loss.value})), DType::float32);
         break;
       default:
         break;

@@ -27,7 +27,7 @@ class HostProgram {
   HostProgram(const Workload& workload, double deviation);
 
   /// Runs one step's program; its batch is drawn from `stream`, and stays the same over calls with the same one.
-  /// Returns the loss of the last microbatch.
+  /// Returns the loss of the last microbatch where it is float32, else 0.
   double run(const Program& program, std::int64_t stream = 1 << 20);
 
   /// One element of a parameter, as the program computes with it.
