@@ -23,7 +23,9 @@ bool records(const Settings& s) {
   return s.release == Release::record_stream || s.reduce_scatter_release == Release::record_stream;
 }
 
+/// What PyTorch 2.8 and later do by themselves, where the run does not.
 void keep_references(Settings& s) {
+  if (!records(s)) return;
   s.release = Release::stash;
   s.reduce_scatter_release.reset();
 }
@@ -118,7 +120,7 @@ void List::prefetch() {
     s.backward_prefetch.reset();
     s.prefetch_lists = {};
     s.unshard_async = false;
-    if (records(s)) keep_references(s);
+    keep_references(s);
   });
 }
 
