@@ -52,6 +52,25 @@ int authorize(void* refused, int action, const char* first, const char* second, 
   return SQLITE_DENY;
 }
 
+constexpr int kStepsBetweenAsking = 4'000;  // of SQLite's virtual machine: well below a millisecond
+
+void limit(sqlite3* connection, const QueryLimits& limits) {
+  if (limits.bytes < static_cast<std::size_t>(sqlite3_limit(connection, SQLITE_LIMIT_LENGTH, -1)))
+    sqlite3_limit(connection, SQLITE_LIMIT_LENGTH, static_cast<int>(limits.bytes));
+  if (!limits.stop) return;
+  const auto ask = [](void* stop) { return (*static_cast<const std::function<bool()>*>(stop))() ? 1 : 0; };
+  sqlite3_progress_handler(connection, kStepsBetweenAsking, ask, const_cast<std::function<bool()>*>(&limits.stop));
+}
+
+std::size_t size_of(const std::vector<QueryValue>& row) {
+  std::size_t out = 0;
+  for (const QueryValue& value : row) {
+    const auto* text = std::get_if<std::string>(&value);
+    out += sizeof value + (text == nullptr ? 0 : text->size());
+  }
+  return out;
+}
+
 QueryValue value(const Statement& statement, int at) {
   switch (statement.type(at)) {
     case SQLITE_INTEGER:
@@ -67,12 +86,13 @@ QueryValue value(const Statement& statement, int at) {
 
 }  // namespace
 
-Result<QueryResult> query(const std::string& path, std::string_view sql) {
+Result<QueryResult> query(const std::string& path, std::string_view sql, const QueryLimits& limits) {
   Result<Connection> connection = open_store(path);
   if (!connection) return tl::unexpected(connection.error());
   std::string refused;
   sqlite3_set_authorizer(connection->handle(), &authorize, &refused);
   sqlite3_limit(connection->handle(), SQLITE_LIMIT_ATTACHED, 0);
+  limit(connection->handle(), limits);
   Result<Statement> statement = connection->prepare(sql);
   // VACUUM asks the authorizer only once it runs.
   if (refused.empty() && statement && sqlite3_stmt_readonly(statement->handle()) == 0)
@@ -88,12 +108,21 @@ Result<QueryResult> query(const std::string& path, std::string_view sql) {
   }
   QueryResult out;
   for (int i = 0; i < statement->column_count(); ++i) out.columns.push_back(statement->column_name(i));
+  std::size_t bytes = 0;
   for (;;) {
     const Result<bool> row = statement->step();
+    if (!row && limits.stop && limits.stop())
+      return fail(ErrorKind::usage, "the query took too long and was ended", path,
+                  "ask for less, or use foreshard query");
     if (!row) return tl::unexpected(row.error());
     if (!*row) return out;
+    if (out.rows.size() >= limits.rows || bytes >= limits.bytes) {
+      out.truncated = true;
+      return out;
+    }
     std::vector<QueryValue>& values = out.rows.emplace_back();
     for (int i = 0; i < statement->column_count(); ++i) values.push_back(value(*statement, i));
+    bytes += size_of(values);
   }
 }
 

@@ -185,12 +185,22 @@ TEST_CASE("Ctrl-C ends all ranks, and the signal's action is put back") {
   before.sa_handler = SIG_IGN;
   struct sigaction old {};
   ::sigaction(SIGINT, &before, &old);
-  std::thread person([] {
-    std::this_thread::sleep_for(Milliseconds(700));
-    ::kill(::getpid(), SIGINT);
-  });
-  const Finished run = launch(3, {"hang", "1"}, quick());
-  person.join();
+  Finished run;
+  run.lines.resize(3);
+  LaunchOptions options;
+  options.ranks = 3;
+  options.variables = process_variables();
+  options.timeouts = quick();
+  options.on_start = [&](const std::vector<int>& processes) { run.processes = processes; };
+  options.on_line = [&](std::uint32_t rank, std::string_view line) {
+    run.lines[rank].emplace_back(line);
+    if (rank == 1 && line == "JOINED") ::kill(::getpid(), SIGINT);
+  };
+  const auto start = std::chrono::steady_clock::now();
+  auto end = launch_ranks({FORESHARD_LAUNCH_WORKER, "hang", "1"}, options);
+  run.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  REQUIRE(end);
+  run.end = std::move(*end);
   struct sigaction after {};
   ::sigaction(SIGINT, &old, &after);
   INFO(run.text());

@@ -76,5 +76,27 @@ TEST_CASE("wrong SQL is answered with SQLite's words and the SQL", "[store]") {
   CHECK(!query(path, std::string_view("SELECT 1\0; DELETE FROM block", 28)));
 }
 
+TEST_CASE("a stranger's query has limits: rows, bytes, time", "[store]") {
+  const std::string path = store();
+  const std::string numbers = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i+1 FROM n) ";
+  const auto rows = query(path, numbers + "SELECT i FROM n", {.rows = 7});
+  REQUIRE(rows);
+  CHECK(rows->rows.size() == 7);
+  CHECK(rows->truncated);
+  const auto bytes = query(path, numbers + "SELECT hex(zeroblob(1000)) FROM n", {.bytes = 10'000});
+  REQUIRE(bytes);
+  CHECK(bytes->rows.size() == 5);
+  CHECK(bytes->truncated);
+  CHECK_FALSE(query(path, "SELECT zeroblob(100000)", {.bytes = 10'000}));
+  int asked = 0;
+  const auto ended = query(path, numbers + "SELECT count(*) FROM n", {.stop = [&] { return ++asked > 100; }});
+  REQUIRE_FALSE(ended);
+  CHECK(ended.error().kind == ErrorKind::usage);
+  CHECK(ended.error().what == "the query took too long and was ended");
+  const auto all = query(path, "SELECT 1", {.rows = 1, .stop = [] { return false; }});
+  REQUIRE(all);
+  CHECK_FALSE(all->truncated);
+}
+
 }  // namespace
 }  // namespace foreshard::traces

@@ -1,0 +1,160 @@
+// What is shown: the page, its pieces, answers to SQL, a store that comes or changes, progress.
+#include "viz/serve/content.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "tests/catch.hpp"
+#include "tests/viz/serve/browser.hpp"
+#include "traces/store/store.hpp"
+
+using namespace foreshard;
+using namespace foreshard::viz;
+using namespace foreshard::viz::test;
+using Json = nlohmann::json;
+
+namespace {
+
+Answer ask(Content& content, const std::string& target, const std::string& text = "") {
+  const auto asked = parse_target(target);
+  REQUIRE(asked);
+  return content.answer(*asked, text);
+}
+
+}  // namespace
+
+TEST_CASE("the page asks for its pieces here, and gets those of the pack") {
+  Content content({stored_run()}, "dark");
+  REQUIRE(content.check(false));
+  const Answer page = ask(content, "/");
+  CHECK(page.status == 200);
+  CHECK(page.body.find("\"data\":\"/run/0/1/\"") != std::string::npos);
+  CHECK(page.body.find("\"theme\":\"dark\"") != std::string::npos);
+  CHECK(ask(content, "/run/0/").body == page.body);
+  const auto run = traces::read_run(stored_run());
+  REQUIRE(run);
+  const auto pack = Pack::make(*run, {});
+  REQUIRE(pack);
+  for (const std::string& name : pack->names()) {
+    INFO(name);
+    const Answer piece = ask(content, "/run/0/1/" + name);
+    CHECK(piece.status == 200);
+    CHECK(piece.body == *pack->piece(name));
+  }
+  CHECK(ask(content, "/run/0/1/nothing").status == 404);
+  CHECK(ask(content, "/run/0/2/meta").status == 404);
+  CHECK(ask(content, "/run/1/").status == 404);
+}
+
+TEST_CASE("several runs have a list") {
+  Content content({stored_run(), fresh_path("<b>&.db")}, "auto");
+  CHECK_FALSE(content.check(false));
+  REQUIRE(content.check(true));
+  const std::string list = ask(content, "/").body;
+  CHECK(list.find("href=\"/run/1/\"") != std::string::npos);
+  CHECK(list.find("<b>") == std::string::npos);
+}
+
+TEST_CASE("a file that is neither a store nor progress") {
+  const std::string path = fresh_path("x.db");
+  write_file(path, "hello");
+  Content content({path}, "auto");
+  const auto checked = content.check(true);
+  REQUIRE_FALSE(checked);
+  CHECK(checked.error().where == path);
+}
+
+TEST_CASE("a page waits for a store, shows it, and shows the one that takes its place") {
+  const std::string path = fresh_path("later.db");
+  Content content({path}, "auto");
+  REQUIRE(content.check(true));
+  CHECK(ask(content, "/").body.find("is not there yet") != std::string::npos);
+  CHECK(ask(content, "/run/0/1/meta").status == 404);
+  std::filesystem::copy_file(stored_run(), path);
+  CHECK(ask(content, "/").body.find("/run/0/1/") != std::string::npos);
+  CHECK(ask(content, "/run/0/1/meta").status == 200);
+  auto run = traces::read_run(path);
+  REQUIRE(run);
+  run->info.name = "the next one";
+  REQUIRE(traces::write_run(*run, path, {.force = true}));
+  CHECK(ask(content, "/run/0/1/meta").status == 200);  // a page that is open goes on
+  const Answer next = ask(content, "/");
+  CHECK(next.body.find("/run/0/2/") != std::string::npos);
+  CHECK(next.body.find("the next one") != std::string::npos);
+  CHECK(ask(content, "/run/0/1/meta").status == 404);
+  CHECK(ask(content, "/run/0/2/meta").status == 200);
+}
+
+TEST_CASE("questions in SQL") {
+  Content content({stored_run()}, "auto");
+  const Json answer = Json::parse(ask(content, "/run/0/sql", "SELECT 1 AS one, 'a' AS a, NULL, 0.5").body);
+  CHECK(answer["columns"] == Json({"one", "a", "NULL", "0.5"}));
+  CHECK(answer["rows"] == Json::parse(R"([[1,"a",null,0.5]])"));
+  CHECK(answer["truncated"] == false);
+  CHECK(ask(content, "/run/0/sql", "SELEC").status == 400);
+  CHECK(ask(content, "/run/0/sql", "").status == 400);
+}
+
+TEST_CASE("SQL that writes, opens or never ends") {
+  ContentLimits limits;
+  limits.sql_time = std::chrono::milliseconds(300);
+  limits.sql_rows = 100;
+  limits.sql_bytes = 100'000;
+  Content content({stored_run()}, "auto", limits);
+  const auto before = std::filesystem::last_write_time(stored_run());
+  for (const std::string sql :
+       {"DELETE FROM block", "DROP TABLE block", "CREATE TABLE t(x)", "PRAGMA journal_mode=WAL",
+        "ATTACH '/tmp/foreshard-serve-attached.db' AS o", "VACUUM INTO '/tmp/foreshard-serve-vacuum.db'",
+        "SELECT load_extension('x')", "SELECT 1; SELECT 2"}) {
+    INFO(sql);
+    CHECK(ask(content, "/run/0/sql", sql).status == 400);
+  }
+  CHECK_FALSE(std::filesystem::exists("/tmp/foreshard-serve-attached.db"));
+  CHECK_FALSE(std::filesystem::exists("/tmp/foreshard-serve-vacuum.db"));
+  CHECK(std::filesystem::last_write_time(stored_run()) == before);
+  const std::string endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i+1 FROM n) ";
+  const auto start = std::chrono::steady_clock::now();
+  const Answer count = ask(content, "/run/0/sql", endless + "SELECT count(*) FROM n");
+  CHECK(count.status == 400);
+  CHECK(count.body.find("took too long") != std::string::npos);
+  CHECK(std::chrono::steady_clock::now() - start < std::chrono::seconds(3));
+  const Json rows = Json::parse(ask(content, "/run/0/sql", endless + "SELECT * FROM n").body);
+  CHECK(rows["rows"].size() == 100);
+  CHECK(rows["truncated"] == true);
+  CHECK(ask(content, "/run/0/sql", "SELECT randomblob(1000000000)").status == 400);
+  const Json bytes = Json::parse(ask(content, "/run/0/sql", endless + "SELECT hex(zeroblob(30000)) FROM n").body);
+  CHECK(bytes["rows"].size() < 5);
+  CHECK(bytes["truncated"] == true);
+  content.stop();
+  CHECK(ask(content, "/run/0/sql", endless + "SELECT count(*) FROM n").status == 400);
+}
+
+TEST_CASE("progress comes in whole lines, from where the page is") {
+  const std::string path = fresh_path("sweep.jsonl");
+  write_file(path, "{\"progress\":1}\n{\"done\":1}\n{\"don");
+  ContentLimits limits;
+  limits.progress_bytes = 64;
+  Content content({path}, "auto", limits);
+  REQUIRE(content.check(false));
+  CHECK(ask(content, "/").body.find("/run/0/") != std::string::npos);
+  CHECK(ask(content, "/run/0/").body.find("progress?from=") != std::string::npos);
+  Json news = Json::parse(ask(content, "/run/0/progress?from=0").body);
+  CHECK(news["lines"] == Json({"{\"progress\":1}", "{\"done\":1}"}));
+  CHECK(news["next"] == 26);
+  CHECK(news["more"] == true);
+  write_file(path, "{\"progress\":1}\n{\"done\":1}\n{\"done\":2}\n");
+  news = Json::parse(ask(content, "/run/0/progress?from=26").body);
+  CHECK(news["lines"] == Json({"{\"done\":2}"}));
+  CHECK(news["more"] == false);
+  write_file(path, "{}\n");  // another sweep under the same name
+  news = Json::parse(ask(content, "/run/0/progress?from=37").body);
+  CHECK(news["restarted"] == true);
+  CHECK(news["lines"] == Json({"{}"}));
+  write_file(path, "{" + std::string(1000, 'x'));  // a line without end does not stop the page for ever
+  news = Json::parse(ask(content, "/run/0/progress?from=0").body);
+  CHECK(news["next"] == 64);
+  CHECK(ask(content, "/run/0/sql", "SELECT 1").status == 400);
+}

@@ -1,0 +1,205 @@
+#include "viz/serve/content.hpp"
+
+#include <fmt/core.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "traces/store/query.hpp"
+#include "traces/store/store.hpp"
+#include "viz/serve/live_page.hpp"
+#include "viz/svg/caption.hpp"
+
+namespace foreshard::viz {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr const char* kHtml = "text/html; charset=utf-8";
+constexpr const char* kJson = "application/json";
+
+std::string text_of(const Json& json) {
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+Answer refuse(unsigned status, const std::string& what) {
+  return {status, kJson, text_of({{"error", what}})};
+}
+
+/// What tells one file from the next under the same name: device, number, size, time.
+using Identity = std::array<std::int64_t, 5>;
+
+std::optional<Identity> identity(const std::string& path) {
+  struct stat at {};
+  if (::stat(path.c_str(), &at) != 0) return std::nullopt;
+  return Identity{static_cast<std::int64_t>(at.st_dev), static_cast<std::int64_t>(at.st_ino), at.st_size,
+                  at.st_mtim.tv_sec, at.st_mtim.tv_nsec};
+}
+
+/// Progress files are lines of JSON objects (docs/serve.md); stores are SQLite's.
+bool is_progress(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return file.get() == '{';
+}
+
+Json as_json(const traces::QueryValue& value) {
+  return std::visit(
+      []<class T>(const T& of) {
+        if constexpr (std::is_same_v<T, std::monostate>)
+          return Json();
+        else
+          return Json(of);
+      },
+      value);
+}
+
+}  // namespace
+
+struct Content::Shown {
+  std::uint64_t generation = 0;
+  Identity identity{};
+  Run run;
+  std::optional<Pack> pack;  ///< of `run`, which therefore stays where it is
+};
+
+struct Content::File {
+  std::string path;
+  std::mutex mutex;  ///< of what follows; held while a store is read
+  std::uint64_t generation = 0;
+  std::shared_ptr<const Shown> shown;
+};
+
+Content::Content(std::vector<std::string> paths, std::string theme, ContentLimits limits)
+    : theme_(std::move(theme)), limits_(limits) {
+  for (std::string& path : paths) {
+    files_.push_back(std::make_unique<File>());
+    files_.back()->path = std::move(path);
+  }
+}
+
+Content::~Content() = default;
+
+Result<void> Content::check(bool may_be_missing) {
+  for (std::size_t i = 0; i < files_.size(); ++i) {
+    const std::string& path = files_[i]->path;
+    if (is_progress(path)) continue;
+    if (!identity(path) && may_be_missing) continue;
+    if (const auto read = shown(i, true); !read) return tl::unexpected(read.error());
+  }
+  return {};
+}
+
+Result<std::shared_ptr<const Content::Shown>> Content::shown(std::size_t at, bool fresh) {
+  File& file = *files_[at];
+  const std::lock_guard lock(file.mutex);
+  const auto now = fresh ? identity(file.path) : std::nullopt;
+  if (file.shown && (!now || file.shown->identity == *now)) return file.shown;
+  auto next = std::make_shared<Shown>();
+  next->generation = file.generation + 1;
+  next->identity = now.value_or(Identity{});
+  auto run = traces::read_run(file.path);
+  if (!run) return tl::unexpected(run.error());
+  next->run = std::move(*run);
+  auto pack = Pack::make(next->run, {});
+  if (!pack) {
+    if (pack.error().where.empty()) pack.error().where = file.path;
+    return tl::unexpected(pack.error());
+  }
+  next->pack = std::move(*pack);
+  file.generation = next->generation;
+  file.shown = next;
+  return file.shown;
+}
+
+Answer Content::answer(const Asked& asked, std::string_view body) {
+  if (asked.what == Asked::What::index) return index();
+  if (asked.run >= files_.size()) return refuse(404, "there is nothing of that name here");
+  switch (asked.what) {
+    case Asked::What::piece:
+      return piece(asked.run, asked.generation, asked.name);
+    case Asked::What::sql:
+      return sql(asked.run, body);
+    case Asked::What::progress:
+      return progress(asked.run, asked.from);
+    default:
+      return page(asked.run);
+  }
+}
+
+Answer Content::index() {
+  if (files_.size() == 1 && !is_progress(files_[0]->path)) return page(0);
+  std::vector<std::string> paths;
+  for (const auto& file : files_) paths.push_back(file->path);
+  return {200, kHtml, list_page(paths)};
+}
+
+Answer Content::page(std::size_t at) {
+  const std::string& path = files_[at]->path;
+  if (is_progress(path)) return {200, kHtml, progress_page(path)};
+  if (!identity(path)) return {200, kHtml, waiting_page(path)};
+  const auto store = shown(at, true);
+  if (!store) return refuse(500, store.error().text());
+  const std::string title = headline((*store)->run);
+  const std::string data = fmt::format("/run/{}/{}/", at, (*store)->generation);
+  return {200, kHtml, page_shell({title, theme_, {{"", title}}, data})};
+}
+
+Answer Content::piece(std::size_t at, std::uint64_t generation, std::string_view name) {
+  const auto store = shown(at, false);
+  if (!store) return refuse(404, store.error().text());
+  if ((*store)->generation != generation) return refuse(404, "the run was written anew: reload the page");
+  auto bytes = (*store)->pack->piece(name);
+  if (!bytes) return refuse(404, "the run has no piece of that name");
+  return {200, "application/octet-stream", std::move(*bytes)};
+}
+
+Answer Content::sql(std::size_t at, std::string_view question) const {
+  if (is_progress(files_[at]->path)) return refuse(400, "a progress file answers no SQL");
+  const auto deadline = std::chrono::steady_clock::now() + limits_.sql_time;
+  const auto result = traces::query(files_[at]->path, question, {limits_.sql_rows, limits_.sql_bytes, [&] {
+                                                                   return stopped_.load(std::memory_order_relaxed) ||
+                                                                          std::chrono::steady_clock::now() > deadline;
+                                                                 }});
+  if (!result) return refuse(400, result.error().text());
+  Json json{{"schema", 1}, {"columns", result->columns}, {"rows", Json::array()}, {"truncated", result->truncated}};
+  for (const auto& row : result->rows) {
+    Json cells = Json::array();
+    for (const traces::QueryValue& value : row) cells.push_back(as_json(value));
+    json["rows"].push_back(std::move(cells));
+  }
+  return {200, kJson, text_of(json)};
+}
+
+Answer Content::progress(std::size_t at, std::uint64_t from) const {
+  const std::string& path = files_[at]->path;
+  const auto size = identity(path);
+  if (!size || !is_progress(path)) return refuse(404, "there is no progress file of that name");
+  const auto bytes = static_cast<std::uint64_t>((*size)[2]);
+  const bool restarted = from > bytes;
+  if (restarted) from = 0;
+  std::string text(std::min<std::uint64_t>(bytes - from, limits_.progress_bytes), '\0');
+  std::ifstream file(path, std::ios::binary);
+  file.seekg(static_cast<std::streamoff>(from));
+  file.read(text.data(), static_cast<std::streamsize>(text.size()));
+  text.resize(static_cast<std::size_t>(file.gcount()));
+  // The last line may be half written; one that fills the whole answer will never be whole.
+  const std::size_t end = text.rfind('\n');
+  if (end != std::string::npos) text.resize(end + 1);
+  const bool hopeless = end == std::string::npos && text.size() == limits_.progress_bytes;
+  const std::uint64_t next = from + (end != std::string::npos || hopeless ? text.size() : 0);
+  Json lines = Json::array();
+  for (std::size_t begin = 0; end != std::string::npos && begin < text.size();) {
+    const std::size_t line = text.find('\n', begin);
+    lines.push_back(text.substr(begin, line - begin));
+    begin = line + 1;
+  }
+  return {200, kJson,
+          text_of({{"next", next}, {"restarted", restarted}, {"more", next > from && next < bytes}, {"lines", lines}})};
+}
+
+}  // namespace foreshard::viz

@@ -1,0 +1,69 @@
+// What the local server has to show: runs out of stores, and the progress of work that is still going on.
+//
+// Used by server.cpp from several threads at once. A store is read when it is first asked for, and again when a page is
+// asked for after the file was replaced; pieces of the one before are then gone (404), and a reload shows the new one.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/base/error.hpp"
+#include "core/run/run.hpp"
+#include "viz/pack/pack.hpp"
+#include "viz/pack/page.hpp"
+#include "viz/serve/request.hpp"
+
+namespace foreshard::viz {
+
+struct Answer {
+  unsigned status = 200;
+  std::string type;
+  std::string body;
+};
+
+struct ContentLimits {
+  std::size_t sql_rows = 10'000;
+  std::size_t sql_bytes = 16 << 20;
+  std::chrono::milliseconds sql_time{10'000};
+  std::size_t progress_bytes = 1 << 20;  ///< of one answer
+};
+
+class Content {
+ public:
+  /// A file is a store, a progress file (docs/serve.md), or not there yet: its page waits for it.
+  Content(std::vector<std::string> paths, std::string theme, ContentLimits limits = {});
+
+  /// Reads what is there. Errors: of a file that is neither a store nor progress; of one that is missing, unless
+  /// `may_be_missing`.
+  [[nodiscard]] Result<void> check(bool may_be_missing);
+  /// `body`: of a POST. `data` address of pieces: "/run/N/GENERATION/".
+  [[nodiscard]] Answer answer(const Asked& asked, std::string_view body);
+  /// Questions in SQL end soon, now and from here on.
+  void stop() { stopped_.store(true, std::memory_order_relaxed); }
+
+ private:
+  struct Shown;  ///< one generation of a store
+  struct File;
+
+  [[nodiscard]] Answer index();
+  [[nodiscard]] Answer page(std::size_t at);
+  [[nodiscard]] Answer piece(std::size_t at, std::uint64_t generation, std::string_view name);
+  [[nodiscard]] Answer sql(std::size_t at, std::string_view question) const;
+  [[nodiscard]] Answer progress(std::size_t at, std::uint64_t from) const;
+  [[nodiscard]] Result<std::shared_ptr<const Shown>> shown(std::size_t at, bool fresh);
+
+  std::vector<std::unique_ptr<File>> files_;
+  std::string theme_;
+  ContentLimits limits_;
+  std::atomic<bool> stopped_{false};
+
+ public:
+  ~Content();
+};
+
+}  // namespace foreshard::viz
