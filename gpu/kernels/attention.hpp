@@ -34,7 +34,7 @@ class Attention {
   Attention() = default;
 };
 
-/// The kernels of our own: any float dtype, strides and head dimension up to 256; float32 arithmetic; deterministic.
+/// The kernels of our own: any float dtype, strides and head dimensions up to 1024; float32 arithmetic; deterministic.
 /// The backward takes one float a query of workspace.
 [[nodiscard]] Result<void> run_plain_attention(const Arguments& args, Workspace& workspace);
 

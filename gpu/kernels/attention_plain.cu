@@ -8,9 +8,16 @@ namespace {
 
 constexpr int kWarps = 4;
 constexpr int kThreads = 32 * kWarps;
-constexpr int kRowsAWarp = 4;
-constexpr int kRows = kWarps * kRowsAWarp;  ///< queries (or keys, for their gradients) of a block
-constexpr int kTile = 32;                   ///< keys (or queries) in shared memory at a time: a lane one of them
+constexpr int kTile = 32;   ///< keys (or queries) in shared memory at a time: a lane one of them
+constexpr int kPart = 128;  ///< of the head's dimensions that are in shared memory at a time
+constexpr int kPitch = kPart + 1;
+
+// kDims: dimensions of a lane (lane, lane + 32, …), so up to 32 × kDims of a head. kRows: queries (or keys, for their
+// gradients) of a warp. A block has kWarps × kRows of them.
+template <int kDims>
+constexpr int kParts = (kDims + 3) / 4;
+template <int kDims>
+constexpr int kDimsOfPart = kDims < 4 ? kDims : 4;
 
 /// [batch, heads, length, head_dim]
 struct Tensor4 {
@@ -38,78 +45,100 @@ struct Params {
   bool causal = false;
 };
 
-/// `rows` rows of a tensor from `first` on into shared memory with `pitch` floats a row; zeros behind the end.
+/// `rows` rows from `first` on, `dims` dimensions from `from` on, into shared memory with `pitch` floats a row; zeros
+/// behind the tensor's end.
 __device__ void load_rows(float* shared, int pitch, const Tensor4& t, std::int64_t b, std::int64_t h, int first,
-                          int rows, int length, int dim) {
-  for (int i = static_cast<int>(threadIdx.x); i < rows * dim; i += kThreads) {
-    const int row = i / dim;
-    const int d = i - row * dim;
-    shared[row * pitch + d] = first + row < length ? t.read(b, h, first + row, d) : 0.0F;
+                          int rows, int length, int from, int dims) {
+  for (int i = static_cast<int>(threadIdx.x); i < rows * dims; i += kThreads) {
+    const int row = i / dims;
+    const int d = i - row * dims;
+    shared[row * pitch + d] = first + row < length ? t.read(b, h, first + row, from + d) : 0.0F;
   }
 }
 
-__device__ inline float dot(const float* a, const float* b, int dim) {
+__device__ inline float dot(const float* a, const float* b, int dims) {
   float sum = 0;
 #pragma unroll 4
-  for (int d = 0; d < dim; ++d) sum = fmaf(a[d], b[d], sum);
+  for (int d = 0; d < dims; ++d) sum = fmaf(a[d], b[d], sum);
   return sum;
 }
 
-/// A warp four queries, a lane one key of the tile for the scores and dims lane, lane + 32, … for the output.
+/// sums[dims of the lane in this part] += weight of lane j × tile[j], over all lanes j.
 template <int kDims>
+__device__ inline void gather_part(float (&sums)[kDims], int part, float weight, const float* tile, int lane,
+                                   int dims) {
+#pragma unroll 4
+  for (int j = 0; j < kTile; ++j) {
+    const float w = __shfl_sync(0xffffffffU, weight, j);
+#pragma unroll
+    for (int c = 0; c < kDimsOfPart<kDims>; ++c)
+      if (lane + 32 * c < dims) sums[part * 4 + c] = fmaf(w, tile[j * kPitch + lane + 32 * c], sums[part * 4 + c]);
+  }
+}
+
+/// The dimensions of one part of a head.
+__device__ inline int dims_of(int part, int dim) {
+  return min(kPart, dim - part * kPart);
+}
+
+template <int kDims, int kRows>
 __global__ void __launch_bounds__(kThreads) attend(const __grid_constant__ Params p) {
   extern __shared__ float memory[];
   const int pitch = p.dim + 1;
   float* q_rows = memory;
-  float* k_tile = q_rows + kRows * pitch;
-  float* v_tile = k_tile + kTile * pitch;
+  float* tile = q_rows + kWarps * kRows * pitch;
   const int lane = static_cast<int>(threadIdx.x % 32);
   const int warp = static_cast<int>(threadIdx.x / 32);
   const std::int64_t b = blockIdx.y / p.heads;
   const std::int64_t h = blockIdx.y % p.heads;
   const std::int64_t kv = h / (p.heads / p.kv_heads);
-  const int first = static_cast<int>(blockIdx.x) * kRows;
-  load_rows(q_rows, pitch, p.q, b, h, first, kRows, p.queries, p.dim);
-  float largest[kRowsAWarp], sum[kRowsAWarp], out[kRowsAWarp][kDims];
+  const int first = static_cast<int>(blockIdx.x) * kWarps * kRows;
+  load_rows(q_rows, pitch, p.q, b, h, first, kWarps * kRows, p.queries, 0, p.dim);
+  float largest[kRows], sum[kRows], out[kRows][kDims];
 #pragma unroll
-  for (int r = 0; r < kRowsAWarp; ++r) {
+  for (int r = 0; r < kRows; ++r) {
     largest[r] = -INFINITY;
     sum[r] = 0;
-
 #pragma unroll
     for (int c = 0; c < kDims; ++c) out[r][c] = 0;
   }
-  const int end = p.causal ? min(p.keys, first + kRows) : p.keys;
+  const int end = p.causal ? min(p.keys, first + kWarps * kRows) : p.keys;
   for (int key = 0; key < end; key += kTile) {
-    __syncthreads();
-    load_rows(k_tile, pitch, p.k, b, kv, key, kTile, p.keys, p.dim);
-    load_rows(v_tile, pitch, p.v, b, kv, key, kTile, p.keys, p.dim);
-    __syncthreads();
+    float score[kRows] = {};
+    for (int part = 0; part * kPart < p.dim; ++part) {
+      __syncthreads();
+      load_rows(tile, kPitch, p.k, b, kv, key, kTile, p.keys, part * kPart, dims_of(part, p.dim));
+      __syncthreads();
 #pragma unroll
-    for (int r = 0; r < kRowsAWarp; ++r) {
-      const int query = first + warp * kRowsAWarp + r;
+      for (int r = 0; r < kRows; ++r)
+        score[r] += dot(q_rows + (warp * kRows + r) * pitch + part * kPart, tile + lane * kPitch, dims_of(part, p.dim));
+    }
+#pragma unroll
+    for (int r = 0; r < kRows; ++r) {
+      const int query = first + warp * kRows + r;
       const bool seen = key + lane < p.keys && (!p.causal || key + lane <= query);
-      const float score =
-          seen ? p.scale * dot(q_rows + (warp * kRowsAWarp + r) * pitch, k_tile + lane * pitch, p.dim) : -INFINITY;
-      const float top = fmaxf(largest[r], warp_max(score));
-      if (top == -INFINITY) continue;
-      const float kept = expf(largest[r] - top);
-      const float weight = expf(score - top);
+      const float scaled = seen ? p.scale * score[r] : -INFINITY;
+      const float top = fmaxf(largest[r], warp_max(scaled));
+      const float kept = top == -INFINITY ? 1.0F : expf(largest[r] - top);
+      score[r] = seen ? expf(scaled - top) : 0.0F;  // now the key's weight
       largest[r] = top;
-      sum[r] = sum[r] * kept + warp_sum(weight);
+      sum[r] = sum[r] * kept + warp_sum(score[r]);
 #pragma unroll
       for (int c = 0; c < kDims; ++c) out[r][c] *= kept;
-      for (int j = 0; j < kTile; ++j) {
-        const float w = __shfl_sync(0xffffffffU, weight, j);
+    }
 #pragma unroll
-        for (int c = 0; c < kDims; ++c)
-          if (lane + 32 * c < p.dim) out[r][c] = fmaf(w, v_tile[j * pitch + lane + 32 * c], out[r][c]);
-      }
+    for (int part = 0; part < kParts<kDims>; ++part) {
+      if (part * kPart >= p.dim) break;
+      __syncthreads();
+      load_rows(tile, kPitch, p.v, b, kv, key, kTile, p.keys, part * kPart, dims_of(part, p.dim));
+      __syncthreads();
+#pragma unroll
+      for (int r = 0; r < kRows; ++r) gather_part<kDims>(out[r], part, score[r], tile, lane, dims_of(part, p.dim));
     }
   }
 #pragma unroll
-  for (int r = 0; r < kRowsAWarp; ++r) {
-    const int query = first + warp * kRowsAWarp + r;
+  for (int r = 0; r < kRows; ++r) {
+    const int query = first + warp * kRows + r;
     if (query >= p.queries) break;
 #pragma unroll
     for (int c = 0; c < kDims; ++c)
@@ -131,58 +160,69 @@ __global__ void __launch_bounds__(kThreads) row_deltas(const __grid_constant__ P
   if (lane == 0) p.delta[static_cast<std::int64_t>(blockIdx.y) * p.queries + query] = sum;
 }
 
-template <int kDims>
+template <int kDims, int kRows>
 __global__ void __launch_bounds__(kThreads) query_gradients(const __grid_constant__ Params p) {
   extern __shared__ float memory[];
   const int pitch = p.dim + 1;
   float* q_rows = memory;
-  float* d_rows = q_rows + kRows * pitch;
-  float* k_tile = d_rows + kRows * pitch;
-  float* v_tile = k_tile + kTile * pitch;
+  float* d_rows = q_rows + kWarps * kRows * pitch;
+  float* k_tile = d_rows + kWarps * kRows * pitch;
+  float* v_tile = k_tile + kTile * kPitch;
   const int lane = static_cast<int>(threadIdx.x % 32);
   const int warp = static_cast<int>(threadIdx.x / 32);
   const std::int64_t b = blockIdx.y / p.heads;
   const std::int64_t h = blockIdx.y % p.heads;
   const std::int64_t kv = h / (p.heads / p.kv_heads);
-  const int first = static_cast<int>(blockIdx.x) * kRows;
-  load_rows(q_rows, pitch, p.q, b, h, first, kRows, p.queries, p.dim);
-  load_rows(d_rows, pitch, p.d_out, b, h, first, kRows, p.queries, p.dim);
-  float norm[kRowsAWarp], delta[kRowsAWarp], dq[kRowsAWarp][kDims];
+  const int first = static_cast<int>(blockIdx.x) * kWarps * kRows;
+  load_rows(q_rows, pitch, p.q, b, h, first, kWarps * kRows, p.queries, 0, p.dim);
+  load_rows(d_rows, pitch, p.d_out, b, h, first, kWarps * kRows, p.queries, 0, p.dim);
+  float norm[kRows], delta[kRows], dq[kRows][kDims];
 #pragma unroll
-  for (int r = 0; r < kRowsAWarp; ++r) {
-    const int query = min(first + warp * kRowsAWarp + r, p.queries - 1);
+  for (int r = 0; r < kRows; ++r) {
+    const int query = min(first + warp * kRows + r, p.queries - 1);
     norm[r] = p.logsumexp.read(b, h, query, 0);
     delta[r] = p.delta[static_cast<std::int64_t>(blockIdx.y) * p.queries + query];
 #pragma unroll
     for (int c = 0; c < kDims; ++c) dq[r][c] = 0;
   }
-  const int end = p.causal ? min(p.keys, first + kRows) : p.keys;
+  const int end = p.causal ? min(p.keys, first + kWarps * kRows) : p.keys;
   for (int key = 0; key < end; key += kTile) {
-    __syncthreads();
-    load_rows(k_tile, pitch, p.k, b, kv, key, kTile, p.keys, p.dim);
-    load_rows(v_tile, pitch, p.v, b, kv, key, kTile, p.keys, p.dim);
-    __syncthreads();
+    float score[kRows] = {};
+    float product[kRows] = {};
+    for (int part = 0; part * kPart < p.dim; ++part) {
+      const int dims = dims_of(part, p.dim);
+      __syncthreads();
+      load_rows(k_tile, kPitch, p.k, b, kv, key, kTile, p.keys, part * kPart, dims);
+      load_rows(v_tile, kPitch, p.v, b, kv, key, kTile, p.keys, part * kPart, dims);
+      __syncthreads();
 #pragma unroll
-    for (int r = 0; r < kRowsAWarp; ++r) {
-      const int query = first + warp * kRowsAWarp + r;
+      for (int r = 0; r < kRows; ++r) {
+        const int row = (warp * kRows + r) * pitch + part * kPart;
+        score[r] += dot(q_rows + row, k_tile + lane * kPitch, dims);
+        product[r] += dot(d_rows + row, v_tile + lane * kPitch, dims);
+      }
+    }
+#pragma unroll
+    for (int r = 0; r < kRows; ++r) {
+      const int query = first + warp * kRows + r;
       const bool seen = key + lane < p.keys && (!p.causal || key + lane <= query);
-      float ds = 0;
-      if (seen) {
-        const int row = (warp * kRowsAWarp + r) * pitch;
-        const float weight = expf(p.scale * dot(q_rows + row, k_tile + lane * pitch, p.dim) - norm[r]);
-        ds = weight * (dot(d_rows + row, v_tile + lane * pitch, p.dim) - delta[r]) * p.scale;
-      }
-      for (int j = 0; j < kTile; ++j) {
-        const float w = __shfl_sync(0xffffffffU, ds, j);
+      score[r] = seen ? expf(p.scale * score[r] - norm[r]) * (product[r] - delta[r]) * p.scale : 0.0F;
+    }
 #pragma unroll
-        for (int c = 0; c < kDims; ++c)
-          if (lane + 32 * c < p.dim) dq[r][c] = fmaf(w, k_tile[j * pitch + lane + 32 * c], dq[r][c]);
+    for (int part = 0; part < kParts<kDims>; ++part) {
+      if (part * kPart >= p.dim) break;
+      if (p.dim > kPart) {  // else the keys are still there
+        __syncthreads();
+        load_rows(k_tile, kPitch, p.k, b, kv, key, kTile, p.keys, part * kPart, dims_of(part, p.dim));
+        __syncthreads();
       }
+#pragma unroll
+      for (int r = 0; r < kRows; ++r) gather_part<kDims>(dq[r], part, score[r], k_tile, lane, dims_of(part, p.dim));
     }
   }
 #pragma unroll
-  for (int r = 0; r < kRowsAWarp; ++r) {
-    const int query = first + warp * kRowsAWarp + r;
+  for (int r = 0; r < kRows; ++r) {
+    const int query = first + warp * kRows + r;
     if (query >= p.queries) break;
 #pragma unroll
     for (int c = 0; c < kDims; ++c)
@@ -190,64 +230,77 @@ __global__ void __launch_bounds__(kThreads) query_gradients(const __grid_constan
   }
 }
 
-/// A warp four keys; the queries of every head of the keys' group pass by, a lane one of them.
-template <int kDims>
+/// The keys' and values' gradients: the queries of every head of the keys' group pass by, a lane one of them.
+template <int kDims, int kRows>
 __global__ void __launch_bounds__(kThreads) key_gradients(const __grid_constant__ Params p) {
   extern __shared__ float memory[];
   const int pitch = p.dim + 1;
   float* k_rows = memory;
-  float* v_rows = k_rows + kRows * pitch;
-  float* q_tile = v_rows + kRows * pitch;
-  float* d_tile = q_tile + kTile * pitch;
+  float* v_rows = k_rows + kWarps * kRows * pitch;
+  float* q_tile = v_rows + kWarps * kRows * pitch;
+  float* d_tile = q_tile + kTile * kPitch;
   const int lane = static_cast<int>(threadIdx.x % 32);
   const int warp = static_cast<int>(threadIdx.x / 32);
   const std::int64_t b = blockIdx.y / p.kv_heads;
   const std::int64_t kv = blockIdx.y % p.kv_heads;
   const int group = p.heads / p.kv_heads;
-  const int first = static_cast<int>(blockIdx.x) * kRows;
-  load_rows(k_rows, pitch, p.k, b, kv, first, kRows, p.keys, p.dim);
-  load_rows(v_rows, pitch, p.v, b, kv, first, kRows, p.keys, p.dim);
-  float dk[kRowsAWarp][kDims] = {};
-  float dv[kRowsAWarp][kDims] = {};
+  const int first = static_cast<int>(blockIdx.x) * kWarps * kRows;
+  load_rows(k_rows, pitch, p.k, b, kv, first, kWarps * kRows, p.keys, 0, p.dim);
+  load_rows(v_rows, pitch, p.v, b, kv, first, kWarps * kRows, p.keys, 0, p.dim);
+  float dk[kRows][kDims] = {};
+  float dv[kRows][kDims] = {};
   const int begin = p.causal ? first / kTile * kTile : 0;
   for (int member = 0; member < group; ++member) {
     const std::int64_t h = kv * group + member;
     const float* deltas = p.delta + (b * p.heads + h) * p.queries;
     for (int tile = begin; tile < p.queries; tile += kTile) {
-      __syncthreads();
-      load_rows(q_tile, pitch, p.q, b, h, tile, kTile, p.queries, p.dim);
-      load_rows(d_tile, pitch, p.d_out, b, h, tile, kTile, p.queries, p.dim);
-      __syncthreads();
+      float weight[kRows] = {};
+      float ds[kRows] = {};
+      for (int part = 0; part * kPart < p.dim; ++part) {
+        const int dims = dims_of(part, p.dim);
+        __syncthreads();
+        load_rows(q_tile, kPitch, p.q, b, h, tile, kTile, p.queries, part * kPart, dims);
+        load_rows(d_tile, kPitch, p.d_out, b, h, tile, kTile, p.queries, part * kPart, dims);
+        __syncthreads();
+#pragma unroll
+        for (int r = 0; r < kRows; ++r) {
+          const int row = (warp * kRows + r) * pitch + part * kPart;
+          weight[r] += dot(k_rows + row, q_tile + lane * kPitch, dims);
+          ds[r] += dot(v_rows + row, d_tile + lane * kPitch, dims);
+        }
+      }
       const int query = tile + lane;
       const bool inside = query < p.queries;
       const float norm = inside ? p.logsumexp.read(b, h, query, 0) : 0.0F;
       const float delta = inside ? deltas[query] : 0.0F;
 #pragma unroll
-      for (int r = 0; r < kRowsAWarp; ++r) {
-        const int key = first + warp * kRowsAWarp + r;
-        const int row = (warp * kRowsAWarp + r) * pitch;
-        float weight = 0;
-        float ds = 0;
-        if (inside && key < p.keys && (!p.causal || key <= query)) {
-          weight = expf(p.scale * dot(k_rows + row, q_tile + lane * pitch, p.dim) - norm);
-          ds = weight * (dot(v_rows + row, d_tile + lane * pitch, p.dim) - delta) * p.scale;
-        }
-        for (int j = 0; j < kTile; ++j) {
-          const float w = __shfl_sync(0xffffffffU, weight, j);
-          const float g = __shfl_sync(0xffffffffU, ds, j);
+      for (int r = 0; r < kRows; ++r) {
+        const int key = first + warp * kRows + r;
+        const bool seen = inside && key < p.keys && (!p.causal || key <= query);
+        weight[r] = seen ? expf(p.scale * weight[r] - norm) : 0.0F;
+        ds[r] = seen ? weight[r] * (ds[r] - delta) * p.scale : 0.0F;
+      }
 #pragma unroll
-          for (int c = 0; c < kDims; ++c) {
-            if (lane + 32 * c >= p.dim) continue;
-            dv[r][c] = fmaf(w, d_tile[j * pitch + lane + 32 * c], dv[r][c]);
-            dk[r][c] = fmaf(g, q_tile[j * pitch + lane + 32 * c], dk[r][c]);
-          }
+      for (int part = 0; part < kParts<kDims>; ++part) {
+        const int dims = dims_of(part, p.dim);
+        if (part * kPart >= p.dim) break;
+        if (p.dim > kPart) {
+          __syncthreads();
+          load_rows(q_tile, kPitch, p.q, b, h, tile, kTile, p.queries, part * kPart, dims);
+          load_rows(d_tile, kPitch, p.d_out, b, h, tile, kTile, p.queries, part * kPart, dims);
+          __syncthreads();
+        }
+#pragma unroll
+        for (int r = 0; r < kRows; ++r) {
+          gather_part<kDims>(dv[r], part, weight[r], d_tile, lane, dims);
+          gather_part<kDims>(dk[r], part, ds[r], q_tile, lane, dims);
         }
       }
     }
   }
 #pragma unroll
-  for (int r = 0; r < kRowsAWarp; ++r) {
-    const int key = first + warp * kRowsAWarp + r;
+  for (int r = 0; r < kRows; ++r) {
+    const int key = first + warp * kRows + r;
     if (key >= p.keys) break;
 #pragma unroll
     for (int c = 0; c < kDims; ++c) {
@@ -265,10 +318,13 @@ Tensor4 tensor(const Argument& a) {
   return t;
 }
 
-/// `rows`: rows of the block and rows of the tiles in shared memory.
+/// `rows`: whole rows that the block keeps in shared memory; `tiles`: parts of tiles.
 template <class Kernel>
-Result<void> launch(Kernel kernel, const Params& p, dim3 grid, int rows, cudaStream_t stream, const char* name) {
-  const std::size_t bytes = static_cast<std::size_t>(rows) * (p.dim + 1) * sizeof(float);
+Result<void> launch(Kernel kernel, const Params& p, dim3 grid, int rows, int tiles, cudaStream_t stream,
+                    const char* name) {
+  const std::size_t floats =
+      static_cast<std::size_t>(rows) * (p.dim + 1) + static_cast<std::size_t>(tiles) * kTile * kPitch;
+  const std::size_t bytes = floats * sizeof(float);
   if (bytes > 48 * kKiB)
     FORESHARD_KERNELS_TRY(cuda_status(
         cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(bytes)), name));
@@ -276,17 +332,17 @@ Result<void> launch(Kernel kernel, const Params& p, dim3 grid, int rows, cudaStr
   return launched(name);
 }
 
-template <int kDims>
+template <int kDims, int kRows>
 Result<void> run(const Params& p, std::uint64_t batch, bool backward, cudaStream_t stream) {
+  constexpr int kBlock = kWarps * kRows;
   const auto query_heads = static_cast<unsigned>(batch * p.heads);
-  const dim3 queries(static_cast<unsigned>(ceil_div(p.queries, kRows)), query_heads);
-  if (!backward) return launch(attend<kDims>, p, queries, kRows + 2 * kTile, stream, "attention");
+  const dim3 queries(static_cast<unsigned>(ceil_div(p.queries, kBlock)), query_heads);
+  if (!backward) return launch(attend<kDims, kRows>, p, queries, kBlock, 1, stream, "attention");
   row_deltas<<<dim3(static_cast<unsigned>(ceil_div(p.queries, kWarps)), query_heads), kThreads, 0, stream>>>(p);
   FORESHARD_KERNELS_TRY(launched("attention_backward"));
-  FORESHARD_KERNELS_TRY(
-      launch(query_gradients<kDims>, p, queries, 2 * kRows + 2 * kTile, stream, "attention_backward"));
-  const dim3 keys(static_cast<unsigned>(ceil_div(p.keys, kRows)), static_cast<unsigned>(batch * p.kv_heads));
-  return launch(key_gradients<kDims>, p, keys, 2 * kRows + 2 * kTile, stream, "attention_backward");
+  FORESHARD_KERNELS_TRY(launch(query_gradients<kDims, kRows>, p, queries, 2 * kBlock, 2, stream, "attention_backward"));
+  const dim3 keys(static_cast<unsigned>(ceil_div(p.keys, kBlock)), static_cast<unsigned>(batch * p.kv_heads));
+  return launch(key_gradients<kDims, kRows>, p, keys, 2 * kBlock, 2, stream, "attention_backward");
 }
 
 }  // namespace
@@ -323,11 +379,12 @@ Result<void> run_plain_attention(const Arguments& args, Workspace& workspace) {
     if (!scratch) return tl::unexpected(std::move(scratch.error()));
     p.delta = static_cast<float*>(*scratch);
   }
-  if (p.dim <= 32) return run<1>(p, batch, backward, args.stream);
-  if (p.dim <= 64) return run<2>(p, batch, backward, args.stream);
-  if (p.dim <= 128) return run<4>(p, batch, backward, args.stream);
-  if (p.dim <= 256) return run<8>(p, batch, backward, args.stream);
-  return bad_operand("attention", first, "has a head dimension beyond 256");
+  if (p.dim <= 32) return run<1, 4>(p, batch, backward, args.stream);
+  if (p.dim <= 64) return run<2, 4>(p, batch, backward, args.stream);
+  if (p.dim <= 128) return run<4, 4>(p, batch, backward, args.stream);
+  if (p.dim <= 256) return run<8, 2>(p, batch, backward, args.stream);
+  if (p.dim <= 1024) return run<32, 1>(p, batch, backward, args.stream);
+  return bad_operand("attention", first, "has a head dimension beyond 1024");
 }
 
 }  // namespace foreshard::gpu

@@ -1,8 +1,8 @@
 // Elements on the device: reading any dtype as float (or double), writing it rounded once to nearest even, one by one
-// or eight at a time through 16-byte accesses.
+// or in groups through 16-byte accesses.
 //
-// The dtype is a run-time argument: it is the same for every thread, so the branch costs a few instructions a group of
-// eight, and each kernel exists once instead of once a combination of dtypes.
+// The dtype is a run-time argument: it is the same for every thread, so the branch costs a few instructions a group,
+// and each kernel exists once instead of once a combination of dtypes.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -13,8 +13,6 @@
 #include "core/base/dtype.hpp"
 
 namespace foreshard::gpu {
-
-inline constexpr int kGroup = 8;  ///< elements that a thread moves at once
 
 namespace element {
 
@@ -82,98 +80,158 @@ __device__ inline std::uint32_t pack(float low, float high, DType dtype) {
   return *reinterpret_cast<const std::uint32_t*>(&pair);
 }
 
-/// Eight elements as they lie in memory: 32, 16 or 8 bytes of it are used.
-struct Raw8 {
-  uint4 low;
-  uint4 high;
-};
+/// A group of elements as they lie in memory: at most 16 bytes of it are used.
+using Raw = uint4;
 
-/// Eight elements from `index` on, which lie on a boundary of 16 bytes (8 bytes for uint8 and bool8). Only loads: what
-/// is done with the bytes comes later, so that a thread's loads do not wait for each other.
-__device__ inline Raw8 load8(const void* base, std::int64_t index, DType dtype) {
-  Raw8 raw;
-  if (dtype == DType::float32) {
-    const uint4* p = reinterpret_cast<const uint4*>(static_cast<const float*>(base) + index);
-    raw.low = p[0];
-    raw.high = p[1];
+/// Elements a thread moves at once so that neighbouring threads fill whole sectors with 16-byte accesses: 4 where a
+/// tensor of 32-bit elements takes part, else 8.
+template <int kWidth>
+__device__ inline Raw load(const void* base, std::int64_t index, DType dtype) {
+  static_assert(kWidth == 4 || kWidth == 8);
+  Raw raw = make_uint4(0, 0, 0, 0);
+  if (kWidth == 4 && dtype == DType::float32) {
+    raw = *reinterpret_cast<const uint4*>(static_cast<const float*>(base) + index);
   } else if (dtype == DType::bfloat16 || dtype == DType::float16) {
-    raw.low = *reinterpret_cast<const uint4*>(static_cast<const std::uint16_t*>(base) + index);
+    const std::uint16_t* p = static_cast<const std::uint16_t*>(base) + index;
+    if constexpr (kWidth == 8) {
+      raw = *reinterpret_cast<const uint4*>(p);
+    } else {
+      const uint2 v = *reinterpret_cast<const uint2*>(p);
+      raw.x = v.x;
+      raw.y = v.y;
+    }
   } else {
-    const uint2 v = *reinterpret_cast<const uint2*>(static_cast<const std::uint8_t*>(base) + index);
-    raw.low.x = v.x;
-    raw.low.y = v.y;
+    const std::uint8_t* p = static_cast<const std::uint8_t*>(base) + index;
+    if constexpr (kWidth == 8) {
+      const uint2 v = *reinterpret_cast<const uint2*>(p);
+      raw.x = v.x;
+      raw.y = v.y;
+    } else {
+      raw.x = *reinterpret_cast<const std::uint32_t*>(p);
+    }
   }
   return raw;
 }
 
-__device__ inline void expand8(float (&out)[kGroup], const Raw8& raw, DType dtype) {
-  if (dtype == DType::float32) {
-    out[0] = __uint_as_float(raw.low.x), out[1] = __uint_as_float(raw.low.y);
-    out[2] = __uint_as_float(raw.low.z), out[3] = __uint_as_float(raw.low.w);
-    out[4] = __uint_as_float(raw.high.x), out[5] = __uint_as_float(raw.high.y);
-    out[6] = __uint_as_float(raw.high.z), out[7] = __uint_as_float(raw.high.w);
+template <int kWidth>
+__device__ inline void store(void* base, std::int64_t index, DType dtype, const Raw& raw) {
+  if (kWidth == 4 && dtype == DType::float32) {
+    *reinterpret_cast<uint4*>(static_cast<float*>(base) + index) = raw;
   } else if (dtype == DType::bfloat16 || dtype == DType::float16) {
-    out[0] = widen(raw.low.x & 0xffffU, dtype), out[1] = widen(raw.low.x >> 16U, dtype);
-    out[2] = widen(raw.low.y & 0xffffU, dtype), out[3] = widen(raw.low.y >> 16U, dtype);
-    out[4] = widen(raw.low.z & 0xffffU, dtype), out[5] = widen(raw.low.z >> 16U, dtype);
-    out[6] = widen(raw.low.w & 0xffffU, dtype), out[7] = widen(raw.low.w >> 16U, dtype);
+    std::uint16_t* p = static_cast<std::uint16_t*>(base) + index;
+    if constexpr (kWidth == 8)
+      *reinterpret_cast<uint4*>(p) = raw;
+    else
+      *reinterpret_cast<uint2*>(p) = make_uint2(raw.x, raw.y);
   } else {
-#pragma unroll
-    for (int i = 0; i < 4; ++i) {
-      out[i] = static_cast<float>((raw.low.x >> (8 * i)) & 0xffU);
-      out[4 + i] = static_cast<float>((raw.low.y >> (8 * i)) & 0xffU);
-    }
+    std::uint8_t* p = static_cast<std::uint8_t*>(base) + index;
+    if constexpr (kWidth == 8)
+      *reinterpret_cast<uint2*>(p) = make_uint2(raw.x, raw.y);
+    else
+      *reinterpret_cast<std::uint32_t*>(p) = raw.x;
   }
 }
 
-__device__ inline void read8(float (&out)[kGroup], const void* base, std::int64_t index, DType dtype) {
-  expand8(out, load8(base, index, dtype), dtype);
-}
-
-__device__ inline void write8(void* base, std::int64_t index, DType dtype, const float (&in)[kGroup]) {
-  if (dtype == DType::float32) {
-    float4* p = reinterpret_cast<float4*>(static_cast<float*>(base) + index);
-    p[0] = make_float4(in[0], in[1], in[2], in[3]);
-    p[1] = make_float4(in[4], in[5], in[6], in[7]);
-  } else if (dtype == DType::bfloat16 || dtype == DType::float16) {
-    *reinterpret_cast<uint4*>(static_cast<std::uint16_t*>(base) + index) = make_uint4(
-        pack(in[0], in[1], dtype), pack(in[2], in[3], dtype), pack(in[4], in[5], dtype), pack(in[6], in[7], dtype));
-  } else {
-    const bool truth = dtype == DType::bool8;
-    uint2 v = make_uint2(0, 0);
+template <int kWidth>
+__device__ inline void expand(float (&out)[kWidth], const Raw& raw, DType dtype) {
+  const std::uint32_t words[4] = {raw.x, raw.y, raw.z, raw.w};
+  if (kWidth == 4 && dtype == DType::float32) {
 #pragma unroll
-    for (int i = 0; i < 4; ++i) {
-      v.x |= (truth ? static_cast<std::uint32_t>(in[i] != 0) : static_cast<std::uint32_t>(in[i])) << (8 * i);
-      v.y |= (truth ? static_cast<std::uint32_t>(in[4 + i] != 0) : static_cast<std::uint32_t>(in[4 + i])) << (8 * i);
+    for (int i = 0; i < 4; ++i) out[i] = __uint_as_float(words[i]);
+  } else if (dtype == DType::bfloat16 || dtype == DType::float16) {
+#pragma unroll
+    for (int i = 0; i < kWidth / 2; ++i) {
+      out[2 * i] = widen(words[i] & 0xffffU, dtype);
+      out[2 * i + 1] = widen(words[i] >> 16U, dtype);
     }
-    *reinterpret_cast<uint2*>(static_cast<std::uint8_t*>(base) + index) = v;
+  } else {
+#pragma unroll
+    for (int i = 0; i < kWidth; ++i) out[i] = static_cast<float>((words[i / 4] >> (8 * (i % 4))) & 0xffU);
   }
 }
 
-/// Eight elements of a row, or (not kVector: rows without boundaries) those of them before its end, `left` elements on.
+/// Each number rounded once to the dtype.
+template <int kWidth>
+__device__ inline Raw collapse(const float (&in)[kWidth], DType dtype) {
+  std::uint32_t words[4] = {};
+  if (kWidth == 4 && dtype == DType::float32) {
+#pragma unroll
+    for (int i = 0; i < 4; ++i) words[i] = __float_as_uint(in[i]);
+  } else if (dtype == DType::bfloat16 || dtype == DType::float16) {
+#pragma unroll
+    for (int i = 0; i < kWidth / 2; ++i) words[i] = pack(in[2 * i], in[2 * i + 1], dtype);
+  } else {
+#pragma unroll
+    for (int i = 0; i < kWidth; ++i) {
+      const std::uint32_t byte =
+          dtype == DType::bool8 ? static_cast<std::uint32_t>(in[i] != 0) : static_cast<std::uint32_t>(in[i]);
+      words[i / 4] |= byte << (8 * (i % 4));
+    }
+  }
+  return make_uint4(words[0], words[1], words[2], words[3]);
+}
+
+template <int kWidth>
+__device__ inline void read_group(float (&out)[kWidth], const void* base, std::int64_t index, DType dtype) {
+  expand(out, load<kWidth>(base, index, dtype), dtype);
+}
+template <int kWidth>
+__device__ inline void write_group(void* base, std::int64_t index, DType dtype, const float (&in)[kWidth]) {
+  store<kWidth>(base, index, dtype, collapse(in, dtype));
+}
+
+/// A group of a row; where rows do not begin on boundaries (not kVector) its elements one by one, `otherwise` behind
+/// the row's end, which is `left` elements on. Then the group is held as float32, and kWidth is 4.
+template <int kWidth, bool kVector>
+__device__ inline Raw load_some(const void* base, std::int64_t index, std::uint32_t left, DType dtype,
+                                float otherwise = 0) {
+  static_assert(kVector || kWidth == 4);
+  if constexpr (kVector) {
+    return load<kWidth>(base, index, dtype);
+  } else {
+    float v[4];
+#pragma unroll
+    for (int k = 0; k < 4; ++k) v[k] = k < left ? read<float>(base, index + k, dtype) : otherwise;
+    return collapse(v, DType::float32);
+  }
+}
+/// The dtype in which load_some holds elements of `dtype`.
 template <bool kVector>
-__device__ inline void read_some(float (&out)[kGroup], const void* base, std::int64_t index, std::uint32_t left,
+__device__ inline DType held(DType dtype) {
+  return kVector ? dtype : DType::float32;
+}
+template <int kWidth, bool kVector>
+__device__ inline void read_some(float (&out)[kWidth], const void* base, std::int64_t index, std::uint32_t left,
                                  DType dtype, float otherwise = 0) {
-  if constexpr (kVector) {
-    read8(out, base, index, dtype);
-  } else {
-#pragma unroll
-    for (int k = 0; k < kGroup; ++k) out[k] = k < left ? read<float>(base, index + k, dtype) : otherwise;
-  }
+  expand(out, load_some<kWidth, kVector>(base, index, left, dtype, otherwise), held<kVector>(dtype));
 }
-template <bool kVector>
+template <int kWidth, bool kVector>
 __device__ inline void write_some(void* base, std::int64_t index, std::uint32_t left, DType dtype,
-                                  const float (&in)[kGroup]) {
+                                  const float (&in)[kWidth]) {
   if constexpr (kVector) {
-    write8(base, index, dtype, in);
+    write_group(base, index, dtype, in);
   } else {
 #pragma unroll
-    for (int k = 0; k < kGroup; ++k)
+    for (int k = 0; k < kWidth; ++k)
       if (k < left) write<float>(base, index + k, dtype, in[k]);
   }
 }
 
 }  // namespace element
+
+/// How a launcher picks kWidth: 8 unless a float32 tensor takes part.
+[[nodiscard]] constexpr int width_with(int width, DType dtype) {
+  return itemsize(dtype) == 4 ? 4 : width;
+}
+
+/// e^x within a few 1e-7 of its value for |x| below 10 and 2e-6 for |x| below 20: ex2.approx.
+__device__ inline float fast_exp(float x) {
+  return __expf(x);
+}
+/// 1 / (1 + e^−x), as good as fast_exp.
+__device__ inline float fast_sigmoid(float x) {
+  return __fdividef(1.0F, 1.0F + __expf(-x));
+}
 
 // Sums and maxima over the threads of a block, in a fixed order; every thread gets the result. `shared` has room for
 // one value a warp, and may be used again after the next __syncthreads().
@@ -188,6 +246,7 @@ __device__ inline float warp_max(float value) {
   return value;
 }
 
+/// Every thread's `shared` is the same memory; a second call needs memory of its own, or a barrier before it.
 __device__ inline float block_sum(float value, float* shared) {
   const int warps = static_cast<int>((blockDim.x + 31) / 32);
   value = warp_sum(value);
@@ -195,7 +254,15 @@ __device__ inline float block_sum(float value, float* shared) {
   __syncthreads();
   float sum = 0;
   for (int i = 0; i < warps; ++i) sum += shared[i];
+  return sum;
+}
+__device__ inline float2 block_sum(float2 value, float2* shared) {
+  const int warps = static_cast<int>((blockDim.x + 31) / 32);
+  value = make_float2(warp_sum(value.x), warp_sum(value.y));
+  if (threadIdx.x % 32 == 0) shared[threadIdx.x / 32] = value;
   __syncthreads();
+  float2 sum = make_float2(0, 0);
+  for (int i = 0; i < warps; ++i) sum = make_float2(sum.x + shared[i].x, sum.y + shared[i].y);
   return sum;
 }
 __device__ inline float block_max(float value, float* shared) {
@@ -205,7 +272,6 @@ __device__ inline float block_max(float value, float* shared) {
   __syncthreads();
   float largest = shared[0];
   for (int i = 1; i < warps; ++i) largest = fmaxf(largest, shared[i]);
-  __syncthreads();
   return largest;
 }
 

@@ -6,12 +6,15 @@ namespace foreshard::gpu {
 namespace {
 
 constexpr int kThreads = 256;
-constexpr int kGroupsAThread = 2;  // two independent groups of loads in flight a thread
+/// Independent groups of loads in flight a thread: 16 elements.
+constexpr int groups_a_thread(int width) {
+  return 16 / width;
+}
 
 struct Params {
   void* data[kMaxTensors] = {};
   DType dtypes[kMaxTensors] = {};
-  Dims dims;                ///< of the elements; of groups of eight in the first dimension if vectorised
+  Dims dims;                ///< of the elements; of groups in the first dimension if vectorised
   std::uint32_t count = 0;  ///< elements or groups
   double alpha = 1;
   std::uint64_t seed = 0;
@@ -32,6 +35,7 @@ __device__ T error_function(T x) {
 }
 template <class T>
 __device__ T sigmoid(T x) {
+  if constexpr (sizeof(T) == 4) return fast_sigmoid(x);
   return T{1} / (T{1} + exponential(-x));
 }
 
@@ -181,54 +185,55 @@ __device__ void locate(const Params& p, std::uint32_t index, int width, std::int
   }
 }
 
-template <class Op>
-__global__ void __launch_bounds__(kThreads) groups_of_eight(const __grid_constant__ Params p) {
+template <class Op, int kWidth>
+__global__ void __launch_bounds__(kThreads) by_group(const __grid_constant__ Params p) {
   constexpr int kTensors = Op::kOutputs + Op::kInputs;
-  const std::uint32_t first = blockIdx.x * (kThreads * kGroupsAThread) + threadIdx.x;
-  std::int64_t offsets[kGroupsAThread][kTensors];
-  element::Raw8 raw[kGroupsAThread][Op::kInputs + 1];
+  constexpr int kGroups = groups_a_thread(kWidth);
+  const std::uint32_t first = blockIdx.x * (kThreads * kGroups) + threadIdx.x;
+  std::int64_t offsets[kGroups][kTensors];
+  element::Raw raw[kGroups][Op::kInputs + 1];
 #pragma unroll
-  for (int g = 0; g < kGroupsAThread; ++g) {
+  for (int g = 0; g < kGroups; ++g) {
     const std::uint32_t index = first + g * kThreads;
     if (index >= p.count) break;
-    locate(p, index, kGroup, offsets[g]);
+    locate(p, index, kWidth, offsets[g]);
 #pragma unroll
     for (int i = 0; i < Op::kInputs; ++i) {
       constexpr int kFirst = Op::kOutputs;
       if (p.dims.strides[kFirst + i][0] != 0)
-        raw[g][i] = element::load8(p.data[kFirst + i], offsets[g][kFirst + i], p.dtypes[kFirst + i]);
+        raw[g][i] = element::load<kWidth>(p.data[kFirst + i], offsets[g][kFirst + i], p.dtypes[kFirst + i]);
       else
-        raw[g][i].low.x =
+        raw[g][i].x =
             __float_as_uint(element::read<float>(p.data[kFirst + i], offsets[g][kFirst + i], p.dtypes[kFirst + i]));
     }
   }
 #pragma unroll
-  for (int g = 0; g < kGroupsAThread; ++g) {
+  for (int g = 0; g < kGroups; ++g) {
     const std::uint32_t index = first + g * kThreads;
     if (index >= p.count) break;
-    float in[Op::kInputs + 1][kGroup];
+    float in[Op::kInputs + 1][kWidth];
 #pragma unroll
     for (int i = 0; i < Op::kInputs; ++i) {
       if (p.dims.strides[Op::kOutputs + i][0] != 0) {
-        element::expand8(in[i], raw[g][i], p.dtypes[Op::kOutputs + i]);
+        element::expand(in[i], raw[g][i], p.dtypes[Op::kOutputs + i]);
       } else {
 #pragma unroll
-        for (int k = 0; k < kGroup; ++k) in[i][k] = __uint_as_float(raw[g][i].low.x);
+        for (int k = 0; k < kWidth; ++k) in[i][k] = __uint_as_float(raw[g][i].x);
       }
     }
-    float out[Op::kOutputs][kGroup];
+    float out[Op::kOutputs][kWidth];
 #pragma unroll
-    for (int k = 0; k < kGroup; ++k) {
+    for (int k = 0; k < kWidth; ++k) {
       float x[Op::kInputs + 1];
       float y[Op::kOutputs];
 #pragma unroll
       for (int i = 0; i < Op::kInputs; ++i) x[i] = in[i][k];
-      Op::apply(x, y, p, static_cast<std::uint64_t>(index) * kGroup + k);
+      Op::apply(x, y, p, static_cast<std::uint64_t>(index) * kWidth + k);
 #pragma unroll
       for (int o = 0; o < Op::kOutputs; ++o) out[o][k] = y[o];
     }
 #pragma unroll
-    for (int o = 0; o < Op::kOutputs; ++o) element::write8(p.data[o], offsets[g][o], p.dtypes[o], out[o]);
+    for (int o = 0; o < Op::kOutputs; ++o) element::write_group(p.data[o], offsets[g][o], p.dtypes[o], out[o]);
   }
 }
 
@@ -255,23 +260,24 @@ bool is_byte(DType dtype) {
   return dtype == DType::uint8 || dtype == DType::bool8;
 }
 
-/// Whether eight neighbours of the first dimension can be moved at once.
-bool vectorises(const Params& p, int outputs, int tensors) {
-  if (p.dims.sizes[0] % kGroup != 0) return false;
+/// How many neighbours of the first dimension can be moved at once: 8, 4 or 0.
+int width_of(const Params& p, int outputs, int tensors) {
+  int width = 8;
   for (int t = 0; t < tensors; ++t) {
-    if (!is_float_up_to_32(p.dtypes[t]) && !is_byte(p.dtypes[t])) return false;
+    if (!is_float_up_to_32(p.dtypes[t]) && !is_byte(p.dtypes[t])) return 0;
+    width = width_with(width, p.dtypes[t]);
+  }
+  if (p.dims.sizes[0] % static_cast<unsigned>(width) != 0) return 0;
+  for (int t = 0; t < tensors; ++t) {
     const std::int64_t inner = p.dims.strides[t][0];
     if (inner == 0 && t >= outputs) continue;
-    if (inner != 1) return false;
-    const std::uintptr_t boundary = is_byte(p.dtypes[t]) ? 8 : 16;
-    if (reinterpret_cast<std::uintptr_t>(p.data[t]) % boundary != 0) return false;
+    if (inner != 1) return 0;
+    const auto boundary = static_cast<std::int64_t>(width * itemsize(p.dtypes[t]));
+    if (reinterpret_cast<std::intptr_t>(p.data[t]) % boundary != 0) return 0;
     for (int d = 1; d < p.dims.count; ++d)
-      if (p.dims.strides[t][d] * static_cast<std::int64_t>(itemsize(p.dtypes[t])) %
-              static_cast<std::int64_t>(boundary) !=
-          0)
-        return false;
+      if (p.dims.strides[t][d] % width != 0) return 0;
   }
-  return true;
+  return width;
 }
 
 /// Arithmetic in double: all floating operands are float64, or an integer needs more bits than float has.
@@ -309,11 +315,15 @@ Result<void> launch(const Arguments& args, std::span<const Argument> tensors, co
     p.data[t] = tensors[t].data;
     p.dtypes[t] = tensors[t].dtype();
   }
-  if (vectorises(p, Op::kOutputs, kTensors) && elements / kGroup <= 0x7fffffffU) {
-    p.dims.sizes[0] /= kGroup;
-    p.count = static_cast<std::uint32_t>(elements / kGroup);
-    const auto blocks = static_cast<unsigned>(ceil_div(p.count, kThreads * kGroupsAThread));
-    groups_of_eight<Op><<<blocks, kThreads, 0, args.stream>>>(p);
+  const int width = width_of(p, Op::kOutputs, kTensors);
+  if (width != 0 && elements / static_cast<unsigned>(width) <= 0x7fffffffU) {
+    p.dims.sizes[0] /= static_cast<unsigned>(width);
+    p.count = static_cast<std::uint32_t>(elements / static_cast<unsigned>(width));
+    const auto blocks = static_cast<unsigned>(ceil_div(p.count, kThreads * groups_a_thread(width)));
+    if (width == 8)
+      by_group<Op, 8><<<blocks, kThreads, 0, args.stream>>>(p);
+    else
+      by_group<Op, 4><<<blocks, kThreads, 0, args.stream>>>(p);
     return launched(name);
   }
   if (elements > 0xffffffffU) return bad_operand(name, 0, "has more than 2^32 elements that lie apart");

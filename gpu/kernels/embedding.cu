@@ -1,11 +1,12 @@
+#include <algorithm>
+
 #include "gpu/kernels/element.cuh"
 #include "gpu/kernels/reductions.hpp"
 
 namespace foreshard::gpu {
 namespace {
 
-constexpr int kThreads = 128;
-constexpr std::uint32_t kColumns = kThreads * kGroup;  ///< of a block
+constexpr int kLongestBlock = 512;  ///< a block takes a row, or as much of it as it has threads
 
 struct Params {
   void* out = nullptr;
@@ -17,47 +18,56 @@ struct Params {
   std::uint32_t dim = 0;
 };
 
-template <bool kVector>
-__global__ void __launch_bounds__(kThreads) gather_rows(const __grid_constant__ Params p) {
-  const std::uint32_t column = blockIdx.y * kColumns + threadIdx.x * kGroup;
+template <int kWidth, bool kVector>
+__global__ void __launch_bounds__(kLongestBlock) gather_rows(const __grid_constant__ Params p) {
+  const std::uint32_t column = (blockIdx.y * blockDim.x + threadIdx.x) * kWidth;
   if (column >= p.dim) return;
-  float v[kGroup];
-  element::read_some<kVector>(v, p.in, p.indices[blockIdx.x] * p.dim + column, p.dim - column, p.in_dtype);
-  element::write_some<kVector>(p.out, static_cast<std::int64_t>(blockIdx.x) * p.dim + column, p.dim - column,
-                               p.out_dtype, v);
+  float v[kWidth];
+  element::read_some<kWidth, kVector>(v, p.in, p.indices[blockIdx.x] * p.dim + column, p.dim - column, p.in_dtype);
+  element::write_some<kWidth, kVector>(p.out, static_cast<std::int64_t>(blockIdx.x) * p.dim + column, p.dim - column,
+                                       p.out_dtype, v);
 }
 
 /// A block a place among the indices. The first place of a row sums all of the row's gradients, in order; the others
 /// return. Every block reads all indices, which lie in L2: 8 bytes each against dim elements.
-template <bool kVector>
-__global__ void __launch_bounds__(kThreads) scatter_rows(const __grid_constant__ Params p) {
-  __shared__ std::uint32_t matches[kThreads];
+template <int kWidth, bool kVector>
+__global__ void __launch_bounds__(kLongestBlock) scatter_rows(const __grid_constant__ Params p) {
+  __shared__ std::uint32_t matches[kLongestBlock];
   const std::uint32_t place = blockIdx.x;
   const std::int64_t row = p.indices[place];
   bool earlier = false;
-  for (std::uint32_t i = threadIdx.x; i < place; i += kThreads) earlier = earlier || p.indices[i] == row;
+  for (std::uint32_t i = threadIdx.x; i < place; i += blockDim.x) earlier = earlier || p.indices[i] == row;
   if (__syncthreads_or(earlier)) return;
-  const std::uint32_t column = blockIdx.y * kColumns + threadIdx.x * kGroup;
-  float sum[kGroup] = {};
-  for (std::uint32_t first = place; first < p.count; first += kThreads) {
+  const std::uint32_t column = (blockIdx.y * blockDim.x + threadIdx.x) * kWidth;
+  float sum[kWidth] = {};
+  for (std::uint32_t first = place; first < p.count; first += blockDim.x) {
     const std::uint32_t i = first + threadIdx.x;
     const bool match = i < p.count && p.indices[i] == row;
     if (__syncthreads_count(match) == 0) continue;
     matches[threadIdx.x] = match ? 1 : 0;
     __syncthreads();
     if (column < p.dim) {
-      for (std::uint32_t k = 0; k < kThreads && first + k < p.count; ++k) {
+      for (std::uint32_t k = 0; k < blockDim.x && first + k < p.count; ++k) {
         if (matches[k] == 0) continue;
-        float v[kGroup];
-        element::read_some<kVector>(v, p.in, static_cast<std::int64_t>(first + k) * p.dim + column, p.dim - column,
-                                    p.in_dtype);
+        float v[kWidth];
+        element::read_some<kWidth, kVector>(v, p.in, static_cast<std::int64_t>(first + k) * p.dim + column,
+                                            p.dim - column, p.in_dtype);
 #pragma unroll
-        for (int e = 0; e < kGroup; ++e) sum[e] += v[e];
+        for (int e = 0; e < kWidth; ++e) sum[e] += v[e];
       }
     }
     __syncthreads();
   }
-  if (column < p.dim) element::write_some<kVector>(p.out, row * p.dim + column, p.dim - column, p.out_dtype, sum);
+  if (column < p.dim)
+    element::write_some<kWidth, kVector>(p.out, row * p.dim + column, p.dim - column, p.out_dtype, sum);
+}
+
+template <int kWidth, bool kVector>
+void launch(const Params& p, bool backward, dim3 grid, unsigned threads, cudaStream_t stream) {
+  if (backward)
+    scatter_rows<kWidth, kVector><<<grid, threads, 0, stream>>>(p);
+  else
+    gather_rows<kWidth, kVector><<<grid, threads, 0, stream>>>(p);
 }
 
 }  // namespace
@@ -87,16 +97,18 @@ Result<void> run_embedding(const Arguments& args) {
                  static_cast<const std::int64_t*>(indices.data),
                  static_cast<std::uint32_t>(count),
                  static_cast<std::uint32_t>(dim)};
-  const dim3 grid(p.count, static_cast<unsigned>(ceil_div(dim, kColumns)));
-  const bool vector = dim % kGroup == 0 && out.aligned(16) && in.aligned(16);
-  if (backward && vector)
-    scatter_rows<true><<<grid, kThreads, 0, args.stream>>>(p);
-  else if (backward)
-    scatter_rows<false><<<grid, kThreads, 0, args.stream>>>(p);
-  else if (vector)
-    gather_rows<true><<<grid, kThreads, 0, args.stream>>>(p);
+  int width = width_with(width_with(8, out.dtype()), in.dtype());
+  const bool vector = dim % static_cast<unsigned>(width) == 0 && out.aligned(16) && in.aligned(16);
+  if (!vector) width = 4;
+  const auto threads = static_cast<unsigned>(
+      std::clamp<std::uint64_t>(round_up(ceil_div(dim, static_cast<unsigned>(width)), 32), 32, kLongestBlock));
+  const dim3 grid(p.count, static_cast<unsigned>(ceil_div(dim, threads * static_cast<unsigned>(width))));
+  if (!vector)
+    launch<4, false>(p, backward, grid, threads, args.stream);
+  else if (width == 8)
+    launch<8, true>(p, backward, grid, threads, args.stream);
   else
-    gather_rows<false><<<grid, kThreads, 0, args.stream>>>(p);
+    launch<4, true>(p, backward, grid, threads, args.stream);
   return launched(name);
 }
 

@@ -117,7 +117,7 @@ Result<void> Emulation::run(const KernelWork& work, cudaStream_t stream, Gemm& g
     return product(math, stream, gemm, workspace);
   const bool attends =
       math.kind == KernelMath::Kind::attention_forward || math.kind == KernelMath::Kind::attention_backward;
-  if (attends && math.m > 0 && math.n > 0 && math.k > 0 && math.k <= 256)
+  if (attends && math.m > 0 && math.n > 0 && math.k > 0 && math.k <= 1024)
     return attend(math, stream, attention, workspace);
   if (work.bytes == 0) {
     if (work.work.count <= 0) return {};

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <type_traits>
 
 #include "gpu/kernels/element.cuh"
 #include "gpu/kernels/reductions.hpp"
@@ -14,92 +15,94 @@ struct Rows {
 };
 
 /// log Σ exp of this block's row, read once: each thread keeps its largest value and the sum relative to it.
-template <bool kVector>
+/// `shared`: two times room for one float a warp.
+template <int kWidth, bool kVector>
 __device__ inline float row_logsumexp(const Rows& x, std::int64_t row, std::uint32_t columns, float* shared) {
   float largest = -INFINITY;
   float sum = 0;
-  const std::uint32_t step = kThreads * kGroup;
-#pragma unroll 2
-  for (std::uint32_t column = threadIdx.x * kGroup; column < columns; column += step) {
-    float v[kGroup];
-    element::read_some<kVector>(v, x.data, row * columns + column, columns - column, x.dtype, -INFINITY);
+  const std::uint32_t step = kThreads * kWidth;
+#pragma unroll 4
+  for (std::uint32_t column = threadIdx.x * kWidth; column < columns; column += step) {
+    float v[kWidth];
+    element::read_some<kWidth, kVector>(v, x.data, row * columns + column, columns - column, x.dtype, -INFINITY);
     float top = v[0];
 #pragma unroll
-    for (int k = 1; k < kGroup; ++k) top = fmaxf(top, v[k]);
+    for (int k = 1; k < kWidth; ++k) top = fmaxf(top, v[k]);
     if (top > largest) {
-      sum *= expf(largest - top);
+      sum *= fast_exp(largest - top);
       largest = top;
     }
     if (largest == -INFINITY) continue;
 #pragma unroll
-    for (int k = 0; k < kGroup; ++k) sum += expf(v[k] - largest);
+    for (int k = 0; k < kWidth; ++k) sum += fast_exp(v[k] - largest);
   }
   const float top = block_max(largest, shared);
-  const float total = block_sum(largest == -INFINITY ? 0.0F : sum * expf(largest - top), shared);
+  const float total = block_sum(largest == -INFINITY ? 0.0F : sum * fast_exp(largest - top), shared + 32);
   return top + logf(total);
 }
 
-template <bool kVector>
+template <int kWidth, bool kVector>
 __global__ void __launch_bounds__(kThreads) log_softmax(Rows out, Rows x, std::uint32_t columns) {
-  __shared__ float shared[32];
+  __shared__ float shared[64];
   const std::int64_t row = blockIdx.x;
-  const float norm = row_logsumexp<kVector>(x, row, columns, shared);
+  const float norm = row_logsumexp<kWidth, kVector>(x, row, columns, shared);
 #pragma unroll 2
-  for (std::uint32_t column = threadIdx.x * kGroup; column < columns; column += kThreads * kGroup) {
-    float v[kGroup];
-    element::read_some<kVector>(v, x.data, row * columns + column, columns - column, x.dtype, 0);
+  for (std::uint32_t column = threadIdx.x * kWidth; column < columns; column += kThreads * kWidth) {
+    float v[kWidth];
+    element::read_some<kWidth, kVector>(v, x.data, row * columns + column, columns - column, x.dtype, 0);
 #pragma unroll
-    for (int k = 0; k < kGroup; ++k) v[k] -= norm;
-    element::write_some<kVector>(out.data, row * columns + column, columns - column, out.dtype, v);
+    for (int k = 0; k < kWidth; ++k) v[k] -= norm;
+    element::write_some<kWidth, kVector>(out.data, row * columns + column, columns - column, out.dtype, v);
   }
 }
 
-template <bool kVector>
+template <int kWidth, bool kVector>
 __global__ void __launch_bounds__(kThreads) log_softmax_backward(Rows dx, Rows dy, Rows out, std::uint32_t columns) {
-  __shared__ float shared[32];
+  __shared__ float shared[64];
   const std::int64_t row = blockIdx.x;
   float sum = 0;
 #pragma unroll 2
-  for (std::uint32_t column = threadIdx.x * kGroup; column < columns; column += kThreads * kGroup) {
-    float v[kGroup];
-    element::read_some<kVector>(v, dy.data, row * columns + column, columns - column, dy.dtype, 0);
+  for (std::uint32_t column = threadIdx.x * kWidth; column < columns; column += kThreads * kWidth) {
+    float v[kWidth];
+    element::read_some<kWidth, kVector>(v, dy.data, row * columns + column, columns - column, dy.dtype, 0);
 #pragma unroll
-    for (int k = 0; k < kGroup; ++k) sum += v[k];
+    for (int k = 0; k < kWidth; ++k) sum += v[k];
   }
   sum = block_sum(sum, shared);
 #pragma unroll 2
-  for (std::uint32_t column = threadIdx.x * kGroup; column < columns; column += kThreads * kGroup) {
+  for (std::uint32_t column = threadIdx.x * kWidth; column < columns; column += kThreads * kWidth) {
     const std::int64_t at = row * columns + column;
-    float g[kGroup];
-    float y[kGroup];
-    element::read_some<kVector>(g, dy.data, at, columns - column, dy.dtype, 0);
-    element::read_some<kVector>(y, out.data, at, columns - column, out.dtype, 0);
+    float g[kWidth];
+    float y[kWidth];
+    element::read_some<kWidth, kVector>(g, dy.data, at, columns - column, dy.dtype, 0);
+    element::read_some<kWidth, kVector>(y, out.data, at, columns - column, out.dtype, 0);
 #pragma unroll
-    for (int k = 0; k < kGroup; ++k) g[k] -= expf(y[k]) * sum;
-    element::write_some<kVector>(dx.data, at, columns - column, dx.dtype, g);
+    for (int k = 0; k < kWidth; ++k) g[k] -= fast_exp(y[k]) * sum;
+    element::write_some<kWidth, kVector>(dx.data, at, columns - column, dx.dtype, g);
   }
 }
 
 /// dlogits = (softmax − one-hot) / rows and the row's loss; dlogits may lie over logits.
-template <bool kVector>
+template <int kWidth, bool kVector>
 __global__ void __launch_bounds__(kThreads)
     cross_entropy_rows(float* losses, Rows dlogits, Rows logits, const std::int64_t* target, std::uint32_t columns,
                        float rows) {
-  __shared__ float shared[32];
+  __shared__ float shared[64];
   const std::int64_t row = blockIdx.x;
   const std::int64_t chosen = target[row];
   const float logit = element::read<float>(logits.data, row * columns + chosen, logits.dtype);
-  const float norm = row_logsumexp<kVector>(logits, row, columns, shared);  // all have read `logit` behind its barriers
+  const float norm =
+      row_logsumexp<kWidth, kVector>(logits, row, columns, shared);  // all have read `logit` behind its barriers
   if (threadIdx.x == 0) losses[row] = norm - logit;
   const float part = 1.0F / rows;
 #pragma unroll 2
-  for (std::uint32_t column = threadIdx.x * kGroup; column < columns; column += kThreads * kGroup) {
+  for (std::uint32_t column = threadIdx.x * kWidth; column < columns; column += kThreads * kWidth) {
     const std::int64_t at = row * columns + column;
-    float v[kGroup];
-    element::read_some<kVector>(v, logits.data, at, columns - column, logits.dtype, 0);
+    float v[kWidth];
+    element::read_some<kWidth, kVector>(v, logits.data, at, columns - column, logits.dtype, 0);
 #pragma unroll
-    for (int k = 0; k < kGroup; ++k) v[k] = (expf(v[k] - norm) - (column + k == chosen ? 1.0F : 0.0F)) * part;
-    element::write_some<kVector>(dlogits.data, at, columns - column, dlogits.dtype, v);
+    for (int k = 0; k < kWidth; ++k) v[k] = (fast_exp(v[k] - norm) - (column + k == chosen ? 1.0F : 0.0F)) * part;
+    element::write_some<kWidth, kVector>(dlogits.data, at, columns - column, dlogits.dtype, v);
   }
 }
 
@@ -107,7 +110,7 @@ __global__ void __launch_bounds__(kThreads)
 __global__ void __launch_bounds__(kThreads)
     mean_loss(Rows loss, Rows total_weight, const float* losses, Rows log_probabilities, const std::int64_t* target,
               std::uint32_t rows, std::uint32_t columns) {
-  __shared__ float shared[32];
+  __shared__ float shared[64];
   float sum = 0;
   for (std::uint32_t row = threadIdx.x; row < rows; row += kThreads) {
     if (losses != nullptr)
@@ -123,17 +126,20 @@ __global__ void __launch_bounds__(kThreads)
     element::write<float>(total_weight.data, 0, total_weight.dtype, static_cast<float>(rows));
 }
 
-template <bool kVector>
+template <int kWidth, bool kVector>
 __global__ void __launch_bounds__(256)
     nll_backward(Rows dx, Rows d_loss, const std::int64_t* target, std::uint32_t columns, float rows) {
-  const std::uint32_t column = (blockIdx.x * 256 + threadIdx.x) * kGroup;
+  const std::uint32_t column = (blockIdx.x * 256 + threadIdx.x) * kWidth;
   if (column >= columns) return;
   const std::int64_t row = blockIdx.y;
   const std::int64_t chosen = target[row];
-  float v[kGroup] = {};
-  if (chosen >= column && chosen < column + kGroup)
-    v[chosen - column] = -element::read<float>(d_loss.data, 0, d_loss.dtype) / rows;
-  element::write_some<kVector>(dx.data, row * columns + column, columns - column, dx.dtype, v);
+  float v[kWidth] = {};
+  if (chosen >= column && chosen < column + kWidth) {
+#pragma unroll
+    for (int k = 0; k < kWidth; ++k)
+      if (column + k == chosen) v[k] = -element::read<float>(d_loss.data, 0, d_loss.dtype) / rows;
+  }
+  element::write_some<kWidth, kVector>(dx.data, row * columns + column, columns - column, dx.dtype, v);
 }
 
 // ---- Launching
@@ -145,11 +151,11 @@ Rows rows_of(const Argument& a) {
 struct Sizes {
   std::uint32_t rows = 0;
   std::uint32_t columns = 0;
-  bool vector = false;
+  int width = 0;  ///< elements at once: 8, 4, or 0 where rows do not begin on boundaries
 };
 
 Result<Sizes> sizes(const Arguments& args, std::initializer_list<std::size_t> operands, const char* name) {
-  Sizes s{0, 0, true};
+  Sizes s{0, 0, 8};
   for (const std::size_t i : operands) {
     const Argument a = args[i];
     if (!a.present() || !a.contiguous() || !is_float_up_to_32(a.dtype()))
@@ -157,8 +163,11 @@ Result<Sizes> sizes(const Arguments& args, std::initializer_list<std::size_t> op
     if (a.last() > 0x7fffffffU || a.rows() > 0x7fffffffU) return bad_operand(name, i, "is too large");
     s.rows = static_cast<std::uint32_t>(a.rows());
     s.columns = static_cast<std::uint32_t>(a.last());
-    s.vector = s.vector && a.last() % kGroup == 0 && a.aligned(16);
+    s.width = width_with(s.width, a.dtype());
   }
+  for (const std::size_t i : operands)
+    if (args[i].last() % static_cast<unsigned>(s.width) != 0 || !args[i].aligned(16))
+      return Sizes{s.rows, s.columns, 0};
   return s;
 }
 
@@ -167,6 +176,17 @@ Result<const std::int64_t*> indices(const Arguments& args, std::size_t operand, 
   if (!a.present() || a.dtype() != DType::int64 || !a.contiguous())
     return bad_operand(name, operand, "is no gapless int64 tensor");
   return static_cast<const std::int64_t*>(a.data);
+}
+
+/// body(width, whether groups lie on boundaries), both known to the compiler.
+template <class Body>
+void with_width(int width, const Body& body) {
+  if (width == 8)
+    body(std::integral_constant<int, 8>{}, std::true_type{});
+  else if (width == 4)
+    body(std::integral_constant<int, 4>{}, std::true_type{});
+  else
+    body(std::integral_constant<int, 4>{}, std::false_type{});
 }
 
 Result<void> run_log_softmax(const Arguments& args) {
@@ -178,14 +198,12 @@ Result<void> run_log_softmax(const Arguments& args) {
   const Rows a = rows_of(args[0]);
   const Rows b = rows_of(args[1]);
   const Rows c = rows_of(args[2]);
-  if (backward && s->vector)
-    log_softmax_backward<true><<<s->rows, kThreads, 0, args.stream>>>(a, b, c, s->columns);
-  else if (backward)
-    log_softmax_backward<false><<<s->rows, kThreads, 0, args.stream>>>(a, b, c, s->columns);
-  else if (s->vector)
-    log_softmax<true><<<s->rows, kThreads, 0, args.stream>>>(a, b, s->columns);
-  else
-    log_softmax<false><<<s->rows, kThreads, 0, args.stream>>>(a, b, s->columns);
+  with_width(s->width, [&](auto width, auto vector) {
+    if (backward)
+      log_softmax_backward<width(), vector()><<<s->rows, kThreads, 0, args.stream>>>(a, b, c, s->columns);
+    else
+      log_softmax<width(), vector()><<<s->rows, kThreads, 0, args.stream>>>(a, b, s->columns);
+  });
   return launched(name);
 }
 
@@ -206,12 +224,13 @@ Result<void> run_nll_backward(const Arguments& args) {
   if (!target) return tl::unexpected(target.error());
   if (s->rows == 0) return {};
   if (s->rows > 65535) return bad_operand("nll_loss_backward", 0, "has more than 65535 rows");
-  const dim3 grid(static_cast<unsigned>(ceil_div(s->columns, 256 * kGroup)), s->rows);
+  const auto groups = static_cast<unsigned>(s->width == 0 ? 4 : s->width);
+  const dim3 grid(static_cast<unsigned>(ceil_div(s->columns, 256 * groups)), s->rows);
   const auto rows = static_cast<float>(s->rows);
-  if (s->vector)
-    nll_backward<true><<<grid, 256, 0, args.stream>>>(rows_of(args[0]), rows_of(args[1]), *target, s->columns, rows);
-  else
-    nll_backward<false><<<grid, 256, 0, args.stream>>>(rows_of(args[0]), rows_of(args[1]), *target, s->columns, rows);
+  with_width(s->width, [&](auto width, auto vector) {
+    nll_backward<width(), vector()>
+        <<<grid, 256, 0, args.stream>>>(rows_of(args[0]), rows_of(args[1]), *target, s->columns, rows);
+  });
   return launched("nll_loss_backward");
 }
 
@@ -225,12 +244,10 @@ Result<void> run_cross_entropy(const Arguments& args, Workspace& workspace) {
   if (!scratch) return tl::unexpected(std::move(scratch.error()));
   auto* losses = static_cast<float*>(*scratch);
   const auto rows = static_cast<float>(s->rows);
-  if (s->vector)
-    cross_entropy_rows<true>
+  with_width(s->width, [&](auto width, auto vector) {
+    cross_entropy_rows<width(), vector()>
         <<<s->rows, kThreads, 0, args.stream>>>(losses, rows_of(args[1]), rows_of(args[2]), *target, s->columns, rows);
-  else
-    cross_entropy_rows<false>
-        <<<s->rows, kThreads, 0, args.stream>>>(losses, rows_of(args[1]), rows_of(args[2]), *target, s->columns, rows);
+  });
   FORESHARD_KERNELS_TRY(launched("cross_entropy"));
   mean_loss<<<1, kThreads, 0, args.stream>>>(rows_of(args[0]), {}, losses, {}, nullptr, s->rows, 0);
   return launched("cross_entropy");

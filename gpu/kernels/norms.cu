@@ -1,13 +1,22 @@
+#include <algorithm>
+
 #include "gpu/kernels/element.cuh"
 #include "gpu/kernels/norms.hpp"
 
 namespace foreshard::gpu {
 namespace {
 
-// ---- One block a row. A thread keeps kKept groups of its row's elements in registers; longer rows are read again.
+__device__ inline float rounded(float value, DType dtype) {
+  if (dtype == DType::bfloat16) return __bfloat162float(__float2bfloat16_rn(value));
+  if (dtype == DType::float16) return __half2float(__float2half_rn(value));
+  return value;
+}
 
-constexpr int kKept = 2;
+// ---- One block a row. A thread keeps the first groups of its row in registers, as they lie in memory; what is longer
+// is read again.
+
 constexpr int kLongestBlock = 512;
+constexpr int kElementsAThread = 16;  ///< kept
 
 struct Row {
   const void* data = nullptr;  ///< null: absent
@@ -17,7 +26,7 @@ struct Row {
 struct ForwardParams {
   void* y = nullptr;
   DType y_dtype = DType::float32;
-  void* sum = nullptr;  ///< x + residual, in x's place; null: x is normed itself
+  void* sum = nullptr;  ///< x + residual, which is normed in x's place; null: x itself
   DType sum_dtype = DType::float32;
   float* mean = nullptr;  ///< null: RMS norm
   float* rstd = nullptr;
@@ -26,97 +35,105 @@ struct ForwardParams {
   float eps = 0;
 };
 
-__device__ inline float rounded(float value, DType dtype) {
-  if (dtype == DType::bfloat16) return __bfloat162float(__float2bfloat16_rn(value));
-  if (dtype == DType::float16) return __half2float(__float2half_rn(value));
-  return value;
-}
+template <int kWidth, bool kVector>
+struct NormForward {
+  const ForwardParams& p;
+  std::int64_t row;
 
-/// The normed tensor's elements of this group: x, or x + residual rounded to the sum's dtype (and written on `store`).
-template <bool kVector>
-__device__ inline void input(float (&v)[kGroup], const ForwardParams& p, std::int64_t row, std::uint32_t column,
-                             bool store) {
-  const std::int64_t at = row * p.columns + column;
-  const std::uint32_t left = p.columns - column;
-  element::read_some<kVector>(v, p.x.data, at, left, p.x.dtype);
-  if (p.sum == nullptr) return;
-  float r[kGroup];
-  element::read_some<kVector>(r, p.residual.data, at, left, p.residual.dtype);
-#pragma unroll
-  for (int k = 0; k < kGroup; ++k) v[k] = rounded(v[k] + r[k], p.sum_dtype);
-  if (store) element::write_some<kVector>(p.sum, at, left, p.sum_dtype, v);
-}
+  __device__ DType held() const { return element::held<kVector>(p.sum != nullptr ? p.sum_dtype : p.x.dtype); }
 
-template <bool kVector>
-__global__ void __launch_bounds__(kLongestBlock, 2) norm_forward(const __grid_constant__ ForwardParams p) {
-  __shared__ float shared[32];
-  const std::int64_t row = blockIdx.x;
-  const std::uint32_t step = blockDim.x * kGroup;
-  float kept[kKept][kGroup];
-  float sum = 0;
-  float squares = 0;
-  // A first value of the row as the origin keeps the one-pass variance exact for rows far from zero.
-  const float origin = p.mean != nullptr ? element::read<float>(p.x.data, row * p.columns, p.x.dtype) : 0.0F;
-#pragma unroll
-  for (int g = 0; g < kKept; ++g) {
-    const std::uint32_t column = g * step + threadIdx.x * kGroup;
-    if (column >= p.columns) break;
-    input<kVector>(kept[g], p, row, column, true);
-#pragma unroll
-    for (int k = 0; k < kGroup; ++k) {
-      const float d = kVector || k < p.columns - column ? kept[g][k] - origin : 0.0F;
-      sum += d;
-      squares += d * d;
-    }
-  }
-  for (std::uint32_t column = kKept * step + threadIdx.x * kGroup; column < p.columns; column += step) {
-    float v[kGroup];
-    input<kVector>(v, p, row, column, true);
-#pragma unroll
-    for (int k = 0; k < kGroup; ++k) {
-      const float d = kVector || k < p.columns - column ? v[k] - origin : 0.0F;
-      sum += d;
-      squares += d * d;
-    }
-  }
-  const float n = static_cast<float>(p.columns);
-  squares = block_sum(squares, shared);
-  float mean = 0;
-  float variance = squares / n;
-  if (p.mean != nullptr) {
-    const float shifted = block_sum(sum, shared) / n;
-    variance = fmaxf(variance - shifted * shifted, 0.0F);
-    mean = origin + shifted;
-  }
-  const float rstd = rsqrtf(variance + p.eps);
-  if (threadIdx.x == 0) {
-    if (p.mean != nullptr) p.mean[row] = mean;
-    p.rstd[row] = rstd;
-  }
-  const auto finish = [&](float(&v)[kGroup], std::uint32_t column) {
+  /// A group of the normed tensor, as held: x, or x + residual rounded to the sum's dtype (and written on
+  /// `first_time`).
+  __device__ element::Raw input(std::uint32_t column, bool first_time) const {
+    const std::int64_t at = row * p.columns + column;
     const std::uint32_t left = p.columns - column;
-    float w[kGroup];
-    float b[kGroup];
-    if (p.weight.data != nullptr) element::read_some<kVector>(w, p.weight.data, column, left, p.weight.dtype);
-    if (p.bias.data != nullptr) element::read_some<kVector>(b, p.bias.data, column, left, p.bias.dtype);
+    const element::Raw x = element::load_some<kWidth, kVector>(p.x.data, at, left, p.x.dtype);
+    if (p.sum == nullptr) return x;
+    const element::Raw residual = element::load_some<kWidth, kVector>(p.residual.data, at, left, p.residual.dtype);
+    float a[kWidth];
+    float b[kWidth];
+    element::expand(a, x, element::held<kVector>(p.x.dtype));
+    element::expand(b, residual, element::held<kVector>(p.residual.dtype));
 #pragma unroll
-    for (int k = 0; k < kGroup; ++k) {
-      v[k] = (v[k] - mean) * rstd * (p.weight.data != nullptr ? w[k] : 1.0F);
-      if (p.bias.data != nullptr) v[k] += b[k];
+    for (int k = 0; k < kWidth; ++k) a[k] += b[k];
+    if constexpr (kVector) {
+      const element::Raw sum = element::collapse(a, p.sum_dtype);
+      if (first_time) element::store<kWidth>(p.sum, at, p.sum_dtype, sum);
+      return sum;
+    } else {
+#pragma unroll
+      for (int k = 0; k < kWidth; ++k) a[k] = rounded(a[k], p.sum_dtype);
+      if (first_time) element::write_some<kWidth, kVector>(p.sum, at, left, p.sum_dtype, a);
+      return element::collapse(a, DType::float32);
     }
-    element::write_some<kVector>(p.y, row * p.columns + column, left, p.y_dtype, v);
-  };
+  }
+
+  /// Adds a group's differences from `origin` and their squares.
+  __device__ void count(float2& sums, const element::Raw& raw, std::uint32_t column, float origin) const {
+    float v[kWidth];
+    element::expand(v, raw, held());
 #pragma unroll
-  for (int g = 0; g < kKept; ++g) {
-    const std::uint32_t column = g * step + threadIdx.x * kGroup;
-    if (column >= p.columns) break;
-    finish(kept[g], column);
+    for (int k = 0; k < kWidth; ++k) {
+      const float d = kVector || k < p.columns - column ? v[k] - origin : 0.0F;
+      sums.x += d;
+      sums.y += d * d;
+    }
   }
-  for (std::uint32_t column = kKept * step + threadIdx.x * kGroup; column < p.columns; column += step) {
-    float v[kGroup];
-    input<kVector>(v, p, row, column, false);
-    finish(v, column);
+
+  __device__ void finish(const element::Raw& raw, std::uint32_t column, float mean, float rstd) const {
+    const std::uint32_t left = p.columns - column;
+    float v[kWidth];
+    element::expand(v, raw, held());
+#pragma unroll
+    for (int k = 0; k < kWidth; ++k) v[k] = (v[k] - mean) * rstd;
+    float other[kWidth];
+    if (p.weight.data != nullptr) {
+      element::read_some<kWidth, kVector>(other, p.weight.data, column, left, p.weight.dtype);
+#pragma unroll
+      for (int k = 0; k < kWidth; ++k) v[k] *= other[k];
+    }
+    if (p.bias.data != nullptr) {
+      element::read_some<kWidth, kVector>(other, p.bias.data, column, left, p.bias.dtype);
+#pragma unroll
+      for (int k = 0; k < kWidth; ++k) v[k] += other[k];
+    }
+    element::write_some<kWidth, kVector>(p.y, row * p.columns + column, left, p.y_dtype, v);
   }
+};
+
+template <int kWidth, bool kVector>
+__global__ void __launch_bounds__(kLongestBlock, 2) norm_forward(const __grid_constant__ ForwardParams p) {
+  constexpr int kKept = kElementsAThread / kWidth;
+  __shared__ float2 shared[32];
+  const NormForward<kWidth, kVector> norm{p, blockIdx.x};
+  const std::uint32_t step = blockDim.x * kWidth;
+  const std::uint32_t own = threadIdx.x * kWidth;
+  // The row's first value as the origin keeps the one-pass variance exact for rows far from zero.
+  const float origin = p.mean != nullptr ? element::read<float>(p.x.data, norm.row * p.columns, p.x.dtype) : 0.0F;
+  element::Raw kept[kKept];
+#pragma unroll
+  for (int g = 0; g < kKept; ++g)
+    if (g * step + own < p.columns) kept[g] = norm.input(g * step + own, true);
+  float2 sums = make_float2(0, 0);
+#pragma unroll
+  for (int g = 0; g < kKept; ++g)
+    if (g * step + own < p.columns) norm.count(sums, kept[g], g * step + own, origin);
+  for (std::uint32_t column = kKept * step + own; column < p.columns; column += step)
+    norm.count(sums, norm.input(column, true), column, origin);
+  sums = block_sum(sums, shared);
+  const float n = static_cast<float>(p.columns);
+  const float shifted = p.mean != nullptr ? sums.x / n : 0.0F;
+  const float mean = origin + shifted;
+  const float rstd = rsqrtf(fmaxf(sums.y / n - shifted * shifted, 0.0F) + p.eps);
+  if (threadIdx.x == 0) {
+    if (p.mean != nullptr) p.mean[norm.row] = mean;
+    p.rstd[norm.row] = rstd;
+  }
+#pragma unroll
+  for (int g = 0; g < kKept; ++g)
+    if (g * step + own < p.columns) norm.finish(kept[g], g * step + own, mean, rstd);
+  for (std::uint32_t column = kKept * step + own; column < p.columns; column += step)
+    norm.finish(norm.input(column, false), column, mean, rstd);
 }
 
 struct BackwardParams {
@@ -128,84 +145,95 @@ struct BackwardParams {
   std::uint32_t columns = 0;
 };
 
-template <bool kVector>
+/// g = dy × weight and x̂ = (x − mean) × rstd of one row.
+template <int kWidth, bool kVector>
+struct NormBackward {
+  const BackwardParams& p;
+  std::int64_t row;
+  float mean, rstd;
+
+  struct Group {
+    element::Raw dy, x;
+  };
+  __device__ Group load(std::uint32_t column) const {
+    const std::uint32_t left = p.columns - column;
+    const std::int64_t at = row * p.columns + column;
+    return {element::load_some<kWidth, kVector>(p.dy.data, at, left, p.dy.dtype),
+            element::load_some<kWidth, kVector>(p.x.data, at, left, p.x.dtype)};
+  }
+  __device__ void expand(float (&g)[kWidth], float (&x)[kWidth], const Group& group, std::uint32_t column) const {
+    element::expand(g, group.dy, element::held<kVector>(p.dy.dtype));
+    element::expand(x, group.x, element::held<kVector>(p.x.dtype));
+    if (p.weight.data != nullptr) {
+      float w[kWidth];
+      element::read_some<kWidth, kVector>(w, p.weight.data, column, p.columns - column, p.weight.dtype);
+#pragma unroll
+      for (int k = 0; k < kWidth; ++k) g[k] *= w[k];
+    }
+#pragma unroll
+    for (int k = 0; k < kWidth; ++k) x[k] = (x[k] - mean) * rstd;
+  }
+  /// Adds g and g × x̂. Behind the row's end g is 0.
+  __device__ void count(float2& sums, const Group& group, std::uint32_t column) const {
+    float g[kWidth];
+    float x[kWidth];
+    expand(g, x, group, column);
+#pragma unroll
+    for (int k = 0; k < kWidth; ++k) {
+      sums.x += g[k];
+      sums.y += g[k] * x[k];
+    }
+  }
+  __device__ void finish(const Group& group, std::uint32_t column, float mean_g, float mean_gx) const {
+    const std::uint32_t left = p.columns - column;
+    const std::int64_t at = row * p.columns + column;
+    float g[kWidth];
+    float x[kWidth];
+    expand(g, x, group, column);
+#pragma unroll
+    for (int k = 0; k < kWidth; ++k) g[k] = rstd * (g[k] - mean_g - x[k] * mean_gx);
+    if (p.more.data != nullptr) {
+      element::read_some<kWidth, kVector>(x, p.more.data, at, left, p.more.dtype);
+#pragma unroll
+      for (int k = 0; k < kWidth; ++k) g[k] += x[k];
+    }
+    element::write_some<kWidth, kVector>(p.dx, at, left, p.dx_dtype, g);
+  }
+};
+
+template <int kWidth, bool kVector>
 __global__ void __launch_bounds__(kLongestBlock, 2) norm_backward(const __grid_constant__ BackwardParams p) {
-  __shared__ float shared[32];
+  constexpr int kKept = kElementsAThread / kWidth;
+  using Norm = NormBackward<kWidth, kVector>;
+  __shared__ float2 shared[32];
   const std::int64_t row = blockIdx.x;
-  const std::uint32_t step = blockDim.x * kGroup;
-  const float mean = p.mean != nullptr ? p.mean[row] : 0.0F;
-  const float rstd = p.rstd[row];
-  float g_kept[kKept][kGroup];
-  float x_kept[kKept][kGroup];
-  // g = dy × weight; x̂ = (x − mean) × rstd
-  const auto load = [&](float(&g)[kGroup], float(&x)[kGroup], std::uint32_t column) {
-    const std::uint32_t left = p.columns - column;
-    const std::int64_t at = row * p.columns + column;
-    element::read_some<kVector>(g, p.dy.data, at, left, p.dy.dtype);
-    element::read_some<kVector>(x, p.x.data, at, left, p.x.dtype);
-    float w[kGroup];
-    if (p.weight.data != nullptr) element::read_some<kVector>(w, p.weight.data, column, left, p.weight.dtype);
+  const Norm norm{p, row, p.mean != nullptr ? p.mean[row] : 0.0F, p.rstd[row]};
+  const std::uint32_t step = blockDim.x * kWidth;
+  const std::uint32_t own = threadIdx.x * kWidth;
+  typename Norm::Group kept[kKept];
 #pragma unroll
-    for (int k = 0; k < kGroup; ++k) {
-      if (p.weight.data != nullptr) g[k] *= w[k];
-      x[k] = (x[k] - mean) * rstd;
-    }
-  };
-  float sum_g = 0;
-  float sum_gx = 0;
-  const auto count = [&](const float(&g)[kGroup], const float(&x)[kGroup], std::uint32_t column) {
+  for (int i = 0; i < kKept; ++i)
+    if (i * step + own < p.columns) kept[i] = norm.load(i * step + own);
+  float2 sums = make_float2(0, 0);
 #pragma unroll
-    for (int k = 0; k < kGroup; ++k) {
-      if (!kVector && k >= p.columns - column) break;
-      sum_g += g[k];
-      sum_gx += g[k] * x[k];
-    }
-  };
-#pragma unroll
-  for (int i = 0; i < kKept; ++i) {
-    const std::uint32_t column = i * step + threadIdx.x * kGroup;
-    if (column >= p.columns) break;
-    load(g_kept[i], x_kept[i], column);
-    count(g_kept[i], x_kept[i], column);
-  }
-  for (std::uint32_t column = kKept * step + threadIdx.x * kGroup; column < p.columns; column += step) {
-    float g[kGroup];
-    float x[kGroup];
-    load(g, x, column);
-    count(g, x, column);
-  }
+  for (int i = 0; i < kKept; ++i)
+    if (i * step + own < p.columns) norm.count(sums, kept[i], i * step + own);
+  for (std::uint32_t column = kKept * step + own; column < p.columns; column += step)
+    norm.count(sums, norm.load(column), column);
+  sums = block_sum(sums, shared);
   const float n = static_cast<float>(p.columns);
-  const float mean_gx = block_sum(sum_gx, shared) / n;
-  const float mean_g = p.mean != nullptr ? block_sum(sum_g, shared) / n : 0.0F;
-  const auto finish = [&](const float(&g)[kGroup], const float(&x)[kGroup], std::uint32_t column) {
-    const std::uint32_t left = p.columns - column;
-    const std::int64_t at = row * p.columns + column;
-    float out[kGroup];
-    if (p.more.data != nullptr) element::read_some<kVector>(out, p.more.data, at, left, p.more.dtype);
+  const float mean_g = p.mean != nullptr ? sums.x / n : 0.0F;
+  const float mean_gx = sums.y / n;
 #pragma unroll
-    for (int k = 0; k < kGroup; ++k) {
-      const float d = rstd * (g[k] - mean_g - x[k] * mean_gx);
-      out[k] = p.more.data != nullptr ? out[k] + d : d;
-    }
-    element::write_some<kVector>(p.dx, at, left, p.dx_dtype, out);
-  };
-#pragma unroll
-  for (int i = 0; i < kKept; ++i) {
-    const std::uint32_t column = i * step + threadIdx.x * kGroup;
-    if (column >= p.columns) break;
-    finish(g_kept[i], x_kept[i], column);
-  }
-  for (std::uint32_t column = kKept * step + threadIdx.x * kGroup; column < p.columns; column += step) {
-    float g[kGroup];
-    float x[kGroup];
-    load(g, x, column);
-    finish(g, x, column);
-  }
+  for (int i = 0; i < kKept; ++i)
+    if (i * step + own < p.columns) norm.finish(kept[i], i * step + own, mean_g, mean_gx);
+  for (std::uint32_t column = kKept * step + own; column < p.columns; column += step)
+    norm.finish(norm.load(column), column, mean_g, mean_gx);
 }
 
 // ---- The weights' gradients: dweight[c] = Σ_r dy × x̂, dbias[c] = Σ_r dy
 
-constexpr int kWarps = 8;  ///< rows that a block has in hand; its 32 lanes take 32 groups of eight columns
+constexpr int kWarps = 8;  ///< rows that a block has in hand; its 32 lanes take 32 groups of columns
 
 struct WeightsParams {
   float* partial = nullptr;  ///< [chunks, 2, columns]
@@ -218,44 +246,46 @@ struct WeightsParams {
   bool bias = false;
 };
 
-template <bool kVector>
-__global__ void __launch_bounds__(32 * kWarps) weights_partial(const __grid_constant__ WeightsParams p) {
-  __shared__ float shared[kWarps][32][kGroup + 1];
+template <int kWidth, bool kVector>
+__global__ void __launch_bounds__(32 * kWarps, 4) weights_partial(const __grid_constant__ WeightsParams p) {
+  __shared__ float shared[kWarps][32][kWidth + 1];
   const int lane = static_cast<int>(threadIdx.x % 32);
   const int warp = static_cast<int>(threadIdx.x / 32);
-  const std::uint32_t column = (blockIdx.x * 32 + lane) * kGroup;
+  const std::uint32_t column = (blockIdx.x * 32 + lane) * kWidth;
   const std::uint32_t first = blockIdx.y * p.rows_a_chunk;
   const std::uint32_t end = min(first + p.rows_a_chunk, p.rows);
-  float weight[kGroup] = {};
-  float bias[kGroup] = {};
+  float weight[kWidth] = {};
+  float bias[kWidth] = {};
   if (column < p.columns) {
+    const std::uint32_t left = p.columns - column;
 #pragma unroll 4
     for (std::uint32_t row = first + warp; row < end; row += kWarps) {
-      const std::uint32_t left = p.columns - column;
       const std::int64_t at = static_cast<std::int64_t>(row) * p.columns + column;
-      float dy[kGroup];
-      float x[kGroup];
-      element::read_some<kVector>(dy, p.dy.data, at, left, p.dy.dtype);
-      element::read_some<kVector>(x, p.x.data, at, left, p.x.dtype);
+      const element::Raw raw_dy = element::load_some<kWidth, kVector>(p.dy.data, at, left, p.dy.dtype);
+      const element::Raw raw_x = element::load_some<kWidth, kVector>(p.x.data, at, left, p.x.dtype);
       const float mean = p.mean != nullptr ? p.mean[row] : 0.0F;
       const float rstd = p.rstd[row];
+      float dy[kWidth];
+      float x[kWidth];
+      element::expand(dy, raw_dy, element::held<kVector>(p.dy.dtype));
+      element::expand(x, raw_x, element::held<kVector>(p.x.dtype));
 #pragma unroll
-      for (int k = 0; k < kGroup; ++k) {
+      for (int k = 0; k < kWidth; ++k) {
         weight[k] += dy[k] * (x[k] - mean) * rstd;
         bias[k] += dy[k];
       }
     }
   }
-  const auto join = [&](const float(&mine)[kGroup], std::uint32_t which) {
+  const auto join = [&](const float(&mine)[kWidth], std::uint32_t which) {
 #pragma unroll
-    for (int k = 0; k < kGroup; ++k) shared[warp][lane][k] = mine[k];
+    for (int k = 0; k < kWidth; ++k) shared[warp][lane][k] = mine[k];
     __syncthreads();
-    const std::uint32_t c = threadIdx.x;  // one column a thread: 256 of both
-    const std::uint32_t target = blockIdx.x * 32 * kGroup + c;
-    if (target < p.columns) {
+    const std::uint32_t c = threadIdx.x;  // one column a thread
+    const std::uint32_t target = blockIdx.x * 32 * kWidth + c;
+    if (c < 32 * kWidth && target < p.columns) {
       float sum = 0;
 #pragma unroll
-      for (int w = 0; w < kWarps; ++w) sum += shared[w][c / kGroup][c % kGroup];
+      for (int w = 0; w < kWarps; ++w) sum += shared[w][c / kWidth][c % kWidth];
       p.partial[(static_cast<std::int64_t>(blockIdx.y) * 2 + which) * p.columns + target] = sum;
     }
     __syncthreads();
@@ -297,16 +327,22 @@ Row row_of(const Argument& a) {
   return {a.data, a.dtype()};
 }
 
-bool vector_of(std::initializer_list<Argument> tensors, std::uint64_t columns) {
-  if (columns % kGroup != 0) return false;
-  for (const Argument& t : tensors)
-    if (t.present() && !t.aligned(16)) return false;
-  return true;
+/// 8 or 4 elements at once, or 0 where a tensor or its rows do not lie on such boundaries.
+int width_of(std::initializer_list<Row> tensors, std::uint64_t columns) {
+  int width = 8;
+  for (const Row& t : tensors)
+    if (t.data != nullptr) width = width_with(width, t.dtype);
+  if (columns % static_cast<unsigned>(width) != 0) return 0;
+  for (const Row& t : tensors)
+    if (t.data != nullptr &&
+        reinterpret_cast<std::uintptr_t>(t.data) % (static_cast<unsigned>(width) * itemsize(t.dtype)) != 0)
+      return 0;
+  return width;
 }
 
 unsigned threads_for(std::uint64_t columns) {
   return static_cast<unsigned>(
-      std::clamp<std::uint64_t>(round_up(ceil_div(columns, kKept * kGroup), 32), 32, kLongestBlock));
+      std::clamp<std::uint64_t>(round_up(ceil_div(columns, kElementsAThread), 32), 32, kLongestBlock));
 }
 
 /// All of them gapless rows of the same length, floats of at most 32 bits; absent ones are skipped.
@@ -325,15 +361,15 @@ Result<void> forward(const Arguments& args, ForwardParams p, const Argument& lik
   if (like.rows() > kLargest || like.last() > kLargest) return bad_operand(name, 0, "is too large");
   p.columns = static_cast<std::uint32_t>(like.last());
   p.eps = static_cast<float>(args.c.alpha);
-  bool vector = p.columns % kGroup == 0;
-  for (const void* data : {static_cast<const void*>(p.y), static_cast<const void*>(p.sum), p.x.data, p.residual.data,
-                           p.weight.data, p.bias.data})
-    vector = vector && reinterpret_cast<std::uintptr_t>(data) % 16 == 0;
+  const int width = width_of({{p.y, p.y_dtype}, {p.sum, p.sum_dtype}, p.x, p.residual, p.weight, p.bias}, p.columns);
   const auto blocks = static_cast<unsigned>(like.rows());
-  if (vector)
-    norm_forward<true><<<blocks, threads_for(p.columns), 0, args.stream>>>(p);
+  const unsigned threads = threads_for(p.columns);
+  if (width == 8)
+    norm_forward<8, true><<<blocks, threads, 0, args.stream>>>(p);
+  else if (width == 4)
+    norm_forward<4, true><<<blocks, threads, 0, args.stream>>>(p);
   else
-    norm_forward<false><<<blocks, threads_for(p.columns), 0, args.stream>>>(p);
+    norm_forward<4, false><<<blocks, threads, 0, args.stream>>>(p);
   return launched(name);
 }
 
@@ -342,14 +378,15 @@ Result<void> backward(const Arguments& args, const BackwardParams& given, const 
   if (like.rows() > kLargest || like.last() > kLargest) return bad_operand(name, 0, "is too large");
   BackwardParams p = given;
   p.columns = static_cast<std::uint32_t>(like.last());
-  bool vector = p.columns % kGroup == 0;
-  for (const void* data : {static_cast<const void*>(p.dx), p.dy.data, p.x.data, p.weight.data, p.more.data})
-    vector = vector && reinterpret_cast<std::uintptr_t>(data) % 16 == 0;
+  const int width = width_of({{p.dx, p.dx_dtype}, p.dy, p.x, p.weight, p.more}, p.columns);
   const auto blocks = static_cast<unsigned>(like.rows());
-  if (vector)
-    norm_backward<true><<<blocks, threads_for(p.columns), 0, args.stream>>>(p);
+  const unsigned threads = threads_for(p.columns);
+  if (width == 8)
+    norm_backward<8, true><<<blocks, threads, 0, args.stream>>>(p);
+  else if (width == 4)
+    norm_backward<4, true><<<blocks, threads, 0, args.stream>>>(p);
   else
-    norm_backward<false><<<blocks, threads_for(p.columns), 0, args.stream>>>(p);
+    norm_backward<4, false><<<blocks, threads, 0, args.stream>>>(p);
   return launched(name);
 }
 
@@ -363,7 +400,8 @@ Result<void> backward_weights(const Arguments& args, const WeightsCall& call, Wo
   if (columns == 0) return {};
   if (rows > kLargest || columns > kLargest) return bad_operand(name, 0, "is too large");
   // Enough blocks to fill the GPU about four times, and at least 32 rows a block.
-  const std::uint64_t tiles = ceil_div(columns, 32 * kGroup);
+  const int width = width_of({row_of(call.dy), row_of(call.x)}, columns);
+  const std::uint64_t tiles = ceil_div(columns, 32 * (width == 8 ? 8 : 4));
   const std::uint64_t wanted = std::max<std::uint64_t>(1, 1024 / tiles);
   const std::uint64_t rows_a_chunk = std::max<std::uint64_t>(round_up(ceil_div(rows, wanted), kWarps), 4 * kWarps);
   const std::uint64_t chunks = std::max<std::uint64_t>(1, ceil_div(rows, rows_a_chunk));
@@ -380,10 +418,12 @@ Result<void> backward_weights(const Arguments& args, const WeightsCall& call, Wo
   p.rows_a_chunk = static_cast<std::uint32_t>(rows_a_chunk);
   p.bias = call.dbias.present();
   const dim3 grid(static_cast<unsigned>(tiles), static_cast<unsigned>(chunks));
-  if (vector_of({call.dy, call.x}, columns))
-    weights_partial<true><<<grid, 32 * kWarps, 0, args.stream>>>(p);
+  if (width == 8)
+    weights_partial<8, true><<<grid, 32 * kWarps, 0, args.stream>>>(p);
+  else if (width == 4)
+    weights_partial<4, true><<<grid, 32 * kWarps, 0, args.stream>>>(p);
   else
-    weights_partial<false><<<grid, 32 * kWarps, 0, args.stream>>>(p);
+    weights_partial<4, false><<<grid, 32 * kWarps, 0, args.stream>>>(p);
   FORESHARD_KERNELS_TRY(launched(name));
   const dim3 final_grid(static_cast<unsigned>(ceil_div(columns, 32)), 2);
   weights_final<<<final_grid, 32 * kWarps, 0, args.stream>>>({call.dweight.data, call.dweight.dtype()},

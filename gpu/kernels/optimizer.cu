@@ -8,8 +8,9 @@ namespace foreshard::gpu {
 namespace {
 
 constexpr int kThreads = 256;
+constexpr int kWidth = 4;  // parameters and their states are float32
 constexpr int kGroupsAThread = 2;
-constexpr std::uint32_t kChunk = kThreads * kGroupsAThread * kGroup;  ///< elements a block updates
+constexpr std::uint32_t kChunk = kThreads * kGroupsAThread * kWidth;  ///< elements a block updates
 constexpr int kStates = 4;                                            ///< parameter, exp_avg, exp_avg_sq, gradient
 
 struct Entry {
@@ -64,8 +65,8 @@ __global__ void __launch_bounds__(kThreads) optimizer_step(const __grid_constant
     aligned = aligned && (!kAdam && (s == 1 || s == 2) ? true : reinterpret_cast<std::uintptr_t>(e.data[s]) % 16 == 0);
   std::uint32_t done = 0;
   if (aligned) {
-    const std::uint32_t groups = length / kGroup;
-    element::Raw8 raw[kGroupsAThread][kStates];
+    const std::uint32_t groups = length / kWidth;
+    element::Raw raw[kGroupsAThread][kStates];
 #pragma unroll
     for (int i = 0; i < kGroupsAThread; ++i) {
       const std::uint32_t group = i * kThreads + threadIdx.x;
@@ -73,23 +74,24 @@ __global__ void __launch_bounds__(kThreads) optimizer_step(const __grid_constant
 #pragma unroll
       for (int s = 0; s < kStates; ++s) {
         if (!kAdam && (s == 1 || s == 2)) continue;
-        raw[i][s] = element::load8(e.data[s], begin + group * kGroup, e.dtypes[s]);
+        raw[i][s] = element::load<kWidth>(e.data[s], begin + group * kWidth, e.dtypes[s]);
       }
     }
 #pragma unroll
     for (int i = 0; i < kGroupsAThread; ++i) {
       const std::uint32_t group = i * kThreads + threadIdx.x;
       if (group >= groups) break;
-      float x[kStates][kGroup] = {};
+      float x[kStates][kWidth] = {};
 #pragma unroll
       for (int s = 0; s < kStates; ++s)
-        if (kAdam || s == 0 || s == 3) element::expand8(x[s], raw[i][s], e.dtypes[s]);
+        if (kAdam || s == 0 || s == 3) element::expand(x[s], raw[i][s], e.dtypes[s]);
 #pragma unroll
-      for (int k = 0; k < kGroup; ++k) step(table.factors, x[0][k], x[1][k], x[2][k], x[3][k]);
+      for (int k = 0; k < kWidth; ++k) step(table.factors, x[0][k], x[1][k], x[2][k], x[3][k]);
 #pragma unroll
-      for (int s = 0; s < (kAdam ? 3 : 1); ++s) element::write8(e.data[s], begin + group * kGroup, e.dtypes[s], x[s]);
+      for (int s = 0; s < (kAdam ? 3 : 1); ++s)
+        element::write_group(e.data[s], begin + group * kWidth, e.dtypes[s], x[s]);
     }
-    done = groups * kGroup;
+    done = groups * kWidth;
   }
   for (std::uint32_t i = done + threadIdx.x; i < length; i += kThreads) {
     float x[kStates] = {};

@@ -22,10 +22,9 @@ struct Params {
   float sign = 1;           ///< of sin: −1 backward
 };
 
-/// A thread turns eight neighbouring pairs (kVector) or one.
-template <bool kVector>
+/// A thread turns kWidth neighbouring pairs: 8, 4 or 1.
+template <int kWidth>
 __global__ void __launch_bounds__(kThreads) rotate(const __grid_constant__ Params p) {
-  constexpr int kWidth = kVector ? kGroup : 1;
   std::uint32_t index = blockIdx.x * kThreads + threadIdx.x;
   if (index >= p.count) return;
   const std::uint32_t steps = p.half / kWidth;
@@ -40,21 +39,26 @@ __global__ void __launch_bounds__(kThreads) rotate(const __grid_constant__ Param
   const std::int64_t from_right = from + p.half * p.x_strides[3];
   const std::int64_t to_right = to + p.half * p.out_strides[3];
   const std::int64_t table = static_cast<std::int64_t>(s) * p.half + d;
-  if constexpr (kVector) {
-    const element::Raw8 raw_left = element::load8(p.x, from, p.x_dtype);
-    const element::Raw8 raw_right = element::load8(p.x, from_right, p.x_dtype);
-    float c[kGroup], n[kGroup], left[kGroup], right[kGroup], a[kGroup], z[kGroup];
-    element::read8(c, p.cos, table, DType::float32);
-    element::read8(n, p.sin, table, DType::float32);
-    element::expand8(left, raw_left, p.x_dtype);
-    element::expand8(right, raw_right, p.x_dtype);
+  if constexpr (kWidth > 1) {
+    const element::Raw raw_left = element::load<kWidth>(p.x, from, p.x_dtype);
+    const element::Raw raw_right = element::load<kWidth>(p.x, from_right, p.x_dtype);
+    float left[kWidth], right[kWidth], cosine[kWidth], sine[kWidth], a[kWidth], z[kWidth];
 #pragma unroll
-    for (int k = 0; k < kGroup; ++k) {
-      a[k] = left[k] * c[k] - right[k] * (p.sign * n[k]);
-      z[k] = right[k] * c[k] + left[k] * (p.sign * n[k]);
+    for (int k = 0; k < kWidth; k += 4) {
+      const float4 c = *reinterpret_cast<const float4*>(p.cos + table + k);
+      const float4 n = *reinterpret_cast<const float4*>(p.sin + table + k);
+      cosine[k] = c.x, cosine[k + 1] = c.y, cosine[k + 2] = c.z, cosine[k + 3] = c.w;
+      sine[k] = n.x, sine[k + 1] = n.y, sine[k + 2] = n.z, sine[k + 3] = n.w;
     }
-    element::write8(p.out, to, p.out_dtype, a);
-    element::write8(p.out, to_right, p.out_dtype, z);
+    element::expand(left, raw_left, p.x_dtype);
+    element::expand(right, raw_right, p.x_dtype);
+#pragma unroll
+    for (int k = 0; k < kWidth; ++k) {
+      a[k] = left[k] * cosine[k] - right[k] * (p.sign * sine[k]);
+      z[k] = right[k] * cosine[k] + left[k] * (p.sign * sine[k]);
+    }
+    element::write_group(p.out, to, p.out_dtype, a);
+    element::write_group(p.out, to_right, p.out_dtype, z);
   } else {
     const float c = p.cos[table];
     const float n = p.sign * p.sin[table];
@@ -65,10 +69,10 @@ __global__ void __launch_bounds__(kThreads) rotate(const __grid_constant__ Param
   }
 }
 
-bool vectorises(const Argument& a) {
+bool allows(const Argument& a, unsigned width) {
   if (!a.aligned(16) || a.view->strides[3] != 1) return false;
   for (std::size_t d = 0; d < 3; ++d)
-    if (a.size(d) != 1 && a.view->strides[d] * itemsize(a.dtype()) % 16 != 0) return false;
+    if (a.size(d) != 1 && a.view->strides[d] % width != 0) return false;
   return true;
 }
 
@@ -102,17 +106,20 @@ Result<void> run_rope(const Arguments& args) {
   p.heads = static_cast<std::uint32_t>(x.size(2));
   p.half = static_cast<std::uint32_t>(x.size(3) / 2);
   p.sign = backward ? -1.0F : 1.0F;
-  const bool vector =
-      p.half % kGroup == 0 && vectorises(out) && vectorises(x) && args[2].aligned(16) && args[3].aligned(16);
-  const std::uint64_t count = x.numel() / 2 / (vector ? kGroup : 1);
+  auto width = static_cast<unsigned>(width_with(width_with(8, out.dtype()), x.dtype()));
+  if (p.half % width != 0 || !allows(out, width) || !allows(x, width) || !args[2].aligned(16) || !args[3].aligned(16))
+    width = 1;
+  const std::uint64_t count = x.numel() / 2 / width;
   if (count == 0) return {};
   if (count > 0x7fffffffU) return bad_operand(name, 1, "is too large");
   p.count = static_cast<std::uint32_t>(count);
   const auto blocks = static_cast<unsigned>(ceil_div(count, kThreads));
-  if (vector)
-    rotate<true><<<blocks, kThreads, 0, args.stream>>>(p);
+  if (width == 8)
+    rotate<8><<<blocks, kThreads, 0, args.stream>>>(p);
+  else if (width == 4)
+    rotate<4><<<blocks, kThreads, 0, args.stream>>>(p);
   else
-    rotate<false><<<blocks, kThreads, 0, args.stream>>>(p);
+    rotate<1><<<blocks, kThreads, 0, args.stream>>>(p);
   return launched(name);
 }
 

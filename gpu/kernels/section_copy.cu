@@ -8,8 +8,7 @@ namespace foreshard::gpu {
 namespace {
 
 constexpr int kThreads = 256;
-constexpr int kGroupsAThread = 4;
-constexpr std::uint32_t kChunk = kThreads * kGroupsAThread * kGroup;  ///< elements a block moves
+constexpr std::uint32_t kChunk = kThreads * 32;  ///< elements a block moves
 
 /// One tensor between its own memory and the flat buffer. The flat buffer has `ranks` parts of `total` elements each; a
 /// tensor's place in each part begins at `first` and has `padded` elements, which are its elements from rank × padded
@@ -35,13 +34,15 @@ struct Table {
 };
 static_assert(sizeof(Table<kManyEntries>) <= 32764);
 
+template <int kWidth>
 __device__ inline bool on_boundary(const void* base, std::uint64_t index, DType dtype) {
   const std::uint64_t size = dtype == DType::float32 ? 4 : 2;
-  return (reinterpret_cast<std::uintptr_t>(base) + index * size) % 16 == 0;
+  return (reinterpret_cast<std::uintptr_t>(base) + index * size) % (kWidth * size) == 0;
 }
 
-/// kToFlat: copy_in and chunk_cat, which also write zeros behind a tensor's end; else copy_out.
-template <bool kToFlat, int kEntries>
+/// kToFlat: copy_in and chunk_cat, which also write zeros behind a tensor's end; else copy_out. kWidth: 8 between
+/// 16-bit dtypes, else 4.
+template <bool kToFlat, int kWidth, int kEntries>
 __global__ void __launch_bounds__(kThreads) section_copy(const __grid_constant__ Table<kEntries> table) {
   const Entry& e = entry_of(table.entry, table.entries, blockIdx.x);
   const std::uint32_t local = blockIdx.x - e.chunks_before;
@@ -60,25 +61,26 @@ __global__ void __launch_bounds__(kThreads) section_copy(const __grid_constant__
   const std::uint64_t to_first = kToFlat ? in_flat : in_tensor;
   const std::uint64_t from_first = kToFlat ? in_tensor : in_flat;
   std::uint64_t done = 0;
-  if (on_boundary(to, to_first, to_dtype) && on_boundary(from, from_first, from_dtype)) {
-    const std::uint32_t groups = static_cast<std::uint32_t>(valid / kGroup);
-    element::Raw8 raw[kGroupsAThread];
+  if (on_boundary<kWidth>(to, to_first, to_dtype) && on_boundary<kWidth>(from, from_first, from_dtype)) {
+    constexpr int kGroupsAThread = static_cast<int>(kChunk) / kThreads / kWidth;
+    const std::uint32_t groups = static_cast<std::uint32_t>(valid / kWidth);
+    element::Raw raw[kGroupsAThread];
 #pragma unroll
     for (int i = 0; i < kGroupsAThread; ++i) {
       const std::uint32_t group = i * kThreads + threadIdx.x;
-      if (group < groups) raw[i] = element::load8(from, from_first + group * kGroup, from_dtype);
+      if (group < groups) raw[i] = element::load<kWidth>(from, from_first + group * kWidth, from_dtype);
     }
 #pragma unroll
     for (int i = 0; i < kGroupsAThread; ++i) {
       const std::uint32_t group = i * kThreads + threadIdx.x;
       if (group >= groups) break;
-      float v[kGroup];
-      element::expand8(v, raw[i], from_dtype);
+      float v[kWidth];
+      element::expand(v, raw[i], from_dtype);
 #pragma unroll
-      for (int k = 0; k < kGroup; ++k) v[k] *= table.factor;
-      element::write8(to, to_first + group * kGroup, to_dtype, v);
+      for (int k = 0; k < kWidth; ++k) v[k] *= table.factor;
+      element::write_group(to, to_first + group * kWidth, to_dtype, v);
     }
-    done = static_cast<std::uint64_t>(groups) * kGroup;
+    done = static_cast<std::uint64_t>(groups) * kWidth;
   }
   for (std::uint64_t i = done + threadIdx.x; i < length; i += kThreads) {
     const float value = i < valid ? element::read<float>(from, from_first + i, from_dtype) * table.factor : 0.0F;
@@ -162,10 +164,15 @@ class Launcher {
 
   Result<void> put() {
     if (blocks_ > 0) {
-      if (shape_.to_flat)
-        section_copy<true><<<blocks_, kThreads, 0, args_.stream>>>(table_);
+      const bool wide = width_with(width_with(8, table_.flat_dtype), table_.tensor_dtype) == 4;
+      if (shape_.to_flat && wide)
+        section_copy<true, 4><<<blocks_, kThreads, 0, args_.stream>>>(table_);
+      else if (shape_.to_flat)
+        section_copy<true, 8><<<blocks_, kThreads, 0, args_.stream>>>(table_);
+      else if (wide)
+        section_copy<false, 4><<<blocks_, kThreads, 0, args_.stream>>>(table_);
       else
-        section_copy<false><<<blocks_, kThreads, 0, args_.stream>>>(table_);
+        section_copy<false, 8><<<blocks_, kThreads, 0, args_.stream>>>(table_);
       FORESHARD_KERNELS_TRY(launched(name_));
     }
     table_.entries = 0;

@@ -46,6 +46,26 @@ __global__ void __launch_bounds__(kThreads) sum_columns(const __grid_constant__ 
   p.partial[static_cast<std::int64_t>(blockIdx.y) * p.outputs + output] = sum;
 }
 
+/// All of an output's terms lie gapless: a block an output, in groups.
+template <int kWidth>
+__global__ void __launch_bounds__(kThreads) sum_gapless_rows(const __grid_constant__ Params p) {
+  __shared__ float shared[32];
+  const std::uint32_t output = blockIdx.x;
+  const std::int64_t first = place(p.kept, output);
+  const std::uint32_t begin = blockIdx.y * p.terms_a_chunk;
+  const std::uint32_t end = min(begin + p.terms_a_chunk, p.terms);
+  float sum = 0;
+#pragma unroll 4
+  for (std::uint32_t i = begin + threadIdx.x * kWidth; i < end; i += kThreads * kWidth) {
+    float v[kWidth];
+    element::read_group(v, p.x, first + i, p.x_dtype);
+#pragma unroll
+    for (int k = 0; k < kWidth; ++k) sum += v[k];
+  }
+  sum = block_sum(sum, shared);
+  if (threadIdx.x == 0) p.partial[static_cast<std::int64_t>(blockIdx.y) * p.outputs + output] = sum;
+}
+
 /// The last dimension is summed: a block an output.
 __global__ void __launch_bounds__(kThreads) sum_rows(const __grid_constant__ Params p) {
   __shared__ float shared[32];
@@ -114,6 +134,16 @@ std::uint64_t product(const std::vector<std::uint64_t>& sizes) {
   return n;
 }
 
+/// 8 or 4 where every output's terms lie gapless on boundaries of so many elements; else 0.
+int gapless_width(const Params& p, const Argument& x) {
+  if (!is_float_up_to_32(x.dtype()) || !x.aligned(16) || p.summed.count != 1 || p.summed.strides[0][0] != 1) return 0;
+  const int width = width_with(8, x.dtype());
+  if (p.terms % static_cast<unsigned>(width) != 0) return 0;
+  for (int d = 0; d < p.kept.count; ++d)
+    if (p.kept.sizes[d] != 1 && p.kept.strides[0][d] % width != 0) return 0;
+  return width;
+}
+
 }  // namespace
 
 Result<void> run_sum(const Arguments& args, Workspace& workspace) {
@@ -143,12 +173,17 @@ Result<void> run_sum(const Arguments& args, Workspace& workspace) {
   const std::uint64_t least = parts->last_is_summed ? 16 * kThreads : 16;
   const std::uint64_t chunks =
       std::clamp<std::uint64_t>(ceil_div(terms, least), 1, std::min<std::uint64_t>(65535, ceil_div(2048, blocks)));
-  p.terms_a_chunk = static_cast<std::uint32_t>(std::max<std::uint64_t>(1, ceil_div(terms, chunks)));
+  const int width = parts->last_is_summed ? gapless_width(p, x) : 0;
+  p.terms_a_chunk = static_cast<std::uint32_t>(round_up(ceil_div(terms, chunks), 8));
   Result<void*> scratch = workspace.reserve(chunks * outputs * sizeof(float));
   if (!scratch) return tl::unexpected(std::move(scratch.error()));
   p.partial = static_cast<float*>(*scratch);
   const dim3 grid(static_cast<unsigned>(blocks), static_cast<unsigned>(chunks));
-  if (parts->last_is_summed)
+  if (width == 8)
+    sum_gapless_rows<8><<<grid, kThreads, 0, args.stream>>>(p);
+  else if (width == 4)
+    sum_gapless_rows<4><<<grid, kThreads, 0, args.stream>>>(p);
+  else if (parts->last_is_summed)
     sum_rows<<<grid, kThreads, 0, args.stream>>>(p);
   else
     sum_columns<<<grid, kThreads, 0, args.stream>>>(p);

@@ -337,6 +337,7 @@ TEST_CASE("kernels: attention forward", "[gpu]") {
       for (const bool heads_inside : {false, true}) check_attention(dtype, s, heads_inside);
   check_attention(f32, {1, 3, 3, 17, 17, 20, true}, false);
   check_attention(f32, {1, 2, 1, 40, 40, 256, true}, true);
+  check_attention(f32, {1, 2, 2, 37, 37, 1024, false}, true);  // the test Transformer's heads
   CHECK(executor().attention_refusal() == "");
 }
 
@@ -348,6 +349,8 @@ TEST_CASE("kernels: attention backward", "[gpu]") {
           AttentionShape{1, 4, 2, 72, 72, 64, true}})
       check_attention_backward(dtype, s);
   check_attention_backward(f32, {1, 3, 3, 17, 17, 20, true});
+  check_attention_backward(f32, {1, 4, 2, 40, 40, 200, true});
+  check_attention_backward(f32, {1, 2, 2, 37, 37, 1024, false});
   CHECK(executor().attention_refusal() == "");
 }
 
