@@ -1,0 +1,183 @@
+// The error budget: each cause on a run made for it, and sums that hold on any run.
+
+#include <map>
+
+#include "core/compare/compare.hpp"
+#include "tests/catch.hpp"
+#include "tests/traces/exchange/random_run.hpp"
+
+using namespace foreshard;
+
+namespace {
+
+/// A step of one compute stream and one gather stream, times in ns.
+class Script {
+ public:
+  Script() {
+    run.info.kind = RunKind::imported;
+    run.units = {{"", {}}, {"layers.0", {}}};
+    run.streams = {{kComputeStream, "stream 7", 7, 0}, {StreamId{1}, "stream 20", 20, 0}};
+    run.phases = {{0, Recording::trace, "forward", {0}, {100'000}}};
+  }
+
+  void compute(const char* name, std::int64_t issue, std::int64_t start, std::int64_t end) {
+    add(kComputeStream, DeviceOpRecord::Kind::kernel, name, issue, start, end);
+  }
+  void gather(std::int64_t issue, std::int64_t start, std::int64_t end) {
+    add(StreamId{1}, DeviceOpRecord::Kind::collective, "nccl", issue, start, end);
+  }
+  void call(const char* name, std::int64_t start, std::int64_t end) {
+    run.host_ops.push_back({HostOpRecord::Kind::runtime, 0, run.labels.intern(name), {start}, {end}, 0});
+  }
+  /// What each cause takes of the step from 0 to the last op's end.
+  std::map<TimeCause, std::int64_t> causes() {
+    StepRecord step;
+    step.recording = Recording::trace;
+    step.end = {100'000};
+    step.device_end = Nanoseconds{0};
+    for (const DeviceOpRecord& op : run.device_ops)
+      if (op.stream == kComputeStream) step.device_end = std::max(*step.device_end, op.end);
+    run.steps = {step};
+    const auto comparison = compare_runs(run, run);
+    REQUIRE(comparison);
+    std::map<TimeCause, std::int64_t> out;
+    for (const BudgetRow& row : comparison->budget) {
+      CHECK(row.a == row.b);
+      CHECK(row.phase == "forward");
+      out[row.cause] += row.a.count;
+    }
+    unknown = comparison->a.time->contention_unknown;
+    return out;
+  }
+
+  Run run;
+  Nanoseconds unknown;
+
+ private:
+  void add(StreamId stream, DeviceOpRecord::Kind kind, const char* name, std::int64_t issue, std::int64_t start,
+           std::int64_t end) {
+    DeviceOpRecord op;
+    op.kind = kind;
+    op.stream = stream;
+    op.label = run.labels.intern(name);
+    op.issue = {issue};
+    op.start = {start};
+    op.end = {end};
+    run.device_ops.push_back(op);
+  }
+};
+
+using Causes = std::map<TimeCause, std::int64_t>;
+
+}  // namespace
+
+TEST_CASE("budget: work is compute, a late host is host") {
+  Script script;
+  script.compute("a", 0, 100, 1'000);        // 100 on its way
+  script.compute("b", 1'500, 1'520, 2'000);  // issued 500 after a's end
+  CHECK(script.causes() == Causes{{TimeCause::compute, 1'380}, {TimeCause::host, 620}});
+}
+
+TEST_CASE("budget: waiting for a collective is communication, up to its end") {
+  Script script;
+  script.gather(0, 500, 9'000);
+  script.compute("a", 10, 10, 1'000);
+  script.compute("b", 20, 9'050, 10'000);  // issued long ago, 50 after the gather's end
+  CHECK(script.causes() ==
+        Causes{{TimeCause::compute, 1'940}, {TimeCause::communication, 8'000}, {TimeCause::host, 60}});
+}
+
+TEST_CASE("budget: a collective that outlasts the gap held nothing up") {
+  Script script;
+  script.gather(0, 100, 9'000);
+  script.compute("a", 10, 10, 1'000);
+  script.compute("b", 20, 1'040, 2'000);
+  const Causes causes = script.causes();
+  CHECK(causes.count(TimeCause::communication) == 0);
+  CHECK(causes.at(TimeCause::host) == 50);
+}
+
+TEST_CASE("budget: a kernel slower beside a collective than its twins alone is contention") {
+  Script script;
+  script.compute("k", 0, 0, 10'000);
+  script.compute("k", 0, 10'000, 20'000);
+  script.gather(0, 20'000, 26'000);
+  script.compute("k", 0, 20'000, 33'000);
+  CHECK(script.causes() == Causes{{TimeCause::compute, 30'000}, {TimeCause::contention, 3'000}});
+  CHECK(script.unknown == Nanoseconds{0});
+
+  Script longer;  // never more than the time it overlapped
+  longer.compute("k", 0, 0, 10'000);
+  longer.gather(0, 10'000, 12'000);
+  longer.compute("k", 0, 10'000, 25'000);
+  CHECK(longer.causes() == Causes{{TimeCause::compute, 23'000}, {TimeCause::contention, 2'000}});
+}
+
+TEST_CASE("budget: without a twin that ran alone contention is not known, and is said") {
+  Script script;
+  script.gather(0, 0, 6'000);
+  script.compute("k", 0, 0, 10'000);
+  CHECK(script.causes() == Causes{{TimeCause::compute, 10'000}});
+  CHECK(script.unknown == Nanoseconds{6'000});
+
+  Script shapes;  // twins of one name but two lengths tell nothing
+  shapes.compute("k", 0, 0, 10'000);
+  shapes.compute("k", 0, 10'000, 50'000);
+  shapes.gather(0, 50'000, 60'000);
+  shapes.compute("k", 0, 50'000, 65'000);
+  CHECK(shapes.causes() == Causes{{TimeCause::compute, 65'000}});
+  CHECK(shapes.unknown == Nanoseconds{10'000});
+}
+
+TEST_CASE("budget: cudaMalloc, and waits before cudaFree, are the allocator's") {
+  Script script;
+  script.compute("a", 0, 0, 1'000);
+  script.call("cudaEventSynchronize", 1'100, 1'500);
+  script.call("cudaFree", 1'500, 1'900);
+  script.call("cudaMalloc", 1'900, 2'400);
+  script.call("cudaStreamSynchronize", 2'500, 2'600);  // nothing freed behind it: the program's own
+  script.call("cudaLaunchKernel", 2'700, 2'710);
+  script.call("cudaMallocHost", 2'720, 2'800);
+  script.compute("b", 2'890, 2'900, 3'000);
+  CHECK(script.causes() == Causes{{TimeCause::compute, 1'100}, {TimeCause::allocator, 1'300}, {TimeCause::host, 600}});
+}
+
+TEST_CASE("budget: a plan's wait before it gives segments back is the allocator's") {
+  Script script;
+  script.run.info.kind = RunKind::planned;
+  script.run.phases[0].recording = Recording::run;
+  script.compute("a", 10, 20, 1'000);
+  script.compute("b", 2'500, 2'510, 3'000);
+  script.run.allocator = {{AllocatorAction::segment_free, 4096, 512, kComputeStream, {2'400}, {}}};
+  StepRecord step;
+  step.end = {100'000};
+  step.device_end = Nanoseconds{3'000};
+  script.run.steps = {step};
+  const auto comparison = compare_runs(script.run, script.run);
+  REQUIRE(comparison);
+  Nanoseconds allocator;
+  for (const BudgetRow& row : comparison->budget)
+    if (row.cause == TimeCause::allocator) allocator += row.a;
+  CHECK(allocator == Nanoseconds{1'400});  // of the gap from 1,000 to 2,400
+}
+
+TEST_CASE("budget: on any two runs the parts add up to the steps' times, to the nanosecond") {
+  for (std::uint64_t seed = 1; seed <= 60; ++seed) {
+    INFO("seed " << seed);
+    const Run a = test::RandomRun(seed, seed % 2 == 0 ? RunKind::imported : RunKind::planned).make();
+    const Run b = test::RandomRun(seed + 1000, seed % 3 == 0 ? RunKind::imported : RunKind::planned).make();
+    const auto plain = compare_runs(a, b);
+    REQUIRE(plain);
+    if (!plain->a.time || !plain->b.time) continue;
+    CHECK(total(plain->budget).a == plain->a.time->end - plain->a.time->begin);
+    CHECK(total(plain->budget).b == plain->b.time->end - plain->b.time->begin);
+    const auto reported = compare_runs(a, b, {.reported_a = Nanoseconds{123}, .reported_b = Nanoseconds{77'777'777}});
+    REQUIRE(reported);
+    CHECK(total(reported->budget).a == Nanoseconds{123});
+    CHECK(total(reported->budget).b == Nanoseconds{77'777'777});
+    for (const BudgetRow& row : plain->budget) {
+      CHECK(row.a.count >= 0);
+      CHECK(row.b.count >= 0);
+    }
+  }
+}
