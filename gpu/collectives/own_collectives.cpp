@@ -12,8 +12,12 @@
 namespace foreshard::gpu {
 namespace {
 
-constexpr Bytes kCounterBytes = 2 * kMostSlots * sizeof(std::uint32_t);
-constexpr Bytes kControlBytes = kFlagBytes + kCounterBytes + 2 * sizeof(std::uint64_t);
+constexpr Bytes kCounterBytes = (kMostSlots + 2) * sizeof(std::uint32_t);  // slots, items resident and immediate
+constexpr Bytes kControlBytes = kFlagBytes + kCounterBytes + sizeof(std::uint64_t);
+static_assert((kFlagBytes + kCounterBytes) % sizeof(std::uint64_t) == 0);
+constexpr Bytes kPiece = 4 * kKiB;  // parts of a slice keep its alignment
+constexpr Bytes kMostDirect = 2 * kGiB - kPiece;
+constexpr Bytes kTile = 64 * kKiB;  // what a CTA takes at a time, of all ranks together (reduce_kernel.cu)
 /// Above every counter that a run reaches, and as the same byte four times.
 constexpr unsigned char kAbandoned = 0x3f;
 
@@ -80,7 +84,8 @@ Result<void> OwnCollectives::set_up() {
   addresses_.staging = copies_of(staging_);
   auto* counters = reinterpret_cast<std::uint32_t*>(addresses_.flags[rank_] + kFlagBytes);
   links_.counters = counters;
-  links_.decision = reinterpret_cast<std::uint64_t*>(counters + 2 * kMostSlots);
+  links_.finished = counters + kMostSlots;
+  links_.decision = reinterpret_cast<std::uint64_t*>(counters + kMostSlots + 2);
   links_.started = flag(rank_, Flag::arrived, rank_);
   links_.complete = flag(rank_, Flag::done, rank_);
   links_.ring = host_->ring;
@@ -89,6 +94,7 @@ Result<void> OwnCollectives::set_up() {
   links_.abandon = reinterpret_cast<const std::uint32_t*>(&host_->abandon);
   links_.linger_ns = tuning_.linger_ns;
   direct_links_ = links_;
+  direct_links_.finished = counters + kMostSlots + 1;
   direct_links_.complete = flag(rank_, Flag::credit, rank_);
   direct_links_.complete_host = flag(rank_, Flag::ready, rank_);
   direct_links_.linger_ns = 0;
@@ -135,18 +141,35 @@ Result<void> OwnCollectives::all_gather(const void* input, void* output, Bytes s
                              stream);
 }
 
-ScatterPath OwnCollectives::scatter_path(const ScatterCall& call) const {
+Bytes OwnCollectives::staged_bytes(const ScatterCall& call) const {
   const Bytes slice = call.elements * itemsize(call.input_type);
-  const bool small = slice * ranks() <= tuning_.direct_up_to && slice < 2 * kGiB;
-  const bool symmetric = heap_.contains(reinterpret_cast<Address>(call.input), slice * ranks());
-  return small && symmetric ? ScatterPath::direct : ScatterPath::staged;
+  if (!heap_.contains(reinterpret_cast<Address>(call.input), slice * ranks())) return slice;
+  if (slice * ranks() <= tuning_.direct_up_to) return 0;
+  const Bytes wanted = slice * tuning_.staged_percent / 100 / kPiece * kPiece;
+  // The kernel counts the bytes of a direct part in 32 bits.
+  return std::max(wanted, slice > kMostDirect ? slice - kMostDirect : 0);
+}
+
+ScatterPath OwnCollectives::scatter_path(const ScatterCall& call) const {
+  const Bytes staged = staged_bytes(call);
+  if (staged == 0) return ScatterPath::direct;
+  return staged == call.elements * itemsize(call.input_type) ? ScatterPath::staged : ScatterPath::mixed;
 }
 
 Result<void> OwnCollectives::reduce_scatter(const ScatterCall& call, cudaStream_t stream) {
   if (!reducible(call.input_type) || !reducible(call.output_type))
     return fail(ErrorKind::mismatch, "a reduce-scatter sums float32, bfloat16 and float16 only");
   if (call.elements == 0) return {};
-  return scatter_path(call) == ScatterPath::direct ? direct(call, stream) : staged(call, stream);
+  const Bytes slice = call.elements * itemsize(call.input_type);
+  const Bytes staged = staged_bytes(call);
+  ReduceItem item = item_of(call);
+  if (staged != 0) add_staged(item, call, staged);
+  if (staged != slice) add_direct(item, call);
+  if (slice * ranks() <= tuning_.direct_up_to && staged == 0) return immediate(item, slice, stream);
+  FORESHARD_TRY(start_resident(item, stream));
+  if (staged != 0) FORESHARD_TRY(push(call, staged, stream));
+  const TransferOp complete = own_signal(TransferOp::Kind::wait, Flag::done, rank_, items_);
+  return TransferRunner::signal({&complete, 1}, addresses_, stream);
 }
 
 ReduceItem OwnCollectives::item_of(const ScatterCall& call) const {
@@ -158,38 +181,47 @@ ReduceItem OwnCollectives::item_of(const ScatterCall& call) const {
   item.input_type = call.input_type;
   item.output_type = call.output_type;
   item.scale = call.scale;
-  const Bytes slice = call.elements * itemsize(call.input_type);
-  item.source[rank_] = static_cast<const char*>(call.input) + rank_ * slice;
-  item.aligned =
-      aligned(reinterpret_cast<Address>(call.output)) && aligned(reinterpret_cast<Address>(item.source[rank_])) ? 1 : 0;
+  const char* own = static_cast<const char*>(call.input) + rank_ * call.elements * itemsize(call.input_type);
+  item.source[rank_] = own;
+  item.near[rank_] = own;
+  item.aligned = aligned(reinterpret_cast<Address>(call.output)) && aligned(reinterpret_cast<Address>(own)) ? 1 : 0;
   return item;
 }
 
-Result<void> OwnCollectives::direct(const ScatterCall& call, cudaStream_t stream) {
-  ReduceItem item = item_of(call);
+void OwnCollectives::add_staged(ReduceItem& item, const ScatterCall& call, Bytes staged) const {
+  const ScatterChunks chunks = cut_slices(staged, tuning_.scatter);
+  for (std::uint32_t r = 0; r < ranks(); ++r) {
+    if (r != rank_)
+      item.source[r] = reinterpret_cast<const void*>(addresses_.staging[rank_] + staging_offset(tuning_.scatter, r, 0));
+    item.arrived[r] = flag(rank_, Flag::arrived, r);
+    item.answer[r] = flag(r, Flag::credit, rank_);
+  }
+  item.staged_elements = staged / itemsize(call.input_type);
+  item.chunks = chunks.count;
+  item.chunk_elements = chunks.chunk / itemsize(call.input_type);
+  item.slot_bytes = tuning_.scatter.slot;
+  item.slots = tuning_.scatter.slots;
+  item.first_chunk = chunks_;
+}
+
+void OwnCollectives::add_direct(ReduceItem& item, const ScatterCall& call) {
   const Bytes slice = call.elements * itemsize(call.input_type);
   const std::array<Address, kMostPeers> inputs = copies_of(call.input);
   for (std::uint32_t r = 0; r < ranks(); ++r) {
-    item.source[r] = reinterpret_cast<const void*>(inputs[r] + rank_ * slice);
-    item.arrived[r] = flag(rank_, Flag::entered, r);
+    item.near[r] = reinterpret_cast<const void*>(inputs[r] + rank_ * slice);
+    item.entered[r] = flag(rank_, Flag::entered, r);
     item.enter[r] = flag(r, Flag::entered, rank_);
-    item.answer[r] = flag(r, Flag::consumed, rank_);
-    item.settled[r] = flag(rank_, Flag::consumed, r);
+    item.consume[r] = flag(r, Flag::consumed, rank_);
+    item.consumed[r] = flag(rank_, Flag::consumed, r);
   }
-  item.staged = 0;
-  item.chunks = 1;
-  item.chunk_elements = call.elements;
-  item.first_chunk = directs_;
-  if (slice * ranks() > tuning_.resident_from) {
-    ++directs_;
-    item.number = items_;
-    FORESHARD_TRY(start_resident(item, tuning_.staged_reduce, stream));
-    return finish_resident(stream);
-  }
-  item.number = directs_++;
+  item.direct_number = directs_++;
+}
+
+Result<void> OwnCollectives::immediate(ReduceItem& item, Bytes slice, cudaStream_t stream) {
+  item.number = immediates_++;
   // Small slices leave CTAs without a tile; each still costs its launch and its part in the end.
   ReduceLaunch launch = tuning_.direct_reduce;
-  const Bytes tiles = (slice * ranks() + 32 * kKiB - 1) / (32 * kKiB);
+  const Bytes tiles = (slice * ranks() + kTile - 1) / kTile;
   if (tiles < launch.ctas)
     launch.ctas = static_cast<std::uint32_t>((tiles + launch.cluster - 1) / launch.cluster) * launch.cluster;
   return launch_reduce(item, direct_links_, launch, stream);
@@ -208,43 +240,24 @@ Result<void> OwnCollectives::post(const ReduceItem& item) {
   return {};
 }
 
-Result<void> OwnCollectives::start_resident(const ReduceItem& item, const ReduceLaunch& launch, cudaStream_t stream) {
+Result<void> OwnCollectives::start_resident(ReduceItem& item, cudaStream_t stream) {
+  item.number = items_;
   FORESHARD_TRY(post(item));
   const TransferOp reached = own_signal(TransferOp::Kind::write, Flag::arrived, rank_, ++items_);
   FORESHARD_TRY(TransferRunner::signal({&reached, 1}, addresses_, stream));
   FORESHARD_TRY(check(cudaEventRecord(started_, stream), "cudaEventRecord"));
   FORESHARD_TRY(check(cudaStreamWaitEvent(worker_, started_, 0), "cudaStreamWaitEvent"));
-  return launch_reduce(item, links_, launch, worker_);
+  return launch_reduce(item, links_, tuning_.resident_reduce, worker_);
 }
 
-Result<void> OwnCollectives::finish_resident(cudaStream_t stream) {
-  const TransferOp complete = own_signal(TransferOp::Kind::wait, Flag::done, rank_, items_);
-  return TransferRunner::signal({&complete, 1}, addresses_, stream);
-}
-
-Result<void> OwnCollectives::staged(const ScatterCall& call, cudaStream_t stream) {
-  const Bytes slice = call.elements * itemsize(call.input_type);
-  const ScatterChunks chunks = cut_slices(slice, tuning_.scatter);
-  ReduceItem item = item_of(call);
-  for (std::uint32_t r = 0; r < ranks(); ++r) {
-    if (r != rank_)
-      item.source[r] = reinterpret_cast<const void*>(addresses_.staging[rank_] + staging_offset(tuning_.scatter, r, 0));
-    item.arrived[r] = flag(rank_, Flag::arrived, r);
-    item.answer[r] = flag(r, Flag::credit, rank_);
-  }
-  item.chunks = chunks.count;
-  item.chunk_elements = chunks.chunk / itemsize(call.input_type);
-  item.slot_bytes = tuning_.scatter.slot;
-  item.slots = tuning_.scatter.slots;
-  item.first_chunk = chunks_;
-  item.number = items_;
-  FORESHARD_TRY(start_resident(item, tuning_.staged_reduce, stream));
+Result<void> OwnCollectives::push(const ScatterCall& call, Bytes staged, cudaStream_t stream) {
   addresses_.input = copies_of(call.input);
-  const TransferPlan plan = plan_scatter({ranks(), rank_, slice, chunks_, rounds_}, tuning_.scatter);
+  const Bytes slice = call.elements * itemsize(call.input_type);
+  const TransferPlan plan = plan_scatter({ranks(), rank_, slice, staged, chunks_, rounds_}, tuning_.scatter);
+  const ScatterChunks chunks = cut_slices(staged, tuning_.scatter);
   chunks_ += chunks.count;
   rounds_ += count_rounds(chunks, tuning_.scatter);
-  FORESHARD_TRY(scatter_runner_->run(plan, addresses_, stream));
-  return finish_resident(stream);
+  return scatter_runner_->run(plan, addresses_, stream);
 }
 
 void OwnCollectives::abandon() {

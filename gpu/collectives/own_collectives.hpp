@@ -9,9 +9,10 @@
 // be overwritten, pushes its slice to the others as they say so, says that it is through, and waits for the same word
 // from all. When the stream goes on, the output is whole and the input is not read any more.
 //
-// Reduce-scatter, staged: input and output lie anywhere. Slices are pushed in chunks into the receivers' staging slots;
-// the kernel of reduce_kernel.hpp adds a chunk when it has arrived from all ranks and gives the slots back. No barrier.
-// Direct (small slices, input in symmetric memory): one kernel on the caller's stream reads the peers' inputs itself.
+// Reduce-scatter: one kernel of few CTAs (reduce_kernel.hpp) adds. An input in symmetric memory is read where it lies
+// (direct): small ones by a kernel on the caller's stream, large ones by a resident worker that keeps its SMs between
+// reduce-scatters. Any other input is staged: its slices are pushed by copy engines in chunks into the receivers'
+// slots, which the kernel gives back; no barrier, and no memory of the caller is shared. Both at once are possible.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -32,11 +33,11 @@ namespace foreshard::gpu {
 struct OwnTuning {
   GatherTuning gather;
   ScatterTuning scatter;
-  ReduceLaunch staged_reduce{8, 2};
-  ReduceLaunch direct_reduce{16, 2};
-  Bytes direct_up_to = 16 * kMiB;     ///< whole input; above it staged. At most 2 GiB a slice
-  Bytes resident_from = 16 * kMiB;    ///< direct ones above it run on the resident worker
-  std::uint64_t linger_ns = 100'000;  ///< how long the staged reduction keeps its SMs for the next one
+  ReduceLaunch direct_reduce{8, 2};    ///< on the caller's stream
+  ReduceLaunch resident_reduce{8, 2};  ///< on the resident worker
+  Bytes direct_up_to = 16 * kMiB;      ///< whole symmetric inputs up to this are reduced on the caller's stream
+  std::uint32_t staged_percent = 0;    ///< of a larger symmetric input, what copy engines push; the rest is read
+  std::uint64_t linger_ns = 100'000;   ///< how long the resident worker keeps its SMs for the next reduce-scatter
 };
 
 /// One reduce-scatter. Shapes: input [ranks × elements], output [elements].
@@ -49,7 +50,7 @@ struct ScatterCall {
   float scale = 1.0F;  ///< multiplies the fp32 sum
 };
 
-enum class ScatterPath : std::uint8_t { staged = 0, direct = 1 };
+enum class ScatterPath : std::uint8_t { staged = 0, direct = 1, mixed = 2 };
 
 class OwnCollectives {
  public:
@@ -83,11 +84,14 @@ class OwnCollectives {
   /// The copies of one buffer by rank of the group; only this rank's where it is not symmetric.
   [[nodiscard]] std::array<Address, kMostPeers> copies_of(const void* memory) const;
   [[nodiscard]] ReduceItem item_of(const ScatterCall& call) const;
-  [[nodiscard]] Result<void> staged(const ScatterCall& call, cudaStream_t stream);
-  [[nodiscard]] Result<void> direct(const ScatterCall& call, cudaStream_t stream);
+  /// Of a slice, from its start, what copy engines push.
+  [[nodiscard]] Bytes staged_bytes(const ScatterCall& call) const;
+  void add_staged(ReduceItem& item, const ScatterCall& call, Bytes staged) const;
+  void add_direct(ReduceItem& item, const ScatterCall& call);
+  [[nodiscard]] Result<void> immediate(ReduceItem& item, Bytes slice, cudaStream_t stream);
+  [[nodiscard]] Result<void> start_resident(ReduceItem& item, cudaStream_t stream);
+  [[nodiscard]] Result<void> push(const ScatterCall& call, Bytes staged, cudaStream_t stream);
   [[nodiscard]] Result<void> post(const ReduceItem& item);
-  [[nodiscard]] Result<void> start_resident(const ReduceItem& item, const ReduceLaunch& launch, cudaStream_t stream);
-  [[nodiscard]] Result<void> finish_resident(cudaStream_t stream);
   [[nodiscard]] std::uint32_t* flag(std::uint32_t on, Flag which, std::uint32_t writer) const;
 
   SymmetricHeap& heap_;
@@ -101,7 +105,7 @@ class OwnCollectives {
   TransferAddresses addresses_;
   ReduceLinks links_;  ///< of staged reductions
   ReduceLinks direct_links_;
-  std::unique_ptr<TransferRunner> gather_runner_;   ///< one each: a lane that waits must not hold up the other's
+  std::unique_ptr<TransferRunner> gather_runner_;  ///< one each: a lane that waits must not hold up the other's
   std::unique_ptr<TransferRunner> scatter_runner_;
   cudaStream_t worker_ = nullptr;  ///< reductions run here
   cudaStream_t rescue_ = nullptr;  ///< abandon()'s
@@ -111,6 +115,7 @@ class OwnCollectives {
   std::uint32_t rounds_ = 0;
   std::uint32_t items_ = 0;
   std::uint32_t directs_ = 0;
+  std::uint32_t immediates_ = 0;
 };
 
 }  // namespace foreshard::gpu

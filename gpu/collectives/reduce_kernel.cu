@@ -122,18 +122,8 @@ struct alignas(sizeof(T) * kCount < 16 ? sizeof(T) * kCount : 16) Results {
   T at[kCount];
 };
 
-/// Where rank p's part of chunk k starts.
-template <class In>
-__device__ const In* part(const ReduceItem& item, std::uint32_t p, std::uint32_t k) {
-  const char* base = static_cast<const char*>(item.source[p]);
-  if (item.staged != 0 && p != item.rank)
-    base += ((item.first_chunk + k) % item.slots) * item.slot_bytes;
-  else
-    base += k * item.chunk_elements * sizeof(In);
-  return reinterpret_cast<const In*>(base);
-}
 __device__ std::uint32_t chunk_length(const ReduceItem& item, std::uint32_t k) {
-  const std::uint64_t left = item.elements - k * item.chunk_elements;
+  const std::uint64_t left = item.staged_elements - k * item.chunk_elements;
   return static_cast<std::uint32_t>(left < item.chunk_elements ? left : item.chunk_elements);
 }
 /// Bytes of one source that a stage holds.
@@ -141,46 +131,145 @@ __device__ std::uint32_t tile_bytes(const ReduceItem& item) {
   return kStageBytes / item.ranks / 1024 * 1024;
 }
 
-/// The order in which the CTAs walk through a chunk's tiles. Ranks that read each other directly start at different
-/// places, or all would ask the same GPU for the same offsets at once.
-struct Walk {
-  std::uint32_t tiles;
-  std::uint32_t shift;
-  __device__ Walk(const ReduceItem& item, std::uint32_t bytes, std::uint32_t tile)
-      : tiles((bytes + tile - 1) / tile), shift(item.staged != 0 ? 0 : item.rank * (tiles / item.ranks)) {}
-  /// Where the t-th tile starts, in tiles.
-  __device__ std::uint32_t at(std::uint32_t t) const { return t + shift < tiles ? t + shift : t + shift - tiles; }
+/// A stretch of the slice: a chunk of the staged part, or the whole direct part.
+struct Part {
+  bool staged;
+  std::uint32_t chunk;
 };
+/// Where rank p's data of a part starts.
+template <class In>
+__device__ const In* data(const ReduceItem& item, std::uint32_t p, Part part) {
+  const In* near = static_cast<const In*>(item.near[p]) + item.staged_elements;
+  if (!part.staged) return near;
+  const char* base = static_cast<const char*>(item.source[p]);
+  if (p != item.rank)
+    base += ((item.first_chunk + part.chunk) % item.slots) * item.slot_bytes;
+  else
+    base += part.chunk * item.chunk_elements * sizeof(In);
+  return reinterpret_cast<const In*>(base);
+}
+/// The index of its first element in the slice.
+__device__ std::uint64_t first_of(const ReduceItem& item, Part part) {
+  return part.staged ? part.chunk * item.chunk_elements : item.staged_elements;
+}
+template <class In>
+__device__ std::uint32_t bytes_of(const ReduceItem& item, Part part) {
+  return part.staged ? chunk_length(item, part.chunk) * sizeof(In)
+                     : static_cast<std::uint32_t>((item.elements - item.staged_elements) * sizeof(In));
+}
 
-/// One thread a peer: waits until that peer's part of chunk k is there.
-__device__ bool wait_for_chunk(const ReduceItem& item, const ReduceLinks& links, std::uint32_t k, std::uint32_t p) {
+/// One thread a peer: waits until that peer's data of a part may be read.
+__device__ bool wait_for(const ReduceItem& item, const ReduceLinks& links, Part part, std::uint32_t p) {
   if (p >= item.ranks || p == item.rank) return true;
-  const std::uint32_t number = item.first_chunk + k;
-  const std::uint32_t* flag = item.arrived[p] + number % item.slots;
+  const std::uint32_t number = part.staged ? item.first_chunk + part.chunk : item.direct_number;
+  const std::uint32_t* flag = part.staged ? item.arrived[p] + number % item.slots : item.entered[p];
   return wait_until(links, [&] { return reached(load_system(flag), number + 1); });
 }
 
-/// One thread of each CTA, after all of the CTA's reads and writes of chunk k. The last CTA answers the peers, and
-/// after the last chunk says that the item is complete.
+/// Whether this CTA is the last of the grid to come here, after all of the CTA's reads and writes. One thread a CTA.
+__device__ bool last_cta(std::uint32_t* counter) {
+  __threadfence();
+  if (atomicAdd(counter, 1U) != gridDim.x - 1) return false;
+  atomicExch(counter, 0U);
+  __threadfence_system();
+  return true;
+}
+
+/// One thread of each CTA, when the CTA has read chunk k.
 __device__ void finish_chunk(const ReduceItem& item, const ReduceLinks& links, std::uint32_t k) {
   const std::uint32_t number = item.first_chunk + k;
   const std::uint32_t slot = number % item.slots;
-  std::uint32_t* counter = links.counters + (item.staged != 0 ? 0 : kMostSlots) + slot;
-  __threadfence();
-  if (atomicAdd(counter, 1U) != gridDim.x - 1) return;
-  atomicExch(counter, 0U);
-  __threadfence_system();
+  if (!last_cta(links.counters + slot)) return;
   for (std::uint32_t p = 0; p < item.ranks; ++p)
     if (p != item.rank) store_system(item.answer[p] + slot, number + 1);
-  if (k + 1 != item.chunks) return;
-  if (item.staged == 0)
+}
+
+/// One thread of each CTA, at the end of its item. The item is complete when its result is written and, where peers
+/// read this rank's input, they have done so.
+__device__ void finish_item(const ReduceItem& item, const ReduceLinks& links) {
+  if (!last_cta(links.finished)) return;
+  if (item.staged_elements != item.elements) {
+    const std::uint32_t value = item.direct_number + 1;
     for (std::uint32_t p = 0; p < item.ranks; ++p)
-      if (p != item.rank &&
-          !wait_until(links, [&] { return reached(load_system(item.settled[p] + slot), number + 1); }))
-        return;
+      if (p != item.rank) store_system(item.consume[p], value);
+    for (std::uint32_t p = 0; p < item.ranks; ++p)
+      if (p != item.rank && !wait_until(links, [&] { return reached(load_system(item.consumed[p]), value); })) return;
+  }
   store_system(links.complete, item.number + 1);
   store_system(links.complete_host, item.number + 1);
 }
+
+/// The order in which a CTA takes its tiles: those of the direct part spread evenly between those of the staged part,
+/// which start late because their data is on its way. All of a CTA's threads walk alike.
+struct Tile {
+  Part part;
+  std::uint32_t at;     ///< byte offset in the part
+  std::uint32_t bytes;  ///< of one source
+};
+template <class In>
+class Walk {
+ public:
+  __device__ explicit Walk(const ReduceItem& item)
+      : item_(item),
+        tile_(tile_bytes(item)),
+        direct_bytes_(bytes_of<In>(item, {false, 0})),
+        staged_at_(blockIdx.x * tile_),
+        direct_at_(blockIdx.x * tile_) {
+    direct_count_ = mine(direct_bytes_);
+    if (item.chunks != 0) {
+      staged_count_ = mine(static_cast<std::uint32_t>(item.chunk_elements * sizeof(In))) * (item.chunks - 1) +
+                      mine(bytes_of<In>(item, {true, item.chunks - 1}));
+      chunk_bytes_ = bytes_of<In>(item, {true, 0});
+    }
+    lead_ = direct_count_ / 8;
+  }
+  /// The next tile; false at the end. `passed(k)` is called for every chunk that the CTA is through with.
+  template <class Passed>
+  __device__ bool next(Tile& tile, Passed passed) {
+    while (chunk_ < item_.chunks && staged_at_ >= chunk_bytes_) {
+      passed(chunk_);
+      ++chunk_;
+      staged_at_ = blockIdx.x * tile_;
+      if (chunk_ < item_.chunks) chunk_bytes_ = bytes_of<In>(item_, {true, chunk_});
+    }
+    const bool staged_left = chunk_ < item_.chunks;
+    const bool direct_left = direct_at_ < direct_bytes_;
+    if (!staged_left && !direct_left) return false;
+    const std::uint64_t due = std::uint64_t{staged_done_} * (direct_count_ - lead_);
+    const bool staged =
+        staged_left &&
+        (!direct_left || (direct_done_ >= lead_ && std::uint64_t{direct_done_ - lead_} * staged_count_ >= due));
+    if (staged) {
+      tile = {{true, chunk_}, staged_at_, min(tile_, chunk_bytes_ - staged_at_)};
+      staged_at_ += gridDim.x * tile_;
+      ++staged_done_;
+    } else {
+      tile = {{false, 0}, direct_at_, min(tile_, direct_bytes_ - direct_at_)};
+      direct_at_ += gridDim.x * tile_;
+      ++direct_done_;
+    }
+    return true;
+  }
+
+ private:
+  /// Tiles of this CTA among `bytes`.
+  __device__ std::uint32_t mine(std::uint32_t bytes) const {
+    const std::uint32_t tiles = (bytes + tile_ - 1) / tile_;
+    return tiles > blockIdx.x ? (tiles - blockIdx.x + gridDim.x - 1) / gridDim.x : 0;
+  }
+  const ReduceItem& item_;
+  std::uint32_t tile_;
+  std::uint32_t direct_bytes_;
+  std::uint32_t staged_at_;
+  std::uint32_t direct_at_;
+  std::uint32_t direct_count_ = 0;
+  std::uint32_t staged_count_ = 0;
+  std::uint32_t direct_done_ = 0;
+  std::uint32_t staged_done_ = 0;
+  std::uint32_t chunk_bytes_ = 0;
+  std::uint32_t chunk_ = 0;
+  std::uint32_t lead_ = 0;
+};
 
 /// Where the ring of stages stands; goes on from item to item.
 struct Turn {
@@ -194,42 +283,50 @@ struct Turn {
   }
 };
 
-/// The warp that fetches: lane p waits for rank p's part of a chunk and issues its bulk copies.
+/// The warp that fetches: lane p waits for rank p's data and issues its bulk copies.
 template <class In>
 __device__ bool fetch(Shared& shared, const ReduceLinks& links, Turn& turn) {
   const ReduceItem& item = shared.item;
-  const std::uint32_t lane = threadIdx.x % 32;  // one of the fetching warp
+  const std::uint32_t lane = threadIdx.x % 32;
   const std::uint32_t ranks = item.ranks;
-  const std::uint32_t tile = tile_bytes(item);
-  for (std::uint32_t k = 0; k < item.chunks; ++k) {
-    const bool here = wait_for_chunk(item, links, k, lane);
-    if (!__all_sync(~0U, here)) return false;
-    // What other engines wrote and this thread's acquire saw, its bulk copies see too.
-    asm volatile("fence.proxy.async;" ::: "memory");
-    const std::uint32_t bytes = chunk_length(item, k) * sizeof(In);
-    const char* from = lane < ranks ? reinterpret_cast<const char*>(part<In>(item, lane, k)) : nullptr;
-    const Walk walk(item, bytes, tile);
-    for (std::uint32_t t = blockIdx.x; t < walk.tiles; t += gridDim.x) {
-      const std::uint32_t at = walk.at(t) * tile;
-      std::uint64_t* empty = &shared.empty[turn.stage];
-      std::uint64_t* full = &shared.full[turn.stage];
-      const std::uint32_t parity = turn.parity ^ 1;
-      if (!wait_until(links, [&] { return barrier_passed(empty, parity); })) return false;
-      const std::uint32_t load = min(tile, bytes - at) & ~15U;
-      if (lane == 0) barrier_expect(full, load * ranks);
-      __syncwarp();
-      if (lane < ranks && load != 0) bulk_load(shared.stage[turn.stage] + lane * tile, from + at, load, full);
-      turn.next();
+  const std::uint32_t stride = tile_bytes(item);
+  Walk<In> walk(item);
+  Tile tile;
+  const char* direct = nullptr;
+  const char* staged = nullptr;
+  std::uint32_t chunk = ~0U;
+  while (walk.next(tile, [](std::uint32_t) {})) {
+    if (tile.part.staged ? tile.part.chunk != chunk : direct == nullptr) {
+      if (!__all_sync(~0U, wait_for(item, links, tile.part, lane))) return false;
+      // What other engines wrote and this thread's acquire saw, its bulk copies see too.
+      asm volatile("fence.proxy.async;" ::: "memory");
+      const char* from = reinterpret_cast<const char*>(data<In>(item, lane < ranks ? lane : 0, tile.part));
+      if (tile.part.staged) {
+        staged = from;
+        chunk = tile.part.chunk;
+      } else {
+        direct = from;
+      }
     }
+    std::uint64_t* empty = &shared.empty[turn.stage];
+    std::uint64_t* full = &shared.full[turn.stage];
+    const std::uint32_t parity = turn.parity ^ 1;
+    if (!wait_until(links, [&] { return barrier_passed(empty, parity); })) return false;
+    const std::uint32_t load = tile.bytes & ~15U;
+    if (lane == 0) barrier_expect(full, load * ranks);
+    __syncwarp();
+    if (lane < ranks && load != 0)
+      bulk_load(shared.stage[turn.stage] + lane * stride, (tile.part.staged ? staged : direct) + tile.at, load, full);
+    turn.next();
   }
   return true;
 }
 
 template <class In, class Out>
-__device__ void add_element(const ReduceItem& item, std::uint32_t k, std::uint32_t index) {
-  float sum = widen(__ldcg(part<In>(item, 0, k) + index));
-  for (std::uint32_t p = 1; p < item.ranks; ++p) sum += widen(__ldcg(part<In>(item, p, k) + index));
-  static_cast<Out*>(item.output)[k * item.chunk_elements + index] = narrow<Out>(sum * item.scale);
+__device__ void add_element(const ReduceItem& item, Part part, std::uint32_t index) {
+  float sum = widen(__ldcg(data<In>(item, 0, part) + index));
+  for (std::uint32_t p = 1; p < item.ranks; ++p) sum += widen(__ldcg(data<In>(item, p, part) + index));
+  static_cast<Out*>(item.output)[first_of(item, part) + index] = narrow<Out>(sum * item.scale);
 }
 
 /// kRanks: the number of ranks where it is known when compiled, else 0.
@@ -260,29 +357,29 @@ __device__ void add_tile(const unsigned char* stage, std::uint32_t tile, std::ui
 template <class In, class Out, int kRanks>
 __device__ bool add(Shared& shared, const ReduceLinks& links, Turn& turn) {
   const ReduceItem& item = shared.item;
-  const std::uint32_t tile = tile_bytes(item);
+  const std::uint32_t stride = tile_bytes(item);
   const std::uint32_t ranks = item.ranks;
   const float scale = item.scale;
-  for (std::uint32_t k = 0; k < item.chunks; ++k) {
-    const std::uint32_t bytes = chunk_length(item, k) * sizeof(In);
-    Out* out = static_cast<Out*>(item.output) + k * item.chunk_elements;
-    const Walk walk(item, bytes, tile);
-    for (std::uint32_t t = blockIdx.x; t < walk.tiles; t += gridDim.x) {
-      const std::uint32_t at = walk.at(t) * tile;
-      std::uint64_t* full = &shared.full[turn.stage];
-      if (!wait_until(links, [&] { return barrier_passed(full, turn.parity); })) return false;
-      const std::uint32_t here = min(tile, bytes - at);
-      add_tile<In, Out, kRanks>(shared.stage[turn.stage], tile, here / 16, ranks, scale, out + at / sizeof(In));
-      __syncwarp();
-      if (threadIdx.x % 32 == 0) barrier_arrive(&shared.empty[turn.stage]);
-      // A chunk's end that is no whole vector.
-      const std::uint32_t rest = (at + (here & ~15U)) / sizeof(In) + threadIdx.x;
-      if (rest < (at + here) / sizeof(In)) add_element<In, Out>(item, k, rest);
-      turn.next();
-    }
+  Walk<In> walk(item);
+  Tile tile;
+  const auto passed = [&](std::uint32_t chunk) {
     consumers_sync();
-    if (threadIdx.x == 0) finish_chunk(item, links, k);
+    if (threadIdx.x == 0) finish_chunk(item, links, chunk);
+  };
+  while (walk.next(tile, passed)) {
+    std::uint64_t* full = &shared.full[turn.stage];
+    if (!wait_until(links, [&] { return barrier_passed(full, turn.parity); })) return false;
+    Out* out = static_cast<Out*>(item.output) + first_of(item, tile.part) + tile.at / sizeof(In);
+    add_tile<In, Out, kRanks>(shared.stage[turn.stage], stride, tile.bytes / 16, ranks, scale, out);
+    __syncwarp();
+    if (threadIdx.x % 32 == 0) barrier_arrive(&shared.empty[turn.stage]);
+    // A part's end that is no whole vector.
+    const std::uint32_t rest = (tile.at + (tile.bytes & ~15U)) / sizeof(In) + threadIdx.x;
+    if (rest < (tile.at + tile.bytes) / sizeof(In)) add_element<In, Out>(item, tile.part, rest);
+    turn.next();
   }
+  consumers_sync();
+  if (threadIdx.x == 0) finish_item(item, links);
   return true;
 }
 
@@ -290,15 +387,17 @@ __device__ bool add(Shared& shared, const ReduceLinks& links, Turn& turn) {
 template <class In, class Out>
 __device__ bool add_unaligned(Shared& shared, const ReduceLinks& links) {
   const ReduceItem& item = shared.item;
-  for (std::uint32_t k = 0; k < item.chunks; ++k) {
-    const bool here = wait_for_chunk(item, links, k, threadIdx.x);
-    if (__syncthreads_and(here) == 0) return false;
-    const std::uint32_t length = chunk_length(item, k);
+  const std::uint32_t direct = item.staged_elements != item.elements ? 1 : 0;
+  for (std::uint32_t k = 0; k < item.chunks + direct; ++k) {
+    const Part part{k < item.chunks, k};
+    if (__syncthreads_and(wait_for(item, links, part, threadIdx.x)) == 0) return false;
+    const std::uint32_t length = bytes_of<In>(item, part) / sizeof(In);
     for (std::uint32_t i = blockIdx.x * kThreads + threadIdx.x; i < length; i += gridDim.x * kThreads)
-      add_element<In, Out>(item, k, i);
+      add_element<In, Out>(item, part, i);
     __syncthreads();
-    if (threadIdx.x == 0) finish_chunk(item, links, k);
+    if (threadIdx.x == 0 && part.staged) finish_chunk(item, links, k);
   }
+  if (threadIdx.x == 0) finish_item(item, links);
   return true;
 }
 
@@ -362,8 +461,9 @@ __global__ void __launch_bounds__(kThreads, 1)
   Turn turn;
   do {
     const ReduceItem& item = shared.item;
-    if (item.staged == 0 && blockIdx.x == 0 && threadIdx.x < item.ranks && threadIdx.x != item.rank)
-      store_system(item.enter[threadIdx.x] + item.first_chunk % item.slots, item.first_chunk + 1);
+    if (item.staged_elements != item.elements && blockIdx.x == 0 && threadIdx.x < item.ranks &&
+        threadIdx.x != item.rank)
+      store_system(item.enter[threadIdx.x], item.direct_number + 1);
     bool done;
     if (item.aligned == 0)
       done = add_unaligned<In, Out>(shared, links);

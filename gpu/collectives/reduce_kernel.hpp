@@ -20,25 +20,30 @@
 
 namespace foreshard::gpu {
 
-/// One reduce-scatter on one rank, as the kernel sees it.
+/// One reduce-scatter on one rank, as the kernel sees it. The first `staged_elements` of every slice come into staging
+/// slots here, in chunks; the rest is read where it lies, in the peers' inputs (direct). Either part may be empty.
 struct ReduceItem {
-  const void* source[kMostPeers] = {};  ///< by rank: its staging slots here, its slice where it lies, or this rank's
-  std::uint32_t* arrived[kMostPeers] = {};  ///< by writer: this rank's flags, [slot]
-  std::uint32_t* answer[kMostPeers] = {};   ///< by peer: where this rank tells it that it has read, [slot]
-  std::uint32_t* enter[kMostPeers] = {};    ///< direct: by peer, where this rank says that its input is complete
-  std::uint32_t* settled[kMostPeers] = {};  ///< direct: by writer: peers that have read this rank's input
+  const void* source[kMostPeers] = {};       ///< staged, by rank: its slots here; this rank's own slice where it lies
+  std::uint32_t* arrived[kMostPeers] = {};   ///< staged, by writer: this rank's flags, [slot]
+  std::uint32_t* answer[kMostPeers] = {};    ///< staged, by peer: where this rank gives it credit, [slot]
+  const void* near[kMostPeers] = {};         ///< direct, by rank: this rank's slice in its input
+  std::uint32_t* enter[kMostPeers] = {};     ///< direct, by peer: where this rank says that its input is complete
+  std::uint32_t* entered[kMostPeers] = {};   ///< direct, by writer: peers whose input is complete
+  std::uint32_t* consume[kMostPeers] = {};   ///< direct, by peer: where this rank says that it has read
+  std::uint32_t* consumed[kMostPeers] = {};  ///< direct, by writer: peers that have read this rank's input
   void* output = nullptr;
-  std::uint64_t elements = 0;        ///< of a slice
-  std::uint64_t chunk_elements = 0;  ///< of a chunk; the last may be shorter
+  std::uint64_t elements = 0;         ///< of a slice
+  std::uint64_t staged_elements = 0;  ///< of them, staged
+  std::uint64_t chunk_elements = 0;   ///< of a chunk; the last may be shorter
   std::uint64_t slot_bytes = 0;
   std::uint32_t ranks = 0;
   std::uint32_t rank = 0;
   std::uint32_t chunks = 0;
   std::uint32_t first_chunk = 0;
   std::uint32_t slots = 1;
-  std::uint32_t number = 0;   ///< of this item on this rank, from 0
-  std::uint32_t staged = 1;   ///< peers' chunks come to slots here; 0: read where they lie (direct)
-  std::uint32_t aligned = 0;  ///< every address and chunk is a multiple of 16 bytes: bulk copies may be used
+  std::uint32_t direct_number = 0;  ///< of items with a direct part before this one
+  std::uint32_t number = 0;         ///< of this item on this rank, from 0
+  std::uint32_t aligned = 0;        ///< every address and chunk is a multiple of 16 bytes: bulk copies may be used
   DType input_type = DType::bfloat16;
   DType output_type = DType::bfloat16;
   float scale = 1.0F;
@@ -48,7 +53,8 @@ inline constexpr std::uint32_t kItemRing = 64;
 
 /// What the kernel and the host share. Device memory unless said otherwise.
 struct ReduceLinks {
-  std::uint32_t* counters = nullptr;       ///< kMostSlots × {staged, direct}: CTAs through with a slot's chunk
+  std::uint32_t* finished = nullptr;       ///< CTAs through with the present item
+  std::uint32_t* counters = nullptr;       ///< [kMostSlots]: CTAs through with a slot's chunk
   std::uint32_t* started = nullptr;        ///< items that the caller's stream has reached
   std::uint32_t* complete = nullptr;       ///< items whose result is written
   std::uint64_t* decision = nullptr;       ///< (next item << 1) | whether the present launch takes it

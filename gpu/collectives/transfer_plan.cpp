@@ -121,7 +121,7 @@ std::uint32_t count_rounds(const ScatterChunks& chunks, const ScatterTuning& tun
 TransferPlan plan_scatter(const ScatterShape& s, const ScatterTuning& tuning) {
   using Kind = TransferOp::Kind;
   FORESHARD_CHECK((tuning.slots & (tuning.slots - 1)) == 0, "slots divide 2^32, or running numbers would jump");
-  const ScatterChunks chunks = cut_slices(s.slice, tuning);
+  const ScatterChunks chunks = cut_slices(s.staged, tuning);
   const std::uint32_t peers = s.ranks - 1;
   TransferPlan plan;
   if (peers == 0) return plan;
@@ -129,10 +129,9 @@ TransferPlan plan_scatter(const ScatterShape& s, const ScatterTuning& tuning) {
   const std::uint32_t each = chunks_of_round(chunks, tuning);
   for (std::uint32_t k = 0; k < chunks.count; ++k) {
     const std::uint32_t number = s.first_chunk + k;
-    if (k % each == 0)
-      start_round(plan, s, tuning, k / each, s.first_chunk + std::min(k + each, chunks.count) - 1);
+    if (k % each == 0) start_round(plan, s, tuning, k / each, s.first_chunk + std::min(k + each, chunks.count) - 1);
     const Bytes offset = k * chunks.chunk;
-    const Bytes bytes = std::min(chunks.chunk, s.slice - offset);
+    const Bytes bytes = std::min(chunks.chunk, s.staged - offset);
     for (std::uint32_t i = 0; i < peers; ++i) {
       const std::uint32_t peer = peer_of(s.ranks, s.rank, i);
       plan.body.push_back(copy(0, {s.rank, Buffer::input, peer * s.slice + offset},

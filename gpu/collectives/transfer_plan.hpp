@@ -72,7 +72,8 @@ struct GatherShape {
   std::uint32_t sequence = 1;  ///< one more with each gather of the communicator
 };
 struct GatherTuning {
-  /// Tell each peer that its slice has landed while the next is copied, from a lane of its own; otherwise all at the end.
+  /// Tell each peer that its slice has landed while the next is copied, from a lane of its own; otherwise all at the
+  /// end.
   bool early_flags = false;
 };
 /// Every rank's slice into every rank's output, pushed: one peer after another, all ranks in step, so that no GPU
@@ -100,7 +101,8 @@ struct ScatterTuning {
 struct ScatterShape {
   std::uint32_t ranks = 1;
   std::uint32_t rank = 0;
-  Bytes slice = 0;                ///< bytes of one rank's result in the input's dtype
+  Bytes slice = 0;                ///< bytes of one rank's result in the input's dtype: the input's stride
+  Bytes staged = 0;               ///< of them from the start, those that are pushed
   std::uint32_t first_chunk = 0;  ///< chunks of all earlier reduce-scatters of the communicator
   std::uint32_t first_round = 0;  ///< rounds likewise
 };

@@ -39,8 +39,10 @@ struct As<__half> {
 
 template <class T>
 __device__ bool same(T a, T b) {
-  if constexpr (sizeof(T) == 4) return __float_as_uint(a) == __float_as_uint(b);
-  else return *reinterpret_cast<const unsigned short*>(&a) == *reinterpret_cast<const unsigned short*>(&b);
+  if constexpr (sizeof(T) == 4)
+    return __float_as_uint(a) == __float_as_uint(b);
+  else
+    return *reinterpret_cast<const unsigned short*>(&a) == *reinterpret_cast<const unsigned short*>(&b);
 }
 
 template <class T>

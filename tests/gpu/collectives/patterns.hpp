@@ -9,8 +9,8 @@
 
 namespace foreshard::gpu {
 
-/// What element `index` of `rank`'s input is: uniform in [-1, 1), or, where `integers`, a whole number in [-8, 8], whose
-/// sums are exact in every order.
+/// What element `index` of `rank`'s input is: uniform in [-1, 1), or, where `integers`, a whole number in [-8, 8],
+/// whose sums are exact in every order.
 struct Pattern {
   std::uint64_t seed = 0;
   bool integers = false;

@@ -1,10 +1,9 @@
-#include "tests/gpu/collectives/bench/compute_load.hpp"
-
 #include <cuda_bf16.h>
 
 #include <cstdio>
 #include <cstdlib>
 
+#include "tests/gpu/collectives/bench/compute_load.hpp"
 #include "tests/gpu/collectives/patterns.hpp"
 
 namespace foreshard::gpu {
@@ -57,8 +56,8 @@ GemmLoad::GemmLoad() {
           "preference");
   cublasLtMatmulHeuristicResult_t result{};
   int found = 0;
-  require(cublasLtMatmulAlgoGetHeuristic(handle_, operation_, layout_, layout_, layout_, layout_, preference, 1, &result,
-                                         &found) == CUBLAS_STATUS_SUCCESS &&
+  require(cublasLtMatmulAlgoGetHeuristic(handle_, operation_, layout_, layout_, layout_, layout_, preference, 1,
+                                         &result, &found) == CUBLAS_STATUS_SUCCESS &&
               found == 1,
           "cublasLtMatmulAlgoGetHeuristic");
   algorithm_ = result.algo;

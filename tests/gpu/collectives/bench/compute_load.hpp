@@ -1,4 +1,5 @@
-// What runs beside a collective in the benchmark: an 8192³ bfloat16 GEMM through cuBLASLt, and a kernel bound by memory.
+// What runs beside a collective in the benchmark: an 8192³ bfloat16 GEMM through cuBLASLt, and a kernel bound by
+// memory.
 #pragma once
 
 #include <cublasLt.h>

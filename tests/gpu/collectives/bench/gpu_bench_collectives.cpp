@@ -2,11 +2,12 @@
 // for correctness. Prints one JSON line a measurement ("BENCH {…}"); exit code 77 without enough GPUs.
 //
 //   gpu_bench_collectives --ranks 4 -v ag:own -v rs:own -v ag:nccl --sizes 4,64,512 --contention --check 1000
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <cstdlib>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "tests/gpu/collectives/bench/rank_bench.hpp"
 #include "tests/gpu/collectives/forked_ranks.hpp"

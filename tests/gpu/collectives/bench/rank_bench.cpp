@@ -26,14 +26,18 @@ T need(Result<T> result) {
   }
   if constexpr (!std::is_void_v<T>) return std::move(*result);
 }
-void need_cuda(cudaError_t code, const char* what) { need(gpu::check(code, what)); }
+void need_cuda(cudaError_t code, const char* what) {
+  need(gpu::check(code, what));
+}
 
 double median(std::vector<double> values) {
   std::sort(values.begin(), values.end());
   return values[values.size() / 2];
 }
 
-std::uint32_t rank_in(const Exchange& exchange) { return exchange.rank(); }
+std::uint32_t rank_in(const Exchange& exchange) {
+  return exchange.rank();
+}
 
 }  // namespace
 
@@ -87,7 +91,8 @@ RankBench::Buffers& RankBench::buffers(Transport transport) {
   auto& held = buffers_[static_cast<std::size_t>(transport)];
   if (held) return *held;
   const auto acquire = [&](Bytes bytes) {
-    return transport == Transport::low_contention ? need(heap_->allocate(bytes)) : need(nccl_->acquire(transport, bytes));
+    return transport == Transport::low_contention ? need(heap_->allocate(bytes))
+                                                  : need(nccl_->acquire(transport, bytes));
   };
   Buffers made;
   made.gather = acquire(largest_);
@@ -146,7 +151,8 @@ Issue RankBench::issue(const Variant& variant, Bytes bytes) {
   };
 }
 
-/// As in the reference runs' measurements: the median of 5 means over `iterations` calls on one stream, in microseconds.
+/// As in the reference runs' measurements: the median of 5 means over `iterations` calls on one stream, in
+/// microseconds.
 double RankBench::timed(const Issue& work, int iterations) {
   cudaEvent_t start = nullptr;
   cudaEvent_t end = nullptr;
@@ -282,8 +288,9 @@ std::uint64_t RankBench::check(const Variant& variant, std::uint64_t repeats) {
   std::uint64_t all = 0;
   for (const std::string& text : need(exchange_.all_gather("wrong", std::to_string(found))))
     all += std::strtoull(text.c_str(), nullptr, 10);
-  emit(fmt::format(R"({{"variant":"{}","world":{},"op":"check","kind":"{}","repeats":{},"bytes":{},"wrong_elements":{}}})",
-                   variant.text, ranks, name(variant.kind), repeats, bytes_checked, all));
+  emit(fmt::format(
+      R"({{"variant":"{}","world":{},"op":"check","kind":"{}","repeats":{},"bytes":{},"wrong_elements":{}}})",
+      variant.text, ranks, name(variant.kind), repeats, bytes_checked, all));
   return all;
 }
 

@@ -24,14 +24,17 @@ bool set(OwnTuning& t, const std::string& key, const std::string& value) {
     t.gather.early_flags = number != 0;
   } else if (key == "round") {
     t.scatter.round = mib;
-  } else if (key == "resident") {
-    t.resident_from = mib;
+  } else if (key == "direct") {
+    t.direct_up_to = mib;
   } else if (key == "way") {
     t.direct_up_to = value == "direct" ? 64 * kGiB : 0;
+    t.staged_percent = value == "staged" ? 100 : 0;
+  } else if (key == "percent") {
+    t.staged_percent = count;
   } else if (key == "ctas") {
-    t.staged_reduce.ctas = t.direct_reduce.ctas = count;
+    t.resident_reduce.ctas = t.direct_reduce.ctas = count;
   } else if (key == "cluster") {
-    t.staged_reduce.cluster = t.direct_reduce.cluster = count;
+    t.resident_reduce.cluster = t.direct_reduce.cluster = count;
   } else if (key == "slot") {
     t.scatter.slot = mib;
   } else if (key == "slots") {
@@ -56,12 +59,18 @@ Result<Variant> parse_variant(std::string_view text) {
   const std::vector<std::string> words = split(text.substr(text.find(':') + 1), ',');
   v.kind = text.starts_with("ag:") ? CollectiveKind::all_gather : CollectiveKind::reduce_scatter;
   bool known = text.starts_with("ag:") || text.starts_with("rs:");
-  if (words[0] == "nccl") v.transport = Transport::nccl;
-  else if (words[0] == "registered") v.transport = Transport::nccl_registered;
-  else if (words[0] == "symmetric") v.transport = Transport::symmetric;
-  else if (words[0] == "copy_engine") v.transport = Transport::copy_engine;
-  else if (words[0] == "own") v.transport = Transport::low_contention;
-  else known = false;
+  if (words[0] == "nccl")
+    v.transport = Transport::nccl;
+  else if (words[0] == "registered")
+    v.transport = Transport::nccl_registered;
+  else if (words[0] == "symmetric")
+    v.transport = Transport::symmetric;
+  else if (words[0] == "copy_engine")
+    v.transport = Transport::copy_engine;
+  else if (words[0] == "own")
+    v.transport = Transport::low_contention;
+  else
+    known = false;
   for (std::size_t i = 1; i < words.size(); ++i) {
     const std::vector<std::string> pair = split(words[i], '=');
     known = known && pair.size() == 2 && set(v.tuning, pair[0], pair[1]);
