@@ -200,7 +200,9 @@ void add_remedies(const ExplainReport& report, Json& json) {
                        {"peak_allocated_bytes", all.before.allocated},
                        {"step_ms", step_ms(all.has_time, all.step_ms)},
                        {"out_of_memory", all.out_of_memory}};
-  for (const sim::Remedy& remedy : all.useful)
+  for (const sim::Remedy& remedy : all.useful) {
+    Json cures = Json::array();
+    for (const CauseKind cause : remedy.cures) cures.push_back(name(cause));
     json["remedies"].push_back({{"choice", remedy.choice},
                                 {"pytorch", remedy.pytorch},
                                 {"reason", remedy.reason},
@@ -210,7 +212,9 @@ void add_remedies(const ExplainReport& report, Json& json) {
                                 {"step_ms", step_ms(remedy.has_time, remedy.step_ms)},
                                 {"saving_bytes", remedy.saving},
                                 {"valid", remedy.valid},
-                                {"warnings", remedy.warnings}});
+                                {"warnings", remedy.warnings},
+                                {"cures", cures}});
+  }
   json["impossible"] = all.impossible;
 }
 

@@ -230,10 +230,9 @@ std::string headline(const ExplainReport& report) {
     }());
   else
     text += fmt::format(". {}.", e.causes.front().text);
-  if (report.remedies && !report.remedies->useful.empty() && !e.causes.empty()) {
-    const sim::Remedy& best = report.remedies->useful.front();
-    text += fmt::format(" {} would bring it to {}.", best.choice, format_bytes(best.peaks.reserved));
-  }
+  if (report.remedies && !e.causes.empty())
+    if (const sim::Remedy* best = sim::best_against(*report.remedies, e.causes.front().kind))
+      text += fmt::format(" {} would bring it to {}.", best->choice, format_bytes(best->peaks.reserved));
   return text;
 }
 

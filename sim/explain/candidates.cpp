@@ -12,6 +12,8 @@
 namespace foreshard::sim {
 namespace {
 
+using Cure = CauseKind;
+
 /// A JSON value's text as an option takes it: without the quotes around a word.
 std::string word(const std::string& json) {
   const bool quoted = json.size() >= 2 && json.front() == '"' && json.back() == '"';
@@ -44,7 +46,8 @@ class List {
   explicit List(const Settings& base) : base_(base) {}
 
   /// Nothing where the change is none, contradicts itself, or was tried already.
-  void add(std::string reason, const std::function<void(Settings&)>& change, std::string pytorch = {}) {
+  void add(std::string reason, std::vector<CauseKind> cures, const std::function<void(Settings&)>& change,
+           std::string pytorch = {}) {
     Candidate candidate;
     candidate.settings = base_;
     change(candidate.settings);
@@ -54,6 +57,7 @@ class List {
     candidate.choice = choice_text(base_, candidate.settings);
     candidate.reason = std::move(reason);
     candidate.pytorch = std::move(pytorch);
+    candidate.cures = std::move(cures);
     list_.push_back(std::move(candidate));
   }
 
@@ -75,10 +79,11 @@ void List::releases() {
   constexpr const char* kStash =
       "nothing to set in PyTorch 2.8 and later (c10d keeps references until Work.wait()); before: "
       "TORCH_NCCL_AVOID_RECORD_STREAMS=1";
-  add("references are kept until Work.wait() instead of record_stream: blocks come back in host order", keep_references,
-      kStash);
+  add("references are kept until Work.wait() instead of record_stream: blocks come back in host order",
+      {Cure::record_stream}, keep_references, kStash);
   add(
       "references are kept, and free pages can move between sizes",
+      {Cure::record_stream, Cure::hard_fragmentation, Cure::soft_fragmentation},
       [](Settings& s) {
         keep_references(s);
         if (!is_expandable(s)) make_expandable(s);
@@ -87,17 +92,19 @@ void List::releases() {
 }
 
 void List::streams() {
-  add("the all-gather is no async op: it runs on FSDP's own stream, whose order frees its buffers", [](Settings& s) {
-    s.unshard_async = false;
-    keep_references(s);
-  });
-  add("gather buffers are allocated on the compute stream, whose pool everything else shares", [](Settings& s) {
-    s.unshard_async = false;
-    s.gather_alloc = GatherAlloc::compute;
-    keep_references(s);
-  });
+  add("the all-gather is no async op: it runs on FSDP's own stream, whose order frees its buffers",
+      {Cure::record_stream}, [](Settings& s) {
+        s.unshard_async = false;
+        keep_references(s);
+      });
+  add("gather buffers are allocated on the compute stream, whose pool everything else shares",
+      {Cure::record_stream, Cure::stream_pools}, [](Settings& s) {
+        s.unshard_async = false;
+        s.gather_alloc = GatherAlloc::compute;
+        keep_references(s);
+      });
   add("async op: gather buffers are allocated on the compute stream (explicit prefetch keeps the overlap)",
-      [](Settings& s) {
+      {Cure::stream_pools}, [](Settings& s) {
         s.unshard_async = true;
         s.forward_prefetch = s.forward_prefetch.value_or(1);
         s.backward_prefetch = s.backward_prefetch.value_or(1);
@@ -107,15 +114,16 @@ void List::streams() {
 
 void List::allocator() {
   if (is_expandable(base_)) return;
-  add("free pages can move between sizes: segments grow instead of standing beside one another", make_expandable);
+  add("free pages can move between sizes: segments grow instead of standing beside one another",
+      {Cure::hard_fragmentation, Cure::soft_fragmentation}, make_expandable);
 }
 
 void List::prefetch() {
   for (std::uint32_t depth = base_.forward_prefetch.value_or(0); depth-- > 1;)
-    add("fewer gathers ahead in forward", [&](Settings& s) { s.forward_prefetch = depth; });
+    add("fewer gathers ahead in forward", {Cure::stream_pools}, [&](Settings& s) { s.forward_prefetch = depth; });
   for (std::uint32_t depth = base_.backward_prefetch.value_or(0); depth-- > 1;)
-    add("fewer gathers ahead in backward", [&](Settings& s) { s.backward_prefetch = depth; });
-  add("FSDP2's own prefetch: one gather ahead", [](Settings& s) {
+    add("fewer gathers ahead in backward", {Cure::stream_pools}, [&](Settings& s) { s.backward_prefetch = depth; });
+  add("FSDP2's own prefetch: one gather ahead", {Cure::record_stream}, [](Settings& s) {
     s.forward_prefetch.reset();
     s.backward_prefetch.reset();
     s.prefetch_lists = {};
@@ -125,16 +133,16 @@ void List::prefetch() {
 }
 
 void List::program() {
-  add("gathered parameters go after forward", [](Settings& s) {
+  add("gathered parameters go after forward", {}, [](Settings& s) {
     s.reshard_after_forward = {};
     s.reshard_of_unit.clear();
   });
   if (base_.optimizer == Optimizer::adam)
-    add("the fused optimizer makes no temporaries", [](Settings& s) { s.optimizer = Optimizer::adam_fused; });
+    add("the fused optimizer makes no temporaries", {}, [](Settings& s) { s.optimizer = Optimizer::adam_fused; });
   if (base_.units_per_group > 1)
-    add("smaller units: less is gathered at once", [](Settings& s) { s.units_per_group = 1; });
+    add("smaller units: less is gathered at once", {}, [](Settings& s) { s.units_per_group = 1; });
   if (base_.checkpoint == Checkpoint::none)
-    add("activations are computed again in backward instead of kept",
+    add("activations are computed again in backward instead of kept", {},
         [](Settings& s) { s.checkpoint = Checkpoint::blocks; });
 }
 

@@ -6,15 +6,17 @@
 #include <string>
 #include <vector>
 
+#include "core/explain/explanation.hpp"
 #include "core/schedule/settings.hpp"
 
 namespace foreshard::sim {
 
 struct Candidate {
   Settings settings;
-  std::string choice;   ///< as plan's options: "--release stash"
-  std::string reason;   ///< what it changes in memory, one sentence
-  std::string pytorch;  ///< what PyTorch calls it where pytorch_code() has no line for it; else empty
+  std::string choice;            ///< as plan's options: "--release stash"
+  std::string reason;            ///< what it changes in memory, one sentence
+  std::string pytorch;           ///< what PyTorch calls it where pytorch_code() has no line for it; else empty
+  std::vector<CauseKind> cures;  ///< what it is meant against; empty: it makes the program smaller in another way
 };
 
 /// Candidates for a run at `base`, each different from it and from the others. The three remedies of pytorch#147168

@@ -46,6 +46,7 @@ Remedy as_remedy(const Settings& base, const Candidate& candidate, const Outcome
   remedy.uncertainty = outcome.uncertainty;
   remedy.valid = outcome.valid;
   remedy.warnings = outcome.warnings;
+  remedy.cures = candidate.cures;
   return remedy;
 }
 
@@ -69,6 +70,19 @@ void sort_out(const RemedyRequest& request, const std::vector<Candidate>& list, 
 }
 
 }  // namespace
+
+const Remedy* best_against(const Remedies& remedies, CauseKind cause) {
+  const Remedy* best = nullptr;
+  const auto options = [](const Remedy& remedy) { return std::count(remedy.choice.begin(), remedy.choice.end(), ' '); };
+  std::int64_t most = 0;
+  for (const Remedy& remedy : remedies.useful) {
+    if (std::find(remedy.cures.begin(), remedy.cures.end(), cause) == remedy.cures.end()) continue;
+    if (best == nullptr) most = remedy.saving;
+    const bool close = remedy.saving >= most - most / 20;
+    if (best == nullptr || (close && options(remedy) < options(*best))) best = &remedy;
+  }
+  return best;
+}
 
 Result<Remedies> find_remedies(WorkloadSource& source, const MachineProfile& machine, const RemedyRequest& request) {
   std::optional<Calibration> calibration;

@@ -11,6 +11,7 @@
 
 #include "core/allocator/statistics.hpp"
 #include "core/base/error.hpp"
+#include "core/explain/explanation.hpp"
 #include "core/schedule/settings.hpp"
 #include "sim/machine/profile.hpp"
 #include "sim/sweep/sweep.hpp"
@@ -37,6 +38,7 @@ struct Remedy {
   double uncertainty = 0;  ///< relative, of step_ms
   bool valid = true;
   std::vector<std::string> warnings;
+  std::vector<CauseKind> cures;  ///< the causes that it is meant against; empty: it helps in another way
 };
 
 struct Remedies {
@@ -49,6 +51,10 @@ struct Remedies {
   std::size_t useless = 0;              ///< ran, and saved nothing
   std::vector<std::string> impossible;  ///< "--choice: why it could not be simulated, or does not fit"
 };
+
+/// The remedy to name beside a cause: of those meant against it the one that saves most, or, of those within a
+/// twentieth of that, the one that changes the fewest settings. Null without one.
+[[nodiscard]] const Remedy* best_against(const Remedies& remedies, CauseKind cause);
 
 /// Simulates the candidates. Fails where the run's own settings cannot be predicted.
 [[nodiscard]] Result<Remedies> find_remedies(WorkloadSource& source, const MachineProfile& machine,

@@ -109,3 +109,21 @@ TEST_CASE("a plan that runs out of memory says what failed, and which changes fi
   CHECK(remedies.out_of_memory);
   for (const Remedy& remedy : remedies.useful) CHECK(remedy.peaks.reserved <= limit);
 }
+
+TEST_CASE("the remedy beside a cause is the simplest of the best", "[remedies]") {
+  Remedies remedies;
+  const auto add = [&](const char* choice, std::int64_t saving, std::vector<CauseKind> cures) {
+    Remedy remedy;
+    remedy.choice = choice;
+    remedy.saving = saving;
+    remedy.cures = std::move(cures);
+    remedies.useful.push_back(remedy);
+  };
+  add("--checkpoint blocks", 200, {});
+  add("--release stash --alloc-conf x", 102, {CauseKind::record_stream, CauseKind::hard_fragmentation});
+  add("--release stash", 100, {CauseKind::record_stream});
+  add("--gather-alloc compute", 50, {CauseKind::record_stream});
+  CHECK(best_against(remedies, CauseKind::record_stream)->choice == "--release stash");
+  CHECK(best_against(remedies, CauseKind::hard_fragmentation)->choice == "--release stash --alloc-conf x");
+  CHECK(best_against(remedies, CauseKind::private_pool_idle) == nullptr);
+}
