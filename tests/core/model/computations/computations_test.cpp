@@ -75,6 +75,14 @@ TEST_CASE("a launch that nobody knows leaves a program without computations") {
     for (const Op& op : step.ops) CHECK(op.computation == kNoComputation);
   }
   CHECK(!computes(*generate(small_model("mlp"), small_settings(), {}, 132)));
+  for (const ModelFamily family : {ModelFamily::hf_llama, ModelFamily::hf_qwen3, ModelFamily::mpt}) {
+    ModelConfig other = small_model(family == ModelFamily::mpt ? "mpt-760m" : "llama-tiny");
+    other.family = family;
+    const auto unknown = generate(other, small_mixed(), {}, 132, true);
+    REQUIRE(unknown);
+    CHECK(!computes(*unknown));
+    CHECK(unknown->steps[1].uncomputed.valid());
+  }
 }
 
 /// Largest difference of two runs' gradients.

@@ -42,6 +42,21 @@ TEST_CASE("fused programs compute what eager ones compute") {
   }
 }
 
+TEST_CASE("fused microbatches add up as eager ones do") {
+  for (const bool sync : {false, true}) {
+    Settings settings = small_settings();
+    settings.accumulate = 2;
+    settings.accumulate_with_sync = sync;  // a gradient of its own for each microbatch
+    const ModelConfig model = small_model("llama-tiny");
+    const Workload eager = computing(model, settings);
+    const Workload own = computing(model, fused(settings));
+    HostProgram a(eager, 0.3);
+    HostProgram b(own, 0.3);
+    CHECK(b.run(own.steps[1]) == Approx(a.run(eager.steps[1])).epsilon(1e-5));
+    CHECK(difference(b, a) < 1e-5);
+  }
+}
+
 TEST_CASE("fused bfloat16 with grouped heads is as near to float32 as eager bfloat16") {
   const ModelConfig model = small_model("llama-tiny", 1);
   for (const std::uint32_t blocks_a_unit : {1U, 2U}) {
