@@ -1,5 +1,6 @@
 // explain: the same numbers from a snapshot and from its store, on the terminal, as JSON and by SQL.
 #include <cstdio>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "cli/output.hpp"
@@ -115,6 +116,21 @@ TEST_CASE("the snapshot and its store, the JSON and the SQL tell the same number
                                         of_store["gap_peak_bytes"]}));
   const Answer text = knock({"explain", store.path, "--no-remedies"});
   CHECK(text.out.find(of_store["headline"].get<std::string>()) != std::string::npos);
+}
+
+TEST_CASE("what made up the peak of allocated memory is what the store's view says", "[explain]") {
+  const Stored store;
+  const json j = explain_json({store.path, "--no-remedies"});
+  std::map<std::string, Bytes> told, stored;
+  for (const json& share : j["moments"]["allocated_peak"]["categories"])
+    if (share["live_bytes"] != 0) told[share["category"]] = share["live_bytes"];
+  const json sql = json::parse(
+      knock({"query", store.path, "SELECT category, bytes FROM peak_by_category WHERE step = 3", "--json"}).out);
+  for (const json& row : sql["rows"]) {
+    const std::string category = row[0];
+    stored[category == "before_recording" ? "other" : category] += row[1].get<Bytes>();
+  }
+  CHECK(told == stored);
 }
 
 TEST_CASE("explain takes a step, all of them, and a moment", "[explain]") {
