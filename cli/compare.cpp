@@ -10,6 +10,7 @@
 
 #include "cli/compare_report.hpp"
 #include "cli/options.hpp"
+#include "cli/page.hpp"
 #include "cli/verbs.hpp"
 #include "core/base/units.hpp"
 #include "traces/store/store.hpp"
@@ -22,6 +23,8 @@ struct Options {
   std::string b;
   std::optional<std::uint32_t> step;
   std::uint32_t units = 8;
+  std::string page;
+  bool force = false;
   bool json = false;
   bool exit_code = false;
 };
@@ -61,6 +64,12 @@ Result<int> compare(const Options& options, Console& console) {
   report.comparison = std::move(*comparison);
   take_step_time(report.comparison.a, report.a);
   take_step_time(report.comparison.b, report.b);
+  if (!options.page.empty()) {
+    const PageFile file{options.page, "auto", options.force};
+    auto written = write_comparison_page(runs[0], options.a, runs[1], options.b, compare_json(report), file);
+    if (!written) return tl::unexpected(written.error());
+    console.note("wrote " + options.page);
+  }
   if (options.json)
     print_json(console.out, compare_json(report));
   else
@@ -78,6 +87,8 @@ Action add_compare(CLI::App& app) {
       ->type_name("N");
   app.add_option("--units", options->units, "how many units to show, largest difference first; default 8")
       ->type_name("N");
+  app.add_option("-o,--output", options->page, "also write the interactive page of both")->type_name("FILE.html");
+  app.add_flag("--force", options->force, "write over an existing page");
   app.add_flag("--json", options->json, "as JSON, with every row");
   app.add_flag("--exit-code", options->exit_code, "exit with 13 where anything differs");
   return [options](Console& console) { return compare(*options, console); };

@@ -1,4 +1,4 @@
-// `foreshard view RUN -o out.svg|.png|.pdf`: a static picture of a stored run.
+// `foreshard view RUN -o out.html|.svg|.png|.pdf`: the interactive page of a stored run, or a static picture of it.
 
 #include <fmt/core.h>
 #include <spawn.h>
@@ -13,6 +13,7 @@
 #include <memory>
 
 #include "cli/options.hpp"
+#include "cli/page.hpp"
 #include "cli/verbs.hpp"
 #include "core/base/units.hpp"
 #include "traces/store/store.hpp"
@@ -29,32 +30,42 @@ struct Options {
   std::string step;
   std::optional<Nanoseconds> from;
   std::optional<Nanoseconds> to;
-  std::uint32_t width = 1600;
+  std::optional<std::uint32_t> width;
   std::optional<std::uint32_t> height;
-  std::string theme = "light";
+  std::optional<std::string> theme;
+  bool no_remedies = false;
   bool force = false;
 };
 
-/// "svg", "png" or "pdf", by the file's name.
+/// "html", "svg", "png" or "pdf", by the file's name.
 Result<std::string> format_of(const std::string& path) {
-  for (const std::string format : {"svg", "png", "pdf"})
+  for (const std::string format : {"html", "svg", "png", "pdf"})
     if (path.ends_with("." + format)) return format;
-  return fail(ErrorKind::usage, "pictures are written as .svg, .png or .pdf", path, "name the output x.svg");
+  return fail(ErrorKind::usage, "a view is written as .html, .svg, .png or .pdf", path,
+              "name the output x.html or x.svg");
+}
+
+Result<viz::WindowRequest> window_request(const Options& options) {
+  viz::WindowRequest out;
+  out.from = options.from;
+  out.to = options.to;
+  out.all = options.step == "all";
+  if (options.step.empty() || out.all) return out;
+  const auto step = parse_count(options.step);
+  if (!step || *step > INT32_MAX)
+    return fail(ErrorKind::usage, fmt::format("'{}' is no step", options.step), "--step", "give a number or all");
+  out.step = static_cast<std::int32_t>(*step);
+  return out;
 }
 
 Result<viz::TimelineOptions> timeline_options(const Options& options) {
   viz::TimelineOptions out;
-  out.width = options.width;
+  if (options.width) out.width = *options.width;
   out.height = options.height;
   out.theme = options.theme == "dark" ? viz::Theme::dark : viz::Theme::light;
-  out.window.from = options.from;
-  out.window.to = options.to;
-  out.window.all = options.step == "all";
-  if (options.step.empty() || out.window.all) return out;
-  const auto step = parse_count(options.step);
-  if (!step || *step > INT32_MAX)
-    return fail(ErrorKind::usage, fmt::format("'{}' is no step", options.step), "--step", "give a number or all");
-  out.window.step = static_cast<std::int32_t>(*step);
+  const auto window = window_request(options);
+  if (!window) return tl::unexpected(window.error());
+  out.window = *window;
   return out;
 }
 
@@ -109,9 +120,31 @@ Result<void> convert(const std::string& svg, const std::string& format, const st
   return {};
 }
 
+/// A page has the size of the window that shows it.
+Result<int> view_page(const Options& options, Console& console) {
+  if (options.width || options.height)
+    return fail(ErrorKind::usage, "a page has no size of its own", options.width ? "--width" : "--height",
+                "leave it out, or write x.svg");
+  const auto window = window_request(options);
+  if (!window) return tl::unexpected(window.error());
+  if (auto may = may_write(options.output, options.force); !may) return tl::unexpected(may.error());
+  const auto run = traces::read_run(options.run);
+  if (!run) return tl::unexpected(run.error());
+  const PageFile file{options.output, options.theme.value_or("auto"), options.force};
+  const Json explanation = page_explanation(*run, options.run, window->step, !options.no_remedies, console);
+  auto written = write_run_page(*run, {window->step, window->all, window->from, window->to}, explanation, file);
+  if (!written) {
+    if (written.error().where.empty()) written.error().where = options.run;
+    return tl::unexpected(written.error());
+  }
+  console.note("wrote " + options.output);
+  return kDone;
+}
+
 Result<int> view(const Options& options, Console& console) {
   const auto format = format_of(options.output);
   if (!format) return tl::unexpected(format.error());
+  if (*format == "html") return view_page(options, console);
   const auto timeline = timeline_options(options);
   if (!timeline) return tl::unexpected(timeline.error());
   if (auto may = may_write(options.output, options.force); !may) return tl::unexpected(may.error());
@@ -140,20 +173,21 @@ Result<int> view(const Options& options, Console& console) {
 Action add_view(CLI::App& app) {
   auto options = std::make_shared<Options>();
   app.add_option("run", options->run, "a run store")->required()->type_name("RUN");
-  app.add_option("-o,--output", options->output, "the picture; png and pdf need rsvg-convert")
+  app.add_option("-o,--output", options->output, "the page or the picture; png and pdf need rsvg-convert")
       ->required()
-      ->type_name("FILE.svg|png|pdf");
+      ->type_name("FILE.html|svg|png|pdf");
   app.add_option("--step", options->step, "a step's number, or all; default: the last")->type_name("N|all");
   add_parsed<Nanoseconds>(app, "--from", options->from, &parse_time, "from this time after the step's begin")
       ->type_name("TIME");
   add_parsed<Nanoseconds>(app, "--to", options->to, &parse_time, "to this time after the step's begin")
       ->type_name("TIME");
-  app.add_option("--width", options->width, "pixels; default 1600")->type_name("N");
-  app.add_option("--height", options->height, "pixels; default: as many as it needs")->type_name("N");
-  app.add_option("--theme", options->theme, "light or dark; default light")
+  app.add_option("--width", options->width, "pixels of a picture; default 1600")->type_name("N");
+  app.add_option("--height", options->height, "pixels of a picture; default: as many as it needs")->type_name("N");
+  app.add_option("--theme", options->theme, "light or dark; default: of a picture light, of a page the browser's")
       ->check(CLI::IsMember({"light", "dark"}))
       ->type_name("light|dark");
-  app.add_flag("--force", options->force, "write over an existing picture");
+  app.add_flag("--no-remedies", options->no_remedies, "of a page: explain memory, but simulate no remedies");
+  app.add_flag("--force", options->force, "write over an existing file");
   return [options](Console& console) { return view(*options, console); };
 }
 

@@ -12,6 +12,8 @@ namespace {
 using Action = AllocatorAction;
 
 constexpr std::size_t kCheckpoint = 4096;
+/// Rows of memory are wide: fewer levels than lanes and blocks have, at most 16 buckets a pixel.
+constexpr std::int64_t kFinerMemory = 16;
 /// More units than this cannot be told apart by colour: the smallest are drawn as one.
 constexpr std::size_t kMostUnits = 36;
 
@@ -130,20 +132,28 @@ void MemoryLevels::name_streams() {
   }
 }
 
-void MemoryLevels::step(std::size_t event, StackedState& state) const {
+std::optional<MemoryLevels::Place> MemoryLevels::place(std::size_t event) const {
   const AllocatorRecord& record = run_.allocator[event];
-  apply(run_, record, state.memory);
-  if (record.action != Action::alloc && record.action != Action::free_requested) return;
-  const std::int64_t bytes = (record.action == Action::alloc ? 1 : -1) * block_bytes(run_, record).size;
-  std::size_t unit = 0, stream = 0;
-  if (record.block.value < run_.blocks.size()) {
-    const BlockRecord& block = run_.blocks[record.block.value];
-    unit = unit_component_[std::min<std::size_t>(block.unit.value, run_.units.size())];
-    for (std::size_t i = 0; i < run_.streams.size(); ++i)
-      if (run_.streams[i].id == block.stream) stream = stream_component_[i];
+  if (record.action != Action::alloc && record.action != Action::free_requested) return std::nullopt;
+  const auto& order = stack_order();
+  Place out{0, 0, 0};
+  const MemoryCategory category = block_bytes(run_, record).category;
+  out.category = static_cast<std::size_t>(std::find(order.begin(), order.end(), category) - order.begin());
+  if (record.block.value >= run_.blocks.size()) return out;
+  const BlockRecord& block = run_.blocks[record.block.value];
+  out.unit = unit_component_[std::min<std::size_t>(block.unit.value, run_.units.size())];
+  for (std::size_t i = 0; i < run_.streams.size(); ++i)
+    if (run_.streams[i].id == block.stream) out.stream = stream_component_[i];
+  return out;
+}
+
+void MemoryLevels::step(std::size_t event, StackedState& state) const {
+  const std::int64_t before = state.memory.allocated;
+  apply(run_, run_.allocator[event], state.memory);
+  if (const auto of = place(event)) {
+    state.unit[of->unit] += state.memory.allocated - before;
+    state.stream[of->stream] += state.memory.allocated - before;
   }
-  state.unit[unit] += bytes;
-  state.stream[stream] += bytes;
 }
 
 void MemoryLevels::index() {
@@ -159,12 +169,13 @@ void MemoryLevels::index() {
   if (run_.allocator.empty()) return;
   const std::size_t all = run_.allocator.size();
   Nanoseconds width = coarsest_width(run_.allocator.back().time - run_.allocator.front().time);
-  while (all > kTileRows && width.count > 1) {
+  for (; all > kTileRows && width.count > 1; width = {std::max<std::int64_t>(width.count / kFinerMemory, 1)}) {
     add_level(width);
     std::size_t entries = 0;
     for (const MemoryTile& tile : levels_.back().tiles) entries += tile.entries;
-    if (entries * 2 > all) break;  // the next level would hold about as much as every event
-    width = {std::max<std::int64_t>(width.count / kFiner, 1)};
+    if (entries * 4 <= all) continue;
+    levels_.pop_back();  // as many rows as events, nearly, and wider ones
+    break;
   }
   MemoryLevel every{{}, {}};
   for (std::size_t first = 0; first < all; first += kTileRows) {
@@ -196,19 +207,13 @@ StackedState MemoryLevels::state_before(std::size_t event) const {
 
 ColumnTable MemoryLevels::statistics(std::size_t level, std::size_t tile) const {
   const MemoryTile& of = levels_[level].tiles[tile];
-  const Nanoseconds width = levels_[level].width;
   StackedState state = state_before(of.first_event);
-  ColumnTable table(width.count == 0 ? 5 : 13);
-  Buckets buckets(width.count == 0 ? Nanoseconds{1} : width);
+  ColumnTable table(13);
+  Buckets buckets(levels_[level].width);
   for (std::size_t event = of.first_event; event < of.end_event; ++event) {
     const auto before = statistics_of(state.memory);
     step(event, state);
     const auto after = statistics_of(state.memory);
-    if (width.count == 0) {
-      table.columns[0].push_back(time(event).count);
-      for (std::size_t k = 0; k < 4; ++k) table.columns[1 + k].push_back(after[k]);
-      continue;
-    }
     if (buckets.opens(time(event))) {
       table.columns[0].push_back(time(event).count);
       for (std::size_t k = 0; k < 4; ++k)
@@ -248,19 +253,17 @@ void MemoryLevels::values(Stacking stacking, std::size_t event, const StackedSta
 
 ColumnTable MemoryLevels::stack(Stacking stacking, std::size_t level, std::size_t tile) const {
   const MemoryTile& of = levels_[level].tiles[tile];
-  const Nanoseconds width = levels_[level].width;
   const std::size_t count = components(stacking).size();
   FORESHARD_CHECK(count > 0, "only stackings that the run has are asked for");
   StackedState state = state_before(of.first_event);
-  ColumnTable table(width.count == 0 ? 1 + count : 1 + 2 * count);
+  ColumnTable table(1 + 2 * count);
   std::vector<std::int64_t> now(count);
   if (stacking != Stacking::gap || of.first_event > 0)
     values(stacking, of.first_event == 0 ? 0 : of.first_event - 1, state, now);
-  Buckets buckets(width.count == 0 ? Nanoseconds{1} : width);
+  Buckets buckets(levels_[level].width);
   std::int64_t highest = 0;
   for (std::size_t event = of.first_event; event < of.end_event; ++event) {
-    const bool opens = width.count == 0 || buckets.opens(time(event));
-    if (opens) {
+    if (buckets.opens(time(event))) {
       table.columns[0].push_back(time(event).count);
       // The state that the bucket begins with counts too, where it is the highest.
       for (std::size_t i = 1; i < table.columns.size(); ++i) table.columns[i].push_back(now[(i - 1) % count]);
@@ -270,10 +273,49 @@ ColumnTable MemoryLevels::stack(Stacking stacking, std::size_t level, std::size_
     values(stacking, event, state, now);
     const std::int64_t total = sum(now);
     for (std::size_t i = 0; i < count; ++i) {
-      if (width.count == 0 || total > highest) table.columns[1 + i].back() = now[i];
-      if (width.count != 0) table.columns[1 + count + i].back() = now[i];
+      if (total > highest) table.columns[1 + i].back() = now[i];
+      table.columns[1 + count + i].back() = now[i];
     }
     highest = std::max(highest, total);
+  }
+  return table;
+}
+
+void MemoryLevels::add_gap(std::size_t event, const MemoryState& state, ColumnTable& table) const {
+  const auto [requested, rounding, pending, hard, soft, stream, pool] = gap_values(gap_[event]);
+  const std::array<std::int64_t, 7> row{rounding,
+                                        hard,
+                                        soft,
+                                        pool,
+                                        pending - (state.active - state.allocated),
+                                        stream - (state.reserved - state.active - hard - soft - pool),
+                                        requested - (state.allocated - rounding)};
+  for (std::size_t k = 0; k < row.size(); ++k) table.columns[11 + k].push_back(row[k]);
+}
+
+ColumnTable MemoryLevels::events(std::size_t tile) const {
+  const MemoryTile& of = levels_.back().tiles[tile];
+  StackedState state = state_before(of.first_event);
+  ColumnTable table(gap_.empty() ? 11 : 18);
+  table.columns[8].resize(components(Stacking::category).size());
+  values(Stacking::category, 0, state, table.columns[8]);
+  table.columns[9] = state.unit;
+  table.columns[10] = state.stream;
+  for (std::size_t event = of.first_event; event < of.end_event; ++event) {
+    step(event, state);
+    const MemoryState& now = state.memory;
+    const auto in = place(event);
+    const auto component = [](std::size_t of_place) { return static_cast<std::int64_t>(of_place); };
+    const std::array<std::int64_t, 8> row{time(event).count,
+                                          now.allocated,
+                                          now.active - now.allocated,
+                                          now.reserved,
+                                          now.active - now.requested,
+                                          in ? component(in->category) : -1,
+                                          in ? component(in->unit) : -1,
+                                          in ? component(in->stream) : -1};
+    for (std::size_t c = 0; c < row.size(); ++c) table.columns[c].push_back(row[c]);
+    if (!gap_.empty()) add_gap(event, now, table);
   }
   return table;
 }

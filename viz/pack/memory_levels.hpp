@@ -54,11 +54,17 @@ class MemoryLevels {
   [[nodiscard]] const std::vector<StackComponent>& components(Stacking stacking) const {
     return components_[static_cast<std::size_t>(stacking)];
   }
-  /// Time, then for allocated, active, reserved and requested: most, least, last. Every event: time and the four.
+  /// Of a level with buckets: time, then for allocated, active, reserved and requested: most, least, last.
   [[nodiscard]] ColumnTable statistics(std::size_t level, std::size_t tile) const;
-  /// Time, then the components when their sum was highest, then the components when the bucket ended. Every event:
-  /// time and the components.
+  /// Of a level with buckets: time, then the components when their sum was highest, then the components when the
+  /// bucket ended.
   [[nodiscard]] ColumnTable stack(Stacking stacking, std::size_t level, std::size_t tile) const;
+  /// Of the last level, from which the page makes the statistics and every stack: time, allocated, active − allocated,
+  /// reserved, active − requested, the components of category, unit and stream whose bytes the change of allocated
+  /// is (−1: none); then the components of each before the first event. With a gap: rounding, hard, soft,
+  /// private_pool, and what is left of pending_free, stream and requested when they are taken from the columns before
+  /// (0 unless events contradict each other).
+  [[nodiscard]] ColumnTable events(std::size_t tile) const;
 
  private:
   void name_components();
@@ -66,7 +72,13 @@ class MemoryLevels {
   void name_streams();
   void index();
   void add_level(Nanoseconds width);
+  /// The components of an event's block; none for events that leave allocated bytes alone.
+  struct Place {
+    std::size_t category, unit, stream;
+  };
+  [[nodiscard]] std::optional<Place> place(std::size_t event) const;
   void step(std::size_t event, StackedState& state) const;
+  void add_gap(std::size_t event, const MemoryState& state, ColumnTable& table) const;
   [[nodiscard]] StackedState state_before(std::size_t event) const;
   [[nodiscard]] Nanoseconds time(std::size_t event) const { return run_.allocator[event].time - origin_; }
   void values(Stacking stacking, std::size_t event, const StackedState& state, std::vector<std::int64_t>& out) const;

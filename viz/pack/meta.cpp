@@ -76,7 +76,8 @@ class Meta {
     tracks(out);
     out["streams"] = Json::array();
     for (const StreamRecord& stream : run_.streams)
-      out["streams"].push_back({{"id", stream.id.value}, {"name", p_.facts.stream(stream.id).name}});
+      out["streams"].push_back(
+          {{"id", stream.id.value}, {"name", p_.facts.stream(stream.id).name}, {"title", stream.name}});
     out["units"] = Json::array();
     for (const Unit& unit : run_.units) out["units"].push_back(unit.name.empty() ? "root" : unit.name);
     out["parameters"] = Json::array();

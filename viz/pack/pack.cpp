@@ -52,8 +52,9 @@ struct Pack::Parts {
 
   void add_memory() {
     if (!of.memory) return;
-    for (std::size_t level = 0; level < of.memory->levels().size(); ++level)
-      for (std::size_t tile = 0; tile < of.memory->levels()[level].tiles.size(); ++tile) {
+    const auto& levels = of.memory->levels();
+    for (std::size_t level = 0; level + 1 < levels.size(); ++level)
+      for (std::size_t tile = 0; tile < levels[level].tiles.size(); ++tile) {
         add(fmt::format("memory/lines/{}/{}", level, tile),
             [this, level, tile] { return encode(of.memory->statistics(level, tile)); });
         for (std::size_t k = 0; k < kStackings; ++k)
@@ -61,6 +62,8 @@ struct Pack::Parts {
             add(fmt::format("memory/{}/{}/{}", kStackingNames[k], level, tile),
                 [this, stacking, level, tile] { return encode(of.memory->stack(stacking, level, tile)); });
       }
+    for (std::size_t tile = 0; tile < levels.back().tiles.size(); ++tile)
+      add(fmt::format("memory/events/{}", tile), [this, tile] { return encode(of.memory->events(tile)); });
   }
 
   void add_blocks() {

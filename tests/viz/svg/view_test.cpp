@@ -44,9 +44,9 @@ TEST_CASE("view writes an SVG once, and again with --force") {
 
 TEST_CASE("view refuses what it does not write, and leaves no file behind") {
   const Files files;
-  const Answer page = knock({"view", files.run, "-o", "foreshard_view_test.html"});
+  const Answer page = knock({"view", files.run, "-o", "foreshard_view_test.gif"});
   CHECK(page.status == 2);
-  CHECK(page.err.find(".svg, .png or .pdf") != std::string::npos);
+  CHECK(page.err.find(".html, .svg, .png or .pdf") != std::string::npos);
   CHECK(knock({"view", files.run, "-o", files.svg, "--step", "9"}).status == 2);
   CHECK(knock({"view", files.run, "-o", files.svg, "--step", "last"}).status == 2);
   CHECK(knock({"view", files.run, "-o", files.svg, "--theme", "blue"}).status == 2);

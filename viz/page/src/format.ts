@@ -19,6 +19,11 @@ export function exactBytes(value: number): string {
   return `${Math.round(value).toLocaleString('en-US')} B`;
 }
 
+/** As bytes(), without zeros that say nothing: "20 GiB", "2.5 GiB". */
+export function tickBytes(value: number): string {
+  return value === 0 ? '0' : bytes(value).replace(/\.00 /, ' ').replace(/(\.\d)0 /, '$1 ');
+}
+
 export function both(value: number): string {
   return Math.abs(value) < KIB ? bytes(value) : `${bytes(value)} (${exactBytes(value)})`;
 }

@@ -2,7 +2,6 @@
 
 import { Ink, STATISTICS, Statistic, Step } from './data/meta';
 import { RunData } from './data/run';
-import { Columns } from './data/tiles';
 import { Box, Frame } from './draw/frame';
 import { drawLanes, ROW, Row, rowsOf } from './draw/lanes';
 import { drawMap, drawMapAxis, MapStyle } from './draw/map';
@@ -85,30 +84,24 @@ export class Scene {
 
   mapStyle(): MapStyle {
     const run = this.runs[0];
-    const key = this.stacking;
-    const unitColour = new Map(run.stacking('unit')?.components.map((of, i) => [of.title, { ...of, i }]));
-    const streamColour = new Map(run.stacking('stream')?.components.map((of, i) => [of.title, { ...of, i }]));
-    const rest = { colour: '#bdbdbd', i: 0 };
-    const part = (tile: Columns, row: number): { colour: string; i: number } => {
-      if (key === 'unit') return unitColour.get(run.meta.units[tile[7][row]] ?? '') ?? rest;
-      if (key === 'stream') return streamColour.get(run.meta.streams.find((of) => of.id === tile[4][row])?.name ?? '') ?? rest;
-      const category = run.meta.categories[tile[6][row]] ?? run.meta.categories[run.meta.categories.length - 1];
-      const i = run.stacking('category')?.components.findIndex((of) => of.title === category.title) ?? 0;
-      return { colour: category.colour, i };
-    };
-    const mode = key === 'unit' || key === 'stream' ? key : 'category';
+    const { categories, units, streams } = run.meta;
+    const mode = this.stacking === 'unit' || this.stacking === 'stream' ? this.stacking : 'category';
+    const components = run.stacking(mode)?.components ?? [];
+    const byTitle = new Map(components.map((of, i) => [of.title, this.hidden(`${mode}:${i}`) ? undefined : of.colour]));
+    const rest = this.hidden(`${mode}:0`) && mode !== 'category' ? undefined : '#bdbdbd';
+    // A title that no component has belongs to the smaller ones.
+    const colour = (title: string) => (byTitle.has(title) ? byTitle.get(title) : rest);
+    const ofCategories = categories.map((of) => (mode === 'category' ? colour(of.title) : of.colour));
+    const ofStreams: (string | undefined)[] = [];
+    for (const stream of streams) ofStreams[stream.id] = colour(stream.title);
     return {
       ink: this.ink(),
       from: this.view.mapFrom,
       to: this.view.mapTo,
-      colour: (tile, row) => {
-        const of = part(tile, row);
-        return this.hidden(`${mode}:${of.i}`) ? undefined : of.colour;
-      },
-      categoryHidden: (category) => {
-        const title = run.meta.categories[category].title;
-        return this.hidden(`category:${run.stacking('category')?.components.findIndex((of) => of.title === title)}`);
-      },
+      column: { category: 6, unit: 7, stream: 4 }[mode],
+      colours: mode === 'category' ? ofCategories : mode === 'unit' ? units.map(colour) : ofStreams,
+      rest,
+      categories: ofCategories,
     };
   }
 
@@ -139,9 +132,11 @@ export class Scene {
     for (const tick of marks) {
       const x = frame.x(tick * 1e6);
       surface.path([x, MARKS, x, axis], 4, ink.grid, 1);
-      surface.text(x, axis + 15, tickText(tick, step), { fill: ink.faint, size: 11, align: 'center' });
+      const text = tickText(tick, step);
+      const over = x + surface.textWidth(text, 11) / 2 > layout.width - 4;
+      surface.text(over ? layout.width - 4 : x, axis + 15, text, { fill: ink.faint, size: 11, align: over ? 'right' : 'center' });
     }
-    surface.text(frame.left - 8, axis + 15, 'ms from the step’s begin', { fill: ink.faint, size: 11, align: 'right' });
+    surface.text(12, axis + 15, 'ms from the step’s begin', { fill: ink.faint, size: 11 });
   }
 
   private drawMemory(surface: Surface, box: Box, frame: Frame, ink: Ink): void {
@@ -233,7 +228,9 @@ export class Scene {
     if (shown.some((of) => Math.abs(of.y - y) < 13 && Math.abs(of.x - x) < 190)) return;
     const text = `${statistic} peak ${bytes(peak.bytes)}`;
     const right = x + 8 + surface.textWidth(text, 11) > frame.left + frame.width;
-    surface.text(right ? x - 8 : x + 8, Math.max(y - 3, box.y + 10), text, { fill: ink.text, size: 11, align: right ? 'right' : 'left', halo: ink.paper });
+    // Below the line where the names of phases stand above it.
+    const textY = y < box.y + 28 ? y + 14 : y - 3;
+    surface.text(right ? x - 8 : x + 8, textY, text, { fill: ink.text, size: 11, align: right ? 'right' : 'left', halo: ink.paper });
     shown.push({ x, y });
   }
 

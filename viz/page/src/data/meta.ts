@@ -92,7 +92,7 @@ export interface Meta {
   lanes_span: { first: number; last: number };
   device_ops: number;
   host_ops: number;
-  streams: { id: number; name: string }[];
+  streams: { id: number; name: string; title: string }[]; // title: of its component in the stacking by stream
   units: string[];
   parameters: string[];
 }

@@ -2,6 +2,7 @@
 
 import { upperBound } from './columns';
 import { Level, Meta, Stacking, TILE_ROWS } from './meta';
+import { EventView, fromEvents } from './events';
 import { DataSource, json } from './source';
 import { Columns, Tiles } from './tiles';
 
@@ -77,7 +78,12 @@ export class RunData {
     private readonly source: DataSource,
     arrived: () => void,
   ) {
-    this.tiles = new Tiles(source, prefix, arrived);
+    const every = (meta.memory?.levels.length ?? 0) - 1;
+    this.tiles = new Tiles(source, prefix, arrived, (name) => {
+      const [room, what, level, tile] = name.split('/');
+      if (room !== 'memory' || what === 'events' || Number(level) !== every) return undefined;
+      return { piece: `memory/events/${tile}`, make: (events) => fromEvents(events, what as EventView) };
+    });
   }
 
   static async open(source: DataSource, prefix: string, label: string, arrived: () => void): Promise<RunData> {

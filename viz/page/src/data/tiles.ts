@@ -16,6 +16,8 @@ export class Tiles {
     private readonly source: DataSource,
     private readonly prefix: string,
     private readonly arrived: () => void,
+    /** Names that are no pieces but made from one. */
+    private readonly derived: (name: string) => { piece: string; make: (columns: Columns) => Columns } | undefined,
   ) {}
 
   /** The piece if it is here; otherwise it is on its way, and `arrived` will be called. */
@@ -46,6 +48,12 @@ export class Tiles {
 
   private async fetch(name: string): Promise<Columns | undefined> {
     try {
+      const from = this.derived(name);
+      if (from) {
+        const whole = await this.load(from.piece);
+        if (whole) this.keep(name, from.make(whole));
+        return this.ready.get(name);
+      }
       const bytes = await this.source.piece(this.prefix + name);
       if (!bytes) return undefined;
       const columns = decodeColumns(await inflate(bytes));

@@ -130,7 +130,8 @@ function barLabel(run: RunData, row: Row, id: number): string {
 export function fit(surface: Surface, text: string, size: number, width: number): string {
   if (!text || width < 18) return '';
   if (surface.textWidth(text, size) <= width) return text;
-  const letters = Math.floor((width / surface.textWidth(text, size)) * text.length) - 1;
+  let letters = Math.floor((width / surface.textWidth(text, size)) * text.length) - 1;
+  while (letters >= 4 && surface.textWidth(`${text.slice(0, letters)}…`, size) > width) letters--;
   return letters >= 4 ? `${text.slice(0, letters)}…` : '';
 }
 

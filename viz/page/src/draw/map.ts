@@ -1,9 +1,9 @@
 // The address map: every segment and block as a rectangle of time and addresses.
 
-import { Ink, NEVER } from '../data/meta';
+import { Ink } from '../data/meta';
 import { Block, RunData, blockOf } from '../data/run';
 import { Columns } from '../data/tiles';
-import { byteTicks, bytes } from '../format';
+import { byteTicks, tickBytes } from '../format';
 import { Box, Frame } from './frame';
 import { Surface } from './surface';
 
@@ -11,9 +11,19 @@ export interface MapStyle {
   ink: Ink;
   from: number; // bytes on the address axis at the lower edge
   to: number;
-  colour: (tile: Columns, row: number) => string | undefined; // undefined: hidden
-  categoryHidden: (category: number) => boolean;
+  column: number; // of a tile of blocks: what the colours are by
+  colours: (string | undefined)[]; // by that column's value; undefined: hidden
+  rest: string | undefined; // of values without a colour
+  categories: (string | undefined)[]; // of merged blocks
 }
+
+export const colourOf = (style: MapStyle, tile: Columns, row: number): string | undefined => {
+  const value = tile[style.column][row];
+  return value in style.colours ? style.colours[value] : style.rest;
+};
+
+/** Lives shorter than this many pixels may be merged: the map is a few hundred pixels high, so they hide each other. */
+const MERGED_PIXELS = 4;
 
 const yOf = (box: Box, style: MapStyle, place: number) =>
   box.y + box.height - ((place - style.from) / (style.to - style.from)) * box.height;
@@ -21,7 +31,7 @@ const yOf = (box: Box, style: MapStyle, place: number) =>
 /** Visits the blocks that a window shows one by one; answers the width below which lives are merged. */
 function eachBlock(run: RunData, frame: Frame, visit: (tile: Columns, row: number) => void): number {
   const { classes, merged } = run.meta.blocks!;
-  const level = merged.findIndex((of) => of.width <= frame.nsPerPixel * 1.5);
+  const level = merged.findIndex((of) => of.width <= frame.nsPerPixel * MERGED_PIXELS);
   const shortest = level < 0 ? 0 : merged[level].width;
   for (let c = 0; c < classes.length && classes[c].shortest >= shortest; c++)
     for (const name of run.blockTiles(c, frame.from, frame.to)) {
@@ -47,43 +57,91 @@ function drawSegments(surface: Surface, run: RunData, frame: Frame, box: Box, st
   }
 }
 
+/** "#rrggbb" over paper as a pixel of ImageData (little-endian: ABGR). */
+function pixelOf(colour: string, paper: string, alpha: number): number {
+  const part = (text: string, at: number) => parseInt(text.slice(at, at + 2), 16);
+  const mix = (at: number) => Math.round(alpha * part(colour, at) + (1 - alpha) * part(paper, at));
+  return ((255 << 24) | (mix(5) << 16) | (mix(3) << 8) | mix(1)) >>> 0;
+}
+
+/** Rectangles of time and addresses, set pixel by pixel: hundreds of thousands within a frame. */
+class Raster {
+  private readonly canvas = document.createElement('canvas');
+  private readonly context = this.canvas.getContext('2d')!;
+  private image?: ImageData;
+  private pixels = new Uint32Array(0);
+  private width = 0;
+  private height = 0;
+
+  begin(width: number, height: number): void {
+    [this.width, this.height] = [Math.max(1, Math.round(width)), Math.max(1, Math.round(height))];
+    if (!this.image || this.canvas.width !== this.width || this.canvas.height !== this.height) {
+      this.canvas.width = this.width;
+      this.canvas.height = this.height;
+      this.image = this.context.createImageData(this.width, this.height);
+      this.pixels = new Uint32Array(this.image.data.buffer);
+    } else this.pixels.fill(0);
+  }
+  /** Corners in pixels; at least one pixel is set, and a line is left free above what is high enough to have one. */
+  rect(x0: number, x1: number, top: number, bottom: number, pixel: number): void {
+    if (x1 < 0 || x0 >= this.width || bottom < 0 || top >= this.height) return;
+    const left = Math.max(0, Math.floor(x0)), right = Math.min(this.width, Math.max(Math.floor(x1), Math.floor(x0) + 1));
+    let first = Math.floor(top);
+    const end = Math.min(this.height, Math.max(Math.floor(bottom), first + 1));
+    if (end - first > 3) first += 1;
+    const { pixels, width } = this;
+    for (let y = Math.max(0, first); y < end; y++)
+      if (right - left < 24) for (let i = y * width + left, last = y * width + right; i < last; i++) pixels[i] = pixel;
+      else pixels.fill(pixel, y * width + left, y * width + right);
+  }
+  end(): HTMLCanvasElement {
+    this.context.putImageData(this.image!, 0, 0);
+    return this.canvas;
+  }
+}
+
+const raster = new Raster();
+
 export function drawMap(surface: Surface, run: RunData, frame: Frame, box: Box, style: MapStyle): void {
   if (!run.meta.blocks) return;
   surface.clip(frame.left, box.y, frame.width, box.height);
   drawSegments(surface, run, frame, box, style);
-  const rect = (from: number, to: number, place: number, size: number, colour: string, alpha = 1) => {
-    const y1 = yOf(box, style, place), y0 = yOf(box, style, place + size);
-    if (y1 < box.y || y0 > box.y + box.height) return;
-    const x0 = Math.max(frame.x(from), frame.left - 2), x1 = Math.min(frame.x(to), frame.left + frame.width + 2);
-    const height = y1 - y0 > 2.5 ? y1 - y0 - 0.5 : Math.max(y1 - y0, 0.5);
-    surface.rect(x0, y1 - height, Math.max(x1 - x0, 0.5), height, colour, alpha);
-  };
+  const { scale } = surface;
+  raster.begin(box.width * scale, box.height * scale);
+  const across = (frame.width / (frame.to - frame.from)) * scale;
+  const up = (box.height / (style.to - style.from)) * scale;
+  const high = box.height * scale;
+  const rect = (from: number, to: number, place: number, size: number, pixel: number) =>
+    raster.rect((from - frame.from) * across, (to - frame.from) * across, high - (place + size - style.from) * up,
+                high - (place - style.from) * up, pixel);
+  const pixels = (colours: (string | undefined)[], alpha: number) =>
+    colours.map((colour) => (colour ? pixelOf(colour, style.ink.paper, alpha) : 0));
+  const full = pixels([...style.colours, style.rest], 1), pale = pixels([...style.colours, style.rest], 0.45);
+  const alarm = pixelOf(style.ink.alarm, style.ink.paper, 1);
+  const rest = style.colours.length;
   const level = eachBlock(run, frame, (tile, row) => {
-    const colour = style.colour(tile, row);
-    if (!colour) return;
+    const value = tile[style.column][row];
+    const at = value >= 0 && value < rest ? value : rest;
+    if (full[at] === 0) return;
     const made = tile[11][row], freed = tile[12][row], back = tile[13][row];
-    rect(made, Math.min(freed, back), tile[1][row], tile[2][row], colour);
+    rect(made, freed < back ? freed : back, tile[1][row], tile[2][row], full[at]);
     // Freed, and waiting for an event: paler, with an edge in the colour of alarm.
     if (freed < back) {
-      rect(freed, back, tile[1][row], tile[2][row], colour, 0.45);
-      rect(freed, Math.min(freed + frame.nsPerPixel, back), tile[1][row], tile[2][row], style.ink.alarm);
+      rect(freed, back, tile[1][row], tile[2][row], pale[at]);
+      rect(freed, freed, tile[1][row], tile[2][row], alarm);
     }
   });
-  if (level >= 0) drawMerged(run, level, frame, style, rect);
+  if (level >= 0) {
+    const colours = pixels(style.categories, 0.85);
+    const { merged } = run.meta.blocks;
+    const { width } = merged[level];
+    for (const [from, length, place, extent, , category] of run.window('merged', merged, frame.from - 2 * width, frame.to, width).tiles)
+      for (let i = 0; i < from.length; i++)
+        if (from[i] <= frame.to && from[i] + length[i] >= frame.from && colours[category[i]])
+          rect(from[i], from[i] + length[i], place[i], extent[i], colours[category[i]]);
+  }
+  surface.image(frame.left, box.y, box.width, box.height, raster.end());
   surface.unclip();
-}
-
-function drawMerged(run: RunData, level: number, frame: Frame, style: MapStyle,
-                    rect: (from: number, to: number, place: number, size: number, colour: string, alpha?: number) => void): void {
-  const { merged } = run.meta.blocks!;
-  const { width } = merged[level];
-  const { level: here, tiles } = run.window('merged', merged, frame.from - 2 * width, frame.to, width);
-  void here;
-  for (const [from, length, place, extent, , category] of tiles)
-    for (let i = 0; i < from.length; i++) {
-      if (from[i] > frame.to || from[i] + length[i] < frame.from || style.categoryHidden(category[i])) continue;
-      rect(from[i], from[i] + length[i], place[i], extent[i], run.meta.categories[category[i]].colour, 0.8);
-    }
 }
 
 /** The block under a point, shown by itself at this zoom or not. */
@@ -100,7 +158,7 @@ export function blockAt(run: RunData, frame: Frame, box: Box, style: MapStyle, x
       if (!tile) continue;
       for (let i = 0; i < tile[0].length; i++) {
         if (tile[11][i] > time + frame.nsPerPixel || tile[13][i] < time - frame.nsPerPixel) continue;
-        if (style.colour(tile, i) === undefined) continue;
+        if (colourOf(style, tile, i) === undefined) continue;
         const away = Math.max(tile[1][i] - place, place - tile[1][i] - tile[2][i], 0);
         if (away < distance || (away === 0 && !best)) {
           distance = away;
@@ -116,8 +174,6 @@ export function drawMapAxis(surface: Surface, box: Box, style: MapStyle): void {
   for (const tick of byteTicks(length, Math.max(2, Math.floor(box.height / 45)))) {
     const y = box.y + box.height - (tick / length) * box.height;
     const value = style.from + tick;
-    surface.text(box.x - 8, y + 4, value === 0 ? '0' : bytes(value), { fill: style.ink.faint, size: 11, align: 'right' });
+    surface.text(box.x - 8, y + 4, tickBytes(value), { fill: style.ink.faint, size: 11, align: 'right' });
   }
 }
-
-export const alive = (block: Block) => block.back >= NEVER;

@@ -3,7 +3,7 @@
 import { Ink, STATISTICS, Statistic } from '../data/meta';
 import { RunData } from '../data/run';
 import { Columns } from '../data/tiles';
-import { byteTicks, bytes } from '../format';
+import { byteTicks, tickBytes } from '../format';
 import { Surface } from './surface';
 import { Box, Frame } from './frame';
 
@@ -192,7 +192,7 @@ export function drawMemoryAxis(surface: Surface, box: Box, ink: Ink, top: number
   for (const tick of byteTicks(top, Math.max(2, Math.floor(box.height / 45)))) {
     const y = box.y + box.height - (tick / top) * box.height;
     surface.path([box.x, y, box.x + box.width, y], 4, ink.grid, 1);
-    surface.text(box.x - 8, y + 4, tick === 0 ? '0' : bytes(tick).replace(/\.00 /, ' ').replace(/(\.\d)0 /, '$1 '), {
+    surface.text(box.x - 8, y + 4, tickBytes(tick), {
       fill: ink.faint, size: 11, align: 'right',
     });
   }

@@ -16,6 +16,10 @@ export interface Surface {
   area(points: ArrayLike<number>, length: number, fill: string, alpha?: number): void;
   text(x: number, y: number, text: string, style: TextStyle): void;
   textWidth(text: string, size: number): number;
+  /** Device pixels in one unit of length: as fine as an image needs to be. */
+  readonly scale: number;
+  /** A picture in a box. */
+  image(x: number, y: number, width: number, height: number, picture: HTMLCanvasElement): void;
   clip(x: number, y: number, width: number, height: number): void;
   unclip(): void;
 }
@@ -25,6 +29,14 @@ const FONT = "system-ui, 'Segoe UI', Helvetica, Arial, 'Liberation Sans', 'DejaV
 export class CanvasSurface implements Surface {
   private font = '';
   constructor(readonly context: CanvasRenderingContext2D) {}
+
+  get scale(): number {
+    return this.context.getTransform().a;
+  }
+  image(x: number, y: number, width: number, height: number, picture: HTMLCanvasElement): void {
+    this.context.imageSmoothingEnabled = false;
+    this.context.drawImage(picture, x, y, width, height);
+  }
 
   rect(x: number, y: number, width: number, height: number, fill: string, alpha = 1): void {
     const c = this.context;
@@ -104,6 +116,7 @@ export function escapeXml(text: string): string {
 }
 
 export class SvgSurface implements Surface {
+  readonly scale = 2;
   private readonly parts: string[] = [];
   private clips = 0;
 
@@ -146,6 +159,11 @@ export class SvgSurface implements Surface {
   }
   textWidth(text: string, size: number): number {
     return this.measure(text, size);
+  }
+  image(x: number, y: number, width: number, height: number, picture: HTMLCanvasElement): void {
+    this.parts.push(
+      `<image x="${number(x)}" y="${number(y)}" width="${number(width)}" height="${number(height)}" preserveAspectRatio="none" href="${picture.toDataURL('image/png')}"/>`,
+    );
   }
   clip(x: number, y: number, width: number, height: number): void {
     const id = `c${this.clips++}`;

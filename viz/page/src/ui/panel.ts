@@ -68,29 +68,40 @@ export function explainSection(run: RunData, explain: Json): HTMLElement {
   const reserved = numberOf(explain.reserved_peak_bytes) ?? 1;
   const colours = new Map(run.stacking('gap')?.components.map((of) => [of.title, of.colour]));
   const colour = (key: string) =>
-    colours.get(`${key.replaceAll('_', ' ')} fragmentation`) ?? colours.get(key.replaceAll('_', ' ')) ??
+    colours.get(key.replaceAll('_', ' ')) ??
     (key.startsWith('private') ? colours.get('free in private pools') : key.startsWith('requested') ? colours.get('requested (live blocks)') : undefined) ?? '#8c8c8c';
   if (isObject(explain.gap)) {
     const parts = Object.entries(explain.gap)
-      .filter((entry): entry is [string, number] => typeof entry[1] === 'number' && /^(requested|rounding|pending_free|hard|soft|stream|private_pool)(_bytes)?$/.test(entry[0]))
+      .filter((entry): entry is [string, number] => typeof entry[1] === 'number' && /^(requested|rounding|pending_free|hard_fragmentation|soft_fragmentation|stream_fragmentation|private_pools)_bytes$/.test(entry[0]))
       .map(([key, value]): [string, number, string] => [key.replace(/_bytes$/, '').replaceAll('_', ' '), value, colour(key.replace(/_bytes$/, ''))]);
     if (parts.length) box.append(sharesTable(`reserved at its peak: ${bytes(reserved)}`, parts, reserved));
   }
+  if (text(explain.headline)) box.prepend(el('p', {}, text(explain.headline)));
+  box.append(table(['pending_free_peak_bytes', 'gap_peak_bytes'].filter((key) => numberOf(explain[key]) !== undefined).map((key) =>
+    [key === 'gap_peak_bytes' ? 'most of reserved − allocated' : 'most pending free', cell(numberOf(explain[key])!)])));
+  const failures = Array.isArray(explain.failures) ? explain.failures.filter(isObject) : [];
+  for (const failure of failures)
+    box.append(el('div', { className: 'cause' }, el('p', {}, el('b', {}, `out of memory: ${bytes(numberOf(failure.size_bytes) ?? 0)} could not be had. `)),
+      ...[failure.why, failure.would_have_fit].flatMap((list) => (Array.isArray(list) ? list : [])).map((line) => el('p', {}, text(line)))));
   const causes = Array.isArray(explain.causes) ? explain.causes.filter(isObject) : [];
-  box.append(el('h4', {}, causes.length ? 'causes' : 'No cause found: nothing is held that PyTorch would not hold.'));
+  if (!failures.length || causes.length)
+    box.append(el('h4', {}, causes.length ? 'causes' : 'No cause found: nothing is held that PyTorch would not hold.'));
   for (const cause of causes)
     box.append(el('div', { className: 'cause' },
       el('p', {}, el('b', {}, `${bytes(numberOf(cause.bytes) ?? 0)}: `), text(cause.text)),
       text(cause.advice) ? el('p', { className: 'faint' }, text(cause.advice)) : undefined));
   const remedies = Array.isArray(explain.remedies) ? explain.remedies.filter(isObject) : [];
   if (remedies.length) {
+    const row = (what: string | Node, of: Json): (string | Node)[] => [
+      what,
+      numberOf(of.peak_reserved_bytes) === undefined ? '—' : cell(numberOf(of.peak_reserved_bytes)!),
+      numberOf(of.step_ms) === undefined ? '—' : `${numberOf(of.step_ms)!.toFixed(2)} ms`,
+    ];
+    const now = isObject(explain.simulated) ? [row('as it is', explain.simulated)] : [];
     box.append(el('h4', {}, 'remedies, simulated'));
-    box.append(grid(['choice', 'peak reserved', 'step'], remedies.map((remedy) => [
-      el('span', {}, text(remedy.choice), el('code', { className: 'block' }, text(remedy.pytorch))),
-      numberOf(remedy.peak_reserved_bytes) === undefined ? '—' : cell(numberOf(remedy.peak_reserved_bytes)!),
-      numberOf(remedy.step_ms) === undefined ? '—' : `${numberOf(remedy.step_ms)!.toFixed(2)} ms`,
-    ])));
-  }
+    box.append(grid(['choice', 'peak reserved', 'step'], [...now, ...remedies.map((remedy) =>
+      row(el('span', {}, text(remedy.choice), el('code', { className: 'block' }, text(remedy.pytorch))), remedy))], 'grid remedies'));
+  } else if (text(explain.remedies_missing)) box.append(el('p', { className: 'faint' }, `No remedies were simulated: ${text(explain.remedies_missing)}.`));
   return box;
 }
 

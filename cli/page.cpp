@@ -1,0 +1,93 @@
+#include "cli/page.hpp"
+
+#include <fmt/core.h>
+
+#include <memory>
+
+#include "cli/explain_report.hpp"
+#include "cli/options.hpp"
+#include "core/explain/explanation.hpp"
+#include "sim/explain/remedies.hpp"
+#include "sim/machine/profile.hpp"
+#include "sim/sweep/for_each.hpp"
+#include "traces/workload_file/workload_file.hpp"
+#include "viz/pack/page.hpp"
+#include "viz/svg/caption.hpp"
+
+namespace foreshard::cli {
+namespace {
+
+std::string text_of(const Json& json) {
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+/// Simulates what would give memory back; says why not where that cannot be.
+void add_remedies(const Run& run, const std::string& name, Console& console, ExplainReport& report) {
+  if (run.workload_json.empty()) {
+    report.no_remedies = "the store holds no workload: import the snapshot with --about";
+    return;
+  }
+  auto workload = traces::from_json(run.workload_json, name + " (workload)");
+  auto machine = sim::builtin_profile(run.info.machine);
+  if (!machine) machine = sim::builtin_profile("h200");
+  if (!workload || !machine) {
+    report.no_remedies = !workload ? workload.error().what : machine.error().what;
+    return;
+  }
+  Progress progress(console, "simulating remedies");
+  sim::OneWorkload source(std::make_shared<const Workload>(std::move(*workload)));
+  auto remedies = sim::find_remedies(source, *machine,
+                                     {run.settings, std::nullopt, sim::hardware_threads(),
+                                      [&](std::size_t done, std::size_t all) { progress.at(done, all); }});
+  if (remedies)
+    report.remedies = std::move(*remedies);
+  else
+    report.no_remedies = "the run's own settings cannot be predicted: " + remedies.error().what;
+}
+
+}  // namespace
+
+Json page_explanation(const Run& run, const std::string& name, std::optional<std::int32_t> step, bool remedies,
+                      Console& console) {
+  constexpr std::size_t kNoSeries = 0;  // the page has every event of it
+  ExplainRequest request;
+  request.step = step;
+  const auto explanation = explain(run, request);
+  if (!explanation) return nullptr;
+  ExplainReport report{name, run, *explanation, std::nullopt, {}};
+  if (remedies)
+    add_remedies(run, name, console, report);
+  else
+    report.no_remedies = "--no-remedies";
+  return explain_json(report, kNoSeries);
+}
+
+Result<void> write_run_page(const Run& run, const viz::PackOptions& options, const Json& explanation,
+                            const PageFile& file) {
+  auto pack = viz::Pack::make(run, options);
+  if (!pack) return tl::unexpected(pack.error());
+  std::vector<viz::Pack> packs;
+  packs.push_back(std::move(*pack));
+  std::vector<viz::PageExtra> extras;
+  if (!explanation.is_null()) extras.push_back({"explain", text_of(explanation)});
+  const viz::PageShell shell{viz::headline(run), file.theme, {{"", viz::headline(run)}}, ""};
+  return write_text(file.path, viz::page_file(shell, packs, extras), file.force);
+}
+
+Result<void> write_comparison_page(const Run& a, const std::string& a_name, const Run& b, const std::string& b_name,
+                                   const Json& comparison, const PageFile& file) {
+  std::vector<viz::Pack> packs;
+  for (const Run* run : {&a, &b}) {
+    auto pack = viz::Pack::make(*run, {});
+    if (!pack) {
+      if (pack.error().where.empty()) pack.error().where = run == &a ? a_name : b_name;
+      return tl::unexpected(pack.error());
+    }
+    packs.push_back(std::move(*pack));
+  }
+  const viz::PageShell shell{
+      fmt::format("{} and {}", a_name, b_name), file.theme, {{"a/", "A: " + a_name}, {"b/", "B: " + b_name}}, ""};
+  return write_text(file.path, viz::page_file(shell, packs, {{"compare", text_of(comparison)}}), file.force);
+}
+
+}  // namespace foreshard::cli

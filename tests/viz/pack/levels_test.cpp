@@ -1,0 +1,264 @@
+// Levels of detail: what is coarse adds up to what is fine.
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "tests/viz/pack/decode.hpp"
+#include "tests/viz/svg/runs.hpp"
+#include "viz/pack/block_levels.hpp"
+#include "viz/pack/memory_levels.hpp"
+#include "viz/pack/op_tables.hpp"
+#include "viz/pack/track_levels.hpp"
+
+using namespace foreshard;
+using namespace foreshard::viz;
+
+namespace {
+
+/// Some 48,000 events in bursts, with blocks of all lengths; every tenth waits before it is free.
+Run busy_run() {
+  Run run;
+  run.units = {{"", {}}, {"layers.0", {}}, {"layers.1", {}}};
+  run.streams = {{kComputeStream, "compute", 0, 0}, {StreamId{1}, "all-gather", 0, 0}};
+  run.allocator.push_back({AllocatorAction::segment_alloc, 0x100000, 64 * kMiB, kComputeStream, us(0), {}});
+  std::vector<std::pair<std::int64_t, std::uint32_t>> open;
+  std::uint64_t state = 1;
+  const auto below = [&state](std::uint64_t limit) {
+    state = state * 6364136223846793005ULL + 1442695040888963407ULL;
+    return (state >> 33) % limit;
+  };
+  std::int64_t time = 1000;
+  for (std::uint32_t i = 0; i < 16000; ++i) {
+    time += static_cast<std::int64_t>(i % 500 == 0 ? 5'000'000 : below(2000));
+    while (!open.empty() && open.front().first <= time) {
+      const BlockRecord& of = run.blocks[open.front().second];
+      const BlockId id{open.front().second};
+      run.allocator.push_back(
+          {AllocatorAction::free_requested, of.address, of.requested, of.stream, Nanoseconds{time}, id});
+      const std::int64_t later = id.value % 10 == 0 ? 700 : 0;
+      run.allocator.push_back(
+          {AllocatorAction::free_completed, of.address, of.requested, of.stream, Nanoseconds{time + later}, id});
+      time += later;
+      open.erase(open.begin());
+    }
+    BlockRecord block;
+    block.address = 0x100000 + (i % 64) * kMiB;
+    block.requested = 1000 + below(100000);
+    block.size = (block.requested + 511) / 512 * 512;
+    block.stream = StreamId{static_cast<std::uint32_t>(below(2))};
+    block.unit = UnitId{static_cast<std::uint32_t>(below(4))};  // 3: no such unit
+    block.category = static_cast<MemoryCategory>(below(14));
+    run.blocks.push_back(block);
+    run.allocator.push_back(
+        {AllocatorAction::alloc, block.address, block.requested, block.stream, Nanoseconds{time}, BlockId{i}});
+    open.emplace_back(time + static_cast<std::int64_t>(below(3) == 0 ? below(40'000) : below(9'000'000)), i);
+    std::sort(open.begin(), open.end());
+  }
+  return run;
+}
+
+std::int64_t sum(const std::vector<Column>& columns, std::size_t first, std::size_t count, std::size_t row) {
+  std::int64_t out = 0;
+  for (std::size_t c = first; c < first + count; ++c) out += columns[c][row];
+  return out;
+}
+
+}  // namespace
+
+TEST_CASE("each level of memory has the highest and the lowest value, and ends where the last does") {
+  const Run run = busy_run();
+  const MemoryLevels levels(run, us(7));
+  REQUIRE(levels.levels().size() >= 2);
+  CHECK(levels.levels().back().width.count == 0);
+  std::array<std::int64_t, 4> most{}, last{};
+  MemoryState state = before_first(run);
+  for (const AllocatorRecord& record : run.allocator) {
+    apply(run, record, state);
+    last = {state.allocated, state.active, state.reserved, state.requested};
+    for (std::size_t k = 0; k < 4; ++k) most[k] = std::max(most[k], last[k]);
+  }
+  for (std::size_t level = 0; level + 1 < levels.levels().size(); ++level) {
+    std::array<std::int64_t, 4> seen{};
+    ColumnTable table(0);
+    for (std::size_t tile = 0; tile < levels.levels()[level].tiles.size(); ++tile) {
+      table = levels.statistics(level, tile);
+      CHECK(table.columns[0].size() == levels.levels()[level].tiles[tile].entries);
+      CHECK(table.columns[0].front() == levels.levels()[level].tiles[tile].start.count);
+      CHECK(std::is_sorted(table.columns[0].begin(), table.columns[0].end()));
+      for (std::size_t k = 0; k < 4; ++k)
+        seen[k] =
+            std::max(seen[k], *std::max_element(table.columns[3 * k + 1].begin(), table.columns[3 * k + 1].end()));
+    }
+    for (std::size_t k = 0; k < 4; ++k) {
+      CHECK(seen[k] == most[k]);
+      CHECK(table.columns[3 * k + 3].back() == last[k]);
+    }
+  }
+}
+
+TEST_CASE("every stack adds up to allocated memory, at every level") {
+  const Run run = busy_run();
+  const MemoryLevels levels(run, {});
+  for (const Stacking stacking : {Stacking::category, Stacking::unit, Stacking::stream}) {
+    const std::size_t count = levels.components(stacking).size();
+    REQUIRE(count > 0);
+    for (std::size_t level = 0; level + 1 < levels.levels().size(); ++level)
+      for (std::size_t tile = 0; tile < levels.levels()[level].tiles.size(); ++tile) {
+        const ColumnTable lines = levels.statistics(level, tile), stack = levels.stack(stacking, level, tile);
+        REQUIRE(stack.columns.size() == 1 + 2 * count);
+        CHECK(stack.columns[0] == lines.columns[0]);
+        bool equal = true;
+        for (std::size_t row = 0; row < stack.columns[0].size(); ++row)
+          equal = equal && sum(stack.columns, 1, count, row) == lines.columns[1][row] &&
+                  sum(stack.columns, 1 + count, count, row) == lines.columns[3][row];
+        CHECK(equal);
+      }
+  }
+}
+
+TEST_CASE("the gap's parts add up to reserved memory, and events hold what the page takes them apart for") {
+  const Run run = busy_run();
+  const MemoryLevels levels(run, {});
+  const std::size_t count = levels.components(Stacking::gap).size();
+  REQUIRE(count == 7);
+  const ColumnTable lines = levels.statistics(0, 0), stack = levels.stack(Stacking::gap, 0, 0);
+  for (std::size_t row = 1; row < stack.columns[0].size(); ++row)
+    REQUIRE(sum(stack.columns, 1, count, row) == lines.columns[7][row]);
+  const ColumnTable events = levels.events(levels.levels().back().tiles.size() - 1);
+  REQUIRE(events.columns.size() == 18);
+  for (std::size_t c = 15; c < 18; ++c)
+    CHECK(std::all_of(events.columns[c].begin(), events.columns[c].end(), [](std::int64_t left) { return left == 0; }));
+  // Before the tile's first event the three stacks hold the same bytes.
+  const auto total = [](const Column& column) {
+    std::int64_t out = 0;
+    for (const std::int64_t value : column) out += value;
+    return out;
+  };
+  CHECK(total(events.columns[8]) == total(events.columns[9]));
+  CHECK(total(events.columns[8]) == total(events.columns[10]));
+}
+
+TEST_CASE("a track's levels keep every op and all its time") {
+  Run run = small_run();
+  run.device_ops.clear();
+  for (int i = 0; i < 20000; ++i)
+    run.device_ops.push_back(kernel(kComputeStream, us(10 * i), us(10 * i), us(10 * i + (i % 7 == 0 ? 9 : 2)),
+                                    i % 3 == 0 ? KernelClass::gemm : KernelClass::memory_bound));
+  run.device_ops.push_back(kernel(kComputeStream, us(11), us(11), us(13), KernelClass::gemm));  // over another one
+  const OpFacts facts(run);
+  const TrackLevels tracks(run, facts, {});
+  std::uint64_t of_lane = 0;
+  for (std::size_t t = 0; t < tracks.tracks().size(); ++t) {
+    const Track& track = tracks.tracks()[t];
+    const auto& every = track.levels.back();
+    CHECK(every.width.count == 0);
+    if (tracks.lanes()[track.lane].name == "compute") of_lane += every.bars.size();
+    std::int64_t busy = 0;
+    for (const TrackBar& bar : every.bars) busy += bar.busy;
+    for (const TrackLevel& level : track.levels) {
+      std::uint64_t ops = 0;
+      std::int64_t time = 0, end = INT64_MIN;
+      for (const TrackBar& bar : level.bars) {
+        ops += bar.count;
+        time += bar.busy;
+        CHECK_FALSE(bar.start < end);  // bars of a track follow one another
+        end = bar.end;
+      }
+      CHECK(ops == every.bars.size());
+      CHECK(time == busy);
+    }
+    const ColumnTable totals = tracks.totals(t);
+    CHECK(sum(totals.columns, kLaneClasses, kLaneClasses, totals.columns[0].size() - 1) == busy);
+  }
+  CHECK(of_lane == 20001);
+  CHECK(tracks.track_of_device_op()[20000] != tracks.track_of_device_op()[1]);
+}
+
+TEST_CASE("blocks are all there once, in the class of their life, and merged ones count all shorter lives") {
+  const Run run = busy_run();
+  Labels names = run.labels;
+  const BlockLevels levels(run, us(3), names);
+  CHECK(levels.lives().size() == run.blocks.size());
+  std::vector<int> seen(run.blocks.size());
+  for (std::size_t c = 0; c < levels.classes().size(); ++c) {
+    const Nanoseconds longest = c == 0 ? Nanoseconds{INT64_MAX} : levels.classes()[c - 1].shortest;
+    for (const std::uint32_t i : levels.classes()[c].lives) {
+      const BlockLife& life = levels.lives()[i];
+      ++seen[life.id];
+      if (life.back == kNever) {
+        CHECK(c == 0);
+        continue;
+      }
+      CHECK(life.back - life.made >= levels.classes()[c].shortest.count);
+      CHECK(life.back - life.made < longest.count);
+    }
+  }
+  CHECK(std::all_of(seen.begin(), seen.end(), [](int times) { return times == 1; }));
+  REQUIRE_FALSE(levels.merged().empty());
+  for (const MergedLevel& level : levels.merged()) {
+    std::uint64_t count = 0, shorter = 0;
+    for (const MergedBlocks& entry : level.entries) count += entry.count;
+    for (const BlockLife& life : levels.lives())
+      shorter += life.back != kNever && life.back - life.made < level.width.count ? 1U : 0U;
+    CHECK(count == shorter);
+  }
+}
+
+TEST_CASE("memory that the recording did not see made or given back is on the map") {
+  Run run;
+  run.streams = {{kComputeStream, "compute", 7, 0}};
+  run.allocator.push_back({AllocatorAction::free_requested, 0x1000, 512, kComputeStream, us(1), {}});
+  run.allocator.push_back({AllocatorAction::free_completed, 0x1000, 512, kComputeStream, us(2), {}});
+  run.allocator.push_back({AllocatorAction::segment_free, 0x1000, 2 * kMiB, kComputeStream, us(3), {}});
+  SnapshotSegment segment;
+  segment.address = 0x900000;
+  segment.total_size = 2 * kMiB;
+  segment.stream = 7;
+  segment.blocks = {{0x900000, 1024, 1000, BlockState::live}, {0x900400, 1024, 0, BlockState::inactive}};
+  run.segments = {segment};
+  Labels names;
+  const BlockLevels levels(run, {}, names);
+  REQUIRE(levels.lives().size() == 2);
+  CHECK(levels.lives()[0].made == kBefore);
+  CHECK(levels.lives()[0].back == us(2).count);
+  CHECK(levels.lives()[1].back == kNever);
+  CHECK(levels.lives()[1].stream == kComputeStream);
+  REQUIRE(levels.segments().size() == 2);
+  CHECK(levels.axis().length() == 4 * kMiB);
+}
+
+TEST_CASE("pages of an expandable segment come and go in parts") {
+  Run run;
+  const auto event = [&run](AllocatorAction action, Address address, Bytes size, std::int64_t time) {
+    run.allocator.push_back({action, address, size, kComputeStream, us(time), {}});
+  };
+  event(AllocatorAction::segment_map, 0x100000, 8 * kMiB, 1);
+  event(AllocatorAction::segment_unmap, 0x300000, 2 * kMiB, 5);
+  Labels names;
+  const BlockLevels levels(run, {}, names);
+  REQUIRE(levels.segments().size() == 3);
+  Bytes bytes = 0;
+  for (const SegmentLife& life : levels.segments()) {
+    bytes += life.size;
+    CHECK(life.to == (life.address == 0x300000 ? us(5).count : kNever));
+  }
+  CHECK(bytes == 8 * kMiB);
+}
+
+TEST_CASE("an op waits for what its stream was told to wait for, and for the op before it") {
+  Run run;
+  run.device_ops = {kernel(StreamId{2}, us(1), us(1), us(5), KernelClass::gemm),
+                    kernel(StreamId{0}, us(4), us(6), us(9), KernelClass::gemm),
+                    kernel(StreamId{0}, us(8), us(9), us(12), KernelClass::gemm)};
+  run.events = {{EventRecord::Kind::record, EventId{3}, StreamId{2}, us(2)},
+                {EventRecord::Kind::wait, EventId{3}, StreamId{0}, us(3)},
+                {EventRecord::Kind::wait, EventId{9}, StreamId{0}, us(3)},  // recorded nowhere
+                {EventRecord::Kind::host_wait, EventId{3}, StreamId{}, us(7)}};
+  const OpWaits waits(run);
+  REQUIRE(waits.waits(1).size() == 1);
+  CHECK(waits.waits(1)[0].op == 0);
+  CHECK(waits.waits(1)[0].stream == StreamId{2});
+  CHECK(waits.waits(2).empty());
+  CHECK(waits.previous(2) == 1);
+  CHECK(waits.previous(0) == UINT32_MAX);
+}

@@ -1,0 +1,104 @@
+// The page as a file, and the command that writes it. What a browser shows is tested in tests/browser.
+
+#include "viz/pack/page.hpp"
+
+#include <cstdio>
+#include <fstream>
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "tests/cli/knock.hpp"
+#include "tests/viz/pack/decode.hpp"
+#include "tests/viz/svg/runs.hpp"
+#include "traces/store/store.hpp"
+
+using namespace foreshard;
+using namespace foreshard::viz;
+
+namespace {
+
+Pack pack_of(const Run& run) {
+  auto pack = Pack::make(run, {});
+  REQUIRE(pack);
+  return std::move(*pack);
+}
+
+std::string page_of(const Run& run) {
+  std::vector<Pack> packs;
+  packs.push_back(pack_of(run));
+  return page_file({run.info.name, "auto", {{"", run.info.name}}, ""}, packs,
+                   {{"explain", R"({"headline":"</script>"})"}});
+}
+
+}  // namespace
+
+TEST_CASE("every piece has a name of its own and can be read") {
+  const Run run = small_run();
+  const Pack pack = pack_of(run);
+  CHECK(pack.names().front() == "meta");
+  std::set<std::string> names;
+  for (const std::string& name : pack.names()) {
+    CHECK(names.insert(name).second);
+    CHECK(name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789/") == std::string::npos);
+    const auto piece = pack.piece(name);
+    REQUIRE(piece);
+    if (name != "meta" && name != "names") CHECK_FALSE(decoded(inflated(*piece)).empty());
+  }
+  CHECK_FALSE(pack.piece("no/such/piece"));
+  CHECK_FALSE(pack.piece(""));
+  const auto meta = nlohmann::json::parse(inflated(*pack.piece("meta")));
+  CHECK(meta["schema"] == 1);
+  for (std::size_t level = 0; level + 1 < meta["memory"]["levels"].size(); ++level)
+    CHECK(names.contains("memory/lines/" + std::to_string(level) + "/0"));
+  CHECK(table(pack, "find/blocks")[0].size() == meta["blocks"]["count"]);
+  CHECK(table(pack, "find/ops")[0].size() == run.device_ops.size());
+}
+
+TEST_CASE("equal runs give equal pages") {
+  CHECK(page_of(small_run()) == page_of(small_run()));
+}
+
+TEST_CASE("no name of a run reaches the page as markup") {
+  Run run = small_run();
+  const std::string bad = "</script><script>alert(1)</script><!--";
+  run.info.name = run.units[1].name = run.streams[1].name = bad;
+  const std::string page = page_of(run);
+  CHECK(page.find("alert(1)</script>") == std::string::npos);
+  CHECK(page.find("</script><script>alert") == std::string::npos);
+  CHECK(page.find("<title>&lt;/script&gt;") != std::string::npos);
+  // Nothing but the page's own scripts opens one: the built page's, the configuration, and the pieces.
+  std::size_t scripts = 0;
+  for (std::size_t at = page.find("<script"); at != std::string::npos; at = page.find("<script", at + 1)) ++scripts;
+  CHECK(scripts == pack_of(run).names().size() + 1 + 2);
+  CHECK(page.find("http://") == page.find("http://www.w3.org/2000/svg"));
+}
+
+TEST_CASE("a run without memory, and one without ops, make pages") {
+  Run run = small_run();
+  run.allocator.clear();
+  run.blocks.clear();
+  CHECK(page_of(run).size() > 1000);
+  Run memory = small_run();
+  memory.device_ops.clear();
+  memory.host_ops.clear();
+  CHECK(page_of(memory).size() > 1000);
+  CHECK_FALSE(Pack::make(Run{}, {}));
+}
+
+TEST_CASE("view writes a page once, and again with --force") {
+  const std::string store = "foreshard_page_test.db", path = "foreshard_page_test.html";
+  REQUIRE(traces::write_run(small_run(), store, {.force = true}));
+  std::remove(path.c_str());
+  CHECK(cli::knock({"view", store, "-o", path}).status == 0);
+  std::ifstream file(path, std::ios::binary);
+  const std::string page{std::istreambuf_iterator<char>(file), {}};
+  CHECK(page.starts_with("<!doctype html>"));
+  CHECK(page.find("id=\"data:explain\"") != std::string::npos);
+  CHECK(cli::knock({"view", store, "-o", path}).status == 2);
+  CHECK(cli::knock({"view", store, "-o", path, "--force", "--theme", "dark", "--step", "0"}).status == 0);
+  CHECK(cli::knock({"view", store, "-o", path, "--force", "--width", "900"}).status == 2);
+  CHECK(cli::knock({"view", store, "-o", path, "--force", "--step", "9"}).status == 2);
+  std::remove(store.c_str());
+  std::remove(path.c_str());
+}
