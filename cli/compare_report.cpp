@@ -178,7 +178,7 @@ void print_budget(std::ostream& out, const Comparison& comparison) {
   const auto unknown = [&](char letter, const TimedStep& step) {
     if (step.contention_unknown.count > 0)
       out << fmt::format(
-          "{}: {} ms of compute overlap other streams in kernels that never ran alone: how much of it is "
+          "{}: {} ms of compute overlap collectives in kernels that never ran alone: how much of it is "
           "contention is not known\n",
           letter, plain_ms(step.contention_unknown));
   };

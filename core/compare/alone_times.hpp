@@ -1,4 +1,4 @@
-// How long the compute stream's kernels take when no other stream works. Private to core/compare.
+// How long the compute stream's kernels take when no collective runs. Private to core/compare.
 //
 // Nothing is modelled: a kernel's time alone is the median over its twins that ran alone in the same recording. Twins
 // are ops with the same name, grid and block between the same neighbours on the compute stream: four on either side
@@ -20,7 +20,7 @@ struct ComputeOp {
   std::size_t index = 0;  ///< in Run::device_ops
   Nanoseconds start;
   Nanoseconds end;
-  Nanoseconds overlapped;  ///< of it, while another stream works
+  Nanoseconds overlapped;  ///< of it, while a collective runs on another stream
 
   [[nodiscard]] Nanoseconds length() const { return end - start; }
   /// Overlap below 2 % of its length does not count: it changes the length by less than kernels' own spread.

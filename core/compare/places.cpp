@@ -69,7 +69,7 @@ void Places::add_stretches(const std::vector<Span>& marks) {
       open_backward.reset();
     } else if (kind == "post_forward") {
       begin(mark.start, std::string(kRoot));
-    } else if (kind == "post_backward_accumulate") {
+    } else if (kind == "post_backward_accumulate" || kind == "post_backward_reduce") {
       if (open_backward) stretches_[*open_backward].name = unit;
       begin(mark.start, std::string(kRoot));
       open_backward = stretches_.size() - 1;

@@ -3,9 +3,9 @@
 // Units. An op that knows its unit has it; else that of the innermost FSDP range around the call that issued it; else
 // the unit whose forward or backward is under way on the host. FSDP2's ranges tell which (PyTorch 2.11,
 // _fsdp_param_group.py): a unit begins with pre_forward, pre_backward or all_gather_copy_out and ends with
-// post_forward or post_backward_accumulate; between units the root is at work. A plan has not all of these ranges, so
-// only kinds that both runs have are looked at: then equal programs are cut at equal places. Backward work that no
-// range opened belongs to the unit whose post_backward_accumulate closes it.
+// post_forward, post_backward_accumulate or post_backward_reduce; between units the root is at work. A plan has not all
+// of these ranges, so only kinds that both runs have are looked at: then equal programs are cut at equal places.
+// Backward work that no range opened belongs to the unit whose post-backward closes it.
 #pragma once
 
 #include <cstdint>

@@ -23,24 +23,30 @@ bool on_compute(const DeviceOpRecord& op) {
   return op.stream == kComputeStream && op.kind != DeviceOpRecord::Kind::collective;
 }
 
-/// When any stream but the compute stream works, and when its ops end.
+Spans united(Spans spans) {
+  std::sort(spans.begin(), spans.end());
+  Spans out;
+  for (const Span& span : spans) {
+    if (!out.empty() && span.first <= out.back().second)
+      out.back().second = std::max(out.back().second, span.second);
+    else
+      out.push_back(span);
+  }
+  return out;
+}
+
+/// When streams other than the compute stream work, when collectives run on any of them, and when their ops end.
 struct OtherStreams {
   explicit OtherStreams(const Run& run) {
     for (const DeviceOpRecord& op : run.device_ops) {
       if (op.stream == kComputeStream || op.end <= op.start) continue;
       busy.emplace_back(op.start, op.end);
+      if (op.kind == DeviceOpRecord::Kind::collective) collectives.emplace_back(op.start, op.end);
       ends.push_back(op.end);
     }
     std::sort(ends.begin(), ends.end());
-    std::sort(busy.begin(), busy.end());
-    Spans united;
-    for (const Span& span : busy) {
-      if (!united.empty() && span.first <= united.back().second)
-        united.back().second = std::max(united.back().second, span.second);
-      else
-        united.push_back(span);
-    }
-    busy = std::move(united);
+    busy = united(std::move(busy));
+    collectives = united(std::move(collectives));
   }
   /// The last end in (from, to]; `from` where there is none.
   [[nodiscard]] Nanoseconds last_end(Nanoseconds from, Nanoseconds to) const {
@@ -49,6 +55,7 @@ struct OtherStreams {
   }
 
   Spans busy;
+  Spans collectives;
   std::vector<Nanoseconds> ends;
 };
 
@@ -93,7 +100,7 @@ class Splitter {
     for (const std::size_t index : all) {
       const DeviceOpRecord& op = run_.device_ops[index];
       if (op.start >= step_.begin && op.start < step_.end) order_.push_back(index);
-      if (on_compute(op)) compute_.push_back({index, op.start, op.end, covered(others_.busy, op.start, op.end)});
+      if (on_compute(op)) compute_.push_back({index, op.start, op.end, covered(others_.collectives, op.start, op.end)});
     }
   }
 

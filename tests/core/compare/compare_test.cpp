@@ -47,11 +47,13 @@ Run two_layers(bool all_ranges, std::int64_t length) {
   if (all_ranges) range(run, "FSDP::pre_backward (layers.1)", 550, 599);
   range(run, "FSDP::all_gather_copy_out (layers.1)", 560, 590);
   op(run, 600, length);  // layers.1
-  range(run, "FSDP::post_backward_accumulate (layers.1)", 650, 660);
+  if (all_ranges) range(run, "FSDP::post_backward_accumulate (layers.1)", 650, 655);
+  range(run, "FSDP::post_backward_reduce (layers.1)", 656, 660);
   op(run, 700, length);  // layers.0, whose parameters were still there: nothing opens it
   range(run, "FSDP::all_gather (layers.1)", 720, 760);
   op(run, 730, length);  // of layers.1, prefetched
-  range(run, "FSDP::post_backward_accumulate (layers.0)", 800, 810);
+  if (all_ranges) range(run, "FSDP::post_backward_accumulate (layers.0)", 800, 804);
+  range(run, "FSDP::post_backward_reduce (layers.0)", 805, 810);
   op(run, 900, length);  // the optimizer
   run.phases = {{0, Recording::run, "forward", {0}, {450}},
                 {0, Recording::run, "backward", {450}, {850}},
