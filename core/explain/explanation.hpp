@@ -197,8 +197,8 @@ struct Explanation {
   std::vector<FailedRequest> failures;  ///< the first kMostFailures of the whole run
 };
 
-/// Fails (usage) where the run holds no memory record or not the step that is asked for, and (input) where an
-/// imported run's events contradict its segments so that there is no state to begin with.
+/// Fails (usage) where the run holds no memory record or not the step that is asked for, and (input) where
+/// its events contradict its final segments so that there is no state to begin with.
 [[nodiscard]] Result<Explanation> explain(const Run& run, const ExplainRequest& request);
 
 /// The parts after each event of the whole run, in order, and nothing else: what the store's `gap` table keeps.

@@ -10,23 +10,24 @@
 namespace foreshard::explain_detail {
 namespace {
 
-/// The snapshot that the run was imported from, as far as it tells what was there before the first event.
+/// The run as a snapshot, as far as it tells what was there before the first event.
 Snapshot snapshot_of(const Run& run) {
   std::map<StreamId, std::uint64_t> handles;
-  for (const StreamRecord& stream : run.streams) handles[stream.id] = stream.id == kComputeStream ? 0 : stream.handle;
+  if (run.info.kind == RunKind::imported)
+    for (const StreamRecord& stream : run.streams) handles[stream.id] = stream.id == kComputeStream ? 0 : stream.handle;
   Snapshot snapshot;
   snapshot.segments = run.segments;
   snapshot.events.reserve(run.allocator.size());
   for (const AllocatorRecord& event : run.allocator) {
     const auto handle = handles.find(event.stream);
-    snapshot.events.push_back({event.action, event.address, event.size, handle == handles.end() ? 0 : handle->second,
-                               event.time.count / 1000});
+    const std::uint64_t stream = handle == handles.end() ? event.stream.value : handle->second;
+    snapshot.events.push_back({event.action, event.address, event.size, stream, event.time.count / 1000});
   }
   return snapshot;
 }
 
-/// Streams by raw handle. Where several have one (a profiler's stream number), the last: import adds those of the
-/// allocator after the profiler's.
+/// Streams by raw handle; foreshard's own runs have ids in its place. Where several have one (a profiler's stream
+/// number), the last: import adds those of the allocator after the profiler's.
 StreamId stream_of(const Run& run, std::uint64_t handle) {
   if (run.info.kind != RunKind::imported) return StreamId{static_cast<std::uint32_t>(handle)};
   if (handle == 0) return kComputeStream;
@@ -67,8 +68,7 @@ MemoryWalk::MemoryWalk(const Run& run) : run_(run), config_(allocator_config(run
 
 Result<MemoryWalk> MemoryWalk::begin(const Run& run) {
   MemoryWalk walk(run);
-  if (run.info.kind == RunKind::imported)
-    if (auto laid = walk.lay_initial_segments(); !laid) return tl::unexpected(laid.error());
+  if (auto laid = walk.lay_initial_segments(); !laid) return tl::unexpected(laid.error());
   return walk;
 }
 

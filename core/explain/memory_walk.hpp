@@ -16,8 +16,9 @@ inline constexpr std::size_t kNoEvent = std::numeric_limits<std::size_t>::max();
 
 class MemoryWalk {
  public:
-  /// Stands before the first event. Fails (input) where an imported run's events and final segments contradict each
-  /// other, so that nothing can be known of what was there before.
+  /// Stands before the first event, with what was there already: a recording may begin late, and a plan from one begins
+  /// with what it began with. Fails (input) where events and final segments contradict each other, so that nothing can
+  /// be known of that.
   [[nodiscard]] static Result<MemoryWalk> begin(const Run& run);
 
   /// Applies the next event. False at the end.

@@ -12,6 +12,7 @@
 
 #include "core/explain/explanation.hpp"
 #include "sim/explain/remedies.hpp"
+#include "sim/predict/predict.hpp"
 #include "tests/catch.hpp"
 #include "traces/capture/import.hpp"
 
@@ -113,6 +114,25 @@ TEST_CASE("every step's peaks are the replay's, and no event contradicts the sta
       ++at;
     }
     CHECK(at == e->steps.size());
+  }
+}
+
+TEST_CASE("a plan from a recording explains itself as it was planned", "[reference][explain]") {
+  const auto machine = sim::builtin_profile("h200");
+  REQUIRE(machine);
+  for (const std::string& stem : recordings("runs")) {
+    INFO(stem);
+    const traces::Imported imported = import_stem(stem);
+    REQUIRE(imported.workload);
+    const auto p = sim::predict(*imported.workload, *machine, {imported.run.settings, {}, 4});
+    INFO((p ? "" : p.error().text()));
+    REQUIRE(p);
+    const auto e = explain(p->run, {});
+    INFO((e ? "" : e.error().text()));
+    REQUIRE(e);
+    CHECK(e->odd_events == 0);
+    CHECK(e->peaks == p->peaks);
+    CHECK(e->causes.size() == (imported.run.settings.release == Release::record_stream ? 1u : 0u));
   }
 }
 
