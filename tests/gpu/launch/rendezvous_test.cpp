@@ -7,6 +7,8 @@
 #include <sys/socket.h>
 
 #include <array>
+#include <cstdlib>
+#include <map>
 #include <thread>
 
 #include "gpu/launch/message.hpp"
@@ -78,6 +80,70 @@ TEST_CASE("four ranks without a launcher of ours") {
     CHECK(run.end.ranks[rank].status == 0);
     CHECK(run.said(rank, "FINISHED"));
   }
+}
+
+TEST_CASE("ranks of two hosts, two on each: the rendezvous is open to the network, files stay within a host") {
+  for (const char* fault : {"none", "kill"}) {
+    const std::uint16_t port = free_port();
+    std::vector<Process> processes;
+    for (std::uint32_t rank = 0; rank < 4; ++rank)
+      processes.push_back(start_rank(rank, 4, port, with_times({fault, "3"}),
+                                     {{"LOCAL_RANK", std::to_string(rank % 2)}, {"LOCAL_WORLD_SIZE", "2"}}));
+    const Finished run = wait_for(processes, std::chrono::seconds(10));
+    INFO(run.text());
+    if (fault == std::string("kill")) {
+      check_told(run, ErrorKind::rank_lost, 3,
+                 "rank 3 died: its connection closed; its last operation: step 5, the middle");
+      continue;
+    }
+    for (const RankEnd& end : run.end.ranks) CHECK(end.status == 0);
+  }
+}
+
+TEST_CASE("ranks in two network name spaces") {
+  // Two hosts' networks on this one, joined by a pair of virtual interfaces.
+  const std::string set_up =
+      "ip netns add fs-a && ip netns add fs-b && ip link add fs-va netns fs-a type veth peer name fs-vb netns fs-b && "
+      "ip -n fs-a addr add 10.213.7.1/24 dev fs-va && ip -n fs-b addr add 10.213.7.2/24 dev fs-vb && "
+      "ip -n fs-a link set fs-va up && ip -n fs-b link set fs-vb up && ip -n fs-a link set lo up && "
+      "ip -n fs-b link set lo up";
+  const std::string take_down = "ip netns del fs-a; ip netns del fs-b";
+  if (std::system(("(" + set_up + ") 2>/dev/null").c_str()) != 0) {
+    (void)std::system(("(" + take_down + ") 2>/dev/null").c_str());
+    WARN("skipped: no network name spaces can be made here (root, iproute2)");
+    return;
+  }
+  for (const std::string fault : {"none", "memory", "hang"}) {
+    std::vector<Process> processes;
+    for (std::uint32_t rank = 0; rank < 2; ++rank) {
+      Variables variables = process_variables();
+      variables["RANK"] = std::to_string(rank);
+      variables["WORLD_SIZE"] = "2";
+      variables["LOCAL_RANK"] = "0";
+      variables["LOCAL_WORLD_SIZE"] = "1";
+      variables["MASTER_ADDR"] = "10.213.7.1";
+      variables["MASTER_PORT"] = "29500";
+      std::vector<std::string> command{"ip", "netns", "exec", rank == 0 ? "fs-a" : "fs-b", FORESHARD_LAUNCH_WORKER};
+      for (const std::string& argument : with_times({fault, "1"})) command.push_back(argument);
+      auto process = start_process(command, variables, false);
+      REQUIRE(process);
+      processes.push_back(std::move(*process));
+    }
+    if (fault == "hang") {  // the cable is pulled
+      std::this_thread::sleep_for(Milliseconds(1500));
+      CHECK(std::system("ip -n fs-b link set fs-vb down") == 0);
+    }
+    const Finished run = wait_for(processes, std::chrono::seconds(10));
+    INFO(run.text());
+    const std::map<std::string, int> status{{"none", 0},
+                                            {"memory", static_cast<int>(ErrorKind::out_of_memory)},
+                                            {"hang", static_cast<int>(ErrorKind::rank_hung)}};
+    for (const RankEnd& end : run.end.ranks) CHECK(end.status == status.at(fault));
+    if (fault == "memory") CHECK(run.said(0, "rank 1 failed: no room for 1 GiB"));
+    if (fault == "hang") CHECK(run.said(0, "rank 1 has not been heard of"));
+    if (fault == "hang") CHECK(run.said(1, "rank 0 has not been heard of"));
+  }
+  CHECK(std::system(("(" + take_down + ") 2>/dev/null").c_str()) == 0);
 }
 
 TEST_CASE("one rank on its own needs no variables") {
