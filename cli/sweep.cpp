@@ -9,6 +9,7 @@
 
 #include "cli/options.hpp"
 #include "cli/prediction_report.hpp"
+#include "cli/progress_file.hpp"
 #include "cli/range_options.hpp"
 #include "cli/source_options.hpp"
 #include "cli/sweep_report.hpp"
@@ -26,6 +27,7 @@ struct Options {
   std::optional<Bytes> memory_limit;
   unsigned jobs = 0;
   std::string csv;
+  std::string progress;
   std::string output;
   std::string name;
   bool force = false;
@@ -33,7 +35,7 @@ struct Options {
 };
 
 Result<void> check_outputs(const Options& options) {
-  for (const std::string& path : {options.csv, options.output})
+  for (const std::string& path : {options.csv, options.output, options.progress})
     if (!path.empty())
       if (auto may = may_write(path, options.force); !may) return may;
   return {};
@@ -87,6 +89,27 @@ Result<int> status_of(const SweepResult& result, Console& console) {
   return static_cast<int>(ErrorKind::usage);
 }
 
+/// Lets each point be told in the progress file; `written` says whether that could be begun.
+void tell(const Options& options, const SweepResult& result, ProgressFile& file, Result<void>& written,
+          sim::SweepRequest& request) {
+  request.on_start = [&](std::size_t points) {
+    ProgressFile::Head head{result.name + " on " + result.machine, "points", points, {}};
+    for (const Range& range : result.ranges) head.columns.push_back(range.key);
+    for (const char* column : {"state", "step_ms", "peak_reserved_bytes"}) head.columns.emplace_back(column);
+    written = file.open(options.progress, options.force, head);
+  };
+  request.on_point = [&](const sim::SweepPoint& point) {
+    Json cells = Json::array();
+    // A point whose choices contradict each other has no values.
+    for (std::size_t i = 0; i < result.ranges.size(); ++i)
+      cells.push_back(i < point.values.size() ? Json(point.values[i]) : Json());
+    cells.push_back(name(point.state));
+    cells.push_back(point.has_time ? Json(point.step_ms) : Json());
+    cells.push_back(point.peaks.reserved > 0 ? Json(point.peaks.reserved) : Json());
+    file.row(cells);
+  };
+}
+
 Result<SweepResult> run_points(const Options& options, const traces::Source& source, const sim::MachineProfile& machine,
                                sim::WorkloadSource& workloads, Console& console) {
   SweepResult result;
@@ -104,8 +127,12 @@ Result<SweepResult> run_points(const Options& options, const traces::Source& sou
   request.ranges = result.ranges;
   request.threads = options.jobs == 0 ? sim::hardware_threads() : options.jobs;
   request.on_progress = [&](std::size_t done, std::size_t points) { progress.at(done, points); };
+  ProgressFile file;
+  Result<void> written;
+  if (!options.progress.empty()) tell(options, result, file, written, request);
   auto points = sim::sweep(workloads, machine, request);
   if (!points) return tl::unexpected(points.error());
+  if (!written) return tl::unexpected(written.error());
   result.points = std::move(*points);
   for (sim::SweepPoint& point : result.points) {
     if (point.state == sim::SweepPoint::State::refused) continue;
@@ -150,6 +177,8 @@ Action add_sweep(CLI::App& app) {
       ->type_name("SIZE");
   app.add_option("--jobs", options->jobs, "threads; default: every core")->type_name("N")->check(CLI::Range(1U, 1024U));
   app.add_option("--csv", options->csv, "write every point as comma-separated values")->type_name("FILE");
+  app.add_option("--progress", options->progress, "write each point as it is done, one a line, for serve")
+      ->type_name("FILE");
   app.add_option("-o,--output", options->output, "write the best point's simulated run to a store")->type_name("RUN");
   app.add_option("--name", options->name, "name of that run")->type_name("NAME");
   app.add_flag("--force", options->force, "write over existing files");

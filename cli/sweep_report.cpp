@@ -12,20 +12,6 @@ namespace {
 
 using sim::SweepPoint;
 
-std::string_view name(SweepPoint::State state) {
-  switch (state) {
-    case SweepPoint::State::ran:
-      return "ran";
-    case SweepPoint::State::out_of_memory:
-      return "out_of_memory";
-    case SweepPoint::State::deadlock:
-      return "deadlock";
-    case SweepPoint::State::refused:
-      return "refused";
-  }
-  return "refused";
-}
-
 bool contains(const std::vector<std::size_t>& indices, std::size_t index) {
   return std::find(indices.begin(), indices.end(), index) != indices.end();
 }
@@ -192,6 +178,20 @@ Json optional_index(const std::optional<std::size_t>& index) {
 }
 
 }  // namespace
+
+std::string_view name(sim::SweepPoint::State state) {
+  switch (state) {
+    case sim::SweepPoint::State::ran:
+      return "ran";
+    case sim::SweepPoint::State::out_of_memory:
+      return "out_of_memory";
+    case sim::SweepPoint::State::deadlock:
+      return "deadlock";
+    case sim::SweepPoint::State::refused:
+      return "refused";
+  }
+  return "refused";
+}
 
 void find_best(SweepResult& result) {
   const std::vector<PointCost> costs = sim::costs(result.points);

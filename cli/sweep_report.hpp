@@ -6,6 +6,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -31,6 +32,8 @@ struct SweepResult {
   std::optional<PyTorchCode> code;          ///< of `best`
 };
 
+/// "ran", "out_of_memory": as in every form of the result.
+[[nodiscard]] std::string_view name(sim::SweepPoint::State state);
 /// Fills what is found in the points.
 void find_best(SweepResult& result);
 

@@ -1,6 +1,7 @@
 #include "sim/sweep/sweep.hpp"
 
 #include <algorithm>
+#include <mutex>
 
 #include "core/schedule/settings_table.hpp"
 #include "sim/sweep/for_each.hpp"
@@ -76,8 +77,15 @@ Result<std::vector<SweepPoint>> sweep(WorkloadSource& source, const MachineProfi
     calibration = *found;
   }
   std::vector<SweepPoint> points(*count);
+  if (request.on_start) request.on_start(*count);
+  std::mutex telling;
   for_each(
-      *count, request.threads, [&](std::size_t i) { points[i] = run_point(source, machine, request, calibration, i); },
+      *count, request.threads,
+      [&](std::size_t i) {
+        points[i] = run_point(source, machine, request, calibration, i);
+        const std::lock_guard lock(telling);
+        if (request.on_point) request.on_point(points[i]);
+      },
       [&](std::size_t done) {
         if (request.on_progress) request.on_progress(done, *count);
       });

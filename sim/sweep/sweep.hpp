@@ -63,6 +63,10 @@ struct SweepRequest {
   std::optional<Bytes> memory_limit;  ///< what the caching allocator may take; none: the machine's
   unsigned threads = 1;
   std::function<void(std::size_t done, std::size_t points)> on_progress = {};
+  /// A point is done: one call at a time, in any order, from any thread. What it says must not shape the result.
+  std::function<void(const SweepPoint& point)> on_point = {};
+  /// Once, before the first point: how many there are.
+  std::function<void(std::size_t points)> on_start = {};
 };
 
 /// Fails where no point can be tried at all: too many points, a base that cannot be calibrated.

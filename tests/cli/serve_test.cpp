@@ -1,0 +1,92 @@
+// `foreshard serve` at the front door, and the progress that it follows.
+#include <signal.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <thread>
+
+#include "cli/progress_file.hpp"
+#include "tests/catch.hpp"
+#include "tests/cli/knock.hpp"
+
+using namespace foreshard::cli;
+
+namespace {
+
+std::string fresh_path(const std::string& name) {
+  const auto path = std::filesystem::temp_directory_path() / (std::to_string(::getpid()) + name);
+  std::filesystem::remove(path);
+  return path;
+}
+
+std::vector<std::string> lines(const std::string& path) {
+  std::ifstream file(path);
+  std::vector<std::string> out;
+  for (std::string line; std::getline(file, line);) out.push_back(line);
+  return out;
+}
+
+}  // namespace
+
+TEST_CASE("serve refuses what it cannot show, before it listens") {
+  CHECK(knock({"serve"}).status == 2);
+  const Answer missing = knock({"serve", "/no/such/run.db"});
+  CHECK(missing.status == 3);
+  CHECK(missing.err.find("/no/such/run.db") != std::string::npos);
+  CHECK(missing.out.empty());
+  CHECK(knock({"serve", "x.db", "--port", "99999"}).status == 2);
+  const std::string other = fresh_path("other.txt");
+  std::ofstream(other) << "hello";
+  CHECK(knock({"serve", other, "--wait"}).status == 3);
+  std::filesystem::remove(other);
+}
+
+TEST_CASE("serve says where it is, and a signal ends it in order") {
+  const std::string path = fresh_path("later.db");
+  std::thread person([] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(500));
+    ::kill(::getpid(), SIGTERM);
+  });
+  const Answer answer = knock({"serve", path, "--wait", "--port", "0"});
+  person.join();
+  CHECK(answer.status == 0);
+  CHECK(answer.out.starts_with("http://127.0.0.1:"));
+}
+
+TEST_CASE("a progress file is whole lines: a head, rows, an end") {
+  const std::string path = fresh_path("progress.jsonl");
+  {
+    ProgressFile progress;
+    progress.row({1});  // nothing before open()
+    REQUIRE(progress.open(path, false, {"a sweep", "points", 2, {"step_ms", "peak_reserved_bytes"}}));
+    progress.row({1.5, 4096});
+    progress.row({nullptr, nullptr});
+  }
+  CHECK(lines(path) ==
+        std::vector<std::string>{
+            R"({"progress":1,"title":"a sweep","unit":"points","total":2,"columns":["step_ms","peak_reserved_bytes"]})",
+            R"({"done":1,"total":2,"row":[1.5,4096]})", R"({"done":2,"total":2,"row":[null,null]})",
+            R"({"finished":true,"done":2,"total":2})"});
+  ProgressFile again;
+  CHECK_FALSE(again.open(path, false, {}));
+  CHECK(again.open(path, true, {}));
+  ProgressFile nowhere;
+  CHECK_FALSE(nowhere.open("/no/such/folder/x", false, {}));
+  std::filesystem::remove(path);
+}
+
+TEST_CASE("sweep --progress tells every point") {
+  const std::string path = fresh_path("sweep.jsonl");
+  const Answer answer = knock({"sweep", "mlp", "--gpus", "2", "--forward-prefetch", "implicit,1", "--progress", path});
+  INFO(answer.err);
+  CHECK(answer.status == 0);
+  const auto told = lines(path);
+  REQUIRE(told.size() == 4);
+  CHECK(told[0].find(R"("columns":["forward_prefetch","state","step_ms","peak_reserved_bytes"])") != std::string::npos);
+  CHECK(told[1].find(R"("done":1,"total":2)") != std::string::npos);
+  CHECK(told[3].find("finished") != std::string::npos);
+  CHECK(knock({"sweep", "mlp", "--gpus", "2", "--forward-prefetch", "implicit,1", "--progress", path}).status == 2);
+  std::filesystem::remove(path);
+}
