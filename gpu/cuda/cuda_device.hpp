@@ -64,6 +64,8 @@ class CudaDevice final : public Device {
   /// With Timing::issue, start and end are the issue's.
   [[nodiscard]] std::span<const OpTiming> timings() const override { return clock_.timings(); }
 
+  /// CUDA's handle of a stream of this device.
+  [[nodiscard]] cudaStream_t handle(StreamId stream) const { return streams_[stream.value]; }
   [[nodiscard]] OpClock& clock() { return clock_; }
   /// Memory that stands in for operands, outside the caching allocator.
   [[nodiscard]] Bytes staging_bytes() const { return staging_.bytes(); }
@@ -77,7 +79,6 @@ class CudaDevice final : public Device {
   };
 
   CudaDevice(Executor& executor, DeviceMemory& memory, CudaDeviceOptions options);
-  [[nodiscard]] cudaStream_t handle(StreamId stream) const { return streams_[stream.value]; }
   /// Puts one op: `put` gets the stream and returns a Result.
   template <class Put>
   OpId add(StreamId stream, LabelId label, const Put& put, std::optional<CommunicatorId> communicator = {});

@@ -93,10 +93,11 @@ void CudaMemory::free(Address address) {
 
 std::optional<Address> CudaMemory::reserve(Bytes size) {
   CUdeviceptr address = 0;
-  const CUresult code = driver_.mem_address_reserve(&address, size, 0, 0, 0);
+  const Bytes whole = round_up(size, kSmallPage);
+  const CUresult code = driver_.mem_address_reserve(&address, whole, 0, 0, 0);
   if (code == CUDA_ERROR_OUT_OF_MEMORY) return {};
   require(check(code, "cuMemAddressReserve"));
-  ranges_.emplace(address, Range{size, 0, {}});
+  ranges_.emplace(address, Range{whole, 0, {}});
   return address;
 }
 
@@ -137,6 +138,7 @@ void CudaMemory::unmap_piece(Range& range, Address address) {
 }
 
 bool CudaMemory::map(Address address, Bytes size) {
+  if (size > info().free) return false;
   Range& range = range_of(address);
   if (range.piece == 0 || range.pieces.empty())
     range.piece = size % options_.large_page == 0 ? options_.large_page : kSmallPage;
