@@ -3,13 +3,11 @@
 #include <CLI/CLI.hpp>
 #include <memory>
 
-#include "cli/choices.hpp"
 #include "cli/options.hpp"
+#include "cli/planning.hpp"
 #include "cli/prediction_report.hpp"
-#include "cli/source_options.hpp"
 #include "cli/verbs.hpp"
 #include "core/base/units.hpp"
-#include "core/schedule/settings_table.hpp"
 
 namespace foreshard::cli {
 namespace {
@@ -24,40 +22,22 @@ struct Options {
   bool json = false;
 };
 
-/// What the source and the settings themselves make less certain.
-void add_warnings(const traces::Source& source, const Settings& settings, sim::Prediction& p) {
-  p.valid &= source.warnings.empty();
-  p.warnings.insert(p.warnings.begin(), source.warnings.begin(), source.warnings.end());
-  for (const std::string& warning : warnings(settings)) p.warnings.push_back(warning);
-  p.run.info.valid = p.valid;
-  p.run.info.warnings = p.warnings;
-}
-
 Result<int> plan(Options& options, Console& console) {
   if (!options.output.empty())
     if (auto may = may_write(options.output, options.force); !may) return tl::unexpected(may.error());
-  const auto source = traces::read_source(options.source.source);
-  if (!source) return tl::unexpected(source.error());
-  for (const std::string& note : source->notes) console.note(note);
-  const auto settings = options.choices.apply(source->settings);
-  if (!settings) return tl::unexpected(settings.error());
-  const auto machine = read_machine(options.source.machine);
-  if (!machine) return tl::unexpected(machine.error());
-  const auto workload = traces::workloads_of(*source, *machine)->at(*settings);
-  if (!workload) return tl::unexpected(workload.error());
-  auto p = sim::predict(**workload, *machine, {*settings, options.memory_limit});
+  const auto planned = read_planned(options.source, options.choices, console);
+  if (!planned) return tl::unexpected(planned.error());
+  auto p = predict_planned(*planned, options.memory_limit, options.name);
   if (!p) return tl::unexpected(p.error());
-  if (!options.name.empty()) p->run.info.name = options.name;
-  add_warnings(*source, *settings, *p);
   for (const std::string& warning : p->warnings) console.warn(warning);
-  const Json json = prediction_json(options.source.source.text, **workload, *p);
+  const Json json = prediction_json(options.source.source.text, *planned->workload, *p);
   if (!options.output.empty())
-    if (auto ok = store_prediction(json, **workload, options.output, options.force, *p); !ok)
+    if (auto ok = store_prediction(json, *planned->workload, options.output, options.force, *p); !ok)
       return tl::unexpected(ok.error());
   if (options.json)
     print_json(console.out, json);
   else
-    print_prediction(console, source->settings, *p);
+    print_prediction(console, planned->source.settings, *p);
   report_failure(console, *p);
   if (p->out_of_memory) return static_cast<int>(ErrorKind::out_of_memory);
   return p->deadlock ? static_cast<int>(ErrorKind::deadlock) : static_cast<int>(kDone);

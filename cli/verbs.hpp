@@ -50,6 +50,7 @@ Action add_machines(CLI::App& app);
 Action add_plan(CLI::App& app);
 Action add_query(CLI::App& app);
 Action add_replay(CLI::App& app);
+Action add_run(CLI::App& app);
 Action add_serve(CLI::App& app);
 Action add_sweep(CLI::App& app);
 Action add_view(CLI::App& app);

@@ -1,0 +1,292 @@
+#include "gpu/probe/probe.hpp"
+
+#include <fmt/core.h>
+#include <nccl.h>
+
+#include <algorithm>
+#include <numeric>
+#include <optional>
+
+#include "gpu/cuda/cuda_memory.hpp"
+#include "gpu/cuda/failure.hpp"
+#include "gpu/probe/latencies.hpp"
+#include "gpu/probe/stopwatch.hpp"
+
+namespace foreshard::gpu {
+namespace {
+
+constexpr Bytes kContentionBytes = 512 * kMiB;
+constexpr std::array kSizes{kMiB, 4 * kMiB, 16 * kMiB, 64 * kMiB, 256 * kMiB, 512 * kMiB, 1024 * kMiB};
+constexpr std::array kTransports{Transport::nccl, Transport::nccl_registered, Transport::symmetric,
+                                 Transport::copy_engine, Transport::low_contention};
+constexpr double kGiga = 1e9;
+constexpr Milliseconds kPatience{120'000};
+
+void* pointer(Address address) {
+  return reinterpret_cast<void*>(address);  // NOLINT: a device address
+}
+
+/// Some 20 ms of repetitions, as many on every rank.
+int repetitions(Bytes bytes) {
+  return static_cast<int>(std::clamp<Bytes>(4 * kGiB / bytes, 5, 200));
+}
+
+KernelWork gemm(DType dtype, std::uint64_t n) {
+  KernelWork work{KernelClass::gemm, {}, 3 * n * n * itemsize(dtype), 0, {}};
+  work.math = {KernelMath::Kind::gemm, dtype, false, 1, n, n, n, MemoryAccess::contiguous};
+  return work;
+}
+
+KernelWork memory_bound(Bytes bytes) {
+  KernelWork work{KernelClass::memory_bound, {}, bytes, 0, {}};
+  work.math.m = bytes / 4;
+  return work;
+}
+
+class Prober {
+ public:
+  Prober(const ProbeRequest& request, Session& session, Executor& executor)
+      : request_(request), session_(session), executor_(executor) {
+    for (cudaStream_t* stream : {&compute_, &side_})
+      require(cudaStreamCreateWithFlags(stream, cudaStreamNonBlocking), "cudaStreamCreateWithFlags");
+  }
+  ~Prober() {
+    static_cast<void>(cudaDeviceSynchronize());
+    for (cudaStream_t stream : {compute_, side_}) static_cast<void>(cudaStreamDestroy(stream));
+  }
+  Prober(const Prober&) = delete;
+  Prober& operator=(const Prober&) = delete;
+
+  void describe();
+  void rates();
+  void small_numbers();
+  void communication();
+  ProbeResult result() { return std::move(out_); }
+
+ private:
+  struct Buffers {
+    Address input = 0;
+    Address output = 0;
+  };
+  [[nodiscard]] std::uint32_t ranks() const { return session_.exchange().ranks(); }
+  void say(std::string_view what) {
+    if (request_.progress) request_.progress(what);
+    session_.report(what, kPatience);
+  }
+  [[nodiscard]] double slowest(double us);
+  void peer_copy(SymmetricHeap& heap);
+  void collectives_of(Communicator& world, Transport transport);
+  void contention_of(Communicator& world, CollectiveKind kind, Transport transport, const Buffers& buffers);
+  [[nodiscard]] CollectiveWork work(CollectiveKind kind, Transport transport, Bytes bytes, const Buffers& b) const;
+  [[nodiscard]] bool ran(const Communicator& world, CollectiveKind kind, Transport transport);
+
+  const ProbeRequest& request_;
+  Session& session_;
+  Executor& executor_;
+  Stopwatch watch_;
+  cudaStream_t compute_ = nullptr;
+  cudaStream_t side_ = nullptr;
+  ProbeResult out_;
+};
+
+void Prober::describe() {
+  cudaDeviceProp properties{};
+  int device = 0;
+  require(cudaGetDevice(&device), "cudaGetDevice");
+  require(cudaGetDeviceProperties(&properties, device), "cudaGetDeviceProperties");
+  int nccl = 0;
+  static_cast<void>(ncclGetVersion(&nccl));
+  int driver = 0;
+  require(cudaDriverGetVersion(&driver), "cudaDriverGetVersion");
+  std::size_t free = 0;
+  std::size_t total = 0;
+  require(cudaMemGetInfo(&free, &total), "cudaMemGetInfo");
+  out_.gpu = properties.name;
+  out_.nccl = fmt::format("{}.{}.{}", nccl / 10000, nccl % 10000 / 100, nccl % 100);
+  out_.driver = fmt::format("{}.{}", driver / 1000, driver % 1000 / 10);
+  out_.sm_count = static_cast<std::uint32_t>(properties.multiProcessorCount);
+  out_.memory_total = total;
+  out_.l2 = static_cast<Bytes>(properties.l2CacheSize);
+  out_.copy_engines = static_cast<std::uint32_t>(properties.asyncEngineCount);
+}
+
+void Prober::rates() {
+  say("rates");
+  const auto us_of = [&](int count, const KernelWork& kernel) {
+    return watch_.alone(compute_, count, [&](cudaStream_t s) { require(executor_.emulate(kernel, s)); });
+  };
+  out_.gemm_bf16 = 2 * 8192.0 * 8192.0 * 8192.0 / us_of(20, gemm(DType::bfloat16, 8192)) / 1e6;
+  out_.gemm_fp32 = 2 * 4096.0 * 4096.0 * 4096.0 / us_of(10, gemm(DType::float32, 4096)) / 1e6;
+  constexpr Bytes kCopy = kGiB;
+  void* from = nullptr;
+  void* to = nullptr;
+  void* host = nullptr;
+  constexpr Bytes kHost = 256 * kMiB;
+  require(cudaMalloc(&from, kCopy), "cudaMalloc");
+  require(cudaMalloc(&to, kCopy), "cudaMalloc");
+  require(cudaMallocHost(&host, kHost), "cudaMallocHost");
+  const double us = watch_.alone(compute_, 10, [&](cudaStream_t s) {
+    require(cudaMemcpyAsync(to, from, kCopy, cudaMemcpyDeviceToDevice, s), "cudaMemcpyAsync");
+  });
+  out_.hbm_copy = 2 * static_cast<double>(kCopy) / us * 1e6 / kGiga;
+  const double host_us = watch_.alone(compute_, 4, [&](cudaStream_t s) {
+    require(cudaMemcpyAsync(to, host, kHost, cudaMemcpyHostToDevice, s), "cudaMemcpyAsync");
+  });
+  out_.pcie = static_cast<double>(kHost) / host_us * 1e6 / kGiga;
+  require(cudaFree(from), "cudaFree");
+  require(cudaFree(to), "cudaFree");
+  require(cudaFreeHost(host), "cudaFreeHost");
+}
+
+void Prober::small_numbers() {
+  say("latencies and host costs");
+  Groups groups(session_.exchange(), {Transport::nccl, Transport::low_contention});
+  const bool own = groups.heap_caveat().empty();
+  out_.latencies = probe_latencies(executor_, groups, ranks());
+  out_.host = probe_host(executor_, groups, ranks(), own);
+}
+
+double Prober::slowest(double us) {
+  const auto all = require(session_.exchange().all_gather("a time", fmt::format("{:.17g}", us)));
+  double most = 0;
+  for (const std::string& one : all) most = std::max(most, std::stod(one));
+  return most;
+}
+
+void Prober::peer_copy(SymmetricHeap& heap) {
+  constexpr Bytes kBytes = 256 * kMiB;
+  void* memory = require(heap.allocate(2 * kBytes));
+  const auto own = reinterpret_cast<Address>(memory);
+  if (session_.exchange().local_rank() == 0) {
+    const auto peer = heap.translate(own + kBytes, 1);
+    const double us = watch_.alone(side_, 8, [&](cudaStream_t s) {
+      require(cudaMemcpyAsync(pointer(*peer), memory, kBytes, cudaMemcpyDefault, s), "cudaMemcpyAsync");
+    });
+    out_.peer_copy = static_cast<double>(kBytes) / us * 1e6 / kGiga;
+  }
+  require(session_.exchange().barrier("peer copies"));
+  require(heap.release(memory));
+}
+
+CollectiveWork Prober::work(CollectiveKind kind, Transport transport, Bytes bytes, const Buffers& b) const {
+  CollectiveWork work{kind, transport, bytes, {}};
+  work.dtype = DType::bfloat16;
+  work.input = b.input;
+  work.output = b.output;
+  const Bytes own = bytes / ranks() * session_.exchange().rank();
+  if (kind == CollectiveKind::all_gather) work.input = b.output + own;  // in place, as FSDP2 gathers
+  if (kind == CollectiveKind::all_reduce) work.input = b.output;
+  return work;
+}
+
+bool Prober::ran(const Communicator& world, CollectiveKind kind, Transport transport) {
+  for (const PathReport& path : world.paths())
+    if (path.kind == kind && path.asked == transport) {
+      if (path.ran == transport) return true;
+      out_.notes.push_back(
+          fmt::format("{} by {} ran as {}: {}", name(kind), name(transport), name(path.ran), path.reason));
+    }
+  return false;
+}
+
+void Prober::contention_of(Communicator& world, CollectiveKind kind, Transport transport, const Buffers& buffers) {
+  struct Kernel {
+    const char* name;
+    KernelClass kernel_class;
+    KernelWork work;
+  };
+  const std::array kernels{Kernel{"gemm8192", KernelClass::gemm, gemm(DType::bfloat16, 8192)},
+                           Kernel{"copy512MB", KernelClass::memory_bound, memory_bound(kContentionBytes)}};
+  const CollectiveWork collective = work(kind, transport, kContentionBytes, buffers);
+  const auto communicate = [&](cudaStream_t s) { require(world.issue(collective, s)); };
+  for (const Kernel& kernel : kernels) {
+    const auto compute = [&](cudaStream_t s) { require(executor_.emulate(kernel.work, s)); };
+    ProbedContention row{kernel.name, kernel.kernel_class, kind, transport, kContentionBytes};
+    constexpr int kCollectives = 8;
+    require(session_.exchange().barrier("contention"));
+    row.collective_alone_us = slowest(watch_.alone(side_, kCollectives, communicate));
+    row.kernel_alone_us = slowest(watch_.alone(compute_, 8, compute));
+    // The same counts on every rank, so that collectives meet; each runs some 15 ms, what is beside it three times
+    // that.
+    const auto count_of = [](double us) { return static_cast<int>(std::clamp(15'000 / us, 4.0, 200.0)); };
+    const int kernels_timed = count_of(row.kernel_alone_us);
+    const int collectives_timed = count_of(row.collective_alone_us);
+    require(session_.exchange().barrier("contention"));
+    row.kernel_beside_us =
+        slowest(watch_.beside(compute_, kernels_timed, compute, side_, 3 * collectives_timed, communicate));
+    require(session_.exchange().barrier("contention"));
+    row.collective_beside_us =
+        slowest(watch_.beside(side_, collectives_timed, communicate, compute_, 3 * kernels_timed, compute));
+    if (row.kernel_beside_us > 0 && row.collective_beside_us > 0)
+      out_.contention.push_back(row);
+    else
+      out_.notes.push_back(fmt::format("{} beside {} by {}: one was through before the other", kernel.name, name(kind),
+                                       name(transport)));
+  }
+}
+
+void Prober::collectives_of(Communicator& world, Transport transport) {
+  Buffers buffers;
+  buffers.input = reinterpret_cast<Address>(require(world.acquire(transport, request_.largest)));
+  buffers.output = reinterpret_cast<Address>(require(world.acquire(transport, request_.largest)));
+  for (const CollectiveKind kind :
+       {CollectiveKind::all_gather, CollectiveKind::reduce_scatter, CollectiveKind::all_reduce}) {
+    if (kind == CollectiveKind::all_reduce && transport != Transport::nccl) continue;
+    say(fmt::format("{} by {}", name(kind), name(transport)));
+    bool as_asked = true;
+    for (const Bytes bytes : kSizes) {
+      if (bytes > request_.largest || !as_asked) continue;
+      const CollectiveWork one = work(kind, transport, bytes, buffers);
+      require(session_.exchange().barrier("a collective"));
+      const double us =
+          slowest(watch_.alone(side_, repetitions(bytes), [&](cudaStream_t s) { require(world.issue(one, s)); }));
+      as_asked = ran(world, kind, transport);
+      if (as_asked) out_.collectives.push_back({kind, transport, bytes, us});
+    }
+    if (as_asked && request_.contention && kind != CollectiveKind::all_reduce && request_.largest >= kContentionBytes)
+      contention_of(world, kind, transport, buffers);
+  }
+  require(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
+  require(session_.exchange().barrier("buffers"));
+  for (const Address memory : {buffers.input, buffers.output}) require(world.release(pointer(memory)));
+}
+
+void Prober::communication() {
+  if (ranks() < 2) {
+    out_.notes.emplace_back("one GPU: no collectives, no peer copies");
+    return;
+  }
+  say("making communicators");
+  auto heap = SymmetricHeap::create(session_.exchange());
+  if (!heap) out_.notes.push_back("no symmetric memory: " + heap.error().what);
+  CommunicatorSettings settings;
+  settings.members.resize(ranks());
+  std::iota(settings.members.begin(), settings.members.end(), 0U);
+  settings.transports.assign(kTransports.begin(), heap ? kTransports.end() : kTransports.end() - 1);
+  const auto world = require(Communicator::create(session_.exchange(), heap ? heap->get() : nullptr, settings));
+  if (heap && session_.exchange().local_ranks() == ranks()) peer_copy(**heap);
+  for (const Transport transport : settings.transports) collectives_of(*world, transport);
+  std::size_t free = 0;
+  std::size_t total = 0;
+  require(cudaMemGetInfo(&free, &total), "cudaMemGetInfo");
+  const Bytes held = world->counters().bytes;
+  out_.memory_other = total - free > held ? total - free - held : 0;
+}
+
+}  // namespace
+
+Result<ProbeResult> probe(const ProbeRequest& request, Session& session) {
+  auto executor = Executor::create();
+  if (!executor) return tl::unexpected<Error>(executor.error());
+  return guarded([&]() -> Result<ProbeResult> {
+    Prober prober(request, session, **executor);
+    prober.describe();
+    prober.rates();
+    prober.small_numbers();
+    prober.communication();
+    if (auto ok = session.exchange().barrier("probed"); !ok) return tl::unexpected<Error>(ok.error());
+    return prober.result();
+  });
+}
+
+}  // namespace foreshard::gpu

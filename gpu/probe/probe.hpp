@@ -1,0 +1,89 @@
+// Measures a machine: what its GPUs, their links and this host achieve, alone and beside each other.
+//
+// Who: `foreshard probe`, one process a GPU; cli turns the result into a machine profile (docs/gpu.md). All ranks call
+// probe() together; times of collectives are the slowest rank's, everything else is rank 0's. Values are medians of
+// repetitions on warm caches. On four GPUs it takes about a minute.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/device/device.hpp"
+#include "gpu/launch/session.hpp"
+
+namespace foreshard::gpu {
+
+struct ProbeRequest {
+  Bytes largest = 1024 * kMiB;  ///< of collectives, whole buffer
+  bool contention = true;
+  std::function<void(std::string_view what)> progress = {};
+};
+
+/// One collective alone; only where the transport that was asked for is the one that ran.
+struct ProbedCollective {
+  CollectiveKind kind = CollectiveKind::all_gather;
+  Transport transport = Transport::nccl;
+  Bytes bytes = 0;
+  double us = 0;
+};
+
+/// A kernel and a collective, each alone and each while the other runs all the time.
+struct ProbedContention {
+  std::string kernel;
+  KernelClass kernel_class = KernelClass::gemm;
+  CollectiveKind kind = CollectiveKind::all_gather;
+  Transport transport = Transport::nccl;
+  Bytes bytes = 0;
+  double kernel_alone_us = 0;
+  double kernel_beside_us = 0;
+  double collective_alone_us = 0;
+  double collective_beside_us = 0;
+};
+
+/// Microseconds; 0: not measured.
+struct ProbedLatencies {
+  double launch = 0;            ///< host call to start on an idle stream
+  double kernel_gap = 0;        ///< end of a queued kernel to the start of the next
+  double copy_gap = 0;          ///< the same around a small copy
+  double event_wait = 0;        ///< end of an op to the start of one that waits for it on another stream
+  double communicator_gap = 0;  ///< end of a collective to the start of the communicator's next, on another stream
+  double synchronize = 0;       ///< end of what the host waits for to the host going on
+};
+
+/// What one call costs foreshard's own host, in microseconds, from an empty queue.
+struct ProbedHost {
+  double kernel = 0;
+  double gemm = 0;
+  double collective = 0;      ///< NCCL's
+  double own_collective = 0;  ///< low-contention; 0: not there
+  double event = 0;           ///< record
+  double wait = 0;            ///< a stream's wait
+};
+
+struct ProbeResult {
+  std::string gpu;
+  std::string nccl;
+  std::string driver;
+  std::uint32_t sm_count = 0;
+  Bytes memory_total = 0;
+  Bytes memory_other = 0;  ///< taken outside the caching allocator with everything loaded
+  Bytes l2 = 0;
+  std::uint32_t copy_engines = 0;
+  double hbm_copy = 0;   ///< GB/s, read plus written
+  double peer_copy = 0;  ///< GB/s, one pair; 0: no peer memory
+  double pcie = 0;       ///< GB/s, pinned host to device
+  double gemm_bf16 = 0;  ///< TFLOP/s, 8192³
+  double gemm_fp32 = 0;  ///< TFLOP/s, 4096³
+  ProbedLatencies latencies;
+  ProbedHost host;
+  std::vector<ProbedCollective> collectives;
+  std::vector<ProbedContention> contention;
+  std::vector<std::string> notes;  ///< what could not be measured, and why
+};
+
+/// Errors: CUDA's, NCCL's, the run's failure. What a machine does not have is a note.
+[[nodiscard]] Result<ProbeResult> probe(const ProbeRequest& request, Session& session);
+
+}  // namespace foreshard::gpu

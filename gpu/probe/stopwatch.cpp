@@ -1,0 +1,53 @@
+#include "gpu/probe/stopwatch.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include "gpu/cuda/failure.hpp"
+
+namespace foreshard::gpu {
+
+Stopwatch::Stopwatch() {
+  for (cudaEvent_t* event : {&start_, &stop_, &other_stop_, &gate_}) require(cudaEventCreate(event), "cudaEventCreate");
+}
+
+Stopwatch::~Stopwatch() {
+  for (cudaEvent_t event : {start_, stop_, other_stop_, gate_}) static_cast<void>(cudaEventDestroy(event));
+}
+
+double Stopwatch::elapsed_us(cudaEvent_t from, cudaEvent_t to) const {
+  float ms = 0;
+  require(cudaEventElapsedTime(&ms, from, to), "cudaEventElapsedTime");
+  return static_cast<double>(ms) * 1e3;
+}
+
+double Stopwatch::alone(cudaStream_t stream, int count, const Work& work) {
+  work(stream);
+  std::array<double, 3> us{};
+  for (double& one : us) {
+    require(cudaEventRecord(start_, stream), "cudaEventRecord");
+    for (int i = 0; i < count; ++i) work(stream);
+    require(cudaEventRecord(stop_, stream), "cudaEventRecord");
+    require(cudaEventSynchronize(stop_), "cudaEventSynchronize");
+    one = elapsed_us(start_, stop_) / count;
+  }
+  std::sort(us.begin(), us.end());
+  return us[1];
+}
+
+double Stopwatch::beside(cudaStream_t stream, int count, const Work& work, cudaStream_t beside, int others,
+                         const Work& other) {
+  require(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
+  other(beside);  // the first of the others is under way when the work begins
+  require(cudaEventRecord(gate_, beside), "cudaEventRecord");
+  require(cudaStreamWaitEvent(stream, gate_, 0), "cudaStreamWaitEvent");
+  for (int i = 1; i < others; ++i) other(beside);
+  require(cudaEventRecord(other_stop_, beside), "cudaEventRecord");
+  require(cudaEventRecord(start_, stream), "cudaEventRecord");
+  for (int i = 0; i < count; ++i) work(stream);
+  require(cudaEventRecord(stop_, stream), "cudaEventRecord");
+  require(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
+  return elapsed_us(stop_, other_stop_) < 0 ? 0 : elapsed_us(start_, stop_) / count;
+}
+
+}  // namespace foreshard::gpu
