@@ -128,6 +128,7 @@ PathReport& Communicator::account(const CollectiveWork& work, const PathChoice& 
 }
 
 Result<void> Communicator::issue(const CollectiveWork& work, cudaStream_t stream, std::optional<DType> output_type) {
+  if (given_up_.load()) return fail(ErrorKind::rank_lost, fmt::format("the group '{}' was given up", settings_.name));
   if (work.input == 0 || work.output == 0) return fail(ErrorKind::usage, "a collective without its buffers");
   if (work.transport != Transport::nccl && !wants(work.transport))
     return fail(ErrorKind::usage,
@@ -249,12 +250,14 @@ void Communicator::give_back(Segment& segment) {
 }
 
 Result<void> Communicator::health() {
+  if (given_up_.load()) return fail(ErrorKind::rank_lost, fmt::format("the group '{}' was given up", settings_.name));
   for (const auto& group : groups_)
     if (group != nullptr) FORESHARD_TRY(group->health());
   return {};
 }
 
 void Communicator::abort() {
+  given_up_.store(true);
   if (own_ != nullptr) own_->abandon();
   for (const auto& group : groups_)
     if (group != nullptr) group->abort();

@@ -12,6 +12,7 @@
 #include <cuda_runtime_api.h>
 
 #include <array>
+#include <atomic>
 #include <chrono>
 #include <map>
 #include <memory>
@@ -109,6 +110,7 @@ class Communicator {
   bool one_host_ = true;
   std::array<std::unique_ptr<NcclGroup>, 5> groups_;  ///< by Transport
   std::unique_ptr<OwnCollectives> own_;
+  std::atomic<bool> given_up_{false};
   std::vector<Segment> segments_;  ///< by base
   PoolCounters counters_;
   std::map<std::pair<CollectiveKind, Transport>, PathReport> paths_;

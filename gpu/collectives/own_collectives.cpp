@@ -17,7 +17,7 @@ constexpr Bytes kControlBytes = kFlagBytes + kCounterBytes + sizeof(std::uint64_
 static_assert((kFlagBytes + kCounterBytes) % sizeof(std::uint64_t) == 0);
 constexpr Bytes kPiece = 4 * kKiB;  // parts of a slice keep its alignment
 constexpr Bytes kMostDirect = 2 * kGiB - kPiece;
-constexpr Bytes kTile = 64 * kKiB;  // what a CTA takes at a time, of all ranks together (reduce_kernel.cu)
+constexpr Bytes kTile = 32 * kKiB;  // what a CTA takes at a time, of all ranks together (reduce_kernel.cu)
 /// Above every counter that a run reaches, and as the same byte four times.
 constexpr unsigned char kAbandoned = 0x3f;
 

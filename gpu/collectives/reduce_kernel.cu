@@ -12,10 +12,10 @@ namespace {
 
 constexpr int kConsumers = 512;            // threads that add
 constexpr int kThreads = kConsumers + 32;  // and one warp that fetches
-constexpr int kStages = 3;
-constexpr std::uint32_t kStageBytes = 64 * 1024;  // of all sources together
+constexpr int kStages = 7;
+constexpr std::uint32_t kStageBytes = 32 * 1024;  // of all sources together
 constexpr std::uint32_t kItemWords = sizeof(ReduceItem) / 4;
-static_assert(sizeof(ReduceItem) % 4 == 0);
+static_assert(sizeof(ReduceItem) % 4 == 0 && kItemWords <= kThreads);
 
 struct Shared {
   alignas(128) unsigned char stage[kStages][kStageBytes];
@@ -24,6 +24,8 @@ struct Shared {
   std::uint64_t empty[kStages];
   std::uint32_t go;
 };
+
+static_assert(sizeof(Shared) <= 227 * 1024, "what a CTA may have on sm_90");
 
 __device__ std::uint32_t load_system(const std::uint32_t* word) {
   std::uint32_t value;

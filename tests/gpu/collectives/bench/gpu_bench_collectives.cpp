@@ -2,8 +2,6 @@
 // for correctness. Prints one JSON line a measurement ("BENCH {…}"); exit code 77 without enough GPUs.
 //
 //   gpu_bench_collectives --ranks 4 -v ag:own -v rs:own -v ag:nccl --sizes 4,64,512 --contention --check 1000
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
@@ -11,23 +9,12 @@
 
 #include "tests/gpu/collectives/bench/rank_bench.hpp"
 #include "tests/gpu/collectives/forked_ranks.hpp"
+#include "tests/gpu/collectives/gpus.hpp"
 
 namespace {
 
 using namespace foreshard;
 using namespace foreshard::gpu;
-
-/// GPUs of this host, counted in a process of its own: a process that used CUDA must not fork ranks.
-int count_gpus() {
-  const pid_t child = ::fork();
-  if (child == 0) {
-    int count = 0;
-    ::_exit(cudaGetDeviceCount(&count) == cudaSuccess ? count : 0);
-  }
-  int status = 0;
-  ::waitpid(child, &status, 0);
-  return WIFEXITED(status) ? WEXITSTATUS(status) : 0;
-}
 
 struct Arguments {
   std::uint32_t ranks = 4;

@@ -1,0 +1,248 @@
+// On the GPUs of this host, one forked process a GPU; skipped where there are fewer than two.
+#include <fmt/format.h>
+
+#include <array>
+#include <chrono>
+#include <cstdio>
+#include <random>
+#include <thread>
+
+#include "gpu/collectives/communicator.hpp"
+#include "gpu/collectives/driver.hpp"
+#include "tests/catch.hpp"
+#include "tests/gpu/collectives/forked_ranks.hpp"
+#include "tests/gpu/collectives/gpus.hpp"
+#include "tests/gpu/collectives/patterns.hpp"
+
+namespace foreshard::gpu {
+namespace {
+
+constexpr Bytes kBuffer = 32 * kMiB;
+constexpr int kTimeout = 120;
+
+/// A child has no Catch2: a failed demand ends it with the text on stderr and the exit code 1.
+void demand(bool good, const std::string& what) {
+  if (good) return;
+  std::fprintf(stderr, "%s\n", what.c_str());
+  std::fflush(nullptr);
+  std::_Exit(1);
+}
+template <class T>
+T got(Result<T> result, const char* what) {
+  demand(result.has_value(), result ? "" : fmt::format("{}: {}", what, result.error().text()));
+  if constexpr (!std::is_void_v<T>) return std::move(*result);
+}
+
+std::uint32_t ranks_here() {
+  const int gpus = count_gpus();
+  if (gpus < 2) WARN("skipped: needs two GPUs, this host has " << gpus);
+  return gpus < 2 ? 0 : static_cast<std::uint32_t>(gpus < 4 ? gpus : 4);
+}
+
+CommunicatorSettings settings_for(const Exchange& exchange, std::vector<Transport> transports) {
+  CommunicatorSettings settings;
+  for (std::uint32_t r = 0; r < exchange.ranks(); ++r) settings.members.push_back(r);
+  settings.transports = std::move(transports);
+  return settings;
+}
+
+struct Rank {
+  Exchange& exchange;
+  std::unique_ptr<SymmetricHeap> heap;
+  std::unique_ptr<Communicator> group;
+  cudaStream_t stream = nullptr;
+  unsigned long long* wrong = nullptr;
+
+  Rank(Exchange& e, std::vector<Transport> transports, OwnTuning own = {}) : exchange(e) {
+    demand(cudaSetDevice(static_cast<int>(e.local_rank())) == cudaSuccess, "cudaSetDevice");
+    heap = got(SymmetricHeap::create(e), "heap");
+    CommunicatorSettings settings = settings_for(e, std::move(transports));
+    settings.own = own;
+    group = got(Communicator::create(e, heap.get(), settings), "communicator");
+    demand(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking) == cudaSuccess, "cudaStreamCreate");
+    demand(cudaMalloc(reinterpret_cast<void**>(&wrong), sizeof *wrong) == cudaSuccess, "cudaMalloc");
+    demand(cudaMemset(wrong, 0, sizeof *wrong) == cudaSuccess, "cudaMemset");
+  }
+  unsigned long long found() {
+    unsigned long long count = 0;
+    got(check(cudaDeviceSynchronize(), "cudaDeviceSynchronize"), "device");
+    demand(cudaMemcpy(&count, wrong, sizeof count, cudaMemcpyDeviceToHost) == cudaSuccess, "cudaMemcpy");
+    return count;
+  }
+};
+
+/// Gathers and reduce-scatters of changing sizes through one transport, checked bit by bit.
+int check_transport(Exchange& exchange, Transport transport, const OwnTuning& own, std::uint64_t repeats) {
+  Rank r(exchange, {transport}, own);
+  const std::uint32_t ranks = exchange.ranks();
+  void* gathered = got(r.group->acquire(transport, kBuffer), "acquire");
+  void* input = got(r.group->acquire(transport, kBuffer), "acquire");
+  void* result = got(r.group->acquire(transport, kBuffer), "acquire");
+  const bool exact_order = transport == Transport::low_contention;
+  std::mt19937_64 random(99);
+  for (std::uint64_t i = 1; i <= repeats; ++i) {
+    const DType dtype = std::array{DType::bfloat16, DType::float32, DType::float16}[random() % 3];
+    std::uint64_t count = 1 + random() % (1ULL << (3 + random() % 18));
+    if (random() % 2 == 0) count = (count + 63) / 64 * 64;
+    const Pattern pattern{i, !exact_order};
+    CollectiveWork work;
+    work.transport = transport;
+    work.bytes = count * ranks * itemsize(dtype);
+    work.dtype = dtype;
+    work.reduction = Reduction::sum;
+    work.kind = CollectiveKind::all_gather;
+    char* slice = static_cast<char*>(gathered) + exchange.rank() * count * itemsize(dtype);
+    work.input = reinterpret_cast<Address>(slice);
+    work.output = reinterpret_cast<Address>(gathered);
+    demand(cudaMemsetAsync(gathered, 0xff, work.bytes, r.stream) == cudaSuccess, "cudaMemsetAsync");
+    fill_pattern(slice, dtype, 0, count, exchange.rank(), pattern, r.stream);
+    got(r.group->issue(work, r.stream), "all_gather");
+    count_wrong_gather(gathered, dtype, count, ranks, pattern, r.wrong, r.stream);
+    work.kind = CollectiveKind::reduce_scatter;
+    work.input = reinterpret_cast<Address>(input);
+    work.output = reinterpret_cast<Address>(result);
+    demand(cudaMemsetAsync(result, 0xff, count * itemsize(dtype), r.stream) == cudaSuccess, "cudaMemsetAsync");
+    fill_pattern(input, dtype, 0, count * ranks, exchange.rank(), pattern, r.stream);
+    got(r.group->issue(work, r.stream), "reduce_scatter");
+    count_wrong_reduce(result, dtype, dtype, count, ranks, exchange.rank(), 1.0F, pattern, r.wrong, r.stream);
+  }
+  demand(r.found() == 0, fmt::format("{}: {} wrong elements", name(transport), r.found()));
+  const std::vector<PathReport> paths = r.group->paths();
+  demand(paths.size() == 2 && paths[0].calls == repeats, "two paths");
+  if (exchange.rank() == 0)
+    for (const PathReport& path : paths) std::fprintf(stderr, "%s\n", text(path).c_str());
+  if (transport == Transport::low_contention || transport == Transport::copy_engine)
+    demand(paths[0].seen.find("no kernel") == 0, "a gather of copy engines ran " + text(paths[0]));
+  return 0;
+}
+
+}  // namespace
+
+TEST_CASE("every transport gathers and sums bit by bit") {
+  const std::uint32_t ranks = ranks_here();
+  if (ranks == 0) return;
+  for (const Transport t : {Transport::nccl, Transport::nccl_registered, Transport::symmetric, Transport::copy_engine,
+                            Transport::low_contention}) {
+    CAPTURE(name(t));
+    CHECK(run_ranks(ranks, kTimeout, [&](Exchange& e) { return check_transport(e, t, {}, 60); }) == 0);
+  }
+}
+
+TEST_CASE("own reduce-scatters by every way") {
+  const std::uint32_t ranks = ranks_here();
+  if (ranks == 0) return;
+  OwnTuning resident;
+  resident.direct_up_to = 0;
+  OwnTuning mixed = resident;
+  mixed.staged_percent = 40;
+  mixed.scatter.least_chunk = 64 * kKiB;
+  OwnTuning staged = resident;
+  staged.staged_percent = 100;
+  staged.scatter.slots = 4;
+  staged.scatter.slot = 256 * kKiB;
+  staged.scatter.round = 512 * kKiB;
+  for (const OwnTuning& tuning : {resident, mixed, staged}) {
+    CAPTURE(tuning.staged_percent);
+    CHECK(run_ranks(ranks, kTimeout,
+                    [&](Exchange& e) { return check_transport(e, Transport::low_contention, tuning, 200); }) == 0);
+  }
+}
+
+TEST_CASE("memory of a pool is registered once and reused") {
+  const std::uint32_t ranks = ranks_here();
+  if (ranks == 0) return;
+  const auto body = [](Exchange& e) {
+    Rank r(e, {Transport::symmetric, Transport::low_contention});
+    for (const Transport t : {Transport::symmetric, Transport::low_contention}) {
+      void* first = got(r.group->acquire(t, 4 * kMiB), "acquire");
+      got(r.group->release(first), "release");
+      demand(got(r.group->acquire(t, 3 * kMiB), "acquire") == first, "the free segment is taken");
+      demand(!r.group->release(nullptr), "what was not acquired cannot be released");
+    }
+    const PoolCounters& c = r.group->counters();
+    demand(c.acquired == 4 && c.reused == 2 && c.registered == 2, "counted");
+    const Address own = reinterpret_cast<Address>(got(r.heap->allocate(1), "allocate"));
+    demand(r.heap->translate(own + 5, e.local_rank()) == own + 5, "its own copy");
+    demand(!r.heap->translate(own + r.heap->granularity(), 0), "nothing behind the end");
+    demand(r.heap->contains(own, r.heap->granularity()) && !r.heap->contains(own + 1, r.heap->granularity()), "whole");
+    got(r.heap->release(reinterpret_cast<void*>(own)), "release");
+    demand(!r.heap->contains(own, 1), "gone");
+    return 0;
+  };
+  CHECK(run_ranks(ranks, kTimeout, body) == 0);
+}
+
+TEST_CASE("a gather and a reduction on streams of their own") {
+  const std::uint32_t ranks = ranks_here();
+  if (ranks == 0) return;
+  const auto body = [](Exchange& e) {
+    Rank gathers(e, {Transport::low_contention});
+    OwnTuning tuning;
+    tuning.direct_up_to = 0;
+    tuning.staged_percent = 30;
+    Rank scatters(e, {Transport::low_contention}, tuning);
+    void* whole = got(gathers.group->acquire(Transport::low_contention, kBuffer), "acquire");
+    void* input = got(scatters.group->acquire(Transport::low_contention, kBuffer), "acquire");
+    void* result = got(scatters.group->acquire(Transport::low_contention, kBuffer), "acquire");
+    const std::uint64_t count = kBuffer / 2 / e.ranks();
+    for (std::uint64_t i = 1; i <= 50; ++i) {
+      CollectiveWork work;
+      work.transport = Transport::low_contention;
+      work.bytes = kBuffer;
+      work.dtype = DType::bfloat16;
+      work.kind = CollectiveKind::all_gather;
+      char* slice = static_cast<char*>(whole) + e.rank() * count * 2;
+      work.input = reinterpret_cast<Address>(slice);
+      work.output = reinterpret_cast<Address>(whole);
+      fill_pattern(slice, DType::bfloat16, 0, count, e.rank(), {i, false}, gathers.stream);
+      got(gathers.group->issue(work, gathers.stream), "all_gather");
+      count_wrong_gather(whole, DType::bfloat16, count, e.ranks(), {i, false}, gathers.wrong, gathers.stream);
+      work.kind = CollectiveKind::reduce_scatter;
+      work.input = reinterpret_cast<Address>(input);
+      work.output = reinterpret_cast<Address>(result);
+      fill_pattern(input, DType::bfloat16, 0, count * e.ranks(), e.rank(), {i, false}, scatters.stream);
+      got(scatters.group->issue(work, scatters.stream, DType::float32), "reduce_scatter");
+      count_wrong_reduce(result, DType::bfloat16, DType::float32, count, e.ranks(), e.rank(),
+                         1.0F / static_cast<float>(e.ranks()), {i, false}, scatters.wrong, scatters.stream);
+    }
+    demand(gathers.found() == 0 && scatters.found() == 0, "wrong elements");
+    return 0;
+  };
+  CHECK(run_ranks(ranks, kTimeout, body) == 0);
+}
+
+TEST_CASE("a rank that does not come holds nobody up for good") {
+  const std::uint32_t ranks = ranks_here();
+  if (ranks == 0) return;
+  for (const Transport t : {Transport::nccl, Transport::low_contention}) {
+    CAPTURE(name(t));
+    const auto body = [t](Exchange& e) -> int {
+      Rank r(e, {t});
+      void* memory = got(r.group->acquire(t, kBuffer), "acquire");
+      got(e.barrier("ready"), "barrier");
+      if (e.rank() == 1) std::_Exit(0);
+      CollectiveWork work;
+      work.transport = t;
+      work.kind = CollectiveKind::reduce_scatter;
+      work.dtype = DType::bfloat16;
+      work.bytes = kBuffer / 2;
+      work.input = reinterpret_cast<Address>(memory);
+      work.output = reinterpret_cast<Address>(memory) + kBuffer / 2;
+      std::thread watchdog([&] {
+        std::this_thread::sleep_for(std::chrono::seconds(2));
+        r.group->abort();
+      });
+      const auto start = std::chrono::steady_clock::now();
+      (void)r.group->issue(work, r.stream);
+      (void)cudaStreamSynchronize(r.stream);
+      watchdog.join();
+      demand(std::chrono::steady_clock::now() - start < std::chrono::seconds(8), "the waits did not end");
+      demand(!r.group->issue(work, r.stream), "a group that was given up takes no call");
+      std::fflush(nullptr);
+      std::_Exit(0);
+    };
+    CHECK(run_ranks(ranks, kTimeout, body) == 0);
+  }
+}
+
+}  // namespace foreshard::gpu
