@@ -2,21 +2,37 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <iterator>
 
 #include "traces/workload_file/json_text.hpp"
 
 namespace foreshard::traces {
+namespace {
+
+/// Keys and most names need no escape.
+bool is_plain(std::string_view text) {
+  return std::all_of(text.begin(), text.end(), [](char c) { return c >= ' ' && c <= '~' && c != '"' && c != '\\'; });
+}
+
+void append(std::string& out, std::string_view text) {
+  if (!is_plain(text)) return write_value(out, text);
+  out += '"';
+  out += text;
+  out += '"';
+}
+
+}  // namespace
 
 void JsonObject::key(std::string_view name) {
   if (text_.size() > 1) text_ += ", ";
-  write_value(text_, name);
+  append(text_, name);
   text_ += ": ";
 }
 
 JsonObject& JsonObject::text(std::string_view name, std::string_view value) {
   key(name);
-  write_value(text_, value);
+  append(text_, value);
   return *this;
 }
 
