@@ -4,7 +4,7 @@ set -euo pipefail
 . tests/browser/npm_packages.sh
 CHROMIUM=${FORESHARD_CHROMIUM:-$(command -v chromium || command -v chromium-browser || true)}
 [ -n "$CHROMIUM" ] || skip "chromium is not installed"
-npm_packages
+npm_packages 20
 FORESHARD=$1 MAKE_PAGES=$2 OUT=$3
 rm -rf "$OUT/pages" "$OUT/screenshots"
 mkdir -p "$OUT/pages" "$OUT/screenshots"

@@ -1,6 +1,6 @@
 // The page: joins the scene, the view, what the user does, and the panel.
 
-import { BEFORE, Ink, NEVER } from './data/meta';
+import { BEFORE, Ink, memoryEnd, NEVER } from './data/meta';
 import { Block, RunData } from './data/run';
 import { json, DataSource } from './data/source';
 import { blocksMade, laneTotals, memoryExtent } from './data/totals';
@@ -8,7 +8,7 @@ import { Frame, inside } from './draw/frame';
 import { Bar, barAt, ROW } from './draw/lanes';
 import { blockAt } from './draw/map';
 import { CanvasSurface } from './draw/surface';
-import { both, bytes, count, duration, moment, percent } from './format';
+import { both, bytes, count, duration, moment, percent, shortened } from './format';
 import { Scene } from './scene';
 import { blockRows, blockTitle, blockWhy, hostRows, Jump, manyOps, opRows, opTitle, opWaits } from './ui/details';
 import { button, el, swatch, table, visible } from './ui/dom';
@@ -44,6 +44,7 @@ export class App {
   private readonly whole: { from: number; to: number; mapTo: number };
   private found: Found[] = [];
   private foundAt = -1;
+  private foundMore = false;
   private pointer?: { x: number; y: number };
   private drawAsked = false;
   private rangeTurn = 0;
@@ -60,7 +61,7 @@ export class App {
     title: string,
   ) {
     const spans = runs.flatMap((run) => [
-      ...(run.meta.memory ? [[run.meta.memory.first, run.meta.memory.last]] : []),
+      ...(run.meta.memory ? [[run.meta.memory.first, memoryEnd(run.meta)]] : []),
       ...(run.meta.tracks.length ? [[run.meta.lanes_span.first, run.meta.lanes_span.last]] : []),
     ]);
     const mapTo = Math.max(1, runs[0].meta.blocks?.length ?? 1);
@@ -138,7 +139,9 @@ export class App {
         surface.path([right, 20, right, layout.axis], 4, ink.active, 1);
       }
     }
+    surface.clip(frame.left - 3, 0, frame.width + 6, height);
     this.drawMarked(surface, ink);
+    surface.unclip();
     if (this.pointer && this.pointer.x >= frame.left && this.pointer.x <= frame.left + frame.width) {
       surface.path([this.pointer.x + 0.5, 20, this.pointer.x + 0.5, layout.axis], 4, ink.faint, 0.8, [3, 3]);
       const text = moment(Math.round(frame.time(this.pointer.x)));
@@ -476,7 +479,7 @@ export class App {
     }
     const run = this.runs[selection.run];
     await run.loadNames();
-    const jump: Jump = (text, to) => button(text, 'show it', () => void this.select({ ...to, run: selection.run }, true), 'link');
+    const jump: Jump = (text, to) => button(shortened(text), text, () => void this.select({ ...to, run: selection.run }, true), 'link');
     const content = await this.describe(run, selection, jump);
     if (turn !== this.selectTurn) return;
     this.selectionBox.replaceChildren(content ?? section('Selection', true, 'This run has nothing of that number.'));
@@ -494,7 +497,7 @@ export class App {
       const block = await run.block(id);
       if (!block) return undefined;
       const memory = run.meta.memory!;
-      this.marked = { run: index, block, from: block.made === BEFORE ? memory.first : block.made, to: block.back >= NEVER ? memory.last : block.back, waits: [] };
+      this.marked = { run: index, block, from: block.made === BEFORE ? memory.first : block.made, to: block.back >= NEVER ? memoryEnd(run.meta) : block.back, waits: [] };
       return section(blockTitle(run, block), true, table(blockRows(run, block)), el('h4', {}, 'why is it alive?'), blockWhy(run, block, undefined, jump));
     }
     if (selection.kind === 'host') {
@@ -618,13 +621,14 @@ export class App {
     const { found, more } = await search(this.runs, text);
     if (text !== this.searchInput.value) return;
     this.found = found;
+    this.foundMore = more;
     // The first find at or behind the window's begin.
     this.foundAt = found.findIndex((of) => of.time >= this.view.from);
     if (this.foundAt < 0 && found.length) this.foundAt = 0;
-    this.showFound(more);
+    this.showFound();
   }
-  private showFound(more = false): void {
-    const total = `${count(this.found.length)}${more ? '+' : ''}`;
+  private showFound(): void {
+    const total = `${count(this.found.length)}${this.foundMore ? '+' : ''}`;
     this.searchCount.textContent = !this.searchInput.value.trim() ? '' : this.found.length ? `${count(this.foundAt + 1)} of ${total}` : 'nothing';
     const now = this.found[this.foundAt];
     if (now) void this.select({ kind: now.kind, run: now.run, id: now.id }, true);

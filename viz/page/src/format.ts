@@ -77,3 +77,8 @@ export function tickText(value: number, step: number): string {
 export function csvField(text: string): string {
   return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }
+
+/** At most 80 letters; the middle gives way: C++ names of kernels go on for pages. */
+export function shortened(text: string): string {
+  return text.length <= 80 ? text : `${text.slice(0, 52)}…${text.slice(-27)}`;
+}

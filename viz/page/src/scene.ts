@@ -225,13 +225,13 @@ export class Scene {
     const y = box.y + box.height - (peak.bytes / top) * box.height;
     const colour = this.several ? RUN_COLOURS[index % RUN_COLOURS.length] : ink[statistic];
     surface.area([x, y, x - 4, y - 7, x + 4, y - 7], 6, colour);
-    if (shown.some((of) => Math.abs(of.y - y) < 13 && Math.abs(of.x - x) < 190)) return;
     const text = `${statistic} peak ${bytes(peak.bytes)}`;
     const right = x + 8 + surface.textWidth(text, 11) > frame.left + frame.width;
     // Below the line where the names of phases stand above it.
     const textY = y < box.y + 28 ? y + 14 : y - 3;
+    if (shown.some((of) => Math.abs(of.y - textY) < 13 && Math.abs(of.x - x) < 190)) return;
     surface.text(right ? x - 8 : x + 8, textY, text, { fill: ink.text, size: 11, align: right ? 'right' : 'left', halo: ink.paper });
-    shown.push({ x, y });
+    shown.push({ x, y: textY });
   }
 
   /** The statistics under a pixel column of the memory chart, of one run. */

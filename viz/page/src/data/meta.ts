@@ -101,3 +101,13 @@ export interface Meta {
 export const NEVER = 2 ** 52;
 export const BEFORE = -NEVER;
 export const TILE_ROWS = 4096;
+
+/**
+ * To where memory is known: behind the last event it stays as it was, as long as anything runs on its clock. Nothing
+ * is known behind the end of a snapshot, whose clock is its own, or behind running out of memory.
+ */
+export function memoryEnd(meta: Meta): number {
+  const { last } = meta.memory!;
+  const ends = meta.two_clocks || (meta.marks ?? []).some((mark) => mark.kind === 'oom');
+  return ends ? last : Math.max(last, meta.lanes_span.last);
+}

@@ -1,6 +1,6 @@
 // The address map: every segment and block as a rectangle of time and addresses.
 
-import { Ink } from '../data/meta';
+import { Ink, memoryEnd } from '../data/meta';
 import { Block, RunData, blockOf } from '../data/run';
 import { Columns } from '../data/tiles';
 import { byteTicks, tickBytes } from '../format';
@@ -47,11 +47,12 @@ function drawSegments(surface: Surface, run: RunData, frame: Frame, box: Box, st
   const table = run.tiles.get('segments');
   if (!table) return;
   const [place, size, , from, to] = table;
+  const last = memoryEnd(run.meta);
   for (let i = 0; i < place.length; i++) {
-    if (to[i] < frame.from || from[i] > frame.to) continue;
+    if (to[i] < frame.from || from[i] > frame.to || last < frame.from) continue;
     const y0 = yOf(box, style, place[i] + size[i]), y1 = yOf(box, style, place[i]);
     if (y1 < box.y || y0 > box.y + box.height) continue;
-    const x0 = Math.max(frame.x(from[i]), frame.left - 2), x1 = Math.min(frame.x(to[i]), frame.left + frame.width + 2);
+    const x0 = Math.max(frame.x(from[i]), frame.left - 2), x1 = Math.min(frame.x(Math.min(to[i], last)), frame.left + frame.width + 2);
     surface.rect(x0, y0, Math.max(x1 - x0, 0.5), Math.max(y1 - y0, 0.5), style.ink.band);
     if (y1 - y0 > 3) surface.frame(x0, y0, x1 - x0, y1 - y0, style.ink.grid, 1);
   }
@@ -111,8 +112,9 @@ export function drawMap(surface: Surface, run: RunData, frame: Frame, box: Box, 
   const across = (frame.width / (frame.to - frame.from)) * scale;
   const up = (box.height / (style.to - style.from)) * scale;
   const high = box.height * scale;
+  const last = memoryEnd(run.meta);
   const rect = (from: number, to: number, place: number, size: number, pixel: number) =>
-    raster.rect((from - frame.from) * across, (to - frame.from) * across, high - (place + size - style.from) * up,
+    raster.rect((from - frame.from) * across, ((to < last ? to : last) - frame.from) * across, high - (place + size - style.from) * up,
                 high - (place - style.from) * up, pixel);
   const pixels = (colours: (string | undefined)[], alpha: number) =>
     colours.map((colour) => (colour ? pixelOf(colour, style.ink.paper, alpha) : 0));

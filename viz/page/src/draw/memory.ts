@@ -1,6 +1,6 @@
 // The memory chart: what allocated (or reserved) memory is made of, stacked, with the four statistics over it.
 
-import { Ink, STATISTICS, Statistic } from '../data/meta';
+import { Ink, memoryEnd, STATISTICS, Statistic } from '../data/meta';
 import { RunData } from '../data/run';
 import { Columns } from '../data/tiles';
 import { byteTicks, tickBytes } from '../format';
@@ -27,7 +27,7 @@ function statisticPixels(run: RunData, frame: Frame, width: number): StatisticPi
   const { level, tiles } = run.window('memory/lines', memory.levels, frame.from, frame.to, frame.nsPerPixel);
   const every = memory.levels[level].width === 0;
   const first = Math.max(0, Math.ceil(frame.column(memory.first)));
-  const end = Math.min(width, Math.floor(frame.column(memory.last)) + 1);
+  const end = Math.min(width, Math.floor(frame.column(memoryEnd(run.meta))) + 1);
   STATISTICS.forEach((_, k) => {
     const { most, least, last } = out[k];
     let now = memory.begin[k];
@@ -67,7 +67,7 @@ function partPixels(run: RunData, stackingKey: string, frame: Frame, width: numb
   const { level, tiles } = run.window(piece, memory.levels, frame.from, frame.to, frame.nsPerPixel);
   const every = memory.levels[level].width === 0;
   const first = Math.max(0, Math.ceil(frame.column(memory.first)));
-  const end = Math.min(width, Math.floor(frame.column(memory.last)) + 1);
+  const end = Math.min(width, Math.floor(frame.column(memoryEnd(run.meta))) + 1);
   let now: { tile: Columns; row: number } | undefined;
   let next = first;
   const put = (at: number, tile: Columns, row: number, offset: number) => {
