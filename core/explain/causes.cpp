@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <map>
 #include <tuple>
 
@@ -34,6 +35,11 @@ std::string subject(MemoryCategory category) {
     default:
       return fmt::format("Tensors ({}) are", name(category));
   }
+}
+
+Nanoseconds held_time(Nanoseconds freed, Nanoseconds back) {
+  return {
+      std::bit_cast<std::int64_t>(static_cast<std::uint64_t>(back.count) - static_cast<std::uint64_t>(freed.count))};
 }
 
 class Finder {
@@ -103,14 +109,15 @@ void Finder::add_record_stream(const std::vector<const HeldBlock*>& blocks) {
   const HeldBlock& first = *blocks.front();
   Bytes bytes = 0;
   const HeldBlock* largest = &first;
-  Nanoseconds sum, longest;
-  std::int64_t known = 0;
+  std::uint64_t sum = 0;  // unsigned, as held_time(): whatever the times of a damaged run are, nothing overflows
+  Nanoseconds longest;
+  std::uint64_t known = 0;
   for (const HeldBlock* block : blocks) {
     bytes += block->size;
     if (block->size > largest->size) largest = block;
     if (!block->freed || !block->back) continue;
-    const Nanoseconds held = *block->back - *block->freed;
-    sum += held;
+    const Nanoseconds held = held_time(*block->freed, *block->back);
+    sum += static_cast<std::uint64_t>(held.count);
     longest = std::max(longest, held);
     ++known;
   }
@@ -129,7 +136,7 @@ void Finder::add_record_stream(const std::vector<const HeldBlock*>& blocks) {
   cause.waits_for = first.waits_for;
   cause.example = *largest;
   if (known > 0) {
-    cause.held_mean = Nanoseconds{sum.count / known};
+    cause.held_mean = Nanoseconds{static_cast<std::int64_t>(sum / known)};
     cause.held_longest = longest;
   }
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 
 #include "core/explain/causes.hpp"
 #include "core/explain/explanation.hpp"
@@ -97,10 +98,12 @@ std::vector<PeriodParts> step_periods(const Run& run, const Series& series) {
   return out;
 }
 
+/// Phases follow one another; one that begins before the last has ended is left out.
 std::vector<PeriodParts> phase_periods(const Run& run, const Series& series, std::optional<std::int32_t> step) {
   std::vector<PeriodParts> out;
   for (const PhaseRecord& phase : run.phases) {
     if (phase.recording == Recording::trace || (step && phase.step != *step)) continue;
+    if (!out.empty() && phase.start < out.back().end) continue;
     out.push_back(period(series, range_of(series, phase.start, phase.end)));
     out.back().step = phase.step;
     out.back().phase = phase.name;
@@ -154,7 +157,10 @@ Result<void> add_moments(const Moments& moments, const MemoryWalk& walk, const E
               [](const MemoryParts& a, const MemoryParts& b) { return a.pending_free > b.pending_free; })};
   if (out.pending_free_peak == 0) wanted[2] = wanted[0];
   if (request.at) {
-    const std::size_t after = event_at(series, out.start + *request.at + Nanoseconds{1});
+    // Unsigned, so that no pair of times overflows; the next nanosecond is the first that is too late.
+    const auto wanted_time =
+        static_cast<std::uint64_t>(out.start.count) + static_cast<std::uint64_t>(request.at->count);
+    const std::size_t after = event_at(series, {std::bit_cast<std::int64_t>(wanted_time + 1)});
     if (after == 0)
       return fail(ErrorKind::usage, "the memory record begins later than the time asked for", "--at",
                   "times count from the step's begin");
@@ -186,6 +192,9 @@ Result<Explanation> explain(const Run& run, const ExplainRequest& request) {
   out.before_steps = period(series, {0, before}).peaks;
   const auto range = look_at(request, series, out);
   if (!range) return tl::unexpected(range.error());
+  if (range->end == 0)
+    return fail(ErrorKind::usage, "the memory record begins after the step that is asked for", {},
+                "ask for a later one");
   out.first_event = range->begin;
   out.end_event = range->end;
   const PeriodParts whole = period(series, *range);

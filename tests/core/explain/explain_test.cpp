@@ -101,6 +101,10 @@ TEST_CASE("steps, the state they begin with, and moments asked for", "[explain]"
   CHECK(none.error().what == "the run's memory record has no step 7");
   CHECK(none.error().hint == "it has steps 0 to 1");
   CHECK_FALSE(explain(Run{}, {}));
+  r.run.steps.front().end = r.run.steps.front().start = r.run.allocator.front().time;
+  r.run.steps.front().start -= Nanoseconds{5};
+  r.run.steps.back().start = r.run.steps.front().end;
+  CHECK(explain(r.run, {.step = 0}).error().what == "the memory record begins after the step that is asked for");
 }
 
 TEST_CASE("pages of an expandable segment are idle one by one", "[explain]") {
