@@ -4,6 +4,7 @@
 
 #include <CLI/CLI.hpp>
 #include <array>
+#include <cmath>
 #include <fstream>
 #include <memory>
 
@@ -109,6 +110,21 @@ Result<sim::MachineProfile> machine_of(const Options& options, const Run& run) {
   return sim::builtin_profile("h200");
 }
 
+/// Remedies are compared with the run's own settings, simulated: where that is not what the run was, it is said.
+void warn_of_difference(const ExplainReport& report, Console& console) {
+  constexpr double kTolerance = 0.03;  // what a plan's peaks may be off by where time decides (docs/accuracy.md)
+  if (report.explanation.steps.empty()) return;
+  const Bytes was = report.explanation.steps.back().peaks.reserved;
+  const Bytes is = report.remedies->before.reserved;
+  const double difference = static_cast<double>(is) - static_cast<double>(was);
+  if (std::abs(difference) <= kTolerance * static_cast<double>(was)) return;
+  console.warn(
+      fmt::format("the run's own settings simulate to a peak of {} reserved, where it was {}: savings count from the "
+                  "former; a plan "
+                  "with --memory-limit needs it here, too",
+                  format_bytes(is), format_bytes(was)));
+}
+
 Result<void> simulate(const Options& options, const Loaded& loaded, Console& console, ExplainReport& report) {
   if (options.no_remedies) {
     report.no_remedies = "--no-remedies";
@@ -125,10 +141,12 @@ Result<void> simulate(const Options& options, const Loaded& loaded, Console& con
   auto remedies = sim::find_remedies(source, *machine,
                                      {loaded.run.settings, options.memory_limit, sim::hardware_threads(),
                                       [&](std::size_t done, std::size_t all) { progress.at(done, all); }});
-  if (remedies)
-    report.remedies = std::move(*remedies);
-  else
+  if (!remedies) {
     report.no_remedies = "the run's own settings cannot be predicted: " + remedies.error().what;
+    return {};
+  }
+  report.remedies = std::move(*remedies);
+  warn_of_difference(report, console);
   return {};
 }
 
