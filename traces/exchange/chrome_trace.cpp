@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include "core/compare/memory_totals.hpp"
@@ -262,11 +263,10 @@ class Writer {
 
   /// cudaEventRecord and the waits for it, as Kineto writes them with enable_cuda_sync_events.
   void events() {
-    std::vector<Recorded> recorded;
+    std::map<EventId, Recorded> recorded;
     for (const EventRecord& record : run_.events) {
       if (!record.event.valid() || !selection_.holds(record)) continue;
-      if (record.event.value >= recorded.size()) recorded.resize(record.event.value + std::size_t{1});
-      Recorded& source = recorded[record.event.value];
+      Recorded& source = recorded[record.event];
       const std::uint64_t correlation = next_correlation_++;
       if (record.kind == EventRecord::Kind::record) source = {correlation, record.stream};
       if (source.correlation != 0) put(record, source, correlation);

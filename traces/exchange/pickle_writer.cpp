@@ -2,6 +2,8 @@
 
 #include <bit>
 
+#include "traces/exchange/utf8.hpp"
+
 namespace foreshard::traces {
 namespace {
 
@@ -29,8 +31,9 @@ void PickleWriter::little_endian(std::uint64_t value, int bytes) {
   for (int i = 0; i < bytes; ++i) buffer_.push_back(static_cast<char>((value >> (8 * i)) & 0xff));
 }
 
-void PickleWriter::text(std::string_view value) {
-  if (const auto found = texts_.find(value); found != texts_.end()) return fetch(found->second);
+void PickleWriter::text(std::string_view recorded) {
+  if (const auto found = texts_.find(recorded); found != texts_.end()) return fetch(found->second);
+  const std::string value = valid_utf8(recorded);
   if (value.size() < 256) {
     op(kShortText);
     little_endian(value.size(), 1);
@@ -39,7 +42,7 @@ void PickleWriter::text(std::string_view value) {
     little_endian(value.size(), 4);
   }
   buffer_ += value;
-  texts_.emplace(std::string(value), remember());
+  texts_.emplace(std::string(recorded), remember());
 }
 
 void PickleWriter::integer(std::int64_t value) {

@@ -19,7 +19,8 @@ class PickleWriter {
  public:
   explicit PickleWriter(ByteSink& sink);
 
-  void text(std::string_view value);
+  /// What is no UTF-8 in it is replaced.
+  void text(std::string_view recorded);
   void integer(std::int64_t value);
   void count(std::uint64_t value);  ///< beyond 2^63 too
   void real(double value);

@@ -26,7 +26,8 @@ class Rows {
   Rows(Kind kind, std::uint32_t number, std::string name, bool may_nest)
       : kind_(kind), number_(number), name_(std::move(name)), may_nest_(may_nest) {}
 
-  void add(const Slice& slice) {
+  void add(Slice slice) {
+    slice.end = std::max(slice.start, slice.end);
     for (std::size_t i = 0;; ++i) {
       if (i == rows_.size()) open_row();
       std::vector<Nanoseconds>& open = open_[i];

@@ -167,6 +167,14 @@ TEST_CASE("Snapshot: only opcodes that memory_viz knows, batches of at most 1,00
   CHECK(exported(run) == pickle);
 }
 
+TEST_CASE("Snapshot: names that are no UTF-8 are made so") {
+  Run run = RandomRun(4, RunKind::imported).make();
+  run.annotations[0].label = run.labels.intern("a\xff\xc3(\xed\xa0\x80 é");
+  const SnapshotFile back = read_back(run);
+  REQUIRE_FALSE(back.snapshot.annotations.empty());
+  CHECK(back.snapshot.annotations[0].name == "a\xef\xbf\xbd\xef\xbf\xbd(\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd é");
+}
+
 TEST_CASE("Snapshot: a recording's export replays to the recording's peaks") {
   const Run run = sample("mlp_record1");
   const SnapshotFile back = read_back(run);
