@@ -5,6 +5,7 @@
 #include <set>
 #include <tuple>
 
+#include "core/compare/check_times.hpp"
 #include "core/compare/peak_memory.hpp"
 #include "core/compare/places.hpp"
 #include "core/compare/step_budget.hpp"
@@ -178,6 +179,8 @@ std::optional<PeakStep> peak_step(const StepRecord* record, const Run& run) {
 }  // namespace
 
 Result<Comparison> compare_runs(const Run& a, const Run& b, const CompareRequest& request) {
+  for (const Run* run : {&a, &b})
+    if (auto checked = check_times(*run); !checked) return tl::unexpected(checked.error());
   const Side side_a{a, find_step(a, false, request.step_a), find_step(a, true, request.step_a)};
   const Side side_b{b, find_step(b, false, request.step_b), find_step(b, true, request.step_b)};
   if (request.step_a && side_a.time == nullptr && side_a.memory == nullptr)

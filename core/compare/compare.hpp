@@ -121,8 +121,8 @@ struct CompareRequest {
   std::optional<Nanoseconds> reported_b = {};
 };
 
-/// Fails (usage) when a step is asked for that the run does not have. A side that recorded no time or no memory is
-/// compared in what it has.
+/// Fails (usage) when a step is asked for that the run does not have, and as check_times() does. A side that recorded
+/// no time or no memory is compared in what it has.
 [[nodiscard]] Result<Comparison> compare_runs(const Run& a, const Run& b, const CompareRequest& request = {});
 
 /// Sum of the budget's rows: both steps' times.

@@ -46,7 +46,7 @@ struct ExportSelection {
 };
 
 /// `step`: that step of each recording; none: everything. Fails (usage) where no recording has the step, and (input)
-/// where the run holds neither ops nor allocator events.
+/// where the run holds neither ops nor allocator events, and as check_times() does.
 [[nodiscard]] Result<ExportSelection> select_export(const Run& run, std::optional<std::int32_t> step);
 
 /// The last step of the recording that saw the device; none where there is none.

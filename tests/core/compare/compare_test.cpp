@@ -143,6 +143,20 @@ TEST_CASE("compare: a run without memory, or without time, is compared in what i
   for (const MemoryRow& row : comparison->categories) CHECK(row.a == 0);
 }
 
+TEST_CASE("compare: times that no run can have are refused") {
+  const Run good = test::RandomRun(13, RunKind::planned).make();
+  for (int what = 0; what < 4; ++what) {
+    Run bad = good;
+    if (what == 0) bad.device_ops[1].start = {INT64_MIN};
+    if (what == 1) bad.host_ops[0].end = bad.host_ops[0].start - Nanoseconds{1};
+    if (what == 2) bad.allocator[2].time = {INT64_MAX};
+    if (what == 3) bad.steps[0].device_end = Nanoseconds{INT64_MAX};
+    const auto compared = compare_runs(good, bad);
+    REQUIRE_FALSE(compared);
+    CHECK(compared.error().kind == ErrorKind::input);
+  }
+}
+
 TEST_CASE("compare: memory at the peak is what the store's view peak_by_category says") {
   const std::string path = "foreshard_compare_test.db";
   for (std::uint64_t seed = 1; seed <= 12; ++seed) {
