@@ -11,7 +11,7 @@ Prints JSON and ends with 1 where a bar is missed:
 - bfloat16: foreshard is no further from PyTorch's float32 gradients of the first step, and its losses no further from PyTorch's
   float32 losses, than twice what PyTorch's own bfloat16 training is.
 """
-import argparse, json, math, os, sys
+import argparse, json, math, os, sys, types, unittest
 import torch, torch.nn as nn, torch.nn.functional as F
 import torch.distributed as dist
 from torch.distributed.device_mesh import init_device_mesh
@@ -126,6 +126,8 @@ class Training:
             with torch.device("meta"): model = MultiMLP(a.dim or 10240, a.layers or 4)
             self.width = a.dim or 10240
         elif a.model == "torch-transformer":
+            try: import expecttest  # the test module wants it, this script does not
+            except ModuleNotFoundError: sys.modules["expecttest"] = types.SimpleNamespace(TestCase=unittest.TestCase)
             from torch.testing._internal.distributed._tensor.common_dtensor import ModelArgs, Transformer
             m = ModelArgs(); m.dim, m.max_seq_len, m.dropout_p = a.dim or 4096, a.seq, 0.0
             m.n_layers = a.layers or m.n_layers

@@ -32,7 +32,7 @@ __global__ void __launch_bounds__(kLongestBlock) gather_rows(const __grid_consta
 /// return. Every block reads all indices, which lie in L2: 8 bytes each against dim elements.
 template <int kWidth, bool kVector>
 __global__ void __launch_bounds__(kLongestBlock) scatter_rows(const __grid_constant__ Params p) {
-  __shared__ std::uint32_t matches[kLongestBlock];
+  __shared__ std::uint32_t matches[kLongestBlock / 32];
   const std::uint32_t place = blockIdx.x;
   const std::int64_t row = p.indices[place];
   bool earlier = false;
@@ -43,18 +43,17 @@ __global__ void __launch_bounds__(kLongestBlock) scatter_rows(const __grid_const
   for (std::uint32_t first = place; first < p.count; first += blockDim.x) {
     const std::uint32_t i = first + threadIdx.x;
     const bool match = i < p.count && p.indices[i] == row;
-    if (__syncthreads_count(match) == 0) continue;
-    matches[threadIdx.x] = match ? 1 : 0;
-    __syncthreads();
-    if (column < p.dim) {
-      for (std::uint32_t k = 0; k < blockDim.x && first + k < p.count; ++k) {
-        if (matches[k] == 0) continue;
-        float v[kWidth];
-        element::read_some<kWidth, kVector>(v, p.in, static_cast<std::int64_t>(first + k) * p.dim + column,
-                                            p.dim - column, p.in_dtype);
+    const unsigned mask = __ballot_sync(0xffffffffU, match);
+    if (threadIdx.x % 32 == 0) matches[threadIdx.x / 32] = mask;
+    if (__syncthreads_or(match) != 0 && column < p.dim) {
+      for (std::uint32_t warp = 0; warp < blockDim.x / 32; ++warp)
+        for (unsigned left = matches[warp]; left != 0; left &= left - 1) {
+          const std::int64_t source = first + warp * 32 + static_cast<std::uint32_t>(__ffs(static_cast<int>(left)) - 1);
+          float v[kWidth];
+          element::read_some<kWidth, kVector>(v, p.in, source * p.dim + column, p.dim - column, p.in_dtype);
 #pragma unroll
-        for (int e = 0; e < kWidth; ++e) sum[e] += v[e];
-      }
+          for (int e = 0; e < kWidth; ++e) sum[e] += v[e];
+        }
     }
     __syncthreads();
   }

@@ -47,7 +47,7 @@ TEST_CASE("kernels: elementwise functions", "[gpu]") {
       }
 }
 
-TEST_CASE("kernels: swiglu's backward, also over its inputs", "[gpu]") {
+TEST_CASE("kernels: the backward of swiglu also over its inputs", "[gpu]") {
   NEEDS_GPU();
   for (const DType dtype : {f32, b16, f16}) {
     Case c(Function::swiglu_backward);
@@ -65,7 +65,7 @@ TEST_CASE("kernels: swiglu's backward, also over its inputs", "[gpu]") {
   }
 }
 
-TEST_CASE("kernels: casts, strides and broadcasts", "[gpu]") {
+TEST_CASE("kernels: casts with strides and broadcasts", "[gpu]") {
   NEEDS_GPU();
   for (const DType from : {f32, b16, f16, DType::float64, DType::int64, DType::bool8})
     for (const DType to : {f32, b16, f16, DType::float64}) {
@@ -433,7 +433,7 @@ TEST_CASE("kernels: concatenation and rotary embedding", "[gpu]") {
   }
 }
 
-TEST_CASE("kernels: copy-in, copy-out and chunk-cat", "[gpu]") {
+TEST_CASE("kernels: copy-in with copy-out and chunk-cat", "[gpu]") {
   NEEDS_GPU();
   // Sizes of one rank's places: large and aligned, odd, tiny, and one that the last rank has nothing of.
   const std::vector<std::uint64_t> numel{40000, 4099, 7, 3, 65536};
