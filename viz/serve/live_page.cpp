@@ -14,8 +14,9 @@ constexpr std::string_view kStyle = R"(
 body { font: 14px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 60rem; padding: 0 1rem; }
 h1 { font-size: 1.2rem; } progress { width: 100%; } table { border-collapse: collapse; width: 100%; margin-top: 1rem; }
 td, th { text-align: right; padding: .1rem .6rem; font-variant-numeric: tabular-nums; border-bottom: 1px solid #8884; }
-td:first-child, th:first-child { text-align: left; } .bad { opacity: .55; } .best { font-weight: 600; }
-svg { width: 100%; height: 22rem; margin-top: 1rem; } circle { fill: #2f6fb0; opacity: .8; } text { fill: currentColor; font-size: 12px; }
+td:first-child, th:first-child { text-align: left; }
+svg { width: 100%; height: 22rem; margin-top: 1rem; } circle { fill: #2f6fb0; opacity: .8; }
+text { fill: currentColor; font-size: 12px; }
 line { stroke: currentColor; opacity: .5; } #state { opacity: .8; }
 )";
 
@@ -25,7 +26,11 @@ const rows = [];
 let head = {}, next = 0, last = {}, finished = false;
 const el = (id) => document.getElementById(id);
 const gib = (bytes) => (bytes / 2 ** 30).toFixed(2);
-function cell(row, text, tag = 'td') { const c = document.createElement(tag); c.textContent = text; row.append(c); return c; }
+function cell(row, text, tag = 'td') {
+  const c = document.createElement(tag);
+  c.textContent = text;
+  row.append(c);
+}
 function take(line) {
   let value;
   try { value = JSON.parse(line); } catch { return; }
@@ -38,7 +43,8 @@ function draw() {
   el('title').textContent = head.title || document.title;
   const total = last.total || head.total;
   if (total) { el('bar').max = total; el('bar').value = last.done || 0; }
-  el('state').textContent = (finished ? 'finished' : 'in progress') + (total ? ': ' + (last.done || 0) + ' of ' + total + ' ' + (head.unit || '') : '');
+  const count = total ? ': ' + (last.done || 0) + ' of ' + total + ' ' + (head.unit || '') : '';
+  el('state').textContent = (finished ? 'finished' : 'in progress') + count;
   const columns = head.columns || [];
   const table = el('table');
   table.replaceChildren();
@@ -50,7 +56,10 @@ function draw() {
   else order.reverse();
   for (const row of order.slice(0, 200)) {
     const line = table.insertRow();
-    row.forEach((value, i) => cell(line, value === null ? '' : columns[i].endsWith('_bytes') ? gib(value) + ' GiB' : value));
+    row.forEach((value, i) => {
+      const size = value !== null && String(columns[i]).endsWith('_bytes');
+      cell(line, value === null ? '' : size ? gib(value) + ' GiB' : value);
+    });
   }
   plot(x, columns.indexOf('peak_reserved_bytes'));
 }
