@@ -63,7 +63,7 @@ class MemoryLevels {
   /// reserved, active − requested, the components of category, unit and stream whose bytes the change of allocated
   /// is (−1: none); then the components of each before the first event. With a gap: rounding, hard, soft,
   /// private_pool, and what is left of pending_free, stream and requested when they are taken from the columns before
-  /// (0 unless events contradict each other).
+  /// (0 but where core/explain counts otherwise: a block that comes back with the next entry is never pending).
   [[nodiscard]] ColumnTable events(std::size_t tile) const;
 
  private:

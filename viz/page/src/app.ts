@@ -134,9 +134,9 @@ export class App {
       const [x0, x1] = this.view.range.map((time) => frame.x(time));
       const left = Math.max(x0, frame.left), right = Math.min(x1, frame.left + frame.width);
       if (right > left) {
-        surface.rect(left, 20, right - left, layout.axis - 20, ink.active, 0.12);
-        surface.path([left, 20, left, layout.axis], 4, ink.active, 1);
-        surface.path([right, 20, right, layout.axis], 4, ink.active, 1);
+        surface.rect(left, 20, right - left, layout.axis - 20, ink.text, 0.09);
+        surface.path([left, 20, left, layout.axis], 4, ink.text, 1);
+        surface.path([right, 20, right, layout.axis], 4, ink.text, 1);
       }
     }
     surface.clip(frame.left - 3, 0, frame.width + 6, height);
