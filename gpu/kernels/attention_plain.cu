@@ -76,6 +76,15 @@ __device__ inline void gather_part(float (&sums)[kDims], int part, float weight,
   }
 }
 
+/// A lane's dimensions of one row.
+template <int kDims>
+__device__ inline void write_row(const Tensor4& t, std::int64_t b, std::int64_t h, std::int64_t row, int lane, int dim,
+                                 const float (&values)[kDims]) {
+#pragma unroll
+  for (int c = 0; c < kDims; ++c)
+    if (lane + 32 * c < dim) t.write(b, h, row, lane + 32 * c, values[c]);
+}
+
 /// The dimensions of one part of a head.
 __device__ inline int dims_of(int part, int dim) {
   return min(kPart, dim - part * kPart);
@@ -160,6 +169,15 @@ __global__ void __launch_bounds__(kThreads) row_deltas(const __grid_constant__ P
   if (lane == 0) p.delta[static_cast<std::int64_t>(blockIdx.y) * p.queries + query] = sum;
 }
 
+/// Of one query and one key: q·k becomes the probability P, and d_out·v the gradient of q·k, P × (d_out·v − delta) ×
+/// scale; both 0 where the query does not see the key.
+__device__ inline void weigh(const Params& p, int query, int key, float norm, float delta, float& score,
+                             float& product) {
+  const bool seen = query < p.queries && key < p.keys && (!p.causal || key <= query);
+  score = seen ? expf(p.scale * score - norm) : 0.0F;
+  product = seen ? score * (product - delta) * p.scale : 0.0F;
+}
+
 template <int kDims, int kRows>
 __global__ void __launch_bounds__(kThreads) query_gradients(const __grid_constant__ Params p) {
   extern __shared__ float memory[];
@@ -203,11 +221,8 @@ __global__ void __launch_bounds__(kThreads) query_gradients(const __grid_constan
       }
     }
 #pragma unroll
-    for (int r = 0; r < kRows; ++r) {
-      const int query = first + warp * kRows + r;
-      const bool seen = key + lane < p.keys && (!p.causal || key + lane <= query);
-      score[r] = seen ? expf(p.scale * score[r] - norm[r]) * (product[r] - delta[r]) * p.scale : 0.0F;
-    }
+    for (int r = 0; r < kRows; ++r)
+      weigh(p, first + warp * kRows + r, key + lane, norm[r], delta[r], score[r], product[r]);
 #pragma unroll
     for (int part = 0; part < kParts<kDims>; ++part) {
       if (part * kPart >= p.dim) break;
@@ -217,16 +232,14 @@ __global__ void __launch_bounds__(kThreads) query_gradients(const __grid_constan
         __syncthreads();
       }
 #pragma unroll
-      for (int r = 0; r < kRows; ++r) gather_part<kDims>(dq[r], part, score[r], k_tile, lane, dims_of(part, p.dim));
+      for (int r = 0; r < kRows; ++r) gather_part<kDims>(dq[r], part, product[r], k_tile, lane, dims_of(part, p.dim));
     }
   }
 #pragma unroll
   for (int r = 0; r < kRows; ++r) {
     const int query = first + warp * kRows + r;
     if (query >= p.queries) break;
-#pragma unroll
-    for (int c = 0; c < kDims; ++c)
-      if (lane + 32 * c < p.dim) p.dq.write(b, h, query, lane + 32 * c, dq[r][c]);
+    write_row(p.dq, b, h, query, lane, p.dim, dq[r]);
   }
 }
 
@@ -274,12 +287,7 @@ __global__ void __launch_bounds__(kThreads) key_gradients(const __grid_constant_
       const float norm = inside ? p.logsumexp.read(b, h, query, 0) : 0.0F;
       const float delta = inside ? deltas[query] : 0.0F;
 #pragma unroll
-      for (int r = 0; r < kRows; ++r) {
-        const int key = first + warp * kRows + r;
-        const bool seen = inside && key < p.keys && (!p.causal || key <= query);
-        weight[r] = seen ? expf(p.scale * weight[r] - norm) : 0.0F;
-        ds[r] = seen ? weight[r] * (ds[r] - delta) * p.scale : 0.0F;
-      }
+      for (int r = 0; r < kRows; ++r) weigh(p, query, first + warp * kRows + r, norm, delta, weight[r], ds[r]);
 #pragma unroll
       for (int part = 0; part < kParts<kDims>; ++part) {
         const int dims = dims_of(part, p.dim);
@@ -302,12 +310,8 @@ __global__ void __launch_bounds__(kThreads) key_gradients(const __grid_constant_
   for (int r = 0; r < kRows; ++r) {
     const int key = first + warp * kRows + r;
     if (key >= p.keys) break;
-#pragma unroll
-    for (int c = 0; c < kDims; ++c) {
-      if (lane + 32 * c >= p.dim) continue;
-      p.dk.write(b, kv, key, lane + 32 * c, dk[r][c]);
-      p.dv.write(b, kv, key, lane + 32 * c, dv[r][c]);
-    }
+    write_row(p.dk, b, kv, key, lane, p.dim, dk[r]);
+    write_row(p.dv, b, kv, key, lane, p.dim, dv[r]);
   }
 }
 
