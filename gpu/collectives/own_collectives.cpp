@@ -17,7 +17,7 @@ constexpr Bytes kControlBytes = kFlagBytes + kCounterBytes + sizeof(std::uint64_
 static_assert((kFlagBytes + kCounterBytes) % sizeof(std::uint64_t) == 0);
 constexpr Bytes kPiece = 4 * kKiB;  // parts of a slice keep its alignment
 constexpr Bytes kMostDirect = 2 * kGiB - kPiece;
-constexpr Bytes kTile = 32 * kKiB;  // what a CTA takes at a time, of all ranks together (reduce_kernel.cu)
+constexpr Bytes kTile = 64 * kKiB;  // what a CTA takes at a time, of all ranks together (reduce_kernel.cu)
 /// Above every counter that a run reaches, and as the same byte four times.
 constexpr unsigned char kAbandoned = 0x3f;
 
@@ -25,11 +25,12 @@ bool aligned(Address address) {
   return address % 16 == 0;
 }
 
-TransferOp own_signal(TransferOp::Kind kind, Flag flag, std::uint32_t rank, std::uint32_t value) {
+TransferOp own_signal(TransferOp::Kind kind, std::uint32_t rank, std::uint32_t slot, std::uint32_t value) {
   TransferOp op;
   op.kind = kind;
-  op.flag = flag;
+  op.flag = Flag::worker;
   op.peer = rank;
+  op.slot = slot;
   op.value = value;
   return op;
 }
@@ -86,8 +87,8 @@ Result<void> OwnCollectives::set_up() {
   links_.counters = counters;
   links_.finished = counters + kMostSlots;
   links_.decision = reinterpret_cast<std::uint64_t*>(counters + kMostSlots + 2);
-  links_.started = flag(rank_, Flag::arrived, rank_);
-  links_.complete = flag(rank_, Flag::done, rank_);
+  links_.started = flag(rank_, Flag::worker, rank_);
+  links_.complete = links_.started + 1;
   links_.ring = host_->ring;
   links_.posted = reinterpret_cast<const std::uint32_t*>(&host_->posted);
   links_.complete_host = reinterpret_cast<std::uint32_t*>(&host_->complete);
@@ -95,8 +96,8 @@ Result<void> OwnCollectives::set_up() {
   links_.linger_ns = tuning_.linger_ns;
   direct_links_ = links_;
   direct_links_.finished = counters + kMostSlots + 1;
-  direct_links_.complete = flag(rank_, Flag::credit, rank_);
-  direct_links_.complete_host = flag(rank_, Flag::ready, rank_);
+  direct_links_.complete = links_.started + 2;
+  direct_links_.complete_host = links_.started + 3;
   direct_links_.linger_ns = 0;
 
   for (auto* runner : {&gather_runner_, &scatter_runner_}) {
@@ -137,8 +138,7 @@ Result<void> OwnCollectives::all_gather(const void* input, void* output, Bytes s
     return fail(ErrorKind::mismatch, "the output of a low-contention all-gather is not in symmetric memory");
   addresses_.input = copies_of(input);
   addresses_.output = copies_of(output);
-  return gather_runner_->run(plan_gather({ranks(), rank_, slice, in_place, ++gathers_}, tuning_.gather), addresses_,
-                             stream);
+  return gather_runner_->run(plan_gather({ranks(), rank_, slice, in_place, ++gathers_}), addresses_, stream);
 }
 
 Bytes OwnCollectives::staged_bytes(const ScatterCall& call) const {
@@ -168,7 +168,7 @@ Result<void> OwnCollectives::reduce_scatter(const ScatterCall& call, cudaStream_
   if (slice * ranks() <= tuning_.direct_up_to && staged == 0) return immediate(item, slice, stream);
   FORESHARD_TRY(start_resident(item, stream));
   if (staged != 0) FORESHARD_TRY(push(call, staged, stream));
-  const TransferOp complete = own_signal(TransferOp::Kind::wait, Flag::done, rank_, items_);
+  const TransferOp complete = own_signal(TransferOp::Kind::wait, rank_, 1, items_);
   return TransferRunner::signal({&complete, 1}, addresses_, stream);
 }
 
@@ -243,7 +243,7 @@ Result<void> OwnCollectives::post(const ReduceItem& item) {
 Result<void> OwnCollectives::start_resident(ReduceItem& item, cudaStream_t stream) {
   item.number = items_;
   FORESHARD_TRY(post(item));
-  const TransferOp reached = own_signal(TransferOp::Kind::write, Flag::arrived, rank_, ++items_);
+  const TransferOp reached = own_signal(TransferOp::Kind::write, rank_, 0, ++items_);
   FORESHARD_TRY(TransferRunner::signal({&reached, 1}, addresses_, stream));
   FORESHARD_TRY(check(cudaEventRecord(started_, stream), "cudaEventRecord"));
   FORESHARD_TRY(check(cudaStreamWaitEvent(worker_, started_, 0), "cudaStreamWaitEvent"));
@@ -263,6 +263,10 @@ Result<void> OwnCollectives::push(const ScatterCall& call, Bytes staged, cudaStr
 void OwnCollectives::abandon() {
   host_->abandon.store(1, std::memory_order_release);
   (void)cudaMemcpyAsync(control_, host_->poison, kFlagBytes, cudaMemcpyHostToDevice, rescue_);
+  // What this rank polls at its peers' places.
+  for (std::uint32_t r = 0; r < ranks(); ++r)
+    (void)cudaMemcpyAsync(flag(r, Flag::posted, r), host_->poison, 2 * sizeof(std::uint32_t), cudaMemcpyHostToDevice,
+                          rescue_);
 }
 
 }  // namespace foreshard::gpu

@@ -31,7 +31,6 @@ namespace foreshard::gpu {
 
 /// How the own collectives work; the defaults are what was fastest on 4 × H200. The same on all ranks.
 struct OwnTuning {
-  GatherTuning gather;
   ScatterTuning scatter;
   ReduceLaunch direct_reduce{8, 2};    ///< on the caller's stream
   ReduceLaunch resident_reduce{8, 2};  ///< on the resident worker

@@ -12,8 +12,8 @@ namespace {
 
 constexpr int kConsumers = 512;            // threads that add
 constexpr int kThreads = kConsumers + 32;  // and one warp that fetches
-constexpr int kStages = 7;
-constexpr std::uint32_t kStageBytes = 32 * 1024;  // of all sources together
+constexpr int kStages = 3;
+constexpr std::uint32_t kStageBytes = 64 * 1024;  // of all sources together
 constexpr std::uint32_t kItemWords = sizeof(ReduceItem) / 4;
 static_assert(sizeof(ReduceItem) % 4 == 0 && kItemWords <= kThreads);
 
@@ -114,15 +114,52 @@ __device__ T narrow(float value) {
     return value;
 }
 
-/// Elements of an input that one 16-byte vector holds, and what they become.
+/// The elements of 16 bytes, widened.
 template <class T>
-struct alignas(16) Vector {
-  T at[16 / sizeof(T)];
-};
+__device__ void unpack(const uint4& vector, float (&out)[16 / sizeof(T)]) {
+  const std::uint32_t words[4] = {vector.x, vector.y, vector.z, vector.w};
+#pragma unroll
+  for (int i = 0; i < 4; ++i) {
+    if constexpr (std::is_same_v<T, __nv_bfloat16>) {
+      out[2 * i] = __uint_as_float(words[i] << 16);
+      out[2 * i + 1] = __uint_as_float(words[i] & 0xffff0000U);
+    } else if constexpr (std::is_same_v<T, __half>) {
+      const float2 both = __half22float2(*reinterpret_cast<const __half2*>(&words[i]));
+      out[2 * i] = both.x;
+      out[2 * i + 1] = both.y;
+    } else {
+      out[i] = __uint_as_float(words[i]);
+    }
+  }
+}
+
+template <class T>
+__device__ std::uint32_t pack(float low, float high) {
+  std::uint32_t word = 0;
+  if constexpr (std::is_same_v<T, __nv_bfloat16>) {
+    const __nv_bfloat162 both = __floats2bfloat162_rn(low, high);
+    word = *reinterpret_cast<const std::uint32_t*>(&both);
+  } else {
+    const __half2 both = __floats2half2_rn(low, high);
+    word = *reinterpret_cast<const std::uint32_t*>(&both);
+  }
+  return word;
+}
+
+/// Writes 4 or 8 results, in as few stores as there can be.
 template <class T, int kCount>
-struct alignas(sizeof(T) * kCount < 16 ? sizeof(T) * kCount : 16) Results {
-  T at[kCount];
-};
+__device__ void store(T* to, const float (&x)[kCount]) {
+  if constexpr (std::is_same_v<T, float>) {
+#pragma unroll
+    for (int i = 0; i < kCount; i += 4)
+      *reinterpret_cast<float4*>(to + i) = make_float4(x[i], x[i + 1], x[i + 2], x[i + 3]);
+  } else if constexpr (kCount == 8) {
+    *reinterpret_cast<uint4*>(to) =
+        make_uint4(pack<T>(x[0], x[1]), pack<T>(x[2], x[3]), pack<T>(x[4], x[5]), pack<T>(x[6], x[7]));
+  } else {
+    *reinterpret_cast<uint2*>(to) = make_uint2(pack<T>(x[0], x[1]), pack<T>(x[2], x[3]));
+  }
+}
 
 __device__ std::uint32_t chunk_length(const ReduceItem& item, std::uint32_t k) {
   const std::uint64_t left = item.staged_elements - k * item.chunk_elements;
@@ -336,23 +373,21 @@ template <class In, class Out, int kRanks>
 __device__ void add_tile(const unsigned char* stage, std::uint32_t tile, std::uint32_t vectors, std::uint32_t ranks,
                          float scale, Out* out) {
   constexpr int kCount = 16 / sizeof(In);
+  const std::uint32_t count = kRanks != 0 ? kRanks : ranks;
 #pragma unroll 2
   for (std::uint32_t v = threadIdx.x; v < vectors; v += kConsumers) {
     float sum[kCount];
-    const Vector<In> first = *reinterpret_cast<const Vector<In>*>(stage + v * 16);
-#pragma unroll
-    for (int j = 0; j < kCount; ++j) sum[j] = widen(first.at[j]);
-    const std::uint32_t count = kRanks != 0 ? kRanks : ranks;
+    unpack<In>(*reinterpret_cast<const uint4*>(stage + v * 16), sum);
 #pragma unroll
     for (std::uint32_t p = 1; p < count; ++p) {
-      const Vector<In> more = *reinterpret_cast<const Vector<In>*>(stage + p * tile + v * 16);
+      float more[kCount];
+      unpack<In>(*reinterpret_cast<const uint4*>(stage + p * tile + v * 16), more);
 #pragma unroll
-      for (int j = 0; j < kCount; ++j) sum[j] += widen(more.at[j]);
+      for (int j = 0; j < kCount; ++j) sum[j] += more[j];
     }
-    Results<Out, kCount> result;
 #pragma unroll
-    for (int j = 0; j < kCount; ++j) result.at[j] = narrow<Out>(sum[j] * scale);
-    *reinterpret_cast<Results<Out, kCount>*>(out + v * kCount) = result;
+    for (int j = 0; j < kCount; ++j) sum[j] *= scale;
+    store<Out, kCount>(out + v * kCount, sum);
   }
 }
 

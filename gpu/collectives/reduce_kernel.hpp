@@ -1,6 +1,6 @@
 // The reduction of our own reduce-scatter: a few CTAs that sum what copy engines bring, in the order of the ranks.
 //
-// Who: own_scatter.cpp. One launch works on one item (a reduce-scatter); with a linger time it stays on its SMs and
+// Who: own_collectives.cpp. One launch works on one item (a reduce-scatter); with a linger time it stays on its SMs and
 // takes the next item too, so that a collective need not wait for a GEMM that fills the GPU to end first. Why that
 // matters: cuBLAS' sm_90 GEMMs are persistent (grid 2 × 66, all registers of an SM), so a kernel launched beside one
 // starts when it ends; an NCCL ring of 1.3 ms under 1.6 ms GEMMs takes 1.7 ms.

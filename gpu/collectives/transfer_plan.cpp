@@ -48,28 +48,29 @@ void hand_over(std::vector<TransferOp>& body, std::uint32_t from, std::uint32_t 
 
 }  // namespace
 
-TransferPlan plan_gather(const GatherShape& s, const GatherTuning& tuning) {
-  using Kind = TransferOp::Kind;
-  TransferPlan plan;
-  const std::uint32_t peers = s.ranks - 1;
-  const bool early = tuning.early_flags && peers > 1;
-  plan.lanes = early ? 2 : 1;
-  const Place own = s.in_place ? Place{s.rank, Buffer::output, s.rank * s.slice} : Place{s.rank, Buffer::input, 0};
-  for (const Kind kind : {Kind::write, Kind::wait})
-    for (std::uint32_t i = 0; i < peers; ++i)
-      plan.before.push_back(signal(0, kind, Flag::ready, peer_of(s.ranks, s.rank, i), 0, s.sequence));
-  for (std::uint32_t i = 0; i < peers; ++i) {
-    const std::uint32_t peer = peer_of(s.ranks, s.rank, i);
-    if (s.slice != 0) plan.body.push_back(copy(0, own, {peer, Buffer::output, s.rank * s.slice}, s.slice));
-    // The last peer's flag is on the critical path anyway.
-    const bool now = early && i + 1 != peers;
-    if (now) hand_over(plan.body, 0, 1, i);
-    (now ? plan.body : plan.after).push_back(signal(now ? 1 : 0, Kind::write, Flag::done, peer, 0, s.sequence));
+namespace {
+
+/// Tells all peers, and waits until all of them have told.
+void meet(std::vector<TransferOp>& ops, const GatherShape& s, std::uint32_t slot) {
+  if (s.ranks == 1) return;
+  ops.push_back(signal(0, TransferOp::Kind::write, Flag::posted, s.rank, slot, s.sequence));
+  for (std::uint32_t i = 0; i + 1 < s.ranks; ++i) {
+    ops.push_back(signal(0, TransferOp::Kind::wait, Flag::posted, peer_of(s.ranks, s.rank, i), slot, s.sequence));
+    ops.back().there = true;
   }
-  if (!s.in_place && s.slice != 0)
-    plan.body.push_back(copy(0, own, {s.rank, Buffer::output, s.rank * s.slice}, s.slice));
-  for (std::uint32_t i = 0; i < peers; ++i)
-    plan.after.push_back(signal(0, Kind::wait, Flag::done, peer_of(s.ranks, s.rank, i), 0, s.sequence));
+}
+
+}  // namespace
+
+TransferPlan plan_gather(const GatherShape& s) {
+  TransferPlan plan;
+  const Place own = s.in_place ? Place{s.rank, Buffer::output, s.rank * s.slice} : Place{s.rank, Buffer::input, 0};
+  meet(plan.before, s, 0);
+  for (std::uint32_t i = 0; s.slice != 0 && i < s.ranks; ++i) {
+    const std::uint32_t to = peer_of(s.ranks, s.rank, i);  // itself last
+    if (to != s.rank || !s.in_place) plan.body.push_back(copy(0, own, {to, Buffer::output, s.rank * s.slice}, s.slice));
+  }
+  meet(plan.after, s, 1);
   return plan;
 }
 

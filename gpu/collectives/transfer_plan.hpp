@@ -21,13 +21,16 @@ inline constexpr std::uint32_t kMostSlots = 32;
 
 /// Whose flag it is. Each array has kMostPeers × kMostSlots words on every rank, by (writer, slot).
 enum class Flag : std::uint8_t {
-  ready = 0,     ///< gather: the writer's output may be overwritten
-  done = 1,      ///< gather: the writer's slice has landed here
-  arrived = 2,   ///< scatter: the chunk in this slot has landed
-  credit = 3,    ///< scatter: the chunk that this rank sent into this slot of the writer has been reduced
-  entered = 4,   ///< direct scatter: the writer's input may be read
+  posted = 0,   ///< gather: this rank's output may be overwritten (slot 0), its copies have landed (slot 1). Written by
+                ///< the rank at its own place and polled there by the others: one write instead of one a peer, each of
+                ///< which waits for all memory traffic before it. (2 × H200, 4 MiB: 14.9 us instead of 19.7.)
+  arrived = 1,  ///< scatter: the chunk in this slot has landed
+  credit = 2,   ///< scatter: the chunk that this rank sent into this slot of the writer has been reduced
+  round = 3,    ///< scatter: the writer starts this round
+  entered = 4,  ///< direct scatter: the writer's input may be read
   consumed = 5,  ///< direct scatter: the writer has read this rank's input
-  round = 6,     ///< scatter: the writer starts this round
+  worker = 6,    ///< this rank's own: reductions that its stream has reached (slot 0), that are complete (slot 1), that
+                 ///< are complete on the caller's stream (slots 2 and 3)
 };
 inline constexpr std::uint32_t kFlags = 7;
 
@@ -47,13 +50,14 @@ struct TransferOp {
   enum class Kind : std::uint8_t { copy = 0, write = 1, wait = 2, mark = 3, follow = 4 };
   Kind kind = Kind::copy;
   std::uint32_t lane = 0;
-  Place from;               ///< copy
-  Place to;                 ///< copy
-  Bytes bytes = 0;          ///< copy
-  Flag flag = Flag::ready;  ///< write, wait
-  std::uint32_t peer = 0;   ///< write: whose flag; wait: who writes it
-  std::uint32_t slot = 0;   ///< write, wait; of a mark its number, below kMostMarks
-  std::uint32_t value = 0;  ///< write, wait
+  Place from;                ///< copy
+  Place to;                  ///< copy
+  Bytes bytes = 0;           ///< copy
+  Flag flag = Flag::posted;  ///< write, wait
+  std::uint32_t peer = 0;    ///< write: whose flag; wait: who writes it
+  bool there = false;        ///< wait: for the flag that the peer wrote at its own place, not here
+  std::uint32_t slot = 0;    ///< write, wait; of a mark its number, below kMostMarks
+  std::uint32_t value = 0;   ///< write, wait
 };
 
 /// In the order in which the ops are put on their streams: a mark comes before those that follow it.
@@ -71,14 +75,9 @@ struct GatherShape {
   bool in_place = true;        ///< the input is slice `rank` of the output
   std::uint32_t sequence = 1;  ///< one more with each gather of the communicator
 };
-struct GatherTuning {
-  /// Tell each peer that its slice has landed while the next is copied, from a lane of its own; otherwise all at the
-  /// end.
-  bool early_flags = false;
-};
 /// Every rank's slice into every rank's output, pushed: one peer after another, all ranks in step, so that no GPU
 /// receives from two at a time. (4 × H200: 380 GB/s; from several at a time 220, pulled 364.)
-[[nodiscard]] TransferPlan plan_gather(const GatherShape& shape, const GatherTuning& tuning);
+[[nodiscard]] TransferPlan plan_gather(const GatherShape& shape);
 
 /// How a reduce-scatter's slices are cut. The same on all ranks: it depends on sizes alone.
 struct ScatterChunks {

@@ -8,7 +8,7 @@
 namespace foreshard::gpu {
 namespace {
 
-constexpr std::size_t kMostMemOps = 256;  // of one cuStreamBatchMemOp
+constexpr std::size_t kMostMemOps = 64;  // of one cuStreamBatchMemOp
 
 Address address_of(const Place& place, const TransferAddresses& addresses) {
   const auto& base = place.buffer == Buffer::input    ? addresses.input
@@ -79,8 +79,9 @@ Result<void> TransferRunner::signal(std::span<const TransferOp> ops, const Trans
                                     cudaStream_t stream) {
   const Driver& api = **driver();
   while (!ops.empty()) {
-    std::array<CUstreamBatchMemOpParams, kMostMemOps> batch{};
+    std::array<CUstreamBatchMemOpParams, kMostMemOps> batch;
     const std::size_t count = std::min(ops.size(), kMostMemOps);
+    std::fill_n(batch.begin(), count, CUstreamBatchMemOpParams{});
     for (std::size_t i = 0; i < count; ++i) {
       const TransferOp& op = ops[i];
       if (op.kind == TransferOp::Kind::write) {
@@ -90,7 +91,8 @@ Result<void> TransferRunner::signal(std::span<const TransferOp> ops, const Trans
         batch[i].writeValue.flags = CU_STREAM_WRITE_VALUE_DEFAULT;  // after all work before it, and its writes
       } else {
         batch[i].operation = CU_STREAM_MEM_OP_WAIT_VALUE_32;
-        batch[i].waitValue.address = addresses.flags[addresses.rank] + flag_offset(op.flag, op.peer, op.slot);
+        batch[i].waitValue.address =
+            addresses.flags[op.there ? op.peer : addresses.rank] + flag_offset(op.flag, op.peer, op.slot);
         batch[i].waitValue.value = op.value;
         batch[i].waitValue.flags = CU_STREAM_WAIT_VALUE_GEQ;
       }

@@ -1,6 +1,6 @@
 // Puts transfer plans on CUDA streams: copies for the copy engines, flags as stream memory operations. No SM is used.
 //
-// Who: own_gather.cpp and own_scatter.cpp. Thread safety: one thread at a time, on the device it was created on.
+// Who: own_collectives.cpp. Thread safety: one thread at a time, on the device it was created on.
 #pragma once
 
 #include <cuda_runtime_api.h>

@@ -64,7 +64,8 @@ bool PlanSimulation::execute(Stream& stream) {
   const Step& step = stream.steps[stream.next];
   if (step.own) return step.own(*this);
   const TransferOp& op = step.op;
-  if (op.kind == TransferOp::Kind::wait) return reached(flag(stream.rank, op.flag, op.peer, op.slot), op.value);
+  if (op.kind == TransferOp::Kind::wait)
+    return reached(flag(op.there ? op.peer : stream.rank, op.flag, op.peer, op.slot), op.value);
   if (op.kind == TransferOp::Kind::write) {
     set_flag(op.peer, op.flag, stream.rank, op.slot, op.value);
     return true;

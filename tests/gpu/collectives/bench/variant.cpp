@@ -20,9 +20,7 @@ bool set(OwnTuning& t, const std::string& key, const std::string& value) {
   const double number = std::atof(value.c_str());
   const auto count = static_cast<std::uint32_t>(number);
   const auto mib = static_cast<Bytes>(number * static_cast<double>(kMiB));
-  if (key == "early") {
-    t.gather.early_flags = number != 0;
-  } else if (key == "round") {
+  if (key == "round") {
     t.scatter.round = mib;
   } else if (key == "direct") {
     t.direct_up_to = mib;

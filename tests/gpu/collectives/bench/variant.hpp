@@ -17,7 +17,7 @@ struct Variant {
   OwnTuning tuning;  ///< Transport::low_contention
 };
 
-/// "ag:nccl", "rs:symmetric", "ag:copy_engine", "ag:own,early=1", "rs:own,way=staged|direct|resident,ctas=8,cluster=2,
+/// "ag:nccl", "rs:symmetric", "ag:copy_engine", "ag:own", "rs:own,way=staged|direct|resident,ctas=8,cluster=2,
 /// percent=20,direct=16,slot=4,slots=32,chunks=4,least=1,round=64,linger=100" (sizes in MiB, linger in us).
 [[nodiscard]] Result<Variant> parse_variant(std::string_view text);
 
