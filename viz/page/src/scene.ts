@@ -208,8 +208,8 @@ export class Scene {
           surface.text(x + 4, box.y + 26, mark.kind === 'oom' ? 'out of memory' : 'retry', { fill: ink.alarm, size: 11, bold: true, halo: ink.paper });
       }
     }
+    const shown: { x: number; y: number }[] = [];
     this.runs.forEach((run, i) => {
-      const shown: { x: number; y: number }[] = [];
       for (const statistic of STATISTICS) this.drawPeak(surface, run, i, statistic, box, frame, ink, top, shown);
     });
   }
@@ -225,7 +225,7 @@ export class Scene {
     const y = box.y + box.height - (peak.bytes / top) * box.height;
     const colour = this.several ? RUN_COLOURS[index % RUN_COLOURS.length] : ink[statistic];
     surface.area([x, y, x - 4, y - 7, x + 4, y - 7], 6, colour);
-    const text = `${statistic} peak ${bytes(peak.bytes)}`;
+    const text = `${this.several ? `${'AB'[index] ?? index + 1}: ` : ''}${statistic} peak ${bytes(peak.bytes)}`;
     const right = x + 8 + surface.textWidth(text, 11) > frame.left + frame.width;
     // Below the line where the names of phases stand above it.
     const textY = y < box.y + 28 ? y + 14 : y - 3;

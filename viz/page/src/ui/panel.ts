@@ -115,7 +115,7 @@ export function compareSection(compare: Json, labels: string[]): HTMLElement {
   box.append(el('p', {}, ...labels.flatMap((label, i) => [swatch(RUN_COLOURS[i]), visible(label), el('br')])));
   const difference = (a: unknown, b: unknown, show: (value: number) => string) => {
     const x = numberOf(a), y = numberOf(b);
-    return [x === undefined ? '—' : show(x), y === undefined ? '—' : show(y), x === undefined || y === undefined ? '' : `${y - x >= 0 ? '+' : '−'}${show(Math.abs(y - x))}`];
+    return [x === undefined ? '—' : show(x), y === undefined ? '—' : show(y), x === undefined || y === undefined ? '' : x === y ? '=' : `${y - x >= 0 ? '+' : '−'}${show(Math.abs(y - x))}`];
   };
   const ms = (value: number) => `${value.toFixed(2)} ms`;
   if (isObject(compare.settings) && Object.keys(compare.settings).length)
@@ -136,7 +136,7 @@ export function compareSection(compare: Json, labels: string[]): HTMLElement {
     if (!of.length) return;
     const sorted = [...of].sort((x, y) => Math.abs((numberOf(y[fields[1]]) ?? 0) - (numberOf(y[fields[0]]) ?? 0)) - Math.abs((numberOf(x[fields[1]]) ?? 0) - (numberOf(x[fields[0]]) ?? 0)));
     box.append(section(title, name === 'budget', grid([...keys, 'A', 'B', 'B − A'], sorted.slice(0, 60).map((row) =>
-      [...keys.map((key) => text(row[key]) || '—'), ...difference(row[fields[0]], row[fields[1]], show)]))));
+      [...keys.map((key) => text(row[key]) || '—'), ...difference(row[fields[0]], row[fields[1]], show)]), 'grid wide')));
   };
   rows('budget', 'where the difference in step time is', ['phase', 'cause'], duration, ['a_ns', 'b_ns']);
   rows('lanes', 'time by lane, phase and unit', ['lane', 'phase', 'unit'], duration, ['a_ns', 'b_ns']);
