@@ -65,11 +65,7 @@ Result<void> OwnCollectives::set_up() {
   const auto control = heap_.allocate(kControlBytes);
   if (!control) return tl::unexpected<Error>(control.error());
   control_ = *control;
-  // Groups of different sizes may be made side by side: the largest decides what every rank of the host allocates.
-  const auto staging = heap_.allocate(tuning_.scatter.staging(heap_.exchange().local_ranks()));
-  if (!staging) return tl::unexpected<Error>(staging.error());
-  staging_ = *staging;
-  fixed_bytes_ = kControlBytes + tuning_.scatter.staging(heap_.exchange().local_ranks());
+  fixed_bytes_ = kControlBytes;
   FORESHARD_TRY(check(cudaMemset(control_, 0, kControlBytes), "cudaMemset"));
   FORESHARD_TRY(check(cudaDeviceSynchronize(), "cudaDeviceSynchronize"));
   FORESHARD_TRY(heap_.exchange().barrier("own collectives"));
@@ -82,7 +78,6 @@ Result<void> OwnCollectives::set_up() {
 
   addresses_.rank = rank_;
   addresses_.flags = copies_of(control_);
-  addresses_.staging = copies_of(staging_);
   auto* counters = reinterpret_cast<std::uint32_t*>(addresses_.flags[rank_] + kFlagBytes);
   links_.counters = counters;
   links_.finished = counters + kMostSlots;
@@ -111,6 +106,18 @@ Result<void> OwnCollectives::set_up() {
   FORESHARD_TRY(check(cudaStreamCreateWithPriority(&worker_, cudaStreamNonBlocking, high), "cudaStreamCreate"));
   FORESHARD_TRY(check(cudaStreamCreateWithPriority(&rescue_, cudaStreamNonBlocking, high), "cudaStreamCreate"));
   return check(cudaEventCreateWithFlags(&started_, cudaEventDisableTiming), "cudaEventCreate");
+}
+
+Result<void> OwnCollectives::make_staging() {
+  if (staging_ != nullptr) return {};
+  // Groups of different sizes may stage side by side: the largest decides what every rank of the host allocates.
+  const Bytes bytes = tuning_.scatter.staging(heap_.exchange().local_ranks());
+  const auto staging = heap_.allocate(bytes);
+  if (!staging) return tl::unexpected<Error>(staging.error());
+  staging_ = *staging;
+  fixed_bytes_ += bytes;
+  addresses_.staging = copies_of(staging_);
+  return {};
 }
 
 OwnCollectives::~OwnCollectives() {
@@ -162,6 +169,7 @@ Result<void> OwnCollectives::reduce_scatter(const ScatterCall& call, cudaStream_
   if (call.elements == 0) return {};
   const Bytes slice = call.elements * itemsize(call.input_type);
   const Bytes staged = staged_bytes(call);
+  if (staged != 0) FORESHARD_TRY(make_staging());
   ReduceItem item = item_of(call);
   if (staged != 0) add_staged(item, call, staged);
   if (staged != slice) add_direct(item, call);

@@ -54,7 +54,7 @@ enum class ScatterPath : std::uint8_t { staged = 0, direct = 1, mixed = 2 };
 class OwnCollectives {
  public:
   /// `members`: the group's local ranks in group order, `rank` this process's place among them. Collective over all
-  /// ranks of the host (heap.allocate), also those of other groups. Errors: no memory for staging, too many ranks.
+  /// ranks of the host (heap.allocate), also those of other groups. Errors: no memory, too many ranks.
   [[nodiscard]] static Result<std::unique_ptr<OwnCollectives>> create(SymmetricHeap& heap,
                                                                       std::vector<std::uint32_t> members,
                                                                       std::uint32_t rank, const OwnTuning& tuning);
@@ -65,6 +65,7 @@ class OwnCollectives {
   /// Gathers `slice` bytes a rank; in place when `input` is this rank's slice of `output`. Errors: the output (for
   /// pulls the input too) is not in symmetric memory, the legacy default stream, CUDA's.
   [[nodiscard]] Result<void> all_gather(const void* input, void* output, Bytes slice, cudaStream_t stream);
+  /// The first one that is staged allocates the staging area, on all ranks. Errors: no memory for it, CUDA's.
   [[nodiscard]] Result<void> reduce_scatter(const ScatterCall& call, cudaStream_t stream);
   /// Which way a reduce-scatter of this call goes.
   [[nodiscard]] ScatterPath scatter_path(const ScatterCall& call) const;
@@ -72,13 +73,15 @@ class OwnCollectives {
   /// Ends every wait on this rank, on streams and in kernels, because a peer is lost. Results are undefined from then
   /// on. May be called from any thread.
   void abandon();
-  /// Device memory held: flags and staging.
+  /// Device memory held: flags, and staging once a reduce-scatter was staged.
   [[nodiscard]] Bytes fixed_bytes() const { return fixed_bytes_; }
 
  private:
   struct HostShared;
   OwnCollectives(SymmetricHeap& heap, std::vector<std::uint32_t> members, std::uint32_t rank, const OwnTuning& tuning);
   [[nodiscard]] Result<void> set_up();
+  /// Staging, when it is first needed: collective over the host, as the call that needs it is.
+  [[nodiscard]] Result<void> make_staging();
   [[nodiscard]] std::uint32_t ranks() const { return static_cast<std::uint32_t>(members_.size()); }
   /// The copies of one buffer by rank of the group; only this rank's where it is not symmetric.
   [[nodiscard]] std::array<Address, kMostPeers> copies_of(const void* memory) const;

@@ -85,8 +85,8 @@ struct ScatterChunks {
   std::uint32_t count = 0;  ///< chunks of a slice
 };
 struct ScatterTuning {
-  Bytes slot = 4 * kMiB;           ///< bytes of one staging slot: the longest chunk
-  std::uint32_t slots = 32;        ///< per peer; a power of two, at most kMostSlots
+  Bytes slot = 16 * kMiB;          ///< bytes of one staging slot: the longest chunk
+  std::uint32_t slots = 8;         ///< per peer; a power of two, at most kMostSlots
   std::uint32_t least_chunks = 4;  ///< cut slices at least so often, so that reducing overlaps copying …
   Bytes least_chunk = kMiB;        ///< … but not below this
   /// Bytes of a slice between two barriers of the senders, which keep them in step; see plan_gather. At most
