@@ -151,7 +151,7 @@ Result<std::unique_ptr<CudnnPlan>> CudnnGraph::finish(cudnnHandle_t handle) {
       cudnn_status(cudnnBackendGetAttribute(heuristics, CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_TYPE_BACKEND_DESCRIPTOR,
                                             static_cast<std::int64_t>(choices.size()), &found, choices.data()),
                    "cuDNN's heuristics"));
-  Error last{ErrorKind::input, "cuDNN has no kernel for an attention of this shape", {}, {}};
+  Error last{ErrorKind::mismatch, "cuDNN has no kernel for an attention of this shape", {}, {}};
   for (std::size_t i = 0; i < std::min<std::size_t>(choices.size(), static_cast<std::size_t>(found)); ++i) {
     Result<CudnnDescriptor> plan = created(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
     if (!plan) return tl::unexpected(std::move(plan.error()));

@@ -7,7 +7,7 @@
 namespace foreshard::gpu {
 
 tl::unexpected<Error> device_failure(std::string what, std::string where, std::string hint) {
-  return fail(ErrorKind::input, std::move(what), std::move(where), std::move(hint));
+  return fail(ErrorKind::mismatch, std::move(what), std::move(where), std::move(hint));
 }
 
 Result<void> cuda_status(cudaError_t status, std::string_view call) {
