@@ -25,6 +25,7 @@ Result<void> ProgressFile::open(const std::string& path, bool force, const Head&
 
 void ProgressFile::row(const Json& cells) {
   const std::lock_guard lock(mutex_);
+  if (file_ < 0) return;
   ++done_;
   line({{"done", done_}, {"total", total_}, {"row", cells}});
 }
