@@ -2,12 +2,13 @@
 
 #include "cli/gpu_backend.hpp"
 
+#include "cli/gpu_probe.hpp"
 #include "cli/gpu_run.hpp"
 
 namespace foreshard::cli {
 namespace {
 
-constexpr GpuBackend kBackend{.run = run_rank};
+constexpr GpuBackend kBackend{.run = run_rank, .probe = probe_rank};
 const GpuRegistration kRegistered{kBackend};
 
 }  // namespace

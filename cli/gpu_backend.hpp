@@ -33,11 +33,11 @@ struct RunOptions {
 };
 
 struct ProbeOptions {
-  std::uint32_t gpus = 0;
+  std::uint32_t gpus = 0;  ///< 0: all of this host
   std::string output;
-  std::string name;
+  std::string name = "probed";
   std::string base = "h200";
-  bool quick = false;
+  bool contention = true;
   bool force = false;
   bool json = false;
 };
@@ -46,8 +46,6 @@ struct GpuBackend {
   /// This process's rank; the exit status.
   Result<int> (*run)(const RunOptions& options, Console& console) = nullptr;
   Result<int> (*probe)(const ProbeOptions& options, Console& console) = nullptr;
-  /// GPUs of this host; an error says why there are none.
-  Result<std::uint32_t> (*gpus)() = nullptr;
 };
 
 /// Null in foreshard.

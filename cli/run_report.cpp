@@ -232,7 +232,7 @@ void print_run(Console& console, const RunReport& report) {
   const sim::BusyTime use = busy(report.run);
   Table table({{""}, {"measured", kRight}, {"planned", kRight}, {"plan against run", kRight}});
   const auto time = [&](const char* title, double measured, double planned) {
-    const bool both = measured > 0 && plan != nullptr && plan->has_time;
+    const bool both = measured > 0 && planned > 0;
     table.row({title, measured > 0 ? milliseconds(measured) : "-", both ? milliseconds(planned) : "-",
                both ? change(measured, planned) : ""});
   };

@@ -48,6 +48,7 @@ Action add_export(CLI::App& app);
 Action add_import(CLI::App& app);
 Action add_machines(CLI::App& app);
 Action add_plan(CLI::App& app);
+Action add_probe(CLI::App& app);
 Action add_query(CLI::App& app);
 Action add_replay(CLI::App& app);
 Action add_run(CLI::App& app);

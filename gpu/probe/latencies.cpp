@@ -93,13 +93,17 @@ ProbedLatencies probe_latencies(Executor& executor, Groups& groups, std::uint32_
   CudaDevice& device = *rig.device;
   const CommunicatorId world = device.create_communicator({"world", ranks, ranks});
   ProbedLatencies out;
-  std::vector<double> launch;
-  std::vector<double> synchronize;
+  // Timestamps are collected once, at the end: CUPTI's flush makes the next launch wait.
+  std::vector<std::pair<OpId, Nanoseconds>> waits;
   for (int i = 0; i < kSamples; ++i) {
     const OpId op = device.launch(kComputeStream, spin(20'000));
     device.synchronize_stream(kComputeStream);
-    const Nanoseconds after = device.host_now();
-    device.synchronize();
+    waits.emplace_back(op, device.host_now());
+  }
+  device.synchronize();
+  std::vector<double> launch;
+  std::vector<double> synchronize;
+  for (const auto& [op, after] : waits) {
     const OpTiming timing = device.timings()[op.value];
     launch.push_back((timing.start - timing.issue).us());
     synchronize.push_back((after - timing.end).us());

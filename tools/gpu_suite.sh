@@ -1,0 +1,169 @@
+#!/usr/bin/env bash
+# Everything that needs GPUs, in one run of at most ten minutes on four of them: contract and kernel tests, collectives,
+# numerics against PyTorch, memory of run against plan, step times, the probe, plan against run, over-allocation.
+# Prints one table; logs and JSON stay in the output folder. Parts that find no time left are listed as skipped.
+#
+#   tools/gpu_suite.sh BIN OUT [GPUS] [SECONDS] [PART...]
+#
+# BIN: folder with foreshard, foreshard-gpu and the test programs (test_gpu_cuda, …). PART: contract collectives numerics
+# memory probe plan step overallocation; default all. Environment: PYTHON (default python3), FORESHARD_TORCH_SCRIPT: a
+# script that trains with FSDP2 under torchrun and writes NAME.json with step times, for step times beside PyTorch's.
+set -u
+BIN=$(readlink -f "${1:?folder of the programs}") OUT=${2:?folder for results}
+GPUS=${3:-4} LIMIT=${4:-580}
+shift $(($# < 4 ? $# : 4))
+PARTS=${*:-contract collectives numerics memory probe plan step overallocation}
+PYTHON=${PYTHON:-python3}
+HERE=$(readlink -f "$(dirname "${BASH_SOURCE[0]}")")
+mkdir -p "$OUT"
+OUT=$(readlink -f "$OUT")
+: >"$OUT/table"
+START=$SECONDS
+
+left() { echo $((LIMIT - (SECONDS - START))); }
+row() { printf '%s\t%s\t%s\t%s\n' "$1" "$2" "$3" "$4" | tee -a "$OUT/table"; }
+
+# part NAME: whether it is wanted.
+part() { case " $PARTS " in *" $1 "*) true ;; *) false ;; esac; }
+
+# try SECONDS NAME COMMAND…: one row, ok by its exit status; its last line as detail. Output in OUT/NAME.{out,log}.
+try() {
+  local seconds=$1 name=$2 begin=$SECONDS rc detail
+  shift 2
+  if [ "$(left)" -lt 10 ]; then
+    row "$name" skipped 0 "no time left"
+    return 1
+  fi
+  [ "$seconds" -le "$(left)" ] || seconds=$(left)
+  timeout -k 5 "$seconds" "$@" >"$OUT/$name.out" 2>"$OUT/$name.log"
+  rc=$?
+  detail=$(tail -n 1 "$OUT/$name.log" | cut -c1-100)
+  if [ $rc -eq 0 ]; then row "$name" ok $((SECONDS - begin)) "${DETAIL:-}"; else row "$name" "FAIL $rc" $((SECONDS - begin)) "$detail"; fi
+  return $rc
+}
+
+# digest NAME PYTHON-EXPRESSION: a row from OUT/NAME.out's JSON `j`; the expression gives (ok, text).
+digest() {
+  "$PYTHON" - "$OUT/$1.out" "$2" >"$OUT/$1.digest" 2>&1 <<'PYTHON'
+import json, sys
+j = json.load(open(sys.argv[1]))
+ok, text = eval(sys.argv[2])
+print(("ok" if ok else "FAIL") + "\t" + text)
+PYTHON
+  row "$1" "$(cut -f1 "$OUT/$1.digest" | head -1)" 0 "$(cut -f2 "$OUT/$1.digest" | tail -1)"
+}
+
+run() { # run NAME SECONDS ARGUMENTS…: foreshard run --json
+  local name=$1 seconds=$2
+  shift 2
+  try "$seconds" "$name" "$BIN/foreshard" run "$@" --gpus "$GPUS" --json --quiet
+}
+
+TINY="llama-tiny --batch 2 --seq 1024 --param-dtype bfloat16"
+MLP="mlp --dim 4096 --layers 4 --batch 4 --seq 2048"
+
+if part contract; then
+  for test in test_gpu_cuda test_gpu_kernels; do try 90 "$test" "$BIN/$test"; done
+fi
+if part collectives; then
+  try 120 test_gpu_collectives "$BIN/test_gpu_collectives"
+fi
+
+if part memory; then
+  i=0
+  while read -r options; do
+    i=$((i + 1))
+    # shellcheck disable=SC2086
+    run "memory$i" 60 $options --steps 3 --no-record &&
+      digest "memory$i" "(j['difference']['memory_equal'], 'reserved %d B, plan %+d B; allocated %+d B: $options' % (j['peak_reserved_bytes'], j['difference']['peak_reserved_bytes'], j['difference']['peak_allocated_bytes']))"
+  done <<EOF_SETTINGS
+$TINY
+$TINY --reshard-after-forward false
+$TINY --forward-prefetch 2 --backward-prefetch 2
+$TINY --accumulate 2
+$TINY --alloc-conf expandable_segments:True
+$TINY --checkpoint blocks
+$MLP
+EOF_SETTINGS
+fi
+
+if part numerics; then
+  while read -r name model options; do
+    torch=""
+    case $options in *bfloat16*) torch="--mp bf16" ;; esac
+    # shellcheck disable=SC2086
+    run "numerics_$name" 90 $model $options --steps 18 --no-record --gradients "$OUT/gradients_$name" || continue
+    # shellcheck disable=SC2086
+    try 120 "parity_$name" "$PYTHON" -m torch.distributed.run --standalone --nproc-per-node "$GPUS" "$HERE/check_numerics.py" \
+      --model "$model" ${options/--param-dtype bfloat16/} $torch --steps 20 --run "$OUT/numerics_$name.out" --gradients "$OUT/gradients_$name" \
+      --out "$OUT/parity_$name.json"
+    rm -rf "$OUT/gradients_$name"
+  done <<EOF_MODELS
+mlp_fp32 mlp --dim 1024 --layers 4 --batch 2 --seq 512
+llama_fp32 llama-tiny --batch 2 --seq 512
+llama_bf16 llama-tiny --batch 2 --seq 512 --param-dtype bfloat16
+EOF_MODELS
+fi
+
+MACHINE=h200
+if part probe; then
+  try 175 probe "$BIN/foreshard" probe --gpus "$GPUS" -o "$OUT/machine.json" --force --json &&
+    digest probe "(True, 'GEMM %.0f TFLOP/s, copy %.0f GB/s, %d collectives' % (j['gemm_bf16_tflops'], j['hbm_copy_gb_per_s'], len(j['collectives'])))"
+fi
+[ -f "$OUT/machine.json" ] && MACHINE=$OUT/machine.json
+
+if part plan; then
+  i=0
+  while read -r options; do
+    i=$((i + 1))
+    # shellcheck disable=SC2086
+    run "plan$i" 60 $options --steps 8 --machine "$MACHINE" --force -o "$OUT/plan$i.db" &&
+      digest "plan$i" "(abs(j['difference']['step']) < 0.05, 'run %.2f ms, plan %+.1f %%: $options' % (j['step_ms'], 100 * j['difference']['step']))"
+  done <<EOF_SETTINGS
+$TINY
+$TINY --reshard-after-forward false
+$TINY --all-gather copy-engine
+$TINY --all-gather low-contention --reduce-scatter low-contention
+$TINY --forward-prefetch 2
+$MLP
+$MLP --all-gather low-contention
+llama-1b --batch 1 --seq 2048 --param-dtype bfloat16
+EOF_SETTINGS
+fi
+
+if part step; then
+  while read -r name torch options; do
+    # shellcheck disable=SC2086
+    run "step_$name" 90 $options --steps 10 --no-record &&
+      digest "step_$name" "(True, 'run %.2f ms' % j['step_ms'])"
+    [ -n "${FORESHARD_TORCH_SCRIPT:-}" ] || continue
+    # shellcheck disable=SC2086
+    try 100 "torch_$name" "$PYTHON" -m torch.distributed.run --standalone --nproc-per-node "$GPUS" "$FORESHARD_TORCH_SCRIPT" \
+      --out "$OUT" --name "torch_$name" --trace 0 ${torch//,/ }
+    cat "$OUT/torch_$name.json" >"$OUT/torch_$name.out" 2>/dev/null &&
+      digest "torch_$name" "(True, 'PyTorch ' + ', '.join('%s %s' % (k, v) for k, v in j.items() if 'step' in k and not isinstance(v, list))[:90])"
+  done <<EOF_MODELS
+8b_512 --model,llama-8b,--batch,1,--seq,512,--mp,bf16 llama-8b --batch 1 --seq 512 --param-dtype bfloat16 --kernels fused --all-gather low-contention --reduce-scatter low-contention
+8b_4096 --model,llama-8b,--batch,1,--seq,4096,--mp,bf16 llama-8b --batch 1 --seq 4096 --param-dtype bfloat16 --kernels fused --all-gather low-contention --reduce-scatter low-contention
+mlp_fp32 --model,mlp mlp --batch 4 --seq 2048 --all-gather low-contention --reduce-scatter low-contention
+EOF_MODELS
+fi
+
+if part overallocation; then
+  while read -r name options; do
+    # shellcheck disable=SC2086
+    run "over_$name" 60 $MLP $options --steps 6 --no-record &&
+      digest "over_$name" "(True, 'reserved %.2f GiB, allocated %.2f GiB' % (j['peak_reserved_bytes'] / 2**30, j['peak_allocated_bytes'] / 2**30))"
+  done <<EOF_SETTINGS
+stash --release stash
+record_stream --release record-stream --unshard-async --forward-prefetch 2 --backward-prefetch 2
+remedy_expandable --release record-stream --unshard-async --forward-prefetch 2 --backward-prefetch 2 --alloc-conf expandable_segments:True
+remedy_compute_memory --release record-stream --unshard-async --forward-prefetch 2 --backward-prefetch 2 --gather-alloc compute
+EOF_SETTINGS
+fi
+
+echo
+echo "part                       result     s  detail"
+awk -F '\t' '{ printf "%-26s %-8s %4s  %s\n", $1, $2, $3, $4 }' "$OUT/table"
+echo "$((SECONDS - START)) s; logs in $OUT"
+! grep -q FAIL "$OUT/table"
