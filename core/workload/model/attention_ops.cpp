@@ -54,28 +54,51 @@ Tensor rows(Tape& tape, const Tensor& logsumexp, const Sizes& s) {
   return tape.alias(logsumexp, {s.batch, s.heads, s.queries}, {logsumexp->strides[0], logsumexp->strides[1], 1}, false);
 }
 
-Tensors cudnn_backward(Tape& tape, Node& node, const Tensors& gradients, bool causal) {
+/// flash_api.cpp, mha_bwd: softmax_d, dq_accum in float32, with grouped heads dk and dv of every query head.
+Tensors flash_backward_temporaries(Tape& tape, const Sizes& s, DType dtype) {
+  constexpr std::uint64_t kRows = 128;
+  const std::uint64_t queries = round_up(s.queries, kRows);
+  const std::uint64_t head_dim = round_up(s.head_dim, s.head_dim <= 128 ? 32 : 64);
+  Tensors out{tape.empty({s.batch, s.heads, queries}, DType::float32),
+              tape.empty({s.batch, queries, s.heads, head_dim}, DType::float32)};
+  if (s.kv_heads == s.heads) return out;
+  out.push_back(tape.empty({s.batch, s.keys, s.heads, s.head_dim}, dtype));
+  out.push_back(tape.empty({s.batch, s.keys, s.heads, s.head_dim}, dtype));
+  return out;
+}
+
+Tensors cudnn_backward_temporaries(Tape& tape, const Sizes& s, DType dtype) {
+  tape.launch_memset(kFloat);
+  return {tape.workspace(cudnn_backward_workspace(s, dtype))};
+}
+
+/// cuDNN's and flash's backward run the same kernels: rows' products, the gradients, dq's cast, sums of grouped heads.
+Tensors half_backward(Tape& tape, Node& node, const Tensors& gradients, bool causal) {
   const Unpacked kept(tape, node);
   const Tensor& k = kept[0];
   const Tensor& q = kept[1];
   const Tensor& v = kept[2];
   const Sizes s = sizes(q, k);
+  const bool flash = tape.options().flash_attention;
   Tensors out{tape.empty_like(q), tape.empty_like(k), tape.empty_like(v)};
-  tape.launch_memset(kFloat);
-  const Tensor workspace = tape.workspace(cudnn_backward_workspace(s, q->dtype));
-  launch_helper(tape, Launch::elementwise, "cudnn dot_do_o", 2 * q->bytes());
+  const Tensors temporaries =
+      flash ? flash_backward_temporaries(tape, s, q->dtype) : cudnn_backward_temporaries(tape, s, q->dtype);
+  launch_helper(tape, Launch::elementwise, flash ? "flash dot_do_o" : "cudnn dot_do_o", 2 * q->bytes());
   mark(tape, MemoryAccess::row, q->numel(), q->dtype);
-  tape.launch_attention("aten::_scaled_dot_product_cudnn_attention_backward", math(s, q->dtype, causal, true),
-                        4 * q->bytes() + 2 * (k->bytes() + v->bytes()));
+  tape.launch_attention(flash ? "aten::_scaled_dot_product_flash_attention_backward"
+                              : "aten::_scaled_dot_product_cudnn_attention_backward",
+                        math(s, q->dtype, causal, true), 4 * q->bytes() + 2 * (k->bytes() + v->bytes()));
   if (tape.options().computations)
     tape.computes(computation(Function::attention_backward, s, causal), out[0], out[1], out[2], gradients[0], q, k, v,
-                  kept[4], rows(tape, kept[3], s), workspace);
-  launch_helper(tape, Launch::elementwise, "cudnn convert_dq", q->numel() * kFloat + q->bytes());
+                  kept[4], rows(tape, kept[3], s), temporaries[flash ? 1 : 0]);
+  launch_helper(tape, Launch::elementwise, flash ? "flash convert_dq" : "cudnn convert_dq",
+                q->numel() * kFloat + q->bytes());
   mark(tape, MemoryAccess::contiguous, q->numel(), q->dtype);
   if (s.kv_heads != s.heads) {
     const Bytes expanded = s.batch * s.heads * s.keys * s.head_dim * itemsize(q->dtype);
-    launch_helper(tape, Launch::elementwise, "cudnn fmha_reduce_head", expanded + k->bytes());
-    launch_helper(tape, Launch::elementwise, "cudnn fmha_reduce_head", expanded + v->bytes());
+    const std::string_view sum = flash ? "aten::sum" : "cudnn fmha_reduce_head";
+    launch_helper(tape, Launch::elementwise, sum, expanded + k->bytes());
+    launch_helper(tape, Launch::elementwise, sum, expanded + v->bytes());
   }
   return out;
 }
@@ -99,15 +122,34 @@ Tensors run_cudnn_attention(Tape& tape, const Tensor& q, const Tensor& k, const 
   return made;
 }
 
-Tensor cudnn_attention(Tape& tape, const Tensor& q, const Tensor& k, const Tensor& v, const Attention& how) {
+/// flash_api.cpp, mha_fwd: the result, its log-sum-exp, the seed and the offset of random numbers. The keys of few
+/// blocks are split there, which takes temporaries that are left out here.
+Tensors run_flash_attention(Tape& tape, const Tensor& q, const Tensor& k, const Tensor& v, const Attention& how) {
+  if (Tensors kept = tape.reuse(Selected::attention); !kept.empty()) return kept;
+  const Sizes s = sizes(q, k);
+  const Tensor out = tape.empty_like(q);
+  const Tensor logsumexp = tape.empty({s.batch, s.heads, s.queries}, DType::float32);
+  const Tensor seed = tape.workspace(16);
+  const Tensor offset = tape.workspace(8);
+  tape.launch_attention("aten::_scaled_dot_product_flash_attention", math(s, q->dtype, how.causal, false),
+                        q->bytes() + k->bytes() + v->bytes() + out->bytes());
+  if (tape.options().computations && how.dropout == 0)
+    tape.computes(computation(Function::attention, s, how.causal), out, rows(tape, logsumexp, s), q, k, v);
+  Tensors made{out, logsumexp, seed, offset};
+  tape.keep(Selected::attention, made);
+  return made;
+}
+
+Tensor half_attention(Tape& tape, const Tensor& q, const Tensor& k, const Tensor& v, const Attention& how) {
   const auto back = [&tape, causal = how.causal](Node& node, const Tensors& gradients) {
-    return cudnn_backward(tape, node, gradients, causal);
+    return half_backward(tape, node, gradients, causal);
   };
   const NodePtr node = tape.record({q, k, v}, back);
   tape.save(node, k);
   tape.save(node, q);
   tape.save(node, v);
-  const Tensors made = run_cudnn_attention(tape, q, k, v, how);
+  const Tensors made = tape.options().flash_attention ? run_flash_attention(tape, q, k, v, how)
+                                                      : run_cudnn_attention(tape, q, k, v, how);
   tape.save(node, made[1]);
   tape.save(node, made[0]);
   tape.save(node, made[3]);
@@ -184,12 +226,12 @@ Tensor efficient_attention(Tape& tape, const Tensor& q, const Tensor& k, const T
 }  // namespace
 
 Tensor attention(Tape& tape, const Tensor& q, const Tensor& k, const Tensor& v, const Attention& how) {
-  // sdp_utils.cpp: cuDNN first on sm90 and later for 16-bit types, head dimensions up to 128 in multiples of 8; what
-  // neither it nor flash takes (float32) goes to the memory-efficient kernel.
+  // sdp_utils.cpp: cuDNN or flash first (TargetGpu) for 16-bit types, head dimensions up to 128 in multiples of 8; what
+  // neither takes (float32) goes to the memory-efficient kernel.
   tape.spend(HostCall::view);
   const bool half = itemsize(q->dtype) == 2;
   FORESHARD_CHECK(half || q->shape[1] == k->shape[1], "grouped heads need a 16-bit dtype");
-  return half ? cudnn_attention(tape, q, k, v, how) : efficient_attention(tape, q, k, v, how);
+  return half ? half_attention(tape, q, k, v, how) : efficient_attention(tape, q, k, v, how);
 }
 
 }  // namespace foreshard::model

@@ -16,11 +16,9 @@ using model::Family;
 using model::Tensor;
 using model::Tensors;
 
-/// CUDABlas.cpp, parseChosenWorkspaceSize: 32 MiB on Hopper and later, else 2 × 4 MiB and 8 × 16 KiB. An A100 has 108
-/// SMs, an H100, H200 or B200 more.
-Bytes cublas_workspace(std::uint32_t sm_count) {
-  constexpr std::uint32_t kAmpereSms = 108;
-  return sm_count <= kAmpereSms ? 8 * kMiB + 128 * kKiB : 32 * kMiB;
+/// CUDABlas.cpp, parseChosenWorkspaceSize: 32 MiB on Hopper and later, else 2 × 4 MiB and 8 × 16 KiB.
+Bytes cublas_workspace(const TargetGpu& gpu) {
+  return gpu.large_cublas_workspace() ? 32 * kMiB : 8 * kMiB + 128 * kKiB;
 }
 
 std::unique_ptr<Family> make_family(const ModelConfig& config) {
@@ -69,11 +67,12 @@ class StepWriter {
              const HostCosts& host, const std::vector<TensorId>& from_setup)
       : family_(family), settings_(settings), units_(units), size_(size), host_(host), from_setup_(from_setup) {}
 
-  Program write(Labels& labels, bool first, std::uint32_t sm_count, bool computations) const {
+  Program write(Labels& labels, bool first, const TargetGpu& gpu, bool computations) const {
     model::TapeOptions options;
     options.first_step = first;
-    options.cublas_workspace = cublas_workspace(sm_count);
-    options.sm_count = sm_count;
+    options.cublas_workspace = cublas_workspace(gpu);
+    options.sm_count = gpu.sm_count;
+    options.flash_attention = !gpu.prefers_cudnn_attention();
     options.computations = computations;
     model::Tape tape(labels, host_, options);
     TensorId loss_id;
@@ -163,7 +162,10 @@ Result<void> check_kernels(const ModelConfig& model, const Settings& settings) {
 }
 
 /// What no recording has been held against.
-void add_estimates(const ModelConfig& model, const Settings& settings, Workload& workload) {
+void add_estimates(const ModelConfig& model, const Settings& settings, const TargetGpu& gpu, Workload& workload) {
+  if (!gpu.prefers_cudnn_attention() && model.family != ModelFamily::mlp && model.family != ModelFamily::states_only)
+    workload.estimates.push_back(
+        "flash attention follows PyTorch's source and was not compared with a recording: its memory is an estimate");
   if (model.family == ModelFamily::mpt)
     workload.estimates.push_back("MPT follows llm-foundry's source and was not compared with a recording");
   if (settings.checkpoint == Checkpoint::selective_op || settings.checkpoint == Checkpoint::selective_layer)
@@ -178,7 +180,7 @@ void add_estimates(const ModelConfig& model, const Settings& settings, Workload&
 }  // namespace
 
 Result<Workload> generate(const ModelConfig& model, const Settings& settings, const HostCosts& host,
-                          std::uint32_t sm_count, bool computations) {
+                          const TargetGpu& gpu, bool computations) {
   ModelConfig sized = model;  // torch-transformer without positions of its own: max_seq_len is the sequence's
   if (model.family == ModelFamily::torch_transformer && model.positions == 0)
     sized.positions = settings.seq.value_or(model.default_seq);
@@ -195,11 +197,12 @@ Result<Workload> generate(const ModelConfig& model, const Settings& settings, co
   if (settings.units_per_group == 0) return fail(ErrorKind::usage, "units_per_group must be at least 1");
   const BatchSize size{*workload.settings.batch, *workload.settings.seq};
   if (auto ok = model::check_limits(sized, size.batch, size.seq); !ok) return tl::unexpected(ok.error());
+  if (auto ok = model::check_microbatches(sized, settings.accumulate); !ok) return tl::unexpected(ok.error());
   if (auto ok = family->check(settings, size); !ok) return tl::unexpected(ok.error());
   if (auto ok = check_kernels(model, settings); !ok) return tl::unexpected(ok.error());
   workload.units = grouped(family->units(), settings.units_per_group);
   workload.parameters_order = family->parameters_order();
-  workload.sm_count = sm_count;
+  workload.sm_count = gpu.sm_count;
   workload.torch = settings.pytorch;
   workload.has_timing = true;
   workload.shards_known = true;
@@ -210,8 +213,8 @@ Result<Workload> generate(const ModelConfig& model, const Settings& settings, co
   workload.setup = setup.finish();
   const StepWriter steps(*family, workload.settings, workload.units, size, host, setup.handed_over());
   computations = computations && !model.compiled;
-  workload.steps.push_back(steps.write(workload.labels, true, sm_count, computations));
-  workload.steps.push_back(steps.write(workload.labels, false, sm_count, computations));
+  workload.steps.push_back(steps.write(workload.labels, true, gpu, computations));
+  workload.steps.push_back(steps.write(workload.labels, false, gpu, computations));
   auto sections = model::section_costs(workload, host);
   if (!sections) return tl::unexpected(sections.error());
   workload.sections = std::move(*sections);
@@ -222,7 +225,7 @@ Result<Workload> generate(const ModelConfig& model, const Settings& settings, co
     model::compile_blocks(workload, host);
     workload.estimates.push_back("torch.compile's kernels and memory are derived from the eager model");
   }
-  add_estimates(model, settings, workload);
+  add_estimates(model, settings, gpu, workload);
   return workload;
 }
 

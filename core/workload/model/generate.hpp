@@ -12,6 +12,7 @@
 #include "core/base/error.hpp"
 #include "core/workload/model/host_costs.hpp"
 #include "core/workload/model/model_config.hpp"
+#include "core/workload/model/target_gpu.hpp"
 #include "core/workload/workload.hpp"
 
 namespace foreshard {
@@ -36,11 +37,11 @@ inline constexpr std::array<std::string_view, 16> kShapingChoices{"gpus",
                                                                   "all_gather"};
 
 /// `settings` are those the workload is made for; the result's are `settings` with batch and seq filled in, its units
-/// are the model's blocks and the root. `sm_count` as in Workload.
+/// are the model's blocks and the root.
 /// `computations`: setup and steps say what they compute (Program::computations), for a device that runs them; the
 /// ops are the same. Of a compiled model nothing is known.
 /// Fails (usage) where the family cannot run at these settings: what, and what would work.
 [[nodiscard]] Result<Workload> generate(const ModelConfig& model, const Settings& settings, const HostCosts& host,
-                                        std::uint32_t sm_count, bool computations = false);
+                                        const TargetGpu& gpu, bool computations = false);
 
 }  // namespace foreshard

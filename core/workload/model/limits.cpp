@@ -71,4 +71,15 @@ Result<void> check_limits(const ModelConfig& c, std::uint64_t batch, std::uint64
   return {};
 }
 
+Result<void> check_microbatches(const ModelConfig& c, std::uint32_t accumulate) {
+  if (std::uint64_t{c.layers} * accumulate <= kMostBlockRuns) return {};
+  const std::uint64_t most = std::max<std::uint64_t>(1, kMostBlockRuns / c.layers);
+  return fail(ErrorKind::usage,
+              fmt::format("{} microbatches of {} blocks are a longer step than can be planned (at most {})", accumulate,
+                          c.layers, most),
+              c.name,
+              "microbatches after the second are alike: plan 4 and 8, each further one adds a quarter of the "
+              "difference, and memory stays");
+}
+
 }  // namespace foreshard::model

@@ -126,7 +126,8 @@ struct TapeOptions {
   bool gradients_persist = false;  ///< parameters have a .grad from an earlier microbatch: autograd adds into it
   Bytes cublas_workspace = 0;      ///< one for each thread that runs a matrix product
   std::uint32_t sm_count = 132;
-  bool computations = false;  ///< write what each launch computes (core/device/computation.hpp)
+  bool flash_attention = false;  ///< of 16-bit types: flash rather than cuDNN's (TargetGpu)
+  bool computations = false;     ///< write what each launch computes (core/device/computation.hpp)
 };
 
 class Tape {

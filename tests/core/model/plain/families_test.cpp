@@ -177,5 +177,16 @@ TEST_CASE("what a family cannot run is refused") {
   refused(small("mlp"), empty);
 }
 
+TEST_CASE("a step of too many microbatches is refused with what works instead") {
+  Settings settings = mixed();
+  settings.accumulate = 3'000;  // × 3 blocks
+  const auto refused = generate(small("llama-tiny"), settings, {}, 132);
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().what.find("at most 2730") != std::string::npos);
+  CHECK(refused.error().hint.find("plan 4 and 8") != std::string::npos);
+  settings.accumulate = 4;
+  CHECK(generate(small("llama-tiny"), settings, {}, 132));
+}
+
 }  // namespace
 }  // namespace foreshard

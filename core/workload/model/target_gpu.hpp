@@ -1,0 +1,27 @@
+// What of a GPU decides which requests PyTorch makes on it: the part of a machine that a generated program depends on.
+//
+// Who: callers of generate(); sim's machine profiles give theirs. Plain data.
+#pragma once
+
+#include <cstdint>
+
+namespace foreshard {
+
+struct TargetGpu {
+  static constexpr std::uint32_t kHopper = 90;
+
+  /// A number of SMs alone means Hopper.
+  TargetGpu(std::uint32_t sms, std::uint32_t capability = kHopper)  // NOLINT(google-explicit-constructor)
+      : sm_count(sms), compute_capability(capability) {}
+
+  /// CUDABlas.cpp, parseChosenWorkspaceSize: `major >= 9` has the larger workspace.
+  [[nodiscard]] bool large_cublas_workspace() const { return compute_capability >= kHopper; }
+  /// sdp_utils.cpp, check_prefer_cudnn_attention (PyTorch 2.11, cuDNN 9.9 and later): cuDNN's attention comes first on
+  /// 9.0 and 10.0; elsewhere flash does.
+  [[nodiscard]] bool prefers_cudnn_attention() const { return compute_capability == 90 || compute_capability == 100; }
+
+  std::uint32_t sm_count;
+  std::uint32_t compute_capability;  ///< ten times the major version, and the minor one
+};
+
+}  // namespace foreshard
