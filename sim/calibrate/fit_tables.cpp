@@ -23,22 +23,6 @@ double median(std::vector<double> values) {
   return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
 }
 
-/// What a transport's kernels hold (docs/machines.md): copy engines carry no reduction.
-CollectiveResource resource(CollectiveKind kind, Transport transport) {
-  switch (transport) {
-    case Transport::nccl:
-    case Transport::nccl_registered:
-      return CollectiveResource::ring;
-    case Transport::copy_engine:
-    case Transport::low_contention:
-      if (kind == CollectiveKind::all_gather) return CollectiveResource::copy_engine;
-      break;
-    case Transport::symmetric:
-      break;
-  }
-  return CollectiveResource::symmetric;
-}
-
 std::string shape(const CollectiveTable& table) {
   std::string text = fmt::format("{} {}, {} ranks", word(table.kind), name(table.transport), table.ranks);
   if (table.ranks_per_node < table.ranks) text += fmt::format(", {} a node", table.ranks_per_node);
@@ -117,7 +101,7 @@ nlohmann::json fit_tables(const Samples& samples, const std::string& source, Mac
     const auto& [kind, transport, ranks, per_node, bytes] = key;
     const bool same = !tables.empty() && tables.back().kind == kind && tables.back().transport == transport &&
                       tables.back().ranks == ranks && tables.back().ranks_per_node == per_node;
-    if (!same) tables.push_back({kind, transport, ranks, per_node, resource(kind, transport), {}, source});
+    if (!same) tables.push_back({kind, transport, ranks, per_node, {}, source});
     std::vector<double> us;
     for (const Samples::Time& time : times) us.push_back(time.us);
     tables.back().points.push_back({bytes, op_time(median(us) * 1e3)});
@@ -130,7 +114,6 @@ nlohmann::json fit_tables(const Samples& samples, const std::string& source, Mac
                     {"transport", name(table.transport)},
                     {"ranks", table.ranks},
                     {"ranks_per_node", table.ranks_per_node},
-                    {"uses", kCollectiveResourceWords[static_cast<std::size_t>(table.uses)]},
                     {"source", source},
                     {"bytes_us", points}});
     const auto old = std::find_if(machine.collectives.begin(), machine.collectives.end(), [&](const auto& other) {

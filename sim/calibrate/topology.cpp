@@ -138,6 +138,8 @@ class TopologyReader {
     node_.gdr = direct_ && !node_.nic_gb_per_s.empty();
     for (const LinkSpeed& speed : kLinkSpeeds)
       if (speed.sm <= node_.sm) node_.nvlink_gb_per_s = speed.gb_per_s * node_.nvlinks;
+    if (node_.gpus == 1)
+      out_.note("one GPU a node: NCCL writes only what the job's GPUs reach, so GPUs and NICs of a node are one GPU's");
     if (node_.nvlinks == 0) out_.note("GPUs without NVLink");
     if (node_.nic_gb_per_s.empty()) out_.note("no NIC: nothing is learnt of the network");
   }

@@ -28,6 +28,11 @@ struct Group {
     return bytes * (ranks - 1) / ranks * (kind == CollectiveKind::all_reduce ? 2 : 1);
   }
   [[nodiscard]] double shard() const { return bytes / ranks; }
+  /// More nodes than a leaf switch holds. Neither NCCL's rings nor its trees know the switches: taken as if every step
+  /// between nodes left its leaf.
+  [[nodiscard]] bool leaves_leaf(const Network& network) const {
+    return network.leaf_nodes > 0 && nodes > network.leaf_nodes;
+  }
 };
 
 [[nodiscard]] inline Group group_of(const CollectiveRequest& request) {

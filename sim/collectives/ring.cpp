@@ -60,9 +60,8 @@ double latency(const MachineProfile& machine, const Group& group, Protocol proto
   const double inside = twice * (group.ranks - 1) - between;
   const Network& network = machine.network;
   const double overhead = group.one_node() ? 0 : network.host_overhead * (protocol == Protocol::simple ? 3 : 1);
-  const bool leaves = network.leaf_nodes > 0 && group.nodes > network.leaf_nodes;
   return of(machine.nccl.base, protocol) + inside * std::max(of(machine.links.hop, protocol), overhead) +
-         between * (of(network.hop, protocol) + (leaves ? network.level_latency : 0));
+         between * (of(network.hop, protocol) + (group.leaves_leaf(network) ? network.level_latency : 0));
 }
 
 /// HBM bytes for each byte on the wire: reads of the source and of the receive FIFO, writes to either

@@ -18,6 +18,7 @@
 #include "core/base/quantity.hpp"
 #include "core/device/device.hpp"
 #include "core/workload/model/host_costs.hpp"
+#include "core/workload/model/target_gpu.hpp"
 #include "sim/machine/compute_spec.hpp"
 #include "sim/machine/contention_spec.hpp"
 #include "sim/machine/covers.hpp"
@@ -44,7 +45,6 @@ struct CollectiveTable {
   Transport transport = Transport::nccl;
   std::uint32_t ranks = 0;
   std::uint32_t ranks_per_node = 0;  ///< as many as `ranks` on one node
-  CollectiveResource uses = CollectiveResource::ring;
   std::vector<Point> points;
   std::string source;
 };
@@ -77,18 +77,17 @@ struct GpuPeaks {
   double clock_hz = 0;         ///< the highest SM clock
   double matrix_bfloat16 = 0;  ///< FLOP a second of dense matrix products, here and below
   double matrix_float16 = 0;
-  double matrix_tfloat32 = 0;
   double vector_float32 = 0;    ///< FLOP a second outside the matrix units
   double memory_bandwidth = 0;  ///< bytes a second, HBM
   Bytes l2 = 0;
-  std::uint32_t copy_engines = 0;  ///< cudaDeviceProp.asyncEngineCount
 };
 
 struct MachineProfile {
   std::string name;
   std::string description;
   std::uint32_t sm_count = 0;
-  Bytes memory_total = 0;  ///< cudaMemGetInfo's total
+  std::uint32_t compute_capability = TargetGpu::kHopper;  ///< as TargetGpu's
+  Bytes memory_total = 0;                                 ///< cudaMemGetInfo's total
   Bytes memory_other = 0;  ///< context, libraries, NCCL: taken outside the caching allocator
   GpuPeaks peaks;
   std::uint32_t launch_queue = 0;  ///< unfinished ops of one stream at which a launch blocks
@@ -105,6 +104,8 @@ struct MachineProfile {
   Covers covers;
   /// Where each constant is from: its place in the JSON ("/latencies/launch") and its source, in file order.
   std::vector<std::pair<std::string, std::string>> sources;
+
+  [[nodiscard]] TargetGpu gpu() const { return {sm_count, compute_capability}; }
 };
 
 /// Reads a profile. `where` names the text in errors ("h200.json"). `"extends": "h200"` takes everything that the text

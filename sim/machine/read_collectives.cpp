@@ -34,14 +34,13 @@ std::vector<CollectiveTable::Point> read_points(ProfileReader& reader, const Jso
 }
 
 CollectiveTable read_table(ProfileReader& reader, const Json& entry, const std::string& path) {
-  static constexpr std::array<std::string_view, 7> kKeys{"kind",           "transport", "ranks",   "uses",
+  static constexpr std::array<std::string_view, 6> kKeys{"kind",           "transport", "ranks",
                                                          "ranks_per_node", "source",    "bytes_us"};
   static const auto kTransportWords = transport_words();
   reader.known_keys(entry, path, kKeys);
   CollectiveTable table;
   table.kind = static_cast<CollectiveKind>(reader.word(entry, path, "kind", kCollectiveKindWords));
   table.transport = static_cast<Transport>(reader.word(entry, path, "transport", kTransportWords));
-  table.uses = static_cast<CollectiveResource>(reader.word(entry, path, "uses", kCollectiveResourceWords));
   table.ranks = reader.count(entry, path, "ranks", 2);
   table.ranks_per_node = table.ranks;
   if (reader.member(entry, path, "ranks_per_node", false) != nullptr)

@@ -8,10 +8,13 @@ namespace {
 
 using Json = nlohmann::json;
 
+constexpr std::uint32_t kLeastCapability = 80;  // flash attention and bfloat16 products begin there
+constexpr std::uint32_t kMostCapability = 199;
+
 void read_peaks(ProfileReader& reader, const Json& gpu, GpuPeaks& out) {
-  static constexpr std::array<std::string_view, 3> kMatrix{"bfloat16", "float16", "tfloat32"};
+  static constexpr std::array<std::string_view, 2> kMatrix{"bfloat16", "float16"};
   static constexpr std::array<std::string_view, 1> kVector{"float32"};
-  const std::array<double*, 3> matrix_rates{&out.matrix_bfloat16, &out.matrix_float16, &out.matrix_tfloat32};
+  const std::array<double*, 2> matrix_rates{&out.matrix_bfloat16, &out.matrix_float16};
   if (const Json* matrix = reader.member(gpu, "/gpu", "matrix")) {
     reader.known_keys(*matrix, "/gpu/matrix", kMatrix);
     for (std::size_t i = 0; i < kMatrix.size(); ++i)
@@ -28,12 +31,16 @@ void read_peaks(ProfileReader& reader, const Json& gpu, GpuPeaks& out) {
 void read_gpu(ProfileReader& reader, const Json& gpu, MachineProfile& out) {
   static constexpr std::array<std::string_view, 9> kKeys{"sm_count",         "clock",        "matrix",
                                                          "vector",           "memory_total", "memory_other",
-                                                         "memory_bandwidth", "l2",           "copy_engines"};
+                                                         "memory_bandwidth", "l2",           "compute_capability"};
   reader.known_keys(gpu, "/gpu", kKeys);
   const auto mebibytes = [&](std::string_view key, bool zero_allowed = false) {
     return static_cast<Bytes>(reader.constant(gpu, "/gpu", key, "MiB", zero_allowed)) * kMiB;
   };
   out.sm_count = static_cast<std::uint32_t>(reader.constant(gpu, "/gpu", "sm_count", "count"));
+  out.compute_capability = static_cast<std::uint32_t>(reader.constant(gpu, "/gpu", "compute_capability", "count"));
+  if (out.compute_capability < kLeastCapability || out.compute_capability > kMostCapability)
+    reader.fail("/gpu/compute_capability/value", "is ten times the major version and the minor one, from 80 to 199",
+                "80 of an A100, 90 of an H100 or H200, 100 of a B200");
   out.memory_total = mebibytes("memory_total");
   out.memory_other = mebibytes("memory_other", true);
   if (out.memory_other >= out.memory_total)
@@ -41,7 +48,6 @@ void read_gpu(ProfileReader& reader, const Json& gpu, MachineProfile& out) {
   out.peaks.clock_hz = 1e6 * reader.constant(gpu, "/gpu", "clock", "MHz");
   out.peaks.memory_bandwidth = 1e9 * reader.constant(gpu, "/gpu", "memory_bandwidth", "GB/s");
   out.peaks.l2 = mebibytes("l2");
-  out.peaks.copy_engines = static_cast<std::uint32_t>(reader.constant(gpu, "/gpu", "copy_engines", "count"));
   read_peaks(reader, gpu, out.peaks);
 }
 

@@ -1,4 +1,4 @@
-// The words of profile JSON for kinds of kernels, collectives and what they hold.
+// The words of profile JSON for kinds of kernels and collectives.
 //
 // Used by the readers and writers of profiles. Order is that of the enumerations.
 #pragma once
@@ -14,7 +14,6 @@ namespace foreshard::sim {
 inline constexpr std::array<std::string_view, 7> kKernelClassWords{
     "gemm", "gemm-single-wave", "gemm-streaming", "attention", "memory-bound", "gather-copy", "memset"};
 inline constexpr std::array<std::string_view, 3> kCollectiveKindWords{"all-gather", "reduce-scatter", "all-reduce"};
-inline constexpr std::array<std::string_view, 3> kCollectiveResourceWords{"ring", "symmetric", "copy-engine"};
 
 [[nodiscard]] inline std::array<std::string_view, 5> transport_words() {
   std::array<std::string_view, 5> words;

@@ -70,10 +70,6 @@ void add_times(const Simulation& simulation, const HostBound& bound, bool modell
         "under the profiler, and the step is not anchored");
 }
 
-bool records_streams(const Settings& settings) {
-  return settings.release == Release::record_stream || settings.reduce_scatter_release == Release::record_stream;
-}
-
 /// Whether every step of the plan is one that the recording shows.
 bool repeats_recording(const Workload& workload, const PredictRequest& request) {
   return request.settings == workload.settings && workload.returns.frees > 0 &&

@@ -19,6 +19,11 @@
 
 namespace foreshard::sim {
 
+/// Whether completion, and so the host's and the GPU's pace, decides when blocks come free.
+[[nodiscard]] inline bool records_streams(const Settings& settings) {
+  return settings.release == Release::record_stream || settings.reduce_scatter_release == Release::record_stream;
+}
+
 struct PredictRequest {
   Settings settings;                            ///< the wanted ones
   std::optional<Bytes> memory_limit;            ///< none: the machine's memory

@@ -82,25 +82,24 @@ std::vector<PublishedThroughput> parse(std::string_view csv) {
   return rows;
 }
 
-/// FlashAttention 2 with heads of 128. H100: its repository's charts for sequences of 16,384 (forward 370 TFLOP/s
-/// without a mask, forward and backward together 338). A100: "FlashAttention-2" (Dao, 2023): forward up to 73 % of the
-/// peak, backward up to 63 %; its first version in Triton is slower 1.3 to 1.5 times in forward and around 2 times in
-/// backward (there, section 4.1).
+/// FlashAttention 2 where the profile has cuDNN's (TargetGpu), with heads of 128: its repository's charts for sequences
+/// of 16,384 on H100 (forward 370 TFLOP/s without a mask, forward and backward together 338). Its first version in
+/// Triton is slower 1.3 to 1.5 times in forward and around 2 times in backward ("FlashAttention-2", Dao, 2023,
+/// section 4.1).
 void use_flash_attention(MachineProfile& machine, bool triton) {
   constexpr double kHopperPeak = 989.4;
-  constexpr double kHopperForward = 370 / kHopperPeak;
-  constexpr double kHopperBackward = 327 / kHopperPeak;
-  constexpr double kAmpereForward = 0.73;
-  constexpr double kAmpereBackward = 0.63;
+  constexpr double kForward = 370 / kHopperPeak;
+  constexpr double kBackward = 327 / kHopperPeak;
   constexpr double kTritonForward = 1 / 1.4;
   constexpr double kTritonBackward = 1 / 2.0;
-  const bool ampere = machine.name.starts_with("a100");
-  const auto set = [](AttentionSpec& spec, double efficiency) {
-    for (Curve::Point& point : spec.efficiency.points) point.value = efficiency;
+  const auto set = [&](AttentionSpec& spec, double efficiency, double of_triton) {
+    for (Curve::Point& point : spec.efficiency.points) {
+      if (machine.gpu().prefers_cudnn_attention()) point.value = efficiency;
+      if (triton) point.value *= of_triton;
+    }
   };
-  set(machine.compute.attention_forward, (ampere ? kAmpereForward : kHopperForward) * (triton ? kTritonForward : 1));
-  set(machine.compute.attention_backward,
-      (ampere ? kAmpereBackward : kHopperBackward) * (triton ? kTritonBackward : 1));
+  set(machine.compute.attention_forward, kForward, kTritonForward);
+  set(machine.compute.attention_backward, kBackward, kTritonBackward);
 }
 
 }  // namespace
@@ -134,7 +133,7 @@ Result<PublishedRow> predict_published(const PublishedThroughput& row) {
   if (!machine) return tl::unexpected(machine.error());
   const auto model = model_of(row);
   if (!model) return tl::unexpected(model.error());
-  const auto workload = generate(*model, row.settings, machine->host_calls, machine->sm_count);
+  const auto workload = generate(*model, row.settings, machine->host_calls, machine->gpu());
   if (!workload) return tl::unexpected(workload.error());
   PredictRequest request;
   request.settings = workload->settings;

@@ -59,7 +59,7 @@ Settings eight_gpus() {
 }
 
 Workload llama_8b() {
-  return generate(preset("llama3-8b").value(), eight_gpus(), machine().host_calls, machine().sm_count).value();
+  return generate(preset("llama3-8b").value(), eight_gpus(), machine().host_calls, machine().gpu()).value();
 }
 
 void generate_8b(benchmark::State& state) {

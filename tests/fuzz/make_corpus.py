@@ -170,7 +170,7 @@ def constant(value, unit):
     return {"value": value, "unit": unit, "source": "measured"}
 
 
-TABLE = {"kind": "all-gather", "transport": "nccl", "ranks": 16, "ranks_per_node": 8, "uses": "ring", "source": "measured",
+TABLE = {"kind": "all-gather", "transport": "nccl", "ranks": 16, "ranks_per_node": 8, "source": "measured",
          "bytes_us": [[1024, 10.5], [1048576, 40]]}
 put("profile", "network", machine(network={"nics": constant(4, "count"), "nic": constant(25, "GB/s")}))
 put("profile", "tables", machine(extends="h100", collectives=[TABLE], covers={"ranks": [2, 16], "source": "x"}))

@@ -55,13 +55,14 @@ Row parse(const MachineProfile& machine, const std::string& line) {
   row.demand = kernel_demand(machine, {}, price);
   row.demand.clock = full_clock / time;
   request.kind = static_cast<CollectiveKind>(index_of(kCollectiveKindWords, kind));
+  constexpr std::array<std::string_view, 3> kResources{"ring", "symmetric", "copy-engine"};
   CollectivePrice cost;
   const std::size_t colon = transport.find(':');
   if (colon != std::string::npos) cost.sms = std::stod(transport.substr(colon + 1));
   row.name = fmt::format("{} {} {}", row.kernel, transport, kind);
   transport = transport.substr(0, colon);
-  cost.uses = transport == "nccl" ? CollectiveResource::ring
-                                  : static_cast<CollectiveResource>(index_of(kCollectiveResourceWords, transport));
+  cost.uses =
+      transport == "nccl" ? CollectiveResource::ring : static_cast<CollectiveResource>(index_of(kResources, transport));
   cost.time = row.other_time = Nanoseconds::from_double(1e3 * other);
   row.other = collective_demand(machine, request, cost);
   row.kernel_time = Nanoseconds::from_double(1e3 * time);

@@ -70,6 +70,15 @@ TEST_CASE("wrong values are refused with their place") {
         "machine.json /collectives/2/ranks_per_node");
 }
 
+TEST_CASE("a compute capability is ten times major and minor") {
+  CHECK(parse_profile(h200(), "machine.json")->gpu().compute_capability == 90);
+  CHECK(builtin_profile("a100")->gpu().compute_capability == 80);
+  CHECK(builtin_profile("b200")->gpu().compute_capability == 100);
+  const std::string_view place = "machine.json /gpu/compute_capability/value";
+  CHECK(error_of(replaced(h200(), "{\"value\": 90, ", "{\"value\": 9, ")).where == place);
+  CHECK(error_of(replaced(h200(), "{\"value\": 90, ", "{\"value\": 900, ")).where == place);
+}
+
 TEST_CASE("a number far beyond any machine is refused: most likely its unit is another") {
   const Error fast = error_of(replaced(h200(), "\"value\": 4800", "\"value\": 4800000"));
   CHECK(fast.where == "machine.json /gpu/memory_bandwidth/value");

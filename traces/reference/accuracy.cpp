@@ -13,10 +13,6 @@ namespace {
 
 constexpr std::int32_t kRecordedSteps = 4;  // the peaks of a reference run are those of its fourth step
 
-bool records_streams(const Settings& settings) {
-  return settings.release == Release::record_stream || settings.reduce_scatter_release == Release::record_stream;
-}
-
 void fill(const sim::Prediction& p, AccuracyRow& row) {
   if (p.out_of_memory || p.deadlock) {
     row.refused = p.deadlock ? "the plan deadlocks" : "the plan is out of memory";
@@ -44,7 +40,7 @@ AccuracyRow row_of(AccuracyRow::From from, const std::string& source, const Refe
   row.from = from;
   row.source = source;
   row.run = run.name;
-  row.record_stream = records_streams(run.workload.settings);
+  row.record_stream = sim::records_streams(run.workload.settings);
   row.measured = run.measured;
   return row;
 }
@@ -176,7 +172,7 @@ AccuracyRow predict_from_model(const ReferenceRun& run, const sim::MachineProfil
   }
   Settings settings = run.workload.settings;
   if (!settings.seq) settings.seq = run.model->default_seq;
-  const auto workload = generate(*run.model, settings, machine.host_calls, machine.sm_count);
+  const auto workload = generate(*run.model, settings, machine.host_calls, machine.gpu());
   if (!workload)
     row.refused = workload.error().what;
   else

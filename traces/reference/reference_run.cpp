@@ -13,7 +13,6 @@
 #include "traces/model_files/hf_config.hpp"
 #include "traces/pytorch/about.hpp"
 #include "traces/pytorch/json_object.hpp"
-#include "traces/reference/recorder_models.hpp"
 
 namespace foreshard::traces {
 namespace {
@@ -122,7 +121,6 @@ Result<std::optional<ModelConfig>> model_of(const OrderedJson& json, const std::
     if (!found) return tl::unexpected(found.error());
     return std::optional(std::move(*found));
   }
-  if (hf.empty()) hf = recorder_config(model);
   if (hf.empty()) return std::optional<ModelConfig>();
   auto file = parse_hf_config(hf, about_path + ", model_config", model);
   if (!file && file.error().kind == ErrorKind::usage) return std::optional<ModelConfig>();

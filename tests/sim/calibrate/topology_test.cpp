@@ -33,7 +33,8 @@ TEST_CASE("what NCCL leaves open is filled in or noted") {
   CHECK(slow->node->nic_gb_per_s == std::vector<double>{1.25});
   const auto unused = read_measurements(replaced(kTopology, "rank=\"1\"", "rank=\"-1\""), "topo.xml");
   CHECK(unused->node->gpus == 1);
-  CHECK(unused->notes.size() == 1);
+  REQUIRE(unused->notes.size() == 2);
+  CHECK(unused->notes[1].text.starts_with("one GPU a node"));
   CHECK_FALSE(read_measurements(replaced(kTopology, "gdr=\"1\"", "gdr=\"0\""), "topo.xml")->node->gdr);
 }
 

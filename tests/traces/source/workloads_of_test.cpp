@@ -67,7 +67,7 @@ TEST_CASE("a program made for other settings is the one that these would get") {
   for (const Settings& wanted : all) {
     const auto cached = workloads->at(wanted);
     REQUIRE(cached);
-    const auto fresh = generate(source->model.value(), wanted, machine().host_calls, machine().sm_count);
+    const auto fresh = generate(source->model.value(), wanted, machine().host_calls, machine().gpu());
     REQUIRE(fresh);
     CHECK(to_json(**cached) == to_json(*fresh));
   }
