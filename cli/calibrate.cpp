@@ -10,6 +10,7 @@
 #include "cli/front_door.hpp"
 #include "cli/options.hpp"
 #include "cli/output.hpp"
+#include "cli/source_options.hpp"
 #include "cli/verbs.hpp"
 #include "core/base/suggest.hpp"
 #include "core/schedule/settings_table.hpp"
@@ -34,10 +35,6 @@ struct Options {
   bool force = false;
   bool json = false;
 };
-
-bool is_file_name(const std::string& machine) {
-  return machine.find('.') != std::string::npos || machine.find('/') != std::string::npos;
-}
 
 bool is_store(const std::string& path) {
   char first[15] = {};
@@ -159,13 +156,10 @@ Result<void> write_profile(const Options& options, const sim::MachineFit& fit) {
 Result<int> calibrate_machine(Options& options, Console& console) {
   if (auto may = may_write(options.output, options.force); !may) return tl::unexpected(may.error());
   sim::FitRequest request{options.name, options.base, {}};
-  if (is_file_name(options.base)) {
-    auto text = read_text(options.base);
-    if (!text) return tl::unexpected(text.error());
-    request.base_json = *text;
-  }
-  const auto base = request.base_json.empty() ? sim::builtin_profile(options.base)
-                                              : sim::parse_profile(request.base_json, options.base);
+  const auto base_json = profile_text(options.base);
+  if (!base_json) return tl::unexpected(base_json.error());
+  if (is_profile_file(options.base)) request.base_json = *base_json;
+  const auto base = sim::parse_profile(*base_json, options.base);
   if (!base) return tl::unexpected(base.error());
   if (request.name.empty()) request.name = base->name + "-calibrated";
   const auto transport = transport_of(options.transport);

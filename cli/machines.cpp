@@ -7,6 +7,7 @@
 
 #include "cli/options.hpp"
 #include "cli/output.hpp"
+#include "cli/source_options.hpp"
 #include "cli/verbs.hpp"
 #include "core/base/units.hpp"
 #include "sim/machine/merge_profile.hpp"
@@ -64,9 +65,7 @@ void rows(const nlohmann::json& node, const std::string& place, Table& table) {
 }
 
 Result<int> show(const Options& options, Console& console) {
-  const bool file = options.name.find('.') != std::string::npos || options.name.find('/') != std::string::npos;
-  Result<std::string> text = file ? read_text(options.name)
-                                  : sim::builtin_profile_json(options.name).map([](auto t) { return std::string(t); });
+  const auto text = profile_text(options.name);
   if (!text) return tl::unexpected(text.error());
   const auto profile = sim::parse_profile(*text, options.name);
   if (!profile) return tl::unexpected(profile.error());

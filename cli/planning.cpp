@@ -10,7 +10,7 @@ Result<Planned> read_planned(const SourceOptions& from, const ChoiceOptions& cho
   for (const std::string& note : source->notes) console.note(note);
   const auto settings = choices.apply(source->settings);
   if (!settings) return tl::unexpected(settings.error());
-  const auto machine = read_machine(from.machine);
+  const auto machine = machine_for(from, *source, console);
   if (!machine) return tl::unexpected(machine.error());
   const auto workload = traces::workloads_of(*source, *machine)->at(*settings);
   if (!workload) return tl::unexpected(workload.error());

@@ -22,17 +22,33 @@ void SourceOptions::add_to(CLI::App& app) {
   app.add_flag("--compile", source.compiled,
                "torch.compile of each block of a model; an estimate: its kernels are derived from the eager ones");
   app.add_option("--machine", machine,
-                 fmt::format("machine profile: {}, or a profile file; default h200",
+                 fmt::format("machine profile: {}, or a profile file; default: the run store's, else h200",
                              fmt::join(sim::builtin_profile_names(), ", ")))
       ->type_name("NAME|FILE");
 }
 
+bool is_profile_file(std::string_view machine) {
+  return machine.find_first_of("./") != std::string_view::npos;
+}
+
+Result<std::string> profile_text(const std::string& machine) {
+  if (is_profile_file(machine)) return read_text(machine);
+  return sim::builtin_profile_json(machine).map([](std::string_view json) { return std::string(json); });
+}
+
 Result<sim::MachineProfile> read_machine(const std::string& machine) {
-  if (machine.find('.') == std::string::npos && machine.find('/') == std::string::npos)
-    return sim::builtin_profile(machine);
-  const auto text = read_text(machine);
-  if (!text) return tl::unexpected(text.error());
-  return sim::parse_profile(*text, machine);
+  return profile_text(machine).and_then([&](const std::string& text) { return sim::parse_profile(text, machine); });
+}
+
+Result<sim::MachineProfile> machine_for(const SourceOptions& options, const traces::Source& source, Console& console) {
+  constexpr std::string_view kDefault = "h200";
+  if (!options.machine.empty()) return read_machine(options.machine);
+  if (source.machine.empty()) return sim::builtin_profile(kDefault);
+  if (auto own = sim::builtin_profile(source.machine)) return own;
+  console.note(
+      fmt::format("note: the run's machine '{}' is not built in: {} is taken; --machine FILE gives its profile",
+                  source.machine, kDefault));
+  return sim::builtin_profile(kDefault);
 }
 
 }  // namespace foreshard::cli

@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 #include <string>
 
+#include "cli/console.hpp"
 #include "core/base/error.hpp"
 #include "sim/machine/profile.hpp"
 #include "traces/source/source.hpp"
@@ -12,13 +13,20 @@ namespace foreshard::cli {
 
 struct SourceOptions {
   traces::SourceRequest source;
-  std::string machine = "h200";
+  std::string machine;  ///< empty: that of a run store, else h200
 
   /// `this` must outlive the parsing.
   void add_to(CLI::App& app);
 };
 
-/// A built-in profile's name, or a profile file.
+/// Whether --machine names a profile file; else it is a built-in profile's name.
+[[nodiscard]] bool is_profile_file(std::string_view machine);
+/// The profile's JSON.
+[[nodiscard]] Result<std::string> profile_text(const std::string& machine);
 [[nodiscard]] Result<sim::MachineProfile> read_machine(const std::string& machine);
+/// The machine that was asked for, else the one that the source's run names, else h200. A note says so where the run's
+/// is not built in.
+[[nodiscard]] Result<sim::MachineProfile> machine_for(const SourceOptions& options, const traces::Source& source,
+                                                      Console& console);
 
 }  // namespace foreshard::cli

@@ -148,7 +148,7 @@ Result<int> sweep(Options& options, Console& console) {
   const auto source = traces::read_source(options.source.source);
   if (!source) return tl::unexpected(source.error());
   for (const std::string& note : source->notes) console.note(note);
-  const auto machine = read_machine(options.source.machine);
+  const auto machine = machine_for(options.source, *source, console);
   if (!machine) return tl::unexpected(machine.error());
   const auto workloads = traces::workloads_of(*source, *machine);
   const auto result = run_points(options, *source, *machine, *workloads, console);

@@ -61,3 +61,21 @@ TEST_CASE("models that cannot be planned say why") {
   CHECK(knock({"plan", "mlp", "--dim", "-4"}).status == 2);
   CHECK(knock({"plan", "mlp", "--layers", "0"}).status == 2);
 }
+
+TEST_CASE("a stored run is planned on its own machine, unless another is asked for") {
+  const Folder folder;
+  const std::string store = folder.path() + "/run.db";
+  const Answer first = knock({"plan", "llama-tiny", "--layers", "2", "--gpus", "4", "--batch", "1", "--seq", "256",
+                              "--machine", "a100", "-o", store});
+  INFO(first.err);
+  REQUIRE(first.status == 0);
+  const auto machine = [&](std::vector<std::string> words) {
+    words.insert(words.begin(), {"plan", store, "--json"});
+    const Answer answer = knock(words);
+    INFO(answer.err);
+    REQUIRE(answer.status == 0);
+    return json::parse(answer.out)["machine"].get<std::string>();
+  };
+  CHECK(machine({}) == "a100");
+  CHECK(machine({"--machine", "h100"}) == "h100");
+}

@@ -113,6 +113,7 @@ class Sorter {
   Result<void> add(const StoredTensor& tensor, const std::string& where) {
     const auto dtype = floating(tensor.dtype);
     if (is_buffer(tensor) || !dtype) {
+      if (!dtype) integers_ = fmt::format("'{}' is {}", shown(tensor.name), shown(tensor.dtype));
       ++buffers_;
       return {};
     }
@@ -137,7 +138,15 @@ class Sorter {
   }
 
   Result<ModelFile> finish(const std::string& name, const std::string& where) {
-    if (types_.empty()) return fail(ErrorKind::input, "holds no parameters", where);
+    if (types_.empty())
+      return fail(ErrorKind::input,
+                  integers_.empty()
+                      ? std::string("holds no parameters")
+                      : fmt::format("holds no parameters: {}, and only floating point is trained", integers_),
+                  where);
+    if (blocks_.empty())
+      return fail(ErrorKind::usage, fmt::format("none of its {} parameters is in a block", root_.size()), where,
+                  "blocks are told by names like model.layers.0.… or h.0.…");
     ModelFile file;
     file.model.name = name;
     file.model.family = ModelFamily::states_only;
@@ -157,8 +166,6 @@ class Sorter {
         "only the parameters are known: memory holds parameters, gradients, optimizer states and FSDP2's buffers but "
         "no "
         "activations, and compute is estimated as 6 FLOP a parameter and token");
-    if (blocks_.empty())
-      file.warnings.emplace_back("no blocks were found in the tensors' names: everything is one unit, the root");
     if (buffers_ > 0) file.notes.push_back(fmt::format("{} tensors are buffers and are left out", buffers_));
     if (empty_ > 0) file.notes.push_back(fmt::format("{} tensors are empty and are left out", empty_));
     if (fused_ > 0)
@@ -172,6 +179,7 @@ class Sorter {
   std::map<BlockPlace, std::vector<Parameter>> blocks_;
   std::map<DType, std::uint64_t> types_;
   std::uint64_t buffers_ = 0;
+  std::string integers_;  ///< one of them that is no floating point
   std::uint64_t empty_ = 0;
   std::uint64_t fused_ = 0;
   bool embedding_ = false;

@@ -60,12 +60,15 @@ Result<Source> of_file(Result<ModelFile> file) {
 }
 
 Result<Source> from_store(const std::string& path) {
-  const auto rows = query(path, "SELECT json FROM workload");
+  const auto rows = query(path, "SELECT json, (SELECT machine FROM run) FROM workload");
   if (!rows) return tl::unexpected(rows.error());
   if (rows->rows.empty())
     return fail(ErrorKind::input, "the run store holds no workload to plan from", path,
                 "import the snapshot again with --about (and --trace for time)");
-  return of_workload(from_json(std::get<std::string>(rows->rows.front().front()), path + " (workload)"));
+  auto source = of_workload(from_json(std::get<std::string>(rows->rows.front().front()), path + " (workload)"));
+  const auto* machine = std::get_if<std::string>(&rows->rows.front()[1]);
+  if (source && machine != nullptr) source->machine = *machine;
+  return source;
 }
 
 Result<Source> from_folder(const std::string& path) {
@@ -111,6 +114,13 @@ bool looks_like_config(const std::string& path, const std::string& text) {
   return fs::path(path).filename() == "config.json" || text.find("\"model_type\"") != std::string::npos;
 }
 
+/// A small JSON object that says nothing of what it is.
+bool is_other_object(const std::string& text) {
+  const std::size_t start = text.find_first_not_of(" \t\r\n");
+  return start != std::string::npos && text[start] == '{' && text.size() <= kLargestConfig &&
+         text.find("\"format\"") == std::string::npos;
+}
+
 Result<Source> from_file(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   if (!file) return missing(path);
@@ -132,6 +142,10 @@ Result<Source> from_file(const std::string& path) {
   file.seekg(0);
   const std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
   if (looks_like_config(path, text)) return of_file(parse_hf_config(text, path));
+  if (is_other_object(text))
+    return fail(
+        ErrorKind::input, "is neither a workload file nor a Hugging Face config.json", path,
+        "a config.json has the key model_type; a workload file begins with {\"format\": \"foreshard workload\"");
   return of_workload(from_json(text, path));
 }
 

@@ -32,6 +32,7 @@ struct Source {
   Settings settings;  ///< those of the recording; of a model PyTorch's defaults, with its batch and seq
   std::shared_ptr<const Workload> workload;  ///< null for a model
   std::optional<ModelConfig> model;
+  std::string machine;                ///< name of the profile that a run store names; empty: none
   bool computations = false;          ///< SourceRequest's
   std::vector<std::string> notes;     ///< how a model file was understood
   std::vector<std::string> warnings;  ///< what a model file asks for and a plan leaves out; it is not `valid` then

@@ -74,6 +74,9 @@ TEST_CASE("quantised checkpoints, adapters, scalars and empty files are refused"
   CHECK(refused({tensor("layers.0.q.lora_A.weight", {8, 8})}).what.find("adapter") != std::string::npos);
   CHECK(refused({tensor("layers.0.scale", {}, "F32")}).what.find("scalar") != std::string::npos);
   CHECK(refused({}).what == "holds no parameters");
+  CHECK(refused({tensor("layers.0.w", {8, 8}, "I64")}).what ==
+        "holds no parameters: 'layers.0.w' is I64, and only floating point is trained");
+  CHECK(refused({tensor("w", {8, 8})}).what == "none of its 1 parameters is in a block");
 }
 
 TEST_CASE("a checkpoint is read by its headers, from a file or a folder") {

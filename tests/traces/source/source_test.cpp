@@ -62,6 +62,11 @@ TEST_CASE("model files: config.json by name or content, safetensors by content")
   CHECK(read(folder.write("renamed.bin", safetensors_bytes(kHeader, 16))).model->family == ModelFamily::states_only);
   CHECK(refused({folder.write("workload.json", R"({"format": "foreshard workload", "schema": 1, "nme": 1})")})
             .what.find("nme") != std::string::npos);
+  for (const char* other : {"{}", R"({"foo": 1})"}) {
+    const Error error = refused({folder.write("other.json", other)});
+    CHECK(error.what == "is neither a workload file nor a Hugging Face config.json");
+    CHECK(error.hint.find("model_type") != std::string::npos);
+  }
 }
 
 TEST_CASE("a folder: its config.json, else its safetensors") {
