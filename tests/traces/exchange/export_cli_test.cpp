@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "cli/verbs.hpp"
 #include "tests/catch.hpp"
 #include "tests/cli/knock.hpp"
 #include "tests/traces/exchange/random_run.hpp"
