@@ -97,7 +97,7 @@ OpId SimDevice::collective(StreamId stream, CommunicatorId communicator, const C
                                   among.options.ranks_per_node};
   const CollectivePrice cost = collectives_.price(request);
   remember(request, cost, among.options.name);
-  return engine_.submit(
+  const OpId op = engine_.submit(
       {.stream = stream,
        .communicator = communicator,
        .party = {Party::Role::collective, {}, collective_demand(machine_, request, cost)},
@@ -105,6 +105,8 @@ OpId SimDevice::collective(StreamId stream, CommunicatorId communicator, const C
        .work = std::min(cost.time, kLongestOp),
        .lengthens_gaps = work.kind == CollectiveKind::all_gather && cost.uses == CollectiveResource::ring,
        .endless = among.peers_lost});
+  host_work(cost.host);  // beyond a plain NCCL call, which the program's own host work covers
+  return op;
 }
 
 template <class Done>

@@ -147,6 +147,15 @@ TEST_CASE("host work is scaled and rounded once each, or free") {
   CHECK(free.device.host_now() == Nanoseconds{0});
 }
 
+TEST_CASE("a collective of many calls costs the host more than a plain one, at the host's speed") {
+  Bench bench(round_machine(), {.host_scale = 2});
+  bench.all_gather(1000);
+  CHECK(bench.device.host_now().count == 0);
+  bench.all_gather(1000, Transport::low_contention);
+  CHECK(bench.device.host_now().count == 1400);
+  CHECK(bench.device.host_worked().count == 1400);
+}
+
 TEST_CASE("what ran is told by kind and transport, for the largest") {
   Bench bench;
   bench.all_gather(1000);
