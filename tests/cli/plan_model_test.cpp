@@ -66,7 +66,7 @@ TEST_CASE("a stored run is planned on its own machine, unless another is asked f
   const Folder folder;
   const std::string store = folder.path() + "/run.db";
   const Answer first = knock({"plan", "llama-tiny", "--layers", "2", "--gpus", "4", "--batch", "1", "--seq", "256",
-                              "--machine", "a100", "-o", store});
+                              "--param-dtype", "bfloat16", "--machine", "a100", "-o", store});
   INFO(first.err);
   REQUIRE(first.status == 0);
   const auto machine = [&](std::vector<std::string> words) {
