@@ -206,7 +206,7 @@ def main():
     p.add_argument("--mp", default="none", choices=["none", "bf16"]); p.add_argument("--reduce", default="fp32", choices=["fp32", "bf16"])
     p.add_argument("--steps", type=int, default=20); p.add_argument("--lr", type=float, default=1e-5)
     p.add_argument("--opt", default="adam", choices=["adam", "sgd"])
-    p.add_argument("--run", default="", help="JSON of foreshard run --json"); p.add_argument("--gradients", default="", help="its --gradients folder")
+    p.add_argument("--results", default="", help="JSON of foreshard run --json"); p.add_argument("--gradients", default="", help="its --gradients folder")
     p.add_argument("--out", default="", help="write the JSON here too")
     a = p.parse_args()
     rank, world = int(os.environ.get("RANK", 0)), int(os.environ.get("WORLD_SIZE", 1))
@@ -219,8 +219,8 @@ def main():
     names = [n for n, _ in plain.model.named_parameters()]
     dump = Dump(a.gradients, rank, dev) if a.gradients else None
     ours = None
-    if a.run:
-        ranks = {r["rank"]: r for r in json.load(open(a.run))["ranks"]}
+    if a.results:
+        ranks = {r["rank"]: r for r in json.load(open(a.results))["ranks"]}
         ours = ranks[rank]["losses"]
     report = {"model": a.model, "mp": a.mp, "world": world, "torch": torch.__version__, "steps": [], "failed": []}
     for s in range(a.steps):

@@ -95,7 +95,7 @@ if part numerics; then
     run "numerics_$name" 90 $model $options --steps 18 --no-record --gradients "$OUT/gradients_$name" || continue
     # shellcheck disable=SC2086
     try 120 "parity_$name" "$PYTHON" -m torch.distributed.run --standalone --nproc-per-node "$GPUS" "$HERE/check_numerics.py" \
-      --model "$model" ${options/--param-dtype bfloat16/} $torch --steps 20 --run "$OUT/numerics_$name.out" --gradients "$OUT/gradients_$name" \
+      --model "$model" ${options/--param-dtype bfloat16/} $torch --steps 20 --results "$OUT/numerics_$name.out" --gradients "$OUT/gradients_$name" \
       --out "$OUT/parity_$name.json"
     rm -rf "$OUT/gradients_$name"
   done <<EOF_MODELS

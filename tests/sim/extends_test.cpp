@@ -36,8 +36,8 @@ TEST_CASE("a changed constant brings its own unit and source") {
 
 TEST_CASE("tables of collectives replace those of the same kind, transport and ranks") {
   const auto table = [](const char* ranks) {
-    return std::string(R"({"kind": "all-gather", "transport": "nccl", "source": "test", "ranks": )") +
-           ranks + R"(, "bytes_us": [[1, 2.5]]})";
+    return std::string(R"({"kind": "all-gather", "transport": "nccl", "source": "test", "ranks": )") + ranks +
+           R"(, "bytes_us": [[1, 2.5]]})";
   };
   const auto mine = parse_profile(extending(", \"collectives\": [" + table("4") + "," + table("8") + "]"), "mine.json");
   if (!mine) FAIL(mine.error().text());

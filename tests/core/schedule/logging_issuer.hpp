@@ -50,7 +50,9 @@ class LoggingIssuer final : public Issuer {
     if (r.bytes == 0) return {};
     const std::string name = name_of(r);
     buffers_.push_back({name, true});
-    note(fmt::format("a {} {} {}{}", name, r.bytes, word(r.stream), r.memory == MemoryKind::symmetric ? " symmetric" : ""), true);
+    note(fmt::format("a {} {} {}{}", name, r.bytes, word(r.stream),
+                     r.memory == MemoryKind::symmetric ? " symmetric" : ""),
+         true);
     return BufferRef{static_cast<std::uint32_t>(buffers_.size() - 1)};
   }
   void free(BufferRef buffer) override {

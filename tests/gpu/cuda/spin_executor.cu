@@ -18,8 +18,11 @@ class SpinExecutor final : public Executor {
   }
   Result<void> emulate(const KernelWork& work, cudaStream_t stream) override { return spin_for(work.work, stream); }
   Bytes fixed_bytes() const override { return 0; }
+  const std::string& attention_refusal() const override { return refusal_; }
 
  private:
+  std::string refusal_;
+
   static Result<void> spin_for(Nanoseconds length, cudaStream_t stream) {
     spin<<<1, 1, 0, stream>>>(length.count);
     return check(cudaGetLastError(), "spin");

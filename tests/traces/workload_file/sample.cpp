@@ -25,8 +25,8 @@ auto fields(const CopyWork& r) {
   return std::tuple(a, b, c, d);
 }
 auto fields(const Op& r) {
-  const auto& [a, b, c, d, e, f, g, size, i, j, kernel, copy, m, n, o] = r;
-  return std::tuple(a, b, c, d, e, f, g, fields(size), i, j, fields(kernel), fields(copy), m, n, o);
+  const auto& [a, b, c, d, e, f, g, size, i, j, kernel, copy, m, n, o, p] = r;
+  return std::tuple(a, b, c, d, e, f, g, fields(size), i, j, fields(kernel), fields(copy), m, n, o, p);
 }
 auto fields(const SectionItem& r) {
   const auto& [a, b, c, d, e, f] = r;
