@@ -129,7 +129,7 @@ class Training:
             try: import expecttest  # the test module wants it, this script does not
             except ModuleNotFoundError: sys.modules["expecttest"] = types.SimpleNamespace(TestCase=unittest.TestCase)
             from torch.testing._internal.distributed._tensor.common_dtensor import ModelArgs, Transformer
-            m = ModelArgs(); m.dim, m.max_seq_len, m.dropout_p = a.dim or 4096, a.seq, 0.0
+            m = ModelArgs(); m.dim, m.max_seq_len, m.dropout_p = a.dim or 4096, a.seq, a.dropout
             m.n_layers = a.layers or m.n_layers
             model = Transformer(m).to(dev); self.vocab = m.vocab_size
         else:
@@ -205,6 +205,7 @@ def main():
     p.add_argument("--batch", type=int, default=4); p.add_argument("--seq", type=int, default=512)
     p.add_argument("--mp", default="none", choices=["none", "bf16"]); p.add_argument("--reduce", default="fp32", choices=["fp32", "bf16"])
     p.add_argument("--steps", type=int, default=20); p.add_argument("--lr", type=float, default=1e-5)
+    p.add_argument("--dropout", type=float, default=0.0)
     p.add_argument("--opt", default="adam", choices=["adam", "sgd"])
     p.add_argument("--results", default="", help="JSON of foreshard run --json"); p.add_argument("--gradients", default="", help="its --gradients folder")
     p.add_argument("--out", default="", help="write the JSON here too")
