@@ -170,7 +170,7 @@ Tensor TorchTransformer::attend(WrappedModel& model, std::size_t first, const Te
   q = by_head(q);
   k = by_head(k);
   v = by_head(v);
-  const Tensor output = attention(tape, q, k, v, {false, c_.dropout});
+  const Tensor output = attention(tape, q, k, v, {true, c_.dropout});  // is_causal=use_attn_mask, True by itself
   const Tensor merged = view(tape, contiguous(tape, transpose(tape, output, 1, 2)), {b, s, c_.dim});
   tape.spend(HostCall::module);
   const Tensor out = linear(tape, merged, model.parameter(first + wo));
