@@ -118,7 +118,8 @@ TEST_CASE("hooks stand at the same places in fused and eager programs") {
   const ModelConfig model = small_model("llama-tiny");
   const auto hooks = [&](const Settings& settings) {
     std::vector<std::pair<Hook, std::uint32_t>> out;
-    for (const Op& op : computing(model, settings).steps[1].ops)
+    const Workload w = computing(model, settings);
+    for (const Op& op : w.steps[1].ops)
       if (op.kind == OpKind::hook) out.emplace_back(op.hook, op.unit.value);
     return out;
   };
