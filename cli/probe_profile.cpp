@@ -2,6 +2,8 @@
 
 #include <fmt/core.h>
 
+#include <optional>
+
 #include "core/schedule/settings_table.hpp"
 #include "core/workload/model/host_costs.hpp"
 #include "sim/machine/profile.hpp"
@@ -29,10 +31,13 @@ sim::Measurements measurements_of(const gpu::ProbeResult& probed, std::uint32_t 
   return m;
 }
 
+/// µs of what no probe times: an allocation, a free, an op of the program between two calls. Assumed; the profile says
+/// so beside each value.
+constexpr double kBookkeeping = 0.3;
+
 /// What issuing one thing of each kind costs foreshard's host: calls that end in a kernel cost that call, sections of
-/// FSDP2 their launches, events and waits; Python's work between calls is not there.
-double host_call(HostCall call, const gpu::ProbedHost& host) {
-  constexpr double kBookkeeping = 0.3;  // µs: an allocation, a free, an op of the program (measured within `kernel`)
+/// FSDP2 their launches, events and waits; Python's work between calls is not there. Nothing: not measured.
+std::optional<double> host_call(HostCall call, const gpu::ProbedHost& host) {
   const double events = host.event + host.wait;
   switch (call) {
     case HostCall::gemm:
@@ -58,7 +63,7 @@ double host_call(HostCall call, const gpu::ProbedHost& host) {
     case HostCall::backward_final:
       return 2 * events;
     default:
-      return kBookkeeping;
+      return std::nullopt;
   }
 }
 
@@ -68,9 +73,11 @@ class Profile {
   void set(const char* section, const char* key, double value, const char* unit) {
     if (value > 0) json_[section][key] = {{"value", value}, {"unit", unit}, {"source", source_}};
   }
-  void set_call(HostCall call, double us) {
+  void set_call(HostCall call, std::optional<double> us) {
+    const std::string source = us ? source_ + ": of foreshard's own host program, not of PyTorch"
+                                  : "assumed for foreshard's own host program; not measured";
     json_["host"]["calls"][std::string(name(call))] = {
-        {"value", us}, {"unit", "us"}, {"source", source_ + ": of foreshard's own host program, not of PyTorch"}};
+        {"value", us.value_or(kBookkeeping)}, {"unit", "us"}, {"source", source}};
   }
 
  private:

@@ -174,7 +174,7 @@ inline void memory_contract(const MemorySubject& subject) {
     REQUIRE(range);
     CHECK_FALSE(memory->map(*range, round_up(before.total + 2 * kMiB, 2 * kMiB)));
     CHECK(memory->info().free >= before.free);  // a driver may give back its own reserve when it is asked for too much
-    CHECK(memory->map(*range, 4 * kMiB));  // nothing is mapped there
+    CHECK(memory->map(*range, 4 * kMiB));       // nothing is mapped there
     memory->unmap(*range, 4 * kMiB);
     memory->release(*range);
   }
