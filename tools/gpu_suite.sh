@@ -95,13 +95,13 @@ if part numerics; then
     run "numerics_$name" 90 $model $options --steps 18 --no-record --gradients "$OUT/gradients_$name" || continue
     # shellcheck disable=SC2086
     try 120 "parity_$name" "$PYTHON" -m torch.distributed.run --standalone --nproc-per-node "$GPUS" "$HERE/check_numerics.py" \
-      --model "$model" ${options/--param-dtype bfloat16/} $torch --steps 20 --results "$OUT/numerics_$name.out" --gradients "$OUT/gradients_$name" \
+      --model "$model" ${options/--param-dtype bfloat16 --reduce-dtype float32/} $torch --steps 20 --results "$OUT/numerics_$name.out" --gradients "$OUT/gradients_$name" \
       --out "$OUT/parity_$name.json"
     rm -rf "$OUT/gradients_$name"
   done <<EOF_MODELS
 mlp_fp32 mlp --dim 1024 --layers 4 --batch 2 --seq 512
 transformer_fp32 torch-transformer --dim 512 --layers 2 --dropout 0 --batch 2 --seq 128
-llama_bf16 llama-tiny --batch 2 --seq 512 --param-dtype bfloat16
+llama_bf16 llama-tiny --batch 2 --seq 512 --param-dtype bfloat16 --reduce-dtype float32
 EOF_MODELS
 fi
 
@@ -143,8 +143,8 @@ if part step; then
     cat "$OUT/torch_$name.json" >"$OUT/torch_$name.out" 2>/dev/null &&
       digest "torch_$name" "(True, 'PyTorch ' + ', '.join('%s %s' % (k, v) for k, v in j.items() if 'step' in k and not isinstance(v, list))[:90])"
   done <<EOF_MODELS
-8b_512 --model,llama-8b,--batch,1,--seq,512,--mp,bf16 llama-8b --batch 1 --seq 512 --param-dtype bfloat16 --kernels fused --all-gather low-contention --reduce-scatter low-contention
-8b_4096 --model,llama-8b,--batch,1,--seq,4096,--mp,bf16 llama-8b --batch 1 --seq 4096 --param-dtype bfloat16 --kernels fused --all-gather low-contention --reduce-scatter low-contention
+8b_512 --model,llama-8b,--batch,1,--seq,512,--mp,bf16 llama-8b --batch 1 --seq 512 --param-dtype bfloat16 --reduce-dtype float32 --kernels fused --all-gather copy-engine
+8b_4096 --model,llama-8b,--batch,1,--seq,4096,--mp,bf16 llama-8b --batch 1 --seq 4096 --param-dtype bfloat16 --reduce-dtype float32 --kernels fused --all-gather copy-engine
 mlp_fp32 --model,mlp mlp --batch 4 --seq 2048 --all-gather low-contention --reduce-scatter low-contention
 EOF_MODELS
 fi
