@@ -76,7 +76,7 @@ enum class Function : std::uint8_t {
   // torch.optim.Adam (not fused): scalars {lr, beta1, beta2, eps, weight_decay}, integers {step, from 1}.
   adam,
   sgd,  ///< scalars {lr, weight_decay}
-  // Data and initial values: a counter-based generator (value_of_counter below) over the element's global index.
+  // Data and initial values: a counter-based generator (bits_of_counter below) over the element's global index.
   random_normal,  ///< out;  mean 0, std alpha.  integers {stream, first index}
   random_tokens,  ///< out (int64);  uniform in [0, integers[2]).  integers {stream, first index, bound}
   rotary_cos,     ///< out[s, d/2];  scalars {theta}

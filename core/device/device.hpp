@@ -99,7 +99,7 @@ enum class Transport : std::uint8_t {
   nccl_registered = 1,  ///< NCCL with registered user buffers
   symmetric = 2,        ///< NCCL symmetric-window kernels
   copy_engine = 3,      ///< NCCL zero-CTA all-gather in symmetric memory: copy engines, no SM
-  low_contention = 4,   ///< pytorch#130583's low-contention collectives
+  low_contention = 4,   ///< copy-engine gather and few-CTA reduction in symmetric memory, after pytorch#130583
 };
 
 /// What a reduce-scatter or an all-reduce does with the ranks' values: FSDP2's is the average (ncclAvg), unless the

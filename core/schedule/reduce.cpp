@@ -141,11 +141,11 @@ void FullyShard::keep_sharded_gradients(UnitId unit, BufferRef output, Bytes out
     else
       issuer_.free(output);
   }
-  s.post_reduce_event = issuer_.record_event(post);
   if (s.sharded_gradients.valid())
-    issuer_.free(gradients);  // added in place to the .grad of an earlier backward
+    issuer_.free(gradients);  // added in place to the .grad of an earlier backward, before the event (foreach_reduce)
   else
     s.sharded_gradients = gradients;
+  s.post_reduce_event = issuer_.record_event(post);
 }
 
 void FullyShard::finalize(UnitId unit) {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "core/base/check.hpp"
+#include "core/step/flat_view.hpp"
 
 namespace foreshard {
 namespace {
@@ -12,10 +12,6 @@ constexpr std::int64_t kBatchStream = std::int64_t{1} << 20;
 constexpr std::int64_t kMicrobatches = 64;
 constexpr std::int64_t kRanks = 4096;
 constexpr double kInitialStd = 0.02;  ///< nn.init.normal_(parameter, std=0.02)
-
-TensorView flat(std::uint64_t numel, DType dtype) {
-  return {0, dtype, false, {numel}, {1}};
-}
 
 }  // namespace
 

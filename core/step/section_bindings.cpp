@@ -1,15 +1,8 @@
 // What FSDP2's sections compute: casts, copies and collectives of one unit.
-#include "core/base/check.hpp"
 #include "core/step/bindings.hpp"
+#include "core/step/flat_view.hpp"
 
 namespace foreshard {
-namespace {
-
-TensorView flat(std::uint64_t numel, DType dtype) {
-  return {0, dtype, numel == 0, {numel}, {1}};
-}
-
-}  // namespace
 
 /// Elements of one rank's part of a unit's gather.
 std::uint64_t Bindings::part_elements(UnitId unit) const {
