@@ -54,6 +54,28 @@ TEST_CASE("two forwards, then one backward of the sum") {
   CHECK(bench.issuer.live() == 0);
 }
 
+TEST_CASE("gradients of a second backward are added before the event that the optimizer waits for") {
+  Settings settings = four_gpus();
+  settings.accumulate_with_sync = true;
+  Bench bench(settings, 1);
+  bench.forward();
+  bench.backward();
+  bench.take_all();
+  bench.forward();
+  bench.fsdp.pre_backward(kRootUnit);
+  bench.take_all();
+  bench.backward_of(UnitId{1});
+  const std::vector<std::string> lines = bench.take_all();
+  std::size_t added = lines.size();
+  std::size_t last_record = 0;
+  for (std::size_t i = 0; i < lines.size(); ++i) {
+    if (lines[i].starts_with("f RO")) added = i;  // added to .grad, then dropped
+    if (lines[i].starts_with("record RS")) last_record = i;
+  }
+  REQUIRE(added < lines.size());
+  CHECK(added < last_record);
+}
+
 TEST_CASE("forward prefetch of one and of two") {
   Settings settings = four_gpus();
   settings.root_reshard_explicit = false;
