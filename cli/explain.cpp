@@ -4,17 +4,14 @@
 
 #include <CLI/CLI.hpp>
 #include <array>
-#include <cmath>
 #include <fstream>
 #include <memory>
 
-#include "cli/explain_report.hpp"
+#include "cli/explain_remedies.hpp"
 #include "cli/front_door.hpp"
 #include "cli/options.hpp"
-#include "cli/source_options.hpp"
 #include "cli/verbs.hpp"
 #include "core/base/units.hpp"
-#include "sim/sweep/for_each.hpp"
 #include "traces/capture/import.hpp"
 #include "traces/store/store.hpp"
 #include "traces/workload_file/workload_file.hpp"
@@ -103,50 +100,13 @@ Result<ExplainRequest> request_of(const Options& options) {
   return request;
 }
 
-/// The machine that the run was made on, where a profile has its name.
-Result<sim::MachineProfile> machine_of(const Options& options, const Run& run) {
-  if (!options.machine.empty()) return read_machine(options.machine);
-  if (auto own = sim::builtin_profile(run.info.machine)) return own;
-  return sim::builtin_profile("h200");
-}
-
-/// Remedies are compared with the run's own settings, simulated: where that is not what the run was, it is said.
-void warn_of_difference(const ExplainReport& report, Console& console) {
-  constexpr double kTolerance = 0.03;  // what a plan's peaks may be off by where time decides (docs/accuracy.md)
-  if (report.explanation.steps.empty()) return;
-  const Bytes was = report.explanation.steps.back().peaks.reserved;
-  const Bytes is = report.remedies->before.reserved;
-  const double difference = static_cast<double>(is) - static_cast<double>(was);
-  if (std::abs(difference) <= kTolerance * static_cast<double>(was)) return;
-  console.warn(
-      fmt::format("the run's own settings simulate to a peak of {} reserved, where it was {}: savings count from the "
-                  "former; a plan "
-                  "with --memory-limit needs it here, too",
-                  format_bytes(is), format_bytes(was)));
-}
-
 Result<void> simulate(const Options& options, const Loaded& loaded, Console& console, ExplainReport& report) {
-  if (options.no_remedies) {
+  if (options.no_remedies)
     report.no_remedies = "--no-remedies";
-    return {};
-  }
-  if (!loaded.workload) {
+  else if (!loaded.workload)
     report.no_remedies = loaded.no_workload;
-    return {};
-  }
-  const auto machine = machine_of(options, loaded.run);
-  if (!machine) return tl::unexpected(machine.error());
-  Progress progress(console, "simulating remedies");
-  sim::OneWorkload source(loaded.workload);
-  auto remedies = sim::find_remedies(source, *machine,
-                                     {loaded.run.settings, options.memory_limit, sim::hardware_threads(),
-                                      [&](std::size_t done, std::size_t all) { progress.at(done, all); }});
-  if (!remedies) {
-    report.no_remedies = "the run's own settings cannot be predicted: " + remedies.error().what;
-    return {};
-  }
-  report.remedies = std::move(*remedies);
-  warn_of_difference(report, console);
+  else
+    return add_remedies(loaded.workload, {options.machine, options.memory_limit}, console, report);
   return {};
 }
 

@@ -4,12 +4,9 @@
 
 #include <memory>
 
-#include "cli/explain_report.hpp"
+#include "cli/explain_remedies.hpp"
 #include "cli/options.hpp"
 #include "core/explain/explanation.hpp"
-#include "sim/explain/remedies.hpp"
-#include "sim/machine/profile.hpp"
-#include "sim/sweep/for_each.hpp"
 #include "traces/workload_file/workload_file.hpp"
 #include "viz/pack/page.hpp"
 #include "viz/svg/caption.hpp"
@@ -21,28 +18,16 @@ std::string text_of(const Json& json) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-/// Simulates what would give memory back; says why not where that cannot be.
-void add_remedies(const Run& run, const std::string& name, Console& console, ExplainReport& report) {
+/// As explain does; says why not where that cannot be.
+void simulate(const Run& run, const std::string& name, Console& console, ExplainReport& report) {
   if (run.workload_json.empty()) {
     report.no_remedies = "the store holds no workload: import the snapshot with --about";
     return;
   }
   auto workload = traces::from_json(run.workload_json, name + " (workload)");
-  auto machine = sim::builtin_profile(run.info.machine);
-  if (!machine) machine = sim::builtin_profile("h200");
-  if (!workload || !machine) {
-    report.no_remedies = !workload ? workload.error().what : machine.error().what;
-    return;
-  }
-  Progress progress(console, "simulating remedies");
-  sim::OneWorkload source(std::make_shared<const Workload>(std::move(*workload)));
-  auto remedies = sim::find_remedies(source, *machine,
-                                     {run.settings, std::nullopt, sim::hardware_threads(),
-                                      [&](std::size_t done, std::size_t all) { progress.at(done, all); }});
-  if (remedies)
-    report.remedies = std::move(*remedies);
-  else
-    report.no_remedies = "the run's own settings cannot be predicted: " + remedies.error().what;
+  const auto done = workload ? add_remedies(std::make_shared<const Workload>(std::move(*workload)), {}, console, report)
+                             : tl::unexpected(workload.error());
+  if (!done) report.no_remedies = done.error().what;
 }
 
 }  // namespace
@@ -56,7 +41,7 @@ Json page_explanation(const Run& run, const std::string& name, std::optional<std
   if (!explanation) return nullptr;
   ExplainReport report{name, run, *explanation, std::nullopt, {}};
   if (remedies)
-    add_remedies(run, name, console, report);
+    simulate(run, name, console, report);
   else
     report.no_remedies = "--no-remedies";
   return explain_json(report, kNoSeries);

@@ -1,0 +1,58 @@
+#include "cli/explain_remedies.hpp"
+
+#include <fmt/core.h>
+
+#include <cmath>
+
+#include "cli/options.hpp"
+#include "cli/source_options.hpp"
+#include "core/base/units.hpp"
+#include "sim/machine/profile.hpp"
+#include "sim/sweep/for_each.hpp"
+
+namespace foreshard::cli {
+namespace {
+
+/// The machine that the run was made on, where a profile has its name.
+Result<sim::MachineProfile> machine_of(const std::string& asked, const Run& run) {
+  if (!asked.empty()) return read_machine(asked);
+  if (auto own = sim::builtin_profile(run.info.machine)) return own;
+  return sim::builtin_profile("h200");
+}
+
+/// Remedies are compared with the run's own settings, simulated: where that is not what the run was, it is said.
+void warn_of_difference(const ExplainReport& report, Console& console) {
+  constexpr double kTolerance = 0.03;  // what a plan's peaks may be off by where time decides (docs/accuracy.md)
+  if (report.explanation.steps.empty()) return;
+  const Bytes was = report.explanation.steps.back().peaks.reserved;
+  const Bytes is = report.remedies->before.reserved;
+  const double difference = static_cast<double>(is) - static_cast<double>(was);
+  if (std::abs(difference) <= kTolerance * static_cast<double>(was)) return;
+  console.warn(
+      fmt::format("the run's own settings simulate to a peak of {} reserved, where it was {}: savings count from the "
+                  "former; a plan "
+                  "with --memory-limit needs it here, too",
+                  format_bytes(is), format_bytes(was)));
+}
+
+}  // namespace
+
+Result<void> add_remedies(std::shared_ptr<const Workload> workload, const RemedyOptions& options, Console& console,
+                          ExplainReport& report) {
+  const auto machine = machine_of(options.machine, report.run);
+  if (!machine) return tl::unexpected(machine.error());
+  Progress progress(console, "simulating remedies");
+  sim::OneWorkload source(std::move(workload));
+  auto remedies = sim::find_remedies(source, *machine,
+                                     {report.run.settings, options.memory_limit, sim::hardware_threads(),
+                                      [&](std::size_t done, std::size_t all) { progress.at(done, all); }});
+  if (!remedies) {
+    report.no_remedies = "the run's own settings cannot be predicted: " + remedies.error().what;
+    return {};
+  }
+  report.remedies = std::move(*remedies);
+  warn_of_difference(report, console);
+  return {};
+}
+
+}  // namespace foreshard::cli
