@@ -72,10 +72,19 @@ enum class Function : std::uint8_t {
   copy_out,   ///< parameters…; gathered.  integers {ranks, padded elements of each}; rows past a parameter's end drop
   chunk_cat,  ///< flat; gradients…  integers {ranks, padded elements a rank of each}; casts; padding is zero;
               ///< alpha: factor (gradient division)
-  // Optimizers, multi-tensor: n times (param, exp_avg, exp_avg_sq) or (param), then n gradients. Adam in float32 as
-  // torch.optim.Adam (not fused): scalars {lr, beta1, beta2, eps, weight_decay}, integers {step, from 1}.
-  adam,
-  sgd,  ///< scalars {lr, weight_decay}
+  // Optimizers in one pass, over lists of n gapless tensors, list by list.
+  adam,  ///< params…, exp_avgs…, exp_avg_sqs…; gradients….  In float32; scalars {lr, beta1, beta2, eps, weight_decay},
+         ///< integers {step, from 1}
+  sgd,  ///< params…; gradients….  scalars {lr, weight_decay}
+  // Passes over lists of n gapless tensors, list by list, all of one dtype: torch._foreach_* (ForeachFunctors.cuh).
+  // out may be a. alpha is rounded to float32; each result is rounded once more to the dtype.
+  foreach_lerp,  ///< out…; a…, b…  fma(alpha, b − a, a); for |alpha| ≥ 0.5 b − (b − a) × (1 − alpha) (Lerp.h)
+  foreach_mul,      ///< out…; a…  a × alpha
+  foreach_addcmul,  ///< out…; a…, b…, c…  fma(alpha, b × c, a)
+  foreach_sqrt,     ///< out…; a…
+  foreach_div,      ///< out…; a…  a / alpha
+  foreach_add,      ///< out…; a…  a + alpha
+  foreach_addcdiv,  ///< out…; a…, b…, c…  fma(alpha, b / c, a)
   // Data and initial values: a counter-based generator (bits_of_counter below) over the element's global index.
   random_normal,  ///< out;  mean 0, std alpha.  integers {stream, first index}
   random_tokens,  ///< out (int64);  uniform in [0, integers[2]).  integers {stream, first index, bound}

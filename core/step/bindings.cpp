@@ -64,8 +64,11 @@ void Bindings::begin_program(std::int32_t step, const Program& program) {
 }
 
 void Bindings::set_state(ParameterId parameter, OptimizerSlot slot, Address address) {
-  if (slot == OptimizerSlot::exp_avg) parameters_[parameter.value].exp_avg = address;
-  if (slot == OptimizerSlot::exp_avg_sq) parameters_[parameter.value].exp_avg_sq = address;
+  ParameterPlace& place = parameters_[parameter.value];
+  if (slot == OptimizerSlot::exp_avg) place.exp_avg = address;
+  if (slot == OptimizerSlot::exp_avg_sq) place.exp_avg_sq = address;
+  if (slot == OptimizerSlot::sqrt) place.sqrt = address;
+  if (slot == OptimizerSlot::denominator) place.denominator = address;
 }
 
 std::uint64_t Bindings::padded(const ParameterPlace& place) const {
@@ -155,41 +158,6 @@ std::vector<ShardedGradient> Bindings::sharded_gradients() const {
     const DType dtype = place.parameter->dtype;
     out.push_back({ParameterId{static_cast<std::uint32_t>(i)}, dtype, padded(place) * group_.rank, local(place),
                    unit.sharded_address + *place.reduced_at * itemsize(dtype), place.shard});
-  }
-  return out;
-}
-
-std::vector<BoundComputation> Bindings::optimizer(std::int32_t step) {
-  // Defaults of torch.optim.Adam and SGD.
-  constexpr double kBeta1 = 0.9;
-  constexpr double kBeta2 = 0.999;
-  constexpr double kEps = 1e-8;
-  std::map<DType, std::vector<ShardedGradient>> by_dtype;
-  for (const ShardedGradient& gradient : sharded_gradients())
-    if (gradient.numel > 0) by_dtype[gradient.dtype].push_back(gradient);
-  std::vector<BoundComputation> out;
-  made_.clear();
-  made_.reserve(by_dtype.size());
-  const bool adam = settings_.optimizer != Optimizer::sgd;
-  for (const auto& [dtype, gradients] : by_dtype) {
-    Computation c;
-    c.function = adam ? Function::adam : Function::sgd;
-    c.scalars =
-        adam ? std::vector<double>{learning_rate_, kBeta1, kBeta2, kEps, 0} : std::vector<double>{learning_rate_, 0};
-    c.integers = {step};
-    BoundComputation bound;
-    for (const ShardedGradient& g : gradients) {
-      const ParameterPlace& place = parameters_[g.parameter.value];
-      c.operands.insert(c.operands.end(), adam ? 3 : 1, flat(g.numel, dtype));
-      bound.addresses.push_back(place.shard);
-      if (adam) bound.addresses.insert(bound.addresses.end(), {place.exp_avg, place.exp_avg_sq});
-    }
-    for (const ShardedGradient& g : gradients) {
-      c.operands.push_back(flat(g.numel, dtype));
-      bound.addresses.push_back(g.gradient);
-    }
-    bound.computation = keep(std::move(c));
-    out.push_back(std::move(bound));
   }
   return out;
 }

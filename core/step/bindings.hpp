@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "core/schedule/issuer.hpp"
+#include "core/schedule/optimizer_passes.hpp"
 #include "core/schedule/unit_plan.hpp"
 #include "core/step/optimizer.hpp"
 #include "core/step/values.hpp"
@@ -25,6 +26,13 @@ namespace foreshard {
 struct BoundComputation {
   const Computation* computation = nullptr;
   std::vector<Address> addresses;
+};
+
+/// One launch of the optimizer's step.
+struct OptimizerCall {
+  const OptimizerPass* pass = nullptr;
+  Bytes bytes = 0;  ///< read and written
+  BoundComputation bound;
 };
 
 class Bindings {
@@ -46,6 +54,7 @@ class Bindings {
   void set_gradient(ParameterId parameter, Address address) { parameters_[parameter.value].gradient = address; }
   void drop_gradient(ParameterId parameter) { parameters_[parameter.value].has_gradient = false; }
   void keep_gradient(ParameterId parameter) { parameters_[parameter.value].has_gradient = true; }
+  /// Of optimizer states, and of the step's temporaries.
   void set_state(ParameterId parameter, OptimizerSlot slot, Address address);
   /// What has to run on the buffer's stream at once: casts and copies whose source may be freed before their section
   /// ends.
@@ -61,8 +70,9 @@ class Bindings {
   [[nodiscard]] BoundComputation zero(Address address, std::uint64_t numel, DType dtype);
   /// Everything that `role` stands for in a unit's section; empty where there is nothing to compute.
   [[nodiscard]] std::vector<BoundComputation> section(SectionRole role, UnitId unit);
-  /// The step of every parameter that has a gradient, one computation a dtype. `step` counts from 1.
-  [[nodiscard]] std::vector<BoundComputation> optimizer(std::int32_t step);
+  /// The step of every parameter that has a gradient: the launches that a plan prices, in order (optimizer_launches).
+  /// `step` counts from 1.
+  [[nodiscard]] std::vector<OptimizerCall> optimizer(std::int32_t step);
   /// Puts in the addresses, dtype and reduction.
   void bind(CollectiveWork& work, CommunicatorRole role, UnitId unit) const;
   [[nodiscard]] std::vector<ShardedGradient> sharded_gradients() const;
@@ -83,6 +93,8 @@ class Bindings {
     Address clone = 0;
     Address exp_avg = 0;
     Address exp_avg_sq = 0;
+    Address sqrt = 0;         ///< of this step
+    Address denominator = 0;  ///< of this step
     bool has_gradient = false;
     std::optional<std::uint64_t> reduced_at;  ///< element in the unit's sharded gradients
   };
@@ -100,6 +112,13 @@ class Bindings {
     Address address = 0;
   };
   using Key = std::tuple<UnitId, Function, std::vector<bool>>;
+  /// A launch of the optimizer without addresses. What stays the same from step to step.
+  struct OptimizerTemplate {
+    const OptimizerPass* pass = nullptr;
+    Bytes bytes = 0;
+    Computation computation;
+    std::vector<std::pair<OptimizerTensor, std::size_t>> from;  ///< by operand: its place among the gradients
+  };
 
   [[nodiscard]] const std::vector<ParameterPlan>& plan_of(UnitId unit) const { return plans_[unit.value].parameters; }
   [[nodiscard]] std::uint64_t padded(const ParameterPlace& place) const;
@@ -113,6 +132,8 @@ class Bindings {
   [[nodiscard]] BoundComputation convert(Address to, DType to_dtype, Address from, DType from_dtype,
                                          std::uint64_t numel);
   [[nodiscard]] const Computation* keep(Computation computation);
+  void plan_optimizer(const std::vector<ShardedGradient>& gradients);
+  [[nodiscard]] Address optimizer_address(OptimizerTensor tensor, const ShardedGradient& gradient) const;
 
   const Workload& workload_;
   const Settings& settings_;
@@ -129,7 +150,9 @@ class Bindings {
   std::vector<Address> tensors_;            // of the running program
   std::vector<Address> setup_tensors_;
   std::map<Key, Computation> cached_;  // shapes of a unit's section, which never change
-  std::vector<Computation> made_;      // of the last call
+  std::vector<OptimizerTemplate> optimizer_;
+  std::vector<ParameterId> optimized_;  // what optimizer_ is for
+  std::vector<Computation> made_;       // of the last call
 };
 
 }  // namespace foreshard

@@ -86,6 +86,7 @@ class StepRunner final : public Issuer {
   void run_free(const Op& op);
   void run_hook(const Op& op);
   void run_optimizer();
+  void compute_optimizer();
   [[nodiscard]] Bytes bytes_of(const AllocationSize& size) const;
   void note_op(OpId op, StreamId on);
   [[nodiscard]] bool computing() const { return bind_ && bindings_.computing(); }
@@ -311,7 +312,10 @@ void StepRunner::issue(SectionRole role, StreamRole on) {
   if (computing()) {  // one kernel where PyTorch has several; no metadata, whose place is the kernel's parameters
     SectionItem item;
     for (const SectionItem& listed : section_->items)
-      if (listed.role == role) item = listed;
+      if (listed.role == role) {
+        device_.host_work(listed.host_before);
+        item = listed;
+      }
     for (const BoundComputation& bound : bindings_.section(role, section_->unit))
       compute(bound, stream(on), item, section_->unit);
     return;
@@ -434,21 +438,32 @@ void StepRunner::run_optimizer() {
     what.step = step_;
     const BlockHandle block = malloc(event.bytes, kComputeStream, kDefaultPool, what);
     if (!event.is_state()) temporaries[key] = block;
-    if (!computing() || !event.is_state() || event.slot == OptimizerSlot::step) continue;
+    if (!computing()) continue;
     const DType dtype = parameters_[event.parameter.value]->dtype;
     const Address address = allocator_.address(block);
     bindings_.set_state(event.parameter, event.slot, address);
+    if (!event.is_state() || event.slot == OptimizerSlot::step) continue;
     compute(bindings_.zero(address, event.bytes / itemsize(dtype), dtype), kComputeStream, {}, {});
   }
   begin_section(Section::optimizer, kRootUnit, Pass::forward);
-  if (computing()) {
-    SectionItem item;
-    if (!section_->items.empty()) item = section_->items.back();
-    for (const BoundComputation& bound : bindings_.optimizer(step_ + 1)) compute(bound, kComputeStream, item, {});
-  }
+  if (computing()) compute_optimizer();
   issue(SectionRole::other, StreamRole::compute);
   end_section();
   fsdp_.optimizer_stepped();
+}
+
+/// The temporaries are freed by now, but what the compute stream still has to do on them comes before whatever gets
+/// their memory next, which is on the same stream.
+void StepRunner::compute_optimizer() {
+  std::map<std::string_view, LabelId> labels;
+  for (const SectionItem& item : section_->items) labels.emplace(workload_.labels.text(item.label), item.label);
+  for (const OptimizerCall& call : bindings_.optimizer(step_ + 1)) {
+    SectionItem item;
+    item.bytes = call.bytes;
+    const auto label = labels.find(call.pass->label);
+    if (label != labels.end()) item.label = label->second;
+    compute(call.bound, kComputeStream, item, {});
+  }
 }
 
 void StepRunner::run_hook(const Op& op) {

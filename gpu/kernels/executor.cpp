@@ -66,6 +66,14 @@ class CudaExecutor final : public Executor {
       case Function::adam:
       case Function::sgd:
         return run_optimizer(args);
+      case Function::foreach_lerp:
+      case Function::foreach_mul:
+      case Function::foreach_addcmul:
+      case Function::foreach_sqrt:
+      case Function::foreach_div:
+      case Function::foreach_add:
+      case Function::foreach_addcdiv:
+        return run_foreach(args);
       case Function::random_normal:
       case Function::random_tokens:
       case Function::rotary_cos:

@@ -20,8 +20,8 @@ struct Entry {
   DType dtypes[kStates];
 };
 
-/// Adam: as torch.optim.Adam's foreach path (torch/optim/adam.py, 2.11, _multi_tensor_adam), every factor rounded to
-/// float32 where it meets the tensors.
+/// Adam: torch.optim.Adam's formulas (torch/optim/adam.py, 2.11), every factor rounded to float32 where it meets the
+/// tensors.
 struct Factors {
   bool adam = true;
   float weight_decay = 0;
@@ -136,13 +136,12 @@ class Launcher {
   }
 
   Result<void> run() {
-    const std::size_t own = table_.factors.adam ? 3 : 1;
-    const std::size_t tensors = args_.count() / (own + 1);
+    const std::size_t tensors = args_.count() / (table_.factors.adam ? 4 : 2);
     for (std::size_t i = 0; i < tensors; ++i) {
       Entry e{};
-      e.numel = args_[own * i].numel();
+      e.numel = args_[i].numel();
       if (e.numel == 0) continue;
-      FORESHARD_KERNELS_TRY(fill(e, i, own, tensors));
+      FORESHARD_KERNELS_TRY(fill(e, i, tensors));
       const std::uint64_t chunks = ceil_div(e.numel, kChunk);
       if (table_.entries == kEntries || chunks > 0x7fffffffU - blocks_) FORESHARD_KERNELS_TRY(put());
       e.chunks_before = blocks_;
@@ -153,10 +152,11 @@ class Launcher {
   }
 
  private:
-  Result<void> fill(Entry& e, std::size_t i, std::size_t own, std::size_t tensors) const {
+  Result<void> fill(Entry& e, std::size_t i, std::size_t tensors) const {
     for (int s = 0; s < kStates; ++s) {
       if (!table_.factors.adam && (s == 1 || s == 2)) continue;
-      const std::size_t operand = s == 3 ? own * tensors + i : own * i + static_cast<std::size_t>(s);
+      const std::size_t list = table_.factors.adam ? static_cast<std::size_t>(s) : s == 0 ? 0 : 1;
+      const std::size_t operand = list * tensors + i;
       const Argument a = args_[operand];
       if (!a.present() || !a.contiguous() || !is_float_up_to_32(a.dtype()) || a.numel() != e.numel)
         return bad_operand(name_, operand, "is no gapless tensor of the parameter's size");

@@ -13,4 +13,7 @@ namespace foreshard::gpu {
 /// Function::adam, sgd. All tensors gapless, of float32, bfloat16 or float16.
 [[nodiscard]] Result<void> run_optimizer(const Arguments& args);
 
+/// Function::foreach_*. All tensors gapless, of one of these dtypes.
+[[nodiscard]] Result<void> run_foreach(const Arguments& args);
+
 }  // namespace foreshard::gpu

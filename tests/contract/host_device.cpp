@@ -22,12 +22,13 @@ OpId HostDevice::launch(StreamId, const KernelWork&) {
   return add_op();
 }
 
-OpId HostDevice::compute(StreamId, const KernelWork&, const Computation& computation,
+OpId HostDevice::compute(StreamId, const KernelWork& work, const Computation& computation,
                          std::span<const Address> addresses) {
   for (std::size_t i = 0; i < addresses.size(); ++i)
     FORESHARD_CHECK(addresses[i] != 0 || computation.operands[i].absent || computation.operands[i].numel() == 0,
                     "an operand without memory");
   run_on_host(computation, addresses);
+  computed_.push_back(work);
   return add_op();
 }
 

@@ -60,6 +60,8 @@ class HostDevice final : public Device {
   [[nodiscard]] std::span<const OpTiming> timings() const override { return timings_; }
 
   [[nodiscard]] std::uint64_t launched() const { return launched_; }
+  /// Every compute() so far, as priced.
+  [[nodiscard]] const std::vector<KernelWork>& computed() const { return computed_; }
 
  private:
   struct Communicator {
@@ -77,6 +79,7 @@ class HostDevice final : public Device {
   std::uint32_t events_ = 0;
   std::uint32_t streams_ = 0;
   std::uint64_t launched_ = 0;
+  std::vector<KernelWork> computed_;
   std::vector<Communicator> communicators_;
   std::vector<OpTiming> timings_;
 };

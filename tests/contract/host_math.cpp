@@ -7,6 +7,7 @@
 #include <limits>
 #include <numbers>
 
+#include "tests/contract/host_optimizers.hpp"
 #include "tests/contract/host_view.hpp"
 
 namespace foreshard {
@@ -585,39 +586,6 @@ void chunk_cat(const Call& call) {
     }
 }
 
-// ---- Optimizers
-
-void adam(const Call& call) {
-  const std::vector<double>& s = call.c.scalars;
-  FORESHARD_CHECK(s.size() == 5 && call.count() % 4 == 0, "adam: scalars or operands");
-  const double lr = s[0];
-  const double beta1 = s[1];
-  const double beta2 = s[2];
-  const auto step = static_cast<double>(call.c.integers.at(0));
-  const double correction1 = 1 - std::pow(beta1, step);
-  const double correction2 = 1 - std::pow(beta2, step);
-  const std::size_t n = call.count() / 4;
-  for (std::size_t t = 0; t < n; ++t)
-    for (std::uint64_t i = 0; i < call[3 * t].numel(); ++i) {
-      const HostView& p = call[3 * t];
-      const HostView& m = call[3 * t + 1];
-      const HostView& v = call[3 * t + 2];
-      const double g = call[3 * n + t][i] + s[4] * p[i];
-      const double mean = m[i] + (1 - beta1) * (g - m[i]);
-      const double square = beta2 * v[i] + (1 - beta2) * g * g;
-      m.set(i, mean);
-      v.set(i, square);
-      p.set(i, p[i] - lr / correction1 * mean / (std::sqrt(square) / std::sqrt(correction2) + s[3]));
-    }
-}
-
-void sgd(const Call& call) {
-  const std::size_t n = call.count() / 2;
-  for (std::size_t t = 0; t < n; ++t)
-    for (std::uint64_t i = 0; i < call[t].numel(); ++i)
-      call[t].set(i, call[t][i] - call.c.scalars.at(0) * (call[n + t][i] + call.c.scalars.at(1) * call[t][i]));
-}
-
 // ---- Data and initial values
 
 void random(const Call& call) {
@@ -736,9 +704,15 @@ void run_on_host(const Computation& computation, std::span<const Address> addres
     case Function::chunk_cat:
       return chunk_cat(call);
     case Function::adam:
-      return adam(call);
     case Function::sgd:
-      return sgd(call);
+    case Function::foreach_lerp:
+    case Function::foreach_mul:
+    case Function::foreach_addcmul:
+    case Function::foreach_sqrt:
+    case Function::foreach_div:
+    case Function::foreach_add:
+    case Function::foreach_addcdiv:
+      return optimize_on_host(computation, addresses);
     case Function::random_normal:
     case Function::random_tokens:
       return random(call);

@@ -375,6 +375,33 @@ TEST_CASE("host math: optimizers by hand") {
   CHECK(t.memory[p][0] == Approx(1.1 - 0.5 * (-0.25 + 0.11)));
 }
 
+TEST_CASE("host math: the foreach passes by hand, in place and out of place") {
+  Tensors t;
+  std::vector<std::size_t> x;
+  for (const double value : {8.0, 3.0, 2.0, 4.0}) {
+    x.push_back(t.add({1}, 1));
+    t.memory[x.back()] = {value};
+  }
+  const auto after = [&](Function function, double alpha, const std::vector<std::size_t>& operands) {
+    for (std::size_t i = 0; i < 4; ++i) t.memory[x[i]][0] = std::array{8.0, 3.0, 2.0, 4.0}[i];
+    run(t, of(function, alpha), operands);
+    return t.memory[operands.front()][0];
+  };
+  CHECK(after(Function::foreach_lerp, 0.25, {x[0], x[0], x[1]}) == 8 + 0.25 * (3 - 8));
+  CHECK(after(Function::foreach_lerp, 0.75, {x[0], x[0], x[1]}) == 3 - (3 - 8) * 0.25);
+  CHECK(after(Function::foreach_mul, 0.5, {x[3], x[0]}) == 4);
+  CHECK(after(Function::foreach_addcmul, 0.5, {x[0], x[0], x[1], x[2]}) == 8 + 0.5 * 3 * 2);
+  CHECK(after(Function::foreach_sqrt, 1, {x[0], x[3]}) == 2);
+  CHECK(after(Function::foreach_div, 2, {x[0], x[0]}) == 4);
+  CHECK(after(Function::foreach_add, 2, {x[0], x[0]}) == 10);
+  CHECK(after(Function::foreach_addcdiv, -0.5, {x[0], x[0], x[1], x[2]}) == 8 - 0.5 * 1.5);
+  const auto two = t.add({2}, 1);  // lists of two tensors: outputs first
+  t.memory[two] = {6, 7};
+  run(t, of(Function::foreach_add, 1), {x[0], two, x[1], two});
+  CHECK(t.memory[x[0]][0] == 4);
+  CHECK(t.memory[two] == std::vector<double>{7, 8});
+}
+
 TEST_CASE("host math: sums and concatenation along a dimension; strides and broadcasts") {
   Tensors t;
   const auto x = t.add({2, 3, 2}, 1);

@@ -1,19 +1,14 @@
 #include "core/workload/model/sections.hpp"
 
 #include <algorithm>
-#include <array>
 #include <map>
 
+#include "core/schedule/optimizer_passes.hpp"
 #include "core/schedule/unit_plan.hpp"
 #include "core/shard/copy_metadata.hpp"
 
 namespace foreshard::model {
 namespace {
-
-// MultiTensorApply.cuh: kChunkSize elements a block, depth_to_max_blocks, depth_to_max_tensors.
-constexpr std::uint64_t kChunkElements = 65536;
-constexpr std::uint64_t kMaxBlocks = 320;
-constexpr std::array<std::size_t, 5> kMaxTensors{110, 64, 48, 36, 30};
 
 /// Shares of a section's fixed host time that pass before each kind of call (llama-1b's and mlp's reference runs).
 constexpr double kMetadataOfCopyOut = 0.86;
@@ -44,10 +39,6 @@ class Writer {
   SectionCost copy_out(const UnitPlan& plan, Pass pass);
   SectionCost reduce(const UnitPlan& plan);
   SectionCost optimizer();
-  void add_optimizer(SectionCost& cost, const std::vector<std::uint64_t>& numels, Bytes size);
-  void add_adam(SectionCost& cost, const std::vector<std::uint64_t>& numels, Bytes size);
-  void add_launches(SectionCost& cost, const std::vector<std::uint64_t>& numels, std::uint32_t depth, Bytes per_element,
-                    std::string_view label);
 
   Workload& workload_;
   const Settings& settings_;
@@ -74,9 +65,9 @@ SectionCost Writer::all_gather(const UnitPlan& plan, Pass pass) {
   const std::uint64_t elements = std::max<std::uint64_t>(1, wide / stored);
   const auto add = [&](SectionRole role, Bytes bytes, std::string_view label) {
     bool first = true;
-    for (std::uint64_t handled : multi_tensor_launches(numels, 2)) {
-      const auto share =
-          static_cast<Bytes>(static_cast<double>(bytes) * static_cast<double>(handled) / static_cast<double>(elements));
+    for (const MultiTensorLaunch& launch : multi_tensor_launches(numels, 2)) {
+      const auto handled = static_cast<double>(elements_of(launch));
+      const auto share = static_cast<Bytes>(static_cast<double>(bytes) * handled / static_cast<double>(elements));
       cost.items.push_back(
           item(role, label, share, first ? part : host_[HostCall::optimizer_launch], KernelClass::gather_copy));
       first = false;
@@ -131,50 +122,7 @@ SectionCost Writer::reduce(const UnitPlan& plan) {
   return cost;
 }
 
-void Writer::add_launches(SectionCost& cost, const std::vector<std::uint64_t>& numels, std::uint32_t depth,
-                          Bytes per_element, std::string_view label) {
-  for (std::uint64_t elements : multi_tensor_launches(numels, depth))
-    cost.items.push_back(item(SectionRole::other, label, elements * per_element, host_[HostCall::optimizer_launch]));
-}
-
-/// torch/optim/adam.py, operands read and written of `size` bytes an element (gradients and states have the parameter's
-/// dtype: zeros_like): _multi_tensor_adam runs each op over the whole list, _single_tensor_adam all ops on one
-/// parameter after the other.
-void Writer::add_adam(SectionCost& cost, const std::vector<std::uint64_t>& numels, Bytes size) {
-  struct Part {
-    std::string_view label;
-    std::uint32_t depth;
-    Bytes operands;
-  };
-  constexpr std::array<Part, 7> kParts{{{"aten::_foreach_lerp_", 2, 3},
-                                        {"aten::_foreach_mul_", 1, 2},
-                                        {"aten::_foreach_addcmul_", 3, 3},
-                                        {"aten::_foreach_sqrt", 2, 2},
-                                        {"aten::_foreach_div_", 1, 2},
-                                        {"aten::_foreach_add_", 1, 2},
-                                        {"aten::_foreach_addcdiv_", 3, 4}}};
-  if (settings_.optimizer == Optimizer::adam) {
-    for (const Part& part : kParts) add_launches(cost, numels, part.depth, part.operands * size, part.label);
-    return;
-  }
-  for (std::uint64_t numel : numels)
-    for (const Part& part : kParts)
-      cost.items.push_back(
-          item(SectionRole::other, part.label, numel * part.operands * size, host_[HostCall::optimizer_launch]));
-}
-
-void Writer::add_optimizer(SectionCost& cost, const std::vector<std::uint64_t>& numels, Bytes size) {
-  switch (settings_.optimizer) {
-    case Optimizer::adam:
-    case Optimizer::adam_single:
-      return add_adam(cost, numels, size);
-    case Optimizer::adam_fused:  // reads p, g, m, v; writes p, m, v
-      return add_launches(cost, numels, 4, 7 * size, "aten::_fused_adam_");
-    case Optimizer::sgd:  // p += −lr · g
-      return add_launches(cost, numels, 2, 3 * size, "aten::_foreach_add_");
-  }
-}
-
+/// Operands are read and written in the parameters' dtype, as gradients and states have it (zeros_like).
 SectionCost Writer::optimizer() {
   SectionCost cost{Section::optimizer, kRootUnit, Pass::forward, {}, {}};
   std::map<DType, std::vector<std::uint64_t>> numels;  // Optimizer._group_tensors_by_device_and_dtype
@@ -187,7 +135,11 @@ SectionCost Writer::optimizer() {
       numels[p.dtype].push_back(numel);
       ++parameters;
     }
-  for (const auto& [dtype, of_dtype] : numels) add_optimizer(cost, of_dtype, itemsize(dtype));
+  for (const auto& [dtype, of_dtype] : numels)
+    for (const OptimizerLaunch& launch : optimizer_launches(settings_.optimizer, of_dtype))
+      cost.items.push_back(item(SectionRole::other, launch.pass->label,
+                                elements_of(launch.ranges) * launch.pass->accesses * itemsize(dtype),
+                                host_[HostCall::optimizer_launch]));
   Nanoseconds begin = host_[HostCall::optimizer_begin];
   begin.count += host_[HostCall::optimizer_parameter].count * static_cast<std::int64_t>(parameters);
   if (cost.items.empty())
@@ -212,34 +164,6 @@ std::vector<SectionCost> Writer::write() {
 }
 
 }  // namespace
-
-std::vector<std::uint64_t> multi_tensor_launches(const std::vector<std::uint64_t>& numels, std::uint32_t depth) {
-  std::vector<std::uint64_t> launches;
-  std::uint64_t elements = 0;
-  std::uint64_t blocks = 0;
-  std::size_t tensors = 0;
-  const auto flush = [&] {
-    if (blocks > 0) launches.push_back(elements);
-    elements = blocks = 0;
-    tensors = 0;
-  };
-  for (std::uint64_t left : numels) {
-    if (left == 0) continue;
-    ++tensors;
-    while (left > 0) {
-      const std::uint64_t chunk = std::min(left, kChunkElements);
-      left -= chunk;
-      elements += chunk;
-      ++blocks;
-      const bool full = blocks == kMaxBlocks || (left == 0 && tensors == kMaxTensors[depth - 1]);
-      if (!full) continue;
-      flush();
-      if (left > 0) tensors = 1;
-    }
-  }
-  flush();
-  return launches;
-}
 
 Result<std::vector<SectionCost>> section_costs(Workload& workload, const HostCosts& host) {
   const auto plans = plan_units(workload.settings, workload.units, workload.sm_count);

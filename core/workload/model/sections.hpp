@@ -13,9 +13,4 @@ namespace foreshard::model {
 /// and no work, so that the device prices them. Fails where the settings do not fit the units.
 [[nodiscard]] Result<std::vector<SectionCost>> section_costs(Workload& workload, const HostCosts& host);
 
-/// Launches of one multi-tensor op over tensors of `numels` elements (MultiTensorApply.cuh, PyTorch 2.11): elements
-/// that each launch handles. `depth` lists of tensors.
-[[nodiscard]] std::vector<std::uint64_t> multi_tensor_launches(const std::vector<std::uint64_t>& numels,
-                                                               std::uint32_t depth);
-
 }  // namespace foreshard::model

@@ -17,6 +17,7 @@ namespace {
 
 constexpr std::uint32_t kRanks = 4;
 constexpr std::int32_t kSteps = 3;
+constexpr double kLearningRate = 1e-2;
 
 /// What one rank saw.
 class Values final : public ValueObserver {
@@ -25,15 +26,21 @@ class Values final : public ValueObserver {
   void gradients(std::int32_t step, std::span<const ShardedGradient> gradients) override {
     for (const ShardedGradient& g : gradients)
       for (std::uint64_t i = 0; i < g.numel; ++i)
-        by_element[{step, g.parameter.value, g.first + i}] = load_element(g.gradient + i * itemsize(g.dtype), g.dtype);
+        for (const bool shard : {false, true})
+          (shard ? parameters : by_element)[{step, g.parameter.value, g.first + i}] =
+              load_element((shard ? g.shard : g.gradient) + i * itemsize(g.dtype), g.dtype);
   }
   std::vector<double> losses;
   std::map<std::tuple<std::int32_t, std::uint32_t, std::uint64_t>, double> by_element;
+  std::map<std::tuple<std::int32_t, std::uint32_t, std::uint64_t>, double> parameters;
 };
 
 struct Trained {
   std::vector<std::vector<double>> losses;  // by rank, by step
   std::map<std::tuple<std::int32_t, std::uint32_t, std::uint64_t>, double> gradients;
+  std::map<std::tuple<std::int32_t, std::uint32_t, std::uint64_t>, double> parameters;  // before the step's update
+  std::vector<std::pair<std::string, Bytes>> kernels;                                   // of rank 0
+  std::vector<std::pair<std::string, Bytes>> optimizer;                                 // of one step, as planned
 };
 
 ModelConfig small_mlp() {
@@ -94,6 +101,7 @@ Trained train(const ModelConfig& model, const Settings& settings) {
   std::vector<std::string> errors(settings.world());
   std::vector<std::uint64_t> launched(settings.world());
   std::vector<std::thread> ranks;
+  Trained out;
   for (std::uint32_t rank = 0; rank < settings.world(); ++rank)
     ranks.emplace_back([&, rank] {
       HostDevice device(world, rank);
@@ -104,19 +112,26 @@ Trained train(const ModelConfig& model, const Settings& settings) {
       request.record = false;
       request.rank = rank;
       request.bind = true;
-      request.learning_rate = 1e-2;
+      request.learning_rate = kLearningRate;
       request.observer = &values[rank];
       const auto outcome = run_steps(*workload, workload->settings, request, device, memory, run);
       if (!outcome) errors[rank] = outcome.error().what;
       launched[rank] = device.launched();
+      if (rank != 0) return;
+      for (const KernelWork& work : device.computed())
+        out.kernels.emplace_back(workload->labels.text(work.label), work.bytes);
     });
   for (std::thread& rank : ranks) rank.join();
-  Trained out;
+  for (const SectionCost& section : workload->sections)
+    if (section.section == Section::optimizer)
+      for (const SectionItem& item : section.items)
+        out.optimizer.emplace_back(workload->labels.text(item.label), item.bytes);
   for (std::uint32_t rank = 0; rank < settings.world(); ++rank) {
     CHECK(errors[rank].empty());
     CHECK(launched[rank] == 0);
     out.losses.push_back(values[rank].losses);
     out.gradients.merge(values[rank].by_element);
+    out.parameters.merge(values[rank].parameters);
   }
   return out;
 }
@@ -160,6 +175,28 @@ std::vector<std::pair<std::string, Settings>> same_numbers() {
   return out;
 }
 
+/// The largest difference, in learning rates, of a parameter from torch.optim's formulas in float64 on the gradients
+/// that the ranks saw.
+double worst_update(const Trained& trained, bool adam) {
+  double worst = 0;
+  for (const auto& [key, begin] : trained.parameters) {
+    const auto [step, parameter, element] = key;
+    if (step != 0) continue;
+    double p = begin;
+    double m = 0;
+    double v = 0;
+    for (std::int32_t s = 0; s + 1 < kSteps; ++s) {
+      const double g = trained.gradients.at({s, parameter, element});
+      m += (1 - 0.9) * (g - m);
+      v = 0.999 * v + (1 - 0.999) * g * g;
+      const double denominator = std::sqrt(v) / std::sqrt(1 - std::pow(0.999, s + 1)) + 1e-8;
+      p -= kLearningRate * (adam ? m / (1 - std::pow(0.9, s + 1)) / denominator : g);
+      worst = std::max(worst, std::abs(p - trained.parameters.at({s + 1, parameter, element})));
+    }
+  }
+  return worst / kLearningRate;
+}
+
 void check_settings(const ModelConfig& model) {
   const Trained plain = train(model, four_ranks());
   REQUIRE(plain.losses.front().size() == kSteps);
@@ -197,6 +234,24 @@ TEST_CASE("fused kernels train as eager ones do", "[host]") {
     CHECK(worst_difference(train(model, four_ranks()), train(model, fused)) < 1e-5);
     fused.checkpoint = Checkpoint::none;
   }
+}
+
+TEST_CASE("every optimizer does torch.optim's step, in the launches that a plan prices", "[host]") {
+  ModelConfig many = small_mlp();  // more parameters than any launch's lists
+  many.dim = many.ffn = 6;
+  many.layers = 60;
+  for (const ModelConfig& model : {small_mlp(), many})
+    for (const Optimizer optimizer : {Optimizer::adam, Optimizer::adam_fused, Optimizer::adam_single, Optimizer::sgd}) {
+      INFO(static_cast<int>(optimizer));
+      Settings settings = four_ranks();
+      settings.optimizer = optimizer;
+      const Trained trained = train(model, settings);
+      CHECK(worst_update(trained, optimizer != Optimizer::sgd) < 1e-5);
+      CHECK(trained.optimizer.size() >= (model.layers == 60 ? 2 : 1));
+      REQUIRE(trained.kernels.size() > trained.optimizer.size());
+      const auto last = trained.kernels.end() - static_cast<std::ptrdiff_t>(trained.optimizer.size());
+      CHECK(std::equal(last, trained.kernels.end(), trained.optimizer.begin()));
+    }
 }
 
 TEST_CASE("accumulated microbatches average as one reduction would", "[host]") {

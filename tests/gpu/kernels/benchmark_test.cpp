@@ -190,15 +190,36 @@ void sections(Bench& bench) {
   Computation adam = make(Function::adam, {});
   adam.scalars = {1e-5, 0.9, 0.999, 1e-8, 0};
   adam.integers = {1};
-  for (int layer = 0; layer < 4; ++layer)
-    for (const TensorView& shard : shards)
-      for (int s = 0; s < 3; ++s) adam.operands.push_back(shard);
-  for (int layer = 0; layer < 4; ++layer)
-    for (const TensorView& shard : shards) adam.operands.push_back(shard);
+  for (int list = 0; list < 4; ++list)
+    for (int layer = 0; layer < 4; ++layer) adam.operands.insert(adam.operands.end(), shards.begin(), shards.end());
   bench.time("adam, 4 blocks of 4 ranks", adam, 0, static_cast<double>(total) * 28);
 }
 
 }  // namespace
+
+TEST_CASE("kernels: rates of the optimizer's passes beside a copy", "[.][benchmark]") {
+  if (!why_no_gpu().empty()) return;
+  Bench bench(8 * kGiB);
+  const TensorView launch = view(f32, {320 * 65536});  // what one of PyTorch's launches handles
+  const auto pass = [&](const char* name, Function function, std::size_t operands, double alpha, double accesses) {
+    Computation c = make(function, {}, alpha);
+    c.operands.assign(operands, launch);
+    bench.time(name, c, 0, accesses * static_cast<double>(launch.numel()) * 4);
+  };
+  pass("copy", Function::copy, 2, 1, 2);
+  pass("foreach_lerp", Function::foreach_lerp, 3, 0.1, 3);
+  pass("foreach_mul", Function::foreach_mul, 2, 0.999, 2);
+  pass("foreach_addcmul", Function::foreach_addcmul, 4, 1e-3, 4);
+  pass("foreach_sqrt", Function::foreach_sqrt, 2, 1, 2);
+  pass("foreach_div", Function::foreach_div, 2, 0.5, 2);
+  pass("foreach_add", Function::foreach_add, 2, 1e-8, 2);
+  pass("foreach_addcdiv", Function::foreach_addcdiv, 4, -1e-5, 4);
+  Computation adam = make(Function::adam, {});
+  adam.operands.assign(4, launch);
+  adam.scalars = {1e-5, 0.9, 0.999, 1e-8, 0};
+  adam.integers = {1};
+  bench.time("adam", adam, 0, 28.0 * static_cast<double>(launch.numel()));
+}
 
 TEST_CASE("kernels: rates at Llama-8B's shapes", "[.][benchmark]") {
   if (!why_no_gpu().empty()) return;

@@ -484,11 +484,11 @@ TEST_CASE("kernels: optimizers", "[gpu]") {
       adam.computation.scalars = {1e-2, 0.9, 0.999, 1e-8, 0.01};
       adam.computation.integers = {3};
       std::vector<Output> outputs;
-      for (std::size_t i = 0; i < tensors; ++i) {
-        for (int s = 0; s < 2; ++s) outputs.push_back({adam.add(f32, {n + 8 * i}), 4});
-        outputs.push_back({adam.add(f32, {n + 8 * i}), 4});
-        adam.make_positive(outputs.back().operand);
-      }
+      for (int list = 0; list < 3; ++list)
+        for (std::size_t i = 0; i < tensors; ++i) {
+          outputs.push_back({adam.add(f32, {n + 8 * i}), 4});
+          if (list == 2) adam.make_positive(outputs.back().operand);
+        }
       for (std::size_t i = 0; i < tensors; ++i) adam.add(gradient, {n + 8 * i});
       adam.check(outputs);
       Case sgd(Function::sgd);
@@ -498,6 +498,51 @@ TEST_CASE("kernels: optimizers", "[gpu]") {
       for (std::size_t i = 0; i < tensors; ++i) sgd.add(gradient, {n});
       sgd.check(outputs);
     }
+}
+
+TEST_CASE("kernels: foreach passes, out of place and in place", "[gpu]") {
+  NEEDS_GPU();
+  struct Pass {
+    Function function;
+    double alpha;
+    std::size_t inputs;
+  };
+  constexpr std::array<Pass, 8> kPasses{{{Function::foreach_lerp, 0.1, 2},
+                                         {Function::foreach_lerp, 0.7, 2},
+                                         {Function::foreach_mul, 0.999, 1},
+                                         {Function::foreach_addcmul, 1e-3, 3},
+                                         {Function::foreach_sqrt, 1, 1},
+                                         {Function::foreach_div, 0.0316, 1},
+                                         {Function::foreach_add, 1e-8, 1},
+                                         {Function::foreach_addcdiv, -1e-2, 3}}};
+  for (const Pass& pass : kPasses)
+    for (const DType dtype : {f32, b16})
+      for (const std::size_t tensors : {1U, 3U, 130U})  // 130: more than one launch's table
+        for (const bool in_place : {false, true}) {
+          INFO("function " << static_cast<int>(pass.function) << " tensors " << tensors << " in place " << in_place);
+          const auto numel = [&](std::size_t i) {
+            return tensors == 1 ? 100'003 : tensors == 3 ? 9001 + 8 * i : 40 + i;
+          };
+          Case c(pass.function, pass.alpha);
+          std::vector<Output> outputs;
+          for (std::size_t i = 0; i < tensors; ++i) {
+            outputs.push_back({c.add(dtype, {numel(i)}), 1});
+            c.make_positive(outputs.back().operand);
+          }
+          for (std::size_t list = 0; list < pass.inputs; ++list)
+            for (std::size_t i = 0; i < tensors; ++i) {
+              if (in_place && list == 0) {
+                c.add_over(i, contiguous_view(dtype, {numel(i)}));
+                continue;
+              }
+              if (list == 2 && pass.function == Function::foreach_addcmul) {  // a gradient, twice
+                c.add_over(2 * tensors + i, contiguous_view(dtype, {numel(i)}));
+                continue;
+              }
+              c.make_positive(c.add(dtype, {numel(i)}));
+            }
+          c.check(outputs);
+        }
 }
 
 TEST_CASE("kernels: generated numbers", "[gpu]") {

@@ -9,16 +9,6 @@
 namespace foreshard {
 namespace {
 
-TEST_CASE("multi-tensor launches end at 320 blocks or when their list of tensors is full") {
-  using model::multi_tensor_launches;
-  constexpr std::uint64_t kFull = 320 * 65536;
-  CHECK(multi_tensor_launches({kFull}, 2).size() == 1);
-  CHECK(multi_tensor_launches({kFull + 1}, 2) == std::vector<std::uint64_t>{kFull, 1});
-  CHECK(multi_tensor_launches(std::vector<std::uint64_t>(65, 1), 2).size() == 2);  // 64 tensors in lists of two
-  CHECK(multi_tensor_launches(std::vector<std::uint64_t>(110, 1), 1).size() == 1);
-  CHECK(multi_tensor_launches({0, 0}, 1).empty());
-}
-
 TEST_CASE("llama-1b on four GPUs launches as recorded: 18 times each of Adam's seven ops, 7 casts of the root") {
   Settings settings;
   settings.gpus = 4;

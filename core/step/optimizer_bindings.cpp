@@ -1,0 +1,114 @@
+// What the optimizer's launches compute on which memory.
+#include <cmath>
+
+#include "core/step/bindings.hpp"
+#include "core/step/flat_view.hpp"
+
+namespace foreshard {
+namespace {
+
+// Defaults of torch.optim.Adam.
+constexpr double kBeta1 = 0.9;
+constexpr double kBeta2 = 0.999;
+constexpr double kEps = 1e-8;
+
+/// In float64, as Python has it; the kernels round it.
+double number(OptimizerNumber which, double learning_rate, std::int32_t step) {
+  switch (which) {
+    case OptimizerNumber::none:
+      break;
+    case OptimizerNumber::one_minus_beta1:
+      return 1 - kBeta1;
+    case OptimizerNumber::beta2:
+      return kBeta2;
+    case OptimizerNumber::one_minus_beta2:
+      return 1 - kBeta2;
+    case OptimizerNumber::correction2_root:
+      return std::sqrt(1 - std::pow(kBeta2, step));
+    case OptimizerNumber::inverse_correction2_root:  // in float32: the iterator's scalar is of the tensor's opmath type
+      return 1.0F / static_cast<float>(std::sqrt(1 - std::pow(kBeta2, step)));
+    case OptimizerNumber::eps:
+      return kEps;
+    case OptimizerNumber::minus_step_size:
+      return -(learning_rate / (1 - std::pow(kBeta1, step)));
+  }
+  return 1;
+}
+
+void set_numbers(Computation& c, const OptimizerPass& pass, double learning_rate, std::int32_t step) {
+  c.alpha = number(pass.number, learning_rate, step);
+  if (c.function == Function::adam) c.scalars = {learning_rate, kBeta1, kBeta2, kEps, 0};
+  if (c.function == Function::sgd) c.scalars = {learning_rate, 0};
+  c.integers = {step};
+}
+
+}  // namespace
+
+Address Bindings::optimizer_address(OptimizerTensor tensor, const ShardedGradient& gradient) const {
+  const ParameterPlace& place = parameters_[gradient.parameter.value];
+  switch (tensor) {
+    case OptimizerTensor::parameter:
+      return place.shard;
+    case OptimizerTensor::gradient:
+      return gradient.gradient;
+    case OptimizerTensor::exp_avg:
+      return place.exp_avg;
+    case OptimizerTensor::exp_avg_sq:
+      return place.exp_avg_sq;
+    case OptimizerTensor::sqrt:
+      return place.sqrt;
+    case OptimizerTensor::denominator:
+      return place.denominator;
+  }
+  return 0;
+}
+
+void Bindings::plan_optimizer(const std::vector<ShardedGradient>& gradients) {
+  struct List {
+    std::vector<std::size_t> places;
+    std::vector<std::uint64_t> numels;
+  };
+  std::map<DType, List> by_dtype;  // Optimizer._group_tensors_by_device_and_dtype
+  optimized_.clear();
+  for (std::size_t i = 0; i < gradients.size(); ++i) {
+    optimized_.push_back(gradients[i].parameter);
+    if (gradients[i].numel == 0) continue;
+    by_dtype[gradients[i].dtype].places.push_back(i);
+    by_dtype[gradients[i].dtype].numels.push_back(gradients[i].numel);
+  }
+  optimizer_.clear();
+  for (const auto& [dtype, list] : by_dtype)
+    for (const OptimizerLaunch& launch : optimizer_launches(settings_.optimizer, list.numels)) {
+      OptimizerTemplate t;
+      t.pass = launch.pass;
+      t.bytes = elements_of(launch.ranges) * launch.pass->accesses * itemsize(dtype);
+      t.computation.function = launch.pass->function;
+      for (const OptimizerTensor tensor : launch.pass->lists)
+        for (const TensorRange& range : launch.ranges) {
+          t.computation.operands.push_back(flat(range.numel, dtype));
+          t.computation.operands.back().offset = range.first * itemsize(dtype);
+          t.from.emplace_back(tensor, list.places[range.tensor]);
+        }
+      optimizer_.push_back(std::move(t));
+    }
+}
+
+std::vector<OptimizerCall> Bindings::optimizer(std::int32_t step) {
+  const std::vector<ShardedGradient> gradients = sharded_gradients();
+  const bool same = std::equal(gradients.begin(), gradients.end(), optimized_.begin(), optimized_.end(),
+                               [](const ShardedGradient& g, ParameterId id) { return g.parameter == id; });
+  if (!same || optimizer_.empty()) plan_optimizer(gradients);
+  std::vector<OptimizerCall> out;
+  out.reserve(optimizer_.size());
+  for (OptimizerTemplate& t : optimizer_) {
+    set_numbers(t.computation, *t.pass, learning_rate_, step);
+    OptimizerCall call{t.pass, t.bytes, {&t.computation, {}}};
+    call.bound.addresses.reserve(t.from.size());
+    for (const auto& [tensor, place] : t.from)
+      call.bound.addresses.push_back(optimizer_address(tensor, gradients[place]));
+    out.push_back(std::move(call));
+  }
+  return out;
+}
+
+}  // namespace foreshard

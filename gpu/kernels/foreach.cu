@@ -1,0 +1,206 @@
+// Passes over lists of tensors, one launch each where the lists fit its table.
+#include <array>
+#include <type_traits>
+
+#include "gpu/kernels/element.cuh"
+#include "gpu/kernels/multi_tensor.cuh"
+#include "gpu/kernels/sections.hpp"
+
+namespace foreshard::gpu {
+namespace {
+
+constexpr int kThreads = 256;
+constexpr int kMostInputs = 3;
+constexpr int kListEntries = 110;  ///< the most that one of PyTorch's launches takes (MultiTensorApply.cuh)
+
+struct Entry {
+  void* out;
+  const void* in[kMostInputs];
+  std::uint64_t numel;
+  std::uint32_t chunks_before;
+};
+
+template <int kEntries>
+struct Table {
+  float alpha;
+  DType dtype;
+  std::uint32_t entries;
+  Entry entry[kEntries];
+};
+
+constexpr int inputs_of(Function function) {
+  if (function == Function::foreach_addcmul || function == Function::foreach_addcdiv) return 3;
+  return function == Function::foreach_lerp ? 2 : 1;
+}
+
+/// Groups of elements that a thread has in flight: enough bytes of one list, or of several.
+constexpr int groups_of(Function function) {
+  return inputs_of(function) == 1 ? 4 : 2;
+}
+constexpr std::uint32_t chunk_of(Function function, int width) {
+  return kThreads * groups_of(function) * static_cast<std::uint32_t>(width);
+}
+
+/// One element. Where ATen's source adds a product, its compiler makes one fused operation of it; here it is written.
+template <Function kFunction>
+__device__ inline float pass(float alpha, float a, float b, float c) {
+  if constexpr (kFunction == Function::foreach_lerp)
+    return fabsf(alpha) < 0.5F ? fmaf(alpha, b - a, a) : fmaf(-(b - a), 1 - alpha, b);
+  if constexpr (kFunction == Function::foreach_mul) return a * alpha;
+  if constexpr (kFunction == Function::foreach_addcmul) return fmaf(alpha, __fmul_rn(b, c), a);
+  if constexpr (kFunction == Function::foreach_sqrt) return __fsqrt_rn(a);
+  if constexpr (kFunction == Function::foreach_div) return __fdiv_rn(a, alpha);
+  if constexpr (kFunction == Function::foreach_add) return a + alpha;
+  if constexpr (kFunction == Function::foreach_addcdiv) return fmaf(alpha, __fdiv_rn(b, c), a);
+}
+
+template <Function kFunction, int kWidth>
+__device__ inline void write_pass(const Entry& e, std::uint64_t at, DType dtype, float alpha,
+                                  const element::Raw (&raw)[inputs_of(kFunction)]) {
+  float x[kMostInputs][kWidth] = {};
+#pragma unroll
+  for (int k = 0; k < inputs_of(kFunction); ++k) element::expand(x[k], raw[k], dtype);
+#pragma unroll
+  for (int i = 0; i < kWidth; ++i) x[0][i] = pass<kFunction>(alpha, x[0][i], x[1][i], x[2][i]);
+  element::write_group(e.out, at, dtype, x[0]);
+}
+
+template <Function kFunction, int kWidth, int kEntries>
+__global__ void __launch_bounds__(kThreads) foreach_pass(const __grid_constant__ Table<kEntries> table) {
+  constexpr int kInputs = inputs_of(kFunction);
+  constexpr int kGroups = groups_of(kFunction);
+  constexpr std::uint32_t kChunk = chunk_of(kFunction, kWidth);
+  const Entry& e = entry_of(table.entry, table.entries, blockIdx.x);
+  const DType dtype = table.dtype;
+  const float alpha = table.alpha;
+  const std::uint64_t begin = static_cast<std::uint64_t>(blockIdx.x - e.chunks_before) * kChunk;
+  const auto length = static_cast<std::uint32_t>(min(e.numel - begin, static_cast<std::uint64_t>(kChunk)));
+  bool aligned = reinterpret_cast<std::uintptr_t>(e.out) % 16 == 0;
+#pragma unroll
+  for (int k = 0; k < kInputs; ++k) aligned = aligned && reinterpret_cast<std::uintptr_t>(e.in[k]) % 16 == 0;
+  std::uint32_t done = 0;
+  if (aligned) {
+    const std::uint32_t groups = length / kWidth;
+    const bool squares = kInputs == 3 && e.in[1] == e.in[2];  // read once
+    element::Raw raw[kGroups][kInputs];
+#pragma unroll
+    for (int i = 0; i < kGroups; ++i) {
+      const std::uint32_t group = i * kThreads + threadIdx.x;
+      if (group >= groups) break;
+#pragma unroll
+      for (int k = 0; k < kInputs; ++k)
+        if (k < 2 || !squares) raw[i][k] = element::load<kWidth>(e.in[k], begin + group * kWidth, dtype);
+      if constexpr (kInputs == 3)
+        if (squares) raw[i][2] = raw[i][1];
+    }
+#pragma unroll
+    for (int i = 0; i < kGroups; ++i) {
+      const std::uint32_t group = i * kThreads + threadIdx.x;
+      if (group < groups) write_pass<kFunction, kWidth>(e, begin + group * kWidth, dtype, alpha, raw[i]);
+    }
+    done = groups * kWidth;
+  }
+  for (std::uint32_t i = done + threadIdx.x; i < length; i += kThreads) {
+    float x[kMostInputs] = {};
+#pragma unroll
+    for (int k = 0; k < kInputs; ++k) x[k] = element::read<float>(e.in[k], begin + i, dtype);
+    element::write<float>(e.out, begin + i, dtype, pass<kFunction>(alpha, x[0], x[1], x[2]));
+  }
+}
+
+/// A pass over its lists, put on the stream whenever the table is full.
+template <Function kFunction, int kEntries>
+class Launcher {
+ public:
+  Launcher(const Arguments& args, const char* name) : args_(args), name_(name) {}
+
+  Result<void> run() {
+    constexpr std::size_t kLists = 1 + inputs_of(kFunction);
+    const std::size_t tensors = args_.count() / kLists;
+    table_.alpha = static_cast<float>(args_.c.alpha);
+    table_.dtype = tensors == 0 ? DType::float32 : args_.c.operands.front().dtype;
+    table_.entries = 0;
+    const std::uint64_t chunk = chunk_of(kFunction, width_with(8, table_.dtype));
+    for (std::size_t i = 0; i < tensors; ++i) {
+      Entry e{};
+      e.numel = args_[i].present() ? args_[i].numel() : 0;
+      if (e.numel == 0) continue;
+      FORESHARD_KERNELS_TRY(fill(e, i, tensors));
+      const std::uint64_t chunks = ceil_div(e.numel, chunk);
+      if (chunks > 0x7fffffffU) return bad_operand(name_, i, "is too large");
+      if (table_.entries == kEntries || chunks > 0x7fffffffU - blocks_) FORESHARD_KERNELS_TRY(put());
+      e.chunks_before = blocks_;
+      blocks_ += static_cast<std::uint32_t>(chunks);
+      table_.entry[table_.entries++] = e;
+    }
+    return put();
+  }
+
+ private:
+  Result<void> fill(Entry& e, std::size_t tensor, std::size_t tensors) const {
+    for (std::size_t list = 0; list <= inputs_of(kFunction); ++list) {
+      const std::size_t operand = list * tensors + tensor;
+      const Argument a = args_[operand];
+      if (!a.present() || !a.contiguous() || a.dtype() != table_.dtype || a.numel() != e.numel)
+        return bad_operand(name_, operand, "is no gapless tensor of the first one's dtype and the output's size");
+      if (list == 0)
+        e.out = a.data;
+      else
+        e.in[list - 1] = a.data;
+    }
+    return {};
+  }
+
+  Result<void> put() {
+    if (blocks_ > 0) {
+      if (table_.dtype == DType::float32)
+        foreach_pass<kFunction, 4><<<blocks_, kThreads, 0, args_.stream>>>(table_);
+      else
+        foreach_pass<kFunction, 8><<<blocks_, kThreads, 0, args_.stream>>>(table_);
+      FORESHARD_KERNELS_TRY(launched(name_));
+    }
+    table_.entries = 0;
+    blocks_ = 0;
+    return {};
+  }
+
+  const Arguments& args_;
+  const char* name_;
+  Table<kEntries> table_;
+  std::uint32_t blocks_ = 0;
+};
+
+template <Function kFunction>
+Result<void> run(const Arguments& args, const char* name) {
+  constexpr std::size_t kLists = 1 + inputs_of(kFunction);
+  if (args.count() % kLists != 0) return bad_operand(name, args.count(), "is missing");
+  if (args.count() > 0 && !is_float_up_to_32(args.c.operands.front().dtype))
+    return bad_operand(name, 0, "is no float32, bfloat16 or float16");
+  if (args.count() / kLists <= kFewEntries) return Launcher<kFunction, kFewEntries>(args, name).run();
+  return Launcher<kFunction, kListEntries>(args, name).run();
+}
+
+}  // namespace
+
+Result<void> run_foreach(const Arguments& args) {
+  switch (args.c.function) {
+    case Function::foreach_lerp:
+      return run<Function::foreach_lerp>(args, "foreach_lerp");
+    case Function::foreach_mul:
+      return run<Function::foreach_mul>(args, "foreach_mul");
+    case Function::foreach_addcmul:
+      return run<Function::foreach_addcmul>(args, "foreach_addcmul");
+    case Function::foreach_sqrt:
+      return run<Function::foreach_sqrt>(args, "foreach_sqrt");
+    case Function::foreach_div:
+      return run<Function::foreach_div>(args, "foreach_div");
+    case Function::foreach_add:
+      return run<Function::foreach_add>(args, "foreach_add");
+    case Function::foreach_addcdiv:
+      return run<Function::foreach_addcdiv>(args, "foreach_addcdiv");
+    default:
+      return device_failure("not a foreach pass");
+  }
+}
+
+}  // namespace foreshard::gpu

@@ -1,0 +1,13 @@
+// The reference of the optimizers' functions: adam, sgd and the foreach passes (core/device/computation.hpp).
+#pragma once
+
+#include <span>
+
+#include "core/device/computation.hpp"
+
+namespace foreshard {
+
+/// As run_on_host, which calls it.
+void optimize_on_host(const Computation& computation, std::span<const Address> addresses);
+
+}  // namespace foreshard
