@@ -12,6 +12,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -102,6 +103,9 @@ enum class Transport : std::uint8_t {
   low_contention = 4,   ///< copy-engine gather and few-CTA reduction in symmetric memory, after pytorch#130583
 };
 
+/// Our own collectives serve groups of one node, of at most so many ranks; NCCL takes larger ones.
+inline constexpr std::uint32_t kMostLowContentionRanks = 8;
+
 /// What a reduce-scatter or an all-reduce does with the ranks' values: FSDP2's is the average (ncclAvg), unless the
 /// values were divided before and the transport knows only sums.
 enum class Reduction : std::uint8_t { average = 0, sum = 1 };
@@ -114,6 +118,8 @@ struct CollectiveWork {
   Bytes bytes = 0;
   LabelId label;
   DType dtype = DType::float32;  ///< of the elements
+  /// Reduce-scatter by low_contention alone: dtype of the result where it is not the elements'; sums are made in it.
+  std::optional<DType> output_dtype = std::nullopt;
   Address input = 0;             ///< 0: the device only prices it
   Address output = 0;            ///< an all-gather's input may be this rank's part of it
   Reduction reduction = Reduction::average;

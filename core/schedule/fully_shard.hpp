@@ -89,7 +89,7 @@ class FullyShard {
   void accumulate(UnitId unit, const std::vector<bool>& fresh);
   void keep_unreduced(UnitId unit, const std::vector<bool>& fresh);
   void reduce(UnitId unit, const std::vector<bool>& fresh);
-  void reduce_collectives(UnitId unit, Bytes input_bytes, Bytes output_bytes);
+  void reduce_collectives(UnitId unit, DType sent, Bytes input_bytes, Bytes output_bytes);
   void keep_sharded_gradients(UnitId unit, BufferRef output, Bytes output_bytes);
   void finalize(UnitId unit);
 

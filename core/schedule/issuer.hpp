@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "core/base/quantity.hpp"
 #include "core/device/device.hpp"
@@ -55,6 +56,7 @@ struct BufferRequest {
   Bytes bytes = 0;
   StreamRole stream = StreamRole::compute;
   MemoryKind memory = MemoryKind::device;  ///< anything else comes from that kind's pool
+  std::optional<DType> dtype = {};         ///< of a reduce_input's elements
 };
 
 /// A buffer that FullyShard owns. An invalid one stands for zero bytes: PyTorch's allocator never hears

@@ -58,13 +58,21 @@ void FullyShard::reduce(UnitId unit, const std::vector<bool>& fresh) {
   UnitState& s = state(unit);
   const UnitPlan& p = plan(unit);
   std::vector<std::size_t> taking_part;  // accumulated gradients count as well (3.1 step 3)
-  std::vector<Bytes> chunks;
-  Bytes output_bytes = 0;
+  bool accumulated = false;
   for (std::size_t i = 0; i < fresh.size(); ++i) {
     if (!fresh[i] && !s.accumulated[i].valid()) continue;
     taking_part.push_back(i);
-    chunks.push_back(p.parameters[i].reduce_chunk);
-    output_bytes += p.parameters[i].reduce_chunk;
+    accumulated |= s.accumulated[i].valid();
+  }
+  const DType sent = accumulated ? p.reduce : p.sent;  // sums of microbatches are in the reduce dtype already
+  std::vector<Bytes> chunks;
+  Bytes output_bytes = 0;
+  Bytes input_bytes = 0;
+  for (std::size_t i : taking_part) {
+    const ParameterPlan& parameter = p.parameters[i];
+    chunks.push_back(sent == p.sent ? parameter.sent_chunk : parameter.reduce_chunk);
+    output_bytes += parameter.reduce_chunk;
+    input_bytes += chunks.back() * p.shard_ranks;
   }
   const auto free_gradient = [&](std::size_t i) {
     if (s.accumulated[i].valid()) {
@@ -81,9 +89,9 @@ void FullyShard::reduce(UnitId unit, const std::vector<bool>& fresh) {
     reduce_slot_.reset();
   }
   if (s.post_reduce_event) issuer_.wait_event(StreamRole::compute, *s.post_reduce_event);
-  const Bytes input_bytes = output_bytes * p.shard_ranks;
   const MemoryKind kind = memory_of(settings_.reduce_scatter);
-  const BufferRef input = issuer_.allocate({Buffer::reduce_input, unit, {}, input_bytes, StreamRole::compute, kind});
+  const BufferRef input =
+      issuer_.allocate({Buffer::reduce_input, unit, {}, input_bytes, StreamRole::compute, kind, sent});
   const bool rendezvous_input = kind == MemoryKind::symmetric && issuer_.took_new_segment();
   const BufferRef metadata =
       issuer_.allocate({Buffer::chunk_cat_metadata, unit, {}, chunk_cat_metadata_bytes(chunks), StreamRole::compute});
@@ -97,7 +105,7 @@ void FullyShard::reduce(UnitId unit, const std::vector<bool>& fresh) {
   const bool rendezvous_output = kind == MemoryKind::symmetric && issuer_.took_new_segment();
   if (rendezvous_input) keep_rendezvous_arrays(unit, StreamRole::reduce_scatter);
   if (rendezvous_output) keep_rendezvous_arrays(unit, StreamRole::reduce_scatter);
-  reduce_collectives(unit, input_bytes, output_bytes);
+  reduce_collectives(unit, sent, input_bytes, output_bytes);
   reduce_slot_ = ReduceSlot{input, issuer_.record_event(StreamRole::reduce_scatter)};
   if (settings_.reduce_scatter_release.value_or(Release::automatic) == Release::record_stream)
     issuer_.record_stream(input, StreamRole::reduce_scatter);
@@ -113,11 +121,15 @@ void FullyShard::reduce(UnitId unit, const std::vector<bool>& fresh) {
   issuer_.end_section();
 }
 
-void FullyShard::reduce_collectives(UnitId unit, Bytes input_bytes, Bytes output_bytes) {
+void FullyShard::reduce_collectives(UnitId unit, DType sent, Bytes input_bytes, Bytes output_bytes) {
   UnitState& s = state(unit);
-  if (plan(unit).shard_ranks > 1)
-    issuer_.issue_collective(StreamRole::reduce_scatter, CommunicatorRole::shard, unit,
-                             {CollectiveKind::reduce_scatter, settings_.reduce_scatter, input_bytes, {}});
+  const DType reduce = plan(unit).reduce;
+  if (plan(unit).shard_ranks > 1) {
+    CollectiveWork work{CollectiveKind::reduce_scatter, settings_.reduce_scatter, input_bytes, {}};
+    work.dtype = sent;
+    if (sent != reduce) work.output_dtype = reduce;
+    issuer_.issue_collective(StreamRole::reduce_scatter, CommunicatorRole::shard, unit, work);
+  }
   if (settings_.replicate <= 1) return;
   const EventId scattered = issuer_.record_event(StreamRole::reduce_scatter);
   issuer_.wait_event(StreamRole::all_reduce, scattered);
@@ -133,7 +145,7 @@ void FullyShard::keep_sharded_gradients(UnitId unit, BufferRef output, Bytes out
   const StreamRole post = hybrid ? StreamRole::all_reduce : StreamRole::reduce_scatter;
   BufferRef gradients = output;
   if (p.casts_back) {
-    const Bytes bytes = output_bytes / p.reduce_itemsize * p.cast_output_itemsize;
+    const Bytes bytes = output_bytes / itemsize(p.reduce) * p.cast_output_itemsize;
     gradients = issuer_.allocate({Buffer::cast_output, unit, {}, bytes, post});
     issuer_.issue(SectionRole::cast_back, post);
     if (hybrid)

@@ -18,13 +18,27 @@ struct Dtypes {
   DType compute;
   DType reduce;
   bool reduce_set;
+  DType sent;
 };
 
+/// Whether each value of `from` is one of `to`.
+bool widens(DType from, DType to) {
+  return (from == DType::bfloat16 || from == DType::float16) && to == DType::float32;
+}
+
+/// Whether the shard group is one that low-contention collectives serve, rather than NCCL in their place.
+bool within_a_node(const Settings& settings) {
+  const std::uint32_t ranks = settings.shard_ranks();
+  return ranks > 1 && ranks <= kMostLowContentionRanks && settings.gpus % ranks == 0;
+}
+
 Dtypes dtypes_of(const Settings& settings, const Parameter& parameter) {
-  Dtypes d{parameter.dtype, parameter.dtype, parameter.dtype, false};
+  Dtypes d{parameter.dtype, parameter.dtype, parameter.dtype, false, parameter.dtype};
   if (settings.param_dtype) d.compute = *settings.param_dtype;
   d.reduce_set = settings.reduce_dtype && settings.reduce_dtype != settings.param_dtype;
   d.reduce = d.reduce_set ? *settings.reduce_dtype : d.compute;
+  const bool own = settings.reduce_scatter == Transport::low_contention && within_a_node(settings);
+  d.sent = own && widens(d.compute, d.reduce) ? d.compute : d.reduce;
   return d;
 }
 
@@ -39,6 +53,7 @@ ParameterPlan plan_parameter(const Parameter& parameter, ParameterId id, const D
   plan.gradient = parameter.numel() * itemsize(d.compute);
   plan.accumulated = parameter.numel() * itemsize(d.reduce);
   plan.reduce_chunk = padded * itemsize(d.reduce);
+  plan.sent_chunk = padded * itemsize(d.sent);
   if (reshard.kind == Reshard::Kind::group) plan.clone = plan.unsharded / reshard.group_size;
   return plan;
 }
@@ -80,7 +95,8 @@ Result<UnitPlan> plan_unit(const Settings& settings, const Unit& unit, UnitId id
     plan.casts |= d.compute != d.original;
     plan.casts_gradients |= d.reduce_set && d.reduce != d.compute;
     plan.casts_back |= d.reduce != d.original;
-    plan.reduce_itemsize = itemsize(d.reduce);
+    plan.reduce = d.reduce;
+    plan.sent = d.sent;
     plan.cast_output_itemsize = itemsize(d.original);
     plan.flat_cast += p.cast_shard;
     plan.small_flat += p.clone;

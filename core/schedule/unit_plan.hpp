@@ -23,6 +23,7 @@ struct ParameterPlan {
   Bytes gradient = 0;      ///< unpadded gradient in the compute dtype
   Bytes accumulated = 0;   ///< the same in the reduce dtype
   Bytes reduce_chunk = 0;  ///< padded shard in the reduce dtype: one rank's part of the reduce
+  Bytes sent_chunk = 0;    ///< the same in UnitPlan::sent
   Bytes clone = 0;         ///< int reshard: this rank's part kept after forward
 };
 
@@ -40,7 +41,11 @@ struct UnitPlan {
   Bytes split_metadata = 0;
   Bytes small_split_metadata = 0;
   Bytes cast_output_itemsize = 4;  ///< of the original dtype
-  Bytes reduce_itemsize = 4;
+  DType reduce = DType::float32;  ///< sums are made in it
+  /// What a reduce-scatter's input holds. PyTorch: the reduce dtype. Our own (Transport::low_contention) sends gradients
+  /// as they are where every value of theirs is one of the reduce dtype's, and widens them as it adds: the same sums,
+  /// half the bytes.
+  DType sent = DType::float32;
   std::vector<UnitId> forward_prefetch;
   std::vector<UnitId> backward_prefetch;
 };

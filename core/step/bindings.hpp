@@ -102,6 +102,7 @@ class Bindings {
     Address gather = 0;
     bool small = false;  ///< the pending gather is over the post-forward group
     Address reduce_input = 0;
+    DType sent = DType::float32;  ///< of its elements
     Address reduce_output = 0;
     Address cast_output = 0;
     BufferRef sharded;  ///< the buffer behind every .grad

@@ -42,10 +42,11 @@ std::optional<BoundComputation> Bindings::set_buffer(BufferRef buffer, const Buf
       return convert(address, place->reduce, place->gradient, place->compute, place->parameter->numel());
     case Buffer::reduce_input:
       unit.reduce_input = address;
+      unit.sent = *request.dtype;
       break;
     case Buffer::reduce_output: {
       unit.reduce_output = address;
-      const DType dtype = parameters_[plan_of(request.unit).front().id.value].reduce;
+      const DType dtype = plans_[request.unit.value].reduce;
       if (!plans_[request.unit.value].casts_back && !unit.sharded.valid()) {
         unit.sharded = buffer;
         unit.sharded_address = address;
@@ -203,14 +204,13 @@ std::vector<BoundComputation> Bindings::chunk_cat(UnitId unit) {
   std::uint64_t elements = 0;
   BoundComputation out{&c, {units_[unit.value].reduce_input}};
   if (fresh) c.operands.push_back({});
-  DType reduce = DType::float32;
+  const DType sent = units_[unit.value].sent;
   for (std::size_t i = 0; i < plan_of(unit).size(); ++i) {
     ParameterPlace& at = parameters_[plan_of(unit)[i].id.value];
     at.reduced_at.reset();
     if (!shape[2 * i + 1]) continue;
     at.reduced_at = elements;
     elements += padded(at);
-    reduce = at.reduce;
     out.addresses.push_back(at.accumulated != 0 ? at.accumulated : at.gradient);
     if (!fresh) continue;
     c.operands.push_back(flat(at.parameter->numel(), at.accumulated != 0 ? at.reduce : at.compute));
@@ -218,7 +218,7 @@ std::vector<BoundComputation> Bindings::chunk_cat(UnitId unit) {
   }
   if (fresh) {
     c.function = Function::chunk_cat;
-    c.operands.front() = flat(elements * group_.ranks, reduce);
+    c.operands.front() = flat(elements * group_.ranks, sent);
     c.integers.insert(c.integers.begin(), group_.ranks);
     if (settings_.reduce_scatter == Transport::symmetric) c.alpha = 1.0 / group_.ranks;
   }
@@ -254,7 +254,6 @@ void Bindings::bind(CollectiveWork& work, CommunicatorRole role, UnitId unit) co
       break;
     }
     case CollectiveKind::reduce_scatter:
-      work.dtype = first.reduce;
       work.input = place.reduce_input;
       work.output = place.reduce_output;
       if (work.transport == Transport::symmetric) work.reduction = Reduction::sum;  // NCCL's symmetric kernels add

@@ -96,13 +96,13 @@ bool Communicator::held(Transport transport, Address address, Bytes bytes) const
   return segment.transport == transport && address + bytes <= segment.base + segment.bytes;
 }
 
-PathFacts Communicator::facts(const CollectiveWork& work, std::optional<DType> output_type) const {
+PathFacts Communicator::facts(const CollectiveWork& work) const {
   PathFacts facts;
   facts.ranks = ranks();
   facts.one_host = one_host_;
   facts.peer_memory = own_ != nullptr;
   facts.whole_words = work.bytes / (work.kind == CollectiveKind::all_reduce ? 1 : ranks()) % 4 == 0;
-  facts.summable = reducible(work.dtype) && reducible(output_type.value_or(work.dtype));
+  facts.summable = reducible(work.dtype) && reducible(work.output_dtype.value_or(work.dtype));
   const auto [input, output] = buffer_bytes(work, ranks());
   if (work.transport == Transport::low_contention)
     facts.registered = heap_ != nullptr && heap_->contains(work.output, output);
@@ -127,7 +127,7 @@ PathReport& Communicator::account(const CollectiveWork& work, const PathChoice& 
   return report;
 }
 
-Result<void> Communicator::issue(const CollectiveWork& work, cudaStream_t stream, std::optional<DType> output_type) {
+Result<void> Communicator::issue(const CollectiveWork& work, cudaStream_t stream) {
   if (given_up_.load()) return fail(ErrorKind::rank_lost, fmt::format("the group '{}' was given up", settings_.name));
   if (work.input == 0 || work.output == 0) return fail(ErrorKind::usage, "a collective without its buffers");
   if (work.transport != Transport::nccl && !wants(work.transport))
@@ -135,11 +135,14 @@ Result<void> Communicator::issue(const CollectiveWork& work, cudaStream_t stream
                 fmt::format("the group '{}' was made without the transport {}", settings_.name, name(work.transport)));
   if (work.bytes % (itemsize(work.dtype) * (work.kind == CollectiveKind::all_reduce ? 1 : ranks())) != 0)
     return fail(ErrorKind::usage, fmt::format("{} bytes do not divide among {} ranks", work.bytes, ranks()));
-  const PathChoice choice = choose_path(work.kind, work.transport, facts(work, output_type));
+  const PathChoice choice = choose_path(work.kind, work.transport, facts(work));
   PathReport& report = account(work, choice);
-  if (choice.transport == Transport::low_contention) return issue_own(work, output_type.value_or(work.dtype), stream);
-  if (output_type.value_or(work.dtype) != work.dtype)
-    return fail(ErrorKind::mismatch, "NCCL's reduce-scatter writes the dtype that it reads");
+  if (choice.transport == Transport::low_contention) return issue_own(work, stream);
+  if (work.output_dtype.value_or(work.dtype) != work.dtype)
+    return fail(ErrorKind::mismatch,
+                fmt::format("NCCL cannot reduce {} into {}, and our own reduce-scatter cannot run here: {}",
+                            foreshard::name(work.dtype), foreshard::name(*work.output_dtype), choice.reason),
+                {}, "take another --reduce-scatter, or one reduce dtype with the gradients'");
   // A group of the asked transport keeps its buffers even where NCCL then takes another kernel; see PathChoice.
   const bool kept = choice.transport != Transport::nccl;
   NcclGroup& group = *group_of(kept ? work.transport : Transport::nccl);
@@ -154,7 +157,7 @@ Result<void> Communicator::issue(const CollectiveWork& work, cudaStream_t stream
   return {};
 }
 
-Result<void> Communicator::issue_own(const CollectiveWork& work, DType output_type, cudaStream_t stream) {
+Result<void> Communicator::issue_own(const CollectiveWork& work, cudaStream_t stream) {
   PathReport& report = paths_[{work.kind, work.transport}];
   const Bytes slice = work.bytes / ranks();
   const void* input = reinterpret_cast<const void*>(work.input);
@@ -170,7 +173,7 @@ Result<void> Communicator::issue_own(const CollectiveWork& work, DType output_ty
   call.output = output;
   call.elements = slice / itemsize(work.dtype);
   call.input_type = work.dtype;
-  call.output_type = output_type;
+  call.output_type = work.output_dtype.value_or(work.dtype);
   call.scale = work.reduction == Reduction::average ? 1.0F / static_cast<float>(ranks()) : 1.0F;
   const ScatterPath path = own_->scatter_path(call);
   const std::string way = path == ScatterPath::direct   ? "kernel foreshard_reduce reads the peers"

@@ -58,10 +58,9 @@ class Communicator {
   Communicator& operator=(const Communicator&) = delete;
 
   /// Puts one collective on `stream` and returns; when the stream goes on, the output is there and the input is free.
-  /// `output_type` (own reduce-scatter only): dtype of the output, the input's where absent. Errors: a transport that
-  /// settings.transports lacks, addresses that are 0, a size that does not divide by ranks and itemsize, the library's.
-  [[nodiscard]] Result<void> issue(const CollectiveWork& work, cudaStream_t stream,
-                                   std::optional<DType> output_type = std::nullopt);
+  /// Errors: a transport that settings.transports lacks, addresses that are 0, a size that does not divide by ranks and
+  /// itemsize, an output_dtype where NCCL has to serve the call, the library's.
+  [[nodiscard]] Result<void> issue(const CollectiveWork& work, cudaStream_t stream);
 
   /// Memory of the kind that `transport` wants, of at least `bytes`: a free segment of the pool, or a new one that is
   /// registered. Stays registered until the communicator ends. Errors: out of memory (that kind).
@@ -99,8 +98,8 @@ class Communicator {
   [[nodiscard]] bool held(Transport transport, Address address, Bytes bytes) const;
   [[nodiscard]] Result<Segment> allocate(Transport transport, Bytes bytes);
   void give_back(Segment& segment);
-  [[nodiscard]] PathFacts facts(const CollectiveWork& work, std::optional<DType> output_type) const;
-  [[nodiscard]] Result<void> issue_own(const CollectiveWork& work, DType output_type, cudaStream_t stream);
+  [[nodiscard]] PathFacts facts(const CollectiveWork& work) const;
+  [[nodiscard]] Result<void> issue_own(const CollectiveWork& work, cudaStream_t stream);
   [[nodiscard]] PathReport& account(const CollectiveWork& work, const PathChoice& choice);
 
   Exchange& exchange_;

@@ -11,11 +11,12 @@
 #include <vector>
 
 #include "core/base/quantity.hpp"
+#include "core/device/device.hpp"
 
 namespace foreshard::gpu {
 
 /// Most ranks of a group that our own transports serve: the GPUs of one NVSwitch host.
-inline constexpr std::uint32_t kMostPeers = 8;
+inline constexpr std::uint32_t kMostPeers = kMostLowContentionRanks;
 /// Most staging slots a peer has in a reduce-scatter.
 inline constexpr std::uint32_t kMostSlots = 32;
 

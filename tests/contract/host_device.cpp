@@ -48,6 +48,7 @@ OpId HostDevice::collective(StreamId, CommunicatorId communicator, const Collect
   }
   const bool scatter = work.kind == CollectiveKind::reduce_scatter;
   const Bytes size = itemsize(work.dtype);
+  const DType result = work.output_dtype.value_or(work.dtype);
   const std::uint64_t numel = (scatter ? part : work.bytes) / size;
   const Address offset = scatter ? c.place * part : 0;
   const double factor = work.reduction == Reduction::average ? 1.0 / static_cast<double>(c.ranks) : 1.0;
@@ -56,7 +57,7 @@ OpId HostDevice::collective(StreamId, CommunicatorId communicator, const Collect
     for (std::uint64_t i = 0; i < numel; ++i)
       sums[i] += load_element(c.group->inputs[r] + offset + i * size, work.dtype);
   c.group->meeting.arrive_and_wait();  // an all-reduce writes over its input
-  for (std::uint64_t i = 0; i < numel; ++i) store_element(work.output + i * size, work.dtype, sums[i] * factor);
+  for (std::uint64_t i = 0; i < numel; ++i) store_element(work.output + i * itemsize(result), result, sums[i] * factor);
   c.group->meeting.arrive_and_wait();
   return add_op();
 }

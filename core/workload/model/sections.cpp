@@ -97,14 +97,18 @@ SectionCost Writer::reduce(const UnitPlan& plan) {
   SectionCost cost{Section::reduce, plan.id, Pass::backward, {}, {}};
   std::vector<Bytes> chunks;
   Bytes gradients = 0;
+  Bytes sent = 0;
   Bytes output = 0;
+  const bool accumulated = settings_.accumulate > 1 && !settings_.accumulate_with_sync && plan.casts_gradients;
   for (const ParameterPlan& p : plan.parameters) {
-    chunks.push_back(p.reduce_chunk);
-    gradients += settings_.accumulate > 1 && plan.casts_gradients ? p.accumulated : p.gradient;
+    chunks.push_back(accumulated ? p.reduce_chunk : p.sent_chunk);
+    gradients += accumulated ? p.accumulated : p.gradient;
+    sent += chunks.back() * plan.shard_ranks;
     output += p.reduce_chunk;
   }
-  const double slower = plan.casts_gradients ? kChunkCatCasting : kChunkCat;
-  const auto moved = static_cast<Bytes>(static_cast<double>(gradients + output * plan.shard_ranks) * slower);
+  const bool casts = plan.casts_gradients && !accumulated && plan.sent == plan.reduce;
+  const double slower = casts ? kChunkCatCasting : kChunkCat;
+  const auto moved = static_cast<Bytes>(static_cast<double>(gradients + sent) * slower);
   const Nanoseconds metadata = host.scaled(kMetadataOfReduce);
   const Nanoseconds chunk_cat = host.scaled(kChunkCatOfReduce);
   cost.items.push_back(item(SectionRole::metadata_copy, "Memcpy HtoD", chunk_cat_metadata_bytes(chunks), metadata));
@@ -113,7 +117,7 @@ SectionCost Writer::reduce(const UnitPlan& plan) {
   if (settings_.replicate > 1)
     cost.items.push_back(item(SectionRole::all_reduce, "all_reduce", 0, host_[HostCall::elementwise]));
   if (plan.casts_back) {
-    const Bytes back = output / plan.reduce_itemsize * plan.cast_output_itemsize;
+    const Bytes back = output / itemsize(plan.reduce) * plan.cast_output_itemsize;
     cost.items.push_back(item(SectionRole::cast_back, "aten::copy_", output + back, host_[HostCall::elementwise]));
   }
   if (settings_.offload)

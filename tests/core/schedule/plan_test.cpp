@@ -27,6 +27,28 @@ TEST_CASE("effective dtypes") {
   CHECK((!only_reduce.casts && only_reduce.casts_gradients && only_reduce.casts_back));
 }
 
+TEST_CASE("our own reduce-scatter sends gradients as they are where the sums are wider") {
+  const std::vector<Unit> units = small_units(1);
+  Settings s = four_gpus();
+  s.param_dtype = DType::bfloat16;
+  s.reduce_dtype = DType::float32;
+  const auto plan = [&] { return plan_units(s, units, 132).value()[1]; };
+  const auto sent_bytes = [&] { return plan().parameters[0].sent_chunk; };
+  CHECK(sent_bytes() == 64 / 4 * 4);
+  s.reduce_scatter = Transport::low_contention;
+  CHECK(plan().sent == DType::bfloat16);
+  CHECK(plan().reduce == DType::float32);
+  CHECK(sent_bytes() == 64 / 4 * 2);
+  CHECK(plan().parameters[0].reduce_chunk == 64 / 4 * 4);
+  s.reduce_dtype = DType::float16;  // bfloat16 values that float16 lacks
+  CHECK(plan().sent == DType::float16);
+  s.reduce_dtype = DType::float32;
+  s.nodes = 2;  // NCCL serves the group, and sums what it sends
+  CHECK(plan().sent == DType::float32);
+  s.replicate = 2;  // one group a node again
+  CHECK(plan().sent == DType::bfloat16);
+}
+
 TEST_CASE("an int reshard of 1 keeps parameters, of the whole group frees them, else it must divide") {
   Settings s = four_gpus();
   const std::vector<Unit> units = small_units(1);

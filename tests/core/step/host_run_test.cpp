@@ -275,6 +275,20 @@ TEST_CASE("mixed precision stays within bfloat16's rounding", "[host]") {
   CHECK(worst_difference(train(small_llama(), accumulated), train(small_llama(), mixed)) < 0.05);
 }
 
+TEST_CASE("sums of gradients sent in bfloat16 are those of gradients sent in float32", "[host]") {
+  Settings sent_wide = four_ranks();
+  sent_wide.param_dtype = DType::bfloat16;
+  sent_wide.reduce_dtype = DType::float32;
+  for (const std::uint32_t microbatches : {1U, 2U}) {
+    sent_wide.accumulate = microbatches;
+    Settings sent_narrow = sent_wide;
+    sent_narrow.reduce_scatter = Transport::low_contention;
+    CHECK(worst_difference(train(small_llama(), sent_wide), train(small_llama(), sent_narrow)) == 0);
+    sent_wide.accumulate_with_sync = sent_narrow.accumulate_with_sync = true;
+    CHECK(worst_difference(train(small_llama(), sent_wide), train(small_llama(), sent_narrow)) == 0);
+  }
+}
+
 TEST_CASE("a Llama starts at the loss of an even guess", "[host]") {
   const Trained llama = train(small_llama(), four_ranks());
   for (const auto& losses : llama.losses) CHECK(losses.front() == Approx(std::log(37.0)).epsilon(0.05));
