@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <type_traits>
 
 #include "gpu/kernels/element.cuh"
 #include "gpu/kernels/norms.hpp"
@@ -13,10 +14,11 @@ __device__ inline float rounded(float value, DType dtype) {
 }
 
 // ---- One block a row. A thread keeps the first groups of its row in registers, as they lie in memory; what is longer
-// is read again.
+// is read again. Blocks are as short as that allows: more rows are in flight on an SM, and their loads hide one
+// another's sums. All of a thread's loads are issued before the first is used or anything is written.
 
 constexpr int kLongestBlock = 512;
-constexpr int kElementsAThread = 16;  ///< kept
+constexpr int kGroups = 4;  ///< kept, of 16 bytes of each tensor
 
 struct Row {
   const void* data = nullptr;  ///< null: absent
@@ -42,14 +44,36 @@ struct NormForward {
 
   __device__ DType held() const { return element::held<kVector>(p.sum != nullptr ? p.sum_dtype : p.x.dtype); }
 
-  /// A group of the normed tensor, as held: x, or x + residual rounded to the sum's dtype (and written on
-  /// `first_time`).
+  __device__ element::Raw load(const Row& from, std::uint32_t column) const {
+    return element::load_some<kWidth, kVector>(from.data, row * p.columns + column, p.columns - column, from.dtype);
+  }
+
+  /// The thread's first groups of the normed tensor, as held.
+  __device__ void load_kept(element::Raw (&kept)[kGroups], std::uint32_t own, std::uint32_t step) const {
+#pragma unroll
+    for (int g = 0; g < kGroups; ++g)
+      if (g * step + own < p.columns) kept[g] = load(p.x, g * step + own);
+    if (p.sum == nullptr) return;
+    element::Raw residual[kGroups];
+#pragma unroll
+    for (int g = 0; g < kGroups; ++g)
+      if (g * step + own < p.columns) residual[g] = load(p.residual, g * step + own);
+#pragma unroll
+    for (int g = 0; g < kGroups; ++g)
+      if (g * step + own < p.columns) kept[g] = added(kept[g], residual[g], g * step + own, true);
+  }
+
+  /// A group of the normed tensor behind those; its sum is written on `first_time`.
   __device__ element::Raw input(std::uint32_t column, bool first_time) const {
+    const element::Raw x = load(p.x, column);
+    return p.sum == nullptr ? x : added(x, load(p.residual, column), column, first_time);
+  }
+
+  /// x + residual rounded to the sum's dtype, as held.
+  __device__ element::Raw added(const element::Raw& x, const element::Raw& residual, std::uint32_t column,
+                                bool writes) const {
     const std::int64_t at = row * p.columns + column;
     const std::uint32_t left = p.columns - column;
-    const element::Raw x = element::load_some<kWidth, kVector>(p.x.data, at, left, p.x.dtype);
-    if (p.sum == nullptr) return x;
-    const element::Raw residual = element::load_some<kWidth, kVector>(p.residual.data, at, left, p.residual.dtype);
     float a[kWidth];
     float b[kWidth];
     element::expand(a, x, element::held<kVector>(p.x.dtype));
@@ -58,12 +82,12 @@ struct NormForward {
     for (int k = 0; k < kWidth; ++k) a[k] += b[k];
     if constexpr (kVector) {
       const element::Raw sum = element::collapse(a, p.sum_dtype);
-      if (first_time) element::store<kWidth>(p.sum, at, p.sum_dtype, sum);
+      if (writes) element::store<kWidth>(p.sum, at, p.sum_dtype, sum);
       return sum;
     } else {
 #pragma unroll
       for (int k = 0; k < kWidth; ++k) a[k] = rounded(a[k], p.sum_dtype);
-      if (first_time) element::write_some<kWidth, kVector>(p.sum, at, left, p.sum_dtype, a);
+      if (writes) element::write_some<kWidth, kVector>(p.sum, at, left, p.sum_dtype, a);
       return element::collapse(a, DType::float32);
     }
   }
@@ -103,22 +127,19 @@ struct NormForward {
 
 template <int kWidth, bool kVector>
 __global__ void __launch_bounds__(kLongestBlock, 2) norm_forward(const __grid_constant__ ForwardParams p) {
-  constexpr int kKept = kElementsAThread / kWidth;
   __shared__ float2 shared[32];
   const NormForward<kWidth, kVector> norm{p, blockIdx.x};
   const std::uint32_t step = blockDim.x * kWidth;
   const std::uint32_t own = threadIdx.x * kWidth;
   // The row's first value as the origin keeps the one-pass variance exact for rows far from zero.
   const float origin = p.mean != nullptr ? element::read<float>(p.x.data, norm.row * p.columns, p.x.dtype) : 0.0F;
-  element::Raw kept[kKept];
-#pragma unroll
-  for (int g = 0; g < kKept; ++g)
-    if (g * step + own < p.columns) kept[g] = norm.input(g * step + own, true);
+  element::Raw kept[kGroups];
+  norm.load_kept(kept, own, step);
   float2 sums = make_float2(0, 0);
 #pragma unroll
-  for (int g = 0; g < kKept; ++g)
+  for (int g = 0; g < kGroups; ++g)
     if (g * step + own < p.columns) norm.count(sums, kept[g], g * step + own, origin);
-  for (std::uint32_t column = kKept * step + own; column < p.columns; column += step)
+  for (std::uint32_t column = kGroups * step + own; column < p.columns; column += step)
     norm.count(sums, norm.input(column, true), column, origin);
   sums = block_sum(sums, shared);
   const float n = static_cast<float>(p.columns);
@@ -130,9 +151,9 @@ __global__ void __launch_bounds__(kLongestBlock, 2) norm_forward(const __grid_co
     p.rstd[norm.row] = rstd;
   }
 #pragma unroll
-  for (int g = 0; g < kKept; ++g)
+  for (int g = 0; g < kGroups; ++g)
     if (g * step + own < p.columns) norm.finish(kept[g], g * step + own, mean, rstd);
-  for (std::uint32_t column = kKept * step + own; column < p.columns; column += step)
+  for (std::uint32_t column = kGroups * step + own; column < p.columns; column += step)
     norm.finish(norm.input(column, false), column, mean, rstd);
 }
 
@@ -145,21 +166,24 @@ struct BackwardParams {
   std::uint32_t columns = 0;
 };
 
-/// g = dy × weight and x̂ = (x − mean) × rstd of one row.
-template <int kWidth, bool kVector>
+/// g = dy × weight and x̂ = (x − mean) × rstd of one row. kMore: there is something to add.
+template <int kWidth, bool kVector, bool kMore>
 struct NormBackward {
   const BackwardParams& p;
   std::int64_t row;
   float mean, rstd;
 
   struct Group {
-    element::Raw dy, x;
+    element::Raw dy, x, more;
   };
   __device__ Group load(std::uint32_t column) const {
     const std::uint32_t left = p.columns - column;
     const std::int64_t at = row * p.columns + column;
-    return {element::load_some<kWidth, kVector>(p.dy.data, at, left, p.dy.dtype),
-            element::load_some<kWidth, kVector>(p.x.data, at, left, p.x.dtype)};
+    Group group;
+    group.dy = element::load_some<kWidth, kVector>(p.dy.data, at, left, p.dy.dtype);
+    group.x = element::load_some<kWidth, kVector>(p.x.data, at, left, p.x.dtype);
+    if constexpr (kMore) group.more = element::load_some<kWidth, kVector>(p.more.data, at, left, p.more.dtype);
+    return group;
   }
   __device__ void expand(float (&g)[kWidth], float (&x)[kWidth], const Group& group, std::uint32_t column) const {
     element::expand(g, group.dy, element::held<kVector>(p.dy.dtype));
@@ -192,8 +216,8 @@ struct NormBackward {
     expand(g, x, group, column);
 #pragma unroll
     for (int k = 0; k < kWidth; ++k) g[k] = rstd * (g[k] - mean_g - x[k] * mean_gx);
-    if (p.more.data != nullptr) {
-      element::read_some<kWidth, kVector>(x, p.more.data, at, left, p.more.dtype);
+    if constexpr (kMore) {
+      element::expand(x, group.more, element::held<kVector>(p.more.dtype));
 #pragma unroll
       for (int k = 0; k < kWidth; ++k) g[k] += x[k];
     }
@@ -201,33 +225,33 @@ struct NormBackward {
   }
 };
 
-template <int kWidth, bool kVector>
-__global__ void __launch_bounds__(kLongestBlock, 2) norm_backward(const __grid_constant__ BackwardParams p) {
-  constexpr int kKept = kElementsAThread / kWidth;
-  using Norm = NormBackward<kWidth, kVector>;
+template <int kWidth, bool kVector, bool kMore>
+__global__ void __launch_bounds__(kLongestBlock, kWidth == 4 && !kMore ? 2 : 1)
+    norm_backward(const __grid_constant__ BackwardParams p) {
+  using Norm = NormBackward<kWidth, kVector, kMore>;
   __shared__ float2 shared[32];
   const std::int64_t row = blockIdx.x;
   const Norm norm{p, row, p.mean != nullptr ? p.mean[row] : 0.0F, p.rstd[row]};
   const std::uint32_t step = blockDim.x * kWidth;
   const std::uint32_t own = threadIdx.x * kWidth;
-  typename Norm::Group kept[kKept];
+  typename Norm::Group kept[kGroups];
 #pragma unroll
-  for (int i = 0; i < kKept; ++i)
+  for (int i = 0; i < kGroups; ++i)
     if (i * step + own < p.columns) kept[i] = norm.load(i * step + own);
   float2 sums = make_float2(0, 0);
 #pragma unroll
-  for (int i = 0; i < kKept; ++i)
+  for (int i = 0; i < kGroups; ++i)
     if (i * step + own < p.columns) norm.count(sums, kept[i], i * step + own);
-  for (std::uint32_t column = kKept * step + own; column < p.columns; column += step)
+  for (std::uint32_t column = kGroups * step + own; column < p.columns; column += step)
     norm.count(sums, norm.load(column), column);
   sums = block_sum(sums, shared);
   const float n = static_cast<float>(p.columns);
   const float mean_g = p.mean != nullptr ? sums.x / n : 0.0F;
   const float mean_gx = sums.y / n;
 #pragma unroll
-  for (int i = 0; i < kKept; ++i)
+  for (int i = 0; i < kGroups; ++i)
     if (i * step + own < p.columns) norm.finish(kept[i], i * step + own, mean_g, mean_gx);
-  for (std::uint32_t column = kKept * step + own; column < p.columns; column += step)
+  for (std::uint32_t column = kGroups * step + own; column < p.columns; column += step)
     norm.finish(norm.load(column), column, mean_g, mean_gx);
 }
 
@@ -340,9 +364,10 @@ int width_of(std::initializer_list<Row> tensors, std::uint64_t columns) {
   return width;
 }
 
-unsigned threads_for(std::uint64_t columns) {
-  return static_cast<unsigned>(
-      std::clamp<std::uint64_t>(round_up(ceil_div(columns, kElementsAThread), 32), 32, kLongestBlock));
+/// `width` 0: elements are taken one by one, four in a group.
+unsigned threads_for(std::uint64_t columns, int width) {
+  const auto kept = static_cast<std::uint64_t>(kGroups * (width == 0 ? 4 : width));
+  return static_cast<unsigned>(std::clamp<std::uint64_t>(round_up(ceil_div(columns, kept), 32), 32, kLongestBlock));
 }
 
 /// All of them gapless rows of the same length, floats of at most 32 bits; absent ones are skipped.
@@ -363,7 +388,7 @@ Result<void> forward(const Arguments& args, ForwardParams p, const Argument& lik
   p.eps = static_cast<float>(args.c.alpha);
   const int width = width_of({{p.y, p.y_dtype}, {p.sum, p.sum_dtype}, p.x, p.residual, p.weight, p.bias}, p.columns);
   const auto blocks = static_cast<unsigned>(like.rows());
-  const unsigned threads = threads_for(p.columns);
+  const unsigned threads = threads_for(p.columns, width);
   if (width == 8)
     norm_forward<8, true><<<blocks, threads, 0, args.stream>>>(p);
   else if (width == 4)
@@ -380,13 +405,19 @@ Result<void> backward(const Arguments& args, const BackwardParams& given, const 
   p.columns = static_cast<std::uint32_t>(like.last());
   const int width = width_of({{p.dx, p.dx_dtype}, p.dy, p.x, p.weight, p.more}, p.columns);
   const auto blocks = static_cast<unsigned>(like.rows());
-  const unsigned threads = threads_for(p.columns);
-  if (width == 8)
-    norm_backward<8, true><<<blocks, threads, 0, args.stream>>>(p);
-  else if (width == 4)
-    norm_backward<4, true><<<blocks, threads, 0, args.stream>>>(p);
+  const unsigned threads = threads_for(p.columns, width);
+  const auto put = [&](auto more) {
+    if (width == 8)
+      norm_backward<8, true, more.value><<<blocks, threads, 0, args.stream>>>(p);
+    else if (width == 4)
+      norm_backward<4, true, more.value><<<blocks, threads, 0, args.stream>>>(p);
+    else
+      norm_backward<4, false, more.value><<<blocks, threads, 0, args.stream>>>(p);
+  };
+  if (p.more.data != nullptr)
+    put(std::true_type{});
   else
-    norm_backward<4, false><<<blocks, threads, 0, args.stream>>>(p);
+    put(std::false_type{});
   return launched(name);
 }
 
