@@ -201,7 +201,8 @@ TEST_CASE("a gather and a reduction on streams of their own") {
       work.input = reinterpret_cast<Address>(input);
       work.output = reinterpret_cast<Address>(result);
       fill_pattern(input, DType::bfloat16, 0, count * e.ranks(), e.rank(), {i, false}, scatters.stream);
-      got(scatters.group->issue(work, scatters.stream, DType::float32), "reduce_scatter");
+      work.output_dtype = DType::float32;
+      got(scatters.group->issue(work, scatters.stream), "reduce_scatter");
       count_wrong_reduce(result, DType::bfloat16, DType::float32, count, e.ranks(), e.rank(),
                          1.0F / static_cast<float>(e.ranks()), {i, false}, scatters.wrong, scatters.stream);
     }
