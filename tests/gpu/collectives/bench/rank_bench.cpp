@@ -147,7 +147,7 @@ void RankBench::call(const Variant& variant, Bytes bytes, DType dtype, DType out
 
 Issue RankBench::issue(const Variant& variant, Bytes bytes) {
   return [this, &variant, bytes](cudaStream_t stream) {
-    call(variant, bytes, DType::bfloat16, DType::bfloat16, Reduction::sum, stream);
+    call(variant, bytes, variant.input, variant.result, Reduction::sum, stream);
   };
 }
 

@@ -49,6 +49,17 @@ bool set(OwnTuning& t, const std::string& key, const std::string& value) {
   return true;
 }
 
+bool set_type(Variant& v, const std::string& key, const std::string& value) {
+  if (key != "in" && key != "out") return false;
+  for (const DType dtype : {DType::float32, DType::bfloat16, DType::float16})
+    if (value == name(dtype)) {
+      if (key == "in") v.input = dtype;
+      v.result = dtype;
+      return true;
+    }
+  return false;
+}
+
 }  // namespace
 
 Result<Variant> parse_variant(std::string_view text) {
@@ -71,7 +82,7 @@ Result<Variant> parse_variant(std::string_view text) {
     known = false;
   for (std::size_t i = 1; i < words.size(); ++i) {
     const std::vector<std::string> pair = split(words[i], '=');
-    known = known && pair.size() == 2 && set(v.tuning, pair[0], pair[1]);
+    known = known && pair.size() == 2 && (set_type(v, pair[0], pair[1]) || set(v.tuning, pair[0], pair[1]));
   }
   if (!known) return fail(ErrorKind::usage, "not a variant: " + std::string(text));
   return v;

@@ -14,11 +14,14 @@ struct Variant {
   std::string text;
   CollectiveKind kind = CollectiveKind::all_gather;
   Transport transport = Transport::nccl;
-  OwnTuning tuning;  ///< Transport::low_contention
+  DType input = DType::bfloat16;   ///< of what is timed
+  DType result = DType::bfloat16;  ///< of a reduce-scatter's output; NCCL's is the input's
+  OwnTuning tuning;                ///< Transport::low_contention
 };
 
 /// "ag:nccl", "rs:symmetric", "ag:copy_engine", "ag:own", "rs:own,way=staged|direct|resident,ctas=8,cluster=2,
-/// percent=20,direct=16,slot=4,slots=32,chunks=4,least=1,round=64,linger=100" (sizes in MiB, linger in us).
+/// percent=20,direct=16,slot=4,slots=32,chunks=4,least=1,round=64,linger=100" (sizes in MiB, linger in us); any with
+/// "in=float32|float16|bfloat16" for the elements, own reduce-scatters with "out=…" for the result's.
 [[nodiscard]] Result<Variant> parse_variant(std::string_view text);
 
 }  // namespace foreshard::gpu
