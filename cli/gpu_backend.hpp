@@ -27,6 +27,7 @@ struct RunOptions {
   std::int32_t warmup = 3;
   double learning_rate = 1e-5;
   bool emulate = false;
+  bool pace_host = false;
   bool record = true;
   bool force = false;
   bool json = false;

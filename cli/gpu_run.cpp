@@ -24,6 +24,7 @@ std::vector<gpu::Setting> agreement(const RunOptions& options, const Planned& pl
                                 {"warmup", std::to_string(options.warmup)},
                                 {"learning-rate", std::to_string(options.learning_rate)},
                                 {"emulate", options.emulate ? "yes" : "no"},
+                                {"pace-host", options.pace_host ? "yes" : "no"},
                                 {"record", options.record ? "yes" : "no"},
                                 {"memory-limit", std::to_string(options.memory_limit.value_or(0))}};
   for (const auto& [key, value] : choices(planned.settings)) out.push_back({key, value});
@@ -99,6 +100,7 @@ Result<void> work(const RunOptions& options, const Planned& planned, const Workl
   if (!options.record) request.recorded = 0;
   request.memory_limit = options.memory_limit;
   request.learning_rate = options.learning_rate;
+  request.pace_host = options.pace_host;
   if (first) request.progress = [&console](std::string_view what) { console.note(what); };
   std::optional<GradientFiles> gradients;
   if (!options.gradients.empty()) {

@@ -65,6 +65,8 @@ Action add_run(CLI::App& app) {
       ->type_name("FOLDER");
   app.add_flag("--emulate", options->emulate,
                "kernels of the same shape, bytes and duration instead of the model's numbers");
+  app.add_flag("--pace-host", options->pace_host,
+               "issue as slowly as the machine profile's host does: PyTorch's, with the built-in profiles");
   app.add_flag("--record,!--no-record", options->record, "record steps with CUPTI after the timed ones; default on");
   app.add_flag("--force", options->force, "write over an existing store");
   app.add_flag("--json", options->json, "as JSON");

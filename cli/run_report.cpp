@@ -182,6 +182,7 @@ Json run_json(const RunReport& report) {
   json["valid"] = report.run.info.valid;
   json["warnings"] = report.warnings;
   json["computed"] = report.execution.computed;
+  json["host_paced"] = report.execution.paced;
   json["losses"] = losses(report.ranks);
   json["recorded_step_ms"] = or_null(report.execution.recorded_step_ms);
   json["nccl"] = report.execution.nccl;
@@ -258,6 +259,7 @@ void print_run(Console& console, const RunReport& report) {
                              own.gpu, report.execution.nccl, report.execution.driver,
                              report.execution.computed ? "real numbers" : "emulated kernels",
                              format_bytes(report.execution.fixed_bytes));
+  if (report.execution.paced) console.out << "the host issued at the machine profile's pace, not at its own\n";
   print_collectives(console, report.execution);
   print_losses(console, report.ranks);
 }

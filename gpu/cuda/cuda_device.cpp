@@ -76,6 +76,13 @@ OpId CudaDevice::add(StreamId stream, LabelId label, const Put& put, std::option
   return op;
 }
 
+void CudaDevice::host_work(Nanoseconds length) {
+  if (!options_.pace_host) return;
+  const Nanoseconds until = paced_ + length;
+  do paced_ = clock_.now();
+  while (paced_ < until);
+}
+
 OpId CudaDevice::launch(StreamId stream, const KernelWork& work) {
   return add(stream, work.label, [&](cudaStream_t on) { return executor_.emulate(work, on); });
 }

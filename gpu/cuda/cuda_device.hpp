@@ -2,8 +2,8 @@
 //
 // Who: `foreshard run` and `probe`, through core/step. Streams are created ones without implicit synchronisation
 // (cudaStreamNonBlocking), stream 0 too: the legacy default stream is never used. Kernels of computations and their
-// stand-ins come from gpu/kernels, collectives from gpu/collectives; host_work() does nothing, because a real host
-// takes the time it takes.
+// stand-ins come from gpu/kernels, collectives from gpu/collectives. host_work() does nothing, because a real host
+// takes the time it takes, unless the run asked for the pace of the host that the workload describes.
 //
 // The seam returns no errors: a failure of CUDA or of a peer leaves core as a DeviceFailure (failure.hpp).
 // One thread. Ranks make the same calls in the same order wherever collectives and communicators are concerned.
@@ -28,6 +28,9 @@ using GroupCollective = std::function<Result<void>(const CollectiveWork& work, c
 
 struct CudaDeviceOptions {
   Timing timing = Timing::issue;
+  /// host_work(length) returns no sooner than `length` after the one before returned: a workload with the host costs of
+  /// eager PyTorch is then issued as PyTorch issues it. Calls between the two count; one that blocks is not made up for.
+  bool pace_host = false;
   /// Heard before each op is put on its stream: what a rank that hangs is said to have done last. Empty: nobody
   /// listens.
   std::function<void(LabelId label)> on_op = {};
@@ -59,7 +62,7 @@ class CudaDevice final : public Device {
   void stream_wait_event(StreamId stream, EventId event) override;
   void synchronize_stream(StreamId stream) override;
   void synchronize() override;
-  void host_work(Nanoseconds) override {}
+  void host_work(Nanoseconds length) override;
   [[nodiscard]] Nanoseconds host_now() override { return clock_.now(); }
   /// With Timing::issue, start and end are the issue's.
   [[nodiscard]] std::span<const OpTiming> timings() const override { return clock_.timings(); }
@@ -87,6 +90,7 @@ class CudaDevice final : public Device {
   Executor& executor_;
   CudaDeviceOptions options_;
   OpClock clock_;
+  Nanoseconds paced_;  ///< when the last host_work returned
   EventPool events_;
   Staging staging_;
   std::vector<cudaStream_t> streams_;

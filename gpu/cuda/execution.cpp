@@ -118,6 +118,7 @@ Result<Runner::Pass> Runner::pass(PassRequest wanted, Run& run) {
     const auto memory = require(CudaMemory::create(memory_options));
     CudaDeviceOptions options;
     options.timing = wanted.timing;
+    options.pace_host = request_.pace_host;
     options.on_op = [this](LabelId label) { session_.report(workload_.labels.text(label)); };
     options.healthy = [this]() -> Result<void> {
       if (const auto failure = session_.failure()) return tl::unexpected<Error>(failure->error());
@@ -259,6 +260,7 @@ Result<Execution> execute(const Workload& workload, const Settings& settings, co
   Execution out;
   out.measured.rank = session.environment().rank;
   out.computed = computes(workload);
+  out.paced = request.pace_host;
   FORESHARD_TRY(describe(out, run, workload, settings));
   auto executor = Executor::create();
   if (!executor) return tl::unexpected<Error>(executor.error());

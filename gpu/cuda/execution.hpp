@@ -35,6 +35,7 @@ struct ExecuteRequest {
   std::int32_t recorded = 4;  ///< steps of the recorded pass; 0: none
   std::optional<Bytes> memory_limit = {};  ///< of the caching allocator
   double learning_rate = 1e-5;
+  bool pace_host = false;       ///< issue no faster than the workload's host costs say (CudaDeviceOptions)
   GradientSink gradients = {};  ///< of every step of the timed pass; empty: nobody asks. Waits for the GPU each step
   /// Hears what begins now, on this rank.
   std::function<void(std::string_view what)> progress = {};
@@ -60,6 +61,7 @@ struct Execution {
   PoolCounters pools;
   Bytes fixed_bytes = 0;  ///< device memory outside the caching allocator: workspaces, staging, flags
   bool computed = false;  ///< real numbers; else kernels of the same shape, bytes and duration
+  bool paced = false;     ///< the host issued no faster than the workload's host costs say
   std::string nccl;       ///< version
   std::string driver;
   std::vector<std::string> caveats;

@@ -75,6 +75,24 @@ TEST_CASE("marked ops tell when they ended without any recording") {
   CHECK((ends.at(ops[1]) - ends.at(ops[0])).us() == Approx(1500).epsilon(0.05));
 }
 
+TEST_CASE("a paced host takes the time that the workload says") {
+  if (no_gpu()) return;
+  Rig rig;
+  for (const bool paced : {false, true}) {
+    const auto device = require(CudaDevice::create(*rig.executor, *rig.memory, {.pace_host = paced}));
+    device->host_work({});
+    const Nanoseconds begin = device->host_now();
+    for (int i = 0; i < 10; ++i) {
+      device->host_work({2'000'000});
+      contract::kernel(*device, kComputeStream, 1000);
+    }
+    const double ms = (device->host_now() - begin).ms();
+    CHECK((ms >= 20) == paced);
+    CHECK(ms < 30);
+    device->synchronize();
+  }
+}
+
 TEST_CASE("events are used again, and their ids stay valid") {
   if (no_gpu()) return;
   Rig rig;
