@@ -101,6 +101,7 @@ if part numerics; then
   done <<EOF_MODELS
 mlp_fp32 mlp --dim 1024 --layers 4 --batch 2 --seq 512
 transformer_fp32 torch-transformer --dim 512 --layers 2 --dropout 0 --batch 2 --seq 128
+llama_fp32 llama-tiny --batch 2 --seq 512
 llama_bf16 llama-tiny --batch 2 --seq 512 --param-dtype bfloat16 --reduce-dtype float32
 EOF_MODELS
 fi

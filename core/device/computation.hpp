@@ -57,6 +57,10 @@ enum class Function : std::uint8_t {
   nll_loss,              ///< loss[], total_weight[]; log_probabilities, target.  Mean over rows
   nll_loss_backward,     ///< dx; d_loss[], target.  Writes all of dx
   cross_entropy,         ///< loss[], dlogits; logits, target.  Mean; dlogits for d_loss = 1; may lie over logits
+  // Attention by parts (aten::_scaled_dot_product_attention_math). Rows: the last dimension.
+  softmax,           ///< out; x.  Zeros for a row of −∞ (aten::_safe_softmax); out may lie over x
+  softmax_backward,  ///< dx; dy, out
+  causal_mask,       ///< out[queries, keys];  0 where the key is not behind the query, else −∞
   // Shape.
   cat,  ///< out; parts…  along dimension integers[0]
   // Fused forms of the Llama block.

@@ -112,7 +112,6 @@ class Bindings {
     BufferRequest request;
     Address address = 0;
   };
-  using Key = std::tuple<UnitId, Function, std::vector<bool>>;
   /// A launch of the optimizer without addresses. What stays the same from step to step.
   struct OptimizerTemplate {
     const OptimizerPass* pass = nullptr;
@@ -120,6 +119,7 @@ class Bindings {
     Computation computation;
     std::vector<std::pair<OptimizerTensor, std::size_t>> from;  ///< by operand: its place among the gradients
   };
+  using Key = std::tuple<UnitId, Function, std::vector<bool>>;
 
   [[nodiscard]] const std::vector<ParameterPlan>& plan_of(UnitId unit) const { return plans_[unit.value].parameters; }
   [[nodiscard]] std::uint64_t padded(const ParameterPlace& place) const;
@@ -132,9 +132,9 @@ class Bindings {
   [[nodiscard]] std::vector<BoundComputation> add_gradients(UnitId unit);
   [[nodiscard]] BoundComputation convert(Address to, DType to_dtype, Address from, DType from_dtype,
                                          std::uint64_t numel);
-  [[nodiscard]] const Computation* keep(Computation computation);
   void plan_optimizer(const std::vector<ShardedGradient>& gradients);
   [[nodiscard]] Address optimizer_address(OptimizerTensor tensor, const ShardedGradient& gradient) const;
+  [[nodiscard]] const Computation* keep(Computation computation);
 
   const Workload& workload_;
   const Settings& settings_;

@@ -46,6 +46,10 @@ class CudaExecutor final : public Executor {
       case Function::nll_loss_backward:
       case Function::cross_entropy:
         return with_workspace(args, run_loss);
+      case Function::softmax:
+      case Function::softmax_backward:
+      case Function::causal_mask:
+        return run_softmax(args);
       case Function::gemm:
         return with_workspace(args, [this](const Arguments& a, Workspace& w) { return gemm_->run(a, w); });
       case Function::attention:

@@ -13,6 +13,9 @@ namespace foreshard::gpu {
 /// Function::log_softmax, log_softmax_backward, nll_loss, nll_loss_backward, cross_entropy. Rows without gaps.
 [[nodiscard]] Result<void> run_loss(const Arguments& args, Workspace& workspace);
 
+/// Function::softmax, softmax_backward, causal_mask. Rows without gaps.
+[[nodiscard]] Result<void> run_softmax(const Arguments& args);
+
 /// Function::embedding, embedding_backward.
 [[nodiscard]] Result<void> run_embedding(const Arguments& args);
 

@@ -461,6 +461,34 @@ void log_softmax_backward(const Call& call) {
   }
 }
 
+void softmax(const Call& call) {
+  const HostView& x = call[1];
+  const std::uint64_t n = x.last();
+  for (std::uint64_t r = 0; r < x.rows(); ++r) {
+    const double norm = row_logsumexp(x, r);
+    bool none = true;
+    for (std::uint64_t i = 0; i < n; ++i) none = none && x[r * n + i] == -std::numeric_limits<double>::infinity();
+    for (std::uint64_t i = 0; i < n; ++i) call[0].set(r * n + i, none ? 0 : std::exp(x[r * n + i] - norm));
+  }
+}
+
+void softmax_backward(const Call& call) {
+  const HostView& dy = call[1];
+  const HostView& y = call[2];
+  const std::uint64_t n = dy.last();
+  for (std::uint64_t r = 0; r < dy.rows(); ++r) {
+    double sum = 0;
+    for (std::uint64_t i = 0; i < n; ++i) sum += dy[r * n + i] * y[r * n + i];
+    for (std::uint64_t i = 0; i < n; ++i) call[0].set(r * n + i, y[r * n + i] * (dy[r * n + i] - sum));
+  }
+}
+
+void causal_mask(const Call& call) {
+  const std::uint64_t keys = call[0].last();
+  for (std::uint64_t i = 0; i < call[0].numel(); ++i)
+    call[0].set(i, i % keys <= i / keys ? 0 : -std::numeric_limits<double>::infinity());
+}
+
 void nll_loss(const Call& call) {
   const HostView& x = call[2];
   double sum = 0;
@@ -684,6 +712,12 @@ void run_on_host(const Computation& computation, std::span<const Address> addres
       return log_softmax(call);
     case Function::log_softmax_backward:
       return log_softmax_backward(call);
+    case Function::softmax:
+      return softmax(call);
+    case Function::softmax_backward:
+      return softmax_backward(call);
+    case Function::causal_mask:
+      return causal_mask(call);
     case Function::nll_loss:
       return nll_loss(call);
     case Function::nll_loss_backward:

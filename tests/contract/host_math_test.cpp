@@ -2,6 +2,7 @@
 // layouts of FSDP2's sections against small examples written out by hand.
 #include <array>
 #include <cmath>
+#include <limits>
 #include <map>
 
 #include "tests/catch.hpp"
@@ -262,6 +263,7 @@ TEST_CASE("host math: embedding, losses and rotary embedding backwards") {
   const auto dy = t.add({5, 4}, 8);
   const auto dx = t.add({5, 4}, 9);
   check(t, {of(Function::log_softmax), {y, x}, {y}, {dy}, of(Function::log_softmax_backward), {dx, dy, y}, {x}, {dx}});
+  check(t, {of(Function::softmax), {y, x}, {y}, {dy}, of(Function::softmax_backward), {dx, dy, y}, {x}, {dx}});
   const auto target = t.add({5}, 10);
   t.integers(target, 4);
   const auto loss = t.add({}, 11);
@@ -299,6 +301,22 @@ TEST_CASE("host math: embedding, losses and rotary embedding backwards") {
             {d_heads, d_turned, cos, sin},
             {heads},
             {d_heads}});
+}
+
+TEST_CASE("host math: a causal mask, and the softmax of what it leaves") {
+  Tensors t;
+  const auto mask = t.add({2, 3}, 1);
+  const auto out = t.add({2, 3}, 2);
+  const double infinity = std::numeric_limits<double>::infinity();
+  run(t, of(Function::causal_mask), {mask});
+  CHECK(t.memory[mask] == std::vector<double>{0, -infinity, -infinity, 0, 0, -infinity});
+  run(t, of(Function::softmax), {out, mask});
+  CHECK(t.memory[out][0] == 1);
+  CHECK(t.memory[out][4] == Approx(0.5));
+  CHECK(t.memory[out][5] == 0);
+  t.memory[mask].assign(6, -infinity);
+  run(t, of(Function::softmax), {out, mask});
+  CHECK(t.memory[out] == std::vector<double>(6, 0));
 }
 
 TEST_CASE("host math: a product's layouts, bias and accumulation") {

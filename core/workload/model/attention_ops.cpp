@@ -1,6 +1,7 @@
 #include <cmath>
 
 #include "core/base/check.hpp"
+#include "core/workload/model/attention_math.hpp"
 #include "core/workload/model/ops.hpp"
 #include "core/workload/model/unpacked.hpp"
 #include "core/workload/model/walk.hpp"
@@ -227,10 +228,14 @@ Tensor efficient_attention(Tape& tape, const Tensor& q, const Tensor& k, const T
 
 Tensor attention(Tape& tape, const Tensor& q, const Tensor& k, const Tensor& v, const Attention& how) {
   // sdp_utils.cpp: cuDNN or flash first (TargetGpu) for 16-bit types, head dimensions up to 128 in multiples of 8; what
-  // neither takes (float32) goes to the memory-efficient kernel.
+  // neither takes (float32) goes to the memory-efficient kernel, which takes no grouped heads
+  // (check_batch_size_and_num_heads_dense<false>): those go to the math fallback.
   tape.spend(HostCall::view);
   const bool half = itemsize(q->dtype) == 2;
-  FORESHARD_CHECK(half || q->shape[1] == k->shape[1], "grouped heads need a 16-bit dtype");
+  if (!half && q->shape[1] != k->shape[1]) {
+    FORESHARD_CHECK(how.dropout == 0, "the math fallback is written without dropout");
+    return math_attention(tape, q, k, v, how.causal);
+  }
   return half ? half_attention(tape, q, k, v, how) : efficient_attention(tape, q, k, v, how);
 }
 

@@ -1,5 +1,7 @@
 #include "core/workload/model/fused_ops.hpp"
 
+#include <cmath>
+
 #include "core/workload/model/ops.hpp"
 #include "core/workload/model/walk.hpp"
 
@@ -83,6 +85,37 @@ Tensor fused_rope(Tape& tape, const Tensor& x, const Tensor& cos, const Tensor& 
   };
   const NodePtr node = tape.record({x}, back);
   Tensor out = run_rope(tape, Function::rope, x, cos, sin);
+  Tape::attach(node, out);
+  return out;
+}
+
+Tensor own_attention(Tape& tape, const Tensor& q, const Tensor& k, const Tensor& v) {
+  const double scale = 1.0 / std::sqrt(static_cast<double>(q->shape[3]));
+  const KernelMath forward{KernelMath::Kind::attention_forward,
+                           q->dtype,
+                           true,
+                           static_cast<std::uint32_t>(q->shape[0] * q->shape[1]),
+                           q->shape[2],
+                           k->shape[2],
+                           q->shape[3]};
+  const auto back = [&tape, scale, forward](Node& node, const Tensors& gradients) {
+    Tensors kept;
+    for (Saved& saved : node.saved) kept.push_back(tape.unpack(saved));
+    Tensors out{tape.empty_like(kept[0]), tape.empty_like(kept[1]), tape.empty_like(kept[2])};
+    KernelMath math = forward;
+    math.kind = KernelMath::Kind::attention_backward;
+    tape.launch_attention("foreshard::attention_backward", math,
+                          4 * kept[0]->bytes() + 2 * (kept[1]->bytes() + kept[2]->bytes()));
+    tape.computes({.function = Function::attention_backward, .causal = true, .alpha = scale}, out[0], out[1], out[2],
+                  gradients[0], kept[0], kept[1], kept[2], kept[3], kept[4]);
+    return out;
+  };
+  const NodePtr node = tape.record({q, k, v}, back);
+  Tensor out = tape.empty_like(q);
+  const Tensor logsumexp = tape.empty({q->shape[0], q->shape[1], q->shape[2]}, DType::float32);
+  tape.launch_attention("foreshard::attention", forward, 2 * q->bytes() + k->bytes() + v->bytes());
+  tape.computes({.function = Function::attention, .causal = true, .alpha = scale}, out, logsumexp, q, k, v);
+  for (const Tensor& kept : {q, k, v, out, logsumexp}) tape.save(node, kept);
   Tape::attach(node, out);
   return out;
 }

@@ -24,6 +24,10 @@ struct AddedNorm {
 /// Rotary embedding of batch × length × heads × head_dim with tables in float32. Keeps nothing.
 [[nodiscard]] Tensor fused_rope(Tape& tape, const Tensor& x, const Tensor& cos, const Tensor& sin);
 
+/// Causal attention on batch × heads × length × head_dim of any dtype, with fewer key heads than query heads or not, by
+/// kernels that keep no scores: the result, laid out as q, and one float32 a row. Keeps those and the operands.
+[[nodiscard]] Tensor own_attention(Tape& tape, const Tensor& q, const Tensor& k, const Tensor& v);
+
 /// silu(gate) × up. Keeps gate and up; the next product keeps the result.
 [[nodiscard]] Tensor swiglu(Tape& tape, const Tensor& gate, const Tensor& up);
 

@@ -166,6 +166,12 @@ void add_estimates(const ModelConfig& model, const Settings& settings, const Tar
   if (!gpu.prefers_cudnn_attention() && model.family != ModelFamily::mlp && model.family != ModelFamily::states_only)
     workload.estimates.push_back(
         "flash attention follows PyTorch's source and was not compared with a recording: its memory is an estimate");
+  const DType compute = settings.param_dtype.value_or(model.dtype);
+  const bool grouped = model.family == ModelFamily::llama && model.kv_heads != model.heads;
+  if (grouped && itemsize(compute) != 2 && settings.kernels != Kernels::fused)
+    workload.estimates.push_back(
+        "grouped-query attention in float32 takes PyTorch's math fallback, which follows its source and was not "
+        "compared with a recording: its memory is an estimate");
   if (model.family == ModelFamily::mpt)
     workload.estimates.push_back("MPT follows llm-foundry's source and was not compared with a recording");
   if (settings.checkpoint == Checkpoint::selective_op || settings.checkpoint == Checkpoint::selective_layer)

@@ -48,7 +48,7 @@ class Llama final : public Family {
   [[nodiscard]] std::vector<Unit> units() const override;
   [[nodiscard]] std::vector<ParameterId> parameters_order() const override;
   [[nodiscard]] std::uint32_t blocks() const override { return c_.layers; }
-  [[nodiscard]] Result<void> check(const Settings& settings, const BatchSize& size) const override;
+  [[nodiscard]] Result<void> check(const Settings&, const BatchSize&) const override { return {}; }
   void setup(SetupWriter& writer, const BatchSize& size) const override;
   [[nodiscard]] Tensors inputs(Tape& tape, const BatchSize& size) const override;
   [[nodiscard]] Tensor loss(WrappedModel& model, const Tensors& inputs, const BatchSize& size) const override;
@@ -90,14 +90,6 @@ std::vector<ParameterId> Llama::parameters_order() const {
   order.push_back(ParameterId{norm});
   order.push_back(ParameterId{head});
   return order;
-}
-
-Result<void> Llama::check(const Settings& settings, const BatchSize&) const {
-  const DType compute = settings.param_dtype.value_or(c_.dtype);
-  if (itemsize(compute) != 2 && c_.kv_heads != c_.heads)
-    return fail(ErrorKind::usage, "grouped-query attention in float32 has no fused kernel", {},
-                "choose param_dtype bfloat16, or as many key heads as query heads");
-  return {};
 }
 
 void Llama::setup(SetupWriter& writer, const BatchSize& size) const {

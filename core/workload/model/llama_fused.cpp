@@ -1,5 +1,6 @@
 #include "core/workload/model/llama_fused.hpp"
 
+#include "core/workload/model/fused_ops.hpp"
 #include "core/workload/model/ops.hpp"
 
 namespace foreshard::model {
@@ -26,7 +27,8 @@ Tensor attend(Tape& tape, const LlamaBlock& block, const Tensor& normed) {
   const Tensor q = turned(joined[0]);
   const Tensor k = turned(joined[1]);
   const Tensor v = transpose(tape, heads(joined[2]), 1, 2);
-  const Tensor o = attention(tape, q, k, v, {});
+  const bool fallback = itemsize(q->dtype) != 2 && q->dim(1) != k->dim(1);  // PyTorch has no fused kernel for it
+  const Tensor o = fallback ? own_attention(tape, q, k, v) : attention(tape, q, k, v, {});
   return view(tape, transpose(tape, o, 1, 2), {b, s, o->dim(1) * block.head_dim});
 }
 

@@ -29,6 +29,15 @@ Tensor run_mm(Tape& tape, const Tensor& a, const Tensor& b, std::string_view lab
   return out;
 }
 
+/// bmm_out_cuda_impl: as mm for each matrix (prepare_batch_matrix_for_cublas). Operands have a unit stride.
+Tensor run_bmm(Tape& tape, const Tensor& a, const Tensor& b) {
+  Tensor out = tape.empty({a->shape[0], a->shape[1], b->shape[2]}, a->dtype);
+  tape.launch_gemm("aten::bmm", a->shape[1], b->shape[2], a->shape[2], a->dtype,
+                   static_cast<std::uint32_t>(a->shape[0]));
+  tape.computes(Function::gemm, out, a, b);
+  return out;
+}
+
 Tensor t(Tape& tape, const Tensor& x) {
   return transpose(tape, x, 0, 1);
 }
@@ -105,6 +114,28 @@ Tensor mm(Tape& tape, const Tensor& a, const Tensor& b) {
   if (a->requires_grad) tape.save(node, b);
   if (b->requires_grad) tape.save(node, a);
   Tensor out = run_mm(tape, a, b, "aten::mm");
+  Tape::attach(node, out);
+  return out;
+}
+
+Tensor bmm(Tape& tape, const Tensor& a, const Tensor& b) {
+  // saved: mat2, self; derivatives in the same order.
+  const bool save_b = a->requires_grad;
+  const auto back = [&tape, save_b](Node& node, const Tensors& gradients) {
+    Tensor right;
+    Tensor left;
+    if (save_b) right = tape.unpack(node.saved[0]);
+    if (node.wants(1)) left = tape.unpack(node.saved[save_b ? 1 : 0]);
+    Tensors out(2);
+    if (node.wants(1)) out[1] = run_bmm(tape, transpose(tape, left, 1, 2), gradients[0]);
+    if (node.wants(0)) out[0] = run_bmm(tape, gradients[0], transpose(tape, right, 1, 2));
+    left.reset();
+    return out;
+  };
+  const NodePtr node = tape.record({a, b}, back);
+  if (a->requires_grad) tape.save(node, b);
+  if (b->requires_grad) tape.save(node, a);
+  Tensor out = run_bmm(tape, a, b);
   Tape::attach(node, out);
   return out;
 }

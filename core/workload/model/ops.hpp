@@ -66,6 +66,7 @@ inline constexpr double kRmsNormEps = std::numeric_limits<float>::epsilon();
 // Matrix products (matmul_ops.cpp).
 [[nodiscard]] Tensor mm(Tape& tape, const Tensor& a, const Tensor& b);
 [[nodiscard]] Tensor addmm(Tape& tape, const Tensor& bias, const Tensor& a, const Tensor& b);
+[[nodiscard]] Tensor bmm(Tape& tape, const Tensor& a, const Tensor& b);  ///< batches of matrices
 /// F.linear; `bias` may be null. Input of any rank ≥ 2.
 [[nodiscard]] Tensor linear(Tape& tape, const Tensor& x, const Tensor& weight, const Tensor& bias = nullptr);
 

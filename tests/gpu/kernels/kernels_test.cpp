@@ -406,6 +406,52 @@ TEST_CASE("kernels: losses", "[gpu]") {
     }
 }
 
+TEST_CASE("kernels: attention by parts", "[gpu]") {
+  NEEDS_GPU();
+  for (const DType dtype : {f32, b16})
+    for (const std::uint64_t columns : {512U, 4096U, 20000U, 1001U, 7U}) {
+      INFO(name(dtype) << " columns " << columns);
+      Case soft(Function::softmax);
+      soft.add(dtype, {2, 9, columns});
+      soft.add(dtype, {2, 9, columns});
+      soft.check({{0, 2}});
+      Case over(Function::softmax);
+      over.add(dtype, {9, columns});
+      over.add_over(0, contiguous_view(dtype, {9, columns}));
+      over.check({{0, 2}});
+      Case masked(Function::softmax);  // a row of -infinity among others
+      masked.add(dtype, {3, columns});
+      masked.add(dtype, {3, columns});
+      std::uint64_t place = 0;
+      masked.change(1, [&](double x) { return place++ / columns == 1 ? -INFINITY : x; });
+      masked.check({{0, 2}});
+      Case back(Function::softmax_backward);
+      back.add(dtype, {9, columns});
+      back.add(dtype, {9, columns});
+      back.add(dtype, {9, columns});
+      back.check({{0, dtype == f32 ? 40.0 : 2.0}});
+    }
+  for (const Sizes& shape : {Sizes{512, 512}, Sizes{3, 700}, Sizes{70, 33}}) {
+    Case mask(Function::causal_mask);
+    mask.add(f32, shape);
+    mask.check({{0, 1}});
+  }
+  // Keys repeated for their queries' heads, and the sum back.
+  Case repeat(Function::copy);
+  repeat.add(f32, {2, 4, 4, 40, 64});
+  TensorView keys = strided_view(f32, {2, 4, 40, 64}, {0, 2, 1, 3});
+  keys.shape.insert(keys.shape.begin() + 2, 4);
+  keys.strides.insert(keys.strides.begin() + 2, 0);
+  repeat.add(keys);
+  repeat.check({{0, 1}});
+  for (const std::vector<std::size_t>& order : {std::vector<std::size_t>{0, 1, 2, 3, 4}, {0, 1, 2, 4, 3}}) {
+    Case sum(Function::sum_to);
+    sum.add(f32, {2, 4, 1, 40, 64});
+    sum.add(strided_view(f32, {2, 4, 4, 40, 64}, order));
+    sum.check({{0, 4}});
+  }
+}
+
 TEST_CASE("kernels: concatenation and rotary embedding", "[gpu]") {
   NEEDS_GPU();
   for (const DType dtype : {f32, b16}) {

@@ -57,6 +57,21 @@ TEST_CASE("fused microbatches add up as eager ones do") {
   }
 }
 
+TEST_CASE("grouped heads in float32: PyTorch's math fallback agrees with attention in one kernel") {
+  const ModelConfig model = small_model("llama-tiny", 1);
+  for (const Checkpoint checkpoint : {Checkpoint::none, Checkpoint::blocks}) {
+    Settings settings = small_settings();
+    settings.checkpoint = checkpoint;
+    const Workload eager = computing(model, settings);
+    const Workload own = computing(model, fused(settings));
+    CHECK(eager.estimates.size() == 1);
+    HostProgram a(eager, 0.3);
+    HostProgram b(own, 0.3);
+    CHECK(b.run(own.steps[1]) == Approx(a.run(eager.steps[1])).epsilon(1e-5));
+    CHECK(difference(b, a) < 1e-5);
+  }
+}
+
 TEST_CASE("fused bfloat16 with grouped heads is as near to float32 as eager bfloat16") {
   const ModelConfig model = small_model("llama-tiny", 1);
   for (const std::uint32_t blocks_a_unit : {1U, 2U}) {

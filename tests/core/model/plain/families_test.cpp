@@ -147,6 +147,30 @@ TEST_CASE("every kernel says what it computes") {
   }
 }
 
+TEST_CASE("grouped heads in float32 keep one matrix of probabilities a block, and say that they are an estimate") {
+  const ModelConfig model = small("llama-tiny");
+  REQUIRE(model.kv_heads < model.heads);
+  const auto w = generate(model, two_ranks(), {}, 132);
+  REQUIRE(w);
+  CHECK(w->estimates.size() == 1);
+  const Bytes scores = 2 * model.heads * 16 * 16 * 4;
+  const Bytes expanded = 2 * model.heads * 16 * model.head_dim * 4;
+  std::map<std::uint32_t, Bytes> live;
+  std::map<Bytes, int> kept;  // when the backward begins
+  int products = 0;
+  for (const Op& op : w->steps[1].ops) {
+    if (op.kind == OpKind::alloc) live[op.tensor.value] = op.size.bytes;
+    if (op.kind == OpKind::free) live.erase(op.tensor.value);
+    if (op.kind == OpKind::hook && op.hook == Hook::backward_begin)
+      for (const auto& [tensor, bytes] : live) ++kept[bytes];
+    if (op.kind == OpKind::kernel) products += w->labels.text(op.kernel.label) == "aten::bmm";
+  }
+  REQUIRE(scores != expanded);
+  CHECK(kept[scores] == 3);    // blocks: probabilities
+  CHECK(products == 3 * 6);    // two forward, four backward
+  CHECK(kept[expanded] >= 9);  // scaled queries, scaled and repeated keys, repeated values
+}
+
 TEST_CASE("blocks wrapped together hook once") {
   Settings settings = mixed();
   settings.units_per_group = 2;
@@ -164,7 +188,6 @@ TEST_CASE("what a family cannot run is refused") {
     CHECK(w.error().kind == ErrorKind::usage);
     CHECK(!w.error().what.empty());
   };
-  refused(small("llama-tiny"), two_ranks());     // grouped heads in float32
   refused(small("torch-transformer"), mixed());  // recorded in float32 alone
   ModelConfig none = small("mlp");
   none.layers = 0;
