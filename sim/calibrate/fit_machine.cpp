@@ -138,13 +138,15 @@ Result<MachineFit> fit_machine(std::span<const Measurements> inputs, const FitRe
   const Json tables = fit_tables(*samples, source, machine);
   fit.tables = tables.size();
   if (fit.tables > 0) {
-    auto residuals = table_residuals(machine);
+    auto residuals = table_residuals(machine, source);
     fit.residuals.insert(fit.residuals.begin(), residuals.begin(), residuals.end());
   }
+  const Json kernels = fit_kernels(*samples, source, machine, fit);
   auto text = starting_text(request);
   if (!text) return tl::unexpected(text.error());
   Json changes = changes_of(fit);
   if (!tables.empty()) changes["collectives"] = tables;
+  if (!kernels.empty()) changes["compute"] = kernels;
   changes["name"] = request.name;
   changes["description"] = fmt::format("{}, calibrated from {} files", base->name, inputs.size());
   lay_over(*text, changes);

@@ -22,6 +22,7 @@ struct Samples {
   std::map<Key, std::vector<Time>> collectives;
   std::vector<ContentionSample> contention;
   std::vector<RateSample> rates;
+  std::vector<KernelSample> kernels;
   std::vector<NodeTopology> nodes;
   std::vector<CaptureSample> captures;
   std::string gpu;
@@ -32,8 +33,13 @@ struct Samples {
 
 /// The tables' JSON for /collectives; fills `machine.collectives`.
 [[nodiscard]] nlohmann::json fit_tables(const Samples& samples, const std::string& source, MachineProfile& machine);
-/// Of the tables against `machine`, without each point in turn, and by the mechanisms alone.
-[[nodiscard]] std::vector<Residual> table_residuals(const MachineProfile& machine);
+/// Of the tables with this source against `machine`, without each point in turn, and by the mechanisms alone.
+[[nodiscard]] std::vector<Residual> table_residuals(const MachineProfile& machine, const std::string& source);
+
+/// The section /compute's "kernels" and "shapes", each where there are samples of it; a base without "compute" gets
+/// none.
+[[nodiscard]] nlohmann::json fit_kernels(const Samples& samples, const std::string& source, MachineProfile& machine,
+                                         MachineFit& out);
 
 /// Adds to `out.constants` and changes `machine` alike. Contradictions are errors.
 [[nodiscard]] Result<void> fit_node(const Samples& samples, MachineProfile& machine, MachineFit& out);

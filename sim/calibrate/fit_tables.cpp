@@ -72,6 +72,7 @@ Result<Samples> join(std::span<const Measurements> inputs) {
     for (const CollectiveSample& s : input.collectives)
       out.collectives[{s.kind, s.transport, s.ranks, s.ranks_per_node, s.bytes}].push_back({s.us, input.path});
     out.contention.insert(out.contention.end(), input.contention.begin(), input.contention.end());
+    out.kernels.insert(out.kernels.end(), input.kernels.begin(), input.kernels.end());
     out.rates.insert(out.rates.end(), input.rates.begin(), input.rates.end());
     if (input.node) out.nodes.push_back(*input.node);
     if (input.capture) out.captures.push_back(*input.capture);
@@ -128,9 +129,10 @@ nlohmann::json fit_tables(const Samples& samples, const std::string& source, Mac
   return json;
 }
 
-std::vector<Residual> table_residuals(const MachineProfile& machine) {
+std::vector<Residual> table_residuals(const MachineProfile& machine, const std::string& source) {
   std::vector<Residual> out;
   for (std::size_t i = 0; i < machine.collectives.size(); ++i) {
+    if (machine.collectives[i].source != source) continue;  // the base's
     if (machine.collectives[i].points.size() > 1) out.push_back(without_each_point(machine, i));
     out.push_back(by_mechanism(machine, i));
   }

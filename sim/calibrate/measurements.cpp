@@ -36,7 +36,7 @@ void Measurements::note(std::string_view text) {
 }
 
 std::size_t Measurements::samples() const {
-  return collectives.size() + contention.size() + rates.size() + (node ? 1 : 0) + (capture ? 1 : 0);
+  return collectives.size() + contention.size() + rates.size() + kernels.size() + (node ? 1 : 0) + (capture ? 1 : 0);
 }
 
 Result<Measurements> read_measurements(std::string_view text, std::string_view where, const ReadOptions& options) {

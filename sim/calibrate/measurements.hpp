@@ -48,6 +48,14 @@ struct RateSample {
   double rate = 0;         ///< GB/s (hbm_copy: read plus written), TFLOP/s
 };
 
+/// One kernel alone, as a program ran it. What KernelWork says of it before it has a time.
+struct KernelSample {
+  std::string label;  ///< what the program calls it: "aten::mul"
+  KernelMath math = {};
+  Bytes bytes = 0;  ///< of Kind::bytes
+  double us = 0;
+};
+
 /// One node as NCCL sees it.
 struct NodeTopology {
   std::uint32_t gpus = 0;
@@ -83,6 +91,7 @@ struct Measurements {
   std::vector<CollectiveSample> collectives;
   std::vector<ContentionSample> contention;
   std::vector<RateSample> rates;
+  std::vector<KernelSample> kernels;
   std::optional<NodeTopology> node;
   std::optional<CaptureSample> capture;
   std::vector<InputNote> notes;

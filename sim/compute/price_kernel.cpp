@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "sim/compute/measured.hpp"
 #include "sim/compute/parts.hpp"
 #include "sim/machine/longest_op.hpp"
 
@@ -59,11 +60,17 @@ KernelClass class_of(const MachineProfile& machine, const KernelWork& work, cons
   return price.waves <= 1 ? KernelClass::gemm_single_wave : KernelClass::gemm;
 }
 
-compute::Seconds seconds_of(const MachineProfile& machine, const KernelWork& work) {
+compute::Seconds seconds_of(const MachineProfile& machine, const KernelWork& work, std::string_view label) {
   const KernelMath& math = work.math;
-  if (math.kind == KernelMath::Kind::bytes) return compute::memory_bound(machine, work);
+  if (math.kind == KernelMath::Kind::bytes) {
+    if (const auto measured = compute::family_time(machine.compute, label, work)) return {*measured};
+    return compute::memory_bound(machine, work);
+  }
   if (!machine.compute.known) return {by_flop(machine, math)};
-  return math.kind == KernelMath::Kind::gemm ? compute::product(machine, math) : compute::attention(machine, math);
+  const bool product = math.kind == KernelMath::Kind::gemm;
+  compute::Seconds out = product ? compute::product(machine, math) : compute::attention(machine, math);
+  if (!machine.compute.shapes.empty()) out.time *= compute::shape_factor(machine.compute, math);
+  return out;
 }
 
 std::uint64_t whole(double count) {
@@ -73,8 +80,8 @@ std::uint64_t whole(double count) {
 
 }  // namespace
 
-KernelPrice price_kernel(const MachineProfile& machine, const KernelWork& work) {
-  const compute::Seconds seconds = seconds_of(machine, work);
+KernelPrice price_kernel(const MachineProfile& machine, const KernelWork& work, std::string_view label) {
+  const compute::Seconds seconds = seconds_of(machine, work, label);
   const bool bytes_only = work.math.kind == KernelMath::Kind::bytes;
   const double bytes = bytes_only || work.bytes > 0 ? static_cast<double>(work.bytes) : compute::least_bytes(work.math);
   KernelPrice out;

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 
 #include "sim/machine/profile.hpp"
 
@@ -25,6 +26,10 @@ struct KernelPrice {
 /// takes more than half of its time, single-wave where its tiles fit the SMs at once.
 /// A kernel of bytes without elements, or one of a class that "/rates" names (FSDP's cast and copy-in), costs
 /// kernel_overhead + bytes / rate, as everything of bytes does where the profile has no section "compute".
-[[nodiscard]] KernelPrice price_kernel(const MachineProfile& machine, const KernelWork& work);
+///
+/// `label`: the text of `work.label`. What the profile says was measured of kernels of that name replaces the model's
+/// time, and measured shapes of products and attentions correct it (measured.hpp); tiles and waves stay the model's.
+[[nodiscard]] KernelPrice price_kernel(const MachineProfile& machine, const KernelWork& work,
+                                       std::string_view label = {});
 
 }  // namespace foreshard::sim

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "core/device/operand_bytes.hpp"
 #include "sim/machine/longest_op.hpp"
 #include "sim/machine/prices.hpp"
 
@@ -54,13 +55,26 @@ OpId SimDevice::launch(StreamId stream, const KernelWork& work) {
   EngineOp op{
       .stream = stream, .communicator = {}, .party = {}, .issue = host_now_, .work = std::min(work.work, kLongestOp)};
   if (needs_price(work)) {
-    const KernelPrice price = price_kernel(machine_, work);
+    const KernelPrice price = price_kernel(
+        machine_, work, options_.labels != nullptr ? options_.labels->text(work.label) : std::string_view());
     op.work = price.time;
     op.party = kernel_party(stream, price.kernel_class, kernel_demand(machine_, work, price));
   } else {
     op.party = kernel_party(stream, work.kernel_class, kernel_demand(machine_, work));
   }
   return engine_.submit(op);
+}
+
+OpId SimDevice::compute(StreamId stream, const KernelWork& work, const Computation& computation,
+                        std::span<const Address>) {
+  if (computation.function == Function::included) {
+    wait_for_room(stream);
+    return engine_.submit(
+        {.stream = stream, .communicator = {}, .party = {}, .issue = host_now_, .work = {}, .nothing = true});
+  }
+  KernelWork moved = work;
+  if (work.math.kind == KernelMath::Kind::bytes && work.math.m == 0) moved.bytes = operand_bytes(computation);
+  return launch(stream, moved);
 }
 
 OpId SimDevice::copy(StreamId stream, const CopyWork& work) {

@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "core/base/labels.hpp"
 #include "core/device/device.hpp"
 #include "sim/collectives/collective_cost.hpp"
 #include "sim/engine/engine.hpp"
@@ -26,6 +27,8 @@ struct SimOptions {
   bool host_free = false;  ///< host work and synchronisations cost the host nothing: the GPU's own step time
   /// Unfinished ops of one stream at which a launch blocks; none: the profile's; 0: never.
   std::optional<std::uint32_t> launch_queue = {};
+  /// Texts of the ops' labels, for prices by name (price_kernel.hpp); null: none. Outlives the device.
+  const Labels* labels = nullptr;
 };
 
 /// What ran for one kind of collective on one communicator: of those issued, the largest.
@@ -50,6 +53,9 @@ class SimDevice final : public Device {
   StreamId create_stream(const StreamOptions& options) override;
   CommunicatorId create_communicator(const CommunicatorOptions& options) override;
   OpId launch(StreamId stream, const KernelWork& work) override;
+  /// A kernel that says no elements moves its operands' bytes; Function::included takes no time.
+  OpId compute(StreamId stream, const KernelWork& work, const Computation& computation,
+               std::span<const Address> addresses) override;
   OpId copy(StreamId stream, const CopyWork& work) override;
   OpId collective(StreamId stream, CommunicatorId communicator, const CollectiveWork& work) override;
   void stream_wait_event(StreamId stream, EventId event) override { engine_.wait(stream, event); }

@@ -25,8 +25,8 @@ OpId Engine::submit(const EngineOp& op) {
   const Range waits{static_cast<std::uint32_t>(wait_pool_.size()), static_cast<std::uint32_t>(stream.waits.size())};
   wait_pool_.insert(wait_pool_.end(), stream.waits.begin(), stream.waits.end());
   stream.waits.clear();
-  ops_.push_back(
-      {op.work.count << kWorkShift, waits, op.communicator, pack(op.party), op.is_copy, op.lengthens_gaps, op.endless});
+  ops_.push_back({op.work.count << kWorkShift, waits, op.communicator, pack(op.party), op.is_copy, op.lengthens_gaps,
+                  op.endless, op.nothing});
   timings_.push_back({op.issue, kNever, kNever});
   stream_of_.push_back(op.stream);
   stream.queue.push_back(id);
@@ -136,6 +136,7 @@ bool Engine::end_finished(std::int64_t at) {
   const std::int64_t gap = all_gather_queued(at) ? latencies.kernel_gap_all_gather.count : latencies.kernel_gap.count;
   for (std::uint32_t s : just_ended_) {
     Stream& stream = streams_[s];
+    if (ops_[stream.queue[stream.head - 1]].nothing) continue;
     stream.earliest_copy = at + latencies.copy_gap.count;
     stream.earliest = ops_[stream.queue[stream.head - 1]].is_copy ? stream.earliest_copy : at + gap;
   }

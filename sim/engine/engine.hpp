@@ -39,6 +39,7 @@ struct EngineOp {
   bool is_copy = false;         ///< a memory copy: copy_gap before and after it
   bool lengthens_gaps = false;  ///< an all-gather ring kernel: kernel_gap_all_gather while issued and unfinished
   bool endless = false;         ///< starts, and never ends: its peers do not come
+  bool nothing = false;         ///< no kernel at all: it only has a place in the order, and no gap follows it
 };
 
 class Engine {
@@ -93,6 +94,7 @@ class Engine {
     bool is_copy;
     bool lengthens_gaps;
     bool endless;
+    bool nothing;
   };
   struct Stream {
     std::vector<std::uint32_t> queue;  // op ids

@@ -7,6 +7,7 @@
 
 #include <array>
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "core/device/device.hpp"
@@ -61,6 +62,36 @@ struct AccessSpec {
   double chunk_us = 0;            ///< multi-tensor: of one block's elements, for each byte an element moves
 };
 
+/// Times of one family of kernels alone on the GPU, by the bytes they move: all that a program calls by one name, that
+/// walk their tensors in one way and have one dtype. Between its points a time follows the line through their
+/// logarithms; smaller kernels cost the access's launch_us and their share of the rest, larger ones go at the largest's
+/// rate.
+struct KernelFamily {
+  struct Point {
+    double bytes = 0;
+    double us = 0;
+  };
+  std::string label;  ///< KernelWork::label's text: "aten::mul", "fsdp::chunk_cat"
+  MemoryAccess access = MemoryAccess::contiguous;
+  DType dtype = DType::bfloat16;
+  std::vector<Point> points;  ///< bytes ascend
+};
+
+/// Measured times of products or attentions over what this section's model gives for them, by shape.
+struct ShapeFactors {
+  struct Point {
+    double m = 0;
+    double n = 0;
+    double k = 0;
+    double batch = 1;
+    double factor = 1;
+  };
+  KernelMath::Kind kind = KernelMath::Kind::gemm;
+  DType dtype = DType::bfloat16;
+  bool causal = false;
+  std::vector<Point> points;
+};
+
 struct ComputeSpec {
   bool known = false;  ///< the profile has the section; without it "/rates" price kernels
   ProductSpec products;
@@ -70,7 +101,9 @@ struct ComputeSpec {
   AttentionSpec attention_backward_float32;
   std::array<AccessSpec, kMemoryAccesses> memory{};  ///< by MemoryAccess
   double l2_rate = 0;                                ///< of what is still in the L2, over the HBM peak
-  double l2_share = 0;  ///< of the L2's size that a kernel's bytes may have to be served by it
+  double l2_share = 0;                 ///< of the L2's size that a kernel's bytes may have to be served by it
+  std::vector<KernelFamily> families;  ///< measured; by label, access and dtype
+  std::vector<ShapeFactors> shapes;    ///< measured; by kind, dtype and causal
 };
 
 }  // namespace foreshard::sim

@@ -121,7 +121,7 @@ void read_memory(ProfileReader& reader, const Json& section, ComputeSpec& out) {
 }  // namespace
 
 void read_compute(ProfileReader& reader, const Json& section, MachineProfile& profile) {
-  static constexpr std::array<std::string_view, 10> kKeys{"tensor",
+  static constexpr std::array<std::string_view, 12> kKeys{"tensor",
                                                           "tensor_unaligned",
                                                           "vector",
                                                           "products",
@@ -130,7 +130,9 @@ void read_compute(ProfileReader& reader, const Json& section, MachineProfile& pr
                                                           "attention_forward_float32",
                                                           "attention_backward_float32",
                                                           "memory",
-                                                          "l2"};
+                                                          "l2",
+                                                          "kernels",
+                                                          "shapes"};
   ComputeSpec& out = profile.compute;
   reader.known_keys(section, "/compute", kKeys);
   read_products(reader, section, out.products);
@@ -142,6 +144,7 @@ void read_compute(ProfileReader& reader, const Json& section, MachineProfile& pr
   if (const Json* l2 = reader.member(section, "/compute", "l2"))
     read_row(reader, *l2, "/compute/l2",
              std::array{Entry{"rate", &out.l2_rate, 100, false}, Entry{"share", &out.l2_share, kMostShare, false}});
+  read_measured_kernels(reader, section, out);
   out.known = !reader.error();
 }
 

@@ -52,10 +52,17 @@ void read_gpu(ProfileReader& reader, const Json& gpu, MachineProfile& out) {
 }
 
 void read_host(ProfileReader& reader, const Json& host, MachineProfile& out) {
-  static constexpr std::array<std::string_view, 2> kKeys{"launch_queue", "calls"};
+  static constexpr std::array<std::string_view, 3> kKeys{"launch_queue", "calls", "program"};
+  static constexpr std::array<std::string_view, 2> kPrograms{"pytorch", "foreshard"};
+  static constexpr std::array<std::string_view, 2> kProgramKeys{"value", "source"};
   reader.known_keys(host, "/host", kKeys);
   out.launch_queue = static_cast<std::uint32_t>(reader.constant(host, "/host", "launch_queue", "count"));
   if (const Json* calls = reader.member(host, "/host", "calls", false)) read_host_calls(reader, *calls, out);
+  if (const Json* program = reader.member(host, "/host", "program", false)) {
+    reader.known_keys(*program, "/host/program", kProgramKeys);
+    out.host_program = static_cast<HostProgram>(reader.word(*program, "/host/program", "value", kPrograms));
+    reader.source(*program, "/host/program");
+  }
 }
 
 }  // namespace foreshard::sim

@@ -23,6 +23,8 @@ void read_nccl(ProfileReader& reader, const nlohmann::json& nccl, MachineProfile
 void read_network(ProfileReader& reader, const nlohmann::json& network, MachineProfile& out);
 void read_rates(ProfileReader& reader, const nlohmann::json& rates, MachineProfile& out);
 void read_compute(ProfileReader& reader, const nlohmann::json& compute, MachineProfile& out);
+/// Part of read_compute().
+void read_measured_kernels(ProfileReader& reader, const nlohmann::json& section, ComputeSpec& out);
 void read_host_calls(ProfileReader& reader, const nlohmann::json& calls, MachineProfile& out);
 void read_covers(ProfileReader& reader, const nlohmann::json& covers, MachineProfile& out);
 

@@ -8,9 +8,12 @@ namespace foreshard::sim {
 Result<Simulation> simulate(const Workload& workload, const Settings& settings, const MachineProfile& machine,
                             const SimulationRequest& request, Run& run) {
   const ModelledCollectives collectives(machine);
-  SimDevice device(machine, collectives, request.options);
+  SimOptions options = request.options;
+  options.labels = &workload.labels;
+  SimDevice device(machine, collectives, options);
   SimMemoryOptions memory_choice = memory_options(machine, request.memory_limit);
   StepRequest steps = request.steps;
+  steps.bind = machine.host_program == HostProgram::foreshard;
   if (settings == workload.settings) {  // else the process would have done other things: guess them all
     memory_choice.recorded_addresses = workload.segment_addresses;
     memory_choice.recorded_sizes = workload.segment_sizes;

@@ -175,6 +175,9 @@ TABLE = {"kind": "all-gather", "transport": "nccl", "ranks": 16, "ranks_per_node
 put("profile", "network", machine(network={"nics": constant(4, "count"), "nic": constant(25, "GB/s")}))
 put("profile", "tables", machine(extends="h100", collectives=[TABLE], covers={"ranks": [2, 16], "source": "x"}))
 put("profile", "gpu", machine(extends="a100-40", gpu={"memory_bandwidth": constant(1.5, "TB/s")}, contention=None))
+put("profile", "kernels", machine(host={"program": {"value": "foreshard", "source": "x"}}, compute={
+    "kernels": [{"label": "aten::mul", "access": "row", "dtype": "bfloat16", "points": [[1024, 2], [4096, 3.5]], "source": "x"}],
+    "shapes": [{"kind": "gemm", "dtype": "float32", "causal": False, "points": [[64, 64, 64, 1, 1.5]], "source": "x"}]}))
 put("profile", "whole", "".join((HERE.parent.parent.parent / "sim/machine/profiles/h200.json").read_text().split("\n")))
 
 PERF = """# nccl-tests version 2.17.6 nccl-headers=22809 nccl-library=22809

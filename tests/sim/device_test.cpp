@@ -71,6 +71,28 @@ TEST_CASE("kernels without work are priced from their bytes and class") {
   CHECK(bench.end(copy_in) - bench.start(copy_in) == 1500 + 10'000);
 }
 
+TEST_CASE("work that a neighbour's kernel does takes no time and no gap") {
+  Bench bench;
+  const OpId a = bench.gemm(10'000);
+  const OpId nothing = bench.device.compute(
+      kComputeStream, {.kernel_class = KernelClass::memory_bound, .work = {}, .bytes = 39'000'000, .label = {}}, {}, {});
+  const OpId b = bench.gemm(10'000);
+  bench.device.synchronize();
+  CHECK(bench.end(nothing) == bench.start(nothing));
+  CHECK(bench.start(b) == bench.end(a) + 1000);
+}
+
+TEST_CASE("a computation that says no elements moves its operands") {
+  Bench bench;
+  Computation copy;
+  copy.function = Function::copy_out;
+  copy.operands = {{0, DType::bfloat16, false, {9'750'000}, {1}}, {0, DType::bfloat16, false, {9'750'000}, {1}}};
+  const OpId op = bench.device.compute(
+      kComputeStream, {.kernel_class = KernelClass::memory_bound, .work = {}, .bytes = 1000, .label = {}}, copy, {});
+  bench.device.synchronize();
+  CHECK(bench.end(op) - bench.start(op) == 1500 + 10'000);
+}
+
 TEST_CASE("collectives of one communicator run in issue order, on whatever stream") {
   Bench bench;
   const OpId scatter = bench.reduce_scatter(50'000);

@@ -74,7 +74,8 @@ class Generated final : public sim::WorkloadSource {
   }
 
   [[nodiscard]] Made make(const Settings& settings) const {
-    auto workload = generate(*source_.model, settings, machine_.host_calls, machine_.gpu(), source_.computations);
+    auto workload = generate(*source_.model, settings, machine_.host_calls, machine_.gpu(),
+                             source_.computations || machine_.host_program == sim::HostProgram::foreshard);
     if (!workload) return tl::unexpected(workload.error());
     return std::make_shared<const Workload>(std::move(*workload));
   }

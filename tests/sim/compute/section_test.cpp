@@ -34,6 +34,64 @@ TEST_CASE("every built-in profile prices kernels and host calls") {
   }
 }
 
+Json family() {
+  return {{"label", "aten::mul"},
+          {"access", "row"},
+          {"dtype", "bfloat16"},
+          {"points", {{1024, 2}, {4096, 3}}},
+          {"source", "x"}};
+}
+
+Json factors() {
+  return {{"kind", "gemm"}, {"dtype", "float32"}, {"points", {{64, 64, 64, 1, 1.5}}}, {"source", "x"}};
+}
+
+/// Where h200 with a list of measured kernels is refused; empty where it is not.
+std::string measured_refusal(const char* key, const Json& first, const Json& second = {}) {
+  return refusal([&](Json& root) {
+    root["compute"][key] = Json::array({first});
+    if (!second.is_null()) root["compute"][key].push_back(second);
+  });
+}
+
+Json with(Json entry, const char* key, const Json& value) {
+  if (value.is_null())
+    entry.erase(key);
+  else
+    entry[key] = value;
+  return entry;
+}
+
+TEST_CASE("measured kernels are read, and refused with their place where wrong") {
+  CHECK(measured_refusal("kernels", family()).empty());
+  CHECK(measured_refusal("shapes", factors()).empty());
+  CHECK(measured_refusal("kernels", family(), with(family(), "dtype", "float32")).empty());
+  const auto at = [](const std::string& text, std::string_view place) { return text.find(place) != std::string::npos; };
+  CHECK(at(measured_refusal("kernels", family(), family()), "/compute/kernels/1"));
+  CHECK(at(measured_refusal("shapes", factors(), factors()), "/compute/shapes/1"));
+  for (const char* key : {"label", "access", "dtype", "points", "source"}) {
+    CAPTURE(key);
+    CHECK(at(measured_refusal("kernels", with(family(), key, {})), "/compute/kernels/0"));
+  }
+  CHECK(at(measured_refusal("kernels", with(family(), "more", 1)), "/compute/kernels/0/more"));
+  CHECK(at(measured_refusal("kernels", with(family(), "access", "sideways")), "/compute/kernels/0/access"));
+  for (const Json& points : {Json::array(), Json{{1024, 2}, {1024, 3}}, Json{{1024, 0}}, Json{{1024}}, Json{{-1, 2}},
+                             Json{{1024, "2"}}, Json{{1024, 2, 3}}, Json(1)}) {
+    CAPTURE(points.dump());
+    CHECK(at(measured_refusal("kernels", with(family(), "points", points)), "/compute/kernels/0/points"));
+  }
+  CHECK(at(measured_refusal("shapes", with(factors(), "kind", "bytes")), "/compute/shapes/0/kind"));
+  CHECK(at(measured_refusal("shapes", with(factors(), "causal", 1)), "/compute/shapes/0/causal"));
+  CHECK(
+      at(measured_refusal("shapes", with(factors(), "points", {{64, 64, 64, 1, 1000}})), "/compute/shapes/0/points/0"));
+  CHECK(at(refusal([](Json& root) { root["compute"]["kernels"] = 1; }), "/compute/kernels"));
+  CHECK(at(refusal([](Json& root) {
+             root["host"]["program"] = {{"value", "torch"}, {"source", "x"}};
+           }),
+           "/host/program"));
+  CHECK(refusal([](Json& root) { root["host"]["program"] = {{"value", "foreshard"}, {"source", "x"}}; }).empty());
+}
+
 TEST_CASE("a profile without the sections is read, and says that it has none") {
   Json root = Json::parse(builtin_profile_json("h200").value());
   root.erase("compute");

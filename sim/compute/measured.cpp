@@ -1,0 +1,70 @@
+#include "sim/compute/measured.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace foreshard::sim::compute {
+namespace {
+
+/// Where the model counts as much as one measured point at the same distance.
+constexpr double kFarOctaves = 3;
+/// A shape that was measured itself is as near as this, in octaves²: the next one is as a rule an octave away.
+constexpr double kNearest = 1e-4;
+
+double square(double value) {
+  return value * value;
+}
+
+const KernelFamily* family_of(const ComputeSpec& spec, std::string_view label, const KernelMath& math) {
+  const KernelFamily* near = nullptr;
+  for (const KernelFamily& family : spec.families) {
+    if (family.label != label || family.access != math.access) continue;
+    if (family.dtype == math.dtype) return &family;
+    if (near == nullptr && itemsize(family.dtype) == itemsize(math.dtype)) near = &family;
+  }
+  return near;
+}
+
+double microseconds(const std::vector<KernelFamily::Point>& points, double bytes, double launch) {
+  const auto above = std::find_if(points.begin(), points.end(),
+                                  [&](const KernelFamily::Point& point) { return point.bytes >= bytes; });
+  if (above == points.begin()) {
+    const double least = std::min(launch, above->us);
+    return least + (above->us - least) * bytes / above->bytes;
+  }
+  if (above == points.end()) return points.back().us * bytes / points.back().bytes;
+  const auto below = above - 1;
+  const double part = std::log(bytes / below->bytes) / std::log(above->bytes / below->bytes);
+  return below->us * std::pow(above->us / below->us, part);
+}
+
+}  // namespace
+
+std::optional<double> family_time(const ComputeSpec& spec, std::string_view label, const KernelWork& work) {
+  if (spec.families.empty() || label.empty() || work.bytes == 0) return std::nullopt;
+  const KernelFamily* family = family_of(spec, label, work.math);
+  if (family == nullptr) return std::nullopt;
+  const AccessSpec& access = spec.memory[static_cast<std::size_t>(family->access)];
+  return microseconds(family->points, static_cast<double>(work.bytes), access.launch_us) * 1e-6;
+}
+
+double shape_factor(const ComputeSpec& spec, const KernelMath& math) {
+  double weights = 1 / square(kFarOctaves);
+  double sum = 0;
+  for (const ShapeFactors& shapes : spec.shapes) {
+    if (shapes.kind != math.kind || shapes.dtype != math.dtype || shapes.causal != math.causal) continue;
+    for (const ShapeFactors::Point& point : shapes.points) {
+      const auto octaves = [](double a, std::uint64_t b) {
+        return std::log2(a / static_cast<double>(std::max<std::uint64_t>(1, b)));
+      };
+      const double distance = square(octaves(point.m, math.m)) + square(octaves(point.n, math.n)) +
+                              square(octaves(point.k, math.k)) + square(octaves(point.batch, math.batch));
+      const double weight = 1 / (kNearest + distance);
+      weights += weight;
+      sum += weight * std::log(point.factor);
+    }
+  }
+  return std::exp(sum / weights);
+}
+
+}  // namespace foreshard::sim::compute

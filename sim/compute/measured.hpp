@@ -1,0 +1,22 @@
+// What a machine profile says was measured of single kernels, put to a kernel that is to be priced.
+// Used by price_kernel() and, to make the factors, by sim/calibrate. Pure.
+#pragma once
+
+#include <optional>
+#include <string_view>
+
+#include "sim/machine/profile.hpp"
+
+namespace foreshard::sim::compute {
+
+/// Seconds of a kernel of Kind::bytes from the family of its label, access and dtype; where the label was measured
+/// with the same access and another dtype of the same size, from that. Nothing where no family is its.
+[[nodiscard]] std::optional<double> family_time(const ComputeSpec& spec, std::string_view label,
+                                                const KernelWork& work);
+
+/// Measured over modelled time of a product or attention of this shape: the mean of the measured shapes' logarithms,
+/// weighed by 1 / distance², distance in octaves of each extent. One point of factor 1, kFarOctaves away, stands for
+/// the model, so that shapes far from all that was measured keep its price. 1 where nothing was measured.
+[[nodiscard]] double shape_factor(const ComputeSpec& spec, const KernelMath& math);
+
+}  // namespace foreshard::sim::compute

@@ -1,0 +1,120 @@
+// Times of single kernels become families and factors of a profile, which gives them back.
+#include <cmath>
+
+#include "core/workload/names.hpp"
+#include "sim/calibrate/fit_machine.hpp"
+#include "sim/compute/price_kernel.hpp"
+#include "sim/machine/profile.hpp"
+#include "tests/catch.hpp"
+
+namespace foreshard::sim {
+namespace {
+
+KernelMath elements(MemoryAccess access, DType dtype = DType::bfloat16) {
+  KernelMath math;
+  math.access = access;
+  math.dtype = dtype;
+  return math;
+}
+
+KernelMath product(std::uint64_t m, std::uint64_t n, std::uint64_t k) {
+  return {KernelMath::Kind::gemm, DType::bfloat16, false, 1, m, n, k};
+}
+
+Measurements of(std::vector<KernelSample> kernels) {
+  Measurements out;
+  out.path = "made up";
+  out.format = "foreshard probe";
+  out.kernels = std::move(kernels);
+  return out;
+}
+
+MachineFit fitted(std::vector<KernelSample> kernels) {
+  const std::vector<Measurements> inputs{of(std::move(kernels))};
+  auto fit = fit_machine(inputs, {"mine", "h200", {}});
+  if (!fit) FAIL(fit.error().text());
+  return *fit;
+}
+
+MachineProfile read(const MachineFit& fit) {
+  auto profile = parse_profile(fit.profile.dump(), "mine");
+  if (!profile) FAIL(profile.error().text());
+  return *profile;
+}
+
+double us(const MachineProfile& machine, const KernelMath& math, Bytes bytes, std::string_view label) {
+  return price_kernel(machine, {KernelClass::memory_bound, {}, bytes, 0, {}, math}, label).time.us();
+}
+
+const KernelMath kRows = elements(MemoryAccess::row);
+
+TEST_CASE("a kernel of a measured name costs what the name's kernels took") {
+  const MachineProfile machine = read(fitted(
+      {{"own::norm", kRows, 4 * kMiB, 5}, {"own::norm", kRows, 64 * kMiB, 40}, {"own::norm", kRows, 64 * kMiB, 42}}));
+  CHECK(us(machine, kRows, 4 * kMiB, "own::norm") == Approx(5).epsilon(0.001));
+  CHECK(us(machine, kRows, 64 * kMiB, "own::norm") == Approx(41).epsilon(0.005));
+  CHECK(us(machine, kRows, 16 * kMiB, "own::norm") == Approx(std::sqrt(5.0 * 41)).epsilon(0.005));
+  CHECK(us(machine, kRows, 256 * kMiB, "own::norm") == Approx(164).epsilon(0.005));
+  const double launch = machine.compute.memory[static_cast<std::size_t>(MemoryAccess::row)].launch_us;
+  CHECK(us(machine, kRows, kMiB, "own::norm") == Approx(launch + (5 - launch) / 4).epsilon(0.001));
+}
+
+TEST_CASE("other names, accesses and sizes of elements keep the model's price") {
+  const MachineProfile machine = read(fitted({{"own::norm", kRows, 64 * kMiB, 400}}));
+  const MachineProfile base = *builtin_profile("h200");
+  const auto same = [&](const KernelMath& math, std::string_view label) {
+    return us(machine, math, 64 * kMiB, label) == us(base, math, 64 * kMiB, {});
+  };
+  CHECK(same(kRows, "other"));
+  CHECK(same(kRows, ""));
+  CHECK(same(elements(MemoryAccess::column), "own::norm"));
+  CHECK(same(elements(MemoryAccess::row, DType::float32), "own::norm"));
+  CHECK(us(machine, elements(MemoryAccess::row, DType::float16), 64 * kMiB, "own::norm") == Approx(400));
+}
+
+TEST_CASE("measured shapes correct the model's time near them, and not far away") {
+  const MachineProfile base = *builtin_profile("h200");
+  const double modelled = us(base, product(2048, 4096, 4096), 0, {});
+  const MachineFit fit = fitted({{"aten::mm", product(2048, 4096, 4096), 0, 1.5 * modelled},
+                                 {"aten::mm", product(2048, 4096, 4096), 0, 1.5 * modelled},
+                                 {"aten::mm", product(2048, 4096, 4096), 0, 9 * modelled}});
+  const MachineProfile machine = read(fit);
+  REQUIRE(machine.compute.shapes.size() == 1);
+  CHECK(machine.compute.shapes[0].points.size() == 1);
+  CHECK(us(machine, product(2048, 4096, 4096), 0, {}) == Approx(1.5 * modelled).epsilon(0.005));
+  const auto factor = [&](const KernelMath& math) { return us(machine, math, 0, {}) / us(base, math, 0, {}); };
+  CHECK(factor(product(4096, 4096, 4096)) == Approx(1.44).epsilon(0.01));
+  CHECK(factor(product(16, 64, 128)) < 1.05);
+  KernelMath vectors = product(2048, 4096, 4096);
+  vectors.dtype = DType::float32;
+  CHECK(factor(vectors) == 1);
+}
+
+TEST_CASE("a fit says how well its kernels hold together, and the same samples give the same profile") {
+  const std::vector<KernelSample> samples{{"own::norm", kRows, 4 * kMiB, 5},
+                                          {"own::norm", kRows, 5 * kMiB, 6},
+                                          {"aten::mm", product(512, 512, 512), 0, 4},
+                                          {"aten::mm", product(1024, 512, 512), 0, 5}};
+  const MachineFit fit = fitted(samples);
+  REQUIRE(fit.residuals.size() == 2);
+  CHECK(fit.residuals[0].points == 2);
+  CHECK(fit.residuals[0].worst < 0.05);
+  CHECK(fit.residuals[1].points == 2);
+  auto turned = samples;
+  std::reverse(turned.begin(), turned.end());
+  CHECK(fitted(turned).profile == fit.profile);
+  CHECK(fit.profile["compute"]["kernels"][0]["source"].get<std::string>().find("2 kernels") != std::string::npos);
+}
+
+TEST_CASE("residuals of tables are those of the tables that were measured") {
+  Measurements measured = of({});
+  for (const Bytes bytes : {kMiB, 16 * kMiB, 256 * kMiB})
+    measured.collectives.push_back(
+        {CollectiveKind::all_gather, Transport::nccl, 2, 2, bytes, 20 + static_cast<double>(bytes) / 4e5});
+  const auto fit = fit_machine(std::span(&measured, 1), {"mine", "h200", {}});
+  REQUIRE(fit);
+  for (const Residual& residual : fit->residuals) CHECK(residual.what.find("4 ranks") == std::string::npos);
+}
+
+}  // namespace
+}  // namespace foreshard::sim
