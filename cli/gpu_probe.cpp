@@ -28,6 +28,7 @@ void print_probe(Console& console, const gpu::ProbeResult& probed, std::uint32_t
   rates.row({"event to another stream", fmt::format("{:.1f} us", probed.latencies.event_wait)});
   rates.row({"host, one kernel", fmt::format("{:.2f} us", probed.host.kernel)});
   rates.row({"host, one NCCL collective", fmt::format("{:.2f} us", probed.host.collective)});
+  rates.row({"kernels of its own, timed alone", fmt::format("{}", probed.kernels.size())});
   rates.print(console.out);
   Table table({{"collective"}, {"by"}, {"size", kRight}, {"time", kRight}, {"bus", kRight}});
   for (const gpu::ProbedCollective& one : probed.collectives) {

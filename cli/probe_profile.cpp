@@ -2,12 +2,16 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <optional>
 
 #include "core/schedule/settings_table.hpp"
 #include "core/workload/model/host_costs.hpp"
+#include "core/workload/names.hpp"
+#include "gpu/probe/host_program.hpp"
 #include "sim/machine/profile.hpp"
 #include "sim/machine/words.hpp"
+#include "sim/predict/host_bound.hpp"
 
 namespace foreshard::cli {
 namespace {
@@ -23,6 +27,7 @@ sim::Measurements measurements_of(const gpu::ProbeResult& probed, std::uint32_t 
     m.contention.push_back({one.kernel, one.kernel_class, one.kind, one.transport, ranks, one.bytes,
                             one.kernel_alone_us, one.kernel_beside_us, one.collective_alone_us,
                             one.collective_beside_us});
+  for (const gpu::ProbedKernel& one : probed.kernels) m.kernels.push_back({one.label, one.math, one.bytes, one.us});
   using What = sim::RateSample::What;
   m.rates.push_back({What::hbm_copy, 0, probed.hbm_copy});
   if (probed.peer_copy > 0) m.rates.push_back({What::peer_copy, 256 * kMiB, probed.peer_copy});
@@ -31,8 +36,8 @@ sim::Measurements measurements_of(const gpu::ProbeResult& probed, std::uint32_t 
   return m;
 }
 
-/// µs of what no probe times: an allocation, a free, an op of the program between two calls. Assumed; the profile says
-/// so beside each value.
+/// µs of what no probe times by itself: an allocation, a free, an op of the program between two calls. Where the host
+/// program was not run either it is this, assumed; the profile says so beside each value.
 constexpr double kBookkeeping = 0.3;
 
 /// What issuing one thing of each kind costs foreshard's host: calls that end in a kernel cost that call, sections of
@@ -67,23 +72,63 @@ std::optional<double> host_call(HostCall call, const gpu::ProbedHost& host) {
   }
 }
 
+struct Bookkeeping {
+  double us = kBookkeeping;
+  bool measured = false;
+};
+
 class Profile {
  public:
   Profile(nlohmann::ordered_json& json, std::string source) : json_(json), source_(std::move(source)) {}
   void set(const char* section, const char* key, double value, const char* unit) {
     if (value > 0) json_[section][key] = {{"value", value}, {"unit", unit}, {"source", source_}};
   }
-  void set_call(HostCall call, std::optional<double> us) {
-    const std::string source = us ? source_ + ": of foreshard's own host program, not of PyTorch"
-                                  : "assumed for foreshard's own host program; not measured";
+  void set_call(HostCall call, std::optional<double> us, const Bookkeeping& bookkeeping) {
+    const std::string source =
+        us                     ? source_ + ": of foreshard's own host program, not of PyTorch"
+        : bookkeeping.measured ? source_ + ": a step of many small kernels on foreshard's host, less its calls, evenly"
+                               : "assumed for foreshard's own host program; not measured";
     json_["host"]["calls"][std::string(name(call))] = {
-        {"value", us.value_or(kBookkeeping)}, {"unit", "us"}, {"source", source}};
+        {"value", us.value_or(bookkeeping.us)}, {"unit", "us"}, {"source", source}};
+  }
+  void set_calls(const gpu::ProbedHost& host, const Bookkeeping& bookkeeping) {
+    for (std::size_t i = 0; i < kHostCalls; ++i)
+      set_call(static_cast<HostCall>(i), host_call(static_cast<HostCall>(i), host), bookkeeping);
+  }
+  void set_program() {
+    json_["host"]["program"] = {{"value", "foreshard"}, {"source", source_ + ": what `foreshard run` issues"}};
   }
 
  private:
   nlohmann::ordered_json& json_;
   std::string source_;
 };
+
+/// Host time of a step of host_program.hpp on the profile, in microseconds.
+Result<double> host_step(const sim::MachineFit& fit, const std::string& name, std::uint32_t ranks) {
+  const auto machine = sim::parse_profile(fit.profile.dump(), name);
+  if (!machine) return tl::unexpected(machine.error());
+  const auto workload = gpu::host_program(machine->host_calls, machine->gpu(), ranks);
+  if (!workload) return tl::unexpected(workload.error());
+  const auto bound = sim::host_bound(*workload, workload->settings, *machine, 1);
+  if (!bound) return tl::unexpected(bound.error());
+  return bound->host_ms * 1e3;
+}
+
+/// What is left of the measured step once its calls are taken off, for each thing that no probe times. Host times add
+/// up, so that two prices of it tell how often it is paid.
+Result<Bookkeeping> bookkeeping_of(const gpu::ProbedHost& host, const std::string& name, std::uint32_t ranks,
+                                   Profile& profile, const sim::MachineFit& fit) {
+  if (host.step <= 0) return Bookkeeping{};
+  profile.set_calls(host, {0, true});
+  const auto without = host_step(fit, name, ranks);
+  if (!without) return tl::unexpected(without.error());
+  profile.set_calls(host, {1, true});
+  const auto with = host_step(fit, name, ranks);
+  if (!with) return tl::unexpected(with.error());
+  if (*with <= *without) return Bookkeeping{};
+  return Bookkeeping{std::max(0.0, (host.step - *without) / (*with - *without)), true};
+}
 
 }  // namespace
 
@@ -105,8 +150,10 @@ Result<sim::MachineFit> profile_of(const gpu::ProbeResult& probed, std::uint32_t
   profile.set("latencies", "event_wait", latencies.event_wait, "us");
   profile.set("latencies", "communicator_gap", latencies.communicator_gap, "us");
   profile.set("latencies", "synchronize", latencies.synchronize, "us");
-  for (std::size_t i = 0; i < kHostCalls; ++i)
-    profile.set_call(static_cast<HostCall>(i), host_call(static_cast<HostCall>(i), probed.host));
+  profile.set_program();
+  const auto bookkeeping = bookkeeping_of(probed.host, name, ranks, profile, *fit);
+  if (!bookkeeping) return tl::unexpected(bookkeeping.error());
+  profile.set_calls(probed.host, *bookkeeping);
   const auto read = sim::parse_profile(fit->profile.dump(), name);
   if (!read) return tl::unexpected(read.error());
   return fit;
@@ -127,9 +174,13 @@ Json probe_json(const gpu::ProbeResult& probed) {
                           {"copy_gap", l.copy_gap},       {"event_wait", l.event_wait},
                           {"synchronize", l.synchronize}, {"communicator_gap", l.communicator_gap}};
   const gpu::ProbedHost& h = probed.host;
-  json["host_us"] = {{"kernel", h.kernel},         {"gemm", h.gemm},
-                     {"collective", h.collective}, {"own_collective", h.own_collective},
-                     {"event", h.event},           {"wait", h.wait}};
+  json["host_us"] = {{"kernel", h.kernel},
+                     {"gemm", h.gemm},
+                     {"collective", h.collective},
+                     {"own_collective", h.own_collective},
+                     {"event", h.event},
+                     {"wait", h.wait},
+                     {"step", h.step}};
   json["collectives"] = Json::array();
   for (const gpu::ProbedCollective& one : probed.collectives)
     json["collectives"].push_back(
@@ -144,6 +195,18 @@ Json probe_json(const gpu::ProbeResult& probed) {
                                   {"collective_slowdown", one.collective_beside_us / one.collective_alone_us},
                                   {"kernel_alone_us", one.kernel_alone_us},
                                   {"collective_alone_us", one.collective_alone_us}});
+  json["kernels"] = Json::array();
+  for (const gpu::ProbedKernel& one : probed.kernels) {
+    const KernelMath& math = one.math;
+    json["kernels"].push_back({{"label", one.label},
+                               {"kind", foreshard::name(math.kind)},
+                               {"access", foreshard::name(math.access)},
+                               {"dtype", foreshard::name(math.dtype)},
+                               {"shape", {math.m, math.n, math.k, math.batch}},
+                               {"causal", math.causal},
+                               {"bytes", one.bytes},
+                               {"us", one.us}});
+  }
   json["notes"] = probed.notes;
   return json;
 }

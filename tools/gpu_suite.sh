@@ -61,6 +61,7 @@ run() { # run NAME SECONDS ARGUMENTS…: foreshard run --json
 
 TINY="llama-tiny --batch 2 --seq 1024 --param-dtype bfloat16"
 MLP="mlp --dim 4096 --layers 4 --batch 4 --seq 2048"
+LLAMA8B="llama-8b --batch 1 --param-dtype bfloat16 --reduce-dtype float32 --kernels fused"
 
 if part contract; then
   for test in test_gpu_cuda test_gpu_kernels; do try 90 "$test" "$BIN/$test"; done
@@ -122,13 +123,17 @@ if part plan; then
       digest "plan$i" "(abs(j['difference']['step']) < 0.05, 'run %.2f ms, plan %+.1f %%: $options' % (j['step_ms'], 100 * j['difference']['step']))"
   done <<EOF_SETTINGS
 $TINY
-$TINY --reshard-after-forward false
+$TINY --reshard-after-forward false --optimizer adam-fused
 $TINY --all-gather copy-engine
-$TINY --all-gather low-contention --reduce-scatter low-contention
+$TINY --all-gather low-contention --reduce-scatter low-contention --optimizer adam-fused
 $TINY --forward-prefetch 2
-$MLP
+$MLP --optimizer adam-fused
 $MLP --all-gather low-contention
-llama-1b --batch 1 --seq 2048 --param-dtype bfloat16
+llama-1b --batch 1 --seq 2048 --param-dtype bfloat16 --optimizer adam-fused
+llama-3b --layers 6 --batch 1 --seq 1536 --param-dtype bfloat16 --kernels fused
+$LLAMA8B --seq 512 --all-gather low-contention --reduce-scatter low-contention --optimizer adam-fused
+$LLAMA8B --seq 512
+$LLAMA8B --seq 4096 --all-gather copy-engine --optimizer adam-fused
 EOF_SETTINGS
 fi
 

@@ -9,6 +9,7 @@
 
 #include "gpu/cuda/cuda_memory.hpp"
 #include "gpu/cuda/failure.hpp"
+#include "gpu/probe/kernels.hpp"
 #include "gpu/probe/latencies.hpp"
 #include "gpu/probe/stopwatch.hpp"
 
@@ -16,7 +17,8 @@ namespace foreshard::gpu {
 namespace {
 
 constexpr Bytes kContentionBytes = 512 * kMiB;
-constexpr std::array kSizes{kMiB, 4 * kMiB, 16 * kMiB, 64 * kMiB, 256 * kMiB, 512 * kMiB, 1024 * kMiB};
+constexpr std::array kSizes{kMiB,       4 * kMiB,    16 * kMiB,   64 * kMiB,  256 * kMiB,
+                            512 * kMiB, 1024 * kMiB, 2048 * kMiB, 4096 * kMiB};
 constexpr std::array kTransports{Transport::nccl, Transport::nccl_registered, Transport::symmetric,
                                  Transport::copy_engine, Transport::low_contention};
 constexpr double kGiga = 1e9;
@@ -74,6 +76,7 @@ class Prober {
     session_.report(what, kPatience);
   }
   [[nodiscard]] double slowest(double us);
+  [[nodiscard]] Bytes largest();
   void peer_copy(SymmetricHeap& heap);
   void collectives_of(Communicator& world, Transport transport);
   void contention_of(Communicator& world, CollectiveKind kind, Transport transport, const Buffers& buffers);
@@ -144,6 +147,22 @@ void Prober::small_numbers() {
   const bool own = groups.heap_caveat().empty();
   out_.latencies = probe_latencies(executor_, groups, ranks());
   out_.host = probe_host(executor_, groups, ranks(), own);
+  const std::uint32_t rank = session_.exchange().rank();
+  say("the host's own work");
+  out_.host.step = probe_host_step(executor_, groups, rank, ranks());
+  ProbedKernels kernels = probe_kernels(executor_, groups, rank, ranks(), [this](std::string_view what) { say(what); });
+  out_.kernels = std::move(kernels.kernels);
+  out_.notes.insert(out_.notes.end(), kernels.notes.begin(), kernels.notes.end());
+}
+
+/// Equal on all ranks: input, output and whatever transports stage fit into what the fullest GPU has free.
+Bytes Prober::largest() {
+  std::size_t free = 0;
+  std::size_t total = 0;
+  require(cudaMemGetInfo(&free, &total), "cudaMemGetInfo");
+  int halvings = 0;
+  while (halvings < 16 && (request_.largest >> halvings) > free / 4) ++halvings;
+  return request_.largest >> static_cast<int>(slowest(halvings));
 }
 
 double Prober::slowest(double us) {
@@ -227,15 +246,16 @@ void Prober::contention_of(Communicator& world, CollectiveKind kind, Transport t
 
 void Prober::collectives_of(Communicator& world, Transport transport) {
   Buffers buffers;
-  buffers.input = reinterpret_cast<Address>(require(world.acquire(transport, request_.largest)));
-  buffers.output = reinterpret_cast<Address>(require(world.acquire(transport, request_.largest)));
+  const Bytes most = largest();
+  buffers.input = reinterpret_cast<Address>(require(world.acquire(transport, most)));
+  buffers.output = reinterpret_cast<Address>(require(world.acquire(transport, most)));
   for (const CollectiveKind kind :
        {CollectiveKind::all_gather, CollectiveKind::reduce_scatter, CollectiveKind::all_reduce}) {
     if (kind == CollectiveKind::all_reduce && transport != Transport::nccl) continue;
     say(fmt::format("{} by {}", name(kind), name(transport)));
     bool as_asked = true;
     for (const Bytes bytes : kSizes) {
-      if (bytes > request_.largest || !as_asked) continue;
+      if (bytes > most || !as_asked) continue;
       const CollectiveWork one = work(kind, transport, bytes, buffers);
       require(session_.exchange().barrier("a collective"));
       const double us =
@@ -243,7 +263,7 @@ void Prober::collectives_of(Communicator& world, Transport transport) {
       as_asked = ran(world, kind, transport);
       if (as_asked) out_.collectives.push_back({kind, transport, bytes, us});
     }
-    if (as_asked && request_.contention && kind != CollectiveKind::all_reduce && request_.largest >= kContentionBytes)
+    if (as_asked && request_.contention && kind != CollectiveKind::all_reduce && most >= kContentionBytes)
       contention_of(world, kind, transport, buffers);
   }
   require(cudaDeviceSynchronize(), "cudaDeviceSynchronize");

@@ -16,7 +16,7 @@
 namespace foreshard::gpu {
 
 struct ProbeRequest {
-  Bytes largest = 1024 * kMiB;  ///< of collectives, whole buffer
+  Bytes largest = 4 * kGiB;  ///< of collectives, whole buffer; less where the GPU has not four times as much free
   bool contention = true;
   std::function<void(std::string_view what)> progress = {};
 };
@@ -25,6 +25,14 @@ struct ProbeRequest {
 struct ProbedCollective {
   CollectiveKind kind = CollectiveKind::all_gather;
   Transport transport = Transport::nccl;
+  Bytes bytes = 0;
+  double us = 0;
+};
+
+/// A kernel of foreshard's own, alone, as a step runs it (core/device/device.hpp's KernelWork).
+struct ProbedKernel {
+  std::string label;
+  KernelMath math = {};
   Bytes bytes = 0;
   double us = 0;
 };
@@ -60,6 +68,7 @@ struct ProbedHost {
   double own_collective = 0;  ///< low-contention; 0: not there
   double event = 0;           ///< record
   double wait = 0;            ///< a stream's wait
+  double step = 0;            ///< issuing one step of host_program.hpp; 0: not measured
 };
 
 struct ProbeResult {
@@ -80,6 +89,7 @@ struct ProbeResult {
   ProbedHost host;
   std::vector<ProbedCollective> collectives;
   std::vector<ProbedContention> contention;
+  std::vector<ProbedKernel> kernels;
   std::vector<std::string> notes;  ///< what could not be measured, and why
 };
 

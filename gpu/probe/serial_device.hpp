@@ -1,0 +1,64 @@
+// A device that puts everything on one stream, so that each op runs alone, and remembers what each kernel was.
+//
+// Who: the probe, to time the kernels of a program as a run issues them, in their order and with their operands, but
+// with nothing beside them. Knows no CUDA; `under` does the work. One thread.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "core/device/device.hpp"
+#include "core/device/operand_bytes.hpp"
+
+namespace foreshard::gpu {
+
+/// A kernel that was put on the device, priced as sim/engine/device.hpp does it.
+struct NotedKernel {
+  OpId op;
+  LabelId label;
+  KernelMath math;
+  Bytes bytes = 0;
+};
+
+class SerialDevice final : public Device {
+ public:
+  /// `under` must outlive this.
+  explicit SerialDevice(Device& under) : under_(under) {}
+
+  EventId record_event(StreamId) override { return under_.record_event(kComputeStream); }
+  [[nodiscard]] bool event_complete(EventId event) override { return under_.event_complete(event); }
+  void synchronize_event(EventId event) override { under_.synchronize_event(event); }
+  /// A name of its own for the allocator, whose blocks belong to streams; the work goes to the compute stream.
+  StreamId create_stream(const StreamOptions&) override { return StreamId{++streams_}; }
+  CommunicatorId create_communicator(const CommunicatorOptions& options) override {
+    return under_.create_communicator(options);
+  }
+  OpId launch(StreamId, const KernelWork& work) override { return under_.launch(kComputeStream, work); }
+  OpId compute(StreamId, const KernelWork& work, const Computation& computation,
+               std::span<const Address> addresses) override {
+    const OpId op = under_.compute(kComputeStream, work, computation, addresses);
+    if (computation.function == Function::included) return op;
+    const bool by_operands = work.math.kind == KernelMath::Kind::bytes && work.math.m == 0;
+    kernels_.push_back({op, work.label, work.math, by_operands ? operand_bytes(computation) : work.bytes});
+    return op;
+  }
+  OpId copy(StreamId, const CopyWork& work) override { return under_.copy(kComputeStream, work); }
+  OpId collective(StreamId, CommunicatorId communicator, const CollectiveWork& work) override {
+    return under_.collective(kComputeStream, communicator, work);
+  }
+  void stream_wait_event(StreamId, EventId) override {}  // one stream is in order
+  void synchronize_stream(StreamId) override { under_.synchronize_stream(kComputeStream); }
+  void synchronize() override { under_.synchronize(); }
+  void host_work(Nanoseconds length) override { under_.host_work(length); }
+  [[nodiscard]] Nanoseconds host_now() override { return under_.host_now(); }
+  [[nodiscard]] std::span<const OpTiming> timings() const override { return under_.timings(); }
+
+  [[nodiscard]] const std::vector<NotedKernel>& kernels() const { return kernels_; }
+
+ private:
+  Device& under_;
+  std::uint32_t streams_ = 0;
+  std::vector<NotedKernel> kernels_;
+};
+
+}  // namespace foreshard::gpu

@@ -1,0 +1,82 @@
+// What a probe measured becomes a profile of foreshard's own program.
+#include "cli/probe_profile.hpp"
+
+#include "gpu/probe/host_program.hpp"
+#include "sim/compute/price_kernel.hpp"
+#include "sim/predict/host_bound.hpp"
+#include "tests/catch.hpp"
+
+namespace foreshard::cli {
+namespace {
+
+gpu::ProbeResult probed() {
+  gpu::ProbeResult out;
+  out.gpu = "NVIDIA H200";
+  out.nccl = "2.28.9";
+  out.driver = "13.0";
+  out.memory_total = 141 * kGiB;
+  out.memory_other = 2 * kGiB;
+  out.hbm_copy = 4200;
+  out.gemm_bf16 = 780;
+  out.gemm_fp32 = 50;
+  out.pcie = 55;
+  out.latencies = {9, 1.1, 5.4, 1.2, 1.2, 4.2};
+  out.host = {4, 8, 15, 12, 2, 0.5, 0};
+  KernelMath rows;
+  rows.access = MemoryAccess::row;
+  out.kernels = {{"foreshard::rms_norm", rows, 64 * kMiB, 77},
+                 {"aten::mm", {KernelMath::Kind::gemm, DType::bfloat16, false, 1, 512, 512, 512}, 0, 6}};
+  return out;
+}
+
+sim::MachineProfile profile(const gpu::ProbeResult& result) {
+  const auto fit = profile_of(result, 2, "mine", "h200", "2026-11-21");
+  if (!fit) FAIL(fit.error().text());
+  auto read = sim::parse_profile(fit->profile.dump(), "mine");
+  if (!read) FAIL(read.error().text());
+  return *read;
+}
+
+double host_us(const sim::MachineProfile& machine) {
+  const auto workload = gpu::host_program(machine.host_calls, machine.gpu(), 2);
+  REQUIRE(workload);
+  const auto bound = sim::host_bound(*workload, workload->settings, machine, 1);
+  REQUIRE(bound);
+  return bound->host_ms * 1e3;
+}
+
+TEST_CASE("a probed profile follows foreshard's program at its kernels' times") {
+  const sim::MachineProfile machine = profile(probed());
+  CHECK(machine.host_program == sim::HostProgram::foreshard);
+  KernelWork norm{KernelClass::memory_bound, {}, 64 * kMiB, 0, {}};
+  norm.math.access = MemoryAccess::row;
+  CHECK(sim::price_kernel(machine, norm, "foreshard::rms_norm").time.us() == Approx(77));
+  KernelWork product{KernelClass::gemm, {}, 0, 0, {}};
+  product.math = {KernelMath::Kind::gemm, DType::bfloat16, false, 1, 512, 512, 512};
+  CHECK(sim::price_kernel(machine, product).time.us() == Approx(6).epsilon(0.01));
+}
+
+TEST_CASE("bookkeeping is what a step of small kernels takes beyond its calls") {
+  gpu::ProbeResult result = probed();
+  const sim::MachineProfile assumed = profile(result);
+  CHECK(assumed.host_calls[HostCall::module].us() == Approx(0.3));
+  result.host.step = host_us(assumed) + 500;
+  const sim::MachineProfile measured = profile(result);
+  CHECK(measured.host_calls[HostCall::module] > assumed.host_calls[HostCall::module]);
+  CHECK(measured.host_calls[HostCall::gemm] == assumed.host_calls[HostCall::gemm]);
+  CHECK(host_us(measured) == Approx(result.host.step).epsilon(0.01));
+  result.host.step = 1;  // shorter than its calls: no bookkeeping, never less
+  CHECK(profile(result).host_calls[HostCall::module].count == 0);
+}
+
+TEST_CASE("every measured kernel stands in probe's JSON") {
+  const Json json = probe_json(probed());
+  REQUIRE(json["kernels"].size() == 2);
+  CHECK(json["kernels"][0]["label"] == "foreshard::rms_norm");
+  CHECK(json["kernels"][0]["access"] == "row");
+  CHECK(json["kernels"][1]["kind"] == "gemm");
+  CHECK(json["kernels"][1]["shape"] == Json({512, 512, 512, 1}));
+}
+
+}  // namespace
+}  // namespace foreshard::cli
