@@ -11,6 +11,20 @@ double pulls_us(const MachineProfile& machine, const Group& group) {
          transfer_us(group.wire(), machine.links.pull) + 2 * group.shard() / machine.rates.hbm * 1e6;
 }
 
+/// foreshard's own (gpu/collectives/reduce_kernel.hpp): one kernel of a few CTAs reads all peers' parts and adds them
+/// in order, with no temporary. It holds SMs and moves memory as NCCL's symmetric kernels do, and as the probe's rows
+/// beside it are fitted (sim/calibrate/fit_contention.cpp).
+Estimate own_scatter(const MachineProfile& machine, const Group& group) {
+  Estimate out;
+  out.us = pulls_us(machine, group);
+  out.uses = CollectiveResource::symmetric;
+  out.sms = machine.contention.symmetric.sms;
+  out.hbm = group.bytes + group.shard();
+  out.link = group.wire();
+  out.path = "own reduce-scatter, a few CTAs";
+  return out;
+}
+
 }  // namespace
 
 Estimate copy_engine_gather(const MachineProfile& machine, const Group& group) {
@@ -39,6 +53,7 @@ Estimate low_contention_gather(const MachineProfile& machine, const Group& group
 }
 
 Estimate low_contention_scatter(const MachineProfile& machine, const Group& group) {
+  if (machine.host_program == HostProgram::foreshard) return own_scatter(machine, group);
   Estimate out;
   const double sum_bytes = group.bytes + group.shard();
   const double sum_us = sum_bytes / machine.rates.memory_bound * 1e6 + machine.rates.kernel_overhead.us();

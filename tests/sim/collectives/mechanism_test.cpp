@@ -57,6 +57,19 @@ TEST_CASE("resources are consistent") {
   CHECK(price(h200(), CollectiveKind::reduce_scatter, Transport::low_contention, kGiB, 8).temporary_bytes == kGiB);
 }
 
+TEST_CASE("a plan of foreshard's program has its own reduce-scatter: a kernel, no copies, no temporary") {
+  MachineProfile own = h200();
+  own.host_program = HostProgram::foreshard;
+  const CollectivePrice got = price(own, CollectiveKind::reduce_scatter, Transport::low_contention, kGiB, 4);
+  CHECK(got.uses == CollectiveResource::symmetric);
+  CHECK(got.sms > 0);
+  CHECK(got.temporary_bytes == 0);
+  CHECK(got.copied_bytes == 0);
+  CHECK(got.link_bytes == kGiB * 3 / 4);
+  const CollectivePrice gather = price(own, CollectiveKind::all_gather, Transport::low_contention, kGiB, 4);
+  CHECK(gather.uses == CollectiveResource::copy_engine);
+}
+
 TEST_CASE("the ring takes as many channels as NCCL's kernels had in traces") {
   CHECK(ring_channels(24, 65536, 4, Protocol::ll) == 4);
   CHECK(ring_channels(24, 40032, 4, Protocol::ll) == 2);
