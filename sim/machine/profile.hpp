@@ -97,7 +97,7 @@ struct MachineProfile {
   Bytes memory_other = 0;  ///< context, libraries, NCCL: taken outside the caching allocator
   GpuPeaks peaks;
   HostProgram host_program = HostProgram::pytorch;  ///< "/host/program"; PyTorch where it is absent
-  std::uint32_t launch_queue = 0;  ///< unfinished ops of one stream at which a launch blocks
+  std::uint32_t launch_queue = 0;                   ///< unfinished ops of one stream at which a launch blocks
   Latencies latencies;
   ContentionSpec contention;
   std::vector<CollectiveTable> collectives;

@@ -75,7 +75,8 @@ TEST_CASE("work that a neighbour's kernel does takes no time and no gap") {
   Bench bench;
   const OpId a = bench.gemm(10'000);
   const OpId nothing = bench.device.compute(
-      kComputeStream, {.kernel_class = KernelClass::memory_bound, .work = {}, .bytes = 39'000'000, .label = {}}, {}, {});
+      kComputeStream, {.kernel_class = KernelClass::memory_bound, .work = {}, .bytes = 39'000'000, .label = {}}, {},
+      {});
   const OpId b = bench.gemm(10'000);
   bench.device.synchronize();
   CHECK(bench.end(nothing) == bench.start(nothing));
