@@ -125,6 +125,30 @@ void add_medians(const std::vector<NotedKernel>& noted, std::span<const OpTiming
   }
 }
 
+/// Gaps between neighbours of which the second was already queued; longer ones than any launch takes are something
+/// else's.
+class Gaps {
+ public:
+  void add(const std::vector<NotedKernel>& noted, std::span<const OpTiming> timings, OpId after) {
+    for (std::size_t i = 1; i < noted.size(); ++i) {
+      if (noted[i - 1].op <= after || noted[i].op.value != noted[i - 1].op.value + 1) continue;
+      const OpTiming& first = timings[noted[i - 1].op.value];
+      const OpTiming& second = timings[noted[i].op.value];
+      const double gap = (second.start - first.end).us();
+      if (second.issue + kQueued > first.end || gap <= 0 || gap > kMostGap) continue;
+      sum_ += gap;
+      ++count_;
+    }
+  }
+  [[nodiscard]] double mean() const { return count_ == 0 ? 0 : sum_ / static_cast<double>(count_); }
+
+ private:
+  static constexpr Nanoseconds kQueued{5000};
+  static constexpr double kMostGap = 5;
+  double sum_ = 0;
+  std::uint64_t count_ = 0;
+};
+
 /// A device of its own for one program.
 struct Rig {
   Rig(Executor& executor, Groups& groups, Timing timing)
@@ -168,6 +192,7 @@ double probe_host_step(Executor& executor, Groups& groups, std::uint32_t rank, s
 ProbedKernels probe_kernels(Executor& executor, Groups& groups, std::uint32_t rank, std::uint32_t ranks,
                             const std::function<void(std::string_view)>& say) {
   ProbedKernels out;
+  Gaps gaps;
   for (const ProbeProgram& program : kPrograms) {
     const Settings settings = settings_of(program, ranks);
     const std::string name =
@@ -190,9 +215,11 @@ ProbedKernels probe_kernels(Executor& executor, Groups& groups, std::uint32_t ra
       out.notes.push_back(name + " does not fit into this GPU's memory: its kernels are not timed");
       continue;
     }
-    add_medians(serial.kernels(), rig.device->timings(), *steps[kTimedFrom - 1].last_compute_op, workload->labels,
-                out.kernels);
+    const OpId warm = *steps[kTimedFrom - 1].last_compute_op;
+    add_medians(serial.kernels(), rig.device->timings(), warm, workload->labels, out.kernels);
+    gaps.add(serial.kernels(), rig.device->timings(), warm);
   }
+  out.gap = gaps.mean();
   return out;
 }
 

@@ -14,6 +14,7 @@ namespace foreshard::gpu {
 
 struct ProbedKernels {
   std::vector<ProbedKernel> kernels;
+  double gap = 0;                  ///< mean µs from the end of one to the start of the next that was queued by then
   std::vector<std::string> notes;  ///< programs that did not fit into the GPU's memory
 };
 

@@ -151,6 +151,7 @@ void Prober::small_numbers() {
   say("the host's own work");
   out_.host.step = probe_host_step(executor_, groups, rank, ranks());
   ProbedKernels kernels = probe_kernels(executor_, groups, rank, ranks(), [this](std::string_view what) { say(what); });
+  if (kernels.gap > 0) out_.latencies.kernel_gap = kernels.gap;  // of real kernels: that of empty ones is shorter
   out_.kernels = std::move(kernels.kernels);
   out_.notes.insert(out_.notes.end(), kernels.notes.begin(), kernels.notes.end());
 }
