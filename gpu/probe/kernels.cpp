@@ -41,7 +41,7 @@ constexpr auto kEager = Kernels::eager;
 constexpr auto kFused = Kernels::fused;
 /// Widths and lengths so far apart that a shape in between has a neighbour within an octave in each extent; every
 /// family of kernels at several sizes; each optimizer.
-constexpr std::array<ProbeProgram, 22> kPrograms{{
+constexpr std::array<ProbeProgram, 21> kPrograms{{
     {"llama-tiny", 512, 1, 256, true, kEager, Optimizer::adam},
     {"llama-tiny", 0, 1, 512, true, kEager, Optimizer::adam_fused},
     {"llama-tiny", 0, 2, 1024, true, kEager, Optimizer::adam},
@@ -63,7 +63,6 @@ constexpr std::array<ProbeProgram, 22> kPrograms{{
     {"mlp", 4096, 2048, 1, true, kEager, Optimizer::adam},
     {"torch-transformer", 0, 8, 128, false, kEager, Optimizer::adam},
     {"torch-transformer", 1024, 4, 512, false, kEager, Optimizer::adam_fused},
-    {"torch-transformer", 1024, 4, 512, true, kEager, Optimizer::adam},
 }};
 
 Settings settings_of(const ProbeProgram& program, std::uint32_t ranks) {

@@ -7,6 +7,7 @@
 
 #include "core/schedule/settings_table.hpp"
 #include "core/workload/adapt.hpp"
+#include "core/workload/model/generate.hpp"
 #include "sim/predict/busy_time.hpp"
 #include "sim/predict/host_bound.hpp"
 #include "sim/predict/machine_use.hpp"
@@ -154,6 +155,18 @@ void add_machine_warnings(const Workload& workload, const MachineProfile& machin
     p.uncertainty = std::max(p.uncertainty, kModelElsewhereUncertainty);
 }
 
+/// Whether the machine's profile follows foreshard's host and has a time for each of its kernels in the program.
+bool measures_own_kernels(const MachineProfile& machine, const Workload& workload) {
+  const auto& families = machine.compute.families;
+  const auto measured = [&](const std::string& label) {
+    return std::any_of(families.begin(), families.end(), [&](const KernelFamily& f) { return f.label == label; });
+  };
+  const auto& texts = workload.labels.texts();
+  return machine.host_program == HostProgram::foreshard &&
+         std::all_of(texts.begin(), texts.end(),
+                     [&](const auto& text) { return text.rfind("foreshard::", 0) != 0 || measured(text); });
+}
+
 void add_info(const Workload& workload, const MachineProfile& machine, const Settings& settings, Prediction& p) {
   p.run.info.kind = RunKind::planned;
   p.run.info.name = workload.name;
@@ -218,6 +231,7 @@ Result<Prediction> predict(const Workload& workload, const MachineProfile& machi
   if (!w.has_timing)
     p.warnings.push_back("the workload has no timing (no profiler trace was imported): only memory is predicted");
   for (const std::string& estimate : workload.estimates) {
+    if (estimate == kOwnKernelsEstimate && measures_own_kernels(machine, workload)) continue;
     p.valid = false;
     p.warnings.push_back(estimate);
   }

@@ -4,6 +4,7 @@
 #include "gpu/probe/host_program.hpp"
 #include "sim/compute/price_kernel.hpp"
 #include "sim/predict/host_bound.hpp"
+#include "sim/predict/predict.hpp"
 #include "tests/catch.hpp"
 
 namespace foreshard::cli {
@@ -67,6 +68,37 @@ TEST_CASE("bookkeeping is what a step of small kernels takes beyond its calls") 
   CHECK(host_us(measured) == Approx(result.host.step).epsilon(0.01));
   result.host.step = 1;  // shorter than its calls: no bookkeeping, never less
   CHECK(profile(result).host_calls[HostCall::module].count == 0);
+}
+
+TEST_CASE("fused kernels are no estimate once each of them was measured") {
+  Settings settings;
+  settings.gpus = 2;
+  settings.batch = 1;
+  settings.seq = 128;
+  settings.param_dtype = DType::bfloat16;
+  settings.kernels = Kernels::fused;
+  const auto model = preset("llama-tiny", {.dim = {}, .layers = 1});
+  REQUIRE(model);
+  const auto estimated = [&](const gpu::ProbeResult& result) {
+    const sim::MachineProfile machine = profile(result);
+    const auto workload = generate(*model, settings, machine.host_calls, machine.gpu(), true);
+    REQUIRE(workload);
+    sim::PredictRequest request;
+    request.settings = settings;
+    const auto prediction = sim::predict(*workload, machine, request);
+    REQUIRE(prediction);
+    const auto& warnings = prediction->warnings;
+    return std::find(warnings.begin(), warnings.end(), kOwnKernelsEstimate) != warnings.end();
+  };
+  gpu::ProbeResult result = probed();
+  CHECK(estimated(result));
+  const auto workload = generate(*model, settings, HostCosts{}, {132, TargetGpu::kHopper}, true);
+  REQUIRE(workload);
+  KernelMath rows;
+  for (const std::string& label : workload->labels.texts())
+    if (label.rfind("foreshard::", 0) == 0 && label != "foreshard::rms_norm")
+      result.kernels.push_back({label, rows, kMiB, 5});
+  CHECK_FALSE(estimated(result));
 }
 
 TEST_CASE("every measured kernel stands in probe's JSON") {

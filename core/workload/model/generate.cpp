@@ -178,8 +178,7 @@ void add_estimates(const ModelConfig& model, const Settings& settings, const Tar
     workload.estimates.push_back(
         "selective checkpointing was not compared with a recording: its memory is an estimate");
   if (settings.kernels == Kernels::fused)
-    workload.estimates.push_back(
-        "foreshard's own kernels are priced by their bytes, and issued at PyTorch's host costs");
+    workload.estimates.emplace_back(kOwnKernelsEstimate);
   if (settings.offload) workload.estimates.push_back("the optimizer runs on the CPU: its time is not modelled");
 }
 
