@@ -216,6 +216,8 @@ ProbedKernels probe_kernels(Executor& executor, Groups& groups, std::uint32_t ra
     }
     const OpId warm = *steps[kTimedFrom - 1].last_compute_op;
     add_medians(serial.kernels(), rig.device->timings(), warm, workload->labels, out.kernels);
+    if (const std::string caveat = rig.device->clock().caveat(); !caveat.empty())
+      out.notes.push_back(name + ": " + caveat);
     gaps.add(serial.kernels(), rig.device->timings(), warm);
   }
   out.gap = gaps.mean();
