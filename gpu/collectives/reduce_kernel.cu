@@ -10,18 +10,17 @@
 namespace foreshard::gpu {
 namespace {
 
-constexpr int kConsumers = 512;            // threads that add
-constexpr int kThreads = kConsumers + 32;  // and one warp that fetches
-constexpr int kStages = 3;
-constexpr std::uint32_t kStageBytes = 64 * 1024;  // of all sources together
+constexpr int kWarps = 16;
+constexpr int kThreads = 32 * kWarps;
+constexpr std::uint32_t kRingBytes = 12 * 1024;  // of one warp
+constexpr std::uint32_t kStages = 3;
 constexpr std::uint32_t kItemWords = sizeof(ReduceItem) / 4;
 static_assert(sizeof(ReduceItem) % 4 == 0 && kItemWords <= kThreads);
 
 struct Shared {
-  alignas(128) unsigned char stage[kStages][kStageBytes];
+  alignas(128) unsigned char ring[kWarps][kRingBytes];
   ReduceItem item;
-  std::uint64_t full[kStages];
-  std::uint64_t empty[kStages];
+  std::uint64_t full[kWarps][kStages];
   std::uint32_t go;
 };
 
@@ -63,9 +62,6 @@ __device__ void barrier_expect(std::uint64_t* barrier, std::uint32_t bytes) {
   asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(shared_address(barrier)), "r"(bytes)
                : "memory");
 }
-__device__ void barrier_arrive(std::uint64_t* barrier) {
-  asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(shared_address(barrier)) : "memory");
-}
 __device__ bool barrier_passed(std::uint64_t* barrier, std::uint32_t parity) {
   std::uint32_t passed;
   asm volatile(
@@ -83,10 +79,6 @@ __device__ void bulk_load(void* to, const void* from, std::uint32_t bytes, std::
                "l"(from), "r"(bytes), "r"(shared_address(barrier))
                : "memory");
 }
-__device__ void consumers_sync() {
-  asm volatile("bar.sync 1, %0;" ::"n"(kConsumers) : "memory");
-}
-
 /// Waits until `passed()`; false when the host has given the group up.
 template <class Passed>
 __device__ bool wait_until(const ReduceLinks& links, Passed passed) {
@@ -114,12 +106,13 @@ __device__ T narrow(float value) {
     return value;
 }
 
-/// The elements of 16 bytes, widened.
-template <class T>
-__device__ void unpack(const uint4& vector, float (&out)[16 / sizeof(T)]) {
-  const std::uint32_t words[4] = {vector.x, vector.y, vector.z, vector.w};
+/// The elements of 8 or 16 bytes, widened.
+template <class T, class Vector>
+__device__ void unpack(const Vector& vector, float (&out)[sizeof(Vector) / sizeof(T)]) {
+  constexpr int kWords = sizeof(Vector) / 4;
+  const auto& words = reinterpret_cast<const std::uint32_t(&)[kWords]>(vector);
 #pragma unroll
-  for (int i = 0; i < 4; ++i) {
+  for (int i = 0; i < kWords; ++i) {
     if constexpr (std::is_same_v<T, __nv_bfloat16>) {
       out[2 * i] = __uint_as_float(words[i] << 16);
       out[2 * i + 1] = __uint_as_float(words[i] & 0xffff0000U);
@@ -146,18 +139,26 @@ __device__ std::uint32_t pack(float low, float high) {
   return word;
 }
 
+/// Stores to global memory, said so: a generic store would hold up the loads from shared memory behind it.
+__device__ void store_words(void* to, std::uint32_t x, std::uint32_t y, std::uint32_t z, std::uint32_t w) {
+  asm volatile("st.global.v4.u32 [%0], {%1, %2, %3, %4};" ::"l"(to), "r"(x), "r"(y), "r"(z), "r"(w) : "memory");
+}
+__device__ void store_words(void* to, std::uint32_t x, std::uint32_t y) {
+  asm volatile("st.global.v2.u32 [%0], {%1, %2};" ::"l"(to), "r"(x), "r"(y) : "memory");
+}
+
 /// Writes 4 or 8 results, in as few stores as there can be.
 template <class T, int kCount>
 __device__ void store(T* to, const float (&x)[kCount]) {
   if constexpr (std::is_same_v<T, float>) {
 #pragma unroll
     for (int i = 0; i < kCount; i += 4)
-      *reinterpret_cast<float4*>(to + i) = make_float4(x[i], x[i + 1], x[i + 2], x[i + 3]);
+      store_words(to + i, __float_as_uint(x[i]), __float_as_uint(x[i + 1]), __float_as_uint(x[i + 2]),
+                  __float_as_uint(x[i + 3]));
   } else if constexpr (kCount == 8) {
-    *reinterpret_cast<uint4*>(to) =
-        make_uint4(pack<T>(x[0], x[1]), pack<T>(x[2], x[3]), pack<T>(x[4], x[5]), pack<T>(x[6], x[7]));
+    store_words(to, pack<T>(x[0], x[1]), pack<T>(x[2], x[3]), pack<T>(x[4], x[5]), pack<T>(x[6], x[7]));
   } else {
-    *reinterpret_cast<uint2*>(to) = make_uint2(pack<T>(x[0], x[1]), pack<T>(x[2], x[3]));
+    store_words(to, pack<T>(x[0], x[1]), pack<T>(x[2], x[3]));
   }
 }
 
@@ -165,10 +166,9 @@ __device__ std::uint32_t chunk_length(const ReduceItem& item, std::uint32_t k) {
   const std::uint64_t left = item.staged_elements - k * item.chunk_elements;
   return static_cast<std::uint32_t>(left < item.chunk_elements ? left : item.chunk_elements);
 }
-/// Bytes of one source that a stage holds.
-__device__ std::uint32_t tile_bytes(const ReduceItem& item) {
-  return kStageBytes / item.ranks / 1024 * 1024;
-}
+/// Bytes of one source's tile, so that kStages of all sources fit a warp's ring; kRanks as in foreshard_reduce.
+template <int kRanks>
+inline constexpr std::uint32_t kTile = kRingBytes / kStages / (kRanks != 0 ? kRanks : kMostPeers);
 
 /// A stretch of the slice: a chunk of the staged part, or the whole direct part.
 struct Part {
@@ -197,12 +197,16 @@ __device__ std::uint32_t bytes_of(const ReduceItem& item, Part part) {
                      : static_cast<std::uint32_t>((item.elements - item.staged_elements) * sizeof(In));
 }
 
-/// One thread a peer: waits until that peer's data of a part may be read.
-__device__ bool wait_for(const ReduceItem& item, const ReduceLinks& links, Part part, std::uint32_t p) {
+/// The flag that says that rank p's data of a part may be read, and the value that it then has reached.
+__device__ bool ready(const ReduceItem& item, Part part, std::uint32_t p) {
   if (p >= item.ranks || p == item.rank) return true;
   const std::uint32_t number = part.staged ? item.first_chunk + part.chunk : item.direct_number;
   const std::uint32_t* flag = part.staged ? item.arrived[p] + number % item.slots : item.entered[p];
-  return wait_until(links, [&] { return reached(load_system(flag), number + 1); });
+  return reached(load_system(flag), number + 1);
+}
+/// One thread a peer: waits until that peer's data of a part may be read.
+__device__ bool wait_for(const ReduceItem& item, const ReduceLinks& links, Part part, std::uint32_t p) {
+  return wait_until(links, [&] { return ready(item, part, p); });
 }
 
 /// Whether this CTA is the last of the grid to come here, after all of the CTA's reads and writes. One thread a CTA.
@@ -238,22 +242,25 @@ __device__ void finish_item(const ReduceItem& item, const ReduceLinks& links) {
   store_system(links.complete_host, item.number + 1);
 }
 
-/// The order in which a CTA takes its tiles: those of the direct part spread evenly between those of the staged part,
-/// which start late because their data is on its way. All of a CTA's threads walk alike.
+/// The order in which a warp takes its tiles: those of the direct part spread evenly between those of the staged part,
+/// which start late because their data is on its way.
 struct Tile {
   Part part;
-  std::uint32_t at;     ///< byte offset in the part
-  std::uint32_t bytes;  ///< of one source
+  std::uint32_t at;      ///< byte offset in the part
+  std::uint32_t bytes;   ///< of one source
+  std::uint32_t passed;  ///< chunks that the warp is through with before this tile
 };
-template <class In>
+template <class In, std::uint32_t kBytes>
 class Walk {
  public:
   __device__ explicit Walk(const ReduceItem& item)
       : item_(item),
-        tile_(tile_bytes(item)),
+        worker_(threadIdx.x / 32 * gridDim.x + blockIdx.x),
+        workers_(kWarps * gridDim.x),
+        chunks_(item.chunks),
         direct_bytes_(bytes_of<In>(item, {false, 0})),
-        staged_at_(blockIdx.x * tile_),
-        direct_at_(blockIdx.x * tile_) {
+        staged_at_(worker_ * kBytes),
+        direct_at_(worker_ * kBytes) {
     direct_count_ = mine(direct_bytes_);
     if (item.chunks != 0) {
       staged_count_ = mine(static_cast<std::uint32_t>(item.chunk_elements * sizeof(In))) * (item.chunks - 1) +
@@ -262,42 +269,41 @@ class Walk {
     }
     lead_ = direct_count_ / 8;
   }
-  /// The next tile; false at the end. `passed(k)` is called for every chunk that the CTA is through with.
-  template <class Passed>
-  __device__ bool next(Tile& tile, Passed passed) {
-    while (chunk_ < item_.chunks && staged_at_ >= chunk_bytes_) {
-      passed(chunk_);
+  /// The next tile; false at the end.
+  __device__ bool next(Tile& tile) {
+    while (chunk_ < chunks_ && staged_at_ >= chunk_bytes_) {
       ++chunk_;
-      staged_at_ = blockIdx.x * tile_;
-      if (chunk_ < item_.chunks) chunk_bytes_ = bytes_of<In>(item_, {true, chunk_});
+      staged_at_ = worker_ * kBytes;
+      if (chunk_ < chunks_) chunk_bytes_ = bytes_of<In>(item_, {true, chunk_});
     }
-    const bool staged_left = chunk_ < item_.chunks;
     const bool direct_left = direct_at_ < direct_bytes_;
-    if (!staged_left && !direct_left) return false;
-    const std::uint64_t due = std::uint64_t{staged_done_} * (direct_count_ - lead_);
-    const bool staged =
-        staged_left &&
-        (!direct_left || (direct_done_ >= lead_ && std::uint64_t{direct_done_ - lead_} * staged_count_ >= due));
-    if (staged) {
-      tile = {{true, chunk_}, staged_at_, min(tile_, chunk_bytes_ - staged_at_)};
-      staged_at_ += gridDim.x * tile_;
+    if (chunk_ < chunks_ && (!direct_left || staged_is_due())) {
+      tile = {{true, chunk_}, staged_at_, min(kBytes, chunk_bytes_ - staged_at_), chunk_};
+      staged_at_ += workers_ * kBytes;
       ++staged_done_;
-    } else {
-      tile = {{false, 0}, direct_at_, min(tile_, direct_bytes_ - direct_at_)};
-      direct_at_ += gridDim.x * tile_;
-      ++direct_done_;
+      return true;
     }
+    if (!direct_left) return false;
+    tile = {{false, 0}, direct_at_, min(kBytes, direct_bytes_ - direct_at_), chunk_};
+    direct_at_ += workers_ * kBytes;
+    ++direct_done_;
     return true;
   }
 
  private:
-  /// Tiles of this CTA among `bytes`.
+  __device__ bool staged_is_due() const {
+    const std::uint64_t due = std::uint64_t{staged_done_} * (direct_count_ - lead_);
+    return direct_done_ >= lead_ && std::uint64_t{direct_done_ - lead_} * staged_count_ >= due;
+  }
+  /// Tiles of this warp among `bytes`.
   __device__ std::uint32_t mine(std::uint32_t bytes) const {
-    const std::uint32_t tiles = (bytes + tile_ - 1) / tile_;
-    return tiles > blockIdx.x ? (tiles - blockIdx.x + gridDim.x - 1) / gridDim.x : 0;
+    const std::uint32_t tiles = (bytes + kBytes - 1) / kBytes;
+    return tiles > worker_ ? (tiles - worker_ + workers_ - 1) / workers_ : 0;
   }
   const ReduceItem& item_;
-  std::uint32_t tile_;
+  std::uint32_t worker_;
+  std::uint32_t workers_;
+  std::uint32_t chunks_;
   std::uint32_t direct_bytes_;
   std::uint32_t staged_at_;
   std::uint32_t direct_at_;
@@ -310,56 +316,11 @@ class Walk {
   std::uint32_t lead_ = 0;
 };
 
-/// Where the ring of stages stands; goes on from item to item.
+/// Where a warp's ring of stages stands; goes on from item to item.
 struct Turn {
   std::uint32_t stage = 0;
   std::uint32_t parity = 0;
-  __device__ void next() {
-    if (++stage == kStages) {
-      stage = 0;
-      parity ^= 1;
-    }
-  }
 };
-
-/// The warp that fetches: lane p waits for rank p's data and issues its bulk copies.
-template <class In>
-__device__ bool fetch(Shared& shared, const ReduceLinks& links, Turn& turn) {
-  const ReduceItem& item = shared.item;
-  const std::uint32_t lane = threadIdx.x % 32;
-  const std::uint32_t ranks = item.ranks;
-  const std::uint32_t stride = tile_bytes(item);
-  Walk<In> walk(item);
-  Tile tile;
-  const char* direct = nullptr;
-  const char* staged = nullptr;
-  std::uint32_t chunk = ~0U;
-  while (walk.next(tile, [](std::uint32_t) {})) {
-    if (tile.part.staged ? tile.part.chunk != chunk : direct == nullptr) {
-      if (!__all_sync(~0U, wait_for(item, links, tile.part, lane))) return false;
-      // What other engines wrote and this thread's acquire saw, its bulk copies see too.
-      asm volatile("fence.proxy.async;" ::: "memory");
-      const char* from = reinterpret_cast<const char*>(data<In>(item, lane < ranks ? lane : 0, tile.part));
-      if (tile.part.staged) {
-        staged = from;
-        chunk = tile.part.chunk;
-      } else {
-        direct = from;
-      }
-    }
-    std::uint64_t* empty = &shared.empty[turn.stage];
-    std::uint64_t* full = &shared.full[turn.stage];
-    const std::uint32_t parity = turn.parity ^ 1;
-    if (!wait_until(links, [&] { return barrier_passed(empty, parity); })) return false;
-    const std::uint32_t load = tile.bytes & ~15U;
-    if (lane == 0) barrier_expect(full, load * ranks);
-    __syncwarp();
-    if (lane < ranks && load != 0)
-      bulk_load(shared.stage[turn.stage] + lane * stride, (tile.part.staged ? staged : direct) + tile.at, load, full);
-    turn.next();
-  }
-  return true;
-}
 
 template <class In, class Out>
 __device__ void add_element(const ReduceItem& item, Part part, std::uint32_t index) {
@@ -368,57 +329,160 @@ __device__ void add_element(const ReduceItem& item, Part part, std::uint32_t ind
   static_cast<Out*>(item.output)[first_of(item, part) + index] = narrow<Out>(sum * item.scale);
 }
 
-/// kRanks: the number of ranks where it is known when compiled, else 0.
+/// One warp's work on an item: it brings tiles of all ranks' inputs into its ring by bulk copies, as far ahead as there
+/// are stages, and adds. No warp waits for another but at the end of a chunk.
 template <class In, class Out, int kRanks>
-__device__ void add_tile(const unsigned char* stage, std::uint32_t tile, std::uint32_t vectors, std::uint32_t ranks,
-                         float scale, Out* out) {
-  constexpr int kCount = 16 / sizeof(In);
-  const std::uint32_t count = kRanks != 0 ? kRanks : ranks;
-#pragma unroll 2
-  for (std::uint32_t v = threadIdx.x; v < vectors; v += kConsumers) {
-    float sum[kCount];
-    unpack<In>(*reinterpret_cast<const uint4*>(stage + v * 16), sum);
-#pragma unroll
-    for (std::uint32_t p = 1; p < count; ++p) {
-      float more[kCount];
-      unpack<In>(*reinterpret_cast<const uint4*>(stage + p * tile + v * 16), more);
-#pragma unroll
-      for (int j = 0; j < kCount; ++j) sum[j] += more[j];
-    }
-#pragma unroll
-    for (int j = 0; j < kCount; ++j) sum[j] *= scale;
-    store<Out, kCount>(out + v * kCount, sum);
-  }
-}
+class Adder {
+ public:
+  static constexpr std::uint32_t kBytes = kTile<kRanks>;
+  static constexpr std::uint32_t kStage = kBytes * (kRanks != 0 ? kRanks : kMostPeers);
+  /// A lane's results at a time are one store of 16 bytes, or of 8.
+  using Vector = std::conditional_t<(sizeof(Out) > sizeof(In)), uint2, uint4>;
+  static constexpr int kCount = sizeof(Vector) / sizeof(In);
+  static constexpr std::uint32_t kStep = 32 * sizeof(Vector);
+  static_assert(kBytes % kStep == 0 && kStages * kStage <= kRingBytes);
 
-template <class In, class Out, int kRanks>
-__device__ bool add(Shared& shared, const ReduceLinks& links, Turn& turn) {
-  const ReduceItem& item = shared.item;
-  const std::uint32_t stride = tile_bytes(item);
-  const std::uint32_t ranks = item.ranks;
-  const float scale = item.scale;
-  Walk<In> walk(item);
-  Tile tile;
-  const auto passed = [&](std::uint32_t chunk) {
-    consumers_sync();
-    if (threadIdx.x == 0) finish_chunk(item, links, chunk);
-  };
-  while (walk.next(tile, passed)) {
-    std::uint64_t* full = &shared.full[turn.stage];
-    if (!wait_until(links, [&] { return barrier_passed(full, turn.parity); })) return false;
-    Out* out = static_cast<Out*>(item.output) + first_of(item, tile.part) + tile.at / sizeof(In);
-    add_tile<In, Out, kRanks>(shared.stage[turn.stage], stride, tile.bytes / 16, ranks, scale, out);
-    __syncwarp();
-    if (threadIdx.x % 32 == 0) barrier_arrive(&shared.empty[turn.stage]);
-    // A part's end that is no whole vector.
-    const std::uint32_t rest = (tile.at + (tile.bytes & ~15U)) / sizeof(In) + threadIdx.x;
-    if (rest < (tile.at + tile.bytes) / sizeof(In)) add_element<In, Out>(item, tile.part, rest);
-    turn.next();
+  __device__ Adder(Shared& shared, const ReduceLinks& links, Turn& turn)
+      : item_(shared.item),
+        links_(links),
+        turn_(turn),
+        lane_(threadIdx.x % 32),
+        ring_(shared.ring[threadIdx.x / 32]),
+        full_(shared.full[threadIdx.x / 32]),
+        ahead_(item_),
+        walk_(item_) {}
+
+  /// False when the group was given up: then what was on its way has come, and nothing more is begun.
+  __device__ bool run() {
+    fetching_ = ahead_.next(coming_);
+    fetch();
+    Tile tile;
+    while (in_flight_ != 0 && walk_.next(tile)) {
+      pass(tile.passed);
+      // Bulk copies end, whatever becomes of the group.
+      while (!barrier_passed(&full_[turn_.stage], turn_.parity)) {
+      }
+      add(tile);
+      __syncwarp();
+      --in_flight_;
+      if (++turn_.stage == kStages) {
+        turn_.stage = 0;
+        turn_.parity ^= 1;
+      }
+      fetch();
+    }
+    pass(item_.chunks);
+    const bool done = __syncthreads_and(!lost_) != 0;
+    if (done && threadIdx.x == 0) finish_item(item_, links_);
+    return done;
   }
-  consumers_sync();
-  if (threadIdx.x == 0) finish_item(item, links);
-  return true;
-}
+
+ private:
+  /// Fills the free stages with what may be read already; waits only when there is nothing to add.
+  __device__ void fetch() {
+    while (fetching_ && in_flight_ < kStages) {
+      if (coming_.part.staged ? coming_.part.chunk != staged_chunk_ : direct_ == nullptr) {
+        if (!may_read()) return;
+        // What other engines wrote and this thread's acquire saw, its bulk copies see too.
+        asm volatile("fence.proxy.async;" ::: "memory");
+        __syncwarp();
+        const char* from =
+            reinterpret_cast<const char*>(data<In>(item_, lane_ < item_.ranks ? lane_ : 0, coming_.part));
+        if (coming_.part.staged) {
+          staged_ = from;
+          staged_chunk_ = coming_.part.chunk;
+        } else {
+          direct_ = from;
+        }
+      }
+      std::uint32_t stage = turn_.stage + in_flight_;
+      if (stage >= kStages) stage -= kStages;
+      const std::uint32_t load = coming_.bytes & ~15U;
+      if (lane_ == 0) barrier_expect(&full_[stage], load * item_.ranks);
+      __syncwarp();
+      if (lane_ < item_.ranks && load != 0)
+        bulk_load(ring_ + stage * kStage + lane_ * kBytes, (coming_.part.staged ? staged_ : direct_) + coming_.at, load,
+                  &full_[stage]);
+      ++in_flight_;
+      fetching_ = ahead_.next(coming_);
+    }
+  }
+  /// Whether all ranks' data of the coming tile's part is there. Lane p asks for rank p.
+  __device__ bool may_read() {
+    if (in_flight_ != 0) return __all_sync(~0U, ready(item_, coming_.part, lane_)) != 0;
+    pass(coming_.passed);  // the data may be waiting for these slots
+    if (__all_sync(~0U, wait_for(item_, links_, coming_.part, lane_)) != 0) return true;
+    lost_ = true;
+    fetching_ = false;
+    return false;
+  }
+  __device__ void add(const Tile& tile) {
+    const unsigned char* stage = ring_ + turn_.stage * kStage + lane_ * sizeof(Vector);
+    Out* out = static_cast<Out*>(item_.output) + first_of(item_, tile.part) + tile.at / sizeof(In);
+    const float scale = item_.scale;
+    if (kRanks != 0 && tile.bytes == kBytes) {
+      add_vectors<kBytes / kStep>(stage, scale, out + lane_ * kCount);
+      return;
+    }
+    const std::uint32_t whole = tile.bytes & ~15U;
+    for (std::uint32_t at = lane_ * sizeof(Vector); at < whole; at += kStep, stage += kStep)
+      add_vectors<1>(stage, scale, out + at / sizeof(In));
+    // A part's end that is no whole vector.
+    const std::uint32_t rest = (tile.at + whole) / sizeof(In) + lane_;
+    if (rest < (tile.at + tile.bytes) / sizeof(In)) add_element<In, Out>(item_, tile.part, rest);
+  }
+  /// This lane's vectors of a tile: all are loaded before the first is added.
+  template <int kVectors>
+  __device__ void add_vectors(const unsigned char* from, float scale, Out* out) {
+    constexpr int kKnown = kRanks != 0 ? kRanks : 1;
+    Vector loaded[kVectors][kKnown];
+#pragma unroll
+    for (int v = 0; v < kVectors; ++v)
+#pragma unroll
+      for (int p = 0; p < kKnown; ++p) loaded[v][p] = *reinterpret_cast<const Vector*>(from + p * kBytes + v * kStep);
+#pragma unroll
+    for (int v = 0; v < kVectors; ++v) {
+      float sum[kCount];
+      unpack<In>(loaded[v][0], sum);
+      const auto more = [&](const Vector& vector) {
+        float x[kCount];
+        unpack<In>(vector, x);
+#pragma unroll
+        for (int i = 0; i < kCount; ++i) sum[i] += x[i];
+      };
+#pragma unroll
+      for (int p = 1; p < kKnown; ++p) more(loaded[v][p]);
+      if constexpr (kRanks == 0)
+        for (std::uint32_t p = 1; p < item_.ranks; ++p)
+          more(*reinterpret_cast<const Vector*>(from + p * kBytes + v * kStep));
+#pragma unroll
+      for (int i = 0; i < kCount; ++i) sum[i] *= scale;
+      store<Out, kCount>(out + v * 32 * kCount, sum);
+    }
+  }
+  /// All warps have read the chunks below `until`.
+  __device__ void pass(std::uint32_t until) {
+    for (; passed_ < until; ++passed_)
+      if (__syncthreads_and(!lost_) != 0 && threadIdx.x == 0) finish_chunk(item_, links_, passed_);
+  }
+
+  const ReduceItem& item_;
+  const ReduceLinks& links_;
+  Turn& turn_;
+  std::uint32_t lane_;
+  unsigned char* ring_;
+  std::uint64_t* full_;
+  Walk<In, kBytes> ahead_;  ///< what is fetched
+  Walk<In, kBytes> walk_;   ///< what is added
+  Tile coming_;
+  const char* direct_ = nullptr;  ///< of the rank whose tiles this lane fetches
+  const char* staged_ = nullptr;
+  std::uint32_t staged_chunk_ = ~0U;
+  std::uint32_t in_flight_ = 0;
+  std::uint32_t passed_ = 0;
+  bool fetching_ = false;
+  bool lost_ = false;
+};
 
 /// Any alignment: element by element, without stages.
 template <class In, class Out>
@@ -477,6 +541,7 @@ __device__ bool take_next(Shared& shared, const ReduceLinks& links) {
   return true;
 }
 
+/// kRanks: the number of ranks where it is known when compiled, else 0.
 template <class In, class Out, int kRanks>
 __global__ void __launch_bounds__(kThreads, 1)
     foreshard_reduce(const __grid_constant__ ReduceItem first, const __grid_constant__ ReduceLinks links) {
@@ -487,10 +552,8 @@ __global__ void __launch_bounds__(kThreads, 1)
   if (reached(load_system(links.complete), first.number + 1)) return;
   if (threadIdx.x == 0) {
     shared.item = first;
-    for (int i = 0; i < kStages; ++i) {
-      barrier_init(&shared.full[i], 1);
-      barrier_init(&shared.empty[i], kConsumers / 32);
-    }
+    for (auto& warp : shared.full)
+      for (std::uint64_t& barrier : warp) barrier_init(&barrier, 1);
     asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
     asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
   }
@@ -501,13 +564,8 @@ __global__ void __launch_bounds__(kThreads, 1)
     if (item.staged_elements != item.elements && blockIdx.x == 0 && threadIdx.x < item.ranks &&
         threadIdx.x != item.rank)
       store_system(item.enter[threadIdx.x], item.direct_number + 1);
-    bool done;
-    if (item.aligned == 0)
-      done = add_unaligned<In, Out>(shared, links);
-    else if (threadIdx.x >= kConsumers)
-      done = fetch<In>(shared, links, turn);
-    else
-      done = add<In, Out, kRanks>(shared, links, turn);
+    const bool done =
+        item.aligned == 0 ? add_unaligned<In, Out>(shared, links) : Adder<In, Out, kRanks>(shared, links, turn).run();
     if (!__syncthreads_and(done)) return;
     if (links.linger_ns == 0) return;
   } while (take_next(shared, links));
