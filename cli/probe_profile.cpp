@@ -150,6 +150,11 @@ Result<sim::MachineFit> profile_of(const gpu::ProbeResult& probed, std::uint32_t
   profile.set("latencies", "event_wait", latencies.event_wait, "us");
   profile.set("latencies", "communicator_gap", latencies.communicator_gap, "us");
   profile.set("latencies", "synchronize", latencies.synchronize, "us");
+  if (probed.side.side > 0) {
+    // A compute stream that stands still has no rate: it is taken for a twentieth.
+    profile.set("contention", "side_kernel", std::max(1.0, probed.side.side), "ratio");
+    profile.set("contention", "beside_side", 1 / std::max(0.05, 1 - probed.side.lost), "ratio");
+  }
   profile.set_program();
   const auto bookkeeping = bookkeeping_of(probed.host, name, ranks, profile, *fit);
   if (!bookkeeping) return tl::unexpected(bookkeeping.error());
@@ -181,6 +186,7 @@ Json probe_json(const gpu::ProbeResult& probed) {
                      {"event", h.event},
                      {"wait", h.wait},
                      {"step", h.step}};
+  json["side_copy"] = {{"slowdown", probed.side.side}, {"compute_lost", probed.side.lost}};
   json["collectives"] = Json::array();
   for (const gpu::ProbedCollective& one : probed.collectives)
     json["collectives"].push_back(

@@ -62,6 +62,7 @@ class Prober {
   void describe();
   void rates();
   void small_numbers();
+  void side_kernels();
   void communication();
   ProbeResult result() { return std::move(out_); }
 
@@ -139,6 +140,27 @@ void Prober::rates() {
   require(cudaFree(from), "cudaFree");
   require(cudaFree(to), "cudaFree");
   require(cudaFreeHost(host), "cudaFreeHost");
+}
+
+/// FSDP2's copies run on streams of high priority: their blocks go first where both wait for SMs.
+void Prober::side_kernels() {
+  constexpr int kMain = 60;
+  constexpr int kSide = 10;
+  constexpr std::size_t kRounds = 3;
+  cudaStream_t high = nullptr;
+  require(cudaStreamCreateWithPriority(&high, cudaStreamNonBlocking, -1), "cudaStreamCreateWithPriority");
+  const KernelWork kernel = memory_bound(256 * kMiB);
+  const auto work = [&](cudaStream_t s) { require(executor_.emulate(kernel, s)); };
+  const double alone = watch_.alone(compute_, kMain, work);
+  const double copy = watch_.alone(high, kSide, work);
+  std::array<ProbedSide, kRounds> rounds;
+  for (ProbedSide& round : rounds) {
+    const Stopwatch::Both both = watch_.both(compute_, kMain, work, high, kSide, work);
+    round = {both.other / (kSide * copy), std::clamp((both.work - kMain * alone) / both.other, 0.0, 1.0)};
+  }
+  std::sort(rounds.begin(), rounds.end(), [](const auto& a, const auto& b) { return a.side < b.side; });
+  out_.side = rounds[kRounds / 2];
+  require(cudaStreamDestroy(high), "cudaStreamDestroy");
 }
 
 void Prober::small_numbers() {
@@ -303,6 +325,7 @@ Result<ProbeResult> probe(const ProbeRequest& request, Session& session) {
     Prober prober(request, session, **executor);
     prober.describe();
     prober.rates();
+    prober.side_kernels();
     prober.small_numbers();
     prober.communication();
     if (auto ok = session.exchange().barrier("probed"); !ok) return tl::unexpected<Error>(ok.error());

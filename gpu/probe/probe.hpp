@@ -71,6 +71,13 @@ struct ProbedHost {
   double step = 0;            ///< issuing one step of host_program.hpp; 0: not measured
 };
 
+/// A copy of 256 MiB on a stream of high priority, as FSDP2's copy-in runs, beside memory-bound kernels of the compute
+/// stream. 0: not measured.
+struct ProbedSide {
+  double side = 0;  ///< its time over that alone
+  double lost = 0;  ///< what the compute stream loses, over the time that the copy runs
+};
+
 struct ProbeResult {
   std::string gpu;
   std::string nccl;
@@ -87,6 +94,7 @@ struct ProbeResult {
   double gemm_fp32 = 0;  ///< TFLOP/s, 4096³
   ProbedLatencies latencies;
   ProbedHost host;
+  ProbedSide side;
   std::vector<ProbedCollective> collectives;
   std::vector<ProbedContention> contention;
   std::vector<ProbedKernel> kernels;

@@ -50,4 +50,19 @@ double Stopwatch::beside(cudaStream_t stream, int count, const Work& work, cudaS
   return elapsed_us(stop_, other_stop_) < 0 ? 0 : elapsed_us(start_, stop_) / count;
 }
 
+Stopwatch::Both Stopwatch::both(cudaStream_t stream, int count, const Work& work, cudaStream_t beside, int others,
+                                const Work& other) {
+  require(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
+  work(stream);  // holds both back until everything is queued
+  require(cudaEventRecord(gate_, stream), "cudaEventRecord");
+  require(cudaStreamWaitEvent(beside, gate_, 0), "cudaStreamWaitEvent");
+  require(cudaEventRecord(start_, stream), "cudaEventRecord");
+  for (int i = 0; i < count; ++i) work(stream);
+  require(cudaEventRecord(stop_, stream), "cudaEventRecord");
+  for (int i = 0; i < others; ++i) other(beside);
+  require(cudaEventRecord(other_stop_, beside), "cudaEventRecord");
+  require(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
+  return {elapsed_us(start_, stop_), elapsed_us(start_, other_stop_)};
+}
+
 }  // namespace foreshard::gpu

@@ -26,6 +26,14 @@ class Stopwatch {
   [[nodiscard]] double beside(cudaStream_t stream, int count, const Work& work, cudaStream_t beside, int others,
                               const Work& other);
 
+  /// Both at once: microseconds from their common start to the end of all `count` of `work`, and of all `others`.
+  struct Both {
+    double work = 0;
+    double other = 0;
+  };
+  [[nodiscard]] Both both(cudaStream_t stream, int count, const Work& work, cudaStream_t beside, int others,
+                          const Work& other);
+
  private:
   [[nodiscard]] double elapsed_us(cudaEvent_t from, cudaEvent_t to) const;
 

@@ -70,6 +70,19 @@ TEST_CASE("bookkeeping is what a step of small kernels takes beyond its calls") 
   CHECK(profile(result).host_calls[HostCall::module].count == 0);
 }
 
+TEST_CASE("copies beside the compute stream take from it what was measured") {
+  const sim::MachineProfile base = profile(probed());
+  CHECK(base.contention.side_kernel == sim::builtin_profile("h200")->contention.side_kernel);
+  gpu::ProbeResult result = probed();
+  result.side = {1.25, 0.75};
+  const sim::MachineProfile machine = profile(result);
+  CHECK(machine.contention.side_kernel == Approx(1.25));
+  CHECK(machine.contention.beside_side == Approx(4));
+  result.side = {0.98, 1};
+  CHECK(profile(result).contention.side_kernel == 1);
+  CHECK(profile(result).contention.beside_side == Approx(20));
+}
+
 TEST_CASE("fused kernels are no estimate once each of them was measured") {
   Settings settings;
   settings.gpus = 2;
