@@ -137,34 +137,61 @@ $LLAMA8B --seq 4096 --all-gather copy-engine --optimizer adam-fused
 EOF_SETTINGS
 fi
 
+# torch_run NAME ARGUMENTS…: the script that trains with FSDP2, into OUT/torch_NAME.out; false where there is none.
+torch_run() {
+  [ -n "${FORESHARD_TORCH_SCRIPT:-}" ] || return 1
+  local name=$1
+  shift
+  try 100 "torch_$name" "$PYTHON" -m torch.distributed.run --standalone --nproc-per-node "$GPUS" \
+    "$FORESHARD_TORCH_SCRIPT" --out "$OUT" --name "torch_$name" --trace 0 "$@"
+  rm -f "$OUT/torch_$name.pickle"
+  cat "$OUT/torch_$name.json" >"$OUT/torch_$name.out" 2>/dev/null
+}
+
+# PyTorch's settings are the best of those tried on two GPUs (2026-11-21 and 22): default, explicit prefetch, no
+# reshard, symmetric memory with zero CTAs, fused Adam, and combinations of them.
+LLAMA_8B="llama-8b --batch 1 --param-dtype bfloat16 --reduce-dtype float32 --kernels fused --optimizer adam-fused"
+OWN="--all-gather low-contention --reduce-scatter low-contention"
+BEST="--mp,bf16,--opt,adam-fused,--reshard,false,--symm,NCCL,--zero-cta,1"
 if part step; then
   while read -r name torch options; do
     # shellcheck disable=SC2086
     run "step_$name" 90 $options --steps 10 --no-record &&
       digest "step_$name" "(True, 'run %.2f ms' % j['step_ms'])"
-    [ -n "${FORESHARD_TORCH_SCRIPT:-}" ] || continue
+    [ "$torch" != - ] || continue
     # shellcheck disable=SC2086
-    try 100 "torch_$name" "$PYTHON" -m torch.distributed.run --standalone --nproc-per-node "$GPUS" "$FORESHARD_TORCH_SCRIPT" \
-      --out "$OUT" --name "torch_$name" --trace 0 ${torch//,/ }
-    cat "$OUT/torch_$name.json" >"$OUT/torch_$name.out" 2>/dev/null &&
-      digest "torch_$name" "(True, 'PyTorch ' + ', '.join('%s %s' % (k, v) for k, v in j.items() if 'step' in k and not isinstance(v, list))[:90])"
+    torch_run "step_$name" ${torch//,/ } &&
+      digest "torch_step_$name" "(True, 'PyTorch %.2f ms; run is %.3f of it' % (j['step_ms_median'], json.load(open('$OUT/step_$name.out'))['step_ms'] / j['step_ms_median']))"
   done <<EOF_MODELS
-8b_512 --model,llama-8b,--batch,1,--seq,512,--mp,bf16 llama-8b --batch 1 --seq 512 --param-dtype bfloat16 --reduce-dtype float32 --kernels fused --all-gather copy-engine
-8b_4096 --model,llama-8b,--batch,1,--seq,4096,--mp,bf16 llama-8b --batch 1 --seq 4096 --param-dtype bfloat16 --reduce-dtype float32 --kernels fused --all-gather copy-engine
-mlp_fp32 --model,mlp mlp --batch 4 --seq 2048 --all-gather low-contention --reduce-scatter low-contention
+8b_512 --model,llama-8b,--batch,1,--seq,512,$BEST $LLAMA_8B --seq 512 $OWN --reshard-after-forward false
+8b_4096 --model,llama-8b,--batch,1,--seq,4096,$BEST $LLAMA_8B --seq 4096 $OWN --reshard-after-forward false
+mlp_fp32 --model,mlp,--opt,adam-fused,--reshard,false mlp --batch 4 --seq 2048 $OWN --reshard-after-forward false --optimizer adam-fused
+8b_512_reshard - $LLAMA_8B --seq 512 $OWN
+8b_512_nccl_gather - $LLAMA_8B --seq 512 --reduce-scatter low-contention
 EOF_MODELS
 fi
 
+# pytorch#147168: record_stream with a host that runs ahead, and its remedies: references kept (stash), no async unshard,
+# gather buffers of the compute stream. The host's pace is PyTorch's: the amount depends on it.
 if part overallocation; then
   while read -r name options; do
     # shellcheck disable=SC2086
-    run "over_$name" 60 $MLP $options --steps 6 --no-record &&
-      digest "over_$name" "(True, 'reserved %.2f GiB, allocated %.2f GiB' % (j['peak_reserved_bytes'] / 2**30, j['peak_allocated_bytes'] / 2**30))"
+    run "over_$name" 60 mlp --batch 4 --seq 2048 --forward-prefetch 1 --backward-prefetch 1 --pace-host $options --steps 4 --no-record &&
+      digest "over_$name" "(True, 'reserved by step ' + ', '.join('%.2f' % (s['peak_reserved_bytes'] / 1e9) for s in j['steps'][:4]) + ' GB; plan %.2f GB' % (j['plan']['peak_reserved_bytes'] / 1e9))"
   done <<EOF_SETTINGS
-stash --release stash
-record_stream --release record-stream --unshard-async --forward-prefetch 2 --backward-prefetch 2
-remedy_expandable --release record-stream --unshard-async --forward-prefetch 2 --backward-prefetch 2 --alloc-conf expandable_segments:True
-remedy_compute_memory --release record-stream --unshard-async --forward-prefetch 2 --backward-prefetch 2 --gather-alloc compute
+record_stream --release record-stream --unshard-async
+stash --release stash --unshard-async
+no_async --release auto
+compute_memory --gather-alloc compute
+EOF_SETTINGS
+  while read -r name options; do
+    # shellcheck disable=SC2086
+    torch_run "over_$name" --model mlp --fwd 1 --bwd 1 $options &&
+      digest "torch_over_$name" "(True, 'PyTorch: reserved by step ' + ', '.join('%.2f' % (s['reserved_bytes.all.peak'] / 1e9) for s in j['memory_steps']) + ' GB')"
+  done <<EOF_SETTINGS
+record_stream --async-op 1 --record-stream 1
+stash --async-op 1
+no_async --async-op 0
 EOF_SETTINGS
 fi
 

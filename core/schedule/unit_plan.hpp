@@ -42,9 +42,9 @@ struct UnitPlan {
   Bytes small_split_metadata = 0;
   Bytes cast_output_itemsize = 4;  ///< of the original dtype
   DType reduce = DType::float32;  ///< sums are made in it
-  /// What a reduce-scatter's input holds. PyTorch: the reduce dtype. Our own (Transport::low_contention) sends gradients
-  /// as they are where every value of theirs is one of the reduce dtype's, and widens them as it adds: the same sums,
-  /// half the bytes.
+  /// What a reduce-scatter's input holds. PyTorch: the reduce dtype. Our own (Transport::low_contention) sends
+  /// gradients as they are where every value of theirs is one of the reduce dtype's, and widens them as it adds: the
+  /// same sums, half the bytes.
   DType sent = DType::float32;
   std::vector<UnitId> forward_prefetch;
   std::vector<UnitId> backward_prefetch;

@@ -28,8 +28,9 @@ using GroupCollective = std::function<Result<void>(const CollectiveWork& work, c
 
 struct CudaDeviceOptions {
   Timing timing = Timing::issue;
-  /// host_work(length) returns no sooner than `length` after the one before returned: a workload with the host costs of
-  /// eager PyTorch is then issued as PyTorch issues it. Calls between the two count; one that blocks is not made up for.
+  /// host_work(length) returns no sooner than `length` after the one before returned: a workload with the host costs
+  /// of eager PyTorch is then issued as PyTorch issues it. Calls between the two count; one that blocks is not made up
+  /// for.
   bool pace_host = false;
   /// Heard before each op is put on its stream: what a rank that hangs is said to have done last. Empty: nobody
   /// listens.
