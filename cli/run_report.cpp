@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "cli/prediction_report.hpp"
+#include "core/base/median.hpp"
 #include "core/base/units.hpp"
 #include "core/schedule/settings_table.hpp"
 #include "sim/machine/words.hpp"
@@ -14,13 +15,6 @@
 
 namespace foreshard::cli {
 namespace {
-
-double median(std::vector<double> values) {
-  if (values.empty()) return 0;
-  std::sort(values.begin(), values.end());
-  const std::size_t half = values.size() / 2;
-  return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
-}
 
 Json peaks_json(const MemoryPeaks& peaks) {
   return {peaks.requested, peaks.allocated, peaks.active, peaks.reserved};

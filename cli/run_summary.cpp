@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "core/base/median.hpp"
 #include "core/schedule/settings_table.hpp"
 #include "traces/store/query.hpp"
 
@@ -16,12 +17,6 @@ std::optional<double> result_number(const Run& run, const std::string& key) {
   if (found == run.results.end()) return std::nullopt;
   const auto value = nlohmann::json::parse(found->second, nullptr, false);
   return value.is_number() ? std::optional<double>(value.get<double>()) : std::nullopt;
-}
-
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  const std::size_t middle = values.size() / 2;
-  return values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
 }
 
 using Wanted = std::optional<std::int32_t>;

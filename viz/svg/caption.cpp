@@ -6,6 +6,7 @@
 #include <array>
 #include <cstdlib>
 
+#include "core/base/median.hpp"
 #include "core/base/units.hpp"
 #include "core/run/names.hpp"
 #include "core/schedule/settings_table.hpp"
@@ -70,14 +71,6 @@ void memory_facts(const MemorySeries& memory, double least_gib, std::vector<std:
                           format_bytes(static_cast<Bytes>(most)));
   }
   if (!thin.empty()) out.push_back("too thin to be seen: " + thin);
-}
-
-/// The median, as torch reports steps; 0 for none.
-double median(std::vector<double> values) {
-  if (values.empty()) return 0;
-  std::sort(values.begin(), values.end());
-  const std::size_t half = values.size() / 2;
-  return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
 }
 
 }  // namespace
