@@ -22,12 +22,13 @@ sim::Measurements measurements_of(const gpu::ProbeResult& probed, std::uint32_t 
   m.format = "foreshard probe";
   m.gpu = probed.gpu;
   for (const gpu::ProbedCollective& one : probed.collectives)
-    m.collectives.push_back({one.kind, one.transport, ranks, ranks, one.bytes, one.us});
+    m.collectives.push_back({one.kind, one.transport, ranks, ranks, one.bytes, one.us, one.widens});
   for (const gpu::ProbedContention& one : probed.contention)
     m.contention.push_back({one.kernel, one.kernel_class, one.kind, one.transport, ranks, one.bytes,
                             one.kernel_alone_us, one.kernel_beside_us, one.collective_alone_us,
                             one.collective_beside_us});
-  for (const gpu::ProbedKernel& one : probed.kernels) m.kernels.push_back({one.label, one.math, one.bytes, one.us});
+  for (const gpu::ProbedKernel& one : probed.kernels)
+    m.kernels.push_back({one.label, one.math, one.bytes, one.us, one.held_us});
   using What = sim::RateSample::What;
   m.rates.push_back({What::hbm_copy, 0, probed.hbm_copy});
   if (probed.peer_copy > 0) m.rates.push_back({What::peer_copy, 256 * kMiB, probed.peer_copy});
@@ -154,6 +155,7 @@ Result<sim::MachineFit> profile_of(const gpu::ProbeResult& probed, std::uint32_t
     // A compute stream that stands still has no rate: it is taken for a twentieth.
     profile.set("contention", "side_kernel", std::max(1.0, probed.side.side), "ratio");
     profile.set("contention", "beside_side", 1 / std::max(0.05, 1 - probed.side.lost), "ratio");
+    profile.set("contention", "resident_side", 1 / std::max(0.05, 1 - probed.side.product_lost), "ratio");
   }
   profile.set_program();
   const auto bookkeeping = bookkeeping_of(probed.host, name, ranks, profile, *fit);
@@ -186,11 +188,15 @@ Json probe_json(const gpu::ProbeResult& probed) {
                      {"event", h.event},
                      {"wait", h.wait},
                      {"step", h.step}};
-  json["side_copy"] = {{"slowdown", probed.side.side}, {"compute_lost", probed.side.lost}};
+  json["side_copy"] = {
+      {"slowdown", probed.side.side}, {"compute_lost", probed.side.lost}, {"product_lost", probed.side.product_lost}};
   json["collectives"] = Json::array();
   for (const gpu::ProbedCollective& one : probed.collectives)
-    json["collectives"].push_back(
-        {{"kind", sim::word(one.kind)}, {"transport", name(one.transport)}, {"bytes", one.bytes}, {"us", one.us}});
+    json["collectives"].push_back({{"kind", sim::word(one.kind)},
+                                   {"transport", name(one.transport)},
+                                   {"bytes", one.bytes},
+                                   {"us", one.us},
+                                   {"widens", one.widens}});
   json["contention"] = Json::array();
   for (const gpu::ProbedContention& one : probed.contention)
     json["contention"].push_back({{"kernel", one.kernel},
@@ -211,7 +217,8 @@ Json probe_json(const gpu::ProbeResult& probed) {
                                {"shape", {math.m, math.n, math.k, math.batch}},
                                {"causal", math.causal},
                                {"bytes", one.bytes},
-                               {"us", one.us}});
+                               {"us", one.us},
+                               {"held_us", one.held_us}});
   }
   json["notes"] = probed.notes;
   return json;

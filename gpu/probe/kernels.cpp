@@ -15,15 +15,26 @@
 #include "gpu/cuda/failure.hpp"
 #include "gpu/probe/host_program.hpp"
 #include "gpu/probe/serial_device.hpp"
+#include "gpu/probe/sm_holder.hpp"
 
 namespace foreshard::gpu {
 namespace {
 
-/// Two layers of a model: their kernels repeat in every further one.
+/// Two layers of a model: their kernels repeat in every further one. Where power counts there are more, so that the
+/// head has no larger part in the step than it has in whole models.
 constexpr std::uint32_t kLayers = 2;
-/// The first step allocates and asks libraries for plans, the second runs as all later ones: two of those are timed.
-constexpr std::int32_t kSteps = 4;
-constexpr std::size_t kTimedFrom = 2;
+/// The first step allocates and asks libraries for plans, the second runs as all later ones.
+constexpr std::int32_t kWarmSteps = 2;
+constexpr std::int32_t kTimedSteps = 2;
+/// Before the timed steps a program runs for so long: power reaches its cap, and the clock what that leaves, within
+/// some 30 ms of products (2 x H200, Llama-8B with 4,096 tokens: products take 12 % longer from then on).
+constexpr double kSustained = 0.6e6;  // us
+constexpr std::int32_t kMostSustained = 100;
+/// Programs of fewer operations a step never reach it.
+constexpr double kLeastSustained = 3e3;  // us
+/// No products in a step are faster (H200, TFLOP/s).
+constexpr double kMatrixRate = 650;
+constexpr double kVectorRate = 50;
 /// CUPTI's clock is good to some tens of nanoseconds; shorter kernels say nothing.
 constexpr double kLeastUs = 0.5;
 
@@ -32,6 +43,7 @@ struct ProbeProgram {
   std::uint64_t dim;  ///< 0: the preset's
   std::uint32_t batch;
   std::uint32_t seq;
+  std::uint32_t layers;
   bool narrow;  ///< bfloat16 parameters, float32 sums where `fused`
   Kernels kernels;
   Optimizer optimizer;
@@ -42,27 +54,27 @@ constexpr auto kFused = Kernels::fused;
 /// Widths and lengths so far apart that a shape in between has a neighbour within an octave in each extent; every
 /// family of kernels at several sizes; each optimizer.
 constexpr std::array<ProbeProgram, 21> kPrograms{{
-    {"llama-tiny", 512, 1, 256, true, kEager, Optimizer::adam},
-    {"llama-tiny", 0, 1, 512, true, kEager, Optimizer::adam_fused},
-    {"llama-tiny", 0, 2, 1024, true, kEager, Optimizer::adam},
-    {"llama-tiny", 0, 4, 2048, true, kFused, Optimizer::adam_fused},
-    {"llama-1b", 0, 1, 512, true, kFused, Optimizer::adam},
-    {"llama-1b", 0, 1, 2048, true, kEager, Optimizer::adam_fused},
-    {"llama-1b", 0, 2, 2048, true, kFused, Optimizer::sgd},
-    {"llama-1b", 0, 1, 8192, true, kEager, Optimizer::adam},
-    {"llama-8b", 0, 1, 256, true, kFused, Optimizer::adam_fused},
-    {"llama-8b", 0, 1, 512, true, kFused, Optimizer::adam},
-    {"llama-8b", 0, 1, 1024, true, kEager, Optimizer::adam_fused},
-    {"llama-8b", 0, 1, 2048, true, kFused, Optimizer::adam},
-    {"llama-8b", 0, 1, 4096, true, kFused, Optimizer::adam_fused},
-    {"mlp", 512, 64, 1, false, kEager, Optimizer::adam},
-    {"mlp", 2048, 4, 1, false, kEager, Optimizer::adam_fused},
-    {"mlp", 4096, 4, 1, false, kEager, Optimizer::sgd},
-    {"mlp", 8192, 8, 1, false, kEager, Optimizer::adam},
-    {"mlp", 4096, 2048, 1, false, kEager, Optimizer::adam_single},
-    {"mlp", 4096, 2048, 1, true, kEager, Optimizer::adam},
-    {"torch-transformer", 0, 8, 128, false, kEager, Optimizer::adam},
-    {"torch-transformer", 1024, 4, 512, false, kEager, Optimizer::adam_fused},
+    {"llama-tiny", 512, 1, 256, kLayers, true, kEager, Optimizer::adam},
+    {"llama-tiny", 0, 1, 512, kLayers, true, kEager, Optimizer::adam_fused},
+    {"llama-tiny", 0, 2, 1024, kLayers, true, kEager, Optimizer::adam},
+    {"llama-tiny", 0, 4, 2048, kLayers, true, kFused, Optimizer::adam_fused},
+    {"llama-1b", 0, 1, 512, kLayers, true, kFused, Optimizer::adam},
+    {"llama-1b", 0, 1, 2048, 8, true, kEager, Optimizer::adam_fused},
+    {"llama-1b", 0, 2, 2048, 8, true, kFused, Optimizer::sgd},
+    {"llama-1b", 0, 1, 8192, kLayers, true, kEager, Optimizer::adam},
+    {"llama-8b", 0, 1, 256, kLayers, true, kFused, Optimizer::adam_fused},
+    {"llama-8b", 0, 1, 512, kLayers, true, kFused, Optimizer::adam},
+    {"llama-8b", 0, 1, 1024, kLayers, true, kEager, Optimizer::adam_fused},
+    {"llama-8b", 0, 1, 2048, 6, true, kFused, Optimizer::adam},
+    {"llama-8b", 0, 1, 4096, 6, true, kFused, Optimizer::adam_fused},
+    {"mlp", 512, 64, 1, kLayers, false, kEager, Optimizer::adam},
+    {"mlp", 2048, 4, 1, kLayers, false, kEager, Optimizer::adam_fused},
+    {"mlp", 4096, 4, 1, kLayers, false, kEager, Optimizer::sgd},
+    {"mlp", 8192, 8, 1, kLayers, false, kEager, Optimizer::adam},
+    {"mlp", 4096, 2048, 1, kLayers, false, kEager, Optimizer::adam_single},
+    {"mlp", 4096, 2048, 1, kLayers, true, kEager, Optimizer::adam},
+    {"torch-transformer", 0, 8, 128, kLayers, false, kEager, Optimizer::adam},
+    {"torch-transformer", 1024, 4, 512, kLayers, false, kEager, Optimizer::adam_fused},
 }};
 
 Settings settings_of(const ProbeProgram& program, std::uint32_t ranks) {
@@ -88,7 +100,7 @@ TargetGpu this_gpu() {
 
 Result<Workload> workload_of(const ProbeProgram& program, const Settings& settings) {
   PresetOverrides overrides;
-  overrides.layers = kLayers;
+  overrides.layers = program.layers;
   if (program.dim > 0) overrides.dim = program.dim;
   const auto model = preset(program.preset, overrides);
   if (!model) return tl::unexpected(model.error());
@@ -99,28 +111,103 @@ Result<Workload> workload_of(const ProbeProgram& program, const Settings& settin
   return std::move(adapted->workload);
 }
 
+/// The ops of some steps.
+struct OpRange {
+  OpId after;
+  OpId last;
+  [[nodiscard]] bool has(OpId op) const { return op > after && op <= last; }
+};
+
+/// What a program does beside its steps, and when: warms up, runs without collectives until power is what it stays,
+/// is timed alone, and is timed once more while SMs are held.
+class Stages final : public ValueObserver {
+ public:
+  Stages(std::int32_t sustained, SerialDevice& serial, CudaDevice& device, SmHolder& holder)
+      : timed_(kWarmSteps + sustained), serial_(serial), device_(device), holder_(holder) {}
+
+  [[nodiscard]] std::int32_t steps() const { return end_of_alone() + 3; }
+  void loss(std::int32_t step, Address) override {
+    if (step == kWarmSteps - 1) serial_.drop_collectives();
+    // In the middle of a step, so that the next one finds them held, and the last one frees them.
+    if (step == end_of_alone()) holder_.hold(device_.handle(kComputeStream), kProbeHeldSms);
+    if (step == end_of_alone() + 2) holder_.release(device_.handle(kComputeStream));
+  }
+  void gradients(std::int32_t, std::span<const ShardedGradient>) override {}
+  /// False where steps are missing.
+  bool finish(const std::vector<StepOutcome::Step>& steps) {
+    if (steps.size() < static_cast<std::size_t>(this->steps())) return false;
+    const auto range = [&](std::int32_t first, std::int32_t end) {
+      return OpRange{steps[static_cast<std::size_t>(first - 1)].last_compute_op.value_or(OpId{0}),
+                     steps[static_cast<std::size_t>(end - 1)].last_compute_op.value_or(OpId{0})};
+    };
+    alone = range(timed_, end_of_alone());
+    held = range(end_of_alone() + 1, end_of_alone() + 2);
+    return true;
+  }
+
+  OpRange alone;
+  OpRange held;
+
+ private:
+  [[nodiscard]] std::int32_t end_of_alone() const { return timed_ + kTimedSteps; }
+
+  std::int32_t timed_;
+  SerialDevice& serial_;
+  CudaDevice& device_;
+  SmHolder& holder_;
+};
+
+/// Steps that take kSustained, where a step is long enough to matter; the same number on every rank.
+std::int32_t sustained_steps(const Workload& workload) {
+  double us = 0;
+  for (const Op& op : workload.steps.back().ops) {
+    const KernelMath& math = op.kernel.math;
+    if (op.kind != OpKind::kernel || math.kind == KernelMath::Kind::bytes) continue;
+    const double passes = math.kind == KernelMath::Kind::gemm                ? 1
+                          : math.kind == KernelMath::Kind::attention_forward ? 2
+                                                                             : 5;
+    const double flop = 2 * passes * static_cast<double>(math.m) * static_cast<double>(math.n) *
+                        static_cast<double>(math.k) * math.batch * (math.causal ? 0.5 : 1);
+    us += flop / 1e6 / (itemsize(math.dtype) >= 4 ? kVectorRate : kMatrixRate);
+  }
+  if (us < kLeastSustained) return 0;
+  return std::min(kMostSustained, static_cast<std::int32_t>(kSustained / us));
+}
+
+double median(std::vector<double> values) {
+  if (values.empty()) return 0;
+  std::sort(values.begin(), values.end());
+  return values[values.size() / 2];
+}
+
 /// The kernels of the timed steps: one a name, shape and size, the median of its times.
-void add_medians(const std::vector<NotedKernel>& noted, std::span<const OpTiming> timings, OpId after,
+void add_medians(const std::vector<NotedKernel>& noted, std::span<const OpTiming> timings, const Stages& stages,
                  const Labels& labels, std::vector<ProbedKernel>& out) {
   const auto key = [](const NotedKernel& kernel) {
     const KernelMath& math = kernel.math;
     return std::tuple(kernel.label.value, math.kind, math.dtype, math.access, math.causal, math.batch, math.m, math.n,
                       math.k, kernel.bytes);
   };
-  std::map<decltype(key(noted.front())), std::pair<const NotedKernel*, std::vector<double>>> groups;
+  struct Times {
+    const NotedKernel* first = nullptr;
+    std::vector<double> alone;
+    std::vector<double> held;
+  };
+  std::map<decltype(key(noted.front())), Times> groups;
   for (const NotedKernel& kernel : noted) {
-    if (kernel.op <= after || labels.text(kernel.label).empty()) continue;
+    const bool alone = stages.alone.has(kernel.op);
+    if (labels.text(kernel.label).empty() || (!alone && !stages.held.has(kernel.op))) continue;
     const OpTiming& timing = timings[kernel.op.value];
     const double us = (timing.end - timing.start).us();
     if (us < kLeastUs) continue;
-    auto& [first, times] = groups[key(kernel)];
-    if (first == nullptr) first = &kernel;
-    times.push_back(us);
+    Times& times = groups[key(kernel)];
+    if (times.first == nullptr) times.first = &kernel;
+    (alone ? times.alone : times.held).push_back(us);
   }
-  for (auto& [ignored, group] : groups) {
-    auto& [kernel, times] = group;
-    std::sort(times.begin(), times.end());
-    out.push_back({labels.text(kernel->label), kernel->math, kernel->bytes, times[times.size() / 2]});
+  for (auto& [ignored, times] : groups) {
+    if (times.alone.empty()) continue;
+    const NotedKernel& kernel = *times.first;
+    out.push_back({labels.text(kernel.label), kernel.math, kernel.bytes, median(times.alone), median(times.held)});
   }
 }
 
@@ -128,9 +215,10 @@ void add_medians(const std::vector<NotedKernel>& noted, std::span<const OpTiming
 /// else's.
 class Gaps {
  public:
-  void add(const std::vector<NotedKernel>& noted, std::span<const OpTiming> timings, OpId after) {
+  void add(const std::vector<NotedKernel>& noted, std::span<const OpTiming> timings, const OpRange& timed) {
     for (std::size_t i = 1; i < noted.size(); ++i) {
-      if (noted[i - 1].op <= after || noted[i].op.value != noted[i - 1].op.value + 1) continue;
+      if (!timed.has(noted[i - 1].op) || !timed.has(noted[i].op) || noted[i].op.value != noted[i - 1].op.value + 1)
+        continue;
       const OpTiming& first = timings[noted[i - 1].op.value];
       const OpTiming& second = timings[noted[i].op.value];
       const double gap = (second.start - first.end).us();
@@ -192,6 +280,7 @@ ProbedKernels probe_kernels(Executor& executor, Groups& groups, std::uint32_t ra
                             const std::function<void(std::string_view)>& say) {
   ProbedKernels out;
   Gaps gaps;
+  SmHolder holder;
   for (const ProbeProgram& program : kPrograms) {
     const Settings settings = settings_of(program, ranks);
     const std::string name =
@@ -205,20 +294,20 @@ ProbedKernels probe_kernels(Executor& executor, Groups& groups, std::uint32_t ra
     }
     Rig rig(executor, groups, Timing::activities);
     SerialDevice serial(*rig.device);
+    Stages stages(sustained_steps(*workload), serial, *rig.device, holder);
+    StepRequest request = request_of(stages.steps(), rank);
+    request.observer = &stages;
     Run ignored;
     ignored.labels = workload->labels;
-    const StepOutcome outcome =
-        require(run_steps(*workload, settings, request_of(kSteps, rank), serial, *rig.memory, ignored));
-    const auto& steps = outcome.steps;
-    if (outcome.out_of_memory || steps.size() <= kTimedFrom || !steps[kTimedFrom - 1].last_compute_op) {
+    const StepOutcome outcome = require(run_steps(*workload, settings, request, serial, *rig.memory, ignored));
+    if (outcome.out_of_memory || !stages.finish(outcome.steps)) {
       out.notes.push_back(name + " does not fit into this GPU's memory: its kernels are not timed");
       continue;
     }
-    const OpId warm = *steps[kTimedFrom - 1].last_compute_op;
-    add_medians(serial.kernels(), rig.device->timings(), warm, workload->labels, out.kernels);
+    add_medians(serial.kernels(), rig.device->timings(), stages, workload->labels, out.kernels);
     if (const std::string caveat = rig.device->clock().caveat(); !caveat.empty())
       out.notes.push_back(name + ": " + caveat);
-    gaps.add(serial.kernels(), rig.device->timings(), warm);
+    gaps.add(serial.kernels(), rig.device->timings(), stages.alone);
   }
   out.gap = gaps.mean();
   return out;

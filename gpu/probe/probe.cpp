@@ -80,8 +80,12 @@ class Prober {
   [[nodiscard]] Bytes largest();
   void peer_copy(SymmetricHeap& heap);
   void collectives_of(Communicator& world, Transport transport);
-  void contention_of(Communicator& world, CollectiveKind kind, Transport transport, const Buffers& buffers);
-  [[nodiscard]] CollectiveWork work(CollectiveKind kind, Transport transport, Bytes bytes, const Buffers& b) const;
+  void contention_of(Communicator& world, CollectiveKind kind, Transport transport, const Buffers& buffers,
+                     bool widens);
+  void sizes_of(Communicator& world, CollectiveKind kind, Transport transport, const Buffers& buffers, Bytes most,
+                bool widens);
+  [[nodiscard]] CollectiveWork work(CollectiveKind kind, Transport transport, Bytes bytes, const Buffers& b,
+                                    bool widens = false) const;
   [[nodiscard]] bool ran(const Communicator& world, CollectiveKind kind, Transport transport);
 
   const ProbeRequest& request_;
@@ -153,10 +157,20 @@ void Prober::side_kernels() {
   const auto work = [&](cudaStream_t s) { require(executor_.emulate(kernel, s)); };
   const double alone = watch_.alone(compute_, kMain, work);
   const double copy = watch_.alone(high, kSide, work);
+  // Of many waves, as long as the copy: blocks that end make room for it.
+  KernelWork product = gemm(DType::bfloat16, 4096);
+  product.math.n = 14336;
+  product.math.k = 512;
+  const auto multiply = [&](cudaStream_t s) { require(executor_.emulate(product, s)); };
+  const double product_alone = watch_.alone(compute_, kMain, multiply);
   std::array<ProbedSide, kRounds> rounds;
   for (ProbedSide& round : rounds) {
     const Stopwatch::Both both = watch_.both(compute_, kMain, work, high, kSide, work);
-    round = {both.other / (kSide * copy), std::clamp((both.work - kMain * alone) / both.other, 0.0, 1.0)};
+    const Stopwatch::Both products = watch_.both(compute_, kMain, multiply, high, kSide, work);
+    const auto lost = [&](const Stopwatch::Both& at_once, double of_one) {
+      return std::clamp((at_once.work - kMain * of_one) / at_once.other, 0.0, 1.0);
+    };
+    round = {both.other / (kSide * copy), lost(both, alone), lost(products, product_alone)};
   }
   std::sort(rounds.begin(), rounds.end(), [](const auto& a, const auto& b) { return a.side < b.side; });
   out_.side = rounds[kRounds / 2];
@@ -210,9 +224,11 @@ void Prober::peer_copy(SymmetricHeap& heap) {
   require(heap.release(memory));
 }
 
-CollectiveWork Prober::work(CollectiveKind kind, Transport transport, Bytes bytes, const Buffers& b) const {
+CollectiveWork Prober::work(CollectiveKind kind, Transport transport, Bytes bytes, const Buffers& b,
+                            bool widens) const {
   CollectiveWork work{kind, transport, bytes, {}};
   work.dtype = DType::bfloat16;
+  if (widens) work.output_dtype = DType::float32;
   work.input = b.input;
   work.output = b.output;
   const Bytes own = bytes / ranks() * session_.exchange().rank();
@@ -231,7 +247,8 @@ bool Prober::ran(const Communicator& world, CollectiveKind kind, Transport trans
   return false;
 }
 
-void Prober::contention_of(Communicator& world, CollectiveKind kind, Transport transport, const Buffers& buffers) {
+void Prober::contention_of(Communicator& world, CollectiveKind kind, Transport transport, const Buffers& buffers,
+                           bool widens) {
   struct Kernel {
     const char* name;
     KernelClass kernel_class;
@@ -239,7 +256,7 @@ void Prober::contention_of(Communicator& world, CollectiveKind kind, Transport t
   };
   const std::array kernels{Kernel{"gemm8192", KernelClass::gemm, gemm(DType::bfloat16, 8192)},
                            Kernel{"copy512MB", KernelClass::memory_bound, memory_bound(kContentionBytes)}};
-  const CollectiveWork collective = work(kind, transport, kContentionBytes, buffers);
+  const CollectiveWork collective = work(kind, transport, kContentionBytes, buffers, widens);
   const auto communicate = [&](cudaStream_t s) { require(world.issue(collective, s)); };
   for (const Kernel& kernel : kernels) {
     const auto compute = [&](cudaStream_t s) { require(executor_.emulate(kernel.work, s)); };
@@ -267,6 +284,22 @@ void Prober::contention_of(Communicator& world, CollectiveKind kind, Transport t
   }
 }
 
+void Prober::sizes_of(Communicator& world, CollectiveKind kind, Transport transport, const Buffers& buffers, Bytes most,
+                      bool widens) {
+  bool as_asked = true;
+  for (const Bytes bytes : kSizes) {
+    if (bytes > most || !as_asked) continue;
+    const CollectiveWork one = work(kind, transport, bytes, buffers, widens);
+    require(session_.exchange().barrier("a collective"));
+    const double us =
+        slowest(watch_.alone(side_, repetitions(bytes), [&](cudaStream_t s) { require(world.issue(one, s)); }));
+    as_asked = ran(world, kind, transport);
+    if (as_asked) out_.collectives.push_back({kind, transport, bytes, us, widens});
+  }
+  if (as_asked && request_.contention && kind != CollectiveKind::all_reduce && most >= kContentionBytes)
+    contention_of(world, kind, transport, buffers, widens);
+}
+
 void Prober::collectives_of(Communicator& world, Transport transport) {
   Buffers buffers;
   const Bytes most = largest();
@@ -276,18 +309,10 @@ void Prober::collectives_of(Communicator& world, Transport transport) {
        {CollectiveKind::all_gather, CollectiveKind::reduce_scatter, CollectiveKind::all_reduce}) {
     if (kind == CollectiveKind::all_reduce && transport != Transport::nccl) continue;
     say(fmt::format("{} by {}", name(kind), name(transport)));
-    bool as_asked = true;
-    for (const Bytes bytes : kSizes) {
-      if (bytes > most || !as_asked) continue;
-      const CollectiveWork one = work(kind, transport, bytes, buffers);
-      require(session_.exchange().barrier("a collective"));
-      const double us =
-          slowest(watch_.alone(side_, repetitions(bytes), [&](cudaStream_t s) { require(world.issue(one, s)); }));
-      as_asked = ran(world, kind, transport);
-      if (as_asked) out_.collectives.push_back({kind, transport, bytes, us});
-    }
-    if (as_asked && request_.contention && kind != CollectiveKind::all_reduce && most >= kContentionBytes)
-      contention_of(world, kind, transport, buffers);
+    sizes_of(world, kind, transport, buffers, most, false);
+    // NCCL has one dtype for both; ours stores more where the result is wider.
+    if (transport == Transport::low_contention && kind == CollectiveKind::reduce_scatter)
+      sizes_of(world, kind, transport, buffers, most, true);
   }
   require(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
   require(session_.exchange().barrier("buffers"));

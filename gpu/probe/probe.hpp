@@ -27,6 +27,7 @@ struct ProbedCollective {
   Transport transport = Transport::nccl;
   Bytes bytes = 0;
   double us = 0;
+  bool widens = false;  ///< bfloat16 into float32, as FSDP2 reduces where the reduction is wider than the parameters
 };
 
 /// A kernel of foreshard's own, alone, as a step runs it (core/device/device.hpp's KernelWork).
@@ -35,7 +36,11 @@ struct ProbedKernel {
   KernelMath math = {};
   Bytes bytes = 0;
   double us = 0;
+  double held_us = 0;  ///< while kProbeHeldSms SMs are held from its start to its end; 0: not measured
 };
+
+/// As many as foreshard's own reduce-scatter holds, the fewest of any collective (sim/machine/compute_spec.hpp).
+inline constexpr std::uint32_t kProbeHeldSms = 8;
 
 /// A kernel and a collective, each alone and each while the other runs all the time.
 struct ProbedContention {
@@ -74,8 +79,9 @@ struct ProbedHost {
 /// A copy of 256 MiB on a stream of high priority, as FSDP2's copy-in runs, beside memory-bound kernels of the compute
 /// stream. 0: not measured.
 struct ProbedSide {
-  double side = 0;  ///< its time over that alone
-  double lost = 0;  ///< what the compute stream loses, over the time that the copy runs
+  double side = 0;          ///< its time over that alone
+  double lost = 0;          ///< what the compute stream loses, over the time that the copy runs
+  double product_lost = 0;  ///< the same of matrix products of many waves
 };
 
 struct ProbeResult {

@@ -44,6 +44,8 @@ class SerialDevice final : public Device {
   }
   OpId copy(StreamId, const CopyWork& work) override { return under_.copy(kComputeStream, work); }
   OpId collective(StreamId, CommunicatorId communicator, const CollectiveWork& work) override {
+    // A stand-in that moves next to nothing: buffers keep what an earlier collective brought.
+    if (drops_collectives_) return under_.launch(kComputeStream, {KernelClass::memory_bound, {}, kStandIn, 0, {}});
     return under_.collective(kComputeStream, communicator, work);
   }
   void stream_wait_event(StreamId, EventId) override {}  // one stream is in order
@@ -53,10 +55,16 @@ class SerialDevice final : public Device {
   [[nodiscard]] Nanoseconds host_now() override { return under_.host_now(); }
   [[nodiscard]] std::span<const OpTiming> timings() const override { return under_.timings(); }
 
+  /// From now on collectives do nothing, as where kernels hide them all; on all ranks or on none.
+  void drop_collectives() { drops_collectives_ = true; }
+
   [[nodiscard]] const std::vector<NotedKernel>& kernels() const { return kernels_; }
 
  private:
+  static constexpr Bytes kStandIn = 512;
+
   Device& under_;
+  bool drops_collectives_ = false;
   std::uint32_t streams_ = 0;
   std::vector<NotedKernel> kernels_;
 };

@@ -18,12 +18,15 @@ struct Path {
   CollectiveResource uses;
   std::vector<const ContentionSample*> gathers;
   std::vector<const ContentionSample*> reductions;
+  std::vector<const ContentionSample*> own_beside_products;  ///< foreshard's own reduce-scatter
 
   [[nodiscard]] CollectivePath& of(MachineProfile& machine) const { return machine.contention.*spec; }
 };
 
 /// 512 MiB, what a probe file's contention rows move that do not say it (docs/machines.md, "Probe files").
 constexpr Bytes kProbeBytes = 512 * kMiB;
+/// More would be a row of something else than contention.
+constexpr double kMostPressure = 5;
 
 /// A row as the engine sees it, with the profile's numbers as they are now: a copy that moves bytes at the full memory
 /// rate, and the collective.
@@ -91,6 +94,18 @@ double memory_per_byte(const std::vector<const ContentionSample*>& rows, Machine
   return sum / static_cast<double>(rows.size());
 }
 
+/// What a product delays foreshard's own reduce-scatter by, over what a copy does.
+double resident_pressure(const std::vector<const ContentionSample*>& rows, const MachineProfile& machine,
+                         const Path& path) {
+  double sum = 0;
+  for (const ContentionSample* row : rows) {
+    const double latency = sides(machine, *row, path.uses).collective.latency;
+    const double lost = std::max(0.0, row->collective_beside_us / row->collective_alone_us - 1);
+    if (latency > 0) sum += std::min(kMostPressure, lost / latency);
+  }
+  return sum / static_cast<double>(rows.size());
+}
+
 /// What the constants say of the rows that they were found from.
 Residual residual(const std::vector<const ContentionSample*>& rows, const MachineProfile& machine, const Path& path) {
   Residual out{fmt::format("slowdowns beside a memory-bound kernel, {}", path.key), "contention model"};
@@ -127,20 +142,25 @@ void fit_path(Path& path, MachineProfile& machine, MachineFit& out) {
     set("reduce_latency", spec.reduce_latency, latency(path.reductions, machine, path), path.reductions.size());
   const double bytes = std::max(0.01, memory_per_byte(all, machine, path));
   set("memory_per_byte", spec.memory_per_byte, bytes, all.size());
+  if (!path.own_beside_products.empty())
+    set("resident_pressure", spec.resident_pressure, resident_pressure(path.own_beside_products, machine, path),
+        path.own_beside_products.size());
   out.residuals.push_back(residual(all, machine, path));
 }
 
 }  // namespace
 
 void fit_contention(const Samples& samples, MachineProfile& machine, MachineFit& out) {
-  std::array paths{Path{"ring", &ContentionSpec::ring, CollectiveResource::ring, {}, {}},
-                   Path{"symmetric", &ContentionSpec::symmetric, CollectiveResource::symmetric, {}, {}},
-                   Path{"copy_engine", &ContentionSpec::copy_engine, CollectiveResource::copy_engine, {}, {}}};
+  std::array paths{Path{"ring", &ContentionSpec::ring, CollectiveResource::ring, {}, {}, {}},
+                   Path{"symmetric", &ContentionSpec::symmetric, CollectiveResource::symmetric, {}, {}, {}},
+                   Path{"copy_engine", &ContentionSpec::copy_engine, CollectiveResource::copy_engine, {}, {}, {}}};
   std::size_t products = 0;
   std::size_t assumed = 0;
   for (const ContentionSample& row : samples.contention) {
     if (row.kernel_class != KernelClass::memory_bound) {
-      ++products;
+      const bool own = row.transport == Transport::low_contention && row.kind == CollectiveKind::reduce_scatter;
+      if (own) paths[1].own_beside_products.push_back(&row);
+      products += own ? 0 : 1;
       continue;
     }
     if (row.bytes == 0) ++assumed;

@@ -40,12 +40,24 @@ void add_residual(MachineFit& out, std::string what, const char* model, const st
 
 using Sample = const KernelSample*;
 
+/// What a kernel loses while SMs are held; less than nothing is scatter.
+double held_over_alone(const KernelSample& sample) {
+  return std::max(1.0, sample.held_us / sample.us);
+}
+
+/// A point of the profile, with its `held` where that was measured.
+Json row(Json numbers, double held) {
+  if (held > 0) numbers.push_back(held);
+  return numbers;
+}
+
 /// One family's curve: the samples of one point stand as the median of their rates at the middle of their bytes.
 std::vector<KernelFamily::Point> curve(std::vector<Sample> samples) {
   std::stable_sort(samples.begin(), samples.end(), [](Sample a, Sample b) { return a->bytes < b->bytes; });
   std::vector<KernelFamily::Point> out;
   for (std::size_t first = 0; first < samples.size();) {
     std::vector<double> rates;
+    std::vector<double> held;
     double log_bytes = 0;
     std::size_t last = first;
     const double least = static_cast<double>(samples[first]->bytes);
@@ -53,9 +65,10 @@ std::vector<KernelFamily::Point> curve(std::vector<Sample> samples) {
       const double bytes = static_cast<double>(samples[last]->bytes);
       log_bytes += std::log(bytes);
       rates.push_back(bytes / samples[last]->us);
+      if (samples[last]->held_us > 0) held.push_back(held_over_alone(*samples[last]));
     }
     const double bytes = std::round(std::exp(log_bytes / static_cast<double>(last - first)));
-    out.push_back({bytes, rounded(bytes / median(rates))});
+    out.push_back({bytes, rounded(bytes / median(rates)), held.empty() ? 0 : rounded(median(held))});
     first = last;
   }
   return out;
@@ -76,7 +89,7 @@ void fit_families(const Samples& samples, const std::string& source, MachineProf
     machine.compute.families.push_back({label, access, dtype, curve(members)});
     Json points = Json::array();
     for (const KernelFamily::Point& point : machine.compute.families.back().points)
-      points.push_back({point.bytes, point.us});
+      points.push_back(row({point.bytes, point.us}, point.held));
     section["kernels"].push_back({{"label", label},
                                   {"access", name(access)},
                                   {"dtype", name(dtype)},
@@ -114,15 +127,20 @@ std::vector<double> errors_without_each(const ShapeFactors& shapes) {
 void fit_shapes(const Samples& samples, const std::string& source, MachineProfile& machine, Json& section,
                 MachineFit& out) {
   using Key = std::tuple<KernelMath::Kind, DType, bool>;
-  std::map<Key, std::map<Shape, std::vector<double>>> groups;
+  struct Ratios {
+    std::vector<double> factors;
+    std::vector<double> held;
+  };
+  std::map<Key, std::map<Shape, Ratios>> groups;
   machine.compute.shapes.clear();
   for (const KernelSample& sample : samples.kernels) {
     const KernelMath& math = sample.math;
     if (math.kind == KernelMath::Kind::bytes) continue;
     const double modelled = price_kernel(machine, {KernelClass::gemm, {}, sample.bytes, 0, {}, math}).time.us();
-    if (modelled > 0)
-      groups[{math.kind, math.dtype, math.causal}][{math.m, math.n, math.k, math.batch}].push_back(sample.us /
-                                                                                                   modelled);
+    if (modelled <= 0) continue;
+    Ratios& ratios = groups[{math.kind, math.dtype, math.causal}][{math.m, math.n, math.k, math.batch}];
+    ratios.factors.push_back(sample.us / modelled);
+    if (sample.held_us > 0) ratios.held.push_back(held_over_alone(sample));
   }
   if (groups.empty()) return;
   section["shapes"] = Json::array();
@@ -130,12 +148,13 @@ void fit_shapes(const Samples& samples, const std::string& source, MachineProfil
     const auto& [kind, dtype, causal] = key;
     ShapeFactors fitted{kind, dtype, causal, {}};
     Json points = Json::array();
-    for (const auto& [shape, factors] : shapes) {
+    for (const auto& [shape, ratios] : shapes) {
       const auto& [m, n, k, batch] = shape;
-      const double factor = rounded(median(factors));
-      fitted.points.push_back(
-          {static_cast<double>(m), static_cast<double>(n), static_cast<double>(k), static_cast<double>(batch), factor});
-      points.push_back({m, n, k, batch, factor});
+      const double factor = rounded(median(ratios.factors));
+      const double held = ratios.held.empty() ? 0 : rounded(median(ratios.held));
+      fitted.points.push_back({static_cast<double>(m), static_cast<double>(n), static_cast<double>(k),
+                               static_cast<double>(batch), factor, held});
+      points.push_back(row({m, n, k, batch, factor}, held));
     }
     section["shapes"].push_back({{"kind", name(kind)},
                                  {"dtype", name(dtype)},

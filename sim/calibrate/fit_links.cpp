@@ -104,8 +104,8 @@ SampleGroup samples_of(const Samples& samples, Transport transport, bool one_nod
   SampleGroup group;
   group.knobs = std::move(knobs);
   for (const auto& [key, times] : samples.collectives) {
-    const auto& [kind, other, ranks, per_node, bytes] = key;
-    if (other != transport || kind == CollectiveKind::all_reduce || bytes < kLeastBytes) continue;
+    const auto& [kind, other, ranks, per_node, widens, bytes] = key;
+    if (widens || other != transport || kind == CollectiveKind::all_reduce || bytes < kLeastBytes) continue;
     if ((per_node >= ranks) != one_node || (only && kind != *only)) continue;
     group.samples.push_back({{kind, transport, bytes, ranks, per_node}, times[times.size() / 2].us});
   }

@@ -50,7 +50,7 @@ Json covers_of(const Samples& samples, const Covers& base, const std::string& so
   std::set<std::uint32_t> ranks, nodes;
   std::set<std::string_view> transports;
   for (const auto& [key, times] : samples.collectives) {
-    const auto& [kind, transport, n, per_node, size] = key;
+    const auto& [kind, transport, n, per_node, widens, size] = key;
     bytes.insert(size);
     ranks.insert(n);
     nodes.insert((n + per_node - 1) / per_node);

@@ -17,8 +17,8 @@ struct Samples {
     double us = 0;
     std::string path;  ///< of the file
   };
-  /// Kind, transport, ranks, ranks a node, bytes → times.
-  using Key = std::tuple<CollectiveKind, Transport, std::uint32_t, std::uint32_t, Bytes>;
+  /// Kind, transport, ranks, ranks a node, whether results are wider, bytes → times.
+  using Key = std::tuple<CollectiveKind, Transport, std::uint32_t, std::uint32_t, bool, Bytes>;
   std::map<Key, std::vector<Time>> collectives;
   std::vector<ContentionSample> contention;
   std::vector<RateSample> rates;

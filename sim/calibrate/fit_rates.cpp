@@ -57,7 +57,7 @@ void fit_rates(const Samples& samples, MachineProfile& machine, MachineFit& out)
 
 Result<void> fit_node(const Samples& samples, MachineProfile& machine, MachineFit& out) {
   for (const auto& [key, times] : samples.collectives) {
-    const auto& [kind, transport, ranks, per_node, bytes] = key;
+    const auto& [kind, transport, ranks, per_node, widens, bytes] = key;
     if (per_node < ranks || kind == CollectiveKind::all_reduce) continue;
     const double bus = static_cast<double>(bytes) * (ranks - 1) / ranks / times.front().us / 1e3;
     if (bus > kMostFaster * std::max(machine.links.ring, machine.links.push))

@@ -26,12 +26,13 @@ double median(std::vector<double> values) {
 std::string shape(const CollectiveTable& table) {
   std::string text = fmt::format("{} {}, {} ranks", word(table.kind), name(table.transport), table.ranks);
   if (table.ranks_per_node < table.ranks) text += fmt::format(", {} a node", table.ranks_per_node);
-  return text;
+  return table.widens ? text + ", into a wider dtype" : text;
 }
 
 /// Error of the price of `point` by `machine`, as benchmarks measure it.
 double error_at(const MachineProfile& machine, const CollectiveTable& table, const CollectiveTable::Point& point) {
-  const CollectiveRequest request{table.kind, table.transport, point.bytes, table.ranks, table.ranks_per_node};
+  const CollectiveRequest request{table.kind, table.transport, point.bytes, table.ranks, table.ranks_per_node,
+                                  true,       table.widens};
   const Nanoseconds priced = ModelledCollectives(machine).price(request).period;
   return std::abs(static_cast<double>(priced.count) / static_cast<double>(point.time.count) - 1);
 }
@@ -70,7 +71,8 @@ Result<Samples> join(std::span<const Measurements> inputs) {
   std::string gpu_from;
   for (const Measurements& input : inputs) {
     for (const CollectiveSample& s : input.collectives)
-      out.collectives[{s.kind, s.transport, s.ranks, s.ranks_per_node, s.bytes}].push_back({s.us, input.path});
+      out.collectives[{s.kind, s.transport, s.ranks, s.ranks_per_node, s.widens, s.bytes}].push_back(
+          {s.us, input.path});
     out.contention.insert(out.contention.end(), input.contention.begin(), input.contention.end());
     out.kernels.insert(out.kernels.end(), input.kernels.begin(), input.kernels.end());
     out.rates.insert(out.rates.end(), input.rates.begin(), input.rates.end());
@@ -86,7 +88,7 @@ Result<Samples> join(std::span<const Measurements> inputs) {
   for (auto& [key, times] : out.collectives) {
     std::sort(times.begin(), times.end(),
               [](const auto& a, const auto& b) { return std::tie(a.us, a.path) < std::tie(b.us, b.path); });
-    const auto& [kind, transport, ranks, per_node, bytes] = key;
+    const auto& [kind, transport, ranks, per_node, widens, bytes] = key;
     if (times.back().us > kMostSpread * times.front().us)
       return fail(ErrorKind::mismatch,
                   fmt::format("{} {} of {} ranks, {}: {:.1f} us, but {:.1f} in {}", name(transport), word(kind), ranks,
@@ -99,10 +101,11 @@ Result<Samples> join(std::span<const Measurements> inputs) {
 nlohmann::json fit_tables(const Samples& samples, const std::string& source, MachineProfile& machine) {
   std::vector<CollectiveTable> tables;
   for (const auto& [key, times] : samples.collectives) {
-    const auto& [kind, transport, ranks, per_node, bytes] = key;
+    const auto& [kind, transport, ranks, per_node, widens, bytes] = key;
     const bool same = !tables.empty() && tables.back().kind == kind && tables.back().transport == transport &&
-                      tables.back().ranks == ranks && tables.back().ranks_per_node == per_node;
-    if (!same) tables.push_back({kind, transport, ranks, per_node, {}, source});
+                      tables.back().ranks == ranks && tables.back().ranks_per_node == per_node &&
+                      tables.back().widens == widens;
+    if (!same) tables.push_back({kind, transport, ranks, per_node, {}, source, widens});
     std::vector<double> us;
     for (const Samples::Time& time : times) us.push_back(time.us);
     tables.back().points.push_back({bytes, op_time(median(us) * 1e3)});
@@ -117,9 +120,10 @@ nlohmann::json fit_tables(const Samples& samples, const std::string& source, Mac
                     {"ranks_per_node", table.ranks_per_node},
                     {"source", source},
                     {"bytes_us", points}});
+    if (table.widens) json.back()["widens"] = true;
     const auto old = std::find_if(machine.collectives.begin(), machine.collectives.end(), [&](const auto& other) {
-      return std::tie(other.kind, other.transport, other.ranks, other.ranks_per_node) ==
-             std::tie(table.kind, table.transport, table.ranks, table.ranks_per_node);
+      return std::tie(other.kind, other.transport, other.ranks, other.ranks_per_node, other.widens) ==
+             std::tie(table.kind, table.transport, table.ranks, table.ranks_per_node, table.widens);
     });
     if (old == machine.collectives.end())
       machine.collectives.push_back(table);

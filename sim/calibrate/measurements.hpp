@@ -24,6 +24,7 @@ struct CollectiveSample {
   std::uint32_t ranks_per_node = 0;
   Bytes bytes = 0;  ///< whole buffer, nccl-tests' "size"
   double us = 0;
+  bool widens = false;  ///< as CollectiveRequest::widens
 };
 
 /// A kernel and a collective, each alone and each while the other runs all the time.
@@ -54,6 +55,7 @@ struct KernelSample {
   KernelMath math = {};
   Bytes bytes = 0;  ///< of Kind::bytes
   double us = 0;
+  double held_us = 0;  ///< while kHeldSms SMs are held (compute_spec.hpp); 0: not measured
 };
 
 /// One node as NCCL sees it.

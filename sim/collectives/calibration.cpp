@@ -12,6 +12,9 @@ namespace {
 constexpr double kMechanismMisses = 1.5;
 constexpr double kSlowestPace = 2;
 constexpr double kPaceScatter = 1.1;
+/// What a table of other dtypes counts as in doublings of the ranks: of two with a request's ranks the one with its
+/// dtypes comes first, and either before one with other ranks.
+constexpr double kOtherDTypes = 0.5;
 
 /// A point says how fast the host issues, not how fast the collective is, where it is further above the mechanism than
 /// mechanisms miss and no slower than a host's pace is, or where smaller ones take as long (`slowest`).
@@ -29,7 +32,7 @@ double doublings(std::uint32_t a, std::uint32_t b) {
 CollectiveCalibration::CollectiveCalibration(const MachineProfile& machine, const Model& model)
     : issue_us_(machine.nccl.issue) {
   for (const CollectiveTable& table : machine.collectives) {
-    Curve curve{table.kind, table.transport, table.ranks, table.ranks_per_node, {}, {}, 0};
+    Curve curve{table.kind, table.transport, table.ranks, table.ranks_per_node, table.widens, {}, {}, 0};
     double slowest = 0;
     for (const CollectiveTable::Point& point : table.points) {
       const double measured = point.time.us();
@@ -69,7 +72,9 @@ const CollectiveCalibration::Curve* CollectiveCalibration::nearest(const Collect
     // A table speaks for groups on one node, or for groups with as many ranks a node.
     const bool curve_one_node = curve.ranks <= curve.ranks_per_node;
     if (curve_one_node != one_node || (!one_node && curve.ranks_per_node != request.ranks_per_node)) continue;
-    const auto distance = [&](const Curve& other) { return doublings(other.ranks, request.ranks); };
+    const auto distance = [&](const Curve& other) {
+      return doublings(other.ranks, request.ranks) + (other.widens == request.widens ? 0 : kOtherDTypes);
+    };
     // Of two equally near the larger, whose latencies are closer to those of many ranks.
     if (best == nullptr || distance(curve) < distance(*best) ||
         (distance(curve) == distance(*best) && curve.ranks > best->ranks))

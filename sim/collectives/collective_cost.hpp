@@ -23,6 +23,8 @@ struct CollectiveRequest {
   /// set_force_sum_reduction_for_comms(True) was called; a symmetric reduce-scatter that is asked for implies that
   /// call.
   bool sum = true;
+  /// A reduce-scatter whose result is of a wider dtype than what is sent (bfloat16 into float32).
+  bool widens = false;
 };
 
 struct CollectivePrice {

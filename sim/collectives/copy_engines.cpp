@@ -11,6 +11,11 @@ double pulls_us(const MachineProfile& machine, const Group& group) {
          transfer_us(group.wire(), machine.links.pull) + 2 * group.shard() / machine.rates.hbm * 1e6;
 }
 
+/// CTAs of foreshard's own reduce-scatter, one an SM; more where results are wider than what is summed
+/// (gpu/collectives/own_collectives.hpp, OwnTuning).
+constexpr double kCtas = 8;
+constexpr double kWideCtas = 12;
+
 /// foreshard's own (gpu/collectives/reduce_kernel.hpp): one kernel of a few CTAs reads all peers' parts and adds them
 /// in order, with no temporary. It holds SMs and moves memory as NCCL's symmetric kernels do, and as the probe's rows
 /// beside it are fitted (sim/calibrate/fit_contention.cpp).
@@ -18,7 +23,7 @@ Estimate own_scatter(const MachineProfile& machine, const Group& group) {
   Estimate out;
   out.us = pulls_us(machine, group);
   out.uses = CollectiveResource::symmetric;
-  out.sms = machine.contention.symmetric.sms;
+  out.sms = group.widens ? kWideCtas : kCtas;
   out.hbm = group.bytes + group.shard();
   out.link = group.wire();
   out.path = "own reduce-scatter, a few CTAs";

@@ -19,6 +19,7 @@ struct Group {
   double ranks = 2;
   double per_node = 2;
   double nodes = 1;  ///< ceil(ranks / per_node)
+  bool widens = false;
 
   [[nodiscard]] bool one_node() const { return nodes <= 1; }
   [[nodiscard]] bool gathers() const { return kind == CollectiveKind::all_gather; }
@@ -38,7 +39,8 @@ struct Group {
 [[nodiscard]] inline Group group_of(const CollectiveRequest& request) {
   const double ranks = std::max<double>(request.ranks, 1);
   const double per_node = std::clamp<double>(request.ranks_per_node, 1, ranks);
-  return {request.kind, static_cast<double>(request.bytes), ranks, per_node, std::ceil(ranks / per_node)};
+  return {request.kind, static_cast<double>(request.bytes), ranks,
+          per_node,     std::ceil(ranks / per_node),        request.widens};
 }
 
 struct Estimate {

@@ -38,6 +38,22 @@ double microseconds(const std::vector<KernelFamily::Point>& points, double bytes
   return below->us * std::pow(above->us / below->us, part);
 }
 
+/// Gives each measured shape of the same kind and dtype, and its weight.
+template <class Take>
+void for_each_shape(const ComputeSpec& spec, const KernelMath& math, const Take& take) {
+  for (const ShapeFactors& shapes : spec.shapes) {
+    if (shapes.kind != math.kind || shapes.dtype != math.dtype || shapes.causal != math.causal) continue;
+    for (const ShapeFactors::Point& point : shapes.points) {
+      const auto octaves = [](double a, std::uint64_t b) {
+        return std::log2(a / static_cast<double>(std::max<std::uint64_t>(1, b)));
+      };
+      const double distance = square(octaves(point.m, math.m)) + square(octaves(point.n, math.n)) +
+                              square(octaves(point.k, math.k)) + square(octaves(point.batch, math.batch));
+      take(point, 1 / (kNearest + distance));
+    }
+  }
+}
+
 }  // namespace
 
 std::optional<double> family_time(const ComputeSpec& spec, std::string_view label, const KernelWork& work) {
@@ -51,20 +67,32 @@ std::optional<double> family_time(const ComputeSpec& spec, std::string_view labe
 double shape_factor(const ComputeSpec& spec, const KernelMath& math) {
   double weights = 1 / square(kFarOctaves);
   double sum = 0;
-  for (const ShapeFactors& shapes : spec.shapes) {
-    if (shapes.kind != math.kind || shapes.dtype != math.dtype || shapes.causal != math.causal) continue;
-    for (const ShapeFactors::Point& point : shapes.points) {
-      const auto octaves = [](double a, std::uint64_t b) {
-        return std::log2(a / static_cast<double>(std::max<std::uint64_t>(1, b)));
-      };
-      const double distance = square(octaves(point.m, math.m)) + square(octaves(point.n, math.n)) +
-                              square(octaves(point.k, math.k)) + square(octaves(point.batch, math.batch));
-      const double weight = 1 / (kNearest + distance);
-      weights += weight;
-      sum += weight * std::log(point.factor);
-    }
-  }
+  for_each_shape(spec, math, [&](const ShapeFactors::Point& point, double weight) {
+    weights += weight;
+    sum += weight * std::log(point.factor);
+  });
   return std::exp(sum / weights);
+}
+
+double held_factor(const ComputeSpec& spec, std::string_view label, const KernelWork& work) {
+  if (work.math.kind == KernelMath::Kind::bytes) {
+    const KernelFamily* family = label.empty() ? nullptr : family_of(spec, label, work.math);
+    if (family == nullptr || work.bytes == 0) return 0;
+    const auto distance = [&](const KernelFamily::Point& point) {
+      return std::abs(std::log(point.bytes / static_cast<double>(work.bytes)));
+    };
+    return std::min_element(family->points.begin(), family->points.end(),
+                            [&](const auto& a, const auto& b) { return distance(a) < distance(b); })
+        ->held;
+  }
+  double weights = 0;
+  double sum = 0;
+  for_each_shape(spec, work.math, [&](const ShapeFactors::Point& point, double weight) {
+    if (point.held <= 0) return;
+    weights += weight;
+    sum += weight * std::log(point.held);
+  });
+  return weights > 0 ? std::exp(sum / weights) : 0;
 }
 
 }  // namespace foreshard::sim::compute

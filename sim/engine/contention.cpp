@@ -59,14 +59,34 @@ double covered(const MachineProfile& machine, const KernelDemand& kernel, double
   return std::max(even, covered_waves(machine, kernel.tiles, held));
 }
 
+/// A loss measured beside `usual` SMs beside `now` of them: the model says how it changes.
+double loss_now(double measured, double usual, double now) {
+  return usual - 1 < kLeastLoss ? measured - 1 : (measured - 1) * (now - 1) / (usual - 1);
+}
+
 /// Beside collectives from start to end, the kernel's own measured factor taken into account.
 double beside_collectives(const MachineProfile& machine, const KernelDemand& kernel, double held, double traffic) {
+  if (kernel.held > 0 && held > 0) {
+    const double lost = loss_now(kernel.held, covered(machine, kernel, kHeldSms, 0), covered(machine, kernel, held, 0));
+    return 1 + lost + kernel.memory * (1 / (1 - std::min(traffic, kMostTraffic)) - 1);
+  }
   const double model = covered(machine, kernel, held, traffic);
   if (kernel.ring_slowdown <= 0 || held <= 0) return model;
-  // The model says how the measured loss, that beside one ring, changes with what is held now.
-  const double usual = covered(machine, kernel, machine.contention.ring.sms, traffic);
-  if (usual - 1 < kLeastLoss) return kernel.ring_slowdown;
-  return 1 + (kernel.ring_slowdown - 1) * (model - 1) / (usual - 1);
+  return 1 + loss_now(kernel.ring_slowdown, covered(machine, kernel, machine.contention.ring.sms, traffic), model);
+}
+
+bool one_wave(const KernelDemand& kernel) {
+  return kernel.held >= kOneWave;
+}
+
+/// Beside collectives that end in `left` ns, of a kernel in one wave that takes `alone` ns more: blocks that find no SM
+/// begin when the others end or when the collectives do, whichever is first, and then do their full share, `covered`
+/// less one. The rate until then leaves that much.
+double late_blocks(double covered, double left, double alone) {
+  if (left >= covered * alone) return covered;
+  const double late = (covered - 1) * alone;
+  const double done = left < alone ? alone - late : left - late;
+  return left / std::max(done, left / static_cast<double>(kFullRate));
 }
 
 double kernel_slowdown(const MachineProfile& machine, const Party& party, const Taken& taken, bool beside_kernel,
@@ -77,13 +97,15 @@ double kernel_slowdown(const MachineProfile& machine, const Party& party, const 
   if (taken.sms > 0 || taken.traffic > 0) {
     slowdown = beside_collectives(machine, kernel, taken.sms, taken.traffic);
     // A collective that ends first leaves its SMs to the tiles that are not begun by then.
-    if (kernel.shaped && taken.shortest > 0 &&
-        static_cast<double>(taken.shortest) * static_cast<double>(kFullRate) <
-            static_cast<double>(remaining) * slowdown)
+    const double alone = static_cast<double>(remaining) / static_cast<double>(kFullRate);
+    const auto left = static_cast<double>(taken.shortest);
+    if (one_wave(kernel) && left > 0)
+      slowdown = late_blocks(slowdown, left, alone);
+    else if (kernel.shaped && left > 0 && left < alone * slowdown)
       slowdown = std::min(slowdown, fluid(machine, kernel, taken.sms, taken.traffic));
   }
   if (beside_kernel && party.role == Role::side_kernel) slowdown *= spec.side_kernel;
-  if (beside_kernel && party.role == Role::main_kernel)
+  if (beside_kernel && party.role == Role::main_kernel && !(kernel.resident && one_wave(kernel)))
     slowdown *= kernel.resident ? spec.resident_side : spec.beside_side;
   // Where power holds the clock down, what others take away first lets the clock rise.
   return std::max(1.0, slowdown * kernel.clock);
@@ -98,6 +120,7 @@ struct Kernels {
   double pressure = 0;
   bool main = false;
   bool side = false;
+  bool resident = false;
   bool shaped = false;  // one of them asks how long the collectives last
 };
 
@@ -107,7 +130,8 @@ Kernels kernels_of(std::span<const Party> running) {
     if (party.role != Role::main_kernel && party.role != Role::side_kernel) continue;
     out.pressure = std::min(1.0, out.pressure + party.kernel.pressure);
     (party.role == Role::main_kernel ? out.main : out.side) = true;
-    out.shaped |= party.kernel.shaped;
+    out.resident |= party.role == Role::main_kernel && party.kernel.resident;
+    out.shaped |= party.kernel.shaped || one_wave(party.kernel);
   }
   return out;
 }
@@ -115,13 +139,15 @@ Kernels kernels_of(std::span<const Party> running) {
 /// Rates of the collectives among `running`, and what they take from the kernels.
 Taken run_collectives(std::span<const Party> running, std::span<const std::int64_t> remaining, const Kernels& kernels,
                       std::span<std::int64_t> rates) {
-  const double pressure = kernels.pressure;
   const bool shaped = kernels.shaped;
+  const auto pressure_on = [&](const CollectiveDemand& demand) {
+    return kernels.resident ? std::max(kernels.pressure, demand.resident_pressure) : kernels.pressure;
+  };
   double link = 0;
   double network = 0;
   for (const Party& party : running) {
     if (party.role != Role::collective) continue;
-    const double delayed = 1 + party.collective.latency * pressure;
+    const double delayed = 1 + party.collective.latency * pressure_on(party.collective);
     link += party.collective.link / delayed;
     network += party.collective.network / delayed;
   }
@@ -130,7 +156,7 @@ Taken run_collectives(std::span<const Party> running, std::span<const std::int64
     if (running[i].role != Role::collective) continue;
     const CollectiveDemand& demand = running[i].collective;
     const double crowd = std::max({1.0, demand.link > 0 ? link : 0, demand.network > 0 ? network : 0});
-    const double slowdown = (1 + demand.latency * pressure) * crowd;
+    const double slowdown = (1 + demand.latency * pressure_on(demand)) * crowd;
     rates[i] = rate_of(slowdown);
     taken.traffic += demand.traffic / slowdown;
     if (demand.sms <= 0) continue;

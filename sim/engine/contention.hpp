@@ -37,7 +37,7 @@ struct Party {
 
 /// A Party as an op keeps it that waits or has run: a quarter of the size, to seven digits.
 struct PackedParty {
-  std::array<float, 5> values = {};
+  std::array<float, 6> values = {};
   std::uint32_t tiles = 0;
   Party::Role role = Party::Role::apart;
   bool is_resident = false;
@@ -54,9 +54,9 @@ struct PackedParty {
   const CollectiveDemand& other = party.collective;
   const KernelDemand& kernel = party.kernel;
   if (party.role == Party::Role::collective) {
-    out.values = all(other.sms, other.link, other.traffic, other.latency, other.network);
+    out.values = all(other.sms, other.link, other.traffic, other.latency, other.network, other.resident_pressure);
   } else {
-    out.values = all(kernel.sms, kernel.memory, kernel.pressure, kernel.clock, kernel.ring_slowdown);
+    out.values = all(kernel.sms, kernel.memory, kernel.pressure, kernel.clock, kernel.ring_slowdown, kernel.held);
     out.tiles = kernel.tiles;
     out.is_resident = kernel.resident;
     out.shaped = kernel.shaped;
@@ -69,9 +69,9 @@ struct PackedParty {
   out.role = packed.role;
   const auto& v = packed.values;
   if (packed.role == Party::Role::collective)
-    out.collective = {v[0], v[1], v[2], v[3], v[4]};
+    out.collective = {v[0], v[1], v[2], v[3], v[4], v[5]};
   else
-    out.kernel = {v[0], v[1], v[2], v[3], v[4], packed.tiles, packed.is_resident, packed.shaped};
+    out.kernel = {v[0], v[1], v[2], v[3], v[4], v[5], packed.tiles, packed.is_resident, packed.shaped};
   return out;
 }
 

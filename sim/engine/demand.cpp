@@ -67,6 +67,7 @@ KernelDemand kernel_demand(const MachineProfile& machine, const KernelWork& kern
     out.pressure = out.memory;
     out.sms = 1 - out.memory * (1 - kSmsOfFullRate);
   }
+  out.held = price.held;
   return out;
 }
 
@@ -85,6 +86,8 @@ CollectiveDemand collective_demand(const MachineProfile& machine, const Collecti
   if (path.link_bandwidth <= 0 || spec.memory_bandwidth <= 0) return out;  // a machine on which nothing is shared
   out.link = std::min(1.0, rate / path.link_bandwidth);
   out.traffic = (rate + network) * path.memory_per_byte / spec.memory_bandwidth;
+  const bool own = request.transport == Transport::low_contention && price.uses == CollectiveResource::symmetric;
+  if (own) out.resident_pressure = path.resident_pressure;
   const double latency = request.kind == CollectiveKind::all_gather ? path.gather_latency : path.reduce_latency;
   // Fewer CTAs have fewer accesses in flight (8, 16, 24 of them: 2.26, 1.90, 1.70 times slower beside a large copy).
   const bool ring = price.uses == CollectiveResource::ring && out.sms > 0;

@@ -107,8 +107,8 @@ void SimDevice::remember(const CollectiveRequest& request, const CollectivePrice
 OpId SimDevice::collective(StreamId stream, CommunicatorId communicator, const CollectiveWork& work) {
   wait_for_room(stream);
   const Communicator& among = communicators_[communicator.value];
-  const CollectiveRequest request{work.kind, work.transport, work.bytes, among.options.ranks,
-                                  among.options.ranks_per_node};
+  CollectiveRequest request{work.kind, work.transport, work.bytes, among.options.ranks, among.options.ranks_per_node};
+  request.widens = work.output_dtype && itemsize(*work.output_dtype) > itemsize(work.dtype);
   const CollectivePrice cost = collectives_.price(request);
   remember(request, cost, among.options.name);
   const OpId op = engine_.submit(

@@ -62,6 +62,10 @@ struct AccessSpec {
   double chunk_us = 0;            ///< multi-tensor: of one block's elements, for each byte an element moves
 };
 
+/// SMs that were held from start to end while the `held` of a measured kernel was found: as many as foreshard's own
+/// reduce-scatter takes, the fewest that any collective does.
+inline constexpr double kHeldSms = 8;
+
 /// Times of one family of kernels alone on the GPU, by the bytes they move: all that a program calls by one name, that
 /// walk their tensors in one way and have one dtype. Between its points a time follows the line through their
 /// logarithms; smaller kernels cost the access's launch_us and their share of the rest, larger ones go at the largest's
@@ -70,6 +74,7 @@ struct KernelFamily {
   struct Point {
     double bytes = 0;
     double us = 0;
+    double held = 0;  ///< time while kHeldSms SMs are held over that alone; 0: not measured
   };
   std::string label;  ///< KernelWork::label's text: "aten::mul", "fsdp::chunk_cat"
   MemoryAccess access = MemoryAccess::contiguous;
@@ -85,6 +90,7 @@ struct ShapeFactors {
     double k = 0;
     double batch = 1;
     double factor = 1;
+    double held = 0;  ///< as KernelFamily::Point::held
   };
   KernelMath::Kind kind = KernelMath::Kind::gemm;
   DType dtype = DType::bfloat16;

@@ -17,6 +17,9 @@ struct CollectivePath {
   double gather_latency = 0;   ///< how much longer an all-gather takes beside a kernel of `pressure` 1
   double reduce_latency = 0;   ///< the same of a reduce-scatter or all-reduce
   double link_bandwidth = 0;   ///< bytes a second, one direction, that collectives of this kind reach together
+  /// Pressure of a resident kernel on foreshard's own reduce-scatter, which has its SMs before such a kernel begins;
+  /// 0: that of the kernel's class.
+  double resident_pressure = 0;
 };
 
 /// What a kernel of one class takes where its shape is not known (captured kernels).

@@ -47,6 +47,7 @@ struct CollectiveTable {
   std::uint32_t ranks_per_node = 0;  ///< as many as `ranks` on one node
   std::vector<Point> points;
   std::string source;
+  bool widens = false;  ///< of reductions into a wider dtype than what is sent
 };
 
 /// Whose host program a plan with this profile follows.

@@ -34,8 +34,8 @@ std::vector<CollectiveTable::Point> read_points(ProfileReader& reader, const Jso
 }
 
 CollectiveTable read_table(ProfileReader& reader, const Json& entry, const std::string& path) {
-  static constexpr std::array<std::string_view, 6> kKeys{"kind",           "transport", "ranks",
-                                                         "ranks_per_node", "source",    "bytes_us"};
+  static constexpr std::array<std::string_view, 7> kKeys{"kind",   "transport", "ranks",   "ranks_per_node",
+                                                         "widens", "source",    "bytes_us"};
   static const auto kTransportWords = transport_words();
   reader.known_keys(entry, path, kKeys);
   CollectiveTable table;
@@ -45,6 +45,9 @@ CollectiveTable read_table(ProfileReader& reader, const Json& entry, const std::
   table.ranks_per_node = table.ranks;
   if (reader.member(entry, path, "ranks_per_node", false) != nullptr)
     table.ranks_per_node = reader.count(entry, path, "ranks_per_node", 1);
+  const Json* widens = reader.member(entry, path, "widens", false);
+  if (widens != nullptr && !widens->is_boolean()) reader.fail(path + "/widens", "true or false is expected here");
+  table.widens = widens != nullptr && widens->is_boolean() && widens->get<bool>();
   if (table.ranks_per_node > table.ranks) reader.fail(path + "/ranks_per_node", "is at most ranks");
   reader.source(entry, path);
   if (!reader.error()) table.source = entry["source"].get<std::string>();
@@ -62,8 +65,8 @@ void read_collectives(ProfileReader& reader, const Json& list, MachineProfile& o
     CollectiveTable table = read_table(reader, list[i], path);
     for (const CollectiveTable& other : out.collectives)
       if (other.kind == table.kind && other.transport == table.transport && other.ranks == table.ranks &&
-          other.ranks_per_node == table.ranks_per_node)
-        reader.fail(path, "a second table for the same kind, transport, ranks and ranks a node");
+          other.ranks_per_node == table.ranks_per_node && other.widens == table.widens)
+        reader.fail(path, "a second table for the same kind, transport, ranks, ranks a node and dtypes");
     out.collectives.push_back(std::move(table));
   }
 }

@@ -15,8 +15,8 @@ using Json = nlohmann::json;
 constexpr double kGiga = 1e9;
 
 CollectivePath read_path(ProfileReader& reader, const Json& contention, std::string_view key) {
-  static constexpr std::array<std::string_view, 5> kKeys{"sms", "memory_per_byte", "gather_latency", "reduce_latency",
-                                                         "link_bandwidth"};
+  static constexpr std::array<std::string_view, 6> kKeys{
+      "sms", "memory_per_byte", "gather_latency", "reduce_latency", "link_bandwidth", "resident_pressure"};
   CollectivePath out;
   const std::string place = fmt::format("/contention/{}", key);
   const Json* path = reader.member(contention, "/contention", key);
@@ -26,6 +26,8 @@ CollectivePath read_path(ProfileReader& reader, const Json& contention, std::str
   out.memory_per_byte = reader.constant(*path, place, "memory_per_byte", "ratio");
   out.gather_latency = reader.constant(*path, place, "gather_latency", "ratio", true);
   out.reduce_latency = reader.constant(*path, place, "reduce_latency", "ratio", true);
+  if (reader.member(*path, place, "resident_pressure", false) != nullptr)
+    out.resident_pressure = reader.constant(*path, place, "resident_pressure", "ratio", true);
   out.link_bandwidth = kGiga * reader.constant(*path, place, "link_bandwidth", "GB/s");
   return out;
 }

@@ -22,18 +22,24 @@ constexpr auto kDTypeWords = [] {
   return words;
 }();
 
-/// One row of `count` numbers above 0, each at most as `most` says; empty after an error.
+/// One row of numbers above 0, each at most as `most` says; empty after an error. One number more may follow them, a
+/// `held` of compute_spec.hpp: 0 where it does not.
 std::vector<double> numbers(ProfileReader& reader, const Json& row, const std::string& place,
                             std::span<const double> most) {
   std::vector<double> out;
-  if (row.is_array() && row.size() == most.size())
-    for (std::size_t i = 0; i < most.size(); ++i) {
+  if (row.is_array() && (row.size() == most.size() || row.size() == most.size() + 1))
+    for (std::size_t i = 0; i < row.size(); ++i) {
       const double value = row[i].is_number() ? row[i].get<double>() : 0;
-      if (value > 0 && value <= most[i]) out.push_back(value);
+      const bool fits = i < most.size() ? value > 0 && value <= most[i] : value >= 1 && value <= kMostFactor;
+      if (fits) out.push_back(value);
     }
-  if (out.size() == most.size()) return out;
-  reader.fail(place, fmt::format("{} numbers are expected here, above 0 and each at most {}", most.size(),
-                                 fmt::join(most, ", ")));
+  const bool complete = row.is_array() && out.size() == row.size() && out.size() >= most.size();
+  if (complete) {
+    out.resize(most.size() + 1);
+    return out;
+  }
+  reader.fail(place, fmt::format("{} numbers are expected here, above 0 and each at most {}; one of 1 to {} may follow",
+                                 most.size(), fmt::join(most, ", "), kMostFactor));
   return {};
 }
 
@@ -64,7 +70,7 @@ KernelFamily read_family(ProfileReader& reader, const Json& entry, const std::st
       const std::vector<double> row = numbers(reader, (*points)[i], at, kMost);
       if (row.empty()) break;
       if (!out.points.empty() && row[0] <= out.points.back().bytes) reader.fail(at, "bytes must ascend");
-      out.points.push_back({row[0], row[1]});
+      out.points.push_back({row[0], row[1], row[2]});
     }
   reader.source(entry, place);
   return out;
@@ -85,7 +91,7 @@ ShapeFactors read_shapes(ProfileReader& reader, const Json& entry, const std::st
   if (const Json* points = points_of(reader, entry, place))
     for (std::size_t i = 0; i < points->size() && !reader.error(); ++i) {
       const auto row = numbers(reader, (*points)[i], fmt::format("{}/points/{}", place, i), kMost);
-      if (!row.empty()) out.points.push_back({row[0], row[1], row[2], row[3], row[4]});
+      if (!row.empty()) out.points.push_back({row[0], row[1], row[2], row[3], row[4], row[5]});
     }
   reader.source(entry, place);
   return out;

@@ -43,6 +43,20 @@ TEST_CASE("an event of any stream is complete once all before it has ended") {
   CHECK(bench.device.event_complete(event));
 }
 
+TEST_CASE("dropped collectives take next to no time and keep their place") {
+  Bench bench;
+  const CommunicatorId world = bench.device.create_communicator({"world", 2, 2});
+  bench.device.drop_collectives();
+  const OpId dropped =
+      bench.device.collective(bench.side, world, {CollectiveKind::all_gather, Transport::nccl, kGiB, {}});
+  const OpId next = bench.device.launch(kComputeStream, of(10'000));
+  bench.device.synchronize();
+  const auto timings = bench.device.timings();
+  CHECK((timings[dropped.value].end - timings[dropped.value].start).us() < 10);
+  CHECK(timings[next.value].start >= timings[dropped.value].end);
+  CHECK(bench.device.kernels().empty());
+}
+
 TEST_CASE("kernels are noted with what they move; what a neighbour does is not") {
   Bench bench;
   Computation copy;

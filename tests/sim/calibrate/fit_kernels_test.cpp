@@ -3,6 +3,7 @@
 
 #include "core/workload/names.hpp"
 #include "sim/calibrate/fit_machine.hpp"
+#include "sim/collectives/modelled_collectives.hpp"
 #include "sim/compute/price_kernel.hpp"
 #include "sim/machine/profile.hpp"
 #include "tests/catch.hpp"
@@ -104,6 +105,44 @@ TEST_CASE("a fit says how well its kernels hold together, and the same samples g
   std::reverse(turned.begin(), turned.end());
   CHECK(fitted(turned).profile == fit.profile);
   CHECK(fit.profile["compute"]["kernels"][0]["source"].get<std::string>().find("2 kernels") != std::string::npos);
+}
+
+TEST_CASE("what kernels lose while SMs are held comes back with their price") {
+  const std::vector<KernelSample> samples{{"own::norm", kRows, 4 * kMiB, 5, 6},
+                                          {"own::norm", kRows, 64 * kMiB, 60, 59},
+                                          {"aten::mm", product(512, 512, 512), 0, 4, 7.6},
+                                          {"aten::mm", product(8192, 512, 512), 0, 20}};
+  const MachineProfile machine = read(fitted(samples));
+  const auto held = [&](const KernelMath& math, Bytes bytes, std::string_view label) {
+    return price_kernel(machine, {KernelClass::memory_bound, {}, bytes, 0, {}, math}, label).held;
+  };
+  CHECK(held(kRows, 3 * kMiB, "own::norm") == Approx(1.2));
+  CHECK(held(kRows, 80 * kMiB, "own::norm") == 1);
+  CHECK(held(kRows, 4 * kMiB, "own::other") == 0);
+  CHECK(held(product(512, 512, 512), 0, {}) == Approx(1.9));
+  CHECK(held(product(1024, 512, 512), 0, {}) == Approx(1.9));  // the only shape that says it
+  CHECK(read(fitted({samples[3]})).compute.shapes[0].points[0].held == 0);
+}
+
+TEST_CASE("reductions into a wider dtype have a table of their own") {
+  Measurements measured = of({});
+  for (const bool widens : {false, true})
+    for (const Bytes bytes : {16 * kMiB, 256 * kMiB})
+      measured.collectives.push_back({CollectiveKind::reduce_scatter, Transport::low_contention, 2, 2, bytes,
+                                      (widens ? 2 : 1) * (20 + static_cast<double>(bytes) / 4e5), widens});
+  const auto fit = fit_machine(std::span(&measured, 1), {"mine", "h200", {}});
+  REQUIRE(fit);
+  const MachineProfile machine = read(*fit);
+  const ModelledCollectives prices(machine);
+  CollectiveRequest request{CollectiveKind::reduce_scatter, Transport::low_contention, 64 * kMiB, 2, 2};
+  const double plain = prices.price(request).time.us();
+  request.widens = true;
+  CHECK(prices.price(request).time.us() == Approx(2 * plain).epsilon(0.001));
+  // Others have none: theirs is that of what is there.
+  CollectiveRequest ring{CollectiveKind::reduce_scatter, Transport::nccl, 64 * kMiB, 4, 4};
+  const double usual = prices.price(ring).time.us();
+  ring.widens = true;
+  CHECK(prices.price(ring).time.us() == usual);
 }
 
 TEST_CASE("residuals of tables are those of the tables that were measured") {

@@ -62,7 +62,7 @@ TEST_CASE("a plan of foreshard's program has its own reduce-scatter: a kernel, n
   own.host_program = HostProgram::foreshard;
   const CollectivePrice got = price(own, CollectiveKind::reduce_scatter, Transport::low_contention, kGiB, 4);
   CHECK(got.uses == CollectiveResource::symmetric);
-  CHECK(got.sms > 0);
+  CHECK(got.sms == 8);
   CHECK(got.temporary_bytes == 0);
   CHECK(got.copied_bytes == 0);
   CHECK(got.link_bytes == kGiB * 3 / 4);
