@@ -225,10 +225,18 @@ void OwnCollectives::add_direct(ReduceItem& item, const ScatterCall& call) {
   item.direct_number = directs_++;
 }
 
+/// The same for all items of one pair of types: a resident launch takes no others.
+ReduceLaunch OwnCollectives::launch_of(const ReduceItem& item, const ReduceLaunch& usual) const {
+  ReduceLaunch launch = usual;
+  if (itemsize(item.output_type) > itemsize(item.input_type) && tuning_.wide_ctas > launch.ctas)
+    launch.ctas = (tuning_.wide_ctas + launch.cluster - 1) / launch.cluster * launch.cluster;
+  return launch;
+}
+
 Result<void> OwnCollectives::immediate(ReduceItem& item, Bytes slice, cudaStream_t stream) {
   item.number = immediates_++;
   // Small slices leave CTAs without a tile; each still costs its launch and its part in the end.
-  ReduceLaunch launch = tuning_.direct_reduce;
+  ReduceLaunch launch = launch_of(item, tuning_.direct_reduce);
   const Bytes tiles = (slice * ranks() + kTile - 1) / kTile;
   if (tiles < launch.ctas)
     launch.ctas = static_cast<std::uint32_t>((tiles + launch.cluster - 1) / launch.cluster) * launch.cluster;
@@ -255,7 +263,7 @@ Result<void> OwnCollectives::start_resident(ReduceItem& item, cudaStream_t strea
   FORESHARD_TRY(TransferRunner::signal({&reached, 1}, addresses_, stream));
   FORESHARD_TRY(check(cudaEventRecord(started_, stream), "cudaEventRecord"));
   FORESHARD_TRY(check(cudaStreamWaitEvent(worker_, started_, 0), "cudaStreamWaitEvent"));
-  return launch_reduce(item, links_, tuning_.resident_reduce, worker_);
+  return launch_reduce(item, links_, launch_of(item, tuning_.resident_reduce), worker_);
 }
 
 Result<void> OwnCollectives::push(const ScatterCall& call, Bytes staged, cudaStream_t stream) {

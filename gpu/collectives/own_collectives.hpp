@@ -34,9 +34,12 @@ struct OwnTuning {
   ScatterTuning scatter;
   ReduceLaunch direct_reduce{8, 2};    ///< on the caller's stream
   ReduceLaunch resident_reduce{8, 2};  ///< on the resident worker
-  Bytes direct_up_to = 16 * kMiB;      ///< whole symmetric inputs up to this are reduced on the caller's stream
-  std::uint32_t staged_percent = 0;    ///< of a larger symmetric input, what copy engines push; the rest is read
-  std::uint64_t linger_ns = 100'000;   ///< how long the resident worker keeps its SMs for the next reduce-scatter
+  /// CTAs, if more than those, where results are wider than what is summed: a CTA stores at most 49 GB/s, so such a
+  /// reduction is bound by its stores (bfloat16 into float32, 2 × H200: 194 GB/s by 8 CTAs, 284 by 12). 0: no more.
+  std::uint32_t wide_ctas = 12;
+  Bytes direct_up_to = 16 * kMiB;     ///< whole symmetric inputs up to this are reduced on the caller's stream
+  std::uint32_t staged_percent = 0;   ///< of a larger symmetric input, what copy engines push; the rest is read
+  std::uint64_t linger_ns = 100'000;  ///< how long the resident worker keeps its SMs for the next reduce-scatter
 };
 
 /// One reduce-scatter. Shapes: input [ranks × elements], output [elements].
@@ -90,6 +93,7 @@ class OwnCollectives {
   [[nodiscard]] Bytes staged_bytes(const ScatterCall& call) const;
   void add_staged(ReduceItem& item, const ScatterCall& call, Bytes staged) const;
   void add_direct(ReduceItem& item, const ScatterCall& call);
+  [[nodiscard]] ReduceLaunch launch_of(const ReduceItem& item, const ReduceLaunch& usual) const;
   [[nodiscard]] Result<void> immediate(ReduceItem& item, Bytes slice, cudaStream_t stream);
   [[nodiscard]] Result<void> start_resident(ReduceItem& item, cudaStream_t stream);
   [[nodiscard]] Result<void> push(const ScatterCall& call, Bytes staged, cudaStream_t stream);

@@ -21,6 +21,7 @@ struct Shared {
   alignas(128) unsigned char ring[kWarps][kRingBytes];
   ReduceItem item;
   std::uint64_t full[kWarps][kStages];
+  std::uint32_t read[kMostSlots];  ///< warps through with a slot's chunk
   std::uint32_t go;
 };
 
@@ -58,26 +59,33 @@ __device__ std::uint32_t shared_address(const void* pointer) {
 __device__ void barrier_init(std::uint64_t* barrier, std::uint32_t count) {
   asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(shared_address(barrier)), "r"(count) : "memory");
 }
-__device__ void barrier_expect(std::uint64_t* barrier, std::uint32_t bytes) {
-  asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(shared_address(barrier)), "r"(bytes)
-               : "memory");
+__device__ void barrier_expect(std::uint32_t barrier, std::uint32_t bytes) {
+  asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes) : "memory");
 }
-__device__ bool barrier_passed(std::uint64_t* barrier, std::uint32_t parity) {
+__device__ bool barrier_passed(std::uint32_t barrier, std::uint32_t parity) {
   std::uint32_t passed;
   asm volatile(
       "{\n.reg .pred p;\n"
       "mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2;\n"
       "selp.u32 %0, 1, 0, p;\n}"
       : "=r"(passed)
-      : "r"(shared_address(barrier)), "r"(parity)
+      : "r"(barrier), "r"(parity)
       : "memory");
   return passed != 0;
 }
-__device__ void bulk_load(void* to, const void* from, std::uint32_t bytes, std::uint64_t* barrier) {
-  asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(
-                   shared_address(to)),
-               "l"(from), "r"(bytes), "r"(shared_address(barrier))
+__device__ void bulk_load(std::uint32_t to, const void* from, std::uint32_t bytes, std::uint32_t barrier) {
+  asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(to),
+               "l"(from), "r"(bytes), "r"(barrier)
                : "memory");
+}
+__device__ void load_shared(uint4& to, std::uint32_t from) {
+  asm volatile("ld.shared.v4.u32 {%0, %1, %2, %3}, [%4];"
+               : "=r"(to.x), "=r"(to.y), "=r"(to.z), "=r"(to.w)
+               : "r"(from)
+               : "memory");
+}
+__device__ void load_shared(uint2& to, std::uint32_t from) {
+  asm volatile("ld.shared.v2.u32 {%0, %1}, [%2];" : "=r"(to.x), "=r"(to.y) : "r"(from) : "memory");
 }
 /// Waits until `passed()`; false when the host has given the group up.
 template <class Passed>
@@ -218,7 +226,7 @@ __device__ bool last_cta(std::uint32_t* counter) {
   return true;
 }
 
-/// One thread of each CTA, when the CTA has read chunk k.
+/// One thread of each CTA, when all of the CTA has read chunk k.
 __device__ void finish_chunk(const ReduceItem& item, const ReduceLinks& links, std::uint32_t k) {
   const std::uint32_t number = item.first_chunk + k;
   const std::uint32_t slot = number % item.slots;
@@ -242,78 +250,60 @@ __device__ void finish_item(const ReduceItem& item, const ReduceLinks& links) {
   store_system(links.complete_host, item.number + 1);
 }
 
-/// The order in which a warp takes its tiles: those of the direct part spread evenly between those of the staged part,
-/// which start late because their data is on its way.
-struct Tile {
-  Part part;
-  std::uint32_t at;      ///< byte offset in the part
-  std::uint32_t bytes;   ///< of one source
-  std::uint32_t passed;  ///< chunks that the warp is through with before this tile
-};
+/// A warp's way through a slice, run by run: of a staged chunk, or of a share of the direct part, every tile whose
+/// number is the warp's own among all warps of the grid. Direct shares lie between the chunks, whose data is on its
+/// way.
 template <class In, std::uint32_t kBytes>
 class Walk {
  public:
-  __device__ explicit Walk(const ReduceItem& item)
-      : item_(item),
-        worker_(threadIdx.x / 32 * gridDim.x + blockIdx.x),
-        workers_(kWarps * gridDim.x),
-        chunks_(item.chunks),
-        direct_bytes_(bytes_of<In>(item, {false, 0})),
-        staged_at_(worker_ * kBytes),
-        direct_at_(worker_ * kBytes) {
-    direct_count_ = mine(direct_bytes_);
-    if (item.chunks != 0) {
-      staged_count_ = mine(static_cast<std::uint32_t>(item.chunk_elements * sizeof(In))) * (item.chunks - 1) +
-                      mine(bytes_of<In>(item, {true, item.chunks - 1}));
-      chunk_bytes_ = bytes_of<In>(item, {true, 0});
+  __device__ explicit Walk(const ReduceItem& item) : item_(item) {}
+  /// The next run that has a tile of this warp; false at the end.
+  __device__ bool next() {
+    while (index_ <= 2 * item_.chunks) {
+      passed_ = index_ / 2;
+      part_ = {index_ % 2 != 0, passed_};
+      const std::uint32_t bytes = bytes_of<In>(item_, part_);
+      at_ = worker() * kBytes;
+      end_ = bytes;
+      if (!part_.staged) {
+        at_ += border(passed_, bytes);
+        end_ = min(bytes, border(passed_ + 1, bytes));
+      }
+      ++index_;
+      if (at_ < end_) return true;
     }
-    lead_ = direct_count_ / 8;
+    passed_ = item_.chunks;
+    at_ = end_ = 0;
+    return false;
   }
-  /// The next tile; false at the end.
-  __device__ bool next(Tile& tile) {
-    while (chunk_ < chunks_ && staged_at_ >= chunk_bytes_) {
-      ++chunk_;
-      staged_at_ = worker_ * kBytes;
-      if (chunk_ < chunks_) chunk_bytes_ = bytes_of<In>(item_, {true, chunk_});
-    }
-    const bool direct_left = direct_at_ < direct_bytes_;
-    if (chunk_ < chunks_ && (!direct_left || staged_is_due())) {
-      tile = {{true, chunk_}, staged_at_, min(kBytes, chunk_bytes_ - staged_at_), chunk_};
-      staged_at_ += workers_ * kBytes;
-      ++staged_done_;
-      return true;
-    }
-    if (!direct_left) return false;
-    tile = {{false, 0}, direct_at_, min(kBytes, direct_bytes_ - direct_at_), chunk_};
-    direct_at_ += workers_ * kBytes;
-    ++direct_done_;
-    return true;
+  /// The next tile of the run; false at its end.
+  __device__ bool step() {
+    at_ += stripe();
+    return at_ < end_;
   }
+  __device__ Part part() const { return part_; }
+  __device__ std::uint32_t at() const { return at_; }          ///< byte offset of the tile in the part
+  __device__ std::uint32_t end() const { return end_; }        ///< of the run's tiles
+  __device__ std::uint32_t passed() const { return passed_; }  ///< chunks before the run
+  __device__ static std::uint32_t worker() { return threadIdx.x / 32 * gridDim.x + blockIdx.x; }
 
  private:
-  __device__ bool staged_is_due() const {
-    const std::uint64_t due = std::uint64_t{staged_done_} * (direct_count_ - lead_);
-    return direct_done_ >= lead_ && std::uint64_t{direct_done_ - lead_} * staged_count_ >= due;
-  }
-  /// Tiles of this warp among `bytes`.
-  __device__ std::uint32_t mine(std::uint32_t bytes) const {
-    const std::uint32_t tiles = (bytes + kBytes - 1) / kBytes;
-    return tiles > worker_ ? (tiles - worker_ + workers_ - 1) / workers_ : 0;
+  /// One tile of each warp of the grid.
+  __device__ static std::uint32_t stripe() { return kWarps * gridDim.x * kBytes; }
+  /// Where the direct part's share k starts: an eighth goes first, for the first chunk comes late.
+  __device__ std::uint32_t border(std::uint32_t k, std::uint32_t bytes) const {
+    if (k == 0) return 0;
+    const std::uint32_t stripes = bytes / stripe() + 1;
+    if (k > item_.chunks) return stripes * stripe();
+    const std::uint32_t lead = stripes / 8;
+    return (lead + static_cast<std::uint32_t>(std::uint64_t{stripes - lead} * (k - 1) / item_.chunks)) * stripe();
   }
   const ReduceItem& item_;
-  std::uint32_t worker_;
-  std::uint32_t workers_;
-  std::uint32_t chunks_;
-  std::uint32_t direct_bytes_;
-  std::uint32_t staged_at_;
-  std::uint32_t direct_at_;
-  std::uint32_t direct_count_ = 0;
-  std::uint32_t staged_count_ = 0;
-  std::uint32_t direct_done_ = 0;
-  std::uint32_t staged_done_ = 0;
-  std::uint32_t chunk_bytes_ = 0;
-  std::uint32_t chunk_ = 0;
-  std::uint32_t lead_ = 0;
+  Part part_{};
+  std::uint32_t index_ = 0;
+  std::uint32_t at_ = 0;
+  std::uint32_t end_ = 0;
+  std::uint32_t passed_ = 0;
 };
 
 /// Where a warp's ring of stages stands; goes on from item to item.
@@ -330,7 +320,7 @@ __device__ void add_element(const ReduceItem& item, Part part, std::uint32_t ind
 }
 
 /// One warp's work on an item: it brings tiles of all ranks' inputs into its ring by bulk copies, as far ahead as there
-/// are stages, and adds. No warp waits for another but at the end of a chunk.
+/// are stages, and adds. No warp waits for another but at the end of the item.
 template <class In, class Out, int kRanks>
 class Adder {
  public:
@@ -340,147 +330,206 @@ class Adder {
   using Vector = std::conditional_t<(sizeof(Out) > sizeof(In)), uint2, uint4>;
   static constexpr int kCount = sizeof(Vector) / sizeof(In);
   static constexpr std::uint32_t kStep = 32 * sizeof(Vector);
+  static constexpr int kVectors = kBytes / kStep;
+  static constexpr int kKnown = kRanks != 0 ? kRanks : 1;
   static_assert(kBytes % kStep == 0 && kStages * kStage <= kRingBytes);
 
   __device__ Adder(Shared& shared, const ReduceLinks& links, Turn& turn)
-      : item_(shared.item),
+      : shared_(shared),
+        item_(shared.item),
         links_(links),
         turn_(turn),
+        ranks_(kRanks != 0 ? kRanks : shared.item.ranks),
         lane_(threadIdx.x % 32),
-        ring_(shared.ring[threadIdx.x / 32]),
-        full_(shared.full[threadIdx.x / 32]),
-        ahead_(item_),
-        walk_(item_) {}
+        ring_(shared_address(shared.ring[threadIdx.x / 32])),
+        full_(shared_address(shared.full[threadIdx.x / 32])),
+        scale_(shared.item.scale),
+        ahead_(shared.item),
+        walk_(shared.item) {}
 
   /// False when the group was given up: then what was on its way has come, and nothing more is begun.
   __device__ bool run() {
-    fetching_ = ahead_.next(coming_);
-    fetch();
-    Tile tile;
-    while (in_flight_ != 0 && walk_.next(tile)) {
-      pass(tile.passed);
+    enter_run();
+    refill();
+    while (in_flight_ != 0) {
       // Bulk copies end, whatever becomes of the group.
-      while (!barrier_passed(&full_[turn_.stage], turn_.parity)) {
+      while (!barrier_passed(full_ + turn_.stage * sizeof(std::uint64_t), turn_.parity)) {
       }
-      add(tile);
-      __syncwarp();
-      --in_flight_;
-      if (++turn_.stage == kStages) {
-        turn_.stage = 0;
-        turn_.parity ^= 1;
+      const std::uint32_t stage = ring_ + turn_.stage * kStage;
+      const std::uint32_t left = walk_.end() - walk_.at();
+      if (kRanks != 0 && left >= kBytes) {
+        Vector loaded[kVectors][kKnown];
+#pragma unroll
+        for (int v = 0; v < kVectors; ++v)
+#pragma unroll
+          for (int p = 0; p < kKnown; ++p)
+            load_shared(loaded[v][p], stage + lane_ * sizeof(Vector) + p * kBytes + v * kStep);
+        // What is read may be overwritten: the next copy is on its way while this lane adds.
+        give_back();
+        if (ahead_.at() < open_end_) issue();
+        Out* out = result(walk_.at() / sizeof(In)) + lane_ * kCount;
+#pragma unroll
+        for (int v = 0; v < kVectors; ++v) add(loaded[v], 0, out + v * 32 * kCount);
+      } else {
+        add_some(stage, min(left, kBytes));
+        give_back();
       }
-      fetch();
+      if (!walk_.step()) enter_run();
+      if (in_flight_ < kStages) refill();
     }
-    pass(item_.chunks);
     const bool done = __syncthreads_and(!lost_) != 0;
     if (done && threadIdx.x == 0) finish_item(item_, links_);
     return done;
   }
 
  private:
-  /// Fills the free stages with what may be read already; waits only when there is nothing to add.
-  __device__ void fetch() {
-    while (fetching_ && in_flight_ < kStages) {
-      if (coming_.part.staged ? coming_.part.chunk != staged_chunk_ : direct_ == nullptr) {
-        if (!may_read()) return;
-        // What other engines wrote and this thread's acquire saw, its bulk copies see too.
-        asm volatile("fence.proxy.async;" ::: "memory");
-        __syncwarp();
-        const char* from =
-            reinterpret_cast<const char*>(data<In>(item_, lane_ < item_.ranks ? lane_ : 0, coming_.part));
-        if (coming_.part.staged) {
-          staged_ = from;
-          staged_chunk_ = coming_.part.chunk;
-        } else {
-          direct_ = from;
-        }
-      }
-      std::uint32_t stage = turn_.stage + in_flight_;
-      if (stage >= kStages) stage -= kStages;
-      const std::uint32_t load = coming_.bytes & ~15U;
-      if (lane_ == 0) barrier_expect(&full_[stage], load * item_.ranks);
-      __syncwarp();
-      if (lane_ < item_.ranks && load != 0)
-        bulk_load(ring_ + stage * kStage + lane_ * kBytes, (coming_.part.staged ? staged_ : direct_) + coming_.at, load,
-                  &full_[stage]);
-      ++in_flight_;
-      fetching_ = ahead_.next(coming_);
+  /// The warp has read the oldest stage.
+  __device__ void give_back() {
+    __syncwarp();
+    --in_flight_;
+    if (++turn_.stage == kStages) {
+      turn_.stage = 0;
+      turn_.parity ^= 1;
     }
   }
-  /// Whether all ranks' data of the coming tile's part is there. Lane p asks for rank p.
-  __device__ bool may_read() {
-    if (in_flight_ != 0) return __all_sync(~0U, ready(item_, coming_.part, lane_)) != 0;
-    pass(coming_.passed);  // the data may be waiting for these slots
-    if (__all_sync(~0U, wait_for(item_, links_, coming_.part, lane_)) != 0) return true;
-    lost_ = true;
-    fetching_ = false;
-    return false;
+  /// Goes to the next run to add.
+  __device__ void enter_run() {
+    walk_.next();
+    pass(walk_.passed());
+    out_ = static_cast<Out*>(item_.output) + first_of(item_, walk_.part());
   }
-  __device__ void add(const Tile& tile) {
-    const unsigned char* stage = ring_ + turn_.stage * kStage + lane_ * sizeof(Vector);
-    Out* out = static_cast<Out*>(item_.output) + first_of(item_, tile.part) + tile.at / sizeof(In);
-    const float scale = item_.scale;
-    if (kRanks != 0 && tile.bytes == kBytes) {
-      add_vectors<kBytes / kStep>(stage, scale, out + lane_ * kCount);
-      return;
-    }
-    const std::uint32_t whole = tile.bytes & ~15U;
-    for (std::uint32_t at = lane_ * sizeof(Vector); at < whole; at += kStep, stage += kStep)
-      add_vectors<1>(stage, scale, out + at / sizeof(In));
-    // A part's end that is no whole vector.
-    const std::uint32_t rest = (tile.at + whole) / sizeof(In) + lane_;
-    if (rest < (tile.at + tile.bytes) / sizeof(In)) add_element<In, Out>(item_, tile.part, rest);
-  }
-  /// This lane's vectors of a tile: all are loaded before the first is added.
-  template <int kVectors>
-  __device__ void add_vectors(const unsigned char* from, float scale, Out* out) {
-    constexpr int kKnown = kRanks != 0 ? kRanks : 1;
-    Vector loaded[kVectors][kKnown];
-#pragma unroll
-    for (int v = 0; v < kVectors; ++v)
-#pragma unroll
-      for (int p = 0; p < kKnown; ++p) loaded[v][p] = *reinterpret_cast<const Vector*>(from + p * kBytes + v * kStep);
-#pragma unroll
-    for (int v = 0; v < kVectors; ++v) {
-      float sum[kCount];
-      unpack<In>(loaded[v][0], sum);
-      const auto more = [&](const Vector& vector) {
-        float x[kCount];
-        unpack<In>(vector, x);
-#pragma unroll
-        for (int i = 0; i < kCount; ++i) sum[i] += x[i];
-      };
-#pragma unroll
-      for (int p = 1; p < kKnown; ++p) more(loaded[v][p]);
-      if constexpr (kRanks == 0)
-        for (std::uint32_t p = 1; p < item_.ranks; ++p)
-          more(*reinterpret_cast<const Vector*>(from + p * kBytes + v * kStep));
-#pragma unroll
-      for (int i = 0; i < kCount; ++i) sum[i] *= scale;
-      store<Out, kCount>(out + v * 32 * kCount, sum);
-    }
-  }
-  /// All warps have read the chunks below `until`.
-  __device__ void pass(std::uint32_t until) {
-    for (; passed_ < until; ++passed_)
-      if (__syncthreads_and(!lost_) != 0 && threadIdx.x == 0) finish_chunk(item_, links_, passed_);
+  __device__ Out* result(std::uint32_t index) const {
+    return out_ + index;
   }
 
+  /// Fills the free stages with what may be read already; waits only when there is nothing to add.
+  __device__ void refill() {
+    while (in_flight_ < kStages && !lost_) {
+      if (ahead_.at() >= ahead_.end() && !ahead_.next()) return;
+      if (open_end_ == 0 && !open()) return;
+      issue();
+    }
+  }
+  /// Whether all ranks' data of the run ahead may be read. Lane p asks for rank p.
+  __device__ bool open() {
+    if (in_flight_ != 0) {
+      if (__all_sync(~0U, ready(item_, ahead_.part(), lane_)) == 0) return false;
+    } else if (__all_sync(~0U, wait_for(item_, links_, ahead_.part(), lane_)) == 0) {
+      lost_ = true;
+      return false;
+    }
+    // What other engines wrote and this thread's acquire saw, its bulk copies see too.
+    asm volatile("fence.proxy.async;" ::: "memory");
+    __syncwarp();
+    if constexpr (kRanks != 0) {
+#pragma unroll
+      for (int p = 0; p < kRanks; ++p) from_[p] = reinterpret_cast<const char*>(data<In>(item_, p, ahead_.part()));
+    } else {
+      from_[0] = reinterpret_cast<const char*>(data<In>(item_, lane_ < ranks_ ? lane_ : 0, ahead_.part()));
+    }
+    open_end_ = ahead_.end();
+    return true;
+  }
+  /// Fetches the tile ahead into a free stage.
+  __device__ void issue() {
+    std::uint32_t number = turn_.stage + in_flight_;
+    if (number >= kStages) number -= kStages;
+    const std::uint32_t stage = ring_ + number * kStage;
+    const std::uint32_t full = full_ + number * sizeof(std::uint64_t);
+    const std::uint32_t load = min(kBytes, open_end_ - ahead_.at()) & ~15U;
+    if constexpr (kRanks != 0) {
+      if (lane_ == 0) {
+        barrier_expect(full, load * kRanks);
+        if (load != 0) {
+#pragma unroll
+          for (int p = 0; p < kRanks; ++p) bulk_load(stage + p * kBytes, from_[p] + ahead_.at(), load, full);
+        }
+      }
+    } else {
+      if (lane_ == 0) barrier_expect(full, load * ranks_);
+      __syncwarp();
+      if (lane_ < ranks_ && load != 0) bulk_load(stage + lane_ * kBytes, from_[0] + ahead_.at(), load, full);
+    }
+    ++in_flight_;
+    if (!ahead_.step()) open_end_ = 0;
+  }
+
+  /// Adds this lane's vectors, one of each source, and writes the result.
+  __device__ void add(const Vector (&vectors)[kKnown], std::uint32_t from, Out* out) {
+    float sum[kCount];
+    unpack<In>(vectors[0], sum);
+    const auto more = [&](const Vector& vector) {
+      float x[kCount];
+      unpack<In>(vector, x);
+#pragma unroll
+      for (int i = 0; i < kCount; ++i) sum[i] += x[i];
+    };
+#pragma unroll
+    for (int p = 1; p < kKnown; ++p) more(vectors[p]);
+    // Without these braces nvcc 13.0 drops the loop below where this one is discarded.
+    if constexpr (kRanks == 0) {
+      for (std::uint32_t p = 1; p < ranks_; ++p) {
+        Vector vector;
+        load_shared(vector, from + p * kBytes);
+        more(vector);
+      }
+    }
+#pragma unroll
+    for (int i = 0; i < kCount; ++i) sum[i] *= scale_;
+    store<Out, kCount>(out, sum);
+  }
+  /// A tile that is not whole, or of any number of ranks.
+  __device__ void add_some(std::uint32_t stage, std::uint32_t bytes) {
+    const std::uint32_t whole = bytes & ~15U;
+#pragma unroll 1
+    for (std::uint32_t at = lane_ * sizeof(Vector); at < whole; at += kStep) {
+      Vector vectors[kKnown];
+#pragma unroll
+      for (int p = 0; p < kKnown; ++p) load_shared(vectors[p], stage + at + p * kBytes);
+      add(vectors, stage + at, result((walk_.at() + at) / sizeof(In)));
+    }
+    // A part's end that is no whole vector.
+    const std::uint32_t rest = (walk_.at() + whole) / sizeof(In) + lane_;
+    if (rest < (walk_.at() + bytes) / sizeof(In)) add_element<In, Out>(item_, walk_.part(), rest);
+  }
+
+  /// This warp is through with the chunks below `until`. The last warp of the CTA says so for all.
+  __device__ void pass(std::uint32_t until) {
+    for (; passed_ < until && !lost_; ++passed_) {
+      // Where the warp has no tile it waits for the data all the same: a slot's count is of one chunk at a time.
+      const Part chunk{true, passed_};
+      if (ahead_.worker() * kBytes >= bytes_of<In>(item_, chunk) &&
+          __all_sync(~0U, wait_for(item_, links_, chunk, lane_)) == 0) {
+        lost_ = true;
+        return;
+      }
+      __syncwarp();
+      if (lane_ != 0) continue;
+      __threadfence_block();
+      std::uint32_t* const count = &shared_.read[(item_.first_chunk + passed_) % item_.slots];
+      if (atomicAdd(count, 1U) != kWarps - 1) continue;
+      atomicExch(count, 0U);
+      __threadfence_block();
+      finish_chunk(item_, links_, passed_);
+    }
+  }
+
+  Shared& shared_;
   const ReduceItem& item_;
   const ReduceLinks& links_;
   Turn& turn_;
+  std::uint32_t ranks_;
   std::uint32_t lane_;
-  unsigned char* ring_;
-  std::uint64_t* full_;
-  Walk<In, kBytes> ahead_;  ///< what is fetched
-  Walk<In, kBytes> walk_;   ///< what is added
-  Tile coming_;
-  const char* direct_ = nullptr;  ///< of the rank whose tiles this lane fetches
-  const char* staged_ = nullptr;
-  std::uint32_t staged_chunk_ = ~0U;
+  std::uint32_t ring_;
+  std::uint32_t full_;
+  float scale_;
+  Walk<In, kBytes> ahead_;         ///< what is fetched
+  Walk<In, kBytes> walk_;          ///< what is added
+  const char* from_[kKnown] = {};  ///< the run ahead of rank p; for any number of ranks lane p has its own
+  Out* out_ = nullptr;             ///< of the run that is added
+  std::uint32_t open_end_ = 0;     ///< end of the run ahead when it may be read, else 0
   std::uint32_t in_flight_ = 0;
   std::uint32_t passed_ = 0;
-  bool fetching_ = false;
   bool lost_ = false;
 };
 
@@ -554,6 +603,7 @@ __global__ void __launch_bounds__(kThreads, 1)
     shared.item = first;
     for (auto& warp : shared.full)
       for (std::uint64_t& barrier : warp) barrier_init(&barrier, 1);
+    for (std::uint32_t& count : shared.read) count = 0;
     asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
     asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
   }

@@ -31,6 +31,7 @@ bool set(OwnTuning& t, const std::string& key, const std::string& value) {
     t.staged_percent = count;
   } else if (key == "ctas") {
     t.resident_reduce.ctas = t.direct_reduce.ctas = count;
+    t.wide_ctas = 0;
   } else if (key == "cluster") {
     t.resident_reduce.cluster = t.direct_reduce.cluster = count;
   } else if (key == "slot") {
