@@ -41,6 +41,8 @@ sim::Measurements measurements_of(const gpu::ProbeResult& probed, std::uint32_t 
 /// program was not run either it is this, assumed; the profile says so beside each value.
 constexpr double kBookkeeping = 0.3;
 
+static_assert(gpu::kProbeHeldSms == sim::kHeldSms);
+
 /// What issuing one thing of each kind costs foreshard's host: calls that end in a kernel cost that call, sections of
 /// FSDP2 their launches, events and waits; Python's work between calls is not there. Nothing: not measured.
 std::optional<double> host_call(HostCall call, const gpu::ProbedHost& host) {
@@ -156,6 +158,12 @@ Result<sim::MachineFit> profile_of(const gpu::ProbeResult& probed, std::uint32_t
     profile.set("contention", "side_kernel", std::max(1.0, probed.side.side), "ratio");
     profile.set("contention", "beside_side", 1 / std::max(0.05, 1 - probed.side.lost), "ratio");
     profile.set("contention", "resident_side", 1 / std::max(0.05, 1 - probed.side.product_lost), "ratio");
+  }
+  // A plan adds a copy's host time for each rank to that of NCCL's call: together they are our own call's.
+  if (probed.host.own_collective > 0) {
+    constexpr double kLeastCopyIssue = 0.01;
+    const double beyond = (probed.host.own_collective - probed.host.collective) / ranks;
+    profile.set("nccl", "copy_issue", std::max(kLeastCopyIssue, beyond), "us");
   }
   profile.set_program();
   const auto bookkeeping = bookkeeping_of(probed.host, name, ranks, profile, *fit);

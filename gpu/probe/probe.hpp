@@ -39,8 +39,8 @@ struct ProbedKernel {
   double held_us = 0;  ///< while kProbeHeldSms SMs are held from its start to its end; 0: not measured
 };
 
-/// As many as foreshard's own reduce-scatter holds, the fewest of any collective (sim/machine/compute_spec.hpp).
-inline constexpr std::uint32_t kProbeHeldSms = 8;
+/// kHeldSms of sim/machine/compute_spec.hpp.
+inline constexpr std::uint32_t kProbeHeldSms = 12;
 
 /// A kernel and a collective, each alone and each while the other runs all the time.
 struct ProbedContention {

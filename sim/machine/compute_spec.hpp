@@ -62,9 +62,9 @@ struct AccessSpec {
   double chunk_us = 0;            ///< multi-tensor: of one block's elements, for each byte an element moves
 };
 
-/// SMs that were held from start to end while the `held` of a measured kernel was found: as many as foreshard's own
-/// reduce-scatter takes, the fewest that any collective does.
-inline constexpr double kHeldSms = 8;
+/// SMs that were held from start to end while the `held` of a measured kernel was found: the most that foreshard's own
+/// reduce-scatter takes, between its 8 and a ring's 16 to 24.
+inline constexpr double kHeldSms = 12;
 
 /// Times of one family of kernels alone on the GPU, by the bytes they move: all that a program calls by one name, that
 /// walk their tensors in one way and have one dtype. Between its points a time follows the line through their

@@ -49,6 +49,7 @@ double host_us(const sim::MachineProfile& machine) {
 TEST_CASE("a probed profile follows foreshard's program at its kernels' times") {
   const sim::MachineProfile machine = profile(probed());
   CHECK(machine.host_program == sim::HostProgram::foreshard);
+  CHECK(machine.nccl.copy_issue == Approx(0.01));  // the own collective's 12 us are less than NCCL's 15
   KernelWork norm{KernelClass::memory_bound, {}, 64 * kMiB, 0, {}};
   norm.math.access = MemoryAccess::row;
   CHECK(sim::price_kernel(machine, norm, "foreshard::rms_norm").time.us() == Approx(77));

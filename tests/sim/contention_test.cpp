@@ -41,7 +41,7 @@ TEST_CASE("a measured slowdown shrinks with the SMs that are held, as the model'
   CHECK(bench.end(gemm) == Approx(4000 + 14'000).margin(1));
 }
 
-/// Time of a kernel of 100 us that loses `held` while 8 SMs are held, beside a collective of `left` ns on `sms` SMs.
+/// Time of a kernel of 100 us that loses `held` while 12 SMs are held, beside a collective of `left` ns on `sms` SMs.
 double beside_held(double held, std::int64_t left, double sms) {
   const MachineProfile machine = round_machine();
   KernelDemand kernel;
@@ -62,17 +62,17 @@ double beside_held(double held, std::int64_t left, double sms) {
 }
 
 TEST_CASE("a loss that was measured while SMs were held counts, and grows with the SMs as the model's does") {
-  CHECK(beside_held(1.2, 1'000'000, 8) == Approx(120'000).epsilon(0.001));
-  // The model: 132 / 124 and 132 / 108.
-  CHECK(beside_held(1.2, 1'000'000, 24) == Approx(100'000 * (1 + 0.2 * (24. / 108) / (8. / 124))).epsilon(0.001));
+  CHECK(beside_held(1.2, 1'000'000, 12) == Approx(120'000).epsilon(0.001));
+  // The model: 132 / 120 and 132 / 108.
+  CHECK(beside_held(1.2, 1'000'000, 24) == Approx(100'000 * (1 + 0.2 * (24. / 108) / (12. / 120))).epsilon(0.001));
 }
 
 TEST_CASE("late blocks of one wave begin when the collective ends and then do their full share") {
-  CHECK(beside_held(1.9, 1'000'000, 8) == Approx(190'000).epsilon(0.001));
-  CHECK(beside_held(1.9, 150'000, 8) == Approx(190'000).epsilon(0.001));
-  CHECK(beside_held(1.9, 100'000, 8) == Approx(190'000).epsilon(0.001));
-  CHECK(beside_held(1.9, 40'000, 8) == Approx(130'000).epsilon(0.001));
-  CHECK(beside_held(2.2, 40'000, 8) == Approx(140'000).epsilon(0.001));  // no rate is below nothing
+  CHECK(beside_held(1.9, 1'000'000, 12) == Approx(190'000).epsilon(0.001));
+  CHECK(beside_held(1.9, 150'000, 12) == Approx(190'000).epsilon(0.001));
+  CHECK(beside_held(1.9, 100'000, 12) == Approx(190'000).epsilon(0.001));
+  CHECK(beside_held(1.9, 40'000, 12) == Approx(130'000).epsilon(0.001));
+  CHECK(beside_held(2.2, 40'000, 12) == Approx(140'000).epsilon(0.001));  // no rate is below nothing
 }
 
 TEST_CASE("two rings share the link and hold the SMs of both") {
