@@ -1,7 +1,9 @@
 #include "gpu/probe/latencies.hpp"
 
 #include <algorithm>
+#include <utility>
 
+#include "core/base/median.hpp"
 #include "gpu/cuda/cuda_device.hpp"
 #include "gpu/cuda/cuda_memory.hpp"
 #include "gpu/cuda/failure.hpp"
@@ -14,9 +16,9 @@ constexpr int kCalls = 200;  // fewer than a launch queue holds (1024)
 constexpr std::int64_t kSpinNs = 100'000;
 constexpr Bytes kSmall = kMiB;
 
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values.empty() ? 0 : std::max(0.0, values[values.size() / 2]);
+/// A gap below 0 is the clocks' jitter.
+double typical(std::vector<double> us) {
+  return std::max(0.0, median(std::move(us)));
 }
 
 KernelWork spin(std::int64_t ns) {
@@ -69,7 +71,7 @@ double gap(Rig& rig, const Second& second) {
   }
   std::vector<double> us;
   for (const auto& [first, last] : pairs) us.push_back(us_between(device, first, last));
-  return median(us);
+  return typical(us);
 }
 
 /// Microseconds of one call, `kCalls` of them from an empty queue.
@@ -83,7 +85,7 @@ double cost(CudaDevice& device, const Call& call) {
     us.push_back((device.host_now() - begin).us() / kCalls);
   }
   device.synchronize();
-  return median(us);
+  return typical(us);
 }
 
 }  // namespace
@@ -108,8 +110,8 @@ ProbedLatencies probe_latencies(Executor& executor, Groups& groups, std::uint32_
     launch.push_back((timing.start - timing.issue).us());
     synchronize.push_back((after - timing.end).us());
   }
-  out.launch = median(launch);
-  out.synchronize = median(synchronize);
+  out.launch = typical(launch);
+  out.synchronize = typical(synchronize);
   out.kernel_gap = gap(rig, [](CudaDevice& d, OpId) { return d.launch(kComputeStream, spin(2000)); });
   out.copy_gap = gap(rig, [](CudaDevice& d, OpId) {
     return d.copy(kComputeStream, {CopyKind::host_to_device, 4096, {}, {}});
@@ -128,7 +130,7 @@ ProbedLatencies probe_latencies(Executor& executor, Groups& groups, std::uint32_
     }
     std::vector<double> us;
     for (const auto& [first, last] : pairs) us.push_back(us_between(device, first, last));
-    out.communicator_gap = median(us);
+    out.communicator_gap = typical(us);
   }
   return out;
 }

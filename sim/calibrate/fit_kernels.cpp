@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/base/median.hpp"
 #include "core/workload/names.hpp"
 #include "sim/calibrate/fit_parts.hpp"
 #include "sim/compute/measured.hpp"
@@ -22,12 +23,6 @@ constexpr double kDigits = 1e4;
 double rounded(double value) {
   const double scale = kDigits / std::pow(10, std::floor(std::log10(value)));
   return std::round(value * scale) / scale;
-}
-
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  const std::size_t middle = values.size() / 2;
-  return values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
 }
 
 void add_residual(MachineFit& out, std::string what, const char* model, const std::vector<double>& errors) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/base/median.hpp"
 #include "core/base/units.hpp"
 #include "core/schedule/settings_table.hpp"
 #include "sim/calibrate/fit_parts.hpp"
@@ -16,12 +17,6 @@ namespace {
 /// Times of one collective at one size differ by some percent between runs; by more than half they are of different
 /// machines, transports or a disturbed run.
 constexpr double kMostSpread = 1.5;
-
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  const std::size_t half = values.size() / 2;
-  return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
-}
 
 std::string shape(const CollectiveTable& table) {
   std::string text = fmt::format("{} {}, {} ranks", word(table.kind), name(table.transport), table.ranks);
