@@ -6,6 +6,7 @@
 #include <array>
 #include <map>
 
+#include "core/base/median.hpp"
 #include "core/step/step_runner.hpp"
 #include "core/workload/adapt.hpp"
 #include "core/workload/model/generate.hpp"
@@ -174,12 +175,6 @@ std::int32_t sustained_steps(const Workload& workload) {
   return std::min(kMostSustained, static_cast<std::int32_t>(kSustained / us));
 }
 
-double median(std::vector<double> values) {
-  if (values.empty()) return 0;
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
-}
-
 /// The kernels of the timed steps: one a name, shape and size, the median of its times.
 void add_medians(const std::vector<NotedKernel>& noted, std::span<const OpTiming> timings, const Stages& stages,
                  const Labels& labels, std::vector<ProbedKernel>& out) {
@@ -272,8 +267,7 @@ double probe_host_step(Executor& executor, Groups& groups, std::uint32_t rank, s
   std::vector<double> us;
   for (std::size_t i = kSettled; i < outcome.steps.size(); ++i)
     us.push_back((outcome.steps[i].host_end - outcome.steps[i].host_begin).us());
-  std::sort(us.begin(), us.end());
-  return us.empty() ? 0 : us[us.size() / 2];
+  return median(std::move(us));
 }
 
 ProbedKernels probe_kernels(Executor& executor, Groups& groups, std::uint32_t rank, std::uint32_t ranks,

@@ -82,7 +82,8 @@ class Prober {
   void collectives_of(Communicator& world, Transport transport);
   void contention_of(Communicator& world, CollectiveKind kind, Transport transport, const Buffers& buffers,
                      bool widens);
-  void sizes_of(Communicator& world, CollectiveKind kind, Transport transport, const Buffers& buffers, Bytes most,
+  /// Whether the transport ran as asked for; sizes after one that did not are left out.
+  bool sizes_of(Communicator& world, CollectiveKind kind, Transport transport, const Buffers& buffers, Bytes most,
                 bool widens);
   [[nodiscard]] CollectiveWork work(CollectiveKind kind, Transport transport, Bytes bytes, const Buffers& b,
                                     bool widens = false) const;
@@ -284,7 +285,7 @@ void Prober::contention_of(Communicator& world, CollectiveKind kind, Transport t
   }
 }
 
-void Prober::sizes_of(Communicator& world, CollectiveKind kind, Transport transport, const Buffers& buffers, Bytes most,
+bool Prober::sizes_of(Communicator& world, CollectiveKind kind, Transport transport, const Buffers& buffers, Bytes most,
                       bool widens) {
   bool as_asked = true;
   for (const Bytes bytes : kSizes) {
@@ -298,6 +299,7 @@ void Prober::sizes_of(Communicator& world, CollectiveKind kind, Transport transp
   }
   if (as_asked && request_.contention && kind != CollectiveKind::all_reduce && most >= kContentionBytes)
     contention_of(world, kind, transport, buffers, widens);
+  return as_asked;
 }
 
 void Prober::collectives_of(Communicator& world, Transport transport) {
@@ -309,9 +311,10 @@ void Prober::collectives_of(Communicator& world, Transport transport) {
        {CollectiveKind::all_gather, CollectiveKind::reduce_scatter, CollectiveKind::all_reduce}) {
     if (kind == CollectiveKind::all_reduce && transport != Transport::nccl) continue;
     say(fmt::format("{} by {}", name(kind), name(transport)));
-    sizes_of(world, kind, transport, buffers, most, false);
-    // NCCL has one dtype for both; ours stores more where the result is wider.
-    if (transport == Transport::low_contention && kind == CollectiveKind::reduce_scatter)
+    const bool as_asked = sizes_of(world, kind, transport, buffers, most, false);
+    // NCCL has one dtype for both, and fails where it would run in ours' place; ours stores more where the result is
+    // wider.
+    if (as_asked && transport == Transport::low_contention && kind == CollectiveKind::reduce_scatter)
       sizes_of(world, kind, transport, buffers, most, true);
   }
   require(cudaDeviceSynchronize(), "cudaDeviceSynchronize");

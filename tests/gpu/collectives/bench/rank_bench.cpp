@@ -9,6 +9,7 @@
 #include <cstring>
 #include <random>
 
+#include "core/base/median.hpp"
 #include "gpu/collectives/driver.hpp"
 #include "tests/gpu/collectives/patterns.hpp"
 
@@ -28,11 +29,6 @@ T need(Result<T> result) {
 }
 void need_cuda(cudaError_t code, const char* what) {
   need(gpu::check(code, what));
-}
-
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
 }
 
 std::uint32_t rank_in(const Exchange& exchange) {
