@@ -56,9 +56,9 @@ struct Slowdowns {
 Slowdowns at_once(const MachineProfile& machine, const Sides& sides) {
   const std::array running{Party{Party::Role::main_kernel, sides.kernel, {}},
                            Party{Party::Role::collective, {}, sides.collective}};
-  constexpr std::array<std::int64_t, 2> kLong{std::int64_t{1} << 60, std::int64_t{1} << 60};
+  constexpr Share kForEver{std::int64_t{1} << 60, std::int64_t{1} << 60, 0};
   std::array<std::int64_t, 2> rates{};
-  fill_rates(machine, running, kLong, rates);
+  fill_rates(machine, running, std::array{kForEver, kForEver}, rates);
   const auto full = static_cast<double>(kFullRate);
   return {full / static_cast<double>(rates[0]), full / static_cast<double>(rates[1])};
 }

@@ -15,6 +15,7 @@ double pulls_us(const MachineProfile& machine, const Group& group) {
 /// (gpu/collectives/own_collectives.hpp, OwnTuning).
 constexpr double kCtas = 8;
 constexpr double kWideCtas = 12;
+static_assert(kWideCtas == kHeldSms, "the probe holds as many SMs as it ever does");
 
 /// foreshard's own (gpu/collectives/reduce_kernel.hpp): one kernel of a few CTAs reads all peers' parts and adds them
 /// in order, with no temporary. It holds SMs and moves memory as NCCL's symmetric kernels do, and as the probe's rows

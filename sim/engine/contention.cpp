@@ -79,28 +79,41 @@ bool one_wave(const KernelDemand& kernel) {
   return kernel.held >= kOneWave;
 }
 
-/// Beside collectives that end in `left` ns, of a kernel in one wave that takes `alone` ns more: blocks that find no SM
-/// begin when the others end or when the collectives do, whichever is first, and then do their full share, `covered`
-/// less one. The rate until then leaves that much.
-double late_blocks(double covered, double left, double alone) {
-  if (left >= covered * alone) return covered;
-  const double late = (covered - 1) * alone;
-  const double done = left < alone ? alone - late : left - late;
-  return left / std::max(done, left / static_cast<double>(kFullRate));
+/// How far a kernel is, in ns: what it takes alone, what is left of that, and since when it runs.
+struct Progress {
+  double whole;
+  double alone;
+  double elapsed;
+};
+
+/// Beside collectives that end in `left` ns, of a kernel in one wave: blocks that find no SM begin when the others end
+/// or when the collectives do, whichever is first, and then do their full share, `covered` less one of the whole. The
+/// rate until the collectives end leaves what the late blocks then have to do. Asked again in between, it gives the
+/// same rate: hence `elapsed`. A kernel that has lost nothing so far counts as one that begins now.
+double late_blocks(double covered, double left, Progress kernel) {
+  constexpr double kNothingLost = 1.001;
+  if (kernel.alone + kernel.elapsed <= kernel.whole * kNothingLost) kernel = {kernel.alone, kernel.alone, 0};
+  const double freed = kernel.elapsed + left;
+  const double end = freed >= kernel.whole ? covered * kernel.whole
+                                           : std::max(kernel.whole, freed + std::min(covered - 1, 1.0) * kernel.whole);
+  if (end <= freed) return (end - kernel.elapsed) / kernel.alone;
+  return left / std::max(kernel.alone - (end - freed), left / static_cast<double>(kFullRate));
 }
 
 double kernel_slowdown(const MachineProfile& machine, const Party& party, const Taken& taken, bool beside_kernel,
-                       std::int64_t remaining) {
+                       const Share& share) {
   const KernelDemand& kernel = party.kernel;
   const ContentionSpec& spec = machine.contention;
   double slowdown = 1;
   if (taken.sms > 0 || taken.traffic > 0) {
     slowdown = beside_collectives(machine, kernel, taken.sms, taken.traffic);
     // A collective that ends first leaves its SMs to the tiles that are not begun by then.
-    const double alone = static_cast<double>(remaining) / static_cast<double>(kFullRate);
+    const double alone = static_cast<double>(share.remaining) / static_cast<double>(kFullRate);
     const auto left = static_cast<double>(taken.shortest);
     if (one_wave(kernel) && left > 0)
-      slowdown = late_blocks(slowdown, left, alone);
+      slowdown = late_blocks(slowdown, left,
+                             {static_cast<double>(share.work) / static_cast<double>(kFullRate), alone,
+                              static_cast<double>(share.elapsed)});
     else if (kernel.shaped && left > 0 && left < alone * slowdown)
       slowdown = std::min(slowdown, fluid(machine, kernel, taken.sms, taken.traffic));
   }
@@ -137,7 +150,7 @@ Kernels kernels_of(std::span<const Party> running) {
 }
 
 /// Rates of the collectives among `running`, and what they take from the kernels.
-Taken run_collectives(std::span<const Party> running, std::span<const std::int64_t> remaining, const Kernels& kernels,
+Taken run_collectives(std::span<const Party> running, std::span<const Share> shares, const Kernels& kernels,
                       std::span<std::int64_t> rates) {
   const bool shaped = kernels.shaped;
   const auto pressure_on = [&](const CollectiveDemand& demand) {
@@ -162,7 +175,7 @@ Taken run_collectives(std::span<const Party> running, std::span<const std::int64
     if (demand.sms <= 0) continue;
     taken.sms += demand.sms;
     if (!shaped) continue;
-    const std::int64_t left = remaining[i] / rates[i] + 1;
+    const std::int64_t left = shares[i].remaining / rates[i] + 1;
     taken.shortest = taken.shortest == 0 ? left : std::min(taken.shortest, left);
   }
   return taken;
@@ -177,21 +190,21 @@ double usual_traffic(const MachineProfile& machine, const CollectivePath& path, 
 
 }  // namespace
 
-void fill_rates(const MachineProfile& machine, std::span<const Party> running, std::span<const std::int64_t> remaining,
+void fill_rates(const MachineProfile& machine, std::span<const Party> running, std::span<const Share> shares,
                 std::span<std::int64_t> rates) {
   if (running.size() == 1) {
     rates[0] = kFullRate;
     return;
   }
   const Kernels kernels = kernels_of(running);
-  const Taken taken = run_collectives(running, remaining, kernels, rates);
+  const Taken taken = run_collectives(running, shares, kernels, rates);
   for (std::size_t i = 0; i < running.size(); ++i) {
     const Party& party = running[i];
     if (party.role == Role::apart) rates[i] = kFullRate;
     if (party.role == Role::main_kernel)
-      rates[i] = rate_of(kernel_slowdown(machine, party, taken, kernels.side, remaining[i]));
+      rates[i] = rate_of(kernel_slowdown(machine, party, taken, kernels.side, shares[i]));
     if (party.role == Role::side_kernel)
-      rates[i] = rate_of(kernel_slowdown(machine, party, taken, kernels.main, remaining[i]));
+      rates[i] = rate_of(kernel_slowdown(machine, party, taken, kernels.main, shares[i]));
   }
 }
 

@@ -75,9 +75,15 @@ struct PackedParty {
   return out;
 }
 
-/// The rate of each of `running` (in any order), written to `rates`. `remaining` is each one's work left. All three
-/// have the same size.
-void fill_rates(const MachineProfile& machine, std::span<const Party> running, std::span<const std::int64_t> remaining,
+/// How far an op is: all its work, what is left of it, and since when it runs, in ns.
+struct Share {
+  std::int64_t work = 0;
+  std::int64_t remaining = 0;
+  std::int64_t elapsed = 0;
+};
+
+/// The rate of each of `running` (in any order), written to `rates`. All three have the same size.
+void fill_rates(const MachineProfile& machine, std::span<const Party> running, std::span<const Share> shares,
                 std::span<std::int64_t> rates);
 
 /// What captured kernels lose beside one kind of neighbour of the usual size, as factors on their time.

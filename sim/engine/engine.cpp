@@ -184,16 +184,17 @@ void Engine::progress(std::int64_t to) {
 void Engine::update_rates(std::int64_t at) {
   running_.clear();
   parties_.clear();
-  remaining_.clear();
+  shares_.clear();
   for (std::uint32_t s = 0; s < streams_.size(); ++s) {
     if (!streams_[s].running) continue;
     running_.push_back(s);
     parties_.push_back(unpack(first(streams_[s]).party));
-    remaining_.push_back(streams_[s].remaining);
+    const std::uint32_t id = streams_[s].queue[streams_[s].head];
+    shares_.push_back({ops_[id].work, streams_[s].remaining, at - timings_[id].start.count});
   }
   rates_.resize(running_.size());
   if (running_.empty()) return;
-  fill_rates(machine_, parties_, remaining_, rates_);
+  fill_rates(machine_, parties_, shares_, rates_);
   for (std::size_t i = 0; i < running_.size(); ++i) {
     Stream& stream = streams_[running_[i]];
     stream.rate = rates_[i];

@@ -144,7 +144,7 @@ class Engine {
   std::int64_t next_ = kNever.count;
   std::vector<std::uint32_t> running_;  // stream ids, scratch of update_rates
   std::vector<Party> parties_;
-  std::vector<std::int64_t> remaining_;
+  std::vector<Share> shares_;
   std::vector<std::int64_t> rates_;
   std::vector<std::uint32_t> just_ended_;  // stream ids, scratch of process
 };

@@ -94,9 +94,10 @@ struct Factors {
 Factors covered(const MachineProfile& machine, const Row& row) {
   const std::array<Party, 2> running{Party{Party::Role::main_kernel, row.demand, {}},
                                      Party{Party::Role::collective, {}, row.other}};
-  const std::array<std::int64_t, 2> remaining{row.kernel_time.count << kWorkShift, std::int64_t{1} << 60};
+  const std::int64_t work = row.kernel_time.count << kWorkShift;
+  constexpr std::int64_t kForEver = std::int64_t{1} << 60;
   std::array<std::int64_t, 2> rates{};
-  fill_rates(machine, running, remaining, rates);
+  fill_rates(machine, running, std::array{Share{work, work}, Share{kForEver, kForEver}}, rates);
   const auto full = static_cast<double>(kFullRate);
   return {full / static_cast<double>(rates[0]), full / static_cast<double>(rates[1])};
 }

@@ -41,8 +41,9 @@ TEST_CASE("a measured slowdown shrinks with the SMs that are held, as the model'
   CHECK(bench.end(gemm) == Approx(4000 + 14'000).margin(1));
 }
 
-/// Time of a kernel of 100 us that loses `held` while 12 SMs are held, beside a collective of `left` ns on `sms` SMs.
-double beside_held(double held, std::int64_t left, double sms) {
+/// Time of a kernel of 100 us that loses `held` while 12 SMs are held, beside a collective of `left` ns on `sms` SMs;
+/// something else ends every `event` ns.
+double beside_held(double held, std::int64_t left, double sms, std::int64_t event = 1'000'000) {
   const MachineProfile machine = round_machine();
   KernelDemand kernel;
   kernel.sms = 1;
@@ -52,13 +53,19 @@ double beside_held(double held, std::int64_t left, double sms) {
   collective.sms = sms;
   constexpr std::int64_t kWork = 100'000;
   const std::array running{Party{Party::Role::main_kernel, kernel, {}}, Party{Party::Role::collective, {}, collective}};
-  const std::array remaining{kWork << kWorkShift, left << kWorkShift};
+  std::array shares{Share{kWork << kWorkShift, kWork << kWorkShift}, Share{left << kWorkShift, left << kWorkShift}};
   std::array<std::int64_t, 2> rates{};
-  fill_rates(machine, running, remaining, rates);
-  const double rate = static_cast<double>(rates[0]) / static_cast<double>(kFullRate);
-  const double whole = kWork / rate;
-  const auto until = static_cast<double>(left);
-  return whole <= until ? whole : until + kWork - until * rate;
+  for (std::int64_t now = 0;; now += event) {
+    for (Share& share : shares) share.elapsed = now;
+    fill_rates(machine, running, shares, rates);
+    const double rate = static_cast<double>(rates[0]) / static_cast<double>(kFullRate);
+    const double to_go = static_cast<double>(shares[0].remaining) / static_cast<double>(kFullRate);
+    const std::int64_t until = std::min(event, left - now);
+    if (to_go / rate <= static_cast<double>(until)) return static_cast<double>(now) + to_go / rate;
+    if (until < event) return static_cast<double>(left) + to_go - static_cast<double>(until) * rate;
+    shares[0].remaining -= until * rates[0];
+    shares[1].remaining -= until * kFullRate;
+  }
 }
 
 TEST_CASE("a loss that was measured while SMs were held counts, and grows with the SMs as the model's does") {
@@ -73,6 +80,15 @@ TEST_CASE("late blocks of one wave begin when the collective ends and then do th
   CHECK(beside_held(1.9, 100'000, 12) == Approx(190'000).epsilon(0.001));
   CHECK(beside_held(1.9, 40'000, 12) == Approx(130'000).epsilon(0.001));
   CHECK(beside_held(2.2, 40'000, 12) == Approx(140'000).epsilon(0.001));  // no rate is below nothing
+}
+
+TEST_CASE("what else begins or ends does not change what late blocks cost") {
+  for (const double held : {1.5, 1.7, 1.9, 2.0})
+    for (const std::int64_t left : {1'000'000, 150'000, 110'000, 100'000, 90'000, 60'000, 40'000, 10'000})
+      for (const std::int64_t event : {75'000, 20'000, 7'000}) {
+        INFO(held << " " << left << " " << event);
+        CHECK(beside_held(held, left, 12, event) == Approx(beside_held(held, left, 12)).epsilon(0.002));
+      }
 }
 
 TEST_CASE("two rings share the link and hold the SMs of both") {
@@ -97,7 +113,8 @@ TEST_CASE("two collectives that cross nodes share the adapters, one that stays i
   };
   const auto slowdowns = [&](const Party& a, const Party& b) {
     std::array<std::int64_t, 2> rates{};
-    fill_rates(machine, std::array{a, b}, std::array{kFullRate, kFullRate}, rates);
+    constexpr Share kShare{kFullRate, kFullRate};
+    fill_rates(machine, std::array{a, b}, std::array{kShare, kShare}, rates);
     return std::array{static_cast<double>(kFullRate) / static_cast<double>(rates[0]),
                       static_cast<double>(kFullRate) / static_cast<double>(rates[1])};
   };
@@ -227,7 +244,9 @@ TEST_CASE("a product whose shape is known gets its SMs back when the ring ends b
   const std::array<Party, 2> running{gemm, ring};
   std::array<std::int64_t, 2> rates{};
   const auto slowdown = [&](std::int64_t gemm_ns, std::int64_t ring_ns) {
-    fill_rates(machine, running, std::array{gemm_ns << kWorkShift, ring_ns << kWorkShift}, rates);
+    const Share of_gemm{gemm_ns << kWorkShift, gemm_ns << kWorkShift};
+    const Share of_ring{ring_ns << kWorkShift, ring_ns << kWorkShift};
+    fill_rates(machine, running, std::array{of_gemm, of_ring}, rates);
     return static_cast<double>(kFullRate) / static_cast<double>(rates[0]);
   };
   CHECK(slowdown(100'000, 900'000) == Approx(1.4825).epsilon(1e-3));
