@@ -120,8 +120,8 @@ struct CollectiveWork {
   DType dtype = DType::float32;  ///< of the elements
   /// Reduce-scatter by low_contention alone: dtype of the result where it is not the elements'; sums are made in it.
   std::optional<DType> output_dtype = std::nullopt;
-  Address input = 0;             ///< 0: the device only prices it
-  Address output = 0;            ///< an all-gather's input may be this rank's part of it
+  Address input = 0;   ///< 0: the device only prices it
+  Address output = 0;  ///< an all-gather's input may be this rank's part of it
   Reduction reduction = Reduction::average;
 };
 

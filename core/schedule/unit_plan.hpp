@@ -41,7 +41,7 @@ struct UnitPlan {
   Bytes split_metadata = 0;
   Bytes small_split_metadata = 0;
   Bytes cast_output_itemsize = 4;  ///< of the original dtype
-  DType reduce = DType::float32;  ///< sums are made in it
+  DType reduce = DType::float32;   ///< sums are made in it
   /// What a reduce-scatter's input holds. PyTorch: the reduce dtype. Our own (Transport::low_contention) sends
   /// gradients as they are where every value of theirs is one of the reduce dtype's, and widens them as it adds: the
   /// same sums, half the bytes.

@@ -112,7 +112,7 @@ std::vector<BoundComputation> Bindings::section(SectionRole role, UnitId unit) {
       return add_gradients(unit);
     case SectionRole::cast_back: {
       const UnitPlace& place = units_[unit.value];
-      const DType reduce = parameters_[plan_of(unit).front().id.value].reduce;
+      const DType reduce = plans_[unit.value].reduce;
       std::uint64_t elements = 0;
       for (const ParameterPlan& p : plan_of(unit))
         if (parameters_[p.id.value].reduced_at) elements += padded(parameters_[p.id.value]);

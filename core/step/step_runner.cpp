@@ -446,8 +446,10 @@ void StepRunner::run_optimizer() {
     compute(bindings_.zero(address, event.bytes / itemsize(dtype), dtype), kComputeStream, {}, {});
   }
   begin_section(Section::optimizer, kRootUnit, Pass::forward);
-  if (computing()) compute_optimizer();
-  issue(SectionRole::other, StreamRole::compute);
+  if (computing())
+    compute_optimizer();
+  else
+    issue(SectionRole::other, StreamRole::compute);
   end_section();
   fsdp_.optimizer_stepped();
 }
@@ -455,15 +457,20 @@ void StepRunner::run_optimizer() {
 /// The temporaries are freed by now, but what the compute stream still has to do on them comes before whatever gets
 /// their memory next, which is on the same stream.
 void StepRunner::compute_optimizer() {
+  section_played_ |= 1U << static_cast<unsigned>(SectionRole::other);
   std::map<std::string_view, LabelId> labels;
   for (const SectionItem& item : section_->items) labels.emplace(workload_.labels.text(item.label), item.label);
+  auto listed = section_->items.begin();  // one a launch, unless a parameter has no gradient
+  const auto end = section_->items.end();
   for (const OptimizerCall& call : bindings_.optimizer(step_ + 1)) {
+    if (listed != end) device_.host_work((listed++)->host_before);
     SectionItem item;
     item.bytes = call.bytes;
     const auto label = labels.find(call.pass->label);
     if (label != labels.end()) item.label = label->second;
     compute(call.bound, kComputeStream, item, {});
   }
+  for (; listed != end; ++listed) device_.host_work(listed->host_before);
 }
 
 void StepRunner::run_hook(const Op& op) {

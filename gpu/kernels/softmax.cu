@@ -28,7 +28,8 @@ __device__ inline void write(const Row& x, std::uint32_t column, std::uint32_t c
   element::write_some<kWidth, kVector>(x.data, at, columns - column, x.dtype, v);
 }
 
-/// One block a row, which the second and third time comes from its cache. Sums are of exp(x − largest).
+/// One block a row, which the second and third time comes from its cache. Sums are of exp(x − largest). A NaN counts as
+/// the largest, and makes its whole row NaN; a row of −∞ alone becomes 0 (_safe_softmax).
 template <bool kVector>
 __global__ void __launch_bounds__(kLongestBlock) softmax(Row out, Row x, std::uint32_t columns) {
   __shared__ float shared[64];
@@ -38,7 +39,7 @@ __global__ void __launch_bounds__(kLongestBlock) softmax(Row out, Row x, std::ui
   for (std::uint32_t column = threadIdx.x * kWidth; column < columns; column += step) {
     read<kVector>(v, x, column, columns, -INFINITY);
 #pragma unroll
-    for (int k = 0; k < kWidth; ++k) largest = fmaxf(largest, v[k]);
+    for (int k = 0; k < kWidth; ++k) largest = isnan(v[k]) ? INFINITY : fmaxf(largest, v[k]);
   }
   largest = block_max(largest, shared);
   const bool none = largest == -INFINITY;

@@ -177,8 +177,7 @@ void add_estimates(const ModelConfig& model, const Settings& settings, const Tar
   if (settings.checkpoint == Checkpoint::selective_op || settings.checkpoint == Checkpoint::selective_layer)
     workload.estimates.push_back(
         "selective checkpointing was not compared with a recording: its memory is an estimate");
-  if (settings.kernels == Kernels::fused)
-    workload.estimates.emplace_back(kOwnKernelsEstimate);
+  if (settings.kernels == Kernels::fused) workload.estimates.emplace_back(kOwnKernelsEstimate);
   if (settings.offload) workload.estimates.push_back("the optimizer runs on the CPU: its time is not modelled");
 }
 
