@@ -8,6 +8,7 @@
 #include "core/schedule/settings_table.hpp"
 #include "core/workload/adapt.hpp"
 #include "core/workload/model/generate.hpp"
+#include "sim/compute/measured.hpp"
 #include "sim/predict/busy_time.hpp"
 #include "sim/predict/host_bound.hpp"
 #include "sim/predict/machine_use.hpp"
@@ -155,16 +156,17 @@ void add_machine_warnings(const Workload& workload, const MachineProfile& machin
     p.uncertainty = std::max(p.uncertainty, kModelElsewhereUncertainty);
 }
 
-/// Whether the machine's profile follows foreshard's host and has a time for each of its kernels in the program.
+/// Whether the machine's profile follows foreshard's host and has a time for each of its kernels in the program, of
+/// their dtypes.
 bool measures_own_kernels(const MachineProfile& machine, const Workload& workload) {
-  const auto& families = machine.compute.families;
-  const auto measured = [&](const std::string& label) {
-    return std::any_of(families.begin(), families.end(), [&](const KernelFamily& f) { return f.label == label; });
-  };
-  const auto& texts = workload.labels.texts();
-  return machine.host_program == HostProgram::foreshard &&
-         std::all_of(texts.begin(), texts.end(),
-                     [&](const auto& text) { return text.rfind("foreshard::", 0) != 0 || measured(text); });
+  if (machine.host_program != HostProgram::foreshard) return false;
+  for (const Program& program : workload.steps)
+    for (const Op& op : program.ops) {
+      if (op.kind != OpKind::kernel || op.kernel.bytes == 0) continue;
+      const std::string_view label = workload.labels.text(op.kernel.label);
+      if (label.rfind("foreshard::", 0) == 0 && !compute::family_time(machine.compute, label, op.kernel)) return false;
+    }
+  return true;
 }
 
 void add_info(const Workload& workload, const MachineProfile& machine, const Settings& settings, Prediction& p) {
@@ -235,6 +237,12 @@ Result<Prediction> predict(const Workload& workload, const MachineProfile& machi
     p.valid = false;
     p.warnings.push_back(estimate);
   }
+  if (machine.host_program == HostProgram::foreshard && w.has_timing && !computes(w))
+    p.warnings.push_back(
+        fmt::format("profile {} is of foreshard's own run, and this workload does not say what its kernels compute: "
+                    "times are those of run --emulate{}",
+                    machine.name,
+                    from_model(workload) ? "" : "; for a run with real numbers, plan from the model's name or config"));
   for (const std::string& caveat : simulation->caveats) {
     p.valid = false;
     p.warnings.push_back(caveat);

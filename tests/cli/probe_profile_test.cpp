@@ -84,35 +84,64 @@ TEST_CASE("copies beside the compute stream take from it what was measured") {
   CHECK(profile(result).contention.beside_side == Approx(20));
 }
 
-TEST_CASE("fused kernels are no estimate once each of them was measured") {
+Workload fused_llama(const Settings& settings, const sim::MachineProfile& machine) {
+  const auto model = preset("llama-tiny", {.dim = {}, .layers = 1});
+  REQUIRE(model);
+  const auto workload = generate(*model, settings, machine.host_calls, machine.gpu(), true);
+  REQUIRE(workload);
+  return *workload;
+}
+
+TEST_CASE("fused kernels are no estimate once each of them was measured in their dtype") {
   Settings settings;
   settings.gpus = 2;
   settings.batch = 1;
   settings.seq = 128;
   settings.param_dtype = DType::bfloat16;
   settings.kernels = Kernels::fused;
-  const auto model = preset("llama-tiny", {.dim = {}, .layers = 1});
-  REQUIRE(model);
   const auto estimated = [&](const gpu::ProbeResult& result) {
     const sim::MachineProfile machine = profile(result);
-    const auto workload = generate(*model, settings, machine.host_calls, machine.gpu(), true);
-    REQUIRE(workload);
     sim::PredictRequest request;
     request.settings = settings;
-    const auto prediction = sim::predict(*workload, machine, request);
+    const auto prediction = sim::predict(fused_llama(settings, machine), machine, request);
     REQUIRE(prediction);
     const auto& warnings = prediction->warnings;
     return std::find(warnings.begin(), warnings.end(), kOwnKernelsEstimate) != warnings.end();
   };
   gpu::ProbeResult result = probed();
   CHECK(estimated(result));
-  const auto workload = generate(*model, settings, HostCosts{}, {132, TargetGpu::kHopper}, true);
-  REQUIRE(workload);
-  KernelMath rows;
-  for (const std::string& label : workload->labels.texts())
-    if (label.rfind("foreshard::", 0) == 0 && label != "foreshard::rms_norm")
-      result.kernels.push_back({label, rows, kMiB, 5});
+  const Workload workload = fused_llama(settings, profile(result));
+  for (const Program& program : workload.steps)
+    for (const Op& op : program.ops) {
+      const std::string& label = workload.labels.text(op.kernel.label);
+      if (op.kind == OpKind::kernel && label.rfind("foreshard::", 0) == 0)
+        result.kernels.push_back({label, op.kernel.math, op.kernel.bytes, 5});
+    }
   CHECK_FALSE(estimated(result));
+  settings.param_dtype.reset();  // float32: the same labels, none of them measured
+  CHECK(estimated(result));
+}
+
+TEST_CASE("a workload that does not say what its kernels compute is planned as run --emulate, and says so") {
+  Settings settings;
+  settings.gpus = 2;
+  settings.batch = 1;
+  settings.seq = 128;
+  const auto emulated = [&](const sim::MachineProfile& machine, bool computations) {
+    Workload workload = fused_llama(settings, machine);
+    if (!computations)
+      for (Program& program : workload.steps) program.computations.clear();
+    sim::PredictRequest request;
+    request.settings = settings;
+    const auto prediction = sim::predict(workload, machine, request);
+    REQUIRE(prediction);
+    const auto& warnings = prediction->warnings;
+    return std::any_of(warnings.begin(), warnings.end(),
+                       [](const std::string& w) { return w.find("run --emulate") != std::string::npos; });
+  };
+  CHECK_FALSE(emulated(profile(probed()), true));
+  CHECK(emulated(profile(probed()), false));
+  CHECK_FALSE(emulated(*sim::builtin_profile("h200"), false));
 }
 
 TEST_CASE("every measured kernel stands in probe's JSON") {
