@@ -108,67 +108,39 @@ __global__ void __launch_bounds__(kThreads) foreach_pass(const __grid_constant__
   }
 }
 
-/// A pass over its lists, put on the stream whenever the table is full.
+/// Tensor `i` of every list.
+template <Function kFunction>
+Result<void> fill(Entry& e, const Arguments& args, std::size_t i, std::size_t tensors, const char* name) {
+  e.numel = args[i].present() ? args[i].numel() : 0;
+  if (e.numel == 0) return {};
+  for (std::size_t list = 0; list <= inputs_of(kFunction); ++list) {
+    const std::size_t operand = list * tensors + i;
+    const Argument a = args[operand];
+    if (!a.present() || !a.contiguous() || a.dtype() != args.c.operands.front().dtype || a.numel() != e.numel)
+      return bad_operand(name, operand, "is no gapless tensor of the first one's dtype and the output's size");
+    if (list == 0)
+      e.out = a.data;
+    else
+      e.in[list - 1] = a.data;
+  }
+  return {};
+}
+
 template <Function kFunction, int kEntries>
-class Launcher {
- public:
-  Launcher(const Arguments& args, const char* name) : args_(args), name_(name) {}
-
-  Result<void> run() {
-    constexpr std::size_t kLists = 1 + inputs_of(kFunction);
-    const std::size_t tensors = args_.count() / kLists;
-    table_.alpha = static_cast<float>(args_.c.alpha);
-    table_.dtype = tensors == 0 ? DType::float32 : args_.c.operands.front().dtype;
-    table_.entries = 0;
-    const std::uint64_t chunk = chunk_of(kFunction, width_with(8, table_.dtype));
-    for (std::size_t i = 0; i < tensors; ++i) {
-      Entry e{};
-      e.numel = args_[i].present() ? args_[i].numel() : 0;
-      if (e.numel == 0) continue;
-      FORESHARD_KERNELS_TRY(fill(e, i, tensors));
-      const std::uint64_t chunks = ceil_div(e.numel, chunk);
-      if (chunks > 0x7fffffffU) return bad_operand(name_, i, "is too large");
-      if (table_.entries == kEntries || chunks > 0x7fffffffU - blocks_) FORESHARD_KERNELS_TRY(put());
-      e.chunks_before = blocks_;
-      blocks_ += static_cast<std::uint32_t>(chunks);
-      table_.entry[table_.entries++] = e;
-    }
-    return put();
-  }
-
- private:
-  Result<void> fill(Entry& e, std::size_t tensor, std::size_t tensors) const {
-    for (std::size_t list = 0; list <= inputs_of(kFunction); ++list) {
-      const std::size_t operand = list * tensors + tensor;
-      const Argument a = args_[operand];
-      if (!a.present() || !a.contiguous() || a.dtype() != table_.dtype || a.numel() != e.numel)
-        return bad_operand(name_, operand, "is no gapless tensor of the first one's dtype and the output's size");
-      if (list == 0)
-        e.out = a.data;
-      else
-        e.in[list - 1] = a.data;
-    }
-    return {};
-  }
-
-  Result<void> put() {
-    if (blocks_ > 0) {
-      if (table_.dtype == DType::float32)
-        foreach_pass<kFunction, 4><<<blocks_, kThreads, 0, args_.stream>>>(table_);
-      else
-        foreach_pass<kFunction, 8><<<blocks_, kThreads, 0, args_.stream>>>(table_);
-      FORESHARD_KERNELS_TRY(launched(name_));
-    }
-    table_.entries = 0;
-    blocks_ = 0;
-    return {};
-  }
-
-  const Arguments& args_;
-  const char* name_;
-  Table<kEntries> table_;
-  std::uint32_t blocks_ = 0;
-};
+Result<void> run_with(const Arguments& args, std::size_t tensors, const char* name) {
+  Table<kEntries> table;
+  table.alpha = static_cast<float>(args.c.alpha);
+  table.dtype = tensors == 0 ? DType::float32 : args.c.operands.front().dtype;
+  return put_in_tables<kEntries>(
+      table, tensors, chunk_of(kFunction, width_with(8, table.dtype)), name,
+      [&](Entry& e, std::size_t i) { return fill<kFunction>(e, args, i, tensors, name); },
+      [&](std::uint32_t blocks) {
+        if (table.dtype == DType::float32)
+          foreach_pass<kFunction, 4><<<blocks, kThreads, 0, args.stream>>>(table);
+        else
+          foreach_pass<kFunction, 8><<<blocks, kThreads, 0, args.stream>>>(table);
+      });
+}
 
 template <Function kFunction>
 Result<void> run(const Arguments& args, const char* name) {
@@ -176,8 +148,9 @@ Result<void> run(const Arguments& args, const char* name) {
   if (args.count() % kLists != 0) return bad_operand(name, args.count(), "is missing");
   if (args.count() > 0 && !is_float_up_to_32(args.c.operands.front().dtype))
     return bad_operand(name, 0, "is no float32, bfloat16 or float16");
-  if (args.count() / kLists <= kFewEntries) return Launcher<kFunction, kFewEntries>(args, name).run();
-  return Launcher<kFunction, kListEntries>(args, name).run();
+  const std::size_t tensors = args.count() / kLists;
+  if (tensors <= kFewEntries) return run_with<kFunction, kFewEntries>(args, tensors, name);
+  return run_with<kFunction, kListEntries>(args, tensors, name);
 }
 
 }  // namespace

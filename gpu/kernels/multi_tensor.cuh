@@ -3,6 +3,8 @@
 
 #include <cstdint>
 
+#include "gpu/kernels/arguments.hpp"
+
 namespace foreshard::gpu {
 
 /// A table's capacities: the small one keeps a launch cheap, the large one stays below the 32,764 bytes of parameters
@@ -23,6 +25,38 @@ __device__ inline const Entry& entry_of(const Entry* entries, std::uint32_t coun
       high = middle;
   }
   return entries[low];
+}
+
+/// Fills `table` with the tensors 0 … `tensors` − 1 and puts a kernel whenever it is full. Tensors are cut into chunks
+/// of `chunk` elements, a block each. `fill(entry, i)` sets an entry but for its chunks_before, its numel too (0:
+/// nothing to do); `put(blocks)` launches the table's kernel. Errors: theirs; a tensor of more blocks than a grid has.
+template <int kEntries, class Table, class Fill, class Put>
+[[nodiscard]] Result<void> put_in_tables(Table& table, std::size_t tensors, std::uint64_t chunk, const char* name,
+                                         const Fill& fill, const Put& put) {
+  constexpr std::uint32_t kMostBlocks = 0x7fffffffU;
+  std::uint32_t blocks = 0;
+  const auto flush = [&]() -> Result<void> {
+    if (blocks > 0) {
+      put(blocks);
+      FORESHARD_KERNELS_TRY(launched(name));
+    }
+    table.entries = 0;
+    blocks = 0;
+    return {};
+  };
+  table.entries = 0;
+  for (std::size_t i = 0; i < tensors; ++i) {
+    std::decay_t<decltype(table.entry[0])> made{};
+    FORESHARD_KERNELS_TRY(fill(made, i));
+    const std::uint64_t chunks = (made.numel + chunk - 1) / chunk;
+    if (chunks == 0) continue;
+    if (chunks > kMostBlocks) return bad_operand(name, i, "is too large");
+    if (table.entries == kEntries || chunks > kMostBlocks - blocks) FORESHARD_KERNELS_TRY(flush());
+    made.chunks_before = blocks;
+    blocks += static_cast<std::uint32_t>(chunks);
+    table.entry[table.entries++] = made;
+  }
+  return flush();
 }
 
 }  // namespace foreshard::gpu

@@ -127,73 +127,49 @@ Result<Factors> settings(const Arguments& args) {
   return table;
 }
 
+/// Tensor `i` of every list.
+Result<void> fill(Entry& e, const Arguments& args, bool adam, std::size_t i, std::size_t tensors, const char* name) {
+  e.numel = args[i].numel();
+  if (e.numel == 0) return {};
+  for (int s = 0; s < kStates; ++s) {
+    if (!adam && (s == 1 || s == 2)) continue;
+    const std::size_t list = adam ? static_cast<std::size_t>(s) : s == 0 ? 0 : 1;
+    const std::size_t operand = list * tensors + i;
+    const Argument a = args[operand];
+    if (!a.present() || !a.contiguous() || !is_float_up_to_32(a.dtype()) || a.numel() != e.numel)
+      return bad_operand(name, operand, "is no gapless tensor of the parameter's size");
+    e.data[s] = a.data;
+    e.dtypes[s] = a.dtype();
+  }
+  return {};
+}
+
 template <int kEntries>
-class Launcher {
- public:
-  Launcher(const Arguments& args, const Factors& factors) : args_(args), name_(factors.adam ? "adam" : "sgd") {
-    table_.factors = factors;
-    table_.entries = 0;
-  }
-
-  Result<void> run() {
-    const std::size_t tensors = args_.count() / (table_.factors.adam ? 4 : 2);
-    for (std::size_t i = 0; i < tensors; ++i) {
-      Entry e{};
-      e.numel = args_[i].numel();
-      if (e.numel == 0) continue;
-      FORESHARD_KERNELS_TRY(fill(e, i, tensors));
-      const std::uint64_t chunks = ceil_div(e.numel, kChunk);
-      if (table_.entries == kEntries || chunks > 0x7fffffffU - blocks_) FORESHARD_KERNELS_TRY(put());
-      e.chunks_before = blocks_;
-      blocks_ += static_cast<std::uint32_t>(chunks);
-      table_.entry[table_.entries++] = e;
-    }
-    return put();
-  }
-
- private:
-  Result<void> fill(Entry& e, std::size_t i, std::size_t tensors) const {
-    for (int s = 0; s < kStates; ++s) {
-      if (!table_.factors.adam && (s == 1 || s == 2)) continue;
-      const std::size_t list = table_.factors.adam ? static_cast<std::size_t>(s) : s == 0 ? 0 : 1;
-      const std::size_t operand = list * tensors + i;
-      const Argument a = args_[operand];
-      if (!a.present() || !a.contiguous() || !is_float_up_to_32(a.dtype()) || a.numel() != e.numel)
-        return bad_operand(name_, operand, "is no gapless tensor of the parameter's size");
-      e.data[s] = a.data;
-      e.dtypes[s] = a.dtype();
-    }
-    return {};
-  }
-
-  Result<void> put() {
-    if (blocks_ > 0) {
-      if (table_.factors.adam)
-        optimizer_step<true><<<blocks_, kThreads, 0, args_.stream>>>(table_);
-      else
-        optimizer_step<false><<<blocks_, kThreads, 0, args_.stream>>>(table_);
-      FORESHARD_KERNELS_TRY(launched(name_));
-    }
-    table_.entries = 0;
-    blocks_ = 0;
-    return {};
-  }
-
-  const Arguments& args_;
-  const char* name_;
-  Table<kEntries> table_;
-  std::uint32_t blocks_ = 0;
-};
+Result<void> run_with(const Arguments& args, const Factors& factors, std::size_t tensors, const char* name) {
+  Table<kEntries> table;
+  table.factors = factors;
+  return put_in_tables<kEntries>(
+      table, tensors, kChunk, name,
+      [&](Entry& e, std::size_t i) { return fill(e, args, factors.adam, i, tensors, name); },
+      [&](std::uint32_t blocks) {
+        if (factors.adam)
+          optimizer_step<true><<<blocks, kThreads, 0, args.stream>>>(table);
+        else
+          optimizer_step<false><<<blocks, kThreads, 0, args.stream>>>(table);
+      });
+}
 
 }  // namespace
 
 Result<void> run_optimizer(const Arguments& args) {
   const Result<Factors> factors = settings(args);
   if (!factors) return tl::unexpected(factors.error());
-  const std::size_t operands = factors->adam ? 4 : 2;
-  if (args.count() % operands != 0) return bad_operand(factors->adam ? "adam" : "sgd", args.count(), "is missing");
-  if (args.count() / operands <= kFewEntries) return Launcher<kFewEntries>(args, *factors).run();
-  return Launcher<kManyEntries>(args, *factors).run();
+  const char* name = factors->adam ? "adam" : "sgd";
+  const std::size_t lists = factors->adam ? 4 : 2;
+  if (args.count() % lists != 0) return bad_operand(name, args.count(), "is missing");
+  const std::size_t tensors = args.count() / lists;
+  if (tensors <= kFewEntries) return run_with<kFewEntries>(args, *factors, tensors, name);
+  return run_with<kManyEntries>(args, *factors, tensors, name);
 }
 
 }  // namespace foreshard::gpu

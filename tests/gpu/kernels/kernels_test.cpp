@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <cstring>
+#include <limits>
 
 #include "tests/catch.hpp"
 #include "tests/gpu/kernels/rig.hpp"
@@ -425,6 +426,14 @@ TEST_CASE("kernels: attention by parts", "[gpu]") {
       std::uint64_t place = 0;
       masked.change(1, [&](double x) { return place++ / columns == 1 ? -INFINITY : x; });
       masked.check({{0, 2}});
+      for (const double odd : {std::nan(""), std::numeric_limits<double>::infinity()}) {  // makes its row NaN, no other
+        Case spoiled(Function::softmax);
+        spoiled.add(dtype, {3, columns});
+        spoiled.add(dtype, {3, columns});
+        std::uint64_t at = 0;
+        spoiled.change(1, [&](double x) { return at++ == columns + columns / 3 ? odd : x; });
+        spoiled.check({{0, 2}});
+      }
       Case back(Function::softmax_backward);
       back.add(dtype, {9, columns});
       back.add(dtype, {9, columns});

@@ -162,7 +162,8 @@ void Case::compare(const Output& output, const std::vector<std::byte>& got,
   for (std::uint64_t i = 0; i < n; ++i) {
     const double want = read(expected, i);
     const double have = read(got, i);
-    const double error = have == want ? 0 : std::abs(have - want) / (std::abs(want) + typical + 1e-30);
+    const bool same = have == want || (std::isnan(have) && std::isnan(want));
+    const double error = same ? 0 : std::abs(have - want) / (std::abs(want) + typical + 1e-30);
     if (!(error <= allowed)) {
       FAIL(fmt::format("output {} element {} of {}: {} instead of {}, relative error {:.3g} of {:.3g} allowed",
                        output.operand, i, n, have, want, error, allowed));
