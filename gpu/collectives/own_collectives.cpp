@@ -17,7 +17,6 @@ constexpr Bytes kControlBytes = kFlagBytes + kCounterBytes + sizeof(std::uint64_
 static_assert((kFlagBytes + kCounterBytes) % sizeof(std::uint64_t) == 0);
 constexpr Bytes kPiece = 4 * kKiB;  // parts of a slice keep its alignment
 constexpr Bytes kMostDirect = 2 * kGiB - kPiece;
-constexpr Bytes kTile = 64 * kKiB;  // what a CTA takes at a time, of all ranks together (reduce_kernel.cu)
 /// Above every counter that a run reaches, and as the same byte four times.
 constexpr unsigned char kAbandoned = 0x3f;
 
@@ -237,7 +236,7 @@ Result<void> OwnCollectives::immediate(ReduceItem& item, Bytes slice, cudaStream
   item.number = immediates_++;
   // Small slices leave CTAs without a tile; each still costs its launch and its part in the end.
   ReduceLaunch launch = launch_of(item, tuning_.direct_reduce);
-  const Bytes tiles = (slice * ranks() + kTile - 1) / kTile;
+  const Bytes tiles = (slice * ranks() + kReduceTile - 1) / kReduceTile;
   if (tiles < launch.ctas)
     launch.ctas = static_cast<std::uint32_t>((tiles + launch.cluster - 1) / launch.cluster) * launch.cluster;
   return launch_reduce(item, direct_links_, launch, stream);

@@ -16,6 +16,7 @@ constexpr std::uint32_t kRingBytes = 12 * 1024;  // of one warp
 constexpr std::uint32_t kStages = 3;
 constexpr std::uint32_t kItemWords = sizeof(ReduceItem) / 4;
 static_assert(sizeof(ReduceItem) % 4 == 0 && kItemWords <= kThreads);
+static_assert(kReduceTile == kWarps * (kRingBytes / kStages));
 
 struct Shared {
   alignas(128) unsigned char ring[kWarps][kRingBytes];
@@ -418,9 +419,9 @@ class Adder {
       lost_ = true;
       return false;
     }
-    // What other engines wrote and this thread's acquire saw, its bulk copies see too.
-    asm volatile("fence.proxy.async;" ::: "memory");
+    // What other engines wrote and the lanes' acquires saw, the bulk copies of whichever lane issues them see too.
     __syncwarp();
+    asm volatile("fence.proxy.async;" ::: "memory");
     if constexpr (kRanks != 0) {
 #pragma unroll
       for (int p = 0; p < kRanks; ++p) from_[p] = reinterpret_cast<const char*>(data<In>(item_, p, ahead_.part()));

@@ -50,6 +50,8 @@ struct ReduceItem {
 };
 
 inline constexpr std::uint32_t kItemRing = 64;
+/// What a CTA takes at a time, of all ranks together.
+inline constexpr Bytes kReduceTile = 64 * kKiB;
 
 /// What the kernel and the host share. Device memory unless said otherwise.
 struct ReduceLinks {

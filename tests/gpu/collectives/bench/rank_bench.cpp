@@ -37,9 +37,10 @@ std::uint32_t rank_in(const Exchange& exchange) {
 
 }  // namespace
 
-RankBench::RankBench(Exchange& exchange, const std::vector<Variant>& variants, Bytes largest, std::FILE* out)
+RankBench::RankBench(Exchange& exchange, const std::vector<Variant>& variants, std::uint32_t gpus, Bytes largest,
+                     std::FILE* out)
     : exchange_(exchange), largest_(largest), out_(out) {
-  need_cuda(cudaSetDevice(static_cast<int>(exchange.local_rank())), "cudaSetDevice");
+  need_cuda(cudaSetDevice(static_cast<int>(exchange.local_rank() % gpus)), "cudaSetDevice");
   heap_ = need(SymmetricHeap::create(exchange));
   CommunicatorSettings settings;
   for (std::uint32_t r = 0; r < exchange.ranks(); ++r) settings.members.push_back(r);

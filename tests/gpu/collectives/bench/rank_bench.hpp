@@ -19,7 +19,9 @@ using Issue = std::function<void(cudaStream_t)>;
 
 class RankBench {
  public:
-  RankBench(Exchange& exchange, const std::vector<Variant>& variants, Bytes largest, std::FILE* out);
+  /// `gpus`: rank r works on GPU r % gpus. `largest`: bytes of each buffer.
+  RankBench(Exchange& exchange, const std::vector<Variant>& variants, std::uint32_t gpus, Bytes largest,
+            std::FILE* out);
   ~RankBench();
   RankBench(const RankBench&) = delete;
   RankBench& operator=(const RankBench&) = delete;
