@@ -41,8 +41,6 @@ sim::Measurements measurements_of(const gpu::ProbeResult& probed, std::uint32_t 
 /// program was not run either it is this, assumed; the profile says so beside each value.
 constexpr double kBookkeeping = 0.3;
 
-static_assert(gpu::kProbeHeldSms == sim::kHeldSms);
-
 /// What issuing one thing of each kind costs foreshard's host: calls that end in a kernel cost that call, sections of
 /// FSDP2 their launches, events and waits; Python's work between calls is not there. Nothing: not measured.
 std::optional<double> host_call(HostCall call, const gpu::ProbedHost& host) {

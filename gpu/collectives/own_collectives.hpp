@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "core/base/error.hpp"
+#include "core/device/own_reduce.hpp"
 #include "gpu/collectives/reduce_kernel.hpp"
 #include "gpu/collectives/symmetric_heap.hpp"
 #include "gpu/collectives/transfer_plan.hpp"
@@ -32,11 +33,10 @@ namespace foreshard::gpu {
 /// How the own collectives work; the defaults are what was fastest on 4 × H200. The same on all ranks.
 struct OwnTuning {
   ScatterTuning scatter;
-  ReduceLaunch direct_reduce{8, 2};    ///< on the caller's stream
-  ReduceLaunch resident_reduce{8, 2};  ///< on the resident worker
-  /// CTAs, if more than those, where results are wider than what is summed: a CTA stores at most 49 GB/s, so such a
-  /// reduction is bound by its stores (bfloat16 into float32, 2 × H200: 194 GB/s by 8 CTAs, 284 by 12). 0: no more.
-  std::uint32_t wide_ctas = 12;
+  ReduceLaunch direct_reduce{kReduceCtas, 2};    ///< on the caller's stream
+  ReduceLaunch resident_reduce{kReduceCtas, 2};  ///< on the resident worker
+  /// CTAs, if more than those, where results are wider than what is summed. 0: no more.
+  std::uint32_t wide_ctas = kWideReduceCtas;
   Bytes direct_up_to = 16 * kMiB;     ///< whole symmetric inputs up to this are reduced on the caller's stream
   std::uint32_t staged_percent = 0;   ///< of a larger symmetric input, what copy engines push; the rest is read
   std::uint64_t linger_ns = 100'000;  ///< how long the resident worker keeps its SMs for the next reduce-scatter

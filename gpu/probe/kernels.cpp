@@ -7,6 +7,7 @@
 #include <map>
 
 #include "core/base/median.hpp"
+#include "core/device/own_reduce.hpp"
 #include "core/step/step_runner.hpp"
 #include "core/workload/adapt.hpp"
 #include "core/workload/model/generate.hpp"
@@ -130,7 +131,7 @@ class Stages final : public ValueObserver {
   void loss(std::int32_t step, Address) override {
     if (step == kWarmSteps - 1) serial_.drop_collectives();
     // In the middle of a step, so that the next one finds them held, and the last one frees them.
-    if (step == end_of_alone()) holder_.hold(device_.handle(kComputeStream), kProbeHeldSms);
+    if (step == end_of_alone()) holder_.hold(device_.handle(kComputeStream), kHeldSms);
     if (step == end_of_alone() + 2) holder_.release(device_.handle(kComputeStream));
   }
   void gradients(std::int32_t, std::span<const ShardedGradient>) override {}

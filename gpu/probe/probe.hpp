@@ -36,11 +36,8 @@ struct ProbedKernel {
   KernelMath math = {};
   Bytes bytes = 0;
   double us = 0;
-  double held_us = 0;  ///< while kProbeHeldSms SMs are held from its start to its end; 0: not measured
+  double held_us = 0;  ///< while kHeldSms SMs (core/device/own_reduce.hpp) are held start to end; 0: not measured
 };
-
-/// kHeldSms of sim/machine/compute_spec.hpp.
-inline constexpr std::uint32_t kProbeHeldSms = 12;
 
 /// A kernel and a collective, each alone and each while the other runs all the time.
 struct ProbedContention {

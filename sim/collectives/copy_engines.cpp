@@ -2,30 +2,27 @@
 
 #include <fmt/format.h>
 
+#include "core/device/own_reduce.hpp"
+
 namespace foreshard::sim {
 namespace {
 
-/// Barriers, and pulls of n shards of which the own one moves inside this GPU's memory.
-double pulls_us(const MachineProfile& machine, const Group& group) {
+/// Barriers, and pulls of n shards of which the own one moves inside this GPU's memory, where it becomes `written`
+/// bytes.
+double pulls_us(const MachineProfile& machine, const Group& group, double written) {
   return 2 * machine.nccl.barrier + group.ranks * machine.nccl.copy_start +
-         transfer_us(group.wire(), machine.links.pull) + 2 * group.shard() / machine.rates.hbm * 1e6;
+         transfer_us(group.wire(), machine.links.pull) + (group.shard() + written) / machine.rates.hbm * 1e6;
 }
-
-/// CTAs of foreshard's own reduce-scatter, one an SM; more where results are wider than what is summed
-/// (gpu/collectives/own_collectives.hpp, OwnTuning).
-constexpr double kCtas = 8;
-constexpr double kWideCtas = 12;
-static_assert(kWideCtas == kHeldSms, "the probe holds as many SMs as it ever does");
 
 /// foreshard's own (gpu/collectives/reduce_kernel.hpp): one kernel of a few CTAs reads all peers' parts and adds them
 /// in order, with no temporary. It holds SMs and moves memory as NCCL's symmetric kernels do, and as the probe's rows
 /// beside it are fitted (sim/calibrate/fit_contention.cpp).
 Estimate own_scatter(const MachineProfile& machine, const Group& group) {
   Estimate out;
-  out.us = pulls_us(machine, group);
+  out.us = pulls_us(machine, group, group.result());
   out.uses = CollectiveResource::symmetric;
-  out.sms = group.widens ? kWideCtas : kCtas;
-  out.hbm = group.bytes + group.shard();
+  out.sms = reduce_ctas(group.widens);
+  out.hbm = group.bytes + group.result();
   out.link = group.wire();
   out.path = "own reduce-scatter, a few CTAs";
   return out;
@@ -48,7 +45,7 @@ Estimate copy_engine_gather(const MachineProfile& machine, const Group& group) {
 
 Estimate low_contention_gather(const MachineProfile& machine, const Group& group) {
   Estimate out;
-  out.us = pulls_us(machine, group);
+  out.us = pulls_us(machine, group, group.shard());
   out.uses = CollectiveResource::copy_engine;
   out.hbm = 2 * group.wire() + 2 * group.shard();
   out.link = group.wire();  // this GPU's shard, read by its peers
@@ -63,7 +60,7 @@ Estimate low_contention_scatter(const MachineProfile& machine, const Group& grou
   Estimate out;
   const double sum_bytes = group.bytes + group.shard();
   const double sum_us = sum_bytes / machine.rates.memory_bound * 1e6 + machine.rates.kernel_overhead.us();
-  out.us = pulls_us(machine, group) + sum_us;
+  out.us = pulls_us(machine, group, group.shard()) + sum_us;
   out.uses = CollectiveResource::copy_engine;
   out.sms = machine.sm_count * sum_us / out.us;
   out.hbm = 2 * group.bytes + sum_bytes;

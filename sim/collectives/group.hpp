@@ -29,6 +29,9 @@ struct Group {
     return bytes * (ranks - 1) / ranks * (kind == CollectiveKind::all_reduce ? 2 : 1);
   }
   [[nodiscard]] double shard() const { return bytes / ranks; }
+  /// Bytes of one rank's result of a reduce-scatter. What widens is 2 bytes an element and becomes 4: FSDP2 sends
+  /// bfloat16 or float16 and reduces into float32.
+  [[nodiscard]] double result() const { return (widens ? 2 : 1) * shard(); }
   /// More nodes than a leaf switch holds. Neither NCCL's rings nor its trees know the switches: taken as if every step
   /// between nodes left its leaf.
   [[nodiscard]] bool leaves_leaf(const Network& network) const {

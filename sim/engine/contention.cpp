@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "core/device/own_reduce.hpp"
+
 namespace foreshard::sim {
 namespace {
 

@@ -62,10 +62,6 @@ struct AccessSpec {
   double chunk_us = 0;            ///< multi-tensor: of one block's elements, for each byte an element moves
 };
 
-/// SMs that were held from start to end while the `held` of a measured kernel was found: the most that foreshard's own
-/// reduce-scatter takes, between its 8 and a ring's 16 to 24.
-inline constexpr double kHeldSms = 12;
-
 /// Times of one family of kernels alone on the GPU, by the bytes they move: all that a program calls by one name, that
 /// walk their tensors in one way and have one dtype. Between its points a time follows the line through their
 /// logarithms; smaller kernels cost the access's launch_us and their share of the rest, larger ones go at the largest's
@@ -74,7 +70,7 @@ struct KernelFamily {
   struct Point {
     double bytes = 0;
     double us = 0;
-    double held = 0;  ///< time while kHeldSms SMs are held over that alone; 0: not measured
+    double held = 0;  ///< time while kHeldSms SMs (own_reduce.hpp) are held over that alone; 0: not measured
   };
   std::string label;  ///< KernelWork::label's text: "aten::mul", "fsdp::chunk_cat"
   MemoryAccess access = MemoryAccess::contiguous;

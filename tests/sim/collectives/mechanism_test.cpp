@@ -1,5 +1,6 @@
 #include <cmath>
 
+#include "core/device/own_reduce.hpp"
 #include "sim/collectives/ring.hpp"
 #include "tests/sim/collectives/machine.hpp"
 
@@ -62,12 +63,29 @@ TEST_CASE("a plan of foreshard's program has its own reduce-scatter: a kernel, n
   own.host_program = HostProgram::foreshard;
   const CollectivePrice got = price(own, CollectiveKind::reduce_scatter, Transport::low_contention, kGiB, 4);
   CHECK(got.uses == CollectiveResource::symmetric);
-  CHECK(got.sms == 8);
+  CHECK(got.sms == kReduceCtas);
   CHECK(got.temporary_bytes == 0);
   CHECK(got.copied_bytes == 0);
   CHECK(got.link_bytes == kGiB * 3 / 4);
   const CollectivePrice gather = price(own, CollectiveKind::all_gather, Transport::low_contention, kGiB, 4);
   CHECK(gather.uses == CollectiveResource::copy_engine);
+}
+
+TEST_CASE("a result of a wider dtype takes more CTAs and is written in that dtype") {
+  MachineProfile own = bare_h200();
+  own.host_program = HostProgram::foreshard;
+  const ModelledCollectives model(own);
+  CollectiveRequest request{CollectiveKind::reduce_scatter, Transport::low_contention, kGiB, 4, 4};
+  const CollectivePrice narrow = model.price(request);
+  request.widens = true;
+  const CollectivePrice wide = model.price(request);
+  CHECK(wide.sms == kWideReduceCtas);
+  CHECK(wide.sms > narrow.sms);
+  CHECK(narrow.hbm_bytes == kGiB + kGiB / 4);
+  CHECK(wide.hbm_bytes == kGiB + kGiB / 2);  // 256 MiB of bfloat16 become 512 of float32
+  CHECK(wide.link_bytes == narrow.link_bytes);
+  const double more_us = static_cast<double>(kGiB / 4) / own.rates.hbm * 1e6;
+  CHECK((wide.time - narrow.time).us() == Approx(more_us).epsilon(0.001));
 }
 
 TEST_CASE("the ring takes as many channels as NCCL's kernels had in traces") {
