@@ -26,7 +26,7 @@ sim::Measurements measurements_of(const gpu::ProbeResult& probed, std::uint32_t 
   for (const gpu::ProbedContention& one : probed.contention)
     m.contention.push_back({one.kernel, one.kernel_class, one.kind, one.transport, ranks, one.bytes,
                             one.kernel_alone_us, one.kernel_beside_us, one.collective_alone_us,
-                            one.collective_beside_us});
+                            one.collective_beside_us, one.widens});
   for (const gpu::ProbedKernel& one : probed.kernels)
     m.kernels.push_back({one.label, one.math, one.bytes, one.us, one.held_us});
   using What = sim::RateSample::What;
@@ -136,7 +136,7 @@ Result<Bookkeeping> bookkeeping_of(const gpu::ProbedHost& host, const std::strin
 Result<sim::MachineFit> profile_of(const gpu::ProbeResult& probed, std::uint32_t ranks, const std::string& name,
                                    const std::string& base, const std::string& when) {
   const sim::Measurements measured = measurements_of(probed, ranks);
-  auto fit = sim::fit_machine(std::span(&measured, 1), {name, base, {}});
+  auto fit = sim::fit_machine(std::span(&measured, 1), {name, base, {}, sim::HostProgram::foreshard});
   if (!fit) return fit;
   Profile profile(fit->profile, fmt::format("measured by foreshard probe, {}, {} x {}, CUDA driver {}, NCCL {}", when,
                                             ranks, probed.gpu, probed.driver, probed.nccl));
@@ -212,7 +212,8 @@ Json probe_json(const gpu::ProbeResult& probed) {
                                   {"kernel_slowdown", one.kernel_beside_us / one.kernel_alone_us},
                                   {"collective_slowdown", one.collective_beside_us / one.collective_alone_us},
                                   {"kernel_alone_us", one.kernel_alone_us},
-                                  {"collective_alone_us", one.collective_alone_us}});
+                                  {"collective_alone_us", one.collective_alone_us},
+                                  {"widens", one.widens}});
   json["kernels"] = Json::array();
   for (const gpu::ProbedKernel& one : probed.kernels) {
     const KernelMath& math = one.math;

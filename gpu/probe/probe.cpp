@@ -262,6 +262,7 @@ void Prober::contention_of(Communicator& world, CollectiveKind kind, Transport t
   for (const Kernel& kernel : kernels) {
     const auto compute = [&](cudaStream_t s) { require(executor_.emulate(kernel.work, s)); };
     ProbedContention row{kernel.name, kernel.kernel_class, kind, transport, kContentionBytes};
+    row.widens = widens;
     constexpr int kCollectives = 8;
     require(session_.exchange().barrier("contention"));
     row.collective_alone_us = slowest(watch_.alone(side_, kCollectives, communicate));

@@ -50,6 +50,7 @@ struct ProbedContention {
   double kernel_beside_us = 0;
   double collective_alone_us = 0;
   double collective_beside_us = 0;
+  bool widens = false;  ///< as ProbedCollective::widens
 };
 
 /// Microseconds; 0: not measured.

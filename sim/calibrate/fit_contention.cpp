@@ -5,20 +5,33 @@
 #include <cmath>
 
 #include "sim/calibrate/fit_parts.hpp"
+#include "sim/collectives/modelled_collectives.hpp"
 #include "sim/engine/contention.hpp"
 #include "sim/machine/longest_op.hpp"
 
 namespace foreshard::sim {
 namespace {
 
+/// A row with its collective as a simulation puts it on a stream: priced, but for the time, which is the measured one.
+struct Row {
+  const ContentionSample* measured;
+  CollectiveRequest request;
+  CollectivePrice price;
+
+  [[nodiscard]] double kernel_slowdown() const { return measured->kernel_beside_us / measured->kernel_alone_us; }
+  [[nodiscard]] double collective_slowdown() const {
+    return measured->collective_beside_us / measured->collective_alone_us;
+  }
+};
+using Rows = std::vector<Row>;
+
 /// One path of /contention and the rows that tell about it.
 struct Path {
   const char* key;
   CollectivePath ContentionSpec::*spec;
-  CollectiveResource uses;
-  std::vector<const ContentionSample*> gathers;
-  std::vector<const ContentionSample*> reductions;
-  std::vector<const ContentionSample*> own_beside_products;  ///< foreshard's own reduce-scatter
+  Rows gathers;
+  Rows reductions;
+  Rows own_beside_products;  ///< foreshard's own reduce-scatter
 
   [[nodiscard]] CollectivePath& of(MachineProfile& machine) const { return machine.contention.*spec; }
 };
@@ -35,16 +48,20 @@ struct Sides {
   CollectiveDemand collective;
 };
 
-Sides sides(const MachineProfile& machine, const ContentionSample& row, CollectiveResource uses) {
-  CollectivePrice price;
-  price.time = op_time(row.collective_alone_us * 1e3);
-  price.uses = uses;
+Row row_of(const ContentionSample& sample, const ModelledCollectives& collectives) {
+  CollectiveRequest request{sample.kind, sample.transport, sample.bytes > 0 ? sample.bytes : kProbeBytes, sample.ranks,
+                            sample.ranks};
+  request.widens = sample.widens;
+  Row row{&sample, request, collectives.price(request)};
+  row.price.time = op_time(sample.collective_alone_us * 1e3);
+  return row;
+}
+
+Sides sides(const MachineProfile& machine, const Row& row) {
   KernelPrice copy;
   copy.kernel_class = KernelClass::memory_bound;
   copy.memory_share = 1;
-  const CollectiveRequest request{row.kind, row.transport, row.bytes > 0 ? row.bytes : kProbeBytes, row.ranks,
-                                  row.ranks};
-  return {kernel_demand(machine, {}, copy), collective_demand(machine, request, price)};
+  return {kernel_demand(machine, {}, copy), collective_demand(machine, row.request, row.price)};
 }
 
 struct Slowdowns {
@@ -65,60 +82,62 @@ Slowdowns at_once(const MachineProfile& machine, const Sides& sides) {
 
 /// How much longer a collective takes beside a kernel of pressure 1, at full speed of its link: what it lost over what
 /// the engine makes of a latency of 1.
-double latency(const std::vector<const ContentionSample*>& rows, MachineProfile machine, const Path& path) {
+double latency(const Rows& rows, MachineProfile machine, const Path& path) {
   CollectivePath& spec = path.of(machine);
   spec.gather_latency = spec.reduce_latency = 1;
   double sum = 0;
-  for (const ContentionSample* row : rows) {
-    const Sides unit = sides(machine, *row, path.uses);
-    sum += std::max(0.0, row->collective_beside_us / row->collective_alone_us - 1) /
-           (unit.collective.latency * unit.kernel.pressure);
+  for (const Row& row : rows) {
+    const Sides unit = sides(machine, row);
+    sum += std::max(0.0, row.collective_slowdown() - 1) / (unit.collective.latency * unit.kernel.pressure);
   }
   return sum / static_cast<double>(rows.size());
 }
 
 /// Memory bytes for each byte on the link: the share of the memory bandwidth whose loss explains what the kernel lost
 /// beyond its SMs, over what the engine makes of 1 byte for each.
-double memory_per_byte(const std::vector<const ContentionSample*>& rows, MachineProfile machine, const Path& path) {
+double memory_per_byte(const Rows& rows, MachineProfile machine, const Path& path) {
   double sum = 0;
-  for (const ContentionSample* row : rows) {
+  for (const Row& row : rows) {
     path.of(machine).memory_per_byte = 0;
-    const Sides none = sides(machine, *row, path.uses);
+    const Sides none = sides(machine, row);
     path.of(machine).memory_per_byte = 1;
-    const Sides unit = sides(machine, *row, path.uses);
-    const double lost = row->kernel_beside_us / row->kernel_alone_us - at_once(machine, none).kernel;
+    const Sides unit = sides(machine, row);
+    const double lost = row.kernel_slowdown() - at_once(machine, none).kernel;
     const double stretch = std::max(0.0, lost) / unit.kernel.memory;
-    const double slowed = row->collective_beside_us / row->collective_alone_us;
-    sum += stretch / (1 + stretch) / (unit.collective.traffic / std::max(1.0, slowed));
+    sum += stretch / (1 + stretch) / (unit.collective.traffic / std::max(1.0, row.collective_slowdown()));
   }
   return sum / static_cast<double>(rows.size());
 }
 
-/// What a product delays foreshard's own reduce-scatter by, over what a copy does.
-double resident_pressure(const std::vector<const ContentionSample*>& rows, const MachineProfile& machine,
-                         const Path& path) {
+/// What a product delays foreshard's own reduce-scatter by, over what a copy does. The engine takes the pressure of the
+/// product's class where that is more.
+double resident_pressure(const Rows& rows, const MachineProfile& machine) {
   double sum = 0;
-  for (const ContentionSample* row : rows) {
-    const double latency = sides(machine, *row, path.uses).collective.latency;
-    const double lost = std::max(0.0, row->collective_beside_us / row->collective_alone_us - 1);
+  for (const Row& row : rows) {
+    const double latency = sides(machine, row).collective.latency;
+    const double lost = std::max(0.0, row.collective_slowdown() - 1);
     if (latency > 0) sum += std::min(kMostPressure, lost / latency);
   }
   return sum / static_cast<double>(rows.size());
 }
 
-/// What the constants say of the rows that they were found from.
-Residual residual(const std::vector<const ContentionSample*>& rows, const MachineProfile& machine, const Path& path) {
-  Residual out{fmt::format("slowdowns beside a memory-bound kernel, {}", path.key), "contention model"};
+/// What the constants say of the rows that they were found from: one for those that widen and one for the others, since
+/// both have the same constants.
+Residual residual(const Rows& rows, const MachineProfile& machine, const Path& path, bool widens) {
+  Residual out{
+      fmt::format("slowdowns beside a memory-bound kernel, {}{}", path.key, widens ? ", into a wider dtype" : ""),
+      "contention model"};
   const auto add = [&](double predicted, double measured) {
     const double error = std::abs(predicted / measured - 1);
     out.mean += error;
     out.worst = std::max(out.worst, error);
     ++out.points;
   };
-  for (const ContentionSample* row : rows) {
-    const Slowdowns model = at_once(machine, sides(machine, *row, path.uses));
-    add(model.collective, row->collective_beside_us / row->collective_alone_us);
-    add(model.kernel, row->kernel_beside_us / row->kernel_alone_us);
+  for (const Row& row : rows) {
+    if (row.request.widens != widens) continue;
+    const Slowdowns model = at_once(machine, sides(machine, row));
+    add(model.collective, row.collective_slowdown());
+    add(model.kernel, row.kernel_slowdown());
   }
   out.mean /= static_cast<double>(std::max<std::size_t>(out.points, 1));
   return out;
@@ -132,7 +151,7 @@ void fit_path(Path& path, MachineProfile& machine, MachineFit& out) {
                              fmt::format("fitted by foreshard calibrate to {} rows of a probe file", rows)});
     value = fitted;
   };
-  std::vector<const ContentionSample*> all = path.gathers;
+  Rows all = path.gathers;
   all.insert(all.end(), path.reductions.begin(), path.reductions.end());
   if (all.empty()) return;
   CollectivePath& spec = path.of(machine);
@@ -143,31 +162,38 @@ void fit_path(Path& path, MachineProfile& machine, MachineFit& out) {
   const double bytes = std::max(0.01, memory_per_byte(all, machine, path));
   set("memory_per_byte", spec.memory_per_byte, bytes, all.size());
   if (!path.own_beside_products.empty())
-    set("resident_pressure", spec.resident_pressure, resident_pressure(path.own_beside_products, machine, path),
+    set("resident_pressure", spec.resident_pressure, resident_pressure(path.own_beside_products, machine),
         path.own_beside_products.size());
-  out.residuals.push_back(residual(all, machine, path));
+  for (const bool widens : {false, true})
+    if (Residual of_rows = residual(all, machine, path, widens); of_rows.points > 0)
+      out.residuals.push_back(std::move(of_rows));
 }
 
 }  // namespace
 
 void fit_contention(const Samples& samples, MachineProfile& machine, MachineFit& out) {
-  std::array paths{Path{"ring", &ContentionSpec::ring, CollectiveResource::ring, {}, {}, {}},
-                   Path{"symmetric", &ContentionSpec::symmetric, CollectiveResource::symmetric, {}, {}, {}},
-                   Path{"copy_engine", &ContentionSpec::copy_engine, CollectiveResource::copy_engine, {}, {}, {}}};
+  const ModelledCollectives collectives(machine);
+  std::array paths{Path{"ring", &ContentionSpec::ring, {}, {}, {}},
+                   Path{"symmetric", &ContentionSpec::symmetric, {}, {}, {}},
+                   Path{"copy_engine", &ContentionSpec::copy_engine, {}, {}, {}}};
+  const auto path_of = [&](const Row& row) -> Path& {
+    return paths[row.price.uses == CollectiveResource::ring        ? 0
+                 : row.price.uses == CollectiveResource::symmetric ? 1
+                                                                   : 2];
+  };
   std::size_t products = 0;
   std::size_t assumed = 0;
-  for (const ContentionSample& row : samples.contention) {
-    if (row.kernel_class != KernelClass::memory_bound) {
-      const bool own = row.transport == Transport::low_contention && row.kind == CollectiveKind::reduce_scatter;
-      if (own) paths[1].own_beside_products.push_back(&row);
+  for (const ContentionSample& sample : samples.contention) {
+    const Row row = row_of(sample, collectives);
+    Path& path = path_of(row);
+    if (sample.kernel_class != KernelClass::memory_bound) {
+      const bool own = sample.transport == Transport::low_contention && row.price.uses == CollectiveResource::symmetric;
+      if (own) path.own_beside_products.push_back(row);
       products += own ? 0 : 1;
       continue;
     }
-    if (row.bytes == 0) ++assumed;
-    const bool gather = row.kind == CollectiveKind::all_gather;
-    const bool ring = row.transport == Transport::nccl || row.transport == Transport::nccl_registered;
-    Path& path = paths[ring ? 0 : row.transport == Transport::symmetric || !gather ? 1 : 2];
-    (gather ? path.gathers : path.reductions).push_back(&row);
+    if (sample.bytes == 0) ++assumed;
+    (sample.kind == CollectiveKind::all_gather ? path.gathers : path.reductions).push_back(row);
   }
   for (Path& path : paths) fit_path(path, machine, out);
   if (assumed > 0)

@@ -127,6 +127,7 @@ Result<MachineFit> fit_machine(std::span<const Measurements> inputs, const FitRe
       request.base_json.empty() ? builtin_profile(request.base) : parse_profile(request.base_json, request.base);
   if (!base) return tl::unexpected(base.error());
   MachineProfile machine = *base;
+  if (request.program) machine.host_program = *request.program;
   auto samples = join(inputs);
   if (!samples) return tl::unexpected(samples.error());
   MachineFit fit;

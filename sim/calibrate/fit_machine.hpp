@@ -9,12 +9,14 @@
 #pragma once
 
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "core/base/error.hpp"
 #include "sim/calibrate/measurements.hpp"
+#include "sim/machine/profile.hpp"
 
 namespace foreshard::sim {
 
@@ -41,6 +43,9 @@ struct FitRequest {
   std::string name;  ///< of the new profile
   std::string base;  ///< a built-in profile's name, or with `base_json` the name of that text
   std::string base_json;
+  /// Whose low-contention collectives were measured: foreshard's reduce-scatter is a kernel, PyTorch's copies and sums.
+  /// Unset: those of the base's program. The profile's /host/program stays the base's.
+  std::optional<HostProgram> program = {};
 };
 
 struct MachineFit {

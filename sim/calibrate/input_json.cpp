@@ -83,6 +83,14 @@ std::string InputObject::text(const char* key) {
   return {};
 }
 
+bool InputObject::flag(const char* key) {
+  if (!has(key)) return false;
+  const nlohmann::json& value = object_[key];
+  if (value.is_boolean()) return value.get<bool>();
+  fail(fmt::format("'{}' is neither true nor false", key));
+  return false;
+}
+
 void InputObject::fail(std::string what, std::string hint) {
   if (failed_) return;
   failed_ = true;

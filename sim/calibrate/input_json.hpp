@@ -26,6 +26,8 @@ class InputObject {
   /// A whole number from `least` to `most`.
   std::uint64_t whole(const char* key, std::uint64_t least, std::uint64_t most);
   std::string text(const char* key);
+  /// True or false; false where the key is absent.
+  bool flag(const char* key);
   void fail(std::string what, std::string hint = {});
   [[nodiscard]] const Error* error() const { return failed_ ? &error_ : nullptr; }
 

@@ -39,6 +39,7 @@ struct ContentionSample {
   double kernel_beside_us = 0;
   double collective_alone_us = 0;
   double collective_beside_us = 0;
+  bool widens = false;  ///< as CollectiveRequest::widens
 };
 
 /// What one thing achieves at one size.

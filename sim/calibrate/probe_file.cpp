@@ -61,6 +61,12 @@ class Row {
     for (const Variant& variant : kVariants) words.push_back(variant.word);
     return kVariants[word("variant", words)].transport;
   }
+  /// Of a reduction: its result is of a wider dtype than what is sent.
+  bool widens(CollectiveKind kind) {
+    const bool widens = object_.flag("widens");
+    if (widens && kind == CollectiveKind::all_gather) object_.fail("'widens' is said of an all-gather");
+    return widens;
+  }
   std::uint32_t whole(const char* key, std::uint32_t least) {
     return static_cast<std::uint32_t>(object_.whole(key, least, 1000000));
   }
@@ -71,8 +77,8 @@ class Row {
 };
 
 void read_collective(Row& row, std::size_t kind, Measurements& out) {
-  static constexpr std::array<std::string_view, 7> kKeys{"variant",     "world", "ranks_per_node", "op",
-                                                         "total_bytes", "us",    "busbw_GBps"};
+  static constexpr std::array<std::string_view, 8> kKeys{"variant",     "world", "ranks_per_node", "op",
+                                                         "total_bytes", "us",    "busbw_GBps",     "widens"};
   row.known_keys(kKeys);
   CollectiveSample sample;
   sample.kind = static_cast<CollectiveKind>(kind);
@@ -82,6 +88,7 @@ void read_collective(Row& row, std::size_t kind, Measurements& out) {
   if (sample.ranks_per_node > sample.ranks) row.object().fail("'ranks_per_node' is more than 'world'");
   sample.bytes = row.object().whole("total_bytes", 1, Bytes{1} << 50);
   sample.us = row.object().positive("us");
+  sample.widens = row.widens(sample.kind);
   out.collectives.push_back(sample);
 }
 
@@ -95,7 +102,7 @@ KernelClass kernel_class(Row& row, const std::string& kernel) {
 }
 
 void read_contention(Row& row, Measurements& out) {
-  static constexpr std::array<std::string_view, 12> kKeys{"variant",
+  static constexpr std::array<std::string_view, 13> kKeys{"variant",
                                                           "world",
                                                           "op",
                                                           "total_bytes",
@@ -106,7 +113,8 @@ void read_contention(Row& row, Measurements& out) {
                                                           "slowdown_comm",
                                                           "compute_under_comm_us",
                                                           "comm_under_compute_us",
-                                                          "slowdown_compute"};
+                                                          "slowdown_compute",
+                                                          "widens"};
   row.known_keys(kKeys);
   ContentionSample sample;
   sample.transport = row.transport();
@@ -119,6 +127,7 @@ void read_contention(Row& row, Measurements& out) {
   sample.kernel_beside_us = row.object().positive("compute_under_comm_us");
   sample.collective_alone_us = row.object().positive("comm_alone_us");
   sample.collective_beside_us = row.object().positive("comm_under_compute_us");
+  sample.widens = row.widens(sample.kind);
   out.contention.push_back(std::move(sample));
 }
 

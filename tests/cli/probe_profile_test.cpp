@@ -84,6 +84,40 @@ TEST_CASE("copies beside the compute stream take from it what was measured") {
   CHECK(profile(result).contention.beside_side == Approx(20));
 }
 
+TEST_CASE("what runs beside reductions into a wider dtype is kept apart from the others") {
+  gpu::ProbeResult result = probed();
+  const auto add = [&](KernelClass kernel, bool widens, double collective_beside) {
+    gpu::ProbedContention row{"a kernel", kernel, CollectiveKind::reduce_scatter, Transport::low_contention,
+                              512 * kMiB};
+    row.kernel_alone_us = 250;
+    row.kernel_beside_us = 285;
+    row.collective_alone_us = 900;
+    row.collective_beside_us = collective_beside;
+    row.widens = widens;
+    result.contention.push_back(row);
+  };
+  for (const bool widens : {false, true}) {
+    add(KernelClass::memory_bound, widens, 1900);
+    add(KernelClass::gemm, widens, 1200);
+  }
+  const Json rows = probe_json(result)["contention"];
+  REQUIRE(rows.size() == 4);
+  for (std::size_t i = 0; i < rows.size(); ++i) CHECK(rows[i]["widens"] == (i >= 2));
+  const auto fit = profile_of(result, 2, "mine", "h200", "2026-11-21");
+  REQUIRE(fit);
+  const auto points = [&](std::string_view what) {
+    for (const sim::Residual& residual : fit->residuals)
+      if (residual.what == what) return residual.points;
+    return std::size_t{0};
+  };
+  CHECK(points("slowdowns beside a memory-bound kernel, symmetric") == 2);
+  CHECK(points("slowdowns beside a memory-bound kernel, symmetric, into a wider dtype") == 2);
+  // Foreshard's own kernel was measured, not PyTorch's copies, whatever the base is.
+  const sim::CollectivePath path = profile(result).contention.symmetric;
+  CHECK(path.reduce_latency == Approx(1000. / 900).epsilon(0.1));
+  CHECK(path.resident_pressure == Approx(300. / 900 / path.reduce_latency).epsilon(0.1));
+}
+
 Workload fused_llama(const Settings& settings, const sim::MachineProfile& machine) {
   const auto model = preset("llama-tiny", {.dim = {}, .layers = 1});
   REQUIRE(model);

@@ -41,6 +41,23 @@ TEST_CASE("each kind of row of a probe file is read") {
   CHECK(read->notes.size() == 2);
 }
 
+TEST_CASE("a reduction's row says whether its results are wider") {
+  const auto read = read_measurements(replaced(kProbe, "\"us\": 33.2", "\"us\": 33.2, \"widens\": true"), "probe.json");
+  REQUIRE(read);
+  CHECK_FALSE(read->collectives[0].widens);
+  CHECK(read->collectives[1].widens);
+  CHECK_FALSE(read->contention[0].widens);
+  const std::string scatter =
+      replaced(kProbe, "\"comm\": \"all_gather\"", "\"comm\": \"reduce_scatter\", \"widens\": true");
+  const auto beside = read_measurements(scatter, "probe.json");
+  REQUIRE(beside);
+  CHECK(beside->contention[0].widens);
+  const Error gather = error_of(replaced(kProbe, "\"us\": 22.8", "\"us\": 22.8, \"widens\": true"));
+  CHECK(gather.where == "probe.json row 0");
+  CHECK(gather.what == "'widens' is said of an all-gather");
+  CHECK(error_of(replaced(kProbe, "\"us\": 33.2", "\"us\": 33.2, \"widens\": 1")).where == "probe.json row 1");
+}
+
 TEST_CASE("wrong rows are refused with their number") {
   CHECK(error_of(replaced(kProbe, "\"world\": 4", "\"world\": 1")).where == "probe.json row 0");
   CHECK(error_of(replaced(kProbe, "\"us\": 33.2", "\"us\": -33.2")).where == "probe.json row 1");
