@@ -1,6 +1,7 @@
 // The mechanism on a machine with round numbers (fixture.hpp), and on the h200 profile what a wave costs.
 #include "sim/engine/contention.hpp"
 
+#include "core/device/own_reduce.hpp"
 #include "sim/collectives/modelled_collectives.hpp"
 #include "tests/sim/fixture.hpp"
 
@@ -128,6 +129,78 @@ TEST_CASE("two collectives that cross nodes share the adapters, one that stays i
   CHECK(slowdowns(rail, node)[0] == 1);
   CHECK(slowdowns(rail, node)[1] == 1);
   CHECK(unpack(pack(rail)).collective.network == Approx(rail.collective.network));
+}
+
+/// A plan of foreshard's program whose products are resident: they have a pressure of 0.2 on collectives, of 0.8 on
+/// foreshard's own reduce-scatter, and a pressure of 1 makes reductions of symmetric kernels 1.5 times slower.
+MachineProfile own_machine() {
+  MachineProfile machine = round_machine();
+  machine.host_program = HostProgram::foreshard;
+  machine.contention.symmetric.reduce_latency = 0.5;
+  machine.contention.symmetric.resident_pressure = 0.8;
+  KernelUse& gemm = machine.contention.classes[static_cast<std::size_t>(KernelClass::gemm)];
+  gemm.resident = true;
+  gemm.pressure = 0.2;
+  return machine;
+}
+
+struct Slowdowns {
+  double kernel = 0;
+  double collective = 0;
+};
+
+/// A reduce-scatter of 256 MiB, at its price, and a kernel that begins with it: one of `ns`, or for its slowdown one
+/// that ends first.
+Slowdowns beside_reduction(const MachineProfile& machine, KernelClass kernel, Transport transport, bool widens) {
+  const ModelledCollectives prices(machine);
+  const auto run = [&](std::int64_t ns) {
+    SimDevice device(machine, prices);
+    const StreamId scatter = device.create_stream({"reduce-scatter", -1});
+    const CommunicatorId world = device.create_communicator({"world", 4, 4});
+    CollectiveWork work{CollectiveKind::reduce_scatter, transport, 256 * kMiB, {}};
+    work.dtype = DType::bfloat16;
+    if (widens) work.output_dtype = DType::float32;
+    const OpId reduction = device.collective(scatter, world, work);
+    const OpId product = device.launch(kComputeStream, {.kernel_class = kernel, .work = {ns}, .label = {}});
+    device.synchronize();
+    const auto time = [&](OpId op) {
+      const auto& at = device.timings()[op.value];
+      return static_cast<double>((at.end - at.start).count);
+    };
+    CollectiveRequest request{work.kind, transport, work.bytes, 4, 4};
+    request.widens = widens;
+    return Slowdowns{time(product) / static_cast<double>(ns),
+                     time(reduction) / static_cast<double>(prices.price(request).time.count)};
+  };
+  return {run(10'000).kernel, run(100'000'000).collective};
+}
+
+TEST_CASE("a product delays foreshard's resident reduce-scatter by what the profile says, and no other collective") {
+  MachineProfile machine = own_machine();
+  const auto slower = [&](Transport transport, KernelClass kernel = KernelClass::gemm) {
+    return beside_reduction(machine, kernel, transport, false).collective;
+  };
+  CHECK(slower(Transport::low_contention) == Approx(1 + 0.5 * 0.8).epsilon(1e-4));
+  CHECK(slower(Transport::symmetric) == Approx(1 + 0.5 * 0.2).epsilon(1e-4));
+  machine.contention.classes[static_cast<std::size_t>(KernelClass::memory_bound)].pressure = 0.4;  // not resident
+  CHECK(slower(Transport::low_contention, KernelClass::memory_bound) == Approx(1 + 0.5 * 0.4).epsilon(1e-4));
+  // The least that a resident kernel has: its class's counts where that is more.
+  machine.contention.symmetric.resident_pressure = 0.1;
+  CHECK(slower(Transport::low_contention) == Approx(1 + 0.5 * 0.2).epsilon(1e-4));
+  // PyTorch's is copies and a sum: nothing of it lies on SMs before a product begins.
+  machine.contention.symmetric.resident_pressure = 0.8;
+  machine.host_program = HostProgram::pytorch;
+  CHECK(slower(Transport::low_contention) == 1);
+}
+
+TEST_CASE("a reduce-scatter of foreshard's takes the SMs of its CTAs from a kernel, more where results are wider") {
+  const MachineProfile machine = own_machine();
+  const auto slower = [&](bool widens) {
+    return beside_reduction(machine, KernelClass::gemm, Transport::low_contention, widens).kernel;
+  };
+  CHECK(slower(false) == Approx(132. / (132 - kReduceCtas)).epsilon(1e-4));
+  CHECK(slower(true) == Approx(132. / (132 - kWideReduceCtas)).epsilon(1e-4));
+  CHECK(slower(true) > slower(false));
 }
 
 TEST_CASE("a measured loss stays as it is where the model sees next to none") {
