@@ -17,7 +17,7 @@ inline constexpr std::uint32_t kReduceCtas = 8;
 /// reduction is bound by its stores (bfloat16 into float32, 2 × H200: 194 GB/s by 8 CTAs, 284 by 12).
 inline constexpr std::uint32_t kWideReduceCtas = 12;
 
-/// CTAs of a reduction whose results are wider than what is summed, or are not.
+/// CTAs of a reduction. `widens`: its results are wider than what is summed.
 [[nodiscard]] constexpr std::uint32_t reduce_ctas(bool widens) {
   return widens ? std::max(kReduceCtas, kWideReduceCtas) : kReduceCtas;
 }
