@@ -21,6 +21,11 @@ class Labels {
     ids_.emplace(texts_.back(), id);
     return id;
   }
+  /// The id of `text`; invalid where nothing has it.
+  [[nodiscard]] LabelId find(std::string_view text) const {
+    const auto it = ids_.find(std::string(text));
+    return it != ids_.end() ? it->second : LabelId{};
+  }
   /// The text of an id; empty for an invalid one.
   [[nodiscard]] const std::string& text(LabelId id) const {
     static const std::string kEmpty;

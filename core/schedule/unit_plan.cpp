@@ -47,6 +47,8 @@ ParameterPlan plan_parameter(const Parameter& parameter, ParameterId id, const D
   const std::uint64_t padded = padded_shard_numel(parameter, group);
   ParameterPlan plan;
   plan.id = id;
+  plan.compute = d.compute;
+  plan.reduce = d.reduce;
   plan.shard = padded * itemsize(d.original);
   plan.cast_shard = padded * itemsize(d.compute);
   plan.unsharded = unsharded_numel(parameter, group) * itemsize(d.compute);

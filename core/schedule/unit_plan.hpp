@@ -14,9 +14,11 @@
 
 namespace foreshard {
 
-/// The bytes of one parameter's buffers.
+/// The dtypes and bytes of one parameter's buffers.
 struct ParameterPlan {
   ParameterId id;
+  DType compute = DType::float32;
+  DType reduce = DType::float32;
   Bytes shard = 0;         ///< padded shard in the original dtype (H2D copy under offload)
   Bytes cast_shard = 0;    ///< padded shard in the compute dtype: this rank's part of the gather
   Bytes unsharded = 0;     ///< unsharded storage in the compute dtype

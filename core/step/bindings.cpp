@@ -31,13 +31,12 @@ Bindings::Bindings(const Workload& workload, const Settings& settings, const std
       place.parameter = &workload.units[plan.id.value].parameters[i];
       place.unit = plan.id;
       place.index = i;
-      place.compute = settings.param_dtype.value_or(place.parameter->dtype);
-      const bool reduces = settings.reduce_dtype && settings.reduce_dtype != settings.param_dtype;
-      place.reduce = reduces ? *settings.reduce_dtype : place.compute;
+      place.compute = plan.parameters[i].compute;
+      place.reduce = plan.parameters[i].reduce;
       parameters_.push_back(place);
     }
   for (std::size_t i = 0; i < workload.parameters_order.size(); ++i)
-    parameters_[workload.parameters_order[i].value].stream = static_cast<std::uint32_t>(i);
+    parameters_[workload.parameters_order[i].value].place = static_cast<std::uint32_t>(i);
 }
 
 std::vector<std::uint32_t> Bindings::members(CommunicatorRole role, std::uint32_t post_forward_ranks) const {
@@ -108,7 +107,7 @@ BoundComputation Bindings::initial_shard(ParameterId parameter, Address address)
   c.function = Function::random_normal;
   c.alpha = kInitialStd;
   c.operands = {flat(local(place), place.parameter->dtype)};
-  c.integers = {place.stream, static_cast<std::int64_t>(padded(place) * group_.rank)};
+  c.integers = {place.place, static_cast<std::int64_t>(padded(place) * group_.rank)};
   return {keep(std::move(c)), {address}};
 }
 

@@ -70,9 +70,13 @@ class Bindings {
   [[nodiscard]] BoundComputation zero(Address address, std::uint64_t numel, DType dtype);
   /// Everything that `role` stands for in a unit's section; empty where there is nothing to compute.
   [[nodiscard]] std::vector<BoundComputation> section(SectionRole role, UnitId unit);
-  /// The step of every parameter that has a gradient: the launches that a plan prices, in order (optimizer_launches).
-  /// `step` counts from 1.
-  [[nodiscard]] std::vector<OptimizerCall> optimizer(std::int32_t step);
+  /// Begins the optimizer's step number `step` (from 1) of every parameter that has a gradient: how many launches it
+  /// has, the ones that a plan prices (optimizer_launches).
+  [[nodiscard]] std::size_t begin_optimizer(std::int32_t step);
+  /// Launch `index` of that step, on the memory that its tensors have now.
+  [[nodiscard]] OptimizerCall optimizer(std::size_t index);
+  /// How many of the launches come no later than the last on this parameter; 0 where none is on it.
+  [[nodiscard]] std::size_t optimizer_until(ParameterId parameter) const { return optimizer_until_[parameter.value]; }
   /// Puts in the addresses, dtype and reduction.
   void bind(CollectiveWork& work, CommunicatorRole role, UnitId unit) const;
   [[nodiscard]] std::vector<ShardedGradient> sharded_gradients() const;
@@ -82,8 +86,8 @@ class Bindings {
   struct ParameterPlace {
     const Parameter* parameter = nullptr;
     UnitId unit;
-    std::size_t index = 0;     ///< in its unit
-    std::uint32_t stream = 0;  ///< of its initial values
+    std::size_t index = 0;    ///< in its unit
+    std::uint32_t place = 0;  ///< in model.parameters(); its initial values' stream too
     DType compute = DType::float32;
     DType reduce = DType::float32;
     Address shard = 0;
@@ -132,7 +136,7 @@ class Bindings {
   [[nodiscard]] std::vector<BoundComputation> add_gradients(UnitId unit);
   [[nodiscard]] BoundComputation convert(Address to, DType to_dtype, Address from, DType from_dtype,
                                          std::uint64_t numel);
-  void plan_optimizer(const std::vector<ShardedGradient>& gradients);
+  void plan_optimizer();
   [[nodiscard]] Address optimizer_address(OptimizerTensor tensor, const ShardedGradient& gradient) const;
   [[nodiscard]] const Computation* keep(Computation computation);
 
@@ -152,8 +156,10 @@ class Bindings {
   std::vector<Address> setup_tensors_;
   std::map<Key, Computation> cached_;  // shapes of a unit's section, which never change
   std::vector<OptimizerTemplate> optimizer_;
-  std::vector<ParameterId> optimized_;  // what optimizer_ is for
-  std::vector<Computation> made_;       // of the last call
+  std::vector<ShardedGradient> optimized_;    // what optimizer_ is for, with this step's addresses
+  std::vector<std::size_t> optimizer_until_;  // by ParameterId
+  std::int32_t optimizer_step_ = 0;
+  std::vector<Computation> made_;  // of the last call
 };
 
 }  // namespace foreshard

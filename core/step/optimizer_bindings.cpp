@@ -1,4 +1,5 @@
 // What the optimizer's launches compute on which memory.
+#include <algorithm>
 #include <cmath>
 
 #include "core/step/bindings.hpp"
@@ -63,20 +64,19 @@ Address Bindings::optimizer_address(OptimizerTensor tensor, const ShardedGradien
   return 0;
 }
 
-void Bindings::plan_optimizer(const std::vector<ShardedGradient>& gradients) {
+void Bindings::plan_optimizer() {
   struct List {
     std::vector<std::size_t> places;
     std::vector<std::uint64_t> numels;
   };
   std::map<DType, List> by_dtype;  // Optimizer._group_tensors_by_device_and_dtype
-  optimized_.clear();
-  for (std::size_t i = 0; i < gradients.size(); ++i) {
-    optimized_.push_back(gradients[i].parameter);
-    if (gradients[i].numel == 0) continue;
-    by_dtype[gradients[i].dtype].places.push_back(i);
-    by_dtype[gradients[i].dtype].numels.push_back(gradients[i].numel);
+  for (std::size_t i = 0; i < optimized_.size(); ++i) {
+    if (optimized_[i].numel == 0) continue;
+    by_dtype[optimized_[i].dtype].places.push_back(i);
+    by_dtype[optimized_[i].dtype].numels.push_back(optimized_[i].numel);
   }
   optimizer_.clear();
+  optimizer_until_.assign(parameters_.size(), 0);
   for (const auto& [dtype, list] : by_dtype)
     for (const OptimizerLaunch& launch : optimizer_launches(settings_.optimizer, list.numels)) {
       OptimizerTemplate t;
@@ -88,27 +88,34 @@ void Bindings::plan_optimizer(const std::vector<ShardedGradient>& gradients) {
           t.computation.operands.push_back(flat(range.numel, dtype));
           t.computation.operands.back().offset = range.first * itemsize(dtype);
           t.from.emplace_back(tensor, list.places[range.tensor]);
+          optimizer_until_[optimized_[t.from.back().second].parameter.value] = optimizer_.size() + 1;
         }
       optimizer_.push_back(std::move(t));
     }
 }
 
-std::vector<OptimizerCall> Bindings::optimizer(std::int32_t step) {
-  const std::vector<ShardedGradient> gradients = sharded_gradients();
-  const bool same = std::equal(gradients.begin(), gradients.end(), optimized_.begin(), optimized_.end(),
-                               [](const ShardedGradient& g, ParameterId id) { return g.parameter == id; });
-  if (!same || optimizer_.empty()) plan_optimizer(gradients);
-  std::vector<OptimizerCall> out;
-  out.reserve(optimizer_.size());
-  for (OptimizerTemplate& t : optimizer_) {
-    set_numbers(t.computation, *t.pass, learning_rate_, step);
-    OptimizerCall call{t.pass, t.bytes, {&t.computation, {}}};
-    call.bound.addresses.reserve(t.from.size());
-    for (const auto& [tensor, place] : t.from)
-      call.bound.addresses.push_back(optimizer_address(tensor, gradients[place]));
-    out.push_back(std::move(call));
-  }
-  return out;
+std::size_t Bindings::begin_optimizer(std::int32_t step) {
+  std::vector<ShardedGradient> gradients = sharded_gradients();
+  const auto place_of = [&](const ShardedGradient& g) { return parameters_[g.parameter.value].place; };
+  std::sort(gradients.begin(), gradients.end(),
+            [&](const ShardedGradient& a, const ShardedGradient& b) { return place_of(a) < place_of(b); });
+  const bool same = std::equal(
+      gradients.begin(), gradients.end(), optimized_.begin(), optimized_.end(),
+      [](const ShardedGradient& g, const ShardedGradient& before) { return g.parameter == before.parameter; });
+  optimized_ = std::move(gradients);
+  optimizer_step_ = step;
+  if (!same || optimizer_.empty()) plan_optimizer();
+  return optimizer_.size();
+}
+
+OptimizerCall Bindings::optimizer(std::size_t index) {
+  OptimizerTemplate& t = optimizer_[index];
+  set_numbers(t.computation, *t.pass, learning_rate_, optimizer_step_);
+  OptimizerCall call{t.pass, t.bytes, {&t.computation, {}}};
+  call.bound.addresses.reserve(t.from.size());
+  for (const auto& [tensor, place] : t.from)
+    call.bound.addresses.push_back(optimizer_address(tensor, optimized_[place]));
+  return call;
 }
 
 }  // namespace foreshard

@@ -86,7 +86,7 @@ class StepRunner final : public Issuer {
   void run_free(const Op& op);
   void run_hook(const Op& op);
   void run_optimizer();
-  void compute_optimizer();
+  void compute_optimizer(std::size_t& put, std::size_t until);
   [[nodiscard]] Bytes bytes_of(const AllocationSize& size) const;
   void note_op(OpId op, StreamId on);
   [[nodiscard]] bool computing() const { return bind_ && bindings_.computing(); }
@@ -425,10 +425,16 @@ void StepRunner::run_free(const Op& op) {
 }
 
 void StepRunner::run_optimizer() {
+  begin_section(Section::optimizer, kRootUnit, Pass::forward);
+  const std::size_t launches = computing() ? bindings_.begin_optimizer(step_ + 1) : 0;
+  std::size_t put = 0;
   std::map<std::pair<ParameterId, OptimizerSlot>, BlockHandle> temporaries;
   for (const OptimizerEvent& event : optimizer_events(settings_.optimizer, optimizer_parameters_, step_ == 0)) {
     const auto key = std::make_pair(event.parameter, event.slot);
     if (!event.allocates) {
+      // What works on a block is put before the block is freed: short of memory, the allocator may then return it to
+      // the driver.
+      if (computing()) compute_optimizer(put, bindings_.optimizer_until(event.parameter));
       free_block(temporaries.at(key));
       continue;
     }
@@ -445,32 +451,28 @@ void StepRunner::run_optimizer() {
     if (!event.is_state() || event.slot == OptimizerSlot::step) continue;
     compute(bindings_.zero(address, event.bytes / itemsize(dtype), dtype), kComputeStream, {}, {});
   }
-  begin_section(Section::optimizer, kRootUnit, Pass::forward);
-  if (computing())
-    compute_optimizer();
-  else
+  if (computing()) {
+    compute_optimizer(put, launches);
+    // A parameter without a gradient has no launch, but the host goes by it.
+    for (std::size_t i = launches; i < section_->items.size(); ++i) device_.host_work(section_->items[i].host_before);
+  } else {
     issue(SectionRole::other, StreamRole::compute);
+  }
   end_section();
   fsdp_.optimizer_stepped();
 }
 
-/// The temporaries are freed by now, but what the compute stream still has to do on them comes before whatever gets
-/// their memory next, which is on the same stream.
-void StepRunner::compute_optimizer() {
+/// Puts the launches from `put` up to `until`.
+void StepRunner::compute_optimizer(std::size_t& put, std::size_t until) {
   section_played_ |= 1U << static_cast<unsigned>(SectionRole::other);
-  std::map<std::string_view, LabelId> labels;
-  for (const SectionItem& item : section_->items) labels.emplace(workload_.labels.text(item.label), item.label);
-  auto listed = section_->items.begin();  // one a launch, unless a parameter has no gradient
-  const auto end = section_->items.end();
-  for (const OptimizerCall& call : bindings_.optimizer(step_ + 1)) {
-    if (listed != end) device_.host_work((listed++)->host_before);
+  for (; put < until; ++put) {
+    if (put < section_->items.size()) device_.host_work(section_->items[put].host_before);
+    const OptimizerCall call = bindings_.optimizer(put);
     SectionItem item;
     item.bytes = call.bytes;
-    const auto label = labels.find(call.pass->label);
-    if (label != labels.end()) item.label = label->second;
+    item.label = workload_.labels.find(call.pass->label);
     compute(call.bound, kComputeStream, item, {});
   }
-  for (; listed != end; ++listed) device_.host_work(listed->host_before);
 }
 
 void StepRunner::run_hook(const Op& op) {

@@ -27,6 +27,11 @@ OpId HostDevice::compute(StreamId, const KernelWork& work, const Computation& co
   for (std::size_t i = 0; i < addresses.size(); ++i)
     FORESHARD_CHECK(addresses[i] != 0 || computation.operands[i].absent || computation.operands[i].numel() == 0,
                     "an operand without memory");
+  if (memory_ != nullptr &&
+      std::any_of(addresses.begin(), addresses.end(), [&](Address a) { return a != 0 && !memory_->holds(a); })) {
+    ++dangling_;
+    return add_op();
+  }
   run_on_host(computation, addresses);
   computed_.push_back(work);
   return add_op();
@@ -64,12 +69,27 @@ OpId HostDevice::collective(StreamId, CommunicatorId communicator, const Collect
 
 std::optional<Address> HostMemory::allocate(MemoryKind, Bytes size) {
   constexpr std::size_t kAlignment = 2 * kMiB;
+  if (held_ + size > capacity_) return std::nullopt;
   void* block = std::aligned_alloc(kAlignment, (size + kAlignment - 1) / kAlignment * kAlignment);
   if (block == nullptr) return std::nullopt;
   std::memset(block, 0xff, size);
   const auto address = reinterpret_cast<Address>(block);
-  blocks_[address] = std::unique_ptr<void, Free>(block);
+  blocks_[address] = {std::unique_ptr<void, Free>(block), size};
+  held_ += size;
   return address;
+}
+
+void HostMemory::free(Address address) {
+  const auto block = blocks_.find(address);
+  FORESHARD_CHECK(block != blocks_.end(), "a range that was allocated");
+  held_ -= block->second.size;
+  ++freed_;
+  blocks_.erase(block);
+}
+
+bool HostMemory::holds(Address address) const {
+  auto after = blocks_.upper_bound(address);
+  return after != blocks_.begin() && address < (--after)->first + after->second.size;
 }
 
 }  // namespace foreshard

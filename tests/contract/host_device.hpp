@@ -5,6 +5,7 @@
 // ranks of a HostWorld; all ranks must be run at once, or they wait for ever.
 #pragma once
 
+#include <algorithm>
 #include <barrier>
 #include <map>
 #include <memory>
@@ -37,9 +38,43 @@ class HostWorld {
   std::map<std::vector<std::uint32_t>, std::unique_ptr<Group>> groups_;
 };
 
+/// Host memory, filled with NaNs so that what is read before it was written shows.
+class HostMemory final : public DeviceMemory {
+ public:
+  [[nodiscard]] std::optional<Address> allocate(MemoryKind kind, Bytes size) override;
+  void free(Address address) override;
+  [[nodiscard]] std::optional<Address> reserve(Bytes) override { return std::nullopt; }
+  void release(Address) override {}
+  [[nodiscard]] bool map(Address, Bytes) override { return false; }
+  void unmap(Address, Bytes) override {}
+  [[nodiscard]] MemoryInfo info() const override { return {capacity_ - std::min(held_, capacity_), capacity_}; }
+  /// Whether the address lies in a range of allocate() that was not given back.
+  [[nodiscard]] bool holds(Address address) const;
+  /// Nothing more is given once so many bytes are held.
+  void limit(Bytes capacity) { capacity_ = capacity; }
+  [[nodiscard]] Bytes held() const { return held_; }
+  /// How many ranges were given back.
+  [[nodiscard]] std::uint64_t freed() const { return freed_; }
+
+ private:
+  struct Free {
+    void operator()(void* block) const { std::free(block); }
+  };
+  struct Block {
+    std::unique_ptr<void, Free> memory;
+    Bytes size = 0;
+  };
+  Bytes capacity_ = 64 * kGiB;
+  Bytes held_ = 0;
+  std::uint64_t freed_ = 0;
+  std::map<Address, Block> blocks_;
+};
+
 class HostDevice final : public Device {
  public:
-  HostDevice(HostWorld& world, std::uint32_t rank) : world_(world), rank_(rank) {}
+  /// `memory`: what operands must lie in; unwatched without one.
+  HostDevice(HostWorld& world, std::uint32_t rank, const HostMemory* memory = nullptr)
+      : world_(world), rank_(rank), memory_(memory) {}
 
   EventId record_event(StreamId) override { return EventId{events_++}; }
   [[nodiscard]] bool event_complete(EventId) override { return true; }
@@ -60,6 +95,8 @@ class HostDevice final : public Device {
   [[nodiscard]] std::span<const OpTiming> timings() const override { return timings_; }
 
   [[nodiscard]] std::uint64_t launched() const { return launched_; }
+  /// Calls of compute() on memory that was given back by then. They compute nothing.
+  [[nodiscard]] std::uint64_t dangling() const { return dangling_; }
   /// Every compute() so far, as priced.
   [[nodiscard]] const std::vector<KernelWork>& computed() const { return computed_; }
 
@@ -76,31 +113,14 @@ class HostDevice final : public Device {
 
   HostWorld& world_;
   std::uint32_t rank_;
+  const HostMemory* memory_;
   std::uint32_t events_ = 0;
   std::uint32_t streams_ = 0;
   std::uint64_t launched_ = 0;
+  std::uint64_t dangling_ = 0;
   std::vector<KernelWork> computed_;
   std::vector<Communicator> communicators_;
   std::vector<OpTiming> timings_;
-};
-
-/// Host memory, filled with NaNs so that what is read before it was written shows.
-class HostMemory final : public DeviceMemory {
- public:
-  [[nodiscard]] std::optional<Address> allocate(MemoryKind kind, Bytes size) override;
-  void free(Address address) override { blocks_.erase(address); }
-  [[nodiscard]] std::optional<Address> reserve(Bytes) override { return std::nullopt; }
-  void release(Address) override {}
-  [[nodiscard]] bool map(Address, Bytes) override { return false; }
-  void unmap(Address, Bytes) override {}
-  [[nodiscard]] MemoryInfo info() const override { return {kCapacity, kCapacity}; }
-
- private:
-  static constexpr Bytes kCapacity = 64 * kGiB;
-  struct Free {
-    void operator()(void* block) const { std::free(block); }
-  };
-  std::map<Address, std::unique_ptr<void, Free>> blocks_;
 };
 
 }  // namespace foreshard

@@ -130,15 +130,18 @@ SectionCost Writer::reduce(const UnitPlan& plan) {
 SectionCost Writer::optimizer() {
   SectionCost cost{Section::optimizer, kRootUnit, Pass::forward, {}, {}};
   std::map<DType, std::vector<std::uint64_t>> numels;  // Optimizer._group_tensors_by_device_and_dtype
-  std::size_t parameters = 0;
+  std::vector<const Parameter*> by_id;
   for (const Unit& unit : workload_.units)
-    for (const Parameter& p : unit.parameters) {
-      if (settings_.offload) continue;  // the CPU's work: its time is not modelled, and the workload's estimates say so
-      const std::uint64_t numel = local_shard_numel(p, {settings_.shard_ranks(), 0});
-      if (numel == 0) continue;
-      numels[p.dtype].push_back(numel);
-      ++parameters;
-    }
+    for (const Parameter& p : unit.parameters) by_id.push_back(&p);
+  std::size_t parameters = 0;
+  for (const ParameterId id : workload_.parameters_order) {
+    if (settings_.offload) continue;  // the CPU's work: its time is not modelled, and the workload's estimates say so
+    const Parameter& p = *by_id[id.value];
+    const std::uint64_t numel = local_shard_numel(p, {settings_.shard_ranks(), 0});
+    if (numel == 0) continue;
+    numels[p.dtype].push_back(numel);
+    ++parameters;
+  }
   for (const auto& [dtype, of_dtype] : numels)
     for (const OptimizerLaunch& launch : optimizer_launches(settings_.optimizer, of_dtype))
       cost.items.push_back(item(SectionRole::other, launch.pass->label,

@@ -242,7 +242,7 @@ TEST_CASE("every optimizer does torch.optim's step, in the launches that a plan 
   ModelConfig many = small_mlp();  // more parameters than any launch's lists
   many.dim = many.ffn = 6;
   many.layers = 60;
-  for (const ModelConfig& model : {small_mlp(), many})
+  for (const ModelConfig& model : {small_mlp(), many, small_llama()})
     for (const Optimizer optimizer : {Optimizer::adam, Optimizer::adam_fused, Optimizer::adam_single, Optimizer::sgd}) {
       INFO(static_cast<int>(optimizer));
       Settings settings = four_ranks();
@@ -254,6 +254,62 @@ TEST_CASE("every optimizer does torch.optim's step, in the launches that a plan 
       const auto last = trained.kernels.end() - static_cast<std::ptrdiff_t>(trained.optimizer.size());
       CHECK(std::equal(last, trained.kernels.end(), trained.optimizer.begin()));
     }
+}
+
+/// Leaves the optimizer so much memory beyond what is held when it begins.
+class Pressure final : public ValueObserver {
+ public:
+  Pressure(HostMemory& memory, Bytes left) : memory_(memory), left_(left) {}
+  void loss(std::int32_t, Address) override {}
+  void gradients(std::int32_t, std::span<const ShardedGradient>) override {
+    memory_.limit(memory_.held() + left_);
+    freed_before_ = memory_.freed();
+  }
+  [[nodiscard]] std::uint64_t freed() const { return memory_.freed() - freed_before_; }
+
+ private:
+  HostMemory& memory_;
+  Bytes left_;
+  std::uint64_t freed_before_ = 0;
+};
+
+TEST_CASE("short of memory, the optimizer's launches still work on memory that is there", "[host]") {
+  ModelConfig model = small_transformer();  // the second parameter does not fit into what the first one left
+  model.dim = 64;
+  model.head_dim = 16;
+  model.heads = model.kv_heads = 4;
+  model.vocab = 45'000;
+  model.positions = 55'000;
+  model.layers = 1;
+  model.default_batch = 1;
+  model.default_seq = 2;
+  Settings settings;
+  settings.gpus = 1;
+  settings.optimizer = Optimizer::adam_single;
+  const auto workload = generate(model, settings, HostCosts{}, 132, true);
+  REQUIRE(workload);
+  std::uint64_t given_back = 0;
+  bool fits = true;
+  constexpr Bytes kMost = 16 * kMiB;
+  for (Bytes left = kMost; fits && left <= kMost; left -= 4 * kMiB) {
+    HostWorld world;
+    HostMemory memory;
+    HostDevice device(world, 0, &memory);
+    Pressure pressure(memory, left);
+    Run ignored;
+    StepRequest request;
+    request.steps = 1;
+    request.record = false;
+    request.bind = true;
+    request.observer = &pressure;
+    const auto outcome = run_steps(*workload, workload->settings, request, device, memory, ignored);
+    REQUIRE(outcome);
+    CHECK(device.dangling() == 0);
+    fits = !outcome->out_of_memory;
+    if (fits) given_back = pressure.freed();
+  }
+  CHECK_FALSE(fits);
+  CHECK(given_back > 0);
 }
 
 TEST_CASE("accumulated microbatches average as one reduction would", "[host]") {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/shard/layout.hpp"
 #include "core/workload/model/generate.hpp"
 #include "core/workload/model/presets.hpp"
 #include "tests/catch.hpp"
@@ -59,6 +60,26 @@ TEST_CASE("an optimizer moves bytes of the parameters' own dtype") {
     CHECK(wide > 0);
     CHECK(2 * optimizer_bytes(narrow, settings) == wide);
   }
+}
+
+TEST_CASE("an optimizer's launches follow model.parameters(), not the units") {
+  Settings settings = four_gpus();
+  settings.optimizer = Optimizer::adam_single;  // launches parameter by parameter
+  const auto w = generate(*preset("llama-tiny"), settings, {}, 132);
+  REQUIRE(w);
+  std::vector<Bytes> shards;
+  for (const Unit& unit : w->units)
+    for (const Parameter& p : unit.parameters) shards.push_back(local_shard_numel(p, {4, 0}) * itemsize(p.dtype));
+  CHECK_FALSE(std::is_sorted(w->parameters_order.begin(), w->parameters_order.end(),
+                             [](ParameterId a, ParameterId b) { return a.value < b.value; }));
+  std::vector<Bytes> expected;
+  for (const ParameterId id : w->parameters_order) expected.push_back(shards[id.value]);
+  std::vector<Bytes> listed;  // the first launch of each parameter: exp_avg.lerp_, which moves three times its bytes
+  for (const SectionCost& section : w->sections)
+    if (section.section == Section::optimizer)
+      for (std::size_t i = 0; i < section.items.size(); i += section.items.size() / expected.size())
+        listed.push_back(section.items[i].bytes / 3);
+  CHECK(listed == expected);
 }
 
 TEST_CASE("an offloaded optimizer's time is not modelled, and the workload says so") {
