@@ -39,7 +39,6 @@ TransferOp own_signal(TransferOp::Kind kind, std::uint32_t rank, std::uint32_t s
 /// Pinned host memory that the reduction kernel reads and writes.
 struct OwnCollectives::HostShared {
   ReduceItem ring[kItemRing];
-  alignas(64) std::atomic<std::uint32_t> posted;
   alignas(64) std::atomic<std::uint32_t> complete;
   alignas(64) std::atomic<std::uint32_t> abandon;
   alignas(64) unsigned char poison[kFlagBytes];
@@ -84,7 +83,6 @@ Result<void> OwnCollectives::set_up() {
   links_.started = flag(rank_, Flag::worker, rank_);
   links_.complete = links_.started + 1;
   links_.ring = host_->ring;
-  links_.posted = reinterpret_cast<const std::uint32_t*>(&host_->posted);
   links_.complete_host = reinterpret_cast<std::uint32_t*>(&host_->complete);
   links_.abandon = reinterpret_cast<const std::uint32_t*>(&host_->abandon);
   links_.linger_ns = tuning_.linger_ns;
@@ -225,17 +223,17 @@ void OwnCollectives::add_direct(ReduceItem& item, const ScatterCall& call) {
 }
 
 /// The same for all items of one pair of types: a resident launch takes no others.
-ReduceLaunch OwnCollectives::launch_of(const ReduceItem& item, const ReduceLaunch& usual) const {
-  ReduceLaunch launch = usual;
-  if (itemsize(item.output_type) > itemsize(item.input_type) && tuning_.wide_ctas > launch.ctas)
-    launch.ctas = (tuning_.wide_ctas + launch.cluster - 1) / launch.cluster * launch.cluster;
+ReduceLaunch OwnCollectives::launch_of(const ReduceItem& item) const {
+  ReduceLaunch launch = tuning_.reduce;
+  if (launch.ctas == 0) launch.ctas = reduce_ctas(ranks(), itemsize(item.output_type) > itemsize(item.input_type));
+  launch.ctas = (launch.ctas + launch.cluster - 1) / launch.cluster * launch.cluster;
   return launch;
 }
 
 Result<void> OwnCollectives::immediate(ReduceItem& item, Bytes slice, cudaStream_t stream) {
   item.number = immediates_++;
   // Small slices leave CTAs without a tile; each still costs its launch and its part in the end.
-  ReduceLaunch launch = launch_of(item, tuning_.direct_reduce);
+  ReduceLaunch launch = launch_of(item);
   const Bytes tiles = (slice * ranks() + kReduceTile - 1) / kReduceTile;
   if (tiles < launch.ctas)
     launch.ctas = static_cast<std::uint32_t>((tiles + launch.cluster - 1) / launch.cluster) * launch.cluster;
@@ -251,7 +249,6 @@ Result<void> OwnCollectives::post(const ReduceItem& item) {
     ::sched_yield();
   }
   host_->ring[items_ % kItemRing] = item;
-  host_->posted.store(items_ + 1, std::memory_order_release);
   return {};
 }
 
@@ -262,7 +259,7 @@ Result<void> OwnCollectives::start_resident(ReduceItem& item, cudaStream_t strea
   FORESHARD_TRY(TransferRunner::signal({&reached, 1}, addresses_, stream));
   FORESHARD_TRY(check(cudaEventRecord(started_, stream), "cudaEventRecord"));
   FORESHARD_TRY(check(cudaStreamWaitEvent(worker_, started_, 0), "cudaStreamWaitEvent"));
-  return launch_reduce(item, links_, launch_of(item, tuning_.resident_reduce), worker_);
+  return launch_reduce(item, links_, launch_of(item), worker_);
 }
 
 Result<void> OwnCollectives::push(const ScatterCall& call, Bytes staged, cudaStream_t stream) {

@@ -33,10 +33,7 @@ namespace foreshard::gpu {
 /// How the own collectives work; the defaults are what was fastest on 4 × H200. The same on all ranks.
 struct OwnTuning {
   ScatterTuning scatter;
-  ReduceLaunch direct_reduce{kReduceCtas, 2};    ///< on the caller's stream
-  ReduceLaunch resident_reduce{kReduceCtas, 2};  ///< on the resident worker
-  /// CTAs, if more than those, where results are wider than what is summed. 0: no more.
-  std::uint32_t wide_ctas = kWideReduceCtas;
+  ReduceLaunch reduce{0, 2};          ///< no CTAs: as many as reduce_ctas() says
   Bytes direct_up_to = 16 * kMiB;     ///< whole symmetric inputs up to this are reduced on the caller's stream
   std::uint32_t staged_percent = 0;   ///< of a larger symmetric input, what copy engines push; the rest is read
   std::uint64_t linger_ns = 100'000;  ///< how long the resident worker keeps its SMs for the next reduce-scatter
@@ -93,7 +90,7 @@ class OwnCollectives {
   [[nodiscard]] Bytes staged_bytes(const ScatterCall& call) const;
   void add_staged(ReduceItem& item, const ScatterCall& call, Bytes staged) const;
   void add_direct(ReduceItem& item, const ScatterCall& call);
-  [[nodiscard]] ReduceLaunch launch_of(const ReduceItem& item, const ReduceLaunch& usual) const;
+  [[nodiscard]] ReduceLaunch launch_of(const ReduceItem& item) const;
   [[nodiscard]] Result<void> immediate(ReduceItem& item, Bytes slice, cudaStream_t stream);
   [[nodiscard]] Result<void> start_resident(ReduceItem& item, cudaStream_t stream);
   [[nodiscard]] Result<void> push(const ScatterCall& call, Bytes staged, cudaStream_t stream);

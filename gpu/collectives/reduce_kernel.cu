@@ -552,23 +552,21 @@ __device__ bool add_unaligned(Shared& shared, const ReduceLinks& links) {
   return true;
 }
 
-/// CTA 0 decides for all, so that they agree: the next item is posted, of the same kind, and the caller's stream has
-/// reached it before the linger time is over.
+/// CTA 0 decides for all, so that they agree: the caller's stream reaches the next item before the linger time is over.
+/// The host's memory, a microsecond away, is asked once, at the end: giving a group up sets `started` like every flag.
 __device__ bool decide(const ReduceItem& item, const ReduceLinks& links) {
   const std::uint32_t next = item.number + 1;
   const std::uint64_t deadline = nanoseconds() + links.linger_ns;
-  do {
-    if (load_system(links.abandon) != 0) return false;
-    if (reached(load_system(links.started), next + 1) && reached(load_system(links.posted), next + 1)) {
-      const volatile ReduceItem& candidate = links.ring[next % kItemRing];
-      return candidate.input_type == item.input_type && candidate.output_type == item.output_type;
-    }
-  } while (nanoseconds() < deadline);
-  return false;
+  while (!reached(load_system(links.started), next + 1))
+    if (nanoseconds() >= deadline) return false;
+  return load_system(links.abandon) == 0;
 }
 
+/// Whether this launch works on the next item too, which is then in `shared`: not where its dtypes are others.
 __device__ bool take_next(Shared& shared, const ReduceLinks& links) {
   const std::uint64_t next = std::uint64_t{shared.item.number} + 1;
+  const DType input_type = shared.item.input_type;
+  const DType output_type = shared.item.output_type;
   if (threadIdx.x == 0) {
     if (blockIdx.x == 0) {
       const bool go = decide(shared.item, links);
@@ -588,7 +586,7 @@ __device__ bool take_next(Shared& shared, const ReduceLinks& links) {
   const volatile std::uint32_t* from = reinterpret_cast<const volatile std::uint32_t*>(&links.ring[next % kItemRing]);
   if (threadIdx.x < kItemWords) reinterpret_cast<std::uint32_t*>(&shared.item)[threadIdx.x] = from[threadIdx.x];
   __syncthreads();
-  return true;
+  return shared.item.input_type == input_type && shared.item.output_type == output_type;
 }
 
 /// kRanks: the number of ranks where it is known when compiled, else 0.

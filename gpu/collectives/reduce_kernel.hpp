@@ -57,11 +57,10 @@ inline constexpr Bytes kReduceTile = 64 * kKiB;
 struct ReduceLinks {
   std::uint32_t* finished = nullptr;       ///< CTAs through with the present item
   std::uint32_t* counters = nullptr;       ///< [kMostSlots]: CTAs through with a slot's chunk
-  std::uint32_t* started = nullptr;        ///< items that the caller's stream has reached
+  std::uint32_t* started = nullptr;        ///< items that are in the ring and that the caller's stream has reached
   std::uint32_t* complete = nullptr;       ///< items whose result is written
   std::uint64_t* decision = nullptr;       ///< (next item << 1) | whether the present launch takes it
   const ReduceItem* ring = nullptr;        ///< pinned host memory, by number % kItemRing
-  const std::uint32_t* posted = nullptr;   ///< pinned host memory: items in the ring so far
   std::uint32_t* complete_host = nullptr;  ///< pinned host memory: `complete` for the host
   const std::uint32_t* abandon = nullptr;  ///< pinned host memory: not 0 ends every wait
   std::uint64_t linger_ns = 0;             ///< how long to wait on the SMs for the next item; 0: not at all

@@ -21,7 +21,7 @@ Estimate own_scatter(const MachineProfile& machine, const Group& group) {
   Estimate out;
   out.us = pulls_us(machine, group, group.result());
   out.uses = CollectiveResource::symmetric;
-  out.sms = reduce_ctas(group.widens);
+  out.sms = reduce_ctas(static_cast<std::uint32_t>(group.ranks), group.widens);
   out.hbm = group.bytes + group.result();
   out.link = group.wire();
   out.path = "own reduce-scatter, a few CTAs";

@@ -156,7 +156,7 @@ Slowdowns beside_reduction(const MachineProfile& machine, KernelClass kernel, Tr
   const auto run = [&](std::int64_t ns) {
     SimDevice device(machine, prices);
     const StreamId scatter = device.create_stream({"reduce-scatter", -1});
-    const CommunicatorId world = device.create_communicator({"world", 4, 4});
+    const CommunicatorId world = device.create_communicator({"world", 2, 2});
     CollectiveWork work{CollectiveKind::reduce_scatter, transport, 256 * kMiB, {}};
     work.dtype = DType::bfloat16;
     if (widens) work.output_dtype = DType::float32;
@@ -167,7 +167,7 @@ Slowdowns beside_reduction(const MachineProfile& machine, KernelClass kernel, Tr
       const auto& at = device.timings()[op.value];
       return static_cast<double>((at.end - at.start).count);
     };
-    CollectiveRequest request{work.kind, transport, work.bytes, 4, 4};
+    CollectiveRequest request{work.kind, transport, work.bytes, 2, 2};
     request.widens = widens;
     return Slowdowns{time(product) / static_cast<double>(ns),
                      time(reduction) / static_cast<double>(prices.price(request).time.count)};
@@ -198,8 +198,8 @@ TEST_CASE("a reduce-scatter of foreshard's takes the SMs of its CTAs from a kern
   const auto slower = [&](bool widens) {
     return beside_reduction(machine, KernelClass::gemm, Transport::low_contention, widens).kernel;
   };
-  CHECK(slower(false) == Approx(132. / (132 - reduce_ctas(false))).epsilon(1e-4));
-  CHECK(slower(true) == Approx(132. / (132 - reduce_ctas(true))).epsilon(1e-4));
+  CHECK(slower(false) == Approx(132. / (132 - reduce_ctas(2, false))).epsilon(1e-4));
+  CHECK(slower(true) == Approx(132. / (132 - reduce_ctas(2, true))).epsilon(1e-4));
 }
 
 TEST_CASE("a measured loss stays as it is where the model sees next to none") {

@@ -63,7 +63,7 @@ TEST_CASE("a plan of foreshard's program has its own reduce-scatter: a kernel, n
   own.host_program = HostProgram::foreshard;
   const CollectivePrice got = price(own, CollectiveKind::reduce_scatter, Transport::low_contention, kGiB, 4);
   CHECK(got.uses == CollectiveResource::symmetric);
-  CHECK(got.sms == reduce_ctas(false));
+  CHECK(got.sms == reduce_ctas(4, false));
   CHECK(got.temporary_bytes == 0);
   CHECK(got.copied_bytes == 0);
   CHECK(got.link_bytes == kGiB * 3 / 4);
@@ -75,15 +75,17 @@ TEST_CASE("a result of a wider dtype takes its own number of CTAs and is written
   MachineProfile own = bare_h200();
   own.host_program = HostProgram::foreshard;
   const ModelledCollectives model(own);
-  CollectiveRequest request{CollectiveKind::reduce_scatter, Transport::low_contention, kGiB, 4, 4};
+  CollectiveRequest request{CollectiveKind::reduce_scatter, Transport::low_contention, kGiB, 2, 2};
   const CollectivePrice narrow = model.price(request);
   request.widens = true;
   const CollectivePrice wide = model.price(request);
-  CHECK(wide.sms == reduce_ctas(true));
-  CHECK(narrow.hbm_bytes == kGiB + kGiB / 4);
-  CHECK(wide.hbm_bytes == kGiB + kGiB / 2);  // 256 MiB of bfloat16 become 512 of float32
+  CHECK(narrow.sms == reduce_ctas(2, false));
+  CHECK(wide.sms == reduce_ctas(2, true));
+  CHECK(wide.sms > narrow.sms);
+  CHECK(narrow.hbm_bytes == kGiB + kGiB / 2);
+  CHECK(wide.hbm_bytes == 2 * kGiB);  // 512 MiB of bfloat16 become a GiB of float32
   CHECK(wide.link_bytes == narrow.link_bytes);
-  const double more_us = static_cast<double>(kGiB / 4) / own.rates.hbm * 1e6;
+  const double more_us = static_cast<double>(kGiB / 2) / own.rates.hbm * 1e6;
   CHECK((wide.time - narrow.time).us() == Approx(more_us).epsilon(0.001));
 }
 

@@ -30,10 +30,9 @@ bool set(OwnTuning& t, const std::string& key, const std::string& value) {
   } else if (key == "percent") {
     t.staged_percent = count;
   } else if (key == "ctas") {
-    t.resident_reduce.ctas = t.direct_reduce.ctas = count;
-    t.wide_ctas = 0;
+    t.reduce.ctas = count;
   } else if (key == "cluster") {
-    t.resident_reduce.cluster = t.direct_reduce.cluster = count;
+    t.reduce.cluster = count;
   } else if (key == "slot") {
     t.scatter.slot = mib;
   } else if (key == "slots") {
