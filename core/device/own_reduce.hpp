@@ -20,8 +20,8 @@ namespace foreshard {
   return widens ? 16 : 12;
 }
 
-/// SMs that were held from start to end while the `held` of a profile's measured kernels was found: between what our
-/// reductions take and a ring's 16 to 24. Profiles do not say it: with another number here those that were probed
+/// SMs that were held from start to end while the `held` of a profile's measured kernels was found: among what our
+/// reductions and rings (16 to 24) take. Profiles do not say it: with another number here those that were probed
 /// before mean something else.
 inline constexpr std::uint32_t kHeldSms = 12;
 

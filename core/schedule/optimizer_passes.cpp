@@ -1,5 +1,7 @@
 #include "core/schedule/optimizer_passes.hpp"
 
+#include <map>
+
 namespace foreshard {
 namespace {
 
@@ -76,6 +78,22 @@ const std::vector<OptimizerPass>& passes_of(Optimizer optimizer) {
 }
 
 }  // namespace
+
+std::vector<OptimizerGroup> optimizer_groups(Optimizer optimizer, std::span<const OptimizerShard> shards) {
+  std::vector<OptimizerGroup> out;
+  std::map<DType, std::size_t> group_of;
+  for (std::size_t i = 0; i < shards.size(); ++i) {
+    if (shards[i].numel == 0) continue;
+    const auto [at, fresh] = group_of.try_emplace(shards[i].dtype, out.size());
+    if (fresh || optimizer == Optimizer::adam_single) {
+      at->second = out.size();
+      out.push_back({shards[i].dtype, {}, {}});
+    }
+    out[at->second].places.push_back(i);
+    out[at->second].numels.push_back(shards[i].numel);
+  }
+  return out;
+}
 
 std::vector<OptimizerLaunch> optimizer_launches(Optimizer optimizer, std::span<const std::uint64_t> numels) {
   std::vector<OptimizerLaunch> out;

@@ -53,6 +53,23 @@ struct OptimizerLaunch {
   MultiTensorLaunch ranges;
 };
 
+/// This rank's shard of one parameter.
+struct OptimizerShard {
+  std::uint64_t numel = 0;
+  DType dtype = DType::float32;
+};
+
+/// Parameters that one list of launches works on. `places`: theirs among the shards.
+struct OptimizerGroup {
+  DType dtype = DType::float32;
+  std::vector<std::size_t> places;
+  std::vector<std::uint64_t> numels;
+};
+
+/// By dtype (Optimizer._group_tensors_by_device_and_dtype); adam_single takes parameters as they come, each by itself.
+/// Empty shards are left out. `shards` in model.parameters() order.
+[[nodiscard]] std::vector<OptimizerGroup> optimizer_groups(Optimizer optimizer, std::span<const OptimizerShard> shards);
+
 /// Launches of the step of parameters of one dtype, in the order of their issue. `numels`: of this rank's shards.
 /// adam, adam_fused and sgd go op by op over all parameters, adam_single parameter by parameter.
 [[nodiscard]] std::vector<OptimizerLaunch> optimizer_launches(Optimizer optimizer,

@@ -65,29 +65,21 @@ Address Bindings::optimizer_address(OptimizerTensor tensor, const ShardedGradien
 }
 
 void Bindings::plan_optimizer() {
-  struct List {
-    std::vector<std::size_t> places;
-    std::vector<std::uint64_t> numels;
-  };
-  std::map<DType, List> by_dtype;  // Optimizer._group_tensors_by_device_and_dtype
-  for (std::size_t i = 0; i < optimized_.size(); ++i) {
-    if (optimized_[i].numel == 0) continue;
-    by_dtype[optimized_[i].dtype].places.push_back(i);
-    by_dtype[optimized_[i].dtype].numels.push_back(optimized_[i].numel);
-  }
+  std::vector<OptimizerShard> shards;
+  for (const ShardedGradient& gradient : optimized_) shards.push_back({gradient.numel, gradient.dtype});
   optimizer_.clear();
   optimizer_until_.assign(parameters_.size(), 0);
-  for (const auto& [dtype, list] : by_dtype)
-    for (const OptimizerLaunch& launch : optimizer_launches(settings_.optimizer, list.numels)) {
+  for (const OptimizerGroup& group : optimizer_groups(settings_.optimizer, shards))
+    for (const OptimizerLaunch& launch : optimizer_launches(settings_.optimizer, group.numels)) {
       OptimizerTemplate t;
       t.pass = launch.pass;
-      t.bytes = elements_of(launch.ranges) * launch.pass->accesses * itemsize(dtype);
+      t.bytes = elements_of(launch.ranges) * launch.pass->accesses * itemsize(group.dtype);
       t.computation.function = launch.pass->function;
       for (const OptimizerTensor tensor : launch.pass->lists)
         for (const TensorRange& range : launch.ranges) {
-          t.computation.operands.push_back(flat(range.numel, dtype));
-          t.computation.operands.back().offset = range.first * itemsize(dtype);
-          t.from.emplace_back(tensor, list.places[range.tensor]);
+          t.computation.operands.push_back(flat(range.numel, group.dtype));
+          t.computation.operands.back().offset = range.first * itemsize(group.dtype);
+          t.from.emplace_back(tensor, group.places[range.tensor]);
           optimizer_until_[optimized_[t.from.back().second].parameter.value] = optimizer_.size() + 1;
         }
       optimizer_.push_back(std::move(t));
@@ -97,8 +89,8 @@ void Bindings::plan_optimizer() {
 std::size_t Bindings::begin_optimizer(std::int32_t step) {
   std::vector<ShardedGradient> gradients = sharded_gradients();
   const auto place_of = [&](const ShardedGradient& g) { return parameters_[g.parameter.value].place; };
-  std::sort(gradients.begin(), gradients.end(),
-            [&](const ShardedGradient& a, const ShardedGradient& b) { return place_of(a) < place_of(b); });
+  std::stable_sort(gradients.begin(), gradients.end(),
+                   [&](const ShardedGradient& a, const ShardedGradient& b) { return place_of(a) < place_of(b); });
   const bool same = std::equal(
       gradients.begin(), gradients.end(), optimized_.begin(), optimized_.end(),
       [](const ShardedGradient& g, const ShardedGradient& before) { return g.parameter == before.parameter; });

@@ -33,7 +33,7 @@ namespace foreshard::gpu {
 /// How the own collectives work; the defaults are what was fastest on 4 × H200. The same on all ranks.
 struct OwnTuning {
   ScatterTuning scatter;
-  ReduceLaunch reduce{0, 2};          ///< no CTAs: as many as reduce_ctas() says
+  ReduceLaunch reduce{0, 2};          ///< no CTAs here: as many as reduce_ctas() says
   Bytes direct_up_to = 16 * kMiB;     ///< whole symmetric inputs up to this are reduced on the caller's stream
   std::uint32_t staged_percent = 0;   ///< of a larger symmetric input, what copy engines push; the rest is read
   std::uint64_t linger_ns = 100'000;  ///< how long the resident worker keeps its SMs for the next reduce-scatter

@@ -50,16 +50,17 @@ struct ReduceItem {
 };
 
 inline constexpr std::uint32_t kItemRing = 64;
-/// What a CTA takes at a time, of all ranks together.
+/// What a CTA takes at a time, of all ranks together, where they are 2, 4 or 8; of others less.
 inline constexpr Bytes kReduceTile = 64 * kKiB;
 
 /// What the kernel and the host share. Device memory unless said otherwise.
 struct ReduceLinks {
-  std::uint32_t* finished = nullptr;       ///< CTAs through with the present item
-  std::uint32_t* counters = nullptr;       ///< [kMostSlots]: CTAs through with a slot's chunk
-  std::uint32_t* started = nullptr;        ///< items that are in the ring and that the caller's stream has reached
-  std::uint32_t* complete = nullptr;       ///< items whose result is written
-  std::uint64_t* decision = nullptr;       ///< (next item << 1) | whether the present launch takes it
+  std::uint32_t* finished = nullptr;  ///< CTAs through with the present item
+  std::uint32_t* counters = nullptr;  ///< [kMostSlots]: CTAs through with a slot's chunk
+  std::uint32_t* started = nullptr;   ///< items that are in the ring and that the caller's stream has reached
+  std::uint32_t* complete = nullptr;  ///< items whose result is written
+  /// (next item << 1) | whether the stream reached it in time: the present launch takes it if its dtypes are the same
+  std::uint64_t* decision = nullptr;
   const ReduceItem* ring = nullptr;        ///< pinned host memory, by number % kItemRing
   std::uint32_t* complete_host = nullptr;  ///< pinned host memory: `complete` for the host
   const std::uint32_t* abandon = nullptr;  ///< pinned host memory: not 0 ends every wait
@@ -67,7 +68,7 @@ struct ReduceLinks {
 };
 
 struct ReduceLaunch {
-  std::uint32_t ctas = 8;
+  std::uint32_t ctas = 0;     ///< at least one
   std::uint32_t cluster = 2;  ///< CTAs of a cluster, a divisor of ctas: taken SMs lie in pairs, as GEMM clusters do
 };
 

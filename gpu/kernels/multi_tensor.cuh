@@ -1,7 +1,9 @@
 // Kernels over many tensors at once: which tensor a block works on. The table of tensors is a kernel parameter.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <type_traits>
 
 #include "gpu/kernels/arguments.hpp"
 

@@ -153,7 +153,14 @@ void fit_path(Path& path, MachineProfile& machine, MachineFit& out) {
   };
   Rows all = path.gathers;
   all.insert(all.end(), path.reductions.begin(), path.reductions.end());
-  if (all.empty()) return;
+  if (all.empty()) {
+    if (!path.own_beside_products.empty())
+      out.notes.push_back(fmt::format(
+          "{} rows of matrix products beside foreshard's reduce-scatter are not used: none of a memory-bound "
+          "kernel beside a collective of that path is there",
+          path.own_beside_products.size()));
+    return;
+  }
   CollectivePath& spec = path.of(machine);
   if (!path.gathers.empty())
     set("gather_latency", spec.gather_latency, latency(path.gathers, machine, path), path.gathers.size());

@@ -64,6 +64,13 @@ std::optional<double> family_time(const ComputeSpec& spec, std::string_view labe
   return microseconds(family->points, static_cast<double>(work.bytes), access.launch_us) * 1e-6;
 }
 
+bool measured(const ComputeSpec& spec, std::string_view label, const KernelWork& work) {
+  if (work.math.kind == KernelMath::Kind::bytes) return family_time(spec, label, work).has_value();
+  bool found = false;
+  for_each_shape(spec, work.math, [&](const ShapeFactors::Point&, double) { found = true; });
+  return found;
+}
+
 double shape_factor(const ComputeSpec& spec, const KernelMath& math) {
   double weights = 1 / square(kFarOctaves);
   double sum = 0;

@@ -156,15 +156,14 @@ void add_machine_warnings(const Workload& workload, const MachineProfile& machin
     p.uncertainty = std::max(p.uncertainty, kModelElsewhereUncertainty);
 }
 
-/// Whether the machine's profile follows foreshard's host and has a time for each of its kernels in the program, of
-/// their dtypes.
+/// Whether the machine's profile follows foreshard's host and each of its kernels in the program was measured.
 bool measures_own_kernels(const MachineProfile& machine, const Workload& workload) {
   if (machine.host_program != HostProgram::foreshard) return false;
   for (const Program& program : workload.steps)
     for (const Op& op : program.ops) {
       if (op.kind != OpKind::kernel || op.kernel.bytes == 0) continue;
       const std::string_view label = workload.labels.text(op.kernel.label);
-      if (label.rfind("foreshard::", 0) == 0 && !compute::family_time(machine.compute, label, op.kernel)) return false;
+      if (label.rfind("foreshard::", 0) == 0 && !compute::measured(machine.compute, label, op.kernel)) return false;
     }
   return true;
 }

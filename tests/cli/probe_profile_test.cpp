@@ -1,6 +1,9 @@
 // What a probe measured becomes a profile of foreshard's own program.
 #include "cli/probe_profile.hpp"
 
+#include <array>
+#include <set>
+
 #include "gpu/probe/host_program.hpp"
 #include "sim/compute/price_kernel.hpp"
 #include "sim/predict/host_bound.hpp"
@@ -118,9 +121,10 @@ TEST_CASE("what runs beside reductions into a wider dtype is kept apart from the
   CHECK(path.resident_pressure == Approx(300. / 900 / path.reduce_latency).epsilon(0.1));
 }
 
-Workload fused_llama(const Settings& settings, const sim::MachineProfile& machine) {
-  const auto model = preset("llama-tiny", {.dim = {}, .layers = 1});
+Workload fused_llama(const Settings& settings, const sim::MachineProfile& machine, bool grouped = false) {
+  auto model = preset("llama-tiny", {.dim = {}, .layers = 1});
   REQUIRE(model);
+  if (!grouped) model->kv_heads = model->heads;  // else float32 has an attention of its own
   const auto workload = generate(*model, settings, machine.host_calls, machine.gpu(), true);
   REQUIRE(workload);
   return *workload;
@@ -133,27 +137,38 @@ TEST_CASE("fused kernels are no estimate once each of them was measured in their
   settings.seq = 128;
   settings.param_dtype = DType::bfloat16;
   settings.kernels = Kernels::fused;
-  const auto estimated = [&](const gpu::ProbeResult& result) {
+  const auto estimated = [&](const gpu::ProbeResult& result, bool grouped = false) {
     const sim::MachineProfile machine = profile(result);
     sim::PredictRequest request;
     request.settings = settings;
-    const auto prediction = sim::predict(fused_llama(settings, machine), machine, request);
+    const auto prediction = sim::predict(fused_llama(settings, machine, grouped), machine, request);
     REQUIRE(prediction);
     const auto& warnings = prediction->warnings;
     return std::find(warnings.begin(), warnings.end(), kOwnKernelsEstimate) != warnings.end();
   };
   gpu::ProbeResult result = probed();
-  CHECK(estimated(result));
-  const Workload workload = fused_llama(settings, profile(result));
-  for (const Program& program : workload.steps)
-    for (const Op& op : program.ops) {
-      const std::string& label = workload.labels.text(op.kernel.label);
-      if (op.kind == OpKind::kernel && label.rfind("foreshard::", 0) == 0)
+  std::array<std::set<std::string>, 2> labels;
+  const auto measure = [&](std::set<std::string>& seen, bool grouped = false) {
+    const Workload workload = fused_llama(settings, profile(result), grouped);
+    for (const Program& program : workload.steps)
+      for (const Op& op : program.ops) {
+        const std::string& label = workload.labels.text(op.kernel.label);
+        if (op.kind != OpKind::kernel || label.rfind("foreshard::", 0) != 0) continue;
         result.kernels.push_back({label, op.kernel.math, op.kernel.bytes, 5});
-    }
+        seen.insert(label);
+      }
+  };
+  CHECK(estimated(result));
+  measure(labels[0]);
   CHECK_FALSE(estimated(result));
   settings.param_dtype.reset();  // float32: the same labels, none of them measured
   CHECK(estimated(result));
+  measure(labels[1]);
+  CHECK(labels[0] == labels[1]);
+  CHECK_FALSE(estimated(result));
+  CHECK(estimated(result, true));  // foreshard::attention, of shapes
+  measure(labels[1], true);
+  CHECK_FALSE(estimated(result, true));
 }
 
 TEST_CASE("a workload that does not say what its kernels compute is planned as run --emulate, and says so") {

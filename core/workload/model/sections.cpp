@@ -1,7 +1,6 @@
 #include "core/workload/model/sections.hpp"
 
 #include <algorithm>
-#include <map>
 
 #include "core/schedule/optimizer_passes.hpp"
 #include "core/schedule/unit_plan.hpp"
@@ -129,7 +128,7 @@ SectionCost Writer::reduce(const UnitPlan& plan) {
 /// Operands are read and written in the parameters' dtype, as gradients and states have it (zeros_like).
 SectionCost Writer::optimizer() {
   SectionCost cost{Section::optimizer, kRootUnit, Pass::forward, {}, {}};
-  std::map<DType, std::vector<std::uint64_t>> numels;  // Optimizer._group_tensors_by_device_and_dtype
+  std::vector<OptimizerShard> shards;
   std::vector<const Parameter*> by_id;
   for (const Unit& unit : workload_.units)
     for (const Parameter& p : unit.parameters) by_id.push_back(&p);
@@ -139,13 +138,13 @@ SectionCost Writer::optimizer() {
     const Parameter& p = *by_id[id.value];
     const std::uint64_t numel = local_shard_numel(p, {settings_.shard_ranks(), 0});
     if (numel == 0) continue;
-    numels[p.dtype].push_back(numel);
+    shards.push_back({numel, p.dtype});
     ++parameters;
   }
-  for (const auto& [dtype, of_dtype] : numels)
-    for (const OptimizerLaunch& launch : optimizer_launches(settings_.optimizer, of_dtype))
+  for (const OptimizerGroup& group : optimizer_groups(settings_.optimizer, shards))
+    for (const OptimizerLaunch& launch : optimizer_launches(settings_.optimizer, group.numels))
       cost.items.push_back(item(SectionRole::other, launch.pass->label,
-                                elements_of(launch.ranges) * launch.pass->accesses * itemsize(dtype),
+                                elements_of(launch.ranges) * launch.pass->accesses * itemsize(group.dtype),
                                 host_[HostCall::optimizer_launch]));
   Nanoseconds begin = host_[HostCall::optimizer_begin];
   begin.count += host_[HostCall::optimizer_parameter].count * static_cast<std::int64_t>(parameters);

@@ -10,10 +10,12 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <cstring>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "core/base/median.hpp"
@@ -172,7 +174,7 @@ class Pair {
   /// The timed products lie within the reductions, and products outlast them. Alone they run for as long in between, so
   /// that both times are those of the same clocks.
   Beside beside(const Case& c, double reduction_us) {
-    constexpr double kProduct = 1600;
+    constexpr double kProduct = 1600;  // about what one takes, us: so many fit beside the reductions
     const int count = std::max(5, static_cast<int>(kItems * reduction_us / kProduct * 0.7));
     const auto products = [&] {
       for (Side& side : sides_) side.put_products(count, count);
