@@ -120,8 +120,7 @@ double kernel_slowdown(const MachineProfile& machine, const Party& party, const 
       slowdown = std::min(slowdown, fluid(machine, kernel, taken.sms, taken.traffic));
   }
   if (beside_kernel && party.role == Role::side_kernel) slowdown *= spec.side_kernel;
-  if (beside_kernel && party.role == Role::main_kernel && !(kernel.resident && one_wave(kernel)))
-    slowdown *= kernel.resident ? spec.resident_side : spec.beside_side;
+  if (beside_kernel && party.role == Role::main_kernel && !kernel.resident) slowdown *= spec.beside_side;
   // Where power holds the clock down, what others take away first lets the clock rise.
   return std::max(1.0, slowdown * kernel.clock);
 }

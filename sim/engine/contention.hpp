@@ -43,7 +43,9 @@ struct PackedParty {
   bool is_resident = false;
   bool shaped = false;
 
-  [[nodiscard]] bool needs_sms() const { return role == Party::Role::collective && values[0] > 0; }
+  /// Starts before kernels of the compute stream do, and waits for resident ones.
+  [[nodiscard]] bool needs_sms() const { return side() || (role == Party::Role::collective && values[0] > 0); }
+  [[nodiscard]] bool side() const { return role == Party::Role::side_kernel; }
   [[nodiscard]] bool resident() const { return role == Party::Role::main_kernel && is_resident; }
 };
 

@@ -125,6 +125,7 @@ bool Engine::end_finished(std::int64_t at) {
     }
     if (op.lengthens_gaps) ++gap_ended_;
     if (op.party.resident()) --residents_;
+    if (op.party.side()) --sides_;
     ++ended_;
     ++stream.head;
     stream.running = false;
@@ -143,15 +144,18 @@ bool Engine::end_finished(std::int64_t at) {
   return true;
 }
 
-/// What needs SMs starts before kernels do, and waits where resident kernels leave none.
+/// What needs SMs starts before kernels do, and waits where resident kernels leave none. Those wait for kernels of
+/// other streams in turn.
 bool Engine::start_ready(std::int64_t at) {
   bool any = false;
+  const auto ready = [&](const Stream& stream) { return stream.waits_for_sms || stream.ready_at <= at; };
   if (residents_ == 0)
     for (Stream& stream : streams_)
-      if (stream.waits_for_sms || (stream.ready_at <= at && first(stream).party.needs_sms())) any |= start(stream, at);
+      if (ready(stream) && first(stream).party.needs_sms()) any |= start(stream, at);
   for (Stream& stream : streams_) {
-    if (stream.ready_at > at) continue;
-    if (first(stream).party.needs_sms()) {
+    if (!ready(stream)) continue;
+    const PackedParty& party = first(stream).party;
+    if (party.needs_sms() || (party.resident() && sides_ > 0)) {
       stream.waits_for_sms = true;
       stream.ready_at = kNever.count;
     } else {
@@ -169,6 +173,7 @@ bool Engine::start(Stream& stream, std::int64_t at) {
   stream.remaining = ops_[id].work;
   stream.running = true;
   if (ops_[id].party.resident()) ++residents_;
+  if (ops_[id].party.side()) ++sides_;
   return true;
 }
 

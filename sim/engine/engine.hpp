@@ -7,7 +7,8 @@
 // waits for has ended, and each of these has passed:
 //   issue + launch · end of its stream's previous op + gap · end of an awaited op + event_wait
 //   · end of its communicator's previous collective + communicator_gap          (docs/model.md, "Streams")
-// A collective that needs SMs waits, beyond that, while a resident kernel runs (docs/contention.md, "Arrival").
+// A collective that needs SMs and a kernel of another stream wait, beyond that, while a resident kernel runs, and a
+// resident kernel while a kernel of another stream does (docs/contention.md, "Arrival" and "Kernels of other streams").
 // While several run, each progresses at the rate of contention.hpp; work is conserved.
 //
 // Determinism: integer time; at one instant everything that ends does so before anything starts, each in
@@ -139,7 +140,8 @@ class Engine {
   std::size_t gap_issued_ = 0;            // how many of them were issued before now_
   std::size_t gap_ended_ = 0;
   std::size_t ended_ = 0;
-  std::size_t residents_ = 0;  // running ops that leave no SM to a collective
+  std::size_t residents_ = 0;  // running ops that leave no SM to what comes later
+  std::size_t sides_ = 0;      // running kernels of other streams than the compute stream
   std::int64_t now_ = 0;
   std::int64_t next_ = kNever.count;
   std::vector<std::uint32_t> running_;  // stream ids, scratch of update_rates

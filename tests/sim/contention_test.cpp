@@ -269,6 +269,23 @@ TEST_CASE("a ring waits for the end of a resident kernel, a copy-engine gather d
   CHECK(engines.start(copies) == 14'000);
 }
 
+TEST_CASE("a kernel of another stream and resident kernels take turns") {
+  MachineProfile machine = round_machine();
+  machine.contention.classes[static_cast<std::size_t>(KernelClass::gemm)].resident = true;
+  Bench bench(machine);
+  const OpId first = bench.gemm(50'000);
+  bench.device.host_work({10'000});
+  const OpId side =
+      bench.device.launch(bench.gather, {.kernel_class = KernelClass::gather_copy, .work = {20'000}, .label = {}});
+  const OpId second = bench.gemm(50'000);
+  bench.device.synchronize();
+  CHECK(bench.end(first) == 54'000);
+  CHECK(bench.start(side) == 54'000);  // ready at 14000; goes before the next product, which is ready a gap later
+  CHECK(bench.end(side) == 74'000);
+  CHECK(bench.start(second) == 74'000);
+  CHECK(bench.end(second) == 124'000);
+}
+
 TEST_CASE("waiting for SMs is not a deadlock, and peers that never come are") {
   MachineProfile machine = round_machine();
   machine.contention.classes[static_cast<std::size_t>(KernelClass::gemm)].resident = true;
