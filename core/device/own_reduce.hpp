@@ -13,11 +13,12 @@ namespace foreshard {
 ///
 /// The fewest that keep up with the links also at the clocks which a matrix product beside them leaves. A CTA fetches
 /// all ranks' inputs: with two ranks twice what comes over the links, with four 1.33 times. It stores 45 to 49 GB/s,
-/// which binds where few ranks share the results and these are widened. Measured on H200, 512 MiB, with kernels of two
-/// and of four sources (docs/gpu_collectives.md, "What binds the CTAs"); more ranks take four's.
+/// which binds where few ranks share the results and these are widened. The kernel for other numbers of ranks than two,
+/// four and eight fetches smaller tiles. Measured on H200, 512 MiB, with two, three, four and eight sources
+/// (docs/gpu_collectives.md, "How many CTAs").
 [[nodiscard]] constexpr std::uint32_t reduce_ctas(std::uint32_t ranks, bool widens) {
-  if (ranks > 2) return 10;
-  return widens ? 16 : 12;
+  if (ranks == 4 || ranks == 8) return 10;
+  return ranks == 2 && !widens ? 12 : 16;
 }
 
 /// SMs that were held from start to end while the `held` of a profile's measured kernels was found: among what our
