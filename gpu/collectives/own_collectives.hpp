@@ -30,7 +30,8 @@
 
 namespace foreshard::gpu {
 
-/// How the own collectives work; the defaults are what was fastest on 4 × H200. The same on all ranks.
+/// How the own collectives work; the defaults are what was fastest on H200 (docs/gpu_collectives.md). The same on all
+/// ranks.
 struct OwnTuning {
   ScatterTuning scatter;
   ReduceLaunch reduce{0, 2};          ///< no CTAs here: as many as reduce_ctas() says

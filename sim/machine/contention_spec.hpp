@@ -39,9 +39,10 @@ struct ContentionSpec {
   double late_tile = 1;  ///< time of a tile computed after the others are done, over that of a tile among all
   /// Matrix products of more tiles than this many times the SMs hand tiles out one by one; others fix them in advance.
   double static_waves = 0;
-  double side_kernel = 1;    ///< time of a kernel of another stream beside one of the compute stream, over that alone
-  double beside_side = 1;    ///< time of a compute-stream kernel beside one of another stream, over that alone
-  double resident_side = 1;  ///< the same of a resident one
+  double side_kernel = 1;  ///< time of a kernel of another stream beside one of the compute stream, over that alone
+  double beside_side = 1;  ///< time of a compute-stream kernel beside one of another stream, over that alone
+  /// The same of a resident one, in recordings: what is taken off where both overlap. In a simulation they take turns.
+  double resident_side = 1;
   std::array<KernelUse, 7> classes{};  ///< by KernelClass
 };
 

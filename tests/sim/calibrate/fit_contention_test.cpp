@@ -1,10 +1,9 @@
 // Rows that a machine with known constants would have measured: the fit has to find those constants again.
 #include <algorithm>
 
-#include "sim/calibrate/fit_machine.hpp"
 #include "sim/collectives/modelled_collectives.hpp"
 #include "sim/engine/contention.hpp"
-#include "tests/catch.hpp"
+#include "tests/sim/calibrate/fits.hpp"
 
 namespace foreshard::sim {
 namespace {
@@ -55,18 +54,9 @@ CollectiveRequest own_scatter(bool widens) {
 
 MachineFit fitted(std::vector<ContentionSample> samples, std::optional<HostProgram> program) {
   Measurements measured;
-  measured.path = "made up";
   measured.format = "probe file";
   measured.contention = std::move(samples);
-  auto fit = fit_machine(std::span(&measured, 1), {"mine", "few", kFewSms, program});
-  if (!fit) FAIL(fit.error().text());
-  return *fit;
-}
-
-MachineProfile read(const MachineFit& fit) {
-  auto profile = parse_profile(fit.profile.dump(), "mine");
-  if (!profile) FAIL(profile.error().text());
-  return *profile;
+  return fit_of(std::move(measured), {"mine", "few", kFewSms, program});
 }
 
 TEST_CASE("what made the rows of foreshard's reduce-scatter comes back, wider results or not") {

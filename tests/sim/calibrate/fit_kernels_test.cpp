@@ -2,11 +2,9 @@
 #include <cmath>
 
 #include "core/workload/names.hpp"
-#include "sim/calibrate/fit_machine.hpp"
 #include "sim/collectives/modelled_collectives.hpp"
 #include "sim/compute/price_kernel.hpp"
-#include "sim/machine/profile.hpp"
-#include "tests/catch.hpp"
+#include "tests/sim/calibrate/fits.hpp"
 
 namespace foreshard::sim {
 namespace {
@@ -31,16 +29,7 @@ Measurements of(std::vector<KernelSample> kernels) {
 }
 
 MachineFit fitted(std::vector<KernelSample> kernels) {
-  const std::vector<Measurements> inputs{of(std::move(kernels))};
-  auto fit = fit_machine(inputs, {"mine", "h200", {}});
-  if (!fit) FAIL(fit.error().text());
-  return *fit;
-}
-
-MachineProfile read(const MachineFit& fit) {
-  auto profile = parse_profile(fit.profile.dump(), "mine");
-  if (!profile) FAIL(profile.error().text());
-  return *profile;
+  return fit_of(of(std::move(kernels)), {"mine", "h200", {}});
 }
 
 double us(const MachineProfile& machine, const KernelMath& math, Bytes bytes, std::string_view label) {
