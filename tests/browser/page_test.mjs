@@ -232,6 +232,8 @@ async function numbers(page, run) {
   assert.equal(gap.reduce((sum, part) => sum + part, 0), explain.gap.reserved_bytes, 'the parts leave no remainder');
   const remedies = await page.evaluate(() => [...document.querySelectorAll('.remedies tbody [data-bytes]')].map((cell) => Number(cell.dataset.bytes)));
   if (explain.remedies.length) assert.deepEqual(remedies.slice(1), explain.remedies.map((remedy) => remedy.peak_reserved_bytes), 'remedies: page and explain --json');
+  const code = await page.evaluate(() => [...document.querySelectorAll('.remedies code')].map((element) => element.textContent));
+  if (explain.remedies.length) assert.deepEqual(code, explain.remedies.map((remedy) => remedy.pytorch), "remedies' code: page and explain --json");
   if (run === 'plan') {
     const plan = json('plan');
     assert.deepEqual(last.slice(1), ['allocated', 'active', 'reserved', 'requested'].map((name) => plan[`peak_${name}_bytes`]), 'page and plan --json');

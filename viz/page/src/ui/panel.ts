@@ -49,6 +49,8 @@ type Json = { [key: string]: unknown };
 const isObject = (value: unknown): value is Json => typeof value === 'object' && value !== null && !Array.isArray(value);
 const numberOf = (value: unknown): number | undefined => (typeof value === 'number' ? value : undefined);
 const text = (value: unknown): string => (typeof value === 'string' ? visible(value) : '');
+/** Code: its line ends stay. */
+const lines = (value: unknown): string => (typeof value === 'string' ? value.split('\n').map(visible).join('\n') : '');
 
 /** A share as a bar under its number. */
 function bar(value: number, whole: number, colour: string): HTMLElement {
@@ -100,7 +102,7 @@ export function explainSection(run: RunData, explain: Json): HTMLElement {
     const now = isObject(explain.simulated) ? [row('as it is', explain.simulated)] : [];
     box.append(el('h4', {}, 'remedies, simulated'));
     box.append(grid(['choice', 'peak reserved', 'step'], [...now, ...remedies.map((remedy) =>
-      row(el('span', {}, text(remedy.choice), el('code', { className: 'block' }, text(remedy.pytorch))), remedy))], 'grid remedies'));
+      row(el('span', {}, text(remedy.choice), el('code', { className: 'block' }, lines(remedy.pytorch))), remedy))], 'grid remedies'));
   } else if (text(explain.remedies_missing)) box.append(el('p', { className: 'faint' }, `No remedies were simulated: ${text(explain.remedies_missing)}.`));
   return box;
 }
