@@ -5,13 +5,13 @@ is stream 2^20 + s * 64 * 4096 + r), and compares losses and gradients.
     foreshard run llama-tiny --gpus 4 --steps 20 --batch 4 --seq 512 --param-dtype bfloat16 ... --json --gradients G > run.json
     torchrun --nproc-per-node 4 tools/check_numerics.py --model llama-tiny --batch 4 --seq 512 --mp bf16 --run run.json --gradients G
 
-Prints JSON and ends with 1 where a bar is missed:
+Several cases in one start: --cases FILE, a line of these options each. Prints JSON, a line a case, and ends with 1 where a bar is missed:
 - float32: losses and gradients within 1e-4 of PyTorch's; a gradient's error is |a - b| / |b| over all its elements, a loss's is
   relative to the loss of the outputs' absolute values (a mean of numbers of both signs is near 0).
 - bfloat16: foreshard is no further from PyTorch's float32 gradients of the first step, and its losses no further from PyTorch's
   float32 losses, than twice what PyTorch's own bfloat16 training is.
 """
-import argparse, json, math, os, sys, types, unittest
+import argparse, gc, json, math, os, shlex, sys, types, unittest
 import torch, torch.nn as nn, torch.nn.functional as F
 import torch.distributed as dist
 from torch.distributed.device_mesh import init_device_mesh
@@ -199,7 +199,7 @@ def norms(pairs, dev):
     return sums.sqrt().tolist()
 
 
-def main():
+def options(arguments):
     p = argparse.ArgumentParser()
     p.add_argument("--model", required=True); p.add_argument("--dim", type=int, default=0); p.add_argument("--layers", type=int, default=0)
     p.add_argument("--batch", type=int, default=4); p.add_argument("--seq", type=int, default=512)
@@ -209,12 +209,11 @@ def main():
     p.add_argument("--opt", default="adam", choices=["adam", "sgd"])
     p.add_argument("--results", default="", help="JSON of foreshard run --json"); p.add_argument("--gradients", default="", help="its --gradients folder")
     p.add_argument("--out", default="", help="write the JSON here too")
-    a = p.parse_args()
-    rank, world = int(os.environ.get("RANK", 0)), int(os.environ.get("WORLD_SIZE", 1))
-    for key, value in (("RANK", "0"), ("WORLD_SIZE", "1"), ("MASTER_ADDR", "127.0.0.1"), ("MASTER_PORT", "29577")): os.environ.setdefault(key, value)
-    dev = torch.device("cuda", int(os.environ.get("LOCAL_RANK", 0))); torch.cuda.set_device(dev)
-    dist.init_process_group("nccl", device_id=dev)
-    torch.backends.cuda.matmul.allow_tf32 = False
+    return p.parse_args(arguments)
+
+
+def check(a, rank, world, dev):
+    """One model; whether it is within its bars."""
     mixed = a.mp == "bf16"
     plain, low = Training(a, False, rank, world, dev), Training(a, True, rank, world, dev) if mixed else None
     names = [n for n, _ in plain.model.named_parameters()]
@@ -262,8 +261,23 @@ def main():
         text = json.dumps(report)
         if a.out: open(a.out, "w").write(text)
         print(text if not a.out else json.dumps({k: v for k, v in report.items() if k != "steps"}), flush=True)
+    return not report["failed"]
+
+
+def main():
+    if sys.argv[1:2] == ["--cases"]: cases = [options(shlex.split(line)) for line in open(sys.argv[2]) if line.strip()]
+    else: cases = [options(None)]
+    rank, world = int(os.environ.get("RANK", 0)), int(os.environ.get("WORLD_SIZE", 1))
+    for key, value in (("RANK", "0"), ("WORLD_SIZE", "1"), ("MASTER_ADDR", "127.0.0.1"), ("MASTER_PORT", "29577")): os.environ.setdefault(key, value)
+    dev = torch.device("cuda", int(os.environ.get("LOCAL_RANK", 0))); torch.cuda.set_device(dev)
+    dist.init_process_group("nccl", device_id=dev)
+    torch.backends.cuda.matmul.allow_tf32 = False
+    good = True
+    for a in cases:
+        good = check(a, rank, world, dev) and good
+        gc.collect(); torch.cuda.empty_cache()
     dist.barrier(); dist.destroy_process_group()
-    sys.exit(1 if report["failed"] else 0)
+    sys.exit(0 if good else 1)
 
 
 main()

@@ -100,22 +100,28 @@ EOF_SETTINGS
 fi
 
 if part numerics; then
+  : >"$OUT/parity.cases"
   while read -r name model options; do
     torch=""
     case $options in *bfloat16*) torch="--mp bf16" ;; esac
     # shellcheck disable=SC2086
-    run "numerics_$name" 90 $model $options --steps 18 --no-record --gradients "$OUT/gradients_$name" || continue
-    # shellcheck disable=SC2086
-    try 120 "parity_$name" "$PYTHON" -m torch.distributed.run --standalone --nproc-per-node "$GPUS" "$HERE/check_numerics.py" \
-      --model "$model" ${options/--param-dtype bfloat16 --reduce-dtype float32/} $torch --steps 20 --results "$OUT/numerics_$name.out" --gradients "$OUT/gradients_$name" \
-      --out "$OUT/parity_$name.json"
-    rm -rf "$OUT/gradients_$name"
+    run "numerics_$name" 90 $model $options --steps 18 --no-record --gradients "$OUT/gradients_$name" &&
+      echo "--model $model ${options/--param-dtype bfloat16 --reduce-dtype float32/} $torch --steps 20 --results '$OUT/numerics_$name.out'" \
+        "--gradients '$OUT/gradients_$name' --out '$OUT/parity_$name.out'" >>"$OUT/parity.cases"
   done <<EOF_MODELS
 mlp_fp32 mlp --dim 1024 --layers 4 --batch 2 --seq 512
 transformer_fp32 torch-transformer --dim 512 --layers 2 --dropout 0 --batch 2 --seq 128
 llama_fp32 llama-tiny --batch 2 --seq 512
 llama_bf16 llama-tiny --batch 2 --seq 512 --param-dtype bfloat16 --reduce-dtype float32
 EOF_MODELS
+  rm -f "$OUT"/parity_*.out
+  try 200 parity "$PYTHON" -m torch.distributed.run --standalone --nproc-per-node "$GPUS" "$HERE/check_numerics.py" \
+    --cases "$OUT/parity.cases"
+  for found in "$OUT"/parity_*.out; do
+    [ -f "$found" ] && digest "$(basename "$found" .out)" \
+      "(not j['failed'], 'worst error: losses %.2g, gradients %.2g' % (j['worst_loss_error'], j['worst_gradient_error']))"
+  done
+  rm -rf "$OUT"/gradients_*
 fi
 
 MACHINE=h200

@@ -175,10 +175,9 @@ Result<void> Communicator::issue_own(const CollectiveWork& work, cudaStream_t st
   call.input_type = work.dtype;
   call.output_type = work.output_dtype.value_or(work.dtype);
   call.scale = work.reduction == Reduction::average ? 1.0F / static_cast<float>(ranks()) : 1.0F;
-  const ScatterPath path = own_->scatter_path(call);
-  const std::string way = path == ScatterPath::direct   ? "kernel foreshard_reduce reads the peers"
-                          : path == ScatterPath::staged ? "copies into staging, kernel foreshard_reduce"
-                                                        : "copies into staging, kernel foreshard_reduce reads the rest";
+  const std::string way = own_->scatter_path(call) == ScatterPath::direct
+                              ? "kernel foreshard_reduce reads the peers"
+                              : "copies into staging, kernel foreshard_reduce";
   if (report.seen.find(way) == std::string::npos) report.seen += (report.seen.empty() ? "" : "; ") + way;
   return own_->reduce_scatter(call, stream);
 }

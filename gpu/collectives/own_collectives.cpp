@@ -15,8 +15,7 @@ namespace {
 constexpr Bytes kCounterBytes = (kMostSlots + 2) * sizeof(std::uint32_t);  // slots, items resident and immediate
 constexpr Bytes kControlBytes = kFlagBytes + kCounterBytes + sizeof(std::uint64_t);
 static_assert((kFlagBytes + kCounterBytes) % sizeof(std::uint64_t) == 0);
-constexpr Bytes kPiece = 4 * kKiB;  // parts of a slice keep its alignment
-constexpr Bytes kMostDirect = 2 * kGiB - kPiece;
+constexpr Bytes kMostDirect = 4 * kGiB - kPiece;  // the kernel counts the bytes of a chunk in 32 bits
 /// Above every counter that a run reaches, and as the same byte four times.
 constexpr unsigned char kAbandoned = 0x3f;
 
@@ -145,19 +144,11 @@ Result<void> OwnCollectives::all_gather(const void* input, void* output, Bytes s
   return gather_runner_->run(plan_gather({ranks(), rank_, slice, in_place, ++gathers_}), addresses_, stream);
 }
 
-Bytes OwnCollectives::staged_bytes(const ScatterCall& call) const {
-  const Bytes slice = call.elements * itemsize(call.input_type);
-  if (!heap_.contains(reinterpret_cast<Address>(call.input), slice * ranks())) return slice;
-  if (slice * ranks() <= tuning_.direct_up_to) return 0;
-  const Bytes wanted = slice * tuning_.staged_percent / 100 / kPiece * kPiece;
-  // The kernel counts the bytes of a direct part in 32 bits.
-  return std::max(wanted, slice > kMostDirect ? slice - kMostDirect : 0);
-}
-
 ScatterPath OwnCollectives::scatter_path(const ScatterCall& call) const {
-  const Bytes staged = staged_bytes(call);
-  if (staged == 0) return ScatterPath::direct;
-  return staged == call.elements * itemsize(call.input_type) ? ScatterPath::staged : ScatterPath::mixed;
+  const Bytes slice = call.elements * itemsize(call.input_type);
+  const bool direct = slice * ranks() <= tuning_.direct_up_to && slice <= kMostDirect &&
+                      heap_.contains(reinterpret_cast<Address>(call.input), slice * ranks());
+  return direct ? ScatterPath::direct : ScatterPath::staged;
 }
 
 Result<void> OwnCollectives::reduce_scatter(const ScatterCall& call, cudaStream_t stream) {
@@ -165,14 +156,16 @@ Result<void> OwnCollectives::reduce_scatter(const ScatterCall& call, cudaStream_
     return fail(ErrorKind::mismatch, "a reduce-scatter sums float32, bfloat16 and float16 only");
   if (call.elements == 0) return {};
   const Bytes slice = call.elements * itemsize(call.input_type);
-  const Bytes staged = staged_bytes(call);
-  if (staged != 0) FORESHARD_TRY(make_staging());
+  const bool staged = scatter_path(call) == ScatterPath::staged;
+  if (staged) FORESHARD_TRY(make_staging());
   ReduceItem item = item_of(call);
-  if (staged != 0) add_staged(item, call, staged);
-  if (staged != slice) add_direct(item, call);
-  if (slice * ranks() <= tuning_.direct_up_to && staged == 0) return immediate(item, slice, stream);
+  if (staged)
+    add_staged(item, slice);
+  else
+    add_direct(item, call, slice);
+  if (!staged && slice * ranks() <= tuning_.brief_up_to) return immediate(item, slice, stream);
   FORESHARD_TRY(start_resident(item, stream));
-  if (staged != 0) FORESHARD_TRY(push(call, staged, stream));
+  if (staged) FORESHARD_TRY(push(call, slice, stream));
   const TransferOp complete = own_signal(TransferOp::Kind::wait, rank_, 1, items_);
   return TransferRunner::signal({&complete, 1}, addresses_, stream);
 }
@@ -188,38 +181,36 @@ ReduceItem OwnCollectives::item_of(const ScatterCall& call) const {
   item.scale = call.scale;
   const char* own = static_cast<const char*>(call.input) + rank_ * call.elements * itemsize(call.input_type);
   item.source[rank_] = own;
-  item.near[rank_] = own;
   item.aligned = aligned(reinterpret_cast<Address>(call.output)) && aligned(reinterpret_cast<Address>(own)) ? 1 : 0;
   return item;
 }
 
-void OwnCollectives::add_staged(ReduceItem& item, const ScatterCall& call, Bytes staged) const {
-  const ScatterChunks chunks = cut_slices(staged, tuning_.scatter);
+void OwnCollectives::add_staged(ReduceItem& item, Bytes slice) const {
   for (std::uint32_t r = 0; r < ranks(); ++r) {
     if (r != rank_)
       item.source[r] = reinterpret_cast<const void*>(addresses_.staging[rank_] + staging_offset(tuning_.scatter, r, 0));
-    item.arrived[r] = flag(rank_, Flag::arrived, r);
+    item.ready[r] = flag(rank_, Flag::arrived, r);
     item.answer[r] = flag(r, Flag::credit, rank_);
   }
-  item.staged_elements = staged / itemsize(call.input_type);
-  item.chunks = chunks.count;
-  item.chunk_elements = chunks.chunk / itemsize(call.input_type);
-  item.slot_bytes = tuning_.scatter.slot;
+  item.chunks = cut_slices(slice, tuning_.scatter);
+  item.slot_bytes = tuning_.scatter.slot();
   item.slots = tuning_.scatter.slots;
   item.first_chunk = chunks_;
 }
 
-void OwnCollectives::add_direct(ReduceItem& item, const ScatterCall& call) {
-  const Bytes slice = call.elements * itemsize(call.input_type);
+void OwnCollectives::add_direct(ReduceItem& item, const ScatterCall& call, Bytes slice) {
   const std::array<Address, kMostPeers> inputs = copies_of(call.input);
   for (std::uint32_t r = 0; r < ranks(); ++r) {
-    item.near[r] = reinterpret_cast<const void*>(inputs[r] + rank_ * slice);
-    item.entered[r] = flag(rank_, Flag::entered, r);
+    item.source[r] = reinterpret_cast<const void*>(inputs[r] + rank_ * slice);
+    item.ready[r] = flag(rank_, Flag::entered, r);
     item.enter[r] = flag(r, Flag::entered, rank_);
-    item.consume[r] = flag(r, Flag::consumed, rank_);
+    item.answer[r] = flag(r, Flag::consumed, rank_);
     item.consumed[r] = flag(rank_, Flag::consumed, r);
   }
-  item.direct_number = directs_++;
+  item.direct = 1;
+  item.chunks.count = 1;
+  item.chunks.total = slice;
+  item.first_chunk = directs_++;
 }
 
 /// The same for all items of one pair of types: a resident launch takes no others.
@@ -262,11 +253,10 @@ Result<void> OwnCollectives::start_resident(ReduceItem& item, cudaStream_t strea
   return launch_reduce(item, links_, launch_of(item), worker_);
 }
 
-Result<void> OwnCollectives::push(const ScatterCall& call, Bytes staged, cudaStream_t stream) {
+Result<void> OwnCollectives::push(const ScatterCall& call, Bytes slice, cudaStream_t stream) {
   addresses_.input = copies_of(call.input);
-  const Bytes slice = call.elements * itemsize(call.input_type);
-  const TransferPlan plan = plan_scatter({ranks(), rank_, slice, staged, chunks_, rounds_}, tuning_.scatter);
-  const ScatterChunks chunks = cut_slices(staged, tuning_.scatter);
+  const TransferPlan plan = plan_scatter({ranks(), rank_, slice, chunks_, rounds_}, tuning_.scatter);
+  const ScatterChunks chunks = cut_slices(slice, tuning_.scatter);
   chunks_ += chunks.count;
   rounds_ += count_rounds(chunks, tuning_.scatter);
   return scatter_runner_->run(plan, addresses_, stream);

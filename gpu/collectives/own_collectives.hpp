@@ -12,7 +12,7 @@
 // Reduce-scatter: one kernel of few CTAs (reduce_kernel.hpp) adds. An input in symmetric memory is read where it lies
 // (direct): small ones by a kernel on the caller's stream, large ones by a resident worker that keeps its SMs between
 // reduce-scatters. Any other input is staged: its slices are pushed by copy engines in chunks into the receivers'
-// slots, which the kernel gives back; no barrier, and no memory of the caller is shared. Both at once are possible.
+// slots, which the kernel gives back; no memory of the caller is shared.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -35,8 +35,8 @@ namespace foreshard::gpu {
 struct OwnTuning {
   ScatterTuning scatter;
   ReduceLaunch reduce{0, 2};          ///< no CTAs here: as many as reduce_ctas() says
-  Bytes direct_up_to = 16 * kMiB;     ///< whole symmetric inputs up to this are reduced on the caller's stream
-  std::uint32_t staged_percent = 0;   ///< of a larger symmetric input, what copy engines push; the rest is read
+  Bytes brief_up_to = 16 * kMiB;      ///< whole symmetric inputs up to this are reduced on the caller's stream
+  Bytes direct_up_to = 64 * kGiB;     ///< larger symmetric inputs are staged like any other
   std::uint64_t linger_ns = 100'000;  ///< how long the resident worker keeps its SMs for the next reduce-scatter
 };
 
@@ -50,7 +50,7 @@ struct ScatterCall {
   float scale = 1.0F;  ///< multiplies the fp32 sum
 };
 
-enum class ScatterPath : std::uint8_t { staged = 0, direct = 1, mixed = 2 };
+enum class ScatterPath : std::uint8_t { staged = 0, direct = 1 };
 
 class OwnCollectives {
  public:
@@ -87,14 +87,12 @@ class OwnCollectives {
   /// The copies of one buffer by rank of the group; only this rank's where it is not symmetric.
   [[nodiscard]] std::array<Address, kMostPeers> copies_of(const void* memory) const;
   [[nodiscard]] ReduceItem item_of(const ScatterCall& call) const;
-  /// Of a slice, from its start, what copy engines push.
-  [[nodiscard]] Bytes staged_bytes(const ScatterCall& call) const;
-  void add_staged(ReduceItem& item, const ScatterCall& call, Bytes staged) const;
-  void add_direct(ReduceItem& item, const ScatterCall& call);
+  void add_staged(ReduceItem& item, Bytes slice) const;
+  void add_direct(ReduceItem& item, const ScatterCall& call, Bytes slice);
   [[nodiscard]] ReduceLaunch launch_of(const ReduceItem& item) const;
   [[nodiscard]] Result<void> immediate(ReduceItem& item, Bytes slice, cudaStream_t stream);
   [[nodiscard]] Result<void> start_resident(ReduceItem& item, cudaStream_t stream);
-  [[nodiscard]] Result<void> push(const ScatterCall& call, Bytes staged, cudaStream_t stream);
+  [[nodiscard]] Result<void> push(const ScatterCall& call, Bytes slice, cudaStream_t stream);
   [[nodiscard]] Result<void> post(const ReduceItem& item);
   [[nodiscard]] std::uint32_t* flag(std::uint32_t on, Flag which, std::uint32_t writer) const;
 

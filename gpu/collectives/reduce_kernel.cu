@@ -171,51 +171,38 @@ __device__ void store(T* to, const float (&x)[kCount]) {
   }
 }
 
-__device__ std::uint32_t chunk_length(const ReduceItem& item, std::uint32_t k) {
-  const std::uint64_t left = item.staged_elements - k * item.chunk_elements;
-  return static_cast<std::uint32_t>(left < item.chunk_elements ? left : item.chunk_elements);
-}
 /// Bytes of one source's tile, so that kStages of all sources fit a warp's ring; kRanks as in foreshard_reduce.
 template <int kRanks>
 inline constexpr std::uint32_t kTile = kRingBytes / kStages / (kRanks != 0 ? kRanks : kMostPeers);
 
-/// A stretch of the slice: a chunk of the staged part, or the whole direct part.
-struct Part {
-  bool staged;
-  std::uint32_t chunk;
-};
-/// Where rank p's data of a part starts.
+/// Where rank p's data of chunk k starts.
 template <class In>
-__device__ const In* data(const ReduceItem& item, std::uint32_t p, Part part) {
-  const In* near = static_cast<const In*>(item.near[p]) + item.staged_elements;
-  if (!part.staged) return near;
+__device__ const In* data(const ReduceItem& item, std::uint32_t p, std::uint32_t k) {
   const char* base = static_cast<const char*>(item.source[p]);
-  if (p != item.rank)
-    base += ((item.first_chunk + part.chunk) % item.slots) * item.slot_bytes;
+  if (item.direct != 0 || p == item.rank)
+    base += item.chunks.begin(k);
   else
-    base += part.chunk * item.chunk_elements * sizeof(In);
+    base += ((item.first_chunk + k) % item.slots) * item.slot_bytes;
   return reinterpret_cast<const In*>(base);
 }
-/// The index of its first element in the slice.
-__device__ std::uint64_t first_of(const ReduceItem& item, Part part) {
-  return part.staged ? part.chunk * item.chunk_elements : item.staged_elements;
-}
+/// The index of a chunk's first element in the slice.
 template <class In>
-__device__ std::uint32_t bytes_of(const ReduceItem& item, Part part) {
-  return part.staged ? chunk_length(item, part.chunk) * sizeof(In)
-                     : static_cast<std::uint32_t>((item.elements - item.staged_elements) * sizeof(In));
+__device__ std::uint64_t first_of(const ReduceItem& item, std::uint32_t k) {
+  return item.chunks.begin(k) / sizeof(In);
+}
+__device__ std::uint32_t bytes_of(const ReduceItem& item, std::uint32_t k) {
+  return static_cast<std::uint32_t>(item.chunks.bytes(k));
 }
 
-/// The flag that says that rank p's data of a part may be read, and the value that it then has reached.
-__device__ bool ready(const ReduceItem& item, Part part, std::uint32_t p) {
+/// Whether rank p's data of chunk k may be read.
+__device__ bool ready(const ReduceItem& item, std::uint32_t k, std::uint32_t p) {
   if (p >= item.ranks || p == item.rank) return true;
-  const std::uint32_t number = part.staged ? item.first_chunk + part.chunk : item.direct_number;
-  const std::uint32_t* flag = part.staged ? item.arrived[p] + number % item.slots : item.entered[p];
-  return reached(load_system(flag), number + 1);
+  const std::uint32_t number = item.first_chunk + k;
+  return reached(load_system(item.ready[p] + number % item.slots), number + 1);
 }
-/// One thread a peer: waits until that peer's data of a part may be read.
-__device__ bool wait_for(const ReduceItem& item, const ReduceLinks& links, Part part, std::uint32_t p) {
-  return wait_until(links, [&] { return ready(item, part, p); });
+/// One thread a peer: waits until that peer's data of a chunk may be read.
+__device__ bool wait_for(const ReduceItem& item, const ReduceLinks& links, std::uint32_t k, std::uint32_t p) {
+  return wait_until(links, [&] { return ready(item, k, p); });
 }
 
 /// Whether this CTA is the last of the grid to come here, after all of the CTA's reads and writes. One thread a CTA.
@@ -227,23 +214,25 @@ __device__ bool last_cta(std::uint32_t* counter) {
   return true;
 }
 
-/// One thread of each CTA, when all of the CTA has read chunk k.
-__device__ void finish_chunk(const ReduceItem& item, const ReduceLinks& links, std::uint32_t k) {
+/// Tells the peers that chunk k has been read.
+__device__ void answer(const ReduceItem& item, std::uint32_t k) {
   const std::uint32_t number = item.first_chunk + k;
-  const std::uint32_t slot = number % item.slots;
-  if (!last_cta(links.counters + slot)) return;
   for (std::uint32_t p = 0; p < item.ranks; ++p)
-    if (p != item.rank) store_system(item.answer[p] + slot, number + 1);
+    if (p != item.rank) store_system(item.answer[p] + number % item.slots, number + 1);
+}
+
+/// One thread of each CTA, when all of the CTA has read chunk k. A direct item's only chunk ends with the item.
+__device__ void finish_chunk(const ReduceItem& item, const ReduceLinks& links, std::uint32_t k) {
+  if (item.direct == 0 && last_cta(links.counters + (item.first_chunk + k) % item.slots)) answer(item, k);
 }
 
 /// One thread of each CTA, at the end of its item. The item is complete when its result is written and, where peers
 /// read this rank's input, they have done so.
 __device__ void finish_item(const ReduceItem& item, const ReduceLinks& links) {
   if (!last_cta(links.finished)) return;
-  if (item.staged_elements != item.elements) {
-    const std::uint32_t value = item.direct_number + 1;
-    for (std::uint32_t p = 0; p < item.ranks; ++p)
-      if (p != item.rank) store_system(item.consume[p], value);
+  if (item.direct != 0) {
+    answer(item, 0);
+    const std::uint32_t value = item.first_chunk + 1;
     for (std::uint32_t p = 0; p < item.ranks; ++p)
       if (p != item.rank && !wait_until(links, [&] { return reached(load_system(item.consumed[p]), value); })) return;
   }
@@ -251,60 +240,39 @@ __device__ void finish_item(const ReduceItem& item, const ReduceLinks& links) {
   store_system(links.complete_host, item.number + 1);
 }
 
-/// A warp's way through a slice, run by run: of a staged chunk, or of a share of the direct part, every tile whose
-/// number is the warp's own among all warps of the grid. Direct shares lie between the chunks, whose data is on its
-/// way.
-template <class In, std::uint32_t kBytes>
+/// A warp's way through a slice, chunk by chunk: every tile whose number is the warp's own among all warps of the grid.
+template <std::uint32_t kBytes>
 class Walk {
  public:
   __device__ explicit Walk(const ReduceItem& item) : item_(item) {}
-  /// The next run that has a tile of this warp; false at the end.
+  /// The next chunk that has a tile of this warp; false at the end.
   __device__ bool next() {
-    while (index_ <= 2 * item_.chunks) {
-      passed_ = index_ / 2;
-      part_ = {index_ % 2 != 0, passed_};
-      const std::uint32_t bytes = bytes_of<In>(item_, part_);
+    while (next_ < item_.chunks.count) {
+      chunk_ = next_++;
       at_ = worker() * kBytes;
-      end_ = bytes;
-      if (!part_.staged) {
-        at_ += border(passed_, bytes);
-        end_ = min(bytes, border(passed_ + 1, bytes));
-      }
-      ++index_;
+      end_ = bytes_of(item_, chunk_);
       if (at_ < end_) return true;
     }
-    passed_ = item_.chunks;
+    chunk_ = next_;
     at_ = end_ = 0;
     return false;
   }
-  /// The next tile of the run; false at its end.
+  /// The chunk's next tile; false at its end.
   __device__ bool step() {
-    at_ += stripe();
+    at_ += kWarps * gridDim.x * kBytes;
     return at_ < end_;
   }
-  __device__ Part part() const { return part_; }
-  __device__ std::uint32_t at() const { return at_; }          ///< byte offset of the tile in the part
-  __device__ std::uint32_t end() const { return end_; }        ///< of the run's tiles
-  __device__ std::uint32_t passed() const { return passed_; }  ///< chunks before the run
+  __device__ std::uint32_t chunk() const { return chunk_; }  ///< at the end the number of chunks
+  __device__ std::uint32_t at() const { return at_; }        ///< byte offset of the tile in the chunk
+  __device__ std::uint32_t end() const { return end_; }      ///< of the chunk
   __device__ static std::uint32_t worker() { return threadIdx.x / 32 * gridDim.x + blockIdx.x; }
 
  private:
-  /// One tile of each warp of the grid.
-  __device__ static std::uint32_t stripe() { return kWarps * gridDim.x * kBytes; }
-  /// Where the direct part's share k starts: an eighth goes first, for the first chunk comes late.
-  __device__ std::uint32_t border(std::uint32_t k, std::uint32_t bytes) const {
-    if (k == 0) return 0;
-    const std::uint32_t stripes = bytes / stripe() + 1;
-    if (k > item_.chunks) return stripes * stripe();
-    const std::uint32_t lead = stripes / 8;
-    return (lead + static_cast<std::uint32_t>(std::uint64_t{stripes - lead} * (k - 1) / item_.chunks)) * stripe();
-  }
   const ReduceItem& item_;
-  Part part_{};
-  std::uint32_t index_ = 0;
+  std::uint32_t next_ = 0;
+  std::uint32_t chunk_ = 0;
   std::uint32_t at_ = 0;
   std::uint32_t end_ = 0;
-  std::uint32_t passed_ = 0;
 };
 
 /// Where a warp's ring of stages stands; goes on from item to item.
@@ -314,10 +282,10 @@ struct Turn {
 };
 
 template <class In, class Out>
-__device__ void add_element(const ReduceItem& item, Part part, std::uint32_t index) {
-  float sum = widen(__ldcg(data<In>(item, 0, part) + index));
-  for (std::uint32_t p = 1; p < item.ranks; ++p) sum += widen(__ldcg(data<In>(item, p, part) + index));
-  static_cast<Out*>(item.output)[first_of(item, part) + index] = narrow<Out>(sum * item.scale);
+__device__ void add_element(const ReduceItem& item, std::uint32_t k, std::uint32_t index) {
+  float sum = widen(__ldcg(data<In>(item, 0, k) + index));
+  for (std::uint32_t p = 1; p < item.ranks; ++p) sum += widen(__ldcg(data<In>(item, p, k) + index));
+  static_cast<Out*>(item.output)[first_of<In>(item, k) + index] = narrow<Out>(sum * item.scale);
 }
 
 /// One warp's work on an item: it brings tiles of all ranks' inputs into its ring by bulk copies, as far ahead as there
@@ -350,7 +318,7 @@ class Adder {
 
   /// False when the group was given up: then what was on its way has come, and nothing more is begun.
   __device__ bool run() {
-    enter_run();
+    enter_chunk();
     refill();
     while (in_flight_ != 0) {
       // Bulk copies end, whatever becomes of the group.
@@ -375,7 +343,7 @@ class Adder {
         add_some(stage, min(left, kBytes));
         give_back();
       }
-      if (!walk_.step()) enter_run();
+      if (!walk_.step()) enter_chunk();
       if (in_flight_ < kStages) refill();
     }
     const bool done = __syncthreads_and(!lost_) != 0;
@@ -393,11 +361,11 @@ class Adder {
       turn_.parity ^= 1;
     }
   }
-  /// Goes to the next run to add.
-  __device__ void enter_run() {
+  /// Goes to the next chunk to add.
+  __device__ void enter_chunk() {
     walk_.next();
-    pass(walk_.passed());
-    out_ = static_cast<Out*>(item_.output) + first_of(item_, walk_.part());
+    pass(walk_.chunk());
+    out_ = static_cast<Out*>(item_.output) + first_of<In>(item_, walk_.chunk());
   }
   __device__ Out* result(std::uint32_t index) const {
     return out_ + index;
@@ -411,11 +379,11 @@ class Adder {
       issue();
     }
   }
-  /// Whether all ranks' data of the run ahead may be read. Lane p asks for rank p.
+  /// Whether all ranks' data of the chunk ahead may be read. Lane p asks for rank p.
   __device__ bool open() {
     if (in_flight_ != 0) {
-      if (__all_sync(~0U, ready(item_, ahead_.part(), lane_)) == 0) return false;
-    } else if (__all_sync(~0U, wait_for(item_, links_, ahead_.part(), lane_)) == 0) {
+      if (__all_sync(~0U, ready(item_, ahead_.chunk(), lane_)) == 0) return false;
+    } else if (__all_sync(~0U, wait_for(item_, links_, ahead_.chunk(), lane_)) == 0) {
       lost_ = true;
       return false;
     }
@@ -424,9 +392,9 @@ class Adder {
     asm volatile("fence.proxy.async;" ::: "memory");
     if constexpr (kRanks != 0) {
 #pragma unroll
-      for (int p = 0; p < kRanks; ++p) from_[p] = reinterpret_cast<const char*>(data<In>(item_, p, ahead_.part()));
+      for (int p = 0; p < kRanks; ++p) from_[p] = reinterpret_cast<const char*>(data<In>(item_, p, ahead_.chunk()));
     } else {
-      from_[0] = reinterpret_cast<const char*>(data<In>(item_, lane_ < ranks_ ? lane_ : 0, ahead_.part()));
+      from_[0] = reinterpret_cast<const char*>(data<In>(item_, lane_ < ranks_ ? lane_ : 0, ahead_.chunk()));
     }
     open_end_ = ahead_.end();
     return true;
@@ -491,16 +459,15 @@ class Adder {
     }
     // A part's end that is no whole vector.
     const std::uint32_t rest = (walk_.at() + whole) / sizeof(In) + lane_;
-    if (rest < (walk_.at() + bytes) / sizeof(In)) add_element<In, Out>(item_, walk_.part(), rest);
+    if (rest < (walk_.at() + bytes) / sizeof(In)) add_element<In, Out>(item_, walk_.chunk(), rest);
   }
 
   /// This warp is through with the chunks below `until`. The last warp of the CTA says so for all.
   __device__ void pass(std::uint32_t until) {
     for (; passed_ < until && !lost_; ++passed_) {
       // Where the warp has no tile it waits for the data all the same: a slot's count is of one chunk at a time.
-      const Part chunk{true, passed_};
-      if (ahead_.worker() * kBytes >= bytes_of<In>(item_, chunk) &&
-          __all_sync(~0U, wait_for(item_, links_, chunk, lane_)) == 0) {
+      if (ahead_.worker() * kBytes >= bytes_of(item_, passed_) &&
+          __all_sync(~0U, wait_for(item_, links_, passed_, lane_)) == 0) {
         lost_ = true;
         return;
       }
@@ -524,11 +491,11 @@ class Adder {
   std::uint32_t ring_;
   std::uint32_t full_;
   float scale_;
-  Walk<In, kBytes> ahead_;         ///< what is fetched
-  Walk<In, kBytes> walk_;          ///< what is added
-  const char* from_[kKnown] = {};  ///< the run ahead of rank p; for any number of ranks lane p has its own
-  Out* out_ = nullptr;             ///< of the run that is added
-  std::uint32_t open_end_ = 0;     ///< end of the run ahead when it may be read, else 0
+  Walk<kBytes> ahead_;             ///< what is fetched
+  Walk<kBytes> walk_;              ///< what is added
+  const char* from_[kKnown] = {};  ///< the chunk ahead of rank p; for any number of ranks lane p has its own
+  Out* out_ = nullptr;             ///< of the chunk that is added
+  std::uint32_t open_end_ = 0;     ///< end of the chunk ahead when it may be read, else 0
   std::uint32_t in_flight_ = 0;
   std::uint32_t passed_ = 0;
   bool lost_ = false;
@@ -538,15 +505,13 @@ class Adder {
 template <class In, class Out>
 __device__ bool add_unaligned(Shared& shared, const ReduceLinks& links) {
   const ReduceItem& item = shared.item;
-  const std::uint32_t direct = item.staged_elements != item.elements ? 1 : 0;
-  for (std::uint32_t k = 0; k < item.chunks + direct; ++k) {
-    const Part part{k < item.chunks, k};
-    if (__syncthreads_and(wait_for(item, links, part, threadIdx.x)) == 0) return false;
-    const std::uint32_t length = bytes_of<In>(item, part) / sizeof(In);
+  for (std::uint32_t k = 0; k < item.chunks.count; ++k) {
+    if (__syncthreads_and(wait_for(item, links, k, threadIdx.x)) == 0) return false;
+    const std::uint32_t length = bytes_of(item, k) / sizeof(In);
     for (std::uint32_t i = blockIdx.x * kThreads + threadIdx.x; i < length; i += gridDim.x * kThreads)
-      add_element<In, Out>(item, part, i);
+      add_element<In, Out>(item, k, i);
     __syncthreads();
-    if (threadIdx.x == 0 && part.staged) finish_chunk(item, links, k);
+    if (threadIdx.x == 0) finish_chunk(item, links, k);
   }
   if (threadIdx.x == 0) finish_item(item, links);
   return true;
@@ -610,9 +575,8 @@ __global__ void __launch_bounds__(kThreads, 1)
   Turn turn;
   do {
     const ReduceItem& item = shared.item;
-    if (item.staged_elements != item.elements && blockIdx.x == 0 && threadIdx.x < item.ranks &&
-        threadIdx.x != item.rank)
-      store_system(item.enter[threadIdx.x], item.direct_number + 1);
+    if (item.direct != 0 && blockIdx.x == 0 && threadIdx.x < item.ranks && threadIdx.x != item.rank)
+      store_system(item.enter[threadIdx.x], item.first_chunk + 1);
     const bool done =
         item.aligned == 0 ? add_unaligned<In, Out>(shared, links) : Adder<In, Out, kRanks>(shared, links, turn).run();
     if (!__syncthreads_and(done)) return;

@@ -20,30 +20,25 @@
 
 namespace foreshard::gpu {
 
-/// One reduce-scatter on one rank, as the kernel sees it. The first `staged_elements` of every slice come into staging
-/// slots here, in chunks; the rest is read where it lies, in the peers' inputs (direct). Either part may be empty.
+/// One reduce-scatter on one rank, as the kernel sees it. Direct: the peers' slices are read where they lie, as one
+/// chunk. Staged: they come into slots here, chunk by chunk.
 struct ReduceItem {
-  const void* source[kMostPeers] = {};       ///< staged, by rank: its slots here; this rank's own slice where it lies
-  std::uint32_t* arrived[kMostPeers] = {};   ///< staged, by writer: this rank's flags, [slot]
-  std::uint32_t* answer[kMostPeers] = {};    ///< staged, by peer: where this rank gives it credit, [slot]
-  const void* near[kMostPeers] = {};         ///< direct, by rank: this rank's slice in its input
+  const void* source[kMostPeers] = {};       ///< by rank: its slice where it lies, or its first slot here
+  std::uint32_t* ready[kMostPeers] = {};     ///< by writer: this rank's flags, [slot]: the chunk may be read
+  std::uint32_t* answer[kMostPeers] = {};    ///< by peer: where this rank says that it has read the chunk, [slot]
   std::uint32_t* enter[kMostPeers] = {};     ///< direct, by peer: where this rank says that its input is complete
-  std::uint32_t* entered[kMostPeers] = {};   ///< direct, by writer: peers whose input is complete
-  std::uint32_t* consume[kMostPeers] = {};   ///< direct, by peer: where this rank says that it has read
   std::uint32_t* consumed[kMostPeers] = {};  ///< direct, by writer: peers that have read this rank's input
   void* output = nullptr;
-  std::uint64_t elements = 0;         ///< of a slice
-  std::uint64_t staged_elements = 0;  ///< of them, staged
-  std::uint64_t chunk_elements = 0;   ///< of a chunk; the last may be shorter
+  std::uint64_t elements = 0;  ///< of a slice
+  ScatterChunks chunks;        ///< of a slice; direct: one
   std::uint64_t slot_bytes = 0;
   std::uint32_t ranks = 0;
   std::uint32_t rank = 0;
-  std::uint32_t chunks = 0;
-  std::uint32_t first_chunk = 0;
-  std::uint32_t slots = 1;
-  std::uint32_t direct_number = 0;  ///< of items with a direct part before this one
-  std::uint32_t number = 0;         ///< of this item on this rank, from 0
-  std::uint32_t aligned = 0;        ///< every address and chunk is a multiple of 16 bytes: bulk copies may be used
+  std::uint32_t first_chunk = 0;  ///< chunks of this kind's items before it
+  std::uint32_t slots = 1;        ///< direct: one
+  std::uint32_t number = 0;       ///< of this item on this rank, from 0
+  std::uint32_t direct = 0;       ///< 1 or 0
+  std::uint32_t aligned = 0;      ///< every address and chunk is a multiple of 16 bytes: bulk copies may be used
   DType input_type = DType::bfloat16;
   DType output_type = DType::bfloat16;
   float scale = 1.0F;

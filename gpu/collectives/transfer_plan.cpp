@@ -75,73 +75,83 @@ TransferPlan plan_gather(const GatherShape& s) {
 }
 
 ScatterChunks cut_slices(Bytes slice, const ScatterTuning& tuning) {
-  if (slice == 0) return {};
-  // Whole 4 KiB pieces keep every chunk's start aligned as its slice is.
-  constexpr Bytes kPiece = 4 * kKiB;
-  const Bytes wanted = std::max<Bytes>(tuning.least_chunk, (slice + tuning.least_chunks - 1) / tuning.least_chunks);
-  Bytes chunk = std::min<Bytes>(tuning.slot, (wanted + kPiece - 1) / kPiece * kPiece);
-  const Bytes count = (slice + chunk - 1) / chunk;
-  chunk = std::min(chunk, ((slice + count - 1) / count + kPiece - 1) / kPiece * kPiece);
-  return {chunk, static_cast<std::uint32_t>((slice + chunk - 1) / chunk)};
+  ScatterChunks chunks;
+  if (slice == 0) return chunks;
+  chunks.total = slice;
+  chunks.longest = tuning.longest;
+  std::vector<Bytes> tail;  // from the end
+  Bytes left = slice / kPiece * kPiece;
+  for (Bytes size = tuning.last; size < tuning.longest && size <= left && tail.size() < kMostTail;
+       size = size * tuning.growth / 100 / kPiece * kPiece) {
+    tail.push_back(size);
+    left -= size;
+  }
+  Bytes longs = left / tuning.longest;
+  chunks.first = left % tuning.longest;
+  if (chunks.first < tuning.last) {
+    if (longs != 0) {
+      chunks.first += tuning.longest;
+      --longs;
+    } else if (!tail.empty()) {
+      chunks.first += tail.back();
+      tail.pop_back();
+    }
+  }
+  chunks.tail = static_cast<std::uint32_t>(tail.size());
+  chunks.count = 1 + static_cast<std::uint32_t>(longs) + chunks.tail;
+  Bytes begin = chunks.first + longs * tuning.longest;
+  for (std::uint32_t i = 0; i < chunks.tail; ++i) {
+    chunks.tail_begin[i] = begin;
+    begin += tail[chunks.tail - 1 - i];
+  }
+  return chunks;
 }
 
 Bytes staging_offset(const ScatterTuning& tuning, std::uint32_t source, std::uint32_t chunk) {
-  return (Bytes{source} * tuning.slots + chunk % tuning.slots) * tuning.slot;
+  return (Bytes{source} * tuning.slots + chunk % tuning.slots) * tuning.slot();
 }
 
 namespace {
 
-std::uint32_t chunks_of_round(const ScatterChunks& chunks, const ScatterTuning& tuning) {
-  const Bytes most = std::max<Bytes>(1, tuning.round / std::max<Bytes>(1, chunks.chunk));
-  return static_cast<std::uint32_t>(std::min<Bytes>(most, tuning.slots));
-}
-
-/// All ranks are here, and the slots of this round are free: credit for its last chunk's slot says so for all before.
-void start_round(TransferPlan& plan, const ScatterShape& s, const ScatterTuning& tuning, std::uint32_t round,
-                 std::uint32_t last_chunk) {
+/// All ranks are here. Ranks that fall out of step send to one receiver at once, which halves both.
+void gather_senders(TransferPlan& plan, const ScatterShape& s, std::uint32_t round) {
   using Kind = TransferOp::Kind;
-  const std::uint32_t value = s.first_round + round + 1;
   for (std::uint32_t i = 0; i + 1 < s.ranks; ++i)
-    plan.body.push_back(signal(0, Kind::write, Flag::round, peer_of(s.ranks, s.rank, i), 0, value));
-  for (std::uint32_t i = 0; i + 1 < s.ranks; ++i) {
-    const std::uint32_t peer = peer_of(s.ranks, s.rank, i);
-    plan.body.push_back(signal(0, Kind::wait, Flag::round, peer, 0, value));
-    // What lay there a lap ago; in the first lap there is nothing and the flag, 0, is enough.
-    plan.body.push_back(
-        signal(0, Kind::wait, Flag::credit, peer, last_chunk % tuning.slots, last_chunk + 1 - tuning.slots));
-  }
+    plan.body.push_back(signal(0, Kind::write, Flag::round, peer_of(s.ranks, s.rank, i), 0, round));
+  for (std::uint32_t i = 0; i + 1 < s.ranks; ++i)
+    plan.body.push_back(signal(0, Kind::wait, Flag::round, peer_of(s.ranks, s.rank, i), 0, round));
 }
 
 }  // namespace
 
 std::uint32_t count_rounds(const ScatterChunks& chunks, const ScatterTuning& tuning) {
-  const std::uint32_t each = chunks_of_round(chunks, tuning);
-  return (chunks.count + each - 1) / each;
+  return (chunks.count + tuning.together - 1) / tuning.together;
 }
 
 TransferPlan plan_scatter(const ScatterShape& s, const ScatterTuning& tuning) {
   using Kind = TransferOp::Kind;
   FORESHARD_CHECK((tuning.slots & (tuning.slots - 1)) == 0, "slots divide 2^32, or running numbers would jump");
-  const ScatterChunks chunks = cut_slices(s.staged, tuning);
+  const ScatterChunks chunks = cut_slices(s.slice, tuning);
   const std::uint32_t peers = s.ranks - 1;
   TransferPlan plan;
   if (peers == 0) return plan;
   plan.lanes = 2;
-  const std::uint32_t each = chunks_of_round(chunks, tuning);
   for (std::uint32_t k = 0; k < chunks.count; ++k) {
     const std::uint32_t number = s.first_chunk + k;
-    if (k % each == 0) start_round(plan, s, tuning, k / each, s.first_chunk + std::min(k + each, chunks.count) - 1);
-    const Bytes offset = k * chunks.chunk;
-    const Bytes bytes = std::min(chunks.chunk, s.staged - offset);
+    const std::uint32_t slot = number % tuning.slots;
+    if (k % tuning.together == 0) gather_senders(plan, s, s.first_round + k / tuning.together + 1);
+    // What lay in the slot a lap ago has been added; in the first lap there is nothing and the flag, 0, is enough.
+    for (std::uint32_t i = 0; i < peers; ++i)
+      plan.body.push_back(
+          signal(0, Kind::wait, Flag::credit, peer_of(s.ranks, s.rank, i), slot, number + 1 - tuning.slots));
     for (std::uint32_t i = 0; i < peers; ++i) {
       const std::uint32_t peer = peer_of(s.ranks, s.rank, i);
-      plan.body.push_back(copy(0, {s.rank, Buffer::input, peer * s.slice + offset},
-                               {peer, Buffer::staging, staging_offset(tuning, s.rank, number)}, bytes));
+      plan.body.push_back(copy(0, {s.rank, Buffer::input, peer * s.slice + chunks.begin(k)},
+                               {peer, Buffer::staging, staging_offset(tuning, s.rank, number)}, chunks.bytes(k)));
     }
     hand_over(plan.body, 0, 1, k);
     for (std::uint32_t i = 0; i < peers; ++i)
-      plan.body.push_back(
-          signal(1, Kind::write, Flag::arrived, peer_of(s.ranks, s.rank, i), number % tuning.slots, number + 1));
+      plan.body.push_back(signal(1, Kind::write, Flag::arrived, peer_of(s.ranks, s.rank, i), slot, number + 1));
   }
   return plan;
 }

@@ -80,29 +80,47 @@ struct GatherShape {
 /// receives from two at a time. (4 × H200: 380 GB/s; from several at a time 220, pulled 364.)
 [[nodiscard]] TransferPlan plan_gather(const GatherShape& shape);
 
-/// How a reduce-scatter's slices are cut. The same on all ranks: it depends on sizes alone.
-struct ScatterChunks {
-  Bytes chunk = 0;          ///< bytes of one chunk of a slice; the last may be shorter
-  std::uint32_t count = 0;  ///< chunks of a slice
-};
+/// How a reduce-scatter's slices are cut and where the pieces wait. The same on all ranks.
 struct ScatterTuning {
-  Bytes slot = 16 * kMiB;          ///< bytes of one staging slot: the longest chunk
-  std::uint32_t slots = 8;         ///< per peer; a power of two, at most kMostSlots
-  std::uint32_t least_chunks = 4;  ///< cut slices at least so often, so that reducing overlaps copying …
-  Bytes least_chunk = kMiB;        ///< … but not below this
-  /// Bytes of a slice between two barriers of the senders, which keep them in step; see plan_gather. At most
-  /// slot × slots. More is faster alone; less waits less for a reduction that starts late.
-  Bytes round = 64 * kMiB;
+  std::uint32_t slots = 4;     ///< staging slots per peer; a power of two, at most kMostSlots
+  Bytes longest = 32 * kMiB;   ///< of a chunk; each copy costs 3.5 us beside its bytes, and long ones stay in step
+  Bytes last = 4 * kMiB;       ///< the last chunk: what is left to add when all copies have ended
+  std::uint32_t growth = 150;  ///< percent: from the end every chunk is so much longer than the one after it
+  std::uint32_t together = 2;  ///< chunks between two barriers of the senders
+  /// Bytes of one staging slot: what is less than `last` goes with the next chunk.
+  [[nodiscard]] Bytes slot() const { return longest + last; }
   /// Bytes of a rank's staging area: one place a rank of the group and slot; its own stays unused.
-  [[nodiscard]] Bytes staging(std::uint32_t ranks) const { return slot * slots * ranks; }
+  [[nodiscard]] Bytes staging(std::uint32_t ranks) const { return slot() * slots * ranks; }
 };
+
+/// Most chunks of the shrinking end of a slice.
+inline constexpr std::uint32_t kMostTail = 16;
+/// Chunks start at multiples of this: they are aligned as their slice is.
+inline constexpr Bytes kPiece = 4 * kKiB;
+
+/// A slice in chunks: what remains, then some of `longest`, then the shrinking end.
+struct ScatterChunks {
+  std::uint32_t count = 0;
+  std::uint32_t tail = 0;  ///< chunks of the shrinking end
+  Bytes first = 0;         ///< bytes of chunk 0
+  Bytes longest = 0;       ///< of those between it and the end
+  Bytes total = 0;
+  Bytes tail_begin[kMostTail] = {};
+  [[nodiscard]] constexpr Bytes begin(std::uint32_t k) const {
+    if (k >= count) return total;
+    if (k + tail >= count) return tail_begin[k + tail - count];
+    return k == 0 ? 0 : first + (k - 1) * longest;
+  }
+  [[nodiscard]] constexpr Bytes bytes(std::uint32_t k) const { return begin(k + 1) - begin(k); }
+};
+/// Shrinking chunks at the end let the reduction finish soon after the last copy, long ones before it waste no time
+/// between copies: a chunk is added while the next, shorter one is on its way.
 [[nodiscard]] ScatterChunks cut_slices(Bytes slice, const ScatterTuning& tuning);
 
 struct ScatterShape {
   std::uint32_t ranks = 1;
   std::uint32_t rank = 0;
-  Bytes slice = 0;                ///< bytes of one rank's result in the input's dtype: the input's stride
-  Bytes staged = 0;               ///< of them from the start, those that are pushed
+  Bytes slice = 0;                ///< bytes of one rank's result in the input's dtype
   std::uint32_t first_chunk = 0;  ///< chunks of all earlier reduce-scatters of the communicator
   std::uint32_t first_round = 0;  ///< rounds likewise
 };

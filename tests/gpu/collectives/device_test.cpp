@@ -72,7 +72,7 @@ struct Rank {
 };
 
 /// Gathers and reduce-scatters of changing sizes through one transport, checked bit by bit.
-int check_transport(Exchange& exchange, Transport transport, const OwnTuning& own, std::uint64_t repeats) {
+void check_transport(Exchange& exchange, Transport transport, const OwnTuning& own, std::uint64_t repeats) {
   Rank r(exchange, {transport}, own);
   const std::uint32_t ranks = exchange.ranks();
   void* gathered = got(r.group->acquire(transport, kBuffer), "acquire");
@@ -113,7 +113,6 @@ int check_transport(Exchange& exchange, Transport transport, const OwnTuning& ow
     for (const PathReport& path : paths) std::fprintf(stderr, "%s\n", text(path).c_str());
   if (transport == Transport::low_contention || transport == Transport::copy_engine)
     demand(paths[0].seen.find("no kernel") == 0, "a gather of copy engines ran " + text(paths[0]));
-  return 0;
 }
 
 }  // namespace
@@ -121,31 +120,36 @@ int check_transport(Exchange& exchange, Transport transport, const OwnTuning& ow
 TEST_CASE("every transport gathers and sums bit by bit") {
   const std::uint32_t ranks = ranks_here();
   if (ranks == 0) return;
-  for (const Transport t : {Transport::nccl, Transport::nccl_registered, Transport::symmetric, Transport::copy_engine,
-                            Transport::low_contention}) {
-    CAPTURE(name(t));
-    CHECK(run_ranks(ranks, kTimeout, [&](Exchange& e) { return check_transport(e, t, {}, 60); }) == 0);
-  }
+  // One start of CUDA for all: it takes seconds.
+  const auto body = [](Exchange& e) {
+    for (const Transport t : {Transport::nccl, Transport::nccl_registered, Transport::symmetric, Transport::copy_engine,
+                              Transport::low_contention})
+      check_transport(e, t, {}, 60);
+    return 0;
+  };
+  CHECK(run_ranks(ranks, kTimeout, body) == 0);
 }
 
 TEST_CASE("own reduce-scatters by every way") {
   const std::uint32_t ranks = ranks_here();
   if (ranks == 0) return;
-  OwnTuning resident;
-  resident.direct_up_to = 0;
-  OwnTuning mixed = resident;
-  mixed.staged_percent = 40;
-  mixed.scatter.least_chunk = 64 * kKiB;
+  OwnTuning brief;
+  brief.brief_up_to = brief.direct_up_to = 64 * kGiB;
+  OwnTuning resident = brief;
+  resident.brief_up_to = 0;
   OwnTuning staged = resident;
-  staged.staged_percent = 100;
-  staged.scatter.slots = 4;
-  staged.scatter.slot = 256 * kKiB;
-  staged.scatter.round = 512 * kKiB;
-  for (const OwnTuning& tuning : {resident, mixed, staged}) {
-    CAPTURE(tuning.staged_percent);
-    CHECK(run_ranks(ranks, kTimeout,
-                    [&](Exchange& e) { return check_transport(e, Transport::low_contention, tuning, 200); }) == 0);
-  }
+  staged.direct_up_to = 0;
+  OwnTuning pieces = staged;
+  pieces.scatter.slots = 4;
+  pieces.scatter.longest = 256 * kKiB;
+  pieces.scatter.last = 16 * kKiB;
+  pieces.scatter.together = 3;
+  const auto body = [&](Exchange& e) {
+    for (const OwnTuning& tuning : {brief, resident, staged, pieces})
+      check_transport(e, Transport::low_contention, tuning, 200);
+    return 0;
+  };
+  CHECK(run_ranks(ranks, kTimeout, body) == 0);
 }
 
 TEST_CASE("memory of a pool is registered once and reused") {
@@ -179,7 +183,6 @@ TEST_CASE("a gather and a reduction on streams of their own") {
     Rank gathers(e, {Transport::low_contention});
     OwnTuning tuning;
     tuning.direct_up_to = 0;
-    tuning.staged_percent = 30;
     Rank scatters(e, {Transport::low_contention}, tuning);
     void* whole = got(gathers.group->acquire(Transport::low_contention, kBuffer), "acquire");
     void* input = got(scatters.group->acquire(Transport::low_contention, kBuffer), "acquire");

@@ -98,18 +98,27 @@ TEST_CASE("at each step of a gather every rank receives from one other") {
     }
 }
 
-TEST_CASE("slices are cut into whole pieces that cover them") {
-  for (const Bytes slice : {Bytes{1}, Bytes{4095}, Bytes{4097}, kMiB, 5 * kMiB + 2, 128 * kMiB, 3 * kGiB + 6})
-    for (const Bytes slot : {Bytes{64 * kKiB}, 4 * kMiB, 16 * kMiB}) {
-      ScatterTuning tuning;
-      tuning.slot = slot;
-      const ScatterChunks chunks = cut_slices(slice, tuning);
-      CAPTURE(slice, slot, chunks.chunk, chunks.count);
-      CHECK(chunks.chunk <= slot);
-      CHECK(chunks.chunk % 4096 == 0);
-      CHECK(chunks.chunk * chunks.count >= slice);
-      CHECK(chunks.chunk * (chunks.count - 1) < slice);
-    }
+TEST_CASE("slices are cut into whole pieces that cover them and shrink towards the end") {
+  for (const Bytes slice : {Bytes{1}, Bytes{4095}, Bytes{4097}, kMiB, 2 * kMiB, 5 * kMiB + 2, 128 * kMiB, 3 * kGiB + 6})
+    for (const Bytes longest : {Bytes{2} * kMiB, 4 * kMiB, 32 * kMiB})
+      for (const std::uint32_t growth : {105U, 150U, 300U}) {
+        ScatterTuning tuning;
+        tuning.longest = longest;
+        tuning.growth = growth;
+        const ScatterChunks chunks = cut_slices(slice, tuning);
+        CAPTURE(slice, longest, growth, chunks.count, chunks.tail);
+        REQUIRE(chunks.count > 0);
+        CHECK(chunks.begin(0) == 0);
+        CHECK(chunks.begin(chunks.count) == slice);
+        for (std::uint32_t k = 0; k < chunks.count; ++k) {
+          CHECK(chunks.begin(k) % kPiece == 0);
+          CHECK(chunks.bytes(k) > 0);
+          CHECK(chunks.bytes(k) <= tuning.slot());
+          if (k > 1 && k + 1 < chunks.count) CHECK(chunks.bytes(k) <= chunks.bytes(k - 1));
+        }
+        if (slice >= 4 * tuning.last && longest > tuning.last)
+          CHECK(chunks.bytes(chunks.count - 1) < tuning.last + kPiece);
+      }
   CHECK(cut_slices(0, {}).count == 0);
 }
 
@@ -119,15 +128,15 @@ struct ScatterCase {
   std::uint32_t ranks = 4;
   std::uint64_t seed = 0;
   Bytes slice = 40 * kKiB + 4;
-  Bytes staged = 40 * kKiB + 4;
 };
 
 ScatterTuning small_tuning() {
   ScatterTuning tuning;
-  tuning.slot = 4 * kKiB;
-  tuning.slots = 4;
-  tuning.least_chunk = 4 * kKiB;
-  tuning.round = 8 * kKiB;
+  tuning.slots = 2;
+  tuning.longest = 16 * kKiB;
+  tuning.last = 4 * kKiB;
+  tuning.growth = 200;
+  tuning.together = 3;
   return tuning;
 }
 
@@ -136,7 +145,7 @@ std::vector<std::function<bool(PlanSimulation&)>> reduction(const ScatterCase& c
                                                             std::uint32_t call, std::uint32_t first_chunk,
                                                             bool answers_early) {
   const ScatterTuning tuning = small_tuning();
-  const ScatterChunks chunks = cut_slices(c.staged, tuning);
+  const ScatterChunks chunks = cut_slices(c.slice, tuning);
   std::vector<std::function<bool(PlanSimulation&)>> steps;
   for (std::uint32_t k = 0; k < chunks.count; ++k) {
     const std::uint32_t number = first_chunk + k;
@@ -152,11 +161,10 @@ std::vector<std::function<bool(PlanSimulation&)>> reduction(const ScatterCase& c
       return true;
     };
     const auto read = [=](PlanSimulation& s) {
-      const Bytes bytes = std::min(chunks.chunk, c.staged - k * chunks.chunk);
       for (std::uint32_t p = 0; p < c.ranks; ++p)
-        for (Bytes i = 0; p != rank && i < bytes; ++i)
+        for (Bytes i = 0; p != rank && i < chunks.bytes(k); ++i)
           if (s.at[rank].staging[staging_offset(tuning, p, number) + i] !=
-              value_of(call, p, rank * c.slice + k * chunks.chunk + i)) {
+              value_of(call, p, rank * c.slice + chunks.begin(k) + i)) {
             s.wrong.push_back("rank " + std::to_string(rank) + " chunk " + std::to_string(number));
             return true;
           }
@@ -182,7 +190,7 @@ std::string scatters(const ScatterCase& c, std::uint32_t first_chunk, bool answe
       for (std::uint32_t slot = 0; slot < tuning.slots; ++slot)
         for (const Flag flag : {Flag::arrived, Flag::credit}) rank.flags[flag_offset(flag, p, slot) / 4] = first_chunk;
   }
-  const ScatterChunks chunks = cut_slices(c.staged, tuning);
+  const ScatterChunks chunks = cut_slices(c.slice, tuning);
   for (std::uint32_t rank = 0; rank < c.ranks; ++rank) {
     std::vector<std::function<bool(PlanSimulation&)>> work;
     for (std::uint32_t call = 0; call < 3; ++call) {
@@ -191,7 +199,7 @@ std::string scatters(const ScatterCase& c, std::uint32_t first_chunk, bool answe
         return true;
       });
       const std::uint32_t first = first_chunk + call * chunks.count;
-      s.add(rank, plan_scatter({c.ranks, rank, c.slice, c.staged, first, call * count_rounds(chunks, tuning)}, tuning));
+      s.add(rank, plan_scatter({c.ranks, rank, c.slice, first, call * count_rounds(chunks, tuning)}, tuning));
       for (auto& step : reduction(c, rank, call, first, answers_early)) work.push_back(std::move(step));
     }
     s.add_beside(rank, std::move(work));
@@ -205,12 +213,12 @@ std::string scatters(const ScatterCase& c, std::uint32_t first_chunk, bool answe
 
 TEST_CASE("chunks of a reduce-scatter arrive whole and stay until they are read") {
   for (const std::uint32_t ranks : {1U, 2U, 3U, 4U, 8U})
-    for (const Bytes staged : {Bytes{1}, 12 * kKiB, 40 * kKiB + 4})
+    for (const Bytes slice : {Bytes{1}, 12 * kKiB, 40 * kKiB + 4})
       // Running numbers wrap at 2^32: slots and flags must not notice.
       for (const std::uint32_t first_chunk : {0U, 0xfffffff8U})
         for (std::uint64_t seed = 0; seed < 15; ++seed) {
-          CAPTURE(ranks, staged, first_chunk, seed);
-          REQUIRE(scatters({ranks, seed, 40 * kKiB + 4, staged}, first_chunk, false) == "");
+          CAPTURE(ranks, slice, first_chunk, seed);
+          REQUIRE(scatters({ranks, seed, slice}, first_chunk, false) == "");
         }
 }
 

@@ -38,6 +38,7 @@ void need(cudaError_t code, const char* what) {
 
 struct Case {
   std::uint32_t sources = 2;
+  bool local = false;
   std::uint32_t ctas = 8;
   DType input = DType::bfloat16;
   DType output = DType::bfloat16;
@@ -130,11 +131,14 @@ class Side {
     item.output_type = c.output;
     item.output = result_;
     item.aligned = 1;
-    item.number = item.direct_number = number;
+    item.number = item.first_chunk = number;
+    item.direct = 1;
+    item.chunks.count = 1;
+    item.chunks.total = slice;
     for (std::uint32_t s = 0; s < c.sources; ++s) {
-      item.near[s] = static_cast<const char*>(s == 0 ? slices_ : peer) + s * slice;
-      item.enter[s] = item.consume[s] = words_->ignored + s;
-      item.entered[s] = item.consumed[s] = words_->passed + s;
+      item.source[s] = static_cast<const char*>(s == 0 ? slices_ : peer) + s * slice;
+      item.enter[s] = item.answer[s] = words_->ignored + s;
+      item.ready[s] = item.consumed[s] = words_->passed + s;
     }
     return item;
   }
@@ -196,7 +200,7 @@ class Pair {
 
  private:
   void put_reductions(const Case& c) {
-    for (std::size_t i = 0; i < 2; ++i) sides_[i].put_reductions(c, sides_[1 - i].slices());
+    for (std::size_t i = 0; i < 2; ++i) sides_[i].put_reductions(c, sides_[c.local ? i : 1 - i].slices());
   }
   template <class Time>
   double slower(const Time& time) {
@@ -218,12 +222,13 @@ void measure(Pair& pair, const Case& c) {
   const double alone = pair.reduction_alone(c);
   const Beside beside = pair.beside(c, alone);
   const double bus = static_cast<double>(kTotal) * (c.sources - 1) / c.sources / alone / 1e3;
-  fmt::print(R"(BENCH {{"op":"reduce","sources":{},"ctas":{},"in":"{}","out":"{}","total_bytes":{},"us":{:.1f},)"
-             R"("busbw_GBps":{:.1f},"us_beside_gemm8192":{:.1f},"slowdown":{:.3f},"gemm_us":{:.1f},)"
-             R"("gemm_slowdown":{:.3f}}})"
-             "\n",
-             c.sources, c.ctas, name(c.input), name(c.output), kTotal, alone, bus, beside.reduction,
-             beside.reduction / alone, beside.product_alone, beside.product / beside.product_alone);
+  fmt::print(
+      R"(BENCH {{"op":"reduce","sources":{},"local":{},"ctas":{},"in":"{}","out":"{}","total_bytes":{},"us":{:.1f},)"
+      R"("busbw_GBps":{:.1f},"us_beside_gemm8192":{:.1f},"slowdown":{:.3f},"gemm_us":{:.1f},)"
+      R"("gemm_slowdown":{:.3f}}})"
+      "\n",
+      c.sources, c.local, c.ctas, name(c.input), name(c.output), kTotal, alone, bus, beside.reduction,
+      beside.reduction / alone, beside.product_alone, beside.product / beside.product_alone);
   std::fflush(stdout);
 }
 
@@ -241,6 +246,8 @@ int main(int argc, char** argv) {
   std::string input = "bfloat16";
   std::string output;
   CLI::App app{"Measures the kernel of our own reduce-scatter by CTAs and sources, on two GPUs"};
+  bool local = false;
+  app.add_flag("--local", local, "all sources in the GPU's own memory, as after staging; the bus then counts nothing");
   app.add_option("--sources", sources, "ranks whose parts are summed")
       ->delimiter(',')
       ->check(CLI::Range(2U, kMostPeers));
@@ -257,6 +264,6 @@ int main(int argc, char** argv) {
   Pair pair;
   for (const std::uint32_t s : sources)
     for (const std::uint32_t c : ctas)
-      measure(pair, {s, c, dtype_of(input), dtype_of(output.empty() ? input : output)});
+      measure(pair, {s, local, c, dtype_of(input), dtype_of(output.empty() ? input : output)});
   return 0;
 }

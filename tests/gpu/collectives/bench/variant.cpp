@@ -20,27 +20,27 @@ bool set(OwnTuning& t, const std::string& key, const std::string& value) {
   const double number = std::atof(value.c_str());
   const auto count = static_cast<std::uint32_t>(number);
   const auto mib = static_cast<Bytes>(number * static_cast<double>(kMiB));
-  if (key == "round") {
-    t.scatter.round = mib;
+  if (key == "brief") {
+    t.brief_up_to = mib;
   } else if (key == "direct") {
     t.direct_up_to = mib;
   } else if (key == "way") {
+    t.brief_up_to = 0;
     t.direct_up_to = value == "direct" ? 64 * kGiB : 0;
-    t.staged_percent = value == "staged" ? 100 : 0;
-  } else if (key == "percent") {
-    t.staged_percent = count;
   } else if (key == "ctas") {
     t.reduce.ctas = count;
   } else if (key == "cluster") {
     t.reduce.cluster = count;
-  } else if (key == "slot") {
-    t.scatter.slot = mib;
   } else if (key == "slots") {
     t.scatter.slots = count;
-  } else if (key == "chunks") {
-    t.scatter.least_chunks = count;
-  } else if (key == "least") {
-    t.scatter.least_chunk = mib;
+  } else if (key == "longest") {
+    t.scatter.longest = mib;
+  } else if (key == "last") {
+    t.scatter.last = mib;
+  } else if (key == "growth") {
+    t.scatter.growth = count;
+  } else if (key == "together") {
+    t.scatter.together = count;
   } else if (key == "linger") {
     t.linger_ns = static_cast<std::uint64_t>(number * 1000);
   } else {
