@@ -43,11 +43,11 @@ Result<std::vector<gpu::RankMeasurement>> gather(gpu::Session& session, const gp
   return ranks;
 }
 
-/// What the store keeps of the answers, and where the run came from.
-Result<void> store(const Json& json, const Planned& planned, const RunOptions& options, Run& run) {
+/// What the store keeps of the answers, and where the run came from: `workload`.
+Result<void> store(const Json& json, const Workload& workload, const RunOptions& options, Run& run) {
   for (const auto& [key, value] : json.items())
     if (key != "schema" && key != "verb" && key != "settings" && key != "source") run.results[key] = value.dump();
-  run.workload_json = traces::to_json(*planned.workload);
+  run.workload_json = traces::to_json(workload);
   run.info.foreshard_version = version_number();
   return traces::write_run(run, options.output, {.force = options.force});
 }
@@ -59,7 +59,7 @@ void store_incomplete(const Error& error, const Planned& planned, const RunOptio
   run.info.warnings.push_back("incomplete: " + error.what);
   Json json = json_result("run");
   json["incomplete"] = error.text();
-  if (auto ok = store(json, planned, options, run); !ok)
+  if (auto ok = store(json, *planned.workload, options, run); !ok)
     console.warn("the store of the incomplete run was not written: " + ok.error().text());
 }
 
@@ -71,6 +71,7 @@ Result<void> report(const RunOptions& options, const Planned& planned, const gpu
     report.plan = &*plan;
   else
     report.warnings.push_back("no plan beside it: " + plan.error().what);
+  report.equal_at_addresses = equal_at_addresses(report, options.memory_limit);
   for (const gpu::GroupPath& path : execution.paths)
     if (path.path.ran != path.path.asked)
       report.warnings.push_back(
@@ -80,8 +81,12 @@ Result<void> report(const RunOptions& options, const Planned& planned, const gpu
   if (!options.name.empty()) run.info.name = options.name;
   run.info.machine = planned.machine.name;
   const Json json = run_json(report);
-  if (!options.output.empty())
-    if (auto ok = store(json, planned, options, run); !ok) return ok;
+  if (!options.output.empty()) {
+    const bool recorded = !run.steps.empty();
+    const Workload here =
+        recorded_in(*planned.workload, planned.settings, recorded ? execution.recorded_memory : execution.timed_memory);
+    if (auto ok = store(json, here, options, run); !ok) return ok;
+  }
   if (options.json)
     print_json(console.out, json);
   else

@@ -112,7 +112,8 @@ void add_plan(Json& json, const RunReport& report) {
       {"peak_allocated_bytes",
        static_cast<std::int64_t>(p.peaks.allocated) - static_cast<std::int64_t>(peaks.allocated)},
       {"peak_reserved_bytes", static_cast<std::int64_t>(p.peaks.reserved) - static_cast<std::int64_t>(peaks.reserved)},
-      {"memory_equal", same(p.peaks, peaks)}};
+      {"memory_equal", same(p.peaks, peaks)},
+      {"memory_equal_at_addresses", report.equal_at_addresses ? Json(*report.equal_at_addresses) : Json(nullptr)}};
 }
 
 }  // namespace
@@ -150,6 +151,17 @@ Result<gpu::RankMeasurement> parse_measurement(const std::string& text) {
     return fail(ErrorKind::mismatch, std::string("a rank's results cannot be read: ") + wrong.what(), {},
                 "the ranks must run the same foreshard");
   }
+}
+
+std::optional<bool> equal_at_addresses(const RunReport& report, std::optional<Bytes> memory_limit) {
+  const MemoryPeaks& peaks = report.ranks.front().peaks;
+  if (report.plan == nullptr || same(report.plan->peaks, peaks)) return {};
+  Planned there = report.planned;
+  if (there.settings != there.workload->settings) return {};
+  there.workload =
+      std::make_shared<const Workload>(recorded_in(*there.workload, there.settings, report.execution.timed_memory));
+  const auto plan = predict_planned(there, memory_limit, {});
+  return plan && same(plan->peaks, peaks);
 }
 
 Json run_json(const RunReport& report) {
@@ -249,6 +261,10 @@ void print_run(Console& console, const RunReport& report) {
   peak("peak active", own.peaks.active, planned.active);
   peak("peak reserved", own.peaks.reserved, planned.reserved);
   table.print(console.out);
+  if (report.equal_at_addresses)
+    console.out << (*report.equal_at_addresses
+                        ? "\npeaks: all four equal where the plan is given the driver's addresses of this run\n"
+                        : "\npeaks: they differ with the driver's addresses of this run too\n");
   console.out << fmt::format("\n{} × {}, NCCL {}, CUDA {}; {}; {} outside the caching allocator\n", report.ranks.size(),
                              own.gpu, report.execution.nccl, report.execution.driver,
                              report.execution.computed ? "real numbers" : "emulated kernels",

@@ -33,7 +33,8 @@ class StepRunner final : public Issuer {
         device_(device),
         recorder_(run, device, request.record),
         returns_(workload.returns, request.repeat_returns, device),
-        allocator_(config, memory, returns_, &recorder_),
+        memory_(memory),
+        allocator_(config, memory_, returns_, &recorder_),
         costs_(workload, settings),
         programs_(workload, request.warm),
         fsdp_(settings, plans, *this),
@@ -75,6 +76,7 @@ class StepRunner final : public Issuer {
   void make_communicators();
   void plan_parameters();
   void adopt(const SnapshotSegment& segment);
+  void adopt_all(ProcessMemory& memory);
   CommunicatorId communicator(CommunicatorRole role, UnitId unit);
   BlockHandle malloc(Bytes bytes, StreamId on, PoolId pool, const BlockRecord& what);
   void free_block(BlockHandle block);
@@ -100,6 +102,7 @@ class StepRunner final : public Issuer {
   Device& device_;
   RunRecorder recorder_;
   ReturnEvents returns_;
+  SegmentLog memory_;
   CachingAllocator allocator_;
   SectionCosts costs_;
   ProgramState programs_;
@@ -220,6 +223,13 @@ void StepRunner::adopt(const SnapshotSegment& segment) {
                                    : malloc(std::max<Bytes>(1, block.requested_size), kComputeStream, kDefaultPool, {});
     adopted_.emplace(block.address, handle);
   }
+}
+
+void StepRunner::adopt_all(ProcessMemory& memory) {
+  for (const SnapshotSegment& segment : workload_.initial_segments) adopt(segment);
+  memory.initial_segments = allocator_.snapshot();
+  for (const auto& [recorded, block] : adopted_) memory.older_blocks.emplace(recorded, allocator_.address(block));
+  static_cast<void>(memory_.take());  // these are initial_segments
 }
 
 BlockHandle StepRunner::malloc(Bytes bytes, StreamId on, PoolId pool, const BlockRecord& what) {
@@ -576,7 +586,7 @@ void StepRunner::run_program(const Program& program) {
 StepOutcome StepRunner::run(const StepRequest& request) {
   StepOutcome outcome;
   try {
-    for (const SnapshotSegment& segment : workload_.initial_segments) adopt(segment);
+    adopt_all(outcome.memory);
     returns_.begin_recording();
     if (request.setup) run_program(workload_.setup);
     if (request.setup) device_.synchronize();
@@ -600,6 +610,7 @@ StepOutcome StepRunner::run(const StepRequest& request) {
   }
   device_.synchronize();
   outcome.ops = ops_;
+  outcome.memory.segments = memory_.take();
   outcome.sections_missing = costs_.misses();
   recorder_.finish(allocator_.snapshot());
   return outcome;

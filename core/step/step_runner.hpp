@@ -12,6 +12,7 @@
 #include "core/device/device.hpp"
 #include "core/device/memory.hpp"
 #include "core/run/run.hpp"
+#include "core/step/process_memory.hpp"
 #include "core/step/values.hpp"
 #include "core/workload/workload.hpp"
 
@@ -50,6 +51,7 @@ struct StepOutcome {
   MemoryPeaks out_of_memory_peaks;           ///< of that step, until then
   std::uint64_t ops = 0;                     ///< device ops issued
   std::uint64_t sections_missing = 0;        ///< FSDP sections without a captured cost
+  ProcessMemory memory;                      ///< where it all lay (process_memory.hpp)
 };
 
 /// Runs `workload` (already adapted to `settings`: core/workload/adapt.hpp) on `device` and `memory`.

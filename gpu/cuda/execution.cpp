@@ -177,6 +177,7 @@ Result<void> Runner::time(Execution& out) {
   auto timed = pass({.steps = steps(count), .marks = ends, .reader = out.computed ? &reader : nullptr}, ignored);
   if (!timed) return tl::unexpected<Error>(timed.error());
   out.fixed_bytes = std::max(out.fixed_bytes, timed->staging);
+  out.timed_memory = std::move(timed->outcome.memory);
   out.measured.losses = reader.losses();
   const auto& steps_done = timed->outcome.steps;
   for (std::size_t k = 0; k < steps_done.size(); ++k) {
@@ -202,6 +203,7 @@ Result<void> Runner::record(Execution& out, Run& run) {
   request.record = true;
   const auto recorded = pass({.steps = request, .timing = Timing::activities}, run);
   if (!recorded) return tl::unexpected<Error>(recorded.error());
+  out.recorded_memory = recorded->outcome.memory;
   if (!recorded->caveat.empty()) out.caveats.push_back(recorded->caveat);
   const std::size_t n = run.steps.size();
   if (n >= 2 && run.steps[n - 1].device_end && run.steps[n - 2].device_end)

@@ -56,7 +56,9 @@ struct RankMeasurement {
 
 struct Execution {
   RankMeasurement measured;
-  double recorded_step_ms = 0;  ///< the recorded pass's last step: what CUPTI makes of it
+  double recorded_step_ms = 0;    ///< the recorded pass's last step: what CUPTI makes of it
+  ProcessMemory timed_memory;     ///< of the timed pass, whose peaks `measured` has
+  ProcessMemory recorded_memory;  ///< of the recorded pass, which the Run shows
   std::vector<GroupPath> paths;
   PoolCounters pools;
   Bytes fixed_bytes = 0;  ///< device memory outside the caching allocator: workspaces, staging, flags

@@ -50,6 +50,8 @@ class SimMemory final : public DeviceMemory {
   [[nodiscard]] MemoryInfo info() const override { return {options_.capacity - used_, options_.total}; }
 
   [[nodiscard]] Bytes used() const { return used_; }
+  /// Whether every allocate(device) so far got a recorded address.
+  [[nodiscard]] bool follows_recording() const { return follows_recording_; }
 
  private:
   static constexpr std::size_t kKinds = 3;

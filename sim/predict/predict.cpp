@@ -98,14 +98,7 @@ void add_memory(const Workload& workload, const PredictRequest& request, const S
         "record_stream without a profiler trace: when the GPU passes a block is not known, so allocated memory holds "
         "but requested, active and reserved peaks can be far too high");
   }
-  std::size_t segments = 0;
-  for (const AllocatorRecord& e : p.run.allocator) {
-    if (e.action != AllocatorAction::segment_alloc) continue;
-    const bool recorded = segments < workload.segment_sizes.size() && workload.segment_sizes[segments] == e.size &&
-                          workload.segment_addresses[segments] == e.address;
-    p.addresses_invented |= !recorded && !workload.segment_addresses.empty();
-    ++segments;
-  }
+  p.addresses_invented = !simulation.follows_recording && !workload.segment_addresses.empty();
   if (p.addresses_invented)
     p.warnings.push_back(
         "segments differ from the capture's: their addresses are the driver model's, which can break a "

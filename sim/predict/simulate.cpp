@@ -4,6 +4,24 @@
 #include "sim/machine/address_space.hpp"
 
 namespace foreshard::sim {
+namespace {
+
+/// The recorded process's addresses. `anew`: what it held before its recording is asked of memory too, and first.
+void follow(const Workload& workload, bool anew, SimMemoryOptions& memory) {
+  if (workload.segment_addresses.empty()) return;
+  if (anew) {
+    for (const SnapshotSegment& segment : workload.initial_segments) {
+      if (segment.is_expandable) continue;
+      memory.recorded_addresses.push_back(segment.address);
+      memory.recorded_sizes.push_back(segment.total_size);
+    }
+  }
+  const auto add = [](auto& list, const auto& more) { list.insert(list.end(), more.begin(), more.end()); };
+  add(memory.recorded_addresses, workload.segment_addresses);
+  add(memory.recorded_sizes, workload.segment_sizes);
+}
+
+}  // namespace
 
 Result<Simulation> simulate(const Workload& workload, const Settings& settings, const MachineProfile& machine,
                             const SimulationRequest& request, Run& run) {
@@ -15,15 +33,14 @@ Result<Simulation> simulate(const Workload& workload, const Settings& settings, 
   StepRequest steps = request.steps;
   steps.bind = machine.host_program == HostProgram::foreshard;
   if (settings == workload.settings) {  // else the process would have done other things: guess them all
-    memory_choice.recorded_addresses = workload.segment_addresses;
-    memory_choice.recorded_sizes = workload.segment_sizes;
+    follow(workload, steps.bind, memory_choice);
     steps.repeat_returns = steps.setup && !steps.warm;
   }
   SimMemory memory(std::move(memory_choice));
   auto outcome = run_steps(workload, settings, steps, device, memory, run);
   if (!outcome) return tl::unexpected(outcome.error());
-  Simulation result{std::move(*outcome), device.deadlock(), device.caveats(), device.collectives_ran(), {},
-                    device.host_worked()};
+  Simulation result{std::move(*outcome),  device.deadlock(),         device.caveats(), device.collectives_ran(), {},
+                    device.host_worked(), memory.follows_recording()};
   const auto timings = device.timings();
   for (const StepOutcome::Step& step : result.outcome.steps)
     result.step_end.push_back(step.last_compute_op ? timings[step.last_compute_op->value].end : Nanoseconds{});

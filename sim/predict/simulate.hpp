@@ -25,6 +25,7 @@ struct Simulation {
   std::vector<CollectiveRan> collectives_ran;
   std::vector<Nanoseconds> step_end;  ///< by step: end of its last op on the compute stream
   Nanoseconds host_worked;            ///< host work of all steps, waits for the device left out
+  bool follows_recording = true;      ///< every segment of cudaMalloc lies where the recording has it
 
   /// The last step, from the end of the step before to its own end; zero without kernels.
   [[nodiscard]] Nanoseconds steady_step() const {

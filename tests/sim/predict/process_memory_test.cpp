@@ -1,0 +1,142 @@
+// A run whose driver gives other addresses than the model: the plan made before it may reserve other amounts, the plan
+// with its addresses repeats it to the byte.
+#include "core/step/process_memory.hpp"
+
+#include "core/device/scripted_device.hpp"
+#include "core/step/step_runner.hpp"
+#include "core/workload/adapt.hpp"
+#include "core/workload/model/generate.hpp"
+#include "core/workload/model/presets.hpp"
+#include "sim/collectives/modelled_collectives.hpp"
+#include "sim/predict/predict.hpp"
+#include "tests/catch.hpp"
+
+namespace foreshard::sim {
+namespace {
+
+/// llama-tiny as `foreshard run` was measured with on 4 × H200.
+Settings measured_settings() {
+  Settings s;
+  s.gpus = 4;
+  s.batch = 2;
+  s.seq = 1024;
+  s.param_dtype = DType::bfloat16;
+  s.checkpoint = Checkpoint::blocks;
+  return s;
+}
+
+MachineProfile h200(HostProgram program = HostProgram::pytorch) {
+  MachineProfile machine = *builtin_profile("h200");
+  machine.host_program = program;
+  return machine;
+}
+
+Workload llama_tiny(const Settings& settings) {
+  const MachineProfile machine = h200();
+  return generate(*preset("llama-tiny"), settings, machine.host_calls, machine.gpu(), true).value();
+}
+
+struct Executed {
+  StepOutcome outcome;
+  Run run;
+};
+
+/// What `foreshard run` does, in virtual time and with a driver whose addresses only ascend.
+Executed execute(const Workload& workload) {
+  const auto adapted = adapt(workload, workload.settings);
+  REQUIRE(adapted);
+  const MachineProfile machine = h200(HostProgram::foreshard);
+  const ModelledCollectives collectives(machine);
+  SimOptions options;
+  options.labels = &adapted->workload.labels;
+  SimDevice device(machine, collectives, options);
+  ScriptedMemory driver(machine.memory_total);
+  Executed done;
+  StepRequest request;
+  request.synchronize_first = true;
+  request.bind = true;
+  auto outcome = run_steps(adapted->workload, workload.settings, request, device, driver, done.run);
+  REQUIRE(outcome);
+  done.outcome = std::move(*outcome);
+  return done;
+}
+
+Prediction plan(const Workload& workload, const Settings& settings, HostProgram program = HostProgram::pytorch) {
+  auto p = predict(workload, h200(program), {settings, {}, 4});
+  REQUIRE(p);
+  return std::move(*p);
+}
+
+/// Whether the driver gave the address for MemoryKind::device; symmetric memory has addresses of its own.
+bool of_device(const ProcessMemory& memory, Address address) {
+  for (const SnapshotSegment& s : memory.initial_segments)
+    if (address >= s.address && address < s.address + s.total_size) return true;
+  for (std::size_t i = 0; i < memory.segments.sizes.size(); ++i)
+    if (address >= memory.segments.addresses[i] && address < memory.segments.addresses[i] + memory.segments.sizes[i])
+      return true;
+  return false;
+}
+
+/// The two hosts differ in time and in who asks for the blocks older than the workload, in nothing else.
+void check_repeats(const Executed& done, const Prediction& p) {
+  CHECK_FALSE(p.addresses_invented);
+  CHECK(p.peaks == done.outcome.steps.back().peaks);
+  const auto& run = done.run.allocator;
+  const auto& plan = p.run.allocator;
+  REQUIRE(plan.size() <= run.size());
+  const std::size_t before = run.size() - plan.size();
+  CHECK(before <= 2);  // the first segment and the block in it
+  for (std::size_t i = 0; i < plan.size(); ++i) {
+    INFO("event " << i);
+    const AllocatorRecord& ran = run[before + i];
+    REQUIRE(plan[i].action == ran.action);
+    if (of_device(done.outcome.memory, ran.address)) REQUIRE(plan[i].address == ran.address);
+    REQUIRE(plan[i].size == ran.size);
+    REQUIRE(plan[i].stream == ran.stream);
+  }
+}
+
+TEST_CASE("other addresses of the driver reserve other amounts; a plan that is given them repeats the run") {
+  const Workload workload = llama_tiny(measured_settings());
+  const Executed done = execute(workload);
+  const MemoryPeaks& peaks = done.outcome.steps.back().peaks;
+  // What 4 × H200 reserved, where the driver's addresses mostly ascended too.
+  CHECK(peaks.allocated == 1375810560);
+  CHECK(peaks.reserved == 2099249152);
+  const Prediction blind = plan(workload, workload.settings);
+  CHECK(blind.peaks.requested == peaks.requested);
+  CHECK(blind.peaks.reserved != peaks.reserved);
+  const Workload recorded = recorded_in(workload, workload.settings, done.outcome.memory);
+  check_repeats(done, plan(recorded, workload.settings));
+  check_repeats(done, plan(recorded, workload.settings, HostProgram::foreshard));
+}
+
+TEST_CASE("a block older than the workload is freed where the run had it") {
+  Settings settings = measured_settings();
+  settings.checkpoint = Checkpoint::none;
+  settings.all_gather = Transport::copy_engine;
+  const Workload workload = llama_tiny(settings);
+  const Executed done = execute(workload);
+  const auto older = workload.initial_segments.front().blocks.front().address;
+  REQUIRE(done.outcome.memory.older_blocks.count(older) == 1);
+  CHECK(done.outcome.memory.older_blocks.at(older) != older);
+  const Workload recorded = recorded_in(workload, settings, done.outcome.memory);
+  check_repeats(done, plan(recorded, settings));
+  check_repeats(done, plan(recorded, settings, HostProgram::foreshard));
+}
+
+TEST_CASE("addresses of one setting say nothing of another") {
+  const Workload workload = llama_tiny(measured_settings());
+  const Executed done = execute(workload);
+  Settings other = measured_settings();
+  other.forward_prefetch = 2;
+  REQUIRE(other != workload.settings);
+  CHECK(recorded_in(workload, other, done.outcome.memory).segment_addresses.empty());
+  const Workload recorded = recorded_in(workload, workload.settings, done.outcome.memory);
+  const Prediction there = plan(recorded, other);
+  CHECK(there.addresses_invented);
+  CHECK(there.peaks == plan(workload, other).peaks);
+}
+
+}  // namespace
+}  // namespace foreshard::sim
