@@ -87,7 +87,7 @@ if part memory; then
     i=$((i + 1))
     # shellcheck disable=SC2086
     run "memory$i" 60 $options --steps 3 --no-record &&
-      digest "memory$i" "(j['difference']['memory_equal'], 'reserved %d B, plan %+d B; allocated %+d B: $options' % (j['peak_reserved_bytes'], j['difference']['peak_reserved_bytes'], j['difference']['peak_allocated_bytes']))"
+      digest "memory$i" "(j['difference']['memory_equal'], 'reserved %d B, plan %+d B; allocated %+d B%s: $options' % (j['peak_reserved_bytes'], j['difference']['peak_reserved_bytes'], j['difference']['peak_allocated_bytes'], ', equal with the addresses of the run' if j['difference'].get('memory_equal_at_addresses') else ''))"
   done <<EOF_SETTINGS
 $TINY
 $TINY --reshard-after-forward false

@@ -101,9 +101,8 @@ void add_memory(const Workload& workload, const PredictRequest& request, const S
   p.addresses_invented = !simulation.follows_recording && !workload.segment_addresses.empty();
   if (p.addresses_invented)
     p.warnings.push_back(
-        "segments differ from the capture's: their addresses are the driver model's, which can break a "
-        "tie between equal blocks another way (requested is exact; allocated, active, reserved within "
-        "0.1 %)");
+        "segments differ from the recording's: their addresses are the driver model's, which can break a tie between "
+        "equal blocks another way (requested is exact; allocated, active and reserved within 1 % where measured)");
 }
 
 /// How far peaks move with the host's speed, where freed blocks wait for the GPU.
