@@ -3,7 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <optional>
+#include <array>
 
 #include "core/schedule/settings_table.hpp"
 #include "core/workload/model/host_costs.hpp"
@@ -37,18 +37,17 @@ sim::Measurements measurements_of(const gpu::ProbeResult& probed, std::uint32_t 
   return m;
 }
 
-/// µs of what no probe times by itself: an allocation, a free, an op of the program between two calls. Where the host
-/// program was not run either it is this, assumed; the profile says so beside each value.
+/// µs of what no probe times by itself, an allocation, a free, an op of the program between two calls, where no step
+/// was timed: assumed; the profile says so beside each value. Timed steps hold it in the prices of their calls.
 constexpr double kBookkeeping = 0.3;
 
-/// What issuing one thing of each kind costs foreshard's host: calls that end in a kernel cost that call, sections of
-/// FSDP2 their launches, events and waits; Python's work between calls is not there. Nothing: not measured.
-std::optional<double> host_call(HostCall call, const gpu::ProbedHost& host) {
-  const double events = host.event + host.wait;
+/// Whose share of a step's host time a call's is: host_program.hpp has a step of many of each.
+enum class Share : std::uint8_t { kernels, sections, none };
+
+Share share_of(HostCall call) {
   switch (call) {
     case HostCall::gemm:
     case HostCall::backward_gemm:
-      return host.gemm;
     case HostCall::elementwise:
     case HostCall::reduction:
     case HostCall::attention:
@@ -59,7 +58,25 @@ std::optional<double> host_call(HostCall call, const gpu::ProbedHost& host) {
     case HostCall::backward_attention:
     case HostCall::optimizer_launch:
     case HostCall::accumulate:
-      return host.kernel;
+      return Share::kernels;
+    case HostCall::all_gather:
+    case HostCall::copy_out:
+    case HostCall::reduce:
+    case HostCall::backward_final:
+      return Share::sections;
+    default:
+      return Share::none;
+  }
+}
+
+/// What issuing one thing of each kind costs foreshard's host where many of them follow one another: calls that end in
+/// a kernel cost that call, sections of FSDP2 their launches, events and waits; Python's work is not there.
+double host_call(HostCall call, const gpu::ProbedHost& host) {
+  const double events = host.event + host.wait;
+  switch (call) {
+    case HostCall::gemm:
+    case HostCall::backward_gemm:
+      return host.gemm;
     case HostCall::all_gather:  // copy-in, collective; two events with their waits (fully_shard.hpp)
       return host.kernel + host.collective + 2 * events;
     case HostCall::copy_out:
@@ -69,12 +86,15 @@ std::optional<double> host_call(HostCall call, const gpu::ProbedHost& host) {
     case HostCall::backward_final:
       return 2 * events;
     default:
-      return std::nullopt;
+      return host.kernel;
   }
 }
 
-struct Bookkeeping {
-  double us = kBookkeeping;
+/// What calls cost within a step over what they cost one after another. The queue takes a row of equal calls at another
+/// speed than a step's, and a step has bookkeeping between them.
+struct Factors {
+  double kernels = 1;
+  double sections = 1;
   bool measured = false;
 };
 
@@ -84,17 +104,17 @@ class Profile {
   void set(const char* section, const char* key, double value, const char* unit) {
     if (value > 0) json_[section][key] = {{"value", value}, {"unit", unit}, {"source", source_}};
   }
-  void set_call(HostCall call, std::optional<double> us, const Bookkeeping& bookkeeping) {
-    const std::string source =
-        us                     ? source_ + ": of foreshard's own host program, not of PyTorch"
-        : bookkeeping.measured ? source_ + ": a step of many small kernels on foreshard's host, less its calls, evenly"
-                               : "assumed for foreshard's own host program; not measured";
-    json_["host"]["calls"][std::string(name(call))] = {
-        {"value", us.value_or(bookkeeping.us)}, {"unit", "us"}, {"source", source}};
-  }
-  void set_calls(const gpu::ProbedHost& host, const Bookkeeping& bookkeeping) {
-    for (std::size_t i = 0; i < kHostCalls; ++i)
-      set_call(static_cast<HostCall>(i), host_call(static_cast<HostCall>(i), host), bookkeeping);
+  void set_calls(const gpu::ProbedHost& host, const Factors& factors) {
+    for (std::size_t i = 0; i < kHostCalls; ++i) {
+      const auto call = static_cast<HostCall>(i);
+      const Share share = share_of(call);
+      const double factor = share == Share::kernels ? factors.kernels : factors.sections;
+      const double us = share != Share::none ? factor * host_call(call, host) : factors.measured ? 0 : kBookkeeping;
+      const std::string source = share != Share::none ? source_ + ": of foreshard's own host program, not of PyTorch"
+                                 : factors.measured ? source_ + ": in the prices of the kernels and sections around it"
+                                                    : "assumed for foreshard's own host program; not measured";
+      json_["host"]["calls"][std::string(name(call))] = {{"value", us}, {"unit", "us"}, {"source", source}};
+    }
   }
   void set_program() {
     json_["host"]["program"] = {{"value", "foreshard"}, {"source", source_ + ": what `foreshard run` issues"}};
@@ -106,29 +126,52 @@ class Profile {
 };
 
 /// Host time of a step of host_program.hpp on the profile, in microseconds.
-Result<double> host_step(const sim::MachineFit& fit, const std::string& name, std::uint32_t ranks) {
+Result<double> host_step(const sim::MachineFit& fit, const std::string& name, gpu::HostPart part, std::uint32_t ranks) {
   const auto machine = sim::parse_profile(fit.profile.dump(), name);
   if (!machine) return tl::unexpected(machine.error());
-  const auto workload = gpu::host_program(machine->host_calls, machine->gpu(), ranks);
+  const auto workload = gpu::host_program(part, machine->host_calls, machine->gpu(), ranks);
   if (!workload) return tl::unexpected(workload.error());
   const auto bound = sim::host_bound(*workload, workload->settings, *machine, 1);
   if (!bound) return tl::unexpected(bound.error());
   return bound->host_ms * 1e3;
 }
 
-/// What is left of the measured step once its calls are taken off, for each thing that no probe times. Host times add
-/// up, so that two prices of it tell how often it is paid.
-Result<Bookkeeping> bookkeeping_of(const gpu::ProbedHost& host, const std::string& name, std::uint32_t ranks,
-                                   Profile& profile, const sim::MachineFit& fit) {
-  if (host.step <= 0) return Bookkeeping{};
-  profile.set_calls(host, {0, true});
-  const auto without = host_step(fit, name, ranks);
-  if (!without) return tl::unexpected(without.error());
-  profile.set_calls(host, {1, true});
-  const auto with = host_step(fit, name, ranks);
-  if (!with) return tl::unexpected(with.error());
-  if (*with <= *without) return Bookkeeping{};
-  return Bookkeeping{std::max(0.0, (host.step - *without) / (*with - *without)), true};
+/// The two factors at which both programs take on the profile what they took. Host times add up, so that each program
+/// says one sum of its kernels and its sections; where these cannot be told apart, one factor holds for both.
+Result<Factors> factors_of(const gpu::ProbedHost& host, const std::string& name, std::uint32_t ranks, Profile& profile,
+                           const sim::MachineFit& fit) {
+  // No process issues a call of a step at less than a fifth of the row's time, nor at five times of it.
+  constexpr double kLeast = 0.2;
+  constexpr double kMost = 5;
+  if (host.step <= 0 || host.kernel_step <= 0) return Factors{};
+  std::array<std::array<double, 2>, 2> us{};  // by program, then of its kernels and of its sections
+  for (const bool sections : {false, true}) {
+    profile.set_calls(host, {sections ? 0.0 : 1.0, sections ? 1.0 : 0.0, true});
+    for (const gpu::HostPart part : {gpu::HostPart::kernels, gpu::HostPart::sections}) {
+      const auto time = host_step(fit, name, part, ranks);
+      if (!time) return tl::unexpected(time.error());
+      us[part == gpu::HostPart::kernels ? 0 : 1][sections ? 1 : 0] = *time;
+    }
+  }
+  const auto in_range = [](double factor) { return factor >= kLeast && factor <= kMost; };
+  const double determinant = us[0][0] * us[1][1] - us[0][1] * us[1][0];
+  const Factors both{(host.kernel_step * us[1][1] - host.step * us[0][1]) / determinant,
+                     (host.step * us[0][0] - host.kernel_step * us[1][0]) / determinant, true};
+  if (determinant > 0 && in_range(both.kernels) && in_range(both.sections)) return both;
+  const double all = us[0][0] + us[0][1] + us[1][0] + us[1][1];
+  if (all <= 0) return Factors{};
+  const double one = std::clamp((host.kernel_step + host.step) / all, kLeast, kMost);
+  return Factors{one, one, true};
+}
+
+/// Gaps between kernels. What an all-gather of NCCL's adds is the base's where it was not measured.
+void set_gaps(const gpu::ProbedLatencies& latencies, const sim::Latencies& base, Profile& profile) {
+  if (latencies.kernel_gap <= 0) return;
+  const double beside =
+      latencies.gather_gap > 0 ? latencies.gather_gap : (base.kernel_gap_all_gather - base.kernel_gap).us();
+  profile.set("latencies", "kernel_gap", latencies.kernel_gap, "us");
+  profile.set("latencies", "kernel_gap_all_gather", latencies.kernel_gap + std::max(0.0, beside), "us");
+  profile.set("latencies", "long_kernel", latencies.long_kernel, "us");
 }
 
 }  // namespace
@@ -146,7 +189,9 @@ Result<sim::MachineFit> profile_of(const gpu::ProbeResult& probed, std::uint32_t
   profile.set("rates", "pcie", probed.pcie, "GB/s");
   const gpu::ProbedLatencies& latencies = probed.latencies;
   // launch stays the base's: under CUPTI a launch on an idle stream takes longer than without.
-  profile.set("latencies", "kernel_gap", latencies.kernel_gap, "us");
+  const auto fitted = sim::parse_profile(fit->profile.dump(), name);
+  if (!fitted) return tl::unexpected(fitted.error());
+  set_gaps(latencies, fitted->latencies, profile);
   profile.set("latencies", "copy_gap", latencies.copy_gap, "us");
   profile.set("latencies", "event_wait", latencies.event_wait, "us");
   profile.set("latencies", "communicator_gap", latencies.communicator_gap, "us");
@@ -164,9 +209,9 @@ Result<sim::MachineFit> profile_of(const gpu::ProbeResult& probed, std::uint32_t
     profile.set("nccl", "copy_issue", std::max(kLeastCopyIssue, beyond), "us");
   }
   profile.set_program();
-  const auto bookkeeping = bookkeeping_of(probed.host, name, ranks, profile, *fit);
-  if (!bookkeeping) return tl::unexpected(bookkeeping.error());
-  profile.set_calls(probed.host, *bookkeeping);
+  const auto factors = factors_of(probed.host, name, ranks, profile, *fit);
+  if (!factors) return tl::unexpected(factors.error());
+  profile.set_calls(probed.host, *factors);
   const auto read = sim::parse_profile(fit->profile.dump(), name);
   if (!read) return tl::unexpected(read.error());
   return fit;
@@ -184,6 +229,7 @@ Json probe_json(const gpu::ProbeResult& probed) {
   json["gemm_fp32_tflops"] = probed.gemm_fp32;
   const gpu::ProbedLatencies& l = probed.latencies;
   json["latencies_us"] = {{"launch", l.launch},           {"kernel_gap", l.kernel_gap},
+                          {"long_kernel", l.long_kernel}, {"gather_gap", l.gather_gap},
                           {"copy_gap", l.copy_gap},       {"event_wait", l.event_wait},
                           {"synchronize", l.synchronize}, {"communicator_gap", l.communicator_gap}};
   const gpu::ProbedHost& h = probed.host;
@@ -193,7 +239,8 @@ Json probe_json(const gpu::ProbeResult& probed) {
                      {"own_collective", h.own_collective},
                      {"event", h.event},
                      {"wait", h.wait},
-                     {"step", h.step}};
+                     {"step", h.step},
+                     {"kernel_step", h.kernel_step}};
   json["side_copy"] = {
       {"slowdown", probed.side.side}, {"compute_lost", probed.side.lost}, {"product_lost", probed.side.product_lost}};
   json["collectives"] = Json::array();

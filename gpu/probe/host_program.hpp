@@ -1,7 +1,7 @@
-// A training step that is all host: many small kernels, sections and collectives, which the GPU runs faster than they
-// are issued. Its time on the host, less that of its calls, is what foreshard's own bookkeeping costs.
+// Training steps that are all host: many small kernels, or many sections and collectives, fewer operations than a
+// launch queue holds. What the host takes to issue them, from an idle GPU, is what its calls cost within a step.
 //
-// Who: the probe runs it; cli/probe_profile.cpp makes it again to count what it issues.
+// Who: the probe runs them; cli/probe_profile.cpp makes them again to count what they issue.
 #pragma once
 
 #include "core/workload/model/generate.hpp"
@@ -9,16 +9,28 @@
 
 namespace foreshard::gpu {
 
-/// Fewer kernels and waits a step than a launch queue holds.
-[[nodiscard]] inline Result<Workload> host_program(const HostCosts& host, const TargetGpu& gpu, std::uint32_t ranks) {
-  PresetOverrides overrides;
-  overrides.dim = 64;
-  overrides.layers = 12;
-  const auto model = preset("mlp", overrides);
-  if (!model) return tl::unexpected(model.error());
+enum class HostPart : std::uint8_t {
+  sections = 0,  ///< a gather, its copies and a reduction for every few kernels
+  kernels = 1,   ///< some ninety kernels of a Llama block for each
+};
+
+[[nodiscard]] inline Result<Workload> host_program(HostPart part, const HostCosts& host, const TargetGpu& gpu,
+                                                   std::uint32_t ranks) {
   Settings settings;
   settings.gpus = ranks;
   settings.optimizer = Optimizer::adam_fused;
+  PresetOverrides overrides;
+  if (part == HostPart::sections) {
+    overrides.dim = 64;
+    overrides.layers = 12;
+  } else {
+    overrides.layers = 4;
+    settings.batch = 1;
+    settings.seq = 128;
+    settings.param_dtype = DType::bfloat16;
+  }
+  const auto model = preset(part == HostPart::sections ? "mlp" : "llama-tiny", overrides);
+  if (!model) return tl::unexpected(model.error());
   return generate(*model, settings, host, gpu, true);
 }
 

@@ -7,6 +7,7 @@
 #include <map>
 
 #include "core/base/median.hpp"
+#include "core/device/kernel_gap.hpp"
 #include "core/device/own_reduce.hpp"
 #include "core/step/step_runner.hpp"
 #include "core/workload/adapt.hpp"
@@ -15,7 +16,6 @@
 #include "gpu/cuda/cuda_device.hpp"
 #include "gpu/cuda/cuda_memory.hpp"
 #include "gpu/cuda/failure.hpp"
-#include "gpu/probe/host_program.hpp"
 #include "gpu/probe/serial_device.hpp"
 #include "gpu/probe/sm_holder.hpp"
 
@@ -207,7 +207,7 @@ void add_medians(const std::vector<NotedKernel>& noted, std::span<const OpTiming
   }
 }
 
-/// Gaps between neighbours of which the second was already queued; longer ones than any launch takes are something
+/// Gaps between neighbours of which the second was queued well before; longer ones than any launch takes are something
 /// else's.
 class Gaps {
  public:
@@ -219,17 +219,25 @@ class Gaps {
       const OpTiming& second = timings[noted[i].op.value];
       const double gap = (second.start - first.end).us();
       if (second.issue + kQueued > first.end || gap <= 0 || gap > kMostGap) continue;
-      sum_ += gap;
-      ++count_;
+      Sum& sum = first.end - first.start < kLongKernel ? short_ : long_;
+      sum.us += gap;
+      ++sum.count;
     }
   }
-  [[nodiscard]] double mean() const { return count_ == 0 ? 0 : sum_ / static_cast<double>(count_); }
+  [[nodiscard]] double after_short() const { return short_.mean(); }
+  [[nodiscard]] double after_long() const { return long_.mean(); }
 
  private:
-  static constexpr Nanoseconds kQueued{5000};
+  /// A launch takes up to 10 us to come to the GPU under CUPTI: what was issued later lengthens the gap.
+  static constexpr Nanoseconds kQueued{20'000};
   static constexpr double kMostGap = 5;
-  double sum_ = 0;
-  std::uint64_t count_ = 0;
+  struct Sum {
+    double us = 0;
+    std::uint64_t count = 0;
+    [[nodiscard]] double mean() const { return count == 0 ? 0 : us / static_cast<double>(count); }
+  };
+  Sum short_;
+  Sum long_;
 };
 
 /// A device of its own for one program.
@@ -256,18 +264,20 @@ StepRequest request_of(std::int32_t steps, std::uint32_t rank) {
 
 }  // namespace
 
-double probe_host_step(Executor& executor, Groups& groups, std::uint32_t rank, std::uint32_t ranks) {
-  constexpr std::int32_t kHostSteps = 12;
-  constexpr std::size_t kSettled = 4;
-  const Workload workload = require(host_program(HostCosts{}, this_gpu(), ranks));
-  Rig rig(executor, groups, Timing::issue);
-  Run ignored;
-  ignored.labels = workload.labels;
-  const StepOutcome outcome =
-      require(run_steps(workload, workload.settings, request_of(kHostSteps, rank), *rig.device, *rig.memory, ignored));
+double probe_host_step(Executor& executor, Groups& groups, HostPart part, std::uint32_t rank, std::uint32_t ranks) {
+  constexpr int kRounds = 7;
+  const Workload workload = require(host_program(part, HostCosts{}, this_gpu(), ranks));
+  StepRequest request = request_of(2, rank);  // the first one allocates, and libraries make their plans
+  request.synchronize_first = true;
   std::vector<double> us;
-  for (std::size_t i = kSettled; i < outcome.steps.size(); ++i)
-    us.push_back((outcome.steps[i].host_end - outcome.steps[i].host_begin).us());
+  for (int round = 0; round < kRounds; ++round) {
+    Rig rig(executor, groups, Timing::issue);
+    Run ignored;
+    ignored.labels = workload.labels;
+    const StepOutcome outcome =
+        require(run_steps(workload, workload.settings, request, *rig.device, *rig.memory, ignored));
+    if (outcome.steps.size() == 2) us.push_back((outcome.steps[1].host_end - outcome.steps[1].host_begin).us());
+  }
   return median(std::move(us));
 }
 
@@ -304,7 +314,8 @@ ProbedKernels probe_kernels(Executor& executor, Groups& groups, std::uint32_t ra
       out.notes.push_back(name + ": " + caveat);
     gaps.add(serial.kernels(), rig.device->timings(), stages.alone);
   }
-  out.gap = gaps.mean();
+  out.gap = gaps.after_short();
+  out.long_gap = gaps.after_long();
   return out;
 }
 

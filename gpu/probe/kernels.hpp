@@ -8,13 +8,15 @@
 
 #include "gpu/cuda/groups.hpp"
 #include "gpu/kernels/executor.hpp"
+#include "gpu/probe/host_program.hpp"
 #include "gpu/probe/probe.hpp"
 
 namespace foreshard::gpu {
 
 struct ProbedKernels {
   std::vector<ProbedKernel> kernels;
-  double gap = 0;                  ///< mean µs from the end of one to the start of the next that was queued by then
+  double gap = 0;                  ///< mean µs from the end of a short one to the start of the next, queued by then
+  double long_gap = 0;             ///< the same after kernels of kLongKernel or more
   std::vector<std::string> notes;  ///< programs that did not fit into the GPU's memory
 };
 
@@ -22,7 +24,9 @@ struct ProbedKernels {
 [[nodiscard]] ProbedKernels probe_kernels(Executor& executor, Groups& groups, std::uint32_t rank, std::uint32_t ranks,
                                           const std::function<void(std::string_view)>& say);
 
-/// Microseconds that issuing one step of host_program.hpp takes this rank. Collective.
-[[nodiscard]] double probe_host_step(Executor& executor, Groups& groups, std::uint32_t rank, std::uint32_t ranks);
+/// Microseconds that issuing one step of host_program.hpp takes this rank while its GPU has nothing else to do: nothing
+/// holds it up, neither a full queue nor other ranks. Collective.
+[[nodiscard]] double probe_host_step(Executor& executor, Groups& groups, HostPart part, std::uint32_t rank,
+                                     std::uint32_t ranks);
 
 }  // namespace foreshard::gpu

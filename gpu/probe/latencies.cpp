@@ -1,6 +1,7 @@
 #include "gpu/probe/latencies.hpp"
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include "core/base/median.hpp"
@@ -88,6 +89,55 @@ double cost(CudaDevice& device, const Call& call) {
   return typical(us);
 }
 
+/// CUDA events around what is put on the compute stream: CUPTI would add its own time to each kernel.
+class Interval {
+ public:
+  explicit Interval(cudaStream_t stream) : stream_(stream) {
+    for (cudaEvent_t* event : {&begin_, &end_}) require(cudaEventCreate(event), "cudaEventCreate");
+  }
+  ~Interval() {
+    for (cudaEvent_t event : {begin_, end_}) static_cast<void>(cudaEventDestroy(event));
+  }
+  Interval(const Interval&) = delete;
+  Interval& operator=(const Interval&) = delete;
+  void begin() { require(cudaEventRecord(begin_, stream_), "cudaEventRecord"); }
+  void end() { require(cudaEventRecord(end_, stream_), "cudaEventRecord"); }
+  [[nodiscard]] double us() const {
+    float ms = 0;
+    require(cudaEventElapsedTime(&ms, begin_, end_), "cudaEventElapsedTime");
+    return static_cast<double>(ms) * 1e3;
+  }
+
+ private:
+  cudaStream_t stream_;
+  cudaEvent_t begin_ = nullptr;
+  cudaEvent_t end_ = nullptr;
+};
+
+/// What each of many small kernels in a queue takes longer while an all-gather of NCCL's is issued on another stream
+/// and waits for their end.
+double gather_gap(Executor& executor, Groups& groups, std::uint32_t ranks) {
+  constexpr std::int64_t kGateNs = 5'000'000;  // longer than issuing all of it takes
+  constexpr int kRounds = 9;
+  Rig rig(executor, groups, Timing::issue);
+  CudaDevice& device = *rig.device;
+  const CommunicatorId world = device.create_communicator({"world", ranks, ranks});
+  Interval interval(device.handle(kComputeStream));
+  std::array<std::vector<double>, 2> us;
+  for (int round = 0; round < kRounds; ++round)
+    for (const bool queued : {true, false}) {
+      device.launch(kComputeStream, spin(kGateNs));
+      interval.begin();
+      for (int i = 0; i < kCalls; ++i) device.launch(kComputeStream, small_kernel());
+      interval.end();
+      device.stream_wait_event(rig.side, device.record_event(kComputeStream));
+      if (queued) device.collective(rig.side, world, small_gather(Transport::nccl));
+      device.synchronize();
+      us[queued ? 1 : 0].push_back(interval.us() / kCalls);
+    }
+  return std::max(0.0, median(us[1]) - median(us[0]));
+}
+
 }  // namespace
 
 ProbedLatencies probe_latencies(Executor& executor, Groups& groups, std::uint32_t ranks) {
@@ -131,6 +181,7 @@ ProbedLatencies probe_latencies(Executor& executor, Groups& groups, std::uint32_
     std::vector<double> us;
     for (const auto& [first, last] : pairs) us.push_back(us_between(device, first, last));
     out.communicator_gap = typical(us);
+    out.gather_gap = gather_gap(executor, groups, ranks);
   }
   return out;
 }

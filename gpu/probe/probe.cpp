@@ -7,6 +7,7 @@
 #include <numeric>
 #include <optional>
 
+#include "core/base/median.hpp"
 #include "gpu/cuda/cuda_memory.hpp"
 #include "gpu/cuda/failure.hpp"
 #include "gpu/probe/kernels.hpp"
@@ -76,7 +77,9 @@ class Prober {
     if (request_.progress) request_.progress(what);
     session_.report(what, kPatience);
   }
+  [[nodiscard]] std::vector<double> of_ranks(double us);
   [[nodiscard]] double slowest(double us);
+  [[nodiscard]] double typical(double us) { return median(of_ranks(us)); }
   [[nodiscard]] Bytes largest();
   void peer_copy(SymmetricHeap& heap);
   void collectives_of(Communicator& world, Transport transport);
@@ -186,9 +189,11 @@ void Prober::small_numbers() {
   out_.host = probe_host(executor_, groups, ranks(), own);
   const std::uint32_t rank = session_.exchange().rank();
   say("the host's own work");
-  out_.host.step = probe_host_step(executor_, groups, rank, ranks());
+  out_.host.step = typical(probe_host_step(executor_, groups, HostPart::sections, rank, ranks()));
+  out_.host.kernel_step = typical(probe_host_step(executor_, groups, HostPart::kernels, rank, ranks()));
   ProbedKernels kernels = probe_kernels(executor_, groups, rank, ranks(), [this](std::string_view what) { say(what); });
   if (kernels.gap > 0) out_.latencies.kernel_gap = kernels.gap;  // of real kernels: that of empty ones is shorter
+  if (kernels.gap > 0) out_.latencies.long_kernel = std::max(0.0, kernels.long_gap - kernels.gap);
   out_.kernels = std::move(kernels.kernels);
   out_.notes.insert(out_.notes.end(), kernels.notes.begin(), kernels.notes.end());
 }
@@ -203,10 +208,16 @@ Bytes Prober::largest() {
   return request_.largest >> static_cast<int>(slowest(halvings));
 }
 
+std::vector<double> Prober::of_ranks(double us) {
+  std::vector<double> out;
+  for (const std::string& one : require(session_.exchange().all_gather("a time", fmt::format("{:.17g}", us))))
+    out.push_back(std::stod(one));
+  return out;
+}
+
 double Prober::slowest(double us) {
-  const auto all = require(session_.exchange().all_gather("a time", fmt::format("{:.17g}", us)));
   double most = 0;
-  for (const std::string& one : all) most = std::max(most, std::stod(one));
+  for (const double one : of_ranks(us)) most = std::max(most, one);
   return most;
 }
 

@@ -2,7 +2,8 @@
 //
 // Who: `foreshard probe`, one process a GPU; cli turns the result into a machine profile (docs/gpu.md). All ranks call
 // probe() together; times of collectives are the slowest rank's, everything else is rank 0's. Values are medians of
-// repetitions on warm caches. On four GPUs it takes about a minute.
+// repetitions on warm caches; issuing whole steps is the median of all ranks, whose
+// processes differ by up to 1.6 in speed (4 x H200 in a virtual machine). On four GPUs it takes about a minute.
 #pragma once
 
 #include <functional>
@@ -56,11 +57,13 @@ struct ProbedContention {
 /// Microseconds; 0: not measured.
 struct ProbedLatencies {
   double launch = 0;            ///< host call to start on an idle stream
-  double kernel_gap = 0;        ///< end of a queued kernel to the start of the next
+  double kernel_gap = 0;        ///< end of a queued kernel shorter than kLongKernel to the start of the next
   double copy_gap = 0;          ///< the same around a small copy
   double event_wait = 0;        ///< end of an op to the start of one that waits for it on another stream
   double communicator_gap = 0;  ///< end of a collective to the start of the communicator's next, on another stream
   double synchronize = 0;       ///< end of what the host waits for to the host going on
+  double long_kernel = 0;       ///< what that gap is longer by after kernels of kLongKernel or more
+  double gather_gap = 0;        ///< what it is longer by while an all-gather of NCCL's waits on another stream
 };
 
 /// What one call costs foreshard's own host, in microseconds, from an empty queue.
@@ -71,7 +74,8 @@ struct ProbedHost {
   double own_collective = 0;  ///< low-contention; 0: not there
   double event = 0;           ///< record
   double wait = 0;            ///< a stream's wait
-  double step = 0;            ///< issuing one step of host_program.hpp; 0: not measured
+  double step = 0;            ///< issuing a step of host_program.hpp's sections, from an idle GPU; 0: not measured
+  double kernel_step = 0;     ///< the same of its kernels
 };
 
 /// A copy of 256 MiB on a stream of high priority, as FSDP2's copy-in runs, beside memory-bound kernels of the compute

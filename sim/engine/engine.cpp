@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/base/check.hpp"
+#include "core/device/kernel_gap.hpp"
 #include "sim/machine/longest_op.hpp"
 
 namespace foreshard::sim {
@@ -138,8 +139,10 @@ bool Engine::end_finished(std::int64_t at) {
   for (std::uint32_t s : just_ended_) {
     Stream& stream = streams_[s];
     if (ops_[stream.queue[stream.head - 1]].nothing) continue;
+    const std::uint32_t id = stream.queue[stream.head - 1];
+    const std::int64_t more = Nanoseconds{at} - timings_[id].start >= kLongKernel ? latencies.long_kernel.count : 0;
     stream.earliest_copy = at + latencies.copy_gap.count;
-    stream.earliest = ops_[stream.queue[stream.head - 1]].is_copy ? stream.earliest_copy : at + gap;
+    stream.earliest = ops_[id].is_copy ? stream.earliest_copy : at + gap + more;
   }
   return true;
 }

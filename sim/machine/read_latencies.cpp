@@ -6,14 +6,17 @@
 namespace foreshard::sim {
 
 void read_latencies(ProfileReader& reader, const nlohmann::json& latencies, MachineProfile& profile) {
-  static constexpr std::array<std::string_view, 7> kKeys{
-      "launch", "kernel_gap", "kernel_gap_all_gather", "copy_gap", "event_wait", "communicator_gap", "synchronize"};
+  static constexpr std::array<std::string_view, 8> kKeys{"launch",      "kernel_gap", "kernel_gap_all_gather",
+                                                         "copy_gap",    "event_wait", "communicator_gap",
+                                                         "synchronize", "long_kernel"};
   reader.known_keys(latencies, "/latencies", kKeys);
   Latencies& out = profile.latencies;
   const std::array<Nanoseconds*, 7> fields{&out.launch,     &out.kernel_gap, &out.kernel_gap_all_gather,
                                            &out.copy_gap,   &out.event_wait, &out.communicator_gap,
                                            &out.synchronize};
-  for (std::size_t i = 0; i < kKeys.size(); ++i) *fields[i] = reader.time(latencies, "/latencies", kKeys[i]);
+  for (std::size_t i = 0; i < fields.size(); ++i) *fields[i] = reader.time(latencies, "/latencies", kKeys[i]);
+  if (reader.member(latencies, "/latencies", "long_kernel", false) != nullptr)  // absent: 0
+    out.long_kernel = reader.time(latencies, "/latencies", "long_kernel");
 }
 
 }  // namespace foreshard::sim

@@ -47,9 +47,8 @@ void add_times(const Simulation& simulation, const HostBound& bound, bool modell
   const double k = p.host_bound ? 1.0 : p.calibration.anchor;
   p.step_ms = simulation.steady_step().ms() * k;
   p.gpu_step_ms = bound.gpu_step_ms * p.calibration.anchor;
-  const std::size_t n = simulation.step_end.size();
-  if (n >= 2) {
-    const BusyTime busy = busy_time(p.run, simulation.step_end[n - 2], simulation.step_end[n - 1]);
+  if (const std::size_t step = simulation.steady; step > 0) {
+    const BusyTime busy = busy_time(p.run, simulation.step_end[step - 1], simulation.step_end[step]);
     p.compute_ms = busy.compute.ms() * k;
     p.communication_ms = busy.communication.ms() * k;
     p.exposed_communication_ms = busy.exposed_communication.ms() * k;

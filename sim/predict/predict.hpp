@@ -25,9 +25,9 @@ namespace foreshard::sim {
 }
 
 struct PredictRequest {
-  Settings settings;                            ///< the wanted ones
-  std::optional<Bytes> memory_limit;            ///< none: the machine's memory
-  std::int32_t steps = 4;                       ///< back to back; the last one is reported
+  Settings settings;                  ///< the wanted ones
+  std::optional<Bytes> memory_limit;  ///< none: the machine's memory
+  std::int32_t steps = 4;             ///< back to back; times are those of Simulation::steady, memory is the last one's
   std::optional<Calibration> calibration = {};  ///< calibrate()'s for this workload and machine; none: found anew
 };
 

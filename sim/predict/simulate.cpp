@@ -44,6 +44,9 @@ Result<Simulation> simulate(const Workload& workload, const Settings& settings, 
   const auto timings = device.timings();
   for (const StepOutcome::Step& step : result.outcome.steps)
     result.step_end.push_back(step.last_compute_op ? timings[step.last_compute_op->value].end : Nanoseconds{});
+  const std::size_t count = result.step_end.size();
+  const bool ahead = machine.host_program == HostProgram::foreshard;
+  if (count > 0) result.steady = ahead && count >= 4 ? count - 2 : count - 1;
   return result;
 }
 

@@ -41,8 +41,8 @@ sim::MachineProfile profile(const gpu::ProbeResult& result) {
   return *read;
 }
 
-double host_us(const sim::MachineProfile& machine) {
-  const auto workload = gpu::host_program(machine.host_calls, machine.gpu(), 2);
+double host_us(const sim::MachineProfile& machine, gpu::HostPart part) {
+  const auto workload = gpu::host_program(part, machine.host_calls, machine.gpu(), 2);
   REQUIRE(workload);
   const auto bound = sim::host_bound(*workload, workload->settings, machine, 1);
   REQUIRE(bound);
@@ -61,17 +61,53 @@ TEST_CASE("a probed profile follows foreshard's program at its kernels' times") 
   CHECK(sim::price_kernel(machine, product).time.us() == Approx(6).epsilon(0.01));
 }
 
-TEST_CASE("bookkeeping is what a step of small kernels takes beyond its calls") {
+TEST_CASE("calls cost what both timed steps take together, kernels and sections each at a factor of their own") {
+  using gpu::HostPart;
   gpu::ProbeResult result = probed();
   const sim::MachineProfile assumed = profile(result);
   CHECK(assumed.host_calls[HostCall::module].us() == Approx(0.3));
-  result.host.step = host_us(assumed) + 500;
+  CHECK(assumed.host_calls[HostCall::gemm].us() == Approx(result.host.gemm));
+  result.host.step = 0.8 * host_us(assumed, HostPart::sections);
+  result.host.kernel_step = 0.5 * host_us(assumed, HostPart::kernels);
   const sim::MachineProfile measured = profile(result);
-  CHECK(measured.host_calls[HostCall::module] > assumed.host_calls[HostCall::module]);
-  CHECK(measured.host_calls[HostCall::gemm] == assumed.host_calls[HostCall::gemm]);
-  CHECK(host_us(measured) == Approx(result.host.step).epsilon(0.01));
-  result.host.step = 1;  // shorter than its calls: no bookkeeping, never less
-  CHECK(profile(result).host_calls[HostCall::module].count == 0);
+  CHECK(host_us(measured, HostPart::sections) == Approx(result.host.step).epsilon(0.01));
+  CHECK(host_us(measured, HostPart::kernels) == Approx(result.host.kernel_step).epsilon(0.01));
+  CHECK(measured.host_calls[HostCall::module].count == 0);
+  const double kernels = measured.host_calls[HostCall::gemm].us() / result.host.gemm;
+  CHECK(measured.host_calls[HostCall::elementwise].us() == Approx(kernels * result.host.kernel).epsilon(0.01));
+  CHECK(kernels < 0.7);
+  CHECK(measured.host_calls[HostCall::all_gather].us() >
+        kernels * assumed.host_calls[HostCall::all_gather].us());  // sections cost more of theirs
+}
+
+TEST_CASE("steps that no two factors explain leave one for all calls") {
+  gpu::ProbeResult result = probed();
+  const sim::MachineProfile assumed = profile(result);
+  result.host.step = host_us(assumed, gpu::HostPart::sections);
+  result.host.kernel_step = 1;  // kernels for nothing
+  const sim::MachineProfile machine = profile(result);
+  const double factor = machine.host_calls[HostCall::gemm].us() / result.host.gemm;
+  CHECK(factor > 0.2);
+  CHECK(factor < 1);
+  CHECK(machine.host_calls[HostCall::reduce].us() ==
+        Approx(factor * assumed.host_calls[HostCall::reduce].us()).epsilon(0.01));
+  result.host.kernel_step = 0;  // not measured: the calls' own times
+  CHECK(profile(result).host_calls.time == assumed.host_calls.time);
+}
+
+TEST_CASE("an all-gather lengthens the probed gap by what was measured, else by what it does on the base") {
+  gpu::ProbeResult result = probed();
+  result.latencies.kernel_gap = 1.3;
+  const sim::Latencies base = sim::builtin_profile("h200")->latencies;
+  CHECK(profile(result).latencies.kernel_gap_all_gather.us() ==
+        Approx(1.3 + (base.kernel_gap_all_gather - base.kernel_gap).us()).epsilon(0.001));
+  CHECK(profile(result).latencies.long_kernel.count == 0);
+  result.latencies.gather_gap = 2.1;
+  result.latencies.long_kernel = 0.6;
+  const sim::Latencies gaps = profile(result).latencies;
+  CHECK(gaps.kernel_gap.us() == Approx(1.3));
+  CHECK(gaps.kernel_gap_all_gather.us() == Approx(3.4));
+  CHECK(gaps.long_kernel.us() == Approx(0.6));
 }
 
 TEST_CASE("copies beside the compute stream take from it what was measured") {

@@ -32,6 +32,20 @@ TEST_CASE("the gap is longer while an all-gather ring is issued and unfinished, 
   CHECK(bench.start(d) == bench.end(c) + 3000);
 }
 
+TEST_CASE("after a long kernel both gaps are longer by what the profile says") {
+  Bench bench;
+  bench.machine.latencies.long_kernel = {700};
+  const OpId a = bench.gemm(19'999);
+  const OpId b = bench.gemm(20'000);
+  const OpId c = bench.gemm(10'000);
+  bench.device.stream_wait_event(bench.gather, bench.device.record_event(kComputeStream));
+  bench.device.host_work({30'000});  // issued after a's end, before b's
+  bench.all_gather(1000);
+  bench.device.synchronize();
+  CHECK(bench.start(b) == bench.end(a) + 1000);
+  CHECK(bench.start(c) == bench.end(b) + 3000 + 700);
+}
+
 TEST_CASE("neither a reduce-scatter nor a copy-engine gather lengthens the gap") {
   Bench bench;
   bench.device.stream_wait_event(bench.scatter, bench.device.record_event(kComputeStream));
