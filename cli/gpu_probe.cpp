@@ -25,6 +25,8 @@ void print_probe(Console& console, const gpu::ProbeResult& probed, std::uint32_t
   rates.row({"GEMM 4096, float32", fmt::format("{:.1f} TFLOP/s", probed.gemm_fp32)});
   rates.row({"launch on an idle stream", fmt::format("{:.1f} us", probed.latencies.launch)});
   rates.row({"kernel to kernel", fmt::format("{:.2f} us", probed.latencies.kernel_gap)});
+  rates.row({"more after kernels of 20 us", fmt::format("{:.2f} us", probed.latencies.long_kernel)});
+  rates.row({"more while an all-gather waits", fmt::format("{:.2f} us", probed.latencies.gather_gap)});
   rates.row({"event to another stream", fmt::format("{:.1f} us", probed.latencies.event_wait)});
   rates.row({"host, one kernel", fmt::format("{:.2f} us", probed.host.kernel)});
   rates.row({"host, one NCCL collective", fmt::format("{:.2f} us", probed.host.collective)});

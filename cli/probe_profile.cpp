@@ -164,11 +164,13 @@ Result<Factors> factors_of(const gpu::ProbedHost& host, const std::string& name,
   return Factors{one, one, true};
 }
 
-/// Gaps between kernels. What an all-gather of NCCL's adds is the base's where it was not measured.
+/// Gaps between kernels. What an all-gather of NCCL's adds is the base's where none of it shows in the probe's row of
+/// small kernels: in every recorded step it does.
 void set_gaps(const gpu::ProbedLatencies& latencies, const sim::Latencies& base, Profile& profile) {
+  constexpr double kShows = 0.3;  // us
   if (latencies.kernel_gap <= 0) return;
   const double beside =
-      latencies.gather_gap > 0 ? latencies.gather_gap : (base.kernel_gap_all_gather - base.kernel_gap).us();
+      latencies.gather_gap >= kShows ? latencies.gather_gap : (base.kernel_gap_all_gather - base.kernel_gap).us();
   profile.set("latencies", "kernel_gap", latencies.kernel_gap, "us");
   profile.set("latencies", "kernel_gap_all_gather", latencies.kernel_gap + std::max(0.0, beside), "us");
   profile.set("latencies", "long_kernel", latencies.long_kernel, "us");

@@ -102,6 +102,8 @@ TEST_CASE("an all-gather lengthens the probed gap by what was measured, else by 
   CHECK(profile(result).latencies.kernel_gap_all_gather.us() ==
         Approx(1.3 + (base.kernel_gap_all_gather - base.kernel_gap).us()).epsilon(0.001));
   CHECK(profile(result).latencies.long_kernel.count == 0);
+  result.latencies.gather_gap = 0.2;  // nothing to be seen
+  CHECK(profile(result).latencies.kernel_gap_all_gather.us() == Approx(2.75));
   result.latencies.gather_gap = 2.1;
   result.latencies.long_kernel = 0.6;
   const sim::Latencies gaps = profile(result).latencies;

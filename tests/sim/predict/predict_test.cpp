@@ -82,6 +82,31 @@ TEST_CASE("which side sets the step follows the host's own speed") {
   CHECK(slow.gpu_step_ms == Approx(fast.gpu_step_ms).epsilon(0.001));  // a free host has no speed
 }
 
+TEST_CASE("a step of foreshard's own host has the next step's gathers behind it") {
+  Settings settings = mixed();
+  settings.reshard_after_forward.kind = Reshard::Kind::never;  // else the step's own gathers wait all along
+  const Workload w = timed_workload(settings, 4);
+  const auto gaps_us = [&](HostProgram program) {
+    MachineProfile machine = h200();
+    machine.host_program = program;
+    const auto step = [&](double gather_gap_us) {
+      machine.latencies.kernel_gap_all_gather = Nanoseconds::from_double(gather_gap_us * 1e3);
+      Run ignored;
+      SimulationRequest request;
+      request.steps = {.steps = 4, .record = false, .warm = true};
+      request.options.host_free = true;
+      const auto simulation = simulate(w, settings, machine, request, ignored);
+      REQUIRE(simulation);
+      CHECK(simulation->steady == (program == HostProgram::foreshard ? 2 : 3));
+      CHECK(simulation->steady_step() ==
+            simulation->step_end[simulation->steady] - simulation->step_end[simulation->steady - 1]);
+      return simulation->steady_step().us();
+    };
+    return step(100) - step(1);
+  };
+  CHECK(gaps_us(HostProgram::foreshard) > gaps_us(HostProgram::pytorch));
+}
+
 TEST_CASE("without times a plan is of memory alone") {
   const Workload w = test::small_workload(mixed(), 3);
   const Prediction p = plan(w, mixed());
