@@ -601,7 +601,7 @@ StepOutcome StepRunner::run(const StepRequest& request) {
       step.num_alloc_retries = allocator_.statistics().num_alloc_retries;
       outcome.steps.push_back(step);
       recorder_.step(step_, step.host_begin, step.host_end, step.peaks, allocator_.statistics());
-      if (request.synchronize_first && step_ == 0) device_.synchronize();
+      if (step_ < request.synchronized) device_.synchronize();
     }
   } catch (const AllocationFailed& failed) {
     outcome.out_of_memory = failed.report;

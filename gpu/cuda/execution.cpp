@@ -91,7 +91,7 @@ StepRequest Runner::steps(std::int32_t count) const {
   StepRequest steps;
   steps.steps = count;
   steps.record = false;
-  steps.synchronize_first = true;
+  steps.synchronized = 1;
   steps.rank = session_.environment().rank;
   steps.bind = true;
   steps.learning_rate = request_.learning_rate;

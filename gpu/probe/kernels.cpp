@@ -265,19 +265,19 @@ StepRequest request_of(std::int32_t steps, std::uint32_t rank) {
 }  // namespace
 
 double probe_host_step(Executor& executor, Groups& groups, HostPart part, std::uint32_t rank, std::uint32_t ranks) {
-  constexpr int kRounds = 7;
+  constexpr std::size_t kSettled = 3;  // before, memory grows: the optimizer's state is there from the second step on
+  constexpr std::size_t kSteps = 11;
   const Workload workload = require(host_program(part, HostCosts{}, this_gpu(), ranks));
-  StepRequest request = request_of(2, rank);  // the first one allocates, and libraries make their plans
-  request.synchronize_first = true;
+  StepRequest request = request_of(kSteps, rank);
+  request.synchronized = kSteps;
+  Rig rig(executor, groups, Timing::issue);
+  Run ignored;
+  ignored.labels = workload.labels;
+  const StepOutcome outcome =
+      require(run_steps(workload, workload.settings, request, *rig.device, *rig.memory, ignored));
   std::vector<double> us;
-  for (int round = 0; round < kRounds; ++round) {
-    Rig rig(executor, groups, Timing::issue);
-    Run ignored;
-    ignored.labels = workload.labels;
-    const StepOutcome outcome =
-        require(run_steps(workload, workload.settings, request, *rig.device, *rig.memory, ignored));
-    if (outcome.steps.size() == 2) us.push_back((outcome.steps[1].host_end - outcome.steps[1].host_begin).us());
-  }
+  for (std::size_t i = kSettled; i < outcome.steps.size(); ++i)
+    us.push_back((outcome.steps[i].host_end - outcome.steps[i].host_begin).us());
   return median(std::move(us));
 }
 

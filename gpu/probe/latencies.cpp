@@ -114,30 +114,6 @@ class Interval {
   cudaEvent_t end_ = nullptr;
 };
 
-/// What each of many small kernels in a queue takes longer while an all-gather of NCCL's is issued on another stream
-/// and waits for their end.
-double gather_gap(Executor& executor, Groups& groups, std::uint32_t ranks) {
-  constexpr std::int64_t kGateNs = 5'000'000;  // longer than issuing all of it takes
-  constexpr int kRounds = 9;
-  Rig rig(executor, groups, Timing::issue);
-  CudaDevice& device = *rig.device;
-  const CommunicatorId world = device.create_communicator({"world", ranks, ranks});
-  Interval interval(device.handle(kComputeStream));
-  std::array<std::vector<double>, 2> us;
-  for (int round = 0; round < kRounds; ++round)
-    for (const bool queued : {true, false}) {
-      device.launch(kComputeStream, spin(kGateNs));
-      interval.begin();
-      for (int i = 0; i < kCalls; ++i) device.launch(kComputeStream, small_kernel());
-      interval.end();
-      device.stream_wait_event(rig.side, device.record_event(kComputeStream));
-      if (queued) device.collective(rig.side, world, small_gather(Transport::nccl));
-      device.synchronize();
-      us[queued ? 1 : 0].push_back(interval.us() / kCalls);
-    }
-  return std::max(0.0, median(us[1]) - median(us[0]));
-}
-
 }  // namespace
 
 ProbedLatencies probe_latencies(Executor& executor, Groups& groups, std::uint32_t ranks) {
@@ -181,7 +157,6 @@ ProbedLatencies probe_latencies(Executor& executor, Groups& groups, std::uint32_
     std::vector<double> us;
     for (const auto& [first, last] : pairs) us.push_back(us_between(device, first, last));
     out.communicator_gap = typical(us);
-    out.gather_gap = gather_gap(executor, groups, ranks);
   }
   return out;
 }
@@ -202,6 +177,29 @@ ProbedHost probe_host(Executor& executor, Groups& groups, std::uint32_t ranks, b
     out.own_collective =
         cost(device, [&] { device.collective(rig.side, world, small_gather(Transport::low_contention)); });
   return out;
+}
+
+double probe_gather_gap(Executor& executor, Groups& groups, std::uint32_t ranks) {
+  if (ranks < 2) return 0;
+  constexpr std::int64_t kGateNs = 5'000'000;  // longer than issuing all of it takes
+  constexpr int kRounds = 9;
+  Rig rig(executor, groups, Timing::issue);
+  CudaDevice& device = *rig.device;
+  const CommunicatorId world = device.create_communicator({"world", ranks, ranks});
+  Interval interval(device.handle(kComputeStream));
+  std::array<std::vector<double>, 2> us;
+  for (int round = 0; round < kRounds; ++round)
+    for (const bool queued : {true, false}) {
+      device.launch(kComputeStream, spin(kGateNs));
+      interval.begin();
+      for (int i = 0; i < kCalls; ++i) device.launch(kComputeStream, small_kernel());
+      interval.end();
+      device.stream_wait_event(rig.side, device.record_event(kComputeStream));
+      if (queued) device.collective(rig.side, world, small_gather(Transport::nccl));
+      device.synchronize();
+      us[queued ? 1 : 0].push_back(interval.us() / kCalls);
+    }
+  return std::max(0.0, median(us[1]) - median(us[0]));
 }
 
 }  // namespace foreshard::gpu

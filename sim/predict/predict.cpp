@@ -202,7 +202,7 @@ Result<Prediction> predict(const Workload& workload, const MachineProfile& machi
   const Workload& w = adapted->workload;
   SimulationRequest simulation_request;
   simulation_request.steps.steps = request.steps;
-  simulation_request.steps.synchronize_first = true;
+  simulation_request.steps.synchronized = 1;
   simulation_request.options.host_scale = p.calibration.host_scale;
   if (records_streams(request.settings) && !p.calibration.host_bound)
     simulation_request.options.host_scale = std::sqrt(p.calibration.host_scale * p.calibration.recorded_host_scale);

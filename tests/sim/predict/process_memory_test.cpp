@@ -53,7 +53,7 @@ Executed execute(const Workload& workload) {
   ScriptedMemory driver(machine.memory_total);
   Executed done;
   StepRequest request;
-  request.synchronize_first = true;
+  request.synchronized = 1;
   request.bind = true;
   auto outcome = run_steps(adapted->workload, workload.settings, request, device, driver, done.run);
   REQUIRE(outcome);
