@@ -287,11 +287,13 @@ void Prober::contention_of(Communicator& world, CollectiveKind kind, Transport t
     constexpr int kCollectives = 8;
     require(session_.exchange().barrier("contention"));
     row.collective_alone_us = slowest(watch_.alone(side_, kCollectives, communicate));
-    row.kernel_alone_us = slowest(watch_.alone(compute_, 8, compute));
     // The same counts on every rank, so that collectives meet; each runs some 15 ms, what is beside it three times
     // that.
     const auto count_of = [](double us) { return static_cast<int>(std::clamp(15'000 / us, 4.0, 200.0)); };
-    const int kernels_timed = count_of(row.kernel_alone_us);
+    const int kernels_timed = count_of(slowest(watch_.alone(compute_, 8, compute)));
+    // As hot as beside the collective: products draw power, and clocks fall within some 30 ms of them, which is not the
+    // collective's doing (4 x H200, 8192^3: 1360 us in the first 10 ms, 1580 later).
+    row.kernel_alone_us = slowest(watch_.alone(compute_, 3 * kernels_timed, compute));
     const int collectives_timed = count_of(row.collective_alone_us);
     require(session_.exchange().barrier("contention"));
     row.kernel_beside_us =
