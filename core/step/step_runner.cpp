@@ -404,7 +404,7 @@ void StepRunner::run_alloc(const Op& op) {
   const BlockHandle block = malloc(bytes, on, kDefaultPool, what);
   if (bind_) {
     const Address address = allocator_.address(block);
-    bindings_.set_tensor(op.tensor, address);
+    if (op.tensor.valid()) bindings_.set_tensor(op.tensor, address);  // a gradient needs no name
     if (op.gradient_of.valid()) {
       bindings_.set_gradient(op.gradient_of, address);
       bindings_.keep_gradient(op.gradient_of);

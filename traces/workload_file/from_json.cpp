@@ -6,6 +6,7 @@
 #include "core/base/suggest.hpp"
 #include "core/run/names.hpp"
 #include "core/schedule/settings_table.hpp"
+#include "traces/workload_file/computation_text.hpp"
 #include "traces/workload_file/record_tables.hpp"
 #include "traces/workload_file/workload_check.hpp"
 #include "traces/workload_file/workload_file.hpp"
@@ -27,9 +28,10 @@ constexpr auto keys_of(const std::array<Field<R>, N>& fields, Others... others) 
   return keys;
 }
 
-constexpr auto kFileKeys = keys_of(kWorkloadFields, "format", "schema", "settings", "units", "labels", "measured",
-                                   "initial_segments", "late_returns", "sections", "setup", "steps");
-constexpr auto kOpKeys = keys_of(kOpFields);
+constexpr auto kFileKeys =
+    keys_of(kWorkloadFields, "format", "schema", "settings", "units", "labels", "computations", "measured",
+            "initial_segments", "late_returns", "losses", "sections", "setup", "steps");
+constexpr auto kOpKeys = keys_of(kOpFields, kComputesKey);
 constexpr auto kSectionKeys = keys_of(kSectionFields, "items");
 constexpr auto kSegmentKeys = keys_of(kSegmentFields, "blocks");
 constexpr auto kMeasuredKeys = keys_of(kMeasuredFields);
@@ -60,16 +62,17 @@ void with_member(JsonReader& reader, const Json& json, std::string_view key, boo
 }
 
 /// The keys behind an op's places: `taken` are those that stand at a place.
-void read_extras(JsonReader& reader, const Json& json, const OpForm& form, Op& op) {
+void read_extras(JsonReader& reader, const Json& json, const OpForm& form, Op& op, ComputationReader& computations) {
   if (!reader.object(json, kOpKeys)) return;
   for (std::size_t i = 0; i < form.count; ++i)
     if (const std::string_view key = kOpFields[form.positions[i]].key; json.contains(key))
       return reader.fail(fmt::format("'{}' of a {} has a place in its list", key, name(form.kind)),
                          fmt::format("write it as value {}", i + 1));
   read_members(reader, json, std::span(kOpFields), op);
+  with_member(reader, json, kComputesKey, false, [&](const Json& member) { computations.read(reader, member, op); });
 }
 
-void read_op(JsonReader& reader, const Json& json, Op& op) {
+void read_op(JsonReader& reader, const Json& json, Op& op, ComputationReader& computations) {
   if (!reader.array(json)) return;
   if (json.empty()) return reader.fail("an op begins with its kind, as in [\"free\", 3]");
   {
@@ -91,12 +94,22 @@ void read_op(JsonReader& reader, const Json& json, Op& op) {
   if (op.kind == OpKind::copy) op.copy.label = op.label;
   if (extras) {
     const auto place = reader.at(json.size() - 1);
-    read_extras(reader, json.back(), form, op);
+    read_extras(reader, json.back(), form, op, computations);
   }
 }
 
-void read_program(JsonReader& reader, const Json& json, Program& program) {
-  read_list(reader, json, program.ops, [&](const Json& item, Op& op) { read_op(reader, item, op); });
+void read_program(JsonReader& reader, const Json& json, Program& program, ComputationReader& computations) {
+  computations.begin(program);
+  read_list(reader, json, program.ops, [&](const Json& item, Op& op) { read_op(reader, item, op, computations); });
+}
+
+void read_losses(JsonReader& reader, const Json& json, std::vector<Program>& steps) {
+  std::vector<TensorId> losses;
+  reader.read(json, losses);
+  if (reader.failed()) return;
+  if (losses.size() != steps.size())
+    return reader.fail(fmt::format("{} losses for {} steps", losses.size(), steps.size()));
+  for (std::size_t i = 0; i < losses.size(); ++i) steps[i].loss = losses[i];
 }
 
 void read_settings(JsonReader& reader, const Json& json, Settings& settings) {
@@ -185,10 +198,17 @@ void read_workload(JsonReader& reader, const Json& json, Workload& out) {
     read_list(reader, sections, out.sections,
               [&](const Json& item, SectionCost& cost) { read_section(reader, item, cost); });
   });
-  member("setup", false, [&](const Json& setup) { read_program(reader, setup, out.setup); });
-  member("steps", true, [&](const Json& steps) {
-    read_list(reader, steps, out.steps, [&](const Json& item, Program& step) { read_program(reader, item, step); });
+  std::vector<Computation> table;
+  member("computations", false, [&](const Json& list) {
+    read_list(reader, list, table, [&](const Json& item, Computation& what) { read(reader, item, what); });
   });
+  ComputationReader computations(table);
+  member("setup", false, [&](const Json& setup) { read_program(reader, setup, out.setup, computations); });
+  member("steps", true, [&](const Json& steps) {
+    read_list(reader, steps, out.steps,
+              [&](const Json& item, Program& step) { read_program(reader, item, step, computations); });
+  });
+  member("losses", false, [&](const Json& losses) { read_losses(reader, losses, out.steps); });
 }
 
 }  // namespace

@@ -1,7 +1,10 @@
 #include <fmt/core.h>
 
+#include <algorithm>
+
 #include "core/run/names.hpp"
 #include "core/schedule/settings_table.hpp"
+#include "traces/workload_file/computation_text.hpp"
 #include "traces/workload_file/record_tables.hpp"
 #include "traces/workload_file/workload_file.hpp"
 
@@ -15,7 +18,7 @@ bool left_out(const Op& op, std::size_t index) {
   return kOpFields[index].is_default(op);
 }
 
-void write_op(std::string& out, const Op& op) {
+void write_op(std::string& out, const Op& op, const Program& program, const ComputationTable& computations) {
   const OpForm& form = kOpForms[static_cast<std::size_t>(op.kind)];
   std::size_t count = form.count;
   while (count > form.required && kOpFields[form.positions[count - 1]].is_default(op)) --count;
@@ -35,6 +38,13 @@ void write_op(std::string& out, const Op& op) {
     write_value(out, kOpFields[i].key);
     out += ':';
     kOpFields[i].write(out, op);
+    separator = ",";
+  }
+  if (has_computation(program, op)) {
+    out += separator;
+    write_value(out, kComputesKey);
+    out += ':';
+    computations.write(out, program, op);
     separator = ",";
   }
   out += separator == "," ? "}]" : "]";
@@ -62,8 +72,9 @@ void begin_member(std::string& out, std::string_view key) {
   out += ": ";
 }
 
-void write_program(std::string& out, const Program& program, std::string_view indent) {
-  write_lines(out, program.ops, indent, [&](const Op& op) { write_op(out, op); });
+void write_program(std::string& out, const Program& program, std::string_view indent,
+                   const ComputationTable& computations) {
+  write_lines(out, program.ops, indent, [&](const Op& op) { write_op(out, op, program, computations); });
 }
 
 void write_settings(std::string& out, const Settings& settings) {
@@ -121,6 +132,11 @@ std::string to_json(const Workload& workload) {
     begin_member(out, "labels");
     write_lines(out, workload.labels.texts(), "  ", [&](const std::string& text) { write_value(out, text); });
   }
+  const ComputationTable computations(workload);
+  if (!computations.texts().empty()) {
+    begin_member(out, "computations");
+    write_lines(out, computations.texts(), "  ", [&](const std::string& text) { out += text; });
+  }
   if (workload.measured) {
     begin_member(out, "measured");
     std::string members;
@@ -133,13 +149,20 @@ std::string to_json(const Workload& workload) {
     write_lines(out, workload.returns.late, "  ",
                 [&](const RecordedReturns::Late& late) { write_array(out, kLateForm, late); });
   }
+  const auto has_loss = [](const Program& step) { return step.loss.valid(); };
+  if (std::any_of(workload.steps.begin(), workload.steps.end(), has_loss)) {
+    begin_member(out, "losses");
+    std::vector<TensorId> losses;
+    for (const Program& step : workload.steps) losses.push_back(step.loss);
+    write_value(out, losses);
+  }
   if (!workload.sections.empty()) write_sections(out, workload.sections);
   if (!workload.setup.ops.empty()) {
     begin_member(out, "setup");
-    write_program(out, workload.setup, "  ");
+    write_program(out, workload.setup, "  ", computations);
   }
   begin_member(out, "steps");
-  write_lines(out, workload.steps, "  ", [&](const Program& step) { write_program(out, step, "   "); });
+  write_lines(out, workload.steps, "  ", [&](const Program& step) { write_program(out, step, "   ", computations); });
   return out + "\n}\n";
 }
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/workload/names.hpp"
+#include "traces/workload_file/computation_place_check.hpp"
 
 namespace foreshard::traces {
 namespace {
@@ -33,9 +34,17 @@ class Checker {
     check_lists();
     check_units();
     check_sections();
+    if (error_) return tl::unexpected(*error_);
     note_allocations();
-    check_program(workload_.setup, kSetup);
-    for (std::size_t i = 0; i < workload_.steps.size(); ++i) check_program(workload_.steps[i], i);
+    ComputationPlaces places(workload_);
+    places.begin_setup();
+    check_program(workload_.setup, kSetup, places);
+    for (std::size_t i = 0; i < workload_.steps.size(); ++i) {
+      places.begin_step(i);
+      check_program(workload_.steps[i], i, places);
+      if (error_) break;
+      if (std::string fault = places.loss_fault(); !fault.empty()) fail(fmt::format("losses[{}]", i), std::move(fault));
+    }
     if (!error_) return {};
     return tl::unexpected(*error_);
   }
@@ -165,7 +174,7 @@ class Checker {
     state->second = false;
   }
 
-  void check_program(const Program& program, std::size_t step) {
+  void check_program(const Program& program, std::size_t step, ComputationPlaces& places) {
     States states;
     for (std::size_t i = 0; i < program.ops.size() && !error_; ++i) {
       const Op& op = program.ops[i];
@@ -183,6 +192,8 @@ class Checker {
       if (op.kind == OpKind::free) check_free(op, step, states, path);
       if (op.kind == OpKind::hook && names_a_unit(op.hook) && !op.unit.valid())
         fail(path(), fmt::format("{} names its unit", name(op.hook)));
+      if (error_) return;
+      if (std::string fault = places.fault_of(op); !fault.empty()) fail(path(), std::move(fault));
     }
   }
 

@@ -1,0 +1,222 @@
+#include "traces/workload_file/computation_text.hpp"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <optional>
+
+#include "core/device/computation_check.hpp"
+#include "core/workload/function_names.hpp"
+#include "traces/workload_file/record_fields.hpp"
+
+namespace foreshard::traces {
+namespace {
+
+/// Strides of a tensor without gaps. Of sizes that no memory holds they mean nothing.
+std::vector<std::uint64_t> gapless(const std::vector<std::uint64_t>& shape) {
+  std::vector<std::uint64_t> strides(shape.size(), 1);
+  for (std::size_t i = shape.size(); i-- > 1;) strides[i - 1] = strides[i] * shape[i];
+  return strides;
+}
+
+constexpr std::array kComputationFields{
+    FORESHARD_FIELD(Computation, "alpha", alpha),           FORESHARD_FIELD(Computation, "causal", causal),
+    FORESHARD_FIELD(Computation, "accumulate", accumulate), FORESHARD_FIELD(Computation, "scalars", scalars),
+    FORESHARD_FIELD(Computation, "integers", integers),
+};
+constexpr std::array<std::string_view, 5> kComputationKeys{"alpha", "causal", "accumulate", "scalars", "integers"};
+
+void write_view(std::string& out, const TensorView& view) {
+  if (view.absent) {
+    out += "null";
+    return;
+  }
+  out += '[';
+  write_value(out, view.dtype);
+  out += ',';
+  write_value(out, view.shape);
+  const bool plain = view.strides == gapless(view.shape);
+  if (!plain || view.offset != 0) {
+    out += ',';
+    if (plain)
+      out += "null";
+    else
+      write_value(out, view.strides);
+  }
+  if (view.offset != 0) {
+    out += ',';
+    write_value(out, view.offset);
+  }
+  out += ']';
+}
+
+std::string text_of(const Computation& computation) {
+  std::string out = "[";
+  write_value(out, computation.function);
+  std::string members;
+  write_members(members, std::span(kComputationFields), computation, ", ");
+  if (!computation.operands.empty() || !members.empty()) out += ",[";
+  for (std::size_t i = 0; i < computation.operands.size(); ++i) {
+    if (i > 0) out += ',';
+    write_view(out, computation.operands[i]);
+  }
+  if (!computation.operands.empty() || !members.empty()) out += ']';
+  if (!members.empty()) out += ",{" + members.substr(2) + '}';
+  return out + ']';
+}
+
+void read_view(JsonReader& reader, const Json& json, TensorView& out) {
+  if (json.is_null()) {
+    out.absent = true;
+    return;
+  }
+  if (!reader.array(json)) return;
+  if (json.size() < 2 || json.size() > 4)
+    return reader.fail(
+        fmt::format("an operand has 2 to 4 values (dtype, shape, strides, offset), not {}", json.size()));
+  const auto part = [&](std::size_t i, auto& value) {
+    const auto place = reader.at(i);
+    reader.read(json[i], value);
+  };
+  part(0, out.dtype);
+  if (!reader.failed()) part(1, out.shape);
+  if (reader.failed()) return;
+  if (json.size() > 2 && !json[2].is_null())
+    part(2, out.strides);
+  else
+    out.strides = gapless(out.shape);
+  if (!reader.failed() && json.size() > 3) part(3, out.offset);
+}
+
+void write_operand(std::string& out, const Operand& operand) {
+  switch (operand.kind) {
+    case Operand::Kind::none:
+      out += "null";
+      return;
+    case Operand::Kind::tensor:
+      return write_value(out, operand.id);
+    case Operand::Kind::setup:
+      return write_value(out, fmt::format("s{}", operand.id));
+    case Operand::Kind::parameter:
+      return write_value(out, fmt::format("p{}", operand.id));
+    case Operand::Kind::gradient:
+      return write_value(out, fmt::format("g{}", operand.id));
+  }
+}
+
+std::optional<Operand::Kind> kind_of(char letter) {
+  if (letter == 's') return Operand::Kind::setup;
+  if (letter == 'p') return Operand::Kind::parameter;
+  if (letter == 'g') return Operand::Kind::gradient;
+  return std::nullopt;
+}
+
+void read_operand(JsonReader& reader, const Json& json, Operand& out) {
+  if (json.is_null()) return;
+  if (json.is_number()) {
+    out.kind = Operand::Kind::tensor;
+    return reader.read(json, out.id);
+  }
+  const std::string* word = json.get_ptr<const std::string*>();
+  const auto kind = word != nullptr && word->size() > 1 ? kind_of(word->front()) : std::nullopt;
+  if (kind) {
+    const char* end = word->data() + word->size();
+    const auto [rest, error] = std::from_chars(word->data() + 1, end, out.id);
+    out.kind = *kind;
+    if (error == std::errc() && rest == end) return;
+  }
+  reader.fail(
+      "no place of an operand",
+      "a tensor's number, \"s\", \"p\" or \"g\" with the number of a tensor of setup, a parameter or a parameter "
+      "whose gradient is meant, or null");
+}
+
+}  // namespace
+
+ComputationTable::ComputationTable(const Workload& workload) {
+  add(workload.setup);
+  for (const Program& step : workload.steps) add(step);
+}
+
+void ComputationTable::add(const Program& program) {
+  constexpr std::size_t kNone = ~std::size_t{0};
+  std::vector<std::size_t>& numbers = of_program_[&program];
+  numbers.assign(program.computations.size(), kNone);
+  for (const Op& op : program.ops) {
+    if (!has_computation(program, op) || numbers[op.computation] != kNone) continue;
+    const auto [found, fresh] =
+        numbers_.try_emplace(text_of(program.computations[op.computation].computation), texts_.size());
+    if (fresh) texts_.push_back(found->first);
+    numbers[op.computation] = found->second;
+  }
+}
+
+void ComputationTable::write(std::string& out, const Program& program, const Op& op) const {
+  out += '[';
+  write_value(out, of_program_.at(&program)[op.computation]);
+  for (const Operand& operand : program.computations[op.computation].where) {
+    out += ',';
+    write_operand(out, operand);
+  }
+  out += ']';
+}
+
+void read(JsonReader& reader, const Json& json, Computation& out) {
+  if (!reader.array(json)) return;
+  if (json.empty() || json.size() > 3)
+    return reader.fail(
+        fmt::format("a computation has 1 to 3 values (function, operands, numbers), not {}", json.size()));
+  {
+    const auto place = reader.at(std::size_t{0});
+    reader.read(json[0], out.function);
+  }
+  if (json.size() > 1 && !reader.failed()) {
+    const auto place = reader.at(std::size_t{1});
+    if (!reader.array(json[1])) return;
+    for (std::size_t i = 0; i < json[1].size() && !reader.failed(); ++i) {
+      const auto inner = reader.at(i);
+      read_view(reader, json[1][i], out.operands.emplace_back());
+    }
+  }
+  if (json.size() > 2 && !reader.failed()) {
+    const auto place = reader.at(std::size_t{2});
+    if (!reader.object(json[2], kComputationKeys)) return;
+    read_members(reader, json[2], std::span(kComputationFields), out);
+  }
+  if (reader.failed()) return;
+  if (std::string fault = fault_of(out); !fault.empty()) reader.fail(fmt::format("{}: {}", name(out.function), fault));
+}
+
+void ComputationReader::read(JsonReader& reader, const Json& json, Op& op) {
+  if (!reader.array(json)) return;
+  if (json.empty()) return reader.fail("the number of a computation comes first");
+  std::uint32_t number = 0;
+  {
+    const auto place = reader.at(std::size_t{0});
+    reader.read(json[0], number);
+    if (!reader.failed() && number >= table_.size())
+      reader.fail(fmt::format("there is no computation {}: \"computations\" has {}", number, table_.size()));
+  }
+  if (reader.failed()) return;
+  const Computation& what = table_[number];
+  if (json.size() - 1 != what.operands.size())
+    return reader.fail(fmt::format("computation {} ({}) has {} operands, not {}", number, name(what.function),
+                                   what.operands.size(), json.size() - 1));
+  std::vector<Operand> where(what.operands.size());
+  for (std::size_t i = 0; i < where.size() && !reader.failed(); ++i) {
+    const auto place = reader.at(i + 1);
+    read_operand(reader, json[i + 1], where[i]);
+    if (!reader.failed() && (where[i].kind == Operand::Kind::none) != what.operands[i].absent)
+      reader.fail(fmt::format("operand {} of computation {} ({}) is {}", i, number, name(what.function),
+                              what.operands[i].absent ? "absent: null is wanted" : "there: null is none"));
+  }
+  if (reader.failed()) return;
+  const bool nothing = what.function == Function::included;
+  op.computation =
+      nothing && included_ != kNoComputation ? included_ : static_cast<std::uint32_t>(program_->computations.size());
+  if (nothing && included_ != kNoComputation) return;
+  if (nothing) included_ = op.computation;
+  program_->computations.push_back({what, std::move(where)});
+}
+
+}  // namespace foreshard::traces

@@ -1,0 +1,61 @@
+// The JSON of what launches compute. Private to traces/workload_file; docs/workload.md has the form.
+//
+// Launches of a model repeat a few dozen computations on other tensors. So the file has each computation once, in the
+// outermost object's "computations", and an op only its number there and where the operands lie.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "core/workload/workload.hpp"
+#include "traces/workload_file/json_reader.hpp"
+
+namespace foreshard::traces {
+
+/// The computations of a workload, each once, in the order in which its programs name them.
+class ComputationTable {
+ public:
+  explicit ComputationTable(const Workload& workload);
+
+  /// As text, one each.
+  [[nodiscard]] const std::vector<std::string>& texts() const { return texts_; }
+  /// "[number, operands…]" of an op of one of the workload's programs, which has a computation.
+  void write(std::string& out, const Program& program, const Op& op) const;
+
+ private:
+  void add(const Program& program);
+
+  std::vector<std::string> texts_;
+  std::map<std::string, std::size_t> numbers_;
+  std::map<const Program*, std::vector<std::size_t>> of_program_;  // looked up, never iterated
+};
+
+/// Whether the op has a computation of this program.
+[[nodiscard]] inline bool has_computation(const Program& program, const Op& op) {
+  return op.computation < program.computations.size();
+}
+
+/// One element of "computations". Fails where computation_check.hpp finds a fault.
+void read(JsonReader& reader, const Json& json, Computation& out);
+
+/// Reads what ops compute into their program.
+class ComputationReader {
+ public:
+  explicit ComputationReader(const std::vector<Computation>& table) : table_(table) {}
+
+  void begin(Program& program) {
+    program_ = &program;
+    included_ = kNoComputation;
+  }
+  /// "[number, operands…]".
+  void read(JsonReader& reader, const Json& json, Op& op);
+
+ private:
+  const std::vector<Computation>& table_;
+  Program* program_ = nullptr;
+  std::uint32_t included_ = kNoComputation;  // of the program: launches that compute nothing share one
+};
+
+}  // namespace foreshard::traces
