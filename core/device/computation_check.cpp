@@ -74,6 +74,9 @@ constexpr std::array kSignatures{
     Signature{Function::arange, "i", 1},
 };
 
+/// First operand of attention_backward that it may use as it likes.
+constexpr std::size_t kAttentionScratch = 9;
+
 const Signature* signature_of(Function function) {
   const auto found =
       std::find_if(kSignatures.begin(), kSignatures.end(), [&](const Signature& s) { return s.function == function; });
@@ -343,6 +346,11 @@ bool in_programs(Function function) {
 std::size_t outputs_of(Function function) {
   const Signature* signature = signature_of(function);
   return signature == nullptr ? 0 : signature->outputs;
+}
+
+bool reads_operand(const Computation& computation, std::size_t operand) {
+  if (computation.function == Function::attention_backward && operand >= kAttentionScratch) return false;
+  return operand >= outputs_of(computation.function) || computation.accumulate;
 }
 
 std::optional<Bytes> extent_of(const TensorView& view) {

@@ -22,6 +22,9 @@ inline constexpr std::size_t kMaxRank = 8;
 /// How many of its operands, counted from the first, a function of programs writes; 0 for any other.
 [[nodiscard]] std::size_t outputs_of(Function function);
 
+/// Whether it reads what operand number `operand` holds before. attention_backward's scratch it does not.
+[[nodiscard]] bool reads_operand(const Computation& computation, std::size_t operand);
+
 /// Bytes from the block's first to behind the view's last; nothing where they are more than kMaxViewBytes, or where
 /// shape and strides have not the same length. 0 for a view without elements.
 [[nodiscard]] std::optional<Bytes> extent_of(const TensorView& view);

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "core/workload/adapt.hpp"
+#include "core/workload/computations.hpp"
 
 namespace foreshard {
 namespace {
@@ -18,6 +19,9 @@ struct CutStep {
   std::vector<Ops> microbatch;   ///< from microbatch_begin to microbatch_end
   Ops after;                     ///< optimizer
   std::set<TensorId> handed_on;  ///< tensors that the next step frees: a name that it binds again
+  std::vector<ProgramComputation> computations;
+  LabelId uncomputed;
+  TensorId loss;
 };
 
 /// Tensors that were held under one name before a rewriting and under another after it.
@@ -32,6 +36,9 @@ bool is_hook(const Op& op, Hook hook) {
 
 Result<CutStep> cut(const Program& program) {
   CutStep step;
+  step.computations = program.computations;
+  step.uncomputed = program.uncomputed;
+  step.loss = program.loss;
   bool inside = false;
   for (const Op& op : program.ops) {
     if (is_hook(op, Hook::microbatch_begin)) {
@@ -165,6 +172,13 @@ void rename_frees(Ops& ops, const Renaming& names, std::uint32_t steps_ago) {
   }
 }
 
+/// The loss of a step whose last microbatch is another one now.
+void rename_loss(CutStep& step, const Renaming& names) {
+  const auto it = std::find(names.from.begin(), names.from.end(), step.loss);
+  const auto k = static_cast<std::size_t>(it - names.from.begin());
+  step.loss = k < names.from.size() && k < names.to.size() ? names.to[k] : TensorId{};
+}
+
 /// What each step frees of the step before, after that one's tensors were renamed. The last program runs
 /// after itself, too.
 void rename_handed_on(std::vector<CutStep>& steps, const std::vector<Renaming>& renamed) {
@@ -182,12 +196,18 @@ void rename_handed_on(std::vector<CutStep>& steps, const std::vector<Renaming>& 
   }
 }
 
+/// Its loss is that of its last microbatch. Operands of what was put into it may have no tensor here: then it computes
+/// nothing.
 Program assemble(const CutStep& step) {
   Program program;
+  program.computations = step.computations;
+  program.uncomputed = step.uncomputed;
+  program.loss = step.loss;
   program.ops = step.before;
   for (const Ops& microbatch : step.microbatch)
     program.ops.insert(program.ops.end(), microbatch.begin(), microbatch.end());
   program.ops.insert(program.ops.end(), step.after.begin(), step.after.end());
+  if (!computations_hold(program)) drop_computations(program);
   return program;
 }
 
@@ -201,6 +221,7 @@ Renaming keep_first(CutStep& step) {
   // Inputs with inputs, loss with loss: the order of allocation is the same in every microbatch.
   const Renaming names{tensors(held_after(step.microbatch.back(), step)), tensors(first_held)};
   rename_frees(step.after, names, 0);
+  rename_loss(step, names);
   for (std::size_t k = 0; k < names.from.size() && k < names.to.size(); ++k)
     if (step.handed_on.erase(names.from[k]) > 0) step.handed_on.insert(names.to[k]);
   step.microbatch.resize(1);
@@ -212,14 +233,18 @@ Renaming repeat(CutStep& step, const CutStep& steady, std::uint32_t wanted, std:
   std::vector<TensorId> held = tensors(held_after(step.microbatch.front(), step));
   const std::vector<TensorId> first_held = held;
   std::map<TensorId, TensorId> names;
+  if (step.microbatch.size() >= wanted) return {first_held, held};
   while (step.microbatch.size() < wanted) {
     step.microbatch.push_back(later_microbatch(steady.microbatch.front(), source_held, held, next_tensor, names));
+    ComputationCopier copier(steady.computations, step.computations);
+    for (Op& op : step.microbatch.back()) copier.copy(op, names);
     next_tensor += static_cast<std::uint32_t>(names.size());
     held.clear();
     for (const Allocation& a : source_held) held.push_back(names.at(a.tensor));
   }
   Renaming renamed{first_held, held};
   rename_frees(step.after, renamed, 0);
+  rename_loss(step, renamed);
   return renamed;
 }
 

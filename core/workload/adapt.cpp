@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "core/workload/computations.hpp"
+
 namespace foreshard {
 namespace {
 
@@ -52,6 +54,18 @@ void add_time_caveats(const Settings& have, const Settings& wanted, AdaptedWorkl
     out.warnings.push_back("the clones of an int reshard_after_forward are priced by bytes, not recorded");
 }
 
+/// Whether unreduced gradients stay in .grad between microbatches (fsdp2 semantics 3.4).
+bool gradients_stay(const Settings& s) {
+  return !s.accumulate_with_sync && (!s.reduce_dtype || s.reduce_dtype == s.param_dtype);
+}
+
+/// Whether a program's kernels add up the gradients of microbatches where the wanted settings have autograd do it: a
+/// rewritten one has only FSDP2 add them.
+bool adds_gradients_alike(const Settings& have, const Settings& wanted) {
+  if (wanted.accumulate != have.accumulate) return !gradients_stay(wanted);
+  return gradients_stay(have) == gradients_stay(wanted);
+}
+
 }  // namespace
 
 Result<AdaptedWorkload> adapt(const Workload& workload, const Settings& wanted) {
@@ -65,6 +79,7 @@ Result<AdaptedWorkload> adapt(const Workload& workload, const Settings& wanted) 
       out.warnings.push_back(
           "accumulation without a reduce dtype of its own: where autograd adds gradients is estimated");
   }
+  if (wanted.accumulate > 1 && !adds_gradients_alike(have, wanted)) drop_computations(out.workload);
   if (wanted.units_per_group != have.units_per_group) {
     if (have.units_per_group != 1)
       return fail(ErrorKind::usage, fmt::format("units of {} blocks cannot be taken apart", have.units_per_group), {},

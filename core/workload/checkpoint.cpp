@@ -5,6 +5,7 @@
 #include <set>
 
 #include "core/workload/adapt.hpp"
+#include "core/workload/computations.hpp"
 
 namespace foreshard {
 namespace {
@@ -26,7 +27,8 @@ std::size_t find_hook(const std::vector<Op>& ops, std::size_t from, Hook hook, U
 }
 
 /// What the block's forward (ops [begin, end)) keeps for its backward, which starts at `backward`.
-BlockForward block_forward(const std::vector<Op>& ops, std::size_t begin, std::size_t end, std::size_t backward) {
+BlockForward block_forward(const Program& program, std::size_t begin, std::size_t end, std::size_t backward) {
+  const std::vector<Op>& ops = program.ops;
   BlockForward block;
   std::size_t last_saved = begin;
   std::map<TensorId, std::size_t> freed_at;
@@ -41,6 +43,9 @@ BlockForward block_forward(const std::vector<Op>& ops, std::size_t begin, std::s
     block.saved_order.push_back(ops[i].tensor);
     last_saved = i + 1;
   }
+  for (std::size_t i = last_saved; i < end; ++i)  // what fills the last ones, where that is known
+    for (TensorId tensor : block.saved_order)
+      if (writes_to(program, ops[i], tensor)) last_saved = i + 1;
   std::set<TensorId> live;
   for (std::size_t i = begin; i < last_saved; ++i) {
     Op op = ops[i];
@@ -62,13 +67,15 @@ BlockForward block_forward(const std::vector<Op>& ops, std::size_t begin, std::s
 }
 
 /// Puts the recomputation of one unit into a program; false when the unit does not run in it.
-bool checkpoint_unit(std::vector<Op>& ops, std::size_t from, UnitId unit, std::uint32_t& next_tensor) {
+bool checkpoint_unit(Program& program, std::size_t from, UnitId unit, std::uint32_t& next_tensor) {
+  std::vector<Op>& ops = program.ops;
   const std::size_t pre_forward = find_hook(ops, from, Hook::pre_forward, unit);
   const std::size_t post_forward = find_hook(ops, pre_forward, Hook::post_forward, unit);
   const std::size_t pre_backward = find_hook(ops, post_forward, Hook::pre_backward, unit);
   if (pre_backward == ops.size()) return false;
-  const BlockForward block = block_forward(ops, pre_forward + 1, post_forward, pre_backward);
+  const BlockForward block = block_forward(program, pre_forward + 1, post_forward, pre_backward);
   std::map<TensorId, TensorId> renamed;
+  ComputationCopier copier(program.computations, program.computations);
   std::vector<Op> out(ops.begin(), ops.begin() + static_cast<std::ptrdiff_t>(post_forward));
   for (TensorId tensor : block.saved_order) {
     Op op;
@@ -81,12 +88,14 @@ bool checkpoint_unit(std::vector<Op>& ops, std::size_t from, UnitId unit, std::u
   for (Op op : block.recompute) {
     if (op.kind == OpKind::alloc) renamed[op.tensor] = TensorId{next_tensor++};
     if (op.kind == OpKind::alloc || op.kind == OpKind::free) op.tensor = renamed.at(op.tensor);
+    copier.copy(op, renamed);
     out.push_back(op);
   }
   for (std::size_t i = pre_backward + 1; i < ops.size(); ++i) {
     Op op = ops[i];
     if (op.kind == OpKind::free && frees(op, op.tensor) && block.saved.contains(op.tensor))
       op.tensor = renamed.at(op.tensor);
+    copier.copy(op, renamed);
     out.push_back(op);
   }
   ops = std::move(out);
@@ -107,8 +116,9 @@ Result<void> checkpoint_blocks(Workload& workload) {
       if (it == program.ops.end()) break;
       from = static_cast<std::size_t>(it - program.ops.begin()) + 1;
       for (std::uint32_t unit = 1; unit < workload.units.size(); ++unit)
-        checkpoint_unit(program.ops, from, UnitId{unit}, next_tensor);
+        checkpoint_unit(program, from, UnitId{unit}, next_tensor);
     }
+    if (!computations_hold(program)) drop_computations(program);
   }
   return {};
 }

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "core/workload/adapt.hpp"
+#include "core/workload/computations.hpp"
 
 namespace foreshard {
 namespace {
@@ -53,6 +54,9 @@ bool keeps(const Grouping& g, const Op& op) {
 
 Program merge(const Program& program, const Grouping& g) {
   Program out;
+  out.computations = program.computations;
+  out.uncomputed = program.uncomputed;
+  out.loss = program.loss;
   std::set<TensorId> dropped;  // casts of inner members' inputs
   for (const Op& op : program.ops) {
     const bool inner_cast = op.kind == OpKind::alloc && op.unit.valid() && !g.first[op.unit.value];
@@ -66,6 +70,7 @@ Program merge(const Program& program, const Grouping& g) {
     if (kept.unit.valid()) kept.unit = g.group_of[kept.unit.value];
     out.ops.push_back(kept);
   }
+  if (!computations_hold(out)) drop_computations(out);  // one lies in a cast that is gone
   return out;
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/device/computation_check.hpp"
 #include "tests/catch.hpp"
 #include "tests/contract/host_math.hpp"
 
@@ -31,36 +32,7 @@ void for_each_element(const TensorView& view, const Use& use) {
   }
 }
 
-/// What attention's backward may use as it likes.
-constexpr std::size_t kAttentionScratch = 9;
-
-bool reads(const Computation& c, std::size_t operand) {
-  if (c.function == Function::attention_backward && operand >= kAttentionScratch) return false;
-  return operand >= outputs_of(c.function) || c.accumulate;
-}
-
 }  // namespace
-
-std::size_t outputs_of(Function function) {
-  switch (function) {
-    case Function::included:
-      return 0;
-    case Function::dropout:
-    case Function::layer_norm_backward_weights:
-    case Function::rms_norm:
-    case Function::attention:
-    case Function::nll_loss:
-    case Function::cross_entropy:
-    case Function::swiglu_backward:
-      return 2;
-    case Function::layer_norm:
-    case Function::attention_backward:
-    case Function::add_rms_norm:
-      return 3;
-    default:
-      return 1;
-  }
-}
 
 HostProgram::HostProgram(const Workload& workload, double deviation)
     : workload_(workload), dtype_(workload.settings.param_dtype.value_or(DType::float32)) {
@@ -139,7 +111,7 @@ void HostProgram::compute(const ProgramComputation& what, const std::string& lab
       written = written && (!inside || block.written[at]);
     });
     REQUIRE(inside);
-    if (reads(c, i)) CHECK(written);
+    if (reads_operand(c, i)) CHECK(written);
     if (i < outputs_of(c.function)) CHECK(what.where[i].kind != Operand::Kind::parameter);
   }
   run_on_host(c, addresses);

@@ -55,7 +55,4 @@ class HostProgram {
   std::uint64_t launches_ = 0;
 };
 
-/// How many of a computation's operands, counted from the first, it writes.
-[[nodiscard]] std::size_t outputs_of(Function function);
-
 }  // namespace foreshard
