@@ -199,7 +199,9 @@ void add_remedies(const ExplainReport& report, Json& json) {
   json["simulated"] = {{"peak_reserved_bytes", all.before.reserved},
                        {"peak_allocated_bytes", all.before.allocated},
                        {"step_ms", step_ms(all.has_time, all.step_ms)},
-                       {"out_of_memory", all.out_of_memory}};
+                       {"out_of_memory", all.out_of_memory},
+                       {"machine", report.machine},
+                       {"machine_note", text_or_null(report.machine_note)}};
   for (const sim::Remedy& remedy : all.useful) {
     Json cures = Json::array();
     for (const CauseKind cause : remedy.cures) cures.push_back(name(cause));

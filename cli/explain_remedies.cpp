@@ -13,13 +13,6 @@
 namespace foreshard::cli {
 namespace {
 
-/// The machine that the run was made on, where a profile has its name.
-Result<sim::MachineProfile> machine_of(const std::string& asked, const Run& run) {
-  if (!asked.empty()) return read_machine(asked);
-  if (auto own = sim::builtin_profile(run.info.machine)) return own;
-  return sim::builtin_profile("h200");
-}
-
 /// Remedies are compared with the run's own settings, simulated: where that is not what the run was, it is said.
 void warn_of_difference(const ExplainReport& report, Console& console) {
   constexpr double kTolerance = 0.03;  // what a plan's peaks may be off by where time decides (docs/accuracy.md)
@@ -39,8 +32,11 @@ void warn_of_difference(const ExplainReport& report, Console& console) {
 
 Result<void> add_remedies(std::shared_ptr<const Workload> workload, const RemedyOptions& options, Console& console,
                           ExplainReport& report) {
-  const auto machine = machine_of(options.machine, report.run);
+  const std::string& of_run = report.run.info.machine;
+  const auto machine = machine_of(options.machine, of_run);
   if (!machine) return tl::unexpected(machine.error());
+  report.machine = machine->name;
+  if (options.machine.empty()) report.machine_note = machine_note(of_run);
   Progress progress(console, "simulating remedies");
   sim::OneWorkload source(std::move(workload));
   auto remedies = sim::find_remedies(source, *machine,

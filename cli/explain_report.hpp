@@ -20,6 +20,8 @@ struct ExplainReport {
   const Explanation& explanation;
   std::optional<sim::Remedies> remedies;  ///< none: not asked for, or nothing to simulate from
   std::string no_remedies;                ///< why there are none; empty where there are
+  std::string machine = {};               ///< name of the profile that they were simulated on
+  std::string machine_note = {};          ///< why that is not the run's; empty where it is, or was asked for
 };
 
 /// The keys of docs/explain.md. At most `series` points of the gap over time.

@@ -192,6 +192,7 @@ void print_remedies(std::ostream& out, const ExplainReport& report) {
   table.print(out);
   out << fmt::format("  simulated: {} changes; {} save nothing, {} cannot be or do not fit\n", all.tried, all.useless,
                      all.impossible.size());
+  if (!report.machine_note.empty()) out << "  " << report.machine_note << '\n';
   for (const sim::Remedy& remedy : all.useful)
     out << "\n  " << remedy.choice << ": " << remedy.reason << '\n' << indented(remedy.pytorch);
 }

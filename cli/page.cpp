@@ -19,29 +19,31 @@ std::string text_of(const Json& json) {
 }
 
 /// As explain does; says why not where that cannot be.
-void simulate(const Run& run, const std::string& name, Console& console, ExplainReport& report) {
+void simulate(const Run& run, const std::string& name, const std::string& machine, Console& console,
+              ExplainReport& report) {
   if (run.workload_json.empty()) {
     report.no_remedies = "the store holds no workload: import the snapshot with --about";
     return;
   }
   auto workload = traces::from_json(run.workload_json, name + " (workload)");
-  const auto done = workload ? add_remedies(std::make_shared<const Workload>(std::move(*workload)), {}, console, report)
-                             : tl::unexpected(workload.error());
+  const auto done =
+      workload ? add_remedies(std::make_shared<const Workload>(std::move(*workload)), {machine, {}}, console, report)
+               : tl::unexpected(workload.error());
   if (!done) report.no_remedies = done.error().what;
 }
 
 }  // namespace
 
-Json page_explanation(const Run& run, const std::string& name, std::optional<std::int32_t> step, bool remedies,
-                      Console& console) {
+Json page_explanation(const Run& run, const std::string& name, std::optional<std::int32_t> step,
+                      const std::optional<std::string>& machine, Console& console) {
   constexpr std::size_t kNoSeries = 0;  // the page has every event of it
   ExplainRequest request;
   request.step = step;
   const auto explanation = explain(run, request);
   if (!explanation) return nullptr;
   ExplainReport report{name, run, *explanation, std::nullopt, {}};
-  if (remedies)
-    simulate(run, name, console, report);
+  if (machine)
+    simulate(run, name, *machine, console, report);
   else
     report.no_remedies = "--no-remedies";
   return explain_json(report, kNoSeries);

@@ -22,9 +22,10 @@ struct PageFile {
 };
 
 /// What `explain --json` says about a run at `step` (none: the last); null where the run has no memory to explain, or
-/// not that step. `remedies`: simulate them, on the run's machine or h200.
+/// not that step. Remedies are simulated on
+/// `machine`, as explain has it (empty: the run's, else h200); none: not at all.
 [[nodiscard]] Json page_explanation(const Run& run, const std::string& name, std::optional<std::int32_t> step,
-                                    bool remedies, Console& console);
+                                    const std::optional<std::string>& machine, Console& console);
 
 /// One run. `explanation`: page_explanation(). Errors: those of viz::Pack::make() and of writing.
 [[nodiscard]] Result<void> write_run_page(const Run& run, const viz::PackOptions& options, const Json& explanation,

@@ -5,6 +5,11 @@
 #include "cli/options.hpp"
 
 namespace foreshard::cli {
+namespace {
+
+constexpr std::string_view kDefaultMachine = "h200";
+
+}  // namespace
 
 void SourceOptions::add_to(CLI::App& app) {
   app.add_option("source", source.text,
@@ -40,15 +45,21 @@ Result<sim::MachineProfile> read_machine(const std::string& machine) {
   return profile_text(machine).and_then([&](const std::string& text) { return sim::parse_profile(text, machine); });
 }
 
+std::string machine_note(const std::string& of_run) {
+  if (of_run.empty() || sim::builtin_profile(of_run)) return {};
+  return fmt::format("the run's machine '{}' is not built in: {} is taken; --machine FILE gives its profile", of_run,
+                     kDefaultMachine);
+}
+
+Result<sim::MachineProfile> machine_of(const std::string& asked, const std::string& of_run) {
+  if (!asked.empty()) return read_machine(asked);
+  return sim::builtin_profile(of_run.empty() || !machine_note(of_run).empty() ? kDefaultMachine : of_run);
+}
+
 Result<sim::MachineProfile> machine_for(const SourceOptions& options, const traces::Source& source, Console& console) {
-  constexpr std::string_view kDefault = "h200";
-  if (!options.machine.empty()) return read_machine(options.machine);
-  if (source.machine.empty()) return sim::builtin_profile(kDefault);
-  if (auto own = sim::builtin_profile(source.machine)) return own;
-  console.note(
-      fmt::format("note: the run's machine '{}' is not built in: {} is taken; --machine FILE gives its profile",
-                  source.machine, kDefault));
-  return sim::builtin_profile(kDefault);
+  const std::string note = machine_note(source.machine);
+  if (options.machine.empty() && !note.empty()) console.note("note: " + note);
+  return machine_of(options.machine, source.machine);
 }
 
 }  // namespace foreshard::cli

@@ -24,6 +24,10 @@ struct SourceOptions {
 /// The profile's JSON.
 [[nodiscard]] Result<std::string> profile_text(const std::string& machine);
 [[nodiscard]] Result<sim::MachineProfile> read_machine(const std::string& machine);
+/// Why the machine of a run is not the one taken, h200; empty where it is built in, or the run names none.
+[[nodiscard]] std::string machine_note(const std::string& of_run);
+/// The machine that was asked for, else that of a run, else h200.
+[[nodiscard]] Result<sim::MachineProfile> machine_of(const std::string& asked, const std::string& of_run);
 /// The machine that was asked for, else the one that the source's run names, else h200. A note says so where the run's
 /// is not built in.
 [[nodiscard]] Result<sim::MachineProfile> machine_for(const SourceOptions& options, const traces::Source& source,

@@ -14,6 +14,7 @@
 
 #include "cli/options.hpp"
 #include "cli/page.hpp"
+#include "cli/source_options.hpp"
 #include "cli/verbs.hpp"
 #include "core/base/units.hpp"
 #include "traces/store/store.hpp"
@@ -33,6 +34,7 @@ struct Options {
   std::optional<std::uint32_t> width;
   std::optional<std::uint32_t> height;
   std::optional<std::string> theme;
+  std::string machine;
   bool no_remedies = false;
   bool force = false;
 };
@@ -131,7 +133,10 @@ Result<int> view_page(const Options& options, Console& console) {
   const auto run = traces::read_run(options.run);
   if (!run) return tl::unexpected(run.error());
   const PageFile file{options.output, options.theme.value_or("auto"), options.force};
-  const Json explanation = page_explanation(*run, options.run, window->step, !options.no_remedies, console);
+  const auto machine = options.no_remedies ? std::nullopt : std::optional(options.machine);
+  if (machine && !machine->empty())
+    if (const auto read = read_machine(*machine); !read) return tl::unexpected(read.error());
+  const Json explanation = page_explanation(*run, options.run, window->step, machine, console);
   auto written = write_run_page(*run, {window->step, window->all, window->from, window->to}, explanation, file);
   if (!written) {
     if (written.error().where.empty()) written.error().where = options.run;
@@ -186,6 +191,9 @@ Action add_view(CLI::App& app) {
   app.add_option("--theme", options->theme, "light or dark; default: of a picture light, of a page the browser's")
       ->check(CLI::IsMember({"light", "dark"}))
       ->type_name("light|dark");
+  app.add_option("--machine", options->machine,
+                 "of a page: profile that remedies are simulated on; default: the run's, or h200")
+      ->type_name("NAME|FILE");
   app.add_flag("--no-remedies", options->no_remedies, "of a page: explain memory, but simulate no remedies");
   app.add_flag("--force", options->force, "write over an existing file");
   return [options](Console& console) { return view(*options, console); };

@@ -16,6 +16,7 @@ struct Outcome {
   double step_ms = 0;
   double uncertainty = 0;
   bool valid = true;
+  bool emulated = false;
   bool out_of_memory = false;
   std::vector<std::string> warnings;
   std::string reason;  ///< of a refusal or a deadlock
@@ -27,21 +28,21 @@ Result<Outcome> simulate_settings(WorkloadSource& source, const MachineProfile& 
   if (!workload) return tl::unexpected(workload.error());
   const auto p = predict(**workload, machine, {settings, request.memory_limit, 4, calibration});
   if (!p) return tl::unexpected(p.error());
-  Outcome out{p->peaks,    p->has_time, p->step_ms, p->uncertainty, p->valid, p->out_of_memory.has_value(),
+  Outcome out{p->peaks,    p->has_time, p->step_ms, p->uncertainty, p->valid, p->emulated, p->out_of_memory.has_value(),
               p->warnings, {}};
   if (p->deadlock) out.reason = "deadlock: " + p->deadlock->text;
   return out;
 }
 
-Remedy as_remedy(const Settings& base, const Candidate& candidate, const Outcome& outcome, Bytes before) {
+Remedy as_remedy(const Settings& base, const Candidate& candidate, const Outcome& outcome, const Remedies& all) {
   Remedy remedy;
   remedy.choice = candidate.choice;
   remedy.reason = candidate.reason;
   remedy.pytorch = candidate.pytorch.empty() ? pytorch_text(base, candidate.settings) : candidate.pytorch;
   remedy.settings = candidate.settings;
   remedy.peaks = outcome.peaks;
-  remedy.saving = static_cast<std::int64_t>(before) - static_cast<std::int64_t>(outcome.peaks.reserved);
-  remedy.has_time = outcome.has_time;
+  remedy.saving = static_cast<std::int64_t>(all.before.reserved) - static_cast<std::int64_t>(outcome.peaks.reserved);
+  remedy.has_time = outcome.has_time && outcome.emulated == all.emulated;
   remedy.step_ms = outcome.step_ms;
   remedy.uncertainty = outcome.uncertainty;
   remedy.valid = outcome.valid;
@@ -59,7 +60,7 @@ void sort_out(const RemedyRequest& request, const std::vector<Candidate>& list, 
                                (outcome.reason.empty() ? "runs out of memory" : outcome.reason));
       continue;
     }
-    const Remedy remedy = as_remedy(request.settings, list[i], outcome, out.before.reserved);
+    const Remedy remedy = as_remedy(request.settings, list[i], outcome, out);
     if (remedy.saving > 0 || out.out_of_memory)
       out.useful.push_back(remedy);
     else
@@ -100,6 +101,7 @@ Result<Remedies> find_remedies(WorkloadSource& source, const MachineProfile& mac
   out.out_of_memory = base->out_of_memory;
   out.has_time = base->has_time;
   out.step_ms = base->step_ms;
+  out.emulated = base->emulated;
   const std::vector<Candidate> list = candidates(request.settings);
   out.tried = list.size();
   std::vector<Outcome> outcomes(list.size());

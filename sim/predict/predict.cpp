@@ -227,7 +227,8 @@ Result<Prediction> predict(const Workload& workload, const MachineProfile& machi
     p.valid = false;
     p.warnings.push_back(estimate);
   }
-  if (machine.host_program == HostProgram::foreshard && w.has_timing && !computes(w))
+  p.emulated = machine.host_program == HostProgram::foreshard && w.has_timing && !computes(w);
+  if (p.emulated)
     p.warnings.push_back(
         fmt::format("profile {} is of foreshard's own run, and this workload does not say what its kernels compute: "
                     "times are those of run --emulate{}",

@@ -59,6 +59,9 @@ struct Prediction {
   std::optional<Deadlock> deadlock;
   Calibration calibration;
   bool valid = true;
+  /// The machine's profile is of foreshard's own run, and the workload does not say what its kernels compute: times are
+  /// those of `run --emulate`, not to be compared with those of a workload that does.
+  bool emulated = false;
   std::vector<std::string> warnings;
   Run run;  ///< the whole simulated run
 };

@@ -1,5 +1,6 @@
 #include "tests/traces/workload_file/sample.hpp"
 
+#include <algorithm>
 #include <tuple>
 
 #include "core/workload/names.hpp"
@@ -43,6 +44,16 @@ bool same(const std::vector<Record>& a, const std::vector<Record>& b) {
   for (std::size_t i = 0; i < a.size(); ++i)
     if (fields(a[i]) != fields(b[i])) return false;
   return true;
+}
+
+bool same(const Program& x, const Program& y) {
+  const auto& [ops, computations, uncomputed, loss] = x;
+  static_cast<void>(uncomputed);  // not in the file
+  const auto equal = [](const ProgramComputation& a, const ProgramComputation& b) {
+    return a.computation == b.computation && a.where == b.where;
+  };
+  return same(ops, y.ops) && loss == y.loss &&
+         std::equal(computations.begin(), computations.end(), y.computations.begin(), y.computations.end(), equal);
 }
 
 bool same(const SectionCost& x, const SectionCost& y) {
@@ -134,6 +145,52 @@ Program random_program(Random& random, std::size_t ops, bool setup, std::uint32_
   return out;
 }
 
+/// A tensor's elements, or some of them, as whatever dtype.
+TensorView random_view(Random& random, Bytes bytes, DType dtype, std::uint64_t elements) {
+  TensorView view;
+  view.dtype = dtype;
+  const std::uint64_t spread = elements > 0 && random.chance() && bytes / itemsize(dtype) > 2 * elements ? 2 : 1;
+  view.offset = random.chance() || elements == 0 ? 0 : bytes - ((elements - 1) * spread + 1) * itemsize(dtype);
+  view.shape = {elements};
+  view.strides = {spread};
+  return view;
+}
+
+/// Every launch copies a part of one tensor to another, or of a parameter, or says that it is included.
+void add_computations(Random& random, const Workload& workload, Program& program) {
+  std::vector<std::pair<TensorId, Bytes>> live;
+  std::uint32_t included = kNoComputation;
+  for (Op& op : program.ops) {
+    const bool fixed = op.kind == OpKind::alloc && op.size.kind == AllocationSize::Kind::fixed;
+    if (fixed && op.tensor.valid()) live.emplace_back(op.tensor, op.size.bytes);
+    if (op.kind == OpKind::free && op.steps_ago == 0 && !op.before_recording)
+      std::erase_if(live, [&](const auto& tensor) { return tensor.first == op.tensor; });
+    if (op.kind != OpKind::kernel && op.kind != OpKind::copy) continue;
+    const bool nothing = live.empty() || random.below(4) == 0;
+    op.computation = static_cast<std::uint32_t>(program.computations.size());
+    if (nothing && included != kNoComputation) op.computation = included;
+    if (nothing && included != kNoComputation) continue;
+    ProgramComputation& made = program.computations.emplace_back();
+    if (nothing) included = op.computation;
+    if (nothing) continue;
+    const auto [to, to_bytes] = live[random.below(live.size())];
+    const auto [from, from_bytes] = live[random.below(live.size())];
+    const auto parameter = static_cast<std::uint32_t>(random.below(kParameters));
+    const Parameter& p = workload.units[parameter / 2].parameters[parameter % 2];
+    const bool reads_parameter = random.chance();
+    const DType dtype = reads_parameter ? workload.settings.param_dtype.value_or(p.dtype) : DType::float32;
+    const Bytes source = reads_parameter ? p.numel() * itemsize(dtype) : from_bytes;
+    const std::uint64_t elements = std::min(to_bytes / 8, source / itemsize(dtype)) / (1 + random.below(3));
+    made.computation.function = Function::copy;
+    made.computation.alpha = random.chance() ? 1 : 1.0 / static_cast<double>(1 + random.below(9));
+    made.computation.operands = {random_view(random, to_bytes, DType::int64, elements),
+                                 random_view(random, source, dtype, elements)};
+    made.where = {{Operand::Kind::tensor, to.value}, {Operand::Kind::tensor, from.value}};
+    if (reads_parameter) made.where[1] = {Operand::Kind::parameter, parameter};
+    if (to_bytes >= 4) program.loss = to;
+  }
+}
+
 std::uint32_t allocations(const Program& program) {
   std::uint32_t count = 0;
   for (const Op& op : program.ops)
@@ -220,8 +277,8 @@ std::string difference(const Workload& x, const Workload& y) {
     if (!same(sections[i], y.sections[i])) return "section " + std::to_string(i);
   if (steps.size() != y.steps.size()) return "steps";
   for (std::size_t i = 0; i < steps.size(); ++i)
-    if (!same(steps[i].ops, y.steps[i].ops)) return "step " + std::to_string(i);
-  return same(setup.ops, y.setup.ops) ? "" : "setup";
+    if (!same(steps[i], y.steps[i])) return "step " + std::to_string(i);
+  return same(setup, y.setup) ? "" : "setup";
 }
 
 Workload random_workload(std::uint64_t seed, std::size_t ops_per_program) {
@@ -243,6 +300,7 @@ Workload random_workload(std::uint64_t seed, std::size_t ops_per_program) {
   for (std::uint64_t i = 1 + random.below(3); i > 0; --i) {
     out.steps.push_back(random_program(random, ops_per_program, false, earlier));
     earlier = allocations(out.steps.back());
+    if (random.chance()) add_computations(random, out, out.steps.back());
   }
   add_sections(random, out);
   if (random.chance()) out.measured = Measured{{1.5, 0.1 * static_cast<double>(random.below(100))}, {-0.0, 1e-300}};
