@@ -1,18 +1,39 @@
-// Any text gives a workload or an Error; what is accepted is written and read back as the same text.
+// Any text gives a workload or an Error; what is accepted is written and read back as the same text, and can be
+// simulated, with its computations bound.
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
 
 #include "core/base/check.hpp"
+#include "sim/machine/profile.hpp"
+#include "sim/predict/simulate.hpp"
 #include "traces/workload_file/workload_file.hpp"
 
+namespace {
+
+using namespace foreshard;
+
+/// A machine whose profile is of foreshard's own run: then steps bind what their launches compute.
+const sim::MachineProfile& machine() {
+  static const sim::MachineProfile kMachine = [] {
+    sim::MachineProfile h200 = *sim::builtin_profile("h200");
+    h200.host_program = sim::HostProgram::foreshard;
+    return h200;
+  }();
+  return kMachine;
+}
+
+}  // namespace
+
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  using namespace foreshard;
   const auto workload = traces::from_json(std::string_view(reinterpret_cast<const char*>(data), size), "input");
   if (!workload) return 0;
   const std::string text = traces::to_json(*workload);
   const auto again = traces::from_json(text, "written");
   FORESHARD_CHECK(again.has_value(), again ? "" : again.error().text());
   FORESHARD_CHECK(traces::to_json(*again) == text, "a workload survives being written and read");
+  if (!computes(*again)) return 0;
+  Run run;
+  static_cast<void>(sim::simulate(*again, again->settings, machine(), {}, run));
   return 0;
 }
