@@ -10,6 +10,7 @@
 #include "cli/run_report.hpp"
 #include "core/schedule/settings_table.hpp"
 #include "core/workload/adapt.hpp"
+#include "core/workload/computations.hpp"
 #include "traces/store/store.hpp"
 #include "traces/workload_file/workload_file.hpp"
 
@@ -132,8 +133,13 @@ Result<int> run_rank(const RunOptions& options, Console& console) {
   const bool started_by_us = environment->launcher == "foreshard";
   console.quiet |= environment->rank != 0;
   Console silent{console.out, console.err, true, false, false};
-  const auto planned = read_planned(options.source, options.choices, started_by_us ? silent : console);
+  auto planned = read_planned(options.source, options.choices, started_by_us ? silent : console);
   if (!planned) return tl::unexpected(planned.error());
+  if (options.emulate) {  // a store's workload, or one for a profile of foreshard's own run, computes all the same
+    auto silenced = std::make_shared<Workload>(*planned->workload);
+    drop_computations(*silenced);
+    planned->workload = std::move(silenced);
+  }
   if (planned->settings.world() != environment->ranks)
     return fail(ErrorKind::usage,
                 fmt::format("{} started {} ranks, the settings want {}", environment->launcher, environment->ranks,

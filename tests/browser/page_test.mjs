@@ -234,6 +234,9 @@ async function numbers(page, run) {
   if (explain.remedies.length) assert.deepEqual(remedies.slice(1), explain.remedies.map((remedy) => remedy.peak_reserved_bytes), 'remedies: page and explain --json');
   const code = await page.evaluate(() => [...document.querySelectorAll('.remedies code')].map((element) => element.textContent));
   if (explain.remedies.length) assert.deepEqual(code, explain.remedies.map((remedy) => remedy.pytorch), "remedies' code: page and explain --json");
+  const note = await page.evaluate(() => document.querySelector('.machine-note')?.textContent ?? null);
+  assert.equal(note, explain.remedies.length ? explain.simulated.machine_note : null, 'whose machine remedies are of: page and explain --json');
+  if (run === 'elsewhere') assert.match(note, /'elsewhere' is not built in: h200 is taken/);
   if (run === 'plan') {
     const plan = json('plan');
     assert.deepEqual(last.slice(1), ['allocated', 'active', 'reserved', 'requested'].map((name) => plan[`peak_${name}_bytes`]), 'page and plan --json');

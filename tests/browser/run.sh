@@ -22,7 +22,10 @@ import l1b_implicit traces/samples
 import mlp_record1 traces/samples
 "$FORESHARD" plan "$OUT/pages/l1b_implicit.db" --forward-prefetch 2 --name "l1b, prefetch of 2" -o "$OUT/pages/plan.db" --force \
   --json --quiet >"$OUT/pages/plan.json"
-RUNS="l1b_implicit mlp_record1 plan"
+echo '{"schema": 2, "name": "elsewhere", "extends": "h200"}' >"$OUT/pages/elsewhere.json"
+"$FORESHARD" plan "$OUT/pages/l1b_implicit.db" --machine "$OUT/pages/elsewhere.json" --name "on another machine" \
+  -o "$OUT/pages/elsewhere.db" --force --quiet >/dev/null
+RUNS="l1b_implicit mlp_record1 plan elsewhere"
 if [ -n "${FORESHARD_TRUTH:-}" ]; then
   import mlp8_stacks "$FORESHARD_TRUTH/runs"
   RUNS="$RUNS mlp8_stacks"

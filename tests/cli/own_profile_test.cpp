@@ -1,0 +1,72 @@
+// Plans by a profile of foreshard's own run, which price a launch by what it computes, and their stores.
+#include <nlohmann/json.hpp>
+
+#include "tests/catch.hpp"
+#include "tests/cli/knock.hpp"
+#include "tests/traces/model_files/safetensors_sample.hpp"
+
+using namespace foreshard::cli;
+using foreshard::traces::Folder;
+using nlohmann::json;
+
+namespace {
+
+json asked(std::vector<std::string> arguments) {
+  arguments.emplace_back("--json");
+  const Answer answer = knock(arguments);
+  INFO(answer.err);
+  REQUIRE(answer.status == 0);
+  return json::parse(answer.out);
+}
+
+/// A plan of llama-tiny by a profile file whose host is foreshard's, and its store.
+struct Planned {
+  Folder folder;
+  std::string machine = folder.write(
+      "own.json",
+      R"({"schema": 2, "name": "own", "extends": "h200", "host": {"program": {"value": "foreshard", "source": "a test"}}})");
+  std::string store = folder.write("own.db", "");
+  json plan = asked({"plan",      "llama-tiny",     "--layers",  "2",     "--gpus", "2",       "--param-dtype",
+                     "bfloat16",  "--reduce-dtype", "float32",   "--seq", "512",    "--batch", "1",
+                     "--kernels", "fused",          "--machine", machine, "-o",     store,     "--force"});
+};
+
+const std::string kNote = "the run's machine 'own' is not built in: h200 is taken; --machine FILE gives its profile";
+
+}  // namespace
+
+TEST_CASE("a plan of a store is the plan that the store is of", "[store]") {
+  const Planned planned;
+  json again = asked({"plan", planned.store, "--machine", planned.machine});
+  json first = planned.plan;
+  first.erase("source");
+  again.erase("source");
+  CHECK(first["step_ms"].get<double>() > 0);
+  CHECK(first["step_ms"] == again["step_ms"]);
+  CHECK(first["warnings"] == again["warnings"]);
+  CHECK(first == again);
+  CHECK(asked({"explain", planned.store, "--machine", planned.machine})["simulated"]["step_ms"] == first["step_ms"]);
+}
+
+TEST_CASE("explain says on whose machine it simulates remedies", "[explain]") {
+  const Planned planned;
+  const json elsewhere = asked({"explain", planned.store});
+  CHECK(elsewhere["simulated"]["machine"] == "h200");
+  CHECK(elsewhere["simulated"]["machine_note"] == kNote);
+  const Answer text = knock({"explain", planned.store});
+  CHECK(text.out.find(kNote) != std::string::npos);
+  CHECK(knock({"plan", planned.store}).err.find(kNote) != std::string::npos);
+  const json there = asked({"explain", planned.store, "--machine", planned.machine});
+  CHECK(there["simulated"]["machine"] == "own");
+  CHECK(there["simulated"]["machine_note"].is_null());
+}
+
+TEST_CASE("a remedy that cannot be timed alike has no time", "[explain]") {
+  const Planned planned;
+  const json j = asked({"explain", planned.store, "--machine", planned.machine});
+  for (const json& remedy : j["remedies"]) {
+    INFO(remedy["choice"]);
+    const bool checkpoints = remedy["choice"] == "--checkpoint blocks";  // a fused Llama's blocks share kernels
+    CHECK(remedy["step_ms"].is_null() == checkpoints);
+  }
+}
