@@ -1,10 +1,11 @@
 // Any text gives a workload or an Error; what is accepted is written and read back as the same text, and can be
-// simulated, with its computations bound.
+// simulated, with its computations bound, as it is and rewritten for other settings.
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
 
 #include "core/base/check.hpp"
+#include "core/workload/adapt.hpp"
 #include "sim/machine/profile.hpp"
 #include "sim/predict/simulate.hpp"
 #include "traces/workload_file/workload_file.hpp"
@@ -23,6 +24,13 @@ const sim::MachineProfile& machine() {
   return kMachine;
 }
 
+void simulate(const Workload& workload, const Settings& settings) {
+  Run run;
+  static_cast<void>(sim::simulate(workload, settings, machine(), {}, run));
+}
+
+constexpr std::uint32_t kMostMicrobatches = 8;  // an input is to take milliseconds
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
@@ -33,7 +41,15 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   FORESHARD_CHECK(again.has_value(), again ? "" : again.error().text());
   FORESHARD_CHECK(traces::to_json(*again) == text, "a workload survives being written and read");
   if (!computes(*again)) return 0;
-  Run run;
-  static_cast<void>(sim::simulate(*again, again->settings, machine(), {}, run));
+  simulate(*again, again->settings);
+  if (again->settings.accumulate > kMostMicrobatches) return 0;
+  Settings more = again->settings;
+  ++more.accumulate;
+  Settings less = again->settings;
+  less.checkpoint = Checkpoint::blocks;
+  less.units_per_group = 2;
+  less.accumulate = 1;
+  for (const Settings& wanted : {more, less})
+    if (const auto adapted = adapt(*again, wanted)) simulate(adapted->workload, wanted);
   return 0;
 }

@@ -8,6 +8,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "core/schedule/settings_table.hpp"
 #include "core/workload/names.hpp"
 #include "traces/workload_file/computation_place_check.hpp"
 
@@ -31,6 +32,8 @@ class Checker {
   }
 
   Result<void> run() {
+    if (const auto settings = check(workload_.settings); !settings)
+      fail("settings", settings.error().what, settings.error().hint);
     check_lists();
     check_units();
     check_sections();

@@ -15,9 +15,9 @@ inline constexpr std::int64_t kMaxOpTime = 100'000'000'000'000;  ///< ns of one 
 inline constexpr Bytes kMaxAllocation = Bytes{1} << 50;          ///< bytes of one allocation, elements of a parameter
 inline constexpr std::uint32_t kMaxTensors = 1'000'000;          ///< names of tensors in one program
 
-/// Every id is in range; hooks of a unit name one; allocations have a name; a name is allocated once a
-/// program; a free means a tensor that was allocated before it and is freed once; times and sizes are
-/// within the bounds above. Errors are input errors with the place as a JSON path in `where`.
+/// The settings hold together (check(Settings)); every id is in range; hooks of a unit name one; allocations have a
+/// name; a name is allocated once a program; a free means a tensor that was allocated before it and is freed once;
+/// times and sizes are within the bounds above. Errors are input errors with the place as a JSON path in `where`.
 [[nodiscard]] Result<void> check_workload(const Workload& workload, std::string_view where);
 
 }  // namespace foreshard::traces

@@ -245,7 +245,7 @@ void add_sections(Random& random, Workload& out) {
 }
 
 void add_settings(Random& random, Settings& out) {
-  out.gpus = 1 + static_cast<std::uint32_t>(random.below(16));
+  out.gpus = 2 + 2 * static_cast<std::uint32_t>(random.below(8));
   if (random.chance()) out.param_dtype = DType::bfloat16;
   if (random.chance()) out.forward_prefetch = static_cast<std::uint32_t>(random.below(4));
   if (random.chance()) out.prefetch_lists.backward[random.text()] = {random.text(), random.text()};
