@@ -146,6 +146,20 @@ TEST_CASE("a workload with computations by hand", "[workload_file][computations]
   CHECK(test::difference(*read, *again) == "");
 }
 
+TEST_CASE("a gradient that no op names is simulated where steps are bound", "[workload_file][computations]") {
+  std::string text = sample();
+  const std::string product = "[\"kernel\", \"gemm\", 1, {\"computes\": [3, 2, 1, 1, null]}],";
+  text.replace(text.find(product), product.size(), "");
+  const std::string named = "[\"alloc\", 2, 128, \"gradients\"";
+  text.replace(text.find(named), named.size(), "[\"alloc\", null, 128, \"gradients\"");
+  const auto read = from_json(text, "w.json");
+  INFO((read ? "" : read.error().text()));
+  REQUIRE(read);
+  auto machine = *sim::builtin_profile("h200");
+  machine.host_program = sim::HostProgram::foreshard;
+  CHECK(sim::predict(*read, machine, {read->settings, {}}));
+}
+
 struct Fault {
   const char* from;
   const char* to;

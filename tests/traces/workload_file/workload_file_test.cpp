@@ -109,7 +109,8 @@ TEST_CASE("faults name their place", "[workload_file]") {
   const Fault fault = GENERATE(
       Fault{"\"has_timing\"", "\"has_timings\"", "$", "unknown key 'has_timings'", "did you mean 'has_timing'?"},
       Fault{"\"gpus\"", "\"gpu_count\"", "$.settings", "unknown setting 'gpu_count'", ""},
-      Fault{"\"gpus\": 2", "\"gpus\": 0", "$.settings", "gpus is 0", "it must be at least 1"},
+      Fault{"\"gpus\": 2", "\"gpus\": 2, \"replicate\": 4", "$.settings", "replicate 4 does not divide the 2 GPUs",
+            "an HSDP mesh"},
       Fault{"\"sgd\"}", "\"sdg\"}", "$.settings", "'sdg' is not a value of optimizer", "sgd"},
       Fault{"\"schema\": 1", "\"schema\": 2", "$", "the file has schema 2, and this foreshard reads schema 1", "newer"},
       Fault{"foreshard workload", "something", "$", "is not a workload file", "a workload file begins with"},
