@@ -101,8 +101,8 @@ struct Factors {
 class Profile {
  public:
   Profile(nlohmann::ordered_json& json, std::string source) : json_(json), source_(std::move(source)) {}
-  void set(const char* section, const char* key, double value, const char* unit) {
-    if (value > 0) json_[section][key] = {{"value", value}, {"unit", unit}, {"source", source_}};
+  void set(const char* section, const char* key, double value, const char* unit, const char* remark = "") {
+    if (value > 0) json_[section][key] = {{"value", value}, {"unit", unit}, {"source", source_ + remark}};
   }
   void set_calls(const gpu::ProbedHost& host, const Factors& factors) {
     for (std::size_t i = 0; i < kHostCalls; ++i) {
@@ -169,10 +169,11 @@ Result<Factors> factors_of(const gpu::ProbedHost& host, const std::string& name,
 void set_gaps(const gpu::ProbedLatencies& latencies, const sim::Latencies& base, Profile& profile) {
   constexpr double kShows = 0.3;  // us
   if (latencies.kernel_gap <= 0) return;
-  const double beside =
-      latencies.gather_gap >= kShows ? latencies.gather_gap : (base.kernel_gap_all_gather - base.kernel_gap).us();
+  const bool shows = latencies.gather_gap >= kShows;
+  const double beside = shows ? latencies.gather_gap : (base.kernel_gap_all_gather - base.kernel_gap).us();
   profile.set("latencies", "kernel_gap", latencies.kernel_gap, "us");
-  profile.set("latencies", "kernel_gap_all_gather", latencies.kernel_gap + std::max(0.0, beside), "us");
+  profile.set("latencies", "kernel_gap_all_gather", latencies.kernel_gap + std::max(0.0, beside), "us",
+              shows ? "" : "; but what a gather adds to kernel_gap is the base profile's");
   profile.set("latencies", "long_kernel", latencies.long_kernel, "us");
 }
 

@@ -161,7 +161,8 @@ std::optional<bool> equal_at_addresses(const RunReport& report, std::optional<By
   there.workload =
       std::make_shared<const Workload>(recorded_in(*there.workload, there.settings, report.execution.timed_memory));
   const auto plan = predict_planned(there, memory_limit, {});
-  return plan && same(plan->peaks, peaks);
+  if (!plan) return {};
+  return same(plan->peaks, peaks);
 }
 
 Json run_json(const RunReport& report) {

@@ -3,7 +3,7 @@
 is stream 2^20 + s * 64 * 4096 + r), and compares losses and gradients.
 
     foreshard run llama-tiny --gpus 4 --steps 20 --batch 4 --seq 512 --param-dtype bfloat16 ... --json --gradients G > run.json
-    torchrun --nproc-per-node 4 tools/check_numerics.py --model llama-tiny --batch 4 --seq 512 --mp bf16 --run run.json --gradients G
+    torchrun --nproc-per-node 4 tools/check_numerics.py --model llama-tiny --batch 4 --seq 512 --mp bf16 --results run.json --gradients G
 
 Several cases in one start: --cases FILE, a line of these options each. Prints JSON, a line a case, and ends with 1 where a bar is missed:
 - float32: losses and gradients within 1e-4 of PyTorch's; a gradient's error is |a - b| / |b| over all its elements, a loss's is

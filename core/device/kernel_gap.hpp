@@ -8,7 +8,8 @@
 namespace foreshard {
 
 /// Kernels of this length or more fill the GPU and its caches: the next one starts later. Recorded steps on 2 and 4 x
-/// H200, next kernels queued: 1.3 to 1.6 us after kernels below 20 us, 1.8 to 2.5 after those above in Llama-8B.
+/// H200, 2026-11-22, next kernels queued: 1.3 to 1.6 us after kernels below 20 us, 1.8 to 2.5 after those above in
+/// Llama-8B.
 inline constexpr Nanoseconds kLongKernel{20'000};
 
 }  // namespace foreshard

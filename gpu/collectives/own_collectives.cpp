@@ -15,7 +15,8 @@ namespace {
 constexpr Bytes kCounterBytes = (kMostSlots + 2) * sizeof(std::uint32_t);  // slots, items resident and immediate
 constexpr Bytes kControlBytes = kFlagBytes + kCounterBytes + sizeof(std::uint64_t);
 static_assert((kFlagBytes + kCounterBytes) % sizeof(std::uint64_t) == 0);
-constexpr Bytes kMostDirect = 4 * kGiB - kPiece;  // the kernel counts the bytes of a chunk in 32 bits
+// The kernel counts the bytes of a chunk, and a stride of its grid past the end, in 32 bits.
+constexpr Bytes kMostDirect = 2 * kGiB;
 /// Above every counter that a run reaches, and as the same byte four times.
 constexpr unsigned char kAbandoned = 0x3f;
 
@@ -85,11 +86,11 @@ Result<void> OwnCollectives::set_up() {
   links_.complete_host = reinterpret_cast<std::uint32_t*>(&host_->complete);
   links_.abandon = reinterpret_cast<const std::uint32_t*>(&host_->abandon);
   links_.linger_ns = tuning_.linger_ns;
-  direct_links_ = links_;
-  direct_links_.finished = counters + kMostSlots + 1;
-  direct_links_.complete = links_.started + 2;
-  direct_links_.complete_host = links_.started + 3;
-  direct_links_.linger_ns = 0;
+  immediate_links_ = links_;
+  immediate_links_.finished = counters + kMostSlots + 1;
+  immediate_links_.complete = links_.started + 2;
+  immediate_links_.complete_host = links_.started + 3;
+  immediate_links_.linger_ns = 0;
 
   for (auto* runner : {&gather_runner_, &scatter_runner_}) {
     auto made = TransferRunner::create(2);
@@ -173,7 +174,6 @@ Result<void> OwnCollectives::reduce_scatter(const ScatterCall& call, cudaStream_
 ReduceItem OwnCollectives::item_of(const ScatterCall& call) const {
   ReduceItem item;
   item.output = call.output;
-  item.elements = call.elements;
   item.ranks = ranks();
   item.rank = rank_;
   item.input_type = call.input_type;
@@ -228,7 +228,7 @@ Result<void> OwnCollectives::immediate(ReduceItem& item, Bytes slice, cudaStream
   const Bytes tiles = (slice * ranks() + kReduceTile - 1) / kReduceTile;
   if (tiles < launch.ctas)
     launch.ctas = static_cast<std::uint32_t>((tiles + launch.cluster - 1) / launch.cluster) * launch.cluster;
-  return launch_reduce(item, direct_links_, launch, stream);
+  return launch_reduce(item, immediate_links_, launch, stream);
 }
 
 Result<void> OwnCollectives::post(const ReduceItem& item) {

@@ -105,8 +105,8 @@ class OwnCollectives {
   Bytes fixed_bytes_ = 0;
   HostShared* host_ = nullptr;  ///< pinned
   TransferAddresses addresses_;
-  ReduceLinks links_;  ///< of staged reductions
-  ReduceLinks direct_links_;
+  ReduceLinks links_;  ///< of resident reductions
+  ReduceLinks immediate_links_;
   std::unique_ptr<TransferRunner> gather_runner_;  ///< one each: a lane that waits must not hold up the other's
   std::unique_ptr<TransferRunner> scatter_runner_;
   cudaStream_t worker_ = nullptr;  ///< reductions run here

@@ -457,7 +457,7 @@ class Adder {
       for (int p = 0; p < kKnown; ++p) load_shared(vectors[p], stage + at + p * kBytes);
       add(vectors, stage + at, result((walk_.at() + at) / sizeof(In)));
     }
-    // A part's end that is no whole vector.
+    // A chunk's end that is no whole vector.
     const std::uint32_t rest = (walk_.at() + whole) / sizeof(In) + lane_;
     if (rest < (walk_.at() + bytes) / sizeof(In)) add_element<In, Out>(item_, walk_.chunk(), rest);
   }

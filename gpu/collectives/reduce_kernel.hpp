@@ -29,8 +29,7 @@ struct ReduceItem {
   std::uint32_t* enter[kMostPeers] = {};     ///< direct, by peer: where this rank says that its input is complete
   std::uint32_t* consumed[kMostPeers] = {};  ///< direct, by writer: peers that have read this rank's input
   void* output = nullptr;
-  std::uint64_t elements = 0;  ///< of a slice
-  ScatterChunks chunks;        ///< of a slice; direct: one
+  ScatterChunks chunks;  ///< of a slice; direct: one
   std::uint64_t slot_bytes = 0;
   std::uint32_t ranks = 0;
   std::uint32_t rank = 0;

@@ -76,6 +76,9 @@ TransferPlan plan_gather(const GatherShape& s) {
 
 ScatterChunks cut_slices(Bytes slice, const ScatterTuning& tuning) {
   ScatterChunks chunks;
+  FORESHARD_CHECK(tuning.last > 0 && tuning.last % kPiece == 0 && tuning.longest > 0 && tuning.longest % kPiece == 0 &&
+                      tuning.growth > 100 && tuning.together > 0,
+                  "chunks of whole pieces that grow from the end");
   if (slice == 0) return chunks;
   chunks.total = slice;
   chunks.longest = tuning.longest;

@@ -201,9 +201,9 @@ Result<void> Runner::record(Execution& out, Run& run) {
   say("recording");
   StepRequest request = steps(request_.recorded);
   request.record = true;
-  const auto recorded = pass({.steps = request, .timing = Timing::activities}, run);
+  auto recorded = pass({.steps = request, .timing = Timing::activities}, run);
   if (!recorded) return tl::unexpected<Error>(recorded.error());
-  out.recorded_memory = recorded->outcome.memory;
+  out.recorded_memory = std::move(recorded->outcome.memory);
   if (!recorded->caveat.empty()) out.caveats.push_back(recorded->caveat);
   const std::size_t n = run.steps.size();
   if (n >= 2 && run.steps[n - 1].device_end && run.steps[n - 2].device_end)

@@ -3,7 +3,8 @@
 // Who: `foreshard probe`, one process a GPU; cli turns the result into a machine profile (docs/gpu.md). All ranks call
 // probe() together; times of collectives are the slowest rank's, everything else is rank 0's. Values are medians of
 // repetitions on warm caches; issuing whole steps is the median of all ranks, whose
-// processes differ by up to 1.6 in speed (4 x H200 in a virtual machine). On four GPUs it takes about a minute.
+// processes differ by up to 1.7 in speed (4 x H200 in a virtual machine, 2026-11-22). On four GPUs it takes about a
+// minute.
 #pragma once
 
 #include <functional>

@@ -138,11 +138,13 @@ bool Engine::end_finished(std::int64_t at) {
   const std::int64_t gap = all_gather_queued(at) ? latencies.kernel_gap_all_gather.count : latencies.kernel_gap.count;
   for (std::uint32_t s : just_ended_) {
     Stream& stream = streams_[s];
-    if (ops_[stream.queue[stream.head - 1]].nothing) continue;
     const std::uint32_t id = stream.queue[stream.head - 1];
-    const std::int64_t more = Nanoseconds{at} - timings_[id].start >= kLongKernel ? latencies.long_kernel.count : 0;
+    const Pending& op = ops_[id];
+    if (op.nothing) continue;
+    const bool long_kernel = !op.communicator.valid() && Nanoseconds{at} - timings_[id].start >= kLongKernel;
+    const std::int64_t more = long_kernel ? latencies.long_kernel.count : 0;
     stream.earliest_copy = at + latencies.copy_gap.count;
-    stream.earliest = ops_[id].is_copy ? stream.earliest_copy : at + gap + more;
+    stream.earliest = op.is_copy ? stream.earliest_copy : at + gap + more;
   }
   return true;
 }

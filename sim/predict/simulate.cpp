@@ -21,6 +21,24 @@ void follow(const Workload& workload, bool anew, SimMemoryOptions& memory) {
   add(memory.recorded_sizes, workload.segment_sizes);
 }
 
+/// Blocks that are older than the workload keep the places they were recorded at, of which memory does not know: what
+/// it gives lies below them, as the driver's newer arenas do.
+void keep_clear(const Workload& workload, SimMemoryOptions& memory) {
+  constexpr Address kAligned = 512 * kMiB;  // SimMemoryOptions::first_arena
+  constexpr Address kFirstArena = 32 * kMiB;
+  bool moved = true;
+  while (moved) {
+    moved = false;
+    for (const SnapshotSegment& segment : workload.initial_segments) {
+      const bool above = segment.address >= memory.first_arena + kFirstArena;
+      const bool below = segment.address + segment.total_size + memory.total <= memory.first_arena;
+      if (segment.is_expandable || above || below || segment.address < kAligned + kFirstArena + memory.total) continue;
+      memory.first_arena = (segment.address - kFirstArena) / kAligned * kAligned;
+      moved = true;
+    }
+  }
+}
+
 }  // namespace
 
 Result<Simulation> simulate(const Workload& workload, const Settings& settings, const MachineProfile& machine,
@@ -35,6 +53,8 @@ Result<Simulation> simulate(const Workload& workload, const Settings& settings, 
   if (settings == workload.settings) {  // else the process would have done other things: guess them all
     follow(workload, steps.bind, memory_choice);
     steps.repeat_returns = steps.setup && !steps.warm;
+  } else if (!steps.bind) {
+    keep_clear(workload, memory_choice);
   }
   SimMemory memory(std::move(memory_choice));
   auto outcome = run_steps(workload, settings, steps, device, memory, run);

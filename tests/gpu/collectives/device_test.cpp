@@ -72,7 +72,8 @@ struct Rank {
 };
 
 /// Gathers and reduce-scatters of changing sizes through one transport, checked bit by bit.
-void check_transport(Exchange& exchange, Transport transport, const OwnTuning& own, std::uint64_t repeats) {
+void check_transport(Exchange& exchange, Transport transport, const OwnTuning& own, std::uint64_t repeats,
+                     const std::string& how = "") {
   Rank r(exchange, {transport}, own);
   const std::uint32_t ranks = exchange.ranks();
   void* gathered = got(r.group->acquire(transport, kBuffer), "acquire");
@@ -106,7 +107,7 @@ void check_transport(Exchange& exchange, Transport transport, const OwnTuning& o
     got(r.group->issue(work, r.stream), "reduce_scatter");
     count_wrong_reduce(result, dtype, dtype, count, ranks, exchange.rank(), 1.0F, pattern, r.wrong, r.stream);
   }
-  demand(r.found() == 0, fmt::format("{}: {} wrong elements", name(transport), r.found()));
+  demand(r.found() == 0, fmt::format("{} {}: {} wrong elements", name(transport), how, r.found()));
   const std::vector<PathReport> paths = r.group->paths();
   demand(paths.size() == 2 && paths[0].calls == repeats, "two paths");
   if (exchange.rank() == 0)
@@ -139,6 +140,7 @@ TEST_CASE("own reduce-scatters by every way") {
   resident.brief_up_to = 0;
   OwnTuning staged = resident;
   staged.direct_up_to = 0;
+  staged.scatter.last = 64 * kKiB;
   OwnTuning pieces = staged;
   pieces.scatter.slots = 4;
   pieces.scatter.longest = 256 * kKiB;
@@ -146,7 +148,9 @@ TEST_CASE("own reduce-scatters by every way") {
   pieces.scatter.together = 3;
   const auto body = [&](Exchange& e) {
     for (const OwnTuning& tuning : {brief, resident, staged, pieces})
-      check_transport(e, Transport::low_contention, tuning, 200);
+      check_transport(e, Transport::low_contention, tuning, 200,
+                      fmt::format("brief {}, direct {}, chunks of {}", tuning.brief_up_to, tuning.direct_up_to,
+                                  tuning.scatter.longest));
     return 0;
   };
   CHECK(run_ranks(ranks, kTimeout, body) == 0);

@@ -138,5 +138,31 @@ TEST_CASE("addresses of one setting say nothing of another") {
   CHECK(there.peaks == plan(workload, other).peaks);
 }
 
+TEST_CASE("segments that a plan invents keep clear of blocks older than the workload") {
+  const Workload workload = llama_tiny(measured_settings());
+  const Executed done = execute(workload);
+  Settings other = measured_settings();
+  other.forward_prefetch = 2;
+  // Within the first arena of the driver's model; in the one below; far below, where a large plan would come.
+  for (const Address place : {Address{0x7f9b40800000}, Address{0x7f9b3e000000}, Address{0x7f9b00000000}}) {
+    ProcessMemory memory = done.outcome.memory;
+    REQUIRE(memory.initial_segments.size() == 1);
+    SnapshotSegment& older = memory.initial_segments.front();
+    const Address from = older.address;
+    older.address = place;
+    for (auto& block : older.blocks) block.address += place - from;
+    for (auto& [recorded, block] : memory.older_blocks) block += place - from;
+    const Prediction p = plan(recorded_in(workload, workload.settings, memory), other);
+    std::size_t segments = 0;
+    for (const AllocatorRecord& event : p.run.allocator) {
+      if (event.action != AllocatorAction::segment_alloc || event.address >> 40U != place >> 40U) continue;
+      ++segments;
+      CHECK((event.address + event.size <= place || event.address >= place + older.total_size));
+    }
+    CHECK(segments > 10);
+    CHECK(p.peaks == plan(workload, other).peaks);
+  }
+}
+
 }  // namespace
 }  // namespace foreshard::sim

@@ -126,7 +126,6 @@ class Side {
     const Bytes slice = kTotal / c.sources / 16 * 16;  // the kernel's bulk copies want it
     ReduceItem item;
     item.ranks = c.sources;
-    item.elements = slice / itemsize(c.input);
     item.input_type = c.input;
     item.output_type = c.output;
     item.output = result_;

@@ -25,6 +25,7 @@ bool set(OwnTuning& t, const std::string& key, const std::string& value) {
   } else if (key == "direct") {
     t.direct_up_to = mib;
   } else if (key == "way") {
+    if (value != "direct" && value != "staged") return false;
     t.brief_up_to = 0;
     t.direct_up_to = value == "direct" ? 64 * kGiB : 0;
   } else if (key == "ctas") {
