@@ -39,13 +39,8 @@ std::string options_of(const SweepResult& result, const SweepPoint& point, bool 
     if (differing && range.values.size() < 2) continue;
     const auto table = choice_table();
     const auto choice = std::find_if(table.begin(), table.end(), [&](const Choice& c) { return c.key == range.key; });
-    std::string option = choice->option();
-    if (choice->form == ChoiceForm::flag) {
-      if (point.values[i] == "false") option.insert(2, "no-");
-    } else {
-      option += ' ' + shell_word(given(result, point, i));
-    }
-    out += (out.empty() ? "" : " ") + option;
+    const bool flag = choice->form == ChoiceForm::flag;
+    out += (out.empty() ? "" : " ") + choice->option(flag ? point.values[i] : shell_word(given(result, point, i)));
   }
   return out;
 }

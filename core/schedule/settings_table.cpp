@@ -381,6 +381,12 @@ std::string Choice::option() const {
   return out;
 }
 
+std::string Choice::option(std::string_view value) const {
+  std::string out = option();
+  if (form != ChoiceForm::flag) return out.append(" ").append(value);
+  return value == "false" ? out.insert(2, "no-") : out;
+}
+
 std::span<const Choice> choice_table() {
   static const auto kTable = [] {
     std::array<Choice, kRows.size()> table;

@@ -37,6 +37,8 @@ struct Choice {
 
   /// "--forward-prefetch"
   [[nodiscard]] std::string option() const;
+  /// "--forward-prefetch 2", "--no-unshard-async": what sets it to `value`, which is a shell's word.
+  [[nodiscard]] std::string option(std::string_view value) const;
 };
 
 /// All rows.

@@ -161,13 +161,10 @@ std::vector<Candidate> candidates(const Settings& base) {
 std::string choice_text(const Settings& from, const Settings& to) {
   const auto before = choices(from);
   const auto after = choices(to);
+  const std::span<const Choice> table = choice_table();  // in the order of choices()
   std::string text;
-  for (std::size_t i = 0; i < after.size() && i < before.size(); ++i) {
-    if (after[i] == before[i]) continue;
-    std::string option = "--" + after[i].first;
-    std::replace(option.begin(), option.end(), '_', '-');
-    text += fmt::format("{}{} {}", text.empty() ? "" : " ", option, word(after[i].second));
-  }
+  for (std::size_t i = 0; i < table.size(); ++i)
+    if (after[i] != before[i]) text += (text.empty() ? "" : " ") + table[i].option(word(after[i].second));
   return text;
 }
 

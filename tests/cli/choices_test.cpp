@@ -4,6 +4,7 @@
 #include <fstream>
 
 #include "core/schedule/settings_table.hpp"
+#include "sim/explain/candidates.hpp"
 #include "tests/catch.hpp"
 
 using namespace foreshard;
@@ -20,7 +21,38 @@ Result<Settings> parsed(std::vector<std::string> arguments, const Settings& base
   return options.apply(base);
 }
 
+/// As a shell splits them: blanks part words, single quotes keep them together.
+std::vector<std::string> shell_words(const std::string& text) {
+  std::vector<std::string> words(1);
+  bool quoted = false;
+  for (const char c : text) {
+    if (c == '\'')
+      quoted = !quoted;
+    else if (c == ' ' && !quoted)
+      words.emplace_back();
+    else
+      words.back() += c;
+  }
+  return words;
+}
+
 }  // namespace
+
+TEST_CASE("what explain proposes, plan takes") {
+  Settings recorded;
+  recorded.gpus = 4;
+  recorded.unshard_async = true;
+  recorded.offload = true;
+  recorded.release = Release::record_stream;
+  recorded.alloc_conf = "max_split_size_mb:100";
+  for (const Settings& base : {Settings{}, recorded})
+    for (const sim::Candidate& candidate : sim::candidates(base)) {
+      CAPTURE(candidate.choice);
+      const auto settings = parsed(shell_words(candidate.choice), base);
+      REQUIRE(settings);
+      CHECK(*settings == candidate.settings);
+    }
+}
 
 TEST_CASE("every choice is an option, and none given changes nothing") {
   CLI::App app;

@@ -196,8 +196,8 @@ TEST_CASE("the remedies of pytorch#147168 are simulated; the async case comes ou
     INFO((remedies ? "" : remedies.error().text()));
     REQUIRE(remedies);
     const sim::Remedy* stash = remedy_of(*remedies, "--release stash");
-    const sim::Remedy* sync = remedy_of(*remedies, "--unshard-async false --release stash");
-    const sim::Remedy* compute = remedy_of(*remedies, "--unshard-async false --release stash --gather-alloc compute");
+    const sim::Remedy* sync = remedy_of(*remedies, "--no-unshard-async --release stash");
+    const sim::Remedy* compute = remedy_of(*remedies, "--no-unshard-async --release stash --gather-alloc compute");
     REQUIRE(stash != nullptr);
     REQUIRE(sync != nullptr);
     REQUIRE(compute != nullptr);

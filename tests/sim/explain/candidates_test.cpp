@@ -32,8 +32,8 @@ TEST_CASE("the remedies of pytorch#147168 are tried where record_stream is", "[r
   const auto list = candidates(recorded());
   REQUIRE_FALSE(list.empty());
   CHECK(list.front().choice == "--release stash");
-  CHECK(has(list, "--unshard-async false --release stash"));
-  CHECK(has(list, "--unshard-async false --release stash --gather-alloc compute"));
+  CHECK(has(list, "--no-unshard-async --release stash"));
+  CHECK(has(list, "--no-unshard-async --release stash --gather-alloc compute"));
   CHECK(has(list, "--alloc-conf expandable_segments:True"));
   CHECK(has(list, "--forward-prefetch 1"));
   CHECK_FALSE(has(candidates(Settings{}), "--release stash"));
@@ -65,7 +65,7 @@ TEST_CASE("a change as options and as Python", "[remedies]") {
   to.unshard_async = false;
   to.optimizer = Optimizer::adam_fused;
   to.alloc_conf = "expandable_segments:True";
-  CHECK(choice_text(from, to) == "--unshard-async false --optimizer adam-fused --alloc-conf expandable_segments:True");
+  CHECK(choice_text(from, to) == "--no-unshard-async --optimizer adam-fused --alloc-conf expandable_segments:True");
   CHECK(choice_text(from, from).empty());
   CHECK(pytorch_text(from, to) ==
         "PYTORCH_ALLOC_CONF=expandable_segments:True\n"
