@@ -36,7 +36,7 @@ Result<void> add_remedies(std::shared_ptr<const Workload> workload, const Remedy
   const auto machine = machine_of(options.machine, of_run);
   if (!machine) return tl::unexpected(machine.error());
   report.machine = machine->name;
-  if (options.machine.empty()) report.machine_note = machine_note(of_run);
+  report.machine_note = options.machine.empty() ? machine_note(of_run) : host_note(of_run, *machine);
   Progress progress(console, "simulating remedies");
   sim::OneWorkload source(std::move(workload));
   auto remedies = sim::find_remedies(source, *machine,

@@ -51,6 +51,14 @@ std::string machine_note(const std::string& of_run) {
                      kDefaultMachine);
 }
 
+std::string host_note(const std::string& of_run, const sim::MachineProfile& machine) {
+  if (of_run.empty() || of_run == machine.name || machine.host_program != sim::HostProgram::foreshard) return {};
+  return fmt::format(
+      "the host's work is what the run's machine '{}' says of it, not {}'s; plan from the model's name or "
+      "config for that",
+      of_run, machine.name);
+}
+
 Result<sim::MachineProfile> machine_of(const std::string& asked, const std::string& of_run) {
   if (!asked.empty()) return read_machine(asked);
   return sim::builtin_profile(of_run.empty() || !machine_note(of_run).empty() ? kDefaultMachine : of_run);
@@ -59,7 +67,10 @@ Result<sim::MachineProfile> machine_of(const std::string& asked, const std::stri
 Result<sim::MachineProfile> machine_for(const SourceOptions& options, const traces::Source& source, Console& console) {
   const std::string note = machine_note(source.machine);
   if (options.machine.empty() && !note.empty()) console.note("note: " + note);
-  return machine_of(options.machine, source.machine);
+  auto machine = machine_of(options.machine, source.machine);
+  if (machine)
+    if (const std::string other = host_note(source.machine, *machine); !other.empty()) console.warn(other);
+  return machine;
 }
 
 }  // namespace foreshard::cli

@@ -61,6 +61,18 @@ TEST_CASE("explain says on whose machine it simulates remedies", "[explain]") {
   CHECK(there["simulated"]["machine_note"].is_null());
 }
 
+TEST_CASE("the host's work in a store is that of the store's machine", "[store]") {
+  const Planned planned;
+  const std::string store = planned.folder.write("h200.db", "");
+  asked({"plan", "mlp", "--dim", "64", "--gpus", "2", "-o", store, "--force"});
+  const std::string note = "the host's work is what the run's machine 'h200' says of it, not own's";
+  CHECK(knock({"plan", store, "--machine", planned.machine}).err.find(note) != std::string::npos);
+  CHECK(knock({"plan", store}).err.find("host's work") == std::string::npos);
+  CHECK(knock({"plan", planned.store, "--machine", planned.machine}).err.find("host's work") == std::string::npos);
+  const json there = asked({"explain", store, "--machine", planned.machine});
+  CHECK(there["simulated"]["machine_note"].get<std::string>().find(note) == 0);
+}
+
 TEST_CASE("a remedy that cannot be timed alike has no time", "[explain]") {
   const Planned planned;
   const json j = asked({"explain", planned.store, "--machine", planned.machine});
