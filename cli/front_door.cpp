@@ -6,7 +6,8 @@
 #include <algorithm>
 #include <stdexcept>
 
-#include "cli/verbs.hpp"
+#include "cli/terminal/version.hpp"
+#include "cli/verbs/verbs.hpp"
 #include "core/base/suggest.hpp"
 
 namespace foreshard::cli {
@@ -102,14 +103,6 @@ int run_verb(const Verb& verb, const std::vector<std::string>& arguments, Consol
 }
 
 }  // namespace
-
-std::string version_number() {
-  return FORESHARD_VERSION;
-}
-
-std::string version_text() {
-  return fmt::format("foreshard {} ({})\n", FORESHARD_VERSION, FORESHARD_GIT);
-}
 
 int run(const std::vector<std::string>& arguments, Console& console) {
   if (arguments.empty()) {

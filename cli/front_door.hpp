@@ -7,16 +7,11 @@
 #include <string>
 #include <vector>
 
-#include "cli/console.hpp"
+#include "cli/terminal/console.hpp"
 
 namespace foreshard::cli {
 
 /// `arguments` without the program's name. Returns an exit status of docs/exit_codes.md.
 [[nodiscard]] int run(const std::vector<std::string>& arguments, Console& console);
-
-/// "foreshard 0.1.0 (abc1234)" and what was built in.
-[[nodiscard]] std::string version_text();
-/// "0.1.0"
-[[nodiscard]] std::string version_number();
 
 }  // namespace foreshard::cli

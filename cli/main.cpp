@@ -8,7 +8,7 @@
 #include <iostream>
 
 #include "cli/front_door.hpp"
-#include "cli/verbs.hpp"
+#include "cli/verbs/verbs.hpp"
 
 namespace {
 

@@ -1,18 +1,51 @@
-# foreshard_library(NAME sources... [DEPENDS targets...]): one static library per folder, with the alias
-# foreshard::NAME and includes that start at the repository's root ("core/device/device.hpp").
-function(foreshard_library name)
-  cmake_parse_arguments(ARG "" "" "DEPENDS" ${ARGN})
+# foreshard_library([SOURCES files...] [DEPENDS folders...] [LIBRARIES targets...]): the static library of this folder
+# (header-only without SOURCES). Its name is the folder's: core/step is foreshard_core_step, alias foreshard::core_step.
+# DEPENDS names the folders that its sources include, exactly; tests/tidy holds it. Includes start at the repository's
+# root ("core/device/device.hpp").
+function(foreshard_library)
+  cmake_parse_arguments(ARG "" "" "SOURCES;DEPENDS;LIBRARIES" ${ARGN})
+  file(RELATIVE_PATH folder ${PROJECT_SOURCE_DIR} ${CMAKE_CURRENT_SOURCE_DIR})
+  string(REPLACE "/" "_" name ${folder})
   set(target foreshard_${name})
-  add_library(${target} STATIC ${ARG_UNPARSED_ARGUMENTS})
+  list(TRANSFORM ARG_DEPENDS REPLACE "/" "_")
+  list(TRANSFORM ARG_DEPENDS PREPEND "foreshard::")
+  if(ARG_SOURCES)
+    add_library(${target} STATIC ${ARG_SOURCES})
+    set(access PUBLIC)
+    foreshard_warnings(${target})
+    foreshard_precompiled_headers(${target} foreshard_precompiled)
+  else()
+    add_library(${target} INTERFACE)
+    set(access INTERFACE)
+  endif()
   add_library(foreshard::${name} ALIAS ${target})
-  target_include_directories(${target} PUBLIC ${PROJECT_SOURCE_DIR})
-  target_link_libraries(${target} PUBLIC ${ARG_DEPENDS})
-  foreshard_warnings(${target})
+  target_include_directories(${target} ${access} ${PROJECT_SOURCE_DIR})
+  target_link_libraries(${target} ${access} ${ARG_DEPENDS} ${ARG_LIBRARIES})
 endfunction()
 
+# foreshard_precompiled_headers(TARGET FROM): compiles TARGET with the precompiled headers of FROM. Sources include what
+# they use all the same: the preset `fuzz` builds without.
+function(foreshard_precompiled_headers target from)
+  if(FORESHARD_PRECOMPILED_HEADERS)
+    target_link_libraries(${target} PRIVATE $<BUILD_INTERFACE:fmt::fmt>)  # the same definitions as FROM
+    target_precompile_headers(${target} REUSE_FROM ${from})
+  endif()
+endfunction()
+
+# foreshard_precompile(NAME headers...): a library of nothing but precompiled headers.
+function(foreshard_precompile name)
+  file(WRITE ${CMAKE_CURRENT_BINARY_DIR}/${name}.cpp "")
+  add_library(${name} OBJECT ${CMAKE_CURRENT_BINARY_DIR}/${name}.cpp)
+  target_link_libraries(${name} PUBLIC fmt::fmt tl::expected)
+  target_precompile_headers(${name} PRIVATE ${ARGN})
+  foreshard_warnings(${name})  # the precompiled headers are of the same macros
+endfunction()
+
+# GCC 12 takes std::string's inlined operators for out-of-bounds writes (its bugs 105329 and 105651).
 function(foreshard_warnings target)
   target_compile_options(${target} PRIVATE
     $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion
+                              $<$<CXX_COMPILER_ID:GNU>:-Wno-array-bounds;-Wno-stringop-overflow>
                               $<$<BOOL:${FORESHARD_WERROR}>:-Werror>>
     $<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Wall,-Wextra,-Wshadow
                                $<$<BOOL:${FORESHARD_WERROR}>:-Werror=all-warnings>>)
@@ -25,6 +58,7 @@ function(foreshard_test name)
   target_link_libraries(test_${name} PRIVATE ${ARG_DEPENDS} foreshard_test_main)
   target_include_directories(test_${name} PRIVATE ${PROJECT_SOURCE_DIR})
   foreshard_warnings(test_${name})
+  foreshard_precompiled_headers(test_${name} foreshard_test_precompiled)
   add_test(NAME ${name} COMMAND test_${name} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
   if(ARG_LABELS)
     set_tests_properties(${name} PROPERTIES LABELS "${ARG_LABELS}")

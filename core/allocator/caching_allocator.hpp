@@ -20,8 +20,8 @@
 #include "core/allocator/snapshot.hpp"
 #include "core/allocator/statistics.hpp"
 #include "core/base/quantity.hpp"
-#include "core/device/device.hpp"
-#include "core/device/memory.hpp"
+#include "core/device/device_memory.hpp"
+#include "core/device/stream_events.hpp"
 
 namespace foreshard {
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "core/allocator/rules.hpp"
+#include "core/allocator/allocator_rules.hpp"
 #include "core/base/error.hpp"
 #include "core/base/quantity.hpp"
 

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "core/allocator/block.hpp"
-#include "core/device/device.hpp"
+#include "core/device/stream_events.hpp"
 
 namespace foreshard::allocator_detail {
 

@@ -17,7 +17,7 @@
 #include "core/allocator/caching_allocator.hpp"
 #include "core/allocator/snapshot.hpp"
 #include "core/base/error.hpp"
-#include "core/device/memory.hpp"
+#include "core/device/device_memory.hpp"
 
 namespace foreshard {
 

@@ -9,8 +9,8 @@
 
 #include "core/allocator/address_intervals.hpp"
 #include "core/allocator/replay_plan.hpp"
-#include "core/device/device.hpp"
-#include "core/device/memory.hpp"
+#include "core/device/device_memory.hpp"
+#include "core/device/stream_events.hpp"
 
 namespace foreshard::allocator_detail {
 

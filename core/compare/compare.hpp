@@ -15,8 +15,8 @@
 
 #include "core/base/error.hpp"
 #include "core/base/quantity.hpp"
-#include "core/run/names.hpp"
 #include "core/run/run.hpp"
+#include "core/run/run_names.hpp"
 
 namespace foreshard {
 

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/device/memory.hpp"
+#include "core/device/device_memory.hpp"
 
 namespace foreshard {
 

@@ -8,7 +8,7 @@
 #include <tuple>
 
 #include "core/base/units.hpp"
-#include "core/workload/names.hpp"
+#include "core/workload/workload_names.hpp"
 
 namespace foreshard::explain_detail {
 namespace {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "core/allocator/config.hpp"
-#include "core/explain/memory_state.hpp"
+#include "core/explain/memory_parts.hpp"
 
 namespace foreshard::explain_detail {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <optional>
 
-#include "core/workload/names.hpp"
+#include "core/workload/workload_names.hpp"
 
 namespace foreshard::explain_detail {
 namespace {

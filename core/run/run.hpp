@@ -24,7 +24,7 @@
 #include "core/base/labels.hpp"
 #include "core/base/quantity.hpp"
 #include "core/device/device.hpp"
-#include "core/schedule/settings.hpp"
+#include "core/settings/settings.hpp"
 #include "core/workload/unit.hpp"
 #include "core/workload/workload.hpp"
 

@@ -7,7 +7,7 @@
 namespace foreshard {
 namespace {
 
-// Streams of core/device/computation.hpp's generator: parameters from 0, batches from here.
+// Streams of core/kernel/computation.hpp's generator: parameters from 0, batches from here.
 constexpr std::int64_t kBatchStream = std::int64_t{1} << 20;
 constexpr std::int64_t kMicrobatches = 64;
 constexpr std::int64_t kRanks = 4096;

@@ -13,10 +13,10 @@
 #include <tuple>
 #include <vector>
 
-#include "core/schedule/issuer.hpp"
-#include "core/schedule/optimizer_passes.hpp"
-#include "core/schedule/unit_plan.hpp"
-#include "core/step/optimizer.hpp"
+#include "core/fsdp/issuer.hpp"
+#include "core/fsdp/unit_plan.hpp"
+#include "core/optimizer/optimizer_passes.hpp"
+#include "core/optimizer/optimizer_state.hpp"
 #include "core/step/values.hpp"
 #include "core/workload/workload.hpp"
 

@@ -1,7 +1,7 @@
 // The view that FSDP2's sections and the optimizer have of a buffer: elements in a row.
 #pragma once
 
-#include "core/device/computation.hpp"
+#include "core/kernel/computation.hpp"
 
 namespace foreshard {
 

@@ -6,10 +6,10 @@
 #include <map>
 
 #include "core/base/check.hpp"
-#include "core/schedule/buffer_category.hpp"
-#include "core/schedule/fully_shard.hpp"
+#include "core/fsdp/buffer_category.hpp"
+#include "core/fsdp/fully_shard.hpp"
+#include "core/optimizer/optimizer_state.hpp"
 #include "core/step/bindings.hpp"
-#include "core/step/optimizer.hpp"
 #include "core/step/program_state.hpp"
 #include "core/step/return_events.hpp"
 #include "core/step/run_recorder.hpp"

@@ -10,7 +10,7 @@
 #include "core/allocator/caching_allocator.hpp"
 #include "core/base/error.hpp"
 #include "core/device/device.hpp"
-#include "core/device/memory.hpp"
+#include "core/device/device_memory.hpp"
 #include "core/run/run.hpp"
 #include "core/step/process_memory.hpp"
 #include "core/step/values.hpp"
@@ -54,7 +54,7 @@ struct StepOutcome {
   ProcessMemory memory;                      ///< where it all lay (process_memory.hpp)
 };
 
-/// Runs `workload` (already adapted to `settings`: core/workload/adapt.hpp) on `device` and `memory`.
+/// Runs `workload` (already adapted to `settings`: core/adapt/adapt.hpp) on `device` and `memory`.
 /// Fails with ErrorKind::usage when the settings do not fit the workload.
 [[nodiscard]] Result<StepOutcome> run_steps(const Workload& workload, const Settings& settings,
                                             const StepRequest& request, Device& device, DeviceMemory& memory, Run& run);

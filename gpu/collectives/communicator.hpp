@@ -22,11 +22,11 @@
 
 #include "core/base/error.hpp"
 #include "core/device/device.hpp"
+#include "gpu/bootstrap/exchange.hpp"
 #include "gpu/collectives/nccl_group.hpp"
 #include "gpu/collectives/own_collectives.hpp"
 #include "gpu/collectives/path.hpp"
 #include "gpu/collectives/symmetric_heap.hpp"
-#include "gpu/launch/exchange.hpp"
 
 namespace foreshard::gpu {
 

@@ -12,7 +12,7 @@
 
 #include "core/base/error.hpp"
 #include "core/base/quantity.hpp"
-#include "gpu/launch/exchange.hpp"
+#include "gpu/bootstrap/exchange.hpp"
 
 namespace foreshard::gpu {
 

@@ -1,4 +1,5 @@
-// CudaMemory: the memory of one GPU behind the caching allocator (core/device/memory.hpp), to the byte that is asked.
+// CudaMemory: the memory of one GPU behind the caching allocator (core/device/device_memory.hpp), to the byte that is
+// asked.
 //
 // device: cudaMalloc. registered and symmetric: what the run's groups of ranks want for their transports (groups.hpp),
 // so every rank makes the same calls in the same order.
@@ -13,8 +14,8 @@
 #include <optional>
 #include <vector>
 
-#include "core/device/memory.hpp"
-#include "gpu/cuda/failure.hpp"
+#include "core/device/device_memory.hpp"
+#include "gpu/cuda/device_failure.hpp"
 #include "gpu/cuda/groups.hpp"
 
 namespace foreshard::gpu {

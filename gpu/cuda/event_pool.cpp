@@ -1,6 +1,6 @@
 #include "gpu/cuda/event_pool.hpp"
 
-#include "gpu/cuda/failure.hpp"
+#include "gpu/cuda/device_failure.hpp"
 
 namespace foreshard::gpu {
 namespace {

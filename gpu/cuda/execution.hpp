@@ -19,8 +19,8 @@
 
 #include "core/run/run.hpp"
 #include "core/step/step_runner.hpp"
+#include "gpu/bootstrap/session.hpp"
 #include "gpu/cuda/groups.hpp"
-#include "gpu/launch/session.hpp"
 
 namespace foreshard::gpu {
 

@@ -11,8 +11,8 @@
 #include <string>
 #include <vector>
 
-#include "core/device/memory.hpp"
-#include "core/schedule/settings.hpp"
+#include "core/device/device_memory.hpp"
+#include "core/settings/settings.hpp"
 #include "gpu/collectives/communicator.hpp"
 #include "gpu/cuda/cuda_device.hpp"
 

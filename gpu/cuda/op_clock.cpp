@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <chrono>
 
-#include "gpu/cuda/failure.hpp"
+#include "gpu/cuda/device_failure.hpp"
 
 namespace foreshard::gpu {
 namespace {

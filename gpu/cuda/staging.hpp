@@ -7,7 +7,7 @@
 #include <cuda_runtime_api.h>
 
 #include "core/device/device.hpp"
-#include "core/device/memory.hpp"
+#include "core/device/device_memory.hpp"
 
 namespace foreshard::gpu {
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "gpu/cuda/failure.hpp"
+#include "gpu/cuda/device_failure.hpp"
 
 namespace foreshard::gpu {
 

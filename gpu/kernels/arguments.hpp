@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <span>
 
-#include "core/device/computation.hpp"
+#include "core/kernel/computation.hpp"
 #include "gpu/kernels/status.hpp"
 
 namespace foreshard::gpu {

@@ -9,7 +9,7 @@
 #include "gpu/kernels/norms.hpp"
 #include "gpu/kernels/reductions.hpp"
 #include "gpu/kernels/rope.hpp"
-#include "gpu/kernels/sections.hpp"
+#include "gpu/kernels/section_copy.hpp"
 
 namespace foreshard::gpu {
 namespace {

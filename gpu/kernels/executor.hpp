@@ -1,4 +1,4 @@
-// Runs computations (core/device/computation.hpp) on the current CUDA device: GEMMs through cuBLASLt, attention through
+// Runs computations (core/kernel/computation.hpp) on the current CUDA device: GEMMs through cuBLASLt, attention through
 // cuDNN, everything else through the kernels of this folder. Also puts a stand-in where a launch has no computation.
 //
 // Who: gpu/cuda's Device calls it, one Executor a rank. Thread safety: one thread at a time, the one whose current
@@ -18,8 +18,8 @@
 #include <string>
 
 #include "core/base/error.hpp"
-#include "core/device/computation.hpp"
 #include "core/device/device.hpp"
+#include "core/kernel/computation.hpp"
 
 namespace foreshard::gpu {
 

@@ -4,7 +4,7 @@
 
 #include "gpu/kernels/element.cuh"
 #include "gpu/kernels/multi_tensor.cuh"
-#include "gpu/kernels/sections.hpp"
+#include "gpu/kernels/section_copy.hpp"
 
 namespace foreshard::gpu {
 namespace {

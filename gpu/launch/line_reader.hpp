@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-#include "gpu/launch/descriptor.hpp"
+#include "gpu/bootstrap/descriptor.hpp"
 
 namespace foreshard::gpu {
 

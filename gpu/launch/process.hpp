@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "core/base/error.hpp"
-#include "gpu/launch/descriptor.hpp"
-#include "gpu/launch/environment.hpp"
+#include "gpu/bootstrap/descriptor.hpp"
+#include "gpu/bootstrap/environment.hpp"
 #include "gpu/launch/supervisor.hpp"
 
 namespace foreshard::gpu {

@@ -10,7 +10,7 @@
 #include <boost/asio/signal_set.hpp>
 #include <boost/asio/steady_timer.hpp>
 
-#include "gpu/launch/hub.hpp"
+#include "gpu/bootstrap/hub.hpp"
 #include "gpu/launch/line_reader.hpp"
 #include "gpu/launch/process.hpp"
 

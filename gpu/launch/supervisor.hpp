@@ -16,9 +16,9 @@
 #include <vector>
 
 #include "core/base/error.hpp"
-#include "gpu/launch/environment.hpp"
-#include "gpu/launch/failure.hpp"
-#include "gpu/launch/timeouts.hpp"
+#include "gpu/bootstrap/environment.hpp"
+#include "gpu/bootstrap/failure.hpp"
+#include "gpu/bootstrap/timeouts.hpp"
 
 namespace foreshard::gpu {
 

@@ -1,11 +1,11 @@
 // Training steps that are all host: many small kernels, or many sections and collectives, fewer operations than a
 // launch queue holds. What the host takes to issue them, from an idle GPU, is what its calls cost within a step.
 //
-// Who: the probe runs them; cli/probe_profile.cpp makes them again to count what they issue.
+// Who: the probe runs them; cli/gpu/probe_profile.cpp makes them again to count what they issue.
 #pragma once
 
-#include "core/workload/model/generate.hpp"
-#include "core/workload/model/presets.hpp"
+#include "core/models/generate.hpp"
+#include "core/models/presets.hpp"
 
 namespace foreshard::gpu {
 

@@ -6,16 +6,16 @@
 #include <array>
 #include <map>
 
+#include "core/adapt/adapt.hpp"
 #include "core/base/median.hpp"
 #include "core/device/kernel_gap.hpp"
 #include "core/device/own_reduce.hpp"
+#include "core/models/generate.hpp"
+#include "core/models/presets.hpp"
 #include "core/step/step_runner.hpp"
-#include "core/workload/adapt.hpp"
-#include "core/workload/model/generate.hpp"
-#include "core/workload/model/presets.hpp"
 #include "gpu/cuda/cuda_device.hpp"
 #include "gpu/cuda/cuda_memory.hpp"
-#include "gpu/cuda/failure.hpp"
+#include "gpu/cuda/device_failure.hpp"
 #include "gpu/probe/serial_device.hpp"
 #include "gpu/probe/sm_holder.hpp"
 

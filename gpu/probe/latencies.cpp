@@ -7,7 +7,7 @@
 #include "core/base/median.hpp"
 #include "gpu/cuda/cuda_device.hpp"
 #include "gpu/cuda/cuda_memory.hpp"
-#include "gpu/cuda/failure.hpp"
+#include "gpu/cuda/device_failure.hpp"
 
 namespace foreshard::gpu {
 namespace {

@@ -9,7 +9,7 @@
 
 #include "core/base/median.hpp"
 #include "gpu/cuda/cuda_memory.hpp"
-#include "gpu/cuda/failure.hpp"
+#include "gpu/cuda/device_failure.hpp"
 #include "gpu/probe/kernels.hpp"
 #include "gpu/probe/latencies.hpp"
 #include "gpu/probe/stopwatch.hpp"

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "core/device/device.hpp"
-#include "gpu/launch/session.hpp"
+#include "gpu/bootstrap/session.hpp"
 
 namespace foreshard::gpu {
 

@@ -8,11 +8,11 @@
 #include <vector>
 
 #include "core/device/device.hpp"
-#include "core/device/operand_bytes.hpp"
+#include "core/kernel/operand_bytes.hpp"
 
 namespace foreshard::gpu {
 
-/// A kernel that was put on the device, priced as sim/engine/device.hpp does it.
+/// A kernel that was put on the device, priced as sim/engine/sim_device.hpp does it.
 struct NotedKernel {
   OpId op;
   LabelId label;

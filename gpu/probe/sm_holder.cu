@@ -1,4 +1,4 @@
-#include "gpu/cuda/failure.hpp"
+#include "gpu/cuda/device_failure.hpp"
 #include "gpu/probe/sm_holder.hpp"
 
 namespace foreshard::gpu {

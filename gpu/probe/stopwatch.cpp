@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 
-#include "gpu/cuda/failure.hpp"
+#include "gpu/cuda/device_failure.hpp"
 
 namespace foreshard::gpu {
 

@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "core/base/median.hpp"
-#include "core/workload/names.hpp"
+#include "core/workload/workload_names.hpp"
 #include "sim/calibrate/fit_parts.hpp"
 #include "sim/compute/measured.hpp"
 #include "sim/compute/price_kernel.hpp"

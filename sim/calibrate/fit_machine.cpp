@@ -6,10 +6,10 @@
 #include <set>
 
 #include "core/base/units.hpp"
-#include "core/schedule/settings_table.hpp"
+#include "core/settings/settings_table.hpp"
 #include "sim/calibrate/fit_parts.hpp"
 #include "sim/machine/merge_profile.hpp"
-#include "sim/machine/words.hpp"
+#include "sim/machine/profile_names.hpp"
 
 namespace foreshard::sim {
 namespace {

@@ -5,11 +5,11 @@
 
 #include "core/base/median.hpp"
 #include "core/base/units.hpp"
-#include "core/schedule/settings_table.hpp"
+#include "core/settings/settings_table.hpp"
 #include "sim/calibrate/fit_parts.hpp"
 #include "sim/collectives/modelled_collectives.hpp"
 #include "sim/machine/longest_op.hpp"
-#include "sim/machine/words.hpp"
+#include "sim/machine/profile_names.hpp"
 
 namespace foreshard::sim {
 namespace {

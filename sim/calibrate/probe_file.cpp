@@ -8,7 +8,7 @@
 
 #include "core/base/suggest.hpp"
 #include "sim/calibrate/input_json.hpp"
-#include "sim/machine/words.hpp"
+#include "sim/machine/profile_names.hpp"
 
 namespace foreshard::sim {
 namespace {

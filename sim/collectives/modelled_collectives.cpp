@@ -5,14 +5,14 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/schedule/settings_table.hpp"
+#include "core/settings/settings_table.hpp"
 #include "sim/collectives/all_reduce.hpp"
 #include "sim/collectives/copy_engines.hpp"
 #include "sim/collectives/fallback.hpp"
 #include "sim/collectives/ring.hpp"
 #include "sim/collectives/symmetric.hpp"
 #include "sim/machine/longest_op.hpp"
-#include "sim/machine/words.hpp"
+#include "sim/machine/profile_names.hpp"
 
 namespace foreshard::sim {
 namespace {

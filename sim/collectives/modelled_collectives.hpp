@@ -5,8 +5,8 @@
 // sources and errors. A price that rests on no table of the same transport, ranks and shape carries a caveat.
 #pragma once
 
-#include "sim/collectives/calibration.hpp"
 #include "sim/collectives/collective_cost.hpp"
+#include "sim/collectives/table_correction.hpp"
 
 namespace foreshard::sim {
 

@@ -1,6 +1,6 @@
 // What a kernel costs alone on an idle GPU, from what it computes; and what it holds of the GPU meanwhile.
 //
-// Who: sim/machine/prices.cpp for every kernel that comes without a time; sim/engine's contention for the resources.
+// Who: sim/compute/prices.cpp for every kernel that comes without a time; sim/engine's contention for the resources.
 // Pure and deterministic; thread-safe. The model and its errors: docs/compute.md. Times are 64-bit nanoseconds and stay
 // below 2·10⁹ s whatever the shape.
 #pragma once

@@ -1,6 +1,6 @@
 // What one op takes of the GPU while it runs: the input of contention.hpp.
 //
-// Who: sim/engine/device.cpp makes one for each op, of a kernel with its price (sim/compute) where it has no time.
+// Who: sim/engine/sim_device.cpp makes one for each op, of a kernel with its price (sim/compute) where it has no time.
 // Shares are of one GPU (sim/machine/contention_spec.hpp). Plain data.
 #pragma once
 

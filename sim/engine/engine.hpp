@@ -1,6 +1,6 @@
 // The event-driven core of the simulator: ops on streams, what they wait for, and how fast they run.
 //
-// Who: SimDevice (sim/engine/device.hpp) submits ops in host order and moves the simulated time on. Knows
+// Who: SimDevice (sim/engine/sim_device.hpp) submits ops in host order and moves the simulated time on. Knows
 // nothing of the host's clock except each op's issue time, nothing of prices, nothing of memory.
 //
 // When an op may start: it is the first unfinished one of its stream and of its communicator, every op it

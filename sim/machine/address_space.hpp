@@ -1,4 +1,4 @@
-// SimMemory: device memory as a counted address space (core/device/memory.hpp).
+// SimMemory: device memory as a counted address space (core/device/device_memory.hpp).
 //
 // Who: the caching allocator of a planned run. Deterministic; one thread.
 //
@@ -18,7 +18,7 @@
 #include <optional>
 #include <vector>
 
-#include "core/device/memory.hpp"
+#include "core/device/device_memory.hpp"
 #include "sim/machine/arenas.hpp"
 #include "sim/machine/profile.hpp"
 

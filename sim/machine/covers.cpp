@@ -5,8 +5,8 @@
 #include <algorithm>
 
 #include "core/base/units.hpp"
-#include "core/schedule/settings_table.hpp"
-#include "sim/machine/words.hpp"
+#include "core/settings/settings_table.hpp"
+#include "sim/machine/profile_names.hpp"
 
 namespace foreshard::sim {
 namespace {

@@ -8,7 +8,7 @@
 #include "core/base/suggest.hpp"
 #include "sim/machine/builtin_profiles.hpp"
 #include "sim/machine/merge_profile.hpp"
-#include "sim/machine/sections.hpp"
+#include "sim/machine/profile_sections.hpp"
 
 namespace foreshard::sim {
 namespace {

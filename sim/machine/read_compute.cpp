@@ -3,8 +3,8 @@
 
 #include <array>
 
-#include "core/workload/names.hpp"
-#include "sim/machine/sections.hpp"
+#include "core/workload/workload_names.hpp"
+#include "sim/machine/profile_sections.hpp"
 
 namespace foreshard::sim {
 namespace {

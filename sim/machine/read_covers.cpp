@@ -3,8 +3,8 @@
 
 #include <array>
 
-#include "sim/machine/sections.hpp"
-#include "sim/machine/words.hpp"
+#include "sim/machine/profile_names.hpp"
+#include "sim/machine/profile_sections.hpp"
 
 namespace foreshard::sim {
 namespace {

@@ -1,7 +1,7 @@
 // "/gpu" and "/host": what the GPU is, and how far its host may run ahead of it.
 #include <array>
 
-#include "sim/machine/sections.hpp"
+#include "sim/machine/profile_sections.hpp"
 
 namespace foreshard::sim {
 namespace {

@@ -1,5 +1,5 @@
-// "/host/calls": what issuing each kind of call costs the host (core/workload/model/host_costs.hpp).
-#include "sim/machine/sections.hpp"
+// "/host/calls": what issuing each kind of call costs the host (core/models/host_costs.hpp).
+#include "sim/machine/profile_sections.hpp"
 
 namespace foreshard::sim {
 

@@ -1,7 +1,7 @@
 // "/latencies": what lies between two operations. Zero is allowed.
 #include <array>
 
-#include "sim/machine/sections.hpp"
+#include "sim/machine/profile_sections.hpp"
 
 namespace foreshard::sim {
 

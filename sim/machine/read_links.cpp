@@ -3,7 +3,7 @@
 
 #include <span>
 
-#include "sim/machine/sections.hpp"
+#include "sim/machine/profile_sections.hpp"
 
 namespace foreshard::sim {
 namespace {

@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <array>
 
-#include "core/workload/names.hpp"
-#include "sim/machine/sections.hpp"
+#include "core/workload/workload_names.hpp"
+#include "sim/machine/profile_sections.hpp"
 
 namespace foreshard::sim {
 namespace {

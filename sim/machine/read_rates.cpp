@@ -1,7 +1,7 @@
 // "/rates": what single copies and kernels achieve.
 #include <array>
 
-#include "sim/machine/sections.hpp"
+#include "sim/machine/profile_sections.hpp"
 
 namespace foreshard::sim {
 

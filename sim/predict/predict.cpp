@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/schedule/settings_table.hpp"
-#include "core/workload/adapt.hpp"
-#include "core/workload/model/generate.hpp"
+#include "core/adapt/adapt.hpp"
+#include "core/models/generate.hpp"
+#include "core/settings/settings_table.hpp"
 #include "sim/compute/measured.hpp"
 #include "sim/predict/busy_time.hpp"
 #include "sim/predict/host_bound.hpp"
@@ -34,7 +34,7 @@ constexpr double kHostSpeedRange = 0.10;
 
 constexpr Bytes kSmallestLimit = 2 * kMiB;  // the smallest segment (caching allocator 2.2)
 
-constexpr std::string_view kScheduleVersion = "2.11";  // core/schedule/fully_shard.hpp
+constexpr std::string_view kScheduleVersion = "2.11";  // core/fsdp/fully_shard.hpp
 
 double gib(Bytes bytes) {
   return static_cast<double>(bytes) / static_cast<double>(kGiB);

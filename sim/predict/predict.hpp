@@ -13,9 +13,9 @@
 #include "core/run/run.hpp"
 #include "core/workload/workload.hpp"
 #include "sim/engine/deadlock.hpp"
-#include "sim/engine/device.hpp"
+#include "sim/engine/sim_device.hpp"
 #include "sim/machine/profile.hpp"
-#include "sim/predict/calibration.hpp"
+#include "sim/predict/host_scale.hpp"
 
 namespace foreshard::sim {
 

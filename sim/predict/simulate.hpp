@@ -7,7 +7,7 @@
 #include "core/run/run.hpp"
 #include "core/step/step_runner.hpp"
 #include "sim/engine/deadlock.hpp"
-#include "sim/engine/device.hpp"
+#include "sim/engine/sim_device.hpp"
 #include "sim/machine/profile.hpp"
 
 namespace foreshard::sim {

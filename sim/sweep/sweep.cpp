@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <mutex>
 
-#include "core/schedule/settings_table.hpp"
+#include "core/settings/settings_table.hpp"
 #include "sim/sweep/for_each.hpp"
 
 namespace foreshard::sim {

@@ -10,9 +10,9 @@
 #include <string>
 #include <vector>
 
-#include "core/search/pareto.hpp"
-#include "core/search/ranges.hpp"
 #include "sim/predict/predict.hpp"
+#include "sim/sweep/pareto.hpp"
+#include "sim/sweep/ranges.hpp"
 
 namespace foreshard::sim {
 

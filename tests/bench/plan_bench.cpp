@@ -5,11 +5,11 @@
 
 #include <stdexcept>
 
-#include "core/workload/model/generate.hpp"
-#include "core/workload/model/presets.hpp"
+#include "core/models/generate.hpp"
+#include "core/models/presets.hpp"
 #include "sim/predict/predict.hpp"
 #include "sim/predict/simulate.hpp"
-#include "traces/capture/import.hpp"
+#include "traces/import/import.hpp"
 
 namespace {
 

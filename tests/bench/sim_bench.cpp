@@ -2,7 +2,7 @@
 #include <benchmark/benchmark.h>
 
 #include "sim/collectives/modelled_collectives.hpp"
-#include "sim/engine/device.hpp"
+#include "sim/engine/sim_device.hpp"
 #include "sim/machine/address_space.hpp"
 
 namespace foreshard::sim {

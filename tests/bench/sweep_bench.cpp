@@ -6,8 +6,8 @@
 
 #include "sim/sweep/for_each.hpp"
 #include "sim/sweep/sweep.hpp"
-#include "traces/capture/import.hpp"
-#include "traces/source/source.hpp"
+#include "traces/import/import.hpp"
+#include "traces/workload_source/workload_source.hpp"
 
 namespace {
 

@@ -2,7 +2,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "cli/verbs.hpp"
+#include "cli/verbs/verbs.hpp"
 #include "tests/catch.hpp"
 #include "tests/cli/knock.hpp"
 

@@ -1,10 +1,10 @@
-#include "cli/choices.hpp"
+#include "cli/options/choices.hpp"
 
 #include <cstdio>
 #include <fstream>
 
-#include "core/schedule/settings_table.hpp"
-#include "sim/explain/candidates.hpp"
+#include "core/settings/settings_table.hpp"
+#include "sim/sweep/candidates.hpp"
 #include "tests/catch.hpp"
 
 using namespace foreshard;

@@ -3,7 +3,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
-#include "cli/output.hpp"
+#include "cli/terminal/output.hpp"
 #include "tests/catch.hpp"
 #include "tests/cli/knock.hpp"
 #include "traces/store/store.hpp"

@@ -2,7 +2,7 @@
 
 #include <set>
 
-#include "cli/verbs.hpp"
+#include "cli/verbs/verbs.hpp"
 #include "tests/catch.hpp"
 #include "tests/cli/knock.hpp"
 

@@ -1,8 +1,8 @@
-#include "cli/output.hpp"
+#include "cli/terminal/output.hpp"
 
 #include <sstream>
 
-#include "cli/console.hpp"
+#include "cli/terminal/console.hpp"
 #include "tests/catch.hpp"
 
 using namespace foreshard;

@@ -1,5 +1,5 @@
 // What a probe measured becomes a profile of foreshard's own program.
-#include "cli/probe_profile.hpp"
+#include "cli/gpu/probe_profile.hpp"
 
 #include <array>
 #include <set>

@@ -7,7 +7,7 @@
 #include <fstream>
 #include <thread>
 
-#include "cli/progress_file.hpp"
+#include "cli/options/progress_file.hpp"
 #include "tests/catch.hpp"
 #include "tests/cli/knock.hpp"
 

@@ -9,7 +9,7 @@
 #include <memory>
 
 #include "core/device/device.hpp"
-#include "core/device/memory.hpp"
+#include "core/device/device_memory.hpp"
 #include "tests/catch.hpp"
 
 namespace foreshard::contract {

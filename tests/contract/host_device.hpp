@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "core/device/device.hpp"
-#include "core/device/memory.hpp"
+#include "core/device/device_memory.hpp"
 
 namespace foreshard {
 

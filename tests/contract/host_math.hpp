@@ -1,4 +1,4 @@
-// The reference for every Function of core/device/computation.hpp: plain loops on the host.
+// The reference for every Function of core/kernel/computation.hpp: plain loops on the host.
 //
 // Who: the tests of the GPU's kernels, and the tests that run a whole step on host memory. Written to be obviously
 // right, not fast: every value is read as a double, computed in double and rounded once to its dtype (to nearest, ties
@@ -10,7 +10,7 @@
 #include <cstdint>
 #include <span>
 
-#include "core/device/computation.hpp"
+#include "core/kernel/computation.hpp"
 
 namespace foreshard {
 

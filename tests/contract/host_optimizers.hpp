@@ -1,9 +1,9 @@
-// The reference of the optimizers' functions: adam, sgd and the foreach passes (core/device/computation.hpp).
+// The reference of the optimizers' functions: adam, sgd and the foreach passes (core/kernel/computation.hpp).
 #pragma once
 
 #include <span>
 
-#include "core/device/computation.hpp"
+#include "core/kernel/computation.hpp"
 
 namespace foreshard {
 

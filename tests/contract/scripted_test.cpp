@@ -1,5 +1,5 @@
-#include "core/device/scripted_device.hpp"
 #include "tests/contract/device_contract.hpp"
+#include "tests/contract/scripted_device.hpp"
 
 namespace foreshard {
 namespace {

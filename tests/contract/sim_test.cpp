@@ -1,5 +1,5 @@
 #include "sim/collectives/modelled_collectives.hpp"
-#include "sim/engine/device.hpp"
+#include "sim/engine/sim_device.hpp"
 #include "sim/machine/address_space.hpp"
 #include "tests/contract/device_contract.hpp"
 

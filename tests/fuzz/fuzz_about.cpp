@@ -4,7 +4,7 @@
 #include <string>
 
 #include "core/base/check.hpp"
-#include "core/schedule/settings_table.hpp"
+#include "core/settings/settings_table.hpp"
 #include "traces/pytorch/about.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

@@ -4,8 +4,8 @@
 #include <string_view>
 
 #include "core/base/check.hpp"
-#include "gpu/launch/environment.hpp"
-#include "gpu/launch/slurm_lists.hpp"
+#include "gpu/bootstrap/environment.hpp"
+#include "gpu/bootstrap/slurm_lists.hpp"
 
 using namespace foreshard::gpu;
 

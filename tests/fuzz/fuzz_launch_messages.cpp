@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "core/base/check.hpp"
-#include "gpu/launch/message.hpp"
+#include "gpu/bootstrap/message.hpp"
 
 using namespace foreshard::gpu;
 

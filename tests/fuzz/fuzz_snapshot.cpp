@@ -7,7 +7,7 @@
 
 #include "core/base/check.hpp"
 #include "core/explain/explanation.hpp"
-#include "traces/pytorch/snapshot.hpp"
+#include "traces/pytorch/snapshot_file.hpp"
 
 namespace {
 

@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <string_view>
 
+#include "core/adapt/adapt.hpp"
 #include "core/base/check.hpp"
-#include "core/workload/adapt.hpp"
 #include "sim/machine/profile.hpp"
 #include "sim/predict/simulate.hpp"
 #include "traces/workload_file/workload_file.hpp"

@@ -1,8 +1,8 @@
 // How memory must answer to the choices: properties that follow from FSDP2's rules for any model.
 #include <map>
 
-#include "core/device/scripted_device.hpp"
 #include "core/step/step_runner.hpp"
+#include "tests/contract/scripted_device.hpp"
 #include "tests/property/timed_workload.hpp"
 
 namespace foreshard::test {

@@ -4,7 +4,7 @@
 
 #include <rapidcheck.h>
 
-#include "tests/core/workload/small_program.hpp"
+#include "tests/core/adapt/small_program.hpp"
 
 namespace foreshard::test {
 

@@ -13,7 +13,7 @@
 
 #include "core/allocator/replay.hpp"
 #include "tests/catch.hpp"
-#include "traces/pytorch/snapshot.hpp"
+#include "traces/pytorch/snapshot_file.hpp"
 
 namespace foreshard {
 namespace {

@@ -11,10 +11,10 @@
 #include <vector>
 
 #include "core/explain/explanation.hpp"
-#include "sim/explain/remedies.hpp"
 #include "sim/predict/predict.hpp"
+#include "sim/sweep/remedies.hpp"
 #include "tests/catch.hpp"
-#include "traces/capture/import.hpp"
+#include "traces/import/import.hpp"
 
 namespace foreshard {
 namespace {

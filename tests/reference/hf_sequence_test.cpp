@@ -9,7 +9,7 @@
 #include <filesystem>
 #include <map>
 
-#include "core/workload/model/generate.hpp"
+#include "core/models/generate.hpp"
 #include "sim/predict/predict.hpp"
 #include "tests/catch.hpp"
 #include "tests/reference/reference_runs.hpp"

@@ -7,7 +7,7 @@
 #include <cstdlib>
 #include <filesystem>
 
-#include "core/workload/model/generate.hpp"
+#include "core/models/generate.hpp"
 #include "sim/predict/predict.hpp"
 #include "tests/catch.hpp"
 #include "tests/reference/known_misses.hpp"

@@ -5,7 +5,7 @@
 
 #include <cstdlib>
 
-#include "core/workload/model/generate.hpp"
+#include "core/models/generate.hpp"
 #include "tests/reference/reference_runs.hpp"
 #include "tests/reference/run_models.hpp"
 #include "tests/reference/sequence_diff.hpp"

@@ -17,7 +17,7 @@
 #include "sim/predict/predict.hpp"
 #include "tests/catch.hpp"
 #include "tests/reference/reference_runs.hpp"
-#include "traces/capture/import.hpp"
+#include "traces/import/import.hpp"
 
 namespace foreshard::reference {
 namespace {

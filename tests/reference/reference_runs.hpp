@@ -1,11 +1,11 @@
-// The reference runs for tests: those of traces/reference, kept by name, with failures as exceptions.
+// The reference runs for tests: those of traces/accuracy, kept by name, with failures as exceptions.
 #pragma once
 
 #include <map>
 #include <string>
 #include <vector>
 
-#include "traces/reference/accuracy.hpp"
+#include "traces/accuracy/accuracy.hpp"
 
 namespace foreshard::reference {
 

@@ -2,7 +2,7 @@
 
 #include <stdexcept>
 
-#include "traces/reference/reference_run.hpp"
+#include "traces/accuracy/reference_run.hpp"
 
 namespace foreshard::reference {
 

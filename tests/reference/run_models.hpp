@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-#include "core/workload/model/model_config.hpp"
+#include "core/models/model_config.hpp"
 
 namespace foreshard::reference {
 

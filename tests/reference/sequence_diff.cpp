@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "core/workload/names.hpp"
+#include "core/workload/workload_names.hpp"
 
 namespace foreshard::reference {
 namespace {

@@ -1,16 +1,15 @@
-#include "tests/tidy/rules.hpp"
-
 #include "tests/catch.hpp"
+#include "tests/tidy/tidy_rules.hpp"
 
 using namespace foreshard::tidy;
 
 TEST_CASE("rooms include only rooms to their left") {
   CHECK(include_direction(source_file("core/a/a.hpp", "#include \"sim/engine/queue.hpp\"\n")).size() == 1);
   CHECK(include_direction(source_file("sim/a/a.cpp", "#include \"gpu/cuda/device.hpp\"\n")).size() == 1);
-  CHECK(include_direction(source_file("traces/a/a.cpp", "#include \"cli/verbs.hpp\"\n")).size() == 1);
+  CHECK(include_direction(source_file("traces/a/a.cpp", "#include \"cli/verbs/verbs.hpp\"\n")).size() == 1);
   CHECK(include_direction(source_file("core/a/a.cpp", "#include \"core/b/b.hpp\"\n#include <map>\n")).empty());
   CHECK(include_direction(source_file("viz/a/a.cpp", "#include \"traces/store/reader.hpp\"\n")).empty());
-  CHECK(include_direction(source_file("tests/a/a.cpp", "#include \"cli/verbs.hpp\"\n")).empty());
+  CHECK(include_direction(source_file("tests/a/a.cpp", "#include \"cli/verbs/verbs.hpp\"\n")).empty());
 }
 
 TEST_CASE("core stays pure, libraries stay quiet") {

@@ -7,7 +7,7 @@
 #include <sstream>
 
 #include "tests/catch.hpp"
-#include "tests/tidy/rules.hpp"
+#include "tests/tidy/tidy_rules.hpp"
 
 using namespace foreshard::tidy;
 

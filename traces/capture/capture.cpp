@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "core/schedule/unit_plan.hpp"
+#include "core/fsdp/unit_plan.hpp"
 #include "traces/capture/capture_events.hpp"
 #include "traces/capture/hooks.hpp"
 #include "traces/capture/join.hpp"

@@ -1,7 +1,7 @@
 // Capture → workload: takes a recorded PyTorch run apart into FSDP2's part, which the schedule can make
 // again under any settings, and the user's part, which stays as recorded.
 //
-// Who: import (traces/capture/import.hpp). Pure and deterministic.
+// Who: import (traces/import/import.hpp). Pure and deterministic.
 #pragma once
 
 #include <optional>

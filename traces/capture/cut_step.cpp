@@ -2,7 +2,7 @@
 #include <cstddef>
 #include <utility>
 
-#include "traces/capture/kernel_name.hpp"
+#include "core/kernel/kernel_name.hpp"
 #include "traces/capture/step_calls.hpp"
 
 namespace foreshard::traces {

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "core/workload/names.hpp"
+#include "core/workload/workload_names.hpp"
 
 namespace foreshard::traces {
 namespace {

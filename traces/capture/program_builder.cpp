@@ -4,9 +4,9 @@
 #include <map>
 
 #include "core/base/check.hpp"
-#include "core/schedule/buffer_category.hpp"
+#include "core/fsdp/buffer_category.hpp"
+#include "core/optimizer/optimizer_state.hpp"
 #include "core/shard/layout.hpp"
-#include "core/step/optimizer.hpp"
 #include "traces/capture/shard_matcher.hpp"
 
 namespace foreshard::traces {
@@ -165,7 +165,7 @@ void Builder::order_from_optimizer_states() {
   std::vector<Bytes> states;
   for (std::uint32_t i : optimizer_events_[0])
     if (events_[i].allocates && events_[i].partner == kNone) states.push_back(events_[i].size);
-  // Two states a parameter; fused Adam's 4-byte step comes before them (core/step/optimizer.cpp).
+  // Two states a parameter; fused Adam's 4-byte step comes before them (core/optimizer/optimizer_state.cpp).
   const bool fused = in_.settings.optimizer == Optimizer::adam_fused;
   const std::size_t stride = fused ? 3 : 2;
   std::vector<Bytes> sizes;

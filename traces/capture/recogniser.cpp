@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <optional>
 
-#include "core/workload/names.hpp"
+#include "core/workload/workload_names.hpp"
 
 namespace foreshard::traces {
 namespace {

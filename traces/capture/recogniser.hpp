@@ -1,5 +1,5 @@
 // Finds FSDP2's own requests in a recorded process: runs the same state machine that plans a step
-// (core/schedule/fully_shard.hpp) at the recorded hook places and matches what it asks for, one by one,
+// (core/fsdp/fully_shard.hpp) at the recorded hook places and matches what it asks for, one by one,
 // against the recording. What is left over is the user's program (fsdp2 semantics 13.1).
 //
 // Deterministic. A request that does not match ends recognition with an Error that says what was
@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "core/base/error.hpp"
-#include "core/schedule/fully_shard.hpp"
+#include "core/fsdp/fully_shard.hpp"
 #include "traces/capture/capture_events.hpp"
 #include "traces/capture/hooks.hpp"
 

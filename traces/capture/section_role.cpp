@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 
-#include "traces/capture/kernel_name.hpp"
+#include "core/kernel/kernel_name.hpp"
 
 namespace foreshard::traces {
 namespace {

@@ -5,7 +5,7 @@
 #include <set>
 #include <utility>
 
-#include "traces/capture/kernel_name.hpp"
+#include "core/kernel/kernel_name.hpp"
 #include "traces/capture/section_role.hpp"
 
 namespace foreshard::traces {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "core/run/run.hpp"
-#include "traces/capture/contention_out.hpp"
+#include "sim/calibrate/contention_out.hpp"
 #include "traces/capture/step_calls.hpp"
 #include "traces/capture/timing.hpp"
 

@@ -6,7 +6,7 @@
 #include <tuple>
 #include <utility>
 
-#include "traces/capture/contention_out.hpp"
+#include "sim/calibrate/contention_out.hpp"
 #include "traces/capture/hooks.hpp"
 #include "traces/capture/step_calls.hpp"
 #include "traces/capture/step_merge.hpp"

@@ -14,8 +14,10 @@ constexpr std::size_t kMostKeys = 1'000;  // of the file that a suggestion looks
 
 std::string excerpt(const OrderedJson& value) {
   if (value.is_array() || value.is_object() || value.is_null()) return describe(value);
-  const std::string text = value.dump(-1, ' ', false, OrderedJson::error_handler_t::replace);
-  return text.size() > 40 ? text.substr(0, 40) + "…" : text;
+  constexpr std::size_t kMaxShown = 40;
+  std::string text = value.dump(-1, ' ', false, OrderedJson::error_handler_t::replace);
+  if (text.size() > kMaxShown) text.replace(kMaxShown, std::string::npos, "…");
+  return text;
 }
 
 }  // namespace

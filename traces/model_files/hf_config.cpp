@@ -9,7 +9,7 @@
 #include <iterator>
 
 #include "core/base/suggest.hpp"
-#include "core/workload/model/limits.hpp"
+#include "core/models/limits.hpp"
 #include "traces/model_files/config_keys.hpp"
 
 namespace foreshard::traces {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "core/workload/model/model_config.hpp"
+#include "core/models/model_config.hpp"
 
 namespace foreshard::traces {
 

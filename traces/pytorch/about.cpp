@@ -8,7 +8,7 @@
 #include <set>
 
 #include "core/base/suggest.hpp"
-#include "core/schedule/settings_table.hpp"
+#include "core/settings/settings_table.hpp"
 #include "traces/pytorch/byte_source.hpp"
 #include "traces/pytorch/json_object.hpp"
 

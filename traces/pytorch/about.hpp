@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "core/base/error.hpp"
-#include "core/schedule/settings.hpp"
+#include "core/settings/settings.hpp"
 #include "core/workload/unit.hpp"
 #include "core/workload/workload.hpp"
 

@@ -2,7 +2,7 @@
 
 #include <charconv>
 
-#include "core/schedule/settings_table.hpp"
+#include "core/settings/settings_table.hpp"
 #include "traces/store/open.hpp"
 #include "traces/store/references.hpp"
 #include "traces/store/row_reader.hpp"

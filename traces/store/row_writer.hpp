@@ -10,7 +10,7 @@
 
 #include "core/base/quantity.hpp"
 #include "traces/store/sqlite.hpp"
-#include "traces/store/words.hpp"
+#include "traces/store/store_names.hpp"
 
 namespace foreshard::traces {
 

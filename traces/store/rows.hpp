@@ -12,8 +12,8 @@
 #include <string>
 
 #include "core/explain/explanation.hpp"
-#include "core/run/names.hpp"
 #include "core/run/run.hpp"
+#include "core/run/run_names.hpp"
 
 namespace foreshard::traces {
 

@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "core/schedule/settings_table.hpp"
+#include "core/settings/settings_table.hpp"
 #include "traces/store/atomic_file.hpp"
 #include "traces/store/references.hpp"
 #include "traces/store/row_writer.hpp"

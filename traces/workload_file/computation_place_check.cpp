@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
-#include "core/device/computation_check.hpp"
-#include "core/workload/names.hpp"
+#include "core/kernel/computation_check.hpp"
+#include "core/workload/workload_names.hpp"
 
 namespace foreshard::traces {
 namespace {

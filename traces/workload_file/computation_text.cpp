@@ -5,8 +5,8 @@
 #include <charconv>
 #include <optional>
 
-#include "core/device/computation_check.hpp"
-#include "core/workload/function_names.hpp"
+#include "core/kernel/computation_check.hpp"
+#include "core/kernel/function_names.hpp"
 #include "traces/workload_file/record_fields.hpp"
 
 namespace foreshard::traces {

@@ -4,8 +4,8 @@
 #include <array>
 
 #include "core/base/suggest.hpp"
-#include "core/run/names.hpp"
-#include "core/schedule/settings_table.hpp"
+#include "core/run/run_names.hpp"
+#include "core/settings/settings_table.hpp"
 #include "traces/workload_file/computation_text.hpp"
 #include "traces/workload_file/record_tables.hpp"
 #include "traces/workload_file/workload_check.hpp"

@@ -18,7 +18,7 @@
 #include "core/base/dtype.hpp"
 #include "core/base/error.hpp"
 #include "core/base/labels.hpp"
-#include "core/workload/names.hpp"
+#include "core/workload/workload_names.hpp"
 
 namespace foreshard::traces {
 

@@ -12,7 +12,7 @@
 
 #include "core/base/dtype.hpp"
 #include "core/base/quantity.hpp"
-#include "core/workload/names.hpp"
+#include "core/workload/workload_names.hpp"
 
 namespace foreshard::traces {
 

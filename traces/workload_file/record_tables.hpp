@@ -5,7 +5,7 @@
 #include <array>
 #include <cstdint>
 
-#include "core/run/names.hpp"
+#include "core/run/run_names.hpp"
 #include "core/workload/workload.hpp"
 #include "traces/workload_file/record_fields.hpp"
 

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "core/run/names.hpp"
-#include "core/schedule/settings_table.hpp"
+#include "core/run/run_names.hpp"
+#include "core/settings/settings_table.hpp"
 #include "traces/workload_file/computation_text.hpp"
 #include "traces/workload_file/record_tables.hpp"
 #include "traces/workload_file/workload_file.hpp"

@@ -8,8 +8,8 @@
 #include <unordered_map>
 #include <vector>
 
-#include "core/schedule/settings_table.hpp"
-#include "core/workload/names.hpp"
+#include "core/settings/settings_table.hpp"
+#include "core/workload/workload_names.hpp"
 #include "traces/workload_file/computation_place_check.hpp"
 
 namespace foreshard::traces {

@@ -8,8 +8,8 @@
 #include <tuple>
 
 #include "core/compare/places.hpp"
-#include "traces/exchange/dependencies.hpp"
-#include "traces/exchange/tracks.hpp"
+#include "traces/export/dependencies.hpp"
+#include "traces/export/tracks.hpp"
 
 namespace foreshard::viz {
 namespace {

@@ -15,7 +15,7 @@
 
 #include "core/base/error.hpp"
 #include "core/run/run.hpp"
-#include "traces/exchange/selection.hpp"
+#include "traces/export/selection.hpp"
 
 namespace foreshard::viz {
 

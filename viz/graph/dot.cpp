@@ -6,7 +6,7 @@
 #include <map>
 
 #include "core/base/units.hpp"
-#include "traces/exchange/tracks.hpp"
+#include "traces/export/tracks.hpp"
 
 namespace foreshard::viz {
 namespace {

@@ -11,8 +11,8 @@
 
 #include "core/explain/waits.hpp"
 #include "viz/pack/level_widths.hpp"
-#include "viz/svg/memory_state.hpp"
-#include "viz/svg/palette.hpp"
+#include "viz/scene/memory_state.hpp"
+#include "viz/scene/palette.hpp"
 
 namespace foreshard::viz {
 namespace {

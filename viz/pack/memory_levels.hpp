@@ -13,7 +13,7 @@
 #include "core/explain/explanation.hpp"
 #include "core/run/run.hpp"
 #include "viz/pack/columns.hpp"
-#include "viz/svg/memory_state.hpp"
+#include "viz/scene/memory_state.hpp"
 
 namespace foreshard::viz {
 

@@ -4,12 +4,12 @@
 #include <array>
 #include <nlohmann/json.hpp>
 
-#include "core/run/names.hpp"
-#include "core/schedule/settings_table.hpp"
+#include "core/run/run_names.hpp"
+#include "core/settings/settings_table.hpp"
 #include "viz/pack/level_widths.hpp"
 #include "viz/pack/pack_parts.hpp"
-#include "viz/svg/caption.hpp"
-#include "viz/svg/lanes.hpp"
+#include "viz/scene/caption.hpp"
+#include "viz/scene/lanes.hpp"
 
 namespace foreshard::viz {
 namespace {

@@ -9,7 +9,7 @@
 #include "core/run/run.hpp"
 #include "viz/pack/columns.hpp"
 #include "viz/pack/track_levels.hpp"
-#include "viz/svg/op_facts.hpp"
+#include "viz/scene/op_facts.hpp"
 
 namespace foreshard::viz {
 

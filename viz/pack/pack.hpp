@@ -28,7 +28,7 @@ struct PackOptions {
 
 class Pack {
  public:
-  /// `run` must outlive the pack. Errors: those of choose_window() (viz/svg/window.hpp).
+  /// `run` must outlive the pack. Errors: those of choose_window() (viz/scene/window.hpp).
   [[nodiscard]] static Result<Pack> make(const Run& run, const PackOptions& options);
   Pack(Pack&&) noexcept;
   Pack& operator=(Pack&&) noexcept;

@@ -14,7 +14,7 @@
 #include "viz/pack/op_tables.hpp"
 #include "viz/pack/pack.hpp"
 #include "viz/pack/track_levels.hpp"
-#include "viz/svg/window.hpp"
+#include "viz/scene/window.hpp"
 
 namespace foreshard::viz {
 

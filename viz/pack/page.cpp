@@ -7,7 +7,7 @@
 #include "core/base/check.hpp"
 #include "viz/pack/columns.hpp"
 #include "viz/pack/page_template.hpp"
-#include "viz/svg/svg_writer.hpp"
+#include "viz/scene/svg_writer.hpp"
 
 namespace foreshard::viz {
 namespace {

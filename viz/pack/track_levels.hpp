@@ -3,7 +3,7 @@
 // Used by pack.cpp. Pure; deterministic. A lane has one track for each depth of nesting (host calls nest; ops of one
 // stream overlap where a profiler's clocks do), so that bars of a track follow one another. On a level, bars
 // narrower than its width that follow each other within half of it are one bar, of one class, or (up to two widths)
-// of the class with most time in it: the rule of viz/svg/lanes.hpp. The last level keeps every op.
+// of the class with most time in it: the rule of viz/scene/lanes.hpp. The last level keeps every op.
 #pragma once
 
 #include <cstdint>
@@ -12,12 +12,12 @@
 
 #include "core/run/run.hpp"
 #include "viz/pack/columns.hpp"
-#include "viz/svg/op_facts.hpp"
-#include "viz/svg/palette.hpp"
+#include "viz/scene/op_facts.hpp"
+#include "viz/scene/palette.hpp"
 
 namespace foreshard::viz {
 
-/// The classes of viz/svg/palette.hpp, and those that only a page has room for.
+/// The classes of viz/scene/palette.hpp, and those that only a page has room for.
 inline constexpr std::uint8_t kAnnotationClass = kOpClasses;
 inline constexpr std::uint8_t kCpuOpClass = kOpClasses + 1;
 inline constexpr std::uint8_t kHostWorkClass = kOpClasses + 2;

@@ -12,8 +12,8 @@
 
 #include "traces/store/query.hpp"
 #include "traces/store/store.hpp"
+#include "viz/scene/caption.hpp"
 #include "viz/serve/live_page.hpp"
-#include "viz/svg/caption.hpp"
 
 namespace foreshard::viz {
 namespace {

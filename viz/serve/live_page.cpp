@@ -4,7 +4,7 @@
 
 #include <string_view>
 
-#include "viz/svg/svg_writer.hpp"
+#include "viz/scene/svg_writer.hpp"
 
 namespace foreshard::viz {
 namespace {

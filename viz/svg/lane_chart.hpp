@@ -6,10 +6,10 @@
 #include <array>
 #include <vector>
 
+#include "viz/scene/lanes.hpp"
+#include "viz/scene/palette.hpp"
+#include "viz/scene/svg_writer.hpp"
 #include "viz/svg/axis.hpp"
-#include "viz/svg/lanes.hpp"
-#include "viz/svg/palette.hpp"
-#include "viz/svg/svg_writer.hpp"
 
 namespace foreshard::viz {
 

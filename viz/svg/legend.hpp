@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "viz/svg/svg_writer.hpp"
+#include "viz/scene/svg_writer.hpp"
 
 namespace foreshard::viz {
 

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "viz/svg/caption.hpp"
+#include "viz/scene/caption.hpp"
 
 namespace foreshard::viz {
 namespace {

@@ -5,11 +5,11 @@
 
 #include <vector>
 
+#include "viz/scene/lanes.hpp"
+#include "viz/scene/memory_series.hpp"
+#include "viz/scene/palette.hpp"
+#include "viz/scene/svg_writer.hpp"
 #include "viz/svg/axis.hpp"
-#include "viz/svg/lanes.hpp"
-#include "viz/svg/memory_series.hpp"
-#include "viz/svg/palette.hpp"
-#include "viz/svg/svg_writer.hpp"
 
 namespace foreshard::viz {
 

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "viz/svg/caption.hpp"
+#include "viz/scene/caption.hpp"
 #include "viz/svg/lane_chart.hpp"
 #include "viz/svg/legend.hpp"
 #include "viz/svg/memory_chart.hpp"

@@ -11,8 +11,8 @@
 
 #include "core/base/error.hpp"
 #include "core/run/run.hpp"
-#include "viz/svg/palette.hpp"
-#include "viz/svg/window.hpp"
+#include "viz/scene/palette.hpp"
+#include "viz/scene/window.hpp"
 
 namespace foreshard::viz {
 

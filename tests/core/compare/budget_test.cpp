@@ -4,7 +4,7 @@
 
 #include "core/compare/compare.hpp"
 #include "tests/catch.hpp"
-#include "tests/traces/exchange/random_run.hpp"
+#include "tests/traces/export/random_run.hpp"
 
 using namespace foreshard;
 

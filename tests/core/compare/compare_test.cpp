@@ -6,7 +6,7 @@
 #include <map>
 
 #include "tests/catch.hpp"
-#include "tests/traces/exchange/random_run.hpp"
+#include "tests/traces/export/random_run.hpp"
 #include "traces/store/query.hpp"
 #include "traces/store/store.hpp"
 

@@ -1,4 +1,4 @@
-#include "core/schedule/settings_table.hpp"
+#include "core/settings/settings_table.hpp"
 
 #include <algorithm>
 

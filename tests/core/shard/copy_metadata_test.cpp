@@ -2,7 +2,7 @@
 // (fsdp2 semantics 2.6, 3.3 and the table of section 9).
 #include "core/shard/copy_metadata.hpp"
 
-#include "core/schedule/unit_plan.hpp"
+#include "core/fsdp/unit_plan.hpp"
 #include "tests/catch.hpp"
 
 namespace foreshard {

@@ -5,8 +5,8 @@
 #include <map>
 #include <thread>
 
+#include "core/models/generate.hpp"
 #include "core/step/step_runner.hpp"
-#include "core/workload/model/generate.hpp"
 #include "tests/catch.hpp"
 #include "tests/contract/host_device.hpp"
 #include "tests/contract/host_math.hpp"

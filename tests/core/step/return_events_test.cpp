@@ -1,8 +1,8 @@
 // Answers to the allocator's event queries: a recording's as far as it goes, the device's from there on.
 #include "core/step/return_events.hpp"
 
-#include "core/device/scripted_device.hpp"
 #include "tests/catch.hpp"
+#include "tests/contract/scripted_device.hpp"
 
 namespace foreshard::test {
 namespace {

@@ -1,7 +1,7 @@
 // Where a section's cost comes from when the capture does not show it (time model 1.1 step 6, 3.5).
 #include "core/step/section_costs.hpp"
 
-#include "tests/core/schedule/fixture.hpp"
+#include "tests/core/fsdp/fsdp_fixture.hpp"
 
 namespace foreshard::test {
 namespace {

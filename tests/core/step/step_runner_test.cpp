@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
-#include "core/device/scripted_device.hpp"
-#include "tests/core/workload/small_program.hpp"
+#include "tests/contract/scripted_device.hpp"
+#include "tests/core/adapt/small_program.hpp"
 
 namespace foreshard::test {
 namespace {

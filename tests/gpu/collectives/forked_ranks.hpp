@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "gpu/launch/exchange.hpp"
+#include "gpu/bootstrap/exchange.hpp"
 
 namespace foreshard::gpu {
 

@@ -6,7 +6,7 @@
 
 #include <iostream>
 
-#include "gpu/launch/exchange.hpp"
+#include "gpu/bootstrap/exchange.hpp"
 
 namespace foreshard::gpu {
 

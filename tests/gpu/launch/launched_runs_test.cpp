@@ -1,12 +1,13 @@
 // `foreshard run --gpus N` without a GPU: N workers under the launcher, every fault of docs/launch.md. Each run ends
 // within ten seconds, blames the right rank with its last operation and the cause, tells the others, leaves nothing.
+#include "tests/gpu/launch/launched_runs.hpp"
+
 #include <signal.h>
 #include <sys/wait.h>
 
 #include <thread>
 
 #include "tests/catch.hpp"
-#include "tests/gpu/launch/runs.hpp"
 
 using namespace foreshard;
 using namespace foreshard::gpu;

@@ -11,9 +11,9 @@
 #include <map>
 #include <thread>
 
-#include "gpu/launch/message.hpp"
+#include "gpu/bootstrap/message.hpp"
 #include "tests/catch.hpp"
-#include "tests/gpu/launch/runs.hpp"
+#include "tests/gpu/launch/launched_runs.hpp"
 
 using namespace foreshard;
 using namespace foreshard::gpu;

@@ -15,7 +15,7 @@
 #include <map>
 #include <thread>
 
-#include "gpu/launch/session.hpp"
+#include "gpu/bootstrap/session.hpp"
 
 using namespace foreshard;
 using namespace foreshard::gpu;

@@ -2,7 +2,7 @@
 #include "gpu/probe/serial_device.hpp"
 
 #include "sim/collectives/modelled_collectives.hpp"
-#include "sim/engine/device.hpp"
+#include "sim/engine/sim_device.hpp"
 #include "tests/catch.hpp"
 
 namespace foreshard::gpu {

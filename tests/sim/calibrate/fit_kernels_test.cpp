@@ -1,7 +1,7 @@
 // Times of single kernels become families and factors of a profile, which gives them back.
 #include <cmath>
 
-#include "core/workload/names.hpp"
+#include "core/workload/workload_names.hpp"
 #include "sim/collectives/modelled_collectives.hpp"
 #include "sim/compute/price_kernel.hpp"
 #include "tests/sim/calibrate/fits.hpp"

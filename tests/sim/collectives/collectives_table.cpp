@@ -1,7 +1,7 @@
 // Prints docs/collectives.md's tables: prices of collectives against measured and published times.
 #include <fmt/format.h>
 
-#include "sim/collectives/report.hpp"
+#include "traces/accuracy/collectives_report.hpp"
 
 int main() {
   using namespace foreshard;

@@ -4,7 +4,7 @@
 #include <limits>
 #include <vector>
 
-#include "sim/machine/prices.hpp"
+#include "sim/compute/prices.hpp"
 #include "tests/catch.hpp"
 
 namespace foreshard::sim {

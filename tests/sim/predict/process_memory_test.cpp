@@ -2,14 +2,14 @@
 // with its addresses repeats it to the byte.
 #include "core/step/process_memory.hpp"
 
-#include "core/device/scripted_device.hpp"
+#include "core/adapt/adapt.hpp"
+#include "core/models/generate.hpp"
+#include "core/models/presets.hpp"
 #include "core/step/step_runner.hpp"
-#include "core/workload/adapt.hpp"
-#include "core/workload/model/generate.hpp"
-#include "core/workload/model/presets.hpp"
 #include "sim/collectives/modelled_collectives.hpp"
 #include "sim/predict/predict.hpp"
 #include "tests/catch.hpp"
+#include "tests/contract/scripted_device.hpp"
 
 namespace foreshard::sim {
 namespace {

@@ -1,7 +1,7 @@
-#include "traces/capture/belonging.hpp"
+#include "traces/import/belonging.hpp"
 
 #include "tests/catch.hpp"
-#include "traces/capture/recorded_steps.hpp"
+#include "traces/import/recorded_steps.hpp"
 
 using namespace foreshard;
 using namespace foreshard::traces;

@@ -9,7 +9,7 @@
 #include <set>
 
 #include "tests/catch.hpp"
-#include "traces/capture/import.hpp"
+#include "traces/import/import.hpp"
 
 using namespace foreshard;
 using namespace foreshard::traces;

@@ -1,11 +1,11 @@
-#include "traces/capture/import.hpp"
+#include "traces/import/import.hpp"
 
 #include <cstdio>
 #include <fstream>
 
 #include "tests/catch.hpp"
-#include "traces/capture/file_digest.hpp"
-#include "traces/capture/snapshot_ranges.hpp"
+#include "traces/import/file_digest.hpp"
+#include "traces/import/snapshot_ranges.hpp"
 
 using namespace foreshard;
 using namespace foreshard::traces;

@@ -8,7 +8,7 @@
 #include "tests/catch.hpp"
 #include "traces/pytorch/about.hpp"
 #include "traces/pytorch/profiler_trace.hpp"
-#include "traces/pytorch/snapshot.hpp"
+#include "traces/pytorch/snapshot_file.hpp"
 
 namespace foreshard::traces {
 namespace {

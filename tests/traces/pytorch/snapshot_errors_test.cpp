@@ -1,6 +1,6 @@
 #include "tests/catch.hpp"
 #include "tests/traces/pytorch/packing.hpp"
-#include "traces/pytorch/snapshot.hpp"
+#include "traces/pytorch/snapshot_file.hpp"
 
 namespace foreshard::traces {
 namespace {

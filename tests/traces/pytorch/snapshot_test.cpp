@@ -1,7 +1,6 @@
-#include "traces/pytorch/snapshot.hpp"
-
 #include "tests/catch.hpp"
 #include "tests/traces/pytorch/packing.hpp"
+#include "traces/pytorch/snapshot_file.hpp"
 
 namespace foreshard::traces {
 namespace {

@@ -8,7 +8,7 @@
 #include <filesystem>
 
 #include "tests/catch.hpp"
-#include "tests/traces/store/sample.hpp"
+#include "tests/traces/store/run_sample.hpp"
 #include "traces/store/query.hpp"
 #include "traces/store/schema.hpp"
 #include "traces/store/sqlite.hpp"

@@ -1,7 +1,7 @@
 #include "traces/store/query.hpp"
 
 #include "tests/catch.hpp"
-#include "tests/traces/store/sample.hpp"
+#include "tests/traces/store/run_sample.hpp"
 #include "traces/store/store.hpp"
 
 namespace foreshard::traces {

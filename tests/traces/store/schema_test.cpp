@@ -4,7 +4,7 @@
 #include <set>
 
 #include "tests/catch.hpp"
-#include "tests/traces/store/sample.hpp"
+#include "tests/traces/store/run_sample.hpp"
 #include "traces/store/rows.hpp"
 
 namespace foreshard::traces {

@@ -5,7 +5,7 @@
 #include <thread>
 
 #include "tests/catch.hpp"
-#include "tests/traces/store/sample.hpp"
+#include "tests/traces/store/run_sample.hpp"
 
 namespace foreshard::traces {
 namespace {

@@ -3,7 +3,7 @@
 
 #include "core/base/check.hpp"
 #include "tests/catch.hpp"
-#include "tests/traces/store/sample.hpp"
+#include "tests/traces/store/run_sample.hpp"
 #include "traces/store/query.hpp"
 #include "traces/store/schema.hpp"
 #include "traces/store/store.hpp"

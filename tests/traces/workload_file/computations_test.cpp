@@ -1,10 +1,10 @@
 // What launches compute, in the file: whole, small, and checked before anything binds it.
-#include "core/workload/model/generate.hpp"
-#include "core/workload/model/presets.hpp"
+#include "core/models/generate.hpp"
+#include "core/models/presets.hpp"
 #include "sim/machine/profile.hpp"
 #include "sim/predict/predict.hpp"
 #include "tests/catch.hpp"
-#include "tests/traces/workload_file/sample.hpp"
+#include "tests/traces/workload_file/workload_sample.hpp"
 #include "traces/workload_file/workload_file.hpp"
 
 namespace foreshard::traces {

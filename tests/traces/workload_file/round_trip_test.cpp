@@ -4,7 +4,7 @@
 #include <chrono>
 
 #include "tests/catch.hpp"
-#include "tests/traces/workload_file/sample.hpp"
+#include "tests/traces/workload_file/workload_sample.hpp"
 #include "traces/workload_file/workload_file.hpp"
 
 namespace foreshard::traces {

@@ -3,10 +3,10 @@
 #include <fstream>
 #include <sstream>
 
-#include "core/device/computation_check.hpp"
-#include "core/workload/function_names.hpp"
+#include "core/kernel/computation_check.hpp"
+#include "core/kernel/function_names.hpp"
 #include "tests/catch.hpp"
-#include "tests/traces/workload_file/sample.hpp"
+#include "tests/traces/workload_file/workload_sample.hpp"
 #include "traces/workload_file/record_tables.hpp"
 
 namespace foreshard::traces {

@@ -6,8 +6,8 @@
 #include <set>
 
 #include "tests/catch.hpp"
-#include "tests/traces/exchange/random_run.hpp"
-#include "tests/traces/exchange/written.hpp"
+#include "tests/traces/export/random_run.hpp"
+#include "tests/traces/export/written.hpp"
 #include "viz/graph/dot.hpp"
 
 using namespace foreshard;

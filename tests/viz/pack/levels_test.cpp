@@ -5,7 +5,7 @@
 
 #include "core/explain/explanation.hpp"
 #include "tests/viz/pack/decode.hpp"
-#include "tests/viz/svg/runs.hpp"
+#include "tests/viz/svg/drawn_runs.hpp"
 #include "viz/pack/block_levels.hpp"
 #include "viz/pack/memory_levels.hpp"
 #include "viz/pack/op_tables.hpp"

@@ -10,7 +10,7 @@
 
 #include "tests/cli/knock.hpp"
 #include "tests/viz/pack/decode.hpp"
-#include "tests/viz/svg/runs.hpp"
+#include "tests/viz/svg/drawn_runs.hpp"
 #include "traces/store/store.hpp"
 
 using namespace foreshard;

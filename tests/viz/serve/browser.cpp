@@ -11,7 +11,7 @@
 #include <fstream>
 #include <stdexcept>
 
-#include "tests/viz/svg/runs.hpp"
+#include "tests/viz/svg/drawn_runs.hpp"
 #include "traces/store/store.hpp"
 
 namespace foreshard::viz::test {

@@ -1,9 +1,9 @@
 // Lanes: order, level of detail, and nothing dropped.
 
-#include "viz/svg/lanes.hpp"
+#include "viz/scene/lanes.hpp"
 
 #include "tests/catch.hpp"
-#include "tests/viz/svg/runs.hpp"
+#include "tests/viz/svg/drawn_runs.hpp"
 
 using namespace foreshard;
 using namespace foreshard::viz;

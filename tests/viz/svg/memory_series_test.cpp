@@ -1,12 +1,12 @@
 // Memory over time: sums, peaks, what waits for events, and what was there before the recording.
 
-#include "viz/svg/memory_series.hpp"
+#include "viz/scene/memory_series.hpp"
 
 #include <algorithm>
 #include <numeric>
 
 #include "tests/catch.hpp"
-#include "tests/viz/svg/runs.hpp"
+#include "tests/viz/svg/drawn_runs.hpp"
 
 using namespace foreshard;
 using namespace foreshard::viz;

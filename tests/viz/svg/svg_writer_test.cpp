@@ -1,6 +1,6 @@
 // Numbers and text in SVG.
 
-#include "viz/svg/svg_writer.hpp"
+#include "viz/scene/svg_writer.hpp"
 
 #include "tests/catch.hpp"
 

@@ -10,7 +10,7 @@
 #include <iterator>
 
 #include "tests/catch.hpp"
-#include "tests/viz/svg/runs.hpp"
+#include "tests/viz/svg/drawn_runs.hpp"
 
 using namespace foreshard;
 using namespace foreshard::viz;

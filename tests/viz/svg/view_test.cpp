@@ -7,7 +7,7 @@
 
 #include "tests/catch.hpp"
 #include "tests/cli/knock.hpp"
-#include "tests/viz/svg/runs.hpp"
+#include "tests/viz/svg/drawn_runs.hpp"
 #include "traces/store/store.hpp"
 
 using namespace foreshard;

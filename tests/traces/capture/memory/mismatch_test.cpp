@@ -1,5 +1,5 @@
 // Recordings that are not of the settings and units given: the error says what was expected and what was found.
-#include "tests/core/workload/small_program.hpp"
+#include "tests/core/adapt/small_program.hpp"
 #include "tests/traces/capture/memory/recording.hpp"
 #include "traces/capture/capture.hpp"
 #include "traces/capture/capture_events.hpp"

@@ -4,9 +4,9 @@
 
 #include <algorithm>
 
-#include "core/device/scripted_device.hpp"
 #include "core/step/step_runner.hpp"
 #include "tests/catch.hpp"
+#include "tests/contract/scripted_device.hpp"
 
 namespace foreshard::traces::test {
 namespace {

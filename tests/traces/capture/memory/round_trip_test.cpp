@@ -1,8 +1,8 @@
 // Plan → recording → capture → the same workload, over settings and models (fsdp2 semantics 13).
 #include <rapidcheck.h>
 
-#include "core/workload/adapt.hpp"
-#include "tests/core/workload/small_program.hpp"
+#include "core/adapt/adapt.hpp"
+#include "tests/core/adapt/small_program.hpp"
 #include "tests/traces/capture/memory/recording.hpp"
 #include "traces/capture/capture.hpp"
 

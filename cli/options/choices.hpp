@@ -1,0 +1,34 @@
+// The choices of Settings as options of a verb: `plan`, `sweep` and `run` share them word for word.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/base/error.hpp"
+#include "core/settings/settings.hpp"
+
+namespace foreshard::cli {
+
+/// Collects what was given for each row of settings_table.hpp; applies it to the settings of a source.
+class ChoiceOptions {
+ public:
+  /// Adds one option a row, in a help group of its own. `this` must outlive the parsing.
+  void add_to(CLI::App& app);
+
+  /// `settings` with everything that was given set, in table order, and checked. Errors name the option.
+  [[nodiscard]] Result<Settings> apply(Settings settings) const;
+
+ private:
+  struct Given {
+    std::string key;
+    bool is_file = false;             ///< the text names a file that holds the value
+    std::vector<std::string> values;  ///< as typed; the last counts unless the row is repeatable
+    bool repeatable = false;
+  };
+  std::vector<std::unique_ptr<Given>> given_;
+};
+
+}  // namespace foreshard::cli

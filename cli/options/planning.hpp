@@ -1,0 +1,31 @@
+// From what was typed to a workload and its prediction: the way that plan and run share.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "cli/options/choices.hpp"
+#include "cli/options/source_options.hpp"
+#include "cli/terminal/console.hpp"
+#include "core/base/error.hpp"
+#include "sim/predict/predict.hpp"
+
+namespace foreshard::cli {
+
+/// A source at the settings that were asked for, on a machine.
+struct Planned {
+  traces::Source source;
+  Settings settings;
+  sim::MachineProfile machine;
+  std::shared_ptr<const Workload> workload;  ///< as the source has it; predict() and adapt() fit it to `settings`
+};
+
+/// Reads source, choices and machine; notes go to the console.
+[[nodiscard]] Result<Planned> read_planned(const SourceOptions& source, const ChoiceOptions& choices, Console& console);
+
+/// The prediction with every warning that source, settings and machine give. `name`: of its run; empty: the workload's.
+[[nodiscard]] Result<sim::Prediction> predict_planned(const Planned& planned, std::optional<Bytes> memory_limit,
+                                                      const std::string& name);
+
+}  // namespace foreshard::cli

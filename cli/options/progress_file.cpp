@@ -1,0 +1,47 @@
+#include "cli/options/progress_file.hpp"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "cli/options/options.hpp"
+
+namespace foreshard::cli {
+
+ProgressFile::~ProgressFile() {
+  finish();
+}
+
+Result<void> ProgressFile::open(const std::string& path, bool force, const Head& head) {
+  if (auto may = may_write(path, force); !may) return may;
+  file_ = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0644);
+  if (file_ < 0) return fail(ErrorKind::input, std::string("cannot be written: ") + std::strerror(errno), path);
+  total_ = head.total;
+  line({{"progress", 1}, {"title", head.title}, {"unit", head.unit}, {"total", head.total}, {"columns", head.columns}});
+  return {};
+}
+
+void ProgressFile::row(const Json& cells) {
+  const std::lock_guard lock(mutex_);
+  if (file_ < 0) return;
+  ++done_;
+  line({{"done", done_}, {"total", total_}, {"row", cells}});
+}
+
+void ProgressFile::finish() {
+  const std::lock_guard lock(mutex_);
+  if (file_ < 0) return;
+  line({{"finished", true}, {"done", done_}, {"total", total_}});
+  ::close(file_);
+  file_ = -1;
+}
+
+void ProgressFile::line(const Json& json) {
+  if (file_ < 0) return;
+  const std::string text = json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+  [[maybe_unused]] const auto written = ::write(file_, text.data(), text.size());
+}
+
+}  // namespace foreshard::cli

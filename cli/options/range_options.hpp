@@ -1,0 +1,39 @@
+// The choices as ranges: `sweep` takes the words of `plan`, and lists and ranges of them.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/base/error.hpp"
+#include "sim/sweep/ranges.hpp"
+
+namespace foreshard::cli {
+
+struct GivenRanges {
+  std::vector<Range> ranges;
+  /// Values that are a file's text: by choice and value, the file's name as it was given.
+  std::map<std::pair<std::string, std::string>, std::string> files;
+};
+
+class RangeOptions {
+ public:
+  /// One option a choice, in a help group of its own. `this` must outlive the parsing.
+  void add_to(CLI::App& app);
+
+  /// What was given, in the order of the choices. An option that was given more than once has all its values.
+  [[nodiscard]] Result<GivenRanges> ranges() const;
+
+ private:
+  struct Given {
+    std::string key;
+    bool is_file = false;
+    std::vector<std::string> texts;
+  };
+  std::vector<std::unique_ptr<Given>> given_;
+};
+
+}  // namespace foreshard::cli

@@ -1,0 +1,76 @@
+#include "cli/options/source_options.hpp"
+
+#include <fmt/ranges.h>
+
+#include "cli/options/options.hpp"
+
+namespace foreshard::cli {
+namespace {
+
+constexpr std::string_view kDefaultMachine = "h200";
+
+}  // namespace
+
+void SourceOptions::add_to(CLI::App& app) {
+  app.add_option("source", source.text,
+                 "a run store, a preset (llama-8b, mlp, …), a config.json, a safetensors file or folder, or a workload "
+                 "file")
+      ->required()
+      ->type_name("SOURCE");
+  app.add_option("--dim", source.dim, "another width of a preset")->type_name("N")->check(CLI::PositiveNumber);
+  app.add_option("--layers", source.layers, "another number of blocks of a preset")
+      ->type_name("N")
+      ->check(CLI::Range(1U, 10'000U));
+  app.add_option("--dropout", source.dropout, "another dropout of torch-transformer (0.1); 0 where it shall really run")
+      ->type_name("P")
+      ->check(CLI::Range(0.0, 0.99));
+  app.add_flag("--compile", source.compiled,
+               "torch.compile of each block of a model; an estimate: its kernels are derived from the eager ones");
+  app.add_option("--machine", machine,
+                 fmt::format("machine profile: {}, or a profile file; default: the run store's, else h200",
+                             fmt::join(sim::builtin_profile_names(), ", ")))
+      ->type_name("NAME|FILE");
+}
+
+bool is_profile_file(std::string_view machine) {
+  return machine.find_first_of("./") != std::string_view::npos;
+}
+
+Result<std::string> profile_text(const std::string& machine) {
+  if (is_profile_file(machine)) return read_text(machine);
+  return sim::builtin_profile_json(machine).map([](std::string_view json) { return std::string(json); });
+}
+
+Result<sim::MachineProfile> read_machine(const std::string& machine) {
+  return profile_text(machine).and_then([&](const std::string& text) { return sim::parse_profile(text, machine); });
+}
+
+std::string machine_note(const std::string& of_run) {
+  if (of_run.empty() || sim::builtin_profile(of_run)) return {};
+  return fmt::format("the run's machine '{}' is not built in: {} is taken; --machine FILE gives its profile", of_run,
+                     kDefaultMachine);
+}
+
+std::string host_note(const std::string& of_run, const sim::MachineProfile& machine) {
+  if (of_run.empty() || of_run == machine.name || machine.host_program != sim::HostProgram::foreshard) return {};
+  return fmt::format(
+      "the host's work is what the run's machine '{}' says of it, not {}'s; plan from the model's name or "
+      "config for that",
+      of_run, machine.name);
+}
+
+Result<sim::MachineProfile> machine_of(const std::string& asked, const std::string& of_run) {
+  if (!asked.empty()) return read_machine(asked);
+  return sim::builtin_profile(of_run.empty() || !machine_note(of_run).empty() ? kDefaultMachine : of_run);
+}
+
+Result<sim::MachineProfile> machine_for(const SourceOptions& options, const traces::Source& source, Console& console) {
+  const std::string note = machine_note(source.machine);
+  if (options.machine.empty() && !note.empty()) console.note("note: " + note);
+  auto machine = machine_of(options.machine, source.machine);
+  if (machine)
+    if (const std::string other = host_note(source.machine, *machine); !other.empty()) console.warn(other);
+  return machine;
+}
+
+}  // namespace foreshard::cli

@@ -1,0 +1,39 @@
+// SOURCE and --machine, as plan and sweep share them.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <string>
+
+#include "cli/terminal/console.hpp"
+#include "core/base/error.hpp"
+#include "sim/machine/profile.hpp"
+#include "traces/workload_source/workload_source.hpp"
+
+namespace foreshard::cli {
+
+struct SourceOptions {
+  traces::SourceRequest source;
+  std::string machine;  ///< empty: that of a run store, else h200
+
+  /// `this` must outlive the parsing.
+  void add_to(CLI::App& app);
+};
+
+/// Whether --machine names a profile file; else it is a built-in profile's name.
+[[nodiscard]] bool is_profile_file(std::string_view machine);
+/// The profile's JSON.
+[[nodiscard]] Result<std::string> profile_text(const std::string& machine);
+[[nodiscard]] Result<sim::MachineProfile> read_machine(const std::string& machine);
+/// Why the machine of a run is not the one taken, h200; empty where it is built in, or the run names none.
+[[nodiscard]] std::string machine_note(const std::string& of_run);
+/// Where `machine` is of foreshard's own host and the run's was another: that a store's host work stays its own
+/// machine's, so that times are not those of a plan from the model. Else empty.
+[[nodiscard]] std::string host_note(const std::string& of_run, const sim::MachineProfile& machine);
+/// The machine that was asked for, else that of a run, else h200.
+[[nodiscard]] Result<sim::MachineProfile> machine_of(const std::string& asked, const std::string& of_run);
+/// The machine that was asked for, else the one that the source's run names, else h200. A note says so where the run's
+/// is not built in.
+[[nodiscard]] Result<sim::MachineProfile> machine_for(const SourceOptions& options, const traces::Source& source,
+                                                      Console& console);
+
+}  // namespace foreshard::cli

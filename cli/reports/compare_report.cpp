@@ -1,0 +1,322 @@
+#include "cli/reports/compare_report.hpp"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "core/base/units.hpp"
+
+namespace foreshard::cli {
+namespace {
+
+constexpr auto kRight = Table::Align::right;
+constexpr std::size_t kCauses = EnumNames<TimeCause>::kNames.size();
+
+/// One line of the summary. A value that a run does not have stays empty.
+struct Line {
+  std::string section;
+  std::string name;
+  std::optional<double> a;
+  std::optional<double> b;
+  bool bytes = false;  ///< else milliseconds or a count
+  bool count = false;
+};
+
+using Values = std::vector<std::pair<std::string, double>>;
+
+std::vector<std::string> names_of(const Values& a, const Values& b) {
+  std::vector<std::string> names;
+  for (const auto* list : {&a, &b})
+    for (const auto& [name, value] : *list)
+      if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+  return names;
+}
+
+std::optional<double> value_of(const Values& list, const std::string& name) {
+  for (const auto& [key, value] : list)
+    if (key == name) return value;
+  return std::nullopt;
+}
+
+std::vector<Line> lines_of(const CompareReport& report) {
+  const RunSummary& a = report.a;
+  const RunSummary& b = report.b;
+  std::vector<Line> lines{{"time", "step_ms", a.step_ms, b.step_ms},
+                          {"time", "compute_ms", a.compute_ms, b.compute_ms},
+                          {"time", "communication_ms", a.communication_ms, b.communication_ms},
+                          {"time", "exposed_communication_ms", a.exposed_communication_ms, b.exposed_communication_ms}};
+  const auto peak = [&](const char* name, Bytes MemoryPeaks::*member) {
+    const auto of = [&](const RunSummary& run) {
+      return run.peaks ? std::optional<double>(static_cast<double>((*run.peaks).*member)) : std::nullopt;
+    };
+    lines.push_back({"memory", name, of(a), of(b), true});
+  };
+  peak("peak_requested_bytes", &MemoryPeaks::requested);
+  peak("peak_allocated_bytes", &MemoryPeaks::allocated);
+  peak("peak_active_bytes", &MemoryPeaks::active);
+  peak("peak_reserved_bytes", &MemoryPeaks::reserved);
+  lines.push_back({"memory", "num_alloc_retries", static_cast<double>(a.num_alloc_retries),
+                   static_cast<double>(b.num_alloc_retries), false, true});
+  const auto held = [](const ComparedSide& side, std::int64_t bytes) {
+    return side.memory && bytes != 0 ? std::optional<double>(static_cast<double>(bytes)) : std::nullopt;
+  };
+  for (const MemoryRow& row : report.comparison.categories)
+    lines.push_back(
+        {"peak_by_category", row.name, held(report.comparison.a, row.a), held(report.comparison.b, row.b), true});
+  for (const std::string& name : names_of(a.phases_ms, b.phases_ms))
+    lines.push_back({"phase_host_ms", name, value_of(a.phases_ms, name), value_of(b.phases_ms, name)});
+  return lines;
+}
+
+std::string shown(const std::optional<double>& value, const Line& line) {
+  if (!value) return "-";
+  if (line.bytes)
+    return *value < 0 ? format_bytes_difference(std::llround(*value)) : format_bytes(static_cast<Bytes>(*value));
+  return line.count ? fmt::format("{:.0f}", *value) : milliseconds(*value);
+}
+
+std::string shown_change(const Line& line) {
+  if (!line.a || !line.b || *line.a == *line.b) return {};
+  return change(*line.a, *line.b);
+}
+
+struct ChangedChoice {
+  std::string key, a, b;
+};
+
+std::vector<ChangedChoice> changed_choices(const RunSummary& a, const RunSummary& b) {
+  std::vector<ChangedChoice> changed;  // both lists are in the table's order
+  for (std::size_t i = 0; i < a.choices.size() && i < b.choices.size(); ++i)
+    if (a.choices[i].second != b.choices[i].second)
+      changed.push_back({a.choices[i].first, a.choices[i].second, b.choices[i].second});
+  return changed;
+}
+
+std::string or_else(const std::string& text, const char* otherwise) {
+  return text.empty() ? std::string(otherwise) : text;
+}
+
+std::string signed_ms(Nanoseconds time) {
+  return time.count == 0 ? "0" : fmt::format("{:+.3f}", time.ms());
+}
+
+std::string or_nothing(Nanoseconds time) {
+  return time.count == 0 ? "-" : milliseconds(time.ms());
+}
+
+std::string plain_ms(Nanoseconds time) {
+  return fmt::format("{:.3f}", time.ms());
+}
+
+void print_summary(std::ostream& out, const CompareReport& report) {
+  const auto side = [&](char letter, const RunSummary& run, const ComparedSide& compared) {
+    const std::string step = compared.time     ? fmt::format("step {}, ", compared.time->index)
+                             : compared.memory ? fmt::format("step {}, ", compared.memory->index)
+                                               : "";
+    out << letter << "  " << run.path << "  (" << step << "step time " << run.step_ms_source << ")\n";
+  };
+  side('A', report.a, report.comparison.a);
+  side('B', report.b, report.comparison.b);
+  out << '\n';
+  const auto changed = changed_choices(report.a, report.b);
+  if (!changed.empty()) {
+    Table table({{"setting"}, {"A"}, {"B"}});
+    for (const auto& choice : changed) table.row({choice.key, choice.a, choice.b});
+    table.print(out);
+    out << '\n';
+  }
+  Table table({{""}, {"A", kRight}, {"B", kRight}, {"change", kRight}});
+  std::string section;
+  for (const Line& line : lines_of(report)) {
+    if (!line.a && !line.b) continue;
+    if (line.section != section) table.row({line.section});
+    section = line.section;
+    table.row({"  " + line.name, shown(line.a, line), shown(line.b, line), shown_change(line)});
+  }
+  table.print(out);
+}
+
+using ByCause = std::array<Nanoseconds, kCauses>;
+
+std::vector<std::string> budget_row(const std::string& name, const ByCause& values, bool with_sign) {
+  std::vector<std::string> cells{name};
+  Nanoseconds sum;
+  for (const Nanoseconds value : values) {
+    cells.push_back(value.count == 0 ? "-" : with_sign ? signed_ms(value) : plain_ms(value));
+    sum += value;
+  }
+  cells.push_back(with_sign ? signed_ms(sum) : plain_ms(sum));
+  return cells;
+}
+
+void print_budget(std::ostream& out, const Comparison& comparison) {
+  if (comparison.budget.empty()) return;
+  std::vector<Table::Column> columns{{"B - A, ms"}};
+  for (const std::string_view cause : EnumNames<TimeCause>::kNames) columns.push_back({std::string(cause), kRight});
+  columns.push_back({"sum", kRight});
+  Table table(std::move(columns));
+  std::vector<std::pair<std::string, ByCause>> phases;
+  ByCause a{};
+  ByCause b{};
+  for (const BudgetRow& row : comparison.budget) {
+    if (phases.empty() || phases.back().first != row.phase) phases.push_back({row.phase, {}});
+    const auto cause = static_cast<std::size_t>(row.cause);
+    phases.back().second[cause] += row.b - row.a;
+    a[cause] += row.a;
+    b[cause] += row.b;
+  }
+  ByCause difference{};
+  for (std::size_t i = 0; i < kCauses; ++i) difference[i] = b[i] - a[i];
+  for (const auto& [phase, values] : phases) table.row(budget_row(or_else(phase, "outside phases"), values, true));
+  table.row(budget_row("all", difference, true));
+  table.row(budget_row("  A", a, false));
+  table.row(budget_row("  B", b, false));
+  out << "\nwhy the steps differ\n";
+  table.print(out);
+  const auto unknown = [&](char letter, const TimedStep& step) {
+    if (step.contention_unknown.count > 0)
+      out << fmt::format(
+          "{}: {} ms of compute overlap collectives in kernels that never ran alone: how much of it is "
+          "contention is not known\n",
+          letter, plain_ms(step.contention_unknown));
+  };
+  unknown('A', *comparison.a.time);
+  unknown('B', *comparison.b.time);
+}
+
+void print_lanes(std::ostream& out, const Comparison& comparison) {
+  if (comparison.lanes.empty()) return;
+  struct Sum {
+    Nanoseconds a, b;
+    std::uint64_t ops_a = 0, ops_b = 0;
+  };
+  std::vector<std::pair<std::pair<TimeLane, std::string>, Sum>> sums;
+  for (const LaneRow& row : comparison.lanes) {
+    const std::pair key{row.lane, row.phase};
+    if (sums.empty() || sums.back().first != key) sums.push_back({key, {}});
+    Sum& sum = sums.back().second;
+    sum.a += row.a;
+    sum.b += row.b;
+    sum.ops_a += row.ops_a;
+    sum.ops_b += row.ops_b;
+  }
+  Table table(
+      {{"lane"}, {"phase"}, {"A", kRight}, {"B", kRight}, {"change", kRight}, {"ops A", kRight}, {"ops B", kRight}});
+  for (const auto& [key, sum] : sums)
+    table.row({std::string(name(key.first)), or_else(key.second, "outside phases"), or_nothing(sum.a),
+               or_nothing(sum.b), change(static_cast<double>(sum.a.count), static_cast<double>(sum.b.count)),
+               std::to_string(sum.ops_a), std::to_string(sum.ops_b)});
+  out << '\n';
+  table.print(out);
+}
+
+void print_units(std::ostream& out, const Comparison& comparison, std::uint32_t most) {
+  std::vector<LaneRow> rows = comparison.lanes;
+  std::erase_if(rows, [](const LaneRow& row) { return row.unit.empty() || row.a == row.b; });
+  std::stable_sort(rows.begin(), rows.end(), [](const LaneRow& x, const LaneRow& y) {
+    return std::abs((x.b - x.a).count) > std::abs((y.b - y.a).count);
+  });
+  if (rows.size() > most) rows.resize(most);
+  if (!rows.empty()) {
+    Table table({{"unit"}, {"phase"}, {"lane"}, {"A", kRight}, {"B", kRight}, {"B - A, ms", kRight}});
+    for (const LaneRow& row : rows)
+      table.row({row.unit, or_else(row.phase, "-"), std::string(name(row.lane)), milliseconds(row.a.ms()),
+                 milliseconds(row.b.ms()), signed_ms(row.b - row.a)});
+    out << '\n';
+    table.print(out);
+  }
+  std::vector<MemoryRow> memory = comparison.units;
+  std::erase_if(memory, [](const MemoryRow& row) { return row.a == row.b; });
+  std::stable_sort(memory.begin(), memory.end(),
+                   [](const MemoryRow& x, const MemoryRow& y) { return std::abs(x.b - x.a) > std::abs(y.b - y.a); });
+  if (memory.size() > most) memory.resize(most);
+  if (memory.empty()) return;
+  Table table({{"unit, at the peak"}, {"A", kRight}, {"B", kRight}, {"B - A", kRight}});
+  for (const MemoryRow& row : memory)
+    table.row({or_else(row.name, "no unit"), format_bytes_difference(row.a), format_bytes_difference(row.b),
+               format_bytes_difference(row.b - row.a)});
+  out << '\n';
+  table.print(out);
+}
+
+Json json_value(const std::optional<double>& value, const Line& line) {
+  if (!value) return nullptr;
+  return line.bytes || line.count ? Json(static_cast<std::int64_t>(*value)) : Json(*value);
+}
+
+Json text_or_null(const std::string& text) {
+  return text.empty() ? Json(nullptr) : Json(text);
+}
+
+Json step_json(const ComparedSide& side) {
+  Json json = Json::object();
+  if (side.time) {
+    const TimedStep& step = *side.time;
+    json["time"] = {{"recording", name(step.recording)},  {"step", step.index},
+                    {"begin_ns", step.begin.count},       {"end_ns", step.end.count},
+                    {"reported_ns", step.reported.count}, {"contention_unknown_ns", step.contention_unknown.count}};
+  }
+  if (side.memory)
+    json["memory"] = {{"recording", name(side.memory->recording)},
+                      {"step", side.memory->index},
+                      {"peak_ns", side.memory->peak_time.count}};
+  return json;
+}
+
+}  // namespace
+
+void print_compare(std::ostream& out, const CompareReport& report, std::uint32_t units) {
+  print_summary(out, report);
+  print_budget(out, report.comparison);
+  print_lanes(out, report.comparison);
+  print_units(out, report.comparison, units);
+}
+
+Json compare_json(const CompareReport& report) {
+  const Comparison& comparison = report.comparison;
+  Json json = json_result("compare");
+  json["a"] = report.a.path;
+  json["b"] = report.b.path;
+  json["step_ms_source"] = {{"a", report.a.step_ms_source}, {"b", report.b.step_ms_source}};
+  json["steps"] = {{"a", step_json(comparison.a)}, {"b", step_json(comparison.b)}};
+  json["settings"] = Json::object();
+  for (const auto& choice : changed_choices(report.a, report.b))
+    json["settings"][choice.key] = {{"a", Json::parse(choice.a)}, {"b", Json::parse(choice.b)}};
+  for (const Line& line : lines_of(report))
+    json[line.section][line.name] = {{"a", json_value(line.a, line)}, {"b", json_value(line.b, line)}};
+  json["budget"] = Json::array();
+  for (const BudgetRow& row : comparison.budget)
+    json["budget"].push_back({{"phase", text_or_null(row.phase)},
+                              {"cause", name(row.cause)},
+                              {"a_ns", row.a.count},
+                              {"b_ns", row.b.count},
+                              {"difference_ns", (row.b - row.a).count}});
+  json["lanes"] = Json::array();
+  for (const LaneRow& row : comparison.lanes)
+    json["lanes"].push_back({{"lane", name(row.lane)},
+                             {"phase", text_or_null(row.phase)},
+                             {"unit", text_or_null(row.unit)},
+                             {"a_ns", row.a.count},
+                             {"b_ns", row.b.count},
+                             {"ops_a", row.ops_a},
+                             {"ops_b", row.ops_b}});
+  json["peak_by_unit"] = Json::array();
+  for (const MemoryRow& row : comparison.units)
+    json["peak_by_unit"].push_back({{"unit", text_or_null(row.name)}, {"a", row.a}, {"b", row.b}});
+  return json;
+}
+
+bool differs(const CompareReport& report) {
+  const auto differ = [](const auto& row) { return row.a != row.b; };
+  const Comparison& comparison = report.comparison;
+  const std::vector<Line> lines = lines_of(report);
+  return !changed_choices(report.a, report.b).empty() || std::any_of(lines.begin(), lines.end(), differ) ||
+         std::any_of(comparison.budget.begin(), comparison.budget.end(), differ) ||
+         std::any_of(comparison.units.begin(), comparison.units.end(), differ) ||
+         std::any_of(comparison.lanes.begin(), comparison.lanes.end(),
+                     [&](const LaneRow& row) { return row.a != row.b || row.ops_a != row.ops_b; });
+}
+
+}  // namespace foreshard::cli

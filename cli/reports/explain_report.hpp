@@ -1,0 +1,44 @@
+// How an explanation is told: a report for people, and the same numbers as JSON.
+//
+// Who: cli's explain. Pure text; equal input gives equal bytes. Sizes in the report are binary (GiB), in JSON bytes;
+// times in JSON are nanoseconds of the allocator's clock, except `step_ms`.
+#pragma once
+
+#include <optional>
+#include <ostream>
+#include <string>
+
+#include "cli/terminal/output.hpp"
+#include "core/explain/explanation.hpp"
+#include "sim/sweep/remedies.hpp"
+
+namespace foreshard::cli {
+
+struct ExplainReport {
+  std::string path;  ///< RUN as given
+  const Run& run;
+  const Explanation& explanation;
+  std::optional<sim::Remedies> remedies;  ///< none: not asked for, or nothing to simulate from
+  std::string no_remedies;                ///< why there are none; empty where there are
+  std::string machine = {};               ///< name of the profile that they were simulated on
+  std::string machine_note = {};          ///< why that is not the run's; empty where it is, or was asked for
+};
+
+/// The keys of docs/explain.md. At most `series` points of the gap over time.
+[[nodiscard]] Json explain_json(const ExplainReport& report, std::size_t series);
+
+void print_explain(std::ostream& out, const ExplainReport& report);
+
+/// One part of reserved memory under its name, as the report, the JSON and the store's `gap` table call it.
+struct NamedPart {
+  std::string_view name;     ///< "pending_free"
+  std::string_view meaning;  ///< one line for people
+  Bytes bytes;
+};
+/// requested, rounding, pending_free, hard_fragmentation, soft_fragmentation, stream_fragmentation, private_pools.
+[[nodiscard]] std::vector<NamedPart> named_parts(const MemoryParts& parts);
+
+/// The first sentences of the report.
+[[nodiscard]] std::string headline(const ExplainReport& report);
+
+}  // namespace foreshard::cli

@@ -1,0 +1,254 @@
+// The report of explain for people.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "cli/reports/explain_report.hpp"
+#include "core/base/units.hpp"
+#include "core/run/run_names.hpp"
+
+namespace foreshard::cli {
+namespace {
+
+constexpr std::size_t kRows = 8;  ///< of a table; --json has all
+
+std::string percent(Bytes part, Bytes whole) {
+  if (whole == 0) return "";
+  return fmt::format("{:.1f} %", static_cast<double>(part) / static_cast<double>(whole) * 100);
+}
+
+std::string unit_name(const Run& run, UnitId unit) {
+  if (unit.value >= run.units.size()) return "(no unit)";
+  return run.units[unit.value].name.empty() ? "(root)" : run.units[unit.value].name;
+}
+
+std::string where(const Explanation& e, const Moment& moment) {
+  std::string text = fmt::format("{} after {} begins", format_time(moment.at.time - e.start),
+                                 e.step ? fmt::format("step {}", *e.step) : std::string("the recording"));
+  if (moment.at.time < e.start) text = "before it begins";
+  if (!moment.phase.empty()) text += ", in " + moment.phase;
+  return text;
+}
+
+void print_gap(std::ostream& out, const ExplainReport& report, const Moment& moment, const std::string& title) {
+  const MemoryParts& parts = moment.at.parts;
+  out << '\n' << title << " (" << where(report.explanation, moment) << ")\n";
+  Table table({{"part"}, {"bytes", Table::Align::right}, {"of reserved", Table::Align::right}, {"what it is"}});
+  const auto sum = [&](const char* what, Bytes bytes, const char* meaning) {
+    table.row({what, format_bytes(bytes), percent(bytes, parts.reserved()), meaning});
+  };
+  const std::vector<NamedPart> named = named_parts(parts);
+  for (std::size_t i = 0; i < named.size(); ++i) {
+    table.row({"  " + std::string(named[i].name), format_bytes(named[i].bytes),
+               percent(named[i].bytes, parts.reserved()), std::string(named[i].meaning)});
+    if (i == 1) sum("allocated", parts.allocated(), "requested + rounding");
+    if (i == 2) sum("active", parts.active(), "allocated + pending_free");
+  }
+  sum("reserved", parts.reserved(), "all of these");
+  table.print(out);
+}
+
+void print_holders(std::ostream& out, const ExplainReport& report, const Moment& moment) {
+  const auto right = Table::Align::right;
+  out << "\nwho holds it then\n";
+  Table categories({{"category"}, {"in use", right}, {"pending free", right}, {"blocks", right}});
+  for (const auto& share : moment.categories)
+    categories.row({std::string(name(share.key)), format_bytes(share.live),
+                    share.pending > 0 ? format_bytes(share.pending) : "", std::to_string(share.blocks)});
+  categories.print(out);
+  if (moment.units.size() > 1) {
+    out << '\n';
+    Table units({{"unit"}, {"in use", right}, {"pending free", right}, {"blocks", right}});
+    for (std::size_t i = 0; i < moment.units.size() && i < kRows; ++i) {
+      const auto& share = moment.units[i];
+      units.row({unit_name(report.run, share.key), format_bytes(share.live),
+                 share.pending > 0 ? format_bytes(share.pending) : "", std::to_string(share.blocks)});
+    }
+    if (moment.units.size() > kRows) units.row({fmt::format("… {} more", moment.units.size() - kRows)});
+    units.print(out);
+  }
+  out << '\n';
+  Table streams({{"stream or pool"},
+                 {"reserved", right},
+                 {"in use", right},
+                 {"pending free", right},
+                 {"free", right},
+                 {"segments", right}});
+  const auto add = [&](const Holding& holding, const std::string& title) {
+    streams.row({title, format_bytes(holding.reserved()), format_bytes(holding.live),
+                 holding.pending > 0 ? format_bytes(holding.pending) : "", format_bytes(holding.free),
+                 std::to_string(holding.segments)});
+  };
+  for (const Holding& stream : moment.streams) add(stream, stream.name + " stream");
+  if (moment.pools.size() > 1)
+    for (const Holding& pool : moment.pools) add(pool, pool.name + " pool");
+  streams.print(out);
+}
+
+std::string held_for(const HeldBlock& block) {
+  if (!block.freed) return "";
+  return block.back ? format_time(*block.back - *block.freed) : "to the end";
+}
+
+void print_pending(std::ostream& out, const ExplainReport& report) {
+  const Explanation& e = report.explanation;
+  const Moment& moment = e.pending_peak;
+  if (moment.pending.empty()) return;
+  out << fmt::format("\nfreed but not back, at the most ({}, {} blocks, {}); times from that begin\n",
+                     format_bytes(e.pending_free_peak), moment.pending.size(), where(e, moment));
+  Table table({{"block", Table::Align::right},
+               {"size", Table::Align::right},
+               {"category"},
+               {"unit"},
+               {"step", Table::Align::right},
+               {"freed", Table::Align::right},
+               {"waits for"},
+               {"behind"},
+               {"held for", Table::Align::right}});
+  for (std::size_t i = 0; i < moment.pending.size() && i < kRows; ++i) {
+    const HeldBlock& block = moment.pending[i];
+    table.row({block.block.valid() ? std::to_string(block.block.value) : "", format_bytes(block.size),
+               std::string(name(block.category)), unit_name(report.run, block.unit), std::to_string(block.step),
+               block.freed ? format_time(*block.freed - e.start) : "",
+               block.waits_for_name.empty() ? "an event" : block.waits_for_name + " stream", block.behind,
+               held_for(block)});
+  }
+  if (moment.pending.size() > kRows) table.row({"", fmt::format("… {} more", moment.pending.size() - kRows)});
+  table.print(out);
+}
+
+void print_steps(std::ostream& out, const Explanation& e) {
+  const auto right = Table::Align::right;
+  const auto print = [&](const std::vector<PeriodParts>& periods, const char* title, bool phases) {
+    if (periods.size() < 2) return;
+    out << '\n';
+    Table table({{title}, {"allocated", right}, {"active", right}, {"reserved", right}, {"pending free", right}});
+    const std::size_t first = periods.size() > 2 * kRows ? periods.size() - 2 * kRows : 0;
+    if (first > 0) table.row({fmt::format("… {} before", first)});
+    for (std::size_t i = first; i < periods.size(); ++i) {
+      const PeriodParts& period = periods[i];
+      table.row({phases ? (e.step ? period.phase : fmt::format("{} {}", period.step, period.phase))
+                        : std::to_string(period.step),
+                 format_bytes(period.peaks.allocated), format_bytes(period.peaks.active),
+                 format_bytes(period.peaks.reserved), format_bytes(period.pending_free_peak)});
+    }
+    table.print(out);
+  };
+  print(e.steps, "peaks of step", false);
+  print(e.phases, "peaks of phase", true);
+}
+
+void print_causes(std::ostream& out, const Explanation& e) {
+  out << "\ncauses\n";
+  if (e.causes.empty()) out << "  none found: nothing passes the thresholds of docs/explain.md\n";
+  for (const Cause& cause : e.causes) {
+    out << "  " << format_bytes(cause.bytes) << "  " << cause.text << '\n';
+    if (cause.held_mean && cause.held_longest)
+      out << fmt::format("    held for {} on average, {} at the longest\n", format_time(*cause.held_mean),
+                         format_time(*cause.held_longest));
+    out << "    " << cause.advice << '\n';
+  }
+}
+
+void print_failures(std::ostream& out, const Explanation& e) {
+  for (const FailedRequest& failed : e.failures) {
+    out << fmt::format("\nout of memory: a request of {} ({} in the {} pool), with {} reserved and {} allocated\n",
+                       format_bytes(failed.size), exact_bytes(failed.size), failed.small_pool ? "small" : "large",
+                       format_bytes(failed.parts.reserved()), format_bytes(failed.parts.allocated()));
+    for (const std::string& why : failed.why) out << "  why: " << why << '\n';
+    for (const std::string& remedy : failed.remedies) out << "  would have fit: " << remedy << '\n';
+  }
+}
+
+std::string indented(const std::string& text) {
+  std::string out = "    ";
+  for (const char c : text) out += c == '\n' ? std::string("\n    ") : std::string(1, c);
+  return out + '\n';
+}
+
+void print_remedies(std::ostream& out, const ExplainReport& report) {
+  out << "\nremedies\n";
+  if (!report.remedies) {
+    out << "  not simulated: " << report.no_remedies << '\n';
+    return;
+  }
+  const sim::Remedies& all = *report.remedies;
+  Table table({{"choice of plan"},
+               {"reserved", Table::Align::right},
+               {"saves", Table::Align::right},
+               {"allocated", Table::Align::right},
+               {"step", Table::Align::right},
+               {""}});
+  const auto row = [&](const std::string& choice, const MemoryPeaks& peaks, const std::string& saves, bool has_time,
+                       double ms, bool valid) {
+    table.row({choice, format_bytes(peaks.reserved), saves, format_bytes(peaks.allocated),
+               has_time ? milliseconds(ms) : "", valid ? "" : "not valid"});
+  };
+  row("as it is", all.before, "", all.has_time, all.step_ms, true);
+  for (const sim::Remedy& remedy : all.useful)
+    row(remedy.choice, remedy.peaks, remedy.saving > 0 ? format_bytes(static_cast<Bytes>(remedy.saving)) : "",
+        remedy.has_time, remedy.step_ms, remedy.valid);
+  table.print(out);
+  out << fmt::format("  simulated: {} changes; {} save nothing, {} cannot be or do not fit\n", all.tried, all.useless,
+                     all.impossible.size());
+  if (!report.machine_note.empty()) out << "  " << report.machine_note << '\n';
+  for (const sim::Remedy& remedy : all.useful)
+    out << "\n  " << remedy.choice << ": " << remedy.reason << '\n' << indented(remedy.pytorch);
+}
+
+}  // namespace
+
+std::vector<NamedPart> named_parts(const MemoryParts& parts) {
+  return {{"requested", "what the program asked for, in live blocks", parts.requested},
+          {"rounding", "inside live blocks, beyond the request", parts.rounding},
+          {"pending_free", "freed by the program, waiting for a stream's event", parts.pending_free},
+          {"hard_fragmentation", "free, in segments with blocks in use", parts.hard},
+          {"soft_fragmentation", "whole free segments of the stream that asks", parts.soft},
+          {"stream_fragmentation", "whole free segments of other streams", parts.stream},
+          {"private_pools", "free in private pools", parts.private_pool}};
+}
+
+std::string headline(const ExplainReport& report) {
+  const Explanation& e = report.explanation;
+  const MemoryParts& parts = e.reserved_peak.at.parts;
+  std::string text;
+  if (!e.failures.empty())
+    text =
+        fmt::format("Out of memory: {} requests found no memory, the first of {} with {} reserved. ", e.failures.size(),
+                    format_bytes(e.failures.front().size), format_bytes(e.failures.front().parts.reserved()));
+  if (e.failures.size() == 1)
+    text = fmt::format("Out of memory: a request of {} found no memory with {} reserved. ",
+                       format_bytes(e.failures.front().size), format_bytes(e.failures.front().parts.reserved()));
+  text += fmt::format("Reserved memory peaks at {}, {} above what is allocated then", format_bytes(parts.reserved()),
+                      format_bytes(parts.gap()));
+  if (e.causes.empty())
+    text += fmt::format(", and nothing unusual holds it (most of it: {}).", [&] {
+      const std::vector<NamedPart> named = named_parts(parts);
+      const auto most = std::max_element(named.begin() + 2, named.end(),
+                                         [](const NamedPart& a, const NamedPart& b) { return a.bytes < b.bytes; });
+      return fmt::format("{} {}", format_bytes(most->bytes), most->meaning);
+    }());
+  else
+    text += fmt::format(". {}.", e.causes.front().text);
+  if (report.remedies && !e.causes.empty())
+    if (const sim::Remedy* best = sim::best_against(*report.remedies, e.causes.front().kind))
+      text += fmt::format(" {} would bring it to {}.", best->choice, format_bytes(best->peaks.reserved));
+  return text;
+}
+
+void print_explain(std::ostream& out, const ExplainReport& report) {
+  const Explanation& e = report.explanation;
+  out << report.run.info.name << (e.step ? fmt::format(", step {}", *e.step) : std::string(", the whole record"))
+      << ": " << headline(report) << '\n';
+  print_failures(out, e);
+  const Moment& shown = e.asked ? *e.asked : e.reserved_peak;
+  print_gap(out, report, shown, e.asked ? "reserved memory at the time asked for" : "reserved memory at its peak");
+  print_causes(out, e);
+  print_pending(out, report);
+  print_holders(out, report, shown);
+  print_steps(out, e);
+  print_remedies(out, report);
+}
+
+}  // namespace foreshard::cli

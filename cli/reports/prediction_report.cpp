@@ -1,0 +1,180 @@
+#include "cli/reports/prediction_report.hpp"
+
+#include <fmt/core.h>
+
+#include "cli/terminal/version.hpp"
+#include "core/base/units.hpp"
+#include "core/settings/settings_table.hpp"
+#include "sim/machine/profile_names.hpp"
+#include "sim/sweep/sweep.hpp"
+#include "traces/store/store.hpp"
+#include "traces/workload_file/workload_file.hpp"
+
+namespace foreshard::cli {
+namespace {
+
+std::string_view name(sim::Calibration::Source source) {
+  switch (source) {
+    case sim::Calibration::Source::none:
+      return "none";
+    case sim::Calibration::Source::first_step:
+      return "first step";
+    case sim::Calibration::Source::typical:
+      return "typical";
+    case sim::Calibration::Source::steady:
+      return "steady step";
+  }
+  return "none";
+}
+
+Json time_value(const sim::Prediction& p, double ms) {
+  return p.has_time ? Json(ms) : Json(nullptr);
+}
+
+/// Of one GPU; 0 where batch or time are not known.
+double tokens_per_second(const sim::Prediction& p) {
+  return p.has_time && p.step_ms > 0 ? sim::work_of_step(p.run.settings) / (p.step_ms / 1e3) : 0;
+}
+
+}  // namespace
+
+Json prediction_json(const std::string& source, const Workload& workload, const sim::Prediction& p) {
+  Json json = json_result("plan");
+  json["source"] = source;
+  json["name"] = workload.name;
+  json["machine"] = p.run.info.machine;
+  json["step_ms"] = time_value(p, p.step_ms);
+  json["host_ms"] = time_value(p, p.host_ms);
+  json["gpu_step_ms"] = time_value(p, p.gpu_step_ms);
+  json["compute_ms"] = time_value(p, p.compute_ms);
+  json["communication_ms"] = time_value(p, p.communication_ms);
+  json["exposed_communication_ms"] = time_value(p, p.exposed_communication_ms);
+  const double rate = tokens_per_second(p);
+  json["tokens_per_s_per_gpu"] = rate > 0 ? Json(rate) : Json(nullptr);
+  json["host_bound"] = p.host_bound;
+  json["uncertainty"] = p.uncertainty;
+  json["peak_requested_bytes"] = p.peaks.requested;
+  json["peak_allocated_bytes"] = p.peaks.allocated;
+  json["peak_active_bytes"] = p.peaks.active;
+  json["peak_reserved_bytes"] = p.peaks.reserved;
+  if (p.peaks_depend_on_time)
+    json["peak_reserved_bytes_range"] = {p.peaks_slower_host.reserved, p.peaks_faster_host.reserved};
+  json["num_alloc_retries"] = p.num_alloc_retries;
+  json["out_of_memory"] = p.out_of_memory.has_value();
+  if (p.out_of_memory)
+    json["out_of_memory_report"] = {{"requested_bytes", p.out_of_memory->requested},
+                                    {"tried_bytes", p.out_of_memory->tried},
+                                    {"allocated_bytes", p.out_of_memory->allocated},
+                                    {"reserved_bytes", p.out_of_memory->reserved},
+                                    {"device_free_bytes", p.out_of_memory->device_free}};
+  json["collectives"] = Json::array();
+  for (const sim::CollectiveRan& ran : p.collectives_ran)
+    json["collectives"].push_back({{"kind", sim::word(ran.kind)},
+                                   {"communicator", ran.communicator},
+                                   {"asked", name(ran.asked)},
+                                   {"largest_bytes", ran.bytes},
+                                   {"path", ran.path},
+                                   {"first_use_communicator_ms", ran.first_use.communicator.us() / 1e3},
+                                   {"first_use_registration_ms", ran.first_use.registration.us() / 1e3}});
+  json["deadlock"] = p.deadlock ? Json(p.deadlock->text) : Json(nullptr);
+  json["valid"] = p.valid;
+  json["warnings"] = p.warnings;
+  json["calibration"] = {{"host_scale", p.calibration.host_scale},
+                         {"source", name(p.calibration.source)},
+                         {"anchor", p.calibration.anchor},
+                         {"measured_step_ms", p.calibration.measured_ms}};
+  json["settings"] = Json::object();
+  for (const auto& [key, value] : choices(p.run.settings)) json["settings"][key] = Json::parse(value);
+  return json;
+}
+
+namespace {
+
+void print_choices(Console& console, const Settings& captured, const Settings& wanted) {
+  const auto before = choices(captured);
+  const auto after = choices(wanted);
+  Table table({{"choice"}, {"of the source"}, {"planned"}});
+  for (std::size_t i = 0; i < before.size(); ++i)
+    if (before[i].second != after[i].second) table.row({before[i].first, before[i].second, after[i].second});
+  if (table.empty()) {
+    console.out << "settings: those of the source\n\n";
+    return;
+  }
+  table.print(console.out);
+  console.out << '\n';
+}
+
+}  // namespace
+
+namespace {
+
+void print_collectives(Console& console, const sim::Prediction& p) {
+  if (p.collectives_ran.empty()) return;
+  Table table({{"collective"}, {"largest", Table::Align::right}, {"what runs"}});
+  for (const sim::CollectiveRan& ran : p.collectives_ran)
+    table.row({fmt::format("{} ({})", sim::word(ran.kind), ran.communicator), format_bytes(ran.bytes), ran.path});
+  console.out << '\n';
+  table.print(console.out);
+}
+
+}  // namespace
+
+void print_prediction(Console& console, const Settings& before, const sim::Prediction& p) {
+  constexpr auto kRight = Table::Align::right;
+  print_choices(console, before, p.run.settings);
+  Table table({{""}, {"predicted", kRight}, {""}});
+  table.row({"machine", p.run.info.machine});
+  if (p.has_time) {
+    table.row({"step time", milliseconds(p.step_ms),
+               fmt::format("±{:.0f} %, {}", p.uncertainty * 100, p.host_bound ? "host-bound" : "GPU-bound")});
+    if (const double rate = tokens_per_second(p); rate > 0) table.row({"  tokens/s/GPU", fmt::format("{:.0f}", rate)});
+    if (p.calibration.measured_ms > 0)
+      table.row({"  recorded settings, measured", milliseconds(p.calibration.measured_ms),
+                 change(p.calibration.measured_ms, p.step_ms)});
+    table.row({"  GPU alone (free host)", milliseconds(p.gpu_step_ms)});
+    table.row({"  host work", milliseconds(p.host_ms)});
+    table.row({"  compute stream busy", milliseconds(p.compute_ms)});
+    table.row({"  communication", milliseconds(p.communication_ms)});
+    table.row({"  exposed communication", milliseconds(p.exposed_communication_ms)});
+  }
+  const auto peak = [&](const char* title, Bytes bytes) {
+    table.row({title, format_bytes(bytes), exact_bytes(bytes) + " B"});
+  };
+  peak("peak requested", p.peaks.requested);
+  peak("peak allocated", p.peaks.allocated);
+  peak("peak active", p.peaks.active);
+  peak("peak reserved", p.peaks.reserved);
+  if (p.num_alloc_retries > 0) table.row({"allocation retries", std::to_string(p.num_alloc_retries)});
+  table.print(console.out);
+  print_collectives(console, p);
+}
+
+void report_failure(Console& console, const sim::Prediction& p) {
+  if (p.out_of_memory) {
+    const OutOfMemory& oom = *p.out_of_memory;
+    console.error(fmt::format("out of memory: tried to allocate {} with {} free; {} allocated, {} reserved",
+                              format_bytes(oom.tried), format_bytes(oom.device_free), format_bytes(oom.allocated),
+                              format_bytes(oom.reserved)));
+  }
+  if (p.deadlock) console.error("deadlock:\n" + p.deadlock->text);
+}
+
+namespace {
+
+/// What the store keeps of the answers, so that a result can be read from the file alone.
+void keep_results(const Json& json, const Workload& workload, Run& run) {
+  for (const auto& [key, value] : json.items())
+    if (key != "schema" && key != "verb" && key != "settings" && key != "source") run.results[key] = value.dump();
+  run.workload_json = traces::to_json(workload);
+  run.info.foreshard_version = version_number();
+}
+
+}  // namespace
+
+Result<void> store_prediction(const Json& json, const Workload& workload, const std::string& path, bool force,
+                              sim::Prediction& p) {
+  keep_results(json, workload, p.run);
+  return traces::write_run(p.run, path, {.force = force});
+}
+
+}  // namespace foreshard::cli

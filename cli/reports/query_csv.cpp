@@ -1,0 +1,34 @@
+#include "cli/reports/query_csv.hpp"
+
+#include <fmt/core.h>
+
+#include "cli/terminal/output.hpp"
+
+namespace foreshard::cli {
+
+std::string value_text(const traces::QueryValue& value) {
+  struct Text {
+    std::string operator()(std::monostate) const { return {}; }
+    std::string operator()(std::int64_t integer) const { return std::to_string(integer); }
+    std::string operator()(double real) const { return fmt::format("{}", real); }
+    std::string operator()(const std::string& text) const { return text; }
+  };
+  return std::visit(Text{}, value);
+}
+
+std::string csv_header(const traces::QueryResult& result) {
+  std::string out;
+  for (std::size_t i = 0; i < result.columns.size(); ++i) out += (i == 0 ? "" : ",") + csv_field(result.columns[i]);
+  return out + "\n";
+}
+
+std::string csv_rows(const traces::QueryResult& result) {
+  std::string out;
+  for (const auto& row : result.rows) {
+    for (std::size_t i = 0; i < row.size(); ++i) out += (i == 0 ? "" : ",") + csv_field(value_text(row[i]));
+    out += "\n";
+  }
+  return out;
+}
+
+}  // namespace foreshard::cli

@@ -1,0 +1,267 @@
+#include "cli/reports/sweep_report.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/base/units.hpp"
+#include "core/settings/settings_table.hpp"
+
+namespace foreshard::cli {
+namespace {
+
+using sim::SweepPoint;
+
+bool contains(const std::vector<std::size_t>& indices, std::size_t index) {
+  return std::find(indices.begin(), indices.end(), index) != indices.end();
+}
+
+/// A value as the user gave it: the name of the file where it is a file's text.
+const std::string& given(const SweepResult& result, const SweepPoint& point, std::size_t range) {
+  const auto file = result.files.find({result.ranges[range].key, point.values[range]});
+  return file == result.files.end() ? point.values[range] : file->second;
+}
+
+/// One word of a POSIX shell's command line.
+std::string shell_word(const std::string& text) {
+  constexpr std::string_view kPlain = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-./:=,+@%";
+  if (!text.empty() && text.find_first_not_of(kPlain) == std::string::npos) return text;
+  std::string out = "'";
+  for (const char c : text) c == '\'' ? out.append("'\\''") : out.append(1, c);
+  return out + '\'';
+}
+
+/// "--forward-prefetch 2 --all-gather nccl": what plan takes for the same point; or only where points differ.
+std::string options_of(const SweepResult& result, const SweepPoint& point, bool differing = false) {
+  std::string out;
+  for (std::size_t i = 0; i < result.ranges.size(); ++i) {
+    const Range& range = result.ranges[i];
+    if (differing && range.values.size() < 2) continue;
+    const auto table = choice_table();
+    const auto choice = std::find_if(table.begin(), table.end(), [&](const Choice& c) { return c.key == range.key; });
+    const bool flag = choice->form == ChoiceForm::flag;
+    out += (out.empty() ? "" : " ") + choice->option(flag ? point.values[i] : shell_word(given(result, point, i)));
+  }
+  return out;
+}
+
+bool counts_tokens(const SweepResult& result) {
+  return std::any_of(result.points.begin(), result.points.end(),
+                     [](const SweepPoint& p) { return p.settings.seq.value_or(1) > 1; });
+}
+
+std::string marks(const SweepResult& result, std::size_t index) {
+  const SweepPoint& point = result.points[index];
+  std::vector<std::string_view> words;
+  if (result.best == index) words.emplace_back(result.memory_limit ? "best within the limit" : "best");
+  if (result.best_overall == index && result.best != index) words.emplace_back("fastest");
+  if (result.memory_limit && point.peaks.reserved > *result.memory_limit) words.emplace_back("over the limit");
+  if (point.host_bound) words.emplace_back("host-bound");
+  if (point.num_alloc_retries > 0) words.emplace_back("allocation retries");
+  if (!point.valid) words.emplace_back("not valid");
+  return fmt::format("{}", fmt::join(words, ", "));
+}
+
+void print_points(std::ostream& out, const SweepResult& result, const std::vector<std::size_t>& indices) {
+  constexpr auto kRight = Table::Align::right;
+  std::vector<Table::Column> columns;
+  std::vector<std::size_t> shown;  // ranges with one value alone say nothing
+  for (std::size_t i = 0; i < result.ranges.size(); ++i) {
+    if (result.ranges[i].values.size() < 2) continue;
+    shown.push_back(i);
+    columns.push_back({result.ranges[i].key});
+  }
+  const std::size_t most = 40;
+  columns.insert(columns.end(), {{"step", kRight},
+                                 {"±", kRight},
+                                 {counts_tokens(result) ? "tokens/s/GPU" : "samples/s/GPU", kRight},
+                                 {"peak reserved", kRight},
+                                 {""}});
+  Table table(columns);
+  for (const std::size_t index : indices) {
+    const SweepPoint& point = result.points[index];
+    std::vector<std::string> cells;
+    for (const std::size_t i : shown) cells.push_back(given(result, point, i).substr(0, most));
+    cells.push_back(point.has_time ? milliseconds(point.step_ms) : "-");
+    cells.push_back(point.has_time ? fmt::format("{:.0f} %", point.uncertainty * 100) : "-");
+    cells.push_back(point.tokens_per_s_per_gpu > 0 ? fmt::format("{:.0f}", point.tokens_per_s_per_gpu) : "-");
+    cells.push_back(format_bytes(point.peaks.reserved));
+    cells.push_back(marks(result, index));
+    table.row(cells);
+  }
+  table.print(out);
+}
+
+std::size_t count(const SweepResult& result, SweepPoint::State state) {
+  return static_cast<std::size_t>(
+      std::count_if(result.points.begin(), result.points.end(), [&](const SweepPoint& p) { return p.state == state; }));
+}
+
+void print_counts(std::ostream& out, const SweepResult& result) {
+  out << fmt::format("{} points of {} on {}: {} ran", result.points.size(), result.name, result.machine,
+                     count(result, SweepPoint::State::ran));
+  const std::pair<SweepPoint::State, const char*> others[] = {{SweepPoint::State::out_of_memory, "out of memory"},
+                                                              {SweepPoint::State::deadlock, "deadlocked"},
+                                                              {SweepPoint::State::refused, "refused"}};
+  for (const auto& [state, words] : others)
+    if (const std::size_t n = count(result, state); n > 0) out << fmt::format(", {} {}", n, words);
+  out << '\n';
+}
+
+void print_best(std::ostream& out, const SweepResult& result) {
+  if (!result.best) {
+    if (result.best_overall) out << fmt::format("\nno point stays within {}\n", format_bytes(*result.memory_limit));
+    return;
+  }
+  const SweepPoint& best = result.points[*result.best];
+  const std::string options = options_of(result, best);
+  out << fmt::format("\nbest{}: {}\n",
+                     result.memory_limit ? " within " + format_bytes(*result.memory_limit) : std::string(),
+                     options.empty() ? "the source's settings" : options);
+  if (result.ties.empty()) return;
+  constexpr std::size_t kShown = 5;
+  out << fmt::format("{} others lie within its uncertainty of {:.0f} %:\n", result.ties.size(), best.uncertainty * 100);
+  for (std::size_t i = 0; i < std::min(kShown, result.ties.size()); ++i) {
+    const SweepPoint& tie = result.points[result.ties[i]];
+    out << fmt::format("  {} ({}, {})\n", options_of(result, tie, true), milliseconds(tie.step_ms),
+                       format_bytes(tie.peaks.reserved));
+  }
+  if (result.ties.size() > kShown) out << fmt::format("  and {} more (--json has all)\n", result.ties.size() - kShown);
+}
+
+Json point_json(const SweepResult& result, std::size_t index) {
+  const SweepPoint& point = result.points[index];
+  Json json;
+  json["index"] = index;
+  json["choices"] = Json::object();
+  for (std::size_t i = 0; i < result.ranges.size(); ++i) {
+    const std::string& value = point.values[i];
+    Json& out = json["choices"][result.ranges[i].key];
+    const bool one = out.is_null();  // reshard_of_unit has a range for each unit
+    const Json parsed = Json::parse(value, nullptr, false);
+    const Json typed = parsed.is_discarded() ? Json(value) : parsed;
+    if (one)
+      out = typed;
+    else if (out.is_array())
+      out.push_back(typed);
+    else
+      out = Json::array({out, typed});
+  }
+  json["state"] = name(point.state);
+  if (!point.reason.empty()) json["reason"] = point.reason;
+  if (point.state == SweepPoint::State::refused) return json;
+  const auto time = [&](double value) { return point.has_time ? Json(value) : Json(nullptr); };
+  json["step_ms"] = time(point.step_ms);
+  json["host_ms"] = time(point.host_ms);
+  json["exposed_communication_ms"] = time(point.exposed_communication_ms);
+  json["tokens_per_s_per_gpu"] = point.tokens_per_s_per_gpu > 0 ? Json(point.tokens_per_s_per_gpu) : Json(nullptr);
+  json["host_bound"] = point.host_bound;
+  json["uncertainty"] = point.uncertainty;
+  json["peak_requested_bytes"] = point.peaks.requested;
+  json["peak_allocated_bytes"] = point.peaks.allocated;
+  json["peak_active_bytes"] = point.peaks.active;
+  json["peak_reserved_bytes"] = point.peaks.reserved;
+  json["num_alloc_retries"] = point.num_alloc_retries;
+  json["within_limit"] = !result.memory_limit || point.peaks.reserved <= *result.memory_limit;
+  json["valid"] = point.valid;
+  json["warnings"] = point.warnings;
+  return json;
+}
+
+Json optional_index(const std::optional<std::size_t>& index) {
+  return index ? Json(*index) : Json(nullptr);
+}
+
+}  // namespace
+
+std::string_view name(sim::SweepPoint::State state) {
+  switch (state) {
+    case sim::SweepPoint::State::ran:
+      return "ran";
+    case sim::SweepPoint::State::out_of_memory:
+      return "out_of_memory";
+    case sim::SweepPoint::State::deadlock:
+      return "deadlock";
+    case sim::SweepPoint::State::refused:
+      return "refused";
+  }
+  return "refused";
+}
+
+void find_best(SweepResult& result) {
+  const std::vector<PointCost> costs = sim::costs(result.points);
+  result.pareto = pareto(costs);
+  result.best_overall = fastest(costs, std::nullopt);
+  result.best = fastest(costs, result.memory_limit);
+  if (!result.best) return;
+  result.ties = ties(costs, *result.best, result.memory_limit);
+  result.code = pytorch_code(result.points[*result.best].settings);
+}
+
+Json sweep_json(const SweepResult& result) {
+  Json json = json_result("sweep");
+  json["source"] = result.source;
+  json["name"] = result.name;
+  json["machine"] = result.machine;
+  json["memory_limit_bytes"] = result.memory_limit ? Json(*result.memory_limit) : Json(nullptr);
+  json["ranges"] = Json::array();
+  for (const Range& range : result.ranges) json["ranges"].push_back({{"key", range.key}, {"values", range.values}});
+  json["points"] = Json::array();
+  for (std::size_t i = 0; i < result.points.size(); ++i) json["points"].push_back(point_json(result, i));
+  json["pareto"] = result.pareto;
+  json["best"] = optional_index(result.best);
+  json["best_overall"] = optional_index(result.best_overall);
+  json["ties"] = result.ties;
+  json["best_settings"] = result.best ? Json::object() : Json(nullptr);
+  if (result.best)
+    for (const auto& [key, value] : choices(result.points[*result.best].settings))
+      json["best_settings"][key] = Json::parse(value);
+  json["refused"] = Json::array();
+  for (const auto& refusal : sim::refusals(result.points))
+    json["refused"].push_back({{"reason", refusal.reason}, {"points", refusal.points}});
+  json["pytorch"] = nullptr;
+  if (result.code) json["pytorch"] = {{"environment", result.code->environment}, {"lines", result.code->lines}};
+  return json;
+}
+
+std::string sweep_csv(const SweepResult& result) {
+  std::string out = "index";
+  for (const Range& range : result.ranges) out += ',' + csv_field(range.key);
+  out +=
+      ",state,step_ms,host_ms,exposed_communication_ms,tokens_per_s_per_gpu,host_bound,uncertainty,"
+      "peak_requested_bytes,peak_allocated_bytes,peak_active_bytes,peak_reserved_bytes,num_alloc_retries,valid,pareto,"
+      "best,reason\n";
+  for (std::size_t i = 0; i < result.points.size(); ++i) {
+    const SweepPoint& p = result.points[i];
+    out += std::to_string(i);
+    for (const std::string& value : p.values) out += ',' + csv_field(value);
+    const auto time = [&](double value) { return p.has_time ? fmt::format("{}", value) : std::string(); };
+    if (p.state == SweepPoint::State::refused)
+      out += fmt::format(",{},,,,,,,,,,,,,,", name(p.state));
+    else
+      out += fmt::format(",{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}", name(p.state), time(p.step_ms),
+                         time(p.host_ms), time(p.exposed_communication_ms),
+                         p.tokens_per_s_per_gpu > 0 ? fmt::format("{}", p.tokens_per_s_per_gpu) : "", p.host_bound,
+                         time(p.uncertainty), p.peaks.requested, p.peaks.allocated, p.peaks.active, p.peaks.reserved,
+                         p.num_alloc_retries, p.valid, contains(result.pareto, i), result.best == i);
+    out += ',' + csv_field(p.reason) + '\n';
+  }
+  return out;
+}
+
+void print_sweep(std::ostream& out, const SweepResult& result) {
+  print_counts(out, result);
+  if (!result.pareto.empty()) {
+    out << "\nno other point is faster and smaller than these:\n";
+    print_points(out, result, result.pareto);
+  }
+  if (result.best && !contains(result.pareto, *result.best)) print_points(out, result, {*result.best});
+  print_best(out, result);
+  const auto refused = sim::refusals(result.points);
+  if (!refused.empty()) out << "\nrefused:\n";
+  for (const auto& refusal : refused)
+    out << fmt::format("  {} {}: {}\n", refusal.points, refusal.points == 1 ? "point" : "points", refusal.reason);
+  if (result.code) out << "\nin PyTorch:\n\n" << result.code->text();
+}
+
+}  // namespace foreshard::cli

@@ -1,0 +1,46 @@
+// What a sweep says: table, JSON and comma-separated values from its points.
+//
+// Who: cli's sweep. Pure text; equal points give equal bytes.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "cli/terminal/output.hpp"
+#include "core/settings/pytorch_code.hpp"
+#include "sim/sweep/sweep.hpp"
+
+namespace foreshard::cli {
+
+struct SweepResult {
+  std::string source;  ///< as the user gave it
+  std::string name;    ///< of the model or the recording
+  std::string machine;
+  std::vector<Range> ranges;
+  std::map<std::pair<std::string, std::string>, std::string> files;  ///< GivenRanges::files
+  std::optional<Bytes> memory_limit;
+  std::vector<sim::SweepPoint> points;
+  // Found in the points; indices.
+  std::vector<std::size_t> pareto;
+  std::optional<std::size_t> best;          ///< the fastest within the limit
+  std::optional<std::size_t> best_overall;  ///< the fastest
+  std::vector<std::size_t> ties;            ///< of `best`
+  std::optional<PyTorchCode> code;          ///< of `best`
+};
+
+/// "ran", "out_of_memory": as in every form of the result.
+[[nodiscard]] std::string_view name(sim::SweepPoint::State state);
+/// Fills what is found in the points.
+void find_best(SweepResult& result);
+
+[[nodiscard]] Json sweep_json(const SweepResult& result);
+/// Every point, one a line, in order.
+[[nodiscard]] std::string sweep_csv(const SweepResult& result);
+/// The Pareto table, the best point with its ties, what was refused, and the lines that set the best.
+void print_sweep(std::ostream& out, const SweepResult& result);
+
+}  // namespace foreshard::cli

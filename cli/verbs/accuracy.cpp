@@ -1,0 +1,133 @@
+// `foreshard accuracy DIR`: holds every recorded run of a folder against its predictions.
+
+#include <fmt/core.h>
+
+#include <CLI/CLI.hpp>
+#include <ctime>
+#include <memory>
+
+#include "cli/options/options.hpp"
+#include "cli/options/source_options.hpp"
+#include "cli/reports/accuracy_report.hpp"
+#include "cli/verbs/verbs.hpp"
+#include "core/settings/settings_table.hpp"
+#include "sim/sweep/for_each.hpp"
+#include "traces/accuracy/published_throughput.hpp"
+
+namespace foreshard::cli {
+namespace {
+
+struct Options {
+  std::string folder;
+  std::string machine = "h200";
+  unsigned jobs = 0;
+  bool published = true;
+  std::string csv;
+  std::string output;
+  bool force = false;
+  bool json = false;
+};
+
+std::string today() {
+  const std::time_t now = std::time(nullptr);
+  char date[16] = {};
+  std::strftime(date, sizeof date, "%Y-%m-%d", std::gmtime(&now));
+  return date;
+}
+
+std::string footer(const AccuracyResult& result) {
+  return fmt::format(
+      "\nPrinted by `foreshard accuracy` on {}, machine profile `{}`. Measured: median of the steps with nothing "
+      "recording (without the first two), in brackets the second smallest and second largest. Peaks: predicted against "
+      "`torch.cuda.memory_stats()` of the last recorded step.\n",
+      today(), result.accuracy.machine);
+}
+
+/// "64 GPUs, batch 2 × 1, seq 2048, checkpoint blocks"
+std::string setup_of(const sim::PublishedThroughput& row) {
+  const Settings& s = row.settings;
+  std::string out =
+      fmt::format("{} GPUs, batch {} × {}, seq {}", s.world(), s.batch.value_or(1), s.accumulate, s.seq.value_or(0));
+  if (s.replicate > 1) out += fmt::format(", replicate {}", s.replicate);
+  if (s.reshard_after_forward.kind != Reshard::Kind::always) out += ", reshard " + name(s.reshard_after_forward);
+  if (s.checkpoint != Checkpoint::none) out += fmt::format(", checkpoint {}", name(s.checkpoint));
+  return out + (row.compiled ? ", compiled" : "");
+}
+
+Result<void> add_throughput(AccuracyResult& result, unsigned threads) {
+  const auto rows = sim::predict_all_published(threads);
+  if (!rows) return tl::unexpected(rows.error());
+  for (const sim::PublishedRow& row : *rows)
+    result.throughput.push_back(
+        {row.row->source, row.row->model, row.row->machine, setup_of(*row.row), row.row->tokens, row.predicted});
+  return {};
+}
+
+Result<void> add_published(AccuracyResult& result, const sim::MachineProfile& machine, unsigned threads) {
+  result.left_out = sim::check_tables(machine, sim::LeaveOut::size);
+  for (const std::string_view name : sim::builtin_profile_names()) {
+    const auto profile = sim::builtin_profile(name);
+    if (!profile) return tl::unexpected(profile.error());
+    result.published_collectives.push_back({std::string(name), sim::check_published(*profile)});
+  }
+  return add_throughput(result, threads);
+}
+
+Result<AccuracyResult> measure(const Options& options, const sim::MachineProfile& machine, Console& console) {
+  AccuracyResult result;
+  result.folder = options.folder;
+  const unsigned threads = options.jobs == 0 ? sim::hardware_threads() : options.jobs;
+  {
+    Progress progress(console, "runs and predictions");
+    traces::AccuracyRequest request;
+    request.folder = options.folder;
+    request.threads = threads;
+    request.on_progress = [&](std::size_t done, std::size_t of) { progress.at(done, of); };
+    auto accuracy = traces::measure_accuracy(machine, request);
+    if (!accuracy) return tl::unexpected(accuracy.error());
+    result.accuracy = std::move(*accuracy);
+  }
+  if (options.published)
+    if (auto ok = add_published(result, machine, threads); !ok) return tl::unexpected(ok.error());
+  return result;
+}
+
+Result<int> accuracy(const Options& options, Console& console) {
+  for (const std::string& path : {options.csv, options.output})
+    if (!path.empty())
+      if (auto may = may_write(path, options.force); !may) return tl::unexpected(may.error());
+  const auto machine = read_machine(options.machine);
+  if (!machine) return tl::unexpected(machine.error());
+  const auto result = measure(options, *machine, console);
+  if (!result) return tl::unexpected(result.error());
+  if (!options.csv.empty())
+    if (auto ok = write_text(options.csv, accuracy_csv(*result), options.force); !ok) return tl::unexpected(ok.error());
+  if (!options.output.empty())
+    if (auto ok = write_text(options.output, accuracy_tables_text(*result) + footer(*result), options.force); !ok)
+      return tl::unexpected(ok.error());
+  if (options.json)
+    print_json(console.out, accuracy_json(*result));
+  else
+    console.out << accuracy_summary_text(*result) << footer(*result);
+  return static_cast<int>(kDone);
+}
+
+}  // namespace
+
+Action add_accuracy(CLI::App& app) {
+  auto options = std::make_shared<Options>();
+  app.add_option("folder", options->folder, "holds runs/ (recordings with their measurements) and collectives/")
+      ->required()
+      ->type_name("DIR");
+  app.add_option("--machine", options->machine, "profile of the machine that the runs were recorded on; default h200")
+      ->type_name("NAME|FILE");
+  app.add_option("--jobs", options->jobs, "threads; default: every core")->type_name("N")->check(CLI::Range(1U, 1024U));
+  app.add_flag("!--no-published", options->published, "leave published tables out");
+  app.add_option("--csv", options->csv, "write every row as comma-separated values")->type_name("FILE");
+  app.add_option("-o,--output", options->output, "write every table as Markdown")->type_name("FILE");
+  app.add_flag("--force", options->force, "write over existing files");
+  app.add_flag("--json", options->json, "as JSON");
+  return [options](Console& console) { return accuracy(*options, console); };
+}
+
+}  // namespace foreshard::cli

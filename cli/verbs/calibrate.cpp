@@ -1,0 +1,208 @@
+// `foreshard calibrate FILES`: a machine profile from what was measured on the machine.
+
+#include <fmt/core.h>
+
+#include <CLI/CLI.hpp>
+#include <cmath>
+#include <fstream>
+#include <memory>
+
+#include "cli/options/options.hpp"
+#include "cli/options/source_options.hpp"
+#include "cli/terminal/output.hpp"
+#include "cli/terminal/version.hpp"
+#include "cli/verbs/verbs.hpp"
+#include "core/base/suggest.hpp"
+#include "core/settings/settings_table.hpp"
+#include "sim/calibrate/capture_sample.hpp"
+#include "sim/calibrate/fit_machine.hpp"
+#include "sim/machine/profile_names.hpp"
+#include "sim/predict/host_scale.hpp"
+#include "traces/import/file_digest.hpp"
+#include "traces/store/atomic_file.hpp"
+#include "traces/store/store.hpp"
+#include "traces/workload_file/workload_file.hpp"
+
+namespace foreshard::cli {
+namespace {
+
+struct Options {
+  std::vector<std::string> files;
+  std::string output;
+  std::string base = "h200";
+  std::string name;
+  std::string transport = "nccl";
+  bool force = false;
+  bool json = false;
+};
+
+bool is_store(const std::string& path) {
+  char first[15] = {};
+  std::ifstream file(path, std::ios::binary);
+  file.read(first, sizeof first);
+  return std::string_view(first, sizeof first) == "SQLite format 3";
+}
+
+/// A run store: gaps of the imported device ops, and the host factor where it has a workload.
+Result<sim::Measurements> read_store(const std::string& path, const sim::MachineProfile& base) {
+  const auto run = traces::read_run(path);
+  if (!run) return tl::unexpected(run.error());
+  if (run->info.kind == RunKind::planned)
+    return fail(ErrorKind::input, "is a prediction, not a measurement", path, "give a store that import wrote");
+  sim::Measurements out;
+  out.format = "run store";
+  out.gpu = run->info.gpu;
+  out.capture = sim::capture_sample(*run);
+  if (run->workload_json.empty()) {
+    out.note("runs without a workload: no host factor");
+    return out;
+  }
+  const auto workload = traces::from_json(run->workload_json, path);
+  if (!workload) return tl::unexpected(workload.error());
+  if (!workload->has_timing || !workload->measured || workload->measured->step_ms.empty()) {
+    out.note("runs without unprofiled step times: no host factor");
+    return out;
+  }
+  const auto calibration = sim::calibrate(*workload, base);
+  if (!calibration) return tl::unexpected(calibration.error());
+  if (calibration->source != sim::Calibration::Source::none) out.capture->host_scale = calibration->host_scale;
+  return out;
+}
+
+Result<sim::Measurements> read_input(const std::string& path, const sim::MachineProfile& base,
+                                     const sim::ReadOptions& options) {
+  auto read = [&]() -> Result<sim::Measurements> {
+    if (is_store(path)) return read_store(path, base);
+    const auto text = read_text(path);
+    if (!text) return tl::unexpected(text.error());
+    return sim::read_measurements(*text, path, options);
+  }();
+  if (!read) return read;
+  const auto digest = traces::file_digest(path);
+  if (!digest) return tl::unexpected(digest.error());
+  read->path = path;
+  read->digest = digest->text;
+  read->size = digest->bytes;
+  return read;
+}
+
+Result<Transport> transport_of(const std::string& word) {
+  const auto words = sim::transport_words();
+  for (std::size_t i = 0; i < words.size(); ++i)
+    if (words[i] == word) return static_cast<Transport>(i);
+  return fail(ErrorKind::usage, fmt::format("unknown transport '{}'", word), {}, suggestion(word, words));
+}
+
+Json as_json(const Options& options, const sim::MachineFit& fit) {
+  Json json = json_result("calibrate");
+  json["output"] = options.output;
+  json["base"] = options.base;
+  json["tables"] = fit.tables;
+  json["constants"] = Json::array();
+  for (const sim::FittedConstant& c : fit.constants)
+    json["constants"].push_back({{"place", c.place},
+                                 {"unit", c.unit},
+                                 {"before", c.before},
+                                 {"after", c.after},
+                                 {"samples", c.samples},
+                                 {"source", c.source}});
+  json["inputs"] = fit.profile["calibration"]["inputs"];
+  json["residuals"] = fit.profile["calibration"]["residuals"];
+  json["covers"] = fit.profile["covers"];
+  json["notes"] = fit.notes;
+  return json;
+}
+
+std::string percent(double share) {
+  return fmt::format("{:.1f} %", share * 100);
+}
+
+void print_tables(Console& console, const Options& options, std::span<const sim::Measurements> inputs,
+                  const sim::MachineFit& fit) {
+  constexpr auto kRight = Table::Align::right;
+  Table read({{"read"}, {"as"}, {"samples", kRight}});
+  for (const sim::Measurements& input : inputs) read.row({input.path, input.format, std::to_string(input.samples())});
+  read.print(console.out);
+  if (!fit.constants.empty()) {
+    Table constants({{"constant"}, {"before", kRight}, {"after", kRight}, {"unit"}, {"samples", kRight}});
+    for (const sim::FittedConstant& c : fit.constants)
+      constants.row({c.place, fmt::format("{:.4g}", c.before), fmt::format("{:.4g}", c.after), c.unit,
+                     std::to_string(c.samples)});
+    console.out << '\n';
+    constants.print(console.out);
+  }
+  if (!fit.residuals.empty()) {
+    Table residuals({{"residual of"}, {"predicted by"}, {"points", kRight}, {"mean", kRight}, {"worst", kRight}});
+    for (const sim::Residual& r : fit.residuals)
+      residuals.row({r.what, r.model, std::to_string(r.points), percent(r.mean), percent(r.worst)});
+    console.out << '\n';
+    residuals.print(console.out);
+  }
+  console.out << fmt::format("\nwritten: {}, {} tables and {} constants over {}\n", options.output, fit.tables,
+                             fit.constants.size(), options.base);
+}
+
+/// Whole or not at all: a cut profile would be refused, but only when it is used.
+Result<void> write_profile(const Options& options, const sim::MachineFit& fit) {
+  auto file = traces::AtomicFile::create(options.output, options.force);
+  if (!file) return tl::unexpected(file.error());
+  std::ofstream out(file->temporary_path(), std::ios::binary);
+  out << fit.profile.dump(2, ' ', false, Json::error_handler_t::replace) << '\n';
+  out.close();
+  if (!out) return fail(ErrorKind::input, "cannot be written", options.output, "is the disk full?");
+  return file->commit();
+}
+
+Result<int> calibrate_machine(Options& options, Console& console) {
+  if (auto may = may_write(options.output, options.force); !may) return tl::unexpected(may.error());
+  sim::FitRequest request{options.name, options.base, {}};
+  const auto base_json = profile_text(options.base);
+  if (!base_json) return tl::unexpected(base_json.error());
+  if (is_profile_file(options.base)) request.base_json = *base_json;
+  const auto base = sim::parse_profile(*base_json, options.base);
+  if (!base) return tl::unexpected(base.error());
+  if (request.name.empty()) request.name = base->name + "-calibrated";
+  const auto transport = transport_of(options.transport);
+  if (!transport) return tl::unexpected(transport.error());
+  std::vector<sim::Measurements> inputs;
+  for (const std::string& path : options.files) {
+    auto input = read_input(path, *base, {*transport});
+    if (!input) return tl::unexpected(input.error());
+    for (const sim::InputNote& note : input->notes)
+      console.note(fmt::format("note: {}: {} ({} times)", path, note.text, note.count));
+    inputs.push_back(std::move(*input));
+  }
+  const auto fit = sim::fit_machine(inputs, request);
+  if (!fit) return tl::unexpected(fit.error());
+  for (const std::string& note : fit->notes) console.note("note: " + note);
+  if (auto ok = write_profile(options, *fit); !ok) return tl::unexpected(ok.error());
+  if (options.json)
+    print_json(console.out, as_json(options, *fit));
+  else
+    print_tables(console, options, inputs, *fit);
+  return kDone;
+}
+
+}  // namespace
+
+Action add_calibrate(CLI::App& app) {
+  auto options = std::make_shared<Options>();
+  app.add_option("files", options->files,
+                 "probe files, output of nccl-tests (text or -J), NCCL_TOPO_DUMP_FILE's XML, run stores of import")
+      ->required()
+      ->type_name("FILE");
+  app.add_option("-o,--output", options->output, "the profile to write")->required()->type_name("FILE");
+  app.add_option("--base", options->base, "profile whose other constants stay: a built-in name or a file; default h200")
+      ->type_name("NAME|FILE");
+  app.add_option("--name", options->name, "name of the new profile; default: the base's and -calibrated")
+      ->type_name("NAME");
+  app.add_option("--transport", options->transport,
+                 "what nccl-tests' text measured, which does not say: nccl, nccl-registered (-R 1), symmetric (-R 2), "
+                 "copy-engine (-R 2 -x 2); default nccl")
+      ->type_name("NAME");
+  app.add_flag("--force", options->force, "write over an existing file");
+  app.add_flag("--json", options->json, "what was fitted, as JSON; the profile is in the file");
+  return [options](Console& console) { return calibrate_machine(*options, console); };
+}
+
+}  // namespace foreshard::cli

@@ -1,0 +1,162 @@
+// `foreshard explain RUN`: where the memory went, what holds it, and what would give it back.
+
+#include <fmt/core.h>
+
+#include <CLI/CLI.hpp>
+#include <array>
+#include <fstream>
+#include <memory>
+
+#include "cli/options/options.hpp"
+#include "cli/terminal/version.hpp"
+#include "cli/verbs/explain_remedies.hpp"
+#include "cli/verbs/verbs.hpp"
+#include "core/base/units.hpp"
+#include "traces/import/import.hpp"
+#include "traces/store/store.hpp"
+#include "traces/workload_file/workload_file.hpp"
+
+namespace foreshard::cli {
+namespace {
+
+struct Options {
+  traces::ImportRequest files;  ///< `snapshot` is RUN, where that is one
+  std::string run;
+  std::string step;
+  std::string at = "peak";
+  std::string machine;
+  std::optional<Bytes> memory_limit;
+  std::size_t blocks = 10;
+  std::size_t series = 200;
+  bool no_remedies = false;
+  bool json = false;
+};
+
+struct Loaded {
+  Run run;
+  std::shared_ptr<const Workload> workload;
+  std::string no_workload;  ///< why there is none
+};
+
+Result<Loaded> load_store(const Options& options) {
+  if (!options.files.trace.empty() || !options.files.about.empty() || options.files.device)
+    return fail(ErrorKind::usage, "--trace, --about and --device belong to a snapshot file", options.run,
+                "a run store has all of that in it: import it again with them");
+  auto run = traces::read_run(options.run);
+  if (!run) return tl::unexpected(run.error());
+  Loaded loaded{std::move(*run), nullptr, "the store holds no workload: import the snapshot with --about"};
+  if (loaded.run.workload_json.empty()) return loaded;
+  auto workload = traces::from_json(loaded.run.workload_json, options.run + " (workload)");
+  if (!workload) return tl::unexpected(workload.error());
+  loaded.workload = std::make_shared<const Workload>(std::move(*workload));
+  return loaded;
+}
+
+Result<Loaded> load_snapshot(Options& options, Console& console) {
+  options.files.snapshot = options.run;
+  options.files.version = version_number();
+  std::optional<Progress> progress;
+  options.files.on_stage = [&](std::string_view what) { progress.emplace(console, std::string(what)); };
+  auto imported = traces::import_recording(options.files);
+  if (!imported) return tl::unexpected(imported.error());
+  Loaded loaded{std::move(imported->run), nullptr, "a snapshot alone does not say what the step does: give --about"};
+  if (imported->workload) loaded.workload = std::make_shared<const Workload>(std::move(*imported->workload));
+  return loaded;
+}
+
+bool is_store(const std::string& path) {
+  constexpr std::string_view kMagic("SQLite format 3");
+  std::ifstream file(path, std::ios::binary);
+  std::array<char, 15> head{};
+  file.read(head.data(), head.size());
+  return std::string_view(head.data(), static_cast<std::size_t>(file.gcount())) == kMagic;
+}
+
+void report_oddities(Console& console, const Loaded& loaded, const Explanation& e) {
+  for (const std::string& warning : loaded.run.info.warnings) console.warn(warning);
+  for (const ImportStat& stat : loaded.run.import_stats)
+    if (stat.severity != ImportStat::Severity::info)
+      console.warn(fmt::format("{}: {} ({} times)", stat.name, stat.text, stat.count));
+  if (e.odd_events > 0)
+    console.warn(fmt::format("{} allocator entries contradict the others and were passed over", e.odd_events));
+}
+
+Result<ExplainRequest> request_of(const Options& options) {
+  ExplainRequest request;
+  request.largest = options.blocks;
+  if (options.step == "all") {
+    request.whole_run = true;
+  } else if (!options.step.empty()) {
+    const auto step = parse_count(options.step);
+    if (!step || *step > INT32_MAX)
+      return fail(ErrorKind::usage, fmt::format("'{}' is no step", options.step), "--step", "give a number, or all");
+    request.step = static_cast<std::int32_t>(*step);
+  }
+  if (options.at != "peak") {
+    const auto at = parse_time(options.at);
+    if (!at) return fail(ErrorKind::usage, at.error().what, "--at", "give peak, or a time after the step's begin");
+    request.at = *at;
+  }
+  return request;
+}
+
+Result<void> simulate(const Options& options, const Loaded& loaded, Console& console, ExplainReport& report) {
+  if (options.no_remedies)
+    report.no_remedies = "--no-remedies";
+  else if (!loaded.workload)
+    report.no_remedies = loaded.no_workload;
+  else
+    return add_remedies(loaded.workload, {options.machine, options.memory_limit}, console, report);
+  return {};
+}
+
+Result<int> explain_run(Options& options, Console& console) {
+  const auto request = request_of(options);
+  if (!request) return tl::unexpected(request.error());
+  auto loaded = is_store(options.run) ? load_store(options) : load_snapshot(options, console);
+  if (!loaded) return tl::unexpected(loaded.error());
+  const auto explanation = explain(loaded->run, *request);
+  if (!explanation) {
+    Error error = explanation.error();
+    if (error.where.empty()) error.where = options.run;
+    return tl::unexpected(error);
+  }
+  report_oddities(console, *loaded, *explanation);
+  ExplainReport report{options.run, loaded->run, *explanation, std::nullopt, {}};
+  if (auto done = simulate(options, *loaded, console, report); !done) return tl::unexpected(done.error());
+  if (options.json)
+    print_json(console.out, explain_json(report, options.series));
+  else
+    print_explain(console.out, report);
+  return kDone;
+}
+
+}  // namespace
+
+Action add_explain(CLI::App& app) {
+  auto options = std::make_shared<Options>();
+  app.add_option("run", options->run, "a run store, or a memory snapshot (.pickle or JSON, plain, .gz or .xz)")
+      ->required()
+      ->type_name("RUN|SNAPSHOT");
+  app.add_option("--step", options->step, "a step's number, or all; default: the last")->type_name("N|all");
+  app.add_option("--at", options->at, "the moment of the tables: peak (of reserved), or a time after the step's begin")
+      ->type_name("peak|TIME");
+  app.add_option("--trace", options->files.trace, "of a snapshot: the profiler trace of the same run")
+      ->type_name("FILE");
+  app.add_option("--about", options->files.about, "of a snapshot: how the run was set up; remedies need it")
+      ->type_name("FILE");
+  app.add_option("--device", options->files.device, "of a snapshot: the GPU, where it has several")->type_name("N");
+  app.add_option("--machine", options->machine, "profile that remedies are simulated on; default: the run's, or h200")
+      ->type_name("NAME|FILE");
+  add_parsed<Bytes>(app, "--memory-limit", options->memory_limit, &parse_bytes,
+                    "what the caching allocator may take in remedies; default: the machine's")
+      ->type_name("SIZE");
+  app.add_option("--blocks", options->blocks, "largest blocks that --json names at each moment; default 10")
+      ->type_name("N");
+  app.add_option("--series", options->series, "points of the gap over time in --json; default 200")->type_name("N");
+  app.add_flag("--no-remedies", options->no_remedies, "only explain, simulate nothing");
+  app.add_flag("--json", options->json, "as JSON");
+  return [options](Console& console) { return explain_run(*options, console); };
+}
+
+}  // namespace foreshard::cli

@@ -1,0 +1,54 @@
+#include "cli/verbs/explain_remedies.hpp"
+
+#include <fmt/core.h>
+
+#include <cmath>
+
+#include "cli/options/options.hpp"
+#include "cli/options/source_options.hpp"
+#include "core/base/units.hpp"
+#include "sim/machine/profile.hpp"
+#include "sim/sweep/for_each.hpp"
+
+namespace foreshard::cli {
+namespace {
+
+/// Remedies are compared with the run's own settings, simulated: where that is not what the run was, it is said.
+void warn_of_difference(const ExplainReport& report, Console& console) {
+  constexpr double kTolerance = 0.03;  // what a plan's peaks may be off by where time decides (docs/accuracy.md)
+  if (report.explanation.steps.empty()) return;
+  const Bytes was = report.explanation.steps.back().peaks.reserved;
+  const Bytes is = report.remedies->before.reserved;
+  const double difference = static_cast<double>(is) - static_cast<double>(was);
+  if (std::abs(difference) <= kTolerance * static_cast<double>(was)) return;
+  console.warn(
+      fmt::format("the run's own settings simulate to a peak of {} reserved, where it was {}: savings count from the "
+                  "former; a plan "
+                  "with --memory-limit needs it here, too",
+                  format_bytes(is), format_bytes(was)));
+}
+
+}  // namespace
+
+Result<void> add_remedies(std::shared_ptr<const Workload> workload, const RemedyOptions& options, Console& console,
+                          ExplainReport& report) {
+  const std::string& of_run = report.run.info.machine;
+  const auto machine = machine_of(options.machine, of_run);
+  if (!machine) return tl::unexpected(machine.error());
+  report.machine = machine->name;
+  report.machine_note = options.machine.empty() ? machine_note(of_run) : host_note(of_run, *machine);
+  Progress progress(console, "simulating remedies");
+  sim::OneWorkload source(std::move(workload));
+  auto remedies = sim::find_remedies(source, *machine,
+                                     {report.run.settings, options.memory_limit, sim::hardware_threads(),
+                                      [&](std::size_t done, std::size_t all) { progress.at(done, all); }});
+  if (!remedies) {
+    report.no_remedies = "the run's own settings cannot be predicted: " + remedies.error().what;
+    return {};
+  }
+  report.remedies = std::move(*remedies);
+  warn_of_difference(report, console);
+  return {};
+}
+
+}  // namespace foreshard::cli

@@ -1,0 +1,26 @@
+// The remedies of an explanation: simulated from the run's workload, and held against the run itself.
+//
+// Who: explain, and the page that view writes; so both say the same.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "cli/reports/explain_report.hpp"
+#include "cli/terminal/console.hpp"
+#include "core/workload/workload.hpp"
+
+namespace foreshard::cli {
+
+struct RemedyOptions {
+  std::string machine;                ///< profile; empty: the run's own, else h200
+  std::optional<Bytes> memory_limit;  ///< none: the machine's
+};
+
+/// Puts them into `report`, or the reason why there are none. Warns where the run's own settings do not simulate to
+/// what the run was. Fails where a machine that was asked for cannot be read.
+[[nodiscard]] Result<void> add_remedies(std::shared_ptr<const Workload> workload, const RemedyOptions& options,
+                                        Console& console, ExplainReport& report);
+
+}  // namespace foreshard::cli

@@ -1,0 +1,241 @@
+// `foreshard export RUN --format …`: a stored run for other tools (docs/exports.md).
+
+#include <fmt/core.h>
+
+#include <CLI/CLI.hpp>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <memory>
+
+#include "cli/options/options.hpp"
+#include "cli/reports/query_csv.hpp"
+#include "cli/terminal/child_process.hpp"
+#include "cli/verbs/verbs.hpp"
+#include "core/base/suggest.hpp"
+#include "core/base/units.hpp"
+#include "traces/export/byte_sink.hpp"
+#include "traces/export/chakra.hpp"
+#include "traces/export/chrome_trace.hpp"
+#include "traces/export/perfetto.hpp"
+#include "traces/export/selection.hpp"
+#include "traces/export/snapshot_pickle.hpp"
+#include "traces/store/atomic_file.hpp"
+#include "traces/store/schema.hpp"
+#include "traces/store/store.hpp"
+#include "viz/graph/dot.hpp"
+
+namespace foreshard::cli {
+namespace {
+
+using traces::ByteSink;
+
+struct Options {
+  std::string run;
+  std::string format;
+  std::string output;
+  std::string step;
+  std::string table;
+  std::string collapse = "unit";
+  bool force = false;
+};
+
+using Write = std::function<Result<void>(ByteSink&)>;
+
+/// To the output file, which appears when it is whole and is packed where its name ends with .gz; to standard output
+/// for "-" and where no file is named.
+Result<int> write_out(const Options& options, Console& console, const Write& write) {
+  if (options.output.empty() || options.output == "-") {
+    ByteSink sink = ByteSink::to_stream(console.out);
+    if (auto done = write(sink); !done) return tl::unexpected(done.error());
+    if (auto done = sink.finish(); !done) return tl::unexpected(done.error());
+    return kDone;
+  }
+  auto file = traces::AtomicFile::create(options.output, options.force);
+  if (!file) return tl::unexpected(file.error());
+  auto sink = ByteSink::to_file(file->temporary_path(), options.output.ends_with(".gz"));
+  if (!sink) return tl::unexpected(sink.error());
+  if (auto done = write(*sink); !done) return tl::unexpected(done.error());
+  const std::uint64_t bytes = sink->written();
+  if (auto done = sink->finish(); !done) {
+    Error error = done.error();
+    error.where = options.output;
+    return tl::unexpected(error);
+  }
+  if (auto done = file->commit(); !done) return tl::unexpected(done.error());
+  console.note(fmt::format("wrote {} ({} unpacked)", options.output, format_bytes(bytes)));
+  return kDone;
+}
+
+Result<traces::ExportSelection> selected(const Options& options, const Run& run, bool last_by_default) {
+  std::optional<std::int32_t> step;
+  if (options.step.empty()) {
+    if (last_by_default) step = traces::last_lanes_step(run);
+  } else if (options.step != "all") {
+    const auto number = parse_count(options.step);
+    if (!number || *number > INT32_MAX)
+      return fail(ErrorKind::usage, fmt::format("'{}' is no step", options.step), "--step", "give a number or all");
+    step = static_cast<std::int32_t>(*number);
+  }
+  auto selection = traces::select_export(run, step);
+  if (!selection && selection.error().where.empty()) selection.error().where = options.run;
+  return selection;
+}
+
+Result<int> export_timeline(const Options& options, const Run& run, Console& console) {
+  const auto selection = selected(options, run, false);
+  if (!selection) return tl::unexpected(selection.error());
+  const bool perfetto = options.format == "perfetto";
+  return write_out(options, console, [&](ByteSink& sink) -> Result<void> {
+    if (perfetto)
+      traces::write_perfetto(run, *selection, sink);
+    else
+      traces::write_chrome_trace(run, *selection, sink);
+    return {};
+  });
+}
+
+Result<int> export_chakra(const Options& options, const Run& run, Console& console) {
+  const auto selection = selected(options, run, true);
+  if (!selection) return tl::unexpected(selection.error());
+  return write_out(options, console, [&](ByteSink& sink) { return traces::write_chakra(run, *selection, sink); });
+}
+
+Result<int> export_snapshot(const Options& options, const Run& run, Console& console) {
+  if (!options.step.empty() && options.step != "all")
+    return fail(ErrorKind::usage, "a snapshot is the whole recording: a part of it could not be replayed", "--step",
+                "leave --step out");
+  return write_out(options, console, [&](ByteSink& sink) { return traces::write_snapshot(run, sink); });
+}
+
+/// Graphviz, on a DOT file beside the output.
+Result<int> draw_graph(const Options& options, const std::string& dot, Console& console) {
+  if (options.output.empty() || options.output == "-")
+    return fail(ErrorKind::usage, "a picture needs a file", "-o", "give -o step.svg, or --format dot");
+  auto picture = traces::AtomicFile::create(options.output, options.force);
+  if (!picture) return tl::unexpected(picture.error());
+  const std::string source = picture->temporary_path() + ".dot";
+  std::ofstream(source, std::ios::binary) << dot;
+  const auto drawn = run_program({"dot", "-Tsvg", "-o", picture->temporary_path(), source},
+                                 "install Debian's or Ubuntu's package graphviz, or give --format dot");
+  std::error_code ignored;
+  std::filesystem::remove(source, ignored);
+  if (!drawn) return tl::unexpected(drawn.error());
+  if (auto done = picture->commit(); !done) return tl::unexpected(done.error());
+  console.note("wrote " + options.output);
+  return kDone;
+}
+
+Result<int> export_graph(const Options& options, const Run& run, Console& console) {
+  const auto selection = selected(options, run, true);
+  if (!selection) return tl::unexpected(selection.error());
+  const auto collapse = options.collapse == "none" ? viz::Collapse::none : viz::Collapse::unit;
+  const auto graph = viz::dependency_graph(run, *selection, collapse);
+  if (!graph) return tl::unexpected(graph.error());
+  const std::string step = selection->lanes_step ? fmt::format(", step {}", selection->lanes_step->index) : "";
+  const std::string dot = viz::to_dot(run, *graph, run.info.name + step);
+  if (options.format == "svg-graph") return draw_graph(options, dot, console);
+  return write_out(options, console, [&](ByteSink& sink) -> Result<void> {
+    sink.write(dot);
+    return {};
+  });
+}
+
+/// Tables are read in pages by id, so that a million rows are never in memory; a view is one question.
+Result<void> write_table(const std::string& store, std::string_view table, bool is_view, ByteSink& sink) {
+  constexpr std::int64_t kPage = 50'000;
+  for (std::int64_t first = 0;; first += kPage) {
+    const std::string sql =
+        is_view ? fmt::format("SELECT * FROM {}", table)
+                : fmt::format("SELECT * FROM {} WHERE id >= {} AND id < {} ORDER BY id", table, first, first + kPage);
+    const auto page = traces::query(store, sql);
+    if (!page) return tl::unexpected(page.error());
+    if (first == 0) sink.write(csv_header(*page));
+    sink.write(csv_rows(*page));
+    if (is_view || page->rows.empty()) return {};
+  }
+}
+
+Result<int> export_one_table(const Options& options, Console& console) {
+  std::vector<std::string_view> names;
+  for (const traces::Table& table : traces::tables()) names.push_back(table.name);
+  const std::size_t tables = names.size();
+  for (const traces::View& view : traces::views()) names.push_back(view.name);
+  const auto found = std::find(names.begin(), names.end(), options.table);
+  if (found == names.end())
+    return fail(ErrorKind::usage, fmt::format("the store has no table or view '{}'", options.table), "--table",
+                suggestion(options.table, names));
+  const bool is_view = static_cast<std::size_t>(found - names.begin()) >= tables;
+  return write_out(options, console,
+                   [&](ByteSink& sink) { return write_table(options.run, options.table, is_view, sink); });
+}
+
+Result<int> export_csv(const Options& options, Console& console) {
+  if (!options.step.empty() && options.step != "all")
+    return fail(ErrorKind::usage, "tables are exported whole", "--step",
+                "leave --step out, or ask for rows: foreshard query RUN SQL --csv");
+  if (!options.table.empty()) return export_one_table(options, console);
+  if (options.output.empty() || options.output == "-")
+    return fail(ErrorKind::usage, "one file a table needs a folder", "-o", "give -o FOLDER, or one --table");
+  std::error_code error;
+  std::filesystem::create_directories(options.output, error);
+  if (!std::filesystem::is_directory(options.output))
+    return fail(ErrorKind::usage, "is no folder and cannot become one", options.output, "name a folder");
+  const auto file_of = [&](std::string_view table) { return fmt::format("{}/{}.csv", options.output, table); };
+  for (const traces::Table& table : traces::tables())  // nothing is written where something is there
+    if (auto may = may_write(file_of(table.name), options.force); !may) return tl::unexpected(may.error());
+  for (const traces::Table& table : traces::tables()) {
+    Options one = options;
+    one.output = file_of(table.name);
+    const auto written =
+        write_out(one, console, [&](ByteSink& sink) { return write_table(options.run, table.name, false, sink); });
+    if (!written) return written;
+  }
+  return kDone;
+}
+
+Result<int> run_export(const Options& options, Console& console) {
+  if (!options.table.empty() && options.format != "csv")
+    return fail(ErrorKind::usage, "tables are exported as csv", "--table", "give --format csv");
+  const bool to_file = !options.output.empty() && options.output != "-";
+  const bool folder = options.format == "csv" && options.table.empty();
+  if (to_file && !folder)
+    if (auto may = may_write(options.output, options.force); !may) return tl::unexpected(may.error());
+  if (!to_file && options.output.empty() && options.format != "dot" && options.format != "csv")
+    return fail(ErrorKind::usage, "the output needs a name", "-o", "give -o FILE, or -o - for standard output");
+  const auto run = traces::read_run(options.run);
+  if (!run) return tl::unexpected(run.error());
+  if (options.format == "csv") return export_csv(options, console);
+  if (options.format == "snapshot") return export_snapshot(options, *run, console);
+  if (options.format == "chakra") return export_chakra(options, *run, console);
+  if (options.format == "dot" || options.format == "svg-graph") return export_graph(options, *run, console);
+  return export_timeline(options, *run, console);
+}
+
+}  // namespace
+
+Action add_export(CLI::App& app) {
+  auto options = std::make_shared<Options>();
+  app.add_option("run", options->run, "a run store")->required()->type_name("RUN");
+  app.add_option("--format", options->format,
+                 "perfetto: ui.perfetto.dev; chrome: Kineto's profiler trace; snapshot: PyTorch's memory_viz; dot, "
+                 "svg-graph: what waits for what in a step; csv: the store's tables; chakra: execution trace")
+      ->required()
+      ->check(CLI::IsMember({"perfetto", "chrome", "snapshot", "dot", "svg-graph", "csv", "chakra"}))
+      ->type_name("FORMAT");
+  app.add_option("-o,--output", options->output,
+                 "the file, packed where its name ends with .gz; a folder for csv; - for standard output")
+      ->type_name("FILE");
+  app.add_option("--step", options->step,
+                 "a step's number, or all; default: all, of dot, svg-graph and chakra the last")
+      ->type_name("N|all");
+  app.add_option("--table", options->table, "csv: this table or view alone")->type_name("NAME");
+  app.add_option("--collapse", options->collapse,
+                 "dot, svg-graph: one node a unit and stream, or one an op; default unit")
+      ->check(CLI::IsMember({"unit", "none"}))
+      ->type_name("unit|none");
+  app.add_flag("--force", options->force, "write over what is there");
+  return [options](Console& console) { return run_export(*options, console); };
+}
+
+}  // namespace foreshard::cli

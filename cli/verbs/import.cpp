@@ -1,0 +1,137 @@
+// `foreshard import`: a PyTorch recording becomes a run store.
+
+#include "traces/import/import.hpp"
+
+#include <fmt/core.h>
+
+#include <CLI/CLI.hpp>
+#include <memory>
+
+#include "cli/options/options.hpp"
+#include "cli/reports/run_summary.hpp"
+#include "cli/terminal/output.hpp"
+#include "cli/terminal/version.hpp"
+#include "cli/verbs/verbs.hpp"
+#include "core/base/units.hpp"
+#include "traces/store/store.hpp"
+
+namespace foreshard::cli {
+namespace {
+
+struct Options {
+  traces::ImportRequest request;
+  std::string output;
+  bool no_workload = false;
+  bool strict = false;
+  bool force = false;
+  bool json = false;
+};
+
+Json as_json(const Options& options, const Run& run, bool workload) {
+  Json json = json_result("import");
+  json["output"] = options.output;
+  json["name"] = run.info.name;
+  json["units"] = run.units.size();
+  json["steps"] = run.steps.size();
+  json["allocator_events"] = run.allocator.size();
+  json["blocks"] = run.blocks.size();
+  json["device_ops"] = run.device_ops.size();
+  json["host_ops"] = run.host_ops.size();
+  json["workload"] = workload;
+  json["inputs"] = Json::array();
+  for (const InputFile& input : run.info.inputs)
+    json["inputs"].push_back(
+        {{"role", input.role}, {"path", input.path}, {"bytes", input.bytes}, {"digest", input.digest}});
+  json["import_stats"] = Json::array();
+  for (const ImportStat& stat : run.import_stats)
+    json["import_stats"].push_back({{"name", stat.name}, {"count", stat.count}, {"text", stat.text}});
+  json["warnings"] = run.info.warnings;
+  return json;
+}
+
+void print_summary(Console& console, const Options& options, const Run& run, bool workload) {
+  Table table({{""}, {""}});
+  table.row({"run", run.info.name});
+  if (!run.info.gpu.empty()) table.row({"GPU", fmt::format("{} x {}", run.settings.world(), run.info.gpu)});
+  if (!run.info.torch.empty()) table.row({"PyTorch", run.info.torch});
+  table.row({"units", std::to_string(run.units.size())});
+  if (!run.allocator.empty())
+    table.row({"memory", fmt::format("{} allocator events, {} blocks, {} segments", exact_bytes(run.allocator.size()),
+                                     exact_bytes(run.blocks.size()), exact_bytes(run.segments.size()))});
+  if (!run.device_ops.empty())
+    table.row({"time", fmt::format("{} device ops, {} host ops", exact_bytes(run.device_ops.size()),
+                                   exact_bytes(run.host_ops.size()))});
+  for (const StepRecord& step : run.steps)
+    if (step.recording == Recording::snapshot)
+      table.row({fmt::format("step {}", step.index),
+                 fmt::format("peaks: allocated {}, reserved {}", format_bytes(step.peaks.allocated),
+                             format_bytes(step.peaks.reserved))});
+  std::string source;
+  if (const auto step = step_ms(run, source))
+    table.row({"step time", fmt::format("{} ({})", milliseconds(*step), source)});
+  table.row({"workload", workload ? "yes: plan can start from this run" : "no"});
+  table.row({"written", options.output});
+  table.print(console.out);
+}
+
+/// Odd but usable input: a line each; data that was lost is a warning.
+std::uint64_t report_stats(Console& console, const Run& run) {
+  std::uint64_t lost = 0;
+  for (const ImportStat& stat : run.import_stats) {
+    const std::string line = fmt::format("{}: {} ({} times)", stat.name, stat.text, stat.count);
+    if (stat.severity == ImportStat::Severity::info) {
+      console.note("note: " + line);
+    } else {
+      console.warn(line);
+      lost += stat.count;
+    }
+  }
+  for (const std::string& warning : run.info.warnings) console.warn(warning);
+  return lost;
+}
+
+Result<int> import_files(Options& options, Console& console) {
+  if (auto may = may_write(options.output, options.force); !may) return tl::unexpected(may.error());
+  options.request.workload = !options.no_workload;
+  options.request.version = version_number();
+  std::optional<Progress> progress;
+  options.request.on_stage = [&](std::string_view what) { progress.emplace(console, std::string(what)); };
+  auto imported = traces::import_recording(options.request);
+  progress.reset();
+  if (!imported) return tl::unexpected(imported.error());
+  const std::uint64_t lost = report_stats(console, imported->run);
+  if (options.strict && lost > 0)
+    return fail(ErrorKind::input, fmt::format("{} entries are odd, and --strict is set", lost), {},
+                "without --strict they are counted and the import goes on");
+  const auto written = traces::write_run(imported->run, options.output, {.force = options.force});
+  if (!written) return tl::unexpected(written.error());
+  if (options.json)
+    print_json(console.out, as_json(options, imported->run, imported->workload.has_value()));
+  else
+    print_summary(console, options, imported->run, imported->workload.has_value());
+  return kDone;
+}
+
+}  // namespace
+
+Action add_import(CLI::App& app) {
+  auto options = std::make_shared<Options>();
+  traces::ImportRequest& request = options->request;
+  app.add_option("--snapshot", request.snapshot, "memory snapshot, torch.cuda.memory._dump_snapshot()")
+      ->type_name("FILE");
+  app.add_option("--trace", request.trace, "profiler trace, export_chrome_trace()")->type_name("FILE");
+  app.add_option("--about", request.about, "how the run was set up; without it there is nothing to plan from")
+      ->type_name("FILE");
+  app.add_option("-o,--output", options->output, "the store to write")->required()->type_name("RUN");
+  app.add_option("--name", request.name, "name of the run; default: the snapshot's")->type_name("NAME");
+  app.add_option("--device", request.device, "the GPU, where the files have several")->type_name("N");
+  app.add_option("--machine", request.machine, "profile of the machine; default: by the GPU's name")->type_name("NAME");
+  app.add_flag("--cpu-ops", request.keep_cpu_ops, "keep PyTorch's operators as host ops");
+  app.add_flag("--no-workload", options->no_workload, "only read: do not take the step apart for plan");
+  app.add_flag("--strict", options->strict, "data that would be lost or odd is an error");
+  app.add_flag("--force", options->force, "write over an existing store");
+  app.add_flag("--json", options->json, "as JSON");
+  return [options](Console& console) { return import_files(*options, console); };
+}
+
+}  // namespace foreshard::cli

@@ -1,0 +1,98 @@
+// `foreshard machines [NAME]`: the built-in profiles, or the constants of one with their sources.
+
+#include <fmt/core.h>
+
+#include <CLI/CLI.hpp>
+#include <memory>
+
+#include "cli/options/options.hpp"
+#include "cli/options/source_options.hpp"
+#include "cli/terminal/output.hpp"
+#include "cli/verbs/verbs.hpp"
+#include "core/base/units.hpp"
+#include "sim/machine/merge_profile.hpp"
+#include "sim/machine/profile.hpp"
+
+namespace foreshard::cli {
+namespace {
+
+struct Options {
+  std::string name;
+  bool json = false;
+};
+
+Result<int> list(const Options& options, Console& console) {
+  constexpr auto kRight = Table::Align::right;
+  Table table({{"machine"}, {"SMs", kRight}, {"memory", kRight}, {"what it is"}});
+  Json json = json_result("machines");
+  json["machines"] = Json::array();
+  for (const std::string_view name : sim::builtin_profile_names()) {
+    const auto profile = sim::builtin_profile(name);
+    if (!profile) return tl::unexpected(profile.error());
+    table.row(
+        {profile->name, std::to_string(profile->sm_count), format_bytes(profile->memory_total), profile->description});
+    json["machines"].push_back({{"name", profile->name},
+                                {"description", profile->description},
+                                {"sm_count", profile->sm_count},
+                                {"memory_bytes", profile->memory_total}});
+  }
+  if (options.json)
+    print_json(console.out, json);
+  else
+    table.print(console.out);
+  return kDone;
+}
+
+std::string number(const nlohmann::json& value) {
+  return value.is_number_float() ? fmt::format("{:.10g}", value.get<double>()) : value.dump();
+}
+
+/// Every constant below `node` as a row: its place, its value and its source.
+void rows(const nlohmann::json& node, const std::string& place, Table& table) {
+  if (!node.is_object()) return;
+  for (const auto& [key, value] : node.items()) {
+    const std::string path = place + "/" + key;
+    if (!value.is_object()) continue;
+    if (value.contains("value") && value.contains("unit")) {
+      table.row({path, number(value["value"]), value["unit"].get<std::string>(), value.value("source", "")});
+    } else if (value.contains("source")) {
+      for (const auto& [name, one] : value.items())
+        if (name != "source") table.row({path + "/" + name, number(one), "", value["source"].get<std::string>()});
+    } else {
+      rows(value, path, table);
+    }
+  }
+}
+
+Result<int> show(const Options& options, Console& console) {
+  const auto text = profile_text(options.name);
+  if (!text) return tl::unexpected(text.error());
+  const auto profile = sim::parse_profile(*text, options.name);
+  if (!profile) return tl::unexpected(profile.error());
+  const auto whole = sim::complete_profile(*text, options.name);
+  if (!whole) return tl::unexpected(whole.error());
+  if (options.json) {
+    print_json(console.out, Json(*whole));
+    return kDone;
+  }
+  console.out << profile->name << ": " << profile->description << "\n\n";
+  Table table({{"constant"}, {"value"}, {"unit"}, {"source"}});
+  rows(*whole, "", table);
+  for (const sim::CollectiveTable& t : profile->collectives)
+    table.row({"/collectives", fmt::format("{} points, {} ranks", t.points.size(), t.ranks), "", t.source});
+  table.print(console.out);
+  return kDone;
+}
+
+}  // namespace
+
+Action add_machines(CLI::App& app) {
+  auto options = std::make_shared<Options>();
+  app.add_option("name", options->name, "a built-in profile's name or a profile file; default: list them")
+      ->type_name("NAME|FILE");
+  app.add_flag("--json", options->json, "as JSON; of one profile, the whole of it as --machine reads it");
+  return
+      [options](Console& console) { return options->name.empty() ? list(*options, console) : show(*options, console); };
+}
+
+}  // namespace foreshard::cli

@@ -1,0 +1,62 @@
+// `foreshard plan SOURCE [choices]`: predicts one steady-state step.
+
+#include <CLI/CLI.hpp>
+#include <memory>
+
+#include "cli/options/options.hpp"
+#include "cli/options/planning.hpp"
+#include "cli/reports/prediction_report.hpp"
+#include "cli/verbs/verbs.hpp"
+#include "core/base/units.hpp"
+
+namespace foreshard::cli {
+namespace {
+
+struct Options {
+  SourceOptions source;
+  ChoiceOptions choices;
+  std::optional<Bytes> memory_limit;
+  std::string output;
+  std::string name;
+  bool force = false;
+  bool json = false;
+};
+
+Result<int> plan(Options& options, Console& console) {
+  if (!options.output.empty())
+    if (auto may = may_write(options.output, options.force); !may) return tl::unexpected(may.error());
+  const auto planned = read_planned(options.source, options.choices, console);
+  if (!planned) return tl::unexpected(planned.error());
+  auto p = predict_planned(*planned, options.memory_limit, options.name);
+  if (!p) return tl::unexpected(p.error());
+  for (const std::string& warning : p->warnings) console.warn(warning);
+  const Json json = prediction_json(options.source.source.text, *planned->workload, *p);
+  if (!options.output.empty())
+    if (auto ok = store_prediction(json, *planned->workload, options.output, options.force, *p); !ok)
+      return tl::unexpected(ok.error());
+  if (options.json)
+    print_json(console.out, json);
+  else
+    print_prediction(console, planned->source.settings, *p);
+  report_failure(console, *p);
+  if (p->out_of_memory) return static_cast<int>(ErrorKind::out_of_memory);
+  return p->deadlock ? static_cast<int>(ErrorKind::deadlock) : static_cast<int>(kDone);
+}
+
+}  // namespace
+
+Action add_plan(CLI::App& app) {
+  auto options = std::make_shared<Options>();
+  options->source.add_to(app);
+  add_parsed<Bytes>(app, "--memory-limit", options->memory_limit, &parse_bytes,
+                    "what the caching allocator may take; default: the machine's")
+      ->type_name("SIZE");
+  app.add_option("-o,--output", options->output, "write the whole simulated run to a store")->type_name("RUN");
+  app.add_option("--name", options->name, "name of the run")->type_name("NAME");
+  app.add_flag("--force", options->force, "write over an existing store");
+  app.add_flag("--json", options->json, "as JSON");
+  options->choices.add_to(app);
+  return [options](Console& console) { return plan(*options, console); };
+}
+
+}  // namespace foreshard::cli

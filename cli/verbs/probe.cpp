@@ -1,0 +1,50 @@
+// `foreshard probe -o machine.json`: measures this machine and writes the profile that plan reads.
+
+#include <CLI/CLI.hpp>
+#include <filesystem>
+#include <memory>
+
+#include "cli/options/options.hpp"
+#include "cli/verbs/gpu_backend.hpp"
+#include "cli/verbs/launcher.hpp"
+#include "cli/verbs/verbs.hpp"
+
+namespace foreshard::cli {
+namespace {
+
+/// The driver's device files of GPUs: /dev/nvidia0, /dev/nvidia1, …
+std::uint32_t gpus_of_this_host() {
+  std::uint32_t count = 0;
+  while (std::filesystem::exists("/dev/nvidia" + std::to_string(count))) ++count;
+  return count;
+}
+
+Result<int> probe(const ProbeOptions& options, Console& console) {
+  if (is_rank()) return gpu_backend() == nullptr ? become_rank() : gpu_backend()->probe(options, console);
+  if (auto may = may_write(options.output, options.force); !may) return tl::unexpected(may.error());
+  const std::uint32_t gpus = options.gpus != 0 ? options.gpus : gpus_of_this_host();
+  if (gpus == 0)
+    return fail(ErrorKind::usage, "no NVIDIA GPU here: /dev/nvidia0 is missing", {},
+                "probe runs on the machine that is to be measured; calibrate reads files that were measured elsewhere");
+  return start_ranks(gpus, console);
+}
+
+}  // namespace
+
+Action add_probe(CLI::App& app) {
+  auto options = std::make_shared<ProbeOptions>();
+  app.add_option("-o,--output", options->output, "the profile to write")->required()->type_name("FILE");
+  app.add_option("--gpus", options->gpus, "GPUs to measure with; default: all of this host")
+      ->type_name("N")
+      ->check(CLI::Range(1U, 64U));
+  app.add_option("--base", options->base, "built-in profile whose other constants stay; default h200")
+      ->type_name("NAME");
+  app.add_option("--name", options->name, "name of the new profile; default probed")->type_name("NAME");
+  app.add_flag("--contention,!--no-contention", options->contention,
+               "kernels and collectives beside each other; default on");
+  app.add_flag("--force", options->force, "write over an existing file");
+  app.add_flag("--json", options->json, "what was measured, as JSON; the profile is in the file");
+  return [options](Console& console) { return probe(*options, console); };
+}
+
+}  // namespace foreshard::cli

@@ -1,0 +1,255 @@
+// `foreshard replay SNAPSHOT`: its requests through the allocator, to verify or to ask what if.
+
+#include "core/allocator/replay.hpp"
+
+#include <fmt/core.h>
+
+#include <CLI/CLI.hpp>
+#include <memory>
+
+#include "cli/options/options.hpp"
+#include "cli/terminal/output.hpp"
+#include "cli/verbs/verbs.hpp"
+#include "core/base/units.hpp"
+#include "sim/machine/address_space.hpp"
+#include "traces/import/recorded_steps.hpp"
+#include "traces/import/snapshot_ranges.hpp"
+#include "traces/pytorch/about.hpp"
+#include "traces/pytorch/snapshot_file.hpp"
+
+namespace foreshard::cli {
+namespace {
+
+struct Options {
+  std::string snapshot;
+  std::string about;
+  std::optional<std::string> alloc_conf;
+  std::optional<Bytes> memory_limit;
+  std::optional<std::uint32_t> device;
+  std::string pytorch = "2.11";
+  bool retries = false;
+  bool json = false;
+};
+
+/// Memory of a device that is not named: more than any has, so that nothing runs out.
+constexpr Bytes kAmple = Bytes{1} << 40;
+
+/// What both modes tell, in the words of torch.cuda.memory_stats.
+struct Outcome {
+  std::uint64_t events = 0;
+  std::uint64_t mismatches = 0;
+  std::string first_mismatch;
+  MemoryPeaks peaks;
+  AllocatorStatistics statistics;
+  std::vector<AllocatorStatistics> steps;
+};
+
+MemoryPeaks peaks_of(const AllocatorStatistics& s) {
+  const auto bytes = [](std::int64_t value) { return static_cast<Bytes>(value < 0 ? 0 : value); };
+  return {bytes(s.all.requested_bytes.peak), bytes(s.all.allocated_bytes.peak), bytes(s.all.active_bytes.peak),
+          bytes(s.all.reserved_bytes.peak)};
+}
+
+void add_peaks(Json& json, const MemoryPeaks& peaks) {
+  json["peak_requested_bytes"] = peaks.requested;
+  json["peak_allocated_bytes"] = peaks.allocated;
+  json["peak_active_bytes"] = peaks.active;
+  json["peak_reserved_bytes"] = peaks.reserved;
+}
+
+void add_statistics(Json& json, const AllocatorStatistics& statistics) {
+  json["reserved_bytes"] = statistics.all.reserved_bytes.current;
+  json["allocated_bytes"] = statistics.all.allocated_bytes.current;
+  json["inactive_split_bytes"] = statistics.all.inactive_split_bytes.current;
+  json["num_alloc_retries"] = statistics.num_alloc_retries;
+  json["num_ooms"] = statistics.num_ooms;
+  json["num_device_alloc"] = statistics.num_device_alloc;
+  json["num_device_free"] = statistics.num_device_free;
+}
+
+Json as_json(const Options& options, const Outcome& outcome, const ReplayReport& recorded,
+             const WhatIfReport* what_if) {
+  Json json = json_result("replay");
+  json["mode"] = what_if == nullptr ? "verify" : "what-if";
+  json["snapshot"] = options.snapshot;
+  json["events"] = outcome.events;
+  json["mismatches"] = outcome.mismatches;
+  json["first_mismatch"] = outcome.first_mismatch.empty() ? Json(nullptr) : Json(outcome.first_mismatch);
+  add_peaks(json, outcome.peaks);
+  add_statistics(json, outcome.statistics);
+  json["steps"] = Json::array();
+  for (const AllocatorStatistics& step : outcome.steps) {
+    Json entry = Json::object();
+    add_peaks(entry, peaks_of(step));
+    entry["num_alloc_retries"] = step.num_alloc_retries;
+    json["steps"].push_back(std::move(entry));
+  }
+  if (what_if == nullptr) {
+    json["adopted_segments"] = recorded.adopted_segments;
+    json["adopted_blocks"] = recorded.adopted_blocks;
+    json["unexplained_releases"] = recorded.unexplained_releases;
+    return json;
+  }
+  json["out_of_memory"] = what_if->failed_allocs > 0;
+  json["failed_allocs"] = what_if->failed_allocs;
+  json["recorded"] = Json::object();
+  add_peaks(json["recorded"], recorded.peaks);
+  return json;
+}
+
+std::string with_exact(Bytes bytes) {
+  return fmt::format("{} ({})", format_bytes(bytes), exact_bytes(bytes));
+}
+
+void print_verify(Console& console, const Outcome& outcome, const ReplayReport& report) {
+  Table table({{""}, {"", Table::Align::right}});
+  table.row({"entries compared", exact_bytes(outcome.events)});
+  table.row({"mismatches", exact_bytes(outcome.mismatches)});
+  if (report.adopted_segments > 0)
+    table.row({"before recording began",
+               fmt::format("{} segments, {} blocks", report.adopted_segments, report.adopted_blocks)});
+  table.row({outcome.steps.empty() ? "peaks of the recording" : "peaks of the last step"});
+  table.row({"  requested", with_exact(outcome.peaks.requested)});
+  table.row({"  allocated", with_exact(outcome.peaks.allocated)});
+  table.row({"  active", with_exact(outcome.peaks.active)});
+  table.row({"  reserved", with_exact(outcome.peaks.reserved)});
+  table.row({"allocation retries", std::to_string(outcome.statistics.num_alloc_retries)});
+  table.print(console.out);
+  if (outcome.mismatches > 0) console.out << "first mismatch: " << outcome.first_mismatch << '\n';
+}
+
+void print_what_if(Console& console, const Outcome& outcome, const ReplayReport& recorded) {
+  Table table(
+      {{"peak"}, {"recorded", Table::Align::right}, {"asked", Table::Align::right}, {"change", Table::Align::right}});
+  const auto row = [&](const char* name, Bytes before, Bytes after) {
+    table.row({name, format_bytes(before), format_bytes(after),
+               before == after ? "" : change(static_cast<double>(before), static_cast<double>(after))});
+  };
+  row("requested", recorded.peaks.requested, outcome.peaks.requested);
+  row("allocated", recorded.peaks.allocated, outcome.peaks.allocated);
+  row("active", recorded.peaks.active, outcome.peaks.active);
+  row("reserved", recorded.peaks.reserved, outcome.peaks.reserved);
+  table.row({"allocation retries", std::to_string(recorded.statistics.num_alloc_retries),
+             std::to_string(outcome.statistics.num_alloc_retries)});
+  table.print(console.out);
+}
+
+/// Steps whose peaks are told apart; none where the snapshot records no training step.
+std::vector<std::size_t> step_starts(const Snapshot& snapshot) {
+  const auto ranges = traces::snapshot_ranges(snapshot);
+  const auto hooks = traces::find_hooks(ranges, traces::units_named(ranges));
+  if (!hooks) return {};
+  std::vector<Nanoseconds> begins;
+  for (const StepRecord& step : traces::step_records(*hooks, Recording::snapshot)) begins.push_back(step.start);
+  return traces::events_at(snapshot, begins);
+}
+
+/// The driver's addresses as recorded, for as long as the what-if asks for the same segments.
+sim::SimMemoryOptions memory_for(const Snapshot& snapshot, std::optional<Bytes> limit) {
+  sim::SimMemoryOptions memory;
+  memory.total = memory.capacity = limit.value_or(kAmple);
+  for (const AllocatorEvent& event : snapshot.events) {
+    if (event.action != AllocatorAction::segment_alloc) continue;
+    memory.recorded_addresses.push_back(event.address);
+    memory.recorded_sizes.push_back(event.size);
+  }
+  return memory;
+}
+
+Result<WhatIfReport> ask_what_if(const Options& options, const Snapshot& snapshot, const ReplayOptions& replay_options,
+                                 const ReplayReport& recorded) {
+  const auto config = options.alloc_conf ? parse_alloc_conf(*options.alloc_conf, options.pytorch)
+                                         : recorded_config(snapshot.settings, options.pytorch);
+  if (!config) return tl::unexpected(config.error());
+  sim::SimMemory memory(memory_for(snapshot, options.memory_limit));
+  return what_if(snapshot, replay_options, *config, memory, recorded.empty_caches);
+}
+
+/// The allocator's rules are those of the about file's PyTorch, where there is one.
+Result<std::string> pytorch_of(const Options& options) {
+  if (options.about.empty()) return options.pytorch;
+  const auto about = traces::read_about(options.about);
+  if (!about) return tl::unexpected(about.error());
+  return about->settings.pytorch;
+}
+
+void warn_of(Console& console, const traces::SnapshotFile& file, const ReplayReport& report) {
+  for (const ImportStat& stat : file.stats)
+    if (stat.severity != ImportStat::Severity::info) console.warn(fmt::format("{} ({} times)", stat.text, stat.count));
+  if (report.unexplained_releases > 0)
+    console.warn(
+        fmt::format("{} releases of cached memory may have been empty_cache() or retries of an allocation; "
+                    "taken for the former (--releases-are-retries for the latter)",
+                    report.unexplained_releases));
+}
+
+Result<int> replay(Options options, Console& console) {
+  const auto pytorch = pytorch_of(options);
+  if (!pytorch) return tl::unexpected(pytorch.error());
+  options.pytorch = *pytorch;
+  std::optional<Progress> progress(std::in_place, console, "reading " + options.snapshot);
+  const auto file = traces::read_snapshot(options.snapshot, {.device = options.device});
+  if (!file) return tl::unexpected(file.error());
+  progress.emplace(console, "replaying");
+  ReplayOptions replay_options;
+  replay_options.pytorch = options.pytorch;
+  replay_options.step_starts = step_starts(file->snapshot);
+  replay_options.releases_are_retries = options.retries;
+  const auto recorded = verify(file->snapshot, replay_options);
+  if (!recorded) {
+    Error error = recorded.error();
+    if (error.where.empty()) error.where = options.snapshot;
+    return tl::unexpected(error);
+  }
+  Outcome outcome{recorded->events, recorded->mismatches, recorded->first_mismatch,
+                  recorded->peaks,  recorded->statistics, recorded->steps};
+  std::optional<WhatIfReport> asked;
+  if (options.alloc_conf || options.memory_limit) {
+    auto answer = ask_what_if(options, file->snapshot, replay_options, *recorded);
+    if (!answer) return tl::unexpected(answer.error());
+    asked = std::move(*answer);
+    outcome.peaks = asked->peaks;
+    outcome.statistics = asked->statistics;
+    outcome.steps = asked->steps;
+  }
+  progress.reset();
+  warn_of(console, *file, *recorded);
+  if (options.json) {
+    print_json(console.out, as_json(options, outcome, *recorded, asked ? &*asked : nullptr));
+  } else if (asked) {
+    print_what_if(console, outcome, *recorded);
+  } else {
+    print_verify(console, outcome, *recorded);
+  }
+  if (asked && asked->failed_allocs > 0) {
+    console.warn(fmt::format("out of memory: {} allocations failed, the first of {} bytes at entry {}",
+                             asked->failed_allocs, asked->first_failure ? asked->first_failure->requested : 0,
+                             asked->first_failure_event));
+    return static_cast<int>(ErrorKind::out_of_memory);
+  }
+  return !asked && outcome.mismatches > 0 ? kDiffers : kDone;
+}
+
+}  // namespace
+
+Action add_replay(CLI::App& app) {
+  auto options = std::make_shared<Options>();
+  app.add_option("snapshot", options->snapshot, "a memory snapshot (.pickle or JSON, plain, .gz or .xz)")
+      ->required()
+      ->type_name("SNAPSHOT");
+  app.add_option("--about", options->about, "the about file beside it: says which PyTorch's rules hold")
+      ->type_name("FILE");
+  app.add_option("--alloc-conf", options->alloc_conf, "what if PYTORCH_ALLOC_CONF had been this")
+      ->type_name("KEY:VALUE,…");
+  add_parsed<Bytes>(app, "--memory-limit", options->memory_limit, parse_bytes, "what if the GPU had this much memory")
+      ->type_name("SIZE");
+  app.add_option("--device", options->device, "the GPU, where the snapshot has several")->type_name("N");
+  app.add_option("--pytorch", options->pytorch, "the version whose rules are followed; default 2.11")
+      ->type_name("VERSION");
+  app.add_flag("--releases-are-retries", options->retries,
+               "a release of cached memory that nothing explains was an allocation's retry, not empty_cache()");
+  app.add_flag("--json", options->json, "as JSON");
+  return [options](Console& console) { return replay(*options, console); };
+}
+
+}  // namespace foreshard::cli

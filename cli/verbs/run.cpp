@@ -1,0 +1,80 @@
+// `foreshard run SOURCE [choices]`: the same step on real GPUs, one process a GPU.
+
+#include <CLI/CLI.hpp>
+#include <memory>
+
+#include "cli/options/options.hpp"
+#include "cli/options/planning.hpp"
+#include "cli/verbs/gpu_backend.hpp"
+#include "cli/verbs/launcher.hpp"
+#include "cli/verbs/verbs.hpp"
+#include "core/base/units.hpp"
+
+namespace foreshard::cli {
+namespace {
+
+const GpuBackend* g_backend = nullptr;  // set before main by foreshard-gpu, else null
+
+/// Everything that can be wrong without a GPU is said before a process is started.
+Result<std::uint32_t> ranks_of(const RunOptions& options, Console& console) {
+  if (!options.output.empty())
+    if (auto may = may_write(options.output, options.force); !may) return tl::unexpected(may.error());
+  const auto planned = read_planned(options.source, options.choices, console);
+  if (!planned) return tl::unexpected(planned.error());
+  if (planned->settings.nodes > 1)
+    return fail(
+        ErrorKind::usage, "several nodes need a launcher that reaches them", {},
+        "start one process a GPU with torchrun, srun or mpirun: torchrun --nnodes ... --no-python foreshard run ...");
+  return planned->settings.world();
+}
+
+Result<int> run(const RunOptions& options, Console& console) {
+  if (!is_rank()) {
+    const auto ranks = ranks_of(options, console);
+    if (!ranks) return tl::unexpected(ranks.error());
+    return start_ranks(*ranks, console);
+  }
+  return gpu_backend() == nullptr ? become_rank() : gpu_backend()->run(options, console);
+}
+
+}  // namespace
+
+const GpuBackend* gpu_backend() {
+  return g_backend;
+}
+
+GpuRegistration::GpuRegistration(const GpuBackend& backend) {
+  g_backend = &backend;
+}
+
+Action add_run(CLI::App& app) {
+  auto options = std::make_shared<RunOptions>();
+  options->source.add_to(app);
+  add_parsed<Bytes>(app, "--memory-limit", options->memory_limit, &parse_bytes,
+                    "what the caching allocator may take; default: the GPU's")
+      ->type_name("SIZE");
+  app.add_option("-o,--output", options->output, "write the recorded steps of rank 0 to a store")->type_name("RUN");
+  app.add_option("--name", options->name, "name of the run")->type_name("NAME");
+  app.add_option("--steps", options->steps, "timed steps; default 10")->check(CLI::Range(1, 4000));
+  app.add_option("--warmup", options->warmup, "steps before them, in a pass of their own; default 3")
+      ->check(CLI::Range(2, 1000));
+  app.add_option("--learning-rate", options->learning_rate,
+                 "of the optimizer, where the workload computes; default 1e-5");
+  app.add_option("--gradients", options->gradients,
+                 "write the gradients of every timed step into this folder, a file a rank (slow: for checks)")
+      ->type_name("FOLDER");
+  app.add_flag("--emulate", options->emulate,
+               "kernels of the same shape, bytes and duration instead of the model's numbers");
+  app.add_flag("--pace-host", options->pace_host,
+               "issue as slowly as the machine profile's host does: PyTorch's, with the built-in profiles");
+  app.add_flag("--record,!--no-record", options->record, "record steps with CUPTI after the timed ones; default on");
+  app.add_flag("--force", options->force, "write over an existing store");
+  app.add_flag("--json", options->json, "as JSON");
+  options->choices.add_to(app);
+  return [options](Console& console) {
+    options->source.source.computations = !options->emulate;
+    return run(*options, console);
+  };
+}
+
+}  // namespace foreshard::cli

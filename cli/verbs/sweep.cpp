@@ -1,0 +1,190 @@
+// `foreshard sweep SOURCE [ranges]`: predicts every point of a space of choices and says which to take.
+
+#include <fmt/core.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <memory>
+#include <set>
+
+#include "cli/options/options.hpp"
+#include "cli/options/progress_file.hpp"
+#include "cli/options/range_options.hpp"
+#include "cli/options/source_options.hpp"
+#include "cli/reports/prediction_report.hpp"
+#include "cli/reports/sweep_report.hpp"
+#include "cli/verbs/verbs.hpp"
+#include "core/base/units.hpp"
+#include "core/settings/settings_table.hpp"
+#include "sim/sweep/for_each.hpp"
+
+namespace foreshard::cli {
+namespace {
+
+struct Options {
+  SourceOptions source;
+  RangeOptions ranges;
+  std::optional<Bytes> memory_limit;
+  unsigned jobs = 0;
+  std::string csv;
+  std::string progress;
+  std::string output;
+  std::string name;
+  bool force = false;
+  bool json = false;
+};
+
+Result<void> check_outputs(const Options& options) {
+  for (const std::string& path : {options.csv, options.output, options.progress})
+    if (!path.empty())
+      if (auto may = may_write(path, options.force); !may) return may;
+  return {};
+}
+
+/// The best point's run, as `plan -o` writes it.
+Result<void> store_best(const Options& options, const SweepResult& result, const sim::MachineProfile& machine,
+                        sim::WorkloadSource& workloads) {
+  const Settings& settings = result.points[*result.best].settings;
+  const auto workload = workloads.at(settings);
+  if (!workload) return tl::unexpected(workload.error());
+  auto p = sim::predict(**workload, machine, {settings, {}});
+  if (!p) return tl::unexpected(p.error());
+  if (!options.name.empty()) p->run.info.name = options.name;
+  p->valid = result.points[*result.best].valid;
+  p->warnings = result.points[*result.best].warnings;
+  p->run.info.valid = p->valid;
+  p->run.info.warnings = p->warnings;
+  const Json json = prediction_json(options.source.source.text, **workload, *p);
+  return store_prediction(json, **workload, options.output, options.force, *p);
+}
+
+/// Warnings of the best point, or of all points together where none is best.
+void warn(Console& console, const SweepResult& result) {
+  std::set<std::string> said;
+  for (std::size_t i = 0; i < result.points.size(); ++i) {
+    if (result.best && i != *result.best) continue;
+    for (const std::string& warning : result.points[i].warnings)
+      if (said.insert(warning).second) console.warn((result.best ? "the best point: " : "") + warning);
+  }
+}
+
+/// Nothing ran: why, as an exit status. A sweep of which anything fits is done.
+Result<int> status_of(const SweepResult& result, Console& console) {
+  if (result.best) return static_cast<int>(kDone);
+  if (result.best_overall) {
+    console.error(fmt::format("no point stays within {}", format_bytes(*result.memory_limit)));
+    return static_cast<int>(ErrorKind::out_of_memory);
+  }
+  const auto any = [&](sim::SweepPoint::State state) {
+    return std::any_of(result.points.begin(), result.points.end(), [&](const auto& p) { return p.state == state; });
+  };
+  if (any(sim::SweepPoint::State::out_of_memory)) {
+    console.error("every point that can run is out of memory");
+    return static_cast<int>(ErrorKind::out_of_memory);
+  }
+  if (any(sim::SweepPoint::State::deadlock)) {
+    console.error("every point that can run deadlocks");
+    return static_cast<int>(ErrorKind::deadlock);
+  }
+  return static_cast<int>(ErrorKind::usage);
+}
+
+/// Lets each point be told in the progress file; `written` says whether that could be begun.
+void tell(const Options& options, const SweepResult& result, ProgressFile& file, Result<void>& written,
+          sim::SweepRequest& request) {
+  request.on_start = [&](std::size_t points) {
+    ProgressFile::Head head{result.name + " on " + result.machine, "points", points, {}};
+    for (const Range& range : result.ranges) head.columns.push_back(range.key);
+    for (const char* column : {"state", "step_ms", "peak_reserved_bytes"}) head.columns.emplace_back(column);
+    written = file.open(options.progress, options.force, head);
+  };
+  request.on_point = [&](const sim::SweepPoint& point) {
+    Json cells = Json::array();
+    // A point whose choices contradict each other has no values.
+    for (std::size_t i = 0; i < result.ranges.size(); ++i)
+      cells.push_back(i < point.values.size() ? Json(point.values[i]) : Json());
+    cells.push_back(name(point.state));
+    cells.push_back(point.has_time ? Json(point.step_ms) : Json());
+    cells.push_back(point.peaks.reserved > 0 ? Json(point.peaks.reserved) : Json());
+    file.row(cells);
+  };
+}
+
+Result<SweepResult> run_points(const Options& options, const traces::Source& source, const sim::MachineProfile& machine,
+                               sim::WorkloadSource& workloads, Console& console) {
+  SweepResult result;
+  result.source = options.source.source.text;
+  result.name = source.name;
+  result.machine = machine.name;
+  result.memory_limit = options.memory_limit;
+  auto given = options.ranges.ranges();
+  if (!given) return tl::unexpected(given.error());
+  result.ranges = std::move(given->ranges);
+  result.files = std::move(given->files);
+  Progress progress(console, "points");
+  sim::SweepRequest request;
+  request.base = source.settings;
+  request.ranges = result.ranges;
+  request.threads = options.jobs == 0 ? sim::hardware_threads() : options.jobs;
+  request.on_progress = [&](std::size_t done, std::size_t points) { progress.at(done, points); };
+  ProgressFile file;
+  Result<void> written;
+  if (!options.progress.empty()) tell(options, result, file, written, request);
+  auto points = sim::sweep(workloads, machine, request);
+  if (!points) return tl::unexpected(points.error());
+  if (!written) return tl::unexpected(written.error());
+  result.points = std::move(*points);
+  for (sim::SweepPoint& point : result.points) {
+    if (point.state == sim::SweepPoint::State::refused) continue;
+    point.valid &= source.warnings.empty();
+    point.warnings.insert(point.warnings.begin(), source.warnings.begin(), source.warnings.end());
+  }
+  find_best(result);
+  return result;
+}
+
+Result<int> sweep(Options& options, Console& console) {
+  if (auto ok = check_outputs(options); !ok) return tl::unexpected(ok.error());
+  const auto source = traces::read_source(options.source.source);
+  if (!source) return tl::unexpected(source.error());
+  for (const std::string& note : source->notes) console.note(note);
+  const auto machine = machine_for(options.source, *source, console);
+  if (!machine) return tl::unexpected(machine.error());
+  const auto workloads = traces::workloads_of(*source, *machine);
+  const auto result = run_points(options, *source, *machine, *workloads, console);
+  if (!result) return tl::unexpected(result.error());
+  if (result->points.size() == 1 && result->points[0].state == sim::SweepPoint::State::refused)
+    return fail(ErrorKind::usage, result->points[0].reason);
+  warn(console, *result);
+  if (!options.csv.empty())
+    if (auto ok = write_text(options.csv, sweep_csv(*result), options.force); !ok) return tl::unexpected(ok.error());
+  if (!options.output.empty() && result->best)
+    if (auto ok = store_best(options, *result, *machine, *workloads); !ok) return tl::unexpected(ok.error());
+  if (options.json)
+    print_json(console.out, sweep_json(*result));
+  else
+    print_sweep(console.out, *result);
+  return status_of(*result, console);
+}
+
+}  // namespace
+
+Action add_sweep(CLI::App& app) {
+  auto options = std::make_shared<Options>();
+  options->source.add_to(app);
+  add_parsed<Bytes>(app, "--memory-limit", options->memory_limit, &parse_bytes,
+                    "peak reserved memory that the best point may have; default: the machine's memory")
+      ->type_name("SIZE");
+  app.add_option("--jobs", options->jobs, "threads; default: every core")->type_name("N")->check(CLI::Range(1U, 1024U));
+  app.add_option("--csv", options->csv, "write every point as comma-separated values")->type_name("FILE");
+  app.add_option("--progress", options->progress, "write each point as it is done, one a line, for serve")
+      ->type_name("FILE");
+  app.add_option("-o,--output", options->output, "write the best point's simulated run to a store")->type_name("RUN");
+  app.add_option("--name", options->name, "name of that run")->type_name("NAME");
+  app.add_flag("--force", options->force, "write over existing files");
+  app.add_flag("--json", options->json, "as JSON");
+  options->ranges.add_to(app);
+  return [options](Console& console) { return sweep(*options, console); };
+}
+
+}  // namespace foreshard::cli

@@ -1,0 +1,202 @@
+// `foreshard view RUN -o out.html|.svg|.png|.pdf`: the interactive page of a stored run, or a static picture of it.
+
+#include <fmt/core.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+#include <memory>
+
+#include "cli/options/options.hpp"
+#include "cli/options/source_options.hpp"
+#include "cli/verbs/page_output.hpp"
+#include "cli/verbs/verbs.hpp"
+#include "core/base/units.hpp"
+#include "traces/store/store.hpp"
+#include "viz/svg/timeline.hpp"
+
+extern char** environ;
+
+namespace foreshard::cli {
+namespace {
+
+struct Options {
+  std::string run;
+  std::string output;
+  std::string step;
+  std::optional<Nanoseconds> from;
+  std::optional<Nanoseconds> to;
+  std::optional<std::uint32_t> width;
+  std::optional<std::uint32_t> height;
+  std::optional<std::string> theme;
+  std::string machine;
+  bool no_remedies = false;
+  bool force = false;
+};
+
+/// "html", "svg", "png" or "pdf", by the file's name.
+Result<std::string> format_of(const std::string& path) {
+  for (const std::string format : {"html", "svg", "png", "pdf"})
+    if (path.ends_with("." + format)) return format;
+  return fail(ErrorKind::usage, "a view is written as .html, .svg, .png or .pdf", path,
+              "name the output x.html or x.svg");
+}
+
+Result<viz::WindowRequest> window_request(const Options& options) {
+  viz::WindowRequest out;
+  out.from = options.from;
+  out.to = options.to;
+  out.all = options.step == "all";
+  if (options.step.empty() || out.all) return out;
+  const auto step = parse_count(options.step);
+  if (!step || *step > INT32_MAX)
+    return fail(ErrorKind::usage, fmt::format("'{}' is no step", options.step), "--step", "give a number or all");
+  out.step = static_cast<std::int32_t>(*step);
+  return out;
+}
+
+Result<viz::TimelineOptions> timeline_options(const Options& options) {
+  viz::TimelineOptions out;
+  if (options.width) out.width = *options.width;
+  out.height = options.height;
+  out.theme = options.theme == "dark" ? viz::Theme::dark : viz::Theme::light;
+  const auto window = window_request(options);
+  if (!window) return tl::unexpected(window.error());
+  out.window = *window;
+  return out;
+}
+
+/// A file that goes when it was not renamed to its place.
+class Partial {
+ public:
+  explicit Partial(std::string path) : path_(std::move(path)) {}
+  ~Partial() {
+    if (!path_.empty()) std::remove(path_.c_str());
+  }
+  Partial(const Partial&) = delete;
+  Partial& operator=(const Partial&) = delete;
+  [[nodiscard]] const std::string& path() const { return path_; }
+
+  Result<void> move_to(const std::string& path) {
+    if (std::rename(path_.c_str(), path.c_str()) != 0)
+      return fail(ErrorKind::input, fmt::format("cannot be written: {}", std::strerror(errno)), path);
+    path_.clear();
+    return {};
+  }
+
+ private:
+  std::string path_;
+};
+
+Result<void> write_text(const std::string& path, const std::string& text) {
+  std::ofstream file(path, std::ios::binary | std::ios::trunc);
+  file << text;
+  file.close();
+  if (!file) return fail(ErrorKind::input, fmt::format("cannot be written: {}", std::strerror(errno)), path);
+  return {};
+}
+
+/// rsvg-convert of librsvg, without a shell.
+Result<void> convert(const std::string& svg, const std::string& format, const std::string& output) {
+  std::string program = "rsvg-convert", form = "--format=" + format, to = "--output=" + output;
+  // A PDF of equal runs is equal: librsvg takes its date from here.
+  ::setenv("SOURCE_DATE_EPOCH", "0", 0);
+  std::string input = svg;
+  char* arguments[] = {program.data(), form.data(), to.data(), input.data(), nullptr};
+  pid_t child = 0;
+  const int failed = ::posix_spawnp(&child, program.c_str(), nullptr, nullptr, arguments, environ);
+  if (failed != 0)
+    return fail(ErrorKind::input, fmt::format("rsvg-convert cannot be started: {}", std::strerror(failed)), {},
+                "install Debian's or Ubuntu's package librsvg2-bin, or write x.svg");
+  int status = 0;
+  while (::waitpid(child, &status, 0) < 0)
+    if (errno != EINTR) return fail(ErrorKind::input, "rsvg-convert was lost", {}, "write x.svg");
+  if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
+    return fail(ErrorKind::input, "rsvg-convert could not convert the picture", output,
+                "write x.svg, or give a smaller --width");
+  return {};
+}
+
+/// A page has the size of the window that shows it.
+Result<int> view_page(const Options& options, Console& console) {
+  if (options.width || options.height)
+    return fail(ErrorKind::usage, "a page has no size of its own", options.width ? "--width" : "--height",
+                "leave it out, or write x.svg");
+  const auto window = window_request(options);
+  if (!window) return tl::unexpected(window.error());
+  if (auto may = may_write(options.output, options.force); !may) return tl::unexpected(may.error());
+  const auto run = traces::read_run(options.run);
+  if (!run) return tl::unexpected(run.error());
+  const PageFile file{options.output, options.theme.value_or("auto"), options.force};
+  const auto machine = options.no_remedies ? std::nullopt : std::optional(options.machine);
+  if (machine && !machine->empty())
+    if (const auto read = read_machine(*machine); !read) return tl::unexpected(read.error());
+  const Json explanation = page_explanation(*run, options.run, window->step, machine, console);
+  auto written = write_run_page(*run, {window->step, window->all, window->from, window->to}, explanation, file);
+  if (!written) {
+    if (written.error().where.empty()) written.error().where = options.run;
+    return tl::unexpected(written.error());
+  }
+  console.note("wrote " + options.output);
+  return kDone;
+}
+
+Result<int> view(const Options& options, Console& console) {
+  const auto format = format_of(options.output);
+  if (!format) return tl::unexpected(format.error());
+  if (*format == "html") return view_page(options, console);
+  const auto timeline = timeline_options(options);
+  if (!timeline) return tl::unexpected(timeline.error());
+  if (auto may = may_write(options.output, options.force); !may) return tl::unexpected(may.error());
+  const auto run = traces::read_run(options.run);
+  if (!run) return tl::unexpected(run.error());
+  auto svg = viz::draw_timeline(*run, *timeline);
+  if (!svg) {
+    if (svg.error().where.empty()) svg.error().where = options.run;
+    return tl::unexpected(svg.error());
+  }
+  Partial drawn(fmt::format("{}.{}.partial.svg", options.output, ::getpid()));
+  if (auto written = write_text(drawn.path(), *svg); !written) return tl::unexpected(written.error());
+  if (*format == "svg") {
+    if (auto moved = drawn.move_to(options.output); !moved) return tl::unexpected(moved.error());
+  } else {
+    Partial converted(fmt::format("{}.{}.partial.{}", options.output, ::getpid(), *format));
+    if (auto done = convert(drawn.path(), *format, converted.path()); !done) return tl::unexpected(done.error());
+    if (auto moved = converted.move_to(options.output); !moved) return tl::unexpected(moved.error());
+  }
+  console.note("wrote " + options.output);
+  return kDone;
+}
+
+}  // namespace
+
+Action add_view(CLI::App& app) {
+  auto options = std::make_shared<Options>();
+  app.add_option("run", options->run, "a run store")->required()->type_name("RUN");
+  app.add_option("-o,--output", options->output, "the page or the picture; png and pdf need rsvg-convert")
+      ->required()
+      ->type_name("FILE.html|svg|png|pdf");
+  app.add_option("--step", options->step, "a step's number, or all; default: the last")->type_name("N|all");
+  add_parsed<Nanoseconds>(app, "--from", options->from, &parse_time, "from this time after the step's begin")
+      ->type_name("TIME");
+  add_parsed<Nanoseconds>(app, "--to", options->to, &parse_time, "to this time after the step's begin")
+      ->type_name("TIME");
+  app.add_option("--width", options->width, "pixels of a picture; default 1600")->type_name("N");
+  app.add_option("--height", options->height, "pixels of a picture; default: as many as it needs")->type_name("N");
+  app.add_option("--theme", options->theme, "light or dark; default: of a picture light, of a page the browser's")
+      ->check(CLI::IsMember({"light", "dark"}))
+      ->type_name("light|dark");
+  app.add_option("--machine", options->machine,
+                 "of a page: profile that remedies are simulated on; default: the run's, or h200")
+      ->type_name("NAME|FILE");
+  app.add_flag("--no-remedies", options->no_remedies, "of a page: explain memory, but simulate no remedies");
+  app.add_flag("--force", options->force, "write over an existing file");
+  return [options](Console& console) { return view(*options, console); };
+}
+
+}  // namespace foreshard::cli

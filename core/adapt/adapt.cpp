@@ -1,0 +1,109 @@
+#include "core/adapt/adapt.hpp"
+
+#include <fmt/format.h>
+
+#include "core/adapt/computations.hpp"
+
+namespace foreshard {
+namespace {
+
+Result<void> refuse(std::string what, std::string hint) {
+  return fail(ErrorKind::usage, std::move(what), {}, std::move(hint));
+}
+
+/// Choices that change what the user's program itself asks for, which one capture cannot tell.
+Result<void> check_derivable(const Workload& workload, const Settings& wanted) {
+  const Settings& have = workload.settings;
+  if (wanted.batch != have.batch || wanted.seq != have.seq)
+    return refuse("another batch or sequence length changes the recorded program itself",
+                  "record a step at that size, or plan from a model");
+  if (wanted.param_dtype != have.param_dtype)
+    return refuse("another param_dtype changes the recorded program itself",
+                  "record a step with that MixedPrecisionPolicy, or plan from a model");
+  if (wanted.kernels != have.kernels)
+    return refuse("a capture's kernels are those that PyTorch ran", "plan from a model with --kernels fused");
+  if (wanted.shard_ranks() != have.shard_ranks() && !workload.shards_known)
+    return refuse(fmt::format("the shard group cannot change from {} to {} ranks: the recorded allocations of the "
+                              "parameter shards were not recognised",
+                              have.shard_ranks(), wanted.shard_ranks()),
+                  "record from process start on, before the model is built");
+  if (wanted.optimizer != have.optimizer && !workload.optimizer_known)
+    return refuse("the recorded optimizer was not recognised, so it cannot be exchanged",
+                  "give the optimizer of the recorded run in the about file, or keep it");
+  if (wanted.shard_ranks() != have.shard_ranks() && !workload.optimizer_known)
+    return refuse("the shard group cannot change: the recorded optimizer was not recognised",
+                  "give the optimizer of the recorded run in the about file");
+  if (have.offload && !wanted.offload)
+    return refuse("a capture with CPU offload does not show the shards on the device", "record a step without offload");
+  return {};
+}
+
+void add_time_caveats(const Settings& have, const Settings& wanted, AdaptedWorkload& out) {
+  if (wanted.optimizer != have.optimizer) {
+    out.time_known = false;
+    out.warnings.push_back("the optimizer's kernels and host time are those of the recorded optimizer");
+  }
+  if (wanted.offload != have.offload) {
+    out.time_known = false;
+    out.warnings.push_back(
+        "the copies of offloaded shards and the optimizer's time on the CPU are not in the recording: "
+        "only memory is predicted reliably");
+  }
+  const auto small = [](const Settings& s) { return s.reshard_after_forward.kind == Reshard::Kind::group; };
+  if (small(wanted) && !small(have))
+    out.warnings.push_back("the clones of an int reshard_after_forward are priced by bytes, not recorded");
+}
+
+/// Whether unreduced gradients stay in .grad between microbatches (fsdp2 semantics 3.4).
+bool gradients_stay(const Settings& s) {
+  return !s.accumulate_with_sync && (!s.reduce_dtype || s.reduce_dtype == s.param_dtype);
+}
+
+/// Whether a program's kernels add up the gradients of microbatches where the wanted settings have autograd do it: a
+/// rewritten one has only FSDP2 add them.
+bool adds_gradients_alike(const Settings& have, const Settings& wanted) {
+  if (wanted.accumulate != have.accumulate) return !gradients_stay(wanted);
+  return gradients_stay(have) == gradients_stay(wanted);
+}
+
+}  // namespace
+
+Result<AdaptedWorkload> adapt(const Workload& workload, const Settings& wanted) {
+  if (auto ok = check_derivable(workload, wanted); !ok) return tl::unexpected(ok.error());
+  AdaptedWorkload out{workload, {}};
+  const Settings& have = workload.settings;
+  if (wanted.accumulate != have.accumulate) {
+    if (auto ok = set_microbatches(out.workload, have.accumulate, wanted.accumulate); !ok)
+      return tl::unexpected(ok.error());
+    if (wanted.accumulate > 1 && (!wanted.reduce_dtype || wanted.reduce_dtype == wanted.param_dtype))
+      out.warnings.push_back(
+          "accumulation without a reduce dtype of its own: where autograd adds gradients is estimated");
+  }
+  if (wanted.accumulate > 1 && !adds_gradients_alike(have, wanted)) drop_computations(out.workload);
+  if (wanted.units_per_group != have.units_per_group) {
+    if (have.units_per_group != 1)
+      return fail(ErrorKind::usage, fmt::format("units of {} blocks cannot be taken apart", have.units_per_group), {},
+                  "record a step with one block a unit; from that any units_per_group can be planned");
+    if (auto ok = merge_units(out.workload, wanted.units_per_group); !ok) return tl::unexpected(ok.error());
+  }
+  const bool selective =
+      wanted.checkpoint == Checkpoint::selective_op || wanted.checkpoint == Checkpoint::selective_layer;
+  const bool same_blocks =
+      wanted.checkpoint != Checkpoint::selective_layer || wanted.checkpoint_share == have.checkpoint_share;
+  if (wanted.checkpoint != have.checkpoint || !same_blocks) {
+    if (selective)
+      return fail(ErrorKind::usage, "selective checkpointing cannot be put into a capture", {},
+                  "record a step with it, choose --checkpoint blocks, or plan from a model");
+    if (have.checkpoint != Checkpoint::none)
+      return fail(ErrorKind::usage, "checkpointing cannot be taken out of a capture", {},
+                  "record a step without checkpointing; from that both can be planned");
+    if (auto ok = checkpoint_blocks(out.workload); !ok) return tl::unexpected(ok.error());
+    out.warnings.push_back(
+        "checkpointing was put into the capture: allocations and requested peaks are exact, some "
+        "frees move, so allocated, active and reserved are estimates");
+  }
+  if (workload.has_timing) add_time_caveats(have, wanted, out);
+  return out;
+}
+
+}  // namespace foreshard

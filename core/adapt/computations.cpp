@@ -1,0 +1,88 @@
+#include "core/adapt/computations.hpp"
+
+#include <algorithm>
+#include <set>
+
+#include "core/kernel/computation_check.hpp"
+
+namespace foreshard {
+namespace {
+
+bool has_computation(const Program& program, const Op& op) {
+  return op.computation < program.computations.size();
+}
+
+bool operands_hold(const ProgramComputation& what, const std::set<TensorId>& live, std::set<TensorId>& written) {
+  for (std::size_t i = 0; i < what.where.size(); ++i) {
+    if (what.where[i].kind != Operand::Kind::tensor) continue;
+    const TensorId tensor{what.where[i].id};
+    if (!live.contains(tensor)) return false;
+    if (reads_operand(what.computation, i) && !written.contains(tensor)) return false;
+  }
+  for (std::size_t i = 0; i < outputs_of(what.computation.function) && i < what.where.size(); ++i)
+    if (what.where[i].kind == Operand::Kind::tensor) written.insert(TensorId{what.where[i].id});
+  return true;
+}
+
+}  // namespace
+
+void drop_computations(Program& program) {
+  program.computations.clear();
+  program.loss = {};
+  for (Op& op : program.ops) op.computation = kNoComputation;
+}
+
+void drop_computations(Workload& workload) {
+  drop_computations(workload.setup);
+  for (Program& step : workload.steps) drop_computations(step);
+}
+
+bool computations_hold(const Program& program) {
+  if (program.computations.empty()) return true;
+  std::set<TensorId> live;
+  std::set<TensorId> written;
+  for (const Op& op : program.ops) {
+    if (op.kind == OpKind::alloc && op.tensor.valid()) live.insert(op.tensor);
+    if (op.kind == OpKind::free && op.steps_ago == 0 && !op.from_setup && !op.before_recording) live.erase(op.tensor);
+    const bool launches = op.kind == OpKind::kernel || op.kind == OpKind::copy;
+    if (launches && !has_computation(program, op)) return false;
+    if (has_computation(program, op) && !operands_hold(program.computations[op.computation], live, written))
+      return false;
+  }
+  return true;
+}
+
+bool writes_to(const Program& program, const Op& op, TensorId tensor) {
+  if (!has_computation(program, op)) return false;
+  const ProgramComputation& what = program.computations[op.computation];
+  const auto outputs = static_cast<std::ptrdiff_t>(std::min(outputs_of(what.computation.function), what.where.size()));
+  return std::find(what.where.begin(), what.where.begin() + outputs, Operand{Operand::Kind::tensor, tensor.value}) !=
+         what.where.begin() + outputs;
+}
+
+void ComputationCopier::copy(Op& op, const std::map<TensorId, TensorId>& names) {
+  if (op.computation >= from_.size()) {
+    op.computation = kNoComputation;
+    return;
+  }
+  const std::uint32_t was = op.computation;
+  if (const auto known = shared_.find(was); known != shared_.end()) {
+    op.computation = known->second;
+    return;
+  }
+  ProgramComputation made = from_[was];
+  bool renamed = false;
+  for (Operand& operand : made.where) {
+    if (operand.kind != Operand::Kind::tensor) continue;
+    const auto name = names.find(TensorId{operand.id});
+    if (name == names.end()) continue;
+    operand.id = name->second.value;
+    renamed = true;
+  }
+  if (!renamed && &from_ == &to_) return;
+  op.computation = static_cast<std::uint32_t>(to_.size());
+  if (made.where.empty()) shared_.emplace(was, op.computation);
+  to_.push_back(std::move(made));
+}
+
+}  // namespace foreshard

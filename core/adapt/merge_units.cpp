@@ -1,0 +1,124 @@
+// One block a unit → several (fsdp2 semantics 13.2): hooks of inner members vanish. A list of modules
+// keeps the pre-forward (with its input casts) and post-backward of its first member, the post-forward
+// and pre-backward of its last.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "core/adapt/adapt.hpp"
+#include "core/adapt/computations.hpp"
+
+namespace foreshard {
+namespace {
+
+/// Where each unit of the workload goes.
+struct Grouping {
+  std::vector<Unit> units;
+  std::vector<UnitId> group_of;  ///< by old unit
+  std::vector<bool> first;       ///< by old unit: first member of its group
+  std::vector<bool> last;
+};
+
+Grouping group_units(const std::vector<Unit>& units, std::uint32_t wanted) {
+  Grouping g;  // parameters keep their numbers: groups are made of neighbours
+  for (std::uint32_t i = 0; i < units.size(); ++i) {
+    const bool first = i == 0 || (i - 1) % wanted == 0;
+    if (first) {
+      g.units.push_back(units[i]);
+    } else {
+      Unit& group = g.units.back();
+      group.name += ", " + units[i].name;
+      group.parameters.insert(group.parameters.end(), units[i].parameters.begin(), units[i].parameters.end());
+    }
+    g.group_of.push_back(UnitId{static_cast<std::uint32_t>(g.units.size() - 1)});
+    g.first.push_back(first);
+    g.last.push_back(i == 0 || i + 1 == units.size() || i % wanted == 0);
+  }
+  return g;
+}
+
+bool keeps(const Grouping& g, const Op& op) {
+  switch (op.hook) {
+    case Hook::pre_forward:
+    case Hook::post_backward:
+      return g.first[op.unit.value];
+    case Hook::post_forward:
+    case Hook::pre_backward:
+      return g.last[op.unit.value];
+    default:
+      return true;
+  }
+}
+
+Program merge(const Program& program, const Grouping& g) {
+  Program out;
+  out.computations = program.computations;
+  out.uncomputed = program.uncomputed;
+  out.loss = program.loss;
+  std::set<TensorId> dropped;  // casts of inner members' inputs
+  for (const Op& op : program.ops) {
+    const bool inner_cast = op.kind == OpKind::alloc && op.unit.valid() && !g.first[op.unit.value];
+    if (inner_cast) dropped.insert(op.tensor);
+    const bool goes = inner_cast ||
+                      (op.kind == OpKind::free && op.steps_ago == 0 && !op.from_setup && !op.before_recording &&
+                       dropped.contains(op.tensor)) ||
+                      (op.kind == OpKind::hook && op.unit.valid() && !keeps(g, op));
+    if (goes) continue;  // a hook that is gone takes its host time with it
+    Op kept = op;
+    if (kept.unit.valid()) kept.unit = g.group_of[kept.unit.value];
+    out.ops.push_back(kept);
+  }
+  if (!computations_hold(out)) drop_computations(out);  // one lies in a cast that is gone
+  return out;
+}
+
+/// Work of the `nth` item of a role in a section; nothing where it has fewer.
+Nanoseconds work_of(const SectionCost& cost, SectionRole role, std::size_t nth) {
+  for (const SectionItem& item : cost.items)
+    if (item.role == role && nth-- == 0) return item.work;
+  return {};
+}
+
+/// A merged unit's section: the members' device work, added item by item; the host cost and the metadata
+/// copy of one member (time model 1.1 step 6).
+SectionCost merge_sections(const std::vector<const SectionCost*>& members, UnitId unit) {
+  SectionCost out = *members.front();
+  out.unit = unit;
+  std::map<SectionRole, std::size_t> seen;
+  for (SectionItem& item : out.items) {
+    const std::size_t nth = seen[item.role]++;
+    if (item.role == SectionRole::metadata_copy) continue;
+    item.work = {};
+    for (const SectionCost* member : members) item.work += work_of(*member, item.role, nth);
+  }
+  return out;
+}
+
+void merge_costs(Workload& workload, const Grouping& g) {
+  using Key = std::tuple<Section, UnitId, Pass>;
+  std::map<Key, std::vector<const SectionCost*>> members;
+  std::vector<Key> order;
+  for (const SectionCost& cost : workload.sections) {
+    const Key key{cost.section, g.group_of[cost.unit.value], cost.pass};
+    if (members[key].empty()) order.push_back(key);
+    members[key].push_back(&cost);
+  }
+  std::vector<SectionCost> merged;
+  for (const Key& key : order) merged.push_back(merge_sections(members[key], std::get<UnitId>(key)));
+  workload.sections = std::move(merged);
+}
+
+}  // namespace
+
+Result<void> merge_units(Workload& workload, std::uint32_t wanted) {
+  if (wanted == 0) return fail(ErrorKind::usage, "units_per_group must be at least 1");
+  const Grouping g = group_units(workload.units, wanted);
+  for (Program& program : workload.steps) program = merge(program, g);
+  merge_costs(workload, g);
+  workload.units = g.units;
+  return {};
+}
+
+}  // namespace foreshard

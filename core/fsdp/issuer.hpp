@@ -1,0 +1,95 @@
+// What FSDP2's host code asks of the world, in host order: memory, events, waits, and work on streams.
+//
+// Who: FullyShard calls it; core/step's StepRunner answers with a caching allocator and a Device,
+// traces/capture's recogniser by matching a recorded trace. So one state machine both predicts a
+// schedule and finds it in a capture.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "core/base/quantity.hpp"
+#include "core/device/device.hpp"
+#include "core/device/device_memory.hpp"
+#include "core/workload/workload.hpp"
+
+namespace foreshard {
+
+/// The streams that FSDP2 knows (FSDPCommContext.lazy_init, PyTorch 2.11).
+enum class StreamRole : std::uint8_t {
+  compute = 0,         ///< the user's current stream
+  copy_in = 1,         ///< all_gather_copy_in_stream, priority −1
+  all_gather = 2,      ///< all_gather_stream, priority −1
+  reduce_scatter = 3,  ///< reduce_scatter_stream, priority −1
+  all_reduce = 4,      ///< all_reduce_stream, priority 0
+  process_group = 5,   ///< the NCCL process group's own stream: async collectives
+};
+inline constexpr std::size_t kStreamRoles = 6;
+
+enum class CommunicatorRole : std::uint8_t {
+  shard = 0,         ///< all-gathers and reduce-scatters of one mesh share it
+  replicate = 1,     ///< HSDP's all-reduces
+  post_forward = 2,  ///< int reshard: one communicator a unit
+};
+
+/// What a buffer of FSDP2 is.
+enum class Buffer : std::uint8_t {
+  flat_cast = 0,      ///< flat buffer of shards cast to the param dtype
+  offload_input = 1,  ///< H2D copy of an offloaded shard
+  offload_cast = 2,   ///< … cast to the param dtype
+  gather = 3,         ///< all-gather block: the flat output, the input is a slice of it
+  unsharded = 4,      ///< one unsharded parameter
+  split_metadata = 5,
+  clone = 6,  ///< int reshard: a parameter's part kept after forward
+  reduce_input = 7,
+  chunk_cat_metadata = 8,
+  reduce_output = 9,  ///< reduce-scatter output in the reduce dtype
+  cast_output = 10,   ///< … cast back to the parameters' dtype
+  accumulated_gradient = 11,
+  symmetric_array = 12,  ///< small arrays that rendezvous keeps, for ever
+};
+
+struct BufferRequest {
+  Buffer buffer = Buffer::gather;
+  UnitId unit;
+  ParameterId parameter;  ///< invalid for buffers of a whole unit
+  Bytes bytes = 0;
+  StreamRole stream = StreamRole::compute;
+  MemoryKind memory = MemoryKind::device;  ///< anything else comes from that kind's pool
+  std::optional<DType> dtype = {};         ///< of a reduce_input's elements
+};
+
+/// A buffer that FullyShard owns. An invalid one stands for zero bytes: PyTorch's allocator never hears
+/// of those, and neither does an Issuer.
+using BufferRef = Id<struct BufferRefTag>;
+
+class Issuer {
+ public:
+  virtual ~Issuer() = default;
+
+  // Memory.
+  [[nodiscard]] virtual BufferRef allocate(const BufferRequest& request) = 0;
+  virtual void free(BufferRef buffer) = 0;
+  virtual void record_stream(BufferRef buffer, StreamRole stream) = 0;
+  /// Whether the last allocate() took a new segment from the driver.
+  [[nodiscard]] virtual bool took_new_segment() = 0;
+  /// Whether autograd has left a gradient for this parameter in this microbatch.
+  [[nodiscard]] virtual bool has_gradient(ParameterId parameter) = 0;
+  /// Drops the user's gradient of `parameter`; `bytes` is its size.
+  virtual void free_gradient(ParameterId parameter, Bytes bytes) = 0;
+
+  // Order on the GPU.
+  [[nodiscard]] virtual EventId record_event(StreamRole stream) = 0;
+  virtual void wait_event(StreamRole stream, EventId event) = 0;
+  virtual void synchronize_event(EventId event) = 0;
+
+  // Work. Between begin_section and end_section, issue() puts every op of that role on `stream`, in the
+  // order in which the section lists them, with its host time.
+  virtual void begin_section(Section section, UnitId unit, Pass pass) = 0;
+  virtual void issue(SectionRole role, StreamRole stream) = 0;
+  virtual void issue_collective(StreamRole stream, CommunicatorRole communicator, UnitId unit,
+                                const CollectiveWork& work) = 0;
+  virtual void end_section() = 0;
+};
+
+}  // namespace foreshard

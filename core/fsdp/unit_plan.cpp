@@ -1,0 +1,193 @@
+#include "core/fsdp/unit_plan.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string_view>
+
+#include "core/base/suggest.hpp"
+#include "core/shard/copy_metadata.hpp"
+
+namespace foreshard {
+namespace {
+
+/// The effective dtypes of one parameter (FSDPParam.init_dtype_attrs; fsdp2 semantics 1.7). The reduce
+/// dtype is compared with the policy's param dtype before that is clamped to the original dtype.
+struct Dtypes {
+  DType original;
+  DType compute;
+  DType reduce;
+  bool reduce_set;
+  DType sent;
+};
+
+/// Whether each value of `from` is one of `to`.
+bool widens(DType from, DType to) {
+  return (from == DType::bfloat16 || from == DType::float16) && to == DType::float32;
+}
+
+/// Whether the shard group is one that low-contention collectives serve, rather than NCCL in their place.
+bool within_a_node(const Settings& settings) {
+  const std::uint32_t ranks = settings.shard_ranks();
+  return ranks > 1 && ranks <= kMostLowContentionRanks && settings.gpus % ranks == 0;
+}
+
+Dtypes dtypes_of(const Settings& settings, const Parameter& parameter) {
+  Dtypes d{parameter.dtype, parameter.dtype, parameter.dtype, false, parameter.dtype};
+  if (settings.param_dtype) d.compute = *settings.param_dtype;
+  d.reduce_set = settings.reduce_dtype && settings.reduce_dtype != settings.param_dtype;
+  d.reduce = d.reduce_set ? *settings.reduce_dtype : d.compute;
+  const bool own = settings.reduce_scatter == Transport::low_contention && within_a_node(settings);
+  d.sent = own && widens(d.compute, d.reduce) ? d.compute : d.reduce;
+  return d;
+}
+
+ParameterPlan plan_parameter(const Parameter& parameter, ParameterId id, const Dtypes& d, ShardGroup group,
+                             const Reshard& reshard) {
+  const std::uint64_t padded = padded_shard_numel(parameter, group);
+  ParameterPlan plan;
+  plan.id = id;
+  plan.compute = d.compute;
+  plan.reduce = d.reduce;
+  plan.shard = padded * itemsize(d.original);
+  plan.cast_shard = padded * itemsize(d.compute);
+  plan.unsharded = unsharded_numel(parameter, group) * itemsize(d.compute);
+  plan.gradient = parameter.numel() * itemsize(d.compute);
+  plan.accumulated = parameter.numel() * itemsize(d.reduce);
+  plan.reduce_chunk = padded * itemsize(d.reduce);
+  plan.sent_chunk = padded * itemsize(d.sent);
+  if (reshard.kind == Reshard::Kind::group) plan.clone = plan.unsharded / reshard.group_size;
+  return plan;
+}
+
+Result<Reshard> reshard_of(const Settings& settings, const Unit& unit, bool root) {
+  Reshard reshard = settings.reshard_after_forward;
+  if (auto it = settings.reshard_of_unit.find(unit.name); it != settings.reshard_of_unit.end()) {
+    reshard = it->second;
+  } else if (root && !settings.root_reshard_explicit) {
+    return Reshard{Reshard::Kind::never, 0};  // None: the root keeps its parameters (fsdp2 semantics 1.6)
+  }
+  if (reshard.kind != Reshard::Kind::group) return reshard;
+  if (reshard.group_size == 0 || settings.shard_ranks() % reshard.group_size != 0)
+    return fail(ErrorKind::usage,
+                fmt::format("reshard_after_forward={} does not divide the shard group of {} ranks", reshard.group_size,
+                            settings.shard_ranks()),
+                fmt::format("unit \"{}\"", unit.name), "use true, false or a divisor of the shard group");
+  if (reshard.group_size == 1) return Reshard{Reshard::Kind::never, 0};
+  if (reshard.group_size == settings.shard_ranks()) return Reshard{Reshard::Kind::always, 0};
+  return reshard;
+}
+
+Result<UnitPlan> plan_unit(const Settings& settings, const Unit& unit, UnitId id, std::uint32_t first_parameter,
+                           std::uint32_t sm_count) {
+  auto reshard = reshard_of(settings, unit, id == kRootUnit);
+  if (!reshard) return tl::unexpected(reshard.error());
+  const ShardGroup group{settings.shard_ranks(), 0};
+  UnitPlan plan;
+  plan.id = id;
+  plan.shard_ranks = group.ranks;
+  plan.reshard = *reshard;
+  std::vector<Bytes> chunks;
+  std::vector<Bytes> clones;
+  for (const Parameter& parameter : unit.parameters) {
+    const Dtypes d = dtypes_of(settings, parameter);
+    const ParameterId pid{first_parameter + static_cast<std::uint32_t>(plan.parameters.size())};
+    plan.parameters.push_back(plan_parameter(parameter, pid, d, group, plan.reshard));
+    const ParameterPlan& p = plan.parameters.back();
+    plan.casts |= d.compute != d.original;
+    plan.casts_gradients |= d.reduce_set && d.reduce != d.compute;
+    plan.casts_back |= d.reduce != d.original;
+    plan.reduce = d.reduce;
+    plan.sent = d.sent;
+    plan.cast_output_itemsize = itemsize(d.original);
+    plan.flat_cast += p.cast_shard;
+    plan.small_flat += p.clone;
+    chunks.push_back(p.cast_shard);
+    clones.push_back(p.clone);
+  }
+  plan.gather = plan.flat_cast * group.ranks;
+  plan.split_metadata = split_metadata_bytes(chunks, group.ranks, sm_count);
+  if (plan.reshard.kind == Reshard::Kind::group)
+    plan.small_split_metadata = split_metadata_bytes(clones, plan.reshard.group_size, sm_count);
+  return plan;
+}
+
+Result<UnitId> find_unit(const std::string& name, const std::vector<Unit>& units, std::string where) {
+  const auto it = std::find_if(units.begin(), units.end(), [&](const Unit& u) { return u.name == name; });
+  if (it != units.end()) return UnitId{static_cast<std::uint32_t>(it - units.begin())};
+  std::vector<std::string_view> known;
+  std::string list;
+  for (const Unit& unit : units) {
+    known.emplace_back(unit.name);
+    list += fmt::format("{}\"{}\"", list.empty() ? "" : ", ", unit.name);  // the root's is empty, a list's has commas
+  }
+  const auto near = nearest(name, known);
+  return fail(ErrorKind::usage, fmt::format("there is no unit '{}'", name), std::move(where),
+              near ? fmt::format("did you mean '{}'?", *near) : "units: " + list);
+}
+
+Result<std::vector<UnitId>> resolve_list(const std::vector<std::string>& names, const std::vector<Unit>& units,
+                                         const std::string& owner) {
+  std::vector<UnitId> ids;
+  for (const std::string& name : names) {
+    const auto id = find_unit(name, units, fmt::format("prefetch_lists of \"{}\"", owner));
+    if (!id) return tl::unexpected(id.error());
+    ids.push_back(*id);
+  }
+  return ids;
+}
+
+/// Every unit that the settings name exists: a misspelt one would otherwise change nothing.
+Result<void> check_unit_names(const Settings& settings, const std::vector<Unit>& units) {
+  for (const auto& [name, reshard] : settings.reshard_of_unit)
+    if (auto id = find_unit(name, units, "reshard_of_unit"); !id) return tl::unexpected(id.error());
+  for (const auto* lists : {&settings.prefetch_lists.forward, &settings.prefetch_lists.backward})
+    for (const auto& [name, targets] : *lists)
+      if (auto id = find_unit(name, units, "prefetch_lists"); !id) return tl::unexpected(id.error());
+  return {};
+}
+
+/// set_modules_to_forward_prefetch of the next N units and set_modules_to_backward_prefetch of the
+/// previous N, for every unit but the root; explicit lists replace them (fsdp2 semantics 4.5).
+Result<void> plan_prefetch(const Settings& settings, const std::vector<Unit>& units, std::vector<UnitPlan>& plans) {
+  const auto count = static_cast<std::uint32_t>(units.size());
+  for (std::uint32_t i = 1; i < count; ++i) {
+    for (std::uint32_t k = 1; k <= settings.forward_prefetch.value_or(0) && i + k < count; ++k)
+      plans[i].forward_prefetch.push_back(UnitId{i + k});
+    for (std::uint32_t k = 1; k <= settings.backward_prefetch.value_or(0) && i > k; ++k)
+      plans[i].backward_prefetch.push_back(UnitId{i - k});
+  }
+  for (std::uint32_t i = 0; i < count; ++i) {
+    const auto& lists = settings.prefetch_lists;
+    if (auto it = lists.forward.find(units[i].name); it != lists.forward.end()) {
+      auto ids = resolve_list(it->second, units, units[i].name);
+      if (!ids) return tl::unexpected(ids.error());
+      plans[i].forward_prefetch = *ids;
+    }
+    if (auto it = lists.backward.find(units[i].name); it != lists.backward.end()) {
+      auto ids = resolve_list(it->second, units, units[i].name);
+      if (!ids) return tl::unexpected(ids.error());
+      plans[i].backward_prefetch = *ids;
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<std::vector<UnitPlan>> plan_units(const Settings& settings, const std::vector<Unit>& units,
+                                         std::uint32_t sm_count) {
+  if (auto ok = check_unit_names(settings, units); !ok) return tl::unexpected(ok.error());
+  std::vector<UnitPlan> plans;
+  std::uint32_t parameters = 0;
+  for (std::uint32_t i = 0; i < units.size(); ++i) {
+    auto plan = plan_unit(settings, units[i], UnitId{i}, parameters, sm_count);
+    if (!plan) return tl::unexpected(plan.error());
+    parameters += static_cast<std::uint32_t>(units[i].parameters.size());
+    plans.push_back(std::move(*plan));
+  }
+  if (auto ok = plan_prefetch(settings, units, plans); !ok) return tl::unexpected(ok.error());
+  return plans;
+}
+
+}  // namespace foreshard

@@ -1,0 +1,60 @@
+// Everything about one FSDP unit that the settings decide once: dtypes, sizes of all its buffers,
+// prefetch targets, whether it is resharded after forward.
+//
+// Computed from Settings and units before the first step (FSDPParamGroup.lazy_init and
+// FSDPParam.init_dtype_attrs, PyTorch 2.11); plain data afterwards.
+#pragma once
+
+#include <vector>
+
+#include "core/base/error.hpp"
+#include "core/settings/settings.hpp"
+#include "core/shard/layout.hpp"
+#include "core/workload/unit.hpp"
+
+namespace foreshard {
+
+/// The dtypes and bytes of one parameter's buffers.
+struct ParameterPlan {
+  ParameterId id;
+  DType compute = DType::float32;
+  DType reduce = DType::float32;
+  Bytes shard = 0;         ///< padded shard in the original dtype (H2D copy under offload)
+  Bytes cast_shard = 0;    ///< padded shard in the compute dtype: this rank's part of the gather
+  Bytes unsharded = 0;     ///< unsharded storage in the compute dtype
+  Bytes gradient = 0;      ///< unpadded gradient in the compute dtype
+  Bytes accumulated = 0;   ///< the same in the reduce dtype
+  Bytes reduce_chunk = 0;  ///< padded shard in the reduce dtype: one rank's part of the reduce
+  Bytes sent_chunk = 0;    ///< the same in UnitPlan::sent
+  Bytes clone = 0;         ///< int reshard: this rank's part kept after forward
+};
+
+struct UnitPlan {
+  UnitId id;
+  std::vector<ParameterPlan> parameters;
+  bool casts = false;            ///< compute dtype ≠ original dtype
+  bool casts_gradients = false;  ///< effective reduce dtype set and ≠ gradient dtype
+  bool casts_back = false;       ///< reduce dtype ≠ original dtype
+  Reshard reshard;               ///< after forward
+  std::uint32_t shard_ranks = 1;
+  Bytes gather = 0;      ///< all-gather block over the shard group
+  Bytes flat_cast = 0;   ///< flat cast buffer over the shard group
+  Bytes small_flat = 0;  ///< flat buffer of the small group's gather
+  Bytes split_metadata = 0;
+  Bytes small_split_metadata = 0;
+  Bytes cast_output_itemsize = 4;  ///< of the original dtype
+  DType reduce = DType::float32;   ///< sums are made in it
+  /// What a reduce-scatter's input holds. PyTorch: the reduce dtype. Our own (Transport::low_contention) sends
+  /// gradients as they are where every value of theirs is one of the reduce dtype's, and widens them as it adds: the
+  /// same sums, half the bytes.
+  DType sent = DType::float32;
+  std::vector<UnitId> forward_prefetch;
+  std::vector<UnitId> backward_prefetch;
+};
+
+/// Plans every unit. Fails with ErrorKind::usage when the settings do not fit the units: an int reshard
+/// that does not divide the shard group, a prefetch list that names an unknown unit, …
+[[nodiscard]] Result<std::vector<UnitPlan>> plan_units(const Settings& settings, const std::vector<Unit>& units,
+                                                       std::uint32_t sm_count);
+
+}  // namespace foreshard

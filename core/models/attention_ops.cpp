@@ -1,0 +1,242 @@
+#include <cmath>
+
+#include "core/base/check.hpp"
+#include "core/models/attention_math.hpp"
+#include "core/models/ops.hpp"
+#include "core/models/unpacked.hpp"
+#include "core/models/walk.hpp"
+
+namespace foreshard::model {
+namespace {
+
+constexpr Bytes kFloat = 4;
+// cuDNN's forward needs 256 bytes at every shape that the reference runs have.
+constexpr Bytes kCudnnForwardWorkspace = 256;
+// …, and its backward as many beside the tensors below (four shapes of the reference runs).
+constexpr Bytes kCudnnBackwardExtra = 256;
+
+struct Sizes {
+  std::uint64_t batch, heads, kv_heads, queries, keys, head_dim;
+};
+
+Sizes sizes(const Tensor& q, const Tensor& k) {
+  return {q->shape[0], q->shape[1], k->shape[1], q->shape[2], k->shape[2], q->shape[3]};
+}
+
+KernelMath math(const Sizes& s, DType dtype, bool causal, bool backward) {
+  return {backward ? KernelMath::Kind::attention_backward : KernelMath::Kind::attention_forward,
+          dtype,
+          causal,
+          static_cast<std::uint32_t>(s.batch * s.heads),
+          s.queries,
+          s.keys,
+          s.head_dim};
+}
+
+/// cudnn_sdp: dq in float32, with grouped heads dk and dv of every query head, and one float a row.
+Bytes cudnn_backward_workspace(const Sizes& s, DType dtype) {
+  const Bytes rows = s.batch * s.heads * s.queries;
+  const Bytes expanded = s.kv_heads == s.heads ? 0 : 2 * s.batch * s.heads * s.keys * s.head_dim * itemsize(dtype);
+  return rows * s.head_dim * kFloat + expanded + rows * kFloat + kCudnnBackwardExtra;
+}
+
+/// Scaled by 1 / √head_dim, as without an argument.
+Computation computation(Function function, const Sizes& s, bool causal) {
+  return {.function = function, .causal = causal, .alpha = 1.0 / std::sqrt(static_cast<double>(s.head_dim))};
+}
+
+void launch_helper(Tape& tape, Launch kind, std::string_view label, Bytes bytes) {
+  tape.launch(kind, label, bytes);
+  tape.included();
+}
+
+/// The statistics of the rows, without what pads their memory.
+Tensor rows(Tape& tape, const Tensor& logsumexp, const Sizes& s) {
+  return tape.alias(logsumexp, {s.batch, s.heads, s.queries}, {logsumexp->strides[0], logsumexp->strides[1], 1}, false);
+}
+
+/// flash_api.cpp, mha_bwd: softmax_d, dq_accum in float32, with grouped heads dk and dv of every query head.
+Tensors flash_backward_temporaries(Tape& tape, const Sizes& s, DType dtype) {
+  constexpr std::uint64_t kRows = 128;
+  const std::uint64_t queries = round_up(s.queries, kRows);
+  const std::uint64_t head_dim = round_up(s.head_dim, s.head_dim <= 128 ? 32 : 64);
+  Tensors out{tape.empty({s.batch, s.heads, queries}, DType::float32),
+              tape.empty({s.batch, queries, s.heads, head_dim}, DType::float32)};
+  if (s.kv_heads == s.heads) return out;
+  out.push_back(tape.empty({s.batch, s.keys, s.heads, s.head_dim}, dtype));
+  out.push_back(tape.empty({s.batch, s.keys, s.heads, s.head_dim}, dtype));
+  return out;
+}
+
+Tensors cudnn_backward_temporaries(Tape& tape, const Sizes& s, DType dtype) {
+  tape.launch_memset(kFloat);
+  return {tape.workspace(cudnn_backward_workspace(s, dtype))};
+}
+
+/// cuDNN's and flash's backward run the same kernels: rows' products, the gradients, dq's cast, sums of grouped heads.
+Tensors half_backward(Tape& tape, Node& node, const Tensors& gradients, bool causal) {
+  const Unpacked kept(tape, node);
+  const Tensor& k = kept[0];
+  const Tensor& q = kept[1];
+  const Tensor& v = kept[2];
+  const Sizes s = sizes(q, k);
+  const bool flash = tape.options().flash_attention;
+  Tensors out{tape.empty_like(q), tape.empty_like(k), tape.empty_like(v)};
+  const Tensors temporaries =
+      flash ? flash_backward_temporaries(tape, s, q->dtype) : cudnn_backward_temporaries(tape, s, q->dtype);
+  launch_helper(tape, Launch::elementwise, flash ? "flash dot_do_o" : "cudnn dot_do_o", 2 * q->bytes());
+  mark(tape, MemoryAccess::row, q->numel(), q->dtype);
+  tape.launch_attention(flash ? "aten::_scaled_dot_product_flash_attention_backward"
+                              : "aten::_scaled_dot_product_cudnn_attention_backward",
+                        math(s, q->dtype, causal, true), 4 * q->bytes() + 2 * (k->bytes() + v->bytes()));
+  if (tape.options().computations)
+    tape.computes(computation(Function::attention_backward, s, causal), out[0], out[1], out[2], gradients[0], q, k, v,
+                  kept[4], rows(tape, kept[3], s), temporaries[flash ? 1 : 0]);
+  launch_helper(tape, Launch::elementwise, flash ? "flash convert_dq" : "cudnn convert_dq",
+                q->numel() * kFloat + q->bytes());
+  mark(tape, MemoryAccess::contiguous, q->numel(), q->dtype);
+  if (s.kv_heads != s.heads) {
+    const Bytes expanded = s.batch * s.heads * s.keys * s.head_dim * itemsize(q->dtype);
+    const std::string_view sum = flash ? "aten::sum" : "cudnn fmha_reduce_head";
+    launch_helper(tape, Launch::elementwise, sum, expanded + k->bytes());
+    launch_helper(tape, Launch::elementwise, sum, expanded + v->bytes());
+  }
+  return out;
+}
+
+/// The result, its log-sum-exp, the random seed and offset.
+Tensors run_cudnn_attention(Tape& tape, const Tensor& q, const Tensor& k, const Tensor& v, const Attention& how) {
+  if (Tensors kept = tape.reuse(Selected::attention); !kept.empty()) return kept;
+  const Sizes s = sizes(q, k);
+  const Tensor seed = tape.workspace(8);
+  const Tensor offset = tape.workspace(8);
+  const Tensor out = tape.empty_like(q);
+  const Tensor logsumexp = tape.empty({s.batch, s.heads, s.queries, 1}, DType::float32);
+  const Tensor workspace = tape.workspace(kCudnnForwardWorkspace);
+  tape.launch_memset(kFloat);
+  tape.launch_attention("aten::_scaled_dot_product_cudnn_attention", math(s, q->dtype, how.causal, false),
+                        q->bytes() + k->bytes() + v->bytes() + out->bytes());
+  if (tape.options().computations && how.dropout == 0)
+    tape.computes(computation(Function::attention, s, how.causal), out, rows(tape, logsumexp, s), q, k, v);
+  Tensors made{out, logsumexp, seed, offset};
+  tape.keep(Selected::attention, made);
+  return made;
+}
+
+/// flash_api.cpp, mha_fwd: the result, its log-sum-exp, the seed and the offset of random numbers. The keys of few
+/// blocks are split there, which takes temporaries that are left out here.
+Tensors run_flash_attention(Tape& tape, const Tensor& q, const Tensor& k, const Tensor& v, const Attention& how) {
+  if (Tensors kept = tape.reuse(Selected::attention); !kept.empty()) return kept;
+  const Sizes s = sizes(q, k);
+  const Tensor out = tape.empty_like(q);
+  const Tensor logsumexp = tape.empty({s.batch, s.heads, s.queries}, DType::float32);
+  const Tensor seed = tape.workspace(16);
+  const Tensor offset = tape.workspace(8);
+  tape.launch_attention("aten::_scaled_dot_product_flash_attention", math(s, q->dtype, how.causal, false),
+                        q->bytes() + k->bytes() + v->bytes() + out->bytes());
+  if (tape.options().computations && how.dropout == 0)
+    tape.computes(computation(Function::attention, s, how.causal), out, rows(tape, logsumexp, s), q, k, v);
+  Tensors made{out, logsumexp, seed, offset};
+  tape.keep(Selected::attention, made);
+  return made;
+}
+
+Tensor half_attention(Tape& tape, const Tensor& q, const Tensor& k, const Tensor& v, const Attention& how) {
+  const auto back = [&tape, causal = how.causal](Node& node, const Tensors& gradients) {
+    return half_backward(tape, node, gradients, causal);
+  };
+  const NodePtr node = tape.record({q, k, v}, back);
+  tape.save(node, k);
+  tape.save(node, q);
+  tape.save(node, v);
+  const Tensors made = tape.options().flash_attention ? run_flash_attention(tape, q, k, v, how)
+                                                      : run_cudnn_attention(tape, q, k, v, how);
+  tape.save(node, made[1]);
+  tape.save(node, made[0]);
+  tape.save(node, made[3]);
+  tape.save(node, made[2]);
+  Tape::attach(node, made[0]);
+  return made[0];
+}
+
+/// CUTLASS' memory-efficient attention writes length before heads (attention.cu): a transposed view.
+Tensor heads_inside(Tape& tape, const Sizes& s, std::uint64_t length, std::uint64_t dim, DType dtype) {
+  Tensor out = tape.empty({s.batch, length, s.heads, dim}, dtype);
+  out->shape = {s.batch, s.heads, length, dim};
+  out->strides = {length * s.heads * dim, dim, s.heads * dim, 1};
+  return out;
+}
+
+/// The kernel's float32 accumulators of dk and dv in blocks of 64 keys and 128 dimensions, and 256 bytes of locks a
+/// head (mem_eff_attention/kernel_backward.h, workspace_size); from the one reference run that has it.
+Bytes efficient_backward_workspace(const Sizes& s) {
+  const Bytes gradients = 2 * round_up(s.keys, 64) * round_up(s.head_dim, 128) * kFloat;
+  return s.batch * s.heads * (gradients + 256);
+}
+
+Tensors efficient_backward(Tape& tape, Node& node, const Tensors& gradients, bool causal) {
+  const Unpacked kept(tape, node);
+  const Tensor& k = kept[0];
+  const Tensor& q = kept[1];
+  const Sizes s = sizes(q, k);
+  Tensors out;
+  out.push_back(heads_inside(tape, s, s.queries, s.head_dim, q->dtype));
+  out.push_back(heads_inside(tape, s, s.keys, s.head_dim, q->dtype));
+  out.push_back(heads_inside(tape, s, s.keys, s.head_dim, q->dtype));
+  Tensor delta;  // (grad_out * out).sum(-1), made contiguous
+  {
+    const Tensor product = tape.empty(q->shape, DType::float32);
+    launch_helper(tape, Launch::elementwise, "aten::mul", 2 * q->bytes() + product->bytes());
+    Tensor sum = tape.empty({s.batch, s.queries, s.heads}, DType::float32);
+    launch_helper(tape, Launch::reduction, "aten::sum", product->bytes() + sum->bytes());
+    delta = clone(tape, sum);
+    tape.included();
+    sum.reset();
+  }
+  const Tensor workspace = tape.workspace(efficient_backward_workspace(s));
+  tape.launch_attention("aten::_scaled_dot_product_efficient_attention_backward", math(s, q->dtype, causal, true),
+                        8 * q->bytes());
+  if (tape.options().computations)
+    tape.computes(computation(Function::attention_backward, s, causal), out[0], out[1], out[2], gradients[0], q, k,
+                  kept[2], kept[4], rows(tape, kept[3], s), workspace);
+  delta.reset();
+  return out;
+}
+
+Tensor efficient_attention(Tape& tape, const Tensor& q, const Tensor& k, const Tensor& v, const Attention& how) {
+  const auto back = [&tape, causal = how.causal](Node& node, const Tensors& gradients) {
+    return efficient_backward(tape, node, gradients, causal);
+  };
+  const NodePtr node = tape.record({q, k, v}, back);
+  tape.save(node, k);
+  tape.save(node, q);
+  tape.save(node, v);
+  const Sizes s = sizes(q, k);
+  Tensor out = heads_inside(tape, s, s.queries, s.head_dim, q->dtype);
+  const Tensor logsumexp = tape.empty({s.batch, s.heads, round_up(s.queries, 32)}, DType::float32);
+  tape.launch_attention("aten::_scaled_dot_product_efficient_attention", math(s, q->dtype, how.causal, false),
+                        4 * q->bytes());
+  if (tape.options().computations && how.dropout == 0)
+    tape.computes(computation(Function::attention, s, how.causal), out, rows(tape, logsumexp, s), q, k, v);
+  tape.save(node, logsumexp);
+  tape.save(node, out);
+  Tape::attach(node, out);
+  return out;
+}
+
+}  // namespace
+
+Tensor attention(Tape& tape, const Tensor& q, const Tensor& k, const Tensor& v, const Attention& how) {
+  // sdp_utils.cpp: cuDNN or flash first (TargetGpu) for 16-bit types, head dimensions up to 128 in multiples of 8; what
+  // neither takes (float32) goes to the memory-efficient kernel, which takes no grouped heads
+  // (check_batch_size_and_num_heads_dense<false>): those go to the math fallback.
+  tape.spend(HostCall::view);
+  const bool half = itemsize(q->dtype) == 2;
+  if (!half && q->shape[1] != k->shape[1]) {
+    FORESHARD_CHECK(how.dropout == 0, "the math fallback is written without dropout");
+    return math_attention(tape, q, k, v, how.causal);
+  }
+  return half ? half_attention(tape, q, k, v, how) : efficient_attention(tape, q, k, v, how);
+}
+
+}  // namespace foreshard::model

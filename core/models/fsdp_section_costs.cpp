@@ -1,0 +1,180 @@
+#include "core/models/fsdp_section_costs.hpp"
+
+#include <algorithm>
+
+#include "core/fsdp/unit_plan.hpp"
+#include "core/optimizer/optimizer_passes.hpp"
+#include "core/shard/copy_metadata.hpp"
+
+namespace foreshard::model {
+namespace {
+
+/// Shares of a section's fixed host time that pass before each kind of call (llama-1b's and mlp's reference runs).
+constexpr double kMetadataOfCopyOut = 0.86;
+constexpr double kMetadataOfReduce = 0.55;
+constexpr double kChunkCatOfReduce = 0.06;
+
+/// chunk_cat works element by element, below the memory's rate: counted as this many times its bytes. Measured on H200:
+/// 2.0 TB/s where it casts bf16 to float32 (llama-1b, all units), 3.5 TB/s where it does not (mlp), of 4.1.
+constexpr double kChunkCatCasting = 2.0;
+constexpr double kChunkCat = 1.17;
+
+class Writer {
+ public:
+  Writer(Workload& workload, const HostCosts& host, const std::vector<UnitPlan>& plans)
+      : workload_(workload), settings_(workload.settings), host_(host), plans_(plans) {}
+
+  std::vector<SectionCost> write();
+
+ private:
+  [[nodiscard]] Nanoseconds fixed(HostCall call, HostCall each, const UnitPlan& plan) const {
+    return host_[call] + Nanoseconds{host_[each].count * static_cast<std::int64_t>(plan.parameters.size())};
+  }
+  SectionItem item(SectionRole role, std::string_view label, Bytes bytes, Nanoseconds before = {},
+                   KernelClass kernel_class = KernelClass::memory_bound) {
+    return {role, before, {}, kernel_class, bytes, workload_.labels.intern(label)};
+  }
+  SectionCost all_gather(const UnitPlan& plan, Pass pass);
+  SectionCost copy_out(const UnitPlan& plan, Pass pass);
+  SectionCost reduce(const UnitPlan& plan);
+  SectionCost optimizer();
+
+  Workload& workload_;
+  const Settings& settings_;
+  const HostCosts& host_;
+  const std::vector<UnitPlan>& plans_;
+};
+
+/// foreach_all_gather: cast of the shards, copy into the gather's block, the collective.
+SectionCost Writer::all_gather(const UnitPlan& plan, Pass pass) {
+  SectionCost cost{Section::all_gather, plan.id, pass, {}, {}};
+  const Nanoseconds host = fixed(HostCall::all_gather, HostCall::all_gather_parameter, plan);
+  const bool casts = plan.casts;
+  const Nanoseconds part = host.scaled(1.0 / (casts ? 3 : 2));
+  std::vector<std::uint64_t> numels;
+  Bytes wide = 0;
+  Bytes narrow = 0;
+  const Bytes stored = plan.cast_output_itemsize;
+  for (const ParameterPlan& p : plan.parameters) {
+    numels.push_back(p.shard / stored);
+    wide += p.shard;
+    narrow += p.cast_shard;
+    if (settings_.offload) cost.items.push_back(item(SectionRole::offload_copy, "Memcpy HtoD", p.shard));
+  }
+  const std::uint64_t elements = std::max<std::uint64_t>(1, wide / stored);
+  const auto add = [&](SectionRole role, Bytes bytes, std::string_view label) {
+    bool first = true;
+    for (const MultiTensorLaunch& launch : multi_tensor_launches(numels, 2)) {
+      const auto handled = static_cast<double>(elements_of(launch));
+      const auto share = static_cast<Bytes>(static_cast<double>(bytes) * handled / static_cast<double>(elements));
+      cost.items.push_back(
+          item(role, label, share, first ? part : host_[HostCall::optimizer_launch], KernelClass::gather_copy));
+      first = false;
+    }
+  };
+  if (casts) add(SectionRole::cast, wide + narrow, "aten::_foreach_copy_");
+  add(SectionRole::copy_in, 2 * narrow, "fsdp::all_gather_copy_in");
+  cost.items.push_back(item(SectionRole::collective, "all_gather", 0, part));
+  return cost;
+}
+
+/// foreach_all_gather_copy_out: addresses to the device, then one split kernel.
+SectionCost Writer::copy_out(const UnitPlan& plan, Pass pass) {
+  const Nanoseconds host = fixed(HostCall::copy_out, HostCall::copy_out_parameter, plan);
+  SectionCost cost{Section::copy_out, plan.id, pass, {}, {}};
+  const Nanoseconds before = host.scaled(kMetadataOfCopyOut);
+  cost.items.push_back(item(SectionRole::metadata_copy, "Memcpy HtoD", plan.split_metadata, before));
+  Bytes bytes = plan.gather;
+  for (const ParameterPlan& p : plan.parameters) bytes += p.unsharded;
+  cost.items.push_back(item(SectionRole::split, "fsdp::split_with_sizes_copy", bytes, host - before));
+  return cost;
+}
+
+/// foreach_reduce: addresses, chunk_cat, the collectives, the cast back.
+SectionCost Writer::reduce(const UnitPlan& plan) {
+  const Nanoseconds host = fixed(HostCall::reduce, HostCall::reduce_parameter, plan);
+  SectionCost cost{Section::reduce, plan.id, Pass::backward, {}, {}};
+  std::vector<Bytes> chunks;
+  Bytes gradients = 0;
+  Bytes sent = 0;
+  Bytes output = 0;
+  const bool accumulated = settings_.accumulate > 1 && !settings_.accumulate_with_sync && plan.casts_gradients;
+  for (const ParameterPlan& p : plan.parameters) {
+    chunks.push_back(accumulated ? p.reduce_chunk : p.sent_chunk);
+    gradients += accumulated ? p.accumulated : p.gradient;
+    sent += chunks.back() * plan.shard_ranks;
+    output += p.reduce_chunk;
+  }
+  const bool casts = plan.casts_gradients && !accumulated && plan.sent == plan.reduce;
+  const double slower = casts ? kChunkCatCasting : kChunkCat;
+  const auto moved = static_cast<Bytes>(static_cast<double>(gradients + sent) * slower);
+  const Nanoseconds metadata = host.scaled(kMetadataOfReduce);
+  const Nanoseconds chunk_cat = host.scaled(kChunkCatOfReduce);
+  cost.items.push_back(item(SectionRole::metadata_copy, "Memcpy HtoD", chunk_cat_metadata_bytes(chunks), metadata));
+  cost.items.push_back(item(SectionRole::chunk_cat, "fsdp::chunk_cat", moved, chunk_cat));
+  cost.items.push_back(item(SectionRole::collective, "reduce_scatter", 0, host - metadata - chunk_cat));
+  if (settings_.replicate > 1)
+    cost.items.push_back(item(SectionRole::all_reduce, "all_reduce", 0, host_[HostCall::elementwise]));
+  if (plan.casts_back) {
+    const Bytes back = output / itemsize(plan.reduce) * plan.cast_output_itemsize;
+    cost.items.push_back(item(SectionRole::cast_back, "aten::copy_", output + back, host_[HostCall::elementwise]));
+  }
+  if (settings_.offload)
+    for (const ParameterPlan& p : plan.parameters)
+      cost.items.push_back(item(SectionRole::offload_copy, "Memcpy DtoH", p.shard, host_[HostCall::elementwise]));
+  return cost;
+}
+
+/// Operands are read and written in the parameters' dtype, as gradients and states have it (zeros_like).
+SectionCost Writer::optimizer() {
+  SectionCost cost{Section::optimizer, kRootUnit, Pass::forward, {}, {}};
+  std::vector<OptimizerShard> shards;
+  std::vector<const Parameter*> by_id;
+  for (const Unit& unit : workload_.units)
+    for (const Parameter& p : unit.parameters) by_id.push_back(&p);
+  std::size_t parameters = 0;
+  for (const ParameterId id : workload_.parameters_order) {
+    if (settings_.offload) continue;  // the CPU's work: its time is not modelled, and the workload's estimates say so
+    const Parameter& p = *by_id[id.value];
+    const std::uint64_t numel = local_shard_numel(p, {settings_.shard_ranks(), 0});
+    if (numel == 0) continue;
+    shards.push_back({numel, p.dtype});
+    ++parameters;
+  }
+  for (const OptimizerGroup& group : optimizer_groups(settings_.optimizer, shards))
+    for (const OptimizerLaunch& launch : optimizer_launches(settings_.optimizer, group.numels))
+      cost.items.push_back(item(SectionRole::other, launch.pass->label,
+                                elements_of(launch.ranges) * launch.pass->accesses * itemsize(group.dtype),
+                                host_[HostCall::optimizer_launch]));
+  Nanoseconds begin = host_[HostCall::optimizer_begin];
+  begin.count += host_[HostCall::optimizer_parameter].count * static_cast<std::int64_t>(parameters);
+  if (cost.items.empty())
+    cost.host_after = begin;
+  else
+    cost.items.front().host_before += begin;
+  return cost;
+}
+
+std::vector<SectionCost> Writer::write() {
+  std::vector<SectionCost> out;
+  for (const UnitPlan& plan : plans_) {
+    if (plan.parameters.empty()) continue;
+    for (Pass pass : {Pass::forward, Pass::backward}) {
+      out.push_back(all_gather(plan, pass));
+      out.push_back(copy_out(plan, pass));
+    }
+    out.push_back(reduce(plan));
+  }
+  out.push_back(optimizer());
+  return out;
+}
+
+}  // namespace
+
+Result<std::vector<SectionCost>> section_costs(Workload& workload, const HostCosts& host) {
+  const auto plans = plan_units(workload.settings, workload.units, workload.sm_count);
+  if (!plans) return tl::unexpected(plans.error());
+  return Writer(workload, host, *plans).write();
+}
+
+}  // namespace foreshard::model

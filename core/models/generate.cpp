@@ -1,0 +1,236 @@
+#include "core/models/generate.hpp"
+
+#include <fmt/format.h>
+
+#include "core/fsdp/unit_plan.hpp"
+#include "core/models/family.hpp"
+#include "core/models/fsdp_section_costs.hpp"
+#include "core/models/fuse.hpp"
+#include "core/models/limits.hpp"
+
+namespace foreshard {
+namespace {
+
+using model::BatchSize;
+using model::Family;
+using model::Tensor;
+using model::Tensors;
+
+/// CUDABlas.cpp, parseChosenWorkspaceSize: 32 MiB on Hopper and later, else 2 × 4 MiB and 8 × 16 KiB.
+Bytes cublas_workspace(const TargetGpu& gpu) {
+  return gpu.large_cublas_workspace() ? 32 * kMiB : 8 * kMiB + 128 * kKiB;
+}
+
+std::unique_ptr<Family> make_family(const ModelConfig& config) {
+  switch (config.family) {
+    case ModelFamily::mlp:
+      return model::make_mlp(config);
+    case ModelFamily::llama:
+      return model::make_llama(config);
+    case ModelFamily::torch_transformer:
+      return model::make_torch_transformer(config);
+    case ModelFamily::mpt:
+      return model::make_mpt(config);
+    case ModelFamily::hf_llama:
+    case ModelFamily::hf_qwen2:
+    case ModelFamily::hf_qwen3:
+    case ModelFamily::hf_mixtral:
+      return model::make_hf_decoder(config);
+    case ModelFamily::hf_gpt2:
+      return model::make_hf_gpt2(config);
+    case ModelFamily::states_only:
+      return model::make_states_only(config);
+    default:
+      return nullptr;
+  }
+}
+
+/// `wanted` blocks to a unit, named as fully_shard names a list.
+std::vector<Unit> grouped(const std::vector<Unit>& blocks, std::uint32_t wanted) {
+  std::vector<Unit> units{blocks.front()};
+  for (std::size_t i = 1; i < blocks.size(); ++i) {
+    if ((i - 1) % wanted == 0) {
+      units.push_back(blocks[i]);
+      continue;
+    }
+    units.back().name += ", " + blocks[i].name;
+    units.back().parameters.insert(units.back().parameters.end(), blocks[i].parameters.begin(),
+                                   blocks[i].parameters.end());
+  }
+  return units;
+}
+
+/// One step's program: microbatches of forward, loss and backward, then the optimizer.
+class StepWriter {
+ public:
+  StepWriter(const Family& family, const Settings& settings, const std::vector<Unit>& units, const BatchSize& size,
+             const HostCosts& host, const std::vector<TensorId>& from_setup)
+      : family_(family), settings_(settings), units_(units), size_(size), host_(host), from_setup_(from_setup) {}
+
+  Program write(Labels& labels, bool first, const TargetGpu& gpu, bool computations) const {
+    model::TapeOptions options;
+    options.first_step = first;
+    options.cublas_workspace = cublas_workspace(gpu);
+    options.sm_count = gpu.sm_count;
+    options.flash_attention = !gpu.prefers_cudnn_attention();
+    options.computations = computations;
+    model::Tape tape(labels, host_, options);
+    TensorId loss_id;
+    for (const Unit& unit : units_)
+      for (std::size_t i = 0; i < unit.parameters.size(); ++i) tape.spend(HostCall::zero_grad);
+    tape.hook(Hook::zero_grad);
+    {
+      Tensors inputs;
+      Tensor loss;
+      for (std::uint32_t i = 0; i < settings_.accumulate; ++i) microbatch(tape, i, inputs, loss);
+      tape.hook(Hook::optimizer_begin);
+      tape.hook(Hook::optimizer_step);
+      tape.hook(Hook::optimizer_end);
+      if (loss->storage && loss->dtype == DType::float32) loss_id = loss->storage->id();
+      inputs.clear();  // the step function's locals, then what it returned
+      loss.reset();
+    }
+    Program program = tape.finish();
+    if (!program.computations.empty()) program.loss = loss_id;
+    return program;
+  }
+
+ private:
+  void microbatch(model::Tape& tape, std::uint32_t index, Tensors& inputs, Tensor& loss) const {
+    tape.spend(HostCall::step_begin);
+    tape.hook(Hook::microbatch_begin);
+    tape.set_gradients_persist(index > 0 && gradients_stay());
+    inputs = family_.inputs(tape, size_);
+    tape.hook(Hook::forward_begin);
+    model::WrappedModel wrapped(tape, settings_, units_, family_.blocks(), from_setup_);
+    loss = family_.loss(wrapped, inputs, size_);
+    tape.hook(Hook::forward_end);
+    tape.hook(Hook::backward_begin);
+    tape.backward(loss);
+    tape.hook(Hook::backward_end);
+    tape.hook(Hook::microbatch_end);
+  }
+
+  /// Unreduced gradients stay in .grad where they need no cast to the reduce dtype (fsdp2 semantics 3.4).
+  [[nodiscard]] bool gradients_stay() const {
+    return !settings_.accumulate_with_sync &&
+           (!settings_.reduce_dtype || settings_.reduce_dtype == settings_.param_dtype);
+  }
+
+  const Family& family_;
+  const Settings& settings_;
+  const std::vector<Unit>& units_;
+  const BatchSize& size_;
+  const HostCosts& host_;
+  const std::vector<TensorId>& from_setup_;
+};
+
+/// What the allocator held when the reference runs began to record: one small segment with one block in use (the
+/// barrier's tensor of init_process_group).
+SnapshotSegment initial_segment() {
+  constexpr Address kBase = model::kFirstSegment;
+  constexpr Bytes kBlock = 512;
+  SnapshotSegment segment;
+  segment.address = kBase;
+  segment.total_size = 2 * kMiB;
+  segment.small_pool = true;
+  SnapshotBlock live;
+  live.address = kBase;
+  live.size = kBlock;
+  live.requested_size = 1;
+  live.state = BlockState::live;
+  SnapshotBlock rest;
+  rest.address = kBase + kBlock;
+  rest.size = segment.total_size - kBlock;
+  rest.state = BlockState::inactive;
+  segment.blocks = {live, rest};
+  return segment;
+}
+
+/// foreshard's own kernels are written for the plain families.
+Result<void> check_kernels(const ModelConfig& model, const Settings& settings) {
+  if (settings.kernels == Kernels::eager) return {};
+  const bool plain = model.family == ModelFamily::mlp || model.family == ModelFamily::llama ||
+                     model.family == ModelFamily::torch_transformer;
+  if (!plain)
+    return fail(ErrorKind::usage, fmt::format("{}: there are no fused kernels for this family", model.name),
+                "--kernels", "mlp, llama-* and torch-transformer have them");
+  if (model.compiled)
+    return fail(ErrorKind::usage, "torch.compile and foreshard's own kernels exclude each other", "--kernels",
+                "leave out --compile or --kernels");
+  return {};
+}
+
+/// What no recording has been held against.
+void add_estimates(const ModelConfig& model, const Settings& settings, const TargetGpu& gpu, Workload& workload) {
+  if (!gpu.prefers_cudnn_attention() && model.family != ModelFamily::mlp && model.family != ModelFamily::states_only)
+    workload.estimates.push_back(
+        "flash attention follows PyTorch's source and was not compared with a recording: its memory is an estimate");
+  const DType compute = settings.param_dtype.value_or(model.dtype);
+  const bool grouped = model.family == ModelFamily::llama && model.kv_heads != model.heads;
+  if (grouped && itemsize(compute) != 2 && settings.kernels != Kernels::fused)
+    workload.estimates.push_back(
+        "grouped-query attention in float32 takes PyTorch's math fallback, which follows its source and was not "
+        "compared with a recording: its memory is an estimate");
+  if (model.family == ModelFamily::mpt)
+    workload.estimates.push_back("MPT follows llm-foundry's source and was not compared with a recording");
+  if (settings.checkpoint == Checkpoint::selective_op || settings.checkpoint == Checkpoint::selective_layer)
+    workload.estimates.push_back(
+        "selective checkpointing was not compared with a recording: its memory is an estimate");
+  if (settings.kernels == Kernels::fused) workload.estimates.emplace_back(kOwnKernelsEstimate);
+  if (settings.offload) workload.estimates.push_back("the optimizer runs on the CPU: its time is not modelled");
+}
+
+}  // namespace
+
+Result<Workload> generate(const ModelConfig& model, const Settings& settings, const HostCosts& host,
+                          const TargetGpu& gpu, bool computations) {
+  ModelConfig sized = model;  // torch-transformer without positions of its own: max_seq_len is the sequence's
+  if (model.family == ModelFamily::torch_transformer && model.positions == 0)
+    sized.positions = settings.seq.value_or(model.default_seq);
+  const std::unique_ptr<Family> family = make_family(sized);
+  if (!family) return fail(ErrorKind::usage, fmt::format("{}: no generator for this family", model.name));
+  Workload workload;
+  workload.name = model.name;
+  workload.settings = settings;
+  workload.settings.batch = settings.batch.value_or(model.default_batch);
+  workload.settings.seq = settings.seq.value_or(model.default_seq);
+  if (model.layers == 0) return fail(ErrorKind::usage, fmt::format("{}: a model needs at least one layer", model.name));
+  if (*workload.settings.batch == 0 || *workload.settings.seq == 0)
+    return fail(ErrorKind::usage, "batch and seq must be at least 1");
+  if (settings.units_per_group == 0) return fail(ErrorKind::usage, "units_per_group must be at least 1");
+  const BatchSize size{*workload.settings.batch, *workload.settings.seq};
+  if (auto ok = model::check_limits(sized, size.batch, size.seq); !ok) return tl::unexpected(ok.error());
+  if (auto ok = model::check_microbatches(sized, settings.accumulate); !ok) return tl::unexpected(ok.error());
+  if (auto ok = family->check(settings, size); !ok) return tl::unexpected(ok.error());
+  if (auto ok = check_kernels(model, settings); !ok) return tl::unexpected(ok.error());
+  workload.units = grouped(family->units(), settings.units_per_group);
+  workload.parameters_order = family->parameters_order();
+  workload.sm_count = gpu.sm_count;
+  workload.torch = settings.pytorch;
+  workload.has_timing = true;
+  workload.shards_known = true;
+  workload.optimizer_known = true;
+  workload.initial_segments = {initial_segment()};
+  model::SetupWriter setup(workload.settings, workload.units, workload.parameters_order, computations);
+  family->setup(setup, size);
+  workload.setup = setup.finish();
+  const StepWriter steps(*family, workload.settings, workload.units, size, host, setup.handed_over());
+  computations = computations && !model.compiled;
+  workload.steps.push_back(steps.write(workload.labels, true, gpu, computations));
+  workload.steps.push_back(steps.write(workload.labels, false, gpu, computations));
+  auto sections = model::section_costs(workload, host);
+  if (!sections) return tl::unexpected(sections.error());
+  workload.sections = std::move(*sections);
+  if (model.family == ModelFamily::hf_mixtral)
+    workload.estimates.push_back(
+        "experts are timed as if routing were balanced; no recording of a mixture of experts was at hand");
+  if (model.compiled) {
+    model::compile_blocks(workload, host);
+    workload.estimates.push_back("torch.compile's kernels and memory are derived from the eager model");
+  }
+  add_estimates(model, settings, gpu, workload);
+  return workload;
+}
+
+}  // namespace foreshard

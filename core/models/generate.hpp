@@ -1,0 +1,51 @@
+// From a model's configuration to the workload of its training step, as eager PyTorch 2.11 runs it: which ops in which
+// order, what each allocates and frees (temporaries and tensors saved for backward included), what its kernels compute
+// and what it costs the host. Kernels carry their shape and no time: the device prices them.
+//
+// Who: traces/source for presets and model files; sweep; tests hold the result against recordings request by request.
+// Pure and deterministic.
+#pragma once
+
+#include <array>
+#include <string_view>
+
+#include "core/base/error.hpp"
+#include "core/models/host_costs.hpp"
+#include "core/models/model_config.hpp"
+#include "core/models/target_gpu.hpp"
+#include "core/workload/workload.hpp"
+
+namespace foreshard {
+
+/// The choices (core/settings/settings_table.hpp) that shape a generated program. Programs that differ in none of
+/// these are the same; every other choice is FSDP2's part, which core/step puts back.
+inline constexpr std::array<std::string_view, 16> kShapingChoices{"gpus",
+                                                                  "nodes",
+                                                                  "replicate",
+                                                                  "batch",
+                                                                  "seq",
+                                                                  "param_dtype",
+                                                                  "reduce_dtype",
+                                                                  "accumulate",
+                                                                  "accumulate_with_sync",
+                                                                  "checkpoint",
+                                                                  "checkpoint_share",
+                                                                  "kernels",
+                                                                  "offload",
+                                                                  "optimizer",
+                                                                  "units_per_group",
+                                                                  "all_gather"};
+
+/// The estimate that a model with fused kernels carries; void on a machine where those kernels were measured.
+inline constexpr std::string_view kOwnKernelsEstimate =
+    "foreshard's own kernels are priced by their bytes, and issued at PyTorch's host costs";
+
+/// `settings` are those the workload is made for; the result's are `settings` with batch and seq filled in, its units
+/// are the model's blocks and the root.
+/// `computations`: setup and steps say what they compute (Program::computations), for a device that runs them; the
+/// ops are the same. Of a compiled model nothing is known.
+/// Fails (usage) where the family cannot run at these settings: what, and what would work.
+[[nodiscard]] Result<Workload> generate(const ModelConfig& model, const Settings& settings, const HostCosts& host,
+                                        const TargetGpu& gpu, bool computations = false);
+
+}  // namespace foreshard

@@ -1,0 +1,203 @@
+#include "core/models/hf_expert_ops.hpp"
+
+#include <algorithm>
+
+#include "core/base/check.hpp"
+#include "core/models/walk.hpp"
+
+namespace foreshard::model {
+namespace {
+
+// GroupMM.cu: pointers, shapes and strides of the groups, and CUTLASS' tensor maps, one set a multiprocessor.
+// Estimated.
+constexpr Bytes kGroupArguments = 1024;
+constexpr Bytes kTensorMapsPerSm = 512;
+
+/// The same memory under a new node: what an in-place op leaves.
+Tensor rebound(Tape& tape, const Tensor& x, const NodePtr& node) {
+  Tensor out = tape.alias(x, x->shape, x->strides, false);
+  Tape::attach(node, out);
+  return out;
+}
+
+Tensor run(Tape& tape, const Tensors& inputs, const Tensor& like, std::string_view label) {
+  return run_kernel(tape, inputs, like->shape, like->dtype, label);
+}
+
+/// zeros + _index_put_impl_(accumulate, unsafe): the indices are made linear, sorted with their numbers, then rows are
+/// added (TensorAdvancedIndexing.cpp, Indexing.cu: index_put_with_sort_kernel).
+Tensor add_rows(Tape& tape, const Shape& shape, const Tensor& gradient, std::uint64_t rows) {
+  Tensor out = run_kernel(tape, {}, shape, gradient->dtype, "aten::zero_");
+  const Bytes ids = rows * itemsize(DType::int64);
+  const Tensor linear = tape.workspace(ids);
+  tape.launch(Launch::elementwise, "aten::remainder", 2 * ids);
+  const Tensor scaled = tape.workspace(ids);
+  tape.launch(Launch::elementwise, "aten::mul", 2 * ids);
+  const Tensor sorted = tape.workspace(ids);
+  const Tensor original = tape.workspace(ids);
+  const Tensor range = tape.workspace(ids);
+  tape.launch(Launch::elementwise, "aten::arange", ids);
+  tape.launch(Launch::elementwise, "cub::DeviceRadixSort", 4 * ids);
+  tape.launch(Launch::elementwise, "indexing_backward_kernel", 2 * gradient->bytes());
+  mark(tape, MemoryAccess::scatter, gradient->numel(), gradient->dtype);
+  return out;
+}
+
+/// One product for all groups of rows, priced as if each group had as many.
+Tensor run_grouped(Tape& tape, const Shape& shape, DType dtype, std::uint64_t groups, const KernelMath& one) {
+  Tensor out = tape.empty(shape, dtype);
+  const Tensor arguments = tape.workspace(kGroupArguments);
+  tape.launch(Launch::elementwise, "prepare_grouped_gemm_data", kGroupArguments);
+  const Tensor maps = tape.workspace(kTensorMapsPerSm * tape.options().sm_count);
+  tape.launch_gemm("aten::_grouped_mm", one.m, one.n, one.k, dtype, static_cast<std::uint32_t>(groups));
+  return out;
+}
+
+}  // namespace
+
+Tensor softmax(Tape& tape, const Tensor& x) {
+  const auto back = [&tape](Node& node, const Tensors& gradients) {
+    const Tensor result = tape.unpack(node.saved[0]);
+    return Tensors{run_kernel(tape, {gradients[0], result}, result->shape, result->dtype,
+                              "aten::_softmax_backward_data", Launch::reduction)};
+  };
+  const NodePtr node = tape.record({x}, back);
+  Tensor out = run_kernel(tape, {x}, x->shape, x->dtype, "aten::_softmax", Launch::reduction);
+  tape.save(node, out);
+  Tape::attach(node, out);
+  return out;
+}
+
+Chosen topk(Tape& tape, const Tensor& x, std::uint64_t k) {
+  // value_selecting_reduction_backward: zeros of the input's size, the gradient scattered in.
+  const auto back = [&tape, shape = x->shape](Node& node, const Tensors& gradients) {
+    const Tensor indices = tape.unpack(node.saved[0]);
+    Tensor zeros = run_kernel(tape, {}, shape, gradients[0]->dtype, "aten::zero_");
+    tape.launch(Launch::elementwise, "aten::scatter_", indices->bytes() + 2 * gradients[0]->bytes());
+    return Tensors{zeros};
+  };
+  const NodePtr node = tape.record({x}, back);
+  Shape shape = x->shape;
+  shape.back() = k;
+  Chosen out{tape.empty(shape, x->dtype), tape.empty(shape, DType::int64)};
+  tape.launch(Launch::reduction, "aten::topk", x->bytes() + out.values->bytes() + out.indices->bytes());
+  tape.launch(Launch::reduction, "aten::topk", 2 * (out.values->bytes() + out.indices->bytes()));
+  tape.save(node, out.indices);
+  Tape::attach(node, out.values);
+  return out;
+}
+
+Chosen sort(Tape& tape, const Tensor& x) {
+  Chosen out{tape.empty(x->shape, x->dtype), tape.empty(x->shape, DType::int64)};
+  const Tensor range = run_kernel(tape, {}, x->shape, DType::int64, "aten::arange");
+  tape.launch(Launch::elementwise, "aten::copy_", 2 * range->bytes());
+  tape.launch(Launch::elementwise, "aten::copy_", 2 * x->bytes());
+  tape.launch(Launch::elementwise, "aten::sort", 2 * (x->bytes() + range->bytes()));
+  return out;
+}
+
+Tensor sum_last(Tape& tape, const Tensor& x) {
+  const auto back = [&tape, shape = x->shape](Node&, const Tensors& gradients) {
+    return Tensors{expand(tape, gradients[0], shape)};
+  };
+  const NodePtr node = tape.record({x}, back);
+  Shape shape = x->shape;
+  shape.back() = 1;
+  Tensor out = run_kernel(tape, {x}, shape, x->dtype, "aten::sum", Launch::reduction);
+  Tape::attach(node, out);
+  return out;
+}
+
+Tensor sum_middle(Tape& tape, const Tensor& x) {
+  const auto back = [&tape, shape = x->shape](Node&, const Tensors& gradients) {
+    return Tensors{expand(tape, unsqueeze(tape, gradients[0], 1), shape)};
+  };
+  const NodePtr node = tape.record({x}, back);
+  Tensor out = run_kernel(tape, {x}, {x->dim(0), x->dim(2)}, x->dtype, "aten::sum", Launch::reduction);
+  Tape::attach(node, out);
+  return out;
+}
+
+Tensor divide_in_place(Tape& tape, const Tensor& a, const Tensor& b) {
+  // saved: other, a copy of self; derivatives: other (-grad * ((self / other) / other)), then self (grad / other).
+  const auto back = [&tape](Node& node, const Tensors& gradients) {
+    const Tensor other = tape.unpack(node.saved[0]);
+    const Tensor self = tape.unpack(node.saved[1]);
+    Tensors out(2);
+    {
+      const Tensor once = run(tape, {self, other}, self, "aten::div");
+      const Tensor twice = run(tape, {once, other}, self, "aten::div");
+      const Tensor negated = run(tape, {gradients[0]}, self, "aten::neg");
+      out[1] = run(tape, {negated, twice}, self, "aten::mul");
+    }
+    out[0] = run(tape, {gradients[0], other}, self, "aten::div");
+    return out;
+  };
+  const NodePtr node = tape.record({a, b}, back);
+  tape.save(node, b);
+  if (node) tape.save(node, run(tape, {a}, a, "aten::copy_"));
+  tape.launch(Launch::elementwise, "aten::div_", 2 * a->bytes() + b->bytes());
+  mark(tape, MemoryAccess::strided, a->numel(), a->dtype);
+  return rebound(tape, a, node);
+}
+
+Tensor index_rows(Tape& tape, const Tensor& x, const Tensor& indices) {
+  const auto back = [&tape, shape = x->shape](Node& node, const Tensors& gradients) {
+    const Tensor rows = tape.unpack(node.saved[0]);
+    return Tensors{add_rows(tape, shape, gradients[0], rows->numel())};
+  };
+  const NodePtr node = tape.record({x}, back);
+  tape.save(node, indices);
+  Shape shape = x->shape;
+  shape[0] = indices->numel();
+  Tensor out = tape.empty(shape, x->dtype);
+  tape.launch(Launch::embedding, "aten::index", indices->bytes() + 2 * out->bytes());
+  mark(tape, MemoryAccess::gather, out->numel(), out->dtype);
+  Tape::attach(node, out);
+  return out;
+}
+
+Tensor masked_fill_in_place(Tape& tape, const Tensor& x, const Tensor& mask) {
+  const auto back = [&tape](Node& node, const Tensors& gradients) {
+    const Tensor kept = tape.unpack(node.saved[0]);
+    Tensor out = run(tape, {gradients[0]}, gradients[0], "aten::copy_");
+    tape.launch(Launch::elementwise, "aten::masked_fill_", kept->bytes() + 2 * out->bytes());
+    mark(tape, MemoryAccess::strided, out->numel(), out->dtype);
+    return Tensors{out};
+  };
+  const NodePtr node = tape.record({x}, back);
+  tape.save(node, mask);
+  tape.launch(Launch::elementwise, "aten::masked_fill_", mask->bytes() + 2 * x->bytes());
+  mark(tape, MemoryAccess::strided, x->numel(), x->dtype);
+  return rebound(tape, x, node);
+}
+
+Tensor grouped_mm(Tape& tape, const Tensor& x, const Tensor& weights, const Tensor& offsets) {
+  const std::uint64_t groups = weights->dim(0);
+  const std::uint64_t k = weights->dim(1);
+  const std::uint64_t n = weights->dim(2);
+  const std::uint64_t rows = x->dim(0);
+  const std::uint64_t each = ceil_div(rows, groups);
+  // derivatives: mat2, then self; the weights' gradient has their memory order (_grouped_mm_mat2_backward).
+  const auto back = [&tape, groups, k, n, rows, each](Node& node, const Tensors& gradients) {
+    Tensors kept;
+    for (Saved& saved : node.saved) kept.push_back(tape.unpack(saved));
+    const DType dtype = gradients[0]->dtype;
+    Tensors out(2);
+    if (node.wants(1)) {
+      const Tensor turned = run_grouped(tape, {groups, n, k}, dtype, groups, {.m = n, .n = k, .k = each});
+      out[1] = transpose(tape, turned, -2, -1);
+    }
+    if (node.wants(0)) out[0] = run_grouped(tape, {rows, k}, dtype, groups, {.m = each, .n = k, .k = n});
+    return out;
+  };
+  const NodePtr node = tape.record({x, weights}, back);
+  tape.save(node, weights);
+  tape.save(node, offsets);
+  if (weights->requires_grad) tape.save(node, x);
+  Tensor out = run_grouped(tape, {rows, n}, x->dtype, groups, {.m = each, .n = n, .k = k});
+  Tape::attach(node, out);
+  return out;
+}
+
+}  // namespace foreshard::model

@@ -1,0 +1,31 @@
+// The further ops of a mixture of experts on a tape, in the manner of ops.hpp: what each allocates, launches, saves and
+// does in backward (tools/autograd/derivatives.yaml, ATen's CUDA implementations; PyTorch 2.11).
+//
+// Who: hf_experts.cpp. No reference run has them: temporaries of sorts and of grouped products are estimates, all of
+// them small beside the activations.
+#pragma once
+
+#include "core/models/ops.hpp"
+
+namespace foreshard::model {
+
+struct Chosen {
+  Tensor values;
+  Tensor indices;  ///< int64
+};
+
+[[nodiscard]] Tensor softmax(Tape& tape, const Tensor& x);  ///< over the last dimension
+[[nodiscard]] Chosen topk(Tape& tape, const Tensor& x, std::uint64_t k);
+[[nodiscard]] Chosen sort(Tape& tape, const Tensor& x);        ///< int64, one dimension, no gradient
+[[nodiscard]] Tensor sum_last(Tape& tape, const Tensor& x);    ///< sum(-1, keepdim=True)
+[[nodiscard]] Tensor sum_middle(Tape& tape, const Tensor& x);  ///< sum(dim=1) of three dimensions
+/// a /= b with b one number a row; autograd keeps a copy of what a was.
+[[nodiscard]] Tensor divide_in_place(Tape& tape, const Tensor& a, const Tensor& b);
+/// x[indices] over the first dimension; backward adds with a sort (index_put_ accumulate).
+[[nodiscard]] Tensor index_rows(Tape& tape, const Tensor& x, const Tensor& indices);
+/// x.masked_fill_(mask, 0) with one mask entry a row.
+[[nodiscard]] Tensor masked_fill_in_place(Tape& tape, const Tensor& x, const Tensor& mask);
+/// torch._grouped_mm(x, weights, offs): rows × k by groups × k × n, the rows of a group by its matrix.
+[[nodiscard]] Tensor grouped_mm(Tape& tape, const Tensor& x, const Tensor& weights, const Tensor& offsets);
+
+}  // namespace foreshard::model

@@ -1,0 +1,100 @@
+#include "core/models/hf_experts.hpp"
+
+#include "core/models/hf_expert_ops.hpp"
+
+namespace foreshard::model {
+namespace {
+
+struct Routing {
+  Tensor logits;
+  Tensor scores;  ///< tokens × k, float32
+  Tensor experts;
+};
+
+/// MixtralTopKRouter.forward
+Routing route(Tape& tape, const HfExperts& weights, const Tensor& tokens) {
+  tape.spend(HostCall::module);
+  Routing out;
+  const Tensor flat = view(tape, tokens, tokens->shape);
+  out.logits = linear(tape, flat, weights.router);
+  Tensor wide = to(tape, out.logits, DType::float32);
+  const Tensor probabilities = softmax(tape, wide);
+  wide.reset();
+  const Chosen best = topk(tape, probabilities, weights.per_token);
+  const Tensor total = sum_last(tape, best.values);
+  out.scores = divide_in_place(tape, best.values, total);
+  out.experts = best.indices;
+  return out;
+}
+
+/// _default_apply_gate: silu(gate) * up of the two halves.
+Tensor apply_gate(Tape& tape, const Tensor& gate_up) {
+  const Tensors halves = chunk(tape, gate_up, -1, 2);
+  const Tensor active = activation(tape, halves[0], "aten::silu");
+  return mul(tape, active, halves[1]);
+}
+
+/// offsets of the experts' rows: histc and cumsum of the sorted expert numbers.
+struct Offsets {
+  Tensor input;
+  Tensor counts;
+  Tensor ends;
+};
+
+Offsets row_offsets(Tape& tape, const Tensor& sorted, std::uint64_t experts) {
+  Offsets out;
+  out.input = run_kernel(tape, {sorted}, sorted->shape, DType::int32, "aten::copy_");
+  out.counts = run_kernel(tape, {}, {experts}, DType::int32, "aten::zero_");
+  tape.launch(Launch::reduction, "aten::histc", out.input->bytes());
+  out.ends = run_kernel(tape, {out.counts}, {experts}, DType::int32, "aten::cumsum", Launch::reduction);
+  return out;
+}
+
+/// grouped_mm_experts_forward
+Tensor run_experts(Tape& tape, const HfExperts& weights, const Tensor& tokens, const Routing& routing) {
+  tape.spend(HostCall::module);
+  const std::uint64_t count = tokens->dim(0);
+  const std::uint64_t rows = count * weights.per_token;
+  Tensor scores = reshape(tape, routing.scores, {rows});
+  Tensor ids = reshape(tape, routing.experts, {rows});
+  Chosen sorted = sort(tape, ids);
+  Tensor source = run_kernel(tape, {sorted.indices}, {rows}, DType::int64, "aten::floor_divide");
+  Tensor states = index_rows(tape, tokens, source);
+  source.reset();
+  Tensor row_scores = index_rows(tape, scores, sorted.indices);
+  Offsets offsets = row_offsets(tape, sorted.values, weights.gate_up->dim(0));
+  Tensor absent = run_kernel(tape, {sorted.values}, {rows}, DType::bool8, "aten::ge");
+  tape.launch(Launch::elementwise, "aten::clamp_", 2 * sorted.values->bytes());
+  states = masked_fill_in_place(tape, states, absent);
+
+  Tensor out = grouped_mm(tape, states, transpose(tape, weights.gate_up, -2, -1), offsets.ends);
+  out = apply_gate(tape, out);
+  out = grouped_mm(tape, out, transpose(tape, weights.down, -2, -1), offsets.ends);
+  Tensor weighted = mul(tape, out, unsqueeze(tape, row_scores, -1));
+  weighted = masked_fill_in_place(tape, weighted, absent);
+  Tensor inverse = tape.empty({rows}, DType::int64);
+  {
+    const Tensor range = run_kernel(tape, {}, {rows}, DType::int64, "aten::arange");
+    tape.launch(Launch::elementwise, "aten::index_put_", 3 * inverse->bytes());
+  }
+  weighted = index_rows(tape, weighted, inverse);
+  Tensor sum = sum_middle(tape, view(tape, weighted, {count, weights.per_token, tokens->dim(1)}));
+  Tensor result = to(tape, sum, tokens->dtype);
+
+  for (Tensor* local : {&scores, &ids, &sorted.values, &sorted.indices, &states, &row_scores, &offsets.input,
+                        &offsets.counts, &offsets.ends, &absent, &out, &weighted, &inverse, &sum})
+    local->reset();
+  return result;
+}
+
+}  // namespace
+
+Tensor hf_experts(Tape& tape, const HfExperts& weights, const Tensor& x) {
+  tape.spend(HostCall::module);
+  const Tensor tokens = view(tape, x, {x->dim(0) * x->dim(1), x->dim(2)});
+  const Routing routing = route(tape, weights, tokens);
+  const Tensor out = run_experts(tape, weights, tokens, routing);
+  return reshape(tape, out, x->shape);
+}
+
+}  // namespace foreshard::model

@@ -1,0 +1,57 @@
+// A model in the numbers of its configuration: what a family's generator needs to know.
+//
+// Who: presets (core/models/presets.hpp), Hugging Face config.json and safetensors headers
+// (traces/model_files) make one; core/models/generate.hpp turns it into a Workload. Plain data.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/base/dtype.hpp"
+#include "core/workload/unit.hpp"
+
+namespace foreshard {
+
+/// Whose eager code runs. Values are stored; never renumber.
+enum class ModelFamily : std::uint8_t {
+  mlp = 0,    ///< pytorch#147168's stack: LayerNorm, `layers` × (x + Linear-GELU-Linear), LayerNorm; loss mean()
+  llama = 1,  ///< plain PyTorch Llama: RMSNorm, rotary, SDPA with grouped heads, SwiGLU; cross-entropy in float32
+  torch_transformer = 2,  ///< torch.testing._internal…common_dtensor.Transformer, tied embedding; loss sum()
+  hf_llama = 3,           ///< Hugging Face transformers' LlamaForCausalLM, sdpa, labels given
+  hf_qwen2 = 4,
+  hf_qwen3 = 5,
+  hf_mixtral = 6,
+  hf_gpt2 = 7,
+  states_only = 8,  ///< parameters alone: `units` as given; no activations, compute estimated
+  mpt = 9,          ///< llm-foundry's MPT: LayerNorm, fused Wqkv, GELU, learned positions, tied head
+};
+
+struct ModelConfig {
+  std::string name;  ///< preset, or the file's model name
+  ModelFamily family = ModelFamily::llama;
+  std::uint32_t layers = 0;
+  std::uint64_t dim = 0;       ///< hidden size
+  std::uint64_t ffn = 0;       ///< intermediate size of one (expert's) feed-forward
+  std::uint32_t heads = 0;     ///< query heads
+  std::uint32_t kv_heads = 0;  ///< equals `heads` without grouping
+  std::uint64_t head_dim = 0;
+  std::uint64_t vocab = 0;
+  std::uint64_t positions = 0;  ///< learned positions (gpt2, torch_transformer); 0: none
+  std::uint32_t experts = 0;    ///< mixtral
+  std::uint32_t experts_per_token = 0;
+  bool tied_embedding = false;  ///< the head's weight is the embedding's
+  bool attention_bias = false;  ///< q, k, v (and where the family says so o) have biases
+  bool mlp_bias = false;
+  double dropout = 0;  ///< torch_transformer: probability, after attention, feed-forward and embedding, and inside SDPA
+  DType dtype = DType::float32;     ///< of the stored parameters
+  bool packs_tokens = false;        ///< mpt: attn_impl flash, which packs tokens around attention; else triton
+  bool compiled = false;            ///< torch.compile of each block (fuse.hpp): an estimate
+  std::uint32_t default_batch = 1;  ///< per GPU, where the settings name none
+  std::uint32_t default_seq = 2048;
+  std::vector<Unit> units;  ///< states_only: root first
+  bool operator==(const ModelConfig&) const = default;
+};
+
+}  // namespace foreshard

@@ -1,0 +1,85 @@
+// The ops of eager PyTorch 2.11 on a tape: what each allocates, launches, saves and does in backward
+// (tools/autograd/derivatives.yaml; ATen's CUDA implementations). Temporaries and the order of requests are PyTorch's.
+//
+// Who: the families. Arguments are handles that the caller keeps; results are new handles. Labels are the ATen ops.
+#pragma once
+
+#include <limits>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "core/models/tape.hpp"
+
+namespace foreshard::model {
+
+/// In Computation::integers of random_* and dropout: the stream that core/step draws for a step, microbatch and rank.
+inline constexpr std::int64_t kStreamOfStep = -1;
+[[nodiscard]] Computation random_tokens(std::uint64_t vocabulary);
+
+// Views (view_ops.cpp). `dim` may be negative.
+[[nodiscard]] Tensor view(Tape& tape, const Tensor& x, const Shape& shape);     ///< must be viewable
+[[nodiscard]] Tensor reshape(Tape& tape, const Tensor& x, const Shape& shape);  ///< copies where it must
+[[nodiscard]] Tensor unsafe_view(Tape& tape, const Tensor& x, const Shape& shape);
+[[nodiscard]] Tensor transpose(Tape& tape, const Tensor& x, int a, int b);
+[[nodiscard]] Tensor narrow(Tape& tape, const Tensor& x, int dim, std::uint64_t start, std::uint64_t length);
+[[nodiscard]] Tensors split(Tape& tape, const Tensor& x, int dim, std::span<const std::uint64_t> sizes);
+[[nodiscard]] Tensors chunk(Tape& tape, const Tensor& x, int dim, std::uint64_t chunks);
+[[nodiscard]] Tensor expand(Tape& tape, const Tensor& x, const Shape& shape);
+[[nodiscard]] Tensor unsqueeze(Tape& tape, const Tensor& x, int dim);
+[[nodiscard]] Tensor contiguous(Tape& tape, const Tensor& x);  ///< itself, or a clone
+[[nodiscard]] Tensor clone(Tape& tape, const Tensor& x);       ///< contiguous copy
+
+// Elementwise (elementwise_ops.cpp).
+[[nodiscard]] Tensor add(Tape& tape, const Tensor& a, const Tensor& b);
+[[nodiscard]] Tensor sub(Tape& tape, const Tensor& a, const Tensor& b);
+[[nodiscard]] Tensor mul(Tape& tape, const Tensor& a, const Tensor& b);
+[[nodiscard]] Tensor mul_scalar(Tape& tape, const Tensor& a, double factor);
+[[nodiscard]] Tensor add_scalar(Tape& tape, const Tensor& a, double summand);
+[[nodiscard]] Tensor neg(Tape& tape, const Tensor& x);
+/// silu, gelu: save the input.
+[[nodiscard]] Tensor activation(Tape& tape, const Tensor& x, std::string_view label);
+/// tanh, sigmoid: save the result; one kernel back.
+[[nodiscard]] Tensor of_result(Tape& tape, const Tensor& x, std::string_view label);
+[[nodiscard]] Tensor pow(Tape& tape, const Tensor& x, int exponent);  ///< saves the input
+[[nodiscard]] Tensor rsqrt(Tape& tape, const Tensor& x);              ///< saves the result
+[[nodiscard]] Tensor to(Tape& tape, const Tensor& x, DType dtype);    ///< itself where it has the dtype
+[[nodiscard]] Tensor cat(Tape& tape, const Tensors& parts, int dim);
+/// native_dropout in training: result and mask. With p = 0 F.dropout runs the same kernel.
+[[nodiscard]] Tensor dropout(Tape& tape, const Tensor& x, double p);
+/// One forward kernel from `inputs` to a fresh tensor without a gradient. The caller says what it computes.
+[[nodiscard]] Tensor run_kernel(Tape& tape, const Tensors& inputs, const Shape& shape, DType dtype,
+                                std::string_view label, Launch kind = Launch::elementwise);
+
+// Reductions (reduction_ops.cpp).
+/// eps=None of nn.RMSNorm: that of the accumulating type, float32 for bfloat16 too (layer_norm_kernel.cu,
+/// _fused_rms_norm_cuda; pytorch#173039).
+inline constexpr double kRmsNormEps = std::numeric_limits<float>::epsilon();
+[[nodiscard]] Tensor mean_all(Tape& tape, const Tensor& x);
+[[nodiscard]] Tensor sum_all(Tape& tape, const Tensor& x);
+[[nodiscard]] Tensor mean_last(Tape& tape, const Tensor& x);  ///< mean(-1, keepdim=True)
+[[nodiscard]] Tensor layer_norm(Tape& tape, const Tensor& x, const Tensor& weight, const Tensor& bias);
+[[nodiscard]] Tensor rms_norm(Tape& tape, const Tensor& x, const Tensor& weight);  ///< fused, as nn.RMSNorm runs it
+/// F.cross_entropy(logits, target): mean over rows. `target` is int64.
+[[nodiscard]] Tensor cross_entropy(Tape& tape, const Tensor& logits, const Tensor& target);
+
+// Matrix products (matmul_ops.cpp).
+[[nodiscard]] Tensor mm(Tape& tape, const Tensor& a, const Tensor& b);
+[[nodiscard]] Tensor addmm(Tape& tape, const Tensor& bias, const Tensor& a, const Tensor& b);
+[[nodiscard]] Tensor bmm(Tape& tape, const Tensor& a, const Tensor& b);  ///< batches of matrices
+/// F.linear; `bias` may be null. Input of any rank ≥ 2.
+[[nodiscard]] Tensor linear(Tape& tape, const Tensor& x, const Tensor& weight, const Tensor& bias = nullptr);
+
+// Attention and embedding.
+struct Attention {
+  bool causal = true;
+  double dropout = 0;  ///< dropout_p: changes no request; with it the computation is not known
+};
+/// F.scaled_dot_product_attention on batch × heads × length × head_dim; fewer key heads than query heads mean
+/// enable_gqa. Back end as 2.11 chooses on sm90 (attention_ops.cpp).
+[[nodiscard]] Tensor attention(Tape& tape, const Tensor& q, const Tensor& k, const Tensor& v, const Attention& how);
+/// `sorts`: many indices are sorted before their gradients are summed, with temporaries, as ATen does it; else one
+/// kernel sums them.
+[[nodiscard]] Tensor embedding(Tape& tape, const Tensor& weight, const Tensor& indices, bool sorts = true);
+
+}  // namespace foreshard::model

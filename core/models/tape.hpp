@@ -1,0 +1,251 @@
+// An eager tape: runs a model's ops without data and writes down what eager PyTorch 2.11 would ask for, in order.
+//
+// Who: the families of core/models. A Tensor is a counted handle as in PyTorch; when the last handle to a
+// storage goes (a name bound again, a function's exit, a saved tensor released by autograd) the tape writes the free.
+// So a family's generator mirrors the lifetimes of its Python source: locals are reset where Python drops them.
+// Ops (ops.hpp) allocate, launch and record autograd nodes; backward() walks the nodes as torch/csrc/autograd/
+// engine.cpp does. FSDP2's own work is not written: hooks mark where core/step puts it back.
+//
+// Not thread-safe. Deterministic. Tensors and nodes must not outlive their tape.
+#pragma once
+
+#include <functional>
+#include <initializer_list>
+#include <memory>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "core/base/dtype.hpp"
+#include "core/models/host_costs.hpp"
+#include "core/workload/workload.hpp"
+
+namespace foreshard::model {
+
+class Tape;
+struct Node;
+struct TensorImpl;
+using Shape = std::vector<std::uint64_t>;
+using Tensor = std::shared_ptr<TensorImpl>;
+using Tensors = std::vector<Tensor>;
+using NodePtr = std::shared_ptr<Node>;
+
+/// One allocation; writes its free when the last tensor on it goes. Memory that FSDP owns has none.
+class Storage {
+ public:
+  Storage(Tape& tape, TensorId id) : tape_(tape), id_(id) {}
+  ~Storage();
+  Storage(const Storage&) = delete;
+  Storage& operator=(const Storage&) = delete;
+
+  [[nodiscard]] TensorId id() const { return id_; }
+  /// FSDP frees it from now on.
+  void disown() { owned_ = false; }
+
+ private:
+  Tape& tape_;
+  TensorId id_;
+  bool owned_ = true;
+};
+
+struct TensorImpl {
+  std::shared_ptr<Storage> storage;  ///< null: memory of FSDP's (parameters) or of setup
+  Operand elsewhere;                 ///< that memory
+  Bytes offset = 0;                  ///< of the first element in the memory
+  Shape shape;
+  Shape strides;  ///< in elements
+  DType dtype = DType::float32;
+  Tensor base;  ///< of a view that autograd tracks; keeps it from being accumulated into in place
+  bool requires_grad = false;
+  NodePtr grad_fn;
+  std::uint32_t output = 0;  ///< which of grad_fn's outputs
+  ParameterId parameter;     ///< of parameters
+
+  [[nodiscard]] std::uint64_t numel() const;
+  [[nodiscard]] Bytes bytes() const { return numel() * itemsize(dtype); }
+  [[nodiscard]] std::uint64_t dim(int i) const { return shape[i < 0 ? shape.size() + static_cast<std::size_t>(i) : i]; }
+  [[nodiscard]] bool contiguous() const;
+};
+
+/// A checkpointed region's saved tensors (torch/utils/checkpoint.py, _CheckpointFrame).
+struct CheckpointFrame {
+  std::function<void()> recompute;  ///< runs the region's forward again
+  std::uint32_t saved = 0;          ///< tensors saved by the original forward
+  std::vector<Tensor> recomputed;
+  bool done = false;
+  bool selective = false;      ///< keeps the results of attention and of every other matrix product
+  std::vector<Tensors> kept;   ///< those, in order
+  std::size_t reused = 0;      ///< of `kept`, by the recomputation
+  std::uint32_t products = 0;  ///< matrix products so far, of the forward or of the recomputation
+  std::uint64_t drawn = 0;     ///< random numbers before it: a recomputation draws the same (preserve_rng_state)
+};
+
+/// What selective checkpointing may keep.
+enum class Selected : std::uint8_t { product = 0, attention = 1 };
+
+/// What a node keeps for its backward: the tensor, or a holder inside a checkpointed region.
+struct Saved {
+  Tensor tensor;
+  std::shared_ptr<CheckpointFrame> frame;
+  std::uint32_t index = 0;
+};
+
+struct Edge {
+  NodePtr node;
+  std::uint32_t input = 0;
+};
+
+/// One autograd node. `apply` gets one gradient for each forward output (null: none) and gives one for each edge,
+/// in the order of next_edges; an edge without a node wants none.
+struct Node {
+  using Apply = std::function<Tensors(Node&, const Tensors& gradients)>;
+  std::uint64_t sequence = 0;
+  std::vector<Edge> next;
+  std::vector<Saved> saved;  ///< in the order release_variables() drops them: inputs by name, then outputs by name
+  std::uint32_t outputs = 1;
+  Apply apply;
+  std::vector<std::function<void()>> pre_hooks;
+  ParameterId accumulates;  ///< AccumulateGrad of this parameter
+  struct Metadata {
+    Shape shape;
+    DType dtype = DType::float32;
+  };
+  std::vector<Metadata> inputs;  ///< of the forward's inputs: gradients are summed and cast to them (validate_outputs)
+
+  [[nodiscard]] bool wants(std::size_t edge) const { return next[edge].node != nullptr; }
+};
+
+/// Thrown inside a recomputation when its last saved tensor is there (_StopRecomputationError).
+struct StopRecomputation {};
+
+/// What kind of launch it is for the host; the tape takes the backward's kind in backward.
+enum class Launch : std::uint8_t { elementwise, reduction, gemm, attention, embedding, random };
+
+struct TapeOptions {
+  bool first_step = false;         ///< library workspaces are made
+  bool gradients_persist = false;  ///< parameters have a .grad from an earlier microbatch: autograd adds into it
+  Bytes cublas_workspace = 0;      ///< one for each thread that runs a matrix product
+  std::uint32_t sm_count = 132;
+  bool flash_attention = false;  ///< of 16-bit types: flash rather than cuDNN's (TargetGpu)
+  bool computations = false;     ///< write what each launch computes (core/kernel/computation.hpp)
+};
+
+class Tape {
+ public:
+  Tape(Labels& labels, const HostCosts& host, const TapeOptions& options)
+      : labels_(labels), host_(host), options_(options) {}
+
+  // Memory.
+  [[nodiscard]] Tensor empty(const Shape& shape, DType dtype);
+  /// With the same order of dimensions in memory as `like`, dense (empty_like, TensorIterator outputs).
+  [[nodiscard]] Tensor empty_like(const Tensor& like, DType dtype);
+  [[nodiscard]] Tensor empty_like(const Tensor& like) { return empty_like(like, like->dtype); }
+  /// A raw buffer inside an op.
+  [[nodiscard]] Tensor workspace(Bytes bytes) { return empty({bytes}, DType::uint8); }
+  /// FSDP's unsharded parameter: requires a gradient, owns no memory here.
+  [[nodiscard]] Tensor parameter(ParameterId id, const Shape& shape, DType dtype);
+  /// A contiguous tensor in memory that this program does not own: of setup, or a gradient that autograd holds.
+  [[nodiscard]] static Tensor elsewhere(const Operand& memory, const Shape& shape, DType dtype);
+
+  // Views: no memory. `tracked`: autograd keeps the base (everything but _unsafe_view and detach).
+  // `offset`: elements from its first.
+  [[nodiscard]] Tensor alias(const Tensor& of, Shape shape, Shape strides, bool tracked = true,
+                             std::uint64_t offset = 0);
+  [[nodiscard]] Tensor detach(const Tensor& of);
+
+  // Launches and host time.
+  void spend(HostCall call) { pending_host_ += host_[call]; }
+  void launch(Launch kind, std::string_view label, Bytes bytes, KernelClass kernel_class = KernelClass::memory_bound);
+  void launch_gemm(std::string_view label, std::uint64_t m, std::uint64_t n, std::uint64_t k, DType dtype,
+                   std::uint32_t batch = 1);
+  void launch_attention(std::string_view label, const KernelMath& math, Bytes bytes);
+  void launch_memset(Bytes bytes);
+  /// Before a product with a bias: it goes through cublasLt, which has a workspace of its own.
+  void need_cublas_lt();
+  void copy(CopyKind kind, Bytes bytes, std::string_view label);
+  void synchronize();
+  void hook(Hook hook, UnitId unit = {});
+  /// Allocations from here on are casts of this unit's forward inputs (invalid: ends).
+  void casting_inputs_of(UnitId unit) { casting_ = unit; }
+
+  // What the launch just written computes (core/kernel/computation.hpp), operands outputs first; a null one is absent.
+  // Operands of elementwise functions are expanded to the output's shape. Writes nothing where it was not asked for.
+  template <typename... Operands>
+  void computes(Function function, const Operands&... operands) {
+    if (options_.computations) write_computation({.function = function}, {operands.get()...});
+  }
+  template <typename... Operands>
+  void computes(const Computation& what, const Operands&... operands) {
+    if (options_.computations) write_computation(what, {operands.get()...});
+  }
+  void computes(const Computation& what, const Tensors& operands);
+  /// Function::sum_to: `out` has the sizes of `x` that are kept, aligned at the last dimension, or 1.
+  void computes_sum(const Tensor& out, const Tensor& x, double alpha = 1);
+  /// The launch just written is part of what a launch beside it computes.
+  void included();
+  /// For a kernel that draws `count` random numbers: the first one's place among the program's.
+  [[nodiscard]] std::uint64_t draw(std::uint64_t count) { return std::exchange(drawn_, drawn_ + count); }
+
+  // Autograd.
+  [[nodiscard]] bool grad_enabled() const { return grad_enabled_; }
+  /// A node for an op on `inputs` (one edge each); null when no input requires a gradient.
+  [[nodiscard]] NodePtr record(const Tensors& inputs, Node::Apply apply, std::uint32_t outputs = 1);
+  void save(const NodePtr& node, const Tensor& tensor);
+  static void attach(const NodePtr& node, const Tensor& output, std::uint32_t index = 0);
+  [[nodiscard]] Tensor unpack(Saved& saved);
+  /// loss.backward(): root gradient, all nodes, backward_final, as Engine::execute.
+  void backward(const Tensor& loss);
+  /// Runs `forward` under non-reentrant activation checkpointing with early stop.
+  Tensors checkpoint(const std::function<Tensors()>& forward, bool selective = false);
+  /// While a selectively checkpointed region runs again: what this op gave in the forward, if that was kept; else
+  /// nothing. Ops that can be kept ask first, and hand what they made to keep().
+  [[nodiscard]] Tensors reuse(Selected kind);
+  void keep(Selected kind, const Tensors& made);
+
+  /// Autograd's own ops: not those of a forward that runs again.
+  [[nodiscard]] bool in_backward() const { return in_backward_ && !recomputing_; }
+  [[nodiscard]] const TapeOptions& options() const { return options_; }
+  void set_gradients_persist(bool persist) { options_.gradients_persist = persist; }
+  [[nodiscard]] std::vector<Op>& ops() { return ops_; }
+  /// The program, with each allocation's category (as traces/capture names it). Tensors must be gone.
+  [[nodiscard]] Program finish();
+
+ private:
+  friend class Storage;
+  Op& emit(OpKind kind);
+  void write_free(TensorId id);
+  std::shared_ptr<Storage> allocate(Bytes bytes);
+  void need_cublas();
+  void keep_workspace(Bytes bytes);
+  void write_computation(Computation what, std::initializer_list<const TensorImpl*> operands);
+  void write_computations(Program& program);
+  class Engine;
+  void accumulate_gradient(const Node& node, Tensor gradient);
+  void accumulate(Tensor& into, Tensor gradient);
+  [[nodiscard]] Tensor sum_to(const Tensor& gradient, const Shape& shape);
+  void validate(const Node& node, Tensors& gradients);
+  NodePtr gradient_edge(const Tensor& tensor);
+
+  Labels& labels_;
+  const HostCosts& host_;
+  TapeOptions options_;
+  std::vector<Op> ops_;
+  std::vector<std::size_t> alloc_op_;  // by TensorId: index of its alloc
+  std::vector<ProgramComputation> computations_;
+  std::uint32_t included_ = kNoComputation;  // place of the one computation that says so
+  std::uint64_t drawn_ = 0;                  // random numbers so far
+  Nanoseconds pending_host_;
+  UnitId casting_;
+  std::uint64_t next_sequence_ = 0;
+  std::vector<NodePtr> accumulators_;  // by ParameterId
+  bool grad_enabled_ = true;
+  bool in_backward_ = false;
+  bool forward_workspace_ = false;
+  bool backward_workspace_ = false;
+  bool forward_lt_workspace_ = false;
+  bool backward_lt_workspace_ = false;
+  std::shared_ptr<CheckpointFrame> saving_to_;    // region whose forward runs
+  std::shared_ptr<CheckpointFrame> recomputing_;  // region that runs again
+};
+
+}  // namespace foreshard::model

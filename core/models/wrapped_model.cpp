@@ -1,0 +1,113 @@
+#include "core/models/wrapped_model.hpp"
+
+#include "core/models/ops.hpp"
+
+namespace foreshard::model {
+namespace {
+
+bool floating(DType dtype) {
+  return dtype == DType::float32 || dtype == DType::bfloat16 || dtype == DType::float16 || dtype == DType::float64;
+}
+
+Shape shape_of(const Parameter& p) {
+  return Shape(p.shape.begin(), p.shape.end());
+}
+
+}  // namespace
+
+WrappedModel::WrappedModel(Tape& tape, const Settings& settings, const std::vector<Unit>& units, std::uint32_t blocks,
+                           const std::vector<TensorId>& from_setup)
+    : tape_(tape),
+      settings_(settings),
+      from_setup_(from_setup),
+      blocks_(blocks),
+      root_parameters_(units.front().parameters.size()) {
+  for (const Unit& unit : units)
+    for (const Parameter& p : unit.parameters) {
+      const ParameterId id{static_cast<std::uint32_t>(parameters_.size())};
+      parameters_.push_back(tape.parameter(id, shape_of(p), settings.param_dtype.value_or(p.dtype)));
+    }
+}
+
+void WrappedModel::cast_inputs(UnitId unit, const std::vector<Tensor*>& inputs) {
+  if (!settings_.param_dtype) return;
+  tape_.casting_inputs_of(unit);
+  for (Tensor* input : inputs)
+    if (floating((*input)->dtype)) *input = to(tape_, *input, *settings_.param_dtype);
+  tape_.casting_inputs_of({});
+}
+
+/// RegisterPostBackwardFunction: one identity node over the inputs that need a gradient.
+void WrappedModel::register_post_backward(UnitId unit, const std::vector<Tensor*>& inputs) {
+  Tensors needing;
+  for (Tensor* input : inputs)
+    if ((*input)->requires_grad) needing.push_back(*input);
+  const auto back = [this, unit](Node&, const Tensors& gradients) {
+    tape_.hook(Hook::post_backward, unit);
+    return gradients;
+  };
+  const NodePtr node = tape_.record(needing, back, static_cast<std::uint32_t>(needing.size()));
+  if (!node) return;
+  std::uint32_t output = 0;
+  for (Tensor* input : inputs) {
+    if (!(*input)->requires_grad) continue;
+    Tensor same = tape_.alias(*input, (*input)->shape, (*input)->strides);
+    Tape::attach(node, same, output++);
+    *input = same;
+  }
+}
+
+void WrappedModel::register_pre_backward(UnitId unit, const Tensor& output) {
+  if (!output->grad_fn) return;
+  output->grad_fn->pre_hooks.push_back([this, unit] { tape_.hook(Hook::pre_backward, unit); });
+}
+
+void WrappedModel::root_pre_forward(const std::vector<Tensor*>& inputs) {
+  cast_inputs(kRootUnit, inputs);
+  tape_.hook(Hook::pre_forward, kRootUnit);
+  register_post_backward(kRootUnit, inputs);
+}
+
+void WrappedModel::root_post_forward(const Tensor& output) {
+  tape_.hook(Hook::post_forward, kRootUnit);
+  register_pre_backward(kRootUnit, output);
+}
+
+Tensor WrappedModel::run_block(std::uint32_t index, Tensors inputs,
+                               const std::function<Tensor(const Tensors&)>& forward) {
+  Tensors out = run_block_of_many(index, std::move(inputs), [forward](Tensors& in) { return Tensors{forward(in)}; });
+  return std::move(out.front());
+}
+
+Tensors WrappedModel::run_block_of_many(std::uint32_t index, Tensors inputs,
+                                        const std::function<Tensors(Tensors&)>& forward) {
+  const std::uint32_t group = settings_.units_per_group;
+  const UnitId unit{1 + index / group};
+  const bool first = index % group == 0;
+  const bool last = index + 1 == blocks_ || index % group == group - 1;
+  std::vector<Tensor*> slots;
+  for (Tensor& input : inputs) slots.push_back(&input);
+  if (first) {
+    cast_inputs(unit, slots);
+    tape_.hook(Hook::pre_forward, unit);
+    register_post_backward(unit, slots);
+  }
+  tape_.spend(HostCall::module);
+  Tensors out;
+  if (settings_.checkpoints_block(index))
+    out = tape_.checkpoint(
+        [inputs, forward] {
+          Tensors again = inputs;
+          return forward(again);
+        },
+        settings_.checkpoint == Checkpoint::selective_op);
+  else
+    out = forward(inputs);
+  if (last) {
+    tape_.hook(Hook::post_forward, unit);
+    register_pre_backward(unit, out.back());
+  }
+  return out;
+}
+
+}  // namespace foreshard::model

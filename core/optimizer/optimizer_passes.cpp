@@ -1,0 +1,113 @@
+#include "core/optimizer/optimizer_passes.hpp"
+
+#include <map>
+
+namespace foreshard {
+namespace {
+
+using Lists = std::vector<OptimizerTensor>;
+using Number = OptimizerNumber;
+constexpr auto kParameter = OptimizerTensor::parameter;
+constexpr auto kGradient = OptimizerTensor::gradient;
+constexpr auto kExpAvg = OptimizerTensor::exp_avg;
+constexpr auto kExpAvgSq = OptimizerTensor::exp_avg_sq;
+constexpr auto kSqrt = OptimizerTensor::sqrt;
+constexpr auto kDenominator = OptimizerTensor::denominator;
+
+const std::vector<OptimizerPass>& foreach_adam() {
+  static const std::vector<OptimizerPass> kPasses{
+      {"aten::_foreach_lerp_", Function::foreach_lerp, 2, 3, Number::one_minus_beta1, {kExpAvg, kExpAvg, kGradient}},
+      {"aten::_foreach_mul_", Function::foreach_mul, 1, 2, Number::beta2, {kExpAvgSq, kExpAvgSq}},
+      {"aten::_foreach_addcmul_",
+       Function::foreach_addcmul,
+       3,
+       3,
+       Number::one_minus_beta2,
+       {kExpAvgSq, kExpAvgSq, kGradient, kGradient}},
+      {"aten::_foreach_sqrt", Function::foreach_sqrt, 2, 2, Number::none, {kSqrt, kExpAvgSq}},
+      {"aten::_foreach_div_", Function::foreach_div, 1, 2, Number::correction2_root, {kSqrt, kSqrt}},
+      {"aten::_foreach_add_", Function::foreach_add, 1, 2, Number::eps, {kSqrt, kSqrt}},
+      {"aten::_foreach_addcdiv_",
+       Function::foreach_addcdiv,
+       3,
+       4,
+       Number::minus_step_size,
+       {kParameter, kParameter, kExpAvg, kSqrt}}};
+  return kPasses;
+}
+
+/// denom = (exp_avg_sq.sqrt() / bias_correction2_sqrt).add_(eps): the quotient is a tensor of its own.
+const std::vector<OptimizerPass>& single_adam() {
+  static const std::vector<OptimizerPass> kPasses{
+      {"aten::lerp_", Function::foreach_lerp, 2, 3, Number::one_minus_beta1, {kExpAvg, kExpAvg, kGradient}},
+      {"aten::mul_", Function::foreach_mul, 1, 2, Number::beta2, {kExpAvgSq, kExpAvgSq}},
+      {"aten::addcmul_",
+       Function::foreach_addcmul,
+       3,
+       3,
+       Number::one_minus_beta2,
+       {kExpAvgSq, kExpAvgSq, kGradient, kGradient}},
+      {"aten::sqrt", Function::foreach_sqrt, 2, 2, Number::none, {kSqrt, kExpAvgSq}},
+      {"aten::div", Function::foreach_mul, 2, 2, Number::inverse_correction2_root, {kDenominator, kSqrt}},
+      {"aten::add_", Function::foreach_add, 1, 2, Number::eps, {kDenominator, kDenominator}},
+      {"aten::addcdiv_",
+       Function::foreach_addcdiv,
+       3,
+       4,
+       Number::minus_step_size,
+       {kParameter, kParameter, kExpAvg, kDenominator}}};
+  return kPasses;
+}
+
+const std::vector<OptimizerPass>& passes_of(Optimizer optimizer) {
+  static const std::vector<OptimizerPass> kFused{
+      {"aten::_fused_adam_", Function::adam, 4, 7, Number::none, {kParameter, kExpAvg, kExpAvgSq, kGradient}}};
+  static const std::vector<OptimizerPass> kSgd{
+      {"aten::_foreach_add_", Function::sgd, 2, 3, Number::none, {kParameter, kGradient}}};
+  switch (optimizer) {
+    case Optimizer::adam:
+      return foreach_adam();
+    case Optimizer::adam_single:
+      return single_adam();
+    case Optimizer::adam_fused:
+      return kFused;
+    case Optimizer::sgd:
+      return kSgd;
+  }
+  return foreach_adam();
+}
+
+}  // namespace
+
+std::vector<OptimizerGroup> optimizer_groups(Optimizer optimizer, std::span<const OptimizerShard> shards) {
+  std::vector<OptimizerGroup> out;
+  std::map<DType, std::size_t> group_of;
+  for (std::size_t i = 0; i < shards.size(); ++i) {
+    if (shards[i].numel == 0) continue;
+    const auto [at, fresh] = group_of.try_emplace(shards[i].dtype, out.size());
+    if (fresh || optimizer == Optimizer::adam_single) {
+      at->second = out.size();
+      out.push_back({shards[i].dtype, {}, {}});
+    }
+    out[at->second].places.push_back(i);
+    out[at->second].numels.push_back(shards[i].numel);
+  }
+  return out;
+}
+
+std::vector<OptimizerLaunch> optimizer_launches(Optimizer optimizer, std::span<const std::uint64_t> numels) {
+  std::vector<OptimizerLaunch> out;
+  const std::vector<OptimizerPass>& passes = passes_of(optimizer);
+  if (optimizer == Optimizer::adam_single) {
+    for (std::size_t i = 0; i < numels.size(); ++i)
+      for (const OptimizerPass& pass : passes)
+        if (numels[i] > 0) out.push_back({&pass, {{i, 0, numels[i]}}});
+    return out;
+  }
+  for (const OptimizerPass& pass : passes)
+    for (MultiTensorLaunch& launch : multi_tensor_launches(numels, pass.depth))
+      out.push_back({&pass, std::move(launch)});
+  return out;
+}
+
+}  // namespace foreshard

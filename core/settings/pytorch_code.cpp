@@ -1,0 +1,276 @@
+#include "core/settings/pytorch_code.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <tuple>
+
+#include "core/settings/settings_table.hpp"
+
+namespace foreshard {
+namespace {
+
+/// A Python string literal.
+std::string quoted(const std::string& text) {
+  std::string out = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\') out.push_back('\\');
+    c == '\n' ? out.append("\\n") : out.append(1, c);
+  }
+  return out + '"';
+}
+
+std::string reshard_value(const Reshard& reshard) {
+  if (reshard.kind == Reshard::Kind::group) return std::to_string(reshard.group_size);
+  return reshard.kind == Reshard::Kind::always ? "True" : "False";
+}
+
+class Writer {
+ public:
+  Writer(const Settings& settings, const std::string& blocks) : s_(settings), blocks_(blocks) {}
+
+  PyTorchCode write() {
+    imports();
+    communicator();
+    mesh();
+    policies();
+    blocks();
+    wrap();
+    prefetch();
+    collectives();
+    optimizer();
+    step();
+    if (!s_.alloc_conf.empty()) code_.environment.push_back("PYTORCH_ALLOC_CONF=" + s_.alloc_conf);
+    return std::move(code_);
+  }
+
+ private:
+  template <class... Args>
+  void line(fmt::format_string<Args...> format, Args&&... args) {
+    code_.lines.push_back(fmt::format(format, std::forward<Args>(args)...));
+  }
+
+  [[nodiscard]] bool mixed() const { return s_.param_dtype || s_.reduce_dtype; }
+  [[nodiscard]] bool symmetric() const {
+    return s_.all_gather == Transport::symmetric || s_.all_gather == Transport::copy_engine ||
+           s_.reduce_scatter == Transport::symmetric || s_.reduce_scatter == Transport::copy_engine;
+  }
+  /// Reduce-scatters in symmetric memory add and do nothing else: NCCL's symmetric kernels (as which copy_engine runs,
+  /// copy engines cannot add) and PyTorch's low-contention one. FSDP2's own reduction is an average.
+  [[nodiscard]] bool sums_alone() const {
+    return s_.reduce_scatter == Transport::symmetric || s_.reduce_scatter == Transport::copy_engine ||
+           s_.reduce_scatter == Transport::low_contention;
+  }
+  [[nodiscard]] bool registered() const {
+    return s_.all_gather == Transport::nccl_registered || s_.reduce_scatter == Transport::nccl_registered;
+  }
+  /// Some call goes to every FSDPModule: those of 2.11 set their own module's unit, not its children's.
+  [[nodiscard]] bool on_modules() const { return symmetric() || registered() || sums_alone(); }
+  [[nodiscard]] bool explicit_lists() const { return s_.forward_prefetch || s_.backward_prefetch; }
+
+  void imports() {
+    if (s_.kernels == Kernels::fused) line("# kernels: foreshard's own; no call of PyTorch sets them");
+    std::string names = "fully_shard";
+    if (mixed()) names = "MixedPrecisionPolicy, " + names;
+    if (on_modules()) names = "FSDPModule, " + names;
+    if (s_.offload) names = "CPUOffloadPolicy, " + names;
+    line("from torch.distributed.device_mesh import init_device_mesh");
+    line("from torch.distributed.fsdp import {}", names);
+    if (s_.checkpoint != Checkpoint::none)
+      line("from torch.distributed.algorithms._checkpoint.checkpoint_wrapper import checkpoint_wrapper");
+    if (s_.checkpoint == Checkpoint::selective_op)
+      line("from torch.utils.checkpoint import CheckpointPolicy, create_selective_checkpoint_contexts");
+  }
+
+  /// The zero-CTA policy is the communicator's: it is given when the process group is made.
+  void communicator() {
+    if (s_.all_gather != Transport::copy_engine) return;
+    line("options = torch.distributed.ProcessGroupNCCL.Options()");
+    line("options.config.cta_policy = torch.distributed.ProcessGroupNCCL.NCCL_CTA_POLICY_ZERO");
+    line("torch.distributed.init_process_group(\"nccl\", pg_options=options, device_id=device)");
+  }
+
+  void mesh() {
+    if (s_.replicate > 1)
+      line("mesh = init_device_mesh(\"cuda\", ({}, {}), mesh_dim_names=(\"replicate\", \"shard\"))", s_.replicate,
+           s_.shard_ranks());
+    else
+      line("mesh = init_device_mesh(\"cuda\", ({},))", s_.world());
+  }
+
+  void policies() {
+    arguments_ = "mesh=mesh";
+    if (mixed()) {
+      std::string fields;
+      if (s_.param_dtype) fields = fmt::format("param_dtype=torch.{}", name(*s_.param_dtype));
+      if (s_.reduce_dtype)
+        fields += fmt::format("{}reduce_dtype=torch.{}", fields.empty() ? "" : ", ", name(*s_.reduce_dtype));
+      line("policy = MixedPrecisionPolicy({})", fields);
+      arguments_ += ", mp_policy=policy";
+    }
+    if (s_.offload) arguments_ += ", offload_policy=CPUOffloadPolicy(pin_memory=True)";
+  }
+
+  /// torchtitan's selective policy: attention and every second matrix product are kept.
+  void selective_contexts() {
+    line("def contexts():");
+    line("    products = {{False: 0, True: 0}}");
+    line("    def policy(ctx, op, *args, **kwargs):");
+    line("        products[ctx.is_recompute] += op == torch.ops.aten.mm.default");
+    line("        odd = op == torch.ops.aten.mm.default and products[ctx.is_recompute] % 2 == 1");
+    line("        keep = odd or \"scaled_dot_product\" in str(op)");
+    line("        return CheckpointPolicy.MUST_SAVE if keep else CheckpointPolicy.PREFER_RECOMPUTE");
+    line("    return create_selective_checkpoint_contexts(policy)");
+  }
+
+  void checkpointing() {
+    if (s_.checkpoint == Checkpoint::none) return;
+    const bool by_op = s_.checkpoint == Checkpoint::selective_op;
+    if (by_op) selective_contexts();
+    line("for i, block in enumerate({}):", blocks_);
+    std::string indent = "    ";
+    if (s_.checkpoint == Checkpoint::selective_layer) {
+      line("    if ((i + 1) * {0} + 50) // 100 > (i * {0} + 50) // 100:", s_.checkpoint_share);
+      indent += "    ";
+    }
+    line("{}{}[i] = checkpoint_wrapper(block{})", indent, blocks_, by_op ? ", context_fn=contexts" : "");
+  }
+
+  void blocks() {
+    checkpointing();
+    line("blocks = list({})", blocks_);
+    if (s_.units_per_group > 1) {
+      line("groups = [blocks[i:i + {0}] for i in range(0, len(blocks), {0})]", s_.units_per_group);
+      line("blocks = [group[0] for group in groups]");
+    }
+  }
+
+  /// The units that differ, by name, as one dictionary; the loop looks its members up.
+  void wrap() {
+    const std::string reshard = reshard_value(s_.reshard_after_forward);
+    std::string value = reshard;
+    std::string root = reshard;
+    if (!s_.reshard_of_unit.empty()) {
+      std::string entries;
+      for (const auto& [unit, of_unit] : s_.reshard_of_unit) {
+        if (unit.empty())
+          root = reshard_value(of_unit);
+        else
+          entries += fmt::format("{}{}: {}", entries.empty() ? "" : ", ", quoted(unit), reshard_value(of_unit));
+      }
+      if (!entries.empty()) {
+        line("reshard = {{{}}}", entries);
+        line("names = {{module: name for name, module in model.named_modules()}}");
+        value = fmt::format("reshard.get({}, {})",
+                            s_.units_per_group > 1 ? "\", \".join(names[block] for block in group)" : "names[block]",
+                            reshard);
+      }
+    }
+    if (s_.units_per_group > 1)
+      line("for group in groups:");
+    else
+      line("for block in blocks:");
+    line("    fully_shard({}, {}, reshard_after_forward={})", s_.units_per_group > 1 ? "group" : "block", arguments_,
+         value);
+    if (s_.root_reshard_explicit || s_.reshard_of_unit.contains(""))
+      line("fully_shard(model, {}, reshard_after_forward={})", arguments_, root);
+    else
+      line("fully_shard(model, {})", arguments_);
+  }
+
+  void prefetch() {
+    if (explicit_lists()) {
+      line("for i, block in enumerate(blocks):");
+      if (s_.forward_prefetch)
+        line("    block.set_modules_to_forward_prefetch(blocks[i + 1:i + {}])", *s_.forward_prefetch + 1);
+      if (s_.backward_prefetch)
+        line("    block.set_modules_to_backward_prefetch(blocks[max(0, i - {}):i][::-1])", *s_.backward_prefetch);
+    }
+    list("forward", s_.prefetch_lists.forward);
+    list("backward", s_.prefetch_lists.backward);
+    if (s_.unshard_async) line("model._set_unshard_async_op(True)");
+  }
+
+  void list(const char* pass, const std::map<std::string, std::vector<std::string>>& lists) {
+    const auto module = [](const std::string& unit) {  // a unit of several modules goes by its first one
+      return unit.empty() ? std::string("model")
+                          : fmt::format("model.get_submodule({})", quoted(unit.substr(0, unit.find(", "))));
+    };
+    for (const auto& [unit, units] : lists) {
+      std::string members;
+      for (const std::string& member : units) members += (members.empty() ? "" : ", ") + module(member);
+      line("{}.set_modules_to_{}_prefetch([{}])", module(unit), pass, members);
+    }
+  }
+
+  void collectives() {
+    if (on_modules()) {
+      line("for module in model.modules():");
+      line("    if isinstance(module, FSDPModule):");
+    }
+    if (registered()) line("        module.set_allocate_memory_from_process_group_for_comm(True)");
+    if (symmetric()) {
+      line("        module.set_symm_mem_for_comm()  # PyTorch 2.12; in 2.11 set_custom_all_gather() with a");
+      line("                                        # symmetric-memory pool (docs/sweep.md)");
+    }
+    // torch/distributed/fsdp/_fully_shard/_fully_shard.py, FSDPModule: ReduceOp.SUM, scaled apart from it.
+    if (sums_alone()) line("        module.set_force_sum_reduction_for_comms(True)");
+    if (s_.all_gather == Transport::low_contention || s_.reduce_scatter == Transport::low_contention)
+      line(
+          "# low-contention: set_custom_all_gather / set_custom_reduce_scatter with a class that calls "
+          "torch.ops.symm_mem._low_contention_*");
+    if (s_.release == Release::record_stream || s_.reduce_scatter_release == Release::record_stream)
+      line(
+          "# record-stream: PyTorch 2.8 and later keep references instead and have no switch for it; a custom "
+          "collective that calls Tensor.record_stream does it");
+    if (s_.gather_alloc == GatherAlloc::compute)
+      line(
+          "# gather-alloc compute: set_custom_all_gather with a class whose allocate() runs on the compute stream "
+          "(pytorch#147168)");
+  }
+
+  void optimizer() {
+    switch (s_.optimizer) {
+      case Optimizer::adam:
+        return;
+      case Optimizer::adam_fused:
+        return line("optimizer = torch.optim.Adam(model.parameters(), fused=True)");
+      case Optimizer::adam_single:
+        return line("optimizer = torch.optim.Adam(model.parameters(), foreach=False)");
+      case Optimizer::sgd:
+        return line("optimizer = torch.optim.SGD(model.parameters())");
+    }
+  }
+
+  void step() {
+    if (s_.accumulate > 1) {
+      line("for microbatch in range({}):", s_.accumulate);
+      if (!s_.accumulate_with_sync) line("    model.set_requires_gradient_sync(microbatch == {})", s_.accumulate - 1);
+      line("    loss(model, batch[microbatch]).backward()");
+    }
+    if (s_.post_optimizer_event) {
+      line("optimizer.step()");
+      line("model.set_post_optim_event(torch.cuda.current_stream().record_event())  # in every step");
+    }
+  }
+
+  const Settings& s_;
+  const std::string& blocks_;
+  std::string arguments_;
+  PyTorchCode code_;
+};
+
+}  // namespace
+
+PyTorchCode pytorch_code(const Settings& settings, const std::string& blocks) {
+  return Writer(settings, blocks).write();
+}
+
+std::string PyTorchCode::text() const {
+  std::string out;
+  for (const std::string& variable : environment) out += "# environment: " + variable + '\n';
+  for (const std::string& code : lines) out += code + '\n';
+  return out;
+}
+
+}  // namespace foreshard

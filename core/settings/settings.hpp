@@ -1,0 +1,115 @@
+// The choices of one run: everything that `plan`, `sweep` and `run` let the user set.
+//
+// Option names, JSON keys and about-file keys are the same words (settings_table.hpp). An aggregate;
+// defaults are PyTorch 2.11's.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/base/dtype.hpp"
+#include "core/device/collective.hpp"
+
+namespace foreshard {
+
+/// What keeps a gather buffer's memory from being reused while its collective still runs
+/// (fsdp2 semantics 5.1, 5.2, 5.7; the remedies of pytorch#147168).
+enum class Release : std::uint8_t {
+  automatic = 0,      ///< what the PyTorch version does by itself (2.8 and later: stash)
+  stash = 1,          ///< references kept until Work.wait(): freed in host order
+  record_stream = 2,  ///< tensor.record_stream: freed when the allocator sees the event complete
+};
+
+/// The stream that owns all-gather buffers when the unshard is not async (third remedy of pytorch#147168).
+enum class GatherAlloc : std::uint8_t {
+  copy_in = 0,  ///< the all-gather copy-in stream (PyTorch)
+  compute = 1,  ///< the compute stream, while the collective still runs on its own
+};
+
+/// Non-reentrant activation checkpointing. The selective kinds follow torchtitan (torchtitan/models/…/parallelize.py,
+/// apply_ac): they are known for generated models alone.
+enum class Checkpoint : std::uint8_t {
+  none = 0,
+  blocks = 1,           ///< every block
+  selective_op = 2,     ///< every block, but attention and every other matrix product (1st, 3rd, …) are kept
+  selective_layer = 3,  ///< `checkpoint_share` of the blocks, evenly spaced
+};
+/// Whose kernels a model's blocks run: PyTorch's, op by op, or foreshard's own, which join them (generated models
+/// alone; docs/models.md). Memory and the autograd graph follow.
+enum class Kernels : std::uint8_t { eager = 0, fused = 1 };
+enum class Optimizer : std::uint8_t { adam = 0, adam_fused = 1, adam_single = 2, sgd = 3 };
+
+/// `reshard_after_forward` of fully_shard.
+struct Reshard {
+  enum class Kind : std::uint8_t { always = 0, never = 1, group = 2 };
+  Kind kind = Kind::always;
+  std::uint32_t group_size = 0;  ///< for `group`: ranks that keep a unit together after forward
+  bool operator==(const Reshard&) const = default;
+};
+
+/// Explicit prefetch lists per module, by unit name (`--prefetch-lists FILE`). A unit that is absent
+/// keeps the rule of forward_prefetch / backward_prefetch.
+struct PrefetchLists {
+  std::map<std::string, std::vector<std::string>> forward;
+  std::map<std::string, std::vector<std::string>> backward;
+  bool operator==(const PrefetchLists&) const = default;
+};
+
+struct Settings {
+  // Where it runs.
+  std::uint32_t gpus = 1;  ///< GPUs a node
+  std::uint32_t nodes = 1;
+  std::uint32_t replicate = 1;         ///< HSDP: size of the mesh's replicate dimension; 1 is plain FSDP
+  std::optional<std::uint32_t> batch;  ///< per GPU and microbatch
+  std::optional<std::uint32_t> seq;
+
+  // FSDP2.
+  std::optional<DType> param_dtype;   ///< MixedPrecisionPolicy.param_dtype
+  std::optional<DType> reduce_dtype;  ///< MixedPrecisionPolicy.reduce_dtype
+  /// None: implicit; N: set_modules_to_forward_prefetch of the next N units.
+  std::optional<std::uint32_t> forward_prefetch;
+  /// None: the default rule; N: set_modules_to_backward_prefetch of the previous N units.
+  std::optional<std::uint32_t> backward_prefetch;
+  PrefetchLists prefetch_lists;
+  bool unshard_async = false;                     ///< _set_unshard_async_op(True)
+  Release release = Release::automatic;           ///< of all-gathers
+  std::optional<Release> reduce_scatter_release;  ///< of reduce-scatters, where it differs ("per collective")
+  GatherAlloc gather_alloc = GatherAlloc::copy_in;
+  Reshard reshard_after_forward;
+  std::map<std::string, Reshard> reshard_of_unit;  ///< per unit, by name; overrides reshard_after_forward
+  bool root_reshard_explicit = true;  ///< reshard_after_forward was passed for the root (2.8+: then it is honoured)
+  Transport all_gather = Transport::nccl;
+  Transport reduce_scatter = Transport::nccl;
+  std::uint32_t units_per_group = 1;  ///< blocks given to fully_shard together
+  bool post_optimizer_event = false;  ///< set_post_optim_event: gathers wait for it instead of for the compute stream
+
+  // The training step.
+  std::uint32_t accumulate = 1;
+  bool accumulate_with_sync = false;  ///< reduce in every microbatch (set_requires_gradient_sync left True)
+  Checkpoint checkpoint = Checkpoint::none;
+  std::uint32_t checkpoint_share = 50;  ///< percent of the blocks that selective_layer checkpoints
+  Kernels kernels = Kernels::eager;
+  bool offload = false;  ///< CPUOffloadPolicy(pin_memory=True)
+  Optimizer optimizer = Optimizer::adam;
+
+  // The allocator and the version.
+  std::string alloc_conf;  ///< PYTORCH_ALLOC_CONF
+  std::string pytorch = "2.11";
+
+  [[nodiscard]] std::uint32_t world() const { return gpus * nodes; }
+  [[nodiscard]] std::uint32_t shard_ranks() const { return world() / replicate; }
+  /// Whether block `index` (from 0) is checkpointed in any way. Selective by layer: as evenly spaced as
+  /// `checkpoint_share` allows (the rule of fms-fsdp, fms_fsdp/policies/ac_handler.py).
+  [[nodiscard]] bool checkpoints_block(std::uint32_t index) const {
+    constexpr std::uint32_t kHalf = 50;
+    constexpr std::uint32_t kWhole = 100;
+    if (checkpoint != Checkpoint::selective_layer) return checkpoint != Checkpoint::none;
+    return ((index + 1) * checkpoint_share + kHalf) / kWhole > (index * checkpoint_share + kHalf) / kWhole;
+  }
+  bool operator==(const Settings&) const = default;
+};
+
+}  // namespace foreshard

@@ -1,0 +1,88 @@
+#include <fmt/core.h>
+
+#include "core/settings/settings_table.hpp"
+
+namespace foreshard {
+namespace {
+
+tl::unexpected<Error> contradiction(std::string what, std::string hint) {
+  return fail(ErrorKind::usage, std::move(what), {}, std::move(hint));
+}
+
+/// As FSDP2's _get_post_forward_mesh_info (2.11): a group size must divide the shard ranks.
+Result<void> check_reshard(const Settings& settings, const std::string& key, const Reshard& reshard) {
+  if (reshard.kind != Reshard::Kind::group) return {};
+  if (reshard.group_size == 0 || settings.shard_ranks() % reshard.group_size != 0)
+    return contradiction(
+        fmt::format("{}: {} does not divide the {} shard ranks", key, reshard.group_size, settings.shard_ranks()),
+        "fully_shard wants a divisor of the shard mesh's size, true or false");
+  return {};
+}
+
+Result<void> check_positive(const Settings& settings) {
+  const std::pair<const char*, std::uint32_t> counted[] = {{"gpus", settings.gpus},
+                                                           {"nodes", settings.nodes},
+                                                           {"replicate", settings.replicate},
+                                                           {"units_per_group", settings.units_per_group},
+                                                           {"accumulate", settings.accumulate},
+                                                           {"checkpoint_share", settings.checkpoint_share},
+                                                           {"batch", settings.batch.value_or(1)},
+                                                           {"seq", settings.seq.value_or(1)}};
+  for (const auto& [key, value] : counted)
+    if (value == 0) return contradiction(fmt::format("{} is 0", key), "it must be at least 1");
+  return {};
+}
+
+}  // namespace
+
+Result<void> check(const Settings& settings) {
+  if (auto positive = check_positive(settings); !positive) return positive;
+  constexpr std::uint32_t kAllBlocks = 100;
+  if (settings.checkpoint_share > kAllBlocks)
+    return contradiction(fmt::format("checkpoint_share {} is more than 100 percent", settings.checkpoint_share),
+                         "it is the share of the blocks that selective-layer checkpoints");
+  constexpr std::uint32_t kMostMicrobatches = 1024;  // each is simulated: keeps time and memory of a plan in bounds
+  if (settings.accumulate > kMostMicrobatches)
+    return contradiction(fmt::format("accumulate {} is more than {}", settings.accumulate, kMostMicrobatches),
+                         "plan a smaller number: memory no longer changes after 2, and time grows in proportion");
+  constexpr std::uint64_t kMostRanks = 1u << 20;
+  if (std::uint64_t{settings.gpus} * settings.nodes > kMostRanks)
+    return contradiction(fmt::format("{} x {} GPUs are more than {}", settings.nodes, settings.gpus, kMostRanks),
+                         "check gpus (a node) and nodes");
+  if (settings.world() % settings.replicate != 0)
+    return contradiction(fmt::format("replicate {} does not divide the {} GPUs", settings.replicate, settings.world()),
+                         "an HSDP mesh is replicate x shard");
+  if (auto ok = check_reshard(settings, "reshard_after_forward", settings.reshard_after_forward); !ok) return ok;
+  for (const auto& [unit, reshard] : settings.reshard_of_unit)
+    if (auto ok = check_reshard(settings, "reshard_of_unit " + unit, reshard); !ok) return ok;
+  Settings scratch;
+  return set_choice(scratch, "pytorch", settings.pytorch);
+}
+
+std::vector<std::string> warnings(const Settings& settings) {
+  std::vector<std::string> out;
+  // NCCL 2.28.9, enqueue.cc: the copy-engine path is taken on one node only, and never for a reduction.
+  if (settings.all_gather == Transport::copy_engine && settings.nodes > 1)
+    out.emplace_back("all_gather copy-engine needs one node in NCCL 2.28: across nodes NCCL falls back to its ring");
+  if (settings.reduce_scatter == Transport::copy_engine)
+    out.emplace_back("reduce_scatter copy-engine does not exist in NCCL: copy engines cannot add");
+  if (settings.nodes > 1 &&
+      (settings.all_gather == Transport::low_contention || settings.reduce_scatter == Transport::low_contention))
+    out.emplace_back("low-contention collectives need every rank in one NVLink domain");
+  if (settings.pytorch != "2.11")
+    out.push_back(fmt::format("the rules of PyTorch {} were read but not checked against recordings; 2.11's were",
+                              settings.pytorch));
+  if (settings.reshard_after_forward.kind == Reshard::Kind::group) {
+    if (settings.reshard_after_forward.group_size == 1)
+      out.emplace_back("reshard_after_forward 1 means false to fully_shard, which advises against writing it so");
+    else if (settings.reshard_after_forward.group_size == settings.shard_ranks())
+      out.emplace_back("reshard_after_forward equal to the shard ranks means true to fully_shard");
+  }
+  if (settings.offload && settings.optimizer == Optimizer::adam_fused)
+    out.emplace_back("the optimizer runs on the CPU under offload, where its time is not modelled");
+  if (settings.accumulate_with_sync && settings.accumulate == 1)
+    out.emplace_back("accumulate_with_sync changes nothing with one microbatch a step");
+  return out;
+}
+
+}  // namespace foreshard

@@ -1,0 +1,419 @@
+#include "core/settings/settings_table.hpp"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <array>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "core/base/suggest.hpp"
+#include "core/base/units.hpp"
+
+namespace foreshard {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using Words = std::span<const std::string_view>;
+
+constexpr std::array<std::string_view, 2> kBooleans{"true", "false"};
+constexpr std::array<std::string_view, 3> kReleaseWords{"auto", "stash", "record-stream"};
+constexpr std::array<std::string_view, 2> kGatherAllocWords{"copy-in", "compute"};
+constexpr std::array<std::string_view, 4> kCheckpointWords{"none", "blocks", "selective-op", "selective-layer"};
+constexpr std::array<std::string_view, 2> kKernelsWords{"eager", "fused"};
+constexpr std::array<std::string_view, 4> kOptimizerWords{"adam", "adam-fused", "adam-single", "sgd"};
+constexpr std::array<std::string_view, 5> kTransportWords{"nccl", "nccl-registered", "symmetric", "copy-engine",
+                                                          "low-contention"};
+constexpr std::array<std::string_view, 5> kDTypeWords{"none", "bfloat16", "float16", "float32", "float64"};
+constexpr std::array<std::string_view, 1> kImplicitWord{"implicit"};
+constexpr std::array<std::string_view, 1> kDefaultWord{"default"};
+// The oldest has the public torch.distributed.fsdp.fully_shard, the newest is the last one read.
+constexpr std::array<std::string_view, 7> kVersions{"2.6", "2.7", "2.8", "2.9", "2.10", "2.11", "2.12"};
+
+/// A row with its two functions. `set` gets the value with quotes dropped.
+struct Row {
+  Choice choice;
+  Result<void> (*set)(Settings&, const Choice&, std::string_view);
+  std::string (*get)(const Settings&);
+};
+
+tl::unexpected<Error> refused(const Choice& choice, std::string_view value) {
+  std::string hint = choice.words.empty() ? std::string() : suggestion(value, choice.words);
+  return fail(ErrorKind::usage, fmt::format("'{}' is not a value of {} ({})", value, choice.key, choice.values), {},
+              std::move(hint));
+}
+
+std::string json_string(std::string_view text) {
+  return Json(std::string(text)).dump();
+}
+bool is_none(std::string_view value) {
+  return value == "null" || value == "none";
+}
+
+/// The index of `value` among the row's words: an enumeration's value.
+std::optional<std::size_t> index_of(std::string_view value, Words words) {
+  const auto found = std::find(words.begin(), words.end(), value);
+  if (found == words.end()) return std::nullopt;
+  return static_cast<std::size_t>(found - words.begin());
+}
+
+template <auto Member>
+Result<void> set_flag(Settings& settings, const Choice& choice, std::string_view value) {
+  if (!index_of(value, kBooleans)) return refused(choice, value);
+  settings.*Member = value == "true";
+  return {};
+}
+template <auto Member>
+std::string get_flag(const Settings& settings) {
+  return settings.*Member ? "true" : "false";
+}
+
+template <auto Member>
+Result<void> set_count(Settings& settings, const Choice& choice, std::string_view value) {
+  const auto count = parse_count(value);
+  if (!count || *count == 0) return refused(choice, value);
+  settings.*Member = *count;
+  return {};
+}
+template <auto Member>
+std::string get_count(const Settings& settings) {
+  return std::to_string(settings.*Member);
+}
+
+template <auto Member>
+Result<void> set_optional_count(Settings& settings, const Choice& choice, std::string_view value) {
+  if (is_none(value)) {
+    settings.*Member = std::nullopt;
+    return {};
+  }
+  const auto count = parse_count(value);
+  if (!count || *count == 0) return refused(choice, value);
+  settings.*Member = *count;
+  return {};
+}
+template <auto Member>
+std::string get_optional_count(const Settings& settings) {
+  return settings.*Member ? std::to_string(*(settings.*Member)) : "null";
+}
+
+/// The row's only word means none; 0 is a depth like any other (an empty explicit list).
+template <auto Member>
+Result<void> set_prefetch(Settings& settings, const Choice& choice, std::string_view value) {
+  if (value == choice.words.front() || value == "null") {
+    settings.*Member = std::nullopt;
+    return {};
+  }
+  const auto depth = parse_count(value);
+  if (!depth) return refused(choice, value);
+  settings.*Member = *depth;
+  return {};
+}
+std::string get_forward_prefetch(const Settings& settings) {
+  return settings.forward_prefetch ? std::to_string(*settings.forward_prefetch) : json_string(kImplicitWord[0]);
+}
+std::string get_backward_prefetch(const Settings& settings) {
+  return settings.backward_prefetch ? std::to_string(*settings.backward_prefetch) : json_string(kDefaultWord[0]);
+}
+
+template <auto Member>
+Result<void> set_dtype(Settings& settings, const Choice& choice, std::string_view value) {
+  if (value.starts_with("torch.")) value.remove_prefix(6);
+  if (value == "bf16") value = "bfloat16";
+  if (value == "fp16") value = "float16";
+  if (value == "fp32") value = "float32";
+  if (is_none(value)) {
+    settings.*Member = std::nullopt;
+    return {};
+  }
+  if (!index_of(value, choice.words)) return refused(choice, value);
+  settings.*Member = parse_dtype(value);
+  return {};
+}
+template <auto Member>
+std::string get_dtype(const Settings& settings) {
+  return settings.*Member ? json_string(name(*(settings.*Member))) : "null";
+}
+
+template <auto Member>
+Result<void> set_word(Settings& settings, const Choice& choice, std::string_view value) {
+  const auto index = index_of(value, choice.words);
+  if (!index) return refused(choice, value);
+  using Enum = std::remove_reference_t<decltype(settings.*Member)>;
+  settings.*Member = static_cast<Enum>(*index);
+  return {};
+}
+template <auto Member>
+std::string get_word(const Settings& settings) {
+  return json_string(name(settings.*Member));
+}
+
+template <auto Member>
+Result<void> set_text(Settings& settings, const Choice&, std::string_view value) {
+  settings.*Member = value == "null" ? std::string() : std::string(value);
+  return {};
+}
+template <auto Member>
+std::string get_text(const Settings& settings) {
+  return json_string(settings.*Member);
+}
+
+/// "stash", or "all-gather=stash,reduce-scatter=record-stream" in any order, either part left out.
+Result<void> set_release(Settings& settings, const Choice& choice, std::string_view value) {
+  Settings changed = settings;
+  changed.reduce_scatter_release.reset();
+  std::string_view rest = value;
+  while (!rest.empty()) {
+    const std::string_view part = rest.substr(0, rest.find(','));
+    rest.remove_prefix(std::min(rest.size(), part.size() + 1));
+    const std::size_t equals = part.find('=');
+    const std::string_view kind = equals == std::string_view::npos ? part : part.substr(equals + 1);
+    const std::string_view which = equals == std::string_view::npos ? std::string_view() : part.substr(0, equals);
+    const auto index = index_of(kind, choice.words);
+    if (!index) return refused(choice, kind);
+    const auto release = static_cast<Release>(*index);
+    if (which.empty() || which == "all-gather") {
+      changed.release = release;
+    } else if (which == "reduce-scatter") {
+      changed.reduce_scatter_release = release;
+    } else {
+      return refused(choice, value);
+    }
+  }
+  if (value.empty()) return refused(choice, value);
+  settings = std::move(changed);
+  return {};
+}
+std::string get_release(const Settings& settings) {
+  if (!settings.reduce_scatter_release) return json_string(name(settings.release));
+  return json_string(
+      fmt::format("all-gather={},reduce-scatter={}", name(settings.release), name(*settings.reduce_scatter_release)));
+}
+
+std::optional<Reshard> parse_reshard(std::string_view value) {
+  if (value == "true") return Reshard{Reshard::Kind::always, 0};
+  if (value == "false") return Reshard{Reshard::Kind::never, 0};
+  const auto size = parse_count(value);
+  if (!size || *size == 0) return std::nullopt;
+  return Reshard{Reshard::Kind::group, *size};
+}
+Result<void> set_reshard(Settings& settings, const Choice& choice, std::string_view value) {
+  const auto reshard = parse_reshard(value);
+  if (!reshard) return refused(choice, value);
+  settings.reshard_after_forward = *reshard;
+  return {};
+}
+std::string get_reshard(const Settings& settings) {
+  return name(settings.reshard_after_forward);
+}
+
+Result<void> set_reshard_of_unit(Settings& settings, const Choice& choice, std::string_view value) {
+  if (!value.starts_with('{')) {
+    const std::size_t equals = value.rfind('=');
+    if (equals == std::string_view::npos) return refused(choice, value);
+    const auto reshard = parse_reshard(value.substr(equals + 1));
+    if (!reshard) return refused(choice, value);
+    settings.reshard_of_unit[std::string(value.substr(0, equals))] = *reshard;
+    return {};
+  }
+  const Json object = Json::parse(value, nullptr, false);
+  if (!object.is_object()) return refused(choice, value);
+  std::map<std::string, Reshard> all;
+  for (const auto& [unit, entry] : object.items()) {
+    const auto reshard = parse_reshard(entry.dump());
+    if (!reshard) return refused(choice, fmt::format("{}={}", unit, entry.dump()));
+    all[unit] = *reshard;
+  }
+  settings.reshard_of_unit = std::move(all);
+  return {};
+}
+std::string get_reshard_of_unit(const Settings& settings) {
+  Json object = Json::object();
+  for (const auto& [unit, reshard] : settings.reshard_of_unit) object[unit] = Json::parse(name(reshard));
+  return object.dump();
+}
+
+using PrefetchMap = std::map<std::string, std::vector<std::string>>;
+
+Result<PrefetchMap> prefetch_map(const Choice& choice, const std::string& pass, const Json& object) {
+  PrefetchMap out;
+  if (!object.is_object()) return refused(choice, pass + ": " + object.dump());
+  for (const auto& [unit, list] : object.items()) {
+    const bool names = list.is_array() && std::all_of(list.begin(), list.end(), [](auto& n) { return n.is_string(); });
+    if (!names) return refused(choice, fmt::format("{}: {}: {}", pass, unit, list.dump()));
+    out[unit] = list.template get<std::vector<std::string>>();
+  }
+  return out;
+}
+Result<void> set_prefetch_lists(Settings& settings, const Choice& choice, std::string_view value) {
+  constexpr std::array<std::string_view, 2> kPasses{"forward", "backward"};
+  PrefetchLists lists;
+  if (value != "null") {
+    const Json object = Json::parse(value, nullptr, false);
+    if (!object.is_object()) return refused(choice, value);
+    for (const auto& [pass, units] : object.items()) {
+      if (!index_of(pass, kPasses))
+        return fail(ErrorKind::usage, fmt::format("unknown key '{}' in {}", pass, choice.key), {},
+                    suggestion(pass, kPasses));
+      auto map = prefetch_map(choice, pass, units);
+      if (!map) return tl::unexpected(map.error());
+      (pass == "forward" ? lists.forward : lists.backward) = std::move(*map);
+    }
+  }
+  settings.prefetch_lists = std::move(lists);
+  return {};
+}
+std::string get_prefetch_lists(const Settings& settings) {
+  Json object = Json::object();
+  object["forward"] = settings.prefetch_lists.forward;
+  object["backward"] = settings.prefetch_lists.backward;
+  return object.dump();
+}
+
+/// "2.11.0+cu130" and "2.11" are the same rules.
+Result<void> set_pytorch(Settings& settings, const Choice& choice, std::string_view value) {
+  std::string_view minor = value.substr(0, value.find('+'));
+  if (const std::size_t dot = minor.find('.'); dot != std::string_view::npos)
+    minor = minor.substr(0, minor.find('.', dot + 1));
+  if (!index_of(minor, choice.words)) return refused(choice, value);
+  settings.pytorch = std::string(minor);
+  return {};
+}
+
+#define FORESHARD_MEMBER(kind, member) set_##kind<&Settings::member>, get_##kind<&Settings::member>
+using Form = ChoiceForm;
+
+constexpr std::array kRows{
+    Row{{"gpus", "N", "GPUs a node", Form::count, {}}, FORESHARD_MEMBER(count, gpus)},
+    Row{{"nodes", "N", "nodes", Form::count, {}}, FORESHARD_MEMBER(count, nodes)},
+    Row{{"replicate", "N", "HSDP: size of the mesh's replicate dimension; 1 is plain FSDP", Form::count, {}},
+        FORESHARD_MEMBER(count, replicate)},
+    Row{{"batch", "N", "samples a GPU and microbatch", Form::count, {}}, FORESHARD_MEMBER(optional_count, batch)},
+    Row{{"seq", "N", "tokens a sample", Form::count, {}}, FORESHARD_MEMBER(optional_count, seq)},
+    Row{{"param_dtype", "none|bfloat16|float16|float32", "MixedPrecisionPolicy.param_dtype", Form::word, kDTypeWords},
+        FORESHARD_MEMBER(dtype, param_dtype)},
+    Row{{"reduce_dtype", "none|bfloat16|float16|float32", "MixedPrecisionPolicy.reduce_dtype", Form::word, kDTypeWords},
+        FORESHARD_MEMBER(dtype, reduce_dtype)},
+    Row{{"forward_prefetch", "implicit|N", "units gathered ahead in forward; N: set_modules_to_forward_prefetch",
+         Form::word, kImplicitWord},
+        set_prefetch<&Settings::forward_prefetch>,
+        get_forward_prefetch},
+    Row{{"backward_prefetch", "default|N", "units gathered ahead in backward; N: set_modules_to_backward_prefetch",
+         Form::word, kDefaultWord},
+        set_prefetch<&Settings::backward_prefetch>,
+        get_backward_prefetch},
+    Row{{"prefetch_lists",
+         "FILE",
+         "prefetch lists per unit: {\"forward\": {UNIT: [UNIT, …]}, \"backward\": {…}}",
+         Form::json,
+         {}},
+        set_prefetch_lists,
+        get_prefetch_lists},
+    Row{{"unshard_async", "true|false", "_set_unshard_async_op(True)", Form::flag, kBooleans},
+        FORESHARD_MEMBER(flag, unshard_async)},
+    Row{{"release", "auto|stash|record-stream",
+         "what holds a collective's buffers; per collective: all-gather=KIND,reduce-scatter=KIND", Form::word,
+         kReleaseWords},
+        set_release,
+        get_release},
+    Row{{"gather_alloc", "copy-in|compute", "stream that owns the gather buffers", Form::word, kGatherAllocWords},
+        FORESHARD_MEMBER(word, gather_alloc)},
+    Row{{"reshard_after_forward", "true|false|N", "reshard_after_forward of fully_shard", Form::word, kBooleans},
+        set_reshard,
+        get_reshard},
+    Row{{"reshard_of_unit",
+         "UNIT=true|false|N",
+         "reshard_after_forward of one unit; may be repeated",
+         Form::text,
+         {},
+         true},
+        set_reshard_of_unit,
+        get_reshard_of_unit},
+    Row{{"root_reshard_explicit", "true|false", "reshard_after_forward was passed for the root too", Form::flag,
+         kBooleans},
+        FORESHARD_MEMBER(flag, root_reshard_explicit)},
+    Row{{"all_gather", "nccl|nccl-registered|symmetric|copy-engine|low-contention", "how all-gathers move their bytes",
+         Form::word, kTransportWords},
+        FORESHARD_MEMBER(word, all_gather)},
+    Row{{"reduce_scatter", "nccl|nccl-registered|symmetric|copy-engine|low-contention",
+         "how reduce-scatters move their bytes", Form::word, kTransportWords},
+        FORESHARD_MEMBER(word, reduce_scatter)},
+    Row{{"units_per_group", "N", "blocks given to fully_shard together", Form::count, {}},
+        FORESHARD_MEMBER(count, units_per_group)},
+    Row{{"post_optimizer_event", "true|false", "set_post_optim_event: gathers wait for it, not for the compute stream",
+         Form::flag, kBooleans},
+        FORESHARD_MEMBER(flag, post_optimizer_event)},
+    Row{{"accumulate", "N", "microbatches a step", Form::count, {}}, FORESHARD_MEMBER(count, accumulate)},
+    Row{{"accumulate_with_sync", "true|false", "reduce gradients in every microbatch", Form::flag, kBooleans},
+        FORESHARD_MEMBER(flag, accumulate_with_sync)},
+    Row{{"checkpoint", "none|blocks|selective-op|selective-layer",
+         "activation checkpointing; the selective kinds (torchtitan's) for models only", Form::word, kCheckpointWords},
+        FORESHARD_MEMBER(word, checkpoint)},
+    Row{{"checkpoint_share", "N", "percent of the blocks that selective-layer checkpoints", Form::count, {}},
+        FORESHARD_MEMBER(count, checkpoint_share)},
+    Row{{"kernels", "eager|fused", "PyTorch's kernels op by op, or foreshard's own joined ones; for models only",
+         Form::word, kKernelsWords},
+        FORESHARD_MEMBER(word, kernels)},
+    Row{{"offload", "true|false", "CPUOffloadPolicy(pin_memory=True)", Form::flag, kBooleans},
+        FORESHARD_MEMBER(flag, offload)},
+    Row{{"optimizer", "adam|adam-fused|adam-single|sgd", "torch.optim.Adam (foreach, fused, for-loop) or SGD",
+         Form::word, kOptimizerWords},
+        FORESHARD_MEMBER(word, optimizer)},
+    Row{{"alloc_conf", "KEY:VALUE,…", "PYTORCH_ALLOC_CONF, as in \"expandable_segments:True\"", Form::text, {}},
+        FORESHARD_MEMBER(text, alloc_conf)},
+    Row{{"pytorch", "2.6 … 2.12", "the PyTorch version whose rules are followed", Form::word, kVersions},
+        set_pytorch,
+        get_text<&Settings::pytorch>},
+};
+#undef FORESHARD_MEMBER
+
+/// A JSON string's content, or the value as it is.
+std::string without_quotes(std::string_view value) {
+  if (!value.starts_with('"')) return std::string(value);
+  const Json parsed = Json::parse(value, nullptr, false);
+  return parsed.is_string() ? parsed.get<std::string>() : std::string(value);
+}
+
+}  // namespace
+
+std::string Choice::option() const {
+  std::string out = "--" + std::string(key);
+  std::replace(out.begin(), out.end(), '_', '-');
+  return out;
+}
+
+std::string Choice::option(std::string_view value) const {
+  std::string out = option();
+  if (form != ChoiceForm::flag) return out.append(" ").append(value);
+  return value == "false" ? out.insert(2, "no-") : out;
+}
+
+std::span<const Choice> choice_table() {
+  static const auto kTable = [] {
+    std::array<Choice, kRows.size()> table;
+    std::transform(kRows.begin(), kRows.end(), table.begin(), [](const Row& row) { return row.choice; });
+    return table;
+  }();
+  return kTable;
+}
+
+std::span<const std::string_view> known_pytorch_versions() {
+  return kVersions;
+}
+
+Result<void> set_choice(Settings& settings, std::string_view key, std::string_view value) {
+  std::string wanted(key);
+  std::replace(wanted.begin(), wanted.end(), '-', '_');
+  for (const Row& row : kRows)
+    if (row.choice.key == wanted) return row.set(settings, row.choice, without_quotes(value));
+  std::vector<std::string_view> keys;
+  for (const Row& row : kRows) keys.push_back(row.choice.key);
+  return fail(ErrorKind::usage, fmt::format("unknown setting '{}'", key), {}, suggestion(wanted, keys));
+}
+
+std::vector<std::pair<std::string, std::string>> choices(const Settings& settings) {
+  std::vector<std::pair<std::string, std::string>> out;
+  for (const Row& row : kRows) out.emplace_back(row.choice.key, row.get(settings));
+  return out;
+}
+
+}  // namespace foreshard

@@ -1,0 +1,81 @@
+// One table of every choice of Settings: its key, its option, its words and what it means.
+//
+// The same names serve the command line (`--forward-prefetch 2`), JSON output and input ("forward_prefetch": 2)
+// and the about file that comes with a recording. A key has underscores; its option is the key with dashes
+// behind "--". Adding a field to Settings means adding one row here.
+//
+// Pure; rows and results are in one fixed order, that of struct Settings.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "core/base/error.hpp"
+#include "core/settings/settings.hpp"
+
+namespace foreshard {
+
+/// How a value is written, beside the row's words.
+enum class ChoiceForm : std::uint8_t {
+  flag = 0,   ///< true or false; the option alone means true
+  count = 1,  ///< a whole number, at least `minimum`
+  word = 2,   ///< one of the words, or a form that `values` describes
+  text = 3,   ///< free text
+  json = 4,   ///< a JSON object; the option takes the name of a file that holds it
+};
+
+struct Choice {
+  std::string_view key;     ///< "forward_prefetch"
+  std::string_view values;  ///< for help: "implicit|N"
+  std::string_view help;    ///< one sentence without a full stop
+  ChoiceForm form = ChoiceForm::word;
+  std::span<const std::string_view> words;  ///< fixed words that are accepted; may be empty
+  bool repeatable = false;                  ///< the option may be given several times, each adds
+
+  /// "--forward-prefetch"
+  [[nodiscard]] std::string option() const;
+  /// "--forward-prefetch 2", "--no-unshard-async": what sets it to `value`, which is a shell's word.
+  [[nodiscard]] std::string option(std::string_view value) const;
+};
+
+/// All rows.
+[[nodiscard]] std::span<const Choice> choice_table();
+
+/// PyTorch versions whose rules are known, oldest first: "2.6" to "2.12".
+[[nodiscard]] std::span<const std::string_view> known_pytorch_versions();
+
+/// Sets one choice from text. `key` may have dashes or underscores. `value` is an option's word or a JSON
+/// value's text: quotes around it are dropped, and null means none where none is allowed. Errors (usage)
+/// name the key, the value, what is accepted, and the nearest known word.
+///
+/// Beyond its words: `release` also takes "all-gather=KIND,reduce-scatter=KIND"; `reshard_of_unit` takes
+/// "UNIT=VALUE" (adds one) or a JSON object (replaces all); `prefetch_lists` takes
+/// {"forward": {"layers.0": ["layers.1"]}, "backward": {…}}; `pytorch` takes any patch release of a known
+/// version ("2.11.0+cu130" is 2.11).
+[[nodiscard]] Result<void> set_choice(Settings& settings, std::string_view key, std::string_view value);
+
+/// Every choice as (key, JSON value text), in table order. set_choice() of each pair gives equal settings.
+[[nodiscard]] std::vector<std::pair<std::string, std::string>> choices(const Settings& settings);
+
+/// Whether the choices can hold together; the first contradiction as a usage error. Rejects what
+/// fully_shard and init_device_mesh reject: a replicate size that does not divide the world, a
+/// reshard_after_forward that does not divide the shard ranks, zero of anything that is counted.
+[[nodiscard]] Result<void> check(const Settings& settings);
+
+/// What is allowed but outside what was checked against PyTorch, or likely not meant: one sentence each.
+[[nodiscard]] std::vector<std::string> warnings(const Settings& settings);
+
+/// Names of the enumerations, as the options spell them.
+[[nodiscard]] std::string_view name(Release release);
+[[nodiscard]] std::string_view name(GatherAlloc gather_alloc);
+[[nodiscard]] std::string_view name(Checkpoint checkpoint);
+[[nodiscard]] std::string_view name(Kernels kernels);
+[[nodiscard]] std::string_view name(Optimizer optimizer);
+[[nodiscard]] std::string_view name(Transport transport);
+/// "true", "false" or a number.
+[[nodiscard]] std::string name(const Reshard& reshard);
+
+}  // namespace foreshard

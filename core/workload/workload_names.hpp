@@ -1,0 +1,72 @@
+// The words under which the enumerations of a workload are kept in files and shown to people.
+//
+// Used by traces/store, traces/workload_file and viz. Enum values index the tables; a word that was once
+// written to a file is never changed. EnumNames is specialised here for the workload's enumerations and in
+// core/run/run_names.hpp for those of a run; Transport's words are those of `--all-gather` (settings_table.hpp).
+#pragma once
+
+#include <array>
+#include <string_view>
+
+#include "core/base/enum_names.hpp"
+#include "core/device/collective_names.hpp"
+#include "core/kernel/kernel_names.hpp"
+#include "core/workload/workload.hpp"
+
+namespace foreshard {
+
+template <>
+struct EnumNames<MemoryCategory> {
+  static constexpr std::array<std::string_view, 14> kNames{"parameters",      "unsharded_parameters",
+                                                           "gather_buffers",  "gradients",
+                                                           "reduce_buffers",  "sharded_gradients",
+                                                           "optimizer_state", "optimizer_temporaries",
+                                                           "activations",     "temporaries",
+                                                           "inputs",          "workspaces",
+                                                           "metadata",        "other"};
+};
+static_assert(names_end_with(MemoryCategory::other));
+
+template <>
+struct EnumNames<Hook> {
+  static constexpr std::array<std::string_view, 15> kNames{
+      "zero_grad",    "microbatch_begin", "forward_begin",   "pre_forward",    "post_forward",
+      "forward_end",  "backward_begin",   "pre_backward",    "post_backward",  "backward_final",
+      "backward_end", "microbatch_end",   "optimizer_begin", "optimizer_step", "optimizer_end"};
+};
+static_assert(names_end_with(Hook::optimizer_end));
+
+template <>
+struct EnumNames<AllocationSize::Kind> {
+  static constexpr std::array<std::string_view, 3> kNames{"fixed", "local_shard", "padded_shard"};
+};
+static_assert(names_end_with(AllocationSize::Kind::padded_shard));
+
+template <>
+struct EnumNames<OpKind> {
+  static constexpr std::array<std::string_view, 6> kNames{"alloc", "free", "kernel", "copy", "hook", "synchronize"};
+};
+static_assert(names_end_with(OpKind::synchronize));
+
+template <>
+struct EnumNames<Section> {
+  static constexpr std::array<std::string_view, 6> kNames{"all_gather", "copy_out", "accumulate",
+                                                          "reshard",    "reduce",   "optimizer"};
+};
+static_assert(names_end_with(Section::optimizer));
+
+template <>
+struct EnumNames<Pass> {
+  static constexpr std::array<std::string_view, 2> kNames{"forward", "backward"};
+};
+static_assert(names_end_with(Pass::backward));
+
+template <>
+struct EnumNames<SectionRole> {
+  static constexpr std::array<std::string_view, 13> kNames{
+      "cast",          "copy_in",      "collective", "metadata_copy", "split",      "chunk_cat", "cast_back",
+      "gradient_cast", "gradient_add", "clone",      "offload_copy",  "all_reduce", "other"};
+};
+static_assert(names_end_with(SectionRole::other));
+
+}  // namespace foreshard

@@ -1,0 +1,108 @@
+#include "gpu/bootstrap/connection.hpp"
+
+#include <fcntl.h>
+
+#include <boost/asio/buffer.hpp>
+#include <boost/asio/write.hpp>
+
+namespace foreshard::gpu {
+
+using boost::system::error_code;
+
+void prepare(Connection::Socket& socket) {
+  error_code ignored;
+  socket.set_option(boost::asio::ip::tcp::no_delay(true), ignored);
+  socket.set_option(boost::asio::socket_base::keep_alive(true), ignored);
+  ::fcntl(socket.native_handle(), F_SETFD, FD_CLOEXEC);
+}
+
+void Connection::start() {
+  heard_ = std::chrono::steady_clock::now();
+  read();
+}
+
+std::string Connection::peer() const {
+  error_code error;
+  const auto end = socket_.remote_endpoint(error);
+  return error ? "a peer that is gone" : end.address().to_string() + ":" + std::to_string(end.port());
+}
+
+void Connection::read() {
+  socket_.async_read_some(boost::asio::buffer(buffer_), [self = shared_from_this()](error_code error, std::size_t n) {
+    if (!self->open() || self->closing_) return;
+    if (error) return self->end(error == boost::asio::error::eof ? "" : error.message());
+    self->heard_ = std::chrono::steady_clock::now();
+    self->reader_.feed({self->buffer_.data(), n});
+    self->take();
+    if (self->open() && !self->closing_) self->read();
+  });
+}
+
+void Connection::take() {
+  while (open() && !closing_) {
+    auto frame = reader_.next();
+    if (!frame) return garbage(std::move(frame.error()));
+    if (!*frame) return;
+    auto message = decode(**frame);
+    if (!message) return garbage(std::move(message.error()));
+    const auto told = on_message;  // it may put another in its place while it runs
+    if (told) told(std::move(*message));
+  }
+}
+
+void Connection::garbage(Error error) {
+  const auto told = on_closed;
+  const std::string reason = error.what;
+  if (answers_garbage_) {
+    send(Refused{std::move(error)});
+    on_closed = nullptr;
+    close_when_sent();
+  } else {
+    close();
+  }
+  if (told) told(reason);
+}
+
+void Connection::send(std::shared_ptr<const std::string> frame) {
+  if (!open() || closing_) return;
+  if (waiting_bytes_ + frame->size() > kMostWaitingBytes) return end("it does not read what it is sent");
+  waiting_bytes_ += frame->size();
+  waiting_.push_back(std::move(frame));
+  if (waiting_.size() == 1) write();
+}
+
+void Connection::write() {
+  const auto frame = waiting_.front();
+  boost::asio::async_write(socket_, boost::asio::buffer(*frame),
+                           [self = shared_from_this(), frame](error_code error, std::size_t) {
+                             if (!self->open()) return;
+                             if (error) return self->end(error.message());
+                             self->waiting_bytes_ -= frame->size();
+                             self->waiting_.pop_front();
+                             if (!self->waiting_.empty()) return self->write();
+                             if (self->closing_) self->close();
+                           });
+}
+
+void Connection::end(const std::string& reason) {
+  const auto told = on_closed;
+  close();
+  if (told) told(reason);
+}
+
+void Connection::close() {
+  error_code ignored;
+  socket_.shutdown(boost::asio::socket_base::shutdown_both, ignored);
+  socket_.close(ignored);
+  waiting_.clear();
+  waiting_bytes_ = 0;
+  on_closed = nullptr;
+  on_message = nullptr;
+}
+
+void Connection::close_when_sent() {
+  closing_ = true;
+  if (waiting_.empty()) close();
+}
+
+}  // namespace foreshard::gpu

@@ -1,0 +1,73 @@
+// One TCP connection that carries messages: both ends of it, hub.cpp's and session.cpp's.
+//
+// Everything happens on the thread of the io_context. Holds itself alive while it is open. What arrives is bounded by
+// the frame limit, what waits to be sent by kMostWaitingBytes: a peer that does not read loses its connection.
+#pragma once
+
+#include <array>
+#include <boost/asio/ip/tcp.hpp>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "gpu/bootstrap/message.hpp"
+#include "gpu/bootstrap/watch.hpp"
+
+namespace foreshard::gpu {
+
+inline constexpr std::size_t kMostWaitingBytes = std::size_t{2} << 30;
+
+class Connection : public std::enable_shared_from_this<Connection> {
+ public:
+  using Socket = boost::asio::ip::tcp::socket;
+
+  explicit Connection(Socket socket) : socket_(std::move(socket)) {}
+
+  /// A message came. May close the connection.
+  std::function<void(Message message)> on_message;
+  /// It ended, once, with why: an empty text where the other end closed it in order. Not after close().
+  std::function<void(const std::string& reason)> on_closed;
+
+  /// Begins to read. Set the callbacks first.
+  void start();
+  void send(std::shared_ptr<const std::string> frame);
+  void send(const Message& message) { send(std::make_shared<const std::string>(encode(message))); }
+  /// At once; what waits to be sent is lost. The callbacks are never called again.
+  void close();
+  /// After what waits is sent. Nothing more is read.
+  void close_when_sent();
+
+  void limit(std::size_t payload_bytes) { reader_.limit(payload_bytes); }
+  /// Bytes that are no message are answered with Refused before the connection ends.
+  void answer_garbage() { answers_garbage_ = true; }
+  /// When the last bytes came, whole message or not: a large one on a slow link is a sign of life.
+  [[nodiscard]] TimePoint heard() const { return heard_; }
+  [[nodiscard]] TimePoint since() const { return since_; }
+  [[nodiscard]] bool open() const { return socket_.is_open(); }
+  [[nodiscard]] bool sent_all() const { return waiting_.empty(); }
+  /// "10.0.0.3:41234"
+  [[nodiscard]] std::string peer() const;
+
+ private:
+  void read();
+  void write();
+  void take();
+  void garbage(Error error);
+  void end(const std::string& reason);
+
+  Socket socket_;
+  FrameReader reader_;
+  std::array<char, 64 << 10> buffer_;
+  std::deque<std::shared_ptr<const std::string>> waiting_;
+  std::size_t waiting_bytes_ = 0;
+  bool closing_ = false;
+  bool answers_garbage_ = false;
+  TimePoint since_ = std::chrono::steady_clock::now();
+  TimePoint heard_ = since_;
+};
+
+/// Options of a connected socket: no delay for small messages, not inherited by programs that this one starts.
+void prepare(Connection::Socket& socket);
+
+}  // namespace foreshard::gpu

@@ -1,0 +1,194 @@
+#include "gpu/bootstrap/environment.hpp"
+
+#include <fmt/core.h>
+#include <unistd.h>
+
+#include <array>
+#include <string_view>
+
+#include "core/base/units.hpp"
+#include "gpu/bootstrap/slurm_lists.hpp"
+
+namespace foreshard::gpu {
+namespace {
+
+constexpr std::uint32_t kMostRanks = 65'536;
+constexpr std::uint32_t kDefaultPort = 29'600;
+constexpr std::size_t kLongestText = 1024;
+
+/// The four numbers of one launcher's ranks; the last two may be empty where they come from elsewhere (Slurm).
+struct Names {
+  std::string_view launcher, rank, ranks, local_rank, local_ranks;
+};
+
+constexpr std::array kLaunchers{
+    Names{"torchrun", "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE"},
+    Names{"Open MPI", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK",
+          "OMPI_COMM_WORLD_LOCAL_SIZE"},
+    Names{"PMI", "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS"},
+    Names{"Slurm", "SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID", ""},
+};
+
+const std::string* find(const Variables& variables, std::string_view name) {
+  const auto found = name.empty() ? variables.end() : variables.find(std::string(name));
+  return found == variables.end() || found->second.empty() ? nullptr : &found->second;
+}
+
+tl::unexpected<Error> refuse(std::string what, std::string hint = {}) {
+  return fail(ErrorKind::usage, std::move(what), "environment", std::move(hint));
+}
+
+Result<std::uint32_t> read_number(const Variables& variables, std::string_view name, std::string_view launcher) {
+  const std::string* text = find(variables, name);
+  if (text == nullptr)
+    return refuse(fmt::format("{} is not set, though other variables of {} are", name, launcher),
+                  fmt::format("start every rank with {}, or unset its variables", launcher));
+  const auto value = parse_count(*text);
+  if (!value || *value > kMostRanks)
+    return refuse(fmt::format("{} is '{:.40}': a number up to {} was expected", name, *text, kMostRanks));
+  return *value;
+}
+
+/// Slurm's variables mean a rank only inside a step: a batch script and an salloc shell have SLURM_PROCID or
+/// SLURM_NTASKS too.
+bool is_there(const Variables& variables, const Names& names) {
+  if (names.launcher == "Slurm")
+    return find(variables, "SLURM_STEP_ID") != nullptr && find(variables, names.rank) != nullptr;
+  if (names.launcher == "PMI") return find(variables, names.rank) != nullptr;
+  return find(variables, names.rank) != nullptr || find(variables, names.ranks) != nullptr;
+}
+
+/// Tasks of this host: from the step's compressed list and this node's place in it, or as the user asked for them.
+Result<std::uint32_t> slurm_local_ranks(const Variables& variables) {
+  for (const std::string_view name : {"SLURM_STEP_TASKS_PER_NODE", "SLURM_TASKS_PER_NODE"}) {
+    const std::string* list = find(variables, name);
+    if (list == nullptr) continue;
+    const auto tasks = slurm_tasks_per_node(*list);
+    if (!tasks) return refuse(fmt::format("{}: {}", name, tasks.error().what));
+    const auto node = read_number(variables, "SLURM_NODEID", "Slurm");
+    if (!node) return tl::unexpected(node.error());
+    if (*node < tasks->size()) return (*tasks)[*node];
+    return refuse(fmt::format("SLURM_NODEID is {}, but {} has {} hosts", *node, name, tasks->size()));
+  }
+  return read_number(variables, "SLURM_NTASKS_PER_NODE", "Slurm");
+}
+
+Result<void> read_ranks(const Variables& variables, const Names& names, Environment& out) {
+  out.launcher = names.launcher;
+  const auto rank = read_number(variables, names.rank, names.launcher);
+  if (!rank) return tl::unexpected(rank.error());
+  // A step's own number of tasks may be below the job's.
+  const bool step = names.launcher == "Slurm" && find(variables, "SLURM_STEP_NUM_TASKS") != nullptr;
+  const auto ranks = read_number(variables, step ? "SLURM_STEP_NUM_TASKS" : names.ranks, names.launcher);
+  if (!ranks) return tl::unexpected(ranks.error());
+  const auto local_rank = read_number(variables, names.local_rank, names.launcher);
+  if (!local_rank) return tl::unexpected(local_rank.error());
+  const auto local_ranks = names.local_ranks.empty() ? slurm_local_ranks(variables)
+                                                     : read_number(variables, names.local_ranks, names.launcher);
+  if (!local_ranks) return tl::unexpected(local_ranks.error());
+  out.rank = *rank;
+  out.ranks = *ranks;
+  out.local_rank = *local_rank;
+  out.local_ranks = *local_ranks;
+  return {};
+}
+
+Result<void> check_ranks(const Environment& e) {
+  const auto contradiction = [&](std::string what) {
+    return refuse(fmt::format("the variables of {} contradict each other: {}", e.launcher, what));
+  };
+  if (e.rank >= e.ranks) return contradiction(fmt::format("rank {} of {}", e.rank, e.ranks));
+  if (e.local_rank >= e.local_ranks)
+    return contradiction(fmt::format("local rank {} of {}", e.local_rank, e.local_ranks));
+  if (e.local_ranks > e.ranks)
+    return contradiction(fmt::format("{} ranks on this host, {} in all", e.local_ranks, e.ranks));
+  if (e.local_rank > e.rank || e.rank - e.local_rank + e.local_ranks > e.ranks)
+    return refuse(fmt::format("rank {} is number {} of {} on its host: the ranks of a host are not consecutive", e.rank,
+                              e.local_rank, e.local_ranks),
+                  "place them by host: srun --distribution=block, mpirun --map-by ppr:N:node --rank-by slot");
+  return {};
+}
+
+Result<std::string> read_address(const Variables& variables, const Environment& e) {
+  // All ranks of one host meet on the loopback, whatever the host calls itself.
+  if (e.one_host()) return std::string("127.0.0.1");
+  for (const std::string_view name : {"FORESHARD_ADDRESS", "MASTER_ADDR"})
+    if (const std::string* address = find(variables, name)) return *address;
+  for (const std::string_view name : {"SLURM_STEP_NODELIST", "SLURM_JOB_NODELIST"}) {
+    const std::string* list = find(variables, name);
+    if (e.launcher != "Slurm" || list == nullptr) continue;
+    const auto hosts = slurm_hosts(*list);
+    if (!hosts) return refuse(fmt::format("{}: {}", name, hosts.error().what));
+    return hosts->front();
+  }
+  return refuse(fmt::format("{} says nothing about the host of rank 0, and the ranks are on several", e.launcher),
+                "set MASTER_ADDR to the name of rank 0's host on every rank");
+}
+
+Result<std::uint16_t> read_port(const Variables& variables, const Environment& e) {
+  std::uint32_t shift = 0;
+  for (const std::string_view name : {"FORESHARD_PORT", "MASTER_PORT"}) {
+    if (const std::string* text = find(variables, name)) {
+      const auto port = parse_count(*text);
+      if (!port || *port == 0 || *port + shift > 65'535)
+        return refuse(fmt::format("{} is '{:.40}': a TCP port was expected, 1 to {}", name, *text, 65'535 - shift));
+      return static_cast<std::uint16_t>(*port + shift);
+    }
+    shift = 1;  // torchrun's own store listens on MASTER_PORT itself
+  }
+  if (e.ranks == 1) return std::uint16_t{0};
+  const std::string* job = e.launcher == "Slurm" ? find(variables, "SLURM_JOB_ID") : nullptr;
+  const auto number = parse_count(job == nullptr ? "0" : *job);
+  return static_cast<std::uint16_t>(kDefaultPort + (number ? *number % 1000 : 0));
+}
+
+std::string read_token(const Variables& variables, const Environment& e) {
+  for (const std::string_view name : {"FORESHARD_TOKEN", "TORCHELASTIC_RUN_ID"})
+    if (const std::string* token = find(variables, name)) return *token;
+  const std::string* job = find(variables, "SLURM_JOB_ID");
+  const std::string* step = find(variables, "SLURM_STEP_ID");
+  if (e.launcher == "Slurm" && job != nullptr) return fmt::format("slurm {}.{}", *job, step == nullptr ? "" : *step);
+  return e.launcher;
+}
+
+}  // namespace
+
+bool launched(const Variables& variables) {
+  for (const Names& names : kLaunchers)
+    if (is_there(variables, names)) return true;
+  return false;
+}
+
+Result<Environment> read_environment(const Variables& variables) {
+  Environment e;
+  for (const Names& names : kLaunchers) {
+    if (!is_there(variables, names)) continue;
+    if (const auto read = read_ranks(variables, names, e); !read) return tl::unexpected(read.error());
+    break;
+  }
+  if (const auto good = check_ranks(e); !good) return tl::unexpected(good.error());
+  e.launcher_holds_rendezvous = find(variables, "FORESHARD_LAUNCHER") != nullptr;
+  if (e.launcher_holds_rendezvous) e.launcher = "foreshard";
+  const auto address = read_address(variables, e);
+  if (!address) return tl::unexpected(address.error());
+  e.address = *address;
+  const auto port = read_port(variables, e);
+  if (!port) return tl::unexpected(port.error());
+  e.port = *port;
+  e.token = read_token(variables, e);
+  if (e.token.size() > kLongestText || e.address.size() > kLongestText)
+    return refuse("the address or the token of the rendezvous is longer than 1,024 bytes");
+  return e;
+}
+
+Variables process_variables() {
+  Variables out;
+  for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
+    const std::string_view text(*entry);
+    const std::size_t equals = text.find('=');
+    if (equals != std::string_view::npos) out.emplace(text.substr(0, equals), text.substr(equals + 1));
+  }
+  return out;
+}
+
+}  // namespace foreshard::gpu

@@ -1,0 +1,94 @@
+// The rendezvous: where the ranks of one run meet, exchange bytes and learn of each other's end.
+//
+// Held by rank 0's session (torchrun, Slurm, MPI) or by foreshard's own launcher. Listens on TCP; a connection that
+// does not show the run's token in its first message, in time, is dropped and counted and harms nobody. Everything
+// happens on the thread of the io_context.
+#pragma once
+
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <functional>
+#include <list>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "gpu/bootstrap/connection.hpp"
+#include "gpu/bootstrap/message.hpp"
+#include "gpu/bootstrap/round.hpp"
+#include "gpu/bootstrap/verdict.hpp"
+#include "gpu/bootstrap/watch.hpp"
+
+namespace foreshard::gpu {
+
+struct HubOptions {
+  std::uint32_t ranks = 1;
+  std::string token;
+  std::uint16_t port = 0;      ///< 0: any free one
+  bool loopback_only = true;   ///< all ranks are on this host
+  bool held_by_rank_0 = true;  ///< its death is the rendezvous's, so the others are told what it does
+  Timeouts timeouts;
+};
+
+class Hub {
+ public:
+  Hub(boost::asio::io_context& context, HubOptions options);
+  Hub(const Hub&) = delete;
+  Hub& operator=(const Hub&) = delete;
+
+  /// The run failed: told once, when the ranks have been told. May be empty.
+  std::function<void(const RunFailure& failure)> on_failure;
+
+  /// Begins to listen. Returns the port. Errors: `rendezvous`, when the port cannot be had.
+  [[nodiscard]] Result<std::uint16_t> listen();
+
+  /// What the launcher knows of a rank beyond its connection.
+  void blame(RunFailure failure);
+  void rank_ended(std::uint32_t rank, RunFailure failure);
+
+  [[nodiscard]] const std::optional<RunFailure>& failure() const { return failure_; }
+  /// Every rank called finish().
+  [[nodiscard]] bool finished() const { return watch_.all_finished(); }
+  [[nodiscard]] const Watch& watch() const { return watch_; }
+  /// Every other rank's connection has ended, after it was sent all that it is to hear.
+  [[nodiscard]] bool nobody_but(std::uint32_t rank) const;
+  /// Closes everything. The hub must outlive the io_context's handlers or be closed before it goes.
+  void close();
+
+ private:
+  using Peer = std::shared_ptr<Connection>;
+
+  void accept();
+  void welcome_stranger(Peer peer);
+  void drop_stranger(const Connection* peer);
+  void hello(const Peer& peer, Hello hello);
+  void refuse(const Peer& peer, ErrorKind kind, std::string what);
+  void admit(const Peer& peer, Hello hello);
+  void take(std::uint32_t rank, Message message);
+  void enter(std::uint32_t rank, Enter enter);
+  void finish(std::uint32_t rank);
+  void lost(std::uint32_t rank, const std::string& reason);
+  void send_to_all(const Message& message);
+  void tick();
+  void trouble();
+  void end_run();
+  void complete_missing(RunFailure& failure) const;
+
+  boost::asio::io_context& context_;
+  HubOptions options_;
+  boost::asio::ip::tcp::acceptor acceptor_;
+  boost::asio::steady_timer ticker_, settle_, accept_again_;
+  std::list<Peer> strangers_;  ///< connected, without a token so far; the oldest first
+  std::vector<Peer> members_;  ///< by rank; null before it came and after it left
+  std::vector<Hello> hellos_;
+  Watch watch_;
+  Round round_;
+  Verdict verdict_;
+  std::optional<RunFailure> failure_;
+  bool settling_ = false;
+  std::uint64_t refused_ = 0;  ///< connections that were not ranks of this run
+  std::string last_refused_;   ///< and why, of the last
+  TimePoint last_tick_;
+};
+
+}  // namespace foreshard::gpu

@@ -1,0 +1,315 @@
+#include "gpu/bootstrap/session_thread.hpp"
+
+#include <fmt/core.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <array>
+#include <boost/asio/connect.hpp>
+#include <boost/asio/post.hpp>
+#include <future>
+#include <utility>
+
+namespace foreshard::gpu {
+namespace {
+
+namespace asio = boost::asio;
+using asio::ip::tcp;
+using boost::system::error_code;
+
+constexpr Milliseconds kPause{1000};         // lateness of this thread that is nobody else's silence
+constexpr Milliseconds kIdleBeat{500};       // between heartbeats that say nothing new
+constexpr Milliseconds kTakeFailure{2'000};  // for the rendezvous to take this rank's failure
+constexpr Milliseconds kDrain{1'000};        // for the others to hear the end from a rendezvous that is about to go
+constexpr std::size_t kLongestWhat = 256;
+
+std::string host_name() {
+  std::array<char, 256> name{};
+  return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "unknown";
+}
+
+}  // namespace
+
+SessionThread::SessionThread(SessionOptions options)
+    : options_(std::move(options)),
+      work_(asio::make_work_guard(context_)),
+      resolver_(context_),
+      again_(context_),
+      ticker_(context_),
+      stuck_(context_),
+      wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
+      last_tick_(std::chrono::steady_clock::now()) {}
+
+Result<void> SessionThread::open_hub() {
+  const Environment& e = options_.environment;
+  hub_ = std::make_unique<Hub>(context_, HubOptions{.ranks = e.ranks,
+                                                    .token = e.token,
+                                                    .port = e.port,
+                                                    .loopback_only = e.one_host(),
+                                                    .held_by_rank_0 = true,
+                                                    .timeouts = options_.timeouts});
+  const auto port = hub_->listen();
+  if (!port) return tl::unexpected(port.error());
+  options_.environment.port = *port;
+  return {};
+}
+
+Result<void> SessionThread::join() {
+  if (holds_hub())
+    if (auto opened = open_hub(); !opened) return opened;
+  const TimePoint deadline = std::chrono::steady_clock::now() + options_.timeouts.join;
+  asio::post(context_, [this] { connect(); });
+  thread_ = std::thread([this] { context_.run(); });
+  std::unique_lock lock(mutex_);
+  const auto known = [&] { return welcome_ || refused_ || failure_; };
+  // The rendezvous itself names who is missing when the time is up; only where it cannot be had, this rank must.
+  if (!changed_.wait_until(lock, deadline + options_.timeouts.silence, known)) return tl::unexpected(unreachable());
+  if (failure_) return tl::unexpected(failure_->error());
+  if (refused_) return tl::unexpected(*refused_);
+  return {};
+}
+
+Error SessionThread::unreachable() const {
+  const Environment& e = options_.environment;
+  return {ErrorKind::rendezvous,
+          fmt::format("rank {} cannot reach the rendezvous at {}:{} ({}) within {} s: {}", e.rank, e.address, e.port,
+                      hub_elsewhere() ? "the launcher" : "rank 0", options_.timeouts.join.count() / 1000,
+                      last_trouble_.empty() ? "no answer" : last_trouble_),
+          {},
+          "is rank 0 running, is MASTER_ADDR its host, and may this host reach the port?"};
+}
+
+void SessionThread::connect() {
+  const Environment& e = options_.environment;
+  const std::string address = holds_hub() ? "127.0.0.1" : e.address;
+  resolver_.async_resolve(address, std::to_string(e.port), [this](error_code error, const auto& ends) {
+    if (leaving_) return;
+    if (error) return try_again(error.message());
+    auto socket = std::make_shared<tcp::socket>(context_);
+    auto timer = std::make_shared<asio::steady_timer>(context_, options_.timeouts.silence);
+    timer->async_wait([socket](error_code stopped) {
+      error_code ignored;
+      if (!stopped) socket->close(ignored);
+    });
+    asio::async_connect(*socket, ends, [this, socket, timer](error_code failed, const tcp::endpoint&) {
+      timer->cancel();
+      if (leaving_) return;
+      if (failed || !socket->is_open()) return try_again(failed ? failed.message() : "no answer in time");
+      connected(std::move(*socket));
+    });
+  });
+}
+
+void SessionThread::try_again(const std::string& reason) {
+  {
+    const std::lock_guard lock(mutex_);
+    last_trouble_ = reason;
+    if (refused_ || failure_) return;
+  }
+  again_.expires_after(Milliseconds(100));
+  again_.async_wait([this](error_code stopped) {
+    if (!stopped && !leaving_) connect();
+  });
+}
+
+void SessionThread::connected(tcp::socket socket) {
+  prepare(socket);
+  const Environment& e = options_.environment;
+  connection_ = std::make_shared<Connection>(std::move(socket));
+  connection_->limit(kMostRoundBytes + std::size_t{8} * e.ranks + 64);
+  connection_->on_message = [this](Message message) { take(std::move(message)); };
+  connection_->on_closed = [this](const std::string& reason) { closed(reason); };
+  connection_->start();
+  connection_->send(Hello{e.rank, e.ranks, e.local_rank, e.local_ranks, e.token, host_name(),
+                          static_cast<std::uint64_t>(::getpid()), options_.settings});
+  last_tick_ = std::chrono::steady_clock::now();
+  beat();
+}
+
+void SessionThread::take(Message message) {
+  answered_ = true;
+  if (auto* beat = std::get_if<HubBeat>(&message)) {
+    hub_operation_ = std::move(beat->operation);
+    return;
+  }
+  if (auto* abort_it = std::get_if<Abort>(&message)) return abort(std::move(abort_it->failure));
+  const std::lock_guard lock(mutex_);
+  if (std::holds_alternative<Welcome>(message)) welcome_ = true;
+  if (std::holds_alternative<Farewell>(message)) farewell_ = true;
+  if (auto* refused = std::get_if<Refused>(&message)) {
+    refused_ = std::move(refused->error);
+    refused_->what = fmt::format("the rendezvous at {}:{} refused rank {}: {}", options_.environment.address,
+                                 options_.environment.port, options_.environment.rank, refused_->what);
+    refused_->hint = "another run may be using this port: set FORESHARD_PORT, and FORESHARD_TOKEN, on every rank";
+  }
+  if (auto* gathered = std::get_if<Gathered>(&message)) gathered_ = std::move(*gathered);
+  changed_.notify_all();
+}
+
+void SessionThread::closed(const std::string& reason) {
+  ticker_.cancel();
+  connection_ = nullptr;
+  {
+    const std::lock_guard lock(mutex_);
+    if (farewell_ || failure_ || refused_ || leaving_) return;
+  }
+  // Not a word so far: a rendezvous under a flood of connections, or one that is about to go; a new one may come.
+  if (!answered_) return try_again(reason.empty() ? "it closed the connection without an answer" : reason);
+  RunFailure failure{ErrorKind::rank_lost, 0U, hub_operation_, "died, or its rendezvous was cut", {}, {}};
+  if (hub_elsewhere() || options_.environment.rank == 0)
+    failure = {ErrorKind::rendezvous, std::nullopt, {}, "the rendezvous was cut, or the launcher died", {}, {}};
+  if (!reason.empty()) failure.cause += " (" + reason + ")";
+  abort(std::move(failure));
+}
+
+void SessionThread::beat() {
+  const auto now = std::chrono::steady_clock::now();
+  const auto& t = options_.timeouts;
+  const auto late = std::chrono::duration_cast<Milliseconds>(now - last_tick_) - t.beat;
+  last_tick_ = now;
+  if (!connection_) return;
+  const LastOperation::Snapshot last = last_.get();
+  if (last.progress != sent_progress_ || now - sent_beat_ >= kIdleBeat) {
+    sent_progress_ = last.progress;
+    sent_beat_ = now;
+    connection_->send(Beat{last.progress, static_cast<std::uint64_t>(last.patience.count()), last.text});
+  }
+  if (connection_ && late < kPause && now - connection_->heard() > t.silence && !aborted() && !over()) {
+    RunFailure failure{ErrorKind::rank_hung, 0U, hub_operation_, "has not been heard of", {}, {}};
+    if (hub_elsewhere()) failure = {ErrorKind::rendezvous, {}, {}, "the launcher has not been heard of", {}, {}};
+    failure.cause += fmt::format(" for {:.1f} s: it is stopped, or its host or network is gone",
+                                 static_cast<double>(t.silence.count()) / 1e3);
+    abort(std::move(failure));
+  }
+  ticker_.expires_after(t.beat);
+  ticker_.async_wait([this](error_code stopped) {
+    if (!stopped) beat();
+  });
+}
+
+void SessionThread::abort(RunFailure failure) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (failure_ || farewell_) return;
+    failure_ = failure;
+    aborted_.store(true, std::memory_order_release);
+    changed_.notify_all();
+    // Their own thread: a callback that waits for a driver must not keep the others from hearing of the end.
+    aborter_ = std::thread([this, failure] { run_callbacks(failure); });
+  }
+  const std::uint64_t one = 1;
+  [[maybe_unused]] const auto woken = ::write(wake_.get(), &one, sizeof one);
+  if (!options_.on_stuck) return;
+  stuck_.expires_after(options_.timeouts.grace);
+  stuck_.async_wait([this, failure = std::move(failure)](error_code stopped) {
+    if (!stopped) options_.on_stuck(failure);
+  });
+}
+
+void SessionThread::run_callbacks(const RunFailure& failure) {
+  std::vector<std::function<void(const RunFailure&)>> callbacks;
+  {
+    const std::lock_guard lock(mutex_);
+    callbacks.swap(callbacks_);
+  }
+  for (const auto& callback : callbacks) callback(failure);
+}
+
+void SessionThread::on_abort(std::function<void(const RunFailure&)> callback) {
+  std::unique_lock lock(mutex_);
+  if (!failure_) return callbacks_.push_back(std::move(callback));
+  const RunFailure failure = *failure_;
+  lock.unlock();
+  callback(failure);
+}
+
+std::optional<RunFailure> SessionThread::failure() const {
+  const std::lock_guard lock(mutex_);
+  return failure_;
+}
+
+bool SessionThread::over() const {
+  const std::lock_guard lock(mutex_);
+  return farewell_ || failure_ || refused_ || !welcome_;
+}
+
+Result<std::vector<std::string>> SessionThread::gather(std::string_view what, std::string_view bytes) {
+  if (bytes.size() > kMostShareBytes)
+    return tl::unexpected(
+        fail_run({ErrorKind::usage,
+                  fmt::format("'{}' brings {} bytes; at most {}", what, bytes.size(), kMostShareBytes),
+                  {},
+                  {}}));
+  std::unique_lock lock(mutex_);
+  if (failure_) return tl::unexpected(failure_->error());
+  gathered_.reset();
+  const std::uint64_t sequence = sequence_++;
+  asio::post(context_, [this, frame = std::make_shared<const std::string>(encode(
+                                  Enter{sequence, std::string(what.substr(0, kLongestWhat)), std::string(bytes)}))] {
+    if (connection_) connection_->send(frame);
+  });
+  changed_.wait(lock, [&] { return failure_ || (gathered_ && gathered_->sequence == sequence); });
+  if (failure_) return tl::unexpected(failure_->error());
+  auto shares = std::move(gathered_->bytes);
+  lock.unlock();
+  last_.set(fmt::format("after '{}'", what), Milliseconds::zero());
+  return shares;
+}
+
+Error SessionThread::fail_run(const Error& error) {
+  std::unique_lock lock(mutex_);
+  if (failure_) return failure_->error();
+  asio::post(context_, [this, error] {
+    if (connection_) connection_->send(Failed{error, last_.get().text});
+  });
+  changed_.wait_for(lock, kTakeFailure, [&] { return failure_.has_value(); });
+  return failure_ ? failure_->error() : error;
+}
+
+Result<void> SessionThread::finish() {
+  std::unique_lock lock(mutex_);
+  asio::post(context_, [this] {
+    if (connection_) connection_->send(Finish{});
+  });
+  changed_.wait(lock, [&] { return failure_ || farewell_; });
+  if (failure_) return tl::unexpected(failure_->error());
+  return {};
+}
+
+/// The rendezvous goes with this rank: lets the others hear of the end first.
+void SessionThread::drain() {
+  const TimePoint deadline = std::chrono::steady_clock::now() + kDrain;
+  bool empty = false;
+  while (!empty && std::chrono::steady_clock::now() < deadline) {
+    std::promise<bool> answer;
+    asio::post(context_, [&] {
+      if (connection_) connection_->close();
+      connection_ = nullptr;
+      answer.set_value(hub_->nobody_but(0));
+    });
+    empty = answer.get_future().get();
+    if (!empty) std::this_thread::sleep_for(Milliseconds(10));
+  }
+}
+
+SessionThread::~SessionThread() {
+  if (thread_.joinable()) {
+    if (hub_ && (farewell_ || failure_)) drain();
+    if (aborter_.joinable()) aborter_.join();
+    asio::post(context_, [this] {
+      leaving_ = true;
+      again_.cancel();
+      ticker_.cancel();
+      stuck_.cancel();
+      resolver_.cancel();
+      if (connection_) connection_->close_when_sent();
+      if (hub_) hub_->close();
+      work_.reset();
+      context_.stop();
+    });
+    thread_.join();
+  }
+  if (aborter_.joinable()) aborter_.join();
+}
+
+}  // namespace foreshard::gpu

@@ -1,0 +1,98 @@
+// A session's background thread: the connection to the rendezvous, the heartbeats, the end of the run. Used by
+// session.cpp alone; everything public is called from the rank's own threads.
+#pragma once
+
+#include <atomic>
+#include <boost/asio/executor_work_guard.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <condition_variable>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <vector>
+
+#include "gpu/bootstrap/connection.hpp"
+#include "gpu/bootstrap/descriptor.hpp"
+#include "gpu/bootstrap/hub.hpp"
+#include "gpu/bootstrap/last_operation.hpp"
+#include "gpu/bootstrap/session.hpp"
+
+namespace foreshard::gpu {
+
+class SessionThread {
+ public:
+  explicit SessionThread(SessionOptions options);
+  ~SessionThread();
+  SessionThread(const SessionThread&) = delete;
+  SessionThread& operator=(const SessionThread&) = delete;
+
+  /// Starts the thread; returns when all ranks have come and agree.
+  [[nodiscard]] Result<void> join();
+  /// Sends a share of the next collective call and waits for all of them.
+  [[nodiscard]] Result<std::vector<std::string>> gather(std::string_view what, std::string_view bytes);
+  [[nodiscard]] Error fail_run(const Error& error);
+  [[nodiscard]] Result<void> finish();
+  void on_abort(std::function<void(const RunFailure&)> callback);
+
+  [[nodiscard]] const SessionOptions& options() const { return options_; }
+  [[nodiscard]] LastOperation& last_operation() { return last_; }
+  [[nodiscard]] bool aborted() const { return aborted_.load(std::memory_order_acquire); }
+  [[nodiscard]] std::optional<RunFailure> failure() const;
+  /// Nothing more is expected of this session: it finished, failed, or was never let in.
+  [[nodiscard]] bool over() const;
+  /// Readable once the run failed.
+  [[nodiscard]] int wake() const { return wake_.get(); }
+
+ private:
+  // On the background thread.
+  [[nodiscard]] Result<void> open_hub();
+  void connect();
+  void connected(boost::asio::ip::tcp::socket socket);
+  void try_again(const std::string& reason);
+  void take(Message message);
+  void closed(const std::string& reason);
+  void beat();
+  void abort(RunFailure failure);
+  void run_callbacks(const RunFailure& failure);
+  void drain();
+
+  [[nodiscard]] Error unreachable() const;
+  [[nodiscard]] bool holds_hub() const { return options_.environment.rank == 0 && !hub_elsewhere(); }
+  [[nodiscard]] bool hub_elsewhere() const { return options_.environment.launcher_holds_rendezvous; }
+
+  SessionOptions options_;
+  boost::asio::io_context context_;
+  boost::asio::executor_work_guard<boost::asio::io_context::executor_type> work_;
+  boost::asio::ip::tcp::resolver resolver_;
+  boost::asio::steady_timer again_, ticker_, stuck_;
+  std::unique_ptr<Hub> hub_;
+  std::shared_ptr<Connection> connection_;
+  LastOperation last_;
+  OwnedDescriptor wake_;
+  std::atomic<bool> aborted_{false};
+
+  // Of the background thread alone.
+  std::uint64_t sent_progress_ = 0;
+  TimePoint sent_beat_, last_tick_;
+  std::string hub_operation_;
+  bool answered_ = false;  ///< the rendezvous said something
+  bool leaving_ = false;
+
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  bool welcome_ = false, farewell_ = false;
+  std::optional<Error> refused_;
+  std::string last_trouble_;  ///< why the last attempt to connect failed
+  std::optional<RunFailure> failure_;
+  std::optional<Gathered> gathered_;
+  std::vector<std::function<void(const RunFailure&)>> callbacks_;
+  std::uint64_t sequence_ = 0;
+
+  std::thread thread_, aborter_;
+};
+
+}  // namespace foreshard::gpu

@@ -1,0 +1,43 @@
+#include "gpu/bootstrap/verdict.hpp"
+
+#include <utility>
+
+namespace foreshard::gpu {
+namespace {
+
+/// How likely an explanation is a cause and not a consequence.
+int weight(ErrorKind kind) {
+  switch (kind) {
+    case ErrorKind::interrupted:
+      return 4;  // a person's wish explains everything
+    case ErrorKind::mismatch:
+    case ErrorKind::out_of_memory:
+    case ErrorKind::rank_lost:
+      return 3;
+    case ErrorKind::rank_hung:
+      return 1;  // ranks hang because another one is gone
+    default:
+      return 2;  // an error of a collective may be another rank's end
+  }
+}
+
+}  // namespace
+
+void Verdict::add(RunFailure failure) {
+  if (!best_ || weight(failure.kind) > weight(best_->kind)) best_ = std::move(failure);
+}
+
+void Verdict::add_end_of_process(RunFailure failure) {
+  if (best_ && best_->kind == ErrorKind::rank_lost && best_->rank == failure.rank) {
+    if (failure.operation.empty()) failure.operation = best_->operation;
+    best_ = std::move(failure);
+  } else {
+    add(std::move(failure));
+  }
+}
+
+bool Verdict::certain() const {
+  return best_ && (best_->kind == ErrorKind::interrupted || best_->kind == ErrorKind::mismatch);
+}
+
+}  // namespace foreshard::gpu

@@ -1,0 +1,106 @@
+#include "sim/collectives/table_correction.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace foreshard::sim {
+namespace {
+
+// From the tables of 4 × H200 (profile h200): without any table the mechanisms miss no point by more than 48 %; the
+// slowest point that waits for the host takes 42.3 us, 1.92 times /nccl/issue; 64 and 256 KiB, which one pace sets, lie
+// within 10 % of one another in all four of NCCL's tables.
+constexpr double kMechanismMisses = 1.5;
+constexpr double kSlowestPace = 2;
+constexpr double kPaceScatter = 1.1;
+/// What a table of other dtypes counts as in doublings of the ranks: of two with a request's ranks the one with its
+/// dtypes comes first, and either before one with other ranks.
+constexpr double kOtherDTypes = 0.5;
+
+/// A point says how fast the host issues, not how fast the collective is, where it is further above the mechanism than
+/// mechanisms miss and no slower than a host's pace is, or where smaller ones take as long (`slowest`).
+bool host_bound(double measured, double modelled, double issue, double slowest) {
+  return (measured > kMechanismMisses * modelled && measured < kSlowestPace * issue) ||
+         measured < kPaceScatter * slowest;
+}
+
+double doublings(std::uint32_t a, std::uint32_t b) {
+  return std::abs(std::log2(static_cast<double>(a) / static_cast<double>(b)));
+}
+
+}  // namespace
+
+CollectiveCalibration::CollectiveCalibration(const MachineProfile& machine, const Model& model)
+    : issue_us_(machine.nccl.issue) {
+  for (const CollectiveTable& table : machine.collectives) {
+    Curve curve{table.kind, table.transport, table.ranks, table.ranks_per_node, table.widens, {}, {}, 0};
+    double slowest = 0;
+    for (const CollectiveTable::Point& point : table.points) {
+      const double measured = point.time.us();
+      const double modelled = model({table.kind, table.transport, point.bytes, table.ranks, table.ranks_per_node});
+      if (point.bytes == 0 || measured <= 0 || modelled <= 0) continue;
+      curve.least_us = curve.least_us == 0 ? measured : std::min(curve.least_us, measured);
+      const double log_bytes = std::log(static_cast<double>(point.bytes));
+      if (host_bound(measured, modelled, issue_us_, slowest)) {
+        curve.paces.push_back({log_bytes, std::log(measured)});
+        slowest = std::max(slowest, measured);
+      } else {
+        curve.factors.push_back({log_bytes, std::log(measured / modelled)});
+      }
+    }
+    if (curve.least_us > 0) curves_.push_back(std::move(curve));
+  }
+}
+
+double CollectiveCalibration::at(const std::vector<Point>& points, double bytes) {
+  if (points.empty()) return 0;
+  const double where = std::log(std::max(bytes, 1.0));
+  if (where <= points.front().log_bytes) return points.front().log_value;
+  if (where >= points.back().log_bytes) return points.back().log_value;
+  const auto upper = std::upper_bound(points.begin(), points.end(), where,
+                                      [](double value, const Point& point) { return value < point.log_bytes; });
+  const auto lower = upper - 1;
+  const double share = (where - lower->log_bytes) / (upper->log_bytes - lower->log_bytes);
+  return lower->log_value + share * (upper->log_value - lower->log_value);
+}
+
+const CollectiveCalibration::Curve* CollectiveCalibration::nearest(const CollectiveRequest& request,
+                                                                   Transport transport) const {
+  const bool one_node = request.ranks <= request.ranks_per_node;
+  const Curve* best = nullptr;
+  for (const Curve& curve : curves_) {
+    if (curve.kind != request.kind || curve.transport != transport) continue;
+    // A table speaks for groups on one node, or for groups with as many ranks a node.
+    const bool curve_one_node = curve.ranks <= curve.ranks_per_node;
+    if (curve_one_node != one_node || (!one_node && curve.ranks_per_node != request.ranks_per_node)) continue;
+    const auto distance = [&](const Curve& other) {
+      return doublings(other.ranks, request.ranks) + (other.widens == request.widens ? 0 : kOtherDTypes);
+    };
+    // Of two equally near the larger, whose latencies are closer to those of many ranks.
+    if (best == nullptr || distance(curve) < distance(*best) ||
+        (distance(curve) == distance(*best) && curve.ranks > best->ranks))
+      best = &curve;
+  }
+  return best;
+}
+
+/// Beyond the largest size that waited for the host, and never more than was measured of any size: what is there was
+/// measured with the host's pace in it.
+double CollectiveCalibration::pace(const Curve& curve, double bytes) const {
+  if (curve.paces.empty()) return std::min(issue_us_, curve.least_us);
+  if (std::log(std::max(bytes, 1.0)) > curve.paces.back().log_bytes) return curve.least_us;
+  return std::exp(at(curve.paces, bytes));
+}
+
+CollectiveCalibration::Correction CollectiveCalibration::correction(const CollectiveRequest& asked,
+                                                                    Transport ran) const {
+  const Curve* curve = nearest(asked, asked.transport);
+  if (curve == nullptr) curve = nearest(asked, ran);
+  if (curve == nullptr) return {1, issue_us_, 0};
+  const double weight = std::pow(0.5, doublings(curve->ranks, asked.ranks));
+  const auto bytes = static_cast<double>(asked.bytes);
+  // How fast a host issues is no matter of ranks: a table's pace holds for the runs it was made with.
+  const double issue = weight == 1 ? pace(*curve, bytes) : issue_us_;
+  return {std::exp(weight * at(curve->factors, bytes)), issue, curve->ranks};
+}
+
+}  // namespace foreshard::sim

@@ -1,0 +1,189 @@
+#include "sim/engine/sim_device.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/kernel/operand_bytes.hpp"
+#include "sim/compute/prices.hpp"
+#include "sim/machine/longest_op.hpp"
+
+namespace foreshard::sim {
+namespace {
+
+Party kernel_party(StreamId stream, KernelClass kernel_class, const KernelDemand& demand) {
+  if (kernel_class == KernelClass::memset) return {};
+  return {stream == kComputeStream ? Party::Role::main_kernel : Party::Role::side_kernel, demand, {}};
+}
+
+Party copy_party(const MachineProfile& machine, StreamId stream, CopyKind kind, Bytes bytes, Nanoseconds work) {
+  switch (kind) {
+    case CopyKind::device_to_device:  // moves bytes through the SMs and HBM like an elementwise kernel
+      return kernel_party(stream, KernelClass::memory_bound, kernel_demand(machine, KernelWork{}));
+    case CopyKind::peer_to_peer:
+      return {Party::Role::collective, {}, peer_copy_demand(machine, bytes, work)};
+    case CopyKind::host_to_device:
+    case CopyKind::device_to_host:
+      break;
+  }
+  return {};
+}
+
+}  // namespace
+
+SimDevice::SimDevice(const MachineProfile& machine, const CollectiveCost& collectives, const SimOptions& options)
+    : machine_(machine),
+      collectives_(collectives),
+      options_(options),
+      launch_queue_(options.launch_queue.value_or(machine.launch_queue)),
+      engine_(machine) {
+  create_stream({"compute", 0});
+}
+
+StreamId SimDevice::create_stream(const StreamOptions& options) {
+  stream_names_.push_back(options.name);
+  return engine_.add_stream();
+}
+
+CommunicatorId SimDevice::create_communicator(const CommunicatorOptions& options) {
+  communicators_.push_back({options, false});
+  return engine_.add_communicator();
+}
+
+OpId SimDevice::launch(StreamId stream, const KernelWork& work) {
+  wait_for_room(stream);
+  EngineOp op{
+      .stream = stream, .communicator = {}, .party = {}, .issue = host_now_, .work = std::min(work.work, kLongestOp)};
+  if (needs_price(work)) {
+    const KernelPrice price = price_kernel(
+        machine_, work, options_.labels != nullptr ? options_.labels->text(work.label) : std::string_view());
+    op.work = price.time;
+    op.party = kernel_party(stream, price.kernel_class, kernel_demand(machine_, work, price));
+  } else {
+    op.party = kernel_party(stream, work.kernel_class, kernel_demand(machine_, work));
+  }
+  return engine_.submit(op);
+}
+
+OpId SimDevice::compute(StreamId stream, const KernelWork& work, const Computation& computation,
+                        std::span<const Address>) {
+  if (computation.function == Function::included) {
+    wait_for_room(stream);
+    return engine_.submit(
+        {.stream = stream, .communicator = {}, .party = {}, .issue = host_now_, .work = {}, .nothing = true});
+  }
+  KernelWork moved = work;
+  if (work.math.kind == KernelMath::Kind::bytes && work.math.m == 0) moved.bytes = operand_bytes(computation);
+  return launch(stream, moved);
+}
+
+OpId SimDevice::copy(StreamId stream, const CopyWork& work) {
+  wait_for_room(stream);
+  const Nanoseconds time = price(machine_, work);
+  return engine_.submit({.stream = stream,
+                         .communicator = {},
+                         .party = copy_party(machine_, stream, work.kind, work.bytes, time),
+                         .issue = host_now_,
+                         .work = time,
+                         .is_copy = true});
+}
+
+void SimDevice::remember(const CollectiveRequest& request, const CollectivePrice& cost,
+                         const std::string& communicator) {
+  if (!cost.caveat.empty() && std::find(caveats_.begin(), caveats_.end(), cost.caveat) == caveats_.end())
+    caveats_.push_back(cost.caveat);
+  if (cost.path.empty()) return;
+  auto ran = std::find_if(collectives_ran_.begin(), collectives_ran_.end(), [&](const CollectiveRan& other) {
+    return other.kind == request.kind && other.asked == request.transport && other.communicator == communicator;
+  });
+  if (ran == collectives_ran_.end())
+    ran = collectives_ran_.insert(ran, {request.kind, communicator, request.transport, 0, {}, {}});
+  if (request.bytes <= ran->bytes) return;
+  ran->bytes = request.bytes;
+  ran->path = cost.path;
+  ran->first_use = collectives_.first_use(request);
+}
+
+OpId SimDevice::collective(StreamId stream, CommunicatorId communicator, const CollectiveWork& work) {
+  wait_for_room(stream);
+  const Communicator& among = communicators_[communicator.value];
+  CollectiveRequest request{work.kind, work.transport, work.bytes, among.options.ranks, among.options.ranks_per_node};
+  request.widens = work.output_dtype && itemsize(*work.output_dtype) > itemsize(work.dtype);
+  const CollectivePrice cost = collectives_.price(request);
+  remember(request, cost, among.options.name);
+  const OpId op = engine_.submit(
+      {.stream = stream,
+       .communicator = communicator,
+       .party = {Party::Role::collective, {}, collective_demand(machine_, request, cost)},
+       .issue = host_now_,
+       .work = std::min(cost.time, kLongestOp),
+       .lengthens_gaps = work.kind == CollectiveKind::all_gather && cost.uses == CollectiveResource::ring,
+       .endless = among.peers_lost});
+  host_work(cost.host);  // beyond a plain NCCL call, which the program's own host work covers
+  return op;
+}
+
+template <class Done>
+bool SimDevice::run_until(Done done) {
+  engine_.advance(host_now_);
+  while (!done()) {
+    if (engine_.advance_once()) continue;
+    if (!deadlock_) report_deadlock();
+    return false;
+  }
+  return true;
+}
+
+void SimDevice::wait_for_room(StreamId stream) {
+  if (launch_queue_ == 0 || engine_.unfinished(stream) < launch_queue_) return;
+  if (!run_until([&] { return engine_.unfinished(stream) < launch_queue_; })) return;
+  if (engine_.now() <= host_now_) return;
+  host_blocked_ += engine_.now() - host_now_;
+  host_now_ = engine_.now();
+}
+
+bool SimDevice::event_complete(EventId event) {
+  engine_.advance(host_now_);
+  return engine_.complete(event);
+}
+
+/// The host goes on a little after what it waited for; at once where it did not have to wait.
+void SimDevice::wake_at(Nanoseconds time) {
+  if (time <= host_now_) return;
+  host_now_ = options_.host_free ? time : time + machine_.latencies.synchronize;
+}
+
+void SimDevice::synchronize_event(EventId event) {
+  if (run_until([&] { return engine_.complete(event); })) wake_at(engine_.completion(event));
+}
+
+void SimDevice::synchronize_stream(StreamId stream) {
+  synchronize_event(engine_.record(stream));
+}
+
+void SimDevice::synchronize() {
+  if (run_until([&] { return engine_.unfinished() == 0; })) wake_at(engine_.now());
+}
+
+void SimDevice::host_work(Nanoseconds length) {
+  if (options_.host_free) return;
+  const Nanoseconds spent = options_.host_scale == 1 ? length : length.scaled(options_.host_scale);
+  host_now_ += spent;
+  host_worked_ += spent;
+}
+
+void SimDevice::report_deadlock() {
+  Deadlock report{engine_.now(), engine_.stuck(), {}};
+  for (const Stuck& entry : report.stuck) {
+    report.text += fmt::format("stream {}: op {} ", stream_name(entry.stream), entry.op.value);
+    if (entry.reason == Stuck::Reason::peers)
+      report.text += "waits for ranks that do not come\n";
+    else
+      report.text +=
+          fmt::format("waits for op {} on stream {} ({})\n", entry.waits_for.value, stream_name(entry.waits_for_on),
+                      entry.reason == Stuck::Reason::event ? "an event" : "same communicator");
+  }
+  deadlock_ = std::move(report);
+}
+
+}  // namespace foreshard::sim

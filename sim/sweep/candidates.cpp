@@ -1,0 +1,188 @@
+#include "sim/sweep/candidates.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <functional>
+
+#include "core/allocator/config.hpp"
+#include "core/settings/pytorch_code.hpp"
+#include "core/settings/settings_table.hpp"
+
+namespace foreshard::sim {
+namespace {
+
+using Cure = CauseKind;
+
+/// A JSON value's text as an option takes it: without the quotes around a word.
+std::string word(const std::string& json) {
+  const bool quoted = json.size() >= 2 && json.front() == '"' && json.back() == '"';
+  const std::string text = quoted ? json.substr(1, json.size() - 2) : json;
+  return text.find_first_of(" ,{[\"'") == std::string::npos && !text.empty() ? text : "'" + text + "'";
+}
+
+bool records(const Settings& s) {
+  return s.release == Release::record_stream || s.reduce_scatter_release == Release::record_stream;
+}
+
+/// What PyTorch 2.8 and later do by themselves, where the run does not.
+void keep_references(Settings& s) {
+  if (!records(s)) return;
+  s.release = Release::stash;
+  s.reduce_scatter_release.reset();
+}
+
+bool is_expandable(const Settings& s) {
+  const auto config = parse_alloc_conf(s.alloc_conf, s.pytorch);
+  return config && config->expandable_segments;
+}
+
+void make_expandable(Settings& s) {
+  s.alloc_conf += s.alloc_conf.empty() ? "expandable_segments:True" : ",expandable_segments:True";
+}
+
+class List {
+ public:
+  explicit List(const Settings& base) : base_(base) {}
+
+  /// Nothing where the change is none, contradicts itself, or was tried already.
+  void add(std::string reason, std::vector<CauseKind> cures, const std::function<void(Settings&)>& change,
+           std::string pytorch = {}) {
+    Candidate candidate;
+    candidate.settings = base_;
+    change(candidate.settings);
+    if (candidate.settings == base_ || !check(candidate.settings)) return;
+    for (const Candidate& other : list_)
+      if (other.settings == candidate.settings) return;
+    candidate.choice = choice_text(base_, candidate.settings);
+    candidate.reason = std::move(reason);
+    candidate.pytorch = std::move(pytorch);
+    candidate.cures = std::move(cures);
+    list_.push_back(std::move(candidate));
+  }
+
+  void releases();
+  void streams();
+  void allocator();
+  void prefetch();
+  void program();
+  [[nodiscard]] std::vector<Candidate> take() { return std::move(list_); }
+
+ private:
+  const Settings& base_;
+  std::vector<Candidate> list_;
+};
+
+void List::releases() {
+  if (!records(base_)) return;
+  // ProcessGroupNCCL.cpp: references are stashed on the Work until wait(), by default since 2.8.
+  constexpr const char* kStash =
+      "nothing to set in PyTorch 2.8 and later (c10d keeps references until Work.wait()); before: "
+      "TORCH_NCCL_AVOID_RECORD_STREAMS=1";
+  add("references are kept until Work.wait() instead of record_stream: blocks come back in host order",
+      {Cure::record_stream}, keep_references, kStash);
+  add(
+      "references are kept, and free pages can move between sizes",
+      {Cure::record_stream, Cure::hard_fragmentation, Cure::soft_fragmentation},
+      [](Settings& s) {
+        keep_references(s);
+        if (!is_expandable(s)) make_expandable(s);
+      },
+      fmt::format("PYTORCH_ALLOC_CONF=expandable_segments:True; and {}", kStash));
+}
+
+void List::streams() {
+  add("the all-gather is no async op: it runs on FSDP's own stream, whose order frees its buffers",
+      {Cure::record_stream}, [](Settings& s) {
+        s.unshard_async = false;
+        keep_references(s);
+      });
+  add("gather buffers are allocated on the compute stream, whose pool everything else shares",
+      {Cure::record_stream, Cure::stream_pools}, [](Settings& s) {
+        s.unshard_async = false;
+        s.gather_alloc = GatherAlloc::compute;
+        keep_references(s);
+      });
+  add("async op: gather buffers are allocated on the compute stream (explicit prefetch keeps the overlap)",
+      {Cure::stream_pools}, [](Settings& s) {
+        s.unshard_async = true;
+        s.forward_prefetch = s.forward_prefetch.value_or(1);
+        s.backward_prefetch = s.backward_prefetch.value_or(1);
+        keep_references(s);
+      });
+}
+
+void List::allocator() {
+  if (is_expandable(base_)) return;
+  add("free pages can move between sizes: segments grow instead of standing beside one another",
+      {Cure::hard_fragmentation, Cure::soft_fragmentation}, make_expandable);
+}
+
+void List::prefetch() {
+  for (std::uint32_t depth = base_.forward_prefetch.value_or(0); depth-- > 1;)
+    add("fewer gathers ahead in forward", {Cure::stream_pools}, [&](Settings& s) { s.forward_prefetch = depth; });
+  for (std::uint32_t depth = base_.backward_prefetch.value_or(0); depth-- > 1;)
+    add("fewer gathers ahead in backward", {Cure::stream_pools}, [&](Settings& s) { s.backward_prefetch = depth; });
+  add("FSDP2's own prefetch: one gather ahead", {Cure::record_stream}, [](Settings& s) {
+    s.forward_prefetch.reset();
+    s.backward_prefetch.reset();
+    s.prefetch_lists = {};
+    s.unshard_async = false;
+    keep_references(s);
+  });
+}
+
+void List::program() {
+  add("gathered parameters go after forward", {}, [](Settings& s) {
+    s.reshard_after_forward = {};
+    s.reshard_of_unit.clear();
+  });
+  if (base_.optimizer == Optimizer::adam)
+    add("the fused optimizer makes no temporaries", {}, [](Settings& s) { s.optimizer = Optimizer::adam_fused; });
+  if (base_.units_per_group > 1)
+    add("smaller units: less is gathered at once", {}, [](Settings& s) { s.units_per_group = 1; });
+  if (base_.checkpoint == Checkpoint::none)
+    add("activations are computed again in backward instead of kept", {},
+        [](Settings& s) { s.checkpoint = Checkpoint::blocks; });
+}
+
+}  // namespace
+
+std::vector<Candidate> candidates(const Settings& base) {
+  List list(base);
+  list.releases();
+  list.streams();
+  list.allocator();
+  list.prefetch();
+  list.program();
+  return list.take();
+}
+
+std::string choice_text(const Settings& from, const Settings& to) {
+  const auto before = choices(from);
+  const auto after = choices(to);
+  const std::span<const Choice> table = choice_table();  // in the order of choices()
+  std::string text;
+  for (std::size_t i = 0; i < table.size(); ++i)
+    if (after[i] != before[i]) text += (text.empty() ? "" : " ") + table[i].option(word(after[i].second));
+  return text;
+}
+
+std::string pytorch_text(const Settings& from, const Settings& to) {
+  const PyTorchCode before = pytorch_code(from);
+  const PyTorchCode after = pytorch_code(to);
+  std::string text;
+  const auto add = [&](const std::string& line) { text += (text.empty() ? "" : "\n") + line; };
+  const auto lacks = [](const std::vector<std::string>& lines, const std::string& line) {
+    return std::find(lines.begin(), lines.end(), line) == lines.end();
+  };
+  for (const std::string& variable : after.environment)
+    if (lacks(before.environment, variable)) add(variable);
+  for (const std::string& line : after.lines)
+    if (lacks(before.lines, line)) add(line);
+  for (const std::string& line : before.lines)
+    if (lacks(after.lines, line) && !line.starts_with("#")) add("leave out: " + line);
+  return text;
+}
+
+}  // namespace foreshard::sim

@@ -1,0 +1,33 @@
+// The changes of settings that might give memory back: what is tried, not what helps.
+//
+// Internal to sim/sweep. Pure; in one fixed order.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "core/explain/explanation.hpp"
+#include "core/settings/settings.hpp"
+
+namespace foreshard::sim {
+
+struct Candidate {
+  Settings settings;
+  std::string choice;            ///< as plan's options: "--release stash"
+  std::string reason;            ///< what it changes in memory, one sentence
+  std::string pytorch;           ///< what PyTorch calls it where pytorch_code() has no line for it; else empty
+  std::vector<CauseKind> cures;  ///< what it is meant against; empty: it makes the program smaller in another way
+};
+
+/// Candidates for a run at `base`, each different from it and from the others. The three remedies of pytorch#147168
+/// come first: references instead of record_stream, the all-gather not as an async op, gather buffers on the compute
+/// stream; then allocator options, prefetch, resharding, the optimizer, checkpointing.
+[[nodiscard]] std::vector<Candidate> candidates(const Settings& base);
+
+/// The options of plan that turn `from` into `to`, in table order, separated by blanks.
+[[nodiscard]] std::string choice_text(const Settings& from, const Settings& to);
+
+/// The lines of pytorch_code() that `to` has and `from` has not; those that it lacks as "leave out: …".
+[[nodiscard]] std::string pytorch_text(const Settings& from, const Settings& to);
+
+}  // namespace foreshard::sim

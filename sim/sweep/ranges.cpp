@@ -1,0 +1,120 @@
+#include "sim/sweep/ranges.hpp"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+
+#include "core/base/units.hpp"
+#include "core/settings/settings_table.hpp"
+
+namespace foreshard {
+namespace {
+
+constexpr std::string_view kUnitKey = "reshard_of_unit";
+
+const Choice* find_choice(std::string_view key) {
+  for (const Choice& choice : choice_table())
+    if (choice.key == key) return &choice;
+  return nullptr;
+}
+
+/// Whether commas belong to the value.
+bool taken_whole(const Choice& choice, std::string_view text) {
+  if (choice.form == ChoiceForm::json) return true;
+  if (choice.form == ChoiceForm::text) return choice.key != kUnitKey;
+  return choice.key == "release" && text.find('=') != std::string_view::npos;
+}
+
+tl::unexpected<Error> wrong_range(std::string_view key, std::string_view part) {
+  return fail(ErrorKind::usage,
+              fmt::format("'{}' of {} is no range: a..b takes two whole numbers, the smaller one first", part, key), {},
+              "as in 1..4, or implicit,1..4");
+}
+
+Result<void> add_part(std::string_view key, std::string_view part, std::vector<std::string>& values) {
+  const std::size_t dots = part.find("..");
+  if (dots == std::string_view::npos) {
+    values.emplace_back(part);
+    return {};
+  }
+  const auto first = parse_count(part.substr(0, dots));
+  const auto last = parse_count(part.substr(dots + 2));
+  if (!first || !last || *first > *last) return wrong_range(key, part);
+  if (*last - *first >= kMostValues)
+    return fail(ErrorKind::usage, fmt::format("the range {} of {} has more than {} values", part, key, kMostValues));
+  for (std::uint32_t value = *first;; ++value) {
+    values.push_back(std::to_string(value));
+    if (value == *last) return {};
+  }
+}
+
+}  // namespace
+
+Result<std::vector<std::string>> parse_range(std::string_view key, std::string_view text) {
+  std::vector<std::string> values;
+  const Choice* choice = find_choice(key);
+  if (choice == nullptr || taken_whole(*choice, text)) {
+    values.emplace_back(text);
+  } else {
+    std::string prefix;  // "UNIT=", which holds for every value after it
+    if (const std::size_t equals = text.rfind('='); key == kUnitKey && equals != std::string_view::npos) {
+      prefix = std::string(text.substr(0, equals + 1));
+      text.remove_prefix(equals + 1);
+    }
+    for (std::size_t begin = 0; begin <= text.size();) {
+      const std::size_t comma = std::min(text.find(',', begin), text.size());
+      if (auto ok = add_part(key, text.substr(begin, comma - begin), values); !ok) return tl::unexpected(ok.error());
+      begin = comma + 1;
+    }
+    for (std::string& value : values) value.insert(0, prefix);
+  }
+  Settings scratch;
+  for (const std::string& value : values)
+    if (auto ok = set_choice(scratch, key, value); !ok) return tl::unexpected(ok.error());
+  return values;
+}
+
+void add_values(std::vector<Range>& ranges, std::string_view key, const std::vector<std::string>& values) {
+  const auto unit_of = [&](const std::string& value) {
+    return key == kUnitKey ? value.substr(0, value.rfind('=')) : std::string();
+  };
+  for (const std::string& value : values) {
+    auto range = std::find_if(ranges.begin(), ranges.end(), [&](const Range& r) {
+      return r.key == key && unit_of(r.values.front()) == unit_of(value);
+    });
+    if (range == ranges.end()) range = ranges.insert(range, {std::string(key), {}});
+    if (std::find(range->values.begin(), range->values.end(), value) == range->values.end())
+      range->values.push_back(value);
+  }
+}
+
+Result<std::size_t> count_points(std::span<const Range> ranges) {
+  std::size_t points = 1;
+  for (const Range& range : ranges) {
+    points *= range.values.size();
+    if (points > kMostPoints)
+      return fail(ErrorKind::usage, fmt::format("the ranges make more than {} points", kMostPoints), {},
+                  "leave some values out");
+  }
+  return points;
+}
+
+std::vector<std::string> values_at(std::span<const Range> ranges, std::size_t index) {
+  std::vector<std::string> values(ranges.size());
+  for (std::size_t i = ranges.size(); i-- > 0;) {
+    values[i] = ranges[i].values[index % ranges[i].values.size()];
+    index /= ranges[i].values.size();
+  }
+  return values;
+}
+
+Result<Settings> settings_at(const Settings& base, std::span<const Range> ranges, std::size_t index) {
+  Settings settings = base;
+  const std::vector<std::string> values = values_at(ranges, index);
+  for (std::size_t i = 0; i < ranges.size(); ++i)
+    if (auto ok = set_choice(settings, ranges[i].key, values[i]); !ok) return tl::unexpected(ok.error());
+  if (auto ok = check(settings); !ok) return tl::unexpected(ok.error());
+  return settings;
+}
+
+}  // namespace foreshard

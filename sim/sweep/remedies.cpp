@@ -1,0 +1,124 @@
+#include "sim/sweep/remedies.hpp"
+
+#include <algorithm>
+
+#include "sim/predict/predict.hpp"
+#include "sim/sweep/candidates.hpp"
+#include "sim/sweep/for_each.hpp"
+
+namespace foreshard::sim {
+namespace {
+
+/// One candidate's answer: a prediction's numbers without its Run, or why there are none.
+struct Outcome {
+  MemoryPeaks peaks;
+  bool has_time = false;
+  double step_ms = 0;
+  double uncertainty = 0;
+  bool valid = true;
+  bool emulated = false;
+  bool out_of_memory = false;
+  std::vector<std::string> warnings;
+  std::string reason;  ///< of a refusal or a deadlock
+};
+
+Result<Outcome> simulate_settings(WorkloadSource& source, const MachineProfile& machine, const RemedyRequest& request,
+                                  const Settings& settings, const std::optional<Calibration>& calibration) {
+  const auto workload = source.at(settings);
+  if (!workload) return tl::unexpected(workload.error());
+  const auto p = predict(**workload, machine, {settings, request.memory_limit, 4, calibration});
+  if (!p) return tl::unexpected(p.error());
+  Outcome out{p->peaks,    p->has_time, p->step_ms, p->uncertainty, p->valid, p->emulated, p->out_of_memory.has_value(),
+              p->warnings, {}};
+  if (p->deadlock) out.reason = "deadlock: " + p->deadlock->text;
+  return out;
+}
+
+Remedy as_remedy(const Settings& base, const Candidate& candidate, const Outcome& outcome, const Remedies& all) {
+  Remedy remedy;
+  remedy.choice = candidate.choice;
+  remedy.reason = candidate.reason;
+  remedy.pytorch = candidate.pytorch.empty() ? pytorch_text(base, candidate.settings) : candidate.pytorch;
+  remedy.settings = candidate.settings;
+  remedy.peaks = outcome.peaks;
+  remedy.saving = static_cast<std::int64_t>(all.before.reserved) - static_cast<std::int64_t>(outcome.peaks.reserved);
+  remedy.has_time = outcome.has_time && outcome.emulated == all.emulated;
+  remedy.step_ms = outcome.step_ms;
+  remedy.uncertainty = outcome.uncertainty;
+  remedy.valid = outcome.valid;
+  remedy.warnings = outcome.warnings;
+  remedy.cures = candidate.cures;
+  return remedy;
+}
+
+void sort_out(const RemedyRequest& request, const std::vector<Candidate>& list, const std::vector<Outcome>& outcomes,
+              Remedies& out) {
+  for (std::size_t i = 0; i < list.size(); ++i) {
+    const Outcome& outcome = outcomes[i];
+    if (!outcome.reason.empty() || outcome.out_of_memory) {
+      out.impossible.push_back(list[i].choice + ": " +
+                               (outcome.reason.empty() ? "runs out of memory" : outcome.reason));
+      continue;
+    }
+    const Remedy remedy = as_remedy(request.settings, list[i], outcome, out);
+    if (remedy.saving > 0 || out.out_of_memory)
+      out.useful.push_back(remedy);
+    else
+      ++out.useless;
+  }
+  std::stable_sort(out.useful.begin(), out.useful.end(),
+                   [](const Remedy& a, const Remedy& b) { return a.saving > b.saving; });
+}
+
+}  // namespace
+
+const Remedy* best_against(const Remedies& remedies, CauseKind cause) {
+  const Remedy* best = nullptr;
+  const auto options = [](const Remedy& remedy) { return std::count(remedy.choice.begin(), remedy.choice.end(), ' '); };
+  std::int64_t most = 0;
+  for (const Remedy& remedy : remedies.useful) {
+    if (std::find(remedy.cures.begin(), remedy.cures.end(), cause) == remedy.cures.end()) continue;
+    if (best == nullptr) most = remedy.saving;
+    const bool close = remedy.saving >= most - most / 20;
+    if (best == nullptr || (close && options(remedy) < options(*best))) best = &remedy;
+  }
+  return best;
+}
+
+Result<Remedies> find_remedies(WorkloadSource& source, const MachineProfile& machine, const RemedyRequest& request) {
+  std::optional<Calibration> calibration;
+  if (source.one_for_all()) {
+    const auto workload = source.at(request.settings);
+    if (!workload) return tl::unexpected(workload.error());
+    auto found = calibrate(**workload, machine);
+    if (!found) return tl::unexpected(found.error());
+    calibration = *found;
+  }
+  const auto base = simulate_settings(source, machine, request, request.settings, calibration);
+  if (!base) return tl::unexpected(base.error());
+  Remedies out;
+  out.before = base->peaks;
+  out.out_of_memory = base->out_of_memory;
+  out.has_time = base->has_time;
+  out.step_ms = base->step_ms;
+  out.emulated = base->emulated;
+  const std::vector<Candidate> list = candidates(request.settings);
+  out.tried = list.size();
+  std::vector<Outcome> outcomes(list.size());
+  for_each(
+      list.size(), request.threads,
+      [&](std::size_t i) {
+        auto outcome = simulate_settings(source, machine, request, list[i].settings, calibration);
+        if (outcome)
+          outcomes[i] = std::move(*outcome);
+        else
+          outcomes[i].reason = outcome.error().what;
+      },
+      [&](std::size_t done) {
+        if (request.on_progress) request.on_progress(done, list.size());
+      });
+  sort_out(request, list, outcomes, out);
+  return out;
+}
+
+}  // namespace foreshard::sim

@@ -1,0 +1,64 @@
+// What would give the memory back: each candidate is simulated from the run's own workload, nothing is guessed.
+//
+// Who: cli's explain. Deterministic for any number of threads.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/allocator/statistics.hpp"
+#include "core/base/error.hpp"
+#include "core/explain/explanation.hpp"
+#include "core/settings/settings.hpp"
+#include "sim/machine/profile.hpp"
+#include "sim/sweep/sweep.hpp"
+
+namespace foreshard::sim {
+
+struct RemedyRequest {
+  Settings settings;                       ///< of the run that is explained
+  std::optional<Bytes> memory_limit = {};  ///< none: the machine's
+  unsigned threads = 1;
+  std::function<void(std::size_t done, std::size_t all)> on_progress = {};
+};
+
+/// What the run would be with other settings.
+struct Remedy {
+  std::string choice;   ///< options of plan: "--release stash"
+  std::string reason;   ///< what it changes, one sentence
+  std::string pytorch;  ///< lines of Python or of the environment; several are separated by newlines
+  Settings settings;
+  MemoryPeaks peaks;
+  std::int64_t saving = 0;  ///< of peak reserved, against `before`; bytes
+  bool has_time = false;
+  double step_ms = 0;
+  double uncertainty = 0;  ///< relative, of step_ms
+  bool valid = true;
+  std::vector<std::string> warnings;
+  std::vector<CauseKind> cures;  ///< the causes that it is meant against; empty: it helps in another way
+};
+
+struct Remedies {
+  MemoryPeaks before;  ///< the run's own settings, simulated alike; until it ran out of memory, where it did
+  bool out_of_memory = false;
+  bool has_time = false;
+  double step_ms = 0;
+  bool emulated = false;       ///< as in Prediction; a remedy whose program is not alike there has no time
+  std::vector<Remedy> useful;  ///< those that save reserved memory (out of memory: that fit), most saved first
+  std::size_t tried = 0;
+  std::size_t useless = 0;              ///< ran, and saved nothing
+  std::vector<std::string> impossible;  ///< "--choice: why it could not be simulated, or does not fit"
+};
+
+/// The remedy to name beside a cause: of those meant against it the one that saves most, or, of those within a
+/// twentieth of that, the one that changes the fewest settings. Null without one.
+[[nodiscard]] const Remedy* best_against(const Remedies& remedies, CauseKind cause);
+
+/// Simulates the candidates. Fails where the run's own settings cannot be predicted.
+[[nodiscard]] Result<Remedies> find_remedies(WorkloadSource& source, const MachineProfile& machine,
+                                             const RemedyRequest& request);
+
+}  // namespace foreshard::sim

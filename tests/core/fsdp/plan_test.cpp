@@ -1,0 +1,96 @@
+// What the settings decide once for each unit: dtypes, lists, reshard; and which settings are refused.
+#include "tests/core/fsdp/fsdp_fixture.hpp"
+
+namespace foreshard::test {
+namespace {
+
+TEST_CASE("effective dtypes") {
+  const std::vector<Unit> units = small_units(1);
+  const auto plan = [&](std::optional<DType> param, std::optional<DType> reduce) {
+    Settings s = four_gpus();
+    s.param_dtype = param;
+    s.reduce_dtype = reduce;
+    return plan_units(s, units, 132).value()[1];
+  };
+  const UnitPlan plain = plan({}, {});
+  CHECK_FALSE((plain.casts || plain.casts_gradients || plain.casts_back));
+  const UnitPlan mixed = plan(DType::bfloat16, DType::float32);
+  CHECK((mixed.casts && mixed.casts_gradients && !mixed.casts_back));
+  CHECK(mixed.gather == 4 * (16 + 2) * 2);
+  CHECK(mixed.flat_cast == (16 + 2) * 2);
+  CHECK(mixed.parameters[0].accumulated == 64 * 4);
+  const UnitPlan low = plan(DType::bfloat16, {});  // reduced in the gradients' dtype, then cast back
+  CHECK((low.casts && !low.casts_gradients && low.casts_back));
+  const UnitPlan same = plan(DType::bfloat16, DType::bfloat16);  // reduce = param dtype: none of its own
+  CHECK((same.casts && !same.casts_gradients && same.casts_back));
+  const UnitPlan only_reduce = plan({}, DType::bfloat16);
+  CHECK((!only_reduce.casts && only_reduce.casts_gradients && only_reduce.casts_back));
+}
+
+TEST_CASE("our own reduce-scatter sends gradients as they are where the sums are wider") {
+  const std::vector<Unit> units = small_units(1);
+  Settings s = four_gpus();
+  s.param_dtype = DType::bfloat16;
+  s.reduce_dtype = DType::float32;
+  const auto plan = [&] { return plan_units(s, units, 132).value()[1]; };
+  const auto sent_bytes = [&] { return plan().parameters[0].sent_chunk; };
+  CHECK(sent_bytes() == 64 / 4 * 4);
+  s.reduce_scatter = Transport::low_contention;
+  CHECK(plan().sent == DType::bfloat16);
+  CHECK(plan().reduce == DType::float32);
+  CHECK(sent_bytes() == 64 / 4 * 2);
+  CHECK(plan().parameters[0].reduce_chunk == 64 / 4 * 4);
+  s.reduce_dtype = DType::float16;  // bfloat16 values that float16 lacks
+  CHECK(plan().sent == DType::float16);
+  s.reduce_dtype = DType::float32;
+  s.nodes = 2;  // NCCL serves the group, and sums what it sends
+  CHECK(plan().sent == DType::float32);
+  s.replicate = 2;  // one group a node again
+  CHECK(plan().sent == DType::bfloat16);
+}
+
+TEST_CASE("an int reshard of 1 keeps parameters, of the whole group frees them, else it must divide") {
+  Settings s = four_gpus();
+  const std::vector<Unit> units = small_units(1);
+  const auto kind = [&](std::uint32_t group) {
+    s.reshard_after_forward = {Reshard::Kind::group, group};
+    return plan_units(s, units, 132).value()[1].reshard.kind;
+  };
+  CHECK(kind(1) == Reshard::Kind::never);
+  CHECK(kind(2) == Reshard::Kind::group);
+  CHECK(kind(4) == Reshard::Kind::always);
+  for (const std::uint32_t bad : {0U, 3U, 8U}) {
+    s.reshard_after_forward = {Reshard::Kind::group, bad};
+    const auto refused = plan_units(s, units, 132);
+    REQUIRE_FALSE(refused);
+    CHECK(refused.error().kind == ErrorKind::usage);
+    CHECK_FALSE(refused.error().hint.empty());
+  }
+}
+
+TEST_CASE("a prefetch list that names no unit is refused by name") {
+  Settings s = four_gpus();
+  s.prefetch_lists.forward["layers.0"] = {"layers.7"};
+  const auto refused = plan_units(s, small_units(2), 132);
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().kind == ErrorKind::usage);
+  CHECK(refused.error().text().find("layers.7") != std::string::npos);
+  CHECK(refused.error().text().find("layers.0") != std::string::npos);
+}
+
+TEST_CASE("counted prefetch stops at either end and leaves the root out") {
+  Settings s = four_gpus();
+  s.forward_prefetch = 2;
+  s.backward_prefetch = 2;
+  const auto plans = plan_units(s, small_units(4), 132).value();
+  CHECK(plans[0].forward_prefetch.empty());
+  CHECK(plans[1].forward_prefetch == std::vector<UnitId>{UnitId{2}, UnitId{3}});
+  CHECK(plans[3].forward_prefetch == std::vector<UnitId>{UnitId{4}});
+  CHECK(plans[4].forward_prefetch.empty());
+  CHECK(plans[1].backward_prefetch.empty());
+  CHECK(plans[2].backward_prefetch == std::vector<UnitId>{UnitId{1}});
+  CHECK(plans[4].backward_prefetch == std::vector<UnitId>{UnitId{3}, UnitId{2}});
+}
+
+}  // namespace
+}  // namespace foreshard::test

@@ -1,0 +1,78 @@
+#include "core/settings/pytorch_code.hpp"
+
+#include "core/settings/settings_table.hpp"
+#include "tests/catch.hpp"
+
+using namespace foreshard;
+
+namespace {
+std::string code(const std::vector<std::pair<std::string, std::string>>& given) {
+  Settings settings;
+  settings.gpus = 4;
+  for (const auto& [key, value] : given) REQUIRE(set_choice(settings, key, value));
+  return pytorch_code(settings).text();
+}
+bool has(const std::string& text, const std::string& line) {
+  return ("\n" + text).find("\n" + line + "\n") != std::string::npos;
+}
+}  // namespace
+
+TEST_CASE("default settings are plain fully_shard calls") {
+  CHECK(code({}) ==
+        "from torch.distributed.device_mesh import init_device_mesh\n"
+        "from torch.distributed.fsdp import fully_shard\n"
+        "mesh = init_device_mesh(\"cuda\", (4,))\n"
+        "blocks = list(model.layers)\n"
+        "for block in blocks:\n"
+        "    fully_shard(block, mesh=mesh, reshard_after_forward=True)\n"
+        "fully_shard(model, mesh=mesh, reshard_after_forward=True)\n");
+}
+
+TEST_CASE("each choice has its call") {
+  CHECK(has(code({{"forward_prefetch", "2"}}), "    block.set_modules_to_forward_prefetch(blocks[i + 1:i + 3])"));
+  CHECK(has(code({{"backward_prefetch", "1"}}),
+            "    block.set_modules_to_backward_prefetch(blocks[max(0, i - 1):i][::-1])"));
+  CHECK(has(code({{"param_dtype", "bfloat16"}, {"reduce_dtype", "float32"}}),
+            "policy = MixedPrecisionPolicy(param_dtype=torch.bfloat16, reduce_dtype=torch.float32)"));
+  CHECK(has(code({{"reshard_after_forward", "2"}}), "    fully_shard(block, mesh=mesh, reshard_after_forward=2)"));
+  CHECK(has(code({{"replicate", "2"}}),
+            "mesh = init_device_mesh(\"cuda\", (2, 2), mesh_dim_names=(\"replicate\", \"shard\"))"));
+  CHECK(has(code({{"offload", "true"}}),
+            "fully_shard(model, mesh=mesh, offload_policy=CPUOffloadPolicy(pin_memory=True), "
+            "reshard_after_forward=True)"));
+  CHECK(has(code({{"unshard_async", "true"}}), "model._set_unshard_async_op(True)"));
+  CHECK(has(code({{"root_reshard_explicit", "false"}}), "fully_shard(model, mesh=mesh)"));
+  CHECK(has(code({{"units_per_group", "2"}}), "    fully_shard(group, mesh=mesh, reshard_after_forward=True)"));
+  CHECK(has(code({{"reshard_of_unit", "layers.0=false"}}), "reshard = {\"layers.0\": False}"));
+  CHECK(has(code({{"accumulate", "4"}}), "    model.set_requires_gradient_sync(microbatch == 3)"));
+  CHECK(has(code({{"optimizer", "adam-fused"}}), "optimizer = torch.optim.Adam(model.parameters(), fused=True)"));
+  CHECK(has(code({{"checkpoint", "blocks"}}), "    model.layers[i] = checkpoint_wrapper(block)"));
+  CHECK(has(code({{"checkpoint", "selective-op"}}),
+            "    model.layers[i] = checkpoint_wrapper(block, context_fn=contexts)"));
+  CHECK(has(code({{"checkpoint", "selective-layer"}}), "    if ((i + 1) * 50 + 50) // 100 > (i * 50 + 50) // 100:"));
+  CHECK(has(code({{"all_gather", "nccl-registered"}}),
+            "        module.set_allocate_memory_from_process_group_for_comm(True)"));
+  CHECK(has(code({{"alloc_conf", "expandable_segments:True"}}),
+            "# environment: PYTORCH_ALLOC_CONF=expandable_segments:True"));
+  CHECK(has(code({{"prefetch_lists", R"({"forward": {"": ["layers.0"]}})"}}),
+            "model.set_modules_to_forward_prefetch([model.get_submodule(\"layers.0\")])"));
+  CHECK(code({{"all_gather", "copy-engine"}}).find("NCCL_CTA_POLICY_ZERO") != std::string::npos);
+  CHECK(code({{"all_gather", "copy-engine"}}).find("set_symm_mem_for_comm()") != std::string::npos);
+  CHECK(code({{"post_optimizer_event", "true"}}).find("set_post_optim_event") != std::string::npos);
+}
+
+TEST_CASE("a reduce-scatter in symmetric memory is set on every unit, and adds alone") {
+  const std::string sum = "        module.set_force_sum_reduction_for_comms(True)";
+  for (const char* transport : {"symmetric", "copy-engine", "low-contention"}) {
+    INFO(transport);
+    const std::string text = code({{"reduce_scatter", transport}});
+    CHECK(has(text, "from torch.distributed.fsdp import FSDPModule, fully_shard"));
+    CHECK(has(text, "    if isinstance(module, FSDPModule):\n" + sum) ==
+          (std::string(transport) == "low-contention"));  // else set_symm_mem_for_comm stands between
+    CHECK(has(text, sum));
+    CHECK((text.find("set_symm_mem_for_comm()") != std::string::npos) == (std::string(transport) != "low-contention"));
+    CHECK(text.find(sum) > text.find("fully_shard(model"));
+  }
+  CHECK_FALSE(has(code({{"reduce_scatter", "nccl-registered"}}), sum));
+  CHECK_FALSE(has(code({{"all_gather", "symmetric"}}), sum));
+}

@@ -1,0 +1,89 @@
+#include "sim/collectives/table_correction.hpp"
+
+#include "tests/sim/collectives/machine.hpp"
+#include "traces/accuracy/published_collectives.hpp"
+
+namespace foreshard::sim {
+namespace {
+
+TEST_CASE("measured points come out exactly and without a caveat") {
+  for (const CollectiveTable& table : h200().collectives)
+    for (const CollectiveTable::Point& point : table.points) {
+      const CollectivePrice got = price(h200(), table.kind, table.transport, point.bytes, table.ranks);
+      CHECK(std::abs((got.period - point.time).count) <= 1);
+      CHECK(got.time <= got.period);
+      CHECK(got.caveat.empty());
+    }
+}
+
+TEST_CASE("a small collective waits for the host in a benchmark, not in a step") {
+  // 64 KiB in LL takes some 10 us on the GPU (reference runs: 10.6); one is issued every 33 us.
+  const CollectivePrice small = price(h200(), CollectiveKind::reduce_scatter, Transport::nccl, 64 * kKiB, 4);
+  CHECK(small.time.us() == Approx(9).margin(3));
+  CHECK(small.period.us() == Approx(33.2).margin(0.1));
+  // 1.2 MB, traced without a wait: 13.4 us.
+  const CollectivePrice odd = price(h200(), CollectiveKind::all_gather, Transport::nccl, 1'212'416, 4);
+  CHECK(odd.time.us() == Approx(15).margin(3));
+}
+
+TEST_CASE("sizes between and beyond the measured ones follow the mechanism") {
+  const auto time = [](Bytes bytes) {
+    return price(h200(), CollectiveKind::all_gather, Transport::nccl, bytes, 4).time.us();
+  };
+  const double between = time(40 * kMiB);
+  CHECK(between > time(16 * kMiB));
+  CHECK(between < time(64 * kMiB));
+  CHECK(between == Approx((time(16 * kMiB) + time(64 * kMiB)) / 2).epsilon(0.05));
+  CHECK(time(2 * kGiB) == Approx(2 * time(kGiB)).epsilon(0.03));
+}
+
+TEST_CASE("other ranks borrow a table's correction, weaker with distance") {
+  const auto ratio = [](std::uint32_t ranks) {
+    const Bytes bytes = 64 * kMiB;
+    const auto kind = CollectiveKind::all_gather;
+    return price(h200(), kind, Transport::symmetric, bytes, ranks).time.us() /
+           price(bare_h200(), kind, Transport::symmetric, bytes, ranks).time.us();
+  };
+  CHECK(std::log(ratio(8)) == Approx(std::log(ratio(4)) / 2).epsilon(0.01));
+  CHECK(std::log(ratio(2)) == Approx(std::log(ratio(4)) / 2).epsilon(0.01));
+  const CollectivePrice eight = price(h200(), CollectiveKind::all_gather, Transport::nccl, kGiB, 8);
+  CHECK(eight.caveat == "nccl all-gather of 8 ranks is modelled and scaled by what 4 ranks took on h200");
+  const CollectivePrice nodes = price(h200(), CollectiveKind::all_gather, Transport::nccl, kGiB, 16);
+  CHECK(nodes.caveat == "nccl all-gather of 16 ranks on 2 nodes is modelled, not measured on h200");
+}
+
+TEST_CASE("a table of many nodes corrects groups of its shape alone") {
+  MachineProfile machine = bare_h200();
+  const CollectiveRequest request{CollectiveKind::all_gather, Transport::nccl, kGiB, 16, 8};
+  const Nanoseconds modelled = ModelledCollectives(machine).price(request).time;
+  CollectiveTable table;
+  table.kind = request.kind;
+  table.ranks = 16;
+  table.ranks_per_node = 8;
+  table.points = {{kGiB, modelled.scaled(1.2)}};
+  machine.collectives.push_back(table);
+  CHECK(price(machine, request.kind, request.transport, kGiB, 16).time.us() == Approx(modelled.us() * 1.2));
+  const auto bare = [&](std::uint32_t ranks, std::uint32_t per_node) {
+    return price(machine, request.kind, request.transport, kGiB, ranks, per_node).time ==
+           price(bare_h200(), request.kind, request.transport, kGiB, ranks, per_node).time;
+  };
+  CHECK(bare(8, 8));
+  CHECK(bare(16, 1));
+  CHECK_FALSE(bare(32, 8));
+}
+
+TEST_CASE("what is left out of the tables is still predicted") {
+  CHECK(summarise(check_tables(h200(), LeaveOut::nothing)).worst < 1e-3);
+  for (const LeaveOut left_out : {LeaveOut::size, LeaveOut::table, LeaveOut::all}) {
+    std::vector<CollectiveCheck> large;
+    for (const CollectiveCheck& one : check_tables(h200(), left_out))
+      if (one.request.bytes >= 16 * kMiB) large.push_back(one);
+    const CheckSummary summary = summarise(large);
+    INFO(static_cast<int>(left_out) << ": mean " << summary.mean << " worst " << summary.worst);
+    CHECK(summary.mean < 0.05);
+    CHECK(summary.worst < 0.16);
+  }
+}
+
+}  // namespace
+}  // namespace foreshard::sim

@@ -1,0 +1,76 @@
+// What is tried, and how a change is written.
+#include "sim/sweep/candidates.hpp"
+
+#include <algorithm>
+#include <vector>
+
+#include "core/settings/settings_table.hpp"
+#include "tests/catch.hpp"
+
+using namespace foreshard;
+using namespace foreshard::sim;
+
+namespace {
+
+Settings recorded() {
+  Settings settings;
+  settings.gpus = 4;
+  settings.unshard_async = true;
+  settings.forward_prefetch = 2;
+  settings.backward_prefetch = 1;
+  settings.release = Release::record_stream;
+  return settings;
+}
+
+bool has(const std::vector<Candidate>& list, const std::string& choice) {
+  return std::any_of(list.begin(), list.end(), [&](const Candidate& c) { return c.choice == choice; });
+}
+
+}  // namespace
+
+TEST_CASE("the remedies of pytorch#147168 are tried where record_stream is", "[remedies]") {
+  const auto list = candidates(recorded());
+  REQUIRE_FALSE(list.empty());
+  CHECK(list.front().choice == "--release stash");
+  CHECK(has(list, "--no-unshard-async --release stash"));
+  CHECK(has(list, "--no-unshard-async --release stash --gather-alloc compute"));
+  CHECK(has(list, "--alloc-conf expandable_segments:True"));
+  CHECK(has(list, "--forward-prefetch 1"));
+  CHECK_FALSE(has(candidates(Settings{}), "--release stash"));
+}
+
+TEST_CASE("candidates differ from the run and from one another, and their options give their settings", "[remedies]") {
+  Settings other = recorded();
+  other.release = Release::automatic;
+  other.reduce_scatter_release = Release::record_stream;
+  other.reshard_after_forward.kind = Reshard::Kind::never;
+  other.units_per_group = 2;
+  other.alloc_conf = "max_split_size_mb:100";
+  for (const Settings& base : {Settings{}, recorded(), other}) {
+    const auto list = candidates(base);
+    for (std::size_t i = 0; i < list.size(); ++i) {
+      INFO(list[i].choice);
+      CHECK(list[i].settings != base);
+      CHECK(check(list[i].settings));
+      CHECK_FALSE(list[i].reason.empty());
+      CHECK_FALSE((list[i].pytorch.empty() && pytorch_text(base, list[i].settings).empty()));
+      for (std::size_t k = 0; k < i; ++k) CHECK(list[k].settings != list[i].settings);
+    }
+  }
+}
+
+TEST_CASE("a change as options and as Python", "[remedies]") {
+  Settings from = recorded();
+  Settings to = from;
+  to.unshard_async = false;
+  to.optimizer = Optimizer::adam_fused;
+  to.alloc_conf = "expandable_segments:True";
+  CHECK(choice_text(from, to) == "--no-unshard-async --optimizer adam-fused --alloc-conf expandable_segments:True");
+  CHECK(choice_text(from, from).empty());
+  CHECK(pytorch_text(from, to) ==
+        "PYTORCH_ALLOC_CONF=expandable_segments:True\n"
+        "optimizer = torch.optim.Adam(model.parameters(), fused=True)\n"
+        "leave out: model._set_unshard_async_op(True)");
+  to.alloc_conf = "expandable_segments:True,max_split_size_mb:100";
+  CHECK(choice_text(from, to).ends_with("--alloc-conf 'expandable_segments:True,max_split_size_mb:100'"));
+}

@@ -1,0 +1,93 @@
+#include "tests/catch.hpp"
+#include "tests/traces/model_files/safetensors_sample.hpp"
+#include "traces/workload_source/workload_source.hpp"
+
+using namespace foreshard;
+using namespace foreshard::traces;
+
+namespace {
+
+Source read(const std::string& text) {
+  auto source = read_source({text});
+  INFO((source ? std::string() : source.error().text()));
+  REQUIRE(source);
+  return std::move(*source);
+}
+
+Error refused(const SourceRequest& request) {
+  const auto source = read_source(request);
+  REQUIRE_FALSE(source);
+  return source.error();
+}
+
+const std::string kConfig = R"({"model_type": "qwen3", "hidden_size": 256, "intermediate_size": 512,
+  "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 64, "vocab_size": 1000})";
+const std::string kHeader = R"({"layers.0.w": {"dtype": "F32", "shape": [2, 2], "data_offsets": [0, 16]}})";
+
+}  // namespace
+
+TEST_CASE("presets by name, with another width and depth") {
+  const Source source = read("llama-8b");
+  REQUIRE(source.model);
+  CHECK_FALSE(source.workload);
+  CHECK(source.name == "llama-8b");
+  CHECK(source.settings.batch == source.model->default_batch);
+  CHECK(source.settings.seq == source.model->default_seq);
+  const auto small = read_source({"mlp", 512, 3});
+  REQUIRE(small);
+  CHECK(small->model->dim == 512);
+  CHECK(small->model->layers == 3);
+}
+
+TEST_CASE("names that are nothing get the nearest preset; paths do not") {
+  CHECK(refused({"llama-8"}).hint == "did you mean 'llama-8b'?");
+  CHECK(refused({"zzzzzz"}).hint.starts_with("presets: "));
+  const Error path = refused({"models/llama-8/config.json"});
+  CHECK(path.what == "cannot be opened");
+  CHECK(path.hint.find("safetensors") != std::string::npos);
+}
+
+TEST_CASE("--dim and --layers are for presets") {
+  const Folder folder;
+  const std::string config = folder.write("config.json", kConfig);
+  CHECK(refused({config, 512}).what.find("--dim") != std::string::npos);
+  CHECK(refused({config, {}, 4}).what.find("--layers") != std::string::npos);
+}
+
+TEST_CASE("model files: config.json by name or content, safetensors by content") {
+  const Folder folder;
+  CHECK(read(folder.write("config.json", kConfig)).model->family == ModelFamily::hf_qwen3);
+  CHECK(read(folder.write("my-model.json", kConfig)).model->family == ModelFamily::hf_qwen3);
+  CHECK(read(folder.write("renamed.bin", safetensors_bytes(kHeader, 16))).model->family == ModelFamily::states_only);
+  CHECK(refused({folder.write("workload.json", R"({"format": "foreshard workload", "schema": 1, "nme": 1})")})
+            .what.find("nme") != std::string::npos);
+  for (const char* other : {"{}", R"({"foo": 1})"}) {
+    const Error error = refused({folder.write("other.json", other)});
+    CHECK(error.what == "is neither a workload file nor a Hugging Face config.json");
+    CHECK(error.hint.find("model_type") != std::string::npos);
+  }
+}
+
+TEST_CASE("a folder: its config.json, else its safetensors") {
+  const Folder folder;
+  CHECK(refused({folder.path()}).what.find("folder without a config.json") != std::string::npos);
+  folder.write("model.safetensors", safetensors_bytes(kHeader, 16));
+  CHECK(read(folder.path()).model->family == ModelFamily::states_only);
+  folder.write("config.json", R"({"model_type": "t5"})");
+  const Source unknown = read(folder.path());
+  CHECK(unknown.model->family == ModelFamily::states_only);
+  REQUIRE(unknown.warnings.size() >= 2);
+  CHECK(unknown.warnings[0].find("'t5'") != std::string::npos);
+  folder.write("config.json", R"({"model_type": "qwen3"})");  // a known family with a mistake in it is a mistake
+  CHECK(refused({folder.path()}).what == "this key is missing");
+  folder.write("config.json", kConfig);
+  CHECK(read(folder.path()).model->family == ModelFamily::hf_qwen3);
+}
+
+TEST_CASE("recordings and other checkpoints say what to do with them") {
+  const Folder folder;
+  CHECK(refused({folder.write("a.pickle", "\x80\x04....")}).hint.find("foreshard import") != std::string::npos);
+  CHECK(refused({folder.write("a.pt", std::string("PK\x03\x04", 4) + "rest")}).hint.find("safetensors") !=
+        std::string::npos);
+  CHECK(refused({folder.write("a.gguf", "GGUF\x03....")}).kind == ErrorKind::usage);
+}

@@ -1,0 +1,101 @@
+#include "core/models/generate.hpp"
+#include "sim/predict/predict.hpp"
+#include "tests/catch.hpp"
+#include "traces/workload_file/workload_file.hpp"
+#include "traces/workload_source/workload_source.hpp"
+
+using namespace foreshard;
+using namespace foreshard::traces;
+
+namespace {
+
+const sim::MachineProfile& machine() {
+  static const sim::MachineProfile kMachine = sim::builtin_profile("h200").value();
+  return kMachine;
+}
+
+}  // namespace
+
+TEST_CASE("generated workloads have the settings asked for, and are made once for what shapes them") {
+  const auto source = read_source({"mlp", 512, 2});
+  REQUIRE(source);
+  const auto workloads = workloads_of(*source, machine());
+  CHECK_FALSE(workloads->one_for_all());
+  Settings settings = source->settings;
+  settings.gpus = 4;
+  const auto first = workloads->at(settings);
+  REQUIRE(first);
+  CHECK((*first)->settings == settings);
+  settings.forward_prefetch = 2;
+  const auto second = workloads->at(settings);
+  REQUIRE(second);
+  CHECK((*second)->settings == settings);
+  CHECK((*second)->steps[0].ops.size() == (*first)->steps[0].ops.size());
+  settings.batch = 8;
+  CHECK((*workloads->at(settings))->settings.batch == 8U);
+  CHECK(sim::from_model(**first));
+}
+
+TEST_CASE("a program made for other settings is the one that these would get") {
+  const auto source = read_source({"llama-tiny", 256, 2});
+  REQUIRE(source);
+  const auto workloads = workloads_of(*source, machine());
+  Settings base = source->settings;
+  base.gpus = 4;
+  base.param_dtype = DType::bfloat16;
+  REQUIRE(workloads->at(base));
+  std::vector<Settings> all;
+  for (Transport t : {Transport::nccl_registered, Transport::symmetric, Transport::copy_engine}) {
+    all.push_back(base);
+    all.back().all_gather = t;
+    all.push_back(base);
+    all.back().reduce_scatter = t;
+  }
+  const auto with = [&](auto change) {
+    all.push_back(base);
+    change(all.back());
+  };
+  with([](Settings& s) { s.reshard_after_forward = {Reshard::Kind::group, 2}; });
+  with([](Settings& s) { s.reduce_dtype = DType::float32; });
+  with([](Settings& s) { s.unshard_async = true; });
+  with([](Settings& s) { s.release = Release::record_stream; });
+  with([](Settings& s) { s.gather_alloc = GatherAlloc::compute; });
+  with([](Settings& s) { s.checkpoint = Checkpoint::blocks; });
+  with([](Settings& s) { s.optimizer = Optimizer::sgd; });
+  with([](Settings& s) { s.offload = true; });
+  with([](Settings& s) { s.alloc_conf = "expandable_segments:True"; });
+  for (const Settings& wanted : all) {
+    const auto cached = workloads->at(wanted);
+    REQUIRE(cached);
+    const auto fresh = generate(source->model.value(), wanted, machine().host_calls, machine().gpu());
+    REQUIRE(fresh);
+    CHECK(to_json(**cached) == to_json(*fresh));
+  }
+}
+
+TEST_CASE("a plan from a model has times, and no calibration to miss") {
+  const auto source = read_source({"mlp", 1024, 2});
+  REQUIRE(source);
+  Settings settings = source->settings;
+  settings.gpus = 4;
+  const auto workload = workloads_of(*source, machine())->at(settings);
+  REQUIRE(workload);
+  const auto p = sim::predict(**workload, machine(), {settings, {}});
+  REQUIRE(p);
+  CHECK(p->has_time);
+  CHECK(p->step_ms > 0);
+  CHECK(p->uncertainty > 0);
+  CHECK(p->calibration.source == sim::Calibration::Source::none);
+  for (const std::string& warning : p->warnings) CHECK(warning.find("unprofiled") == std::string::npos);
+}
+
+TEST_CASE("a model needs the host's costs") {
+  sim::MachineProfile bare = machine();
+  bare.host_calls_known = false;
+  const auto source = read_source({"mlp", 512, 2});
+  REQUIRE(source);
+  const auto refused = workloads_of(*source, bare)->at(source->settings);
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().kind == ErrorKind::usage);
+  CHECK(refused.error().hint.find("/host/calls") != std::string::npos);
+}

@@ -1,0 +1,187 @@
+#include "traces/accuracy/accuracy.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <optional>
+
+#include "core/models/generate.hpp"
+#include "sim/sweep/for_each.hpp"
+
+namespace foreshard::traces {
+namespace {
+
+constexpr std::int32_t kRecordedSteps = 4;  // the peaks of a reference run are those of its fourth step
+
+void fill(const sim::Prediction& p, AccuracyRow& row) {
+  if (p.out_of_memory || p.deadlock) {
+    row.refused = p.deadlock ? "the plan deadlocks" : "the plan is out of memory";
+    return;
+  }
+  row.has_time = p.has_time;
+  row.step_ms = p.step_ms;
+  row.uncertainty = p.uncertainty;
+  row.host_bound = p.host_bound;
+  row.time_known = p.valid;
+  row.invented = p.addresses_invented;
+  row.peaks = p.peaks;
+  row.warnings = p.warnings;
+}
+
+void fill(const Result<sim::Prediction>& p, AccuracyRow& row) {
+  if (p)
+    fill(*p, row);
+  else
+    row.refused = p.error().what;
+}
+
+AccuracyRow row_of(AccuracyRow::From from, const std::string& source, const ReferenceRun& run) {
+  AccuracyRow row;
+  row.from = from;
+  row.source = source;
+  row.run = run.name;
+  row.record_stream = sim::records_streams(run.workload.settings);
+  row.measured = run.measured;
+  return row;
+}
+
+/// Runs read, calibrated, and predicted, each kind of work spread over the threads.
+class Measurer {
+ public:
+  Measurer(const sim::MachineProfile& machine, const AccuracyRequest& request) : machine_(machine), request_(request) {}
+
+  Result<Accuracy> run() {
+    const std::string folder = request_.folder + "/runs";
+    const auto names = reference_run_names(folder);
+    if (!names) return tl::unexpected(names.error());
+    if (names->empty()) return fail(ErrorKind::input, "has no runs (NAME.pickle.xz with NAME.json)", folder);
+    if (auto ok = read(folder, *names); !ok) return tl::unexpected(ok.error());
+    find_pairs();
+    predict();
+    Accuracy accuracy;
+    accuracy.machine = machine_.name;
+    accuracy.rows = std::move(rows_);
+    auto collectives = check_collectives(request_.folder + "/collectives", machine_);
+    if (!collectives) return tl::unexpected(collectives.error());
+    accuracy.collectives = std::move(*collectives);
+    return accuracy;
+  }
+
+ private:
+  Result<void> read(const std::string& folder, const std::vector<std::string>& names) {
+    std::vector<std::optional<Error>> errors(names.size());
+    runs_.resize(names.size());
+    calibrations_.resize(names.size());
+    sim::for_each(
+        names.size(), request_.threads,
+        [&](std::size_t i) {
+          auto run = read_reference_run(folder, names[i]);
+          if (!run) {
+            errors[i] = run.error();
+            return;
+          }
+          runs_[i] = std::move(*run);
+          if (auto found = sim::calibrate(runs_[i].workload, machine_)) calibrations_[i] = *found;
+        },
+        [&](std::size_t done) { progress(done, 2 * names.size()); });
+    for (const auto& error : errors)
+      if (error) return tl::unexpected(*error);
+    return {};
+  }
+
+  void find_pairs() {
+    using From = AccuracyRow::From;
+    for (std::size_t i = 0; i < runs_.size(); ++i) pairs_.push_back({From::itself, i, i});
+    for (std::size_t from = 0; from < runs_.size(); ++from)
+      for (std::size_t to = 0; to < runs_.size(); ++to)
+        if (from != to && runs_[from].program == runs_[to].program) pairs_.push_back({From::sibling, from, to});
+    for (std::size_t i = 0; i < runs_.size(); ++i) pairs_.push_back({From::model, i, i});
+  }
+
+  void predict() {
+    rows_.resize(pairs_.size());
+    sim::for_each(
+        pairs_.size(), request_.threads,
+        [&](std::size_t i) {
+          const Pair& pair = pairs_[i];
+          const ReferenceRun& run = runs_[pair.to];
+          rows_[i] = pair.kind == AccuracyRow::From::model
+                         ? predict_from_model(run, machine_)
+                         : predict_from_recording(runs_[pair.from], run, machine_, calibrations_[pair.from]);
+        },
+        [&](std::size_t done) { progress(pairs_.size() + done, 2 * pairs_.size()); });
+  }
+
+  void progress(std::size_t done, std::size_t of) const {
+    if (request_.on_progress) request_.on_progress(done, of);
+  }
+
+  struct Pair {
+    AccuracyRow::From kind;
+    std::size_t from;
+    std::size_t to;
+  };
+  const sim::MachineProfile& machine_;
+  const AccuracyRequest& request_;
+  std::vector<ReferenceRun> runs_;
+  std::vector<std::optional<sim::Calibration>> calibrations_;
+  std::vector<Pair> pairs_;
+  std::vector<AccuracyRow> rows_;
+};
+
+}  // namespace
+
+double AccuracyRow::beyond() const {
+  return std::max({0.0, 1 - step_ms / measured.low_ms, step_ms / measured.high_ms - 1});
+}
+
+void ErrorSum::add(double error) {
+  sum += std::abs(error);
+  worst = std::max(worst, std::abs(error));
+  ++count;
+}
+
+void Rankings::add(const std::string& from, double predicted_ms, const MeasuredRun& measured) {
+  constexpr double kApart = 1.03;
+  const auto apart = [](const MeasuredRun& slow, const MeasuredRun& fast) {
+    return slow.median_ms > kApart * fast.median_ms && slow.low_ms > fast.high_ms;
+  };
+  std::vector<Entry>& entries = by_recording_[from];
+  for (const Entry& other : entries) {
+    const bool slower = apart(measured, other.measured);
+    if (!slower && !apart(other.measured, measured)) continue;
+    (slower == (predicted_ms > other.predicted_ms) ? right_ : wrong_) += 1;
+  }
+  entries.push_back({predicted_ms, measured});
+}
+
+AccuracyRow predict_from_recording(const ReferenceRun& recording, const ReferenceRun& run,
+                                   const sim::MachineProfile& machine,
+                                   const std::optional<sim::Calibration>& calibration) {
+  using From = AccuracyRow::From;
+  AccuracyRow row = row_of(recording.name == run.name ? From::itself : From::sibling, recording.name, run);
+  fill(sim::predict(recording.workload, machine, {run.workload.settings, {}, kRecordedSteps, calibration}), row);
+  return row;
+}
+
+AccuracyRow predict_from_model(const ReferenceRun& run, const sim::MachineProfile& machine) {
+  AccuracyRow row = row_of(AccuracyRow::From::model, {}, run);
+  if (!run.model || !machine.host_calls_known) {
+    row.refused = run.model ? "the machine profile has no host costs" : "no preset or family stands for its model";
+    return row;
+  }
+  Settings settings = run.workload.settings;
+  if (!settings.seq) settings.seq = run.model->default_seq;
+  const auto workload = generate(*run.model, settings, machine.host_calls, machine.gpu());
+  if (!workload)
+    row.refused = workload.error().what;
+  else
+    fill(sim::predict(*workload, machine, {workload->settings, {}, kRecordedSteps}), row);
+  return row;
+}
+
+Result<Accuracy> measure_accuracy(const sim::MachineProfile& machine, const AccuracyRequest& request) {
+  return Measurer(machine, request).run();
+}
+
+}  // namespace foreshard::traces

@@ -1,0 +1,88 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+
+#include "sim/collectives/modelled_collectives.hpp"
+#include "traces/accuracy/accuracy.hpp"
+#include "traces/pytorch/json_object.hpp"
+
+namespace foreshard::traces {
+namespace {
+
+namespace fs = std::filesystem;
+
+// What the benchmark's variants ask for. The zero-CTA policy moves all-gathers to the copy engines; reductions stay
+// symmetric kernels (NCCL 2.28).
+struct Variant {
+  std::string_view name;
+  Transport all_gather;
+  Transport reduce_scatter;
+};
+constexpr std::array kVariants{Variant{"nccl", Transport::nccl, Transport::nccl},
+                               Variant{"nccl-symm", Transport::symmetric, Transport::symmetric},
+                               Variant{"nccl-zero-cta", Transport::copy_engine, Transport::symmetric}};
+
+Result<void> add_row(const OrderedJson& row, const std::string& where, const sim::CollectiveCost& cost,
+                     std::vector<CollectiveRow>& out) {
+  const JsonObject object{row, where};
+  if (!row.is_object()) return fail(ErrorKind::input, "an object is needed, this is " + describe(row), where);
+  const auto op = object.text("op");
+  if (!op) return tl::unexpected(op.error());
+  if (*op != "all_gather" && *op != "reduce_scatter") return {};  // contention rows
+  const auto name = object.text("variant");
+  const auto world = object.count("world", 1);
+  const auto bytes = object.count("total_bytes", 1);
+  if (!name) return tl::unexpected(name.error());
+  if (!world) return tl::unexpected(world.error());
+  if (!bytes) return tl::unexpected(bytes.error());
+  const OrderedJson* us = object.find("us");
+  if (us == nullptr || !us->is_number() || us->get<double>() <= 0)
+    return fail(ErrorKind::input, "a time in microseconds is needed", object.place_of("us"));
+  const auto variant = std::find_if(kVariants.begin(), kVariants.end(), [&](const auto& v) { return v.name == *name; });
+  if (variant == kVariants.end())
+    return fail(ErrorKind::input, fmt::format("unknown variant '{}'", name->substr(0, 80)), object.place_of("variant"));
+  CollectiveRow made;
+  made.variant = *name;
+  const bool gather = *op == "all_gather";
+  sim::CollectiveRequest& request = made.check.request;
+  request.kind = gather ? CollectiveKind::all_gather : CollectiveKind::reduce_scatter;
+  request.transport = gather ? variant->all_gather : variant->reduce_scatter;
+  request.bytes = *bytes;
+  request.ranks = request.ranks_per_node = *world;
+  const sim::CollectivePrice price = cost.price(request);
+  made.check.measured_us = us->get<double>();
+  made.check.predicted_us = price.period.us();
+  made.check.path = price.path;
+  out.push_back(std::move(made));
+  return {};
+}
+
+}  // namespace
+
+Result<std::vector<CollectiveRow>> check_collectives(const std::string& folder, const sim::MachineProfile& machine) {
+  std::vector<std::string> files;
+  std::error_code error;
+  for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error))
+    if (it->path().filename().string().starts_with("comm_") && it->path().extension() == ".json")
+      files.push_back(it->path().string());
+  std::sort(files.begin(), files.end());
+  const sim::ModelledCollectives cost(machine);
+  std::vector<CollectiveRow> rows;
+  for (const std::string& path : files) {
+    std::ifstream file(path, std::ios::binary);
+    const std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+    const auto json = parse_json(text, path);
+    if (!json) return tl::unexpected(json.error());
+    if (!json->is_array()) return fail(ErrorKind::input, "an array is needed, this is " + describe(*json), path);
+    for (std::size_t i = 0; i < json->size(); ++i)
+      if (auto ok = add_row((*json)[i], fmt::format("{}, [{}]", path, i), cost, rows); !ok)
+        return tl::unexpected(ok.error());
+  }
+  return rows;
+}
+
+}  // namespace foreshard::traces

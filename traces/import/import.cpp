@@ -1,0 +1,303 @@
+#include "traces/import/import.hpp"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+
+#include "core/allocator/replay.hpp"
+#include "core/settings/settings_table.hpp"
+#include "sim/machine/profile.hpp"
+#include "traces/capture/capture.hpp"
+#include "traces/capture/timing.hpp"
+#include "traces/import/belonging.hpp"
+#include "traces/import/file_digest.hpp"
+#include "traces/import/import_memory.hpp"
+#include "traces/import/recorded_steps.hpp"
+#include "traces/import/snapshot_ranges.hpp"
+#include "traces/workload_file/workload_file.hpp"
+
+namespace foreshard::traces {
+namespace {
+
+/// The annotations of a trace, in the order of their starts.
+std::vector<Range> trace_ranges(const Run& run) {
+  std::vector<Range> ranges;
+  for (const HostOpRecord& op : run.host_ops)
+    if (op.kind == HostOpRecord::Kind::annotation) ranges.push_back({run.labels.text(op.label), op.start, op.end});
+  return ranges;
+}
+
+/// The last step's time on the device, from the end of the step before where there is one, and its busy time.
+ProfiledStep profiled_step(const Run& run, const std::vector<StepRecord>& steps) {
+  ProfiledStep out;
+  if (steps.empty() || !steps.back().device_end) return out;
+  const StepRecord& last = steps.back();
+  const bool follows = steps.size() > 1 && steps[steps.size() - 2].device_end.has_value();
+  out.step_ms = (*last.device_end - (follows ? *steps[steps.size() - 2].device_end : last.start)).ms();
+  for (const DeviceOpRecord& op : run.device_ops)
+    if (op.stream == kComputeStream && op.kind != DeviceOpRecord::Kind::collective && op.issue >= last.start &&
+        op.issue < last.end)
+      out.compute_busy_ms += (op.end - op.start).ms();
+  return out;
+}
+
+/// End of the last op on the compute stream among those that the host issued in the step.
+std::optional<Nanoseconds> device_end(const Run& run, const StepRecord& step) {
+  std::optional<Nanoseconds> end;
+  for (const DeviceOpRecord& op : run.device_ops)
+    if (op.stream == kComputeStream && op.issue >= step.start && op.issue < step.end)
+      end = std::max(end.value_or(op.end), op.end);
+  return end;
+}
+
+std::string name_of(const std::string& path) {
+  std::string name = path.substr(path.rfind('/') + 1);
+  for (const char* suffix : {".xz", ".gz", ".pickle", ".json", ".trace", ".about"})
+    if (name.ends_with(suffix)) name.resize(name.size() - std::string_view(suffix).size());
+  return name;
+}
+
+/// The built-in profile whose name is in the GPU's ("NVIDIA H200"), case aside.
+std::string machine_of(std::string gpu, std::vector<std::string>& warnings) {
+  std::transform(gpu.begin(), gpu.end(), gpu.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  for (const std::string_view name : sim::builtin_profile_names())
+    if (gpu.find(name) != std::string::npos) return std::string(name);
+  const std::string first(sim::builtin_profile_names().front());
+  if (!gpu.empty())
+    warnings.push_back(fmt::format("no machine profile for '{}': {} is used to take contention out", gpu, first));
+  return first;
+}
+
+/// The error with the file's name in front of its place.
+tl::unexpected<Error> located(Error error, const std::string& file) {
+  if (!error.where.starts_with(file)) error.where = error.where.empty() ? file : file + ", " + error.where;
+  return tl::unexpected(std::move(error));
+}
+
+/// One import while it grows. Each step leaves what the later ones need.
+class Importer {
+ public:
+  explicit Importer(const ImportRequest& request)
+      : request_(request), files_{request.snapshot, request.trace, request.about} {}
+
+  Result<Imported> import() {
+    if (request_.snapshot.empty() && request_.trace.empty())
+      return fail(ErrorKind::usage, "nothing to import", {}, "give --snapshot, --trace, or both");
+    for (const auto part : {&Importer::read_files, &Importer::settle, &Importer::take_snapshot, &Importer::take_trace,
+                            &Importer::take_workload})
+      if (auto done = (this->*part)(); !done) return tl::unexpected(done.error());
+    add_memory_side();
+    finish();
+    return std::move(out_);
+  }
+
+ private:
+  void stage(std::string_view what) const {
+    if (request_.on_stage) request_.on_stage(what);
+  }
+  Result<void> note_file(const char* role, const std::string& path) {
+    auto digest = file_digest(path);
+    if (!digest) return tl::unexpected(digest.error());
+    inputs_.push_back({role, path, digest->bytes, digest->text});
+    return {};
+  }
+  void add_stats(const std::vector<ImportStat>& stats) {
+    run().import_stats.insert(run().import_stats.end(), stats.begin(), stats.end());
+  }
+  Run& run() { return out_.run; }
+
+  Result<void> read_files();
+  Result<void> settle();
+  Result<void> take_trace();
+  Result<void> take_snapshot();
+  Result<void> take_workload();
+  void add_memory_side();
+  void finish();
+
+  const ImportRequest& request_;
+  FileNames files_;
+  Imported out_;
+  std::vector<InputFile> inputs_;
+  std::optional<About> about_;
+  std::optional<ProfilerTrace> trace_;
+  std::optional<SnapshotFile> snapshot_;
+  std::vector<Range> memory_ranges_;
+  Hooks memory_hooks_;
+  ReplayReport replay_;
+  std::vector<AllocationNote> notes_;
+};
+
+Result<void> Importer::read_files() {
+  if (!request_.about.empty()) {
+    auto about = read_about(request_.about);
+    if (!about) return tl::unexpected(about.error());
+    about_ = std::move(*about);
+    if (auto noted = note_file("about", request_.about); !noted) return noted;
+  }
+  if (!request_.snapshot.empty()) {
+    stage("reading the snapshot");
+    auto snapshot = read_snapshot(request_.snapshot, {.device = request_.device});
+    if (!snapshot) return tl::unexpected(snapshot.error());
+    snapshot_ = std::move(*snapshot);
+    memory_ranges_ = snapshot_ranges(snapshot_->snapshot);
+    if (auto noted = note_file("snapshot", request_.snapshot); !noted) return noted;
+  }
+  if (!request_.trace.empty()) {
+    stage("reading the profiler trace");
+    auto trace =
+        read_profiler_trace(request_.trace, {.keep_cpu_ops = request_.keep_cpu_ops, .device = request_.device});
+    if (!trace) return tl::unexpected(trace.error());
+    trace_ = std::move(*trace);
+    if (auto noted = note_file("trace", request_.trace); !noted) return noted;
+  }
+  return {};
+}
+
+/// Settings, units and header, and whether the files are of one run.
+Result<void> Importer::settle() {
+  if (trace_ && about_)
+    if (auto same = check_trace(*trace_, *about_, files_); !same) return same;
+  if (trace_) out_.run = std::move(trace_->run);
+  Run& r = run();
+  if (!about_) {
+    const std::vector<Range> ranges = snapshot_ ? std::vector<Range>() : trace_ranges(r);
+    r.units = units_named(snapshot_ ? std::span<const Range>(memory_ranges_) : std::span<const Range>(ranges));
+    if (trace_ && trace_->world_size) r.settings.gpus = *trace_->world_size;
+    if (snapshot_) r.settings.alloc_conf = snapshot_->snapshot.settings.alloc_conf;
+    return {};
+  }
+  r.settings = about_->settings;
+  r.units = about_->units;
+  r.measured = about_->measured;
+  r.info.torch = about_->torch;
+  if (!about_->nccl.empty()) r.info.nccl = about_->nccl;
+  if (!about_->gpu.empty()) r.info.gpu = about_->gpu;
+  if (about_->sm_count != 0) r.info.sm_count = about_->sm_count;
+  r.info.warnings = about_->warnings;
+  if (snapshot_) {
+    if (auto same = check_snapshot(*snapshot_, *about_, files_); !same) return same;
+    if (auto same = check_units(memory_ranges_, r.units, files_.snapshot, files_.about); !same) return same;
+  }
+  return {};
+}
+
+Result<void> Importer::take_trace() {
+  if (!trace_) return {};
+  Run& r = run();
+  const std::vector<Range> ranges = trace_ranges(r);
+  const std::string& units_file = about_ ? files_.about : files_.snapshot;
+  if (about_ || snapshot_) {
+    // Units that only the snapshot named have no parameters: compare both lists of names.
+    std::vector<Unit> units = r.units;
+    if (!about_)
+      for (Unit& unit : units) unit.parameters.resize(1);
+    if (auto same = check_units(ranges, units, files_.trace, units_file); !same) return same;
+  }
+  const auto hooks = find_hooks(ranges, r.units);
+  if (!hooks) return located(hooks.error(), files_.trace);
+  if (about_)
+    if (auto same = check_microbatches(*hooks, *about_, files_.trace, files_); !same) return same;
+  if (snapshot_)
+    if (auto same = check_order({memory_ranges_, memory_hooks_, files_.snapshot}, {ranges, *hooks, files_.trace});
+        !same)
+      return same;
+  r.steps = step_records(*hooks, Recording::trace);
+  for (StepRecord& step : r.steps) step.device_end = device_end(r, step);
+  if (r.measured)
+    if (auto same = check_time(profiled_step(r, r.steps), *r.measured, files_); !same) return same;
+  r.phases = phase_records(*hooks, Recording::trace);
+  add_stats(hooks->stats);
+  return {};
+}
+
+Result<void> Importer::take_snapshot() {
+  if (!snapshot_) return {};
+  stage("replaying the allocator");
+  auto hooks = find_hooks(memory_ranges_, run().units);
+  if (!hooks) return located(hooks.error(), files_.snapshot);
+  memory_hooks_ = std::move(*hooks);
+  if (about_)
+    if (auto same = check_microbatches(memory_hooks_, *about_, files_.snapshot, files_); !same) return same;
+  std::vector<Nanoseconds> begins;
+  for (const StepRecord& step : step_records(memory_hooks_, Recording::snapshot)) begins.push_back(step.start);
+  ReplayOptions options;
+  options.pytorch = run().settings.pytorch;
+  options.step_starts = events_at(snapshot_->snapshot, begins);
+  auto replay = verify(snapshot_->snapshot, options);
+  if (!replay) return located(replay.error(), files_.snapshot);
+  replay_ = std::move(*replay);
+  add_stats(snapshot_->stats);
+  if (replay_.mismatches > 0)
+    add_stats({{"replay_mismatches", ImportStat::Severity::data_loss, replay_.mismatches,
+                "allocator entries came out otherwise in the replay, first: " + replay_.first_mismatch}});
+  return {};
+}
+
+Result<void> Importer::take_workload() {
+  if (!request_.workload || !snapshot_ || !about_) return {};
+  stage("taking the step apart");
+  Run& r = run();
+  const std::string machine_name =
+      request_.machine.empty() ? machine_of(r.info.gpu, r.info.warnings) : request_.machine;
+  auto machine = sim::builtin_profile(machine_name);
+  if (!machine) return tl::unexpected(machine.error());
+  std::optional<StepTiming> timing;
+  if (trace_) {
+    auto read = read_timing(r, *machine);
+    if (!read) return located(read.error(), files_.trace);
+    timing = std::move(*read);
+    add_stats(timing->stats);
+  }
+  CaptureInput input{.snapshot = snapshot_->snapshot,
+                     .initial_segments = replay_.initial_segments,
+                     .settings = r.settings,
+                     .units = r.units,
+                     .measured = r.measured,
+                     .timing = timing ? &*timing : nullptr,
+                     .name = request_.name.empty() ? name_of(request_.snapshot) : request_.name,
+                     .gpu = r.info.gpu,
+                     .torch = r.info.torch};
+  if (r.info.sm_count != 0) input.sm_count = r.info.sm_count;
+  auto capture = read_capture(input);
+  if (!capture) return located(capture.error(), files_.snapshot);
+  r.info.machine = machine_name;
+  if (!capture->workload.optimizer_known)
+    r.info.warnings.push_back(
+        fmt::format("the recorded optimizer does not allocate as {} of {} does: its allocations are kept as recorded, "
+                    "and plans cannot change the optimizer or the number of shard ranks",
+                    name(r.settings.optimizer), files_.about));
+  notes_ = std::move(capture->allocations);
+  add_stats(capture->stats);
+  out_.workload = std::move(capture->workload);
+  r.workload_json = to_json(*out_.workload);
+  return {};
+}
+
+void Importer::add_memory_side() {
+  if (!snapshot_) return;
+  add_memory({snapshot_->snapshot, memory_ranges_, memory_hooks_, replay_, notes_}, run());
+}
+
+void Importer::finish() {
+  Run& r = run();
+  r.info.kind = RunKind::imported;
+  r.info.name = request_.name;
+  if (r.info.name.empty()) r.info.name = name_of(request_.snapshot.empty() ? request_.trace : request_.snapshot);
+  r.info.foreshard_version = request_.version;
+  r.info.inputs = std::move(inputs_);
+}
+
+}  // namespace
+
+Result<Imported> import_recording(const ImportRequest& request) {
+  return Importer(request).import();
+}
+
+Result<Run> import_run(const ImportRequest& request) {
+  auto imported = import_recording(request);
+  if (!imported) return tl::unexpected(imported.error());
+  return std::move(imported->run);
+}
+
+}  // namespace foreshard::traces

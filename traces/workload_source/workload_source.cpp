@@ -1,0 +1,181 @@
+#include "traces/workload_source/workload_source.hpp"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string_view>
+
+#include "core/base/suggest.hpp"
+#include "core/models/presets.hpp"
+#include "traces/model_files/checkpoint_model.hpp"
+#include "traces/model_files/hf_config.hpp"
+#include "traces/store/query.hpp"
+#include "traces/workload_file/workload_file.hpp"
+
+namespace foreshard::traces {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kSqlite = "SQLite format 3";
+constexpr std::string_view kXz{
+    "\xFD"
+    "7zXZ",
+    5};
+constexpr std::string_view kGzip{"\x1F\x8B", 2};
+constexpr std::string_view kZip{"PK\x03\x04", 4};
+constexpr std::string_view kGguf = "GGUF";
+constexpr std::size_t kLargestText = std::size_t{1} << 30;    // no workload comes near it
+constexpr std::size_t kLargestConfig = std::size_t{4} << 20;  // larger JSON is no config.json
+constexpr std::string_view kKinds =
+    "SOURCE is a run store (foreshard import … -o run.db), a preset, a config.json, a safetensors file or folder, or a "
+    "workload file (docs/sources.md)";
+
+Result<Source> of_workload(Result<Workload> workload) {
+  if (!workload) return tl::unexpected(workload.error());
+  Source source;
+  source.name = workload->name;
+  source.settings = workload->settings;
+  source.workload = std::make_shared<const Workload>(std::move(*workload));
+  return source;
+}
+
+Source of_model(ModelFile file) {
+  Source source;
+  source.name = file.model.name;
+  source.settings.batch = file.model.default_batch;
+  source.settings.seq = file.model.default_seq;
+  source.model = std::move(file.model);
+  source.notes = std::move(file.notes);
+  source.warnings = std::move(file.warnings);
+  return source;
+}
+
+Result<Source> of_file(Result<ModelFile> file) {
+  if (!file) return tl::unexpected(file.error());
+  return of_model(std::move(*file));
+}
+
+Result<Source> from_store(const std::string& path) {
+  const auto rows = query(path, "SELECT json, (SELECT machine FROM run) FROM workload");
+  if (!rows) return tl::unexpected(rows.error());
+  if (rows->rows.empty())
+    return fail(ErrorKind::input, "the run store holds no workload to plan from", path,
+                "import the snapshot again with --about (and --trace for time)");
+  auto source = of_workload(from_json(std::get<std::string>(rows->rows.front().front()), path + " (workload)"));
+  const auto* machine = std::get_if<std::string>(&rows->rows.front()[1]);
+  if (source && machine != nullptr) source->machine = *machine;
+  return source;
+}
+
+Result<Source> from_folder(const std::string& path) {
+  const std::string config = (fs::path(path) / "config.json").string();
+  std::error_code error;
+  const bool has_config = fs::is_regular_file(config, error);
+  if (!has_config && !has_safetensors(path))
+    return fail(ErrorKind::input, "is a folder without a config.json and without safetensors files", path,
+                std::string(kKinds));
+  if (!has_config) return of_file(read_checkpoint(path));
+  const std::string name = fs::weakly_canonical(path, error).filename().string();
+  auto file = read_hf_config(config, name);
+  // A family that no generator knows still has its parameters.
+  if (file || file.error().kind != ErrorKind::usage || !has_safetensors(path)) return of_file(std::move(file));
+  const std::string reason = file.error().what;
+  auto source = of_file(read_checkpoint(path));
+  if (source)
+    source->warnings.insert(source->warnings.begin(),
+                            "config.json: " + reason + "; the parameters are those of the safetensors headers");
+  return source;
+}
+
+/// Not there: a name that was meant for a preset, or a path.
+tl::unexpected<Error> missing(const std::string& text) {
+  if (text.find_first_of("/\\") != std::string::npos || text.find(".json") != std::string::npos)
+    return fail(ErrorKind::input, "cannot be opened", text, std::string(kKinds));
+  const std::vector<std::string> names = preset_names();
+  const std::vector<std::string_view> known(names.begin(), names.end());
+  const auto near = nearest(text, known);
+  return fail(ErrorKind::input, "is neither a file nor a preset", text,
+              near ? "did you mean '" + *near + "'?" : fmt::format("presets: {}", fmt::join(names, ", ")));
+}
+
+bool looks_like_safetensors(const std::string& path, std::string_view start) {
+  if (path.ends_with(".safetensors")) return true;
+  // The eighth byte of the length is 0 for every header the format allows, and the header is an object.
+  return start.size() >= 9 && start[7] == '\0' && start[6] == '\0' && start[8] == '{';
+}
+
+/// A config.json among JSON files: no workload has the key.
+bool looks_like_config(const std::string& path, const std::string& text) {
+  if (text.size() > kLargestConfig || text.find(kWorkloadFormat) != std::string::npos) return false;
+  return fs::path(path).filename() == "config.json" || text.find("\"model_type\"") != std::string::npos;
+}
+
+/// A small JSON object that says nothing of what it is.
+bool is_other_object(const std::string& text) {
+  const std::size_t start = text.find_first_not_of(" \t\r\n");
+  return start != std::string::npos && text[start] == '{' && text.size() <= kLargestConfig &&
+         text.find("\"format\"") == std::string::npos;
+}
+
+Result<Source> from_file(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) return missing(path);
+  std::array<char, 16> head{};
+  file.read(head.data(), head.size());
+  const std::string_view start(head.data(), static_cast<std::size_t>(file.gcount()));
+  if (start.starts_with(kSqlite)) return from_store(path);
+  if (looks_like_safetensors(path, start)) return of_file(read_checkpoint(path));
+  if (start.starts_with(kZip) || start.starts_with(kGguf))
+    return fail(ErrorKind::usage, "is a checkpoint of another format", path,
+                "give its config.json, or the same checkpoint as safetensors");
+  if (start.starts_with(kXz) || start.starts_with(kGzip) || start.starts_with('\x80'))
+    return fail(ErrorKind::usage, "is a recording, not a run", path,
+                "import it first: foreshard import --snapshot … --trace … --about … -o run.db");
+  file.clear();
+  file.seekg(0, std::ios::end);
+  if (static_cast<std::size_t>(file.tellg()) > kLargestText)
+    return fail(ErrorKind::input, "is too large for a workload file (1 GiB)", path);
+  file.seekg(0);
+  const std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  if (looks_like_config(path, text)) return of_file(parse_hf_config(text, path));
+  if (is_other_object(text))
+    return fail(
+        ErrorKind::input, "is neither a workload file nor a Hugging Face config.json", path,
+        "a config.json has the key model_type; a workload file begins with {\"format\": \"foreshard workload\"");
+  return of_workload(from_json(text, path));
+}
+
+Result<Source> read_uncompiled(const SourceRequest& request) {
+  if (is_preset(request.text)) {
+    auto model = preset(request.text, {request.dim, request.layers, request.dropout});
+    if (!model) return tl::unexpected(model.error());
+    return of_model({std::move(*model), {}, {}});
+  }
+  if (request.dim || request.layers || request.dropout)
+    return fail(ErrorKind::usage,
+                fmt::format("{} is an option of presets", request.dim      ? "--dim"
+                                                          : request.layers ? "--layers"
+                                                                           : "--dropout"),
+                {}, "change the model's own file");
+  std::error_code error;
+  return fs::is_directory(request.text, error) ? from_folder(request.text) : from_file(request.text);
+}
+
+}  // namespace
+
+Result<Source> read_source(const SourceRequest& request) {
+  auto source = read_uncompiled(request);
+  if (source) source->computations = request.computations;
+  if (!source || !request.compiled) return source;
+  if (!source->model || source->model->family == ModelFamily::states_only)
+    return fail(ErrorKind::usage, "--compile changes a model's kernels: a recording has its own", request.text,
+                "record the compiled model, or plan from a preset or a config.json");
+  source->model->compiled = true;
+  return source;
+}
+
+}  // namespace foreshard::traces

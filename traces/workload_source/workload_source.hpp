@@ -1,0 +1,51 @@
+// SOURCE of plan, sweep and run: what is predicted. A workload (a run store's, or a file's), or a model (a preset, a
+// Hugging Face config.json, a safetensors checkpoint's headers) from which workloads are generated.
+// docs/sources.md describes each for users.
+//
+// Reads files; otherwise without state. Who: cli's verbs that take a SOURCE.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/base/error.hpp"
+#include "core/models/model_config.hpp"
+#include "core/workload/workload.hpp"
+#include "sim/machine/profile.hpp"
+#include "sim/sweep/sweep.hpp"
+
+namespace foreshard::traces {
+
+struct SourceRequest {
+  std::string text;                          ///< a path or a preset's name; a preset's name wins, "./mlp" is a file
+  std::optional<std::uint64_t> dim = {};     ///< `--dim`: another width of a preset
+  std::optional<std::uint32_t> layers = {};  ///< `--layers`
+  std::optional<double> dropout = {};        ///< `--dropout`
+  bool compiled = false;                     ///< `--compile`: of a model, torch.compile of each block
+  bool computations = false;                 ///< generated programs say what they compute, for a GPU that runs them
+};
+
+struct Source {
+  std::string name;
+  Settings settings;  ///< those of the recording; of a model PyTorch's defaults, with its batch and seq
+  std::shared_ptr<const Workload> workload;  ///< null for a model
+  std::optional<ModelConfig> model;
+  std::string machine;                ///< name of the profile that a run store names; empty: none
+  bool computations = false;          ///< SourceRequest's
+  std::vector<std::string> notes;     ///< how a model file was understood
+  std::vector<std::string> warnings;  ///< what a model file asks for and a plan leaves out; it is not `valid` then
+};
+
+/// Fails with ErrorKind::input or ::usage, saying what the file is and what would work instead: a snapshot or a trace
+/// must be imported first, a store without a workload be imported again; an unknown name gets the nearest preset.
+[[nodiscard]] Result<Source> read_source(const SourceRequest& request);
+
+/// Workloads of `source` on `machine`, for any number of threads: the recorded one, or generated ones, of which those
+/// that settings do not shape anew are kept. `source` and `machine` must outlive it. at() fails (usage) where a model
+/// needs host costs that the machine profile does not have, or cannot run at the settings.
+[[nodiscard]] std::unique_ptr<sim::WorkloadSource> workloads_of(const Source& source,
+                                                                const sim::MachineProfile& machine);
+
+}  // namespace foreshard::traces

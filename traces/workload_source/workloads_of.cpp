@@ -1,0 +1,97 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <deque>
+#include <map>
+#include <mutex>
+
+#include "core/models/generate.hpp"
+#include "core/settings/settings_table.hpp"
+#include "traces/workload_source/workload_source.hpp"
+
+namespace foreshard::traces {
+namespace {
+
+// Programs kept at once: of large models one takes some 10 MB.
+constexpr std::size_t kMostKept = 32;
+
+class Generated final : public sim::WorkloadSource {
+ public:
+  Generated(const Source& source, const sim::MachineProfile& machine) : source_(source), machine_(machine) {}
+
+  Result<std::shared_ptr<const Workload>> at(const Settings& settings) override {
+    if (!machine_.host_calls_known)
+      return fail(ErrorKind::usage,
+                  fmt::format("the machine profile {} does not say what calls cost the host", machine_.name), {},
+                  "a model needs /host/calls: extend a profile that has them (docs/machines.md)");
+    auto made = shape(settings);
+    if (!made || (*made)->settings == settings) return made;
+    auto workload = std::make_shared<Workload>(**made);
+    workload->settings = settings;
+    workload->settings.batch = (*made)->settings.batch;
+    workload->settings.seq = (*made)->settings.seq;
+    return std::shared_ptr<const Workload>(std::move(workload));
+  }
+  [[nodiscard]] bool one_for_all() const override { return false; }
+
+ private:
+  using Made = Result<std::shared_ptr<const Workload>>;
+  struct Entry {
+    std::once_flag once;
+    Made made{nullptr};
+  };
+
+  /// The program for what shapes it; made once, by whoever comes first.
+  Made shape(const Settings& settings) {
+    std::string key;
+    Settings canonical;  // the same whichever point asks first
+    for (const auto& [name, value] : choices(settings)) {
+      if (std::find(kShapingChoices.begin(), kShapingChoices.end(), name) == kShapingChoices.end()) continue;
+      key += value + ' ';
+      if (!set_choice(canonical, name, value)) return make(settings);
+    }
+    const std::shared_ptr<Entry> entry = find(key);
+    std::call_once(entry->once, [&] { entry->made = make(canonical); });
+    return entry->made;
+  }
+
+  std::shared_ptr<Entry> find(const std::string& key) {
+    const std::lock_guard lock(mutex_);
+    std::shared_ptr<Entry>& entry = entries_[key];
+    if (!entry) {
+      entry = std::make_shared<Entry>();
+      order_.push_back(key);
+      if (order_.size() > kMostKept) {
+        const std::string oldest = order_.front();
+        order_.pop_front();
+        const std::shared_ptr<Entry> made = entry;
+        entries_.erase(oldest);
+        return made;
+      }
+    }
+    return entry;
+  }
+
+  [[nodiscard]] Made make(const Settings& settings) const {
+    auto workload = generate(*source_.model, settings, machine_.host_calls, machine_.gpu(),
+                             source_.computations || machine_.host_program == sim::HostProgram::foreshard);
+    if (!workload) return tl::unexpected(workload.error());
+    return std::make_shared<const Workload>(std::move(*workload));
+  }
+
+  const Source& source_;
+  const sim::MachineProfile& machine_;
+  std::mutex mutex_;
+  std::map<std::string, std::shared_ptr<Entry>> entries_;
+  std::deque<std::string> order_;  // oldest first
+};
+
+}  // namespace
+
+std::unique_ptr<sim::WorkloadSource> workloads_of(const Source& source, const sim::MachineProfile& machine) {
+  if (source.workload) return std::make_unique<sim::OneWorkload>(source.workload);
+  return std::make_unique<Generated>(source, machine);
+}
+
+}  // namespace foreshard::traces

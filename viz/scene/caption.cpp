@@ -1,0 +1,135 @@
+#include "viz/scene/caption.hpp"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+
+#include "core/base/median.hpp"
+#include "core/base/units.hpp"
+#include "core/run/run_names.hpp"
+#include "core/settings/settings_table.hpp"
+#include "viz/scene/svg_writer.hpp"
+
+namespace foreshard::viz {
+namespace {
+
+constexpr std::size_t kSettingLetters = 60;
+
+std::string unquoted(const std::string& json) {
+  return json.size() >= 2 && json.front() == '"' && json.back() == '"' ? json.substr(1, json.size() - 2) : json;
+}
+
+std::vector<std::string> changed_settings(const Settings& settings) {
+  const auto have = choices(settings);
+  const auto defaults = choices(Settings{});
+  std::vector<std::string> out;
+  for (std::size_t i = 0; i < have.size(); ++i) {
+    if (have[i].second == defaults[i].second) continue;
+    std::string key = have[i].first;
+    for (char& c : key)
+      if (c == '_') c = '-';
+    out.push_back(shortened(fmt::format("{} {}", key, unquoted(have[i].second)), kSettingLetters));
+  }
+  return out;
+}
+
+/// A number of run.results in ms; empty where it is missing or null.
+std::string result_ms(const Run& run, const char* key, const char* title) {
+  const auto found = run.results.find(key);
+  if (found == run.results.end()) return {};
+  char* end = nullptr;
+  const double value = std::strtod(found->second.c_str(), &end);
+  if (end == found->second.c_str()) return {};
+  return fmt::format("{} {:.2f} ms", title, value);
+}
+
+/// What was given back to the driver, what could not be had, and what is too thin to be seen.
+void memory_facts(const MemorySeries& memory, double least_gib, std::vector<std::string>& out) {
+  out.push_back(fmt::format("peaks: requested {}, allocated {}, active {}, reserved {}", gib(memory.requested.bytes),
+                            gib(memory.allocated.bytes), gib(memory.active.bytes), gib(memory.reserved.bytes)));
+  std::uint64_t times = 0;
+  Bytes released = 0;
+  for (const MemoryMark& mark : memory.marks) {
+    if (mark.kind == MemoryMark::Kind::out_of_memory) {
+      out.push_back(fmt::format("out of memory at {:.2f} ms: {} could not be had", mark.time.ms(),
+                                gib(static_cast<std::int64_t>(mark.bytes))));
+      continue;
+    }
+    ++times;
+    released += mark.bytes;
+  }
+  if (times > 0)
+    out.push_back(fmt::format("red dotted: segments given back to the driver, {} in {} place{}",
+                              gib(static_cast<std::int64_t>(released)), times, times == 1 ? "" : "s"));
+  std::string thin;
+  for (const MemoryCategory category : stack_order()) {
+    const std::int64_t most = memory.most(category);
+    if (most > 0 && static_cast<double>(most) < least_gib * static_cast<double>(kGiB))
+      thin += fmt::format("{}{} {}", thin.empty() ? "" : ", ", style(category).title,
+                          format_bytes(static_cast<Bytes>(most)));
+  }
+  if (!thin.empty()) out.push_back("too thin to be seen: " + thin);
+}
+
+}  // namespace
+
+std::string gib(std::int64_t bytes) {
+  return fmt::format("{:.2f} GiB", static_cast<double>(bytes) / static_cast<double>(kGiB));
+}
+
+std::string headline(const Run& run) {
+  return fmt::format("{} ({})", run.info.name.empty() ? "run" : run.info.name, name(run.info.kind));
+}
+
+std::vector<std::string> subtitle(const Run& run, const Window& window) {
+  std::vector<std::string> out{window.step};
+  const std::string gpu = run.info.gpu.empty() ? run.info.machine : run.info.gpu;
+  const std::string where = run.settings.nodes > 1 ? fmt::format("{} nodes × {}", run.settings.nodes, run.settings.gpus)
+                                                   : std::to_string(run.settings.gpus);
+  out.push_back(fmt::format("{} × {}", where, gpu.empty() ? "GPU" : gpu));
+  if (!run.info.machine.empty() && run.info.machine != gpu) out.push_back("machine profile " + run.info.machine);
+  if (!run.info.torch.empty()) out.push_back("PyTorch " + run.info.torch);
+  if (!run.info.nccl.empty()) out.push_back("NCCL " + run.info.nccl);
+  for (std::string& setting : changed_settings(run.settings))
+    if (!setting.starts_with("gpus ") && !setting.starts_with("nodes ")) out.push_back(std::move(setting));
+  return out;
+}
+
+std::vector<std::string> caption(const Run& run, const Window& window, const CaptionFacts& facts) {
+  std::vector<std::string> out;
+  constexpr std::array<std::pair<const char*, const char*>, 5> kTimes{
+      {{"step_ms", "step"},
+       {"host_ms", "host"},
+       {"compute_ms", "compute"},
+       {"communication_ms", "communication"},
+       {"exposed_communication_ms", "exposed communication"}}};
+  for (const auto& [key, title] : kTimes)
+    if (std::string text = result_ms(run, key, title); !text.empty()) out.push_back(std::move(text));
+  if (run.measured && run.results.empty() && !run.measured->step_ms.empty())
+    out.push_back(fmt::format("step {:.2f} ms (measured without a profiler, median)", median(run.measured->step_ms)));
+  if (facts.memory != nullptr) memory_facts(*facts.memory, facts.least_gib, out);
+  if (window.two_clocks && window.memory && window.lanes)
+    out.emplace_back(
+        "two recordings: memory from the snapshot's step, lanes from the profiler trace's step, laid over "
+        "each other at the steps' begins on the host");
+  if (!run.info.valid) out.emplace_back("outside what the model was calibrated on");
+  if (facts.pale) out.emplace_back("pale: issued by the host in another step");
+  return out;
+}
+
+std::vector<std::string> wrapped(const std::vector<std::string>& pieces, std::string_view separator, double width,
+                                 double size) {
+  std::vector<std::string> lines;
+  for (const std::string& piece : pieces) {
+    const std::string longer = lines.empty() ? piece : fmt::format("{}{}{}", lines.back(), separator, piece);
+    if (lines.empty() || text_width(longer, size) > width)
+      lines.push_back(piece);
+    else
+      lines.back() = longer;
+  }
+  return lines;
+}
+
+}  // namespace foreshard::viz

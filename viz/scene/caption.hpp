@@ -1,0 +1,34 @@
+// The words around a picture: what run it shows, with which settings, on what, and what came out.
+//
+// Used by timeline.cpp. Pure; deterministic.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "core/run/run.hpp"
+#include "viz/scene/memory_series.hpp"
+#include "viz/scene/window.hpp"
+
+namespace foreshard::viz {
+
+/// "planned: l1b_implicit".
+[[nodiscard]] std::string headline(const Run& run);
+/// Pieces that may be broken apart into lines: step, machine, versions, settings that differ from the defaults.
+[[nodiscard]] std::vector<std::string> subtitle(const Run& run, const Window& window);
+/// What came out (times where the run has them, peaks of the shown span), what was given back or not to be had, and
+/// whose clocks were laid over each other: pieces for the lines below the picture.
+struct CaptionFacts {
+  const MemorySeries* memory = nullptr;  ///< none: no memory is shown
+  double least_gib = 0;                  ///< categories below it are too thin to be seen and are told in words
+  bool pale = false;                     ///< ops of other steps are shown
+};
+[[nodiscard]] std::vector<std::string> caption(const Run& run, const Window& window, const CaptionFacts& facts);
+
+/// Pieces joined by `separator` into lines of at most `width` at `size`.
+[[nodiscard]] std::vector<std::string> wrapped(const std::vector<std::string>& pieces, std::string_view separator,
+                                               double width, double size);
+/// "15.64 GiB" always in GiB.
+[[nodiscard]] std::string gib(std::int64_t bytes);
+
+}  // namespace foreshard::viz

@@ -1,0 +1,109 @@
+#include "viz/scene/memory_series.hpp"
+
+#include <algorithm>
+
+namespace foreshard::viz {
+namespace {
+
+using Action = AllocatorAction;
+
+void raise(PeakMark& peak, std::int64_t bytes, Nanoseconds time) {
+  if (bytes > peak.bytes) peak = {bytes, time};
+}
+
+/// Collects the states of a window into columns, peaks and marks.
+class Collector {
+ public:
+  Collector(const Side& side, const Window& window, std::size_t columns, MemorySeries& series)
+      : window_(window), series_(series), steps_end_(side.last - side.origin) {
+    // A window behind the steps asked for has its own peaks.
+    if (steps_end_ < window.from) steps_end_ = window.to;
+    series.column_count = columns;
+  }
+
+  void begin(const MemoryState& state) {
+    series_.begin = state;
+    raise_peaks(state, window_.from);
+  }
+  void add(const MemoryState& state, Nanoseconds time) {
+    raise_peaks(state, time);
+    const auto length = static_cast<double>((window_.to - window_.from).count);
+    const double share = static_cast<double>((time - window_.from).count) / length;
+    const auto at =
+        std::min(static_cast<std::size_t>(share * static_cast<double>(series_.column_count)), series_.column_count - 1);
+    if (series_.columns.empty() || series_.columns.back().at != at) {
+      // The state that the column begins with counts too, where it is the higher one.
+      const MemoryState& before = series_.columns.empty() ? series_.begin : series_.columns.back().end;
+      series_.columns.push_back({at, before, before});
+    }
+    MemoryColumn& column = series_.columns.back();
+    if (state.allocated >= column.highest.allocated) {
+      column.highest.category = state.category;
+      column.highest.allocated = state.allocated;
+    }
+    column.highest.active = std::max(column.highest.active, state.active);
+    column.highest.reserved = std::max(column.highest.reserved, state.reserved);
+    column.highest.requested = std::max(column.highest.requested, state.requested);
+    column.end = state;
+  }
+  void mark(const AllocatorRecord& record, Nanoseconds time) {
+    const bool released = record.action == Action::segment_free || record.action == Action::segment_unmap;
+    if (!released && record.action != Action::oom) return;
+    const auto kind = released ? MemoryMark::Kind::released : MemoryMark::Kind::out_of_memory;
+    // Segments that go within 1/200 of the picture are one mark.
+    const Nanoseconds near{(window_.to - window_.from).count / 200};
+    if (!series_.marks.empty() && series_.marks.back().kind == kind && time - series_.marks.back().time <= near) {
+      ++series_.marks.back().count;
+      series_.marks.back().bytes += released ? record.size : 0;
+      return;
+    }
+    series_.marks.push_back({kind, time, 1, record.size});
+  }
+
+ private:
+  void raise_peaks(const MemoryState& state, Nanoseconds time) {
+    series_.top = std::max({series_.top, state.allocated, state.active, state.reserved, state.requested});
+    if (time > steps_end_) return;
+    raise(series_.allocated, state.allocated, time);
+    raise(series_.active, state.active, time);
+    raise(series_.reserved, state.reserved, time);
+    raise(series_.requested, state.requested, time);
+  }
+
+  const Window& window_;
+  MemorySeries& series_;
+  Nanoseconds steps_end_;  // from the origin: the host's end of the steps asked for
+};
+
+}  // namespace
+
+std::int64_t MemorySeries::most(MemoryCategory category) const {
+  const auto at = static_cast<std::size_t>(category);
+  std::int64_t bytes = begin.category[at];
+  for (const MemoryColumn& column : columns)
+    bytes = std::max({bytes, column.highest.category[at], column.end.category[at]});
+  return bytes;
+}
+
+MemorySeries read_memory(const Run& run, const Side& side, const Window& window, std::size_t columns) {
+  MemorySeries series;
+  MemoryState state = before_first(run);
+  Collector collector(side, window, std::max<std::size_t>(columns, 1), series);
+  bool begun = false;
+  for (const AllocatorRecord& record : run.allocator) {
+    const Nanoseconds time = record.time - side.origin;
+    series.last_event = time;
+    if (time >= window.from && !begun) {
+      collector.begin(state);
+      begun = true;
+    }
+    apply(run, record, state);
+    if (time < window.from || time > window.to) continue;
+    collector.add(state, time);
+    collector.mark(record, time);
+  }
+  if (!begun) collector.begin(state);
+  return series;
+}
+
+}  // namespace foreshard::viz
