@@ -20,9 +20,10 @@ double since(TimePoint start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-std::vector<std::string> command(std::vector<std::string> arguments) {
-  arguments.insert(arguments.begin(), FORESHARD_LAUNCH_WORKER);
-  return arguments;
+std::vector<std::string> command(const std::vector<std::string>& arguments) {
+  std::vector<std::string> all{FORESHARD_LAUNCH_WORKER};
+  all.insert(all.end(), arguments.begin(), arguments.end());
+  return all;
 }
 
 }  // namespace
