@@ -6,7 +6,7 @@
 // recorded trace through it. Thread safety: one thread. Determinism: the same calls and the same
 // answers of the two seams give the same addresses and statistics.
 //
-// Section numbers in comments are those of docs/rules/caching_allocator.md.
+// Section numbers in comments are those of docs/notes/caching_allocator.md.
 #pragma once
 
 #include <cstdint>

@@ -1,0 +1,71 @@
+#!/usr/bin/env bash
+# What can be checked of the pages without running anything: every relative link leads to a file (and, within a page,
+# to a heading), README.md stays short, prose is wrapped at 120 columns, and the folder graph in docs/architecture.md
+# is that of the CMake files.
+#
+#   check_pages.sh REPOSITORY
+set -euo pipefail
+export LC_ALL=C.UTF-8
+cd "$1"
+failed=0
+fault() {
+  echo "$*"
+  failed=$((failed + 1))
+}
+
+# anchors PAGE: the anchors of its headings, as GitHub makes them.
+anchors() {
+  sed -n 's/^#\{1,6\} //p' "$1" | sed -E 's/\[([^]]*)\]\([^)]*\)/\1/g; s/[`*]//g' | tr '[:upper:]' '[:lower:]' |
+    sed -E 's/[^[:alnum:]_ -]//g; s/ /-/g'
+}
+
+# links PAGE: the targets of its links, outside of code.
+links() {
+  awk '/^ *```/ { code = !code; next } !code' "$1" | sed 's/`[^`]*`//g' | grep -oE '\]\([^)]+\)' | sed 's/^](//; s/)$//' || true
+}
+
+pages=$(git ls-files '*.md' 2>/dev/null || true)
+[ -n "$pages" ] || pages=$(find . -name '*.md' -not -path './build/*' -not -path '*/node_modules/*' | sed 's|^\./||')
+count=0
+for page in $pages; do
+  folder=$(dirname "$page")
+  while read -r link; do
+    case $link in '' | http://* | https://* | mailto:*) continue ;; esac
+    count=$((count + 1))
+    target=${link%%#*}
+    anchor=
+    case $link in *#*) anchor=${link#*#} ;; esac
+    [ -n "$target" ] && file=$folder/$target || file=$page
+    if [ ! -e "$file" ]; then
+      fault "$page: the link $link leads nowhere"
+    elif [ -n "$anchor" ] && ! anchors "$file" | grep -qxF -- "$anchor"; then
+      fault "$page: $link: there is no such heading"
+    fi
+  done < <(links "$page")
+
+  # Prose at 120 columns. Tables, fences and generated parts may be wider: they cannot be broken.
+  case $page in docs/trace_schema.md) continue ;; esac
+  number=0 code=0 generated=0
+  while IFS= read -r line; do
+    number=$((number + 1))
+    case $line in
+      *accuracy:begin*) generated=1 ;;
+      *accuracy:end*) generated=0 ;;
+    esac
+    [[ $line =~ ^\ *\`\`\` ]] && code=$((1 - code))
+    ((code || generated)) && continue
+    [[ $line == '|'* || $line == '!['* ]] && continue
+    ((${#line} <= 120)) || fault "$page:$number: ${#line} columns; wrap prose at 120"
+  done <"$page"
+done
+
+words=$(wc -w <README.md)
+((words <= 700)) || fault "README.md has $words words; 700 are its limit"
+
+graph=$(tests/docs/folder_graph.sh .)
+written=$(awk '/<!-- folders:begin -->/ { on = 1; next } /<!-- folders:end -->/ { on = 0 } on && !/^```/' docs/architecture.md)
+[ "$graph" = "$written" ] ||
+  fault "docs/architecture.md: its folder graph is not that of the CMake files; tests/docs/folder_graph.sh . --update"
+
+echo "$count links; README.md has $words words; $failed faults"
+[ "$failed" = 0 ]
