@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# What can be checked of the pages without running anything: every relative link leads to a file (and, within a page,
-# to a heading), README.md stays short, prose is wrapped at 120 columns, and the folder graph in docs/architecture.md
-# is that of the CMake files.
+# What can be checked of the pages without running anything: every relative link leads to a file and its anchor to a
+# heading, what the sources cite exists, README.md stays short, prose is wrapped at 120 columns, and the folder graph in
+# docs/architecture.md is that of the CMake files.
 #
 #   check_pages.sh REPOSITORY
 set -euo pipefail
@@ -61,6 +61,24 @@ done
 
 words=$(wc -w <README.md)
 ((words <= 700)) || fault "README.md has $words words; 700 are its limit"
+
+# What comments and messages cite: pages (with a heading, on the same line), and numbered sections of the notes.
+sources=(core sim gpu traces viz cli tests tools cmake)
+while read -r page heading; do
+  if [ ! -e "$page" ]; then
+    fault "the sources cite $page, which does not exist"
+  elif [ -n "$heading" ] && ! grep -q "^#\+ $heading" "$page"; then
+    fault "the sources cite $page, \"$heading\": there is no such heading"
+  fi
+done < <(grep -rhoE 'docs/[a-z_/]+\.md(, "[^"]+")?' --include='*.[ch]pp' --include='*.cu' --include='*.py' \
+  --include='*.ts' --include=CMakeLists.txt --exclude-dir=node_modules "${sources[@]}" | sort -u | sed 's/, "/ /; s/"$//')
+for note in fsdp2_semantics caching_allocator time_model; do
+  for section in $(grep -rhoiE "${note//_/ } [0-9]+(\.[0-9]+)?" --include='*.[ch]pp' "${sources[@]}" |
+    grep -oE '[0-9.]+$' | sort -u); do
+    grep -qE "^#+ ${section/./\\.}[. ]" "docs/notes/$note.md" ||
+      fault "the sources cite ${note//_/ } $section: docs/notes/$note.md has no such section"
+  done
+done
 
 graph=$(tests/docs/folder_graph.sh .)
 written=$(awk '/<!-- folders:begin -->/ { on = 1; next } /<!-- folders:end -->/ { on = 0 } on && !/^```/' docs/architecture.md)

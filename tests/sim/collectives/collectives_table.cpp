@@ -1,4 +1,5 @@
-// Prints docs/collectives.md's tables: prices of collectives against measured and published times.
+// Prints the tables of docs/notes/collective_measurements.md: prices of collectives against measured and published
+// times.
 #include <fmt/format.h>
 
 #include "traces/accuracy/collectives_report.hpp"

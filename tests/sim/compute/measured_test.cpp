@@ -1,4 +1,5 @@
-// The model against the committed measurement on an H200: within the errors that docs/compute.md states.
+// The model against the committed measurement on an H200: within the errors that docs/compute.md states, of which
+// docs/notes/kernel_measurements.md has every row.
 #include <algorithm>
 #include <cmath>
 #include <fstream>
