@@ -59,6 +59,14 @@ for page in $pages; do
   done <"$page"
 done
 
+# What the pages (the notes apart, which are of their date) name of the tree: `core/step`, `dev`'s scripts, files.
+for page in README.md CONTRIBUTING.md docs/*.md; do
+  for path in $(grep -oE '`(core|sim|gpu|traces|viz|cli|tests|tools|cmake)/[a-z0-9_/]+(\.[a-z]+)?`' "$page" | tr -d '`' | sort -u); do
+    case $path in tests/*.*) ;; tests/*) continue ;; esac
+    [ -e "$path" ] || fault "$page names $path, which does not exist"
+  done
+done
+
 words=$(wc -w <README.md)
 ((words <= 700)) || fault "README.md has $words words; 700 are its limit"
 
