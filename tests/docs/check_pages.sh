@@ -21,7 +21,8 @@ anchors() {
 
 # links PAGE: the targets of its links, outside of code.
 links() {
-  awk '/^ *```/ { code = !code; next } !code' "$1" | sed 's/`[^`]*`//g' | grep -oE '\]\([^)]+\)' | sed 's/^](//; s/)$//' || true
+  awk '/^ *```/ { code = !code; next } !code' "$1" | sed 's/`[^`]*`//g' | grep -oE '\]\([^)]+\)' |
+    sed 's/^](//; s/)$//' || true
 }
 
 pages=$(git ls-files '*.md' 2>/dev/null || true)
@@ -61,7 +62,8 @@ done
 
 # What the pages (the notes apart, which are of their date) name of the tree: `core/step`, `dev`'s scripts, files.
 for page in README.md CONTRIBUTING.md docs/*.md; do
-  for path in $(grep -oE '`(core|sim|gpu|traces|viz|cli|tests|tools|cmake)/[a-z0-9_/]+(\.[a-z]+)?`' "$page" | tr -d '`' | sort -u); do
+  for path in $(grep -oE '`(core|sim|gpu|traces|viz|cli|tests|tools|cmake)/[a-z0-9_/]+(\.[a-z]+)?`' "$page" |
+    tr -d '`' | sort -u); do
     case $path in tests/*.*) ;; tests/*) continue ;; esac
     [ -e "$path" ] || fault "$page names $path, which does not exist"
   done
@@ -79,7 +81,8 @@ while read -r page heading; do
     fault "the sources cite $page, \"$heading\": there is no such heading"
   fi
 done < <(grep -rhoE 'docs/[a-z_/]+\.md(, "[^"]+")?' --include='*.[ch]pp' --include='*.cu' --include='*.py' \
-  --include='*.ts' --include=CMakeLists.txt --exclude-dir=node_modules "${sources[@]}" | sort -u | sed 's/, "/ /; s/"$//')
+  --include='*.ts' --include=CMakeLists.txt --exclude-dir=node_modules "${sources[@]}" |
+  sort -u | sed 's/, "/ /; s/"$//')
 for note in fsdp2_semantics caching_allocator time_model; do
   for section in $(grep -rhoiE "${note//_/ } [0-9]+(\.[0-9]+)?" --include='*.[ch]pp' "${sources[@]}" |
     grep -oE '[0-9.]+$' | sort -u); do
@@ -89,7 +92,8 @@ for note in fsdp2_semantics caching_allocator time_model; do
 done
 
 graph=$(tests/docs/folder_graph.sh .)
-written=$(awk '/<!-- folders:begin -->/ { on = 1; next } /<!-- folders:end -->/ { on = 0 } on && !/^```/' docs/architecture.md)
+written=$(awk '/<!-- folders:begin -->/ { on = 1; next } /<!-- folders:end -->/ { on = 0 } on && !/^```/' \
+  docs/architecture.md)
 [ "$graph" = "$written" ] ||
   fault "docs/architecture.md: its folder graph is not that of the CMake files; tests/docs/folder_graph.sh . --update"
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Prints which folder may include which, from DEPENDS in the CMake files (tests/tidy holds DEPENDS equal to the includes).
+# Prints which folder may include which, from DEPENDS in the CMake files, which tests/tidy holds equal to the includes.
 #
 #   folder_graph.sh REPOSITORY [--update]      --update writes it into docs/architecture.md
 set -euo pipefail

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Runs every ```sh block of README.md, CONTRIBUTING.md and docs/*.md, so that a command or an option that does not
-# exist fails here. docs/notes is a record of its date and is left out.
+# Runs every ```sh block of README.md, CONTRIBUTING.md and docs/*.md, and holds that each option in their text exists,
+# so that a command or an option that went fails here. docs/notes is a record of its date and is left out.
 #
 #   run_blocks.sh PROGRAM REPOSITORY
 #
@@ -73,7 +73,8 @@ run_block() {
   rm -rf "$work/here"
   cp -a "$work/inputs" "$work/here"
   tail -n +2 "$1" >"$work/block.sh"
-  grep -oE -- '(-o|--csv|--progress) [^ ]+' "$work/block.sh" | while read -r _ written; do rm -f "$work/here/$written"; done
+  grep -oE -- '(-o|--csv|--progress) [^ ]+' "$work/block.sh" |
+    while read -r _ written; do rm -f "$work/here/$written"; done
   if (cd "$work/here" && bash -euo pipefail "$work/block.sh" >"$work/output" 2>&1 </dev/null); then
     return 0
   fi
@@ -83,7 +84,11 @@ run_block() {
   return 1
 }
 
-(make_inputs) >"$work/output" 2>&1 || { echo "the inputs of the pages' commands cannot be made:"; cat "$work/output"; exit 1; }
+(make_inputs) >"$work/output" 2>&1 || {
+  echo "the inputs of the pages' commands cannot be made:"
+  cat "$work/output"
+  exit 1
+}
 cd "$repository"
 for page in README.md CONTRIBUTING.md docs/*.md; do
   blocks "$page" || { echo "$page: cannot be read"; failed=$((failed + 1)); continue; }
@@ -98,6 +103,17 @@ for page in README.md CONTRIBUTING.md docs/*.md; do
         run_block "$block" "$page" "$line" || failed=$((failed + 1))
         ;;
     esac
+  done
+done
+# Options in the text, `--like-this`, are options of some verb; those of other programs are within their command.
+for verb in $(foreshard --help | awk '/^usage/ { on = 1 } on && /^  [a-z]+ / && $1 != "foreshard" { print $1 }'); do
+  foreshard "$verb" --help
+done | cat - <(foreshard --help) | grep -oE -- '--[a-z][a-z-]*' | sort -u >"$work/options"
+for page in README.md CONTRIBUTING.md docs/*.md; do
+  for option in $(awk '/^ *```/ { code = !code; next } !code' "$page" | grep -oE '`[^`]*`' |
+    grep -vE '^`(torchrun|srun|mpirun|cmake|gpu_)' | grep -oE -- '(^`|[ |])--[a-z][a-z-]*' |
+    grep -oE -- '--[a-z-]+' | sort -u); do
+    grep -qx -- "$option" "$work/options" || { echo "$page: no verb has the option $option"; failed=$((failed + 1)); }
   done
 done
 echo "$ran shell blocks ran, $failed failed; not run: $marked marked with a reason, $console console"
