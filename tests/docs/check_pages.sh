@@ -91,6 +91,10 @@ for note in fsdp2_semantics caching_allocator time_model; do
   done
 done
 
+# The tour leaves no folder out.
+for folder in core/*/ sim/*/ gpu/*/ traces/*/ viz/*/ cli/*/; do
+  grep -qF "\`${folder%/}\`" docs/architecture.md || fault "docs/architecture.md does not name ${folder%/}"
+done
 graph=$(tests/docs/folder_graph.sh .)
 written=$(awk '/<!-- folders:begin -->/ { on = 1; next } /<!-- folders:end -->/ { on = 0 } on && !/^```/' \
   docs/architecture.md)
