@@ -5,12 +5,12 @@
 #include <algorithm>
 #include <array>
 
+#include "core/device/collective_names.hpp"
 #include "core/models/host_costs.hpp"
 #include "core/settings/settings_table.hpp"
 #include "core/workload/workload_names.hpp"
 #include "gpu/probe/host_program.hpp"
 #include "sim/machine/profile.hpp"
-#include "sim/machine/profile_names.hpp"
 #include "sim/predict/host_bound.hpp"
 
 namespace foreshard::cli {
@@ -248,7 +248,7 @@ Json probe_json(const gpu::ProbeResult& probed) {
       {"slowdown", probed.side.side}, {"compute_lost", probed.side.lost}, {"product_lost", probed.side.product_lost}};
   json["collectives"] = Json::array();
   for (const gpu::ProbedCollective& one : probed.collectives)
-    json["collectives"].push_back({{"kind", sim::word(one.kind)},
+    json["collectives"].push_back({{"kind", dashed_name(one.kind)},
                                    {"transport", name(one.transport)},
                                    {"bytes", one.bytes},
                                    {"us", one.us},
@@ -256,7 +256,7 @@ Json probe_json(const gpu::ProbeResult& probed) {
   json["contention"] = Json::array();
   for (const gpu::ProbedContention& one : probed.contention)
     json["contention"].push_back({{"kernel", one.kernel},
-                                  {"kind", sim::word(one.kind)},
+                                  {"kind", dashed_name(one.kind)},
                                   {"transport", name(one.transport)},
                                   {"bytes", one.bytes},
                                   {"kernel_slowdown", one.kernel_beside_us / one.kernel_alone_us},

@@ -8,8 +8,8 @@
 #include "cli/reports/prediction_report.hpp"
 #include "core/base/median.hpp"
 #include "core/base/units.hpp"
+#include "core/device/collective_names.hpp"
 #include "core/settings/settings_table.hpp"
-#include "sim/machine/profile_names.hpp"
 #include "sim/predict/busy_time.hpp"
 #include "sim/sweep/sweep.hpp"
 
@@ -78,7 +78,7 @@ Json steps_json(const gpu::RankMeasurement& rank) {
 Json collectives_json(const gpu::Execution& execution) {
   Json json = Json::array();
   for (const gpu::GroupPath& path : execution.paths)
-    json.push_back({{"kind", sim::word(path.path.kind)},
+    json.push_back({{"kind", dashed_name(path.path.kind)},
                     {"communicator", path.group},
                     {"asked", name(path.path.asked)},
                     {"ran", name(path.path.ran)},
@@ -213,7 +213,7 @@ void print_collectives(Console& console, const gpu::Execution& execution) {
   if (execution.paths.empty()) return;
   Table table({{"collective"}, {"asked"}, {"ran"}, {"seen"}, {"calls", Table::Align::right}});
   for (const gpu::GroupPath& path : execution.paths)
-    table.row({fmt::format("{} ({})", sim::word(path.path.kind), path.group), std::string(name(path.path.asked)),
+    table.row({fmt::format("{} ({})", dashed_name(path.path.kind), path.group), std::string(name(path.path.asked)),
                std::string(name(path.path.ran)),
                path.path.reason.empty() ? path.path.seen : fmt::format("{}; {}", path.path.seen, path.path.reason),
                std::to_string(path.path.calls)});

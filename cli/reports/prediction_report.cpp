@@ -5,7 +5,6 @@
 #include "cli/terminal/version.hpp"
 #include "core/base/units.hpp"
 #include "core/settings/settings_table.hpp"
-#include "sim/machine/profile_names.hpp"
 #include "sim/sweep/sweep.hpp"
 #include "traces/store/store.hpp"
 #include "traces/workload_file/workload_file.hpp"
@@ -69,7 +68,7 @@ Json prediction_json(const std::string& source, const Workload& workload, const 
                                     {"device_free_bytes", p.out_of_memory->device_free}};
   json["collectives"] = Json::array();
   for (const sim::CollectiveRan& ran : p.collectives_ran)
-    json["collectives"].push_back({{"kind", sim::word(ran.kind)},
+    json["collectives"].push_back({{"kind", dashed_name(ran.kind)},
                                    {"communicator", ran.communicator},
                                    {"asked", name(ran.asked)},
                                    {"largest_bytes", ran.bytes},
@@ -112,7 +111,7 @@ void print_collectives(Console& console, const sim::Prediction& p) {
   if (p.collectives_ran.empty()) return;
   Table table({{"collective"}, {"largest", Table::Align::right}, {"what runs"}});
   for (const sim::CollectiveRan& ran : p.collectives_ran)
-    table.row({fmt::format("{} ({})", sim::word(ran.kind), ran.communicator), format_bytes(ran.bytes), ran.path});
+    table.row({fmt::format("{} ({})", dashed_name(ran.kind), ran.communicator), format_bytes(ran.bytes), ran.path});
   console.out << '\n';
   table.print(console.out);
 }

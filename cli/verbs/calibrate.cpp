@@ -16,7 +16,6 @@
 #include "core/settings/settings_table.hpp"
 #include "sim/calibrate/capture_sample.hpp"
 #include "sim/calibrate/fit_machine.hpp"
-#include "sim/machine/profile_names.hpp"
 #include "sim/predict/host_scale.hpp"
 #include "traces/import/file_digest.hpp"
 #include "traces/store/atomic_file.hpp"
@@ -87,7 +86,7 @@ Result<sim::Measurements> read_input(const std::string& path, const sim::Machine
 }
 
 Result<Transport> transport_of(const std::string& word) {
-  const auto words = sim::transport_words();
+  const auto words = EnumNames<Transport>::kNames;
   for (std::size_t i = 0; i < words.size(); ++i)
     if (words[i] == word) return static_cast<Transport>(i);
   return fail(ErrorKind::usage, fmt::format("unknown transport '{}'", word), {}, suggestion(word, words));

@@ -35,6 +35,50 @@ template <NamedEnum E>
   return std::nullopt;
 }
 
+/// How many values the enumeration has.
+template <NamedEnum E>
+inline constexpr std::size_t kEnumSize = EnumNames<E>::kNames.size();
+
+namespace enum_names_detail {
+
+template <NamedEnum E>
+consteval std::size_t characters() {
+  std::size_t count = 0;
+  for (const std::string_view text : EnumNames<E>::kNames) count += text.size();
+  return count;
+}
+
+template <NamedEnum E>
+inline constexpr auto kDashedText = [] {
+  std::array<char, characters<E>()> text{};
+  std::size_t at = 0;
+  for (const std::string_view one : EnumNames<E>::kNames)
+    for (const char c : one) text[at++] = c == '_' ? '-' : c;
+  return text;
+}();
+
+}  // namespace enum_names_detail
+
+/// The table with '-' in place of '_': the spelling of machine profiles and of text for people.
+template <NamedEnum E>
+inline constexpr auto kDashedNames = [] {
+  std::array<std::string_view, kEnumSize<E>> names;
+  std::size_t at = 0;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    const std::size_t size = EnumNames<E>::kNames[i].size();
+    names[i] = std::string_view(enum_names_detail::kDashedText<E>.data() + at, size);
+    at += size;
+  }
+  return names;
+}();
+
+/// name() in that spelling.
+template <NamedEnum E>
+[[nodiscard]] constexpr std::string_view dashed_name(E value) {
+  const auto index = static_cast<std::size_t>(value);
+  return index < kEnumSize<E> ? kDashedNames<E>[index] : std::string_view("?");
+}
+
 /// For static_assert: the table ends with the enumeration's last value.
 template <NamedEnum E>
 [[nodiscard]] consteval bool names_end_with(E last) {

@@ -1,4 +1,4 @@
-// The names in files of the kinds of collectives. Transport's are those of `--all-gather` (core/settings).
+// The names of collectives' kinds and transports. Transport's are the values of `--all-gather`.
 #pragma once
 
 #include "core/base/enum_names.hpp"
@@ -11,5 +11,12 @@ struct EnumNames<CollectiveKind> {
   static constexpr std::array<std::string_view, 3> kNames{"all_gather", "reduce_scatter", "all_reduce"};
 };
 static_assert(names_end_with(CollectiveKind::all_reduce));
+
+template <>
+struct EnumNames<Transport> {
+  static constexpr std::array<std::string_view, 5> kNames{"nccl", "nccl-registered", "symmetric", "copy-engine",
+                                                          "low-contention"};
+};
+static_assert(names_end_with(Transport::low_contention));
 
 }  // namespace foreshard

@@ -8,8 +8,6 @@
 namespace foreshard::explain_detail {
 namespace {
 
-constexpr std::array<std::string_view, 3> kWords{"all-gather", "reduce-scatter", "all-reduce"};
-
 std::optional<CollectiveKind> user_of(MemoryCategory category) {
   switch (category) {
     case MemoryCategory::gather_buffers:
@@ -68,12 +66,12 @@ void Waits::fill(HeldBlock& block) const {
   const auto index = static_cast<std::size_t>(*user);
   const Kind& kind = kinds_[index];
   block.waits_for = kind.stream;
-  block.waits_for_name = kWords[index];
+  block.waits_for_name = kDashedNames<CollectiveKind>[index];
   const auto after = std::upper_bound(kind.issued.begin(), kind.issued.end(), *block.freed,
                                       [](Nanoseconds time, const Issued& op) { return time < op.issue; });
   if (after == kind.issued.begin()) return;
   const Issued& op = *std::prev(after);
-  block.behind = std::string(kWords[index]) + " of " + (op.unit.empty() ? "the root" : op.unit);
+  block.behind = std::string(kDashedNames<CollectiveKind>[index]) + " of " + (op.unit.empty() ? "the root" : op.unit);
   block.op_end = op.end;
 }
 

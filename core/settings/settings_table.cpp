@@ -17,13 +17,6 @@ using Json = nlohmann::ordered_json;
 using Words = std::span<const std::string_view>;
 
 constexpr std::array<std::string_view, 2> kBooleans{"true", "false"};
-constexpr std::array<std::string_view, 3> kReleaseWords{"auto", "stash", "record-stream"};
-constexpr std::array<std::string_view, 2> kGatherAllocWords{"copy-in", "compute"};
-constexpr std::array<std::string_view, 4> kCheckpointWords{"none", "blocks", "selective-op", "selective-layer"};
-constexpr std::array<std::string_view, 2> kKernelsWords{"eager", "fused"};
-constexpr std::array<std::string_view, 4> kOptimizerWords{"adam", "adam-fused", "adam-single", "sgd"};
-constexpr std::array<std::string_view, 5> kTransportWords{"nccl", "nccl-registered", "symmetric", "copy-engine",
-                                                          "low-contention"};
 constexpr std::array<std::string_view, 5> kDTypeWords{"none", "bfloat16", "float16", "float32", "float64"};
 constexpr std::array<std::string_view, 1> kImplicitWord{"implicit"};
 constexpr std::array<std::string_view, 1> kDefaultWord{"default"};
@@ -312,10 +305,11 @@ constexpr std::array kRows{
         FORESHARD_MEMBER(flag, unshard_async)},
     Row{{"release", "auto|stash|record-stream",
          "what holds a collective's buffers; per collective: all-gather=KIND,reduce-scatter=KIND", Form::word,
-         kReleaseWords},
+         EnumNames<Release>::kNames},
         set_release,
         get_release},
-    Row{{"gather_alloc", "copy-in|compute", "stream that owns the gather buffers", Form::word, kGatherAllocWords},
+    Row{{"gather_alloc", "copy-in|compute", "stream that owns the gather buffers", Form::word,
+         EnumNames<GatherAlloc>::kNames},
         FORESHARD_MEMBER(word, gather_alloc)},
     Row{{"reshard_after_forward", "true|false|N", "reshard_after_forward of fully_shard", Form::word, kBooleans},
         set_reshard,
@@ -332,10 +326,10 @@ constexpr std::array kRows{
          kBooleans},
         FORESHARD_MEMBER(flag, root_reshard_explicit)},
     Row{{"all_gather", "nccl|nccl-registered|symmetric|copy-engine|low-contention", "how all-gathers move their bytes",
-         Form::word, kTransportWords},
+         Form::word, EnumNames<Transport>::kNames},
         FORESHARD_MEMBER(word, all_gather)},
     Row{{"reduce_scatter", "nccl|nccl-registered|symmetric|copy-engine|low-contention",
-         "how reduce-scatters move their bytes", Form::word, kTransportWords},
+         "how reduce-scatters move their bytes", Form::word, EnumNames<Transport>::kNames},
         FORESHARD_MEMBER(word, reduce_scatter)},
     Row{{"units_per_group", "N", "blocks given to fully_shard together", Form::count, {}},
         FORESHARD_MEMBER(count, units_per_group)},
@@ -346,17 +340,18 @@ constexpr std::array kRows{
     Row{{"accumulate_with_sync", "true|false", "reduce gradients in every microbatch", Form::flag, kBooleans},
         FORESHARD_MEMBER(flag, accumulate_with_sync)},
     Row{{"checkpoint", "none|blocks|selective-op|selective-layer",
-         "activation checkpointing; the selective kinds (torchtitan's) for models only", Form::word, kCheckpointWords},
+         "activation checkpointing; the selective kinds (torchtitan's) for models only", Form::word,
+         EnumNames<Checkpoint>::kNames},
         FORESHARD_MEMBER(word, checkpoint)},
     Row{{"checkpoint_share", "N", "percent of the blocks that selective-layer checkpoints", Form::count, {}},
         FORESHARD_MEMBER(count, checkpoint_share)},
     Row{{"kernels", "eager|fused", "PyTorch's kernels op by op, or foreshard's own joined ones; for models only",
-         Form::word, kKernelsWords},
+         Form::word, EnumNames<Kernels>::kNames},
         FORESHARD_MEMBER(word, kernels)},
     Row{{"offload", "true|false", "CPUOffloadPolicy(pin_memory=True)", Form::flag, kBooleans},
         FORESHARD_MEMBER(flag, offload)},
     Row{{"optimizer", "adam|adam-fused|adam-single|sgd", "torch.optim.Adam (foreach, fused, for-loop) or SGD",
-         Form::word, kOptimizerWords},
+         Form::word, EnumNames<Optimizer>::kNames},
         FORESHARD_MEMBER(word, optimizer)},
     Row{{"alloc_conf", "KEY:VALUE,…", "PYTORCH_ALLOC_CONF, as in \"expandable_segments:True\"", Form::text, {}},
         FORESHARD_MEMBER(text, alloc_conf)},
@@ -414,6 +409,11 @@ std::vector<std::pair<std::string, std::string>> choices(const Settings& setting
   std::vector<std::pair<std::string, std::string>> out;
   for (const Row& row : kRows) out.emplace_back(row.choice.key, row.get(settings));
   return out;
+}
+
+std::string name(const Reshard& reshard) {
+  if (reshard.kind == Reshard::Kind::group) return std::to_string(reshard.group_size);
+  return reshard.kind == Reshard::Kind::always ? "true" : "false";
 }
 
 }  // namespace foreshard

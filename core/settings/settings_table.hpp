@@ -15,6 +15,7 @@
 
 #include "core/base/error.hpp"
 #include "core/settings/settings.hpp"
+#include "core/settings/settings_names.hpp"
 
 namespace foreshard {
 
@@ -68,13 +69,6 @@ struct Choice {
 /// What is allowed but outside what was checked against PyTorch, or likely not meant: one sentence each.
 [[nodiscard]] std::vector<std::string> warnings(const Settings& settings);
 
-/// Names of the enumerations, as the options spell them.
-[[nodiscard]] std::string_view name(Release release);
-[[nodiscard]] std::string_view name(GatherAlloc gather_alloc);
-[[nodiscard]] std::string_view name(Checkpoint checkpoint);
-[[nodiscard]] std::string_view name(Kernels kernels);
-[[nodiscard]] std::string_view name(Optimizer optimizer);
-[[nodiscard]] std::string_view name(Transport transport);
 /// "true", "false" or a number.
 [[nodiscard]] std::string name(const Reshard& reshard);
 

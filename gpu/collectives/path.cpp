@@ -39,34 +39,6 @@ Transport transport_of(const CallTrace& trace, Transport asked) {
                                                                                           : asked;
 }
 
-std::string_view name(CollectiveKind kind) {
-  switch (kind) {
-    case CollectiveKind::all_gather:
-      return "all_gather";
-    case CollectiveKind::reduce_scatter:
-      return "reduce_scatter";
-    case CollectiveKind::all_reduce:
-      return "all_reduce";
-  }
-  return "?";
-}
-
-std::string_view name(Transport transport) {
-  switch (transport) {
-    case Transport::nccl:
-      return "nccl";
-    case Transport::nccl_registered:
-      return "nccl_registered";
-    case Transport::symmetric:
-      return "symmetric";
-    case Transport::copy_engine:
-      return "copy_engine";
-    case Transport::low_contention:
-      return "low_contention";
-  }
-  return "?";
-}
-
 std::string text(const CallTrace& trace) {
   if (!trace.failed.empty()) return "not read back: " + trace.failed;
   std::string out;

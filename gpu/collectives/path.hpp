@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "core/base/dtype.hpp"
-#include "core/device/device.hpp"
+#include "core/device/collective_names.hpp"
 
 namespace foreshard::gpu {
 
@@ -56,8 +56,6 @@ struct PathReport {
   std::uint64_t calls = 0;
 };
 
-[[nodiscard]] std::string_view name(CollectiveKind kind);
-[[nodiscard]] std::string_view name(Transport transport);
 /// "all_gather: copy_engine (3 copies, no kernel), 128 calls"
 [[nodiscard]] std::string text(const PathReport& report);
 /// CallTrace in a few words.

@@ -6,10 +6,11 @@
 #include <set>
 
 #include "core/base/units.hpp"
+#include "core/device/collective_names.hpp"
+#include "core/kernel/kernel_names.hpp"
 #include "core/settings/settings_table.hpp"
 #include "sim/calibrate/fit_parts.hpp"
 #include "sim/machine/merge_profile.hpp"
-#include "sim/machine/profile_names.hpp"
 
 namespace foreshard::sim {
 namespace {
@@ -69,7 +70,7 @@ Json covers_of(const Samples& samples, const Covers& base, const std::string& so
     for (const Transport transport : base.transports) covers["transports"].push_back(name(transport));
   }
   for (const DType dtype : base.dtypes) covers["dtypes"].push_back(name(dtype));
-  for (const KernelClass kernel : base.kernels) covers["kernels"].push_back(word(kernel));
+  for (const KernelClass kernel : base.kernels) covers["kernels"].push_back(dashed_name(kernel));
   return covers;
 }
 

@@ -5,11 +5,11 @@
 
 #include "core/base/median.hpp"
 #include "core/base/units.hpp"
+#include "core/device/collective_names.hpp"
 #include "core/settings/settings_table.hpp"
 #include "sim/calibrate/fit_parts.hpp"
 #include "sim/collectives/modelled_collectives.hpp"
 #include "sim/machine/longest_op.hpp"
-#include "sim/machine/profile_names.hpp"
 
 namespace foreshard::sim {
 namespace {
@@ -19,7 +19,7 @@ namespace {
 constexpr double kMostSpread = 1.5;
 
 std::string shape(const CollectiveTable& table) {
-  std::string text = fmt::format("{} {}, {} ranks", word(table.kind), name(table.transport), table.ranks);
+  std::string text = fmt::format("{} {}, {} ranks", dashed_name(table.kind), name(table.transport), table.ranks);
   if (table.ranks_per_node < table.ranks) text += fmt::format(", {} a node", table.ranks_per_node);
   return table.widens ? text + ", into a wider dtype" : text;
 }
@@ -86,8 +86,8 @@ Result<Samples> join(std::span<const Measurements> inputs) {
     const auto& [kind, transport, ranks, per_node, widens, bytes] = key;
     if (times.back().us > kMostSpread * times.front().us)
       return fail(ErrorKind::mismatch,
-                  fmt::format("{} {} of {} ranks, {}: {:.1f} us, but {:.1f} in {}", name(transport), word(kind), ranks,
-                              format_bytes(bytes), times.back().us, times.front().us, times.front().path),
+                  fmt::format("{} {} of {} ranks, {}: {:.1f} us, but {:.1f} in {}", name(transport), dashed_name(kind),
+                              ranks, format_bytes(bytes), times.back().us, times.front().us, times.front().path),
                   times.back().path, "leave one of them out; --transport says what an nccl-tests table measured");
   }
   return out;
@@ -109,7 +109,7 @@ nlohmann::json fit_tables(const Samples& samples, const std::string& source, Mac
   for (const CollectiveTable& table : tables) {
     nlohmann::json points = nlohmann::json::array();
     for (const CollectiveTable::Point& point : table.points) points.push_back({point.bytes, point.time.us()});
-    json.push_back({{"kind", word(table.kind)},
+    json.push_back({{"kind", dashed_name(table.kind)},
                     {"transport", name(table.transport)},
                     {"ranks", table.ranks},
                     {"ranks_per_node", table.ranks_per_node},

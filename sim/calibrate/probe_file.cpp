@@ -7,8 +7,9 @@
 #include <span>
 
 #include "core/base/suggest.hpp"
+#include "core/device/collective_names.hpp"
+#include "core/kernel/kernel_names.hpp"
 #include "sim/calibrate/input_json.hpp"
-#include "sim/machine/profile_names.hpp"
 
 namespace foreshard::sim {
 namespace {
@@ -16,22 +17,17 @@ namespace {
 using Json = nlohmann::json;
 using Words = std::span<const std::string_view>;
 
-/// Words of a row's "variant": those of `--all-gather`, and the names that the reference runs' script gave them.
-struct Variant {
-  std::string_view word;
+/// A row's "variant" is a transport's name, or the one that the reference runs' script gave it.
+struct Alias {
+  std::string_view text;
   Transport transport;
 };
-constexpr std::array kVariants{
-    Variant{"nccl", Transport::nccl},
-    Variant{"nccl-registered", Transport::nccl_registered},
-    Variant{"symmetric", Transport::symmetric},
-    Variant{"nccl-symm", Transport::symmetric},
-    Variant{"copy-engine", Transport::copy_engine},
-    Variant{"nccl-zero-cta", Transport::copy_engine},
-    Variant{"low-contention", Transport::low_contention},
-    Variant{"torch-low-contention", Transport::low_contention},
+constexpr std::array kAliases{
+    Alias{"nccl-symm", Transport::symmetric},
+    Alias{"nccl-zero-cta", Transport::copy_engine},
+    Alias{"torch-low-contention", Transport::low_contention},
 };
-constexpr std::array<std::string_view, 3> kCollectives{"all_gather", "reduce_scatter", "all_reduce"};
+constexpr auto& kCollectives = EnumNames<CollectiveKind>::kNames;
 constexpr std::array<std::string_view, 5> kOperations{"all_gather", "reduce_scatter", "all_reduce", "contention",
                                                       "error"};
 constexpr std::array<std::string_view, 5> kRates{"hbm_copy", "peer_copy", "gemm", "gemm_fp32", "gemm_and_copies"};
@@ -57,9 +53,11 @@ class Row {
     return 0;
   }
   Transport transport() {
-    std::vector<std::string_view> words;
-    for (const Variant& variant : kVariants) words.push_back(variant.word);
-    return kVariants[word("variant", words)].transport;
+    constexpr auto& kNames = EnumNames<Transport>::kNames;
+    std::vector<std::string_view> known(kNames.begin(), kNames.end());
+    for (const Alias& alias : kAliases) known.push_back(alias.text);
+    const std::size_t place = word("variant", known);
+    return place < kNames.size() ? static_cast<Transport>(place) : kAliases[place - kNames.size()].transport;
   }
   /// Of a reduction: its result is of a wider dtype than what is sent.
   bool widens(CollectiveKind kind) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/device/collective_names.hpp"
 #include "core/settings/settings_table.hpp"
 #include "sim/collectives/all_reduce.hpp"
 #include "sim/collectives/copy_engines.hpp"
@@ -12,7 +13,6 @@
 #include "sim/collectives/ring.hpp"
 #include "sim/collectives/symmetric.hpp"
 #include "sim/machine/longest_op.hpp"
-#include "sim/machine/profile_names.hpp"
 
 namespace foreshard::sim {
 namespace {
@@ -43,7 +43,7 @@ std::string caveat(const MachineProfile& machine, const CollectiveRequest& reque
                    std::uint32_t measured_ranks) {
   const std::string nodes = group.one_node() ? std::string{} : fmt::format(" on {:.0f} nodes", group.nodes);
   std::string text =
-      fmt::format("{} {} of {} ranks{} is modelled", name(ran), word(request.kind), request.ranks, nodes);
+      fmt::format("{} {} of {} ranks{} is modelled", name(ran), dashed_name(request.kind), request.ranks, nodes);
   if (measured_ranks == 0) return text + fmt::format(", not measured on {}", machine.name);
   return text + fmt::format(" and scaled by what {} ranks took on {}", measured_ranks, machine.name);
 }

@@ -10,11 +10,9 @@
 #include <string>
 #include <vector>
 
-#include "core/device/device.hpp"
+#include "core/kernel/kernel_names.hpp"
 
 namespace foreshard::sim {
-
-inline constexpr std::size_t kMemoryAccesses = 9;
 
 /// A value at ascending places; between them linear, outside the nearest.
 struct Curve {
@@ -101,8 +99,8 @@ struct ComputeSpec {
   AttentionSpec attention_backward;
   AttentionSpec attention_forward_float32;
   AttentionSpec attention_backward_float32;
-  std::array<AccessSpec, kMemoryAccesses> memory{};  ///< by MemoryAccess
-  double l2_rate = 0;                                ///< of what is still in the L2, over the HBM peak
+  std::array<AccessSpec, kEnumSize<MemoryAccess>> memory{};  ///< by MemoryAccess
+  double l2_rate = 0;                                        ///< of what is still in the L2, over the HBM peak
   double l2_share = 0;                 ///< of the L2's size that a kernel's bytes may have to be served by it
   std::vector<KernelFamily> families;  ///< measured; by label, access and dtype
   std::vector<ShapeFactors> shapes;    ///< measured; by kind, dtype and causal

@@ -8,6 +8,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "core/kernel/kernel_names.hpp"
+
 namespace foreshard::sim {
 
 /// How a collective's implementation loads the GPU while it runs.
@@ -43,7 +45,7 @@ struct ContentionSpec {
   double beside_side = 1;  ///< time of a compute-stream kernel beside one of another stream, over that alone
   /// The same of a resident one, in recordings: what is taken off where both overlap. In a simulation they take turns.
   double resident_side = 1;
-  std::array<KernelUse, 7> classes{};  ///< by KernelClass
+  std::array<KernelUse, kEnumSize<KernelClass>> classes{};  ///< by KernelClass
 };
 
 }  // namespace foreshard::sim

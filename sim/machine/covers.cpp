@@ -5,8 +5,9 @@
 #include <algorithm>
 
 #include "core/base/units.hpp"
+#include "core/device/collective_names.hpp"
+#include "core/kernel/kernel_names.hpp"
 #include "core/settings/settings_table.hpp"
-#include "sim/machine/profile_names.hpp"
 
 namespace foreshard::sim {
 namespace {
@@ -49,7 +50,8 @@ std::vector<std::string> outside(const Covers& covers, const std::string& machin
   for (const DType dtype : not_in(use.dtypes, covers.dtypes)) say(fmt::format("matrix products in {}", name(dtype)));
   for (const Transport transport : not_in(use.transports, covers.transports))
     say(fmt::format("{} collectives", name(transport)));
-  for (const KernelClass kernel : not_in(use.kernels, covers.kernels)) say(fmt::format("{} kernels", word(kernel)));
+  for (const KernelClass kernel : not_in(use.kernels, covers.kernels))
+    say(fmt::format("{} kernels", dashed_name(kernel)));
   return out;
 }
 

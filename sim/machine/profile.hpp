@@ -26,8 +26,6 @@
 
 namespace foreshard::sim {
 
-inline constexpr std::size_t kKernelClasses = 7;
-
 /// What a collective occupies while it runs.
 enum class CollectiveResource : std::uint8_t {
   ring = 0,         ///< SMs, some 24 of them

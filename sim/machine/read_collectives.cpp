@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <array>
 
+#include "core/device/collective_names.hpp"
 #include "sim/machine/longest_op.hpp"
-#include "sim/machine/profile_names.hpp"
 #include "sim/machine/profile_sections.hpp"
 
 namespace foreshard::sim {
@@ -36,11 +36,10 @@ std::vector<CollectiveTable::Point> read_points(ProfileReader& reader, const Jso
 CollectiveTable read_table(ProfileReader& reader, const Json& entry, const std::string& path) {
   static constexpr std::array<std::string_view, 7> kKeys{"kind",   "transport", "ranks",   "ranks_per_node",
                                                          "widens", "source",    "bytes_us"};
-  static const auto kTransportWords = transport_words();
   reader.known_keys(entry, path, kKeys);
   CollectiveTable table;
-  table.kind = static_cast<CollectiveKind>(reader.word(entry, path, "kind", kCollectiveKindWords));
-  table.transport = static_cast<Transport>(reader.word(entry, path, "transport", kTransportWords));
+  table.kind = static_cast<CollectiveKind>(reader.word(entry, path, "kind", kDashedNames<CollectiveKind>));
+  table.transport = static_cast<Transport>(reader.word(entry, path, "transport", EnumNames<Transport>::kNames));
   table.ranks = reader.count(entry, path, "ranks", 2);
   table.ranks_per_node = table.ranks;
   if (reader.member(entry, path, "ranks_per_node", false) != nullptr)

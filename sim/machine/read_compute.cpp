@@ -104,9 +104,8 @@ void read_memory(ProfileReader& reader, const Json& section, ComputeSpec& out) {
   const Json* memory = reader.member(section, "/compute", "memory");
   if (memory == nullptr) return;
   constexpr auto& kWords = EnumNames<MemoryAccess>::kNames;
-  static_assert(kWords.size() == kMemoryAccesses);
   reader.known_keys(*memory, "/compute/memory", kWords);
-  for (std::size_t i = 0; i < kMemoryAccesses; ++i) {
+  for (std::size_t i = 0; i < kWords.size(); ++i) {
     const Json* row = reader.member(*memory, "/compute/memory", kWords[i]);
     if (row == nullptr) continue;
     AccessSpec& access = out.memory[i];

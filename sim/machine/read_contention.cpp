@@ -3,8 +3,8 @@
 
 #include <array>
 
+#include "core/kernel/kernel_names.hpp"
 #include "sim/machine/contention_spec.hpp"
-#include "sim/machine/profile_names.hpp"
 #include "sim/machine/profile_sections.hpp"
 
 namespace foreshard::sim {
@@ -82,12 +82,12 @@ void read_contention(ProfileReader& reader, const Json& contention, MachineProfi
   out.resident_side = read_slowdown(reader, contention, "resident_side");
   const Json* classes = reader.member(contention, "/contention", "classes");
   if (classes == nullptr) return;
-  reader.known_keys(*classes, "/contention/classes", kKernelClassWords);
-  for (std::size_t c = 0; c < kKernelClasses; ++c) {
-    const Json* row = reader.member(*classes, "/contention/classes", kKernelClassWords[c], false);
+  reader.known_keys(*classes, "/contention/classes", kDashedNames<KernelClass>);
+  for (std::size_t c = 0; c < kEnumSize<KernelClass>; ++c) {
+    const Json* row = reader.member(*classes, "/contention/classes", kDashedNames<KernelClass>[c], false);
     // A class without a row shares nothing.
     if (row != nullptr)
-      out.classes[c] = read_class(reader, *row, fmt::format("/contention/classes/{}", kKernelClassWords[c]));
+      out.classes[c] = read_class(reader, *row, fmt::format("/contention/classes/{}", kDashedNames<KernelClass>[c]));
   }
 }
 

@@ -3,7 +3,8 @@
 
 #include <array>
 
-#include "sim/machine/profile_names.hpp"
+#include "core/device/collective_names.hpp"
+#include "core/kernel/kernel_names.hpp"
 #include "sim/machine/profile_sections.hpp"
 
 namespace foreshard::sim {
@@ -47,7 +48,6 @@ std::vector<T> read_words(ProfileReader& reader, const Json& covers, std::string
 void read_covers(ProfileReader& reader, const Json& covers, MachineProfile& out) {
   static constexpr std::array<std::string_view, 7> kKeys{"bytes",      "ranks",   "nodes", "dtypes",
                                                          "transports", "kernels", "source"};
-  static const auto kTransportWords = transport_words();
   reader.known_keys(covers, "/covers", kKeys);
   std::array<std::string_view, kDTypes.size()> dtypes;
   for (std::size_t i = 0; i < dtypes.size(); ++i) dtypes[i] = kDTypes[i].name;
@@ -55,8 +55,8 @@ void read_covers(ProfileReader& reader, const Json& covers, MachineProfile& out)
   out.covers.ranks = read_range<std::uint32_t>(reader, covers, "ranks");
   out.covers.nodes = read_range<std::uint32_t>(reader, covers, "nodes");
   out.covers.dtypes = read_words<DType>(reader, covers, "dtypes", dtypes);
-  out.covers.transports = read_words<Transport>(reader, covers, "transports", kTransportWords);
-  out.covers.kernels = read_words<KernelClass>(reader, covers, "kernels", kKernelClassWords);
+  out.covers.transports = read_words<Transport>(reader, covers, "transports", EnumNames<Transport>::kNames);
+  out.covers.kernels = read_words<KernelClass>(reader, covers, "kernels", kDashedNames<KernelClass>);
   reader.source(covers, "/covers");
   if (!reader.error()) out.covers.source = covers["source"].get<std::string>();
 }

@@ -7,23 +7,13 @@
 #include <utility>
 
 #include "core/base/check.hpp"
+#include "core/device/collective_names.hpp"
+#include "core/kernel/kernel_names.hpp"
 
 namespace foreshard {
 namespace {
 
-constexpr std::array<std::string_view, 7> kClasses{"gemm",         "gemm_single_wave", "gemm_streaming", "attention",
-                                                   "memory_bound", "gather_copy",      "memset"};
-constexpr std::array<std::string_view, 4> kCopies{"host_to_device", "device_to_host", "device_to_device",
-                                                  "peer_to_peer"};
-constexpr std::array<std::string_view, 3> kCollectives{"all_gather", "reduce_scatter", "all_reduce"};
-constexpr std::array<std::string_view, 5> kTransports{"nccl", "nccl_registered", "symmetric", "copy_engine",
-                                                      "low_contention"};
-constexpr std::array<std::string_view, 3> kKinds{"device", "registered", "symmetric"};
-
-template <class Words, class Enum>
-std::string_view word(const Words& words, Enum value) {
-  return words[static_cast<std::size_t>(value)];
-}
+constexpr std::array<std::string_view, 3> kMemoryKinds{"device", "registered", "symmetric"};
 
 }  // namespace
 
@@ -71,21 +61,19 @@ OpId ScriptedDevice::add_op() {
 }
 
 OpId ScriptedDevice::launch(StreamId stream, const KernelWork& work) {
-  log_.push_back(
-      fmt::format("launch {} {} {}ns", streams_[stream.value], word(kClasses, work.kernel_class), work.work.count));
+  log_.push_back(fmt::format("launch {} {} {}ns", streams_[stream.value], name(work.kernel_class), work.work.count));
   return add_op();
 }
 
 OpId ScriptedDevice::copy(StreamId stream, const CopyWork& work) {
-  log_.push_back(fmt::format("copy {} {} {} bytes {}ns", streams_[stream.value], word(kCopies, work.kind), work.bytes,
-                             work.work.count));
+  log_.push_back(
+      fmt::format("copy {} {} {} bytes {}ns", streams_[stream.value], name(work.kind), work.bytes, work.work.count));
   return add_op();
 }
 
 OpId ScriptedDevice::collective(StreamId stream, CommunicatorId communicator, const CollectiveWork& work) {
   log_.push_back(fmt::format("collective {} {} {} {} {} bytes", streams_[stream.value],
-                             communicators_[communicator.value], word(kCollectives, work.kind),
-                             word(kTransports, work.transport), work.bytes));
+                             communicators_[communicator.value], name(work.kind), name(work.transport), work.bytes));
   return add_op();
 }
 
@@ -121,7 +109,8 @@ bool ScriptedMemory::take(Bytes size) {
 
 std::optional<Address> ScriptedMemory::allocate(MemoryKind kind, Bytes size) {
   const bool had = take(size);
-  log_.push_back(fmt::format("allocate {} {} bytes{}", word(kKinds, kind), size, had ? "" : " failed"));
+  log_.push_back(
+      fmt::format("allocate {} {} bytes{}", kMemoryKinds[static_cast<std::size_t>(kind)], size, had ? "" : " failed"));
   if (!had) return {};
   const Address address = next_;
   next_ += size;

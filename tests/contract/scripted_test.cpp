@@ -31,7 +31,7 @@ TEST_CASE("the scripted device writes down every call and answers as it is told"
                                  "launch compute gemm 1000ns",
                                  "record compute event 0",
                                  "wait all-gather event 0",
-                                 "collective all-gather world all_gather copy_engine 4096 bytes",
+                                 "collective all-gather world all_gather copy-engine 4096 bytes",
                                  "query event 0 pending",
                                  "query event 0 complete",
                                  "host 500ns",

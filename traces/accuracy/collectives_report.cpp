@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "core/settings/settings_table.hpp"
-#include "sim/machine/profile_names.hpp"
 #include "traces/accuracy/published_collectives.hpp"
 
 namespace foreshard::sim {
@@ -18,7 +17,7 @@ namespace {
 constexpr Bytes kLeastReported = kMiB;
 
 std::string what(const CollectiveRequest& request) {
-  return fmt::format("{} {}, {} ranks", name(request.transport), word(request.kind), request.ranks);
+  return fmt::format("{} {}, {} ranks", name(request.transport), dashed_name(request.kind), request.ranks);
 }
 
 std::string size_of(Bytes bytes) {

@@ -5,8 +5,8 @@
 #include <cmath>
 
 #include "core/base/check.hpp"
+#include "core/settings/settings_names.hpp"
 #include "sim/collectives/modelled_collectives.hpp"
-#include "sim/machine/profile_names.hpp"
 #include "traces/accuracy/published_collectives_data.hpp"
 
 namespace foreshard::sim {
@@ -45,8 +45,8 @@ PublishedCollective parse_row(std::string_view line) {
     row.machine.resize(row.machine.size() - kNvls.size());
     row.nvls = true;
   }
-  row.request.kind = static_cast<CollectiveKind>(index_of(kCollectiveKindWords, next_field(line)));
-  row.request.transport = static_cast<Transport>(index_of(transport_words(), next_field(line)));
+  row.request.kind = static_cast<CollectiveKind>(index_of(kDashedNames<CollectiveKind>, next_field(line)));
+  row.request.transport = static_cast<Transport>(index_of(EnumNames<Transport>::kNames, next_field(line)));
   const auto nodes = number<std::uint32_t>(next_field(line));
   row.request.ranks_per_node = number<std::uint32_t>(next_field(line));
   row.request.ranks = nodes * row.request.ranks_per_node;

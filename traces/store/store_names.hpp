@@ -15,9 +15,6 @@ template <NamedEnum E>
 [[nodiscard]] inline std::string_view word_of(E value) {
   return name(value);
 }
-[[nodiscard]] inline std::string_view word_of(Transport value) {
-  return name(value);
-}
 [[nodiscard]] inline std::string_view word_of(DType value) {
   return name(value);
 }
@@ -28,12 +25,6 @@ template <NamedEnum E>
 }
 [[nodiscard]] inline std::optional<DType> parse_word(std::string_view text, DType) {
   return parse_dtype(text);
-}
-[[nodiscard]] inline std::optional<Transport> parse_word(std::string_view text, Transport) {
-  for (const Transport value : {Transport::nccl, Transport::nccl_registered, Transport::symmetric,
-                                Transport::copy_engine, Transport::low_contention})
-    if (name(value) == text) return value;
-  return std::nullopt;
 }
 
 }  // namespace foreshard::traces

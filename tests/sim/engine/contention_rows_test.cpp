@@ -7,8 +7,9 @@
 #include <map>
 #include <sstream>
 
+#include "core/device/collective_names.hpp"
+#include "core/kernel/kernel_names.hpp"
 #include "sim/engine/engine.hpp"
-#include "sim/machine/profile_names.hpp"
 #include "tests/catch.hpp"
 
 namespace foreshard::sim {
@@ -49,12 +50,12 @@ Row parse(const MachineProfile& machine, const std::string& line) {
       request.ranks >> request.bytes >> other >> kernel_factor >> other_factor;
   REQUIRE(in);
   KernelPrice price;
-  price.kernel_class = static_cast<KernelClass>(index_of(kKernelClassWords, kernel_class));
+  price.kernel_class = static_cast<KernelClass>(index_of(kDashedNames<KernelClass>, kernel_class));
   price.tiles = tiles;
   price.memory_share = memory * machine.contention.memory_bandwidth / machine.peaks.memory_bandwidth;
   row.demand = kernel_demand(machine, {}, price);
   row.demand.clock = full_clock / time;
-  request.kind = static_cast<CollectiveKind>(index_of(kCollectiveKindWords, kind));
+  request.kind = static_cast<CollectiveKind>(index_of(kDashedNames<CollectiveKind>, kind));
   constexpr std::array<std::string_view, 3> kResources{"ring", "symmetric", "copy-engine"};
   CollectivePrice cost;
   const std::size_t colon = transport.find(':');
