@@ -44,6 +44,14 @@ struct OpTiming {
   Nanoseconds end;
 };
 
+/// One kernel as it is put on a stream: what it costs and, where that is known, what it computes on which memory.
+struct KernelLaunch {
+  const KernelWork& cost;
+  const Computation* kernel = nullptr;      ///< null: known by its cost alone (captures, files)
+  std::span<const Address> addresses = {};  ///< by operand of `kernel`, 0 where one is absent
+};
+
+/// Ten verbs, beside the three of StreamEvents.
 class Device : public StreamEvents {
  public:
   /// A new stream. Stream 0 (the default stream, named "compute", priority 0) exists from the start.
@@ -54,23 +62,15 @@ class Device : public StreamEvents {
 
   /// Puts work at the end of a stream and returns at once, unless the stream's launch queue is full:
   /// then the host waits for room. Ids count from 0 in issue order over all streams.
-  virtual OpId launch(StreamId stream, const KernelWork& work) = 0;
-  /// launch() of a kernel whose operands are known: `addresses` by operand, 0 where one is absent. A device that only
-  /// prices runs it as launch().
-  virtual OpId compute(StreamId stream, const KernelWork& work, const Computation& computation,
-                       std::span<const Address> addresses) {
-    (void)computation;
-    (void)addresses;
-    return launch(stream, work);
-  }
+  /// A device that prices looks at the cost; one that runs real work runs `kernel`, or a stand-in of that cost.
+  virtual OpId launch(StreamId stream, const KernelLaunch& kernel) = 0;
+  OpId launch(StreamId stream, const KernelWork& cost) { return launch(stream, KernelLaunch{cost}); }
   virtual OpId copy(StreamId stream, const CopyWork& work) = 0;
   virtual OpId collective(StreamId stream, CommunicatorId communicator, const CollectiveWork& work) = 0;
 
   /// cudaStreamWaitEvent: work put on `stream` from now on starts after `event` has completed.
   virtual void stream_wait_event(StreamId stream, EventId event) = 0;
-  /// cudaStreamSynchronize: moves the host's time to the completion of all work on `stream`.
-  virtual void synchronize_stream(StreamId stream) = 0;
-  /// cudaDeviceSynchronize.
+  /// cudaDeviceSynchronize: moves the host's time to the completion of all work.
   virtual void synchronize() = 0;
 
   /// The host computes for `length` before its next call. Virtual time passes in sim; nothing happens
@@ -80,6 +80,9 @@ class Device : public StreamEvents {
 
   /// Timings of all ops so far, by OpId. Requires synchronize() since the last op.
   [[nodiscard]] virtual std::span<const OpTiming> timings() const = 0;
+
+  /// As cudaStreamSynchronize: moves the host's time to the completion of all work on `stream`.
+  void synchronize_stream(StreamId stream) { synchronize_event(record_event(stream)); }
 };
 
 }  // namespace foreshard

@@ -312,7 +312,7 @@ void StepRunner::begin_section(Section section, UnitId unit, Pass pass) {
 
 void StepRunner::compute(const BoundComputation& bound, StreamId on, const SectionItem& item, UnitId unit) {
   const KernelWork work{item.kernel_class, item.work, item.bytes, 0, item.label};
-  const OpId op = device_.compute(on, work, *bound.computation, bound.addresses);
+  const OpId op = device_.launch(on, {work, bound.computation, bound.addresses});
   recorder_.kernel(op, on, item.kernel_class, item.label, unit);
   note_op(op, on);
 }
@@ -565,7 +565,7 @@ void StepRunner::run_op(const Op& op) {
 
 void StepRunner::compute_op(const Op& op, StreamId on) {
   const BoundComputation bound = bindings_.bind(program_->computations[op.computation]);
-  const OpId id = device_.compute(on, op.kernel, *bound.computation, bound.addresses);
+  const OpId id = device_.launch(on, {op.kernel, bound.computation, bound.addresses});
   recorder_.kernel(id, on, op.kernel.kernel_class, op.kernel.label, {});
   note_op(id, on);
 }

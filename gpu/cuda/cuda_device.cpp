@@ -83,13 +83,11 @@ void CudaDevice::host_work(Nanoseconds length) {
   while (paced_ < until);
 }
 
-OpId CudaDevice::launch(StreamId stream, const KernelWork& work) {
-  return add(stream, work.label, [&](cudaStream_t on) { return executor_.emulate(work, on); });
-}
-
-OpId CudaDevice::compute(StreamId stream, const KernelWork& work, const Computation& computation,
-                         std::span<const Address> addresses) {
-  return add(stream, work.label, [&](cudaStream_t on) { return executor_.run(computation, addresses, on); });
+OpId CudaDevice::launch(StreamId stream, const KernelLaunch& kernel) {
+  return add(stream, kernel.cost.label, [&](cudaStream_t on) {
+    return kernel.kernel == nullptr ? executor_.emulate(kernel.cost, on)
+                                    : executor_.run(*kernel.kernel, kernel.addresses, on);
+  });
 }
 
 OpId CudaDevice::copy(StreamId stream, const CopyWork& work) {
@@ -128,11 +126,6 @@ void CudaDevice::synchronize_event(EventId event) {
 
 void CudaDevice::stream_wait_event(StreamId stream, EventId event) {
   events_.wait(handle(stream), event);
-}
-
-void CudaDevice::synchronize_stream(StreamId stream) {
-  require(cudaStreamSynchronize(handle(stream)), "cudaStreamSynchronize");
-  check_health();
 }
 
 void CudaDevice::synchronize() {

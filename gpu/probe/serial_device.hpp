@@ -33,13 +33,13 @@ class SerialDevice final : public Device {
   CommunicatorId create_communicator(const CommunicatorOptions& options) override {
     return under_.create_communicator(options);
   }
-  OpId launch(StreamId, const KernelWork& work) override { return under_.launch(kComputeStream, work); }
-  OpId compute(StreamId, const KernelWork& work, const Computation& computation,
-               std::span<const Address> addresses) override {
-    const OpId op = under_.compute(kComputeStream, work, computation, addresses);
-    if (computation.function == Function::included) return op;
-    const bool by_operands = work.math.kind == KernelMath::Kind::bytes && work.math.m == 0;
-    kernels_.push_back({op, work.label, work.math, by_operands ? operand_bytes(computation) : work.bytes});
+  using Device::launch;
+  OpId launch(StreamId, const KernelLaunch& kernel) override {
+    const OpId op = under_.launch(kComputeStream, kernel);
+    if (kernel.kernel == nullptr || kernel.kernel->function == Function::included) return op;
+    const KernelWork& cost = kernel.cost;
+    const bool by_operands = cost.math.kind == KernelMath::Kind::bytes && cost.math.m == 0;
+    kernels_.push_back({op, cost.label, cost.math, by_operands ? operand_bytes(*kernel.kernel) : cost.bytes});
     return op;
   }
   OpId copy(StreamId, const CopyWork& work) override { return under_.copy(kComputeStream, work); }
@@ -49,7 +49,6 @@ class SerialDevice final : public Device {
     return under_.collective(kComputeStream, communicator, work);
   }
   void stream_wait_event(StreamId, EventId) override {}  // one stream is in order
-  void synchronize_stream(StreamId) override { under_.synchronize_stream(kComputeStream); }
   void synchronize() override { under_.synchronize(); }
   void host_work(Nanoseconds length) override { under_.host_work(length); }
   [[nodiscard]] Nanoseconds host_now() override { return under_.host_now(); }

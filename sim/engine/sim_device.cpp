@@ -50,7 +50,7 @@ CommunicatorId SimDevice::create_communicator(const CommunicatorOptions& options
   return engine_.add_communicator();
 }
 
-OpId SimDevice::launch(StreamId stream, const KernelWork& work) {
+OpId SimDevice::launch_cost(StreamId stream, const KernelWork& work) {
   wait_for_room(stream);
   EngineOp op{
       .stream = stream, .communicator = {}, .party = {}, .issue = host_now_, .work = std::min(work.work, kLongestOp)};
@@ -65,16 +65,16 @@ OpId SimDevice::launch(StreamId stream, const KernelWork& work) {
   return engine_.submit(op);
 }
 
-OpId SimDevice::compute(StreamId stream, const KernelWork& work, const Computation& computation,
-                        std::span<const Address>) {
-  if (computation.function == Function::included) {
+OpId SimDevice::launch(StreamId stream, const KernelLaunch& kernel) {
+  if (kernel.kernel == nullptr) return launch_cost(stream, kernel.cost);
+  if (kernel.kernel->function == Function::included) {
     wait_for_room(stream);
     return engine_.submit(
         {.stream = stream, .communicator = {}, .party = {}, .issue = host_now_, .work = {}, .nothing = true});
   }
-  KernelWork moved = work;
-  if (work.math.kind == KernelMath::Kind::bytes && work.math.m == 0) moved.bytes = operand_bytes(computation);
-  return launch(stream, moved);
+  KernelWork moved = kernel.cost;
+  if (moved.math.kind == KernelMath::Kind::bytes && moved.math.m == 0) moved.bytes = operand_bytes(*kernel.kernel);
+  return launch_cost(stream, moved);
 }
 
 OpId SimDevice::copy(StreamId stream, const CopyWork& work) {
@@ -155,10 +155,6 @@ void SimDevice::wake_at(Nanoseconds time) {
 
 void SimDevice::synchronize_event(EventId event) {
   if (run_until([&] { return engine_.complete(event); })) wake_at(engine_.completion(event));
-}
-
-void SimDevice::synchronize_stream(StreamId stream) {
-  synchronize_event(engine_.record(stream));
 }
 
 void SimDevice::synchronize() {

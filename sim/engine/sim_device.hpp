@@ -52,14 +52,12 @@ class SimDevice final : public Device {
 
   StreamId create_stream(const StreamOptions& options) override;
   CommunicatorId create_communicator(const CommunicatorOptions& options) override;
-  OpId launch(StreamId stream, const KernelWork& work) override;
+  using Device::launch;
   /// A kernel that says no elements moves its operands' bytes; Function::included takes no time.
-  OpId compute(StreamId stream, const KernelWork& work, const Computation& computation,
-               std::span<const Address> addresses) override;
+  OpId launch(StreamId stream, const KernelLaunch& kernel) override;
   OpId copy(StreamId stream, const CopyWork& work) override;
   OpId collective(StreamId stream, CommunicatorId communicator, const CollectiveWork& work) override;
   void stream_wait_event(StreamId stream, EventId event) override { engine_.wait(stream, event); }
-  void synchronize_stream(StreamId stream) override;
   void synchronize() override;
   void host_work(Nanoseconds length) override;
   [[nodiscard]] Nanoseconds host_now() override { return host_now_; }
@@ -87,6 +85,7 @@ class SimDevice final : public Device {
   };
 
   void wait_for_room(StreamId stream);
+  OpId launch_cost(StreamId stream, const KernelWork& work);
   void remember(const CollectiveRequest& request, const CollectivePrice& cost, const std::string& communicator);
   /// Simulates until `done()`; false (and a deadlock) where it never is.
   template <class Done>

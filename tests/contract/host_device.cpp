@@ -1,5 +1,7 @@
 #include "tests/contract/host_device.hpp"
 
+#include <sys/mman.h>
+
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
@@ -10,20 +12,21 @@
 namespace foreshard {
 
 CommunicatorId HostDevice::create_communicator(const CommunicatorOptions& options) {
-  const auto& members = options.members;
+  const std::vector<std::uint32_t> alone{rank_};
+  const auto& members = options.members.empty() ? alone : options.members;
   const auto place = std::find(members.begin(), members.end(), rank_);
   FORESHARD_CHECK(place != members.end(), "a communicator without this rank");
   communicators_.push_back({&world_.group(members), static_cast<std::size_t>(place - members.begin()), members.size()});
   return CommunicatorId{static_cast<std::uint32_t>(communicators_.size() - 1)};
 }
 
-OpId HostDevice::launch(StreamId, const KernelWork&) {
-  ++launched_;
-  return add_op();
-}
-
-OpId HostDevice::compute(StreamId, const KernelWork& work, const Computation& computation,
-                         std::span<const Address> addresses) {
+OpId HostDevice::launch(StreamId, const KernelLaunch& kernel) {
+  if (kernel.kernel == nullptr) {
+    ++launched_;
+    return add_op();
+  }
+  const Computation& computation = *kernel.kernel;
+  const std::span<const Address> addresses = kernel.addresses;
   for (std::size_t i = 0; i < addresses.size(); ++i)
     FORESHARD_CHECK(addresses[i] != 0 || computation.operands[i].absent || computation.operands[i].numel() == 0,
                     "an operand without memory");
@@ -33,11 +36,12 @@ OpId HostDevice::compute(StreamId, const KernelWork& work, const Computation& co
     return add_op();
   }
   run_on_host(computation, addresses);
-  computed_.push_back(work);
+  computed_.push_back(kernel.cost);
   return add_op();
 }
 
 OpId HostDevice::collective(StreamId, CommunicatorId communicator, const CollectiveWork& work) {
+  if (work.output == 0) return add_op();  // without memory there is nothing to move
   Communicator& c = communicators_[communicator.value];
   c.group->inputs[c.place] = work.input;
   c.group->meeting.arrive_and_wait();
@@ -85,6 +89,35 @@ void HostMemory::free(Address address) {
   held_ -= block->second.size;
   ++freed_;
   blocks_.erase(block);
+}
+
+std::optional<Address> HostMemory::reserve(Bytes size) {
+  void* range = mmap(nullptr, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (range == MAP_FAILED) return std::nullopt;
+  const auto address = reinterpret_cast<Address>(range);
+  reserved_[address] = size;
+  return address;
+}
+
+void HostMemory::release(Address address) {
+  const auto range = reserved_.find(address);
+  FORESHARD_CHECK(range != reserved_.end(), "a range that was reserved");
+  munmap(reinterpret_cast<void*>(address), range->second);
+  reserved_.erase(range);
+}
+
+bool HostMemory::map(Address address, Bytes size) {
+  if (held_ + size > capacity_) return false;
+  if (mprotect(reinterpret_cast<void*>(address), size, PROT_READ | PROT_WRITE) != 0) return false;
+  held_ += size;
+  return true;
+}
+
+void HostMemory::unmap(Address address, Bytes size) {
+  void* range = reinterpret_cast<void*>(address);
+  madvise(range, size, MADV_DONTNEED);
+  mprotect(range, size, PROT_NONE);
+  held_ -= size;
 }
 
 bool HostMemory::holds(Address address) const {

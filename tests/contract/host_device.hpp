@@ -38,15 +38,15 @@ class HostWorld {
   std::map<std::vector<std::uint32_t>, std::unique_ptr<Group>> groups_;
 };
 
-/// Host memory, filled with NaNs so that what is read before it was written shows.
+/// Host memory; what allocate() gives is filled with NaNs so that what is read before it was written shows.
 class HostMemory final : public DeviceMemory {
  public:
   [[nodiscard]] std::optional<Address> allocate(MemoryKind kind, Bytes size) override;
   void free(Address address) override;
-  [[nodiscard]] std::optional<Address> reserve(Bytes) override { return std::nullopt; }
-  void release(Address) override {}
-  [[nodiscard]] bool map(Address, Bytes) override { return false; }
-  void unmap(Address, Bytes) override {}
+  [[nodiscard]] std::optional<Address> reserve(Bytes size) override;
+  void release(Address address) override;
+  [[nodiscard]] bool map(Address address, Bytes size) override;
+  void unmap(Address address, Bytes size) override;
   [[nodiscard]] MemoryInfo info() const override { return {capacity_ - std::min(held_, capacity_), capacity_}; }
   /// Whether the address lies in a range of allocate() that was not given back.
   [[nodiscard]] bool holds(Address address) const;
@@ -68,6 +68,7 @@ class HostMemory final : public DeviceMemory {
   Bytes held_ = 0;
   std::uint64_t freed_ = 0;
   std::map<Address, Block> blocks_;
+  std::map<Address, Bytes> reserved_;
 };
 
 class HostDevice final : public Device {
@@ -81,23 +82,22 @@ class HostDevice final : public Device {
   void synchronize_event(EventId) override {}
   StreamId create_stream(const StreamOptions&) override { return StreamId{++streams_}; }
   CommunicatorId create_communicator(const CommunicatorOptions& options) override;
-  /// An op that says nothing of what it computes: a test that runs real numbers must not meet one.
-  OpId launch(StreamId stream, const KernelWork& work) override;
-  OpId compute(StreamId, const KernelWork&, const Computation& computation,
-               std::span<const Address> addresses) override;
+  using Device::launch;
+  /// A kernel known by its cost alone does nothing: a test that runs real numbers must not meet one (launched()).
+  OpId launch(StreamId stream, const KernelLaunch& kernel) override;
   OpId copy(StreamId, const CopyWork&) override { return add_op(); }
   OpId collective(StreamId, CommunicatorId communicator, const CollectiveWork& work) override;
   void stream_wait_event(StreamId, EventId) override {}
-  void synchronize_stream(StreamId) override {}
   void synchronize() override {}
   void host_work(Nanoseconds) override {}
   [[nodiscard]] Nanoseconds host_now() override { return {}; }
   [[nodiscard]] std::span<const OpTiming> timings() const override { return timings_; }
 
+  /// Launches so far that did not say what they compute.
   [[nodiscard]] std::uint64_t launched() const { return launched_; }
-  /// Calls of compute() on memory that was given back by then. They compute nothing.
+  /// Launches on memory that was given back by then. They compute nothing.
   [[nodiscard]] std::uint64_t dangling() const { return dangling_; }
-  /// Every compute() so far, as priced.
+  /// Every kernel computed so far, as priced.
   [[nodiscard]] const std::vector<KernelWork>& computed() const { return computed_; }
 
  private:

@@ -40,7 +40,9 @@ bool ScriptedDevice::event_complete(EventId event) {
 
 void ScriptedDevice::synchronize_event(EventId event) {
   log_.push_back(fmt::format("synchronize event {}", event.value));
-  pending_.erase(event.value);
+  std::erase_if(pending_, [&](std::uint32_t earlier) {
+    return earlier <= event.value && event_streams_[earlier] == event_streams_[event.value];
+  });
 }
 
 StreamId ScriptedDevice::create_stream(const StreamOptions& options) {
@@ -60,8 +62,9 @@ OpId ScriptedDevice::add_op() {
   return OpId{static_cast<std::uint32_t>(timings_.size() - 1)};
 }
 
-OpId ScriptedDevice::launch(StreamId stream, const KernelWork& work) {
-  log_.push_back(fmt::format("launch {} {} {}ns", streams_[stream.value], name(work.kernel_class), work.work.count));
+OpId ScriptedDevice::launch(StreamId stream, const KernelLaunch& kernel) {
+  log_.push_back(
+      fmt::format("launch {} {} {}ns", streams_[stream.value], name(kernel.cost.kernel_class), kernel.cost.work.count));
   return add_op();
 }
 
@@ -80,11 +83,6 @@ OpId ScriptedDevice::collective(StreamId stream, CommunicatorId communicator, co
 void ScriptedDevice::stream_wait_event(StreamId stream, EventId event) {
   FORESHARD_CHECK(event.value < event_streams_.size(), "a stream waits for an event that was never recorded");
   log_.push_back(fmt::format("wait {} event {}", streams_[stream.value], event.value));
-}
-
-void ScriptedDevice::synchronize_stream(StreamId stream) {
-  log_.push_back(fmt::format("synchronize {}", streams_[stream.value]));
-  std::erase_if(pending_, [&](std::uint32_t event) { return event_streams_[event] == stream; });
 }
 
 void ScriptedDevice::synchronize() {

@@ -34,11 +34,11 @@ class ScriptedDevice final : public Device {
   void synchronize_event(EventId event) override;
   StreamId create_stream(const StreamOptions& options) override;
   CommunicatorId create_communicator(const CommunicatorOptions& options) override;
-  OpId launch(StreamId stream, const KernelWork& work) override;
+  using Device::launch;
+  OpId launch(StreamId stream, const KernelLaunch& kernel) override;
   OpId copy(StreamId stream, const CopyWork& work) override;
   OpId collective(StreamId stream, CommunicatorId communicator, const CollectiveWork& work) override;
   void stream_wait_event(StreamId stream, EventId event) override;
-  void synchronize_stream(StreamId stream) override;
   void synchronize() override;
   void host_work(Nanoseconds length) override;
   [[nodiscard]] Nanoseconds host_now() override { return host_now_; }

@@ -88,9 +88,9 @@ TEST_CASE("kernels without work are priced from their bytes and class") {
 TEST_CASE("work that a neighbour's kernel does takes no time and no gap") {
   Bench bench;
   const OpId a = bench.gemm(10'000);
-  const OpId nothing = bench.device.compute(
-      kComputeStream, {.kernel_class = KernelClass::memory_bound, .work = {}, .bytes = 39'000'000, .label = {}}, {},
-      {});
+  const KernelWork cost{.kernel_class = KernelClass::memory_bound, .work = {}, .bytes = 39'000'000, .label = {}};
+  const Computation included;
+  const OpId nothing = bench.device.launch(kComputeStream, {cost, &included});
   const OpId b = bench.gemm(10'000);
   bench.device.synchronize();
   CHECK(bench.end(nothing) == bench.start(nothing));
@@ -102,8 +102,8 @@ TEST_CASE("a computation that says no elements moves its operands") {
   Computation copy;
   copy.function = Function::copy_out;
   copy.operands = {{0, DType::bfloat16, false, {9'750'000}, {1}}, {0, DType::bfloat16, false, {9'750'000}, {1}}};
-  const OpId op = bench.device.compute(
-      kComputeStream, {.kernel_class = KernelClass::memory_bound, .work = {}, .bytes = 1000, .label = {}}, copy, {});
+  const KernelWork cost{.kernel_class = KernelClass::memory_bound, .work = {}, .bytes = 1000, .label = {}};
+  const OpId op = bench.device.launch(kComputeStream, {cost, &copy});
   bench.device.synchronize();
   CHECK(bench.end(op) - bench.start(op) == 1500 + 10'000);
 }

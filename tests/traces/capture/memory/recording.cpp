@@ -31,13 +31,12 @@ class MarkingDevice final : public Device {
   CommunicatorId create_communicator(const CommunicatorOptions& options) override {
     return inner_.create_communicator(options);
   }
-  OpId launch(StreamId stream, const KernelWork& work) override { return inner_.launch(stream, work); }
+  OpId launch(StreamId stream, const KernelLaunch& kernel) override { return inner_.launch(stream, kernel); }
   OpId copy(StreamId stream, const CopyWork& work) override { return inner_.copy(stream, work); }
   OpId collective(StreamId stream, CommunicatorId over, const CollectiveWork& work) override {
     return inner_.collective(stream, over, work);
   }
   void stream_wait_event(StreamId stream, EventId event) override { inner_.stream_wait_event(stream, event); }
-  void synchronize_stream(StreamId stream) override { inner_.synchronize_stream(stream); }
   void synchronize() override { inner_.synchronize(); }
   void host_work(Nanoseconds length) override {
     if (length.count < kMark) return;
