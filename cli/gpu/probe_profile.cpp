@@ -175,6 +175,7 @@ void set_gaps(const gpu::ProbedLatencies& latencies, const sim::Latencies& base,
   profile.set("latencies", "kernel_gap_all_gather", latencies.kernel_gap + std::max(0.0, beside), "us",
               shows ? "" : "; but what a gather adds to kernel_gap is the base profile's");
   profile.set("latencies", "long_kernel", latencies.long_kernel, "us");
+  profile.set("latencies", "long_kernel_from", gpu::kLongKernel.us(), "us");
 }
 
 }  // namespace
@@ -211,6 +212,7 @@ Result<sim::MachineFit> profile_of(const gpu::ProbeResult& probed, std::uint32_t
     const double beyond = (probed.host.own_collective - probed.host.collective) / ranks;
     profile.set("nccl", "copy_issue", std::max(kLeastCopyIssue, beyond), "us");
   }
+  if (!probed.kernels.empty()) profile.set("contention", "held_sms", gpu::kHeldSms, "count");
   profile.set_program();
   const auto factors = factors_of(probed.host, name, ranks, profile, *fit);
   if (!factors) return tl::unexpected(factors.error());

@@ -22,7 +22,7 @@
 #include <vector>
 
 #include "core/base/error.hpp"
-#include "core/device/own_reduce.hpp"
+#include "gpu/collectives/own_tuning.hpp"
 #include "gpu/collectives/reduce_kernel.hpp"
 #include "gpu/collectives/symmetric_heap.hpp"
 #include "gpu/collectives/transfer_plan.hpp"

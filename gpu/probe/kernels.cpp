@@ -8,8 +8,6 @@
 
 #include "core/adapt/adapt.hpp"
 #include "core/base/median.hpp"
-#include "core/device/kernel_gap.hpp"
-#include "core/device/own_reduce.hpp"
 #include "core/models/generate.hpp"
 #include "core/models/presets.hpp"
 #include "core/step/step_runner.hpp"

@@ -17,6 +17,14 @@
 
 namespace foreshard::gpu {
 
+/// SMs that are held while kernels are timed a second time: among what rings (16 to 24) and our own reductions (10 to
+/// 16) take. The profile says it ("/contention/held_sms").
+inline constexpr std::uint32_t kHeldSms = 12;
+/// Kernels of this length or more fill the GPU and its caches: the next one starts later. Recorded steps on 2 and 4 x
+/// H200, 2026-11-22, next kernels queued: gaps of 1.3 to 1.6 us after shorter ones, 1.8 to 2.5 after these in Llama-8B.
+/// The profile says it ("/latencies/long_kernel_from").
+inline constexpr Nanoseconds kLongKernel{20'000};
+
 struct ProbeRequest {
   Bytes largest = 4 * kGiB;  ///< of collectives, whole buffer; less where the GPU has not four times as much free
   bool contention = true;
@@ -38,7 +46,7 @@ struct ProbedKernel {
   KernelMath math = {};
   Bytes bytes = 0;
   double us = 0;
-  double held_us = 0;  ///< while kHeldSms SMs (core/device/own_reduce.hpp) are held start to end; 0: not measured
+  double held_us = 0;  ///< while kHeldSms SMs are held start to end; 0: not measured
 };
 
 /// A kernel and a collective, each alone and each while the other runs all the time.

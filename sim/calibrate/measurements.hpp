@@ -56,7 +56,7 @@ struct KernelSample {
   KernelMath math = {};
   Bytes bytes = 0;  ///< of Kind::bytes
   double us = 0;
-  double held_us = 0;  ///< while kHeldSms SMs are held (core/device/own_reduce.hpp); 0: not measured
+  double held_us = 0;  ///< while the profile's contention.held_sms are held; 0: not measured
 };
 
 /// One node as NCCL sees it.

@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include "core/device/own_reduce.hpp"
-
 namespace foreshard::sim {
 namespace {
 
@@ -21,7 +19,7 @@ Estimate own_scatter(const MachineProfile& machine, const Group& group) {
   Estimate out;
   out.us = pulls_us(machine, group, group.result());
   out.uses = CollectiveResource::symmetric;
-  out.sms = reduce_ctas(static_cast<std::uint32_t>(group.ranks), group.widens);
+  out.sms = machine.contention.own_reduce.of(static_cast<std::uint32_t>(group.ranks), group.widens);
   out.hbm = group.bytes + group.result();
   out.link = group.wire();
   out.path = "own reduce-scatter, a few CTAs";

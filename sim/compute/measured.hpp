@@ -23,8 +23,9 @@ namespace foreshard::sim::compute {
 /// the model, so that shapes far from all that was measured keep its price. 1 where nothing was measured.
 [[nodiscard]] double shape_factor(const ComputeSpec& spec, const KernelMath& math);
 
-/// Time of a kernel while kHeldSms SMs are held over its time alone: of a kernel of bytes that of the nearest size of
-/// its family, of others the measured shapes' mean as above, without the model's point. 0 where nothing was measured.
+/// Time of a kernel while ContentionSpec::held_sms are held over its time alone: of a kernel of bytes that of the
+/// nearest size of its family, of others the measured shapes' mean as above, without the model's point. 0 where nothing
+/// was measured.
 [[nodiscard]] double held_factor(const ComputeSpec& spec, std::string_view label, const KernelWork& work);
 
 }  // namespace foreshard::sim::compute

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "core/device/own_reduce.hpp"
-
 namespace foreshard::sim {
 namespace {
 
@@ -69,7 +67,8 @@ double loss_now(double measured, double usual, double now) {
 /// Beside collectives from start to end, the kernel's own measured factor taken into account.
 double beside_collectives(const MachineProfile& machine, const KernelDemand& kernel, double held, double traffic) {
   if (kernel.held > 0 && held > 0) {
-    const double lost = loss_now(kernel.held, covered(machine, kernel, kHeldSms, 0), covered(machine, kernel, held, 0));
+    const double lost = loss_now(kernel.held, covered(machine, kernel, machine.contention.held_sms, 0),
+                                 covered(machine, kernel, held, 0));
     return 1 + lost + kernel.memory * (1 / (1 - std::min(traffic, kMostTraffic)) - 1);
   }
   const double model = covered(machine, kernel, held, traffic);

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "core/base/check.hpp"
-#include "core/device/kernel_gap.hpp"
 #include "sim/machine/longest_op.hpp"
 
 namespace foreshard::sim {
@@ -141,7 +140,8 @@ bool Engine::end_finished(std::int64_t at) {
     const std::uint32_t id = stream.queue[stream.head - 1];
     const Pending& op = ops_[id];
     if (op.nothing) continue;
-    const bool long_kernel = !op.communicator.valid() && Nanoseconds{at} - timings_[id].start >= kLongKernel;
+    const bool long_kernel =
+        !op.communicator.valid() && Nanoseconds{at} - timings_[id].start >= latencies.long_kernel_from;
     const std::int64_t more = long_kernel ? latencies.long_kernel.count : 0;
     stream.earliest_copy = at + latencies.copy_gap.count;
     stream.earliest = op.is_copy ? stream.earliest_copy : at + gap + more;

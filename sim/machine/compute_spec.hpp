@@ -68,7 +68,7 @@ struct KernelFamily {
   struct Point {
     double bytes = 0;
     double us = 0;
-    double held = 0;  ///< time while kHeldSms SMs (own_reduce.hpp) are held over that alone; 0: not measured
+    double held = 0;  ///< time while ContentionSpec::held_sms SMs are held over that alone; 0: not measured
   };
   std::string label;  ///< KernelWork::label's text: "aten::mul", "fsdp::chunk_cat"
   MemoryAccess access = MemoryAccess::contiguous;

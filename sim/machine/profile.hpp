@@ -62,7 +62,8 @@ struct Latencies {
   Nanoseconds event_wait;             ///< end of an op to the start of one that waits for it on another stream
   Nanoseconds communicator_gap;       ///< end of a collective to the start of the next of its communicator
   Nanoseconds synchronize;            ///< end of what the host waited for to the host going on
-  Nanoseconds long_kernel = {};       ///< added to both kernel gaps after a kernel of kLongKernel (core/device) or more
+  Nanoseconds long_kernel = {};       ///< added to both kernel gaps after a kernel of …
+  Nanoseconds long_kernel_from = {};  ///< … this length or more
 };
 
 /// What single things achieve. Sizes count bytes read plus bytes written unless named otherwise.

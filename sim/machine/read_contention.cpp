@@ -57,6 +57,21 @@ KernelUse read_class(ProfileReader& reader, const Json& row, const std::string& 
   return out;
 }
 
+/// May be absent, and so may each of its keys.
+void read_own_reduce(ProfileReader& reader, const Json& contention, OwnReduceSms& out) {
+  constexpr std::string_view kPlace = "/contention/own_reduce";
+  static constexpr std::array<std::string_view, 4> kKeys{"two_ranks", "two_ranks_upcast", "four_or_eight_ranks",
+                                                         "other_ranks"};
+  const Json* section = reader.member(contention, "/contention", "own_reduce", false);
+  if (section == nullptr) return;
+  reader.known_keys(*section, std::string(kPlace), kKeys);
+  const std::array<std::uint32_t*, kKeys.size()> fields{&out.two_ranks, &out.two_ranks_upcast, &out.four_or_eight_ranks,
+                                                        &out.other_ranks};
+  for (std::size_t i = 0; i < kKeys.size(); ++i)
+    if (reader.member(*section, std::string(kPlace), kKeys[i], false) != nullptr)
+      *fields[i] = static_cast<std::uint32_t>(reader.constant(*section, std::string(kPlace), kKeys[i], "count"));
+}
+
 double read_slowdown(ProfileReader& reader, const Json& contention, std::string_view key) {
   const double value = reader.constant(contention, "/contention", key, "ratio");
   if (value < 1 && !reader.error()) reader.fail(fmt::format("/contention/{}/value", key), "a slowdown is at least 1");
@@ -66,15 +81,18 @@ double read_slowdown(ProfileReader& reader, const Json& contention, std::string_
 }  // namespace
 
 void read_contention(ProfileReader& reader, const Json& contention, MachineProfile& profile) {
-  static constexpr std::array<std::string_view, 10> kKeys{
-      "memory_bandwidth", "ring",        "symmetric",   "copy_engine",   "late_tile",
-      "static_waves",     "side_kernel", "beside_side", "resident_side", "classes"};
+  static constexpr std::array<std::string_view, 12> kKeys{
+      "memory_bandwidth", "ring",         "symmetric",   "copy_engine", "own_reduce",    "held_sms",
+      "late_tile",        "static_waves", "side_kernel", "beside_side", "resident_side", "classes"};
   reader.known_keys(contention, "/contention", kKeys);
   ContentionSpec& out = profile.contention;
   out.memory_bandwidth = kGiga * reader.constant(contention, "/contention", "memory_bandwidth", "GB/s");
   out.ring = read_path(reader, contention, "ring");
   out.symmetric = read_path(reader, contention, "symmetric");
   out.copy_engine = read_path(reader, contention, "copy_engine");
+  read_own_reduce(reader, contention, out.own_reduce);
+  if (reader.member(contention, "/contention", "held_sms", false) != nullptr)
+    out.held_sms = reader.constant(contention, "/contention", "held_sms", "count");
   out.late_tile = reader.constant(contention, "/contention", "late_tile", "ratio");
   out.static_waves = reader.constant(contention, "/contention", "static_waves", "count", true);
   out.side_kernel = read_slowdown(reader, contention, "side_kernel");

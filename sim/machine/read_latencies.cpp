@@ -6,9 +6,11 @@
 namespace foreshard::sim {
 
 void read_latencies(ProfileReader& reader, const nlohmann::json& latencies, MachineProfile& profile) {
-  static constexpr std::array<std::string_view, 8> kKeys{"launch",      "kernel_gap", "kernel_gap_all_gather",
-                                                         "copy_gap",    "event_wait", "communicator_gap",
-                                                         "synchronize", "long_kernel"};
+  static constexpr std::array<std::string_view, 9> kKeys{"launch",      "kernel_gap",  "kernel_gap_all_gather",
+                                                         "copy_gap",    "event_wait",  "communicator_gap",
+                                                         "synchronize", "long_kernel", "long_kernel_from"};
+  // Profiles that were probed before "long_kernel_from" could be said mean this.
+  constexpr Nanoseconds kFormerLongKernel{20'000};
   reader.known_keys(latencies, "/latencies", kKeys);
   Latencies& out = profile.latencies;
   const std::array<Nanoseconds*, 7> fields{&out.launch,     &out.kernel_gap, &out.kernel_gap_all_gather,
@@ -17,6 +19,9 @@ void read_latencies(ProfileReader& reader, const nlohmann::json& latencies, Mach
   for (std::size_t i = 0; i < fields.size(); ++i) *fields[i] = reader.time(latencies, "/latencies", kKeys[i]);
   if (reader.member(latencies, "/latencies", "long_kernel", false) != nullptr)  // absent: 0
     out.long_kernel = reader.time(latencies, "/latencies", "long_kernel");
+  out.long_kernel_from = kFormerLongKernel;
+  if (reader.member(latencies, "/latencies", "long_kernel_from", false) != nullptr)
+    out.long_kernel_from = reader.time(latencies, "/latencies", "long_kernel_from");
 }
 
 }  // namespace foreshard::sim

@@ -1,6 +1,5 @@
 #include <cmath>
 
-#include "core/device/own_reduce.hpp"
 #include "sim/collectives/ring.hpp"
 #include "tests/sim/collectives/machine.hpp"
 
@@ -63,7 +62,7 @@ TEST_CASE("a plan of foreshard's program has its own reduce-scatter: a kernel, n
   own.host_program = HostProgram::foreshard;
   const CollectivePrice got = price(own, CollectiveKind::reduce_scatter, Transport::low_contention, kGiB, 4);
   CHECK(got.uses == CollectiveResource::symmetric);
-  CHECK(got.sms == reduce_ctas(4, false));
+  CHECK(got.sms == own.contention.own_reduce.of(4, false));
   CHECK(got.temporary_bytes == 0);
   CHECK(got.copied_bytes == 0);
   CHECK(got.link_bytes == kGiB * 3 / 4);
@@ -79,8 +78,8 @@ TEST_CASE("a result of a wider dtype takes its own number of CTAs and is written
   const CollectivePrice narrow = model.price(request);
   request.widens = true;
   const CollectivePrice wide = model.price(request);
-  CHECK(narrow.sms == reduce_ctas(2, false));
-  CHECK(wide.sms == reduce_ctas(2, true));
+  CHECK(narrow.sms == own.contention.own_reduce.of(2, false));
+  CHECK(wide.sms == own.contention.own_reduce.of(2, true));
   CHECK(wide.sms > narrow.sms);
   CHECK(narrow.hbm_bytes == kGiB + kGiB / 2);
   CHECK(wide.hbm_bytes == 2 * kGiB);  // 512 MiB of bfloat16 become a GiB of float32

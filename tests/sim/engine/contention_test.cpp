@@ -1,7 +1,6 @@
 // The mechanism on a machine with round numbers (fixture.hpp), and on the h200 profile what a wave costs.
 #include "sim/engine/contention.hpp"
 
-#include "core/device/own_reduce.hpp"
 #include "sim/collectives/modelled_collectives.hpp"
 #include "tests/sim/engine/sim_fixture.hpp"
 
@@ -198,8 +197,8 @@ TEST_CASE("a reduce-scatter of foreshard's takes the SMs of its CTAs from a kern
   const auto slower = [&](bool widens) {
     return beside_reduction(machine, KernelClass::gemm, Transport::low_contention, widens).kernel;
   };
-  CHECK(slower(false) == Approx(132. / (132 - reduce_ctas(2, false))).epsilon(1e-4));
-  CHECK(slower(true) == Approx(132. / (132 - reduce_ctas(2, true))).epsilon(1e-4));
+  CHECK(slower(false) == Approx(132. / (132 - machine.contention.own_reduce.of(2, false))).epsilon(1e-4));
+  CHECK(slower(true) == Approx(132. / (132 - machine.contention.own_reduce.of(2, true))).epsilon(1e-4));
 }
 
 TEST_CASE("a measured loss stays as it is where the model sees next to none") {
