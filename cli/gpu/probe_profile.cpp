@@ -102,7 +102,8 @@ class Profile {
  public:
   Profile(nlohmann::ordered_json& json, std::string source) : json_(json), source_(std::move(source)) {}
   void set(const char* section, const char* key, double value, const char* unit, const char* remark = "") {
-    if (value > 0) json_[section][key] = {{"value", value}, {"unit", unit}, {"source", source_ + remark}};
+    if (value > 0)
+      json_[section][key] = {{"value", value}, {"unit", unit}, {"source", source_ + remark}, {"fitted_on", measured()}};
   }
   void set_calls(const gpu::ProbedHost& host, const Factors& factors) {
     for (std::size_t i = 0; i < kHostCalls; ++i) {
@@ -113,7 +114,12 @@ class Profile {
       const std::string source = share != Share::none ? source_ + ": of foreshard's own host program, not of PyTorch"
                                  : factors.measured ? source_ + ": in the prices of the kernels and sections around it"
                                                     : "assumed for foreshard's own host program; not measured";
-      json_["host"]["calls"][std::string(name(call))] = {{"value", us}, {"unit", "us"}, {"source", source}};
+      const bool assumed = share == Share::none && !factors.measured;
+      json_["host"]["calls"][std::string(name(call))] = {
+          {"value", us},
+          {"unit", "us"},
+          {"source", source},
+          {"fitted_on", assumed ? nlohmann::ordered_json("none: assumed") : measured()}};
     }
   }
   void set_program() {
@@ -121,6 +127,8 @@ class Profile {
   }
 
  private:
+  static nlohmann::ordered_json measured() { return nlohmann::ordered_json::array({sim::kOwnCalibration}); }
+
   nlohmann::ordered_json& json_;
   std::string source_;
 };

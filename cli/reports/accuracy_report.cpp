@@ -1,12 +1,13 @@
+// `accuracy`'s Markdown: sentences and tables.
 #include "cli/reports/accuracy_report.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
+#include <set>
 
-#include "core/base/units.hpp"
-#include "core/settings/settings_table.hpp"
+#include "cli/reports/accuracy_parts.hpp"
+#include "traces/accuracy/promises.hpp"
 
 namespace foreshard::cli {
 namespace {
@@ -15,36 +16,24 @@ using traces::AccuracyRow;
 using traces::ErrorSum;
 using From = AccuracyRow::From;
 
-constexpr Bytes kSmallest = kMiB;  // smaller collectives wait for the host
-constexpr Bytes kLargest = kGiB;
-
 std::string percent(double error) {
   return fmt::format("{:+.1f} %", 100 * error);
-}
-
-double relative(Bytes predicted, Bytes measured) {
-  return static_cast<double>(predicted) / static_cast<double>(measured) - 1;
 }
 
 std::string difference(Bytes predicted, Bytes measured) {
   return predicted == measured ? "0" : fmt::format("{:+.2f} %", 100 * relative(predicted, measured));
 }
 
-std::string words(const sim::CollectiveRequest& r) {
-  return fmt::format("{}, {}, {}, {} ranks ({} a node)", dashed_name(r.kind), name(r.transport), format_bytes(r.bytes),
-                     r.ranks, r.ranks_per_node);
-}
-
 std::string title(const AccuracyRow& row) {
-  return row.from == From::model ? fmt::format("`{}`", row.run) : fmt::format("`{}` → `{}`", row.source, row.run);
+  return row.from == From::sibling ? fmt::format("`{}` → `{}`", row.source, row.run) : fmt::format("`{}`", row.run);
 }
 
 constexpr std::string_view kRunHead =
-    "predicted, ms | measured, ms | error | beyond its range | side | requested | allocated | active | reserved |\n"
-    "|---|---|---|---|---|---|---|---|---|---|\n";
+    "predicted, ms | measured, ms | error | beyond its range | side | requested | allocated | active | reserved | "
+    "misses the promise |\n|---|---|---|---|---|---|---|---|---|---|---|\n";
 
 std::string line(const AccuracyRow& row) {
-  if (!row.refused.empty()) return fmt::format("| {} | refused: {} | | | | | | | | |\n", title(row), row.refused);
+  if (!row.refused.empty()) return fmt::format("| {} | refused: {} | | | | | | | | | |\n", title(row), row.refused);
   const auto& m = row.measured;
   std::string time =
       fmt::format("| {} | – | {:.1f} [{:.1f}–{:.1f}] | – | – | – |", title(row), m.median_ms, m.low_ms, m.high_ms);
@@ -52,297 +41,246 @@ std::string line(const AccuracyRow& row) {
     time = fmt::format("| {} | {:.1f} | {:.1f} [{:.1f}–{:.1f}] | {} | {:.1f} % | {}{} |", title(row), row.step_ms,
                        m.median_ms, m.low_ms, m.high_ms, percent(row.error()), 100 * row.beyond(),
                        row.host_bound ? "host" : "GPU", row.time_known ? "" : ", not valid");
-  return time + fmt::format(" {} | {} | {} | {} |\n", difference(row.peaks.requested, m.peaks.requested),
+  const std::string last =
+      row.differs.empty() ? fmt::format("{}", fmt::join(traces::missed(row), ", ")) : "not asked: " + row.differs;
+  return time + fmt::format(" {} | {} | {} | {} | {} |\n", difference(row.peaks.requested, m.peaks.requested),
                             difference(row.peaks.allocated, m.peaks.allocated),
                             difference(row.peaks.active, m.peaks.active),
-                            difference(row.peaks.reserved, m.peaks.reserved));
+                            difference(row.peaks.reserved, m.peaks.reserved), last);
 }
 
-std::string run_table(const traces::Accuracy& accuracy, From from, std::string_view first) {
+bool any(const traces::Accuracy& accuracy, From from, Seen seen) {
+  return std::any_of(accuracy.rows.begin(), accuracy.rows.end(),
+                     [&](const AccuracyRow& row) { return row.from == from && row.seen == seen; });
+}
+
+std::string run_table(const traces::Accuracy& accuracy, From from, Seen seen, std::string_view first) {
+  if (!any(accuracy, from, seen)) return "None.\n";
   std::string out = fmt::format("| {} | {}", first, kRunHead);
   for (const AccuracyRow& row : accuracy.rows)
-    if (row.from == from) out += line(row);
+    if (row.from == from && row.seen == seen) out += line(row);
   return out;
-}
-
-bool sized(const sim::CollectiveCheck& check) {
-  return check.request.bytes >= kSmallest && check.request.bytes <= kLargest;
-}
-
-ErrorSum sum_of(std::span<const sim::CollectiveCheck> checks) {
-  ErrorSum sum;
-  for (const sim::CollectiveCheck& check : checks)
-    if (sized(check)) sum.add(check.error());
-  return sum;
-}
-
-ErrorSum sum_of(std::span<const ThroughputRow> rows, std::string_view source) {
-  ErrorSum sum;
-  for (const ThroughputRow& row : rows)
-    if (source.empty() || row.source == source) sum.add(row.error());
-  return sum;
-}
-
-std::vector<std::string> sources_of(const std::vector<ThroughputRow>& rows) {
-  std::vector<std::string> sources;
-  for (const ThroughputRow& row : rows)
-    if (std::find(sources.begin(), sources.end(), row.source) == sources.end()) sources.push_back(row.source);
-  return sources;
 }
 
 std::string mean_and_worst(const ErrorSum& sum) {
   return fmt::format("mean error {:.2f} %, worst {:.1f} %", 100 * sum.mean(), 100 * sum.worst);
 }
 
-std::string capture_sentences(const traces::Accuracy& accuracy) {
-  const AccuracySummary self = summarise(accuracy, From::itself);
-  const AccuracySummary s = summarise(accuracy, From::sibling);
-  std::string out = fmt::format(
-      "From a recording, at its own settings: all four peaks exact to the byte in {} of {} runs.\n\n"
-      "From a recording, at another run's settings ({} pairs{}): GPU- and link-bound {} pairs, {}; host-bound {} "
-      "pairs, "
-      "at most {:.1f} % outside the measured range of ten steps. Memory: all four peaks exact in {} of {} pairs; {} of "
-      "the others follow record_stream, where time decides.",
-      self.exact, self.predicted, s.predicted,
-      s.refused == 0 ? "" : fmt::format("; {} more cannot be derived from the recording", s.refused), s.gpu.count,
-      mean_and_worst(s.gpu), s.host.count, 100 * s.host.worst, s.exact, s.predicted, s.clocked);
-  if (s.not_valid > 0)
-    out += fmt::format(" {} pairs whose time the plan itself calls not valid are not in these times.", s.not_valid);
+traces::Rankings rankings_of(const traces::Accuracy& accuracy, Seen seen) {
   traces::Rankings rankings;
   for (const AccuracyRow& row : accuracy.rows)
-    if (row.from == From::sibling && row.has_time && !row.host_bound && row.time_known)
+    if (row.from == From::sibling && row.seen == seen && row.has_time && !row.host_bound && row.time_known &&
+        row.differs.empty())
       rankings.add(row.source, row.step_ms, row.measured);
-  out += fmt::format(
-      "\nRanking: of settings planned from one recording whose measured steps differ by more than 3 % and their "
-      "spread, {} pairs are in the right order and {} are not.\n",
-      rankings.right(), rankings.wrong());
-  return out;
+  return rankings;
 }
 
-std::string model_sentence(const traces::Accuracy& accuracy) {
-  const AccuracySummary s = summarise(accuracy, From::model);
+std::string capture_sentences(const traces::Accuracy& accuracy, Seen seen) {
+  const AccuracySummary self = summarise(accuracy, From::itself, seen);
+  const AccuracySummary s = summarise(accuracy, From::sibling, seen);
+  std::string out = fmt::format(
+      "From a recording, at its own settings: all four peaks exact to the byte in {} of {} "
+      "runs.\n\nFrom a recording, at another run's settings ({} pairs{}): GPU- and link-bound "
+      "{} pairs, {}; host-bound {} pairs, at most {:.1f} % outside the measured range of ten "
+      "steps. Memory: all four peaks exact in {} of {} pairs; {} of the others follow "
+      "record_stream, where time decides. {} pairs miss a promise.",
+      self.exact, self.predicted, s.predicted,
+      s.refused == 0 ? "" : fmt::format("; {} more cannot be derived from the recording", s.refused), s.gpu.count,
+      mean_and_worst(s.gpu), s.host.count, 100 * s.host.worst, s.exact, s.predicted, s.clocked, s.missed);
+  if (s.not_valid > 0)
+    out += fmt::format(" {} pairs whose time the plan itself calls not valid are not in these times.", s.not_valid);
+  const traces::Rankings rankings = rankings_of(accuracy, seen);
+  return out + fmt::format(
+                   "\nRanking: of settings planned from one recording whose measured steps differ by more than "
+                   "3 % and their spread, {} pairs are in the right order and {} are not.\n",
+                   rankings.right(), rankings.wrong());
+}
+
+std::string model_sentence(const traces::Accuracy& accuracy, Seen seen) {
+  const AccuracySummary s = summarise(accuracy, From::model, seen);
   return fmt::format(
-      "From the model and the `{}` profile alone, {} runs{}: step time {} beyond the run's own range of ten steps; "
-      "peak "
-      "allocated {}; peak reserved {} (without record_stream).\n",
+      "From the model and the `{}` profile alone, {} runs{}{}: GPU- and link-bound {}, {} against the median; step "
+      "time "
+      "{} beyond the run's own range of ten steps, all; peak allocated {}; peak reserved {} (without record_stream). "
+      "{} "
+      "runs miss a promise.\n",
       accuracy.machine, s.predicted, s.refused == 0 ? "" : fmt::format(" ({} more have no model)", s.refused),
-      mean_and_worst(s.beyond), mean_and_worst(s.allocated), mean_and_worst(s.reserved));
+      s.differs == 0 ? "" : fmt::format(" ({} more did what no model says)", s.differs), s.gpu.count,
+      mean_and_worst(s.gpu), mean_and_worst(s.beyond), mean_and_worst(s.allocated), mean_and_worst(s.reserved),
+      s.missed);
 }
 
-std::string collective_sentences(const AccuracyResult& result) {
+std::vector<sim::CollectiveCheck> collectives_of(const AccuracyResult& result, Seen seen) {
+  std::vector<sim::CollectiveCheck> out;
+  for (const traces::CollectiveRow& row : result.accuracy.collectives)
+    if (row.seen == seen) out.push_back(row.check);
+  return out;
+}
+
+std::string collective_sentences(const AccuracyResult& result, Seen seen) {
   std::string out;
-  std::vector<sim::CollectiveCheck> measured;
-  for (const traces::CollectiveRow& row : result.accuracy.collectives) measured.push_back(row.check);
-  if (!measured.empty()) {
-    const ErrorSum sum = sum_of(measured);
-    out += fmt::format("Collectives alone, 1 MiB to 1 GiB: {} measured points, {}", sum.count, mean_and_worst(sum));
-    const ErrorSum without = sum_of(result.left_out);
-    if (without.count > 0)
-      out += fmt::format("; each predicted without its own measurement {}", mean_and_worst(without));
-    out += ".\n";
-  }
-  for (const auto& published : result.published_collectives) {
-    if (published.checks.empty()) continue;
-    const sim::CheckSummary s = sim::summarise(published.checks);
-    out += fmt::format("Published collectives on `{}`: {} rows, mean error {:.1f} %, worst {:.1f} %.\n",
-                       published.machine, s.rows, 100 * s.mean, 100 * s.worst);
+  const ErrorSum sum = sum_of(collectives_of(result, seen));
+  if (sum.count > 0)
+    out += fmt::format("Collectives alone, 1 MiB to 1 GiB: {} measured points, {}.\n", sum.count, mean_and_worst(sum));
+  const ErrorSum without = sum_of(result.left_out);
+  if (seen == Seen::held_out && without.count > 0)
+    out += fmt::format("The profile's own points, each predicted without itself: {} points, {}.\n", without.count,
+                       mean_and_worst(without));
+  std::set<std::string> machines;
+  for (const auto& row : result.published_collectives)
+    if (row.seen == seen) machines.insert(row.machine);
+  for (const std::string& machine : machines) {
+    ErrorSum all;
+    for (const auto& row : result.published_collectives)
+      if (row.seen == seen && row.machine == machine) all.add(row.check.error());
+    out += fmt::format("Published collectives on `{}`: {} rows, {}.\n", machine, all.count, mean_and_worst(all));
   }
   return out;
 }
 
-std::string throughput_sentences(const AccuracyResult& result) {
-  if (result.throughput.empty()) return {};
-  std::string out;
-  for (const std::string& source : sources_of(result.throughput)) {
-    const ErrorSum sum = sum_of(result.throughput, source);
-    out += fmt::format("{}{}: {} rows, {}", out.empty() ? "" : "; ", source, sum.count, mean_and_worst(sum));
+ErrorSum throughput_of(const AccuracyResult& result, Seen seen, std::string_view source = {}) {
+  ErrorSum sum;
+  for (const ThroughputRow& row : result.throughput)
+    if (row.seen == seen && (source.empty() || row.source == source)) sum.add(row.error());
+  return sum;
+}
+
+std::string throughput_sentence(const AccuracyResult& result, Seen seen) {
+  const ErrorSum all = throughput_of(result, seen);
+  if (all.count == 0) return {};
+  std::vector<std::string> parts;
+  for (const ThroughputRow& row : result.throughput) {
+    const ErrorSum sum = throughput_of(result, seen, row.source);
+    const std::string part = fmt::format("{}: {} rows, {}", row.source, sum.count, mean_and_worst(sum));
+    if (row.seen == seen && std::find(parts.begin(), parts.end(), part) == parts.end()) parts.push_back(part);
   }
-  const ErrorSum all = sum_of(result.throughput, {});
-  return fmt::format("Published throughput, {} rows, {} ({}).\n", all.count, mean_and_worst(all), out);
+  return fmt::format("Published throughput, {} rows, {} ({}).\n", all.count, mean_and_worst(all),
+                     fmt::join(parts, "; "));
+}
+
+constexpr std::string_view kHeldOut = "Held out: no constant of the profile was fitted on these";
+constexpr std::string_view kFitted = "Fitted: some constant of the profile was fitted on these";
+constexpr std::string_view kNotStated = "The profile does not say what its constants were fitted on";
+
+std::string_view heading(Seen seen) {
+  return seen == Seen::held_out ? kHeldOut : seen == Seen::fitted ? kFitted : kNotStated;
+}
+
+bool any(const AccuracyResult& result, Seen seen) {
+  const auto is = [seen](const auto& row) { return row.seen == seen; };
+  const auto& a = result.accuracy;
+  return std::any_of(a.rows.begin(), a.rows.end(), is) || std::any_of(a.collectives.begin(), a.collectives.end(), is) ||
+         std::any_of(result.throughput.begin(), result.throughput.end(), is) ||
+         std::any_of(result.published_collectives.begin(), result.published_collectives.end(), is);
+}
+
+/// Models whose runs were all fitted on: nothing here says how well they are predicted.
+std::vector<std::string> without_held_out(const traces::Accuracy& accuracy) {
+  std::set<std::string> all;
+  std::set<std::string> held_out;
+  for (const AccuracyRow& row : accuracy.rows) {
+    if (row.from != From::model || !row.refused.empty()) continue;
+    all.insert(row.model);
+    if (row.seen == Seen::held_out && row.differs.empty()) held_out.insert(row.model);
+  }
+  std::vector<std::string> out;
+  std::set_difference(all.begin(), all.end(), held_out.begin(), held_out.end(), std::back_inserter(out));
+  return out;
+}
+
+std::string left_out_sentences(const AccuracyResult& result) {
+  std::string out;
+  if (const auto models = without_held_out(result.accuracy); !models.empty())
+    out += fmt::format("No held-out run: {}.\n", fmt::join(models, ", "));
+  for (const traces::NotImportable& one : result.accuracy.not_importable)
+    out += fmt::format("Not importable: `{}`: {}.\n", one.run, one.why);
+  return out;
 }
 
 std::string collective_table(std::span<const sim::CollectiveCheck> checks) {
   std::string out = "| collective | measured, µs | predicted, µs | error | path | from |\n|---|---|---|---|---|---|\n";
   for (const sim::CollectiveCheck& check : checks)
-    out += fmt::format("| {} | {:.1f} | {:.1f} | {} | {} | {} |\n", words(check.request), check.measured_us,
+    out += fmt::format("| {} | {:.1f} | {:.1f} | {} | {} | {} |\n", describe(check.request), check.measured_us,
                        check.predicted_us, percent(check.error()), check.path, check.from);
   return out;
 }
 
-Json peaks_json(const MemoryPeaks& peaks) {
-  return {{"requested_bytes", peaks.requested},
-          {"allocated_bytes", peaks.allocated},
-          {"active_bytes", peaks.active},
-          {"reserved_bytes", peaks.reserved}};
-}
-
-std::string_view name(From from) {
-  constexpr std::string_view kNames[] = {"itself", "sibling", "model"};
-  return kNames[static_cast<std::size_t>(from)];
-}
-
-Json row_json(const AccuracyRow& row) {
-  Json json;
-  json["from"] = name(row.from);
-  json["recording"] = row.source.empty() ? Json(nullptr) : Json(row.source);
-  json["run"] = row.run;
-  json["measured"] = {{"step_ms", row.measured.median_ms},
-                      {"low_ms", row.measured.low_ms},
-                      {"high_ms", row.measured.high_ms},
-                      {"peaks", peaks_json(row.measured.peaks)}};
-  json["refused"] = row.refused.empty() ? Json(nullptr) : Json(row.refused);
-  if (!row.refused.empty()) return json;
-  const auto time = [&](double value) { return row.has_time ? Json(value) : Json(nullptr); };
-  json["predicted"] = {{"step_ms", time(row.step_ms)}, {"peaks", peaks_json(row.peaks)}};
-  json["step_error"] = time(row.error());
-  json["step_beyond_range"] = time(row.beyond());
-  json["uncertainty"] = time(row.uncertainty);
-  json["host_bound"] = row.host_bound;
-  json["record_stream"] = row.record_stream;
-  json["valid"] = row.time_known;
-  json["peaks_exact"] = row.exact();
-  json["warnings"] = row.warnings;
-  return json;
-}
-
-Json summary_json(const AccuracySummary& s) {
-  const auto sum = [](const ErrorSum& e) { return Json{{"count", e.count}, {"mean", e.mean()}, {"worst", e.worst}}; };
-  return {{"predicted", s.predicted},
-          {"refused", s.refused},
-          {"not_valid", s.not_valid},
-          {"gpu_bound_step_error", sum(s.gpu)},
-          {"host_bound_beyond_range", sum(s.host)},
-          {"step_beyond_range", sum(s.beyond)},
-          {"allocated_error", sum(s.allocated)},
-          {"reserved_error", sum(s.reserved)},
-          {"peaks_exact", s.exact},
-          {"record_stream_not_exact", s.clocked}};
-}
-
-/// Rows of one shape for whatever is published or measured: name, setup, measured, predicted, error.
-struct PlainRow {
-  std::string kind, name, setup, unit;
-  double measured = 0;
-  double predicted = 0;
-  [[nodiscard]] double error() const { return predicted / measured - 1; }
-};
-
-std::vector<PlainRow> plain_rows(const AccuracyResult& result) {
-  std::vector<PlainRow> rows;
-  for (const traces::CollectiveRow& row : result.accuracy.collectives)
-    rows.push_back(
-        {"collective", row.variant, words(row.check.request), "us", row.check.measured_us, row.check.predicted_us});
-  for (const auto& published : result.published_collectives)
-    for (const sim::CollectiveCheck& check : published.checks)
-      rows.push_back({"published_collective", check.from, published.machine + ", " + words(check.request), "us",
-                      check.measured_us, check.predicted_us});
+std::string part_tables(const AccuracyResult& result, Seen seen) {
+  std::string out = fmt::format("### {}\n\n#### Runs from their models alone\n\n", heading(seen)) +
+                    run_table(result.accuracy, From::model, seen, "run, from its model alone") +
+                    "\n#### Runs from recordings at other settings\n\n" +
+                    run_table(result.accuracy, From::sibling, seen, "recording → settings of");
+  std::vector<sim::CollectiveCheck> checks;
+  for (const traces::CollectiveRow& row : result.accuracy.collectives) {
+    if (row.seen != seen) continue;
+    checks.push_back(row.check);
+    checks.back().from = row.variant;
+  }
+  if (!checks.empty()) out += "\n#### Collectives, measured alone\n\n" + collective_table(checks);
+  std::vector<sim::CollectiveCheck> published;
+  for (const auto& row : result.published_collectives) {
+    if (row.seen != seen) continue;
+    published.push_back(row.check);
+    published.back().from += ", `" + row.machine + "`";
+  }
+  if (!published.empty()) out += "\n#### Published collectives\n\n" + collective_table(published);
+  if (throughput_of(result, seen).count == 0) return out + "\n";
+  out +=
+      "\n#### Published throughput\n\n| source | model | machine | setup | published, tokens/s/GPU | predicted | error "
+      "|\n|---|---|---|---|---|---|---|\n";
   for (const ThroughputRow& row : result.throughput)
-    rows.push_back({"published_throughput", row.source, fmt::format("{}, {}, {}", row.model, row.machine, row.setup),
-                    "tokens/s/GPU", row.published, row.predicted});
-  return rows;
+    if (row.seen == seen)
+      out += fmt::format("| {} | {} | {} | {} | {:.0f} | {:.0f} | {} |\n", row.source, row.model, row.machine,
+                         row.setup, row.published, row.predicted, percent(row.error()));
+  return out + "\n";
+}
+
+std::string headline_row(std::string_view what, int rows, std::string_view found, std::string_view promised) {
+  return fmt::format("| {} | {} | {} | {} |\n", what, rows, rows == 0 ? "no held-out row" : found, promised);
 }
 
 }  // namespace
 
-AccuracySummary summarise(const traces::Accuracy& accuracy, From from) {
-  AccuracySummary s;
-  for (const AccuracyRow& row : accuracy.rows) {
-    if (row.from != from) continue;
-    if (!row.refused.empty()) {
-      ++s.refused;
-      continue;
-    }
-    ++s.predicted;
-    s.exact += row.exact() ? 1 : 0;
-    s.clocked += !row.exact() && row.record_stream ? 1 : 0;
-    s.allocated.add(relative(row.peaks.allocated, row.measured.peaks.allocated));
-    if (!row.record_stream) s.reserved.add(relative(row.peaks.reserved, row.measured.peaks.reserved));
-    if (!row.has_time) continue;
-    if (!row.time_known && from != From::model) {
-      ++s.not_valid;
-      continue;
-    }
-    s.beyond.add(row.beyond());
-    row.host_bound ? s.host.add(row.beyond()) : s.gpu.add(row.error());
-  }
-  return s;
+std::string accuracy_headline_text(const AccuracyResult& result) {
+  const AccuracySummary pairs = summarise(result.accuracy, From::sibling, Seen::held_out);
+  const AccuracySummary models = summarise(result.accuracy, From::model, Seen::held_out);
+  const ErrorSum collectives = sum_of(collectives_of(result, Seen::held_out));
+  const ErrorSum throughput = throughput_of(result, Seen::held_out);
+  std::string out =
+      "| predicted, on runs that no constant was fitted on | rows | error | promised |\n|---|---|---|---|\n";
+  out += headline_row("step from a recording at other settings, GPU- or link-bound", pairs.gpu.count,
+                      mean_and_worst(pairs.gpu), "mean 1.5 %, worst 4 %");
+  out += headline_row("step from the model alone, GPU- or link-bound", models.gpu.count, mean_and_worst(models.gpu),
+                      "mean 4 %, worst 10 %");
+  out += headline_row("peak reserved memory from the model alone", models.reserved.count,
+                      mean_and_worst(models.reserved), "3 %");
+  out += headline_row("a collective alone, 1 MiB to 1 GiB", collectives.count, mean_and_worst(collectives), "mean 5 %");
+  out += headline_row("published training throughput", throughput.count, mean_and_worst(throughput), "none");
+  const auto fitted = [&](From from) { return summarise(result.accuracy, from, Seen::fitted).predicted; };
+  out += fmt::format(
+      "\n{} more pairs and {} more runs are of recordings that constants of `{}` were fitted on; every row, "
+      "and what misses, is in [docs/accuracy.md](docs/accuracy.md).\n",
+      fitted(From::sibling), fitted(From::model), result.accuracy.machine);
+  return out;
 }
 
 std::string accuracy_summary_text(const AccuracyResult& result) {
-  return capture_sentences(result.accuracy) + "\n" + model_sentence(result.accuracy) + "\n" +
-         collective_sentences(result) + throughput_sentences(result) + "\n" +
-         run_table(result.accuracy, From::model, "run, from its model alone");
+  std::string out;
+  for (const Seen seen : {Seen::held_out, Seen::fitted, Seen::not_stated}) {
+    if (!any(result, seen)) continue;
+    out += fmt::format("## {}\n\n", heading(seen)) + capture_sentences(result.accuracy, seen) + "\n" +
+           model_sentence(result.accuracy, seen) + "\n" + collective_sentences(result, seen) +
+           throughput_sentence(result, seen) + "\n" +
+           run_table(result.accuracy, From::model, seen, "run, from its model alone") + "\n";
+  }
+  return out + left_out_sentences(result);
 }
 
 std::string accuracy_tables_text(const AccuracyResult& result) {
-  std::string out = "### Runs from their models alone\n\n" +
-                    run_table(result.accuracy, From::model, "run, from its model alone") +
-                    "\n### Runs from recordings at other settings\n\n" +
-                    run_table(result.accuracy, From::sibling, "recording → settings of");
-  std::vector<sim::CollectiveCheck> checks;
-  for (const traces::CollectiveRow& row : result.accuracy.collectives) {
-    checks.push_back(row.check);
-    checks.back().from = row.variant;
-  }
-  if (!checks.empty()) out += "\n### Collectives, measured alone\n\n" + collective_table(checks);
-  for (const auto& published : result.published_collectives)
-    if (!published.checks.empty())
-      out +=
-          fmt::format("\n### Published collectives, `{}`\n\n", published.machine) + collective_table(published.checks);
-  if (result.throughput.empty()) return out;
-  out +=
-      "\n### Published throughput\n\n| source | model | machine | setup | published, tokens/s/GPU | predicted | error "
-      "|\n|---|---|---|---|---|---|---|\n";
-  for (const ThroughputRow& row : result.throughput)
-    out += fmt::format("| {} | {} | {} | {} | {:.0f} | {:.0f} | {} |\n", row.source, row.model, row.machine, row.setup,
-                       row.published, row.predicted, percent(row.error()));
-  return out;
-}
-
-Json accuracy_json(const AccuracyResult& result) {
-  Json json = json_result("accuracy");
-  json["folder"] = result.folder;
-  json["machine"] = result.accuracy.machine;
-  json["summary"] = {{"itself", summary_json(summarise(result.accuracy, From::itself))},
-                     {"sibling", summary_json(summarise(result.accuracy, From::sibling))},
-                     {"model", summary_json(summarise(result.accuracy, From::model))}};
-  json["runs"] = Json::array();
-  for (const AccuracyRow& row : result.accuracy.rows) json["runs"].push_back(row_json(row));
-  json["others"] = Json::array();
-  for (const PlainRow& row : plain_rows(result))
-    json["others"].push_back({{"kind", row.kind},
-                              {"name", row.name},
-                              {"setup", row.setup},
-                              {"unit", row.unit},
-                              {"published", row.measured},
-                              {"predicted", row.predicted},
-                              {"error", row.error()}});
-  return json;
-}
-
-std::string accuracy_csv(const AccuracyResult& result) {
-  std::string out =
-      "kind,name,setup,unit,measured,predicted,error,beyond_range,host_bound,requested_error,allocated_error,"
-      "active_error,reserved_error,refused\n";
-  for (const AccuracyRow& row : result.accuracy.rows) {
-    out += fmt::format("run_from_{},{},{},ms,{}", name(row.from), csv_field(row.run), csv_field(row.source),
-                       row.measured.median_ms);
-    if (!row.refused.empty()) {
-      out += fmt::format(",,,,,,,,,{}\n", csv_field(row.refused));
-      continue;
-    }
-    out += row.has_time ? fmt::format(",{},{:.6f},{:.6f},{}", row.step_ms, row.error(), row.beyond(), row.host_bound)
-                        : std::string(",,,,");
-    const MemoryPeaks& p = row.peaks;
-    const MemoryPeaks& m = row.measured.peaks;
-    out +=
-        fmt::format(",{:.6f},{:.6f},{:.6f},{:.6f},\n", relative(p.requested, m.requested),
-                    relative(p.allocated, m.allocated), relative(p.active, m.active), relative(p.reserved, m.reserved));
-  }
-  for (const PlainRow& row : plain_rows(result))
-    out += fmt::format("{},{},{},{},{},{},{:.6f},,,,,,,\n", row.kind, csv_field(row.name), csv_field(row.setup),
-                       row.unit, row.measured, row.predicted, row.error());
-  return out;
+  std::string out;
+  for (const Seen seen : {Seen::held_out, Seen::fitted, Seen::not_stated})
+    if (any(result, seen)) out += part_tables(result, seen);
+  return out + left_out_sentences(result);
 }
 
 }  // namespace foreshard::cli

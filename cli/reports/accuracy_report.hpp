@@ -1,9 +1,9 @@
 // What `accuracy` says: Markdown tables for people and documents, JSON and comma-separated values for programs.
 //
-// Pure text; equal measurements give equal bytes.
+// Rows that constants of the profile were fitted on and rows that they were not are apart everywhere
+// (MachineProfile::provenance). Pure text; equal measurements give equal bytes.
 #pragma once
 
-#include <span>
 #include <string>
 #include <vector>
 
@@ -21,6 +21,7 @@ struct ThroughputRow {
   std::string setup;
   double published = 0;
   double predicted = 0;
+  traces::AccuracyRow::Seen seen = traces::AccuracyRow::Seen::not_stated;
   [[nodiscard]] double error() const { return predicted / published - 1; }
 };
 
@@ -30,34 +31,23 @@ struct AccuracyResult {
   traces::Accuracy accuracy;
   std::vector<sim::CollectiveCheck> left_out;  ///< the profile's own points, each predicted without itself
   std::vector<ThroughputRow> throughput;
-  struct PublishedCollectives {
+  struct PublishedCollective {
     std::string machine;
-    std::vector<sim::CollectiveCheck> checks;
+    traces::AccuracyRow::Seen seen = traces::AccuracyRow::Seen::not_stated;
+    sim::CollectiveCheck check;
   };
-  std::vector<PublishedCollectives> published_collectives;
+  std::vector<PublishedCollective> published_collectives;
 };
 
-/// The sums of one kind of prediction.
-struct AccuracySummary {
-  int predicted = 0;
-  int refused = 0;          ///< of these nothing could be predicted
-  int not_valid = 0;        ///< the plan itself says so: not in the sums
-  traces::ErrorSum gpu;     ///< error of the step, GPU- and link-bound
-  traces::ErrorSum host;    ///< distance beyond the run's own range, host-bound
-  traces::ErrorSum beyond;  ///< the same, all
-  traces::ErrorSum allocated;
-  traces::ErrorSum reserved;  ///< without record_stream, where time decides
-  int exact = 0;              ///< all four peaks to the byte
-  int clocked = 0;            ///< not exact, and follow record_stream
-};
-[[nodiscard]] AccuracySummary summarise(const traces::Accuracy& accuracy, traces::AccuracyRow::From from);
-
-/// The sums in sentences and the table from models alone: what the README carries.
+/// Five rows that were held out, their number and errors, and what is not among them: what the README carries.
+[[nodiscard]] std::string accuracy_headline_text(const AccuracyResult& result);
+/// The sums in sentences, of rows held out and of rows fitted on, and the tables from models alone.
 [[nodiscard]] std::string accuracy_summary_text(const AccuracyResult& result);
 /// Every row of every table.
 [[nodiscard]] std::string accuracy_tables_text(const AccuracyResult& result);
 [[nodiscard]] Json accuracy_json(const AccuracyResult& result);
-/// One line a prediction: kind, name, setup, measured, predicted, error, and the peaks of runs.
+/// One line a prediction: kind, name, setup, measured, predicted, error, the peaks of runs, and whether it was held
+/// out.
 [[nodiscard]] std::string accuracy_csv(const AccuracyResult& result);
 
 }  // namespace foreshard::cli

@@ -24,6 +24,7 @@ struct Options {
   bool published = true;
   std::string csv;
   std::string output;
+  std::string headline;
   bool force = false;
   bool json = false;
 };
@@ -57,9 +58,12 @@ std::string setup_of(const sim::PublishedThroughput& row) {
 Result<void> add_throughput(AccuracyResult& result, unsigned threads) {
   const auto rows = sim::predict_all_published(threads);
   if (!rows) return tl::unexpected(rows.error());
-  for (const sim::PublishedRow& row : *rows)
-    result.throughput.push_back(
-        {row.row->source, row.row->model, row.row->machine, setup_of(*row.row), row.row->tokens, row.predicted});
+  for (const sim::PublishedRow& row : *rows) {
+    const auto machine = sim::machine_of(*row.row);
+    if (!machine) return tl::unexpected(machine.error());
+    result.throughput.push_back({row.row->source, row.row->model, row.row->machine, setup_of(*row.row), row.row->tokens,
+                                 row.predicted, traces::seen(*machine, sim::ConstantUse::model, row.row->source)});
+  }
   return {};
 }
 
@@ -68,7 +72,10 @@ Result<void> add_published(AccuracyResult& result, const sim::MachineProfile& ma
   for (const std::string_view name : sim::builtin_profile_names()) {
     const auto profile = sim::builtin_profile(name);
     if (!profile) return tl::unexpected(profile.error());
-    result.published_collectives.push_back({std::string(name), sim::check_published(*profile)});
+    for (sim::CollectiveCheck& check : sim::check_published(*profile)) {
+      const auto seen = traces::seen(*profile, sim::ConstantUse::collective, check.from);
+      result.published_collectives.push_back({std::string(name), seen, std::move(check)});
+    }
   }
   return add_throughput(result, threads);
 }
@@ -93,7 +100,7 @@ Result<AccuracyResult> measure(const Options& options, const sim::MachineProfile
 }
 
 Result<int> accuracy(const Options& options, Console& console) {
-  for (const std::string& path : {options.csv, options.output})
+  for (const std::string& path : {options.csv, options.output, options.headline})
     if (!path.empty())
       if (auto may = may_write(path, options.force); !may) return tl::unexpected(may.error());
   const auto machine = read_machine(options.machine);
@@ -104,6 +111,9 @@ Result<int> accuracy(const Options& options, Console& console) {
     if (auto ok = write_text(options.csv, accuracy_csv(*result), options.force); !ok) return tl::unexpected(ok.error());
   if (!options.output.empty())
     if (auto ok = write_text(options.output, accuracy_tables_text(*result) + footer(*result), options.force); !ok)
+      return tl::unexpected(ok.error());
+  if (!options.headline.empty())
+    if (auto ok = write_text(options.headline, accuracy_headline_text(*result) + footer(*result), options.force); !ok)
       return tl::unexpected(ok.error());
   if (options.json)
     print_json(console.out, accuracy_json(*result));
@@ -125,6 +135,8 @@ Action add_accuracy(CLI::App& app) {
   app.add_flag("!--no-published", options->published, "leave published tables out");
   app.add_option("--csv", options->csv, "write every row as comma-separated values")->type_name("FILE");
   app.add_option("-o,--output", options->output, "write every table as Markdown")->type_name("FILE");
+  app.add_option("--headline", options->headline, "write the sums of held-out rows as one Markdown table")
+      ->type_name("FILE");
   app.add_flag("--force", options->force, "write over existing files");
   app.add_flag("--json", options->json, "as JSON");
   return [options](Console& console) { return accuracy(*options, console); };

@@ -57,7 +57,7 @@ void rows(const nlohmann::json& node, const std::string& place, Table& table) {
       table.row({path, number(value["value"]), value["unit"].get<std::string>(), value.value("source", "")});
     } else if (value.contains("source")) {
       for (const auto& [name, one] : value.items())
-        if (name != "source") table.row({path + "/" + name, number(one), "", value["source"].get<std::string>()});
+        if (name != "source" && name != "fitted_on") table.row({path + "/" + name, number(one), "", value["source"].get<std::string>()});
     } else {
       rows(value, path, table);
     }

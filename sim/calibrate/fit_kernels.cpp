@@ -89,7 +89,8 @@ void fit_families(const Samples& samples, const std::string& source, MachineProf
                                   {"access", name(access)},
                                   {"dtype", name(dtype)},
                                   {"points", points},
-                                  {"source", fmt::format("{}: {} kernels", source, members.size())}});
+                                  {"source", fmt::format("{}: {} kernels", source, members.size())},
+                                  {"fitted_on", Json::array({kOwnCalibration})}});
     for (const Sample sample : members) {
       const KernelWork work{KernelClass::memory_bound, {}, sample->bytes, 0, {}, sample->math};
       errors.push_back(std::abs(*compute::family_time(machine.compute, label, work) * 1e6 / sample->us - 1));
@@ -155,7 +156,8 @@ void fit_shapes(const Samples& samples, const std::string& source, MachineProfil
                                  {"dtype", name(dtype)},
                                  {"causal", causal},
                                  {"points", points},
-                                 {"source", fmt::format("{}: {} shapes", source, shapes.size())}});
+                                 {"source", fmt::format("{}: {} shapes", source, shapes.size())},
+                                 {"fitted_on", Json::array({kOwnCalibration})}});
     add_residual(out, fmt::format("{}, {}", name(kind), name(dtype)), "the other shapes", errors_without_each(fitted));
     machine.compute.shapes.push_back(std::move(fitted));
   }

@@ -22,7 +22,7 @@ using Ordered = nlohmann::ordered_json;
 Result<Json> starting_text(const FitRequest& request) {
   if (request.base_json.empty()) {
     if (auto known = builtin_profile_json(request.base); !known) return tl::unexpected(known.error());
-    return Json{{"schema", 2}, {"extends", request.base}};
+    return Json{{"schema", 3}, {"extends", request.base}};
   }
   // Its JSON is known to be right: parse_profile() read it before.
   Json json = Json::parse(request.base_json);
@@ -77,7 +77,10 @@ Json covers_of(const Samples& samples, const Covers& base, const std::string& so
 Json changes_of(const MachineFit& fit) {
   Json changes = Json::object();
   for (const FittedConstant& constant : fit.constants) {
-    const Json value{{"value", constant.after}, {"unit", constant.unit}, {"source", constant.source}};
+    const Json value{{"value", constant.after},
+                     {"unit", constant.unit},
+                     {"source", constant.source},
+                     {"fitted_on", Json::array({kOwnCalibration})}};
     changes[Json::json_pointer(constant.place)] = value;
   }
   return changes;

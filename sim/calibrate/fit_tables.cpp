@@ -114,6 +114,7 @@ nlohmann::json fit_tables(const Samples& samples, const std::string& source, Mac
                     {"ranks", table.ranks},
                     {"ranks_per_node", table.ranks_per_node},
                     {"source", source},
+                    {"fitted_on", nlohmann::json::array({kOwnCalibration})},
                     {"bytes_us", points}});
     if (table.widens) json.back()["widens"] = true;
     const auto old = std::find_if(machine.collectives.begin(), machine.collectives.end(), [&](const auto& other) {

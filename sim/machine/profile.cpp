@@ -15,7 +15,8 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr int kSchema = 2;
+constexpr int kSchema = 3;
+constexpr int kOldestSchema = 2;  // whose constants need not say what they were fitted on
 constexpr std::size_t kLargestText = 16 * kMiB;
 constexpr int kDeepestNesting = 16;
 
@@ -39,7 +40,8 @@ constexpr std::array kSections{
     Section{"covers", false, read_covers},
 };
 /// What `calibrate` keeps of its work; read by people, not by the model.
-constexpr std::array<std::string_view, 5> kOtherKeys{"schema", "name", "description", "extends", "calibration"};
+constexpr std::array<std::string_view, 6> kOtherKeys{"schema",  "name",         "description",
+                                                     "extends", "measurements", "calibration"};
 
 /// Parses, and refuses a key that an object has twice: the parser would silently keep the last.
 Result<Json> parse_json(std::string_view text, std::string_view where) {
@@ -95,10 +97,15 @@ void read_profile(ProfileReader& reader, const Json& root, MachineProfile& out) 
   std::vector<std::string_view> keys(kOtherKeys.begin(), kOtherKeys.end());
   for (const Section& section : kSections) keys.push_back(section.key);
   reader.known_keys(root, "", keys);
-  if (reader.number(root, "", "schema", 1) != kSchema)
-    reader.fail("/schema", fmt::format("only schema {} is known", kSchema), "docs/machines.md describes it");
+  const double schema = reader.number(root, "", "schema", 1);
+  if (schema != kSchema && schema != kOldestSchema)
+    reader.fail("/schema", fmt::format("only schemas {} and {} are known", kOldestSchema, kSchema),
+                "docs/machines.md describes them");
   out.name = reader.text(root, "", "name");
   out.description = reader.text(root, "", "description");
+  if (const Json* measurements = reader.member(root, "", "measurements", false))
+    read_measurements(reader, *measurements);
+  if (const Json* record = reader.member(root, "", "calibration", false)) read_own_calibration(reader, *record);
   for (const Section& section : kSections) {
     const Json* value = reader.member(root, "", section.key, section.required);
     if (value != nullptr) section.read(reader, *value, out);
@@ -114,11 +121,12 @@ Result<Json> complete_profile(std::string_view json, std::string_view where) {
 Result<MachineProfile> parse_profile(std::string_view json, std::string_view where) {
   const auto root = complete_profile(json, where);
   if (!root) return tl::unexpected(root.error());
-  ProfileReader reader(where);
+  ProfileReader reader(where, root->is_object() && root->value("schema", Json()) == kSchema);
   MachineProfile profile;
   read_profile(reader, *root, profile);
   if (reader.error()) return tl::unexpected<Error>(*reader.error());
   profile.sources = reader.take_sources();
+  profile.provenance = reader.take_provenance();
   return profile;
 }
 

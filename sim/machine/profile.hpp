@@ -22,6 +22,7 @@
 #include "sim/machine/compute_spec.hpp"
 #include "sim/machine/contention_spec.hpp"
 #include "sim/machine/covers.hpp"
+#include "sim/machine/fitted_on.hpp"
 #include "sim/machine/links.hpp"
 
 namespace foreshard::sim {
@@ -112,14 +113,16 @@ struct MachineProfile {
   Covers covers;
   /// Where each constant is from: its place in the JSON ("/latencies/launch") and its source, in file order.
   std::vector<std::pair<std::string, std::string>> sources;
+  Provenance provenance;  ///< what each was fitted on
 
   [[nodiscard]] TargetGpu gpu() const { return {sm_count, compute_capability}; }
 };
 
 /// Reads a profile. `where` names the text in errors ("h200.json"). `"extends": "h200"` takes everything that the text
 /// does not say from a built-in profile (merge_profile.hpp). Refused (usage): unknown keys, with the nearest known
-/// word; a key twice; a missing constant or source, a wrong unit (with the conversion), a value that is negative or
-/// beyond what its unit can mean, sizes that do not ascend, two tables for the same thing.
+/// word; a key twice; a missing constant, source or (from schema 3 on) fitted_on, a wrong unit (with the conversion), a
+/// value that is negative or beyond what its unit can mean, sizes that do not ascend, two tables for the same thing.
+/// Schema 2 is read too: its constants may leave fitted_on out (Provenance says "not stated").
 [[nodiscard]] Result<MachineProfile> parse_profile(std::string_view json, std::string_view where);
 
 /// The JSON of a profile that is built in, by name; an error names the known ones.

@@ -83,8 +83,9 @@ const nlohmann::json* ProfileReader::member(const nlohmann::json& object, const 
 void ProfileReader::known_keys(const nlohmann::json& object, const std::string& path,
                                std::span<const std::string_view> known) {
   if (!object.is_object()) return fail(path, "an object is expected here");
+  const bool has_source = std::find(known.begin(), known.end(), "source") != known.end();
   for (const auto& [key, value] : object.items())
-    if (std::find(known.begin(), known.end(), key) == known.end())
+    if (std::find(known.begin(), known.end(), key) == known.end() && !(has_source && key == "fitted_on"))
       return fail(path + "/" + key, fmt::format("unknown key '{}'", key), suggestion(key, known));
 }
 
@@ -131,12 +132,42 @@ std::size_t ProfileReader::word(const nlohmann::json& object, const std::string&
   return value == nullptr ? 0 : word(*value, fmt::format("{}/{}", path, key), words);
 }
 
-void ProfileReader::source(const nlohmann::json& object, const std::string& path) {
+void ProfileReader::source_alone(const nlohmann::json& object, const std::string& path) {
   const nlohmann::json* value = member(object, path, "source", false);
   const bool given = value != nullptr && value->is_string() && !value->get<std::string>().empty();
   if (!given)
     return fail(path, "a constant needs a source", R"(say where the number is from: "source": "measured on …")");
   sources_.emplace_back(path, value->get<std::string>());
+}
+
+void ProfileReader::source(const nlohmann::json& object, const std::string& path) {
+  source_alone(object, path);
+  fitted_on(object, path);
+}
+
+void ProfileReader::fitted_on(const nlohmann::json& object, const std::string& path) {
+  static constexpr std::string_view kNone = "none: ";
+  const std::string place = path + "/fitted_on";
+  FittedOn out{path, FittedOn::Kind::not_stated, {}, {}};
+  const nlohmann::json* value = member(object, path, "fitted_on", false);
+  if (value == nullptr) {
+    if (fits_required_)
+      fail(
+          path, "a constant says what it was fitted on",
+          R"(add "fitted_on": ["a name of /measurements"], or "none: documented", "none: published", "none: assumed")");
+  } else if (value->is_string() && value->get<std::string>().starts_with(kNone)) {
+    out.kind = FittedOn::Kind::nothing;
+    out.why = value->get<std::string>().substr(kNone.size());
+  } else if (!value->is_array() || value->empty()) {
+    fail(place, R"(a list of names of /measurements or "none: " and a reason is expected here)");
+  } else {
+    std::vector<std::string_view> known{kOwnCalibration};
+    for (const Measurement& measurement : provenance_.measurements) known.push_back(measurement.name);
+    out.kind = FittedOn::Kind::measurements;
+    for (std::size_t i = 0; i < value->size(); ++i)
+      out.names.emplace_back(known[word((*value)[i], fmt::format("{}/{}", place, i), known)]);
+  }
+  provenance_.constants.push_back(std::move(out));
 }
 
 double ProfileReader::constant(const nlohmann::json& object, const std::string& path, std::string_view key,

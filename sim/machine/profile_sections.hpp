@@ -26,6 +26,10 @@ void read_compute(ProfileReader& reader, const nlohmann::json& compute, MachineP
 /// Part of read_compute().
 void read_measured_kernels(ProfileReader& reader, const nlohmann::json& section, ComputeSpec& out);
 void read_host_calls(ProfileReader& reader, const nlohmann::json& calls, MachineProfile& out);
+/// "/measurements": before every other section, whose fitted_on name them.
+void read_measurements(ProfileReader& reader, const nlohmann::json& section);
+/// "/calibration", `calibrate`'s record: its inputs are what the name kOwnCalibration stands for. Never an error.
+void read_own_calibration(ProfileReader& reader, const nlohmann::json& record);
 void read_covers(ProfileReader& reader, const nlohmann::json& covers, MachineProfile& out);
 
 }  // namespace foreshard::sim

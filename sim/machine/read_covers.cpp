@@ -57,7 +57,7 @@ void read_covers(ProfileReader& reader, const Json& covers, MachineProfile& out)
   out.covers.dtypes = read_words<DType>(reader, covers, "dtypes", dtypes);
   out.covers.transports = read_words<Transport>(reader, covers, "transports", EnumNames<Transport>::kNames);
   out.covers.kernels = read_words<KernelClass>(reader, covers, "kernels", kDashedNames<KernelClass>);
-  reader.source(covers, "/covers");
+  reader.source_alone(covers, "/covers");
   if (!reader.error()) out.covers.source = covers["source"].get<std::string>();
 }
 

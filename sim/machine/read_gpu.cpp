@@ -61,7 +61,7 @@ void read_host(ProfileReader& reader, const Json& host, MachineProfile& out) {
   if (const Json* program = reader.member(host, "/host", "program", false)) {
     reader.known_keys(*program, "/host/program", kProgramKeys);
     out.host_program = static_cast<HostProgram>(reader.word(*program, "/host/program", "value", kPrograms));
-    reader.source(*program, "/host/program");
+    reader.source_alone(*program, "/host/program");
   }
 }
 

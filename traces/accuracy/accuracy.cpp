@@ -35,11 +35,16 @@ void fill(const Result<sim::Prediction>& p, AccuracyRow& row) {
     row.refused = p.error().what;
 }
 
-AccuracyRow row_of(AccuracyRow::From from, const std::string& source, const ReferenceRun& run) {
+AccuracyRow row_of(AccuracyRow::From from, const std::string& source, const ReferenceRun& run,
+                   const sim::MachineProfile& machine) {
+  const bool model = from == AccuracyRow::From::model;
   AccuracyRow row;
   row.from = from;
   row.source = source;
   row.run = run.name;
+  row.model = run.model_name;
+  row.seen = seen(machine, model ? sim::ConstantUse::model : sim::ConstantUse::recording, run.name);
+  row.differs = model ? run.beyond_model : run.beyond_step;
   row.record_stream = sim::records_streams(run.workload.settings);
   row.measured = run.measured;
   return row;
@@ -61,6 +66,8 @@ class Measurer {
     Accuracy accuracy;
     accuracy.machine = machine_.name;
     accuracy.rows = std::move(rows_);
+    for (const ReferenceRun& run : runs_)
+      if (!run.not_importable.empty()) accuracy.not_importable.push_back({run.name, run.not_importable});
     auto collectives = check_collectives(request_.folder + "/collectives", machine_);
     if (!collectives) return tl::unexpected(collectives.error());
     accuracy.collectives = std::move(*collectives);
@@ -81,6 +88,7 @@ class Measurer {
             return;
           }
           runs_[i] = std::move(*run);
+          if (!runs_[i].not_importable.empty()) return;
           if (auto found = sim::calibrate(runs_[i].workload, machine_)) calibrations_[i] = *found;
         },
         [&](std::size_t done) { progress(done, 2 * names.size()); });
@@ -91,11 +99,14 @@ class Measurer {
 
   void find_pairs() {
     using From = AccuracyRow::From;
-    for (std::size_t i = 0; i < runs_.size(); ++i) pairs_.push_back({From::itself, i, i});
-    for (std::size_t from = 0; from < runs_.size(); ++from)
-      for (std::size_t to = 0; to < runs_.size(); ++to)
+    std::vector<std::size_t> known;
+    for (std::size_t i = 0; i < runs_.size(); ++i)
+      if (runs_[i].not_importable.empty()) known.push_back(i);
+    for (const std::size_t i : known) pairs_.push_back({From::itself, i, i});
+    for (const std::size_t from : known)
+      for (const std::size_t to : known)
         if (from != to && runs_[from].program == runs_[to].program) pairs_.push_back({From::sibling, from, to});
-    for (std::size_t i = 0; i < runs_.size(); ++i) pairs_.push_back({From::model, i, i});
+    for (const std::size_t i : known) pairs_.push_back({From::model, i, i});
   }
 
   void predict() {
@@ -155,17 +166,22 @@ void Rankings::add(const std::string& from, double predicted_ms, const MeasuredR
   entries.push_back({predicted_ms, measured});
 }
 
+AccuracyRow::Seen seen(const sim::MachineProfile& machine, sim::ConstantUse use, std::string_view name) {
+  if (sim::seen_by(machine.provenance, use).contains(name)) return AccuracyRow::Seen::fitted;
+  return sim::stated(machine.provenance, use) ? AccuracyRow::Seen::held_out : AccuracyRow::Seen::not_stated;
+}
+
 AccuracyRow predict_from_recording(const ReferenceRun& recording, const ReferenceRun& run,
                                    const sim::MachineProfile& machine,
                                    const std::optional<sim::Calibration>& calibration) {
   using From = AccuracyRow::From;
-  AccuracyRow row = row_of(recording.name == run.name ? From::itself : From::sibling, recording.name, run);
+  AccuracyRow row = row_of(recording.name == run.name ? From::itself : From::sibling, recording.name, run, machine);
   fill(sim::predict(recording.workload, machine, {run.workload.settings, {}, kRecordedSteps, calibration}), row);
   return row;
 }
 
 AccuracyRow predict_from_model(const ReferenceRun& run, const sim::MachineProfile& machine) {
-  AccuracyRow row = row_of(AccuracyRow::From::model, {}, run);
+  AccuracyRow row = row_of(AccuracyRow::From::model, {}, run, machine);
   if (!run.model || !machine.host_calls_known) {
     row.refused = run.model ? "the machine profile has no host costs" : "no preset or family stands for its model";
     return row;

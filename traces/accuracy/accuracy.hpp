@@ -27,7 +27,16 @@ struct AccuracyRow {
   From from = From::itself;
   std::string source;   ///< the recording planned from; empty for a model
   std::string run;      ///< the run predicted
+  std::string model;    ///< the recorder's name of the run's model
   std::string refused;  ///< why nothing could be predicted; the rest is empty then
+  /// Whether constants that the prediction uses were fitted on the run (MachineProfile::provenance).
+  enum class Seen : std::uint8_t {
+    held_out = 0,
+    fitted = 1,
+    not_stated = 2,  ///< the profile does not say what some constant was fitted on
+  };
+  Seen seen = Seen::not_stated;
+  std::string differs;  ///< what the run did that was not asked of the prediction; the row is in no sum
   bool has_time = false;
   double step_ms = 0;
   double uncertainty = 0;
@@ -75,12 +84,21 @@ class Rankings {
 /// One measured collective of the folder's collectives/*.json, and its price.
 struct CollectiveRow {
   std::string variant;  ///< "nccl-zero-cta"
+  std::string file;     ///< "comm_nccl_4.json"
+  AccuracyRow::Seen seen = AccuracyRow::Seen::not_stated;
   sim::CollectiveCheck check;
+};
+
+/// A recorded run that import refuses.
+struct NotImportable {
+  std::string run;
+  std::string why;
 };
 
 struct Accuracy {
   std::string machine;
   std::vector<AccuracyRow> rows;  ///< by from, source, run
+  std::vector<NotImportable> not_importable;
   std::vector<CollectiveRow> collectives;
 };
 
@@ -90,7 +108,11 @@ struct AccuracyRequest {
   std::function<void(std::size_t done, std::size_t of)> on_progress = {};
 };
 
-/// Fails where the folder has no runs or a file of it is wrong; a prediction that is refused is a row that says so.
+/// What the profile's constants of this use saw of `name`: a run, a file, a published table.
+[[nodiscard]] AccuracyRow::Seen seen(const sim::MachineProfile& machine, sim::ConstantUse use, std::string_view name);
+
+/// Fails where the folder has no runs or a measurement is wrong. A run that import refuses is listed and left out; a
+/// prediction that is refused is a row that says so.
 [[nodiscard]] Result<Accuracy> measure_accuracy(const sim::MachineProfile& machine, const AccuracyRequest& request);
 
 /// The prediction of `run`'s settings from a recording, or from its model.

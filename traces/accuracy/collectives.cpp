@@ -26,8 +26,9 @@ constexpr std::array kVariants{Variant{"nccl", Transport::nccl, Transport::nccl}
                                Variant{"nccl-symm", Transport::symmetric, Transport::symmetric},
                                Variant{"nccl-zero-cta", Transport::copy_engine, Transport::symmetric}};
 
+/// `made` has what the file says of all its rows.
 Result<void> add_row(const OrderedJson& row, const std::string& where, const sim::CollectiveCost& cost,
-                     std::vector<CollectiveRow>& out) {
+                     CollectiveRow made, std::vector<CollectiveRow>& out) {
   const JsonObject object{row, where};
   if (!row.is_object()) return fail(ErrorKind::input, "an object is needed, this is " + describe(row), where);
   const auto op = object.text("op");
@@ -45,7 +46,6 @@ Result<void> add_row(const OrderedJson& row, const std::string& where, const sim
   const auto variant = std::find_if(kVariants.begin(), kVariants.end(), [&](const auto& v) { return v.name == *name; });
   if (variant == kVariants.end())
     return fail(ErrorKind::input, fmt::format("unknown variant '{}'", name->substr(0, 80)), object.place_of("variant"));
-  CollectiveRow made;
   made.variant = *name;
   const bool gather = *op == "all_gather";
   sim::CollectiveRequest& request = made.check.request;
@@ -78,8 +78,10 @@ Result<std::vector<CollectiveRow>> check_collectives(const std::string& folder, 
     const auto json = parse_json(text, path);
     if (!json) return tl::unexpected(json.error());
     if (!json->is_array()) return fail(ErrorKind::input, "an array is needed, this is " + describe(*json), path);
+    const std::string name = fs::path(path).filename().string();
+    const CollectiveRow of_file{{}, name, seen(machine, sim::ConstantUse::collective, name), {}};
     for (std::size_t i = 0; i < json->size(); ++i)
-      if (auto ok = add_row((*json)[i], fmt::format("{}, [{}]", path, i), cost, rows); !ok)
+      if (auto ok = add_row((*json)[i], fmt::format("{}, [{}]", path, i), cost, of_file, rows); !ok)
         return tl::unexpected(ok.error());
   }
   return rows;

@@ -86,14 +86,40 @@ std::string text_of(const OrderedJson& config, const char* key) {
   return it == config.end() ? std::string() : it->dump();
 }
 
-/// What must be equal for one recording to stand for another's program.
+/// A number of "config", 0 where the recorder did not know the option yet.
+std::int64_t option(const OrderedJson& config, const char* key, std::int64_t absent = 0) {
+  const auto it = config.find(key);
+  return it != config.end() && it->is_number_integer() ? it->get<std::int64_t>() : absent;
+}
+
+constexpr std::int64_t kNoRank = -1;  // of "slow_rank"
+
+/// What must be equal for one recording to stand for another's program: the model with its parameters' shapes, the
+/// sizes of a batch, and what no setting changes.
 std::string program_of(const OrderedJson& config, const Workload& workload) {
-  std::string key = text_of(config, "model");
-  if (key == "\"mlp\"" || key == "\"torch-transformer\"")
-    key += ' ' + text_of(config, "dim") + ' ' + text_of(config, "layers");
+  std::vector<std::string> shapes;
+  for (const Unit& unit : workload.units)
+    for (const Parameter& p : unit.parameters) shapes.push_back(fmt::format("{}", fmt::join(p.shape, "x")));
+  std::sort(shapes.begin(), shapes.end());
+  std::string key = fmt::format("{} {}", text_of(config, "model"), fmt::join(shapes, " "));
+  for (const char* fixed : {"lora", "freeze", "tp", "compile", "vary"})
+    key += fmt::format(" {} {}", fixed, option(config, fixed));
+  key += fmt::format(" slow {}", option(config, "slow_rank", kNoRank));
   const Settings& s = workload.settings;
   return fmt::format("{} batch {} seq {} {}", key, s.batch.value_or(0), s.seq.value_or(0),
                      s.param_dtype ? name(*s.param_dtype) : "none");
+}
+
+/// What the run's own options say that its model and settings do not.
+void add_beyond(const OrderedJson& config, ReferenceRun& run) {
+  if (option(config, "vary") != 0) run.beyond_step = run.beyond_model = "sequence lengths change from step to step";
+  if (const std::int64_t rank = option(config, "slow_rank", kNoRank); rank != kNoRank)
+    run.beyond_model = fmt::format("rank {} computes more than the others", rank);
+}
+
+/// The recorder's models of one size have its defaults of "dim" and "layers", which say nothing.
+bool has_own_size(ModelFamily family) {
+  return family == ModelFamily::mlp || family == ModelFamily::torch_transformer;
 }
 
 Result<std::optional<ModelConfig>> model_of(const OrderedJson& json, const std::string& path,
@@ -110,7 +136,8 @@ Result<std::optional<ModelConfig>> model_of(const OrderedJson& json, const std::
   }
   if (hf.empty() && is_preset(model)) {
     PresetOverrides overrides;
-    if (model == "mlp" || model == "torch-transformer") {  // the recorder's other models have one size
+    const auto usual = preset(model);
+    if (usual && has_own_size(usual->family)) {
       const JsonObject object{*config, path + ", config"};
       const auto dim = object.count("dim", 1);
       const auto layers = object.count("layers", 1);
@@ -119,6 +146,7 @@ Result<std::optional<ModelConfig>> model_of(const OrderedJson& json, const std::
     }
     auto found = preset(model, overrides);
     if (!found) return tl::unexpected(found.error());
+    found->compiled = option(*config, "compile") != 0;
     return std::optional(std::move(*found));
   }
   if (hf.empty()) return std::optional<ModelConfig>();
@@ -161,23 +189,32 @@ Result<ReferenceRun> read_reference_run(const std::string& folder, const std::st
   const std::string base = folder + "/" + name;
   const auto json = read_object(base + ".json");
   if (!json) return tl::unexpected(json.error());
-  ImportRequest request;
-  request.snapshot = base + std::string(kSnapshot);
-  request.about = base + ".about.json";
-  if (fs::exists(base + ".trace.json.xz")) request.trace = base + ".trace.json.xz";
-  auto imported = import_recording(request);
-  if (!imported) return tl::unexpected(imported.error());
-  if (!imported->workload) return fail(ErrorKind::mismatch, "the import made no workload", base);
   ReferenceRun run;
   run.name = name;
-  run.workload = std::move(*imported->workload);
   auto measured = measured_of(*json, base + ".json");
   if (!measured) return tl::unexpected(measured.error());
   run.measured = std::move(*measured);
+  const auto config = json->find("config");
+  if (config == json->end() || !config->is_object() || !config->contains("model") || !(*config)["model"].is_string())
+    return wrong(base + ".json", "config.model", "the model's name is missing");
+  run.model_name = (*config)["model"].get<std::string>();
+  ImportRequest request;
+  request.snapshot = base + std::string(kSnapshot);
+  request.about = base + ".about.json";
+  for (const char* trace : {".trace.json.xz", ".rank0.trace.json.xz"})
+    if (request.trace.empty() && fs::exists(base + trace)) request.trace = base + trace;
+  auto imported = import_recording(request);
+  if (!imported) {
+    run.not_importable = imported.error().what;
+    return run;
+  }
+  if (!imported->workload) return fail(ErrorKind::mismatch, "the import made no workload", base);
+  run.workload = std::move(*imported->workload);
+  add_beyond(*config, run);
   auto model = model_of(*json, base + ".json", request.about);
   if (!model) return tl::unexpected(model.error());
   run.model = std::move(*model);
-  run.program = program_of((*json)["config"], run.workload);
+  run.program = program_of(*config, run.workload);
   return run;
 }
 

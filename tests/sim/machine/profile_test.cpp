@@ -113,7 +113,9 @@ TEST_CASE("a constant without a source is refused") {
   CHECK(error_of(replaced(h200(), "\"source\": \"cudaDeviceProp.multiProcessorCount\"", "\"source\": \"\"")).where ==
         "machine.json /gpu/sm_count");
   const Error bare = error_of(replaced(
-      h200(), "{\"value\": 132, \"unit\": \"count\", \"source\": \"cudaDeviceProp.multiProcessorCount\"}", "132"));
+      h200(),
+      R"({"value": 132, "unit": "count", "source": "cudaDeviceProp.multiProcessorCount", "fitted_on": "none: documented"})",
+      "132"));
   CHECK(bare.what == "a constant is an object");
   CHECK(bare.hint.find("\"value\": 132, \"unit\": \"count\"") != std::string::npos);
 }
@@ -124,8 +126,8 @@ TEST_CASE("a key twice is refused: a parser would keep either") {
 }
 
 TEST_CASE("what is no JSON or no profile is refused, never a crash") {
-  CHECK(error_of("{\"schema\": 2,").where.find("byte") != std::string::npos);
-  CHECK(error_of(replaced(h200(), "\"schema\": 2", "\"schema\": 1")).what == "only schema 2 is known");
+  CHECK(error_of("{\"schema\": 3,").where.find("byte") != std::string::npos);
+  CHECK(error_of(replaced(h200(), "\"schema\": 3", "\"schema\": 1")).what == "only schemas 2 and 3 are known");
   for (const char* text : {"", "[]", "null", "3", "{}", R"({"schema": 2, "gpu": []})"})
     CHECK_FALSE(parse_profile(text, "machine.json"));
   CHECK_FALSE(error_of(std::string(100000, '[')).what.empty());
