@@ -4,93 +4,107 @@
 
 namespace foreshard {
 
-void FullyShard::unshard(UnitId unit) {
-  UnitState& s = state(unit);
-  if (s.pending || s.sharded == Sharded::unsharded || plan(unit).parameters.empty()) return;
+void FullyShard::unshard(ParamGroupId id) {
+  GroupState& s = state(id);
+  if (s.pending || s.sharded == Sharded::unsharded) return;
   if (s.reshard_event) {
     wait_gather_streams(*s.reshard_event);
     s.reshard_event.reset();
   }
   Gather gather;
   gather.small = s.sharded == Sharded::sharded_post_forward;
-  gather.trivial = plan(unit).shard_ranks == 1;
+  gather.trivial = plan(id).shard_ranks == 1;
   gather.async = settings_.unshard_async && !gather.trivial;
   // Stream choice (2.1): the gather streams only for a synchronous gather of FORWARD or PRE_BACKWARD.
-  const bool own_streams = !gather.async && s.training != Training::idle;
+  const bool own_streams = !gather.async && state(id.unit).training != Training::idle;
   gather.stream = own_streams ? StreamRole::copy_in : StreamRole::compute;
-  if (!gather.trivial) issue_gather(unit, gather);
+  if (!gather.trivial) all_gather(id, gather);
   s.pending = gather;
 }
 
-void FullyShard::gather_inputs(UnitId unit, const Gather& gather, BufferRef& flat, std::vector<BufferRef>& copies) {
-  const UnitPlan& p = plan(unit);
-  const StreamRole memory = settings_.gather_alloc == GatherAlloc::compute ? StreamRole::compute : gather.stream;
-  if (gather.small || !settings_.offload) {  // the deferred foreach-cast batch; after an int reshard a plain copy
-    const Bytes bytes = gather.small ? p.small_flat : p.flat_cast;
-    if (p.casts) flat = issuer_.allocate({Buffer::flat_cast, unit, {}, bytes, memory});
-    return;
-  }
-  for (const ParameterPlan& parameter : p.parameters) {
-    BufferRef copy = issuer_.allocate({Buffer::offload_input, unit, parameter.id, parameter.shard, memory});
-    if (p.casts) {
-      const BufferRef cast = issuer_.allocate({Buffer::offload_cast, unit, parameter.id, parameter.cast_shard, memory});
-      issuer_.free(copy);
-      copy = cast;
-    }
-    copies.push_back(copy);
-  }
+/// FSDPParamGroup._prefetch_unshard: the target gathers as if it were in that pass.
+void FullyShard::prefetch(ParamGroupId target, Training pass) {
+  const Training kept = state(target.unit).training;
+  state(target.unit).training = pass;
+  unshard(target);
+  state(target.unit).training = kept;
 }
 
-void FullyShard::issue_gather(UnitId unit, Gather& gather) {
-  const UnitPlan& p = plan(unit);
+void FullyShard::prefetch(UnitId target, Training pass) {
+  each_group(target, [&](ParamGroupId id) { prefetch(id, pass); });
+}
+
+/// The buffers that copy-in makes on its way into the block: one flat cast of the shards (the deferred foreach-cast
+/// batch; after an int reshard a plain copy), or a device copy of each offloaded shard.
+std::vector<BufferRef> FullyShard::allocate_inputs(ParamGroupId id, const Gather& gather) {
+  const ParamGroupPlan& p = plan(id);
+  const StreamRole memory = settings_.gather_alloc == GatherAlloc::compute ? StreamRole::compute : gather.stream;
+  std::vector<BufferRef> made;
+  if (gather.small || !settings_.offload) {
+    const Bytes bytes = gather.small ? p.small_flat : p.flat_cast;
+    if (p.casts) made.push_back(backend_.allocate({Buffer::flat_cast, id, {}, bytes, memory}).buffer);
+    return made;
+  }
+  for (const ParameterPlan& parameter : p.parameters) {
+    BufferRef copy = backend_.allocate({Buffer::offload_input, id, parameter.id, parameter.shard, memory}).buffer;
+    if (p.casts) {
+      const BufferRef cast =
+          backend_.allocate({Buffer::offload_cast, id, parameter.id, parameter.cast_shard, memory}).buffer;
+      backend_.free(copy);
+      copy = cast;
+    }
+    made.push_back(copy);
+  }
+  return made;
+}
+
+void FullyShard::all_gather(ParamGroupId id, Gather& gather) {
+  const ParamGroupPlan& p = plan(id);
   const StreamRole memory = settings_.gather_alloc == GatherAlloc::compute ? StreamRole::compute : gather.stream;
   const StreamRole launch = gather.stream == StreamRole::copy_in ? StreamRole::all_gather : StreamRole::compute;
   const MemoryKind kind = memory_of(settings_.all_gather);
-  issuer_.begin_section(Section::all_gather, unit, pass_of(state(unit)));
-  BufferRef flat;
-  std::vector<BufferRef> copies;
+  backend_.begin_section(Section::all_gather, id.unit, pass_of(id.unit));
   if (memory != gather.stream)  // memory of the compute stream: its last user there must be done before copy-in
-    issuer_.wait_event(gather.stream, issuer_.record_event(StreamRole::compute));
-  gather_inputs(unit, gather, flat, copies);
-  gather.block = issuer_.allocate({Buffer::gather, unit, {}, p.gather, memory, kind});
-  const bool rendezvous = kind == MemoryKind::symmetric && issuer_.took_new_segment();
-  issuer_.issue(SectionRole::offload_copy, gather.stream);
-  issuer_.issue(SectionRole::cast, gather.stream);
-  issuer_.issue(SectionRole::copy_in, gather.stream);
-  if (launch != gather.stream) issuer_.wait_event(launch, issuer_.record_event(gather.stream));
-  if (rendezvous) keep_rendezvous_arrays(unit, launch);
+    backend_.wait_event(gather.stream, backend_.record_event(StreamRole::compute));
+  const std::vector<BufferRef> inputs = allocate_inputs(id, gather);
+  const Allocation block = backend_.allocate({Buffer::gather, id, {}, p.gather, memory, kind});
+  gather.block = block.buffer;
+  CopyIn copy_in{id, gather.over(), {}, block.buffer};
+  if (gather.small) copy_in.parts = state(id).parts;
+  backend_.issue(copy_in, gather.stream);
+  if (launch != gather.stream) backend_.wait_event(launch, backend_.record_event(gather.stream));
+  if (kind == MemoryKind::symmetric && block.new_segment) keep_rendezvous_arrays(id, launch);
   // Async collectives run on the process group's own stream, and so do those whose buffers are marked by
   // record_stream, as c10d did before 2.8 (5.2, 5.7).
   const bool own_stream = gather.async || record_stream_gathers();
   const StreamRole runs_on = own_stream ? StreamRole::process_group : launch;
-  if (own_stream) issuer_.wait_event(runs_on, issuer_.record_event(launch));
+  if (own_stream) backend_.wait_event(runs_on, backend_.record_event(launch));
   CollectiveWork work{CollectiveKind::all_gather, settings_.all_gather, p.gather, {}};
-  issuer_.issue_collective(runs_on, gather.small ? CommunicatorRole::post_forward : CommunicatorRole::shard, unit,
-                           work);
+  work.dtype = p.compute;
+  backend_.issue(AllGather{id, gather.over(), block.buffer, work}, runs_on);
   if (own_stream) {
-    const EventId end = issuer_.record_event(runs_on);
+    const EventId end = backend_.record_event(runs_on);
     if (gather.async)
       gather.work = end;
     else
-      issuer_.wait_event(launch, end);
+      backend_.wait_event(launch, end);
   }
-  if (record_stream_gathers()) issuer_.record_stream(gather.block, StreamRole::process_group);
-  gather.event = issuer_.record_event(launch);
-  issuer_.free(flat);
-  for (auto it = copies.rbegin(); it != copies.rend(); ++it) issuer_.free(*it);
-  issuer_.end_section();
+  if (record_stream_gathers()) backend_.record_stream(gather.block, StreamRole::process_group);
+  gather.event = backend_.record_event(launch);
+  for (auto it = inputs.rbegin(); it != inputs.rend(); ++it) backend_.free(*it);
+  backend_.end_section();
 }
 
 /// Rendezvous of a new symmetric segment keeps two arrays of one pointer per rank (fsdp2 semantics 7.1).
-void FullyShard::keep_rendezvous_arrays(UnitId unit, StreamRole stream) {
+void FullyShard::keep_rendezvous_arrays(ParamGroupId id, StreamRole stream) {
   for (int i = 0; i < 2; ++i)
-    (void)issuer_.allocate({Buffer::symmetric_array, unit, {}, 8 * plan(unit).shard_ranks, stream});
+    (void)backend_.allocate({Buffer::symmetric_array, id, {}, 8 * plan(id).shard_ranks, stream});
 }
 
-void FullyShard::wait_for_unshard(UnitId unit) {
-  UnitState& s = state(unit);
+void FullyShard::wait_for_unshard(ParamGroupId id) {
+  GroupState& s = state(id);
   if (!s.pending) return;
-  const bool forward = s.training == Training::forward;
+  const bool forward = state(id.unit).training == Training::forward;
   std::optional<GatherSlot> previous;
   if (forward && gather_slot_) {
     wait_gather_streams(gather_slot_->copied_out);
@@ -99,106 +113,107 @@ void FullyShard::wait_for_unshard(UnitId unit) {
   }
   const Gather gather = *s.pending;
   if (gather.trivial)
-    copy_out_trivial(unit);
+    copy_out_shards(id);
   else
-    copy_out(unit, gather);
-  for (BufferRef& clone : s.clones) {
-    issuer_.free(clone);
-    clone = {};
-  }
+    copy_out(id, gather);
+  free_all(s.parts);
   s.sharded = Sharded::unsharded;
-  const EventId copied_out = issuer_.record_event(StreamRole::compute);
+  const EventId copied_out = backend_.record_event(StreamRole::compute);
   s.pending.reset();
   if (forward && !gather.async && !gather.trivial) {
     gather_slot_ = GatherSlot{gather, copied_out};
   } else {
     wait_gather_streams(copied_out);
-    issuer_.free(gather.block);
+    backend_.free(gather.block);
   }
-  if (previous) issuer_.free(previous->gather.block);
+  if (previous) backend_.free(previous->gather.block);
 }
 
-void FullyShard::copy_out(UnitId unit, const Gather& gather) {
-  UnitState& s = state(unit);
-  const UnitPlan& p = plan(unit);
-  issuer_.begin_section(Section::copy_out, unit, pass_of(s));
-  issuer_.wait_event(StreamRole::compute, gather.event);
-  if (gather.work) issuer_.wait_event(StreamRole::compute, *gather.work);
-  for (std::size_t i = 0; i < p.parameters.size(); ++i)
+void FullyShard::copy_out(ParamGroupId id, const Gather& gather) {
+  GroupState& s = state(id);
+  const ParamGroupPlan& p = plan(id);
+  backend_.begin_section(Section::copy_out, id.unit, pass_of(id.unit));
+  backend_.wait_event(StreamRole::compute, gather.event);
+  if (gather.work) backend_.wait_event(StreamRole::compute, *gather.work);
+  for (std::size_t i = 0; i < p.parameters.size(); ++i) {
+    const ParameterPlan& parameter = p.parameters[i];
     s.unsharded[i] =
-        issuer_.allocate({Buffer::unsharded, unit, p.parameters[i].id, p.parameters[i].unsharded, StreamRole::compute});
-  const Bytes metadata = gather.small ? p.small_split_metadata : p.split_metadata;
-  const BufferRef buffer = issuer_.allocate({Buffer::split_metadata, unit, {}, metadata, StreamRole::compute});
-  issuer_.issue(SectionRole::metadata_copy, StreamRole::compute);
-  issuer_.issue(SectionRole::split, StreamRole::compute);
-  issuer_.free(buffer);
-  issuer_.end_section();
+        backend_.allocate({Buffer::unsharded, id, parameter.id, parameter.unsharded, StreamRole::compute}).buffer;
+  }
+  const Bytes bytes = gather.small ? p.small_split_metadata : p.split_metadata;
+  const BufferRef metadata = backend_.allocate({Buffer::split_metadata, id, {}, bytes, StreamRole::compute}).buffer;
+  backend_.issue(CopyOut{id, gather.over(), gather.block, s.unsharded}, StreamRole::compute);
+  backend_.free(metadata);
+  backend_.end_section();
 }
 
-void FullyShard::copy_out_trivial(UnitId unit) {
-  // A shard group of one rank (2.7): no collective; inputs are made one parameter at a time.
-  UnitState& s = state(unit);
-  const UnitPlan& p = plan(unit);
-  issuer_.begin_section(Section::copy_out, unit, pass_of(s));
+/// A shard group of one rank (2.7): no collective; inputs are made one parameter at a time.
+void FullyShard::copy_out_shards(ParamGroupId id) {
+  GroupState& s = state(id);
+  const ParamGroupPlan& p = plan(id);
+  const auto allocate = [&](Buffer buffer, const ParameterPlan& parameter, Bytes bytes) {
+    return backend_.allocate({buffer, id, parameter.id, bytes, StreamRole::compute}).buffer;
+  };
+  backend_.begin_section(Section::copy_out, id.unit, pass_of(id.unit));
   for (std::size_t i = 0; i < p.parameters.size(); ++i) {
     const ParameterPlan& parameter = p.parameters[i];
     BufferRef input;
-    if (settings_.offload)
-      input = issuer_.allocate({Buffer::offload_input, unit, parameter.id, parameter.shard, StreamRole::compute});
+    if (settings_.offload) input = allocate(Buffer::offload_input, parameter, parameter.shard);
     if (p.casts) {
-      const BufferRef cast =
-          issuer_.allocate({Buffer::offload_cast, unit, parameter.id, parameter.cast_shard, StreamRole::compute});
-      issuer_.free(input);
+      const BufferRef cast = allocate(Buffer::offload_cast, parameter, parameter.cast_shard);
+      backend_.free(input);
       input = cast;
     }
-    s.unsharded[i] =
-        issuer_.allocate({Buffer::unsharded, unit, parameter.id, parameter.unsharded, StreamRole::compute});
-    issuer_.free(input);
+    s.unsharded[i] = allocate(Buffer::unsharded, parameter, parameter.unsharded);
+    backend_.free(input);
   }
-  issuer_.issue(SectionRole::offload_copy, StreamRole::compute);
-  issuer_.issue(SectionRole::cast, StreamRole::compute);
-  issuer_.issue(SectionRole::split, StreamRole::compute);
-  issuer_.end_section();
+  backend_.issue(CopyOutShards{id, s.unsharded}, StreamRole::compute);
+  backend_.end_section();
 }
 
 void FullyShard::wait_gather_streams(EventId event) {
-  issuer_.wait_event(StreamRole::copy_in, event);
-  issuer_.wait_event(StreamRole::all_gather, event);
+  backend_.wait_event(StreamRole::copy_in, event);
+  backend_.wait_event(StreamRole::all_gather, event);
 }
 
-void FullyShard::reshard(UnitId unit) {
-  UnitState& s = state(unit);
+void FullyShard::reshard(ParamGroupId id) {
+  GroupState& s = state(id);
   if (s.sharded != Sharded::unsharded) return;
-  if (s.training == Training::forward) {
-    if (plan(unit).reshard.kind == Reshard::Kind::never) return;
-    if (plan(unit).reshard.kind == Reshard::Kind::group) {
-      reshard_to_small_group(unit);
+  if (state(id.unit).training == Training::forward) {
+    const Reshard::Kind kind = plan(id.unit).reshard.kind;
+    if (kind == Reshard::Kind::never) return;
+    if (kind == Reshard::Kind::group) {
+      reshard_to_small_group(id);
       return;
     }
   }
-  free_unsharded(unit);
+  free_unsharded(id);
   s.sharded = Sharded::sharded;
 }
 
-void FullyShard::reshard_to_small_group(UnitId unit) {
-  UnitState& s = state(unit);
-  const UnitPlan& p = plan(unit);
-  issuer_.begin_section(Section::reshard, unit, Pass::forward);
+void FullyShard::reshard_to_small_group(ParamGroupId id) {
+  GroupState& s = state(id);
+  const ParamGroupPlan& p = plan(id);
+  backend_.begin_section(Section::reshard, id.unit, Pass::forward);
   for (std::size_t i = 0; i < p.parameters.size(); ++i) {
-    s.clones[i] =
-        issuer_.allocate({Buffer::clone, unit, p.parameters[i].id, p.parameters[i].clone, StreamRole::compute});
-    issuer_.free(s.unsharded[i]);
+    const ParameterPlan& parameter = p.parameters[i];
+    s.parts[i] = backend_.allocate({Buffer::clone, id, parameter.id, parameter.clone, StreamRole::compute}).buffer;
+    backend_.issue(KeepPart{id, i, s.unsharded[i], s.parts[i]}, StreamRole::compute);
+    backend_.free(s.unsharded[i]);
     s.unsharded[i] = {};
   }
-  issuer_.issue(SectionRole::clone, StreamRole::compute);
-  issuer_.end_section();
+  backend_.end_section();
   s.sharded = Sharded::sharded_post_forward;
-  s.reshard_event = issuer_.record_event(StreamRole::compute);
+  s.reshard_event = backend_.record_event(StreamRole::compute);
 }
 
-void FullyShard::free_unsharded(UnitId unit) {
-  for (BufferRef& buffer : state(unit).unsharded) {
-    issuer_.free(buffer);
+void FullyShard::free_unsharded(ParamGroupId id) {
+  free_all(state(id).unsharded);
+}
+
+void FullyShard::free_all(std::vector<BufferRef>& buffers) {
+  for (BufferRef& buffer : buffers) {
+    backend_.free(buffer);
     buffer = {};
   }
 }
@@ -206,7 +221,7 @@ void FullyShard::free_unsharded(UnitId unit) {
 void FullyShard::drop_gather_slot() {
   if (!gather_slot_) return;
   wait_gather_streams(gather_slot_->copied_out);
-  issuer_.free(gather_slot_->gather.block);
+  backend_.free(gather_slot_->gather.block);
   gather_slot_.reset();
 }
 

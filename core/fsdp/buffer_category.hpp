@@ -1,7 +1,7 @@
 // The memory category of each of FSDP2's buffers: one rule for plans and for captures.
 #pragma once
 
-#include "core/fsdp/issuer.hpp"
+#include "core/fsdp/fsdp_backend.hpp"
 #include "core/workload/workload.hpp"
 
 namespace foreshard {

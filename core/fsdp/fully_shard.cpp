@@ -3,30 +3,43 @@
 
 namespace foreshard {
 
-FullyShard::FullyShard(const Settings& settings, const std::vector<UnitPlan>& plans, Issuer& issuer)
-    : settings_(settings), plans_(plans), issuer_(issuer), states_(plans.size()) {
-  for (std::size_t i = 0; i < plans.size(); ++i) {
-    const std::size_t count = plans[i].parameters.size();
-    states_[i].unsharded.resize(count);
-    states_[i].clones.resize(count);
-    states_[i].accumulated.resize(count);
-  }
+FullyShard::FullyShard(const Settings& settings, const std::vector<UnitPlan>& plans, FsdpBackend& backend)
+    : settings_(settings), plans_(plans), backend_(backend), states_(plans.size()) {
+  for (std::size_t i = 0; i < plans.size(); ++i)
+    for (const ParamGroupPlan& group : plans[i].groups) {
+      GroupState& s = states_[i].groups.emplace_back();
+      s.unsharded.resize(group.parameters.size());
+      s.parts.resize(group.parameters.size());
+      s.accumulated.resize(group.parameters.size());
+    }
+}
+
+const std::vector<BufferRef>& FullyShard::unsharded(ParamGroupId group) const {
+  return state(group).unsharded;
+}
+BufferRef FullyShard::sharded_gradients(ParamGroupId group) const {
+  return state(group).sharded_gradients;
+}
+const std::vector<std::size_t>& FullyShard::reduced(ParamGroupId group) const {
+  return state(group).reduced;
 }
 
 void FullyShard::zero_grad(const std::vector<UnitId>& order) {
-  for (UnitId unit : order) {
-    issuer_.free(state(unit).sharded_gradients);
-    state(unit).sharded_gradients = {};
-  }
+  for (UnitId unit : order)
+    each_group(unit, [&](ParamGroupId id) {
+      backend_.free(state(id).sharded_gradients);
+      state(id).sharded_gradients = {};
+    });
 }
 
 void FullyShard::pre_forward(UnitId unit) {
   UnitState& s = state(unit);
   if (s.training == Training::pre_backward) {  // recomputation of a checkpointed unit (#171779)
-    if (s.sharded != Sharded::unsharded) {
-      unshard(unit);
-      wait_for_unshard(unit);
-    }
+    each_group(unit, [&](ParamGroupId id) {
+      if (state(id).sharded == Sharded::unsharded) return;
+      unshard(id);
+      wait_for_unshard(id);
+    });
     return;
   }
   if (unit == kRootUnit) {  // _root_pre_forward
@@ -34,29 +47,27 @@ void FullyShard::pre_forward(UnitId unit) {
       wait_gather_streams(*post_optimizer_event_);
       post_optimizer_event_.reset();
     } else {
-      issuer_.wait_event(StreamRole::copy_in, issuer_.record_event(StreamRole::compute));
-      issuer_.wait_event(StreamRole::all_gather, issuer_.record_event(StreamRole::compute));
+      backend_.wait_event(StreamRole::copy_in, backend_.record_event(StreamRole::compute));
+      backend_.wait_event(StreamRole::all_gather, backend_.record_event(StreamRole::compute));
     }
   }
   s.training = Training::forward;
-  unshard(unit);
-  wait_for_unshard(unit);
-  for (UnitId target : plan(unit).forward_prefetch) {
-    const Training kept = state(target).training;
-    state(target).training = Training::forward;
-    unshard(target);
-    state(target).training = kept;
-  }
+  each_group(unit, [&](ParamGroupId id) {
+    unshard(id);
+    wait_for_unshard(id);
+  });
+  for (UnitId target : plan(unit).forward_prefetch) prefetch(target, Training::forward);
 }
 
 void FullyShard::post_forward(UnitId unit) {
   UnitState& s = state(unit);
   if (s.training == Training::pre_backward) return;
-  if (!in_backward_) {
-    reshard(unit);
-    s.post_forward_indices.push_back(post_forward_order_.size());
-    post_forward_order_.push_back(unit);
-  }
+  if (!in_backward_)
+    each_group(unit, [&](ParamGroupId id) {
+      reshard(id);
+      state(id).post_forward_indices.push_back(post_forward_order_.size());
+      post_forward_order_.push_back(id);
+    });
   s.training = Training::idle;
   if (unit == kRootUnit) drop_gather_slot();
 }
@@ -66,39 +77,42 @@ void FullyShard::pre_backward(UnitId unit) {
   in_backward_ = true;
   if (s.training == Training::pre_backward) return;
   s.training = Training::pre_backward;
-  unshard(unit);
-  wait_for_unshard(unit);
-  std::vector<UnitId> targets = plan(unit).backward_prefetch;
-  if (targets.empty() && !s.post_forward_indices.empty()) {  // the default rule (4.4)
-    const std::size_t index = s.post_forward_indices.back();
-    s.post_forward_indices.pop_back();
-    if (index >= 1) targets.push_back(post_forward_order_[index - 1]);
-  }
-  for (UnitId target : targets) {
-    const Training kept = state(target).training;
-    state(target).training = Training::pre_backward;
-    unshard(target);
-    state(target).training = kept;
-  }
+  const std::vector<UnitId>& targets = plan(unit).backward_prefetch;
+  each_group(unit, [&](ParamGroupId id) {
+    unshard(id);
+    wait_for_unshard(id);
+    std::vector<std::size_t>& indices = state(id).post_forward_indices;
+    if (!targets.empty() || indices.empty()) return;
+    const std::size_t index = indices.back();  // the default rule (4.4)
+    indices.pop_back();
+    if (index >= 1) prefetch(post_forward_order_[index - 1], Training::pre_backward);
+  });
+  for (UnitId target : targets) prefetch(target, Training::pre_backward);
+}
+
+void FullyShard::post_backward(UnitId unit) {
+  state(unit).training = Training::post_backward;
+  each_group(unit, [&](ParamGroupId id) { post_backward(id); });
 }
 
 void FullyShard::backward_final() {
   for (std::uint32_t i = 0; i < states_.size(); ++i) {
-    if (states_[i].training != Training::post_backward) post_backward(UnitId{i});
-    states_[i].training = Training::idle;
-    finalize(UnitId{i});
+    const UnitId unit{i};
+    if (state(unit).training != Training::post_backward) post_backward(unit);
+    state(unit).training = Training::idle;
+    each_group(unit, [&](ParamGroupId id) { finalize(id); });
   }
   post_forward_order_.clear();
   if (reduce_slot_) {
-    issuer_.wait_event(StreamRole::compute, reduce_slot_->event);
-    issuer_.free(reduce_slot_->input);
+    backend_.wait_event(StreamRole::compute, reduce_slot_->event);
+    backend_.free(reduce_slot_->input);
     reduce_slot_.reset();
   }
   in_backward_ = false;
 }
 
 void FullyShard::optimizer_stepped() {
-  if (settings_.post_optimizer_event) post_optimizer_event_ = issuer_.record_event(StreamRole::compute);
+  if (settings_.post_optimizer_event) post_optimizer_event_ = backend_.record_event(StreamRole::compute);
 }
 
 }  // namespace foreshard

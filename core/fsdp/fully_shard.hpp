@@ -5,21 +5,21 @@
 // runs (fsdp2 semantics 2 to 4 and 8). One object per training process (one FSDP root).
 //
 // Who: core/step's StepRunner and traces/capture's recogniser call the hooks; all effects go through
-// the Issuer. Deterministic, single-threaded.
+// the FsdpBackend. Deterministic, single-threaded.
 #pragma once
 
 #include <optional>
 #include <vector>
 
-#include "core/fsdp/issuer.hpp"
+#include "core/fsdp/fsdp_backend.hpp"
 #include "core/fsdp/unit_plan.hpp"
 
 namespace foreshard {
 
 class FullyShard {
  public:
-  /// `plans` and `issuer` must outlive this.
-  FullyShard(const Settings& settings, const std::vector<UnitPlan>& plans, Issuer& issuer);
+  /// `plans` and `backend` must outlive this.
+  FullyShard(const Settings& settings, const std::vector<UnitPlan>& plans, FsdpBackend& backend);
 
   // The hooks, in the order in which a step meets them.
   void zero_grad(const std::vector<UnitId>& order);  ///< frees each unit's sharded gradients, in this order
@@ -31,6 +31,14 @@ class FullyShard {
   void backward_final();     ///< _root_post_backward_final_callback of a last backward
   void optimizer_stepped();  ///< records the post-optimizer event where the settings ask for one
 
+  // What lies where now, for the kernels of the user's program and of the optimizer.
+  /// By parameter of the group; invalid while it is sharded.
+  [[nodiscard]] const std::vector<BufferRef>& unsharded(ParamGroupId group) const;
+  /// The flat block behind every sharded .grad of the group; invalid after zero_grad.
+  [[nodiscard]] BufferRef sharded_gradients(ParamGroupId group) const;
+  /// The group's parameters, by index, whose gradients that block holds one behind the other, each padded.
+  [[nodiscard]] const std::vector<std::size_t>& reduced(ParamGroupId group) const;
+
  private:
   enum class Sharded : std::uint8_t { sharded, sharded_post_forward, unsharded };
   enum class Training : std::uint8_t { idle, forward, pre_backward, post_backward };
@@ -41,27 +49,37 @@ class FullyShard {
     EventId event;                ///< recorded on the all-gather stream, or at launch when async
     std::optional<EventId> work;  ///< async: end of the collective on the process group's stream
     bool async = false;
-    bool small = false;    ///< over the post-forward group, from clones
+    bool small = false;    ///< over the post-forward group, from the parts kept after forward
     bool trivial = false;  ///< shard group of one rank: no collective, no block
     StreamRole stream = StreamRole::copy_in;
+
+    [[nodiscard]] CommunicatorRole over() const {
+      return small ? CommunicatorRole::post_forward : CommunicatorRole::shard;
+    }
   };
 
-  struct UnitState {
+  /// What one FSDPParamGroup holds.
+  struct GroupState {
     Sharded sharded = Sharded::sharded;
-    Training training = Training::idle;
     std::optional<Gather> pending;
     std::vector<std::size_t> post_forward_indices;
     std::vector<BufferRef> unsharded;  ///< by parameter, while unsharded
-    std::vector<BufferRef> clones;     ///< by parameter, while sharded_post_forward
+    std::vector<BufferRef> parts;      ///< by parameter, while sharded_post_forward
     std::optional<EventId> reshard_event;
     std::vector<BufferRef> accumulated;  ///< by parameter, gradients in the reduce dtype
     BufferRef sharded_gradients;         ///< the flat block behind every .grad
+    std::vector<std::size_t> reduced;    ///< parameters of the last reduce
     std::optional<EventId> post_reduce_event;
     BufferRef all_reduce_input;  ///< kept until finalize when HSDP casts back
     std::optional<EventId> all_reduce_event;
   };
+  /// One FSDPState.
+  struct UnitState {
+    Training training = Training::idle;
+    std::vector<GroupState> groups;
+  };
 
-  /// The comm context's all-gather slot: the previous unit's block and its copy-out event.
+  /// The comm context's all-gather slot: the previous group's block and its copy-out event.
   struct GatherSlot {
     Gather gather;
     EventId copied_out;
@@ -70,28 +88,37 @@ class FullyShard {
     BufferRef input;
     EventId event;
   };
+  /// Gradients that autograd left in this microbatch, by parameter of a group.
+  using Fresh = std::vector<std::optional<BufferRef>>;
 
-  // gather.cpp
-  void unshard(UnitId unit);
-  void issue_gather(UnitId unit, Gather& gather);
-  void gather_inputs(UnitId unit, const Gather& gather, BufferRef& flat, std::vector<BufferRef>& copies);
-  void keep_rendezvous_arrays(UnitId unit, StreamRole stream);
-  void wait_for_unshard(UnitId unit);
-  void copy_out(UnitId unit, const Gather& gather);
-  void copy_out_trivial(UnitId unit);
+  // all_gather.cpp
+  void unshard(ParamGroupId id);
+  void prefetch(UnitId target, Training pass);
+  void prefetch(ParamGroupId target, Training pass);
+  void all_gather(ParamGroupId id, Gather& gather);
+  std::vector<BufferRef> allocate_inputs(ParamGroupId id, const Gather& gather);
+  void keep_rendezvous_arrays(ParamGroupId id, StreamRole stream);
+  void wait_for_unshard(ParamGroupId id);
+  void copy_out(ParamGroupId id, const Gather& gather);
+  void copy_out_shards(ParamGroupId id);
   void wait_gather_streams(EventId event);
-  void reshard(UnitId unit);
-  void reshard_to_small_group(UnitId unit);
-  void free_unsharded(UnitId unit);
+  void reshard(ParamGroupId id);
+  void reshard_to_small_group(ParamGroupId id);
+  void free_unsharded(ParamGroupId id);
+  void free_all(std::vector<BufferRef>& buffers);
   void drop_gather_slot();
 
-  // reduce.cpp
-  void accumulate(UnitId unit, const std::vector<bool>& fresh);
-  void keep_unreduced(UnitId unit, const std::vector<bool>& fresh);
-  void reduce(UnitId unit, const std::vector<bool>& fresh);
-  void reduce_collectives(UnitId unit, DType sent, Bytes input_bytes, Bytes output_bytes);
-  void keep_sharded_gradients(UnitId unit, BufferRef output, Bytes output_bytes);
-  void finalize(UnitId unit);
+  // reduce_scatter.cpp
+  void post_backward(ParamGroupId id);
+  void accumulate(ParamGroupId id, const Fresh& fresh);
+  void keep_unreduced(ParamGroupId id, const Fresh& fresh);
+  void reduce(ParamGroupId id, const Fresh& fresh);
+  [[nodiscard]] ChunkCat chunk_cat_of(ParamGroupId id, const Fresh& fresh) const;
+  void free_gradient(ParamGroupId id, const ChunkCat::Input& input);
+  void reduce_collectives(ParamGroupId id, const ChunkCat& sent, BufferRef output, Bytes input_bytes,
+                          Bytes output_bytes);
+  void keep_sharded_gradients(ParamGroupId id, BufferRef output, Bytes output_bytes);
+  void finalize(ParamGroupId id);
 
   /// Where a transport's buffers lie: NCCL's registered ones in the process group's pool over ncclMemAlloc
   /// (set_allocate_memory_from_process_group_for_comm), those of symmetric windows and of copy engines in symmetric
@@ -101,17 +128,26 @@ class FullyShard {
     return transport == Transport::nccl_registered ? MemoryKind::registered : MemoryKind::symmetric;
   }
   [[nodiscard]] bool record_stream_gathers() const { return settings_.release == Release::record_stream; }
-  [[nodiscard]] Pass pass_of(const UnitState& state) const {
-    return state.training == Training::forward || state.training == Training::idle ? Pass::forward : Pass::backward;
+  [[nodiscard]] Pass pass_of(UnitId unit) const {
+    const Training training = states_[unit.value].training;
+    return training == Training::forward || training == Training::idle ? Pass::forward : Pass::backward;
+  }
+  /// Calls `f` with each group of the unit, in order.
+  template <class F>
+  void each_group(UnitId unit, F f) {
+    for (std::uint32_t i = 0; i < plan(unit).groups.size(); ++i) f(ParamGroupId{unit, i});
   }
   UnitState& state(UnitId unit) { return states_[unit.value]; }
+  GroupState& state(ParamGroupId id) { return states_[id.unit.value].groups[id.index]; }
+  [[nodiscard]] const GroupState& state(ParamGroupId id) const { return states_[id.unit.value].groups[id.index]; }
   [[nodiscard]] const UnitPlan& plan(UnitId unit) const { return plans_[unit.value]; }
+  [[nodiscard]] const ParamGroupPlan& plan(ParamGroupId id) const { return plans_[id.unit.value].groups[id.index]; }
 
   const Settings& settings_;
   const std::vector<UnitPlan>& plans_;
-  Issuer& issuer_;
+  FsdpBackend& backend_;
   std::vector<UnitState> states_;
-  std::vector<UnitId> post_forward_order_;
+  std::vector<ParamGroupId> post_forward_order_;
   std::optional<GatherSlot> gather_slot_;
   std::optional<ReduceSlot> reduce_slot_;
   std::optional<EventId> post_optimizer_event_;

@@ -1,181 +1,197 @@
 // The reduce side of FullyShard (fsdp2 semantics 3; FSDPParamGroup.post_backward, foreach_reduce and
 // finalize_backward, PyTorch 2.11).
+#include <algorithm>
+
 #include "core/fsdp/fully_shard.hpp"
 #include "core/shard/copy_metadata.hpp"
 
 namespace foreshard {
 
-void FullyShard::post_backward(UnitId unit) {
-  UnitState& s = state(unit);
-  const UnitPlan& p = plan(unit);
-  s.training = Training::post_backward;
-  std::vector<bool> fresh;  // which parameters got a gradient in this microbatch
-  for (const ParameterPlan& parameter : p.parameters) fresh.push_back(issuer_.has_gradient(parameter.id));
-  accumulate(unit, fresh);
+void FullyShard::post_backward(ParamGroupId id) {
+  Fresh fresh;
+  for (const ParameterPlan& parameter : plan(id).parameters) fresh.push_back(backend_.gradient(parameter.id));
+  accumulate(id, fresh);
   if (!sync_) {
-    keep_unreduced(unit, fresh);
+    keep_unreduced(id, fresh);
     return;
   }
-  reshard(unit);
-  bool any = false;
-  for (std::size_t i = 0; i < p.parameters.size(); ++i) any |= s.accumulated[i].valid() || fresh[i];
-  if (any) reduce(unit, fresh);
+  reshard(id);
+  reduce(id, fresh);
 }
 
-void FullyShard::accumulate(UnitId unit, const std::vector<bool>& fresh) {
-  UnitState& s = state(unit);
-  const UnitPlan& p = plan(unit);
-  bool adds = false;
-  for (std::size_t i = 0; i < fresh.size(); ++i) adds |= fresh[i] && s.accumulated[i].valid();
-  if (!adds) return;
-  issuer_.begin_section(Section::accumulate, unit, Pass::backward);
-  issuer_.issue(SectionRole::gradient_add, StreamRole::compute);
+void FullyShard::accumulate(ParamGroupId id, const Fresh& fresh) {
+  AddGradients add{id, {}};
   for (std::size_t i = 0; i < fresh.size(); ++i)
-    if (fresh[i] && s.accumulated[i].valid()) issuer_.free_gradient(p.parameters[i].id, p.parameters[i].gradient);
-  issuer_.end_section();
+    if (fresh[i] && state(id).accumulated[i].valid()) add.sums.push_back({i, state(id).accumulated[i], *fresh[i]});
+  if (add.sums.empty()) return;
+  backend_.begin_section(Section::accumulate, id.unit, Pass::backward);
+  backend_.issue(add, StreamRole::compute);
+  for (const AddGradients::Sum& sum : add.sums) backend_.free(sum.gradient);
+  backend_.end_section();
 }
 
-void FullyShard::keep_unreduced(UnitId unit, const std::vector<bool>& fresh) {
-  UnitState& s = state(unit);
-  const UnitPlan& p = plan(unit);
-  reshard(unit);
+void FullyShard::keep_unreduced(ParamGroupId id, const Fresh& fresh) {
+  GroupState& s = state(id);
+  const ParamGroupPlan& p = plan(id);
+  reshard(id);
   if (!p.casts_gradients) return;  // .grad stays as it is, in the compute dtype
   bool casts = false;
   for (std::size_t i = 0; i < fresh.size(); ++i) casts |= fresh[i] && !s.accumulated[i].valid();
   if (!casts) return;
-  issuer_.begin_section(Section::reshard, unit, Pass::backward);
+  backend_.begin_section(Section::reshard, id.unit, Pass::backward);
   for (std::size_t i = 0; i < fresh.size(); ++i) {
     if (!fresh[i] || s.accumulated[i].valid()) continue;
-    s.accumulated[i] = issuer_.allocate(
-        {Buffer::accumulated_gradient, unit, p.parameters[i].id, p.parameters[i].accumulated, StreamRole::compute});
-    issuer_.free_gradient(p.parameters[i].id, p.parameters[i].gradient);
+    const ParameterPlan& parameter = p.parameters[i];
+    s.accumulated[i] =
+        backend_.allocate({Buffer::accumulated_gradient, id, parameter.id, parameter.accumulated, StreamRole::compute})
+            .buffer;
+    backend_.issue(CastGradient{id, i, *fresh[i], s.accumulated[i]}, StreamRole::compute);
+    backend_.free(*fresh[i]);
   }
-  issuer_.issue(SectionRole::gradient_cast, StreamRole::compute);
-  issuer_.end_section();
+  backend_.end_section();
 }
 
-void FullyShard::reduce(UnitId unit, const std::vector<bool>& fresh) {
-  UnitState& s = state(unit);
-  const UnitPlan& p = plan(unit);
-  std::vector<std::size_t> taking_part;  // accumulated gradients count as well (3.1 step 3)
+/// Gradients of this microbatch, or accumulated ones: these count as well (3.1 step 3).
+ChunkCat FullyShard::chunk_cat_of(ParamGroupId id, const Fresh& fresh) const {
+  const GroupState& s = state(id);
+  const ParamGroupPlan& p = plan(id);
+  ChunkCat cat;
+  cat.group = id;
   bool accumulated = false;
   for (std::size_t i = 0; i < fresh.size(); ++i) {
-    if (!fresh[i] && !s.accumulated[i].valid()) continue;
-    taking_part.push_back(i);
+    if (s.accumulated[i].valid())
+      cat.inputs.push_back({i, s.accumulated[i], true});
+    else if (fresh[i])
+      cat.inputs.push_back({i, *fresh[i], false});
     accumulated |= s.accumulated[i].valid();
   }
-  const DType sent = accumulated ? p.reduce : p.sent;  // sums of microbatches are in the reduce dtype already
+  cat.sent = accumulated ? p.reduce : p.sent;  // sums of microbatches are in the reduce dtype already
+  // NCCL's symmetric kernels add, so gradients are divided before (foreach_reduce's predivide factor).
+  if (settings_.reduce_scatter == Transport::symmetric) cat.scale = 1.0 / p.shard_ranks;
+  return cat;
+}
+
+void FullyShard::free_gradient(ParamGroupId id, const ChunkCat::Input& input) {
+  backend_.free(input.gradient);
+  if (input.accumulated) state(id).accumulated[input.parameter] = {};
+}
+
+void FullyShard::reduce(ParamGroupId id, const Fresh& fresh) {
+  GroupState& s = state(id);
+  const ParamGroupPlan& p = plan(id);
+  ChunkCat cat = chunk_cat_of(id, fresh);
+  if (cat.inputs.empty()) return;
   std::vector<Bytes> chunks;
   Bytes output_bytes = 0;
   Bytes input_bytes = 0;
-  for (std::size_t i : taking_part) {
-    const ParameterPlan& parameter = p.parameters[i];
-    chunks.push_back(sent == p.sent ? parameter.sent_chunk : parameter.reduce_chunk);
+  for (const ChunkCat::Input& input : cat.inputs) {
+    const ParameterPlan& parameter = p.parameters[input.parameter];
+    chunks.push_back(cat.sent == p.sent ? parameter.sent_chunk : parameter.reduce_chunk);
     output_bytes += parameter.reduce_chunk;
     input_bytes += chunks.back() * p.shard_ranks;
   }
-  const auto free_gradient = [&](std::size_t i) {
-    if (s.accumulated[i].valid()) {
-      issuer_.free(s.accumulated[i]);
-      s.accumulated[i] = {};
-    } else {
-      issuer_.free_gradient(p.parameters[i].id, p.parameters[i].gradient);
-    }
-  };
-  issuer_.begin_section(Section::reduce, unit, Pass::backward);
-  if (reduce_slot_) {  // the previous unit's input: one is kept alive across units (3.1 step 6)
-    issuer_.wait_event(StreamRole::compute, reduce_slot_->event);
-    issuer_.free(reduce_slot_->input);
+  backend_.begin_section(Section::reduce, id.unit, Pass::backward);
+  if (reduce_slot_) {  // the previous group's input: one is kept alive across groups (3.1 step 6)
+    backend_.wait_event(StreamRole::compute, reduce_slot_->event);
+    backend_.free(reduce_slot_->input);
     reduce_slot_.reset();
   }
-  if (s.post_reduce_event) issuer_.wait_event(StreamRole::compute, *s.post_reduce_event);
+  if (s.post_reduce_event) backend_.wait_event(StreamRole::compute, *s.post_reduce_event);
   const MemoryKind kind = memory_of(settings_.reduce_scatter);
-  const BufferRef input =
-      issuer_.allocate({Buffer::reduce_input, unit, {}, input_bytes, StreamRole::compute, kind, sent});
-  const bool rendezvous_input = kind == MemoryKind::symmetric && issuer_.took_new_segment();
+  const Allocation input = backend_.allocate({Buffer::reduce_input, id, {}, input_bytes, StreamRole::compute, kind});
+  cat.output = input.buffer;
+  const Bytes metadata_bytes = chunk_cat_metadata_bytes(chunks);
   const BufferRef metadata =
-      issuer_.allocate({Buffer::chunk_cat_metadata, unit, {}, chunk_cat_metadata_bytes(chunks), StreamRole::compute});
-  issuer_.issue(SectionRole::metadata_copy, StreamRole::compute);
-  issuer_.issue(SectionRole::chunk_cat, StreamRole::compute);
-  issuer_.free(metadata);
-  for (std::size_t k = taking_part.size() - 1; k-- > 0;) free_gradient(taking_part[k]);
-  issuer_.wait_event(StreamRole::reduce_scatter, issuer_.record_event(StreamRole::compute));
-  const BufferRef output =
-      issuer_.allocate({Buffer::reduce_output, unit, {}, output_bytes, StreamRole::reduce_scatter, kind});
-  const bool rendezvous_output = kind == MemoryKind::symmetric && issuer_.took_new_segment();
-  if (rendezvous_input) keep_rendezvous_arrays(unit, StreamRole::reduce_scatter);
-  if (rendezvous_output) keep_rendezvous_arrays(unit, StreamRole::reduce_scatter);
-  reduce_collectives(unit, sent, input_bytes, output_bytes);
-  reduce_slot_ = ReduceSlot{input, issuer_.record_event(StreamRole::reduce_scatter)};
+      backend_.allocate({Buffer::chunk_cat_metadata, id, {}, metadata_bytes, StreamRole::compute}).buffer;
+  backend_.issue(cat, StreamRole::compute);
+  backend_.free(metadata);
+  for (std::size_t k = cat.inputs.size() - 1; k-- > 0;) free_gradient(id, cat.inputs[k]);
+  backend_.wait_event(StreamRole::reduce_scatter, backend_.record_event(StreamRole::compute));
+  const Allocation output =
+      backend_.allocate({Buffer::reduce_output, id, {}, output_bytes, StreamRole::reduce_scatter, kind});
+  for (const Allocation& block : {input, output})
+    if (kind == MemoryKind::symmetric && block.new_segment) keep_rendezvous_arrays(id, StreamRole::reduce_scatter);
+  s.reduced.clear();
+  for (const ChunkCat::Input& taken : cat.inputs) s.reduced.push_back(taken.parameter);
+  reduce_collectives(id, cat, output.buffer, input_bytes, output_bytes);
+  reduce_slot_ = ReduceSlot{input.buffer, backend_.record_event(StreamRole::reduce_scatter)};
   if (settings_.reduce_scatter_release.value_or(Release::automatic) == Release::record_stream)
-    issuer_.record_stream(input, StreamRole::reduce_scatter);
-  keep_sharded_gradients(unit, output, output_bytes);
+    backend_.record_stream(input.buffer, StreamRole::reduce_scatter);
+  keep_sharded_gradients(id, output.buffer, output_bytes);
   // The loop variable of foreach_reduce keeps the last gradient until it returns (3.2 step 4).
-  free_gradient(taking_part.back());
+  free_gradient(id, cat.inputs.back());
   if (settings_.offload) {
-    issuer_.issue(SectionRole::offload_copy, StreamRole::reduce_scatter);
-    s.post_reduce_event = issuer_.record_event(StreamRole::reduce_scatter);
-    issuer_.free(s.sharded_gradients);
+    backend_.issue(OffloadGradients{id, s.sharded_gradients}, StreamRole::reduce_scatter);
+    s.post_reduce_event = backend_.record_event(StreamRole::reduce_scatter);
+    backend_.free(s.sharded_gradients);
     s.sharded_gradients = {};
   }
-  issuer_.end_section();
+  backend_.end_section();
 }
 
-void FullyShard::reduce_collectives(UnitId unit, DType sent, Bytes input_bytes, Bytes output_bytes) {
-  UnitState& s = state(unit);
-  const DType reduce = plan(unit).reduce;
-  if (plan(unit).shard_ranks > 1) {
+void FullyShard::reduce_collectives(ParamGroupId id, const ChunkCat& sent, BufferRef output, Bytes input_bytes,
+                                    Bytes output_bytes) {
+  GroupState& s = state(id);
+  const ParamGroupPlan& p = plan(id);
+  if (p.shard_ranks > 1) {
     CollectiveWork work{CollectiveKind::reduce_scatter, settings_.reduce_scatter, input_bytes, {}};
-    work.dtype = sent;
-    if (sent != reduce) work.output_dtype = reduce;
-    issuer_.issue_collective(StreamRole::reduce_scatter, CommunicatorRole::shard, unit, work);
+    work.dtype = sent.sent;
+    if (sent.sent != p.reduce) work.output_dtype = p.reduce;
+    if (sent.scale != 1) work.reduction = Reduction::sum;
+    backend_.issue(ReduceScatter{id, sent.output, output, work}, StreamRole::reduce_scatter);
+  } else {
+    backend_.issue(CopyReduced{id, sent.output, output, output_bytes / itemsize(p.reduce)}, StreamRole::reduce_scatter);
   }
   if (settings_.replicate <= 1) return;
-  const EventId scattered = issuer_.record_event(StreamRole::reduce_scatter);
-  issuer_.wait_event(StreamRole::all_reduce, scattered);
-  issuer_.issue_collective(StreamRole::all_reduce, CommunicatorRole::replicate, unit,
-                           {CollectiveKind::all_reduce, Transport::nccl, output_bytes, {}});
-  s.all_reduce_event = issuer_.record_event(StreamRole::all_reduce);
+  const EventId scattered = backend_.record_event(StreamRole::reduce_scatter);
+  backend_.wait_event(StreamRole::all_reduce, scattered);
+  CollectiveWork work{CollectiveKind::all_reduce, Transport::nccl, output_bytes, {}};
+  work.dtype = p.reduce;
+  backend_.issue(AllReduce{id, output, work}, StreamRole::all_reduce);
+  s.all_reduce_event = backend_.record_event(StreamRole::all_reduce);
 }
 
-void FullyShard::keep_sharded_gradients(UnitId unit, BufferRef output, Bytes output_bytes) {
-  UnitState& s = state(unit);
-  const UnitPlan& p = plan(unit);
+void FullyShard::keep_sharded_gradients(ParamGroupId id, BufferRef output, Bytes output_bytes) {
+  GroupState& s = state(id);
+  const ParamGroupPlan& p = plan(id);
   const bool hybrid = settings_.replicate > 1;
   const StreamRole post = hybrid ? StreamRole::all_reduce : StreamRole::reduce_scatter;
+  const std::uint64_t numel = output_bytes / itemsize(p.reduce);
   BufferRef gradients = output;
   if (p.casts_back) {
-    const Bytes bytes = output_bytes / itemsize(p.reduce) * p.cast_output_itemsize;
-    gradients = issuer_.allocate({Buffer::cast_output, unit, {}, bytes, post});
-    issuer_.issue(SectionRole::cast_back, post);
+    const Bytes bytes = numel * p.cast_output_itemsize;
+    gradients = backend_.allocate({Buffer::cast_output, id, {}, bytes, post}).buffer;
+    backend_.issue(CastBack{id, output, gradients, numel}, post);
     if (hybrid)
       s.all_reduce_input = output;  // held until finalize_backward (3.5)
     else
-      issuer_.free(output);
+      backend_.free(output);
   }
-  if (s.sharded_gradients.valid())
-    issuer_.free(gradients);  // added in place to the .grad of an earlier backward, before the event (foreach_reduce)
-  else
+  if (s.sharded_gradients.valid()) {  // of an earlier backward: added to, before the event (foreach_reduce)
+    backend_.issue(AddReduced{id, s.sharded_gradients, gradients, numel}, post);
+    backend_.free(gradients);
+  } else {
     s.sharded_gradients = gradients;
-  s.post_reduce_event = issuer_.record_event(post);
+  }
+  s.post_reduce_event = backend_.record_event(post);
 }
 
-void FullyShard::finalize(UnitId unit) {
-  UnitState& s = state(unit);
+void FullyShard::finalize(ParamGroupId id) {
+  GroupState& s = state(id);
   if (s.post_reduce_event) {
-    issuer_.wait_event(StreamRole::compute, *s.post_reduce_event);
-    if (settings_.offload) issuer_.synchronize_event(*s.post_reduce_event);
+    backend_.wait_event(StreamRole::compute, *s.post_reduce_event);
+    if (settings_.offload) backend_.synchronize_event(*s.post_reduce_event);
     s.post_reduce_event.reset();
   }
   if (s.all_reduce_event) {
-    issuer_.wait_event(StreamRole::compute, *s.all_reduce_event);
+    backend_.wait_event(StreamRole::compute, *s.all_reduce_event);
     s.all_reduce_event.reset();
   }
-  issuer_.free(s.all_reduce_input);
+  backend_.free(s.all_reduce_input);
   s.all_reduce_input = {};
   if (s.pending) {  // a gather nobody used (4.3)
-    if (!s.pending->trivial) issuer_.wait_event(StreamRole::compute, s.pending->work.value_or(s.pending->event));
-    issuer_.free(s.pending->block);
+    if (!s.pending->trivial) backend_.wait_event(StreamRole::compute, s.pending->work.value_or(s.pending->event));
+    backend_.free(s.pending->block);
     s.pending.reset();
   }
   s.post_forward_indices.clear();

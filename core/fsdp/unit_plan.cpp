@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <span>
 #include <string_view>
 
 #include "core/base/suggest.hpp"
@@ -78,25 +79,23 @@ Result<Reshard> reshard_of(const Settings& settings, const Unit& unit, bool root
   return reshard;
 }
 
-Result<UnitPlan> plan_unit(const Settings& settings, const Unit& unit, UnitId id, std::uint32_t first_parameter,
-                           std::uint32_t sm_count) {
-  auto reshard = reshard_of(settings, unit, id == kRootUnit);
-  if (!reshard) return tl::unexpected(reshard.error());
+ParamGroupPlan plan_group(const Settings& settings, std::span<const Parameter> parameters, ParameterId first,
+                          const Reshard& reshard, std::uint32_t sm_count) {
   const ShardGroup group{settings.shard_ranks(), 0};
-  UnitPlan plan;
-  plan.id = id;
+  ParamGroupPlan plan;
   plan.shard_ranks = group.ranks;
-  plan.reshard = *reshard;
   std::vector<Bytes> chunks;
   std::vector<Bytes> clones;
-  for (const Parameter& parameter : unit.parameters) {
+  for (const Parameter& parameter : parameters) {
     const Dtypes d = dtypes_of(settings, parameter);
-    const ParameterId pid{first_parameter + static_cast<std::uint32_t>(plan.parameters.size())};
-    plan.parameters.push_back(plan_parameter(parameter, pid, d, group, plan.reshard));
+    const ParameterId id{first.value + static_cast<std::uint32_t>(plan.parameters.size())};
+    plan.parameters.push_back(plan_parameter(parameter, id, d, group, reshard));
     const ParameterPlan& p = plan.parameters.back();
     plan.casts |= d.compute != d.original;
     plan.casts_gradients |= d.reduce_set && d.reduce != d.compute;
     plan.casts_back |= d.reduce != d.original;
+    plan.original = d.original;
+    plan.compute = d.compute;
     plan.reduce = d.reduce;
     plan.sent = d.sent;
     plan.cast_output_itemsize = itemsize(d.original);
@@ -107,8 +106,20 @@ Result<UnitPlan> plan_unit(const Settings& settings, const Unit& unit, UnitId id
   }
   plan.gather = plan.flat_cast * group.ranks;
   plan.split_metadata = split_metadata_bytes(chunks, group.ranks, sm_count);
-  if (plan.reshard.kind == Reshard::Kind::group)
-    plan.small_split_metadata = split_metadata_bytes(clones, plan.reshard.group_size, sm_count);
+  if (reshard.kind == Reshard::Kind::group)
+    plan.small_split_metadata = split_metadata_bytes(clones, reshard.group_size, sm_count);
+  return plan;
+}
+
+Result<UnitPlan> plan_unit(const Settings& settings, const Unit& unit, UnitId id, ParameterId first,
+                           std::uint32_t sm_count) {
+  auto reshard = reshard_of(settings, unit, id == kRootUnit);
+  if (!reshard) return tl::unexpected(reshard.error());
+  UnitPlan plan;
+  plan.id = id;
+  plan.reshard = *reshard;
+  if (!unit.parameters.empty())
+    plan.groups.push_back(plan_group(settings, unit.parameters, first, plan.reshard, sm_count));
   return plan;
 }
 
@@ -181,7 +192,7 @@ Result<std::vector<UnitPlan>> plan_units(const Settings& settings, const std::ve
   std::vector<UnitPlan> plans;
   std::uint32_t parameters = 0;
   for (std::uint32_t i = 0; i < units.size(); ++i) {
-    auto plan = plan_unit(settings, units[i], UnitId{i}, parameters, sm_count);
+    auto plan = plan_unit(settings, units[i], UnitId{i}, ParameterId{parameters}, sm_count);
     if (!plan) return tl::unexpected(plan.error());
     parameters += static_cast<std::uint32_t>(units[i].parameters.size());
     plans.push_back(std::move(*plan));

@@ -29,13 +29,12 @@ struct ParameterPlan {
   Bytes clone = 0;         ///< int reshard: this rank's part kept after forward
 };
 
-struct UnitPlan {
-  UnitId id;
+/// One FSDPParamGroup: parameters that are gathered and reduced together.
+struct ParamGroupPlan {
   std::vector<ParameterPlan> parameters;
   bool casts = false;            ///< compute dtype ≠ original dtype
   bool casts_gradients = false;  ///< effective reduce dtype set and ≠ gradient dtype
   bool casts_back = false;       ///< reduce dtype ≠ original dtype
-  Reshard reshard;               ///< after forward
   std::uint32_t shard_ranks = 1;
   Bytes gather = 0;      ///< all-gather block over the shard group
   Bytes flat_cast = 0;   ///< flat cast buffer over the shard group
@@ -43,11 +42,20 @@ struct UnitPlan {
   Bytes split_metadata = 0;
   Bytes small_split_metadata = 0;
   Bytes cast_output_itemsize = 4;  ///< of the original dtype
-  DType reduce = DType::float32;   ///< sums are made in it
+  DType original = DType::float32;
+  DType compute = DType::float32;
+  DType reduce = DType::float32;  ///< sums are made in it
   /// What a reduce-scatter's input holds. PyTorch: the reduce dtype. Our own (Transport::low_contention) sends
   /// gradients as they are where every value of theirs is one of the reduce dtype's, and widens them as it adds: the
   /// same sums, half the bytes.
   DType sent = DType::float32;
+};
+
+/// One FSDPState. A unit without parameters has no group.
+struct UnitPlan {
+  UnitId id;
+  std::vector<ParamGroupPlan> groups;  ///< one today: PyTorch 2.12 makes one for each mesh of a unit's parameters
+  Reshard reshard;                     ///< after forward
   std::vector<UnitId> forward_prefetch;
   std::vector<UnitId> backward_prefetch;
 };

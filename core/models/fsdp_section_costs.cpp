@@ -27,16 +27,16 @@ class Writer {
   std::vector<SectionCost> write();
 
  private:
-  [[nodiscard]] Nanoseconds fixed(HostCall call, HostCall each, const UnitPlan& plan) const {
+  [[nodiscard]] Nanoseconds fixed(HostCall call, HostCall each, const ParamGroupPlan& plan) const {
     return host_[call] + Nanoseconds{host_[each].count * static_cast<std::int64_t>(plan.parameters.size())};
   }
   SectionItem item(SectionRole role, std::string_view label, Bytes bytes, Nanoseconds before = {},
                    KernelClass kernel_class = KernelClass::memory_bound) {
     return {role, before, {}, kernel_class, bytes, workload_.labels.intern(label)};
   }
-  SectionCost all_gather(const UnitPlan& plan, Pass pass);
-  SectionCost copy_out(const UnitPlan& plan, Pass pass);
-  SectionCost reduce(const UnitPlan& plan);
+  SectionCost all_gather(UnitId unit, const ParamGroupPlan& plan, Pass pass);
+  SectionCost copy_out(UnitId unit, const ParamGroupPlan& plan, Pass pass);
+  SectionCost reduce(UnitId unit, const ParamGroupPlan& plan);
   SectionCost optimizer();
 
   Workload& workload_;
@@ -46,8 +46,8 @@ class Writer {
 };
 
 /// foreach_all_gather: cast of the shards, copy into the gather's block, the collective.
-SectionCost Writer::all_gather(const UnitPlan& plan, Pass pass) {
-  SectionCost cost{Section::all_gather, plan.id, pass, {}, {}};
+SectionCost Writer::all_gather(UnitId unit, const ParamGroupPlan& plan, Pass pass) {
+  SectionCost cost{Section::all_gather, unit, pass, {}, {}};
   const Nanoseconds host = fixed(HostCall::all_gather, HostCall::all_gather_parameter, plan);
   const bool casts = plan.casts;
   const Nanoseconds part = host.scaled(1.0 / (casts ? 3 : 2));
@@ -79,9 +79,9 @@ SectionCost Writer::all_gather(const UnitPlan& plan, Pass pass) {
 }
 
 /// foreach_all_gather_copy_out: addresses to the device, then one split kernel.
-SectionCost Writer::copy_out(const UnitPlan& plan, Pass pass) {
+SectionCost Writer::copy_out(UnitId unit, const ParamGroupPlan& plan, Pass pass) {
   const Nanoseconds host = fixed(HostCall::copy_out, HostCall::copy_out_parameter, plan);
-  SectionCost cost{Section::copy_out, plan.id, pass, {}, {}};
+  SectionCost cost{Section::copy_out, unit, pass, {}, {}};
   const Nanoseconds before = host.scaled(kMetadataOfCopyOut);
   cost.items.push_back(item(SectionRole::metadata_copy, "Memcpy HtoD", plan.split_metadata, before));
   Bytes bytes = plan.gather;
@@ -91,9 +91,9 @@ SectionCost Writer::copy_out(const UnitPlan& plan, Pass pass) {
 }
 
 /// foreach_reduce: addresses, chunk_cat, the collectives, the cast back.
-SectionCost Writer::reduce(const UnitPlan& plan) {
+SectionCost Writer::reduce(UnitId unit, const ParamGroupPlan& plan) {
   const Nanoseconds host = fixed(HostCall::reduce, HostCall::reduce_parameter, plan);
-  SectionCost cost{Section::reduce, plan.id, Pass::backward, {}, {}};
+  SectionCost cost{Section::reduce, unit, Pass::backward, {}, {}};
   std::vector<Bytes> chunks;
   Bytes gradients = 0;
   Bytes sent = 0;
@@ -157,14 +157,14 @@ SectionCost Writer::optimizer() {
 
 std::vector<SectionCost> Writer::write() {
   std::vector<SectionCost> out;
-  for (const UnitPlan& plan : plans_) {
-    if (plan.parameters.empty()) continue;
-    for (Pass pass : {Pass::forward, Pass::backward}) {
-      out.push_back(all_gather(plan, pass));
-      out.push_back(copy_out(plan, pass));
+  for (const UnitPlan& unit : plans_)
+    for (const ParamGroupPlan& group : unit.groups) {
+      for (Pass pass : {Pass::forward, Pass::backward}) {
+        out.push_back(all_gather(unit.id, group, pass));
+        out.push_back(copy_out(unit.id, group, pass));
+      }
+      out.push_back(reduce(unit.id, group));
     }
-    out.push_back(reduce(plan));
-  }
   out.push_back(optimizer());
   return out;
 }

@@ -14,6 +14,7 @@
 #include "core/run/run.hpp"
 #include "core/step/process_memory.hpp"
 #include "core/step/values.hpp"
+#include "core/workload/lowering.hpp"
 #include "core/workload/workload.hpp"
 
 namespace foreshard {
@@ -28,11 +29,12 @@ struct StepRequest {
   /// For a device in virtual time at the captured settings alone: on a real one the block may be in use.
   bool repeat_returns = false;
 
+  /// Whose program is issued. With foreshard's, what the recorded process held before its recording is asked of
+  /// `memory` anew.
+  Lowering lowering = Lowering::pytorch;
+
   // A device that really runs.
-  std::uint32_t rank = 0;  ///< this process's global rank: its shards and their sizes are that rank's
-  /// Give the device addresses: of collectives' buffers, and of every kernel's operands where the workload computes
-  /// (core/step/bindings.hpp). What the recorded process held before its recording is asked of `memory` anew.
-  bool bind = false;
+  std::uint32_t rank = 0;             ///< this process's global rank: its shards and their sizes are that rank's
   double learning_rate = 1e-5;        ///< of the optimizer, where the workload computes
   ValueObserver* observer = nullptr;  ///< hears losses and gradients where the workload computes; not owned
 };

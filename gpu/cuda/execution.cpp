@@ -93,7 +93,7 @@ StepRequest Runner::steps(std::int32_t count) const {
   steps.record = false;
   steps.synchronized = 1;
   steps.rank = session_.environment().rank;
-  steps.bind = true;
+  steps.lowering = Lowering::foreshard;
   steps.learning_rate = request_.learning_rate;
   return steps;
 }

@@ -256,7 +256,7 @@ StepRequest request_of(std::int32_t steps, std::uint32_t rank) {
   request.steps = steps;
   request.record = false;
   request.rank = rank;
-  request.bind = true;
+  request.lowering = Lowering::foreshard;
   return request;
 }
 

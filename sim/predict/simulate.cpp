@@ -49,11 +49,12 @@ Result<Simulation> simulate(const Workload& workload, const Settings& settings, 
   SimDevice device(machine, collectives, options);
   SimMemoryOptions memory_choice = memory_options(machine, request.memory_limit);
   StepRequest steps = request.steps;
-  steps.bind = machine.host_program == HostProgram::foreshard;
+  steps.lowering = machine.host_program == HostProgram::foreshard ? Lowering::foreshard : Lowering::pytorch;
+  const bool anew = steps.lowering == Lowering::foreshard;
   if (settings == workload.settings) {  // else the process would have done other things: guess them all
-    follow(workload, steps.bind, memory_choice);
+    follow(workload, anew, memory_choice);
     steps.repeat_returns = steps.setup && !steps.warm;
-  } else if (!steps.bind) {
+  } else if (!anew) {
     keep_clear(workload, memory_choice);
   }
   SimMemory memory(std::move(memory_choice));

@@ -83,7 +83,8 @@ TEST_CASE("keeping parameters after forward never holds fewer of them") {
     Bytes all = 0;
     const std::vector<UnitPlan> plans = plan_units(s, w.units, 132).value();
     for (const UnitPlan& plan : plans)
-      for (const ParameterPlan& p : plan.parameters) all += p.unsharded;
+      for (const ParamGroupPlan& group : plan.groups)
+        for (const ParameterPlan& p : group.parameters) all += p.unsharded;
     RC_ASSERT(kept == all);
   }));
 }

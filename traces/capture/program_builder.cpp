@@ -55,7 +55,9 @@ class Builder {
   Builder(const CaptureInput& input, const std::vector<CaptureEvent>& events, std::span<const Range> ranges,
           const Hooks& hooks, const Recognition& recognition, std::span<const UnitPlan> plans)
       : in_(input), events_(events), ranges_(ranges), hooks_(hooks), found_(recognition), tags_(recognition.tags) {
-    for (const UnitPlan& plan : plans) casts_back_.push_back(plan.casts_back);
+    for (const UnitPlan& plan : plans)
+      casts_back_.push_back(std::any_of(plan.groups.begin(), plan.groups.end(),
+                                        [](const ParamGroupPlan& group) { return group.casts_back; }));
   }
 
   BuiltPrograms build();

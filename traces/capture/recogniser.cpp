@@ -49,31 +49,35 @@ struct Mismatch {
   std::string expected;
 };
 
-class Recogniser final : public Issuer {
+class Recogniser final : public FsdpBackend {
  public:
   explicit Recogniser(const RecogniserInput& input)
       : in_(input), fsdp_(input.settings, input.plans, *this), seen_backward_(input.units.size()) {
     result_.tags.resize(input.events.size());
+    for (const UnitPlan& unit : input.plans)
+      for (const ParamGroupPlan& group : unit.groups)
+        for (const ParameterPlan& parameter : group.parameters) gradient_bytes_.push_back(parameter.gradient);
   }
 
   Result<Recognition> run();
 
-  // Issuer
-  BufferRef allocate(const BufferRequest& request) override;
+  // FsdpBackend
+  Allocation allocate(const BufferRequest& request) override;
   void free(BufferRef buffer) override;
   void record_stream(BufferRef, StreamRole) override {}
-  bool took_new_segment() override { return took_new_segment_; }
-  bool has_gradient(ParameterId parameter) override { return seen_backward_[unit_of(parameter).value]; }
-  void free_gradient(ParameterId parameter, Bytes bytes) override;
+  std::optional<BufferRef> gradient(ParameterId parameter) override;
   EventId record_event(StreamRole) override { return EventId{0}; }
   void wait_event(StreamRole, EventId) override {}
   void synchronize_event(EventId) override {}
   void begin_section(Section, UnitId, Pass) override {}
-  void issue(SectionRole, StreamRole) override {}
-  void issue_collective(StreamRole, CommunicatorRole, UnitId, const CollectiveWork&) override {}
+  void issue(const FsdpOp&, StreamRole) override {}
   void end_section() override {}
 
  private:
+  struct KnownBuffer {
+    std::uint32_t allocation = kNone;  ///< index of the request; of a gradient it shows when it is freed
+    ParameterId gradient_of;
+  };
   [[nodiscard]] UnitId unit_of(ParameterId parameter) const {
     std::uint32_t end = 0;
     for (std::uint32_t u = 0; u < in_.units.size(); ++u) {
@@ -82,7 +86,9 @@ class Recogniser final : public Issuer {
     }
     return kRootUnit;
   }
+  BufferRef add(std::uint32_t allocation, ParameterId gradient_of);
   const CaptureEvent& next(const std::string& expected);
+  void free_gradient(ParameterId parameter);
   void check_stream(StreamRole role, std::uint64_t handle, const std::string& expected);
   void run_hook(const HookPlace& place);
   void run_zero_grad();
@@ -92,11 +98,11 @@ class Recogniser final : public Issuer {
   FullyShard fsdp_;
   Recognition result_;
   std::uint32_t position_ = 0;                         // next request to be matched
-  std::vector<std::uint32_t> buffers_;                 // by BufferRef: index of the allocation
+  std::vector<KnownBuffer> buffers_;                   // by BufferRef
   std::map<StreamRole, std::uint64_t> streams_;        // learned at first use
+  std::vector<Bytes> gradient_bytes_;                  // by parameter
   std::vector<bool> seen_backward_;                    // units whose gradients exist in this microbatch
   std::map<std::uint32_t, UnitId> sharded_gradients_;  // live flat gradient blocks, by allocation
-  bool took_new_segment_ = false;
 };
 
 const CaptureEvent& Recogniser::next(const std::string& expected) {
@@ -110,27 +116,36 @@ void Recogniser::check_stream(StreamRole role, std::uint64_t handle, const std::
   if (!fresh && it->second != handle) throw Mismatch{expected};
 }
 
-BufferRef Recogniser::allocate(const BufferRequest& request) {
+BufferRef Recogniser::add(std::uint32_t allocation, ParameterId gradient_of) {
+  buffers_.push_back({allocation, gradient_of});
+  return BufferRef{static_cast<std::uint32_t>(buffers_.size() - 1)};
+}
+
+Allocation Recogniser::allocate(const BufferRequest& request) {
   if (request.bytes == 0) return {};
+  const UnitId unit = request.group.unit;
   const auto expected = [&] {
     return fmt::format("allocation of {} bytes ({} of unit \"{}\")", request.bytes, name_of(request.buffer),
-                       in_.units[request.unit.value].name);
+                       in_.units[unit.value].name);
   };
   if (position_ >= in_.events.size() || !in_.events[position_].allocates || in_.events[position_].size != request.bytes)
     throw Mismatch{expected()};
   const CaptureEvent& event = in_.events[position_];
   check_stream(request.stream, event.stream, expected());
-  took_new_segment_ = event.new_segment;
-  result_.tags[position_] = {Owner::fsdp, request.buffer, request.unit, request.parameter};
+  result_.tags[position_] = {Owner::fsdp, request.buffer, unit, request.parameter};
   if (request.buffer == Buffer::reduce_output || request.buffer == Buffer::cast_output)
-    sharded_gradients_[position_] = request.unit;
-  buffers_.push_back(position_++);
-  return BufferRef{static_cast<std::uint32_t>(buffers_.size() - 1)};
+    sharded_gradients_[position_] = unit;
+  return {add(position_++, {}), event.new_segment};
 }
 
 void Recogniser::free(BufferRef buffer) {
   if (!buffer.valid()) return;
-  const std::uint32_t allocation = buffers_[buffer.value];
+  const KnownBuffer& known = buffers_[buffer.value];
+  if (known.gradient_of.valid()) {
+    free_gradient(known.gradient_of);
+    return;
+  }
+  const std::uint32_t allocation = known.allocation;
   const EventTag tag = result_.tags[allocation];
   const CaptureEvent* event = position_ < in_.events.size() ? &in_.events[position_] : nullptr;
   if (event == nullptr || event->allocates || event->partner != allocation)
@@ -140,15 +155,23 @@ void Recogniser::free(BufferRef buffer) {
   result_.tags[position_++] = tag;
 }
 
-void Recogniser::free_gradient(ParameterId parameter, Bytes bytes) {
+/// A unit whose backward has begun leaves a gradient for each of its parameters.
+std::optional<BufferRef> Recogniser::gradient(ParameterId parameter) {
+  if (!seen_backward_[unit_of(parameter).value]) return std::nullopt;
+  return add(kNone, parameter);
+}
+
+void Recogniser::free_gradient(ParameterId parameter) {
+  const UnitId unit = unit_of(parameter);
+  const Bytes bytes = gradient_bytes_[parameter.value];
   if (bytes == 0) return;
   const std::string expected =
-      fmt::format("free of a gradient of {} bytes of unit \"{}\"", bytes, in_.units[unit_of(parameter).value].name);
+      fmt::format("free of a gradient of {} bytes of unit \"{}\"", bytes, in_.units[unit.value].name);
   const CaptureEvent& event = next(expected);
   const bool fits = !event.allocates && event.partner != kNone && event.size == bytes && event.stream == 0 &&
                     result_.tags[event.partner].owner == Owner::user;
   if (!fits) throw Mismatch{expected};
-  const EventTag tag{Owner::gradient, Buffer::gather, unit_of(parameter), parameter};
+  const EventTag tag{Owner::gradient, Buffer::gather, unit, parameter};
   result_.tags[event.partner] = tag;
   result_.tags[position_++] = tag;
 }

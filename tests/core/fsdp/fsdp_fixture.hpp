@@ -6,7 +6,7 @@
 
 #include "core/fsdp/fully_shard.hpp"
 #include "tests/catch.hpp"
-#include "tests/core/fsdp/logging_issuer.hpp"
+#include "tests/core/fsdp/logging_backend.hpp"
 
 namespace foreshard::test {
 
@@ -32,8 +32,8 @@ struct Bench {
       : settings(wanted),
         units(std::move(wanted_units)),
         plans(plan_units(settings, units, 132).value()),
-        issuer(plans),
-        fsdp(settings, plans, issuer) {}
+        backend(plans),
+        fsdp(settings, plans, backend) {}
 
   [[nodiscard]] std::uint32_t blocks() const { return static_cast<std::uint32_t>(units.size()) - 1; }
 
@@ -49,12 +49,12 @@ struct Bench {
   void backward() {
     fsdp.pre_backward(kRootUnit);
     for (std::uint32_t i = blocks(); i >= 1; --i) backward_of(UnitId{i});
-    issuer.make_gradients(plans[0]);
+    backend.make_gradients(plans[0]);
     fsdp.backward_final();
   }
   void backward_of(UnitId unit) {
     fsdp.pre_backward(unit);
-    issuer.make_gradients(plans[unit.value]);
+    backend.make_gradients(plans[unit.value]);
     fsdp.post_backward(unit);
   }
   void zero_grad() {
@@ -66,20 +66,20 @@ struct Bench {
 
   /// The memory lines since the last call.
   std::vector<std::string> take() {
-    std::vector<std::string> lines = issuer.memory();
-    issuer.clear();
+    std::vector<std::string> lines = backend.memory();
+    backend.clear();
     return lines;
   }
   std::vector<std::string> take_all() {
-    std::vector<std::string> lines = issuer.all();
-    issuer.clear();
+    std::vector<std::string> lines = backend.all();
+    backend.clear();
     return lines;
   }
 
   Settings settings;
   std::vector<Unit> units;
   std::vector<UnitPlan> plans;
-  LoggingIssuer issuer;
+  LoggingBackend backend;
   FullyShard fsdp;
 };
 

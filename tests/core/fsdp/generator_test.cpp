@@ -92,7 +92,7 @@ TEST_CASE("every allocation and free follows the generator") {
     Bench bench(random_settings(), random_units());
     ReferenceGenerator expected(bench.settings, bench.units);
     run_both(bench, expected);
-    const std::vector<std::string>& got = bench.issuer.memory();
+    const std::vector<std::string>& got = bench.backend.memory();
     const std::vector<std::string>& want = expected.lines();
     const auto [a, b] = std::mismatch(got.begin(), got.end(), want.begin(), want.end());
     const auto at = static_cast<std::size_t>(a - got.begin());
@@ -101,7 +101,7 @@ TEST_CASE("every allocation and free follows the generator") {
                           a == got.end() ? "the end" : *a, b == want.end() ? "the end" : *b,
                           at == 0 ? "the start" : want[at - 1]));
     bench.zero_grad();
-    RC_ASSERT(bench.issuer.live() == 0U);
+    RC_ASSERT(bench.backend.live() == 0U);
   });
   CHECK(holds);
 }

@@ -163,7 +163,7 @@ TEST_CASE("HSDP: all-reduce in place, and with a cast back its input stays to th
   CHECK(has(lines, "a out 1 144 AR"));
   CHECK(place(lines, "f RO 1") > place(lines, "f grad 0.0"));  // in finalize, after the root's reduce
   cast.zero_grad();
-  CHECK(cast.issuer.live() == 0);
+  CHECK(cast.backend.live() == 0);
 }
 
 TEST_CASE("cast back: the uncast output goes at once, then the last gradient") {
@@ -195,7 +195,7 @@ TEST_CASE("no-sync microbatches keep gradients in the reduce dtype, and add to t
   CHECK(place(first, "f U 1.1") < cast);  // after the unsharded parameters are gone, one by one (11.17)
   CHECK(Lines(first.begin() + static_cast<std::ptrdiff_t>(cast), first.end()) ==
         Lines{"a acc 1.0 256 cur", "f grad 1.0", "a acc 1.1 32 cur", "f grad 1.1"});
-  bench.issuer.make_gradients(bench.plans[0]);
+  bench.backend.make_gradients(bench.plans[0]);
   bench.fsdp.backward_final();
   bench.forward();
   bench.fsdp.pre_backward(kRootUnit);
@@ -204,7 +204,7 @@ TEST_CASE("no-sync microbatches keep gradients in the reduce dtype, and add to t
   const Lines second = bench.take();
   CHECK(place(second, "f grad 1.0") < place(second, "f U 1.0"));  // added before the reshard (3.1 step 1)
   CHECK_FALSE(has(second, "a acc 1.0 256 cur"));
-  bench.issuer.make_gradients(bench.plans[0]);
+  bench.backend.make_gradients(bench.plans[0]);
   bench.fsdp.backward_final();
   bench.fsdp.set_requires_gradient_sync(true);
   bench.forward();
@@ -214,7 +214,7 @@ TEST_CASE("no-sync microbatches keep gradients in the reduce dtype, and add to t
   CHECK(place(last, "f acc 1.0") < place(last, "a RO 1 72 RS"));
   CHECK(place(last, "f acc 1.1") > place(last, "a RO 1 72 RS"));
   bench.zero_grad();
-  CHECK(bench.issuer.live() == 0);
+  CHECK(bench.backend.live() == 0);
 }
 
 TEST_CASE("without a reduce dtype of its own a no-sync gradient stays where autograd left it") {
@@ -235,7 +235,7 @@ TEST_CASE("a parameter without a gradient takes no part in the reduce") {
   bench.fsdp.pre_backward(kRootUnit);
   bench.fsdp.pre_backward(UnitId{1});
   bench.take();
-  bench.issuer.make_gradient(bench.plans[1].parameters[0].id);
+  bench.backend.make_gradient(bench.plans[1].groups[0].parameters[0].id);
   bench.fsdp.post_backward(UnitId{1});
   const Lines lines = bench.take();
   CHECK(has(lines, "a RI 1 256 cur"));
@@ -269,7 +269,7 @@ TEST_CASE("offload: shards come one by one, gradients leave the device") {
   s.param_dtype = DType::bfloat16;
   Bench cast(s, 1);
   cast.fsdp.pre_forward(kRootUnit);
-  CHECK(Lines(cast.issuer.memory().begin(), cast.issuer.memory().begin() + 5) ==
+  CHECK(Lines(cast.backend.memory().begin(), cast.backend.memory().begin() + 5) ==
         Lines{"a h2d 0.0 32 CI", "a cast 0.0 16 CI", "f h2d 0.0", "a AG 0 64 CI", "f cast 0.0"});
 }
 
@@ -294,11 +294,11 @@ TEST_CASE("rendezvous arrays only where a block took a new segment") {
   s.all_gather = Transport::copy_engine;
   s.param_dtype = DType::bfloat16;
   Bench bench(s, 1);
-  bench.issuer.every_block_takes_a_segment(true);
+  bench.backend.every_block_takes_a_segment(true);
   bench.fsdp.pre_forward(kRootUnit);
-  CHECK(Lines(bench.issuer.memory().begin(), bench.issuer.memory().begin() + 5) ==
+  CHECK(Lines(bench.backend.memory().begin(), bench.backend.memory().begin() + 5) ==
         Lines{"a flat 0 16 CI", "a AG 0 64 CI symmetric", "a array 0 32 AG", "a array 0 32 AG", "f flat 0"});
-  bench.issuer.every_block_takes_a_segment(false);
+  bench.backend.every_block_takes_a_segment(false);
   bench.take();
   bench.fsdp.pre_forward(UnitId{1});
   CHECK_FALSE(has(bench.take(), "a array 1 32 AG"));

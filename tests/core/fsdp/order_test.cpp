@@ -47,11 +47,11 @@ TEST_CASE("two forwards, then one backward of the sum") {
   bench.fsdp.pre_backward(kRootUnit);
   for (int pass = 0; pass < 2; ++pass)
     for (std::uint32_t i = 3; i >= 1; --i) bench.backward_of(UnitId{i});
-  bench.issuer.make_gradients(bench.plans[0]);
+  bench.backend.make_gradients(bench.plans[0]);
   bench.fsdp.backward_final();
   CHECK(without_resharding(short_form(bench.take())) == "U2 U1 PB2 U0 PB1 PB0 U2 U1 PB2 U0 PB1 PB0 PB(root)");
   bench.zero_grad();
-  CHECK(bench.issuer.live() == 0);
+  CHECK(bench.backend.live() == 0);
 }
 
 TEST_CASE("gradients of a second backward are added before the event that the optimizer waits for") {
@@ -112,10 +112,10 @@ TEST_CASE("recomputation inside the unit changes nothing") {
     again.fsdp.pre_backward(UnitId{i});
     again.fsdp.pre_forward(UnitId{i});  // a checkpointed module whose FSDP hooks run again
     again.fsdp.post_forward(UnitId{i});
-    again.issuer.make_gradients(again.plans[i]);
+    again.backend.make_gradients(again.plans[i]);
     again.fsdp.post_backward(UnitId{i});
   }
-  again.issuer.make_gradients(again.plans[0]);
+  again.backend.make_gradients(again.plans[0]);
   again.fsdp.backward_final();
   CHECK(again.take_all() == plain.take_all());
 }
@@ -148,7 +148,7 @@ TEST_CASE("a prefetch that nobody uses is cleaned up by the final callback") {
     CHECK(lines[lines.size() - 2] == "f AG 2");
     CHECK(lines.back() == "f RI 0");
     bench.zero_grad();
-    CHECK(bench.issuer.live() == 0);
+    CHECK(bench.backend.live() == 0);
   }
 }
 
@@ -161,7 +161,7 @@ TEST_CASE("on one rank an unused prefetch leaves nothing to wait for") {
   const std::vector<std::string> lines = bench.take_all();
   CHECK(std::find(lines.begin(), lines.end(), "WAIT FOR NO EVENT") == lines.end());
   bench.zero_grad();
-  CHECK(bench.issuer.live() == 0);
+  CHECK(bench.backend.live() == 0);
 }
 
 TEST_CASE("a second backward accumulates into the sharded gradients of the first") {

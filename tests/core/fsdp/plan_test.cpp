@@ -10,20 +10,20 @@ TEST_CASE("effective dtypes") {
     Settings s = four_gpus();
     s.param_dtype = param;
     s.reduce_dtype = reduce;
-    return plan_units(s, units, 132).value()[1];
+    return plan_units(s, units, 132).value()[1].groups.at(0);
   };
-  const UnitPlan plain = plan({}, {});
+  const ParamGroupPlan plain = plan({}, {});
   CHECK_FALSE((plain.casts || plain.casts_gradients || plain.casts_back));
-  const UnitPlan mixed = plan(DType::bfloat16, DType::float32);
+  const ParamGroupPlan mixed = plan(DType::bfloat16, DType::float32);
   CHECK((mixed.casts && mixed.casts_gradients && !mixed.casts_back));
   CHECK(mixed.gather == 4 * (16 + 2) * 2);
   CHECK(mixed.flat_cast == (16 + 2) * 2);
   CHECK(mixed.parameters[0].accumulated == 64 * 4);
-  const UnitPlan low = plan(DType::bfloat16, {});  // reduced in the gradients' dtype, then cast back
+  const ParamGroupPlan low = plan(DType::bfloat16, {});  // reduced in the gradients' dtype, then cast back
   CHECK((low.casts && !low.casts_gradients && low.casts_back));
-  const UnitPlan same = plan(DType::bfloat16, DType::bfloat16);  // reduce = param dtype: none of its own
+  const ParamGroupPlan same = plan(DType::bfloat16, DType::bfloat16);  // reduce = param dtype: none of its own
   CHECK((same.casts && !same.casts_gradients && same.casts_back));
-  const UnitPlan only_reduce = plan({}, DType::bfloat16);
+  const ParamGroupPlan only_reduce = plan({}, DType::bfloat16);
   CHECK((!only_reduce.casts && only_reduce.casts_gradients && only_reduce.casts_back));
 }
 
@@ -32,7 +32,7 @@ TEST_CASE("our own reduce-scatter sends gradients as they are where the sums are
   Settings s = four_gpus();
   s.param_dtype = DType::bfloat16;
   s.reduce_dtype = DType::float32;
-  const auto plan = [&] { return plan_units(s, units, 132).value()[1]; };
+  const auto plan = [&] { return plan_units(s, units, 132).value()[1].groups.at(0); };
   const auto sent_bytes = [&] { return plan().parameters[0].sent_chunk; };
   CHECK(sent_bytes() == 64 / 4 * 4);
   s.reduce_scatter = Transport::low_contention;

@@ -14,7 +14,7 @@ namespace foreshard::test {
 
 class ReferenceGenerator {
  public:
-  /// More than one rank in a shard group. Lines are those of LoggingIssuer::memory().
+  /// More than one rank in a shard group. Lines are those of LoggingBackend::memory().
   ReferenceGenerator(const Settings& settings, const std::vector<Unit>& units);
 
   void pre_forward(std::size_t g);

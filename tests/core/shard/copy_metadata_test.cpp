@@ -27,7 +27,7 @@ std::vector<std::vector<std::int64_t>> repeated(const std::vector<std::vector<st
 void check(const Settings& settings, const Unit& what, const Expected& expected) {
   const auto plans = plan_units(settings, {what}, 132);
   REQUIRE(plans);
-  const UnitPlan& p = plans->front();
+  const ParamGroupPlan& p = plans->front().groups.front();
   std::vector<Bytes> chunks;
   Bytes output = 0;
   for (const ParameterPlan& parameter : p.parameters) {

@@ -111,7 +111,7 @@ Trained train(const ModelConfig& model, const Settings& settings) {
       request.steps = kSteps;
       request.record = false;
       request.rank = rank;
-      request.bind = true;
+      request.lowering = Lowering::foreshard;
       request.learning_rate = kLearningRate;
       request.observer = &values[rank];
       const auto outcome = run_steps(*workload, workload->settings, request, device, memory, run);
@@ -300,7 +300,7 @@ TEST_CASE("short of memory, the optimizer's launches still work on memory that i
     StepRequest request;
     request.steps = 1;
     request.record = false;
-    request.bind = true;
+    request.lowering = Lowering::foreshard;
     request.observer = &pressure;
     const auto outcome = run_steps(*workload, workload->settings, request, device, memory, ignored);
     REQUIRE(outcome);

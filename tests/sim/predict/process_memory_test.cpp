@@ -54,7 +54,7 @@ Executed execute(const Workload& workload) {
   Executed done;
   StepRequest request;
   request.synchronized = 1;
-  request.bind = true;
+  request.lowering = Lowering::foreshard;
   auto outcome = run_steps(adapted->workload, workload.settings, request, device, driver, done.run);
   REQUIRE(outcome);
   done.outcome = std::move(*outcome);

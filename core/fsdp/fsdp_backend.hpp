@@ -1,16 +1,16 @@
-// What FSDP2's host code asks of the world, in host order: memory, events, waits, and work on streams.
+// What FSDP2's host code asks of the world, in host order: memory, events, waits, and ops on streams.
 //
-// Who: FullyShard calls it; core/step's StepRunner answers with a caching allocator and a Device,
-// traces/capture's recogniser by matching a recorded trace. So one state machine both predicts a
-// schedule and finds it in a capture.
+// Who: FullyShard calls it; core/step answers with a caching allocator and a Device, traces/capture's recogniser by
+// matching a recorded trace. So one state machine both predicts a schedule and finds it in a capture.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 
 #include "core/base/quantity.hpp"
-#include "core/device/device.hpp"
 #include "core/device/device_memory.hpp"
+#include "core/fsdp/fsdp_op.hpp"
 #include "core/workload/workload.hpp"
 
 namespace foreshard {
@@ -25,12 +25,6 @@ enum class StreamRole : std::uint8_t {
   process_group = 5,   ///< the NCCL process group's own stream: async collectives
 };
 inline constexpr std::size_t kStreamRoles = 6;
-
-enum class CommunicatorRole : std::uint8_t {
-  shard = 0,         ///< all-gathers and reduce-scatters of one mesh share it
-  replicate = 1,     ///< HSDP's all-reduces
-  post_forward = 2,  ///< int reshard: one communicator a unit
-};
 
 /// What a buffer of FSDP2 is.
 enum class Buffer : std::uint8_t {
@@ -51,44 +45,38 @@ enum class Buffer : std::uint8_t {
 
 struct BufferRequest {
   Buffer buffer = Buffer::gather;
-  UnitId unit;
-  ParameterId parameter;  ///< invalid for buffers of a whole unit
+  ParamGroupId group;
+  ParameterId parameter;  ///< invalid for buffers of a whole group
   Bytes bytes = 0;
   StreamRole stream = StreamRole::compute;
   MemoryKind memory = MemoryKind::device;  ///< anything else comes from that kind's pool
-  std::optional<DType> dtype = {};         ///< of a reduce_input's elements
 };
 
-/// A buffer that FullyShard owns. An invalid one stands for zero bytes: PyTorch's allocator never hears
-/// of those, and neither does an Issuer.
-using BufferRef = Id<struct BufferRefTag>;
+struct Allocation {
+  BufferRef buffer;          ///< invalid for zero bytes: PyTorch's allocator never hears of those
+  bool new_segment = false;  ///< the driver was asked for a new segment
+};
 
-class Issuer {
+class FsdpBackend {
  public:
-  virtual ~Issuer() = default;
+  virtual ~FsdpBackend() = default;
 
-  // Memory.
-  [[nodiscard]] virtual BufferRef allocate(const BufferRequest& request) = 0;
+  // Memory. A BufferRef belongs to FullyShard until it frees it; freeing an invalid one does nothing.
+  virtual Allocation allocate(const BufferRequest& request) = 0;
   virtual void free(BufferRef buffer) = 0;
   virtual void record_stream(BufferRef buffer, StreamRole stream) = 0;
-  /// Whether the last allocate() took a new segment from the driver.
-  [[nodiscard]] virtual bool took_new_segment() = 0;
-  /// Whether autograd has left a gradient for this parameter in this microbatch.
-  [[nodiscard]] virtual bool has_gradient(ParameterId parameter) = 0;
-  /// Drops the user's gradient of `parameter`; `bytes` is its size.
-  virtual void free_gradient(ParameterId parameter, Bytes bytes) = 0;
+  /// The gradient that autograd has left in this parameter's unsharded .grad, in the compute dtype; none: it left
+  /// none since the last one was freed. FullyShard drops it with free().
+  [[nodiscard]] virtual std::optional<BufferRef> gradient(ParameterId parameter) = 0;
 
   // Order on the GPU.
   [[nodiscard]] virtual EventId record_event(StreamRole stream) = 0;
   virtual void wait_event(StreamRole stream, EventId event) = 0;
   virtual void synchronize_event(EventId event) = 0;
 
-  // Work. Between begin_section and end_section, issue() puts every op of that role on `stream`, in the
-  // order in which the section lists them, with its host time.
+  // Work. Every op is inside a section: the annotation (record_function) under which PyTorch does it.
   virtual void begin_section(Section section, UnitId unit, Pass pass) = 0;
-  virtual void issue(SectionRole role, StreamRole stream) = 0;
-  virtual void issue_collective(StreamRole stream, CommunicatorRole communicator, UnitId unit,
-                                const CollectiveWork& work) = 0;
+  virtual void issue(const FsdpOp& op, StreamRole stream) = 0;
   virtual void end_section() = 0;
 };
 

@@ -1,8 +1,8 @@
-// What the optimizer's launches compute on which memory.
+#include "core/step/foreshard_optimizer.hpp"
+
 #include <algorithm>
 #include <cmath>
 
-#include "core/step/bindings.hpp"
 #include "core/step/flat_view.hpp"
 
 namespace foreshard {
@@ -45,33 +45,33 @@ void set_numbers(Computation& c, const OptimizerPass& pass, double learning_rate
 
 }  // namespace
 
-Address Bindings::optimizer_address(OptimizerTensor tensor, const ShardedGradient& gradient) const {
-  const ParameterPlace& place = parameters_[gradient.parameter.value];
+Address ForeshardOptimizer::address(OptimizerTensor tensor, const ShardedGradient& gradient) const {
+  const ParameterMemory& memory = parameters_[gradient.parameter.value];
   switch (tensor) {
     case OptimizerTensor::parameter:
-      return place.shard;
+      return memory.shard;
     case OptimizerTensor::gradient:
       return gradient.gradient;
     case OptimizerTensor::exp_avg:
-      return place.exp_avg;
+      return memory.exp_avg;
     case OptimizerTensor::exp_avg_sq:
-      return place.exp_avg_sq;
+      return memory.exp_avg_sq;
     case OptimizerTensor::sqrt:
-      return place.sqrt;
+      return memory.sqrt;
     case OptimizerTensor::denominator:
-      return place.denominator;
+      return memory.denominator;
   }
   return 0;
 }
 
-void Bindings::plan_optimizer() {
+void ForeshardOptimizer::plan() {
   std::vector<OptimizerShard> shards;
-  for (const ShardedGradient& gradient : optimized_) shards.push_back({gradient.numel, gradient.dtype});
-  optimizer_.clear();
-  optimizer_until_.assign(parameters_.size(), 0);
-  for (const OptimizerGroup& group : optimizer_groups(settings_.optimizer, shards))
-    for (const OptimizerLaunch& launch : optimizer_launches(settings_.optimizer, group.numels)) {
-      OptimizerTemplate t;
+  for (const ShardedGradient& gradient : gradients_) shards.push_back({gradient.numel, gradient.dtype});
+  launches_.clear();
+  until_.assign(table_.size(), 0);
+  for (const OptimizerGroup& group : optimizer_groups(optimizer_, shards))
+    for (const OptimizerLaunch& launch : optimizer_launches(optimizer_, group.numels)) {
+      Template t;
       t.pass = launch.pass;
       t.bytes = elements_of(launch.ranges) * launch.pass->accesses * itemsize(group.dtype);
       t.computation.function = launch.pass->function;
@@ -80,33 +80,31 @@ void Bindings::plan_optimizer() {
           t.computation.operands.push_back(flat(range.numel, group.dtype));
           t.computation.operands.back().offset = range.first * itemsize(group.dtype);
           t.from.emplace_back(tensor, group.places[range.tensor]);
-          optimizer_until_[optimized_[t.from.back().second].parameter.value] = optimizer_.size() + 1;
+          until_[gradients_[t.from.back().second].parameter.value] = launches_.size() + 1;
         }
-      optimizer_.push_back(std::move(t));
+      launches_.push_back(std::move(t));
     }
 }
 
-std::size_t Bindings::begin_optimizer(std::int32_t step) {
-  std::vector<ShardedGradient> gradients = sharded_gradients();
-  const auto place_of = [&](const ShardedGradient& g) { return parameters_[g.parameter.value].place; };
-  std::stable_sort(gradients.begin(), gradients.end(),
-                   [&](const ShardedGradient& a, const ShardedGradient& b) { return place_of(a) < place_of(b); });
+std::size_t ForeshardOptimizer::begin(std::int32_t step, std::vector<ShardedGradient> gradients) {
+  std::stable_sort(gradients.begin(), gradients.end(), [&](const ShardedGradient& a, const ShardedGradient& b) {
+    return table_[a.parameter].place < table_[b.parameter].place;
+  });
   const bool same = std::equal(
-      gradients.begin(), gradients.end(), optimized_.begin(), optimized_.end(),
+      gradients.begin(), gradients.end(), gradients_.begin(), gradients_.end(),
       [](const ShardedGradient& g, const ShardedGradient& before) { return g.parameter == before.parameter; });
-  optimized_ = std::move(gradients);
-  optimizer_step_ = step;
-  if (!same || optimizer_.empty()) plan_optimizer();
-  return optimizer_.size();
+  gradients_ = std::move(gradients);
+  step_ = step;
+  if (!same || launches_.empty()) plan();
+  return launches_.size();
 }
 
-OptimizerCall Bindings::optimizer(std::size_t index) {
-  OptimizerTemplate& t = optimizer_[index];
-  set_numbers(t.computation, *t.pass, learning_rate_, optimizer_step_);
+OptimizerCall ForeshardOptimizer::launch(std::size_t index) {
+  Template& t = launches_[index];
+  set_numbers(t.computation, *t.pass, learning_rate_, step_);
   OptimizerCall call{t.pass, t.bytes, {&t.computation, {}}};
   call.bound.addresses.reserve(t.from.size());
-  for (const auto& [tensor, place] : t.from)
-    call.bound.addresses.push_back(optimizer_address(tensor, optimized_[place]));
+  for (const auto& [tensor, place] : t.from) call.bound.addresses.push_back(address(tensor, gradients_[place]));
   return call;
 }
 

@@ -1,0 +1,192 @@
+#include "core/step/foreshard_lowering.hpp"
+
+#include <algorithm>
+
+#include "core/step/flat_view.hpp"
+
+namespace foreshard {
+namespace {
+
+// Streams of core/kernel/computation.hpp's generator: parameters from 0, batches from here.
+constexpr std::int64_t kBatchStream = std::int64_t{1} << 20;
+constexpr std::int64_t kMicrobatches = 64;
+constexpr std::int64_t kRanks = 4096;
+constexpr double kInitialStd = 0.02;  ///< nn.init.normal_(parameter, std=0.02)
+
+KernelWork priced_as(const SectionItem& item) {
+  return {item.kernel_class, item.work, item.bytes, 0, item.label};
+}
+
+}  // namespace
+
+ForeshardLowering::ForeshardLowering(const LoweringContext& context)
+    : context_(context),
+      parameters_(context.parameters.size()),
+      player_(context.workload, context.settings, context.emitter, context.recorder),
+      collectives_(context),
+      computations_(context, parameters_),
+      optimizer_blocks_(context.workload, context.settings, context.parameters, context.mesh.shard(), context.memory),
+      optimizer_(context.settings.optimizer, context.request.learning_rate, context.parameters, parameters_) {}
+
+void ForeshardLowering::begin_program(std::int32_t step, const Program& program) {
+  if (step == 0) setup_tensors_ = tensors_;
+  step_ = step;
+  program_ = &program;
+  std::uint32_t tensors = 0;
+  for (const Op& op : program.ops)
+    if (op.kind == OpKind::alloc && op.tensor.valid()) tensors = std::max(tensors, op.tensor.value + 1);
+  tensors_.assign(tensors, 0);
+}
+
+void ForeshardLowering::on_hook(Hook hook) {
+  if (hook == Hook::zero_grad) microbatches_ = 0;
+  if (hook == Hook::microbatch_begin) ++microbatches_;
+  ValueObserver* observer = context_.request.observer;
+  if (observer == nullptr) return;
+  if (hook == Hook::backward_begin && program_->loss.valid() && tensors_[program_->loss.value] != 0)
+    observer->loss(step_, tensors_[program_->loss.value]);
+  if (hook == Hook::optimizer_begin) observer->gradients(step_, sharded_gradients());
+}
+
+/// A shard is filled with its initial value: normal of stream i, where i is its place in model.parameters().
+void ForeshardLowering::allocated(const Op& op, BlockHandle block, StreamId on) {
+  const Address address = context_.memory.address(block);
+  if (op.tensor.valid()) tensors_[op.tensor.value] = address;  // a gradient needs no name
+  if (step_ < 0 && op.size.kind == AllocationSize::Kind::local_shard) {
+    const Parameter& parameter = *context_.parameters[op.size.parameter].parameter;
+    const ShardGroup shard = context_.mesh.shard();
+    parameters_[op.size.parameter.value].shard = address;
+    compute_whole(Function::random_normal, kInitialStd,
+                  {context_.parameters[op.size.parameter].place,
+                   static_cast<std::int64_t>(padded_shard_numel(parameter, shard) * shard.rank)},
+                  address, local_shard_numel(parameter, shard), parameter.dtype, on);
+  }
+  if (op.computation != kNoComputation) compute(program_->computations[op.computation], op.kernel, on);
+}
+
+void ForeshardLowering::kernel(const Op& op, StreamId on) {
+  if (op.computation == kNoComputation)
+    context_.emitter.kernel(on, op.kernel, {});
+  else
+    compute(program_->computations[op.computation], op.kernel, on);
+}
+
+Address ForeshardLowering::address_of(const Operand& operand) const {
+  switch (operand.kind) {
+    case Operand::Kind::none:
+      break;
+    case Operand::Kind::tensor:
+      return tensors_[operand.id];
+    case Operand::Kind::setup:
+      return step_ < 0 ? tensors_[operand.id] : setup_tensors_[operand.id];
+    case Operand::Kind::parameter: {
+      const ParameterEntry& entry = context_.parameters[ParameterId{operand.id}];
+      const ParameterId first = context_.plans[entry.group.unit.value].groups[entry.group.index].parameters.front().id;
+      return context_.memory.address(context_.fsdp.unsharded(entry.group)[operand.id - first.value]);
+    }
+    case Operand::Kind::gradient:
+      return context_.memory.gradient_address(ParameterId{operand.id});
+  }
+  return 0;
+}
+
+void ForeshardLowering::compute(const ProgramComputation& computation, const KernelWork& work, StreamId on) {
+  BoundComputation bound{&computation.computation, {}};
+  for (const Operand& operand : computation.where) bound.addresses.push_back(address_of(operand));
+  const Function function = computation.computation.function;
+  const bool batch = function == Function::random_tokens || function == Function::random_normal;
+  Computation own;  // with this batch's stream
+  if (batch && computation.computation.integers[0] < 0) {
+    own = computation.computation;
+    const std::int64_t microbatch = microbatches_ > 0 ? microbatches_ - 1 : 0;
+    own.integers[0] = kBatchStream + (step_ * kMicrobatches + microbatch) * kRanks + context_.mesh.rank();
+    bound.computation = &own;
+  }
+  context_.emitter.compute(on, work, bound, {});
+}
+
+/// A kernel over one whole block that no captured item stands for.
+void ForeshardLowering::compute_whole(Function function, double alpha, std::vector<std::int64_t> integers,
+                                      Address address, std::uint64_t numel, DType dtype, StreamId on) {
+  Computation c;
+  c.function = function;
+  c.alpha = alpha;
+  c.operands = {flat(numel, dtype)};
+  c.integers = std::move(integers);
+  context_.emitter.compute(on, priced_as({}), {&c, {address}}, {});
+}
+
+void ForeshardLowering::issue(const FsdpOp& op, StreamRole stream) {
+  const StreamId on = context_.streams[stream];
+  SectionItem item;
+  for (const SectionRole role : roles_of(op)) item = player_.spend(role);
+  if (is_collective(op)) {
+    collectives_.issue(op, on);
+    return;
+  }
+  for (const BoundComputation& bound : computations_.of(op))
+    context_.emitter.compute(on, priced_as(item), bound, group_of(op).unit);
+}
+
+std::vector<ShardedGradient> ForeshardLowering::sharded_gradients() const {
+  std::vector<ShardedGradient> out;
+  const ShardGroup shard = context_.mesh.shard();
+  for (const UnitPlan& unit : context_.plans)
+    for (std::uint32_t g = 0; g < unit.groups.size(); ++g) {
+      const ParamGroupId group{unit.id, g};
+      const BufferRef block = context_.fsdp.sharded_gradients(group);
+      if (!block.valid()) continue;
+      Address address = context_.memory.address(block);
+      for (const std::size_t index : context_.fsdp.reduced(group)) {
+        const ParameterId id = unit.groups[g].parameters[index].id;
+        const Parameter& p = *context_.parameters[id].parameter;
+        const std::uint64_t padded = padded_shard_numel(p, shard);
+        out.push_back(
+            {id, p.dtype, padded * shard.rank, local_shard_numel(p, shard), address, parameters_[id.value].shard});
+        address += padded * itemsize(p.dtype);
+      }
+    }
+  return out;
+}
+
+void ForeshardLowering::set_optimizer_memory(const OptimizerEvent& event, BlockHandle block) {
+  ParameterMemory& memory = parameters_[event.parameter.value];
+  const Address address = context_.memory.address(block);
+  if (event.slot == OptimizerSlot::exp_avg) memory.exp_avg = address;
+  if (event.slot == OptimizerSlot::exp_avg_sq) memory.exp_avg_sq = address;
+  if (event.slot == OptimizerSlot::sqrt) memory.sqrt = address;
+  if (event.slot == OptimizerSlot::denominator) memory.denominator = address;
+  if (!event.is_state() || event.slot == OptimizerSlot::step) return;
+  const DType dtype = context_.parameters[event.parameter].parameter->dtype;
+  compute_whole(Function::fill, 0, {}, address, event.bytes / itemsize(dtype), dtype, kComputeStream);
+}
+
+/// What works on a block is issued before the block is freed: short of memory, the allocator may then return it to the
+/// driver.
+void ForeshardLowering::optimizer_step(std::int32_t step) {
+  player_.begin(Section::optimizer, kRootUnit, Pass::forward);
+  const std::size_t launches = optimizer_.begin(step + 1, sharded_gradients());
+  std::size_t issued = 0;
+  optimizer_blocks_.step(
+      step == 0, [&](const OptimizerEvent& event, BlockHandle block) { set_optimizer_memory(event, block); },
+      [&](const OptimizerEvent& event) { launch_optimizer(issued, optimizer_.until(event.parameter)); });
+  launch_optimizer(issued, launches);
+  // A parameter without a gradient has no launch, but the host goes by it.
+  for (std::size_t i = launches; i < player_.items().size(); ++i)
+    context_.emitter.host_work(player_.items()[i].host_before);
+  player_.end();
+}
+
+/// Issues the launches from `issued` up to `until`, each after the host time of its item.
+void ForeshardLowering::launch_optimizer(std::size_t& issued, std::size_t until) {
+  for (; issued < until; ++issued) {
+    if (issued < player_.items().size()) context_.emitter.host_work(player_.items()[issued].host_before);
+    const OptimizerCall call = optimizer_.launch(issued);
+    SectionItem item;
+    item.bytes = call.bytes;
+    item.label = context_.workload.labels.find(call.pass->label);
+    context_.emitter.compute(kComputeStream, priced_as(item), call.bound, {});
+  }
+}
+
+}  // namespace foreshard

@@ -1,0 +1,58 @@
+// Foreshard's own program: what `foreshard run` issues, with real operands. One kernel where eager PyTorch has several
+// helpers beside it, and no metadata copies: what they carry is among the kernel's parameters.
+//
+// The host spends what the sections' items cost PyTorch's host where the device's host takes no time of its own, and a
+// plan prices each kernel as the item it stands for.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "core/step/foreshard_optimizer.hpp"
+#include "core/step/fsdp_collectives.hpp"
+#include "core/step/fsdp_computations.hpp"
+#include "core/step/optimizer_blocks.hpp"
+#include "core/step/section_player.hpp"
+#include "core/step/step_lowering.hpp"
+
+namespace foreshard {
+
+class ForeshardLowering final : public StepLowering {
+ public:
+  /// Requires computes(context.workload), and shards on the device.
+  explicit ForeshardLowering(const LoweringContext& context);
+
+  void begin_program(std::int32_t step, const Program& program) override;
+  void on_hook(Hook hook) override;
+  void allocated(const Op& op, BlockHandle block, StreamId on) override;
+  void kernel(const Op& op, StreamId on) override;
+  void begin_section(Section section, UnitId unit, Pass pass) override { player_.begin(section, unit, pass); }
+  void issue(const FsdpOp& op, StreamRole stream) override;
+  void end_section() override { player_.end(); }
+  void optimizer_step(std::int32_t step) override;
+  [[nodiscard]] std::uint64_t sections_missing() const override { return player_.missing(); }
+
+ private:
+  void compute(const ProgramComputation& computation, const KernelWork& work, StreamId on);
+  void compute_whole(Function function, double alpha, std::vector<std::int64_t> integers, Address address,
+                     std::uint64_t numel, DType dtype, StreamId on);
+  [[nodiscard]] Address address_of(const Operand& operand) const;
+  [[nodiscard]] std::vector<ShardedGradient> sharded_gradients() const;
+  void launch_optimizer(std::size_t& issued, std::size_t until);
+  void set_optimizer_memory(const OptimizerEvent& event, BlockHandle block);
+
+  LoweringContext context_;
+  ParameterMemories parameters_;
+  SectionPlayer player_;
+  FsdpCollectives collectives_;
+  FsdpComputations computations_;
+  OptimizerBlocks optimizer_blocks_;
+  ForeshardOptimizer optimizer_;
+  const Program* program_ = nullptr;  // the one that runs
+  std::int32_t step_ = -1;
+  std::uint32_t microbatches_ = 0;      // begun in this step
+  std::vector<Address> tensors_;        // of the running program, by TensorId
+  std::vector<Address> setup_tensors_;  // once setup is over
+};
+
+}  // namespace foreshard

@@ -1,0 +1,32 @@
+#include "core/step/fsdp_collectives.hpp"
+
+namespace foreshard {
+
+void FsdpCollectives::issue(const FsdpOp& op, StreamId on) {
+  if (const auto* gather = std::get_if<AllGather>(&op)) issue(*gather, on);
+  if (const auto* scatter = std::get_if<ReduceScatter>(&op)) issue(*scatter, on);
+  if (const auto* reduce = std::get_if<AllReduce>(&op)) issue(*reduce, on);
+}
+
+void FsdpCollectives::issue(const AllGather& op, StreamId on) {
+  const UnitId unit = op.group.unit;
+  CollectiveWork work = op.work;
+  work.output = memory_.address(op.block);
+  work.input = work.output + mesh_.place(op.over, unit) * (work.bytes / mesh_.ranks(op.over, unit));
+  emitter_.collective(on, work, streams_.communicator(op.over, unit), unit);
+}
+
+void FsdpCollectives::issue(const ReduceScatter& op, StreamId on) {
+  CollectiveWork work = op.work;
+  work.input = memory_.address(op.input);
+  work.output = memory_.address(op.output);
+  emitter_.collective(on, work, streams_.communicator(CommunicatorRole::shard, op.group.unit), op.group.unit);
+}
+
+void FsdpCollectives::issue(const AllReduce& op, StreamId on) {
+  CollectiveWork work = op.work;
+  work.input = work.output = memory_.address(op.gradients);
+  emitter_.collective(on, work, streams_.communicator(CommunicatorRole::replicate, op.group.unit), op.group.unit);
+}
+
+}  // namespace foreshard

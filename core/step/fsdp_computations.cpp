@@ -1,0 +1,163 @@
+#include "core/step/fsdp_computations.hpp"
+
+#include "core/step/flat_view.hpp"
+
+namespace foreshard {
+
+std::vector<BoundComputation> FsdpComputations::of(const FsdpOp& op) {
+  made_.clear();
+  return std::visit([&](const auto& o) { return make(o); }, op);
+}
+
+const Computation* FsdpComputations::keep(Computation computation) {
+  made_.push_back(std::move(computation));
+  return &made_.back();
+}
+
+FsdpComputations::Bound FsdpComputations::copy(Address to, DType to_dtype, Address from, DType from_dtype,
+                                               std::uint64_t numel) {
+  Computation c;
+  c.function = Function::copy;
+  c.operands = {flat(numel, to_dtype), flat(numel, from_dtype)};
+  return {{keep(std::move(c)), {to, from}}};
+}
+
+/// Casts as it copies: PyTorch's flat buffer of the casts stays unused.
+FsdpComputations::Bound FsdpComputations::make(const CopyIn& op) {
+  const ParamGroupPlan& group = plan(op.group);
+  const bool shards = op.parts.empty();
+  auto [it, fresh] = cached_.try_emplace(Key{op.group.unit, op.group.index, Function::copy_in, {shards}});
+  Computation& c = it->second;
+  if (fresh) {
+    c.function = Function::copy_in;
+    std::uint64_t elements = 0;
+    c.operands.push_back({});
+    for (const ParameterPlan& p : group.parameters) {
+      const std::uint64_t wide = shards ? padded(p) : p.clone / itemsize(group.compute);
+      c.operands.push_back(shards ? flat(local(p), parameter(p).dtype) : flat(wide, group.compute));
+      c.integers.push_back(static_cast<std::int64_t>(wide));
+      elements += wide;
+    }
+    c.operands.front() = flat(elements, group.compute);
+  }
+  const Bytes part = c.operands.front().numel() * itemsize(group.compute);
+  BoundComputation out{&c, {memory_.address(op.block) + mesh_.place(op.over, op.group.unit) * part}};
+  for (std::size_t i = 0; i < group.parameters.size(); ++i)
+    out.addresses.push_back(shards ? parameters_[group.parameters[i].id.value].shard : memory_.address(op.parts[i]));
+  return {out};
+}
+
+FsdpComputations::Bound FsdpComputations::make(const CopyOut& op) {
+  const ParamGroupPlan& group = plan(op.group);
+  const bool shards = op.over == CommunicatorRole::shard;
+  auto [it, fresh] = cached_.try_emplace(Key{op.group.unit, op.group.index, Function::copy_out, {shards}});
+  Computation& c = it->second;
+  if (fresh) {
+    const std::uint32_t ranks = mesh_.ranks(op.over, op.group.unit);
+    c.function = Function::copy_out;
+    c.integers.push_back(ranks);
+    std::uint64_t elements = 0;
+    for (const ParameterPlan& p : group.parameters) {
+      const std::uint64_t part = shards ? padded(p) : p.clone / itemsize(group.compute);
+      c.operands.push_back(flat(part * ranks, group.compute));
+      c.integers.push_back(static_cast<std::int64_t>(part));
+      elements += part;
+    }
+    c.operands.push_back(flat(elements * ranks, group.compute));
+  }
+  BoundComputation out{&c, {}};
+  for (const BufferRef unsharded : op.unsharded) out.addresses.push_back(memory_.address(unsharded));
+  out.addresses.push_back(memory_.address(op.block));
+  return {out};
+}
+
+FsdpComputations::Bound FsdpComputations::make(const CopyOutShards& op) {
+  const ParamGroupPlan& group = plan(op.group);
+  Bound out;
+  made_.reserve(group.parameters.size());
+  for (std::size_t i = 0; i < group.parameters.size(); ++i) {
+    const ParameterPlan& p = group.parameters[i];
+    Computation c;
+    c.function = Function::copy;
+    c.operands = {flat(local(p), p.compute), flat(local(p), parameter(p).dtype)};
+    out.push_back({keep(std::move(c)), {memory_.address(op.unsharded[i]), parameters_[p.id.value].shard}});
+  }
+  return out;
+}
+
+FsdpComputations::Bound FsdpComputations::make(const KeepPart& op) {
+  const ParameterPlan& p = plan(op.group).parameters[op.parameter];
+  const Address from =
+      memory_.address(op.unsharded) + mesh_.place(CommunicatorRole::post_forward, op.group.unit) * p.clone;
+  return copy(memory_.address(op.part), p.compute, from, p.compute, p.clone / itemsize(p.compute));
+}
+
+FsdpComputations::Bound FsdpComputations::make(const AddGradients& op) {
+  Bound out;
+  made_.reserve(op.sums.size());
+  for (const AddGradients::Sum& sum : op.sums) {
+    const ParameterPlan& p = plan(op.group).parameters[sum.parameter];
+    const std::uint64_t numel = parameter(p).numel();
+    const Address accumulated = memory_.address(sum.accumulated);
+    Computation c;
+    c.function = Function::add;
+    c.operands = {flat(numel, p.reduce), flat(numel, p.reduce), flat(numel, p.compute)};
+    out.push_back({keep(std::move(c)), {accumulated, accumulated, memory_.address(sum.gradient)}});
+  }
+  return out;
+}
+
+FsdpComputations::Bound FsdpComputations::make(const CastGradient& op) {
+  const ParameterPlan& p = plan(op.group).parameters[op.parameter];
+  return copy(memory_.address(op.accumulated), p.reduce, memory_.address(op.gradient), p.compute, parameter(p).numel());
+}
+
+FsdpComputations::Bound FsdpComputations::make(const ChunkCat& op) {
+  const ParamGroupPlan& group = plan(op.group);
+  std::vector<bool> shape(2 * group.parameters.size());  // which take part, and from where
+  for (const ChunkCat::Input& input : op.inputs) {
+    shape[2 * input.parameter] = true;
+    shape[2 * input.parameter + 1] = input.accumulated;
+  }
+  auto [it, fresh] = cached_.try_emplace(Key{op.group.unit, op.group.index, Function::chunk_cat, std::move(shape)});
+  Computation& c = it->second;
+  if (fresh) {
+    const std::uint32_t ranks = mesh_.shard().ranks;
+    c.function = Function::chunk_cat;
+    c.alpha = op.scale;
+    c.integers.push_back(ranks);
+    c.operands.push_back({});
+    std::uint64_t elements = 0;
+    for (const ChunkCat::Input& input : op.inputs) {
+      const ParameterPlan& p = group.parameters[input.parameter];
+      c.operands.push_back(flat(parameter(p).numel(), input.accumulated ? p.reduce : p.compute));
+      c.integers.push_back(static_cast<std::int64_t>(padded(p)));
+      elements += padded(p);
+    }
+    c.operands.front() = flat(elements * ranks, op.sent);
+  }
+  BoundComputation out{&c, {memory_.address(op.output)}};
+  for (const ChunkCat::Input& input : op.inputs) out.addresses.push_back(memory_.address(input.gradient));
+  return {out};
+}
+
+FsdpComputations::Bound FsdpComputations::make(const CopyReduced& op) {
+  const DType dtype = plan(op.group).reduce;
+  return copy(memory_.address(op.output), dtype, memory_.address(op.input), dtype, op.numel);
+}
+
+FsdpComputations::Bound FsdpComputations::make(const CastBack& op) {
+  const ParamGroupPlan& group = plan(op.group);
+  return copy(memory_.address(op.output), group.original, memory_.address(op.input), group.reduce, op.numel);
+}
+
+FsdpComputations::Bound FsdpComputations::make(const AddReduced& op) {
+  Computation c;
+  c.function = Function::add;
+  const TensorView view = flat(op.numel, plan(op.group).original);
+  c.operands = {view, view, view};
+  const Address gradients = memory_.address(op.sharded_gradients);
+  return {{keep(std::move(c)), {gradients, gradients, memory_.address(op.reduced)}}};
+}
+
+}  // namespace foreshard

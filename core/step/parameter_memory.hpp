@@ -1,0 +1,20 @@
+// Where a parameter's own tensors lie on the device, for as long as the process lives or the optimizer's step lasts.
+#pragma once
+
+#include <vector>
+
+#include "core/base/quantity.hpp"
+
+namespace foreshard {
+
+struct ParameterMemory {
+  Address shard = 0;
+  Address exp_avg = 0;
+  Address exp_avg_sq = 0;
+  Address sqrt = 0;         ///< of this step
+  Address denominator = 0;  ///< of this step
+};
+
+using ParameterMemories = std::vector<ParameterMemory>;  ///< by ParameterId
+
+}  // namespace foreshard

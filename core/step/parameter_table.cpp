@@ -1,0 +1,26 @@
+#include "core/step/parameter_table.hpp"
+
+#include <algorithm>
+
+namespace foreshard {
+
+ParameterTable::ParameterTable(const Workload& workload, const std::vector<UnitPlan>& plans) {
+  for (const UnitPlan& unit : plans) {
+    const std::vector<Parameter>& parameters = workload.units[unit.id.value].parameters;
+    std::size_t next = 0;
+    for (std::uint32_t g = 0; g < unit.groups.size(); ++g)
+      for (const ParameterPlan& plan : unit.groups[g].parameters)
+        entries_.push_back({&parameters[next++], &plan, {unit.id, g}, 0});
+    if (!unit.groups.empty()) zero_grad_order_.push_back(unit.id);
+  }
+  std::vector<std::size_t> last_place(plans.size(), 0);
+  for (std::size_t i = 0; i < workload.parameters_order.size(); ++i) {
+    ParameterEntry& entry = entries_[workload.parameters_order[i].value];
+    entry.place = static_cast<std::uint32_t>(i);
+    last_place[entry.group.unit.value] = i;
+  }
+  std::stable_sort(zero_grad_order_.begin(), zero_grad_order_.end(),
+                   [&](UnitId a, UnitId b) { return last_place[a.value] < last_place[b.value]; });
+}
+
+}  // namespace foreshard

@@ -1,0 +1,62 @@
+#include "core/step/step_streams.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace foreshard {
+
+StepStreams::StepStreams(const Workload& workload, const Settings& settings, const RankMesh& mesh, Device& device,
+                         RunRecorder& recorder)
+    : workload_(workload),
+      settings_(settings),
+      mesh_(mesh),
+      device_(device),
+      recorder_(recorder),
+      post_forward_(workload.units.size()) {
+  // Priorities: FSDPCommContext.lazy_init (copy-in, all-gather, reduce-scatter high; all-reduce default);
+  // a process group's own stream has the default priority.
+  const std::array<StreamOptions, kStreamRoles> options{{{"compute", 0},
+                                                         {"all-gather copy-in", -1},
+                                                         {"all-gather", -1},
+                                                         {"reduce-scatter", -1},
+                                                         {"all-reduce", 0},
+                                                         {"process group", 0}}};
+  streams_[0] = kComputeStream;
+  recorder_.add_stream(kComputeStream, options[0]);
+  for (std::size_t i = 1; i < kStreamRoles; ++i) {
+    streams_[i] = device_.create_stream(options[i]);
+    recorder_.add_stream(streams_[i], options[i]);
+  }
+  const std::uint32_t ranks = settings_.shard_ranks();
+  shard_ = device_.create_communicator(
+      {"shard", ranks, std::min(ranks, settings_.gpus), mesh_.members(CommunicatorRole::shard, kRootUnit)});
+  if (settings_.replicate > 1)
+    replicate_ = device_.create_communicator({"replicate", settings_.replicate,
+                                              std::min(settings_.replicate, std::max(1U, settings_.gpus / ranks)),
+                                              mesh_.members(CommunicatorRole::replicate, kRootUnit)});
+}
+
+StreamId StepStreams::user(std::uint8_t index) {
+  if (index == 0) return kComputeStream;
+  while (user_streams_.size() < index) {
+    const StreamOptions options{fmt::format("user {}", user_streams_.size() + 1), 0};
+    user_streams_.push_back(device_.create_stream(options));
+    recorder_.add_stream(user_streams_.back(), options);
+  }
+  return user_streams_[index - 1U];
+}
+
+CommunicatorId StepStreams::communicator(CommunicatorRole role, UnitId unit) {
+  if (role == CommunicatorRole::shard) return shard_;
+  if (role == CommunicatorRole::replicate) return replicate_;
+  CommunicatorId& own = post_forward_[unit.value];
+  if (!own.valid()) {
+    const std::uint32_t ranks = mesh_.ranks(role, unit);
+    own = device_.create_communicator({fmt::format("post-forward {}", workload_.units[unit.value].name), ranks,
+                                       std::min(ranks, settings_.gpus), mesh_.members(role, unit)});
+  }
+  return own;
+}
+
+}  // namespace foreshard

@@ -1,0 +1,39 @@
+// The streams and communicators of one rank's training process, made on a Device as PyTorch makes them.
+#pragma once
+
+#include <array>
+#include <vector>
+
+#include "core/device/device.hpp"
+#include "core/fsdp/fsdp_backend.hpp"
+#include "core/step/rank_mesh.hpp"
+#include "core/step/run_recorder.hpp"
+
+namespace foreshard {
+
+class StepStreams {
+ public:
+  /// Makes FSDP2's streams and the mesh's communicators. All references must outlive this.
+  StepStreams(const Workload& workload, const Settings& settings, const RankMesh& mesh, Device& device,
+              RunRecorder& recorder);
+
+  [[nodiscard]] StreamId operator[](StreamRole role) const { return streams_[static_cast<std::size_t>(role)]; }
+  /// Op::user_stream; made when first asked for.
+  [[nodiscard]] StreamId user(std::uint8_t index);
+  /// Int reshard: every unit builds a mesh, hence a communicator, of its own (fsdp2 semantics 1.6), when first used.
+  [[nodiscard]] CommunicatorId communicator(CommunicatorRole role, UnitId unit);
+
+ private:
+  const Workload& workload_;
+  const Settings& settings_;
+  const RankMesh& mesh_;
+  Device& device_;
+  RunRecorder& recorder_;
+  std::array<StreamId, kStreamRoles> streams_{};
+  std::vector<StreamId> user_streams_;
+  CommunicatorId shard_;
+  CommunicatorId replicate_;
+  std::vector<CommunicatorId> post_forward_;  // by unit
+};
+
+}  // namespace foreshard
