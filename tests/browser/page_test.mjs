@@ -250,16 +250,16 @@ async function chart(page, run) {
   const [highest, explainPeak] = await page.evaluate(() => {
     const { pixels, runs } = window.foreshard.scene;
     const step = runs[0].meta.steps.filter((of) => of.memory).at(-1);
-    return [Math.max(...pixels[0].statistics[0].most.filter((value) => !Number.isNaN(value))), step.peaks.allocated.bytes];
+    return [Math.max(...pixels[0].statistics.allocated.most.filter((value) => !Number.isNaN(value))), step.peaks.allocated.bytes];
   });
   assert.ok(highest >= explainPeak, `no peak is lost: drawn ${highest}, peak ${explainPeak}`);
   const sums = await page.evaluate(() => {
     const { pixels } = window.foreshard.scene;
     const { statistics, parts } = pixels[0];
     let worst = 0;
-    for (let x = 0; x < statistics[0].most.length; x++) {
-      if (Number.isNaN(statistics[0].most[x]) || Number.isNaN(parts[0][x])) continue;
-      worst = Math.max(worst, Math.abs(parts.reduce((sum, part) => sum + part[x], 0) - statistics[0].most[x]));
+    for (let x = 0; x < statistics.allocated.most.length; x++) {
+      if (Number.isNaN(statistics.allocated.most[x]) || Number.isNaN(parts[0][x])) continue;
+      worst = Math.max(worst, Math.abs(parts.reduce((sum, part) => sum + part[x], 0) - statistics.allocated.most[x]));
     }
     return worst;
   });
@@ -267,14 +267,16 @@ async function chart(page, run) {
   for (const stacking of ['unit', 'stream', 'gap', 'category']) {
     await page.locator('select.stacking').selectOption(stacking);
     await settle(page);
-    const [worst, any] = await page.evaluate((name) => {
-      const { statistics, parts } = window.foreshard.scene.pixels[0];
+    const [worst, any] = await page.evaluate((key) => {
+      const { pixels, runs } = window.foreshard.scene;
+      const { statistics, parts } = pixels[0];
+      const of = runs[0].stacking(key).statistic;
       let most = 0;
       let seen = false;
-      for (let x = 0; x < statistics[0].most.length; x++) {
-        if (Number.isNaN(statistics[0].most[x]) || Number.isNaN(parts[0][x])) continue;
+      for (let x = 0; x < statistics.allocated.most.length; x++) {
+        if (Number.isNaN(statistics.allocated.most[x]) || Number.isNaN(parts[0][x])) continue;
         seen = true;
-        most = Math.max(most, Math.abs(parts.reduce((sum, part) => sum + part[x], 0) - statistics[name === 'gap' ? 2 : 0].most[x]));
+        most = Math.max(most, Math.abs(parts.reduce((sum, part) => sum + part[x], 0) - statistics[of].most[x]));
       }
       return [most, seen];
     }, stacking);

@@ -26,11 +26,6 @@ std::int64_t life_length(const BlockLife& life) {
   return life.made == kBefore || life.back == kNever ? kNever : life.back - life.made;
 }
 
-template <class Tag>
-std::int64_t number_of(Id<Tag> id) {
-  return id.valid() ? static_cast<std::int64_t>(id.value) : -1;
-}
-
 StreamId stream_of(const Run& run, std::uint64_t handle) {
   for (const StreamRecord& stream : run.streams)
     if (stream.handle == handle) return stream.id;
@@ -225,66 +220,63 @@ void BlockLevels::merge_short(Nanoseconds width) {
   merged_.push_back(std::move(level));
 }
 
+const BlockRecord& BlockLevels::record(const BlockLife& life) const {
+  static const BlockRecord kOlder;
+  return life.id < run_.blocks.size() ? run_.blocks[life.id] : kOlder;
+}
+
 ColumnTable BlockLevels::tile(std::size_t block_class, std::size_t tile) const {
   const std::vector<std::uint32_t>& lives = classes_[block_class].lives;
-  ColumnTable table(17);
-  for (std::size_t i = tile * kTileRows; i < std::min((tile + 1) * kTileRows, lives.size()); ++i) {
-    const BlockLife& life = lives_[lives[i]];
-    const BlockRecord none;
-    const BlockRecord& block = life.id < run_.blocks.size() ? run_.blocks[life.id] : none;
-    const std::array<std::int64_t, 17> row{life.id,
-                                           static_cast<std::int64_t>(axis_.place(life.address)),
-                                           static_cast<std::int64_t>(life.size),
-                                           static_cast<std::int64_t>(life.requested),
-                                           number_of(life.stream),
-                                           number_of(block.pool),
-                                           static_cast<std::int64_t>(block.category),
-                                           number_of(block.unit),
-                                           number_of(block.parameter),
-                                           number_of(block.label),
-                                           block.step,
-                                           life.made,
-                                           life.freed,
-                                           life.back,
-                                           number_of(life.waits_for),
-                                           life.behind,
-                                           life.op_end};
-    for (std::size_t c = 0; c < row.size(); ++c) table.columns[c].push_back(row[c]);
-  }
+  ColumnTable table(kBlocks);
+  const RowRange rows = tile_rows(tile, lives.size());
+  const auto life = [&](std::size_t i) -> const BlockLife& { return lives_[lives[i]]; };
+  const auto block = [&](std::size_t i) -> const BlockRecord& { return record(life(i)); };
+  table.fill("block", rows, [&](std::size_t i) { return life(i).id; });
+  table.fill("place", rows, [&](std::size_t i) { return axis_.place(life(i).address); });
+  table.fill("size", rows, [&](std::size_t i) { return life(i).size; });
+  table.fill("requested", rows, [&](std::size_t i) { return life(i).requested; });
+  table.fill("stream", rows, [&](std::size_t i) { return life(i).stream; });
+  table.fill("pool", rows, [&](std::size_t i) { return block(i).pool; });
+  table.fill("category", rows, [&](std::size_t i) { return block(i).category; });
+  table.fill("unit", rows, [&](std::size_t i) { return block(i).unit; });
+  table.fill("parameter", rows, [&](std::size_t i) { return block(i).parameter; });
+  table.fill("label", rows, [&](std::size_t i) { return block(i).label; });
+  table.fill("step", rows, [&](std::size_t i) { return block(i).step; });
+  table.fill("made", rows, [&](std::size_t i) { return life(i).made; });
+  table.fill("freed", rows, [&](std::size_t i) { return life(i).freed; });
+  table.fill("back", rows, [&](std::size_t i) { return life(i).back; });
+  table.fill("waits_for_stream", rows, [&](std::size_t i) { return life(i).waits_for; });
+  table.fill("waits_behind", rows, [&](std::size_t i) { return life(i).behind; });
+  table.fill("waits_behind_end", rows, [&](std::size_t i) { return life(i).op_end; });
   return table;
 }
 
 ColumnTable BlockLevels::merged_tile(std::size_t level, std::size_t tile) const {
   const std::vector<MergedBlocks>& entries = merged_[level].entries;
-  ColumnTable table(7);
-  for (std::size_t i = tile * kTileRows; i < std::min((tile + 1) * kTileRows, entries.size()); ++i) {
-    const MergedBlocks& entry = entries[i];
-    const std::array<std::int64_t, 7> row{entry.from,
-                                          entry.to - entry.from,
-                                          static_cast<std::int64_t>(entry.place),
-                                          static_cast<std::int64_t>(entry.end_place - entry.place),
-                                          entry.count,
-                                          entry.category,
-                                          static_cast<std::int64_t>(entry.bytes)};
-    for (std::size_t c = 0; c < row.size(); ++c) table.columns[c].push_back(row[c]);
-  }
+  ColumnTable table(kMergedBlocks);
+  const RowRange rows = tile_rows(tile, entries.size());
+  table.fill("from", rows, [&](std::size_t i) { return entries[i].from; });
+  table.fill("length", rows, [&](std::size_t i) { return entries[i].to - entries[i].from; });
+  table.fill("place", rows, [&](std::size_t i) { return entries[i].place; });
+  table.fill("extent", rows, [&](std::size_t i) { return entries[i].end_place - entries[i].place; });
+  table.fill("count", rows, [&](std::size_t i) { return entries[i].count; });
+  table.fill("category", rows, [&](std::size_t i) { return entries[i].category; });
+  table.fill("bytes", rows, [&](std::size_t i) { return entries[i].bytes; });
   return table;
 }
 
 ColumnTable BlockLevels::segment_table() const {
-  ColumnTable table(5);
-  for (const SegmentLife& life : segments_) {
-    table.columns[0].push_back(static_cast<std::int64_t>(axis_.place(life.address)));
-    table.columns[1].push_back(static_cast<std::int64_t>(life.size));
-    table.columns[2].push_back(number_of(life.stream));
-    table.columns[3].push_back(life.from);
-    table.columns[4].push_back(life.to);
-  }
+  ColumnTable table(kSegments);
+  const RowRange rows{0, segments_.size()};
+  table.fill("place", rows, [&](std::size_t i) { return axis_.place(segments_[i].address); });
+  table.fill("size", rows, [&](std::size_t i) { return segments_[i].size; });
+  table.fill("stream", rows, [&](std::size_t i) { return segments_[i].stream; });
+  table.fill("from", rows, [&](std::size_t i) { return segments_[i].from; });
+  table.fill("to", rows, [&](std::size_t i) { return segments_[i].to; });
   return table;
 }
 
 ColumnTable BlockLevels::find_table() const {
-  ColumnTable table(7);
   std::vector<std::uint32_t> class_of(lives_.size());
   for (std::size_t c = 0; c < classes_.size(); ++c)
     for (const std::uint32_t life : classes_[c].lives) class_of[life] = static_cast<std::uint32_t>(c);
@@ -292,18 +284,16 @@ ColumnTable BlockLevels::find_table() const {
   for (std::uint32_t i = 0; i < order.size(); ++i) order[i] = i;
   std::stable_sort(order.begin(), order.end(),
                    [this](std::uint32_t a, std::uint32_t b) { return lives_[a].id < lives_[b].id; });
-  for (const std::uint32_t i : order) {
-    const BlockLife& life = lives_[i];
-    const BlockRecord none;
-    const BlockRecord& block = life.id < run_.blocks.size() ? run_.blocks[life.id] : none;
-    table.columns[0].push_back(life.id);
-    table.columns[1].push_back(number_of(block.label));
-    table.columns[2].push_back(static_cast<std::int64_t>(block.category));
-    table.columns[3].push_back(number_of(block.unit));
-    table.columns[4].push_back(life.made);
-    table.columns[5].push_back(class_of[i]);
-    table.columns[6].push_back(static_cast<std::int64_t>(life.size));
-  }
+  ColumnTable table(kFindBlocks);
+  const RowRange rows{0, order.size()};
+  const auto life = [&](std::size_t i) -> const BlockLife& { return lives_[order[i]]; };
+  table.fill("block", rows, [&](std::size_t i) { return life(i).id; });
+  table.fill("label", rows, [&](std::size_t i) { return record(life(i)).label; });
+  table.fill("category", rows, [&](std::size_t i) { return record(life(i)).category; });
+  table.fill("unit", rows, [&](std::size_t i) { return record(life(i)).unit; });
+  table.fill("made", rows, [&](std::size_t i) { return life(i).made; });
+  table.fill("class", rows, [&](std::size_t i) { return class_of[order[i]]; });
+  table.fill("size", rows, [&](std::size_t i) { return life(i).size; });
   return table;
 }
 

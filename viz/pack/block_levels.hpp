@@ -12,7 +12,7 @@
 
 #include "core/run/run.hpp"
 #include "viz/pack/address_axis.hpp"
-#include "viz/pack/columns.hpp"
+#include "viz/pack/tables.hpp"
 
 namespace foreshard::viz {
 
@@ -73,17 +73,18 @@ class BlockLevels {
   [[nodiscard]] const std::vector<BlockClass>& classes() const { return classes_; }
   [[nodiscard]] const std::vector<MergedLevel>& merged() const { return merged_; }
 
-  /// Id, place, size, requested, stream, pool, category, unit, parameter, label, step, made, freed, back,
-  /// stream waited for, name of what it waited behind, end of that op; −1: none.
+  /// Of kBlocks.
   [[nodiscard]] ColumnTable tile(std::size_t block_class, std::size_t tile) const;
-  /// From, length, place, extent, count, category, bytes.
+  /// Of kMergedBlocks.
   [[nodiscard]] ColumnTable merged_tile(std::size_t level, std::size_t tile) const;
-  /// Place, size, stream, from, to.
+  /// Of kSegments.
   [[nodiscard]] ColumnTable segment_table() const;
-  /// By id: id, label, category, unit, made, class, size.
+  /// Of kFindBlocks, by id.
   [[nodiscard]] ColumnTable find_table() const;
 
  private:
+  /// What the run keeps of a block; one older than the recording has nothing but its size.
+  [[nodiscard]] const BlockRecord& record(const BlockLife& life) const;
   void read_lives();
   void read_waits(Labels& names);
   void read_segments();

@@ -25,11 +25,11 @@ std::uint64_t zigzag(std::uint64_t difference) {
 
 }  // namespace
 
-std::string encode(const ColumnTable& table) {
+std::string encode(std::span<const Column> columns) {
   std::string out;
-  put_u32(out, table.columns.size());
-  for (const Column& column : table.columns) put_u32(out, column.size());
-  for (const Column& column : table.columns) {
+  put_u32(out, columns.size());
+  for (const Column& column : columns) put_u32(out, column.size());
+  for (const Column& column : columns) {
     std::uint64_t before = 0;
     for (const std::int64_t value : column) {
       const auto now = static_cast<std::uint64_t>(value);

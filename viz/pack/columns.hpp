@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -17,15 +18,8 @@ namespace foreshard::viz {
 
 using Column = std::vector<std::int64_t>;
 
-/// Columns of their own lengths; which is what is said where the piece is made.
-struct ColumnTable {
-  std::vector<Column> columns;
-
-  explicit ColumnTable(std::size_t count) : columns(count) {}
-};
-
-/// The bytes before compression.
-[[nodiscard]] std::string encode(const ColumnTable& table);
+/// The bytes before compression. Columns may be of different lengths; tables.hpp names them.
+[[nodiscard]] std::string encode(std::span<const Column> columns);
 /// One zlib stream.
 [[nodiscard]] std::string compressed(std::string_view bytes);
 /// RFC 4648, with padding.

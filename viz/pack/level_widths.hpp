@@ -14,8 +14,6 @@ namespace foreshard::viz {
 /// that some level has one to four buckets a pixel at every zoom.
 inline constexpr std::int64_t kCoarsestBuckets = 2048;
 inline constexpr std::int64_t kFiner = 4;
-/// Rows of a tile: small enough to be decoded within a frame, large enough to be packed well.
-inline constexpr std::size_t kTileRows = 4096;
 
 [[nodiscard]] inline Nanoseconds coarsest_width(Nanoseconds length) {
   return {std::max<std::int64_t>(length.count / kCoarsestBuckets, 1)};

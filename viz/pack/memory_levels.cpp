@@ -1,5 +1,7 @@
 #include "viz/pack/memory_levels.hpp"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <array>
 
@@ -21,23 +23,22 @@ constexpr std::size_t kMostUnits = 36;
 constexpr std::array<std::string_view, 12> kHues{"#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00",
                                                  "#7fd0b3", "#8b4a7c", "#a9d9f5", "#f0a03c", "#3f8f5f", "#d79bbd"};
 constexpr std::string_view kRest = "#bdbdbd";
+/// Of units and streams: name_units() and name_streams() begin with it.
+constexpr std::size_t kRestComponent = 0;
 
-constexpr std::array<std::pair<const char*, const char*>, 7> kGapParts{{{"requested (live blocks)", "#0072b2"},
-                                                                        {"rounding", "#a9d9f5"},
-                                                                        {"pending free", "#d55e00"},
-                                                                        {"hard fragmentation", "#cc79a7"},
-                                                                        {"soft fragmentation", "#f0e442"},
-                                                                        {"stream fragmentation", "#e69f00"},
-                                                                        {"free in private pools", "#8c8c8c"}}};
+constexpr std::array<GapPart, 7> kGapParts{{{"requested", {"requested (live blocks)", "#0072b2"}},
+                                            {"rounding", {"rounding", "#a9d9f5"}},
+                                            {"pending_free", {"pending free", "#d55e00"}},
+                                            {"hard_fragmentation", {"hard fragmentation", "#cc79a7"}},
+                                            {"soft_fragmentation", {"soft fragmentation", "#f0e442"}},
+                                            {"stream_fragmentation", {"stream fragmentation", "#e69f00"}},
+                                            {"private_pools", {"free in private pools", "#8c8c8c"}}}};
 
-std::array<std::int64_t, 7> gap_values(const MemoryParts& parts) {
+/// In the order of kGapParts.
+std::array<std::int64_t, kGapParts.size()> gap_values(const MemoryParts& parts) {
   const auto at = [](Bytes bytes) { return static_cast<std::int64_t>(bytes); };
   return {at(parts.requested), at(parts.rounding), at(parts.pending_free), at(parts.hard),
           at(parts.soft),      at(parts.stream),   at(parts.private_pool)};
-}
-
-std::array<std::int64_t, 4> statistics_of(const MemoryState& state) {
-  return {state.allocated, state.active, state.reserved, state.requested};
 }
 
 std::int64_t sum(const std::vector<std::int64_t>& values) {
@@ -68,6 +69,15 @@ class Buckets {
 
 }  // namespace
 
+std::span<const GapPart> gap_parts() {
+  return kGapParts;
+}
+
+std::optional<std::size_t> MemoryLevels::rest_component(Stacking stacking) {
+  if (stacking == Stacking::unit || stacking == Stacking::stream) return kRestComponent;
+  return std::nullopt;
+}
+
 MemoryLevels::MemoryLevels(const Run& run, Nanoseconds origin) : run_(run), origin_(origin) {
   if (auto gap = gap_series(run); gap && gap->size() == run.allocator.size()) gap_ = std::move(*gap);
   name_components();
@@ -82,7 +92,8 @@ void MemoryLevels::name_components() {
   name_streams();
   auto& parts = components_[static_cast<std::size_t>(Stacking::gap)];
   if (!gap_.empty())
-    for (const auto& [title, colour] : kGapParts) parts.push_back({title, colour});
+    for (const GapPart& part : kGapParts)
+      parts.push_back({std::string(part.style.title), std::string(part.style.fill)});
 }
 
 void MemoryLevels::name_units() {
@@ -104,7 +115,7 @@ void MemoryLevels::name_units() {
 
   auto& components = components_[static_cast<std::size_t>(Stacking::unit)];
   components.push_back({"no unit", std::string(kRest)});
-  unit_component_.assign(run_.units.size() + 1, 0);
+  unit_component_.assign(run_.units.size() + 1, kRestComponent);
   for (std::size_t i = 0; i < run_.units.size(); ++i) {
     if (!alone[i]) continue;
     unit_component_[i] = components.size();
@@ -120,7 +131,7 @@ void MemoryLevels::name_units() {
 void MemoryLevels::name_streams() {
   auto& components = components_[static_cast<std::size_t>(Stacking::stream)];
   components.push_back({"older than the recording", std::string(kRest)});
-  stream_component_.assign(run_.streams.size() + 1, 0);
+  stream_component_.assign(run_.streams.size() + 1, kRestComponent);
   std::vector<bool> used(run_.streams.size());
   for (const BlockRecord& block : run_.blocks)
     for (std::size_t i = 0; i < run_.streams.size(); ++i)
@@ -136,7 +147,7 @@ std::optional<MemoryLevels::Place> MemoryLevels::place(std::size_t event) const 
   const AllocatorRecord& record = run_.allocator[event];
   if (record.action != Action::alloc && record.action != Action::free_requested) return std::nullopt;
   const auto& order = stack_order();
-  Place out{0, 0, 0};
+  Place out{0, kRestComponent, kRestComponent};
   const MemoryCategory category = block_bytes(run_, record).category;
   out.category = static_cast<std::size_t>(std::find(order.begin(), order.end(), category) - order.begin());
   if (record.block.value >= run_.blocks.size()) return out;
@@ -161,7 +172,7 @@ void MemoryLevels::index() {
   state.memory = before_first(run_);
   state.unit.assign(components(Stacking::unit).size(), 0);
   state.stream.assign(components(Stacking::stream).size(), 0);
-  state.unit[0] = state.stream[0] = state.memory.allocated;
+  state.unit[kRestComponent] = state.stream[kRestComponent] = state.memory.allocated;
   for (std::size_t event = 0; event < run_.allocator.size(); ++event) {
     if (event % kCheckpoint == 0) checkpoints_.push_back(state);
     step(event, state);
@@ -208,23 +219,29 @@ StackedState MemoryLevels::state_before(std::size_t event) const {
 ColumnTable MemoryLevels::statistics(std::size_t level, std::size_t tile) const {
   const MemoryTile& of = levels_[level].tiles[tile];
   StackedState state = state_before(of.first_event);
-  ColumnTable table(13);
+  ColumnTable table(kMemoryLines);
+  Column& times = table["time"];
+  struct Statistic {
+    Column &most, &least, &last;
+  };
+  std::vector<Statistic> columns;
+  for (const std::string_view name : kStatistics)
+    columns.push_back({table[fmt::format("{}_most", name)], table[fmt::format("{}_least", name)],
+                       table[fmt::format("{}_last", name)]});
   Buckets buckets(levels_[level].width);
   for (std::size_t event = of.first_event; event < of.end_event; ++event) {
     const auto before = statistics_of(state.memory);
     step(event, state);
     const auto after = statistics_of(state.memory);
-    if (buckets.opens(time(event))) {
-      table.columns[0].push_back(time(event).count);
-      for (std::size_t k = 0; k < 4; ++k)
-        for (std::size_t c = 1; c <= 3; ++c) table.columns[3 * k + c].push_back(before[k]);
-    }
-    for (std::size_t k = 0; k < 4; ++k) {
-      std::int64_t& most = table.columns[3 * k + 1].back();
-      std::int64_t& least = table.columns[3 * k + 2].back();
-      most = std::max(most, after[k]);
-      least = std::min(least, after[k]);
-      table.columns[3 * k + 3].back() = after[k];
+    const bool opens = buckets.opens(time(event));
+    if (opens) times.push_back(time(event).count);
+    for (std::size_t k = 0; k < columns.size(); ++k) {
+      auto& [most, least, last] = columns[k];
+      if (opens)
+        for (Column* column : {&most, &least, &last}) column->push_back(before[k]);
+      most.back() = std::max(most.back(), after[k]);
+      least.back() = std::min(least.back(), after[k]);
+      last.back() = after[k];
     }
   }
   return table;
@@ -256,7 +273,9 @@ ColumnTable MemoryLevels::stack(Stacking stacking, std::size_t level, std::size_
   const std::size_t count = components(stacking).size();
   FORESHARD_CHECK(count > 0, "only stackings that the run has are asked for");
   StackedState state = state_before(of.first_event);
-  ColumnTable table(1 + 2 * count);
+  ColumnTable table(kMemoryStack, {.list_length = count});
+  Column& times = table["time"];
+  const std::span<Column> at_highest = table.list("highest"), last = table.list("last");
   std::vector<std::int64_t> now(count);
   if (stacking != Stacking::gap || of.first_event > 0)
     values(stacking, of.first_event == 0 ? 0 : of.first_event - 1, state, now);
@@ -264,59 +283,70 @@ ColumnTable MemoryLevels::stack(Stacking stacking, std::size_t level, std::size_
   std::int64_t highest = 0;
   for (std::size_t event = of.first_event; event < of.end_event; ++event) {
     if (buckets.opens(time(event))) {
-      table.columns[0].push_back(time(event).count);
+      times.push_back(time(event).count);
       // The state that the bucket begins with counts too, where it is the highest.
-      for (std::size_t i = 1; i < table.columns.size(); ++i) table.columns[i].push_back(now[(i - 1) % count]);
+      for (std::size_t i = 0; i < count; ++i) {
+        at_highest[i].push_back(now[i]);
+        last[i].push_back(now[i]);
+      }
       highest = sum(now);
     }
     step(event, state);
     values(stacking, event, state, now);
     const std::int64_t total = sum(now);
     for (std::size_t i = 0; i < count; ++i) {
-      if (total > highest) table.columns[1 + i].back() = now[i];
-      table.columns[1 + count + i].back() = now[i];
+      if (total > highest) at_highest[i].back() = now[i];
+      last[i].back() = now[i];
     }
     highest = std::max(highest, total);
   }
   return table;
 }
 
-void MemoryLevels::add_gap(std::size_t event, const MemoryState& state, ColumnTable& table) const {
-  const auto [requested, rounding, pending, hard, soft, stream, pool] = gap_values(gap_[event]);
-  const std::array<std::int64_t, 7> row{rounding,
-                                        hard,
-                                        soft,
-                                        pool,
-                                        pending - (state.active - state.allocated),
-                                        stream - (state.reserved - state.active - hard - soft - pool),
-                                        requested - (state.allocated - rounding)};
-  for (std::size_t k = 0; k < row.size(); ++k) table.columns[11 + k].push_back(row[k]);
+void MemoryLevels::add_gap(std::size_t first_event, ColumnTable& table) const {
+  const Column &allocated = table["allocated"], &pending = table["pending"], &reserved = table["reserved"];
+  const RowRange rows{0, allocated.size()};
+  const auto parts = [&](std::size_t i) -> const MemoryParts& { return gap_[first_event + i]; };
+  table.fill("rounding", rows, [&](std::size_t i) { return parts(i).rounding; });
+  table.fill("hard_fragmentation", rows, [&](std::size_t i) { return parts(i).hard; });
+  table.fill("soft_fragmentation", rows, [&](std::size_t i) { return parts(i).soft; });
+  table.fill("private_pools", rows, [&](std::size_t i) { return parts(i).private_pool; });
+  table.fill("pending_left", rows, [&](std::size_t i) { return column_value(parts(i).pending_free) - pending[i]; });
+  table.fill("stream_left", rows, [&](std::size_t i) {
+    const Bytes other = parts(i).hard + parts(i).soft + parts(i).private_pool;
+    return column_value(parts(i).stream) - (reserved[i] - allocated[i] - pending[i] - column_value(other));
+  });
+  table.fill("requested_left", rows, [&](std::size_t i) {
+    return column_value(parts(i).requested) - (allocated[i] - column_value(parts(i).rounding));
+  });
 }
 
 ColumnTable MemoryLevels::events(std::size_t tile) const {
   const MemoryTile& of = levels_.back().tiles[tile];
   StackedState state = state_before(of.first_event);
-  ColumnTable table(gap_.empty() ? 11 : 18);
-  table.columns[8].resize(components(Stacking::category).size());
-  values(Stacking::category, 0, state, table.columns[8]);
-  table.columns[9] = state.unit;
-  table.columns[10] = state.stream;
+  ColumnTable table(kMemoryEvents, {.optional = !gap_.empty()});
+  Column& before = table["category_before"];
+  before.resize(components(Stacking::category).size());
+  values(Stacking::category, 0, state, before);
+  table["unit_before"] = state.unit;
+  table["stream_before"] = state.stream;
+  Column &times = table["time"], &allocated = table["allocated"], &pending = table["pending"];
+  Column &reserved = table["reserved"], &rounding_active = table["rounding_active"];
+  Column &category = table["category"], &unit = table["unit"], &stream = table["stream"];
   for (std::size_t event = of.first_event; event < of.end_event; ++event) {
     step(event, state);
     const MemoryState& now = state.memory;
+    times.push_back(time(event).count);
+    allocated.push_back(now.allocated);
+    pending.push_back(now.active - now.allocated);
+    reserved.push_back(now.reserved);
+    rounding_active.push_back(now.active - now.requested);
     const auto in = place(event);
-    const auto component = [](std::size_t of_place) { return static_cast<std::int64_t>(of_place); };
-    const std::array<std::int64_t, 8> row{time(event).count,
-                                          now.allocated,
-                                          now.active - now.allocated,
-                                          now.reserved,
-                                          now.active - now.requested,
-                                          in ? component(in->category) : -1,
-                                          in ? component(in->unit) : -1,
-                                          in ? component(in->stream) : -1};
-    for (std::size_t c = 0; c < row.size(); ++c) table.columns[c].push_back(row[c]);
-    if (!gap_.empty()) add_gap(event, now, table);
+    category.push_back(in ? column_value(in->category) : -1);
+    unit.push_back(in ? column_value(in->unit) : -1);
+    stream.push_back(in ? column_value(in->stream) : -1);
   }
+  if (!gap_.empty()) add_gap(of.first_event, table);
   return table;
 }
 

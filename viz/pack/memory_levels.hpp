@@ -12,19 +12,43 @@
 
 #include "core/explain/explanation.hpp"
 #include "core/run/run.hpp"
-#include "viz/pack/columns.hpp"
+#include "viz/pack/tables.hpp"
 #include "viz/scene/memory_state.hpp"
 
 namespace foreshard::viz {
 
 /// What a stack is cut by. `gap` cuts reserved memory into core/explain's parts, the others cut allocated memory.
 enum class Stacking : std::uint8_t { category = 0, unit = 1, stream = 2, gap = 3 };
-inline constexpr std::size_t kStackings = 4;
+
+}  // namespace foreshard::viz
+
+namespace foreshard {
+
+/// As pieces are named by them.
+template <>
+struct EnumNames<viz::Stacking> {
+  static constexpr std::array<std::string_view, 4> kNames{"category", "unit", "stream", "gap"};
+};
+static_assert(names_end_with(viz::Stacking::gap));
+
+}  // namespace foreshard
+
+namespace foreshard::viz {
+
+inline constexpr std::size_t kStackings = EnumNames<Stacking>::kNames.size();
 
 struct StackComponent {
   std::string title;
   std::string colour;
 };
+
+/// A part of reserved memory: its key in `explain --json` (there with "_bytes"), and how it is shown.
+struct GapPart {
+  std::string_view key;
+  Style style;
+};
+/// From the axis up.
+[[nodiscard]] std::span<const GapPart> gap_parts();
 
 struct MemoryTile {
   std::size_t first_event = 0;  ///< of Run::allocator
@@ -54,16 +78,13 @@ class MemoryLevels {
   [[nodiscard]] const std::vector<StackComponent>& components(Stacking stacking) const {
     return components_[static_cast<std::size_t>(stacking)];
   }
-  /// Of a level with buckets: time, then for allocated, active, reserved and requested: most, least, last.
+  /// Which component of a stacking has the blocks that belong to no other one: of no unit, older than the recording.
+  [[nodiscard]] static std::optional<std::size_t> rest_component(Stacking stacking);
+  /// Of kMemoryLines, of a level with buckets.
   [[nodiscard]] ColumnTable statistics(std::size_t level, std::size_t tile) const;
-  /// Of a level with buckets: time, then the components when their sum was highest, then the components when the
-  /// bucket ended.
+  /// Of kMemoryStack, whose lists are by component; of a level with buckets.
   [[nodiscard]] ColumnTable stack(Stacking stacking, std::size_t level, std::size_t tile) const;
-  /// Of the last level, from which the page makes the statistics and every stack: time, allocated, active − allocated,
-  /// reserved, active − requested, the components of category, unit and stream whose bytes the change of allocated
-  /// is (−1: none); then the components of each before the first event. With a gap: rounding, hard, soft,
-  /// private_pool, and what is left of pending_free, stream and requested when they are taken from the columns before
-  /// (0 but where core/explain counts otherwise: a block that comes back with the next entry is never pending).
+  /// Of kMemoryEvents, of the last level; the page makes the statistics and every stack from it.
   [[nodiscard]] ColumnTable events(std::size_t tile) const;
 
  private:
@@ -78,7 +99,7 @@ class MemoryLevels {
   };
   [[nodiscard]] std::optional<Place> place(std::size_t event) const;
   void step(std::size_t event, StackedState& state) const;
-  void add_gap(std::size_t event, const MemoryState& state, ColumnTable& table) const;
+  void add_gap(std::size_t first_event, ColumnTable& table) const;
   [[nodiscard]] StackedState state_before(std::size_t event) const;
   [[nodiscard]] Nanoseconds time(std::size_t event) const { return run_.allocator[event].time - origin_; }
   void values(Stacking stacking, std::size_t event, const StackedState& state, std::vector<std::int64_t>& out) const;

@@ -6,7 +6,6 @@
 
 #include "core/run/run_names.hpp"
 #include "core/settings/settings_table.hpp"
-#include "viz/pack/level_widths.hpp"
 #include "viz/pack/pack_parts.hpp"
 #include "viz/scene/caption.hpp"
 #include "viz/scene/lanes.hpp"
@@ -19,15 +18,17 @@ using Action = AllocatorAction;
 
 /// More marks than pixels help nobody: those with the fewest bytes are left out.
 constexpr std::size_t kMostMarks = 2000;
-constexpr std::array<const char*, 4> kStatisticNames{"allocated", "active", "reserved", "requested"};
 
 /// Text of a run may be no UTF-8.
 std::string text_of(const Json& json) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-std::array<std::int64_t, 4> statistics_of(const MemoryState& state) {
-  return {state.allocated, state.active, state.reserved, state.requested};
+Json tables_json() {
+  Json out = Json::object();
+  for (const TableLayout& table : kTables)
+    for (const ColumnInfo& column : table.columns) out[std::string(table.name)].push_back(marked_name(column));
+  return out;
 }
 
 Json ink_json(Theme theme) {
@@ -52,7 +53,7 @@ class Peaks {
   [[nodiscard]] Json json() const {
     Json out = Json::object();
     for (std::size_t k = 0; any_ && k < bytes_.size(); ++k)
-      out[kStatisticNames[k]] = {{"bytes", bytes_[k]}, {"time", time_[k]}};
+      out[std::string(kStatistics[k])] = {{"bytes", bytes_[k]}, {"time", time_[k]}};
     return out;
   }
 
@@ -67,7 +68,11 @@ class Meta {
 
   Json json() {
     Json out = Json::object();
-    out["schema"] = 1;
+    out["schema"] = 2;
+    out["tables"] = tables_json();
+    out["tile_rows"] = kTileRows;
+    out["before"] = kBefore;
+    out["never"] = kNever;
     head(out);
     steps(out);
     phases(out);
@@ -131,6 +136,9 @@ class Meta {
       const Style of = lane_style(static_cast<std::uint8_t>(i));
       out["classes"].push_back({{"title", of.title}, {"colour", of.fill}});
     }
+    out["gap_parts"] = Json::array();
+    for (const GapPart& part : gap_parts())
+      out["gap_parts"].push_back({{"key", part.key}, {"title", part.style.title}, {"colour", part.style.fill}});
   }
 
   [[nodiscard]] bool on_memory(Recording recording) const {
@@ -184,14 +192,19 @@ class Meta {
       levels.push_back({{"width", level.width.count}, {"starts", std::move(starts)}});
     }
     Json stackings = Json::array();
-    constexpr std::array<std::pair<const char*, const char*>, kStackings> kTitles{
-        {{"category", "category"}, {"unit", "unit"}, {"stream", "stream"}, {"gap", "reserved, by use"}}};
     for (std::size_t k = 0; k < kStackings; ++k) {
-      const auto& components = p_.memory->components(static_cast<Stacking>(k));
+      const auto stacking = static_cast<Stacking>(k);
+      const auto& components = p_.memory->components(stacking);
       if (components.empty()) continue;
       Json list = Json::array();
       for (const StackComponent& of : components) list.push_back({{"title", of.title}, {"colour", of.colour}});
-      stackings.push_back({{"key", kTitles[k].first}, {"title", kTitles[k].second}, {"components", std::move(list)}});
+      const bool allocated = stacking != Stacking::gap;
+      Json of{{"key", name(stacking)},
+              {"title", allocated ? name(stacking) : "reserved, by use"},
+              {"statistic", allocated ? "allocated" : "reserved"},
+              {"components", std::move(list)}};
+      if (const auto rest = MemoryLevels::rest_component(stacking)) of["rest"] = *rest;
+      stackings.push_back(std::move(of));
     }
     out["memory"] = {{"first", (run_.allocator.front().time - p_.memory_origin).count},
                      {"last", (run_.allocator.back().time - p_.memory_origin).count},
@@ -222,7 +235,7 @@ class Meta {
       if (now < steps.size() && record.time <= steps[now]->end) of_step[now].raise(state, time);
     }
     const auto first = statistics_of(before);
-    out["memory"]["begin"] = first;
+    for (std::size_t k = 0; k < first.size(); ++k) out["memory"]["begin"][std::string(kStatistics[k])] = first[k];
     out["memory"]["peaks"] = all.json();
     std::size_t place = 0;
     for (Json& step : out["steps"])
@@ -300,10 +313,8 @@ class Meta {
 
   void tracks(Json& out) const {
     out["lanes"] = Json::array();
-    constexpr std::array<const char*, 3> kSources{"device", "host", "issues"};
     for (const LaneInfo& lane : p_.tracks.lanes())
-      out["lanes"].push_back(
-          {{"name", lane.name}, {"source", kSources[static_cast<std::size_t>(lane.source)]}, {"ops", lane.ops}});
+      out["lanes"].push_back({{"name", lane.name}, {"source", name(lane.source)}, {"ops", lane.ops}});
     out["tracks"] = Json::array();
     for (const Track& track : p_.tracks.tracks()) {
       Json levels = Json::array();

@@ -1,20 +1,12 @@
 #include "viz/pack/op_tables.hpp"
 
 #include <algorithm>
-#include <array>
 #include <map>
-
-#include "viz/pack/level_widths.hpp"
 
 namespace foreshard::viz {
 namespace {
 
 constexpr std::uint32_t kNoOp = UINT32_MAX;
-
-template <class Tag>
-std::int64_t number_of(Id<Tag> id) {
-  return id.valid() ? static_cast<std::int64_t>(id.value) : -1;
-}
 
 std::int64_t or_none(std::uint32_t value) {
   return value == UINT32_MAX ? -1 : static_cast<std::int64_t>(value);
@@ -53,9 +45,9 @@ OpTables::OpTables(const Run& run, const OpFacts& facts, const TrackLevels& trac
     : run_(run), facts_(facts), tracks_(tracks), origin_(origin), waits_(run) {
   for (const DeviceOpRecord& op : run.device_ops) {
     const bool labelled = !run.labels.text(op.label).empty();
-    name_.push_back(number_of(labelled ? op.label : names.intern(facts.name(op))));
+    name_.push_back(column_value(labelled ? op.label : names.intern(facts.name(op))));
     const std::string unit = facts.unit(op);
-    unit_.push_back(unit.empty() ? -1 : number_of(names.intern(unit)));
+    unit_.push_back(unit.empty() ? -1 : column_value(names.intern(unit)));
   }
   link_host_ops();
 }
@@ -76,81 +68,80 @@ void OpTables::link_host_ops() {
 }
 
 ColumnTable OpTables::device_tile(std::size_t tile) const {
-  constexpr std::size_t kColumns = 23;
-  ColumnTable table(kColumns + 3);
-  std::int64_t waits = 0;
-  for (std::size_t i = tile * kTileRows; i < std::min((tile + 1) * kTileRows, run_.device_ops.size()); ++i) {
-    const DeviceOpRecord& op = run_.device_ops[i];
-    const bool collective = op.kind == DeviceOpRecord::Kind::collective;
-    waits += static_cast<std::int64_t>(waits_.waits(i).size());
-    const std::array<std::int64_t, kColumns> row{static_cast<std::int64_t>(op.kind),
-                                                 number_of(op.stream),
-                                                 name_[i],
-                                                 static_cast<std::int64_t>(facts_.op_class(op)),
-                                                 (op.issue - origin_).count,
-                                                 (op.start - origin_).count,
-                                                 (op.end - origin_).count,
-                                                 static_cast<std::int64_t>(op.bytes),
-                                                 unit_[i],
-                                                 collective ? static_cast<std::int64_t>(op.collective) : -1,
-                                                 collective ? static_cast<std::int64_t>(op.transport) : -1,
-                                                 number_of(op.communicator),
-                                                 static_cast<std::int64_t>(op.correlation),
-                                                 host_of_[i],
-                                                 or_none(waits_.previous(i)),
-                                                 or_none(tracks_.track_of_device_op()[i]),
-                                                 op.grid[0],
-                                                 op.grid[1],
-                                                 op.grid[2],
-                                                 op.block[0],
-                                                 op.block[1],
-                                                 op.block[2],
-                                                 waits};
-    for (std::size_t c = 0; c < kColumns; ++c) table.columns[c].push_back(row[c]);
-    for (const OpWait& wait : waits_.waits(i)) {
-      table.columns[kColumns].push_back(number_of(wait.event));
-      table.columns[kColumns + 1].push_back(number_of(wait.stream));
-      table.columns[kColumns + 2].push_back(or_none(wait.op));
-    }
-  }
+  ColumnTable table(kDeviceOps);
+  const RowRange rows = tile_rows(tile, run_.device_ops.size());
+  const auto op = [this](std::size_t i) -> const DeviceOpRecord& { return run_.device_ops[i]; };
+  const auto collective = [&op](std::size_t i) { return op(i).kind == DeviceOpRecord::Kind::collective; };
+  table.fill("kind", rows, [&](std::size_t i) { return op(i).kind; });
+  table.fill("stream", rows, [&](std::size_t i) { return op(i).stream; });
+  table.fill("name", rows, [&](std::size_t i) { return name_[i]; });
+  table.fill("class", rows, [&](std::size_t i) { return facts_.op_class(op(i)); });
+  table.fill("issue", rows, [&](std::size_t i) { return op(i).issue - origin_; });
+  table.fill("start", rows, [&](std::size_t i) { return op(i).start - origin_; });
+  table.fill("end", rows, [&](std::size_t i) { return op(i).end - origin_; });
+  table.fill("bytes", rows, [&](std::size_t i) { return op(i).bytes; });
+  table.fill("unit", rows, [&](std::size_t i) { return unit_[i]; });
+  table.fill("collective", rows, [&](std::size_t i) { return collective(i) ? column_value(op(i).collective) : -1; });
+  table.fill("transport", rows, [&](std::size_t i) { return collective(i) ? column_value(op(i).transport) : -1; });
+  table.fill("communicator", rows, [&](std::size_t i) { return op(i).communicator; });
+  table.fill("correlation", rows, [&](std::size_t i) { return op(i).correlation; });
+  table.fill("host_op", rows, [&](std::size_t i) { return host_of_[i]; });
+  table.fill("previous_op", rows, [&](std::size_t i) { return or_none(waits_.previous(i)); });
+  table.fill("track", rows, [&](std::size_t i) { return or_none(tracks_.track_of_device_op()[i]); });
+  table.fill("grid_x", rows, [&](std::size_t i) { return op(i).grid[0]; });
+  table.fill("grid_y", rows, [&](std::size_t i) { return op(i).grid[1]; });
+  table.fill("grid_z", rows, [&](std::size_t i) { return op(i).grid[2]; });
+  table.fill("block_x", rows, [&](std::size_t i) { return op(i).block[0]; });
+  table.fill("block_y", rows, [&](std::size_t i) { return op(i).block[1]; });
+  table.fill("block_z", rows, [&](std::size_t i) { return op(i).block[2]; });
+  add_waits(rows, table);
   return table;
 }
 
-ColumnTable OpTables::host_tile(std::size_t tile) const {
-  ColumnTable table(8);
-  for (std::size_t i = tile * kTileRows; i < std::min((tile + 1) * kTileRows, run_.host_ops.size()); ++i) {
-    const HostOpRecord& op = run_.host_ops[i];
-    const std::array<std::int64_t, 8> row{static_cast<std::int64_t>(op.kind),
-                                          op.thread,
-                                          number_of(op.label),
-                                          (op.start - origin_).count,
-                                          (op.end - origin_).count,
-                                          static_cast<std::int64_t>(op.correlation),
-                                          op_of_[i],
-                                          or_none(tracks_.track_of_host_op()[i])};
-    for (std::size_t c = 0; c < row.size(); ++c) table.columns[c].push_back(row[c]);
+void OpTables::add_waits(RowRange rows, ColumnTable& table) const {
+  Column &end = table["waits_end"], &event = table["wait_event"], &stream = table["wait_stream"];
+  Column& before = table["wait_op"];
+  for (std::size_t i = rows.first; i < rows.end; ++i) {
+    for (const OpWait& wait : waits_.waits(i)) {
+      event.push_back(column_value(wait.event));
+      stream.push_back(column_value(wait.stream));
+      before.push_back(or_none(wait.op));
+    }
+    end.push_back(column_value(event.size()));
   }
+}
+
+ColumnTable OpTables::host_tile(std::size_t tile) const {
+  ColumnTable table(kHostOps);
+  const RowRange rows = tile_rows(tile, run_.host_ops.size());
+  const auto op = [this](std::size_t i) -> const HostOpRecord& { return run_.host_ops[i]; };
+  table.fill("kind", rows, [&](std::size_t i) { return op(i).kind; });
+  table.fill("thread", rows, [&](std::size_t i) { return op(i).thread; });
+  table.fill("name", rows, [&](std::size_t i) { return op(i).label; });
+  table.fill("start", rows, [&](std::size_t i) { return op(i).start - origin_; });
+  table.fill("end", rows, [&](std::size_t i) { return op(i).end - origin_; });
+  table.fill("correlation", rows, [&](std::size_t i) { return op(i).correlation; });
+  table.fill("op", rows, [&](std::size_t i) { return op_of_[i]; });
+  table.fill("track", rows, [&](std::size_t i) { return or_none(tracks_.track_of_host_op()[i]); });
   return table;
 }
 
 ColumnTable OpTables::find_device() const {
-  ColumnTable table(4);
-  for (std::size_t i = 0; i < run_.device_ops.size(); ++i) {
-    table.columns[0].push_back(name_[i]);
-    table.columns[1].push_back(unit_[i]);
-    table.columns[2].push_back((run_.device_ops[i].start - origin_).count);
-    table.columns[3].push_back(or_none(tracks_.track_of_device_op()[i]));
-  }
+  ColumnTable table(kFindOps);
+  const RowRange rows{0, run_.device_ops.size()};
+  table.fill("name", rows, [&](std::size_t i) { return name_[i]; });
+  table.fill("unit", rows, [&](std::size_t i) { return unit_[i]; });
+  table.fill("start", rows, [&](std::size_t i) { return run_.device_ops[i].start - origin_; });
+  table.fill("track", rows, [&](std::size_t i) { return or_none(tracks_.track_of_device_op()[i]); });
   return table;
 }
 
 ColumnTable OpTables::find_host() const {
-  ColumnTable table(3);
-  for (std::size_t i = 0; i < run_.host_ops.size(); ++i) {
-    table.columns[0].push_back(number_of(run_.host_ops[i].label));
-    table.columns[1].push_back((run_.host_ops[i].start - origin_).count);
-    table.columns[2].push_back(or_none(tracks_.track_of_host_op()[i]));
-  }
+  ColumnTable table(kFindHostOps);
+  const RowRange rows{0, run_.host_ops.size()};
+  table.fill("name", rows, [&](std::size_t i) { return run_.host_ops[i].label; });
+  table.fill("start", rows, [&](std::size_t i) { return run_.host_ops[i].start - origin_; });
+  table.fill("track", rows, [&](std::size_t i) { return or_none(tracks_.track_of_host_op()[i]); });
   return table;
 }
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "core/run/run.hpp"
-#include "viz/pack/columns.hpp"
+#include "viz/pack/tables.hpp"
 #include "viz/pack/track_levels.hpp"
 #include "viz/scene/op_facts.hpp"
 
@@ -38,19 +38,18 @@ class OpTables {
   /// `run`, `facts` and `tracks` must outlive it. Names that no label of the run has are added to `names`.
   OpTables(const Run& run, const OpFacts& facts, const TrackLevels& tracks, Nanoseconds origin, Labels& names);
 
-  /// Kind, stream, name, class, issue, start, end, bytes, unit's name, collective, transport, communicator,
-  /// correlation, host op, op before on its stream, track, grid x y z, block x y z, and for each op how many waits
-  /// there are up to its own; then waits: event, stream, op. −1: none.
+  /// Of kDeviceOps.
   [[nodiscard]] ColumnTable device_tile(std::size_t tile) const;
-  /// Kind, thread, name, start, end, correlation, device op, track.
+  /// Of kHostOps.
   [[nodiscard]] ColumnTable host_tile(std::size_t tile) const;
-  /// Name, unit's name, start, track.
+  /// Of kFindOps.
   [[nodiscard]] ColumnTable find_device() const;
-  /// Name, start, track.
+  /// Of kFindHostOps.
   [[nodiscard]] ColumnTable find_host() const;
 
  private:
   void link_host_ops();
+  void add_waits(RowRange rows, ColumnTable& table) const;
 
   const Run& run_;
   const OpFacts& facts_;

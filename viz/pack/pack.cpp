@@ -2,23 +2,11 @@
 
 #include <fmt/core.h>
 
-#include <array>
 #include <functional>
 
-#include "viz/pack/level_widths.hpp"
 #include "viz/pack/pack_parts.hpp"
 
 namespace foreshard::viz {
-namespace {
-
-constexpr std::array<std::string_view, kStackings> kStackingNames{"category", "unit", "stream", "gap"};
-
-std::size_t tiles_of(std::size_t rows) {
-  return (rows + kTileRows - 1) / kTileRows;
-}
-
-}  // namespace
-
 PackParts::PackParts(const Run& run_in, Window window_in)
     : run(run_in),
       window(std::move(window_in)),
@@ -56,47 +44,48 @@ struct Pack::Parts {
     for (std::size_t level = 0; level + 1 < levels.size(); ++level)
       for (std::size_t tile = 0; tile < levels[level].tiles.size(); ++tile) {
         add(fmt::format("memory/lines/{}/{}", level, tile),
-            [this, level, tile] { return encode(of.memory->statistics(level, tile)); });
+            [this, level, tile] { return encode(of.memory->statistics(level, tile).columns()); });
         for (std::size_t k = 0; k < kStackings; ++k)
           if (const auto stacking = static_cast<Stacking>(k); !of.memory->components(stacking).empty())
-            add(fmt::format("memory/{}/{}/{}", kStackingNames[k], level, tile),
-                [this, stacking, level, tile] { return encode(of.memory->stack(stacking, level, tile)); });
+            add(fmt::format("memory/{}/{}/{}", name(stacking), level, tile),
+                [this, stacking, level, tile] { return encode(of.memory->stack(stacking, level, tile).columns()); });
       }
     for (std::size_t tile = 0; tile < levels.back().tiles.size(); ++tile)
-      add(fmt::format("memory/events/{}", tile), [this, tile] { return encode(of.memory->events(tile)); });
+      add(fmt::format("memory/events/{}", tile), [this, tile] { return encode(of.memory->events(tile).columns()); });
   }
 
   void add_blocks() {
     if (!of.blocks) return;
-    add("segments", [this] { return encode(of.blocks->segment_table()); });
-    add("find/blocks", [this] { return encode(of.blocks->find_table()); });
+    add("segments", [this] { return encode(of.blocks->segment_table().columns()); });
+    add("find/blocks", [this] { return encode(of.blocks->find_table().columns()); });
     for (std::size_t k = 0; k < of.blocks->classes().size(); ++k)
-      for (std::size_t tile = 0; tile < tiles_of(of.blocks->classes()[k].lives.size()); ++tile)
-        add(fmt::format("blocks/{}/{}", k, tile), [this, k, tile] { return encode(of.blocks->tile(k, tile)); });
+      for (std::size_t tile = 0; tile < tile_count(of.blocks->classes()[k].lives.size()); ++tile)
+        add(fmt::format("blocks/{}/{}", k, tile),
+            [this, k, tile] { return encode(of.blocks->tile(k, tile).columns()); });
     for (std::size_t level = 0; level < of.blocks->merged().size(); ++level)
-      for (std::size_t tile = 0; tile < tiles_of(of.blocks->merged()[level].entries.size()); ++tile)
+      for (std::size_t tile = 0; tile < tile_count(of.blocks->merged()[level].entries.size()); ++tile)
         add(fmt::format("merged/{}/{}", level, tile),
-            [this, level, tile] { return encode(of.blocks->merged_tile(level, tile)); });
+            [this, level, tile] { return encode(of.blocks->merged_tile(level, tile).columns()); });
   }
 
   void add_tracks() {
     for (std::size_t track = 0; track < of.tracks.tracks().size(); ++track) {
       const auto& levels = of.tracks.tracks()[track].levels;
-      add(fmt::format("totals/{}", track), [this, track] { return encode(of.tracks.totals(track)); });
+      add(fmt::format("totals/{}", track), [this, track] { return encode(of.tracks.totals(track).columns()); });
       for (std::size_t level = 0; level < levels.size(); ++level)
-        for (std::size_t tile = 0; tile < TrackLevels::tile_count(levels[level]); ++tile)
+        for (std::size_t tile = 0; tile < tile_count(levels[level].bars.size()); ++tile)
           add(fmt::format("track/{}/{}/{}", track, level, tile),
-              [this, track, level, tile] { return encode(of.tracks.tile(track, level, tile)); });
+              [this, track, level, tile] { return encode(of.tracks.tile(track, level, tile).columns()); });
     }
   }
 
   void add_ops() {
-    for (std::size_t tile = 0; tile < tiles_of(of.run.device_ops.size()); ++tile)
-      add(fmt::format("ops/{}", tile), [this, tile] { return encode(of.ops.device_tile(tile)); });
-    for (std::size_t tile = 0; tile < tiles_of(of.run.host_ops.size()); ++tile)
-      add(fmt::format("hostops/{}", tile), [this, tile] { return encode(of.ops.host_tile(tile)); });
-    add("find/ops", [this] { return encode(of.ops.find_device()); });
-    add("find/hostops", [this] { return encode(of.ops.find_host()); });
+    for (std::size_t tile = 0; tile < tile_count(of.run.device_ops.size()); ++tile)
+      add(fmt::format("ops/{}", tile), [this, tile] { return encode(of.ops.device_tile(tile).columns()); });
+    for (std::size_t tile = 0; tile < tile_count(of.run.host_ops.size()); ++tile)
+      add(fmt::format("hostops/{}", tile), [this, tile] { return encode(of.ops.host_tile(tile).columns()); });
+    add("find/ops", [this] { return encode(of.ops.find_device().columns()); });
+    add("find/hostops", [this] { return encode(of.ops.find_host().columns()); });
   }
 
   PackParts of;

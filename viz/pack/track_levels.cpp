@@ -185,36 +185,35 @@ void TrackLevels::add_track(std::size_t lane, std::vector<TrackBar> bars) {
   tracks_.push_back(std::move(track));
 }
 
-std::size_t TrackLevels::tile_count(const TrackLevel& level) {
-  return (level.bars.size() + kTileRows - 1) / kTileRows;
-}
-
 ColumnTable TrackLevels::tile(std::size_t track, std::size_t level, std::size_t tile) const {
   const TrackLevel& of = tracks_[track].levels[level];
-  const bool every = of.width.count == 0;
-  ColumnTable table(every ? 4 : 6);
-  for (std::size_t i = tile * kTileRows; i < std::min((tile + 1) * kTileRows, of.bars.size()); ++i) {
-    const TrackBar& bar = of.bars[i];
-    table.columns[0].push_back(bar.start);
-    table.columns[1].push_back(bar.end - bar.start);
-    table.columns[2].push_back(bar.lane_class);
-    if (!every) table.columns[3].push_back(bar.count);
-    table.columns[every ? 3 : 4].push_back(bar.id);
-    if (!every) table.columns[5].push_back(bar.busy);
-  }
+  const bool merged = of.width.count != 0;
+  ColumnTable table(kTrack, {.optional = merged});
+  const RowRange rows = tile_rows(tile, of.bars.size());
+  table.fill("start", rows, [&](std::size_t i) { return of.bars[i].start; });
+  table.fill("length", rows, [&](std::size_t i) { return of.bars[i].end - of.bars[i].start; });
+  table.fill("class", rows, [&](std::size_t i) { return of.bars[i].lane_class; });
+  table.fill("first_op", rows, [&](std::size_t i) { return of.bars[i].id; });
+  if (!merged) return table;
+  table.fill("count", rows, [&](std::size_t i) { return of.bars[i].count; });
+  table.fill("busy", rows, [&](std::size_t i) { return of.bars[i].busy; });
   return table;
 }
 
 ColumnTable TrackLevels::totals(std::size_t track) const {
   const std::vector<TrackBar>& bars = tracks_[track].levels.back().bars;
-  ColumnTable table(2 * kLaneClasses);
-  std::array<std::int64_t, 2 * kLaneClasses> now{};
+  ColumnTable table(kTotals, {.list_length = kLaneClasses});
+  const std::span<Column> ops = table.list("ops"), busy = table.list("busy");
+  std::array<std::int64_t, kLaneClasses> ops_now{}, busy_now{};
   for (std::size_t i = 0; i <= bars.size(); ++i) {
     if (i % kTileRows == 0 || i == bars.size())
-      for (std::size_t c = 0; c < now.size(); ++c) table.columns[c].push_back(now[c]);
+      for (std::size_t c = 0; c < kLaneClasses; ++c) {
+        ops[c].push_back(ops_now[c]);
+        busy[c].push_back(busy_now[c]);
+      }
     if (i == bars.size()) break;
-    ++now[bars[i].lane_class];
-    now[kLaneClasses + bars[i].lane_class] += bars[i].busy;
+    ++ops_now[bars[i].lane_class];
+    busy_now[bars[i].lane_class] += bars[i].busy;
   }
   return table;
 }

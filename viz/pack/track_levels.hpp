@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "core/run/run.hpp"
-#include "viz/pack/columns.hpp"
+#include "viz/pack/tables.hpp"
 #include "viz/scene/op_facts.hpp"
 #include "viz/scene/palette.hpp"
 
@@ -26,6 +26,21 @@ inline constexpr std::size_t kLaneClasses = kOpClasses + 3;
 
 /// Which table of the run a track's ids are rows of. `issues`: device ops, drawn when the host issued them.
 enum class TrackSource : std::uint8_t { device_ops = 0, host_ops = 1, issues = 2 };
+
+}  // namespace foreshard::viz
+
+namespace foreshard {
+
+/// As meta.lanes has them.
+template <>
+struct EnumNames<viz::TrackSource> {
+  static constexpr std::array<std::string_view, 3> kNames{"device", "host", "issues"};
+};
+static_assert(names_end_with(viz::TrackSource::issues));
+
+}  // namespace foreshard
+
+namespace foreshard::viz {
 
 struct TrackBar {
   std::int64_t start = 0;  ///< from the origin
@@ -59,12 +74,9 @@ class TrackLevels {
   [[nodiscard]] const std::vector<LaneInfo>& lanes() const { return lanes_; }
   /// Lane after lane, depth after depth.
   [[nodiscard]] const std::vector<Track>& tracks() const { return tracks_; }
-  /// Tiles of a level: kTileRows bars each.
-  [[nodiscard]] static std::size_t tile_count(const TrackLevel& level);
-  /// Start, length, class, count, id, busy. Every op: start, length, class, id.
+  /// Of kTrack.
   [[nodiscard]] ColumnTable tile(std::size_t track, std::size_t level, std::size_t tile) const;
-  /// Of the level with every op, before each tile and at the end: for each class the number of ops, then for each
-  /// class their time.
+  /// Of kTotals, whose lists are by class; of the level with every op.
   [[nodiscard]] ColumnTable totals(std::size_t track) const;
   /// Which track shows a device op, or a host op; none: kNoTrack.
   [[nodiscard]] const std::vector<std::uint32_t>& track_of_device_op() const { return device_track_; }

@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstdint>
+#include <string_view>
 
 #include "core/run/run.hpp"
 #include "viz/scene/palette.hpp"
@@ -19,6 +20,12 @@ struct MemoryState {
   std::int64_t reserved = 0;
   std::int64_t requested = 0;  ///< of active blocks, before rounding
 };
+
+/// The statistics' names, and their values in that order.
+inline constexpr std::array<std::string_view, 4> kStatistics{"allocated", "active", "reserved", "requested"};
+[[nodiscard]] constexpr std::array<std::int64_t, kStatistics.size()> statistics_of(const MemoryState& state) {
+  return {state.allocated, state.active, state.reserved, state.requested};
+}
 
 /// What an event's block counts for.
 struct BlockBytes {

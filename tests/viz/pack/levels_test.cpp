@@ -63,9 +63,10 @@ Run busy_run() {
   return run;
 }
 
-std::int64_t sum(const std::vector<Column>& columns, std::size_t first, std::size_t count, std::size_t row) {
+/// Of the columns of a list, in one row.
+std::int64_t sum(std::span<const Column> list, std::size_t row) {
   std::int64_t out = 0;
-  for (std::size_t c = first; c < first + count; ++c) out += columns[c][row];
+  for (const Column& column : list) out += column[row];
   return out;
 }
 
@@ -85,19 +86,21 @@ TEST_CASE("each level of memory has the highest and the lowest value, and ends w
   }
   for (std::size_t level = 0; level + 1 < levels.levels().size(); ++level) {
     std::array<std::int64_t, 4> seen{};
-    ColumnTable table(0);
+    ColumnTable table(kMemoryLines);
     for (std::size_t tile = 0; tile < levels.levels()[level].tiles.size(); ++tile) {
       table = levels.statistics(level, tile);
-      CHECK(table.columns[0].size() == levels.levels()[level].tiles[tile].entries);
-      CHECK(table.columns[0].front() == levels.levels()[level].tiles[tile].start.count);
-      CHECK(std::is_sorted(table.columns[0].begin(), table.columns[0].end()));
-      for (std::size_t k = 0; k < 4; ++k)
-        seen[k] =
-            std::max(seen[k], *std::max_element(table.columns[3 * k + 1].begin(), table.columns[3 * k + 1].end()));
+      const Column& time = table["time"];
+      CHECK(time.size() == levels.levels()[level].tiles[tile].entries);
+      CHECK(time.front() == levels.levels()[level].tiles[tile].start.count);
+      CHECK(std::is_sorted(time.begin(), time.end()));
+      for (std::size_t k = 0; k < 4; ++k) {
+        const Column& of = table[std::string(kStatistics[k]) + "_most"];
+        seen[k] = std::max(seen[k], *std::max_element(of.begin(), of.end()));
+      }
     }
     for (std::size_t k = 0; k < 4; ++k) {
       CHECK(seen[k] == most[k]);
-      CHECK(table.columns[3 * k + 3].back() == last[k]);
+      CHECK(table[std::string(kStatistics[k]) + "_last"].back() == last[k]);
     }
   }
 }
@@ -111,12 +114,12 @@ TEST_CASE("every stack adds up to allocated memory, at every level") {
     for (std::size_t level = 0; level + 1 < levels.levels().size(); ++level)
       for (std::size_t tile = 0; tile < levels.levels()[level].tiles.size(); ++tile) {
         const ColumnTable lines = levels.statistics(level, tile), stack = levels.stack(stacking, level, tile);
-        REQUIRE(stack.columns.size() == 1 + 2 * count);
-        CHECK(stack.columns[0] == lines.columns[0]);
+        REQUIRE(stack.list("highest").size() == count);
+        CHECK(stack["time"] == lines["time"]);
         bool equal = true;
-        for (std::size_t row = 0; row < stack.columns[0].size(); ++row)
-          equal = equal && sum(stack.columns, 1, count, row) == lines.columns[1][row] &&
-                  sum(stack.columns, 1 + count, count, row) == lines.columns[3][row];
+        for (std::size_t row = 0; row < stack["time"].size(); ++row)
+          equal = equal && sum(stack.list("highest"), row) == lines["allocated_most"][row] &&
+                  sum(stack.list("last"), row) == lines["allocated_last"][row];
         CHECK(equal);
       }
   }
@@ -128,20 +131,20 @@ TEST_CASE("the gap's parts add up to reserved memory, and events hold what the p
   const std::size_t count = levels.components(Stacking::gap).size();
   REQUIRE(count == 7);
   const ColumnTable lines = levels.statistics(0, 0), stack = levels.stack(Stacking::gap, 0, 0);
-  for (std::size_t row = 1; row < stack.columns[0].size(); ++row)
-    REQUIRE(sum(stack.columns, 1, count, row) == lines.columns[7][row]);
+  for (std::size_t row = 1; row < stack["time"].size(); ++row)
+    REQUIRE(sum(stack.list("highest"), row) == lines["reserved_most"][row]);
   const ColumnTable events = levels.events(levels.levels().back().tiles.size() - 1);
-  REQUIRE(events.columns.size() == 18);
   const auto parts = gap_series(run);
   REQUIRE(parts);
   const std::size_t first = levels.levels().back().tiles.back().first_event;
-  for (std::size_t row = 0; row < events.columns[0].size(); ++row) {
-    const auto at = [&](std::size_t column) { return events.columns[column][row]; };
-    const std::int64_t soft = at(13), hard = at(12), pool = at(14);
+  for (std::size_t row = 0; row < events["time"].size(); ++row) {
+    const auto at = [&](std::string_view column) { return events[column][row]; };
+    const std::int64_t allocated = at("allocated"), pending = at("pending");
+    const std::int64_t free = at("hard_fragmentation") + at("soft_fragmentation") + at("private_pools");
     const MemoryParts& want = (*parts)[first + row];
-    REQUIRE(at(1) - at(11) + at(17) == static_cast<std::int64_t>(want.requested));
-    REQUIRE(at(2) + at(15) == static_cast<std::int64_t>(want.pending_free));
-    REQUIRE(at(3) - at(1) - at(2) - hard - soft - pool + at(16) == static_cast<std::int64_t>(want.stream));
+    REQUIRE(allocated - at("rounding") + at("requested_left") == static_cast<std::int64_t>(want.requested));
+    REQUIRE(pending + at("pending_left") == static_cast<std::int64_t>(want.pending_free));
+    REQUIRE(at("reserved") - allocated - pending - free + at("stream_left") == static_cast<std::int64_t>(want.stream));
   }
   // Before the tile's first event the three stacks hold the same bytes.
   const auto total = [](const Column& column) {
@@ -149,8 +152,8 @@ TEST_CASE("the gap's parts add up to reserved memory, and events hold what the p
     for (const std::int64_t value : column) out += value;
     return out;
   };
-  CHECK(total(events.columns[8]) == total(events.columns[9]));
-  CHECK(total(events.columns[8]) == total(events.columns[10]));
+  CHECK(total(events["category_before"]) == total(events["unit_before"]));
+  CHECK(total(events["category_before"]) == total(events["stream_before"]));
 }
 
 TEST_CASE("a track's levels keep every op and all its time") {
@@ -183,7 +186,9 @@ TEST_CASE("a track's levels keep every op and all its time") {
       CHECK(time == busy);
     }
     const ColumnTable totals = tracks.totals(t);
-    CHECK(sum(totals.columns, kLaneClasses, kLaneClasses, totals.columns[0].size() - 1) == busy);
+    const std::size_t end = totals.list("busy").front().size() - 1;
+    CHECK(sum(totals.list("busy"), end) == busy);
+    CHECK(sum(totals.list("ops"), end) == static_cast<std::int64_t>(every.bars.size()));
   }
   CHECK(of_lane == 20001);
   CHECK(tracks.track_of_device_op()[20000] != tracks.track_of_device_op()[1]);

@@ -48,11 +48,11 @@ TEST_CASE("every piece has a name of its own and can be read") {
   CHECK_FALSE(pack.piece("no/such/piece"));
   CHECK_FALSE(pack.piece(""));
   const auto meta = nlohmann::json::parse(inflated(*pack.piece("meta")));
-  CHECK(meta["schema"] == 1);
+  CHECK(meta["schema"] == 2);
   for (std::size_t level = 0; level + 1 < meta["memory"]["levels"].size(); ++level)
     CHECK(names.contains("memory/lines/" + std::to_string(level) + "/0"));
-  CHECK(table(pack, "find/blocks")[0].size() == meta["blocks"]["count"]);
-  CHECK(table(pack, "find/ops")[0].size() == run.device_ops.size());
+  CHECK(table(pack, "find/blocks").at("block").size() == meta["blocks"]["count"]);
+  CHECK(table(pack, "find/ops").at("name").size() == run.device_ops.size());
 }
 
 TEST_CASE("equal runs give equal pages") {

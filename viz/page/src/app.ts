@@ -1,6 +1,6 @@
 // The page: joins the scene, the view, what the user does, and the panel.
 
-import { BEFORE, Ink, memoryEnd, NEVER } from './data/meta';
+import { Ink, memoryEnd, STATISTICS } from './data/meta';
 import { Block, RunData } from './data/run';
 import { json, DataSource } from './data/source';
 import { blocksMade, laneTotals, memoryExtent } from './data/totals';
@@ -279,8 +279,8 @@ export class App {
   private build(title: string): void {
     document.title = title;
     const stacking = el('select', { title: 'what the memory is stacked by', className: 'stacking' });
-    const options = [...(this.runs[0].meta.memory?.stackings ?? []).map((of) => [of.key, `by ${of.title}`]), ['', 'lines only']];
-    for (const [value, text] of options) stacking.append(el('option', { value, textContent: text === 'by reserved, by use' ? 'reserved, by use' : text }));
+    const options = [...(this.runs[0].meta.memory?.stackings ?? []).map((of) => [of.key, of.statistic === 'allocated' ? `by ${of.title}` : of.title]), ['', 'lines only']];
+    for (const [value, text] of options) stacking.append(el('option', { value, textContent: text }));
     stacking.value = this.view.stacking;
     stacking.addEventListener('change', () => {
       this.view.stacking = stacking.value;
@@ -497,7 +497,7 @@ export class App {
       const block = await run.block(id);
       if (!block) return undefined;
       const memory = run.meta.memory!;
-      this.marked = { run: index, block, from: block.made === BEFORE ? memory.first : block.made, to: block.back >= NEVER ? memoryEnd(run.meta) : block.back, waits: [] };
+      this.marked = { run: index, block, from: run.older(block) ? memory.first : block.made, to: run.seen(block.back) ? block.back : memoryEnd(run.meta), waits: [] };
       return section(blockTitle(run, block), true, table(blockRows(run, block)), el('h4', {}, 'why is it alive?'), blockWhy(run, block, undefined, jump));
     }
     if (selection.kind === 'host') {
@@ -585,7 +585,7 @@ export class App {
       if (this.scene.several) parts.push(el('h4', {}, visible(run.label)));
       const extent = await memoryExtent(run, from, to);
       if (extent)
-        parts.push(grid(['memory', 'most', 'least'], (['allocated', 'active', 'reserved', 'requested'] as const).map((name) =>
+        parts.push(grid(['memory', 'most', 'least'], STATISTICS.map((name) =>
           [name, el('span', { title: both(extent[name].most), data: { bytes: String(extent[name].most) } }, bytes(extent[name].most)), bytes(extent[name].least)]), 'grid range-memory'));
       const made = await blocksMade(run, from, to);
       if (made.length)

@@ -86,9 +86,10 @@ export class Scene {
     const run = this.runs[0];
     const { categories, units, streams } = run.meta;
     const mode = this.stacking === 'unit' || this.stacking === 'stream' ? this.stacking : 'category';
-    const components = run.stacking(mode)?.components ?? [];
-    const byTitle = new Map(components.map((of, i) => [of.title, this.hidden(`${mode}:${i}`) ? undefined : of.colour]));
-    const rest = this.hidden(`${mode}:0`) && mode !== 'category' ? undefined : '#bdbdbd';
+    const { components = [], rest: restAt } = run.stacking(mode) ?? {};
+    const colours = components.map((of, i) => (this.hidden(`${mode}:${i}`) ? undefined : of.colour));
+    const byTitle = new Map(components.map((of, i) => [of.title, colours[i]]));
+    const rest = restAt === undefined ? undefined : colours[restAt];
     // A title that no component has belongs to the smaller ones.
     const colour = (title: string) => (byTitle.has(title) ? byTitle.get(title) : rest);
     const ofCategories = categories.map((of) => (mode === 'category' ? colour(of.title) : of.colour));
@@ -98,7 +99,7 @@ export class Scene {
       ink: this.ink(),
       from: this.view.mapFrom,
       to: this.view.mapTo,
-      column: { category: 6, unit: 7, stream: 4 }[mode],
+      column: mode,
       colours: mode === 'category' ? ofCategories : mode === 'unit' ? units.map(colour) : ofStreams,
       rest,
       categories: ofCategories,
@@ -147,15 +148,16 @@ export class Scene {
     const width = Math.max(1, Math.floor(box.width));
     const style = { ink, top, hidden: this.hidden };
     this.pixels = this.runs.map((run) =>
-      run.meta.memory ? memoryPixels(run, this.several ? '' : this.stacking, frame, width) : { statistics: [], parts: [] });
+      run.meta.memory ? memoryPixels(run, this.several ? '' : this.stacking, frame, width) : { parts: [] });
     this.runs.forEach((run, i) => {
       if (!run.meta.memory) return;
-      if (this.pixels[i].parts.length) drawStack(surface, run, this.stacking, this.pixels[i], box, style);
-      STATISTICS.forEach((statistic, k) => {
-        if (this.hidden(`line:${statistic}`) || this.hidden(`run:${i}`)) return;
-        if (this.several && (statistic === 'active' || statistic === 'requested')) return;
-        drawLine(surface, statistic, this.pixels[i].statistics[k], box, style, this.several ? RUN_COLOURS[i % RUN_COLOURS.length] : undefined);
-      });
+      const { statistics, parts } = this.pixels[i];
+      if (parts.length) drawStack(surface, run, this.stacking, this.pixels[i], box, style);
+      for (const statistic of STATISTICS) {
+        if (!statistics || this.hidden(`line:${statistic}`) || this.hidden(`run:${i}`)) continue;
+        if (this.several && (statistic === 'active' || statistic === 'requested')) continue;
+        drawLine(surface, statistic, statistics[statistic], box, style, this.several ? RUN_COLOURS[i % RUN_COLOURS.length] : undefined);
+      }
     });
     surface.unclip();
   }
@@ -238,8 +240,8 @@ export class Scene {
   statisticsAt(run: number, x: number): Record<Statistic, number> | undefined {
     const column = Math.floor(x - this.layout.frame.left);
     const of = this.pixels[run]?.statistics;
-    if (!of?.length || Number.isNaN(of[0].most[column] ?? NaN)) return undefined;
-    return Object.fromEntries(STATISTICS.map((name, k) => [name, of[k].most[column]])) as Record<Statistic, number>;
+    if (!of || Number.isNaN(of.allocated.most[column] ?? NaN)) return undefined;
+    return Object.fromEntries(STATISTICS.map((name) => [name, of[name].most[column]])) as Record<Statistic, number>;
   }
 
   /** The component of the stack at a point, and its bytes there. */

@@ -11,7 +11,9 @@ export interface Titled {
 export interface Stacking {
   key: 'category' | 'unit' | 'stream' | 'gap';
   title: string;
+  statistic: Statistic; // what its components come to
   components: Titled[];
+  rest?: number; // the component of blocks that no other one has
 }
 export interface Ink {
   paper: string;
@@ -52,6 +54,10 @@ export interface Mark {
 }
 export interface Meta {
   schema: number;
+  tables: Record<string, string[]>; // the columns of each, in the order of its pieces
+  tile_rows: number;
+  before: number; // time of what the recording did not see begin
+  never: number; // time of what it did not see end
   name: string;
   kind: string;
   headline: string;
@@ -67,6 +73,7 @@ export interface Meta {
   words: { device_kind: string[]; host_kind: string[]; collective: string[]; transport: string[] };
   categories: (Titled & { key: string })[];
   classes: Titled[];
+  gap_parts: (Titled & { key: string })[]; // the components of the stacking "gap"
   steps: Step[];
   phases: Phase[];
   marks?: Mark[];
@@ -74,7 +81,7 @@ export interface Meta {
     first: number;
     last: number;
     events: number;
-    begin: number[];
+    begin: Record<Statistic, number>;
     peaks: Peaks;
     levels: Level[];
     stackings: Stacking[];
@@ -96,11 +103,6 @@ export interface Meta {
   units: string[];
   parameters: string[];
 }
-
-/** Times that the recording does not have (viz/pack/block_levels.hpp). */
-export const NEVER = 2 ** 52;
-export const BEFORE = -NEVER;
-export const TILE_ROWS = 4096;
 
 /**
  * To where memory is known: behind the last event it stays as it was, as long as anything runs on its clock. Nothing

@@ -1,10 +1,13 @@
 // One run as the page sees it: which tiles a window needs, at which level of detail.
 
 import { upperBound } from './columns';
-import { Level, Meta, Stacking, TILE_ROWS } from './meta';
-import { EventView, fromEvents } from './events';
+import { Level, Meta, Stacking } from './meta';
+import { linesFromEvents, stackFromEvents } from './events';
 import { DataSource, json } from './source';
-import { Columns, Tiles } from './tiles';
+import { Table, TableName, Tables } from './tables';
+import { Derived, Tiles } from './tiles';
+
+const SCHEMA = 2;
 
 export interface Block {
   id: number;
@@ -39,7 +42,6 @@ export interface DeviceOp {
   unit: number;
   collective: number;
   transport: number;
-  communicator: number;
   correlation: number;
   hostOp: number;
   previous: number;
@@ -78,18 +80,24 @@ export class RunData {
     private readonly source: DataSource,
     arrived: () => void,
   ) {
-    const every = (meta.memory?.levels.length ?? 0) - 1;
-    this.tiles = new Tiles(source, prefix, arrived, (name) => {
-      const [room, what, level, tile] = name.split('/');
-      if (room !== 'memory' || what === 'events' || Number(level) !== every) return undefined;
-      return { piece: `memory/events/${tile}`, make: (events) => fromEvents(events, what as EventView) };
-    });
+    this.tiles = new Tiles(source, prefix, new Tables(meta.tables), arrived, (name) => this.derived(name));
+  }
+
+  /** Of the last level there are only events: what is shown of it is made from them. */
+  private derived(name: string): Derived | undefined {
+    const [room, what, level, tile] = name.split('/');
+    if (room !== 'memory' || what === 'events' || Number(level) !== this.meta.memory!.levels.length - 1) return undefined;
+    const gap = this.meta.gap_parts.map((part) => part.key);
+    return {
+      piece: `memory/events/${tile}`,
+      make: what === 'lines' ? linesFromEvents : (events) => stackFromEvents(events, what as Stacking['key'], gap),
+    };
   }
 
   static async open(source: DataSource, prefix: string, label: string, arrived: () => void): Promise<RunData> {
     const meta = await json<Meta>(source, `${prefix}meta`);
     if (!meta) throw new Error(`this page has no run "${prefix}"`);
-    if (meta.schema !== 1) throw new Error(`data of schema ${meta.schema}; this page reads 1`);
+    if (meta.schema !== SCHEMA) throw new Error(`data of schema ${meta.schema}; this page reads ${SCHEMA}`);
     return new RunData(prefix, label, meta, source, arrived);
   }
 
@@ -118,15 +126,16 @@ export class RunData {
    * The tiles of `piece` that a window needs, at the coarsest level with buckets of at most `most` ns. While some are
    * on their way: those of the finest coarser level that is here.
    */
-  window(piece: string, levels: Level[], from: number, to: number, most: number): { level: number; tiles: Columns[] } {
+  window<T extends TableName>(table: T, piece: string, levels: Level[], from: number, to: number,
+                              most: number): { level: number; tiles: Table<T>[] } {
     let level = levels.findIndex((of) => of.width <= most);
     if (level < 0) level = levels.length - 1;
     for (; level >= 0; level--) {
       const [first, last] = tileRange(levels[level].starts, from, to);
-      const tiles: Columns[] = [];
+      const tiles: Table<T>[] = [];
       let whole = true;
       for (let i = first; i <= last; i++) {
-        const columns = this.tiles.get(`${piece}/${level}/${i}`);
+        const columns = this.tiles.get(table, `${piece}/${level}/${i}`);
         if (columns) tiles.push(columns);
         else whole = false;
       }
@@ -136,10 +145,11 @@ export class RunData {
   }
 
   /** As window(), but waits for what it needs. */
-  async read(piece: string, levels: Level[], level: number, from: number, to: number): Promise<Columns[]> {
+  async read<T extends TableName>(table: T, piece: string, levels: Level[], level: number, from: number,
+                                  to: number): Promise<Table<T>[]> {
     const [first, last] = tileRange(levels[level].starts, from, to);
-    const tiles: Promise<Columns | undefined>[] = [];
-    for (let i = first; i <= last; i++) tiles.push(this.tiles.load(`${piece}/${level}/${i}`));
+    const tiles: Promise<Table<T> | undefined>[] = [];
+    for (let i = first; i <= last; i++) tiles.push(this.tiles.load(table, `${piece}/${level}/${i}`));
     return (await Promise.all(tiles)).filter((tile) => tile !== undefined);
   }
 
@@ -161,26 +171,26 @@ export class RunData {
     const classes = this.meta.blocks?.classes ?? [];
     for (let c = 0; c < classes.length; c++)
       for (const name of this.blockTiles(c, time, time)) {
-        const tile = await this.tiles.load(name);
+        const tile = await this.tiles.load('blocks', name);
         if (!tile) continue;
-        for (let i = 0; i < tile[0].length; i++)
-          if (tile[11][i] <= time && tile[13][i] > time) found.push(blockOf(tile, i));
+        for (let i = 0; i < tile.block.length; i++)
+          if (tile.made[i] <= time && tile.back[i] > time) found.push(blockOf(tile, i));
       }
     return found;
   }
 
   async block(id: number): Promise<Block | undefined> {
-    const table = await this.tiles.load('find/blocks');
+    const table = await this.tiles.load('find/blocks', 'find/blocks');
     if (!table) return undefined;
-    const row = upperBound(table[0], id) - 1;
-    if (row < 0 || table[0][row] !== id) return undefined;
-    const blockClass = table[5][row];
+    const row = upperBound(table.block, id) - 1;
+    if (row < 0 || table.block[row] !== id) return undefined;
+    const blockClass = table.class[row];
     const { starts } = this.meta.blocks!.classes[blockClass];
-    const made = table[4][row];
+    const made = table.made[row];
     // Blocks of one tile may share a time with the tile before.
     for (let i = upperBound(starts, made) - 1; i >= 0; i--) {
-      const tile = await this.tiles.load(`blocks/${blockClass}/${i}`);
-      const at = tile ? tile[0].indexOf(id) : -1;
+      const tile = await this.tiles.load('blocks', `blocks/${blockClass}/${i}`);
+      const at = tile ? tile.block.indexOf(id) : -1;
       if (tile && at >= 0) return blockOf(tile, at);
       if (starts[i] < made) break;
     }
@@ -195,53 +205,69 @@ export class RunData {
     return '';
   }
 
+  /** Whether a block was there before the recording began. */
+  older(block: Block): boolean {
+    return block.made === this.meta.before;
+  }
+  /** Whether a time of a block is one that the recording saw. */
+  seen(time: number): boolean {
+    return time < this.meta.never;
+  }
+
   /** The op if its tile is here; otherwise it is on its way. */
   deviceOpNow(id: number): DeviceOp | undefined {
-    const tile = this.tiles.get(`ops/${Math.floor(id / TILE_ROWS)}`);
-    return tile ? deviceOpOf(tile, id) : undefined;
+    const tile = this.tiles.get('ops', `ops/${this.tileOf(id)}`);
+    return tile && deviceOpOf(tile, id, this.rowOf(id));
   }
   async deviceOp(id: number): Promise<DeviceOp | undefined> {
-    const tile = await this.tiles.load(`ops/${Math.floor(id / TILE_ROWS)}`);
-    return tile ? deviceOpOf(tile, id) : undefined;
+    const tile = await this.tiles.load('ops', `ops/${this.tileOf(id)}`);
+    return tile && deviceOpOf(tile, id, this.rowOf(id));
   }
   hostOpNow(id: number): HostOp | undefined {
-    const tile = this.tiles.get(`hostops/${Math.floor(id / TILE_ROWS)}`);
-    return tile ? hostOpOf(tile, id) : undefined;
+    const tile = this.tiles.get('hostops', `hostops/${this.tileOf(id)}`);
+    return tile && hostOpOf(tile, id, this.rowOf(id));
   }
   async hostOp(id: number): Promise<HostOp | undefined> {
-    const tile = await this.tiles.load(`hostops/${Math.floor(id / TILE_ROWS)}`);
-    return tile ? hostOpOf(tile, id) : undefined;
+    const tile = await this.tiles.load('hostops', `hostops/${this.tileOf(id)}`);
+    return tile && hostOpOf(tile, id, this.rowOf(id));
+  }
+  private tileOf(id: number): number {
+    return Math.floor(id / this.meta.tile_rows);
+  }
+  private rowOf(id: number): number {
+    return id % this.meta.tile_rows;
   }
 }
 
-export function blockOf(tile: Columns, row: number): Block {
-  const [id, place, size, requested, stream, pool, category, unit, parameter, label, step, made, freed, back, ...wait] =
-    tile.map((column) => column[row]);
+export function blockOf(tile: Table<'blocks'>, row: number): Block {
   return {
-    id, place, size, requested, stream, pool, category, unit, parameter, label, step, made, freed, back,
-    waitsFor: wait[0], behind: wait[1], opEnd: wait[2],
+    id: tile.block[row], place: tile.place[row], size: tile.size[row], requested: tile.requested[row],
+    stream: tile.stream[row], pool: tile.pool[row], category: tile.category[row], unit: tile.unit[row],
+    parameter: tile.parameter[row], label: tile.label[row], step: tile.step[row], made: tile.made[row],
+    freed: tile.freed[row], back: tile.back[row], waitsFor: tile.waits_for_stream[row],
+    behind: tile.waits_behind[row], opEnd: tile.waits_behind_end[row],
   };
 }
 
-function deviceOpOf(tile: Columns, id: number): DeviceOp | undefined {
-  const row = id % TILE_ROWS;
-  if (row >= tile[0].length) return undefined;
-  const of = (column: number) => tile[column][row];
+function deviceOpOf(tile: Table<'ops'>, id: number, row: number): DeviceOp | undefined {
+  if (row >= tile.kind.length) return undefined;
   const waits: DeviceOp['waits'] = [];
-  for (let i = row > 0 ? tile[22][row - 1] : 0; i < tile[22][row]; i++)
-    waits.push({ event: tile[23][i], stream: tile[24][i], op: tile[25][i] });
+  for (let i = row > 0 ? tile.waits_end[row - 1] : 0; i < tile.waits_end[row]; i++)
+    waits.push({ event: tile.wait_event[i], stream: tile.wait_stream[i], op: tile.wait_op[i] });
   return {
-    id, kind: of(0), stream: of(1), name: of(2), opClass: of(3), issue: of(4), start: of(5), end: of(6), bytes: of(7),
-    unit: of(8), collective: of(9), transport: of(10), communicator: of(11), correlation: of(12), hostOp: of(13),
-    previous: of(14), track: of(15), grid: [of(16), of(17), of(18)], block: [of(19), of(20), of(21)], waits,
+    id, kind: tile.kind[row], stream: tile.stream[row], name: tile.name[row], opClass: tile.class[row],
+    issue: tile.issue[row], start: tile.start[row], end: tile.end[row], bytes: tile.bytes[row], unit: tile.unit[row],
+    collective: tile.collective[row], transport: tile.transport[row], correlation: tile.correlation[row],
+    hostOp: tile.host_op[row], previous: tile.previous_op[row], track: tile.track[row],
+    grid: [tile.grid_x[row], tile.grid_y[row], tile.grid_z[row]],
+    block: [tile.block_x[row], tile.block_y[row], tile.block_z[row]], waits,
   };
 }
 
-function hostOpOf(tile: Columns, id: number): HostOp | undefined {
-  const row = id % TILE_ROWS;
-  if (row >= tile[0].length) return undefined;
-  const of = (column: number) => tile[column][row];
+function hostOpOf(tile: Table<'hostops'>, id: number, row: number): HostOp | undefined {
+  if (row >= tile.kind.length) return undefined;
   return {
-    id, kind: of(0), thread: of(1), name: of(2), start: of(3), end: of(4), correlation: of(5), op: of(6), track: of(7),
+    id, kind: tile.kind[row], thread: tile.thread[row], name: tile.name[row], start: tile.start[row],
+    end: tile.end[row], correlation: tile.correlation[row], op: tile.op[row], track: tile.track[row],
   };
 }

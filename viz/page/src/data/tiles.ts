@@ -2,61 +2,66 @@
 
 import { decodeColumns } from './columns';
 import { DataSource, inflate } from './source';
-
-export type Columns = Float64Array[];
+import { Table, TableName, Tables, valuesOf } from './tables';
 
 const MOST_VALUES = 40_000_000; // of 8 bytes each
 
+/** A name that is no piece but is made from one of table "memory/events". */
+export interface Derived {
+  piece: string;
+  make: (events: Table<'memory/events'>) => Table<'memory/lines'> | Table<'memory/stack'>;
+}
+
 export class Tiles {
-  private readonly ready = new Map<string, Columns>();
-  private readonly coming = new Map<string, Promise<Columns | undefined>>();
+  private readonly ready = new Map<string, object>();
+  private readonly coming = new Map<string, Promise<object | undefined>>();
   private values = 0;
 
   constructor(
     private readonly source: DataSource,
     private readonly prefix: string,
+    private readonly tables: Tables,
     private readonly arrived: () => void,
-    /** Names that are no pieces but made from one. */
-    private readonly derived: (name: string) => { piece: string; make: (columns: Columns) => Columns } | undefined,
+    private readonly derived: (name: string) => Derived | undefined,
   ) {}
 
   /** The piece if it is here; otherwise it is on its way, and `arrived` will be called. */
-  get(name: string): Columns | undefined {
+  get<T extends TableName>(table: T, name: string): Table<T> | undefined {
     const columns = this.ready.get(name);
-    if (!columns) void this.load(name);
+    if (!columns) void this.load(table, name);
     else {
       this.ready.delete(name); // the last used stand last
       this.ready.set(name, columns);
     }
-    return columns;
+    return columns as Table<T> | undefined;
   }
 
-  load(name: string): Promise<Columns | undefined> {
+  load<T extends TableName>(table: T, name: string): Promise<Table<T> | undefined> {
     const here = this.ready.get(name);
-    if (here) return Promise.resolve(here);
+    if (here) return Promise.resolve(here as Table<T>);
     let coming = this.coming.get(name);
     if (!coming) {
-      coming = this.fetch(name);
+      coming = this.fetch(table, name);
       this.coming.set(name, coming);
     }
-    return coming;
+    return coming as Promise<Table<T> | undefined>;
   }
 
   get busy(): boolean {
     return this.coming.size > 0;
   }
 
-  private async fetch(name: string): Promise<Columns | undefined> {
+  private async fetch(table: TableName, name: string): Promise<object | undefined> {
     try {
       const from = this.derived(name);
       if (from) {
-        const whole = await this.load(from.piece);
-        if (whole) this.keep(name, from.make(whole));
+        const events = await this.load('memory/events', from.piece);
+        if (events) this.keep(name, from.make(events));
         return this.ready.get(name);
       }
       const bytes = await this.source.piece(this.prefix + name);
       if (!bytes) return undefined;
-      const columns = decodeColumns(await inflate(bytes));
+      const columns = this.tables.named(table, decodeColumns(await inflate(bytes)));
       this.keep(name, columns);
       return columns;
     } finally {
@@ -65,14 +70,13 @@ export class Tiles {
     }
   }
 
-  private keep(name: string, columns: Columns): void {
-    const size = (of: Columns) => of.reduce((sum, column) => sum + column.length, 0);
+  private keep(name: string, columns: object): void {
     this.ready.set(name, columns);
-    this.values += size(columns);
+    this.values += valuesOf(columns);
     for (const [old, dropped] of this.ready) {
       if (this.values <= MOST_VALUES || old === name) break;
       this.ready.delete(old);
-      this.values -= size(dropped);
+      this.values -= valuesOf(dropped);
     }
   }
 }

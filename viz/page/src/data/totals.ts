@@ -16,22 +16,22 @@ async function upTo(run: RunData, track: number, time: number): Promise<{ ops: F
   const classes = run.meta.classes.length;
   const { levels } = run.meta.tracks[track];
   const last = levels.length - 1;
-  const totals = await run.tiles.load(`totals/${track}`);
+  const totals = await run.tiles.load('totals', `totals/${track}`);
   const ops = new Float64Array(classes), busy = new Float64Array(classes), open = new Float64Array(classes);
   const tile = upperBound(levels[last].starts, time) - 1;
   if (!totals || tile < 0) return { ops, busy, open };
   for (let c = 0; c < classes; c++) {
-    ops[c] = totals[c][tile];
-    busy[c] = totals[classes + c][tile];
+    ops[c] = totals.ops[c][tile];
+    busy[c] = totals.busy[c][tile];
   }
   // Bars of a track follow one another: none of an earlier tile reaches over the begin of this one.
-  const bars = await run.tiles.load(`track/${track}/${last}/${tile}`);
+  const bars = await run.tiles.load('track', `track/${track}/${last}/${tile}`);
   if (bars)
-    for (let i = 0; i < bars[0].length && bars[0][i] < time; i++) {
-      const c = bars[2][i];
-      const end = bars[0][i] + bars[1][i];
+    for (let i = 0; i < bars.start.length && bars.start[i] < time; i++) {
+      const c = bars.class[i];
+      const end = bars.start[i] + bars.length[i];
       ops[c] += 1;
-      busy[c] += Math.min(end, time) - bars[0][i];
+      busy[c] += Math.min(end, time) - bars.start[i];
       if (end > time) open[c] += 1;
     }
   return { ops, busy, open };
@@ -77,12 +77,12 @@ export async function memoryExtent(run: RunData, from: number, to: number): Prom
   const walk = async (level: number, a: number, b: number): Promise<void> => {
     if (a > b) return;
     const { width } = memory.levels[level];
-    const tiles = await run.read('memory/lines', memory.levels, level, a, b);
+    const tiles = await run.read('memory/lines', 'memory/lines', memory.levels, level, a, b);
     if (width === 0) {
       for (const tile of tiles) {
         // From the last event before the range on: its state is what the range begins with.
-        for (let i = Math.max(upperBound(tile[0], a) - 1, 0); i < tile[0].length && tile[0][i] <= b; i++)
-          STATISTICS.forEach((name, k) => take(name, tile[1 + k][i], tile[1 + k][i]));
+        for (let i = Math.max(upperBound(tile.time, a) - 1, 0); i < tile.time.length && tile.time[i] <= b; i++)
+          for (const name of STATISTICS) take(name, tile[`${name}_most`][i], tile[`${name}_least`][i]);
       }
       return;
     }
@@ -91,12 +91,12 @@ export async function memoryExtent(run: RunData, from: number, to: number): Prom
     if (tail <= head) return walk(level + 1, a, b);
     await walk(level + 1, a, head - 1);
     for (const tile of tiles)
-      for (let i = upperBound(tile[0], head - 1); i < tile[0].length && tile[0][i] < tail; i++)
-        STATISTICS.forEach((name, k) => take(name, tile[3 * k + 1][i], tile[3 * k + 2][i]));
+      for (let i = upperBound(tile.time, head - 1); i < tile.time.length && tile.time[i] < tail; i++)
+        for (const name of STATISTICS) take(name, tile[`${name}_most`][i], tile[`${name}_least`][i]);
     return walk(level + 1, tail, b);
   };
   await walk(0, from, to);
-  if (from <= memory.first) STATISTICS.forEach((name, k) => take(name, memory.begin[k], memory.begin[k]));
+  if (from <= memory.first) for (const name of STATISTICS) take(name, memory.begin[name], memory.begin[name]);
   return Number.isFinite(out.allocated.most) ? out : undefined;
 }
 
@@ -108,15 +108,16 @@ export interface MadeTotals {
 
 /** Blocks made in [from, to), by category. */
 export async function blocksMade(run: RunData, from: number, to: number): Promise<MadeTotals[]> {
-  const table = await run.tiles.load('find/blocks');
+  const table = await run.tiles.load('find/blocks', 'find/blocks');
   if (!table) return [];
   const made = new Map<number, MadeTotals>();
-  for (let i = 0; i < table[0].length; i++) {
-    if (table[4][i] < from || table[4][i] >= to) continue;
-    const of = made.get(table[2][i]) ?? { category: table[2][i], blocks: 0, bytes: 0 };
+  for (let i = 0; i < table.block.length; i++) {
+    if (table.made[i] < from || table.made[i] >= to) continue;
+    const category = table.category[i];
+    const of = made.get(category) ?? { category, blocks: 0, bytes: 0 };
     of.blocks += 1;
-    of.bytes += table[6][i];
-    made.set(table[2][i], of);
+    of.bytes += table.size[i];
+    made.set(category, of);
   }
   return [...made.values()].sort((a, b) => b.bytes - a.bytes);
 }

@@ -1,7 +1,7 @@
 // The lanes: what ran when, on the host's threads and the device's streams.
 
 import { upperBound } from '../data/columns';
-import { Ink, Phase, TILE_ROWS } from '../data/meta';
+import { Ink, Phase } from '../data/meta';
 import { RunData } from '../data/run';
 import { Box, Frame } from './frame';
 import { Surface } from './surface';
@@ -59,20 +59,18 @@ export function rowsOf(run: RunData, index: number, several: boolean, unfolded: 
 export function eachBar(run: RunData, track: number, frame: Frame, visit: (bar: Bar) => void): void {
   const { levels } = run.meta.tracks[track];
   // Half a pixel: a bar of a level is then at least about that wide, or stands for what is.
-  const { level, tiles } = run.window(`track/${track}`, levels, frame.from, frame.to, frame.nsPerPixel);
-  const every = levels[level]?.width === 0;
+  const { tiles } = run.window('track', `track/${track}`, levels, frame.from, frame.to, frame.nsPerPixel);
   const bar: Bar = { start: 0, end: 0, opClass: 0, count: 1, id: 0, busy: 0 };
   for (const tile of tiles) {
-    const [start, length, opClass] = tile;
-    const id = tile[every ? 3 : 4];
+    const { start, length, class: opClass, first_op: id, count, busy } = tile;
     for (let i = Math.max(upperBound(start, frame.from) - 1, 0); i < start.length && start[i] <= frame.to; i++) {
       bar.start = start[i];
       bar.end = start[i] + length[i];
       if (bar.end < frame.from) continue;
       bar.opClass = opClass[i];
-      bar.count = every ? 1 : tile[3][i];
+      bar.count = count ? count[i] : 1;
       bar.id = id[i];
-      bar.busy = every ? length[i] : tile[5][i];
+      bar.busy = busy ? busy[i] : length[i];
       visit(bar);
     }
   }
@@ -181,5 +179,3 @@ export function barAt(run: RunData, track: number, frame: Frame, time: number, s
   });
   return best;
 }
-
-export const opTile = (id: number) => `ops/${Math.floor(id / TILE_ROWS)}`;

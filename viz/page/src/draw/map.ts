@@ -2,7 +2,7 @@
 
 import { Ink, memoryEnd } from '../data/meta';
 import { Block, RunData, blockOf } from '../data/run';
-import { Columns } from '../data/tiles';
+import { Table } from '../data/tables';
 import { byteTicks, tickBytes } from '../format';
 import { Box, Frame } from './frame';
 import { Surface } from './surface';
@@ -11,13 +11,13 @@ export interface MapStyle {
   ink: Ink;
   from: number; // bytes on the address axis at the lower edge
   to: number;
-  column: number; // of a tile of blocks: what the colours are by
+  column: 'category' | 'unit' | 'stream'; // of blocks: what the colours are by
   colours: (string | undefined)[]; // by that column's value; undefined: hidden
   rest: string | undefined; // of values without a colour
   categories: (string | undefined)[]; // of merged blocks
 }
 
-export const colourOf = (style: MapStyle, tile: Columns, row: number): string | undefined => {
+export const colourOf = (style: MapStyle, tile: Table<'blocks'>, row: number): string | undefined => {
   const value = tile[style.column][row];
   return value in style.colours ? style.colours[value] : style.rest;
 };
@@ -29,24 +29,24 @@ const yOf = (box: Box, style: MapStyle, place: number) =>
   box.y + box.height - ((place - style.from) / (style.to - style.from)) * box.height;
 
 /** Visits the blocks that a window shows one by one; answers the width below which lives are merged. */
-function eachBlock(run: RunData, frame: Frame, visit: (tile: Columns, row: number) => void): number {
+function eachBlock(run: RunData, frame: Frame, visit: (tile: Table<'blocks'>, row: number) => void): number {
   const { classes, merged } = run.meta.blocks!;
   const level = merged.findIndex((of) => of.width <= frame.nsPerPixel * MERGED_PIXELS);
   const shortest = level < 0 ? 0 : merged[level].width;
   for (let c = 0; c < classes.length && classes[c].shortest >= shortest; c++)
     for (const name of run.blockTiles(c, frame.from, frame.to)) {
-      const tile = run.tiles.get(name);
+      const tile = run.tiles.get('blocks', name);
       if (!tile) continue;
-      const made = tile[11], back = tile[13];
+      const { made, back } = tile;
       for (let i = 0; i < made.length && made[i] <= frame.to; i++) if (back[i] >= frame.from) visit(tile, i);
     }
   return level;
 }
 
 function drawSegments(surface: Surface, run: RunData, frame: Frame, box: Box, style: MapStyle): void {
-  const table = run.tiles.get('segments');
+  const table = run.tiles.get('segments', 'segments');
   if (!table) return;
-  const [place, size, , from, to] = table;
+  const { place, size, from, to } = table;
   const last = memoryEnd(run.meta);
   for (let i = 0; i < place.length; i++) {
     if (to[i] < frame.from || from[i] > frame.to || last < frame.from) continue;
@@ -125,19 +125,20 @@ export function drawMap(surface: Surface, run: RunData, frame: Frame, box: Box, 
     const value = tile[style.column][row];
     const at = value >= 0 && value < rest ? value : rest;
     if (full[at] === 0) return;
-    const made = tile[11][row], freed = tile[12][row], back = tile[13][row];
-    rect(made, freed < back ? freed : back, tile[1][row], tile[2][row], full[at]);
+    const made = tile.made[row], freed = tile.freed[row], back = tile.back[row];
+    const place = tile.place[row], size = tile.size[row];
+    rect(made, freed < back ? freed : back, place, size, full[at]);
     // Freed, and waiting for an event: paler, with an edge in the colour of alarm.
     if (freed < back) {
-      rect(freed, back, tile[1][row], tile[2][row], pale[at]);
-      rect(freed, freed, tile[1][row], tile[2][row], alarm);
+      rect(freed, back, place, size, pale[at]);
+      rect(freed, freed, place, size, alarm);
     }
   });
   if (level >= 0) {
     const colours = pixels(style.categories, 0.85);
     const { merged } = run.meta.blocks;
     const { width } = merged[level];
-    for (const [from, length, place, extent, , category] of run.window('merged', merged, frame.from - 2 * width, frame.to, width).tiles)
+    for (const { from, length, place, extent, category } of run.window('merged', 'merged', merged, frame.from - 2 * width, frame.to, width).tiles)
       for (let i = 0; i < from.length; i++)
         if (from[i] <= frame.to && from[i] + length[i] >= frame.from && colours[category[i]])
           rect(from[i], from[i] + length[i], place[i], extent[i], colours[category[i]]);
@@ -156,12 +157,13 @@ export function blockAt(run: RunData, frame: Frame, box: Box, style: MapStyle, x
   const { classes } = run.meta.blocks!;
   for (let c = 0; c < classes.length; c++)
     for (const name of run.blockTiles(c, time - frame.nsPerPixel, time + frame.nsPerPixel)) {
-      const tile = run.tiles.get(name);
+      const tile = run.tiles.get('blocks', name);
       if (!tile) continue;
-      for (let i = 0; i < tile[0].length; i++) {
-        if (tile[11][i] > time + frame.nsPerPixel || tile[13][i] < time - frame.nsPerPixel) continue;
+      const { place: low, size } = tile;
+      for (let i = 0; i < low.length; i++) {
+        if (tile.made[i] > time + frame.nsPerPixel || tile.back[i] < time - frame.nsPerPixel) continue;
         if (colourOf(style, tile, i) === undefined) continue;
-        const away = Math.max(tile[1][i] - place, place - tile[1][i] - tile[2][i], 0);
+        const away = Math.max(low[i] - place, place - low[i] - size[i], 0);
         if (away < distance || (away === 0 && !best)) {
           distance = away;
           best = blockOf(tile, i);

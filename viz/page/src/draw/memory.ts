@@ -2,7 +2,6 @@
 
 import { Ink, memoryEnd, STATISTICS, Statistic } from '../data/meta';
 import { RunData } from '../data/run';
-import { Columns } from '../data/tiles';
 import { byteTicks, tickBytes } from '../format';
 import { Surface } from './surface';
 import { Box, Frame } from './frame';
@@ -15,31 +14,29 @@ export interface StatisticPixels {
 
 /** The window's memory, one value a pixel column; NaN where nothing was recorded. */
 export interface MemoryPixels {
-  statistics: StatisticPixels[]; // by STATISTICS
+  statistics?: Record<Statistic, StatisticPixels>; // undefined: the run has no memory
   parts: Float64Array[]; // by component of the stacking, when their sum was highest in the column
 }
 
 const columns = (width: number) => new Float64Array(width).fill(NaN);
 
-function statisticPixels(run: RunData, frame: Frame, width: number): StatisticPixels[] {
+function statisticPixels(run: RunData, frame: Frame, width: number): Record<Statistic, StatisticPixels> {
   const memory = run.meta.memory!;
-  const out = STATISTICS.map(() => ({ most: columns(width), least: columns(width), last: columns(width) }));
-  const { level, tiles } = run.window('memory/lines', memory.levels, frame.from, frame.to, frame.nsPerPixel);
-  const every = memory.levels[level].width === 0;
+  const empty = () => ({ most: columns(width), least: columns(width), last: columns(width) });
+  const out = Object.fromEntries(STATISTICS.map((name) => [name, empty()])) as Record<Statistic, StatisticPixels>;
+  const { tiles } = run.window('memory/lines', 'memory/lines', memory.levels, frame.from, frame.to, frame.nsPerPixel);
   const first = Math.max(0, Math.ceil(frame.column(memory.first)));
   const end = Math.min(width, Math.floor(frame.column(memoryEnd(run.meta))) + 1);
-  STATISTICS.forEach((_, k) => {
-    const { most, least, last } = out[k];
-    let now = memory.begin[k];
+  for (const name of STATISTICS) {
+    const { most, least, last } = out[name];
+    let now = memory.begin[name];
     let next = first;
     const fill = (to: number) => {
       for (; next < to; next++) most[next] = least[next] = last[next] = now;
     };
     for (const tile of tiles) {
-      const [time] = tile;
-      const high = tile[every ? 1 + k : 3 * k + 1];
-      const low = every ? high : tile[3 * k + 2];
-      const close = every ? high : tile[3 * k + 3];
+      const { time } = tile;
+      const high = tile[`${name}_most`], low = tile[`${name}_least`], close = tile[`${name}_last`];
       for (let i = 0; i < time.length; i++) {
         const at = Math.floor(frame.column(time[i]));
         if (at >= end) break;
@@ -53,7 +50,7 @@ function statisticPixels(run: RunData, frame: Frame, width: number): StatisticPi
       }
     }
     fill(end);
-  });
+  }
   return out;
 }
 
@@ -63,24 +60,21 @@ function partPixels(run: RunData, stackingKey: string, frame: Frame, width: numb
   if (!stacking) return [];
   const count = stacking.components.length;
   const out = stacking.components.map(() => columns(width));
-  const piece = `memory/${stackingKey}`;
-  const { level, tiles } = run.window(piece, memory.levels, frame.from, frame.to, frame.nsPerPixel);
-  const every = memory.levels[level].width === 0;
+  const { tiles } = run.window('memory/stack', `memory/${stackingKey}`, memory.levels, frame.from, frame.to, frame.nsPerPixel);
   const first = Math.max(0, Math.ceil(frame.column(memory.first)));
   const end = Math.min(width, Math.floor(frame.column(memoryEnd(run.meta))) + 1);
-  let now: { tile: Columns; row: number } | undefined;
+  let now: { last: Float64Array[]; row: number } | undefined;
   let next = first;
-  const put = (at: number, tile: Columns, row: number, offset: number) => {
-    for (let c = 0; c < count; c++) out[c][at] = tile[offset + c][row];
+  const put = (at: number, components: Float64Array[], row: number) => {
+    for (let c = 0; c < count; c++) out[c][at] = components[c][row];
   };
-  const closing = every ? 1 : 1 + count;
   const fill = (to: number) => {
-    for (; next < to; next++) if (now) put(next, now.tile, now.row, closing);
+    for (; next < to; next++) if (now) put(next, now.last, now.row);
   };
   let highest = 0;
-  for (const tile of tiles)
-    for (let i = 0; i < tile[0].length; i++) {
-      const at = Math.floor(frame.column(tile[0][i]));
+  for (const { time, highest: most, last } of tiles)
+    for (let i = 0; i < time.length; i++) {
+      const at = Math.floor(frame.column(time[i]));
       if (at >= end) break;
       if (at >= first) {
         if (at >= next) {
@@ -89,13 +83,13 @@ function partPixels(run: RunData, stackingKey: string, frame: Frame, width: numb
           for (let c = 0; c < count && now; c++) highest += out[c][at];
         }
         let total = 0;
-        for (let c = 0; c < count; c++) total += tile[1 + c][i];
+        for (let c = 0; c < count; c++) total += most[c][i];
         if (!now || total >= highest) {
-          put(at, tile, i, 1);
+          put(at, most, i);
           highest = total;
         }
       }
-      now = { tile, row: i };
+      now = { last, row: i };
     }
   fill(end);
   return out;
@@ -146,7 +140,7 @@ export function drawStack(surface: Surface, run: RunData, stacking: string, pixe
   const components = run.stacking(stacking)?.components ?? [];
   const shown = components.map((_, i) => i).filter((i) => !style.hidden(`${stacking}:${i}`));
   const y = (value: number) => box.y + box.height - (value / style.top) * box.height;
-  const width = pixels.statistics[0].most.length;
+  const width = pixels.parts[0].length;
   const sum = new Float64Array(width);
   const tops: Float64Array[] = [];
   for (const i of shown) {

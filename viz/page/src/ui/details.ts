@@ -1,6 +1,5 @@
 // Everything known about a block or an op, in words; for the panel and, shortened, for the tooltip.
 
-import { BEFORE, NEVER } from '../data/meta';
 import { Block, DeviceOp, HostOp, RunData } from '../data/run';
 import { both, count, duration, moment } from '../format';
 import { Selection } from '../view';
@@ -16,23 +15,23 @@ function stepName(block: Block): string {
 
 export function blockTitle(run: RunData, block: Block): string {
   const category = run.meta.categories[block.category]?.title ?? 'block';
-  return block.made === BEFORE ? `block older than the recording` : `block ${block.id}: ${category}`;
+  return run.older(block) ? `block older than the recording` : `block ${block.id}: ${category}`;
 }
 
 export function blockRows(run: RunData, block: Block): Rows {
   const rows: Rows = [['size', both(block.size)]];
   if (block.requested !== block.size) rows.push(['requested', both(block.requested)]);
   rows.push(['address', run.address(block.place)]);
-  if (block.made !== BEFORE) rows.push(['made', `${moment(block.made)}, ${stepName(block)}`]);
+  if (!run.older(block)) rows.push(['made', `${moment(block.made)}, ${stepName(block)}`]);
   if (block.label >= 0) rows.push(['made in', visible(run.name(block.label))]);
   if (block.unit >= 0) rows.push(['unit', visible(run.meta.units[block.unit] ?? '')]);
   if (block.parameter >= 0) rows.push(['parameter', visible(run.meta.parameters[block.parameter] ?? '')]);
   rows.push(['stream', visible(run.streamName(block.stream))]);
   if (block.pool > 0) rows.push(['pool', `private ${block.pool}`]);
-  rows.push(['freed', block.freed < NEVER ? moment(block.freed) : 'not in this recording']);
-  if (block.freed < NEVER && block.back !== block.freed)
-    rows.push(['reusable', block.back < NEVER ? `${moment(block.back)} (${duration(block.back - block.freed)} later)` : 'not in this recording']);
-  if (block.made !== BEFORE && block.back < NEVER) rows.push(['in use for', duration(block.back - block.made)]);
+  rows.push(['freed', run.seen(block.freed) ? moment(block.freed) : 'not in this recording']);
+  if (run.seen(block.freed) && block.back !== block.freed)
+    rows.push(['reusable', run.seen(block.back) ? `${moment(block.back)} (${duration(block.back - block.freed)} later)` : 'not in this recording']);
+  if (!run.older(block) && run.seen(block.back)) rows.push(['in use for', duration(block.back - block.made)]);
   return rows;
 }
 
@@ -59,23 +58,23 @@ export function blockWhy(run: RunData, block: Block, at: number | undefined, jum
   const key = run.meta.categories[block.category]?.key ?? 'other';
   const box = el('div', { className: 'why' });
   const say = (...parts: (string | Node)[]) => box.append(el('p', {}, ...parts));
-  if (block.made === BEFORE) say('It was there before the recording began: no event tells who asked for it.');
+  if (run.older(block)) say('It was there before the recording began: no event tells who asked for it.');
   const held = HOLDERS[key] ?? HOLDERS.other;
-  if (block.freed >= NEVER) say(`Held by ${held}. The program does not free it in this recording.`);
-  else say(`From ${moment(block.made === BEFORE ? run.meta.memory!.first : block.made)} to ${moment(block.freed)} held by ${held}.`);
-  if (block.freed < NEVER && block.back !== block.freed) {
-    const until = block.back < NEVER ? `until ${moment(block.back)} (${duration(block.back - block.freed)})` : 'to the recording’s end';
+  if (!run.seen(block.freed)) say(`Held by ${held}. The program does not free it in this recording.`);
+  else say(`From ${moment(run.older(block) ? run.meta.memory!.first : block.made)} to ${moment(block.freed)} held by ${held}.`);
+  if (run.seen(block.freed) && block.back !== block.freed) {
+    const until = run.seen(block.back) ? `until ${moment(block.back)} (${duration(block.back - block.freed)})` : 'to the recording’s end';
     const stream = block.waitsFor >= 0 ? `stream “${visible(run.streamName(block.waitsFor))}”` : 'another stream';
     const behind = block.behind >= 0 ? visible(run.name(block.behind)) : '';
     say(
       `Then pending ${until}: freed by the program, but record_stream() marked it as used on ${stream}, so the allocator waits for an event there`,
       behind ? `, behind ${behind}` : '',
-      block.opEnd < NEVER ? `, which ended at ${moment(block.opEnd)}` : '',
+      run.seen(block.opEnd) ? `, which ended at ${moment(block.opEnd)}` : '',
       '. The memory comes back at the first allocation after the GPU has passed that event.',
     );
-    if (block.opEnd < NEVER && block.back < NEVER && block.back > block.opEnd)
+    if (run.seen(block.opEnd) && run.seen(block.back) && block.back > block.opEnd)
       say(`${duration(block.back - block.opEnd)} of that the event had passed, and no allocation had asked.`);
-  } else if (block.freed < NEVER) {
+  } else if (run.seen(block.freed)) {
     say('Freed and reusable at once: no other stream was recorded on it.');
   }
   if (at !== undefined && block.freed <= at && at < block.back) box.classList.add('pending');

@@ -68,14 +68,12 @@ function sharesTable(title: string, shares: [string, number, string][], whole: n
 export function explainSection(run: RunData, explain: Json): HTMLElement {
   const box = el('div', {});
   const reserved = numberOf(explain.reserved_peak_bytes) ?? 1;
-  const colours = new Map(run.stacking('gap')?.components.map((of) => [of.title, of.colour]));
-  const colour = (key: string) =>
-    colours.get(key.replaceAll('_', ' ')) ??
-    (key.startsWith('private') ? colours.get('free in private pools') : key.startsWith('requested') ? colours.get('requested (live blocks)') : undefined) ?? '#8c8c8c';
   if (isObject(explain.gap)) {
-    const parts = Object.entries(explain.gap)
-      .filter((entry): entry is [string, number] => typeof entry[1] === 'number' && /^(requested|rounding|pending_free|hard_fragmentation|soft_fragmentation|stream_fragmentation|private_pools)_bytes$/.test(entry[0]))
-      .map(([key, value]): [string, number, string] => [key.replace(/_bytes$/, '').replaceAll('_', ' '), value, colour(key.replace(/_bytes$/, ''))]);
+    const { gap } = explain;
+    const parts = run.meta.gap_parts.flatMap(({ key, colour }): [string, number, string][] => {
+      const value = numberOf(gap[`${key}_bytes`]);
+      return value === undefined ? [] : [[key.replaceAll('_', ' '), value, colour]];
+    });
     if (parts.length) box.append(sharesTable(`reserved at its peak: ${bytes(reserved)}`, parts, reserved));
   }
   if (text(explain.headline)) box.prepend(el('p', {}, text(explain.headline)));

@@ -32,13 +32,14 @@ export function csvOf(scene: Scene): string {
   const lines = [[...(several ? ['run'] : []), 'time_ns', ...STATISTICS.map((name) => `${name}_bytes`), ...components.map((of) => csvField(of.title))].join(',')];
   scene.runs.forEach((run, r) => {
     const pixels = scene.pixels[r];
-    if (!pixels?.statistics.length) return;
-    for (let x = 0; x < pixels.statistics[0].most.length; x++) {
-      if (Number.isNaN(pixels.statistics[0].most[x])) continue;
+    const statistics = pixels?.statistics;
+    if (!statistics) return;
+    for (let x = 0; x < statistics.allocated.most.length; x++) {
+      if (Number.isNaN(statistics.allocated.most[x])) continue;
       lines.push([
         ...(several ? [csvField(run.label)] : []),
         Math.round(frame.time(frame.left + x)),
-        ...pixels.statistics.map((of) => of.most[x]),
+        ...STATISTICS.map((name) => statistics[name].most[x]),
         ...(pixels.parts.length ? pixels.parts.map((part) => (Number.isNaN(part[x]) ? '' : part[x])) : components.map(() => '')),
       ].join(','));
     }

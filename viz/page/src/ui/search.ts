@@ -1,6 +1,7 @@
 // Finds ops, host calls and blocks by their names, units and categories, in order of time.
 
 import { RunData } from '../data/run';
+import { TableName } from '../data/tables';
 import { Selection } from '../view';
 
 export interface Found extends Selection {
@@ -30,17 +31,18 @@ async function inRun(run: RunData, index: number, text: string): Promise<Found[]
   const units = matching(run.meta.units, words);
   const categories = matching(run.meta.categories.map((of) => `${of.title} ${of.key}`), words);
   const found: Found[] = [];
-  const [ops, hosts, blocks] = await Promise.all(['find/ops', 'find/hostops', 'find/blocks'].map((name) => run.tiles.load(name)));
+  const table = <T extends TableName>(name: T) => run.tiles.load(name, name);
+  const [ops, hosts, blocks] = await Promise.all([table('find/ops'), table('find/hostops'), table('find/blocks')]);
   if (ops)
-    for (let i = 0; i < ops[0].length; i++)
-      if (names[ops[0][i]] || names[ops[1][i]]) found.push({ kind: 'op', run: index, id: i, time: ops[2][i] });
+    for (let i = 0; i < ops.name.length; i++)
+      if (names[ops.name[i]] || names[ops.unit[i]]) found.push({ kind: 'op', run: index, id: i, time: ops.start[i] });
   if (hosts)
-    for (let i = 0; i < hosts[0].length; i++)
-      if (names[hosts[0][i]]) found.push({ kind: 'host', run: index, id: i, time: hosts[1][i] });
+    for (let i = 0; i < hosts.name.length; i++)
+      if (names[hosts.name[i]]) found.push({ kind: 'host', run: index, id: i, time: hosts.start[i] });
   if (blocks)
-    for (let i = 0; i < blocks[0].length; i++)
-      if (names[blocks[1][i]] || categories[blocks[2][i]] || units[blocks[3][i]])
-        found.push({ kind: 'block', run: index, id: blocks[0][i], time: blocks[4][i] });
+    for (let i = 0; i < blocks.block.length; i++)
+      if (names[blocks.label[i]] || categories[blocks.category[i]] || units[blocks.unit[i]])
+        found.push({ kind: 'block', run: index, id: blocks.block[i], time: blocks.made[i] });
   return found;
 }
 
