@@ -7,15 +7,16 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <span>
 
-#include "cli/gpu/probe_profile.hpp"
+#include "cli/gpu/probe_report.hpp"
 #include "cli/options/options.hpp"
 #include "gpu/cuda/execution.hpp"
 
 namespace foreshard::cli {
 namespace {
 
-void print_probe(Console& console, const gpu::ProbeResult& probed, std::uint32_t ranks) {
+void print_probe(Console& console, const gpu::ProbeResult& probed, std::span<const sim::CollectiveSample> collectives) {
   constexpr auto kRight = Table::Align::right;
   Table rates({{"measured"}, {"", kRight}});
   rates.row({"copy within the GPU, read + written", fmt::format("{:.0f} GB/s", probed.hbm_copy)});
@@ -33,19 +34,15 @@ void print_probe(Console& console, const gpu::ProbeResult& probed, std::uint32_t
   rates.row({"kernels of its own, timed alone", fmt::format("{}", probed.kernels.size())});
   rates.print(console.out);
   Table table({{"collective"}, {"by"}, {"size", kRight}, {"time", kRight}, {"bus", kRight}});
-  for (const gpu::ProbedCollective& one : probed.collectives) {
-    const double share = one.kind == CollectiveKind::all_reduce ? 2 : 1;  // nccl-tests' bus bandwidth
-    const double bus = share * static_cast<double>(one.bytes) * (ranks - 1) / ranks / one.us / 1e3;
+  for (const sim::CollectiveSample& one : collectives)
     table.row({std::string(gpu::name(one.kind)), std::string(gpu::name(one.transport)),
                fmt::format("{} MiB", one.bytes / kMiB), fmt::format("{:.1f} us", one.us),
-               fmt::format("{:.0f} GB/s", bus)});
-  }
+               fmt::format("{:.0f} GB/s", one.bus_gb_per_s())});
   if (!table.empty()) console.out << '\n';
   if (!table.empty()) table.print(console.out);
 }
 
 Result<void> work(const ProbeOptions& options, gpu::Session& session, Console& console) {
-  const std::uint32_t ranks = session.environment().ranks;
   const bool first = session.environment().rank == 0;
   if (auto ok = gpu::use_gpu(session.environment()); !ok) return ok;
   gpu::ProbeRequest request;
@@ -55,15 +52,16 @@ Result<void> work(const ProbeOptions& options, gpu::Session& session, Console& c
   if (!probed) return tl::unexpected(probed.error());
   if (!first) return {};
   for (const std::string& note : probed->notes) console.note("note: " + note);
-  const std::string when = fmt::format("{:%Y-%m-%d}", fmt::gmtime(std::chrono::system_clock::now()));
-  const auto fit = profile_of(*probed, ranks, options.name, options.base, when);
+  const std::string date = fmt::format("{:%Y-%m-%d}", fmt::gmtime(std::chrono::system_clock::now()));
+  const sim::ProbeMeasurements measured = measurements_of(*probed, session.environment().ranks, date);
+  const auto fit = sim::fit_probe(measured, options.name, options.base);
   if (!fit) return tl::unexpected(fit.error());
   for (const std::string& note : fit->notes) console.note("note: " + note);
-  if (auto ok = write_text(options.output, fit->profile.dump(2) + "\n", options.force); !ok) return ok;
+  if (auto ok = write_text(options.output, fit->json + "\n", options.force); !ok) return ok;
   if (options.json)
     print_json(console.out, probe_json(*probed));
   else
-    print_probe(console, *probed, ranks);
+    print_probe(console, *probed, measured.samples.collectives);
   console.out.flush();
   console.note("written: " + options.output);
   return {};

@@ -92,7 +92,47 @@ Result<Transport> transport_of(const std::string& word) {
   return fail(ErrorKind::usage, fmt::format("unknown transport '{}'", word), {}, suggestion(word, words));
 }
 
-Json as_json(const Options& options, const sim::MachineFit& fit) {
+Json inputs_json(std::span<const sim::Measurements> inputs) {
+  Json json = Json::array();
+  for (const sim::Measurements& input : inputs) {
+    Json notes = Json::array();
+    for (const sim::InputNote& note : input.notes) notes.push_back({{"count", note.count}, {"text", note.text}});
+    json.push_back({{"bytes", input.size},
+                    {"digest", input.digest},
+                    {"format", input.format},
+                    {"notes", notes},
+                    {"path", input.path},
+                    {"samples", input.samples()}});
+  }
+  return json;
+}
+
+Json residuals_json(std::span<const sim::Residual> residuals) {
+  Json json = Json::array();
+  for (const sim::Residual& r : residuals)
+    json.push_back({{"mean", r.mean}, {"model", r.model}, {"points", r.points}, {"what", r.what}, {"worst", r.worst}});
+  return json;
+}
+
+Json covers_json(const sim::Covers& covers) {
+  Json json;
+  const auto range = [&](const char* key, const auto& limits) {
+    if (limits) json[key] = {limits->least, limits->most};
+  };
+  const auto words = [&](const char* key, const auto& list, const auto& word) {
+    for (const auto& one : list) json[key].push_back(word(one));
+  };
+  range("bytes", covers.bytes);
+  words("dtypes", covers.dtypes, [](DType dtype) { return name(dtype); });
+  words("kernels", covers.kernels, [](KernelClass kernel) { return sim::word(kernel); });
+  range("nodes", covers.nodes);
+  range("ranks", covers.ranks);
+  json["source"] = covers.source;
+  words("transports", covers.transports, [](Transport transport) { return name(transport); });
+  return json;
+}
+
+Json as_json(const Options& options, std::span<const sim::Measurements> inputs, const sim::MachineFit& fit) {
   Json json = json_result("calibrate");
   json["output"] = options.output;
   json["base"] = options.base;
@@ -105,9 +145,9 @@ Json as_json(const Options& options, const sim::MachineFit& fit) {
                                  {"after", c.after},
                                  {"samples", c.samples},
                                  {"source", c.source}});
-  json["inputs"] = fit.profile["calibration"]["inputs"];
-  json["residuals"] = fit.profile["calibration"]["residuals"];
-  json["covers"] = fit.profile["covers"];
+  json["inputs"] = inputs_json(inputs);
+  json["residuals"] = residuals_json(fit.residuals);
+  json["covers"] = covers_json(fit.machine.covers);
   json["notes"] = fit.notes;
   return json;
 }
@@ -146,7 +186,7 @@ Result<void> write_profile(const Options& options, const sim::MachineFit& fit) {
   auto file = traces::AtomicFile::create(options.output, options.force);
   if (!file) return tl::unexpected(file.error());
   std::ofstream out(file->temporary_path(), std::ios::binary);
-  out << fit.profile.dump(2, ' ', false, Json::error_handler_t::replace) << '\n';
+  out << fit.json << '\n';
   out.close();
   if (!out) return fail(ErrorKind::input, "cannot be written", options.output, "is the disk full?");
   return file->commit();
@@ -176,7 +216,7 @@ Result<int> calibrate_machine(Options& options, Console& console) {
   for (const std::string& note : fit->notes) console.note("note: " + note);
   if (auto ok = write_profile(options, *fit); !ok) return tl::unexpected(ok.error());
   if (options.json)
-    print_json(console.out, as_json(options, *fit));
+    print_json(console.out, as_json(options, inputs, *fit));
   else
     print_tables(console, options, inputs, *fit);
   return kDone;

@@ -262,10 +262,11 @@ StepRequest request_of(std::int32_t steps, std::uint32_t rank) {
 
 }  // namespace
 
-double probe_host_step(Executor& executor, Groups& groups, HostPart part, std::uint32_t rank, std::uint32_t ranks) {
+double probe_host_step(Executor& executor, Groups& groups, HostBoundStep step, std::uint32_t rank,
+                       std::uint32_t ranks) {
   constexpr std::size_t kSettled = 3;  // before, memory grows: the optimizer's state is there from the second step on
   constexpr std::size_t kSteps = 11;
-  const Workload workload = require(host_program(part, HostCosts{}, this_gpu(), ranks));
+  const Workload workload = require(host_bound_step(step, HostCosts{}, this_gpu(), ranks));
   StepRequest request = request_of(kSteps, rank);
   request.synchronized = kSteps;
   Rig rig(executor, groups, Timing::issue);

@@ -6,9 +6,9 @@
 #include <string_view>
 #include <vector>
 
+#include "core/models/host_bound_steps.hpp"
 #include "gpu/cuda/groups.hpp"
 #include "gpu/kernels/executor.hpp"
-#include "gpu/probe/host_program.hpp"
 #include "gpu/probe/probe.hpp"
 
 namespace foreshard::gpu {
@@ -24,9 +24,9 @@ struct ProbedKernels {
 [[nodiscard]] ProbedKernels probe_kernels(Executor& executor, Groups& groups, std::uint32_t rank, std::uint32_t ranks,
                                           const std::function<void(std::string_view)>& say);
 
-/// Microseconds that issuing one step of host_program.hpp takes this rank while its GPU has nothing else to do: nothing
-/// holds it up, neither a full queue nor other ranks. Collective.
-[[nodiscard]] double probe_host_step(Executor& executor, Groups& groups, HostPart part, std::uint32_t rank,
+/// Microseconds that issuing one step of host_bound_steps.hpp takes this rank while its GPU has nothing else to do:
+/// nothing holds it up, neither a full queue nor other ranks. Collective.
+[[nodiscard]] double probe_host_step(Executor& executor, Groups& groups, HostBoundStep step, std::uint32_t rank,
                                      std::uint32_t ranks);
 
 }  // namespace foreshard::gpu

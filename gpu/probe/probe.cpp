@@ -190,8 +190,8 @@ void Prober::host_costs() {
   out_.latencies.gather_gap = probe_gather_gap(executor_, groups, ranks());
   const std::uint32_t rank = session_.exchange().rank();
   say("the host's own work");
-  out_.host.step = typical(probe_host_step(executor_, groups, HostPart::sections, rank, ranks()));
-  out_.host.kernel_step = typical(probe_host_step(executor_, groups, HostPart::kernels, rank, ranks()));
+  out_.host.step = typical(probe_host_step(executor_, groups, HostBoundStep::sections, rank, ranks()));
+  out_.host.kernel_step = typical(probe_host_step(executor_, groups, HostBoundStep::kernels, rank, ranks()));
 }
 
 void Prober::timed_by_cupti() {

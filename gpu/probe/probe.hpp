@@ -83,7 +83,7 @@ struct ProbedHost {
   double own_collective = 0;  ///< low-contention; 0: not there
   double event = 0;           ///< record
   double wait = 0;            ///< a stream's wait
-  double step = 0;            ///< issuing a step of host_program.hpp's sections, from an idle GPU; 0: not measured
+  double step = 0;            ///< issuing a step of host_bound_steps.hpp's sections, from an idle GPU; 0: not measured
   double kernel_step = 0;     ///< the same of its kernels
 };
 

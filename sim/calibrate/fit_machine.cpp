@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <nlohmann/json.hpp>
 #include <set>
 
 #include "core/base/units.hpp"
@@ -10,6 +12,7 @@
 #include "core/kernel/kernel_names.hpp"
 #include "core/settings/settings_table.hpp"
 #include "sim/calibrate/fit_parts.hpp"
+#include "sim/calibrate/profile_draft.hpp"
 #include "sim/machine/merge_profile.hpp"
 
 namespace foreshard::sim {
@@ -126,42 +129,58 @@ Ordered in_order(const Json& profile) {
 
 }  // namespace
 
-Result<MachineFit> fit_machine(std::span<const Measurements> inputs, const FitRequest& request) {
+Result<ProfileDraft> draft_profile(std::span<const Measurements> inputs, const FitRequest& request) {
   auto base =
       request.base_json.empty() ? builtin_profile(request.base) : parse_profile(request.base_json, request.base);
   if (!base) return tl::unexpected(base.error());
-  MachineProfile machine = *base;
-  if (request.program) machine.host_program = *request.program;
-  auto samples = join(inputs);
+  const Covers covers = base->covers;
+  const std::string base_name = base->name;
+  ProfileDraft draft;
+  draft.machine = std::move(*base);
+  if (request.program) draft.machine.host_program = *request.program;
+  const auto samples = join(inputs);
   if (!samples) return tl::unexpected(samples.error());
-  MachineFit fit;
-  if (auto ok = fit_node(*samples, machine, fit); !ok) return tl::unexpected(ok.error());
-  fit_links(*samples, machine, fit);
-  fit_contention(*samples, machine, fit);
-  fit_rates(*samples, machine, fit);
+  MachineFit& fit = draft.fit;
+  if (auto ok = fit_node(*samples, draft.machine, fit); !ok) return tl::unexpected(ok.error());
+  fit_links(*samples, draft.machine, fit);
+  fit_contention(*samples, draft.machine, fit);
+  fit_rates(*samples, draft.machine, fit);
   const std::string source = source_of(inputs, *samples);
-  const Json tables = fit_tables(*samples, source, machine);
+  const Json tables = fit_tables(*samples, source, draft.machine);
   fit.tables = tables.size();
   if (fit.tables > 0) {
-    auto residuals = table_residuals(machine, source);
+    auto residuals = table_residuals(draft.machine, source);
     fit.residuals.insert(fit.residuals.begin(), residuals.begin(), residuals.end());
   }
-  const Json kernels = fit_kernels(*samples, source, machine, fit);
+  const Json kernels = fit_kernels(*samples, source, draft.machine, fit);
   auto text = starting_text(request);
   if (!text) return tl::unexpected(text.error());
   Json changes = changes_of(fit);
   if (!tables.empty()) changes["collectives"] = tables;
   if (!kernels.empty()) changes["compute"] = kernels;
   changes["name"] = request.name;
-  changes["description"] = fmt::format("{}, calibrated from {} files", base->name, inputs.size());
+  changes["description"] = fmt::format("{}, calibrated from {} files", base_name, inputs.size());
   lay_over(*text, changes);
-  (*text)["covers"] = covers_of(*samples, base->covers, source);
+  (*text)["covers"] = covers_of(*samples, covers, source);
   (*text)["calibration"] = record_of(inputs, request.base, fit);
-  fit.profile = in_order(*text);
+  draft.document = std::move(*text);
+  return draft;
+}
+
+Result<MachineFit> finish(ProfileDraft draft, const std::string& name) {
+  MachineFit fit = std::move(draft.fit);
   // Hosts' and devices' names come from foreign text.
-  const std::string written = fit.profile.dump(-1, ' ', false, Ordered::error_handler_t::replace);
-  if (auto read = parse_profile(written, request.name); !read) return tl::unexpected(read.error());
+  fit.json = in_order(draft.document).dump(2, ' ', false, Ordered::error_handler_t::replace);
+  auto machine = profile_from_json(std::move(draft.document), name);
+  if (!machine) return tl::unexpected(machine.error());
+  fit.machine = std::move(*machine);
   return fit;
+}
+
+Result<MachineFit> fit_machine(std::span<const Measurements> inputs, const FitRequest& request) {
+  return draft_profile(inputs, request).and_then([&](ProfileDraft draft) {
+    return finish(std::move(draft), request.name);
+  });
 }
 
 }  // namespace foreshard::sim

@@ -8,7 +8,6 @@
 //   rates       the best of each kind; node shape from a topology; captures are only noted
 #pragma once
 
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <span>
 #include <string>
@@ -49,7 +48,8 @@ struct FitRequest {
 };
 
 struct MachineFit {
-  nlohmann::ordered_json profile;  ///< as it is written to a file; parse_profile() reads it
+  MachineProfile machine;  ///< the new profile
+  std::string json;        ///< the same as its file has it, indented, without the last newline: UTF-8, RFC 8259
   std::vector<FittedConstant> constants;
   std::vector<Residual> residuals;
   std::size_t tables = 0;

@@ -4,10 +4,10 @@
 #pragma once
 
 #include <map>
+#include <nlohmann/json_fwd.hpp>
 #include <tuple>
 
 #include "sim/calibrate/fit_machine.hpp"
-#include "sim/machine/profile.hpp"
 
 namespace foreshard::sim {
 

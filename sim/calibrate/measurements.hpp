@@ -25,7 +25,12 @@ struct CollectiveSample {
   Bytes bytes = 0;  ///< whole buffer, nccl-tests' "size"
   double us = 0;
   bool widens = false;  ///< as CollectiveRequest::widens
+
+  [[nodiscard]] double bus_gb_per_s() const;  ///< nccl-tests' busbw
 };
+
+/// nccl-tests, doc/PERFORMANCE.md: bus bandwidth over algorithm bandwidth.
+[[nodiscard]] double bus_factor(CollectiveKind kind, std::uint32_t ranks);
 
 /// A kernel and a collective, each alone and each while the other runs all the time.
 struct ContentionSample {

@@ -36,12 +36,6 @@ const Program* named(std::string_view text) {
   return nullptr;
 }
 
-/// nccl-tests doc/PERFORMANCE.md: bus bandwidth over algorithm bandwidth.
-double bus_factor(CollectiveKind kind, std::uint32_t ranks) {
-  const double n = ranks;
-  return (kind == CollectiveKind::all_reduce ? 2 : 1) * (n - 1) / n;
-}
-
 /// Bandwidths are printed with two digits after the point, so only well measured ones are compared.
 bool agrees(double given, double expected) {
   return std::abs(given - expected) <= 0.02 * expected + 0.011;

@@ -1,6 +1,6 @@
 // A profile that changes single numbers of another: how its JSON is laid over the other's.
 //
-// Used by profile.cpp for "extends" and by `calibrate` for --base. Pure.
+// Used by profile.cpp for "extends" and by sim/calibrate, which writes profiles. Pure.
 //   * An object is laid over an object key by key; a constant ({"value", "unit", "source"}) and a cell with a source
 //     replace the whole constant, so that no number keeps the source of another.
 //   * A table of /collectives replaces that of the same kind, transport, ranks, ranks_per_node and widens, or is
@@ -12,6 +12,7 @@
 #include <string_view>
 
 #include "core/base/error.hpp"
+#include "sim/machine/profile.hpp"
 
 namespace foreshard::sim {
 
@@ -20,5 +21,8 @@ void lay_over(nlohmann::json& base, const nlohmann::json& changes);
 /// The profile that `json` is after "extends", without that key; its sections are not checked. Errors as
 /// parse_profile().
 [[nodiscard]] Result<nlohmann::json> complete_profile(std::string_view json, std::string_view where);
+
+/// The profile that `document`, a text's JSON, is after "extends". Errors as parse_profile().
+[[nodiscard]] Result<MachineProfile> profile_from_json(nlohmann::json document, std::string_view where);
 
 }  // namespace foreshard::sim

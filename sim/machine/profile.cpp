@@ -119,7 +119,11 @@ Result<Json> complete_profile(std::string_view json, std::string_view where) {
 }
 
 Result<MachineProfile> parse_profile(std::string_view json, std::string_view where) {
-  const auto root = complete_profile(json, where);
+  return parse_json(json, where).and_then([&](Json root) { return profile_from_json(std::move(root), where); });
+}
+
+Result<MachineProfile> profile_from_json(Json document, std::string_view where) {
+  const auto root = complete(std::move(document), where);
   if (!root) return tl::unexpected(root.error());
   ProfileReader reader(where, root->is_object() && root->value("schema", Json()) == kSchema);
   MachineProfile profile;

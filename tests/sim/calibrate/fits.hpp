@@ -16,8 +16,9 @@ inline MachineFit fit_of(Measurements measured, const FitRequest& request) {
   return *fit;
 }
 
+/// The profile as its file is read.
 inline MachineProfile read(const MachineFit& fit) {
-  auto profile = parse_profile(fit.profile.dump(), "mine");
+  auto profile = parse_profile(fit.json, "mine");
   if (!profile) FAIL(profile.error().text());
   return *profile;
 }

@@ -1,77 +1,84 @@
 // What a probe measured becomes a profile of foreshard's own program.
-#include "cli/gpu/probe_profile.hpp"
+#include "sim/calibrate/probe_fit.hpp"
 
+#include <algorithm>
 #include <array>
 #include <set>
 
-#include "gpu/probe/host_program.hpp"
+#include "core/models/host_bound_steps.hpp"
 #include "sim/compute/price_kernel.hpp"
 #include "sim/predict/host_bound.hpp"
 #include "sim/predict/predict.hpp"
 #include "tests/catch.hpp"
 
-namespace foreshard::cli {
+namespace foreshard::sim {
 namespace {
 
-gpu::ProbeResult probed() {
-  gpu::ProbeResult out;
-  out.gpu = "NVIDIA H200";
-  out.nccl = "2.28.9";
-  out.driver = "13.0";
-  out.memory_total = 141 * kGiB;
-  out.memory_other = 2 * kGiB;
-  out.hbm_copy = 4200;
-  out.gemm_bf16 = 780;
-  out.gemm_fp32 = 50;
-  out.pcie = 55;
-  out.latencies = {9, 1.1, 5.4, 1.2, 1.2, 4.2};
-  out.host = {4, 8, 15, 12, 2, 0.5, 0};
+ProbeMeasurements probed() {
+  using What = RateSample::What;
+  ProbeMeasurements out;
+  out.samples.gpu = "NVIDIA H200";
+  out.samples.rates = {{What::hbm_copy, 0, 4200}, {What::gemm_bfloat16, 8192, 780}, {What::gemm_float32, 4096, 50}};
   KernelMath rows;
   rows.access = MemoryAccess::row;
-  out.kernels = {{"foreshard::rms_norm", rows, 64 * kMiB, 77},
-                 {"aten::mm", {KernelMath::Kind::gemm, DType::bfloat16, false, 1, 512, 512, 512}, 0, 6}};
+  out.samples.kernels = {{"foreshard::rms_norm", rows, 64 * kMiB, 77},
+                         {"aten::mm", {KernelMath::Kind::gemm, DType::bfloat16, false, 1, 512, 512, 512}, 0, 6}};
+  out.ranks = 2;
+  out.nccl = "2.28.9";
+  out.cuda_driver = "13.0";
+  out.date = "2026-11-21";
+  out.memory_total = 141 * kGiB;
+  out.memory_other = 2 * kGiB;
+  out.pcie = 55;
+  out.latencies.kernel_gap = 1.1;
+  out.latencies.copy_gap = 5.4;
+  out.latencies.event_wait = 1.2;
+  out.latencies.communicator_gap = 1.2;
+  out.latencies.synchronize = 4.2;
+  out.host = {.kernel = 4, .gemm = 8, .collective = 15, .own_collective = 12, .event = 2, .wait = 0.5};
   return out;
 }
 
-sim::MachineProfile profile(const gpu::ProbeResult& result) {
-  const auto fit = profile_of(result, 2, "mine", "h200", "2026-11-21");
+MachineFit fitted(const ProbeMeasurements& result) {
+  auto fit = fit_probe(result, "mine", "h200");
   if (!fit) FAIL(fit.error().text());
-  auto read = sim::parse_profile(fit->profile.dump(), "mine");
-  if (!read) FAIL(read.error().text());
-  return *read;
+  return *fit;
 }
 
-double host_us(const sim::MachineProfile& machine, gpu::HostPart part) {
-  const auto workload = gpu::host_program(part, machine.host_calls, machine.gpu(), 2);
+MachineProfile profile(const ProbeMeasurements& result) {
+  return fitted(result).machine;
+}
+
+double host_us(const MachineProfile& machine, HostBoundStep step) {
+  const auto workload = host_bound_step(step, machine.host_calls, machine.gpu(), 2);
   REQUIRE(workload);
-  const auto bound = sim::host_bound(*workload, workload->settings, machine, 1);
+  const auto bound = host_bound(*workload, workload->settings, machine, 1);
   REQUIRE(bound);
   return bound->host_ms * 1e3;
 }
 
 TEST_CASE("a probed profile follows foreshard's program at its kernels' times") {
-  const sim::MachineProfile machine = profile(probed());
-  CHECK(machine.host_program == sim::HostProgram::foreshard);
+  const MachineProfile machine = profile(probed());
+  CHECK(machine.host_program == HostProgram::foreshard);
   CHECK(machine.nccl.copy_issue == Approx(0.01));  // the own collective's 12 us are less than NCCL's 15
   KernelWork norm{KernelClass::memory_bound, {}, 64 * kMiB, 0, {}};
   norm.math.access = MemoryAccess::row;
-  CHECK(sim::price_kernel(machine, norm, "foreshard::rms_norm").time.us() == Approx(77));
+  CHECK(price_kernel(machine, norm, "foreshard::rms_norm").time.us() == Approx(77));
   KernelWork product{KernelClass::gemm, {}, 0, 0, {}};
   product.math = {KernelMath::Kind::gemm, DType::bfloat16, false, 1, 512, 512, 512};
-  CHECK(sim::price_kernel(machine, product).time.us() == Approx(6).epsilon(0.01));
+  CHECK(price_kernel(machine, product).time.us() == Approx(6).epsilon(0.01));
 }
 
 TEST_CASE("calls cost what both timed steps take together, kernels and sections each at a factor of their own") {
-  using gpu::HostPart;
-  gpu::ProbeResult result = probed();
-  const sim::MachineProfile assumed = profile(result);
+  ProbeMeasurements result = probed();
+  const MachineProfile assumed = profile(result);
   CHECK(assumed.host_calls[HostCall::module].us() == Approx(0.3));
   CHECK(assumed.host_calls[HostCall::gemm].us() == Approx(result.host.gemm));
-  result.host.step = 0.8 * host_us(assumed, HostPart::sections);
-  result.host.kernel_step = 0.5 * host_us(assumed, HostPart::kernels);
-  const sim::MachineProfile measured = profile(result);
-  CHECK(host_us(measured, HostPart::sections) == Approx(result.host.step).epsilon(0.01));
-  CHECK(host_us(measured, HostPart::kernels) == Approx(result.host.kernel_step).epsilon(0.01));
+  result.host.section_step = 0.8 * host_us(assumed, HostBoundStep::sections);
+  result.host.kernel_step = 0.5 * host_us(assumed, HostBoundStep::kernels);
+  const MachineProfile measured = profile(result);
+  CHECK(host_us(measured, HostBoundStep::sections) == Approx(result.host.section_step).epsilon(0.01));
+  CHECK(host_us(measured, HostBoundStep::kernels) == Approx(result.host.kernel_step).epsilon(0.01));
   CHECK(measured.host_calls[HostCall::module].count == 0);
   const double kernels = measured.host_calls[HostCall::gemm].us() / result.host.gemm;
   CHECK(measured.host_calls[HostCall::elementwise].us() == Approx(kernels * result.host.kernel).epsilon(0.01));
@@ -81,11 +88,11 @@ TEST_CASE("calls cost what both timed steps take together, kernels and sections 
 }
 
 TEST_CASE("steps that no two factors explain leave one for all calls") {
-  gpu::ProbeResult result = probed();
-  const sim::MachineProfile assumed = profile(result);
-  result.host.step = host_us(assumed, gpu::HostPart::sections);
+  ProbeMeasurements result = probed();
+  const MachineProfile assumed = profile(result);
+  result.host.section_step = host_us(assumed, HostBoundStep::sections);
   result.host.kernel_step = 1;  // kernels for nothing
-  const sim::MachineProfile machine = profile(result);
+  const MachineProfile machine = profile(result);
   const double factor = machine.host_calls[HostCall::gemm].us() / result.host.gemm;
   CHECK(factor > 0.2);
   CHECK(factor < 1);
@@ -96,70 +103,65 @@ TEST_CASE("steps that no two factors explain leave one for all calls") {
 }
 
 TEST_CASE("an all-gather lengthens the probed gap by what was measured, else by what it does on the base") {
-  gpu::ProbeResult result = probed();
+  ProbeMeasurements result = probed();
   result.latencies.kernel_gap = 1.3;
-  const sim::Latencies base = sim::builtin_profile("h200")->latencies;
+  const Latencies base = builtin_profile("h200")->latencies;
   CHECK(profile(result).latencies.kernel_gap_all_gather.us() ==
         Approx(1.3 + (base.kernel_gap_all_gather - base.kernel_gap).us()).epsilon(0.001));
   CHECK(profile(result).latencies.long_kernel.count == 0);
-  result.latencies.gather_gap = 0.2;  // nothing to be seen
+  result.latencies.all_gather_gap = 0.2;  // nothing to be seen
   CHECK(profile(result).latencies.kernel_gap_all_gather.us() == Approx(2.75));
-  result.latencies.gather_gap = 2.1;
+  result.latencies.all_gather_gap = 2.1;
   result.latencies.long_kernel = 0.6;
-  const sim::Latencies gaps = profile(result).latencies;
+  const Latencies gaps = profile(result).latencies;
   CHECK(gaps.kernel_gap.us() == Approx(1.3));
   CHECK(gaps.kernel_gap_all_gather.us() == Approx(3.4));
   CHECK(gaps.long_kernel.us() == Approx(0.6));
 }
 
 TEST_CASE("copies beside the compute stream take from it what was measured") {
-  const sim::MachineProfile base = profile(probed());
-  CHECK(base.contention.side_kernel == sim::builtin_profile("h200")->contention.side_kernel);
-  gpu::ProbeResult result = probed();
-  result.side = {1.25, 0.75};
-  const sim::MachineProfile machine = profile(result);
+  const MachineProfile base = profile(probed());
+  CHECK(base.contention.side_kernel == builtin_profile("h200")->contention.side_kernel);
+  ProbeMeasurements result = probed();
+  result.side_copy = {1.25, 0.75};
+  const MachineProfile machine = profile(result);
   CHECK(machine.contention.side_kernel == Approx(1.25));
   CHECK(machine.contention.beside_side == Approx(4));
-  result.side = {0.98, 1};
+  result.side_copy = {0.98, 1};
   CHECK(profile(result).contention.side_kernel == 1);
   CHECK(profile(result).contention.beside_side == Approx(20));
 }
 
 TEST_CASE("what runs beside reductions into a wider dtype is kept apart from the others") {
-  gpu::ProbeResult result = probed();
+  ProbeMeasurements result = probed();
   const auto add = [&](KernelClass kernel, bool widens, double collective_beside) {
-    gpu::ProbedContention row{"a kernel", kernel, CollectiveKind::reduce_scatter, Transport::low_contention,
-                              512 * kMiB};
+    ContentionSample row{"a kernel", kernel, CollectiveKind::reduce_scatter, Transport::low_contention, 2, 512 * kMiB};
     row.kernel_alone_us = 250;
     row.kernel_beside_us = 285;
     row.collective_alone_us = 900;
     row.collective_beside_us = collective_beside;
     row.widens = widens;
-    result.contention.push_back(row);
+    result.samples.contention.push_back(row);
   };
   for (const bool widens : {false, true}) {
     add(KernelClass::memory_bound, widens, 1900);
     add(KernelClass::gemm, widens, 1200);
   }
-  const Json rows = probe_json(result)["contention"];
-  REQUIRE(rows.size() == 4);
-  for (std::size_t i = 0; i < rows.size(); ++i) CHECK(rows[i]["widens"] == (i >= 2));
-  const auto fit = profile_of(result, 2, "mine", "h200", "2026-11-21");
-  REQUIRE(fit);
+  const MachineFit fit = fitted(result);
   const auto points = [&](std::string_view what) {
-    for (const sim::Residual& residual : fit->residuals)
+    for (const Residual& residual : fit.residuals)
       if (residual.what == what) return residual.points;
     return std::size_t{0};
   };
   CHECK(points("slowdowns beside a memory-bound kernel, symmetric") == 2);
   CHECK(points("slowdowns beside a memory-bound kernel, symmetric, into a wider dtype") == 2);
   // Foreshard's own kernel was measured, not PyTorch's copies, whatever the base is.
-  const sim::CollectivePath path = profile(result).contention.symmetric;
+  const CollectivePath path = profile(result).contention.symmetric;
   CHECK(path.reduce_latency == Approx(1000. / 900).epsilon(0.1));
   CHECK(path.resident_pressure == Approx(300. / 900 / path.reduce_latency).epsilon(0.1));
 }
 
-Workload fused_llama(const Settings& settings, const sim::MachineProfile& machine, bool grouped = false) {
+Workload fused_llama(const Settings& settings, const MachineProfile& machine, bool grouped = false) {
   auto model = preset("llama-tiny", {.dim = {}, .layers = 1});
   REQUIRE(model);
   if (!grouped) model->kv_heads = model->heads;  // else float32 has an attention of its own
@@ -175,16 +177,16 @@ TEST_CASE("fused kernels are no estimate once each of them was measured in their
   settings.seq = 128;
   settings.param_dtype = DType::bfloat16;
   settings.kernels = Kernels::fused;
-  const auto estimated = [&](const gpu::ProbeResult& result, bool grouped = false) {
-    const sim::MachineProfile machine = profile(result);
-    sim::PredictRequest request;
+  const auto estimated = [&](const ProbeMeasurements& result, bool grouped = false) {
+    const MachineProfile machine = profile(result);
+    PredictRequest request;
     request.settings = settings;
-    const auto prediction = sim::predict(fused_llama(settings, machine, grouped), machine, request);
+    const auto prediction = predict(fused_llama(settings, machine, grouped), machine, request);
     REQUIRE(prediction);
     const auto& warnings = prediction->warnings;
     return std::find(warnings.begin(), warnings.end(), kOwnKernelsEstimate) != warnings.end();
   };
-  gpu::ProbeResult result = probed();
+  ProbeMeasurements result = probed();
   std::array<std::set<std::string>, 2> labels;
   const auto measure = [&](std::set<std::string>& seen, bool grouped = false) {
     const Workload workload = fused_llama(settings, profile(result), grouped);
@@ -192,7 +194,7 @@ TEST_CASE("fused kernels are no estimate once each of them was measured in their
       for (const Op& op : program.ops) {
         const std::string& label = workload.labels.text(op.kernel.label);
         if (op.kind != OpKind::kernel || label.rfind("foreshard::", 0) != 0) continue;
-        result.kernels.push_back({label, op.kernel.math, op.kernel.bytes, 5});
+        result.samples.kernels.push_back({label, op.kernel.math, op.kernel.bytes, 5});
         seen.insert(label);
       }
   };
@@ -214,13 +216,13 @@ TEST_CASE("a workload that does not say what its kernels compute is planned as r
   settings.gpus = 2;
   settings.batch = 1;
   settings.seq = 128;
-  const auto emulated = [&](const sim::MachineProfile& machine, bool computations) {
+  const auto emulated = [&](const MachineProfile& machine, bool computations) {
     Workload workload = fused_llama(settings, machine);
     if (!computations)
       for (Program& program : workload.steps) program.computations.clear();
-    sim::PredictRequest request;
+    PredictRequest request;
     request.settings = settings;
-    const auto prediction = sim::predict(workload, machine, request);
+    const auto prediction = predict(workload, machine, request);
     REQUIRE(prediction);
     const auto& warnings = prediction->warnings;
     return std::any_of(warnings.begin(), warnings.end(),
@@ -228,17 +230,34 @@ TEST_CASE("a workload that does not say what its kernels compute is planned as r
   };
   CHECK_FALSE(emulated(profile(probed()), true));
   CHECK(emulated(profile(probed()), false));
-  CHECK_FALSE(emulated(*sim::builtin_profile("h200"), false));
+  CHECK_FALSE(emulated(*builtin_profile("h200"), false));
 }
 
-TEST_CASE("every measured kernel stands in probe's JSON") {
-  const Json json = probe_json(probed());
-  REQUIRE(json["kernels"].size() == 2);
-  CHECK(json["kernels"][0]["label"] == "foreshard::rms_norm");
-  CHECK(json["kernels"][0]["access"] == "row");
-  CHECK(json["kernels"][1]["kind"] == "gemm");
-  CHECK(json["kernels"][1]["shape"] == Json({512, 512, 512, 1}));
+TEST_CASE("the file says what the fitted machine is, each constant with the probe as its source") {
+  ProbeMeasurements result = probed();
+  result.host.section_step = 700;
+  result.host.kernel_step = 1500;
+  const MachineFit fit = fitted(result);
+  const auto read = parse_profile(fit.json, "mine.json");
+  if (!read) FAIL(read.error().text());
+  CHECK(read->sources == fit.machine.sources);
+  CHECK(read->host_calls.time == fit.machine.host_calls.time);
+  CHECK(read->latencies.kernel_gap == fit.machine.latencies.kernel_gap);
+  const auto source = std::find_if(read->sources.begin(), read->sources.end(),
+                                   [](const auto& entry) { return entry.first == "/latencies/event_wait"; });
+  REQUIRE(source != read->sources.end());
+  CHECK(source->second == "measured by foreshard probe, 2026-11-21, 2 x NVIDIA H200, CUDA driver 13.0, NCCL 2.28.9");
+  result.samples.gpu = "a name that is not UTF-8: \xff";
+  CHECK(parse_profile(fitted(result).json, "mine.json"));
+}
+
+TEST_CASE("a number that no machine has is refused with its place") {
+  ProbeMeasurements result = probed();
+  result.latencies.event_wait = 1e9;
+  const auto fit = fit_probe(result, "mine", "h200");
+  REQUIRE_FALSE(fit);
+  CHECK(fit.error().where == "mine /latencies/event_wait/value");
 }
 
 }  // namespace
-}  // namespace foreshard::cli
+}  // namespace foreshard::sim
