@@ -51,18 +51,32 @@ function(foreshard_warnings target)
                                $<$<BOOL:${FORESHARD_WERROR}>:-Werror=all-warnings>>)
 endfunction()
 
-# foreshard_test(NAME sources... [DEPENDS targets...] [LABELS labels...]): one Catch2 test program.
+# foreshard_test(NAME sources... [DEPENDS targets...] LABELS labels...): one Catch2 test program, and the test that runs
+# it in the repository's root. NAME follows the folder under tests: core/step gives core_step, or core_step_MORE for a
+# further program. LABELS has one of `fast` (the program takes less than 2 s) and `slow`, and with it `reference` where
+# it needs FORESHARD_TRUTH, `gpu` where it needs a GPU. With FORESHARD_UNITY_TESTS the sources are compiled as one.
 function(foreshard_test name)
   cmake_parse_arguments(ARG "" "" "DEPENDS;LABELS" ${ARGN})
+  file(RELATIVE_PATH folder ${PROJECT_SOURCE_DIR}/tests ${CMAKE_CURRENT_SOURCE_DIR})
+  string(REPLACE "/" "_" of_folder ${folder})
+  if(NOT name STREQUAL of_folder AND NOT name MATCHES "^${of_folder}_")
+    message(FATAL_ERROR "test ${name}: a test of tests/${folder} is called ${of_folder} or ${of_folder}_MORE")
+  endif()
+  set(speed ${ARG_LABELS})
+  list(FILTER speed INCLUDE REGEX "^(fast|slow)$")
+  list(LENGTH speed speeds)
+  if(NOT speeds EQUAL 1)
+    message(FATAL_ERROR "test ${name}: LABELS has one of fast and slow")
+  endif()
   add_executable(test_${name} ${ARG_UNPARSED_ARGUMENTS})
   target_link_libraries(test_${name} PRIVATE ${ARG_DEPENDS} foreshard_test_main)
   target_include_directories(test_${name} PRIVATE ${PROJECT_SOURCE_DIR})
+  target_compile_options(test_${name} PRIVATE ${FORESHARD_TEST_OPTIONS})
+  set_target_properties(test_${name} PROPERTIES UNITY_BUILD ${FORESHARD_UNITY_TESTS})
   foreshard_warnings(test_${name})
   foreshard_precompiled_headers(test_${name} foreshard_test_precompiled)
   add_test(NAME ${name} COMMAND test_${name} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
-  if(ARG_LABELS)
-    set_tests_properties(${name} PROPERTIES LABELS "${ARG_LABELS}")
-  endif()
+  set_tests_properties(${name} PROPERTIES LABELS "${ARG_LABELS}" SKIP_RETURN_CODE 77)  # kSkippedStatus, tests/catch.hpp
 endfunction()
 
 # foreshard_fuzzer(NAME sources... [DEPENDS targets...]): one libFuzzer program, fuzz_NAME, part of the target

@@ -1,28 +1,15 @@
-#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "cli/verbs/verbs.hpp"
 #include "tests/catch.hpp"
 #include "tests/cli/knock.hpp"
+#include "tests/temporary_folder.hpp"
 
 using namespace foreshard::cli;
+using foreshard::test::TemporaryFolder;
 
 namespace {
-
-/// A folder that goes when the test ends.
-struct Folder {
-  std::filesystem::path path;
-  Folder() {
-    std::string name = std::filesystem::temp_directory_path() / "foreshard-calibrate-XXXXXX";
-    path = mkdtemp(name.data());
-  }
-  ~Folder() { std::filesystem::remove_all(path); }
-  std::string file(const std::string& name, const std::string& text = {}) const {
-    if (!text.empty()) std::ofstream(path / name) << text;
-    return path / name;
-  }
-};
 
 const std::string kProbe = R"([
 {"variant": "nccl", "world": 8, "op": "all_gather", "total_bytes": 16777216, "us": 70.5},
@@ -32,9 +19,9 @@ const std::string kProbe = R"([
 }  // namespace
 
 TEST_CASE("calibrate writes a profile that machines and plan read; --json says what was fitted") {
-  const Folder folder;
+  const TemporaryFolder folder;
   const std::string out = folder.file("ours.json");
-  const Answer answer = knock({"calibrate", folder.file("probe.json", kProbe), "-o", out, "--base", "h100", "--json"});
+  const Answer answer = knock({"calibrate", folder.write("probe.json", kProbe), "-o", out, "--base", "h100", "--json"});
   INFO(answer.err);
   REQUIRE(answer.status == kDone);
   const auto json = nlohmann::json::parse(answer.out);
@@ -54,19 +41,19 @@ TEST_CASE("calibrate writes a profile that machines and plan read; --json says w
 }
 
 TEST_CASE("calibrate writes over nothing without --force, and nothing when it fails") {
-  const Folder folder;
-  const std::string probe = folder.file("probe.json", kProbe);
-  const std::string there = folder.file("there.json", "{}");
+  const TemporaryFolder folder;
+  const std::string probe = folder.write("probe.json", kProbe);
+  const std::string there = folder.write("there.json", "{}");
   CHECK(knock({"calibrate", probe, "-o", there}).status == 2);
   CHECK(knock({"calibrate", probe, "-o", there, "--force"}).status == kDone);
   const std::string none = folder.file("none.json");
-  CHECK(knock({"calibrate", folder.file("cut.json", kProbe.substr(0, 150)), "-o", none}).status == 3);
+  CHECK(knock({"calibrate", folder.write("cut.json", kProbe.substr(0, 150)), "-o", none}).status == 3);
   CHECK(knock({"calibrate", folder.file("missing"), "-o", none}).status == 3);
-  CHECK(knock({"calibrate", folder.file("text", "hello"), "-o", none}).status == 3);
+  CHECK(knock({"calibrate", folder.write("text", "hello"), "-o", none}).status == 3);
   CHECK(knock({"calibrate", probe, "-o", none, "--base", "h20"}).status == 2);
   CHECK(knock({"calibrate", probe, "-o", none, "--transport", "ncll"}).err.find("did you mean 'nccl'") !=
         std::string::npos);
-  const std::string slow = folder.file("slow.json", R"([{"variant": "nccl", "world": 8, "op": "all_gather",
+  const std::string slow = folder.write("slow.json", R"([{"variant": "nccl", "world": 8, "op": "all_gather",
     "total_bytes": 16777216, "us": 700}])");
   CHECK(knock({"calibrate", probe, slow, "-o", none}).status == 4);
   CHECK_FALSE(std::filesystem::exists(none));

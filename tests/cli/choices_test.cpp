@@ -1,11 +1,9 @@
 #include "cli/options/choices.hpp"
 
-#include <cstdio>
-#include <fstream>
-
 #include "core/settings/settings_table.hpp"
 #include "sim/sweep/candidates.hpp"
 #include "tests/catch.hpp"
+#include "tests/temporary_folder.hpp"
 
 using namespace foreshard;
 using namespace foreshard::cli;
@@ -95,14 +93,13 @@ TEST_CASE("wrong values name the key; contradictions are found") {
 }
 
 TEST_CASE("prefetch lists come from a file") {
-  const std::string path = "foreshard_choices_test.json";
-  std::ofstream(path) << R"({"forward": {"layers.0": ["layers.2"]}})";
+  const foreshard::test::TemporaryFolder folder;
+  const std::string path = folder.write("lists.json", R"({"forward": {"layers.0": ["layers.2"]}})");
   const auto settings = parsed({"--prefetch-lists", path});
   REQUIRE(settings);
   CHECK(settings->prefetch_lists.forward.at("layers.0") == std::vector<std::string>{"layers.2"});
-  std::ofstream(path) << "nonsense";
+  folder.write("lists.json", "nonsense");
   const auto wrong = parsed({"--prefetch-lists", path});
-  std::remove(path.c_str());
   REQUIRE_FALSE(wrong);
   CHECK(wrong.error().where == path);
   CHECK_FALSE(parsed({"--prefetch-lists", "/nonexistent/file"}));

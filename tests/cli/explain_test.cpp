@@ -1,11 +1,11 @@
 // explain: the same numbers from a snapshot and from its store, on the terminal, as JSON and by SQL.
-#include <cstdio>
 #include <map>
 #include <nlohmann/json.hpp>
 
 #include "cli/terminal/output.hpp"
 #include "tests/catch.hpp"
 #include "tests/cli/knock.hpp"
+#include "tests/temporary_folder.hpp"
 #include "traces/store/store.hpp"
 
 using namespace foreshard;
@@ -22,7 +22,8 @@ std::vector<std::string> snapshot_arguments(const std::string& verb) {
 
 /// The sample, imported once for each test.
 struct Stored {
-  std::string path = "foreshard_explain_test.db";
+  test::TemporaryFolder folder;
+  std::string path = folder.file("run.db");
   Stored() {
     std::vector<std::string> arguments = snapshot_arguments("import");
     for (const std::string& more : {std::string("--snapshot"), kSample + ".pickle.xz", std::string("-o"), path,
@@ -32,7 +33,6 @@ struct Stored {
     INFO(answer.err);
     REQUIRE(answer.status == 0);
   }
-  ~Stored() { std::remove(path.c_str()); }
 };
 
 json explain_json(std::vector<std::string> arguments) {
@@ -143,14 +143,14 @@ TEST_CASE("explain takes a step, all of them, and a moment", "[explain]") {
 }
 
 TEST_CASE("a request that found no memory is explained first", "[explain]") {
-  const std::string path = "foreshard_explain_oom.db";
+  const test::TemporaryFolder folder;
+  const std::string path = folder.file("oom.db");
   REQUIRE(traces::write_run(failed_run(), path, {.force = true}));
   const Answer answer = knock({"explain", path});
   CHECK(answer.status == 0);
   CHECK(answer.out.starts_with("full, the whole record: Out of memory: a request of 32 MiB found no memory"));
   CHECK(answer.out.find("would have fit: nothing that is free would do: 31 MiB more are needed") != std::string::npos);
   CHECK(answer.out.find("not simulated: the store holds no workload") != std::string::npos);
-  std::remove(path.c_str());
 }
 
 TEST_CASE("what explain cannot do it says", "[explain]") {

@@ -22,10 +22,10 @@ TEST_CASE("tables align, numbers to the right, without blanks at the end") {
 }
 
 TEST_CASE("JSON results begin with the schema and survive bytes that are no text") {
-  Json json = json_result("replay");
-  json["name"] = "\xff";
+  Json result = json_result("replay");
+  result["name"] = "\xff";
   std::ostringstream out;
-  print_json(out, json);
+  print_json(out, result);
   CHECK(out.str() == "{\n  \"schema\": 1,\n  \"verb\": \"replay\",\n  \"name\": \"\xef\xbf\xbd\"\n}\n");
 }
 

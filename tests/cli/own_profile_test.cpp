@@ -3,10 +3,10 @@
 
 #include "tests/catch.hpp"
 #include "tests/cli/knock.hpp"
-#include "tests/traces/model_files/safetensors_sample.hpp"
+#include "tests/temporary_folder.hpp"
 
 using namespace foreshard::cli;
-using foreshard::traces::Folder;
+using foreshard::test::TemporaryFolder;
 using nlohmann::json;
 
 namespace {
@@ -21,7 +21,7 @@ json asked(std::vector<std::string> arguments) {
 
 /// A plan of llama-tiny by a profile file whose host is foreshard's, and its store.
 struct Planned {
-  Folder folder;
+  TemporaryFolder folder;
   std::string machine = folder.write(
       "own.json",
       R"({"schema": 2, "name": "own", "extends": "h200", "host": {"program": {"value": "foreshard", "source": "a test"}}})");

@@ -3,10 +3,11 @@
 
 #include "tests/catch.hpp"
 #include "tests/cli/knock.hpp"
+#include "tests/temporary_folder.hpp"
 #include "tests/traces/model_files/safetensors_sample.hpp"
 
 using namespace foreshard::cli;
-using foreshard::traces::Folder;
+using foreshard::test::TemporaryFolder;
 using foreshard::traces::safetensors_bytes;
 using nlohmann::json;
 
@@ -26,7 +27,7 @@ TEST_CASE("a preset is planned at any batch, and a larger one takes more") {
 }
 
 TEST_CASE("a config.json and a safetensors header are planned too") {
-  const Folder folder;
+  const TemporaryFolder folder;
   const std::string config = folder.write(
       "config.json", R"({"model_type": "llama", "hidden_size": 512, "intermediate_size": 1024, "num_hidden_layers": 2,
                          "num_attention_heads": 8, "num_key_value_heads": 4, "vocab_size": 1000})");
@@ -50,7 +51,7 @@ TEST_CASE("a config.json and a safetensors header are planned too") {
 }
 
 TEST_CASE("models that cannot be planned say why") {
-  const Folder folder;
+  const TemporaryFolder folder;
   const Answer family = knock({"plan", folder.write("config.json", R"({"model_type": "t5"})")});
   CHECK(family.status == 2);
   CHECK(family.err.find("llama, qwen2, qwen3, mixtral, gpt2") != std::string::npos);
@@ -63,8 +64,8 @@ TEST_CASE("models that cannot be planned say why") {
 }
 
 TEST_CASE("a stored run is planned on its own machine, unless another is asked for") {
-  const Folder folder;
-  const std::string store = folder.path() + "/run.db";
+  const TemporaryFolder folder;
+  const std::string store = folder.file("run.db");
   const Answer first = knock({"plan", "llama-tiny", "--layers", "2", "--gpus", "4", "--batch", "1", "--seq", "256",
                               "--param-dtype", "bfloat16", "--machine", "a100", "-o", store});
   INFO(first.err);

@@ -3,23 +3,18 @@
 #include <unistd.h>
 
 #include <chrono>
-#include <filesystem>
 #include <fstream>
 #include <thread>
 
 #include "cli/options/progress_file.hpp"
 #include "tests/catch.hpp"
 #include "tests/cli/knock.hpp"
+#include "tests/temporary_folder.hpp"
 
 using namespace foreshard::cli;
+using foreshard::test::TemporaryFolder;
 
 namespace {
-
-std::string fresh_path(const std::string& name) {
-  const auto path = std::filesystem::temp_directory_path() / (std::to_string(::getpid()) + name);
-  std::filesystem::remove(path);
-  return path;
-}
 
 std::vector<std::string> lines(const std::string& path) {
   std::ifstream file(path);
@@ -37,14 +32,14 @@ TEST_CASE("serve refuses what it cannot show, before it listens") {
   CHECK(missing.err.find("/no/such/run.db") != std::string::npos);
   CHECK(missing.out.empty());
   CHECK(knock({"serve", "x.db", "--port", "99999"}).status == 2);
-  const std::string other = fresh_path("other.txt");
-  std::ofstream(other) << "hello";
+  const TemporaryFolder folder;
+  const std::string other = folder.write("other.txt", "hello");
   CHECK(knock({"serve", other, "--wait"}).status == 3);
-  std::filesystem::remove(other);
 }
 
 TEST_CASE("serve says where it is, and a signal ends it in order") {
-  const std::string path = fresh_path("later.db");
+  const TemporaryFolder folder;
+  const std::string path = folder.file("later.db");
   std::thread person([] {
     std::this_thread::sleep_for(std::chrono::milliseconds(500));
     ::kill(::getpid(), SIGTERM);
@@ -56,7 +51,8 @@ TEST_CASE("serve says where it is, and a signal ends it in order") {
 }
 
 TEST_CASE("a progress file is whole lines: a head, rows, an end") {
-  const std::string path = fresh_path("progress.jsonl");
+  const TemporaryFolder folder;
+  const std::string path = folder.file("progress.jsonl");
   {
     ProgressFile progress;
     progress.row({1});  // nothing before open()
@@ -74,11 +70,11 @@ TEST_CASE("a progress file is whole lines: a head, rows, an end") {
   CHECK(again.open(path, true, {}));
   ProgressFile nowhere;
   CHECK_FALSE(nowhere.open("/no/such/folder/x", false, {}));
-  std::filesystem::remove(path);
 }
 
 TEST_CASE("sweep --progress tells every point") {
-  const std::string path = fresh_path("sweep.jsonl");
+  const TemporaryFolder folder;
+  const std::string path = folder.file("sweep.jsonl");
   const std::vector<std::string> sweep{
       "sweep",      "mlp",        "--dim", "512", "--layers", "3", "--gpus", "4", "--forward-prefetch",
       "implicit,1", "--progress", path};
@@ -91,5 +87,4 @@ TEST_CASE("sweep --progress tells every point") {
   CHECK(told[1].find(R"("done":1,"total":2)") != std::string::npos);
   CHECK(told[3].find("finished") != std::string::npos);
   CHECK(knock(sweep).status == 2);
-  std::filesystem::remove(path);
 }

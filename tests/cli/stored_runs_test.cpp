@@ -1,10 +1,10 @@
 // Verbs that read stores, on small runs made here.
 
-#include <cstdio>
 #include <nlohmann/json.hpp>
 
 #include "tests/catch.hpp"
 #include "tests/cli/knock.hpp"
+#include "tests/temporary_folder.hpp"
 #include "traces/store/store.hpp"
 
 using namespace foreshard;
@@ -29,17 +29,14 @@ Run small_run(double step_ms, Bytes reserved) {
 }
 
 struct TwoStores {
-  std::string a = "foreshard_cli_test_a.db";
-  std::string b = "foreshard_cli_test_b.db";
+  test::TemporaryFolder folder;
+  std::string a = folder.file("a.db");
+  std::string b = folder.file("b.db");
   TwoStores() {
     Run other = small_run(8, 4 * kMiB);
     other.settings.forward_prefetch = 2;
     REQUIRE(traces::write_run(small_run(10, 2 * kMiB), a, {.force = true}));
     REQUIRE(traces::write_run(other, b, {.force = true}));
-  }
-  ~TwoStores() {
-    std::remove(a.c_str());
-    std::remove(b.c_str());
   }
 };
 

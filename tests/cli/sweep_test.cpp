@@ -1,15 +1,15 @@
 // sweep on a small preset: ranges in, table, JSON and comma-separated values out.
 #include <algorithm>
-#include <cstdio>
-#include <fstream>
-#include <iterator>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "tests/catch.hpp"
 #include "tests/cli/knock.hpp"
+#include "tests/temporary_folder.hpp"
 
 using namespace foreshard::cli;
+using foreshard::test::file_bytes;
+using foreshard::test::TemporaryFolder;
 using nlohmann::json;
 
 namespace {
@@ -20,7 +20,7 @@ std::vector<std::string> small(std::vector<std::string> more) {
   return arguments;
 }
 
-json parsed(const std::vector<std::string>& more) {
+json answer_of(const std::vector<std::string>& more) {
   std::vector<std::string> arguments = small(more);
   arguments.emplace_back("--json");
   const Answer answer = knock(arguments);
@@ -32,7 +32,7 @@ json parsed(const std::vector<std::string>& more) {
 }  // namespace
 
 TEST_CASE("a sweep's JSON has every point, the Pareto front, the best and how to set it") {
-  const json result = parsed({"--forward-prefetch", "implicit,1..2", "--reshard-after-forward", "true,false,3"});
+  const json result = answer_of({"--forward-prefetch", "implicit,1..2", "--reshard-after-forward", "true,false,3"});
   CHECK(result["schema"] == 1);
   CHECK(result["verb"] == "sweep");
   REQUIRE(result["points"].size() == 9);
@@ -58,16 +58,16 @@ TEST_CASE("results do not depend on the number of threads") {
   std::vector<std::string> one = ranges, four = ranges;
   one.insert(one.end(), {"--jobs", "1"});
   four.insert(four.end(), {"--jobs", "4"});
-  CHECK(parsed(one) == parsed(four));
+  CHECK(answer_of(one) == answer_of(four));
   CHECK(knock(small(one)).out == knock(small(four)).out);
 }
 
 TEST_CASE("the best stays within the limit") {
-  const json all = parsed({"--reshard-after-forward", "true,false", "--batch", "64"});
+  const json all = answer_of({"--reshard-after-forward", "true,false", "--batch", "64"});
   const auto reserved = [&](std::size_t i) { return all["points"][i]["peak_reserved_bytes"].get<std::uint64_t>(); };
   REQUIRE(reserved(0) < reserved(1));
   const std::string limit = std::to_string(reserved(0));
-  const json limited = parsed({"--reshard-after-forward", "true,false", "--batch", "64", "--memory-limit", limit});
+  const json limited = answer_of({"--reshard-after-forward", "true,false", "--batch", "64", "--memory-limit", limit});
   CHECK(limited["best"] == 0);
   CHECK(limited["points"][1]["within_limit"] == false);
   const Answer nothing = knock(small({"--reshard-after-forward", "true,false", "--memory-limit", "1KiB"}));
@@ -85,8 +85,8 @@ TEST_CASE("the table names the best, its ties and its Python") {
 }
 
 TEST_CASE("a flag alone means true, its negation false") {
-  CHECK(parsed({"--unshard-async"})["points"].size() == 1);
-  CHECK(parsed({"--unshard-async", "--gpus", "2"})["points"].size() == 2);
+  CHECK(answer_of({"--unshard-async"})["points"].size() == 1);
+  CHECK(answer_of({"--unshard-async", "--gpus", "2"})["points"].size() == 2);
 }
 
 TEST_CASE("wrong ranges and words are wrong usage, with a suggestion") {
@@ -102,31 +102,28 @@ TEST_CASE("wrong ranges and words are wrong usage, with a suggestion") {
 }
 
 TEST_CASE("every point goes to a file of comma-separated values, the best one to a store") {
-  const std::string csv = "foreshard_sweep_test.csv", store = "foreshard_sweep_test.db";
+  const TemporaryFolder folder;
+  const std::string csv = folder.file("points.csv"), store = folder.file("best.db");
   const Answer answer =
       knock(small({"--forward-prefetch", "implicit,1", "--replicate", "1,3", "--csv", csv, "-o", store, "--force"}));
   CHECK(answer.status == 0);
-  std::ifstream file(csv);
-  const std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-  std::remove(csv.c_str());
+  const std::string text = file_bytes(csv);
   CHECK(std::count(text.begin(), text.end(), '\n') == 5);
   CHECK(text.starts_with("index,gpus,replicate,forward_prefetch,state,step_ms,"));
   const auto fields = std::count(text.begin(), std::find(text.begin(), text.end(), '\n'), ',');
   std::istringstream lines(text);
   for (std::string line; std::getline(lines, line);) CHECK(std::count(line.begin(), line.end(), ',') == fields);
   const Answer query = knock({"query", store, "SELECT count(*) AS n FROM workload", "--csv"});
-  std::remove(store.c_str());
   CHECK(query.out == "n\n1\n");
 }
 
 TEST_CASE("the options of a point are words that a shell gives to plan: files by name, the rest quoted") {
-  const std::string file = "foreshard sweep's lists.json";
-  std::ofstream(file) << R"({"forward": {"": ["layers.0"]}})";
+  const TemporaryFolder folder;
+  const std::string file = folder.write("sweep's lists.json", R"({"forward": {"": ["layers.0"]}})");
   const Answer answer = knock(small({"--prefetch-lists", file, "--alloc-conf", "expandable_segments:True"}));
   CHECK(answer.status == 0);
-  CHECK(answer.out.find(R"(--prefetch-lists 'foreshard sweep'\''s lists.json')") != std::string::npos);
+  CHECK(answer.out.find("--prefetch-lists '" + folder.file(R"(sweep'\''s lists.json')")) != std::string::npos);
   CHECK(answer.out.find("--alloc-conf expandable_segments:True") != std::string::npos);
   const Answer blanks = knock(small({"--alloc-conf", "max_split_size_mb:64, expandable_segments:True"}));
   CHECK(blanks.out.find("--alloc-conf 'max_split_size_mb:64, expandable_segments:True'") != std::string::npos);
-  std::remove(file.c_str());
 }

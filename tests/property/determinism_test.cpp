@@ -1,13 +1,10 @@
 // The same plan twice, alone or beside others, gives the same bytes in its store.
-#include <unistd.h>
-
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <thread>
 
 #include "sim/predict/predict.hpp"
 #include "tests/property/timed_workload.hpp"
+#include "tests/temporary_folder.hpp"
 #include "traces/store/store.hpp"
 
 namespace foreshard::test {
@@ -15,39 +12,29 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// A directory of this process; removed when the test ends.
-struct Scratch {
-  fs::path path = fs::temp_directory_path() / fmt::format("foreshard_determinism_{}", getpid());
-  Scratch() { fs::create_directories(path); }
-  Scratch(const Scratch&) = delete;
-  Scratch& operator=(const Scratch&) = delete;
-  ~Scratch() { fs::remove_all(path); }
-};
-
 /// The bytes of the store of a plan; empty where anything failed.
 std::string planned_bytes(const Workload& workload, const Settings& settings, const fs::path& file) {
   const auto machine = sim::builtin_profile("h200");
   if (!machine) return {};
   const auto p = sim::predict(workload, *machine, {settings, {}, 4});
   if (!p || !traces::write_run(p->run, file.string(), {true})) return {};
-  std::ifstream in(file, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
+  return file_bytes(file);
 }
 
 TEST_CASE("a plan made twice is the same file") {
-  const Scratch scratch;
+  const TemporaryFolder folder;
   const bool holds = rc::check("two plans, one file", [&] {
     const Workload w = timed_workload(random_choices(), *rc::gen::inRange(1U, 5U), *rc::gen::element(0.0, 3.0, 30.0));
     const Settings wanted = random_choices();
-    const std::string first = planned_bytes(w, wanted, scratch.path / "a.db");
+    const std::string first = planned_bytes(w, wanted, folder.path() / "a.db");
     RC_ASSERT(!first.empty());
-    RC_ASSERT(first == planned_bytes(w, wanted, scratch.path / "b.db"));
+    RC_ASSERT(first == planned_bytes(w, wanted, folder.path() / "b.db"));
   });
   CHECK(holds);
 }
 
 TEST_CASE("plans made in four threads at once are the files that each makes alone") {
-  const Scratch scratch;
+  const TemporaryFolder folder;
   std::vector<Settings> wanted(4, four_gpus());
   for (Settings& s : wanted) {
     s.param_dtype = DType::bfloat16;
@@ -59,12 +46,12 @@ TEST_CASE("plans made in four threads at once are the files that each makes alon
   const Workload w = timed_workload(wanted[0], 4, 3);
   std::vector<std::string> alone;
   for (std::size_t i = 0; i < 4; ++i)
-    alone.push_back(planned_bytes(w, wanted[i], scratch.path / fmt::format("alone{}", i)));
+    alone.push_back(planned_bytes(w, wanted[i], folder.path() / fmt::format("alone{}", i)));
   std::vector<std::string> together(4);
   std::vector<std::thread> threads;
   for (std::size_t i = 0; i < 4; ++i)
     threads.emplace_back(
-        [&, i] { together[i] = planned_bytes(w, wanted[i], scratch.path / fmt::format("thread{}", i)); });
+        [&, i] { together[i] = planned_bytes(w, wanted[i], folder.path() / fmt::format("thread{}", i)); });
   for (std::thread& thread : threads) thread.join();
   for (std::size_t i = 0; i < 4; ++i) {
     CHECK_FALSE(alone[i].empty());

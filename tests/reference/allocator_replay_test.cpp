@@ -1,9 +1,7 @@
 // The reference runs of PyTorch 2.11, replayed: every entry, the final segments and blocks, and the
 // statistics that torch.cuda.memory_stats gave. Nothing may differ by a byte.
 //
-// The recordings are in the folder that the environment's FORESHARD_TRUTH names; without it the tests pass
-// with a message.
-#include <cstdlib>
+// The recordings are in the folder that the environment's FORESHARD_TRUTH names; without it the tests are skipped.
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -13,6 +11,7 @@
 
 #include "core/allocator/replay.hpp"
 #include "tests/catch.hpp"
+#include "tests/truth_folder.hpp"
 #include "traces/pytorch/snapshot_file.hpp"
 
 namespace foreshard {
@@ -25,16 +24,11 @@ namespace fs = std::filesystem;
 // (caching allocator 4.1: their virtual ranges are 9/8 of it).
 constexpr Bytes kDeviceTotal = 143155 * kMiB;
 
-/// NAME of each NAME.pickle.xz, sorted; empty with a message where there are no recordings.
+/// NAME of each NAME.pickle.xz of the folder, sorted.
 std::vector<fs::path> recordings(const std::string& folder) {
-  const char* root = std::getenv("FORESHARD_TRUTH");
   std::vector<fs::path> found;
-  if (root == nullptr || !fs::is_directory(fs::path(root) / folder)) {
-    WARN("skipped: FORESHARD_TRUTH names no folder with " << folder);
-    return found;
-  }
   const std::string suffix = ".pickle.xz";
-  for (const auto& entry : fs::directory_iterator(fs::path(root) / folder)) {
+  for (const auto& entry : fs::directory_iterator(folder)) {
     const std::string name = entry.path().filename().string();
     if (name.ends_with(suffix))
       found.push_back(entry.path().parent_path() / name.substr(0, name.size() - suffix.size()));
@@ -102,7 +96,9 @@ void check_replay(const Result<ReplayReport>& report) {
 }
 
 TEST_CASE("random programs replay exactly, with PyTorch's statistics") {
-  for (const fs::path& stem : recordings("allocator")) {
+  const auto folder = test::truth_folder("allocator");
+  if (!folder) FORESHARD_SKIP(test::kNoTruth);
+  for (const fs::path& stem : recordings(*folder)) {
     INFO(stem.filename().string());
     const json about = read_json(stem, ".json");
     const Snapshot snapshot = read(stem);
@@ -117,7 +113,9 @@ TEST_CASE("random programs replay exactly, with PyTorch's statistics") {
 }
 
 TEST_CASE("training runs replay exactly, with PyTorch's statistics of each step") {
-  for (const fs::path& stem : recordings("runs")) {
+  const auto folder = test::truth_folder("runs");
+  if (!folder) FORESHARD_SKIP(test::kNoTruth);
+  for (const fs::path& stem : recordings(*folder)) {
     INFO(stem.filename().string());
     const json measured = read_json(stem, ".json");
     const json about = read_json(stem, ".about.json");

@@ -1,9 +1,7 @@
 // The reference runs explained: every byte of every event, the recorded causes, and nothing on clean runs.
 //
-// The recordings are in the folder that the environment's FORESHARD_TRUTH names; without it the tests pass
-// with a message.
+// The recordings are in the folder that the environment's FORESHARD_TRUTH names; without it the tests are skipped.
 #include <algorithm>
-#include <cstdlib>
 #include <filesystem>
 #include <map>
 #include <optional>
@@ -14,6 +12,7 @@
 #include "sim/predict/predict.hpp"
 #include "sim/sweep/remedies.hpp"
 #include "tests/catch.hpp"
+#include "tests/truth_folder.hpp"
 #include "traces/import/import.hpp"
 
 namespace foreshard {
@@ -21,16 +20,11 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Every snapshot of a folder, without its suffix; empty with a message where there are no recordings.
+/// Every snapshot of a folder of the reference runs, without its suffix.
 std::vector<std::string> recordings(const std::string& folder) {
-  const char* root = std::getenv("FORESHARD_TRUTH");
   std::vector<std::string> found;
-  if (root == nullptr || !fs::is_directory(fs::path(root) / folder)) {
-    WARN("skipped: FORESHARD_TRUTH names no folder with " << folder);
-    return found;
-  }
   constexpr std::string_view kSuffix = ".pickle.xz";
-  for (const auto& entry : fs::directory_iterator(fs::path(root) / folder)) {
+  for (const auto& entry : fs::directory_iterator(folder)) {
     const std::string path = entry.path().string();
     if (path.ends_with(kSuffix)) found.push_back(path.substr(0, path.size() - kSuffix.size()));
   }
@@ -80,8 +74,9 @@ struct Totals {
 };
 
 TEST_CASE("on every recording the parts add up to reserved and allocated at every event", "[reference][explain]") {
-  for (const char* folder : {"runs", "allocator"})
-    for (const std::string& stem : recordings(folder)) {
+  if (!test::truth_folder()) FORESHARD_SKIP(test::kNoTruth);
+  for (const char* part : {"runs", "allocator"})
+    for (const std::string& stem : recordings(test::truth_folder(part).value())) {
       INFO(stem);
       const Run run = import_stem(stem).run;
       const auto series = gap_series(run);
@@ -100,7 +95,9 @@ TEST_CASE("on every recording the parts add up to reserved and allocated at ever
 }
 
 TEST_CASE("every step's peaks are the replay's, and no event contradicts the state", "[reference][explain]") {
-  for (const std::string& stem : recordings("runs")) {
+  const auto folder = test::truth_folder("runs");
+  if (!folder) FORESHARD_SKIP(test::kNoTruth);
+  for (const std::string& stem : recordings(*folder)) {
     INFO(stem);
     const Run run = import_stem(stem).run;
     const auto e = explain(run, {});
@@ -120,7 +117,9 @@ TEST_CASE("every step's peaks are the replay's, and no event contradicts the sta
 TEST_CASE("a plan from a recording explains itself as it was planned", "[reference][explain]") {
   const auto machine = sim::builtin_profile("h200");
   REQUIRE(machine);
-  for (const std::string& stem : recordings("runs")) {
+  const auto folder = test::truth_folder("runs");
+  if (!folder) FORESHARD_SKIP(test::kNoTruth);
+  for (const std::string& stem : recordings(*folder)) {
     INFO(stem);
     const traces::Imported imported = import_stem(stem);
     REQUIRE(imported.workload);
@@ -142,7 +141,9 @@ bool records_streams(const Run& run) {
 
 TEST_CASE("record_stream is found where it was, from the snapshot alone, too; clean runs are accused of nothing",
           "[reference][explain]") {
-  for (const std::string& stem : recordings("runs"))
+  const auto folder = test::truth_folder("runs");
+  if (!folder) FORESHARD_SKIP(test::kNoTruth);
+  for (const std::string& stem : recordings(*folder))
     for (const bool with_about : {true, false}) {
       INFO(stem << (with_about ? "" : ", the snapshot alone"));
       const bool dirty = records_streams(import_stem(stem).run);
@@ -162,7 +163,9 @@ TEST_CASE("record_stream is found where it was, from the snapshot alone, too; cl
 }
 
 TEST_CASE("the most that waits is peak active less peak allocated", "[reference][explain]") {
-  for (const std::string& stem : recordings("runs")) {
+  const auto folder = test::truth_folder("runs");
+  if (!folder) FORESHARD_SKIP(test::kNoTruth);
+  for (const std::string& stem : recordings(*folder)) {
     const std::string name = fs::path(stem).filename().string();
     if (name != "mlp_record1" && name != "mlp8_stacks") continue;
     INFO(stem);
@@ -183,7 +186,9 @@ TEST_CASE("the remedies of pytorch#147168 are simulated; the async case comes ou
           "[reference][explain]") {
   // What the same model took without record_stream, MiB: mlp_async1's last step.
   const std::map<std::string, Bytes> measured{{"mlp_record1", 6470 * kMiB}};
-  for (const std::string& stem : recordings("runs")) {
+  const auto folder = test::truth_folder("runs");
+  if (!folder) FORESHARD_SKIP(test::kNoTruth);
+  for (const std::string& stem : recordings(*folder)) {
     const std::string name = fs::path(stem).filename().string();
     if (name != "mlp_record1" && name != "mlp8_stacks") continue;
     INFO(stem);

@@ -2,22 +2,19 @@
 // every request of setup and of each step, in order and size, which gradient is whose, every kernel by its class, the
 // places of the hooks, and all four peaks of a plan of them, to the byte.
 //
-// The recordings are in the folder that the environment's FORESHARD_TRUTH names; without it the tests pass with a
-// message. A run that is not there is passed over.
+// The recordings are in the folder that the environment's FORESHARD_TRUTH names; without it the test is
+// skipped. A run that is not there is passed over.
 #include <algorithm>
-#include <cstdlib>
-#include <filesystem>
 #include <map>
 
 #include "core/models/generate.hpp"
 #include "sim/predict/predict.hpp"
 #include "tests/catch.hpp"
 #include "tests/reference/reference_runs.hpp"
+#include "tests/truth_folder.hpp"
 
 namespace foreshard::reference {
 namespace {
-
-namespace fs = std::filesystem;
 
 /// The recorder's models (model_config of the about files).
 ModelConfig decoder(ModelFamily family, std::uint32_t layers, std::uint64_t dim, std::uint64_t ffn, std::uint32_t heads,
@@ -113,12 +110,9 @@ std::vector<std::pair<Hook, std::uint32_t>> hooks(const Program& program) {
 }
 
 TEST_CASE("Hugging Face models from their configuration against recordings", "[slow]") {
-  const char* root = std::getenv("FORESHARD_TRUTH");
-  if (root == nullptr || !fs::is_directory(fs::path(root) / "runs")) {
-    WARN("skipped: FORESHARD_TRUTH names no folder with runs");
-    return;
-  }
-  ReferenceRuns runs((fs::path(root) / "runs").string());
+  const auto folder = test::truth_folder("runs");
+  if (!folder) FORESHARD_SKIP(test::kNoTruth);
+  ReferenceRuns runs(*folder);
   const auto machine = sim::builtin_profile("h200");
   REQUIRE(machine);
   for (const Case& c : cases()) {

@@ -1,15 +1,14 @@
 // Bars of predictions from the model and the machine profile alone, on the rows that `foreshard accuracy` shows: step
 // time and peaks of every reference run. What is known to miss a bar is listed by name (known_misses.cpp).
 //
-// The recordings are in the folder that the environment's FORESHARD_TRUTH names; without it the test passes with a
-// message.
+// The recordings are in the folder that the environment's FORESHARD_TRUTH names; without it the test is
+// skipped.
 #include <cmath>
-#include <cstdlib>
-#include <filesystem>
 
 #include "tests/catch.hpp"
 #include "tests/reference/known_misses.hpp"
 #include "tests/reference/reference_runs.hpp"
+#include "tests/truth_folder.hpp"
 
 namespace foreshard::reference {
 namespace {
@@ -50,12 +49,9 @@ void hold_step(const AccuracyRow& row) {
 }
 
 TEST_CASE("predictions from the model alone hold their bars on every reference run", "[slow]") {
-  const char* root = std::getenv("FORESHARD_TRUTH");
-  if (root == nullptr || !fs::is_directory(fs::path(root) / "runs")) {
-    WARN("skipped: FORESHARD_TRUTH names no folder with runs");
-    return;
-  }
-  ReferenceRuns runs((fs::path(root) / "runs").string());
+  const auto folder = test::truth_folder("runs");
+  if (!folder) FORESHARD_SKIP(test::kNoTruth);
+  ReferenceRuns runs(*folder);
   const auto machine = sim::builtin_profile("h200");
   REQUIRE(machine);
   traces::ErrorSum gpu;

@@ -1,24 +1,20 @@
 // The presets generated from their names alone, held against the recordings of the same models: every request of setup
 // and of each step, and the peaks that a plan of them has.
 //
-// The recordings are in the folder that the environment's FORESHARD_TRUTH names; without it the test passes with a
-// message. Families that another test holds are passed over.
+// The recordings are in the folder that the environment's FORESHARD_TRUTH names; without it the test is
+// skipped. Families that another test holds are passed over.
 #include <cmath>
-#include <cstdlib>
-#include <filesystem>
 
 #include "core/models/generate.hpp"
 #include "sim/predict/predict.hpp"
 #include "tests/catch.hpp"
 #include "tests/reference/known_misses.hpp"
 #include "tests/reference/reference_runs.hpp"
-#include "tests/reference/run_models.hpp"
 #include "tests/reference/sequence_diff.hpp"
+#include "tests/truth_folder.hpp"
 
 namespace foreshard::reference {
 namespace {
-
-namespace fs = std::filesystem;
 
 bool plain(ModelFamily family) {
   return family == ModelFamily::mlp || family == ModelFamily::llama || family == ModelFamily::torch_transformer;
@@ -29,19 +25,15 @@ double relative(Bytes predicted, Bytes measured) {
 }
 
 TEST_CASE("presets against recordings", "[slow]") {
-  const char* root = std::getenv("FORESHARD_TRUTH");
-  if (root == nullptr || !fs::is_directory(fs::path(root) / "runs")) {
-    WARN("skipped: FORESHARD_TRUTH names no folder with runs");
-    return;
-  }
-  const std::string folder = (fs::path(root) / "runs").string();
-  ReferenceRuns runs(folder);
+  const auto folder = test::truth_folder("runs");
+  if (!folder) FORESHARD_SKIP(test::kNoTruth);
+  ReferenceRuns runs(*folder);
   const auto machine = sim::builtin_profile("h200");
   REQUIRE(machine);
   int held = 0;
   int exact = 0;
   for (const std::string& name : runs.names()) {
-    const auto model = model_of_run(folder, name);
+    const auto model = runs.model(name);
     if (!model || !plain(model->family)) continue;
     INFO(name);
     const Workload& recorded = runs.run(name).workload;

@@ -3,26 +3,23 @@
 // With names: the first difference of each, too.
 #include <fmt/format.h>
 
-#include <cstdlib>
-
 #include "core/models/generate.hpp"
 #include "tests/reference/reference_runs.hpp"
-#include "tests/reference/run_models.hpp"
 #include "tests/reference/sequence_diff.hpp"
+#include "tests/truth_folder.hpp"
 
 using namespace foreshard;
 
 int main(int argc, char** argv) {
-  const char* folder = std::getenv("FORESHARD_TRUTH");
-  if (folder == nullptr) {
-    fmt::print("FORESHARD_TRUTH is not set\n");
+  const auto folder = test::truth_folder("runs");
+  if (!folder) {
+    fmt::print("{}\n", test::kNoTruth);
     return 2;
   }
-  const std::string runs_folder = std::string(folder) + "/runs";
-  reference::ReferenceRuns runs(runs_folder);
+  reference::ReferenceRuns runs(*folder);
   const std::vector<std::string> wanted(argv + 1, argv + argc);
   for (const std::string& name : wanted.empty() ? runs.names() : wanted) {
-    const auto model = reference::model_of_run(runs_folder, name);
+    const auto model = runs.model(name);
     if (!model) continue;
     const Workload& recorded = runs.run(name).workload;
     const auto generated = generate(*model, recorded.settings, {}, recorded.sm_count);

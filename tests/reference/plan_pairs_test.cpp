@@ -6,31 +6,23 @@
 // Times of GPU-bound pairs within 4 %, 1.5 % on average; of host-bound ones within 8 % of the range of the measured
 // steps, and said to be host-bound.
 //
-// The recordings are in the folder that the environment's FORESHARD_TRUTH names; without it the tests pass with a
-// message.
+// The recordings are in the folder that the environment's FORESHARD_TRUTH names; without it the test is
+// skipped.
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
 #include <filesystem>
 #include <map>
 
 #include "sim/predict/predict.hpp"
 #include "tests/catch.hpp"
 #include "tests/reference/reference_runs.hpp"
+#include "tests/truth_folder.hpp"
 #include "traces/import/import.hpp"
 
 namespace foreshard::reference {
 namespace {
 
 namespace fs = std::filesystem;
-
-/// Where the runs are; empty with a message where there are none.
-std::string runs_folder() {
-  const char* root = std::getenv("FORESHARD_TRUTH");
-  if (root != nullptr && fs::is_directory(fs::path(root) / "runs")) return (fs::path(root) / "runs").string();
-  WARN("skipped: FORESHARD_TRUTH names no folder with runs");
-  return {};
-}
 
 double relative(double predicted, double measured) {
   return predicted / measured - 1;
@@ -67,9 +59,9 @@ void check_time(const Pair& pair, const sim::Prediction& p, const MeasuredRun& m
 }
 
 TEST_CASE("plans from captures against measured runs", "[slow]") {
-  const std::string folder = runs_folder();
-  if (folder.empty()) return;
-  ReferenceRuns runs(folder);
+  const auto folder = test::truth_folder("runs");
+  if (!folder) FORESHARD_SKIP(test::kNoTruth);
+  ReferenceRuns runs(*folder);
   const auto machine = sim::builtin_profile("h200");
   REQUIRE(machine);
   double total = 0;
@@ -143,17 +135,17 @@ void check_requests(const sim::Prediction& p, const Run& recording) {
 }
 
 TEST_CASE("a plan at the captured settings repeats the recording request by request", "[slow]") {
-  const std::string folder = runs_folder();
-  if (folder.empty()) return;
-  const ReferenceRuns runs(folder);
+  const auto folder = test::truth_folder("runs");
+  if (!folder) FORESHARD_SKIP(test::kNoTruth);
+  const ReferenceRuns runs(*folder);
   const auto machine = sim::builtin_profile("h200");
   REQUIRE(machine);
   for (const std::string& name : runs.names()) {
     INFO(name);
     traces::ImportRequest request;
-    request.snapshot = folder + "/" + name + ".pickle.xz";
-    request.about = folder + "/" + name + ".about.json";
-    if (fs::exists(folder + "/" + name + ".trace.json.xz")) request.trace = folder + "/" + name + ".trace.json.xz";
+    request.snapshot = *folder + "/" + name + ".pickle.xz";
+    request.about = *folder + "/" + name + ".about.json";
+    if (fs::exists(*folder + "/" + name + ".trace.json.xz")) request.trace = *folder + "/" + name + ".trace.json.xz";
     const auto run = traces::import_recording(request);
     INFO((run ? "" : run.error().text()));
     REQUIRE(run);

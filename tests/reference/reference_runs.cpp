@@ -5,6 +5,8 @@
 #include <sstream>
 #include <stdexcept>
 
+#include "traces/accuracy/reference_run.hpp"
+
 namespace foreshard::reference {
 namespace {
 
@@ -26,6 +28,10 @@ std::vector<std::string> ReferenceRuns::names() const {
 
 MeasuredRun ReferenceRuns::measured(const std::string& name) const {
   return value_of(traces::read_measured(folder_, name));
+}
+
+std::optional<ModelConfig> ReferenceRuns::model(const std::string& name) const {
+  return value_of(traces::model_of_run(folder_, name));
 }
 
 const ReferenceRun& ReferenceRuns::run(const std::string& name) {

@@ -2,9 +2,11 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "core/models/model_config.hpp"
 #include "traces/accuracy/accuracy.hpp"
 
 namespace foreshard::reference {
@@ -32,6 +34,8 @@ class ReferenceRuns {
   [[nodiscard]] bool has(const std::string& name) const;
   /// The machine takes no part in what a run measured.
   [[nodiscard]] MeasuredRun measured(const std::string& name) const;
+  /// The configuration that generates the run's workload; nothing where no preset or family stands for its model.
+  [[nodiscard]] std::optional<ModelConfig> model(const std::string& name) const;
 
  private:
   std::string folder_;

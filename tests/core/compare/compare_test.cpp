@@ -2,10 +2,10 @@
 
 #include "core/compare/compare.hpp"
 
-#include <cstdio>
 #include <map>
 
 #include "tests/catch.hpp"
+#include "tests/temporary_folder.hpp"
 #include "tests/traces/export/random_run.hpp"
 #include "traces/store/query.hpp"
 #include "traces/store/store.hpp"
@@ -158,7 +158,8 @@ TEST_CASE("compare: times that no run can have are refused") {
 }
 
 TEST_CASE("compare: memory at the peak is what the store's view peak_by_category says") {
-  const std::string path = "foreshard_compare_test.db";
+  const test::TemporaryFolder folder;
+  const std::string path = folder.file("run.db");
   for (std::uint64_t seed = 1; seed <= 12; ++seed) {
     INFO("seed " << seed);
     const Run run = test::RandomRun(seed, seed % 2 == 0 ? RunKind::imported : RunKind::planned).make();
@@ -183,5 +184,4 @@ TEST_CASE("compare: memory at the peak is what the store's view peak_by_category
       CHECK(units == sum);
     }
   }
-  std::remove(path.c_str());
 }

@@ -8,7 +8,7 @@ namespace {
 
 using test::SmallRun;
 
-constexpr Bytes M = kMiB;
+using test::M;
 
 std::vector<CauseKind> causes_of(const SmallRun& r, const ExplainRequest& request = {}) {
   const auto e = explain(r.run, request);

@@ -9,7 +9,7 @@ namespace {
 using test::kBase;
 using test::SmallRun;
 
-constexpr Bytes M = kMiB;
+using test::M;
 
 /// Compute: a segment of 20 MiB with blocks at 0 and 10 MiB; copy-in: one of 40 MiB, used once and idle.
 SmallRun two_streams() {

@@ -8,7 +8,7 @@ namespace {
 
 using test::SmallRun;
 
-constexpr Bytes M = kMiB;
+using test::M;
 
 FailedRequest only_failure(const SmallRun& r) {
   const auto e = explain(r.run, {});

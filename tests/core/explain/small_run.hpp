@@ -9,6 +9,7 @@
 namespace foreshard::test {
 
 inline constexpr Address kBase = Address{1} << 40;
+inline constexpr Bytes M = kMiB;
 
 /// Writes a run event by event; each event takes one microsecond.
 class SmallRun {

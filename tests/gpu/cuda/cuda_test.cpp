@@ -22,13 +22,13 @@ struct Rig {
 };
 
 TEST_CASE("the CUDA device keeps the contract of a back end, timed by CUPTI") {
-  if (no_gpu()) return;
+  if (!has_gpu()) FORESHARD_SKIP("no CUDA GPU here");
   Rig rig;
   contract::device_contract({.make = [&] { return rig.device(Timing::activities); }, .virtual_time = false});
 }
 
 TEST_CASE("the CUDA device keeps the contract of a back end, timed by events") {
-  if (no_gpu()) return;
+  if (!has_gpu()) FORESHARD_SKIP("no CUDA GPU here");
   Rig rig;
   // An event's time is a float of milliseconds since an event whose host time is known to some microseconds.
   contract::device_contract(
@@ -36,13 +36,13 @@ TEST_CASE("the CUDA device keeps the contract of a back end, timed by events") {
 }
 
 TEST_CASE("CUDA memory keeps the contract of a back end") {
-  if (no_gpu()) return;
+  if (!has_gpu()) FORESHARD_SKIP("no CUDA GPU here");
   Rig rig;
   contract::memory_contract({.make = [&] { return require(CudaMemory::create({.groups = &rig.groups})); }});
 }
 
 TEST_CASE("CUPTI's and events' lengths of an op agree with what the kernel takes") {
-  if (no_gpu()) return;
+  if (!has_gpu()) FORESHARD_SKIP("no CUDA GPU here");
   Rig rig;
   for (const Timing timing : {Timing::activities, Timing::events}) {
     const auto device = rig.device(timing);
@@ -63,7 +63,7 @@ TEST_CASE("CUPTI's and events' lengths of an op agree with what the kernel takes
 }
 
 TEST_CASE("marked ops tell when they ended without any recording") {
-  if (no_gpu()) return;
+  if (!has_gpu()) FORESHARD_SKIP("no CUDA GPU here");
   Rig rig;
   const auto device = rig.device(Timing::issue);
   const std::array<OpId, 2> ops{OpId{1}, OpId{4}};
@@ -76,7 +76,7 @@ TEST_CASE("marked ops tell when they ended without any recording") {
 }
 
 TEST_CASE("a paced host takes the time that the workload says") {
-  if (no_gpu()) return;
+  if (!has_gpu()) FORESHARD_SKIP("no CUDA GPU here");
   Rig rig;
   for (const bool paced : {false, true}) {
     const auto device = require(CudaDevice::create(*rig.executor, *rig.memory, {.pace_host = paced}));
@@ -94,7 +94,7 @@ TEST_CASE("a paced host takes the time that the workload says") {
 }
 
 TEST_CASE("events are used again, and their ids stay valid") {
-  if (no_gpu()) return;
+  if (!has_gpu()) FORESHARD_SKIP("no CUDA GPU here");
   Rig rig;
   const auto device = rig.device(Timing::issue);
   const EventId first = device->record_event(kComputeStream);
@@ -108,7 +108,7 @@ TEST_CASE("events are used again, and their ids stay valid") {
 }
 
 TEST_CASE("a limit is memory that is not there") {
-  if (no_gpu()) return;
+  if (!has_gpu()) FORESHARD_SKIP("no CUDA GPU here");
   Rig rig;
   const auto memory = require(CudaMemory::create({.groups = &rig.groups, .limit = 64 * kMiB}));
   const auto half = memory->allocate(MemoryKind::device, 40 * kMiB);
@@ -127,7 +127,7 @@ TEST_CASE("a limit is memory that is not there") {
 }
 
 TEST_CASE("a failure of CUDA leaves through the edge of a run as an error") {
-  if (no_gpu()) return;
+  if (!has_gpu()) FORESHARD_SKIP("no CUDA GPU here");
   const Result<int> result = guarded([]() -> Result<int> {
     require(cudaErrorInvalidValue, "cudaExample");
     return 1;

@@ -1,21 +1,16 @@
-// One GPU and one rank for a test: skips where there is none.
+// One GPU and one rank for a test.
 #pragma once
 
 #include <cuda_runtime_api.h>
 #include <unistd.h>
 
-#include <iostream>
-
 #include "gpu/bootstrap/exchange.hpp"
 
 namespace foreshard::gpu {
 
-/// Whether a test must skip, and says so.
-inline bool no_gpu() {
+inline bool has_gpu() {
   int count = 0;
-  if (cudaGetDeviceCount(&count) == cudaSuccess && count > 0) return false;
-  std::cout << "skipped: no CUDA GPU here\n";
-  return true;
+  return cudaGetDeviceCount(&count) == cudaSuccess && count > 0;
 }
 
 /// The exchange of a run of one rank.

@@ -198,7 +198,7 @@ void sections(Bench& bench) {
 }  // namespace
 
 TEST_CASE("kernels: rates of the optimizer's passes beside a copy", "[.][benchmark]") {
-  if (!why_no_gpu().empty()) return;
+  if (const std::string why = why_no_gpu(); !why.empty()) FORESHARD_SKIP(why);
   Bench bench(8 * kGiB);
   const TensorView launch = view(f32, {320 * 65536});  // what one of PyTorch's launches handles
   const auto pass = [&](const char* name, Function function, std::size_t operands, double alpha, double accesses) {
@@ -222,7 +222,7 @@ TEST_CASE("kernels: rates of the optimizer's passes beside a copy", "[.][benchma
 }
 
 TEST_CASE("kernels: rates at Llama-8B's shapes", "[.][benchmark]") {
-  if (!why_no_gpu().empty()) return;
+  if (const std::string why = why_no_gpu(); !why.empty()) FORESHARD_SKIP(why);
   Bench bench(8 * kGiB);
   const TensorView large = view(f32, {256 * kMiB});
   bench.time("copy of 1 GiB", make(Function::copy, {large, large}));

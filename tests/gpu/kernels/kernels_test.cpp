@@ -11,11 +11,8 @@
 using namespace foreshard;
 using namespace foreshard::gpu;
 
-#define NEEDS_GPU()                                         \
-  if (const std::string why = why_no_gpu(); !why.empty()) { \
-    WARN("skipped: " << why);                               \
-    return;                                                 \
-  }
+#define NEEDS_GPU() \
+  if (const std::string why = why_no_gpu(); !why.empty()) FORESHARD_SKIP(why)
 
 namespace {
 constexpr DType f32 = DType::float32;

@@ -1,10 +1,7 @@
 #include "sim/calibrate/fit_machine.hpp"
 
 #include <algorithm>
-#include <cstdlib>
-#include <fstream>
 #include <nlohmann/json.hpp>
-#include <sstream>
 
 #include "sim/collectives/modelled_collectives.hpp"
 #include "sim/machine/profile.hpp"
@@ -119,46 +116,6 @@ TEST_CASE("the order of the files changes nothing but the record of them") {
   forwards.erase("calibration");
   backwards.erase("calibration");
   CHECK(forwards == backwards);
-}
-
-TEST_CASE("the reference probe files give h200's collective tables back") {
-  const char* folder = std::getenv("FORESHARD_TRUTH");
-  if (folder == nullptr) {
-    WARN("FORESHARD_TRUTH is not set: skipped");
-    return;
-  }
-  std::vector<Measurements> inputs;
-  for (const char* file :
-       {"comm_nccl_2.json", "comm_nccl_4.json", "comm_nccl-symm_4.json", "comm_nccl-zero-cta_4.json", "limits.json"}) {
-    const std::string path = std::string(folder) + "/collectives/" + file;
-    std::ifstream stream(path);
-    std::ostringstream text;
-    text << stream.rdbuf();
-    auto read = read_measurements(text.str(), file);
-    if (!read) FAIL(read.error().text());
-    read->path = file;
-    inputs.push_back(*read);
-  }
-  const MachineFit fit = fitted(inputs);
-  const MachineProfile profile = *parse_profile(fit.json, "mine.json");
-  const MachineProfile built_in = *builtin_profile("h200");
-  std::size_t same = 0;
-  for (const CollectiveTable& table : built_in.collectives) {
-    const auto it = std::find_if(profile.collectives.begin(), profile.collectives.end(), [&](const auto& other) {
-      return other.kind == table.kind && other.transport == table.transport && other.ranks == table.ranks;
-    });
-    REQUIRE(it != profile.collectives.end());
-    if (table.kind == CollectiveKind::all_reduce) continue;  // not in the probe files
-    REQUIRE(it->points.size() == table.points.size());
-    for (std::size_t i = 0; i < table.points.size(); ++i) {
-      CHECK(it->points[i].bytes == table.points[i].bytes);
-      CHECK(it->points[i].time.us() == Approx(table.points[i].time.us()).epsilon(1e-4));
-    }
-    ++same;
-  }
-  CHECK(same == 8);
-  CHECK(profile.rates.gemm_bf16 == built_in.rates.gemm_bf16);
-  CHECK(profile.rates.hbm == built_in.rates.hbm);
 }
 
 }  // namespace

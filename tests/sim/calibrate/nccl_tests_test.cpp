@@ -6,7 +6,7 @@
 namespace foreshard::sim {
 namespace {
 
-Error error_of(const std::string& text, std::string_view where = "all_gather.txt") {
+Error nccl_tests_error(const std::string& text, std::string_view where = "all_gather.txt") {
   const auto read = read_measurements(text, where);
   REQUIRE_FALSE(read);
   CHECK(read.error().kind == ErrorKind::input);
@@ -49,7 +49,7 @@ TEST_CASE("without a header that names it, the file's name or the bandwidths tel
   const std::string old = replaced(replaced(kAllGatherText, "# Collective test starting: all_gather_perf\n", ""),
                                    "# nccl-tests version 2.17.6 nccl-headers=22809 nccl-library=22809\n", "");
   CHECK(read_measurements(old, "runs/all_gather_perf.4.txt")->collectives[0].kind == CollectiveKind::all_gather);
-  CHECK(error_of(old, "log.txt").what.find("which collective") != std::string::npos);
+  CHECK(nccl_tests_error(old, "log.txt").what.find("which collective") != std::string::npos);
   std::string sum = old;
   for (std::size_t at = sum.find("none"); at != std::string::npos; at = sum.find("none")) sum.replace(at, 4, " sum");
   const auto scatter = read_measurements(sum, "log.txt");
@@ -76,25 +76,26 @@ TEST_CASE("other collectives are left out and counted") {
   CHECK(read->collectives.size() == 2);
   REQUIRE(read->notes.size() == 1);
   CHECK(read->notes[0].text.find("alltoall_perf") != std::string::npos);
-  CHECK(error_of(replaced(kAllGatherText, "all_gather_perf", "alltoall_perf"), "log.txt").what ==
+  CHECK(nccl_tests_error(replaced(kAllGatherText, "all_gather_perf", "alltoall_perf"), "log.txt").what ==
         "holds nothing that a profile can use");
 }
 
 TEST_CASE("damaged tables are refused with their line") {
-  CHECK(error_of(replaced(kAllGatherText, "24.81", "54.81")).where == "all_gather.txt line 14");
-  CHECK(error_of(replaced(kAllGatherText, "18.60", "37.20")).what.find("4 ranks") != std::string::npos);
-  CHECK(error_of(replaced(kAllGatherText, "18.60      0", "18.60      7")).what.find("#wrong is 7") !=
+  CHECK(nccl_tests_error(replaced(kAllGatherText, "24.81", "54.81")).where == "all_gather.txt line 14");
+  CHECK(nccl_tests_error(replaced(kAllGatherText, "18.60", "37.20")).what.find("4 ranks") != std::string::npos);
+  CHECK(nccl_tests_error(replaced(kAllGatherText, "18.60      0", "18.60      7")).what.find("#wrong is 7") !=
         std::string::npos);
-  CHECK(error_of(replaced(kAllGatherText, "   42.27", "   -1.00")).what.find("no numbers") != std::string::npos);
-  CHECK(error_of(replaced(kAllGatherText, "node-a device  3", "node-b device  3")).what.find("host") !=
+  CHECK(nccl_tests_error(replaced(kAllGatherText, "   42.27", "   -1.00")).what.find("no numbers") !=
+        std::string::npos);
+  CHECK(nccl_tests_error(replaced(kAllGatherText, "node-a device  3", "node-b device  3")).what.find("host") !=
         std::string::npos);
   std::string headless(kAllGatherText);
   headless.erase(headless.find("#       size"), headless.find("     1048576") - headless.find("#       size"));
-  CHECK(error_of("# algbw busbw\n" + headless).what.find("before the heading") != std::string::npos);
+  CHECK(nccl_tests_error("# algbw busbw\n" + headless).what.find("before the heading") != std::string::npos);
   std::string nobody(kAllGatherText);
   for (std::size_t at = nobody.find("#  Rank"); at != std::string::npos; at = nobody.find("#  Rank"))
     nobody.erase(at, nobody.find('\n', at) + 1 - at);
-  CHECK(error_of(nobody).what == "the header lists 0 ranks");
+  CHECK(nccl_tests_error(nobody).what == "the header lists 0 ranks");
 }
 
 TEST_CASE("a row shorter than a heading whose columns repeat is read, not overrun: the fuzzer found it") {
@@ -136,14 +137,14 @@ TEST_CASE("the JSON of -J: out-of-place for reduce-scatter, hosts, and the trans
 }
 
 TEST_CASE("damaged JSON is refused with its place") {
-  const auto where = [](const std::string& text) { return error_of(text, "x.json").where; };
+  const auto where = [](const std::string& text) { return nccl_tests_error(text, "x.json").where; };
   CHECK(where(replaced(kReduceScatterJson, "\"time\":20.0", "\"time\":\"nan\"")) == "x.json result 0 out_of_place");
   CHECK(where(replaced(kReduceScatterJson, "52.4288", "12.4288")) == "x.json result 0");
   CHECK(where(replaced(kReduceScatterJson, "\"nwrong\":0.0", "\"nwrong\":4.0")) == "x.json result 0 out_of_place");
-  CHECK(error_of(replaced(kReduceScatterJson, "\"devices\"", "\"device\""), "x.json").what.find("devices") !=
+  CHECK(nccl_tests_error(replaced(kReduceScatterJson, "\"devices\"", "\"device\""), "x.json").what.find("devices") !=
         std::string::npos);
   const std::string whole(kReduceScatterJson);
-  CHECK(error_of(whole.substr(0, whole.size() / 2), "x.json").what == "is cut short");
+  CHECK(nccl_tests_error(whole.substr(0, whole.size() / 2), "x.json").what == "is cut short");
 }
 
 TEST_CASE("foreign files are refused with what would be read") {
@@ -151,8 +152,8 @@ TEST_CASE("foreign files are refused with what would be read") {
                            "\x7f"
                            "ELF",
                            "#!/bin/sh\necho 1\n"})
-    CHECK(error_of(text).hint.find("nccl-tests") != std::string::npos);
-  CHECK(error_of("{\"schema\": 2, \"name\": \"x\"}").hint.find("--base") != std::string::npos);
+    CHECK(nccl_tests_error(text).hint.find("nccl-tests") != std::string::npos);
+  CHECK(nccl_tests_error("{\"schema\": 2, \"name\": \"x\"}").hint.find("--base") != std::string::npos);
 }
 
 }  // namespace

@@ -19,7 +19,7 @@ constexpr std::string_view kProbe = R"([
 {"variant": "nccl", "world": 4, "op": "error", "what": "out of memory"}
 ])";
 
-Error error_of(const std::string& text) {
+Error probe_error(const std::string& text) {
   const auto read = read_measurements(text, "probe.json");
   REQUIRE_FALSE(read);
   CHECK(read.error().kind == ErrorKind::input);
@@ -52,31 +52,31 @@ TEST_CASE("a reduction's row says whether its results are wider") {
   const auto beside = read_measurements(scatter, "probe.json");
   REQUIRE(beside);
   CHECK(beside->contention[0].widens);
-  const Error gather = error_of(replaced(kProbe, "\"us\": 22.8", "\"us\": 22.8, \"widens\": true"));
+  const Error gather = probe_error(replaced(kProbe, "\"us\": 22.8", "\"us\": 22.8, \"widens\": true"));
   CHECK(gather.where == "probe.json row 0");
   CHECK(gather.what == "'widens' is said of an all-gather");
-  CHECK(error_of(replaced(kProbe, "\"us\": 33.2", "\"us\": 33.2, \"widens\": 1")).where == "probe.json row 1");
+  CHECK(probe_error(replaced(kProbe, "\"us\": 33.2", "\"us\": 33.2, \"widens\": 1")).where == "probe.json row 1");
 }
 
 TEST_CASE("wrong rows are refused with their number") {
-  CHECK(error_of(replaced(kProbe, "\"world\": 4", "\"world\": 1")).where == "probe.json row 0");
-  CHECK(error_of(replaced(kProbe, "\"us\": 33.2", "\"us\": -33.2")).where == "probe.json row 1");
-  CHECK(error_of(replaced(kProbe, "\"us\": 33.2", "\"us\": 1e300")).where == "probe.json row 1");
-  CHECK(error_of(replaced(kProbe, "\"ranks_per_node\": 8", "\"ranks_per_node\": 32")).where == "probe.json row 1");
-  CHECK(error_of(replaced(kProbe, "nccl-zero-cta", "nccl-zero-ct")).hint == "did you mean 'nccl-zero-cta'?");
-  CHECK(error_of(replaced(kProbe, "\"op\": \"all_gather\"", "\"op\": \"allgather\"")).hint ==
+  CHECK(probe_error(replaced(kProbe, "\"world\": 4", "\"world\": 1")).where == "probe.json row 0");
+  CHECK(probe_error(replaced(kProbe, "\"us\": 33.2", "\"us\": -33.2")).where == "probe.json row 1");
+  CHECK(probe_error(replaced(kProbe, "\"us\": 33.2", "\"us\": 1e300")).where == "probe.json row 1");
+  CHECK(probe_error(replaced(kProbe, "\"ranks_per_node\": 8", "\"ranks_per_node\": 32")).where == "probe.json row 1");
+  CHECK(probe_error(replaced(kProbe, "nccl-zero-cta", "nccl-zero-ct")).hint == "did you mean 'nccl-zero-cta'?");
+  CHECK(probe_error(replaced(kProbe, "\"op\": \"all_gather\"", "\"op\": \"allgather\"")).hint ==
         "did you mean 'all_gather'?");
-  CHECK(error_of(replaced(kProbe, "total_bytes", "total_byte")).what == "unknown key 'total_byte'");
-  CHECK(error_of(replaced(kProbe, "\"tflops\": 796.5", "\"tflops\": \"fast\"")).where == "probe.json row 6");
-  CHECK(error_of("[1, 2]").what.find("nccl-tests") == std::string::npos);
-  CHECK(error_of("[]").what == "holds nothing that a profile can use");
-  CHECK(error_of(std::string(kProbe).substr(0, 300)).what == "is cut short");
+  CHECK(probe_error(replaced(kProbe, "total_bytes", "total_byte")).what == "unknown key 'total_byte'");
+  CHECK(probe_error(replaced(kProbe, "\"tflops\": 796.5", "\"tflops\": \"fast\"")).where == "probe.json row 6");
+  CHECK(probe_error("[1, 2]").what.find("nccl-tests") == std::string::npos);
+  CHECK(probe_error("[]").what == "holds nothing that a profile can use");
+  CHECK(probe_error(std::string(kProbe).substr(0, 300)).what == "is cut short");
 }
 
 TEST_CASE("deep nesting ends in an error") {
   std::string deep = "[{\"op\":";
   for (int i = 0; i < 100000; ++i) deep += '[';
-  CHECK_FALSE(error_of(deep).what.empty());
+  CHECK_FALSE(probe_error(deep).what.empty());
 }
 
 }  // namespace

@@ -6,7 +6,7 @@
 namespace foreshard::sim {
 namespace {
 
-Error error_of(const std::string& text) {
+Error topology_error(const std::string& text) {
   const auto read = read_measurements(text, "topo.xml");
   REQUIRE_FALSE(read);
   CHECK(read.error().kind == ErrorKind::input);
@@ -39,16 +39,17 @@ TEST_CASE("what NCCL leaves open is filled in or noted") {
 }
 
 TEST_CASE("wrong topologies are refused with their line") {
-  CHECK(error_of(replaced(kTopology, "sm=\"90\" rank=\"1\"", "sm=\"80\" rank=\"1\"")).where ==
+  CHECK(topology_error(replaced(kTopology, "sm=\"90\" rank=\"1\"", "sm=\"80\" rank=\"1\"")).where ==
         "topo.xml line 16 <gpu>");
-  CHECK(error_of(replaced(kTopology, "count=\"10\"", "count=\"-10\"")).where == "topo.xml line 6 <nvlink>");
-  CHECK(error_of(replaced(kTopology, "speed=\"400000\"", "speed=\"fast\"")).where == "topo.xml line 12 <net>");
-  CHECK(error_of(replaced(kTopology, "count=\"18\"", "count=\"12\"")).what.find("first GPU") != std::string::npos);
-  CHECK(error_of("<graphs version=\"1\"></graphs>").what == "has no <system>");
-  CHECK(error_of("<system version=\"1\"></system>").what == "names no GPU");
-  CHECK(error_of("<html><body>404</body></html>").what == "has no <system>");
+  CHECK(topology_error(replaced(kTopology, "count=\"10\"", "count=\"-10\"")).where == "topo.xml line 6 <nvlink>");
+  CHECK(topology_error(replaced(kTopology, "speed=\"400000\"", "speed=\"fast\"")).where == "topo.xml line 12 <net>");
+  CHECK(topology_error(replaced(kTopology, "count=\"18\"", "count=\"12\"")).what.find("first GPU") !=
+        std::string::npos);
+  CHECK(topology_error("<graphs version=\"1\"></graphs>").what == "has no <system>");
+  CHECK(topology_error("<system version=\"1\"></system>").what == "names no GPU");
+  CHECK(topology_error("<html><body>404</body></html>").what == "has no <system>");
   const std::string whole(kTopology);
-  CHECK(error_of(whole.substr(0, whole.size() / 2)).what.find("not valid XML") != std::string::npos);
+  CHECK(topology_error(whole.substr(0, whole.size() / 2)).what.find("not valid XML") != std::string::npos);
   for (std::size_t length = 1; length + 12 < whole.size(); length += 3)
     CHECK_FALSE(read_measurements(whole.substr(0, length), "topo.xml"));
 }
@@ -56,10 +57,11 @@ TEST_CASE("wrong topologies are refused with their line") {
 TEST_CASE("deep and repeated XML ends in an error") {
   std::string deep = "<system>";
   for (int i = 0; i < 20000; ++i) deep += "<pci>";
-  CHECK_FALSE(error_of(deep).what.empty());
+  CHECK_FALSE(topology_error(deep).what.empty());
   for (int i = 0; i < 20000; ++i) deep += "</pci>";
-  CHECK(error_of(deep + "</system>").what == "is nested too deeply");
-  CHECK_FALSE(error_of("<!DOCTYPE x [<!ENTITY a SYSTEM \"file:///etc/passwd\">]><system>&a;</system>").what.empty());
+  CHECK(topology_error(deep + "</system>").what == "is nested too deeply");
+  CHECK_FALSE(
+      topology_error("<!DOCTYPE x [<!ENTITY a SYSTEM \"file:///etc/passwd\">]><system>&a;</system>").what.empty());
 }
 
 }  // namespace

@@ -25,14 +25,14 @@ Settings measured_settings() {
   return s;
 }
 
-MachineProfile h200(HostProgram program = HostProgram::pytorch) {
+MachineProfile h200_running(HostProgram program = HostProgram::pytorch) {
   MachineProfile machine = *builtin_profile("h200");
   machine.host_program = program;
   return machine;
 }
 
 Workload llama_tiny(const Settings& settings) {
-  const MachineProfile machine = h200();
+  const MachineProfile machine = h200_running();
   return generate(*preset("llama-tiny"), settings, machine.host_calls, machine.gpu(), true).value();
 }
 
@@ -45,7 +45,7 @@ struct Executed {
 Executed execute(const Workload& workload) {
   const auto adapted = adapt(workload, workload.settings);
   REQUIRE(adapted);
-  const MachineProfile machine = h200(HostProgram::foreshard);
+  const MachineProfile machine = h200_running(HostProgram::foreshard);
   const ModelledCollectives collectives(machine);
   SimOptions options;
   options.labels = &adapted->workload.labels;
@@ -61,8 +61,8 @@ Executed execute(const Workload& workload) {
   return done;
 }
 
-Prediction plan(const Workload& workload, const Settings& settings, HostProgram program = HostProgram::pytorch) {
-  auto p = predict(workload, h200(program), {settings, {}, 4});
+Prediction planned(const Workload& workload, const Settings& settings, HostProgram program = HostProgram::pytorch) {
+  auto p = predict(workload, h200_running(program), {settings, {}, 4});
   REQUIRE(p);
   return std::move(*p);
 }
@@ -103,12 +103,12 @@ TEST_CASE("other addresses of the driver reserve other amounts; a plan that is g
   // What 4 × H200 reserved, where the driver's addresses mostly ascended too.
   CHECK(peaks.allocated == 1375810560);
   CHECK(peaks.reserved == 2099249152);
-  const Prediction blind = plan(workload, workload.settings);
+  const Prediction blind = planned(workload, workload.settings);
   CHECK(blind.peaks.requested == peaks.requested);
   CHECK(blind.peaks.reserved != peaks.reserved);
   const Workload recorded = recorded_in(workload, workload.settings, done.outcome.memory);
-  check_repeats(done, plan(recorded, workload.settings));
-  check_repeats(done, plan(recorded, workload.settings, HostProgram::foreshard));
+  check_repeats(done, planned(recorded, workload.settings));
+  check_repeats(done, planned(recorded, workload.settings, HostProgram::foreshard));
 }
 
 TEST_CASE("a block older than the workload is freed where the run had it") {
@@ -121,8 +121,8 @@ TEST_CASE("a block older than the workload is freed where the run had it") {
   REQUIRE(done.outcome.memory.older_blocks.count(older) == 1);
   CHECK(done.outcome.memory.older_blocks.at(older) != older);
   const Workload recorded = recorded_in(workload, settings, done.outcome.memory);
-  check_repeats(done, plan(recorded, settings));
-  check_repeats(done, plan(recorded, settings, HostProgram::foreshard));
+  check_repeats(done, planned(recorded, settings));
+  check_repeats(done, planned(recorded, settings, HostProgram::foreshard));
 }
 
 TEST_CASE("addresses of one setting say nothing of another") {
@@ -133,9 +133,9 @@ TEST_CASE("addresses of one setting say nothing of another") {
   REQUIRE(other != workload.settings);
   CHECK(recorded_in(workload, other, done.outcome.memory).segment_addresses.empty());
   const Workload recorded = recorded_in(workload, workload.settings, done.outcome.memory);
-  const Prediction there = plan(recorded, other);
+  const Prediction there = planned(recorded, other);
   CHECK(there.addresses_invented);
-  CHECK(there.peaks == plan(workload, other).peaks);
+  CHECK(there.peaks == planned(workload, other).peaks);
 }
 
 TEST_CASE("segments that a plan invents keep clear of blocks older than the workload") {
@@ -152,7 +152,7 @@ TEST_CASE("segments that a plan invents keep clear of blocks older than the work
     older.address = place;
     for (auto& block : older.blocks) block.address += place - from;
     for (auto& [recorded, block] : memory.older_blocks) block += place - from;
-    const Prediction p = plan(recorded_in(workload, workload.settings, memory), other);
+    const Prediction p = planned(recorded_in(workload, workload.settings, memory), other);
     std::size_t segments = 0;
     for (const AllocatorRecord& event : p.run.allocator) {
       if (event.action != AllocatorAction::segment_alloc || event.address >> 40U != place >> 40U) continue;
@@ -160,7 +160,7 @@ TEST_CASE("segments that a plan invents keep clear of blocks older than the work
       CHECK((event.address + event.size <= place || event.address >= place + older.total_size));
     }
     CHECK(segments > 10);
-    CHECK(p.peaks == plan(workload, other).peaks);
+    CHECK(p.peaks == planned(workload, other).peaks);
   }
 }
 

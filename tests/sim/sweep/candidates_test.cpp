@@ -12,7 +12,7 @@ using namespace foreshard::sim;
 
 namespace {
 
-Settings recorded() {
+Settings four_tuned_gpus() {
   Settings settings;
   settings.gpus = 4;
   settings.unshard_async = true;
@@ -29,7 +29,7 @@ bool has(const std::vector<Candidate>& list, const std::string& choice) {
 }  // namespace
 
 TEST_CASE("the remedies of pytorch#147168 are tried where record_stream is", "[remedies]") {
-  const auto list = candidates(recorded());
+  const auto list = candidates(four_tuned_gpus());
   REQUIRE_FALSE(list.empty());
   CHECK(list.front().choice == "--release stash");
   CHECK(has(list, "--no-unshard-async --release stash"));
@@ -40,13 +40,13 @@ TEST_CASE("the remedies of pytorch#147168 are tried where record_stream is", "[r
 }
 
 TEST_CASE("candidates differ from the run and from one another, and their options give their settings", "[remedies]") {
-  Settings other = recorded();
+  Settings other = four_tuned_gpus();
   other.release = Release::automatic;
   other.reduce_scatter_release = Release::record_stream;
   other.reshard_after_forward.kind = Reshard::Kind::never;
   other.units_per_group = 2;
   other.alloc_conf = "max_split_size_mb:100";
-  for (const Settings& base : {Settings{}, recorded(), other}) {
+  for (const Settings& base : {Settings{}, four_tuned_gpus(), other}) {
     const auto list = candidates(base);
     for (std::size_t i = 0; i < list.size(); ++i) {
       INFO(list[i].choice);
@@ -60,7 +60,7 @@ TEST_CASE("candidates differ from the run and from one another, and their option
 }
 
 TEST_CASE("a change as options and as Python", "[remedies]") {
-  Settings from = recorded();
+  Settings from = four_tuned_gpus();
   Settings to = from;
   to.unshard_async = false;
   to.optimizer = Optimizer::adam_fused;

@@ -5,24 +5,14 @@
 #include "sim/predict/predict.hpp"
 #include "tests/catch.hpp"
 #include "tests/property/timed_workload.hpp"
+#include "tests/sim/sweep/small_plan.hpp"
 
 using namespace foreshard;
 using namespace foreshard::sim;
+using foreshard::sim::test::base;
+using foreshard::sim::test::machine;
 
 namespace {
-
-const MachineProfile& machine() {
-  static const MachineProfile kMachine = builtin_profile("h200").value();
-  return kMachine;
-}
-
-Settings base() {
-  Settings settings = test::four_gpus();
-  settings.param_dtype = DType::bfloat16;
-  settings.batch = 2;
-  settings.seq = 128;
-  return settings;
-}
 
 Settings recorded() {
   Settings settings = base();
@@ -33,7 +23,7 @@ Settings recorded() {
 }
 
 std::shared_ptr<const Workload> workload() {
-  return std::make_shared<const Workload>(test::timed_workload(base(), 4, 3.0));
+  return std::make_shared<const Workload>(foreshard::test::timed_workload(base(), 4, 3.0));
 }
 
 Remedies remedies_of(const Settings& settings, unsigned threads, std::optional<Bytes> limit = std::nullopt) {

@@ -2,28 +2,18 @@
 
 #include "tests/catch.hpp"
 #include "tests/property/timed_workload.hpp"
+#include "tests/sim/sweep/small_plan.hpp"
 
 using namespace foreshard;
 using namespace foreshard::sim;
+using foreshard::sim::test::base;
+using foreshard::sim::test::machine;
 
 namespace {
 
-const MachineProfile& machine() {
-  static const MachineProfile kMachine = builtin_profile("h200").value();
-  return kMachine;
-}
-
-Settings base() {
-  Settings settings = test::four_gpus();
-  settings.param_dtype = DType::bfloat16;
-  settings.batch = 2;
-  settings.seq = 128;
-  return settings;
-}
-
 std::vector<SweepPoint> run(const std::vector<Range>& ranges, unsigned threads,
                             std::optional<Bytes> limit = std::nullopt) {
-  OneWorkload source(std::make_shared<const Workload>(test::timed_workload(base(), 4, 3.0)));
+  OneWorkload source(std::make_shared<const Workload>(foreshard::test::timed_workload(base(), 4, 3.0)));
   auto points = sweep(source, machine(), {base(), ranges, limit, threads});
   INFO((points ? std::string() : points.error().text()));
   REQUIRE(points);
@@ -53,7 +43,7 @@ TEST_CASE("points come in order, with the same bytes on any number of threads") 
 
 TEST_CASE("a point is what plan says, its calibration shared") {
   const auto points = run(kRanges, 2);
-  const Workload workload = test::timed_workload(base(), 4, 3.0);
+  const Workload workload = foreshard::test::timed_workload(base(), 4, 3.0);
   Settings wanted = base();
   wanted.forward_prefetch = 2;
   wanted.reshard_after_forward.kind = Reshard::Kind::never;

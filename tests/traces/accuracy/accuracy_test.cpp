@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "tests/catch.hpp"
-#include "tests/traces/model_files/safetensors_sample.hpp"
+#include "tests/temporary_folder.hpp"
 
 using namespace foreshard;
 using namespace foreshard::traces;
@@ -27,15 +27,15 @@ std::string measured_json(double ms, Bytes requested, Bytes allocated, Bytes act
 }
 
 struct Runs {
-  Folder folder;
+  test::TemporaryFolder folder;
   Runs() {
-    fs::create_directories(folder.path("runs"));
+    fs::create_directories(folder.file("runs"));
     add("mlp_implicit", measured_json(32.106, 6360059945, 6360062464, 6360062464, 7625244672));
     add("mlp_record1", measured_json(33.525, 15587692585, 6360062464, 15587695104, 16364077056));
   }
   void add(const std::string& name, const std::string& json) const {
     for (const char* suffix : {".pickle.xz", ".trace.json.xz", ".about.json"})
-      fs::copy_file("traces/samples/" + name + suffix, folder.path("runs/" + name + suffix),
+      fs::copy_file("traces/samples/" + name + suffix, folder.file("runs/" + name + suffix),
                     fs::copy_options::overwrite_existing);
     folder.write("runs/" + name + ".json", json);
   }
@@ -80,7 +80,7 @@ TEST_CASE("runs are held against themselves, their siblings and their models") {
 
 TEST_CASE("what a run measured is read strictly") {
   const Runs runs;
-  const std::string folder = runs.folder.path("runs");
+  const std::string folder = runs.folder.file("runs");
   CHECK(read_measured(folder, "mlp_implicit")->median_ms == Approx(32.106));
   const auto broken = [&](const std::string& json) {
     runs.folder.write("runs/mlp_implicit.json", json);
@@ -99,21 +99,21 @@ TEST_CASE("what a run measured is read strictly") {
 TEST_CASE("a run without a model that is known has a row that says so") {
   const Runs runs;
   runs.add("mlp_implicit", measured_json(32.106, 1, 2, 3, 4, "something-else"));
-  const auto run = read_reference_run(runs.folder.path("runs"), "mlp_implicit");
+  const auto run = read_reference_run(runs.folder.file("runs"), "mlp_implicit");
   REQUIRE(run);
   CHECK_FALSE(run->model);
   CHECK_FALSE(predict_from_model(*run, machine()).refused.empty());
 }
 
 TEST_CASE("a folder without runs is refused") {
-  const Folder folder;
+  const test::TemporaryFolder folder;
   CHECK_FALSE(measure_accuracy(machine(), {folder.path(), 1, {}}));
-  fs::create_directories(folder.path("runs"));
+  fs::create_directories(folder.file("runs"));
   CHECK(measure_accuracy(machine(), {folder.path(), 1, {}}).error().what.find("no runs") != std::string::npos);
 }
 
 TEST_CASE("collectives of a folder against their prices") {
-  const Folder folder;
+  const test::TemporaryFolder folder;
   folder.write("comm_a.json",
                R"([{"variant": "nccl", "world": 4, "op": "all_gather", "total_bytes": 67108864, "us": 190},
     {"variant": "nccl", "world": 4, "op": "contention", "compute": "gemm"}])");

@@ -1,12 +1,12 @@
 // The time side of the reference runs: hooks found, both steps alike, and what is left after contention is
 // taken out does not depend on the settings that were captured.
-#include <cstdlib>
 #include <filesystem>
 #include <map>
 #include <string>
 #include <vector>
 
 #include "tests/catch.hpp"
+#include "tests/truth_folder.hpp"
 #include "traces/capture/timing.hpp"
 #include "traces/pytorch/about.hpp"
 #include "traces/pytorch/profiler_trace.hpp"
@@ -16,9 +16,9 @@ using namespace foreshard::traces;
 
 namespace {
 
+/// Empty where there are none.
 std::filesystem::path runs_folder() {
-  const char* truth = std::getenv("FORESHARD_TRUTH");
-  return truth == nullptr ? std::filesystem::path{} : std::filesystem::path(truth) / "runs";
+  return test::truth_folder("runs").value_or("");
 }
 
 Result<StepTiming> timing_of(const std::string& name, bool user_ranges = true) {
@@ -55,10 +55,7 @@ double compute_ms(const StepTiming& timing) {
 
 TEST_CASE("every reference trace gives a step", "[reference]") {
   const std::filesystem::path folder = runs_folder();
-  if (!std::filesystem::exists(folder)) {
-    WARN("FORESHARD_TRUTH is not set: skipped");
-    return;
-  }
+  if (folder.empty()) FORESHARD_SKIP(test::kNoTruth);
   std::vector<std::string> names;
   for (const auto& entry : std::filesystem::directory_iterator(folder)) {
     const std::string file = entry.path().filename().string();
@@ -100,10 +97,7 @@ TEST_CASE("every reference trace gives a step", "[reference]") {
 }
 
 TEST_CASE("de-contended compute does not depend on the captured settings", "[reference]") {
-  if (!std::filesystem::exists(runs_folder())) {
-    WARN("FORESHARD_TRUTH is not set: skipped");
-    return;
-  }
+  if (runs_folder().empty()) FORESHARD_SKIP(test::kNoTruth);
   const std::vector<std::vector<std::string>> siblings = {
       {"l1b_implicit", "l1b_fwd2bwd2", "l1b_noreshard", "l1b_symm_ce", "l1b_record1", "l1b_perunit2"},
       {"l1b_s512", "l1b_s512_async1", "l1b_s512_fwd2bwd2", "l1b_s512_symm_ce"},
@@ -132,10 +126,7 @@ TEST_CASE("de-contended compute does not depend on the captured settings", "[ref
 }
 
 TEST_CASE("a capture without the user's own ranges says the same", "[reference]") {
-  if (!std::filesystem::exists(runs_folder())) {
-    WARN("FORESHARD_TRUTH is not set: skipped");
-    return;
-  }
+  if (runs_folder().empty()) FORESHARD_SKIP(test::kNoTruth);
   for (const std::string name : {"l1b_accum2", "hf_qwen3", "l1b_ac", "seed_transformer"}) {
     CAPTURE(name);
     const auto with = timing_of(name);

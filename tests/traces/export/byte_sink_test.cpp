@@ -7,15 +7,16 @@
 #include <sstream>
 
 #include "tests/catch.hpp"
+#include "tests/temporary_folder.hpp"
 #include "traces/pytorch/byte_source.hpp"
 
 using namespace foreshard::traces;
 
 namespace {
 
-struct TemporaryFile {
-  std::string path = (std::filesystem::temp_directory_path() / "foreshard_byte_sink_test").string();
-  ~TemporaryFile() { std::filesystem::remove(path); }
+struct File {
+  foreshard::test::TemporaryFolder folder;
+  std::string path = folder.file("bytes");
 };
 
 std::string read(const std::string& path) {
@@ -29,7 +30,7 @@ std::string read(const std::string& path) {
 }  // namespace
 
 TEST_CASE("bytes come back, packed or not") {
-  const TemporaryFile file;
+  const File file;
   std::string expected;
   for (const bool gzip : {false, true}) {
     auto sink = ByteSink::to_file(file.path, gzip);
@@ -48,19 +49,18 @@ TEST_CASE("bytes come back, packed or not") {
 }
 
 TEST_CASE("packed bytes do not depend on the time") {
-  const TemporaryFile file;
+  const File file;
   std::string first;
   for (int i = 0; i < 2; ++i) {
     auto sink = ByteSink::to_file(file.path, true);
     REQUIRE(sink);
     sink->write("the same");
     REQUIRE(sink->finish());
-    std::ostringstream stored;
-    stored << std::ifstream(file.path, std::ios::binary).rdbuf();
+    const std::string stored = foreshard::test::file_bytes(file.path);
     if (i == 0)
-      first = stored.str();
+      first = stored;
     else
-      CHECK(stored.str() == first);
+      CHECK((stored == first));
   }
 }
 

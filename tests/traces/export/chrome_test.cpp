@@ -19,13 +19,13 @@ using nlohmann::json;
 
 namespace {
 
-std::string exported(const Run& run, std::optional<std::int32_t> step = {}) {
+std::string exported_chrome(const Run& run, std::optional<std::int32_t> step = {}) {
   const ExportSelection selection = selected(run, step);
   return written([&](ByteSink& sink) { write_chrome_trace(run, selection, sink); });
 }
 
-ProfilerTrace read_back(const Run& run) {
-  auto source = ByteSource::from_memory("exported.json", exported(run));
+ProfilerTrace read_chrome(const Run& run) {
+  auto source = ByteSource::from_memory("exported.json", exported_chrome(run));
   REQUIRE(source);
   auto trace = read_profiler_trace(*source);
   if (!trace) FAIL(trace.error().text());
@@ -75,7 +75,7 @@ TEST_CASE("Chrome: our reader finds the same device ops at the same times") {
     INFO("seed " << seed);
     const Run run = RandomRun(seed, seed % 2 == 0 ? RunKind::imported : RunKind::planned).make();
     if (run.device_ops.empty()) continue;
-    const ProfilerTrace back = read_back(run);
+    const ProfilerTrace back = read_chrome(run);
     CHECK(facts(back.run) == facts(run));
     for (const ImportStat& stat : back.run.import_stats) CHECK(stat.name == "no odd input");
     CHECK(back.world_size == 4u);
@@ -88,10 +88,10 @@ TEST_CASE("Chrome: the host ops of an import come back, and the events of a plan
     INFO("seed " << seed);
     const Run import = RandomRun(seed, RunKind::imported).make();
     if (import.device_ops.empty()) continue;
-    CHECK(host_facts(read_back(import).run) == host_facts(import));
+    CHECK(host_facts(read_chrome(import).run) == host_facts(import));
     const Run plan = RandomRun(seed, RunKind::planned).make();
     if (plan.device_ops.empty()) continue;
-    const Run back = read_back(plan).run;
+    const Run back = read_chrome(plan).run;
     const auto kinds = [](const Run& run) {
       std::map<EventRecord::Kind, std::size_t> counts;
       for (const EventRecord& event : run.events) ++counts[event.kind];
@@ -107,7 +107,7 @@ TEST_CASE("Chrome: valid JSON with Kineto's members, rows that nest, and ends fo
   for (std::uint64_t seed = 1; seed <= 12; ++seed) {
     INFO("seed " << seed);
     const Run run = RandomRun(seed, seed % 2 == 0 ? RunKind::imported : RunKind::planned).make();
-    const std::string text = exported(run);
+    const std::string text = exported_chrome(run);
     const json trace = json::parse(text);
     CHECK(trace["schemaVersion"] == 1);
     CHECK(trace["deviceProperties"][0]["numSms"] == 132);
@@ -144,5 +144,5 @@ TEST_CASE("Chrome: names that are no UTF-8 leave the JSON valid") {
       "a\xff\xc3(\xed\xa0\x80"
       "b\x01";
   for (DeviceOpRecord& op : run.device_ops) op.label = run.labels.intern("kernel \xf0\x28\x8c\x28 \"\\");
-  CHECK_NOTHROW(json::parse(exported(run)));
+  CHECK_NOTHROW(json::parse(exported_chrome(run)));
 }

@@ -9,6 +9,7 @@
 #include "cli/verbs/verbs.hpp"
 #include "tests/catch.hpp"
 #include "tests/cli/knock.hpp"
+#include "tests/temporary_folder.hpp"
 #include "tests/traces/export/random_run.hpp"
 #include "traces/store/store.hpp"
 
@@ -19,29 +20,16 @@ namespace fs = std::filesystem;
 
 namespace {
 
-struct Folder {
-  fs::path path = fs::temp_directory_path() / "foreshard_export_cli_test";
-  Folder() {
-    fs::remove_all(path);
-    fs::create_directories(path);
-  }
-  ~Folder() { fs::remove_all(path); }
-  [[nodiscard]] std::string file(const std::string& name) const { return (path / name).string(); }
+struct Folder : test::TemporaryFolder {
   [[nodiscard]] std::string store(std::uint64_t seed, RunKind kind) const {
     const std::string name = file(std::to_string(seed) + ".db");
     REQUIRE(traces::write_run(test::RandomRun(seed, kind).make(), name, {.force = true}));
     return name;
   }
   [[nodiscard]] std::size_t files() const {
-    return static_cast<std::size_t>(std::distance(fs::directory_iterator(path), {}));
+    return static_cast<std::size_t>(std::distance(fs::directory_iterator(path()), {}));
   }
 };
-
-std::string read(const std::string& path) {
-  std::ostringstream out;
-  out << std::ifstream(path, std::ios::binary).rdbuf();
-  return out.str();
-}
 
 }  // namespace
 
@@ -57,7 +45,7 @@ TEST_CASE("export writes every format, to a file and to standard output alike, t
     CHECK(written.err.find("wrote " + out) == 0);
     const Answer shown = knock({"export", store, "--format", format, "-o", "-"});
     CHECK(shown.status == 0);
-    CHECK((shown.out == read(out)));
+    CHECK((shown.out == test::file_bytes(out)));
     CHECK_FALSE(shown.out.empty());
   }
 }
@@ -67,14 +55,14 @@ TEST_CASE("export packs by name and never writes over a file unasked") {
   const std::string store = folder.store(5, RunKind::planned);
   const std::string out = folder.file("run.perfetto.gz");
   REQUIRE(knock({"export", store, "--format", "perfetto", "-o", out}).status == 0);
-  CHECK(read(out).substr(0, 2) == "\x1f\x8b");
-  const std::string before = read(out);
+  CHECK(test::file_bytes(out).substr(0, 2) == "\x1f\x8b");
+  const std::string before = test::file_bytes(out);
   const Answer again = knock({"export", store, "--format", "chrome", "-o", out});
   CHECK(again.status == 2);
   CHECK(again.err.find("--force") != std::string::npos);
-  CHECK((read(out) == before));
+  CHECK((test::file_bytes(out) == before));
   CHECK(knock({"export", store, "--format", "chrome", "-o", out, "--force"}).status == 0);
-  CHECK((read(out) != before));
+  CHECK((test::file_bytes(out) != before));
   CHECK(folder.files() == 2);  // no partial files
 }
 
@@ -83,7 +71,7 @@ TEST_CASE("export csv: one file a table, one table, or a view") {
   const std::string store = folder.store(6, RunKind::imported);
   const std::string tables = folder.file("tables");
   REQUIRE(knock({"export", store, "--format", "csv", "-o", tables, "-q"}).status == 0);
-  const std::string ops = read(tables + "/device_op.csv");
+  const std::string ops = test::file_bytes(tables + "/device_op.csv");
   CHECK(ops.starts_with("id,kind,stream,"));
   CHECK(ops == knock({"query", store, "SELECT * FROM device_op", "--csv"}).out);
   CHECK(ops == knock({"export", store, "--format", "csv", "--table", "device_op"}).out);

@@ -140,7 +140,7 @@ struct Decoded {
   bool first_ = true;
 };
 
-Decoded exported(const Run& run, std::optional<std::int32_t> step = {}) {
+Decoded exported_perfetto(const Run& run, std::optional<std::int32_t> step = {}) {
   const ExportSelection selection = selected(run, step);
   return Decoded(written([&](ByteSink& sink) { write_perfetto(run, selection, sink); }));
 }
@@ -165,7 +165,7 @@ TEST_CASE("Perfetto: all tracks are described and nest, and every op is there") 
   for (std::uint64_t seed = 1; seed <= 30; ++seed) {
     INFO("seed " << seed);
     const Run run = RandomRun(seed, seed % 2 == 0 ? RunKind::imported : RunKind::planned).make();
-    const Decoded file = exported(run);
+    const Decoded file = exported_perfetto(run);
     std::size_t device = 0, host = 0;
     for (const auto& [track, events] : file.by_track()) {
       const Track& what = file.tracks.at(track);
@@ -184,7 +184,7 @@ TEST_CASE("Perfetto: all tracks are described and nest, and every op is there") 
 TEST_CASE("Perfetto: a flow leads from each host call to its device op") {
   for (const RunKind kind : {RunKind::imported, RunKind::planned}) {
     const Run run = RandomRun(7, kind).make();
-    const Decoded file = exported(run);
+    const Decoded file = exported_perfetto(run);
     std::map<std::uint64_t, std::uint64_t> begins;
     for (const Event& event : file.events)
       for (const std::uint64_t flow : event.flows) {
@@ -205,7 +205,7 @@ TEST_CASE("Perfetto: a flow leads from each host call to its device op") {
 
 TEST_CASE("Perfetto: counters are the four totals, in bytes") {
   const Run run = RandomRun(3, RunKind::planned).make();
-  const Decoded file = exported(run);
+  const Decoded file = exported_perfetto(run);
   std::map<std::string, std::int64_t> last, most;
   for (const Event& event : file.events) {
     const Track& track = file.tracks.at(event.track);
@@ -248,7 +248,7 @@ TEST_CASE("Perfetto: slices say what the store knows") {
   op.start = {250};
   op.end = {400};
   run.device_ops.push_back(op);
-  const Decoded file = exported(run);
+  const Decoded file = exported_perfetto(run);
   const auto found = std::find_if(file.events.begin(), file.events.end(), [](const Event& e) { return e.type == 1; });
   REQUIRE(found != file.events.end());
   CHECK(found->name == "all_gather");
@@ -275,7 +275,7 @@ TEST_CASE("Perfetto: what overlaps on a stream goes to overflow rows") {
     op.end = {end};
     run.device_ops.push_back(op);
   }
-  const Decoded file = exported(run);
+  const Decoded file = exported_perfetto(run);
   std::map<std::string, std::size_t> slices;
   for (const auto& [track, events] : file.by_track()) {
     CHECK(check_nesting(events) <= 1);
@@ -288,7 +288,7 @@ TEST_CASE("Perfetto: what overlaps on a stream goes to overflow rows") {
 
 TEST_CASE("Perfetto: one step holds what the host issued in it, and equal runs give equal bytes") {
   const Run run = RandomRun(5, RunKind::planned).make();
-  const Decoded file = exported(run, 1);
+  const Decoded file = exported_perfetto(run, 1);
   std::size_t expected = 0, found = 0;
   for (const DeviceOpRecord& op : run.device_ops)
     expected += op.issue >= run.steps[1].start && op.issue < run.steps[1].end ? 1 : 0;

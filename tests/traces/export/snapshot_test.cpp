@@ -2,12 +2,11 @@
 // reads.
 
 #include <cstdlib>
-#include <filesystem>
-#include <fstream>
 #include <map>
 #include <set>
 
 #include "core/allocator/replay.hpp"
+#include "tests/temporary_folder.hpp"
 #include "tests/traces/export/random_run.hpp"
 #include "tests/traces/export/written.hpp"
 #include "traces/export/snapshot_pickle.hpp"
@@ -20,12 +19,12 @@ using namespace foreshard::traces;
 
 namespace {
 
-std::string exported(const Run& run) {
+std::string exported_snapshot(const Run& run) {
   return written([&](ByteSink& sink) { REQUIRE(write_snapshot(run, sink)); });
 }
 
-SnapshotFile read_back(const Run& run) {
-  auto source = ByteSource::from_memory("exported.pickle", exported(run));
+SnapshotFile read_exported_snapshot(const Run& run) {
+  auto source = ByteSource::from_memory("exported.pickle", exported_snapshot(run));
   REQUIRE(source);
   auto file = read_snapshot(*source);
   if (!file) FAIL(file.error().text());
@@ -108,7 +107,7 @@ TEST_CASE("Snapshot: our reader finds identical events and segments") {
   for (std::uint64_t seed = 1; seed <= 40; ++seed) {
     INFO("seed " << seed);
     const Run run = RandomRun(seed, seed % 2 == 0 ? RunKind::imported : RunKind::planned).make();
-    const SnapshotFile back = read_back(run);
+    const SnapshotFile back = read_exported_snapshot(run);
     check_events(run, back.snapshot);
     CHECK(back.pickle_protocol == 4);
     CHECK(back.stats.empty());
@@ -140,7 +139,7 @@ TEST_CASE("Snapshot: every kind of entry, state and number comes back") {
                     {4608, 512, 7, BlockState::pending_free},
                     {5120, 512, 0, BlockState::inactive}};
   run.segments.push_back(segment);
-  const SnapshotFile back = read_back(run);
+  const SnapshotFile back = read_exported_snapshot(run);
   check_events(run, back.snapshot);
   CHECK(back.snapshot.events[1].stream == 0xfffffffffffffff0);
   CHECK(back.snapshot.segments[0].is_expandable);
@@ -158,25 +157,25 @@ TEST_CASE("Snapshot: only opcodes that memory_viz knows, batches of at most 1,00
   for (int i = 0; i < 3500; ++i)
     run.allocator.push_back({AllocatorAction::segment_alloc, Address{1} << 40, 512, kComputeStream, {i}, {}});
   for (BlockRecord& block : run.blocks) block.category = MemoryCategory::activations;
-  const std::string pickle = exported(run);
+  const std::string pickle = exported_snapshot(run);
   const Opcodes opcodes(pickle);
   CHECK(opcodes.longest_batch == 1000);
   CHECK(pickle.find("activations") != std::string::npos);
   CHECK(pickle.find("unknown") != std::string::npos);
-  CHECK(exported(run) == pickle);
+  CHECK(exported_snapshot(run) == pickle);
 }
 
 TEST_CASE("Snapshot: names that are no UTF-8 are made so") {
   Run run = RandomRun(4, RunKind::imported).make();
   run.annotations[0].label = run.labels.intern("a\xff\xc3(\xed\xa0\x80 é");
-  const SnapshotFile back = read_back(run);
+  const SnapshotFile back = read_exported_snapshot(run);
   REQUIRE_FALSE(back.snapshot.annotations.empty());
   CHECK(back.snapshot.annotations[0].name == "a\xef\xbf\xbd\xef\xbf\xbd(\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd é");
 }
 
 TEST_CASE("Snapshot: a recording's export replays to the recording's peaks") {
   const Run run = sample("mlp_record1");
-  const SnapshotFile back = read_back(run);
+  const SnapshotFile back = read_exported_snapshot(run);
   check_events(run, back.snapshot);
   const auto original = read_snapshot("traces/samples/mlp_record1.pickle.xz");
   REQUIRE(original);
@@ -192,18 +191,14 @@ TEST_CASE("Snapshot: a recording's export replays to the recording's peaks") {
 }
 
 TEST_CASE("Snapshot: PyTorch's viewer's arithmetic under Node gives the recorded peak") {
-  if (std::system("node --version > /dev/null 2>&1") != 0) {
-    WARN("node is not installed: skipped");
-    return;
-  }
+  if (std::system("node --version > /dev/null 2>&1") != 0) FORESHARD_SKIP("node is not installed");
   const Run run = sample("mlp_record1");
-  const std::string path = (std::filesystem::temp_directory_path() / "foreshard_snapshot_test.pickle").string();
-  std::ofstream(path, std::ios::binary) << exported(run);
+  const TemporaryFolder folder;
+  const std::string path = folder.write("snapshot.pickle", exported_snapshot(run));
   // memory_viz adds requested sizes of blocks from alloc to free_completed, those from before the recording included.
   Bytes peak = 0;
   for (const StepRecord& step : run.steps) peak = std::max(peak, step.peaks.requested);
   const std::string command =
       "node tests/traces/export/viewer_peak.js " + path + " " + std::to_string(peak) + " > /dev/null";
   CHECK(std::system(command.c_str()) == 0);
-  std::filesystem::remove(path);
 }

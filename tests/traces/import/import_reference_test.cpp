@@ -1,29 +1,19 @@
 // Imports of the reference runs: peaks of every recorded step to the byte, and wrong pairs refused.
-// FORESHARD_TRUTH names their folder; without it these tests pass with a message.
+// FORESHARD_TRUTH names their folder; without it these tests are skipped.
 
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
-#include <optional>
 #include <set>
 
 #include "tests/catch.hpp"
+#include "tests/truth_folder.hpp"
 #include "traces/import/import.hpp"
 
 using namespace foreshard;
 using namespace foreshard::traces;
 
 namespace {
-
-std::optional<std::string> runs_folder() {
-  const char* root = std::getenv("FORESHARD_TRUTH");
-  if (root == nullptr || !std::filesystem::exists(std::string(root) + "/runs")) {
-    WARN("skipped: FORESHARD_TRUTH does not name the folder of the reference runs");
-    return std::nullopt;
-  }
-  return std::string(root) + "/runs/";
-}
 
 std::set<std::string> run_names(const std::string& folder) {
   std::set<std::string> names;
@@ -39,16 +29,16 @@ std::string if_there(const std::string& path) {
 }
 
 ImportRequest request_of(const std::string& folder, const std::string& name) {
-  return {.snapshot = folder + name + ".pickle.xz",
-          .trace = if_there(folder + name + ".trace.json.xz"),
-          .about = folder + name + ".about.json"};
+  return {.snapshot = folder + "/" + name + ".pickle.xz",
+          .trace = if_there(folder + "/" + name + ".trace.json.xz"),
+          .about = folder + "/" + name + ".about.json"};
 }
 
 }  // namespace
 
 TEST_CASE("every step's peaks are the measured ones, to the byte") {
-  const auto folder = runs_folder();
-  if (!folder) return;
+  const auto folder = test::truth_folder("runs");
+  if (!folder) FORESHARD_SKIP(test::kNoTruth);
   for (const std::string& name : run_names(*folder)) {
     INFO(name);
     const auto imported = import_recording(request_of(*folder, name));
@@ -56,7 +46,7 @@ TEST_CASE("every step's peaks are the measured ones, to the byte") {
     REQUIRE(imported);
     CHECK(imported->workload.has_value());
     nlohmann::json measured;
-    std::ifstream(*folder + name + ".json") >> measured;
+    std::ifstream(*folder + "/" + name + ".json") >> measured;
     std::size_t at = 0;
     for (const StepRecord& step : imported->run.steps) {
       if (step.recording != Recording::snapshot) continue;
@@ -71,13 +61,13 @@ TEST_CASE("every step's peaks are the measured ones, to the byte") {
 }
 
 TEST_CASE("files of different runs are refused, with the file that disagrees") {
-  const auto folder = runs_folder();
-  if (!folder) return;
+  const auto folder = test::truth_folder("runs");
+  if (!folder) FORESHARD_SKIP(test::kNoTruth);
   const std::set<std::string> names = run_names(*folder);
   const auto pair = [&](const std::string& run, const std::string& trace) {
     if (!names.contains(run) || !names.contains(trace)) return;
     ImportRequest request = request_of(*folder, run);
-    request.trace = *folder + trace + ".trace.json.xz";
+    request.trace = *folder + "/" + trace + ".trace.json.xz";
     INFO(run << " with the trace of " << trace);
     const auto imported = import_run(request);
     REQUIRE_FALSE(imported);

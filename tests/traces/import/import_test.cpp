@@ -1,9 +1,7 @@
 #include "traces/import/import.hpp"
 
-#include <cstdio>
-#include <fstream>
-
 #include "tests/catch.hpp"
+#include "tests/temporary_folder.hpp"
 #include "traces/import/file_digest.hpp"
 #include "traces/import/snapshot_ranges.hpp"
 
@@ -21,8 +19,8 @@ TEST_CASE("an import needs a recording") {
 }
 
 TEST_CASE("a digest is of the file as stored") {
-  const std::string path = "foreshard_digest_test.txt";
-  std::ofstream(path, std::ios::binary) << "foreshard";
+  const test::TemporaryFolder folder;
+  const std::string path = folder.write("digest.txt", "foreshard");
   const auto digest = file_digest(path);
   std::remove(path.c_str());
   REQUIRE(digest);

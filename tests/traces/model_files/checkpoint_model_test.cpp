@@ -1,6 +1,7 @@
 #include "traces/model_files/checkpoint_model.hpp"
 
 #include "tests/catch.hpp"
+#include "tests/temporary_folder.hpp"
 #include "tests/traces/model_files/safetensors_sample.hpp"
 
 using namespace foreshard;
@@ -14,7 +15,7 @@ StoredTensor tensor(std::string name, std::vector<std::int64_t> shape, std::stri
   return {std::move(name), std::move(dtype), std::move(shape), bytes};
 }
 
-Error refused(std::vector<StoredTensor> tensors) {
+Error refused_checkpoint(std::vector<StoredTensor> tensors) {
   const auto file = states_model(tensors, "m", "m.safetensors");
   REQUIRE_FALSE(file);
   CHECK(file.error().where == "m.safetensors");
@@ -67,20 +68,21 @@ TEST_CASE("a tied head, buffers and empty tensors are reported") {
 }
 
 TEST_CASE("quantised checkpoints, adapters, scalars and empty files are refused") {
-  CHECK(refused({tensor("layers.0.q.qweight", {8, 8}, "I32"), tensor("layers.0.q.scales", {8})}).what.find("2 of 2") !=
+  CHECK(refused_checkpoint({tensor("layers.0.q.qweight", {8, 8}, "I32"), tensor("layers.0.q.scales", {8})})
+            .what.find("2 of 2") != std::string::npos);
+  CHECK(refused_checkpoint({tensor("layers.0.q.weight", {8, 8}, "F8_E4M3")}).what.find("quantised") !=
         std::string::npos);
-  CHECK(refused({tensor("layers.0.q.weight", {8, 8}, "F8_E4M3")}).what.find("quantised") != std::string::npos);
-  CHECK(refused({tensor("layers.0.q.weight", {8, 8}, "U8")}).what.find("quantised") != std::string::npos);
-  CHECK(refused({tensor("layers.0.q.lora_A.weight", {8, 8})}).what.find("adapter") != std::string::npos);
-  CHECK(refused({tensor("layers.0.scale", {}, "F32")}).what.find("scalar") != std::string::npos);
-  CHECK(refused({}).what == "holds no parameters");
-  CHECK(refused({tensor("layers.0.w", {8, 8}, "I64")}).what ==
+  CHECK(refused_checkpoint({tensor("layers.0.q.weight", {8, 8}, "U8")}).what.find("quantised") != std::string::npos);
+  CHECK(refused_checkpoint({tensor("layers.0.q.lora_A.weight", {8, 8})}).what.find("adapter") != std::string::npos);
+  CHECK(refused_checkpoint({tensor("layers.0.scale", {}, "F32")}).what.find("scalar") != std::string::npos);
+  CHECK(refused_checkpoint({}).what == "holds no parameters");
+  CHECK(refused_checkpoint({tensor("layers.0.w", {8, 8}, "I64")}).what ==
         "holds no parameters: 'layers.0.w' is I64, and only floating point is trained");
-  CHECK(refused({tensor("w", {8, 8})}).what == "none of its 1 parameters is in a block");
+  CHECK(refused_checkpoint({tensor("w", {8, 8})}).what == "none of its 1 parameters is in a block");
 }
 
 TEST_CASE("a checkpoint is read by its headers, from a file or a folder") {
-  const Folder folder;
+  const test::TemporaryFolder folder;
   const std::string header = R"({"layers.0.w": {"dtype": "F32", "shape": [2, 2], "data_offsets": [0, 16]},)"
                              R"("layers.1.w": {"dtype": "F32", "shape": [2, 2], "data_offsets": [16, 32]}})";
   const std::string path = folder.write("tiny.safetensors", safetensors_bytes(header, 32));

@@ -1,6 +1,7 @@
 #include "traces/model_files/safetensors.hpp"
 
 #include "tests/catch.hpp"
+#include "tests/temporary_folder.hpp"
 #include "tests/traces/model_files/safetensors_sample.hpp"
 
 using namespace foreshard;
@@ -8,7 +9,7 @@ using namespace foreshard::traces;
 
 namespace {
 
-Error refused(const std::string& header, std::uint64_t data_bytes) {
+Error refused_header(const std::string& header, std::uint64_t data_bytes) {
   const auto tensors = parse_safetensors_header(header, data_bytes, "x.safetensors");
   REQUIRE_FALSE(tensors);
   CHECK(tensors.error().kind == ErrorKind::input);
@@ -38,36 +39,38 @@ TEST_CASE("a header gives its tensors in the order of their data") {
 }
 
 TEST_CASE("what the format refuses is refused, with the tensor") {
-  CHECK(refused("{" + tensor("a", "F32", "[4]", "[0, 15]") + "}", 15).what ==
+  CHECK(refused_header("{" + tensor("a", "F32", "[4]", "[0, 15]") + "}", 15).what ==
         "4 elements of F32 do not take the 15 bytes of data_offsets");
-  CHECK(refused("{" + tensor("a", "F32", "[4]", "[0, 16]") + "}", 12).hint.find("cut short") != std::string::npos);
-  CHECK(refused("{" + tensor("a", "F32", "[4]", "[0, 16]") + "}", 20).what.find("end at byte 16 of 20") !=
+  CHECK(refused_header("{" + tensor("a", "F32", "[4]", "[0, 16]") + "}", 12).hint.find("cut short") !=
         std::string::npos);
-  CHECK(refused("{" + tensor("a", "F32", "[1]", "[0, 4]") + "," + tensor("b", "F32", "[1]", "[2, 6]") + "}", 6).where ==
-        "x.safetensors, tensor 'b'");  // overlap
-  CHECK(refused("{" + tensor("a", "F32", "[1]", "[0, 4]") + "," + tensor("b", "F32", "[1]", "[8, 12]") + "}", 12)
+  CHECK(refused_header("{" + tensor("a", "F32", "[4]", "[0, 16]") + "}", 20).what.find("end at byte 16 of 20") !=
+        std::string::npos);
+  CHECK(refused_header("{" + tensor("a", "F32", "[1]", "[0, 4]") + "," + tensor("b", "F32", "[1]", "[2, 6]") + "}", 6)
+            .where == "x.safetensors, tensor 'b'");  // overlap
+  CHECK(refused_header("{" + tensor("a", "F32", "[1]", "[0, 4]") + "," + tensor("b", "F32", "[1]", "[8, 12]") + "}", 12)
             .what.find("begins at byte 8") != std::string::npos);  // hole
-  CHECK(refused("{" + tensor("a", "F32", "[1]", "[0, 4]") + "," + tensor("a", "F32", "[1]", "[4, 8]") + "}", 8).what ==
-        "is there twice");
-  CHECK(refused("{" + tensor("a", "FP32", "[4]", "[0, 16]") + "}", 16).hint == "did you mean 'F32'?");
-  CHECK_FALSE(refused("{" + tensor("a", "F32", "[-4]", "[0, 16]") + "}", 16).what.empty());
-  CHECK_FALSE(refused("{" + tensor("a", "F32", "[4.0]", "[0, 16]") + "}", 16).what.empty());
-  CHECK_FALSE(refused("{" + tensor("a", "F32", "4", "[0, 16]") + "}", 16).what.empty());
-  CHECK(refused("{" + tensor("a", "F32", "[4294967296, 4294967296, 16]", "[0, 16]") + "}", 16).what.find("absurd") !=
-        std::string::npos);
-  CHECK_FALSE(refused("{" + tensor("a", "F32", "[4]", "[16, 0]") + "}", 16).what.empty());
-  CHECK_FALSE(refused("{" + tensor("a", "F32", "[4]", "[0, 16, 16]") + "}", 16).what.empty());
-  CHECK_FALSE(refused(R"({"a": {"dtype": "F32", "shape": [4]}})", 16).what.empty());
-  CHECK_FALSE(refused(R"({"a": {"dtype": "F32", "shape": [1], "data_offsets": [0, 4], "more": 1}})", 4).what.empty());
-  CHECK_FALSE(refused(R"({"__metadata__": {"a": 1}})", 0).what.empty());
-  CHECK_FALSE(refused(R"({"a": 3})", 0).what.empty());
-  CHECK_FALSE(refused("[]", 0).what.empty());
-  CHECK_FALSE(refused("{\"a\": ", 0).what.empty());
-  CHECK_FALSE(refused(std::string(100, '['), 0).what.empty());
+  CHECK(refused_header("{" + tensor("a", "F32", "[1]", "[0, 4]") + "," + tensor("a", "F32", "[1]", "[4, 8]") + "}", 8)
+            .what == "is there twice");
+  CHECK(refused_header("{" + tensor("a", "FP32", "[4]", "[0, 16]") + "}", 16).hint == "did you mean 'F32'?");
+  CHECK_FALSE(refused_header("{" + tensor("a", "F32", "[-4]", "[0, 16]") + "}", 16).what.empty());
+  CHECK_FALSE(refused_header("{" + tensor("a", "F32", "[4.0]", "[0, 16]") + "}", 16).what.empty());
+  CHECK_FALSE(refused_header("{" + tensor("a", "F32", "4", "[0, 16]") + "}", 16).what.empty());
+  CHECK(refused_header("{" + tensor("a", "F32", "[4294967296, 4294967296, 16]", "[0, 16]") + "}", 16)
+            .what.find("absurd") != std::string::npos);
+  CHECK_FALSE(refused_header("{" + tensor("a", "F32", "[4]", "[16, 0]") + "}", 16).what.empty());
+  CHECK_FALSE(refused_header("{" + tensor("a", "F32", "[4]", "[0, 16, 16]") + "}", 16).what.empty());
+  CHECK_FALSE(refused_header(R"({"a": {"dtype": "F32", "shape": [4]}})", 16).what.empty());
+  CHECK_FALSE(
+      refused_header(R"({"a": {"dtype": "F32", "shape": [1], "data_offsets": [0, 4], "more": 1}})", 4).what.empty());
+  CHECK_FALSE(refused_header(R"({"__metadata__": {"a": 1}})", 0).what.empty());
+  CHECK_FALSE(refused_header(R"({"a": 3})", 0).what.empty());
+  CHECK_FALSE(refused_header("[]", 0).what.empty());
+  CHECK_FALSE(refused_header("{\"a\": ", 0).what.empty());
+  CHECK_FALSE(refused_header(std::string(100, '['), 0).what.empty());
 }
 
 TEST_CASE("files that are short, foreign or cut are refused") {
-  const Folder folder;
+  const test::TemporaryFolder folder;
   const std::string header = "{" + tensor("a", "F32", "[4]", "[0, 16]") + "}";
   CHECK(read_safetensors_header(folder.write("good.safetensors", safetensors_bytes(header, 16))));
   CHECK_FALSE(read_safetensors_header(folder.write("short.safetensors", "1234")));
@@ -79,11 +82,11 @@ TEST_CASE("files that are short, foreign or cut are refused") {
       read_safetensors_header(folder.write("cut.safetensors", safetensors_bytes(header, 16).substr(0, 40)));
   REQUIRE_FALSE(cut);
   CHECK(cut.error().what.find("cut short") != std::string::npos);
-  CHECK_FALSE(read_safetensors_header(folder.path("missing.safetensors")));
+  CHECK_FALSE(read_safetensors_header(folder.file("missing.safetensors")));
 }
 
 TEST_CASE("a folder with several files and an index") {
-  const Folder folder;
+  const test::TemporaryFolder folder;
   const std::string first = safetensors_bytes("{" + tensor("a", "F32", "[4]", "[0, 16]") + "}", 16);
   const std::string second = safetensors_bytes("{" + tensor("b", "F32", "[2]", "[0, 8]") + "}", 8);
   CHECK_FALSE(has_safetensors(folder.path()));
@@ -112,7 +115,7 @@ TEST_CASE("a folder with several files and an index") {
 }
 
 TEST_CASE("a tensor in two files is refused") {
-  const Folder folder;
+  const test::TemporaryFolder folder;
   const std::string same = safetensors_bytes("{" + tensor("a", "F32", "[4]", "[0, 16]") + "}", 16);
   folder.write("one.safetensors", same);
   folder.write("two.safetensors", same);

@@ -1,6 +1,7 @@
 #include "traces/pytorch/about.hpp"
 
 #include "tests/catch.hpp"
+#include "tests/temporary_folder.hpp"
 #include "tests/traces/pytorch/packing.hpp"
 
 namespace foreshard::traces {
@@ -139,7 +140,8 @@ TEST_CASE("units and settings that cannot be") {
 }
 
 TEST_CASE("an about file on disk, packed") {
-  CHECK(read_about(testing::write_file("about.json.gz", testing::gzip(kAbout)))->units.size() == 2);
+  const test::TemporaryFolder folder;
+  CHECK(read_about(folder.write("about.json.gz", testing::gzip(kAbout)))->units.size() == 2);
   CHECK(read_about("/nonexistent/about.json").error().text() ==
         "/nonexistent/about.json: cannot open: No such file or directory");
 }

@@ -3,6 +3,7 @@
 #include <filesystem>
 
 #include "tests/catch.hpp"
+#include "tests/temporary_folder.hpp"
 #include "tests/traces/pytorch/packing.hpp"
 
 namespace foreshard::traces {
@@ -23,7 +24,7 @@ std::string noise(std::size_t size) {
   return bytes;
 }
 
-Error error_of(std::string bytes) {
+Error unpacking_error(std::string bytes) {
   auto source = ByteSource::from_memory("input", std::move(bytes));
   if (!source) return source.error();
   auto all = read_all(*source, kGiB);
@@ -71,27 +72,27 @@ TEST_CASE("a cut or damaged packing is an error with its byte") {
   const std::string bytes = noise(1'000'000);
   std::string gz = gzip(bytes);
   std::string lz = xz(bytes);
-  const Error cut_gz = error_of(gz.substr(0, 1000));
+  const Error cut_gz = unpacking_error(gz.substr(0, 1000));
   CHECK(cut_gz.what == "the gzip data is cut short");
   CHECK(cut_gz.where == "input, byte 1000");
-  const Error cut_xz = error_of(lz.substr(0, 1000));
+  const Error cut_xz = unpacking_error(lz.substr(0, 1000));
   CHECK(cut_xz.what == "the xz data is cut short");
   CHECK(cut_xz.where == "input, byte 1000");
-  CHECK(error_of(gz.substr(0, 2)).what == "the gzip data is cut short");
-  CHECK(error_of(lz.substr(0, 6)).what == "the xz data is cut short");
+  CHECK(unpacking_error(gz.substr(0, 2)).what == "the gzip data is cut short");
+  CHECK(unpacking_error(lz.substr(0, 6)).what == "the xz data is cut short");
   gz[gz.size() - 6] = static_cast<char>(gz[gz.size() - 6] ^ 1);  // its CRC
-  CHECK(error_of(gz).what == "the gzip data is corrupt (incorrect data check)");
+  CHECK(unpacking_error(gz).what == "the gzip data is corrupt (incorrect data check)");
   lz[lz.size() / 2] = static_cast<char>(lz[lz.size() / 2] ^ 1);
-  CHECK(error_of(lz).what.starts_with("the xz data is corrupt"));
-  CHECK(error_of(gzip(bytes) + "tail").what == "foreign bytes after the end of the gzip data");
+  CHECK(unpacking_error(lz).what.starts_with("the xz data is corrupt"));
+  CHECK(unpacking_error(gzip(bytes) + "tail").what == "foreign bytes after the end of the gzip data");
 }
 
 TEST_CASE("what is not read is refused by name") {
-  CHECK(error_of("").what == "the file is empty");
-  CHECK(error_of("PK\x03\x04rest").what == "this is a zip archive, not a recording");
-  CHECK(error_of("PK\x03\x04rest").hint.find("torch.save") != std::string::npos);
-  CHECK(error_of("\x28\xb5\x2f\xfdrest").what == "the file is packed with zstandard, which is not read");
-  CHECK(error_of("BZh91AY").what == "the file is packed with bzip2, which is not read");
+  CHECK(unpacking_error("").what == "the file is empty");
+  CHECK(unpacking_error("PK\x03\x04rest").what == "this is a zip archive, not a recording");
+  CHECK(unpacking_error("PK\x03\x04rest").hint.find("torch.save") != std::string::npos);
+  CHECK(unpacking_error("\x28\xb5\x2f\xfdrest").what == "the file is packed with zstandard, which is not read");
+  CHECK(unpacking_error("BZh91AY").what == "the file is packed with bzip2, which is not read");
   const auto missing = ByteSource::open("/nonexistent/file.pickle");
   REQUIRE(!missing);
   CHECK(missing.error().text() == "/nonexistent/file.pickle: cannot open: No such file or directory");
@@ -111,7 +112,8 @@ TEST_CASE("a file that unpacks to more than the limit is refused") {
 
 TEST_CASE("a file on disk is read as bytes in memory are") {
   const std::string bytes = noise(600'000);
-  auto source = ByteSource::open(write_file("noise.bin.xz", xz(bytes)));
+  const foreshard::test::TemporaryFolder folder;
+  auto source = ByteSource::open(folder.write("noise.bin.xz", xz(bytes)));
   REQUIRE(source);
   CHECK(read_all(*source, kGiB) == bytes);
 }

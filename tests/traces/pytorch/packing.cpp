@@ -1,11 +1,7 @@
 #include "tests/traces/pytorch/packing.hpp"
 
 #include <lzma.h>
-#include <unistd.h>
 #include <zlib.h>
-
-#include <filesystem>
-#include <fstream>
 
 #include "core/base/check.hpp"
 
@@ -41,14 +37,6 @@ ByteSource source_of(std::string bytes) {
   auto source = ByteSource::from_memory("input", std::move(bytes));
   FORESHARD_CHECK(source.has_value(), source ? "" : source.error().text());
   return std::move(*source);
-}
-
-std::string write_file(const std::string& name, const std::string& bytes) {
-  const auto folder = std::filesystem::temp_directory_path() / ("foreshard_test_" + std::to_string(getpid()));
-  std::filesystem::create_directories(folder);
-  const std::string path = (folder / name).string();
-  std::ofstream(path, std::ios::binary) << bytes;
-  return path;
 }
 
 }  // namespace foreshard::traces::testing

@@ -12,8 +12,6 @@ namespace foreshard::traces::testing {
 [[nodiscard]] std::string gzip(std::string_view bytes);
 [[nodiscard]] std::string xz(std::string_view bytes);
 [[nodiscard]] ByteSource source_of(std::string bytes);
-/// A new file under the system's temporary folder with this content; its path.
-[[nodiscard]] std::string write_file(const std::string& name, const std::string& bytes);
 
 /// A pickle as bytes, opcode by opcode (CPython, Lib/pickletools.py).
 class PickleBytes {

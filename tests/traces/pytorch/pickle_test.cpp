@@ -18,7 +18,7 @@ Pickle read(const std::string& bytes) {
   return std::move(*pickle);
 }
 
-Error error_of(const std::string& bytes, const PickleLimits& limits = {}) {
+Error pickle_error(const std::string& bytes, const PickleLimits& limits = {}) {
   auto pickle = read_pickle(bytes, "input", limits);
   REQUIRE(!pickle);
   CHECK(pickle.error().kind == ErrorKind::input);
@@ -111,13 +111,13 @@ TEST_CASE("tuples, old forms, bytes and what follows the end") {
 }
 
 TEST_CASE("objects are refused by name, with their byte") {
-  const Error global = error_of(
+  const Error global = pickle_error(
       "\x80\x02"
       "ctorch._utils\n_rebuild_tensor_v2\n."s);
   CHECK(global.what == "the pickle holds an object (opcode GLOBAL: torch._utils)");
   CHECK(global.where == "input, byte 2");
   CHECK(global.hint.starts_with("foreshard never executes pickles"));
-  const Error stack = error_of(PickleBytes().text("os").text("system").op("\x93").stop());
+  const Error stack = pickle_error(PickleBytes().text("os").text("system").op("\x93").stop());
   CHECK(stack.what == "the pickle holds an object (opcode STACK_GLOBAL: os.system)");
   CHECK(stack.where == "input, byte 14");
   for (const auto& [opcode, name] : {std::pair{"R"s, "REDUCE"},
@@ -129,12 +129,12 @@ TEST_CASE("objects are refused by name, with their byte") {
                                      {"i"s, "INST"},
                                      {"\x82\x01"s, "EXT1"}}) {
     INFO(name);
-    CHECK(error_of("\x80\x04" + opcode + ".").what.find("opcode "s + name) != std::string::npos);
+    CHECK(pickle_error("\x80\x04" + opcode + ".").what.find("opcode "s + name) != std::string::npos);
   }
-  CHECK(error_of("I1\n.").what == "the pickle is in protocol 0 or 1's text form (opcode INT)");
-  CHECK(error_of("\x80\x04\x8f.").what == "the pickle uses opcode EMPTY_SET, which a memory snapshot never has");
-  CHECK(error_of("\xff").what == "byte 0xff is no pickle opcode: this is not a pickle, or it is damaged");
-  CHECK(error_of("\x80\x06.").what == "the pickle has protocol 6, the newest known is 5");
+  CHECK(pickle_error("I1\n.").what == "the pickle is in protocol 0 or 1's text form (opcode INT)");
+  CHECK(pickle_error("\x80\x04\x8f.").what == "the pickle uses opcode EMPTY_SET, which a memory snapshot never has");
+  CHECK(pickle_error("\xff").what == "byte 0xff is no pickle opcode: this is not a pickle, or it is damaged");
+  CHECK(pickle_error("\x80\x06.").what == "the pickle has protocol 6, the newest known is 5");
 }
 
 TEST_CASE("every cut of a pickle is an error, never a crash") {
@@ -151,34 +151,34 @@ TEST_CASE("every cut of a pickle is an error, never a crash") {
                                 .stop();
   REQUIRE(read_pickle(whole, "input"));
   for (std::size_t size = 0; size < whole.size(); ++size) {
-    const Error error = error_of(whole.substr(0, size));
+    const Error error = pickle_error(whole.substr(0, size));
     CHECK(error.what == "the pickle is cut short");
     CHECK(error.where == "input, byte " + std::to_string(size));
   }
 }
 
 TEST_CASE("malformed pickles are refused") {
-  CHECK(error_of("h\x05.").what == "the pickle refers to memo id 5, which was never given");
-  CHECK(error_of("Nr\xff\xff\xff\xff.").what == "the pickle is malformed: memo id 4294967295 is out of range");
-  CHECK(error_of("\x94.").what == "the pickle is malformed: nothing to remember");
-  CHECK(error_of("e.").what == "the pickle is malformed: entries without their MARK");
-  CHECK(error_of("t.").what == "the pickle is malformed: a container without its MARK");
-  CHECK(error_of("NNa.").what == "the pickle is malformed: entries for a list that is not there");
-  CHECK(error_of("](NNs.").what == "the pickle is malformed: entries for a dict that is not there");
-  CHECK(error_of("}(Nu.").what == "the pickle is malformed: entries for a dict that is not there");
-  CHECK(error_of("(Nd.").what == "the pickle is malformed: a key without value");
-  CHECK(error_of("N(\x86.").what == "the pickle is malformed: a tuple takes more values than there are");
-  CHECK(error_of("(0.").what == "the pickle is malformed: POP from an empty stack");
-  CHECK(error_of(".").what == "the pickle is malformed: it stops before its value is done");
-  CHECK(error_of("\x8b\xff\xff\xff\xff.").what == "a LONG4 has a negative length");
+  CHECK(pickle_error("h\x05.").what == "the pickle refers to memo id 5, which was never given");
+  CHECK(pickle_error("Nr\xff\xff\xff\xff.").what == "the pickle is malformed: memo id 4294967295 is out of range");
+  CHECK(pickle_error("\x94.").what == "the pickle is malformed: nothing to remember");
+  CHECK(pickle_error("e.").what == "the pickle is malformed: entries without their MARK");
+  CHECK(pickle_error("t.").what == "the pickle is malformed: a container without its MARK");
+  CHECK(pickle_error("NNa.").what == "the pickle is malformed: entries for a list that is not there");
+  CHECK(pickle_error("](NNs.").what == "the pickle is malformed: entries for a dict that is not there");
+  CHECK(pickle_error("}(Nu.").what == "the pickle is malformed: entries for a dict that is not there");
+  CHECK(pickle_error("(Nd.").what == "the pickle is malformed: a key without value");
+  CHECK(pickle_error("N(\x86.").what == "the pickle is malformed: a tuple takes more values than there are");
+  CHECK(pickle_error("(0.").what == "the pickle is malformed: POP from an empty stack");
+  CHECK(pickle_error(".").what == "the pickle is malformed: it stops before its value is done");
+  CHECK(pickle_error("\x8b\xff\xff\xff\xff.").what == "a LONG4 has a negative length");
 }
 
 TEST_CASE("hostile counts and depths stay within bounds") {
-  CHECK(error_of("\x8d\xff\xff\xff\xff\xff\xff\xff\xff.").what == "the pickle is cut short");
-  CHECK(error_of("X\xff\xff\xff\xff.").what == "the pickle is cut short");
-  CHECK(error_of(std::string(5000, '(')).what == "the pickle is nested deeper than 1000 levels");
+  CHECK(pickle_error("\x8d\xff\xff\xff\xff\xff\xff\xff\xff.").what == "the pickle is cut short");
+  CHECK(pickle_error("X\xff\xff\xff\xff.").what == "the pickle is cut short");
+  CHECK(pickle_error(std::string(5000, '(')).what == "the pickle is nested deeper than 1000 levels");
   const std::string lists(100'000, ']');
-  CHECK(error_of(lists + ".", {.value_bytes = kMiB}).what == "the values take more than 1048576 bytes");
+  CHECK(pickle_error(lists + ".", {.value_bytes = kMiB}).what == "the values take more than 1048576 bytes");
   // A million nested lists are built and destroyed without recursion.
   std::string nested(1'000'000, ']');
   nested += std::string(999'999, 'a');

@@ -49,7 +49,7 @@ std::uint64_t count_of(const ProfilerTrace& trace, const std::string& name) {
     if (stat.name == name) return stat.count;
   return 0;
 }
-std::string message_of(const std::string& text, const TraceOptions& options = {}) {
+std::string trace_error(const std::string& text, const TraceOptions& options = {}) {
   const auto trace = try_read(text, options);
   REQUIRE(!trace);
   return trace.error().where + ": " + trace.error().what;
@@ -196,22 +196,22 @@ TEST_CASE("odd events are counted and do no harm") {
 
 TEST_CASE("options: operators, another device") {
   CHECK(read(kStep, {.keep_cpu_ops = true, .device = std::nullopt}).run.host_ops.size() == 6);
-  CHECK(message_of(trace_of(kStep), {.keep_cpu_ops = false, .device = 5}) ==
+  CHECK(trace_error(trace_of(kStep), {.keep_cpu_ops = false, .device = 5}) ==
         "input: the trace holds no GPU events of device 5");
 }
 
 TEST_CASE("what is not a profiler trace says so") {
-  CHECK(message_of(R"({"a": 1})") == "input: this JSON is not a profiler trace: it has no list 'traceEvents'");
-  CHECK(message_of(R"({"segments": [], "device_traces": []})") ==
+  CHECK(trace_error(R"({"a": 1})") == "input: this JSON is not a profiler trace: it has no list 'traceEvents'");
+  CHECK(trace_error(R"({"segments": [], "device_traces": []})") ==
         "input: this is a memory snapshot, not a profiler trace");
-  CHECK(message_of(trace_of({kStep[0]})) == "input: the trace holds no GPU events: no kernels, copies or memsets");
-  CHECK(message_of("\x80\x04}.") == "input, byte 0: this is not JSON");
+  CHECK(trace_error(trace_of({kStep[0]})) == "input: the trace holds no GPU events: no kernels, copies or memsets");
+  CHECK(trace_error("\x80\x04}.") == "input, byte 0: this is not JSON");
   const std::string whole = trace_of(kStep);
-  CHECK(message_of(whole.substr(0, 900)) == "input, byte 900: the JSON is cut short");
-  CHECK(message_of(xz(whole).substr(0, 300)) == "input, byte 300: the xz data is cut short");
-  CHECK(message_of(R"({"deviceProperties": [1 2], "traceEvents": []})") ==
+  CHECK(trace_error(whole.substr(0, 900)) == "input, byte 900: the JSON is cut short");
+  CHECK(trace_error(xz(whole).substr(0, 300)) == "input, byte 300: the xz data is cut short");
+  CHECK(trace_error(R"({"deviceProperties": [1 2], "traceEvents": []})") ==
         "input, byte 21: the value of 'deviceProperties' is not valid JSON");
-  CHECK(message_of(R"({"traceEvents": [{"ph": "X" "cat"}]})")
+  CHECK(trace_error(R"({"traceEvents": [{"ph": "X" "cat"}]})")
             .starts_with("input, byte 17: this event is not valid JSON"));
 }
 

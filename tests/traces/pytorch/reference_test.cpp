@@ -1,11 +1,11 @@
 // Every file of the reference runs is read without oddities; what their parts say agrees. FORESHARD_TRUTH names
 // the folder of the reference runs.
 #include <algorithm>
-#include <cstdlib>
 #include <filesystem>
 #include <vector>
 
 #include "tests/catch.hpp"
+#include "tests/truth_folder.hpp"
 #include "traces/pytorch/about.hpp"
 #include "traces/pytorch/profiler_trace.hpp"
 #include "traces/pytorch/snapshot_file.hpp"
@@ -15,14 +15,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Files under the reference runs whose names end so, sorted; empty where there are none.
-std::vector<std::string> reference_files(const std::string& ending) {
-  const char* folder = std::getenv("FORESHARD_TRUTH");
+/// Files under the folder whose names end so, sorted.
+std::vector<std::string> reference_files(const std::string& folder, const std::string& ending) {
   std::vector<std::string> files;
-  if (folder == nullptr || !fs::is_directory(folder)) {
-    WARN("skipped: FORESHARD_TRUTH does not name the folder of the reference runs");
-    return files;
-  }
   for (const auto& entry : fs::recursive_directory_iterator(folder))
     if (entry.path().string().ends_with(ending)) files.push_back(entry.path().string());
   std::sort(files.begin(), files.end());
@@ -39,7 +34,9 @@ std::string losses_of(const std::vector<ImportStat>& stats) {
 }
 
 TEST_CASE("every reference snapshot is read and adds up") {
-  for (const std::string& path : reference_files(".pickle.xz")) {
+  const auto folder = test::truth_folder();
+  if (!folder) FORESHARD_SKIP(test::kNoTruth);
+  for (const std::string& path : reference_files(*folder, ".pickle.xz")) {
     INFO(path);
     const auto file = read_snapshot(path);
     INFO((file ? "" : file.error().text()));
@@ -64,7 +61,9 @@ TEST_CASE("every reference snapshot is read and adds up") {
 }
 
 TEST_CASE("every reference trace is read, with all its work issued by a call") {
-  for (const std::string& path : reference_files(".trace.json.xz")) {
+  const auto folder = test::truth_folder();
+  if (!folder) FORESHARD_SKIP(test::kNoTruth);
+  for (const std::string& path : reference_files(*folder, ".trace.json.xz")) {
     INFO(path);
     const auto trace = read_profiler_trace(path);
     INFO((trace ? "" : trace.error().text()));
@@ -91,7 +90,9 @@ TEST_CASE("every reference trace is read, with all its work issued by a call") {
 }
 
 TEST_CASE("every reference about file is read") {
-  for (const std::string& path : reference_files(".about.json")) {
+  const auto folder = test::truth_folder();
+  if (!folder) FORESHARD_SKIP(test::kNoTruth);
+  for (const std::string& path : reference_files(*folder, ".about.json")) {
     INFO(path);
     const auto about = read_about(path);
     INFO((about ? "" : about.error().text()));

@@ -8,7 +8,7 @@ namespace {
 using namespace testing;
 using namespace std::string_literals;
 
-std::string message_of(const std::string& bytes) {
+std::string snapshot_error(const std::string& bytes) {
   auto source = ByteSource::from_memory("input", bytes);
   if (!source) return source.error().where + ": " + source.error().what;
   const auto file = read_snapshot(*source);
@@ -24,62 +24,62 @@ std::string block(const std::string& fields) {
 }
 
 TEST_CASE("what is not a snapshot says what it is") {
-  CHECK(message_of("\x80\x04].") ==
+  CHECK(snapshot_error("\x80\x04].") ==
         "input: this is a list, not a memory snapshot: torch.cuda.memory_snapshot() gives only the segments");
-  CHECK(message_of("\x80\x04K\x01.") == "input: this is an integer, not a memory snapshot");
-  CHECK(message_of(PickleBytes().dict().text("model").op("N").text("epoch").op("K\x01").end_dict().stop()) ==
+  CHECK(snapshot_error("\x80\x04K\x01.") == "input: this is an integer, not a memory snapshot");
+  CHECK(snapshot_error(PickleBytes().dict().text("model").op("N").text("epoch").op("K\x01").end_dict().stop()) ==
         "input: this is not a memory snapshot: a dict without a list 'segments' (its keys: model, epoch)");
-  CHECK(message_of("\x80\x04}.") ==
+  CHECK(snapshot_error("\x80\x04}.") ==
         "input: this is not a memory snapshot: a dict without a list 'segments' (its keys: none)");
-  CHECK(message_of("\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19.\x80\x02M\xe9\x03."s) ==
+  CHECK(snapshot_error("\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19.\x80\x02M\xe9\x03."s) ==
         "input: this is a checkpoint written by torch.save, not a memory snapshot");
-  CHECK(message_of("PK\x03\x04") == "input: this is a zip archive, not a recording");
-  CHECK(message_of("\x80\x02"
-                   "ccollections\nOrderedDict\n)R.") ==
+  CHECK(snapshot_error("PK\x03\x04") == "input: this is a zip archive, not a recording");
+  CHECK(snapshot_error("\x80\x02"
+                       "ccollections\nOrderedDict\n)R.") ==
         "input, byte 2: the pickle holds an object (opcode GLOBAL: collections)");
-  CHECK(message_of(R"({"schemaVersion": 1, "traceEvents": []})") ==
+  CHECK(snapshot_error(R"({"schemaVersion": 1, "traceEvents": []})") ==
         "input: this is a profiler trace, not a memory snapshot");
-  CHECK(message_of(R"({"segments": )").starts_with("input: this is not valid JSON"));
-  CHECK(message_of("[1, 2]").starts_with("input: this is a list"));
+  CHECK(snapshot_error(R"({"segments": )").starts_with("input: this is not valid JSON"));
+  CHECK(snapshot_error("[1, 2]").starts_with("input: this is a list"));
 }
 
 TEST_CASE("parts of the wrong kind") {
-  CHECK(message_of(R"({"segments": [], "device_traces": {}})") == "input: 'device_traces' is a dict, not a list");
-  CHECK(message_of(R"({"segments": [], "device_traces": [1]})") ==
+  CHECK(snapshot_error(R"({"segments": [], "device_traces": {}})") == "input: 'device_traces' is a dict, not a list");
+  CHECK(snapshot_error(R"({"segments": [], "device_traces": [1]})") ==
         "input: 'device_traces' holds an integer, not lists");
-  CHECK(message_of(R"({"segments": [], "device_traces": [[1]]})") ==
+  CHECK(snapshot_error(R"({"segments": [], "device_traces": [[1]]})") ==
         "input, device_traces[0][0]: the entry is an integer, not a trace entry");
-  CHECK(message_of(R"({"segments": [3], "device_traces": [[]]})") ==
+  CHECK(snapshot_error(R"({"segments": [3], "device_traces": [[]]})") ==
         "input, segments[0]: the segment is an integer, not a dict of a segment");
 }
 
 TEST_CASE("a trace entry without what it needs") {
-  CHECK(message_of(entry(R"("addr": 1)")) == "input, device_traces[0][0]: the entry has no text 'action'");
-  CHECK(message_of(entry(R"("action": "alloc", "size": 1, "stream": 0)")) ==
+  CHECK(snapshot_error(entry(R"("addr": 1)")) == "input, device_traces[0][0]: the entry has no text 'action'");
+  CHECK(snapshot_error(entry(R"("action": "alloc", "size": 1, "stream": 0)")) ==
         "input, device_traces[0][0]: the entry has no 'addr'");
-  CHECK(message_of(entry(R"("action": "alloc", "addr": 1, "stream": 0)")) ==
+  CHECK(snapshot_error(entry(R"("action": "alloc", "addr": 1, "stream": 0)")) ==
         "input, device_traces[0][0]: the entry has no 'size'");
-  CHECK(message_of(entry(R"("action": "alloc", "addr": "x", "size": 1, "stream": 0)")) ==
+  CHECK(snapshot_error(entry(R"("action": "alloc", "addr": "x", "size": 1, "stream": 0)")) ==
         "input, device_traces[0][0]: the entry has a 'addr' that is a string, not an integer");
-  CHECK(message_of(entry(R"("action": "alloc", "addr": 1, "size": -1, "stream": 0)")) ==
+  CHECK(snapshot_error(entry(R"("action": "alloc", "addr": 1, "size": -1, "stream": 0)")) ==
         "input, device_traces[0][0]: the entry has a 'size' of 18446744073709551615");
-  CHECK(message_of(entry(R"("action": "alloc", "addr": 1, "size": 1, "stream": 0, "time_us": 1.5)")) ==
+  CHECK(snapshot_error(entry(R"("action": "alloc", "addr": 1, "size": 1, "stream": 0, "time_us": 1.5)")) ==
         "input, device_traces[0][0]: the entry has a 'time_us' that is a float, not an integer");
 }
 
 TEST_CASE("a segment or block without what it needs") {
-  CHECK(message_of(R"({"segments": [{"total_size": 1, "blocks": []}]})") ==
+  CHECK(snapshot_error(R"({"segments": [{"total_size": 1, "blocks": []}]})") ==
         "input, segments[0]: the segment needs an integer 'address'");
-  CHECK(message_of(R"({"segments": [{"address": 1, "total_size": 1}]})") ==
+  CHECK(snapshot_error(R"({"segments": [{"address": 1, "total_size": 1}]})") ==
         "input, segments[0]: the segment has no list 'blocks'");
-  CHECK(message_of(R"({"segments": [{"address": 18446744073709551615, "total_size": 2, "blocks": []}]})") ==
+  CHECK(snapshot_error(R"({"segments": [{"address": 18446744073709551615, "total_size": 2, "blocks": []}]})") ==
         "input, segments[0]: the segment reaches beyond the end of memory");
-  CHECK(message_of(block(R"("state": "inactive")")) ==
+  CHECK(snapshot_error(block(R"("state": "inactive")")) ==
         "input, segments[0].blocks[0]: the block needs an integer 'size'");
-  CHECK(message_of(block(R"("size": 1024)")) == "input, segments[0].blocks[0]: the block has no text 'state'");
-  CHECK(message_of(block(R"("size": 1024, "state": "lost")")) ==
+  CHECK(snapshot_error(block(R"("size": 1024)")) == "input, segments[0].blocks[0]: the block has no text 'state'");
+  CHECK(snapshot_error(block(R"("size": 1024, "state": "lost")")) ==
         "input, segments[0].blocks[0]: the block has the unknown state 'lost'");
-  CHECK(message_of(R"({"segments": [{"address": 1, "total_size": 0, "blocks": []}],
+  CHECK(snapshot_error(R"({"segments": [{"address": 1, "total_size": 0, "blocks": []}],
                        "external_annotations": [{"stage": "MIDDLE"}]})") ==
         "input, external_annotations[0]: the annotation needs a 'stage' of START or END, a 'name' and a 'time_us'");
 }
@@ -106,7 +106,7 @@ TEST_CASE("shared lists that expand beyond the file are refused") {
   bytes.op("}\x94(").text("address").op("K\x01").text("total_size").op("M\xe8\x03").text("blocks").op("h\x01").op("u0");
   for (int i = 0; i < 3000; ++i) bytes.op("h\x02");
   bytes.op("e").end_dict();
-  CHECK(message_of(bytes.stop()) == "input: shared lists expand to more entries than a file of this size can hold");
+  CHECK(snapshot_error(bytes.stop()) == "input: shared lists expand to more entries than a file of this size can hold");
 }
 
 }  // namespace

@@ -8,7 +8,7 @@ namespace {
 using namespace testing;
 using namespace std::string_literals;
 
-SnapshotFile read(const std::string& bytes, const SnapshotOptions& options = {}) {
+SnapshotFile read_bytes(const std::string& bytes, const SnapshotOptions& options = {}) {
   auto source = source_of(bytes);
   auto file = read_snapshot(source, options);
   INFO((file ? "" : file.error().text()));
@@ -45,7 +45,7 @@ constexpr const char* kJson = R"({
 })";
 
 TEST_CASE("a snapshot's events, segments, annotations and settings") {
-  const SnapshotFile file = read(kJson);
+  const SnapshotFile file = read_bytes(kJson);
   const Snapshot& s = file.snapshot;
   REQUIRE(s.events.size() == 5);
   CHECK(s.events[1].action == AllocatorAction::alloc);
@@ -79,7 +79,7 @@ TEST_CASE("a snapshot's events, segments, annotations and settings") {
 }
 
 TEST_CASE("what is odd in a snapshot is counted") {
-  const SnapshotFile file = read(kJson);
+  const SnapshotFile file = read_bytes(kJson);
   CHECK(count_of(file, "unknown_action") == 1);
   CHECK(count_of(file, "unknown_entry_key") == 1);
   CHECK(count_of(file, "unknown_block_key") == 1);
@@ -116,15 +116,15 @@ std::string two_devices(int first, int second) {
 }
 
 TEST_CASE("the device is the one that recorded, or is chosen") {
-  CHECK(read(two_devices(0, 3)).snapshot.device == 1);
-  CHECK(read(two_devices(0, 3)).snapshot.events.size() == 3);
+  CHECK(read_bytes(two_devices(0, 3)).snapshot.device == 1);
+  CHECK(read_bytes(two_devices(0, 3)).snapshot.events.size() == 3);
   auto source = source_of(two_devices(2, 3));
   const auto both = read_snapshot(source);
   REQUIRE(!both);
   CHECK(both.error().kind == ErrorKind::usage);
   CHECK(both.error().what == "the snapshot holds several devices: 0, 1");
   CHECK(both.error().hint == "choose one with --device N");
-  const SnapshotFile chosen = read(two_devices(2, 3), {.device = 0});
+  const SnapshotFile chosen = read_bytes(two_devices(2, 3), {.device = 0});
   CHECK(chosen.snapshot.events.size() == 2);
   CHECK(count_of(chosen, "entry_of_other_device") == 3);
   auto again = source_of(two_devices(2, 3));
@@ -138,17 +138,17 @@ TEST_CASE("the device is the one that recorded, or is chosen") {
 
 TEST_CASE("a snapshot is the same however it is packed") {
   for (const std::string& bytes : {gzip(two_devices(0, 3)), xz(two_devices(0, 3)), two_devices(0, 3) + "\0\0"s}) {
-    const SnapshotFile file = read(bytes);
+    const SnapshotFile file = read_bytes(bytes);
     CHECK(file.snapshot.events.size() == 3);
     CHECK(file.snapshot.events[2].time_us == 1795258503942625);
     CHECK(file.pickle_protocol == 4);
     CHECK(count_of(file, "trailing_bytes") == 0);
   }
-  CHECK(count_of(read(two_devices(0, 3) + "xyz"), "trailing_bytes") == 3);
+  CHECK(count_of(read_bytes(two_devices(0, 3) + "xyz"), "trailing_bytes") == 3);
 }
 
 TEST_CASE("a snapshot of PyTorch 1's form: no device, no addresses, sizes in the history") {
-  const SnapshotFile file = read(R"({"segments": [{"address": 4096, "total_size": 1024, "stream": 0,
+  const SnapshotFile file = read_bytes(R"({"segments": [{"address": 4096, "total_size": 1024, "stream": 0,
     "segment_type": "large", "blocks": [{"size": 512, "state": "active_allocated",
     "history": [{"real_size": 400, "frames": []}]}, {"size": 512, "state": "inactive"}]}]})");
   REQUIRE(file.snapshot.segments.size() == 1);

@@ -8,6 +8,7 @@
 #include <filesystem>
 
 #include "tests/catch.hpp"
+#include "tests/temporary_folder.hpp"
 #include "tests/traces/store/run_sample.hpp"
 #include "traces/store/query.hpp"
 #include "traces/store/schema.hpp"
@@ -17,13 +18,10 @@
 namespace foreshard::traces {
 namespace {
 
+using foreshard::test::file_bytes;
+using foreshard::test::write_file;
 using test::full_run;
-using test::read_bytes;
-using test::write_bytes;
-
-std::string path_of(const std::string& name) {
-  return test::temporary_directory() + "/" + name;
-}
+using test::path_of;
 
 /// A run whose store has a few hundred pages.
 Run large_run() {
@@ -104,13 +102,13 @@ TEST_CASE("on a full disk the file that was there stays", "[store]") {
   std::filesystem::create_directory(directory);
   const std::string path = directory + "/run.db";
   REQUIRE(write_run(full_run(), path));
-  const std::string before = read_bytes(path);
+  const std::string before = file_bytes(path);
   for (const rlim_t limit : {0, 1, 4096, 5000, 100'000, 300'000}) {
     INFO(limit);
     const int status = write_with_limit(run, path, limit, false);
     REQUIRE(WIFEXITED(status));
     CHECK(WEXITSTATUS(status) == 1);
-    CHECK(read_bytes(path) == before);
+    CHECK(file_bytes(path) == before);
     CHECK(files_beside(directory) == std::vector<std::string>{"run.db"});
   }
 }
@@ -123,7 +121,7 @@ TEST_CASE("a directory that is missing or cannot be written to", "[store]") {
     CHECK(written.error().where == path);
     CHECK(written.error().hint.find("directory") != std::string::npos);
   }
-  const auto directory = write_run(full_run(), test::temporary_directory(), {.force = true});
+  const auto directory = write_run(full_run(), path_of(""), {.force = true});
   REQUIRE(!directory);
   CHECK(directory.error().kind == ErrorKind::usage);
 }
@@ -131,28 +129,28 @@ TEST_CASE("a directory that is missing or cannot be written to", "[store]") {
 TEST_CASE("a store cut short anywhere is refused", "[store]") {
   const std::string path = path_of("whole.db");
   REQUIRE(write_run(large_run(), path, {.force = true}));
-  const std::string bytes = read_bytes(path);
+  const std::string bytes = file_bytes(path);
   const std::string cut = path_of("cut.db");
   std::vector<std::size_t> lengths{1, 15, 16, 17, 60, 99, 100, 101, 511, 512, bytes.size() - 1};
   for (std::size_t length = 4096; length < bytes.size(); length += 4096) lengths.push_back(length);
   for (const std::size_t length : lengths) {
-    write_bytes(cut, bytes.substr(0, length));
+    write_file(cut, bytes.substr(0, length));
     const Result<Run> read = read_run(cut);
     INFO(length << " of " << bytes.size());
     REQUIRE(!read);
     CHECK(read.error().kind == ErrorKind::input);
     CHECK(!query(cut, "SELECT * FROM run"));
   }
-  write_bytes(cut, "");
+  write_file(cut, "");
   check_refused(cut, "the file is empty");
-  write_bytes(cut, bytes.substr(0, 9));
+  write_file(cut, bytes.substr(0, 9));
   check_refused(cut, "cut short");
 }
 
 TEST_CASE("damaged bytes end in an answer", "[store]") {
   const std::string path = path_of("sound.db");
   REQUIRE(write_run(full_run(), path, {.force = true}));
-  const std::string bytes = read_bytes(path);
+  const std::string bytes = file_bytes(path);
   const std::string damaged = path_of("damaged.db");
   std::uint64_t state = 42;  // splitmix64: the same damage every time
   const auto next = [&state] {
@@ -165,7 +163,7 @@ TEST_CASE("damaged bytes end in an answer", "[store]") {
   for (int i = 0; i < 300; ++i) {
     std::string copy = bytes;
     for (int flips = 0; flips < 8; ++flips) copy[next() % copy.size()] = static_cast<char>(next());
-    write_bytes(damaged, copy);
+    write_file(damaged, copy);
     const Result<Run> read = read_run(damaged);
     if (!read) ++refused;
     if (!read) CHECK(read.error().kind == ErrorKind::input);
@@ -175,7 +173,7 @@ TEST_CASE("damaged bytes end in an answer", "[store]") {
 
 TEST_CASE("files that are not a store of this version", "[store]") {
   check_refused(path_of("nowhere.db"), "cannot be opened");
-  write_bytes(path_of("text.db"), "this is no database, but it is long enough to be mistaken for one");
+  write_file(path_of("text.db"), "this is no database, but it is long enough to be mistaken for one");
   check_refused(path_of("text.db"), "not a SQLite file");
   check_refused(tampered("other.db", "PRAGMA application_id=1"), "another program");
   check_refused(tampered("newer.db", "PRAGMA user_version=99"),

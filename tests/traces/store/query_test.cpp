@@ -1,6 +1,7 @@
 #include "traces/store/query.hpp"
 
 #include "tests/catch.hpp"
+#include "tests/temporary_folder.hpp"
 #include "tests/traces/store/run_sample.hpp"
 #include "traces/store/store.hpp"
 
@@ -8,7 +9,7 @@ namespace foreshard::traces {
 namespace {
 
 std::string store() {
-  const std::string path = test::temporary_directory() + "/query.db";
+  const std::string path = test::path_of("query.db");
   REQUIRE(write_run(test::full_run(), path, {.force = true}));
   return path;
 }
@@ -38,8 +39,8 @@ TEST_CASE("questions of every kind are answered", "[store]") {
 
 TEST_CASE("a query cannot change or open anything", "[store]") {
   const std::string path = store();
-  const std::string before = test::read_bytes(path);
-  const std::string other = test::temporary_directory() + "/attached.db";
+  const std::string before = foreshard::test::file_bytes(path);
+  const std::string other = test::path_of("attached.db");
   const std::string attach = "ATTACH '" + other + "' AS o";
   const std::string vacuum = "VACUUM INTO '" + other + "'";
   for (const std::string& sql :
@@ -56,8 +57,8 @@ TEST_CASE("a query cannot change or open anything", "[store]") {
     CHECK(result.error().what.find("a query can only read") != std::string::npos);
     CHECK(result.error().where == path);
   }
-  CHECK(test::read_bytes(path) == before);
-  CHECK(test::read_bytes(other).empty());
+  CHECK(foreshard::test::file_bytes(path) == before);
+  CHECK(foreshard::test::file_bytes(other).empty());
 }
 
 TEST_CASE("wrong SQL is answered with SQLite's words and the SQL", "[store]") {

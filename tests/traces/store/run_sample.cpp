@@ -1,12 +1,8 @@
 #include "tests/traces/store/run_sample.hpp"
 
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
-#include <sstream>
 #include <tuple>
 
-#include "core/base/check.hpp"
+#include "tests/temporary_folder.hpp"
 
 namespace foreshard::traces::test {
 namespace {
@@ -204,32 +200,9 @@ std::string difference(const Run& x, const Run& y) {
   return {};
 }
 
-std::string temporary_directory() {
-  struct Directory {
-    std::string path;
-    Directory() {
-      std::string name = (std::filesystem::temp_directory_path() / "foreshard-test-XXXXXX").string();
-      FORESHARD_CHECK(::mkdtemp(name.data()) != nullptr, "no temporary directory");
-      path = name;
-    }
-    ~Directory() {
-      std::error_code ignored;
-      std::filesystem::remove_all(path, ignored);
-    }
-  };
-  static const Directory kDirectory;
-  return kDirectory.path;
-}
-
-std::string read_bytes(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream out;
-  out << file.rdbuf();
-  return out.str();
-}
-
-void write_bytes(const std::string& path, const std::string& bytes) {
-  std::ofstream(path, std::ios::binary) << bytes;
+std::string path_of(const std::string& name) {
+  static const foreshard::test::TemporaryFolder kFolder;
+  return kFolder.file(name);
 }
 
 }  // namespace foreshard::traces::test

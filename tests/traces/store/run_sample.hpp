@@ -14,10 +14,7 @@ namespace foreshard::traces::test {
 /// The first difference of two runs, or an empty text.
 [[nodiscard]] std::string difference(const Run& a, const Run& b);
 
-/// A fresh directory of this test process; removed at exit.
-[[nodiscard]] std::string temporary_directory();
-
-[[nodiscard]] std::string read_bytes(const std::string& path);
-void write_bytes(const std::string& path, const std::string& bytes);
+/// A path of this name in a temporary folder of the process, which goes when it ends.
+[[nodiscard]] std::string path_of(const std::string& name);
 
 }  // namespace foreshard::traces::test

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "tests/catch.hpp"
+#include "tests/temporary_folder.hpp"
 #include "tests/traces/store/run_sample.hpp"
 #include "traces/store/rows.hpp"
 
@@ -86,9 +87,9 @@ TEST_CASE("every table, view and column has a name of its own and a sentence", "
 
 TEST_CASE("docs/trace_schema.md is the one that the schema generates", "[store][docs]") {
   const std::string path = "docs/trace_schema.md";
-  if (std::getenv("FORESHARD_UPDATE_DOCS") != nullptr) test::write_bytes(path, schema_document());
+  if (std::getenv("FORESHARD_UPDATE_DOCS") != nullptr) foreshard::test::write_file(path, schema_document());
   INFO("to update it: FORESHARD_UPDATE_DOCS=1 ctest -R traces_store");
-  CHECK(test::read_bytes(path) == schema_document());
+  CHECK(foreshard::test::file_bytes(path) == schema_document());
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "tests/catch.hpp"
+#include "tests/temporary_folder.hpp"
 #include "tests/traces/store/run_sample.hpp"
 
 namespace foreshard::traces {
@@ -12,12 +13,7 @@ namespace {
 
 using test::difference;
 using test::full_run;
-using test::read_bytes;
-using test::temporary_directory;
-
-std::string path_of(const std::string& name) {
-  return temporary_directory() + "/" + name;
-}
+using test::path_of;
 
 void must_write(const Run& run, const std::string& path) {
   const auto written = write_run(run, path, {.force = true});
@@ -44,39 +40,40 @@ TEST_CASE("a run reads back equal in every field", "[store]") {
 
 TEST_CASE("equal runs give equal bytes", "[store]") {
   must_write(full_run(), path_of("first.db"));
-  const std::string first = read_bytes(path_of("first.db"));
+  const std::string first = foreshard::test::file_bytes(path_of("first.db"));
   REQUIRE(first.size() > 4096);
 
   SECTION("later, in another directory and over an older file") {
     std::filesystem::create_directory(path_of("elsewhere"));
     must_write(Run(), path_of("elsewhere/a longer name.db"));
     must_write(full_run(), path_of("elsewhere/a longer name.db"));
-    CHECK(read_bytes(path_of("elsewhere/a longer name.db")) == first);
+    CHECK(foreshard::test::file_bytes(path_of("elsewhere/a longer name.db")) == first);
   }
   SECTION("written by several threads at once") {
     std::vector<std::thread> threads;
     for (int i = 0; i < 4; ++i)
       threads.emplace_back([i] { (void)write_run(full_run(), path_of("thread" + std::to_string(i) + ".db")); });
     for (std::thread& thread : threads) thread.join();
-    for (int i = 0; i < 4; ++i) CHECK(read_bytes(path_of("thread" + std::to_string(i) + ".db")) == first);
+    for (int i = 0; i < 4; ++i)
+      CHECK(foreshard::test::file_bytes(path_of("thread" + std::to_string(i) + ".db")) == first);
   }
   SECTION("read and written again") {
     const Result<Run> read = read_run(path_of("first.db"));
     REQUIRE(read);
     must_write(*read, path_of("second.db"));
-    CHECK(read_bytes(path_of("second.db")) == first);
+    CHECK(foreshard::test::file_bytes(path_of("second.db")) == first);
   }
 }
 
 TEST_CASE("a file that is there is replaced only with force", "[store]") {
   const std::string path = path_of("there.db");
-  test::write_bytes(path, "precious");
+  foreshard::test::write_file(path, "precious");
   const auto refused = write_run(full_run(), path);
   REQUIRE(!refused);
   CHECK(refused.error().kind == ErrorKind::usage);
   CHECK(refused.error().text().find(path) != std::string::npos);
   CHECK(refused.error().hint.find("--force") != std::string::npos);
-  CHECK(read_bytes(path) == "precious");
+  CHECK(foreshard::test::file_bytes(path) == "precious");
   must_write(full_run(), path);
   CHECK(read_run(path));
 }

@@ -13,7 +13,7 @@ namespace {
 
 /// Rows as "a|b|c", NULL as "-".
 std::vector<std::string> ask(const Run& run, const std::string& sql) {
-  const std::string path = test::temporary_directory() + "/views.db";
+  const std::string path = test::path_of("views.db");
   const auto written = write_run(run, path, {.force = true});
   INFO((written ? "" : written.error().text()));
   REQUIRE(written);
@@ -170,7 +170,7 @@ TEST_CASE("peak_by_category: what was there at each step's peak", "[store]") {
 }
 
 TEST_CASE("every view has the columns that its documentation lists", "[store]") {
-  const std::string path = test::temporary_directory() + "/columns.db";
+  const std::string path = test::path_of("columns.db");
   REQUIRE(write_run(test::full_run(), path, {.force = true}));
   for (const View& view : views()) {
     const auto result = query(path, fmt::format("SELECT * FROM {}", view.name));

@@ -1,4 +1,5 @@
 #include "tests/catch.hpp"
+#include "tests/temporary_folder.hpp"
 #include "tests/traces/model_files/safetensors_sample.hpp"
 #include "traces/workload_source/workload_source.hpp"
 
@@ -48,14 +49,14 @@ TEST_CASE("names that are nothing get the nearest preset; paths do not") {
 }
 
 TEST_CASE("--dim and --layers are for presets") {
-  const Folder folder;
+  const test::TemporaryFolder folder;
   const std::string config = folder.write("config.json", kConfig);
   CHECK(refused({config, 512}).what.find("--dim") != std::string::npos);
   CHECK(refused({config, {}, 4}).what.find("--layers") != std::string::npos);
 }
 
 TEST_CASE("model files: config.json by name or content, safetensors by content") {
-  const Folder folder;
+  const test::TemporaryFolder folder;
   CHECK(read(folder.write("config.json", kConfig)).model->family == ModelFamily::hf_qwen3);
   CHECK(read(folder.write("my-model.json", kConfig)).model->family == ModelFamily::hf_qwen3);
   CHECK(read(folder.write("renamed.bin", safetensors_bytes(kHeader, 16))).model->family == ModelFamily::states_only);
@@ -69,7 +70,7 @@ TEST_CASE("model files: config.json by name or content, safetensors by content")
 }
 
 TEST_CASE("a folder: its config.json, else its safetensors") {
-  const Folder folder;
+  const test::TemporaryFolder folder;
   CHECK(refused({folder.path()}).what.find("folder without a config.json") != std::string::npos);
   folder.write("model.safetensors", safetensors_bytes(kHeader, 16));
   CHECK(read(folder.path()).model->family == ModelFamily::states_only);
@@ -85,7 +86,7 @@ TEST_CASE("a folder: its config.json, else its safetensors") {
 }
 
 TEST_CASE("recordings and other checkpoints say what to do with them") {
-  const Folder folder;
+  const test::TemporaryFolder folder;
   CHECK(refused({folder.write("a.pickle", "\x80\x04....")}).hint.find("foreshard import") != std::string::npos);
   CHECK(refused({folder.write("a.pt", std::string("PK\x03\x04", 4) + "rest")}).hint.find("safetensors") !=
         std::string::npos);

@@ -2,13 +2,12 @@
 
 #include "viz/pack/page.hpp"
 
-#include <cstdio>
 #include <fstream>
-#include <iterator>
 #include <nlohmann/json.hpp>
 #include <set>
 
 #include "tests/cli/knock.hpp"
+#include "tests/temporary_folder.hpp"
 #include "tests/viz/pack/decode.hpp"
 #include "tests/viz/svg/drawn_runs.hpp"
 #include "traces/store/store.hpp"
@@ -87,18 +86,15 @@ TEST_CASE("a run without memory, and one without ops, make pages") {
 }
 
 TEST_CASE("view writes a page once, and again with --force") {
-  const std::string store = "foreshard_page_test.db", path = "foreshard_page_test.html";
+  const foreshard::test::TemporaryFolder folder;
+  const std::string store = folder.file("run.db"), path = folder.file("run.html");
   REQUIRE(traces::write_run(small_run(), store, {.force = true}));
-  std::remove(path.c_str());
   CHECK(cli::knock({"view", store, "-o", path}).status == 0);
-  std::ifstream file(path, std::ios::binary);
-  const std::string page{std::istreambuf_iterator<char>(file), {}};
+  const std::string page = foreshard::test::file_bytes(path);
   CHECK(page.starts_with("<!doctype html>"));
   CHECK(page.find("id=\"data:explain\"") != std::string::npos);
   CHECK(cli::knock({"view", store, "-o", path}).status == 2);
   CHECK(cli::knock({"view", store, "-o", path, "--force", "--theme", "dark", "--step", "0"}).status == 0);
   CHECK(cli::knock({"view", store, "-o", path, "--force", "--width", "900"}).status == 2);
   CHECK(cli::knock({"view", store, "-o", path, "--force", "--step", "9"}).status == 2);
-  std::remove(store.c_str());
-  std::remove(path.c_str());
 }

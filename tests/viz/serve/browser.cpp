@@ -6,37 +6,17 @@
 #include <unistd.h>
 
 #include <array>
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
 #include <stdexcept>
 
+#include "tests/temporary_folder.hpp"
 #include "tests/viz/svg/drawn_runs.hpp"
 #include "traces/store/store.hpp"
 
 namespace foreshard::viz::test {
-namespace {
-
-struct Directory {
-  std::filesystem::path path;
-  Directory() {
-    std::string name = (std::filesystem::temp_directory_path() / "foreshard-serve-XXXXXX").string();
-    if (::mkdtemp(name.data()) == nullptr) throw std::runtime_error("no temporary directory");
-    path = name;
-  }
-  ~Directory() { std::filesystem::remove_all(path); }
-};
-
-}  // namespace
-
 std::string fresh_path(const std::string& name) {
-  static const Directory kDirectory;
+  static const foreshard::test::TemporaryFolder kFolder;
   static int count = 0;
-  return kDirectory.path / (std::to_string(count++) + name);
-}
-
-void write_file(const std::string& path, const std::string& text) {
-  std::ofstream(path, std::ios::binary) << text;
+  return kFolder.file(std::to_string(count++) + name);
 }
 
 std::string stored_run() {

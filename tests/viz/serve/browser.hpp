@@ -15,9 +15,8 @@ namespace foreshard::viz::test {
 
 /// A small stored run, made once; its path.
 [[nodiscard]] std::string stored_run();
-/// A fresh path in a directory of this process that goes with it.
+/// A path that was not given before, in a temporary folder of the process, which goes when it ends.
 [[nodiscard]] std::string fresh_path(const std::string& name);
-void write_file(const std::string& path, const std::string& text);
 
 class Served {
  public:

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/catch.hpp"
+#include "tests/temporary_folder.hpp"
 #include "tests/viz/serve/browser.hpp"
 #include "traces/store/store.hpp"
 
@@ -60,7 +61,7 @@ TEST_CASE("several runs have a list") {
 
 TEST_CASE("a file that is neither a store nor progress") {
   const std::string path = fresh_path("x.db");
-  write_file(path, "hello");
+  foreshard::test::write_file(path, "hello");
   Content content({path}, "auto");
   const auto checked = content.check(true);
   REQUIRE_FALSE(checked);
@@ -134,7 +135,7 @@ TEST_CASE("SQL that writes, opens or never ends") {
 
 TEST_CASE("progress comes in whole lines, from where the page is") {
   const std::string path = fresh_path("sweep.jsonl");
-  write_file(path, "{\"progress\":1}\n{\"done\":1}\n{\"don");
+  foreshard::test::write_file(path, "{\"progress\":1}\n{\"done\":1}\n{\"don");
   ContentLimits limits;
   limits.progress_bytes = 64;
   Content content({path}, "auto", limits);
@@ -145,15 +146,16 @@ TEST_CASE("progress comes in whole lines, from where the page is") {
   CHECK(news["lines"] == Json({"{\"progress\":1}", "{\"done\":1}"}));
   CHECK(news["next"] == 26);
   CHECK(news["more"] == true);
-  write_file(path, "{\"progress\":1}\n{\"done\":1}\n{\"done\":2}\n");
+  foreshard::test::write_file(path, "{\"progress\":1}\n{\"done\":1}\n{\"done\":2}\n");
   news = Json::parse(ask(content, "/run/0/progress?from=26").body);
   CHECK(news["lines"] == Json({"{\"done\":2}"}));
   CHECK(news["more"] == false);
-  write_file(path, "{}\n");  // another sweep under the same name
+  foreshard::test::write_file(path, "{}\n");  // another sweep under the same name
   news = Json::parse(ask(content, "/run/0/progress?from=37").body);
   CHECK(news["restarted"] == true);
   CHECK(news["lines"] == Json({"{}"}));
-  write_file(path, "{" + std::string(1000, 'x'));  // a line without end does not stop the page for ever
+  foreshard::test::write_file(path,
+                              "{" + std::string(1000, 'x'));  // a line without end does not stop the page for ever
   news = Json::parse(ask(content, "/run/0/progress?from=0").body);
   CHECK(news["next"] == 64);
   CHECK(ask(content, "/run/0/sql", "SELECT 1").status == 400);

@@ -16,7 +16,7 @@ Settings fused(Settings settings, Checkpoint checkpoint = Checkpoint::none) {
 }
 
 /// Largest difference of two runs' gradients, as a share of the largest gradient.
-double difference(const HostProgram& a, const HostProgram& b) {
+double largest_difference(const HostProgram& a, const HostProgram& b) {
   double most = 0;
   double largest = 0;
   for (std::uint32_t id = 0; id < a.parameters(); ++id)
@@ -37,7 +37,7 @@ TEST_CASE("fused programs compute what eager ones compute") {
       const Workload w = computing(small_model(name), fused(small_settings(), checkpoint));
       HostProgram host(w, 0.3);
       CHECK(host.run(w.steps[1]) == Approx(loss).epsilon(1e-5));
-      CHECK(difference(host, expected) < 1e-5);
+      CHECK(largest_difference(host, expected) < 1e-5);
     }
   }
 }
@@ -53,7 +53,7 @@ TEST_CASE("fused microbatches add up as eager ones do") {
     HostProgram a(eager, 0.3);
     HostProgram b(own, 0.3);
     CHECK(b.run(own.steps[1]) == Approx(a.run(eager.steps[1])).epsilon(1e-5));
-    CHECK(difference(b, a) < 1e-5);
+    CHECK(largest_difference(b, a) < 1e-5);
   }
 }
 
@@ -68,7 +68,7 @@ TEST_CASE("grouped heads in float32: PyTorch's math fallback agrees with attenti
     HostProgram a(eager, 0.3);
     HostProgram b(own, 0.3);
     CHECK(b.run(own.steps[1]) == Approx(a.run(eager.steps[1])).epsilon(1e-5));
-    CHECK(difference(b, a) < 1e-5);
+    CHECK(largest_difference(b, a) < 1e-5);
   }
 }
 
@@ -82,7 +82,7 @@ TEST_CASE("fused bfloat16 with grouped heads is as near to float32 as eager bflo
     HostProgram a(eager, 0.3);
     HostProgram b(own, 0.3);
     CHECK(b.run(own.steps[1]) == Approx(a.run(eager.steps[1])).epsilon(0.02));
-    CHECK(difference(b, a) < 0.05);
+    CHECK(largest_difference(b, a) < 0.05);
   }
 }
 

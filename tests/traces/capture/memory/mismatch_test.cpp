@@ -11,16 +11,16 @@ using foreshard::test::four_gpus;
 using foreshard::test::small_units;
 using foreshard::test::small_workload;
 
-Settings mixed() {
+Settings recorded_settings() {
   Settings s = four_gpus();
   s.param_dtype = DType::bfloat16;
   s.reduce_dtype = DType::float32;
   return s;
 }
 
-/// The message of a capture of the recording at mixed() that claims other settings or units.
+/// The message of a capture of the recording at recorded_settings() that claims other settings or units.
 std::string refused(const Settings& claimed, const std::vector<Unit>& units = small_units(3)) {
-  static const Snapshot snapshot = record(small_workload(mixed(), 3), mixed()).snapshot;
+  static const Snapshot snapshot = record(small_workload(recorded_settings(), 3), recorded_settings()).snapshot;
   const auto found = read_capture({snapshot, {}, claimed, units, 132, {}, nullptr, "", "", ""});
   REQUIRE_FALSE(found);
   CHECK(found.error().kind == ErrorKind::mismatch);
@@ -37,31 +37,31 @@ bool says(const std::string& text, const char* part) {
 TEST_CASE("wrong settings name the buffer that FSDP2 would have asked for") {
   Settings s = four_gpus();
   CHECK(says(refused(s), "all-gather block of unit \"\""));  // no cast claimed: no flat buffer
-  s = mixed();
+  s = recorded_settings();
   s.gpus = 2;
   CHECK(says(refused(s), "flat cast buffer"));
-  s = mixed();
+  s = recorded_settings();
   s.reshard_after_forward = {Reshard::Kind::never, 0};
   CHECK(says(refused(s), "all-gather block of unit \"layers.2\""));
-  s = mixed();
+  s = recorded_settings();
   s.forward_prefetch = 2;
   CHECK(says(refused(s), "flat cast buffer of unit \"layers.1\""));
-  s = mixed();
+  s = recorded_settings();
   s.unshard_async = true;
   CHECK(says(refused(s), "flat cast buffer"));  // on another stream
-  s = mixed();
+  s = recorded_settings();
   s.reduce_dtype = {};
   CHECK(says(refused(s), "reduce-scatter input"));
-  s = mixed();
+  s = recorded_settings();
   s.offload = true;
   CHECK(says(refused(s), "offloaded shard"));
-  s = mixed();
+  s = recorded_settings();
   s.reshard_after_forward = {Reshard::Kind::group, 2};
   CHECK(says(refused(s), "post-forward clone"));
 }
 
 TEST_CASE("an error tells where: request, step, hook and unit") {
-  Settings s = mixed();
+  Settings s = recorded_settings();
   s.reduce_dtype = {};
   const std::string text = refused(s);
   CHECK(says(text, "snapshot request "));
@@ -73,17 +73,17 @@ TEST_CASE("an error tells where: request, step, hook and unit") {
 TEST_CASE("units that are not the recording's") {
   std::vector<Unit> renamed = small_units(3);
   renamed[2].name = "blocks.1";
-  CHECK(says(refused(mixed(), renamed), "layers.1"));
+  CHECK(says(refused(recorded_settings(), renamed), "layers.1"));
   std::vector<Unit> resized = small_units(3);
   resized[1].parameters[0].shape = {32, 4};
-  CHECK(says(refused(mixed(), resized), "unit \"layers.0\""));
+  CHECK(says(refused(recorded_settings(), resized), "unit \"layers.0\""));
   std::vector<Unit> fewer = small_units(2);
-  CHECK(says(refused(mixed(), fewer), "layers.2"));
+  CHECK(says(refused(recorded_settings(), fewer), "layers.2"));
 }
 
 TEST_CASE("a snapshot without steps says how to record one") {
   const Snapshot empty;
-  const auto found = read_capture({empty, {}, mixed(), small_units(1), 132, {}, nullptr, "", "", ""});
+  const auto found = read_capture({empty, {}, recorded_settings(), small_units(1), 132, {}, nullptr, "", "", ""});
   REQUIRE_FALSE(found);
   CHECK(found.error().kind == ErrorKind::mismatch);
   CHECK_FALSE(found.error().hint.empty());
