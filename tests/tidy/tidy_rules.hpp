@@ -1,31 +1,12 @@
 // The house rules that a program can check, as functions from one source file to findings.
 //
-// Used by tidy_test.cpp (the whole tree) and rules_test.cpp (each rule fires on a small example). Texts
-// are split into lines; nothing here reads the disk.
+// Used by tidy_test.cpp (the whole tree) and rules_test.cpp (each rule fires on a small example). Rules about several
+// files at once are in folder_graph.hpp, words in banned_words.hpp.
 #pragma once
 
-#include <string>
-#include <string_view>
-#include <vector>
+#include "tests/tidy/source_file.hpp"
 
 namespace foreshard::tidy {
-
-struct SourceFile {
-  std::string path;  ///< from the repository's root, with slashes
-  std::vector<std::string> lines;
-
-  [[nodiscard]] std::string room() const { return path.substr(0, path.find('/')); }
-};
-
-struct Finding {
-  std::string path;
-  std::size_t line = 0;  ///< from 1; 0: the whole file
-  std::string message;
-};
-
-using Findings = std::vector<Finding>;
-
-[[nodiscard]] SourceFile source_file(std::string path, std::string_view text);
 
 /// A room includes only rooms to its left: core <- sim, gpu <- traces <- viz <- cli.
 [[nodiscard]] Findings include_direction(const SourceFile& file);
@@ -33,7 +14,7 @@ using Findings = std::vector<Finding>;
 [[nodiscard]] Findings core_is_pure(const SourceFile& file);
 /// No room but cli, and no test, ends the process or prints; errors are results.
 [[nodiscard]] Findings libraries_do_not_print(const SourceFile& file);
-/// At most 800 lines a file, 120 columns a line, 70 lines a function at namespace scope.
+/// At most 800 lines a file, 120 columns a line, 70 lines a function of the product.
 [[nodiscard]] Findings sizes(const SourceFile& file);
 /// Paths say a concept: no utils, common, helpers, misc.
 [[nodiscard]] Findings path_names(const SourceFile& file);
@@ -43,10 +24,5 @@ using Findings = std::vector<Finding>;
 [[nodiscard]] Findings header_form(const SourceFile& file);
 /// Ranged for over a variable that `file` or `header` (its own, may be null) declares unordered.
 [[nodiscard]] Findings unordered_iteration(const SourceFile& file, const SourceFile* header);
-/// No file(GLOB), and (given the file names of its folder) every source is listed by name.
-[[nodiscard]] Findings explicit_sources(const SourceFile& cmake_lists, const std::vector<std::string>& sources);
-
-/// "path:line: message"
-[[nodiscard]] std::string text(const Finding& finding);
 
 }  // namespace foreshard::tidy

@@ -2,36 +2,45 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
-#include <map>
-#include <sstream>
 
 #include "tests/catch.hpp"
+#include "tests/temporary_folder.hpp"
+#include "tests/tidy/banned_words.hpp"
+#include "tests/tidy/folder_graph.hpp"
 #include "tests/tidy/tidy_rules.hpp"
 
 using namespace foreshard::tidy;
 
 namespace {
 
-const std::map<std::string, SourceFile>& tree() {
-  static const std::map<std::string, SourceFile> kTree = [] {
-    std::map<std::string, SourceFile> files;  // ordered: findings come in one order on every file system
-    for (const char* room : {"core", "sim", "gpu", "traces", "viz", "cli", "tests", "cmake", "tools"}) {
-      if (!std::filesystem::exists(room)) continue;
-      for (const auto& entry : std::filesystem::recursive_directory_iterator(room)) {
-        const std::string path = entry.path().generic_string();
-        const std::string extension = entry.path().extension().string();
-        const bool source = extension == ".cpp" || extension == ".hpp" || extension == ".cu" || extension == ".cuh" ||
-                            extension == ".cmake" || path.ends_with("CMakeLists.txt");
-        if (!source || path.find("node_modules") != std::string::npos) continue;
-        std::ostringstream text;
-        text << std::ifstream(path).rdbuf();
-        files.emplace(path, source_file(path, text.str()));
-      }
-    }
-    return files;
+/// All files of the folder with one of these endings, added to the tree. What npm made is left out.
+void read_into(Tree& tree, const std::filesystem::path& folder, const std::vector<std::string>& endings) {
+  if (!std::filesystem::exists(folder)) return;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(folder)) {
+    const std::string path = entry.path().generic_string();
+    if (path.find("node_modules") != std::string::npos) continue;
+    if (std::any_of(endings.begin(), endings.end(), [&](const std::string& end) { return path.ends_with(end); }))
+      tree.emplace(path, source_file(path, foreshard::test::file_bytes(entry.path())));
+  }
+}
+
+const Tree& sources() {
+  static const Tree kTree = [] {
+    Tree tree;
+    for (const char* room : {"core", "sim", "gpu", "traces", "viz", "cli", "tests", "cmake", "tools"})
+      read_into(tree, room, {".cpp", ".hpp", ".cu", ".cuh", ".cmake", "CMakeLists.txt"});
+    return tree;
   }();
   return kTree;
+}
+
+Tree documents() {
+  Tree tree;
+  for (const char* path : {"README.md", "CONTRIBUTING.md"})
+    tree.emplace(path, source_file(path, foreshard::test::file_bytes(path)));
+  for (const char* folder : {"docs", "core", "sim", "gpu", "traces", "viz", "cli", "tests", "tools"})
+    read_into(tree, folder, {".md"});
+  return tree;
 }
 
 void expect_none(const Findings& findings) {
@@ -43,8 +52,8 @@ void expect_none(const Findings& findings) {
 
 template <class Rule>
 void hold(Rule rule) {
-  REQUIRE(tree().size() > 10);
-  for (const auto& [path, file] : tree()) expect_none(rule(file));
+  REQUIRE(sources().size() > 10);
+  for (const auto& [path, file] : sources()) expect_none(rule(file));
   SUCCEED();
 }
 
@@ -52,6 +61,18 @@ void hold(Rule rule) {
 
 TEST_CASE("rooms include only rooms to their left, in the tree") {
   hold(include_direction);
+}
+TEST_CASE("folders do not include one another in a circle, in the tree") {
+  expect_none(folder_cycles(sources()));
+}
+TEST_CASE("folders declare what they include, in the tree") {
+  expect_none(undeclared_folders(sources()));
+}
+TEST_CASE("every source is listed by name, in the tree") {
+  expect_none(unlisted_sources(sources()));
+}
+TEST_CASE("a header's name is there once, in the tree") {
+  expect_none(header_names_twice(sources()));
 }
 TEST_CASE("core is pure, in the tree") {
   hold(core_is_pure);
@@ -72,25 +93,21 @@ TEST_CASE("headers say what they are, in the tree") {
   hold(header_form);
 }
 
-TEST_CASE("no iteration over unordered containers, in the tree") {
-  for (const auto& [path, file] : tree()) {
-    const auto header = tree().find(path.substr(0, path.rfind('.')) + ".hpp");
-    const bool own = path.ends_with(".cpp") && header != tree().end();
-    expect_none(unordered_iteration(file, own ? &header->second : nullptr));
-  }
-  SUCCEED();
+TEST_CASE("no banned words, in the tree") {
+  const std::string path = "tests/tidy/banned_words.txt";
+  Findings unreadable;
+  const auto words = banned_words(source_file(path, foreshard::test::file_bytes(path)), unreadable);
+  expect_none(unreadable);
+  for (const auto& [name, file] : sources()) expect_none(banned_words_of(file, words));
+  for (const auto& [name, file] : documents()) expect_none(banned_words_of(file, words));
+  CHECK(documents().size() > 10);
 }
 
-TEST_CASE("every source is listed by name, in the tree") {
-  for (const auto& [path, file] : tree()) {
-    if (!path.ends_with("CMakeLists.txt")) continue;
-    const std::string folder = path.substr(0, path.rfind('/') + 1);
-    std::vector<std::string> sources;
-    for (const auto& [other, unused] : tree())
-      if (other.starts_with(folder) && other.find('/', folder.size()) == std::string::npos &&
-          (other.ends_with(".cpp") || other.ends_with(".cu")))
-        sources.push_back(other.substr(folder.size()));
-    expect_none(explicit_sources(file, sources));
+TEST_CASE("no iteration over unordered containers, in the tree") {
+  for (const auto& [path, file] : sources()) {
+    const auto header = sources().find(path.substr(0, path.rfind('.')) + ".hpp");
+    const bool own = path.ends_with(".cpp") && header != sources().end();
+    expect_none(unordered_iteration(file, own ? &header->second : nullptr));
   }
   SUCCEED();
 }
