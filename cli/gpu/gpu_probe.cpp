@@ -31,7 +31,7 @@ void print_probe(Console& console, const gpu::ProbeResult& probed, std::span<con
   rates.row({"event to another stream", fmt::format("{:.1f} us", probed.latencies.event_wait)});
   rates.row({"host, one kernel", fmt::format("{:.2f} us", probed.host.kernel)});
   rates.row({"host, one NCCL collective", fmt::format("{:.2f} us", probed.host.collective)});
-  rates.row({"kernels of its own, timed alone", fmt::format("{}", probed.kernels.size())});
+  rates.row({"its own kernels, timed in isolation", fmt::format("{}", probed.kernels.size())});
   rates.print(console.out);
   Table table({{"collective"}, {"by"}, {"size", kRight}, {"time", kRight}, {"bus", kRight}});
   for (const sim::CollectiveSample& one : collectives)
@@ -49,13 +49,13 @@ Result<void> work(const ProbeOptions& options, gpu::Session& session, Console& c
   request.contention = options.contention;
   if (first) request.progress = [&console](std::string_view what) { console.note(what); };
   const auto probed = gpu::probe(request, session);
-  if (!probed) return tl::unexpected(probed.error());
+  FORESHARD_TRY(probed);
   if (!first) return {};
   for (const std::string& note : probed->notes) console.note("note: " + note);
   const std::string date = fmt::format("{:%Y-%m-%d}", fmt::gmtime(std::chrono::system_clock::now()));
   const sim::ProbeMeasurements measured = measurements_of(*probed, session.environment().ranks, date);
   const auto fit = sim::fit_probe(measured, options.name, options.base);
-  if (!fit) return tl::unexpected(fit.error());
+  FORESHARD_TRY(fit);
   for (const std::string& note : fit->notes) console.note("note: " + note);
   if (auto ok = write_text(options.output, fit->json + "\n", options.force); !ok) return ok;
   if (options.json)
@@ -71,14 +71,14 @@ Result<void> work(const ProbeOptions& options, gpu::Session& session, Console& c
 
 Result<int> probe_rank(const ProbeOptions& options, Console& console) {
   const auto environment = gpu::read_environment(gpu::process_variables());
-  if (!environment) return tl::unexpected(environment.error());
+  FORESHARD_TRY(environment);
   console.quiet |= environment->rank != 0;
   gpu::SessionOptions session_options;
   session_options.environment = *environment;
   session_options.settings = {{"verb", "probe"}, {"contention", options.contention ? "yes" : "no"}};
   session_options.on_stuck = [](const gpu::RunFailure& failure) { _exit(static_cast<int>(failure.kind)); };
   const auto session = gpu::Session::join(session_options);
-  if (!session) return tl::unexpected(session.error());
+  FORESHARD_TRY(session);
   const Result<void> worked = work(options, **session, console);
   if (worked) {
     const auto finished = (*session)->finish();

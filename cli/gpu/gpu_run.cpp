@@ -28,17 +28,17 @@ std::vector<gpu::Setting> agreement(const RunOptions& options, const Planned& pl
                                 {"pace-host", options.pace_host ? "yes" : "no"},
                                 {"record", options.record ? "yes" : "no"},
                                 {"memory-limit", std::to_string(options.memory_limit.value_or(0))}};
-  for (const auto& [key, value] : choices(planned.settings)) out.push_back({key, value});
+  for (const auto& [key, value] : setting_options(planned.settings)) out.push_back({key, value});
   return out;
 }
 
 Result<std::vector<gpu::RankMeasurement>> gather(gpu::Session& session, const gpu::RankMeasurement& own) {
-  const auto texts = session.exchange().all_gather("results", measurement_text(own));
-  if (!texts) return tl::unexpected(texts.error());
+  const auto texts = session.bootstrap().all_gather("results", measurement_text(own));
+  FORESHARD_TRY(texts);
   std::vector<gpu::RankMeasurement> ranks;
   for (const std::string& text : *texts) {
     auto rank = parse_measurement(text);
-    if (!rank) return tl::unexpected(rank.error());
+    FORESHARD_TRY(rank);
     ranks.push_back(std::move(*rank));
   }
   return ranks;
@@ -116,11 +116,11 @@ Result<void> work(const RunOptions& options, const Planned& planned, const Workl
     };
   }
   const auto execution = gpu::execute(workload, planned.settings, request, session, run);
-  if (!execution) return tl::unexpected(execution.error());
+  FORESHARD_TRY(execution);
   if (gradients)
     if (auto ok = gradients->finish(); !ok) return ok;
   const auto ranks = gather(session, execution->measured);
-  if (!ranks) return tl::unexpected(ranks.error());
+  FORESHARD_TRY(ranks);
   if (!first) return {};
   return report(options, planned, *execution, *ranks, run, console);
 }
@@ -129,12 +129,12 @@ Result<void> work(const RunOptions& options, const Planned& planned, const Workl
 
 Result<int> run_rank(const RunOptions& options, Console& console) {
   const auto environment = gpu::read_environment(gpu::process_variables());
-  if (!environment) return tl::unexpected(environment.error());
+  FORESHARD_TRY(environment);
   const bool started_by_us = environment->launcher == "foreshard";
   console.quiet |= environment->rank != 0;
   Console silent{console.out, console.err, true, false, false};
-  auto planned = read_planned(options.source, options.choices, started_by_us ? silent : console);
-  if (!planned) return tl::unexpected(planned.error());
+  auto planned = read_planned(options.source, options.setting_options, started_by_us ? silent : console);
+  FORESHARD_TRY(planned);
   if (options.emulate) {  // a store's workload, or one for a profile of foreshard's own run, computes all the same
     auto silenced = std::make_shared<Workload>(*planned->workload);
     drop_computations(*silenced);
@@ -146,13 +146,13 @@ Result<int> run_rank(const RunOptions& options, Console& console) {
                             planned->settings.world()),
                 {}, "--gpus and --nodes must give the number of ranks");
   const auto adapted = adapt(*planned->workload, planned->settings);
-  if (!adapted) return tl::unexpected(adapted.error());
+  FORESHARD_TRY(adapted);
   gpu::SessionOptions session_options;
   session_options.environment = *environment;
   session_options.settings = agreement(options, *planned);
   session_options.on_stuck = [](const gpu::RunFailure& failure) { _exit(static_cast<int>(failure.kind)); };
   const auto session = gpu::Session::join(session_options);
-  if (!session) return tl::unexpected(session.error());
+  FORESHARD_TRY(session);
   Run run;
   const Result<void> worked = work(options, *planned, adapted->workload, **session, run, console);
   if (worked) {

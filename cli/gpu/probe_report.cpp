@@ -11,11 +11,11 @@ sim::Measurements samples_of(const gpu::ProbeResult& probed, std::uint32_t ranks
   sim::Measurements samples;
   samples.gpu = probed.gpu;
   for (const gpu::ProbedCollective& one : probed.collectives)
-    samples.collectives.push_back({one.kind, one.transport, ranks, ranks, one.bytes, one.us, one.widens});
+    samples.collectives.push_back({one.kind, one.transport, ranks, ranks, one.bytes, one.us, one.upcasts});
   for (const gpu::ProbedContention& one : probed.contention)
     samples.contention.push_back({one.kernel, one.kernel_class, one.kind, one.transport, ranks, one.bytes,
-                                  one.kernel_alone_us, one.kernel_beside_us, one.collective_alone_us,
-                                  one.collective_beside_us, one.widens});
+                                  one.kernel_isolated_us, one.kernel_concurrent_us, one.collective_isolated_us,
+                                  one.collective_concurrent_us, one.upcasts});
   for (const gpu::ProbedKernel& one : probed.kernels)
     samples.kernels.push_back({one.label, one.math, one.bytes, one.us, one.held_us});
   using What = sim::RateSample::What;
@@ -52,13 +52,13 @@ sim::ProbeMeasurements measurements_of(const gpu::ProbeResult& probed, std::uint
   out.host = {.kernel = h.kernel,
               .gemm = h.gemm,
               .collective = h.collective,
-              .own_collective = h.own_collective,
+              .symm_mem_collective = h.symm_mem_collective,
               .event = h.event,
               .wait = h.wait,
               .section_step = h.step,
               .kernel_step = h.kernel_step};
   out.side_copy = {
-      .slowdown = probed.side.side, .compute_lost = probed.side.lost, .gemm_lost = probed.side.product_lost};
+      .slowdown = probed.side.side, .compute_lost = probed.side.lost, .gemm_lost = probed.side.gemm_lost};
   return out;
 }
 
@@ -81,31 +81,31 @@ Json probe_json(const gpu::ProbeResult& probed) {
   json["host_us"] = {{"kernel", h.kernel},
                      {"gemm", h.gemm},
                      {"collective", h.collective},
-                     {"own_collective", h.own_collective},
+                     {"own_collective", h.symm_mem_collective},
                      {"event", h.event},
                      {"wait", h.wait},
                      {"step", h.step},
                      {"kernel_step", h.kernel_step}};
   json["side_copy"] = {
-      {"slowdown", probed.side.side}, {"compute_lost", probed.side.lost}, {"product_lost", probed.side.product_lost}};
+      {"slowdown", probed.side.side}, {"compute_lost", probed.side.lost}, {"product_lost", probed.side.gemm_lost}};
   json["collectives"] = Json::array();
   for (const gpu::ProbedCollective& one : probed.collectives)
     json["collectives"].push_back({{"kind", dashed_name(one.kind)},
                                    {"transport", name(one.transport)},
                                    {"bytes", one.bytes},
                                    {"us", one.us},
-                                   {"widens", one.widens}});
+                                   {"widens", one.upcasts}});
   json["contention"] = Json::array();
   for (const gpu::ProbedContention& one : probed.contention)
     json["contention"].push_back({{"kernel", one.kernel},
                                   {"kind", dashed_name(one.kind)},
                                   {"transport", name(one.transport)},
                                   {"bytes", one.bytes},
-                                  {"kernel_slowdown", one.kernel_beside_us / one.kernel_alone_us},
-                                  {"collective_slowdown", one.collective_beside_us / one.collective_alone_us},
-                                  {"kernel_alone_us", one.kernel_alone_us},
-                                  {"collective_alone_us", one.collective_alone_us},
-                                  {"widens", one.widens}});
+                                  {"kernel_slowdown", one.kernel_concurrent_us / one.kernel_isolated_us},
+                                  {"collective_slowdown", one.collective_concurrent_us / one.collective_isolated_us},
+                                  {"kernel_alone_us", one.kernel_isolated_us},
+                                  {"collective_alone_us", one.collective_isolated_us},
+                                  {"widens", one.upcasts}});
   json["kernels"] = Json::array();
   for (const gpu::ProbedKernel& one : probed.kernels) {
     const KernelMath& math = one.math;

@@ -203,7 +203,7 @@ Json run_json(const RunReport& report) {
   json["ranks"] = ranks_json(report.ranks);
   add_plan(json, report);
   json["settings"] = Json::object();
-  for (const auto& [key, value] : choices(report.planned.settings)) json["settings"][key] = Json::parse(value);
+  for (const auto& [key, value] : setting_options(report.planned.settings)) json["settings"][key] = Json::parse(value);
   return json;
 }
 
@@ -224,10 +224,10 @@ void print_collectives(Console& console, const gpu::Execution& execution) {
 void print_losses(Console& console, const std::vector<gpu::RankMeasurement>& ranks) {
   const std::vector<double> mean = losses(ranks);
   if (mean.empty()) return;
-  constexpr std::size_t kMost = 24;
+  constexpr std::size_t kMax = 24;
   std::string line = "\nloss by step:";
-  for (std::size_t i = 0; i < std::min(mean.size(), kMost); ++i) line += fmt::format(" {:.6g}", mean[i]);
-  if (mean.size() > kMost) line += fmt::format(" … {:.6g}", mean.back());
+  for (std::size_t i = 0; i < std::min(mean.size(), kMax); ++i) line += fmt::format(" {:.6g}", mean[i]);
+  if (mean.size() > kMax) line += fmt::format(" … {:.6g}", mean.back());
   console.out << line << '\n';
 }
 

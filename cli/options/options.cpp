@@ -23,7 +23,7 @@ Result<void> may_write(const std::string& path, bool force) {
 
 Result<void> write_text(const std::string& path, const std::string& text, bool force) {
   auto file = traces::AtomicFile::create(path, force);
-  if (!file) return tl::unexpected(file.error());
+  FORESHARD_TRY(file);
   std::ofstream out(file->temporary_path(), std::ios::binary);
   out << text;
   out.close();
@@ -32,14 +32,14 @@ Result<void> write_text(const std::string& path, const std::string& text, bool f
 }
 
 Result<std::string> read_text(const std::string& path) {
-  constexpr std::uintmax_t kMost = 64 * kMiB;
+  constexpr std::uintmax_t kMax = 64 * kMiB;
   std::ifstream file(path, std::ios::binary);
   if (!file) return fail(ErrorKind::input, fmt::format("cannot be read: {}", std::strerror(errno)), path);
   std::string text;
   char buffer[65536];
   while (file.read(buffer, sizeof buffer) || file.gcount() > 0) {
     text.append(buffer, static_cast<std::size_t>(file.gcount()));
-    if (text.size() > kMost) return fail(ErrorKind::input, "is larger than 64 MiB", path, "is it the right file?");
+    if (text.size() > kMax) return fail(ErrorKind::input, "is larger than 64 MiB", path, "is it the right file?");
   }
   if (file.bad()) return fail(ErrorKind::input, "cannot be read to its end", path);
   return text;

@@ -4,16 +4,16 @@
 
 namespace foreshard::cli {
 
-Result<Planned> read_planned(const SourceOptions& from, const ChoiceOptions& choices, Console& console) {
+Result<Planned> read_planned(const SourceOptions& from, const SettingOptions& setting_options, Console& console) {
   auto source = traces::read_source(from.source);
-  if (!source) return tl::unexpected(source.error());
+  FORESHARD_TRY(source);
   for (const std::string& note : source->notes) console.note(note);
-  const auto settings = choices.apply(source->settings);
-  if (!settings) return tl::unexpected(settings.error());
+  const auto settings = setting_options.apply(source->settings);
+  FORESHARD_TRY(settings);
   const auto machine = machine_for(from, *source, console);
-  if (!machine) return tl::unexpected(machine.error());
+  FORESHARD_TRY(machine);
   const auto workload = traces::workloads_of(*source, *machine)->at(*settings);
-  if (!workload) return tl::unexpected(workload.error());
+  FORESHARD_TRY(workload);
   return Planned{std::move(*source), *settings, *machine, *workload};
 }
 

@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "cli/options/choices.hpp"
+#include "cli/options/setting_options.hpp"
 #include "cli/options/source_options.hpp"
 #include "cli/terminal/console.hpp"
 #include "core/base/error.hpp"
@@ -21,8 +21,9 @@ struct Planned {
   std::shared_ptr<const Workload> workload;  ///< as the source has it; predict() and adapt() fit it to `settings`
 };
 
-/// Reads source, choices and machine; notes go to the console.
-[[nodiscard]] Result<Planned> read_planned(const SourceOptions& source, const ChoiceOptions& choices, Console& console);
+/// Reads source, options and machine; notes go to the console.
+[[nodiscard]] Result<Planned> read_planned(const SourceOptions& source, const SettingOptions& setting_options,
+                                           Console& console);
 
 /// The prediction with every warning that source, settings and machine give. `name`: of its run; empty: the workload's.
 [[nodiscard]] Result<sim::Prediction> predict_planned(const Planned& planned, std::optional<Bytes> memory_limit,

@@ -1,4 +1,4 @@
-// The choices as ranges: `sweep` takes the words of `plan`, and lists and ranges of them.
+// The options as ranges: `sweep` takes the names of `plan`, and lists and ranges of them.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -24,7 +24,7 @@ class RangeOptions {
   /// One option a choice, in a help group of its own. `this` must outlive the parsing.
   void add_to(CLI::App& app);
 
-  /// What was given, in the order of the choices. An option that was given more than once has all its values.
+  /// What was given, in the order of the options. An option that was given more than once has all its values.
   [[nodiscard]] Result<GivenRanges> ranges() const;
 
  private:

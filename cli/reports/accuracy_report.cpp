@@ -99,7 +99,7 @@ std::string capture_sentences(const traces::Accuracy& accuracy, Seen seen) {
 std::string model_sentence(const traces::Accuracy& accuracy, Seen seen) {
   const AccuracySummary s = summarise(accuracy, From::model, seen);
   return fmt::format(
-      "From the model and the `{}` profile alone, {} runs{}{}: GPU- and link-bound {}, {} against the median; step "
+      "From the model and the `{}` profile only, {} runs{}{}: GPU- and link-bound {}, {} against the median; step "
       "time "
       "{} beyond the run's own range of ten steps, all; peak allocated {}; peak reserved {} (without record_stream). "
       "{} "
@@ -121,7 +121,8 @@ std::string collective_sentences(const AccuracyResult& result, Seen seen) {
   std::string out;
   const ErrorSum sum = sum_of(collectives_of(result, seen));
   if (sum.count > 0)
-    out += fmt::format("Collectives alone, 1 MiB to 1 GiB: {} measured points, {}.\n", sum.count, mean_and_worst(sum));
+    out +=
+        fmt::format("Isolated collectives, 1 MiB to 1 GiB: {} measured points, {}.\n", sum.count, mean_and_worst(sum));
   const ErrorSum without = sum_of(result.left_out);
   if (seen == Seen::held_out && without.count > 0)
     out += fmt::format("The profile's own points, each predicted without itself: {} points, {}.\n", without.count,
@@ -206,8 +207,8 @@ std::string collective_table(std::span<const sim::CollectiveCheck> checks) {
 }
 
 std::string part_tables(const AccuracyResult& result, Seen seen) {
-  std::string out = fmt::format("### {}\n\n#### Runs from their models alone\n\n", heading(seen)) +
-                    run_table(result.accuracy, From::model, seen, "run, from its model alone") +
+  std::string out = fmt::format("### {}\n\n#### Runs from their models only\n\n", heading(seen)) +
+                    run_table(result.accuracy, From::model, seen, "run, from its model only") +
                     "\n#### Runs from recordings at other settings\n\n" +
                     run_table(result.accuracy, From::sibling, seen, "recording → settings of");
   std::vector<sim::CollectiveCheck> checks;
@@ -216,7 +217,7 @@ std::string part_tables(const AccuracyResult& result, Seen seen) {
     checks.push_back(row.check);
     checks.back().from = row.variant;
   }
-  if (!checks.empty()) out += "\n#### Collectives, measured alone\n\n" + collective_table(checks);
+  if (!checks.empty()) out += "\n#### Isolated collectives\n\n" + collective_table(checks);
   std::vector<sim::CollectiveCheck> published;
   for (const auto& row : result.published_collectives) {
     if (row.seen != seen) continue;
@@ -271,7 +272,7 @@ std::string accuracy_summary_text(const AccuracyResult& result) {
     out += fmt::format("## {}\n\n", heading(seen)) + capture_sentences(result.accuracy, seen) + "\n" +
            model_sentence(result.accuracy, seen) + "\n" + collective_sentences(result, seen) +
            throughput_sentence(result, seen) + "\n" +
-           run_table(result.accuracy, From::model, seen, "run, from its model alone") + "\n";
+           run_table(result.accuracy, From::model, seen, "run, from its model only") + "\n";
   }
   return out + left_out_sentences(result);
 }

@@ -82,15 +82,15 @@ std::string shown_change(const Line& line) {
   return change(*line.a, *line.b);
 }
 
-struct ChangedChoice {
+struct ChangedSetting {
   std::string key, a, b;
 };
 
-std::vector<ChangedChoice> changed_choices(const RunSummary& a, const RunSummary& b) {
-  std::vector<ChangedChoice> changed;  // both lists are in the table's order
-  for (std::size_t i = 0; i < a.choices.size() && i < b.choices.size(); ++i)
-    if (a.choices[i].second != b.choices[i].second)
-      changed.push_back({a.choices[i].first, a.choices[i].second, b.choices[i].second});
+std::vector<ChangedSetting> changed_settings(const RunSummary& a, const RunSummary& b) {
+  std::vector<ChangedSetting> changed;  // both lists are in the table's order
+  for (std::size_t i = 0; i < a.setting_options.size() && i < b.setting_options.size(); ++i)
+    if (a.setting_options[i].second != b.setting_options[i].second)
+      changed.push_back({a.setting_options[i].first, a.setting_options[i].second, b.setting_options[i].second});
   return changed;
 }
 
@@ -120,10 +120,10 @@ void print_summary(std::ostream& out, const CompareReport& report) {
   side('A', report.a, report.comparison.a);
   side('B', report.b, report.comparison.b);
   out << '\n';
-  const auto changed = changed_choices(report.a, report.b);
+  const auto changed = changed_settings(report.a, report.b);
   if (!changed.empty()) {
     Table table({{"setting"}, {"A"}, {"B"}});
-    for (const auto& choice : changed) table.row({choice.key, choice.a, choice.b});
+    for (const auto& setting : changed) table.row({setting.key, setting.a, setting.b});
     table.print(out);
     out << '\n';
   }
@@ -140,7 +140,7 @@ void print_summary(std::ostream& out, const CompareReport& report) {
 
 using ByCause = std::array<Nanoseconds, kCauses>;
 
-std::vector<std::string> budget_row(const std::string& name, const ByCause& values, bool with_sign) {
+std::vector<std::string> breakdown_row(const std::string& name, const ByCause& values, bool with_sign) {
   std::vector<std::string> cells{name};
   Nanoseconds sum;
   for (const Nanoseconds value : values) {
@@ -151,8 +151,8 @@ std::vector<std::string> budget_row(const std::string& name, const ByCause& valu
   return cells;
 }
 
-void print_budget(std::ostream& out, const Comparison& comparison) {
-  if (comparison.budget.empty()) return;
+void print_breakdown(std::ostream& out, const Comparison& comparison) {
+  if (comparison.breakdown.empty()) return;
   std::vector<Table::Column> columns{{"B - A, ms"}};
   for (const std::string_view cause : EnumNames<TimeCause>::kNames) columns.push_back({std::string(cause), kRight});
   columns.push_back({"sum", kRight});
@@ -160,7 +160,7 @@ void print_budget(std::ostream& out, const Comparison& comparison) {
   std::vector<std::pair<std::string, ByCause>> phases;
   ByCause a{};
   ByCause b{};
-  for (const BudgetRow& row : comparison.budget) {
+  for (const BreakdownRow& row : comparison.breakdown) {
     if (phases.empty() || phases.back().first != row.phase) phases.push_back({row.phase, {}});
     const auto cause = static_cast<std::size_t>(row.cause);
     phases.back().second[cause] += row.b - row.a;
@@ -169,16 +169,16 @@ void print_budget(std::ostream& out, const Comparison& comparison) {
   }
   ByCause difference{};
   for (std::size_t i = 0; i < kCauses; ++i) difference[i] = b[i] - a[i];
-  for (const auto& [phase, values] : phases) table.row(budget_row(or_else(phase, "outside phases"), values, true));
-  table.row(budget_row("all", difference, true));
-  table.row(budget_row("  A", a, false));
-  table.row(budget_row("  B", b, false));
+  for (const auto& [phase, values] : phases) table.row(breakdown_row(or_else(phase, "outside phases"), values, true));
+  table.row(breakdown_row("all", difference, true));
+  table.row(breakdown_row("  A", a, false));
+  table.row(breakdown_row("  B", b, false));
   out << "\nwhy the steps differ\n";
   table.print(out);
   const auto unknown = [&](char letter, const TimedStep& step) {
     if (step.contention_unknown.count > 0)
       out << fmt::format(
-          "{}: {} ms of compute overlap collectives in kernels that never ran alone: how much of it is "
+          "{}: {} ms of compute overlap collectives in kernels that were never seen isolated: how much of it is "
           "contention is not known\n",
           letter, plain_ms(step.contention_unknown));
   };
@@ -269,7 +269,7 @@ Json step_json(const ComparedSide& side) {
 
 void print_compare(std::ostream& out, const CompareReport& report, std::uint32_t units) {
   print_summary(out, report);
-  print_budget(out, report.comparison);
+  print_breakdown(out, report.comparison);
   print_lanes(out, report.comparison);
   print_units(out, report.comparison, units);
 }
@@ -282,12 +282,12 @@ Json compare_json(const CompareReport& report) {
   json["step_ms_source"] = {{"a", report.a.step_ms_source}, {"b", report.b.step_ms_source}};
   json["steps"] = {{"a", step_json(comparison.a)}, {"b", step_json(comparison.b)}};
   json["settings"] = Json::object();
-  for (const auto& choice : changed_choices(report.a, report.b))
-    json["settings"][choice.key] = {{"a", Json::parse(choice.a)}, {"b", Json::parse(choice.b)}};
+  for (const auto& setting : changed_settings(report.a, report.b))
+    json["settings"][setting.key] = {{"a", Json::parse(setting.a)}, {"b", Json::parse(setting.b)}};
   for (const Line& line : lines_of(report))
     json[line.section][line.name] = {{"a", json_value(line.a, line)}, {"b", json_value(line.b, line)}};
   json["budget"] = Json::array();
-  for (const BudgetRow& row : comparison.budget)
+  for (const BreakdownRow& row : comparison.breakdown)
     json["budget"].push_back({{"phase", text_or_null(row.phase)},
                               {"cause", name(row.cause)},
                               {"a_ns", row.a.count},
@@ -312,8 +312,8 @@ bool differs(const CompareReport& report) {
   const auto differ = [](const auto& row) { return row.a != row.b; };
   const Comparison& comparison = report.comparison;
   const std::vector<Line> lines = lines_of(report);
-  return !changed_choices(report.a, report.b).empty() || std::any_of(lines.begin(), lines.end(), differ) ||
-         std::any_of(comparison.budget.begin(), comparison.budget.end(), differ) ||
+  return !changed_settings(report.a, report.b).empty() || std::any_of(lines.begin(), lines.end(), differ) ||
+         std::any_of(comparison.breakdown.begin(), comparison.breakdown.end(), differ) ||
          std::any_of(comparison.units.begin(), comparison.units.end(), differ) ||
          std::any_of(comparison.lanes.begin(), comparison.lanes.end(),
                      [&](const LaneRow& row) { return row.a != row.b || row.ops_a != row.ops_b; });

@@ -180,21 +180,21 @@ void print_remedies(std::ostream& out, const ExplainReport& report) {
                {"allocated", Table::Align::right},
                {"step", Table::Align::right},
                {""}});
-  const auto row = [&](const std::string& choice, const MemoryPeaks& peaks, const std::string& saves, bool has_time,
+  const auto row = [&](const std::string& setting, const MemoryPeaks& peaks, const std::string& saves, bool has_time,
                        double ms, bool valid) {
-    table.row({choice, format_bytes(peaks.reserved), saves, format_bytes(peaks.allocated),
+    table.row({setting, format_bytes(peaks.reserved), saves, format_bytes(peaks.allocated),
                has_time ? milliseconds(ms) : "", valid ? "" : "not valid"});
   };
   row("as it is", all.before, "", all.has_time, all.step_ms, true);
   for (const sim::Remedy& remedy : all.useful)
-    row(remedy.choice, remedy.peaks, remedy.saving > 0 ? format_bytes(static_cast<Bytes>(remedy.saving)) : "",
+    row(remedy.setting, remedy.peaks, remedy.saving > 0 ? format_bytes(static_cast<Bytes>(remedy.saving)) : "",
         remedy.has_time, remedy.step_ms, remedy.valid);
   table.print(out);
   out << fmt::format("  simulated: {} changes; {} save nothing, {} cannot be or do not fit\n", all.tried, all.useless,
                      all.impossible.size());
   if (!report.machine_note.empty()) out << "  " << report.machine_note << '\n';
   for (const sim::Remedy& remedy : all.useful)
-    out << "\n  " << remedy.choice << ": " << remedy.reason << '\n' << indented(remedy.pytorch);
+    out << "\n  " << remedy.setting << ": " << remedy.reason << '\n' << indented(remedy.pytorch);
 }
 
 }  // namespace
@@ -233,7 +233,7 @@ std::string headline(const ExplainReport& report) {
     text += fmt::format(". {}.", e.causes.front().text);
   if (report.remedies && !e.causes.empty())
     if (const sim::Remedy* best = sim::best_against(*report.remedies, e.causes.front().kind))
-      text += fmt::format(" {} would bring it to {}.", best->choice, format_bytes(best->peaks.reserved));
+      text += fmt::format(" {} would bring it to {}.", best->setting, format_bytes(best->peaks.reserved));
   return text;
 }
 

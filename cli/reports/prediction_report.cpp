@@ -83,15 +83,15 @@ Json prediction_json(const std::string& source, const Workload& workload, const 
                          {"anchor", p.calibration.anchor},
                          {"measured_step_ms", p.calibration.measured_ms}};
   json["settings"] = Json::object();
-  for (const auto& [key, value] : choices(p.run.settings)) json["settings"][key] = Json::parse(value);
+  for (const auto& [key, value] : setting_options(p.run.settings)) json["settings"][key] = Json::parse(value);
   return json;
 }
 
 namespace {
 
-void print_choices(Console& console, const Settings& captured, const Settings& wanted) {
-  const auto before = choices(captured);
-  const auto after = choices(wanted);
+void print_settings(Console& console, const Settings& captured, const Settings& wanted) {
+  const auto before = setting_options(captured);
+  const auto after = setting_options(wanted);
   Table table({{"choice"}, {"of the source"}, {"planned"}});
   for (std::size_t i = 0; i < before.size(); ++i)
     if (before[i].second != after[i].second) table.row({before[i].first, before[i].second, after[i].second});
@@ -120,7 +120,7 @@ void print_collectives(Console& console, const sim::Prediction& p) {
 
 void print_prediction(Console& console, const Settings& before, const sim::Prediction& p) {
   constexpr auto kRight = Table::Align::right;
-  print_choices(console, before, p.run.settings);
+  print_settings(console, before, p.run.settings);
   Table table({{""}, {"predicted", kRight}, {""}});
   table.row({"machine", p.run.info.machine});
   if (p.has_time) {

@@ -14,7 +14,7 @@ namespace foreshard::cli {
 /// plan's --json: the keys of docs/formats.md. `source` as the user gave it.
 [[nodiscard]] Json prediction_json(const std::string& source, const Workload& workload, const sim::Prediction& p);
 
-/// The choices that differ from `before`'s, then times and peaks.
+/// The options that differ from `before`'s, then times and peaks.
 void print_prediction(Console& console, const Settings& before, const sim::Prediction& p);
 
 /// Out of memory and deadlock, as errors on stderr.

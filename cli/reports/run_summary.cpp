@@ -66,7 +66,7 @@ Result<void> add_times(const std::string& path, const Wanted& wanted, RunSummary
                                   "SELECT compute_busy, communication_busy, exposed FROM step_summary "
                                   "WHERE compute_busy > 0 " +
                                       only + "ORDER BY step DESC LIMIT 1");
-  if (!rows) return tl::unexpected(rows.error());
+  FORESHARD_TRY(rows);
   if (rows->rows.empty()) return {};
   summary.compute_ms = in_ms(rows->rows[0][0]);
   summary.communication_ms = in_ms(rows->rows[0][1]);
@@ -95,11 +95,11 @@ Result<RunSummary> summarise(const Run& run, const std::string& path, const std:
   RunSummary summary;
   summary.path = path;
   summary.info = run.info;
-  summary.choices = choices(run.settings);
+  summary.setting_options = setting_options(run.settings);
   if (!step) summary.step_ms = step_ms(run, summary.step_ms_source);
   add_memory(run, step, summary);
   add_phases(run, step, summary);
-  if (auto added = add_times(path, step, summary); !added) return tl::unexpected(added.error());
+  FORESHARD_TRY(add_times(path, step, summary));
   return summary;
 }
 

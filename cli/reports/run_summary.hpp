@@ -20,7 +20,7 @@ namespace foreshard::cli {
 struct RunSummary {
   std::string path;
   RunInfo info;
-  std::vector<std::pair<std::string, std::string>> choices;  ///< key and JSON value, in table order
+  std::vector<std::pair<std::string, std::string>> setting_options;  ///< key and JSON value, in table order
   std::optional<double> step_ms;
   std::string step_ms_source;        ///< "predicted", "measured" or "profiled" (slower than it really is)
   std::optional<double> compute_ms;  ///< of the last recorded step: work on the compute stream

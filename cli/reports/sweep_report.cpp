@@ -37,10 +37,11 @@ std::string options_of(const SweepResult& result, const SweepPoint& point, bool 
   for (std::size_t i = 0; i < result.ranges.size(); ++i) {
     const Range& range = result.ranges[i];
     if (differing && range.values.size() < 2) continue;
-    const auto table = choice_table();
-    const auto choice = std::find_if(table.begin(), table.end(), [&](const Choice& c) { return c.key == range.key; });
-    const bool flag = choice->form == ChoiceForm::flag;
-    out += (out.empty() ? "" : " ") + choice->option(flag ? point.values[i] : shell_word(given(result, point, i)));
+    const auto table = setting_table();
+    const auto setting =
+        std::find_if(table.begin(), table.end(), [&](const SettingOption& c) { return c.key == range.key; });
+    const bool flag = setting->form == SettingForm::flag;
+    out += (out.empty() ? "" : " ") + setting->option(flag ? point.values[i] : shell_word(given(result, point, i)));
   }
   return out;
 }
@@ -214,7 +215,7 @@ Json sweep_json(const SweepResult& result) {
   json["ties"] = result.ties;
   json["best_settings"] = result.best ? Json::object() : Json(nullptr);
   if (result.best)
-    for (const auto& [key, value] : choices(result.points[*result.best].settings))
+    for (const auto& [key, value] : setting_options(result.points[*result.best].settings))
       json["best_settings"][key] = Json::parse(value);
   json["refused"] = Json::array();
   for (const auto& refusal : sim::refusals(result.points))

@@ -57,10 +57,10 @@ std::string setup_of(const sim::PublishedThroughput& row) {
 
 Result<void> add_throughput(AccuracyResult& result, unsigned threads) {
   const auto rows = sim::predict_all_published(threads);
-  if (!rows) return tl::unexpected(rows.error());
+  FORESHARD_TRY(rows);
   for (const sim::PublishedRow& row : *rows) {
     const auto machine = sim::machine_of(*row.row);
-    if (!machine) return tl::unexpected(machine.error());
+    FORESHARD_TRY(machine);
     result.throughput.push_back({row.row->source, row.row->model, row.row->machine, setup_of(*row.row), row.row->tokens,
                                  row.predicted, traces::seen(*machine, sim::ConstantUse::model, row.row->source)});
   }
@@ -71,7 +71,7 @@ Result<void> add_published(AccuracyResult& result, const sim::MachineProfile& ma
   result.left_out = sim::check_tables(machine, sim::LeaveOut::size);
   for (const std::string_view name : sim::builtin_profile_names()) {
     const auto profile = sim::builtin_profile(name);
-    if (!profile) return tl::unexpected(profile.error());
+    FORESHARD_TRY(profile);
     for (sim::CollectiveCheck& check : sim::check_published(*profile)) {
       const auto seen = traces::seen(*profile, sim::ConstantUse::collective, check.from);
       result.published_collectives.push_back({std::string(name), seen, std::move(check)});
@@ -91,30 +91,25 @@ Result<AccuracyResult> measure(const Options& options, const sim::MachineProfile
     request.threads = threads;
     request.on_progress = [&](std::size_t done, std::size_t of) { progress.at(done, of); };
     auto accuracy = traces::measure_accuracy(machine, request);
-    if (!accuracy) return tl::unexpected(accuracy.error());
+    FORESHARD_TRY(accuracy);
     result.accuracy = std::move(*accuracy);
   }
-  if (options.published)
-    if (auto ok = add_published(result, machine, threads); !ok) return tl::unexpected(ok.error());
+  if (options.published) FORESHARD_TRY(add_published(result, machine, threads));
   return result;
 }
 
 Result<int> accuracy(const Options& options, Console& console) {
   for (const std::string& path : {options.csv, options.output, options.headline})
-    if (!path.empty())
-      if (auto may = may_write(path, options.force); !may) return tl::unexpected(may.error());
+    if (!path.empty()) FORESHARD_TRY(may_write(path, options.force));
   const auto machine = read_machine(options.machine);
-  if (!machine) return tl::unexpected(machine.error());
+  FORESHARD_TRY(machine);
   const auto result = measure(options, *machine, console);
-  if (!result) return tl::unexpected(result.error());
-  if (!options.csv.empty())
-    if (auto ok = write_text(options.csv, accuracy_csv(*result), options.force); !ok) return tl::unexpected(ok.error());
+  FORESHARD_TRY(result);
+  if (!options.csv.empty()) FORESHARD_TRY(write_text(options.csv, accuracy_csv(*result), options.force));
   if (!options.output.empty())
-    if (auto ok = write_text(options.output, accuracy_tables_text(*result) + footer(*result), options.force); !ok)
-      return tl::unexpected(ok.error());
+    FORESHARD_TRY(write_text(options.output, accuracy_tables_text(*result) + footer(*result), options.force));
   if (!options.headline.empty())
-    if (auto ok = write_text(options.headline, accuracy_headline_text(*result) + footer(*result), options.force); !ok)
-      return tl::unexpected(ok.error());
+    FORESHARD_TRY(write_text(options.headline, accuracy_headline_text(*result) + footer(*result), options.force));
   if (options.json)
     print_json(console.out, accuracy_json(*result));
   else

@@ -45,7 +45,7 @@ bool is_store(const std::string& path) {
 /// A run store: gaps of the imported device ops, and the host factor where it has a workload.
 Result<sim::Measurements> read_store(const std::string& path, const sim::MachineProfile& base) {
   const auto run = traces::read_run(path);
-  if (!run) return tl::unexpected(run.error());
+  FORESHARD_TRY(run);
   if (run->info.kind == RunKind::planned)
     return fail(ErrorKind::input, "is a prediction, not a measurement", path, "give a store that import wrote");
   sim::Measurements out;
@@ -57,13 +57,13 @@ Result<sim::Measurements> read_store(const std::string& path, const sim::Machine
     return out;
   }
   const auto workload = traces::from_json(run->workload_json, path);
-  if (!workload) return tl::unexpected(workload.error());
+  FORESHARD_TRY(workload);
   if (!workload->has_timing || !workload->measured || workload->measured->step_ms.empty()) {
     out.note("runs without unprofiled step times: no host factor");
     return out;
   }
   const auto calibration = sim::calibrate(*workload, base);
-  if (!calibration) return tl::unexpected(calibration.error());
+  FORESHARD_TRY(calibration);
   if (calibration->source != sim::Calibration::Source::none) out.capture->host_scale = calibration->host_scale;
   return out;
 }
@@ -73,12 +73,12 @@ Result<sim::Measurements> read_input(const std::string& path, const sim::Machine
   auto read = [&]() -> Result<sim::Measurements> {
     if (is_store(path)) return read_store(path, base);
     const auto text = read_text(path);
-    if (!text) return tl::unexpected(text.error());
+    FORESHARD_TRY(text);
     return sim::read_measurements(*text, path, options);
   }();
   if (!read) return read;
   const auto digest = traces::file_digest(path);
-  if (!digest) return tl::unexpected(digest.error());
+  FORESHARD_TRY(digest);
   read->path = path;
   read->digest = digest->text;
   read->size = digest->bytes;
@@ -114,7 +114,7 @@ Json residuals_json(std::span<const sim::Residual> residuals) {
   return json;
 }
 
-Json covers_json(const sim::Covers& covers) {
+Json covers_json(const sim::ValidRange& valid_range) {
   Json json;
   const auto range = [&](const char* key, const auto& limits) {
     if (limits) json[key] = {limits->least, limits->most};
@@ -122,13 +122,13 @@ Json covers_json(const sim::Covers& covers) {
   const auto words = [&](const char* key, const auto& list, const auto& word) {
     for (const auto& one : list) json[key].push_back(word(one));
   };
-  range("bytes", covers.bytes);
-  words("dtypes", covers.dtypes, [](DType dtype) { return name(dtype); });
-  words("kernels", covers.kernels, [](KernelClass kernel) { return sim::word(kernel); });
-  range("nodes", covers.nodes);
-  range("ranks", covers.ranks);
-  json["source"] = covers.source;
-  words("transports", covers.transports, [](Transport transport) { return name(transport); });
+  range("bytes", valid_range.bytes);
+  words("dtypes", valid_range.dtypes, [](DType dtype) { return name(dtype); });
+  words("kernels", valid_range.kernels, [](KernelClass kernel) { return dashed_name(kernel); });
+  range("nodes", valid_range.nodes);
+  range("ranks", valid_range.ranks);
+  json["source"] = valid_range.source;
+  words("transports", valid_range.transports, [](Transport transport) { return name(transport); });
   return json;
 }
 
@@ -147,7 +147,7 @@ Json as_json(const Options& options, std::span<const sim::Measurements> inputs, 
                                  {"source", c.source}});
   json["inputs"] = inputs_json(inputs);
   json["residuals"] = residuals_json(fit.residuals);
-  json["covers"] = covers_json(fit.machine.covers);
+  json["covers"] = covers_json(fit.machine.valid_range);
   json["notes"] = fit.notes;
   return json;
 }
@@ -184,7 +184,7 @@ void print_tables(Console& console, const Options& options, std::span<const sim:
 /// Whole or not at all: a cut profile would be refused, but only when it is used.
 Result<void> write_profile(const Options& options, const sim::MachineFit& fit) {
   auto file = traces::AtomicFile::create(options.output, options.force);
-  if (!file) return tl::unexpected(file.error());
+  FORESHARD_TRY(file);
   std::ofstream out(file->temporary_path(), std::ios::binary);
   out << fit.json << '\n';
   out.close();
@@ -193,28 +193,28 @@ Result<void> write_profile(const Options& options, const sim::MachineFit& fit) {
 }
 
 Result<int> calibrate_machine(Options& options, Console& console) {
-  if (auto may = may_write(options.output, options.force); !may) return tl::unexpected(may.error());
+  FORESHARD_TRY(may_write(options.output, options.force));
   sim::FitRequest request{options.name, options.base, {}};
   const auto base_json = profile_text(options.base);
-  if (!base_json) return tl::unexpected(base_json.error());
+  FORESHARD_TRY(base_json);
   if (is_profile_file(options.base)) request.base_json = *base_json;
   const auto base = sim::parse_profile(*base_json, options.base);
-  if (!base) return tl::unexpected(base.error());
+  FORESHARD_TRY(base);
   if (request.name.empty()) request.name = base->name + "-calibrated";
   const auto transport = transport_of(options.transport);
-  if (!transport) return tl::unexpected(transport.error());
+  FORESHARD_TRY(transport);
   std::vector<sim::Measurements> inputs;
   for (const std::string& path : options.files) {
     auto input = read_input(path, *base, {*transport});
-    if (!input) return tl::unexpected(input.error());
+    FORESHARD_TRY(input);
     for (const sim::InputNote& note : input->notes)
       console.note(fmt::format("note: {}: {} ({} times)", path, note.text, note.count));
     inputs.push_back(std::move(*input));
   }
   const auto fit = sim::fit_machine(inputs, request);
-  if (!fit) return tl::unexpected(fit.error());
+  FORESHARD_TRY(fit);
   for (const std::string& note : fit->notes) console.note("note: " + note);
-  if (auto ok = write_profile(options, *fit); !ok) return tl::unexpected(ok.error());
+  FORESHARD_TRY(write_profile(options, *fit));
   if (options.json)
     print_json(console.out, as_json(options, inputs, *fit));
   else

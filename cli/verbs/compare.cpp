@@ -53,21 +53,21 @@ Result<int> compare(const Options& options, Console& console) {
   for (std::size_t i = 0; i < 2; ++i) {
     const std::string& path = i == 0 ? options.a : options.b;
     auto run = traces::read_run(path);
-    if (!run) return tl::unexpected(run.error());
+    FORESHARD_TRY(run);
     runs[i] = std::move(*run);
     auto summary = summarise(runs[i], path, step);
-    if (!summary) return tl::unexpected(summary.error());
+    FORESHARD_TRY(summary);
     *summaries[i] = std::move(*summary);
   }
   auto comparison = compare_runs(runs[0], runs[1], {step, step, reported(report.a), reported(report.b)});
-  if (!comparison) return tl::unexpected(comparison.error());
+  FORESHARD_TRY(comparison);
   report.comparison = std::move(*comparison);
   take_step_time(report.comparison.a, report.a);
   take_step_time(report.comparison.b, report.b);
   if (!options.page.empty()) {
     const PageFile file{options.page, "auto", options.force};
     auto written = write_comparison_page(runs[0], options.a, runs[1], options.b, compare_json(report), file);
-    if (!written) return tl::unexpected(written.error());
+    FORESHARD_TRY(written);
     console.note("wrote " + options.page);
   }
   if (options.json)

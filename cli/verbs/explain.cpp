@@ -43,11 +43,11 @@ Result<Loaded> load_store(const Options& options) {
     return fail(ErrorKind::usage, "--trace, --about and --device belong to a snapshot file", options.run,
                 "a run store has all of that in it: import it again with them");
   auto run = traces::read_run(options.run);
-  if (!run) return tl::unexpected(run.error());
+  FORESHARD_TRY(run);
   Loaded loaded{std::move(*run), nullptr, "the store holds no workload: import the snapshot with --about"};
   if (loaded.run.workload_json.empty()) return loaded;
   auto workload = traces::from_json(loaded.run.workload_json, options.run + " (workload)");
-  if (!workload) return tl::unexpected(workload.error());
+  FORESHARD_TRY(workload);
   loaded.workload = std::make_shared<const Workload>(std::move(*workload));
   return loaded;
 }
@@ -58,8 +58,8 @@ Result<Loaded> load_snapshot(Options& options, Console& console) {
   std::optional<Progress> progress;
   options.files.on_stage = [&](std::string_view what) { progress.emplace(console, std::string(what)); };
   auto imported = traces::import_recording(options.files);
-  if (!imported) return tl::unexpected(imported.error());
-  Loaded loaded{std::move(imported->run), nullptr, "a snapshot alone does not say what the step does: give --about"};
+  FORESHARD_TRY(imported);
+  Loaded loaded{std::move(imported->run), nullptr, "a snapshot alone does not describe the step: give --about"};
   if (imported->workload) loaded.workload = std::make_shared<const Workload>(std::move(*imported->workload));
   return loaded;
 }
@@ -112,9 +112,9 @@ Result<void> simulate(const Options& options, const Loaded& loaded, Console& con
 
 Result<int> explain_run(Options& options, Console& console) {
   const auto request = request_of(options);
-  if (!request) return tl::unexpected(request.error());
+  FORESHARD_TRY(request);
   auto loaded = is_store(options.run) ? load_store(options) : load_snapshot(options, console);
-  if (!loaded) return tl::unexpected(loaded.error());
+  FORESHARD_TRY(loaded);
   const auto explanation = explain(loaded->run, *request);
   if (!explanation) {
     Error error = explanation.error();
@@ -123,7 +123,7 @@ Result<int> explain_run(Options& options, Console& console) {
   }
   report_oddities(console, *loaded, *explanation);
   ExplainReport report{options.run, loaded->run, *explanation, std::nullopt, {}};
-  if (auto done = simulate(options, *loaded, console, report); !done) return tl::unexpected(done.error());
+  FORESHARD_TRY(simulate(options, *loaded, console, report));
   if (options.json)
     print_json(console.out, explain_json(report, options.series));
   else

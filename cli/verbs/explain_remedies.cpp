@@ -34,7 +34,7 @@ Result<void> add_remedies(std::shared_ptr<const Workload> workload, const Remedy
                           ExplainReport& report) {
   const std::string& of_run = report.run.info.machine;
   const auto machine = machine_of(options.machine, of_run);
-  if (!machine) return tl::unexpected(machine.error());
+  FORESHARD_TRY(machine);
   report.machine = machine->name;
   report.machine_note = options.machine.empty() ? machine_note(of_run) : host_note(of_run, *machine);
   Progress progress(console, "simulating remedies");

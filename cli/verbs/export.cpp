@@ -47,22 +47,22 @@ using Write = std::function<Result<void>(ByteSink&)>;
 Result<int> write_out(const Options& options, Console& console, const Write& write) {
   if (options.output.empty() || options.output == "-") {
     ByteSink sink = ByteSink::to_stream(console.out);
-    if (auto done = write(sink); !done) return tl::unexpected(done.error());
-    if (auto done = sink.finish(); !done) return tl::unexpected(done.error());
+    FORESHARD_TRY(write(sink));
+    FORESHARD_TRY(sink.finish());
     return kDone;
   }
   auto file = traces::AtomicFile::create(options.output, options.force);
-  if (!file) return tl::unexpected(file.error());
+  FORESHARD_TRY(file);
   auto sink = ByteSink::to_file(file->temporary_path(), options.output.ends_with(".gz"));
-  if (!sink) return tl::unexpected(sink.error());
-  if (auto done = write(*sink); !done) return tl::unexpected(done.error());
+  FORESHARD_TRY(sink);
+  FORESHARD_TRY(write(*sink));
   const std::uint64_t bytes = sink->written();
   if (auto done = sink->finish(); !done) {
     Error error = done.error();
     error.where = options.output;
     return tl::unexpected(error);
   }
-  if (auto done = file->commit(); !done) return tl::unexpected(done.error());
+  FORESHARD_TRY(file->commit());
   console.note(fmt::format("wrote {} ({} unpacked)", options.output, format_bytes(bytes)));
   return kDone;
 }
@@ -84,7 +84,7 @@ Result<traces::ExportSelection> selected(const Options& options, const Run& run,
 
 Result<int> export_timeline(const Options& options, const Run& run, Console& console) {
   const auto selection = selected(options, run, false);
-  if (!selection) return tl::unexpected(selection.error());
+  FORESHARD_TRY(selection);
   const bool perfetto = options.format == "perfetto";
   return write_out(options, console, [&](ByteSink& sink) -> Result<void> {
     if (perfetto)
@@ -97,7 +97,7 @@ Result<int> export_timeline(const Options& options, const Run& run, Console& con
 
 Result<int> export_chakra(const Options& options, const Run& run, Console& console) {
   const auto selection = selected(options, run, true);
-  if (!selection) return tl::unexpected(selection.error());
+  FORESHARD_TRY(selection);
   return write_out(options, console, [&](ByteSink& sink) { return traces::write_chakra(run, *selection, sink); });
 }
 
@@ -113,25 +113,25 @@ Result<int> draw_graph(const Options& options, const std::string& dot, Console& 
   if (options.output.empty() || options.output == "-")
     return fail(ErrorKind::usage, "a picture needs a file", "-o", "give -o step.svg, or --format dot");
   auto picture = traces::AtomicFile::create(options.output, options.force);
-  if (!picture) return tl::unexpected(picture.error());
+  FORESHARD_TRY(picture);
   const std::string source = picture->temporary_path() + ".dot";
   std::ofstream(source, std::ios::binary) << dot;
   const auto drawn = run_program({"dot", "-Tsvg", "-o", picture->temporary_path(), source},
                                  "install Debian's or Ubuntu's package graphviz, or give --format dot");
   std::error_code ignored;
   std::filesystem::remove(source, ignored);
-  if (!drawn) return tl::unexpected(drawn.error());
-  if (auto done = picture->commit(); !done) return tl::unexpected(done.error());
+  FORESHARD_TRY(drawn);
+  FORESHARD_TRY(picture->commit());
   console.note("wrote " + options.output);
   return kDone;
 }
 
 Result<int> export_graph(const Options& options, const Run& run, Console& console) {
   const auto selection = selected(options, run, true);
-  if (!selection) return tl::unexpected(selection.error());
+  FORESHARD_TRY(selection);
   const auto collapse = options.collapse == "none" ? viz::Collapse::none : viz::Collapse::unit;
   const auto graph = viz::dependency_graph(run, *selection, collapse);
-  if (!graph) return tl::unexpected(graph.error());
+  FORESHARD_TRY(graph);
   const std::string step = selection->lanes_step ? fmt::format(", step {}", selection->lanes_step->index) : "";
   const std::string dot = viz::to_dot(run, *graph, run.info.name + step);
   if (options.format == "svg-graph") return draw_graph(options, dot, console);
@@ -149,7 +149,7 @@ Result<void> write_table(const std::string& store, std::string_view table, bool 
         is_view ? fmt::format("SELECT * FROM {}", table)
                 : fmt::format("SELECT * FROM {} WHERE id >= {} AND id < {} ORDER BY id", table, first, first + kPage);
     const auto page = traces::query(store, sql);
-    if (!page) return tl::unexpected(page.error());
+    FORESHARD_TRY(page);
     if (first == 0) sink.write(csv_header(*page));
     sink.write(csv_rows(*page));
     if (is_view || page->rows.empty()) return {};
@@ -183,7 +183,7 @@ Result<int> export_csv(const Options& options, Console& console) {
     return fail(ErrorKind::usage, "is no folder and cannot become one", options.output, "name a folder");
   const auto file_of = [&](std::string_view table) { return fmt::format("{}/{}.csv", options.output, table); };
   for (const traces::Table& table : traces::tables())  // nothing is written where something is there
-    if (auto may = may_write(file_of(table.name), options.force); !may) return tl::unexpected(may.error());
+    FORESHARD_TRY(may_write(file_of(table.name), options.force));
   for (const traces::Table& table : traces::tables()) {
     Options one = options;
     one.output = file_of(table.name);
@@ -199,12 +199,11 @@ Result<int> run_export(const Options& options, Console& console) {
     return fail(ErrorKind::usage, "tables are exported as csv", "--table", "give --format csv");
   const bool to_file = !options.output.empty() && options.output != "-";
   const bool folder = options.format == "csv" && options.table.empty();
-  if (to_file && !folder)
-    if (auto may = may_write(options.output, options.force); !may) return tl::unexpected(may.error());
+  if (to_file && !folder) FORESHARD_TRY(may_write(options.output, options.force));
   if (!to_file && options.output.empty() && options.format != "dot" && options.format != "csv")
     return fail(ErrorKind::usage, "the output needs a name", "-o", "give -o FILE, or -o - for standard output");
   const auto run = traces::read_run(options.run);
-  if (!run) return tl::unexpected(run.error());
+  FORESHARD_TRY(run);
   if (options.format == "csv") return export_csv(options, console);
   if (options.format == "snapshot") return export_snapshot(options, *run, console);
   if (options.format == "chakra") return export_chakra(options, *run, console);
@@ -229,7 +228,7 @@ Action add_export(CLI::App& app) {
   app.add_option("--step", options->step,
                  "a step's number, or all; default: all, of dot, svg-graph and chakra the last")
       ->type_name("N|all");
-  app.add_option("--table", options->table, "csv: this table or view alone")->type_name("NAME");
+  app.add_option("--table", options->table, "csv: only this table or view")->type_name("NAME");
   app.add_option("--collapse", options->collapse,
                  "dot, svg-graph: one node a unit and stream, or one an op; default unit")
       ->check(CLI::IsMember({"unit", "none"}))

@@ -9,7 +9,7 @@
 #include <optional>
 #include <string>
 
-#include "cli/options/choices.hpp"
+#include "cli/options/setting_options.hpp"
 #include "cli/options/source_options.hpp"
 #include "cli/terminal/console.hpp"
 #include "core/base/error.hpp"
@@ -18,7 +18,7 @@ namespace foreshard::cli {
 
 struct RunOptions {
   SourceOptions source;
-  ChoiceOptions choices;
+  SettingOptions setting_options;
   std::optional<Bytes> memory_limit;
   std::string output;
   std::string name;

@@ -91,20 +91,20 @@ std::uint64_t report_stats(Console& console, const Run& run) {
 }
 
 Result<int> import_files(Options& options, Console& console) {
-  if (auto may = may_write(options.output, options.force); !may) return tl::unexpected(may.error());
+  FORESHARD_TRY(may_write(options.output, options.force));
   options.request.workload = !options.no_workload;
   options.request.version = version_number();
   std::optional<Progress> progress;
   options.request.on_stage = [&](std::string_view what) { progress.emplace(console, std::string(what)); };
   auto imported = traces::import_recording(options.request);
   progress.reset();
-  if (!imported) return tl::unexpected(imported.error());
+  FORESHARD_TRY(imported);
   const std::uint64_t lost = report_stats(console, imported->run);
   if (options.strict && lost > 0)
     return fail(ErrorKind::input, fmt::format("{} entries are odd, and --strict is set", lost), {},
                 "without --strict they are counted and the import goes on");
   const auto written = traces::write_run(imported->run, options.output, {.force = options.force});
-  if (!written) return tl::unexpected(written.error());
+  FORESHARD_TRY(written);
   if (options.json)
     print_json(console.out, as_json(options, imported->run, imported->workload.has_value()));
   else

@@ -81,8 +81,8 @@ bool is_rank() {
 
 Result<int> become_rank() {
   const auto program = gpu_program();
-  if (!program) return tl::unexpected(program.error());
-  if (auto loads = check_loads(*program); !loads) return tl::unexpected(loads.error());
+  FORESHARD_TRY(program);
+  FORESHARD_TRY(check_loads(*program));
   std::vector<std::string> arguments = own_arguments();
   std::vector<char*> pointers;
   for (std::string& argument : arguments) pointers.push_back(argument.data());
@@ -93,8 +93,8 @@ Result<int> become_rank() {
 
 Result<int> start_ranks(std::uint32_t ranks, Console& console) {
   const auto program = gpu_program();
-  if (!program) return tl::unexpected(program.error());
-  if (auto loads = check_loads(*program); !loads) return tl::unexpected(loads.error());
+  FORESHARD_TRY(program);
+  FORESHARD_TRY(check_loads(*program));
   std::vector<std::string> command = own_arguments();
   command[0] = *program;
   gpu::LaunchOptions options;
@@ -107,7 +107,7 @@ Result<int> start_ranks(std::uint32_t ranks, Console& console) {
       console.err << fmt::format("[rank {}] {}\n", rank, line);
   };
   const auto end = gpu::launch_ranks(command, options);
-  if (!end) return tl::unexpected(end.error());
+  FORESHARD_TRY(end);
   if (end->failure && end->exit_code == static_cast<int>(end->failure->kind))
     return tl::unexpected(end->failure->error());
   return end->exit_code;

@@ -28,7 +28,7 @@ Result<int> list(const Options& options, Console& console) {
   json["machines"] = Json::array();
   for (const std::string_view name : sim::builtin_profile_names()) {
     const auto profile = sim::builtin_profile(name);
-    if (!profile) return tl::unexpected(profile.error());
+    FORESHARD_TRY(profile);
     table.row(
         {profile->name, std::to_string(profile->sm_count), format_bytes(profile->memory_total), profile->description});
     json["machines"].push_back({{"name", profile->name},
@@ -57,7 +57,8 @@ void rows(const nlohmann::json& node, const std::string& place, Table& table) {
       table.row({path, number(value["value"]), value["unit"].get<std::string>(), value.value("source", "")});
     } else if (value.contains("source")) {
       for (const auto& [name, one] : value.items())
-        if (name != "source" && name != "fitted_on") table.row({path + "/" + name, number(one), "", value["source"].get<std::string>()});
+        if (name != "source" && name != "fitted_on")
+          table.row({path + "/" + name, number(one), "", value["source"].get<std::string>()});
     } else {
       rows(value, path, table);
     }
@@ -66,11 +67,11 @@ void rows(const nlohmann::json& node, const std::string& place, Table& table) {
 
 Result<int> show(const Options& options, Console& console) {
   const auto text = profile_text(options.name);
-  if (!text) return tl::unexpected(text.error());
+  FORESHARD_TRY(text);
   const auto profile = sim::parse_profile(*text, options.name);
-  if (!profile) return tl::unexpected(profile.error());
+  FORESHARD_TRY(profile);
   const auto whole = sim::complete_profile(*text, options.name);
-  if (!whole) return tl::unexpected(whole.error());
+  FORESHARD_TRY(whole);
   if (options.json) {
     print_json(console.out, Json(*whole));
     return kDone;

@@ -52,7 +52,7 @@ Json page_explanation(const Run& run, const std::string& name, std::optional<std
 Result<void> write_run_page(const Run& run, const viz::PackOptions& options, const Json& explanation,
                             const PageFile& file) {
   auto pack = viz::Pack::make(run, options);
-  if (!pack) return tl::unexpected(pack.error());
+  FORESHARD_TRY(pack);
   std::vector<viz::Pack> packs;
   packs.push_back(std::move(*pack));
   std::vector<viz::PageExtra> extras;

@@ -1,4 +1,4 @@
-// `foreshard plan SOURCE [choices]`: predicts one steady-state step.
+// `foreshard plan SOURCE [options]`: predicts one steady-state step.
 
 #include <CLI/CLI.hpp>
 #include <memory>
@@ -14,7 +14,7 @@ namespace {
 
 struct Options {
   SourceOptions source;
-  ChoiceOptions choices;
+  SettingOptions setting_options;
   std::optional<Bytes> memory_limit;
   std::string output;
   std::string name;
@@ -23,17 +23,15 @@ struct Options {
 };
 
 Result<int> plan(Options& options, Console& console) {
-  if (!options.output.empty())
-    if (auto may = may_write(options.output, options.force); !may) return tl::unexpected(may.error());
-  const auto planned = read_planned(options.source, options.choices, console);
-  if (!planned) return tl::unexpected(planned.error());
+  if (!options.output.empty()) FORESHARD_TRY(may_write(options.output, options.force));
+  const auto planned = read_planned(options.source, options.setting_options, console);
+  FORESHARD_TRY(planned);
   auto p = predict_planned(*planned, options.memory_limit, options.name);
-  if (!p) return tl::unexpected(p.error());
+  FORESHARD_TRY(p);
   for (const std::string& warning : p->warnings) console.warn(warning);
   const Json json = prediction_json(options.source.source.text, *planned->workload, *p);
   if (!options.output.empty())
-    if (auto ok = store_prediction(json, *planned->workload, options.output, options.force, *p); !ok)
-      return tl::unexpected(ok.error());
+    FORESHARD_TRY(store_prediction(json, *planned->workload, options.output, options.force, *p));
   if (options.json)
     print_json(console.out, json);
   else
@@ -55,7 +53,7 @@ Action add_plan(CLI::App& app) {
   app.add_option("--name", options->name, "name of the run")->type_name("NAME");
   app.add_flag("--force", options->force, "write over an existing store");
   app.add_flag("--json", options->json, "as JSON");
-  options->choices.add_to(app);
+  options->setting_options.add_to(app);
   return [options](Console& console) { return plan(*options, console); };
 }
 

@@ -21,7 +21,7 @@ std::uint32_t gpus_of_this_host() {
 
 Result<int> probe(const ProbeOptions& options, Console& console) {
   if (is_rank()) return gpu_backend() == nullptr ? become_rank() : gpu_backend()->probe(options, console);
-  if (auto may = may_write(options.output, options.force); !may) return tl::unexpected(may.error());
+  FORESHARD_TRY(may_write(options.output, options.force));
   const std::uint32_t gpus = options.gpus != 0 ? options.gpus : gpus_of_this_host();
   if (gpus == 0)
     return fail(ErrorKind::usage, "no NVIDIA GPU here: /dev/nvidia0 is missing", {},

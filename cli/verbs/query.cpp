@@ -57,7 +57,7 @@ Result<int> query(const Options& options, Console& console) {
   std::string sql = options.sql;
   if (sql == "-") sql.assign(std::istreambuf_iterator<char>(std::cin), {});
   const auto result = traces::query(options.run, sql);
-  if (!result) return tl::unexpected(result.error());
+  FORESHARD_TRY(result);
   if (options.csv) {
     console.out << csv_header(*result) << csv_rows(*result);
   } else if (options.json) {

@@ -34,7 +34,7 @@ struct Options {
 /// Memory of a device that is not named: more than any has, so that nothing runs out.
 constexpr Bytes kAmple = Bytes{1} << 40;
 
-/// What both modes tell, in the words of torch.cuda.memory_stats.
+/// What both modes tell, in the names of torch.cuda.memory_stats.
 struct Outcome {
   std::uint64_t events = 0;
   std::uint64_t mismatches = 0;
@@ -160,7 +160,7 @@ Result<WhatIfReport> ask_what_if(const Options& options, const Snapshot& snapsho
                                  const ReplayReport& recorded) {
   const auto config = options.alloc_conf ? parse_alloc_conf(*options.alloc_conf, options.pytorch)
                                          : recorded_config(snapshot.settings, options.pytorch);
-  if (!config) return tl::unexpected(config.error());
+  FORESHARD_TRY(config);
   sim::SimMemory memory(memory_for(snapshot, options.memory_limit));
   return what_if(snapshot, replay_options, *config, memory, recorded.empty_caches);
 }
@@ -169,7 +169,7 @@ Result<WhatIfReport> ask_what_if(const Options& options, const Snapshot& snapsho
 Result<std::string> pytorch_of(const Options& options) {
   if (options.about.empty()) return options.pytorch;
   const auto about = traces::read_about(options.about);
-  if (!about) return tl::unexpected(about.error());
+  FORESHARD_TRY(about);
   return about->settings.pytorch;
 }
 
@@ -185,11 +185,11 @@ void warn_of(Console& console, const traces::SnapshotFile& file, const ReplayRep
 
 Result<int> replay(Options options, Console& console) {
   const auto pytorch = pytorch_of(options);
-  if (!pytorch) return tl::unexpected(pytorch.error());
+  FORESHARD_TRY(pytorch);
   options.pytorch = *pytorch;
   std::optional<Progress> progress(std::in_place, console, "reading " + options.snapshot);
   const auto file = traces::read_snapshot(options.snapshot, {.device = options.device});
-  if (!file) return tl::unexpected(file.error());
+  FORESHARD_TRY(file);
   progress.emplace(console, "replaying");
   ReplayOptions replay_options;
   replay_options.pytorch = options.pytorch;
@@ -206,7 +206,7 @@ Result<int> replay(Options options, Console& console) {
   std::optional<WhatIfReport> asked;
   if (options.alloc_conf || options.memory_limit) {
     auto answer = ask_what_if(options, file->snapshot, replay_options, *recorded);
-    if (!answer) return tl::unexpected(answer.error());
+    FORESHARD_TRY(answer);
     asked = std::move(*answer);
     outcome.peaks = asked->peaks;
     outcome.statistics = asked->statistics;
@@ -244,7 +244,7 @@ Action add_replay(CLI::App& app) {
   add_parsed<Bytes>(app, "--memory-limit", options->memory_limit, parse_bytes, "what if the GPU had this much memory")
       ->type_name("SIZE");
   app.add_option("--device", options->device, "the GPU, where the snapshot has several")->type_name("N");
-  app.add_option("--pytorch", options->pytorch, "the version whose rules are followed; default 2.11")
+  app.add_option("--pytorch", options->pytorch, "the PyTorch version whose rules are followed; default 2.11")
       ->type_name("VERSION");
   app.add_flag("--releases-are-retries", options->retries,
                "a release of cached memory that nothing explains was an allocation's retry, not empty_cache()");

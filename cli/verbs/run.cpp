@@ -1,4 +1,4 @@
-// `foreshard run SOURCE [choices]`: the same step on real GPUs, one process a GPU.
+// `foreshard run SOURCE [options]`: the same step on real GPUs, one process a GPU.
 
 #include <CLI/CLI.hpp>
 #include <memory>
@@ -17,10 +17,9 @@ const GpuBackend* g_backend = nullptr;  // set before main by foreshard-gpu, els
 
 /// Everything that can be wrong without a GPU is said before a process is started.
 Result<std::uint32_t> ranks_of(const RunOptions& options, Console& console) {
-  if (!options.output.empty())
-    if (auto may = may_write(options.output, options.force); !may) return tl::unexpected(may.error());
-  const auto planned = read_planned(options.source, options.choices, console);
-  if (!planned) return tl::unexpected(planned.error());
+  if (!options.output.empty()) FORESHARD_TRY(may_write(options.output, options.force));
+  const auto planned = read_planned(options.source, options.setting_options, console);
+  FORESHARD_TRY(planned);
   if (planned->settings.nodes > 1)
     return fail(
         ErrorKind::usage, "several nodes need a launcher that reaches them", {},
@@ -31,7 +30,7 @@ Result<std::uint32_t> ranks_of(const RunOptions& options, Console& console) {
 Result<int> run(const RunOptions& options, Console& console) {
   if (!is_rank()) {
     const auto ranks = ranks_of(options, console);
-    if (!ranks) return tl::unexpected(ranks.error());
+    FORESHARD_TRY(ranks);
     return start_ranks(*ranks, console);
   }
   return gpu_backend() == nullptr ? become_rank() : gpu_backend()->run(options, console);
@@ -70,7 +69,7 @@ Action add_run(CLI::App& app) {
   app.add_flag("--record,!--no-record", options->record, "record steps with CUPTI after the timed ones; default on");
   app.add_flag("--force", options->force, "write over an existing store");
   app.add_flag("--json", options->json, "as JSON");
-  options->choices.add_to(app);
+  options->setting_options.add_to(app);
   return [options](Console& console) {
     options->source.source.computations = !options->emulate;
     return run(*options, console);

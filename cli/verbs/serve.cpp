@@ -23,7 +23,7 @@ struct Options {
 Result<int> serve(const Options& options, Console& console) {
   viz::Content content(options.runs, options.theme);
   if (auto checked = content.check(options.wait); !checked) {
-    if (!options.wait && checked.error().hint.empty()) checked.error().hint = "--wait shows a run once it is there";
+    if (!options.wait && checked.error().hint.empty()) checked.error().hint = "--wait waits for a run to be written";
     return tl::unexpected(checked.error());
   }
   viz::ServerOptions server_options;
@@ -36,9 +36,9 @@ Result<int> serve(const Options& options, Console& console) {
     server = std::make_unique<viz::Server>(content, server_options);
     port = server->listen();
   }
-  if (!port) return tl::unexpected(port.error());
+  FORESHARD_TRY(port);
   console.out << fmt::format("http://127.0.0.1:{}/", *port) << std::endl;  // a script waits for this line
-  console.note("serving on this machine alone; Ctrl-C ends it");
+  console.note("serving on the loopback address only; Ctrl-C ends it");
   server->run();
   return kDone;
 }

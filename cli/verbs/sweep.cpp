@@ -1,4 +1,4 @@
-// `foreshard sweep SOURCE [ranges]`: predicts every point of a space of choices and says which to take.
+// `foreshard sweep SOURCE [ranges]`: predicts every point of a space of options and says which to take.
 
 #include <fmt/core.h>
 
@@ -46,9 +46,9 @@ Result<void> store_best(const Options& options, const SweepResult& result, const
                         sim::WorkloadSource& workloads) {
   const Settings& settings = result.points[*result.best].settings;
   const auto workload = workloads.at(settings);
-  if (!workload) return tl::unexpected(workload.error());
+  FORESHARD_TRY(workload);
   auto p = sim::predict(**workload, machine, {settings, {}});
-  if (!p) return tl::unexpected(p.error());
+  FORESHARD_TRY(p);
   if (!options.name.empty()) p->run.info.name = options.name;
   p->valid = result.points[*result.best].valid;
   p->warnings = result.points[*result.best].warnings;
@@ -100,7 +100,7 @@ void tell(const Options& options, const SweepResult& result, ProgressFile& file,
   };
   request.on_point = [&](const sim::SweepPoint& point) {
     Json cells = Json::array();
-    // A point whose choices contradict each other has no values.
+    // A point whose options contradict each other has no values.
     for (std::size_t i = 0; i < result.ranges.size(); ++i)
       cells.push_back(i < point.values.size() ? Json(point.values[i]) : Json());
     cells.push_back(name(point.state));
@@ -118,7 +118,7 @@ Result<SweepResult> run_points(const Options& options, const traces::Source& sou
   result.machine = machine.name;
   result.memory_limit = options.memory_limit;
   auto given = options.ranges.ranges();
-  if (!given) return tl::unexpected(given.error());
+  FORESHARD_TRY(given);
   result.ranges = std::move(given->ranges);
   result.files = std::move(given->files);
   Progress progress(console, "points");
@@ -131,8 +131,8 @@ Result<SweepResult> run_points(const Options& options, const traces::Source& sou
   Result<void> written;
   if (!options.progress.empty()) tell(options, result, file, written, request);
   auto points = sim::sweep(workloads, machine, request);
-  if (!points) return tl::unexpected(points.error());
-  if (!written) return tl::unexpected(written.error());
+  FORESHARD_TRY(points);
+  FORESHARD_TRY(written);
   result.points = std::move(*points);
   for (sim::SweepPoint& point : result.points) {
     if (point.state == sim::SweepPoint::State::refused) continue;
@@ -144,22 +144,20 @@ Result<SweepResult> run_points(const Options& options, const traces::Source& sou
 }
 
 Result<int> sweep(Options& options, Console& console) {
-  if (auto ok = check_outputs(options); !ok) return tl::unexpected(ok.error());
+  FORESHARD_TRY(check_outputs(options));
   const auto source = traces::read_source(options.source.source);
-  if (!source) return tl::unexpected(source.error());
+  FORESHARD_TRY(source);
   for (const std::string& note : source->notes) console.note(note);
   const auto machine = machine_for(options.source, *source, console);
-  if (!machine) return tl::unexpected(machine.error());
+  FORESHARD_TRY(machine);
   const auto workloads = traces::workloads_of(*source, *machine);
   const auto result = run_points(options, *source, *machine, *workloads, console);
-  if (!result) return tl::unexpected(result.error());
+  FORESHARD_TRY(result);
   if (result->points.size() == 1 && result->points[0].state == sim::SweepPoint::State::refused)
     return fail(ErrorKind::usage, result->points[0].reason);
   warn(console, *result);
-  if (!options.csv.empty())
-    if (auto ok = write_text(options.csv, sweep_csv(*result), options.force); !ok) return tl::unexpected(ok.error());
-  if (!options.output.empty() && result->best)
-    if (auto ok = store_best(options, *result, *machine, *workloads); !ok) return tl::unexpected(ok.error());
+  if (!options.csv.empty()) FORESHARD_TRY(write_text(options.csv, sweep_csv(*result), options.force));
+  if (!options.output.empty() && result->best) FORESHARD_TRY(store_best(options, *result, *machine, *workloads));
   if (options.json)
     print_json(console.out, sweep_json(*result));
   else

@@ -12,7 +12,7 @@ constexpr std::array kVerbs{
           "plan llama-8b --gpus 8 --param-dtype bfloat16 --all-gather copy-engine -o plan.db --json"},
          add_plan},
     Verb{"sweep",
-         "Predicts every combination of choices: Pareto table, the best one, the PyTorch calls that set it",
+         "Predicts every combination of options: Pareto table, the best one, the PyTorch calls that set it",
          {"sweep run.db --forward-prefetch implicit,1..4 --reshard-after-forward true,false --memory-limit 80GiB",
           "sweep config.json --gpus 8 --param-dtype bfloat16 --batch 1..8 --all-gather nccl,copy-engine --csv out.csv"},
          add_sweep},

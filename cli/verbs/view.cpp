@@ -66,7 +66,7 @@ Result<viz::TimelineOptions> timeline_options(const Options& options) {
   out.height = options.height;
   out.theme = options.theme == "dark" ? viz::Theme::dark : viz::Theme::light;
   const auto window = window_request(options);
-  if (!window) return tl::unexpected(window.error());
+  FORESHARD_TRY(window);
   out.window = *window;
   return out;
 }
@@ -128,14 +128,13 @@ Result<int> view_page(const Options& options, Console& console) {
     return fail(ErrorKind::usage, "a page has no size of its own", options.width ? "--width" : "--height",
                 "leave it out, or write x.svg");
   const auto window = window_request(options);
-  if (!window) return tl::unexpected(window.error());
-  if (auto may = may_write(options.output, options.force); !may) return tl::unexpected(may.error());
+  FORESHARD_TRY(window);
+  FORESHARD_TRY(may_write(options.output, options.force));
   const auto run = traces::read_run(options.run);
-  if (!run) return tl::unexpected(run.error());
+  FORESHARD_TRY(run);
   const PageFile file{options.output, options.theme.value_or("auto"), options.force};
   const auto machine = options.no_remedies ? std::nullopt : std::optional(options.machine);
-  if (machine && !machine->empty())
-    if (const auto read = read_machine(*machine); !read) return tl::unexpected(read.error());
+  if (machine && !machine->empty()) FORESHARD_TRY(read_machine(*machine));
   const Json explanation = page_explanation(*run, options.run, window->step, machine, console);
   auto written = write_run_page(*run, {window->step, window->all, window->from, window->to}, explanation, file);
   if (!written) {
@@ -148,26 +147,26 @@ Result<int> view_page(const Options& options, Console& console) {
 
 Result<int> view(const Options& options, Console& console) {
   const auto format = format_of(options.output);
-  if (!format) return tl::unexpected(format.error());
+  FORESHARD_TRY(format);
   if (*format == "html") return view_page(options, console);
   const auto timeline = timeline_options(options);
-  if (!timeline) return tl::unexpected(timeline.error());
-  if (auto may = may_write(options.output, options.force); !may) return tl::unexpected(may.error());
+  FORESHARD_TRY(timeline);
+  FORESHARD_TRY(may_write(options.output, options.force));
   const auto run = traces::read_run(options.run);
-  if (!run) return tl::unexpected(run.error());
+  FORESHARD_TRY(run);
   auto svg = viz::draw_timeline(*run, *timeline);
   if (!svg) {
     if (svg.error().where.empty()) svg.error().where = options.run;
     return tl::unexpected(svg.error());
   }
   Partial drawn(fmt::format("{}.{}.partial.svg", options.output, ::getpid()));
-  if (auto written = write_text(drawn.path(), *svg); !written) return tl::unexpected(written.error());
+  FORESHARD_TRY(write_text(drawn.path(), *svg));
   if (*format == "svg") {
-    if (auto moved = drawn.move_to(options.output); !moved) return tl::unexpected(moved.error());
+    FORESHARD_TRY(drawn.move_to(options.output));
   } else {
     Partial converted(fmt::format("{}.{}.partial.{}", options.output, ::getpid(), *format));
-    if (auto done = convert(drawn.path(), *format, converted.path()); !done) return tl::unexpected(done.error());
-    if (auto moved = converted.move_to(options.output); !moved) return tl::unexpected(moved.error());
+    FORESHARD_TRY(convert(drawn.path(), *format, converted.path()));
+    FORESHARD_TRY(converted.move_to(options.output));
   }
   console.note("wrote " + options.output);
   return kDone;

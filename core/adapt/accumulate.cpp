@@ -256,7 +256,7 @@ Result<void> set_microbatches(Workload& workload, std::uint32_t captured, std::u
   std::uint32_t next_tensor = 0;  // the same in every step, so that a step can name the tensors of the one before
   for (std::size_t i = 0; i < workload.steps.size(); ++i) {
     auto step = cut(workload.steps[i]);
-    if (!step) return tl::unexpected(step.error());
+    FORESHARD_TRY(step);
     if (step->microbatch.size() != captured)
       return fail(ErrorKind::mismatch,
                   fmt::format("a step of the workload has {} microbatches, its settings say {}",

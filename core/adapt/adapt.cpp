@@ -69,12 +69,11 @@ bool adds_gradients_alike(const Settings& have, const Settings& wanted) {
 }  // namespace
 
 Result<AdaptedWorkload> adapt(const Workload& workload, const Settings& wanted) {
-  if (auto ok = check_derivable(workload, wanted); !ok) return tl::unexpected(ok.error());
+  FORESHARD_TRY(check_derivable(workload, wanted));
   AdaptedWorkload out{workload, {}};
   const Settings& have = workload.settings;
   if (wanted.accumulate != have.accumulate) {
-    if (auto ok = set_microbatches(out.workload, have.accumulate, wanted.accumulate); !ok)
-      return tl::unexpected(ok.error());
+    FORESHARD_TRY(set_microbatches(out.workload, have.accumulate, wanted.accumulate));
     if (wanted.accumulate > 1 && (!wanted.reduce_dtype || wanted.reduce_dtype == wanted.param_dtype))
       out.warnings.push_back(
           "accumulation without a reduce dtype of its own: where autograd adds gradients is estimated");
@@ -84,7 +83,7 @@ Result<AdaptedWorkload> adapt(const Workload& workload, const Settings& wanted) 
     if (have.units_per_group != 1)
       return fail(ErrorKind::usage, fmt::format("units of {} blocks cannot be taken apart", have.units_per_group), {},
                   "record a step with one block a unit; from that any units_per_group can be planned");
-    if (auto ok = merge_units(out.workload, wanted.units_per_group); !ok) return tl::unexpected(ok.error());
+    FORESHARD_TRY(merge_units(out.workload, wanted.units_per_group));
   }
   const bool selective =
       wanted.checkpoint == Checkpoint::selective_op || wanted.checkpoint == Checkpoint::selective_layer;
@@ -97,7 +96,7 @@ Result<AdaptedWorkload> adapt(const Workload& workload, const Settings& wanted) 
     if (have.checkpoint != Checkpoint::none)
       return fail(ErrorKind::usage, "checkpointing cannot be taken out of a capture", {},
                   "record a step without checkpointing; from that both can be planned");
-    if (auto ok = checkpoint_blocks(out.workload); !ok) return tl::unexpected(ok.error());
+    FORESHARD_TRY(checkpoint_blocks(out.workload));
     out.warnings.push_back(
         "checkpointing was put into the capture: allocations and requested peaks are exact, some "
         "frees move, so allocated, active and reserved are estimates");

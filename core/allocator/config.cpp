@@ -189,7 +189,7 @@ Result<AllocatorConfig> parse_alloc_conf(std::string_view text, std::string_view
   AllocatorConfig config;
   if (auto error = assign(config.rules, allocator_rules(pytorch))) return tl::unexpected<Error>(std::move(*error));
   const Result<std::vector<Option>> options = split_options(text);
-  if (!options) return tl::unexpected<Error>(options.error());
+  FORESHARD_TRY(options);
   // large_segment_size_mb is parsed before all others: it bounds them and is max_non_split_rounding's default.
   const bool has_large = config.rules.shared_parser;
   for (const Option& option : *options) {

@@ -50,7 +50,7 @@ Block* CachingAllocator::Impl::try_allocate_expandable_block(const Request& requ
   if (!block->mapped && !map_block(block, std::min(block->size, request.rounded))) return nullptr;
   while (block->size < request.rounded) {
     Block* next = block->next;
-    FORESHARD_CHECK(next && !next->mapped, "behind a free block of an expandable run lies an unmapped one");
+    FORESHARD_CHECK(next && !next->mapped, "an expandable segment has an unmapped block behind a free one");
     if (!map_block(next, std::min(request.rounded - block->size, next->size))) return nullptr;
     block = next;
   }

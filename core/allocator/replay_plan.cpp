@@ -187,7 +187,7 @@ Result<ReplayPlan> make_plan(const Snapshot& snapshot, const ReplayOptions& opti
   join_completions(plan);
   route_allocs(plan);
   Result<InitialState> initial = reconstruct(plan);
-  if (!initial) return tl::unexpected<Error>(std::move(initial.error()));
+  FORESHARD_TRY(initial);
   plan.initial = std::move(*initial);
   return plan;
 }

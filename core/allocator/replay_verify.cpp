@@ -240,13 +240,13 @@ std::vector<SnapshotSegment> early_segments(const ReplayPlan& plan) {
 Result<ReplayReport> verify(const Snapshot& snapshot, const ReplayOptions& options) {
   Result<AllocatorConfig> config =
       options.config ? Result<AllocatorConfig>(*options.config) : recorded_config(snapshot.settings, options.pytorch);
-  if (!config) return tl::unexpected<Error>(std::move(config.error()));
+  FORESHARD_TRY(config);
   if (options.memory_fraction) config->per_process_memory_fraction = *options.memory_fraction;
   if (config->per_process_memory_fraction < 1 && options.total_memory == 0)
     return fail(ErrorKind::usage, "a memory fraction is set, but the device's memory is not known", {},
                 "give the device's total memory: no snapshot holds it");
   const Result<allocator_detail::ReplayPlan> plan = allocator_detail::make_plan(snapshot, options, *config);
-  if (!plan) return tl::unexpected<Error>(plan.error());
+  FORESHARD_TRY(plan);
   Result<ReplayReport> report = allocator_detail::Verifier(*plan, options).run();
   if (report) report->initial_segments = allocator_detail::early_segments(*plan);
   return report;
@@ -254,7 +254,7 @@ Result<ReplayReport> verify(const Snapshot& snapshot, const ReplayOptions& optio
 
 Result<std::vector<SnapshotSegment>> initial_segments(const Snapshot& snapshot, const AllocatorConfig& config) {
   const Result<allocator_detail::ReplayPlan> plan = allocator_detail::make_plan(snapshot, {}, config);
-  if (!plan) return tl::unexpected<Error>(plan.error());
+  FORESHARD_TRY(plan);
   return allocator_detail::early_segments(*plan);
 }
 

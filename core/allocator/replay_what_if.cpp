@@ -139,9 +139,9 @@ Result<WhatIfReport> what_if(const Snapshot& snapshot, const ReplayOptions& opti
                              DeviceMemory& memory, const std::vector<std::size_t>& empty_caches) {
   // The state before the recording is read under the recording's own settings.
   const Result<AllocatorConfig> recorded = recorded_config(snapshot.settings, options.pytorch);
-  if (!recorded) return tl::unexpected<Error>(recorded.error());
+  FORESHARD_TRY(recorded);
   Result<allocator_detail::ReplayPlan> plan = allocator_detail::make_plan(snapshot, options, *recorded);
-  if (!plan) return tl::unexpected<Error>(std::move(plan.error()));
+  FORESHARD_TRY(plan);
   plan->config = config;
   return allocator_detail::WhatIf(*plan, options, memory, empty_caches).run();
 }

@@ -10,7 +10,7 @@
 
 namespace foreshard {
 
-/// The words of one enumeration, in the order of its values.
+/// the names of one enumeration, in the order of its values.
 template <class E>
 struct EnumNames;
 

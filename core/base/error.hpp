@@ -48,3 +48,11 @@ using Result = tl::expected<T, Error>;
 }
 
 }  // namespace foreshard
+
+/// Returns the error of an expression, a Result, from the function around it; the expression is evaluated once. A named
+/// Result keeps its value: `const auto file = read(path); FORESHARD_TRY(file); use(*file);`
+#define FORESHARD_TRY(...)                                                              \
+  do {                                                                                  \
+    if (auto&& foreshard_result = (__VA_ARGS__); !foreshard_result)                     \
+      return ::tl::unexpected<::foreshard::Error>(std::move(foreshard_result).error()); \
+  } while (false)

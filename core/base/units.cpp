@@ -132,7 +132,7 @@ Result<std::uint32_t> parse_count(std::string_view text) {
   std::uint32_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc() || end != text.data() + text.size() || text.empty())
-    return bad(text, "a whole number", "write digits alone, as in 4");
+    return bad(text, "a whole number", "write digits only, as in 4");
   return value;
 }
 

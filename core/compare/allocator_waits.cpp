@@ -2,7 +2,7 @@
 #include <array>
 #include <optional>
 
-#include "core/compare/step_budget.hpp"
+#include "core/compare/step_breakdown.hpp"
 
 namespace foreshard {
 namespace {

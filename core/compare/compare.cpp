@@ -8,7 +8,7 @@
 #include "core/compare/check_times.hpp"
 #include "core/compare/peak_memory.hpp"
 #include "core/compare/places.hpp"
-#include "core/compare/step_budget.hpp"
+#include "core/compare/step_breakdown.hpp"
 
 namespace foreshard {
 namespace {
@@ -117,18 +117,18 @@ void add_time(const Side& a, const Side& b, const Order& units, Comparison& out)
   const Places places_b(b.run, b.time->recording, kinds);
   const Order phases = phase_order(a, b);
 
-  std::map<std::tuple<std::size_t, std::string, TimeCause>, BudgetRow> budget;
-  const auto row = [&](const std::string& phase, TimeCause cause) -> BudgetRow& {
-    return budget.try_emplace({phases[phase], phase, cause}, BudgetRow{phase, cause, {}, {}}).first->second;
+  std::map<std::tuple<std::size_t, std::string, TimeCause>, BreakdownRow> breakdown;
+  const auto row = [&](const std::string& phase, TimeCause cause) -> BreakdownRow& {
+    return breakdown.try_emplace({phases[phase], phase, cause}, BreakdownRow{phase, cause, {}, {}}).first->second;
   };
-  for (const auto& [key, time] : step_budget(a.run, places_a, *out.a.time)) row(key.first, key.second).a += time;
-  for (const auto& [key, time] : step_budget(b.run, places_b, *out.b.time)) row(key.first, key.second).b += time;
-  const auto untraced = [](const TimedStep& step) { return step.reported - (step.end - step.begin); };
-  if (untraced(*out.a.time).count != 0 || untraced(*out.b.time).count != 0) {
-    row({}, TimeCause::untraced).a = untraced(*out.a.time);
-    row({}, TimeCause::untraced).b = untraced(*out.b.time);
+  for (const auto& [key, time] : step_breakdown(a.run, places_a, *out.a.time)) row(key.first, key.second).a += time;
+  for (const auto& [key, time] : step_breakdown(b.run, places_b, *out.b.time)) row(key.first, key.second).b += time;
+  const auto unaccounted = [](const TimedStep& step) { return step.reported - (step.end - step.begin); };
+  if (unaccounted(*out.a.time).count != 0 || unaccounted(*out.b.time).count != 0) {
+    row({}, TimeCause::unaccounted).a = unaccounted(*out.a.time);
+    row({}, TimeCause::unaccounted).b = unaccounted(*out.b.time);
   }
-  for (const auto& [key, value] : budget) out.budget.push_back(value);
+  for (const auto& [key, value] : breakdown) out.breakdown.push_back(value);
 
   std::map<std::tuple<TimeLane, std::size_t, std::string, std::size_t, std::string>, LaneRow> lanes;
   const auto lane = [&](const LaneKey& key) -> LaneRow& {
@@ -179,8 +179,7 @@ std::optional<PeakStep> peak_step(const StepRecord* record, const Run& run) {
 }  // namespace
 
 Result<Comparison> compare_runs(const Run& a, const Run& b, const CompareRequest& request) {
-  for (const Run* run : {&a, &b})
-    if (auto checked = check_times(*run); !checked) return tl::unexpected(checked.error());
+  for (const Run* run : {&a, &b}) FORESHARD_TRY(check_times(*run));
   const Side side_a{a, find_step(a, false, request.step_a), find_step(a, true, request.step_a)};
   const Side side_b{b, find_step(b, false, request.step_b), find_step(b, true, request.step_b)};
   if (request.step_a && side_a.time == nullptr && side_a.memory == nullptr)
@@ -198,9 +197,9 @@ Result<Comparison> compare_runs(const Run& a, const Run& b, const CompareRequest
   return out;
 }
 
-BudgetRow total(const std::vector<BudgetRow>& rows) {
-  BudgetRow sum;
-  for (const BudgetRow& row : rows) {
+BreakdownRow total(const std::vector<BreakdownRow>& rows) {
+  BreakdownRow sum;
+  for (const BreakdownRow& row : rows) {
     sum.a += row.a;
     sum.b += row.b;
   }

@@ -23,19 +23,19 @@ namespace foreshard {
 /// What a moment of a step went to. Every moment between the step's begin and its end on the compute stream has
 /// exactly one cause, so that the causes of a step add up to its time.
 enum class TimeCause : std::uint8_t {
-  compute = 0,        ///< the compute stream works, as fast as the same kernels do with no collective beside them
+  compute = 0,  ///< the compute stream works, as fast as the same kernels do with no collective concurrent with them
   communication = 1,  ///< it waits for work on other streams: collectives, and the copies around them
   contention = 2,     ///< it works, slower than the same kernels do alone, while a collective runs
   host = 3,           ///< it is idle: the host had not issued its next work, or that was on its way
-  allocator = 4,  ///< it is idle while the caching allocator holds the host up: cudaMalloc, cudaFree and their waits
-  untraced = 5,   ///< reported step time less the time on the timeline: the profiler's slowing, or a plan's anchor
+  allocator = 4,    ///< it is idle while the caching allocator holds the host up: cudaMalloc, cudaFree and their waits
+  unaccounted = 5,  ///< reported step time less the time on the timeline: the profiler's slowing, or a plan's anchor
 };
 template <>
 struct EnumNames<TimeCause> {
   static constexpr std::array<std::string_view, 6> kNames{"compute", "communication", "contention",
                                                           "host",    "allocator",     "untraced"};
 };
-static_assert(names_end_with(TimeCause::untraced));
+static_assert(names_end_with(TimeCause::unaccounted));
 
 /// Where device time is spent. The lanes of collectives hold them whatever stream they ran on.
 enum class TimeLane : std::uint8_t {
@@ -55,7 +55,7 @@ static_assert(names_end_with(TimeLane::host));
 
 /// One part of the error budget. The rows' differences add up to the difference of the steps' times, to the
 /// nanosecond.
-struct BudgetRow {
+struct BreakdownRow {
   std::string phase;  ///< "forward", …; empty: outside every phase, and of `untraced`
   TimeCause cause = TimeCause::compute;
   Nanoseconds a;
@@ -108,10 +108,10 @@ struct ComparedSide {
 struct Comparison {
   ComparedSide a;
   ComparedSide b;
-  std::vector<BudgetRow> budget;      ///< by phase in order, then cause; empty unless both have a time
-  std::vector<LaneRow> lanes;         ///< by lane, phase, unit in A's order; what neither has is left out
-  std::vector<MemoryRow> categories;  ///< the larger of both first; 0 of a side without memory
-  std::vector<MemoryRow> units;       ///< in A's order of units, then B's
+  std::vector<BreakdownRow> breakdown;  ///< by phase in order, then cause; empty unless both have a time
+  std::vector<LaneRow> lanes;           ///< by lane, phase, unit in A's order; what neither has is left out
+  std::vector<MemoryRow> categories;    ///< the larger of both first; 0 of a side without memory
+  std::vector<MemoryRow> units;         ///< in A's order of units, then B's
 };
 
 struct CompareRequest {
@@ -126,6 +126,6 @@ struct CompareRequest {
 [[nodiscard]] Result<Comparison> compare_runs(const Run& a, const Run& b, const CompareRequest& request = {});
 
 /// Sum of the budget's rows: both steps' times.
-[[nodiscard]] BudgetRow total(const std::vector<BudgetRow>& rows);
+[[nodiscard]] BreakdownRow total(const std::vector<BreakdownRow>& rows);
 
 }  // namespace foreshard

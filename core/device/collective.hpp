@@ -19,11 +19,11 @@ enum class Transport : std::uint8_t {
   nccl_registered = 1,  ///< NCCL with registered user buffers
   symmetric = 2,        ///< NCCL symmetric-window kernels
   copy_engine = 3,      ///< NCCL zero-CTA all-gather in symmetric memory: copy engines, no SM
-  low_contention = 4,   ///< copy-engine gather and few-CTA reduction in symmetric memory, after pytorch#130583
+  low_contention = 4,   ///< copy-engine all-gather and few-CTA reduction in symmetric memory, after pytorch#130583
 };
 
 /// Our own collectives serve groups of one node, of at most so many ranks; NCCL takes larger ones.
-inline constexpr std::uint32_t kMostLowContentionRanks = 8;
+inline constexpr std::uint32_t kMaxLowContentionRanks = 8;
 
 /// What a reduce-scatter or an all-reduce does with the ranks' values: FSDP2's is the average (ncclAvg), unless the
 /// values were divided before and the transport knows only sums.

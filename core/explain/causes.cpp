@@ -21,7 +21,7 @@ Bytes share_of(Bytes reserved, double share) {
   return std::max(kCauseFloor, static_cast<Bytes>(static_cast<double>(reserved) * share));
 }
 
-/// "The all-gather output is", in the words of FSDP2's and c10d's sources.
+/// "The all-gather output is", in the names of FSDP2's and c10d's sources.
 std::string subject(MemoryCategory category) {
   switch (category) {
     case MemoryCategory::gather_buffers:

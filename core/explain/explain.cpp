@@ -183,7 +183,7 @@ Result<Explanation> explain(const Run& run, const ExplainRequest& request) {
     return fail(ErrorKind::usage, "the run holds no record of its memory", {},
                 "import a memory snapshot (torch.cuda.memory._dump_snapshot()), or make a plan with -o");
   auto walk = MemoryWalk::begin(run);
-  if (!walk) return tl::unexpected(walk.error());
+  FORESHARD_TRY(walk);
   const Series series = whole_series(run, *walk);
   Explanation out;
   out.odd_events = series.odd_events;
@@ -191,7 +191,7 @@ Result<Explanation> explain(const Run& run, const ExplainRequest& request) {
   const std::size_t before = out.steps.empty() ? series.points.size() : event_at(series, out.steps.front().start);
   out.before_steps = period(series, {0, before}).peaks;
   const auto range = look_at(request, series, out);
-  if (!range) return tl::unexpected(range.error());
+  FORESHARD_TRY(range);
   if (range->end == 0)
     return fail(ErrorKind::usage, "the memory record begins after the step that is asked for", {},
                 "ask for a later one");
@@ -205,8 +205,7 @@ Result<Explanation> explain(const Run& run, const ExplainRequest& request) {
                     series.points.begin() + static_cast<std::ptrdiff_t>(range->end));
   for (const GapPoint& point : out.series) out.gap_peak = std::max(out.gap_peak, point.parts.gap());
   const Moments moments(run, request.largest);
-  if (auto added = add_moments(moments, *walk, request, series, *range, out); !added)
-    return tl::unexpected(added.error());
+  FORESHARD_TRY(add_moments(moments, *walk, request, series, *range, out));
   out.causes = find_causes(run, moments, out);
   out.failures = failed_requests(run, moments, *walk);
   return out;
@@ -215,7 +214,7 @@ Result<Explanation> explain(const Run& run, const ExplainRequest& request) {
 Result<std::vector<MemoryParts>> gap_series(const Run& run) {
   if (run.allocator.empty()) return std::vector<MemoryParts>();
   auto walk = explain_detail::MemoryWalk::begin(run);
-  if (!walk) return tl::unexpected(walk.error());
+  FORESHARD_TRY(walk);
   std::vector<MemoryParts> out;
   out.reserve(run.allocator.size());
   while (walk->next()) out.push_back(walk->state().parts());

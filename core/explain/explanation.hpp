@@ -162,7 +162,7 @@ struct PeriodParts {
   GapPoint peak;  ///< as Explanation::reserved_peak, within the period
 };
 
-inline constexpr std::size_t kMostFailures = 16;
+inline constexpr std::size_t kMaxFailures = 16;
 
 struct ExplainRequest {
   std::optional<std::int32_t> step = {};  ///< none: the last step
@@ -194,7 +194,7 @@ struct Explanation {
   std::vector<PeriodParts> steps;       ///< all steps of the allocator's recording; empty: it has none
   std::vector<PeriodParts> phases;      ///< of what was looked at
   std::vector<Cause> causes;            ///< most bytes first
-  std::vector<FailedRequest> failures;  ///< the first kMostFailures of the whole run
+  std::vector<FailedRequest> failures;  ///< the first kMaxFailures of the whole run
 };
 
 /// Fails (usage) where the run holds no memory record or not the step that is asked for, and (input) where

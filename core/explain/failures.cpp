@@ -95,7 +95,7 @@ void say_remedies(const Supply& s, FailedRequest& f) {
 std::vector<FailedRequest> failed_requests(const Run& run, const Moments& moments, MemoryWalk walk) {
   std::vector<FailedRequest> out;
   const AllocatorConfig config = allocator_config(run);
-  for (std::size_t i = 0; i < run.allocator.size() && out.size() < kMostFailures; ++i) {
+  for (std::size_t i = 0; i < run.allocator.size() && out.size() < kMaxFailures; ++i) {
     const AllocatorRecord& event = run.allocator[i];
     if (event.action != AllocatorAction::oom) continue;
     while (walk.applied() < i && walk.next()) {

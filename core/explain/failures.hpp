@@ -9,7 +9,7 @@
 
 namespace foreshard::explain_detail {
 
-/// The first kMostFailures `oom` entries of the run. `walk` stands before the first event.
+/// The first kMaxFailures `oom` entries of the run. `walk` stands before the first event.
 [[nodiscard]] std::vector<FailedRequest> failed_requests(const Run& run, const Moments& moments, MemoryWalk walk);
 
 }  // namespace foreshard::explain_detail

@@ -68,13 +68,13 @@ MemoryWalk::MemoryWalk(const Run& run) : run_(run), config_(allocator_config(run
 
 Result<MemoryWalk> MemoryWalk::begin(const Run& run) {
   MemoryWalk walk(run);
-  if (auto laid = walk.lay_initial_segments(); !laid) return tl::unexpected(laid.error());
+  FORESHARD_TRY(walk.lay_initial_segments());
   return walk;
 }
 
 Result<void> MemoryWalk::lay_initial_segments() {
   auto segments = initial_segments(snapshot_of(run_), config_);
-  if (!segments) return tl::unexpected(segments.error());
+  FORESHARD_TRY(segments);
   for (const SnapshotSegment& segment : *segments) {
     Segment laid{0, stream_of(run_, segment.stream), pool_at(run_, segment.address),
                  segment.is_expandable ? page_size(segment.small_pool) : 0};

@@ -58,7 +58,7 @@ std::string phase_at(const Run& run, Nanoseconds time) {
 }
 
 void Moments::name_streams() {
-  std::map<StreamId, std::array<Bytes, 2>> uses;  // of gathers, of reductions
+  std::map<StreamId, std::array<Bytes, 2>> uses;  // of all-gathers, of reductions
   std::map<StreamId, Bytes> all;
   for (const BlockRecord& block : run_.blocks) {
     all[block.stream] += block.requested;

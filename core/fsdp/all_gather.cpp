@@ -15,7 +15,7 @@ void FullyShard::unshard(ParamGroupId id) {
   gather.small = s.sharded == Sharded::sharded_post_forward;
   gather.trivial = plan(id).shard_ranks == 1;
   gather.async = settings_.unshard_async && !gather.trivial;
-  // Stream choice (2.1): the gather streams only for a synchronous gather of FORWARD or PRE_BACKWARD.
+  // Stream choice (2.1): the all-gather streams only for a synchronous gather of FORWARD or PRE_BACKWARD.
   const bool own_streams = !gather.async && state(id.unit).training != Training::idle;
   gather.stream = own_streams ? StreamRole::copy_in : StreamRole::compute;
   if (!gather.trivial) all_gather(id, gather);

@@ -43,7 +43,7 @@ class FullyShard {
   enum class Sharded : std::uint8_t { sharded, sharded_post_forward, unsharded };
   enum class Training : std::uint8_t { idle, forward, pre_backward, post_backward };
 
-  /// A gather that was issued and not yet copied out (AllGatherResult).
+  /// An all-gather that was issued and not yet copied out (AllGatherResult).
   struct Gather {
     BufferRef block;
     EventId event;                ///< recorded on the all-gather stream, or at launch when async

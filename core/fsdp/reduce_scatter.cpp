@@ -189,7 +189,7 @@ void FullyShard::finalize(ParamGroupId id) {
   }
   backend_.free(s.all_reduce_input);
   s.all_reduce_input = {};
-  if (s.pending) {  // a gather nobody used (4.3)
+  if (s.pending) {  // an all-gather nobody used (4.3)
     if (!s.pending->trivial) backend_.wait_event(StreamRole::compute, s.pending->work.value_or(s.pending->event));
     backend_.free(s.pending->block);
     s.pending.reset();

@@ -23,14 +23,14 @@ struct Dtypes {
 };
 
 /// Whether each value of `from` is one of `to`.
-bool widens(DType from, DType to) {
+bool upcasts(DType from, DType to) {
   return (from == DType::bfloat16 || from == DType::float16) && to == DType::float32;
 }
 
 /// Whether the shard group is one that low-contention collectives serve, rather than NCCL in their place.
 bool within_a_node(const Settings& settings) {
   const std::uint32_t ranks = settings.shard_ranks();
-  return ranks > 1 && ranks <= kMostLowContentionRanks && settings.gpus % ranks == 0;
+  return ranks > 1 && ranks <= kMaxLowContentionRanks && settings.gpus % ranks == 0;
 }
 
 Dtypes dtypes_of(const Settings& settings, const Parameter& parameter) {
@@ -39,7 +39,7 @@ Dtypes dtypes_of(const Settings& settings, const Parameter& parameter) {
   d.reduce_set = settings.reduce_dtype && settings.reduce_dtype != settings.param_dtype;
   d.reduce = d.reduce_set ? *settings.reduce_dtype : d.compute;
   const bool own = settings.reduce_scatter == Transport::low_contention && within_a_node(settings);
-  d.sent = own && widens(d.compute, d.reduce) ? d.compute : d.reduce;
+  d.sent = own && upcasts(d.compute, d.reduce) ? d.compute : d.reduce;
   return d;
 }
 
@@ -114,7 +114,7 @@ ParamGroupPlan plan_group(const Settings& settings, std::span<const Parameter> p
 Result<UnitPlan> plan_unit(const Settings& settings, const Unit& unit, UnitId id, ParameterId first,
                            std::uint32_t sm_count) {
   auto reshard = reshard_of(settings, unit, id == kRootUnit);
-  if (!reshard) return tl::unexpected(reshard.error());
+  FORESHARD_TRY(reshard);
   UnitPlan plan;
   plan.id = id;
   plan.reshard = *reshard;
@@ -142,7 +142,7 @@ Result<std::vector<UnitId>> resolve_list(const std::vector<std::string>& names, 
   std::vector<UnitId> ids;
   for (const std::string& name : names) {
     const auto id = find_unit(name, units, fmt::format("prefetch_lists of \"{}\"", owner));
-    if (!id) return tl::unexpected(id.error());
+    FORESHARD_TRY(id);
     ids.push_back(*id);
   }
   return ids;
@@ -150,11 +150,9 @@ Result<std::vector<UnitId>> resolve_list(const std::vector<std::string>& names, 
 
 /// Every unit that the settings name exists: a misspelt one would otherwise change nothing.
 Result<void> check_unit_names(const Settings& settings, const std::vector<Unit>& units) {
-  for (const auto& [name, reshard] : settings.reshard_of_unit)
-    if (auto id = find_unit(name, units, "reshard_of_unit"); !id) return tl::unexpected(id.error());
+  for (const auto& [name, reshard] : settings.reshard_of_unit) FORESHARD_TRY(find_unit(name, units, "reshard_of_unit"));
   for (const auto* lists : {&settings.prefetch_lists.forward, &settings.prefetch_lists.backward})
-    for (const auto& [name, targets] : *lists)
-      if (auto id = find_unit(name, units, "prefetch_lists"); !id) return tl::unexpected(id.error());
+    for (const auto& [name, targets] : *lists) FORESHARD_TRY(find_unit(name, units, "prefetch_lists"));
   return {};
 }
 
@@ -172,12 +170,12 @@ Result<void> plan_prefetch(const Settings& settings, const std::vector<Unit>& un
     const auto& lists = settings.prefetch_lists;
     if (auto it = lists.forward.find(units[i].name); it != lists.forward.end()) {
       auto ids = resolve_list(it->second, units, units[i].name);
-      if (!ids) return tl::unexpected(ids.error());
+      FORESHARD_TRY(ids);
       plans[i].forward_prefetch = *ids;
     }
     if (auto it = lists.backward.find(units[i].name); it != lists.backward.end()) {
       auto ids = resolve_list(it->second, units, units[i].name);
-      if (!ids) return tl::unexpected(ids.error());
+      FORESHARD_TRY(ids);
       plans[i].backward_prefetch = *ids;
     }
   }
@@ -188,16 +186,16 @@ Result<void> plan_prefetch(const Settings& settings, const std::vector<Unit>& un
 
 Result<std::vector<UnitPlan>> plan_units(const Settings& settings, const std::vector<Unit>& units,
                                          std::uint32_t sm_count) {
-  if (auto ok = check_unit_names(settings, units); !ok) return tl::unexpected(ok.error());
+  FORESHARD_TRY(check_unit_names(settings, units));
   std::vector<UnitPlan> plans;
   std::uint32_t parameters = 0;
   for (std::uint32_t i = 0; i < units.size(); ++i) {
     auto plan = plan_unit(settings, units[i], UnitId{i}, ParameterId{parameters}, sm_count);
-    if (!plan) return tl::unexpected(plan.error());
+    FORESHARD_TRY(plan);
     parameters += static_cast<std::uint32_t>(units[i].parameters.size());
     plans.push_back(std::move(*plan));
   }
-  if (auto ok = plan_prefetch(settings, units, plans); !ok) return tl::unexpected(ok.error());
+  FORESHARD_TRY(plan_prefetch(settings, units, plans));
   return plans;
 }
 

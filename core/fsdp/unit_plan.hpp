@@ -20,7 +20,7 @@ struct ParameterPlan {
   DType compute = DType::float32;
   DType reduce = DType::float32;
   Bytes shard = 0;         ///< padded shard in the original dtype (H2D copy under offload)
-  Bytes cast_shard = 0;    ///< padded shard in the compute dtype: this rank's part of the gather
+  Bytes cast_shard = 0;    ///< padded shard in the compute dtype: this rank's part of the all-gather
   Bytes unsharded = 0;     ///< unsharded storage in the compute dtype
   Bytes gradient = 0;      ///< unpadded gradient in the compute dtype
   Bytes accumulated = 0;   ///< the same in the reduce dtype
@@ -46,7 +46,7 @@ struct ParamGroupPlan {
   DType compute = DType::float32;
   DType reduce = DType::float32;  ///< sums are made in it
   /// What a reduce-scatter's input holds. PyTorch: the reduce dtype. Our own (Transport::low_contention) sends
-  /// gradients as they are where every value of theirs is one of the reduce dtype's, and widens them as it adds: the
+  /// gradients as they are where every value of theirs is one of the reduce dtype's, and upcasts them as it adds: the
   /// same sums, half the bytes.
   DType sent = DType::float32;
 };

@@ -1,6 +1,6 @@
 // What an op computes on which memory, for a device that really runs it. (KernelMath says what it costs.)
 //
-// Who: core/models writes them beside the ops of a generated program; core/step binds the operands to
+// Who: core/models writes them concurrent with the ops of a generated program; core/step binds the operands to
 // addresses, adds those of FSDP2's sections and of the optimizer, and hands them to Device::compute; gpu/kernels runs
 // them, tests/contract/host_math.hpp on the host as the reference. A device that only prices ignores them.
 // Plain data. Numerics: arithmetic in float32 unless all floating operands are float64, results rounded once to the
@@ -18,7 +18,7 @@ namespace foreshard {
 /// What is computed. Operands are listed outputs first ("out; in"), in this order; one in [] may be absent
 /// (TensorView::absent). Views of "elementwise" have any strides and broadcast to the output's shape.
 enum class Function : std::uint8_t {
-  included = 0,  ///< nothing: the work of this launch is done by the computation of a launch beside it
+  included = 0,  ///< nothing: the work of this launch is done by the computation of a launch concurrent with it
   // Elementwise.
   fill,              ///< out;  = alpha
   copy,              ///< out; x  casts
@@ -43,7 +43,7 @@ enum class Function : std::uint8_t {
   rms_norm,                     ///< y, rstd; x, weight
   rms_norm_backward,            ///< dx; dy, x, rstd, weight
   rms_norm_backward_weight,     ///< dweight; dy, x, rstd
-  // Matrix products. Views of rank 2 (or 3: batched), each with one stride of 1.
+  // GEMMs. Views of rank 2 (or 3: batched), each with one stride of 1.
   gemm,  ///< out[m, n]; a[m, k], b[k, n], [bias[n]].  alpha × a·b (+ bias); accumulates into out if `accumulate`
   // Attention on [batch, heads, length, head_dim]; fewer key heads than query heads are grouped. alpha: scale.
   attention,           ///< out, logsumexp (float32 [batch, heads, length]); q, k, v
@@ -76,11 +76,11 @@ enum class Function : std::uint8_t {
   copy_out,   ///< parameters…; gathered.  integers {ranks, padded elements of each}; rows past a parameter's end drop
   chunk_cat,  ///< flat; gradients…  integers {ranks, padded elements a rank of each}; casts; padding is zero;
               ///< alpha: factor (gradient division)
-  // Optimizers in one pass, over lists of n gapless tensors, list by list.
+  // Optimizers in one pass, over lists of n contiguous tensors, list by list.
   adam,  ///< params…, exp_avgs…, exp_avg_sqs…; gradients….  In float32; scalars {lr, beta1, beta2, eps, weight_decay},
          ///< integers {step, from 1}
   sgd,  ///< params…; gradients….  scalars {lr, weight_decay}
-  // Passes over lists of n gapless tensors, list by list, all of one dtype: torch._foreach_* (ForeachFunctors.cuh).
+  // Passes over lists of n contiguous tensors, list by list, all of one dtype: torch._foreach_* (ForeachFunctors.cuh).
   // out may be a. alpha is rounded to float32; each result is rounded once more to the dtype.
   foreach_lerp,  ///< out…; a…, b…  fma(alpha, b − a, a); for |alpha| ≥ 0.5 b − (b − a) × (1 − alpha) (Lerp.h)
   foreach_mul,      ///< out…; a…  a × alpha

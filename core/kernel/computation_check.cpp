@@ -237,7 +237,7 @@ class Check {
     switch (c_.function) {
       case Function::dropout:
       case Function::dropout_backward:
-        return need(c_.alpha >= 0 && c_.alpha < 1, "dropout's p lies in [0, 1)");
+        return need(c_.alpha >= 0 && c_.alpha < 1, "dropout's p must be in [0, 1)");
       case Function::sum_to:
         return check_sum();
       case Function::gemm:

@@ -30,8 +30,8 @@ inline constexpr std::size_t kMaxRank = 8;
 [[nodiscard]] std::optional<Bytes> extent_of(const TensorView& view);
 
 /// What is wrong with it, as in "operand 1 of gemm is int64, not floating"; empty where nothing is. Looks at the number
-/// of operands, which of them are absent, their dtypes and shapes, and at the numbers beside them: the contract of
-/// computation.hpp. Where operands lie is not looked at.
+/// of operands, which of them are absent, their dtypes and shapes, and at the numbers concurrent with them: the
+/// contract of computation.hpp. Where operands lie is not looked at.
 [[nodiscard]] std::string fault_of(const Computation& computation);
 
 }  // namespace foreshard

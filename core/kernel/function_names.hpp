@@ -1,4 +1,4 @@
-// The words of Function in files: those of its enumerators.
+// the names of Function in files: those of its enumerators.
 #pragma once
 
 #include "core/base/enum_names.hpp"

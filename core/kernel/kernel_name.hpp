@@ -1,5 +1,5 @@
 // What a kernel of a trace is, read from its name and grid: its class (which decides what it
-// shares with a collective beside it), and whether it is a collective itself.
+// shares with a collective concurrent with it), and whether it is a collective itself.
 //
 // Who: the time side of a capture. Pure, deterministic, thread-safe.
 #pragma once
@@ -15,7 +15,7 @@ namespace foreshard {
 
 /// NCCL's kernels: "ncclDevKernel_AllGather_RING_LL(…)", "ncclSymkDevKernel_…", "ncclKernel_…".
 [[nodiscard]] bool is_collective_kernel(std::string_view name);
-/// A copy between GPUs: one record of a copy-engine gather ("Memcpy PtoP (Device -> Device)").
+/// A copy between GPUs: one record of a copy-engine all-gather ("Memcpy PtoP (Device -> Device)").
 [[nodiscard]] bool is_peer_copy(std::string_view name);
 /// "Memcpy HtoD (…)", "Memcpy DtoH (…)", "Memcpy PtoP (…)"; any other name is device to device.
 [[nodiscard]] CopyKind copy_kind(std::string_view name);

@@ -11,11 +11,11 @@
 namespace foreshard {
 
 /// Which mathematical family a kernel belongs to. Decides what it shares with a collective that runs
-/// beside it (sim/machine) and how it is drawn. Values are stored; never renumber.
+/// concurrent with it (sim/machine) and how it is drawn. Values are stored; never renumber.
 enum class KernelClass : std::uint8_t {
-  gemm = 0,              ///< matrix product whose grid fills the GPU more than once
-  gemm_single_wave = 1,  ///< matrix product of at most one wave of tiles
-  gemm_streaming = 2,    ///< matrix product bound by reading its weights (few rows)
+  gemm = 0,              ///< GEMM whose grid fills the GPU more than once
+  gemm_single_wave = 1,  ///< GEMM of at most one wave of tiles
+  gemm_streaming = 2,    ///< GEMM bound by reading its weights (few rows)
   attention = 3,         ///< fused attention, forward or backward
   memory_bound = 4,      ///< elementwise, reduction, norm, optimizer, gather copy-out, chunk-cat
   gather_copy = 5,       ///< FSDP's cast and copy-in kernels of an all-gather

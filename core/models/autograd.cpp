@@ -101,7 +101,7 @@ Tensors Tape::checkpoint(const std::function<Tensors()>& forward, bool selective
 
 namespace {
 
-/// torchtitan's policy (apply_ac, selective by op): attention, and the first, third, … matrix product.
+/// torchtitan's policy (apply_ac, selective by op): attention, and the first, third, … GEMM.
 bool selects(CheckpointFrame& frame, Selected kind) {
   return frame.selective && (kind == Selected::attention || frame.products++ % 2 == 0);
 }

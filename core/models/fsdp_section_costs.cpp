@@ -45,7 +45,7 @@ class Writer {
   const std::vector<UnitPlan>& plans_;
 };
 
-/// foreach_all_gather: cast of the shards, copy into the gather's block, the collective.
+/// foreach_all_gather: cast of the shards, copy into the all-gather's block, the collective.
 SectionCost Writer::all_gather(UnitId unit, const ParamGroupPlan& plan, Pass pass) {
   SectionCost cost{Section::all_gather, unit, pass, {}, {}};
   const Nanoseconds host = fixed(HostCall::all_gather, HostCall::all_gather_parameter, plan);
@@ -173,7 +173,7 @@ std::vector<SectionCost> Writer::write() {
 
 Result<std::vector<SectionCost>> section_costs(Workload& workload, const HostCosts& host) {
   const auto plans = plan_units(workload.settings, workload.units, workload.sm_count);
-  if (!plans) return tl::unexpected(plans.error());
+  FORESHARD_TRY(plans);
   return Writer(workload, host, *plans).write();
 }
 

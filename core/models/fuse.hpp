@@ -1,7 +1,7 @@
 // torch.compile of every block: what it leaves of a block's eager kernels.
 //
-// Inductor joins the kernels that only move bytes between two matrix products, attentions or hooks; what is written
-// and read again inside such a group stays in registers. Matrix products and attention stay library calls. The eager
+// Inductor joins the kernels that only move bytes between two GEMMs, attentions or hooks; what is written
+// and read again inside such a group stays in registers. GEMMs and attention stay library calls. The eager
 // program is rewritten by that rule, so times are close and memory is an estimate: Inductor also saves other tensors
 // for backward than eager autograd does, and reuses buffers in its own order (docs/models.md).
 //

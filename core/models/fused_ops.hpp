@@ -9,7 +9,7 @@
 namespace foreshard::model {
 
 /// Products of one matrix with several weights [out, in], as one autograd node: the gradients of `x` are added up
-/// inside the matrix products (beta = 1), latest product first; each weight's gradient comes before it, as in eager
+/// inside the GEMMs (beta = 1), latest product first; each weight's gradient comes before it, as in eager
 /// code. `x` [rows, in]. Keeps x.
 [[nodiscard]] Tensors joined_linear(Tape& tape, const Tensor& x, const Tensors& weights);
 

@@ -200,10 +200,10 @@ Result<Workload> generate(const ModelConfig& model, const Settings& settings, co
     return fail(ErrorKind::usage, "batch and seq must be at least 1");
   if (settings.units_per_group == 0) return fail(ErrorKind::usage, "units_per_group must be at least 1");
   const BatchSize size{*workload.settings.batch, *workload.settings.seq};
-  if (auto ok = model::check_limits(sized, size.batch, size.seq); !ok) return tl::unexpected(ok.error());
-  if (auto ok = model::check_microbatches(sized, settings.accumulate); !ok) return tl::unexpected(ok.error());
-  if (auto ok = family->check(settings, size); !ok) return tl::unexpected(ok.error());
-  if (auto ok = check_kernels(model, settings); !ok) return tl::unexpected(ok.error());
+  FORESHARD_TRY(model::check_limits(sized, size.batch, size.seq));
+  FORESHARD_TRY(model::check_microbatches(sized, settings.accumulate));
+  FORESHARD_TRY(family->check(settings, size));
+  FORESHARD_TRY(check_kernels(model, settings));
   workload.units = grouped(family->units(), settings.units_per_group);
   workload.parameters_order = family->parameters_order();
   workload.sm_count = gpu.sm_count;
@@ -220,7 +220,7 @@ Result<Workload> generate(const ModelConfig& model, const Settings& settings, co
   workload.steps.push_back(steps.write(workload.labels, true, gpu, computations));
   workload.steps.push_back(steps.write(workload.labels, false, gpu, computations));
   auto sections = model::section_costs(workload, host);
-  if (!sections) return tl::unexpected(sections.error());
+  FORESHARD_TRY(sections);
   workload.sections = std::move(*sections);
   if (model.family == ModelFamily::hf_mixtral)
     workload.estimates.push_back(

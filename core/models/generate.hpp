@@ -19,22 +19,22 @@ namespace foreshard {
 
 /// The choices (core/settings/settings_table.hpp) that shape a generated program. Programs that differ in none of
 /// these are the same; every other choice is FSDP2's part, which core/step puts back.
-inline constexpr std::array<std::string_view, 16> kShapingChoices{"gpus",
-                                                                  "nodes",
-                                                                  "replicate",
-                                                                  "batch",
-                                                                  "seq",
-                                                                  "param_dtype",
-                                                                  "reduce_dtype",
-                                                                  "accumulate",
-                                                                  "accumulate_with_sync",
-                                                                  "checkpoint",
-                                                                  "checkpoint_share",
-                                                                  "kernels",
-                                                                  "offload",
-                                                                  "optimizer",
-                                                                  "units_per_group",
-                                                                  "all_gather"};
+inline constexpr std::array<std::string_view, 16> kShapingSettings{"gpus",
+                                                                   "nodes",
+                                                                   "replicate",
+                                                                   "batch",
+                                                                   "seq",
+                                                                   "param_dtype",
+                                                                   "reduce_dtype",
+                                                                   "accumulate",
+                                                                   "accumulate_with_sync",
+                                                                   "checkpoint",
+                                                                   "checkpoint_share",
+                                                                   "kernels",
+                                                                   "offload",
+                                                                   "optimizer",
+                                                                   "units_per_group",
+                                                                   "all_gather"};
 
 /// The estimate that a model with fused kernels carries; void on a machine where those kernels were measured.
 inline constexpr std::string_view kOwnKernelsEstimate =

@@ -1,5 +1,5 @@
 // Mixtral's router and experts as Hugging Face's eager code runs them: top-k over a softmax in float32, tokens sorted
-// by expert, one grouped matrix product for all experts (experts_implementation "grouped_mm", the library's default).
+// by expert, one grouped GEMM for all experts (experts_implementation "grouped_mm", the library's default).
 //
 // Source: modeling_mixtral.py (MixtralTopKRouter, MixtralExperts), integrations/moe.py (grouped_mm_experts_forward) of
 // transformers 5; ATen of PyTorch 2.11. No reference run has a mixture of experts: requests are derived, not compared.

@@ -30,7 +30,7 @@ enum class HostBoundStep : std::uint8_t {
     settings.param_dtype = DType::bfloat16;
   }
   const auto model = preset(step == HostBoundStep::sections ? "mlp" : "llama-tiny", overrides);
-  if (!model) return tl::unexpected(model.error());
+  FORESHARD_TRY(model);
   return generate(*model, settings, host, gpu, true);
 }
 

@@ -18,7 +18,7 @@ enum class HostCall : std::uint8_t {
   view = 1,                  ///< an op without a kernel: view, transpose, chunk, a Python-level if
   elementwise = 2,           ///< forward: launch of an elementwise op, copy or cast
   reduction = 3,             ///< forward: launch of a norm, mean, softmax, cross-entropy piece
-  gemm = 4,                  ///< forward: memset and launch of a matrix product
+  gemm = 4,                  ///< forward: memset and launch of a GEMM
   attention = 5,             ///< forward: SDPA's dispatch and launch
   embedding = 6,             ///< forward: embedding lookup
   random = 7,                ///< launch of randint, randn

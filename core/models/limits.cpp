@@ -53,27 +53,27 @@ ParameterCounts parameter_counts(const ModelConfig& c) {
 Result<void> check_limits(const ModelConfig& c, std::uint64_t batch, std::uint64_t seq) {
   constexpr double kBytes = 8;
   const double parameters = parameter_counts(c).all();
-  if (parameters > kMostParameters)
+  if (parameters > kMaxParameters)
     return beyond(
-        c, fmt::format("{:.3g} parameters are more than the {:.3g} that can be planned", parameters, kMostParameters));
-  if (c.layers > kMostLayers)
-    return beyond(c, fmt::format("{} layers are more than the {} that can be planned", c.layers, kMostLayers));
+        c, fmt::format("{:.3g} parameters are more than the {:.3g} that can be planned", parameters, kMaxParameters));
+  if (c.layers > kMaxLayers)
+    return beyond(c, fmt::format("{} layers are more than the {} that can be planned", c.layers, kMaxLayers));
   const double tokens = real(batch) * real(seq);
   const double bytes = tokens * width(c) * kBytes;
-  if (bytes > kMostTensorBytes)
+  if (bytes > kMaxTensorBytes)
     return beyond(c, fmt::format("batch {} × seq {} makes a tensor of up to {:.3g} bytes, more than the {:.3g} that "
                                  "can be planned",
-                                 batch, seq, bytes, kMostTensorBytes));
+                                 batch, seq, bytes, kMaxTensorBytes));
   const double attention = tokens * real(seq) * real(c.layers) * real(c.heads) * real(c.head_dim);
   const double rows = real(batch) * std::max(1.0, real(c.heads));  // KernelMath::batch has 32 bits
-  if (parameters * tokens + attention > kMostProducts || rows > 0x1p31)
+  if (parameters * tokens + attention > kMaxProducts || rows > 0x1p31)
     return beyond(c, fmt::format("batch {} × seq {} is more work than can be planned", batch, seq));
   return {};
 }
 
 Result<void> check_microbatches(const ModelConfig& c, std::uint32_t accumulate) {
-  if (std::uint64_t{c.layers} * accumulate <= kMostBlockRuns) return {};
-  const std::uint64_t most = std::max<std::uint64_t>(1, kMostBlockRuns / c.layers);
+  if (std::uint64_t{c.layers} * accumulate <= kMaxBlockRuns) return {};
+  const std::uint64_t most = std::max<std::uint64_t>(1, kMaxBlockRuns / c.layers);
   return fail(ErrorKind::usage,
               fmt::format("{} microbatches of {} blocks are a longer step than can be planned (at most {})", accumulate,
                           c.layers, most),

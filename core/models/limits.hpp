@@ -15,16 +15,16 @@ namespace foreshard::model {
 
 /// 17.6 trillion: the largest published models have about 2 trillion, and an optimizer's launches, each at most
 /// 320 × 65,536 elements, grow with it.
-inline constexpr double kMostParameters = 0x1p44;
+inline constexpr double kMaxParameters = 0x1p44;
 /// A step's autograd graph is walked and freed node by node, recursively where it is a chain.
-inline constexpr std::uint32_t kMostLayers = 2'048;
+inline constexpr std::uint32_t kMaxLayers = 2'048;
 /// Bytes of a step's widest tensor, 8 bytes an element: a thousand times any GPU's memory.
-inline constexpr double kMostTensorBytes = 0x1p50;
+inline constexpr double kMaxTensorBytes = 0x1p50;
 /// Products of parameters and tokens, and of attention, in one microbatch: 7e21 FLOP, days on one GPU.
-inline constexpr double kMostProducts = 0x1p70;
+inline constexpr double kMaxProducts = 0x1p70;
 /// Blocks times microbatches of a step, each with ops of its own: 256 microbatches of 32 Llama blocks take 12 s and
 /// 3.5 GB to plan.
-inline constexpr std::uint64_t kMostBlockRuns = 8'192;
+inline constexpr std::uint64_t kMaxBlockRuns = 8'192;
 
 /// Where a model's parameters are.
 struct ParameterCounts {

@@ -63,7 +63,7 @@ inline constexpr double kRmsNormEps = std::numeric_limits<float>::epsilon();
 /// F.cross_entropy(logits, target): mean over rows. `target` is int64.
 [[nodiscard]] Tensor cross_entropy(Tape& tape, const Tensor& logits, const Tensor& target);
 
-// Matrix products (matmul_ops.cpp).
+// GEMMs (matmul_ops.cpp).
 [[nodiscard]] Tensor mm(Tape& tape, const Tensor& a, const Tensor& b);
 [[nodiscard]] Tensor addmm(Tape& tape, const Tensor& bias, const Tensor& a, const Tensor& b);
 [[nodiscard]] Tensor bmm(Tape& tape, const Tensor& a, const Tensor& b);  ///< batches of matrices

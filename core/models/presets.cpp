@@ -121,18 +121,17 @@ Result<ModelConfig> preset(std::string_view name, const PresetOverrides& overrid
   model.default_batch = p->batch;
   model.default_seq = p->seq;
   if (model.layers == 0) return fail(ErrorKind::usage, "a model needs at least one layer", "--layers");
-  if (overrides.dim && *overrides.dim == 0) return fail(ErrorKind::usage, "a model's width cannot be 0", "--dim");
-  constexpr std::uint64_t kMostWidth = std::uint64_t{1} << 22;  // as of a config.json's hidden_size
-  if (overrides.dim && *overrides.dim > kMostWidth)
-    return fail(ErrorKind::usage, fmt::format("a width of {} is absurd: at most {}", *overrides.dim, kMostWidth),
+  if (overrides.dim && *overrides.dim == 0) return fail(ErrorKind::usage, "--dim must be at least 1", "--dim");
+  constexpr std::uint64_t kMaxWidth = std::uint64_t{1} << 22;  // as of a config.json's hidden_size
+  if (overrides.dim && *overrides.dim > kMaxWidth)
+    return fail(ErrorKind::usage, fmt::format("a width of {} is out of range: at most {}", *overrides.dim, kMaxWidth),
                 "--dim");
   if (overrides.dropout && p->family != ModelFamily::torch_transformer)
     return fail(ErrorKind::usage, fmt::format("{} has no dropout", p->name), "--dropout",
-                "torch-transformer is the preset that has");
+                "only the preset torch-transformer has one");
   if (overrides.dropout && !(*overrides.dropout >= 0 && *overrides.dropout < 1))
     return fail(ErrorKind::usage, "a dropout is a probability below 1", "--dropout");
-  if (overrides.dim && *overrides.dim != p->dim)
-    if (auto ok = set_dim(model, *p, *overrides.dim); !ok) return tl::unexpected(ok.error());
+  if (overrides.dim && *overrides.dim != p->dim) FORESHARD_TRY(set_dim(model, *p, *overrides.dim));
   return model;
 }
 

@@ -1,5 +1,5 @@
 // A model of which only the parameters are known: their shards, gradients, optimizer states and FSDP2's buffers are
-// exact; its blocks' compute is estimated as one matrix product of all tokens with each parameter, forward, and two in
+// exact; its blocks' compute is estimated as one GEMM of all tokens with each parameter, forward, and two in
 // backward (6 FLOP a parameter and token), and there are no activations. Embedding tables are looked up, not
 // multiplied.
 #include <fmt/format.h>

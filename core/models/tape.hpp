@@ -73,10 +73,10 @@ struct CheckpointFrame {
   std::uint32_t saved = 0;          ///< tensors saved by the original forward
   std::vector<Tensor> recomputed;
   bool done = false;
-  bool selective = false;      ///< keeps the results of attention and of every other matrix product
+  bool selective = false;      ///< keeps the results of attention and of every other GEMM
   std::vector<Tensors> kept;   ///< those, in order
   std::size_t reused = 0;      ///< of `kept`, by the recomputation
-  std::uint32_t products = 0;  ///< matrix products so far, of the forward or of the recomputation
+  std::uint32_t products = 0;  ///< GEMMs so far, of the forward or of the recomputation
   std::uint64_t drawn = 0;     ///< random numbers before it: a recomputation draws the same (preserve_rng_state)
 };
 
@@ -124,7 +124,7 @@ enum class Launch : std::uint8_t { elementwise, reduction, gemm, attention, embe
 struct TapeOptions {
   bool first_step = false;         ///< library workspaces are made
   bool gradients_persist = false;  ///< parameters have a .grad from an earlier microbatch: autograd adds into it
-  Bytes cublas_workspace = 0;      ///< one for each thread that runs a matrix product
+  Bytes cublas_workspace = 0;      ///< one for each thread that runs a GEMM
   std::uint32_t sm_count = 132;
   bool flash_attention = false;  ///< of 16-bit types: flash rather than cuDNN's (TargetGpu)
   bool computations = false;     ///< write what each launch computes (core/kernel/computation.hpp)

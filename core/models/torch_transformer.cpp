@@ -86,7 +86,7 @@ Result<void> TorchTransformer::check(const Settings& settings, const BatchSize& 
   if (c_.heads == 0 || c_.dim % c_.heads != 0)
     return fail(ErrorKind::usage, fmt::format("dim {} is not a multiple of {} heads", c_.dim, c_.heads));
   if (settings.param_dtype && itemsize(*settings.param_dtype) == 2)
-    return fail(ErrorKind::usage, "torch-transformer was recorded in float32 alone", {}, "leave param_dtype out");
+    return fail(ErrorKind::usage, "torch-transformer is known in float32 only", {}, "leave param_dtype out");
   if (size.seq > c_.positions)
     return fail(ErrorKind::usage,
                 fmt::format("seq {} is longer than the model's {} positions", size.seq, c_.positions));

@@ -36,8 +36,8 @@ void mark_elementwise(Tape& tape, const Tensors& inputs, const Tensor& out) {
     if (first && (*first)->dtype != input->dtype) access = MemoryAccess::mixed;
     if (!first) first = &input;
     if (itemsize(input->dtype) < itemsize(narrowest)) narrowest = input->dtype;
-    const bool widens = itemsize(input->dtype) < itemsize(out->dtype);
-    if (access == MemoryAccess::contiguous && (widens || !lies_like(input, out))) access = MemoryAccess::strided;
+    const bool upcasts = itemsize(input->dtype) < itemsize(out->dtype);
+    if (access == MemoryAccess::contiguous && (upcasts || !lies_like(input, out))) access = MemoryAccess::strided;
   }
   mark(tape, access, out->numel(), narrowest);
 }

@@ -57,7 +57,7 @@ class Writer {
   }
   /// Reduce-scatters in symmetric memory add and do nothing else: NCCL's symmetric kernels (as which copy_engine runs,
   /// copy engines cannot add) and PyTorch's low-contention one. FSDP2's own reduction is an average.
-  [[nodiscard]] bool sums_alone() const {
+  [[nodiscard]] bool sums_isolated() const {
     return s_.reduce_scatter == Transport::symmetric || s_.reduce_scatter == Transport::copy_engine ||
            s_.reduce_scatter == Transport::low_contention;
   }
@@ -65,7 +65,7 @@ class Writer {
     return s_.all_gather == Transport::nccl_registered || s_.reduce_scatter == Transport::nccl_registered;
   }
   /// Some call goes to every FSDPModule: those of 2.11 set their own module's unit, not its children's.
-  [[nodiscard]] bool on_modules() const { return symmetric() || registered() || sums_alone(); }
+  [[nodiscard]] bool on_modules() const { return symmetric() || registered() || sums_isolated(); }
   [[nodiscard]] bool explicit_lists() const { return s_.forward_prefetch || s_.backward_prefetch; }
 
   void imports() {
@@ -111,7 +111,7 @@ class Writer {
     if (s_.offload) arguments_ += ", offload_policy=CPUOffloadPolicy(pin_memory=True)";
   }
 
-  /// torchtitan's selective policy: attention and every second matrix product are kept.
+  /// torchtitan's selective policy: attention and every second GEMM are kept.
   void selective_contexts() {
     line("def contexts():");
     line("    products = {{False: 0, True: 0}}");
@@ -214,7 +214,7 @@ class Writer {
       line("                                        # symmetric-memory pool (docs/sweep.md)");
     }
     // torch/distributed/fsdp/_fully_shard/_fully_shard.py, FSDPModule: ReduceOp.SUM, scaled apart from it.
-    if (sums_alone()) line("        module.set_force_sum_reduction_for_comms(True)");
+    if (sums_isolated()) line("        module.set_force_sum_reduction_for_comms(True)");
     if (s_.all_gather == Transport::low_contention || s_.reduce_scatter == Transport::low_contention)
       line(
           "# low-contention: set_custom_all_gather / set_custom_reduce_scatter with a class that calls "

@@ -1,4 +1,4 @@
-// The choices of one run: everything that `plan`, `sweep` and `run` let the user set.
+// The options of one run: everything that `plan`, `sweep` and `run` let the user set.
 //
 // Option names, JSON keys and about-file keys are the same words (settings_table.hpp). An aggregate;
 // defaults are PyTorch 2.11's.
@@ -34,7 +34,7 @@ enum class GatherAlloc : std::uint8_t {
 enum class Checkpoint : std::uint8_t {
   none = 0,
   blocks = 1,           ///< every block
-  selective_op = 2,     ///< every block, but attention and every other matrix product (1st, 3rd, …) are kept
+  selective_op = 2,     ///< every block, but attention and every other GEMM (1st, 3rd, …) are kept
   selective_layer = 3,  ///< `checkpoint_share` of the blocks, evenly spaced
 };
 /// Whose kernels a model's blocks run: PyTorch's, op by op, or foreshard's own, which join them (generated models

@@ -41,13 +41,13 @@ Result<void> check(const Settings& settings) {
   if (settings.checkpoint_share > kAllBlocks)
     return contradiction(fmt::format("checkpoint_share {} is more than 100 percent", settings.checkpoint_share),
                          "it is the share of the blocks that selective-layer checkpoints");
-  constexpr std::uint32_t kMostMicrobatches = 1024;  // each is simulated: keeps time and memory of a plan in bounds
-  if (settings.accumulate > kMostMicrobatches)
-    return contradiction(fmt::format("accumulate {} is more than {}", settings.accumulate, kMostMicrobatches),
+  constexpr std::uint32_t kMaxMicrobatches = 1024;  // each is simulated: keeps time and memory of a plan in bounds
+  if (settings.accumulate > kMaxMicrobatches)
+    return contradiction(fmt::format("accumulate {} is more than {}", settings.accumulate, kMaxMicrobatches),
                          "plan a smaller number: memory no longer changes after 2, and time grows in proportion");
-  constexpr std::uint64_t kMostRanks = 1u << 20;
-  if (std::uint64_t{settings.gpus} * settings.nodes > kMostRanks)
-    return contradiction(fmt::format("{} x {} GPUs are more than {}", settings.nodes, settings.gpus, kMostRanks),
+  constexpr std::uint64_t kMaxRanks = 1u << 20;
+  if (std::uint64_t{settings.gpus} * settings.nodes > kMaxRanks)
+    return contradiction(fmt::format("{} x {} GPUs are more than {}", settings.nodes, settings.gpus, kMaxRanks),
                          "check gpus (a node) and nodes");
   if (settings.world() % settings.replicate != 0)
     return contradiction(fmt::format("replicate {} does not divide the {} GPUs", settings.replicate, settings.world()),
@@ -56,7 +56,7 @@ Result<void> check(const Settings& settings) {
   for (const auto& [unit, reshard] : settings.reshard_of_unit)
     if (auto ok = check_reshard(settings, "reshard_of_unit " + unit, reshard); !ok) return ok;
   Settings scratch;
-  return set_choice(scratch, "pytorch", settings.pytorch);
+  return set_setting(scratch, "pytorch", settings.pytorch);
 }
 
 std::vector<std::string> warnings(const Settings& settings) {

@@ -17,7 +17,7 @@ using Json = nlohmann::ordered_json;
 using Words = std::span<const std::string_view>;
 
 constexpr std::array<std::string_view, 2> kBooleans{"true", "false"};
-constexpr std::array<std::string_view, 5> kDTypeWords{"none", "bfloat16", "float16", "float32", "float64"};
+constexpr std::array<std::string_view, 5> kDTypeNames{"none", "bfloat16", "float16", "float32", "float64"};
 constexpr std::array<std::string_view, 1> kImplicitWord{"implicit"};
 constexpr std::array<std::string_view, 1> kDefaultWord{"default"};
 // The oldest has the public torch.distributed.fsdp.fully_shard, the newest is the last one read.
@@ -25,14 +25,14 @@ constexpr std::array<std::string_view, 7> kVersions{"2.6", "2.7", "2.8", "2.9", 
 
 /// A row with its two functions. `set` gets the value with quotes dropped.
 struct Row {
-  Choice choice;
-  Result<void> (*set)(Settings&, const Choice&, std::string_view);
+  SettingOption setting;
+  Result<void> (*set)(Settings&, const SettingOption&, std::string_view);
   std::string (*get)(const Settings&);
 };
 
-tl::unexpected<Error> refused(const Choice& choice, std::string_view value) {
-  std::string hint = choice.words.empty() ? std::string() : suggestion(value, choice.words);
-  return fail(ErrorKind::usage, fmt::format("'{}' is not a value of {} ({})", value, choice.key, choice.values), {},
+tl::unexpected<Error> refused(const SettingOption& setting, std::string_view value) {
+  std::string hint = setting.words.empty() ? std::string() : suggestion(value, setting.words);
+  return fail(ErrorKind::usage, fmt::format("'{}' is not a value of {} ({})", value, setting.key, setting.values), {},
               std::move(hint));
 }
 
@@ -51,8 +51,8 @@ std::optional<std::size_t> index_of(std::string_view value, Words words) {
 }
 
 template <auto Member>
-Result<void> set_flag(Settings& settings, const Choice& choice, std::string_view value) {
-  if (!index_of(value, kBooleans)) return refused(choice, value);
+Result<void> set_flag(Settings& settings, const SettingOption& setting, std::string_view value) {
+  if (!index_of(value, kBooleans)) return refused(setting, value);
   settings.*Member = value == "true";
   return {};
 }
@@ -62,9 +62,9 @@ std::string get_flag(const Settings& settings) {
 }
 
 template <auto Member>
-Result<void> set_count(Settings& settings, const Choice& choice, std::string_view value) {
+Result<void> set_count(Settings& settings, const SettingOption& setting, std::string_view value) {
   const auto count = parse_count(value);
-  if (!count || *count == 0) return refused(choice, value);
+  if (!count || *count == 0) return refused(setting, value);
   settings.*Member = *count;
   return {};
 }
@@ -74,13 +74,13 @@ std::string get_count(const Settings& settings) {
 }
 
 template <auto Member>
-Result<void> set_optional_count(Settings& settings, const Choice& choice, std::string_view value) {
+Result<void> set_optional_count(Settings& settings, const SettingOption& setting, std::string_view value) {
   if (is_none(value)) {
     settings.*Member = std::nullopt;
     return {};
   }
   const auto count = parse_count(value);
-  if (!count || *count == 0) return refused(choice, value);
+  if (!count || *count == 0) return refused(setting, value);
   settings.*Member = *count;
   return {};
 }
@@ -91,13 +91,13 @@ std::string get_optional_count(const Settings& settings) {
 
 /// The row's only word means none; 0 is a depth like any other (an empty explicit list).
 template <auto Member>
-Result<void> set_prefetch(Settings& settings, const Choice& choice, std::string_view value) {
-  if (value == choice.words.front() || value == "null") {
+Result<void> set_prefetch(Settings& settings, const SettingOption& setting, std::string_view value) {
+  if (value == setting.words.front() || value == "null") {
     settings.*Member = std::nullopt;
     return {};
   }
   const auto depth = parse_count(value);
-  if (!depth) return refused(choice, value);
+  if (!depth) return refused(setting, value);
   settings.*Member = *depth;
   return {};
 }
@@ -109,7 +109,7 @@ std::string get_backward_prefetch(const Settings& settings) {
 }
 
 template <auto Member>
-Result<void> set_dtype(Settings& settings, const Choice& choice, std::string_view value) {
+Result<void> set_dtype(Settings& settings, const SettingOption& setting, std::string_view value) {
   if (value.starts_with("torch.")) value.remove_prefix(6);
   if (value == "bf16") value = "bfloat16";
   if (value == "fp16") value = "float16";
@@ -118,7 +118,7 @@ Result<void> set_dtype(Settings& settings, const Choice& choice, std::string_vie
     settings.*Member = std::nullopt;
     return {};
   }
-  if (!index_of(value, choice.words)) return refused(choice, value);
+  if (!index_of(value, setting.words)) return refused(setting, value);
   settings.*Member = parse_dtype(value);
   return {};
 }
@@ -128,9 +128,9 @@ std::string get_dtype(const Settings& settings) {
 }
 
 template <auto Member>
-Result<void> set_word(Settings& settings, const Choice& choice, std::string_view value) {
-  const auto index = index_of(value, choice.words);
-  if (!index) return refused(choice, value);
+Result<void> set_word(Settings& settings, const SettingOption& setting, std::string_view value) {
+  const auto index = index_of(value, setting.words);
+  if (!index) return refused(setting, value);
   using Enum = std::remove_reference_t<decltype(settings.*Member)>;
   settings.*Member = static_cast<Enum>(*index);
   return {};
@@ -141,7 +141,7 @@ std::string get_word(const Settings& settings) {
 }
 
 template <auto Member>
-Result<void> set_text(Settings& settings, const Choice&, std::string_view value) {
+Result<void> set_text(Settings& settings, const SettingOption&, std::string_view value) {
   settings.*Member = value == "null" ? std::string() : std::string(value);
   return {};
 }
@@ -151,7 +151,7 @@ std::string get_text(const Settings& settings) {
 }
 
 /// "stash", or "all-gather=stash,reduce-scatter=record-stream" in any order, either part left out.
-Result<void> set_release(Settings& settings, const Choice& choice, std::string_view value) {
+Result<void> set_release(Settings& settings, const SettingOption& setting, std::string_view value) {
   Settings changed = settings;
   changed.reduce_scatter_release.reset();
   std::string_view rest = value;
@@ -161,18 +161,18 @@ Result<void> set_release(Settings& settings, const Choice& choice, std::string_v
     const std::size_t equals = part.find('=');
     const std::string_view kind = equals == std::string_view::npos ? part : part.substr(equals + 1);
     const std::string_view which = equals == std::string_view::npos ? std::string_view() : part.substr(0, equals);
-    const auto index = index_of(kind, choice.words);
-    if (!index) return refused(choice, kind);
+    const auto index = index_of(kind, setting.words);
+    if (!index) return refused(setting, kind);
     const auto release = static_cast<Release>(*index);
     if (which.empty() || which == "all-gather") {
       changed.release = release;
     } else if (which == "reduce-scatter") {
       changed.reduce_scatter_release = release;
     } else {
-      return refused(choice, value);
+      return refused(setting, value);
     }
   }
-  if (value.empty()) return refused(choice, value);
+  if (value.empty()) return refused(setting, value);
   settings = std::move(changed);
   return {};
 }
@@ -189,9 +189,9 @@ std::optional<Reshard> parse_reshard(std::string_view value) {
   if (!size || *size == 0) return std::nullopt;
   return Reshard{Reshard::Kind::group, *size};
 }
-Result<void> set_reshard(Settings& settings, const Choice& choice, std::string_view value) {
+Result<void> set_reshard(Settings& settings, const SettingOption& setting, std::string_view value) {
   const auto reshard = parse_reshard(value);
-  if (!reshard) return refused(choice, value);
+  if (!reshard) return refused(setting, value);
   settings.reshard_after_forward = *reshard;
   return {};
 }
@@ -199,21 +199,21 @@ std::string get_reshard(const Settings& settings) {
   return name(settings.reshard_after_forward);
 }
 
-Result<void> set_reshard_of_unit(Settings& settings, const Choice& choice, std::string_view value) {
+Result<void> set_reshard_of_unit(Settings& settings, const SettingOption& setting, std::string_view value) {
   if (!value.starts_with('{')) {
     const std::size_t equals = value.rfind('=');
-    if (equals == std::string_view::npos) return refused(choice, value);
+    if (equals == std::string_view::npos) return refused(setting, value);
     const auto reshard = parse_reshard(value.substr(equals + 1));
-    if (!reshard) return refused(choice, value);
+    if (!reshard) return refused(setting, value);
     settings.reshard_of_unit[std::string(value.substr(0, equals))] = *reshard;
     return {};
   }
   const Json object = Json::parse(value, nullptr, false);
-  if (!object.is_object()) return refused(choice, value);
+  if (!object.is_object()) return refused(setting, value);
   std::map<std::string, Reshard> all;
   for (const auto& [unit, entry] : object.items()) {
     const auto reshard = parse_reshard(entry.dump());
-    if (!reshard) return refused(choice, fmt::format("{}={}", unit, entry.dump()));
+    if (!reshard) return refused(setting, fmt::format("{}={}", unit, entry.dump()));
     all[unit] = *reshard;
   }
   settings.reshard_of_unit = std::move(all);
@@ -227,28 +227,28 @@ std::string get_reshard_of_unit(const Settings& settings) {
 
 using PrefetchMap = std::map<std::string, std::vector<std::string>>;
 
-Result<PrefetchMap> prefetch_map(const Choice& choice, const std::string& pass, const Json& object) {
+Result<PrefetchMap> prefetch_map(const SettingOption& setting, const std::string& pass, const Json& object) {
   PrefetchMap out;
-  if (!object.is_object()) return refused(choice, pass + ": " + object.dump());
+  if (!object.is_object()) return refused(setting, pass + ": " + object.dump());
   for (const auto& [unit, list] : object.items()) {
     const bool names = list.is_array() && std::all_of(list.begin(), list.end(), [](auto& n) { return n.is_string(); });
-    if (!names) return refused(choice, fmt::format("{}: {}: {}", pass, unit, list.dump()));
+    if (!names) return refused(setting, fmt::format("{}: {}: {}", pass, unit, list.dump()));
     out[unit] = list.template get<std::vector<std::string>>();
   }
   return out;
 }
-Result<void> set_prefetch_lists(Settings& settings, const Choice& choice, std::string_view value) {
+Result<void> set_prefetch_lists(Settings& settings, const SettingOption& setting, std::string_view value) {
   constexpr std::array<std::string_view, 2> kPasses{"forward", "backward"};
   PrefetchLists lists;
   if (value != "null") {
     const Json object = Json::parse(value, nullptr, false);
-    if (!object.is_object()) return refused(choice, value);
+    if (!object.is_object()) return refused(setting, value);
     for (const auto& [pass, units] : object.items()) {
       if (!index_of(pass, kPasses))
-        return fail(ErrorKind::usage, fmt::format("unknown key '{}' in {}", pass, choice.key), {},
+        return fail(ErrorKind::usage, fmt::format("unknown key '{}' in {}", pass, setting.key), {},
                     suggestion(pass, kPasses));
-      auto map = prefetch_map(choice, pass, units);
-      if (!map) return tl::unexpected(map.error());
+      auto map = prefetch_map(setting, pass, units);
+      FORESHARD_TRY(map);
       (pass == "forward" ? lists.forward : lists.backward) = std::move(*map);
     }
   }
@@ -263,17 +263,17 @@ std::string get_prefetch_lists(const Settings& settings) {
 }
 
 /// "2.11.0+cu130" and "2.11" are the same rules.
-Result<void> set_pytorch(Settings& settings, const Choice& choice, std::string_view value) {
+Result<void> set_pytorch(Settings& settings, const SettingOption& setting, std::string_view value) {
   std::string_view minor = value.substr(0, value.find('+'));
   if (const std::size_t dot = minor.find('.'); dot != std::string_view::npos)
     minor = minor.substr(0, minor.find('.', dot + 1));
-  if (!index_of(minor, choice.words)) return refused(choice, value);
+  if (!index_of(minor, setting.words)) return refused(setting, value);
   settings.pytorch = std::string(minor);
   return {};
 }
 
 #define FORESHARD_MEMBER(kind, member) set_##kind<&Settings::member>, get_##kind<&Settings::member>
-using Form = ChoiceForm;
+using Form = SettingForm;
 
 constexpr std::array kRows{
     Row{{"gpus", "N", "GPUs a node", Form::count, {}}, FORESHARD_MEMBER(count, gpus)},
@@ -282,9 +282,9 @@ constexpr std::array kRows{
         FORESHARD_MEMBER(count, replicate)},
     Row{{"batch", "N", "samples a GPU and microbatch", Form::count, {}}, FORESHARD_MEMBER(optional_count, batch)},
     Row{{"seq", "N", "tokens a sample", Form::count, {}}, FORESHARD_MEMBER(optional_count, seq)},
-    Row{{"param_dtype", "none|bfloat16|float16|float32", "MixedPrecisionPolicy.param_dtype", Form::word, kDTypeWords},
+    Row{{"param_dtype", "none|bfloat16|float16|float32", "MixedPrecisionPolicy.param_dtype", Form::word, kDTypeNames},
         FORESHARD_MEMBER(dtype, param_dtype)},
-    Row{{"reduce_dtype", "none|bfloat16|float16|float32", "MixedPrecisionPolicy.reduce_dtype", Form::word, kDTypeWords},
+    Row{{"reduce_dtype", "none|bfloat16|float16|float32", "MixedPrecisionPolicy.reduce_dtype", Form::word, kDTypeNames},
         FORESHARD_MEMBER(dtype, reduce_dtype)},
     Row{{"forward_prefetch", "implicit|N", "units gathered ahead in forward; N: set_modules_to_forward_prefetch",
          Form::word, kImplicitWord},
@@ -370,22 +370,22 @@ std::string without_quotes(std::string_view value) {
 
 }  // namespace
 
-std::string Choice::option() const {
+std::string SettingOption::option() const {
   std::string out = "--" + std::string(key);
   std::replace(out.begin(), out.end(), '_', '-');
   return out;
 }
 
-std::string Choice::option(std::string_view value) const {
+std::string SettingOption::option(std::string_view value) const {
   std::string out = option();
-  if (form != ChoiceForm::flag) return out.append(" ").append(value);
+  if (form != SettingForm::flag) return out.append(" ").append(value);
   return value == "false" ? out.insert(2, "no-") : out;
 }
 
-std::span<const Choice> choice_table() {
+std::span<const SettingOption> setting_table() {
   static const auto kTable = [] {
-    std::array<Choice, kRows.size()> table;
-    std::transform(kRows.begin(), kRows.end(), table.begin(), [](const Row& row) { return row.choice; });
+    std::array<SettingOption, kRows.size()> table;
+    std::transform(kRows.begin(), kRows.end(), table.begin(), [](const Row& row) { return row.setting; });
     return table;
   }();
   return kTable;
@@ -395,19 +395,19 @@ std::span<const std::string_view> known_pytorch_versions() {
   return kVersions;
 }
 
-Result<void> set_choice(Settings& settings, std::string_view key, std::string_view value) {
+Result<void> set_setting(Settings& settings, std::string_view key, std::string_view value) {
   std::string wanted(key);
   std::replace(wanted.begin(), wanted.end(), '-', '_');
   for (const Row& row : kRows)
-    if (row.choice.key == wanted) return row.set(settings, row.choice, without_quotes(value));
+    if (row.setting.key == wanted) return row.set(settings, row.setting, without_quotes(value));
   std::vector<std::string_view> keys;
-  for (const Row& row : kRows) keys.push_back(row.choice.key);
+  for (const Row& row : kRows) keys.push_back(row.setting.key);
   return fail(ErrorKind::usage, fmt::format("unknown setting '{}'", key), {}, suggestion(wanted, keys));
 }
 
-std::vector<std::pair<std::string, std::string>> choices(const Settings& settings) {
+std::vector<std::pair<std::string, std::string>> setting_options(const Settings& settings) {
   std::vector<std::pair<std::string, std::string>> out;
-  for (const Row& row : kRows) out.emplace_back(row.choice.key, row.get(settings));
+  for (const Row& row : kRows) out.emplace_back(row.setting.key, row.get(settings));
   return out;
 }
 

@@ -20,7 +20,7 @@
 namespace foreshard {
 
 /// How a value is written, beside the row's words.
-enum class ChoiceForm : std::uint8_t {
+enum class SettingForm : std::uint8_t {
   flag = 0,   ///< true or false; the option alone means true
   count = 1,  ///< a whole number, at least `minimum`
   word = 2,   ///< one of the words, or a form that `values` describes
@@ -28,11 +28,11 @@ enum class ChoiceForm : std::uint8_t {
   json = 4,   ///< a JSON object; the option takes the name of a file that holds it
 };
 
-struct Choice {
+struct SettingOption {
   std::string_view key;     ///< "forward_prefetch"
   std::string_view values;  ///< for help: "implicit|N"
   std::string_view help;    ///< one sentence without a full stop
-  ChoiceForm form = ChoiceForm::word;
+  SettingForm form = SettingForm::word;
   std::span<const std::string_view> words;  ///< fixed words that are accepted; may be empty
   bool repeatable = false;                  ///< the option may be given several times, each adds
 
@@ -43,7 +43,7 @@ struct Choice {
 };
 
 /// All rows.
-[[nodiscard]] std::span<const Choice> choice_table();
+[[nodiscard]] std::span<const SettingOption> setting_table();
 
 /// PyTorch versions whose rules are known, oldest first: "2.6" to "2.12".
 [[nodiscard]] std::span<const std::string_view> known_pytorch_versions();
@@ -56,12 +56,12 @@ struct Choice {
 /// "UNIT=VALUE" (adds one) or a JSON object (replaces all); `prefetch_lists` takes
 /// {"forward": {"layers.0": ["layers.1"]}, "backward": {…}}; `pytorch` takes any patch release of a known
 /// version ("2.11.0+cu130" is 2.11).
-[[nodiscard]] Result<void> set_choice(Settings& settings, std::string_view key, std::string_view value);
+[[nodiscard]] Result<void> set_setting(Settings& settings, std::string_view key, std::string_view value);
 
-/// Every choice as (key, JSON value text), in table order. set_choice() of each pair gives equal settings.
-[[nodiscard]] std::vector<std::pair<std::string, std::string>> choices(const Settings& settings);
+/// Every choice as (key, JSON value text), in table order. set_setting() of each pair gives equal settings.
+[[nodiscard]] std::vector<std::pair<std::string, std::string>> setting_options(const Settings& settings);
 
-/// Whether the choices can hold together; the first contradiction as a usage error. Rejects what
+/// Whether the options can hold together; the first contradiction as a usage error. Rejects what
 /// fully_shard and init_device_mesh reject: a replicate size that does not divide the world, a
 /// reshard_after_forward that does not divide the shard ranks, zero of anything that is counted.
 [[nodiscard]] Result<void> check(const Settings& settings);

@@ -1,7 +1,7 @@
 // What FSDP2's ops compute, as one kernel each: casts and copies of one group, on the memory that the op names.
 //
 // Who: ForeshardLowering. Content rules (PyTorch 2.11): shards are dim-0 chunks, padded
-// (FSDPParam._init_sharded_param); a gather's block holds each rank's cast shards one behind the other
+// (FSDPParam._init_sharded_param); an all-gather's block holds each rank's cast shards one behind the other
 // (foreach_all_gather); a reduce-scatter's input holds, for each rank, its part of every gradient (chunk_cat); the
 // reduced output is that rank's part of each, and becomes .grad.
 #pragma once

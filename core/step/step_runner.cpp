@@ -195,9 +195,9 @@ StepOutcome StepRunner::run() {
 Result<StepOutcome> run_steps(const Workload& workload, const Settings& settings, const StepRequest& request,
                               Device& device, DeviceMemory& memory, Run& run) {
   const auto plans = plan_units(settings, workload.units, workload.sm_count);
-  if (!plans) return tl::unexpected(plans.error());
+  FORESHARD_TRY(plans);
   const auto config = parse_alloc_conf(settings.alloc_conf, settings.pytorch);
-  if (!config) return tl::unexpected(config.error());
+  FORESHARD_TRY(config);
   if (workload.steps.empty()) return fail(ErrorKind::input, "the workload has no step");
   StepRunner runner(workload, settings, *plans, *config, request, device, memory, run);
   return runner.run();

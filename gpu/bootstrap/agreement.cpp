@@ -52,11 +52,12 @@ std::optional<RunFailure> check_hosts(std::span<const Hello> hellos) {
   for (const Hello& hello : hellos) {
     const Hello& first = hellos[hello.rank - hello.local_rank];
     if (first.local_rank == 0 && first.local_ranks == hello.local_ranks && first.host == hello.host) continue;
-    return mismatch(hello.rank,
-                    fmt::format("says that it is number {} of {} on host {}, but rank {} is number {} of {} on host {}",
-                                hello.local_rank, hello.local_ranks, hello.host, first.rank, first.local_rank,
-                                first.local_ranks, first.host),
-                    "the ranks of a host must have consecutive numbers: srun --distribution=block");
+    return mismatch(
+        hello.rank,
+        fmt::format("reports local rank {} of {} on host {}, but rank {} reports local rank {} of {} on host {}",
+                    hello.local_rank, hello.local_ranks, hello.host, first.rank, first.local_rank, first.local_ranks,
+                    first.host),
+        "the ranks of a host must have consecutive numbers: srun --distribution=block");
   }
   return std::nullopt;
 }
@@ -71,7 +72,7 @@ std::optional<RunFailure> check_numbers(const Hello& hello, std::uint32_t ranks)
       hello.local_ranks <= ranks - (hello.rank - hello.local_rank))
     return std::nullopt;
   return mismatch(hello.rank,
-                  fmt::format("says that it is number {} of {} on its host, in a run of {}", hello.local_rank,
+                  fmt::format("reports local rank {} of {} on its host, in a run of {} ranks", hello.local_rank,
                               hello.local_ranks, ranks),
                   "the ranks of a host must have consecutive numbers");
 }

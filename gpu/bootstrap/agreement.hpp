@@ -1,4 +1,5 @@
-// Whether the ranks that came belong to one run: numbers, places on their hosts, settings. Used by the hub. Pure.
+// Whether the ranks that came belong to one run: numbers, places on their hosts, settings. Used by the rendezvous
+// server. Pure.
 #pragma once
 
 #include <optional>

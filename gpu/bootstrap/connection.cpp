@@ -65,7 +65,8 @@ void Connection::garbage(Error error) {
 
 void Connection::send(std::shared_ptr<const std::string> frame) {
   if (!open() || closing_) return;
-  if (waiting_bytes_ + frame->size() > kMostWaitingBytes) return end("it does not read what it is sent");
+  if (waiting_bytes_ + frame->size() > kMaxWaitingBytes)
+    return end("it does not read from its socket; its send buffer is full");
   waiting_bytes_ += frame->size();
   waiting_.push_back(std::move(frame));
   if (waiting_.size() == 1) write();

@@ -1,7 +1,7 @@
 // One TCP connection that carries messages: both ends of it, hub.cpp's and session.cpp's.
 //
 // Everything happens on the thread of the io_context. Holds itself alive while it is open. What arrives is bounded by
-// the frame limit, what waits to be sent by kMostWaitingBytes: a peer that does not read loses its connection.
+// the frame limit, what waits to be sent by kMaxWaitingBytes: a peer that does not read loses its connection.
 #pragma once
 
 #include <array>
@@ -11,12 +11,12 @@
 #include <memory>
 #include <string>
 
+#include "gpu/bootstrap/liveness_monitor.hpp"
 #include "gpu/bootstrap/message.hpp"
-#include "gpu/bootstrap/watch.hpp"
 
 namespace foreshard::gpu {
 
-inline constexpr std::size_t kMostWaitingBytes = std::size_t{2} << 30;
+inline constexpr std::size_t kMaxWaitingBytes = std::size_t{2} << 30;
 
 class Connection : public std::enable_shared_from_this<Connection> {
  public:

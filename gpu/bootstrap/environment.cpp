@@ -12,7 +12,7 @@
 namespace foreshard::gpu {
 namespace {
 
-constexpr std::uint32_t kMostRanks = 65'536;
+constexpr std::uint32_t kMaxRanks = 65'536;
 constexpr std::uint32_t kDefaultPort = 29'600;
 constexpr std::size_t kLongestText = 1024;
 
@@ -44,8 +44,8 @@ Result<std::uint32_t> read_number(const Variables& variables, std::string_view n
     return refuse(fmt::format("{} is not set, though other variables of {} are", name, launcher),
                   fmt::format("start every rank with {}, or unset its variables", launcher));
   const auto value = parse_count(*text);
-  if (!value || *value > kMostRanks)
-    return refuse(fmt::format("{} is '{:.40}': a number up to {} was expected", name, *text, kMostRanks));
+  if (!value || *value > kMaxRanks)
+    return refuse(fmt::format("{} is '{:.40}': a number up to {} was expected", name, *text, kMaxRanks));
   return *value;
 }
 
@@ -66,7 +66,7 @@ Result<std::uint32_t> slurm_local_ranks(const Variables& variables) {
     const auto tasks = slurm_tasks_per_node(*list);
     if (!tasks) return refuse(fmt::format("{}: {}", name, tasks.error().what));
     const auto node = read_number(variables, "SLURM_NODEID", "Slurm");
-    if (!node) return tl::unexpected(node.error());
+    FORESHARD_TRY(node);
     if (*node < tasks->size()) return (*tasks)[*node];
     return refuse(fmt::format("SLURM_NODEID is {}, but {} has {} hosts", *node, name, tasks->size()));
   }
@@ -76,16 +76,16 @@ Result<std::uint32_t> slurm_local_ranks(const Variables& variables) {
 Result<void> read_ranks(const Variables& variables, const Names& names, Environment& out) {
   out.launcher = names.launcher;
   const auto rank = read_number(variables, names.rank, names.launcher);
-  if (!rank) return tl::unexpected(rank.error());
+  FORESHARD_TRY(rank);
   // A step's own number of tasks may be below the job's.
   const bool step = names.launcher == "Slurm" && find(variables, "SLURM_STEP_NUM_TASKS") != nullptr;
   const auto ranks = read_number(variables, step ? "SLURM_STEP_NUM_TASKS" : names.ranks, names.launcher);
-  if (!ranks) return tl::unexpected(ranks.error());
+  FORESHARD_TRY(ranks);
   const auto local_rank = read_number(variables, names.local_rank, names.launcher);
-  if (!local_rank) return tl::unexpected(local_rank.error());
+  FORESHARD_TRY(local_rank);
   const auto local_ranks = names.local_ranks.empty() ? slurm_local_ranks(variables)
                                                      : read_number(variables, names.local_ranks, names.launcher);
-  if (!local_ranks) return tl::unexpected(local_ranks.error());
+  FORESHARD_TRY(local_ranks);
   out.rank = *rank;
   out.ranks = *ranks;
   out.local_rank = *local_rank;
@@ -121,7 +121,7 @@ Result<std::string> read_address(const Variables& variables, const Environment& 
     if (!hosts) return refuse(fmt::format("{}: {}", name, hosts.error().what));
     return hosts->front();
   }
-  return refuse(fmt::format("{} says nothing about the host of rank 0, and the ranks are on several", e.launcher),
+  return refuse(fmt::format("{} does not name the host of rank 0, and the ranks are on several hosts", e.launcher),
                 "set MASTER_ADDR to the name of rank 0's host on every rank");
 }
 
@@ -163,17 +163,17 @@ Result<Environment> read_environment(const Variables& variables) {
   Environment e;
   for (const Names& names : kLaunchers) {
     if (!is_there(variables, names)) continue;
-    if (const auto read = read_ranks(variables, names, e); !read) return tl::unexpected(read.error());
+    FORESHARD_TRY(read_ranks(variables, names, e));
     break;
   }
-  if (const auto good = check_ranks(e); !good) return tl::unexpected(good.error());
+  FORESHARD_TRY(check_ranks(e));
   e.launcher_holds_rendezvous = find(variables, "FORESHARD_LAUNCHER") != nullptr;
   if (e.launcher_holds_rendezvous) e.launcher = "foreshard";
   const auto address = read_address(variables, e);
-  if (!address) return tl::unexpected(address.error());
+  FORESHARD_TRY(address);
   e.address = *address;
   const auto port = read_port(variables, e);
-  if (!port) return tl::unexpected(port.error());
+  FORESHARD_TRY(port);
   e.port = *port;
   e.token = read_token(variables, e);
   if (e.token.size() > kLongestText || e.address.size() > kLongestText)

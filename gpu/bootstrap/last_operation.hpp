@@ -19,17 +19,17 @@ namespace foreshard::gpu {
 
 class LastOperation {
  public:
-  static constexpr std::size_t kMostBytes = 95;
+  static constexpr std::size_t kMaxBytes = 95;
 
   struct Snapshot {
     std::uint64_t progress = 0;  ///< operations so far
-    Milliseconds patience{0};
+    Milliseconds timeout{0};
     std::string text;
   };
 
-  void set(std::string_view text, Milliseconds patience) {
+  void set(std::string_view text, Milliseconds timeout) {
     std::array<char, kWords * 8> bytes{};
-    std::memcpy(bytes.data(), text.data(), std::min(text.size(), kMostBytes));
+    std::memcpy(bytes.data(), text.data(), std::min(text.size(), kMaxBytes));
     std::uint64_t version = version_.load(std::memory_order_relaxed);
     if (version % 2 == 0 && version_.compare_exchange_strong(version, version + 1, std::memory_order_acquire)) {
       std::atomic_thread_fence(std::memory_order_release);
@@ -38,7 +38,7 @@ class LastOperation {
         std::memcpy(&word, bytes.data() + 8 * i, 8);
         words_[i].store(word, std::memory_order_relaxed);
       }
-      patience_ms_.store(patience.count(), std::memory_order_relaxed);
+      timeout_ms_.store(timeout.count(), std::memory_order_relaxed);
       version_.store(version + 2, std::memory_order_release);
     }
     progress_.fetch_add(1, std::memory_order_release);
@@ -48,7 +48,7 @@ class LastOperation {
     for (;;) {
       const std::uint64_t version = version_.load(std::memory_order_acquire);
       Snapshot out{
-          progress_.load(std::memory_order_acquire), Milliseconds(patience_ms_.load(std::memory_order_relaxed)), {}};
+          progress_.load(std::memory_order_acquire), Milliseconds(timeout_ms_.load(std::memory_order_relaxed)), {}};
       std::array<char, kWords * 8> bytes;
       for (std::size_t i = 0; i < kWords; ++i) {
         const std::uint64_t word = words_[i].load(std::memory_order_relaxed);
@@ -56,17 +56,17 @@ class LastOperation {
       }
       std::atomic_thread_fence(std::memory_order_acquire);
       if (version % 2 != 0 || version_.load(std::memory_order_relaxed) != version) continue;
-      out.text = std::string(bytes.data(), strnlen(bytes.data(), kMostBytes));
+      out.text = std::string(bytes.data(), strnlen(bytes.data(), kMaxBytes));
       return out;
     }
   }
 
  private:
-  static constexpr std::size_t kWords = 12;  // kMostBytes and a zero
+  static constexpr std::size_t kWords = 12;  // kMaxBytes and a zero
 
   std::atomic<std::uint64_t> version_{0};
   std::atomic<std::uint64_t> progress_{0};
-  std::atomic<std::int64_t> patience_ms_{0};
+  std::atomic<std::int64_t> timeout_ms_{0};
   std::array<std::atomic<std::uint64_t>, kWords> words_{};
 };
 

@@ -48,7 +48,7 @@ Result<void> send_descriptors(int socket, std::uint32_t number, const std::vecto
 Result<std::vector<OwnedDescriptor>> receive_descriptors(int socket, std::uint32_t expected, std::uint32_t count) {
   std::uint32_t number = 0;
   iovec part{&number, sizeof number};
-  std::vector<char> control(CMSG_SPACE(kMostLocalRanks * sizeof(int)));
+  std::vector<char> control(CMSG_SPACE(kMaxLocalRanks * sizeof(int)));
   msghdr message{};
   message.msg_iov = &part;
   message.msg_iovlen = 1;
@@ -100,8 +100,8 @@ Result<void> LocalSockets::wait(int descriptor, short events, TimePoint deadline
 }
 
 Result<std::string> LocalSockets::open() {
-  if (local_ranks_ > kMostLocalRanks)
-    return fail(ErrorKind::usage, fmt::format("{} ranks on one host; at most {}", local_ranks_, kMostLocalRanks));
+  if (local_ranks_ > kMaxLocalRanks)
+    return fail(ErrorKind::usage, fmt::format("{} ranks on one host; at most {}", local_ranks_, kMaxLocalRanks));
   if (local_rank_ != 0) return std::string();
   word_.resize(kWordBytes);
   if (::getrandom(word_.data(), word_.size(), 0) != static_cast<ssize_t>(word_.size()))
@@ -113,7 +113,7 @@ Result<std::string> LocalSockets::open() {
   // Bound with the family alone, it gets an abstract name of the kernel's choice: unix(7), autobind.
   if (::bind(listener_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address.sun_family) != 0)
     return refuse("bind", errno);
-  if (::listen(listener_.get(), static_cast<int>(kMostLocalRanks)) != 0) return refuse("listen", errno);
+  if (::listen(listener_.get(), static_cast<int>(kMaxLocalRanks)) != 0) return refuse("listen", errno);
   socklen_t size = sizeof address;
   if (::getsockname(listener_.get(), reinterpret_cast<sockaddr*>(&address), &size) != 0)
     return refuse("getsockname", errno);
@@ -137,7 +137,7 @@ Result<void> LocalSockets::accept_one(std::string_view word, TimePoint deadline)
 }
 
 Result<void> LocalSockets::connect(std::string_view address) {
-  const TimePoint deadline = std::chrono::steady_clock::now() + patience_;
+  const TimePoint deadline = std::chrono::steady_clock::now() + timeout_;
   if (local_rank_ == 0) {
     peers_.resize(local_ranks_);
     for (;;) {
@@ -168,30 +168,28 @@ Result<void> LocalSockets::connect(std::string_view address) {
   return {};
 }
 
-Result<std::vector<int>> LocalSockets::exchange(int descriptor) {
-  const TimePoint deadline = std::chrono::steady_clock::now() + patience_;
+Result<std::vector<int>> LocalSockets::bootstrap(int descriptor) {
+  const TimePoint deadline = std::chrono::steady_clock::now() + timeout_;
   std::vector<OwnedDescriptor> all;
   if (local_rank_ != 0) {
-    if (auto sent = send_descriptors(peers_[0].get(), local_rank_, {descriptor}); !sent)
-      return tl::unexpected(sent.error());
-    if (auto ready = wait(peers_[0].get(), POLLIN, deadline); !ready) return tl::unexpected(ready.error());
+    FORESHARD_TRY(send_descriptors(peers_[0].get(), local_rank_, {descriptor}));
+    FORESHARD_TRY(wait(peers_[0].get(), POLLIN, deadline));
     auto received = receive_descriptors(peers_[0].get(), local_ranks_, local_ranks_);
-    if (!received) return tl::unexpected(received.error());
+    FORESHARD_TRY(received);
     all = std::move(*received);
   } else {
     all.emplace_back(::fcntl(descriptor, F_DUPFD_CLOEXEC, 3));
     if (!all[0]) return refuse("fcntl", errno);
     for (std::uint32_t i = 1; i < local_ranks_; ++i) {
-      if (auto ready = wait(peers_[i].get(), POLLIN, deadline); !ready) return tl::unexpected(ready.error());
+      FORESHARD_TRY(wait(peers_[i].get(), POLLIN, deadline));
       auto received = receive_descriptors(peers_[i].get(), i, 1);
-      if (!received) return tl::unexpected(received.error());
+      FORESHARD_TRY(received);
       all.push_back(std::move((*received)[0]));
     }
     std::vector<int> numbers;
     for (const OwnedDescriptor& each : all) numbers.push_back(each.get());
     for (std::uint32_t i = 1; i < local_ranks_; ++i)
-      if (auto sent = send_descriptors(peers_[i].get(), local_ranks_, numbers); !sent)
-        return tl::unexpected(sent.error());
+      FORESHARD_TRY(send_descriptors(peers_[i].get(), local_ranks_, numbers));
   }
   std::vector<int> out;
   for (OwnedDescriptor& each : all) out.push_back(each.release());

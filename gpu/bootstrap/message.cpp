@@ -70,8 +70,8 @@ void message_fields(auto& a, auto& m, const Hello*) {
 void message_fields(auto& a, auto& m, const Enter*) {
   a(m.sequence), a(m.what), a(m.bytes);
 }
-void message_fields(auto& a, auto& m, const Beat*) {
-  a(m.progress), a(m.patience_ms), a(m.operation);
+void message_fields(auto& a, auto& m, const Heartbeat*) {
+  a(m.progress), a(m.timeout_ms), a(m.operation);
 }
 void message_fields(auto& a, auto& m, const Failed*) {
   fields(a, m.error), a(m.operation);
@@ -85,10 +85,10 @@ void message_fields(auto& a, auto& m, const Gathered*) {
   a(m.sequence);
   a.list(m.bytes, [&](auto& share) { a(share); });
 }
-void message_fields(auto& a, auto& m, const HubBeat*) {
+void message_fields(auto& a, auto& m, const ServerHeartbeat*) {
   a(m.operation);
 }
-void message_fields(auto&, auto&, const Farewell*) {}
+void message_fields(auto&, auto&, const LeaveNotice*) {}
 
 constexpr std::uint32_t kNoRank = ~std::uint32_t{0};
 
@@ -109,7 +109,7 @@ constexpr MessageKind kKindOf = MessageKind::hello;
 template <>
 constexpr MessageKind kKindOf<Enter> = MessageKind::enter;
 template <>
-constexpr MessageKind kKindOf<Beat> = MessageKind::beat;
+constexpr MessageKind kKindOf<Heartbeat> = MessageKind::heartbeat;
 template <>
 constexpr MessageKind kKindOf<Failed> = MessageKind::failed;
 template <>
@@ -121,11 +121,11 @@ constexpr MessageKind kKindOf<Refused> = MessageKind::refused;
 template <>
 constexpr MessageKind kKindOf<Gathered> = MessageKind::gathered;
 template <>
-constexpr MessageKind kKindOf<HubBeat> = MessageKind::hub_beat;
+constexpr MessageKind kKindOf<ServerHeartbeat> = MessageKind::server_beat;
 template <>
 constexpr MessageKind kKindOf<Abort> = MessageKind::abort;
 template <>
-constexpr MessageKind kKindOf<Farewell> = MessageKind::farewell;
+constexpr MessageKind kKindOf<LeaveNotice> = MessageKind::leave_notice;
 
 tl::unexpected<Error> refuse(std::string what) {
   return fail(ErrorKind::rendezvous, std::move(what));

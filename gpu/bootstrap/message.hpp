@@ -22,24 +22,24 @@ namespace foreshard::gpu {
 inline constexpr std::uint8_t kProtocolVersion = 1;
 inline constexpr std::size_t kFrameHeaderBytes = 8;
 /// What a connection may send before it has shown the run's token (Session's settings are 1 MiB at most).
-inline constexpr std::size_t kMostStrangerBytes = (1 << 20) + (64 << 10);
+inline constexpr std::size_t kMaxHelloBytes = (1 << 20) + (64 << 10);
 /// One rank's share of a collective call.
-inline constexpr std::size_t kMostShareBytes = 64 << 20;
+inline constexpr std::size_t kMaxShareBytes = 64 << 20;
 /// All shares of one: what every rank gets.
-inline constexpr std::size_t kMostRoundBytes = std::size_t{1} << 30;
+inline constexpr std::size_t kMaxRoundBytes = std::size_t{1} << 30;
 
 enum class MessageKind : std::uint8_t {  // never renumber
   hello = 1,
   enter = 2,
-  beat = 3,
+  heartbeat = 3,
   failed = 4,
   finish = 5,
   welcome = 16,
   refused = 17,
   gathered = 18,
-  hub_beat = 19,
+  server_beat = 19,
   abort = 20,
-  farewell = 21,
+  leave_notice = 21,
 };
 
 // From a rank to the rendezvous.
@@ -59,10 +59,10 @@ struct Enter {
   std::string bytes;
 };
 
-struct Beat {
-  std::uint64_t progress = 0;     ///< operations reported so far
-  std::uint64_t patience_ms = 0;  ///< until the next one; 0: the rendezvous's own
-  std::string operation;          ///< the last; empty: none yet
+struct Heartbeat {
+  std::uint64_t progress = 0;    ///< operations reported so far
+  std::uint64_t timeout_ms = 0;  ///< until the next one; 0: the rendezvous's own
+  std::string operation;         ///< the last; empty: none yet
 };
 
 struct Failed {
@@ -85,7 +85,7 @@ struct Gathered {
   std::vector<std::string> bytes;  ///< by rank
 };
 
-struct HubBeat {
+struct ServerHeartbeat {
   std::string operation;  ///< rank 0's last, where it holds the rendezvous: its death takes the rendezvous along
 };
 
@@ -93,9 +93,10 @@ struct Abort {
   RunFailure failure;
 };
 
-struct Farewell {};
+struct LeaveNotice {};
 
-using Message = std::variant<Hello, Enter, Beat, Failed, Finish, Welcome, Refused, Gathered, HubBeat, Abort, Farewell>;
+using Message = std::variant<Hello, Enter, Heartbeat, Failed, Finish, Welcome, Refused, Gathered, ServerHeartbeat,
+                             Abort, LeaveNotice>;
 
 /// The whole frame.
 [[nodiscard]] std::string encode(const Message& message);
@@ -119,7 +120,7 @@ class FrameReader {
 
  private:
   std::string bytes_;
-  std::size_t limit_ = kMostStrangerBytes;
+  std::size_t limit_ = kMaxHelloBytes;
 };
 
 }  // namespace foreshard::gpu

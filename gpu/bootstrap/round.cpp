@@ -19,7 +19,7 @@ std::optional<RunFailure> Round::enter(std::uint32_t rank, Enter enter) {
   if (enter.what != what_)
     return mismatch(fmt::format("asks for '{}' where rank {} asks for '{}'", enter.what, first_, what_));
   bytes_ += enter.bytes.size();
-  if (enter.bytes.size() > kMostShareBytes || bytes_ > kMostRoundBytes)
+  if (enter.bytes.size() > kMaxShareBytes || bytes_ > kMaxRoundBytes)
     return mismatch(fmt::format("brings {} bytes to '{}': too much", enter.bytes.size(), what_));
   shares_[rank] = std::move(enter.bytes);
   ++came_;

@@ -1,5 +1,5 @@
-// One collective call of Exchange as the rendezvous sees it: shares come in by rank, in any order. Used by the hub.
-// Pure.
+// One collective call of Exchange as the rendezvous sees it: shares come in by rank, in any order. Used by the
+// rendezvous server. Pure.
 #pragma once
 
 #include <optional>

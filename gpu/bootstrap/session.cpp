@@ -8,12 +8,12 @@
 namespace foreshard::gpu {
 namespace {
 
-constexpr std::size_t kMostSettingsBytes = 1 << 20;
+constexpr std::size_t kMaxSettingsBytes = 1 << 20;
 
 Result<void> check(const SessionOptions& options) {
   std::size_t bytes = 0;
   for (const Setting& setting : options.settings) bytes += setting.key.size() + setting.value.size() + 16;
-  if (bytes > kMostSettingsBytes)
+  if (bytes > kMaxSettingsBytes)
     return fail(ErrorKind::usage, "the settings that the ranks compare are more than 1 MiB", {},
                 "compare digests of large files");
   return {};
@@ -21,7 +21,7 @@ Result<void> check(const SessionOptions& options) {
 
 }  // namespace
 
-class Session::Impl final : public Exchange {
+class Session::Impl final : public Bootstrap {
  public:
   explicit Impl(SessionOptions options) : thread(std::move(options)) {}
 
@@ -36,16 +36,15 @@ class Session::Impl final : public Exchange {
 
   [[nodiscard]] Result<void> barrier(std::string_view what) override {
     const auto met = thread.gather(what, {});
-    if (!met) return tl::unexpected(met.error());
+    FORESHARD_TRY(met);
     return {};
   }
 
   [[nodiscard]] Result<std::vector<int>> share_descriptor(std::string_view what, int descriptor) override {
-    if (!sockets_)
-      if (auto connected = connect_host(); !connected) return tl::unexpected(connected.error());
+    if (!sockets_) FORESHARD_TRY(connect_host());
     // Through the rendezvous first: whoever does not come, or asks for something else, is named there.
-    if (auto met = barrier(what); !met) return tl::unexpected(met.error());
-    auto descriptors = sockets_->exchange(descriptor);
+    FORESHARD_TRY(barrier(what));
+    auto descriptors = sockets_->bootstrap(descriptor);
     if (!descriptors) return tl::unexpected(thread.fail_run(descriptors.error()));
     return descriptors;
   }
@@ -62,7 +61,7 @@ class Session::Impl final : public Exchange {
     const auto own = sockets->open();
     if (!own) return tl::unexpected(thread.fail_run(own.error()));
     const auto all = thread.gather("Unix sockets of each host", *own);
-    if (!all) return tl::unexpected(all.error());
+    FORESHARD_TRY(all);
     if (auto connected = sockets->connect((*all)[e.rank - e.local_rank]); !connected)
       return tl::unexpected(thread.fail_run(connected.error()));
     sockets_ = std::move(sockets);
@@ -75,9 +74,9 @@ class Session::Impl final : public Exchange {
 Session::Session(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 
 Result<std::unique_ptr<Session>> Session::join(SessionOptions options) {
-  if (auto good = check(options); !good) return tl::unexpected(good.error());
+  FORESHARD_TRY(check(options));
   auto impl = std::make_unique<Impl>(std::move(options));
-  if (auto joined = impl->thread.join(); !joined) return tl::unexpected(joined.error());
+  FORESHARD_TRY(impl->thread.join());
   return std::unique_ptr<Session>(new Session(std::move(impl)));
 }
 
@@ -90,12 +89,12 @@ const Environment& Session::environment() const {
   return impl_->environment();
 }
 
-Exchange& Session::exchange() {
+Bootstrap& Session::bootstrap() {
   return *impl_;
 }
 
-void Session::report(std::string_view operation, Milliseconds patience) {
-  impl_->thread.last_operation().set(operation, patience);
+void Session::report(std::string_view operation, Milliseconds timeout) {
+  impl_->thread.last_operation().set(operation, timeout);
 }
 
 void Session::on_abort(std::function<void(const RunFailure&)> callback) {

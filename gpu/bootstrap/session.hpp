@@ -25,8 +25,8 @@
 #include <string_view>
 #include <vector>
 
+#include "gpu/bootstrap/bootstrap.hpp"
 #include "gpu/bootstrap/environment.hpp"
-#include "gpu/bootstrap/exchange.hpp"
 #include "gpu/bootstrap/failure.hpp"
 #include "gpu/bootstrap/timeouts.hpp"
 
@@ -62,11 +62,11 @@ class Session {
 
   [[nodiscard]] const Environment& environment() const;
   /// Lives as long as the Session.
-  [[nodiscard]] Exchange& exchange();
+  [[nodiscard]] Bootstrap& bootstrap();
 
   /// What this rank does now, and that it got on: cheap (some 20 ns, no lock, no system call), the first 95 bytes are
-  /// kept. `patience`: how long until the next report before this counts as a hang; zero: timeouts.progress.
-  void report(std::string_view operation, Milliseconds patience = Milliseconds::zero());
+  /// kept. `timeout`: how long until the next report before this counts as a hang; zero: timeouts.progress.
+  void report(std::string_view operation, Milliseconds timeout = Milliseconds::zero());
 
   /// Adds a callback for the run's failure: called once, soon after it is known; at once if it is known already.
   void on_abort(std::function<void(const RunFailure&)> callback);

@@ -18,7 +18,7 @@ using asio::ip::tcp;
 using boost::system::error_code;
 
 constexpr Milliseconds kPause{1000};         // lateness of this thread that is nobody else's silence
-constexpr Milliseconds kIdleBeat{500};       // between heartbeats that say nothing new
+constexpr Milliseconds kIdleHeartbeat{500};  // between heartbeats that say nothing new
 constexpr Milliseconds kTakeFailure{2'000};  // for the rendezvous to take this rank's failure
 constexpr Milliseconds kDrain{1'000};        // for the others to hear the end from a rendezvous that is about to go
 constexpr std::size_t kLongestWhat = 256;
@@ -40,23 +40,23 @@ SessionThread::SessionThread(SessionOptions options)
       wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
       last_tick_(std::chrono::steady_clock::now()) {}
 
-Result<void> SessionThread::open_hub() {
+Result<void> SessionThread::open_server() {
   const Environment& e = options_.environment;
-  hub_ = std::make_unique<Hub>(context_, HubOptions{.ranks = e.ranks,
-                                                    .token = e.token,
-                                                    .port = e.port,
-                                                    .loopback_only = e.one_host(),
-                                                    .held_by_rank_0 = true,
-                                                    .timeouts = options_.timeouts});
-  const auto port = hub_->listen();
-  if (!port) return tl::unexpected(port.error());
+  server_ = std::make_unique<RendezvousServer>(context_, RendezvousOptions{.ranks = e.ranks,
+                                                                           .token = e.token,
+                                                                           .port = e.port,
+                                                                           .loopback_only = e.one_host(),
+                                                                           .held_by_rank_0 = true,
+                                                                           .timeouts = options_.timeouts});
+  const auto port = server_->listen();
+  FORESHARD_TRY(port);
   options_.environment.port = *port;
   return {};
 }
 
 Result<void> SessionThread::join() {
-  if (holds_hub())
-    if (auto opened = open_hub(); !opened) return opened;
+  if (holds_server())
+    if (auto opened = open_server(); !opened) return opened;
   const TimePoint deadline = std::chrono::steady_clock::now() + options_.timeouts.join;
   asio::post(context_, [this] { connect(); });
   thread_ = std::thread([this] { context_.run(); });
@@ -73,7 +73,7 @@ Error SessionThread::unreachable() const {
   const Environment& e = options_.environment;
   return {ErrorKind::rendezvous,
           fmt::format("rank {} cannot reach the rendezvous at {}:{} ({}) within {} s: {}", e.rank, e.address, e.port,
-                      hub_elsewhere() ? "the launcher" : "rank 0", options_.timeouts.join.count() / 1000,
+                      server_elsewhere() ? "the launcher" : "rank 0", options_.timeouts.join.count() / 1000,
                       last_trouble_.empty() ? "no answer" : last_trouble_),
           {},
           "is rank 0 running, is MASTER_ADDR its host, and may this host reach the port?"};
@@ -81,7 +81,7 @@ Error SessionThread::unreachable() const {
 
 void SessionThread::connect() {
   const Environment& e = options_.environment;
-  const std::string address = holds_hub() ? "127.0.0.1" : e.address;
+  const std::string address = holds_server() ? "127.0.0.1" : e.address;
   resolver_.async_resolve(address, std::to_string(e.port), [this](error_code error, const auto& ends) {
     if (leaving_) return;
     if (error) return try_again(error.message());
@@ -116,26 +116,26 @@ void SessionThread::connected(tcp::socket socket) {
   prepare(socket);
   const Environment& e = options_.environment;
   connection_ = std::make_shared<Connection>(std::move(socket));
-  connection_->limit(kMostRoundBytes + std::size_t{8} * e.ranks + 64);
+  connection_->limit(kMaxRoundBytes + std::size_t{8} * e.ranks + 64);
   connection_->on_message = [this](Message message) { take(std::move(message)); };
   connection_->on_closed = [this](const std::string& reason) { closed(reason); };
   connection_->start();
   connection_->send(Hello{e.rank, e.ranks, e.local_rank, e.local_ranks, e.token, host_name(),
                           static_cast<std::uint64_t>(::getpid()), options_.settings});
   last_tick_ = std::chrono::steady_clock::now();
-  beat();
+  heartbeat();
 }
 
 void SessionThread::take(Message message) {
   answered_ = true;
-  if (auto* beat = std::get_if<HubBeat>(&message)) {
-    hub_operation_ = std::move(beat->operation);
+  if (auto* heartbeat = std::get_if<ServerHeartbeat>(&message)) {
+    server_operation_ = std::move(heartbeat->operation);
     return;
   }
   if (auto* abort_it = std::get_if<Abort>(&message)) return abort(std::move(abort_it->failure));
   const std::lock_guard lock(mutex_);
   if (std::holds_alternative<Welcome>(message)) welcome_ = true;
-  if (std::holds_alternative<Farewell>(message)) farewell_ = true;
+  if (std::holds_alternative<LeaveNotice>(message)) leave_notice_ = true;
   if (auto* refused = std::get_if<Refused>(&message)) {
     refused_ = std::move(refused->error);
     refused_->what = fmt::format("the rendezvous at {}:{} refused rank {}: {}", options_.environment.address,
@@ -151,46 +151,46 @@ void SessionThread::closed(const std::string& reason) {
   connection_ = nullptr;
   {
     const std::lock_guard lock(mutex_);
-    if (farewell_ || failure_ || refused_ || leaving_) return;
+    if (leave_notice_ || failure_ || refused_ || leaving_) return;
   }
   // Not a word so far: a rendezvous under a flood of connections, or one that is about to go; a new one may come.
   if (!answered_) return try_again(reason.empty() ? "it closed the connection without an answer" : reason);
-  RunFailure failure{ErrorKind::rank_lost, 0U, hub_operation_, "died, or its rendezvous was cut", {}, {}};
-  if (hub_elsewhere() || options_.environment.rank == 0)
+  RunFailure failure{ErrorKind::rank_lost, 0U, server_operation_, "died, or its rendezvous was cut", {}, {}};
+  if (server_elsewhere() || options_.environment.rank == 0)
     failure = {ErrorKind::rendezvous, std::nullopt, {}, "the rendezvous was cut, or the launcher died", {}, {}};
   if (!reason.empty()) failure.cause += " (" + reason + ")";
   abort(std::move(failure));
 }
 
-void SessionThread::beat() {
+void SessionThread::heartbeat() {
   const auto now = std::chrono::steady_clock::now();
   const auto& t = options_.timeouts;
-  const auto late = std::chrono::duration_cast<Milliseconds>(now - last_tick_) - t.beat;
+  const auto late = std::chrono::duration_cast<Milliseconds>(now - last_tick_) - t.heartbeat;
   last_tick_ = now;
   if (!connection_) return;
   const LastOperation::Snapshot last = last_.get();
-  if (last.progress != sent_progress_ || now - sent_beat_ >= kIdleBeat) {
+  if (last.progress != sent_progress_ || now - sent_heartbeat_ >= kIdleHeartbeat) {
     sent_progress_ = last.progress;
-    sent_beat_ = now;
-    connection_->send(Beat{last.progress, static_cast<std::uint64_t>(last.patience.count()), last.text});
+    sent_heartbeat_ = now;
+    connection_->send(Heartbeat{last.progress, static_cast<std::uint64_t>(last.timeout.count()), last.text});
   }
   if (connection_ && late < kPause && now - connection_->heard() > t.silence && !aborted() && !over()) {
-    RunFailure failure{ErrorKind::rank_hung, 0U, hub_operation_, "has not been heard of", {}, {}};
-    if (hub_elsewhere()) failure = {ErrorKind::rendezvous, {}, {}, "the launcher has not been heard of", {}, {}};
+    RunFailure failure{ErrorKind::rank_hung, 0U, server_operation_, "has not been heard of", {}, {}};
+    if (server_elsewhere()) failure = {ErrorKind::rendezvous, {}, {}, "the launcher has not been heard of", {}, {}};
     failure.cause += fmt::format(" for {:.1f} s: it is stopped, or its host or network is gone",
                                  static_cast<double>(t.silence.count()) / 1e3);
     abort(std::move(failure));
   }
-  ticker_.expires_after(t.beat);
+  ticker_.expires_after(t.heartbeat);
   ticker_.async_wait([this](error_code stopped) {
-    if (!stopped) beat();
+    if (!stopped) heartbeat();
   });
 }
 
 void SessionThread::abort(RunFailure failure) {
   {
     const std::lock_guard lock(mutex_);
-    if (failure_ || farewell_) return;
+    if (failure_ || leave_notice_) return;
     failure_ = failure;
     aborted_.store(true, std::memory_order_release);
     changed_.notify_all();
@@ -230,16 +230,15 @@ std::optional<RunFailure> SessionThread::failure() const {
 
 bool SessionThread::over() const {
   const std::lock_guard lock(mutex_);
-  return farewell_ || failure_ || refused_ || !welcome_;
+  return leave_notice_ || failure_ || refused_ || !welcome_;
 }
 
 Result<std::vector<std::string>> SessionThread::gather(std::string_view what, std::string_view bytes) {
-  if (bytes.size() > kMostShareBytes)
-    return tl::unexpected(
-        fail_run({ErrorKind::usage,
-                  fmt::format("'{}' brings {} bytes; at most {}", what, bytes.size(), kMostShareBytes),
-                  {},
-                  {}}));
+  if (bytes.size() > kMaxShareBytes)
+    return tl::unexpected(fail_run({ErrorKind::usage,
+                                    fmt::format("'{}' brings {} bytes; at most {}", what, bytes.size(), kMaxShareBytes),
+                                    {},
+                                    {}}));
   std::unique_lock lock(mutex_);
   if (failure_) return tl::unexpected(failure_->error());
   gathered_.reset();
@@ -271,7 +270,7 @@ Result<void> SessionThread::finish() {
   asio::post(context_, [this] {
     if (connection_) connection_->send(Finish{});
   });
-  changed_.wait(lock, [&] { return failure_ || farewell_; });
+  changed_.wait(lock, [&] { return failure_ || leave_notice_; });
   if (failure_) return tl::unexpected(failure_->error());
   return {};
 }
@@ -285,7 +284,7 @@ void SessionThread::drain() {
     asio::post(context_, [&] {
       if (connection_) connection_->close();
       connection_ = nullptr;
-      answer.set_value(hub_->nobody_but(0));
+      answer.set_value(server_->nobody_but(0));
     });
     empty = answer.get_future().get();
     if (!empty) std::this_thread::sleep_for(Milliseconds(10));
@@ -294,7 +293,7 @@ void SessionThread::drain() {
 
 SessionThread::~SessionThread() {
   if (thread_.joinable()) {
-    if (hub_ && (farewell_ || failure_)) drain();
+    if (server_ && (leave_notice_ || failure_)) drain();
     if (aborter_.joinable()) aborter_.join();
     asio::post(context_, [this] {
       leaving_ = true;
@@ -303,7 +302,7 @@ SessionThread::~SessionThread() {
       stuck_.cancel();
       resolver_.cancel();
       if (connection_) connection_->close_when_sent();
-      if (hub_) hub_->close();
+      if (server_) server_->close();
       work_.reset();
       context_.stop();
     });

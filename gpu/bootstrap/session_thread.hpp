@@ -17,8 +17,8 @@
 
 #include "gpu/bootstrap/connection.hpp"
 #include "gpu/bootstrap/descriptor.hpp"
-#include "gpu/bootstrap/hub.hpp"
 #include "gpu/bootstrap/last_operation.hpp"
+#include "gpu/bootstrap/rendezvous_server.hpp"
 #include "gpu/bootstrap/session.hpp"
 
 namespace foreshard::gpu {
@@ -49,27 +49,27 @@ class SessionThread {
 
  private:
   // On the background thread.
-  [[nodiscard]] Result<void> open_hub();
+  [[nodiscard]] Result<void> open_server();
   void connect();
   void connected(boost::asio::ip::tcp::socket socket);
   void try_again(const std::string& reason);
   void take(Message message);
   void closed(const std::string& reason);
-  void beat();
+  void heartbeat();
   void abort(RunFailure failure);
   void run_callbacks(const RunFailure& failure);
   void drain();
 
   [[nodiscard]] Error unreachable() const;
-  [[nodiscard]] bool holds_hub() const { return options_.environment.rank == 0 && !hub_elsewhere(); }
-  [[nodiscard]] bool hub_elsewhere() const { return options_.environment.launcher_holds_rendezvous; }
+  [[nodiscard]] bool holds_server() const { return options_.environment.rank == 0 && !server_elsewhere(); }
+  [[nodiscard]] bool server_elsewhere() const { return options_.environment.launcher_holds_rendezvous; }
 
   SessionOptions options_;
   boost::asio::io_context context_;
   boost::asio::executor_work_guard<boost::asio::io_context::executor_type> work_;
   boost::asio::ip::tcp::resolver resolver_;
   boost::asio::steady_timer again_, ticker_, stuck_;
-  std::unique_ptr<Hub> hub_;
+  std::unique_ptr<RendezvousServer> server_;
   std::shared_ptr<Connection> connection_;
   LastOperation last_;
   OwnedDescriptor wake_;
@@ -77,14 +77,14 @@ class SessionThread {
 
   // Of the background thread alone.
   std::uint64_t sent_progress_ = 0;
-  TimePoint sent_beat_, last_tick_;
-  std::string hub_operation_;
+  TimePoint sent_heartbeat_, last_tick_;
+  std::string server_operation_;
   bool answered_ = false;  ///< the rendezvous said something
   bool leaving_ = false;
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;
-  bool welcome_ = false, farewell_ = false;
+  bool welcome_ = false, leave_notice_ = false;
   std::optional<Error> refused_;
   std::string last_trouble_;  ///< why the last attempt to connect failed
   std::optional<RunFailure> failure_;

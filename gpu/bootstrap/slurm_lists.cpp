@@ -8,7 +8,7 @@
 namespace foreshard::gpu {
 namespace {
 
-constexpr std::size_t kMostText = 1 << 20;  // of all names together
+constexpr std::size_t kMaxText = 1 << 20;  // of all names together
 
 tl::unexpected<Error> refuse(std::string_view list, std::string_view what) {
   return fail(ErrorKind::usage, fmt::format("'{:.80}' is no list as Slurm writes it: {}", list, what));
@@ -44,7 +44,7 @@ std::optional<std::vector<std::string>> bracket(std::string_view text) {
     const std::string_view low = piece.substr(0, dash);
     const auto first = number(low);
     const auto last = dash == std::string_view::npos ? first : number(piece.substr(dash + 1));
-    if (!first || !last || *last < *first || *last - *first >= kMostHosts - out.size()) return false;
+    if (!first || !last || *last < *first || *last - *first >= kMaxHosts - out.size()) return false;
     if (low.size() > 10) return false;  // zeros in front count towards the width
     for (std::uint64_t n = *first; n <= *last; ++n) out.push_back(fmt::format("{:0{}}", n, low.size()));
     return true;
@@ -64,8 +64,8 @@ bool expand(std::string_view item, std::vector<std::string>& out, std::size_t& t
     const std::size_t close = item.find(']', open);
     if (close == std::string_view::npos) return false;
     const auto numbers = bracket(item.substr(open + 1, close - open - 1));
-    if (!numbers || names.size() * numbers->size() > kMostHosts) return false;
-    if (names.size() * numbers->size() * (names[0].size() + 10) > kMostText * 4) return false;
+    if (!numbers || names.size() * numbers->size() > kMaxHosts) return false;
+    if (names.size() * numbers->size() * (names[0].size() + 10) > kMaxText * 4) return false;
     std::vector<std::string> longer;
     for (const std::string& name : names)
       for (const std::string& n : *numbers) longer.push_back(name + n);
@@ -74,7 +74,7 @@ bool expand(std::string_view item, std::vector<std::string>& out, std::size_t& t
   }
   for (std::string& name : names) {
     text_size += name.size();
-    if (name.empty() || out.size() >= kMostHosts || text_size > kMostText) return false;
+    if (name.empty() || out.size() >= kMaxHosts || text_size > kMaxText) return false;
     out.push_back(std::move(name));
   }
   return true;
@@ -85,7 +85,7 @@ bool expand(std::string_view item, std::vector<std::string>& out, std::size_t& t
 Result<std::vector<std::string>> slurm_hosts(std::string_view list) {
   std::vector<std::string> hosts;
   std::size_t text_size = 0;
-  if (list.size() > kMostText) return refuse(list, "it is too long");
+  if (list.size() > kMaxText) return refuse(list, "it is too long");
   if (!split(list, [&](std::string_view item) { return expand(item, hosts, text_size); }))
     return refuse(list, "host names with numbers in brackets were expected, host[01-04,7]");
   return hosts;
@@ -99,7 +99,7 @@ Result<std::vector<std::uint32_t>> slurm_tasks_per_node(std::string_view list) {
     std::optional<std::uint32_t> nodes = 1;
     if (open != std::string_view::npos)
       nodes = item.ends_with(')') ? number(item.substr(open + 2, item.size() - open - 3)) : std::nullopt;
-    if (!each || *each == 0 || !nodes || *nodes == 0 || *nodes > kMostHosts - tasks.size()) return false;
+    if (!each || *each == 0 || !nodes || *nodes == 0 || *nodes > kMaxHosts - tasks.size()) return false;
     tasks.insert(tasks.end(), *nodes, *each);
     return true;
   });

@@ -15,7 +15,7 @@
 namespace foreshard::gpu {
 
 /// More hosts or tasks than this are refused: no cluster has them, a hostile list may.
-inline constexpr std::size_t kMostHosts = 65'536;
+inline constexpr std::size_t kMaxHosts = 65'536;
 
 /// Every host, in the list's order.
 [[nodiscard]] Result<std::vector<std::string>> slurm_hosts(std::string_view list);

@@ -27,18 +27,18 @@ std::pair<Bytes, Bytes> buffer_bytes(const CollectiveWork& work, Bytes ranks) {
 
 }  // namespace
 
-Communicator::Communicator(Exchange& exchange, SymmetricHeap* heap, CommunicatorSettings settings, std::uint32_t rank)
-    : exchange_(exchange), heap_(heap), settings_(std::move(settings)), rank_(rank) {}
+Communicator::Communicator(Bootstrap& bootstrap, SymmetricHeap* heap, CommunicatorSettings settings, std::uint32_t rank)
+    : bootstrap_(bootstrap), heap_(heap), settings_(std::move(settings)), rank_(rank) {}
 
-Result<std::unique_ptr<Communicator>> Communicator::create(Exchange& exchange, SymmetricHeap* heap,
+Result<std::unique_ptr<Communicator>> Communicator::create(Bootstrap& bootstrap, SymmetricHeap* heap,
                                                            CommunicatorSettings settings) {
   const auto& members = settings.members;
-  const auto self = std::find(members.begin(), members.end(), exchange.rank());
+  const auto self = std::find(members.begin(), members.end(), bootstrap.rank());
   if (self == members.end())
     return fail(ErrorKind::usage,
-                fmt::format("rank {} is no member of its group '{}'", exchange.rank(), settings.name));
+                fmt::format("rank {} is no member of its group '{}'", bootstrap.rank(), settings.name));
   const auto rank = static_cast<std::uint32_t>(self - members.begin());
-  std::unique_ptr<Communicator> made(new Communicator(exchange, heap, std::move(settings), rank));
+  std::unique_ptr<Communicator> made(new Communicator(bootstrap, heap, std::move(settings), rank));
   FORESHARD_TRY(made->set_up());
   return made;
 }
@@ -54,16 +54,16 @@ Result<std::string> Communicator::agree_on_id(const std::string& what) {
     if (!made) return made;
     id = std::move(*made);
   }
-  const auto all = exchange_.all_gather(what, id);
-  if (!all) return tl::unexpected<Error>(all.error());
+  const auto all = bootstrap_.all_gather(what, id);
+  FORESHARD_TRY(all);
   return (*all)[settings_.members[0]];
 }
 
 Result<void> Communicator::set_up() {
-  const std::uint32_t first = exchange_.rank() - exchange_.local_rank();
+  const std::uint32_t first = bootstrap_.rank() - bootstrap_.local_rank();
   std::vector<std::uint32_t> local;
   for (const std::uint32_t member : settings_.members)
-    if (member >= first && member < first + exchange_.local_ranks()) local.push_back(member - first);
+    if (member >= first && member < first + bootstrap_.local_ranks()) local.push_back(member - first);
   one_host_ = local.size() == settings_.members.size();
   // Plain NCCL serves what the others cannot, so it is always there.
   for (const Transport transport :
@@ -71,15 +71,15 @@ Result<void> Communicator::set_up() {
     if (transport != Transport::nccl && !wants(transport)) continue;
     const std::string full_name = fmt::format("{}/{}", settings_.name, name(transport));
     const auto id = agree_on_id(full_name);
-    if (!id) return tl::unexpected<Error>(id.error());
+    FORESHARD_TRY(id);
     auto group =
         NcclGroup::create({*id, full_name, ranks(), rank_, transport == Transport::copy_engine, settings_.timeout});
-    if (!group) return tl::unexpected<Error>(group.error());
+    FORESHARD_TRY(group);
     groups_[static_cast<std::size_t>(transport)] = std::move(*group);
   }
-  if (!wants(Transport::low_contention) || heap_ == nullptr || !one_host_ || ranks() > kMostPeers) return {};
-  auto own = OwnCollectives::create(*heap_, std::move(local), rank_, settings_.own);
-  if (!own) return tl::unexpected<Error>(own.error());
+  if (!wants(Transport::low_contention) || heap_ == nullptr || !one_host_ || ranks() > kMaxPeers) return {};
+  auto own = SymmMemCollectives::create(*heap_, std::move(local), rank_, settings_.own);
+  FORESHARD_TRY(own);
   own_ = std::move(*own);
   return {};
 }
@@ -111,17 +111,17 @@ PathFacts Communicator::facts(const CollectiveWork& work) const {
   return facts;
 }
 
-PathReport& Communicator::account(const CollectiveWork& work, const PathChoice& choice) {
+PathReport& Communicator::account(const CollectiveWork& work, const PathSelection& selection) {
   auto [at, fresh] = paths_.try_emplace({work.kind, work.transport});
   PathReport& report = at->second;
   if (fresh) {
     report.kind = work.kind;
     report.asked = work.transport;
-    report.ran = choice.transport;
-    report.reason = choice.reason;
-  } else if (report.reason.empty() && !choice.reason.empty()) {
-    report.reason = fmt::format("of call {} on, {}", report.calls + 1, choice.reason);
-    report.ran = choice.transport;
+    report.ran = selection.transport;
+    report.reason = selection.reason;
+  } else if (report.reason.empty() && !selection.reason.empty()) {
+    report.reason = fmt::format("of call {} on, {}", report.calls + 1, selection.reason);
+    report.ran = selection.transport;
   }
   ++report.calls;
   return report;
@@ -135,24 +135,24 @@ Result<void> Communicator::issue(const CollectiveWork& work, cudaStream_t stream
                 fmt::format("the group '{}' was made without the transport {}", settings_.name, name(work.transport)));
   if (work.bytes % (itemsize(work.dtype) * (work.kind == CollectiveKind::all_reduce ? 1 : ranks())) != 0)
     return fail(ErrorKind::usage, fmt::format("{} bytes do not divide among {} ranks", work.bytes, ranks()));
-  const PathChoice choice = choose_path(work.kind, work.transport, facts(work));
-  PathReport& report = account(work, choice);
-  if (choice.transport == Transport::low_contention) return issue_own(work, stream);
+  const PathSelection selection = choose_path(work.kind, work.transport, facts(work));
+  PathReport& report = account(work, selection);
+  if (selection.transport == Transport::low_contention) return issue_own(work, stream);
   if (work.output_dtype.value_or(work.dtype) != work.dtype)
     return fail(ErrorKind::mismatch,
                 fmt::format("NCCL cannot reduce {} into {}, and our own reduce-scatter cannot run here: {}",
-                            foreshard::name(work.dtype), foreshard::name(*work.output_dtype), choice.reason),
+                            foreshard::name(work.dtype), foreshard::name(*work.output_dtype), selection.reason),
                 {}, "take another --reduce-scatter, or one reduce dtype with the gradients'");
-  // A group of the asked transport keeps its buffers even where NCCL then takes another kernel; see PathChoice.
-  const bool kept = choice.transport != Transport::nccl;
+  // A group of the asked transport keeps its buffers even where NCCL then takes another kernel; see PathSelection.
+  const bool kept = selection.transport != Transport::nccl;
   NcclGroup& group = *group_of(kept ? work.transport : Transport::nccl);
   FORESHARD_TRY(group.issue(work, stream));
   // After the first call, which makes what NCCL makes on first use and a capture must not.
   if (report.calls == 1 && settings_.trace_paths) {
     const CallTrace trace = trace_call([&](cudaStream_t probe) { return group.issue(work, probe); });
     report.seen = text(trace);
-    report.ran = transport_of(trace, choice.transport);
-    if (report.ran != choice.transport && report.reason.empty()) report.reason = "NCCL chose so";
+    report.ran = transport_of(trace, selection.transport);
+    if (report.ran != selection.transport && report.reason.empty()) report.reason = "NCCL chose so";
   }
   return {};
 }
@@ -190,7 +190,7 @@ Result<Communicator::Segment> Communicator::allocate(Transport transport, Bytes 
   } else if (transport == Transport::low_contention) {
     if (heap_ == nullptr) return fail(ErrorKind::mismatch, "no symmetric memory: the GPUs do not share memory");
     const auto made = heap_->allocate(bytes);
-    if (!made) return tl::unexpected<Error>(made.error());
+    FORESHARD_TRY(made);
     memory = *made;
     ++counters_.registered;
   } else {
@@ -226,7 +226,7 @@ Result<void*> Communicator::acquire(Transport transport, Bytes bytes) {
   }
   const Bytes rounded = (std::max<Bytes>(bytes, 1) + kWindowAlignment - 1) / kWindowAlignment * kWindowAlignment;
   auto segment = allocate(transport, rounded);
-  if (!segment) return tl::unexpected<Error>(segment.error());
+  FORESHARD_TRY(segment);
   const auto at = std::upper_bound(segments_.begin(), segments_.end(), segment->base,
                                    [](Address a, const Segment& other) { return a < other.base; });
   segments_.insert(at, *segment);

@@ -5,8 +5,8 @@
 // abort(). All calls but release(), health(), paths() and counters() are collective over the group, create() over all
 // ranks of the exchange: the same calls with the same sizes in the same order.
 //
-// A rank that dies: NCCL's waits end by abort(), our own too (OwnCollectives::abandon). Nothing here waits without an
-// end for a peer on the host except NCCL's own calls, which abort() from another thread ends.
+// A rank that dies: NCCL's waits end by abort(), our own too (SymmMemCollectives::abandon). Nothing here waits without
+// an end for a peer on the host except NCCL's own calls, which abort() from another thread ends.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -22,10 +22,10 @@
 
 #include "core/base/error.hpp"
 #include "core/device/device.hpp"
-#include "gpu/bootstrap/exchange.hpp"
+#include "gpu/bootstrap/bootstrap.hpp"
 #include "gpu/collectives/nccl_group.hpp"
-#include "gpu/collectives/own_collectives.hpp"
 #include "gpu/collectives/path.hpp"
+#include "gpu/collectives/symm_mem_collectives.hpp"
 #include "gpu/collectives/symmetric_heap.hpp"
 
 namespace foreshard::gpu {
@@ -34,7 +34,7 @@ struct CommunicatorSettings {
   std::string name = "world";
   std::vector<std::uint32_t> members;  ///< global ranks of this rank's group, in order; contains this rank
   std::vector<Transport> transports{Transport::nccl};  ///< that issue() may be asked for
-  OwnTuning own;
+  SymmMemTuning own;
   std::chrono::milliseconds timeout{60'000};  ///< for making each NCCL communicator
   bool trace_paths = true;  ///< capture each kind and transport once, to see what runs; false: believe the choice
 };
@@ -51,7 +51,7 @@ class Communicator {
  public:
   /// On the current device. `exchange` and `heap` outlive it; a null heap (GPUs without peer memory) leaves out our own
   /// transport. Errors: members without this rank, NCCL's, no memory for the own transport's staging.
-  [[nodiscard]] static Result<std::unique_ptr<Communicator>> create(Exchange& exchange, SymmetricHeap* heap,
+  [[nodiscard]] static Result<std::unique_ptr<Communicator>> create(Bootstrap& bootstrap, SymmetricHeap* heap,
                                                                     CommunicatorSettings settings);
   ~Communicator();
   Communicator(const Communicator&) = delete;
@@ -90,7 +90,7 @@ class Communicator {
     std::optional<NcclRegistration> registration;
   };
 
-  Communicator(Exchange& exchange, SymmetricHeap* heap, CommunicatorSettings settings, std::uint32_t rank);
+  Communicator(Bootstrap& bootstrap, SymmetricHeap* heap, CommunicatorSettings settings, std::uint32_t rank);
   [[nodiscard]] Result<void> set_up();
   [[nodiscard]] Result<std::string> agree_on_id(const std::string& what);
   [[nodiscard]] bool wants(Transport transport) const;
@@ -100,15 +100,15 @@ class Communicator {
   void give_back(Segment& segment);
   [[nodiscard]] PathFacts facts(const CollectiveWork& work) const;
   [[nodiscard]] Result<void> issue_own(const CollectiveWork& work, cudaStream_t stream);
-  [[nodiscard]] PathReport& account(const CollectiveWork& work, const PathChoice& choice);
+  [[nodiscard]] PathReport& account(const CollectiveWork& work, const PathSelection& selection);
 
-  Exchange& exchange_;
+  Bootstrap& bootstrap_;
   SymmetricHeap* heap_;
   CommunicatorSettings settings_;
   std::uint32_t rank_;  ///< in the group
   bool one_host_ = true;
   std::array<std::unique_ptr<NcclGroup>, 5> groups_;  ///< by Transport
-  std::unique_ptr<OwnCollectives> own_;
+  std::unique_ptr<SymmMemCollectives> own_;
   std::atomic<bool> given_up_{false};
   std::vector<Segment> segments_;  ///< by base
   PoolCounters counters_;

@@ -45,7 +45,7 @@ Result<Driver> load() {
 
 Result<const Driver*> driver() {
   static const Result<Driver> loaded = load();
-  if (!loaded) return tl::unexpected<Error>(loaded.error());
+  FORESHARD_TRY(loaded);
   return &*loaded;
 }
 

@@ -43,10 +43,3 @@ struct Driver {
 [[nodiscard]] Result<void> check(CUresult code, std::string_view call);
 
 }  // namespace foreshard::gpu
-
-/// Returns the error of `expression`, a Result, from the function around it.
-#define FORESHARD_TRY(expression)                                                       \
-  do {                                                                                  \
-    if (auto foreshard_result = (expression); !foreshard_result)                        \
-      return ::tl::unexpected<::foreshard::Error>(std::move(foreshard_result).error()); \
-  } while (false)

@@ -96,7 +96,7 @@ Result<void> NcclGroup::issue(const CollectiveWork& work, cudaStream_t stream) {
   const ncclComm_t communicator = communicator_.load();
   if (communicator == nullptr) return fail(ErrorKind::rank_lost, "the communicator was given up");
   const Result<ncclDataType_t> type = nccl_type(work.dtype);
-  if (!type) return tl::unexpected<Error>(type.error());
+  FORESHARD_TRY(type);
   const void* input = reinterpret_cast<const void*>(work.input);
   void* output = reinterpret_cast<void*>(work.output);
   const std::size_t count = work.bytes / itemsize(work.dtype);

@@ -6,14 +6,14 @@
 
 namespace foreshard::gpu {
 
-PathChoice choose_path(CollectiveKind kind, Transport asked, const PathFacts& facts) {
+PathSelection choose_path(CollectiveKind kind, Transport asked, const PathFacts& facts) {
   if (asked == Transport::nccl) return {Transport::nccl, {}};
   if (!facts.one_host && asked != Transport::nccl_registered)
     return {Transport::nccl, "the group's ranks are on several hosts"};
   if (asked == Transport::low_contention) {
     if (kind == CollectiveKind::all_reduce) return {Transport::nccl, "all-reduces have no own transport"};
     if (!facts.peer_memory) return {Transport::nccl, "the GPUs do not share memory"};
-    if (facts.ranks > kMostPeers) return {Transport::nccl, fmt::format("more than {} ranks", kMostPeers)};
+    if (facts.ranks > kMaxPeers) return {Transport::nccl, fmt::format("more than {} ranks", kMaxPeers)};
     if (kind == CollectiveKind::reduce_scatter && !facts.summable)
       return {Transport::nccl, "the own reduction sums float32, bfloat16 and float16 only"};
     // A reduce-scatter stages its input, wherever that lies.

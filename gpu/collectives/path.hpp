@@ -23,7 +23,7 @@ struct PathFacts {
   bool summable = true;     ///< the own reduction knows the dtype
 };
 
-struct PathChoice {
+struct PathSelection {
   Transport transport = Transport::nccl;
   std::string reason;  ///< why not the one asked for; empty: it is
 };
@@ -32,7 +32,7 @@ struct PathChoice {
 /// memory end at the host; all-reduces have no own transport. NCCL 2.28.9's symmetric kernels return wrong elements for
 /// slices of 4 n + 2 bytes (bfloat16 and float16 of odd counts; ours, 4 × H200, NVLink multicast off), so those go the
 /// plain way.
-[[nodiscard]] PathChoice choose_path(CollectiveKind kind, Transport asked, const PathFacts& facts);
+[[nodiscard]] PathSelection choose_path(CollectiveKind kind, Transport asked, const PathFacts& facts);
 
 /// What one call put on the device, read off a capture of it.
 struct CallTrace {

@@ -14,15 +14,15 @@ constexpr int kWarps = 16;
 constexpr int kThreads = 32 * kWarps;
 constexpr std::uint32_t kRingBytes = 12 * 1024;  // of one warp
 constexpr std::uint32_t kStages = 3;
-constexpr std::uint32_t kItemWords = sizeof(ReduceItem) / 4;
-static_assert(sizeof(ReduceItem) % 4 == 0 && kItemWords <= kThreads);
+constexpr std::uint32_t kItemNames = sizeof(ReduceItem) / 4;
+static_assert(sizeof(ReduceItem) % 4 == 0 && kItemNames <= kThreads);
 static_assert(kReduceTile == kWarps * (kRingBytes / kStages));
 
 struct Shared {
   alignas(128) unsigned char ring[kWarps][kRingBytes];
   ReduceItem item;
   std::uint64_t full[kWarps][kStages];
-  std::uint32_t read[kMostSlots];  ///< warps through with a slot's chunk
+  std::uint32_t read[kMaxSlots];  ///< warps through with a slot's chunk
   std::uint32_t go;
 };
 
@@ -97,7 +97,7 @@ __device__ bool wait_until(const ReduceLinks& links, Passed passed) {
 }
 
 template <class T>
-__device__ float widen(T value) {
+__device__ float upcasts(T value) {
   if constexpr (std::is_same_v<T, __nv_bfloat16>)
     return __bfloat162float(value);
   else if constexpr (std::is_same_v<T, __half>)
@@ -115,7 +115,7 @@ __device__ T narrow(float value) {
     return value;
 }
 
-/// The elements of 8 or 16 bytes, widened.
+/// The elements of 8 or 16 bytes, upcast.
 template <class T, class Vector>
 __device__ void unpack(const Vector& vector, float (&out)[sizeof(Vector) / sizeof(T)]) {
   constexpr int kWords = sizeof(Vector) / 4;
@@ -173,7 +173,7 @@ __device__ void store(T* to, const float (&x)[kCount]) {
 
 /// Bytes of one source's tile, so that kStages of all sources fit a warp's ring; kRanks as in foreshard_reduce.
 template <int kRanks>
-inline constexpr std::uint32_t kTile = kRingBytes / kStages / (kRanks != 0 ? kRanks : kMostPeers);
+inline constexpr std::uint32_t kTile = kRingBytes / kStages / (kRanks != 0 ? kRanks : kMaxPeers);
 
 /// Where rank p's data of chunk k starts.
 template <class In>
@@ -283,8 +283,8 @@ struct Turn {
 
 template <class In, class Out>
 __device__ void add_element(const ReduceItem& item, std::uint32_t k, std::uint32_t index) {
-  float sum = widen(__ldcg(data<In>(item, 0, k) + index));
-  for (std::uint32_t p = 1; p < item.ranks; ++p) sum += widen(__ldcg(data<In>(item, p, k) + index));
+  float sum = upcasts(__ldcg(data<In>(item, 0, k) + index));
+  for (std::uint32_t p = 1; p < item.ranks; ++p) sum += upcasts(__ldcg(data<In>(item, p, k) + index));
   static_cast<Out*>(item.output)[first_of<In>(item, k) + index] = narrow<Out>(sum * item.scale);
 }
 
@@ -294,7 +294,7 @@ template <class In, class Out, int kRanks>
 class Adder {
  public:
   static constexpr std::uint32_t kBytes = kTile<kRanks>;
-  static constexpr std::uint32_t kStage = kBytes * (kRanks != 0 ? kRanks : kMostPeers);
+  static constexpr std::uint32_t kStage = kBytes * (kRanks != 0 ? kRanks : kMaxPeers);
   /// A lane's results at a time are one store of 16 bytes, or of 8.
   using Vector = std::conditional_t<(sizeof(Out) > sizeof(In)), uint2, uint4>;
   static constexpr int kCount = sizeof(Vector) / sizeof(In);
@@ -549,7 +549,7 @@ __device__ bool take_next(Shared& shared, const ReduceLinks& links) {
   __syncthreads();
   if (shared.go == 0) return false;
   const volatile std::uint32_t* from = reinterpret_cast<const volatile std::uint32_t*>(&links.ring[next % kItemRing]);
-  if (threadIdx.x < kItemWords) reinterpret_cast<std::uint32_t*>(&shared.item)[threadIdx.x] = from[threadIdx.x];
+  if (threadIdx.x < kItemNames) reinterpret_cast<std::uint32_t*>(&shared.item)[threadIdx.x] = from[threadIdx.x];
   __syncthreads();
   return shared.item.input_type == input_type && shared.item.output_type == output_type;
 }

@@ -1,9 +1,9 @@
 // The reduction of our own reduce-scatter: a few CTAs that sum what copy engines bring, in the order of the ranks.
 //
-// Who: own_collectives.cpp. One launch works on one item (a reduce-scatter); with a linger time it stays on its SMs and
-// takes the next item too, so that a collective need not wait for a GEMM that fills the GPU to end first. Why that
-// matters: cuBLAS' sm_90 GEMMs are persistent (grid 2 × 66, all registers of an SM), so a kernel launched beside one
-// starts when it ends; an NCCL ring of 1.3 ms under 1.6 ms GEMMs takes 1.7 ms.
+// Who: symm_mem_collectives.cpp. One launch works on one item (a reduce-scatter); with a linger time it stays on its
+// SMs and takes the next item too, so that a collective need not wait for a GEMM that fills the GPU to end first. Why
+// that matters: cuBLAS' sm_90 GEMMs are persistent (grid 2 × 66, all registers of an SM), so a kernel launched
+// concurrent with one starts when it ends; an NCCL ring of 1.3 ms under 1.6 ms GEMMs takes 1.7 ms.
 //
 // Result: out[i] = convert(scale * ((x0[i] + x1[i]) + x2[i] + …)) in fp32, x by rank: the same bits in every run, on
 // any number of CTAs and for any chunk size. Memory order: data is read after an acquire of Flag::arrived at system
@@ -23,11 +23,11 @@ namespace foreshard::gpu {
 /// One reduce-scatter on one rank, as the kernel sees it. Direct: the peers' slices are read where they lie, as one
 /// chunk. Staged: they come into slots here, chunk by chunk.
 struct ReduceItem {
-  const void* source[kMostPeers] = {};       ///< by rank: its slice where it lies, or its first slot here
-  std::uint32_t* ready[kMostPeers] = {};     ///< by writer: this rank's flags, [slot]: the chunk may be read
-  std::uint32_t* answer[kMostPeers] = {};    ///< by peer: where this rank says that it has read the chunk, [slot]
-  std::uint32_t* enter[kMostPeers] = {};     ///< direct, by peer: where this rank says that its input is complete
-  std::uint32_t* consumed[kMostPeers] = {};  ///< direct, by writer: peers that have read this rank's input
+  const void* source[kMaxPeers] = {};       ///< by rank: its slice where it lies, or its first slot here
+  std::uint32_t* ready[kMaxPeers] = {};     ///< by writer: this rank's flags, [slot]: the chunk may be read
+  std::uint32_t* answer[kMaxPeers] = {};    ///< by peer: where this rank says that it has read the chunk, [slot]
+  std::uint32_t* enter[kMaxPeers] = {};     ///< direct, by peer: where this rank says that its input is complete
+  std::uint32_t* consumed[kMaxPeers] = {};  ///< direct, by writer: peers that have read this rank's input
   void* output = nullptr;
   ScatterChunks chunks;  ///< of a slice; direct: one
   std::uint64_t slot_bytes = 0;
@@ -50,7 +50,7 @@ inline constexpr Bytes kReduceTile = 64 * kKiB;
 /// What the kernel and the host share. Device memory unless said otherwise.
 struct ReduceLinks {
   std::uint32_t* finished = nullptr;  ///< CTAs through with the present item
-  std::uint32_t* counters = nullptr;  ///< [kMostSlots]: CTAs through with a slot's chunk
+  std::uint32_t* counters = nullptr;  ///< [kMaxSlots]: CTAs through with a slot's chunk
   std::uint32_t* started = nullptr;   ///< items that are in the ring and that the caller's stream has reached
   std::uint32_t* complete = nullptr;  ///< items whose result is written
   /// (next item << 1) | whether the stream reached it in time: the present launch takes it if its dtypes are the same

@@ -32,12 +32,12 @@ void close_all(const std::vector<int>& descriptors) {
 
 }  // namespace
 
-SymmetricHeap::SymmetricHeap(Exchange& exchange, int device, Bytes granularity)
-    : exchange_(exchange), device_(device), granularity_(granularity) {}
+SymmetricHeap::SymmetricHeap(Bootstrap& bootstrap, int device, Bytes granularity)
+    : bootstrap_(bootstrap), device_(device), granularity_(granularity) {}
 
-Result<std::unique_ptr<SymmetricHeap>> SymmetricHeap::create(Exchange& exchange) {
+Result<std::unique_ptr<SymmetricHeap>> SymmetricHeap::create(Bootstrap& bootstrap) {
   const Result<const Driver*> api = driver();
-  if (!api) return tl::unexpected<Error>(api.error());
+  FORESHARD_TRY(api);
   int device = 0;
   FORESHARD_TRY(check(cudaGetDevice(&device), "cudaGetDevice"));
   FORESHARD_TRY(check(cudaFree(nullptr), "cudaFree"));  // makes the context that the driver's calls need
@@ -51,7 +51,7 @@ Result<std::unique_ptr<SymmetricHeap>> SymmetricHeap::create(Exchange& exchange)
   std::size_t granularity = 0;
   FORESHARD_TRY(
       check((*api)->mem_granularity(&granularity, &prop, CU_MEM_ALLOC_GRANULARITY_RECOMMENDED), "cuMemGetGranularity"));
-  return std::unique_ptr<SymmetricHeap>(new SymmetricHeap(exchange, device, granularity));
+  return std::unique_ptr<SymmetricHeap>(new SymmetricHeap(bootstrap, device, granularity));
 }
 
 SymmetricHeap::~SymmetricHeap() {
@@ -63,17 +63,17 @@ Result<void> SymmetricHeap::agree(Bytes bytes, int status) {
   std::string text(sizeof mine, '\0');
   std::memcpy(text.data(), &mine, sizeof mine);
   const std::string what = fmt::format("symmetric allocation {}", counters_.allocations);
-  const auto all = exchange_.all_gather(what, text);
-  if (!all) return tl::unexpected<Error>(all.error());
-  const std::uint32_t first = exchange_.rank() - exchange_.local_rank();
-  for (std::uint32_t r = first; r < first + exchange_.local_ranks(); ++r) {
+  const auto all = bootstrap_.all_gather(what, text);
+  FORESHARD_TRY(all);
+  const std::uint32_t first = bootstrap_.rank() - bootstrap_.local_rank();
+  for (std::uint32_t r = first; r < first + bootstrap_.local_ranks(); ++r) {
     Request theirs;
     if ((*all)[r].size() != sizeof theirs)
       return fail(ErrorKind::mismatch, fmt::format("rank {} came to '{}' with something else", r, what));
     std::memcpy(&theirs, (*all)[r].data(), sizeof theirs);
     if (theirs.bytes != bytes)
       return fail(ErrorKind::mismatch, fmt::format("rank {} asks for {} bytes of symmetric memory, rank {} for {}", r,
-                                                   theirs.bytes, exchange_.rank(), bytes));
+                                                   theirs.bytes, bootstrap_.rank(), bytes));
     if (theirs.status != 0) {
       const auto failed = check(static_cast<CUresult>(theirs.status), "cuMemCreate");
       return fail(failed.error().kind,
@@ -95,13 +95,13 @@ Result<void*> SymmetricHeap::allocate(Bytes bytes) {
   }
   const Result<Block> block = map(size, own);
   (void)api.mem_release(own);  // the mapping keeps the memory
-  if (!block) return tl::unexpected<Error>(block.error());
+  FORESHARD_TRY(block);
   blocks_.push_back(*block);
   std::sort(blocks_.begin(), blocks_.end(), [](const Block& a, const Block& b) { return a.base < b.base; });
   ++counters_.allocations;
   counters_.bytes += size;
   counters_.bytes_peak = std::max(counters_.bytes_peak, counters_.bytes);
-  return reinterpret_cast<void*>(block->base + exchange_.local_rank() * size);
+  return reinterpret_cast<void*>(block->base + bootstrap_.local_rank() * size);
 }
 
 Result<SymmetricHeap::Block> SymmetricHeap::map(Bytes size, std::uint64_t own) {
@@ -109,24 +109,24 @@ Result<SymmetricHeap::Block> SymmetricHeap::map(Bytes size, std::uint64_t own) {
   int exported = -1;
   FORESHARD_TRY(check(api.mem_export(&exported, own, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0), "cuMemExport"));
   const auto shared =
-      exchange_.share_descriptor(fmt::format("symmetric allocation {}", counters_.allocations), exported);
+      bootstrap_.share_descriptor(fmt::format("symmetric allocation {}", counters_.allocations), exported);
   ::close(exported);
-  if (!shared) return tl::unexpected<Error>(shared.error());
+  FORESHARD_TRY(shared);
 
-  const std::uint32_t ranks = exchange_.local_ranks();
+  const std::uint32_t ranks = bootstrap_.local_ranks();
   Block block{0, size};
   CUdeviceptr base = 0;
   Result<void> done = check(api.mem_address_reserve(&base, size * ranks, 0, 0, 0), "cuMemAddressReserve");
   block.base = base;
   for (std::uint32_t r = 0; done && r < ranks; ++r) {
     CUmemGenericAllocationHandle handle = own;
-    if (r != exchange_.local_rank())
+    if (r != bootstrap_.local_rank())
       done = check(api.mem_import(&handle, reinterpret_cast<void*>(static_cast<std::intptr_t>((*shared)[r])),
                                   CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR),
                    "cuMemImportFromShareableHandle");
     if (!done) break;
     done = check(api.mem_map(base + r * size, size, 0, handle, 0), "cuMemMap");
-    if (r != exchange_.local_rank()) (void)api.mem_release(handle);
+    if (r != bootstrap_.local_rank()) (void)api.mem_release(handle);
   }
   close_all(*shared);
   if (done) {
@@ -145,18 +145,18 @@ Result<SymmetricHeap::Block> SymmetricHeap::map(Bytes size, std::uint64_t own) {
 void SymmetricHeap::unmap(const Block& block) const {
   // At the end of a process the context may be gone; then there is nothing left to give back.
   const Driver& api = **driver();
-  for (std::uint32_t r = 0; r < exchange_.local_ranks(); ++r)
+  for (std::uint32_t r = 0; r < bootstrap_.local_ranks(); ++r)
     (void)api.mem_unmap(block.base + r * block.size, block.size);
-  (void)api.mem_address_free(block.base, block.size * exchange_.local_ranks());
+  (void)api.mem_address_free(block.base, block.size * bootstrap_.local_ranks());
 }
 
 Result<void> SymmetricHeap::release(void* memory) {
   const Address address = reinterpret_cast<Address>(memory);
   const Block* block = find(address);
-  if (block == nullptr || address != block->base + exchange_.local_rank() * block->size)
+  if (block == nullptr || address != block->base + bootstrap_.local_rank() * block->size)
     return fail(ErrorKind::mismatch, fmt::format("{:#x} is not the start of a symmetric allocation", address));
   FORESHARD_TRY(check(cudaDeviceSynchronize(), "cudaDeviceSynchronize"));
-  FORESHARD_TRY(exchange_.barrier(fmt::format("symmetric release {}", counters_.releases)));
+  FORESHARD_TRY(bootstrap_.barrier(fmt::format("symmetric release {}", counters_.releases)));
   unmap(*block);
   ++counters_.releases;
   counters_.bytes -= block->size;
@@ -169,19 +169,19 @@ const SymmetricHeap::Block* SymmetricHeap::find(Address address) const {
                                 [](Address a, const Block& block) { return a < block.base; });
   if (after == blocks_.begin()) return nullptr;
   const Block& block = *--after;
-  const Address own = block.base + exchange_.local_rank() * block.size;
+  const Address own = block.base + bootstrap_.local_rank() * block.size;
   return address >= own && address < own + block.size ? &block : nullptr;
 }
 
 std::optional<Address> SymmetricHeap::translate(Address address, std::uint32_t local_rank) const {
   const Block* block = find(address);
-  if (block == nullptr || local_rank >= exchange_.local_ranks()) return std::nullopt;
-  return address - exchange_.local_rank() * block->size + local_rank * block->size;
+  if (block == nullptr || local_rank >= bootstrap_.local_ranks()) return std::nullopt;
+  return address - bootstrap_.local_rank() * block->size + local_rank * block->size;
 }
 
 bool SymmetricHeap::contains(Address address, Bytes bytes) const {
   const Block* block = find(address);
-  return block != nullptr && address + bytes <= block->base + (exchange_.local_rank() + 1) * block->size;
+  return block != nullptr && address + bytes <= block->base + (bootstrap_.local_rank() + 1) * block->size;
 }
 
 }  // namespace foreshard::gpu

@@ -12,7 +12,7 @@
 
 #include "core/base/error.hpp"
 #include "core/base/quantity.hpp"
-#include "gpu/bootstrap/exchange.hpp"
+#include "gpu/bootstrap/bootstrap.hpp"
 
 namespace foreshard::gpu {
 
@@ -27,7 +27,7 @@ class SymmetricHeap {
  public:
   /// On the current device. `exchange` outlives the heap. Errors: a device without virtual memory management or peer
   /// access to the other ranks' devices.
-  [[nodiscard]] static Result<std::unique_ptr<SymmetricHeap>> create(Exchange& exchange);
+  [[nodiscard]] static Result<std::unique_ptr<SymmetricHeap>> create(Bootstrap& bootstrap);
   /// Unmaps what is left; not collective. The caller has seen to it that no rank uses this memory any more.
   ~SymmetricHeap();
   SymmetricHeap(const SymmetricHeap&) = delete;
@@ -47,7 +47,7 @@ class SymmetricHeap {
 
   [[nodiscard]] Bytes granularity() const { return granularity_; }
   [[nodiscard]] const HeapCounters& counters() const { return counters_; }
-  [[nodiscard]] Exchange& exchange() { return exchange_; }
+  [[nodiscard]] Bootstrap& bootstrap() { return bootstrap_; }
 
  private:
   struct Block {
@@ -55,13 +55,13 @@ class SymmetricHeap {
     Bytes size = 0;
   };
 
-  SymmetricHeap(Exchange& exchange, int device, Bytes granularity);
+  SymmetricHeap(Bootstrap& bootstrap, int device, Bytes granularity);
   [[nodiscard]] const Block* find(Address address) const;
   [[nodiscard]] Result<void> agree(Bytes bytes, int status);
   [[nodiscard]] Result<Block> map(Bytes size, std::uint64_t own);
   void unmap(const Block& block) const;
 
-  Exchange& exchange_;
+  Bootstrap& bootstrap_;
   int device_;
   Bytes granularity_;
   std::vector<Block> blocks_;  ///< by the address of this rank's copy

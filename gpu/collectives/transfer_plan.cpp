@@ -37,7 +37,7 @@ std::uint32_t peer_of(std::uint32_t ranks, std::uint32_t rank, std::uint32_t i) 
 /// Marks what a lane has so far; another lane follows.
 void hand_over(std::vector<TransferOp>& body, std::uint32_t from, std::uint32_t to, std::uint32_t number) {
   TransferOp op;
-  op.slot = number % kMostMarks;
+  op.slot = number % kMaxMarks;
   op.kind = TransferOp::Kind::mark;
   op.lane = from;
   body.push_back(op);
@@ -84,7 +84,7 @@ ScatterChunks cut_slices(Bytes slice, const ScatterTuning& tuning) {
   chunks.longest = tuning.longest;
   std::vector<Bytes> tail;  // from the end
   Bytes left = slice / kPiece * kPiece;
-  for (Bytes size = tuning.last; size < tuning.longest && size <= left && tail.size() < kMostTail;
+  for (Bytes size = tuning.last; size < tuning.longest && size <= left && tail.size() < kMaxTail;
        size = size * tuning.growth / 100 / kPiece * kPiece) {
     tail.push_back(size);
     left -= size;

@@ -16,11 +16,11 @@
 namespace foreshard::gpu {
 
 /// Most ranks of a group that our own transports serve: the GPUs of one NVSwitch host.
-inline constexpr std::uint32_t kMostPeers = kMostLowContentionRanks;
+inline constexpr std::uint32_t kMaxPeers = kMaxLowContentionRanks;
 /// Most staging slots a peer has in a reduce-scatter.
-inline constexpr std::uint32_t kMostSlots = 32;
+inline constexpr std::uint32_t kMaxSlots = 32;
 
-/// Whose flag it is. Each array has kMostPeers × kMostSlots words on every rank, by (writer, slot).
+/// Whose flag it is. Each array has kMaxPeers × kMaxSlots words on every rank, by (writer, slot).
 enum class Flag : std::uint8_t {
   posted = 0,   ///< gather: this rank's output may be overwritten (slot 0), its copies have landed (slot 1). Written by
                 ///< the rank at its own place and polled there by the others: one write instead of one a peer, each of
@@ -45,7 +45,7 @@ struct Place {
 };
 
 /// Marks are events within one plan: `follow` makes its lane wait for what the lane of `mark` had before it.
-inline constexpr std::uint32_t kMostMarks = 32;
+inline constexpr std::uint32_t kMaxMarks = 32;
 
 struct TransferOp {
   enum class Kind : std::uint8_t { copy = 0, write = 1, wait = 2, mark = 3, follow = 4 };
@@ -57,7 +57,7 @@ struct TransferOp {
   Flag flag = Flag::posted;  ///< write, wait
   std::uint32_t peer = 0;    ///< write: whose flag; wait: who writes it
   bool there = false;        ///< wait: for the flag that the peer wrote at its own place, not here
-  std::uint32_t slot = 0;    ///< write, wait; of a mark its number, below kMostMarks
+  std::uint32_t slot = 0;    ///< write, wait; of a mark its number, below kMaxMarks
   std::uint32_t value = 0;   ///< write, wait
 };
 
@@ -74,7 +74,7 @@ struct GatherShape {
   std::uint32_t rank = 0;      ///< this one
   Bytes slice = 0;             ///< bytes that each rank contributes
   bool in_place = true;        ///< the input is slice `rank` of the output
-  std::uint32_t sequence = 1;  ///< one more with each gather of the communicator
+  std::uint32_t sequence = 1;  ///< one more with each all-gather of the communicator
 };
 /// Every rank's slice into every rank's output, pushed: one peer after another, all ranks in step, so that no GPU
 /// receives from two at a time. (4 × H200: 380 GB/s; from several at a time 220, pulled 364.)
@@ -82,9 +82,10 @@ struct GatherShape {
 
 /// How a reduce-scatter's slices are cut and where the pieces wait. The same on all ranks.
 struct ScatterTuning {
-  std::uint32_t slots = 4;     ///< staging slots per peer; a power of two, at most kMostSlots
-  Bytes longest = 32 * kMiB;   ///< of a chunk; each copy costs 3.5 us beside its bytes, and long ones stay in step
-  Bytes last = 4 * kMiB;       ///< the last chunk: what is left to add when all copies have ended
+  std::uint32_t slots = 4;  ///< staging slots per peer; a power of two, at most kMaxSlots
+  Bytes longest =
+      32 * kMiB;          ///< of a chunk; each copy costs 3.5 us concurrent with its bytes, and long ones stay in step
+  Bytes last = 4 * kMiB;  ///< the last chunk: what is left to add when all copies have ended
   std::uint32_t growth = 150;  ///< percent: from the end every chunk is so much longer than the one after it
   std::uint32_t together = 2;  ///< chunks between two barriers of the senders
   /// Bytes of one staging slot: what is less than `last` goes with the next chunk.
@@ -94,7 +95,7 @@ struct ScatterTuning {
 };
 
 /// Most chunks of the shrinking end of a slice.
-inline constexpr std::uint32_t kMostTail = 16;
+inline constexpr std::uint32_t kMaxTail = 16;
 /// Chunks start at multiples of this: they are aligned as their slice is.
 inline constexpr Bytes kPiece = 4 * kKiB;
 
@@ -105,7 +106,7 @@ struct ScatterChunks {
   Bytes first = 0;         ///< bytes of chunk 0
   Bytes longest = 0;       ///< of those between it and the end
   Bytes total = 0;
-  Bytes tail_begin[kMostTail] = {};
+  Bytes tail_begin[kMaxTail] = {};
   [[nodiscard]] constexpr Bytes begin(std::uint32_t k) const {
     if (k >= count) return total;
     if (k + tail >= count) return tail_begin[k + tail - count];

@@ -8,7 +8,7 @@
 namespace foreshard::gpu {
 namespace {
 
-constexpr std::size_t kMostMemOps = 64;  // of one cuStreamBatchMemOp
+constexpr std::size_t kMaxMemOps = 64;  // of one cuStreamBatchMemOp
 
 Address address_of(const Place& place, const TransferAddresses& addresses) {
   const auto& base = place.buffer == Buffer::input    ? addresses.input
@@ -52,7 +52,7 @@ Result<std::unique_ptr<TransferRunner>> TransferRunner::create(std::uint32_t lan
   int high = 0;
   FORESHARD_TRY(check(cudaDeviceGetStreamPriorityRange(&low, &high), "cudaDeviceGetStreamPriorityRange"));
   FORESHARD_TRY(check(cudaEventCreateWithFlags(&runner->fork_, cudaEventDisableTiming), "cudaEventCreate"));
-  for (std::uint32_t mark = 0; mark < kMostMarks; ++mark) {
+  for (std::uint32_t mark = 0; mark < kMaxMarks; ++mark) {
     cudaEvent_t event = nullptr;
     FORESHARD_TRY(check(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "cudaEventCreate"));
     runner->marks_.push_back(event);
@@ -79,8 +79,8 @@ Result<void> TransferRunner::signal(std::span<const TransferOp> ops, const Trans
                                     cudaStream_t stream) {
   const Driver& api = **driver();
   while (!ops.empty()) {
-    std::array<CUstreamBatchMemOpParams, kMostMemOps> batch;
-    const std::size_t count = std::min(ops.size(), kMostMemOps);
+    std::array<CUstreamBatchMemOpParams, kMaxMemOps> batch;
+    const std::size_t count = std::min(ops.size(), kMaxMemOps);
     std::fill_n(batch.begin(), count, CUstreamBatchMemOpParams{});
     for (std::size_t i = 0; i < count; ++i) {
       const TransferOp& op = ops[i];

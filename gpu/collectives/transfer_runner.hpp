@@ -1,6 +1,6 @@
 // Puts transfer plans on CUDA streams: copies for the copy engines, flags as stream memory operations. No SM is used.
 //
-// Who: own_collectives.cpp. Thread safety: one thread at a time, on the device it was created on.
+// Who: symm_mem_collectives.cpp. Thread safety: one thread at a time, on the device it was created on.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -18,18 +18,18 @@ namespace foreshard::gpu {
 
 /// Where the ranks of the group keep what a plan names, as this process sees it. By rank of the group.
 struct TransferAddresses {
-  std::array<Address, kMostPeers> input{};
-  std::array<Address, kMostPeers> output{};
-  std::array<Address, kMostPeers> staging{};
-  std::array<Address, kMostPeers> flags{};  ///< kFlags × kMostPeers × kMostSlots words
+  std::array<Address, kMaxPeers> input{};
+  std::array<Address, kMaxPeers> output{};
+  std::array<Address, kMaxPeers> staging{};
+  std::array<Address, kMaxPeers> flags{};  ///< kFlags × kMaxPeers × kMaxSlots words
   std::uint32_t rank = 0;
 };
 
 /// The byte offset of a flag in a rank's flags, by who writes it.
 [[nodiscard]] constexpr Bytes flag_offset(Flag flag, std::uint32_t writer, std::uint32_t slot) {
-  return ((static_cast<Bytes>(flag) * kMostPeers + writer) * kMostSlots + slot) * sizeof(std::uint32_t);
+  return ((static_cast<Bytes>(flag) * kMaxPeers + writer) * kMaxSlots + slot) * sizeof(std::uint32_t);
 }
-inline constexpr Bytes kFlagBytes = Bytes{kFlags} * kMostPeers * kMostSlots * sizeof(std::uint32_t);
+inline constexpr Bytes kFlagBytes = Bytes{kFlags} * kMaxPeers * kMaxSlots * sizeof(std::uint32_t);
 
 class TransferRunner {
  public:

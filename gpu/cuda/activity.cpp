@@ -157,7 +157,7 @@ void CUPTIAPI buffer_completed(CUcontext context, std::uint32_t stream, std::uin
 
 Result<std::unique_ptr<ActivityRecording>> ActivityRecording::start() {
   const Result<Cupti>& loaded = cupti();
-  if (!loaded) return tl::unexpected<Error>(loaded.error());
+  FORESHARD_TRY(loaded);
   const Cupti& c = *loaded;
   {
     const std::lock_guard lock(records().mutex);
@@ -170,10 +170,9 @@ Result<std::unique_ptr<ActivityRecording>> ActivityRecording::start() {
     if (auto ok = check(c, c.register_timestamp(host_clock), "cuptiActivityRegisterTimestampCallback"); !ok) return ok;
     return check(c, c.register_callbacks(buffer_requested, buffer_completed), "cuptiActivityRegisterCallbacks");
   }();
-  if (!kRegistered) return tl::unexpected<Error>(kRegistered.error());
+  FORESHARD_TRY(kRegistered);
   auto recording = std::unique_ptr<ActivityRecording>(new ActivityRecording);
-  for (const CUpti_ActivityKind kind : kKinds)
-    if (auto ok = check(c, c.enable(kind), "cuptiActivityEnable"); !ok) return tl::unexpected<Error>(ok.error());
+  for (const CUpti_ActivityKind kind : kKinds) FORESHARD_TRY(check(c, c.enable(kind), "cuptiActivityEnable"));
   return recording;
 }
 
@@ -192,8 +191,7 @@ void ActivityRecording::pop() {
 }
 
 Result<std::vector<Activity>> ActivityRecording::collect() {
-  if (auto ok = check(*cupti(), cupti()->flush(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED), "cuptiActivityFlushAll"); !ok)
-    return tl::unexpected<Error>(ok.error());
+  FORESHARD_TRY(check(*cupti(), cupti()->flush(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED), "cuptiActivityFlushAll"));
   Records& all = records();
   const std::lock_guard lock(all.mutex);
   std::vector<Activity> out;

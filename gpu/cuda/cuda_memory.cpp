@@ -28,7 +28,7 @@ Result<std::unique_ptr<CudaMemory>> CudaMemory::create(const CudaMemoryOptions& 
   FORESHARD_TRY(check(cudaGetDevice(&device), "cudaGetDevice"));
   FORESHARD_TRY(check(cudaFree(nullptr), "cudaFree (makes the context)"));
   const auto loaded = driver();
-  if (!loaded) return tl::unexpected(loaded.error());
+  FORESHARD_TRY(loaded);
   return std::unique_ptr<CudaMemory>(new CudaMemory(options, **loaded, device));
 }
 
@@ -111,7 +111,7 @@ void CudaMemory::release(Address address) {
 
 CudaMemory::Range& CudaMemory::range_of(Address address) {
   auto it = ranges_.upper_bound(address);
-  FORESHARD_CHECK(it != ranges_.begin(), "an address lies in no reserved range");
+  FORESHARD_CHECK(it != ranges_.begin(), "an address is not in any reserved range");
   return std::prev(it)->second;
 }
 

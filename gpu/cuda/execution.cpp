@@ -14,7 +14,7 @@
 namespace foreshard::gpu {
 namespace {
 
-constexpr Milliseconds kGroupPatience{180'000};  // NCCL's first communicator of several nodes takes a minute at worst
+constexpr Milliseconds kGroupTimeout{180'000};  // NCCL's first communicator of several nodes takes a minute at worst
 
 /// Lets the session's thread abort the groups for as long as they live.
 class AbortLink {
@@ -75,7 +75,7 @@ class Runner {
   [[nodiscard]] std::vector<OpId> step_ends(std::int32_t count) const;
   void say(std::string_view what) {
     if (request_.progress) request_.progress(what);
-    session_.report(what, kGroupPatience);
+    session_.report(what, kGroupTimeout);
   }
 
   const Workload& workload_;
@@ -107,7 +107,7 @@ Error out_of_memory_error(const StepOutcome& outcome) {
                       format_bytes(oom.tried), format_bytes(oom.device_free), format_bytes(oom.allocated),
                       format_bytes(oom.reserved)),
           {},
-          "foreshard plan with the same options says what would fit"};
+          "foreshard plan with the same options reports what would fit"};
 }
 
 Result<Runner::Pass> Runner::pass(PassRequest wanted, Run& run) {
@@ -125,7 +125,7 @@ Result<Runner::Pass> Runner::pass(PassRequest wanted, Run& run) {
       return groups_.health();
     };
     options.make_group = [this](const CommunicatorOptions& group) {
-      session_.report("making the group " + group.name, kGroupPatience);
+      session_.report("making the group " + group.name, kGroupTimeout);
       return groups_.group(group);
     };
     // The stand-ins of operands do not come out of the limit that the allocator has.
@@ -137,7 +137,7 @@ Result<Runner::Pass> Runner::pass(PassRequest wanted, Run& run) {
       wanted.steps.observer = wanted.reader;
     }
     auto outcome = run_steps(workload_, settings_, wanted.steps, *device, *memory, run);
-    if (!outcome) return tl::unexpected<Error>(outcome.error());
+    FORESHARD_TRY(outcome);
     if (outcome->out_of_memory) return tl::unexpected<Error>(out_of_memory_error(*outcome));
     return Pass{std::move(*outcome), device->clock().marked(), device->staging_bytes(), device->clock().caveat()};
   });
@@ -147,12 +147,12 @@ Result<void> Runner::warm_up() {
   say("warming up");
   Run ignored;
   auto warm = pass({.steps = steps(std::max(request_.warmup, 2))}, ignored);
-  if (!warm) return tl::unexpected<Error>(warm.error());
+  FORESHARD_TRY(warm);
   for (const StepOutcome::Step& step : warm->outcome.steps) {
     if (!step.last_compute_op) return {};  // no kernels: steps have no device time
     warm_ends_.push_back(*step.last_compute_op);
   }
-  return session_.exchange().barrier("warmed up");
+  return session_.bootstrap().barrier("warmed up");
 }
 
 /// Steps from the second on issue the same ops, so the last op of each is known before it is issued.
@@ -175,7 +175,7 @@ Result<void> Runner::time(Execution& out) {
   ValueReader reader(request_.gradients);
   Run ignored;
   auto timed = pass({.steps = steps(count), .marks = ends, .reader = out.computed ? &reader : nullptr}, ignored);
-  if (!timed) return tl::unexpected<Error>(timed.error());
+  FORESHARD_TRY(timed);
   out.fixed_bytes = std::max(out.fixed_bytes, timed->staging);
   out.timed_memory = std::move(timed->outcome.memory);
   out.measured.losses = reader.losses();
@@ -193,7 +193,7 @@ Result<void> Runner::time(Execution& out) {
   }
   out.measured.peaks = steps_done.back().peaks;
   out.measured.num_alloc_retries = steps_done.back().num_alloc_retries;
-  return session_.exchange().barrier("timed");
+  return session_.bootstrap().barrier("timed");
 }
 
 Result<void> Runner::record(Execution& out, Run& run) {
@@ -202,13 +202,13 @@ Result<void> Runner::record(Execution& out, Run& run) {
   StepRequest request = steps(request_.recorded);
   request.record = true;
   auto recorded = pass({.steps = request, .timing = Timing::activities}, run);
-  if (!recorded) return tl::unexpected<Error>(recorded.error());
+  FORESHARD_TRY(recorded);
   out.recorded_memory = std::move(recorded->outcome.memory);
   if (!recorded->caveat.empty()) out.caveats.push_back(recorded->caveat);
   const std::size_t n = run.steps.size();
   if (n >= 2 && run.steps[n - 1].device_end && run.steps[n - 2].device_end)
     out.recorded_step_ms = (*run.steps[n - 1].device_end - *run.steps[n - 2].device_end).ms();
-  return session_.exchange().barrier("recorded");
+  return session_.bootstrap().barrier("recorded");
 }
 
 std::string version_text(int number) {  // CUDA's coding: 13000 is 13.0
@@ -265,8 +265,8 @@ Result<Execution> execute(const Workload& workload, const Settings& settings, co
   out.paced = request.pace_host;
   FORESHARD_TRY(describe(out, run, workload, settings));
   auto executor = Executor::create();
-  if (!executor) return tl::unexpected<Error>(executor.error());
-  Groups groups(session.exchange(), transports_of(settings));
+  FORESHARD_TRY(executor);
+  Groups groups(session.bootstrap(), transports_of(settings));
   const AbortLink link(session, groups);
   Runner runner(workload, settings, request, session, **executor, groups);
   FORESHARD_TRY(runner.warm_up());

@@ -30,10 +30,10 @@ std::vector<Transport> transports_of(const Settings& settings) {
   return out;
 }
 
-Groups::Groups(Exchange& exchange, std::vector<Transport> transports)
-    : exchange_(exchange), transports_(std::move(transports)) {
+Groups::Groups(Bootstrap& bootstrap, std::vector<Transport> transports)
+    : bootstrap_(bootstrap), transports_(std::move(transports)) {
   if (!needs_heap(transports_)) return;
-  auto heap = SymmetricHeap::create(exchange_);
+  auto heap = SymmetricHeap::create(bootstrap_);
   if (heap)
     heap_ = std::move(*heap);
   else
@@ -52,8 +52,8 @@ Result<GroupCollective> Groups::group(const CommunicatorOptions& options) {
   const std::string key = fmt::format("{} {}", options.name, fmt::join(settings.members, ","));
   auto found = by_name_.find(key);
   if (found == by_name_.end()) {
-    auto made = Communicator::create(exchange_, heap_.get(), settings);
-    if (!made) return tl::unexpected<Error>(made.error());
+    auto made = Communicator::create(bootstrap_, heap_.get(), settings);
+    FORESHARD_TRY(made);
     found = by_name_.emplace(key, std::move(*made)).first;
     if (first_ == nullptr) first_ = found->second.get();
     const std::lock_guard lock(mutex_);

@@ -27,7 +27,7 @@ class Groups {
  public:
   /// `exchange` outlives this. `transports`: those that collectives may ask for. GPUs without peer memory do without
   /// our own transport; heap_caveat() says why.
-  Groups(Exchange& exchange, std::vector<Transport> transports);
+  Groups(Bootstrap& bootstrap, std::vector<Transport> transports);
   Groups(const Groups&) = delete;
   Groups& operator=(const Groups&) = delete;
 
@@ -56,7 +56,7 @@ class Groups {
   /// The transport that symmetric memory is registered for: NCCL's, where one of them is asked for, else our own.
   [[nodiscard]] Transport symmetric_transport() const;
 
-  Exchange& exchange_;
+  Bootstrap& bootstrap_;
   std::vector<Transport> transports_;
   std::unique_ptr<SymmetricHeap> heap_;
   std::string heap_caveat_;

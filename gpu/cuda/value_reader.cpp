@@ -12,9 +12,9 @@ ValueReader::~ValueReader() {
 
 void ValueReader::loss(std::int32_t step, Address address) {
   const auto place = static_cast<std::size_t>(step);
-  if (place >= kMostSteps) return;
+  if (place >= kMaxSteps) return;
   if (losses_ == nullptr)
-    require(cudaMallocHost(reinterpret_cast<void**>(&losses_), kMostSteps * sizeof(float)), "cudaMallocHost");
+    require(cudaMallocHost(reinterpret_cast<void**>(&losses_), kMaxSteps * sizeof(float)), "cudaMallocHost");
   require(cudaMemcpyAsync(losses_ + place, reinterpret_cast<const void*>(address), sizeof(float),
                           cudaMemcpyDeviceToHost, stream_),
           "cudaMemcpyAsync");

@@ -30,7 +30,7 @@ class ValueReader final : public ValueObserver {
   [[nodiscard]] std::vector<double> losses() const;
 
  private:
-  static constexpr std::size_t kMostSteps = 4096;
+  static constexpr std::size_t kMaxSteps = 4096;
   Sink sink_;
   cudaStream_t stream_ = nullptr;
   float* losses_ = nullptr;  // pinned

@@ -205,13 +205,13 @@ class CudnnAttention final : public Attention {
 
   Result<void> run(const Arguments& args, Workspace& workspace) override {
     const bool backward = args.c.function == Function::attention_backward;
-    FORESHARD_KERNELS_TRY(check(args, backward));
+    FORESHARD_TRY(check(args, backward));
     const Argument q = args[backward ? 4 : 2];
     if (itemsize(q.dtype()) != 2) return run_plain_attention(args, workspace);
     const CudnnPlan* plan = plan_of(args, backward);
     if (plan == nullptr) return run_plain_attention(args, workspace);
     if (args.stream != stream_) {
-      FORESHARD_KERNELS_TRY(cudnn_status(cudnnSetStream(handle_, args.stream), "cudnnSetStream"));
+      FORESHARD_TRY(cudnn_status(cudnnSetStream(handle_, args.stream), "cudnnSetStream"));
       stream_ = args.stream;
     }
     return backward ? run_backward(args, *plan, workspace) : run_forward(args, *plan, workspace);
@@ -267,7 +267,7 @@ class CudnnAttention final : public Attention {
 
   Result<void> run_forward(const Arguments& args, const CudnnPlan& plan, Workspace& workspace) {
     Result<void*> scratch = workspace.reserve(plan.workspace());
-    if (!scratch) return tl::unexpected(std::move(scratch.error()));
+    FORESHARD_TRY(scratch);
     float scale = static_cast<float>(args.c.alpha);
     float masked = -std::numeric_limits<float>::infinity();
     const std::array<std::int64_t, 7> ids{q_id, k_id, v_id, out_id, stats_id, scale_id, masked_id};
@@ -291,7 +291,7 @@ class CudnnAttention final : public Attention {
     }
     if (scratch == nullptr) {
       Result<void*> own = workspace.reserve(needed);
-      if (!own) return tl::unexpected(std::move(own.error()));
+      FORESHARD_TRY(own);
       scratch = static_cast<std::byte*>(*own);
     }
     float scale = static_cast<float>(args.c.alpha);
@@ -318,7 +318,7 @@ Result<std::unique_ptr<Attention>> Attention::create() {
   if (cudnnGetVersion() < kOldest)
     return device_failure("cuDNN is older than 9.6", {}, "put a newer libcudnn.so.9 first in LD_LIBRARY_PATH");
   cudnnHandle_t handle = nullptr;
-  FORESHARD_KERNELS_TRY(cudnn_status(cudnnCreate(&handle), "cudnnCreate"));
+  FORESHARD_TRY(cudnn_status(cudnnCreate(&handle), "cudnnCreate"));
   return std::make_unique<CudnnAttention>(handle);
 }
 

@@ -1,7 +1,7 @@
 // Scaled dot-product attention, forward and backward: bfloat16 and float16 through cuDNN's fused kernels, float32 and
 // what cuDNN refuses through kernels of our own.
 //
-// cuDNN's graph is the one that PyTorch's cudnn_sdp path and NVIDIA's cudnn-frontend build (matrix products, scale,
+// cuDNN's graph is the one that PyTorch's cudnn_sdp path and NVIDIA's cudnn-frontend build (GEMMs, scale,
 // causal mask, softmax with its log-sum-exp), which the library recognises as its flash-attention pattern; the single
 // SDPA operation takes no causal mask before cuDNN 9.21. Needs cuDNN 9.6 or later, which clears dq's sums itself.
 // Plans are kept by shape. Thread safety: one thread at a time.

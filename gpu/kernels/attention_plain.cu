@@ -330,7 +330,7 @@ Result<void> launch(Kernel kernel, const Params& p, dim3 grid, int rows, int til
       static_cast<std::size_t>(rows) * (p.dim + 1) + static_cast<std::size_t>(tiles) * kTile * kPitch;
   const std::size_t bytes = floats * sizeof(float);
   if (bytes > 48 * kKiB)
-    FORESHARD_KERNELS_TRY(cuda_status(
+    FORESHARD_TRY(cuda_status(
         cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(bytes)), name));
   kernel<<<grid, kThreads, bytes, stream>>>(p);
   return launched(name);
@@ -343,8 +343,8 @@ Result<void> run(const Params& p, std::uint64_t batch, bool backward, cudaStream
   const dim3 queries(static_cast<unsigned>(ceil_div(p.queries, kBlock)), query_heads);
   if (!backward) return launch(attend<kDims, kRows>, p, queries, kBlock, 1, stream, "attention");
   row_deltas<<<dim3(static_cast<unsigned>(ceil_div(p.queries, kWarps)), query_heads), kThreads, 0, stream>>>(p);
-  FORESHARD_KERNELS_TRY(launched("attention_backward"));
-  FORESHARD_KERNELS_TRY(launch(query_gradients<kDims, kRows>, p, queries, 2 * kBlock, 2, stream, "attention_backward"));
+  FORESHARD_TRY(launched("attention_backward"));
+  FORESHARD_TRY(launch(query_gradients<kDims, kRows>, p, queries, 2 * kBlock, 2, stream, "attention_backward"));
   const dim3 keys(static_cast<unsigned>(ceil_div(p.keys, kBlock)), static_cast<unsigned>(batch * p.kv_heads));
   return launch(key_gradients<kDims, kRows>, p, keys, 2 * kBlock, 2, stream, "attention_backward");
 }
@@ -380,7 +380,7 @@ Result<void> run_plain_attention(const Arguments& args, Workspace& workspace) {
     p.dk = tensor(args[1]);
     p.dv = tensor(args[2]);
     Result<void*> scratch = workspace.reserve(q.rows() * sizeof(float));
-    if (!scratch) return tl::unexpected(std::move(scratch.error()));
+    FORESHARD_TRY(scratch);
     p.delta = static_cast<float*>(*scratch);
   }
   if (p.dim <= 32) return run<1, 4>(p, batch, backward, args.stream);

@@ -4,11 +4,11 @@ namespace foreshard::gpu {
 namespace {
 
 constexpr std::int64_t kAlignment = 16;
-constexpr std::size_t kMostChoices = 16;
+constexpr std::size_t kMaxEngineConfigs = 16;
 
 Result<CudnnDescriptor> created(cudnnBackendDescriptorType_t type) {
   cudnnBackendDescriptor_t raw = nullptr;
-  FORESHARD_KERNELS_TRY(cudnn_status(cudnnBackendCreateDescriptor(type, &raw), "cudnnBackendCreateDescriptor"));
+  FORESHARD_TRY(cudnn_status(cudnnBackendCreateDescriptor(type, &raw), "cudnnBackendCreateDescriptor"));
   return CudnnDescriptor(raw);
 }
 
@@ -22,12 +22,12 @@ Result<void> put(const CudnnDescriptor& descriptor, cudnnBackendAttributeName_t 
 Result<void> CudnnPlan::run(cudnnHandle_t handle, std::span<const std::int64_t> ids, std::span<void* const> pointers,
                             void* workspace) const {
   Result<CudnnDescriptor> pack = created(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
-  if (!pack) return tl::unexpected(std::move(pack.error()));
+  FORESHARD_TRY(pack);
   const auto count = static_cast<std::int64_t>(ids.size());
-  FORESHARD_KERNELS_TRY(put(*pack, CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64, count, ids.data()));
-  FORESHARD_KERNELS_TRY(put(*pack, CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, count, pointers.data()));
-  FORESHARD_KERNELS_TRY(put(*pack, CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, 1, &workspace));
-  FORESHARD_KERNELS_TRY(cudnn_status(cudnnBackendFinalize(pack->raw()), "cudnnBackendFinalize of a variant pack"));
+  FORESHARD_TRY(put(*pack, CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64, count, ids.data()));
+  FORESHARD_TRY(put(*pack, CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, count, pointers.data()));
+  FORESHARD_TRY(put(*pack, CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, 1, &workspace));
+  FORESHARD_TRY(cudnn_status(cudnnBackendFinalize(pack->raw()), "cudnnBackendFinalize of a variant pack"));
   return cudnn_status(cudnnBackendExecute(handle, plan_.raw(), pack->raw()), "cudnnBackendExecute");
 }
 
@@ -143,30 +143,31 @@ Result<std::unique_ptr<CudnnPlan>> CudnnGraph::finish(cudnnHandle_t handle) {
   set(heuristics, CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &graph);
   set(heuristics, CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE, 1, &mode);
   seal(heuristics);
-  std::vector<Tensor> choices;
-  for (std::size_t i = 0; i < kMostChoices; ++i) choices.push_back(make(CUDNN_BACKEND_ENGINECFG_DESCRIPTOR));
+  std::vector<Tensor> engine_configs;
+  for (std::size_t i = 0; i < kMaxEngineConfigs; ++i)
+    engine_configs.push_back(make(CUDNN_BACKEND_ENGINECFG_DESCRIPTOR));
   if (status_ != CUDNN_STATUS_SUCCESS) return tl::unexpected(error_);
   std::int64_t found = 0;
-  FORESHARD_KERNELS_TRY(
-      cudnn_status(cudnnBackendGetAttribute(heuristics, CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_TYPE_BACKEND_DESCRIPTOR,
-                                            static_cast<std::int64_t>(choices.size()), &found, choices.data()),
-                   "cuDNN's heuristics"));
+  FORESHARD_TRY(cudnn_status(
+      cudnnBackendGetAttribute(heuristics, CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_TYPE_BACKEND_DESCRIPTOR,
+                               static_cast<std::int64_t>(engine_configs.size()), &found, engine_configs.data()),
+      "cuDNN's heuristics"));
   Error last{ErrorKind::mismatch, "cuDNN has no kernel for an attention of this shape", {}, {}};
-  for (std::size_t i = 0; i < std::min<std::size_t>(choices.size(), static_cast<std::size_t>(found)); ++i) {
+  for (std::size_t i = 0; i < std::min<std::size_t>(engine_configs.size(), static_cast<std::size_t>(found)); ++i) {
     Result<CudnnDescriptor> plan = created(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
-    if (!plan) return tl::unexpected(std::move(plan.error()));
-    FORESHARD_KERNELS_TRY(
-        put(*plan, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &choices[i]));
-    FORESHARD_KERNELS_TRY(put(*plan, CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, 1, &handle));
+    FORESHARD_TRY(plan);
+    FORESHARD_TRY(
+        put(*plan, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &engine_configs[i]));
+    FORESHARD_TRY(put(*plan, CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, 1, &handle));
     if (const Result<void> sealed = cudnn_status(cudnnBackendFinalize(plan->raw()), "a cuDNN plan"); !sealed) {
       last = sealed.error();
       continue;
     }
     std::int64_t workspace = 0;
     std::int64_t count = 0;
-    FORESHARD_KERNELS_TRY(cudnn_status(cudnnBackendGetAttribute(plan->raw(), CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE,
-                                                                CUDNN_TYPE_INT64, 1, &count, &workspace),
-                                       "a cuDNN plan's workspace"));
+    FORESHARD_TRY(cudnn_status(cudnnBackendGetAttribute(plan->raw(), CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE,
+                                                        CUDNN_TYPE_INT64, 1, &count, &workspace),
+                               "a cuDNN plan's workspace"));
     return std::make_unique<CudnnPlan>(std::move(*plan), std::move(parts_), static_cast<Bytes>(workspace));
   }
   return tl::unexpected(last);

@@ -1,5 +1,5 @@
 // A graph of cuDNN's backend operations and the plan that runs it. Only what attention needs: tensors of four
-// dimensions, pointwise operations, reductions, matrix products and reshapes, all with float32 arithmetic.
+// dimensions, pointwise operations, reductions, GEMMs and reshapes, all with float32 arithmetic.
 //
 // Errors are kept: the first failure makes every later call do nothing, and finish() returns it.
 #pragma once
@@ -64,7 +64,7 @@ class CudnnGraph {
   /// `id` names a tensor in run(); tensors inside the graph get one of their own.
   [[nodiscard]] Tensor tensor(std::int64_t id, cudnnDataType_t type, const Four& sizes, const Four& strides,
                               Place place);
-  /// A gapless tensor inside the graph.
+  /// A contiguous tensor inside the graph.
   [[nodiscard]] Tensor inside(cudnnDataType_t type, const Four& sizes);
 
   struct Inputs {

@@ -67,7 +67,7 @@ __device__ inline void write(void* base, std::int64_t index, DType dtype, T valu
 }
 
 /// The 16 bits of an element of a 16-bit dtype.
-__device__ inline float widen(std::uint32_t bits, DType dtype) {
+__device__ inline float upcasts(std::uint32_t bits, DType dtype) {
   if (dtype == DType::bfloat16) return __uint_as_float(bits << 16U);
   return __half2float(__ushort_as_half(static_cast<unsigned short>(bits)));
 }
@@ -141,8 +141,8 @@ __device__ inline void expand(float (&out)[kWidth], const Raw& raw, DType dtype)
   } else if (dtype == DType::bfloat16 || dtype == DType::float16) {
 #pragma unroll
     for (int i = 0; i < kWidth / 2; ++i) {
-      out[2 * i] = widen(words[i] & 0xffffU, dtype);
-      out[2 * i + 1] = widen(words[i] >> 16U, dtype);
+      out[2 * i] = upcasts(words[i] & 0xffffU, dtype);
+      out[2 * i + 1] = upcasts(words[i] >> 16U, dtype);
     }
   } else {
 #pragma unroll

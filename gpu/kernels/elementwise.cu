@@ -302,7 +302,7 @@ Result<void> launch(const Arguments& args, std::span<const Argument> tensors, co
   const std::uint64_t elements = tensors[0].numel();
   if (elements == 0) return {};
   Result<Dims> dims = common_dims(tensors[0].view->shape, tensors, name);
-  if (!dims) return tl::unexpected(std::move(dims.error()));
+  FORESHARD_TRY(dims);
   Params p;
   p.dims = *dims;
   p.alpha = args.c.alpha;
@@ -405,7 +405,7 @@ Result<void> run_cat(const Arguments& args) {
     if (first + part.size(dim) > out.size(dim)) return bad_operand("cat", i, "does not fit");
     const Argument place{&slice,
                          static_cast<std::byte*>(out.data) + first * slice.strides[dim] * itemsize(out.dtype())};
-    FORESHARD_KERNELS_TRY(copy_elements(place, part, args.stream));
+    FORESHARD_TRY(copy_elements(place, part, args.stream));
     first += part.size(dim);
   }
   return {};

@@ -86,7 +86,7 @@ Result<void> run_embedding(const Arguments& args) {
   const std::uint64_t dim = out.last();
   if (count > 0x7fffffffU || dim > 0x7fffffffU) return bad_operand(name, 2, "is too large");
   if (backward)
-    FORESHARD_KERNELS_TRY(cuda_status(cudaMemsetAsync(out.data, 0, out.numel() * itemsize(out.dtype()), args.stream),
+    FORESHARD_TRY(cuda_status(cudaMemsetAsync(out.data, 0, out.numel() * itemsize(out.dtype()), args.stream),
                                       "cudaMemsetAsync of an embedding's gradient"));
   if (count == 0 || dim == 0) return {};
   const Params p{out.data,

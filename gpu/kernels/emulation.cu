@@ -33,7 +33,7 @@ __global__ void wait_nanoseconds(std::uint64_t length) {
   } while (now - begin < length);
 }
 
-TensorView gapless(DType dtype, std::vector<std::uint64_t> shape) {
+TensorView contiguous(DType dtype, std::vector<std::uint64_t> shape) {
   TensorView view{0, dtype, false, std::move(shape), {}};
   view.strides.assign(view.shape.size(), 1);
   for (std::size_t d = view.shape.size(); d-- > 1;) view.strides[d - 1] = view.strides[d] * view.shape[d];
@@ -60,10 +60,10 @@ std::vector<Address> places(const Computation& c, Bytes& total) {
 Result<std::byte*> Emulation::reserve(Bytes bytes, cudaStream_t stream) {
   const Bytes before = scratch_.size();
   Result<void*> data = scratch_.reserve(std::max(bytes, wanted_));
-  if (!data) return tl::unexpected(std::move(data.error()));
+  FORESHARD_TRY(data);
   if (scratch_.size() != before) {
     fill_random<<<1024, kThreads, 0, stream>>>(static_cast<std::uint16_t*>(*data), scratch_.size() / 2);
-    FORESHARD_KERNELS_TRY(launched("filling the scratch memory"));
+    FORESHARD_TRY(launched("filling the scratch memory"));
   }
   return static_cast<std::byte*>(*data);
 }
@@ -77,12 +77,12 @@ Result<void> Emulation::product(const KernelMath& math, cudaStream_t stream, Gem
   const auto shape = [&](std::uint64_t rows, std::uint64_t columns) {
     return batch == 1 ? std::vector<std::uint64_t>{rows, columns} : std::vector<std::uint64_t>{batch, rows, columns};
   };
-  c.operands = {gapless(dtype, shape(math.m, math.n)), gapless(dtype, shape(math.m, math.k)),
-                gapless(dtype, shape(math.k, math.n))};
+  c.operands = {contiguous(dtype, shape(math.m, math.n)), contiguous(dtype, shape(math.m, math.k)),
+                contiguous(dtype, shape(math.k, math.n))};
   Bytes total = 0;
   std::vector<Address> addresses = places(c, total);
   Result<std::byte*> memory = reserve(total, stream);
-  if (!memory) return tl::unexpected(std::move(memory.error()));
+  FORESHARD_TRY(memory);
   for (Address& address : addresses) address += reinterpret_cast<Address>(*memory);
   return gemm.run(Arguments(c, addresses, stream), workspace);
 }
@@ -95,9 +95,9 @@ Result<void> Emulation::attend(const KernelMath& math, cudaStream_t stream, Atte
   c.causal = math.causal;
   c.alpha = 0.1;
   const DType dtype = float_of(math.dtype);
-  const TensorView q = gapless(dtype, {1, math.batch, math.m, math.k});
-  const TensorView k = gapless(dtype, {1, math.batch, math.n, math.k});
-  const TensorView rows = gapless(DType::float32, {1, math.batch, math.m});
+  const TensorView q = contiguous(dtype, {1, math.batch, math.m, math.k});
+  const TensorView k = contiguous(dtype, {1, math.batch, math.n, math.k});
+  const TensorView rows = contiguous(DType::float32, {1, math.batch, math.m});
   if (backward)
     c.operands = {q, k, k, q, q, k, k, q, rows};
   else
@@ -105,7 +105,7 @@ Result<void> Emulation::attend(const KernelMath& math, cudaStream_t stream, Atte
   Bytes total = 0;
   std::vector<Address> addresses = places(c, total);
   Result<std::byte*> memory = reserve(total, stream);
-  if (!memory) return tl::unexpected(std::move(memory.error()));
+  FORESHARD_TRY(memory);
   for (Address& address : addresses) address += reinterpret_cast<Address>(*memory);
   return attention.run(Arguments(c, addresses, stream), workspace);
 }
@@ -125,7 +125,7 @@ Result<void> Emulation::run(const KernelWork& work, cudaStream_t stream, Gemm& g
     return launched("a stand-in that waits");
   }
   Result<std::byte*> memory = reserve(0, stream);
-  if (!memory) return tl::unexpected(std::move(memory.error()));
+  FORESHARD_TRY(memory);
   const std::uint64_t groups = ceil_div(work.bytes, 2 * sizeof(uint4));
   const std::uint64_t span = scratch_.size() / 2 / sizeof(uint4);
   const auto blocks = static_cast<unsigned>(std::min<std::uint64_t>(ceil_div(groups, kThreads), 1U << 20U));

@@ -91,7 +91,7 @@ class CudaExecutor final : public Executor {
 
   Result<void> emulate(const KernelWork& work, cudaStream_t stream) override {
     Result<Workspace*> workspace = workspace_of(stream);
-    if (!workspace) return tl::unexpected(std::move(workspace.error()));
+    FORESHARD_TRY(workspace);
     return emulation_.run(work, stream, *gemm_, *attention_, **workspace);
   }
 
@@ -107,7 +107,7 @@ class CudaExecutor final : public Executor {
   template <class Body>
   Result<void> with_workspace(const Arguments& args, const Body& body) {
     Result<Workspace*> workspace = workspace_of(args.stream);
-    if (!workspace) return tl::unexpected(std::move(workspace.error()));
+    FORESHARD_TRY(workspace);
     return body(args, **workspace);
   }
 
@@ -116,7 +116,7 @@ class CudaExecutor final : public Executor {
       return last_;
     Workspace& workspace = workspaces_[stream];
     const Result<void*> reserved = workspace.reserve(options_.gemm_workspace);
-    if (!reserved) return tl::unexpected(reserved.error());
+    FORESHARD_TRY(reserved);
     last_ = &workspace;
     last_stream_ = stream;
     return last_;
@@ -135,11 +135,11 @@ class CudaExecutor final : public Executor {
 
 Result<std::unique_ptr<Executor>> Executor::create(const ExecutorOptions& options) {
   int device = 0;
-  FORESHARD_KERNELS_TRY(cuda_status(cudaGetDevice(&device), "cudaGetDevice"));
+  FORESHARD_TRY(cuda_status(cudaGetDevice(&device), "cudaGetDevice"));
   Result<std::unique_ptr<Gemm>> gemm = Gemm::create(options.gemm_workspace);
-  if (!gemm) return tl::unexpected(std::move(gemm.error()));
+  FORESHARD_TRY(gemm);
   Result<std::unique_ptr<Attention>> attention = Attention::create();
-  if (!attention) return tl::unexpected(std::move(attention.error()));
+  FORESHARD_TRY(attention);
   return std::make_unique<CudaExecutor>(options, std::move(*gemm), std::move(*attention));
 }
 

@@ -10,12 +10,12 @@ namespace foreshard::gpu {
 namespace {
 
 constexpr int kThreads = 256;
-constexpr int kMostInputs = 3;
+constexpr int kMaxInputs = 3;
 constexpr int kListEntries = 110;  ///< the most that one of PyTorch's launches takes (MultiTensorApply.cuh)
 
 struct Entry {
   void* out;
-  const void* in[kMostInputs];
+  const void* in[kMaxInputs];
   std::uint64_t numel;
   std::uint32_t chunks_before;
 };
@@ -57,7 +57,7 @@ __device__ inline float pass(float alpha, float a, float b, float c) {
 template <Function kFunction, int kWidth>
 __device__ inline void write_pass(const Entry& e, std::uint64_t at, DType dtype, float alpha,
                                   const element::Raw (&raw)[inputs_of(kFunction)]) {
-  float x[kMostInputs][kWidth] = {};
+  float x[kMaxInputs][kWidth] = {};
 #pragma unroll
   for (int k = 0; k < inputs_of(kFunction); ++k) element::expand(x[k], raw[k], dtype);
 #pragma unroll
@@ -101,7 +101,7 @@ __global__ void __launch_bounds__(kThreads) foreach_pass(const __grid_constant__
     done = groups * kWidth;
   }
   for (std::uint32_t i = done + threadIdx.x; i < length; i += kThreads) {
-    float x[kMostInputs] = {};
+    float x[kMaxInputs] = {};
 #pragma unroll
     for (int k = 0; k < kInputs; ++k) x[k] = element::read<float>(e.in[k], begin + i, dtype);
     element::write<float>(e.out, begin + i, dtype, pass<kFunction>(alpha, x[0], x[1], x[2]));
@@ -117,7 +117,7 @@ Result<void> fill(Entry& e, const Arguments& args, std::size_t i, std::size_t te
     const std::size_t operand = list * tensors + i;
     const Argument a = args[operand];
     if (!a.present() || !a.contiguous() || a.dtype() != args.c.operands.front().dtype || a.numel() != e.numel)
-      return bad_operand(name, operand, "is no gapless tensor of the first one's dtype and the output's size");
+      return bad_operand(name, operand, "is no contiguous tensor of the first one's dtype and the output's size");
     if (list == 0)
       e.out = a.data;
     else

@@ -55,7 +55,7 @@ cudaDataType_t cuda_type(DType dtype) {
 }
 
 /// `view`'s matrix (its last two dimensions) read so that its columns are the dimension `along` (0: first, 1: last) of
-/// op(): the operand of op() has `rows` = size of the other one. See product_of for what is asked.
+/// op(): the operand of op() has `rows` = size of the other one. See gemm_of for what is asked.
 Result<Matrix> matrix(const Argument& a, bool swap, std::size_t operand) {
   const std::size_t first = a.rank() - 2;
   const std::size_t row = swap ? first + 1 : first;
@@ -85,14 +85,14 @@ Result<Matrix> matrix(const Argument& a, bool swap, std::size_t operand) {
 }
 
 /// What cuBLASLt computes: d (m × n, column-major) = op(a) · op(b).
-struct Product {
+struct GemmShape {
   Matrix a, b, d;
   const Argument* bias = nullptr;
   std::uint64_t m = 0, n = 0, k = 0, batch = 1;
 };
 
 /// A row-major out[m, n] = a·b is, column-major, outᵀ[n, m] = bᵀ·aᵀ; a column-major out is computed as it stands.
-Result<Product> product_of(const Arguments& args) {
+Result<GemmShape> gemm_of(const Arguments& args) {
   const Argument out = args[0];
   const Argument a = args[1];
   const Argument b = args[2];
@@ -102,7 +102,7 @@ Result<Product> product_of(const Arguments& args) {
       return bad_operand("gemm", i, "is no matrix or batch of matrices");
   }
   const std::size_t first = out.rank() - 2;
-  Product p;
+  GemmShape p;
   p.batch = first == 1 ? out.size(0) : 1;
   if (a.size(first) != out.size(first) || b.size(first + 1) != out.size(first + 1) ||
       a.size(first + 1) != b.size(first) || (first == 1 && (a.size(0) != p.batch || b.size(0) != p.batch)))
@@ -111,12 +111,12 @@ Result<Product> product_of(const Arguments& args) {
   Result<Matrix> d = matrix(out, true, 0);
   const bool flipped = d && !d->transposed;
   if (!flipped) d = matrix(out, false, 0);
-  if (!d) return tl::unexpected(std::move(d.error()));
+  FORESHARD_TRY(d);
   if (d->transposed) return bad_operand("gemm", 0, "has rows that overlap");
   Result<Matrix> left = matrix(flipped ? b : a, flipped, flipped ? 2 : 1);
   Result<Matrix> right = matrix(flipped ? a : b, flipped, flipped ? 1 : 2);
-  if (!left) return tl::unexpected(std::move(left.error()));
-  if (!right) return tl::unexpected(std::move(right.error()));
+  FORESHARD_TRY(left);
+  FORESHARD_TRY(right);
   p.a = *left;
   p.b = *right;
   p.d = *d;
@@ -124,11 +124,11 @@ Result<Product> product_of(const Arguments& args) {
   p.n = d->columns;
   p.k = a.size(first + 1);
   if (args[3].present() && (!flipped || !args[3].contiguous() || args[3].numel() != p.m))
-    return bad_operand("gemm", 3, "is no gapless bias along rows without gaps");
+    return bad_operand("gemm", 3, "is no contiguous bias along rows without gaps");
   return p;
 }
 
-Key key_of(const Product& p, const Arguments& args) {
+Key key_of(const GemmShape& p, const Arguments& args) {
   const std::uint64_t flags = (p.a.transposed ? 1U : 0U) | (p.b.transposed ? 2U : 0U) | (args.c.accumulate ? 4U : 0U) |
                               (args[3].present() ? 8U : 0U);
   const auto dtypes = static_cast<std::uint64_t>(p.a.dtype) | static_cast<std::uint64_t>(p.b.dtype) << 8U |
@@ -169,13 +169,13 @@ struct Plan {
 };
 
 Result<void> layout(cublasLtMatrixLayout_t& out, const Matrix& m, std::uint64_t batch) {
-  FORESHARD_KERNELS_TRY(cublas_status(
+  FORESHARD_TRY(cublas_status(
       cublasLtMatrixLayoutCreate(&out, cuda_type(m.dtype), m.rows, m.columns, static_cast<std::int64_t>(m.leading)),
       "cublasLtMatrixLayoutCreate"));
   if (batch == 1) return {};
   const auto count = static_cast<std::int32_t>(batch);
   const auto stride = static_cast<std::int64_t>(m.batch_stride);
-  FORESHARD_KERNELS_TRY(cublas_status(
+  FORESHARD_TRY(cublas_status(
       cublasLtMatrixLayoutSetAttribute(out, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &count, sizeof count), "batch count"));
   return cublas_status(
       cublasLtMatrixLayoutSetAttribute(out, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &stride, sizeof stride),
@@ -188,22 +188,21 @@ Result<void> set(cublasLtMatmulDesc_t operation, cublasLtMatmulDescAttributes_t 
                        "cublasLtMatmulDescSetAttribute");
 }
 
-Result<void> describe(Plan& plan, const Product& p, const Arguments& args) {
+Result<void> describe(Plan& plan, const GemmShape& p, const Arguments& args) {
   const bool wide = p.d.dtype == DType::float64;
-  FORESHARD_KERNELS_TRY(
-      cublas_status(cublasLtMatmulDescCreate(&plan.operation, wide ? CUBLAS_COMPUTE_64F : CUBLAS_COMPUTE_32F,
-                                             wide ? CUDA_R_64F : CUDA_R_32F),
-                    "cublasLtMatmulDescCreate"));
-  FORESHARD_KERNELS_TRY(set(plan.operation, CUBLASLT_MATMUL_DESC_TRANSA, p.a.transposed ? CUBLAS_OP_T : CUBLAS_OP_N));
-  FORESHARD_KERNELS_TRY(set(plan.operation, CUBLASLT_MATMUL_DESC_TRANSB, p.b.transposed ? CUBLAS_OP_T : CUBLAS_OP_N));
+  FORESHARD_TRY(cublas_status(cublasLtMatmulDescCreate(&plan.operation, wide ? CUBLAS_COMPUTE_64F : CUBLAS_COMPUTE_32F,
+                                                       wide ? CUDA_R_64F : CUDA_R_32F),
+                              "cublasLtMatmulDescCreate"));
+  FORESHARD_TRY(set(plan.operation, CUBLASLT_MATMUL_DESC_TRANSA, p.a.transposed ? CUBLAS_OP_T : CUBLAS_OP_N));
+  FORESHARD_TRY(set(plan.operation, CUBLASLT_MATMUL_DESC_TRANSB, p.b.transposed ? CUBLAS_OP_T : CUBLAS_OP_N));
   if (args[3].present()) {
-    FORESHARD_KERNELS_TRY(set(plan.operation, CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BIAS));
-    FORESHARD_KERNELS_TRY(set(plan.operation, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, cuda_type(args[3].dtype())));
+    FORESHARD_TRY(set(plan.operation, CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BIAS));
+    FORESHARD_TRY(set(plan.operation, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, cuda_type(args[3].dtype())));
     const void* bias = args[3].data;
-    FORESHARD_KERNELS_TRY(set(plan.operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias));
+    FORESHARD_TRY(set(plan.operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias));
   }
-  FORESHARD_KERNELS_TRY(layout(plan.a, p.a, p.batch));
-  FORESHARD_KERNELS_TRY(layout(plan.b, p.b, p.batch));
+  FORESHARD_TRY(layout(plan.a, p.a, p.batch));
+  FORESHARD_TRY(layout(plan.b, p.b, p.batch));
   return layout(plan.d, p.d, p.batch);
 }
 
@@ -216,17 +215,17 @@ class LtGemm final : public Gemm {
   }
 
   Result<void> run(const Arguments& args, Workspace& workspace) override {
-    const Result<Product> product = product_of(args);
-    if (!product) return tl::unexpected(product.error());
-    const Product& p = *product;
+    const Result<GemmShape> gemm = gemm_of(args);
+    FORESHARD_TRY(gemm);
+    const GemmShape& p = *gemm;
     if (p.m == 0 || p.n == 0 || p.batch == 0) return {};
     Result<Plan*> plan = plan_of(p, args);
-    if (!plan) return tl::unexpected(std::move(plan.error()));
+    FORESHARD_TRY(plan);
     Result<void*> scratch = workspace.reserve((*plan)->workspace);
-    if (!scratch) return tl::unexpected(std::move(scratch.error()));
+    FORESHARD_TRY(scratch);
     if (args[3].present()) {
       const void* bias = args[3].data;
-      FORESHARD_KERNELS_TRY(set((*plan)->operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias));
+      FORESHARD_TRY(set((*plan)->operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias));
     }
     const float alpha = static_cast<float>(args.c.alpha);
     const float beta = args.c.accumulate ? 1.0F : 0.0F;
@@ -242,40 +241,40 @@ class LtGemm final : public Gemm {
   }
 
  private:
-  Result<Plan*> plan_of(const Product& p, const Arguments& args) {
+  Result<Plan*> plan_of(const GemmShape& p, const Arguments& args) {
     std::unique_ptr<Plan>& slot = plans_[key_of(p, args)];
     if (slot) [[likely]]
       return slot.get();
     auto plan = std::make_unique<Plan>();
-    FORESHARD_KERNELS_TRY(describe(*plan, p, args));
-    FORESHARD_KERNELS_TRY(choose(*plan, p));
+    FORESHARD_TRY(describe(*plan, p, args));
+    FORESHARD_TRY(choose(*plan, p));
     slot = std::move(plan);
     return slot.get();
   }
 
-  Result<void> choose(Plan& plan, const Product& p) const {
+  Result<void> choose(Plan& plan, const GemmShape& p) const {
     cublasLtMatmulPreference_t preference = nullptr;
-    FORESHARD_KERNELS_TRY(cublas_status(cublasLtMatmulPreferenceCreate(&preference), "cublasLtMatmulPreferenceCreate"));
+    FORESHARD_TRY(cublas_status(cublasLtMatmulPreferenceCreate(&preference), "cublasLtMatmulPreferenceCreate"));
     const std::unique_ptr<cublasLtMatmulPreferenceOpaque_t, cublasStatus_t (*)(cublasLtMatmulPreference_t)> owner(
         preference, cublasLtMatmulPreferenceDestroy);
     const auto put = [&](cublasLtMatmulPreferenceAttributes_t attribute, const auto& value) {
       return cublas_status(cublasLtMatmulPreferenceSetAttribute(preference, attribute, &value, sizeof value),
                            "cublasLtMatmulPreferenceSetAttribute");
     };
-    FORESHARD_KERNELS_TRY(put(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, static_cast<std::size_t>(workspace_)));
+    FORESHARD_TRY(put(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, static_cast<std::size_t>(workspace_)));
     const std::uint32_t reductions = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;  // and none
-    FORESHARD_KERNELS_TRY(put(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, reductions));
+    FORESHARD_TRY(put(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, reductions));
     const auto alignment = [](const Matrix& m) { return static_cast<std::uint32_t>(m.alignment()); };
-    FORESHARD_KERNELS_TRY(put(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, alignment(p.a)));
-    FORESHARD_KERNELS_TRY(put(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, alignment(p.b)));
-    FORESHARD_KERNELS_TRY(put(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, alignment(p.d)));
-    FORESHARD_KERNELS_TRY(put(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, alignment(p.d)));
+    FORESHARD_TRY(put(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, alignment(p.a)));
+    FORESHARD_TRY(put(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, alignment(p.b)));
+    FORESHARD_TRY(put(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, alignment(p.d)));
+    FORESHARD_TRY(put(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, alignment(p.d)));
     cublasLtMatmulHeuristicResult_t result{};
     int found = 0;
-    FORESHARD_KERNELS_TRY(cublas_status(cublasLtMatmulAlgoGetHeuristic(handle_, plan.operation, plan.a, plan.b, plan.d,
-                                                                       plan.d, preference, 1, &result, &found),
-                                        "cublasLtMatmulAlgoGetHeuristic"));
-    if (found == 0) return device_failure("cuBLASLt has no kernel for a matrix product of these dtypes and layouts");
+    FORESHARD_TRY(cublas_status(cublasLtMatmulAlgoGetHeuristic(handle_, plan.operation, plan.a, plan.b, plan.d, plan.d,
+                                                               preference, 1, &result, &found),
+                                "cublasLtMatmulAlgoGetHeuristic"));
+    if (found == 0) return device_failure("cuBLASLt has no kernel for a GEMM of these dtypes and layouts");
     plan.algorithm = result.algo;
     plan.workspace = result.workspaceSize;
     return {};
@@ -290,7 +289,7 @@ class LtGemm final : public Gemm {
 
 Result<std::unique_ptr<Gemm>> Gemm::create(Bytes workspace) {
   cublasLtHandle_t handle = nullptr;
-  FORESHARD_KERNELS_TRY(cublas_status(cublasLtCreate(&handle), "cublasLtCreate"));
+  FORESHARD_TRY(cublas_status(cublasLtCreate(&handle), "cublasLtCreate"));
   return std::make_unique<LtGemm>(handle, workspace);
 }
 

@@ -1,4 +1,4 @@
-// Matrix products through cuBLASLt, float32 accumulation: bfloat16 and float16 on the tensor cores (partial sums of
+// GEMMs through cuBLASLt, float32 accumulation: bfloat16 and float16 on the tensor cores (partial sums of
 // split products in float32 too), float32 as true float32 (no TF32: PyTorch's default), float64.
 //
 // The library's first choice for a shape is asked for once and kept. Thread safety: one thread at a time.
@@ -20,7 +20,7 @@ class Gemm {
   Gemm& operator=(const Gemm&) = delete;
 
   /// Function::gemm. Any transposition that a view of one unit stride can say, of each operand; bias along the last
-  /// dimension of an output whose rows lie gapless.
+  /// dimension of an output whose rows lie contiguous.
   [[nodiscard]] virtual Result<void> run(const Arguments& args, Workspace& workspace) = 0;
 
  protected:

@@ -159,7 +159,7 @@ Result<Sizes> sizes(const Arguments& args, std::initializer_list<std::size_t> op
   for (const std::size_t i : operands) {
     const Argument a = args[i];
     if (!a.present() || !a.contiguous() || !is_float_up_to_32(a.dtype()))
-      return bad_operand(name, i, "is no gapless tensor of float32, bfloat16 or float16");
+      return bad_operand(name, i, "is no contiguous tensor of float32, bfloat16 or float16");
     if (a.last() > 0x7fffffffU || a.rows() > 0x7fffffffU) return bad_operand(name, i, "is too large");
     s.rows = static_cast<std::uint32_t>(a.rows());
     s.columns = static_cast<std::uint32_t>(a.last());
@@ -174,7 +174,7 @@ Result<Sizes> sizes(const Arguments& args, std::initializer_list<std::size_t> op
 Result<const std::int64_t*> indices(const Arguments& args, std::size_t operand, const char* name) {
   const Argument a = args[operand];
   if (!a.present() || a.dtype() != DType::int64 || !a.contiguous())
-    return bad_operand(name, operand, "is no gapless int64 tensor");
+    return bad_operand(name, operand, "is no contiguous int64 tensor");
   return static_cast<const std::int64_t*>(a.data);
 }
 
@@ -193,7 +193,7 @@ Result<void> run_log_softmax(const Arguments& args) {
   const bool backward = args.c.function == Function::log_softmax_backward;
   const char* name = backward ? "log_softmax_backward" : "log_softmax";
   const Result<Sizes> s = backward ? sizes(args, {0, 1, 2}, name) : sizes(args, {0, 1}, name);
-  if (!s) return tl::unexpected(s.error());
+  FORESHARD_TRY(s);
   if (s->rows == 0) return {};
   const Rows a = rows_of(args[0]);
   const Rows b = rows_of(args[1]);
@@ -210,8 +210,8 @@ Result<void> run_log_softmax(const Arguments& args) {
 Result<void> run_nll(const Arguments& args) {
   const Result<Sizes> s = sizes(args, {2}, "nll_loss");
   const Result<const std::int64_t*> target = indices(args, 3, "nll_loss");
-  if (!s) return tl::unexpected(s.error());
-  if (!target) return tl::unexpected(target.error());
+  FORESHARD_TRY(s);
+  FORESHARD_TRY(target);
   mean_loss<<<1, kThreads, 0, args.stream>>>(rows_of(args[0]), rows_of(args[1]), nullptr, rows_of(args[2]), *target,
                                              s->rows, s->columns);
   return launched("nll_loss");
@@ -220,8 +220,8 @@ Result<void> run_nll(const Arguments& args) {
 Result<void> run_nll_backward(const Arguments& args) {
   const Result<Sizes> s = sizes(args, {0}, "nll_loss_backward");
   const Result<const std::int64_t*> target = indices(args, 2, "nll_loss_backward");
-  if (!s) return tl::unexpected(s.error());
-  if (!target) return tl::unexpected(target.error());
+  FORESHARD_TRY(s);
+  FORESHARD_TRY(target);
   if (s->rows == 0) return {};
   if (s->rows > 65535) return bad_operand("nll_loss_backward", 0, "has more than 65535 rows");
   const auto groups = static_cast<unsigned>(s->width == 0 ? 4 : s->width);
@@ -237,18 +237,18 @@ Result<void> run_nll_backward(const Arguments& args) {
 Result<void> run_cross_entropy(const Arguments& args, Workspace& workspace) {
   const Result<Sizes> s = sizes(args, {1, 2}, "cross_entropy");
   const Result<const std::int64_t*> target = indices(args, 3, "cross_entropy");
-  if (!s) return tl::unexpected(s.error());
-  if (!target) return tl::unexpected(target.error());
+  FORESHARD_TRY(s);
+  FORESHARD_TRY(target);
   if (s->rows == 0) return {};
   Result<void*> scratch = workspace.reserve(s->rows * sizeof(float));
-  if (!scratch) return tl::unexpected(std::move(scratch.error()));
+  FORESHARD_TRY(scratch);
   auto* losses = static_cast<float*>(*scratch);
   const auto rows = static_cast<float>(s->rows);
   with_width(s->width, [&](auto width, auto vector) {
     cross_entropy_rows<width(), vector()>
         <<<s->rows, kThreads, 0, args.stream>>>(losses, rows_of(args[1]), rows_of(args[2]), *target, s->columns, rows);
   });
-  FORESHARD_KERNELS_TRY(launched("cross_entropy"));
+  FORESHARD_TRY(launched("cross_entropy"));
   mean_loss<<<1, kThreads, 0, args.stream>>>(rows_of(args[0]), {}, losses, {}, nullptr, s->rows, 0);
   return launched("cross_entropy");
 }

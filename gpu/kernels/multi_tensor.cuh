@@ -35,12 +35,12 @@ __device__ inline const Entry& entry_of(const Entry* entries, std::uint32_t coun
 template <int kEntries, class Table, class Fill, class Put>
 [[nodiscard]] Result<void> put_in_tables(Table& table, std::size_t tensors, std::uint64_t chunk, const char* name,
                                          const Fill& fill, const Put& put) {
-  constexpr std::uint32_t kMostBlocks = 0x7fffffffU;
+  constexpr std::uint32_t kMaxBlocks = 0x7fffffffU;
   std::uint32_t blocks = 0;
   const auto flush = [&]() -> Result<void> {
     if (blocks > 0) {
       put(blocks);
-      FORESHARD_KERNELS_TRY(launched(name));
+      FORESHARD_TRY(launched(name));
     }
     table.entries = 0;
     blocks = 0;
@@ -49,11 +49,11 @@ template <int kEntries, class Table, class Fill, class Put>
   table.entries = 0;
   for (std::size_t i = 0; i < tensors; ++i) {
     std::decay_t<decltype(table.entry[0])> made{};
-    FORESHARD_KERNELS_TRY(fill(made, i));
+    FORESHARD_TRY(fill(made, i));
     const std::uint64_t chunks = (made.numel + chunk - 1) / chunk;
     if (chunks == 0) continue;
-    if (chunks > kMostBlocks) return bad_operand(name, i, "is too large");
-    if (table.entries == kEntries || chunks > kMostBlocks - blocks) FORESHARD_KERNELS_TRY(flush());
+    if (chunks > kMaxBlocks) return bad_operand(name, i, "is too large");
+    if (table.entries == kEntries || chunks > kMaxBlocks - blocks) FORESHARD_TRY(flush());
     made.chunks_before = blocks;
     blocks += static_cast<std::uint32_t>(chunks);
     table.entry[table.entries++] = made;

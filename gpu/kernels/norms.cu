@@ -370,7 +370,7 @@ unsigned threads_for(std::uint64_t columns, int width) {
   return static_cast<unsigned>(std::clamp<std::uint64_t>(round_up(ceil_div(columns, kept), 32), 32, kLongestBlock));
 }
 
-/// All of them gapless rows of the same length, floats of at most 32 bits; absent ones are skipped.
+/// All of them contiguous rows of the same length, floats of at most 32 bits; absent ones are skipped.
 Result<void> check_rows(const Arguments& args, std::initializer_list<std::size_t> operands, const char* name) {
   for (const std::size_t i : operands) {
     const Argument a = args[i];
@@ -437,7 +437,7 @@ Result<void> backward_weights(const Arguments& args, const WeightsCall& call, Wo
   const std::uint64_t rows_a_chunk = std::max<std::uint64_t>(round_up(ceil_div(rows, wanted), kWarps), 4 * kWarps);
   const std::uint64_t chunks = std::max<std::uint64_t>(1, ceil_div(rows, rows_a_chunk));
   Result<void*> scratch = workspace.reserve(chunks * 2 * columns * sizeof(float));
-  if (!scratch) return tl::unexpected(std::move(scratch.error()));
+  FORESHARD_TRY(scratch);
   WeightsParams p;
   p.partial = static_cast<float*>(*scratch);
   p.dy = row_of(call.dy);
@@ -455,7 +455,7 @@ Result<void> backward_weights(const Arguments& args, const WeightsCall& call, Wo
     weights_partial<4, true><<<grid, 32 * kWarps, 0, args.stream>>>(p);
   else
     weights_partial<4, false><<<grid, 32 * kWarps, 0, args.stream>>>(p);
-  FORESHARD_KERNELS_TRY(launched(name));
+  FORESHARD_TRY(launched(name));
   const dim3 final_grid(static_cast<unsigned>(ceil_div(columns, 32)), 2);
   weights_final<<<final_grid, 32 * kWarps, 0, args.stream>>>({call.dweight.data, call.dweight.dtype()},
                                                              {call.dbias.data, call.dbias.dtype()}, p.partial,
@@ -466,14 +466,14 @@ Result<void> backward_weights(const Arguments& args, const WeightsCall& call, Wo
 Result<void> statistics(const Arguments& args, std::initializer_list<std::size_t> operands, const char* name) {
   for (const std::size_t i : operands)
     if (!args[i].present() || args[i].dtype() != DType::float32 || !args[i].contiguous())
-      return bad_operand(name, i, "is no gapless float32 statistic");
+      return bad_operand(name, i, "is no contiguous float32 statistic");
   return {};
 }
 
 Result<void> layer_norm(const Arguments& args) {
   constexpr const char* kName = "layer_norm";
-  FORESHARD_KERNELS_TRY(check_rows(args, {0, 3, 4, 5}, kName));
-  FORESHARD_KERNELS_TRY(statistics(args, {1, 2}, kName));
+  FORESHARD_TRY(check_rows(args, {0, 3, 4, 5}, kName));
+  FORESHARD_TRY(statistics(args, {1, 2}, kName));
   ForwardParams p;
   p.y = args[0].data;
   p.y_dtype = args[0].dtype();
@@ -488,16 +488,16 @@ Result<void> layer_norm(const Arguments& args) {
 Result<void> rms_norm(const Arguments& args, bool add) {
   const char* name = add ? "add_rms_norm" : "rms_norm";
   const std::size_t y = add ? 1 : 0;
-  FORESHARD_KERNELS_TRY(statistics(args, {y + 1}, name));
+  FORESHARD_TRY(statistics(args, {y + 1}, name));
   ForwardParams p;
   if (add) {
-    FORESHARD_KERNELS_TRY(check_rows(args, {0, 1, 3, 4, 5}, name));
+    FORESHARD_TRY(check_rows(args, {0, 1, 3, 4, 5}, name));
     p.sum = args[0].data;
     p.sum_dtype = args[0].dtype();
     p.residual = row_of(args[4]);
     p.weight = row_of(args[5]);
   } else {
-    FORESHARD_KERNELS_TRY(check_rows(args, {0, 2, 3}, name));
+    FORESHARD_TRY(check_rows(args, {0, 2, 3}, name));
     p.weight = row_of(args[3]);
   }
   p.y = args[y].data;
@@ -520,8 +520,8 @@ Result<void> run_norm(const Arguments& args, Workspace& workspace) {
     case Function::add_rms_norm:
       return rms_norm(args, true);
     case Function::layer_norm_backward:
-      FORESHARD_KERNELS_TRY(check_rows(args, {0, 1, 2, 5}, "layer_norm_backward"));
-      FORESHARD_KERNELS_TRY(statistics(args, {3, 4}, "layer_norm_backward"));
+      FORESHARD_TRY(check_rows(args, {0, 1, 2, 5}, "layer_norm_backward"));
+      FORESHARD_TRY(statistics(args, {3, 4}, "layer_norm_backward"));
       return backward(args,
                       {args[0].data,
                        args[0].dtype(),
@@ -534,27 +534,27 @@ Result<void> run_norm(const Arguments& args, Workspace& workspace) {
                        0},
                       args[2], "layer_norm_backward");
     case Function::rms_norm_backward:
-      FORESHARD_KERNELS_TRY(check_rows(args, {0, 1, 2, 4}, "rms_norm_backward"));
-      FORESHARD_KERNELS_TRY(statistics(args, {3}, "rms_norm_backward"));
+      FORESHARD_TRY(check_rows(args, {0, 1, 2, 4}, "rms_norm_backward"));
+      FORESHARD_TRY(statistics(args, {3}, "rms_norm_backward"));
       return backward(
           args,
           {args[0].data, args[0].dtype(), row_of(args[1]), row_of(args[2]), row_of(args[4]), {}, nullptr, number(3), 0},
           args[2], "rms_norm_backward");
     case Function::add_rms_norm_backward:
-      FORESHARD_KERNELS_TRY(check_rows(args, {0, 1, 2, 3, 5}, "add_rms_norm_backward"));
-      FORESHARD_KERNELS_TRY(statistics(args, {4}, "add_rms_norm_backward"));
+      FORESHARD_TRY(check_rows(args, {0, 1, 2, 3, 5}, "add_rms_norm_backward"));
+      FORESHARD_TRY(statistics(args, {4}, "add_rms_norm_backward"));
       return backward(args,
                       {args[0].data, args[0].dtype(), row_of(args[1]), row_of(args[3]), row_of(args[5]),
                        row_of(args[2]), nullptr, number(4), 0},
                       args[3], "add_rms_norm_backward");
     case Function::layer_norm_backward_weights:
-      FORESHARD_KERNELS_TRY(check_rows(args, {0, 1, 2, 3}, "layer_norm_backward_weights"));
-      FORESHARD_KERNELS_TRY(statistics(args, {4, 5}, "layer_norm_backward_weights"));
+      FORESHARD_TRY(check_rows(args, {0, 1, 2, 3}, "layer_norm_backward_weights"));
+      FORESHARD_TRY(statistics(args, {4, 5}, "layer_norm_backward_weights"));
       return backward_weights(args, {args[0], args[1], args[2], args[3], args[4], args[5]}, workspace,
                               "layer_norm_backward_weights");
     case Function::rms_norm_backward_weight:
-      FORESHARD_KERNELS_TRY(check_rows(args, {0, 1, 2}, "rms_norm_backward_weight"));
-      FORESHARD_KERNELS_TRY(statistics(args, {3}, "rms_norm_backward_weight"));
+      FORESHARD_TRY(check_rows(args, {0, 1, 2}, "rms_norm_backward_weight"));
+      FORESHARD_TRY(statistics(args, {3}, "rms_norm_backward_weight"));
       return backward_weights(args, {args[0], none, args[1], args[2], none, args[3]}, workspace,
                               "rms_norm_backward_weight");
     default:

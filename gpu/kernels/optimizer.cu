@@ -137,7 +137,7 @@ Result<void> fill(Entry& e, const Arguments& args, bool adam, std::size_t i, std
     const std::size_t operand = list * tensors + i;
     const Argument a = args[operand];
     if (!a.present() || !a.contiguous() || !is_float_up_to_32(a.dtype()) || a.numel() != e.numel)
-      return bad_operand(name, operand, "is no gapless tensor of the parameter's size");
+      return bad_operand(name, operand, "is no contiguous tensor of the parameter's size");
     e.data[s] = a.data;
     e.dtypes[s] = a.dtype();
   }
@@ -163,7 +163,7 @@ Result<void> run_with(const Arguments& args, const Factors& factors, std::size_t
 
 Result<void> run_optimizer(const Arguments& args) {
   const Result<Factors> factors = settings(args);
-  if (!factors) return tl::unexpected(factors.error());
+  FORESHARD_TRY(factors);
   const char* name = factors->adam ? "adam" : "sgd";
   const std::size_t lists = factors->adam ? 4 : 2;
   if (args.count() % lists != 0) return bad_operand(name, args.count(), "is missing");

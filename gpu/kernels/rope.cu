@@ -89,7 +89,7 @@ Result<void> run_rope(const Arguments& args) {
   for (std::size_t i = 2; i < 4; ++i)
     if (!args[i].present() || args[i].dtype() != DType::float32 || !args[i].contiguous() ||
         args[i].numel() < x.size(1) * x.size(3) / 2)
-      return bad_operand(name, i, "is no gapless float32 table");
+      return bad_operand(name, i, "is no contiguous float32 table");
   if (out.view->shape != x.view->shape) return bad_operand(name, 0, "has another shape than x");
   Params p;
   p.out = out.data;

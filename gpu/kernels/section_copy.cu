@@ -135,7 +135,7 @@ class Launcher {
     for (std::size_t i = 0; i < shape_.tensors; ++i)
       table_.total += static_cast<std::uint64_t>(c.integers[shape_.first_padded + i]);
     if (flat.numel() < shape_.ranks * table_.total) return bad_operand(name_, shape_.flat, "is too small");
-    for (std::size_t i = 0; i < shape_.tensors; ++i) FORESHARD_KERNELS_TRY(add(i));
+    for (std::size_t i = 0; i < shape_.tensors; ++i) FORESHARD_TRY(add(i));
     return put();
   }
 
@@ -146,10 +146,10 @@ class Launcher {
     const auto padded = static_cast<std::uint64_t>(args_.c.integers[shape_.first_padded + i]);
     const std::uint64_t numel = tensor.present() ? tensor.numel() : 0;  // a shard of nothing may have no memory
     if (!tensor.contiguous() || !is_float_up_to_32(tensor.dtype()))
-      return bad_operand(name_, operand, "is no gapless tensor of float32, bfloat16 or float16");
+      return bad_operand(name_, operand, "is no contiguous tensor of float32, bfloat16 or float16");
     if (numel > shape_.ranks * padded) return bad_operand(name_, operand, "is larger than its place");
     if (table_.entries == kEntries || tensor.dtype() != table_.tensor_dtype) {
-      FORESHARD_KERNELS_TRY(put());
+      FORESHARD_TRY(put());
       table_.tensor_dtype = tensor.dtype();
     }
     const std::uint64_t chunks = ceil_div(padded, kChunk);
@@ -173,7 +173,7 @@ class Launcher {
         section_copy<false, 4><<<blocks_, kThreads, 0, args_.stream>>>(table_);
       else
         section_copy<false, 8><<<blocks_, kThreads, 0, args_.stream>>>(table_);
-      FORESHARD_KERNELS_TRY(launched(name_));
+      FORESHARD_TRY(launched(name_));
     }
     table_.entries = 0;
     blocks_ = 0;
@@ -196,10 +196,10 @@ Result<void> run_section_copy(const Arguments& args) {
                      : c.function == Function::copy_out ? "copy_out"
                                                         : "chunk_cat";
   const Result<Shape> shape = shape_of(args, name);
-  if (!shape) return tl::unexpected(shape.error());
+  FORESHARD_TRY(shape);
   const Argument flat = args[shape->flat];
   if (!flat.present() || !flat.contiguous() || !is_float_up_to_32(flat.dtype()))
-    return bad_operand(name, shape->flat, "is no gapless buffer of float32, bfloat16 or float16");
+    return bad_operand(name, shape->flat, "is no contiguous buffer of float32, bfloat16 or float16");
   if (shape->tensors <= kFewEntries) return Launcher<kFewEntries>(args, *shape, name).run();
   return Launcher<kManyEntries>(args, *shape, name).run();
 }

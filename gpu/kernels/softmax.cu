@@ -96,7 +96,7 @@ Result<void> check(const Arguments& args, std::size_t operands, const char* name
   for (std::size_t i = 0; i < operands; ++i) {
     const Argument a = args[i];
     if (!a.present() || !a.contiguous() || !is_float_up_to_32(a.dtype()) || a.numel() != args[0].numel())
-      return bad_operand(name, i, "is no gapless tensor of the output's size, of float32, bfloat16 or float16");
+      return bad_operand(name, i, "is no contiguous tensor of the output's size, of float32, bfloat16 or float16");
     if (a.last() > 0x7fffffffU || a.rows() > 0x7fffffffU) return bad_operand(name, i, "is too large");
   }
   return {};
@@ -106,7 +106,7 @@ Result<void> run_rows(const Arguments& args) {
   const bool backward = args.c.function == Function::softmax_backward;
   const char* name = backward ? "softmax_backward" : "softmax";
   const std::size_t operands = backward ? 3 : 2;
-  FORESHARD_KERNELS_TRY(check(args, operands, name));
+  FORESHARD_TRY(check(args, operands, name));
   const auto columns = static_cast<std::uint32_t>(args[0].last());
   const auto rows = static_cast<unsigned>(args[0].rows());
   if (rows == 0) return {};
@@ -132,7 +132,7 @@ Result<void> run_rows(const Arguments& args) {
 
 Result<void> run_softmax(const Arguments& args) {
   if (args.c.function != Function::causal_mask) return run_rows(args);
-  FORESHARD_KERNELS_TRY(check(args, 1, "causal_mask"));
+  FORESHARD_TRY(check(args, 1, "causal_mask"));
   if (args[0].rank() != 2) return bad_operand("causal_mask", 0, "is no matrix");
   const auto keys = static_cast<std::uint32_t>(args[0].last());
   const std::uint64_t tiles = ceil_div(keys, std::uint64_t{256});

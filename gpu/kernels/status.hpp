@@ -27,10 +27,3 @@ namespace foreshard::gpu {
 }
 
 }  // namespace foreshard::gpu
-
-/// Returns the error of a Result<void>-valued expression from the function around it.
-#define FORESHARD_KERNELS_TRY(expression)                        \
-  do {                                                           \
-    if (auto foreshard_tried = (expression); !foreshard_tried)   \
-      return tl::unexpected(std::move(foreshard_tried.error())); \
-  } while (false)

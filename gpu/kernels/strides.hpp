@@ -1,4 +1,5 @@
-// The dimensions that several tensors of one shape share, with neighbours merged where every tensor lies gapless there.
+// The dimensions that several tensors of one shape share, with neighbours merged where every tensor lies contiguous
+// there.
 #pragma once
 
 #include <array>

@@ -46,9 +46,9 @@ __global__ void __launch_bounds__(kThreads) sum_columns(const __grid_constant__ 
   p.partial[static_cast<std::int64_t>(blockIdx.y) * p.outputs + output] = sum;
 }
 
-/// All of an output's terms lie gapless: a block an output, in groups.
+/// All of an output's terms lie contiguous: a block an output, in groups.
 template <int kWidth>
-__global__ void __launch_bounds__(kThreads) sum_gapless_rows(const __grid_constant__ Params p) {
+__global__ void __launch_bounds__(kThreads) sum_contiguous_rows(const __grid_constant__ Params p) {
   __shared__ float shared[32];
   const std::uint32_t output = blockIdx.x;
   const std::int64_t first = place(p.kept, output);
@@ -134,8 +134,8 @@ std::uint64_t product(const std::vector<std::uint64_t>& sizes) {
   return n;
 }
 
-/// 8 or 4 where every output's terms lie gapless on boundaries of so many elements; else 0.
-int gapless_width(const Params& p, const Argument& x) {
+/// 8 or 4 where every output's terms lie contiguous on boundaries of so many elements; else 0.
+int contiguous_width(const Params& p, const Argument& x) {
   if (!is_float_up_to_32(x.dtype()) || !x.aligned(16) || p.summed.count != 1 || p.summed.strides[0][0] != 1) return 0;
   const int width = width_with(8, x.dtype());
   if (p.terms % static_cast<unsigned>(width) != 0) return 0;
@@ -151,7 +151,7 @@ Result<void> run_sum(const Arguments& args, Workspace& workspace) {
   const Argument x = args[1];
   if (!out.present() || !x.present()) return bad_operand("sum_to", out.present() ? 1 : 0, "is absent");
   const Result<Split> parts = split(out, x);
-  if (!parts) return tl::unexpected(parts.error());
+  FORESHARD_TRY(parts);
   const std::uint64_t outputs = product(parts->kept);
   const std::uint64_t terms = product(parts->summed);
   if (outputs == 0) return {};
@@ -173,21 +173,21 @@ Result<void> run_sum(const Arguments& args, Workspace& workspace) {
   const std::uint64_t least = parts->last_is_summed ? 16 * kThreads : 16;
   const std::uint64_t chunks =
       std::clamp<std::uint64_t>(ceil_div(terms, least), 1, std::min<std::uint64_t>(65535, ceil_div(2048, blocks)));
-  const int width = parts->last_is_summed ? gapless_width(p, x) : 0;
+  const int width = parts->last_is_summed ? contiguous_width(p, x) : 0;
   p.terms_a_chunk = static_cast<std::uint32_t>(round_up(ceil_div(terms, chunks), 8));
   Result<void*> scratch = workspace.reserve(chunks * outputs * sizeof(float));
-  if (!scratch) return tl::unexpected(std::move(scratch.error()));
+  FORESHARD_TRY(scratch);
   p.partial = static_cast<float*>(*scratch);
   const dim3 grid(static_cast<unsigned>(blocks), static_cast<unsigned>(chunks));
   if (width == 8)
-    sum_gapless_rows<8><<<grid, kThreads, 0, args.stream>>>(p);
+    sum_contiguous_rows<8><<<grid, kThreads, 0, args.stream>>>(p);
   else if (width == 4)
-    sum_gapless_rows<4><<<grid, kThreads, 0, args.stream>>>(p);
+    sum_contiguous_rows<4><<<grid, kThreads, 0, args.stream>>>(p);
   else if (parts->last_is_summed)
     sum_rows<<<grid, kThreads, 0, args.stream>>>(p);
   else
     sum_columns<<<grid, kThreads, 0, args.stream>>>(p);
-  FORESHARD_KERNELS_TRY(launched("sum_to"));
+  FORESHARD_TRY(launched("sum_to"));
   const Output target{out.data, out.dtype(), *places, static_cast<float>(args.c.alpha)};
   sum_chunks<<<static_cast<unsigned>(ceil_div(outputs * 32, kThreads)), kThreads, 0, args.stream>>>(
       target, p.partial, p.outputs, static_cast<std::uint32_t>(chunks));

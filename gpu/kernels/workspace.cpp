@@ -10,7 +10,7 @@ Result<void*> Workspace::reserve(Bytes bytes) {
   if (bytes <= size_) [[likely]]
     return data_;
   void* grown = nullptr;
-  FORESHARD_KERNELS_TRY(cuda_status(cudaMalloc(&grown, bytes), "cudaMalloc of a workspace"));
+  FORESHARD_TRY(cuda_status(cudaMalloc(&grown, bytes), "cudaMalloc of a workspace"));
   owned_.push_back(grown);
   data_ = grown;
   size_ = bytes;

@@ -1,4 +1,4 @@
-// Reads a pipe line by line on an io_context. Used by supervisor.cpp for the words of its ranks.
+// Reads a pipe line by line on an io_context. Used by supervisor.cpp for the names of its ranks.
 #pragma once
 
 #include <array>

@@ -75,8 +75,8 @@ Result<Process> start_process(const std::vector<std::string>& command, const Var
   for (const auto& [name, value] : variables) settings.push_back(name + "=" + value);
   const std::vector<char*> argument_pointers = pointers(arguments), setting_pointers = pointers(settings);
   auto words = make_pipe(), report = make_pipe();
-  if (!words) return tl::unexpected(words.error());
-  if (!report) return tl::unexpected(report.error());
+  FORESHARD_TRY(words);
+  FORESHARD_TRY(report);
   const OwnedDescriptor nothing(::open("/dev/null", O_RDWR | O_CLOEXEC));
   if (!nothing) return refuse("cannot be opened", "/dev/null", errno);
   const Child child{argument_pointers.data(),

@@ -10,7 +10,7 @@
 #include <boost/asio/signal_set.hpp>
 #include <boost/asio/steady_timer.hpp>
 
-#include "gpu/bootstrap/hub.hpp"
+#include "gpu/bootstrap/rendezvous_server.hpp"
 #include "gpu/launch/line_reader.hpp"
 #include "gpu/launch/process.hpp"
 
@@ -20,7 +20,7 @@ namespace {
 namespace asio = boost::asio;
 using boost::system::error_code;
 
-constexpr std::uint32_t kMostRanks = 1024;
+constexpr std::uint32_t kMaxRanks = 1024;
 constexpr Milliseconds kLastWords{500};  // for the pipes of processes that have ended
 
 /// Puts the process's signal actions back; signal_set leaves the default ones behind.
@@ -67,19 +67,19 @@ class Supervisor {
         signals_(context_),
         step_(context_),
         ticker_(context_),
-        hub_(context_, HubOptions{.ranks = options.ranks,
-                                  .token = token_,
-                                  .port = 0,
-                                  .loopback_only = true,
-                                  .held_by_rank_0 = false,
-                                  .timeouts = options.timeouts}),
+        server_(context_, RendezvousOptions{.ranks = options.ranks,
+                                            .token = token_,
+                                            .port = 0,
+                                            .loopback_only = true,
+                                            .held_by_rank_0 = false,
+                                            .timeouts = options.timeouts}),
         processes_(options.ranks, 0),
         ends_(options.ranks) {}
 
   Result<RunEnd> run() {
-    const auto port = hub_.listen();
-    if (!port) return tl::unexpected(port.error());
-    hub_.on_failure = [this](const RunFailure& failure) { end_all(failure); };
+    const auto port = server_.listen();
+    FORESHARD_TRY(port);
+    server_.on_failure = [this](const RunFailure& failure) { end_all(failure); };
     for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGCHLD}) signals_.add(signal);
     if (auto started = start_all(*port); !started) {
       for (const int process : processes_)
@@ -104,7 +104,7 @@ class Supervisor {
       variables["FORESHARD_TOKEN"] = token_;
       variables["FORESHARD_LAUNCHER"] = "1";
       auto process = start_process(command_, variables, rank == 0);
-      if (!process) return tl::unexpected(process.error());
+      FORESHARD_TRY(process);
       processes_[rank] = process->id;
       readers_.push_back(std::make_shared<LineReader>(context_, std::move(process->words), [this, rank](auto line) {
         if (options_.on_line) options_.on_line(rank, line);
@@ -123,7 +123,8 @@ class Supervisor {
         signal_all(SIGKILL);
       } else {
         interrupted_ = true;
-        hub_.blame({ErrorKind::interrupted, std::nullopt, {}, "interrupted by " + signal_text(signal), {}, {}});
+        server_.attribute_failure(
+            {ErrorKind::interrupted, std::nullopt, {}, "interrupted by " + signal_text(signal), {}, {}});
       }
       hear_signals();
     });
@@ -142,16 +143,16 @@ class Supervisor {
   }
 
   void explain(std::uint32_t rank, const RankEnd& end) {
-    RunFailure failure{ErrorKind::rank_lost, rank, hub_.watch().operation(rank), {}, {}, {}};
+    RunFailure failure{ErrorKind::rank_lost, rank, server_.monitor().operation(rank), {}, {}, {}};
     if (end.signal != 0) {
       failure.cause = "was killed by " + signal_text(end.signal);
       if (end.signal == SIGKILL) failure.hint = "if nobody did, the kernel ran out of host memory: see dmesg";
     } else {
       failure.kind = kind_of_status(end.status);
       failure.cause = fmt::format("ended with status {} before the run was over", end.status);
-      if (end.status != 0) failure.hint = fmt::format("its own words are above, behind [rank {}]", rank);
+      if (end.status != 0) failure.hint = fmt::format("its output is above, prefixed with [rank {}]", rank);
     }
-    if (!hub_.finished()) return hub_.rank_ended(rank, std::move(failure));
+    if (!server_.finished()) return server_.rank_ended(rank, std::move(failure));
     if (end.status == 0 || late_) return;
     if (end.signal == 0) failure.cause = fmt::format("ended with status {} after the run", end.status);
     late_ = std::move(failure);
@@ -187,15 +188,15 @@ class Supervisor {
   void tick() {
     look();  // a SIGCHLD that was merged with another
     const auto now = std::chrono::steady_clock::now();
-    if (hub_.finished() && !over_since_) over_since_ = now;
+    if (server_.finished() && !over_since_) over_since_ = now;
     if (over_since_ && !late_ && alive() > 0 && now - *over_since_ > options_.timeouts.progress) give_up();
     // Without either, the rendezvous still looks for the best explanation of what ended.
-    if (alive() == 0 && (hub_.failure() || hub_.finished())) {
+    if (alive() == 0 && (server_.failure() || server_.finished())) {
       if (!dead_since_) dead_since_ = now;
       const bool quiet = std::none_of(readers_.begin(), readers_.end(), [](const auto& r) { return r->open(); });
       if (quiet || now - *dead_since_ > kLastWords) return stop();
     }
-    ticker_.expires_after(options_.timeouts.beat);
+    ticker_.expires_after(options_.timeouts.heartbeat);
     ticker_.async_wait([this](error_code stopped) {
       if (!stopped) tick();
     });
@@ -205,14 +206,14 @@ class Supervisor {
   void give_up() {
     for (std::uint32_t rank = 0; rank < options_.ranks && !late_; ++rank)
       if (processes_[rank] != 0)
-        late_ =
-            RunFailure{ErrorKind::rank_hung, rank, hub_.watch().operation(rank), "does not end after the run", {}, {}};
+        late_ = RunFailure{ErrorKind::rank_hung,         rank, server_.monitor().operation(rank),
+                           "does not end after the run", {},   {}};
     end_all(*late_);
   }
 
   void stop() {
     for (const auto& reader : readers_) reader->close();
-    hub_.close();
+    server_.close();
     error_code ignored;
     signals_.cancel(ignored);
     step_.cancel();
@@ -220,7 +221,7 @@ class Supervisor {
   }
 
   [[nodiscard]] RunEnd result() const {
-    RunEnd out{hub_.failure() ? hub_.failure() : late_, ends_, 0};
+    RunEnd out{server_.failure() ? server_.failure() : late_, ends_, 0};
     if (!out.failure) return out;
     out.exit_code = static_cast<int>(out.failure->kind);
     if (out.failure->kind != ErrorKind::rank_lost || !out.failure->rank) return out;
@@ -237,7 +238,7 @@ class Supervisor {
   asio::io_context context_;
   asio::signal_set signals_;
   asio::steady_timer step_, ticker_;
-  Hub hub_;
+  RendezvousServer server_;
   std::vector<int> processes_;  ///< by rank; 0: ended
   std::vector<RankEnd> ends_;
   std::vector<std::shared_ptr<LineReader>> readers_;
@@ -250,11 +251,11 @@ class Supervisor {
 
 Result<RunEnd> launch_ranks(const std::vector<std::string>& command, const LaunchOptions& options) {
   if (command.empty()) return fail(ErrorKind::usage, "no command to launch");
-  if (options.ranks == 0 || options.ranks > kMostRanks)
+  if (options.ranks == 0 || options.ranks > kMaxRanks)
     return fail(ErrorKind::usage,
-                fmt::format("{} ranks on one host; 1 to {} can be launched", options.ranks, kMostRanks));
+                fmt::format("{} ranks on one host; 1 to {} can be launched", options.ranks, kMaxRanks));
   auto token = random_token();
-  if (!token) return tl::unexpected(token.error());
+  FORESHARD_TRY(token);
   return Supervisor(command, options, std::move(*token)).run();
 }
 

@@ -27,12 +27,12 @@ constexpr std::uint32_t kLayers = 2;
 constexpr std::int32_t kWarmSteps = 2;
 constexpr std::int32_t kTimedSteps = 2;
 /// Before the timed steps a program runs for so long: power reaches its cap, and the clock what that leaves, within
-/// some 30 ms of products (2 x H200, Llama-8B with 4,096 tokens: products take 12 % longer from then on).
+/// some 30 ms of GEMMs (2 x H200, Llama-8B with 4,096 tokens: GEMMs take 12 % longer from then on).
 constexpr double kSustained = 0.6e6;  // us
-constexpr std::int32_t kMostSustained = 100;
+constexpr std::int32_t kMaxSustained = 100;
 /// Programs of fewer operations a step never reach it.
 constexpr double kLeastSustained = 3e3;  // us
-/// No products in a step are faster (H200, TFLOP/s).
+/// No GEMMs in a step are faster (H200, TFLOP/s).
 constexpr double kMatrixRate = 650;
 constexpr double kVectorRate = 50;
 /// CUPTI's clock is good to some tens of nanoseconds; shorter kernels say nothing.
@@ -103,11 +103,11 @@ Result<Workload> workload_of(const ProbeProgram& program, const Settings& settin
   overrides.layers = program.layers;
   if (program.dim > 0) overrides.dim = program.dim;
   const auto model = preset(program.preset, overrides);
-  if (!model) return tl::unexpected(model.error());
+  FORESHARD_TRY(model);
   auto workload = generate(*model, settings, HostCosts{}, this_gpu(), true);
   if (!workload) return workload;
   auto adapted = adapt(*workload, settings);
-  if (!adapted) return tl::unexpected(adapted.error());
+  FORESHARD_TRY(adapted);
   return std::move(adapted->workload);
 }
 
@@ -118,19 +118,19 @@ struct OpRange {
   [[nodiscard]] bool has(OpId op) const { return op > after && op <= last; }
 };
 
-/// What a program does beside its steps, and when: warms up, runs without collectives until power is what it stays,
-/// is timed alone, and is timed once more while SMs are held.
+/// What a program does concurrent with its steps, and when: warms up, runs without collectives until power is what it
+/// stays, is timed alone, and is timed once more while SMs are held.
 class Stages final : public ValueObserver {
  public:
   Stages(std::int32_t sustained, SerialDevice& serial, CudaDevice& device, SmHolder& holder)
       : timed_(kWarmSteps + sustained), serial_(serial), device_(device), holder_(holder) {}
 
-  [[nodiscard]] std::int32_t steps() const { return end_of_alone() + 3; }
+  [[nodiscard]] std::int32_t steps() const { return end_of_isolated() + 3; }
   void loss(std::int32_t step, Address) override {
     if (step == kWarmSteps - 1) serial_.drop_collectives();
     // In the middle of a step, so that the next one finds them held, and the last one frees them.
-    if (step == end_of_alone()) holder_.hold(device_.handle(kComputeStream), kHeldSms);
-    if (step == end_of_alone() + 2) holder_.release(device_.handle(kComputeStream));
+    if (step == end_of_isolated()) holder_.hold(device_.handle(kComputeStream), kHeldSms);
+    if (step == end_of_isolated() + 2) holder_.release(device_.handle(kComputeStream));
   }
   void gradients(std::int32_t, std::span<const ShardedGradient>) override {}
   /// False where steps are missing.
@@ -140,16 +140,16 @@ class Stages final : public ValueObserver {
       return OpRange{steps[static_cast<std::size_t>(first - 1)].last_compute_op.value_or(OpId{0}),
                      steps[static_cast<std::size_t>(end - 1)].last_compute_op.value_or(OpId{0})};
     };
-    alone = range(timed_, end_of_alone());
-    held = range(end_of_alone() + 1, end_of_alone() + 2);
+    isolated = range(timed_, end_of_isolated());
+    held = range(end_of_isolated() + 1, end_of_isolated() + 2);
     return true;
   }
 
-  OpRange alone;
+  OpRange isolated;
   OpRange held;
 
  private:
-  [[nodiscard]] std::int32_t end_of_alone() const { return timed_ + kTimedSteps; }
+  [[nodiscard]] std::int32_t end_of_isolated() const { return timed_ + kTimedSteps; }
 
   std::int32_t timed_;
   SerialDevice& serial_;
@@ -171,7 +171,7 @@ std::int32_t sustained_steps(const Workload& workload) {
     us += flop / 1e6 / (itemsize(math.dtype) >= 4 ? kVectorRate : kMatrixRate);
   }
   if (us < kLeastSustained) return 0;
-  return std::min(kMostSustained, static_cast<std::int32_t>(kSustained / us));
+  return std::min(kMaxSustained, static_cast<std::int32_t>(kSustained / us));
 }
 
 /// The kernels of the timed steps: one a name, shape and size, the median of its times.
@@ -184,24 +184,24 @@ void add_medians(const std::vector<NotedKernel>& noted, std::span<const OpTiming
   };
   struct Times {
     const NotedKernel* first = nullptr;
-    std::vector<double> alone;
+    std::vector<double> isolated;
     std::vector<double> held;
   };
   std::map<decltype(key(noted.front())), Times> groups;
   for (const NotedKernel& kernel : noted) {
-    const bool alone = stages.alone.has(kernel.op);
-    if (labels.text(kernel.label).empty() || (!alone && !stages.held.has(kernel.op))) continue;
+    const bool isolated = stages.isolated.has(kernel.op);
+    if (labels.text(kernel.label).empty() || (!isolated && !stages.held.has(kernel.op))) continue;
     const OpTiming& timing = timings[kernel.op.value];
     const double us = (timing.end - timing.start).us();
     if (us < kLeastUs) continue;
     Times& times = groups[key(kernel)];
     if (times.first == nullptr) times.first = &kernel;
-    (alone ? times.alone : times.held).push_back(us);
+    (isolated ? times.isolated : times.held).push_back(us);
   }
   for (auto& [ignored, times] : groups) {
-    if (times.alone.empty()) continue;
+    if (times.isolated.empty()) continue;
     const NotedKernel& kernel = *times.first;
-    out.push_back({labels.text(kernel.label), kernel.math, kernel.bytes, median(times.alone), median(times.held)});
+    out.push_back({labels.text(kernel.label), kernel.math, kernel.bytes, median(times.isolated), median(times.held)});
   }
 }
 
@@ -216,7 +216,7 @@ class Gaps {
       const OpTiming& first = timings[noted[i - 1].op.value];
       const OpTiming& second = timings[noted[i].op.value];
       const double gap = (second.start - first.end).us();
-      if (second.issue + kQueued > first.end || gap <= 0 || gap > kMostGap) continue;
+      if (second.issue + kQueued > first.end || gap <= 0 || gap > kMaxGap) continue;
       Sum& sum = first.end - first.start < kLongKernel ? short_ : long_;
       sum.us += gap;
       ++sum.count;
@@ -228,7 +228,7 @@ class Gaps {
  private:
   /// A launch takes up to 10 us to come to the GPU under CUPTI: what was issued later lengthens the gap.
   static constexpr Nanoseconds kQueued{20'000};
-  static constexpr double kMostGap = 5;
+  static constexpr double kMaxGap = 5;
   struct Sum {
     double us = 0;
     std::uint64_t count = 0;
@@ -311,7 +311,7 @@ ProbedKernels probe_kernels(Executor& executor, Groups& groups, std::uint32_t ra
     add_medians(serial.kernels(), rig.device->timings(), stages, workload->labels, out.kernels);
     if (const std::string caveat = rig.device->clock().caveat(); !caveat.empty())
       out.notes.push_back(name + ": " + caveat);
-    gaps.add(serial.kernels(), rig.device->timings(), stages.alone);
+    gaps.add(serial.kernels(), rig.device->timings(), stages.isolated);
   }
   out.gap = gaps.after_short();
   out.long_gap = gaps.after_long();

@@ -174,7 +174,7 @@ ProbedHost probe_host(Executor& executor, Groups& groups, std::uint32_t ranks, b
   if (ranks < 2) return out;
   out.collective = cost(device, [&] { device.collective(rig.side, world, small_gather(Transport::nccl)); });
   if (own)
-    out.own_collective =
+    out.symm_mem_collective =
         cost(device, [&] { device.collective(rig.side, world, small_gather(Transport::low_contention)); });
   return out;
 }

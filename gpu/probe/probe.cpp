@@ -23,7 +23,7 @@ constexpr std::array kSizes{kMiB,       4 * kMiB,    16 * kMiB,   64 * kMiB,  25
 constexpr std::array kTransports{Transport::nccl, Transport::nccl_registered, Transport::symmetric,
                                  Transport::copy_engine, Transport::low_contention};
 constexpr double kGiga = 1e9;
-constexpr Milliseconds kPatience{120'000};
+constexpr Milliseconds kTimeout{120'000};
 
 void* pointer(Address address) {
   return reinterpret_cast<void*>(address);  // NOLINT: a device address
@@ -73,10 +73,10 @@ class Prober {
     Address input = 0;
     Address output = 0;
   };
-  [[nodiscard]] std::uint32_t ranks() const { return session_.exchange().ranks(); }
+  [[nodiscard]] std::uint32_t ranks() const { return session_.bootstrap().ranks(); }
   void say(std::string_view what) {
     if (request_.progress) request_.progress(what);
-    session_.report(what, kPatience);
+    session_.report(what, kTimeout);
   }
   [[nodiscard]] std::vector<double> of_ranks(double us);
   [[nodiscard]] double slowest(double us);
@@ -85,12 +85,12 @@ class Prober {
   void peer_copy(SymmetricHeap& heap);
   void collectives_of(Communicator& world, Transport transport);
   void contention_of(Communicator& world, CollectiveKind kind, Transport transport, const Buffers& buffers,
-                     bool widens);
+                     bool upcasts);
   /// Whether the transport ran as asked for; sizes after one that did not are left out.
   bool sizes_of(Communicator& world, CollectiveKind kind, Transport transport, const Buffers& buffers, Bytes most,
-                bool widens);
+                bool upcasts);
   [[nodiscard]] CollectiveWork work(CollectiveKind kind, Transport transport, Bytes bytes, const Buffers& b,
-                                    bool widens = false) const;
+                                    bool upcasts = false) const;
   [[nodiscard]] bool ran(const Communicator& world, CollectiveKind kind, Transport transport);
 
   const ProbeRequest& request_;
@@ -126,7 +126,7 @@ void Prober::describe() {
 void Prober::rates() {
   say("rates");
   const auto us_of = [&](int count, const KernelWork& kernel) {
-    return watch_.alone(compute_, count, [&](cudaStream_t s) { require(executor_.emulate(kernel, s)); });
+    return watch_.isolated(compute_, count, [&](cudaStream_t s) { require(executor_.emulate(kernel, s)); });
   };
   out_.gemm_bf16 = 2 * 8192.0 * 8192.0 * 8192.0 / us_of(20, gemm(DType::bfloat16, 8192)) / 1e6;
   out_.gemm_fp32 = 2 * 4096.0 * 4096.0 * 4096.0 / us_of(10, gemm(DType::float32, 4096)) / 1e6;
@@ -138,11 +138,11 @@ void Prober::rates() {
   require(cudaMalloc(&from, kCopy), "cudaMalloc");
   require(cudaMalloc(&to, kCopy), "cudaMalloc");
   require(cudaMallocHost(&host, kHost), "cudaMallocHost");
-  const double us = watch_.alone(compute_, 10, [&](cudaStream_t s) {
+  const double us = watch_.isolated(compute_, 10, [&](cudaStream_t s) {
     require(cudaMemcpyAsync(to, from, kCopy, cudaMemcpyDeviceToDevice, s), "cudaMemcpyAsync");
   });
   out_.hbm_copy = 2 * static_cast<double>(kCopy) / us * 1e6 / kGiga;
-  const double host_us = watch_.alone(compute_, 4, [&](cudaStream_t s) {
+  const double host_us = watch_.isolated(compute_, 4, [&](cudaStream_t s) {
     require(cudaMemcpyAsync(to, host, kHost, cudaMemcpyHostToDevice, s), "cudaMemcpyAsync");
   });
   out_.pcie = static_cast<double>(kHost) / host_us * 1e6 / kGiga;
@@ -160,22 +160,22 @@ void Prober::side_kernels() {
   require(cudaStreamCreateWithPriority(&high, cudaStreamNonBlocking, -1), "cudaStreamCreateWithPriority");
   const KernelWork kernel = memory_bound(256 * kMiB);
   const auto work = [&](cudaStream_t s) { require(executor_.emulate(kernel, s)); };
-  const double alone = watch_.alone(compute_, kMain, work);
-  const double copy = watch_.alone(high, kSide, work);
+  const double isolated = watch_.isolated(compute_, kMain, work);
+  const double copy = watch_.isolated(high, kSide, work);
   // Of many waves, as long as the copy: blocks that end make room for it.
-  KernelWork product = gemm(DType::bfloat16, 4096);
-  product.math.n = 14336;
-  product.math.k = 512;
-  const auto multiply = [&](cudaStream_t s) { require(executor_.emulate(product, s)); };
-  const double product_alone = watch_.alone(compute_, kMain, multiply);
+  KernelWork gemm_work = gemm(DType::bfloat16, 4096);
+  gemm_work.math.n = 14336;
+  gemm_work.math.k = 512;
+  const auto multiply = [&](cudaStream_t s) { require(executor_.emulate(gemm_work, s)); };
+  const double gemm_isolated = watch_.isolated(compute_, kMain, multiply);
   std::array<ProbedSide, kRounds> rounds;
   for (ProbedSide& round : rounds) {
     const Stopwatch::Both both = watch_.both(compute_, kMain, work, high, kSide, work);
-    const Stopwatch::Both products = watch_.both(compute_, kMain, multiply, high, kSide, work);
+    const Stopwatch::Both gemms = watch_.both(compute_, kMain, multiply, high, kSide, work);
     const auto lost = [&](const Stopwatch::Both& at_once, double of_one) {
       return std::clamp((at_once.work - kMain * of_one) / at_once.other, 0.0, 1.0);
     };
-    round = {both.other / (kSide * copy), lost(both, alone), lost(products, product_alone)};
+    round = {both.other / (kSide * copy), lost(both, isolated), lost(gemms, gemm_isolated)};
   }
   std::sort(rounds.begin(), rounds.end(), [](const auto& a, const auto& b) { return a.side < b.side; });
   out_.side = rounds[kRounds / 2];
@@ -184,11 +184,11 @@ void Prober::side_kernels() {
 
 void Prober::host_costs() {
   say("host costs");
-  Groups groups(session_.exchange(), {Transport::nccl, Transport::low_contention});
+  Groups groups(session_.bootstrap(), {Transport::nccl, Transport::low_contention});
   const bool own = groups.heap_caveat().empty();
   out_.host = probe_host(executor_, groups, ranks(), own);
   out_.latencies.gather_gap = probe_gather_gap(executor_, groups, ranks());
-  const std::uint32_t rank = session_.exchange().rank();
+  const std::uint32_t rank = session_.bootstrap().rank();
   say("the host's own work");
   out_.host.step = typical(probe_host_step(executor_, groups, HostBoundStep::sections, rank, ranks()));
   out_.host.kernel_step = typical(probe_host_step(executor_, groups, HostBoundStep::kernels, rank, ranks()));
@@ -196,11 +196,11 @@ void Prober::host_costs() {
 
 void Prober::timed_by_cupti() {
   say("latencies");
-  Groups groups(session_.exchange(), {Transport::nccl, Transport::low_contention});
+  Groups groups(session_.bootstrap(), {Transport::nccl, Transport::low_contention});
   const double gather_gap = out_.latencies.gather_gap;
   out_.latencies = probe_latencies(executor_, groups, ranks());
   out_.latencies.gather_gap = gather_gap;
-  const std::uint32_t rank = session_.exchange().rank();
+  const std::uint32_t rank = session_.bootstrap().rank();
   ProbedKernels kernels = probe_kernels(executor_, groups, rank, ranks(), [this](std::string_view what) { say(what); });
   if (kernels.gap > 0) out_.latencies.kernel_gap = kernels.gap;  // of real kernels: that of empty ones is shorter
   if (kernels.gap > 0) out_.latencies.long_kernel = std::max(0.0, kernels.long_gap - kernels.gap);
@@ -220,7 +220,7 @@ Bytes Prober::largest() {
 
 std::vector<double> Prober::of_ranks(double us) {
   std::vector<double> out;
-  for (const std::string& one : require(session_.exchange().all_gather("a time", fmt::format("{:.17g}", us))))
+  for (const std::string& one : require(session_.bootstrap().all_gather("a time", fmt::format("{:.17g}", us))))
     out.push_back(std::stod(one));
   return out;
 }
@@ -235,25 +235,25 @@ void Prober::peer_copy(SymmetricHeap& heap) {
   constexpr Bytes kBytes = 256 * kMiB;
   void* memory = require(heap.allocate(2 * kBytes));
   const auto own = reinterpret_cast<Address>(memory);
-  if (session_.exchange().local_rank() == 0) {
+  if (session_.bootstrap().local_rank() == 0) {
     const auto peer = heap.translate(own + kBytes, 1);
-    const double us = watch_.alone(side_, 8, [&](cudaStream_t s) {
+    const double us = watch_.isolated(side_, 8, [&](cudaStream_t s) {
       require(cudaMemcpyAsync(pointer(*peer), memory, kBytes, cudaMemcpyDefault, s), "cudaMemcpyAsync");
     });
     out_.peer_copy = static_cast<double>(kBytes) / us * 1e6 / kGiga;
   }
-  require(session_.exchange().barrier("peer copies"));
+  require(session_.bootstrap().barrier("peer copies"));
   require(heap.release(memory));
 }
 
 CollectiveWork Prober::work(CollectiveKind kind, Transport transport, Bytes bytes, const Buffers& b,
-                            bool widens) const {
+                            bool upcasts) const {
   CollectiveWork work{kind, transport, bytes, {}};
   work.dtype = DType::bfloat16;
-  if (widens) work.output_dtype = DType::float32;
+  if (upcasts) work.output_dtype = DType::float32;
   work.input = b.input;
   work.output = b.output;
-  const Bytes own = bytes / ranks() * session_.exchange().rank();
+  const Bytes own = bytes / ranks() * session_.bootstrap().rank();
   if (kind == CollectiveKind::all_gather) work.input = b.output + own;  // in place, as FSDP2 gathers
   if (kind == CollectiveKind::all_reduce) work.input = b.output;
   return work;
@@ -270,7 +270,7 @@ bool Prober::ran(const Communicator& world, CollectiveKind kind, Transport trans
 }
 
 void Prober::contention_of(Communicator& world, CollectiveKind kind, Transport transport, const Buffers& buffers,
-                           bool widens) {
+                           bool upcasts) {
   struct Kernel {
     const char* name;
     KernelClass kernel_class;
@@ -278,51 +278,51 @@ void Prober::contention_of(Communicator& world, CollectiveKind kind, Transport t
   };
   const std::array kernels{Kernel{"gemm8192", KernelClass::gemm, gemm(DType::bfloat16, 8192)},
                            Kernel{"copy512MB", KernelClass::memory_bound, memory_bound(kContentionBytes)}};
-  const CollectiveWork collective = work(kind, transport, kContentionBytes, buffers, widens);
+  const CollectiveWork collective = work(kind, transport, kContentionBytes, buffers, upcasts);
   const auto communicate = [&](cudaStream_t s) { require(world.issue(collective, s)); };
   for (const Kernel& kernel : kernels) {
     const auto compute = [&](cudaStream_t s) { require(executor_.emulate(kernel.work, s)); };
     ProbedContention row{kernel.name, kernel.kernel_class, kind, transport, kContentionBytes};
-    row.widens = widens;
+    row.upcasts = upcasts;
     constexpr int kCollectives = 8;
-    require(session_.exchange().barrier("contention"));
-    row.collective_alone_us = slowest(watch_.alone(side_, kCollectives, communicate));
-    // The same counts on every rank, so that collectives meet; each runs some 15 ms, what is beside it three times
-    // that.
+    require(session_.bootstrap().barrier("contention"));
+    row.collective_isolated_us = slowest(watch_.isolated(side_, kCollectives, communicate));
+    // The same counts on every rank, so that collectives meet; each runs some 15 ms, what is concurrent with it three
+    // times that.
     const auto count_of = [](double us) { return static_cast<int>(std::clamp(15'000 / us, 4.0, 200.0)); };
-    const int kernels_timed = count_of(slowest(watch_.alone(compute_, 8, compute)));
-    // As hot as beside the collective: products draw power, and clocks fall within some 30 ms of them, which is not the
-    // collective's doing (4 x H200, 8192^3: 1360 us in the first 10 ms, 1580 later).
-    row.kernel_alone_us = slowest(watch_.alone(compute_, 3 * kernels_timed, compute));
-    const int collectives_timed = count_of(row.collective_alone_us);
-    require(session_.exchange().barrier("contention"));
-    row.kernel_beside_us =
-        slowest(watch_.beside(compute_, kernels_timed, compute, side_, 3 * collectives_timed, communicate));
-    require(session_.exchange().barrier("contention"));
-    row.collective_beside_us =
-        slowest(watch_.beside(side_, collectives_timed, communicate, compute_, 3 * kernels_timed, compute));
-    if (row.kernel_beside_us > 0 && row.collective_beside_us > 0)
+    const int kernels_timed = count_of(slowest(watch_.isolated(compute_, 8, compute)));
+    // As hot as concurrent with the collective: GEMMs draw power, and clocks fall within some 30 ms of them, which is
+    // not the collective's doing (4 x H200, 8192^3: 1360 us in the first 10 ms, 1580 later).
+    row.kernel_isolated_us = slowest(watch_.isolated(compute_, 3 * kernels_timed, compute));
+    const int collectives_timed = count_of(row.collective_isolated_us);
+    require(session_.bootstrap().barrier("contention"));
+    row.kernel_concurrent_us =
+        slowest(watch_.concurrent(compute_, kernels_timed, compute, side_, 3 * collectives_timed, communicate));
+    require(session_.bootstrap().barrier("contention"));
+    row.collective_concurrent_us =
+        slowest(watch_.concurrent(side_, collectives_timed, communicate, compute_, 3 * kernels_timed, compute));
+    if (row.kernel_concurrent_us > 0 && row.collective_concurrent_us > 0)
       out_.contention.push_back(row);
     else
-      out_.notes.push_back(fmt::format("{} beside {} by {}: one was through before the other", kernel.name, name(kind),
-                                       name(transport)));
+      out_.notes.push_back(fmt::format("{} concurrent with {} by {}: one was through before the other", kernel.name,
+                                       name(kind), name(transport)));
   }
 }
 
 bool Prober::sizes_of(Communicator& world, CollectiveKind kind, Transport transport, const Buffers& buffers, Bytes most,
-                      bool widens) {
+                      bool upcasts) {
   bool as_asked = true;
   for (const Bytes bytes : kSizes) {
     if (bytes > most || !as_asked) continue;
-    const CollectiveWork one = work(kind, transport, bytes, buffers, widens);
-    require(session_.exchange().barrier("a collective"));
+    const CollectiveWork one = work(kind, transport, bytes, buffers, upcasts);
+    require(session_.bootstrap().barrier("a collective"));
     const double us =
-        slowest(watch_.alone(side_, repetitions(bytes), [&](cudaStream_t s) { require(world.issue(one, s)); }));
+        slowest(watch_.isolated(side_, repetitions(bytes), [&](cudaStream_t s) { require(world.issue(one, s)); }));
     as_asked = ran(world, kind, transport);
-    if (as_asked) out_.collectives.push_back({kind, transport, bytes, us, widens});
+    if (as_asked) out_.collectives.push_back({kind, transport, bytes, us, upcasts});
   }
   if (as_asked && request_.contention && kind != CollectiveKind::all_reduce && most >= kContentionBytes)
-    contention_of(world, kind, transport, buffers, widens);
+    contention_of(world, kind, transport, buffers, upcasts);
   return as_asked;
 }
 
@@ -342,7 +342,7 @@ void Prober::collectives_of(Communicator& world, Transport transport) {
       sizes_of(world, kind, transport, buffers, most, true);
   }
   require(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
-  require(session_.exchange().barrier("buffers"));
+  require(session_.bootstrap().barrier("buffers"));
   for (const Address memory : {buffers.input, buffers.output}) require(world.release(pointer(memory)));
 }
 
@@ -352,14 +352,14 @@ void Prober::communication() {
     return;
   }
   say("making communicators");
-  auto heap = SymmetricHeap::create(session_.exchange());
+  auto heap = SymmetricHeap::create(session_.bootstrap());
   if (!heap) out_.notes.push_back("no symmetric memory: " + heap.error().what);
   CommunicatorSettings settings;
   settings.members.resize(ranks());
   std::iota(settings.members.begin(), settings.members.end(), 0U);
   settings.transports.assign(kTransports.begin(), heap ? kTransports.end() : kTransports.end() - 1);
-  const auto world = require(Communicator::create(session_.exchange(), heap ? heap->get() : nullptr, settings));
-  if (heap && session_.exchange().local_ranks() == ranks()) peer_copy(**heap);
+  const auto world = require(Communicator::create(session_.bootstrap(), heap ? heap->get() : nullptr, settings));
+  if (heap && session_.bootstrap().local_ranks() == ranks()) peer_copy(**heap);
   for (const Transport transport : settings.transports) collectives_of(*world, transport);
   std::size_t free = 0;
   std::size_t total = 0;
@@ -372,7 +372,7 @@ void Prober::communication() {
 
 Result<ProbeResult> probe(const ProbeRequest& request, Session& session) {
   auto executor = Executor::create();
-  if (!executor) return tl::unexpected<Error>(executor.error());
+  FORESHARD_TRY(executor);
   return guarded([&]() -> Result<ProbeResult> {
     Prober prober(request, session, **executor);
     prober.describe();
@@ -383,7 +383,7 @@ Result<ProbeResult> probe(const ProbeRequest& request, Session& session) {
     // Last: once CUPTI has started, every launch of the process costs the host twice as much (a step of llama-tiny 10
     // instead of 5.4 ms), and small collectives are held up by it (1 MiB by NCCL 18.8 us instead of 12.8; 4 x H200).
     prober.timed_by_cupti();
-    if (auto ok = session.exchange().barrier("probed"); !ok) return tl::unexpected<Error>(ok.error());
+    FORESHARD_TRY(session.bootstrap().barrier("probed"));
     return prober.result();
   });
 }

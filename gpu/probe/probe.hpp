@@ -1,4 +1,4 @@
-// Measures a machine: what its GPUs, their links and this host achieve, alone and beside each other.
+// Measures a machine: what its GPUs, their links and this host achieve, alone and concurrent with each other.
 //
 // Who: `foreshard probe`, one process a GPU; cli turns the result into a machine profile (docs/gpu.md). All ranks call
 // probe() together; times of collectives are the slowest rank's, everything else is rank 0's. Values are medians of
@@ -37,7 +37,7 @@ struct ProbedCollective {
   Transport transport = Transport::nccl;
   Bytes bytes = 0;
   double us = 0;
-  bool widens = false;  ///< bfloat16 into float32, as FSDP2 reduces where the reduction is wider than the parameters
+  bool upcasts = false;  ///< bfloat16 into float32, as FSDP2 reduces where the reduction is wider than the parameters
 };
 
 /// A kernel of foreshard's own, alone, as a step runs it (core/device/device.hpp's KernelWork).
@@ -56,11 +56,11 @@ struct ProbedContention {
   CollectiveKind kind = CollectiveKind::all_gather;
   Transport transport = Transport::nccl;
   Bytes bytes = 0;
-  double kernel_alone_us = 0;
-  double kernel_beside_us = 0;
-  double collective_alone_us = 0;
-  double collective_beside_us = 0;
-  bool widens = false;  ///< as ProbedCollective::widens
+  double kernel_isolated_us = 0;
+  double kernel_concurrent_us = 0;
+  double collective_isolated_us = 0;
+  double collective_concurrent_us = 0;
+  bool upcasts = false;  ///< as ProbedCollective::upcasts
 };
 
 /// Microseconds; 0: not measured.
@@ -79,20 +79,20 @@ struct ProbedLatencies {
 struct ProbedHost {
   double kernel = 0;
   double gemm = 0;
-  double collective = 0;      ///< NCCL's
-  double own_collective = 0;  ///< low-contention; 0: not there
-  double event = 0;           ///< record
-  double wait = 0;            ///< a stream's wait
-  double step = 0;            ///< issuing a step of host_bound_steps.hpp's sections, from an idle GPU; 0: not measured
-  double kernel_step = 0;     ///< the same of its kernels
+  double collective = 0;           ///< NCCL's
+  double symm_mem_collective = 0;  ///< low-contention; 0: not there
+  double event = 0;                ///< record
+  double wait = 0;                 ///< a stream's wait
+  double step = 0;         ///< issuing a step of host_bound_steps.hpp's sections, from an idle GPU; 0: not measured
+  double kernel_step = 0;  ///< the same of its kernels
 };
 
-/// A copy of 256 MiB on a stream of high priority, as FSDP2's copy-in runs, beside memory-bound kernels of the compute
-/// stream. 0: not measured.
+/// A copy of 256 MiB on a stream of high priority, as FSDP2's copy-in runs, concurrent with memory-bound kernels of the
+/// compute stream. 0: not measured.
 struct ProbedSide {
-  double side = 0;          ///< its time over that alone
-  double lost = 0;          ///< what the compute stream loses, over the time that the copy runs
-  double product_lost = 0;  ///< the same of matrix products of many waves
+  double side = 0;       ///< its time over that alone
+  double lost = 0;       ///< what the compute stream loses, over the time that the copy runs
+  double gemm_lost = 0;  ///< the same of GEMMs of many waves
 };
 
 struct ProbeResult {

@@ -4,11 +4,11 @@
 namespace foreshard::gpu {
 namespace {
 
-constexpr std::uint64_t kMostNanoseconds = 10'000'000'000;
-/// More than half of an SM's 228 KiB (compute capability 9.0), so that two of these never share one and no product
-/// fits in beside.
+constexpr std::uint64_t kMaxNanoseconds = 10'000'000'000;
+/// More than half of an SM's 228 KiB (compute capability 9.0), so that two of these never share one and no GEMM
+/// fits in concurrent with.
 constexpr int kShared = 200 * 1024;
-/// As foreshard's own reduce-scatter: kernels of few registers and no shared memory can run beside it.
+/// As foreshard's own reduce-scatter: kernels of few registers and no shared memory can run concurrently with it.
 constexpr int kThreads = 512;
 
 __global__ void __launch_bounds__(kThreads) hold_sms(const volatile std::uint32_t* released) {
@@ -18,7 +18,7 @@ __global__ void __launch_bounds__(kThreads) hold_sms(const volatile std::uint32_
   do {
     __nanosleep(1000);
     asm volatile("mov.u64 %0, %globaltimer;" : "=l"(now));
-  } while (*released == 0 && now - begin < kMostNanoseconds);
+  } while (*released == 0 && now - begin < kMaxNanoseconds);
 }
 
 }  // namespace

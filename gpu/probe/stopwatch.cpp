@@ -21,7 +21,7 @@ double Stopwatch::elapsed_us(cudaEvent_t from, cudaEvent_t to) const {
   return static_cast<double>(ms) * 1e3;
 }
 
-double Stopwatch::alone(cudaStream_t stream, int count, const Work& work) {
+double Stopwatch::isolated(cudaStream_t stream, int count, const Work& work) {
   work(stream);
   std::array<double, 3> us{};
   for (double& one : us) {
@@ -35,14 +35,14 @@ double Stopwatch::alone(cudaStream_t stream, int count, const Work& work) {
   return us[1];
 }
 
-double Stopwatch::beside(cudaStream_t stream, int count, const Work& work, cudaStream_t beside, int others,
-                         const Work& other) {
+double Stopwatch::concurrent(cudaStream_t stream, int count, const Work& work, cudaStream_t concurrent, int others,
+                             const Work& other) {
   require(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
-  other(beside);  // the first of the others is under way when the work begins
-  require(cudaEventRecord(gate_, beside), "cudaEventRecord");
+  other(concurrent);  // the first of the others is under way when the work begins
+  require(cudaEventRecord(gate_, concurrent), "cudaEventRecord");
   require(cudaStreamWaitEvent(stream, gate_, 0), "cudaStreamWaitEvent");
-  for (int i = 1; i < others; ++i) other(beside);
-  require(cudaEventRecord(other_stop_, beside), "cudaEventRecord");
+  for (int i = 1; i < others; ++i) other(concurrent);
+  require(cudaEventRecord(other_stop_, concurrent), "cudaEventRecord");
   require(cudaEventRecord(start_, stream), "cudaEventRecord");
   for (int i = 0; i < count; ++i) work(stream);
   require(cudaEventRecord(stop_, stream), "cudaEventRecord");
@@ -50,17 +50,17 @@ double Stopwatch::beside(cudaStream_t stream, int count, const Work& work, cudaS
   return elapsed_us(stop_, other_stop_) < 0 ? 0 : elapsed_us(start_, stop_) / count;
 }
 
-Stopwatch::Both Stopwatch::both(cudaStream_t stream, int count, const Work& work, cudaStream_t beside, int others,
+Stopwatch::Both Stopwatch::both(cudaStream_t stream, int count, const Work& work, cudaStream_t concurrent, int others,
                                 const Work& other) {
   require(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
   work(stream);  // holds both back until everything is queued
   require(cudaEventRecord(gate_, stream), "cudaEventRecord");
-  require(cudaStreamWaitEvent(beside, gate_, 0), "cudaStreamWaitEvent");
+  require(cudaStreamWaitEvent(concurrent, gate_, 0), "cudaStreamWaitEvent");
   require(cudaEventRecord(start_, stream), "cudaEventRecord");
   for (int i = 0; i < count; ++i) work(stream);
   require(cudaEventRecord(stop_, stream), "cudaEventRecord");
-  for (int i = 0; i < others; ++i) other(beside);
-  require(cudaEventRecord(other_stop_, beside), "cudaEventRecord");
+  for (int i = 0; i < others; ++i) other(concurrent);
+  require(cudaEventRecord(other_stop_, concurrent), "cudaEventRecord");
   require(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
   return {elapsed_us(start_, stop_), elapsed_us(start_, other_stop_)};
 }

@@ -20,18 +20,18 @@ class Stopwatch {
   using Work = std::function<void(cudaStream_t)>;
 
   /// Microseconds of one `work`: the median of three loops of `count` on `stream`, after one warm-up.
-  [[nodiscard]] double alone(cudaStream_t stream, int count, const Work& work);
-  /// The same of `work` on `stream` while `other` runs on `beside` all the time: `others` of it are queued first, and
-  /// both start together. Returns 0 where the other was through before `work` was.
-  [[nodiscard]] double beside(cudaStream_t stream, int count, const Work& work, cudaStream_t beside, int others,
-                              const Work& other);
+  [[nodiscard]] double isolated(cudaStream_t stream, int count, const Work& work);
+  /// The same of `work` on `stream` while `other` runs on `concurrent with` all the time: `others` of it are queued
+  /// first, and both start together. Returns 0 where the other was through before `work` was.
+  [[nodiscard]] double concurrent(cudaStream_t stream, int count, const Work& work, cudaStream_t concurrent, int others,
+                                  const Work& other);
 
   /// Both at once: microseconds from their common start to the end of all `count` of `work`, and of all `others`.
   struct Both {
     double work = 0;
     double other = 0;
   };
-  [[nodiscard]] Both both(cudaStream_t stream, int count, const Work& work, cudaStream_t beside, int others,
+  [[nodiscard]] Both both(cudaStream_t stream, int count, const Work& work, cudaStream_t concurrent, int others,
                           const Work& other);
 
  private:

@@ -13,7 +13,7 @@ namespace {
 
 enum class Lane : std::uint8_t { compute, side, ring, copy_engine, none };
 
-// What runs beside the compute stream from `time` on.
+// What runs concurrently with the compute stream from `time` on.
 struct Neighbours {
   Nanoseconds time;
   double ring_sms = 0;
@@ -22,9 +22,9 @@ struct Neighbours {
   std::int32_t sides = 0;
 };
 
-// How long an op ran beside what.
+// How long an op ran concurrently with what.
 struct Overlap {
-  double one_ring = 0;  // beside one ring of full width
+  double one_ring = 0;  // concurrent with one ring of full width
   double any_ring = 0;
   double copy_engine = 0;
   double side = 0;
@@ -76,7 +76,7 @@ class Contention {
   static constexpr double kClean = 0.02;
   static constexpr double kCleanSpread = 1.25;  // p90 over p10 of the clean ones
   static constexpr double kLeastSlowdown = 0.98;
-  static constexpr double kMostSlowdown = 2.2;
+  static constexpr double kMaxSlowdown = 2.2;
 
   static double duration(const DeviceOpRecord& op) { return static_cast<double>((op.end - op.start).count); }
 
@@ -151,15 +151,15 @@ class Contention {
     return sim::kernel_demand(machine_, {.kernel_class = kernel_class, .work = {}, .label = {}});
   }
 
-  [[nodiscard]] double compute_work(std::uint32_t i, const Overlap& beside, double own_slowdown) const {
+  [[nodiscard]] double compute_work(std::uint32_t i, const Overlap& concurrent, double own_slowdown) const {
     const auto lost = [](double length, double slowdown) { return length * (1 - 1 / slowdown); };
     sim::KernelDemand demand = demand_of(classes_[i]);
     demand.ring_slowdown = own_slowdown;
     double work = duration(run_.device_ops[i]);
-    for (const auto& [length, sms] : beside.rings)
-      work -= lost(length, sim::slowdown_beside_rings(machine_, demand, sms));
-    work -= lost(beside.side, sim::slowdown_beside_side(machine_, demand));
-    work -= lost(beside.copy_engine, sim::slowdown_beside_copy_engine(machine_, demand));
+    for (const auto& [length, sms] : concurrent.rings)
+      work -= lost(length, sim::slowdown_with_rings(machine_, demand, sms));
+    work -= lost(concurrent.side, sim::slowdown_with_side_kernel(machine_, demand));
+    work -= lost(concurrent.copy_engine, sim::slowdown_with_copy_engine(machine_, demand));
     return work;
   }
 
@@ -169,8 +169,8 @@ class Contention {
                                [&](Nanoseconds time, std::uint32_t i) { return time < run_.device_ops[i].start; });
     if (at != compute_ops_.begin()) --at;
     for (; at != compute_ops_.end() && run_.device_ops[*at].start < op.end; ++at) {
-      const DeviceOpRecord& beside = run_.device_ops[*at];
-      const Nanoseconds common = std::min(beside.end, op.end) - std::max(beside.start, op.start);
+      const DeviceOpRecord& concurrent = run_.device_ops[*at];
+      const Nanoseconds common = std::min(concurrent.end, op.end) - std::max(concurrent.start, op.start);
       if (common <= Nanoseconds{}) continue;
       if (classes_[*at] == KernelClass::memset) continue;
       work -= static_cast<double>(common.count) * (1 - 1 / machine_.contention.side_kernel);
@@ -187,28 +187,28 @@ class Contention {
   [[nodiscard]] std::map<std::uint32_t, double> ring_slowdowns(const std::vector<Overlap>& overlaps) const {
     struct Instances {
       std::vector<double> clean;
-      std::vector<double> beside_ring;
+      std::vector<double> with_ring;
     };
     std::map<std::uint32_t, Instances> by_signature;
     for (const std::uint32_t i : compute_ops_) {
       const double d = duration(run_.device_ops[i]);
       if (ops_[i].signature == ContendedOp::kNoSignature || d <= 0) continue;
-      const Overlap& beside = overlaps[i];
-      if (beside.side + beside.copy_engine > kClean * d) continue;
+      const Overlap& concurrent = overlaps[i];
+      if (concurrent.side + concurrent.copy_engine > kClean * d) continue;
       Instances& instances = by_signature[ops_[i].signature];
-      if (beside.any_ring < kClean * d) instances.clean.push_back(d);
-      if (beside.one_ring > (1 - kClean) * d) instances.beside_ring.push_back(d);
+      if (concurrent.any_ring < kClean * d) instances.clean.push_back(d);
+      if (concurrent.one_ring > (1 - kClean) * d) instances.with_ring.push_back(d);
     }
     std::map<std::uint32_t, double> out;
     for (auto& [signature, instances] : by_signature) {
       std::vector<double>& clean = instances.clean;
-      std::vector<double>& beside = instances.beside_ring;
-      if (clean.size() < kInstances || beside.size() < kInstances) continue;
+      std::vector<double>& concurrent = instances.with_ring;
+      if (clean.size() < kInstances || concurrent.size() < kInstances) continue;
       std::sort(clean.begin(), clean.end());
-      std::sort(beside.begin(), beside.end());
+      std::sort(concurrent.begin(), concurrent.end());
       if (quantile(clean, 0.9) > kCleanSpread * quantile(clean, 0.1)) continue;
-      const double ratio = quantile(beside, 0.5) / quantile(clean, 0.5);
-      if (ratio >= kLeastSlowdown && ratio <= kMostSlowdown) out.emplace(signature, ratio);
+      const double ratio = quantile(concurrent, 0.5) / quantile(clean, 0.5);
+      if (ratio >= kLeastSlowdown && ratio <= kMaxSlowdown) out.emplace(signature, ratio);
     }
     return out;
   }

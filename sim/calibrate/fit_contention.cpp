@@ -18,9 +18,9 @@ struct Row {
   CollectiveRequest request;
   CollectivePrice price;
 
-  [[nodiscard]] double kernel_slowdown() const { return measured->kernel_beside_us / measured->kernel_alone_us; }
+  [[nodiscard]] double kernel_slowdown() const { return measured->kernel_concurrent_us / measured->kernel_isolated_us; }
   [[nodiscard]] double collective_slowdown() const {
-    return measured->collective_beside_us / measured->collective_alone_us;
+    return measured->collective_concurrent_us / measured->collective_isolated_us;
   }
 };
 using Rows = std::vector<Row>;
@@ -31,7 +31,7 @@ struct Path {
   CollectivePath ContentionSpec::*spec;
   Rows gathers;
   Rows reductions;
-  Rows own_beside_products;  ///< foreshard's own reduce-scatter
+  Rows own_with_gemms;  ///< foreshard's own reduce-scatter
 
   [[nodiscard]] CollectivePath& of(MachineProfile& machine) const { return machine.contention.*spec; }
 };
@@ -39,7 +39,7 @@ struct Path {
 /// 512 MiB, what a probe file's contention rows move that do not say it (docs/machines.md, "Probe files").
 constexpr Bytes kProbeBytes = 512 * kMiB;
 /// More would be a row of something else than contention.
-constexpr double kMostPressure = 5;
+constexpr double kMaxPressure = 5;
 
 /// A row as the engine sees it, with the profile's numbers as they are now: a copy that moves bytes at the full memory
 /// rate, and the collective.
@@ -51,9 +51,9 @@ struct Sides {
 Row row_of(const ContentionSample& sample, const ModelledCollectives& collectives) {
   CollectiveRequest request{sample.kind, sample.transport, sample.bytes > 0 ? sample.bytes : kProbeBytes, sample.ranks,
                             sample.ranks};
-  request.widens = sample.widens;
+  request.upcasts = sample.upcasts;
   Row row{&sample, request, collectives.price(request)};
-  row.price.time = op_time(sample.collective_alone_us * 1e3);
+  row.price.time = op_time(sample.collective_isolated_us * 1e3);
   return row;
 }
 
@@ -71,8 +71,8 @@ struct Slowdowns {
 
 /// Both at once for so long that neither ends.
 Slowdowns at_once(const MachineProfile& machine, const Sides& sides) {
-  const std::array running{Party{Party::Role::main_kernel, sides.kernel, {}},
-                           Party{Party::Role::collective, {}, sides.collective}};
+  const std::array running{RunningOp{RunningOp::Role::main_kernel, sides.kernel, {}},
+                           RunningOp{RunningOp::Role::collective, {}, sides.collective}};
   constexpr Share kForEver{std::int64_t{1} << 60, std::int64_t{1} << 60, 0};
   std::array<std::int64_t, 2> rates{};
   fill_rates(machine, running, std::array{kForEver, kForEver}, rates);
@@ -80,8 +80,8 @@ Slowdowns at_once(const MachineProfile& machine, const Sides& sides) {
   return {full / static_cast<double>(rates[0]), full / static_cast<double>(rates[1])};
 }
 
-/// How much longer a collective takes beside a kernel of pressure 1, at full speed of its link: what it lost over what
-/// the engine makes of a latency of 1.
+/// How much longer a collective takes concurrent with a kernel of pressure 1, at full speed of its link: what it lost
+/// over what the engine makes of a latency of 1.
 double latency(const Rows& rows, MachineProfile machine, const Path& path) {
   CollectivePath& spec = path.of(machine);
   spec.gather_latency = spec.reduce_latency = 1;
@@ -109,24 +109,24 @@ double memory_per_byte(const Rows& rows, MachineProfile machine, const Path& pat
   return sum / static_cast<double>(rows.size());
 }
 
-/// What a product delays foreshard's own reduce-scatter by, over what a copy does. The engine takes the pressure of the
-/// product's class where that is more.
-double resident_pressure(const Rows& rows, const MachineProfile& machine) {
+/// What a GEMM delays foreshard's own reduce-scatter by, over what a copy does. The engine takes the pressure of the
+/// GEMM's class where that is more.
+double persistent_pressure(const Rows& rows, const MachineProfile& machine) {
   double sum = 0;
   for (const Row& row : rows) {
     const double latency = sides(machine, row).collective.latency;
     const double lost = std::max(0.0, row.collective_slowdown() - 1);
-    if (latency > 0) sum += std::min(kMostPressure, lost / latency);
+    if (latency > 0) sum += std::min(kMaxPressure, lost / latency);
   }
   return sum / static_cast<double>(rows.size());
 }
 
 /// What the constants say of the rows that they were found from: one for those that widen and one for the others, since
 /// both have the same constants.
-Residual residual(const Rows& rows, const MachineProfile& machine, const Path& path, bool widens) {
-  Residual out{
-      fmt::format("slowdowns beside a memory-bound kernel, {}{}", path.key, widens ? ", into a wider dtype" : ""),
-      "contention model"};
+Residual residual(const Rows& rows, const MachineProfile& machine, const Path& path, bool upcasts) {
+  Residual out{fmt::format("slowdowns concurrent with a memory-bound kernel, {}{}", path.key,
+                           upcasts ? ", into a wider dtype" : ""),
+               "contention model"};
   const auto add = [&](double predicted, double measured) {
     const double error = std::abs(predicted / measured - 1);
     out.mean += error;
@@ -134,7 +134,7 @@ Residual residual(const Rows& rows, const MachineProfile& machine, const Path& p
     ++out.points;
   };
   for (const Row& row : rows) {
-    if (row.request.widens != widens) continue;
+    if (row.request.upcasts != upcasts) continue;
     const Slowdowns model = at_once(machine, sides(machine, row));
     add(model.collective, row.collective_slowdown());
     add(model.kernel, row.kernel_slowdown());
@@ -154,11 +154,11 @@ void fit_path(Path& path, MachineProfile& machine, MachineFit& out) {
   Rows all = path.gathers;
   all.insert(all.end(), path.reductions.begin(), path.reductions.end());
   if (all.empty()) {
-    if (!path.own_beside_products.empty())
+    if (!path.own_with_gemms.empty())
       out.notes.push_back(fmt::format(
-          "{} rows of matrix products beside foreshard's reduce-scatter are not used: none of a memory-bound "
-          "kernel beside a collective of that path is there",
-          path.own_beside_products.size()));
+          "{} rows of GEMMs concurrent with foreshard's reduce-scatter are not used: none of a memory-bound "
+          "kernel concurrent with a collective of that path is there",
+          path.own_with_gemms.size()));
     return;
   }
   CollectivePath& spec = path.of(machine);
@@ -168,11 +168,11 @@ void fit_path(Path& path, MachineProfile& machine, MachineFit& out) {
     set("reduce_latency", spec.reduce_latency, latency(path.reductions, machine, path), path.reductions.size());
   const double bytes = std::max(0.01, memory_per_byte(all, machine, path));
   set("memory_per_byte", spec.memory_per_byte, bytes, all.size());
-  if (!path.own_beside_products.empty())
-    set("resident_pressure", spec.resident_pressure, resident_pressure(path.own_beside_products, machine),
-        path.own_beside_products.size());
-  for (const bool widens : {false, true})
-    if (Residual of_rows = residual(all, machine, path, widens); of_rows.points > 0)
+  if (!path.own_with_gemms.empty())
+    set("resident_pressure", spec.persistent_pressure, persistent_pressure(path.own_with_gemms, machine),
+        path.own_with_gemms.size());
+  for (const bool upcasts : {false, true})
+    if (Residual of_rows = residual(all, machine, path, upcasts); of_rows.points > 0)
       out.residuals.push_back(std::move(of_rows));
 }
 
@@ -188,15 +188,15 @@ void fit_contention(const Samples& samples, MachineProfile& machine, MachineFit&
                  : row.price.uses == CollectiveResource::symmetric ? 1
                                                                    : 2];
   };
-  std::size_t products = 0;
+  std::size_t gemms = 0;
   std::size_t assumed = 0;
   for (const ContentionSample& sample : samples.contention) {
     const Row row = row_of(sample, collectives);
     Path& path = path_of(row);
     if (sample.kernel_class != KernelClass::memory_bound) {
       const bool own = sample.transport == Transport::low_contention && row.price.uses == CollectiveResource::symmetric;
-      if (own) path.own_beside_products.push_back(row);
-      products += own ? 0 : 1;
+      if (own) path.own_with_gemms.push_back(row);
+      gemms += own ? 0 : 1;
       continue;
     }
     if (sample.bytes == 0) ++assumed;
@@ -206,10 +206,9 @@ void fit_contention(const Samples& samples, MachineProfile& machine, MachineFit&
   if (assumed > 0)
     out.notes.push_back(
         fmt::format("{} contention rows do not say their collective's total_bytes: 512 MiB are assumed", assumed));
-  if (products > 0)
+  if (gemms > 0)
     out.notes.push_back(fmt::format(
-        "{} rows of matrix products beside collectives are not used: their losses follow from SMs and waves",
-        products));
+        "{} rows of GEMMs concurrent with collectives are not used: their losses follow from SMs and waves", gemms));
 }
 
 }  // namespace foreshard::sim

@@ -1,4 +1,4 @@
-// Single kernels: times by name and bytes, and factors on the model's times of products and attentions by shape.
+// Single kernels: times by name and bytes, and factors on the model's times of GEMMs and attentions by shape.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -37,7 +37,7 @@ void add_residual(MachineFit& out, std::string what, const char* model, const st
 using Sample = const KernelSample*;
 
 /// What a kernel loses while SMs are held; less than nothing is scatter.
-double held_over_alone(const KernelSample& sample) {
+double held_over_isolated(const KernelSample& sample) {
   return std::max(1.0, sample.held_us / sample.us);
 }
 
@@ -61,7 +61,7 @@ std::vector<KernelFamily::Point> curve(std::vector<Sample> samples) {
       const double bytes = static_cast<double>(samples[last]->bytes);
       log_bytes += std::log(bytes);
       rates.push_back(bytes / samples[last]->us);
-      if (samples[last]->held_us > 0) held.push_back(held_over_alone(*samples[last]));
+      if (samples[last]->held_us > 0) held.push_back(held_over_isolated(*samples[last]));
     }
     const double bytes = std::round(std::exp(log_bytes / static_cast<double>(last - first)));
     out.push_back({bytes, rounded(bytes / median(rates)), held.empty() ? 0 : rounded(median(held))});
@@ -137,7 +137,7 @@ void fit_shapes(const Samples& samples, const std::string& source, MachineProfil
     if (modelled <= 0) continue;
     Ratios& ratios = groups[{math.kind, math.dtype, math.causal}][{math.m, math.n, math.k, math.batch}];
     ratios.factors.push_back(sample.us / modelled);
-    if (sample.held_us > 0) ratios.held.push_back(held_over_alone(sample));
+    if (sample.held_us > 0) ratios.held.push_back(held_over_isolated(sample));
   }
   if (groups.empty()) return;
   section["shapes"] = Json::array();

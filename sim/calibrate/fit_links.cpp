@@ -13,7 +13,7 @@ namespace {
 constexpr Bytes kLeastBytes = 16 * kMiB;
 constexpr std::size_t kLeastSamples = 3;
 /// A constant may move by this factor from the base's; further, the base is of another machine.
-constexpr double kMostFactor = 4;
+constexpr double kMaxFactor = 4;
 
 struct Knob {
   const char* place;
@@ -40,7 +40,7 @@ double misfit(const MachineProfile& machine, const SampleGroup& group) {
 /// Golden-section search for the factor on a knob, over the logarithm of [1/most, most].
 void turn(const MachineProfile& machine, const SampleGroup& group, const Knob& knob, double base) {
   constexpr double kGolden = 0.618033988749895;
-  double low = -std::log(kMostFactor), high = std::log(kMostFactor);
+  double low = -std::log(kMaxFactor), high = std::log(kMaxFactor);
   const auto at = [&](double log_factor) {
     *knob.value = base * std::exp(log_factor);
     return misfit(machine, group);
@@ -85,7 +85,7 @@ void fit(MachineProfile& machine, SampleGroup& group, MachineFit& out) {
   for (std::size_t k = 0; k < group.knobs.size(); ++k) {
     const Knob& knob = group.knobs[k];
     const double factor = *knob.value / base[k];
-    const bool edge = factor > kMostFactor * 0.99 || factor < 1.01 / kMostFactor;
+    const bool edge = factor > kMaxFactor * 0.99 || factor < 1.01 / kMaxFactor;
     if (edge)
       out.notes.push_back(fmt::format("{} would leave a quarter to four times its base's value: kept at {:.4g} {}",
                                       knob.place, base[k], knob.unit));
@@ -104,8 +104,8 @@ SampleGroup samples_of(const Samples& samples, Transport transport, bool one_nod
   SampleGroup group;
   group.knobs = std::move(knobs);
   for (const auto& [key, times] : samples.collectives) {
-    const auto& [kind, other, ranks, per_node, widens, bytes] = key;
-    if (widens || other != transport || kind == CollectiveKind::all_reduce || bytes < kLeastBytes) continue;
+    const auto& [kind, other, ranks, per_node, upcasts, bytes] = key;
+    if (upcasts || other != transport || kind == CollectiveKind::all_reduce || bytes < kLeastBytes) continue;
     if ((per_node >= ranks) != one_node || (only && kind != *only)) continue;
     group.samples.push_back({{kind, transport, bytes, ranks, per_node}, times[times.size() / 2].us});
   }

@@ -24,7 +24,7 @@ using Ordered = nlohmann::ordered_json;
 /// The text whose constants are changed: the base itself where it is a file, else a profile that extends it.
 Result<Json> starting_text(const FitRequest& request) {
   if (request.base_json.empty()) {
-    if (auto known = builtin_profile_json(request.base); !known) return tl::unexpected(known.error());
+    FORESHARD_TRY(builtin_profile_json(request.base));
     return Json{{"schema", 3}, {"extends", request.base}};
   }
   // Its JSON is known to be right: parse_profile() read it before.
@@ -49,32 +49,32 @@ Json range(const Set& values) {
 }
 
 /// What the inputs span; axes that none of them speaks of stay the base's.
-Json covers_of(const Samples& samples, const Covers& base, const std::string& source) {
+Json valid_range_of(const Samples& samples, const ValidRange& base, const std::string& source) {
   std::set<Bytes> bytes;
   std::set<std::uint32_t> ranks, nodes;
   std::set<std::string_view> transports;
   for (const auto& [key, times] : samples.collectives) {
-    const auto& [kind, transport, n, per_node, widens, size] = key;
+    const auto& [kind, transport, n, per_node, upcasts, size] = key;
     bytes.insert(size);
     ranks.insert(n);
     nodes.insert((n + per_node - 1) / per_node);
     transports.insert(name(transport));
   }
-  Json covers{{"source", source}};
+  Json valid_range{{"source", source}};
   if (!bytes.empty()) {
-    covers["bytes"] = range(bytes);
-    covers["ranks"] = range(ranks);
-    covers["nodes"] = range(nodes);
-    covers["transports"] = transports;
+    valid_range["bytes"] = range(bytes);
+    valid_range["ranks"] = range(ranks);
+    valid_range["nodes"] = range(nodes);
+    valid_range["transports"] = transports;
   } else {
-    if (base.bytes) covers["bytes"] = {base.bytes->least, base.bytes->most};
-    if (base.ranks) covers["ranks"] = {base.ranks->least, base.ranks->most};
-    if (base.nodes) covers["nodes"] = {base.nodes->least, base.nodes->most};
-    for (const Transport transport : base.transports) covers["transports"].push_back(name(transport));
+    if (base.bytes) valid_range["bytes"] = {base.bytes->least, base.bytes->most};
+    if (base.ranks) valid_range["ranks"] = {base.ranks->least, base.ranks->most};
+    if (base.nodes) valid_range["nodes"] = {base.nodes->least, base.nodes->most};
+    for (const Transport transport : base.transports) valid_range["transports"].push_back(name(transport));
   }
-  for (const DType dtype : base.dtypes) covers["dtypes"].push_back(name(dtype));
-  for (const KernelClass kernel : base.kernels) covers["kernels"].push_back(dashed_name(kernel));
-  return covers;
+  for (const DType dtype : base.dtypes) valid_range["dtypes"].push_back(name(dtype));
+  for (const KernelClass kernel : base.kernels) valid_range["kernels"].push_back(dashed_name(kernel));
+  return valid_range;
 }
 
 Json changes_of(const MachineFit& fit) {
@@ -132,16 +132,16 @@ Ordered in_order(const Json& profile) {
 Result<ProfileDraft> draft_profile(std::span<const Measurements> inputs, const FitRequest& request) {
   auto base =
       request.base_json.empty() ? builtin_profile(request.base) : parse_profile(request.base_json, request.base);
-  if (!base) return tl::unexpected(base.error());
-  const Covers covers = base->covers;
+  FORESHARD_TRY(base);
+  const ValidRange valid_range = base->valid_range;
   const std::string base_name = base->name;
   ProfileDraft draft;
   draft.machine = std::move(*base);
   if (request.program) draft.machine.host_program = *request.program;
   const auto samples = join(inputs);
-  if (!samples) return tl::unexpected(samples.error());
+  FORESHARD_TRY(samples);
   MachineFit& fit = draft.fit;
-  if (auto ok = fit_node(*samples, draft.machine, fit); !ok) return tl::unexpected(ok.error());
+  FORESHARD_TRY(fit_node(*samples, draft.machine, fit));
   fit_links(*samples, draft.machine, fit);
   fit_contention(*samples, draft.machine, fit);
   fit_rates(*samples, draft.machine, fit);
@@ -154,14 +154,14 @@ Result<ProfileDraft> draft_profile(std::span<const Measurements> inputs, const F
   }
   const Json kernels = fit_kernels(*samples, source, draft.machine, fit);
   auto text = starting_text(request);
-  if (!text) return tl::unexpected(text.error());
+  FORESHARD_TRY(text);
   Json changes = changes_of(fit);
   if (!tables.empty()) changes["collectives"] = tables;
   if (!kernels.empty()) changes["compute"] = kernels;
   changes["name"] = request.name;
   changes["description"] = fmt::format("{}, calibrated from {} files", base_name, inputs.size());
   lay_over(*text, changes);
-  (*text)["covers"] = covers_of(*samples, covers, source);
+  (*text)["covers"] = valid_range_of(*samples, valid_range, source);
   (*text)["calibration"] = record_of(inputs, request.base, fit);
   draft.document = std::move(*text);
   return draft;
@@ -172,7 +172,7 @@ Result<MachineFit> finish(ProfileDraft draft, const std::string& name) {
   // Hosts' and devices' names come from foreign text.
   fit.json = in_order(draft.document).dump(2, ' ', false, Ordered::error_handler_t::replace);
   auto machine = profile_from_json(std::move(draft.document), name);
-  if (!machine) return tl::unexpected(machine.error());
+  FORESHARD_TRY(machine);
   fit.machine = std::move(*machine);
   return fit;
 }

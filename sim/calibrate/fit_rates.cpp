@@ -9,7 +9,7 @@ namespace foreshard::sim {
 namespace {
 
 /// A rate may be this much above the base's before it is taken for another machine's.
-constexpr double kMostFaster = 1.3;
+constexpr double kMaxFaster = 1.3;
 
 void set(MachineFit& out, const char* place, const char* unit, double& value, double scale, double fitted,
          std::size_t samples, std::string source) {
@@ -57,10 +57,10 @@ void fit_rates(const Samples& samples, MachineProfile& machine, MachineFit& out)
 
 Result<void> fit_node(const Samples& samples, MachineProfile& machine, MachineFit& out) {
   for (const auto& [key, times] : samples.collectives) {
-    const auto& [kind, transport, ranks, per_node, widens, bytes] = key;
+    const auto& [kind, transport, ranks, per_node, upcasts, bytes] = key;
     if (per_node < ranks || kind == CollectiveKind::all_reduce) continue;
     const double bus = static_cast<double>(bytes) * (ranks - 1) / ranks / times.front().us / 1e3;
-    if (bus > kMostFaster * std::max(machine.links.ring, machine.links.push))
+    if (bus > kMaxFaster * std::max(machine.links.ring, machine.links.push))
       return fail(ErrorKind::mismatch,
                   fmt::format("{:.0f} GB/s over one GPU's links are more than {}'s {:.0f}", bus, machine.name,
                               machine.links.ring),

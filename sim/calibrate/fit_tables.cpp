@@ -17,18 +17,18 @@ namespace {
 
 /// Times of one collective at one size differ by some percent between runs; by more than half they are of different
 /// machines, transports or a disturbed run.
-constexpr double kMostSpread = 1.5;
+constexpr double kMaxSpread = 1.5;
 
 std::string shape(const CollectiveTable& table) {
   std::string text = fmt::format("{} {}, {} ranks", dashed_name(table.kind), name(table.transport), table.ranks);
   if (table.ranks_per_node < table.ranks) text += fmt::format(", {} a node", table.ranks_per_node);
-  return table.widens ? text + ", into a wider dtype" : text;
+  return table.upcasts ? text + ", into a wider dtype" : text;
 }
 
 /// Error of the price of `point` by `machine`, as benchmarks measure it.
 double error_at(const MachineProfile& machine, const CollectiveTable& table, const CollectiveTable::Point& point) {
   const CollectiveRequest request{table.kind, table.transport, point.bytes, table.ranks, table.ranks_per_node,
-                                  true,       table.widens};
+                                  true,       table.upcasts};
   const Nanoseconds priced = ModelledCollectives(machine).price(request).period;
   return std::abs(static_cast<double>(priced.count) / static_cast<double>(point.time.count) - 1);
 }
@@ -67,7 +67,7 @@ Result<Samples> join(std::span<const Measurements> inputs) {
   std::string gpu_from;
   for (const Measurements& input : inputs) {
     for (const CollectiveSample& s : input.collectives)
-      out.collectives[{s.kind, s.transport, s.ranks, s.ranks_per_node, s.widens, s.bytes}].push_back(
+      out.collectives[{s.kind, s.transport, s.ranks, s.ranks_per_node, s.upcasts, s.bytes}].push_back(
           {s.us, input.path});
     out.contention.insert(out.contention.end(), input.contention.begin(), input.contention.end());
     out.kernels.insert(out.kernels.end(), input.kernels.begin(), input.kernels.end());
@@ -84,8 +84,8 @@ Result<Samples> join(std::span<const Measurements> inputs) {
   for (auto& [key, times] : out.collectives) {
     std::sort(times.begin(), times.end(),
               [](const auto& a, const auto& b) { return std::tie(a.us, a.path) < std::tie(b.us, b.path); });
-    const auto& [kind, transport, ranks, per_node, widens, bytes] = key;
-    if (times.back().us > kMostSpread * times.front().us)
+    const auto& [kind, transport, ranks, per_node, upcasts, bytes] = key;
+    if (times.back().us > kMaxSpread * times.front().us)
       return fail(ErrorKind::mismatch,
                   fmt::format("{} {} of {} ranks, {}: {:.1f} us, but {:.1f} in {}", name(transport), dashed_name(kind),
                               ranks, format_bytes(bytes), times.back().us, times.front().us, times.front().path),
@@ -97,11 +97,11 @@ Result<Samples> join(std::span<const Measurements> inputs) {
 nlohmann::json fit_tables(const Samples& samples, const std::string& source, MachineProfile& machine) {
   std::vector<CollectiveTable> tables;
   for (const auto& [key, times] : samples.collectives) {
-    const auto& [kind, transport, ranks, per_node, widens, bytes] = key;
+    const auto& [kind, transport, ranks, per_node, upcasts, bytes] = key;
     const bool same = !tables.empty() && tables.back().kind == kind && tables.back().transport == transport &&
                       tables.back().ranks == ranks && tables.back().ranks_per_node == per_node &&
-                      tables.back().widens == widens;
-    if (!same) tables.push_back({kind, transport, ranks, per_node, {}, source, widens});
+                      tables.back().upcasts == upcasts;
+    if (!same) tables.push_back({kind, transport, ranks, per_node, {}, source, upcasts});
     std::vector<double> us;
     for (const Samples::Time& time : times) us.push_back(time.us);
     tables.back().points.push_back({bytes, op_time(median(us) * 1e3)});
@@ -117,10 +117,10 @@ nlohmann::json fit_tables(const Samples& samples, const std::string& source, Mac
                     {"source", source},
                     {"fitted_on", nlohmann::json::array({kOwnCalibration})},
                     {"bytes_us", points}});
-    if (table.widens) json.back()["widens"] = true;
+    if (table.upcasts) json.back()["widens"] = true;
     const auto old = std::find_if(machine.collectives.begin(), machine.collectives.end(), [&](const auto& other) {
-      return std::tie(other.kind, other.transport, other.ranks, other.ranks_per_node, other.widens) ==
-             std::tie(table.kind, table.transport, table.ranks, table.ranks_per_node, table.widens);
+      return std::tie(other.kind, other.transport, other.ranks, other.ranks_per_node, other.upcasts) ==
+             std::tie(table.kind, table.transport, table.ranks, table.ranks_per_node, table.upcasts);
     });
     if (old == machine.collectives.end())
       machine.collectives.push_back(table);

@@ -15,7 +15,7 @@ constexpr std::string_view kKnownFormats =
 
 Result<Measurements> read_json(std::string_view text, std::string_view where, const ReadOptions& options) {
   const auto root = parse_input_json(text, where);
-  if (!root) return tl::unexpected(root.error());
+  FORESHARD_TRY(root);
   if (root->is_array()) return read_probe_file(*root, where);
   if (root->contains("results") && root->contains("config")) return read_nccl_tests_json(*root, where, options);
   if (root->contains("schema") && root->contains("name"))

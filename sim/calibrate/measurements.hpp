@@ -24,7 +24,7 @@ struct CollectiveSample {
   std::uint32_t ranks_per_node = 0;
   Bytes bytes = 0;  ///< whole buffer, nccl-tests' "size"
   double us = 0;
-  bool widens = false;  ///< as CollectiveRequest::widens
+  bool upcasts = false;  ///< as CollectiveRequest::upcasts
 
   [[nodiscard]] double bus_gb_per_s() const;  ///< nccl-tests' busbw
 };
@@ -40,18 +40,18 @@ struct ContentionSample {
   Transport transport = Transport::nccl;
   std::uint32_t ranks = 0;
   Bytes bytes = 0;  ///< of the collective, as CollectiveSample::bytes; 0: the file does not say
-  double kernel_alone_us = 0;
-  double kernel_beside_us = 0;
-  double collective_alone_us = 0;
-  double collective_beside_us = 0;
-  bool widens = false;  ///< as CollectiveRequest::widens
+  double kernel_isolated_us = 0;
+  double kernel_concurrent_us = 0;
+  double collective_isolated_us = 0;
+  double collective_concurrent_us = 0;
+  bool upcasts = false;  ///< as CollectiveRequest::upcasts
 };
 
 /// What one thing achieves at one size.
 struct RateSample {
   enum class What : std::uint8_t { hbm_copy = 0, peer_copy = 1, gemm_bfloat16 = 2, gemm_float32 = 3 };
   What what = What::hbm_copy;
-  std::uint64_t size = 0;  ///< bytes of a copy, m = n = k of a product; 0: not said
+  std::uint64_t size = 0;  ///< bytes of a copy, m = n = k of a GEMM; 0: not said
   double rate = 0;         ///< GB/s (hbm_copy: read plus written), TFLOP/s
 };
 
@@ -76,7 +76,7 @@ struct NodeTopology {
   bool gdr = false;                  ///< every GPU and NIC can do GPUDirect RDMA
 };
 
-/// What one capture tells beside its workload.
+/// What one capture tells concurrent with its workload.
 struct CaptureSample {
   std::string name;
   double host_scale = 0;     ///< unprofiled host time over that under the profiler

@@ -70,7 +70,7 @@ Result<Measurements> read_nccl_tests_json(const Json& root, std::string_view whe
       if (argument.is_string()) arguments.push_back(argument.get<std::string>());
   NcclTestsRun run;
   if (!arguments.empty()) run.program = arguments[0];
-  if (auto ok = read_devices(root["config"], where, run); !ok) return tl::unexpected(ok.error());
+  FORESHARD_TRY(read_devices(root["config"], where, run));
   if (!root["results"].is_array())
     return fail(ErrorKind::input, "'results' is no list", std::string(where), "is it a file of nccl-tests -J?");
   for (std::size_t i = 0; i < root["results"].size(); ++i) {
@@ -87,16 +87,15 @@ Result<Measurements> read_nccl_tests_json(const Json& root, std::string_view whe
       continue;
     }
     auto first = read_half(result, "out_of_place", row.place);
-    if (!first) return tl::unexpected(first.error());
+    FORESHARD_TRY(first);
     auto second = read_half(result, "in_place", row.place);
-    if (!second) return tl::unexpected(second.error());
+    FORESHARD_TRY(second);
     row.out_of_place = *first;
     row.in_place = *second;
     run.rows.push_back(std::move(row));
   }
   if (!root.contains("end_time")) out.note("no end_time: the run was cut short");
-  if (auto ok = add_run(run, where, transport_of(arguments, options.transport), out); !ok)
-    return tl::unexpected(ok.error());
+  FORESHARD_TRY(add_run(run, where, transport_of(arguments, options.transport), out));
   return out;
 }
 

@@ -95,9 +95,9 @@ Result<std::optional<CollectiveKind>> kind_of(const NcclTestsRun& run, std::stri
 Result<void> add_run(const NcclTestsRun& run, std::string_view where, Transport transport, Measurements& out) {
   if (run.rows.empty()) return {};
   const auto ranks = ranks_of(run);
-  if (!ranks) return tl::unexpected(ranks.error());
+  FORESHARD_TRY(ranks);
   const auto kind = kind_of(run, where, ranks->first);
-  if (!kind) return tl::unexpected(kind.error());
+  FORESHARD_TRY(kind);
   if (!*kind) {
     out.note(fmt::format("a run of {}: not a collective that FSDP2 uses", run.program.empty() ? where : run.program));
     return {};

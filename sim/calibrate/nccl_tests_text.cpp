@@ -80,12 +80,12 @@ class TextReader {
     const auto words = fields(line);
     if (!words[0].empty() && words[0].find_first_not_of("0123456789") == std::string_view::npos && words.size() >= 4)
       return row(words);
-    out_.note("lines that are not of nccl-tests");
+    out_.note("lines that nccl-tests does not print");
     return {};
   }
 
   Result<Measurements> finish() {
-    if (auto ok = end_run(); !ok) return tl::unexpected(ok.error());
+    FORESHARD_TRY(end_run());
     return std::move(out_);
   }
 
@@ -160,9 +160,9 @@ class TextReader {
     row.bytes = *bytes;
     if (columns_->redop != 0 && columns_->redop < words.size()) row.operation = std::string(words[columns_->redop]);
     auto first = half(words, 0);
-    if (!first) return tl::unexpected(first.error());
+    FORESHARD_TRY(first);
     auto second = half(words, 1);
-    if (!second) return tl::unexpected(second.error());
+    FORESHARD_TRY(second);
     row.out_of_place = *first;
     row.in_place = *second;
     run_.rows.push_back(std::move(row));
@@ -197,7 +197,7 @@ Result<Measurements> read_nccl_tests_text(std::string_view text, std::string_vie
   std::size_t number = 0;
   while (!text.empty()) {
     const std::size_t end = std::min(text.find('\n'), text.size());
-    if (auto ok = reader.line(text.substr(0, end), ++number); !ok) return tl::unexpected(ok.error());
+    FORESHARD_TRY(reader.line(text.substr(0, end), ++number));
     text.remove_prefix(std::min(end + 1, text.size()));
   }
   return reader.finish();

@@ -60,10 +60,10 @@ class Row {
     return place < kNames.size() ? static_cast<Transport>(place) : kAliases[place - kNames.size()].transport;
   }
   /// Of a reduction: its result is of a wider dtype than what is sent.
-  bool widens(CollectiveKind kind) {
-    const bool widens = object_.flag("widens");
-    if (widens && kind == CollectiveKind::all_gather) object_.fail("'widens' is said of an all-gather");
-    return widens;
+  bool upcasts(CollectiveKind kind) {
+    const bool upcasts = object_.flag("widens");
+    if (upcasts && kind == CollectiveKind::all_gather) object_.fail("'upcasts' is said of an all-gather");
+    return upcasts;
   }
   std::uint32_t whole(const char* key, std::uint32_t least) {
     return static_cast<std::uint32_t>(object_.whole(key, least, 1000000));
@@ -86,11 +86,11 @@ void read_collective(Row& row, std::size_t kind, Measurements& out) {
   if (sample.ranks_per_node > sample.ranks) row.object().fail("'ranks_per_node' is more than 'world'");
   sample.bytes = row.object().whole("total_bytes", 1, Bytes{1} << 50);
   sample.us = row.object().positive("us");
-  sample.widens = row.widens(sample.kind);
+  sample.upcasts = row.upcasts(sample.kind);
   out.collectives.push_back(sample);
 }
 
-/// "gemm8192" is a matrix product, "copy512MB" moves memory.
+/// "gemm8192" is a GEMM, "copy512MB" moves memory.
 KernelClass kernel_class(Row& row, const std::string& kernel) {
   if (kernel.starts_with("gemm")) return KernelClass::gemm;
   if (kernel.starts_with("attention")) return KernelClass::attention;
@@ -121,11 +121,11 @@ void read_contention(Row& row, Measurements& out) {
   sample.kernel_class = kernel_class(row, sample.kernel);
   sample.kind = static_cast<CollectiveKind>(row.word("comm", kCollectives));
   if (row.object().has("total_bytes")) sample.bytes = row.object().whole("total_bytes", 1, Bytes{1} << 50);
-  sample.kernel_alone_us = row.object().positive("compute_alone_us");
-  sample.kernel_beside_us = row.object().positive("compute_under_comm_us");
-  sample.collective_alone_us = row.object().positive("comm_alone_us");
-  sample.collective_beside_us = row.object().positive("comm_under_compute_us");
-  sample.widens = row.widens(sample.kind);
+  sample.kernel_isolated_us = row.object().positive("compute_alone_us");
+  sample.kernel_concurrent_us = row.object().positive("compute_under_comm_us");
+  sample.collective_isolated_us = row.object().positive("comm_alone_us");
+  sample.collective_concurrent_us = row.object().positive("comm_under_compute_us");
+  sample.upcasts = row.upcasts(sample.kind);
   out.contention.push_back(std::move(sample));
 }
 
@@ -151,7 +151,7 @@ void read_rate(Row& row, Measurements& out) {
       out.rates.push_back({RateSample::What::gemm_float32, row.whole("m", 1), row.object().positive("tflops")});
       return;
     default:
-      out.note("products and copies at once: only said for the record");
+      out.note("GEMMs and copies at once: only said for the record");
   }
 }
 

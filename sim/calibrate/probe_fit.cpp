@@ -16,7 +16,8 @@ using Json = nlohmann::json;
 using Host = ProbeMeasurements::Host;
 
 /// µs of what no probe times by itself, an allocation, a free, an op of the program between two calls, where no step
-/// was timed: assumed; the profile says so beside each value. Timed steps hold it in the prices of their calls.
+/// was timed: assumed; the profile says so concurrent with each value. Timed steps hold it in the prices of their
+/// calls.
 constexpr double kBookkeeping = 0.3;
 
 /// Whose share of a step's host time a call's is: host_bound_steps.hpp has a step of many of each.
@@ -98,9 +99,9 @@ Result<std::array<double, 2>> steps_us(MachineProfile machine, const Host& host,
   std::array<double, 2> out{};
   for (const HostBoundStep step : {HostBoundStep::sections, HostBoundStep::kernels}) {
     const auto workload = host_bound_step(step, machine.host_calls, machine.gpu(), ranks);
-    if (!workload) return tl::unexpected(workload.error());
+    FORESHARD_TRY(workload);
     const auto bound = host_bound(*workload, workload->settings, machine, 1);
-    if (!bound) return tl::unexpected(bound.error());
+    FORESHARD_TRY(bound);
     out[static_cast<std::size_t>(step)] = bound->host_ms * 1e3;
   }
   return out;
@@ -116,9 +117,9 @@ Result<Factors> factors_of(const Host& host, std::uint32_t ranks, const MachineP
   constexpr auto kKernels = static_cast<std::size_t>(HostBoundStep::kernels);
   if (host.section_step <= 0 || host.kernel_step <= 0) return Factors{};
   const auto of_kernels = steps_us(machine, host, {1, 0, true}, ranks);
-  if (!of_kernels) return tl::unexpected(of_kernels.error());
+  FORESHARD_TRY(of_kernels);
   const auto of_sections = steps_us(machine, host, {0, 1, true}, ranks);
-  if (!of_sections) return tl::unexpected(of_sections.error());
+  FORESHARD_TRY(of_sections);
   // kernel_step = a × kernels + b × sections; section_step = c × kernels + d × sections.
   const double a = (*of_kernels)[kKernels];
   const double b = (*of_sections)[kKernels];
@@ -155,10 +156,11 @@ class Constants {
                                  : factors.measured ? source_ + ": in the prices of the kernels and sections around it"
                                                     : "assumed for foreshard's own host program; not measured";
       const bool assumed = share_of(call) == Share::none && !factors.measured;
-      document_["host"]["calls"][std::string(name(call))] = {{"value", us[i]},
-                                                             {"unit", "us"},
-                                                             {"source", source},
-                                                             {"fitted_on", assumed ? Json("none: assumed") : measured()}};
+      document_["host"]["calls"][std::string(name(call))] = {
+          {"value", us[i]},
+          {"unit", "us"},
+          {"source", source},
+          {"fitted_on", assumed ? Json("none: assumed") : measured()}};
     }
   }
   void set_program() {
@@ -178,10 +180,10 @@ void set_gaps(const ProbeMeasurements::Latencies& latencies, const Latencies& ba
   constexpr double kShows = 0.3;  // us
   if (latencies.kernel_gap <= 0) return;
   const bool shows = latencies.all_gather_gap >= kShows;
-  const double beside = shows ? latencies.all_gather_gap : (base.kernel_gap_all_gather - base.kernel_gap).us();
+  const double concurrent = shows ? latencies.all_gather_gap : (base.kernel_gap_all_gather - base.kernel_gap).us();
   constants.set("latencies", "kernel_gap", latencies.kernel_gap, "us");
-  constants.set("latencies", "kernel_gap_all_gather", latencies.kernel_gap + std::max(0.0, beside), "us",
-                shows ? "" : "; but what a gather adds to kernel_gap is the base profile's");
+  constants.set("latencies", "kernel_gap_all_gather", latencies.kernel_gap + std::max(0.0, concurrent), "us",
+                shows ? "" : "; but what an all-gather adds to kernel_gap is the base profile's");
   constants.set("latencies", "long_kernel", latencies.long_kernel, "us");
   constants.set("latencies", "long_kernel_from", latencies.long_kernel_from, "us");
 }
@@ -205,9 +207,9 @@ void set_machine(const ProbeMeasurements& probed, const Latencies& base, Constan
   }
   if (!probed.samples.kernels.empty()) constants.set("contention", "held_sms", probed.held_sms, "count");
   // A plan adds a copy's host time for each rank to that of NCCL's call: together they are our own call's.
-  if (probed.host.own_collective > 0) {
+  if (probed.host.symm_mem_collective > 0) {
     constexpr double kLeastCopyIssue = 0.01;  // us
-    const double beyond = (probed.host.own_collective - probed.host.collective) / probed.ranks;
+    const double beyond = (probed.host.symm_mem_collective - probed.host.collective) / probed.ranks;
     constants.set("nccl", "copy_issue", std::max(kLeastCopyIssue, beyond), "us");
   }
 }
@@ -218,9 +220,9 @@ Result<MachineFit> fit_probe(const ProbeMeasurements& probed, const std::string&
   Measurements samples = probed.samples;
   samples.path = samples.format = "foreshard probe";
   auto draft = draft_profile(std::span(&samples, 1), {name, base, {}, HostProgram::foreshard});
-  if (!draft) return tl::unexpected(draft.error());
+  FORESHARD_TRY(draft);
   const auto factors = factors_of(probed.host, probed.ranks, draft->machine);
-  if (!factors) return tl::unexpected(factors.error());
+  FORESHARD_TRY(factors);
   Constants constants(draft->document,
                       fmt::format("measured by foreshard probe, {}, {} x {}, CUDA driver {}, NCCL {}", probed.date,
                                   probed.ranks, samples.gpu, probed.cuda_driver, probed.nccl));

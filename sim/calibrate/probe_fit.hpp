@@ -1,5 +1,5 @@
-// From what `foreshard probe` measured to a machine profile: fit_machine()'s fit, with latencies and host costs beside
-// it.
+// From what `foreshard probe` measured to a machine profile: fit_machine()'s fit, with latencies and host costs
+// concurrent with it.
 //
 // Who: cli/gpu, which copies gpu/probe's result into ProbeMeasurements field by field. Where each number comes from and
 // how the host's calls follow from the timed steps stands in docs/gpu.md. Pure and deterministic.
@@ -31,14 +31,14 @@ struct ProbeMeasurements {
   struct Host {
     double kernel = 0;
     double gemm = 0;
-    double collective = 0;      ///< NCCL's
-    double own_collective = 0;  ///< low-contention; 0: not there
-    double event = 0;           ///< record
-    double wait = 0;            ///< a stream's wait
+    double collective = 0;           ///< NCCL's
+    double symm_mem_collective = 0;  ///< low-contention; 0: not there
+    double event = 0;                ///< record
+    double wait = 0;                 ///< a stream's wait
     double section_step = 0;  ///< issuing HostBoundStep::sections (core/models/host_bound_steps.hpp), from an idle GPU
     double kernel_step = 0;   ///< issuing HostBoundStep::kernels
   };
-  /// A copy on a stream of high priority, as FSDP2's copy-in runs, beside kernels of the compute stream.
+  /// A copy on a stream of high priority, as FSDP2's copy-in runs, concurrent with kernels of the compute stream.
   struct SideCopy {
     double slowdown = 0;      ///< its time over that alone
     double compute_lost = 0;  ///< what memory-bound kernels lose, over the time that the copy runs: from 0 to 1
@@ -51,8 +51,8 @@ struct ProbeMeasurements {
   std::string nccl;         ///< version: "2.28.9"
   std::string date;         ///< "2026-11-21"
   Bytes memory_total = 0;
-  Bytes memory_other = 0;  ///< taken outside the caching allocator with everything loaded
-  double pcie = 0;         ///< GB/s, pinned host to device
+  Bytes memory_other = 0;      ///< taken outside the caching allocator with everything loaded
+  double pcie = 0;             ///< GB/s, pinned host to device
   std::uint32_t held_sms = 0;  ///< SMs occupied while kernels were timed a second time (gpu/probe/sm_holder.hpp)
   Latencies latencies;
   Host host;

@@ -46,7 +46,7 @@ class TopologyReader {
     const pugi::xml_node system = document.child("system");
     if (!system)
       return foreshard::fail(ErrorKind::input, "has no <system>", where_,
-                             "a topology is what NCCL writes where NCCL_TOPO_DUMP_FILE says");
+                             "a topology file is what NCCL writes to NCCL_TOPO_DUMP_FILE");
     visit(system, 0);
     if (!failed_ && node_.gpus == 0) fail(system, "names no GPU");
     if (failed_) return tl::unexpected(error_);
@@ -141,7 +141,7 @@ class TopologyReader {
     if (node_.gpus == 1)
       out_.note("one GPU a node: NCCL writes only what the job's GPUs reach, so GPUs and NICs of a node are one GPU's");
     if (node_.nvlinks == 0) out_.note("GPUs without NVLink");
-    if (node_.nic_gb_per_s.empty()) out_.note("no NIC: nothing is learnt of the network");
+    if (node_.nic_gb_per_s.empty()) out_.note("no NIC: the network's numbers stay the base profile's");
   }
 
   std::string_view text_;

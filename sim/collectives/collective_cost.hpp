@@ -24,7 +24,7 @@ struct CollectiveRequest {
   /// call.
   bool sum = true;
   /// A reduce-scatter whose result is of a wider dtype than what is sent (bfloat16 into float32).
-  bool widens = false;
+  bool upcasts = false;
 };
 
 struct CollectivePrice {

@@ -14,12 +14,12 @@ double pulls_us(const MachineProfile& machine, const Group& group, double writte
 
 /// foreshard's own (gpu/collectives/reduce_kernel.hpp): one kernel of a few CTAs reads all peers' parts and adds them
 /// in order, with no temporary. It holds SMs and moves memory as NCCL's symmetric kernels do, and as the probe's rows
-/// beside it are fitted (sim/calibrate/fit_contention.cpp).
+/// concurrent with it are fitted (sim/calibrate/fit_contention.cpp).
 Estimate own_scatter(const MachineProfile& machine, const Group& group) {
   Estimate out;
   out.us = pulls_us(machine, group, group.result());
   out.uses = CollectiveResource::symmetric;
-  out.sms = machine.contention.own_reduce.of(static_cast<std::uint32_t>(group.ranks), group.widens);
+  out.sms = machine.contention.own_reduce.of(static_cast<std::uint32_t>(group.ranks), group.upcasts);
   out.hbm = group.bytes + group.result();
   out.link = group.wire();
   out.path = "own reduce-scatter, a few CTAs";

@@ -32,7 +32,8 @@ Route route(const CollectiveRequest& request, const Group& group) {
   if (request.kind == CollectiveKind::all_gather) return {request.transport, {}};
   if (!request.sum)
     return {Transport::nccl,
-            "symmetric kernels reduce by SUM alone, and this averages (set_force_sum_reduction_for_comms)"};
+            "NCCL's symmetric kernels support ncclSum only, and this reduction averages "
+            "(set_force_sum_reduction_for_comms)"};
   if (request.transport == Transport::copy_engine)
     return {Transport::symmetric, "NCCL has no copy-engine reduce-scatter, copy engines cannot add"};
   return {Transport::symmetric, {}};

@@ -19,7 +19,7 @@ struct Group {
   double ranks = 2;
   double per_node = 2;
   double nodes = 1;  ///< ceil(ranks / per_node)
-  bool widens = false;
+  bool upcasts = false;
 
   [[nodiscard]] bool one_node() const { return nodes <= 1; }
   [[nodiscard]] bool gathers() const { return kind == CollectiveKind::all_gather; }
@@ -29,9 +29,9 @@ struct Group {
     return bytes * (ranks - 1) / ranks * (kind == CollectiveKind::all_reduce ? 2 : 1);
   }
   [[nodiscard]] double shard() const { return bytes / ranks; }
-  /// Bytes of one rank's result of a reduce-scatter. What widens is 2 bytes an element and becomes 4: FSDP2 sends
+  /// Bytes of one rank's result of a reduce-scatter. What upcasts is 2 bytes an element and becomes 4: FSDP2 sends
   /// bfloat16 or float16 and reduces into float32.
-  [[nodiscard]] double result() const { return (widens ? 2 : 1) * shard(); }
+  [[nodiscard]] double result() const { return (upcasts ? 2 : 1) * shard(); }
   /// More nodes than a leaf switch holds. Neither NCCL's rings nor its trees know the switches: taken as if every step
   /// between nodes left its leaf.
   [[nodiscard]] bool leaves_leaf(const Network& network) const {
@@ -43,7 +43,7 @@ struct Group {
   const double ranks = std::max<double>(request.ranks, 1);
   const double per_node = std::clamp<double>(request.ranks_per_node, 1, ranks);
   return {request.kind, static_cast<double>(request.bytes), ranks,
-          per_node,     std::ceil(ranks / per_node),        request.widens};
+          per_node,     std::ceil(ranks / per_node),        request.upcasts};
 }
 
 struct Estimate {

@@ -49,8 +49,8 @@ std::string caveat(const MachineProfile& machine, const CollectiveRequest& reque
 }
 
 Bytes whole(double bytes) {
-  constexpr double kMost = 9e18;  // inside 63 bits
-  return static_cast<Bytes>(std::llround(std::clamp(bytes, 0.0, kMost)));
+  constexpr double kMax = 9e18;  // inside 63 bits
+  return static_cast<Bytes>(std::llround(std::clamp(bytes, 0.0, kMax)));
 }
 
 Nanoseconds from_us(double us) {

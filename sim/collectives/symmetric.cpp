@@ -9,13 +9,13 @@ namespace foreshard::sim {
 namespace {
 
 struct Kernel {
-  bool ll = false;         ///< flags beside the data: 9 bytes for 8, low latency
+  bool ll = false;         ///< flags concurrent with the data: 9 bytes for 8, low latency
   bool by_switch = false;  ///< multicast or in-switch sum
 };
 
 double most_ctas(const Kernel& kernel, const Group& group) {
-  constexpr double kMostCtas = 64;  // sym_kernels.cc: ncclSymkMaxBlocks
-  return kernel.by_switch && !kernel.ll ? std::ceil(16 / group.ranks) : kMostCtas;
+  constexpr double kMaxCtas = 64;  // sym_kernels.cc: ncclSymkMaxBlocks
+  return kernel.by_switch && !kernel.ll ? std::ceil(16 / group.ranks) : kMaxCtas;
 }
 
 /// GB/s of `ctas` CTAs: a smooth minimum of their sum and the links' peak (sym_kernels.cc, queryModel_sym).

@@ -32,7 +32,7 @@ double doublings(std::uint32_t a, std::uint32_t b) {
 CollectiveCalibration::CollectiveCalibration(const MachineProfile& machine, const Model& model)
     : issue_us_(machine.nccl.issue) {
   for (const CollectiveTable& table : machine.collectives) {
-    Curve curve{table.kind, table.transport, table.ranks, table.ranks_per_node, table.widens, {}, {}, 0};
+    Curve curve{table.kind, table.transport, table.ranks, table.ranks_per_node, table.upcasts, {}, {}, 0};
     double slowest = 0;
     for (const CollectiveTable::Point& point : table.points) {
       const double measured = point.time.us();
@@ -73,7 +73,7 @@ const CollectiveCalibration::Curve* CollectiveCalibration::nearest(const Collect
     const bool curve_one_node = curve.ranks <= curve.ranks_per_node;
     if (curve_one_node != one_node || (!one_node && curve.ranks_per_node != request.ranks_per_node)) continue;
     const auto distance = [&](const Curve& other) {
-      return doublings(other.ranks, request.ranks) + (other.widens == request.widens ? 0 : kOtherDTypes);
+      return doublings(other.ranks, request.ranks) + (other.upcasts == request.upcasts ? 0 : kOtherDTypes);
     };
     // Of two equally near the larger, whose latencies are closer to those of many ranks.
     if (best == nullptr || distance(curve) < distance(*best) ||

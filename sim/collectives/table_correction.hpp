@@ -43,7 +43,7 @@ class CollectiveCalibration {
     Transport transport;
     std::uint32_t ranks;
     std::uint32_t ranks_per_node;
-    bool widens;
+    bool upcasts;
     std::vector<Point> factors;  ///< measured over modelled where the device was the limit
     std::vector<Point> paces;    ///< microseconds where the host was
     double least_us = 0;         ///< the shortest measured time

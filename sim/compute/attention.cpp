@@ -1,4 +1,4 @@
-// Fused attention, forward and backward: products over the pairs of queries and keys, and a cost of every query row.
+// Fused attention, forward and backward: GEMMs over the pairs of queries and keys, and a cost of every query row.
 #include <algorithm>
 #include <cmath>
 
@@ -40,8 +40,8 @@ Seconds attention(const MachineProfile& machine, const KernelMath& math) {
   const double tiles = batch * std::ceil(queries / kQueryTile);
   const double waves = std::ceil(tiles / sms);
   const double idle = tiles < kWavesThatLevel * sms ? waves * sms / tiles : 1;
-  const double products = flop / (at(spec.efficiency, dimension) * peak);
-  return {spec.launch_us * 1e-6 + spec.sustained * idle * (products + rows), tiles, waves};
+  const double gemms = flop / (at(spec.efficiency, dimension) * peak);
+  return {spec.launch_us * 1e-6 + spec.sustained * idle * (gemms + rows), tiles, waves};
 }
 
 }  // namespace foreshard::sim::compute

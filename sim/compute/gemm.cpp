@@ -1,4 +1,4 @@
-// Matrix products: the best of cuBLAS's tiles and splits, in waves over the SMs, against moving the matrices once.
+// GEMMs: the best of cuBLAS's tiles and splits, in waves over the SMs, against moving the matrices once.
 #include <algorithm>
 #include <cmath>
 
@@ -36,7 +36,7 @@ bool unaligned(std::uint64_t extent, bool may_be_rows) {
   return extent % 8 != 0 && !(may_be_rows && extent <= 64);
 }
 
-const ProductEngine& engine_of(const ProductSpec& spec, const KernelMath& math) {
+const ProductEngine& engine_of(const GemmSpec& spec, const KernelMath& math) {
   if (itemsize(math.dtype) >= 4) return spec.vector;
   const bool slow = unaligned(math.n, false) || unaligned(math.m, true) || unaligned(math.k, true);
   return slow ? spec.tensor_unaligned : spec.tensor;
@@ -48,10 +48,10 @@ struct Best {
   double waves = 0;
 };
 
-class Choice {
+class TileSearch {
  public:
-  Choice(const MachineProfile& machine, const KernelMath& math)
-      : engine_(engine_of(machine.compute.products, math)),
+  TileSearch(const MachineProfile& machine, const KernelMath& math)
+      : engine_(engine_of(machine.compute.gemms, math)),
         batch_(math.batch),
         m_(static_cast<double>(math.m)),
         n_(static_cast<double>(math.n)),
@@ -96,25 +96,25 @@ class Choice {
 
 }  // namespace
 
-Seconds product(const MachineProfile& machine, const KernelMath& math) {
-  const ProductSpec& spec = machine.compute.products;
+Seconds gemm(const MachineProfile& machine, const KernelMath& math) {
+  const GemmSpec& spec = machine.compute.gemms;
   if (math.m == 0 || math.n == 0 || math.k == 0 || math.batch == 0) return {spec.launch_us * 1e-6};
-  Choice choice(machine, math);
+  TileSearch search(machine, math);
   for (const Tile& tile : kTiles) {
-    choice.consider(tile);
-    if (tile.rows != tile.columns) choice.consider({tile.columns, tile.rows});
+    search.consider(tile);
+    if (tile.rows != tile.columns) search.consider({tile.columns, tile.rows});
   }
   const bool vector = itemsize(math.dtype) >= 4;
   const bool few_rows = vector && std::min(math.m, math.n) <= 64;
   const double memory =
       memory_time(machine, least_bytes(math), few_rows ? spec.few_rows_share : spec.memory_share, !vector);
   const double shortest = static_cast<double>(std::min({math.m, math.n, math.k}));
-  const double compute = choice.best().time * (vector ? 1 : at(spec.sustained, shortest));
+  const double compute = search.best().time * (vector ? 1 : at(spec.sustained, shortest));
   // (c^p + m^p)^(1/p), from the larger so that nothing overflows.
   const double larger = std::max(compute, memory);
   const double smaller = std::min(compute, memory);
   const double both = larger * std::pow(1 + std::pow(smaller / larger, spec.blend), 1 / spec.blend);
-  return {spec.launch_us * 1e-6 + both, choice.best().tiles, choice.best().waves, memory};
+  return {spec.launch_us * 1e-6 + both, search.best().tiles, search.best().waves, memory};
 }
 
 }  // namespace foreshard::sim::compute

@@ -14,11 +14,11 @@ namespace foreshard::sim::compute {
 [[nodiscard]] std::optional<double> family_time(const ComputeSpec& spec, std::string_view label,
                                                 const KernelWork& work);
 
-/// Whether a kernel's price rests on a measurement: a kernel of bytes has its family, products and attention some shape
+/// Whether a kernel's price rests on a measurement: a kernel of bytes has its family, GEMMs and attention some shape
 /// of their kind and dtype.
 [[nodiscard]] bool measured(const ComputeSpec& spec, std::string_view label, const KernelWork& work);
 
-/// Measured over modelled time of a product or attention of this shape: the mean of the measured shapes' logarithms,
+/// Measured over modelled time of a GEMM or attention of this shape: the mean of the measured shapes' logarithms,
 /// weighed by 1 / distance², distance in octaves of each extent. One point of factor 1, kFarOctaves away, stands for
 /// the model, so that shapes far from all that was measured keep its price. 1 where nothing was measured.
 [[nodiscard]] double shape_factor(const ComputeSpec& spec, const KernelMath& math);

@@ -10,7 +10,7 @@ struct Seconds {
   double time = 0;
   double tiles = 0;
   double waves = 0;
-  double memory = 0;  ///< a product's: its matrices once through memory
+  double memory = 0;  ///< a GEMM's: its matrices once through memory
 };
 
 [[nodiscard]] double at(const Curve& curve, double place);
@@ -18,11 +18,11 @@ struct Seconds {
 /// `bytes` at `share` of the HBM peak, or at the L2's rate while they fit into it (`cached`).
 [[nodiscard]] double memory_time(const MachineProfile& machine, double bytes, double share, bool cached);
 
-[[nodiscard]] Seconds product(const MachineProfile& machine, const KernelMath& math);
+[[nodiscard]] Seconds gemm(const MachineProfile& machine, const KernelMath& math);
 [[nodiscard]] Seconds attention(const MachineProfile& machine, const KernelMath& math);
 [[nodiscard]] Seconds memory_bound(const MachineProfile& machine, const KernelWork& work);
 
-/// Bytes that a product or an attention has to move at least: each operand and the result once.
+/// Bytes that a GEMM or an attention has to move at least: each operand and the result once.
 [[nodiscard]] double least_bytes(const KernelMath& math);
 
 }  // namespace foreshard::sim::compute

@@ -32,31 +32,31 @@ double least_bytes(const KernelMath& math) {
 
 namespace {
 
-// Of the rate of large products, as measured on H200 with sequences of 1,024 and more in bfloat16: forward 0.55,
+// Of the rate of large GEMMs, as measured on H200 with sequences of 1,024 and more in bfloat16: forward 0.55,
 // backward 0.47 (medians of 44 shapes each, sim/machine/measured/h200_compute.json).
 constexpr double kAttentionShare = 0.51;
-// More of a product's time than anything else: what "streams" means (docs/compute.md).
-constexpr double kMostOfTheTime = 0.5;
+// More of a GEMM's time than anything else: what "streams" means (docs/compute.md).
+constexpr double kMajorityOfTime = 0.5;
 
-/// Where the profile has no section "compute": products at the rates measured for large ones, attention at a share of
+/// Where the profile has no section "compute": GEMMs at the rates measured for large ones, attention at a share of
 /// them.
 double by_flop(const MachineProfile& machine, const KernelMath& math) {
   const double m = static_cast<double>(math.m);
   const double pairs = m * static_cast<double>(math.n) * (math.causal ? 0.5 : 1.0);
   const double rate = itemsize(math.dtype) >= 4 ? machine.rates.gemm_fp32 : machine.rates.gemm_bf16;
-  const bool product = math.kind == KernelMath::Kind::gemm;
-  const double flop = (product                                            ? 2
+  const bool gemm = math.kind == KernelMath::Kind::gemm;
+  const double flop = (gemm                                               ? 2
                        : math.kind == KernelMath::Kind::attention_forward ? 4
                                                                           : 10) *
                       pairs * static_cast<double>(math.k) * math.batch;
   return static_cast<double>(machine.rates.kernel_overhead.count) * 1e-9 +
-         flop / (product ? rate : kAttentionShare * rate);
+         flop / (gemm ? rate : kAttentionShare * rate);
 }
 
 KernelClass class_of(const MachineProfile& machine, const KernelWork& work, const compute::Seconds& price) {
   if (work.math.kind != KernelMath::Kind::gemm) return work.kernel_class;
   if (!machine.compute.known || price.tiles == 0) return work.kernel_class;
-  if (price.memory > kMostOfTheTime * price.time) return KernelClass::gemm_streaming;
+  if (price.memory > kMajorityOfTime * price.time) return KernelClass::gemm_streaming;
   return price.waves <= 1 ? KernelClass::gemm_single_wave : KernelClass::gemm;
 }
 
@@ -67,15 +67,15 @@ compute::Seconds seconds_of(const MachineProfile& machine, const KernelWork& wor
     return compute::memory_bound(machine, work);
   }
   if (!machine.compute.known) return {by_flop(machine, math)};
-  const bool product = math.kind == KernelMath::Kind::gemm;
-  compute::Seconds out = product ? compute::product(machine, math) : compute::attention(machine, math);
+  const bool gemm = math.kind == KernelMath::Kind::gemm;
+  compute::Seconds out = gemm ? compute::gemm(machine, math) : compute::attention(machine, math);
   if (!machine.compute.shapes.empty()) out.time *= compute::shape_factor(machine.compute, math);
   return out;
 }
 
 std::uint64_t whole(double count) {
-  constexpr double kMost = 1e18;
-  return static_cast<std::uint64_t>(std::min(count, kMost));
+  constexpr double kMax = 1e18;
+  return static_cast<std::uint64_t>(std::min(count, kMax));
 }
 
 }  // namespace

@@ -23,13 +23,13 @@ struct KernelPrice {
 };
 
 /// Prices `work.math` and `work.bytes`; `work.work` is not looked at. The class is the kernel's own, except that a
-/// product gets the one of the three GEMM classes that its shape falls into: streaming where moving its matrices once
+/// GEMM gets the one of the three GEMM classes that its shape falls into: streaming where moving its matrices once
 /// takes more than half of its time, single-wave where its tiles fit the SMs at once.
 /// A kernel of bytes without elements, or one of a class that "/rates" names (FSDP's cast and copy-in), costs
 /// kernel_overhead + bytes / rate, as everything of bytes does where the profile has no section "compute".
 ///
 /// `label`: the text of `work.label`. What the profile says was measured of kernels of that name replaces the model's
-/// time, and measured shapes of products and attentions correct it (measured.hpp); tiles and waves stay the model's.
+/// time, and measured shapes of GEMMs and attentions correct it (measured.hpp); tiles and waves stay the model's.
 [[nodiscard]] KernelPrice price_kernel(const MachineProfile& machine, const KernelWork& work,
                                        std::string_view label = {});
 

@@ -5,16 +5,16 @@
 namespace foreshard::sim {
 namespace {
 
-using Role = Party::Role;
+using Role = RunningOp::Role;
 
 /// Others never take all of the memory bandwidth from a kernel. A guard that keeps the stretch finite (assumed), far
 /// above what was measured: two rings at once, 339 GB/s sent, take 0.32 of an H200's (docs/contention.md).
-constexpr double kMostTraffic = 0.9;
-/// Blocks of matrix products come in clusters of this many SMs (cuBLAS on Hopper: docs/contention.md, "What a kernel
+constexpr double kMaxTraffic = 0.9;
+/// Blocks of GEMMs come in clusters of this many SMs (cuBLAS on Hopper: docs/contention.md, "What a kernel
 /// loses"). GPUs without clusters are rounded by one SM at most.
 constexpr std::int64_t kCluster = 2;
-/// Below this loss beside one ring the model does not say how a measured loss changes with SMs: a ratio to it would be
-/// one of rounding errors (the scatter of one kernel's factors is 0.05).
+/// Below this loss concurrent with one ring the model does not say how a measured loss changes with SMs: a ratio to it
+/// would be one of rounding errors (the scatter of one kernel's factors is 0.05).
 constexpr double kLeastLoss = 0.02;
 /// What an all-gather of large blocks uses of its link alone (4 × H200, 256 MiB to 1 GiB: 0.90 to 0.97).
 constexpr double kUsualLink = 0.9;
@@ -30,7 +30,7 @@ std::int64_t rounds(std::int64_t tiles, std::int64_t sms) {
   return (tiles + sms - 1) / sms;
 }
 
-/// Time beside `held` SMs from start to end over time alone, of a matrix product in whole waves: blocks that find no SM
+/// Time concurrent with `held` SMs from start to end over time alone, of a GEMM in whole waves: blocks that find no SM
 /// at the start run once another block has ended. Where tiles are fixed in advance they then do their full share,
 /// else the one tile that is theirs.
 double covered_waves(const MachineProfile& machine, std::int64_t tiles, double held) {
@@ -41,15 +41,15 @@ double covered_waves(const MachineProfile& machine, std::int64_t tiles, double h
   const std::int64_t late = std::min(tiles, all) - left;
   const auto waves = static_cast<double>(rounds(tiles, all));
   if (late <= 0) return static_cast<double>(rounds(tiles, left)) / waves;
-  if (static_cast<double>(tiles) <= spec.static_waves * static_cast<double>(all)) return 1 + spec.late_tile;
-  return (static_cast<double>(rounds(tiles - late, left)) + spec.late_tile) / waves;
+  if (static_cast<double>(tiles) <= spec.static_waves * static_cast<double>(all)) return 1 + spec.tail_tile;
+  return (static_cast<double>(rounds(tiles - late, left)) + spec.tail_tile) / waves;
 }
 
 /// Time over time alone while work divides evenly over the SMs that are left.
 double fluid(const MachineProfile& machine, const KernelDemand& kernel, double held, double traffic) {
   const double all = machine.sm_count;
   const double sms = std::max(1.0, kernel.sms * all / std::max(1.0, all - held));
-  const double stretch = 1 / (1 - std::min(traffic, kMostTraffic)) - 1;
+  const double stretch = 1 / (1 - std::min(traffic, kMaxTraffic)) - 1;
   return sms + kernel.memory * stretch;
 }
 
@@ -59,17 +59,17 @@ double covered(const MachineProfile& machine, const KernelDemand& kernel, double
   return std::max(even, covered_waves(machine, kernel.tiles, held));
 }
 
-/// A loss measured beside `usual` SMs beside `now` of them: the model says how it changes.
+/// A loss measured concurrent with `usual` SMs concurrent with `now` of them: the model says how it changes.
 double loss_now(double measured, double usual, double now) {
   return usual - 1 < kLeastLoss ? measured - 1 : (measured - 1) * (now - 1) / (usual - 1);
 }
 
 /// Beside collectives from start to end, the kernel's own measured factor taken into account.
-double beside_collectives(const MachineProfile& machine, const KernelDemand& kernel, double held, double traffic) {
+double with_collectives(const MachineProfile& machine, const KernelDemand& kernel, double held, double traffic) {
   if (kernel.held > 0 && held > 0) {
     const double lost = loss_now(kernel.held, covered(machine, kernel, machine.contention.held_sms, 0),
                                  covered(machine, kernel, held, 0));
-    return 1 + lost + kernel.memory * (1 / (1 - std::min(traffic, kMostTraffic)) - 1);
+    return 1 + lost + kernel.memory * (1 / (1 - std::min(traffic, kMaxTraffic)) - 1);
   }
   const double model = covered(machine, kernel, held, traffic);
   if (kernel.ring_slowdown <= 0 || held <= 0) return model;
@@ -83,7 +83,7 @@ bool one_wave(const KernelDemand& kernel) {
 /// How far a kernel is, in ns: what it takes alone, what is left of that, and since when it runs.
 struct Progress {
   double whole;
-  double alone;
+  double isolated;
   double elapsed;
 };
 
@@ -93,33 +93,33 @@ struct Progress {
 /// same rate: hence `elapsed`. A kernel that has lost nothing so far counts as one that begins now.
 double late_blocks(double covered, double left, Progress kernel) {
   constexpr double kNothingLost = 1.001;
-  if (kernel.alone + kernel.elapsed <= kernel.whole * kNothingLost) kernel = {kernel.alone, kernel.alone, 0};
+  if (kernel.isolated + kernel.elapsed <= kernel.whole * kNothingLost) kernel = {kernel.isolated, kernel.isolated, 0};
   const double freed = kernel.elapsed + left;
   const double end = freed >= kernel.whole ? covered * kernel.whole
                                            : std::max(kernel.whole, freed + std::min(covered - 1, 1.0) * kernel.whole);
-  if (end <= freed) return (end - kernel.elapsed) / kernel.alone;
-  return left / std::max(kernel.alone - (end - freed), left / static_cast<double>(kFullRate));
+  if (end <= freed) return (end - kernel.elapsed) / kernel.isolated;
+  return left / std::max(kernel.isolated - (end - freed), left / static_cast<double>(kFullRate));
 }
 
-double kernel_slowdown(const MachineProfile& machine, const Party& party, const Taken& taken, bool beside_kernel,
+double kernel_slowdown(const MachineProfile& machine, const RunningOp& running_op, const Taken& taken, bool with_kernel,
                        const Share& share) {
-  const KernelDemand& kernel = party.kernel;
+  const KernelDemand& kernel = running_op.kernel;
   const ContentionSpec& spec = machine.contention;
   double slowdown = 1;
   if (taken.sms > 0 || taken.traffic > 0) {
-    slowdown = beside_collectives(machine, kernel, taken.sms, taken.traffic);
+    slowdown = with_collectives(machine, kernel, taken.sms, taken.traffic);
     // A collective that ends first leaves its SMs to the tiles that are not begun by then.
-    const double alone = static_cast<double>(share.remaining) / static_cast<double>(kFullRate);
+    const double isolated = static_cast<double>(share.remaining) / static_cast<double>(kFullRate);
     const auto left = static_cast<double>(taken.shortest);
     if (one_wave(kernel) && left > 0)
       slowdown = late_blocks(slowdown, left,
-                             {static_cast<double>(share.work) / static_cast<double>(kFullRate), alone,
+                             {static_cast<double>(share.work) / static_cast<double>(kFullRate), isolated,
                               static_cast<double>(share.elapsed)});
-    else if (kernel.shaped && left > 0 && left < alone * slowdown)
+    else if (kernel.shaped && left > 0 && left < isolated * slowdown)
       slowdown = std::min(slowdown, fluid(machine, kernel, taken.sms, taken.traffic));
   }
-  if (beside_kernel && party.role == Role::side_kernel) slowdown *= spec.side_kernel;
-  if (beside_kernel && party.role == Role::main_kernel && !kernel.resident) slowdown *= spec.beside_side;
+  if (with_kernel && running_op.role == Role::side_kernel) slowdown *= spec.side_kernel;
+  if (with_kernel && running_op.role == Role::main_kernel && !kernel.persistent) slowdown *= spec.with_side_kernel;
   // Where power holds the clock down, what others take away first lets the clock rise.
   return std::max(1.0, slowdown * kernel.clock);
 }
@@ -133,36 +133,36 @@ struct Kernels {
   double pressure = 0;
   bool main = false;
   bool side = false;
-  bool resident = false;
+  bool persistent = false;
   bool shaped = false;  // one of them asks how long the collectives last
 };
 
-Kernels kernels_of(std::span<const Party> running) {
+Kernels kernels_of(std::span<const RunningOp> running) {
   Kernels out;
-  for (const Party& party : running) {
-    if (party.role != Role::main_kernel && party.role != Role::side_kernel) continue;
-    out.pressure = std::min(1.0, out.pressure + party.kernel.pressure);
-    (party.role == Role::main_kernel ? out.main : out.side) = true;
-    out.resident |= party.role == Role::main_kernel && party.kernel.resident;
-    out.shaped |= party.kernel.shaped || one_wave(party.kernel);
+  for (const RunningOp& running_op : running) {
+    if (running_op.role != Role::main_kernel && running_op.role != Role::side_kernel) continue;
+    out.pressure = std::min(1.0, out.pressure + running_op.kernel.pressure);
+    (running_op.role == Role::main_kernel ? out.main : out.side) = true;
+    out.persistent |= running_op.role == Role::main_kernel && running_op.kernel.persistent;
+    out.shaped |= running_op.kernel.shaped || one_wave(running_op.kernel);
   }
   return out;
 }
 
 /// Rates of the collectives among `running`, and what they take from the kernels.
-Taken run_collectives(std::span<const Party> running, std::span<const Share> shares, const Kernels& kernels,
+Taken run_collectives(std::span<const RunningOp> running, std::span<const Share> shares, const Kernels& kernels,
                       std::span<std::int64_t> rates) {
   const bool shaped = kernels.shaped;
   const auto pressure_on = [&](const CollectiveDemand& demand) {
-    return kernels.resident ? std::max(kernels.pressure, demand.resident_pressure) : kernels.pressure;
+    return kernels.persistent ? std::max(kernels.pressure, demand.persistent_pressure) : kernels.pressure;
   };
   double link = 0;
   double network = 0;
-  for (const Party& party : running) {
-    if (party.role != Role::collective) continue;
-    const double delayed = 1 + party.collective.latency * pressure_on(party.collective);
-    link += party.collective.link / delayed;
-    network += party.collective.network / delayed;
+  for (const RunningOp& running_op : running) {
+    if (running_op.role != Role::collective) continue;
+    const double delayed = 1 + running_op.collective.latency * pressure_on(running_op.collective);
+    link += running_op.collective.link / delayed;
+    network += running_op.collective.network / delayed;
   }
   Taken taken;
   for (std::size_t i = 0; i < running.size(); ++i) {
@@ -181,7 +181,7 @@ Taken run_collectives(std::span<const Party> running, std::span<const Share> sha
   return taken;
 }
 
-/// The traffic of one collective of large blocks beside a kernel.
+/// The traffic of one collective of large blocks concurrent with a kernel.
 double usual_traffic(const MachineProfile& machine, const CollectivePath& path, double pressure) {
   if (machine.contention.memory_bandwidth <= 0) return 0;
   const double rate = kUsualLink * path.link_bandwidth / (1 + path.gather_latency * pressure);
@@ -190,7 +190,7 @@ double usual_traffic(const MachineProfile& machine, const CollectivePath& path, 
 
 }  // namespace
 
-void fill_rates(const MachineProfile& machine, std::span<const Party> running, std::span<const Share> shares,
+void fill_rates(const MachineProfile& machine, std::span<const RunningOp> running, std::span<const Share> shares,
                 std::span<std::int64_t> rates) {
   if (running.size() == 1) {
     rates[0] = kFullRate;
@@ -199,27 +199,27 @@ void fill_rates(const MachineProfile& machine, std::span<const Party> running, s
   const Kernels kernels = kernels_of(running);
   const Taken taken = run_collectives(running, shares, kernels, rates);
   for (std::size_t i = 0; i < running.size(); ++i) {
-    const Party& party = running[i];
-    if (party.role == Role::apart) rates[i] = kFullRate;
-    if (party.role == Role::main_kernel)
-      rates[i] = rate_of(kernel_slowdown(machine, party, taken, kernels.side, shares[i]));
-    if (party.role == Role::side_kernel)
-      rates[i] = rate_of(kernel_slowdown(machine, party, taken, kernels.main, shares[i]));
+    const RunningOp& running_op = running[i];
+    if (running_op.role == Role::apart) rates[i] = kFullRate;
+    if (running_op.role == Role::main_kernel)
+      rates[i] = rate_of(kernel_slowdown(machine, running_op, taken, kernels.side, shares[i]));
+    if (running_op.role == Role::side_kernel)
+      rates[i] = rate_of(kernel_slowdown(machine, running_op, taken, kernels.main, shares[i]));
   }
 }
 
-double slowdown_beside_rings(const MachineProfile& machine, const KernelDemand& kernel, double sms) {
+double slowdown_with_rings(const MachineProfile& machine, const KernelDemand& kernel, double sms) {
   if (sms <= 0) return 1;
   const CollectivePath& ring = machine.contention.ring;
-  return beside_collectives(machine, kernel, sms, usual_traffic(machine, ring, kernel.pressure));
+  return with_collectives(machine, kernel, sms, usual_traffic(machine, ring, kernel.pressure));
 }
 
-double slowdown_beside_copy_engine(const MachineProfile& machine, const KernelDemand& kernel) {
+double slowdown_with_copy_engine(const MachineProfile& machine, const KernelDemand& kernel) {
   return fluid(machine, kernel, 0, usual_traffic(machine, machine.contention.copy_engine, kernel.pressure));
 }
 
-double slowdown_beside_side(const MachineProfile& machine, const KernelDemand& kernel) {
-  return kernel.resident ? machine.contention.resident_side : machine.contention.beside_side;
+double slowdown_with_side_kernel(const MachineProfile& machine, const KernelDemand& kernel) {
+  return kernel.persistent ? machine.contention.persistent_side : machine.contention.with_side_kernel;
 }
 
 }  // namespace foreshard::sim

@@ -3,7 +3,7 @@
 // Who: sim/engine/engine.hpp, whenever anything starts or ends; traces/capture, which takes the same losses out of
 // captured times. Pure arithmetic on the profile's numbers.
 //
-// A kernel loses SMs that collectives hold, in whole waves of tiles where it is a matrix product, and memory bandwidth
+// A kernel loses SMs that collectives hold, in whole waves of tiles where it is a GEMM, and memory bandwidth
 // that they take. A collective loses time to memory accesses that kernels delay, and link and network bandwidth to
 // others.
 //
@@ -23,7 +23,7 @@ inline constexpr int kWorkShift = 20;
 inline constexpr std::int64_t kFullRate = std::int64_t{1} << kWorkShift;
 
 /// What one running op is to the others.
-struct Party {
+struct RunningOp {
   enum class Role : std::uint8_t {
     main_kernel = 0,  ///< a kernel on the compute stream
     side_kernel = 1,  ///< a kernel on any other stream
@@ -35,45 +35,45 @@ struct Party {
   CollectiveDemand collective = {};  ///< of the third
 };
 
-/// A Party as an op keeps it that waits or has run: a quarter of the size, to seven digits.
-struct PackedParty {
+/// A RunningOp as an op keeps it that waits or has run: a quarter of the size, to seven digits.
+struct PackedRunningOp {
   std::array<float, 6> values = {};
   std::uint32_t tiles = 0;
-  Party::Role role = Party::Role::apart;
-  bool is_resident = false;
+  RunningOp::Role role = RunningOp::Role::apart;
+  bool is_persistent = false;
   bool shaped = false;
 
   /// Starts before kernels of the compute stream do, and waits for resident ones.
-  [[nodiscard]] bool needs_sms() const { return side() || (role == Party::Role::collective && values[0] > 0); }
-  [[nodiscard]] bool side() const { return role == Party::Role::side_kernel; }
-  [[nodiscard]] bool resident() const { return role == Party::Role::main_kernel && is_resident; }
+  [[nodiscard]] bool needs_sms() const { return side() || (role == RunningOp::Role::collective && values[0] > 0); }
+  [[nodiscard]] bool side() const { return role == RunningOp::Role::side_kernel; }
+  [[nodiscard]] bool persistent() const { return role == RunningOp::Role::main_kernel && is_persistent; }
 };
 
-[[nodiscard]] inline PackedParty pack(const Party& party) {
+[[nodiscard]] inline PackedRunningOp pack(const RunningOp& running_op) {
   const auto all = [](auto... value) { return std::array{static_cast<float>(value)...}; };
-  PackedParty out;
-  out.role = party.role;
-  const CollectiveDemand& other = party.collective;
-  const KernelDemand& kernel = party.kernel;
-  if (party.role == Party::Role::collective) {
-    out.values = all(other.sms, other.link, other.traffic, other.latency, other.network, other.resident_pressure);
+  PackedRunningOp out;
+  out.role = running_op.role;
+  const CollectiveDemand& other = running_op.collective;
+  const KernelDemand& kernel = running_op.kernel;
+  if (running_op.role == RunningOp::Role::collective) {
+    out.values = all(other.sms, other.link, other.traffic, other.latency, other.network, other.persistent_pressure);
   } else {
     out.values = all(kernel.sms, kernel.memory, kernel.pressure, kernel.clock, kernel.ring_slowdown, kernel.held);
     out.tiles = kernel.tiles;
-    out.is_resident = kernel.resident;
+    out.is_persistent = kernel.persistent;
     out.shaped = kernel.shaped;
   }
   return out;
 }
 
-[[nodiscard]] inline Party unpack(const PackedParty& packed) {
-  Party out;
+[[nodiscard]] inline RunningOp unpack(const PackedRunningOp& packed) {
+  RunningOp out;
   out.role = packed.role;
   const auto& v = packed.values;
-  if (packed.role == Party::Role::collective)
+  if (packed.role == RunningOp::Role::collective)
     out.collective = {v[0], v[1], v[2], v[3], v[4], v[5]};
   else
-    out.kernel = {v[0], v[1], v[2], v[3], v[4], v[5], packed.tiles, packed.is_resident, packed.shaped};
+    out.kernel = {v[0], v[1], v[2], v[3], v[4], v[5], packed.tiles, packed.is_persistent, packed.shaped};
   return out;
 }
 
@@ -85,14 +85,14 @@ struct Share {
 };
 
 /// The rate of each of `running` (in any order), written to `rates`. All three have the same size.
-void fill_rates(const MachineProfile& machine, std::span<const Party> running, std::span<const Share> shares,
+void fill_rates(const MachineProfile& machine, std::span<const RunningOp> running, std::span<const Share> shares,
                 std::span<std::int64_t> rates);
 
-/// What captured kernels lose beside one kind of neighbour of the usual size, as factors on their time.
+/// What captured kernels lose concurrent with one kind of neighbour of the usual size, as factors on their time.
 /// Beside rings that hold `sms` SMs together, from the kernel's start to its end.
-[[nodiscard]] double slowdown_beside_rings(const MachineProfile& machine, const KernelDemand& kernel, double sms);
-[[nodiscard]] double slowdown_beside_copy_engine(const MachineProfile& machine, const KernelDemand& kernel);
-/// Of a compute-stream kernel beside one of another stream.
-[[nodiscard]] double slowdown_beside_side(const MachineProfile& machine, const KernelDemand& kernel);
+[[nodiscard]] double slowdown_with_rings(const MachineProfile& machine, const KernelDemand& kernel, double sms);
+[[nodiscard]] double slowdown_with_copy_engine(const MachineProfile& machine, const KernelDemand& kernel);
+/// Of a compute-stream kernel concurrent with one of another stream.
+[[nodiscard]] double slowdown_with_side_kernel(const MachineProfile& machine, const KernelDemand& kernel);
 
 }  // namespace foreshard::sim

@@ -9,12 +9,12 @@ namespace foreshard::sim {
 namespace {
 
 /// A kernel that moves bytes at the full memory rate does so on this share of the SMs (docs/contention.md: elementwise
-/// kernels beside rings of 8 to 24 CTAs lose the bandwidth that those take, and no more).
+/// kernels concurrent with rings of 8 to 24 CTAs lose the bandwidth that those take, and no more).
 constexpr double kSmsOfFullRate = 0.8;
 /// From this share on of what its channels can send a collective moves bytes all the time (2 ranks: 0.79 of the link,
 /// delayed as much as 4 at 0.9); below, part of its time is synchronisation, which no kernel delays (assumed).
 constexpr double kBusyLink = 0.75;
-constexpr std::uint64_t kMostTiles = 1u << 30;
+constexpr std::uint64_t kMaxTiles = 1u << 30;
 
 double per_second(double bytes, Nanoseconds time) {
   return time.count > 0 ? bytes / (static_cast<double>(time.count) * 1e-9) : 0;
@@ -48,7 +48,7 @@ KernelDemand kernel_demand(const MachineProfile& machine, const KernelWork& kern
   out.memory = use.memory;
   out.pressure = use.pressure;
   out.tiles = use.tiles;
-  out.resident = use.resident;
+  out.persistent = use.persistent;
   out.ring_slowdown = kernel.ring_slowdown;
   return out;
 }
@@ -58,7 +58,7 @@ KernelDemand kernel_demand(const MachineProfile& machine, const KernelWork& kern
   of_class.kernel_class = price.kernel_class;
   KernelDemand out = kernel_demand(machine, of_class);
   if (out.tiles > 0 && price.tiles > 0) {
-    out.tiles = static_cast<std::uint32_t>(std::min<std::uint64_t>(price.tiles, kMostTiles));
+    out.tiles = static_cast<std::uint32_t>(std::min<std::uint64_t>(price.tiles, kMaxTiles));
     out.shaped = true;
   }
   const double reached = machine.contention.memory_bandwidth;
@@ -87,9 +87,10 @@ CollectiveDemand collective_demand(const MachineProfile& machine, const Collecti
   out.link = std::min(1.0, rate / path.link_bandwidth);
   out.traffic = (rate + network) * path.memory_per_byte / spec.memory_bandwidth;
   const bool own = request.transport == Transport::low_contention && price.uses == CollectiveResource::symmetric;
-  if (own) out.resident_pressure = path.resident_pressure;
+  if (own) out.persistent_pressure = path.persistent_pressure;
   const double latency = request.kind == CollectiveKind::all_gather ? path.gather_latency : path.reduce_latency;
-  // Fewer CTAs have fewer accesses in flight (8, 16, 24 of them: 2.26, 1.90, 1.70 times slower beside a large copy).
+  // Fewer CTAs have fewer accesses in flight (8, 16, 24 of them: 2.26, 1.90, 1.70 times slower concurrent with a large
+  // copy).
   const bool ring = price.uses == CollectiveResource::ring && out.sms > 0;
   const double channels = ring ? std::min(1.0, out.sms / path.sms) : 1;
   out.latency = latency * std::min(1.0, out.link / (kBusyLink * channels)) / std::sqrt(channels);

@@ -18,30 +18,30 @@ struct KernelDemand {
   double memory = 0;         ///< share of its time that stretches as others take memory bandwidth
   double pressure = 0;       ///< how much it delays the memory accesses of others; 1: a copy of large tensors
   double clock = 1;          ///< its time at full clock over its time alone, below 1 where power holds the clock down
-  double ring_slowdown = 0;  ///< measured factor beside an NCCL ring of the usual SMs; 0: none, the model says
+  double ring_slowdown = 0;  ///< measured factor concurrent with an NCCL ring of the usual SMs; 0: none, the model says
   double held = 0;           ///< measured factor while ContentionSpec::held_sms are held; 0: none, the model says
-  std::uint32_t tiles = 0;   ///< of a matrix product, one an SM at a time; 0: its work divides evenly
-  bool resident = false;     ///< its blocks fill SMs from start to end: a collective that needs SMs waits for that end
+  std::uint32_t tiles = 0;   ///< of a GEMM, one an SM at a time; 0: its work divides evenly
+  bool persistent = false;   ///< its blocks fill SMs from start to end: a collective that needs SMs waits for that end
   /// Its tiles are its own, not typical of its class: a collective that ends before it frees SMs for the rest of them.
   bool shaped = false;
 };
 
-/// A kernel that loses this or more beside ContentionSpec::held_sms is taken for one wave of blocks that have their
-/// tiles dealt in advance: a block that finds no SM does its full share afterwards. Such products take 1.7 to 2.0 times
-/// as long. The others hand tiles out one by one and take, by the model, 1.48 times as long at most from four waves on,
-/// three waves 1.31; but three whose last is nearly full (373 to 396 tiles on 132 SMs) 1.64: those are taken for one
-/// wave too, which is too much beside a collective that ends before they do (docs/contention.md, "What a kernel
-/// loses").
+/// A kernel that loses this or more concurrent with ContentionSpec::held_sms is taken for one wave of blocks that have
+/// their tiles dealt in advance: a block that finds no SM does its full share afterwards. Such GEMMs take 1.7 to 2.0
+/// times as long. The others hand tiles out one by one and take, by the model, 1.48 times as long at most from four
+/// waves on, three waves 1.31; but three whose last is nearly full (373 to 396 tiles on 132 SMs) 1.64: those are taken
+/// for one wave too, which is too much concurrent with a collective that ends before they do (docs/contention.md, "What
+/// a kernel loses").
 inline constexpr double kOneWave = 1.5;
 
 /// A collective's demand while it runs at full speed.
 struct CollectiveDemand {
-  double sms = 0;                ///< held
-  double link = 0;               ///< share of the link that collectives of its kind can use
-  double traffic = 0;            ///< share of the memory bandwidth
-  double latency = 0;            ///< by how much a kernel of pressure 1 lengthens it, relative
-  double network = 0;            ///< share of this GPU's part of the node's adapters; 0: it stays inside the node
-  double resident_pressure = 0;  ///< pressure that a resident kernel has on it at least
+  double sms = 0;                  ///< held
+  double link = 0;                 ///< share of the link that collectives of its kind can use
+  double traffic = 0;              ///< share of the memory bandwidth
+  double latency = 0;              ///< by how much a kernel of pressure 1 lengthens it, relative
+  double network = 0;              ///< share of this GPU's part of the node's adapters; 0: it stays inside the node
+  double persistent_pressure = 0;  ///< pressure that a persistent kernel has on it at least
 };
 
 /// What a kernel of this class takes, whatever its shape: of captured kernels.

@@ -25,8 +25,8 @@ OpId Engine::submit(const EngineOp& op) {
   const Range waits{static_cast<std::uint32_t>(wait_pool_.size()), static_cast<std::uint32_t>(stream.waits.size())};
   wait_pool_.insert(wait_pool_.end(), stream.waits.begin(), stream.waits.end());
   stream.waits.clear();
-  ops_.push_back({op.work.count << kWorkShift, waits, op.communicator, pack(op.party), op.is_copy, op.lengthens_gaps,
-                  op.endless, op.nothing});
+  ops_.push_back({op.work.count << kWorkShift, waits, op.communicator, pack(op.running_op), op.is_copy,
+                  op.lengthens_gaps, op.endless, op.nothing});
   timings_.push_back({op.issue, kNever, kNever});
   stream_of_.push_back(op.stream);
   stream.queue.push_back(id);
@@ -124,8 +124,8 @@ bool Engine::end_finished(std::int64_t at) {
       communicator.earliest = at + machine_.latencies.communicator_gap.count;
     }
     if (op.lengthens_gaps) ++gap_ended_;
-    if (op.party.resident()) --residents_;
-    if (op.party.side()) --sides_;
+    if (op.running_op.persistent()) --persistents_;
+    if (op.running_op.side()) --sides_;
     ++ended_;
     ++stream.head;
     stream.running = false;
@@ -149,18 +149,18 @@ bool Engine::end_finished(std::int64_t at) {
   return true;
 }
 
-/// What needs SMs starts before kernels do, and waits where resident kernels leave none. Those wait for kernels of
+/// What needs SMs starts before kernels do, and waits where persistent kernels leave none. Those wait for kernels of
 /// other streams in turn.
 bool Engine::start_ready(std::int64_t at) {
   bool any = false;
   const auto ready = [&](const Stream& stream) { return stream.waits_for_sms || stream.ready_at <= at; };
-  if (residents_ == 0)
+  if (persistents_ == 0)
     for (Stream& stream : streams_)
-      if (ready(stream) && first(stream).party.needs_sms()) any |= start(stream, at);
+      if (ready(stream) && first(stream).running_op.needs_sms()) any |= start(stream, at);
   for (Stream& stream : streams_) {
     if (!ready(stream)) continue;
-    const PackedParty& party = first(stream).party;
-    if (party.needs_sms() || (party.resident() && sides_ > 0)) {
+    const PackedRunningOp& running_op = first(stream).running_op;
+    if (running_op.needs_sms() || (running_op.persistent() && sides_ > 0)) {
       stream.waits_for_sms = true;
       stream.ready_at = kNever.count;
     } else {
@@ -177,8 +177,8 @@ bool Engine::start(Stream& stream, std::int64_t at) {
   stream.ready_at = kNever.count;
   stream.remaining = ops_[id].work;
   stream.running = true;
-  if (ops_[id].party.resident()) ++residents_;
-  if (ops_[id].party.side()) ++sides_;
+  if (ops_[id].running_op.persistent()) ++persistents_;
+  if (ops_[id].running_op.side()) ++sides_;
   return true;
 }
 
@@ -193,18 +193,18 @@ void Engine::progress(std::int64_t to) {
 
 void Engine::update_rates(std::int64_t at) {
   running_.clear();
-  parties_.clear();
+  running_ops_.clear();
   shares_.clear();
   for (std::uint32_t s = 0; s < streams_.size(); ++s) {
     if (!streams_[s].running) continue;
     running_.push_back(s);
-    parties_.push_back(unpack(first(streams_[s]).party));
+    running_ops_.push_back(unpack(first(streams_[s]).running_op));
     const std::uint32_t id = streams_[s].queue[streams_[s].head];
     shares_.push_back({ops_[id].work, streams_[s].remaining, at - timings_[id].start.count});
   }
   rates_.resize(running_.size());
   if (running_.empty()) return;
-  fill_rates(machine_, parties_, shares_, rates_);
+  fill_rates(machine_, running_ops_, shares_, rates_);
   for (std::size_t i = 0; i < running_.size(); ++i) {
     Stream& stream = streams_[running_[i]];
     stream.rate = rates_[i];

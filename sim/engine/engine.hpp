@@ -7,9 +7,9 @@
 // waits for has ended, and each of these has passed:
 //   issue + launch · end of its stream's previous op + gap · end of an awaited op + event_wait
 //   · end of its communicator's previous collective + communicator_gap          (docs/model.md, "Streams")
-// A collective that needs SMs and a kernel of another stream wait, beyond that, while a resident kernel runs, and a
-// resident kernel while a kernel of another stream does (docs/contention.md, "Arrival" and "Kernels of other streams").
-// While several run, each progresses at the rate of contention.hpp; work is conserved.
+// A collective that needs SMs and a kernel of another stream wait, beyond that, while a persistent kernel runs, and a
+// persistent kernel while a kernel of another stream does (docs/contention.md, "Arrival" and "Kernels of other
+// streams"). While several run, each progresses at the rate of contention.hpp; work is conserved.
 //
 // Determinism: integer time; at one instant everything that ends does so before anything starts, each in
 // order of stream id. Results do not depend on how often or how far advance() is called, as long as no op
@@ -34,7 +34,7 @@ inline constexpr Nanoseconds kNever{std::numeric_limits<std::int64_t>::max()};
 struct EngineOp {
   StreamId stream;
   CommunicatorId communicator;  ///< invalid: none
-  Party party;
+  RunningOp running_op;
   Nanoseconds issue;
   Nanoseconds work;             ///< alone; at most kLongestOp
   bool is_copy = false;         ///< a memory copy: copy_gap before and after it
@@ -91,7 +91,7 @@ class Engine {
     std::int64_t work;
     Range waits_for;
     CommunicatorId communicator;
-    PackedParty party;
+    PackedRunningOp running_op;
     bool is_copy;
     bool lengthens_gaps;
     bool endless;
@@ -108,7 +108,7 @@ class Engine {
     std::int64_t rate = 0;
     std::int64_t finish = kNever.count;
     bool running = false;
-    bool waits_for_sms = false;  // its first op could run but for resident kernels
+    bool waits_for_sms = false;  // its first op could run but for persistent kernels
   };
   struct Communicator {
     std::vector<std::uint32_t> queue;
@@ -140,12 +140,12 @@ class Engine {
   std::size_t gap_issued_ = 0;            // how many of them were issued before now_
   std::size_t gap_ended_ = 0;
   std::size_t ended_ = 0;
-  std::size_t residents_ = 0;  // running ops that leave no SM to what comes later
-  std::size_t sides_ = 0;      // running kernels of other streams than the compute stream
+  std::size_t persistents_ = 0;  // running ops that leave no SM to what comes later
+  std::size_t sides_ = 0;        // running kernels of other streams than the compute stream
   std::int64_t now_ = 0;
   std::int64_t next_ = kNever.count;
   std::vector<std::uint32_t> running_;  // stream ids, scratch of update_rates
-  std::vector<Party> parties_;
+  std::vector<RunningOp> running_ops_;
   std::vector<Share> shares_;
   std::vector<std::int64_t> rates_;
   std::vector<std::uint32_t> just_ended_;  // stream ids, scratch of process

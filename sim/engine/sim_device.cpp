@@ -11,17 +11,18 @@
 namespace foreshard::sim {
 namespace {
 
-Party kernel_party(StreamId stream, KernelClass kernel_class, const KernelDemand& demand) {
+RunningOp kernel_running_op(StreamId stream, KernelClass kernel_class, const KernelDemand& demand) {
   if (kernel_class == KernelClass::memset) return {};
-  return {stream == kComputeStream ? Party::Role::main_kernel : Party::Role::side_kernel, demand, {}};
+  return {stream == kComputeStream ? RunningOp::Role::main_kernel : RunningOp::Role::side_kernel, demand, {}};
 }
 
-Party copy_party(const MachineProfile& machine, StreamId stream, CopyKind kind, Bytes bytes, Nanoseconds work) {
+RunningOp copy_running_op(const MachineProfile& machine, StreamId stream, CopyKind kind, Bytes bytes,
+                          Nanoseconds work) {
   switch (kind) {
     case CopyKind::device_to_device:  // moves bytes through the SMs and HBM like an elementwise kernel
-      return kernel_party(stream, KernelClass::memory_bound, kernel_demand(machine, KernelWork{}));
+      return kernel_running_op(stream, KernelClass::memory_bound, kernel_demand(machine, KernelWork{}));
     case CopyKind::peer_to_peer:
-      return {Party::Role::collective, {}, peer_copy_demand(machine, bytes, work)};
+      return {RunningOp::Role::collective, {}, peer_copy_demand(machine, bytes, work)};
     case CopyKind::host_to_device:
     case CopyKind::device_to_host:
       break;
@@ -52,15 +53,18 @@ CommunicatorId SimDevice::create_communicator(const CommunicatorOptions& options
 
 OpId SimDevice::launch_cost(StreamId stream, const KernelWork& work) {
   wait_for_room(stream);
-  EngineOp op{
-      .stream = stream, .communicator = {}, .party = {}, .issue = host_now_, .work = std::min(work.work, kLongestOp)};
+  EngineOp op{.stream = stream,
+              .communicator = {},
+              .running_op = {},
+              .issue = host_now_,
+              .work = std::min(work.work, kLongestOp)};
   if (needs_price(work)) {
     const KernelPrice price = price_kernel(
         machine_, work, options_.labels != nullptr ? options_.labels->text(work.label) : std::string_view());
     op.work = price.time;
-    op.party = kernel_party(stream, price.kernel_class, kernel_demand(machine_, work, price));
+    op.running_op = kernel_running_op(stream, price.kernel_class, kernel_demand(machine_, work, price));
   } else {
-    op.party = kernel_party(stream, work.kernel_class, kernel_demand(machine_, work));
+    op.running_op = kernel_running_op(stream, work.kernel_class, kernel_demand(machine_, work));
   }
   return engine_.submit(op);
 }
@@ -70,7 +74,7 @@ OpId SimDevice::launch(StreamId stream, const KernelLaunch& kernel) {
   if (kernel.kernel->function == Function::included) {
     wait_for_room(stream);
     return engine_.submit(
-        {.stream = stream, .communicator = {}, .party = {}, .issue = host_now_, .work = {}, .nothing = true});
+        {.stream = stream, .communicator = {}, .running_op = {}, .issue = host_now_, .work = {}, .nothing = true});
   }
   KernelWork moved = kernel.cost;
   if (moved.math.kind == KernelMath::Kind::bytes && moved.math.m == 0) moved.bytes = operand_bytes(*kernel.kernel);
@@ -82,7 +86,7 @@ OpId SimDevice::copy(StreamId stream, const CopyWork& work) {
   const Nanoseconds time = price(machine_, work);
   return engine_.submit({.stream = stream,
                          .communicator = {},
-                         .party = copy_party(machine_, stream, work.kind, work.bytes, time),
+                         .running_op = copy_running_op(machine_, stream, work.kind, work.bytes, time),
                          .issue = host_now_,
                          .work = time,
                          .is_copy = true});
@@ -108,13 +112,13 @@ OpId SimDevice::collective(StreamId stream, CommunicatorId communicator, const C
   wait_for_room(stream);
   const Communicator& among = communicators_[communicator.value];
   CollectiveRequest request{work.kind, work.transport, work.bytes, among.options.ranks, among.options.ranks_per_node};
-  request.widens = work.output_dtype && itemsize(*work.output_dtype) > itemsize(work.dtype);
+  request.upcasts = work.output_dtype && itemsize(*work.output_dtype) > itemsize(work.dtype);
   const CollectivePrice cost = collectives_.price(request);
   remember(request, cost, among.options.name);
   const OpId op = engine_.submit(
       {.stream = stream,
        .communicator = communicator,
-       .party = {Party::Role::collective, {}, collective_demand(machine_, request, cost)},
+       .running_op = {RunningOp::Role::collective, {}, collective_demand(machine_, request, cost)},
        .issue = host_now_,
        .work = std::min(cost.time, kLongestOp),
        .lengthens_gaps = work.kind == CollectiveKind::all_gather && cost.uses == CollectiveResource::ring,

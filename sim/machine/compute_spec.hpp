@@ -28,12 +28,12 @@ struct ProductEngine {
   double efficiency = 0;      ///< share of the peak that the largest tile comes near
   double half_intensity = 0;  ///< a·b/(a+b) of the tile a × b that reaches half of that
   double power = 1;           ///< how sharply smaller tiles fall off
-  double tile_clocks = 0;     ///< of every tile, beside its products: prologue and epilogue
+  double tile_clocks = 0;     ///< of every tile, concurrent with its GEMMs: prologue and epilogue
   double step_clocks = 0;     ///< least time of 64 elements of k in one tile
   double split_us = 0;        ///< once, where k is split between blocks
 };
 
-struct ProductSpec {
+struct GemmSpec {
   ProductEngine tensor;            ///< bfloat16, float16
   ProductEngine tensor_unaligned;  ///< the same with a leading dimension that is no multiple of 8 elements
   ProductEngine vector;            ///< float32: PyTorch's default allows no TF32
@@ -46,7 +46,7 @@ struct ProductSpec {
 
 struct AttentionSpec {
   double launch_us = 0;
-  double row_clocks = 0;          ///< SM clocks of a query row, beside its products …
+  double row_clocks = 0;          ///< SM clocks of a query row, concurrent with its GEMMs …
   double row_element_clocks = 0;  ///< … and of each of its elements
   double causal_block = 0;        ///< the mask's diagonal is worked on in blocks of so many keys
   Curve efficiency;               ///< share of the peak by head dimension
@@ -76,7 +76,7 @@ struct KernelFamily {
   std::vector<Point> points;  ///< bytes ascend
 };
 
-/// Measured times of products or attentions over what this section's model gives for them, by shape.
+/// Measured times of GEMMs or attentions over what this section's model gives for them, by shape.
 struct ShapeFactors {
   struct Point {
     double m = 0;
@@ -94,7 +94,7 @@ struct ShapeFactors {
 
 struct ComputeSpec {
   bool known = false;  ///< the profile has the section; without it "/rates" price kernels
-  ProductSpec products;
+  GemmSpec gemms;
   AttentionSpec attention_forward;
   AttentionSpec attention_backward;
   AttentionSpec attention_forward_float32;

@@ -16,12 +16,12 @@ namespace foreshard::sim {
 struct CollectivePath {
   double sms = 0;              ///< held from start to end, where the price of the collective does not say
   double memory_per_byte = 0;  ///< bytes of device memory read and written for each byte sent over the link
-  double gather_latency = 0;   ///< how much longer an all-gather takes beside a kernel of `pressure` 1
+  double gather_latency = 0;   ///< how much longer an all-gather takes concurrent with a kernel of `pressure` 1
   double reduce_latency = 0;   ///< the same of a reduce-scatter or all-reduce
   double link_bandwidth = 0;   ///< bytes a second, one direction, that collectives of this kind reach together
-  /// Pressure of a resident kernel on foreshard's own reduce-scatter, which has its SMs before such a kernel begins;
+  /// Pressure of a persistent kernel on foreshard's own reduce-scatter, which has its SMs before such a kernel begins;
   /// 0: that of the kernel's class.
-  double resident_pressure = 0;
+  double persistent_pressure = 0;
 };
 
 /// What a kernel of one class takes where its shape is not known (captured kernels).
@@ -29,8 +29,8 @@ struct KernelUse {
   double sms = 0;           ///< share of the SMs below which it becomes slower in proportion; 0: needs none
   double memory = 0;        ///< share of its time that stretches as others take memory bandwidth
   double pressure = 0;      ///< how much it delays the memory accesses of others; 1: a copy of large tensors
-  std::uint32_t tiles = 0;  ///< of a matrix product, one an SM; 0: its work divides evenly
-  bool resident = false;    ///< its blocks fill SMs from its start to its end: what needs SMs waits for that end
+  std::uint32_t tiles = 0;  ///< of a GEMM, one an SM; 0: its work divides evenly
+  bool persistent = false;  ///< its blocks fill SMs from its start to its end: what needs SMs waits for that end
 };
 
 /// SMs that foreshard's own reduce-scatter holds, one a CTA (gpu/collectives/own_tuning.hpp launches so many).
@@ -56,13 +56,15 @@ struct ContentionSpec {
   OwnReduceSms own_reduce;
   /// SMs that were held from start to end while the `held` factors of measured kernels (compute_spec.hpp) were found.
   double held_sms = 12;
-  double late_tile = 1;  ///< time of a tile computed after the others are done, over that of a tile among all
-  /// Matrix products of more tiles than this many times the SMs hand tiles out one by one; others fix them in advance.
+  double tail_tile = 1;  ///< time of a tile computed after the others are done, over that of a tile among all
+  /// GEMMs of more tiles than this many times the SMs hand tiles out one by one; others fix them in advance.
   double static_waves = 0;
-  double side_kernel = 1;  ///< time of a kernel of another stream beside one of the compute stream, over that alone
-  double beside_side = 1;  ///< time of a compute-stream kernel beside one of another stream, over that alone
+  double side_kernel =
+      1;  ///< time of a kernel of another stream concurrent with one of the compute stream, over that alone
+  double with_side_kernel =
+      1;  ///< time of a compute-stream kernel concurrent with one of another stream, over that alone
   /// The same of a resident one, in recordings: what is taken off where both overlap. In a simulation they take turns.
-  double resident_side = 1;
+  double persistent_side = 1;
   std::array<KernelUse, kEnumSize<KernelClass>> classes{};  ///< by KernelClass
 };
 

@@ -37,7 +37,7 @@ constexpr std::array kSections{
     Section{"network", true, read_network},
     Section{"rates", true, read_rates},
     Section{"compute", false, read_compute},
-    Section{"covers", false, read_covers},
+    Section{"covers", false, read_valid_range},
 };
 /// What `calibrate` keeps of its work; read by people, not by the model.
 constexpr std::array<std::string_view, 6> kOtherKeys{"schema",  "name",         "description",
@@ -124,7 +124,7 @@ Result<MachineProfile> parse_profile(std::string_view json, std::string_view whe
 
 Result<MachineProfile> profile_from_json(Json document, std::string_view where) {
   const auto root = complete(std::move(document), where);
-  if (!root) return tl::unexpected(root.error());
+  FORESHARD_TRY(root);
   ProfileReader reader(where, root->is_object() && root->value("schema", Json()) == kSchema);
   MachineProfile profile;
   read_profile(reader, *root, profile);

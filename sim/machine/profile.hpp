@@ -21,9 +21,9 @@
 #include "core/models/target_gpu.hpp"
 #include "sim/machine/compute_spec.hpp"
 #include "sim/machine/contention_spec.hpp"
-#include "sim/machine/covers.hpp"
 #include "sim/machine/fitted_on.hpp"
 #include "sim/machine/links.hpp"
+#include "sim/machine/valid_range.hpp"
 
 namespace foreshard::sim {
 
@@ -46,13 +46,14 @@ struct CollectiveTable {
   std::uint32_t ranks_per_node = 0;  ///< as many as `ranks` on one node
   std::vector<Point> points;
   std::string source;
-  bool widens = false;  ///< of reductions into a wider dtype than what is sent
+  bool upcasts = false;  ///< of reductions into a wider dtype than what is sent
 };
 
 /// Whose host program a plan with this profile follows.
 enum class HostProgram : std::uint8_t {
-  pytorch = 0,    ///< what eager PyTorch issues
-  foreshard = 1,  ///< what `foreshard run` issues: one kernel where PyTorch has helpers beside it, no metadata copies
+  pytorch = 0,  ///< what eager PyTorch issues
+  foreshard =
+      1,  ///< what `foreshard run` issues: one kernel where PyTorch has helpers concurrent with it, no metadata copies
 };
 
 struct Latencies {
@@ -73,9 +74,9 @@ struct Rates {
   double pcie = 0;              ///< bytes a second, one direction, bytes counted once
   double peer = 0;              ///< bytes a second, one direction, bytes counted once
   Nanoseconds copy_overhead;    ///< of one cudaMemcpyAsync on the device
-  Nanoseconds kernel_overhead;  ///< of a kernel, beside its bytes
+  Nanoseconds kernel_overhead;  ///< of a kernel, concurrent with its bytes
   double memory_bound = 0;      ///< bytes a second: elementwise kernels, copy-out
-  double gather_copy = 0;       ///< bytes a second: cast and copy-in of a gather
+  double gather_copy = 0;       ///< bytes a second: cast and copy-in of an all-gather
   double gemm_bf16 = 0;         ///< FLOP a second
   double gemm_fp32 = 0;         ///< FLOP a second
 };
@@ -83,7 +84,7 @@ struct Rates {
 /// The GPU's data sheet: what nothing exceeds. What single kernels achieve is in other sections.
 struct GpuPeaks {
   double clock_hz = 0;         ///< the highest SM clock
-  double matrix_bfloat16 = 0;  ///< FLOP a second of dense matrix products, here and below
+  double matrix_bfloat16 = 0;  ///< FLOP a second of dense GEMMs, here and below
   double matrix_float16 = 0;
   double vector_float32 = 0;    ///< FLOP a second outside the matrix units
   double memory_bandwidth = 0;  ///< bytes a second, HBM
@@ -110,7 +111,7 @@ struct MachineProfile {
   ComputeSpec compute;
   HostCosts host_calls;           ///< what issuing costs: model presets and files are generated with it
   bool host_calls_known = false;  ///< the profile has "/host/calls"
-  Covers covers;
+  ValidRange valid_range;
   /// Where each constant is from: its place in the JSON ("/latencies/launch") and its source, in file order.
   std::vector<std::pair<std::string, std::string>> sources;
   Provenance provenance;  ///< what each was fitted on

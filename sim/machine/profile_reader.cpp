@@ -132,7 +132,7 @@ std::size_t ProfileReader::word(const nlohmann::json& object, const std::string&
   return value == nullptr ? 0 : word(*value, fmt::format("{}/{}", path, key), words);
 }
 
-void ProfileReader::source_alone(const nlohmann::json& object, const std::string& path) {
+void ProfileReader::source_isolated(const nlohmann::json& object, const std::string& path) {
   const nlohmann::json* value = member(object, path, "source", false);
   const bool given = value != nullptr && value->is_string() && !value->get<std::string>().empty();
   if (!given)
@@ -141,7 +141,7 @@ void ProfileReader::source_alone(const nlohmann::json& object, const std::string
 }
 
 void ProfileReader::source(const nlohmann::json& object, const std::string& path) {
-  source_alone(object, path);
+  source_isolated(object, path);
   fitted_on(object, path);
 }
 

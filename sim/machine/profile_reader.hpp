@@ -46,7 +46,7 @@ class ProfileReader {
   /// fitted_on is a list of names that a measurement() has, or "none: " and a reason.
   void source(const nlohmann::json& object, const std::string& path);
   /// The same of what is no constant: a range, a choice.
-  void source_alone(const nlohmann::json& object, const std::string& path);
+  void source_isolated(const nlohmann::json& object, const std::string& path);
   void measurement(Measurement measurement) { provenance_.measurements.push_back(std::move(measurement)); }
 
   void fail(const std::string& path, std::string what, std::string hint = {});

@@ -44,9 +44,9 @@ CollectiveTable read_table(ProfileReader& reader, const Json& entry, const std::
   table.ranks_per_node = table.ranks;
   if (reader.member(entry, path, "ranks_per_node", false) != nullptr)
     table.ranks_per_node = reader.count(entry, path, "ranks_per_node", 1);
-  const Json* widens = reader.member(entry, path, "widens", false);
-  if (widens != nullptr && !widens->is_boolean()) reader.fail(path + "/widens", "true or false is expected here");
-  table.widens = widens != nullptr && widens->is_boolean() && widens->get<bool>();
+  const Json* upcasts = reader.member(entry, path, "widens", false);
+  if (upcasts != nullptr && !upcasts->is_boolean()) reader.fail(path + "/widens", "true or false is expected here");
+  table.upcasts = upcasts != nullptr && upcasts->is_boolean() && upcasts->get<bool>();
   if (table.ranks_per_node > table.ranks) reader.fail(path + "/ranks_per_node", "is at most ranks");
   reader.source(entry, path);
   if (!reader.error()) table.source = entry["source"].get<std::string>();
@@ -64,7 +64,7 @@ void read_collectives(ProfileReader& reader, const Json& list, MachineProfile& o
     CollectiveTable table = read_table(reader, list[i], path);
     for (const CollectiveTable& other : out.collectives)
       if (other.kind == table.kind && other.transport == table.transport && other.ranks == table.ranks &&
-          other.ranks_per_node == table.ranks_per_node && other.widens == table.widens)
+          other.ranks_per_node == table.ranks_per_node && other.upcasts == table.upcasts)
         reader.fail(path, "a second table for the same kind, transport, ranks, ranks a node and dtypes");
     out.collectives.push_back(std::move(table));
   }

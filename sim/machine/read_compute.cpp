@@ -11,9 +11,9 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr double kMostShare = 1;
-constexpr double kMostClocks = 1e6;
-constexpr double kMostMicroseconds = 1e6;
+constexpr double kMaxShare = 1;
+constexpr double kMaxClocks = 1e6;
+constexpr double kMaxMicroseconds = 1e6;
 
 /// A row of plain numbers with one source: each key, where it goes, and the most it may be.
 struct Entry {
@@ -64,24 +64,24 @@ void read_engine(ProfileReader& reader, const Json& section, std::string_view ke
   const std::string place = fmt::format("/compute/{}", key);
   const Json* row = reader.member(section, "/compute", key);
   if (row == nullptr) return;
-  read_row(reader, *row, place,
-           std::array{Entry{"efficiency", &out.efficiency, kMostShare, false},
-                      Entry{"half_intensity", &out.half_intensity, 1e4}, Entry{"power", &out.power, 10, false},
-                      Entry{"tile_clocks", &out.tile_clocks, kMostClocks},
-                      Entry{"step_clocks", &out.step_clocks, kMostClocks},
-                      Entry{"split_us", &out.split_us, kMostMicroseconds}});
+  read_row(
+      reader, *row, place,
+      std::array{Entry{"efficiency", &out.efficiency, kMaxShare, false},
+                 Entry{"half_intensity", &out.half_intensity, 1e4}, Entry{"power", &out.power, 10, false},
+                 Entry{"tile_clocks", &out.tile_clocks, kMaxClocks}, Entry{"step_clocks", &out.step_clocks, kMaxClocks},
+                 Entry{"split_us", &out.split_us, kMaxMicroseconds}});
 }
 
-void read_products(ProfileReader& reader, const Json& section, ProductSpec& out) {
+void read_gemms(ProfileReader& reader, const Json& section, GemmSpec& out) {
   read_engine(reader, section, "tensor", out.tensor);
   read_engine(reader, section, "tensor_unaligned", out.tensor_unaligned);
   read_engine(reader, section, "vector", out.vector);
   const Json* row = reader.member(section, "/compute", "products");
   if (row == nullptr) return;
   read_row(reader, *row, "/compute/products",
-           std::array{Entry{"launch_us", &out.launch_us, kMostMicroseconds},
-                      Entry{"memory_share", &out.memory_share, kMostShare, false},
-                      Entry{"few_rows_share", &out.few_rows_share, kMostShare, false},
+           std::array{Entry{"launch_us", &out.launch_us, kMaxMicroseconds},
+                      Entry{"memory_share", &out.memory_share, kMaxShare, false},
+                      Entry{"few_rows_share", &out.few_rows_share, kMaxShare, false},
                       Entry{"blend", &out.blend, 100, false}},
            "sustained");
   read_curve(reader, *row, "/compute/products", "sustained", 100, out.sustained);
@@ -91,13 +91,13 @@ void read_attention(ProfileReader& reader, const Json& section, std::string_view
   const std::string place = fmt::format("/compute/{}", key);
   const Json* row = reader.member(section, "/compute", key);
   if (row == nullptr) return;
-  read_row(reader, *row, place,
-           std::array{Entry{"launch_us", &out.launch_us, kMostMicroseconds},
-                      Entry{"row_clocks", &out.row_clocks, kMostClocks},
-                      Entry{"row_element_clocks", &out.row_element_clocks, kMostClocks},
-                      Entry{"causal_block", &out.causal_block, 1e5}, Entry{"sustained", &out.sustained, 100, false}},
-           "efficiency");
-  read_curve(reader, *row, place, "efficiency", kMostShare, out.efficiency);
+  read_row(
+      reader, *row, place,
+      std::array{Entry{"launch_us", &out.launch_us, kMaxMicroseconds}, Entry{"row_clocks", &out.row_clocks, kMaxClocks},
+                 Entry{"row_element_clocks", &out.row_element_clocks, kMaxClocks},
+                 Entry{"causal_block", &out.causal_block, 1e5}, Entry{"sustained", &out.sustained, 100, false}},
+      "efficiency");
+  read_curve(reader, *row, place, "efficiency", kMaxShare, out.efficiency);
 }
 
 void read_memory(ProfileReader& reader, const Json& section, ComputeSpec& out) {
@@ -110,10 +110,10 @@ void read_memory(ProfileReader& reader, const Json& section, ComputeSpec& out) {
     if (row == nullptr) continue;
     AccessSpec& access = out.memory[i];
     read_row(reader, *row, fmt::format("/compute/memory/{}", kWords[i]),
-             std::array{Entry{"launch_us", &access.launch_us, kMostMicroseconds},
-                        Entry{"memory_share", &access.memory_share, kMostShare, false},
+             std::array{Entry{"launch_us", &access.launch_us, kMaxMicroseconds},
+                        Entry{"memory_share", &access.memory_share, kMaxShare, false},
                         Entry{"elements_per_clock", &access.elements_per_clock, 1e4, false},
-                        Entry{"chunk_us", &access.chunk_us, kMostMicroseconds}});
+                        Entry{"chunk_us", &access.chunk_us, kMaxMicroseconds}});
   }
 }
 
@@ -134,7 +134,7 @@ void read_compute(ProfileReader& reader, const Json& section, MachineProfile& pr
                                                           "shapes"};
   ComputeSpec& out = profile.compute;
   reader.known_keys(section, "/compute", kKeys);
-  read_products(reader, section, out.products);
+  read_gemms(reader, section, out.gemms);
   read_attention(reader, section, "attention_forward", out.attention_forward);
   read_attention(reader, section, "attention_backward", out.attention_backward);
   read_attention(reader, section, "attention_forward_float32", out.attention_forward_float32);
@@ -142,7 +142,7 @@ void read_compute(ProfileReader& reader, const Json& section, MachineProfile& pr
   read_memory(reader, section, out);
   if (const Json* l2 = reader.member(section, "/compute", "l2"))
     read_row(reader, *l2, "/compute/l2",
-             std::array{Entry{"rate", &out.l2_rate, 100, false}, Entry{"share", &out.l2_share, kMostShare, false}});
+             std::array{Entry{"rate", &out.l2_rate, 100, false}, Entry{"share", &out.l2_share, kMaxShare, false}});
   read_measured_kernels(reader, section, out);
   out.known = !reader.error();
 }

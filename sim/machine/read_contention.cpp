@@ -27,7 +27,7 @@ CollectivePath read_path(ProfileReader& reader, const Json& contention, std::str
   out.gather_latency = reader.constant(*path, place, "gather_latency", "ratio", true);
   out.reduce_latency = reader.constant(*path, place, "reduce_latency", "ratio", true);
   if (reader.member(*path, place, "resident_pressure", false) != nullptr)
-    out.resident_pressure = reader.constant(*path, place, "resident_pressure", "ratio", true);
+    out.persistent_pressure = reader.constant(*path, place, "resident_pressure", "ratio", true);
   out.link_bandwidth = kGiga * reader.constant(*path, place, "link_bandwidth", "GB/s");
   return out;
 }
@@ -42,16 +42,16 @@ double read_share(ProfileReader& reader, const Json& row, const std::string& pla
 KernelUse read_class(ProfileReader& reader, const Json& row, const std::string& place) {
   static constexpr std::array<std::string_view, 6> kKeys{"sms", "memory", "pressure", "tiles", "resident", "source"};
   // A kernel is limited by memory latency where it loses more than the bandwidth that others take: up to twice that.
-  constexpr double kMostMemory = 2;
+  constexpr double kMaxMemory = 2;
   reader.known_keys(row, place, kKeys);
   KernelUse out;
   out.sms = read_share(reader, row, place, "sms", 1);
-  out.memory = read_share(reader, row, place, "memory", kMostMemory);
+  out.memory = read_share(reader, row, place, "memory", kMaxMemory);
   out.pressure = read_share(reader, row, place, "pressure", 1);
   if (row.is_object() && row.contains("tiles")) out.tiles = reader.count(row, place, "tiles", 1);
   if (row.is_object() && row.contains("resident")) {
     if (!row["resident"].is_boolean()) reader.fail(place + "/resident", "true or false is expected here");
-    out.resident = row["resident"] == true;
+    out.persistent = row["resident"] == true;
   }
   reader.source(row, place);
   return out;
@@ -93,11 +93,11 @@ void read_contention(ProfileReader& reader, const Json& contention, MachineProfi
   read_own_reduce(reader, contention, out.own_reduce);
   if (reader.member(contention, "/contention", "held_sms", false) != nullptr)
     out.held_sms = reader.constant(contention, "/contention", "held_sms", "count");
-  out.late_tile = reader.constant(contention, "/contention", "late_tile", "ratio");
+  out.tail_tile = reader.constant(contention, "/contention", "late_tile", "ratio");
   out.static_waves = reader.constant(contention, "/contention", "static_waves", "count", true);
   out.side_kernel = read_slowdown(reader, contention, "side_kernel");
-  out.beside_side = read_slowdown(reader, contention, "beside_side");
-  out.resident_side = read_slowdown(reader, contention, "resident_side");
+  out.with_side_kernel = read_slowdown(reader, contention, "beside_side");
+  out.persistent_side = read_slowdown(reader, contention, "resident_side");
   const Json* classes = reader.member(contention, "/contention", "classes");
   if (classes == nullptr) return;
   reader.known_keys(*classes, "/contention/classes", kDashedNames<KernelClass>);

@@ -8,8 +8,8 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr std::uint32_t kLeastCapability = 80;  // flash attention and bfloat16 products begin there
-constexpr std::uint32_t kMostCapability = 199;
+constexpr std::uint32_t kLeastCapability = 80;  // flash attention and bfloat16 GEMMs begin there
+constexpr std::uint32_t kMaxCapability = 199;
 
 void read_peaks(ProfileReader& reader, const Json& gpu, GpuPeaks& out) {
   static constexpr std::array<std::string_view, 2> kMatrix{"bfloat16", "float16"};
@@ -38,7 +38,7 @@ void read_gpu(ProfileReader& reader, const Json& gpu, MachineProfile& out) {
   };
   out.sm_count = static_cast<std::uint32_t>(reader.constant(gpu, "/gpu", "sm_count", "count"));
   out.compute_capability = static_cast<std::uint32_t>(reader.constant(gpu, "/gpu", "compute_capability", "count"));
-  if (out.compute_capability < kLeastCapability || out.compute_capability > kMostCapability)
+  if (out.compute_capability < kLeastCapability || out.compute_capability > kMaxCapability)
     reader.fail("/gpu/compute_capability/value", "is ten times the major version and the minor one, from 80 to 199",
                 "80 of an A100, 90 of an H100 or H200, 100 of a B200");
   out.memory_total = mebibytes("memory_total");
@@ -61,7 +61,7 @@ void read_host(ProfileReader& reader, const Json& host, MachineProfile& out) {
   if (const Json* program = reader.member(host, "/host", "program", false)) {
     reader.known_keys(*program, "/host/program", kProgramKeys);
     out.host_program = static_cast<HostProgram>(reader.word(*program, "/host/program", "value", kPrograms));
-    reader.source_alone(*program, "/host/program");
+    reader.source_isolated(*program, "/host/program");
   }
 }
 

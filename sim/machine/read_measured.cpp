@@ -12,11 +12,11 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr double kMostMicroseconds = 1e9;
-constexpr double kMostExtent = 1e12;
-constexpr double kMostFactor = 100;
+constexpr double kMaxMicroseconds = 1e9;
+constexpr double kMaxExtent = 1e12;
+constexpr double kMaxFactor = 100;
 
-constexpr auto kDTypeWords = [] {
+constexpr auto kDTypeNames = [] {
   std::array<std::string_view, kDTypes.size()> words{};
   for (std::size_t i = 0; i < words.size(); ++i) words[i] = kDTypes[i].name;
   return words;
@@ -30,7 +30,7 @@ std::vector<double> numbers(ProfileReader& reader, const Json& row, const std::s
   if (row.is_array() && (row.size() == most.size() || row.size() == most.size() + 1))
     for (std::size_t i = 0; i < row.size(); ++i) {
       const double value = row[i].is_number() ? row[i].get<double>() : 0;
-      const bool fits = i < most.size() ? value > 0 && value <= most[i] : value >= 1 && value <= kMostFactor;
+      const bool fits = i < most.size() ? value > 0 && value <= most[i] : value >= 1 && value <= kMaxFactor;
       if (fits) out.push_back(value);
     }
   const bool complete = row.is_array() && out.size() == row.size() && out.size() >= most.size();
@@ -39,7 +39,7 @@ std::vector<double> numbers(ProfileReader& reader, const Json& row, const std::s
     return out;
   }
   reader.fail(place, fmt::format("{} numbers are expected here, above 0 and each at most {}; one of 1 to {} may follow",
-                                 most.size(), fmt::join(most, ", "), kMostFactor));
+                                 most.size(), fmt::join(most, ", "), kMaxFactor));
   return {};
 }
 
@@ -53,12 +53,12 @@ const Json* points_of(ProfileReader& reader, const Json& entry, const std::strin
 }
 
 DType dtype_of(ProfileReader& reader, const Json& entry, const std::string& place) {
-  return static_cast<DType>(reader.word(entry, place, "dtype", kDTypeWords));
+  return static_cast<DType>(reader.word(entry, place, "dtype", kDTypeNames));
 }
 
 KernelFamily read_family(ProfileReader& reader, const Json& entry, const std::string& place) {
   static constexpr std::array<std::string_view, 5> kKeys{"label", "access", "dtype", "points", "source"};
-  static constexpr std::array<double, 2> kMost{kMostExtent, kMostMicroseconds};
+  static constexpr std::array<double, 2> kMax{kMaxExtent, kMaxMicroseconds};
   reader.known_keys(entry, place, kKeys);
   KernelFamily out;
   out.label = reader.text(entry, place, "label");
@@ -67,7 +67,7 @@ KernelFamily read_family(ProfileReader& reader, const Json& entry, const std::st
   if (const Json* points = points_of(reader, entry, place))
     for (std::size_t i = 0; i < points->size() && !reader.error(); ++i) {
       const std::string at = fmt::format("{}/points/{}", place, i);
-      const std::vector<double> row = numbers(reader, (*points)[i], at, kMost);
+      const std::vector<double> row = numbers(reader, (*points)[i], at, kMax);
       if (row.empty()) break;
       if (!out.points.empty() && row[0] <= out.points.back().bytes) reader.fail(at, "bytes must ascend");
       out.points.push_back({row[0], row[1], row[2]});
@@ -78,7 +78,7 @@ KernelFamily read_family(ProfileReader& reader, const Json& entry, const std::st
 
 ShapeFactors read_shapes(ProfileReader& reader, const Json& entry, const std::string& place) {
   static constexpr std::array<std::string_view, 5> kKeys{"kind", "dtype", "causal", "points", "source"};
-  static constexpr std::array<double, 5> kMost{kMostExtent, kMostExtent, kMostExtent, kMostExtent, kMostFactor};
+  static constexpr std::array<double, 5> kMax{kMaxExtent, kMaxExtent, kMaxExtent, kMaxExtent, kMaxFactor};
   reader.known_keys(entry, place, kKeys);
   ShapeFactors out;
   out.kind = static_cast<KernelMath::Kind>(reader.word(entry, place, "kind", EnumNames<KernelMath::Kind>::kNames));
@@ -90,7 +90,7 @@ ShapeFactors read_shapes(ProfileReader& reader, const Json& entry, const std::st
   out.causal = causal != nullptr && causal->is_boolean() && causal->get<bool>();
   if (const Json* points = points_of(reader, entry, place))
     for (std::size_t i = 0; i < points->size() && !reader.error(); ++i) {
-      const auto row = numbers(reader, (*points)[i], fmt::format("{}/points/{}", place, i), kMost);
+      const auto row = numbers(reader, (*points)[i], fmt::format("{}/points/{}", place, i), kMax);
       if (!row.empty()) out.points.push_back({row[0], row[1], row[2], row[3], row[4], row[5]});
     }
   reader.source(entry, place);

@@ -23,9 +23,9 @@ Result<HostBound> host_bound(const Workload& workload, const Settings& settings,
                              double host_scale) {
   HostBound result;
   auto real = steady(workload, settings, machine, {host_scale, false, {}});
-  if (!real) return tl::unexpected(real.error());
+  FORESHARD_TRY(real);
   auto free_host = steady(workload, settings, machine, {host_scale, true, {}});
-  if (!free_host) return tl::unexpected(free_host.error());
+  FORESHARD_TRY(free_host);
   result.step_ms = real->steady_step().ms();
   result.gpu_step_ms = free_host->steady_step().ms();
   if (!real->outcome.steps.empty())

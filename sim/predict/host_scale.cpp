@@ -110,7 +110,7 @@ Result<Calibration> calibrate(const Workload& workload, const MachineProfile& ma
     }
   }
   auto bound = host_bound(workload, workload.settings, machine, calibration.host_scale);
-  if (!bound) return tl::unexpected(bound.error());
+  FORESHARD_TRY(bound);
   calibration.host_bound = bound->host_bound;
   if (bound->host_bound && calibration.measured_ms > 0) {
     calibration.host_scale = search.bisect([&](double f) { return search.steady_ms(f); }, calibration.measured_ms);

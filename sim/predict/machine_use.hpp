@@ -3,7 +3,7 @@
 
 #include "core/run/run.hpp"
 #include "core/workload/workload.hpp"
-#include "sim/machine/covers.hpp"
+#include "sim/machine/valid_range.hpp"
 
 namespace foreshard::sim {
 

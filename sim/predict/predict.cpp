@@ -115,7 +115,7 @@ Result<void> add_peak_range(const Workload& w, const MachineProfile& machine, co
     Run ignored;
     simulation.options.host_scale = scale * (faster ? 1 - kHostSpeedRange : 1 + kHostSpeedRange);
     auto result = simulate(w, request.settings, machine, simulation, ignored);
-    if (!result) return tl::unexpected(result.error());
+    FORESHARD_TRY(result);
     if (!result->outcome.steps.empty())
       (faster ? p.peaks_faster_host : p.peaks_slower_host) = result->outcome.steps.back().peaks;
   }
@@ -132,7 +132,7 @@ void add_machine_warnings(const Workload& workload, const MachineProfile& machin
                           bool derived, Prediction& p) {
   bool elsewhere = derived;
   if (workload.has_timing)
-    for (std::string& text : outside(machine.covers, machine.name, machine_use(workload, settings, p.run))) {
+    for (std::string& text : outside(machine.valid_range, machine.name, machine_use(workload, settings, p.run))) {
       elsewhere = true;
       p.warnings.push_back(std::move(text));
     }
@@ -187,7 +187,7 @@ Result<Prediction> predict(const Workload& workload, const MachineProfile& machi
     return fail(ErrorKind::usage, fmt::format("a memory limit of {} bytes holds no segment", *request.memory_limit), {},
                 "give the unit: 80GiB");
   auto adapted = adapt(workload, request.settings);
-  if (!adapted) return tl::unexpected(adapted.error());
+  FORESHARD_TRY(adapted);
   Prediction p;
   p.warnings = adapted->warnings;
   p.valid = adapted->time_known;
@@ -197,7 +197,7 @@ Result<Prediction> predict(const Workload& workload, const MachineProfile& machi
                                      kScheduleVersion, request.settings.pytorch));
   }
   auto calibration = request.calibration ? Result<Calibration>(*request.calibration) : calibrate(workload, machine);
-  if (!calibration) return tl::unexpected(calibration.error());
+  FORESHARD_TRY(calibration);
   p.calibration = *calibration;
   const Workload& w = adapted->workload;
   SimulationRequest simulation_request;
@@ -210,14 +210,14 @@ Result<Prediction> predict(const Workload& workload, const MachineProfile& machi
   p.run.units = w.units;
   p.run.labels = w.labels;
   auto simulation = simulate(w, request.settings, machine, simulation_request, p.run);
-  if (!simulation) return tl::unexpected(simulation.error());
+  FORESHARD_TRY(simulation);
   p.deadlock = simulation->deadlock;
   p.collectives_ran = simulation->collectives_ran;
   add_memory(w, request, *simulation, p);
-  if (auto ok = add_peak_range(w, machine, request, simulation_request, p); !ok) return tl::unexpected(ok.error());
+  FORESHARD_TRY(add_peak_range(w, machine, request, simulation_request, p));
   if (w.has_timing && !p.out_of_memory && !p.deadlock) {
     auto found = host_bound(w, request.settings, machine, p.calibration.host_scale);
-    if (!found) return tl::unexpected(found.error());
+    FORESHARD_TRY(found);
     add_times(*simulation, *found, from_model(workload), p);
   }
   if (!w.has_timing)

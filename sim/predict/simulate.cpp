@@ -47,19 +47,19 @@ Result<Simulation> simulate(const Workload& workload, const Settings& settings, 
   SimOptions options = request.options;
   options.labels = &workload.labels;
   SimDevice device(machine, collectives, options);
-  SimMemoryOptions memory_choice = memory_options(machine, request.memory_limit);
+  SimMemoryOptions memory_setting = memory_options(machine, request.memory_limit);
   StepRequest steps = request.steps;
   steps.lowering = machine.host_program == HostProgram::foreshard ? Lowering::foreshard : Lowering::pytorch;
   const bool anew = steps.lowering == Lowering::foreshard;
   if (settings == workload.settings) {  // else the process would have done other things: guess them all
-    follow(workload, anew, memory_choice);
+    follow(workload, anew, memory_setting);
     steps.repeat_returns = steps.setup && !steps.warm;
   } else if (!anew) {
-    keep_clear(workload, memory_choice);
+    keep_clear(workload, memory_setting);
   }
-  SimMemory memory(std::move(memory_choice));
+  SimMemory memory(std::move(memory_setting));
   auto outcome = run_steps(workload, settings, steps, device, memory, run);
-  if (!outcome) return tl::unexpected(outcome.error());
+  FORESHARD_TRY(outcome);
   Simulation result{std::move(*outcome),  device.deadlock(),         device.caveats(), device.collectives_ran(), {},
                     device.host_worked(), memory.follows_recording()};
   const auto timings = device.timings();

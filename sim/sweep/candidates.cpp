@@ -54,7 +54,7 @@ class List {
     if (candidate.settings == base_ || !check(candidate.settings)) return;
     for (const Candidate& other : list_)
       if (other.settings == candidate.settings) return;
-    candidate.choice = choice_text(base_, candidate.settings);
+    candidate.setting = setting_text(base_, candidate.settings);
     candidate.reason = std::move(reason);
     candidate.pytorch = std::move(pytorch);
     candidate.cures = std::move(cures);
@@ -92,7 +92,7 @@ void List::releases() {
 }
 
 void List::streams() {
-  add("the all-gather is no async op: it runs on FSDP's own stream, whose order frees its buffers",
+  add("the all-gather is not async: it runs on FSDP's own stream, and stream order frees its buffers",
       {Cure::record_stream}, [](Settings& s) {
         s.unshard_async = false;
         keep_references(s);
@@ -114,7 +114,7 @@ void List::streams() {
 
 void List::allocator() {
   if (is_expandable(base_)) return;
-  add("free pages can move between sizes: segments grow instead of standing beside one another",
+  add("free pages can move between sizes: segments grow instead of standing concurrent with one another",
       {Cure::hard_fragmentation, Cure::soft_fragmentation}, make_expandable);
 }
 
@@ -123,7 +123,7 @@ void List::prefetch() {
     add("fewer gathers ahead in forward", {Cure::stream_pools}, [&](Settings& s) { s.forward_prefetch = depth; });
   for (std::uint32_t depth = base_.backward_prefetch.value_or(0); depth-- > 1;)
     add("fewer gathers ahead in backward", {Cure::stream_pools}, [&](Settings& s) { s.backward_prefetch = depth; });
-  add("FSDP2's own prefetch: one gather ahead", {Cure::record_stream}, [](Settings& s) {
+  add("FSDP2's own prefetch: one all-gather ahead", {Cure::record_stream}, [](Settings& s) {
     s.forward_prefetch.reset();
     s.backward_prefetch.reset();
     s.prefetch_lists = {};
@@ -158,10 +158,10 @@ std::vector<Candidate> candidates(const Settings& base) {
   return list.take();
 }
 
-std::string choice_text(const Settings& from, const Settings& to) {
-  const auto before = choices(from);
-  const auto after = choices(to);
-  const std::span<const Choice> table = choice_table();  // in the order of choices()
+std::string setting_text(const Settings& from, const Settings& to) {
+  const auto before = setting_options(from);
+  const auto after = setting_options(to);
+  const std::span<const SettingOption> table = setting_table();  // in the order of options()
   std::string text;
   for (std::size_t i = 0; i < table.size(); ++i)
     if (after[i] != before[i]) text += (text.empty() ? "" : " ") + table[i].option(word(after[i].second));

@@ -12,17 +12,17 @@ namespace {
 
 constexpr std::string_view kUnitKey = "reshard_of_unit";
 
-const Choice* find_choice(std::string_view key) {
-  for (const Choice& choice : choice_table())
-    if (choice.key == key) return &choice;
+const SettingOption* find_setting(std::string_view key) {
+  for (const SettingOption& setting : setting_table())
+    if (setting.key == key) return &setting;
   return nullptr;
 }
 
 /// Whether commas belong to the value.
-bool taken_whole(const Choice& choice, std::string_view text) {
-  if (choice.form == ChoiceForm::json) return true;
-  if (choice.form == ChoiceForm::text) return choice.key != kUnitKey;
-  return choice.key == "release" && text.find('=') != std::string_view::npos;
+bool taken_whole(const SettingOption& setting, std::string_view text) {
+  if (setting.form == SettingForm::json) return true;
+  if (setting.form == SettingForm::text) return setting.key != kUnitKey;
+  return setting.key == "release" && text.find('=') != std::string_view::npos;
 }
 
 tl::unexpected<Error> wrong_range(std::string_view key, std::string_view part) {
@@ -40,8 +40,8 @@ Result<void> add_part(std::string_view key, std::string_view part, std::vector<s
   const auto first = parse_count(part.substr(0, dots));
   const auto last = parse_count(part.substr(dots + 2));
   if (!first || !last || *first > *last) return wrong_range(key, part);
-  if (*last - *first >= kMostValues)
-    return fail(ErrorKind::usage, fmt::format("the range {} of {} has more than {} values", part, key, kMostValues));
+  if (*last - *first >= kMaxValues)
+    return fail(ErrorKind::usage, fmt::format("the range {} of {} has more than {} values", part, key, kMaxValues));
   for (std::uint32_t value = *first;; ++value) {
     values.push_back(std::to_string(value));
     if (value == *last) return {};
@@ -52,8 +52,8 @@ Result<void> add_part(std::string_view key, std::string_view part, std::vector<s
 
 Result<std::vector<std::string>> parse_range(std::string_view key, std::string_view text) {
   std::vector<std::string> values;
-  const Choice* choice = find_choice(key);
-  if (choice == nullptr || taken_whole(*choice, text)) {
+  const SettingOption* setting = find_setting(key);
+  if (setting == nullptr || taken_whole(*setting, text)) {
     values.emplace_back(text);
   } else {
     std::string prefix;  // "UNIT=", which holds for every value after it
@@ -63,14 +63,13 @@ Result<std::vector<std::string>> parse_range(std::string_view key, std::string_v
     }
     for (std::size_t begin = 0; begin <= text.size();) {
       const std::size_t comma = std::min(text.find(',', begin), text.size());
-      if (auto ok = add_part(key, text.substr(begin, comma - begin), values); !ok) return tl::unexpected(ok.error());
+      FORESHARD_TRY(add_part(key, text.substr(begin, comma - begin), values));
       begin = comma + 1;
     }
     for (std::string& value : values) value.insert(0, prefix);
   }
   Settings scratch;
-  for (const std::string& value : values)
-    if (auto ok = set_choice(scratch, key, value); !ok) return tl::unexpected(ok.error());
+  for (const std::string& value : values) FORESHARD_TRY(set_setting(scratch, key, value));
   return values;
 }
 
@@ -92,8 +91,8 @@ Result<std::size_t> count_points(std::span<const Range> ranges) {
   std::size_t points = 1;
   for (const Range& range : ranges) {
     points *= range.values.size();
-    if (points > kMostPoints)
-      return fail(ErrorKind::usage, fmt::format("the ranges make more than {} points", kMostPoints), {},
+    if (points > kMaxPoints)
+      return fail(ErrorKind::usage, fmt::format("the ranges make more than {} points", kMaxPoints), {},
                   "leave some values out");
   }
   return points;
@@ -111,9 +110,8 @@ std::vector<std::string> values_at(std::span<const Range> ranges, std::size_t in
 Result<Settings> settings_at(const Settings& base, std::span<const Range> ranges, std::size_t index) {
   Settings settings = base;
   const std::vector<std::string> values = values_at(ranges, index);
-  for (std::size_t i = 0; i < ranges.size(); ++i)
-    if (auto ok = set_choice(settings, ranges[i].key, values[i]); !ok) return tl::unexpected(ok.error());
-  if (auto ok = check(settings); !ok) return tl::unexpected(ok.error());
+  for (std::size_t i = 0; i < ranges.size(); ++i) FORESHARD_TRY(set_setting(settings, ranges[i].key, values[i]));
+  FORESHARD_TRY(check(settings));
   return settings;
 }
 

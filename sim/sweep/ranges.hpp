@@ -1,4 +1,4 @@
-// The space of choices that a sweep walks: values for each choice, and their cross product.
+// The space of options that a sweep walks: values for each choice, and their cross GEMM.
 //
 // Who: cli's sweep; the search over the space. Pure and deterministic: points are numbered as an odometer counts,
 // the last range fastest.
@@ -15,7 +15,7 @@
 
 namespace foreshard {
 
-/// Values of one choice, as set_choice() takes them.
+/// Values of one choice, as set_setting() takes them.
 struct Range {
   std::string key;
   std::vector<std::string> values;  ///< at least one, none twice
@@ -23,13 +23,13 @@ struct Range {
 };
 
 /// Beyond that a sweep is no longer a table for a person; a step's simulation takes about 10 ms.
-inline constexpr std::size_t kMostPoints = 1'000'000;
-inline constexpr std::size_t kMostValues = 10'000;  ///< of one range
+inline constexpr std::size_t kMaxPoints = 1'000'000;
+inline constexpr std::size_t kMaxValues = 10'000;  ///< of one range
 
 /// The values of an option's text: a comma list of values and of a..b (whole numbers, both ends included):
 /// "implicit,1..4". Texts are taken whole where commas are part of a value: `alloc_conf`, files, and a `release` by
 /// collective; such options are given once for each value. "UNIT=true,false" of reshard_of_unit gives
-/// "UNIT=true" and "UNIT=false". Every value is tried on default settings; errors (usage) are those of set_choice(),
+/// "UNIT=true" and "UNIT=false". Every value is tried on default settings; errors (usage) are those of set_setting(),
 /// and say what a wrong range is.
 [[nodiscard]] Result<std::vector<std::string>> parse_range(std::string_view key, std::string_view text);
 
@@ -37,13 +37,13 @@ inline constexpr std::size_t kMostValues = 10'000;  ///< of one range
 /// Values that are there already are left out.
 void add_values(std::vector<Range>& ranges, std::string_view key, const std::vector<std::string>& values);
 
-/// Product of the numbers of values; 1 without ranges. Fails (usage) above kMostPoints.
+/// Product of the numbers of values; 1 without ranges. Fails (usage) above kMaxPoints.
 [[nodiscard]] Result<std::size_t> count_points(std::span<const Range> ranges);
 
 /// The value of each range at point `index`.
 [[nodiscard]] std::vector<std::string> values_at(std::span<const Range> ranges, std::size_t index);
 
-/// `base` with the values of point `index` set, and checked. Fails where the choices contradict each other.
+/// `base` with the values of point `index` set, and checked. Fails where the options contradict each other.
 [[nodiscard]] Result<Settings> settings_at(const Settings& base, std::span<const Range> ranges, std::size_t index);
 
 }  // namespace foreshard

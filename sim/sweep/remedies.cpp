@@ -25,9 +25,9 @@ struct Outcome {
 Result<Outcome> simulate_settings(WorkloadSource& source, const MachineProfile& machine, const RemedyRequest& request,
                                   const Settings& settings, const std::optional<Calibration>& calibration) {
   const auto workload = source.at(settings);
-  if (!workload) return tl::unexpected(workload.error());
+  FORESHARD_TRY(workload);
   const auto p = predict(**workload, machine, {settings, request.memory_limit, 4, calibration});
-  if (!p) return tl::unexpected(p.error());
+  FORESHARD_TRY(p);
   Outcome out{p->peaks,    p->has_time, p->step_ms, p->uncertainty, p->valid, p->emulated, p->out_of_memory.has_value(),
               p->warnings, {}};
   if (p->deadlock) out.reason = "deadlock: " + p->deadlock->text;
@@ -36,7 +36,7 @@ Result<Outcome> simulate_settings(WorkloadSource& source, const MachineProfile& 
 
 Remedy as_remedy(const Settings& base, const Candidate& candidate, const Outcome& outcome, const Remedies& all) {
   Remedy remedy;
-  remedy.choice = candidate.choice;
+  remedy.setting = candidate.setting;
   remedy.reason = candidate.reason;
   remedy.pytorch = candidate.pytorch.empty() ? pytorch_text(base, candidate.settings) : candidate.pytorch;
   remedy.settings = candidate.settings;
@@ -56,7 +56,7 @@ void sort_out(const RemedyRequest& request, const std::vector<Candidate>& list, 
   for (std::size_t i = 0; i < list.size(); ++i) {
     const Outcome& outcome = outcomes[i];
     if (!outcome.reason.empty() || outcome.out_of_memory) {
-      out.impossible.push_back(list[i].choice + ": " +
+      out.impossible.push_back(list[i].setting + ": " +
                                (outcome.reason.empty() ? "runs out of memory" : outcome.reason));
       continue;
     }
@@ -74,7 +74,9 @@ void sort_out(const RemedyRequest& request, const std::vector<Candidate>& list, 
 
 const Remedy* best_against(const Remedies& remedies, CauseKind cause) {
   const Remedy* best = nullptr;
-  const auto options = [](const Remedy& remedy) { return std::count(remedy.choice.begin(), remedy.choice.end(), ' '); };
+  const auto options = [](const Remedy& remedy) {
+    return std::count(remedy.setting.begin(), remedy.setting.end(), ' ');
+  };
   std::int64_t most = 0;
   for (const Remedy& remedy : remedies.useful) {
     if (std::find(remedy.cures.begin(), remedy.cures.end(), cause) == remedy.cures.end()) continue;
@@ -89,13 +91,13 @@ Result<Remedies> find_remedies(WorkloadSource& source, const MachineProfile& mac
   std::optional<Calibration> calibration;
   if (source.one_for_all()) {
     const auto workload = source.at(request.settings);
-    if (!workload) return tl::unexpected(workload.error());
+    FORESHARD_TRY(workload);
     auto found = calibrate(**workload, machine);
-    if (!found) return tl::unexpected(found.error());
+    FORESHARD_TRY(found);
     calibration = *found;
   }
   const auto base = simulate_settings(source, machine, request, request.settings, calibration);
-  if (!base) return tl::unexpected(base.error());
+  FORESHARD_TRY(base);
   Remedies out;
   out.before = base->peaks;
   out.out_of_memory = base->out_of_memory;

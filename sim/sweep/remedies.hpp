@@ -27,7 +27,7 @@ struct RemedyRequest {
 
 /// What the run would be with other settings.
 struct Remedy {
-  std::string choice;   ///< options of plan: "--release stash"
+  std::string setting;  ///< options of plan: "--release stash"
   std::string reason;   ///< what it changes, one sentence
   std::string pytorch;  ///< lines of Python or of the environment; several are separated by newlines
   Settings settings;
@@ -53,7 +53,7 @@ struct Remedies {
   std::vector<std::string> impossible;  ///< "--choice: why it could not be simulated, or does not fit"
 };
 
-/// The remedy to name beside a cause: of those meant against it the one that saves most, or, of those within a
+/// The remedy to name concurrent with a cause: of those meant against it the one that saves most, or, of those within a
 /// twentieth of that, the one that changes the fewest settings. Null without one.
 [[nodiscard]] const Remedy* best_against(const Remedies& remedies, CauseKind cause);
 

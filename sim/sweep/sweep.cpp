@@ -67,13 +67,13 @@ double work_of_step(const Settings& settings) {
 Result<std::vector<SweepPoint>> sweep(WorkloadSource& source, const MachineProfile& machine,
                                       const SweepRequest& request) {
   const auto count = count_points(request.ranges);
-  if (!count) return tl::unexpected(count.error());
+  FORESHARD_TRY(count);
   std::optional<Calibration> calibration;
   if (source.one_for_all()) {
     const auto workload = source.at(request.base);
-    if (!workload) return tl::unexpected(workload.error());
+    FORESHARD_TRY(workload);
     auto found = calibrate(**workload, machine);
-    if (!found) return tl::unexpected(found.error());
+    FORESHARD_TRY(found);
     calibration = *found;
   }
   std::vector<SweepPoint> points(*count);

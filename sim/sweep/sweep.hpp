@@ -1,4 +1,4 @@
-// Many predictions of one source: every point of a space of choices, on all cores.
+// Many predictions of one source: every point of a space of options, on all cores.
 //
 // Who: cli's sweep; tests/bench. Results are in the order of the points and equal to the byte for any number of
 // threads: a point depends on its own settings alone.
@@ -42,7 +42,7 @@ struct SweepPoint {
   enum class State : std::uint8_t { ran = 0, out_of_memory = 1, deadlock = 2, refused = 3 };
   State state = State::ran;
   std::vector<std::string> values;  ///< of each range
-  Settings settings;                ///< empty defaults where the choices contradict each other
+  Settings settings;                ///< empty defaults where the options contradict each other
   std::string reason;               ///< of a refusal or a deadlock
   bool has_time = false;
   double step_ms = 0;

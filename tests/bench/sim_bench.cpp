@@ -8,7 +8,7 @@
 namespace foreshard::sim {
 namespace {
 
-/// 40 units, forward and backward: a gather of two copy-ins and a ring on streams of their own, 40 compute
+/// 40 units, forward and backward: an all-gather of two copy-ins and a ring on streams of their own, 40 compute
 /// kernels, a reduce-scatter in backward; some 3,700 ops, and as many events as FSDP2 records.
 std::size_t play_step(SimDevice& device, StreamId copy_in, StreamId gather, StreamId scatter, CommunicatorId world) {
   const KernelWork gemm{KernelClass::gemm, {40'000}, 0, 0, {}};

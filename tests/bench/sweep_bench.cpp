@@ -18,7 +18,7 @@ const sim::MachineProfile& machine() {
   return kMachine;
 }
 
-const std::vector<Range>& choices() {
+const std::vector<Range>& setting_options() {
   static const std::vector<Range> kChoices{{"forward_prefetch", {"implicit", "1", "2", "3"}},
                                            {"reshard_after_forward", {"true", "false"}},
                                            {"all_gather", {"nccl", "copy-engine"}}};
@@ -45,7 +45,7 @@ void sweep_from_capture(benchmark::State& state) {
     return std::make_shared<const Workload>(std::move(*imported->workload));
   }();
   sim::OneWorkload source(kWorkload);
-  run(state, source, kWorkload->settings, choices());
+  run(state, source, kWorkload->settings, setting_options());
 }
 
 void sweep_from_model(benchmark::State& state) {
@@ -54,7 +54,7 @@ void sweep_from_model(benchmark::State& state) {
   base.gpus = 4;
   base.param_dtype = DType::bfloat16;
   base.reduce_dtype = DType::float32;
-  std::vector<Range> ranges = choices();
+  std::vector<Range> ranges = setting_options();
   ranges.push_back({"batch", {"1", "2"}});
   const auto workloads = traces::workloads_of(kSource, machine());
   run(state, *workloads, base, ranges);

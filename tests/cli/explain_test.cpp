@@ -4,7 +4,7 @@
 
 #include "cli/terminal/output.hpp"
 #include "tests/catch.hpp"
-#include "tests/cli/knock.hpp"
+#include "tests/cli/run_cli.hpp"
 #include "tests/temporary_folder.hpp"
 #include "traces/store/store.hpp"
 
@@ -29,7 +29,7 @@ struct Stored {
     for (const std::string& more : {std::string("--snapshot"), kSample + ".pickle.xz", std::string("-o"), path,
                                     std::string("--force"), std::string("--quiet")})
       arguments.push_back(more);
-    const Answer answer = knock(arguments);
+    const Answer answer = run_cli(arguments);
     INFO(answer.err);
     REQUIRE(answer.status == 0);
   }
@@ -38,7 +38,7 @@ struct Stored {
 json explain_json(std::vector<std::string> arguments) {
   arguments.insert(arguments.begin(), "explain");
   arguments.push_back("--json");
-  const Answer answer = knock(arguments);
+  const Answer answer = run_cli(arguments);
   INFO(answer.err);
   REQUIRE(answer.status == 0);
   return json::parse(answer.out);
@@ -98,7 +98,7 @@ TEST_CASE("the snapshot and its store, the JSON and the SQL tell the same number
   CHECK(of_store == of_snapshot);
   const json& gap = of_store["gap"];
   const std::string row = std::to_string(gap["event"].get<std::size_t>());
-  const json sql = json::parse(knock({"query", store.path, "SELECT * FROM gap WHERE id = " + row, "--json"}).out);
+  const json sql = json::parse(run_cli({"query", store.path, "SELECT * FROM gap WHERE id = " + row, "--json"}).out);
   const auto column = [&](const std::string& name) {
     for (std::size_t i = 0; i < sql["columns"].size(); ++i)
       if (sql["columns"][i] == name) return sql["rows"][0][i];
@@ -111,10 +111,10 @@ TEST_CASE("the snapshot and its store, the JSON and the SQL tell the same number
     CHECK(column(part) == gap[std::string(part) + "_bytes"]);
   }
   const json peak = json::parse(
-      knock({"query", store.path, "SELECT max(reserved), max(pending_free), max(gap) FROM gap", "--json"}).out);
+      run_cli({"query", store.path, "SELECT max(reserved), max(pending_free), max(gap) FROM gap", "--json"}).out);
   CHECK(peak["rows"][0] == json::array({of_store["reserved_peak_bytes"], of_store["pending_free_peak_bytes"],
                                         of_store["gap_peak_bytes"]}));
-  const Answer text = knock({"explain", store.path, "--no-remedies"});
+  const Answer text = run_cli({"explain", store.path, "--no-remedies"});
   CHECK(text.out.find(of_store["headline"].get<std::string>()) != std::string::npos);
 }
 
@@ -125,7 +125,7 @@ TEST_CASE("what made up the peak of allocated memory is what the store's view sa
   for (const json& share : j["moments"]["allocated_peak"]["categories"])
     if (share["live_bytes"] != 0) told[share["category"]] = share["live_bytes"];
   const json sql = json::parse(
-      knock({"query", store.path, "SELECT category, bytes FROM peak_by_category WHERE step = 3", "--json"}).out);
+      run_cli({"query", store.path, "SELECT category, bytes FROM peak_by_category WHERE step = 3", "--json"}).out);
   for (const json& row : sql["rows"]) {
     const std::string category = row[0];
     stored[category == "before_recording" ? "other" : category] += row[1].get<Bytes>();
@@ -146,7 +146,7 @@ TEST_CASE("a request that found no memory is explained first", "[explain]") {
   const test::TemporaryFolder folder;
   const std::string path = folder.file("oom.db");
   REQUIRE(traces::write_run(failed_run(), path, {.force = true}));
-  const Answer answer = knock({"explain", path});
+  const Answer answer = run_cli({"explain", path});
   CHECK(answer.status == 0);
   CHECK(answer.out.starts_with("full, the whole record: Out of memory: a request of 32 MiB found no memory"));
   CHECK(answer.out.find("would have fit: nothing that is free would do: 31 MiB more are needed") != std::string::npos);
@@ -154,11 +154,11 @@ TEST_CASE("a request that found no memory is explained first", "[explain]") {
 }
 
 TEST_CASE("what explain cannot do it says", "[explain]") {
-  CHECK(knock({"explain", "no-such-file.db"}).status == 3);
+  CHECK(run_cli({"explain", "no-such-file.db"}).status == 3);
   const Stored store;
-  CHECK(knock({"explain", store.path, "--step", "99"}).err.find("has no step 99") != std::string::npos);
-  CHECK(knock({"explain", store.path, "--step", "soon"}).status == 2);
-  CHECK(knock({"explain", store.path, "--at", "later"}).status == 2);
-  CHECK(knock({"explain", store.path, "--trace", "x.json"}).status == 2);
-  CHECK(knock({"explain", store.path, "--machine", "abacus"}).status == 2);
+  CHECK(run_cli({"explain", store.path, "--step", "99"}).err.find("has no step 99") != std::string::npos);
+  CHECK(run_cli({"explain", store.path, "--step", "soon"}).status == 2);
+  CHECK(run_cli({"explain", store.path, "--at", "later"}).status == 2);
+  CHECK(run_cli({"explain", store.path, "--trace", "x.json"}).status == 2);
+  CHECK(run_cli({"explain", store.path, "--machine", "abacus"}).status == 2);
 }

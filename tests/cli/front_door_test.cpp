@@ -4,19 +4,19 @@
 
 #include "cli/verbs/verbs.hpp"
 #include "tests/catch.hpp"
-#include "tests/cli/knock.hpp"
+#include "tests/cli/run_cli.hpp"
 
 using namespace foreshard::cli;
 
 TEST_CASE("help goes to stdout and begins with examples; nothing at all is wrong usage") {
-  const Answer help = knock({"--help"});
+  const Answer help = run_cli({"--help"});
   CHECK(help.status == kDone);
   CHECK(help.out.starts_with("examples:\n  foreshard "));
   CHECK(help.err.empty());
-  const Answer nothing = knock({});
+  const Answer nothing = run_cli({});
   CHECK(nothing.status == 2);
   CHECK(nothing.out.empty());
-  CHECK(knock({"--version"}).out.starts_with("foreshard "));
+  CHECK(run_cli({"--version"}).out.starts_with("foreshard "));
 }
 
 TEST_CASE("each verb's help begins with two examples that name it") {
@@ -25,7 +25,7 @@ TEST_CASE("each verb's help begins with two examples that name it") {
     INFO(verb.name);
     CHECK(names.insert(verb.name).second);
     for (const std::string_view example : verb.examples) CHECK(example.starts_with(std::string(verb.name) + " "));
-    const Answer help = knock({std::string(verb.name), "--help"});
+    const Answer help = run_cli({std::string(verb.name), "--help"});
     CHECK(help.status == kDone);
     CHECK(help.out.starts_with("examples:\n  foreshard " + std::string(verb.name)));
     CHECK(help.out.find("--quiet") != std::string::npos);
@@ -33,24 +33,24 @@ TEST_CASE("each verb's help begins with two examples that name it") {
 }
 
 TEST_CASE("unknown verbs and options get a suggestion and status 2") {
-  const Answer verb = knock({"comapre", "a", "b"});
+  const Answer verb = run_cli({"comapre", "a", "b"});
   CHECK(verb.status == 2);
   CHECK(verb.err == "error: unknown verb 'comapre'\n  hint: did you mean 'compare'?\n");
-  const Answer option = knock({"query", "--jsno", "a.db", "SELECT 1"});
+  const Answer option = run_cli({"query", "--jsno", "a.db", "SELECT 1"});
   CHECK(option.status == 2);
   CHECK(option.err == "error: unknown option '--jsno' of query\n  hint: did you mean '--json'?\n");
   CHECK(option.out.empty());
 }
 
 TEST_CASE("what CLI11 refuses is wrong usage too: its own exit codes never leave") {
-  CHECK(knock({"query"}).status == 2);
-  CHECK(knock({"compare", "a"}).status == 2);
-  CHECK(knock({"query", "a", "b", "c"}).status == 2);
-  CHECK(knock({"query", "a", "SELECT 1", "--json", "--csv"}).status == 2);
+  CHECK(run_cli({"query"}).status == 2);
+  CHECK(run_cli({"compare", "a"}).status == 2);
+  CHECK(run_cli({"query", "a", "b", "c"}).status == 2);
+  CHECK(run_cli({"query", "a", "SELECT 1", "--json", "--csv"}).status == 2);
 }
 
 TEST_CASE("files that are not there are wrong input, with their name") {
-  const Answer answer = knock({"query", "/nonexistent/run.db", "SELECT 1"});
+  const Answer answer = run_cli({"query", "/nonexistent/run.db", "SELECT 1"});
   CHECK(answer.status == 3);
   CHECK(answer.err.find("/nonexistent/run.db") != std::string::npos);
   CHECK(answer.out.empty());

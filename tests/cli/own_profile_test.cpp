@@ -2,7 +2,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/catch.hpp"
-#include "tests/cli/knock.hpp"
+#include "tests/cli/run_cli.hpp"
 #include "tests/temporary_folder.hpp"
 
 using namespace foreshard::cli;
@@ -13,7 +13,7 @@ namespace {
 
 json asked(std::vector<std::string> arguments) {
   arguments.emplace_back("--json");
-  const Answer answer = knock(arguments);
+  const Answer answer = run_cli(arguments);
   INFO(answer.err);
   REQUIRE(answer.status == 0);
   return json::parse(answer.out);
@@ -53,9 +53,9 @@ TEST_CASE("explain says on whose machine it simulates remedies", "[explain]") {
   const json elsewhere = asked({"explain", planned.store});
   CHECK(elsewhere["simulated"]["machine"] == "h200");
   CHECK(elsewhere["simulated"]["machine_note"] == kNote);
-  const Answer text = knock({"explain", planned.store});
+  const Answer text = run_cli({"explain", planned.store});
   CHECK(text.out.find(kNote) != std::string::npos);
-  CHECK(knock({"plan", planned.store}).err.find(kNote) != std::string::npos);
+  CHECK(run_cli({"plan", planned.store}).err.find(kNote) != std::string::npos);
   const json there = asked({"explain", planned.store, "--machine", planned.machine});
   CHECK(there["simulated"]["machine"] == "own");
   CHECK(there["simulated"]["machine_note"].is_null());
@@ -66,9 +66,9 @@ TEST_CASE("the host's work in a store is that of the store's machine", "[store]"
   const std::string store = planned.folder.write("h200.db", "");
   asked({"plan", "mlp", "--dim", "64", "--gpus", "2", "-o", store, "--force"});
   const std::string note = "the host's work is what the run's machine 'h200' says of it, not own's";
-  CHECK(knock({"plan", store, "--machine", planned.machine}).err.find(note) != std::string::npos);
-  CHECK(knock({"plan", store}).err.find("host's work") == std::string::npos);
-  CHECK(knock({"plan", planned.store, "--machine", planned.machine}).err.find("host's work") == std::string::npos);
+  CHECK(run_cli({"plan", store, "--machine", planned.machine}).err.find(note) != std::string::npos);
+  CHECK(run_cli({"plan", store}).err.find("host's work") == std::string::npos);
+  CHECK(run_cli({"plan", planned.store, "--machine", planned.machine}).err.find("host's work") == std::string::npos);
   const json there = asked({"explain", store, "--machine", planned.machine});
   CHECK(there["simulated"]["machine_note"].get<std::string>().find(note) == 0);
 }

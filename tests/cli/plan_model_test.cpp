@@ -2,7 +2,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/catch.hpp"
-#include "tests/cli/knock.hpp"
+#include "tests/cli/run_cli.hpp"
 #include "tests/temporary_folder.hpp"
 #include "tests/traces/model_files/safetensors_sample.hpp"
 
@@ -13,8 +13,8 @@ using nlohmann::json;
 
 TEST_CASE("a preset is planned at any batch, and a larger one takes more") {
   const auto plan = [](const std::string& batch) {
-    const Answer answer = knock({"plan", "llama-tiny", "--layers", "2", "--gpus", "4", "--param-dtype", "bfloat16",
-                                 "--seq", "512", "--batch", batch, "--json"});
+    const Answer answer = run_cli({"plan", "llama-tiny", "--layers", "2", "--gpus", "4", "--param-dtype", "bfloat16",
+                                   "--seq", "512", "--batch", batch, "--json"});
     INFO(answer.err);
     REQUIRE(answer.status == 0);
     return json::parse(answer.out);
@@ -31,7 +31,7 @@ TEST_CASE("a config.json and a safetensors header are planned too") {
   const std::string config = folder.write(
       "config.json", R"({"model_type": "llama", "hidden_size": 512, "intermediate_size": 1024, "num_hidden_layers": 2,
                          "num_attention_heads": 8, "num_key_value_heads": 4, "vocab_size": 1000})");
-  const Answer known = knock({"plan", config, "--gpus", "2", "--param-dtype", "bfloat16", "--seq", "128", "--json"});
+  const Answer known = run_cli({"plan", config, "--gpus", "2", "--param-dtype", "bfloat16", "--seq", "128", "--json"});
   INFO(known.err);
   REQUIRE(known.status == 0);
   CHECK(json::parse(known.out)["name"] == "llama");
@@ -40,39 +40,39 @@ TEST_CASE("a config.json and a safetensors header are planned too") {
       R"("layers.1.w": {"dtype": "F32", "shape": [1024, 1024], "data_offsets": [4194304, 8388608]},)"
       R"("norm.weight": {"dtype": "F32", "shape": [1024], "data_offsets": [8388608, 8392704]}})";
   const std::string states = folder.write("m.safetensors", safetensors_bytes(header, 8392704));
-  const Answer alone = knock({"plan", states, "--gpus", "2", "--json"});
-  INFO(alone.err);
-  REQUIRE(alone.status == 0);
-  const json result = json::parse(alone.out);
+  const Answer isolated = run_cli({"plan", states, "--gpus", "2", "--json"});
+  INFO(isolated.err);
+  REQUIRE(isolated.status == 0);
+  const json result = json::parse(isolated.out);
   CHECK(result["valid"] == false);
-  CHECK(alone.err.find("compute is estimated") != std::string::npos);
+  CHECK(isolated.err.find("compute is estimated") != std::string::npos);
   // Parameters, gradients and two Adam states of half the model: 4 x 8,392,704 / 2, and FSDP2's buffers on top.
   CHECK(result["peak_allocated_bytes"].get<std::uint64_t>() > 3 * 8392704 / 2);
 }
 
 TEST_CASE("models that cannot be planned say why") {
   const TemporaryFolder folder;
-  const Answer family = knock({"plan", folder.write("config.json", R"({"model_type": "t5"})")});
+  const Answer family = run_cli({"plan", folder.write("config.json", R"({"model_type": "t5"})")});
   CHECK(family.status == 2);
   CHECK(family.err.find("llama, qwen2, qwen3, mixtral, gpt2") != std::string::npos);
-  const Answer size = knock({"plan", folder.write("config.json", R"({"model_type": "llama"})")});
+  const Answer size = run_cli({"plan", folder.write("config.json", R"({"model_type": "llama"})")});
   CHECK(size.status == 3);
   CHECK(size.err.find("config.json, num_hidden_layers: this key is missing") != std::string::npos);
-  CHECK(knock({"plan", "llama-9b"}).status == 3);
-  CHECK(knock({"plan", "mlp", "--dim", "-4"}).status == 2);
-  CHECK(knock({"plan", "mlp", "--layers", "0"}).status == 2);
+  CHECK(run_cli({"plan", "llama-9b"}).status == 3);
+  CHECK(run_cli({"plan", "mlp", "--dim", "-4"}).status == 2);
+  CHECK(run_cli({"plan", "mlp", "--layers", "0"}).status == 2);
 }
 
 TEST_CASE("a stored run is planned on its own machine, unless another is asked for") {
   const TemporaryFolder folder;
   const std::string store = folder.file("run.db");
-  const Answer first = knock({"plan", "llama-tiny", "--layers", "2", "--gpus", "4", "--batch", "1", "--seq", "256",
-                              "--param-dtype", "bfloat16", "--machine", "a100", "-o", store});
+  const Answer first = run_cli({"plan", "llama-tiny", "--layers", "2", "--gpus", "4", "--batch", "1", "--seq", "256",
+                                "--param-dtype", "bfloat16", "--machine", "a100", "-o", store});
   INFO(first.err);
   REQUIRE(first.status == 0);
   const auto machine = [&](std::vector<std::string> words) {
     words.insert(words.begin(), {"plan", store, "--json"});
-    const Answer answer = knock(words);
+    const Answer answer = run_cli(words);
     INFO(answer.err);
     REQUIRE(answer.status == 0);
     return json::parse(answer.out)["machine"].get<std::string>();

@@ -25,9 +25,9 @@ gpu::ProbeResult probed() {
   out.kernels = {{"foreshard::rms_norm", rows, 64 * kMiB, 77, 80},
                  {"aten::mm", {KernelMath::Kind::gemm, DType::bfloat16, false, 1, 512, 512, 512}, 0, 6}};
   out.collectives = {{CollectiveKind::all_gather, Transport::nccl, 128 * kMiB, 400, false}};
-  for (const bool widens : {false, true})
+  for (const bool upcasts : {false, true})
     out.contention.push_back({"a kernel", KernelClass::memory_bound, CollectiveKind::reduce_scatter,
-                              Transport::low_contention, 512 * kMiB, 250, 285, 900, 1900, widens});
+                              Transport::low_contention, 512 * kMiB, 250, 285, 900, 1900, upcasts});
   return out;
 }
 
@@ -50,7 +50,7 @@ TEST_CASE("the fit gets every number of the probe under its name") {
   CHECK(m.host.kernel == 4);
   CHECK(m.host.gemm == 8);
   CHECK(m.host.collective == 15);
-  CHECK(m.host.own_collective == 12);
+  CHECK(m.host.symm_mem_collective == 12);
   CHECK(m.host.event == 2);
   CHECK(m.host.wait == 0.5);
   CHECK(m.host.section_step == 700);
@@ -70,9 +70,9 @@ TEST_CASE("the fit gets collectives, kernels and rates as samples of one node") 
   CHECK(samples.collectives[0].ranks_per_node == 4);
   CHECK(samples.collectives[0].bus_gb_per_s() == Approx(128 * 1.048576 * 0.75 / 0.4));
   REQUIRE(samples.contention.size() == 2);
-  CHECK(samples.contention[1].widens);
-  CHECK(samples.contention[1].kernel_beside_us == 285);
-  CHECK(samples.contention[1].collective_beside_us == 1900);
+  CHECK(samples.contention[1].upcasts);
+  CHECK(samples.contention[1].kernel_concurrent_us == 285);
+  CHECK(samples.contention[1].collective_concurrent_us == 1900);
   REQUIRE(samples.kernels.size() == 2);
   CHECK(samples.kernels[0].held_us == 80);
   CHECK(samples.kernels[1].math.m == 512);

@@ -8,7 +8,7 @@
 
 #include "cli/options/progress_file.hpp"
 #include "tests/catch.hpp"
-#include "tests/cli/knock.hpp"
+#include "tests/cli/run_cli.hpp"
 #include "tests/temporary_folder.hpp"
 
 using namespace foreshard::cli;
@@ -26,15 +26,15 @@ std::vector<std::string> lines(const std::string& path) {
 }  // namespace
 
 TEST_CASE("serve refuses what it cannot show, before it listens") {
-  CHECK(knock({"serve"}).status == 2);
-  const Answer missing = knock({"serve", "/no/such/run.db"});
+  CHECK(run_cli({"serve"}).status == 2);
+  const Answer missing = run_cli({"serve", "/no/such/run.db"});
   CHECK(missing.status == 3);
   CHECK(missing.err.find("/no/such/run.db") != std::string::npos);
   CHECK(missing.out.empty());
-  CHECK(knock({"serve", "x.db", "--port", "99999"}).status == 2);
+  CHECK(run_cli({"serve", "x.db", "--port", "99999"}).status == 2);
   const TemporaryFolder folder;
   const std::string other = folder.write("other.txt", "hello");
-  CHECK(knock({"serve", other, "--wait"}).status == 3);
+  CHECK(run_cli({"serve", other, "--wait"}).status == 3);
 }
 
 TEST_CASE("serve says where it is, and a signal ends it in order") {
@@ -44,7 +44,7 @@ TEST_CASE("serve says where it is, and a signal ends it in order") {
     std::this_thread::sleep_for(std::chrono::milliseconds(500));
     ::kill(::getpid(), SIGTERM);
   });
-  const Answer answer = knock({"serve", path, "--wait", "--port", "0"});
+  const Answer answer = run_cli({"serve", path, "--wait", "--port", "0"});
   person.join();
   CHECK(answer.status == 0);
   CHECK(answer.out.starts_with("http://127.0.0.1:"));
@@ -78,7 +78,7 @@ TEST_CASE("sweep --progress tells every point") {
   const std::vector<std::string> sweep{
       "sweep",      "mlp",        "--dim", "512", "--layers", "3", "--gpus", "4", "--forward-prefetch",
       "implicit,1", "--progress", path};
-  const Answer answer = knock(sweep);
+  const Answer answer = run_cli(sweep);
   INFO(answer.err);
   CHECK(answer.status == 0);
   const auto told = lines(path);
@@ -86,5 +86,5 @@ TEST_CASE("sweep --progress tells every point") {
   CHECK(told[0].find(R"("forward_prefetch","state","step_ms","peak_reserved_bytes"])") != std::string::npos);
   CHECK(told[1].find(R"("done":1,"total":2)") != std::string::npos);
   CHECK(told[3].find("finished") != std::string::npos);
-  CHECK(knock(sweep).status == 2);
+  CHECK(run_cli(sweep).status == 2);
 }

@@ -3,7 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/catch.hpp"
-#include "tests/cli/knock.hpp"
+#include "tests/cli/run_cli.hpp"
 #include "tests/temporary_folder.hpp"
 #include "traces/store/store.hpp"
 
@@ -45,35 +45,35 @@ struct TwoStores {
 TEST_CASE("query prints a table, JSON and comma-separated values") {
   const TwoStores stores;
   const std::string sql = "SELECT name, dur FROM phase";
-  const Answer table = knock({"query", stores.a, sql});
+  const Answer table = run_cli({"query", stores.a, sql});
   CHECK(table.status == 0);
   CHECK(table.out == "name        dur\n-------  ------\nforward  400000\n");
-  const json parsed = json::parse(knock({"query", stores.a, sql, "--json"}).out);
+  const json parsed = json::parse(run_cli({"query", stores.a, sql, "--json"}).out);
   CHECK(parsed["schema"] == 1);
   CHECK(parsed["columns"] == json::array({"name", "dur"}));
   CHECK(parsed["rows"] == json::array({json::array({"forward", 400000})}));
-  CHECK(knock({"query", stores.a, sql, "--csv"}).out == "name,dur\nforward,400000\n");
-  const Answer wrong = knock({"query", stores.a, "SELECT nothing FROM nowhere"});
+  CHECK(run_cli({"query", stores.a, sql, "--csv"}).out == "name,dur\nforward,400000\n");
+  const Answer wrong = run_cli({"query", stores.a, "SELECT nothing FROM nowhere"});
   CHECK(wrong.status == 2);
   CHECK(wrong.out.empty());
 }
 
 TEST_CASE("compare names the settings that differ, times and peaks") {
   const TwoStores stores;
-  const json both = json::parse(knock({"compare", stores.a, stores.b, "--json"}).out);
+  const json both = json::parse(run_cli({"compare", stores.a, stores.b, "--json"}).out);
   CHECK(both["schema"] == 1);
   CHECK(both["settings"] == json::parse(R"({"forward_prefetch": {"a": "implicit", "b": 2}})"));
   CHECK(both["time"]["step_ms"] == json::parse(R"({"a": 10.0, "b": 8.0})"));
   CHECK(both["memory"]["peak_reserved_bytes"] == json::parse(R"({"a": 2097152, "b": 4194304})"));
   CHECK(both["phase_host_ms"]["forward"]["a"] == 0.4);
-  const Answer table = knock({"compare", stores.a, stores.b});
+  const Answer table = run_cli({"compare", stores.a, stores.b});
   CHECK(table.status == 0);
   CHECK(table.out.find("-20.0 %") != std::string::npos);
 }
 
 TEST_CASE("compare --exit-code says whether runs differ") {
   const TwoStores stores;
-  CHECK(knock({"compare", stores.a, stores.a, "--exit-code"}).status == 0);
-  CHECK(knock({"compare", stores.a, stores.b, "--exit-code"}).status == 13);
-  CHECK(knock({"compare", stores.a, "/nonexistent.db"}).status == 3);
+  CHECK(run_cli({"compare", stores.a, stores.a, "--exit-code"}).status == 0);
+  CHECK(run_cli({"compare", stores.a, stores.b, "--exit-code"}).status == 13);
+  CHECK(run_cli({"compare", stores.a, "/nonexistent.db"}).status == 3);
 }

@@ -4,7 +4,7 @@
 #include <sstream>
 
 #include "tests/catch.hpp"
-#include "tests/cli/knock.hpp"
+#include "tests/cli/run_cli.hpp"
 #include "tests/temporary_folder.hpp"
 
 using namespace foreshard::cli;
@@ -23,7 +23,7 @@ std::vector<std::string> small(std::vector<std::string> more) {
 json answer_of(const std::vector<std::string>& more) {
   std::vector<std::string> arguments = small(more);
   arguments.emplace_back("--json");
-  const Answer answer = knock(arguments);
+  const Answer answer = run_cli(arguments);
   INFO(answer.err);
   REQUIRE(answer.status == 0);
   return json::parse(answer.out);
@@ -59,7 +59,7 @@ TEST_CASE("results do not depend on the number of threads") {
   one.insert(one.end(), {"--jobs", "1"});
   four.insert(four.end(), {"--jobs", "4"});
   CHECK(answer_of(one) == answer_of(four));
-  CHECK(knock(small(one)).out == knock(small(four)).out);
+  CHECK(run_cli(small(one)).out == run_cli(small(four)).out);
 }
 
 TEST_CASE("the best stays within the limit") {
@@ -70,13 +70,13 @@ TEST_CASE("the best stays within the limit") {
   const json limited = answer_of({"--reshard-after-forward", "true,false", "--batch", "64", "--memory-limit", limit});
   CHECK(limited["best"] == 0);
   CHECK(limited["points"][1]["within_limit"] == false);
-  const Answer nothing = knock(small({"--reshard-after-forward", "true,false", "--memory-limit", "1KiB"}));
+  const Answer nothing = run_cli(small({"--reshard-after-forward", "true,false", "--memory-limit", "1KiB"}));
   CHECK(nothing.status == 10);
   CHECK(nothing.err.find("no point stays within 1 KiB") != std::string::npos);
 }
 
 TEST_CASE("the table names the best, its ties and its Python") {
-  const Answer answer = knock(small({"--forward-prefetch", "implicit,1", "--unshard-async", "true,false"}));
+  const Answer answer = run_cli(small({"--forward-prefetch", "implicit,1", "--unshard-async", "true,false"}));
   CHECK(answer.status == 0);
   CHECK(answer.out.find("4 points of mlp on h200: 4 ran") != std::string::npos);
   CHECK(answer.out.find("best: --gpus 4 --forward-prefetch") != std::string::npos);
@@ -90,22 +90,22 @@ TEST_CASE("a flag alone means true, its negation false") {
 }
 
 TEST_CASE("wrong ranges and words are wrong usage, with a suggestion") {
-  CHECK(knock(small({"--batch", "4..1"})).status == 2);
-  const Answer word = knock(small({"--all-gather", "nccl,copy-engin"}));
+  CHECK(run_cli(small({"--batch", "4..1"})).status == 2);
+  const Answer word = run_cli(small({"--all-gather", "nccl,copy-engin"}));
   CHECK(word.status == 2);
   CHECK(word.err.find("did you mean 'copy-engine'?") != std::string::npos);
-  CHECK(knock(small({"--forward-prefetc", "1"})).err.find("--forward-prefetch") != std::string::npos);
-  const Answer refused = knock(small({"--replicate", "3"}));
+  CHECK(run_cli(small({"--forward-prefetc", "1"})).err.find("--forward-prefetch") != std::string::npos);
+  const Answer refused = run_cli(small({"--replicate", "3"}));
   CHECK(refused.status == 2);
   CHECK(refused.err.find("does not divide") != std::string::npos);
-  CHECK(knock({"sweep", "llama-8"}).err.find("did you mean 'llama-8b'?") != std::string::npos);
+  CHECK(run_cli({"sweep", "llama-8"}).err.find("did you mean 'llama-8b'?") != std::string::npos);
 }
 
 TEST_CASE("every point goes to a file of comma-separated values, the best one to a store") {
   const TemporaryFolder folder;
   const std::string csv = folder.file("points.csv"), store = folder.file("best.db");
   const Answer answer =
-      knock(small({"--forward-prefetch", "implicit,1", "--replicate", "1,3", "--csv", csv, "-o", store, "--force"}));
+      run_cli(small({"--forward-prefetch", "implicit,1", "--replicate", "1,3", "--csv", csv, "-o", store, "--force"}));
   CHECK(answer.status == 0);
   const std::string text = file_bytes(csv);
   CHECK(std::count(text.begin(), text.end(), '\n') == 5);
@@ -113,17 +113,17 @@ TEST_CASE("every point goes to a file of comma-separated values, the best one to
   const auto fields = std::count(text.begin(), std::find(text.begin(), text.end(), '\n'), ',');
   std::istringstream lines(text);
   for (std::string line; std::getline(lines, line);) CHECK(std::count(line.begin(), line.end(), ',') == fields);
-  const Answer query = knock({"query", store, "SELECT count(*) AS n FROM workload", "--csv"});
+  const Answer query = run_cli({"query", store, "SELECT count(*) AS n FROM workload", "--csv"});
   CHECK(query.out == "n\n1\n");
 }
 
 TEST_CASE("the options of a point are words that a shell gives to plan: files by name, the rest quoted") {
   const TemporaryFolder folder;
   const std::string file = folder.write("sweep's lists.json", R"({"forward": {"": ["layers.0"]}})");
-  const Answer answer = knock(small({"--prefetch-lists", file, "--alloc-conf", "expandable_segments:True"}));
+  const Answer answer = run_cli(small({"--prefetch-lists", file, "--alloc-conf", "expandable_segments:True"}));
   CHECK(answer.status == 0);
   CHECK(answer.out.find("--prefetch-lists '" + folder.file(R"(sweep'\''s lists.json')")) != std::string::npos);
   CHECK(answer.out.find("--alloc-conf expandable_segments:True") != std::string::npos);
-  const Answer blanks = knock(small({"--alloc-conf", "max_split_size_mb:64, expandable_segments:True"}));
+  const Answer blanks = run_cli(small({"--alloc-conf", "max_split_size_mb:64, expandable_segments:True"}));
   CHECK(blanks.out.find("--alloc-conf 'max_split_size_mb:64, expandable_segments:True'") != std::string::npos);
 }

@@ -302,7 +302,7 @@ void norms(const Call& call) {
   }
 }
 
-// ---- Matrix products and attention
+// ---- GEMMs and attention
 
 void gemm(const Call& call) {
   const HostView& out = call[0];

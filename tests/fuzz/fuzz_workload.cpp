@@ -29,7 +29,7 @@ void simulate(const Workload& workload, const Settings& settings) {
   static_cast<void>(sim::simulate(workload, settings, machine(), {}, run));
 }
 
-constexpr std::uint32_t kMostMicrobatches = 8;  // an input is to take milliseconds
+constexpr std::uint32_t kMaxMicrobatches = 8;  // an input is to take milliseconds
 
 }  // namespace
 
@@ -42,7 +42,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   FORESHARD_CHECK(traces::to_json(*again) == text, "a workload survives being written and read");
   if (!computes(*again)) return 0;
   simulate(*again, again->settings);
-  if (again->settings.accumulate > kMostMicrobatches) return 0;
+  if (again->settings.accumulate > kMaxMicrobatches) return 0;
   Settings more = again->settings;
   ++more.accumulate;
   Settings less = again->settings;

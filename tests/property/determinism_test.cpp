@@ -24,8 +24,8 @@ std::string planned_bytes(const Workload& workload, const Settings& settings, co
 TEST_CASE("a plan made twice is the same file") {
   const TemporaryFolder folder;
   const bool holds = rc::check("two plans, one file", [&] {
-    const Workload w = timed_workload(random_choices(), *rc::gen::inRange(1U, 5U), *rc::gen::element(0.0, 3.0, 30.0));
-    const Settings wanted = random_choices();
+    const Workload w = timed_workload(random_settings(), *rc::gen::inRange(1U, 5U), *rc::gen::element(0.0, 3.0, 30.0));
+    const Settings wanted = random_settings();
     const std::string first = planned_bytes(w, wanted, folder.path() / "a.db");
     RC_ASSERT(!first.empty());
     RC_ASSERT(first == planned_bytes(w, wanted, folder.path() / "b.db"));
@@ -44,9 +44,9 @@ TEST_CASE("plans made in four threads at once are the files that each makes alon
   wanted[2].reshard_after_forward = {Reshard::Kind::never, 0};
   wanted[3].release = Release::record_stream;
   const Workload w = timed_workload(wanted[0], 4, 3);
-  std::vector<std::string> alone;
+  std::vector<std::string> isolated;
   for (std::size_t i = 0; i < 4; ++i)
-    alone.push_back(planned_bytes(w, wanted[i], folder.path() / fmt::format("alone{}", i)));
+    isolated.push_back(planned_bytes(w, wanted[i], folder.path() / fmt::format("alone{}", i)));
   std::vector<std::string> together(4);
   std::vector<std::thread> threads;
   for (std::size_t i = 0; i < 4; ++i)
@@ -54,10 +54,10 @@ TEST_CASE("plans made in four threads at once are the files that each makes alon
         [&, i] { together[i] = planned_bytes(w, wanted[i], folder.path() / fmt::format("thread{}", i)); });
   for (std::thread& thread : threads) thread.join();
   for (std::size_t i = 0; i < 4; ++i) {
-    CHECK_FALSE(alone[i].empty());
-    CHECK(together[i] == alone[i]);
+    CHECK_FALSE(isolated[i].empty());
+    CHECK(together[i] == isolated[i]);
   }
-  CHECK(alone[0] != alone[1]);
+  CHECK(isolated[0] != isolated[1]);
 }
 
 }  // namespace

@@ -110,7 +110,7 @@ TEST_CASE("fused Adam and SGD never need more than foreach Adam but for the step
 TEST_CASE("peaks are ordered, steady, and no block is ever freed twice or leaked") {
   CHECK(rc::check("books balance", [] {
     const Workload w = random_workload();
-    Settings s = random_choices();
+    Settings s = random_settings();
     const Ran r = ran(w, s);
     for (const StepOutcome::Step& step : r.outcome.steps) {
       RC_ASSERT(step.peaks.requested <= step.peaks.allocated);

@@ -54,7 +54,7 @@ inline Workload timed_workload(const Settings& settings, std::uint32_t blocks, d
   return w;
 }
 
-inline Settings random_choices() {
+inline Settings random_settings() {
   Settings s = four_gpus();
   s.param_dtype = DType::bfloat16;
   s.reduce_dtype = DType::float32;

@@ -176,9 +176,9 @@ TEST_CASE("the most that waits is peak active less peak allocated", "[reference]
   }
 }
 
-const sim::Remedy* remedy_of(const sim::Remedies& remedies, const std::string& choice) {
+const sim::Remedy* remedy_of(const sim::Remedies& remedies, const std::string& setting) {
   for (const sim::Remedy& remedy : remedies.useful)
-    if (remedy.choice == choice) return &remedy;
+    if (remedy.setting == setting) return &remedy;
   return nullptr;
 }
 

@@ -86,7 +86,7 @@ void check_requests(const Program& generated, const Program& recorded) {
   CHECK(a == b);
 }
 
-/// Kernels, copies and waits by class; the three classes of matrix products are one (a device tells them apart).
+/// Kernels, copies and waits by class; the three classes of GEMMs are one (a device tells them apart).
 std::vector<int> kernels(const Program& program, bool memsets) {
   constexpr int kCopy = 100;
   constexpr int kWait = 200;

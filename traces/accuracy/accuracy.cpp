@@ -58,9 +58,9 @@ class Measurer {
   Result<Accuracy> run() {
     const std::string folder = request_.folder + "/runs";
     const auto names = reference_run_names(folder);
-    if (!names) return tl::unexpected(names.error());
+    FORESHARD_TRY(names);
     if (names->empty()) return fail(ErrorKind::input, "has no runs (NAME.pickle.xz with NAME.json)", folder);
-    if (auto ok = read(folder, *names); !ok) return tl::unexpected(ok.error());
+    FORESHARD_TRY(read(folder, *names));
     find_pairs();
     predict();
     Accuracy accuracy;
@@ -69,7 +69,7 @@ class Measurer {
     for (const ReferenceRun& run : runs_)
       if (!run.not_importable.empty()) accuracy.not_importable.push_back({run.name, run.not_importable});
     auto collectives = check_collectives(request_.folder + "/collectives", machine_);
-    if (!collectives) return tl::unexpected(collectives.error());
+    FORESHARD_TRY(collectives);
     accuracy.collectives = std::move(*collectives);
     return accuracy;
   }

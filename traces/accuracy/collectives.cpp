@@ -32,14 +32,14 @@ Result<void> add_row(const OrderedJson& row, const std::string& where, const sim
   const JsonObject object{row, where};
   if (!row.is_object()) return fail(ErrorKind::input, "an object is needed, this is " + describe(row), where);
   const auto op = object.text("op");
-  if (!op) return tl::unexpected(op.error());
+  FORESHARD_TRY(op);
   if (*op != "all_gather" && *op != "reduce_scatter") return {};  // contention rows
   const auto name = object.text("variant");
   const auto world = object.count("world", 1);
   const auto bytes = object.count("total_bytes", 1);
-  if (!name) return tl::unexpected(name.error());
-  if (!world) return tl::unexpected(world.error());
-  if (!bytes) return tl::unexpected(bytes.error());
+  FORESHARD_TRY(name);
+  FORESHARD_TRY(world);
+  FORESHARD_TRY(bytes);
   const OrderedJson* us = object.find("us");
   if (us == nullptr || !us->is_number() || us->get<double>() <= 0)
     return fail(ErrorKind::input, "a time in microseconds is needed", object.place_of("us"));
@@ -76,13 +76,12 @@ Result<std::vector<CollectiveRow>> check_collectives(const std::string& folder, 
     std::ifstream file(path, std::ios::binary);
     const std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
     const auto json = parse_json(text, path);
-    if (!json) return tl::unexpected(json.error());
+    FORESHARD_TRY(json);
     if (!json->is_array()) return fail(ErrorKind::input, "an array is needed, this is " + describe(*json), path);
     const std::string name = fs::path(path).filename().string();
     const CollectiveRow of_file{{}, name, seen(machine, sim::ConstantUse::collective, name), {}};
     for (std::size_t i = 0; i < json->size(); ++i)
-      if (auto ok = add_row((*json)[i], fmt::format("{}, [{}]", path, i), cost, of_file, rows); !ok)
-        return tl::unexpected(ok.error());
+      FORESHARD_TRY(add_row((*json)[i], fmt::format("{}, [{}]", path, i), cost, of_file, rows));
   }
   return rows;
 }

@@ -35,7 +35,7 @@ Number number(std::string_view text) {
   return value;
 }
 
-/// Columns that are not choices are named here; the others go to set_choice().
+/// Columns that are not choices are named here; the others go to set_setting().
 void set_field(PublishedThroughput& row, std::string_view column, std::string_view value) {
   if (column == "source") {
     row.source = value;
@@ -58,7 +58,7 @@ void set_field(PublishedThroughput& row, std::string_view column, std::string_vi
   } else if (column == "tokens_per_s_gpu") {
     row.tokens = number<double>(value);
   } else {
-    const auto set = set_choice(row.settings, column, value);
+    const auto set = set_setting(row.settings, column, value);
     FORESHARD_CHECK(set.has_value(), "published_throughput.csv: a choice");
   }
 }
@@ -130,15 +130,15 @@ Result<ModelConfig> model_of(const PublishedThroughput& row) {
 
 Result<PublishedRow> predict_published(const PublishedThroughput& row) {
   const auto machine = machine_of(row);
-  if (!machine) return tl::unexpected(machine.error());
+  FORESHARD_TRY(machine);
   const auto model = model_of(row);
-  if (!model) return tl::unexpected(model.error());
+  FORESHARD_TRY(model);
   const auto workload = generate(*model, row.settings, machine->host_calls, machine->gpu());
-  if (!workload) return tl::unexpected(workload.error());
+  FORESHARD_TRY(workload);
   PredictRequest request;
   request.settings = workload->settings;
   const auto prediction = predict(*workload, *machine, request);
-  if (!prediction) return tl::unexpected(prediction.error());
+  FORESHARD_TRY(prediction);
   if (prediction->out_of_memory || prediction->deadlock || prediction->step_ms <= 0)
     return fail(ErrorKind::mismatch,
                 fmt::format("{} on {} {}: no step time", row.model, row.settings.world(), row.machine));

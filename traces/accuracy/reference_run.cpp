@@ -54,7 +54,7 @@ Result<MemoryPeaks> read_peaks(const OrderedJson& json, const std::string& path)
                                                                {"reserved_bytes.all.peak", &MemoryPeaks::reserved}};
   for (const auto& [key, member] : keys) {
     const auto value = peak(steps->back(), path, key);
-    if (!value) return tl::unexpected(value.error());
+    FORESHARD_TRY(value);
     peaks.*member = *value;
   }
   return peaks;
@@ -76,7 +76,7 @@ Result<MeasuredRun> measured_of(const OrderedJson& json, const std::string& path
   out.median_ms = n % 2 == 1 ? sorted[n / 2] : (sorted[n / 2 - 1] + sorted[n / 2]) / 2;
   if (sorted.front() <= 0) return wrong(path, "step_ms", "a step takes more than 0 ms");
   const auto peaks = read_peaks(json, path);
-  if (!peaks) return tl::unexpected(peaks.error());
+  FORESHARD_TRY(peaks);
   out.peaks = *peaks;
   return out;
 }
@@ -131,7 +131,7 @@ Result<std::optional<ModelConfig>> model_of(const OrderedJson& json, const std::
   std::string hf;  // the recording's own word comes first
   if (fs::exists(about_path)) {
     const auto about = read_about(about_path);
-    if (!about) return tl::unexpected(about.error());
+    FORESHARD_TRY(about);
     hf = about->model_config;
   }
   if (hf.empty() && is_preset(model)) {
@@ -145,14 +145,14 @@ Result<std::optional<ModelConfig>> model_of(const OrderedJson& json, const std::
       overrides = {*dim, *layers};
     }
     auto found = preset(model, overrides);
-    if (!found) return tl::unexpected(found.error());
+    FORESHARD_TRY(found);
     found->compiled = option(*config, "compile") != 0;
     return std::optional(std::move(*found));
   }
   if (hf.empty()) return std::optional<ModelConfig>();
   auto file = parse_hf_config(hf, about_path + ", model_config", model);
   if (!file && file.error().kind == ErrorKind::usage) return std::optional<ModelConfig>();
-  if (!file) return tl::unexpected(file.error());
+  FORESHARD_TRY(file);
   return std::optional(std::move(file->model));
 }
 
@@ -174,25 +174,25 @@ Result<std::vector<std::string>> reference_run_names(const std::string& folder) 
 Result<MeasuredRun> read_measured(const std::string& folder, const std::string& name) {
   const std::string path = folder + "/" + name + ".json";
   const auto json = read_object(path);
-  if (!json) return tl::unexpected(json.error());
+  FORESHARD_TRY(json);
   return measured_of(*json, path);
 }
 
 Result<std::optional<ModelConfig>> model_of_run(const std::string& folder, const std::string& name) {
   const std::string path = folder + "/" + name + ".json";
   const auto json = read_object(path);
-  if (!json) return tl::unexpected(json.error());
+  FORESHARD_TRY(json);
   return model_of(*json, path, folder + "/" + name + ".about.json");
 }
 
 Result<ReferenceRun> read_reference_run(const std::string& folder, const std::string& name) {
   const std::string base = folder + "/" + name;
   const auto json = read_object(base + ".json");
-  if (!json) return tl::unexpected(json.error());
+  FORESHARD_TRY(json);
   ReferenceRun run;
   run.name = name;
   auto measured = measured_of(*json, base + ".json");
-  if (!measured) return tl::unexpected(measured.error());
+  FORESHARD_TRY(measured);
   run.measured = std::move(*measured);
   const auto config = json->find("config");
   if (config == json->end() || !config->is_object() || !config->contains("model") || !(*config)["model"].is_string())
@@ -212,7 +212,7 @@ Result<ReferenceRun> read_reference_run(const std::string& folder, const std::st
   run.workload = std::move(*imported->workload);
   add_beyond(*config, run);
   auto model = model_of(*json, base + ".json", request.about);
-  if (!model) return tl::unexpected(model.error());
+  FORESHARD_TRY(model);
   run.model = std::move(*model);
   run.program = program_of(*config, run.workload);
   return run;

@@ -56,7 +56,7 @@ Result<void> add_steps(const BuiltPrograms& built, const CaptureInput& input, Wo
     Program program;
     if (input.timing != nullptr) {
       auto joined = join_step(memory, *input.timing, input.units, &memory == &built.steps.front());
-      if (!joined) return tl::unexpected(joined.error());
+      FORESHARD_TRY(joined);
       program = std::move(*joined);
     } else {
       program = memory_program(memory);
@@ -89,16 +89,16 @@ void add_segments(const Snapshot& snapshot, Workload& workload) {
 Result<Capture> read_capture(const CaptureInput& input) {
   const std::int64_t origin = origin_of(input.snapshot);
   const auto plans = plan_units(input.settings, input.units, input.sm_count);
-  if (!plans) return tl::unexpected(plans.error());
+  FORESHARD_TRY(plans);
   const std::vector<Range> ranges = ranges_of(input.snapshot, origin);
   auto hooks = find_hooks(ranges, input.units);
-  if (!hooks) return tl::unexpected(hooks.error());
+  FORESHARD_TRY(hooks);
   if (hooks->steps.empty())
     return fail(ErrorKind::mismatch, "the snapshot records no training step with FSDP annotations", {},
                 "record with torch.cuda.memory._record_memory_history from before the first step on");
   const std::vector<CaptureEvent> events = capture_events(input.snapshot.events, origin);
   auto recognition = recognise({events, *hooks, input.settings, input.units, *plans});
-  if (!recognition) return tl::unexpected(recognition.error());
+  FORESHARD_TRY(recognition);
   const BuiltPrograms built = build_programs(input, events, ranges, *hooks, *recognition, *plans);
 
   Capture capture;
@@ -118,7 +118,7 @@ Result<Capture> read_capture(const CaptureInput& input) {
   add_segments(input.snapshot, w);
   w.returns = recorded_returns(input.snapshot.events);
   for (const StepPlaces& step : hooks->steps) w.recorded_host_ms.push_back((step.end - step.begin).ms());
-  if (auto ok = add_steps(built, input, w); !ok) return tl::unexpected(ok.error());
+  FORESHARD_TRY(add_steps(built, input, w));
   if (input.timing != nullptr) {
     w.sections = input.timing->sections;
     w.labels = input.timing->labels;

@@ -272,8 +272,7 @@ void HookWalk::add_stats() {
   };
   add("unknown_fsdp_ranges", ImportStat::Severity::info, input_.unknown,
       "FSDP:: annotations that are not PyTorch 2.11's; ignored.");
-  add("incomplete_steps", ImportStat::Severity::info, incomplete_,
-      "Steps of which the recording holds only a part; not used.");
+  add("incomplete_steps", ImportStat::Severity::info, incomplete_, "Steps recorded only in part; not used.");
   add("steps_without_optimizer_range", ImportStat::Severity::info, without_optimizer_,
       "Steps without an Optimizer.step range: the optimizer's work counts as the user's own.");
   add("repeated_zero_grads", ImportStat::Severity::info, ignored_zero_grads_,
@@ -284,7 +283,7 @@ void HookWalk::add_stats() {
 
 Result<Hooks> find_hooks(std::span<const Range> ranges, std::span<const Unit> units) {
   auto marks = hook_marks(ranges, units);
-  if (!marks) return tl::unexpected<Error>(std::move(marks.error()));
+  FORESHARD_TRY(marks);
   return HookWalk(*marks).run();
 }
 

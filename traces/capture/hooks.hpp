@@ -68,7 +68,7 @@ struct Hooks {
 };
 
 /// Finds the hook places. `ranges` must be in the order of their starts, outer ones before inner ones of
-/// the same start. Ranges of all threads go in together: the autograd thread never runs beside the main
+/// the same start. Ranges of all threads go in together: the autograd thread never runs concurrently with the main
 /// thread's own FSDP code. Fails with ErrorKind::mismatch when a range names a unit that `units` lacks.
 [[nodiscard]] Result<Hooks> find_hooks(std::span<const Range> ranges, std::span<const Unit> units);
 

@@ -64,7 +64,7 @@ Result<Program> join_step(const std::vector<PlacedOp>& memory, const StepTiming&
                                     : "the end of its step";
       return fail(
           ErrorKind::mismatch,
-          fmt::format("the snapshot and the profiler trace are not of the same program: where the snapshot has {}, "
+          fmt::format("the snapshot and the profiler trace are of different programs: where the snapshot has {}, "
                       "the trace has {}",
                       hook_text(placed.op.hook, placed.op.unit, units), other),
           fmt::format("hook place {} of a step", segment), "give the trace of the run that made the snapshot");

@@ -70,10 +70,10 @@ void add_stat(std::vector<ImportStat>& stats, std::string name, Severity severit
 Result<StepTiming> read_timing(const Run& run, const sim::MachineProfile& machine) {
   const std::vector<Range> ranges = annotation_ranges(run);
   auto hooks = find_hooks(ranges, run.units);
-  if (!hooks) return tl::unexpected<Error>(std::move(hooks.error()));
+  FORESHARD_TRY(hooks);
   const TraceCalls calls = find_calls(run);
   auto sections = find_sections(ranges, run.units, calls);
-  if (!sections) return tl::unexpected<Error>(std::move(sections.error()));
+  FORESHARD_TRY(sections);
 
   std::vector<StepCalls> steps;
   for (const StepPlaces& places : hooks->steps)

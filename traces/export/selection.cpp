@@ -73,7 +73,7 @@ void choose_shifts(const Run& run, const std::optional<std::int32_t>& wanted, Ex
 }  // namespace
 
 Result<ExportSelection> select_export(const Run& run, std::optional<std::int32_t> step) {
-  if (auto checked = check_times(run); !checked) return tl::unexpected(checked.error());
+  FORESHARD_TRY(check_times(run));
   ExportSelection selection;
   const bool imported = run.info.kind == RunKind::imported;
   selection.lanes = imported ? Recording::trace : Recording::run;

@@ -231,7 +231,7 @@ Result<void> write_snapshot(const Run& run, ByteSink& sink) {
   if (run.allocator.empty() && run.segments.empty())
     return fail(ErrorKind::input, "the run holds no allocator events", run.info.name, "import it with --snapshot");
   const auto config = parse_alloc_conf(run.settings.alloc_conf, run.settings.pytorch);
-  if (!config) return tl::unexpected(config.error());
+  FORESHARD_TRY(config);
   Writer(run, *config, sink).write();
   return {};
 }

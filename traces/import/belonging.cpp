@@ -43,7 +43,7 @@ std::set<std::string> options_of(std::string_view alloc_conf) {
   return options;
 }
 
-/// Ranks of the groups that gather and reduce-scatter: the shard group, and those that keep a unit after forward.
+/// Ranks of the groups that all-gather and reduce-scatter: the shard group, and those that keep a unit after forward.
 bool is_shard_group(const Settings& settings, std::uint64_t ranks) {
   const auto keeps = [&](const Reshard& r) { return r.kind == Reshard::Kind::group && r.group_size == ranks; };
   return ranks == settings.shard_ranks() || keeps(settings.reshard_after_forward) ||

@@ -22,7 +22,8 @@ struct FileNames {
   std::string about;
 };
 
-/// World size, rank, GPU and its SMs, the groups that gather, and whether copy engines do. Needs the trace's own run.
+/// World size, rank, GPU and its SMs, the groups that all-gather, and whether copy engines do. Needs the trace's own
+/// run.
 [[nodiscard]] Result<void> check_trace(const ProfilerTrace& trace, const About& about, const FileNames& files);
 
 /// The allocator's options.

@@ -86,7 +86,7 @@ class Importer {
       return fail(ErrorKind::usage, "nothing to import", {}, "give --snapshot, --trace, or both");
     for (const auto part : {&Importer::read_files, &Importer::settle, &Importer::take_snapshot, &Importer::take_trace,
                             &Importer::take_workload})
-      if (auto done = (this->*part)(); !done) return tl::unexpected(done.error());
+      FORESHARD_TRY((this->*part)());
     add_memory_side();
     finish();
     return std::move(out_);
@@ -98,7 +98,7 @@ class Importer {
   }
   Result<void> note_file(const char* role, const std::string& path) {
     auto digest = file_digest(path);
-    if (!digest) return tl::unexpected(digest.error());
+    FORESHARD_TRY(digest);
     inputs_.push_back({role, path, digest->bytes, digest->text});
     return {};
   }
@@ -131,14 +131,14 @@ class Importer {
 Result<void> Importer::read_files() {
   if (!request_.about.empty()) {
     auto about = read_about(request_.about);
-    if (!about) return tl::unexpected(about.error());
+    FORESHARD_TRY(about);
     about_ = std::move(*about);
     if (auto noted = note_file("about", request_.about); !noted) return noted;
   }
   if (!request_.snapshot.empty()) {
     stage("reading the snapshot");
     auto snapshot = read_snapshot(request_.snapshot, {.device = request_.device});
-    if (!snapshot) return tl::unexpected(snapshot.error());
+    FORESHARD_TRY(snapshot);
     snapshot_ = std::move(*snapshot);
     memory_ranges_ = snapshot_ranges(snapshot_->snapshot);
     if (auto noted = note_file("snapshot", request_.snapshot); !noted) return noted;
@@ -147,7 +147,7 @@ Result<void> Importer::read_files() {
     stage("reading the profiler trace");
     auto trace =
         read_profiler_trace(request_.trace, {.keep_cpu_ops = request_.keep_cpu_ops, .device = request_.device});
-    if (!trace) return tl::unexpected(trace.error());
+    FORESHARD_TRY(trace);
     trace_ = std::move(*trace);
     if (auto noted = note_file("trace", request_.trace); !noted) return noted;
   }
@@ -241,7 +241,7 @@ Result<void> Importer::take_workload() {
   const std::string machine_name =
       request_.machine.empty() ? machine_of(r.info.gpu, r.info.warnings) : request_.machine;
   auto machine = sim::builtin_profile(machine_name);
-  if (!machine) return tl::unexpected(machine.error());
+  FORESHARD_TRY(machine);
   std::optional<StepTiming> timing;
   if (trace_) {
     auto read = read_timing(r, *machine);
@@ -296,7 +296,7 @@ Result<Imported> import_recording(const ImportRequest& request) {
 
 Result<Run> import_run(const ImportRequest& request) {
   auto imported = import_recording(request);
-  if (!imported) return tl::unexpected(imported.error());
+  FORESHARD_TRY(imported);
   return std::move(imported->run);
 }
 

@@ -190,10 +190,9 @@ class Sorter {
 
 Result<ModelFile> states_model(const std::vector<StoredTensor>& tensors, const std::string& name,
                                const std::string& where) {
-  if (const auto ok = refuse_foreign(tensors, where); !ok) return tl::unexpected(ok.error());
+  FORESHARD_TRY(refuse_foreign(tensors, where));
   Sorter sorter;
-  for (const StoredTensor& tensor : tensors)
-    if (const auto ok = sorter.add(tensor, where); !ok) return tl::unexpected(ok.error());
+  for (const StoredTensor& tensor : tensors) FORESHARD_TRY(sorter.add(tensor, where));
   return sorter.finish(name, where);
 }
 
@@ -201,7 +200,7 @@ Result<ModelFile> read_checkpoint(const std::string& path) {
   std::error_code error;
   const bool folder = std::filesystem::is_directory(path, error);
   auto tensors = folder ? read_safetensors_folder(path) : read_safetensors_header(path);
-  if (!tensors) return tl::unexpected(tensors.error());
+  FORESHARD_TRY(tensors);
   std::filesystem::path plain(path);
   if (folder && !plain.has_filename()) plain = plain.parent_path();
   return states_model(*tensors, folder ? plain.filename().string() : plain.stem().string(), path);

@@ -9,8 +9,8 @@
 namespace foreshard::traces {
 namespace {
 
-constexpr std::size_t kLongestKey = 64;   // longer ones get no suggestion, whose cost grows with their length
-constexpr std::size_t kMostKeys = 1'000;  // of the file that a suggestion looks at
+constexpr std::size_t kLongestKey = 64;  // longer ones get no suggestion, whose cost grows with their length
+constexpr std::size_t kMaxKeys = 1'000;  // of the file that a suggestion looks at
 
 std::string excerpt(const OrderedJson& value) {
   if (value.is_array() || value.is_object() || value.is_null()) return describe(value);
@@ -34,7 +34,7 @@ void ConfigKeys::refuse(std::string_view key, std::string what, std::string hint
 std::string ConfigKeys::misspelt(std::string_view key) const {
   std::vector<std::string> names;
   for (const auto& [name, value] : json_.items())
-    if (name.size() <= kLongestKey && names.size() < kMostKeys) names.push_back(name);
+    if (name.size() <= kLongestKey && names.size() < kMaxKeys) names.push_back(name);
   const std::vector<std::string_view> known(names.begin(), names.end());
   const auto near = nearest(key, known);
   return near ? fmt::format("the file has '{}'", *near) : std::string();
@@ -49,7 +49,7 @@ std::uint64_t ConfigKeys::size_or(std::initializer_list<std::string_view> spelli
     if (!whole)
       refuse(key, fmt::format("a whole number of at least 1 is needed, this is {}", excerpt(*value)));
     else if (value->get<std::uint64_t>() > most)
-      refuse(key, fmt::format("{} is absurd: at most {}", excerpt(*value), most));
+      refuse(key, fmt::format("{} is out of range: at most {}", excerpt(*value), most));
     else
       return value->get<std::uint64_t>();
     return 1;

@@ -17,11 +17,11 @@ namespace {
 
 // Nobody trains beyond these; a larger number is a slip of the pen, and op lists would grow without bound. Their
 // product is bounded by check_parameters().
-constexpr std::uint64_t kMostWidth = std::uint64_t{1} << 22;
-constexpr std::uint64_t kMostVocab = std::uint64_t{1} << 26;
-constexpr std::uint64_t kMostHeads = std::uint64_t{1} << 16;
-constexpr std::uint64_t kMostExperts = 4096;
-constexpr std::uint64_t kMostPositions = std::uint64_t{1} << 31;
+constexpr std::uint64_t kMaxWidth = std::uint64_t{1} << 22;
+constexpr std::uint64_t kMaxVocab = std::uint64_t{1} << 26;
+constexpr std::uint64_t kMaxHeads = std::uint64_t{1} << 16;
+constexpr std::uint64_t kMaxExperts = 4096;
+constexpr std::uint64_t kMaxPositions = std::uint64_t{1} << 31;
 constexpr std::uintmax_t kLargestFile = std::uintmax_t{4} << 20;
 constexpr std::uint32_t kUsualSeq = 2048;
 
@@ -101,29 +101,29 @@ void read_activation(ConfigKeys& keys, const Family& family, const char* key) {
 
 void read_gpt2(ConfigKeys& keys, ModelConfig& model) {
   // attribute_map of GPT2Config: both spellings are read.
-  model.layers = static_cast<std::uint32_t>(keys.size({"n_layer", "num_hidden_layers"}, model::kMostLayers));
-  model.dim = keys.size({"n_embd", "hidden_size"}, kMostWidth);
-  model.heads = static_cast<std::uint32_t>(keys.size({"n_head", "num_attention_heads"}, kMostHeads));
+  model.layers = static_cast<std::uint32_t>(keys.size({"n_layer", "num_hidden_layers"}, model::kMaxLayers));
+  model.dim = keys.size({"n_embd", "hidden_size"}, kMaxWidth);
+  model.heads = static_cast<std::uint32_t>(keys.size({"n_head", "num_attention_heads"}, kMaxHeads));
   model.kv_heads = model.heads;
-  model.vocab = keys.size({"vocab_size"}, kMostVocab);
-  model.positions = keys.size_or({"n_positions", "max_position_embeddings"}, kMostPositions, 1024);
-  model.ffn = keys.size_or({"n_inner"}, kMostWidth, 4 * model.dim);
+  model.vocab = keys.size({"vocab_size"}, kMaxVocab);
+  model.positions = keys.size_or({"n_positions", "max_position_embeddings"}, kMaxPositions, 1024);
+  model.ffn = keys.size_or({"n_inner"}, kMaxWidth, 4 * model.dim);
   model.mlp_bias = true;  // Conv1D always has one
 }
 
 void read_decoder(ConfigKeys& keys, const Family& family, ModelConfig& model) {
-  model.layers = static_cast<std::uint32_t>(keys.size({"num_hidden_layers"}, model::kMostLayers));
-  model.dim = keys.size({"hidden_size"}, kMostWidth);
-  model.heads = static_cast<std::uint32_t>(keys.size({"num_attention_heads"}, kMostHeads));
-  model.vocab = keys.size({"vocab_size"}, kMostVocab);
-  model.ffn = keys.size({"intermediate_size"}, kMostWidth);
+  model.layers = static_cast<std::uint32_t>(keys.size({"num_hidden_layers"}, model::kMaxLayers));
+  model.dim = keys.size({"hidden_size"}, kMaxWidth);
+  model.heads = static_cast<std::uint32_t>(keys.size({"num_attention_heads"}, kMaxHeads));
+  model.vocab = keys.size({"vocab_size"}, kMaxVocab);
+  model.ffn = keys.size({"intermediate_size"}, kMaxWidth);
   const std::uint64_t kv_heads = family.kv_heads == 0 ? model.heads : family.kv_heads;
-  model.kv_heads = static_cast<std::uint32_t>(keys.size_or({"num_key_value_heads"}, kMostHeads, kv_heads));
-  model.head_dim = keys.size_or({"head_dim"}, kMostWidth, family.head_dim);
+  model.kv_heads = static_cast<std::uint32_t>(keys.size_or({"num_key_value_heads"}, kMaxHeads, kv_heads));
+  model.head_dim = keys.size_or({"head_dim"}, kMaxWidth, family.head_dim);
   model.mlp_bias = family.family == ModelFamily::hf_llama && keys.flag_or("mlp_bias", false);
   if (family.family != ModelFamily::hf_mixtral) return;
-  model.experts = static_cast<std::uint32_t>(keys.size_or({"num_local_experts"}, kMostExperts, 8));
-  model.experts_per_token = static_cast<std::uint32_t>(keys.size_or({"num_experts_per_tok"}, kMostExperts, 2));
+  model.experts = static_cast<std::uint32_t>(keys.size_or({"num_local_experts"}, kMaxExperts, 8));
+  model.experts_per_token = static_cast<std::uint32_t>(keys.size_or({"num_experts_per_tok"}, kMaxExperts, 2));
   if (model.experts_per_token > model.experts)
     keys.refuse("num_experts_per_tok", fmt::format("{} experts a token are more than the {} of num_local_experts",
                                                    model.experts_per_token, model.experts));
@@ -151,14 +151,14 @@ void check_heads(ConfigKeys& keys, const Family& family, ModelConfig& model) {
 void check_parameters(ConfigKeys& keys, const ModelConfig& model) {
   if (keys.failed()) return;
   const model::ParameterCounts counts = model::parameter_counts(model);
-  if (counts.all() <= model::kMostParameters) return;
+  if (counts.all() <= model::kMaxParameters) return;
   const bool gpt2 = model.family == ModelFamily::hf_gpt2;
   const double most = std::max({counts.attention, counts.feed_forward, counts.embedding});
   const char* key = gpt2 ? "n_embd" : keys.has("head_dim") ? "head_dim" : "hidden_size";
   if (most == counts.feed_forward) key = gpt2 ? "n_inner" : "intermediate_size";
   if (most == counts.embedding) key = gpt2 && model.positions > model.vocab ? "n_positions" : "vocab_size";
   keys.refuse(key, fmt::format("the sizes together make {:.3g} parameters, more than the {:.3g} that can be planned",
-                               counts.all(), model::kMostParameters));
+                               counts.all(), model::kMaxParameters));
 }
 
 /// What the file asks for and the generators leave out.
@@ -201,12 +201,12 @@ std::span<const std::string_view> hf_model_types() {
 
 Result<ModelFile> parse_hf_config(const std::string& text, const std::string& name, const std::string& given_name) {
   auto json = parse_json(text, name);
-  if (!json) return tl::unexpected(json.error());
+  FORESHARD_TRY(json);
   if (!json->is_object()) return fail(ErrorKind::input, "an object is needed, this is " + describe(*json), name);
   ConfigKeys keys(*json, name);
   const auto found = find_family(keys);
   if (keys.failed()) return tl::unexpected(keys.error());
-  if (!found) return tl::unexpected(found.error());
+  FORESHARD_TRY(found);
   const Family& family = **found;
   ModelFile file;
   ModelConfig& model = file.model;
@@ -221,7 +221,7 @@ Result<ModelFile> parse_hf_config(const std::string& text, const std::string& na
   read_activation(keys, family, gpt2 ? "activation_function" : "hidden_act");
   add_warnings(keys, family, file);
   const std::uint64_t longest =
-      gpt2 ? model.positions : keys.size_or({"max_position_embeddings"}, kMostPositions, kUsualSeq);
+      gpt2 ? model.positions : keys.size_or({"max_position_embeddings"}, kMaxPositions, kUsualSeq);
   model.default_seq = static_cast<std::uint32_t>(std::min<std::uint64_t>(longest, kUsualSeq));
   model.name = model_name(keys, given_name, family.type);
   if (keys.failed()) return tl::unexpected(keys.error());

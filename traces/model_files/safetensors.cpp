@@ -18,8 +18,8 @@ namespace {
 namespace dom = simdjson::dom;
 
 constexpr std::size_t kDepth = 16;  // a header nests 3 deep
-constexpr std::uint64_t kMostElements = std::uint64_t{1} << 48;
-constexpr std::size_t kMostDimensions = 16;  // torch allows 64, models use up to 5
+constexpr std::uint64_t kMaxElements = std::uint64_t{1} << 48;
+constexpr std::size_t kMaxDimensions = 16;  // torch allows 64, models use up to 5
 
 struct StoredType {
   std::string_view word;
@@ -33,7 +33,7 @@ constexpr std::array kTypes{
     StoredType{"BF16", 16},   StoredType{"I32", 32}, StoredType{"U32", 32},    StoredType{"F32", 32},
     StoredType{"C64", 64},    StoredType{"F64", 64}, StoredType{"I64", 64},    StoredType{"U64", 64}};
 
-constexpr auto kTypeWords = [] {
+constexpr auto kTypeNames = [] {
   std::array<std::string_view, kTypes.size()> words;
   std::transform(kTypes.begin(), kTypes.end(), words.begin(), [](const StoredType& type) { return type.word; });
   return words;
@@ -58,10 +58,10 @@ class HeaderReader {
     for (const dom::key_value_pair field : header) {
       if (!names.insert(field.key).second) return refuse(field.key, "is there twice");
       if (field.key == "__metadata__") {
-        if (auto ok = check_metadata(field.value); !ok) return tl::unexpected(ok.error());
+        FORESHARD_TRY(check_metadata(field.value));
         continue;
       }
-      if (auto ok = add(field.key, field.value); !ok) return tl::unexpected(ok.error());
+      FORESHARD_TRY(add(field.key, field.value));
     }
     return in_data_order();
   }
@@ -96,12 +96,12 @@ class HeaderReader {
     if (entry["dtype"].get(dtype) != simdjson::SUCCESS) return refuse(name, "'dtype' is missing or no text");
     const auto type = std::find_if(kTypes.begin(), kTypes.end(), [&](const StoredType& t) { return t.word == dtype; });
     if (type == kTypes.end())
-      return refuse(name, fmt::format("unknown dtype '{}'", shown(dtype)), suggestion(shown(dtype), kTypeWords));
+      return refuse(name, fmt::format("unknown dtype '{}'", shown(dtype)), suggestion(shown(dtype), kTypeNames));
     tensor.dtype = std::string(dtype);
     const auto elements = read_shape(entry, tensor);
-    if (!elements) return tl::unexpected(elements.error());
+    FORESHARD_TRY(elements);
     const auto extent = read_offsets(entry, name);
-    if (!extent) return tl::unexpected(extent.error());
+    FORESHARD_TRY(extent);
     tensor.bytes = extent->end - extent->begin;
     if (*elements * type->bits % 8 != 0 || *elements * type->bits / 8 != tensor.bytes)
       return refuse(name, fmt::format("{} elements of {} do not take the {} bytes of data_offsets", *elements, dtype,
@@ -119,9 +119,8 @@ class HeaderReader {
       std::uint64_t size = 0;
       if (item.get(size) != simdjson::SUCCESS)
         return refuse(tensor.name, "'shape' holds something else than whole numbers of at least 0");
-      if (size > kMostElements || (size > 0 && elements > kMostElements / size) ||
-          tensor.shape.size() == kMostDimensions)
-        return refuse(tensor.name, "'shape' is absurd: more than 2^48 elements or 16 dimensions");
+      if (size > kMaxElements || (size > 0 && elements > kMaxElements / size) || tensor.shape.size() == kMaxDimensions)
+        return refuse(tensor.name, "'shape' is out of range: more than 2^48 elements or 16 dimensions");
       elements *= size;
       tensor.shape.push_back(static_cast<std::int64_t>(size));
     }

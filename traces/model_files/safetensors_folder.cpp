@@ -85,7 +85,7 @@ Result<Tensors> read_files(const std::vector<std::string>& files, const std::str
   std::map<std::string, std::string> seen;  // tensor, its file
   for (const std::string& file : files) {
     auto tensors = read_safetensors_header((fs::path(folder) / file).string());
-    if (!tensors) return tl::unexpected(tensors.error());
+    FORESHARD_TRY(tensors);
     for (StoredTensor& tensor : *tensors) {
       if (const auto [it, fresh] = seen.emplace(tensor.name, file); !fresh)
         return fail(ErrorKind::input,
@@ -119,7 +119,7 @@ Result<Tensors> read_indexed(const std::string& folder, const std::string& index
     return fail(ErrorKind::input, "is too large for an index", path);
   const std::string text{std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>()};
   const auto json = parse_json(text, path);
-  if (!json) return tl::unexpected(json.error());
+  FORESHARD_TRY(json);
   if (!json->is_object() || !json->contains("weight_map") || !json->at("weight_map").is_object())
     return fail(ErrorKind::input, "the object 'weight_map' is missing", path);
   std::map<std::string, std::string> file_of;
@@ -157,7 +157,7 @@ Result<Tensors> read_safetensors_folder(const std::string& folder) {
   for (const std::string& file : found.files)
     if (file.starts_with("model")) files.push_back(file);
   if (files.empty()) files = found.files;
-  if (const auto ok = check_complete(files, folder); !ok) return tl::unexpected(ok.error());
+  FORESHARD_TRY(check_complete(files, folder));
   return read_files(files, folder, nullptr);
 }
 

@@ -23,8 +23,8 @@ constexpr std::array<std::string_view, 15> kKeys{"schema",   "torch", "nccl",   
                                                  "batch",    "seq",   "settings",    "root_reshard_explicit",
                                                  "measured", "units", "model_config"};
 /// Choices with a place of their own at the top level.
-constexpr std::array<std::string_view, 6> kTopChoices{"gpus",  "nodes", "replicate",
-                                                      "batch", "seq",   "root_reshard_explicit"};
+constexpr std::array<std::string_view, 6> kMaxChangedSettings{"gpus",  "nodes", "replicate",
+                                                              "batch", "seq",   "root_reshard_explicit"};
 constexpr std::array<std::string_view, 3> kMeasuredKeys{"step_ms", "host_issue_ms", "profiler"};
 constexpr std::array<std::string_view, 2> kUnitKeys{"unit", "parameters"};
 constexpr std::array<std::string_view, 3> kParameterKeys{"name", "shape", "dtype"};
@@ -41,7 +41,7 @@ class AboutReader {
   Result<About> read() {
     for (const auto part : {&AboutReader::header, &AboutReader::settings, &AboutReader::measured, &AboutReader::units,
                             &AboutReader::unit_names})
-      if (auto done = (this->*part)(); !done) return tl::unexpected(done.error());
+      FORESHARD_TRY((this->*part)());
     if (const OrderedJson* config = root_.find("model_config")) about_.model_config = config->dump();
     return std::move(about_);
   }
@@ -55,7 +55,7 @@ class AboutReader {
   Result<Parameter> parameter(const JsonObject& object);
   Result<void> shape(const JsonObject& object, Parameter& parameter);
   Result<void> unit_names();
-  Result<void> choice(const std::string& key, const OrderedJson& value, const std::string& place);
+  Result<void> setting(const std::string& key, const OrderedJson& value, const std::string& place);
   Result<std::vector<double>> times(const JsonObject& object, const std::string& key) const;
 
   JsonObject root_;
@@ -68,32 +68,32 @@ class AboutReader {
 Result<void> AboutReader::header() {
   if (auto known = root_.check_keys(kKeys); !known) return known;
   auto schema = root_.count("schema", 1);
-  if (!schema) return tl::unexpected(schema.error());
+  FORESHARD_TRY(schema);
   if (*schema != kSchema)
     return fail(ErrorKind::input, fmt::format("schema {} is not known, this version reads {}", *schema, kSchema),
                 root_.place_of("schema"), "use a newer foreshard, or write the file again");
   auto torch = root_.text("torch");
-  if (!torch) return tl::unexpected(torch.error());
+  FORESHARD_TRY(torch);
   about_.torch = std::move(*torch);
   for (const auto& [key, out] : {std::pair{"nccl", &about_.nccl}, {"gpu", &about_.gpu}}) {
     if (root_.find(key) == nullptr) continue;
     auto text = root_.text(key);
-    if (!text) return tl::unexpected(text.error());
+    FORESHARD_TRY(text);
     *out = std::move(*text);
   }
   if (root_.find("sm_count") != nullptr) {
     auto count = root_.count("sm_count", 1);
-    if (!count) return tl::unexpected(count.error());
+    FORESHARD_TRY(count);
     about_.sm_count = *count;
   }
   return {};
 }
 
-Result<void> AboutReader::choice(const std::string& key, const OrderedJson& value, const std::string& place) {
+Result<void> AboutReader::setting(const std::string& key, const OrderedJson& value, const std::string& place) {
   const std::string text = value.is_string() ? value.get<std::string>() : value.dump();
   if (value.is_string() && text.size() > kLongestValue)
     return fail(ErrorKind::input, "the text is longer than 64 KiB", place);
-  auto set = set_choice(about_.settings, key, text);
+  auto set = set_setting(about_.settings, key, text);
   if (set) return {};
   Error error = set.error();
   error.where = place;
@@ -101,22 +101,23 @@ Result<void> AboutReader::choice(const std::string& key, const OrderedJson& valu
 }
 
 Result<void> AboutReader::settings() {
-  if (auto done = choice("pytorch", about_.torch, root_.place_of("torch")); !done) return done;
+  if (auto done = setting("pytorch", about_.torch, root_.place_of("torch")); !done) return done;
   if (root_.find("gpus") == nullptr) return fail(ErrorKind::input, "this key is missing", root_.place_of("gpus"));
-  for (const std::string_view key : kTopChoices) {
+  for (const std::string_view key : kMaxChangedSettings) {
     const OrderedJson* value = root_.find(std::string(key));
     if (value == nullptr) continue;
-    if (auto done = choice(std::string(key), *value, root_.place_of(key)); !done) return done;
+    if (auto done = setting(std::string(key), *value, root_.place_of(key)); !done) return done;
   }
   if (const OrderedJson* value = root_.find("settings")) {
     std::vector<std::string_view> known;
-    for (const Choice& row : choice_table())
-      if (row.key != "pytorch" && std::find(kTopChoices.begin(), kTopChoices.end(), row.key) == kTopChoices.end())
+    for (const SettingOption& row : setting_table())
+      if (row.key != "pytorch" &&
+          std::find(kMaxChangedSettings.begin(), kMaxChangedSettings.end(), row.key) == kMaxChangedSettings.end())
         known.push_back(row.key);
     const JsonObject object{*value, root_.place_of("settings")};
     if (auto done = object.check_keys(known); !done) return done;
     for (const auto& [key, item] : value->items())
-      if (auto done = choice(key, item, object.place_of(key)); !done) return done;
+      if (auto done = setting(key, item, object.place_of(key)); !done) return done;
   }
   if (auto done = check(about_.settings); !done) {
     Error error = done.error();
@@ -152,9 +153,9 @@ Result<void> AboutReader::measured() {
   const JsonObject object{*value, root_.place_of("measured")};
   if (auto known = object.check_keys(kMeasuredKeys); !known) return known;
   auto step = times(object, "step_ms");
-  if (!step) return tl::unexpected(step.error());
+  FORESHARD_TRY(step);
   auto host = times(object, "host_issue_ms");
-  if (!host) return tl::unexpected(host.error());
+  FORESHARD_TRY(host);
   const OrderedJson* profiler = object.find("profiler");
   if (profiler != nullptr && !profiler->is_boolean())
     return fail(ErrorKind::input, "true or false is needed, this is " + describe(*profiler),
@@ -191,18 +192,18 @@ Result<void> AboutReader::shape(const JsonObject& object, Parameter& parameter) 
 }
 
 Result<Parameter> AboutReader::parameter(const JsonObject& object) {
-  if (auto known = object.check_keys(kParameterKeys); !known) return tl::unexpected(known.error());
+  FORESHARD_TRY(object.check_keys(kParameterKeys));
   Parameter parameter;
   auto name = object.text("name");
-  if (!name) return tl::unexpected(name.error());
+  FORESHARD_TRY(name);
   parameter.name = std::move(*name);
   if (parameter.name.empty()) return fail(ErrorKind::input, "the name is empty", object.place_of("name"));
   if (!parameter_names_.insert(parameter.name).second)
     return fail(ErrorKind::mismatch, fmt::format("the parameter '{}' is named twice", parameter.name),
                 object.place_of("name"), "a parameter belongs to one unit; a tied one is listed once");
-  if (auto done = shape(object, parameter); !done) return tl::unexpected(done.error());
+  FORESHARD_TRY(shape(object, parameter));
   auto dtype = object.text("dtype");
-  if (!dtype) return tl::unexpected(dtype.error());
+  FORESHARD_TRY(dtype);
   const auto known = parse_dtype(*dtype);
   if (!known) {
     std::vector<std::string_view> words;
@@ -218,7 +219,7 @@ Result<void> AboutReader::unit(std::size_t index, const OrderedJson& value) {
   const JsonObject object{value, fmt::format("{}[{}]", root_.place_of("units"), index)};
   if (auto known = object.check_keys(kUnitKeys); !known) return known;
   auto name = object.text("unit");
-  if (!name) return tl::unexpected(name.error());
+  FORESHARD_TRY(name);
   Unit unit{std::move(*name), {}};
   if (unit.name.empty() != (index == 0))
     return fail(ErrorKind::mismatch,
@@ -236,7 +237,7 @@ Result<void> AboutReader::unit(std::size_t index, const OrderedJson& value) {
                 object.place_of("parameters"), "leave it out: FSDP2 does nothing for it");
   for (std::size_t i = 0; i < list->size(); ++i) {
     auto parsed = parameter({(*list)[i], fmt::format("{}[{}]", object.place_of("parameters"), i)});
-    if (!parsed) return tl::unexpected(parsed.error());
+    FORESHARD_TRY(parsed);
     unit.parameters.push_back(std::move(*parsed));
   }
   about_.units.push_back(std::move(unit));
@@ -280,15 +281,15 @@ Result<void> AboutReader::unit_names() {
 
 Result<About> parse_about(const std::string& text, const std::string& name) {
   auto root = parse_json(text, name);
-  if (!root) return tl::unexpected(root.error());
+  FORESHARD_TRY(root);
   return AboutReader(*root, name).read();
 }
 
 Result<About> read_about(const std::string& path) {
   auto source = ByteSource::open(path);
-  if (!source) return tl::unexpected(source.error());
+  FORESHARD_TRY(source);
   auto text = read_all(*source, kLimit);
-  if (!text) return tl::unexpected(text.error());
+  FORESHARD_TRY(text);
   return parse_about(*text, path);
 }
 

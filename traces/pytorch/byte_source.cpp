@@ -86,7 +86,7 @@ Result<void> ByteSource::State::detect() {
   if (head.empty()) return fail(ErrorKind::input, "the file is empty", name);
   if (starts_with(head, "PK\x03\x04"))
     return fail(ErrorKind::input, "this is a zip archive, not a recording", name,
-                "a checkpoint written by torch.save is such an archive; a memory snapshot comes from "
+                "torch.save writes such an archive; a memory snapshot comes from "
                 "torch.cuda.memory._dump_snapshot(), a trace from torch.profiler's export_chrome_trace()");
   if (starts_with(head, "\x28\xb5\x2f\xfd"))
     return fail(ErrorKind::input, "the file is packed with zstandard, which is not read", name, "unpack it: zstd -d");
@@ -108,7 +108,7 @@ Result<void> ByteSource::State::detect() {
 Result<std::size_t> ByteSource::State::read_plain(std::span<char> out) {
   std::size_t done = 0;
   while (done < out.size()) {
-    if (auto filled = refill(); !filled) return tl::unexpected(filled.error());
+    FORESHARD_TRY(refill());
     if (begin == end) break;
     const std::size_t count = std::min(end - begin, out.size() - done);
     std::memcpy(out.data() + done, stored.data() + begin, count);
@@ -122,7 +122,7 @@ Result<std::size_t> ByteSource::State::read_plain(std::span<char> out) {
 Result<bool> ByteSource::State::next_member() {
   bool padded = false;
   for (;;) {
-    if (auto filled = refill(); !filled) return tl::unexpected(filled.error());
+    FORESHARD_TRY(refill());
     if (begin == end) return false;
     if (stored[begin] != 0) break;
     padded = true;
@@ -140,13 +140,13 @@ Result<std::size_t> ByteSource::State::read_gzip(std::span<char> out) {
   while (done < out.size() && !finished) {
     if (member_ended) {
       auto more = next_member();
-      if (!more) return tl::unexpected(more.error());
+      FORESHARD_TRY(more);
       if (!*more) {
         finished = true;
         break;
       }
     }
-    if (auto filled = refill(); !filled) return tl::unexpected(filled.error());
+    FORESHARD_TRY(refill());
     if (begin == end)
       return fail(ErrorKind::input, "the gzip data is cut short", place(), "copy the file again; it is incomplete");
     const std::size_t room = std::min<std::size_t>(out.size() - done, kGiB);
@@ -173,7 +173,7 @@ Result<std::size_t> ByteSource::State::read_xz(std::span<char> out) {
   lzma.next_out = reinterpret_cast<std::uint8_t*>(out.data());
   lzma.avail_out = out.size();
   while (lzma.avail_out > 0 && !finished) {
-    if (auto filled = refill(); !filled) return tl::unexpected(filled.error());
+    FORESHARD_TRY(refill());
     lzma.next_in = reinterpret_cast<const std::uint8_t*>(stored.data() + begin);
     lzma.avail_in = end - begin;
     const std::size_t offered = lzma.avail_in;
@@ -210,7 +210,7 @@ Result<ByteSource> ByteSource::open(const std::string& path) {
     if (S_ISREG(info.st_mode)) state->stored_bytes = static_cast<Bytes>(info.st_size);
   }
   state->stored.resize(kStoredChunk);
-  if (auto found = state->detect(); !found) return tl::unexpected(found.error());
+  FORESHARD_TRY(state->detect());
   return ByteSource(std::move(state));
 }
 
@@ -221,7 +221,7 @@ Result<ByteSource> ByteSource::from_memory(std::string name, std::string bytes) 
   state->end = state->stored.size();
   state->stored_bytes = state->end;
   state->file_ended = true;
-  if (auto found = state->detect(); !found) return tl::unexpected(found.error());
+  FORESHARD_TRY(state->detect());
   return ByteSource(std::move(state));
 }
 
@@ -254,7 +254,7 @@ Result<std::string> read_all(ByteSource& source, Bytes limit) {
     room = std::min<std::size_t>(std::max<std::size_t>(room, done + done / 2 + kStoredChunk), limit + 1);
     bytes.resize(room);
     auto count = source.read(std::span<char>(bytes.data() + done, room - done));
-    if (!count) return tl::unexpected(count.error());
+    FORESHARD_TRY(count);
     done += *count;
     if (done > limit)
       return fail(ErrorKind::input, fmt::format("the file holds more than {} bytes", limit), source.name(),

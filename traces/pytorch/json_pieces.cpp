@@ -49,7 +49,7 @@ Result<bool> JsonPieces::fill() {
     buffer_.resize(2 * buffer_.size());
   }
   auto count = source_.read(std::span<char>(buffer_.data() + end_, kChunk));
-  if (!count) return tl::unexpected(count.error());
+  FORESHARD_TRY(count);
   end_ += *count;
   return *count > 0;
 }
@@ -60,7 +60,7 @@ Result<int> JsonPieces::peek() {
     if (cursor_ < end_) return static_cast<unsigned char>(buffer_[cursor_]);
     keep_ = cursor_;
     auto more = fill();
-    if (!more) return tl::unexpected(more.error());
+    FORESHARD_TRY(more);
     if (!*more) return -1;
   }
 }
@@ -87,7 +87,7 @@ Result<void> JsonPieces::scan_string() {
     const std::size_t beyond = cursor_ - end_;
     cursor_ = end_;
     auto more = fill();
-    if (!more) return tl::unexpected(more.error());
+    FORESHARD_TRY(more);
     if (!*more) return cut_short();
     cursor_ += beyond;
   }
@@ -109,7 +109,7 @@ Result<void> JsonPieces::scan_nested() {
       }
     }
     auto more = fill();
-    if (!more) return tl::unexpected(more.error());
+    FORESHARD_TRY(more);
     if (!*more) return cut_short();
   }
 }
@@ -125,7 +125,7 @@ Result<void> JsonPieces::scan_value() {
       ++cursor_;
     }
     auto more = fill();
-    if (!more) return tl::unexpected(more.error());
+    FORESHARD_TRY(more);
     if (!*more) return cut_short();
   }
 }
@@ -137,7 +137,7 @@ JsonPiece JsonPieces::piece(bool is_event) const {
 Result<std::optional<JsonPiece>> JsonPieces::member() {
   for (;;) {
     auto c = peek();
-    if (!c) return tl::unexpected(c.error());
+    FORESHARD_TRY(c);
     if (*c < 0) return cut_short();
     if (*c == '}') {
       ++cursor_;
@@ -152,15 +152,15 @@ Result<std::optional<JsonPiece>> JsonPieces::member() {
     break;
   }
   keep_ = cursor_;
-  if (auto done = scan_string(); !done) return tl::unexpected(done.error());
+  FORESHARD_TRY(scan_string());
   key_.assign(buffer_, keep_ + 1, cursor_ - keep_ - 2);
   auto colon = peek();
-  if (!colon) return tl::unexpected(colon.error());
+  FORESHARD_TRY(colon);
   if (*colon < 0) return cut_short();
   if (*colon != ':') return bad("this is not valid JSON: a colon is expected");
   ++cursor_;
   auto first = peek();
-  if (!first) return tl::unexpected(first.error());
+  FORESHARD_TRY(first);
   if (*first < 0) return cut_short();
   keep_ = cursor_;
   if (key_ == "traceEvents" && *first == '[') {
@@ -169,7 +169,7 @@ Result<std::optional<JsonPiece>> JsonPieces::member() {
     place_ = Place::events;
     return std::nullopt;
   }
-  if (auto done = scan_value(); !done) return tl::unexpected(done.error());
+  FORESHARD_TRY(scan_value());
   if (cursor_ == keep_) return bad("this is not valid JSON: a value is expected");
   return piece(false);
 }
@@ -177,7 +177,7 @@ Result<std::optional<JsonPiece>> JsonPieces::member() {
 Result<std::optional<JsonPiece>> JsonPieces::event() {
   for (;;) {
     auto c = peek();
-    if (!c) return tl::unexpected(c.error());
+    FORESHARD_TRY(c);
     if (*c < 0) return cut_short();
     if (*c == '{') break;
     if (*c == ']') {
@@ -189,13 +189,13 @@ Result<std::optional<JsonPiece>> JsonPieces::event() {
     ++cursor_;
   }
   keep_ = cursor_;
-  if (auto done = scan_nested(); !done) return tl::unexpected(done.error());
+  FORESHARD_TRY(scan_nested());
   return piece(true);
 }
 
 Result<void> JsonPieces::begin() {
   auto c = peek();
-  if (!c) return tl::unexpected(c.error());
+  FORESHARD_TRY(c);
   bare_array_ = *c == '[';
   if (*c != '{' && *c != '[')
     return bad("this is not JSON", "a profiler trace is written by torch.profiler's export_chrome_trace()");
@@ -208,14 +208,14 @@ Result<void> JsonPieces::begin() {
 Result<std::optional<JsonPiece>> JsonPieces::next() {
   keep_ = cursor_;
   if (place_ == Place::start) {
-    if (auto done = begin(); !done) return tl::unexpected(done.error());
+    FORESHARD_TRY(begin());
   }
   while (place_ != Place::end) {
     auto found = place_ == Place::members ? member() : event();
     if (!found || *found) return found;
   }
   auto c = peek();
-  if (!c) return tl::unexpected(c.error());
+  FORESHARD_TRY(c);
   if (*c >= 0) return bad("this is not valid JSON: something follows its end");
   return std::nullopt;
 }

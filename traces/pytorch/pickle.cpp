@@ -27,7 +27,7 @@ class Machine {
   Result<Pickle> run() {
     while (!stopped_) {
       opcode_place_ = place_;
-      if (auto done = step(); !done) return tl::unexpected(done.error());
+      FORESHARD_TRY(step());
       if (document_.value_bytes() + sizeof(PlainValue) * (stack_.size() + memo_.size()) > limits_.value_bytes)
         return fail_here(fmt::format("the values take more than {} bytes", limits_.value_bytes),
                          "raise the limit if the file is meant to be that large");

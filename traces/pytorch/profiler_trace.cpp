@@ -33,7 +33,7 @@ void apply_header(ProfilerTrace& trace, TraceHeader header) {
 
 Result<ProfilerTrace> read_profiler_trace(const std::string& path, const TraceOptions& options) {
   auto source = ByteSource::open(path);
-  if (!source) return tl::unexpected(source.error());
+  FORESHARD_TRY(source);
   return read_profiler_trace(*source, options);
 }
 
@@ -45,14 +45,14 @@ Result<ProfilerTrace> read_profiler_trace(ByteSource& source, const TraceOptions
   KinetoEventParser parser;
   for (;;) {
     auto piece = pieces.next();
-    if (!piece) return tl::unexpected(piece.error());
+    FORESHARD_TRY(piece);
     if (!*piece) break;
     if (!(*piece)->is_event) {
-      if (auto done = read_member(header, **piece, source.name()); !done) return tl::unexpected(done.error());
+      FORESHARD_TRY(read_member(header, **piece, source.name()));
       continue;
     }
     auto event = parser.parse(**piece, source.name());
-    if (!event) return tl::unexpected(event.error());
+    FORESHARD_TRY(event);
     builder.add(*event);
   }
   if (!pieces.saw_events()) {

@@ -98,7 +98,7 @@ Result<std::uint32_t> choose_device(const SnapshotOptions& options, const std::s
                                     const std::set<std::uint32_t>& all, const std::string& name) {
   if (options.device) {
     if (all.contains(*options.device)) return *options.device;
-    return fail(ErrorKind::usage, fmt::format("the snapshot holds nothing of device {}", *options.device), name,
+    return fail(ErrorKind::usage, fmt::format("the snapshot has no events of device {}", *options.device), name,
                 fmt::format("it has device {}", fmt::join(all, ", ")));
   }
   const std::set<std::uint32_t>& candidates = traced.empty() ? all : traced;
@@ -110,7 +110,7 @@ Result<std::uint32_t> choose_device(const SnapshotOptions& options, const std::s
 Result<SnapshotFile> read_document(const PlainDocument& document, const std::string& name, Bytes input_bytes,
                                    const SnapshotOptions& options) {
   auto parts = find_parts(document, name);
-  if (!parts) return tl::unexpected(parts.error());
+  FORESHARD_TRY(parts);
   const auto traces = document.items(parts->traces);
   std::set<std::uint32_t> traced;
   for (std::size_t i = 0; i < traces.size(); ++i)
@@ -121,7 +121,7 @@ Result<SnapshotFile> read_document(const PlainDocument& document, const std::str
     return fail(ErrorKind::input, "the snapshot is empty: no segments and no recorded allocations", name,
                 "call torch.cuda.memory._record_memory_history() before the model is built");
   auto device = choose_device(options, traced, all, name);
-  if (!device) return tl::unexpected(device.error());
+  FORESHARD_TRY(device);
 
   StatList stats;
   SnapshotContext context{document, name, stats, input_bytes};
@@ -130,14 +130,14 @@ Result<SnapshotFile> read_document(const PlainDocument& document, const std::str
   file.snapshot.device = *device;
   if (*device < traces.size()) {
     auto events = read_trace(context, *device, traces[*device]);
-    if (!events) return tl::unexpected(events.error());
+    FORESHARD_TRY(events);
     file.snapshot.events = std::move(*events);
   }
   auto segments = read_segments(context, *device, parts->segments);
-  if (!segments) return tl::unexpected(segments.error());
+  FORESHARD_TRY(segments);
   file.snapshot.segments = std::move(*segments);
   auto annotations = read_annotations(context, *device, parts->annotations);
-  if (!annotations) return tl::unexpected(annotations.error());
+  FORESHARD_TRY(annotations);
   file.snapshot.annotations = std::move(*annotations);
   file.snapshot.settings = read_allocator_settings(context, parts->settings);
   if (file.snapshot.events.empty())
@@ -155,10 +155,10 @@ Result<SnapshotFile> read_document(const PlainDocument& document, const std::str
 }  // namespace
 
 Result<void> SnapshotContext::spend(std::uint64_t count) {
-  if (count > budget)
+  if (count > breakdown)
     return fail(ErrorKind::input, "shared lists expand to more entries than a file of this size can hold", name,
                 "the file was not written by PyTorch");
-  budget -= count;
+  breakdown -= count;
   return {};
 }
 
@@ -168,17 +168,17 @@ tl::unexpected<Error> SnapshotContext::fail_at(const std::string& place, std::st
 
 Result<SnapshotFile> read_snapshot(const std::string& path, const SnapshotOptions& options) {
   auto source = ByteSource::open(path);
-  if (!source) return tl::unexpected(source.error());
+  FORESHARD_TRY(source);
   return read_snapshot(*source, options);
 }
 
 Result<SnapshotFile> read_snapshot(ByteSource& source, const SnapshotOptions& options) {
   auto bytes = read_all(source, options.limit);
-  if (!bytes) return tl::unexpected(bytes.error());
+  FORESHARD_TRY(bytes);
   const Bytes size = bytes->size();
   if (looks_like_json(*bytes)) {
     auto document = read_json_data(*bytes, source.name());
-    if (!document) return tl::unexpected(document.error());
+    FORESHARD_TRY(document);
     return read_document(*document, source.name(), size, options);
   }
   // torch.save before zip: protocol 2, then a 10-byte LONG1.
@@ -186,7 +186,7 @@ Result<SnapshotFile> read_snapshot(ByteSource& source, const SnapshotOptions& op
     return fail(ErrorKind::input, "this is a checkpoint written by torch.save, not a memory snapshot", source.name(),
                 std::string(kHowToMake));
   auto pickle = read_pickle(std::move(*bytes), source.name());
-  if (!pickle) return tl::unexpected(pickle.error());
+  FORESHARD_TRY(pickle);
   auto file = read_document(pickle->document, source.name(), size, options);
   if (!file) return file;
   file->pickle_protocol = pickle->protocol;

@@ -16,7 +16,7 @@ struct SnapshotContext {
   const PlainDocument& document;
   const std::string& name;  ///< of the file, for messages
   StatList& stats;
-  std::uint64_t budget = 0;  ///< entries that may still be read: an honest file has less than one per byte
+  std::uint64_t breakdown = 0;  ///< entries that may still be read: an honest file has less than one per byte
   bool has_frames = false;
 
   /// Takes `count` from the budget. Fails when shared lists expand to more than the file can hold: a hostile

@@ -87,7 +87,7 @@ Result<std::uint64_t> SegmentReader::device_of(std::size_t index, PlainValue val
 
 Result<SnapshotSegment> SegmentReader::segment(std::size_t index, PlainValue value) {
   auto device = device_of(index, value);
-  if (!device) return tl::unexpected(device.error());
+  FORESHARD_TRY(device);
   SnapshotSegment segment;
   segment.device = static_cast<std::uint32_t>(*device);
   // The sums are derived from the blocks where a writer leaves them out.
@@ -101,7 +101,7 @@ Result<SnapshotSegment> SegmentReader::segment(std::size_t index, PlainValue val
         Target{kAllocated, &segment.allocated_size, Bytes{0}}, Target{kActive, &segment.active_size, Bytes{0}},
         Target{kRequested, &segment.requested_size, Bytes{0}}, Target{kStream, &segment.stream, Bytes{0}}}) {
     auto read = in_segment(target.key, target.otherwise);
-    if (!read) return tl::unexpected(read.error());
+    FORESHARD_TRY(read);
     *target.out = *read;
   }
   if (segment.address + segment.total_size < segment.address) return bad("reaches beyond the end of memory");
@@ -118,7 +118,7 @@ Result<SnapshotSegment> SegmentReader::segment(std::size_t index, PlainValue val
   }
   const auto list = segment_record_.at(kBlocks);
   if (!list || list->kind() != PlainKind::list) return bad("has no list 'blocks'");
-  if (auto done = blocks(segment, *list); !done) return tl::unexpected(done.error());
+  FORESHARD_TRY(blocks(segment, *list));
   return segment;
 }
 
@@ -130,7 +130,7 @@ Result<void> SegmentReader::blocks(SnapshotSegment& segment, PlainValue list) {
   for (std::size_t i = 0; i < entries.size(); ++i) {
     block_ = static_cast<std::ptrdiff_t>(i);
     auto read = block(expected, entries[i]);
-    if (!read) return tl::unexpected(read.error());
+    FORESHARD_TRY(read);
     expected = read->address + read->size;
     segment.blocks.push_back(*read);
   }
@@ -145,11 +145,11 @@ Result<SnapshotBlock> SegmentReader::block(Address expected, PlainValue value) {
   if (!block_record_.read(value)) return bad(fmt::format("is {}, not a dict of a block", describe(value.kind())));
   SnapshotBlock block;
   auto size = number(block_record_, kBlockKeys, kBlockSize, std::nullopt);
-  if (!size) return tl::unexpected(size.error());
+  FORESHARD_TRY(size);
   block.size = *size;
   // Before PyTorch 2.0 blocks have no address: they lie one behind the other.
   auto address = number(block_record_, kBlockKeys, kBlockAddress, expected);
-  if (!address) return tl::unexpected(address.error());
+  FORESHARD_TRY(address);
   block.address = *address;
   if (block.address != expected)
     context_.stats.add("block_out_of_place", Severity::error,
@@ -159,10 +159,10 @@ Result<SnapshotBlock> SegmentReader::block(Address expected, PlainValue value) {
     context_.stats.add("block_without_address", Severity::info,
                        "blocks have no address; it is derived from their order");
   auto requested = number(block_record_, kBlockKeys, kBlockRequested, history_size().value_or(block.size));
-  if (!requested) return tl::unexpected(requested.error());
+  FORESHARD_TRY(requested);
   block.requested_size = *requested;
   auto known = state();
-  if (!known) return tl::unexpected(known.error());
+  FORESHARD_TRY(known);
   block.state = *known;
   return block;
 }
@@ -193,15 +193,15 @@ std::optional<Bytes> SegmentReader::history_size() const {
 
 Result<std::vector<SnapshotSegment>> read_segments(SnapshotContext& context, std::uint32_t device, PlainValue list) {
   const std::span<const PlainValue> entries = context.document.items(list);
-  if (auto done = context.spend(entries.size()); !done) return tl::unexpected(done.error());
+  FORESHARD_TRY(context.spend(entries.size()));
   std::vector<SnapshotSegment> segments;
   SegmentReader reader(context);
   for (std::size_t i = 0; i < entries.size(); ++i) {
     auto on_device = reader.device_of(i, entries[i]);
-    if (!on_device) return tl::unexpected(on_device.error());
+    FORESHARD_TRY(on_device);
     if (*on_device != device) continue;
     auto segment = reader.segment(i, entries[i]);
-    if (!segment) return tl::unexpected(segment.error());
+    FORESHARD_TRY(segment);
     segments.push_back(std::move(*segment));
   }
   reader.finish();

@@ -65,11 +65,11 @@ class TraceReader {
     const bool needs_address =
         is_known && event.action != AllocatorAction::oom && event.action != AllocatorAction::snapshot;
     const EntryKey address = event.action == AllocatorAction::oom && record_.at(kDeviceFree) ? kDeviceFree : kAddr;
-    if (auto done = number(address, event.address, needs_address); !done) return tl::unexpected(done.error());
-    if (auto done = number(kSize, event.size, is_known); !done) return tl::unexpected(done.error());
+    FORESHARD_TRY(number(address, event.address, needs_address));
+    FORESHARD_TRY(number(kSize, event.size, is_known));
     if (static_cast<std::int64_t>(event.size) < 0) return bad(fmt::format("has a 'size' of {}", event.size));
-    if (auto done = number(kStream, event.stream, needs_address); !done) return tl::unexpected(done.error());
-    if (auto done = time(event); !done) return tl::unexpected(done.error());
+    FORESHARD_TRY(number(kStream, event.stream, needs_address));
+    FORESHARD_TRY(time(event));
     if (const auto frames = record_.at(kFrames); frames && !context_.document.items(*frames).empty())
       context_.has_frames = true;
     return event;
@@ -124,13 +124,13 @@ class TraceReader {
 
 Result<std::vector<AllocatorEvent>> read_trace(SnapshotContext& context, std::size_t device, PlainValue list) {
   const std::span<const PlainValue> entries = context.document.items(list);
-  if (auto done = context.spend(entries.size()); !done) return tl::unexpected(done.error());
+  FORESHARD_TRY(context.spend(entries.size()));
   std::vector<AllocatorEvent> events;
   events.reserve(entries.size());
   TraceReader reader(context, device);
   for (std::size_t i = 0; i < entries.size(); ++i) {
     auto event = reader.entry(i, entries[i]);
-    if (!event) return tl::unexpected(event.error());
+    FORESHARD_TRY(event);
     events.push_back(*event);
   }
   reader.finish();
@@ -140,7 +140,7 @@ Result<std::vector<AllocatorEvent>> read_trace(SnapshotContext& context, std::si
 Result<std::vector<SnapshotAnnotation>> read_annotations(SnapshotContext& context, std::uint32_t device,
                                                          PlainValue list) {
   const std::span<const PlainValue> entries = context.document.items(list);
-  if (auto done = context.spend(entries.size()); !done) return tl::unexpected(done.error());
+  FORESHARD_TRY(context.spend(entries.size()));
   std::vector<SnapshotAnnotation> annotations;
   RecordReader record(context.document, kAnnotationKeys);
   const PlainDocument& document = context.document;

@@ -55,12 +55,12 @@ Result<void> check_header(const std::string& path) {
 
 Result<void> check_identity(Connection& connection) {
   const Result<std::int64_t> application = connection.integer("PRAGMA application_id");
-  if (!application) return tl::unexpected(application.error());
+  FORESHARD_TRY(application);
   if (*application != kApplicationId)
     return fail(ErrorKind::input, "is not a run store: a SQLite file of another program", connection.path(),
                 "give the file that plan, run or import wrote with -o");
   const Result<std::int64_t> version = connection.integer("PRAGMA user_version");
-  if (!version) return tl::unexpected(version.error());
+  FORESHARD_TRY(version);
   if (*version != kSchemaVersion)
     return fail(
         ErrorKind::input,
@@ -76,11 +76,11 @@ Result<void> check_tables(Connection& connection) {
   Result<Statement> columns = connection.prepare(
       "SELECT s.name || '.' || c.name FROM sqlite_schema s JOIN pragma_table_info(s.name) c "
       "WHERE s.type = 'table' AND s.rootpage > 0");
-  if (!columns) return tl::unexpected(columns.error());
+  FORESHARD_TRY(columns);
   std::set<std::string, std::less<>> names;
   Result<bool> row = columns->step();
   for (; row && *row; row = columns->step()) names.emplace(columns->text(0));
-  if (!row) return tl::unexpected(row.error());
+  FORESHARD_TRY(row);
   for (const Table& table : tables())
     for (const Column& column : table.columns)
       if (const std::string name = fmt::format("{}.{}", table.name, column.name); !names.contains(name))
@@ -90,7 +90,7 @@ Result<void> check_tables(Connection& connection) {
 
 Result<void> check_complete(Connection& connection) {
   const Result<std::int64_t> complete = connection.integer("SELECT count(*) = 1 AND max(complete) = 1 FROM run");
-  if (!complete) return tl::unexpected(complete.error());
+  FORESHARD_TRY(complete);
   if (*complete != 1)
     return fail(ErrorKind::input, "the store has no completion mark: its writing was cut short", connection.path(),
                 "write the store again");
@@ -100,14 +100,14 @@ Result<void> check_complete(Connection& connection) {
 }  // namespace
 
 Result<Connection> open_store(const std::string& path) {
-  if (auto header = check_header(path); !header) return tl::unexpected(header.error());
+  FORESHARD_TRY(check_header(path));
   Result<Connection> connection = Connection::open(path, OpenMode::read);
   if (!connection) return connection;
   const Result<void> checked =
       check_identity(*connection).and_then([&] { return check_tables(*connection); }).and_then([&] {
         return check_complete(*connection);
       });
-  if (!checked) return tl::unexpected(checked.error());
+  FORESHARD_TRY(checked);
   return connection;
 }
 

@@ -88,7 +88,7 @@ QueryValue value(const Statement& statement, int at) {
 
 Result<QueryResult> query(const std::string& path, std::string_view sql, const QueryLimits& limits) {
   Result<Connection> connection = open_store(path);
-  if (!connection) return tl::unexpected(connection.error());
+  FORESHARD_TRY(connection);
   std::string refused;
   sqlite3_set_authorizer(connection->handle(), &authorize, &refused);
   sqlite3_limit(connection->handle(), SQLITE_LIMIT_ATTACHED, 0);
@@ -113,8 +113,8 @@ Result<QueryResult> query(const std::string& path, std::string_view sql, const Q
     const Result<bool> row = statement->step();
     if (!row && limits.stop && limits.stop())
       return fail(ErrorKind::usage, "the query took too long and was ended", path,
-                  "ask for less, or use foreshard query");
-    if (!row) return tl::unexpected(row.error());
+                  "narrow the query, or use foreshard query");
+    FORESHARD_TRY(row);
     if (!*row) return out;
     if (out.rows.size() >= limits.rows || bytes >= limits.bytes) {
       out.truncated = true;

@@ -35,11 +35,11 @@ class Loader {
   template <class Record>
   Result<void> load_rows(std::string_view name, std::vector<Record>& out) {
     Result<Statement> select = connection_.prepare(select_statement(table(name)));
-    if (!select) return tl::unexpected(select.error());
+    FORESHARD_TRY(select);
     RowReader reader(*select);
     for (;;) {
       const Result<bool> row = select->step();
-      if (!row) return tl::unexpected(row.error());
+      FORESHARD_TRY(row);
       if (!*row) return {};
       reader.begin();
       columns(reader, out.emplace_back());
@@ -113,7 +113,7 @@ std::optional<Measured> load_measured(Loader& loader, bool present) {
 Settings load_settings(Loader& loader) {
   Settings settings;
   for (const SettingRow& row : loader.load<SettingRow>("settings"))
-    if (auto set = set_choice(settings, row.key, row.value); !set)
+    if (auto set = set_setting(settings, row.key, row.value); !set)
       loader.refuse(fmt::format("settings: {}", set.error().what));
   return settings;
 }
@@ -122,7 +122,7 @@ Labels load_labels(Loader& loader) {
   Labels labels;
   std::uint32_t next = 0;
   for (const TextRow& row : loader.load<TextRow>("label"))
-    if (labels.intern(row.text).value != next++) loader.refuse(fmt::format("label '{}' is there twice", row.text));
+    if (labels.intern(row.text).value != next++) loader.refuse(fmt::format("duplicate label '{}'", row.text));
   return labels;
 }
 
@@ -138,7 +138,7 @@ RunRow load_info(Loader& loader) {
 
 Result<Run> read_run(const std::string& path) {
   Result<Connection> connection = open_store(path);
-  if (!connection) return tl::unexpected(connection.error());
+  FORESHARD_TRY(connection);
   Loader loader(*connection);
   Run run;
   RunRow info = load_info(loader);
@@ -161,8 +161,7 @@ Result<Run> read_run(const std::string& path) {
   for (SettingRow& row : loader.load<SettingRow>("result")) run.results[row.key] = std::move(row.value);
   for (WorkloadRow& row : loader.load<WorkloadRow>("workload")) run.workload_json = std::move(row.json);
   if (!loader.result()) return tl::unexpected(loader.result().error());
-  if (auto references = check_references(run, ErrorKind::input, path); !references)
-    return tl::unexpected(references.error());
+  FORESHARD_TRY(check_references(run, ErrorKind::input, path));
   return run;
 }
 

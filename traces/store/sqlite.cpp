@@ -75,7 +75,7 @@ Result<bool> Statement::step() {
 Result<void> Statement::run() {
   const Result<bool> stepped = step();
   sqlite3_reset(statement_.get());
-  if (!stepped) return tl::unexpected(stepped.error());
+  FORESHARD_TRY(stepped);
   return {};
 }
 
@@ -131,9 +131,9 @@ Result<Statement> Connection::prepare(std::string_view sql) {
 
 Result<std::int64_t> Connection::integer(std::string_view sql) {
   Result<Statement> statement = prepare(sql);
-  if (!statement) return tl::unexpected(statement.error());
+  FORESHARD_TRY(statement);
   const Result<bool> row = statement->step();
-  if (!row) return tl::unexpected(row.error());
+  FORESHARD_TRY(row);
   return *row ? statement->integer(0) : 0;
 }
 

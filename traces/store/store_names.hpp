@@ -1,4 +1,4 @@
-// The words of an enumeration as a store holds them, whichever table they come from.
+// the names of an enumeration as a store holds them, whichever table they come from.
 // Private to traces/store.
 #pragma once
 

@@ -100,7 +100,7 @@ std::vector<MemoryPartsRow> memory_parts_rows(const Run& run) {
 Result<void> fill_tables(Connection& connection, const Run& run) {
   Filler filler(connection);
   filler.fill("label", texts(run.labels.texts()));
-  filler.fill("settings", pairs(choices(run.settings)));
+  filler.fill("settings", pairs(setting_options(run.settings)));
   filler.fill("warning", texts(run.info.warnings));
   filler.fill("input", run.info.inputs);
   filler.fill("unit", unit_rows(run.units));
@@ -129,7 +129,7 @@ Result<void> fill_tables(Connection& connection, const Run& run) {
 /// clock or free page takes part. The file has a temporary name, so nothing needs to be undone.
 Result<void> fill_file(const Run& run, const std::string& path) {
   Result<Connection> connection = Connection::open(path, OpenMode::create);
-  if (!connection) return tl::unexpected(connection.error());
+  FORESHARD_TRY(connection);
   const std::string begin = fmt::format(
       "PRAGMA page_size={}; PRAGMA auto_vacuum=0; PRAGMA encoding='UTF-8'; PRAGMA journal_mode=OFF;"
       "PRAGMA synchronous=OFF; PRAGMA locking_mode=EXCLUSIVE; PRAGMA secure_delete=0; PRAGMA cache_size=-65536;"
@@ -146,8 +146,8 @@ Result<void> fill_file(const Run& run, const std::string& path) {
 Result<void> check_storable(const Run& run, const std::string& path) {
   if (auto references = check_references(run, ErrorKind::mismatch, path); !references) return references;
   Settings restored;
-  for (const auto& [key, value] : choices(run.settings))
-    if (auto set = set_choice(restored, key, value); !set)
+  for (const auto& [key, value] : setting_options(run.settings))
+    if (auto set = set_setting(restored, key, value); !set)
       return fail(ErrorKind::mismatch, "a setting cannot be stored: " + set.error().what, path, set.error().hint);
   if (restored != run.settings) return fail(ErrorKind::mismatch, "the settings cannot be stored", path);
   if (run.measured)
@@ -162,7 +162,7 @@ Result<void> check_storable(const Run& run, const std::string& path) {
 Result<void> write_run(const Run& run, const std::string& path, WriteOptions options) {
   if (auto storable = check_storable(run, path); !storable) return storable;
   Result<AtomicFile> file = AtomicFile::create(path, options.force);
-  if (!file) return tl::unexpected(file.error());
+  FORESHARD_TRY(file);
   if (Result<void> filled = fill_file(run, file->temporary_path()); !filled) {
     Error error = filled.error();
     error.where = path;

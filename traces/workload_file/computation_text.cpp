@@ -13,7 +13,7 @@ namespace foreshard::traces {
 namespace {
 
 /// Strides of a tensor without gaps. Of sizes that no memory holds they mean nothing.
-std::vector<std::uint64_t> gapless(const std::vector<std::uint64_t>& shape) {
+std::vector<std::uint64_t> contiguous(const std::vector<std::uint64_t>& shape) {
   std::vector<std::uint64_t> strides(shape.size(), 1);
   for (std::size_t i = shape.size(); i-- > 1;) strides[i - 1] = strides[i] * shape[i];
   return strides;
@@ -35,7 +35,7 @@ void write_view(std::string& out, const TensorView& view) {
   write_value(out, view.dtype);
   out += ',';
   write_value(out, view.shape);
-  const bool plain = view.strides == gapless(view.shape);
+  const bool plain = view.strides == contiguous(view.shape);
   if (!plain || view.offset != 0) {
     out += ',';
     if (plain)
@@ -84,7 +84,7 @@ void read_view(JsonReader& reader, const Json& json, TensorView& out) {
   if (json.size() > 2 && !json[2].is_null())
     part(2, out.strides);
   else
-    out.strides = gapless(out.shape);
+    out.strides = contiguous(out.shape);
   if (!reader.failed() && json.size() > 3) part(3, out.offset);
 }
 
@@ -128,7 +128,7 @@ void read_operand(JsonReader& reader, const Json& json, Operand& out) {
   reader.fail(
       "no place of an operand",
       "a tensor's number, \"s\", \"p\" or \"g\" with the number of a tensor of setup, a parameter or a parameter "
-      "whose gradient is meant, or null");
+      "the parameter whose gradient this is, or null");
 }
 
 }  // namespace

@@ -115,7 +115,7 @@ void read_losses(JsonReader& reader, const Json& json, std::vector<Program>& ste
 void read_settings(JsonReader& reader, const Json& json, Settings& settings) {
   if (!json.is_object()) return reader.fail("an object is wanted here");
   for (const auto& [key, value] : json.items()) {
-    const auto set = set_choice(settings, key, value.dump(-1, ' ', false, Json::error_handler_t::replace));
+    const auto set = set_setting(settings, key, value.dump(-1, ' ', false, Json::error_handler_t::replace));
     if (!set) return reader.fail(set.error().what, set.error().hint);
   }
 }
@@ -157,7 +157,7 @@ void read_labels(JsonReader& reader, const Json& json, Labels& labels) {
   std::vector<std::string> texts;
   reader.read(json, texts);
   for (std::size_t i = 0; i < texts.size() && !reader.failed(); ++i)
-    if (labels.intern(texts[i]).value != i) reader.fail(fmt::format("the label '{}' is there twice", texts[i]));
+    if (labels.intern(texts[i]).value != i) reader.fail(fmt::format("duplicate label '{}'", texts[i]));
 }
 
 /// Format and schema come first: a file of another kind is told so, not that a key of it is unknown.
@@ -215,12 +215,12 @@ void read_workload(JsonReader& reader, const Json& json, Workload& out) {
 
 Result<Workload> from_json(std::string_view text, std::string_view where) {
   Result<Json> json = parse_json(text, where);
-  if (!json) return tl::unexpected(json.error());
+  FORESHARD_TRY(json);
   Workload out;
   JsonReader reader(where, out.labels);
   read_workload(reader, *json, out);
   if (reader.failed()) return tl::unexpected(reader.error());
-  if (auto checked = check_workload(out, where); !checked) return tl::unexpected(checked.error());
+  FORESHARD_TRY(check_workload(out, where));
   return out;
 }
 

@@ -145,7 +145,7 @@ Result<Json> parse_json(std::string_view text, std::string_view where) {
   try {
     Json json = Json::parse(text, callback);
     if (watch.repeated().empty()) return json;
-    return foreshard::fail(ErrorKind::input, fmt::format("the key '{}' is there twice in one object", watch.repeated()),
+    return foreshard::fail(ErrorKind::input, fmt::format("duplicate key '{}' in one object", watch.repeated()),
                            std::string(where));
   } catch (const Json::parse_error& error) {
     return foreshard::fail(ErrorKind::input, "is not JSON: " + reason(error),

@@ -79,11 +79,11 @@ void write_program(std::string& out, const Program& program, std::string_view in
 
 void write_settings(std::string& out, const Settings& settings) {
   begin_member(out, "settings");
-  const auto write = [&](const auto& choice) {
-    write_value(out, choice.first);
-    out += ": " + choice.second;
+  const auto write = [&](const auto& setting) {
+    write_value(out, setting.first);
+    out += ": " + setting.second;
   };
-  write_lines(out, choices(settings), "  ", write, "{}");
+  write_lines(out, setting_options(settings), "  ", write, "{}");
 }
 
 void write_units(std::string& out, const std::vector<Unit>& units) {

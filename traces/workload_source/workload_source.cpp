@@ -35,7 +35,7 @@ constexpr std::string_view kKinds =
     "workload file (docs/sources.md)";
 
 Result<Source> of_workload(Result<Workload> workload) {
-  if (!workload) return tl::unexpected(workload.error());
+  FORESHARD_TRY(workload);
   Source source;
   source.name = workload->name;
   source.settings = workload->settings;
@@ -55,13 +55,13 @@ Source of_model(ModelFile file) {
 }
 
 Result<Source> of_file(Result<ModelFile> file) {
-  if (!file) return tl::unexpected(file.error());
+  FORESHARD_TRY(file);
   return of_model(std::move(*file));
 }
 
 Result<Source> from_store(const std::string& path) {
   const auto rows = query(path, "SELECT json, (SELECT machine FROM run) FROM workload");
-  if (!rows) return tl::unexpected(rows.error());
+  FORESHARD_TRY(rows);
   if (rows->rows.empty())
     return fail(ErrorKind::input, "the run store holds no workload to plan from", path,
                 "import the snapshot again with --about (and --trace for time)");
@@ -152,7 +152,7 @@ Result<Source> from_file(const std::string& path) {
 Result<Source> read_uncompiled(const SourceRequest& request) {
   if (is_preset(request.text)) {
     auto model = preset(request.text, {request.dim, request.layers, request.dropout});
-    if (!model) return tl::unexpected(model.error());
+    FORESHARD_TRY(model);
     return of_model({std::move(*model), {}, {}});
   }
   if (request.dim || request.layers || request.dropout)

@@ -14,7 +14,7 @@ namespace foreshard::traces {
 namespace {
 
 // Programs kept at once: of large models one takes some 10 MB.
-constexpr std::size_t kMostKept = 32;
+constexpr std::size_t kMaxKept = 32;
 
 class Generated final : public sim::WorkloadSource {
  public:
@@ -46,10 +46,10 @@ class Generated final : public sim::WorkloadSource {
   Made shape(const Settings& settings) {
     std::string key;
     Settings canonical;  // the same whichever point asks first
-    for (const auto& [name, value] : choices(settings)) {
-      if (std::find(kShapingChoices.begin(), kShapingChoices.end(), name) == kShapingChoices.end()) continue;
+    for (const auto& [name, value] : setting_options(settings)) {
+      if (std::find(kShapingSettings.begin(), kShapingSettings.end(), name) == kShapingSettings.end()) continue;
       key += value + ' ';
-      if (!set_choice(canonical, name, value)) return make(settings);
+      if (!set_setting(canonical, name, value)) return make(settings);
     }
     const std::shared_ptr<Entry> entry = find(key);
     std::call_once(entry->once, [&] { entry->made = make(canonical); });
@@ -62,7 +62,7 @@ class Generated final : public sim::WorkloadSource {
     if (!entry) {
       entry = std::make_shared<Entry>();
       order_.push_back(key);
-      if (order_.size() > kMostKept) {
+      if (order_.size() > kMaxKept) {
         const std::string oldest = order_.front();
         order_.pop_front();
         const std::shared_ptr<Entry> made = entry;
@@ -76,7 +76,7 @@ class Generated final : public sim::WorkloadSource {
   [[nodiscard]] Made make(const Settings& settings) const {
     auto workload = generate(*source_.model, settings, machine_.host_calls, machine_.gpu(),
                              source_.computations || machine_.host_program == sim::HostProgram::foreshard);
-    if (!workload) return tl::unexpected(workload.error());
+    FORESHARD_TRY(workload);
     return std::make_shared<const Workload>(std::move(*workload));
   }
 

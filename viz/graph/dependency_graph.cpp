@@ -17,7 +17,7 @@ namespace {
 using traces::OpDependencies;
 
 constexpr std::size_t kNoOp = OpDependencies::kNoOp;
-constexpr std::size_t kMostOps = 20'000;
+constexpr std::size_t kMaxOps = 20'000;
 
 class Builder {
  public:
@@ -30,7 +30,7 @@ class Builder {
   Result<DependencyGraph> build() {
     if (dependencies_.empty())
       return fail(ErrorKind::input, "there are no device ops to draw", run_.info.name, "import the run with --trace");
-    if (collapse_ == Collapse::none && dependencies_.size() > kMostOps)
+    if (collapse_ == Collapse::none && dependencies_.size() > kMaxOps)
       return fail(ErrorKind::usage, fmt::format("{} ops are too many to draw one by one", dependencies_.size()),
                   "--collapse", "give --collapse unit, or one --step");
     for (std::size_t i = 0; i < dependencies_.size(); ++i) at_[dependencies_[i].op] = i;

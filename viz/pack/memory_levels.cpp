@@ -17,7 +17,7 @@ constexpr std::size_t kCheckpoint = 4096;
 /// Rows of memory are wide: fewer levels than lanes and blocks have, at most 16 buckets a pixel.
 constexpr std::int64_t kFinerMemory = 16;
 /// More units than this cannot be told apart by colour: the smallest are drawn as one.
-constexpr std::size_t kMostUnits = 36;
+constexpr std::size_t kMaxUnits = 36;
 
 /// Hues for what has no colour of its own (units, streams): neighbours differ in hue and in lightness.
 constexpr std::array<std::string_view, 12> kHues{"#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00",
@@ -110,21 +110,21 @@ void MemoryLevels::name_units() {
   std::vector<std::size_t> order(run_.units.size());
   for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
   std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return most[a] > most[b]; });
-  std::vector<bool> alone(run_.units.size());
-  for (std::size_t i = 0; i < std::min(order.size(), kMostUnits); ++i) alone[order[i]] = most[order[i]] > 0;
+  std::vector<bool> isolated(run_.units.size());
+  for (std::size_t i = 0; i < std::min(order.size(), kMaxUnits); ++i) isolated[order[i]] = most[order[i]] > 0;
 
   auto& components = components_[static_cast<std::size_t>(Stacking::unit)];
   components.push_back({"no unit", std::string(kRest)});
   unit_component_.assign(run_.units.size() + 1, kRestComponent);
   for (std::size_t i = 0; i < run_.units.size(); ++i) {
-    if (!alone[i]) continue;
+    if (!isolated[i]) continue;
     unit_component_[i] = components.size();
     const std::string& name = run_.units[i].name;
     components.push_back({name.empty() ? "root" : name, std::string(kHues[(components.size() - 1) % kHues.size()])});
   }
-  const bool rest = order.size() > kMostUnits && most[order[kMostUnits]] > 0;
+  const bool rest = order.size() > kMaxUnits && most[order[kMaxUnits]] > 0;
   for (std::size_t i = 0; i < run_.units.size(); ++i)
-    if (rest && !alone[i]) unit_component_[i] = components.size();
+    if (rest && !isolated[i]) unit_component_[i] = components.size();
   if (rest) components.push_back({"smaller units", "#8c8c8c"});
 }
 

@@ -17,7 +17,7 @@ using Json = nlohmann::ordered_json;
 using Action = AllocatorAction;
 
 /// More marks than pixels help nobody: those with the fewest bytes are left out.
-constexpr std::size_t kMostMarks = 2000;
+constexpr std::size_t kMaxMarks = 2000;
 
 /// Text of a run may be no UTF-8.
 std::string text_of(const Json& json) {
@@ -265,11 +265,11 @@ class Meta {
       }
       follows = released;
     }
-    if (marks.size() > kMostMarks) {
+    if (marks.size() > kMaxMarks) {
       std::stable_sort(marks.begin(), marks.end(), [](const Mark& a, const Mark& b) {
         return std::pair(a.oom, a.bytes) > std::pair(b.oom, b.bytes);
       });
-      marks.resize(kMostMarks);
+      marks.resize(kMaxMarks);
       std::stable_sort(marks.begin(), marks.end(), [](const Mark& a, const Mark& b) { return a.time < b.time; });
     }
     out["marks"] = Json::array();

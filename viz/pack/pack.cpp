@@ -100,7 +100,7 @@ Result<Pack> Pack::make(const Run& run, const PackOptions& options) {
   request.from = options.from;
   request.to = options.to;
   auto window = choose_window(run, request);
-  if (!window) return tl::unexpected(window.error());
+  FORESHARD_TRY(window);
   return Pack(std::make_unique<Parts>(run, std::move(*window)));
 }
 

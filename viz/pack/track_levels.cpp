@@ -12,7 +12,7 @@ namespace foreshard::viz {
 namespace {
 
 /// Deeper nesting is drawn over the last row: badly, which beats not at all.
-constexpr std::size_t kMostRows = 24;
+constexpr std::size_t kMaxRows = 24;
 
 struct OpenBar {
   TrackBar bar;
@@ -158,7 +158,7 @@ void TrackLevels::add_lane(LaneInfo lane, std::vector<TrackBar> bars) {
   std::vector<std::vector<TrackBar>> rows;
   for (const TrackBar& bar : bars) {
     std::size_t row = 0;
-    while (row < rows.size() && row + 1 < kMostRows && rows[row].back().end > bar.start) ++row;
+    while (row < rows.size() && row + 1 < kMaxRows && rows[row].back().end > bar.start) ++row;
     // Moments without a length are no reason for another row.
     if (row == rows.size()) rows.emplace_back();
     rows[row].push_back(bar);

@@ -22,8 +22,8 @@ std::string unquoted(const std::string& json) {
 }
 
 std::vector<std::string> changed_settings(const Settings& settings) {
-  const auto have = choices(settings);
-  const auto defaults = choices(Settings{});
+  const auto have = setting_options(settings);
+  const auto defaults = setting_options(Settings{});
   std::vector<std::string> out;
   for (std::size_t i = 0; i < have.size(); ++i) {
     if (have[i].second == defaults[i].second) continue;

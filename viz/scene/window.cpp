@@ -134,9 +134,10 @@ Result<Window> choose_window(const Run& run, const WindowRequest& request) {
   window.from = request.from.value_or(Nanoseconds{0});
   window.to = request.to.value_or(length);
   if (window.to <= window.from)
-    return fail(
-        ErrorKind::usage, fmt::format("nothing lies between {:.3f} ms and {:.3f} ms", window.from.ms(), window.to.ms()),
-        "--from/--to", fmt::format("times count from the step's begin; what is shown lasts {:.3f} ms", length.ms()));
+    return fail(ErrorKind::usage,
+                fmt::format("there is nothing between {:.3f} ms and {:.3f} ms", window.from.ms(), window.to.ms()),
+                "--from/--to",
+                fmt::format("times count from the step's begin; what is shown lasts {:.3f} ms", length.ms()));
   window.step = title(window, request);
   return window;
 }

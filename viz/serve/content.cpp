@@ -89,7 +89,7 @@ Result<void> Content::check(bool may_be_missing) {
     const std::string& path = files_[i]->path;
     if (is_progress(path)) continue;
     if (!identity(path) && may_be_missing) continue;
-    if (const auto read = shown(i, true); !read) return tl::unexpected(read.error());
+    FORESHARD_TRY(shown(i, true));
   }
   return {};
 }
@@ -103,7 +103,7 @@ Result<std::shared_ptr<const Content::Shown>> Content::shown(std::size_t at, boo
   next->generation = file.generation + 1;
   next->identity = now.value_or(Identity{});
   auto run = traces::read_run(file.path);
-  if (!run) return tl::unexpected(run.error());
+  FORESHARD_TRY(run);
   next->run = std::move(*run);
   auto pack = Pack::make(next->run, {});
   if (!pack) {
@@ -118,7 +118,7 @@ Result<std::shared_ptr<const Content::Shown>> Content::shown(std::size_t at, boo
 
 Answer Content::answer(const Asked& asked, std::string_view body) {
   if (asked.what == Asked::What::index) return index();
-  if (asked.run >= files_.size()) return refuse(404, "there is nothing of that name here");
+  if (asked.run >= files_.size()) return refuse(404, "not found: no resource has this name");
   switch (asked.what) {
     case Asked::What::piece:
       return piece(asked.run, asked.generation, asked.name);

@@ -10,8 +10,8 @@ namespace {
 namespace http = boost::beast::http;
 using boost::beast::error_code;
 
-constexpr std::uint32_t kMostHeadBytes = 8 << 10;
-constexpr std::uint64_t kMostBodyBytes = 64 << 10;
+constexpr std::uint32_t kMaxHeadBytes = 8 << 10;
+constexpr std::uint64_t kMaxBodyBytes = 64 << 10;
 
 std::string_view field(const HttpConnection::Request& request, http::field name) {
   const auto value = request[name];
@@ -43,8 +43,8 @@ void HttpConnection::start() {
 void HttpConnection::read(std::chrono::milliseconds patience) {
   idle_since_ = std::chrono::steady_clock::now();
   parser_.emplace();
-  parser_->header_limit(kMostHeadBytes);
-  parser_->body_limit(kMostBodyBytes);
+  parser_->header_limit(kMaxHeadBytes);
+  parser_->body_limit(kMaxBodyBytes);
   stream_.expires_after(patience);
   http::async_read(stream_, buffer_, *parser_, [self = shared_from_this()](error_code error, std::size_t) {
     if (self->closed_) return;
@@ -66,7 +66,7 @@ void HttpConnection::take(Request request) {
   head_ = request.method() == http::verb::head;
   if (const unsigned status = refused(request, host_.port); status != 0) {
     keep_alive_ = false;
-    return refuse(status, "this server answers its own page alone, on the loopback");
+    return refuse(status, "this server answers requests from its own page only, on the loopback address");
   }
   const auto target = request.target();
   auto asked = parse_target({target.data(), target.size()});

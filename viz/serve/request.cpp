@@ -8,7 +8,7 @@ namespace foreshard::viz {
 namespace {
 
 tl::unexpected<Error> refuse() {
-  return fail(ErrorKind::input, "there is nothing of that name here");
+  return fail(ErrorKind::input, "not found: no resource has this name");
 }
 
 /// A number without sign, blanks or needless zeros.

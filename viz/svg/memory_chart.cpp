@@ -9,7 +9,7 @@
 namespace foreshard::viz {
 namespace {
 
-constexpr int kMostTicks = 8;
+constexpr int kMaxTicks = 8;
 constexpr double kLabelSize = 12;
 constexpr double kLabelLine = 15;
 
@@ -41,7 +41,7 @@ class Drawing {
  public:
   Drawing(const MemoryChart& chart, SvgWriter& svg) : c_(chart), svg_(svg), ink_(ink(chart.theme)) {
     const double top = in_gib(c_.series.top);
-    memory_ = {0, round_top(top * 1.04, kMostTicks), c_.plot.bottom(), c_.plot.y};
+    memory_ = {0, round_top(top * 1.04, kMaxTicks), c_.plot.bottom(), c_.plot.y};
     end_x_ = std::clamp(c_.time.at(c_.memory_end), c_.plot.x, c_.plot.right());
   }
 
@@ -87,7 +87,7 @@ class Drawing {
         svg_.text({(from + to) / 2, c_.plot.y - 8}, phase.name, {11, ink_.faint, "middle"});
     }
     if (!c_.phases.empty()) svg_.text({c_.plot.x - 8, c_.plot.y - 8}, "host: phases", {12, ink_.text, "end"});
-    for (const Tick& tick : memory_.ticks(kMostTicks)) {
+    for (const Tick& tick : memory_.ticks(kMaxTicks)) {
       const double at = memory_.at(tick.value);
       svg_.line({c_.plot.x, at}, {c_.plot.right(), at}, fmt::format("stroke=\"{}\"", ink_.grid));
       svg_.text({c_.plot.x - 8, at + 4}, tick.text, {kLabelSize, ink_.faint, "end"});

@@ -213,14 +213,14 @@ class Page {
 }  // namespace
 
 Result<std::string> draw_timeline(const Run& run, const TimelineOptions& options) {
-  if (options.width < kLeastWidth || options.width > kMostPixels)
+  if (options.width < kLeastWidth || options.width > kMaxPixels)
     return fail(ErrorKind::usage, fmt::format("a picture {} pixels wide cannot be drawn", options.width), "--width",
-                fmt::format("give {} to {}", kLeastWidth, kMostPixels));
-  if (options.height && *options.height > kMostPixels)
+                fmt::format("give {} to {}", kLeastWidth, kMaxPixels));
+  if (options.height && *options.height > kMaxPixels)
     return fail(ErrorKind::usage, fmt::format("a picture {} pixels high cannot be drawn", *options.height), "--height",
-                fmt::format("give at most {}", kMostPixels));
+                fmt::format("give at most {}", kMaxPixels));
   auto window = choose_window(run, options.window);
-  if (!window) return tl::unexpected(window.error());
+  FORESHARD_TRY(window);
   return Page(run, options, std::move(*window)).draw();
 }
 

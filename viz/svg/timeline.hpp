@@ -24,7 +24,7 @@ struct TimelineOptions {
 };
 
 inline constexpr std::uint32_t kLeastWidth = 800;
-inline constexpr std::uint32_t kMostPixels = 20000;
+inline constexpr std::uint32_t kMaxPixels = 20000;
 
 /// Errors: those of choose_window(); usage for a width or height that nothing can be drawn in, with what is needed.
 [[nodiscard]] Result<std::string> draw_timeline(const Run& run, const TimelineOptions& options);

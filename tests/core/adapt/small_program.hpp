@@ -70,14 +70,14 @@ inline constexpr Bytes kSaved = 20'000;
 inline constexpr Bytes kTemporary = 3'000'000;
 inline constexpr Bytes kOutput = 50'000;
 
-struct ProgramChoices {
+struct ProgramSettings {
   std::uint32_t blocks = 2;
   std::uint32_t microbatches = 1;
   bool first = false;  ///< allocates the workspaces
 };
 
 /// A block's forward: a temporary, a saved tensor, its output (kept by the next block's backward).
-inline void write_microbatch(ProgramWriter& w, const ProgramChoices& c, std::uint32_t m,
+inline void write_microbatch(ProgramWriter& w, const ProgramSettings& c, std::uint32_t m,
                              const std::vector<UnitPlan>& plans) {
   const auto name = [&](const char* what, std::uint32_t block) { return fmt::format("{} {}.{}", what, m, block); };
   w.hook(Hook::microbatch_begin);
@@ -117,7 +117,7 @@ inline void write_microbatch(ProgramWriter& w, const ProgramChoices& c, std::uin
   w.hook(Hook::microbatch_end);
 }
 
-inline Program small_step(const ProgramChoices& c, const std::vector<UnitPlan>& plans) {
+inline Program small_step(const ProgramSettings& c, const std::vector<UnitPlan>& plans) {
   ProgramWriter w;
   w.hook(Hook::zero_grad);
   for (std::uint32_t m = 0; m < c.microbatches; ++m) write_microbatch(w, c, m, plans);

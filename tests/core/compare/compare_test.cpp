@@ -138,7 +138,7 @@ TEST_CASE("compare: a run without memory, or without time, is compared in what i
   CHECK_FALSE(comparison->a.memory);
   CHECK_FALSE(comparison->b.time);
   CHECK(comparison->b.memory);
-  CHECK(comparison->budget.empty());
+  CHECK(comparison->breakdown.empty());
   CHECK(comparison->lanes.empty());
   for (const MemoryRow& row : comparison->categories) CHECK(row.a == 0);
 }

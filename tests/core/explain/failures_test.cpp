@@ -74,7 +74,7 @@ TEST_CASE("only the first failures are described", "[explain][oom]") {
   SmallRun r;
   r.segment(0, 100 * M).alloc(0, 100 * M, 100 * M);
   for (int i = 0; i < 100; ++i) r.oom(60 * M, 0);
-  CHECK(explain(r.run, {})->failures.size() == kMostFailures);
+  CHECK(explain(r.run, {})->failures.size() == kMaxFailures);
 }
 
 }  // namespace

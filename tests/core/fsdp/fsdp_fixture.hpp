@@ -83,7 +83,7 @@ struct Bench {
   FullyShard fsdp;
 };
 
-/// Lines in short: U effective unshard (its gather is issued), R reshard (its first unsharded parameter is freed),
+/// Lines in short: U effective unshard (its all-gather is issued), R reshard (its first unsharded parameter is freed),
 /// PB a post-backward that reduced (its RS input), each with the unit's name in the notation of fsdp2 semantics 4.7.
 inline std::string short_form(const std::vector<std::string>& lines) {
   std::string out;

@@ -54,7 +54,7 @@ TEST_CASE("default mode, two units: backward line by line") {
   CHECK(bench.take() == Lines{"f RO 1", "f RO 2", "f RO 0"});
 }
 
-TEST_CASE("order on the GPU of one gather and one reduce") {
+TEST_CASE("order on the GPU of one all-gather and one reduce") {
   Bench bench(four_gpus(), 1);
   bench.fsdp.pre_forward(kRootUnit);
   CHECK(bench.take_all() == Lines{"record cur -> 0", "wait CI 0", "record cur -> 1", "wait AG 1", "a AG 0 128 CI",
@@ -90,7 +90,7 @@ TEST_CASE("async unshard: blocks on the compute stream, freed after their own co
   CHECK(place(all, "f AG 1") == place(all, "f ms 1") + 4);  // record, two waits, free
 }
 
-TEST_CASE("record_stream marks the block for the stream of the collective, once a gather") {
+TEST_CASE("record_stream marks the block for the stream of the collective, once an all-gather") {
   Settings s = four_gpus();
   s.release = Release::record_stream;
   for (const bool async : {false, true}) {

@@ -9,7 +9,7 @@ namespace {
 std::string code(const std::vector<std::pair<std::string, std::string>>& given) {
   Settings settings;
   settings.gpus = 4;
-  for (const auto& [key, value] : given) REQUIRE(set_choice(settings, key, value));
+  for (const auto& [key, value] : given) REQUIRE(set_setting(settings, key, value));
   return pytorch_code(settings).text();
 }
 bool has(const std::string& text, const std::string& line) {

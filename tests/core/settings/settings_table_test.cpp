@@ -9,7 +9,7 @@ using namespace foreshard;
 namespace {
 
 std::string value_of(const Settings& settings, std::string_view key) {
-  for (const auto& [k, v] : choices(settings))
+  for (const auto& [k, v] : setting_options(settings))
     if (k == key) return v;
   return "(no such key)";
 }
@@ -55,9 +55,9 @@ Settings everything() {
 TEST_CASE("choices read back give equal settings") {
   for (const Settings& settings : {Settings{}, everything()}) {
     Settings back = settings == Settings{} ? everything() : Settings{};
-    for (const auto& [key, value] : choices(settings)) {
+    for (const auto& [key, value] : setting_options(settings)) {
       INFO(key << " = " << value);
-      const auto set = set_choice(back, key, value);
+      const auto set = set_setting(back, key, value);
       REQUIRE(set);
     }
     CHECK(back == settings);
@@ -65,14 +65,14 @@ TEST_CASE("choices read back give equal settings") {
 }
 
 TEST_CASE("every row has an option, and every word of a row is accepted") {
-  for (const Choice& choice : choice_table()) {
-    INFO(choice.key);
-    CHECK(choice.option().starts_with("--"));
-    CHECK(choice.option().find('_') == std::string::npos);
-    CHECK_FALSE(choice.help.empty());
-    for (const std::string_view word : choice.words) {
+  for (const SettingOption& setting : setting_table()) {
+    INFO(setting.key);
+    CHECK(setting.option().starts_with("--"));
+    CHECK(setting.option().find('_') == std::string::npos);
+    CHECK_FALSE(setting.help.empty());
+    for (const std::string_view word : setting.words) {
       Settings settings;
-      const auto set = set_choice(settings, choice.key, word);
+      const auto set = set_setting(settings, setting.key, word);
       INFO(word);
       CHECK(set);
     }
@@ -81,54 +81,54 @@ TEST_CASE("every row has an option, and every word of a row is accepted") {
 
 TEST_CASE("about values: JSON texts and option words mean the same") {
   Settings s;
-  REQUIRE(set_choice(s, "param_dtype", "\"bfloat16\""));
+  REQUIRE(set_setting(s, "param_dtype", "\"bfloat16\""));
   CHECK(s.param_dtype == DType::bfloat16);
-  REQUIRE(set_choice(s, "param-dtype", "null"));
+  REQUIRE(set_setting(s, "param-dtype", "null"));
   CHECK_FALSE(s.param_dtype.has_value());
-  REQUIRE(set_choice(s, "reduce-dtype", "bf16"));
+  REQUIRE(set_setting(s, "reduce-dtype", "bf16"));
   CHECK(s.reduce_dtype == DType::bfloat16);
-  REQUIRE(set_choice(s, "forward_prefetch", "2"));
+  REQUIRE(set_setting(s, "forward_prefetch", "2"));
   CHECK(s.forward_prefetch == 2u);
-  REQUIRE(set_choice(s, "forward_prefetch", "\"implicit\""));
+  REQUIRE(set_setting(s, "forward_prefetch", "\"implicit\""));
   CHECK_FALSE(s.forward_prefetch.has_value());
-  REQUIRE(set_choice(s, "reshard_after_forward", "4"));
+  REQUIRE(set_setting(s, "reshard_after_forward", "4"));
   CHECK(s.reshard_after_forward == Reshard{Reshard::Kind::group, 4});
-  REQUIRE(set_choice(s, "release", "\"record-stream\""));
+  REQUIRE(set_setting(s, "release", "\"record-stream\""));
   CHECK(s.release == Release::record_stream);
-  REQUIRE(set_choice(s, "pytorch", "2.11.0+cu130"));
+  REQUIRE(set_setting(s, "pytorch", "2.11.0+cu130"));
   CHECK(s.pytorch == "2.11");
 }
 
 TEST_CASE("release per collective") {
   Settings s;
-  REQUIRE(set_choice(s, "release", "all-gather=record-stream,reduce-scatter=stash"));
+  REQUIRE(set_setting(s, "release", "all-gather=record-stream,reduce-scatter=stash"));
   CHECK(s.release == Release::record_stream);
   CHECK(s.reduce_scatter_release == Release::stash);
   CHECK(value_of(s, "release") == "\"all-gather=record-stream,reduce-scatter=stash\"");
-  REQUIRE(set_choice(s, "release", "stash"));
+  REQUIRE(set_setting(s, "release", "stash"));
   CHECK_FALSE(s.reduce_scatter_release.has_value());
-  CHECK_FALSE(set_choice(s, "release", "all-gahter=stash"));
-  CHECK_FALSE(set_choice(s, "release", ""));
+  CHECK_FALSE(set_setting(s, "release", "all-gahter=stash"));
+  CHECK_FALSE(set_setting(s, "release", ""));
   CHECK(s.release == Release::stash);
 }
 
 TEST_CASE("unknown words and keys are refused with a suggestion") {
   Settings s;
-  const auto key = set_choice(s, "forward_prefech", "1");
+  const auto key = set_setting(s, "forward_prefech", "1");
   REQUIRE_FALSE(key);
   CHECK(key.error().hint == "did you mean 'forward_prefetch'?");
-  const auto word = set_choice(s, "all_gather", "ncl");
+  const auto word = set_setting(s, "all_gather", "ncl");
   REQUIRE_FALSE(word);
   CHECK(word.error().hint == "did you mean 'nccl'?");
   CHECK(word.error().what.find("all_gather") != std::string::npos);
-  CHECK_FALSE(set_choice(s, "gpus", "0"));
-  CHECK_FALSE(set_choice(s, "gpus", "-4"));
-  CHECK_FALSE(set_choice(s, "offload", "yes"));
-  CHECK_FALSE(set_choice(s, "pytorch", "1.13"));
-  CHECK_FALSE(set_choice(s, "param_dtype", "int64"));
-  CHECK_FALSE(set_choice(s, "prefetch_lists", "{\"forwards\": {}}"));
-  CHECK_FALSE(set_choice(s, "prefetch_lists", "{\"forward\": {\"a\": [1]}}"));
-  CHECK_FALSE(set_choice(s, "prefetch_lists", "[[["));
+  CHECK_FALSE(set_setting(s, "gpus", "0"));
+  CHECK_FALSE(set_setting(s, "gpus", "-4"));
+  CHECK_FALSE(set_setting(s, "offload", "yes"));
+  CHECK_FALSE(set_setting(s, "pytorch", "1.13"));
+  CHECK_FALSE(set_setting(s, "param_dtype", "int64"));
+  CHECK_FALSE(set_setting(s, "prefetch_lists", "{\"forwards\": {}}"));
+  CHECK_FALSE(set_setting(s, "prefetch_lists", "{\"forward\": {\"a\": [1]}}"));
+  CHECK_FALSE(set_setting(s, "prefetch_lists", "[[["));
   CHECK(s == Settings{});
 }
 

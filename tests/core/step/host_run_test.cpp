@@ -290,8 +290,8 @@ TEST_CASE("short of memory, the optimizer's launches still work on memory that i
   REQUIRE(workload);
   std::uint64_t given_back = 0;
   bool fits = true;
-  constexpr Bytes kMost = 16 * kMiB;
-  for (Bytes left = kMost; fits && left <= kMost; left -= 4 * kMiB) {
+  constexpr Bytes kMax = 16 * kMiB;
+  for (Bytes left = kMax; fits && left <= kMax; left -= 4 * kMiB) {
     HostWorld world;
     HostMemory memory;
     HostDevice device(world, 0, &memory);

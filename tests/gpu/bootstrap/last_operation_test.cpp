@@ -7,14 +7,14 @@
 
 using namespace foreshard::gpu;
 
-TEST_CASE("the last operation, its count and its patience") {
+TEST_CASE("the last operation, its count and its timeout") {
   LastOperation last;
   CHECK(last.get().progress == 0);
   CHECK(last.get().text.empty());
   last.set("step 3", Milliseconds(7));
   CHECK(last.get().progress == 1);
   CHECK(last.get().text == "step 3");
-  CHECK(last.get().patience == Milliseconds(7));
+  CHECK(last.get().timeout == Milliseconds(7));
   last.set(std::string(200, 'x'), Milliseconds(0));
   CHECK(last.get().text == std::string(95, 'x'));
 }

@@ -38,28 +38,28 @@ TEST_CASE("every message survives the wire") {
   const auto enter = std::get<Enter>(there_and_back(Enter{9, "NCCL id", std::string("\0\xff\n", 3)}));
   CHECK(enter.sequence == 9);
   CHECK(enter.bytes == std::string("\0\xff\n", 3));
-  CHECK(std::get<Beat>(there_and_back(Beat{1ULL << 40, 5000, "step 3"})).progress == 1ULL << 40);
+  CHECK(std::get<Heartbeat>(there_and_back(Heartbeat{1ULL << 40, 5000, "step 3"})).progress == 1ULL << 40);
   const auto failed = std::get<Failed>(there_and_back(Failed{{ErrorKind::out_of_memory, "a", "b", "c"}, "d"}));
   CHECK(failed.error.kind == ErrorKind::out_of_memory);
   CHECK(failed.error.hint == "c");
   CHECK(std::get<Gathered>(there_and_back(Gathered{3, {"a", "", "ccc"}})).bytes ==
         std::vector<std::string>{"a", "", "ccc"});
   CHECK(std::get<Refused>(there_and_back(Refused{{ErrorKind::rendezvous, "no", {}, {}}})).error.what == "no");
-  CHECK(std::get<HubBeat>(there_and_back(HubBeat{"step 4"})).operation == "step 4");
+  CHECK(std::get<ServerHeartbeat>(there_and_back(ServerHeartbeat{"step 4"})).operation == "step 4");
   const auto abort = std::get<Abort>(there_and_back(Abort{{ErrorKind::rank_lost, 3U, "op", "died", "w", "h"}}));
   CHECK(abort.failure.rank == 3U);
   CHECK(abort.failure.text() == "rank 3 died; its last operation: op");
   CHECK_FALSE(std::get<Abort>(there_and_back(Abort{{ErrorKind::interrupted, {}, {}, "x", {}, {}}})).failure.rank);
   there_and_back(Finish{});
   there_and_back(Welcome{});
-  there_and_back(Farewell{});
+  there_and_back(LeaveNotice{});
 }
 
 TEST_CASE("two messages in one piece of bytes") {
   FrameReader reader;
-  reader.feed(encode(HubBeat{"a"}) + encode(Farewell{}));
-  CHECK((*reader.next())->kind == MessageKind::hub_beat);
-  CHECK((*reader.next())->kind == MessageKind::farewell);
+  reader.feed(encode(ServerHeartbeat{"a"}) + encode(LeaveNotice{}));
+  CHECK((*reader.next())->kind == MessageKind::server_beat);
+  CHECK((*reader.next())->kind == MessageKind::leave_notice);
   CHECK_FALSE(*reader.next());
 }
 

@@ -31,5 +31,5 @@ TEST_CASE("ranks that ask for different calls") {
 
 TEST_CASE("a share that is too large") {
   Round round(2);
-  CHECK(round.enter(0, {0, "x", std::string(kMostShareBytes + 1, 'a')})->text().find("too much") != std::string::npos);
+  CHECK(round.enter(0, {0, "x", std::string(kMaxShareBytes + 1, 'a')})->text().find("too much") != std::string::npos);
 }

@@ -39,21 +39,21 @@ std::uint32_t ranks_here() {
   return gpus < 2 ? 0 : static_cast<std::uint32_t>(gpus < 4 ? gpus : 4);
 }
 
-CommunicatorSettings settings_for(const Exchange& exchange, std::vector<Transport> transports) {
+CommunicatorSettings settings_for(const Bootstrap& bootstrap, std::vector<Transport> transports) {
   CommunicatorSettings settings;
-  for (std::uint32_t r = 0; r < exchange.ranks(); ++r) settings.members.push_back(r);
+  for (std::uint32_t r = 0; r < bootstrap.ranks(); ++r) settings.members.push_back(r);
   settings.transports = std::move(transports);
   return settings;
 }
 
 struct Rank {
-  Exchange& exchange;
+  Bootstrap& bootstrap;
   std::unique_ptr<SymmetricHeap> heap;
   std::unique_ptr<Communicator> group;
   cudaStream_t stream = nullptr;
   unsigned long long* wrong = nullptr;
 
-  Rank(Exchange& e, std::vector<Transport> transports, OwnTuning own = {}) : exchange(e) {
+  Rank(Bootstrap& e, std::vector<Transport> transports, SymmMemTuning own = {}) : bootstrap(e) {
     demand(cudaSetDevice(static_cast<int>(e.local_rank())) == cudaSuccess, "cudaSetDevice");
     heap = got(SymmetricHeap::create(e), "heap");
     CommunicatorSettings settings = settings_for(e, std::move(transports));
@@ -72,10 +72,10 @@ struct Rank {
 };
 
 /// Gathers and reduce-scatters of changing sizes through one transport, checked bit by bit.
-void check_transport(Exchange& exchange, Transport transport, const OwnTuning& own, std::uint64_t repeats,
+void check_transport(Bootstrap& bootstrap, Transport transport, const SymmMemTuning& own, std::uint64_t repeats,
                      const std::string& how = "") {
-  Rank r(exchange, {transport}, own);
-  const std::uint32_t ranks = exchange.ranks();
+  Rank r(bootstrap, {transport}, own);
+  const std::uint32_t ranks = bootstrap.ranks();
   void* gathered = got(r.group->acquire(transport, kBuffer), "acquire");
   void* input = got(r.group->acquire(transport, kBuffer), "acquire");
   void* result = got(r.group->acquire(transport, kBuffer), "acquire");
@@ -92,28 +92,28 @@ void check_transport(Exchange& exchange, Transport transport, const OwnTuning& o
     work.dtype = dtype;
     work.reduction = Reduction::sum;
     work.kind = CollectiveKind::all_gather;
-    char* slice = static_cast<char*>(gathered) + exchange.rank() * count * itemsize(dtype);
+    char* slice = static_cast<char*>(gathered) + bootstrap.rank() * count * itemsize(dtype);
     work.input = reinterpret_cast<Address>(slice);
     work.output = reinterpret_cast<Address>(gathered);
     demand(cudaMemsetAsync(gathered, 0xff, work.bytes, r.stream) == cudaSuccess, "cudaMemsetAsync");
-    fill_pattern(slice, dtype, 0, count, exchange.rank(), pattern, r.stream);
+    fill_pattern(slice, dtype, 0, count, bootstrap.rank(), pattern, r.stream);
     got(r.group->issue(work, r.stream), "all_gather");
     count_wrong_gather(gathered, dtype, count, ranks, pattern, r.wrong, r.stream);
     work.kind = CollectiveKind::reduce_scatter;
     work.input = reinterpret_cast<Address>(input);
     work.output = reinterpret_cast<Address>(result);
     demand(cudaMemsetAsync(result, 0xff, count * itemsize(dtype), r.stream) == cudaSuccess, "cudaMemsetAsync");
-    fill_pattern(input, dtype, 0, count * ranks, exchange.rank(), pattern, r.stream);
+    fill_pattern(input, dtype, 0, count * ranks, bootstrap.rank(), pattern, r.stream);
     got(r.group->issue(work, r.stream), "reduce_scatter");
-    count_wrong_reduce(result, dtype, dtype, count, ranks, exchange.rank(), 1.0F, pattern, r.wrong, r.stream);
+    count_wrong_reduce(result, dtype, dtype, count, ranks, bootstrap.rank(), 1.0F, pattern, r.wrong, r.stream);
   }
   demand(r.found() == 0, fmt::format("{} {}: {} wrong elements", name(transport), how, r.found()));
   const std::vector<PathReport> paths = r.group->paths();
   demand(paths.size() == 2 && paths[0].calls == repeats, "two paths");
-  if (exchange.rank() == 0)
+  if (bootstrap.rank() == 0)
     for (const PathReport& path : paths) std::fprintf(stderr, "%s\n", text(path).c_str());
   if (transport == Transport::low_contention || transport == Transport::copy_engine)
-    demand(paths[0].seen.find("no kernel") == 0, "a gather of copy engines ran " + text(paths[0]));
+    demand(paths[0].seen.find("no kernel") == 0, "an all-gather of copy engines ran " + text(paths[0]));
 }
 
 }  // namespace
@@ -122,7 +122,7 @@ TEST_CASE("every transport gathers and sums bit by bit") {
   const std::uint32_t ranks = ranks_here();
   if (ranks == 0) FORESHARD_SKIP("needs two GPUs, this host has " << count_gpus());
   // One start of CUDA for all: it takes seconds.
-  const auto body = [](Exchange& e) {
+  const auto body = [](Bootstrap& e) {
     for (const Transport t : {Transport::nccl, Transport::nccl_registered, Transport::symmetric, Transport::copy_engine,
                               Transport::low_contention})
       check_transport(e, t, {}, 60);
@@ -134,20 +134,20 @@ TEST_CASE("every transport gathers and sums bit by bit") {
 TEST_CASE("own reduce-scatters by every way") {
   const std::uint32_t ranks = ranks_here();
   if (ranks == 0) FORESHARD_SKIP("needs two GPUs, this host has " << count_gpus());
-  OwnTuning brief;
+  SymmMemTuning brief;
   brief.brief_up_to = brief.direct_up_to = 64 * kGiB;
-  OwnTuning resident = brief;
+  SymmMemTuning resident = brief;
   resident.brief_up_to = 0;
-  OwnTuning staged = resident;
+  SymmMemTuning staged = resident;
   staged.direct_up_to = 0;
   staged.scatter.last = 64 * kKiB;
-  OwnTuning pieces = staged;
+  SymmMemTuning pieces = staged;
   pieces.scatter.slots = 4;
   pieces.scatter.longest = 256 * kKiB;
   pieces.scatter.last = 16 * kKiB;
   pieces.scatter.together = 3;
-  const auto body = [&](Exchange& e) {
-    for (const OwnTuning& tuning : {brief, resident, staged, pieces})
+  const auto body = [&](Bootstrap& e) {
+    for (const SymmMemTuning& tuning : {brief, resident, staged, pieces})
       check_transport(e, Transport::low_contention, tuning, 200,
                       fmt::format("brief {}, direct {}, chunks of {}", tuning.brief_up_to, tuning.direct_up_to,
                                   tuning.scatter.longest));
@@ -159,7 +159,7 @@ TEST_CASE("own reduce-scatters by every way") {
 TEST_CASE("memory of a pool is registered once and reused") {
   const std::uint32_t ranks = ranks_here();
   if (ranks == 0) FORESHARD_SKIP("needs two GPUs, this host has " << count_gpus());
-  const auto body = [](Exchange& e) {
+  const auto body = [](Bootstrap& e) {
     Rank r(e, {Transport::symmetric, Transport::low_contention});
     for (const Transport t : {Transport::symmetric, Transport::low_contention}) {
       void* first = got(r.group->acquire(t, 4 * kMiB), "acquire");
@@ -180,12 +180,12 @@ TEST_CASE("memory of a pool is registered once and reused") {
   CHECK(run_ranks(ranks, kTimeout, body) == 0);
 }
 
-TEST_CASE("a gather and a reduction on streams of their own") {
+TEST_CASE("an all-gather and a reduction on streams of their own") {
   const std::uint32_t ranks = ranks_here();
   if (ranks == 0) FORESHARD_SKIP("needs two GPUs, this host has " << count_gpus());
-  const auto body = [](Exchange& e) {
+  const auto body = [](Bootstrap& e) {
     Rank gathers(e, {Transport::low_contention});
-    OwnTuning tuning;
+    SymmMemTuning tuning;
     tuning.direct_up_to = 0;
     Rank scatters(e, {Transport::low_contention}, tuning);
     void* whole = got(gathers.group->acquire(Transport::low_contention, kBuffer), "acquire");
@@ -224,7 +224,7 @@ TEST_CASE("a rank that does not come holds nobody up for good") {
   if (ranks == 0) FORESHARD_SKIP("needs two GPUs, this host has " << count_gpus());
   for (const Transport t : {Transport::nccl, Transport::low_contention}) {
     CAPTURE(name(t));
-    const auto body = [t](Exchange& e) -> int {
+    const auto body = [t](Bootstrap& e) -> int {
       Rank r(e, {t});
       void* memory = got(r.group->acquire(t, kBuffer), "acquire");
       got(e.barrier("ready"), "barrier");

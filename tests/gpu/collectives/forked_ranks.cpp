@@ -76,9 +76,9 @@ int receive_descriptor(int socket) {
   return descriptor;
 }
 
-class SocketExchange : public Exchange {
+class SocketBootstrap : public Bootstrap {
  public:
-  SocketExchange(std::uint32_t rank, std::vector<int> sockets) : rank_(rank), sockets_(std::move(sockets)) {}
+  SocketBootstrap(std::uint32_t rank, std::vector<int> sockets) : rank_(rank), sockets_(std::move(sockets)) {}
 
   std::uint32_t rank() const override { return rank_; }
   std::uint32_t ranks() const override { return static_cast<std::uint32_t>(sockets_.size()); }
@@ -104,7 +104,7 @@ class SocketExchange : public Exchange {
 
   Result<void> barrier(std::string_view what) override {
     const auto all = all_gather(what, what);
-    if (!all) return tl::unexpected<Error>(all.error());
+    FORESHARD_TRY(all);
     for (std::uint32_t r = 0; r < ranks(); ++r)
       if ((*all)[r] != what) return fail(ErrorKind::mismatch, fmt::format("rank {} came to '{}'", r, (*all)[r]));
     return {};
@@ -154,7 +154,7 @@ int reap(std::vector<pid_t> children, int timeout_s) {
 
 }  // namespace
 
-int run_ranks(std::uint32_t ranks, int timeout_s, const std::function<int(Exchange&)>& body) {
+int run_ranks(std::uint32_t ranks, int timeout_s, const std::function<int(Bootstrap&)>& body) {
   std::vector<std::vector<int>> sockets(ranks, std::vector<int>(ranks, -1));
   for (std::uint32_t a = 0; a < ranks; ++a)
     for (std::uint32_t b = a + 1; b < ranks; ++b) {
@@ -171,8 +171,8 @@ int run_ranks(std::uint32_t ranks, int timeout_s, const std::function<int(Exchan
       for (std::uint32_t r = 0; r < ranks; ++r)
         for (const int socket : sockets[r])
           if (r != rank && socket >= 0) ::close(socket);
-      SocketExchange exchange(rank, sockets[rank]);
-      const int code = body(exchange);
+      SocketBootstrap bootstrap(rank, sockets[rank]);
+      const int code = body(bootstrap);
       std::fflush(nullptr);
       ::_exit(code);
     }

@@ -17,7 +17,7 @@ void PlanSimulation::add_own(std::uint32_t rank, std::function<bool(PlanSimulati
   main_of(rank).steps.push_back({{}, std::move(step)});
 }
 
-void PlanSimulation::add_beside(std::uint32_t rank, std::vector<std::function<bool(PlanSimulation&)>> steps) {
+void PlanSimulation::add_concurrent(std::uint32_t rank, std::vector<std::function<bool(PlanSimulation&)>> steps) {
   main_of(rank);
   auto stream = std::make_unique<Stream>();
   stream->rank = rank;

@@ -47,7 +47,7 @@ class PlanSimulation {
   /// Runs to the end. Empty, or what cannot go on.
   [[nodiscard]] std::string run();
   /// Adds steps to a stream of the rank's own, beside its plans: the reduction.
-  void add_beside(std::uint32_t rank, std::vector<std::function<bool(PlanSimulation&)>> steps);
+  void add_concurrent(std::uint32_t rank, std::vector<std::function<bool(PlanSimulation&)>> steps);
 
   [[nodiscard]] std::uint32_t flag(std::uint32_t on, Flag which, std::uint32_t writer, std::uint32_t slot) const {
     return at[on].flags[flag_offset(which, writer, slot) / 4];

@@ -14,7 +14,7 @@ std::uint8_t value_of(std::uint64_t call, std::uint32_t rank, std::uint64_t inde
 
 constexpr Bytes kSlice = 96;
 
-/// Puts this rank's slice in its place, right before the gather.
+/// Puts this rank's slice in its place, right before the all-gather.
 bool prepare(PlanSimulation& s, std::uint32_t rank, std::uint64_t call, bool in_place) {
   Memory& memory = in_place ? s.at[rank].output : s.at[rank].input;
   for (Bytes i = 0; i < kSlice; ++i) memory[(in_place ? rank * kSlice : 0) + i] = value_of(call, rank, i);
@@ -75,7 +75,7 @@ TEST_CASE("gathers are whole in any order of the ranks' streams") {
       }
 }
 
-TEST_CASE("the simulation sees a gather that does not wait") {
+TEST_CASE("the simulation sees an all-gather that does not wait") {
   const auto spoil_before = [](TransferPlan& plan) { drop(plan.before, TransferOp::Kind::wait, Flag::posted); };
   const auto spoil_after = [](TransferPlan& plan) { drop(plan.after, TransferOp::Kind::wait, Flag::posted); };
   int before = 0;
@@ -88,8 +88,8 @@ TEST_CASE("the simulation sees a gather that does not wait") {
   CHECK(after > 0);
 }
 
-TEST_CASE("at each step of a gather every rank receives from one other") {
-  for (std::uint32_t ranks = 2; ranks <= kMostPeers; ++ranks)
+TEST_CASE("at each step of an all-gather every rank receives from one other") {
+  for (std::uint32_t ranks = 2; ranks <= kMaxPeers; ++ranks)
     for (std::uint32_t step = 0; step + 1 < ranks; ++step) {
       std::vector<int> receives(ranks, 0);
       for (std::uint32_t rank = 0; rank < ranks; ++rank)
@@ -202,7 +202,7 @@ std::string scatters(const ScatterCase& c, std::uint32_t first_chunk, bool answe
       s.add(rank, plan_scatter({c.ranks, rank, c.slice, first, call * count_rounds(chunks, tuning)}, tuning));
       for (auto& step : reduction(c, rank, call, first, answers_early)) work.push_back(std::move(step));
     }
-    s.add_beside(rank, std::move(work));
+    s.add_concurrent(rank, std::move(work));
   }
   const std::string stuck = s.run();
   if (!stuck.empty()) return stuck;

@@ -12,8 +12,8 @@ namespace {
 /// What a device needs, in the order in which it may go.
 struct Rig {
   std::unique_ptr<Executor> executor = make_spin_executor();
-  AloneExchange exchange;
-  Groups groups{exchange, {Transport::nccl, Transport::low_contention}};
+  SingleRankBootstrap bootstrap;
+  Groups groups{bootstrap, {Transport::nccl, Transport::low_contention}};
   std::unique_ptr<CudaMemory> memory = require(CudaMemory::create({.groups = &groups}));
 
   std::unique_ptr<CudaDevice> device(Timing timing) {

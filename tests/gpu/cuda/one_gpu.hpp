@@ -4,7 +4,7 @@
 #include <cuda_runtime_api.h>
 #include <unistd.h>
 
-#include "gpu/bootstrap/exchange.hpp"
+#include "gpu/bootstrap/bootstrap.hpp"
 
 namespace foreshard::gpu {
 
@@ -14,7 +14,7 @@ inline bool has_gpu() {
 }
 
 /// The exchange of a run of one rank.
-class AloneExchange final : public Exchange {
+class SingleRankBootstrap final : public Bootstrap {
  public:
   std::uint32_t rank() const override { return 0; }
   std::uint32_t ranks() const override { return 1; }

@@ -239,7 +239,7 @@ TEST_CASE("kernels: norms' backwards", "[gpu]") {
       }
 }
 
-TEST_CASE("kernels: matrix products in every layout", "[gpu]") {
+TEST_CASE("kernels: GEMMs in every layout", "[gpu]") {
   NEEDS_GPU();
   const auto matrix = [](DType dtype, std::uint64_t rows, std::uint64_t columns, bool turned) {
     return strided_view(dtype, {rows, columns},

@@ -104,7 +104,7 @@ Process start_rank(std::uint32_t rank, std::uint32_t ranks, std::uint16_t port, 
   return std::move(*process);
 }
 
-Finished wait_for(std::vector<Process>& processes, Milliseconds patience, std::size_t left) {
+Finished wait_for(std::vector<Process>& processes, Milliseconds timeout, std::size_t left) {
   Finished out;
   const auto start = std::chrono::steady_clock::now();
   std::vector<bool> over(processes.size(), false);
@@ -128,7 +128,7 @@ Finished wait_for(std::vector<Process>& processes, Milliseconds patience, std::s
       if (end && !killed) out.end.ranks[i] = *end;
     }
     const auto alive = static_cast<std::size_t>(std::count(over.begin(), over.end(), false));
-    if (!killed && alive > 0 && (alive <= left || std::chrono::steady_clock::now() - start > patience)) {
+    if (!killed && alive > 0 && (alive <= left || std::chrono::steady_clock::now() - start > timeout)) {
       for (std::size_t i = 0; i < processes.size(); ++i)
         if (!over[i]) signal_group(processes[i].id, SIGKILL);
       killed = true;

@@ -35,9 +35,9 @@ struct Finished {
 [[nodiscard]] Process start_rank(std::uint32_t rank, std::uint32_t ranks, std::uint16_t port,
                                  std::vector<std::string> arguments, const Variables& more = {});
 
-/// Waits for such ranks, for `patience` at most, or until all but `left` have ended (a stopped one stays); those that
+/// Waits for such ranks, for `timeout` at most, or until all but `left` have ended (a stopped one stays); those that
 /// are left are killed and have signal 0 and status -1.
-[[nodiscard]] Finished wait_for(std::vector<Process>& processes, Milliseconds patience, std::size_t left = 0);
+[[nodiscard]] Finished wait_for(std::vector<Process>& processes, Milliseconds timeout, std::size_t left = 0);
 
 /// A port of the loopback that nobody listens on.
 [[nodiscard]] std::uint16_t free_port();

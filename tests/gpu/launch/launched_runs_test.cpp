@@ -1,5 +1,5 @@
 // `foreshard run --gpus N` without a GPU: N workers under the launcher, every fault of docs/launch.md. Each run ends
-// within ten seconds, blames the right rank with its last operation and the cause, tells the others, leaves nothing.
+// within ten seconds, names the right rank with its last operation and the cause, tells the others, leaves nothing.
 #include "tests/gpu/launch/launched_runs.hpp"
 
 #include <signal.h>
@@ -91,7 +91,7 @@ TEST_CASE("a rank whose heart beats and who gets nowhere") {
 
 TEST_CASE("a rank that hears nothing is made to end") {
   Timeouts timeouts = quick();
-  timeouts.exchange = Milliseconds(2'000);
+  timeouts.bootstrap = Milliseconds(2'000);
   const Finished run = launch(3, {"deaf", "1"}, timeouts);
   check_failed(run, ErrorKind::rank_hung, 1, "did not come to 'step 5' within 2.0 s");
   CHECK(run.end.ranks[1].signal == SIGKILL);

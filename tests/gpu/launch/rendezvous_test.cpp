@@ -1,5 +1,5 @@
 // Ranks that torchrun would have started: no launcher of ours, rank 0 holds the rendezvous, and the ranks watch each
-// other. Also what strangers send to its port.
+// other. Also what unauthenticated connections send to its port.
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <fmt/core.h>
@@ -191,9 +191,9 @@ TEST_CASE("a rank that never comes, and a rendezvous that is not there") {
   const Finished absent = wait_for(processes, std::chrono::seconds(10));
   check_told(absent, ErrorKind::rendezvous, 9,
              "rank 2 did not come to the rendezvous within 2.0 s (2 of 3 ranks came)");
-  std::vector<Process> alone;
-  alone.push_back(start_rank(1, 2, free_port(), with_times({"none", "0", "join=2000"})));
-  const Finished refused = wait_for(alone, std::chrono::seconds(10));
+  std::vector<Process> isolated;
+  isolated.push_back(start_rank(1, 2, free_port(), with_times({"none", "0", "join=2000"})));
+  const Finished refused = wait_for(isolated, std::chrono::seconds(10));
   check_told(refused, ErrorKind::rendezvous, 9, "rank 1 cannot reach the rendezvous at 127.0.0.1");
   check_told(refused, ErrorKind::rendezvous, 9, "Connection refused");
 }
@@ -208,7 +208,7 @@ TEST_CASE("two runs on one port: the second is told, the first goes on") {
   const Finished other = wait_for(second, std::chrono::seconds(10));
   INFO(other.text());
   CHECK(other.said(0, "cannot listen on port"));
-  CHECK(other.said(1, "the token is another run's, or none"));
+  CHECK(other.said(1, "its token is missing or belongs to another run"));
   CHECK(other.end.ranks[1].status == static_cast<int>(ErrorKind::rendezvous));
   first.push_back(start_rank(1, 2, port, with_times({"none"}), {{"FORESHARD_TOKEN", "first"}}));
   const Finished run = wait_for(first, std::chrono::seconds(10));
@@ -235,21 +235,21 @@ TEST_CASE("garbage, half messages and a thousand connections do not harm a run")
   const std::uint16_t port = free_port();
   std::vector<Process> processes;
   processes.push_back(start_rank(0, 2, port, with_times({"none", "0", "join=9000"})));
-  std::vector<OwnedDescriptor> strangers;
-  strangers.push_back(connect_to(port));
-  REQUIRE(strangers.back());
-  send_text(strangers.back(), "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n");
-  strangers.push_back(connect_to(port));
-  send_text(strangers.back(), std::string("FS\x01\x01\xff\xff\xff\x7f", 8));  // a Hello of 2 GiB
-  strangers.push_back(connect_to(port));
-  send_text(strangers.back(), std::string("FS\x07\x01\x00\x00\x00\x00", 8));  // another version
-  strangers.push_back(connect_to(port));
-  send_text(strangers.back(), encode(Beat{1, 0, "not introduced"}));
-  strangers.push_back(connect_to(port));
-  send_text(strangers.back(), encode(Hello{1, 2, 1, 2, "wrong", "host", 1, {}}));
-  strangers.push_back(connect_to(port));
-  send_text(strangers.back(), encode(Hello{0xffffffff, 2, 1, 2, "wrong", "host", 1, {}}).substr(0, 40));
-  for (int i = 0; i < 1000; ++i) strangers.push_back(connect_to(port));
+  std::vector<OwnedDescriptor> unauthenticated;
+  unauthenticated.push_back(connect_to(port));
+  REQUIRE(unauthenticated.back());
+  send_text(unauthenticated.back(), "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n");
+  unauthenticated.push_back(connect_to(port));
+  send_text(unauthenticated.back(), std::string("FS\x01\x01\xff\xff\xff\x7f", 8));  // a Hello of 2 GiB
+  unauthenticated.push_back(connect_to(port));
+  send_text(unauthenticated.back(), std::string("FS\x07\x01\x00\x00\x00\x00", 8));  // another version
+  unauthenticated.push_back(connect_to(port));
+  send_text(unauthenticated.back(), encode(Heartbeat{1, 0, "not introduced"}));
+  unauthenticated.push_back(connect_to(port));
+  send_text(unauthenticated.back(), encode(Hello{1, 2, 1, 2, "wrong", "host", 1, {}}));
+  unauthenticated.push_back(connect_to(port));
+  send_text(unauthenticated.back(), encode(Hello{0xffffffff, 2, 1, 2, "wrong", "host", 1, {}}).substr(0, 40));
+  for (int i = 0; i < 1000; ++i) unauthenticated.push_back(connect_to(port));
   processes.push_back(start_rank(1, 2, port, with_times({"none"})));
   const Finished run = wait_for(processes, std::chrono::seconds(10));
   INFO(run.text());
@@ -258,7 +258,7 @@ TEST_CASE("garbage, half messages and a thousand connections do not harm a run")
   CHECK(run.seconds < 8);
   // The first ones were answered in the protocol's own words before they were dropped.
   std::array<char, 256> answer{};
-  const ssize_t got = ::recv(strangers[2].get(), answer.data(), answer.size(), MSG_DONTWAIT);
+  const ssize_t got = ::recv(unauthenticated[2].get(), answer.data(), answer.size(), MSG_DONTWAIT);
   REQUIRE(got > 0);
   CHECK(std::string(answer.data(), static_cast<std::size_t>(got)).find("it speaks version 7 of the protocol") !=
         std::string::npos);

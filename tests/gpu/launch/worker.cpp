@@ -44,8 +44,9 @@ Plan read_plan(int argc, char** argv) {
   if (argc > 1) plan.fault = argv[1];
   if (argc > 2) plan.victim = static_cast<std::uint32_t>(std::atoi(argv[2]));
   std::map<std::string, Milliseconds*> times{
-      {"join", &plan.timeouts.join},       {"exchange", &plan.timeouts.exchange}, {"progress", &plan.timeouts.progress},
-      {"silence", &plan.timeouts.silence}, {"grace", &plan.timeouts.grace},
+      {"join", &plan.timeouts.join},         {"exchange", &plan.timeouts.bootstrap},
+      {"progress", &plan.timeouts.progress}, {"silence", &plan.timeouts.silence},
+      {"grace", &plan.timeouts.grace},
   };
   for (int i = 3; i < argc; ++i) {
     const std::string word = argv[i];
@@ -74,8 +75,8 @@ Result<void> go_wrong(const Plan& plan, Session& session) {
     for (;;) ::pause();
   if (plan.fault == "child") ::raise(SIGKILL);
   if (plan.fault == "other") {
-    const auto met = session.exchange().barrier("something else");
-    if (!met) return tl::unexpected(met.error());
+    const auto met = session.bootstrap().barrier("something else");
+    FORESHARD_TRY(met);
   }
   return {};
 }
@@ -98,14 +99,14 @@ Result<void> check_shares(const std::vector<std::string>& shares, int step, std:
 
 /// Each rank passes a file with its number in it and reads the others'.
 Result<void> pass_files(Session& session, int step) {
-  Exchange& exchange = session.exchange();
+  Bootstrap& bootstrap = session.bootstrap();
   std::array<char, 32> name{"/tmp/launch-worker-XXXXXX"};
   const int file = ::mkstemp(name.data());
   ::unlink(name.data());
-  const std::string own = fmt::format("{} at {}", exchange.local_rank(), step);
+  const std::string own = fmt::format("{} at {}", bootstrap.local_rank(), step);
   if (::write(file, own.data(), own.size()) < 0) return fail(ErrorKind::input, "cannot write");
-  const auto files = exchange.share_descriptor(fmt::format("files {}", step), file);
-  if (!files) return tl::unexpected(files.error());
+  const auto files = bootstrap.share_descriptor(fmt::format("files {}", step), file);
+  FORESHARD_TRY(files);
   for (std::uint32_t i = 0; i < files->size(); ++i) {
     std::array<char, 64> text{};
     if (::pread((*files)[i], text.data(), text.size(), 0) < 0 || fmt::format("{} at {}", i, step) != text.data()) {
@@ -128,8 +129,8 @@ Result<void> steps(const Plan& plan, Session& session) {
       if (auto good = go_wrong(plan, session); !good) return good;
     }
     const auto shares =
-        session.exchange().all_gather(fmt::format("step {}", step), share(session.environment().rank, step));
-    if (!shares) return tl::unexpected(shares.error());
+        session.bootstrap().all_gather(fmt::format("step {}", step), share(session.environment().rank, step));
+    FORESHARD_TRY(shares);
     if (auto good = check_shares(*shares, step, session.environment().ranks); !good) return good;
     if (step % 8 == 0)
       if (auto good = pass_files(session, step); !good) return good;
@@ -139,7 +140,7 @@ Result<void> steps(const Plan& plan, Session& session) {
 
 Result<void> run(const Plan& plan) {
   const auto environment = read_environment(process_variables());
-  if (!environment) return tl::unexpected(environment.error());
+  FORESHARD_TRY(environment);
   SessionOptions options{.environment = *environment, .settings = {}, .timeouts = plan.timeouts, .on_stuck = {}};
   const bool victim = environment->rank == plan.victim;
   options.settings = {{"--batch", "2"}, {"--seq", plan.fault == "settings" && victim ? "512" : "4096"}};
@@ -153,7 +154,7 @@ Result<void> run(const Plan& plan) {
     std::_Exit(static_cast<int>(failure.kind));
   };
   auto session = Session::join(std::move(options));
-  if (!session) return tl::unexpected(session.error());
+  FORESHARD_TRY(session);
   (*session)->on_abort([](const RunFailure& failure) { say("ABORT " + failure.text()); });
   say("JOINED");
   if (auto done = steps(plan, **session); !done) return done;

@@ -8,7 +8,8 @@
 namespace foreshard::sim {
 namespace {
 
-/// So few SMs that a kernel which moves bytes lacks some beside 12 of a collective's, and none beside 8.
+/// So few SMs that a kernel which moves bytes lacks some concurrent with 12 of a collective's, and none concurrent
+/// with 8.
 constexpr const char* kFewSms = R"({"schema": 2, "name": "few", "extends": "h200",
   "gpu": {"sm_count": {"value": 50, "unit": "count", "source": "a test"}}})";
 
@@ -25,8 +26,8 @@ ContentionSample measured_on(const MachineProfile& machine, KernelClass kernel, 
   KernelPrice copy;
   copy.kernel_class = kernel;
   copy.memory_share = 1;
-  const std::array running{Party{Party::Role::main_kernel, kernel_demand(machine, {}, copy), {}},
-                           Party{Party::Role::collective, {}, collective_demand(machine, request, price)}};
+  const std::array running{RunningOp{RunningOp::Role::main_kernel, kernel_demand(machine, {}, copy), {}},
+                           RunningOp{RunningOp::Role::collective, {}, collective_demand(machine, request, price)}};
   constexpr Share kForEver{std::int64_t{1} << 60, std::int64_t{1} << 60, 0};
   std::array<std::int64_t, 2> rates{};
   fill_rates(machine, running, std::array{kForEver, kForEver}, rates);
@@ -38,17 +39,17 @@ ContentionSample measured_on(const MachineProfile& machine, KernelClass kernel, 
   out.transport = request.transport;
   out.ranks = request.ranks;
   out.bytes = request.bytes;
-  out.widens = request.widens;
-  out.kernel_alone_us = 100;
-  out.kernel_beside_us = 100 * slowdown(0);
-  out.collective_alone_us = price.time.us();
-  out.collective_beside_us = price.time.us() * slowdown(1);
+  out.upcasts = request.upcasts;
+  out.kernel_isolated_us = 100;
+  out.kernel_concurrent_us = 100 * slowdown(0);
+  out.collective_isolated_us = price.time.us();
+  out.collective_concurrent_us = price.time.us() * slowdown(1);
   return out;
 }
 
-CollectiveRequest own_scatter(bool widens) {
+CollectiveRequest own_scatter(bool upcasts) {
   CollectiveRequest request{CollectiveKind::reduce_scatter, Transport::low_contention, 512 * kMiB, 4, 4};
-  request.widens = widens;
+  request.upcasts = upcasts;
   return request;
 }
 
@@ -63,16 +64,16 @@ TEST_CASE("what made the rows of foreshard's reduce-scatter comes back, wider re
   MachineProfile truth = few_sms(HostProgram::foreshard);
   truth.contention.symmetric.reduce_latency = 0.9;
   truth.contention.symmetric.memory_per_byte = 3;
-  truth.contention.symmetric.resident_pressure = 0.6;
-  for (const bool widens : {false, true}) {
-    INFO("widens " << widens);
-    const MachineFit fit = fitted({measured_on(truth, KernelClass::memory_bound, own_scatter(widens)),
-                                   measured_on(truth, KernelClass::gemm, own_scatter(widens))},
+  truth.contention.symmetric.persistent_pressure = 0.6;
+  for (const bool upcasts : {false, true}) {
+    INFO("widens " << upcasts);
+    const MachineFit fit = fitted({measured_on(truth, KernelClass::memory_bound, own_scatter(upcasts)),
+                                   measured_on(truth, KernelClass::gemm, own_scatter(upcasts))},
                                   HostProgram::foreshard);
     const CollectivePath path = read(fit).contention.symmetric;
     CHECK(path.reduce_latency == Approx(0.9).margin(0.006));  // rounded to 0.01
     CHECK(path.memory_per_byte == Approx(3).margin(0.006));
-    CHECK(path.resident_pressure == Approx(0.6).margin(0.006));
+    CHECK(path.persistent_pressure == Approx(0.6).margin(0.006));
     REQUIRE(fit.residuals.size() == 1);
     CHECK(fit.residuals[0].worst < 0.01);
   }
@@ -81,10 +82,10 @@ TEST_CASE("what made the rows of foreshard's reduce-scatter comes back, wider re
 TEST_CASE("a pressure beyond that of any copy is no row of contention, one below nothing is none") {
   const MachineProfile truth = few_sms(HostProgram::foreshard);
   const ContentionSample copy = measured_on(truth, KernelClass::memory_bound, own_scatter(false));
-  ContentionSample product = measured_on(truth, KernelClass::gemm, own_scatter(false));
+  ContentionSample gemm = measured_on(truth, KernelClass::gemm, own_scatter(false));
   const auto pressure = [&](double slowdown) {
-    product.collective_beside_us = product.collective_alone_us * slowdown;
-    return read(fitted({copy, product}, HostProgram::foreshard)).contention.symmetric.resident_pressure;
+    gemm.collective_concurrent_us = gemm.collective_isolated_us * slowdown;
+    return read(fitted({copy, gemm}, HostProgram::foreshard)).contention.symmetric.persistent_pressure;
   };
   CHECK(pressure(100) == 5);
   CHECK(pressure(0.95) == 0);
@@ -93,12 +94,12 @@ TEST_CASE("a pressure beyond that of any copy is no row of contention, one below
 TEST_CASE("rows whose results are wider are held against the constants by themselves") {
   MachineProfile truth = few_sms(HostProgram::foreshard);
   ContentionSample wide = measured_on(truth, KernelClass::memory_bound, own_scatter(true));
-  wide.collective_beside_us *= 1.2;
+  wide.collective_concurrent_us *= 1.2;
   const MachineFit fit =
       fitted({measured_on(truth, KernelClass::memory_bound, own_scatter(false)), wide}, HostProgram::foreshard);
   REQUIRE(fit.residuals.size() == 2);
-  CHECK(fit.residuals[0].what == "slowdowns beside a memory-bound kernel, symmetric");
-  CHECK(fit.residuals[1].what == "slowdowns beside a memory-bound kernel, symmetric, into a wider dtype");
+  CHECK(fit.residuals[0].what == "slowdowns concurrent with a memory-bound kernel, symmetric");
+  CHECK(fit.residuals[1].what == "slowdowns concurrent with a memory-bound kernel, symmetric, into a wider dtype");
   CHECK(fit.residuals[0].points == 2);
   CHECK(fit.residuals[1].points == 2);
   CHECK(fit.residuals[1].worst > 0.05);  // one latency for both lies between them
@@ -112,7 +113,7 @@ TEST_CASE("PyTorch's low-contention reduce-scatter tells about copy engines, as 
   const MachineProfile machine = read(fitted(samples, std::nullopt));
   CHECK(machine.contention.copy_engine.reduce_latency == Approx(0.3).margin(0.006));
   CHECK(machine.contention.symmetric.reduce_latency == truth.contention.symmetric.reduce_latency);
-  CHECK(machine.contention.symmetric.resident_pressure == 0);
+  CHECK(machine.contention.symmetric.persistent_pressure == 0);
 }
 
 TEST_CASE("an asked-for copy-engine reduce-scatter tells about the symmetric kernel that ran") {

@@ -17,7 +17,7 @@ KernelMath elements(MemoryAccess access, DType dtype = DType::bfloat16) {
   return math;
 }
 
-KernelMath product(std::uint64_t m, std::uint64_t n, std::uint64_t k) {
+KernelMath gemm(std::uint64_t m, std::uint64_t n, std::uint64_t k) {
   return {KernelMath::Kind::gemm, DType::bfloat16, false, 1, m, n, k};
 }
 
@@ -65,18 +65,18 @@ TEST_CASE("other names, accesses and sizes of elements keep the model's price") 
 
 TEST_CASE("measured shapes correct the model's time near them, and not far away") {
   const MachineProfile base = *builtin_profile("h200");
-  const double modelled = us(base, product(2048, 4096, 4096), 0, {});
-  const MachineFit fit = fitted({{"aten::mm", product(2048, 4096, 4096), 0, 1.5 * modelled},
-                                 {"aten::mm", product(2048, 4096, 4096), 0, 1.5 * modelled},
-                                 {"aten::mm", product(2048, 4096, 4096), 0, 9 * modelled}});
+  const double modelled = us(base, gemm(2048, 4096, 4096), 0, {});
+  const MachineFit fit = fitted({{"aten::mm", gemm(2048, 4096, 4096), 0, 1.5 * modelled},
+                                 {"aten::mm", gemm(2048, 4096, 4096), 0, 1.5 * modelled},
+                                 {"aten::mm", gemm(2048, 4096, 4096), 0, 9 * modelled}});
   const MachineProfile machine = read(fit);
   REQUIRE(machine.compute.shapes.size() == 1);
   CHECK(machine.compute.shapes[0].points.size() == 1);
-  CHECK(us(machine, product(2048, 4096, 4096), 0, {}) == Approx(1.5 * modelled).epsilon(0.005));
+  CHECK(us(machine, gemm(2048, 4096, 4096), 0, {}) == Approx(1.5 * modelled).epsilon(0.005));
   const auto factor = [&](const KernelMath& math) { return us(machine, math, 0, {}) / us(base, math, 0, {}); };
-  CHECK(factor(product(4096, 4096, 4096)) == Approx(1.44).epsilon(0.01));
-  CHECK(factor(product(16, 64, 128)) < 1.05);
-  KernelMath vectors = product(2048, 4096, 4096);
+  CHECK(factor(gemm(4096, 4096, 4096)) == Approx(1.44).epsilon(0.01));
+  CHECK(factor(gemm(16, 64, 128)) < 1.05);
+  KernelMath vectors = gemm(2048, 4096, 4096);
   vectors.dtype = DType::float32;
   CHECK(factor(vectors) == 1);
 }
@@ -84,8 +84,8 @@ TEST_CASE("measured shapes correct the model's time near them, and not far away"
 TEST_CASE("a fit says how well its kernels hold together, and the same samples give the same profile") {
   const std::vector<KernelSample> samples{{"own::norm", kRows, 4 * kMiB, 5},
                                           {"own::norm", kRows, 5 * kMiB, 6},
-                                          {"aten::mm", product(512, 512, 512), 0, 4},
-                                          {"aten::mm", product(1024, 512, 512), 0, 5}};
+                                          {"aten::mm", gemm(512, 512, 512), 0, 4},
+                                          {"aten::mm", gemm(1024, 512, 512), 0, 5}};
   const MachineFit fit = fitted(samples);
   REQUIRE(fit.residuals.size() == 2);
   CHECK(fit.residuals[0].points == 2);
@@ -101,8 +101,8 @@ TEST_CASE("a fit says how well its kernels hold together, and the same samples g
 TEST_CASE("what kernels lose while SMs are held comes back with their price") {
   const std::vector<KernelSample> samples{{"own::norm", kRows, 4 * kMiB, 5, 6},
                                           {"own::norm", kRows, 64 * kMiB, 60, 59},
-                                          {"aten::mm", product(512, 512, 512), 0, 4, 7.6},
-                                          {"aten::mm", product(8192, 512, 512), 0, 20}};
+                                          {"aten::mm", gemm(512, 512, 512), 0, 4, 7.6},
+                                          {"aten::mm", gemm(8192, 512, 512), 0, 20}};
   const MachineProfile machine = read(fitted(samples));
   const auto held = [&](const KernelMath& math, Bytes bytes, std::string_view label) {
     return price_kernel(machine, {KernelClass::memory_bound, {}, bytes, 0, {}, math}, label).held;
@@ -110,29 +110,29 @@ TEST_CASE("what kernels lose while SMs are held comes back with their price") {
   CHECK(held(kRows, 3 * kMiB, "own::norm") == Approx(1.2));
   CHECK(held(kRows, 80 * kMiB, "own::norm") == 1);
   CHECK(held(kRows, 4 * kMiB, "own::other") == 0);
-  CHECK(held(product(512, 512, 512), 0, {}) == Approx(1.9));
-  CHECK(held(product(1024, 512, 512), 0, {}) == Approx(1.9));  // the only shape that says it
+  CHECK(held(gemm(512, 512, 512), 0, {}) == Approx(1.9));
+  CHECK(held(gemm(1024, 512, 512), 0, {}) == Approx(1.9));  // the only shape that says it
   CHECK(read(fitted({samples[3]})).compute.shapes[0].points[0].held == 0);
 }
 
 TEST_CASE("reductions into a wider dtype have a table of their own") {
   Measurements measured = of({});
-  for (const bool widens : {false, true})
+  for (const bool upcasts : {false, true})
     for (const Bytes bytes : {16 * kMiB, 256 * kMiB})
       measured.collectives.push_back({CollectiveKind::reduce_scatter, Transport::low_contention, 2, 2, bytes,
-                                      (widens ? 2 : 1) * (20 + static_cast<double>(bytes) / 4e5), widens});
+                                      (upcasts ? 2 : 1) * (20 + static_cast<double>(bytes) / 4e5), upcasts});
   const auto fit = fit_machine(std::span(&measured, 1), {"mine", "h200", {}});
   REQUIRE(fit);
   const MachineProfile machine = read(*fit);
   const ModelledCollectives prices(machine);
   CollectiveRequest request{CollectiveKind::reduce_scatter, Transport::low_contention, 64 * kMiB, 2, 2};
   const double plain = prices.price(request).time.us();
-  request.widens = true;
+  request.upcasts = true;
   CHECK(prices.price(request).time.us() == Approx(2 * plain).epsilon(0.001));
   // Others have none: theirs is that of what is there.
   CollectiveRequest ring{CollectiveKind::reduce_scatter, Transport::nccl, 64 * kMiB, 4, 4};
   const double usual = prices.price(ring).time.us();
-  ring.widens = true;
+  ring.upcasts = true;
   CHECK(prices.price(ring).time.us() == usual);
 }
 

@@ -72,10 +72,10 @@ TEST_CASE("the fitted profile reads, gives measured points back and says what it
   CHECK(fit.tables == 1);
   const ModelledCollectives model(*profile);
   CHECK(model.price({CollectiveKind::all_gather, Transport::nccl, 16 * kMiB, 4, 4}).period.us() == Approx(61.57));
-  CHECK(profile->covers.bytes->least == kMiB);
-  CHECK(profile->covers.bytes->most == 16 * kMiB);
-  CHECK(profile->covers.ranks->most == 4);
-  CHECK(profile->covers.dtypes == builtin_profile("h200")->covers.dtypes);
+  CHECK(profile->valid_range.bytes->least == kMiB);
+  CHECK(profile->valid_range.bytes->most == 16 * kMiB);
+  CHECK(profile->valid_range.ranks->most == 4);
+  CHECK(profile->valid_range.dtypes == builtin_profile("h200")->valid_range.dtypes);
   CHECK(nlohmann::json::parse(fit.json)["calibration"]["inputs"][0]["format"] == "nccl-tests text");
   CHECK(fit.residuals.size() >= 2);
 }
@@ -86,7 +86,7 @@ TEST_CASE("a topology gives the node's shape; a wrong base is told by its links"
   CHECK(profile->links.gpus == 2);
   CHECK(profile->network.nics == 1);
   CHECK(profile->network.nic == 50);
-  CHECK(profile->covers.bytes->most == builtin_profile("h200")->covers.bytes->most);
+  CHECK(profile->valid_range.bytes->most == builtin_profile("h200")->valid_range.bytes->most);
   CHECK(refused({*read_measurements(kTopology, "topo.xml")}, "a100").hint == "is --base the right machine?");
   CHECK(refused({*read_measurements(kTopology, "topo.xml"), *read_measurements(kAllGatherText, "all_gather.txt")})
             .what.find("4 ranks ran on one node") != std::string::npos);

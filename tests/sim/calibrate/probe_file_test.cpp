@@ -35,27 +35,28 @@ TEST_CASE("each kind of row of a probe file is read") {
   CHECK(read->collectives[1].ranks_per_node == 8);
   REQUIRE(read->contention.size() == 1);
   CHECK(read->contention[0].kernel_class == KernelClass::memory_bound);
-  CHECK(read->contention[0].collective_beside_us == 2124.0);
+  CHECK(read->contention[0].collective_concurrent_us == 2124.0);
   REQUIRE(read->rates.size() == 3);
   CHECK(read->rates[2].what == RateSample::What::gemm_bfloat16);
   CHECK(read->notes.size() == 2);
 }
 
 TEST_CASE("a reduction's row says whether its results are wider") {
-  const auto read = read_measurements(replaced(kProbe, "\"us\": 33.2", "\"us\": 33.2, \"widens\": true"), "probe.json");
+  const auto read =
+      read_measurements(replaced(kProbe, "\"us\": 33.2", "\"us\": 33.2, \"upcasts\": true"), "probe.json");
   REQUIRE(read);
-  CHECK_FALSE(read->collectives[0].widens);
-  CHECK(read->collectives[1].widens);
-  CHECK_FALSE(read->contention[0].widens);
+  CHECK_FALSE(read->collectives[0].upcasts);
+  CHECK(read->collectives[1].upcasts);
+  CHECK_FALSE(read->contention[0].upcasts);
   const std::string scatter =
-      replaced(kProbe, "\"comm\": \"all_gather\"", "\"comm\": \"reduce_scatter\", \"widens\": true");
-  const auto beside = read_measurements(scatter, "probe.json");
-  REQUIRE(beside);
-  CHECK(beside->contention[0].widens);
-  const Error gather = probe_error(replaced(kProbe, "\"us\": 22.8", "\"us\": 22.8, \"widens\": true"));
+      replaced(kProbe, "\"comm\": \"all_gather\"", "\"comm\": \"reduce_scatter\", \"upcasts\": true");
+  const auto concurrent = read_measurements(scatter, "probe.json");
+  REQUIRE(concurrent);
+  CHECK(concurrent->contention[0].upcasts);
+  const Error gather = probe_error(replaced(kProbe, "\"us\": 22.8", "\"us\": 22.8, \"upcasts\": true"));
   CHECK(gather.where == "probe.json row 0");
-  CHECK(gather.what == "'widens' is said of an all-gather");
-  CHECK(probe_error(replaced(kProbe, "\"us\": 33.2", "\"us\": 33.2, \"widens\": 1")).where == "probe.json row 1");
+  CHECK(gather.what == "'upcasts' is said of an all-gather");
+  CHECK(probe_error(replaced(kProbe, "\"us\": 33.2", "\"us\": 33.2, \"upcasts\": 1")).where == "probe.json row 1");
 }
 
 TEST_CASE("wrong rows are refused with their number") {

@@ -35,7 +35,7 @@ ProbeMeasurements probed() {
   out.latencies.event_wait = 1.2;
   out.latencies.communicator_gap = 1.2;
   out.latencies.synchronize = 4.2;
-  out.host = {.kernel = 4, .gemm = 8, .collective = 15, .own_collective = 12, .event = 2, .wait = 0.5};
+  out.host = {.kernel = 4, .gemm = 8, .collective = 15, .symm_mem_collective = 12, .event = 2, .wait = 0.5};
   return out;
 }
 
@@ -64,9 +64,9 @@ TEST_CASE("a probed profile follows foreshard's program at its kernels' times") 
   KernelWork norm{KernelClass::memory_bound, {}, 64 * kMiB, 0, {}};
   norm.math.access = MemoryAccess::row;
   CHECK(price_kernel(machine, norm, "foreshard::rms_norm").time.us() == Approx(77));
-  KernelWork product{KernelClass::gemm, {}, 0, 0, {}};
-  product.math = {KernelMath::Kind::gemm, DType::bfloat16, false, 1, 512, 512, 512};
-  CHECK(price_kernel(machine, product).time.us() == Approx(6).epsilon(0.01));
+  KernelWork gemm{KernelClass::gemm, {}, 0, 0, {}};
+  gemm.math = {KernelMath::Kind::gemm, DType::bfloat16, false, 1, 512, 512, 512};
+  CHECK(price_kernel(machine, gemm).time.us() == Approx(6).epsilon(0.01));
 }
 
 TEST_CASE("calls cost what both timed steps take together, kernels and sections each at a factor of their own") {
@@ -119,33 +119,33 @@ TEST_CASE("an all-gather lengthens the probed gap by what was measured, else by 
   CHECK(gaps.long_kernel.us() == Approx(0.6));
 }
 
-TEST_CASE("copies beside the compute stream take from it what was measured") {
+TEST_CASE("copies concurrent with the compute stream take from it what was measured") {
   const MachineProfile base = profile(probed());
   CHECK(base.contention.side_kernel == builtin_profile("h200")->contention.side_kernel);
   ProbeMeasurements result = probed();
   result.side_copy = {1.25, 0.75};
   const MachineProfile machine = profile(result);
   CHECK(machine.contention.side_kernel == Approx(1.25));
-  CHECK(machine.contention.beside_side == Approx(4));
+  CHECK(machine.contention.with_side_kernel == Approx(4));
   result.side_copy = {0.98, 1};
   CHECK(profile(result).contention.side_kernel == 1);
-  CHECK(profile(result).contention.beside_side == Approx(20));
+  CHECK(profile(result).contention.with_side_kernel == Approx(20));
 }
 
-TEST_CASE("what runs beside reductions into a wider dtype is kept apart from the others") {
+TEST_CASE("what runs concurrently with reductions into a wider dtype is kept apart from the others") {
   ProbeMeasurements result = probed();
-  const auto add = [&](KernelClass kernel, bool widens, double collective_beside) {
+  const auto add = [&](KernelClass kernel, bool upcasts, double concurrent_collective) {
     ContentionSample row{"a kernel", kernel, CollectiveKind::reduce_scatter, Transport::low_contention, 2, 512 * kMiB};
-    row.kernel_alone_us = 250;
-    row.kernel_beside_us = 285;
-    row.collective_alone_us = 900;
-    row.collective_beside_us = collective_beside;
-    row.widens = widens;
+    row.kernel_isolated_us = 250;
+    row.kernel_concurrent_us = 285;
+    row.collective_isolated_us = 900;
+    row.collective_concurrent_us = concurrent_collective;
+    row.upcasts = upcasts;
     result.samples.contention.push_back(row);
   };
-  for (const bool widens : {false, true}) {
-    add(KernelClass::memory_bound, widens, 1900);
-    add(KernelClass::gemm, widens, 1200);
+  for (const bool upcasts : {false, true}) {
+    add(KernelClass::memory_bound, upcasts, 1900);
+    add(KernelClass::gemm, upcasts, 1200);
   }
   const MachineFit fit = fitted(result);
   const auto points = [&](std::string_view what) {
@@ -153,12 +153,12 @@ TEST_CASE("what runs beside reductions into a wider dtype is kept apart from the
       if (residual.what == what) return residual.points;
     return std::size_t{0};
   };
-  CHECK(points("slowdowns beside a memory-bound kernel, symmetric") == 2);
-  CHECK(points("slowdowns beside a memory-bound kernel, symmetric, into a wider dtype") == 2);
+  CHECK(points("slowdowns concurrent with a memory-bound kernel, symmetric") == 2);
+  CHECK(points("slowdowns concurrent with a memory-bound kernel, symmetric, into a wider dtype") == 2);
   // Foreshard's own kernel was measured, not PyTorch's copies, whatever the base is.
   const CollectivePath path = profile(result).contention.symmetric;
   CHECK(path.reduce_latency == Approx(1000. / 900).epsilon(0.1));
-  CHECK(path.resident_pressure == Approx(300. / 900 / path.reduce_latency).epsilon(0.1));
+  CHECK(path.persistent_pressure == Approx(300. / 900 / path.reduce_latency).epsilon(0.1));
 }
 
 Workload fused_llama(const Settings& settings, const MachineProfile& machine, bool grouped = false) {

@@ -76,7 +76,7 @@ TEST_CASE("a result of a wider dtype takes its own number of CTAs and is written
   const ModelledCollectives model(own);
   CollectiveRequest request{CollectiveKind::reduce_scatter, Transport::low_contention, kGiB, 2, 2};
   const CollectivePrice narrow = model.price(request);
-  request.widens = true;
+  request.upcasts = true;
   const CollectivePrice wide = model.price(request);
   CHECK(narrow.sms == own.contention.own_reduce.of(2, false));
   CHECK(wide.sms == own.contention.own_reduce.of(2, true));
@@ -121,7 +121,7 @@ TEST_CASE("a blocking fabric binds only groups that leave their leaf") {
   CHECK(ratio(64) == Approx(2).epsilon(0.05));
 }
 
-TEST_CASE("a copy-engine gather is slower small and holds no SM; symmetric is faster small") {
+TEST_CASE("a copy-engine all-gather is slower small and holds no SM; symmetric is faster small") {
   const auto us = [](Transport transport, Bytes bytes) {
     return price(bare_h200(), CollectiveKind::all_gather, transport, bytes, 8).time.us();
   };

@@ -15,8 +15,8 @@ const MachineProfile& h200() {
   return kProfile;
 }
 
-KernelWork product(std::uint64_t m, std::uint64_t n, std::uint64_t k, DType dtype = DType::bfloat16,
-                   std::uint32_t batch = 1) {
+KernelWork gemm(std::uint64_t m, std::uint64_t n, std::uint64_t k, DType dtype = DType::bfloat16,
+                std::uint32_t batch = 1) {
   KernelWork work;
   work.kernel_class = KernelClass::gemm;
   work.math = {KernelMath::Kind::gemm, dtype, false, batch, m, n, k};
@@ -49,12 +49,12 @@ TEST_CASE("a larger kernel never costs less than a tenth under a smaller one") {
   for (const DType dtype : {DType::bfloat16, DType::float32}) {
     double before = 0;
     for (std::uint64_t size = 64; size <= 16384; size += 64) {
-      const double time = us(product(size, size, size, dtype));
+      const double time = us(gemm(size, size, size, dtype));
       CHECK(time > kSlack * before);
       before = time;
     }
   }
-  for (std::uint64_t k = 128; k <= 65536; k *= 2) CHECK(us(product(4096, 4096, 2 * k)) > us(product(4096, 4096, k)));
+  for (std::uint64_t k = 128; k <= 65536; k *= 2) CHECK(us(gemm(4096, 4096, 2 * k)) > us(gemm(4096, 4096, k)));
   for (const bool backward : {false, true})
     for (std::uint64_t length = 256; length <= 16384; length *= 2)
       CHECK(us(attention(backward, true, 64, 2 * length, 128)) > us(attention(backward, true, 64, length, 128)));
@@ -66,23 +66,23 @@ TEST_CASE("a larger kernel never costs less than a tenth under a smaller one") {
 
 TEST_CASE("one tile more than the SMs hold starts another wave") {
   // float32 has no persistent kernels; k is long so that compute decides.
-  const KernelPrice full = price_kernel(h200(), product(128 * 11, 256 * 12, 8192, DType::float32));
-  const KernelPrice more = price_kernel(h200(), product(128 * 11, 256 * 12 + 8, 8192, DType::float32));
+  const KernelPrice full = price_kernel(h200(), gemm(128 * 11, 256 * 12, 8192, DType::float32));
+  const KernelPrice more = price_kernel(h200(), gemm(128 * 11, 256 * 12 + 8, 8192, DType::float32));
   CHECK(full.waves >= 1);
   CHECK(more.time > full.time);
   for (const std::uint64_t n : {std::uint64_t{128}, std::uint64_t{4096}, std::uint64_t{16384}}) {
-    const KernelPrice price = price_kernel(h200(), product(4096, n, 4096));
+    const KernelPrice price = price_kernel(h200(), gemm(4096, n, 4096));
     CHECK(price.waves == ceil_div(price.tiles, h200().sm_count));
     CHECK(price.sms == std::min<std::uint64_t>(price.tiles, h200().sm_count));
   }
 }
 
-TEST_CASE("no product is faster than the peak and no kernel than the memory or the cache") {
+TEST_CASE("no GEMM is faster than the peak and no kernel than the memory or the cache") {
   for (std::uint64_t m = 16; m <= 32768; m *= 2)
     for (std::uint64_t k = 16; k <= 32768; k *= 2) {
       const double flop = 2.0 * static_cast<double>(m) * static_cast<double>(k) * 4096;
-      CHECK(flop / us(product(m, 4096, k)) < h200().peaks.matrix_bfloat16 * 1e-6);
-      CHECK(flop / us(product(m, 4096, k, DType::float32)) < h200().peaks.vector_float32 * 1e-6);
+      CHECK(flop / us(gemm(m, 4096, k)) < h200().peaks.matrix_bfloat16 * 1e-6);
+      CHECK(flop / us(gemm(m, 4096, k, DType::float32)) < h200().peaks.vector_float32 * 1e-6);
     }
   for (Bytes bytes = Bytes{1} << 26; bytes <= (Bytes{1} << 36); bytes *= 4)
     for (std::size_t access = 0; access < kMemoryAccesses; ++access) {
@@ -92,19 +92,19 @@ TEST_CASE("no product is faster than the peak and no kernel than the memory or t
     }
 }
 
-TEST_CASE("a product falls into one of three classes by its shape") {
+TEST_CASE("a GEMM falls into one of three classes by its shape") {
   const auto class_of = [](const KernelWork& work) { return price_kernel(h200(), work).kernel_class; };
-  CHECK(class_of(product(8192, 8192, 2048)) == KernelClass::gemm);
-  CHECK(class_of(product(8192, 512, 2048)) == KernelClass::gemm_single_wave);
-  CHECK(class_of(product(4, 10240, 10240, DType::float32)) == KernelClass::gemm_streaming);
-  CHECK(class_of(product(10240, 10240, 4, DType::float32)) == KernelClass::gemm_streaming);
+  CHECK(class_of(gemm(8192, 8192, 2048)) == KernelClass::gemm);
+  CHECK(class_of(gemm(8192, 512, 2048)) == KernelClass::gemm_single_wave);
+  CHECK(class_of(gemm(4, 10240, 10240, DType::float32)) == KernelClass::gemm_streaming);
+  CHECK(class_of(gemm(10240, 10240, 4, DType::float32)) == KernelClass::gemm_streaming);
   CHECK(class_of(attention(false, true, 64, 2048, 128)) == KernelClass::attention);
 }
 
 TEST_CASE("a leading dimension that is no multiple of eight is several times as slow") {
-  CHECK(us(product(2048, 50257, 1600)) > 4 * us(product(2048, 50264, 1600)));
-  CHECK(us(product(50257, 1600, 2048)) > 4 * us(product(50264, 1600, 2048)));
-  CHECK(us(product(1, 4096, 4096)) < 2 * us(product(8, 4096, 4096)));  // few rows lead nothing
+  CHECK(us(gemm(2048, 50257, 1600)) > 4 * us(gemm(2048, 50264, 1600)));
+  CHECK(us(gemm(50257, 1600, 2048)) > 4 * us(gemm(50264, 1600, 2048)));
+  CHECK(us(gemm(1, 4096, 4096)) < 2 * us(gemm(8, 4096, 4096)));  // few rows lead nothing
 }
 
 TEST_CASE("views cost by their elements, whatever their width") {
@@ -116,7 +116,7 @@ TEST_CASE("views cost by their elements, whatever their width") {
   CHECK(us(moves(MemoryAccess::mixed, n, 8 * n)) > 1.3 * wide);
 }
 
-TEST_CASE("kernels with bytes alone, and those of a gather, cost what the rates say") {
+TEST_CASE("kernels with bytes alone, and those of an all-gather, cost what the rates say") {
   KernelWork work;
   work.bytes = 390'000'000;
   CHECK(price(h200(), work).us() == Approx(1.5 + 100.0));
@@ -132,7 +132,7 @@ TEST_CASE("absurd and empty shapes have a finite price") {
   const std::uint64_t most = std::numeric_limits<std::uint64_t>::max();
   for (const std::uint64_t extent : {std::uint64_t{0}, std::uint64_t{1}, std::uint64_t{7}, most}) {
     for (const auto& work :
-         {product(extent, extent, extent), product(1, extent, 1, DType::float32, 0xffffffff),
+         {gemm(extent, extent, extent), gemm(1, extent, 1, DType::float32, 0xffffffff),
           attention(true, true, 0xffffffff, extent, extent), attention(false, false, 0, extent, 1),
           moves(MemoryAccess::scatter, extent, extent), moves(MemoryAccess::multi_tensor, 1, extent)}) {
       const KernelPrice price = price_kernel(h200(), work);
@@ -146,7 +146,7 @@ TEST_CASE("absurd and empty shapes have a finite price") {
 TEST_CASE("without the section \"compute\" the rates price everything") {
   MachineProfile plain = h200();
   plain.compute = {};
-  const KernelPrice product_price = price_kernel(plain, product(8192, 8192, 8192));
+  const KernelPrice product_price = price_kernel(plain, gemm(8192, 8192, 8192));
   CHECK(product_price.time.us() == Approx(1.5 + 2 * 8192.0 * 8192 * 8192 / 796.5e6));
   CHECK(product_price.kernel_class == KernelClass::gemm);
   CHECK(price_kernel(plain, attention(true, true, 64, 2048, 64)).time.count > 0);

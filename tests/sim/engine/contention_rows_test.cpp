@@ -1,5 +1,5 @@
-// Every measured slowdown of a kernel beside a collective, and of the collective, against the model with the constants
-// of the h200 profile (data/contention_rows.txt says what a row is).
+// Every measured slowdown of a kernel concurrent with a collective, and of the collective, against the model with the
+// constants of the h200 profile (data/contention_rows.txt says what a row is).
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -93,8 +93,8 @@ struct Factors {
 
 /// Both at once for so long that neither ends.
 Factors covered(const MachineProfile& machine, const Row& row) {
-  const std::array<Party, 2> running{Party{Party::Role::main_kernel, row.demand, {}},
-                                     Party{Party::Role::collective, {}, row.other}};
+  const std::array<RunningOp, 2> running{RunningOp{RunningOp::Role::main_kernel, row.demand, {}},
+                                         RunningOp{RunningOp::Role::collective, {}, row.other}};
   const std::int64_t work = row.kernel_time.count << kWorkShift;
   constexpr std::int64_t kForEver = std::int64_t{1} << 60;
   std::array<std::int64_t, 2> rates{};
@@ -112,13 +112,13 @@ Factors side_by_side(const MachineProfile& machine, const Row& row, int kernels,
   for (int i = 0; i < others; ++i)
     engine.submit({.stream = stream,
                    .communicator = world,
-                   .party = {Party::Role::collective, {}, row.other},
+                   .running_op = {RunningOp::Role::collective, {}, row.other},
                    .issue = {},
                    .work = row.other_time});
   for (int i = 0; i < kernels; ++i)
     engine.submit({.stream = compute,
                    .communicator = {},
-                   .party = {Party::Role::main_kernel, row.demand, {}},
+                   .running_op = {RunningOp::Role::main_kernel, row.demand, {}},
                    .issue = {},
                    .work = row.kernel_time});
   while (engine.advance_once()) {

@@ -41,18 +41,19 @@ TEST_CASE("a measured slowdown shrinks with the SMs that are held, as the model'
   CHECK(bench.end(gemm) == Approx(4000 + 14'000).margin(1));
 }
 
-/// Time of a kernel of 100 us that loses `held` while 12 SMs are held, beside a collective of `left` ns on `sms` SMs;
-/// something else ends every `event` ns.
-double beside_held(double held, std::int64_t left, double sms, std::int64_t event = 1'000'000) {
+/// Time of a kernel of 100 us that loses `held` while 12 SMs are held, concurrent with a collective of `left` ns on
+/// `sms` SMs; something else ends every `event` ns.
+double with_held_sms(double held, std::int64_t left, double sms, std::int64_t event = 1'000'000) {
   const MachineProfile machine = round_machine();
   KernelDemand kernel;
   kernel.sms = 1;
   kernel.held = held;
-  kernel.resident = true;
+  kernel.persistent = true;
   CollectiveDemand collective;
   collective.sms = sms;
   constexpr std::int64_t kWork = 100'000;
-  const std::array running{Party{Party::Role::main_kernel, kernel, {}}, Party{Party::Role::collective, {}, collective}};
+  const std::array running{RunningOp{RunningOp::Role::main_kernel, kernel, {}},
+                           RunningOp{RunningOp::Role::collective, {}, collective}};
   std::array shares{Share{kWork << kWorkShift, kWork << kWorkShift}, Share{left << kWorkShift, left << kWorkShift}};
   std::array<std::int64_t, 2> rates{};
   for (std::int64_t now = 0;; now += event) {
@@ -69,17 +70,17 @@ double beside_held(double held, std::int64_t left, double sms, std::int64_t even
 }
 
 TEST_CASE("a loss that was measured while SMs were held counts, and grows with the SMs as the model's does") {
-  CHECK(beside_held(1.2, 1'000'000, 12) == Approx(120'000).epsilon(0.001));
+  CHECK(with_held_sms(1.2, 1'000'000, 12) == Approx(120'000).epsilon(0.001));
   // The model: 132 / 120 and 132 / 108.
-  CHECK(beside_held(1.2, 1'000'000, 24) == Approx(100'000 * (1 + 0.2 * (24. / 108) / (12. / 120))).epsilon(0.001));
+  CHECK(with_held_sms(1.2, 1'000'000, 24) == Approx(100'000 * (1 + 0.2 * (24. / 108) / (12. / 120))).epsilon(0.001));
 }
 
 TEST_CASE("late blocks of one wave begin when the collective ends and then do their full share") {
-  CHECK(beside_held(1.9, 1'000'000, 12) == Approx(190'000).epsilon(0.001));
-  CHECK(beside_held(1.9, 150'000, 12) == Approx(190'000).epsilon(0.001));
-  CHECK(beside_held(1.9, 100'000, 12) == Approx(190'000).epsilon(0.001));
-  CHECK(beside_held(1.9, 40'000, 12) == Approx(130'000).epsilon(0.001));
-  CHECK(beside_held(2.2, 40'000, 12) == Approx(140'000).epsilon(0.001));  // no rate is below nothing
+  CHECK(with_held_sms(1.9, 1'000'000, 12) == Approx(190'000).epsilon(0.001));
+  CHECK(with_held_sms(1.9, 150'000, 12) == Approx(190'000).epsilon(0.001));
+  CHECK(with_held_sms(1.9, 100'000, 12) == Approx(190'000).epsilon(0.001));
+  CHECK(with_held_sms(1.9, 40'000, 12) == Approx(130'000).epsilon(0.001));
+  CHECK(with_held_sms(2.2, 40'000, 12) == Approx(140'000).epsilon(0.001));  // no rate is below nothing
 }
 
 TEST_CASE("what else begins or ends does not change what late blocks cost") {
@@ -87,7 +88,7 @@ TEST_CASE("what else begins or ends does not change what late blocks cost") {
     for (const std::int64_t left : {1'000'000, 150'000, 110'000, 100'000, 90'000, 60'000, 40'000, 10'000})
       for (const std::int64_t event : {75'000, 20'000, 7'000}) {
         INFO(held << " " << left << " " << event);
-        CHECK(beside_held(held, left, 12, event) == Approx(beside_held(held, left, 12)).epsilon(0.002));
+        CHECK(with_held_sms(held, left, 12, event) == Approx(with_held_sms(held, left, 12)).epsilon(0.002));
       }
 }
 
@@ -107,19 +108,19 @@ TEST_CASE("two rings share the link and hold the SMs of both") {
 TEST_CASE("two collectives that cross nodes share the adapters, one that stays inside does not") {
   const MachineProfile machine = *builtin_profile("h100");
   const ModelledCollectives cost(machine);
-  const auto party = [&](std::uint32_t ranks, std::uint32_t ranks_per_node) {
+  const auto running_op = [&](std::uint32_t ranks, std::uint32_t ranks_per_node) {
     const CollectiveRequest request{CollectiveKind::all_reduce, Transport::nccl, kGiB, ranks, ranks_per_node};
-    return Party{Party::Role::collective, {}, collective_demand(machine, request, cost.price(request))};
+    return RunningOp{RunningOp::Role::collective, {}, collective_demand(machine, request, cost.price(request))};
   };
-  const auto slowdowns = [&](const Party& a, const Party& b) {
+  const auto slowdowns = [&](const RunningOp& a, const RunningOp& b) {
     std::array<std::int64_t, 2> rates{};
     constexpr Share kShare{kFullRate, kFullRate};
     fill_rates(machine, std::array{a, b}, std::array{kShare, kShare}, rates);
     return std::array{static_cast<double>(kFullRate) / static_cast<double>(rates[0]),
                       static_cast<double>(kFullRate) / static_cast<double>(rates[1])};
   };
-  const Party rail = party(4, 1);  // one rank a node: nothing goes over NVLink
-  const Party node = party(8, 8);
+  const RunningOp rail = running_op(4, 1);  // one rank a node: nothing goes over NVLink
+  const RunningOp node = running_op(8, 8);
   CHECK(rail.collective.link == 0);
   CHECK(rail.collective.network > 0.7);
   CHECK(rail.collective.traffic > 0);
@@ -130,15 +131,15 @@ TEST_CASE("two collectives that cross nodes share the adapters, one that stays i
   CHECK(unpack(pack(rail)).collective.network == Approx(rail.collective.network));
 }
 
-/// A plan of foreshard's program whose products are resident: they have a pressure of 0.2 on collectives, of 0.8 on
+/// A plan of foreshard's program whose GEMMs are resident: they have a pressure of 0.2 on collectives, of 0.8 on
 /// foreshard's own reduce-scatter, and a pressure of 1 makes reductions of symmetric kernels 1.5 times slower.
 MachineProfile own_machine() {
   MachineProfile machine = round_machine();
   machine.host_program = HostProgram::foreshard;
   machine.contention.symmetric.reduce_latency = 0.5;
-  machine.contention.symmetric.resident_pressure = 0.8;
+  machine.contention.symmetric.persistent_pressure = 0.8;
   KernelUse& gemm = machine.contention.classes[static_cast<std::size_t>(KernelClass::gemm)];
-  gemm.resident = true;
+  gemm.persistent = true;
   gemm.pressure = 0.2;
   return machine;
 }
@@ -150,7 +151,7 @@ struct Slowdowns {
 
 /// A reduce-scatter of 256 MiB, at its price, and a kernel that begins with it: one of `ns`, or for its slowdown one
 /// that ends first.
-Slowdowns beside_reduction(const MachineProfile& machine, KernelClass kernel, Transport transport, bool widens) {
+Slowdowns with_reduction(const MachineProfile& machine, KernelClass kernel, Transport transport, bool upcasts) {
   const ModelledCollectives prices(machine);
   const auto run = [&](std::int64_t ns) {
     SimDevice device(machine, prices);
@@ -158,44 +159,44 @@ Slowdowns beside_reduction(const MachineProfile& machine, KernelClass kernel, Tr
     const CommunicatorId world = device.create_communicator({"world", 2, 2});
     CollectiveWork work{CollectiveKind::reduce_scatter, transport, 256 * kMiB, {}};
     work.dtype = DType::bfloat16;
-    if (widens) work.output_dtype = DType::float32;
+    if (upcasts) work.output_dtype = DType::float32;
     const OpId reduction = device.collective(scatter, world, work);
-    const OpId product = device.launch(kComputeStream, {.kernel_class = kernel, .work = {ns}, .label = {}});
+    const OpId gemm = device.launch(kComputeStream, {.kernel_class = kernel, .work = {ns}, .label = {}});
     device.synchronize();
     const auto time = [&](OpId op) {
       const auto& at = device.timings()[op.value];
       return static_cast<double>((at.end - at.start).count);
     };
     CollectiveRequest request{work.kind, transport, work.bytes, 2, 2};
-    request.widens = widens;
-    return Slowdowns{time(product) / static_cast<double>(ns),
+    request.upcasts = upcasts;
+    return Slowdowns{time(gemm) / static_cast<double>(ns),
                      time(reduction) / static_cast<double>(prices.price(request).time.count)};
   };
   return {run(10'000).kernel, run(100'000'000).collective};
 }
 
-TEST_CASE("a product delays foreshard's resident reduce-scatter by what the profile says, and no other collective") {
+TEST_CASE("a GEMM delays foreshard's resident reduce-scatter by what the profile says, and no other collective") {
   MachineProfile machine = own_machine();
   const auto slower = [&](Transport transport, KernelClass kernel = KernelClass::gemm) {
-    return beside_reduction(machine, kernel, transport, false).collective;
+    return with_reduction(machine, kernel, transport, false).collective;
   };
   CHECK(slower(Transport::low_contention) == Approx(1 + 0.5 * 0.8).epsilon(1e-4));
   CHECK(slower(Transport::symmetric) == Approx(1 + 0.5 * 0.2).epsilon(1e-4));
   machine.contention.classes[static_cast<std::size_t>(KernelClass::memory_bound)].pressure = 0.4;  // not resident
   CHECK(slower(Transport::low_contention, KernelClass::memory_bound) == Approx(1 + 0.5 * 0.4).epsilon(1e-4));
-  // The least that a resident kernel has: its class's counts where that is more.
-  machine.contention.symmetric.resident_pressure = 0.1;
+  // The least that a persistent kernel has: its class's counts where that is more.
+  machine.contention.symmetric.persistent_pressure = 0.1;
   CHECK(slower(Transport::low_contention) == Approx(1 + 0.5 * 0.2).epsilon(1e-4));
-  // PyTorch's is copies and a sum: nothing of it lies on SMs before a product begins.
-  machine.contention.symmetric.resident_pressure = 0.8;
+  // PyTorch's is copies and a sum: nothing of it lies on SMs before a GEMM begins.
+  machine.contention.symmetric.persistent_pressure = 0.8;
   machine.host_program = HostProgram::pytorch;
   CHECK(slower(Transport::low_contention) == 1);
 }
 
 TEST_CASE("a reduce-scatter of foreshard's takes the SMs of its CTAs from a kernel, also where results are wider") {
   const MachineProfile machine = own_machine();
-  const auto slower = [&](bool widens) {
-    return beside_reduction(machine, KernelClass::gemm, Transport::low_contention, widens).kernel;
+  const auto slower = [&](bool upcasts) {
+    return with_reduction(machine, KernelClass::gemm, Transport::low_contention, upcasts).kernel;
   };
   CHECK(slower(false) == Approx(132. / (132 - machine.contention.own_reduce.of(2, false))).epsilon(1e-4));
   CHECK(slower(true) == Approx(132. / (132 - machine.contention.own_reduce.of(2, true))).epsilon(1e-4));
@@ -212,7 +213,7 @@ TEST_CASE("a measured loss stays as it is where the model sees next to none") {
   CHECK(bench.end(gemm) == Approx(4000 + 20'000).margin(1));
 }
 
-TEST_CASE("a symmetric kernel slows compute by its SMs, a copy-engine gather not at all here") {
+TEST_CASE("a symmetric kernel slows compute by its SMs, a copy-engine all-gather not at all here") {
   Bench symmetric;
   const OpId slowed = symmetric.gemm(30'000);
   symmetric.all_gather(900'000, Transport::symmetric);
@@ -247,9 +248,9 @@ TEST_CASE("host copies and memsets share nothing") {
   CHECK(bench.end(set) == 5000);
 }
 
-TEST_CASE("a ring waits for the end of a resident kernel, a copy-engine gather does not") {
+TEST_CASE("a ring waits for the end of a persistent kernel, a copy-engine all-gather does not") {
   MachineProfile machine = round_machine();
-  machine.contention.classes[static_cast<std::size_t>(KernelClass::gemm)].resident = true;
+  machine.contention.classes[static_cast<std::size_t>(KernelClass::gemm)].persistent = true;
   Bench bench(machine);
   const OpId first = bench.gemm(50'000);
   bench.device.host_work({10'000});
@@ -258,7 +259,7 @@ TEST_CASE("a ring waits for the end of a resident kernel, a copy-engine gather d
   bench.device.synchronize();
   CHECK(bench.end(first) == 54'000);
   CHECK(bench.start(ring) == 54'000);    // ready at 14000
-  CHECK(bench.start(second) == 57'000);  // the gap beside a queued all-gather; the ring is there already
+  CHECK(bench.start(second) == 57'000);  // the gap concurrent with a queued all-gather; the ring is there already
   CHECK(bench.end(second) > 57'000 + 50'000);
   Bench engines(machine);
   engines.gemm(50'000);
@@ -268,9 +269,9 @@ TEST_CASE("a ring waits for the end of a resident kernel, a copy-engine gather d
   CHECK(engines.start(copies) == 14'000);
 }
 
-TEST_CASE("a kernel of another stream and resident kernels take turns") {
+TEST_CASE("a kernel of another stream and persistent kernels take turns") {
   MachineProfile machine = round_machine();
-  machine.contention.classes[static_cast<std::size_t>(KernelClass::gemm)].resident = true;
+  machine.contention.classes[static_cast<std::size_t>(KernelClass::gemm)].persistent = true;
   Bench bench(machine);
   const OpId first = bench.gemm(50'000);
   bench.device.host_work({10'000});
@@ -279,7 +280,7 @@ TEST_CASE("a kernel of another stream and resident kernels take turns") {
   const OpId second = bench.gemm(50'000);
   bench.device.synchronize();
   CHECK(bench.end(first) == 54'000);
-  CHECK(bench.start(side) == 54'000);  // ready at 14000; goes before the next product, which is ready a gap later
+  CHECK(bench.start(side) == 54'000);  // ready at 14000; goes before the next GEMM, which is ready a gap later
   CHECK(bench.end(side) == 74'000);
   CHECK(bench.start(second) == 74'000);
   CHECK(bench.end(second) == 124'000);
@@ -287,7 +288,7 @@ TEST_CASE("a kernel of another stream and resident kernels take turns") {
 
 TEST_CASE("waiting for SMs is not a deadlock, and peers that never come are") {
   MachineProfile machine = round_machine();
-  machine.contention.classes[static_cast<std::size_t>(KernelClass::gemm)].resident = true;
+  machine.contention.classes[static_cast<std::size_t>(KernelClass::gemm)].persistent = true;
   Bench bench(machine);
   bench.device.lose_peers(bench.world);
   bench.gemm(50'000);
@@ -298,38 +299,38 @@ TEST_CASE("waiting for SMs is not a deadlock, and peers that never come are") {
   CHECK(bench.start(ring) > 0);
 }
 
-/// A matrix product of `tiles` beside `sms` held SMs from its start to its end, on the h200 profile.
-double beside(std::uint32_t tiles, double sms) {
+/// A GEMM of `tiles` concurrent with `sms` held SMs from its start to its end, on the h200 profile.
+double concurrent(std::uint32_t tiles, double sms) {
   static const MachineProfile machine = *builtin_profile("h200");
   KernelDemand gemm = kernel_demand(machine, {.kernel_class = KernelClass::gemm, .work = {}, .label = {}});
   gemm.tiles = tiles;
-  return slowdown_beside_rings(machine, gemm, sms);
+  return slowdown_with_rings(machine, gemm, sms);
 }
 
 TEST_CASE("GEMMs lose whole waves") {
   // One wave, tiles fixed in advance: the late blocks run after the others, whatever the number of SMs held.
-  CHECK(beside(128, 24) == Approx(1.93));
-  CHECK(beside(128, 8) == Approx(1.93));
+  CHECK(concurrent(128, 24) == Approx(1.93));
+  CHECK(concurrent(128, 8) == Approx(1.93));
   // Fewer tiles than the SMs that are left: only what the ring's traffic costs.
-  CHECK(beside(96, 24) < 1.3);
+  CHECK(concurrent(96, 24) < 1.3);
   // 4 waves, tiles handed out one by one: 488 others on 108 SMs take 5 rounds, the 24 late ones one more.
-  CHECK(beside(512, 24) == Approx((5 + 0.93) / 4));
-  CHECK(beside(512, 8) == Approx((5 + 0.93) / 4));
+  CHECK(concurrent(512, 24) == Approx((5 + 0.93) / 4));
+  CHECK(concurrent(512, 8) == Approx((5 + 0.93) / 4));
   // 13 waves: 17 and 15.
-  CHECK(beside(1664, 24) == Approx((16 + 0.93) / 13));
-  CHECK(beside(1664, 8) == Approx((14 + 0.93) / 13));
-  CHECK(beside(1664, 0) == 1);
+  CHECK(concurrent(1664, 24) == Approx((16 + 0.93) / 13));
+  CHECK(concurrent(1664, 8) == Approx((14 + 0.93) / 13));
+  CHECK(concurrent(1664, 0) == 1);
 }
 
-TEST_CASE("a product whose shape is known gets its SMs back when the ring ends before it") {
+TEST_CASE("a GEMM whose shape is known gets its SMs back when the ring ends before it") {
   const MachineProfile machine = *builtin_profile("h200");
-  Party gemm{Party::Role::main_kernel,
-             kernel_demand(machine, {.kernel_class = KernelClass::gemm, .work = {}, .label = {}}),
-             {}};
+  RunningOp gemm{RunningOp::Role::main_kernel,
+                 kernel_demand(machine, {.kernel_class = KernelClass::gemm, .work = {}, .label = {}}),
+                 {}};
   gemm.kernel.tiles = 512;
   gemm.kernel.shaped = true;
-  Party ring{Party::Role::collective, {}, {.sms = 24, .link = 0.9, .traffic = 0.2, .latency = 0.7}};
-  const std::array<Party, 2> running{gemm, ring};
+  RunningOp ring{RunningOp::Role::collective, {}, {.sms = 24, .link = 0.9, .traffic = 0.2, .latency = 0.7}};
+  const std::array<RunningOp, 2> running{gemm, ring};
   std::array<std::int64_t, 2> rates{};
   const auto slowdown = [&](std::int64_t gemm_ns, std::int64_t ring_ns) {
     const Share of_gemm{gemm_ns << kWorkShift, gemm_ns << kWorkShift};

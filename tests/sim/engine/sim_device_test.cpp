@@ -46,7 +46,7 @@ TEST_CASE("after a long kernel both gaps are longer by what the profile says") {
   CHECK(bench.start(c) == bench.end(b) + 3000 + 700);
 }
 
-TEST_CASE("neither a reduce-scatter nor a copy-engine gather lengthens the gap") {
+TEST_CASE("neither a reduce-scatter nor a copy-engine all-gather lengthens the gap") {
   Bench bench;
   bench.device.stream_wait_event(bench.scatter, bench.device.record_event(kComputeStream));
   bench.reduce_scatter(500'000);
@@ -227,17 +227,17 @@ TEST_CASE("on the slowest machine the longest ops are priced at an hour and end"
   const ModelledCollectives cost(machine);
   SimDevice device(machine, cost);
   const CommunicatorId world = device.create_communicator({"world", 8, 8});
-  constexpr Bytes kMost = ~Bytes{0};
+  constexpr Bytes kMax = ~Bytes{0};
   for (const CopyKind kind :
        {CopyKind::host_to_device, CopyKind::device_to_host, CopyKind::device_to_device, CopyKind::peer_to_peer})
-    device.copy(kComputeStream, {.kind = kind, .bytes = kMost, .work = {}, .label = {}});
-  KernelWork product;
-  product.kernel_class = KernelClass::gemm;
-  product.math = {.kind = KernelMath::Kind::gemm, .dtype = DType::bfloat16, .m = 8192, .n = 8192, .k = 8192};
-  device.launch(kComputeStream, product);
+    device.copy(kComputeStream, {.kind = kind, .bytes = kMax, .work = {}, .label = {}});
+  KernelWork gemm;
+  gemm.kernel_class = KernelClass::gemm;
+  gemm.math = {.kind = KernelMath::Kind::gemm, .dtype = DType::bfloat16, .m = 8192, .n = 8192, .k = 8192};
+  device.launch(kComputeStream, gemm);
   device.launch(kComputeStream, {.kernel_class = KernelClass::gemm, .work = kNever, .label = {}});
   for (const Transport transport : {Transport::nccl, Transport::copy_engine, Transport::low_contention})
-    device.collective(kComputeStream, world, {CollectiveKind::all_gather, transport, kMost, {}});
+    device.collective(kComputeStream, world, {CollectiveKind::all_gather, transport, kMax, {}});
   device.synchronize();
   CHECK_FALSE(device.deadlock());
   for (const OpTiming& op : device.timings()) {

@@ -18,7 +18,7 @@ inline ContentionSpec round_contention() {
   spec.ring.gather_latency = spec.ring.reduce_latency = 0.25;
   spec.symmetric.sms = 22;
   spec.side_kernel = 1.6;
-  spec.beside_side = 2;
+  spec.with_side_kernel = 2;
   KernelUse& gemm = spec.classes[static_cast<std::size_t>(KernelClass::gemm)];
   gemm.sms = 1;
   gemm.pressure = 1;

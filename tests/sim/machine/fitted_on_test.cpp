@@ -11,7 +11,8 @@ namespace {
 /// A profile that changes one constant, with `more` in it.
 std::string changed(const std::string& schema, const std::string& more, const std::string& rest = "") {
   return R"({"schema": )" + schema + R"(, "name": "mine", "extends": "h200", "network": {"nic": {"value": 25,
-    "unit": "GB/s", "source": "ours")" + more + "}}" + rest + "}";
+    "unit": "GB/s", "source": "ours")" +
+         more + "}}" + rest + "}";
 }
 
 const FittedOn& constant(const MachineProfile& profile, std::string_view place) {

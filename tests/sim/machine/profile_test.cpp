@@ -32,7 +32,7 @@ TEST_CASE("every built-in profile reads, is called by its name and has a source 
     CHECK(profile->memory_total < 192 * kGiB);
     CHECK(profile->rates.hbm < profile->peaks.memory_bandwidth);
     CHECK(profile->rates.gemm_bf16 < profile->peaks.matrix_bfloat16);
-    CHECK_FALSE(profile->covers.source.empty());
+    CHECK_FALSE(profile->valid_range.source.empty());
     for (const auto& [place, source] : profile->sources) {
       INFO(place);
       CHECK(source.size() > 5);

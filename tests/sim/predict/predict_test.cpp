@@ -84,7 +84,7 @@ TEST_CASE("which side sets the step follows the host's own speed") {
 
 TEST_CASE("a step of foreshard's own host has the next step's gathers behind it") {
   Settings settings = mixed();
-  settings.reshard_after_forward.kind = Reshard::Kind::never;  // else the step's own gathers wait all along
+  settings.reshard_after_forward.kind = Reshard::Kind::never;  // else the step's own all-gathers wait all along
   const Workload w = timed_workload(settings, 4);
   const auto gaps_us = [&](HostProgram program) {
     MachineProfile machine = h200();

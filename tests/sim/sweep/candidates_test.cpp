@@ -22,8 +22,8 @@ Settings four_tuned_gpus() {
   return settings;
 }
 
-bool has(const std::vector<Candidate>& list, const std::string& choice) {
-  return std::any_of(list.begin(), list.end(), [&](const Candidate& c) { return c.choice == choice; });
+bool has(const std::vector<Candidate>& list, const std::string& setting) {
+  return std::any_of(list.begin(), list.end(), [&](const Candidate& c) { return c.setting == setting; });
 }
 
 }  // namespace
@@ -31,7 +31,7 @@ bool has(const std::vector<Candidate>& list, const std::string& choice) {
 TEST_CASE("the remedies of pytorch#147168 are tried where record_stream is", "[remedies]") {
   const auto list = candidates(four_tuned_gpus());
   REQUIRE_FALSE(list.empty());
-  CHECK(list.front().choice == "--release stash");
+  CHECK(list.front().setting == "--release stash");
   CHECK(has(list, "--no-unshard-async --release stash"));
   CHECK(has(list, "--no-unshard-async --release stash --gather-alloc compute"));
   CHECK(has(list, "--alloc-conf expandable_segments:True"));
@@ -49,7 +49,7 @@ TEST_CASE("candidates differ from the run and from one another, and their option
   for (const Settings& base : {Settings{}, four_tuned_gpus(), other}) {
     const auto list = candidates(base);
     for (std::size_t i = 0; i < list.size(); ++i) {
-      INFO(list[i].choice);
+      INFO(list[i].setting);
       CHECK(list[i].settings != base);
       CHECK(check(list[i].settings));
       CHECK_FALSE(list[i].reason.empty());
@@ -65,12 +65,12 @@ TEST_CASE("a change as options and as Python", "[remedies]") {
   to.unshard_async = false;
   to.optimizer = Optimizer::adam_fused;
   to.alloc_conf = "expandable_segments:True";
-  CHECK(choice_text(from, to) == "--no-unshard-async --optimizer adam-fused --alloc-conf expandable_segments:True");
-  CHECK(choice_text(from, from).empty());
+  CHECK(setting_text(from, to) == "--no-unshard-async --optimizer adam-fused --alloc-conf expandable_segments:True");
+  CHECK(setting_text(from, from).empty());
   CHECK(pytorch_text(from, to) ==
         "PYTORCH_ALLOC_CONF=expandable_segments:True\n"
         "optimizer = torch.optim.Adam(model.parameters(), fused=True)\n"
         "leave out: model._set_unshard_async_op(True)");
   to.alloc_conf = "expandable_segments:True,max_split_size_mb:100";
-  CHECK(choice_text(from, to).ends_with("--alloc-conf 'expandable_segments:True,max_split_size_mb:100'"));
+  CHECK(setting_text(from, to).ends_with("--alloc-conf 'expandable_segments:True,max_split_size_mb:100'"));
 }

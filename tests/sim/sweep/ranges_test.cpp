@@ -65,7 +65,7 @@ TEST_CASE("points are settings, or the reason why they contradict each other") {
   CHECK(settings_at({}, ranges, 3).error().what == "replicate 4 does not divide the 6 GPUs");
 }
 
-TEST_CASE("a product without end is refused") {
+TEST_CASE("a GEMM without end is refused") {
   Range wide{"batch", {}};
   for (int i = 1; i <= 2000; ++i) wide.values.push_back(std::to_string(i));
   const std::vector<Range> ranges{wide, {"seq", wide.values}};

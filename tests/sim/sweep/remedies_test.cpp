@@ -44,8 +44,8 @@ TEST_CASE("remedies are what plan says, most saved first, equal on any number of
   std::int64_t last = std::numeric_limits<std::int64_t>::max();
   for (std::size_t i = 0; i < one.useful.size(); ++i) {
     const Remedy& remedy = one.useful[i];
-    INFO(remedy.choice);
-    CHECK(remedy.choice == many.useful[i].choice);
+    INFO(remedy.setting);
+    CHECK(remedy.setting == many.useful[i].setting);
     CHECK(remedy.peaks == many.useful[i].peaks);
     CHECK(remedy.saving > 0);
     CHECK(remedy.saving <= last);
@@ -100,11 +100,11 @@ TEST_CASE("a plan that runs out of memory says what failed, and which changes fi
   for (const Remedy& remedy : remedies.useful) CHECK(remedy.peaks.reserved <= limit);
 }
 
-TEST_CASE("the remedy beside a cause is the simplest of the best", "[remedies]") {
+TEST_CASE("the remedy concurrent with a cause is the simplest of the best", "[remedies]") {
   Remedies remedies;
-  const auto add = [&](const char* choice, std::int64_t saving, std::vector<CauseKind> cures) {
+  const auto add = [&](const char* setting, std::int64_t saving, std::vector<CauseKind> cures) {
     Remedy remedy;
-    remedy.choice = choice;
+    remedy.setting = setting;
     remedy.saving = saving;
     remedy.cures = std::move(cures);
     remedies.useful.push_back(remedy);
@@ -113,7 +113,7 @@ TEST_CASE("the remedy beside a cause is the simplest of the best", "[remedies]")
   add("--release stash --alloc-conf x", 102, {CauseKind::record_stream, CauseKind::hard_fragmentation});
   add("--release stash", 100, {CauseKind::record_stream});
   add("--gather-alloc compute", 50, {CauseKind::record_stream});
-  CHECK(best_against(remedies, CauseKind::record_stream)->choice == "--release stash");
-  CHECK(best_against(remedies, CauseKind::hard_fragmentation)->choice == "--release stash --alloc-conf x");
+  CHECK(best_against(remedies, CauseKind::record_stream)->setting == "--release stash");
+  CHECK(best_against(remedies, CauseKind::hard_fragmentation)->setting == "--release stash --alloc-conf x");
   CHECK(best_against(remedies, CauseKind::private_pool_idle) == nullptr);
 }

@@ -23,7 +23,7 @@ sim::MachineProfile machine() {
   spec.copy_engine.link_bandwidth = 1e12 / 0.9;
   spec.copy_engine.memory_per_byte = 0.375;  // of the memory bandwidth at 0.9 of the link: GEMMs 1.6 times slower
   spec.side_kernel = 2;
-  spec.beside_side = 1.25;
+  spec.with_side_kernel = 1.25;
   sim::KernelUse& gemm = spec.classes[static_cast<std::size_t>(KernelClass::gemm)];
   gemm.sms = 1;
   gemm.memory = 1;
@@ -132,7 +132,7 @@ TEST_CASE("roles of a section's ops") {
   constexpr auto kCopyIn = SectionRole::copy_in;
   constexpr auto kCollective = SectionRole::collective;
 
-  // Names that do not tell casts from copies: the first half are casts where the unit's gathers cast.
+  // Names that do not tell casts from copies: the first half are casts where the unit's all-gathers cast.
   CHECK(roles(Section::all_gather, {kForeach, kForeach, kForeach, kForeach, kGather}, true) ==
         Roles{kCast, kCast, kCopyIn, kCopyIn, kCollective});
   CHECK(roles(Section::all_gather, {kForeach, kForeach, kPeer}, false) == Roles{kCopyIn, kCopyIn, kCollective});

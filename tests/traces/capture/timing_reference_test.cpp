@@ -24,9 +24,9 @@ std::filesystem::path runs_folder() {
 Result<StepTiming> timing_of(const std::string& name, bool user_ranges = true) {
   const std::filesystem::path folder = runs_folder();
   auto about = read_about((folder / (name + ".about.json")).string());
-  if (!about) return tl::unexpected<Error>(about.error());
+  FORESHARD_TRY(about);
   auto trace = read_profiler_trace((folder / (name + ".trace.json.xz")).string());
-  if (!trace) return tl::unexpected<Error>(trace.error());
+  FORESHARD_TRY(trace);
   trace->run.units = about->units;
   trace->run.settings = about->settings;
   if (!user_ranges) {
@@ -35,7 +35,7 @@ Result<StepTiming> timing_of(const std::string& name, bool user_ranges = true) {
     });
   }
   const auto machine = sim::builtin_profile("h200");
-  if (!machine) return tl::unexpected<Error>(machine.error());
+  FORESHARD_TRY(machine);
   return read_timing(trace->run, *machine);
 }
 

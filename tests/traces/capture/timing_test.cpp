@@ -73,7 +73,7 @@ TEST_CASE("a step's host intervals leave the sections out") {
   const TimedSegment& pre_forward = segment(*timing, Hook::pre_forward);
   REQUIRE(pre_forward.items.size() == 2);
   CHECK(pre_forward.items[0].kernel.kernel_class == KernelClass::memset);
-  // 30 to 40 before the gather, 140 to 150 between the sections, 190 to 210 after.
+  // 30 to 40 before the all-gather, 140 to 150 between the sections, 190 to 210 after.
   CHECK(us(pre_forward.items[0].host_before) == 40);
   CHECK(us(pre_forward.items[1].host_before) == 20);
   CHECK(us(pre_forward.items[1].kernel.work) == 20);

@@ -32,7 +32,7 @@ EventRecord event(EventRecord::Kind kind, std::uint32_t id, std::uint32_t stream
 constexpr auto kRecord = EventRecord::Kind::record;
 constexpr auto kWait = EventRecord::Kind::wait;
 
-/// A copy-in, its gather, and compute before and after it.
+/// A copy-in, its all-gather, and compute before and after it.
 Run gather_run() {
   Run run;
   run.info.kind = RunKind::planned;
@@ -63,7 +63,7 @@ TEST_CASE("Dependencies: event waits lead to the ops that were recorded") {
 
 TEST_CASE("Dependencies: an event recorded behind a wait stands for what was waited for") {
   Run run = gather_run();
-  run.device_ops.erase(run.device_ops.begin() + 2);  // the gather stream only passes the event on
+  run.device_ops.erase(run.device_ops.begin() + 2);  // the all-gather stream only passes the event on
   const auto found = op_dependencies(run, selected(run));
   CHECK(found[2].events == std::vector<std::size_t>{1});
 }

@@ -8,7 +8,7 @@
 
 #include "cli/verbs/verbs.hpp"
 #include "tests/catch.hpp"
-#include "tests/cli/knock.hpp"
+#include "tests/cli/run_cli.hpp"
 #include "tests/temporary_folder.hpp"
 #include "tests/traces/export/random_run.hpp"
 #include "traces/store/store.hpp"
@@ -39,11 +39,11 @@ TEST_CASE("export writes every format, to a file and to standard output alike, t
   for (const std::string format : {"perfetto", "chrome", "snapshot", "dot", "chakra"}) {
     INFO(format);
     const std::string out = folder.file("out." + format);
-    const Answer written = knock({"export", store, "--format", format, "-o", out});
+    const Answer written = run_cli({"export", store, "--format", format, "-o", out});
     CHECK(written.status == 0);
     CHECK(written.out.empty());
     CHECK(written.err.find("wrote " + out) == 0);
-    const Answer shown = knock({"export", store, "--format", format, "-o", "-"});
+    const Answer shown = run_cli({"export", store, "--format", format, "-o", "-"});
     CHECK(shown.status == 0);
     CHECK((shown.out == test::file_bytes(out)));
     CHECK_FALSE(shown.out.empty());
@@ -54,14 +54,14 @@ TEST_CASE("export packs by name and never writes over a file unasked") {
   const Folder folder;
   const std::string store = folder.store(5, RunKind::planned);
   const std::string out = folder.file("run.perfetto.gz");
-  REQUIRE(knock({"export", store, "--format", "perfetto", "-o", out}).status == 0);
+  REQUIRE(run_cli({"export", store, "--format", "perfetto", "-o", out}).status == 0);
   CHECK(test::file_bytes(out).substr(0, 2) == "\x1f\x8b");
   const std::string before = test::file_bytes(out);
-  const Answer again = knock({"export", store, "--format", "chrome", "-o", out});
+  const Answer again = run_cli({"export", store, "--format", "chrome", "-o", out});
   CHECK(again.status == 2);
   CHECK(again.err.find("--force") != std::string::npos);
   CHECK((test::file_bytes(out) == before));
-  CHECK(knock({"export", store, "--format", "chrome", "-o", out, "--force"}).status == 0);
+  CHECK(run_cli({"export", store, "--format", "chrome", "-o", out, "--force"}).status == 0);
   CHECK((test::file_bytes(out) != before));
   CHECK(folder.files() == 2);  // no partial files
 }
@@ -70,15 +70,15 @@ TEST_CASE("export csv: one file a table, one table, or a view") {
   const Folder folder;
   const std::string store = folder.store(6, RunKind::imported);
   const std::string tables = folder.file("tables");
-  REQUIRE(knock({"export", store, "--format", "csv", "-o", tables, "-q"}).status == 0);
+  REQUIRE(run_cli({"export", store, "--format", "csv", "-o", tables, "-q"}).status == 0);
   const std::string ops = test::file_bytes(tables + "/device_op.csv");
   CHECK(ops.starts_with("id,kind,stream,"));
-  CHECK(ops == knock({"query", store, "SELECT * FROM device_op", "--csv"}).out);
-  CHECK(ops == knock({"export", store, "--format", "csv", "--table", "device_op"}).out);
-  CHECK(knock({"export", store, "--format", "csv", "--table", "step_summary"}).out ==
-        knock({"query", store, "SELECT * FROM step_summary", "--csv"}).out);
-  CHECK(knock({"export", store, "--format", "csv", "-o", tables}).status == 2);
-  const Answer wrong = knock({"export", store, "--format", "csv", "--table", "device_ops"});
+  CHECK(ops == run_cli({"query", store, "SELECT * FROM device_op", "--csv"}).out);
+  CHECK(ops == run_cli({"export", store, "--format", "csv", "--table", "device_op"}).out);
+  CHECK(run_cli({"export", store, "--format", "csv", "--table", "step_summary"}).out ==
+        run_cli({"query", store, "SELECT * FROM step_summary", "--csv"}).out);
+  CHECK(run_cli({"export", store, "--format", "csv", "-o", tables}).status == 2);
+  const Answer wrong = run_cli({"export", store, "--format", "csv", "--table", "device_ops"});
   CHECK(wrong.status == 2);
   CHECK(wrong.err.find("device_op'") != std::string::npos);
 }
@@ -103,13 +103,13 @@ TEST_CASE("export refuses what it cannot do, and leaves nothing behind") {
   for (const auto& arguments : wrong) {
     std::vector<std::string> all{"export", store};
     all.insert(all.end(), arguments.begin(), arguments.end());
-    const Answer answer = knock(all);
+    const Answer answer = run_cli(all);
     INFO(answer.err);
     CHECK((answer.status == 2 || answer.status == 3));
     CHECK(answer.out.empty());
     CHECK(answer.err.starts_with("error: "));
   }
-  CHECK(knock({"export", folder.file("nothing.db"), "--format", "dot"}).status == 3);
+  CHECK(run_cli({"export", folder.file("nothing.db"), "--format", "dot"}).status == 3);
   CHECK(folder.files() == 1);
 }
 
@@ -117,7 +117,7 @@ TEST_CASE("compare: the budget's rows add up to the difference of the step times
   const Folder folder;
   const std::string a = folder.store(8, RunKind::imported);
   const std::string b = folder.store(9, RunKind::planned);
-  const json parsed = json::parse(knock({"compare", a, b, "--json"}).out);
+  const json parsed = json::parse(run_cli({"compare", a, b, "--json"}).out);
   REQUIRE_FALSE(parsed["budget"].empty());
   std::int64_t of_a = 0, of_b = 0, difference = 0;
   for (const json& row : parsed["budget"]) {
@@ -128,11 +128,11 @@ TEST_CASE("compare: the budget's rows add up to the difference of the step times
   CHECK(of_a == parsed["steps"]["a"]["time"]["reported_ns"]);
   CHECK(of_b == parsed["steps"]["b"]["time"]["reported_ns"]);
   CHECK(difference == of_b - of_a);
-  CHECK(knock({"compare", a, b}).out.find("why the steps differ") != std::string::npos);
-  CHECK(knock({"compare", a, b, "--exit-code"}).status == kDiffers);
-  CHECK(knock({"compare", a, a, "--exit-code"}).status == kDone);
-  const json first = json::parse(knock({"compare", b, b, "--step", "0", "--json"}).out);
+  CHECK(run_cli({"compare", a, b}).out.find("why the steps differ") != std::string::npos);
+  CHECK(run_cli({"compare", a, b, "--exit-code"}).status == kDiffers);
+  CHECK(run_cli({"compare", a, a, "--exit-code"}).status == kDone);
+  const json first = json::parse(run_cli({"compare", b, b, "--step", "0", "--json"}).out);
   CHECK(first["steps"]["a"]["time"]["step"] == 0);
   CHECK(first["step_ms_source"]["a"] == "timeline");
-  CHECK(knock({"compare", b, b, "--step", "9"}).status == 2);
+  CHECK(run_cli({"compare", b, b, "--step", "9"}).status == 2);
 }

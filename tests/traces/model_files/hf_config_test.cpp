@@ -151,7 +151,7 @@ TEST_CASE("wrong values are refused with their key and the reason") {
     CHECK_FALSE(error.what.empty());
   }
   CHECK(refused(with("hidden_size", "4100")).what == "4100 is not divisible by the 32 attention heads");
-  CHECK(refused(with("num_hidden_layers", "1000000000")).what == "1000000000 is absurd: at most 2048");
+  CHECK(refused(with("num_hidden_layers", "1000000000")).what == "1000000000 is out of range: at most 2048");
 }
 
 TEST_CASE("a missing or misspelt size is refused, a null one too") {

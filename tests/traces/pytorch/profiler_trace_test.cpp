@@ -35,7 +35,7 @@ constexpr const char* kGather =
 
 Result<ProfilerTrace> try_read(const std::string& text, const TraceOptions& options = {}) {
   auto source = ByteSource::from_memory("input", text);
-  if (!source) return tl::unexpected(source.error());
+  FORESHARD_TRY(source);
   return read_profiler_trace(*source, options);
 }
 ProfilerTrace read(const std::vector<std::string>& events, const TraceOptions& options = {}) {

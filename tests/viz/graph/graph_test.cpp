@@ -23,7 +23,7 @@ DependencyGraph graph_of(const Run& run, Collapse collapse, std::optional<std::i
   return std::move(*graph);
 }
 
-/// Two layers: each gathered on stream 2 behind the one before, computed after its gather.
+/// Two layers: each gathered on stream 2 behind the one before, computed after its all-gather.
 Run two_layers() {
   Run run;
   run.info.kind = RunKind::planned;

@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "tests/cli/knock.hpp"
+#include "tests/cli/run_cli.hpp"
 #include "tests/temporary_folder.hpp"
 #include "tests/viz/pack/decode.hpp"
 #include "tests/viz/svg/drawn_runs.hpp"
@@ -89,12 +89,12 @@ TEST_CASE("view writes a page once, and again with --force") {
   const foreshard::test::TemporaryFolder folder;
   const std::string store = folder.file("run.db"), path = folder.file("run.html");
   REQUIRE(traces::write_run(small_run(), store, {.force = true}));
-  CHECK(cli::knock({"view", store, "-o", path}).status == 0);
+  CHECK(cli::run_cli({"view", store, "-o", path}).status == 0);
   const std::string page = foreshard::test::file_bytes(path);
   CHECK(page.starts_with("<!doctype html>"));
   CHECK(page.find("id=\"data:explain\"") != std::string::npos);
-  CHECK(cli::knock({"view", store, "-o", path}).status == 2);
-  CHECK(cli::knock({"view", store, "-o", path, "--force", "--theme", "dark", "--step", "0"}).status == 0);
-  CHECK(cli::knock({"view", store, "-o", path, "--force", "--width", "900"}).status == 2);
-  CHECK(cli::knock({"view", store, "-o", path, "--force", "--step", "9"}).status == 2);
+  CHECK(cli::run_cli({"view", store, "-o", path}).status == 2);
+  CHECK(cli::run_cli({"view", store, "-o", path, "--force", "--theme", "dark", "--step", "0"}).status == 0);
+  CHECK(cli::run_cli({"view", store, "-o", path, "--force", "--width", "900"}).status == 2);
+  CHECK(cli::run_cli({"view", store, "-o", path, "--force", "--step", "9"}).status == 2);
 }

@@ -3,7 +3,7 @@
 #include <cstdlib>
 
 #include "tests/catch.hpp"
-#include "tests/cli/knock.hpp"
+#include "tests/cli/run_cli.hpp"
 #include "tests/temporary_folder.hpp"
 #include "tests/viz/svg/drawn_runs.hpp"
 #include "traces/store/store.hpp"
@@ -25,23 +25,23 @@ struct Files {
 
 TEST_CASE("view writes an SVG once, and again with --force") {
   const Files files;
-  CHECK(knock({"view", files.run, "-o", files.svg}).status == 0);
+  CHECK(run_cli({"view", files.run, "-o", files.svg}).status == 0);
   const std::string first = test::file_bytes(files.svg);
   CHECK(first.starts_with("<svg "));
-  CHECK(knock({"view", files.run, "-o", files.svg}).status == 2);
-  CHECK(knock({"view", files.run, "-o", files.svg, "--force", "--step", "all", "--theme", "dark"}).status == 0);
+  CHECK(run_cli({"view", files.run, "-o", files.svg}).status == 2);
+  CHECK(run_cli({"view", files.run, "-o", files.svg, "--force", "--step", "all", "--theme", "dark"}).status == 0);
   CHECK(test::file_bytes(files.svg) != first);
 }
 
 TEST_CASE("view refuses what it does not write, and leaves no file behind") {
   const Files files;
-  const Answer page = knock({"view", files.run, "-o", files.folder.file("run.gif")});
+  const Answer page = run_cli({"view", files.run, "-o", files.folder.file("run.gif")});
   CHECK(page.status == 2);
   CHECK(page.err.find(".html, .svg, .png or .pdf") != std::string::npos);
-  CHECK(knock({"view", files.run, "-o", files.svg, "--step", "9"}).status == 2);
-  CHECK(knock({"view", files.run, "-o", files.svg, "--step", "last"}).status == 2);
-  CHECK(knock({"view", files.run, "-o", files.svg, "--theme", "blue"}).status == 2);
-  CHECK(knock({"view", "/nonexistent.db", "-o", files.svg}).status == 3);
+  CHECK(run_cli({"view", files.run, "-o", files.svg, "--step", "9"}).status == 2);
+  CHECK(run_cli({"view", files.run, "-o", files.svg, "--step", "last"}).status == 2);
+  CHECK(run_cli({"view", files.run, "-o", files.svg, "--theme", "blue"}).status == 2);
+  CHECK(run_cli({"view", "/nonexistent.db", "-o", files.svg}).status == 3);
   CHECK(test::file_bytes(files.svg).empty());
 }
 
@@ -49,7 +49,7 @@ TEST_CASE("without rsvg-convert view says what to install") {
   const Files files;
   const std::string path = std::getenv("PATH") != nullptr ? std::getenv("PATH") : "";
   ::setenv("PATH", "/nonexistent", 1);
-  const Answer answer = knock({"view", files.run, "-o", files.png});
+  const Answer answer = run_cli({"view", files.run, "-o", files.png});
   ::setenv("PATH", path.c_str(), 1);
   CHECK(answer.status == 3);
   CHECK(answer.err.find("librsvg2-bin") != std::string::npos);

@@ -59,7 +59,7 @@ struct Account {
   std::map<std::string, std::uint32_t> kernels;      ///< by label
   Bytes peak = 0;
   std::uint32_t synchronisations = 0;
-  std::uint64_t products = 0;  ///< multiply-adds of all matrix products
+  std::uint64_t products = 0;  ///< multiply-adds of all GEMMs
 };
 
 inline Account account(const Workload& workload, const Program& program) {

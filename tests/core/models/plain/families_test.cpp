@@ -85,7 +85,7 @@ TEST_CASE("a steady step frees what it makes; a first one keeps library workspac
     Bytes workspaces = 0;
     for (const Op& op : w->steps[0].ops)
       if (op.kind == OpKind::alloc && op.category == MemoryCategory::workspaces) workspaces += op.size.bytes;
-    CHECK(workspaces >= 2 * 32 * kMiB);  // one for each thread that runs matrix products
+    CHECK(workspaces >= 2 * 32 * kMiB);  // one for each thread that runs GEMMs
     CHECK(w->parameters_order.size() == parameters(*w));
     CHECK(w->has_timing);
   }

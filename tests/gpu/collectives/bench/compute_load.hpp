@@ -1,5 +1,5 @@
-// What runs beside a collective in the benchmark: an 8192³ bfloat16 GEMM through cuBLASLt, and a kernel bound by
-// memory.
+// What runs concurrently with a collective in the benchmark: an 8192³ bfloat16 GEMM through cuBLASLt, and a kernel
+// bound by memory.
 #pragma once
 
 #include <cublasLt.h>

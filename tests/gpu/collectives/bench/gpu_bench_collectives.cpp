@@ -30,8 +30,8 @@ struct Arguments {
   int timeout_s = 300;
 };
 
-int run_rank(Exchange& exchange, const Arguments& a, const std::vector<Variant>& variants) {
-  std::FILE* out = exchange.rank() == 0 && !a.out.empty() ? std::fopen(a.out.c_str(), "a") : nullptr;
+int run_rank(Bootstrap& bootstrap, const Arguments& a, const std::vector<Variant>& variants) {
+  std::FILE* out = bootstrap.rank() == 0 && !a.out.empty() ? std::fopen(a.out.c_str(), "a") : nullptr;
   std::vector<Bytes> sizes;
   Bytes largest = a.contention ? 512 * kMiB : 64 * kMiB;
   for (const double mib : a.sizes) {
@@ -39,7 +39,7 @@ int run_rank(Exchange& exchange, const Arguments& a, const std::vector<Variant>&
     largest = std::max(largest, sizes.back());
   }
   std::uint64_t wrong = 0;
-  RankBench bench(exchange, variants, a.gpus, largest, out);
+  RankBench bench(bootstrap, variants, a.gpus, largest, out);
   for (const Variant& variant : variants) {
     if (a.check != 0) wrong += bench.check(variant, a.check);
     bench.sizes(variant, sizes);
@@ -82,5 +82,5 @@ int main(int argc, char** argv) {
     std::printf("skipped: %u GPUs asked for, %d here\n", a.gpus, gpus);
     return 77;
   }
-  return run_ranks(a.ranks, a.timeout_s, [&](Exchange& exchange) { return run_rank(exchange, a, variants); });
+  return run_ranks(a.ranks, a.timeout_s, [&](Bootstrap& bootstrap) { return run_rank(bootstrap, a, variants); });
 }

@@ -46,13 +46,13 @@ struct Case {
 
 /// Words that the kernel reads and writes, in device memory.
 struct Words {
-  std::uint32_t counters[kMostSlots] = {};
+  std::uint32_t counters[kMaxSlots] = {};
   std::uint32_t finished = 0;
   std::uint32_t started = kItems;
   std::uint32_t complete = 0;
   alignas(8) std::uint64_t decision = 0;
-  std::uint32_t passed[kMostPeers] = {};   ///< what peers would have said
-  std::uint32_t ignored[kMostPeers] = {};  ///< what is said to peers
+  std::uint32_t passed[kMaxPeers] = {};   ///< what peers would have said
+  std::uint32_t ignored[kMaxPeers] = {};  ///< what is said to peers
 };
 
 /// One GPU: its sources, what runs there.
@@ -159,16 +159,16 @@ class Side {
   std::unique_ptr<GemmLoad> product_;
 };
 
-struct Beside {
+struct Concurrent {
   double reduction = 0;
   double product = 0;
-  double product_alone = 0;
+  double gemm_isolated = 0;
 };
 
 /// Both GPUs at once. Times are the slower one's, in microseconds.
 class Pair {
  public:
-  double reduction_alone(const Case& c) {
+  double reduction_isolated(const Case& c) {
     return repeated([&] {
       put_reductions(c);
       return slower([](const Side& side) { return side.reduction_us(); });
@@ -176,24 +176,24 @@ class Pair {
   }
   /// The timed products lie within the reductions, and products outlast them. Alone they run for as long in between, so
   /// that both times are those of the same clocks.
-  Beside beside(const Case& c, double reduction_us) {
+  Concurrent concurrent(const Case& c, double reduction_us) {
     constexpr double kProduct = 1600;  // about what one takes, us: so many fit beside the reductions
     const int count = std::max(5, static_cast<int>(kItems * reduction_us / kProduct * 0.7));
     const auto products = [&] {
       for (Side& side : sides_) side.put_products(count, count);
       return slower([&](const Side& side) { return side.product_us(count); });
     };
-    std::vector<double> alone;
+    std::vector<double> isolated;
     std::vector<double> slowed;
-    Beside out;
+    Concurrent out;
     out.reduction = repeated([&] {
-      alone.push_back(products());
+      isolated.push_back(products());
       put_reductions(c);
       slowed.push_back(products());
       return slower([](const Side& side) { return side.reduction_us(); });
     });
     out.product = median(slowed);
-    out.product_alone = median(alone);
+    out.gemm_isolated = median(isolated);
     return out;
   }
 
@@ -218,16 +218,16 @@ class Pair {
 };
 
 void measure(Pair& pair, const Case& c) {
-  const double alone = pair.reduction_alone(c);
-  const Beside beside = pair.beside(c, alone);
-  const double bus = static_cast<double>(kTotal) * (c.sources - 1) / c.sources / alone / 1e3;
+  const double isolated = pair.reduction_isolated(c);
+  const Concurrent concurrent = pair.concurrent(c, isolated);
+  const double bus = static_cast<double>(kTotal) * (c.sources - 1) / c.sources / isolated / 1e3;
   fmt::print(
       R"(BENCH {{"op":"reduce","sources":{},"local":{},"ctas":{},"in":"{}","out":"{}","total_bytes":{},"us":{:.1f},)"
       R"("busbw_GBps":{:.1f},"us_beside_gemm8192":{:.1f},"slowdown":{:.3f},"gemm_us":{:.1f},)"
       R"("gemm_slowdown":{:.3f}}})"
       "\n",
-      c.sources, c.local, c.ctas, name(c.input), name(c.output), kTotal, alone, bus, beside.reduction,
-      beside.reduction / alone, beside.product_alone, beside.product / beside.product_alone);
+      c.sources, c.local, c.ctas, name(c.input), name(c.output), kTotal, isolated, bus, concurrent.reduction,
+      concurrent.reduction / isolated, concurrent.gemm_isolated, concurrent.product / concurrent.gemm_isolated);
   std::fflush(stdout);
 }
 
@@ -249,7 +249,7 @@ int main(int argc, char** argv) {
   app.add_flag("--local", local, "all sources in the GPU's own memory, as after staging; the bus then counts nothing");
   app.add_option("--sources", sources, "ranks whose parts are summed")
       ->delimiter(',')
-      ->check(CLI::Range(2U, kMostPeers));
+      ->check(CLI::Range(2U, kMaxPeers));
   app.add_option("--ctas", ctas, "CTAs, in pairs")->delimiter(',');
   const auto dtypes = CLI::IsMember({"float32", "bfloat16", "float16"});
   app.add_option("--in", input, "dtype of what is summed")->check(dtypes);

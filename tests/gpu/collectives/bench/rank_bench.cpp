@@ -31,19 +31,19 @@ void need_cuda(cudaError_t code, const char* what) {
   need(gpu::check(code, what));
 }
 
-std::uint32_t rank_in(const Exchange& exchange) {
-  return exchange.rank();
+std::uint32_t rank_in(const Bootstrap& bootstrap) {
+  return bootstrap.rank();
 }
 
 }  // namespace
 
-RankBench::RankBench(Exchange& exchange, const std::vector<Variant>& variants, std::uint32_t gpus, Bytes largest,
+RankBench::RankBench(Bootstrap& bootstrap, const std::vector<Variant>& variants, std::uint32_t gpus, Bytes largest,
                      std::FILE* out)
-    : exchange_(exchange), largest_(largest), out_(out) {
-  need_cuda(cudaSetDevice(static_cast<int>(exchange.local_rank() % gpus)), "cudaSetDevice");
-  heap_ = need(SymmetricHeap::create(exchange));
+    : bootstrap_(bootstrap), largest_(largest), out_(out) {
+  need_cuda(cudaSetDevice(static_cast<int>(bootstrap.local_rank() % gpus)), "cudaSetDevice");
+  heap_ = need(SymmetricHeap::create(bootstrap));
   CommunicatorSettings settings;
-  for (std::uint32_t r = 0; r < exchange.ranks(); ++r) settings.members.push_back(r);
+  for (std::uint32_t r = 0; r < bootstrap.ranks(); ++r) settings.members.push_back(r);
   settings.transports.clear();
   bool any = false;
   for (const Variant& v : variants)
@@ -51,7 +51,7 @@ RankBench::RankBench(Exchange& exchange, const std::vector<Variant>& variants, s
       settings.transports.push_back(v.transport);
       any = true;
     }
-  if (any) nccl_ = need(Communicator::create(exchange, heap_.get(), settings));
+  if (any) nccl_ = need(Communicator::create(bootstrap, heap_.get(), settings));
   need_cuda(cudaStreamCreateWithFlags(&comm_stream_, cudaStreamNonBlocking), "cudaStreamCreate");
   need_cuda(cudaStreamCreateWithFlags(&load_stream_, cudaStreamNonBlocking), "cudaStreamCreate");
 }
@@ -62,7 +62,7 @@ RankBench::~RankBench() {
 }
 
 void RankBench::emit(const std::string& json) {
-  if (exchange_.rank() != 0) return;
+  if (bootstrap_.rank() != 0) return;
   std::printf("BENCH %s\n", json.c_str());
   std::fflush(stdout);
   if (out_ != nullptr) {
@@ -73,13 +73,13 @@ void RankBench::emit(const std::string& json) {
 
 void RankBench::barrier() {
   need_cuda(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
-  need(exchange_.barrier("bench"));
+  need(bootstrap_.barrier("bench"));
 }
 
 double RankBench::of_rank_0(double value) {
   std::string bytes(sizeof value, '\0');
   std::memcpy(bytes.data(), &value, sizeof value);
-  const auto all = need(exchange_.all_gather("value", bytes));
+  const auto all = need(bootstrap_.all_gather("value", bytes));
   std::memcpy(&value, all[0].data(), sizeof value);
   return value;
 }
@@ -96,7 +96,7 @@ RankBench::Buffers& RankBench::buffers(Transport transport) {
   made.scatter = acquire(largest_);
   made.result = acquire(largest_);
   for (void* memory : {made.gather, made.scatter, made.result})
-    fill_pattern(memory, DType::bfloat16, 0, largest_ / 2, exchange_.rank(), {7, false}, nullptr);
+    fill_pattern(memory, DType::bfloat16, 0, largest_ / 2, bootstrap_.rank(), {7, false}, nullptr);
   need_cuda(cudaDeviceSynchronize(), "fill");
   held = made;
   return *held;
@@ -106,17 +106,17 @@ void RankBench::use(const Variant& variant) {
   if (variant.transport != Transport::low_contention || used_ == variant.text) return;
   barrier();
   std::vector<std::uint32_t> members;
-  for (std::uint32_t r = 0; r < exchange_.ranks(); ++r) members.push_back(r);
-  own_ = need(OwnCollectives::create(*heap_, members, exchange_.rank(), variant.tuning));
+  for (std::uint32_t r = 0; r < bootstrap_.ranks(); ++r) members.push_back(r);
+  own_ = need(SymmMemCollectives::create(*heap_, members, bootstrap_.rank(), variant.tuning));
   used_ = variant.text;
 }
 
 void RankBench::call(const Variant& variant, Bytes bytes, DType dtype, DType output_type, Reduction reduction,
                      cudaStream_t stream) {
   Buffers& b = buffers(variant.transport);
-  const Bytes slice = bytes / exchange_.ranks();
+  const Bytes slice = bytes / bootstrap_.ranks();
   const bool gather = variant.kind == CollectiveKind::all_gather;
-  void* input = gather ? static_cast<char*>(b.gather) + rank_in(exchange_) * slice : b.scatter;
+  void* input = gather ? static_cast<char*>(b.gather) + rank_in(bootstrap_) * slice : b.scatter;
   void* output = gather ? b.gather : b.result;
   if (variant.transport != Transport::low_contention) {
     CollectiveWork work;
@@ -137,7 +137,7 @@ void RankBench::call(const Variant& variant, Bytes bytes, DType dtype, DType out
     scatter.elements = slice / itemsize(dtype);
     scatter.input_type = dtype;
     scatter.output_type = output_type;
-    scatter.scale = reduction == Reduction::average ? 1.0F / static_cast<float>(exchange_.ranks()) : 1.0F;
+    scatter.scale = reduction == Reduction::average ? 1.0F / static_cast<float>(bootstrap_.ranks()) : 1.0F;
     need(own_->reduce_scatter(scatter, stream));
   }
 }
@@ -176,10 +176,10 @@ void RankBench::sizes(const Variant& variant, const std::vector<Bytes>& sizes) {
   use(variant);
   for (const Bytes bytes : sizes) {
     const double us = timed(issue(variant, bytes), bytes < 64 * kMiB ? 50 : 10);
-    const double ranks = exchange_.ranks();
+    const double ranks = bootstrap_.ranks();
     const double bus = static_cast<double>(bytes) * (ranks - 1) / ranks / us / 1e3;
     emit(fmt::format(R"({{"variant":"{}","world":{},"op":"{}","total_bytes":{},"us":{:.2f},"busbw_GBps":{:.1f}}})",
-                     variant.text, exchange_.ranks(), name(variant.kind), bytes, us, bus));
+                     variant.text, bootstrap_.ranks(), name(variant.kind), bytes, us, bus));
   }
 }
 
@@ -198,8 +198,8 @@ void RankBench::contention(const Variant& variant) {
   std::array<cudaEvent_t, 4> events{};
   for (cudaEvent_t& event : events) need_cuda(cudaEventCreate(&event), "cudaEventCreate");
   for (const Load& load : loads) {
-    const double alone = of_rank_0(timed(load.run, load.iterations));
-    const double comm_alone = of_rank_0(timed(comm, 10));
+    const double isolated = of_rank_0(timed(load.run, load.iterations));
+    const double comm_isolated = of_rank_0(timed(comm, 10));
     // The collective runs for longer than the compute, then the other way round.
     const auto both = [&](int loads_run, int comms_run) {
       barrier();
@@ -216,17 +216,17 @@ void RankBench::contention(const Variant& variant) {
       need_cuda(cudaEventElapsedTime(&load_ms, events[2], events[3]), "cudaEventElapsedTime");
       return std::pair{static_cast<double>(comm_ms) * 1e3 / comms_run, static_cast<double>(load_ms) * 1e3 / loads_run};
     };
-    const int comms = std::max(4, static_cast<int>(alone * load.iterations / comm_alone * 2.5));
+    const int comms = std::max(4, static_cast<int>(isolated * load.iterations / comm_isolated * 2.5));
     (void)both(load.iterations, comms);
     const double load_under = median({both(load.iterations, comms).second, both(load.iterations, comms).second,
                                       both(load.iterations, comms).second});
-    const int many = std::max(4, static_cast<int>(comm_alone * 10 / alone * 2.5));
+    const int many = std::max(4, static_cast<int>(comm_isolated * 10 / isolated * 2.5));
     const double comm_under = median({both(many, 10).first, both(many, 10).first, both(many, 10).first});
     emit(fmt::format(R"({{"variant":"{}","world":{},"op":"contention","compute":"{}","comm":"{}",)"
                      R"("compute_alone_us":{:.1f},"compute_under_comm_us":{:.1f},"comm_alone_us":{:.1f},)"
                      R"("comm_under_compute_us":{:.1f},"slowdown_compute":{:.4f},"slowdown_comm":{:.4f}}})",
-                     variant.text, exchange_.ranks(), load.name, name(variant.kind), alone, load_under, comm_alone,
-                     comm_under, load_under / alone, comm_under / comm_alone));
+                     variant.text, bootstrap_.ranks(), load.name, name(variant.kind), isolated, load_under,
+                     comm_isolated, comm_under, load_under / isolated, comm_under / comm_isolated));
   }
   for (cudaEvent_t event : events) (void)cudaEventDestroy(event);
 }
@@ -239,8 +239,8 @@ std::uint64_t RankBench::check(const Variant& variant, std::uint64_t repeats) {
   need_cuda(cudaMemset(wrong, 0, repeats * sizeof *wrong), "cudaMemset");
   std::vector<std::string> calls;
   std::mt19937_64 random(1234);
-  const std::uint32_t ranks = exchange_.ranks();
-  const std::uint32_t rank = exchange_.rank();
+  const std::uint32_t ranks = bootstrap_.ranks();
+  const std::uint32_t rank = bootstrap_.rank();
   Buffers& b = buffers(variant.transport);
   const bool own = variant.transport == Transport::low_contention;
   std::uint64_t bytes_checked = 0;
@@ -283,7 +283,7 @@ std::uint64_t RankBench::check(const Variant& variant, std::uint64_t repeats) {
   }
   (void)cudaFree(wrong);
   std::uint64_t all = 0;
-  for (const std::string& text : need(exchange_.all_gather("wrong", std::to_string(found))))
+  for (const std::string& text : need(bootstrap_.all_gather("wrong", std::to_string(found))))
     all += std::strtoull(text.c_str(), nullptr, 10);
   emit(fmt::format(
       R"({{"variant":"{}","world":{},"op":"check","kind":"{}","repeats":{},"bytes":{},"wrong_elements":{}}})",

@@ -20,7 +20,7 @@ using Issue = std::function<void(cudaStream_t)>;
 class RankBench {
  public:
   /// `gpus`: rank r works on GPU r % gpus. `largest`: bytes of each buffer.
-  RankBench(Exchange& exchange, const std::vector<Variant>& variants, std::uint32_t gpus, Bytes largest,
+  RankBench(Bootstrap& bootstrap, const std::vector<Variant>& variants, std::uint32_t gpus, Bytes largest,
             std::FILE* out);
   ~RankBench();
   RankBench(const RankBench&) = delete;
@@ -51,12 +51,12 @@ class RankBench {
   void barrier();
   void emit(const std::string& json);
 
-  Exchange& exchange_;
+  Bootstrap& bootstrap_;
   Bytes largest_;
   std::FILE* out_;
   std::unique_ptr<SymmetricHeap> heap_;
   std::unique_ptr<Communicator> nccl_;
-  std::unique_ptr<OwnCollectives> own_;  ///< of the variant in use
+  std::unique_ptr<SymmMemCollectives> own_;  ///< of the variant in use
   std::string used_;
   std::optional<Buffers> buffers_[5];
   std::unique_ptr<GemmLoad> gemm_;

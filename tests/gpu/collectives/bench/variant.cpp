@@ -16,7 +16,7 @@ std::vector<std::string> split(std::string_view text, char by) {
   }
 }
 
-bool set(OwnTuning& t, const std::string& key, const std::string& value) {
+bool set(SymmMemTuning& t, const std::string& key, const std::string& value) {
   const double number = std::atof(value.c_str());
   const auto count = static_cast<std::uint32_t>(number);
   const auto mib = static_cast<Bytes>(number * static_cast<double>(kMiB));

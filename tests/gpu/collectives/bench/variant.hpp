@@ -6,7 +6,7 @@
 
 #include "core/base/error.hpp"
 #include "core/device/device.hpp"
-#include "gpu/collectives/own_collectives.hpp"
+#include "gpu/collectives/symm_mem_collectives.hpp"
 
 namespace foreshard::gpu {
 
@@ -16,7 +16,7 @@ struct Variant {
   Transport transport = Transport::nccl;
   DType input = DType::bfloat16;   ///< of what is timed
   DType result = DType::bfloat16;  ///< of a reduce-scatter's output; NCCL's is the input's
-  OwnTuning tuning;                ///< Transport::low_contention
+  SymmMemTuning tuning;            ///< Transport::low_contention
 };
 
 /// "ag:nccl", "rs:symmetric", "ag:copy_engine", "ag:own", "rs:own,way=staged|direct,ctas=8,cluster=2,brief=16,

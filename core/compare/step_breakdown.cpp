@@ -1,8 +1,8 @@
-#include "core/compare/step_budget.hpp"
+#include "core/compare/step_breakdown.hpp"
 
 #include <algorithm>
 
-#include "core/compare/alone_times.hpp"
+#include "core/compare/isolated_durations.hpp"
 
 namespace foreshard {
 namespace {
@@ -64,12 +64,12 @@ class Splitter {
   Splitter(const Run& run, const Places& places, TimedStep& step)
       : run_(run), places_(places), step_(step), others_(run), waits_(allocator_waits(run, step.recording)) {
     find_compute_ops();
-    alone_ = alone_times(run, compute_);
+    isolated_ = isolated_durations(run, compute_);
   }
 
-  StepBudget split() {
+  StepBreakdown split() {
     Nanoseconds at = step_.begin;
-    std::size_t next_alone = 0;
+    std::size_t next_isolated = 0;
     for (const std::size_t index : order_) {
       const DeviceOpRecord& op = run_.device_ops[index];
       const Nanoseconds start = std::max(at, op.start);
@@ -77,15 +77,15 @@ class Splitter {
       const std::string& phase = places_.phase(op);
       gap(op, phase, at, start);
       if (on_compute(op)) {
-        while (compute_[next_alone].index != index) ++next_alone;
-        work(compute_[next_alone], alone_[next_alone], phase, end - start);
+        while (compute_[next_isolated].index != index) ++next_isolated;
+        work(compute_[next_isolated], isolated_[next_isolated], phase, end - start);
       } else {
         add(phase, TimeCause::communication, end - start);  // a collective on the compute stream itself
       }
       at = end;
     }
     add({}, TimeCause::host, step_.end - at);
-    return std::move(budget_);
+    return std::move(breakdown_);
   }
 
  private:
@@ -119,12 +119,12 @@ class Splitter {
     add(phase, TimeCause::host, to - from - held - waited);
   }
 
-  void work(const ComputeOp& op, const std::optional<Nanoseconds>& alone, const std::string& phase,
+  void work(const ComputeOp& op, const std::optional<Nanoseconds>& isolated, const std::string& phase,
             Nanoseconds length) {
     Nanoseconds slower;
-    if (!op.ran_alone()) {
-      if (alone)
-        slower = std::clamp(op.length() - *alone, Nanoseconds{0}, std::min(op.overlapped, length));
+    if (!op.ran_isolated()) {
+      if (isolated)
+        slower = std::clamp(op.length() - *isolated, Nanoseconds{0}, std::min(op.overlapped, length));
       else
         step_.contention_unknown += std::min(op.overlapped, length);
     }
@@ -133,7 +133,7 @@ class Splitter {
   }
 
   void add(const std::string& phase, TimeCause cause, Nanoseconds time) {
-    if (time.count != 0) budget_[{phase, cause}] += time;
+    if (time.count != 0) breakdown_[{phase, cause}] += time;
   }
 
   const Run& run_;
@@ -143,13 +143,13 @@ class Splitter {
   Spans waits_;
   std::vector<std::size_t> order_;
   std::vector<ComputeOp> compute_;
-  std::vector<std::optional<Nanoseconds>> alone_;
-  StepBudget budget_;
+  std::vector<std::optional<Nanoseconds>> isolated_;
+  StepBreakdown breakdown_;
 };
 
 }  // namespace
 
-StepBudget step_budget(const Run& run, const Places& places, TimedStep& step) {
+StepBreakdown step_breakdown(const Run& run, const Places& places, TimedStep& step) {
   return Splitter(run, places, step).split();
 }
 

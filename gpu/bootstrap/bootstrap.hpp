@@ -17,9 +17,9 @@
 
 namespace foreshard::gpu {
 
-class Exchange {
+class Bootstrap {
  public:
-  virtual ~Exchange() = default;
+  virtual ~Bootstrap() = default;
 
   [[nodiscard]] virtual std::uint32_t rank() const = 0;
   [[nodiscard]] virtual std::uint32_t ranks() const = 0;

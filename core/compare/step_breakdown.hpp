@@ -14,10 +14,10 @@
 namespace foreshard {
 
 /// By phase and cause; adds up to step.end − step.begin.
-using StepBudget = std::map<std::pair<std::string, TimeCause>, Nanoseconds>;
+using StepBreakdown = std::map<std::pair<std::string, TimeCause>, Nanoseconds>;
 
 /// Sets `step.contention_unknown`.
-[[nodiscard]] StepBudget step_budget(const Run& run, const Places& places, TimedStep& step);
+[[nodiscard]] StepBreakdown step_breakdown(const Run& run, const Places& places, TimedStep& step);
 
 /// Host time that the caching allocator takes from the program, as sorted spans that do not overlap.
 ///

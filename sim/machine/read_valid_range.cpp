@@ -14,8 +14,8 @@ using Json = nlohmann::json;
 
 /// [least, most], whole numbers in this order, or nothing where the key is absent.
 template <class T>
-std::optional<CoveredRange<T>> read_range(ProfileReader& reader, const Json& covers, std::string_view key) {
-  const Json* pair = reader.member(covers, "/covers", key, false);
+std::optional<CoveredRange<T>> read_range(ProfileReader& reader, const Json& valid_range, std::string_view key) {
+  const Json* pair = reader.member(valid_range, "/covers", key, false);
   if (pair == nullptr) return std::nullopt;
   const bool right = pair->is_array() && pair->size() == 2 && (*pair)[0].is_number_unsigned() &&
                      (*pair)[1].is_number_unsigned() &&
@@ -28,14 +28,14 @@ std::optional<CoveredRange<T>> read_range(ProfileReader& reader, const Json& cov
 
 /// A list of words; their enumerators are the words' places in `words`.
 template <class T>
-std::vector<T> read_words(ProfileReader& reader, const Json& covers, std::string_view key,
+std::vector<T> read_words(ProfileReader& reader, const Json& valid_range, std::string_view key,
                           std::span<const std::string_view> words) {
   std::vector<T> out;
-  const Json* list = reader.member(covers, "/covers", key, false);
+  const Json* list = reader.member(valid_range, "/covers", key, false);
   if (list == nullptr) return out;
   const std::string path = fmt::format("/covers/{}", key);
   if (!list->is_array()) {
-    reader.fail(path, "a list of words is expected here");
+    reader.fail(path, "a list of names is expected here");
     return out;
   }
   for (std::size_t i = 0; i < list->size(); ++i)
@@ -45,20 +45,20 @@ std::vector<T> read_words(ProfileReader& reader, const Json& covers, std::string
 
 }  // namespace
 
-void read_covers(ProfileReader& reader, const Json& covers, MachineProfile& out) {
+void read_valid_range(ProfileReader& reader, const Json& valid_range, MachineProfile& out) {
   static constexpr std::array<std::string_view, 7> kKeys{"bytes",      "ranks",   "nodes", "dtypes",
                                                          "transports", "kernels", "source"};
-  reader.known_keys(covers, "/covers", kKeys);
+  reader.known_keys(valid_range, "/covers", kKeys);
   std::array<std::string_view, kDTypes.size()> dtypes;
   for (std::size_t i = 0; i < dtypes.size(); ++i) dtypes[i] = kDTypes[i].name;
-  out.covers.bytes = read_range<Bytes>(reader, covers, "bytes");
-  out.covers.ranks = read_range<std::uint32_t>(reader, covers, "ranks");
-  out.covers.nodes = read_range<std::uint32_t>(reader, covers, "nodes");
-  out.covers.dtypes = read_words<DType>(reader, covers, "dtypes", dtypes);
-  out.covers.transports = read_words<Transport>(reader, covers, "transports", EnumNames<Transport>::kNames);
-  out.covers.kernels = read_words<KernelClass>(reader, covers, "kernels", kDashedNames<KernelClass>);
-  reader.source_alone(covers, "/covers");
-  if (!reader.error()) out.covers.source = covers["source"].get<std::string>();
+  out.valid_range.bytes = read_range<Bytes>(reader, valid_range, "bytes");
+  out.valid_range.ranks = read_range<std::uint32_t>(reader, valid_range, "ranks");
+  out.valid_range.nodes = read_range<std::uint32_t>(reader, valid_range, "nodes");
+  out.valid_range.dtypes = read_words<DType>(reader, valid_range, "dtypes", dtypes);
+  out.valid_range.transports = read_words<Transport>(reader, valid_range, "transports", EnumNames<Transport>::kNames);
+  out.valid_range.kernels = read_words<KernelClass>(reader, valid_range, "kernels", kDashedNames<KernelClass>);
+  reader.source_isolated(valid_range, "/covers");
+  if (!reader.error()) out.valid_range.source = valid_range["source"].get<std::string>();
 }
 
 }  // namespace foreshard::sim

@@ -1,4 +1,4 @@
-#include "cli/options/choices.hpp"
+#include "cli/options/setting_options.hpp"
 
 #include "core/settings/settings_table.hpp"
 #include "sim/sweep/candidates.hpp"
@@ -12,7 +12,7 @@ namespace {
 
 Result<Settings> parsed(std::vector<std::string> arguments, const Settings& base = {}) {
   CLI::App app;
-  ChoiceOptions options;
+  SettingOptions options;
   options.add_to(app);
   std::reverse(arguments.begin(), arguments.end());
   app.parse(arguments);
@@ -45,8 +45,8 @@ TEST_CASE("what explain proposes, plan takes") {
   recorded.alloc_conf = "max_split_size_mb:100";
   for (const Settings& base : {Settings{}, recorded})
     for (const sim::Candidate& candidate : sim::candidates(base)) {
-      CAPTURE(candidate.choice);
-      const auto settings = parsed(shell_words(candidate.choice), base);
+      CAPTURE(candidate.setting);
+      const auto settings = parsed(shell_words(candidate.setting), base);
       REQUIRE(settings);
       CHECK(*settings == candidate.settings);
     }
@@ -54,13 +54,13 @@ TEST_CASE("what explain proposes, plan takes") {
 
 TEST_CASE("every choice is an option, and none given changes nothing") {
   CLI::App app;
-  ChoiceOptions options;
+  SettingOptions options;
   options.add_to(app);
-  for (const Choice& choice : choice_table()) CHECK(app.get_option_no_throw(choice.option()) != nullptr);
+  for (const SettingOption& setting : setting_table()) CHECK(app.get_option_no_throw(setting.option()) != nullptr);
   CHECK(parsed({}).value() == Settings{});
 }
 
-TEST_CASE("options set choices on top of a source's settings") {
+TEST_CASE("options set options on top of a source's settings") {
   Settings base;
   base.gpus = 8;
   base.unshard_async = true;

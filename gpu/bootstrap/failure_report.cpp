@@ -1,4 +1,4 @@
-#include "gpu/bootstrap/verdict.hpp"
+#include "gpu/bootstrap/failure_report.hpp"
 
 #include <utility>
 
@@ -23,11 +23,11 @@ int weight(ErrorKind kind) {
 
 }  // namespace
 
-void Verdict::add(RunFailure failure) {
+void FailureReport::add(RunFailure failure) {
   if (!best_ || weight(failure.kind) > weight(best_->kind)) best_ = std::move(failure);
 }
 
-void Verdict::add_end_of_process(RunFailure failure) {
+void FailureReport::add_end_of_process(RunFailure failure) {
   if (best_ && best_->kind == ErrorKind::rank_lost && best_->rank == failure.rank) {
     if (failure.operation.empty()) failure.operation = best_->operation;
     best_ = std::move(failure);
@@ -36,7 +36,7 @@ void Verdict::add_end_of_process(RunFailure failure) {
   }
 }
 
-bool Verdict::certain() const {
+bool FailureReport::certain() const {
   return best_ && (best_->kind == ErrorKind::interrupted || best_->kind == ErrorKind::mismatch);
 }
 

@@ -10,7 +10,7 @@ using namespace foreshard;
 
 namespace {
 
-/// A step of one compute stream and one gather stream, times in ns.
+/// A step of one compute stream and one all-gather stream, times in ns.
 class Script {
  public:
   Script() {
@@ -41,7 +41,7 @@ class Script {
     const auto comparison = compare_runs(run, run);
     REQUIRE(comparison);
     std::map<TimeCause, std::int64_t> out;
-    for (const BudgetRow& row : comparison->budget) {
+    for (const BreakdownRow& row : comparison->breakdown) {
       CHECK(row.a == row.b);
       CHECK(row.phase == "forward");
       out[row.cause] += row.a.count;
@@ -82,7 +82,7 @@ TEST_CASE("budget: waiting for a collective is communication, up to its end") {
   Script script;
   script.gather(0, 500, 9'000);
   script.compute("a", 10, 10, 1'000);
-  script.compute("b", 20, 9'050, 10'000);  // issued long ago, 50 after the gather's end
+  script.compute("b", 20, 9'050, 10'000);  // issued long ago, 50 after the all-gather's end
   CHECK(script.causes() ==
         Causes{{TimeCause::compute, 1'940}, {TimeCause::communication, 8'000}, {TimeCause::host, 60}});
 }
@@ -156,7 +156,7 @@ TEST_CASE("budget: a plan's wait before it gives segments back is the allocator'
   const auto comparison = compare_runs(script.run, script.run);
   REQUIRE(comparison);
   Nanoseconds allocator;
-  for (const BudgetRow& row : comparison->budget)
+  for (const BreakdownRow& row : comparison->breakdown)
     if (row.cause == TimeCause::allocator) allocator += row.a;
   CHECK(allocator == Nanoseconds{1'400});  // of the gap from 1,000 to 2,400
 }
@@ -169,13 +169,13 @@ TEST_CASE("budget: on any two runs the parts add up to the steps' times, to the 
     const auto plain = compare_runs(a, b);
     REQUIRE(plain);
     if (!plain->a.time || !plain->b.time) continue;
-    CHECK(total(plain->budget).a == plain->a.time->end - plain->a.time->begin);
-    CHECK(total(plain->budget).b == plain->b.time->end - plain->b.time->begin);
+    CHECK(total(plain->breakdown).a == plain->a.time->end - plain->a.time->begin);
+    CHECK(total(plain->breakdown).b == plain->b.time->end - plain->b.time->begin);
     const auto reported = compare_runs(a, b, {.reported_a = Nanoseconds{123}, .reported_b = Nanoseconds{77'777'777}});
     REQUIRE(reported);
-    CHECK(total(reported->budget).a == Nanoseconds{123});
-    CHECK(total(reported->budget).b == Nanoseconds{77'777'777});
-    for (const BudgetRow& row : plain->budget) {
+    CHECK(total(reported->breakdown).a == Nanoseconds{123});
+    CHECK(total(reported->breakdown).b == Nanoseconds{77'777'777});
+    for (const BreakdownRow& row : plain->breakdown) {
       CHECK(row.a.count >= 0);
       CHECK(row.b.count >= 0);
     }

@@ -1,4 +1,4 @@
-#include "sim/machine/covers.hpp"
+#include "sim/machine/valid_range.hpp"
 
 #include "tests/catch.hpp"
 #include "tests/sim/machine/profile_text.hpp"
@@ -6,14 +6,15 @@
 namespace foreshard::sim {
 namespace {
 
-MachineProfile covering(const std::string& covers) {
-  const auto profile = parse_profile(R"({"schema": 2, "name": "m", "extends": "h200", "covers": )" + covers + "}", "m");
+MachineProfile covering(const std::string& valid_range) {
+  const auto profile =
+      parse_profile(R"({"schema": 2, "name": "m", "extends": "h200", "covers": )" + valid_range + "}", "m");
   if (!profile) FAIL(profile.error().text());
   return *profile;
 }
 
-Error refused(const std::string& covers) {
-  return error_of(R"({"schema": 2, "name": "m", "extends": "h200", "covers": )" + covers + "}");
+Error refused(const std::string& valid_range) {
+  return error_of(R"({"schema": 2, "name": "m", "extends": "h200", "covers": )" + valid_range + "}");
 }
 
 const MachineUse kUse{.largest_collective = 64 * kMiB,
@@ -26,14 +27,14 @@ const MachineUse kUse{.largest_collective = 64 * kMiB,
 TEST_CASE("a plan inside the covered range gets no warning") {
   const MachineProfile all = covering(R"({"bytes": [65536, 67108864], "ranks": [2, 4], "nodes": [1, 1],
     "dtypes": ["bfloat16"], "transports": ["nccl"], "kernels": ["gemm", "attention"], "source": "test"})");
-  CHECK(outside(all.covers, "m", kUse).empty());
-  CHECK(outside(covering(R"({"source": "an axis that is left out is not limited"})").covers, "m", kUse).empty());
+  CHECK(outside(all.valid_range, "m", kUse).empty());
+  CHECK(outside(covering(R"({"source": "an axis that is left out is not limited"})").valid_range, "m", kUse).empty());
 }
 
 TEST_CASE("each axis on which a plan leaves the range gets a sentence") {
   const MachineProfile narrow = covering(R"({"bytes": [65536, 1048576], "ranks": [8, 16], "nodes": [2, 4],
     "dtypes": ["float32"], "transports": ["symmetric"], "kernels": ["attention"], "source": "test"})");
-  const auto warnings = outside(narrow.covers, "m", kUse);
+  const auto warnings = outside(narrow.valid_range, "m", kUse);
   REQUIRE(warnings.size() == 6);
   CHECK(warnings[0] == "outside what profile m was calibrated on: a collective of 64 MiB; it covers up to 1 MiB");
   CHECK(warnings[1] == "outside what profile m was calibrated on: collectives of 4 ranks; it covers 8 to 16");
@@ -47,7 +48,7 @@ TEST_CASE("wrong ranges are refused with their place") {
   CHECK(refused(R"({"nodes": [-1, 2], "source": "x"})").where == "machine.json /covers/nodes");
   CHECK(refused(R"({"nodes": [1, 99999999999], "source": "x"})").where == "machine.json /covers/nodes");
   CHECK(refused(R"({"transports": ["ncll"], "source": "x"})").hint == "did you mean 'nccl'?");
-  CHECK(refused(R"({"dtypes": "bfloat16", "source": "x"})").what == "a list of words is expected here");
+  CHECK(refused(R"({"dtypes": "bfloat16", "source": "x"})").what == "a list of names is expected here");
   CHECK(refused(R"({"ranks": [2, 4]})").what == "a constant needs a source");
   CHECK(refused(R"({"rank": [2, 4], "source": "x"})").hint == "did you mean 'ranks'?");
 }

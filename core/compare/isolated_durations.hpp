@@ -24,10 +24,11 @@ struct ComputeOp {
 
   [[nodiscard]] Nanoseconds length() const { return end - start; }
   /// Overlap below 2 % of its length does not count: it changes the length by less than kernels' own spread.
-  [[nodiscard]] bool ran_alone() const { return overlapped.count * 50 <= length().count; }
+  [[nodiscard]] bool ran_isolated() const { return overlapped.count * 50 <= length().count; }
 };
 
 /// For each op of `ops` (in the order of the stream) its time alone; nothing where no twin tells.
-[[nodiscard]] std::vector<std::optional<Nanoseconds>> alone_times(const Run& run, const std::vector<ComputeOp>& ops);
+[[nodiscard]] std::vector<std::optional<Nanoseconds>> isolated_durations(const Run& run,
+                                                                         const std::vector<ComputeOp>& ops);
 
 }  // namespace foreshard

@@ -15,7 +15,7 @@ struct Answer {
   std::string err;
 };
 
-inline Answer knock(const std::vector<std::string>& arguments) {
+inline Answer run_cli(const std::vector<std::string>& arguments) {
   std::ostringstream out, err;
   Console console{out, err};
   const int status = run(arguments, console);

@@ -1,4 +1,4 @@
-#include "sim/machine/covers.hpp"
+#include "sim/machine/valid_range.hpp"
 
 #include <fmt/format.h>
 
@@ -30,27 +30,28 @@ std::string range_text(const CoveredRange<T>& range) {
 
 }  // namespace
 
-std::vector<std::string> outside(const Covers& covers, const std::string& machine, const MachineUse& use) {
+std::vector<std::string> outside(const ValidRange& valid_range, const std::string& machine, const MachineUse& use) {
   std::vector<std::string> out;
   const auto say = [&](const std::string& what) {
     out.push_back(fmt::format("outside what profile {} was calibrated on: {}", machine, what));
   };
-  if (covers.bytes && use.largest_collective > covers.bytes->most)
+  if (valid_range.bytes && use.largest_collective > valid_range.bytes->most)
     say(fmt::format("a collective of {}; it covers up to {}", format_bytes(use.largest_collective),
-                    format_bytes(covers.bytes->most)));
+                    format_bytes(valid_range.bytes->most)));
   std::vector<std::uint32_t> ranks;
   for (const std::uint32_t n : use.ranks)
-    if (covers.ranks && n > 1 && (n < covers.ranks->least || n > covers.ranks->most) &&
+    if (valid_range.ranks && n > 1 && (n < valid_range.ranks->least || n > valid_range.ranks->most) &&
         std::find(ranks.begin(), ranks.end(), n) == ranks.end())
       ranks.push_back(n);
   if (!ranks.empty())
-    say(fmt::format("collectives of {} ranks; it covers {}", fmt::join(ranks, " and "), range_text(*covers.ranks)));
-  if (covers.nodes && (use.nodes < covers.nodes->least || use.nodes > covers.nodes->most))
-    say(fmt::format("{} nodes; it covers {}", use.nodes, range_text(*covers.nodes)));
-  for (const DType dtype : not_in(use.dtypes, covers.dtypes)) say(fmt::format("matrix products in {}", name(dtype)));
-  for (const Transport transport : not_in(use.transports, covers.transports))
+    say(fmt::format("collectives of {} ranks; it covers {}", fmt::join(ranks, " and "),
+                    range_text(*valid_range.ranks)));
+  if (valid_range.nodes && (use.nodes < valid_range.nodes->least || use.nodes > valid_range.nodes->most))
+    say(fmt::format("{} nodes; it covers {}", use.nodes, range_text(*valid_range.nodes)));
+  for (const DType dtype : not_in(use.dtypes, valid_range.dtypes)) say(fmt::format("GEMMs in {}", name(dtype)));
+  for (const Transport transport : not_in(use.transports, valid_range.transports))
     say(fmt::format("{} collectives", name(transport)));
-  for (const KernelClass kernel : not_in(use.kernels, covers.kernels))
+  for (const KernelClass kernel : not_in(use.kernels, valid_range.kernels))
     say(fmt::format("{} kernels", dashed_name(kernel)));
   return out;
 }

@@ -1,4 +1,4 @@
-#include "gpu/collectives/own_collectives.hpp"
+#include "gpu/collectives/symm_mem_collectives.hpp"
 
 #include <fmt/format.h>
 #include <sched.h>
@@ -12,11 +12,11 @@
 namespace foreshard::gpu {
 namespace {
 
-constexpr Bytes kCounterBytes = (kMostSlots + 2) * sizeof(std::uint32_t);  // slots, items resident and immediate
+constexpr Bytes kCounterBytes = (kMaxSlots + 2) * sizeof(std::uint32_t);  // slots, items resident and immediate
 constexpr Bytes kControlBytes = kFlagBytes + kCounterBytes + sizeof(std::uint64_t);
 static_assert((kFlagBytes + kCounterBytes) % sizeof(std::uint64_t) == 0);
 // The kernel counts the bytes of a chunk, and a stride of its grid past the end, in 32 bits.
-constexpr Bytes kMostDirect = 2 * kGiB;
+constexpr Bytes kMaxDirect = 2 * kGiB;
 /// Above every counter that a run reaches, and as the same byte four times.
 constexpr unsigned char kAbandoned = 0x3f;
 
@@ -37,36 +37,38 @@ TransferOp own_signal(TransferOp::Kind kind, std::uint32_t rank, std::uint32_t s
 }  // namespace
 
 /// Pinned host memory that the reduction kernel reads and writes.
-struct OwnCollectives::HostShared {
+struct SymmMemCollectives::HostShared {
   ReduceItem ring[kItemRing];
   alignas(64) std::atomic<std::uint32_t> complete;
   alignas(64) std::atomic<std::uint32_t> abandon;
   alignas(64) unsigned char poison[kFlagBytes];
 };
 
-OwnCollectives::OwnCollectives(SymmetricHeap& heap, std::vector<std::uint32_t> members, std::uint32_t rank,
-                               const OwnTuning& tuning)
+SymmMemCollectives::SymmMemCollectives(SymmetricHeap& heap, std::vector<std::uint32_t> members, std::uint32_t rank,
+                                       const SymmMemTuning& tuning)
     : heap_(heap), members_(std::move(members)), rank_(rank), tuning_(tuning) {}
 
-Result<std::unique_ptr<OwnCollectives>> OwnCollectives::create(SymmetricHeap& heap, std::vector<std::uint32_t> members,
-                                                               std::uint32_t rank, const OwnTuning& tuning) {
-  if (members.empty() || members.size() > kMostPeers)
+Result<std::unique_ptr<SymmMemCollectives>> SymmMemCollectives::create(SymmetricHeap& heap,
+                                                                       std::vector<std::uint32_t> members,
+                                                                       std::uint32_t rank,
+                                                                       const SymmMemTuning& tuning) {
+  if (members.empty() || members.size() > kMaxPeers)
     return fail(ErrorKind::usage,
-                fmt::format("the low-contention collectives serve 1 to {} ranks, not {}", kMostPeers, members.size()));
-  FORESHARD_CHECK(rank < members.size() && tuning.scatter.slots <= kMostSlots, "a rank of the group; slots that fit");
-  std::unique_ptr<OwnCollectives> own(new OwnCollectives(heap, std::move(members), rank, tuning));
+                fmt::format("the low-contention collectives serve 1 to {} ranks, not {}", kMaxPeers, members.size()));
+  FORESHARD_CHECK(rank < members.size() && tuning.scatter.slots <= kMaxSlots, "a rank of the group; slots that fit");
+  std::unique_ptr<SymmMemCollectives> own(new SymmMemCollectives(heap, std::move(members), rank, tuning));
   FORESHARD_TRY(own->set_up());
   return own;
 }
 
-Result<void> OwnCollectives::set_up() {
+Result<void> SymmMemCollectives::set_up() {
   const auto control = heap_.allocate(kControlBytes);
-  if (!control) return tl::unexpected<Error>(control.error());
+  FORESHARD_TRY(control);
   control_ = *control;
   fixed_bytes_ = kControlBytes;
   FORESHARD_TRY(check(cudaMemset(control_, 0, kControlBytes), "cudaMemset"));
   FORESHARD_TRY(check(cudaDeviceSynchronize(), "cudaDeviceSynchronize"));
-  FORESHARD_TRY(heap_.exchange().barrier("own collectives"));
+  FORESHARD_TRY(heap_.bootstrap().barrier("own collectives"));
 
   void* host = nullptr;
   FORESHARD_TRY(check(cudaHostAlloc(&host, sizeof(HostShared), cudaHostAllocMapped), "cudaHostAlloc"));
@@ -78,8 +80,8 @@ Result<void> OwnCollectives::set_up() {
   addresses_.flags = copies_of(control_);
   auto* counters = reinterpret_cast<std::uint32_t*>(addresses_.flags[rank_] + kFlagBytes);
   links_.counters = counters;
-  links_.finished = counters + kMostSlots;
-  links_.decision = reinterpret_cast<std::uint64_t*>(counters + kMostSlots + 2);
+  links_.finished = counters + kMaxSlots;
+  links_.decision = reinterpret_cast<std::uint64_t*>(counters + kMaxSlots + 2);
   links_.started = flag(rank_, Flag::worker, rank_);
   links_.complete = links_.started + 1;
   links_.ring = host_->ring;
@@ -87,14 +89,14 @@ Result<void> OwnCollectives::set_up() {
   links_.abandon = reinterpret_cast<const std::uint32_t*>(&host_->abandon);
   links_.linger_ns = tuning_.linger_ns;
   immediate_links_ = links_;
-  immediate_links_.finished = counters + kMostSlots + 1;
+  immediate_links_.finished = counters + kMaxSlots + 1;
   immediate_links_.complete = links_.started + 2;
   immediate_links_.complete_host = links_.started + 3;
   immediate_links_.linger_ns = 0;
 
   for (auto* runner : {&gather_runner_, &scatter_runner_}) {
     auto made = TransferRunner::create(2);
-    if (!made) return tl::unexpected<Error>(made.error());
+    FORESHARD_TRY(made);
     *runner = std::move(*made);
   }
   int low = 0;
@@ -105,38 +107,38 @@ Result<void> OwnCollectives::set_up() {
   return check(cudaEventCreateWithFlags(&started_, cudaEventDisableTiming), "cudaEventCreate");
 }
 
-Result<void> OwnCollectives::make_staging() {
+Result<void> SymmMemCollectives::make_staging() {
   if (staging_ != nullptr) return {};
   // Groups of different sizes may stage side by side: the largest decides what every rank of the host allocates.
-  const Bytes bytes = tuning_.scatter.staging(heap_.exchange().local_ranks());
+  const Bytes bytes = tuning_.scatter.staging(heap_.bootstrap().local_ranks());
   const auto staging = heap_.allocate(bytes);
-  if (!staging) return tl::unexpected<Error>(staging.error());
+  FORESHARD_TRY(staging);
   staging_ = *staging;
   fixed_bytes_ += bytes;
   addresses_.staging = copies_of(staging_);
   return {};
 }
 
-OwnCollectives::~OwnCollectives() {
+SymmMemCollectives::~SymmMemCollectives() {
   if (worker_ != nullptr) (void)cudaStreamDestroy(worker_);
   if (rescue_ != nullptr) (void)cudaStreamDestroy(rescue_);
   if (started_ != nullptr) (void)cudaEventDestroy(started_);
   if (host_ != nullptr) (void)cudaFreeHost(host_);
 }
 
-std::uint32_t* OwnCollectives::flag(std::uint32_t on, Flag which, std::uint32_t writer) const {
+std::uint32_t* SymmMemCollectives::flag(std::uint32_t on, Flag which, std::uint32_t writer) const {
   return reinterpret_cast<std::uint32_t*>(addresses_.flags[on] + flag_offset(which, writer, 0));
 }
 
-std::array<Address, kMostPeers> OwnCollectives::copies_of(const void* memory) const {
-  std::array<Address, kMostPeers> copies{};
+std::array<Address, kMaxPeers> SymmMemCollectives::copies_of(const void* memory) const {
+  std::array<Address, kMaxPeers> copies{};
   const Address own = reinterpret_cast<Address>(memory);
   for (std::uint32_t r = 0; r < ranks(); ++r) copies[r] = heap_.translate(own, members_[r]).value_or(0);
   copies[rank_] = own;
   return copies;
 }
 
-Result<void> OwnCollectives::all_gather(const void* input, void* output, Bytes slice, cudaStream_t stream) {
+Result<void> SymmMemCollectives::all_gather(const void* input, void* output, Bytes slice, cudaStream_t stream) {
   const bool in_place = static_cast<const char*>(input) == static_cast<char*>(output) + rank_ * slice;
   if (!heap_.contains(reinterpret_cast<Address>(output), slice * ranks()))
     return fail(ErrorKind::mismatch, "the output of a low-contention all-gather is not in symmetric memory");
@@ -145,14 +147,14 @@ Result<void> OwnCollectives::all_gather(const void* input, void* output, Bytes s
   return gather_runner_->run(plan_gather({ranks(), rank_, slice, in_place, ++gathers_}), addresses_, stream);
 }
 
-ScatterPath OwnCollectives::scatter_path(const ScatterCall& call) const {
+ScatterPath SymmMemCollectives::scatter_path(const ScatterCall& call) const {
   const Bytes slice = call.elements * itemsize(call.input_type);
-  const bool direct = slice * ranks() <= tuning_.direct_up_to && slice <= kMostDirect &&
+  const bool direct = slice * ranks() <= tuning_.direct_up_to && slice <= kMaxDirect &&
                       heap_.contains(reinterpret_cast<Address>(call.input), slice * ranks());
   return direct ? ScatterPath::direct : ScatterPath::staged;
 }
 
-Result<void> OwnCollectives::reduce_scatter(const ScatterCall& call, cudaStream_t stream) {
+Result<void> SymmMemCollectives::reduce_scatter(const ScatterCall& call, cudaStream_t stream) {
   if (!reducible(call.input_type) || !reducible(call.output_type))
     return fail(ErrorKind::mismatch, "a reduce-scatter sums float32, bfloat16 and float16 only");
   if (call.elements == 0) return {};
@@ -165,13 +167,13 @@ Result<void> OwnCollectives::reduce_scatter(const ScatterCall& call, cudaStream_
   else
     add_direct(item, call, slice);
   if (!staged && slice * ranks() <= tuning_.brief_up_to) return immediate(item, slice, stream);
-  FORESHARD_TRY(start_resident(item, stream));
+  FORESHARD_TRY(start_persistent(item, stream));
   if (staged) FORESHARD_TRY(push(call, slice, stream));
   const TransferOp complete = own_signal(TransferOp::Kind::wait, rank_, 1, items_);
   return TransferRunner::signal({&complete, 1}, addresses_, stream);
 }
 
-ReduceItem OwnCollectives::item_of(const ScatterCall& call) const {
+ReduceItem SymmMemCollectives::item_of(const ScatterCall& call) const {
   ReduceItem item;
   item.output = call.output;
   item.ranks = ranks();
@@ -185,7 +187,7 @@ ReduceItem OwnCollectives::item_of(const ScatterCall& call) const {
   return item;
 }
 
-void OwnCollectives::add_staged(ReduceItem& item, Bytes slice) const {
+void SymmMemCollectives::add_staged(ReduceItem& item, Bytes slice) const {
   for (std::uint32_t r = 0; r < ranks(); ++r) {
     if (r != rank_)
       item.source[r] = reinterpret_cast<const void*>(addresses_.staging[rank_] + staging_offset(tuning_.scatter, r, 0));
@@ -198,8 +200,8 @@ void OwnCollectives::add_staged(ReduceItem& item, Bytes slice) const {
   item.first_chunk = chunks_;
 }
 
-void OwnCollectives::add_direct(ReduceItem& item, const ScatterCall& call, Bytes slice) {
-  const std::array<Address, kMostPeers> inputs = copies_of(call.input);
+void SymmMemCollectives::add_direct(ReduceItem& item, const ScatterCall& call, Bytes slice) {
+  const std::array<Address, kMaxPeers> inputs = copies_of(call.input);
   for (std::uint32_t r = 0; r < ranks(); ++r) {
     item.source[r] = reinterpret_cast<const void*>(inputs[r] + rank_ * slice);
     item.ready[r] = flag(rank_, Flag::entered, r);
@@ -214,14 +216,14 @@ void OwnCollectives::add_direct(ReduceItem& item, const ScatterCall& call, Bytes
 }
 
 /// The same for all items of one pair of types: a resident launch takes no others.
-ReduceLaunch OwnCollectives::launch_of(const ReduceItem& item) const {
+ReduceLaunch SymmMemCollectives::launch_of(const ReduceItem& item) const {
   ReduceLaunch launch = tuning_.reduce;
   if (launch.ctas == 0) launch.ctas = reduce_ctas(ranks(), itemsize(item.output_type) > itemsize(item.input_type));
   launch.ctas = (launch.ctas + launch.cluster - 1) / launch.cluster * launch.cluster;
   return launch;
 }
 
-Result<void> OwnCollectives::immediate(ReduceItem& item, Bytes slice, cudaStream_t stream) {
+Result<void> SymmMemCollectives::immediate(ReduceItem& item, Bytes slice, cudaStream_t stream) {
   item.number = immediates_++;
   // Small slices leave CTAs without a tile; each still costs its launch and its part in the end.
   ReduceLaunch launch = launch_of(item);
@@ -231,7 +233,7 @@ Result<void> OwnCollectives::immediate(ReduceItem& item, Bytes slice, cudaStream
   return launch_reduce(item, immediate_links_, launch, stream);
 }
 
-Result<void> OwnCollectives::post(const ReduceItem& item) {
+Result<void> SymmMemCollectives::post(const ReduceItem& item) {
   // The slot's former item is done: the kernel may read a slot as long as its item is not complete.
   while (static_cast<std::int32_t>(items_ - host_->complete.load(std::memory_order_acquire)) >=
          static_cast<std::int32_t>(kItemRing)) {
@@ -243,7 +245,7 @@ Result<void> OwnCollectives::post(const ReduceItem& item) {
   return {};
 }
 
-Result<void> OwnCollectives::start_resident(ReduceItem& item, cudaStream_t stream) {
+Result<void> SymmMemCollectives::start_persistent(ReduceItem& item, cudaStream_t stream) {
   item.number = items_;
   FORESHARD_TRY(post(item));
   const TransferOp reached = own_signal(TransferOp::Kind::write, rank_, 0, ++items_);
@@ -253,7 +255,7 @@ Result<void> OwnCollectives::start_resident(ReduceItem& item, cudaStream_t strea
   return launch_reduce(item, links_, launch_of(item), worker_);
 }
 
-Result<void> OwnCollectives::push(const ScatterCall& call, Bytes slice, cudaStream_t stream) {
+Result<void> SymmMemCollectives::push(const ScatterCall& call, Bytes slice, cudaStream_t stream) {
   addresses_.input = copies_of(call.input);
   const TransferPlan plan = plan_scatter({ranks(), rank_, slice, chunks_, rounds_}, tuning_.scatter);
   const ScatterChunks chunks = cut_slices(slice, tuning_.scatter);
@@ -262,7 +264,7 @@ Result<void> OwnCollectives::push(const ScatterCall& call, Bytes slice, cudaStre
   return scatter_runner_->run(plan, addresses_, stream);
 }
 
-void OwnCollectives::abandon() {
+void SymmMemCollectives::abandon() {
   host_->abandon.store(1, std::memory_order_release);
   (void)cudaMemcpyAsync(control_, host_->poison, kFlagBytes, cudaMemcpyHostToDevice, rescue_);
   // What this rank polls at its peers' places.

@@ -1,4 +1,5 @@
-// One explanation of why a run ended, out of the several that arrive within moments. Used by the hub. Pure.
+// One explanation of why a run ended, out of the several that arrive within moments. Used by the rendezvous server.
+// Pure.
 //
 // When rank 1 is killed, ranks 0, 2 and 3 fail a little later because a collective lost its partner, and their words
 // may come first. So the first sign of trouble opens a short window (Timeouts::settle), in which a better explanation
@@ -11,7 +12,7 @@
 
 namespace foreshard::gpu {
 
-class Verdict {
+class FailureReport {
  public:
   void add(RunFailure failure);
   /// A process's end explains its cut connection: replaces a rank_lost of the same rank, whatever came first.

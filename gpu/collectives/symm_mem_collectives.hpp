@@ -32,7 +32,7 @@ namespace foreshard::gpu {
 
 /// How the own collectives work; the defaults are what was fastest on H200 (docs/gpu_collectives.md). The same on all
 /// ranks.
-struct OwnTuning {
+struct SymmMemTuning {
   ScatterTuning scatter;
   ReduceLaunch reduce{0, 2};          ///< no CTAs here: as many as reduce_ctas() says
   Bytes brief_up_to = 16 * kMiB;      ///< whole symmetric inputs up to this are reduced on the caller's stream
@@ -52,16 +52,17 @@ struct ScatterCall {
 
 enum class ScatterPath : std::uint8_t { staged = 0, direct = 1 };
 
-class OwnCollectives {
+class SymmMemCollectives {
  public:
   /// `members`: the group's local ranks in group order, `rank` this process's place among them. Collective over all
   /// ranks of the host (heap.allocate), also those of other groups. Errors: no memory, too many ranks.
-  [[nodiscard]] static Result<std::unique_ptr<OwnCollectives>> create(SymmetricHeap& heap,
-                                                                      std::vector<std::uint32_t> members,
-                                                                      std::uint32_t rank, const OwnTuning& tuning);
-  ~OwnCollectives();
-  OwnCollectives(const OwnCollectives&) = delete;
-  OwnCollectives& operator=(const OwnCollectives&) = delete;
+  [[nodiscard]] static Result<std::unique_ptr<SymmMemCollectives>> create(SymmetricHeap& heap,
+                                                                          std::vector<std::uint32_t> members,
+                                                                          std::uint32_t rank,
+                                                                          const SymmMemTuning& tuning);
+  ~SymmMemCollectives();
+  SymmMemCollectives(const SymmMemCollectives&) = delete;
+  SymmMemCollectives& operator=(const SymmMemCollectives&) = delete;
 
   /// Gathers `slice` bytes a rank; in place when `input` is this rank's slice of `output`. Errors: the output (for
   /// pulls the input too) is not in symmetric memory, the legacy default stream, CUDA's.
@@ -79,19 +80,20 @@ class OwnCollectives {
 
  private:
   struct HostShared;
-  OwnCollectives(SymmetricHeap& heap, std::vector<std::uint32_t> members, std::uint32_t rank, const OwnTuning& tuning);
+  SymmMemCollectives(SymmetricHeap& heap, std::vector<std::uint32_t> members, std::uint32_t rank,
+                     const SymmMemTuning& tuning);
   [[nodiscard]] Result<void> set_up();
   /// Staging, when it is first needed: collective over the host, as the call that needs it is.
   [[nodiscard]] Result<void> make_staging();
   [[nodiscard]] std::uint32_t ranks() const { return static_cast<std::uint32_t>(members_.size()); }
   /// The copies of one buffer by rank of the group; only this rank's where it is not symmetric.
-  [[nodiscard]] std::array<Address, kMostPeers> copies_of(const void* memory) const;
+  [[nodiscard]] std::array<Address, kMaxPeers> copies_of(const void* memory) const;
   [[nodiscard]] ReduceItem item_of(const ScatterCall& call) const;
   void add_staged(ReduceItem& item, Bytes slice) const;
   void add_direct(ReduceItem& item, const ScatterCall& call, Bytes slice);
   [[nodiscard]] ReduceLaunch launch_of(const ReduceItem& item) const;
   [[nodiscard]] Result<void> immediate(ReduceItem& item, Bytes slice, cudaStream_t stream);
-  [[nodiscard]] Result<void> start_resident(ReduceItem& item, cudaStream_t stream);
+  [[nodiscard]] Result<void> start_persistent(ReduceItem& item, cudaStream_t stream);
   [[nodiscard]] Result<void> push(const ScatterCall& call, Bytes slice, cudaStream_t stream);
   [[nodiscard]] Result<void> post(const ReduceItem& item);
   [[nodiscard]] std::uint32_t* flag(std::uint32_t on, Flag which, std::uint32_t writer) const;
@@ -99,7 +101,7 @@ class OwnCollectives {
   SymmetricHeap& heap_;
   std::vector<std::uint32_t> members_;
   std::uint32_t rank_;
-  OwnTuning tuning_;
+  SymmMemTuning tuning_;
   void* control_ = nullptr;  ///< flags, then the reduction's counters
   void* staging_ = nullptr;
   Bytes fixed_bytes_ = 0;

@@ -1,4 +1,4 @@
-// The choices of Settings as options of a verb: `plan`, `sweep` and `run` share them word for word.
+// The options of Settings as options of a verb: `plan`, `sweep` and `run` share them word for word.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -13,7 +13,7 @@
 namespace foreshard::cli {
 
 /// Collects what was given for each row of settings_table.hpp; applies it to the settings of a source.
-class ChoiceOptions {
+class SettingOptions {
  public:
   /// Adds one option a row, in a help group of its own. `this` must outlive the parsing.
   void add_to(CLI::App& app);

@@ -1,4 +1,4 @@
-#include "gpu/bootstrap/watch.hpp"
+#include "gpu/bootstrap/liveness_monitor.hpp"
 
 #include <fmt/core.h>
 
@@ -13,26 +13,26 @@ std::string seconds(Milliseconds time) {
 
 }  // namespace
 
-Watch::Watch(std::uint32_t ranks, const Timeouts& timeouts, TimePoint now)
+LivenessMonitor::LivenessMonitor(std::uint32_t ranks, const Timeouts& timeouts, TimePoint now)
     : ranks_(ranks), timeouts_(timeouts), start_(now) {}
 
-void Watch::joined(std::uint32_t rank, TimePoint now) {
+void LivenessMonitor::joined(std::uint32_t rank, TimePoint now) {
   ranks_[rank].joined = true;
   ranks_[rank].heard = now;
   if (!all_joined()) return;
   for (Rank& each : ranks_) each.progressed = now;  // from here on they can get on
 }
 
-void Watch::beat(std::uint32_t rank, std::uint64_t progress, Milliseconds patience, std::string operation,
-                 TimePoint now) {
+void LivenessMonitor::heartbeat(std::uint32_t rank, std::uint64_t progress, Milliseconds timeout, std::string operation,
+                                TimePoint now) {
   Rank& r = ranks_[rank];
   if (progress != r.progress) r.progressed = now;
   r.progress = progress;
-  r.patience = patience;
+  r.timeout = timeout;
   if (!operation.empty()) r.operation = std::move(operation);
 }
 
-void Watch::waits(std::uint32_t rank, std::string what, TimePoint now) {
+void LivenessMonitor::waits(std::uint32_t rank, std::string what, TimePoint now) {
   Rank& r = ranks_[rank];
   r.waiting = true;
   r.waiting_since = now;
@@ -40,14 +40,14 @@ void Watch::waits(std::uint32_t rank, std::string what, TimePoint now) {
   r.what = std::move(what);
 }
 
-void Watch::met(TimePoint now) {
+void LivenessMonitor::met(TimePoint now) {
   for (Rank& r : ranks_) {
     r.waiting = false;
     r.progressed = now;
   }
 }
 
-void Watch::paused(Milliseconds time) {
+void LivenessMonitor::paused(Milliseconds time) {
   start_ += time;
   for (Rank& r : ranks_) {
     r.heard += time;
@@ -56,38 +56,39 @@ void Watch::paused(Milliseconds time) {
   }
 }
 
-bool Watch::all_joined() const {
+bool LivenessMonitor::all_joined() const {
   return std::all_of(ranks_.begin(), ranks_.end(), [](const Rank& r) { return r.joined; });
 }
 
-bool Watch::all_finished() const {
+bool LivenessMonitor::all_finished() const {
   return std::all_of(ranks_.begin(), ranks_.end(), [](const Rank& r) { return r.finished; });
 }
 
-std::optional<RunFailure> Watch::overdue(TimePoint now) const {
+std::optional<RunFailure> LivenessMonitor::overdue(TimePoint now) const {
   if (auto failure = silent(now)) return failure;
   if (!all_joined()) return missing(now);
   if (auto failure = stuck(now)) return failure;
   return awaited(now);
 }
 
-RunFailure Watch::blame(std::uint32_t rank, std::string cause, std::string hint) const {
+RunFailure LivenessMonitor::attribute_failure(std::uint32_t rank, std::string cause, std::string hint) const {
   return {ErrorKind::rank_hung, rank, ranks_[rank].operation, std::move(cause), {}, std::move(hint)};
 }
 
-std::optional<RunFailure> Watch::missing(TimePoint now) const {
+std::optional<RunFailure> LivenessMonitor::missing(TimePoint now) const {
   if (now - start_ < timeouts_.join) return std::nullopt;
   const auto first = std::find_if(ranks_.begin(), ranks_.end(), [](const Rank& r) { return !r.joined; });
   const auto came = std::count_if(ranks_.begin(), ranks_.end(), [](const Rank& r) { return r.joined; });
-  RunFailure failure = blame(static_cast<std::uint32_t>(first - ranks_.begin()),
-                             fmt::format("did not come to the rendezvous within {} ({} of {} ranks came)",
-                                         seconds(timeouts_.join), came, ranks_.size()),
-                             "was it started, with the same address, port and token, and may it reach this port?");
+  RunFailure failure =
+      attribute_failure(static_cast<std::uint32_t>(first - ranks_.begin()),
+                        fmt::format("did not come to the rendezvous within {} ({} of {} ranks came)",
+                                    seconds(timeouts_.join), came, ranks_.size()),
+                        "was it started, with the same address, port and token, and may it reach this port?");
   failure.kind = ErrorKind::rendezvous;
   return failure;
 }
 
-std::optional<RunFailure> Watch::silent(TimePoint now) const {
+std::optional<RunFailure> LivenessMonitor::silent(TimePoint now) const {
   std::optional<std::uint32_t> longest;
   for (std::uint32_t i = 0; i < ranks_.size(); ++i) {
     const Rank& r = ranks_[i];
@@ -95,11 +96,12 @@ std::optional<RunFailure> Watch::silent(TimePoint now) const {
     if (!longest || r.heard < ranks_[*longest].heard) longest = i;
   }
   if (!longest) return std::nullopt;
-  return blame(*longest, fmt::format("has not been heard of for {}: it is stopped, or its host or network is gone",
-                                     seconds(std::chrono::duration_cast<Milliseconds>(now - ranks_[*longest].heard))));
+  return attribute_failure(
+      *longest, fmt::format("has not been heard of for {}: it is stopped, or its host or network is gone",
+                            seconds(std::chrono::duration_cast<Milliseconds>(now - ranks_[*longest].heard))));
 }
 
-std::optional<RunFailure> Watch::stuck(TimePoint now) const {
+std::optional<RunFailure> LivenessMonitor::stuck(TimePoint now) const {
   std::optional<std::uint32_t> least;
   for (std::uint32_t i = 0; i < ranks_.size(); ++i) {
     const Rank& r = ranks_[i];
@@ -108,20 +110,20 @@ std::optional<RunFailure> Watch::stuck(TimePoint now) const {
   }
   if (!least) return std::nullopt;
   // The others may have stopped before it, but only to wait for it.
-  const Milliseconds own = ranks_[*least].patience;
-  const Milliseconds patience = own == Milliseconds::zero() ? timeouts_.progress : own;
-  if (now - ranks_[*least].progressed < patience) return std::nullopt;
+  const Milliseconds own = ranks_[*least].timeout;
+  const Milliseconds timeout = own == Milliseconds::zero() ? timeouts_.progress : own;
+  if (now - ranks_[*least].progressed < timeout) return std::nullopt;
   const auto time = std::chrono::duration_cast<Milliseconds>(now - ranks_[*least].progressed);
-  return blame(*least, fmt::format("hangs: no new operation for {}", seconds(time)));
+  return attribute_failure(*least, fmt::format("hangs: no new operation for {}", seconds(time)));
 }
 
-std::optional<RunFailure> Watch::awaited(TimePoint now) const {
-  const auto due = [&](const Rank& r) { return r.waiting && now - r.waiting_since >= timeouts_.exchange; };
+std::optional<RunFailure> LivenessMonitor::awaited(TimePoint now) const {
+  const auto due = [&](const Rank& r) { return r.waiting && now - r.waiting_since >= timeouts_.bootstrap; };
   const auto waiting = std::find_if(ranks_.begin(), ranks_.end(), due);
   if (waiting == ranks_.end()) return std::nullopt;
   const auto absent = std::find_if(ranks_.begin(), ranks_.end(), [](const Rank& r) { return !r.waiting; });
-  return blame(static_cast<std::uint32_t>(absent - ranks_.begin()),
-               fmt::format("did not come to '{}' within {}", waiting->what, seconds(timeouts_.exchange)));
+  return attribute_failure(static_cast<std::uint32_t>(absent - ranks_.begin()),
+                           fmt::format("did not come to '{}' within {}", waiting->what, seconds(timeouts_.bootstrap)));
 }
 
 }  // namespace foreshard::gpu

@@ -1,4 +1,4 @@
-#include "core/compare/alone_times.hpp"
+#include "core/compare/isolated_durations.hpp"
 
 #include <algorithm>
 #include <array>
@@ -50,10 +50,10 @@ class Level {
     });
     for (std::size_t first = 0; first < order.size();) {
       std::size_t last = first;
-      std::vector<std::int64_t> alone;
+      std::vector<std::int64_t> isolated;
       for (; last < order.size() && compare(order[first], order[last]) == 0; ++last)
-        if (ops[order[last]].ran_alone()) alone.push_back(ops[order[last]].length().count);
-      if (const auto time = median_if_uniform(alone))
+        if (ops[order[last]].ran_isolated()) isolated.push_back(ops[order[last]].length().count);
+      if (const auto time = median_if_uniform(isolated))
         for (std::size_t i = first; i < last; ++i)
           if (!times[order[i]]) times[order[i]] = time;
       first = last;
@@ -78,7 +78,7 @@ class Level {
 
 }  // namespace
 
-std::vector<std::optional<Nanoseconds>> alone_times(const Run& run, const std::vector<ComputeOp>& ops) {
+std::vector<std::optional<Nanoseconds>> isolated_durations(const Run& run, const std::vector<ComputeOp>& ops) {
   const std::vector<std::uint32_t> numbers = shapes(run, ops);
   std::vector<std::optional<Nanoseconds>> times(ops.size());
   for (const std::ptrdiff_t near : kNeighbours) Level(numbers, near).fill(ops, times);

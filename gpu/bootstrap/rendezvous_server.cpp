@@ -1,4 +1,4 @@
-#include "gpu/bootstrap/hub.hpp"
+#include "gpu/bootstrap/rendezvous_server.hpp"
 
 #include <fcntl.h>
 #include <fmt/core.h>
@@ -18,7 +18,7 @@ using asio::ip::tcp;
 using boost::system::error_code;
 
 /// Connections without a token at one time. Ranks show theirs at once, so the oldest goes when there are more.
-constexpr std::size_t kMostStrangers = 256;
+constexpr std::size_t kMaxUnauthenticated = 256;
 /// The watcher's own lateness that counts as a pause (a stopped process, a sleeping machine).
 constexpr Milliseconds kPause{1000};
 
@@ -48,7 +48,7 @@ error_code open_on(tcp::acceptor& acceptor, const tcp::endpoint& endpoint) {
 
 }  // namespace
 
-Hub::Hub(asio::io_context& context, HubOptions options)
+RendezvousServer::RendezvousServer(asio::io_context& context, RendezvousOptions options)
     : context_(context),
       options_(std::move(options)),
       acceptor_(context),
@@ -57,11 +57,11 @@ Hub::Hub(asio::io_context& context, HubOptions options)
       accept_again_(context),
       members_(options_.ranks),
       hellos_(options_.ranks),
-      watch_(options_.ranks, options_.timeouts, std::chrono::steady_clock::now()),
+      monitor_(options_.ranks, options_.timeouts, std::chrono::steady_clock::now()),
       round_(options_.ranks),
       last_tick_(std::chrono::steady_clock::now()) {}
 
-Result<std::uint16_t> Hub::listen() {
+Result<std::uint16_t> RendezvousServer::listen() {
   error_code error;
   if (options_.loopback_only) {
     error = open_on(acceptor_, {asio::ip::address_v4::loopback(), options_.port});
@@ -79,53 +79,54 @@ Result<std::uint16_t> Hub::listen() {
   return acceptor_.local_endpoint(error).port();
 }
 
-void Hub::accept() {
+void RendezvousServer::accept() {
   acceptor_.async_accept([this](error_code error, tcp::socket socket) {
     if (!acceptor_.is_open()) return;
     if (!error) {
       prepare(socket);
-      welcome_stranger(std::make_shared<Connection>(std::move(socket)));
+      accept_unauthenticated(std::make_shared<Connection>(std::move(socket)));
       return accept();
     }
-    // Out of descriptors, mostly: strangers time out, then there are some again.
-    accept_again_.expires_after(options_.timeouts.beat);
+    // Out of descriptors, mostly: unauthenticated connections time out, then there are some again.
+    accept_again_.expires_after(options_.timeouts.heartbeat);
     accept_again_.async_wait([this](error_code stopped) {
       if (!stopped) accept();
     });
   });
 }
 
-void Hub::welcome_stranger(Peer peer) {
-  if (strangers_.size() >= kMostStrangers) drop_stranger(strangers_.front().get());
-  strangers_.push_back(peer);
+void RendezvousServer::accept_unauthenticated(Peer peer) {
+  if (unauthenticated_.size() >= kMaxUnauthenticated) drop_unauthenticated(unauthenticated_.front().get());
+  unauthenticated_.push_back(peer);
   peer->answer_garbage();
-  Connection* const stranger = peer.get();  // the list holds it; a capture of itself would never let it go
-  peer->on_message = [this, stranger](Message message) {
-    const Peer held = stranger->shared_from_this();
+  Connection* const unauthenticated = peer.get();  // the list holds it; a capture of itself would never let it go
+  peer->on_message = [this, unauthenticated](Message message) {
+    const Peer held = unauthenticated->shared_from_this();
     if (auto* said = std::get_if<Hello>(&message)) return hello(held, std::move(*said));
-    refuse(held, ErrorKind::rendezvous, "it did not introduce itself");
+    refuse(held, ErrorKind::rendezvous, "its first message was not a hello");
   };
-  peer->on_closed = [this, stranger](const std::string& reason) {
-    last_refused_ = fmt::format("{}: {}", stranger->peer(), reason.empty() ? "it closed without a word" : reason);
+  peer->on_closed = [this, unauthenticated](const std::string& reason) {
+    last_refused_ = fmt::format("{}: {}", unauthenticated->peer(),
+                                reason.empty() ? "it closed the connection before sending a hello" : reason);
     ++refused_;
-    strangers_.remove(stranger->shared_from_this());
+    unauthenticated_.remove(unauthenticated->shared_from_this());
   };
   peer->start();
 }
 
-void Hub::drop_stranger(const Connection* peer) {
-  for (auto it = strangers_.begin(); it != strangers_.end(); ++it) {
+void RendezvousServer::drop_unauthenticated(const Connection* peer) {
+  for (auto it = unauthenticated_.begin(); it != unauthenticated_.end(); ++it) {
     if (it->get() != peer) continue;
     const Peer held = *it;
-    strangers_.erase(it);
+    unauthenticated_.erase(it);
     held->close();
     ++refused_;
     return;
   }
 }
 
-void Hub::refuse(const Peer& peer, ErrorKind kind, std::string what) {
-  strangers_.remove(peer);
+void RendezvousServer::refuse(const Peer& peer, ErrorKind kind, std::string what) {
+  unauthenticated_.remove(peer);
   ++refused_;
   last_refused_ = fmt::format("{}: {}", peer->peer(), what);
   peer->on_message = nullptr;
@@ -134,21 +135,21 @@ void Hub::refuse(const Peer& peer, ErrorKind kind, std::string what) {
   peer->close_when_sent();
 }
 
-void Hub::hello(const Peer& peer, Hello hello) {
+void RendezvousServer::hello(const Peer& peer, Hello hello) {
   if (!same_token(hello.token, options_.token))
-    return refuse(peer, ErrorKind::rendezvous, "the token is another run's, or none");
+    return refuse(peer, ErrorKind::rendezvous, "its token is missing or belongs to another run");
   if (failure_) {
     peer->send(Abort{*failure_});
-    strangers_.remove(peer);
+    unauthenticated_.remove(peer);
     return peer->close_when_sent();
   }
   if (auto wrong = check_numbers(hello, options_.ranks)) {
     peer->send(Abort{*wrong});
-    strangers_.remove(peer);
+    unauthenticated_.remove(peer);
     peer->close_when_sent();
-    return blame(std::move(*wrong));
+    return attribute_failure(std::move(*wrong));
   }
-  if (watch_.has_joined(hello.rank)) {
+  if (monitor_.has_joined(hello.rank)) {
     const Hello& other = hellos_[hello.rank];
     return refuse(peer, ErrorKind::rendezvous,
                   fmt::format("rank {} is here already: process {} on {}", hello.rank, other.process, other.host));
@@ -156,111 +157,118 @@ void Hub::hello(const Peer& peer, Hello hello) {
   admit(peer, std::move(hello));
 }
 
-void Hub::admit(const Peer& peer, Hello hello) {
+void RendezvousServer::admit(const Peer& peer, Hello hello) {
   const std::uint32_t rank = hello.rank;
-  strangers_.remove(peer);
+  unauthenticated_.remove(peer);
   members_[rank] = peer;
   hellos_[rank] = std::move(hello);
-  peer->limit(kMostShareBytes + (64 << 10));
+  peer->limit(kMaxShareBytes + (64 << 10));
   peer->on_message = [this, rank](Message message) { take(rank, std::move(message)); };
   peer->on_closed = [this, rank](const std::string& reason) { lost(rank, reason); };
-  watch_.joined(rank, std::chrono::steady_clock::now());
-  if (!watch_.all_joined()) return;
-  if (auto wrong = first_disagreement(hellos_)) return blame(std::move(*wrong));
+  monitor_.joined(rank, std::chrono::steady_clock::now());
+  if (!monitor_.all_joined()) return;
+  if (auto wrong = first_disagreement(hellos_)) return attribute_failure(std::move(*wrong));
   send_to_all(Welcome{});
 }
 
-void Hub::take(std::uint32_t rank, Message message) {
+void RendezvousServer::take(std::uint32_t rank, Message message) {
   const auto now = std::chrono::steady_clock::now();
-  if (auto* beat = std::get_if<Beat>(&message)) {
-    const auto patience = std::min<std::uint64_t>(beat->patience_ms, 86'400'000);
-    watch_.beat(rank, beat->progress, Milliseconds(patience), std::move(beat->operation), now);
+  if (auto* heartbeat = std::get_if<Heartbeat>(&message)) {
+    const auto timeout = std::min<std::uint64_t>(heartbeat->timeout_ms, 86'400'000);
+    monitor_.heartbeat(rank, heartbeat->progress, Milliseconds(timeout), std::move(heartbeat->operation), now);
   } else if (auto* said = std::get_if<Enter>(&message)) {
     enter(rank, std::move(*said));
   } else if (auto* failed = std::get_if<Failed>(&message)) {
     Error& e = failed->error;
     std::string cause = e.kind == ErrorKind::rank_lost ? std::move(e.what) : "failed: " + e.what;
-    blame({e.kind, rank, std::move(failed->operation), std::move(cause), std::move(e.where), std::move(e.hint)});
+    attribute_failure(
+        {e.kind, rank, std::move(failed->operation), std::move(cause), std::move(e.where), std::move(e.hint)});
   } else if (std::holds_alternative<Finish>(message)) {
     finish(rank);
   } else {
-    blame({ErrorKind::rendezvous, rank, watch_.operation(rank), "says what only the rendezvous says", {}, {}});
+    attribute_failure({ErrorKind::rendezvous,
+                       rank,
+                       monitor_.operation(rank),
+                       "sent a message that only the rendezvous server sends",
+                       {},
+                       {}});
   }
 }
 
-void Hub::enter(std::uint32_t rank, Enter enter) {
+void RendezvousServer::enter(std::uint32_t rank, Enter enter) {
   const auto now = std::chrono::steady_clock::now();
-  if (!watch_.all_joined())
-    return blame({ErrorKind::rendezvous, rank, enter.what, "did not wait for the others", {}, {}});
-  watch_.waits(rank, enter.what, now);
-  if (auto wrong = round_.enter(rank, std::move(enter))) return blame(std::move(*wrong));
+  if (!monitor_.all_joined())
+    return attribute_failure({ErrorKind::rendezvous, rank, enter.what, "did not wait for the others", {}, {}});
+  monitor_.waits(rank, enter.what, now);
+  if (auto wrong = round_.enter(rank, std::move(enter))) return attribute_failure(std::move(*wrong));
   if (!round_.complete()) return;
-  watch_.met(now);
+  monitor_.met(now);
   send_to_all(round_.take());
 }
 
-void Hub::finish(std::uint32_t rank) {
-  watch_.finished(rank);
-  if (watch_.all_finished() && !failure_) send_to_all(Farewell{});
+void RendezvousServer::finish(std::uint32_t rank) {
+  monitor_.finished(rank);
+  if (monitor_.all_finished() && !failure_) send_to_all(LeaveNotice{});
 }
 
-void Hub::lost(std::uint32_t rank, const std::string& reason) {
+void RendezvousServer::lost(std::uint32_t rank, const std::string& reason) {
   members_[rank] = nullptr;
   if (failure_ || finished()) return;
   std::string cause = reason.empty() ? "died: its connection closed" : "is gone: " + reason;
-  blame({ErrorKind::rank_lost, rank, watch_.operation(rank), std::move(cause), {}, {}});
+  attribute_failure({ErrorKind::rank_lost, rank, monitor_.operation(rank), std::move(cause), {}, {}});
 }
 
-void Hub::send_to_all(const Message& message) {
+void RendezvousServer::send_to_all(const Message& message) {
   const auto frame = std::make_shared<const std::string>(encode(message));
   for (const Peer& member : std::vector<Peer>(members_))  // a send may lose a member
     if (member) member->send(frame);
 }
 
-void Hub::tick() {
+void RendezvousServer::tick() {
   const auto now = std::chrono::steady_clock::now();
   const auto& t = options_.timeouts;
-  const auto late = std::chrono::duration_cast<Milliseconds>(now - last_tick_) - t.beat;
+  const auto late = std::chrono::duration_cast<Milliseconds>(now - last_tick_) - t.heartbeat;
   last_tick_ = now;
-  if (late > kPause) watch_.paused(late);
+  if (late > kPause) monitor_.paused(late);
   for (std::uint32_t rank = 0; rank < members_.size(); ++rank)
-    if (members_[rank] && late <= kPause) watch_.heard(rank, members_[rank]->heard());
-  while (!strangers_.empty() && now - strangers_.front()->since() > t.silence) drop_stranger(strangers_.front().get());
+    if (members_[rank] && late <= kPause) monitor_.heard(rank, members_[rank]->heard());
+  while (!unauthenticated_.empty() && now - unauthenticated_.front()->since() > t.silence)
+    drop_unauthenticated(unauthenticated_.front().get());
   if (!failure_ && !finished()) {
-    send_to_all(HubBeat{options_.held_by_rank_0 ? watch_.operation(0) : ""});
-    if (auto overdue = watch_.overdue(now)) blame(std::move(*overdue));
+    send_to_all(ServerHeartbeat{options_.held_by_rank_0 ? monitor_.operation(0) : ""});
+    if (auto overdue = monitor_.overdue(now)) attribute_failure(std::move(*overdue));
   }
-  ticker_.expires_after(t.beat);
+  ticker_.expires_after(t.heartbeat);
   ticker_.async_wait([this](error_code stopped) {
     if (!stopped) tick();
   });
 }
 
-void Hub::blame(RunFailure failure) {
+void RendezvousServer::attribute_failure(RunFailure failure) {
   if (failure_ || finished()) return;
   if (failure.rank && failure.operation.empty() && *failure.rank < options_.ranks)
-    failure.operation = watch_.operation(*failure.rank);
+    failure.operation = monitor_.operation(*failure.rank);
   complete_missing(failure);
-  verdict_.add(std::move(failure));
+  failure_report_.add(std::move(failure));
   trouble();
 }
 
-void Hub::rank_ended(std::uint32_t rank, RunFailure failure) {
+void RendezvousServer::rank_ended(std::uint32_t rank, RunFailure failure) {
   if (failure_ || finished()) return;
-  failure.operation = watch_.operation(rank);
+  failure.operation = monitor_.operation(rank);
   complete_missing(failure);
-  verdict_.add_end_of_process(std::move(failure));
+  failure_report_.add_end_of_process(std::move(failure));
   trouble();
 }
 
-void Hub::complete_missing(RunFailure& failure) const {
-  const bool never_came = failure.rank && *failure.rank < options_.ranks && !watch_.has_joined(*failure.rank);
+void RendezvousServer::complete_missing(RunFailure& failure) const {
+  const bool never_came = failure.rank && *failure.rank < options_.ranks && !monitor_.has_joined(*failure.rank);
   if (failure.kind != ErrorKind::rendezvous || !never_came || refused_ == 0) return;
   failure.cause += fmt::format("; {} other connections were refused, the last: {}", refused_, last_refused_);
 }
 
-void Hub::trouble() {
-  if (verdict_.certain()) return end_run();
+void RendezvousServer::trouble() {
+  if (failure_report_.certain()) return end_run();
   if (settling_) return;
   settling_ = true;
   settle_.expires_after(options_.timeouts.settle);
@@ -269,29 +277,29 @@ void Hub::trouble() {
   });
 }
 
-void Hub::end_run() {
+void RendezvousServer::end_run() {
   if (failure_) return;
-  failure_ = verdict_.best();
+  failure_ = failure_report_.best();
   send_to_all(Abort{*failure_});
   if (on_failure) on_failure(*failure_);
 }
 
-bool Hub::nobody_but(std::uint32_t rank) const {
+bool RendezvousServer::nobody_but(std::uint32_t rank) const {
   for (std::uint32_t i = 0; i < members_.size(); ++i)
     if (i != rank && members_[i]) return false;
   return true;
 }
 
-void Hub::close() {
+void RendezvousServer::close() {
   error_code ignored;
   acceptor_.close(ignored);
   ticker_.cancel();
   settle_.cancel();
   accept_again_.cancel();
-  for (const Peer& peer : strangers_) peer->close();
+  for (const Peer& peer : unauthenticated_) peer->close();
   for (const Peer& member : members_)
     if (member) member->close();
-  strangers_.clear();
+  unauthenticated_.clear();
 }
 
 }  // namespace foreshard::gpu

@@ -14,14 +14,14 @@
 #include <vector>
 
 #include "gpu/bootstrap/connection.hpp"
+#include "gpu/bootstrap/failure_report.hpp"
+#include "gpu/bootstrap/liveness_monitor.hpp"
 #include "gpu/bootstrap/message.hpp"
 #include "gpu/bootstrap/round.hpp"
-#include "gpu/bootstrap/verdict.hpp"
-#include "gpu/bootstrap/watch.hpp"
 
 namespace foreshard::gpu {
 
-struct HubOptions {
+struct RendezvousOptions {
   std::uint32_t ranks = 1;
   std::string token;
   std::uint16_t port = 0;      ///< 0: any free one
@@ -30,11 +30,11 @@ struct HubOptions {
   Timeouts timeouts;
 };
 
-class Hub {
+class RendezvousServer {
  public:
-  Hub(boost::asio::io_context& context, HubOptions options);
-  Hub(const Hub&) = delete;
-  Hub& operator=(const Hub&) = delete;
+  RendezvousServer(boost::asio::io_context& context, RendezvousOptions options);
+  RendezvousServer(const RendezvousServer&) = delete;
+  RendezvousServer& operator=(const RendezvousServer&) = delete;
 
   /// The run failed: told once, when the ranks have been told. May be empty.
   std::function<void(const RunFailure& failure)> on_failure;
@@ -43,24 +43,24 @@ class Hub {
   [[nodiscard]] Result<std::uint16_t> listen();
 
   /// What the launcher knows of a rank beyond its connection.
-  void blame(RunFailure failure);
+  void attribute_failure(RunFailure failure);
   void rank_ended(std::uint32_t rank, RunFailure failure);
 
   [[nodiscard]] const std::optional<RunFailure>& failure() const { return failure_; }
   /// Every rank called finish().
-  [[nodiscard]] bool finished() const { return watch_.all_finished(); }
-  [[nodiscard]] const Watch& watch() const { return watch_; }
+  [[nodiscard]] bool finished() const { return monitor_.all_finished(); }
+  [[nodiscard]] const LivenessMonitor& monitor() const { return monitor_; }
   /// Every other rank's connection has ended, after it was sent all that it is to hear.
   [[nodiscard]] bool nobody_but(std::uint32_t rank) const;
-  /// Closes everything. The hub must outlive the io_context's handlers or be closed before it goes.
+  /// Closes everything. The rendezvous server must outlive the io_context's handlers or be closed before it goes.
   void close();
 
  private:
   using Peer = std::shared_ptr<Connection>;
 
   void accept();
-  void welcome_stranger(Peer peer);
-  void drop_stranger(const Connection* peer);
+  void accept_unauthenticated(Peer peer);
+  void drop_unauthenticated(const Connection* peer);
   void hello(const Peer& peer, Hello hello);
   void refuse(const Peer& peer, ErrorKind kind, std::string what);
   void admit(const Peer& peer, Hello hello);
@@ -75,15 +75,15 @@ class Hub {
   void complete_missing(RunFailure& failure) const;
 
   boost::asio::io_context& context_;
-  HubOptions options_;
+  RendezvousOptions options_;
   boost::asio::ip::tcp::acceptor acceptor_;
   boost::asio::steady_timer ticker_, settle_, accept_again_;
-  std::list<Peer> strangers_;  ///< connected, without a token so far; the oldest first
-  std::vector<Peer> members_;  ///< by rank; null before it came and after it left
+  std::list<Peer> unauthenticated_;  ///< connected, without a token so far; the oldest first
+  std::vector<Peer> members_;        ///< by rank; null before it came and after it left
   std::vector<Hello> hellos_;
-  Watch watch_;
+  LivenessMonitor monitor_;
   Round round_;
-  Verdict verdict_;
+  FailureReport failure_report_;
   std::optional<RunFailure> failure_;
   bool settling_ = false;
   std::uint64_t refused_ = 0;  ///< connections that were not ranks of this run

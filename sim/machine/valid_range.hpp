@@ -21,7 +21,7 @@ struct CoveredRange {
   T most = 0;
 };
 
-struct Covers {
+struct ValidRange {
   std::optional<CoveredRange<Bytes>> bytes;          ///< of a collective's whole buffer
   std::optional<CoveredRange<std::uint32_t>> ranks;  ///< of one collective
   std::optional<CoveredRange<std::uint32_t>> nodes;  ///< of the run
@@ -43,6 +43,7 @@ struct MachineUse {
 
 /// One sentence without a full stop for each axis on which `use` leaves the range; empty where none does. A collective
 /// smaller than the smallest covered one is inside: it costs its latency.
-[[nodiscard]] std::vector<std::string> outside(const Covers& covers, const std::string& machine, const MachineUse& use);
+[[nodiscard]] std::vector<std::string> outside(const ValidRange& valid_range, const std::string& machine,
+                                               const MachineUse& use);
 
 }  // namespace foreshard::sim
