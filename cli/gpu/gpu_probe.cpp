@@ -35,7 +35,7 @@ void print_probe(Console& console, const gpu::ProbeResult& probed, std::span<con
   rates.print(console.out);
   Table table({{"collective"}, {"by"}, {"size", kRight}, {"time", kRight}, {"bus", kRight}});
   for (const sim::CollectiveSample& one : collectives)
-    table.row({std::string(gpu::name(one.kind)), std::string(gpu::name(one.transport)),
+    table.row({std::string(name(one.kind)), std::string(name(one.transport)),
                fmt::format("{} MiB", one.bytes / kMiB), fmt::format("{:.1f} us", one.us),
                fmt::format("{:.0f} GB/s", one.bus_gb_per_s())});
   if (!table.empty()) console.out << '\n';

@@ -39,6 +39,12 @@ void keep_clear(const Workload& workload, SimMemoryOptions& memory) {
   }
 }
 
+/// Simulation::steady.
+std::size_t steady_of(std::size_t steps) {
+  if (steps == 0) return 0;
+  return steps >= 4 ? steps - 2 : steps - 1;
+}
+
 }  // namespace
 
 Result<Simulation> simulate(const Workload& workload, const Settings& settings, const MachineProfile& machine,
@@ -65,9 +71,7 @@ Result<Simulation> simulate(const Workload& workload, const Settings& settings, 
   const auto timings = device.timings();
   for (const StepOutcome::Step& step : result.outcome.steps)
     result.step_end.push_back(step.last_compute_op ? timings[step.last_compute_op->value].end : Nanoseconds{});
-  const std::size_t count = result.step_end.size();
-  const bool ahead = machine.host_program == HostProgram::foreshard;
-  if (count > 0) result.steady = ahead && count >= 4 ? count - 2 : count - 1;
+  result.steady = steady_of(result.step_end.size());
   return result;
 }
 

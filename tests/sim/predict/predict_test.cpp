@@ -82,7 +82,7 @@ TEST_CASE("which side sets the step follows the host's own speed") {
   CHECK(slow.gpu_step_ms == Approx(fast.gpu_step_ms).epsilon(0.001));  // a free host has no speed
 }
 
-TEST_CASE("a step of foreshard's own host has the next step's gathers behind it") {
+TEST_CASE("the steady step has the next step's gathers behind it, whatever the lowering") {
   Settings settings = mixed();
   settings.reshard_after_forward.kind = Reshard::Kind::never;  // else the step's own all-gathers wait all along
   const Workload w = timed_workload(settings, 4);
@@ -93,18 +93,20 @@ TEST_CASE("a step of foreshard's own host has the next step's gathers behind it"
       machine.latencies.kernel_gap_all_gather = Nanoseconds::from_double(gather_gap_us * 1e3);
       Run ignored;
       SimulationRequest request;
-      request.steps = {.steps = 4, .record = false, .warm = true};
+      request.steps = {.steps = 6, .record = false, .warm = true};
       request.options.host_free = true;
       const auto simulation = simulate(w, settings, machine, request, ignored);
       REQUIRE(simulation);
-      CHECK(simulation->steady == (program == HostProgram::foreshard ? 2 : 3));
-      CHECK(simulation->steady_step() ==
-            simulation->step_end[simulation->steady] - simulation->step_end[simulation->steady - 1]);
+      const auto length = [&](std::size_t k) { return simulation->step_end[k] - simulation->step_end[k - 1]; };
+      CHECK(simulation->steady == 4);
+      CHECK(simulation->steady_step() == length(4));
+      CHECK(length(4) == length(3));  // steps repeat one another, but for the last
       return simulation->steady_step().us();
     };
     return step(100) - step(1);
   };
-  CHECK(gaps_us(HostProgram::foreshard) > gaps_us(HostProgram::pytorch));
+  CHECK(gaps_us(HostProgram::foreshard) > 0);
+  CHECK(gaps_us(HostProgram::pytorch) > 0);
 }
 
 TEST_CASE("without times a plan is of memory alone") {
