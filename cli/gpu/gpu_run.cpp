@@ -7,12 +7,11 @@
 
 #include "cli/gpu/gradient_files.hpp"
 #include "cli/gpu/run_report.hpp"
+#include "cli/reports/store_run.hpp"
 #include "cli/terminal/version.hpp"
 #include "core/adapt/adapt.hpp"
 #include "core/adapt/computations.hpp"
 #include "core/settings/settings_table.hpp"
-#include "traces/store/store.hpp"
-#include "traces/workload_file/workload_file.hpp"
 
 namespace foreshard::cli {
 namespace {
@@ -44,15 +43,6 @@ Result<std::vector<gpu::RankMeasurement>> gather(gpu::Session& session, const gp
   return ranks;
 }
 
-/// What the store keeps of the answers, and where the run came from: `workload`.
-Result<void> store(const Json& json, const Workload& workload, const RunOptions& options, Run& run) {
-  for (const auto& [key, value] : json.items())
-    if (key != "schema" && key != "verb" && key != "settings" && key != "source") run.results[key] = value.dump();
-  run.workload_json = traces::to_json(workload);
-  run.info.foreshard_version = version_number();
-  return traces::write_run(run, options.output, {.force = options.force});
-}
-
 /// A failed run's store: what rank 0 had, marked.
 void store_incomplete(const Error& error, const Planned& planned, const RunOptions& options, Run& run,
                       Console& console) {
@@ -60,7 +50,7 @@ void store_incomplete(const Error& error, const Planned& planned, const RunOptio
   run.info.warnings.push_back("incomplete: " + error.what);
   Json json = json_result("run");
   json["incomplete"] = error.text();
-  if (auto ok = store(json, *planned.workload, options, run); !ok)
+  if (auto ok = store_run(json, *planned.workload, options.output, options.force, run); !ok)
     console.warn("the store of the incomplete run was not written: " + ok.error().text());
 }
 
@@ -86,7 +76,7 @@ Result<void> report(const RunOptions& options, const Planned& planned, const gpu
     const bool recorded = !run.steps.empty();
     const Workload here =
         recorded_in(*planned.workload, planned.settings, recorded ? execution.recorded_memory : execution.timed_memory);
-    if (auto ok = store(json, here, options, run); !ok) return ok;
+    if (auto ok = store_run(json, here, options.output, options.force, run); !ok) return ok;
   }
   if (options.json)
     print_json(console.out, json);

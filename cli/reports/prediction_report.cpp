@@ -2,12 +2,9 @@
 
 #include <fmt/core.h>
 
-#include "cli/terminal/version.hpp"
 #include "core/base/units.hpp"
 #include "core/settings/settings_table.hpp"
 #include "sim/sweep/sweep.hpp"
-#include "traces/store/store.hpp"
-#include "traces/workload_file/workload_file.hpp"
 
 namespace foreshard::cli {
 namespace {
@@ -156,24 +153,6 @@ void report_failure(Console& console, const sim::Prediction& p) {
                               format_bytes(oom.reserved)));
   }
   if (p.deadlock) console.error("deadlock:\n" + p.deadlock->text);
-}
-
-namespace {
-
-/// What the store keeps of the answers, so that a result can be read from the file alone.
-void keep_results(const Json& json, const Workload& workload, Run& run) {
-  for (const auto& [key, value] : json.items())
-    if (key != "schema" && key != "verb" && key != "settings" && key != "source") run.results[key] = value.dump();
-  run.workload_json = traces::to_json(workload);
-  run.info.foreshard_version = version_number();
-}
-
-}  // namespace
-
-Result<void> store_prediction(const Json& json, const Workload& workload, const std::string& path, bool force,
-                              sim::Prediction& p) {
-  keep_results(json, workload, p.run);
-  return traces::write_run(p.run, path, {.force = force});
 }
 
 }  // namespace foreshard::cli

@@ -1,11 +1,10 @@
-// How one prediction is shown and stored: plan's results, and the best point of a sweep.
+// How one prediction is shown: plan's results, and the best point of a sweep.
 #pragma once
 
 #include <string>
 
 #include "cli/terminal/console.hpp"
 #include "cli/terminal/output.hpp"
-#include "core/base/error.hpp"
 #include "core/workload/workload.hpp"
 #include "sim/predict/predict.hpp"
 
@@ -19,9 +18,5 @@ void print_prediction(Console& console, const Settings& before, const sim::Predi
 
 /// Out of memory and deadlock, as errors on stderr.
 void report_failure(Console& console, const sim::Prediction& p);
-
-/// Writes the simulated run to a store at `path`, with `json`'s answers and the workload it was planned from.
-[[nodiscard]] Result<void> store_prediction(const Json& json, const Workload& workload, const std::string& path,
-                                            bool force, sim::Prediction& p);
 
 }  // namespace foreshard::cli

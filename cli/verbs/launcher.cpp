@@ -5,13 +5,13 @@
 
 #include <array>
 #include <cerrno>
-#include <cstdio>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
 #include <vector>
 
+#include "cli/terminal/child_process.hpp"
 #include "cli/verbs/gpu_backend.hpp"
 #include "gpu/bootstrap/environment.hpp"
 #include "gpu/launch/supervisor.hpp"
@@ -61,15 +61,10 @@ Result<std::string> gpu_program() {
 
 /// Whether the program's libraries are all there: the dynamic linker's own words where not.
 Result<void> check_loads(const std::string& program) {
-  std::string quoted = "'";
-  for (const char c : program) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  FILE* pipe = popen((quoted + "' --version 2>&1").c_str(), "r");
-  if (pipe == nullptr) return fail(ErrorKind::input, std::string("popen: ") + std::strerror(errno), program);
-  std::string words;
-  std::array<char, 512> part{};
-  while (std::fgets(part.data(), static_cast<int>(part.size()), pipe) != nullptr) words += part.data();
-  if (pclose(pipe) == 0) return {};
-  words = words.substr(0, words.find('\n'));
+  const auto output = read_program({program, "--version"});
+  FORESHARD_TRY(output);
+  if (output->succeeded) return {};
+  const std::string words = output->text.substr(0, output->text.find('\n'));
   return fail(ErrorKind::input, words.empty() ? "the program cannot be started" : words, program, library_hint(words));
 }
 

@@ -6,6 +6,7 @@
 #include "cli/options/options.hpp"
 #include "cli/options/planning.hpp"
 #include "cli/reports/prediction_report.hpp"
+#include "cli/reports/store_run.hpp"
 #include "cli/verbs/verbs.hpp"
 #include "core/base/units.hpp"
 
@@ -31,7 +32,7 @@ Result<int> plan(Options& options, Console& console) {
   for (const std::string& warning : p->warnings) console.warn(warning);
   const Json json = prediction_json(options.source.source.text, *planned->workload, *p);
   if (!options.output.empty())
-    FORESHARD_TRY(store_prediction(json, *planned->workload, options.output, options.force, *p));
+    FORESHARD_TRY(store_run(json, *planned->workload, options.output, options.force, p->run));
   if (options.json)
     print_json(console.out, json);
   else

@@ -12,6 +12,7 @@
 #include "cli/options/range_options.hpp"
 #include "cli/options/source_options.hpp"
 #include "cli/reports/prediction_report.hpp"
+#include "cli/reports/store_run.hpp"
 #include "cli/reports/sweep_report.hpp"
 #include "cli/verbs/verbs.hpp"
 #include "core/base/units.hpp"
@@ -55,7 +56,7 @@ Result<void> store_best(const Options& options, const SweepResult& result, const
   p->run.info.valid = p->valid;
   p->run.info.warnings = p->warnings;
   const Json json = prediction_json(options.source.source.text, **workload, *p);
-  return store_prediction(json, **workload, options.output, options.force, *p);
+  return store_run(json, **workload, options.output, options.force, p->run);
 }
 
 /// Warnings of the best point, or of all points together where none is best.

@@ -4,6 +4,8 @@
 #include <array>
 #include <map>
 
+#include "core/base/median.hpp"
+
 namespace foreshard {
 namespace {
 
@@ -11,7 +13,7 @@ constexpr std::array<std::ptrdiff_t, 4> kNeighbours{4, 2, 1, 0};
 /// The same kernel alone: the reference runs' spread is below 1.1; other shapes differ by more. Short kernels spread
 /// by the clock's resolution and their launch: 2 us.
 constexpr double kUniform = 1.3;
-constexpr std::int64_t kShort = 2000;
+constexpr double kShort = 2000;
 
 /// An op's name and shape as one number each, so that windows of neighbours compare quickly.
 std::vector<std::uint32_t> shapes(const Run& run, const std::vector<ComputeOp>& ops) {
@@ -28,12 +30,12 @@ std::vector<std::uint32_t> shapes(const Run& run, const std::vector<ComputeOp>& 
   return out;
 }
 
-std::optional<Nanoseconds> median_if_uniform(std::vector<std::int64_t>& times) {
+/// Of nanoseconds.
+std::optional<Nanoseconds> median_if_uniform(const std::vector<double>& times) {
   if (times.empty()) return std::nullopt;
-  std::sort(times.begin(), times.end());
-  if (static_cast<double>(times.back()) > kUniform * static_cast<double>(times.front()) + kShort) return std::nullopt;
-  const std::size_t middle = times.size() / 2;
-  return Nanoseconds{times.size() % 2 == 1 ? times[middle] : (times[middle - 1] + times[middle]) / 2};
+  const auto [least, most] = std::minmax_element(times.begin(), times.end());
+  if (*most > kUniform * *least + kShort) return std::nullopt;
+  return Nanoseconds{static_cast<std::int64_t>(median(times))};
 }
 
 /// Gives a time to every op that has none yet and twins that ran alone, `near` neighbours being equal.
@@ -50,9 +52,9 @@ class Level {
     });
     for (std::size_t first = 0; first < order.size();) {
       std::size_t last = first;
-      std::vector<std::int64_t> isolated;
+      std::vector<double> isolated;
       for (; last < order.size() && compare(order[first], order[last]) == 0; ++last)
-        if (ops[order[last]].ran_isolated()) isolated.push_back(ops[order[last]].length().count);
+        if (ops[order[last]].ran_isolated()) isolated.push_back(static_cast<double>(ops[order[last]].length().count));
       if (const auto time = median_if_uniform(isolated))
         for (std::size_t i = first; i < last; ++i)
           if (!times[order[i]]) times[order[i]] = time;

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <vector>
 
+#include "core/base/median.hpp"
 #include "sim/predict/host_bound.hpp"
 #include "sim/predict/simulate.hpp"
 
@@ -76,7 +77,7 @@ void add_measured(const Measured& measured, Calibration& calibration) {
   if (steps.empty()) return;
   std::sort(steps.begin(), steps.end());
   const std::size_t n = steps.size();
-  calibration.measured_ms = n % 2 == 1 ? steps[n / 2] : (steps[n / 2 - 1] + steps[n / 2]) / 2;
+  calibration.measured_ms = median(steps);
   if (n >= 4) calibration.spread = (steps[n - 2] - steps[1]) / calibration.measured_ms;
 }
 

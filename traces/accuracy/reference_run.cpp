@@ -7,6 +7,7 @@
 #include <fstream>
 #include <iterator>
 
+#include "core/base/median.hpp"
 #include "core/models/presets.hpp"
 #include "core/settings/settings_table.hpp"
 #include "traces/import/import.hpp"
@@ -73,7 +74,7 @@ Result<MeasuredRun> measured_of(const OrderedJson& json, const std::string& path
   const std::size_t n = sorted.size();
   out.low_ms = sorted[1];
   out.high_ms = sorted[n - 2];
-  out.median_ms = n % 2 == 1 ? sorted[n / 2] : (sorted[n / 2 - 1] + sorted[n / 2]) / 2;
+  out.median_ms = median(sorted);
   if (sorted.front() <= 0) return wrong(path, "step_ms", "a step takes more than 0 ms");
   const auto peaks = read_peaks(json, path);
   FORESHARD_TRY(peaks);

@@ -2,7 +2,7 @@
 
 #include <bit>
 
-#include "traces/export/utf8.hpp"
+#include "core/base/utf8.hpp"
 
 namespace foreshard::traces {
 namespace {

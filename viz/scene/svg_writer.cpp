@@ -4,28 +4,17 @@
 
 #include <cmath>
 
+#include "core/base/utf8.hpp"
+
 namespace foreshard::viz {
 namespace {
 
-constexpr std::string_view kReplacement = "\xef\xbf\xbd";
-
-/// Length of the UTF-8 sequence at the start of `text`; 0 where there is none (RFC 3629 section 4).
-std::size_t sequence_length(std::string_view text) {
-  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
-  const unsigned char first = byte(0);
-  if (first < 0x80) return 1;
-  const std::size_t length = first >= 0xf0 && first < 0xf5   ? 4
-                             : first >= 0xe0 && first < 0xf0 ? 3
-                             : first >= 0xc2 && first < 0xe0 ? 2
-                                                             : 0;
-  if (length == 0 || text.size() < length) return 0;
-  for (std::size_t i = 1; i < length; ++i)
-    if ((byte(i) & 0xc0) != 0x80) return 0;
-  if (first == 0xe0 && byte(1) < 0xa0) return 0;
-  if (first == 0xed && byte(1) >= 0xa0) return 0;
-  if (first == 0xef && byte(1) == 0xbf && byte(2) >= 0xbe) return 0;  // U+FFFE, U+FFFF: not XML characters
-  if (first == 0xf0 && byte(1) < 0x90) return 0;
-  if (first == 0xf4 && byte(1) >= 0x90) return 0;
+/// Bytes of the character that `text` begins with; 0 where it begins with none that XML 1.0 has.
+std::size_t xml_length(std::string_view text) {
+  const std::size_t length = utf8_length(text);
+  const std::string_view character = text.substr(0, length);
+  if (character == "\xef\xbf\xbe" || character == "\xef\xbf\xbf") return 0;  // U+FFFE, U+FFFF
+  if (length == 1 && static_cast<unsigned char>(text[0]) < 0x20 && text[0] != '\n' && text[0] != '\t') return 0;
   return length;
 }
 
@@ -63,14 +52,13 @@ std::string escape(std::string_view text) {
   std::string out;
   out.reserve(text.size());
   while (!text.empty()) {
-    const std::size_t length = sequence_length(text);
-    const char c = text[0];
-    if (length == 0 || (static_cast<unsigned char>(c) < 0x20 && c != '\n' && c != '\t')) {
-      out += kReplacement;
+    const std::size_t length = xml_length(text);
+    if (length == 0) {
+      out += kReplacementCharacter;
       text.remove_prefix(1);
       continue;
     }
-    switch (c) {
+    switch (text[0]) {
       case '&':
         out += "&amp;";
         break;
