@@ -1,0 +1,131 @@
+// The selection: an op, a host call, a block, or all blocks of a moment; described in the panel, framed in the picture.
+
+import { memoryEnd } from '../data/meta';
+import { RunData } from '../data/run';
+import { ROW } from '../draw/lanes';
+import { bytes, count, moment, shortened } from '../format';
+import { Navigation } from '../navigation';
+import { Page } from '../page';
+import { Selection } from '../view';
+import { blockRows, blockTitle, blockWhy, hostRows, Jump, opRows, opTitle, opWaits } from './details';
+import { button, el, swatch, table, visible } from './dom';
+import { grid, section } from './panel';
+import { Stage } from './stage';
+
+export class SelectionPanel {
+  readonly box = el('div', { className: 'selection-box' });
+  private turn = 0;
+
+  constructor(
+    private readonly page: Page,
+    private readonly stage: Stage,
+    private readonly navigation: Navigation,
+    /** The box has something new. */
+    private readonly shown: () => void,
+  ) {}
+
+  async select(selection: Selection | undefined, show: boolean): Promise<void> {
+    const turn = ++this.turn;
+    this.page.scene.view.selection = selection;
+    this.stage.marked = undefined;
+    if (!selection || !this.page.scene.runs[selection.run]) {
+      this.page.scene.view.selection = undefined;
+      this.box.replaceChildren();
+      this.page.changed();
+      return;
+    }
+    const run = this.page.scene.runs[selection.run];
+    await run.loadNames();
+    const jump: Jump = (text, to) => button(shortened(text), text, () => void this.select({ ...to, run: selection.run }, true), 'link');
+    const content = await this.describe(run, selection, jump);
+    if (turn !== this.turn) return;
+    this.box.replaceChildren(content ?? section('Selection', true, 'This run has nothing of that number.'));
+    if (content) {
+      content.querySelector('summary')!.append(button('×', 'forget it (esc)', () => void this.select(undefined, false), 'close'));
+      this.shown();
+    }
+    if (show) this.reveal();
+    this.page.changed();
+  }
+
+  private async describe(run: RunData, selection: Selection, jump: Jump): Promise<HTMLElement | undefined> {
+    const { id, run: index } = selection;
+    if (selection.kind === 'block') {
+      const block = await run.block(id);
+      if (!block) return undefined;
+      const memory = run.meta.memory!;
+      this.stage.marked = { run: index, block, from: run.older(block) ? memory.first : block.made, to: run.seen(block.back) ? block.back : memoryEnd(run.meta), waits: [] };
+      return section(blockTitle(run, block), true, table(blockRows(run, block)), el('h4', {}, 'why is it alive?'), blockWhy(run, block, undefined, jump));
+    }
+    if (selection.kind === 'host') {
+      const op = await run.hostOp(id);
+      if (!op) return undefined;
+      this.stage.marked = { run: index, track: op.track, from: op.start, to: op.end, waits: [] };
+      const launched = op.op >= 0 ? await run.deviceOp(op.op) : undefined;
+      return section(visible(run.name(op.name)), true, table(hostRows(run, op)),
+        launched && el('p', {}, 'put on a stream: ', jump(opTitle(run, launched), { kind: 'op', id: launched.id })));
+    }
+    const op = await run.deviceOp(id);
+    if (!op) return undefined;
+    const waits: { track: number; from: number }[] = [];
+    for (const wait of [...op.waits.map((of) => of.op), op.previous]) {
+      const other = wait >= 0 ? await run.deviceOp(wait) : undefined;
+      if (other) waits.push({ track: other.track, from: other.end });
+    }
+    this.stage.marked = { run: index, track: op.track, from: op.start, to: op.end, waits };
+    return section(opTitle(run, op), true, table(opRows(run, op)), el('h4', {}, 'what it waits for'), await opWaits(run, op, jump));
+  }
+
+  /** Brings the selection into view: wide enough to be seen, with its surroundings. */
+  private reveal(): void {
+    const of = this.stage.marked;
+    if (!of) return;
+    const length = this.page.scene.view.to - this.page.scene.view.from;
+    const seen = of.from >= this.page.scene.view.from && of.to <= this.page.scene.view.to;
+    const size = of.to - of.from;
+    if (!seen || size < length / 300) {
+      const window = Math.min(Math.max(size * 12, 1000), Math.max(length, size * 1.5));
+      const middle = size > window ? of.from + window / 3 : (of.from + of.to) / 2;
+      this.navigation.setWindow(middle - window / 2, middle + window / 2);
+    }
+    if (of.track !== undefined) {
+      const { rows, lanes } = this.page.scene.arrange(...this.stage.size());
+      const run = this.page.scene.runs[of.run];
+      const lane = run.meta.tracks[of.track].lane;
+      if (!rows.some((row) => row.run === of.run && row.track === of.track)) this.page.scene.view.unfolded.add(`${of.run}:${lane}`);
+      const index = this.page.scene.arrange(...this.stage.size()).rows.findIndex((row) => row.run === of.run && row.track === of.track);
+      if (lanes && (index * ROW < this.page.scene.view.scroll || (index + 1) * ROW > this.page.scene.view.scroll + lanes.height)) {
+        this.page.scene.view.scroll = 0;
+        this.navigation.scrollLanes(index * ROW - lanes.height / 2);
+      }
+    }
+  }
+
+  async showMoment(time: number): Promise<void> {
+    const turn = ++this.turn;
+    this.stage.marked = undefined;
+    this.page.scene.view.selection = undefined;
+    const parts: Node[] = [];
+    for (const [i, run] of this.page.scene.runs.entries()) {
+      await run.loadNames();
+      const blocks = await run.blocksAt(time);
+      if (turn !== this.turn) return;
+      blocks.sort((a, b) => b.size - a.size || a.id - b.id);
+      const shares = new Map<number, number>();
+      for (const block of blocks) shares.set(block.category, (shares.get(block.category) ?? 0) + block.size);
+      if (this.page.scene.several) parts.push(el('h4', {}, visible(run.label)));
+      parts.push(grid(['category', 'bytes'], [...shares].sort((a, b) => b[1] - a[1]).map(([category, size]) =>
+        [el('span', {}, swatch(run.meta.categories[category].colour), run.meta.categories[category].title), bytes(size)])));
+      parts.push(el('h4', {}, `${count(blocks.length)} blocks in use, the largest`));
+      parts.push(grid(['block', 'size', 'unit'], blocks.slice(0, 25).map((block) => [
+        button(`#${block.id}${block.freed <= time ? ' (pending free)' : ''}`, 'why it is alive', () => void this.select({ kind: 'block', run: i, id: block.id }, false), 'link'),
+        bytes(block.size), visible(run.meta.units[block.unit] ?? '—'),
+      ])));
+    }
+    const content = section(`At ${moment(Math.round(time))}`, true, ...parts);
+    content.querySelector('summary')!.append(button('×', 'forget it (esc)', () => void this.select(undefined, false), 'close'));
+    this.box.replaceChildren(content);
+    this.shown();
+    this.page.changed();
+  }
+}
