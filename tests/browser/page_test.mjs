@@ -2,10 +2,11 @@
 // repository's root; FORESHARD in the environment is the program. Prints a line a check; leaves with 1 at a failure.
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
+import { deflateSync, inflateSync } from 'node:zlib';
 
 const require = createRequire(resolve('viz/page/package.json'));
 const { chromium } = require('playwright-core');
@@ -411,6 +412,38 @@ await check('names that try to break out', async () => {
     await shot(page, `hostile-${theme}`);
     await close();
   }
+});
+
+await check('columns are found by name, and one that is missing is named', async () => {
+  const html = readFileSync(`${pages}/hostile.html`, 'utf8');
+  const script = (name) => new RegExp(`(id="data:${name}">)([^<]*)`);
+  const read = (name) => inflateSync(Buffer.from(script(name).exec(html)[2], 'base64'));
+  const meta = JSON.parse(read('meta').toString());
+  /** The page with other columns told, and with another piece of segments. */
+  const write = (name, tables, segments) => {
+    const put = (text, piece, bytes) => text.replace(script(piece), `$1${deflateSync(bytes).toString('base64')}`);
+    const told = put(html, 'meta', JSON.stringify({ ...meta, tables: { ...meta.tables, ...tables } }));
+    writeFileSync(`${pages}/${name}.html`, put(told, 'segments', segments));
+  };
+  const segments = read('segments');
+  write('missing', { blocks: meta.tables.blocks.filter((column) => column !== 'made') }, segments);
+  const page = await context.newPage();
+  await page.goto(`file://${pages}/missing.html`);
+  assert.match(await page.locator('.failure').innerText(), /table "blocks" has no column "made"/);
+  await page.close();
+  // A column before all others that no page knows: an empty one.
+  const count = Buffer.alloc(8);
+  count.writeUInt32LE(segments.readUInt32LE(0) + 1, 0);
+  write('more', { segments: ['new', ...meta.tables.segments] }, Buffer.concat([count, segments.subarray(4)]));
+  const places = async (name) => {
+    const opened = await open(name);
+    const out = await opened.page.evaluate(async () => [...(await window.foreshard.runs[0].tiles.load('segments', 'segments')).place]);
+    await opened.close();
+    return out;
+  };
+  const before = await places('hostile');
+  assert.ok(before.length > 0);
+  assert.deepEqual(await places('more'), before, 'a new column shifts nothing');
 });
 
 await check('a million block events', async () => {
