@@ -19,7 +19,7 @@ struct CutStep {
   std::vector<Ops> microbatch;   ///< from microbatch_begin to microbatch_end
   Ops after;                     ///< optimizer
   std::set<TensorId> handed_on;  ///< tensors that the next step frees: a name that it binds again
-  std::vector<ProgramComputation> computations;
+  std::vector<ProgramKernel> computations;
   LabelId uncomputed;
   TensorId loss;
 };

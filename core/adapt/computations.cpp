@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <set>
 
-#include "core/kernel/computation_check.hpp"
+#include "core/kernel/kernel_check.hpp"
 
 namespace foreshard {
 namespace {
@@ -12,14 +12,14 @@ bool has_computation(const Program& program, const Op& op) {
   return op.computation < program.computations.size();
 }
 
-bool operands_hold(const ProgramComputation& what, const std::set<TensorId>& live, std::set<TensorId>& written) {
+bool operands_hold(const ProgramKernel& what, const std::set<TensorId>& live, std::set<TensorId>& written) {
   for (std::size_t i = 0; i < what.where.size(); ++i) {
     if (what.where[i].kind != Operand::Kind::tensor) continue;
     const TensorId tensor{what.where[i].id};
     if (!live.contains(tensor)) return false;
-    if (reads_operand(what.computation, i) && !written.contains(tensor)) return false;
+    if (reads_operand(what.kernel, i) && !written.contains(tensor)) return false;
   }
-  for (std::size_t i = 0; i < outputs_of(what.computation.function) && i < what.where.size(); ++i)
+  for (std::size_t i = 0; i < outputs_of(what.kernel.op) && i < what.where.size(); ++i)
     if (what.where[i].kind == Operand::Kind::tensor) written.insert(TensorId{what.where[i].id});
   return true;
 }
@@ -54,8 +54,8 @@ bool computations_hold(const Program& program) {
 
 bool writes_to(const Program& program, const Op& op, TensorId tensor) {
   if (!has_computation(program, op)) return false;
-  const ProgramComputation& what = program.computations[op.computation];
-  const auto outputs = static_cast<std::ptrdiff_t>(std::min(outputs_of(what.computation.function), what.where.size()));
+  const ProgramKernel& what = program.computations[op.computation];
+  const auto outputs = static_cast<std::ptrdiff_t>(std::min(outputs_of(what.kernel.op), what.where.size()));
   return std::find(what.where.begin(), what.where.begin() + outputs, Operand{Operand::Kind::tensor, tensor.value}) !=
          what.where.begin() + outputs;
 }
@@ -70,7 +70,7 @@ void ComputationCopier::copy(Op& op, const std::map<TensorId, TensorId>& names) 
     op.computation = known->second;
     return;
   }
-  ProgramComputation made = from_[was];
+  ProgramKernel made = from_[was];
   bool renamed = false;
   for (Operand& operand : made.where) {
     if (operand.kind != Operand::Kind::tensor) continue;

@@ -25,15 +25,14 @@ void drop_computations(Workload& workload);
 class ComputationCopier {
  public:
   /// Copies into `to`, which may be the same as `from`.
-  ComputationCopier(const std::vector<ProgramComputation>& from, std::vector<ProgramComputation>& to)
-      : from_(from), to_(to) {}
+  ComputationCopier(const std::vector<ProgramKernel>& from, std::vector<ProgramKernel>& to) : from_(from), to_(to) {}
 
   /// `op.computation` counts in `from` before, in `to` after. Tensors that `names` has not keep their name.
   void copy(Op& op, const std::map<TensorId, TensorId>& names);
 
  private:
-  const std::vector<ProgramComputation>& from_;
-  std::vector<ProgramComputation>& to_;
+  const std::vector<ProgramKernel>& from_;
+  std::vector<ProgramKernel>& to_;
   std::map<std::uint32_t, std::uint32_t> shared_;  // computations without operands
 };
 

@@ -19,7 +19,7 @@
 #include "core/base/quantity.hpp"
 #include "core/device/collective.hpp"
 #include "core/device/stream_events.hpp"
-#include "core/kernel/computation.hpp"
+#include "core/kernel/kernel.hpp"
 #include "core/kernel/kernel_work.hpp"
 
 namespace foreshard {
@@ -47,7 +47,7 @@ struct OpTiming {
 /// One kernel as it is put on a stream: what it costs and, where that is known, what it computes on which memory.
 struct KernelLaunch {
   const KernelWork& cost;
-  const Computation* kernel = nullptr;      ///< null: known by its cost alone (captures, files)
+  const Kernel* kernel = nullptr;           ///< null: known by its cost alone (captures, files)
   std::span<const Address> addresses = {};  ///< by operand of `kernel`, 0 where one is absent
 };
 

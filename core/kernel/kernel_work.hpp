@@ -1,6 +1,7 @@
 // What a kernel or a copy costs: its class, its shape, its bytes.
 //
-// Who: workloads carry it (core/workload), a Device prices or runs it. Plain data.
+// Who: derived from a description (kernel_cost.hpp), or, of captures and files, all that is known of a kernel.
+// Workloads carry it (core/workload), a Device prices it or runs a stand-in. Plain data.
 #pragma once
 
 #include <cstdint>

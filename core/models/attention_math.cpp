@@ -3,23 +3,22 @@
 #include <cmath>
 
 #include "core/base/check.hpp"
-#include "core/models/walk.hpp"
+#include "core/kernel/kernel_cost.hpp"
 
 namespace foreshard::model {
 namespace {
 
-/// A launch that writes `out` from `inputs`.
-void launch(Tape& tape, Launch kind, std::string_view label, const Tensors& inputs, const Tensor& out) {
+/// A launch that writes `out` from `inputs`, and whose work a launch beside it does too.
+void launch_fused(Tape& tape, Launch kind, std::string_view label, const Tensors& inputs, const Tensor& out) {
   Bytes bytes = out->bytes();
   for (const Tensor& x : inputs) bytes += x->bytes();
-  tape.launch(kind, label, bytes);
+  tape.launch_fused(kind, label, bytes_cost(bytes));
 }
 
 /// at::scalar_tensor on the device.
 Tensor scalar(Tape& tape, DType dtype) {
   Tensor out = tape.empty({}, dtype);
-  launch(tape, Launch::elementwise, "aten::fill_", {}, out);
-  tape.included();
+  launch_fused(tape, Launch::elementwise, "aten::fill_", {}, out);
   return out;
 }
 
@@ -28,17 +27,15 @@ Tensor causal_mask(Tape& tape, std::uint64_t queries, std::uint64_t keys, DType 
   Tensor seen;
   {
     const Tensor ones = tape.empty({queries, keys}, DType::bool8);
-    launch(tape, Launch::elementwise, "aten::fill_", {}, ones);
-    tape.included();
+    launch_fused(tape, Launch::elementwise, "aten::fill_", {}, ones);
     seen = tape.empty({queries, keys}, DType::bool8);
-    launch(tape, Launch::elementwise, "aten::tril", {ones}, seen);
-    tape.included();
+    launch_fused(tape, Launch::elementwise, "aten::tril", {ones}, seen);
   }
   const Tensor infinity = scalar(tape, dtype);
   Tensor zero = scalar(tape, dtype);
   Tensor out = tape.empty({queries, keys}, dtype);
-  launch(tape, Launch::elementwise, "aten::where", {seen}, out);
-  tape.computes(Function::causal_mask, out);
+  const CostOverride reads_mask{"aten::where reads the boolean mask", seen->bytes() + out->bytes(), {}};
+  tape.launch_priced("aten::where", {.op = KernelOp::causal_mask}, reads_mask, out);
   zero.reset();
   return out;
 }
@@ -46,22 +43,19 @@ Tensor causal_mask(Tape& tape, std::uint64_t queries, std::uint64_t keys, DType 
 /// aten::_safe_softmax: its last pass gives zeros to rows of −∞, which a causal mask never makes.
 Tensor run_safe_softmax(Tape& tape, const Tensor& x) {
   const Tensor plain = tape.empty(x->shape, x->dtype);
-  launch(tape, Launch::reduction, "aten::_softmax", {x}, plain);
-  mark(tape, MemoryAccess::row, x->numel(), x->dtype);
-  tape.computes(Function::softmax, plain, x);
+  tape.launch("aten::_softmax", KernelOp::softmax, plain, x);
   const Tensor infinity = scalar(tape, x->dtype);
   const Tensor masked = tape.empty(x->shape, DType::bool8);
-  launch(tape, Launch::elementwise, "aten::eq", {x}, masked);
-  tape.included();
+  launch_fused(tape, Launch::elementwise, "aten::eq", {x}, masked);
   Shape rows = x->shape;
   rows.back() = 1;
   const Tensor masked_rows = tape.empty(rows, DType::bool8);
-  launch(tape, Launch::reduction, "aten::all", {masked}, masked_rows);
-  tape.included();
+  launch_fused(tape, Launch::reduction, "aten::all", {masked}, masked_rows);
   const Tensor zero = scalar(tape, x->dtype);
   Tensor out = tape.empty(x->shape, x->dtype);
-  launch(tape, Launch::elementwise, "aten::where", {masked_rows, plain}, out);
-  tape.computes(Function::copy, out, plain);
+  CostOverride reads_rows = at_the_rate("aten::where reads which rows are masked, and broadcasts them");
+  reads_rows.bytes = masked_rows->bytes() + plain->bytes() + out->bytes();
+  tape.launch_priced("aten::where", {.op = KernelOp::copy}, reads_rows, out, plain);
   return out;
 }
 
@@ -69,9 +63,7 @@ Tensor safe_softmax(Tape& tape, const Tensor& x) {
   const auto back = [&tape](Node& node, const Tensors& gradients) {
     const Tensor result = tape.unpack(node.saved[0]);
     const Tensor out = tape.empty(result->shape, result->dtype);
-    launch(tape, Launch::reduction, "aten::_softmax_backward_data", {gradients[0], result}, out);
-    mark(tape, MemoryAccess::row, out->numel(), out->dtype);
-    tape.computes(Function::softmax_backward, out, gradients[0], result);
+    tape.launch("aten::_softmax_backward_data", KernelOp::softmax_backward, out, gradients[0], result);
     return Tensors{out};
   };
   const NodePtr node = tape.record({x}, back);
@@ -110,11 +102,7 @@ Tensor math_attention(Tape& tape, const Tensor& q, const Tensor& k, const Tensor
   const Tensor key = repeat_heads(tape, k, q->shape[1]);
   const Tensor value = repeat_heads(tape, v, q->shape[1]);
   Tensor scores = matmul(tape, query, mul_scalar(tape, transpose(tape, key, 2, 3), scale));
-  if (causal) {  // add_: the scores' gradient passes through
-    launch(tape, Launch::elementwise, "aten::add_", {scores, mask}, scores);
-    mark_elementwise(tape, {scores, mask}, scores);
-    tape.computes(Function::add, scores, scores, mask);
-  }
+  if (causal) tape.launch("aten::add_", KernelOp::add, scores, scores, mask);  // the scores' gradient passes through
   scores = safe_softmax(tape, scores);
   return matmul(tape, scores, value);
 }

@@ -1,10 +1,11 @@
+#include <array>
 #include <cmath>
 
 #include "core/base/check.hpp"
+#include "core/kernel/kernel_cost.hpp"
 #include "core/models/attention_math.hpp"
 #include "core/models/ops.hpp"
 #include "core/models/unpacked.hpp"
-#include "core/models/walk.hpp"
 
 namespace foreshard::model {
 namespace {
@@ -23,16 +24,6 @@ Sizes sizes(const Tensor& q, const Tensor& k) {
   return {q->shape[0], q->shape[1], k->shape[1], q->shape[2], k->shape[2], q->shape[3]};
 }
 
-KernelMath math(const Sizes& s, DType dtype, bool causal, bool backward) {
-  return {backward ? KernelMath::Kind::attention_backward : KernelMath::Kind::attention_forward,
-          dtype,
-          causal,
-          static_cast<std::uint32_t>(s.batch * s.heads),
-          s.queries,
-          s.keys,
-          s.head_dim};
-}
-
 /// cudnn_sdp: dq in float32, with grouped heads dk and dv of every query head, and one float a row.
 Bytes cudnn_backward_workspace(const Sizes& s, DType dtype) {
   const Bytes rows = s.batch * s.heads * s.queries;
@@ -41,18 +32,21 @@ Bytes cudnn_backward_workspace(const Sizes& s, DType dtype) {
 }
 
 /// Scaled by 1 / √head_dim, as without an argument.
-Computation computation(Function function, const Sizes& s, bool causal) {
-  return {.function = function, .causal = causal, .alpha = 1.0 / std::sqrt(static_cast<double>(s.head_dim))};
-}
-
-void launch_helper(Tape& tape, Launch kind, std::string_view label, Bytes bytes) {
-  tape.launch(kind, label, bytes);
-  tape.included();
+Kernel kernel(KernelOp op, const Sizes& s, bool causal) {
+  return {.op = op, .causal = causal, .alpha = 1.0 / std::sqrt(static_cast<double>(s.head_dim))};
 }
 
 /// The statistics of the rows, without what pads their memory.
 Tensor rows(Tape& tape, const Tensor& logsumexp, const Sizes& s) {
   return tape.alias(logsumexp, {s.batch, s.heads, s.queries}, {logsumexp->strides[0], logsumexp->strides[1], 1}, false);
+}
+
+/// `operands`: out, log-sum-exp as it lies, q, k, v.
+void launch_forward(Tape& tape, std::string_view label, const Attention& how, const std::array<Tensor, 5>& operands) {
+  const auto& [out, logsumexp, q, k, v] = operands;
+  const Sizes s = sizes(q, k);
+  tape.launch(label, kernel(KernelOp::attention, s, how.causal), out, rows(tape, logsumexp, s), q, k, v);
+  if (how.dropout != 0) tape.computes_more();
 }
 
 /// flash_api.cpp, mha_bwd: softmax_d, dq_accum in float32, with grouped heads dk and dv of every query head.
@@ -84,22 +78,19 @@ Tensors half_backward(Tape& tape, Node& node, const Tensors& gradients, bool cau
   Tensors out{tape.empty_like(q), tape.empty_like(k), tape.empty_like(v)};
   const Tensors temporaries =
       flash ? flash_backward_temporaries(tape, s, q->dtype) : cudnn_backward_temporaries(tape, s, q->dtype);
-  launch_helper(tape, Launch::elementwise, flash ? "flash dot_do_o" : "cudnn dot_do_o", 2 * q->bytes());
-  mark(tape, MemoryAccess::row, q->numel(), q->dtype);
-  tape.launch_attention(flash ? "aten::_scaled_dot_product_flash_attention_backward"
-                              : "aten::_scaled_dot_product_cudnn_attention_backward",
-                        math(s, q->dtype, causal, true), 4 * q->bytes() + 2 * (k->bytes() + v->bytes()));
-  if (tape.options().computations)
-    tape.computes(computation(Function::attention_backward, s, causal), out[0], out[1], out[2], gradients[0], q, k, v,
-                  kept[4], rows(tape, kept[3], s), temporaries[flash ? 1 : 0]);
-  launch_helper(tape, Launch::elementwise, flash ? "flash convert_dq" : "cudnn convert_dq",
-                q->numel() * kFloat + q->bytes());
-  mark(tape, MemoryAccess::contiguous, q->numel(), q->dtype);
+  tape.launch_fused(Launch::elementwise, flash ? "flash dot_do_o" : "cudnn dot_do_o",
+                    bytes_cost(2 * q->bytes(), MemoryAccess::row, q->numel(), q->dtype));
+  tape.launch(flash ? "aten::_scaled_dot_product_flash_attention_backward"
+                    : "aten::_scaled_dot_product_cudnn_attention_backward",
+              kernel(KernelOp::attention_backward, s, causal), out[0], out[1], out[2], gradients[0], q, k, v, kept[4],
+              rows(tape, kept[3], s), temporaries[flash ? 1 : 0]);
+  tape.launch_fused(Launch::elementwise, flash ? "flash convert_dq" : "cudnn convert_dq",
+                    bytes_cost(q->numel() * kFloat + q->bytes(), MemoryAccess::contiguous, q->numel(), q->dtype));
   if (s.kv_heads != s.heads) {
     const Bytes expanded = s.batch * s.heads * s.keys * s.head_dim * itemsize(q->dtype);
     const std::string_view sum = flash ? "aten::sum" : "cudnn fmha_reduce_head";
-    launch_helper(tape, Launch::elementwise, sum, expanded + k->bytes());
-    launch_helper(tape, Launch::elementwise, sum, expanded + v->bytes());
+    tape.launch_fused(Launch::elementwise, sum, bytes_cost(expanded + k->bytes()));
+    tape.launch_fused(Launch::elementwise, sum, bytes_cost(expanded + v->bytes()));
   }
   return out;
 }
@@ -114,10 +105,7 @@ Tensors run_cudnn_attention(Tape& tape, const Tensor& q, const Tensor& k, const 
   const Tensor logsumexp = tape.empty({s.batch, s.heads, s.queries, 1}, DType::float32);
   const Tensor workspace = tape.workspace(kCudnnForwardWorkspace);
   tape.launch_memset(kFloat);
-  tape.launch_attention("aten::_scaled_dot_product_cudnn_attention", math(s, q->dtype, how.causal, false),
-                        q->bytes() + k->bytes() + v->bytes() + out->bytes());
-  if (tape.options().computations && how.dropout == 0)
-    tape.computes(computation(Function::attention, s, how.causal), out, rows(tape, logsumexp, s), q, k, v);
+  launch_forward(tape, "aten::_scaled_dot_product_cudnn_attention", how, {out, logsumexp, q, k, v});
   Tensors made{out, logsumexp, seed, offset};
   tape.keep(Selected::attention, made);
   return made;
@@ -132,10 +120,7 @@ Tensors run_flash_attention(Tape& tape, const Tensor& q, const Tensor& k, const 
   const Tensor logsumexp = tape.empty({s.batch, s.heads, s.queries}, DType::float32);
   const Tensor seed = tape.workspace(16);
   const Tensor offset = tape.workspace(8);
-  tape.launch_attention("aten::_scaled_dot_product_flash_attention", math(s, q->dtype, how.causal, false),
-                        q->bytes() + k->bytes() + v->bytes() + out->bytes());
-  if (tape.options().computations && how.dropout == 0)
-    tape.computes(computation(Function::attention, s, how.causal), out, rows(tape, logsumexp, s), q, k, v);
+  launch_forward(tape, "aten::_scaled_dot_product_flash_attention", how, {out, logsumexp, q, k, v});
   Tensors made{out, logsumexp, seed, offset};
   tape.keep(Selected::attention, made);
   return made;
@@ -186,19 +171,16 @@ Tensors efficient_backward(Tape& tape, Node& node, const Tensors& gradients, boo
   Tensor delta;  // (grad_out * out).sum(-1), made contiguous
   {
     const Tensor product = tape.empty(q->shape, DType::float32);
-    launch_helper(tape, Launch::elementwise, "aten::mul", 2 * q->bytes() + product->bytes());
+    tape.launch_fused(Launch::elementwise, "aten::mul", bytes_cost(2 * q->bytes() + product->bytes()));
     Tensor sum = tape.empty({s.batch, s.queries, s.heads}, DType::float32);
-    launch_helper(tape, Launch::reduction, "aten::sum", product->bytes() + sum->bytes());
-    delta = clone(tape, sum);
-    tape.included();
+    tape.launch_fused(Launch::reduction, "aten::sum", bytes_cost(product->bytes() + sum->bytes()));
+    delta = tape.empty(sum->shape, sum->dtype);
+    tape.launch_fused(Launch::elementwise, "aten::copy_", elementwise_cost(std::array{view_of(*delta), view_of(*sum)}));
     sum.reset();
   }
   const Tensor workspace = tape.workspace(efficient_backward_workspace(s));
-  tape.launch_attention("aten::_scaled_dot_product_efficient_attention_backward", math(s, q->dtype, causal, true),
-                        8 * q->bytes());
-  if (tape.options().computations)
-    tape.computes(computation(Function::attention_backward, s, causal), out[0], out[1], out[2], gradients[0], q, k,
-                  kept[2], kept[4], rows(tape, kept[3], s), workspace);
+  tape.launch("aten::_scaled_dot_product_efficient_attention_backward", kernel(KernelOp::attention_backward, s, causal),
+              out[0], out[1], out[2], gradients[0], q, k, kept[2], kept[4], rows(tape, kept[3], s), workspace);
   delta.reset();
   return out;
 }
@@ -214,10 +196,7 @@ Tensor efficient_attention(Tape& tape, const Tensor& q, const Tensor& k, const T
   const Sizes s = sizes(q, k);
   Tensor out = heads_inside(tape, s, s.queries, s.head_dim, q->dtype);
   const Tensor logsumexp = tape.empty({s.batch, s.heads, round_up(s.queries, 32)}, DType::float32);
-  tape.launch_attention("aten::_scaled_dot_product_efficient_attention", math(s, q->dtype, how.causal, false),
-                        4 * q->bytes());
-  if (tape.options().computations && how.dropout == 0)
-    tape.computes(computation(Function::attention, s, how.causal), out, rows(tape, logsumexp, s), q, k, v);
+  launch_forward(tape, "aten::_scaled_dot_product_efficient_attention", how, {out, logsumexp, q, k, v});
   tape.save(node, logsumexp);
   tape.save(node, out);
   Tape::attach(node, out);

@@ -9,7 +9,6 @@
 #include "core/base/check.hpp"
 #include "core/models/reduction.hpp"
 #include "core/models/tape.hpp"
-#include "core/models/walk.hpp"
 
 namespace foreshard::model {
 
@@ -215,15 +214,11 @@ void Tape::accumulate(Tensor& into, Tensor gradient) {
   const bool in_place = into.use_count() == 1 && !into->base && into->storage && into->storage.use_count() == 1;
   if (!in_place) {
     Tensor sum = empty_like(into);
-    launch(Launch::elementwise, "aten::add", into->bytes() + gradient->bytes() + sum->bytes());
-    mark_elementwise(*this, {into, gradient}, sum);
-    computes(Function::add, sum, into, gradient);
+    launch("aten::add", KernelOp::add, sum, into, gradient);
     into = sum;
     return;
   }
-  launch(Launch::elementwise, "aten::add_", 2 * into->bytes() + gradient->bytes());
-  mark_elementwise(*this, {gradient}, into);
-  computes(Function::add, into, into, gradient);
+  launch("aten::add_", KernelOp::add, into, into, gradient);
 }
 
 /// at::sum_to: over leading dimensions (a bias, a norm's weight), or over the last one.
@@ -239,9 +234,12 @@ Tensor Tape::sum_to(const Tensor& gradient, const Shape& shape) {
     semaphores = workspace(needed.semaphores);
     launch_memset(needed.semaphores);
   }
-  launch(Launch::reduction, "aten::sum", gradient->bytes() + sum->bytes());
-  mark(*this, last ? MemoryAccess::row : MemoryAccess::column, gradient->numel(), gradient->dtype);
-  computes_sum(sum, gradient);
+  CostOverride priced;
+  if (!last && shape.back() == 1)
+    priced = {"a single column is summed as columns are",
+              {},
+              KernelMath{.dtype = gradient->dtype, .m = gradient->numel(), .access = MemoryAccess::column}};
+  launch_sum("aten::sum", sum, gradient, 1, priced);
   semaphores.reset();
   return sum;
 }
@@ -258,9 +256,7 @@ void Tape::validate(const Node& node, Tensors& gradients) {
     if (gradient->shape != input.shape) gradient = sum_to(gradient, input.shape);
     if (gradient->dtype != input.dtype) {
       const Tensor cast = empty_like(gradient, input.dtype);
-      launch(Launch::elementwise, "aten::copy_", gradient->bytes() + cast->bytes());
-      mark_elementwise(*this, {gradient}, cast);
-      computes(Function::copy, cast, gradient);
+      launch("aten::copy_", KernelOp::copy, cast, gradient);
       gradient = cast;
     }
   }
@@ -271,15 +267,14 @@ void Tape::accumulate_gradient(const Node& node, Tensor gradient) {
   spend(HostCall::accumulate_grad);
   if (!gradient) return;
   if (options_.gradients_persist) {
-    launch(Launch::elementwise, "aten::add_", 3 * gradient->bytes());
     const Tensor held = elsewhere({Operand::Kind::gradient, node.accumulates.value}, gradient->shape, gradient->dtype);
-    computes(Function::add, held, held, gradient);
+    launch_priced("aten::add_", {.op = KernelOp::add}, at_the_rate("AccumulateGrad, by its bytes"), held, held,
+                  gradient);
     return;
   }
   if (!gradient->storage || gradient.use_count() > 1) {  // somebody else holds it: cloned
     const Tensor copy = empty(gradient->shape, gradient->dtype);
-    launch(Launch::elementwise, "aten::clone", 2 * gradient->bytes());
-    computes(Function::copy, copy, gradient);
+    launch_priced("aten::clone", {.op = KernelOp::copy}, at_the_rate("AccumulateGrad, by its bytes"), copy, gradient);
     gradient = copy;
   }
   Op& op = ops_[alloc_op_[gradient->storage->id().value]];
@@ -290,8 +285,7 @@ void Tape::accumulate_gradient(const Node& node, Tensor gradient) {
 void Tape::backward(const Tensor& loss) {
   FORESHARD_CHECK(loss->grad_fn != nullptr, "the loss needs a gradient function");
   const Tensor root_gradient = empty_like(loss);  // ones_like, held by torch.autograd.backward until the end
-  launch(Launch::elementwise, "aten::fill_", loss->bytes());
-  computes(Function::fill, root_gradient);
+  launch_priced("aten::fill_", {.op = KernelOp::fill}, at_the_rate("ones_like of a scalar"), root_gradient);
   in_backward_ = true;
   grad_enabled_ = false;
   {

@@ -1,8 +1,8 @@
 #include <algorithm>
 #include <optional>
 
+#include "core/kernel/kernel_cost.hpp"
 #include "core/models/ops.hpp"
-#include "core/models/walk.hpp"
 
 namespace foreshard::model {
 namespace {
@@ -46,35 +46,39 @@ Tensor output_of(Tape& tape, const Tensor& a, const Tensor& b) {
   return tape.empty(shape, dtype);
 }
 
-Tensor run_binary(Tape& tape, const Tensor& a, const Tensor& b, std::string_view label, Function function) {
+Tensor run_binary(Tape& tape, const Tensor& a, const Tensor& b, std::string_view label, KernelOp op) {
   Tensor out = output_of(tape, a, b);
-  tape.launch(Launch::elementwise, label, a->bytes() + b->bytes() + out->bytes());
-  mark_elementwise(tape, {a, b}, out);
-  tape.computes(function, out, a, b);
+  tape.launch(label, op, out, a, b);
   return out;
+}
+
+/// A TensorIterator kernel that no op stands for.
+void launch_unnamed(Tape& tape, std::string_view label, const Tensor& out, const Tensors& inputs) {
+  std::vector<TensorView> views{view_of(*out)};
+  for (const Tensor& x : inputs) views.push_back(view_of(*x));
+  tape.launch(Launch::elementwise, label, elementwise_cost(views));
 }
 
 Tensor run_unary(Tape& tape, const Tensor& x, std::string_view label) {
   Tensor out = tape.empty_like(x);
-  tape.launch(Launch::elementwise, label, x->bytes() + out->bytes());
-  mark_elementwise(tape, {x}, out);
+  launch_unnamed(tape, label, out, {x});
   return out;
 }
 
-Tensor run_unary(Tape& tape, const Tensor& x, std::string_view label, Function function, double alpha = 1) {
-  Tensor out = run_unary(tape, x, label);
-  tape.computes({.function = function, .alpha = alpha}, out, x);
+Tensor run_unary(Tape& tape, const Tensor& x, std::string_view label, KernelOp op, double alpha = 1) {
+  Tensor out = tape.empty_like(x);
+  tape.launch(label, {.op = op, .alpha = alpha}, out, x);
   return out;
 }
 
-/// An activation's forward and backward; nothing for those that no function stands for.
-struct ActivationFunctions {
-  Function forward;
-  Function backward;
+/// An activation's forward and backward; nothing for those that no op stands for.
+struct ActivationOps {
+  KernelOp forward;
+  KernelOp backward;
 };
-std::optional<ActivationFunctions> functions_of(std::string_view label) {
-  if (label == "aten::silu") return ActivationFunctions{Function::silu, Function::silu_backward};
-  if (label == "aten::gelu") return ActivationFunctions{Function::gelu, Function::gelu_backward};
+std::optional<ActivationOps> ops_of(std::string_view label) {
+  if (label == "aten::silu") return ActivationOps{KernelOp::silu, KernelOp::silu_backward};
+  if (label == "aten::gelu") return ActivationOps{KernelOp::gelu, KernelOp::gelu_backward};
   return std::nullopt;
 }
 
@@ -82,15 +86,14 @@ std::optional<ActivationFunctions> functions_of(std::string_view label) {
 Tensor run_power(Tape& tape, const Tensor& x, int exponent) {
   if (exponent != 1) return run_unary(tape, x, "aten::pow");
   Tensor out = tape.empty_like(x);
-  tape.copy(CopyKind::device_to_device, out->bytes(), "aten::copy_");
-  tape.computes(Function::copy, out, x);
+  tape.copy(out, x, "aten::copy_");
   return out;
 }
 
 }  // namespace
 
-Computation random_tokens(std::uint64_t vocabulary) {
-  return {.function = Function::random_tokens, .integers = {kStreamOfStep, 0, static_cast<std::int64_t>(vocabulary)}};
+Kernel random_tokens(std::uint64_t vocabulary) {
+  return {.op = KernelOp::random_tokens, .integers = {kStreamOfStep, 0, static_cast<std::int64_t>(vocabulary)}};
 }
 
 Tensor add(Tape& tape, const Tensor& a, const Tensor& b) {
@@ -98,7 +101,7 @@ Tensor add(Tape& tape, const Tensor& a, const Tensor& b) {
     return Tensors{node.wants(0) ? gradients[0] : nullptr, node.wants(1) ? gradients[0] : nullptr};
   };
   const NodePtr node = tape.record({a, b}, back);
-  Tensor out = run_binary(tape, a, b, "aten::add", Function::add);
+  Tensor out = run_binary(tape, a, b, "aten::add", KernelOp::add);
   Tape::attach(node, out);
   return out;
 }
@@ -106,11 +109,11 @@ Tensor add(Tape& tape, const Tensor& a, const Tensor& b) {
 Tensor sub(Tape& tape, const Tensor& a, const Tensor& b) {
   const auto back = [&tape](Node& node, const Tensors& gradients) {
     Tensor other;
-    if (node.wants(1)) other = run_unary(tape, gradients[0], "aten::neg", Function::neg);
+    if (node.wants(1)) other = run_unary(tape, gradients[0], "aten::neg", KernelOp::neg);
     return Tensors{node.wants(0) ? gradients[0] : nullptr, other};
   };
   const NodePtr node = tape.record({a, b}, back);
-  Tensor out = run_binary(tape, a, b, "aten::sub", Function::sub);
+  Tensor out = run_binary(tape, a, b, "aten::sub", KernelOp::sub);
   Tape::attach(node, out);
   return out;
 }
@@ -124,25 +127,25 @@ Tensor mul(Tape& tape, const Tensor& a, const Tensor& b) {
     if (save_other) other = tape.unpack(node.saved[0]);
     if (node.wants(1)) self = tape.unpack(node.saved[save_other ? 1 : 0]);
     Tensors out(2);
-    if (node.wants(1)) out[1] = run_binary(tape, gradients[0], self, "aten::mul", Function::mul);
-    if (node.wants(0)) out[0] = run_binary(tape, gradients[0], other, "aten::mul", Function::mul);
+    if (node.wants(1)) out[1] = run_binary(tape, gradients[0], self, "aten::mul", KernelOp::mul);
+    if (node.wants(0)) out[0] = run_binary(tape, gradients[0], other, "aten::mul", KernelOp::mul);
     self.reset();
     return out;
   };
   const NodePtr node = tape.record({a, b}, back);
   if (a->requires_grad) tape.save(node, b);
   if (b->requires_grad) tape.save(node, a);
-  Tensor out = run_binary(tape, a, b, "aten::mul", Function::mul);
+  Tensor out = run_binary(tape, a, b, "aten::mul", KernelOp::mul);
   Tape::attach(node, out);
   return out;
 }
 
 Tensor mul_scalar(Tape& tape, const Tensor& a, double factor) {
   const auto back = [&tape, factor](Node&, const Tensors& gradients) {
-    return Tensors{run_unary(tape, gradients[0], "aten::mul", Function::mul_scalar, factor)};
+    return Tensors{run_unary(tape, gradients[0], "aten::mul", KernelOp::mul_scalar, factor)};
   };
   const NodePtr node = tape.record({a}, back);
-  Tensor out = run_unary(tape, a, "aten::mul", Function::mul_scalar, factor);
+  Tensor out = run_unary(tape, a, "aten::mul", KernelOp::mul_scalar, factor);
   Tape::attach(node, out);
   return out;
 }
@@ -150,35 +153,35 @@ Tensor mul_scalar(Tape& tape, const Tensor& a, double factor) {
 Tensor add_scalar(Tape& tape, const Tensor& a, double summand) {
   const auto back = [](Node&, const Tensors& gradients) { return gradients; };
   const NodePtr node = tape.record({a}, back);
-  Tensor out = run_unary(tape, a, "aten::add", Function::add_scalar, summand);
+  Tensor out = run_unary(tape, a, "aten::add", KernelOp::add_scalar, summand);
   Tape::attach(node, out);
   return out;
 }
 
 Tensor neg(Tape& tape, const Tensor& x) {
   const auto back = [&tape](Node&, const Tensors& gradients) {
-    return Tensors{run_unary(tape, gradients[0], "aten::neg", Function::neg)};
+    return Tensors{run_unary(tape, gradients[0], "aten::neg", KernelOp::neg)};
   };
   const NodePtr node = tape.record({x}, back);
-  Tensor out = run_unary(tape, x, "aten::neg", Function::neg);
+  Tensor out = run_unary(tape, x, "aten::neg", KernelOp::neg);
   Tape::attach(node, out);
   return out;
 }
 
 Tensor activation(Tape& tape, const Tensor& x, std::string_view label) {
-  const auto functions = functions_of(label);
-  const auto back = [&tape, label, functions](Node& node, const Tensors& gradients) {
+  const auto ops = ops_of(label);
+  const auto back = [&tape, label, ops](Node& node, const Tensors& gradients) {
     const Tensor self = tape.unpack(node.saved[0]);
     Tensor out = tape.empty_like(gradients[0]);
-    tape.launch(Launch::elementwise, label, gradients[0]->bytes() + self->bytes() + out->bytes());
-    mark_elementwise(tape, {gradients[0], self}, out);
-    if (functions) tape.computes(functions->backward, out, gradients[0], self);
+    if (ops)
+      tape.launch(label, ops->backward, out, gradients[0], self);
+    else
+      launch_unnamed(tape, label, out, {gradients[0], self});
     return Tensors{out};
   };
   const NodePtr node = tape.record({x}, back);
   tape.save(node, x);
-  Tensor out = run_unary(tape, x, label);
-  if (functions) tape.computes(functions->forward, out, x);
+  Tensor out = ops ? run_unary(tape, x, label, ops->forward) : run_unary(tape, x, label);
   Tape::attach(node, out);
   return out;
 }
@@ -187,8 +190,7 @@ Tensor of_result(Tape& tape, const Tensor& x, std::string_view label) {
   const auto back = [&tape, label](Node& node, const Tensors& gradients) {
     const Tensor result = tape.unpack(node.saved[0]);
     Tensor out = tape.empty_like(gradients[0]);
-    tape.launch(Launch::elementwise, label, gradients[0]->bytes() + result->bytes() + out->bytes());
-    mark_elementwise(tape, {gradients[0], result}, out);
+    launch_unnamed(tape, label, out, {gradients[0], result});
     return Tensors{out};
   };
   const NodePtr node = tape.record({x}, back);
@@ -204,7 +206,7 @@ Tensor pow(Tape& tape, const Tensor& x, int exponent) {
     const Tensor self = tape.unpack(node.saved[0]);
     const Tensor power = run_power(tape, self, exponent - 1);
     const Tensor scaled = run_unary(tape, gradients[0], "aten::mul");
-    return Tensors{run_binary(tape, scaled, power, "aten::mul", Function::mul)};
+    return Tensors{run_binary(tape, scaled, power, "aten::mul", KernelOp::mul)};
   };
   const NodePtr node = tape.record({x}, back);
   tape.save(node, x);
@@ -219,7 +221,7 @@ Tensor rsqrt(Tape& tape, const Tensor& x) {
     const Tensor result = tape.unpack(node.saved[0]);
     const Tensor power = run_power(tape, result, 3);
     const Tensor scaled = run_unary(tape, gradients[0], "aten::mul");
-    return Tensors{run_binary(tape, scaled, power, "aten::mul", Function::mul)};
+    return Tensors{run_binary(tape, scaled, power, "aten::mul", KernelOp::mul)};
   };
   const NodePtr node = tape.record({x}, back);
   Tensor out = run_unary(tape, x, "aten::rsqrt");
@@ -235,9 +237,7 @@ Tensor to(Tape& tape, const Tensor& x, DType dtype) {
   };
   const NodePtr node = tape.record({x}, back);
   Tensor out = tape.empty_like(x, dtype);
-  tape.launch(Launch::elementwise, "aten::copy_", x->bytes() + out->bytes());
-  mark_elementwise(tape, {x}, out);
-  tape.computes(Function::copy, out, x);
+  tape.launch("aten::copy_", KernelOp::copy, out, x);
   Tape::attach(node, out);
   return out;
 }
@@ -262,16 +262,10 @@ Tensor cat(Tape& tape, const Tensors& parts, int dim) {
   shape[at] = 0;
   for (const Tensor& part : parts) shape[at] += part->shape[at];
   Tensor out = tape.empty(shape, parts[0]->dtype);
-  tape.launch(Launch::elementwise, "aten::cat", 2 * out->bytes());
-  // CatArrayBatchedCopy_vectorized where the parts have no gaps.
-  bool gaps = false;
-  for (const Tensor& part : parts) gaps = gaps || !part->contiguous();
-  mark(tape, gaps ? MemoryAccess::concatenate : MemoryAccess::contiguous, out->numel(), out->dtype);
-  if (tape.options().computations) {
-    Tensors operands{out};
-    operands.insert(operands.end(), parts.begin(), parts.end());
-    tape.computes({.function = Function::cat, .integers = {static_cast<std::int64_t>(at)}}, operands);
-  }
+  Tensors operands{out};
+  operands.insert(operands.end(), parts.begin(), parts.end());
+  tape.launch("aten::cat", {.op = KernelOp::cat, .integers = {static_cast<std::int64_t>(at)}}, operands);
+  operands.clear();
   Tape::attach(node, out);
   return out;
 }
@@ -281,19 +275,16 @@ Tensor dropout(Tape& tape, const Tensor& x, double p) {
   const auto back = [&tape, p](Node& node, const Tensors& gradients) {
     const Tensor mask = tape.unpack(node.saved[0]);
     Tensor out = tape.empty_like(gradients[0]);
-    tape.launch(Launch::elementwise, "aten::native_dropout_backward",
-                gradients[0]->bytes() + mask->bytes() + out->bytes());
-    mark(tape, MemoryAccess::contiguous, out->numel(), out->dtype);
-    tape.computes({.function = Function::dropout_backward, .alpha = p}, out, gradients[0], mask);
+    tape.launch("aten::native_dropout_backward", {.op = KernelOp::dropout_backward, .alpha = p}, out, gradients[0],
+                mask);
     return Tensors{out};
   };
   const NodePtr node = tape.record({x}, back);
   const Tensor mask = tape.empty_like(x, DType::bool8);
   Tensor out = tape.empty_like(x);
-  tape.launch(Launch::elementwise, "aten::native_dropout", x->bytes() + mask->bytes() + out->bytes());
-  mark(tape, MemoryAccess::contiguous, out->numel(), out->dtype);
   const auto first = static_cast<std::int64_t>(tape.draw(x->numel()));
-  tape.computes({.function = Function::dropout, .alpha = p, .integers = {kStreamOfStep, first}}, out, mask, x);
+  tape.launch("aten::native_dropout", {.op = KernelOp::dropout, .alpha = p, .integers = {kStreamOfStep, first}}, out,
+              mask, x);
   tape.save(node, mask);
   Tape::attach(node, out);
   return out;
@@ -302,13 +293,14 @@ Tensor dropout(Tape& tape, const Tensor& x, double p) {
 Tensor run_kernel(Tape& tape, const Tensors& inputs, const Shape& shape, DType dtype, std::string_view label,
                   Launch kind) {
   Tensor out = tape.empty(shape, dtype);
-  Bytes bytes = out->bytes();
-  for (const Tensor& input : inputs) bytes += input->bytes();
-  tape.launch(kind, label, bytes);
-  if (kind != Launch::reduction)
-    mark_elementwise(tape, inputs, out);
-  else if (!inputs.empty())
-    mark(tape, MemoryAccess::row, inputs[0]->numel(), inputs[0]->dtype);
+  std::vector<TensorView> views{view_of(*out)};
+  for (const Tensor& input : inputs) views.push_back(view_of(*input));
+  KernelWork cost = elementwise_cost(views);
+  if (kind == Launch::reduction && inputs.empty())
+    cost.math = {};
+  else if (kind == Launch::reduction)
+    cost.math = {.dtype = inputs[0]->dtype, .m = inputs[0]->numel(), .access = MemoryAccess::row};
+  tape.launch(kind, label, cost);
   return out;
 }
 

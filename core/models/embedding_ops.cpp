@@ -1,13 +1,12 @@
+#include "core/kernel/kernel_cost.hpp"
 #include "core/models/ops.hpp"
-#include "core/models/walk.hpp"
 
 namespace foreshard::model {
 namespace {
 
 /// Of the many launches of embedding's backward: one that only prepares.
 void launch_helper(Tape& tape, std::string_view label, Bytes bytes) {
-  tape.launch(Launch::elementwise, label, bytes);
-  tape.included();
+  tape.launch_fused(Launch::elementwise, label, bytes_cost(bytes));
 }
 
 // ATen/native/cuda/Embedding.cu, EmbeddingBackwardKernel.cu (PyTorch 2.11) and CUB's temporary storage.
@@ -69,11 +68,12 @@ Tensor backward_by_segments(Tape& tape, const Tensor& gradient, const Tensor& in
   const Tensor partial_offsets = tape.workspace(most * itemsize(DType::int64));
   launch_helper(tape, "krn_partial_segment_offset", 3 * ids);
   const Tensor sums = tape.empty({most, weight[1]}, DType::float32);
-  launch_helper(tape, "compute_grad_weight", gradient->bytes() + n * weight[1] * 4);
-  mark(tape, MemoryAccess::scatter, n * weight[1] / 2, dtype);  // one of two kernels over the same elements
-  tape.launch(Launch::elementwise, "sum_and_scatter", n * weight[1] * (4 + itemsize(dtype)));
-  mark(tape, MemoryAccess::scatter, n * weight[1] / 2, dtype);
-  tape.computes(Function::embedding_backward, out, gradient, indices);
+  const std::uint64_t half = n * weight[1] / 2;  // of the elements: each of two kernels goes over all of them
+  tape.launch_fused(Launch::elementwise, "compute_grad_weight",
+                    bytes_cost(gradient->bytes() + n * weight[1] * 4, MemoryAccess::scatter, half, dtype));
+  const KernelWork scattered = bytes_cost(n * weight[1] * (4 + itemsize(dtype)), MemoryAccess::scatter, half, dtype);
+  const CostOverride second{"the second of two kernels: float32 sums in, rows out", scattered.bytes, scattered.math};
+  tape.launch_priced("sum_and_scatter", {.op = KernelOp::embedding_backward}, second, out, gradient, indices);
   return out;
 }
 
@@ -81,9 +81,7 @@ Tensor backward_by_feature(Tape& tape, const Tensor& gradient, const Tensor& ind
   const DType dtype = gradient->dtype;
   Tensor out = tape.empty(weight, dtype);
   launch_helper(tape, "aten::zero_", out->bytes());
-  tape.launch(Launch::elementwise, "embedding_backward_feature_kernel", 3 * gradient->bytes());
-  mark(tape, MemoryAccess::scatter, gradient->numel(), dtype);
-  tape.computes(Function::embedding_backward, out, gradient, indices);
+  tape.launch("embedding_backward_feature_kernel", KernelOp::embedding_backward, out, gradient, indices);
   return out;
 }
 
@@ -101,9 +99,7 @@ Tensor embedding(Tape& tape, const Tensor& weight, const Tensor& indices, bool s
   Shape shape = indices->shape;
   shape.push_back(weight->shape[1]);
   Tensor out = tape.empty(shape, weight->dtype);
-  tape.launch(Launch::embedding, "aten::embedding", indices->bytes() + 2 * out->bytes());
-  mark(tape, MemoryAccess::gather, out->numel(), out->dtype);
-  tape.computes(Function::embedding, out, weight, indices);
+  tape.launch("aten::embedding", KernelOp::embedding, out, weight, indices);
   Tape::attach(node, out);
   return out;
 }

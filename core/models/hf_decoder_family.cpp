@@ -2,6 +2,7 @@
 // no cache, labels given. The names that Python drops go in the same order here.
 #include <fmt/format.h>
 
+#include "core/kernel/kernel_cost.hpp"
 #include "core/models/hf_decoder.hpp"
 #include "core/models/hf_experts.hpp"
 #include "core/models/hf_family.hpp"
@@ -113,7 +114,7 @@ void HfDecoder::setup(SetupWriter& writer, const BatchSize&) const {
 
 Tensors HfDecoder::inputs(Tape& tape, const BatchSize& size) const {
   Tensor tokens = tape.empty({size.batch, size.seq}, DType::int64);
-  tape.launch(Launch::random, "aten::randint", tokens->bytes());
+  tape.launch(Launch::random, "aten::randint", bytes_cost(tokens->bytes()));
   return {tokens};
 }
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "core/base/check.hpp"
-#include "core/models/walk.hpp"
+#include "core/kernel/kernel_cost.hpp"
 
 namespace foreshard::model {
 namespace {
@@ -30,16 +30,16 @@ Tensor add_rows(Tape& tape, const Shape& shape, const Tensor& gradient, std::uin
   Tensor out = run_kernel(tape, {}, shape, gradient->dtype, "aten::zero_");
   const Bytes ids = rows * itemsize(DType::int64);
   const Tensor linear = tape.workspace(ids);
-  tape.launch(Launch::elementwise, "aten::remainder", 2 * ids);
+  tape.launch(Launch::elementwise, "aten::remainder", bytes_cost(2 * ids));
   const Tensor scaled = tape.workspace(ids);
-  tape.launch(Launch::elementwise, "aten::mul", 2 * ids);
+  tape.launch(Launch::elementwise, "aten::mul", bytes_cost(2 * ids));
   const Tensor sorted = tape.workspace(ids);
   const Tensor original = tape.workspace(ids);
   const Tensor range = tape.workspace(ids);
-  tape.launch(Launch::elementwise, "aten::arange", ids);
-  tape.launch(Launch::elementwise, "cub::DeviceRadixSort", 4 * ids);
-  tape.launch(Launch::elementwise, "indexing_backward_kernel", 2 * gradient->bytes());
-  mark(tape, MemoryAccess::scatter, gradient->numel(), gradient->dtype);
+  tape.launch(Launch::elementwise, "aten::arange", bytes_cost(ids));
+  tape.launch(Launch::elementwise, "cub::DeviceRadixSort", bytes_cost(4 * ids));
+  tape.launch(Launch::elementwise, "indexing_backward_kernel",
+              bytes_cost(2 * gradient->bytes(), MemoryAccess::scatter, gradient->numel(), gradient->dtype));
   return out;
 }
 
@@ -47,7 +47,7 @@ Tensor add_rows(Tape& tape, const Shape& shape, const Tensor& gradient, std::uin
 Tensor run_grouped(Tape& tape, const Shape& shape, DType dtype, std::uint64_t groups, const KernelMath& one) {
   Tensor out = tape.empty(shape, dtype);
   const Tensor arguments = tape.workspace(kGroupArguments);
-  tape.launch(Launch::elementwise, "prepare_grouped_gemm_data", kGroupArguments);
+  tape.launch(Launch::elementwise, "prepare_grouped_gemm_data", bytes_cost(kGroupArguments));
   const Tensor maps = tape.workspace(kTensorMapsPerSm * tape.options().sm_count);
   tape.launch_gemm("aten::_grouped_mm", one.m, one.n, one.k, dtype, static_cast<std::uint32_t>(groups));
   return out;
@@ -73,15 +73,15 @@ Chosen topk(Tape& tape, const Tensor& x, std::uint64_t k) {
   const auto back = [&tape, shape = x->shape](Node& node, const Tensors& gradients) {
     const Tensor indices = tape.unpack(node.saved[0]);
     Tensor zeros = run_kernel(tape, {}, shape, gradients[0]->dtype, "aten::zero_");
-    tape.launch(Launch::elementwise, "aten::scatter_", indices->bytes() + 2 * gradients[0]->bytes());
+    tape.launch(Launch::elementwise, "aten::scatter_", bytes_cost(indices->bytes() + 2 * gradients[0]->bytes()));
     return Tensors{zeros};
   };
   const NodePtr node = tape.record({x}, back);
   Shape shape = x->shape;
   shape.back() = k;
   Chosen out{tape.empty(shape, x->dtype), tape.empty(shape, DType::int64)};
-  tape.launch(Launch::reduction, "aten::topk", x->bytes() + out.values->bytes() + out.indices->bytes());
-  tape.launch(Launch::reduction, "aten::topk", 2 * (out.values->bytes() + out.indices->bytes()));
+  tape.launch(Launch::reduction, "aten::topk", bytes_cost(x->bytes() + out.values->bytes() + out.indices->bytes()));
+  tape.launch(Launch::reduction, "aten::topk", bytes_cost(2 * (out.values->bytes() + out.indices->bytes())));
   tape.save(node, out.indices);
   Tape::attach(node, out.values);
   return out;
@@ -90,9 +90,9 @@ Chosen topk(Tape& tape, const Tensor& x, std::uint64_t k) {
 Chosen sort(Tape& tape, const Tensor& x) {
   Chosen out{tape.empty(x->shape, x->dtype), tape.empty(x->shape, DType::int64)};
   const Tensor range = run_kernel(tape, {}, x->shape, DType::int64, "aten::arange");
-  tape.launch(Launch::elementwise, "aten::copy_", 2 * range->bytes());
-  tape.launch(Launch::elementwise, "aten::copy_", 2 * x->bytes());
-  tape.launch(Launch::elementwise, "aten::sort", 2 * (x->bytes() + range->bytes()));
+  tape.launch(Launch::elementwise, "aten::copy_", bytes_cost(2 * range->bytes()));
+  tape.launch(Launch::elementwise, "aten::copy_", bytes_cost(2 * x->bytes()));
+  tape.launch(Launch::elementwise, "aten::sort", bytes_cost(2 * (x->bytes() + range->bytes())));
   return out;
 }
 
@@ -136,8 +136,8 @@ Tensor divide_in_place(Tape& tape, const Tensor& a, const Tensor& b) {
   const NodePtr node = tape.record({a, b}, back);
   tape.save(node, b);
   if (node) tape.save(node, run(tape, {a}, a, "aten::copy_"));
-  tape.launch(Launch::elementwise, "aten::div_", 2 * a->bytes() + b->bytes());
-  mark(tape, MemoryAccess::strided, a->numel(), a->dtype);
+  tape.launch(Launch::elementwise, "aten::div_",
+              bytes_cost(2 * a->bytes() + b->bytes(), MemoryAccess::strided, a->numel(), a->dtype));
   return rebound(tape, a, node);
 }
 
@@ -151,8 +151,8 @@ Tensor index_rows(Tape& tape, const Tensor& x, const Tensor& indices) {
   Shape shape = x->shape;
   shape[0] = indices->numel();
   Tensor out = tape.empty(shape, x->dtype);
-  tape.launch(Launch::embedding, "aten::index", indices->bytes() + 2 * out->bytes());
-  mark(tape, MemoryAccess::gather, out->numel(), out->dtype);
+  tape.launch(Launch::embedding, "aten::index",
+              bytes_cost(indices->bytes() + 2 * out->bytes(), MemoryAccess::gather, out->numel(), out->dtype));
   Tape::attach(node, out);
   return out;
 }
@@ -161,14 +161,14 @@ Tensor masked_fill_in_place(Tape& tape, const Tensor& x, const Tensor& mask) {
   const auto back = [&tape](Node& node, const Tensors& gradients) {
     const Tensor kept = tape.unpack(node.saved[0]);
     Tensor out = run(tape, {gradients[0]}, gradients[0], "aten::copy_");
-    tape.launch(Launch::elementwise, "aten::masked_fill_", kept->bytes() + 2 * out->bytes());
-    mark(tape, MemoryAccess::strided, out->numel(), out->dtype);
+    tape.launch(Launch::elementwise, "aten::masked_fill_",
+                bytes_cost(kept->bytes() + 2 * out->bytes(), MemoryAccess::strided, out->numel(), out->dtype));
     return Tensors{out};
   };
   const NodePtr node = tape.record({x}, back);
   tape.save(node, mask);
-  tape.launch(Launch::elementwise, "aten::masked_fill_", mask->bytes() + 2 * x->bytes());
-  mark(tape, MemoryAccess::strided, x->numel(), x->dtype);
+  tape.launch(Launch::elementwise, "aten::masked_fill_",
+              bytes_cost(mask->bytes() + 2 * x->bytes(), MemoryAccess::strided, x->numel(), x->dtype));
   return rebound(tape, x, node);
 }
 

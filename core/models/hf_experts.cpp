@@ -1,5 +1,6 @@
 #include "core/models/hf_experts.hpp"
 
+#include "core/kernel/kernel_cost.hpp"
 #include "core/models/hf_expert_ops.hpp"
 
 namespace foreshard::model {
@@ -45,7 +46,7 @@ Offsets row_offsets(Tape& tape, const Tensor& sorted, std::uint64_t experts) {
   Offsets out;
   out.input = run_kernel(tape, {sorted}, sorted->shape, DType::int32, "aten::copy_");
   out.counts = run_kernel(tape, {}, {experts}, DType::int32, "aten::zero_");
-  tape.launch(Launch::reduction, "aten::histc", out.input->bytes());
+  tape.launch(Launch::reduction, "aten::histc", bytes_cost(out.input->bytes()));
   out.ends = run_kernel(tape, {out.counts}, {experts}, DType::int32, "aten::cumsum", Launch::reduction);
   return out;
 }
@@ -64,7 +65,7 @@ Tensor run_experts(Tape& tape, const HfExperts& weights, const Tensor& tokens, c
   Tensor row_scores = index_rows(tape, scores, sorted.indices);
   Offsets offsets = row_offsets(tape, sorted.values, weights.gate_up->dim(0));
   Tensor absent = run_kernel(tape, {sorted.values}, {rows}, DType::bool8, "aten::ge");
-  tape.launch(Launch::elementwise, "aten::clamp_", 2 * sorted.values->bytes());
+  tape.launch(Launch::elementwise, "aten::clamp_", bytes_cost(2 * sorted.values->bytes()));
   states = masked_fill_in_place(tape, states, absent);
 
   Tensor out = grouped_mm(tape, states, transpose(tape, weights.gate_up, -2, -1), offsets.ends);
@@ -75,7 +76,7 @@ Tensor run_experts(Tape& tape, const HfExperts& weights, const Tensor& tokens, c
   Tensor inverse = tape.empty({rows}, DType::int64);
   {
     const Tensor range = run_kernel(tape, {}, {rows}, DType::int64, "aten::arange");
-    tape.launch(Launch::elementwise, "aten::index_put_", 3 * inverse->bytes());
+    tape.launch(Launch::elementwise, "aten::index_put_", bytes_cost(3 * inverse->bytes()));
   }
   weighted = index_rows(tape, weighted, inverse);
   Tensor sum = sum_middle(tape, view(tape, weighted, {count, weights.per_token, tokens->dim(1)}));

@@ -2,6 +2,7 @@
 // dropout 0, no cache, labels given.
 #include <fmt/format.h>
 
+#include "core/kernel/kernel_cost.hpp"
 #include "core/models/hf_family.hpp"
 #include "core/models/hf_layers.hpp"
 
@@ -84,7 +85,7 @@ void HfGpt2::setup(SetupWriter& writer, const BatchSize&) const {
 
 Tensors HfGpt2::inputs(Tape& tape, const BatchSize& size) const {
   Tensor tokens = tape.empty({size.batch, size.seq}, DType::int64);
-  tape.launch(Launch::random, "aten::randint", tokens->bytes());
+  tape.launch(Launch::random, "aten::randint", bytes_cost(tokens->bytes()));
   return {tokens};
 }
 

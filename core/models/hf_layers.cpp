@@ -1,5 +1,7 @@
 #include "core/models/hf_layers.hpp"
 
+#include "core/kernel/kernel_cost.hpp"
+
 namespace foreshard::model {
 namespace {
 
@@ -46,7 +48,7 @@ void hf_packed_sequence_check(Tape& tape, const Tensor& positions, std::uint64_t
   Tensor jumps = run_kernel(tape, {difference}, {batch, seq}, DType::bool8, "aten::ne");
   Tensor sequence = tape.empty({batch, seq}, DType::int64);
   Tensor counts = run_kernel(tape, {jumps}, {batch, seq}, DType::int64, "aten::copy_");
-  tape.launch(Launch::reduction, "aten::cumsum", counts->bytes() + sequence->bytes());
+  tape.launch(Launch::reduction, "aten::cumsum", bytes_cost(counts->bytes() + sequence->bytes()));
   counts.reset();
   jumps.reset();
   Tensor single = run_kernel(tape, {}, {batch}, DType::bool8, "aten::eq");
@@ -124,7 +126,7 @@ Tensor causal_lm_loss(Tape& tape, const Tensor& logits, const Tensor& labels) {
   Tensor wide = to(tape, logits, DType::float32);
   // F.pad fills the row, then copies the labels into it.
   Tensor padded = run_kernel(tape, {}, {batch, seq + 1}, DType::int64, "aten::fill_");
-  tape.launch(Launch::elementwise, "aten::copy_", 2 * labels->bytes());
+  tape.launch(Launch::elementwise, "aten::copy_", bytes_cost(2 * labels->bytes()));
   Tensor shifted = run_kernel(tape, {labels}, {batch, seq}, DType::int64, "aten::copy_");
   wide = view(tape, wide, {batch * seq, wide->dim(-1)});
   shifted = view(tape, shifted, {batch * seq});

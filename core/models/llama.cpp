@@ -117,16 +117,15 @@ void Llama::setup(SetupWriter& writer, const BatchSize& size) const {
   writer.free(positions);
   writer.alloc(size.seq * wide);
   writer.free(as_float);
-  for (const Function table : {Function::rotary_cos, Function::rotary_sin}) {
+  for (const KernelOp table : {KernelOp::rotary_cos, KernelOp::rotary_sin}) {
     writer.hand_over(writer.alloc(size.seq * wide));
-    writer.filled_with({.function = table, .scalars = {kRotaryBase}}, {size.seq, half}, DType::float32);
+    writer.filled_with({.op = table, .scalars = {kRotaryBase}}, {size.seq, half}, DType::float32);
   }
 }
 
 Tensors Llama::inputs(Tape& tape, const BatchSize& size) const {
   Tensor tokens = tape.empty({size.batch, size.seq}, DType::int64);
-  tape.launch(Launch::random, "aten::randint", tokens->bytes());
-  tape.computes(random_tokens(c_.vocab), tokens);
+  tape.launch("aten::randint", random_tokens(c_.vocab), tokens);
   return {tokens};
 }
 
@@ -231,8 +230,8 @@ Tensor Llama::fused_loss(WrappedModel& model, const Tensors& inputs, const Batch
     model.root_post_forward(logits);
   }
   const std::uint64_t rows = size.batch * size.seq;
-  const Tensor target = run_kernel(tape, {}, {rows}, DType::int64, "aten::zeros");
-  tape.computes({.function = Function::fill, .alpha = 0}, target);
+  const Tensor target = tape.empty({rows}, DType::int64);
+  tape.launch("aten::zeros", {.op = KernelOp::fill, .alpha = 0}, target);
   return fused_cross_entropy(tape, view(tape, logits, {rows, c_.vocab}), target);
 }
 
@@ -258,8 +257,8 @@ Tensor Llama::loss(WrappedModel& model, const Tensors& inputs, const BatchSize& 
   }
   const std::uint64_t rows = size.batch * size.seq;
   Tensor wide = to(tape, view(tape, logits, {rows, c_.vocab}), DType::float32);
-  Tensor target = run_kernel(tape, {}, {rows}, DType::int64, "aten::zeros");
-  tape.computes({.function = Function::fill, .alpha = 0}, target);
+  Tensor target = tape.empty({rows}, DType::int64);
+  tape.launch("aten::zeros", {.op = KernelOp::fill, .alpha = 0}, target);
   Tensor loss = cross_entropy(tape, wide, target);
   target.reset();
   wide.reset();

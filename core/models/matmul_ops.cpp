@@ -23,8 +23,7 @@ Tensor run_mm(Tape& tape, const Tensor& a, const Tensor& b, std::string_view lab
   if (!takes_as_is(a)) left = clone(tape, a);
   if (!takes_as_is(b)) right = clone(tape, b);
   if (bias) tape.need_cublas_lt();
-  tape.launch_gemm(label, a->shape[0], b->shape[1], a->shape[1], a->dtype);
-  tape.computes(Function::gemm, out, left ? left : a, right ? right : b, bias);
+  tape.launch(label, KernelOp::gemm, out, left ? left : a, right ? right : b, bias);
   tape.keep(Selected::product, {out});
   return out;
 }
@@ -32,9 +31,7 @@ Tensor run_mm(Tape& tape, const Tensor& a, const Tensor& b, std::string_view lab
 /// bmm_out_cuda_impl: as mm for each matrix (prepare_batch_matrix_for_cublas). Operands have a unit stride.
 Tensor run_bmm(Tape& tape, const Tensor& a, const Tensor& b) {
   Tensor out = tape.empty({a->shape[0], a->shape[1], b->shape[2]}, a->dtype);
-  tape.launch_gemm("aten::bmm", a->shape[1], b->shape[2], a->shape[2], a->dtype,
-                   static_cast<std::uint32_t>(a->shape[0]));
-  tape.computes(Function::gemm, out, a, b);
+  tape.launch("aten::bmm", KernelOp::gemm, out, a, b);
   return out;
 }
 
@@ -63,9 +60,7 @@ void add_gradient_of_left(Tape& tape, Tensor& into, const Tensor& gradient, cons
     into = run_mm(tape, gradient, right, "aten::mm");
     return;
   }
-  tape.launch_gemm("aten::addmm_", into->shape[0], into->shape[1], gradient->shape[1], gradient->dtype);
-  tape.ops().back().kernel.bytes += into->bytes();
-  tape.computes({.function = Function::gemm, .accumulate = true}, into, gradient, right);
+  tape.launch("aten::addmm_", {.op = KernelOp::gemm, .accumulate = true}, into, gradient, right);
 }
 
 }  // namespace

@@ -49,8 +49,7 @@ void Mlp::setup(SetupWriter& writer, const BatchSize&) const {
 
 Tensors Mlp::inputs(Tape& tape, const BatchSize& size) const {
   Tensor x = tape.empty({size.batch, c_.dim}, DType::float32);
-  tape.launch(Launch::random, "aten::randn", x->bytes());
-  tape.computes({.function = Function::random_normal, .integers = {kStreamOfStep, 0}}, x);
+  tape.launch("aten::randn", {.op = KernelOp::random_normal, .integers = {kStreamOfStep, 0}}, x);
   return {x};
 }
 

@@ -4,8 +4,8 @@
 // recording of it exists, so its memory is an estimate.
 #include <fmt/format.h>
 
+#include "core/kernel/kernel_cost.hpp"
 #include "core/models/family.hpp"
-#include "core/models/walk.hpp"
 
 namespace foreshard::model {
 namespace {
@@ -21,16 +21,16 @@ Tensor fused_cross_entropy(Tape& tape, const Tensor& logits, const Tensor& label
   const auto back = [&tape](Node& node, const Tensors&) {
     const Tensor kept = tape.unpack(node.saved[0]);
     Tensor out = tape.empty_like(kept);
-    tape.launch(Launch::reduction, "flash_attn::cross_entropy_backward", kept->bytes() + out->bytes());
-    mark(tape, MemoryAccess::contiguous, out->numel(), out->dtype);
+    tape.launch(Launch::reduction, "flash_attn::cross_entropy_backward",
+                bytes_cost(kept->bytes() + out->bytes(), MemoryAccess::contiguous, out->numel(), out->dtype));
     return Tensors{out};
   };
   const NodePtr node = tape.record({logits}, back);
   const Tensor losses = tape.empty({logits->dim(0)}, DType::float32);
   const Tensor log_sum = tape.empty({logits->dim(0)}, DType::float32);
   tape.launch(Launch::reduction, "flash_attn::cross_entropy_forward",
-              logits->bytes() + labels->bytes() + losses->bytes() + log_sum->bytes());
-  mark(tape, MemoryAccess::row, logits->numel(), logits->dtype);
+              bytes_cost(logits->bytes() + labels->bytes() + losses->bytes() + log_sum->bytes(), MemoryAccess::row,
+                         logits->numel(), logits->dtype));
   tape.save(node, logits);
   tape.save(node, log_sum);
   tape.save(node, labels);
@@ -45,8 +45,8 @@ void train_metrics(Tape& tape, const Tensor& logits) {
   for (int metric = 0; metric < 2; ++metric) {
     const Tensor wide = run_kernel(tape, {logits}, logits->shape, DType::float32, "aten::_to_copy");
     const Tensor scores = tape.empty(logits->shape, DType::float32);
-    tape.launch(Launch::reduction, "aten::_log_softmax", 3 * wide->bytes() + scores->bytes());
-    mark(tape, MemoryAccess::row, scores->numel(), DType::float32);
+    tape.launch(Launch::reduction, "aten::_log_softmax",
+                bytes_cost(3 * wide->bytes() + scores->bytes(), MemoryAccess::row, scores->numel(), DType::float32));
     static_cast<void>(run_kernel(tape, {}, {}, DType::float32, "aten::nll_loss_forward", Launch::reduction));
   }
 }
@@ -58,11 +58,11 @@ Tensor move_rows(Tape& tape, const Tensor& x, Rows how) {
   const auto run = [&tape](const Tensor& from, Rows now) {
     Tensor out = tape.empty(from->shape, from->dtype);
     if (now == Rows::put) {
-      tape.launch(Launch::elementwise, "aten::zeros", out->bytes());
-      mark(tape, MemoryAccess::contiguous, out->numel(), out->dtype);
+      tape.launch(Launch::elementwise, "aten::zeros",
+                  bytes_cost(out->bytes(), MemoryAccess::contiguous, out->numel(), out->dtype));
     }
-    tape.launch(Launch::elementwise, now == Rows::put ? "aten::index_put_" : "aten::gather", 2 * out->bytes());
-    mark(tape, MemoryAccess::gather, out->numel(), out->dtype);
+    tape.launch(Launch::elementwise, now == Rows::put ? "aten::index_put_" : "aten::gather",
+                bytes_cost(2 * out->bytes(), MemoryAccess::gather, out->numel(), out->dtype));
     return out;
   };
   const auto back = [run, how](Node&, const Tensors& gradients) {

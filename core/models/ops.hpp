@@ -13,9 +13,9 @@
 
 namespace foreshard::model {
 
-/// In Computation::integers of random_* and dropout: the stream that core/step draws for a step, microbatch and rank.
+/// In Kernel::integers of random_* and dropout: the stream that core/step draws for a step, microbatch and rank.
 inline constexpr std::int64_t kStreamOfStep = -1;
-[[nodiscard]] Computation random_tokens(std::uint64_t vocabulary);
+[[nodiscard]] Kernel random_tokens(std::uint64_t vocabulary);
 
 // Views (view_ops.cpp). `dim` may be negative.
 [[nodiscard]] Tensor view(Tape& tape, const Tensor& x, const Shape& shape);     ///< must be viewable
@@ -47,7 +47,8 @@ inline constexpr std::int64_t kStreamOfStep = -1;
 [[nodiscard]] Tensor cat(Tape& tape, const Tensors& parts, int dim);
 /// native_dropout in training: result and mask. With p = 0 F.dropout runs the same kernel.
 [[nodiscard]] Tensor dropout(Tape& tape, const Tensor& x, double p);
-/// One forward kernel from `inputs` to a fresh tensor without a gradient. The caller says what it computes.
+/// One forward kernel that no KernelOp stands for, from `inputs` to a fresh tensor without a gradient: elementwise, or
+/// over the rows of the first input.
 [[nodiscard]] Tensor run_kernel(Tape& tape, const Tensors& inputs, const Shape& shape, DType dtype,
                                 std::string_view label, Launch kind = Launch::elementwise);
 

@@ -1,6 +1,6 @@
+#include "core/kernel/kernel_cost.hpp"
 #include "core/models/ops.hpp"
 #include "core/models/unpacked.hpp"
-#include "core/models/walk.hpp"
 
 namespace foreshard::model {
 namespace {
@@ -25,16 +25,11 @@ struct Normalised {
   Tensor rstd;
 };
 
-Normalised run_norm(Tape& tape, const Tensor& x, const Tensor& weight, const Tensor& bias, bool mean,
-                    std::string_view label) {
+Normalised norm_outputs(Tape& tape, const Tensor& x, bool mean) {
   Normalised n;
   n.out = tape.empty(x->shape, x->dtype);
   if (mean) n.mean = tape.empty(rows_of(x), DType::float32);
   n.rstd = tape.empty(rows_of(x), DType::float32);
-  tape.launch(
-      Launch::reduction, label,
-      x->bytes() + n.out->bytes() + weight->bytes() + (bias ? bias->bytes() : 0) + (mean ? 2 : 1) * n.rstd->bytes());
-  mark(tape, MemoryAccess::row, x->numel(), x->dtype);
   return n;
 }
 
@@ -52,20 +47,16 @@ Tensors norm_back(Tape& tape, const Node& node, const Tensor& gradient, const No
   if (node.wants(1)) out[1] = tape.empty({x->dim(-1)}, weight_dtype);
   if (node.wants(2)) out[2] = tape.empty({x->dim(-1)}, weight_dtype);
   if (node.wants(0)) {
-    tape.launch(Launch::reduction, norm.label, 3 * x->bytes());
-    mark(tape, MemoryAccess::row, x->numel(), x->dtype);
     if (norm.mean)
-      tape.computes(Function::layer_norm_backward, out[0], gradient, x, norm.mean, norm.rstd, norm.weight);
+      tape.launch(norm.label, KernelOp::layer_norm_backward, out[0], gradient, x, norm.mean, norm.rstd, norm.weight);
     else
-      tape.computes(Function::rms_norm_backward, out[0], gradient, x, norm.rstd, norm.weight);
+      tape.launch(norm.label, KernelOp::rms_norm_backward, out[0], gradient, x, norm.rstd, norm.weight);
   }
   if (node.wants(1)) {
-    tape.launch(Launch::reduction, norm.label, gradient->bytes() + x->bytes());
-    mark(tape, MemoryAccess::column, x->numel(), x->dtype);
     if (norm.mean)
-      tape.computes(Function::layer_norm_backward_weights, out[1], out[2], gradient, x, norm.mean, norm.rstd);
+      tape.launch(norm.label, KernelOp::layer_norm_backward_weights, out[1], out[2], gradient, x, norm.mean, norm.rstd);
     else
-      tape.computes(Function::rms_norm_backward_weight, out[1], gradient, x, norm.rstd);
+      tape.launch(norm.label, KernelOp::rms_norm_backward_weight, out[1], gradient, x, norm.rstd);
   }
   return out;
 }
@@ -74,18 +65,12 @@ Tensor log_softmax(Tape& tape, const Tensor& x) {
   const auto back = [&tape](Node& node, const Tensors& gradients) {
     const Tensor result = tape.unpack(node.saved[0]);
     Tensor out = tape.empty_like(gradients[0]);
-    tape.launch(Launch::reduction, "aten::_log_softmax_backward_data",
-                gradients[0]->bytes() + result->bytes() + out->bytes());
-    mark(tape, MemoryAccess::row, out->numel(), out->dtype);
-    tape.computes(Function::log_softmax_backward, out, gradients[0], result);
+    tape.launch("aten::_log_softmax_backward_data", KernelOp::log_softmax_backward, out, gradients[0], result);
     return Tensors{out};
   };
   const NodePtr node = tape.record({x}, back);
   Tensor out = tape.empty_like(x);
-  // A vocabulary's row is longer than shared memory: read for its maximum and sum, and again.
-  tape.launch(Launch::reduction, "aten::_log_softmax", 2 * x->bytes() + out->bytes());
-  mark(tape, MemoryAccess::row, x->numel(), x->dtype);
-  tape.computes(Function::log_softmax, out, x);
+  tape.launch("aten::_log_softmax", KernelOp::log_softmax, out, x);
   tape.save(node, out);
   Tape::attach(node, out);
   return out;
@@ -100,13 +85,10 @@ Tensor nll_loss(Tape& tape, const Tensor& scores, const Tensor& target) {
     std::uint64_t pieces = 1;
     while (out->bytes() / pieces > kLargestIndex) pieces *= 2;
     for (std::uint64_t i = 0; i < pieces; ++i) {
-      tape.launch(Launch::elementwise, "aten::zero_", out->bytes() / pieces);
-      mark(tape, MemoryAccess::contiguous, out->numel() / pieces, out->dtype);
-      tape.included();
+      tape.launch_fused(Launch::elementwise, "aten::zero_",
+                        bytes_cost(out->bytes() / pieces, MemoryAccess::contiguous, out->numel() / pieces, out->dtype));
     }
-    tape.launch(Launch::reduction, "aten::nll_loss_backward",
-                self->shape[0] * (itemsize(DType::int64) + itemsize(self->dtype)));
-    tape.computes(Function::nll_loss_backward, out, gradients[0], target_saved);
+    tape.launch("aten::nll_loss_backward", KernelOp::nll_loss_backward, out, gradients[0], target_saved);
     return Tensors{out};
   };
   const NodePtr node = tape.record({scores}, back);
@@ -114,9 +96,7 @@ Tensor nll_loss(Tape& tape, const Tensor& scores, const Tensor& target) {
   tape.save(node, target);
   Tensor out = tape.empty(scalar(), scores->dtype);
   const Tensor total_weight = tape.empty(scalar(), scores->dtype);
-  tape.launch(Launch::reduction, "aten::nll_loss_forward",
-              scores->shape[0] * (itemsize(DType::int64) + itemsize(scores->dtype)));
-  tape.computes(Function::nll_loss, out, total_weight, scores, target);
+  tape.launch("aten::nll_loss_forward", KernelOp::nll_loss, out, total_weight, scores, target);
   tape.save(node, total_weight);
   Tape::attach(node, out);
   return out;
@@ -129,13 +109,14 @@ Tensor mean_all(Tape& tape, const Tensor& x) {
   const double share = 1.0 / static_cast<double>(x->numel());
   const auto back = [&tape, share, shape = x->shape, dtype = x->dtype](Node&, const Tensors& gradients) {
     Tensor out = tape.empty(shape, dtype);
-    tape.launch(Launch::elementwise, "aten::div", out->bytes());
-    tape.computes({.function = Function::mul_scalar, .alpha = share}, out, gradients[0]);
+    CostOverride priced = at_the_rate("one number is broadcast to all elements");
+    priced.bytes = out->bytes();
+    tape.launch_priced("aten::div", {.op = KernelOp::mul_scalar, .alpha = share}, priced, out, gradients[0]);
     return Tensors{out};
   };
   const NodePtr node = tape.record({x}, back);
-  Tensor out = run_kernel(tape, {x}, scalar(), x->dtype, "aten::mean", Launch::reduction);
-  tape.computes_sum(out, x, share);
+  Tensor out = tape.empty(scalar(), x->dtype);
+  tape.launch_sum("aten::mean", out, x, share);
   Tape::attach(node, out);
   return out;
 }
@@ -146,8 +127,8 @@ Tensor sum_all(Tape& tape, const Tensor& x) {
     return Tensors{tape.alias(gradients[0], shape, Shape(shape.size(), 0))};
   };
   const NodePtr node = tape.record({x}, back);
-  Tensor out = run_kernel(tape, {x}, scalar(), x->dtype, "aten::sum", Launch::reduction);
-  tape.computes_sum(out, x);
+  Tensor out = tape.empty(scalar(), x->dtype);
+  tape.launch_sum("aten::sum", out, x);
   Tape::attach(node, out);
   return out;
 }
@@ -157,13 +138,13 @@ Tensor mean_last(Tape& tape, const Tensor& x) {
   const double share = 1.0 / static_cast<double>(x->dim(-1));
   const auto back = [&tape, share, shape = x->shape, dtype = x->dtype](Node&, const Tensors& gradients) {
     Tensor out = tape.empty(shape, dtype);
-    tape.launch(Launch::elementwise, "aten::div", out->bytes() + gradients[0]->bytes());
-    tape.computes({.function = Function::mul_scalar, .alpha = share}, out, gradients[0]);
+    const CostOverride priced = at_the_rate("a number a row is broadcast along it");
+    tape.launch_priced("aten::div", {.op = KernelOp::mul_scalar, .alpha = share}, priced, out, gradients[0]);
     return Tensors{out};
   };
   const NodePtr node = tape.record({x}, back);
-  Tensor out = run_kernel(tape, {x}, rows_of(x), x->dtype, "aten::mean", Launch::reduction);
-  tape.computes_sum(out, x, share);
+  Tensor out = tape.empty(rows_of(x), x->dtype);
+  tape.launch_sum("aten::mean", out, x, share);
   Tape::attach(node, out);
   return out;
 }
@@ -179,8 +160,9 @@ Tensor layer_norm(Tape& tape, const Tensor& x, const Tensor& weight, const Tenso
   if (bias) tape.save(node, bias);
   tape.save(node, x);
   tape.save(node, weight);
-  const Normalised n = run_norm(tape, x, weight, bias, true, "aten::native_layer_norm");
-  tape.computes({.function = Function::layer_norm, .alpha = kLayerNormEps}, n.out, n.mean, n.rstd, x, weight, bias);
+  const Normalised n = norm_outputs(tape, x, true);
+  tape.launch("aten::native_layer_norm", {.op = KernelOp::layer_norm, .alpha = kLayerNormEps}, n.out, n.mean, n.rstd, x,
+              weight, bias);
   tape.save(node, n.mean);
   tape.save(node, n.rstd);
   Tape::attach(node, n.out);
@@ -198,8 +180,8 @@ Tensor rms_norm(Tape& tape, const Tensor& x, const Tensor& weight) {
   const NodePtr node = tape.record({x, weight, nullptr}, back);
   tape.save(node, x);
   tape.save(node, weight);
-  const Normalised n = run_norm(tape, x, weight, nullptr, false, "aten::_fused_rms_norm");
-  tape.computes({.function = Function::rms_norm, .alpha = kRmsNormEps}, n.out, n.rstd, x, weight);
+  const Normalised n = norm_outputs(tape, x, false);
+  tape.launch("aten::_fused_rms_norm", {.op = KernelOp::rms_norm, .alpha = kRmsNormEps}, n.out, n.rstd, x, weight);
   tape.save(node, n.rstd);
   Tape::attach(node, n.out);
   return n.out;

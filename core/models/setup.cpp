@@ -35,7 +35,7 @@ TensorId SetupWriter::alloc_shard(ParameterId parameter) {
   return id;
 }
 
-void SetupWriter::filled_with(Computation what, std::vector<std::uint64_t> shape, DType dtype) {
+void SetupWriter::filled_with(Kernel what, std::vector<std::uint64_t> shape, DType dtype) {
   if (!computations_) return;
   Op& block = program_.ops.back();
   TensorView view;

@@ -23,7 +23,7 @@ class SetupWriter {
   TensorId alloc_shard(ParameterId parameter);
   void free(TensorId tensor);
   /// What the block just allocated holds from then on, as one contiguous tensor.
-  void filled_with(Computation what, std::vector<std::uint64_t> shape, DType dtype);
+  void filled_with(Kernel what, std::vector<std::uint64_t> shape, DType dtype);
   /// A tensor that the steps read; they find it by its number, in this order (WrappedModel::from_setup).
   void hand_over(TensorId tensor) { handed_over_.push_back(tensor); }
   /// alloc and free at once.

@@ -8,6 +8,7 @@
 #include <array>
 #include <string>
 
+#include "core/kernel/kernel_cost.hpp"
 #include "core/models/family.hpp"
 
 namespace foreshard::model {
@@ -63,7 +64,7 @@ void StatesOnly::setup(SetupWriter& writer, const BatchSize&) const {
 
 Tensors StatesOnly::inputs(Tape& tape, const BatchSize& size) const {
   Tensor tokens = tape.empty({size.batch, size.seq}, DType::int64);
-  tape.launch(Launch::random, "aten::randint", tokens->bytes());
+  tape.launch(Launch::random, "aten::randint", bytes_cost(tokens->bytes()));
   return {tokens};
 }
 
@@ -83,11 +84,11 @@ Tensor StatesOnly::estimate(WrappedModel& model, const Tensor& x, const Tensors&
     const std::uint64_t width = p->numel() / rows;
     for (int i = 0; i < products; ++i) {
       if (lookup)
-        on.launch(Launch::embedding, "estimated embedding", 2 * tokens * width * itemsize(p->dtype));
+        on.launch(Launch::embedding, "estimated embedding", bytes_cost(2 * tokens * width * itemsize(p->dtype)));
       else if (width > 1)
         on.launch_gemm("estimated product", tokens, rows, width, p->dtype);
       else
-        on.launch(Launch::reduction, "estimated vector op", 2 * tokens * rows * itemsize(p->dtype));
+        on.launch(Launch::reduction, "estimated vector op", bytes_cost(2 * tokens * rows * itemsize(p->dtype)));
     }
   };
   Tensors inputs;

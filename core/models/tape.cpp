@@ -15,32 +15,6 @@ Shape contiguous_strides(const Shape& shape) {
   return strides;
 }
 
-/// Tiles of 128 × 256, cuBLAS' usual choice for large products on sm90 (read off the kernel names of the reference
-/// runs: nvjet_sm90_tst_128x256…, 256x128…). Products of more tiles than SMs run with a scheduler whose counter
-/// cuBLAS sets to zero first.
-constexpr std::uint64_t kTileRows = 128;
-constexpr std::uint64_t kTileColumns = 256;
-constexpr Bytes kCounterBytes = 4;
-constexpr Bytes kCublasLtWorkspace = kMiB;  ///< CUDABlas.cpp, _parseChosenWorkspaceSize: 1024 KiB
-
-HostCall host_call(Launch kind, bool backward) {
-  switch (kind) {
-    case Launch::elementwise:
-      return backward ? HostCall::backward_elementwise : HostCall::elementwise;
-    case Launch::reduction:
-      return backward ? HostCall::backward_reduction : HostCall::reduction;
-    case Launch::gemm:
-      return backward ? HostCall::backward_gemm : HostCall::gemm;
-    case Launch::attention:
-      return backward ? HostCall::backward_attention : HostCall::attention;
-    case Launch::embedding:
-      return backward ? HostCall::backward_elementwise : HostCall::embedding;
-    case Launch::random:
-      return HostCall::random;
-  }
-  return HostCall::elementwise;
-}
-
 }  // namespace
 
 Storage::~Storage() {
@@ -143,75 +117,6 @@ Tensor Tape::detach(const Tensor& of) {
   return alias(of, of->shape, of->strides, false);
 }
 
-void Tape::launch(Launch kind, std::string_view label, Bytes bytes, KernelClass kernel_class) {
-  spend(host_call(kind, in_backward()));
-  Op& op = emit(OpKind::kernel);
-  op.kernel.kernel_class = kernel_class;
-  op.kernel.bytes = bytes;
-  op.kernel.label = op.label = labels_.intern(label);
-}
-
-void Tape::launch_memset(Bytes bytes) {
-  Op& op = emit(OpKind::kernel);
-  op.kernel.kernel_class = KernelClass::memset;
-  op.kernel.bytes = bytes;
-  op.kernel.label = op.label = labels_.intern("Memset");
-  included();  // counters of the kernel that follows
-}
-
-void Tape::copy(CopyKind kind, Bytes bytes, std::string_view label) {
-  spend(host_call(Launch::elementwise, in_backward()));
-  Op& op = emit(OpKind::copy);
-  op.copy.kind = kind;
-  op.copy.bytes = bytes;
-  op.copy.label = op.label = labels_.intern(label);
-}
-
-/// Each thread's first product makes its cuBLAS handle's workspace (CUDABlas.cpp, getCurrentCUDABlasHandle).
-void Tape::need_cublas() {
-  bool& made = in_backward_ ? backward_workspace_ : forward_workspace_;
-  if (made || !options_.first_step) return;
-  made = true;
-  keep_workspace(options_.cublas_workspace);
-}
-
-void Tape::need_cublas_lt() {
-  need_cublas();
-  bool& made = in_backward_ ? backward_lt_workspace_ : forward_lt_workspace_;
-  if (made || !options_.first_step) return;
-  made = true;
-  keep_workspace(kCublasLtWorkspace);
-}
-
-void Tape::keep_workspace(Bytes bytes) {
-  const std::shared_ptr<Storage> workspace = allocate(bytes);
-  if (!workspace) return;
-  ops_.back().category = MemoryCategory::workspaces;
-  workspace->disown();
-}
-
-void Tape::launch_gemm(std::string_view label, std::uint64_t m, std::uint64_t n, std::uint64_t k, DType dtype,
-                       std::uint32_t batch) {
-  need_cublas();
-  spend(host_call(Launch::gemm, in_backward()));
-  const std::uint64_t tiles = ceil_div(m, kTileRows) * ceil_div(n, kTileColumns) * batch;
-  if (itemsize(dtype) == 2 && batch == 1 && tiles > options_.sm_count) launch_memset(kCounterBytes);
-  Op& op = emit(OpKind::kernel);
-  op.kernel.kernel_class = KernelClass::gemm;
-  op.kernel.bytes = (m * k + k * n + m * n) * batch * itemsize(dtype);
-  op.kernel.math = {KernelMath::Kind::gemm, dtype, false, batch, m, n, k};
-  op.kernel.label = op.label = labels_.intern(label);
-}
-
-void Tape::launch_attention(std::string_view label, const KernelMath& math, Bytes bytes) {
-  spend(host_call(Launch::attention, in_backward()));
-  Op& op = emit(OpKind::kernel);
-  op.kernel.kernel_class = KernelClass::attention;
-  op.kernel.bytes = bytes;
-  op.kernel.math = math;
-  op.kernel.label = op.label = labels_.intern(label);
-}
-
 void Tape::synchronize() {
   emit(OpKind::synchronize);
 }
@@ -291,7 +196,7 @@ Program Tape::finish() {
   Program program;
   program.ops = std::move(ops_);
   ops_.clear();
-  if (options_.computations) write_computations(program);
+  if (options_.computations) write_kernels(program);
   return program;
 }
 

@@ -9,9 +9,12 @@
 // Not thread-safe. Deterministic. Tensors and nodes must not outlive their tape.
 #pragma once
 
+#include <array>
+#include <concepts>
 #include <functional>
-#include <initializer_list>
 #include <memory>
+#include <optional>
+#include <span>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -67,6 +70,9 @@ struct TensorImpl {
   [[nodiscard]] bool contiguous() const;
 };
 
+/// As an operand of a kernel.
+[[nodiscard]] TensorView view_of(const TensorImpl& x);
+
 /// A checkpointed region's saved tensors (torch/utils/checkpoint.py, _CheckpointFrame).
 struct CheckpointFrame {
   std::function<void()> recompute;  ///< runs the region's forward again
@@ -118,6 +124,17 @@ struct Node {
 /// Thrown inside a recomputation when its last saved tensor is there (_StopRecomputationError).
 struct StopRecomputation {};
 
+/// Where the rule of core/kernel/kernel_cost.hpp is not what eager PyTorch's kernel is priced at, and why.
+struct CostOverride {
+  std::string_view reason = {};
+  std::optional<Bytes> bytes = {};
+  std::optional<KernelMath> math = {};
+};
+/// Elements not counted: priced by bytes at the profile's rate of memory-bound kernels.
+[[nodiscard]] inline CostOverride at_the_rate(std::string_view reason) {
+  return {reason, {}, KernelMath{}};
+}
+
 /// What kind of launch it is for the host; the tape takes the backward's kind in backward.
 enum class Launch : std::uint8_t { elementwise, reduction, gemm, attention, embedding, random };
 
@@ -127,7 +144,7 @@ struct TapeOptions {
   Bytes cublas_workspace = 0;      ///< one for each thread that runs a GEMM
   std::uint32_t sm_count = 132;
   bool flash_attention = false;  ///< of 16-bit types: flash rather than cuDNN's (TargetGpu)
-  bool computations = false;     ///< write what each launch computes (core/kernel/computation.hpp)
+  bool computations = false;  ///< keep the kernels' descriptions (Program::computations), for a device that runs them
 };
 
 class Tape {
@@ -155,34 +172,46 @@ class Tape {
 
   // Launches and host time.
   void spend(HostCall call) { pending_host_ += host_[call]; }
-  void launch(Launch kind, std::string_view label, Bytes bytes, KernelClass kernel_class = KernelClass::memory_bound);
+  /// One kernel: its op and its operands, outputs first; a null one is absent. What it costs follows from them
+  /// (core/kernel/kernel_cost.hpp), and a device that runs the program runs it.
+  template <std::same_as<Tensor>... Operands>
+  void launch(std::string_view label, KernelOp op, const Operands&... operands) {
+    launch_priced(label, {.op = op}, {}, operands...);
+  }
+  template <std::same_as<Tensor>... Operands>
+  void launch(std::string_view label, const Kernel& what, const Operands&... operands) {
+    launch_priced(label, what, {}, operands...);
+  }
+  void launch(std::string_view label, const Kernel& what, const Tensors& operands);
+  /// Where eager PyTorch's kernel costs something else than the rule says.
+  template <std::same_as<Tensor>... Operands>
+  void launch_priced(std::string_view label, const Kernel& what, const CostOverride& priced,
+                     const Operands&... operands) {
+    write_launch(label, what, priced, std::array<const TensorImpl*, sizeof...(operands)>{operands.get()...});
+  }
+  /// KernelOp::sum_to: `out` has the sizes of `x` that are kept, aligned at the last dimension, or 1.
+  void launch_sum(std::string_view label, const Tensor& out, const Tensor& x, double alpha = 1,
+                  const CostOverride& priced = {});
+  /// A kernel of PyTorch's whose work the description of a launch beside it contains: known by its cost alone.
+  void launch_fused(Launch kind, std::string_view label, const KernelWork& cost);
+  /// A kernel that no KernelOp stands for: known by its cost alone. Its program can be priced, not run.
+  void launch(Launch kind, std::string_view label, const KernelWork& cost);
+  /// The same of `batch` products of m × k by k × n.
   void launch_gemm(std::string_view label, std::uint64_t m, std::uint64_t n, std::uint64_t k, DType dtype,
                    std::uint32_t batch = 1);
-  void launch_attention(std::string_view label, const KernelMath& math, Bytes bytes);
   void launch_memset(Bytes bytes);
+  /// The launch just written computes more than its kernel says: its program cannot be run.
+  void computes_more();
   /// Before a product with a bias: it goes through cublasLt, which has a workspace of its own.
   void need_cublas_lt();
   void copy(CopyKind kind, Bytes bytes, std::string_view label);
+  /// A memcpy of all of `x` on the device.
+  void copy(const Tensor& out, const Tensor& x, std::string_view label);
   void synchronize();
   void hook(Hook hook, UnitId unit = {});
   /// Allocations from here on are casts of this unit's forward inputs (invalid: ends).
   void casting_inputs_of(UnitId unit) { casting_ = unit; }
 
-  // What the launch just written computes (core/kernel/computation.hpp), operands outputs first; a null one is absent.
-  // Operands of elementwise functions are expanded to the output's shape. Writes nothing where it was not asked for.
-  template <typename... Operands>
-  void computes(Function function, const Operands&... operands) {
-    if (options_.computations) write_computation({.function = function}, {operands.get()...});
-  }
-  template <typename... Operands>
-  void computes(const Computation& what, const Operands&... operands) {
-    if (options_.computations) write_computation(what, {operands.get()...});
-  }
-  void computes(const Computation& what, const Tensors& operands);
-  /// Function::sum_to: `out` has the sizes of `x` that are kept, aligned at the last dimension, or 1.
-  void computes_sum(const Tensor& out, const Tensor& x, double alpha = 1);
-  /// The launch just written is part of what a launch beside it computes.
-  void included();
   /// For a kernel that draws `count` random numbers: the first one's place among the program's.
   [[nodiscard]] std::uint64_t draw(std::uint64_t count) { return std::exchange(drawn_, drawn_ + count); }
 
@@ -217,8 +246,13 @@ class Tape {
   std::shared_ptr<Storage> allocate(Bytes bytes);
   void need_cublas();
   void keep_workspace(Bytes bytes);
-  void write_computation(Computation what, std::initializer_list<const TensorImpl*> operands);
-  void write_computations(Program& program);
+  using OperandList = std::span<const TensorImpl* const>;
+  void emit_kernel(std::string_view label, const KernelWork& cost);
+  void emit_gemm(std::string_view label, const KernelWork& cost);
+  void write_launch(std::string_view label, Kernel what, const CostOverride& priced, OperandList operands);
+  void keep_kernel(Kernel what, OperandList operands);
+  void fused();
+  void write_kernels(Program& program);
   class Engine;
   void accumulate_gradient(const Node& node, Tensor gradient);
   void accumulate(Tensor& into, Tensor gradient);
@@ -231,9 +265,9 @@ class Tape {
   TapeOptions options_;
   std::vector<Op> ops_;
   std::vector<std::size_t> alloc_op_;  // by TensorId: index of its alloc
-  std::vector<ProgramComputation> computations_;
-  std::uint32_t included_ = kNoComputation;  // place of the one computation that says so
-  std::uint64_t drawn_ = 0;                  // random numbers so far
+  std::vector<ProgramKernel> computations_;
+  std::uint32_t fused_ = kNoComputation;  // place of the one description of launch_fused()
+  std::uint64_t drawn_ = 0;               // random numbers so far
   Nanoseconds pending_host_;
   UnitId casting_;
   std::uint64_t next_sequence_ = 0;

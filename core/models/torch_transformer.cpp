@@ -136,8 +136,7 @@ void TorchTransformer::setup(SetupWriter& writer, const BatchSize&) const {
 
 Tensors TorchTransformer::inputs(Tape& tape, const BatchSize& size) const {
   Tensor tokens = tape.empty({size.batch, size.seq}, DType::int64);
-  tape.launch(Launch::random, "aten::randint", tokens->bytes());
-  tape.computes(random_tokens(c_.vocab), tokens);
+  tape.launch("aten::randint", random_tokens(c_.vocab), tokens);
   return {tokens};
 }
 
@@ -213,8 +212,8 @@ Tensor TorchTransformer::embed(WrappedModel& model, const Tensor& tokens, const 
   Tape& tape = model.tape();
   tape.spend(HostCall::module);
   Tensor h = embedding(tape, model.parameter(tok), tokens);
-  const Tensor range = run_kernel(tape, {}, {size.seq}, DType::int64, "aten::arange");
-  tape.computes(Function::arange, range);
+  const Tensor range = tape.empty({size.seq}, DType::int64);
+  tape.launch("aten::arange", KernelOp::arange, range);
   tape.spend(HostCall::module);
   position = embedding(tape, model.parameter(pos), range);
   h = add(tape, h, position);

@@ -2,10 +2,11 @@
 
 #include "core/base/check.hpp"
 #include "core/models/ops.hpp"
-#include "core/models/walk.hpp"
 
 namespace foreshard::model {
 namespace {
+
+const CostOverride kZeroed = at_the_rate("zeros of a slice's or a split's backward, by their bytes");
 
 std::size_t axis(const Tensor& x, int dim) {
   return dim < 0 ? x->shape.size() + static_cast<std::size_t>(dim) : static_cast<std::size_t>(dim);
@@ -92,12 +93,13 @@ Tensor narrow(Tape& tape, const Tensor& x, int dim, std::uint64_t start, std::ui
   const auto back = [&tape, full = x->shape, at, start](Node&, const Tensors& gradients) {
     const Tensor& gradient = gradients[0];
     Tensor zeros = tape.empty(full, gradient->dtype);
-    tape.launch(Launch::elementwise, "aten::zero_", zeros->bytes());
-    tape.computes({.function = Function::fill, .alpha = 0}, zeros);
-    tape.launch(Launch::elementwise, "aten::copy_", 2 * gradient->bytes());
-    mark(tape, MemoryAccess::strided, gradient->numel(), gradient->dtype);
-    tape.computes(Function::copy, tape.alias(zeros, gradient->shape, zeros->strides, false, start * zeros->strides[at]),
-                  gradient);
+    tape.launch_priced("aten::zero_", {.op = KernelOp::fill, .alpha = 0}, kZeroed, zeros);
+    const CostOverride into_slice{
+        "a slice of the first dimension is dense, yet written as any other",
+        {},
+        KernelMath{.dtype = gradient->dtype, .m = gradient->numel(), .access = MemoryAccess::strided}};
+    tape.launch_priced("aten::copy_", {.op = KernelOp::copy}, into_slice,
+                       tape.alias(zeros, gradient->shape, zeros->strides, false, start * zeros->strides[at]), gradient);
     return Tensors{zeros};
   };
   Tape::attach(tape.record({x}, back), out);
@@ -119,8 +121,7 @@ Tensors split(Tape& tape, const Tensor& x, int dim, std::span<const std::uint64_
       Shape part = shape;
       part[at] = sizes[i];
       parts[i] = tape.empty(part, dtype);
-      tape.launch(Launch::elementwise, "aten::zero_", parts[i]->bytes());
-      tape.computes({.function = Function::fill, .alpha = 0}, parts[i]);
+      tape.launch_priced("aten::zero_", {.op = KernelOp::fill, .alpha = 0}, kZeroed, parts[i]);
     }
     return Tensors{cat(tape, parts, dim)};
   };
@@ -154,8 +155,7 @@ Tensor expand(Tape& tape, const Tensor& x, const Shape& shape) {
     const Tensor& gradient = gradients[0];
     if (gradient->shape == to) return gradients;
     Tensor sum = tape.empty(to, gradient->dtype);  // at::sum_to
-    tape.launch(Launch::reduction, "aten::sum", gradient->bytes() + sum->bytes());
-    tape.computes_sum(sum, gradient);
+    tape.launch_sum("aten::sum", sum, gradient, 1, at_the_rate("over whichever dimensions were expanded"));
     return Tensors{sum};
   };
   Tape::attach(tape.record({x}, back), out);
@@ -179,9 +179,7 @@ Tensor clone(Tape& tape, const Tensor& x) {
   const auto back = [](Node&, const Tensors& gradients) { return gradients; };
   const NodePtr node = tape.record({x}, back);
   Tensor out = tape.empty(x->shape, x->dtype);
-  tape.launch(Launch::elementwise, "aten::copy_", x->bytes() + out->bytes());
-  mark_elementwise(tape, {x}, out);
-  tape.computes(Function::copy, out, x);
+  tape.launch("aten::copy_", KernelOp::copy, out, x);
   Tape::attach(node, out);
   return out;
 }

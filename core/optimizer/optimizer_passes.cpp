@@ -16,19 +16,19 @@ constexpr auto kDenominator = OptimizerTensor::denominator;
 
 const std::vector<OptimizerPass>& foreach_adam() {
   static const std::vector<OptimizerPass> kPasses{
-      {"aten::_foreach_lerp_", Function::foreach_lerp, 2, 3, Number::one_minus_beta1, {kExpAvg, kExpAvg, kGradient}},
-      {"aten::_foreach_mul_", Function::foreach_mul, 1, 2, Number::beta2, {kExpAvgSq, kExpAvgSq}},
+      {"aten::_foreach_lerp_", KernelOp::foreach_lerp, 2, 3, Number::one_minus_beta1, {kExpAvg, kExpAvg, kGradient}},
+      {"aten::_foreach_mul_", KernelOp::foreach_mul, 1, 2, Number::beta2, {kExpAvgSq, kExpAvgSq}},
       {"aten::_foreach_addcmul_",
-       Function::foreach_addcmul,
+       KernelOp::foreach_addcmul,
        3,
        3,
        Number::one_minus_beta2,
        {kExpAvgSq, kExpAvgSq, kGradient, kGradient}},
-      {"aten::_foreach_sqrt", Function::foreach_sqrt, 2, 2, Number::none, {kSqrt, kExpAvgSq}},
-      {"aten::_foreach_div_", Function::foreach_div, 1, 2, Number::correction2_root, {kSqrt, kSqrt}},
-      {"aten::_foreach_add_", Function::foreach_add, 1, 2, Number::eps, {kSqrt, kSqrt}},
+      {"aten::_foreach_sqrt", KernelOp::foreach_sqrt, 2, 2, Number::none, {kSqrt, kExpAvgSq}},
+      {"aten::_foreach_div_", KernelOp::foreach_div, 1, 2, Number::correction2_root, {kSqrt, kSqrt}},
+      {"aten::_foreach_add_", KernelOp::foreach_add, 1, 2, Number::eps, {kSqrt, kSqrt}},
       {"aten::_foreach_addcdiv_",
-       Function::foreach_addcdiv,
+       KernelOp::foreach_addcdiv,
        3,
        4,
        Number::minus_step_size,
@@ -39,19 +39,19 @@ const std::vector<OptimizerPass>& foreach_adam() {
 /// denom = (exp_avg_sq.sqrt() / bias_correction2_sqrt).add_(eps): the quotient is a tensor of its own.
 const std::vector<OptimizerPass>& single_adam() {
   static const std::vector<OptimizerPass> kPasses{
-      {"aten::lerp_", Function::foreach_lerp, 2, 3, Number::one_minus_beta1, {kExpAvg, kExpAvg, kGradient}},
-      {"aten::mul_", Function::foreach_mul, 1, 2, Number::beta2, {kExpAvgSq, kExpAvgSq}},
+      {"aten::lerp_", KernelOp::foreach_lerp, 2, 3, Number::one_minus_beta1, {kExpAvg, kExpAvg, kGradient}},
+      {"aten::mul_", KernelOp::foreach_mul, 1, 2, Number::beta2, {kExpAvgSq, kExpAvgSq}},
       {"aten::addcmul_",
-       Function::foreach_addcmul,
+       KernelOp::foreach_addcmul,
        3,
        3,
        Number::one_minus_beta2,
        {kExpAvgSq, kExpAvgSq, kGradient, kGradient}},
-      {"aten::sqrt", Function::foreach_sqrt, 2, 2, Number::none, {kSqrt, kExpAvgSq}},
-      {"aten::div", Function::foreach_mul, 2, 2, Number::inverse_correction2_root, {kDenominator, kSqrt}},
-      {"aten::add_", Function::foreach_add, 1, 2, Number::eps, {kDenominator, kDenominator}},
+      {"aten::sqrt", KernelOp::foreach_sqrt, 2, 2, Number::none, {kSqrt, kExpAvgSq}},
+      {"aten::div", KernelOp::foreach_mul, 2, 2, Number::inverse_correction2_root, {kDenominator, kSqrt}},
+      {"aten::add_", KernelOp::foreach_add, 1, 2, Number::eps, {kDenominator, kDenominator}},
       {"aten::addcdiv_",
-       Function::foreach_addcdiv,
+       KernelOp::foreach_addcdiv,
        3,
        4,
        Number::minus_step_size,
@@ -61,9 +61,9 @@ const std::vector<OptimizerPass>& single_adam() {
 
 const std::vector<OptimizerPass>& passes_of(Optimizer optimizer) {
   static const std::vector<OptimizerPass> kFused{
-      {"aten::_fused_adam_", Function::adam, 4, 7, Number::none, {kParameter, kExpAvg, kExpAvgSq, kGradient}}};
+      {"aten::_fused_adam_", KernelOp::adam, 4, 7, Number::none, {kParameter, kExpAvg, kExpAvgSq, kGradient}}};
   static const std::vector<OptimizerPass> kSgd{
-      {"aten::_foreach_add_", Function::sgd, 2, 3, Number::none, {kParameter, kGradient}}};
+      {"aten::_foreach_add_", KernelOp::sgd, 2, 3, Number::none, {kParameter, kGradient}}};
   switch (optimizer) {
     case Optimizer::adam:
       return foreach_adam();

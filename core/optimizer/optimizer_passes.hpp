@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/kernel/computation.hpp"
+#include "core/kernel/kernel.hpp"
 #include "core/optimizer/multi_tensor.hpp"
 #include "core/settings/settings.hpp"
 
@@ -41,11 +41,11 @@ enum class OptimizerNumber : std::uint8_t {
 /// One op over all parameters, or over one.
 struct OptimizerPass {
   std::string_view label;
-  Function function = Function::included;
+  KernelOp op = KernelOp::fused;
   std::uint32_t depth = 1;     ///< lists in multi_tensor_apply's table
   std::uint32_t accesses = 0;  ///< reads and writes of each element
   OptimizerNumber number = OptimizerNumber::none;
-  std::vector<OptimizerTensor> lists;  ///< the function's operands, list by list
+  std::vector<OptimizerTensor> lists;  ///< the op's operands, list by list
 };
 
 struct OptimizerLaunch {

@@ -1,7 +1,7 @@
 // The view that FSDP2's sections and the optimizer have of a buffer: elements in a row.
 #pragma once
 
-#include "core/kernel/computation.hpp"
+#include "core/kernel/kernel.hpp"
 
 namespace foreshard {
 

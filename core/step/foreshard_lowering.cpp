@@ -7,7 +7,7 @@
 namespace foreshard {
 namespace {
 
-// Streams of core/kernel/computation.hpp's generator: parameters from 0, batches from here.
+// Streams of core/kernel/kernel.hpp's generator: parameters from 0, batches from here.
 constexpr std::int64_t kBatchStream = std::int64_t{1} << 20;
 constexpr std::int64_t kMicrobatches = 64;
 constexpr std::int64_t kRanks = 4096;
@@ -56,7 +56,7 @@ void ForeshardLowering::allocated(const Op& op, BlockHandle block, StreamId on) 
     const Parameter& parameter = *context_.parameters[op.size.parameter].parameter;
     const ShardGroup shard = context_.mesh.shard();
     parameters_[op.size.parameter.value].shard = address;
-    compute_whole(Function::random_normal, kInitialStd,
+    compute_whole(KernelOp::random_normal, kInitialStd,
                   {context_.parameters[op.size.parameter].place,
                    static_cast<std::int64_t>(padded_shard_numel(parameter, shard) * shard.rank)},
                   address, local_shard_numel(parameter, shard), parameter.dtype, on);
@@ -90,26 +90,26 @@ Address ForeshardLowering::address_of(const Operand& operand) const {
   return 0;
 }
 
-void ForeshardLowering::compute(const ProgramComputation& computation, const KernelWork& work, StreamId on) {
-  BoundComputation bound{&computation.computation, {}};
+void ForeshardLowering::compute(const ProgramKernel& computation, const KernelWork& work, StreamId on) {
+  BoundKernel bound{&computation.kernel, {}};
   for (const Operand& operand : computation.where) bound.addresses.push_back(address_of(operand));
-  const Function function = computation.computation.function;
-  const bool batch = function == Function::random_tokens || function == Function::random_normal;
-  Computation own;  // with this batch's stream
-  if (batch && computation.computation.integers[0] < 0) {
-    own = computation.computation;
+  const KernelOp op = computation.kernel.op;
+  const bool batch = op == KernelOp::random_tokens || op == KernelOp::random_normal;
+  Kernel own;  // with this batch's stream
+  if (batch && computation.kernel.integers[0] < 0) {
+    own = computation.kernel;
     const std::int64_t microbatch = microbatches_ > 0 ? microbatches_ - 1 : 0;
     own.integers[0] = kBatchStream + (step_ * kMicrobatches + microbatch) * kRanks + context_.mesh.rank();
-    bound.computation = &own;
+    bound.kernel = &own;
   }
   context_.emitter.compute(on, work, bound, {});
 }
 
 /// A kernel over one whole block that no captured item stands for.
-void ForeshardLowering::compute_whole(Function function, double alpha, std::vector<std::int64_t> integers,
-                                      Address address, std::uint64_t numel, DType dtype, StreamId on) {
-  Computation c;
-  c.function = function;
+void ForeshardLowering::compute_whole(KernelOp op, double alpha, std::vector<std::int64_t> integers, Address address,
+                                      std::uint64_t numel, DType dtype, StreamId on) {
+  Kernel c;
+  c.op = op;
   c.alpha = alpha;
   c.operands = {flat(numel, dtype)};
   c.integers = std::move(integers);
@@ -124,7 +124,7 @@ void ForeshardLowering::issue(const FsdpOp& op, StreamRole stream) {
     collectives_.issue(op, on);
     return;
   }
-  for (const BoundComputation& bound : computations_.of(op))
+  for (const BoundKernel& bound : computations_.of(op))
     context_.emitter.compute(on, priced_as(item), bound, group_of(op).unit);
 }
 
@@ -158,7 +158,7 @@ void ForeshardLowering::set_optimizer_memory(const OptimizerEvent& event, BlockH
   if (event.slot == OptimizerSlot::denominator) memory.denominator = address;
   if (!event.is_state() || event.slot == OptimizerSlot::step) return;
   const DType dtype = context_.parameters[event.parameter].parameter->dtype;
-  compute_whole(Function::fill, 0, {}, address, event.bytes / itemsize(dtype), dtype, kComputeStream);
+  compute_whole(KernelOp::fill, 0, {}, address, event.bytes / itemsize(dtype), dtype, kComputeStream);
 }
 
 /// What works on a block is issued before the block is freed: short of memory, the allocator may then return it to the

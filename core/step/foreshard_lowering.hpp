@@ -33,8 +33,8 @@ class ForeshardLowering final : public StepLowering {
   [[nodiscard]] std::uint64_t sections_missing() const override { return player_.missing(); }
 
  private:
-  void compute(const ProgramComputation& computation, const KernelWork& work, StreamId on);
-  void compute_whole(Function function, double alpha, std::vector<std::int64_t> integers, Address address,
+  void compute(const ProgramKernel& computation, const KernelWork& work, StreamId on);
+  void compute_whole(KernelOp op, double alpha, std::vector<std::int64_t> integers, Address address,
                      std::uint64_t numel, DType dtype, StreamId on);
   [[nodiscard]] Address address_of(const Operand& operand) const;
   [[nodiscard]] std::vector<ShardedGradient> sharded_gradients() const;

@@ -36,10 +36,10 @@ double number(OptimizerNumber which, double learning_rate, std::int32_t step) {
   return 1;
 }
 
-void set_numbers(Computation& c, const OptimizerPass& pass, double learning_rate, std::int32_t step) {
+void set_numbers(Kernel& c, const OptimizerPass& pass, double learning_rate, std::int32_t step) {
   c.alpha = number(pass.number, learning_rate, step);
-  if (c.function == Function::adam) c.scalars = {learning_rate, kBeta1, kBeta2, kEps, 0};
-  if (c.function == Function::sgd) c.scalars = {learning_rate, 0};
+  if (c.op == KernelOp::adam) c.scalars = {learning_rate, kBeta1, kBeta2, kEps, 0};
+  if (c.op == KernelOp::sgd) c.scalars = {learning_rate, 0};
   c.integers = {step};
 }
 
@@ -74,11 +74,11 @@ void ForeshardOptimizer::plan() {
       Template t;
       t.pass = launch.pass;
       t.bytes = elements_of(launch.ranges) * launch.pass->accesses * itemsize(group.dtype);
-      t.computation.function = launch.pass->function;
+      t.kernel.op = launch.pass->op;
       for (const OptimizerTensor tensor : launch.pass->lists)
         for (const TensorRange& range : launch.ranges) {
-          t.computation.operands.push_back(flat(range.numel, group.dtype));
-          t.computation.operands.back().offset = range.first * itemsize(group.dtype);
+          t.kernel.operands.push_back(flat(range.numel, group.dtype));
+          t.kernel.operands.back().offset = range.first * itemsize(group.dtype);
           t.from.emplace_back(tensor, group.places[range.tensor]);
           until_[gradients_[t.from.back().second].parameter.value] = launches_.size() + 1;
         }
@@ -101,8 +101,8 @@ std::size_t ForeshardOptimizer::begin(std::int32_t step, std::vector<ShardedGrad
 
 OptimizerCall ForeshardOptimizer::launch(std::size_t index) {
   Template& t = launches_[index];
-  set_numbers(t.computation, *t.pass, learning_rate_, step_);
-  OptimizerCall call{t.pass, t.bytes, {&t.computation, {}}};
+  set_numbers(t.kernel, *t.pass, learning_rate_, step_);
+  OptimizerCall call{t.pass, t.bytes, {&t.kernel, {}}};
   call.bound.addresses.reserve(t.from.size());
   for (const auto& [tensor, place] : t.from) call.bound.addresses.push_back(address(tensor, gradients_[place]));
   return call;

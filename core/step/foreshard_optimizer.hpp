@@ -19,7 +19,7 @@ namespace foreshard {
 struct OptimizerCall {
   const OptimizerPass* pass = nullptr;
   Bytes bytes = 0;  ///< read and written
-  BoundComputation bound;
+  BoundKernel bound;
 };
 
 class ForeshardOptimizer {
@@ -41,7 +41,7 @@ class ForeshardOptimizer {
   struct Template {
     const OptimizerPass* pass = nullptr;
     Bytes bytes = 0;
-    Computation computation;
+    Kernel kernel;
     std::vector<std::pair<OptimizerTensor, std::size_t>> from;  ///< by operand: its place among the gradients
   };
 

@@ -4,20 +4,20 @@
 
 namespace foreshard {
 
-std::vector<BoundComputation> FsdpComputations::of(const FsdpOp& op) {
+std::vector<BoundKernel> FsdpComputations::of(const FsdpOp& op) {
   made_.clear();
   return std::visit([&](const auto& o) { return make(o); }, op);
 }
 
-const Computation* FsdpComputations::keep(Computation computation) {
+const Kernel* FsdpComputations::keep(Kernel computation) {
   made_.push_back(std::move(computation));
   return &made_.back();
 }
 
 FsdpComputations::Bound FsdpComputations::copy(Address to, DType to_dtype, Address from, DType from_dtype,
                                                std::uint64_t numel) {
-  Computation c;
-  c.function = Function::copy;
+  Kernel c;
+  c.op = KernelOp::copy;
   c.operands = {flat(numel, to_dtype), flat(numel, from_dtype)};
   return {{keep(std::move(c)), {to, from}}};
 }
@@ -26,10 +26,10 @@ FsdpComputations::Bound FsdpComputations::copy(Address to, DType to_dtype, Addre
 FsdpComputations::Bound FsdpComputations::make(const CopyIn& op) {
   const ParamGroupPlan& group = plan(op.group);
   const bool shards = op.parts.empty();
-  auto [it, fresh] = cached_.try_emplace(Key{op.group.unit, op.group.index, Function::copy_in, {shards}});
-  Computation& c = it->second;
+  auto [it, fresh] = cached_.try_emplace(Key{op.group.unit, op.group.index, KernelOp::copy_in, {shards}});
+  Kernel& c = it->second;
   if (fresh) {
-    c.function = Function::copy_in;
+    c.op = KernelOp::copy_in;
     std::uint64_t elements = 0;
     c.operands.push_back({});
     for (const ParameterPlan& p : group.parameters) {
@@ -41,7 +41,7 @@ FsdpComputations::Bound FsdpComputations::make(const CopyIn& op) {
     c.operands.front() = flat(elements, group.compute);
   }
   const Bytes part = c.operands.front().numel() * itemsize(group.compute);
-  BoundComputation out{&c, {memory_.address(op.block) + mesh_.place(op.over, op.group.unit) * part}};
+  BoundKernel out{&c, {memory_.address(op.block) + mesh_.place(op.over, op.group.unit) * part}};
   for (std::size_t i = 0; i < group.parameters.size(); ++i)
     out.addresses.push_back(shards ? parameters_[group.parameters[i].id.value].shard : memory_.address(op.parts[i]));
   return {out};
@@ -50,11 +50,11 @@ FsdpComputations::Bound FsdpComputations::make(const CopyIn& op) {
 FsdpComputations::Bound FsdpComputations::make(const CopyOut& op) {
   const ParamGroupPlan& group = plan(op.group);
   const bool shards = op.over == CommunicatorRole::shard;
-  auto [it, fresh] = cached_.try_emplace(Key{op.group.unit, op.group.index, Function::copy_out, {shards}});
-  Computation& c = it->second;
+  auto [it, fresh] = cached_.try_emplace(Key{op.group.unit, op.group.index, KernelOp::copy_out, {shards}});
+  Kernel& c = it->second;
   if (fresh) {
     const std::uint32_t ranks = mesh_.ranks(op.over, op.group.unit);
-    c.function = Function::copy_out;
+    c.op = KernelOp::copy_out;
     c.integers.push_back(ranks);
     std::uint64_t elements = 0;
     for (const ParameterPlan& p : group.parameters) {
@@ -65,7 +65,7 @@ FsdpComputations::Bound FsdpComputations::make(const CopyOut& op) {
     }
     c.operands.push_back(flat(elements * ranks, group.compute));
   }
-  BoundComputation out{&c, {}};
+  BoundKernel out{&c, {}};
   for (const BufferRef unsharded : op.unsharded) out.addresses.push_back(memory_.address(unsharded));
   out.addresses.push_back(memory_.address(op.block));
   return {out};
@@ -77,8 +77,8 @@ FsdpComputations::Bound FsdpComputations::make(const CopyOutShards& op) {
   made_.reserve(group.parameters.size());
   for (std::size_t i = 0; i < group.parameters.size(); ++i) {
     const ParameterPlan& p = group.parameters[i];
-    Computation c;
-    c.function = Function::copy;
+    Kernel c;
+    c.op = KernelOp::copy;
     c.operands = {flat(local(p), p.compute), flat(local(p), parameter(p).dtype)};
     out.push_back({keep(std::move(c)), {memory_.address(op.unsharded[i]), parameters_[p.id.value].shard}});
   }
@@ -99,8 +99,8 @@ FsdpComputations::Bound FsdpComputations::make(const AddGradients& op) {
     const ParameterPlan& p = plan(op.group).parameters[sum.parameter];
     const std::uint64_t numel = parameter(p).numel();
     const Address accumulated = memory_.address(sum.accumulated);
-    Computation c;
-    c.function = Function::add;
+    Kernel c;
+    c.op = KernelOp::add;
     c.operands = {flat(numel, p.reduce), flat(numel, p.reduce), flat(numel, p.compute)};
     out.push_back({keep(std::move(c)), {accumulated, accumulated, memory_.address(sum.gradient)}});
   }
@@ -119,11 +119,11 @@ FsdpComputations::Bound FsdpComputations::make(const ChunkCat& op) {
     shape[2 * input.parameter] = true;
     shape[2 * input.parameter + 1] = input.accumulated;
   }
-  auto [it, fresh] = cached_.try_emplace(Key{op.group.unit, op.group.index, Function::chunk_cat, std::move(shape)});
-  Computation& c = it->second;
+  auto [it, fresh] = cached_.try_emplace(Key{op.group.unit, op.group.index, KernelOp::chunk_cat, std::move(shape)});
+  Kernel& c = it->second;
   if (fresh) {
     const std::uint32_t ranks = mesh_.shard().ranks;
-    c.function = Function::chunk_cat;
+    c.op = KernelOp::chunk_cat;
     c.alpha = op.scale;
     c.integers.push_back(ranks);
     c.operands.push_back({});
@@ -136,7 +136,7 @@ FsdpComputations::Bound FsdpComputations::make(const ChunkCat& op) {
     }
     c.operands.front() = flat(elements * ranks, op.sent);
   }
-  BoundComputation out{&c, {memory_.address(op.output)}};
+  BoundKernel out{&c, {memory_.address(op.output)}};
   for (const ChunkCat::Input& input : op.inputs) out.addresses.push_back(memory_.address(input.gradient));
   return {out};
 }
@@ -152,8 +152,8 @@ FsdpComputations::Bound FsdpComputations::make(const CastBack& op) {
 }
 
 FsdpComputations::Bound FsdpComputations::make(const AddReduced& op) {
-  Computation c;
-  c.function = Function::add;
+  Kernel c;
+  c.op = KernelOp::add;
   const TensorView view = flat(op.numel, plan(op.group).original);
   c.operands = {view, view, view};
   const Address gradients = memory_.address(op.sharded_gradients);

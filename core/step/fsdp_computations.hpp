@@ -27,11 +27,11 @@ class FsdpComputations {
         parameters_(parameters) {}
 
   /// The kernels of `op`; none of a collective, and none where nothing is left to compute. Valid until the next call.
-  [[nodiscard]] std::vector<BoundComputation> of(const FsdpOp& op);
+  [[nodiscard]] std::vector<BoundKernel> of(const FsdpOp& op);
 
  private:
-  using Bound = std::vector<BoundComputation>;
-  using Key = std::tuple<UnitId, std::uint32_t, Function, std::vector<bool>>;
+  using Bound = std::vector<BoundKernel>;
+  using Key = std::tuple<UnitId, std::uint32_t, KernelOp, std::vector<bool>>;
 
   Bound make(const CopyIn& op);
   Bound make(const AllGather&) { return {}; }
@@ -57,15 +57,15 @@ class FsdpComputations {
     return local_shard_numel(parameter(plan), mesh_.shard());
   }
   Bound copy(Address to, DType to_dtype, Address from, DType from_dtype, std::uint64_t numel);
-  [[nodiscard]] const Computation* keep(Computation computation);
+  [[nodiscard]] const Kernel* keep(Kernel computation);
 
   const ParameterTable& table_;
   const std::vector<UnitPlan>& plans_;
   const RankMesh& mesh_;
   const StepMemory& memory_;
   const ParameterMemories& parameters_;
-  std::map<Key, Computation> cached_;  // shapes of a group's op, which never change
-  std::vector<Computation> made_;      // of the last call
+  std::map<Key, Kernel> cached_;  // shapes of a group's op, which never change
+  std::vector<Kernel> made_;      // of the last call
 };
 
 }  // namespace foreshard

@@ -8,8 +8,8 @@ void OpEmitter::kernel(StreamId on, const KernelWork& work, UnitId unit) {
   count(op, on);
 }
 
-void OpEmitter::compute(StreamId on, const KernelWork& work, const BoundComputation& bound, UnitId unit) {
-  const OpId op = device_.launch(on, {work, bound.computation, bound.addresses});
+void OpEmitter::compute(StreamId on, const KernelWork& work, const BoundKernel& bound, UnitId unit) {
+  const OpId op = device_.launch(on, {work, bound.kernel, bound.addresses});
   recorder_.kernel(op, on, work.kernel_class, work.label, unit);
   count(op, on);
 }

@@ -11,9 +11,9 @@
 
 namespace foreshard {
 
-/// A computation with its addresses, by operand. `computation` is valid until the next call of the object that gave it.
-struct BoundComputation {
-  const Computation* computation = nullptr;
+/// A kernel with its addresses, by operand. `kernel` is valid until the next call of the object that gave it.
+struct BoundKernel {
+  const Kernel* kernel = nullptr;
   std::vector<Address> addresses;
 };
 
@@ -28,7 +28,7 @@ class OpEmitter {
 
   // `unit`: whose op it is; invalid for the user's own.
   void kernel(StreamId on, const KernelWork& work, UnitId unit);
-  void compute(StreamId on, const KernelWork& work, const BoundComputation& bound, UnitId unit);
+  void compute(StreamId on, const KernelWork& work, const BoundKernel& bound, UnitId unit);
   void copy(StreamId on, const CopyWork& work, UnitId unit);
   void collective(StreamId on, const CollectiveWork& work, CommunicatorId over, UnitId unit);
 

@@ -186,7 +186,7 @@ struct Program {
   std::vector<Op> ops;
   /// What its ops compute, for a device that runs them: of generated programs that were asked for it.
   /// All launches have one, or (where one is not known) none has: then the program can only be emulated.
-  std::vector<ProgramComputation> computations = {};
+  std::vector<ProgramKernel> computations = {};
   /// The first launch whose computation is not known; invalid: none was asked for, or all are known. Not stored.
   LabelId uncomputed = {};
   TensorId loss = {};  ///< the last microbatch's loss, a float32 scalar, where the program computes one

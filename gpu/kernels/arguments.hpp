@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <span>
 
-#include "core/kernel/computation.hpp"
+#include "core/kernel/kernel.hpp"
 #include "gpu/kernels/status.hpp"
 
 namespace foreshard::gpu {
@@ -37,7 +37,7 @@ struct Argument {
 /// The call that a launcher serves. Does not own anything.
 class Arguments {
  public:
-  Arguments(const Computation& computation, std::span<const Address> addresses, cudaStream_t on)
+  Arguments(const Kernel& computation, std::span<const Address> addresses, cudaStream_t on)
       : c(computation), stream(on), addresses_(addresses) {}
 
   [[nodiscard]] std::size_t count() const { return c.operands.size(); }
@@ -48,7 +48,7 @@ class Arguments {
     return {&c.operands[i], reinterpret_cast<void*>(addresses_[i] + c.operands[i].offset)};
   }
 
-  const Computation& c;
+  const Kernel& c;
   const cudaStream_t stream;
 
  private:

@@ -204,7 +204,7 @@ class CudnnAttention final : public Attention {
   }
 
   Result<void> run(const Arguments& args, Workspace& workspace) override {
-    const bool backward = args.c.function == Function::attention_backward;
+    const bool backward = args.c.op == KernelOp::attention_backward;
     FORESHARD_TRY(check(args, backward));
     const Argument q = args[backward ? 4 : 2];
     if (itemsize(q.dtype()) != 2) return run_plain_attention(args, workspace);

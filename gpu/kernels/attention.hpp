@@ -23,7 +23,7 @@ class Attention {
   Attention(const Attention&) = delete;
   Attention& operator=(const Attention&) = delete;
 
-  /// Function::attention, attention_backward. A backward's scratch operands are used where one is large enough; else
+  /// KernelOp::attention, attention_backward. A backward's scratch operands are used where one is large enough; else
   /// the stream's workspace grows.
   [[nodiscard]] virtual Result<void> run(const Arguments& args, Workspace& workspace) = 0;
 

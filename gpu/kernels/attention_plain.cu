@@ -323,8 +323,8 @@ Tensor4 tensor(const Argument& a) {
 }
 
 /// `rows`: whole rows that the block keeps in shared memory; `tiles`: parts of tiles.
-template <class Kernel>
-Result<void> launch(Kernel kernel, const Params& p, dim3 grid, int rows, int tiles, cudaStream_t stream,
+template <class Launched>
+Result<void> launch(Launched kernel, const Params& p, dim3 grid, int rows, int tiles, cudaStream_t stream,
                     const char* name) {
   const std::size_t floats =
       static_cast<std::size_t>(rows) * (p.dim + 1) + static_cast<std::size_t>(tiles) * kTile * kPitch;
@@ -352,7 +352,7 @@ Result<void> run(const Params& p, std::uint64_t batch, bool backward, cudaStream
 }  // namespace
 
 Result<void> run_plain_attention(const Arguments& args, Workspace& workspace) {
-  const bool backward = args.c.function == Function::attention_backward;
+  const bool backward = args.c.op == KernelOp::attention_backward;
   Params p;
   const std::size_t first = backward ? 4 : 2;
   p.q = tensor(args[first]);

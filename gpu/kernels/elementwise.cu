@@ -306,7 +306,7 @@ Result<void> launch(const Arguments& args, std::span<const Argument> tensors, co
   Params p;
   p.dims = *dims;
   p.alpha = args.c.alpha;
-  if (args.c.function == Function::dropout) {
+  if (args.c.op == KernelOp::dropout) {
     if (args.c.integers.size() != 2) return bad_operand(name, 0, "has no seed and offset in `integers`");
     p.seed = static_cast<std::uint64_t>(args.c.integers[0]);
     p.offset = static_cast<std::uint64_t>(args.c.integers[1]);
@@ -347,44 +347,44 @@ Result<void> launch_all(const Arguments& args, const char* name) {
 }  // namespace
 
 Result<void> copy_elements(const Argument& out, const Argument& x, cudaStream_t stream) {
-  const Computation none;
+  const Kernel none;
   const std::array<Argument, 2> tensors{out, x};
   return launch<Copy>(Arguments(none, {}, stream), tensors, "copy");
 }
 
 Result<void> run_elementwise(const Arguments& args) {
-  switch (args.c.function) {
-    case Function::fill:
+  switch (args.c.op) {
+    case KernelOp::fill:
       return launch_all<Fill>(args, "fill");
-    case Function::copy:
+    case KernelOp::copy:
       return launch_all<Copy>(args, "copy");
-    case Function::add:
+    case KernelOp::add:
       return launch_all<Add>(args, "add");
-    case Function::sub:
+    case KernelOp::sub:
       return launch_all<Sub>(args, "sub");
-    case Function::mul:
+    case KernelOp::mul:
       return launch_all<Mul>(args, "mul");
-    case Function::neg:
+    case KernelOp::neg:
       return launch_all<Neg>(args, "neg");
-    case Function::mul_scalar:
+    case KernelOp::mul_scalar:
       return launch_all<MulScalar>(args, "mul_scalar");
-    case Function::add_scalar:
+    case KernelOp::add_scalar:
       return launch_all<AddScalar>(args, "add_scalar");
-    case Function::silu:
+    case KernelOp::silu:
       return launch_all<Silu>(args, "silu");
-    case Function::silu_backward:
+    case KernelOp::silu_backward:
       return launch_all<SiluBackward>(args, "silu_backward");
-    case Function::gelu:
+    case KernelOp::gelu:
       return launch_all<Gelu>(args, "gelu");
-    case Function::gelu_backward:
+    case KernelOp::gelu_backward:
       return launch_all<GeluBackward>(args, "gelu_backward");
-    case Function::dropout:
+    case KernelOp::dropout:
       return launch_all<Dropout>(args, "dropout");
-    case Function::dropout_backward:
+    case KernelOp::dropout_backward:
       return launch_all<DropoutBackward>(args, "dropout_backward");
-    case Function::swiglu:
+    case KernelOp::swiglu:
       return launch_all<Swiglu>(args, "swiglu");
-    case Function::swiglu_backward:
+    case KernelOp::swiglu_backward:
       return launch_all<SwigluBackward>(args, "swiglu_backward");
     default:
       return device_failure("not an elementwise function");

@@ -7,10 +7,10 @@
 
 namespace foreshard::gpu {
 
-/// Function::fill to dropout_backward, swiglu, swiglu_backward.
+/// KernelOp::fill to dropout_backward, swiglu, swiglu_backward.
 [[nodiscard]] Result<void> run_elementwise(const Arguments& args);
 
-/// Function::cat: one strided copy a part.
+/// KernelOp::cat: one strided copy a part.
 [[nodiscard]] Result<void> run_cat(const Arguments& args);
 
 /// out = x cast to out's dtype; same shape.

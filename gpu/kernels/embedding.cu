@@ -72,7 +72,7 @@ void launch(const Params& p, bool backward, dim3 grid, unsigned threads, cudaStr
 }  // namespace
 
 Result<void> run_embedding(const Arguments& args) {
-  const bool backward = args.c.function == Function::embedding_backward;
+  const bool backward = args.c.op == KernelOp::embedding_backward;
   const char* name = backward ? "embedding_backward" : "embedding";
   const Argument out = args[0];
   const Argument in = args[1];

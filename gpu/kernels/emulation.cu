@@ -45,7 +45,7 @@ DType float_of(DType dtype) {
 }
 
 /// Places the operands behind each other, on boundaries of 256 bytes.
-std::vector<Address> places(const Computation& c, Bytes& total) {
+std::vector<Address> places(const Kernel& c, Bytes& total) {
   std::vector<Address> offsets;
   total = 0;
   for (const TensorView& view : c.operands) {
@@ -69,8 +69,8 @@ Result<std::byte*> Emulation::reserve(Bytes bytes, cudaStream_t stream) {
 }
 
 Result<void> Emulation::product(const KernelMath& math, cudaStream_t stream, Gemm& gemm, Workspace& workspace) {
-  Computation c;
-  c.function = Function::gemm;
+  Kernel c;
+  c.op = KernelOp::gemm;
   c.alpha = 0.01;  // keeps the numbers finite when a result is multiplied again
   const DType dtype = float_of(math.dtype);
   const std::uint64_t batch = std::max<std::uint32_t>(math.batch, 1);
@@ -90,8 +90,8 @@ Result<void> Emulation::product(const KernelMath& math, cudaStream_t stream, Gem
 Result<void> Emulation::attend(const KernelMath& math, cudaStream_t stream, Attention& attention,
                                Workspace& workspace) {
   const bool backward = math.kind == KernelMath::Kind::attention_backward;
-  Computation c;
-  c.function = backward ? Function::attention_backward : Function::attention;
+  Kernel c;
+  c.op = backward ? KernelOp::attention_backward : KernelOp::attention;
   c.causal = math.causal;
   c.alpha = 0.1;
   const DType dtype = float_of(math.dtype);

@@ -22,67 +22,67 @@ class CudaExecutor final : public Executor {
         attention_(std::move(attention)),
         emulation_(options.emulation_scratch) {}
 
-  Result<void> run(const Computation& computation, std::span<const Address> addresses, cudaStream_t stream) override {
+  Result<void> run(const Kernel& computation, std::span<const Address> addresses, cudaStream_t stream) override {
     if (addresses.size() != computation.operands.size())
       return device_failure("a computation has as many addresses as operands");
     const Arguments args(computation, addresses, stream);
-    switch (computation.function) {
-      case Function::included:
+    switch (computation.op) {
+      case KernelOp::fused:
         return {};
-      case Function::sum_to:
+      case KernelOp::sum_to:
         return with_workspace(args, run_sum);
-      case Function::layer_norm:
-      case Function::layer_norm_backward:
-      case Function::layer_norm_backward_weights:
-      case Function::rms_norm:
-      case Function::rms_norm_backward:
-      case Function::rms_norm_backward_weight:
-      case Function::add_rms_norm:
-      case Function::add_rms_norm_backward:
+      case KernelOp::layer_norm:
+      case KernelOp::layer_norm_backward:
+      case KernelOp::layer_norm_backward_weights:
+      case KernelOp::rms_norm:
+      case KernelOp::rms_norm_backward:
+      case KernelOp::rms_norm_backward_weight:
+      case KernelOp::add_rms_norm:
+      case KernelOp::add_rms_norm_backward:
         return with_workspace(args, run_norm);
-      case Function::log_softmax:
-      case Function::log_softmax_backward:
-      case Function::nll_loss:
-      case Function::nll_loss_backward:
-      case Function::cross_entropy:
+      case KernelOp::log_softmax:
+      case KernelOp::log_softmax_backward:
+      case KernelOp::nll_loss:
+      case KernelOp::nll_loss_backward:
+      case KernelOp::cross_entropy:
         return with_workspace(args, run_loss);
-      case Function::softmax:
-      case Function::softmax_backward:
-      case Function::causal_mask:
+      case KernelOp::softmax:
+      case KernelOp::softmax_backward:
+      case KernelOp::causal_mask:
         return run_softmax(args);
-      case Function::gemm:
+      case KernelOp::gemm:
         return with_workspace(args, [this](const Arguments& a, Workspace& w) { return gemm_->run(a, w); });
-      case Function::attention:
-      case Function::attention_backward:
+      case KernelOp::attention:
+      case KernelOp::attention_backward:
         return with_workspace(args, [this](const Arguments& a, Workspace& w) { return attention_->run(a, w); });
-      case Function::embedding:
-      case Function::embedding_backward:
+      case KernelOp::embedding:
+      case KernelOp::embedding_backward:
         return run_embedding(args);
-      case Function::cat:
+      case KernelOp::cat:
         return run_cat(args);
-      case Function::rope:
-      case Function::rope_backward:
+      case KernelOp::rope:
+      case KernelOp::rope_backward:
         return run_rope(args);
-      case Function::copy_in:
-      case Function::copy_out:
-      case Function::chunk_cat:
+      case KernelOp::copy_in:
+      case KernelOp::copy_out:
+      case KernelOp::chunk_cat:
         return run_section_copy(args);
-      case Function::adam:
-      case Function::sgd:
+      case KernelOp::adam:
+      case KernelOp::sgd:
         return run_optimizer(args);
-      case Function::foreach_lerp:
-      case Function::foreach_mul:
-      case Function::foreach_addcmul:
-      case Function::foreach_sqrt:
-      case Function::foreach_div:
-      case Function::foreach_add:
-      case Function::foreach_addcdiv:
+      case KernelOp::foreach_lerp:
+      case KernelOp::foreach_mul:
+      case KernelOp::foreach_addcmul:
+      case KernelOp::foreach_sqrt:
+      case KernelOp::foreach_div:
+      case KernelOp::foreach_add:
+      case KernelOp::foreach_addcdiv:
         return run_foreach(args);
-      case Function::random_normal:
-      case Function::random_tokens:
-      case Function::rotary_cos:
-      case Function::rotary_sin:
-      case Function::arange:
+      case KernelOp::random_normal:
+      case KernelOp::random_tokens:
+      case KernelOp::rotary_cos:
+      case KernelOp::rotary_sin:
+      case KernelOp::arange:
         return run_generator(args);
       default:
         return run_elementwise(args);

@@ -1,4 +1,4 @@
-// Runs computations (core/kernel/computation.hpp) on the current CUDA device: GEMMs through cuBLASLt, attention through
+// Runs computations (core/kernel/kernel.hpp) on the current CUDA device: GEMMs through cuBLASLt, attention through
 // cuDNN, everything else through the kernels of this folder. Also puts a stand-in where a launch has no computation.
 //
 // Who: gpu/cuda's Device calls it, one Executor a rank. Thread safety: one thread at a time, the one whose current
@@ -19,7 +19,7 @@
 
 #include "core/base/error.hpp"
 #include "core/device/device.hpp"
-#include "core/kernel/computation.hpp"
+#include "core/kernel/kernel.hpp"
 
 namespace foreshard::gpu {
 
@@ -41,9 +41,9 @@ class Executor {
   Executor& operator=(const Executor&) = delete;
 
   /// Puts the computation on the stream. `addresses` by operand: the block's, to which TensorView::offset is added; 0
-  /// where an operand is absent. Function::included puts nothing. Errors: operands that break the function's contract,
+  /// where an operand is absent. KernelOp::fused puts nothing. Errors: operands that break the function's contract,
   /// a dtype or layout that no kernel here takes, a library's refusal; all name the function and the operand.
-  [[nodiscard]] virtual Result<void> run(const Computation& computation, std::span<const Address> addresses,
+  [[nodiscard]] virtual Result<void> run(const Kernel& computation, std::span<const Address> addresses,
                                          cudaStream_t stream) = 0;
 
   /// Puts a stand-in for a launch without computation: a GEMM or an attention of the same shape, a kernel that moves

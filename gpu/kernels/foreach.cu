@@ -28,48 +28,48 @@ struct Table {
   Entry entry[kEntries];
 };
 
-constexpr int inputs_of(Function function) {
-  if (function == Function::foreach_addcmul || function == Function::foreach_addcdiv) return 3;
-  return function == Function::foreach_lerp ? 2 : 1;
+constexpr int inputs_of(KernelOp op) {
+  if (op == KernelOp::foreach_addcmul || op == KernelOp::foreach_addcdiv) return 3;
+  return op == KernelOp::foreach_lerp ? 2 : 1;
 }
 
 /// Groups of elements that a thread has in flight: enough bytes of one list, or of several.
-constexpr int groups_of(Function function) {
-  return inputs_of(function) == 1 ? 4 : 2;
+constexpr int groups_of(KernelOp op) {
+  return inputs_of(op) == 1 ? 4 : 2;
 }
-constexpr std::uint32_t chunk_of(Function function, int width) {
-  return kThreads * groups_of(function) * static_cast<std::uint32_t>(width);
+constexpr std::uint32_t chunk_of(KernelOp op, int width) {
+  return kThreads * groups_of(op) * static_cast<std::uint32_t>(width);
 }
 
 /// One element. Where ATen's source adds a product, its compiler makes one fused operation of it; here it is written.
-template <Function kFunction>
+template <KernelOp kOp>
 __device__ inline float pass(float alpha, float a, float b, float c) {
-  if constexpr (kFunction == Function::foreach_lerp)
+  if constexpr (kOp == KernelOp::foreach_lerp)
     return fabsf(alpha) < 0.5F ? fmaf(alpha, b - a, a) : fmaf(-(b - a), 1 - alpha, b);
-  if constexpr (kFunction == Function::foreach_mul) return a * alpha;
-  if constexpr (kFunction == Function::foreach_addcmul) return fmaf(alpha, __fmul_rn(b, c), a);
-  if constexpr (kFunction == Function::foreach_sqrt) return __fsqrt_rn(a);
-  if constexpr (kFunction == Function::foreach_div) return __fdiv_rn(a, alpha);
-  if constexpr (kFunction == Function::foreach_add) return a + alpha;
-  if constexpr (kFunction == Function::foreach_addcdiv) return fmaf(alpha, __fdiv_rn(b, c), a);
+  if constexpr (kOp == KernelOp::foreach_mul) return a * alpha;
+  if constexpr (kOp == KernelOp::foreach_addcmul) return fmaf(alpha, __fmul_rn(b, c), a);
+  if constexpr (kOp == KernelOp::foreach_sqrt) return __fsqrt_rn(a);
+  if constexpr (kOp == KernelOp::foreach_div) return __fdiv_rn(a, alpha);
+  if constexpr (kOp == KernelOp::foreach_add) return a + alpha;
+  if constexpr (kOp == KernelOp::foreach_addcdiv) return fmaf(alpha, __fdiv_rn(b, c), a);
 }
 
-template <Function kFunction, int kWidth>
+template <KernelOp kOp, int kWidth>
 __device__ inline void write_pass(const Entry& e, std::uint64_t at, DType dtype, float alpha,
-                                  const element::Raw (&raw)[inputs_of(kFunction)]) {
+                                  const element::Raw (&raw)[inputs_of(kOp)]) {
   float x[kMaxInputs][kWidth] = {};
 #pragma unroll
-  for (int k = 0; k < inputs_of(kFunction); ++k) element::expand(x[k], raw[k], dtype);
+  for (int k = 0; k < inputs_of(kOp); ++k) element::expand(x[k], raw[k], dtype);
 #pragma unroll
-  for (int i = 0; i < kWidth; ++i) x[0][i] = pass<kFunction>(alpha, x[0][i], x[1][i], x[2][i]);
+  for (int i = 0; i < kWidth; ++i) x[0][i] = pass<kOp>(alpha, x[0][i], x[1][i], x[2][i]);
   element::write_group(e.out, at, dtype, x[0]);
 }
 
-template <Function kFunction, int kWidth, int kEntries>
+template <KernelOp kOp, int kWidth, int kEntries>
 __global__ void __launch_bounds__(kThreads) foreach_pass(const __grid_constant__ Table<kEntries> table) {
-  constexpr int kInputs = inputs_of(kFunction);
-  constexpr int kGroups = groups_of(kFunction);
-  constexpr std::uint32_t kChunk = chunk_of(kFunction, kWidth);
+  constexpr int kInputs = inputs_of(kOp);
+  constexpr int kGroups = groups_of(kOp);
+  constexpr std::uint32_t kChunk = chunk_of(kOp, kWidth);
   const Entry& e = entry_of(table.entry, table.entries, blockIdx.x);
   const DType dtype = table.dtype;
   const float alpha = table.alpha;
@@ -96,7 +96,7 @@ __global__ void __launch_bounds__(kThreads) foreach_pass(const __grid_constant__
 #pragma unroll
     for (int i = 0; i < kGroups; ++i) {
       const std::uint32_t group = i * kThreads + threadIdx.x;
-      if (group < groups) write_pass<kFunction, kWidth>(e, begin + group * kWidth, dtype, alpha, raw[i]);
+      if (group < groups) write_pass<kOp, kWidth>(e, begin + group * kWidth, dtype, alpha, raw[i]);
     }
     done = groups * kWidth;
   }
@@ -104,16 +104,16 @@ __global__ void __launch_bounds__(kThreads) foreach_pass(const __grid_constant__
     float x[kMaxInputs] = {};
 #pragma unroll
     for (int k = 0; k < kInputs; ++k) x[k] = element::read<float>(e.in[k], begin + i, dtype);
-    element::write<float>(e.out, begin + i, dtype, pass<kFunction>(alpha, x[0], x[1], x[2]));
+    element::write<float>(e.out, begin + i, dtype, pass<kOp>(alpha, x[0], x[1], x[2]));
   }
 }
 
 /// Tensor `i` of every list.
-template <Function kFunction>
+template <KernelOp kOp>
 Result<void> fill(Entry& e, const Arguments& args, std::size_t i, std::size_t tensors, const char* name) {
   e.numel = args[i].present() ? args[i].numel() : 0;
   if (e.numel == 0) return {};
-  for (std::size_t list = 0; list <= inputs_of(kFunction); ++list) {
+  for (std::size_t list = 0; list <= inputs_of(kOp); ++list) {
     const std::size_t operand = list * tensors + i;
     const Argument a = args[operand];
     if (!a.present() || !a.contiguous() || a.dtype() != args.c.operands.front().dtype || a.numel() != e.numel)
@@ -126,51 +126,51 @@ Result<void> fill(Entry& e, const Arguments& args, std::size_t i, std::size_t te
   return {};
 }
 
-template <Function kFunction, int kEntries>
+template <KernelOp kOp, int kEntries>
 Result<void> run_with(const Arguments& args, std::size_t tensors, const char* name) {
   Table<kEntries> table;
   table.alpha = static_cast<float>(args.c.alpha);
   table.dtype = tensors == 0 ? DType::float32 : args.c.operands.front().dtype;
   return put_in_tables<kEntries>(
-      table, tensors, chunk_of(kFunction, width_with(8, table.dtype)), name,
-      [&](Entry& e, std::size_t i) { return fill<kFunction>(e, args, i, tensors, name); },
+      table, tensors, chunk_of(kOp, width_with(8, table.dtype)), name,
+      [&](Entry& e, std::size_t i) { return fill<kOp>(e, args, i, tensors, name); },
       [&](std::uint32_t blocks) {
         if (table.dtype == DType::float32)
-          foreach_pass<kFunction, 4><<<blocks, kThreads, 0, args.stream>>>(table);
+          foreach_pass<kOp, 4><<<blocks, kThreads, 0, args.stream>>>(table);
         else
-          foreach_pass<kFunction, 8><<<blocks, kThreads, 0, args.stream>>>(table);
+          foreach_pass<kOp, 8><<<blocks, kThreads, 0, args.stream>>>(table);
       });
 }
 
-template <Function kFunction>
+template <KernelOp kOp>
 Result<void> run(const Arguments& args, const char* name) {
-  constexpr std::size_t kLists = 1 + inputs_of(kFunction);
+  constexpr std::size_t kLists = 1 + inputs_of(kOp);
   if (args.count() % kLists != 0) return bad_operand(name, args.count(), "is missing");
   if (args.count() > 0 && !is_float_up_to_32(args.c.operands.front().dtype))
     return bad_operand(name, 0, "is no float32, bfloat16 or float16");
   const std::size_t tensors = args.count() / kLists;
-  if (tensors <= kFewEntries) return run_with<kFunction, kFewEntries>(args, tensors, name);
-  return run_with<kFunction, kListEntries>(args, tensors, name);
+  if (tensors <= kFewEntries) return run_with<kOp, kFewEntries>(args, tensors, name);
+  return run_with<kOp, kListEntries>(args, tensors, name);
 }
 
 }  // namespace
 
 Result<void> run_foreach(const Arguments& args) {
-  switch (args.c.function) {
-    case Function::foreach_lerp:
-      return run<Function::foreach_lerp>(args, "foreach_lerp");
-    case Function::foreach_mul:
-      return run<Function::foreach_mul>(args, "foreach_mul");
-    case Function::foreach_addcmul:
-      return run<Function::foreach_addcmul>(args, "foreach_addcmul");
-    case Function::foreach_sqrt:
-      return run<Function::foreach_sqrt>(args, "foreach_sqrt");
-    case Function::foreach_div:
-      return run<Function::foreach_div>(args, "foreach_div");
-    case Function::foreach_add:
-      return run<Function::foreach_add>(args, "foreach_add");
-    case Function::foreach_addcdiv:
-      return run<Function::foreach_addcdiv>(args, "foreach_addcdiv");
+  switch (args.c.op) {
+    case KernelOp::foreach_lerp:
+      return run<KernelOp::foreach_lerp>(args, "foreach_lerp");
+    case KernelOp::foreach_mul:
+      return run<KernelOp::foreach_mul>(args, "foreach_mul");
+    case KernelOp::foreach_addcmul:
+      return run<KernelOp::foreach_addcmul>(args, "foreach_addcmul");
+    case KernelOp::foreach_sqrt:
+      return run<KernelOp::foreach_sqrt>(args, "foreach_sqrt");
+    case KernelOp::foreach_div:
+      return run<KernelOp::foreach_div>(args, "foreach_div");
+    case KernelOp::foreach_add:
+      return run<KernelOp::foreach_add>(args, "foreach_add");
+    case KernelOp::foreach_addcdiv:
+      return run<KernelOp::foreach_addcdiv>(args, "foreach_addcdiv");
     default:
       return device_failure("not a foreach pass");
   }

@@ -19,7 +19,7 @@ class Gemm {
   Gemm(const Gemm&) = delete;
   Gemm& operator=(const Gemm&) = delete;
 
-  /// Function::gemm. Any transposition that a view of one unit stride can say, of each operand; bias along the last
+  /// KernelOp::gemm. Any transposition that a view of one unit stride can say, of each operand; bias along the last
   /// dimension of an output whose rows lie contiguous.
   [[nodiscard]] virtual Result<void> run(const Arguments& args, Workspace& workspace) = 0;
 

@@ -190,7 +190,7 @@ void with_width(int width, const Body& body) {
 }
 
 Result<void> run_log_softmax(const Arguments& args) {
-  const bool backward = args.c.function == Function::log_softmax_backward;
+  const bool backward = args.c.op == KernelOp::log_softmax_backward;
   const char* name = backward ? "log_softmax_backward" : "log_softmax";
   const Result<Sizes> s = backward ? sizes(args, {0, 1, 2}, name) : sizes(args, {0, 1}, name);
   FORESHARD_TRY(s);
@@ -256,15 +256,15 @@ Result<void> run_cross_entropy(const Arguments& args, Workspace& workspace) {
 }  // namespace
 
 Result<void> run_loss(const Arguments& args, Workspace& workspace) {
-  switch (args.c.function) {
-    case Function::log_softmax:
-    case Function::log_softmax_backward:
+  switch (args.c.op) {
+    case KernelOp::log_softmax:
+    case KernelOp::log_softmax_backward:
       return run_log_softmax(args);
-    case Function::nll_loss:
+    case KernelOp::nll_loss:
       return run_nll(args);
-    case Function::nll_loss_backward:
+    case KernelOp::nll_loss_backward:
       return run_nll_backward(args);
-    case Function::cross_entropy:
+    case KernelOp::cross_entropy:
       return run_cross_entropy(args, workspace);
     default:
       return device_failure("not a loss");

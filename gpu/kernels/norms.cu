@@ -512,14 +512,14 @@ Result<void> rms_norm(const Arguments& args, bool add) {
 Result<void> run_norm(const Arguments& args, Workspace& workspace) {
   const auto number = [&](std::size_t i) { return static_cast<const float*>(args[i].data); };
   const Argument none{args[args.count()].view, nullptr};
-  switch (args.c.function) {
-    case Function::layer_norm:
+  switch (args.c.op) {
+    case KernelOp::layer_norm:
       return layer_norm(args);
-    case Function::rms_norm:
+    case KernelOp::rms_norm:
       return rms_norm(args, false);
-    case Function::add_rms_norm:
+    case KernelOp::add_rms_norm:
       return rms_norm(args, true);
-    case Function::layer_norm_backward:
+    case KernelOp::layer_norm_backward:
       FORESHARD_TRY(check_rows(args, {0, 1, 2, 5}, "layer_norm_backward"));
       FORESHARD_TRY(statistics(args, {3, 4}, "layer_norm_backward"));
       return backward(args,
@@ -533,26 +533,26 @@ Result<void> run_norm(const Arguments& args, Workspace& workspace) {
                        number(4),
                        0},
                       args[2], "layer_norm_backward");
-    case Function::rms_norm_backward:
+    case KernelOp::rms_norm_backward:
       FORESHARD_TRY(check_rows(args, {0, 1, 2, 4}, "rms_norm_backward"));
       FORESHARD_TRY(statistics(args, {3}, "rms_norm_backward"));
       return backward(
           args,
           {args[0].data, args[0].dtype(), row_of(args[1]), row_of(args[2]), row_of(args[4]), {}, nullptr, number(3), 0},
           args[2], "rms_norm_backward");
-    case Function::add_rms_norm_backward:
+    case KernelOp::add_rms_norm_backward:
       FORESHARD_TRY(check_rows(args, {0, 1, 2, 3, 5}, "add_rms_norm_backward"));
       FORESHARD_TRY(statistics(args, {4}, "add_rms_norm_backward"));
       return backward(args,
                       {args[0].data, args[0].dtype(), row_of(args[1]), row_of(args[3]), row_of(args[5]),
                        row_of(args[2]), nullptr, number(4), 0},
                       args[3], "add_rms_norm_backward");
-    case Function::layer_norm_backward_weights:
+    case KernelOp::layer_norm_backward_weights:
       FORESHARD_TRY(check_rows(args, {0, 1, 2, 3}, "layer_norm_backward_weights"));
       FORESHARD_TRY(statistics(args, {4, 5}, "layer_norm_backward_weights"));
       return backward_weights(args, {args[0], args[1], args[2], args[3], args[4], args[5]}, workspace,
                               "layer_norm_backward_weights");
-    case Function::rms_norm_backward_weight:
+    case KernelOp::rms_norm_backward_weight:
       FORESHARD_TRY(check_rows(args, {0, 1, 2}, "rms_norm_backward_weight"));
       FORESHARD_TRY(statistics(args, {3}, "rms_norm_backward_weight"));
       return backward_weights(args, {args[0], none, args[1], args[2], none, args[3]}, workspace,

@@ -8,7 +8,7 @@
 
 namespace foreshard::gpu {
 
-/// Function::layer_norm to rms_norm_backward_weight, add_rms_norm, add_rms_norm_backward.
+/// KernelOp::layer_norm to rms_norm_backward_weight, add_rms_norm, add_rms_norm_backward.
 [[nodiscard]] Result<void> run_norm(const Arguments& args, Workspace& workspace);
 
 }  // namespace foreshard::gpu

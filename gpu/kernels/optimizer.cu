@@ -105,9 +105,9 @@ __global__ void __launch_bounds__(kThreads) optimizer_step(const __grid_constant
 }
 
 Result<Factors> settings(const Arguments& args) {
-  const Computation& c = args.c;
+  const Kernel& c = args.c;
   Factors table;
-  table.adam = c.function == Function::adam;
+  table.adam = c.op == KernelOp::adam;
   if (!table.adam) {
     if (c.scalars.size() != 2) return device_failure("sgd needs the scalars {lr, weight_decay}");
     table.step_size = static_cast<float>(c.scalars[0]);

@@ -7,16 +7,16 @@
 
 namespace foreshard::gpu {
 
-/// Function::sum_to.
+/// KernelOp::sum_to.
 [[nodiscard]] Result<void> run_sum(const Arguments& args, Workspace& workspace);
 
-/// Function::log_softmax, log_softmax_backward, nll_loss, nll_loss_backward, cross_entropy. Rows without gaps.
+/// KernelOp::log_softmax, log_softmax_backward, nll_loss, nll_loss_backward, cross_entropy. Rows without gaps.
 [[nodiscard]] Result<void> run_loss(const Arguments& args, Workspace& workspace);
 
-/// Function::softmax, softmax_backward, causal_mask. Rows without gaps.
+/// KernelOp::softmax, softmax_backward, causal_mask. Rows without gaps.
 [[nodiscard]] Result<void> run_softmax(const Arguments& args);
 
-/// Function::embedding, embedding_backward.
+/// KernelOp::embedding, embedding_backward.
 [[nodiscard]] Result<void> run_embedding(const Arguments& args);
 
 }  // namespace foreshard::gpu

@@ -79,7 +79,7 @@ bool allows(const Argument& a, unsigned width) {
 }  // namespace
 
 Result<void> run_rope(const Arguments& args) {
-  const bool backward = args.c.function == Function::rope_backward;
+  const bool backward = args.c.op == KernelOp::rope_backward;
   const char* name = backward ? "rope_backward" : "rope";
   const Argument out = args[0];
   const Argument x = args[1];
@@ -159,26 +159,26 @@ __global__ void __launch_bounds__(kThreads)
 }  // namespace
 
 Result<void> run_generator(const Arguments& args) {
-  const Computation& c = args.c;
+  const Kernel& c = args.c;
   const Argument out = args[0];
   if (!out.present() || !out.contiguous()) return bad_operand("a generator", 0, "is absent or has gaps");
   const std::uint64_t count = out.numel();
   if (count == 0) return {};
   const auto blocks = static_cast<unsigned>(std::min<std::uint64_t>(ceil_div(count, kThreads), 8192));
-  if (c.function == Function::rotary_cos || c.function == Function::rotary_sin) {
+  if (c.op == KernelOp::rotary_cos || c.op == KernelOp::rotary_sin) {
     if (c.scalars.empty() || count > 0x7fffffffU)
       return bad_operand("rotary table", 0, "is too large, or theta is missing");
     rotary_table<<<static_cast<unsigned>(ceil_div(count, kThreads)), kThreads, 0, args.stream>>>(
         out.data, out.dtype(), static_cast<std::uint32_t>(count), static_cast<std::uint32_t>(out.last()),
-        static_cast<float>(c.scalars[0]), c.function == Function::rotary_cos);
+        static_cast<float>(c.scalars[0]), c.op == KernelOp::rotary_cos);
     return launched("rotary table");
   }
-  if (c.function == Function::arange) {
+  if (c.op == KernelOp::arange) {
     if (out.dtype() != DType::int64) return bad_operand("arange", 0, "is not int64");
     counting<<<blocks, kThreads, 0, args.stream>>>(static_cast<std::int64_t*>(out.data), count);
     return launched("arange");
   }
-  const bool tokens = c.function == Function::random_tokens;
+  const bool tokens = c.op == KernelOp::random_tokens;
   if (c.integers.size() != (tokens ? 3U : 2U)) return bad_operand("random", 0, "lacks its stream and first index");
   const auto stream = static_cast<std::uint64_t>(c.integers[0]);
   const auto first = static_cast<std::uint64_t>(c.integers[1]);

@@ -99,16 +99,16 @@ struct Shape {
 
 Result<Shape> shape_of(const Arguments& args, const char* name) {
   Shape s;
-  const Computation& c = args.c;
+  const Kernel& c = args.c;
   if (args.count() < 2) return bad_operand(name, 1, "is missing");
   s.tensors = args.count() - 1;
-  if (c.function == Function::copy_in) {
+  if (c.op == KernelOp::copy_in) {
     s.first_tensor = 1;
   } else {
     if (c.integers.empty() || c.integers[0] < 1) return bad_operand(name, 0, "has no number of ranks in `integers`");
     s.ranks = static_cast<std::uint64_t>(c.integers[0]);
     s.first_padded = 1;
-    s.to_flat = c.function == Function::chunk_cat;
+    s.to_flat = c.op == KernelOp::chunk_cat;
     s.first_tensor = s.to_flat ? 1 : 0;
     s.flat = s.to_flat ? 0 : s.tensors;
   }
@@ -124,12 +124,12 @@ class Launcher {
   Launcher(const Arguments& args, const Shape& shape, const char* name) : args_(args), shape_(shape), name_(name) {}
 
   Result<void> run() {
-    const Computation& c = args_.c;
+    const Kernel& c = args_.c;
     const Argument flat = args_[shape_.flat];
     table_.flat = flat.data;
     table_.flat_dtype = flat.dtype();
     table_.tensor_dtype = args_[shape_.first_tensor].dtype();
-    table_.factor = c.function == Function::chunk_cat ? static_cast<float>(c.alpha) : 1.0F;
+    table_.factor = c.op == KernelOp::chunk_cat ? static_cast<float>(c.alpha) : 1.0F;
     table_.entries = 0;
     table_.total = 0;
     for (std::size_t i = 0; i < shape_.tensors; ++i)
@@ -191,10 +191,8 @@ class Launcher {
 }  // namespace
 
 Result<void> run_section_copy(const Arguments& args) {
-  const Computation& c = args.c;
-  const char* name = c.function == Function::copy_in    ? "copy_in"
-                     : c.function == Function::copy_out ? "copy_out"
-                                                        : "chunk_cat";
+  const Kernel& c = args.c;
+  const char* name = c.op == KernelOp::copy_in ? "copy_in" : c.op == KernelOp::copy_out ? "copy_out" : "chunk_cat";
   const Result<Shape> shape = shape_of(args, name);
   FORESHARD_TRY(shape);
   const Argument flat = args[shape->flat];

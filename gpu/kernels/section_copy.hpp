@@ -7,13 +7,13 @@
 
 namespace foreshard::gpu {
 
-/// Function::copy_in, copy_out, chunk_cat. All tensors contiguous.
+/// KernelOp::copy_in, copy_out, chunk_cat. All tensors contiguous.
 [[nodiscard]] Result<void> run_section_copy(const Arguments& args);
 
-/// Function::adam, sgd. All tensors contiguous, of float32, bfloat16 or float16.
+/// KernelOp::adam, sgd. All tensors contiguous, of float32, bfloat16 or float16.
 [[nodiscard]] Result<void> run_optimizer(const Arguments& args);
 
-/// Function::foreach_*. All tensors contiguous, of one of these dtypes.
+/// KernelOp::foreach_*. All tensors contiguous, of one of these dtypes.
 [[nodiscard]] Result<void> run_foreach(const Arguments& args);
 
 }  // namespace foreshard::gpu

@@ -271,16 +271,16 @@ bool Prober::ran(const Communicator& world, CollectiveKind kind, Transport trans
 
 void Prober::contention_of(Communicator& world, CollectiveKind kind, Transport transport, const Buffers& buffers,
                            bool upcasts) {
-  struct Kernel {
+  struct Concurrent {
     const char* name;
     KernelClass kernel_class;
     KernelWork work;
   };
-  const std::array kernels{Kernel{"gemm8192", KernelClass::gemm, gemm(DType::bfloat16, 8192)},
-                           Kernel{"copy512MB", KernelClass::memory_bound, memory_bound(kContentionBytes)}};
+  const std::array kernels{Concurrent{"gemm8192", KernelClass::gemm, gemm(DType::bfloat16, 8192)},
+                           Concurrent{"copy512MB", KernelClass::memory_bound, memory_bound(kContentionBytes)}};
   const CollectiveWork collective = work(kind, transport, kContentionBytes, buffers, upcasts);
   const auto communicate = [&](cudaStream_t s) { require(world.issue(collective, s)); };
-  for (const Kernel& kernel : kernels) {
+  for (const Concurrent& kernel : kernels) {
     const auto compute = [&](cudaStream_t s) { require(executor_.emulate(kernel.work, s)); };
     ProbedContention row{kernel.name, kernel.kernel_class, kind, transport, kContentionBytes};
     row.upcasts = upcasts;

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "core/device/device.hpp"
-#include "core/kernel/operand_bytes.hpp"
+#include "core/kernel/kernel_cost.hpp"
 
 namespace foreshard::gpu {
 
@@ -36,7 +36,7 @@ class SerialDevice final : public Device {
   using Device::launch;
   OpId launch(StreamId, const KernelLaunch& kernel) override {
     const OpId op = under_.launch(kComputeStream, kernel);
-    if (kernel.kernel == nullptr || kernel.kernel->function == Function::included) return op;
+    if (kernel.kernel == nullptr || kernel.kernel->op == KernelOp::fused) return op;
     const KernelWork& cost = kernel.cost;
     const bool by_operands = cost.math.kind == KernelMath::Kind::bytes && cost.math.m == 0;
     kernels_.push_back({op, cost.label, cost.math, by_operands ? operand_bytes(*kernel.kernel) : cost.bytes});

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/kernel/kernel_cost.hpp"
 #include "sim/compute/measured.hpp"
 #include "sim/compute/parts.hpp"
 #include "sim/machine/longest_op.hpp"
@@ -41,16 +42,10 @@ constexpr double kMajorityOfTime = 0.5;
 /// Where the profile has no section "compute": GEMMs at the rates measured for large ones, attention at a share of
 /// them.
 double by_flop(const MachineProfile& machine, const KernelMath& math) {
-  const double m = static_cast<double>(math.m);
-  const double pairs = m * static_cast<double>(math.n) * (math.causal ? 0.5 : 1.0);
   const double rate = itemsize(math.dtype) >= 4 ? machine.rates.gemm_fp32 : machine.rates.gemm_bf16;
   const bool gemm = math.kind == KernelMath::Kind::gemm;
-  const double flop = (gemm                                               ? 2
-                       : math.kind == KernelMath::Kind::attention_forward ? 4
-                                                                          : 10) *
-                      pairs * static_cast<double>(math.k) * math.batch;
   return static_cast<double>(machine.rates.kernel_overhead.count) * 1e-9 +
-         flop / (gemm ? rate : kAttentionShare * rate);
+         flops(math) / (gemm ? rate : kAttentionShare * rate);
 }
 
 KernelClass class_of(const MachineProfile& machine, const KernelWork& work, const compute::Seconds& price) {

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "core/kernel/operand_bytes.hpp"
+#include "core/kernel/kernel_cost.hpp"
 #include "sim/compute/prices.hpp"
 #include "sim/machine/longest_op.hpp"
 
@@ -71,7 +71,7 @@ OpId SimDevice::launch_cost(StreamId stream, const KernelWork& work) {
 
 OpId SimDevice::launch(StreamId stream, const KernelLaunch& kernel) {
   if (kernel.kernel == nullptr) return launch_cost(stream, kernel.cost);
-  if (kernel.kernel->function == Function::included) {
+  if (kernel.kernel->op == KernelOp::fused) {
     wait_for_room(stream);
     return engine_.submit(
         {.stream = stream, .communicator = {}, .running_op = {}, .issue = host_now_, .work = {}, .nothing = true});

@@ -53,7 +53,7 @@ class SimDevice final : public Device {
   StreamId create_stream(const StreamOptions& options) override;
   CommunicatorId create_communicator(const CommunicatorOptions& options) override;
   using Device::launch;
-  /// A kernel that says no elements moves its operands' bytes; Function::included takes no time.
+  /// A kernel that says no elements moves its operands' bytes; KernelOp::fused takes no time.
   OpId launch(StreamId stream, const KernelLaunch& kernel) override;
   OpId copy(StreamId stream, const CopyWork& work) override;
   OpId collective(StreamId stream, CommunicatorId communicator, const CollectiveWork& work) override;

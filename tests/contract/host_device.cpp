@@ -25,17 +25,17 @@ OpId HostDevice::launch(StreamId, const KernelLaunch& kernel) {
     ++launched_;
     return add_op();
   }
-  const Computation& computation = *kernel.kernel;
+  const Kernel& what = *kernel.kernel;
   const std::span<const Address> addresses = kernel.addresses;
   for (std::size_t i = 0; i < addresses.size(); ++i)
-    FORESHARD_CHECK(addresses[i] != 0 || computation.operands[i].absent || computation.operands[i].numel() == 0,
+    FORESHARD_CHECK(addresses[i] != 0 || what.operands[i].absent || what.operands[i].numel() == 0,
                     "an operand without memory");
   if (memory_ != nullptr &&
       std::any_of(addresses.begin(), addresses.end(), [&](Address a) { return a != 0 && !memory_->holds(a); })) {
     ++dangling_;
     return add_op();
   }
-  run_on_host(computation, addresses);
+  run_on_host(what, addresses);
   computed_.push_back(kernel.cost);
   return add_op();
 }

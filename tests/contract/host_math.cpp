@@ -130,7 +130,7 @@ namespace {
 /// A computation with its operands on host memory; operator[] counts them as computation.hpp does.
 class Call {
  public:
-  Call(const Computation& computation, std::span<const Address> addresses) : c(computation) {
+  Call(const Kernel& computation, std::span<const Address> addresses) : c(computation) {
     FORESHARD_CHECK(addresses.size() == c.operands.size(), "one address an operand");
     for (std::size_t i = 0; i < c.operands.size(); ++i) operands_.emplace_back(c.operands[i], addresses[i]);
   }
@@ -141,7 +141,7 @@ class Call {
   [[nodiscard]] std::size_t count() const { return operands_.size(); }
   [[nodiscard]] bool has(std::size_t i) const { return i < operands_.size() && operands_[i].present(); }
 
-  const Computation& c;
+  const Kernel& c;
 
  private:
   std::vector<HostView> operands_;
@@ -277,25 +277,25 @@ void norm_backward_weights(const HostView* dweight, const HostView* dbias, const
 
 void norms(const Call& call) {
   const auto optional = [&](std::size_t i) { return call.has(i) ? &call[i] : nullptr; };
-  switch (call.c.function) {
-    case Function::layer_norm:
+  switch (call.c.op) {
+    case KernelOp::layer_norm:
       return norm(call, call[0], &call[1], call[2], call[3], optional(4), optional(5));
-    case Function::layer_norm_backward:
+    case KernelOp::layer_norm_backward:
       return norm_backward(call[0], call[1], call[2], &call[3], call[4], optional(5), nullptr);
-    case Function::layer_norm_backward_weights:
+    case KernelOp::layer_norm_backward_weights:
       return norm_backward_weights(optional(0), optional(1), call[2], call[3], &call[4], call[5]);
-    case Function::rms_norm:
+    case KernelOp::rms_norm:
       return norm(call, call[0], nullptr, call[1], call[2], &call[3], nullptr);
-    case Function::rms_norm_backward:
+    case KernelOp::rms_norm_backward:
       return norm_backward(call[0], call[1], call[2], nullptr, call[3], &call[4], nullptr);
-    case Function::rms_norm_backward_weight:
+    case KernelOp::rms_norm_backward_weight:
       return norm_backward_weights(&call[0], nullptr, call[1], call[2], nullptr, call[3]);
-    case Function::add_rms_norm: {
+    case KernelOp::add_rms_norm: {
       const HostView residual = call[4].expanded(call[3].shape());
       for (std::uint64_t i = 0; i < call[0].numel(); ++i) call[0].set(i, call[3][i] + residual[i]);
       return norm(call, call[1], nullptr, call[2], call[0], &call[5], nullptr);
     }
-    case Function::add_rms_norm_backward:
+    case KernelOp::add_rms_norm_backward:
       return norm_backward(call[0], call[1], call[3], nullptr, call[4], &call[5], &call[2]);
     default:
       FORESHARD_CHECK(false, "not a norm");
@@ -583,7 +583,7 @@ struct Places {
   std::uint64_t total = 0;           ///< one rank's part
 };
 
-Places places(const Computation& c) {
+Places places(const Kernel& c) {
   Places out{static_cast<std::uint64_t>(c.integers.at(0)), {}, {}, 0};
   for (std::size_t i = 1; i < c.integers.size(); ++i) {
     out.padded.push_back(static_cast<std::uint64_t>(c.integers[i]));
@@ -621,7 +621,7 @@ void random(const Call& call) {
   const auto stream = static_cast<std::uint64_t>(call.c.integers.at(0));
   const auto first = static_cast<std::uint64_t>(call.c.integers.at(1));
   for (std::uint64_t i = 0; i < out.numel(); ++i) {
-    if (call.c.function == Function::random_normal)
+    if (call.c.op == KernelOp::random_normal)
       out.set(i, static_cast<float>(call.c.alpha) * normal_of_counter(stream, first + i));
     else
       out.set(i, static_cast<double>(token_of_bits(bits_of_counter(stream, first + i),
@@ -638,43 +638,43 @@ void rotary(const Call& call) {
       const float exponent = static_cast<float>(2 * i) / static_cast<float>(2 * half);
       const float frequency = 1.0F / std::pow(static_cast<float>(call.c.scalars.at(0)), exponent);
       const float angle = static_cast<float>(s) * frequency;
-      out.set(s * half + i, call.c.function == Function::rotary_cos ? std::cos(angle) : std::sin(angle));
+      out.set(s * half + i, call.c.op == KernelOp::rotary_cos ? std::cos(angle) : std::sin(angle));
     }
 }
 
 void run_elementwise(const Call& call) {
   const double alpha = call.c.alpha;
   const auto with = [&](const Formula& formula) { elementwise(call, formula); };
-  switch (call.c.function) {
-    case Function::fill:
+  switch (call.c.op) {
+    case KernelOp::fill:
       return with([=](double, double, double) { return alpha; });
-    case Function::copy:
+    case KernelOp::copy:
       return with([](double x, double, double) { return x; });
-    case Function::add:
+    case KernelOp::add:
       return with([=](double a, double b, double) { return a + alpha * b; });
-    case Function::sub:
+    case KernelOp::sub:
       return with([](double a, double b, double) { return a - b; });
-    case Function::mul:
+    case KernelOp::mul:
       return with([](double a, double b, double) { return a * b; });
-    case Function::neg:
+    case KernelOp::neg:
       return with([](double x, double, double) { return -x; });
-    case Function::mul_scalar:
+    case KernelOp::mul_scalar:
       return with([=](double x, double, double) { return alpha * x; });
-    case Function::add_scalar:
+    case KernelOp::add_scalar:
       return with([=](double x, double, double) { return x + alpha; });
-    case Function::silu:
+    case KernelOp::silu:
       return with([](double x, double, double) { return silu(x); });
-    case Function::silu_backward:
+    case KernelOp::silu_backward:
       return with([](double dy, double x, double) { return dy * silu_slope(x); });
-    case Function::gelu:
+    case KernelOp::gelu:
       return with([](double x, double, double) { return gelu(x); });
-    case Function::gelu_backward:
+    case KernelOp::gelu_backward:
       return with([](double dy, double x, double) { return dy * gelu_slope(x); });
-    case Function::dropout:
+    case KernelOp::dropout:
       return dropout(call);
-    case Function::dropout_backward:
+    case KernelOp::dropout_backward:
       return with([=](double dy, double mask, double) { return mask != 0 ? dy / (1 - alpha) : 0; });
-    case Function::swiglu:
+    case KernelOp::swiglu:
       return with([](double gate, double up, double) { return silu(gate) * up; });
     default:
       FORESHARD_CHECK(false, "not elementwise");
@@ -683,77 +683,77 @@ void run_elementwise(const Call& call) {
 
 }  // namespace
 
-void run_on_host(const Computation& computation, std::span<const Address> addresses) {
-  if (computation.function == Function::included) return;
+void run_on_host(const Kernel& computation, std::span<const Address> addresses) {
+  if (computation.op == KernelOp::fused) return;
   const Call call(computation, addresses);
-  switch (computation.function) {
-    case Function::sum_to:
+  switch (computation.op) {
+    case KernelOp::sum_to:
       return sum_to(call);
-    case Function::layer_norm:
-    case Function::layer_norm_backward:
-    case Function::layer_norm_backward_weights:
-    case Function::rms_norm:
-    case Function::rms_norm_backward:
-    case Function::rms_norm_backward_weight:
-    case Function::add_rms_norm:
-    case Function::add_rms_norm_backward:
+    case KernelOp::layer_norm:
+    case KernelOp::layer_norm_backward:
+    case KernelOp::layer_norm_backward_weights:
+    case KernelOp::rms_norm:
+    case KernelOp::rms_norm_backward:
+    case KernelOp::rms_norm_backward_weight:
+    case KernelOp::add_rms_norm:
+    case KernelOp::add_rms_norm_backward:
       return norms(call);
-    case Function::gemm:
+    case KernelOp::gemm:
       return gemm(call);
-    case Function::attention:
+    case KernelOp::attention:
       return attention(call);
-    case Function::attention_backward:
+    case KernelOp::attention_backward:
       return attention_backward(call);
-    case Function::embedding:
+    case KernelOp::embedding:
       return embedding(call);
-    case Function::embedding_backward:
+    case KernelOp::embedding_backward:
       return embedding_backward(call);
-    case Function::log_softmax:
+    case KernelOp::log_softmax:
       return log_softmax(call);
-    case Function::log_softmax_backward:
+    case KernelOp::log_softmax_backward:
       return log_softmax_backward(call);
-    case Function::softmax:
+    case KernelOp::softmax:
       return softmax(call);
-    case Function::softmax_backward:
+    case KernelOp::softmax_backward:
       return softmax_backward(call);
-    case Function::causal_mask:
+    case KernelOp::causal_mask:
       return causal_mask(call);
-    case Function::nll_loss:
+    case KernelOp::nll_loss:
       return nll_loss(call);
-    case Function::nll_loss_backward:
+    case KernelOp::nll_loss_backward:
       return nll_loss_backward(call);
-    case Function::cross_entropy:
+    case KernelOp::cross_entropy:
       return cross_entropy(call);
-    case Function::cat:
+    case KernelOp::cat:
       return cat(call);
-    case Function::rope:
-    case Function::rope_backward:
-      return rope(call, computation.function == Function::rope_backward);
-    case Function::swiglu_backward:
+    case KernelOp::rope:
+    case KernelOp::rope_backward:
+      return rope(call, computation.op == KernelOp::rope_backward);
+    case KernelOp::swiglu_backward:
       return swiglu_backward(call);
-    case Function::copy_in:
+    case KernelOp::copy_in:
       return copy_in(call);
-    case Function::copy_out:
+    case KernelOp::copy_out:
       return copy_out(call);
-    case Function::chunk_cat:
+    case KernelOp::chunk_cat:
       return chunk_cat(call);
-    case Function::adam:
-    case Function::sgd:
-    case Function::foreach_lerp:
-    case Function::foreach_mul:
-    case Function::foreach_addcmul:
-    case Function::foreach_sqrt:
-    case Function::foreach_div:
-    case Function::foreach_add:
-    case Function::foreach_addcdiv:
+    case KernelOp::adam:
+    case KernelOp::sgd:
+    case KernelOp::foreach_lerp:
+    case KernelOp::foreach_mul:
+    case KernelOp::foreach_addcmul:
+    case KernelOp::foreach_sqrt:
+    case KernelOp::foreach_div:
+    case KernelOp::foreach_add:
+    case KernelOp::foreach_addcdiv:
       return optimize_on_host(computation, addresses);
-    case Function::random_normal:
-    case Function::random_tokens:
+    case KernelOp::random_normal:
+    case KernelOp::random_tokens:
       return random(call);
-    case Function::rotary_cos:
-    case Function::rotary_sin:
+    case KernelOp::rotary_cos:
+    case KernelOp::rotary_sin:
       return rotary(call);
-    case Function::arange:
+    case KernelOp::arange:
       for (std::uint64_t i = 0; i < call[0].numel(); ++i) call[0].set(i, static_cast<double>(i));
       return;
     default:

@@ -1,4 +1,4 @@
-// The reference for every Function of core/kernel/computation.hpp: plain loops on the host.
+// The reference for every KernelOp of core/kernel/kernel.hpp: plain loops on the host.
 //
 // Who: the tests of the GPU's kernels, and the tests that run a whole step on host memory. Written to be obviously
 // right, not fast: every value is read as a double, computed in double and rounded once to its dtype (to nearest, ties
@@ -10,12 +10,12 @@
 #include <cstdint>
 #include <span>
 
-#include "core/kernel/computation.hpp"
+#include "core/kernel/kernel.hpp"
 
 namespace foreshard {
 
 /// `addresses` by operand are host pointers of the blocks, to which TensorView::offset is added; 0 where absent.
-void run_on_host(const Computation& computation, std::span<const Address> addresses);
+void run_on_host(const Kernel& computation, std::span<const Address> addresses);
 
 /// One element at `address` as a number. int64 beyond 2^53 loses bits.
 [[nodiscard]] double load_element(Address address, DType dtype);

@@ -33,7 +33,7 @@ struct Tensors {
   [[nodiscard]] Address address(std::size_t t) { return reinterpret_cast<Address>(memory[t].data()); }
 };
 
-void run(Tensors& all, Computation computation, const std::vector<std::size_t>& operands) {
+void run(Tensors& all, Kernel computation, const std::vector<std::size_t>& operands) {
   std::vector<Address> addresses;
   for (const std::size_t t : operands) {
     computation.operands.push_back(all.views[t]);
@@ -45,10 +45,10 @@ void run(Tensors& all, Computation computation, const std::vector<std::size_t>& 
 /// Checks backward's gradients: `forward` writes `outputs`, whose gradients are `d_outputs`; `backward` writes
 /// `gradients` of `inputs`.
 struct Pair {
-  Computation forward;
+  Kernel forward;
   std::vector<std::size_t> forward_operands;
   std::vector<std::size_t> outputs, d_outputs;
-  Computation backward;
+  Kernel backward;
   std::vector<std::size_t> backward_operands;
   std::vector<std::size_t> inputs, gradients;
 };
@@ -80,9 +80,9 @@ void check(Tensors& all, const Pair& pair) {
     }
 }
 
-Computation of(Function function, double alpha = 1) {
-  Computation c;
-  c.function = function;
+Kernel of(KernelOp op, double alpha = 1) {
+  Kernel c;
+  c.op = op;
   c.alpha = alpha;
   return c;
 }
@@ -115,8 +115,8 @@ TEST_CASE("host math: numbers round to nearest even") {
 }
 
 TEST_CASE("host math: elementwise backwards are the slopes of their forwards") {
-  const std::array pairs{std::pair{Function::silu, Function::silu_backward},
-                         std::pair{Function::gelu, Function::gelu_backward}};
+  const std::array pairs{std::pair{KernelOp::silu, KernelOp::silu_backward},
+                         std::pair{KernelOp::gelu, KernelOp::gelu_backward}};
   for (const auto& [forward, backward] : pairs) {
     Tensors t;
     const auto x = t.add({3, 5}, 1);
@@ -135,22 +135,22 @@ TEST_CASE("host math: swiglu and dropout backwards") {
   const auto dy = t.add({2, 7}, 4);
   const auto dgate = t.add({2, 7}, 5);
   const auto dup = t.add({2, 7}, 6);
-  check(t, {of(Function::swiglu),
+  check(t, {of(KernelOp::swiglu),
             {out, gate, up},
             {out},
             {dy},
-            of(Function::swiglu_backward),
+            of(KernelOp::swiglu_backward),
             {dgate, dup, dy, gate, up},
             {gate, up},
             {dgate, dup}});
   const auto mask = t.add({2, 7}, 7);
-  Computation dropped = of(Function::dropout, 0.4);
+  Kernel dropped = of(KernelOp::dropout, 0.4);
   dropped.integers = {3, 100};
   check(t, {dropped,
             {out, mask, gate},
             {out},
             {dy},
-            of(Function::dropout_backward, 0.4),
+            of(KernelOp::dropout_backward, 0.4),
             {dgate, dy, mask},
             {gate},
             {dgate}});
@@ -173,13 +173,13 @@ TEST_CASE("host math: norms' backwards") {
   const auto dx = t.add(shape, 8);
   const auto dweight = t.add({6}, 9);
   const auto dbias = t.add({6}, 10);
-  const Computation layer = of(Function::layer_norm, 1e-3);
+  const Kernel layer = of(KernelOp::layer_norm, 1e-3);
   const std::vector<std::size_t> layer_operands{y, mean, rstd, x, weight, bias};
   check(t, {layer,
             layer_operands,
             {y},
             {dy},
-            of(Function::layer_norm_backward),
+            of(KernelOp::layer_norm_backward),
             {dx, dy, x, mean, rstd, weight},
             {x},
             {dx}});
@@ -187,29 +187,29 @@ TEST_CASE("host math: norms' backwards") {
             layer_operands,
             {y},
             {dy},
-            of(Function::layer_norm_backward_weights),
+            of(KernelOp::layer_norm_backward_weights),
             {dweight, dbias, dy, x, mean, rstd},
             {weight, bias},
             {dweight, dbias}});
-  const Computation rms = of(Function::rms_norm, 1e-3);
+  const Kernel rms = of(KernelOp::rms_norm, 1e-3);
   check(t,
-        {rms, {y, rstd, x, weight}, {y}, {dy}, of(Function::rms_norm_backward), {dx, dy, x, rstd, weight}, {x}, {dx}});
+        {rms, {y, rstd, x, weight}, {y}, {dy}, of(KernelOp::rms_norm_backward), {dx, dy, x, rstd, weight}, {x}, {dx}});
   check(t, {rms,
             {y, rstd, x, weight},
             {y},
             {dy},
-            of(Function::rms_norm_backward_weight),
+            of(KernelOp::rms_norm_backward_weight),
             {dweight, dy, x, rstd},
             {weight},
             {dweight}});
   const auto residual = t.add(shape, 11);
   const auto sum = t.add(shape, 12);
   const auto dsum = t.add(shape, 13);
-  check(t, {of(Function::add_rms_norm, 1e-3),
+  check(t, {of(KernelOp::add_rms_norm, 1e-3),
             {sum, y, rstd, x, residual, weight},
             {y, sum},
             {dy, dsum},
-            of(Function::add_rms_norm_backward),
+            of(KernelOp::add_rms_norm_backward),
             {dx, dy, dsum, sum, rstd, weight},
             {residual},
             {dx}});
@@ -227,8 +227,8 @@ TEST_CASE("host math: attention's backward, grouped and causal") {
     const auto dq = t.add({2, 4, 5, 3}, 7);
     const auto dk = t.add({2, 2, 6, 3}, 8);
     const auto dv = t.add({2, 2, 6, 3}, 9);
-    Computation forward = of(Function::attention, 0.6);
-    Computation backward = of(Function::attention_backward, 0.6);
+    Kernel forward = of(KernelOp::attention, 0.6);
+    Kernel backward = of(KernelOp::attention_backward, 0.6);
     forward.causal = backward.causal = causal;
     check(t, {forward,
               {out, lse, q, k, v},
@@ -249,11 +249,11 @@ TEST_CASE("host math: embedding, losses and rotary embedding backwards") {
   const auto out = t.add({2, 5, 3}, 3);
   const auto d_out = t.add({2, 5, 3}, 4);
   const auto dweight = t.add({4, 3}, 5);
-  check(t, {of(Function::embedding),
+  check(t, {of(KernelOp::embedding),
             {out, weight, indices},
             {out},
             {d_out},
-            of(Function::embedding_backward),
+            of(KernelOp::embedding_backward),
             {dweight, d_out, indices},
             {weight},
             {dweight}});
@@ -262,27 +262,27 @@ TEST_CASE("host math: embedding, losses and rotary embedding backwards") {
   const auto y = t.add({5, 4}, 7);
   const auto dy = t.add({5, 4}, 8);
   const auto dx = t.add({5, 4}, 9);
-  check(t, {of(Function::log_softmax), {y, x}, {y}, {dy}, of(Function::log_softmax_backward), {dx, dy, y}, {x}, {dx}});
-  check(t, {of(Function::softmax), {y, x}, {y}, {dy}, of(Function::softmax_backward), {dx, dy, y}, {x}, {dx}});
+  check(t, {of(KernelOp::log_softmax), {y, x}, {y}, {dy}, of(KernelOp::log_softmax_backward), {dx, dy, y}, {x}, {dx}});
+  check(t, {of(KernelOp::softmax), {y, x}, {y}, {dy}, of(KernelOp::softmax_backward), {dx, dy, y}, {x}, {dx}});
   const auto target = t.add({5}, 10);
   t.integers(target, 4);
   const auto loss = t.add({}, 11);
   const auto total = t.add({}, 12);
   const auto d_loss = t.add({}, 13);
-  check(t, {of(Function::nll_loss),
+  check(t, {of(KernelOp::nll_loss),
             {loss, total, x, target},
             {loss},
             {d_loss},
-            of(Function::nll_loss_backward),
+            of(KernelOp::nll_loss_backward),
             {dx, d_loss, target},
             {x},
             {dx}});
   t.memory[d_loss] = {1};
-  check(t, {of(Function::cross_entropy),
+  check(t, {of(KernelOp::cross_entropy),
             {loss, dx, x, target},
             {loss},
             {d_loss},
-            of(Function::cross_entropy),
+            of(KernelOp::cross_entropy),
             {loss, dx, x, target},
             {x},
             {dx}});
@@ -293,11 +293,11 @@ TEST_CASE("host math: embedding, losses and rotary embedding backwards") {
   const auto d_heads = t.add({2, 3, 2, 4}, 17);
   const auto cos = t.add({3, 2}, 18);
   const auto sin = t.add({3, 2}, 19);
-  check(t, {of(Function::rope),
+  check(t, {of(KernelOp::rope),
             {turned, heads, cos, sin},
             {turned},
             {d_turned},
-            of(Function::rope_backward),
+            of(KernelOp::rope_backward),
             {d_heads, d_turned, cos, sin},
             {heads},
             {d_heads}});
@@ -308,14 +308,14 @@ TEST_CASE("host math: a causal mask, and the softmax of what it leaves") {
   const auto mask = t.add({2, 3}, 1);
   const auto out = t.add({2, 3}, 2);
   const double infinity = std::numeric_limits<double>::infinity();
-  run(t, of(Function::causal_mask), {mask});
+  run(t, of(KernelOp::causal_mask), {mask});
   CHECK(t.memory[mask] == std::vector<double>{0, -infinity, -infinity, 0, 0, -infinity});
-  run(t, of(Function::softmax), {out, mask});
+  run(t, of(KernelOp::softmax), {out, mask});
   CHECK(t.memory[out][0] == 1);
   CHECK(t.memory[out][4] == Approx(0.5));
   CHECK(t.memory[out][5] == 0);
   t.memory[mask].assign(6, -infinity);
-  run(t, of(Function::softmax), {out, mask});
+  run(t, of(KernelOp::softmax), {out, mask});
   CHECK(t.memory[out] == std::vector<double>(6, 0));
 }
 
@@ -327,7 +327,7 @@ TEST_CASE("host math: a product's layouts, bias and accumulation") {
   const auto out = t.add({2, 2}, 4);
   t.views[a].shape = {2, 3};
   t.views[a].strides = {1, 2};
-  Computation c = of(Function::gemm, 2);
+  Kernel c = of(KernelOp::gemm, 2);
   c.accumulate = true;
   const std::vector<double> before = t.memory[out];
   run(t, c, {out, a, b, bias});
@@ -345,7 +345,7 @@ TEST_CASE("host math: copy-in, copy-out and chunk-cat are each other's inverses"
   const auto p = t.add({5}, 1);
   const auto q = t.add({4}, 2);
   const auto flat = t.add({10}, 3);
-  Computation cat = of(Function::chunk_cat, 0.5);
+  Kernel cat = of(KernelOp::chunk_cat, 0.5);
   cat.integers = {2, 3, 2};
   run(t, cat, {flat, p, q});
   const std::vector<double>& f = t.memory[flat];
@@ -354,7 +354,7 @@ TEST_CASE("host math: copy-in, copy-out and chunk-cat are each other's inverses"
                                  t.memory[q][3] / 2});
   const auto p2 = t.add({5}, 4);
   const auto q2 = t.add({4}, 5);
-  Computation out = of(Function::copy_out);
+  Kernel out = of(KernelOp::copy_out);
   out.integers = {2, 3, 2};
   run(t, out, {p2, q2, flat});
   for (std::size_t i = 0; i < 5; ++i) CHECK(t.memory[p2][i] == t.memory[p][i] / 2);
@@ -363,7 +363,7 @@ TEST_CASE("host math: copy-in, copy-out and chunk-cat are each other's inverses"
   const auto shard = t.add({2}, 6);  // rank 1's part of p: two of three places
   const auto other = t.add({2}, 7);
   const auto sent = t.add({5}, 8);
-  Computation in = of(Function::copy_in);
+  Kernel in = of(KernelOp::copy_in);
   in.integers = {3, 2};
   run(t, in, {sent, shard, other});
   CHECK(t.memory[sent] ==
@@ -380,14 +380,14 @@ TEST_CASE("host math: optimizers by hand") {
   t.memory[m] = {0};
   t.memory[v] = {0};
   t.memory[g] = {-0.25};
-  Computation adam = of(Function::adam);
+  Kernel adam = of(KernelOp::adam);
   adam.scalars = {0.1, 0.9, 0.999, 0, 0};
   adam.integers = {1};
   run(t, adam, {p, m, v, g});
   CHECK(t.memory[p][0] == Approx(1.1));  // the first step is lr × sign
   CHECK(t.memory[m][0] == Approx(-0.025));
   CHECK(t.memory[v][0] == Approx(0.0000625));
-  Computation sgd = of(Function::sgd);
+  Kernel sgd = of(KernelOp::sgd);
   sgd.scalars = {0.5, 0.1};
   run(t, sgd, {p, g});
   CHECK(t.memory[p][0] == Approx(1.1 - 0.5 * (-0.25 + 0.11)));
@@ -400,22 +400,22 @@ TEST_CASE("host math: the foreach passes by hand, in place and out of place") {
     x.push_back(t.add({1}, 1));
     t.memory[x.back()] = {value};
   }
-  const auto after = [&](Function function, double alpha, const std::vector<std::size_t>& operands) {
+  const auto after = [&](KernelOp op, double alpha, const std::vector<std::size_t>& operands) {
     for (std::size_t i = 0; i < 4; ++i) t.memory[x[i]][0] = std::array{8.0, 3.0, 2.0, 4.0}[i];
-    run(t, of(function, alpha), operands);
+    run(t, of(op, alpha), operands);
     return t.memory[operands.front()][0];
   };
-  CHECK(after(Function::foreach_lerp, 0.25, {x[0], x[0], x[1]}) == 8 + 0.25 * (3 - 8));
-  CHECK(after(Function::foreach_lerp, 0.75, {x[0], x[0], x[1]}) == 3 - (3 - 8) * 0.25);
-  CHECK(after(Function::foreach_mul, 0.5, {x[3], x[0]}) == 4);
-  CHECK(after(Function::foreach_addcmul, 0.5, {x[0], x[0], x[1], x[2]}) == 8 + 0.5 * 3 * 2);
-  CHECK(after(Function::foreach_sqrt, 1, {x[0], x[3]}) == 2);
-  CHECK(after(Function::foreach_div, 2, {x[0], x[0]}) == 4);
-  CHECK(after(Function::foreach_add, 2, {x[0], x[0]}) == 10);
-  CHECK(after(Function::foreach_addcdiv, -0.5, {x[0], x[0], x[1], x[2]}) == 8 - 0.5 * 1.5);
+  CHECK(after(KernelOp::foreach_lerp, 0.25, {x[0], x[0], x[1]}) == 8 + 0.25 * (3 - 8));
+  CHECK(after(KernelOp::foreach_lerp, 0.75, {x[0], x[0], x[1]}) == 3 - (3 - 8) * 0.25);
+  CHECK(after(KernelOp::foreach_mul, 0.5, {x[3], x[0]}) == 4);
+  CHECK(after(KernelOp::foreach_addcmul, 0.5, {x[0], x[0], x[1], x[2]}) == 8 + 0.5 * 3 * 2);
+  CHECK(after(KernelOp::foreach_sqrt, 1, {x[0], x[3]}) == 2);
+  CHECK(after(KernelOp::foreach_div, 2, {x[0], x[0]}) == 4);
+  CHECK(after(KernelOp::foreach_add, 2, {x[0], x[0]}) == 10);
+  CHECK(after(KernelOp::foreach_addcdiv, -0.5, {x[0], x[0], x[1], x[2]}) == 8 - 0.5 * 1.5);
   const auto two = t.add({2}, 1);  // lists of two tensors: outputs first
   t.memory[two] = {6, 7};
-  run(t, of(Function::foreach_add, 1), {x[0], two, x[1], two});
+  run(t, of(KernelOp::foreach_add, 1), {x[0], two, x[1], two});
   CHECK(t.memory[x[0]][0] == 4);
   CHECK(t.memory[two] == std::vector<double>{7, 8});
 }
@@ -424,11 +424,11 @@ TEST_CASE("host math: sums and concatenation along a dimension; strides and broa
   Tensors t;
   const auto x = t.add({2, 3, 2}, 1);
   const auto sum = t.add({1, 3, 1}, 2);
-  run(t, of(Function::sum_to, 0.5), {sum, x});
+  run(t, of(KernelOp::sum_to, 0.5), {sum, x});
   CHECK(t.memory[sum][1] == Approx((t.memory[x][2] + t.memory[x][3] + t.memory[x][8] + t.memory[x][9]) / 2));
   const auto joined = t.add({2, 5, 2}, 3);
   const auto part = t.add({2, 2, 2}, 4);
-  Computation cat = of(Function::cat);
+  Kernel cat = of(KernelOp::cat);
   cat.integers = {1};
   run(t, cat, {joined, x, part});
   CHECK(t.memory[joined][5] == t.memory[x][5]);
@@ -436,7 +436,7 @@ TEST_CASE("host math: sums and concatenation along a dimension; strides and broa
   CHECK(t.memory[joined][10] == t.memory[x][6]);
   const auto out = t.add({2, 3, 2}, 5);
   const auto row = t.add({3, 1}, 6);
-  run(t, of(Function::add, -2), {out, x, row});
+  run(t, of(KernelOp::add, -2), {out, x, row});
   CHECK(t.memory[out][9] == Approx(t.memory[x][9] - 2 * t.memory[row][1]));
 }
 

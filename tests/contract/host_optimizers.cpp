@@ -10,7 +10,7 @@ namespace {
 /// Operands list by list.
 class Lists {
  public:
-  Lists(const Computation& computation, std::span<const Address> addresses, std::size_t lists) {
+  Lists(const Kernel& computation, std::span<const Address> addresses, std::size_t lists) {
     FORESHARD_CHECK(addresses.size() == computation.operands.size(), "one address an operand");
     FORESHARD_CHECK(addresses.size() % lists == 0, "lists of different lengths");
     tensors_ = addresses.size() / lists;
@@ -26,7 +26,7 @@ class Lists {
   std::vector<HostView> views_;
 };
 
-void adam(const Computation& c, std::span<const Address> addresses) {
+void adam(const Kernel& c, std::span<const Address> addresses) {
   const std::vector<double>& s = c.scalars;
   FORESHARD_CHECK(s.size() == 5, "adam: scalars");
   const Lists lists(c, addresses, 4);
@@ -51,7 +51,7 @@ void adam(const Computation& c, std::span<const Address> addresses) {
   }
 }
 
-void sgd(const Computation& c, std::span<const Address> addresses) {
+void sgd(const Kernel& c, std::span<const Address> addresses) {
   const Lists lists(c, addresses, 2);
   for (std::size_t t = 0; t < lists.tensors(); ++t) {
     const HostView& p = lists.at(0, t);
@@ -65,50 +65,50 @@ double to_float(double value) {
 }
 
 /// Each operation on its own, rounded to float32 where the kernel rounds; float64 holds their exact products.
-double pass(Function function, double alpha, double a, double b, double c) {
-  switch (function) {
-    case Function::foreach_lerp:
+double pass(KernelOp op, double alpha, double a, double b, double c) {
+  switch (op) {
+    case KernelOp::foreach_lerp:
       if (std::abs(alpha) < 0.5) return a + alpha * to_float(b - a);
       return b - to_float(b - a) * to_float(1 - alpha);
-    case Function::foreach_mul:
+    case KernelOp::foreach_mul:
       return a * alpha;
-    case Function::foreach_addcmul:
+    case KernelOp::foreach_addcmul:
       return a + alpha * to_float(b * c);
-    case Function::foreach_sqrt:
+    case KernelOp::foreach_sqrt:
       return std::sqrt(a);
-    case Function::foreach_div:
+    case KernelOp::foreach_div:
       return a / alpha;
-    case Function::foreach_add:
+    case KernelOp::foreach_add:
       return a + alpha;
-    case Function::foreach_addcdiv:
+    case KernelOp::foreach_addcdiv:
       return a + alpha * to_float(b / c);
     default:
       FORESHARD_CHECK(false, "not a foreach pass");
   }
 }
 
-std::size_t inputs_of(Function function) {
-  if (function == Function::foreach_addcmul || function == Function::foreach_addcdiv) return 3;
-  return function == Function::foreach_lerp ? 2 : 1;
+std::size_t inputs_of(KernelOp op) {
+  if (op == KernelOp::foreach_addcmul || op == KernelOp::foreach_addcdiv) return 3;
+  return op == KernelOp::foreach_lerp ? 2 : 1;
 }
 
-void foreach_pass(const Computation& c, std::span<const Address> addresses) {
-  const std::size_t inputs = inputs_of(c.function);
+void foreach_pass(const Kernel& c, std::span<const Address> addresses) {
+  const std::size_t inputs = inputs_of(c.op);
   const Lists lists(c, addresses, 1 + inputs);
   const double alpha = to_float(c.alpha);
   for (std::size_t t = 0; t < lists.tensors(); ++t)
     for (std::uint64_t i = 0; i < lists.at(0, t).numel(); ++i) {
       double x[3] = {};
       for (std::size_t k = 0; k < inputs; ++k) x[k] = lists.at(1 + k, t)[i];
-      lists.at(0, t).set(i, pass(c.function, alpha, x[0], x[1], x[2]));
+      lists.at(0, t).set(i, pass(c.op, alpha, x[0], x[1], x[2]));
     }
 }
 
 }  // namespace
 
-void optimize_on_host(const Computation& computation, std::span<const Address> addresses) {
-  if (computation.function == Function::adam) return adam(computation, addresses);
-  if (computation.function == Function::sgd) return sgd(computation, addresses);
+void optimize_on_host(const Kernel& computation, std::span<const Address> addresses) {
+  if (computation.op == KernelOp::adam) return adam(computation, addresses);
+  if (computation.op == KernelOp::sgd) return sgd(computation, addresses);
   foreach_pass(computation, addresses);
 }
 

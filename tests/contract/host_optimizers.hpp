@@ -1,13 +1,13 @@
-// The reference of the optimizers' functions: adam, sgd and the foreach passes (core/kernel/computation.hpp).
+// The reference of the optimizers' functions: adam, sgd and the foreach passes (core/kernel/kernel.hpp).
 #pragma once
 
 #include <span>
 
-#include "core/kernel/computation.hpp"
+#include "core/kernel/kernel.hpp"
 
 namespace foreshard {
 
 /// As run_on_host, which calls it.
-void optimize_on_host(const Computation& computation, std::span<const Address> addresses);
+void optimize_on_host(const Kernel& computation, std::span<const Address> addresses);
 
 }  // namespace foreshard

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "core/kernel/computation_check.hpp"
+#include "core/kernel/kernel_check.hpp"
 #include "core/workload/workload_names.hpp"
 
 namespace foreshard::traces {
@@ -50,10 +50,10 @@ std::string ComputationPlaces::fault_of(const Op& op) {
   }
   if (!launches(op) && !(in_setup_ && op.kind == OpKind::alloc))
     return fmt::format("{} {} computes nothing", op.kind == OpKind::alloc ? "an" : "a", name(op.kind));
-  const ProgramComputation& what = program_->computations[op.computation];
-  const std::size_t written = outputs_of(what.computation.function);
+  const ProgramKernel& what = program_->computations[op.computation];
+  const std::size_t written = outputs_of(what.kernel.op);
   for (std::size_t i = 0; i < what.where.size(); ++i) {
-    const std::string fault = operand_fault(what.computation.operands[i], what.where[i], i < written);
+    const std::string fault = operand_fault(what.kernel.operands[i], what.where[i], i < written);
     if (!fault.empty()) return fmt::format("operand {} {}", i, fault);
   }
   return {};

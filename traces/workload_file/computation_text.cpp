@@ -5,8 +5,8 @@
 #include <charconv>
 #include <optional>
 
-#include "core/kernel/computation_check.hpp"
-#include "core/kernel/function_names.hpp"
+#include "core/kernel/kernel_check.hpp"
+#include "core/kernel/kernel_op_names.hpp"
 #include "traces/workload_file/record_fields.hpp"
 
 namespace foreshard::traces {
@@ -20,9 +20,9 @@ std::vector<std::uint64_t> contiguous(const std::vector<std::uint64_t>& shape) {
 }
 
 constexpr std::array kComputationFields{
-    FORESHARD_FIELD(Computation, "alpha", alpha),           FORESHARD_FIELD(Computation, "causal", causal),
-    FORESHARD_FIELD(Computation, "accumulate", accumulate), FORESHARD_FIELD(Computation, "scalars", scalars),
-    FORESHARD_FIELD(Computation, "integers", integers),
+    FORESHARD_FIELD(Kernel, "alpha", alpha),           FORESHARD_FIELD(Kernel, "causal", causal),
+    FORESHARD_FIELD(Kernel, "accumulate", accumulate), FORESHARD_FIELD(Kernel, "scalars", scalars),
+    FORESHARD_FIELD(Kernel, "integers", integers),
 };
 constexpr std::array<std::string_view, 5> kComputationKeys{"alpha", "causal", "accumulate", "scalars", "integers"};
 
@@ -50,9 +50,9 @@ void write_view(std::string& out, const TensorView& view) {
   out += ']';
 }
 
-std::string text_of(const Computation& computation) {
+std::string text_of(const Kernel& computation) {
   std::string out = "[";
-  write_value(out, computation.function);
+  write_value(out, computation.op);
   std::string members;
   write_members(members, std::span(kComputationFields), computation, ", ");
   if (!computation.operands.empty() || !members.empty()) out += ",[";
@@ -145,7 +145,7 @@ void ComputationTable::add(const Program& program) {
   for (const Op& op : program.ops) {
     if (!has_computation(program, op) || numbers[op.computation] != kNone) continue;
     const auto [found, fresh] =
-        numbers_.try_emplace(text_of(program.computations[op.computation].computation), texts_.size());
+        numbers_.try_emplace(text_of(program.computations[op.computation].kernel), texts_.size());
     if (fresh) texts_.push_back(found->first);
     numbers[op.computation] = found->second;
   }
@@ -161,14 +161,14 @@ void ComputationTable::write(std::string& out, const Program& program, const Op&
   out += ']';
 }
 
-void read(JsonReader& reader, const Json& json, Computation& out) {
+void read(JsonReader& reader, const Json& json, Kernel& out) {
   if (!reader.array(json)) return;
   if (json.empty() || json.size() > 3)
     return reader.fail(
         fmt::format("a computation has 1 to 3 values (function, operands, numbers), not {}", json.size()));
   {
     const auto place = reader.at(std::size_t{0});
-    reader.read(json[0], out.function);
+    reader.read(json[0], out.op);
   }
   if (json.size() > 1 && !reader.failed()) {
     const auto place = reader.at(std::size_t{1});
@@ -184,7 +184,7 @@ void read(JsonReader& reader, const Json& json, Computation& out) {
     read_members(reader, json[2], std::span(kComputationFields), out);
   }
   if (reader.failed()) return;
-  if (std::string fault = fault_of(out); !fault.empty()) reader.fail(fmt::format("{}: {}", name(out.function), fault));
+  if (std::string fault = fault_of(out); !fault.empty()) reader.fail(fmt::format("{}: {}", name(out.op), fault));
 }
 
 void ComputationReader::read(JsonReader& reader, const Json& json, Op& op) {
@@ -198,24 +198,24 @@ void ComputationReader::read(JsonReader& reader, const Json& json, Op& op) {
       reader.fail(fmt::format("there is no computation {}: \"computations\" has {}", number, table_.size()));
   }
   if (reader.failed()) return;
-  const Computation& what = table_[number];
+  const Kernel& what = table_[number];
   if (json.size() - 1 != what.operands.size())
-    return reader.fail(fmt::format("computation {} ({}) has {} operands, not {}", number, name(what.function),
+    return reader.fail(fmt::format("computation {} ({}) has {} operands, not {}", number, name(what.op),
                                    what.operands.size(), json.size() - 1));
   std::vector<Operand> where(what.operands.size());
   for (std::size_t i = 0; i < where.size() && !reader.failed(); ++i) {
     const auto place = reader.at(i + 1);
     read_operand(reader, json[i + 1], where[i]);
     if (!reader.failed() && (where[i].kind == Operand::Kind::none) != what.operands[i].absent)
-      reader.fail(fmt::format("operand {} of computation {} ({}) is {}", i, number, name(what.function),
+      reader.fail(fmt::format("operand {} of computation {} ({}) is {}", i, number, name(what.op),
                               what.operands[i].absent ? "absent: null is wanted" : "there: null is none"));
   }
   if (reader.failed()) return;
-  const bool nothing = what.function == Function::included;
+  const bool nothing = what.op == KernelOp::fused;
   op.computation =
-      nothing && included_ != kNoComputation ? included_ : static_cast<std::uint32_t>(program_->computations.size());
-  if (nothing && included_ != kNoComputation) return;
-  if (nothing) included_ = op.computation;
+      nothing && fused_ != kNoComputation ? fused_ : static_cast<std::uint32_t>(program_->computations.size());
+  if (nothing && fused_ != kNoComputation) return;
+  if (nothing) fused_ = op.computation;
   program_->computations.push_back({what, std::move(where)});
 }
 

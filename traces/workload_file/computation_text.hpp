@@ -37,25 +37,25 @@ class ComputationTable {
   return op.computation < program.computations.size();
 }
 
-/// One element of "computations". Fails where computation_check.hpp finds a fault.
-void read(JsonReader& reader, const Json& json, Computation& out);
+/// One element of "computations". Fails where kernel_check.hpp finds a fault.
+void read(JsonReader& reader, const Json& json, Kernel& out);
 
 /// Reads what ops compute into their program.
 class ComputationReader {
  public:
-  explicit ComputationReader(const std::vector<Computation>& table) : table_(table) {}
+  explicit ComputationReader(const std::vector<Kernel>& table) : table_(table) {}
 
   void begin(Program& program) {
     program_ = &program;
-    included_ = kNoComputation;
+    fused_ = kNoComputation;
   }
   /// "[number, operands…]".
   void read(JsonReader& reader, const Json& json, Op& op);
 
  private:
-  const std::vector<Computation>& table_;
+  const std::vector<Kernel>& table_;
   Program* program_ = nullptr;
-  std::uint32_t included_ = kNoComputation;  // of the program: launches that compute nothing share one
+  std::uint32_t fused_ = kNoComputation;  // of the program: launches that compute nothing share one
 };
 
 }  // namespace foreshard::traces

@@ -198,9 +198,9 @@ void read_workload(JsonReader& reader, const Json& json, Workload& out) {
     read_list(reader, sections, out.sections,
               [&](const Json& item, SectionCost& cost) { read_section(reader, item, cost); });
   });
-  std::vector<Computation> table;
+  std::vector<Kernel> table;
   member("computations", false, [&](const Json& list) {
-    read_list(reader, list, table, [&](const Json& item, Computation& what) { read(reader, item, what); });
+    read_list(reader, list, table, [&](const Json& item, Kernel& what) { read(reader, item, what); });
   });
   ComputationReader computations(table);
   member("setup", false, [&](const Json& setup) { read_program(reader, setup, out.setup, computations); });

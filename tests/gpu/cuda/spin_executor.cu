@@ -13,7 +13,7 @@ __global__ void spin(long long nanoseconds) {
 
 class SpinExecutor final : public Executor {
  public:
-  Result<void> run(const Computation&, std::span<const Address>, cudaStream_t stream) override {
+  Result<void> run(const Kernel&, std::span<const Address>, cudaStream_t stream) override {
     return spin_for({1000}, stream);
   }
   Result<void> emulate(const KernelWork& work, cudaStream_t stream) override { return spin_for(work.work, stream); }

@@ -28,7 +28,7 @@ class Bench {
   explicit Bench(Bytes bytes) : memory_(bytes), bytes_(bytes) {}
 
   /// Prints one line; `operations` 0: a kernel that moves bytes.
-  void time(const std::string& what, Computation c, double operations = 0, double bytes = 0) {
+  void time(const std::string& what, Kernel c, double operations = 0, double bytes = 0) {
     std::vector<Address> addresses;
     Bytes used = 0;
     double moved = 0;
@@ -69,16 +69,16 @@ class Bench {
 
  private:
   static void make_random(Address address, const TensorView& like) {
-    Computation c;
-    c.function = Function::random_normal;
+    Kernel c;
+    c.op = KernelOp::random_normal;
     c.integers = {1, 0};
     c.operands = {contiguous_view(like.dtype, {like.numel()})};
     const std::vector<Address> where{address};
     require_done(executor().run(c, where, nullptr));
   }
   static void make_indices(Address address, std::uint64_t count) {
-    Computation c;
-    c.function = Function::random_tokens;
+    Kernel c;
+    c.op = KernelOp::random_tokens;
     c.integers = {1, 0, static_cast<std::int64_t>(kVocab)};
     c.operands = {contiguous_view(DType::int64, {count})};
     const std::vector<Address> where{address};
@@ -89,9 +89,9 @@ class Bench {
   Bytes bytes_;
 };
 
-Computation make(Function function, std::vector<TensorView> operands, double alpha = 1) {
-  Computation c;
-  c.function = function;
+Kernel make(KernelOp op, std::vector<TensorView> operands, double alpha = 1) {
+  Kernel c;
+  c.op = op;
   c.alpha = alpha;
   c.operands = std::move(operands);
   return c;
@@ -114,9 +114,9 @@ void products(Bench& bench, std::uint64_t s) {
     const TensorView w = view(b16, {row.n, row.k});
     const TensorView wt = strided_view(b16, {row.k, row.n}, {1, 0});
     const TensorView yt = strided_view(b16, {row.n, s}, {1, 0});
-    bench.time(fmt::format("gemm {} s{} forward", row.name, s), make(Function::gemm, {y, x, wt}), operations);
-    bench.time(fmt::format("gemm {} s{} dx", row.name, s), make(Function::gemm, {x, y, w}), operations);
-    bench.time(fmt::format("gemm {} s{} dw", row.name, s), make(Function::gemm, {w, yt, x}), operations);
+    bench.time(fmt::format("gemm {} s{} forward", row.name, s), make(KernelOp::gemm, {y, x, wt}), operations);
+    bench.time(fmt::format("gemm {} s{} dx", row.name, s), make(KernelOp::gemm, {x, y, w}), operations);
+    bench.time(fmt::format("gemm {} s{} dw", row.name, s), make(KernelOp::gemm, {w, yt, x}), operations);
   }
 }
 
@@ -125,10 +125,10 @@ void attention(Bench& bench, std::uint64_t s) {
   const TensorView q = strided_view(b16, {1, kHeads, s, kHeadDim}, {0, 2, 1, 3});
   const TensorView k = strided_view(b16, {1, kKvHeads, s, kHeadDim}, {0, 2, 1, 3});
   const TensorView rows = view(f32, {1, kHeads, s});
-  Computation forward = make(Function::attention, {q, rows, q, k, k}, 1 / std::sqrt(128.0));
+  Kernel forward = make(KernelOp::attention, {q, rows, q, k, k}, 1 / std::sqrt(128.0));
   forward.causal = true;
   bench.time(fmt::format("attention s{} forward", s), forward, operations);
-  Computation backward = make(Function::attention_backward, {q, k, k, q, q, k, k, q, rows}, 1 / std::sqrt(128.0));
+  Kernel backward = make(KernelOp::attention_backward, {q, k, k, q, q, k, k, q, rows}, 1 / std::sqrt(128.0));
   backward.causal = true;
   bench.time(fmt::format("attention s{} backward", s), backward, 2.5 * operations);
 }
@@ -138,28 +138,28 @@ void rows(Bench& bench, std::uint64_t s) {
   const TensorView w = view(b16, {kDim});
   const TensorView r = view(f32, {s});
   const TensorView f = view(b16, {s, kFfn});
-  bench.time(fmt::format("rms_norm s{}", s), make(Function::rms_norm, {x, r, x, w}, 1e-6));
-  bench.time(fmt::format("add_rms_norm s{}", s), make(Function::add_rms_norm, {x, x, r, x, x, w}, 1e-6));
-  bench.time(fmt::format("rms_norm_backward s{}", s), make(Function::rms_norm_backward, {x, x, x, r, w}));
-  bench.time(fmt::format("add_rms_norm_backward s{}", s), make(Function::add_rms_norm_backward, {x, x, x, x, r, w}));
-  bench.time(fmt::format("rms_norm_backward_weight s{}", s), make(Function::rms_norm_backward_weight, {w, x, x, r}));
-  bench.time(fmt::format("add s{}", s), make(Function::add, {x, x, x}));
-  bench.time(fmt::format("swiglu s{}", s), make(Function::swiglu, {f, f, f}));
-  bench.time(fmt::format("swiglu_backward s{}", s), make(Function::swiglu_backward, {f, f, f, f, f}));
+  bench.time(fmt::format("rms_norm s{}", s), make(KernelOp::rms_norm, {x, r, x, w}, 1e-6));
+  bench.time(fmt::format("add_rms_norm s{}", s), make(KernelOp::add_rms_norm, {x, x, r, x, x, w}, 1e-6));
+  bench.time(fmt::format("rms_norm_backward s{}", s), make(KernelOp::rms_norm_backward, {x, x, x, r, w}));
+  bench.time(fmt::format("add_rms_norm_backward s{}", s), make(KernelOp::add_rms_norm_backward, {x, x, x, x, r, w}));
+  bench.time(fmt::format("rms_norm_backward_weight s{}", s), make(KernelOp::rms_norm_backward_weight, {w, x, x, r}));
+  bench.time(fmt::format("add s{}", s), make(KernelOp::add, {x, x, x}));
+  bench.time(fmt::format("swiglu s{}", s), make(KernelOp::swiglu, {f, f, f}));
+  bench.time(fmt::format("swiglu_backward s{}", s), make(KernelOp::swiglu_backward, {f, f, f, f, f}));
   const TensorView q = view(b16, {1, s, kHeads, kHeadDim});
   const TensorView table = view(f32, {s, kHeadDim / 2});
-  bench.time(fmt::format("rope s{} q", s), make(Function::rope, {q, q, table, table}));
+  bench.time(fmt::format("rope s{} q", s), make(KernelOp::rope, {q, q, table, table}));
   const TensorView logits = view(b16, {s, kVocab});
   bench.time(fmt::format("cross_entropy s{} bf16", s),
-             make(Function::cross_entropy, {view(f32, {}), logits, logits, view(DType::int64, {s})}));
-  bench.time(fmt::format("cast logits s{} to float32", s), make(Function::copy, {view(f32, {s, kVocab}), logits}));
+             make(KernelOp::cross_entropy, {view(f32, {}), logits, logits, view(DType::int64, {s})}));
+  bench.time(fmt::format("cast logits s{} to float32", s), make(KernelOp::copy, {view(f32, {s, kVocab}), logits}));
   bench.time(fmt::format("log_softmax s{} float32", s),
-             make(Function::log_softmax, {view(f32, {s, kVocab}), view(f32, {s, kVocab})}));
+             make(KernelOp::log_softmax, {view(f32, {s, kVocab}), view(f32, {s, kVocab})}));
   bench.time(fmt::format("embedding s{}", s),
-             make(Function::embedding, {x, view(b16, {kVocab, kDim}), view(DType::int64, {s})}), 0,
+             make(KernelOp::embedding, {x, view(b16, {kVocab, kDim}), view(DType::int64, {s})}), 0,
              static_cast<double>(s * kDim * 4));
   bench.time(fmt::format("embedding_backward s{}", s),
-             make(Function::embedding_backward, {view(b16, {kVocab, kDim}), x, view(DType::int64, {s})}));
+             make(KernelOp::embedding_backward, {view(b16, {kVocab, kDim}), x, view(DType::int64, {s})}));
 }
 
 /// A block's parameters on 4 ranks.
@@ -167,9 +167,9 @@ void sections(Bench& bench) {
   const std::vector<Sizes> shapes{{kDim}, {kDim, kDim}, {1024, kDim}, {1024, kDim}, {kDim, kDim},
                                   {kDim}, {kFfn, kDim}, {kFfn, kDim}, {kDim, kFfn}};
   std::uint64_t total = 0;
-  Computation out = make(Function::copy_out, {});
-  Computation in = make(Function::copy_in, {view(b16, {1})});
-  Computation cat = make(Function::chunk_cat, {view(f32, {1})});
+  Kernel out = make(KernelOp::copy_out, {});
+  Kernel in = make(KernelOp::copy_in, {view(b16, {1})});
+  Kernel cat = make(KernelOp::chunk_cat, {view(f32, {1})});
   out.integers = cat.integers = {4};
   std::vector<TensorView> shards;
   for (const Sizes& shape : shapes) {
@@ -179,7 +179,7 @@ void sections(Bench& bench) {
     cat.operands.push_back(view(b16, shape));
     in.operands.push_back(view(f32, {n / 4}));
     shards.push_back(view(f32, {n / 4}));
-    for (Computation* c : {&out, &in, &cat}) c->integers.push_back(static_cast<std::int64_t>(n / 4));
+    for (Kernel* c : {&out, &in, &cat}) c->integers.push_back(static_cast<std::int64_t>(n / 4));
   }
   out.operands.push_back(view(b16, {total}));
   in.operands[0] = view(b16, {total / 4});
@@ -187,7 +187,7 @@ void sections(Bench& bench) {
   bench.time("copy_out block, 4 ranks", out);
   bench.time("copy_in block, 4 ranks", in);
   bench.time("chunk_cat block, 4 ranks, to float32", cat);
-  Computation adam = make(Function::adam, {});
+  Kernel adam = make(KernelOp::adam, {});
   adam.scalars = {1e-5, 0.9, 0.999, 1e-8, 0};
   adam.integers = {1};
   for (int list = 0; list < 4; ++list)
@@ -201,20 +201,20 @@ TEST_CASE("kernels: rates of the optimizer's passes beside a copy", "[.][benchma
   if (const std::string why = why_no_gpu(); !why.empty()) FORESHARD_SKIP(why);
   Bench bench(8 * kGiB);
   const TensorView launch = view(f32, {320 * 65536});  // what one of PyTorch's launches handles
-  const auto pass = [&](const char* name, Function function, std::size_t operands, double alpha, double accesses) {
-    Computation c = make(function, {}, alpha);
+  const auto pass = [&](const char* name, KernelOp op, std::size_t operands, double alpha, double accesses) {
+    Kernel c = make(op, {}, alpha);
     c.operands.assign(operands, launch);
     bench.time(name, c, 0, accesses * static_cast<double>(launch.numel()) * 4);
   };
-  pass("copy", Function::copy, 2, 1, 2);
-  pass("foreach_lerp", Function::foreach_lerp, 3, 0.1, 3);
-  pass("foreach_mul", Function::foreach_mul, 2, 0.999, 2);
-  pass("foreach_addcmul", Function::foreach_addcmul, 4, 1e-3, 4);
-  pass("foreach_sqrt", Function::foreach_sqrt, 2, 1, 2);
-  pass("foreach_div", Function::foreach_div, 2, 0.5, 2);
-  pass("foreach_add", Function::foreach_add, 2, 1e-8, 2);
-  pass("foreach_addcdiv", Function::foreach_addcdiv, 4, -1e-5, 4);
-  Computation adam = make(Function::adam, {});
+  pass("copy", KernelOp::copy, 2, 1, 2);
+  pass("foreach_lerp", KernelOp::foreach_lerp, 3, 0.1, 3);
+  pass("foreach_mul", KernelOp::foreach_mul, 2, 0.999, 2);
+  pass("foreach_addcmul", KernelOp::foreach_addcmul, 4, 1e-3, 4);
+  pass("foreach_sqrt", KernelOp::foreach_sqrt, 2, 1, 2);
+  pass("foreach_div", KernelOp::foreach_div, 2, 0.5, 2);
+  pass("foreach_add", KernelOp::foreach_add, 2, 1e-8, 2);
+  pass("foreach_addcdiv", KernelOp::foreach_addcdiv, 4, -1e-5, 4);
+  Kernel adam = make(KernelOp::adam, {});
   adam.operands.assign(4, launch);
   adam.scalars = {1e-5, 0.9, 0.999, 1e-8, 0};
   adam.integers = {1};
@@ -225,24 +225,24 @@ TEST_CASE("kernels: rates at Llama-8B's shapes", "[.][benchmark]") {
   if (const std::string why = why_no_gpu(); !why.empty()) FORESHARD_SKIP(why);
   Bench bench(8 * kGiB);
   const TensorView large = view(f32, {256 * kMiB});
-  bench.time("copy of 1 GiB", make(Function::copy, {large, large}));
-  bench.time("copy of 1 GiB, float32 to bfloat16", make(Function::copy, {view(b16, {256 * kMiB}), large}));
-  bench.time("fill of 1 GiB", make(Function::fill, {large}));
-  bench.time("sum of 1 GiB", make(Function::sum_to, {view(f32, {1}), large}));
-  bench.time("gelu of 1 GiB", make(Function::gelu, {large, large}));
-  bench.time("gelu_backward of 1 GiB", make(Function::gelu_backward, {large, large, large}));
+  bench.time("copy of 1 GiB", make(KernelOp::copy, {large, large}));
+  bench.time("copy of 1 GiB, float32 to bfloat16", make(KernelOp::copy, {view(b16, {256 * kMiB}), large}));
+  bench.time("fill of 1 GiB", make(KernelOp::fill, {large}));
+  bench.time("sum of 1 GiB", make(KernelOp::sum_to, {view(f32, {1}), large}));
+  bench.time("gelu of 1 GiB", make(KernelOp::gelu, {large, large}));
+  bench.time("gelu_backward of 1 GiB", make(KernelOp::gelu_backward, {large, large, large}));
   const TensorView wide = view(f32, {8192, 10240});
   const TensorView weight = view(f32, {10240});
   const TensorView row = view(f32, {8192});
-  bench.time("layer_norm 8192 x 10240 float32", make(Function::layer_norm, {wide, row, row, wide, weight}, 1e-5));
-  bench.time("layer_norm_backward", make(Function::layer_norm_backward, {wide, wide, wide, row, row, weight}));
+  bench.time("layer_norm 8192 x 10240 float32", make(KernelOp::layer_norm, {wide, row, row, wide, weight}, 1e-5));
+  bench.time("layer_norm_backward", make(KernelOp::layer_norm_backward, {wide, wide, wide, row, row, weight}));
   TensorView absent;
   absent.absent = true;
   bench.time("layer_norm_backward_weights",
-             make(Function::layer_norm_backward_weights, {weight, weight, wide, wide, row, row}));
+             make(KernelOp::layer_norm_backward_weights, {weight, weight, wide, wide, row, row}));
   const TensorView mlp_x = view(f32, {8192, 10240});
   bench.time("gemm 8192 x 10240 x 10240 float32",
-             make(Function::gemm, {wide, mlp_x, strided_view(f32, {10240, 10240}, {1, 0})}),
+             make(KernelOp::gemm, {wide, mlp_x, strided_view(f32, {10240, 10240}, {1, 0})}),
              2.0 * 8192 * 10240 * 10240);
   sections(bench);
   for (const std::uint64_t s : {512U, 4096U}) {

@@ -1,4 +1,4 @@
-// Every Function on the GPU against the host's reference: random data, odd sizes, all dtypes it is used with, strides.
+// Every KernelOp on the GPU against the host's reference: random data, odd sizes, all dtypes it is used with, strides.
 #include <fmt/format.h>
 
 #include <cmath>
@@ -24,21 +24,21 @@ using Sizes = std::vector<std::uint64_t>;
 TEST_CASE("kernels: elementwise functions", "[gpu]") {
   NEEDS_GPU();
   struct Row {
-    Function function;
+    KernelOp op;
     std::size_t inputs;
     double alpha;
   };
   const std::vector<Row> rows{
-      {Function::fill, 0, 1.5},        {Function::copy, 1, 1},          {Function::add, 2, 1},
-      {Function::add, 2, -0.5},        {Function::sub, 2, 1},           {Function::mul, 2, 1},
-      {Function::neg, 1, 1},           {Function::mul_scalar, 1, 3.25}, {Function::add_scalar, 1, 0.75},
-      {Function::silu, 1, 1},          {Function::silu_backward, 2, 1}, {Function::gelu, 1, 1},
-      {Function::gelu_backward, 2, 1}, {Function::swiglu, 2, 1}};
+      {KernelOp::fill, 0, 1.5},        {KernelOp::copy, 1, 1},          {KernelOp::add, 2, 1},
+      {KernelOp::add, 2, -0.5},        {KernelOp::sub, 2, 1},           {KernelOp::mul, 2, 1},
+      {KernelOp::neg, 1, 1},           {KernelOp::mul_scalar, 1, 3.25}, {KernelOp::add_scalar, 1, 0.75},
+      {KernelOp::silu, 1, 1},          {KernelOp::silu_backward, 2, 1}, {KernelOp::gelu, 1, 1},
+      {KernelOp::gelu_backward, 2, 1}, {KernelOp::swiglu, 2, 1}};
   for (const Row& row : rows)
     for (const DType dtype : {f32, b16, f16, DType::float64})
       for (const Sizes& shape : {Sizes{3, 64}, Sizes{5, 7, 11}, Sizes{4097}, Sizes{}}) {
-        INFO("function " << static_cast<int>(row.function) << " " << name(dtype) << " rank " << shape.size());
-        Case c(row.function, row.alpha);
+        INFO("op " << static_cast<int>(row.op) << " " << name(dtype) << " rank " << shape.size());
+        Case c(row.op, row.alpha);
         c.add(dtype, shape);
         for (std::size_t i = 0; i < row.inputs; ++i) c.add(dtype, shape);
         c.check({{0, 1}});
@@ -48,11 +48,11 @@ TEST_CASE("kernels: elementwise functions", "[gpu]") {
 TEST_CASE("kernels: the backward of swiglu also over its inputs", "[gpu]") {
   NEEDS_GPU();
   for (const DType dtype : {f32, b16, f16}) {
-    Case c(Function::swiglu_backward);
+    Case c(KernelOp::swiglu_backward);
     for (int i = 0; i < 5; ++i) c.add(dtype, {33, 48});
     c.check({{0, 1}, {1, 1}});
-    Case over(Function::swiglu_backward);
-    over.computation.operands.clear();
+    Case over(KernelOp::swiglu_backward);
+    over.kernel.operands.clear();
     const TensorView view = contiguous_view(dtype, {16, 40});
     over.add(view);
     over.add(view);
@@ -69,39 +69,39 @@ TEST_CASE("kernels: casts with strides and broadcasts", "[gpu]") {
     for (const DType to : {f32, b16, f16, DType::float64}) {
       INFO(name(from) << " to " << name(to));
       for (const Sizes& shape : {Sizes{16, 24}, Sizes{7, 9}}) {
-        Case c(Function::copy);
+        Case c(KernelOp::copy);
         c.add(to, shape);
         c.add(from, shape);
         c.check({{0, 1}});
       }
     }
-  Case integers(Function::copy);
+  Case integers(KernelOp::copy);
   integers.add(DType::int64, {65});
   integers.add_indices({65}, std::uint64_t{1} << 40U);
   integers.check({{0, 0}});
   for (const DType dtype : {f32, b16}) {
-    Case transposed(Function::copy);  // [b, h, s, d] out of [b, s, h, d]
+    Case transposed(KernelOp::copy);  // [b, h, s, d] out of [b, s, h, d]
     transposed.add(dtype, {2, 3, 5, 16});
     transposed.add(strided_view(dtype, {2, 3, 5, 16}, {0, 2, 1, 3}));
     transposed.check({{0, 1}});
-    Case turned(Function::add, 2);  // the last dimension is not the innermost
+    Case turned(KernelOp::add, 2);  // the last dimension is not the innermost
     turned.add(strided_view(dtype, {6, 17}, {1, 0}, 3));
     turned.add(dtype, {6, 17});
     turned.add(strided_view(dtype, {6, 17}, {1, 0}));
     turned.check({{0, 1}});
-    Case row(Function::mul);  // broadcast along rows, along columns, and a half of the last dimension
+    Case row(KernelOp::mul);  // broadcast along rows, along columns, and a half of the last dimension
     row.add(dtype, {4, 5, 32});
     TensorView half = strided_view(dtype, {4, 5, 32}, {0, 1, 2}, 32);
     half.offset = 32 * itemsize(dtype);
     row.add(half);
     row.add(f32, {5, 1});
     row.check({{0, 1}});
-    Case column(Function::mul);
+    Case column(KernelOp::mul);
     column.add(dtype, {4, 5, 32});
     column.add(dtype, {4, 5, 32});
     column.add(f32, {32});
     column.check({{0, 1}});
-    Case expanded(Function::copy);  // a sum's gradient: all strides 0
+    Case expanded(KernelOp::copy);  // a sum's gradient: all strides 0
     expanded.add(dtype, {9, 24});
     TensorView one = contiguous_view(dtype, {9, 24});
     one.strides = {0, 0};
@@ -114,13 +114,13 @@ TEST_CASE("kernels: dropout keeps what the reference keeps", "[gpu]") {
   NEEDS_GPU();
   for (const DType mask : {DType::bool8, DType::uint8})
     for (const Sizes& shape : {Sizes{8, 64}, Sizes{11, 3}}) {
-      Case c(Function::dropout, 0.1);
-      c.computation.integers = {5, 123456789};
+      Case c(KernelOp::dropout, 0.1);
+      c.kernel.integers = {5, 123456789};
       c.add(f32, shape);
       c.add(mask, shape);
       c.add(f32, shape);
       c.check({{0, 1}, {1, 0}});
-      Case back(Function::dropout_backward, 0.1);
+      Case back(KernelOp::dropout_backward, 0.1);
       back.add(f32, shape);
       back.add(f32, shape);
       back.add(mask, shape);
@@ -138,12 +138,12 @@ TEST_CASE("kernels: sums over dimensions", "[gpu]") {
       {{4, 600, 33}, {1, 1, 1}}, {{2, 3, 8}, {2, 3, 8}}, {{6, 5, 128}, {1, 5, 128}}};
   for (const Row& row : rows)
     for (const DType dtype : {f32, b16}) {
-      Case c(Function::sum_to, 0.25);
+      Case c(KernelOp::sum_to, 0.25);
       c.add(dtype, row.out);
       c.add(dtype, row.in);
       c.check({{0, dtype == f32 ? 20.0 : 1.0}});
     }
-  Case turned(Function::sum_to);
+  Case turned(KernelOp::sum_to);
   turned.add(f32, {1, 50});
   turned.add(strided_view(f32, {300, 50}, {1, 0}, 2));
   turned.check({{0, 20}});
@@ -157,7 +157,7 @@ TEST_CASE("kernels: norms", "[gpu]") {
         INFO(name(x) << " " << name(weight) << " columns " << shape.back());
         const std::uint64_t n = shape.back();
         const std::uint64_t rows = shape.size() == 3 ? shape[0] * shape[1] : shape[0];
-        Case layer(Function::layer_norm, 1e-5);
+        Case layer(KernelOp::layer_norm, 1e-5);
         layer.add(x, shape);
         layer.add(f32, {rows});
         layer.add(f32, {rows});
@@ -165,19 +165,19 @@ TEST_CASE("kernels: norms", "[gpu]") {
         layer.add(weight, {n});
         layer.add(weight, {n});
         layer.check({{0, 4}, {1, 40}, {2, 4}});
-        Case bare(Function::layer_norm, 1e-5);
+        Case bare(KernelOp::layer_norm, 1e-5);
         bare.add(x, shape);
         bare.add(f32, {rows});
         bare.add(f32, {rows});
         bare.add(x, shape);
         bare.check({{0, 4}, {1, 40}, {2, 4}});
-        Case rms(Function::rms_norm, 1e-6);
+        Case rms(KernelOp::rms_norm, 1e-6);
         rms.add(x, shape);
         rms.add(f32, {rows});
         rms.add(x, shape);
         rms.add(weight, {n});
         rms.check({{0, 4}, {1, 4}});
-        Case sum(Function::add_rms_norm, 1e-6);
+        Case sum(KernelOp::add_rms_norm, 1e-6);
         sum.add(x, shape);
         sum.add(x, shape);
         sum.add(f32, {rows});
@@ -190,7 +190,7 @@ TEST_CASE("kernels: norms", "[gpu]") {
 
 TEST_CASE("kernels: a layer norm far from zero keeps its variance", "[gpu]") {
   NEEDS_GPU();
-  Case c(Function::layer_norm, 1e-12);
+  Case c(KernelOp::layer_norm, 1e-12);
   c.add(f32, {4, 512});
   c.add(f32, {4});
   c.add(f32, {4});
@@ -208,7 +208,7 @@ TEST_CASE("kernels: norms' backwards", "[gpu]") {
         const std::uint64_t n = shape.back();
         const std::uint64_t rows = shape.size() == 3 ? shape[0] * shape[1] : shape[0];
         for (const bool layer : {true, false}) {
-          Case c(layer ? Function::layer_norm_backward : Function::rms_norm_backward);
+          Case c(layer ? KernelOp::layer_norm_backward : KernelOp::rms_norm_backward);
           c.add(x, shape);
           c.add(x, shape);
           c.add(x, shape);
@@ -217,12 +217,12 @@ TEST_CASE("kernels: norms' backwards", "[gpu]") {
           c.add(weight, {n});
           c.check({{0, 8}});
         }
-        Case sum(Function::add_rms_norm_backward);
+        Case sum(KernelOp::add_rms_norm_backward);
         for (int i = 0; i < 4; ++i) sum.add(x, shape);
         sum.make_positive(sum.add(f32, {rows}));
         sum.add(weight, {n});
         sum.check({{0, 8}});
-        Case weights(Function::layer_norm_backward_weights);
+        Case weights(KernelOp::layer_norm_backward_weights);
         weights.add(weight, {n});
         weights.add(weight, {n});
         weights.add(x, shape);
@@ -230,7 +230,7 @@ TEST_CASE("kernels: norms' backwards", "[gpu]") {
         weights.add(f32, {rows});
         weights.make_positive(weights.add(f32, {rows}));
         weights.check({{0, weight == f32 ? 20.0 : 2.0}, {1, weight == f32 ? 20.0 : 2.0}});
-        Case only(Function::rms_norm_backward_weight);
+        Case only(KernelOp::rms_norm_backward_weight);
         only.add(weight, {n});
         only.add(x, shape);
         only.add(x, shape);
@@ -249,14 +249,14 @@ TEST_CASE("kernels: GEMMs in every layout", "[gpu]") {
     for (int layout = 0; layout < 8; ++layout)
       for (const Sizes& s : {Sizes{64, 48, 32}, Sizes{33, 17, 9}, Sizes{1, 40, 24}, Sizes{128, 1, 16}}) {
         INFO(name(dtype) << " layout " << layout << " " << s[0] << "x" << s[1] << "x" << s[2]);
-        Case c(Function::gemm, 0.5);
+        Case c(KernelOp::gemm, 0.5);
         c.add(matrix(dtype, s[0], s[1], (layout & 4) != 0));
         c.add(matrix(dtype, s[0], s[2], (layout & 1) != 0));
         c.add(matrix(dtype, s[2], s[1], (layout & 2) != 0));
         c.check({{0, 2}});
         if (layout == 2) {
-          Case with_bias(Function::gemm);
-          with_bias.computation.accumulate = s[0] == 64;
+          Case with_bias(KernelOp::gemm);
+          with_bias.kernel.accumulate = s[0] == 64;
           with_bias.add(matrix(dtype, s[0], s[1], false));
           with_bias.add(matrix(dtype, s[0], s[2], false));
           with_bias.add(matrix(dtype, s[2], s[1], true));
@@ -265,17 +265,17 @@ TEST_CASE("kernels: GEMMs in every layout", "[gpu]") {
         }
       }
   for (const DType dtype : {f32, b16}) {
-    Case wide(Function::gemm);  // float32 sums of a long product; a float32 output of 16-bit operands
+    Case wide(KernelOp::gemm);  // float32 sums of a long product; a float32 output of 16-bit operands
     wide.add(f32, {40, 56});
     wide.add(dtype, {40, 2048});
     wide.add(matrix(dtype, 2048, 56, true));
     wide.check({{0, 10}});
-    Case batched(Function::gemm);
+    Case batched(KernelOp::gemm);
     batched.add(dtype, {3, 24, 16});
     batched.add(dtype, {3, 24, 32});
     batched.add(strided_view(dtype, {3, 32, 16}, {0, 2, 1}));
     batched.check({{0, 2}});
-    Case gaps(Function::gemm);  // a third of a wider matrix
+    Case gaps(KernelOp::gemm);  // a third of a wider matrix
     gaps.add(strided_view(dtype, {32, 16}, {0, 1}, 8));
     gaps.add(strided_view(dtype, {32, 24}, {0, 1}, 40));
     gaps.add(dtype, {24, 16});
@@ -299,8 +299,8 @@ void check_attention(DType dtype, const AttentionShape& s, bool heads_inside) {
   const TensorView k = strided_view(dtype, {s.batch, s.kv_heads, s.keys, s.dim}, order);
   const double scale = 1 / std::sqrt(static_cast<double>(s.dim));
   const double slack = dtype == f32 ? 20 : 3;
-  Case forward(Function::attention, scale);
-  forward.computation.causal = s.causal;
+  Case forward(KernelOp::attention, scale);
+  forward.kernel.causal = s.causal;
   forward.add(q);
   forward.add(f32, {s.batch, s.heads, s.queries});
   forward.add(q);
@@ -315,8 +315,8 @@ void check_attention_backward(DType dtype, const AttentionShape& s) {
                    << s.dim);
   const Sizes qs{s.batch, s.heads, s.queries, s.dim};
   const Sizes ks{s.batch, s.kv_heads, s.keys, s.dim};
-  Case c(Function::attention_backward, 1 / std::sqrt(static_cast<double>(s.dim)));
-  c.computation.causal = s.causal;
+  Case c(KernelOp::attention_backward, 1 / std::sqrt(static_cast<double>(s.dim)));
+  c.kernel.causal = s.causal;
   for (const Sizes& shape : {qs, ks, ks, qs, qs, ks, ks, qs}) c.add(dtype, shape);
   c.add(f32, {s.batch, s.heads, s.queries});
   c.forward_on_host({7, 8}, {4, 5, 6});
@@ -356,12 +356,12 @@ TEST_CASE("kernels: embedding and its gradient", "[gpu]") {
   NEEDS_GPU();
   for (const DType dtype : {f32, b16})
     for (const std::uint64_t dim : {64U, 1100U, 37U}) {
-      Case c(Function::embedding);
+      Case c(KernelOp::embedding);
       c.add(dtype, {3, 50, dim});
       c.add(dtype, {40, dim});
       c.add_indices({3, 50}, 40);
       c.check({{0, 0}});
-      Case back(Function::embedding_backward);
+      Case back(KernelOp::embedding_backward);
       back.add(dtype, {40, dim});
       back.add(dtype, {7, 50, dim});
       back.add_indices({7, 50}, 33);
@@ -374,28 +374,28 @@ TEST_CASE("kernels: losses", "[gpu]") {
   for (const DType dtype : {f32, b16})
     for (const std::uint64_t columns : {512U, 32000U, 1001U, 7U}) {
       INFO(name(dtype) << " columns " << columns);
-      Case soft(Function::log_softmax);
+      Case soft(KernelOp::log_softmax);
       soft.add(dtype, {9, columns});
       soft.add(dtype, {9, columns});
       soft.check({{0, 1}});
-      Case back(Function::log_softmax_backward);
+      Case back(KernelOp::log_softmax_backward);
       back.add(dtype, {9, columns});
       back.add(dtype, {9, columns});
       back.add(dtype, {9, columns});
       back.check({{0, dtype == f32 ? 40.0 : 2.0}});
-      Case nll(Function::nll_loss);
+      Case nll(KernelOp::nll_loss);
       nll.add(dtype, {});
       nll.add(dtype, {});
       const std::uint64_t rows = columns > 2000 ? 40 : 1500;
       nll.add(dtype, {rows, columns});
       nll.add_indices({rows}, columns);
       nll.check({{0, 10}, {1, 1}});
-      Case nll_back(Function::nll_loss_backward);
+      Case nll_back(KernelOp::nll_loss_backward);
       nll_back.add(dtype, {15, columns});
       nll_back.add(dtype, {});
       nll_back.add_indices({15}, columns);
       nll_back.check({{0, 1}});
-      Case entropy(Function::cross_entropy);
+      Case entropy(KernelOp::cross_entropy);
       entropy.add(f32, {});
       entropy.add(dtype, {33, columns});
       entropy.add_over(1, contiguous_view(dtype, {33, columns}));
@@ -409,41 +409,41 @@ TEST_CASE("kernels: attention by parts", "[gpu]") {
   for (const DType dtype : {f32, b16})
     for (const std::uint64_t columns : {512U, 4096U, 20000U, 1001U, 7U}) {
       INFO(name(dtype) << " columns " << columns);
-      Case soft(Function::softmax);
+      Case soft(KernelOp::softmax);
       soft.add(dtype, {2, 9, columns});
       soft.add(dtype, {2, 9, columns});
       soft.check({{0, 2}});
-      Case over(Function::softmax);
+      Case over(KernelOp::softmax);
       over.add(dtype, {9, columns});
       over.add_over(0, contiguous_view(dtype, {9, columns}));
       over.check({{0, 2}});
-      Case masked(Function::softmax);  // a row of -infinity among others
+      Case masked(KernelOp::softmax);  // a row of -infinity among others
       masked.add(dtype, {3, columns});
       masked.add(dtype, {3, columns});
       std::uint64_t place = 0;
       masked.change(1, [&](double x) { return place++ / columns == 1 ? -INFINITY : x; });
       masked.check({{0, 2}});
       for (const double odd : {std::nan(""), std::numeric_limits<double>::infinity()}) {  // makes its row NaN, no other
-        Case spoiled(Function::softmax);
+        Case spoiled(KernelOp::softmax);
         spoiled.add(dtype, {3, columns});
         spoiled.add(dtype, {3, columns});
         std::uint64_t at = 0;
         spoiled.change(1, [&](double x) { return at++ == columns + columns / 3 ? odd : x; });
         spoiled.check({{0, 2}});
       }
-      Case back(Function::softmax_backward);
+      Case back(KernelOp::softmax_backward);
       back.add(dtype, {9, columns});
       back.add(dtype, {9, columns});
       back.add(dtype, {9, columns});
       back.check({{0, dtype == f32 ? 40.0 : 2.0}});
     }
   for (const Sizes& shape : {Sizes{512, 512}, Sizes{3, 700}, Sizes{70, 33}}) {
-    Case mask(Function::causal_mask);
+    Case mask(KernelOp::causal_mask);
     mask.add(f32, shape);
     mask.check({{0, 1}});
   }
   // Keys repeated for their queries' heads, and the sum back.
-  Case repeat(Function::copy);
+  Case repeat(KernelOp::copy);
   repeat.add(f32, {2, 4, 4, 40, 64});
   TensorView keys = strided_view(f32, {2, 4, 40, 64}, {0, 2, 1, 3});
   keys.shape.insert(keys.shape.begin() + 2, 4);
@@ -451,7 +451,7 @@ TEST_CASE("kernels: attention by parts", "[gpu]") {
   repeat.add(keys);
   repeat.check({{0, 1}});
   for (const std::vector<std::size_t>& order : {std::vector<std::size_t>{0, 1, 2, 3, 4}, {0, 1, 2, 4, 3}}) {
-    Case sum(Function::sum_to);
+    Case sum(KernelOp::sum_to);
     sum.add(f32, {2, 4, 1, 40, 64});
     sum.add(strided_view(f32, {2, 4, 4, 40, 64}, order));
     sum.check({{0, 4}});
@@ -461,21 +461,21 @@ TEST_CASE("kernels: attention by parts", "[gpu]") {
 TEST_CASE("kernels: concatenation and rotary embedding", "[gpu]") {
   NEEDS_GPU();
   for (const DType dtype : {f32, b16}) {
-    Case joined(Function::cat);
-    joined.computation.integers = {3};
+    Case joined(KernelOp::cat);
+    joined.kernel.integers = {3};
     joined.add(dtype, {2, 3, 4, 24});
     joined.add(dtype, {2, 3, 4, 16});
     joined.add(dtype, {2, 3, 4, 8});
     joined.check({{0, 0}});
     for (const bool backward : {false, true})
       for (const std::uint64_t dim : {128U, 6U}) {
-        Case c(backward ? Function::rope_backward : Function::rope);
+        Case c(backward ? KernelOp::rope_backward : KernelOp::rope);
         c.add(dtype, {2, 9, 4, dim});
         c.add(strided_view(dtype, {2, 9, 4, dim}, {0, 2, 1, 3}));
         c.add(f32, {9, dim / 2});
         c.add(f32, {9, dim / 2});
         c.check({{0, 1}});
-        Case over(backward ? Function::rope_backward : Function::rope);
+        Case over(backward ? KernelOp::rope_backward : KernelOp::rope);
         over.add(dtype, {2, 9, 4, dim});
         over.add_over(0, contiguous_view(dtype, {2, 9, 4, dim}));
         over.add(f32, {9, dim / 2});
@@ -500,28 +500,28 @@ TEST_CASE("kernels: copy-in with copy-out and chunk-cat", "[gpu]") {
           total += static_cast<std::uint64_t>(padded.back());
         }
         const std::uint64_t whole = total * static_cast<std::uint64_t>(ranks);
-        Case cat(Function::chunk_cat, 0.25);
-        cat.computation.integers = padded;
+        Case cat(KernelOp::chunk_cat, 0.25);
+        cat.kernel.integers = padded;
         cat.add(flat, {whole});
         for (const std::uint64_t n : numel) cat.add(tensor, {n});
         cat.check({{0, 1}});
-        Case out(Function::copy_out);
-        out.computation.integers = padded;
+        Case out(KernelOp::copy_out);
+        out.kernel.integers = padded;
         std::vector<Output> outputs;
         for (const std::uint64_t n : numel) outputs.push_back({out.add(tensor, {n}), 1});
         out.add(flat, {whole});
         out.check(outputs);
-        Case in(Function::copy_in);
-        in.computation.integers = {40008, 4100, 8, 8, 65536};
+        Case in(KernelOp::copy_in);
+        in.kernel.integers = {40008, 4100, 8, 8, 65536};
         in.add(flat, {40008 + 4100 + 8 + 8 + 65536});
         for (const std::uint64_t n : numel) in.add(tensor, {n});
         in.check({{0, 1}});
       }
-  Case many(Function::chunk_cat);  // more tensors than one table holds
-  many.computation.integers = {2};
+  Case many(KernelOp::chunk_cat);  // more tensors than one table holds
+  many.kernel.integers = {2};
   many.add(f32, {2 * 600 * 5});
   for (int i = 0; i < 600; ++i) {
-    many.computation.integers.push_back(5);
+    many.kernel.integers.push_back(5);
     many.add(b16, {9});
   }
   many.check({{0, 0}});
@@ -532,9 +532,9 @@ TEST_CASE("kernels: optimizers", "[gpu]") {
   for (const std::size_t tensors : {3U, 500U})
     for (const DType gradient : {f32, b16}) {
       const std::uint64_t n = tensors == 3 ? 10007 : 40;
-      Case adam(Function::adam);
-      adam.computation.scalars = {1e-2, 0.9, 0.999, 1e-8, 0.01};
-      adam.computation.integers = {3};
+      Case adam(KernelOp::adam);
+      adam.kernel.scalars = {1e-2, 0.9, 0.999, 1e-8, 0.01};
+      adam.kernel.integers = {3};
       std::vector<Output> outputs;
       for (int list = 0; list < 3; ++list)
         for (std::size_t i = 0; i < tensors; ++i) {
@@ -543,8 +543,8 @@ TEST_CASE("kernels: optimizers", "[gpu]") {
         }
       for (std::size_t i = 0; i < tensors; ++i) adam.add(gradient, {n + 8 * i});
       adam.check(outputs);
-      Case sgd(Function::sgd);
-      sgd.computation.scalars = {0.1, 0.01};
+      Case sgd(KernelOp::sgd);
+      sgd.kernel.scalars = {0.1, 0.01};
       outputs.clear();
       for (std::size_t i = 0; i < tensors; ++i) outputs.push_back({sgd.add(f32, {n}), 1});
       for (std::size_t i = 0; i < tensors; ++i) sgd.add(gradient, {n});
@@ -555,27 +555,27 @@ TEST_CASE("kernels: optimizers", "[gpu]") {
 TEST_CASE("kernels: foreach passes, out of place and in place", "[gpu]") {
   NEEDS_GPU();
   struct Pass {
-    Function function;
+    KernelOp op;
     double alpha;
     std::size_t inputs;
   };
-  constexpr std::array<Pass, 8> kPasses{{{Function::foreach_lerp, 0.1, 2},
-                                         {Function::foreach_lerp, 0.7, 2},
-                                         {Function::foreach_mul, 0.999, 1},
-                                         {Function::foreach_addcmul, 1e-3, 3},
-                                         {Function::foreach_sqrt, 1, 1},
-                                         {Function::foreach_div, 0.0316, 1},
-                                         {Function::foreach_add, 1e-8, 1},
-                                         {Function::foreach_addcdiv, -1e-2, 3}}};
+  constexpr std::array<Pass, 8> kPasses{{{KernelOp::foreach_lerp, 0.1, 2},
+                                         {KernelOp::foreach_lerp, 0.7, 2},
+                                         {KernelOp::foreach_mul, 0.999, 1},
+                                         {KernelOp::foreach_addcmul, 1e-3, 3},
+                                         {KernelOp::foreach_sqrt, 1, 1},
+                                         {KernelOp::foreach_div, 0.0316, 1},
+                                         {KernelOp::foreach_add, 1e-8, 1},
+                                         {KernelOp::foreach_addcdiv, -1e-2, 3}}};
   for (const Pass& pass : kPasses)
     for (const DType dtype : {f32, b16})
       for (const std::size_t tensors : {1U, 3U, 130U})  // 130: more than one launch's table
         for (const bool in_place : {false, true}) {
-          INFO("function " << static_cast<int>(pass.function) << " tensors " << tensors << " in place " << in_place);
+          INFO("op " << static_cast<int>(pass.op) << " tensors " << tensors << " in place " << in_place);
           const auto numel = [&](std::size_t i) {
             return tensors == 1 ? 100'003 : tensors == 3 ? 9001 + 8 * i : 40 + i;
           };
-          Case c(pass.function, pass.alpha);
+          Case c(pass.op, pass.alpha);
           std::vector<Output> outputs;
           for (std::size_t i = 0; i < tensors; ++i) {
             outputs.push_back({c.add(dtype, {numel(i)}), 1});
@@ -587,7 +587,7 @@ TEST_CASE("kernels: foreach passes, out of place and in place", "[gpu]") {
                 c.add_over(i, contiguous_view(dtype, {numel(i)}));
                 continue;
               }
-              if (list == 2 && pass.function == Function::foreach_addcmul) {  // a gradient, twice
+              if (list == 2 && pass.op == KernelOp::foreach_addcmul) {  // a gradient, twice
                 c.add_over(2 * tensors + i, contiguous_view(dtype, {numel(i)}));
                 continue;
               }
@@ -600,21 +600,21 @@ TEST_CASE("kernels: foreach passes, out of place and in place", "[gpu]") {
 TEST_CASE("kernels: generated numbers", "[gpu]") {
   NEEDS_GPU();
   for (const DType dtype : {f32, b16}) {
-    Case normal(Function::random_normal, 0.02);
-    normal.computation.integers = {17, 1000003};
+    Case normal(KernelOp::random_normal, 0.02);
+    normal.kernel.integers = {17, 1000003};
     normal.add(dtype, {12345});
     normal.check({{0, 0}});
   }
-  Case tokens(Function::random_tokens);
-  tokens.computation.integers = {(1 << 20) + 4097, 5, 128256};
+  Case tokens(KernelOp::random_tokens);
+  tokens.kernel.integers = {(1 << 20) + 4097, 5, 128256};
   tokens.add(DType::int64, {3, 1000});
   tokens.check({{0, 0}});
-  Case counting(Function::arange);
+  Case counting(KernelOp::arange);
   counting.add(DType::int64, {3000});
   counting.check({{0, 0}});
-  for (const Function function : {Function::rotary_cos, Function::rotary_sin}) {
-    Case table(function);
-    table.computation.scalars = {500000};
+  for (const KernelOp op : {KernelOp::rotary_cos, KernelOp::rotary_sin}) {
+    Case table(op);
+    table.kernel.scalars = {500000};
     table.add(f32, {300, 64});
     table.check({{0, 30}});
   }
@@ -622,8 +622,8 @@ TEST_CASE("kernels: generated numbers", "[gpu]") {
 
 TEST_CASE("kernels: what breaks a contract is an error that names the operand", "[gpu]") {
   NEEDS_GPU();
-  Computation c;
-  c.function = Function::rms_norm;
+  Kernel c;
+  c.op = KernelOp::rms_norm;
   c.operands = {contiguous_view(f32, {4, 8}), contiguous_view(f32, {4}), strided_view(f32, {4, 8}, {1, 0}),
                 contiguous_view(f32, {8})};
   const DeviceBlock block(4096);

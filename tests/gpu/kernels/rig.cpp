@@ -80,7 +80,7 @@ DeviceBlock::~DeviceBlock() {
 }
 
 std::size_t Case::add(TensorView view) {
-  const std::size_t number = computation.operands.size();
+  const std::size_t number = kernel.operands.size();
   Block block{std::vector<std::byte>(round_up(extent(view), 16) + kMargin)};
   const DType dtype = view.dtype;
   const auto base = reinterpret_cast<Address>(block.bytes.data());
@@ -90,34 +90,34 @@ std::size_t Case::add(TensorView view) {
   }
   blocks_.push_back(std::move(block));
   block_of_.push_back(blocks_.size() - 1);
-  computation.operands.push_back(std::move(view));
+  kernel.operands.push_back(std::move(view));
   return number;
 }
 
 std::size_t Case::add_absent() {
   TensorView view;
   view.absent = true;
-  computation.operands.push_back(view);
+  kernel.operands.push_back(view);
   block_of_.push_back(0);
-  return computation.operands.size() - 1;
+  return kernel.operands.size() - 1;
 }
 
 std::size_t Case::add_over(std::size_t other, TensorView view) {
-  computation.operands.push_back(std::move(view));
+  kernel.operands.push_back(std::move(view));
   block_of_.push_back(block_of_[other]);
-  return computation.operands.size() - 1;
+  return kernel.operands.size() - 1;
 }
 
 std::size_t Case::add_indices(std::vector<std::uint64_t> shape, std::uint64_t bound) {
   const std::size_t operand = add(DType::int64, std::move(shape));
   const auto base = reinterpret_cast<Address>(blocks_[block_of_[operand]].bytes.data());
-  for (std::uint64_t i = 0; i < computation.operands[operand].numel(); ++i)
+  for (std::uint64_t i = 0; i < kernel.operands[operand].numel(); ++i)
     store_element(base + i * 8, DType::int64, static_cast<double>(token_of_bits(bits_of_counter(7, i), bound)));
   return operand;
 }
 
 void Case::change(std::size_t operand, const std::function<double(double)>& formula) {
-  const TensorView& view = computation.operands[operand];
+  const TensorView& view = kernel.operands[operand];
   const auto base = reinterpret_cast<Address>(blocks_[block_of_[operand]].bytes.data());
   for (std::uint64_t i = 0; i < view.numel(); ++i) {
     const Address at = base + place(view, i);
@@ -127,20 +127,20 @@ void Case::change(std::size_t operand, const std::function<double(double)>& form
 
 std::vector<Address> Case::addresses(const std::vector<Address>& blocks) const {
   std::vector<Address> out;
-  for (std::size_t i = 0; i < computation.operands.size(); ++i)
-    out.push_back(computation.operands[i].absent ? 0 : blocks[block_of_[i]]);
+  for (std::size_t i = 0; i < kernel.operands.size(); ++i)
+    out.push_back(kernel.operands[i].absent ? 0 : blocks[block_of_[i]]);
   return out;
 }
 
 void Case::forward_on_host(const std::vector<std::size_t>& outputs, const std::vector<std::size_t>& inputs) {
-  Computation forward;
-  forward.function = Function::attention;
-  forward.causal = computation.causal;
-  forward.alpha = computation.alpha;
+  Kernel forward;
+  forward.op = KernelOp::attention;
+  forward.causal = kernel.causal;
+  forward.alpha = kernel.alpha;
   std::vector<Address> where;
   for (const std::vector<std::size_t>& group : {outputs, inputs})
     for (const std::size_t operand : group) {
-      forward.operands.push_back(computation.operands[operand]);
+      forward.operands.push_back(kernel.operands[operand]);
       where.push_back(reinterpret_cast<Address>(blocks_[block_of_[operand]].bytes.data()));
     }
   run_on_host(forward, where);
@@ -148,7 +148,7 @@ void Case::forward_on_host(const std::vector<std::size_t>& outputs, const std::v
 
 void Case::compare(const Output& output, const std::vector<std::byte>& got,
                    const std::vector<std::byte>& expected) const {
-  const TensorView& view = computation.operands[output.operand];
+  const TensorView& view = kernel.operands[output.operand];
   const std::uint64_t n = view.numel();
   const auto read = [&](const std::vector<std::byte>& bytes, std::uint64_t i) {
     return load_element(reinterpret_cast<Address>(bytes.data()) + place(view, i), view.dtype);
@@ -185,19 +185,19 @@ void Case::check(const std::vector<Output>& outputs) {
     device_blocks.push_back(device.back()->address());
     host_blocks.push_back(reinterpret_cast<Address>(block.bytes.data()));
   }
-  require_done(executor().run(computation, addresses(device_blocks), nullptr));
+  require_done(executor().run(kernel, addresses(device_blocks), nullptr));
   require_cuda(cudaDeviceSynchronize());
   for (std::size_t b = 0; b < blocks_.size(); ++b) {
     got.emplace_back(blocks_[b].bytes.size());
     require_cuda(cudaMemcpy(got[b].data(), reinterpret_cast<const void*>(device_blocks[b]), got[b].size(),
                             cudaMemcpyDeviceToHost));
   }
-  run_on_host(computation, addresses(host_blocks));
+  run_on_host(kernel, addresses(host_blocks));
   for (const Output& output : outputs)
     compare(output, got[block_of_[output.operand]], blocks_[block_of_[output.operand]].bytes);
   // What lies outside the outputs has not changed.
   for (const Output& output : outputs) {
-    const TensorView& view = computation.operands[output.operand];
+    const TensorView& view = kernel.operands[output.operand];
     for (std::uint64_t i = 0; i < view.numel(); ++i) {
       std::memset(got[block_of_[output.operand]].data() + place(view, i), 0, itemsize(view.dtype));
       std::memset(blocks_[block_of_[output.operand]].bytes.data() + place(view, i), 0, itemsize(view.dtype));

@@ -1,4 +1,4 @@
-// Runs one computation on the GPU and on the host (tests/contract/host_math.hpp) from the same random bytes, and
+// Runs one kernel on the GPU and on the host (tests/contract/host_math.hpp) from the same random bytes, and
 // compares every byte of every operand's memory: inside an output's view by value, everywhere else bit for bit.
 #pragma once
 
@@ -40,12 +40,12 @@ struct Output {
   double slack = 1;  ///< times the tolerance of its dtype: 1 for one rounding, more where sums cancel
 };
 
-/// A computation under test. Operands get random numbers of about normal size, whatever they are.
+/// A kernel under test. Operands get random numbers of about normal size, whatever they are.
 class Case {
  public:
-  explicit Case(Function function, double alpha = 1) {
-    computation.function = function;
-    computation.alpha = alpha;
+  explicit Case(KernelOp op, double alpha = 1) {
+    kernel.op = op;
+    kernel.alpha = alpha;
   }
 
   /// Adds an operand on a block of its own, or on that of an earlier operand; returns its number.
@@ -70,7 +70,7 @@ class Case {
   /// Runs both and compares.
   void check(const std::vector<Output>& outputs);
 
-  Computation computation;
+  Kernel kernel;
 
  private:
   struct Block {

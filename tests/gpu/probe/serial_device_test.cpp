@@ -59,12 +59,12 @@ TEST_CASE("dropped collectives take next to no time and keep their place") {
 
 TEST_CASE("kernels are noted with what they move; what a neighbour does is not") {
   Bench bench;
-  Computation copy;
-  copy.function = Function::copy_out;
+  Kernel copy;
+  copy.op = KernelOp::copy_out;
   copy.operands = {{0, DType::bfloat16, false, {100}, {1}}, {0, DType::float32, true, {100}, {1}}};
-  const Computation included;
+  const Kernel fused;
   bench.device.launch(bench.side, {of(0), &copy});
-  bench.device.launch(bench.side, {of(0), &included});
+  bench.device.launch(bench.side, {of(0), &fused});
   KernelWork counted = of(0);
   counted.math.m = 50;
   bench.device.launch(kComputeStream, {counted, &copy});

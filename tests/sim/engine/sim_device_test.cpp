@@ -89,8 +89,8 @@ TEST_CASE("work that a neighbour's kernel does takes no time and no gap") {
   Bench bench;
   const OpId a = bench.gemm(10'000);
   const KernelWork cost{.kernel_class = KernelClass::memory_bound, .work = {}, .bytes = 39'000'000, .label = {}};
-  const Computation included;
-  const OpId nothing = bench.device.launch(kComputeStream, {cost, &included});
+  const Kernel fused;
+  const OpId nothing = bench.device.launch(kComputeStream, {cost, &fused});
   const OpId b = bench.gemm(10'000);
   bench.device.synchronize();
   CHECK(bench.end(nothing) == bench.start(nothing));
@@ -99,8 +99,8 @@ TEST_CASE("work that a neighbour's kernel does takes no time and no gap") {
 
 TEST_CASE("a computation that says no elements moves its operands") {
   Bench bench;
-  Computation copy;
-  copy.function = Function::copy_out;
+  Kernel copy;
+  copy.op = KernelOp::copy_out;
   copy.operands = {{0, DType::bfloat16, false, {9'750'000}, {1}}, {0, DType::bfloat16, false, {9'750'000}, {1}}};
   const KernelWork cost{.kernel_class = KernelClass::memory_bound, .work = {}, .bytes = 1000, .label = {}};
   const OpId op = bench.device.launch(kComputeStream, {cost, &copy});

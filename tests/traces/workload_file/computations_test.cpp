@@ -132,12 +132,12 @@ TEST_CASE("a workload with computations by hand", "[workload_file][computations]
   const Program& step = read->steps[0];
   CHECK(step.loss == TensorId{1});
   REQUIRE(step.computations.size() == 5);
-  const ProgramComputation& gemm = step.computations[step.ops[6].computation];
-  CHECK(gemm.computation.function == Function::gemm);
-  CHECK(gemm.computation.alpha == 0.5);
-  CHECK(gemm.computation.operands[1] == TensorView{16, DType::float32, false, {8, 3}, {1, 8}});
-  CHECK(gemm.computation.operands[2].strides == std::vector<std::uint64_t>{4, 1});
-  CHECK(gemm.computation.operands[3].absent);
+  const ProgramKernel& gemm = step.computations[step.ops[6].computation];
+  CHECK(gemm.kernel.op == KernelOp::gemm);
+  CHECK(gemm.kernel.alpha == 0.5);
+  CHECK(gemm.kernel.operands[1] == TensorView{16, DType::float32, false, {8, 3}, {1, 8}});
+  CHECK(gemm.kernel.operands[2].strides == std::vector<std::uint64_t>{4, 1});
+  CHECK(gemm.kernel.operands[3].absent);
   CHECK(step.computations[4].where ==
         std::vector<Operand>{{Operand::Kind::tensor, 1}, {Operand::Kind::gradient, 0}, {Operand::Kind::setup, 0}});
   CHECK(read->setup.computations.size() == 1);

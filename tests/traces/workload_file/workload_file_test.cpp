@@ -3,8 +3,8 @@
 #include <fstream>
 #include <sstream>
 
-#include "core/kernel/computation_check.hpp"
-#include "core/kernel/function_names.hpp"
+#include "core/kernel/kernel_check.hpp"
+#include "core/kernel/kernel_op_names.hpp"
 #include "tests/catch.hpp"
 #include "tests/traces/workload_file/workload_sample.hpp"
 #include "traces/workload_file/record_tables.hpp"
@@ -61,8 +61,8 @@ TEST_CASE("the documentation names every key, word and place", "[workload_file][
   };
   for (const auto& field : kWorkloadFields) check_key(field.key);
   for (const char* key : {"computations", "losses", "computes", "scalars", "integers", "accumulate"}) check_key(key);
-  for (std::size_t i = 0; i < EnumNames<Function>::kNames.size(); ++i)
-    if (in_programs(static_cast<Function>(i))) check_key(EnumNames<Function>::kNames[i]);
+  for (std::size_t i = 0; i < EnumNames<KernelOp>::kNames.size(); ++i)
+    if (in_programs(static_cast<KernelOp>(i))) check_key(EnumNames<KernelOp>::kNames[i]);
   for (const auto& field : kOpFields) check_key(field.key);
   for (const auto& field : kSectionFields) check_key(field.key);
   for (const auto& field : kSegmentFields) check_key(field.key);

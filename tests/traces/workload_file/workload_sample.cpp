@@ -55,9 +55,9 @@ bool same(const Program& x, const Program& y) {
   for (std::size_t i = 0; i < ops.size(); ++i) {
     if ((ops[i].computation == kNoComputation) != (y.ops[i].computation == kNoComputation)) return false;
     if (ops[i].computation == kNoComputation) continue;
-    const ProgramComputation& a = computations.at(ops[i].computation);
-    const ProgramComputation& b = y.computations.at(y.ops[i].computation);
-    if (a.computation != b.computation || a.where != b.where) return false;
+    const ProgramKernel& a = computations.at(ops[i].computation);
+    const ProgramKernel& b = y.computations.at(y.ops[i].computation);
+    if (a.kernel != b.kernel || a.where != b.where) return false;
   }
   return true;
 }
@@ -176,7 +176,7 @@ void add_computations(Random& random, const Workload& workload, Program& program
     op.computation = static_cast<std::uint32_t>(program.computations.size());
     if (nothing && included != kNoComputation) op.computation = included;
     if (nothing && included != kNoComputation) continue;
-    ProgramComputation& made = program.computations.emplace_back();
+    ProgramKernel& made = program.computations.emplace_back();
     if (nothing) included = op.computation;
     if (nothing) continue;
     const auto [to, to_bytes] = live[random.below(live.size())];
@@ -187,10 +187,10 @@ void add_computations(Random& random, const Workload& workload, Program& program
     const DType dtype = reads_parameter ? workload.settings.param_dtype.value_or(p.dtype) : DType::float32;
     const Bytes source = reads_parameter ? p.numel() * itemsize(dtype) : from_bytes;
     const std::uint64_t elements = std::min(to_bytes / 8, source / itemsize(dtype)) / (1 + random.below(3));
-    made.computation.function = Function::copy;
-    made.computation.alpha = random.chance() ? 1 : 1.0 / static_cast<double>(1 + random.below(9));
-    made.computation.operands = {random_view(random, to_bytes, DType::int64, elements),
-                                 random_view(random, source, dtype, elements)};
+    made.kernel.op = KernelOp::copy;
+    made.kernel.alpha = random.chance() ? 1 : 1.0 / static_cast<double>(1 + random.below(9));
+    made.kernel.operands = {random_view(random, to_bytes, DType::int64, elements),
+                            random_view(random, source, dtype, elements)};
     made.where = {{Operand::Kind::tensor, to.value}, {Operand::Kind::tensor, from.value}};
     if (reads_parameter) made.where[1] = {Operand::Kind::parameter, parameter};
     if (to_bytes >= 4) program.loss = to;

@@ -1,7 +1,7 @@
 // fault_of(): sound where a generated program says it, and a fault where a computation breaks its function's contract.
 #include <functional>
 
-#include "core/kernel/computation_check.hpp"
+#include "core/kernel/kernel_check.hpp"
 #include "tests/contract/host_math.hpp"
 #include "tests/core/models/computations/small_models.hpp"
 
@@ -24,17 +24,17 @@ TEST_CASE("what generated programs compute has no fault") {
             const auto w = generate(model, settings, {}, 132, true);
             if (!w) continue;
             for (const Program* program : {&w->setup, &w->steps[0], &w->steps[1]})
-              for (const ProgramComputation& made : program->computations) {
+              for (const ProgramKernel& made : program->computations) {
                 ++seen;
-                CHECK(fault_of(made.computation) == "");
+                CHECK(fault_of(made.kernel) == "");
               }
           }
   CHECK(seen > 1000);
 }
 
-Computation of(Function function, std::vector<TensorView> operands) {
-  Computation c;
-  c.function = function;
+Kernel of(KernelOp op, std::vector<TensorView> operands) {
+  Kernel c;
+  c.op = op;
   c.operands = std::move(operands);
   return c;
 }
@@ -51,46 +51,46 @@ TensorView absent() {
   return view;
 }
 
-TEST_CASE("a computation that breaks its function's contract has a fault") {
-  const auto check = [](Computation c, std::string_view sentence) { CHECK(fault_of(c) == sentence); };
-  check(of(Function::included, {}), "");
-  check(of(Function::included, {floats({1})}), "0 operands are wanted, not 1");
-  check(of(Function::add, {floats({2, 3}), floats({2, 3}), floats({2, 3})}), "");
-  check(of(Function::add, {floats({2, 3}), floats({2, 3})}), "3 operands are wanted, not 2");
-  check(of(Function::add, {floats({2, 3}), floats({2, 3}), floats({3, 2})}),
+TEST_CASE("a computation that breaks its op's contract has a fault") {
+  const auto check = [](Kernel c, std::string_view sentence) { CHECK(fault_of(c) == sentence); };
+  check(of(KernelOp::fused, {}), "");
+  check(of(KernelOp::fused, {floats({1})}), "0 operands are wanted, not 1");
+  check(of(KernelOp::add, {floats({2, 3}), floats({2, 3}), floats({2, 3})}), "");
+  check(of(KernelOp::add, {floats({2, 3}), floats({2, 3})}), "3 operands are wanted, not 2");
+  check(of(KernelOp::add, {floats({2, 3}), floats({2, 3}), floats({3, 2})}),
         "operand 2 has not the shape that the others want");
-  check(of(Function::add, {floats({2, 3}), indices({2, 3}), floats({2, 3})}), "operand 1 is int64, not floating");
-  check(of(Function::add, {floats({2, 3}), absent(), floats({2, 3})}), "operand 1 is absent");
-  check(of(Function::copy, {floats({4}), indices({4})}), "");
-  check(of(Function::gemm, {floats({2, 3}), floats({2, 5}), floats({5, 3})}), "");
-  check(of(Function::gemm, {floats({2, 3}), floats({2, 5}), floats({5, 3}), absent()}), "");
-  check(of(Function::gemm, {floats({2, 3}), floats({2, 5}), floats({5, 3}), floats({2})}),
+  check(of(KernelOp::add, {floats({2, 3}), indices({2, 3}), floats({2, 3})}), "operand 1 is int64, not floating");
+  check(of(KernelOp::add, {floats({2, 3}), absent(), floats({2, 3})}), "operand 1 is absent");
+  check(of(KernelOp::copy, {floats({4}), indices({4})}), "");
+  check(of(KernelOp::gemm, {floats({2, 3}), floats({2, 5}), floats({5, 3})}), "");
+  check(of(KernelOp::gemm, {floats({2, 3}), floats({2, 5}), floats({5, 3}), absent()}), "");
+  check(of(KernelOp::gemm, {floats({2, 3}), floats({2, 5}), floats({5, 3}), floats({2})}),
         "operand 3 has not the shape that the others want");
-  check(of(Function::gemm, {floats({2, 3}), floats({2, 5}), floats({4, 3})}),
+  check(of(KernelOp::gemm, {floats({2, 3}), floats({2, 5}), floats({4, 3})}),
         "the shapes are not those of out[m, n], a[m, k], b[k, n]");
-  check(of(Function::gemm, {floats({2, 3})}), "at least 3 operands are wanted, not 1");
-  check(of(Function::layer_norm, {floats({4, 3}), floats({4}), floats({4}), floats({4, 3}), absent(), floats({3})}),
+  check(of(KernelOp::gemm, {floats({2, 3})}), "at least 3 operands are wanted, not 1");
+  check(of(KernelOp::layer_norm, {floats({4, 3}), floats({4}), floats({4}), floats({4, 3}), absent(), floats({3})}),
         "");
-  check(of(Function::layer_norm, {floats({4, 3}), floats({3}), floats({4}), floats({4, 3}), absent(), absent()}),
+  check(of(KernelOp::layer_norm, {floats({4, 3}), floats({3}), floats({4}), floats({4, 3}), absent(), absent()}),
         "operand 1 has 3 elements, not one a row (4)");
-  check(of(Function::rms_norm, {floats({4, 3}), floats({4}), floats({4, 3}), floats({4})}),
+  check(of(KernelOp::rms_norm, {floats({4, 3}), floats({4}), floats({4, 3}), floats({4})}),
         "operand 3 has 4 elements, not one a column (3)");
-  check(of(Function::nll_loss, {floats({}), floats({}), floats({4, 3}), floats({4})}),
+  check(of(KernelOp::nll_loss, {floats({}), floats({}), floats({4, 3}), floats({4})}),
         "operand 3 is float32, not int64");
-  check(of(Function::embedding, {floats({2, 5, 8}), floats({10, 8}), indices({2, 5})}), "");
-  check(of(Function::embedding, {floats({2, 5, 8}), floats({10, 8}), indices({2, 4})}),
+  check(of(KernelOp::embedding, {floats({2, 5, 8}), floats({10, 8}), indices({2, 5})}), "");
+  check(of(KernelOp::embedding, {floats({2, 5, 8}), floats({10, 8}), indices({2, 4})}),
         "an embedding has a row of its weight for each index");
   const TensorView q = floats({2, 4, 5, 8});
   const TensorView k = floats({2, 2, 5, 8});
-  check(of(Function::attention, {q, floats({2, 4, 5}), q, k, k}), "");
-  check(of(Function::attention, {q, floats({2, 4, 5}), q, floats({2, 3, 5, 8}), floats({2, 3, 5, 8})}),
+  check(of(KernelOp::attention, {q, floats({2, 4, 5}), q, k, k}), "");
+  check(of(KernelOp::attention, {q, floats({2, 4, 5}), q, floats({2, 3, 5, 8}), floats({2, 3, 5, 8})}),
         "query heads come in groups of key heads");
-  check(of(Function::attention, {q, floats({2, 4, 6}), q, k, k}), "operand 1 has not the shape that the others want");
-  check(of(Function::attention_backward, {q, k, k, q, q, k, k, q, floats({2, 4, 5}), indices({1}), floats({9})}), "");
-  check(of(Function::chunk_cat, {floats({4}), floats({4})}),
+  check(of(KernelOp::attention, {q, floats({2, 4, 6}), q, k, k}), "operand 1 has not the shape that the others want");
+  check(of(KernelOp::attention_backward, {q, k, k, q, q, k, k, q, floats({2, 4, 5}), indices({1}), floats({9})}), "");
+  check(of(KernelOp::chunk_cat, {floats({4}), floats({4})}),
         "FSDP2's sections and the optimizer compute this, not a program");
-  check(of(Function::adam, {}), "FSDP2's sections and the optimizer compute this, not a program");
-  Computation cat = of(Function::cat, {floats({2, 5}), floats({2, 3}), floats({2, 2})});
+  check(of(KernelOp::adam, {}), "FSDP2's sections and the optimizer compute this, not a program");
+  Kernel cat = of(KernelOp::cat, {floats({2, 5}), floats({2, 3}), floats({2, 2})});
   check(cat, "1 integers are wanted, not 0");
   cat.integers = {1};
   check(cat, "");
@@ -98,10 +98,10 @@ TEST_CASE("a computation that breaks its function's contract has a fault") {
   check(cat, "operand 1 has not the shape that the others want");
   cat.integers = {2};
   check(cat, "there is no dimension 2");
-  Computation tokens = of(Function::random_tokens, {indices({5})});
+  Kernel tokens = of(KernelOp::random_tokens, {indices({5})});
   tokens.integers = {-1, 0, 0};
   check(tokens, "the bound of random_tokens is above 0");
-  Computation gelu = of(Function::gelu, {floats({2}), floats({2})});
+  Kernel gelu = of(KernelOp::gelu, {floats({2}), floats({2})});
   gelu.causal = true;
   check(gelu, "only attention is causal");
   gelu.causal = false;

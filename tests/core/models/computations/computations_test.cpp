@@ -1,4 +1,9 @@
 // What generated programs compute, as data: complete where every op is known, the same ops with and without.
+#include <algorithm>
+#include <set>
+#include <string_view>
+
+#include "core/kernel/kernel_cost.hpp"
 #include "tests/core/models/computations/host_program_runner.hpp"
 #include "tests/core/models/computations/small_models.hpp"
 
@@ -58,6 +63,34 @@ TEST_CASE("every launch of the plain families says what it computes") {
         CHECK((op.computation != kNoComputation) == (op.kind == OpKind::kernel || op.kind == OpKind::copy));
     }
   }
+}
+
+/// Stored operands are expanded to the output's shape, where the cost counts a broadcast one by its own.
+bool broadcasts(const Kernel& kernel) {
+  return std::any_of(kernel.operands.begin(), kernel.operands.end(), [](const TensorView& view) {
+    return std::find(view.strides.begin(), view.strides.end(), 0) != view.strides.end();
+  });
+}
+
+TEST_CASE("what a kernel costs follows from what it computes, but where the program says otherwise") {
+  // Those with a CostOverride.
+  const std::set<std::string_view> priced{"aten::fill_", "aten::zero_", "aten::where", "aten::div", "aten::clone",
+                                          "aten::add_",  "aten::copy_", "aten::sum",   "Memset",    "sum_and_scatter"};
+  for (const std::string_view name : {"mlp", "llama-tiny", "torch-transformer"})
+    for (const Settings& settings : {small_settings(), with(small_settings(), Checkpoint::none, 2)}) {
+      const Workload w = computing(small_model(name), settings);
+      for (const Program& step : w.steps)
+        for (const Op& op : step.ops) {
+          if (op.kind != OpKind::kernel) continue;
+          const Kernel& kernel = step.computations[op.computation].kernel;
+          if (kernel.op == KernelOp::fused || broadcasts(kernel)) continue;
+          const KernelWork cost = kernel_cost(kernel);
+          const bool same = cost.kernel_class == op.kernel.kernel_class && cost.bytes == op.kernel.bytes &&
+                            cost.math == op.kernel.math;
+          INFO(name << ": " << w.labels.text(op.label));
+          CHECK((same || priced.contains(w.labels.text(op.label))));
+        }
+    }
 }
 
 TEST_CASE("a launch that nobody knows leaves a program without computations") {

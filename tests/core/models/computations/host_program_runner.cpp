@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "core/kernel/computation_check.hpp"
+#include "core/kernel/kernel_check.hpp"
 #include "tests/catch.hpp"
 #include "tests/contract/host_math.hpp"
 
@@ -57,10 +57,10 @@ void HostProgram::run_setup() {
     if (op.kind != OpKind::alloc) continue;
     setup_[op.tensor.value] = block_of_bytes(op.size.bytes, op.computation != kNoComputation);
     if (op.computation == kNoComputation) continue;
-    const ProgramComputation& what = workload_.setup.computations.at(op.computation);
+    const ProgramKernel& what = workload_.setup.computations.at(op.computation);
     REQUIRE(what.where == std::vector<Operand>{{Operand::Kind::tensor, op.tensor.value}});
     const std::vector<Address> addresses{address_of(setup_[op.tensor.value])};
-    run_on_host(what.computation, addresses);
+    run_on_host(what.kernel, addresses);
   }
 }
 
@@ -86,10 +86,10 @@ HostBlock& HostProgram::block_of(const Operand& where) {
   }
 }
 
-void HostProgram::compute(const ProgramComputation& what, const std::string& label, std::int64_t stream) {
+void HostProgram::compute(const ProgramKernel& what, const std::string& label, std::int64_t stream) {
   INFO(label);
-  Computation c = what.computation;
-  if (c.function == Function::included) return;
+  Kernel c = what.kernel;
+  if (c.op == KernelOp::fused) return;
   ++launches_;
   REQUIRE(what.where.size() == c.operands.size());
   if (!c.integers.empty() && c.integers.front() == -1) c.integers.front() = stream;
@@ -112,10 +112,10 @@ void HostProgram::compute(const ProgramComputation& what, const std::string& lab
     });
     REQUIRE(inside);
     if (reads_operand(c, i)) CHECK(written);
-    if (i < outputs_of(c.function)) CHECK(what.where[i].kind != Operand::Kind::parameter);
+    if (i < outputs_of(c.op)) CHECK(what.where[i].kind != Operand::Kind::parameter);
   }
   run_on_host(c, addresses);
-  for (std::size_t i = 0; i < outputs_of(c.function); ++i) {
+  for (std::size_t i = 0; i < outputs_of(c.op); ++i) {
     if (c.operands[i].absent) continue;
     HostBlock& block = block_of(what.where[i]);
     for_each_element(c.operands[i], [&](Bytes at) {

@@ -42,7 +42,7 @@ class HostProgram {
  private:
   void fill_parameters(double deviation);
   void run_setup();
-  void compute(const ProgramComputation& what, const std::string& label, std::int64_t stream);
+  void compute(const ProgramKernel& what, const std::string& label, std::int64_t stream);
   [[nodiscard]] HostBlock& block_of(const Operand& where);
 
   const Workload& workload_;

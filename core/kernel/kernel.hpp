@@ -1,8 +1,9 @@
-// What an op computes on which memory, for a device that really runs it. (KernelMath says what it costs.)
+// The description of a kernel: an operation on tensors. What it costs follows from it (kernel_cost.hpp).
 //
-// Who: core/models writes them concurrent with the ops of a generated program; core/step binds the operands to
-// addresses, adds those of FSDP2's sections and of the optimizer, and hands them to Device::compute; gpu/kernels runs
-// them, tests/contract/host_math.hpp on the host as the reference. A device that only prices ignores them.
+// Who: core/models describes each launch of a generated program by one; core/step binds its operands to addresses,
+// describes FSDP2's sections and the optimizer, and hands them to Device::launch; gpu/kernels runs them,
+// tests/contract/host_math.hpp on the host as the reference. Kernels that are known by their time and class alone
+// (captures, files) have a KernelWork and no description.
 // Plain data. Numerics: arithmetic in float32 unless all floating operands are float64, results rounded once to the
 // output's dtype (ATen's opmath rule); sums accumulate in float32.
 #pragma once
@@ -15,10 +16,10 @@
 
 namespace foreshard {
 
-/// What is computed. Operands are listed outputs first ("out; in"), in this order; one in [] may be absent
+/// The operation. Operands are listed outputs first ("out; in"), in this order; one in [] may be absent
 /// (TensorView::absent). Views of "elementwise" have any strides and broadcast to the output's shape.
-enum class Function : std::uint8_t {
-  included = 0,  ///< nothing: the work of this launch is done by the computation of a launch concurrent with it
+enum class KernelOp : std::uint8_t {
+  fused = 0,  ///< nothing: eager PyTorch launches a kernel here whose work that of a launch concurrent with it does too
   // Elementwise.
   fill,              ///< out;  = alpha
   copy,              ///< out; x  casts
@@ -113,15 +114,15 @@ struct TensorView {
   }
 };
 
-struct Computation {
-  Function function = Function::included;
+struct Kernel {
+  KernelOp op = KernelOp::fused;
   bool causal = false;      ///< attention
   bool accumulate = false;  ///< gemm
   double alpha = 1;
   std::vector<TensorView> operands = {};
   std::vector<double> scalars = {};
   std::vector<std::int64_t> integers = {};
-  bool operator==(const Computation&) const = default;
+  bool operator==(const Kernel&) const = default;
 };
 
 /// 64 random bits of a stream at an index: SplitMix64 (Steele, Lea, Flood 2014) of index + stream × 2^40. Elementwise
@@ -155,7 +156,7 @@ struct Computation {
   return static_cast<double>(bits >> 40U) >= p * 0x1p24;
 }
 
-/// Where an operand of a program's computation lies when it runs.
+/// Where an operand of a program's kernel lies when it runs.
 struct Operand {
   enum class Kind : std::uint8_t {
     none = 0,
@@ -169,9 +170,9 @@ struct Operand {
   bool operator==(const Operand&) const = default;
 };
 
-/// A computation of a program: `where` by operand.
-struct ProgramComputation {
-  Computation computation;
+/// A kernel of a program: `where` by operand.
+struct ProgramKernel {
+  Kernel kernel;
   std::vector<Operand> where;
 };
 

@@ -1,13 +1,13 @@
-// the names of Function in files: those of its enumerators.
+// The names of KernelOp in files: those of its enumerators, but for `fused`, which files call "included".
 #pragma once
 
 #include "core/base/enum_names.hpp"
-#include "core/kernel/computation.hpp"
+#include "core/kernel/kernel.hpp"
 
 namespace foreshard {
 
 template <>
-struct EnumNames<Function> {
+struct EnumNames<KernelOp> {
   static constexpr std::array<std::string_view, 59> kNames{"included",
                                                            "fill",
                                                            "copy",
@@ -68,6 +68,6 @@ struct EnumNames<Function> {
                                                            "rotary_sin",
                                                            "arange"};
 };
-static_assert(names_end_with(Function::arange));
+static_assert(names_end_with(KernelOp::arange));
 
 }  // namespace foreshard

@@ -1,4 +1,4 @@
-#include "core/kernel/computation_check.hpp"
+#include "core/kernel/kernel_check.hpp"
 
 #include <fmt/format.h>
 
@@ -17,7 +17,7 @@ namespace {
 ///   d floating, one a column of the first x       t int64, one a row of the first x
 ///   1 floating, one element                       w floating            i int64              a any
 struct Signature {
-  Function function;
+  KernelOp op;
   std::string_view operands;
   std::uint8_t outputs;
   std::uint8_t integers = 0;
@@ -25,61 +25,61 @@ struct Signature {
 };
 
 constexpr std::array kSignatures{
-    Signature{Function::included, "", 0},
-    Signature{Function::fill, "y", 1},
-    Signature{Function::copy, "yy", 1},
-    Signature{Function::add, "xxx", 1},
-    Signature{Function::sub, "xxx", 1},
-    Signature{Function::mul, "xxx", 1},
-    Signature{Function::neg, "xx", 1},
-    Signature{Function::mul_scalar, "xx", 1},
-    Signature{Function::add_scalar, "xx", 1},
-    Signature{Function::silu, "xx", 1},
-    Signature{Function::silu_backward, "xxx", 1},
-    Signature{Function::gelu, "xx", 1},
-    Signature{Function::gelu_backward, "xxx", 1},
-    Signature{Function::dropout, "xmx", 2, 2},
-    Signature{Function::dropout_backward, "xxm", 1},
-    Signature{Function::sum_to, "ww", 1},
-    Signature{Function::layer_norm, "xrrxd?d?", 3},
-    Signature{Function::layer_norm_backward, "xxxrrd?", 1},
-    Signature{Function::layer_norm_backward_weights, "d?d?xxrr", 2},
-    Signature{Function::rms_norm, "xrxd", 2},
-    Signature{Function::rms_norm_backward, "xxxrd", 1},
-    Signature{Function::rms_norm_backward_weight, "dxxr", 1},
-    Signature{Function::gemm, "wwww?", 1},
-    Signature{Function::attention, "wwwww", 2},
-    Signature{Function::attention_backward, "wwwwwwwwwa*", 3},
-    Signature{Function::embedding, "wwi", 1},
-    Signature{Function::embedding_backward, "wwi", 1},
-    Signature{Function::log_softmax, "xx", 1},
-    Signature{Function::log_softmax_backward, "xxx", 1},
-    Signature{Function::nll_loss, "11xt", 2},
-    Signature{Function::nll_loss_backward, "x1t", 1},
-    Signature{Function::cross_entropy, "1xxt", 2},
-    Signature{Function::softmax, "xx", 1},
-    Signature{Function::softmax_backward, "xxx", 1},
-    Signature{Function::causal_mask, "w", 1},
-    Signature{Function::cat, "www*", 1, 1},
-    Signature{Function::rope, "xxww", 1},
-    Signature{Function::rope_backward, "xxww", 1},
-    Signature{Function::swiglu, "xxx", 1},
-    Signature{Function::swiglu_backward, "xxxxx", 2},
-    Signature{Function::add_rms_norm, "xxrxxd", 3},
-    Signature{Function::add_rms_norm_backward, "xxxxrd", 1},
-    Signature{Function::random_normal, "w", 1, 2},
-    Signature{Function::random_tokens, "i", 1, 3},
-    Signature{Function::rotary_cos, "w", 1, 0, 1},
-    Signature{Function::rotary_sin, "w", 1, 0, 1},
-    Signature{Function::arange, "i", 1},
+    Signature{KernelOp::fused, "", 0},
+    Signature{KernelOp::fill, "y", 1},
+    Signature{KernelOp::copy, "yy", 1},
+    Signature{KernelOp::add, "xxx", 1},
+    Signature{KernelOp::sub, "xxx", 1},
+    Signature{KernelOp::mul, "xxx", 1},
+    Signature{KernelOp::neg, "xx", 1},
+    Signature{KernelOp::mul_scalar, "xx", 1},
+    Signature{KernelOp::add_scalar, "xx", 1},
+    Signature{KernelOp::silu, "xx", 1},
+    Signature{KernelOp::silu_backward, "xxx", 1},
+    Signature{KernelOp::gelu, "xx", 1},
+    Signature{KernelOp::gelu_backward, "xxx", 1},
+    Signature{KernelOp::dropout, "xmx", 2, 2},
+    Signature{KernelOp::dropout_backward, "xxm", 1},
+    Signature{KernelOp::sum_to, "ww", 1},
+    Signature{KernelOp::layer_norm, "xrrxd?d?", 3},
+    Signature{KernelOp::layer_norm_backward, "xxxrrd?", 1},
+    Signature{KernelOp::layer_norm_backward_weights, "d?d?xxrr", 2},
+    Signature{KernelOp::rms_norm, "xrxd", 2},
+    Signature{KernelOp::rms_norm_backward, "xxxrd", 1},
+    Signature{KernelOp::rms_norm_backward_weight, "dxxr", 1},
+    Signature{KernelOp::gemm, "wwww?", 1},
+    Signature{KernelOp::attention, "wwwww", 2},
+    Signature{KernelOp::attention_backward, "wwwwwwwwwa*", 3},
+    Signature{KernelOp::embedding, "wwi", 1},
+    Signature{KernelOp::embedding_backward, "wwi", 1},
+    Signature{KernelOp::log_softmax, "xx", 1},
+    Signature{KernelOp::log_softmax_backward, "xxx", 1},
+    Signature{KernelOp::nll_loss, "11xt", 2},
+    Signature{KernelOp::nll_loss_backward, "x1t", 1},
+    Signature{KernelOp::cross_entropy, "1xxt", 2},
+    Signature{KernelOp::softmax, "xx", 1},
+    Signature{KernelOp::softmax_backward, "xxx", 1},
+    Signature{KernelOp::causal_mask, "w", 1},
+    Signature{KernelOp::cat, "www*", 1, 1},
+    Signature{KernelOp::rope, "xxww", 1},
+    Signature{KernelOp::rope_backward, "xxww", 1},
+    Signature{KernelOp::swiglu, "xxx", 1},
+    Signature{KernelOp::swiglu_backward, "xxxxx", 2},
+    Signature{KernelOp::add_rms_norm, "xxrxxd", 3},
+    Signature{KernelOp::add_rms_norm_backward, "xxxxrd", 1},
+    Signature{KernelOp::random_normal, "w", 1, 2},
+    Signature{KernelOp::random_tokens, "i", 1, 3},
+    Signature{KernelOp::rotary_cos, "w", 1, 0, 1},
+    Signature{KernelOp::rotary_sin, "w", 1, 0, 1},
+    Signature{KernelOp::arange, "i", 1},
 };
 
 /// First operand of attention_backward that it may use as it likes.
 constexpr std::size_t kAttentionScratch = 9;
 
-const Signature* signature_of(Function function) {
+const Signature* signature_of(KernelOp op) {
   const auto found =
-      std::find_if(kSignatures.begin(), kSignatures.end(), [&](const Signature& s) { return s.function == function; });
+      std::find_if(kSignatures.begin(), kSignatures.end(), [&](const Signature& s) { return s.op == op; });
   return found == kSignatures.end() ? nullptr : &*found;
 }
 
@@ -152,7 +152,7 @@ Operands operands_of(const Signature& signature, std::size_t count) {
 
 class Check {
  public:
-  Check(const Computation& c, const Signature& signature) : c_(c), signature_(signature) {}
+  Check(const Kernel& c, const Signature& signature) : c_(c), signature_(signature) {}
 
   std::string run() {
     check_operands();
@@ -211,9 +211,9 @@ class Check {
     const bool finite = std::isfinite(c_.alpha) &&
                         std::all_of(c_.scalars.begin(), c_.scalars.end(), [](double s) { return std::isfinite(s); });
     need(finite, "alpha and scalars are finite");
-    const bool attends = c_.function == Function::attention || c_.function == Function::attention_backward;
+    const bool attends = c_.op == KernelOp::attention || c_.op == KernelOp::attention_backward;
     need(!c_.causal || attends, "only attention is causal");
-    need(!c_.accumulate || c_.function == Function::gemm, "only gemm accumulates");
+    need(!c_.accumulate || c_.op == KernelOp::gemm, "only gemm accumulates");
   }
 
   void check_shapes() {
@@ -234,35 +234,35 @@ class Check {
   }
 
   void check_function() {
-    switch (c_.function) {
-      case Function::dropout:
-      case Function::dropout_backward:
+    switch (c_.op) {
+      case KernelOp::dropout:
+      case KernelOp::dropout_backward:
         return need(c_.alpha >= 0 && c_.alpha < 1, "dropout's p must be in [0, 1)");
-      case Function::sum_to:
+      case KernelOp::sum_to:
         return check_sum();
-      case Function::gemm:
+      case KernelOp::gemm:
         return check_gemm();
-      case Function::attention:
-      case Function::attention_backward:
-        return check_attention(c_.function == Function::attention_backward);
-      case Function::embedding:
+      case KernelOp::attention:
+      case KernelOp::attention_backward:
+        return check_attention(c_.op == KernelOp::attention_backward);
+      case KernelOp::embedding:
         return check_embedding(at(0), at(1));
-      case Function::embedding_backward:
+      case KernelOp::embedding_backward:
         return check_embedding(at(1), at(0));
-      case Function::cat:
+      case KernelOp::cat:
         return check_cat();
-      case Function::rope:
-      case Function::rope_backward:
+      case KernelOp::rope:
+      case KernelOp::rope_backward:
         if (!ranks(0, 2, 4) || !ranks(2, 4, 2)) return;
         same(2, {shape(0)[1], shape(0)[3] / 2});
         same(3, {shape(0)[1], shape(0)[3] / 2});
         return need(shape(0)[3] % 2 == 0, "rope turns pairs");
-      case Function::causal_mask:
-      case Function::rotary_cos:
-      case Function::rotary_sin:
+      case KernelOp::causal_mask:
+      case KernelOp::rotary_cos:
+      case KernelOp::rotary_sin:
         ranks(0, 1, 2);
         return;
-      case Function::random_tokens:
+      case KernelOp::random_tokens:
         return need(c_.integers[2] > 0, "the bound of random_tokens is above 0");
       default:
         return;
@@ -331,7 +331,7 @@ class Check {
     need(joined == shape(0)[static_cast<std::size_t>(along)], "the parts do not add up to the output");
   }
 
-  const Computation& c_;
+  const Kernel& c_;
   const Signature& signature_;
   std::string letters_;
   std::string fault_;
@@ -339,18 +339,18 @@ class Check {
 
 }  // namespace
 
-bool in_programs(Function function) {
-  return signature_of(function) != nullptr;
+bool in_programs(KernelOp op) {
+  return signature_of(op) != nullptr;
 }
 
-std::size_t outputs_of(Function function) {
-  const Signature* signature = signature_of(function);
+std::size_t outputs_of(KernelOp op) {
+  const Signature* signature = signature_of(op);
   return signature == nullptr ? 0 : signature->outputs;
 }
 
-bool reads_operand(const Computation& computation, std::size_t operand) {
-  if (computation.function == Function::attention_backward && operand >= kAttentionScratch) return false;
-  return operand >= outputs_of(computation.function) || computation.accumulate;
+bool reads_operand(const Kernel& kernel, std::size_t operand) {
+  if (kernel.op == KernelOp::attention_backward && operand >= kAttentionScratch) return false;
+  return operand >= outputs_of(kernel.op) || kernel.accumulate;
 }
 
 std::optional<Bytes> extent_of(const TensorView& view) {
@@ -375,10 +375,10 @@ std::optional<Bytes> extent_of(const TensorView& view) {
   return end;
 }
 
-std::string fault_of(const Computation& computation) {
-  const Signature* signature = signature_of(computation.function);
+std::string fault_of(const Kernel& kernel) {
+  const Signature* signature = signature_of(kernel.op);
   if (signature == nullptr) return "FSDP2's sections and the optimizer compute this, not a program";
-  return Check(computation, *signature).run();
+  return Check(kernel, *signature).run();
 }
 
 }  // namespace foreshard
