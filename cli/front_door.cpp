@@ -2,10 +2,9 @@
 
 #include <fmt/core.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
-#include <stdexcept>
 
+#include "cli/options/option_set.hpp"
 #include "cli/terminal/version.hpp"
 #include "cli/verbs/verbs.hpp"
 #include "core/base/suggest.hpp"
@@ -29,19 +28,20 @@ bool is_option(const std::string& argument) {
 }
 
 /// The names of a verb's options, "--json" and "-o", for suggestions.
-std::vector<std::string> option_names(const CLI::App& app) {
+std::vector<std::string> option_names(const OptionSet& options) {
   std::vector<std::string> names;
-  for (const CLI::Option* option : app.get_options()) {
-    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
-    for (const std::string& name : option->get_snames()) names.push_back("-" + name);
+  for (const OptionFacts& option : options.options()) {
+    if (option.positional) continue;
+    names.insert(names.end(), option.names.begin(), option.names.end());
+    names.insert(names.end(), option.off.begin(), option.off.end());
   }
   return names;
 }
 
 /// CLI11 would take the word behind an unknown option for an input, so options are looked at first.
-Result<void> check_options(const CLI::App& app, const std::vector<std::string>& arguments) {
+Result<void> check_options(const OptionSet& options, const std::vector<std::string>& arguments) {
   const std::string& verb = arguments[0];
-  const std::vector<std::string> names = option_names(app);
+  const std::vector<std::string> names = option_names(options);
   const std::vector<std::string_view> known(names.begin(), names.end());
   for (std::size_t i = 1; i < arguments.size() && arguments[i] != "--"; ++i) {
     if (!is_option(arguments[i])) continue;
@@ -74,29 +74,16 @@ std::string description(const Verb& verb) {
                      verb.summary);
 }
 
-/// CLI11's own words without its class names; exit status 2 for all of them.
-int refuse_parse(Console& console, const CLI::ParseError& error, const Verb& verb) {
-  return refuse(console, usage(error.what(), fmt::format("foreshard {} --help", verb.name)));
-}
-
 int run_verb(const Verb& verb, const std::vector<std::string>& arguments, Console& console) {
-  CLI::App app(description(verb), "foreshard " + std::string(verb.name));
-  app.get_formatter()->column_width(34);
-  app.set_help_flag("-h,--help", "this text");
-  app.add_flag("-q,--quiet", console.quiet, "no notes and no progress on stderr");
-  const Action action = verb.add(app);
-  if (const auto known = check_options(app, arguments); !known) return refuse(console, known.error());
-  std::vector<std::string> reversed(arguments.rbegin(), arguments.rend() - 1);  // CLI11 takes the last first
-  try {
-    app.parse(reversed);
-  } catch (const CLI::CallForHelp&) {
-    console.out << app.help();
+  OptionSet options(description(verb), "foreshard " + std::string(verb.name));
+  add_common_options(options, console.quiet);
+  const Action action = verb.add(options);
+  if (const auto known = check_options(options, arguments); !known) return refuse(console, known.error());
+  const Result<bool> parsed = options.parse({arguments.begin() + 1, arguments.end()});
+  if (!parsed) return refuse(console, usage(parsed.error().what, fmt::format("foreshard {} --help", verb.name)));
+  if (!*parsed) {
+    console.out << options.help();
     return kDone;
-  } catch (const CLI::ParseError& error) {
-    return refuse_parse(console, error, verb);
-  } catch (const std::logic_error&) {  // CLI11 2.1 converts a flag's value with std::stoll
-    return refuse(console,
-                  usage("a flag's value is neither true nor false", fmt::format("foreshard {} --help", verb.name)));
   }
   const Result<int> status = action(console);
   return status ? *status : refuse(console, status.error());

@@ -11,6 +11,7 @@
 
 #include "cli/gpu/probe_report.hpp"
 #include "cli/options/options.hpp"
+#include "core/base/json_io.hpp"
 #include "gpu/cuda/execution.hpp"
 
 namespace foreshard::cli {

@@ -11,6 +11,7 @@
 #include "cli/terminal/version.hpp"
 #include "core/adapt/adapt.hpp"
 #include "core/adapt/computations.hpp"
+#include "core/base/json_io.hpp"
 #include "core/settings/settings_table.hpp"
 
 namespace foreshard::cli {

@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "core/base/dtype.hpp"
+#include "core/base/json_io.hpp"
 
 namespace foreshard::cli {
 
@@ -31,7 +32,7 @@ void GradientFiles::add(std::int32_t step, const ShardedGradient& gradient, std:
 Result<void> GradientFiles::finish() {
   numbers_.close();
   std::ofstream index(stem_ + ".json", std::ios::trunc);
-  index << index_.dump() << '\n';
+  index << json_text(index_) << '\n';
   index.close();
   if (numbers_ && index) return {};
   return fail(ErrorKind::input, "the gradients could not be written", stem_ + ".bin", "is the disk full?");

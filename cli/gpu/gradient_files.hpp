@@ -4,6 +4,7 @@
 #pragma once
 
 #include <fstream>
+#include <nlohmann/json.hpp>
 #include <span>
 #include <string>
 

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "cli/reports/prediction_report.hpp"
+#include "core/base/json_io.hpp"
 #include "core/base/median.hpp"
 #include "core/base/units.hpp"
 #include "core/device/collective_names.hpp"
@@ -130,7 +131,7 @@ std::string measurement_text(const gpu::RankMeasurement& m) {
                      {"peaks", peaks_json(m.peaks)},
                      {"step_peaks", steps},
                      {"retries", m.num_alloc_retries}};
-  return json.dump();
+  return json_text(json);
 }
 
 Result<gpu::RankMeasurement> parse_measurement(const std::string& text) {
@@ -203,7 +204,8 @@ Json run_json(const RunReport& report) {
   json["ranks"] = ranks_json(report.ranks);
   add_plan(json, report);
   json["settings"] = Json::object();
-  for (const auto& [key, value] : setting_options(report.planned.settings)) json["settings"][key] = Json::parse(value);
+  for (const auto& [key, value] : setting_options(report.planned.settings))
+    json["settings"][key] = parse_ordered_json_text(value);
   return json;
 }
 

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "core/base/quantity.hpp"
 #include "traces/store/atomic_file.hpp"
 
 namespace foreshard::cli {

@@ -1,29 +1,11 @@
-// Option values that carry units, for CLI11.
+// Files that options name: read, and written only where nothing is lost.
 #pragma once
 
-#include <CLI/CLI.hpp>
-#include <functional>
-#include <optional>
 #include <string>
 
 #include "core/base/error.hpp"
-#include "core/base/quantity.hpp"
 
 namespace foreshard::cli {
-
-/// Adds an option whose text `parse` reads; its Error becomes CLI11's, with what and hint.
-template <class Value>
-CLI::Option* add_parsed(CLI::App& app, const std::string& name, std::optional<Value>& value,
-                        Result<Value> (*parse)(std::string_view), const std::string& help) {
-  return app.add_option_function<std::string>(
-      name,
-      [&value, parse, name](const std::string& text) {
-        const Result<Value> parsed = parse(text);
-        if (!parsed) throw CLI::ValidationError(name, parsed.error().text());
-        value = *parsed;
-      },
-      help);
-}
 
 /// Refuses to write over a file that is there, unless forced.
 [[nodiscard]] Result<void> may_write(const std::string& path, bool force);

@@ -5,8 +5,10 @@
 
 #include <cerrno>
 #include <cstring>
+#include <nlohmann/json.hpp>
 
 #include "cli/options/options.hpp"
+#include "core/base/json_io.hpp"
 
 namespace foreshard::cli {
 
@@ -40,7 +42,7 @@ void ProgressFile::finish() {
 
 void ProgressFile::line(const Json& json) {
   if (file_ < 0) return;
-  const std::string text = json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+  const std::string text = json_text(json) + "\n";
   [[maybe_unused]] const auto written = ::write(file_, text.data(), text.size());
 }
 

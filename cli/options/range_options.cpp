@@ -1,30 +1,30 @@
 #include "cli/options/range_options.hpp"
 
+#include "cli/options/option_set.hpp"
 #include "cli/options/options.hpp"
 #include "core/settings/settings_table.hpp"
 
 namespace foreshard::cli {
 
-void RangeOptions::add_to(CLI::App& app) {
+void RangeOptions::add_to(OptionSet& set) {
   for (const SettingOption& setting : setting_table()) {
     given_.push_back(std::make_unique<Given>());
     Given& given = *given_.back();
     given.key = std::string(setting.key);
     given.is_file = setting.form == SettingForm::json;
     const bool flag = setting.form == SettingForm::flag;
-    CLI::Option* option = app.add_option_function<std::vector<std::string>>(
-        setting.option(),
-        [&given, flag](const std::vector<std::string>& texts) {
-          given.texts.insert(given.texts.end(), texts.begin(), texts.end());
-          // The option alone; CLI11 gives an empty text, or none.
-          if (flag && (texts.empty() || texts.back().empty())) given.texts.emplace_back("true");
-          if (flag) std::erase(given.texts, std::string());
-        },
-        std::string(setting.help));
-    option->type_name(std::string(setting.values))->group("Choices: lists (a,b) and ranges (1..4) of");
-    option->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-    option->allow_extra_args(false);
-    flag ? option->type_size(1)->expected(0, 1) : option->type_size(1)->expected(1);
+    set.add_texts(
+           setting.option(),
+           [&given, flag](const std::vector<std::string>& texts) {
+             given.texts.insert(given.texts.end(), texts.begin(), texts.end());
+             // The option alone; CLI11 gives an empty text, or none.
+             if (flag && (texts.empty() || texts.back().empty())) given.texts.emplace_back("true");
+             if (flag) std::erase(given.texts, std::string());
+           },
+           std::string(setting.help), flag ? Values::all_or_nothing : Values::all)
+        .type_name(std::string(setting.values))
+        .suggest(setting.words)
+        .group("Choices: lists (a,b) and ranges (1..4) of");
   }
 }
 

@@ -1,13 +1,13 @@
 // The options as ranges: `sweep` takes the names of `plan`, and lists and ranges of them.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <map>
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "cli/options/option_set.hpp"
 #include "core/base/error.hpp"
 #include "sim/sweep/ranges.hpp"
 
@@ -22,7 +22,7 @@ struct GivenRanges {
 class RangeOptions {
  public:
   /// One option a choice, in a help group of its own. `this` must outlive the parsing.
-  void add_to(CLI::App& app);
+  void add_to(OptionSet& set);
 
   /// What was given, in the order of the options. An option that was given more than once has all its values.
   [[nodiscard]] Result<GivenRanges> ranges() const;

@@ -1,36 +1,35 @@
 #include "cli/options/setting_options.hpp"
 
+#include "cli/options/option_set.hpp"
 #include "cli/options/options.hpp"
 #include "core/settings/settings_table.hpp"
 
 namespace foreshard::cli {
 
-void SettingOptions::add_to(CLI::App& app) {
+void SettingOptions::add_to(OptionSet& set) {
   for (const SettingOption& setting : setting_table()) {
     given_.push_back(std::make_unique<Given>());
     Given& given = *given_.back();
     given.key = std::string(setting.key);
     given.is_file = setting.form == SettingForm::json;
     given.repeatable = setting.repeatable;
-    CLI::Option* option = nullptr;
+    const std::string name = setting.option(), help(setting.help);
     if (setting.form == SettingForm::flag) {
-      const std::string name = setting.option();
-      option = app.add_flag_function(
-          name + ",!--no-" + name.substr(2),
-          [&given](std::int64_t count) { given.values.emplace_back(count > 0 ? "true" : "false"); },
-          std::string(setting.help));
-    } else {
-      option = app.add_option_function<std::vector<std::string>>(
-          setting.option(),
-          [&given](const std::vector<std::string>& texts) {
-            given.values.insert(given.values.end(), texts.begin(), texts.end());
-          },
-          std::string(setting.help));
-      option->expected(1)->type_name(std::string(setting.values));
-      option->multi_option_policy(setting.repeatable ? CLI::MultiOptionPolicy::TakeAll
-                                                     : CLI::MultiOptionPolicy::TakeLast);
+      set.add_flag(
+             name + ",!--no-" + name.substr(2), [&given](bool on) { given.values.emplace_back(on ? "true" : "false"); },
+             help)
+          .group("Choices");
+      continue;
     }
-    option->group("Choices");
+    set.add_texts(
+           name,
+           [&given](const std::vector<std::string>& texts) {
+             given.values.insert(given.values.end(), texts.begin(), texts.end());
+           },
+           help, setting.repeatable ? Values::all : Values::last)
+        .type_name(std::string(setting.values))
+        .suggest(setting.words)
+        .group("Choices");
   }
 }
 

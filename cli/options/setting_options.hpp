@@ -1,12 +1,12 @@
 // The options of Settings as options of a verb: `plan`, `sweep` and `run` share them word for word.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "cli/options/option_set.hpp"
 #include "core/base/error.hpp"
 #include "core/settings/settings.hpp"
 
@@ -16,7 +16,7 @@ namespace foreshard::cli {
 class SettingOptions {
  public:
   /// Adds one option a row, in a help group of its own. `this` must outlive the parsing.
-  void add_to(CLI::App& app);
+  void add_to(OptionSet& set);
 
   /// `settings` with everything that was given set, in table order, and checked. Errors name the option.
   [[nodiscard]] Result<Settings> apply(Settings settings) const;

@@ -2,7 +2,9 @@
 
 #include <fmt/ranges.h>
 
+#include "cli/options/option_set.hpp"
 #include "cli/options/options.hpp"
+#include "core/models/presets.hpp"
 
 namespace foreshard::cli {
 namespace {
@@ -11,25 +13,25 @@ constexpr std::string_view kDefaultMachine = "h200";
 
 }  // namespace
 
-void SourceOptions::add_to(CLI::App& app) {
-  app.add_option("source", source.text,
+void SourceOptions::add_to(OptionSet& set) {
+  set.add_option("source", source.text,
                  "a run store, a preset (llama-8b, mlp, …), a config.json, a safetensors file or folder, or a workload "
                  "file")
-      ->required()
-      ->type_name("SOURCE");
-  app.add_option("--dim", source.dim, "another width of a preset")->type_name("N")->check(CLI::PositiveNumber);
-  app.add_option("--layers", source.layers, "another number of blocks of a preset")
-      ->type_name("N")
-      ->check(CLI::Range(1U, 10'000U));
-  app.add_option("--dropout", source.dropout, "another dropout of torch-transformer (0.1); 0 where it shall really run")
-      ->type_name("P")
-      ->check(CLI::Range(0.0, 0.99));
-  app.add_flag("--compile", source.compiled,
+      .required()
+      .type_name("SOURCE")
+      .suggest(preset_names());
+  set.add_option("--dim", source.dim, "another width of a preset").type_name("N").positive();
+  set.add_option("--layers", source.layers, "another number of blocks of a preset").type_name("N").range(1U, 10'000U);
+  set.add_option("--dropout", source.dropout, "another dropout of torch-transformer (0.1); 0 where it shall really run")
+      .type_name("P")
+      .range(0.0, 0.99);
+  set.add_flag("--compile", source.compiled,
                "torch.compile of each block of a model; an estimate: its kernels are derived from the eager ones");
-  app.add_option("--machine", machine,
+  set.add_option("--machine", machine,
                  fmt::format("machine profile: {}, or a profile file; default: the run store's, else h200",
                              fmt::join(sim::builtin_profile_names(), ", ")))
-      ->type_name("NAME|FILE");
+      .type_name("NAME|FILE")
+      .suggest(sim::builtin_profile_names());
 }
 
 bool is_profile_file(std::string_view machine) {

@@ -1,9 +1,9 @@
 // SOURCE and --machine, as plan and sweep share them.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <string>
 
+#include "cli/options/option_set.hpp"
 #include "cli/terminal/console.hpp"
 #include "core/base/error.hpp"
 #include "sim/machine/profile.hpp"
@@ -16,7 +16,7 @@ struct SourceOptions {
   std::string machine;  ///< empty: that of a run store, else h200
 
   /// `this` must outlive the parsing.
-  void add_to(CLI::App& app);
+  void add_to(OptionSet& set);
 };
 
 /// Whether --machine names a profile file; else it is a built-in profile's name.

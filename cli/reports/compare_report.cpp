@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <nlohmann/json.hpp>
 
+#include "core/base/json_io.hpp"
 #include "core/base/units.hpp"
 
 namespace foreshard::cli {
@@ -283,7 +285,8 @@ Json compare_json(const CompareReport& report) {
   json["steps"] = {{"a", step_json(comparison.a)}, {"b", step_json(comparison.b)}};
   json["settings"] = Json::object();
   for (const auto& setting : changed_settings(report.a, report.b))
-    json["settings"][setting.key] = {{"a", Json::parse(setting.a)}, {"b", Json::parse(setting.b)}};
+    json["settings"][setting.key] = {{"a", parse_ordered_json_text(setting.a)},
+                                     {"b", parse_ordered_json_text(setting.b)}};
   for (const Line& line : lines_of(report))
     json[line.section][line.name] = {{"a", json_value(line.a, line)}, {"b", json_value(line.b, line)}};
   json["budget"] = Json::array();

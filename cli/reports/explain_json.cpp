@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <nlohmann/json.hpp>
+
 #include "cli/reports/explain_report.hpp"
 #include "core/run/run_names.hpp"
 

@@ -2,6 +2,8 @@
 
 #include <fmt/core.h>
 
+#include <nlohmann/json.hpp>
+
 #include "core/base/units.hpp"
 #include "core/settings/settings_table.hpp"
 #include "sim/sweep/sweep.hpp"
@@ -80,7 +82,8 @@ Json prediction_json(const std::string& source, const Workload& workload, const 
                          {"anchor", p.calibration.anchor},
                          {"measured_step_ms", p.calibration.measured_ms}};
   json["settings"] = Json::object();
-  for (const auto& [key, value] : setting_options(p.run.settings)) json["settings"][key] = Json::parse(value);
+  for (const auto& [key, value] : setting_options(p.run.settings))
+    json["settings"][key] = parse_ordered_json_text(value);
   return json;
 }
 

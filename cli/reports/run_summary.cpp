@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "core/base/json_io.hpp"
 #include "core/base/median.hpp"
 #include "core/settings/settings_table.hpp"
 #include "traces/store/query.hpp"
@@ -15,7 +16,7 @@ namespace {
 std::optional<double> result_number(const Run& run, const std::string& key) {
   const auto found = run.results.find(key);
   if (found == run.results.end()) return std::nullopt;
-  const auto value = nlohmann::json::parse(found->second, nullptr, false);
+  const auto value = parse_json_text(found->second);
   return value.is_number() ? std::optional<double>(value.get<double>()) : std::nullopt;
 }
 

@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 
+#include "core/base/json_io.hpp"
 #include "core/base/units.hpp"
 #include "core/settings/settings_table.hpp"
 
@@ -139,7 +141,7 @@ Json point_json(const SweepResult& result, std::size_t index) {
     const std::string& value = point.values[i];
     Json& out = json["choices"][result.ranges[i].key];
     const bool one = out.is_null();  // reshard_of_unit has a range for each unit
-    const Json parsed = Json::parse(value, nullptr, false);
+    const Json parsed = parse_ordered_json_text(value);
     const Json typed = parsed.is_discarded() ? Json(value) : parsed;
     if (one)
       out = typed;
@@ -216,7 +218,7 @@ Json sweep_json(const SweepResult& result) {
   json["best_settings"] = result.best ? Json::object() : Json(nullptr);
   if (result.best)
     for (const auto& [key, value] : setting_options(result.points[*result.best].settings))
-      json["best_settings"][key] = Json::parse(value);
+      json["best_settings"][key] = parse_ordered_json_text(value);
   json["refused"] = Json::array();
   for (const auto& refusal : sim::refusals(result.points))
     json["refused"].push_back({{"reason", refusal.reason}, {"points", refusal.points}});

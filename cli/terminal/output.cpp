@@ -3,6 +3,9 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "core/base/json_io.hpp"
 
 namespace foreshard::cli {
 namespace {
@@ -23,7 +26,7 @@ Json json_result(std::string_view verb) {
 }
 
 void print_json(std::ostream& out, const Json& json) {
-  out << json.dump(2, ' ', false, Json::error_handler_t::replace) << '\n';
+  out << json_text(json, 2) << '\n';
 }
 
 void Table::print(std::ostream& out) const {

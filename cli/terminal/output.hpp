@@ -3,7 +3,7 @@
 // Used by the verbs. Pure text; equal input gives equal bytes.
 #pragma once
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <ostream>
 #include <string>
 #include <vector>
@@ -12,6 +12,7 @@
 
 namespace foreshard::cli {
 
+/// <nlohmann/json.hpp> is for the sources that make or read one.
 using Json = nlohmann::ordered_json;
 
 /// Version of every verb's --json form; raised when a key changes its meaning or goes.

@@ -2,15 +2,17 @@
 
 #include <fmt/core.h>
 
-#include <CLI/CLI.hpp>
 #include <ctime>
 #include <memory>
+#include <nlohmann/json.hpp>
 
+#include "cli/options/option_set.hpp"
 #include "cli/options/options.hpp"
 #include "cli/options/source_options.hpp"
 #include "cli/reports/accuracy_report.hpp"
 #include "cli/verbs/verbs.hpp"
 #include "core/settings/settings_table.hpp"
+#include "sim/machine/profile.hpp"
 #include "sim/sweep/for_each.hpp"
 #include "traces/accuracy/published_throughput.hpp"
 
@@ -119,21 +121,22 @@ Result<int> accuracy(const Options& options, Console& console) {
 
 }  // namespace
 
-Action add_accuracy(CLI::App& app) {
+Action add_accuracy(OptionSet& set) {
   auto options = std::make_shared<Options>();
-  app.add_option("folder", options->folder, "holds runs/ (recordings with their measurements) and collectives/")
-      ->required()
-      ->type_name("DIR");
-  app.add_option("--machine", options->machine, "profile of the machine that the runs were recorded on; default h200")
-      ->type_name("NAME|FILE");
-  app.add_option("--jobs", options->jobs, "threads; default: every core")->type_name("N")->check(CLI::Range(1U, 1024U));
-  app.add_flag("!--no-published", options->published, "leave published tables out");
-  app.add_option("--csv", options->csv, "write every row as comma-separated values")->type_name("FILE");
-  app.add_option("-o,--output", options->output, "write every table as Markdown")->type_name("FILE");
-  app.add_option("--headline", options->headline, "write the sums of held-out rows as one Markdown table")
-      ->type_name("FILE");
-  app.add_flag("--force", options->force, "write over existing files");
-  app.add_flag("--json", options->json, "as JSON");
+  set.add_option("folder", options->folder, "holds runs/ (recordings with their measurements) and collectives/")
+      .required()
+      .type_name("DIR");
+  set.add_option("--machine", options->machine, "profile of the machine that the runs were recorded on; default h200")
+      .type_name("NAME|FILE")
+      .suggest(sim::builtin_profile_names());
+  set.add_option("--jobs", options->jobs, "threads; default: every core").type_name("N").range(1U, 1024U);
+  set.add_flag("!--no-published", options->published, "leave published tables out");
+  set.add_option("--csv", options->csv, "write every row as comma-separated values").type_name("FILE");
+  set.add_option("-o,--output", options->output, "write every table as Markdown").type_name("FILE");
+  set.add_option("--headline", options->headline, "write the sums of held-out rows as one Markdown table")
+      .type_name("FILE");
+  set.add_flag("--force", options->force, "write over existing files");
+  set.add_flag("--json", options->json, "as JSON");
   return [options](Console& console) { return accuracy(*options, console); };
 }
 

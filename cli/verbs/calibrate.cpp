@@ -2,20 +2,22 @@
 
 #include <fmt/core.h>
 
-#include <CLI/CLI.hpp>
 #include <cmath>
 #include <fstream>
 #include <memory>
 
+#include "cli/options/option_set.hpp"
 #include "cli/options/options.hpp"
 #include "cli/options/source_options.hpp"
 #include "cli/terminal/output.hpp"
 #include "cli/terminal/version.hpp"
 #include "cli/verbs/verbs.hpp"
+#include "core/base/json_io.hpp"
 #include "core/base/suggest.hpp"
 #include "core/settings/settings_table.hpp"
 #include "sim/calibrate/capture_sample.hpp"
 #include "sim/calibrate/fit_machine.hpp"
+#include "sim/machine/profile.hpp"
 #include "sim/predict/host_scale.hpp"
 #include "traces/import/file_digest.hpp"
 #include "traces/store/atomic_file.hpp"
@@ -224,23 +226,24 @@ Result<int> calibrate_machine(Options& options, Console& console) {
 
 }  // namespace
 
-Action add_calibrate(CLI::App& app) {
+Action add_calibrate(OptionSet& set) {
   auto options = std::make_shared<Options>();
-  app.add_option("files", options->files,
+  set.add_option("files", options->files,
                  "probe files, output of nccl-tests (text or -J), NCCL_TOPO_DUMP_FILE's XML, run stores of import")
-      ->required()
-      ->type_name("FILE");
-  app.add_option("-o,--output", options->output, "the profile to write")->required()->type_name("FILE");
-  app.add_option("--base", options->base, "profile whose other constants stay: a built-in name or a file; default h200")
-      ->type_name("NAME|FILE");
-  app.add_option("--name", options->name, "name of the new profile; default: the base's and -calibrated")
-      ->type_name("NAME");
-  app.add_option("--transport", options->transport,
+      .required()
+      .type_name("FILE");
+  set.add_option("-o,--output", options->output, "the profile to write").required().type_name("FILE");
+  set.add_option("--base", options->base, "profile whose other constants stay: a built-in name or a file; default h200")
+      .type_name("NAME|FILE")
+      .suggest(sim::builtin_profile_names());
+  set.add_option("--name", options->name, "name of the new profile; default: the base's and -calibrated")
+      .type_name("NAME");
+  set.add_option("--transport", options->transport,
                  "what nccl-tests' text measured, which does not say: nccl, nccl-registered (-R 1), symmetric (-R 2), "
                  "copy-engine (-R 2 -x 2); default nccl")
-      ->type_name("NAME");
-  app.add_flag("--force", options->force, "write over an existing file");
-  app.add_flag("--json", options->json, "what was fitted, as JSON; the profile is in the file");
+      .type_name("NAME");
+  set.add_flag("--force", options->force, "write over an existing file");
+  set.add_flag("--json", options->json, "what was fitted, as JSON; the profile is in the file");
   return [options](Console& console) { return calibrate_machine(*options, console); };
 }
 

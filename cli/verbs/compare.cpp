@@ -4,10 +4,11 @@
 
 #include <fmt/core.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <memory>
+#include <nlohmann/json.hpp>
 
+#include "cli/options/option_set.hpp"
 #include "cli/options/options.hpp"
 #include "cli/reports/compare_report.hpp"
 #include "cli/verbs/page_output.hpp"
@@ -79,18 +80,18 @@ Result<int> compare(const Options& options, Console& console) {
 
 }  // namespace
 
-Action add_compare(CLI::App& app) {
+Action add_compare(OptionSet& set) {
   auto options = std::make_shared<Options>();
-  app.add_option("a", options->a, "a run store")->required()->type_name("A");
-  app.add_option("b", options->b, "another, held against it")->required()->type_name("B");
-  add_parsed<std::uint32_t>(app, "--step", options->step, &parse_count, "of both; default: each run's last")
-      ->type_name("N");
-  app.add_option("--units", options->units, "how many units to show, largest difference first; default 8")
-      ->type_name("N");
-  app.add_option("-o,--output", options->page, "also write the interactive page of both")->type_name("FILE.html");
-  app.add_flag("--force", options->force, "write over an existing page");
-  app.add_flag("--json", options->json, "as JSON, with every row");
-  app.add_flag("--exit-code", options->exit_code, "exit with 13 where anything differs");
+  set.add_option("a", options->a, "a run store").required().type_name("A");
+  set.add_option("b", options->b, "another, held against it").required().type_name("B");
+  add_parsed<std::uint32_t>(set, "--step", options->step, &parse_count, "of both; default: each run's last")
+      .type_name("N");
+  set.add_option("--units", options->units, "how many units to show, largest difference first; default 8")
+      .type_name("N");
+  set.add_option("-o,--output", options->page, "also write the interactive page of both").type_name("FILE.html");
+  set.add_flag("--force", options->force, "write over an existing page");
+  set.add_flag("--json", options->json, "as JSON, with every row");
+  set.add_flag("--exit-code", options->exit_code, "exit with 13 where anything differs");
   return [options](Console& console) { return compare(*options, console); };
 }
 

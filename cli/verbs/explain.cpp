@@ -2,16 +2,18 @@
 
 #include <fmt/core.h>
 
-#include <CLI/CLI.hpp>
 #include <array>
 #include <fstream>
 #include <memory>
+#include <nlohmann/json.hpp>
 
+#include "cli/options/option_set.hpp"
 #include "cli/options/options.hpp"
 #include "cli/terminal/version.hpp"
 #include "cli/verbs/explain_remedies.hpp"
 #include "cli/verbs/verbs.hpp"
 #include "core/base/units.hpp"
+#include "sim/machine/profile.hpp"
 #include "traces/import/import.hpp"
 #include "traces/store/store.hpp"
 #include "traces/workload_file/workload_file.hpp"
@@ -133,29 +135,30 @@ Result<int> explain_run(Options& options, Console& console) {
 
 }  // namespace
 
-Action add_explain(CLI::App& app) {
+Action add_explain(OptionSet& set) {
   auto options = std::make_shared<Options>();
-  app.add_option("run", options->run, "a run store, or a memory snapshot (.pickle or JSON, plain, .gz or .xz)")
-      ->required()
-      ->type_name("RUN|SNAPSHOT");
-  app.add_option("--step", options->step, "a step's number, or all; default: the last")->type_name("N|all");
-  app.add_option("--at", options->at, "the moment of the tables: peak (of reserved), or a time after the step's begin")
-      ->type_name("peak|TIME");
-  app.add_option("--trace", options->files.trace, "of a snapshot: the profiler trace of the same run")
-      ->type_name("FILE");
-  app.add_option("--about", options->files.about, "of a snapshot: how the run was set up; remedies need it")
-      ->type_name("FILE");
-  app.add_option("--device", options->files.device, "of a snapshot: the GPU, where it has several")->type_name("N");
-  app.add_option("--machine", options->machine, "profile that remedies are simulated on; default: the run's, or h200")
-      ->type_name("NAME|FILE");
-  add_parsed<Bytes>(app, "--memory-limit", options->memory_limit, &parse_bytes,
+  set.add_option("run", options->run, "a run store, or a memory snapshot (.pickle or JSON, plain, .gz or .xz)")
+      .required()
+      .type_name("RUN|SNAPSHOT");
+  set.add_option("--step", options->step, "a step's number, or all; default: the last").type_name("N|all");
+  set.add_option("--at", options->at, "the moment of the tables: peak (of reserved), or a time after the step's begin")
+      .type_name("peak|TIME");
+  set.add_option("--trace", options->files.trace, "of a snapshot: the profiler trace of the same run")
+      .type_name("FILE");
+  set.add_option("--about", options->files.about, "of a snapshot: how the run was set up; remedies need it")
+      .type_name("FILE");
+  set.add_option("--device", options->files.device, "of a snapshot: the GPU, where it has several").type_name("N");
+  set.add_option("--machine", options->machine, "profile that remedies are simulated on; default: the run's, or h200")
+      .type_name("NAME|FILE")
+      .suggest(sim::builtin_profile_names());
+  add_parsed<Bytes>(set, "--memory-limit", options->memory_limit, &parse_bytes,
                     "what the caching allocator may take in remedies; default: the machine's")
-      ->type_name("SIZE");
-  app.add_option("--blocks", options->blocks, "largest blocks that --json names at each moment; default 10")
-      ->type_name("N");
-  app.add_option("--series", options->series, "points of the gap over time in --json; default 200")->type_name("N");
-  app.add_flag("--no-remedies", options->no_remedies, "only explain, simulate nothing");
-  app.add_flag("--json", options->json, "as JSON");
+      .type_name("SIZE");
+  set.add_option("--blocks", options->blocks, "largest blocks that --json names at each moment; default 10")
+      .type_name("N");
+  set.add_option("--series", options->series, "points of the gap over time in --json; default 200").type_name("N");
+  set.add_flag("--no-remedies", options->no_remedies, "only explain, simulate nothing");
+  set.add_flag("--json", options->json, "as JSON");
   return [options](Console& console) { return explain_run(*options, console); };
 }
 

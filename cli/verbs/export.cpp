@@ -2,12 +2,12 @@
 
 #include <fmt/core.h>
 
-#include <CLI/CLI.hpp>
 #include <filesystem>
 #include <fstream>
 #include <functional>
 #include <memory>
 
+#include "cli/options/option_set.hpp"
 #include "cli/options/options.hpp"
 #include "cli/reports/query_csv.hpp"
 #include "cli/terminal/child_process.hpp"
@@ -213,27 +213,27 @@ Result<int> run_export(const Options& options, Console& console) {
 
 }  // namespace
 
-Action add_export(CLI::App& app) {
+Action add_export(OptionSet& set) {
   auto options = std::make_shared<Options>();
-  app.add_option("run", options->run, "a run store")->required()->type_name("RUN");
-  app.add_option("--format", options->format,
+  set.add_option("run", options->run, "a run store").required().type_name("RUN");
+  set.add_option("--format", options->format,
                  "perfetto: ui.perfetto.dev; chrome: Kineto's profiler trace; snapshot: PyTorch's memory_viz; dot, "
                  "svg-graph: what waits for what in a step; csv: the store's tables; chakra: execution trace")
-      ->required()
-      ->check(CLI::IsMember({"perfetto", "chrome", "snapshot", "dot", "svg-graph", "csv", "chakra"}))
-      ->type_name("FORMAT");
-  app.add_option("-o,--output", options->output,
+      .required()
+      .one_of({"perfetto", "chrome", "snapshot", "dot", "svg-graph", "csv", "chakra"})
+      .type_name("FORMAT");
+  set.add_option("-o,--output", options->output,
                  "the file, packed where its name ends with .gz; a folder for csv; - for standard output")
-      ->type_name("FILE");
-  app.add_option("--step", options->step,
+      .type_name("FILE");
+  set.add_option("--step", options->step,
                  "a step's number, or all; default: all, of dot, svg-graph and chakra the last")
-      ->type_name("N|all");
-  app.add_option("--table", options->table, "csv: only this table or view")->type_name("NAME");
-  app.add_option("--collapse", options->collapse,
+      .type_name("N|all");
+  set.add_option("--table", options->table, "csv: only this table or view").type_name("NAME");
+  set.add_option("--collapse", options->collapse,
                  "dot, svg-graph: one node a unit and stream, or one an op; default unit")
-      ->check(CLI::IsMember({"unit", "none"}))
-      ->type_name("unit|none");
-  app.add_flag("--force", options->force, "write over what is there");
+      .one_of({"unit", "none"})
+      .type_name("unit|none");
+  set.add_flag("--force", options->force, "write over what is there");
   return [options](Console& console) { return run_export(*options, console); };
 }
 

@@ -4,15 +4,17 @@
 
 #include <fmt/core.h>
 
-#include <CLI/CLI.hpp>
 #include <memory>
+#include <nlohmann/json.hpp>
 
+#include "cli/options/option_set.hpp"
 #include "cli/options/options.hpp"
 #include "cli/reports/run_summary.hpp"
 #include "cli/terminal/output.hpp"
 #include "cli/terminal/version.hpp"
 #include "cli/verbs/verbs.hpp"
 #include "core/base/units.hpp"
+#include "sim/machine/profile.hpp"
 #include "traces/store/store.hpp"
 
 namespace foreshard::cli {
@@ -114,23 +116,25 @@ Result<int> import_files(Options& options, Console& console) {
 
 }  // namespace
 
-Action add_import(CLI::App& app) {
+Action add_import(OptionSet& set) {
   auto options = std::make_shared<Options>();
   traces::ImportRequest& request = options->request;
-  app.add_option("--snapshot", request.snapshot, "memory snapshot, torch.cuda.memory._dump_snapshot()")
-      ->type_name("FILE");
-  app.add_option("--trace", request.trace, "profiler trace, export_chrome_trace()")->type_name("FILE");
-  app.add_option("--about", request.about, "how the run was set up; without it there is nothing to plan from")
-      ->type_name("FILE");
-  app.add_option("-o,--output", options->output, "the store to write")->required()->type_name("RUN");
-  app.add_option("--name", request.name, "name of the run; default: the snapshot's")->type_name("NAME");
-  app.add_option("--device", request.device, "the GPU, where the files have several")->type_name("N");
-  app.add_option("--machine", request.machine, "profile of the machine; default: by the GPU's name")->type_name("NAME");
-  app.add_flag("--cpu-ops", request.keep_cpu_ops, "keep PyTorch's operators as host ops");
-  app.add_flag("--no-workload", options->no_workload, "only read: do not take the step apart for plan");
-  app.add_flag("--strict", options->strict, "data that would be lost or odd is an error");
-  app.add_flag("--force", options->force, "write over an existing store");
-  app.add_flag("--json", options->json, "as JSON");
+  set.add_option("--snapshot", request.snapshot, "memory snapshot, torch.cuda.memory._dump_snapshot()")
+      .type_name("FILE");
+  set.add_option("--trace", request.trace, "profiler trace, export_chrome_trace()").type_name("FILE");
+  set.add_option("--about", request.about, "how the run was set up; without it there is nothing to plan from")
+      .type_name("FILE");
+  set.add_option("-o,--output", options->output, "the store to write").required().type_name("RUN");
+  set.add_option("--name", request.name, "name of the run; default: the snapshot's").type_name("NAME");
+  set.add_option("--device", request.device, "the GPU, where the files have several").type_name("N");
+  set.add_option("--machine", request.machine, "profile of the machine; default: by the GPU's name")
+      .type_name("NAME")
+      .suggest(sim::builtin_profile_names());
+  set.add_flag("--cpu-ops", request.keep_cpu_ops, "keep PyTorch's operators as host ops");
+  set.add_flag("--no-workload", options->no_workload, "only read: do not take the step apart for plan");
+  set.add_flag("--strict", options->strict, "data that would be lost or odd is an error");
+  set.add_flag("--force", options->force, "write over an existing store");
+  set.add_flag("--json", options->json, "as JSON");
   return [options](Console& console) { return import_files(*options, console); };
 }
 

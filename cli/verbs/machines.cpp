@@ -2,13 +2,15 @@
 
 #include <fmt/core.h>
 
-#include <CLI/CLI.hpp>
 #include <memory>
+#include <nlohmann/json.hpp>
 
+#include "cli/options/option_set.hpp"
 #include "cli/options/options.hpp"
 #include "cli/options/source_options.hpp"
 #include "cli/terminal/output.hpp"
 #include "cli/verbs/verbs.hpp"
+#include "core/base/json_io.hpp"
 #include "core/base/units.hpp"
 #include "sim/machine/merge_profile.hpp"
 #include "sim/machine/profile.hpp"
@@ -44,7 +46,7 @@ Result<int> list(const Options& options, Console& console) {
 }
 
 std::string number(const nlohmann::json& value) {
-  return value.is_number_float() ? fmt::format("{:.10g}", value.get<double>()) : value.dump();
+  return value.is_number_float() ? fmt::format("{:.10g}", value.get<double>()) : json_text(value);
 }
 
 /// Every constant below `node` as a row: its place, its value and its source.
@@ -87,11 +89,12 @@ Result<int> show(const Options& options, Console& console) {
 
 }  // namespace
 
-Action add_machines(CLI::App& app) {
+Action add_machines(OptionSet& set) {
   auto options = std::make_shared<Options>();
-  app.add_option("name", options->name, "a built-in profile's name or a profile file; default: list them")
-      ->type_name("NAME|FILE");
-  app.add_flag("--json", options->json, "as JSON; of one profile, the whole of it as --machine reads it");
+  set.add_option("name", options->name, "a built-in profile's name or a profile file; default: list them")
+      .type_name("NAME|FILE")
+      .suggest(sim::builtin_profile_names());
+  set.add_flag("--json", options->json, "as JSON; of one profile, the whole of it as --machine reads it");
   return
       [options](Console& console) { return options->name.empty() ? list(*options, console) : show(*options, console); };
 }

@@ -3,9 +3,11 @@
 #include <fmt/core.h>
 
 #include <memory>
+#include <nlohmann/json.hpp>
 
 #include "cli/options/options.hpp"
 #include "cli/verbs/explain_remedies.hpp"
+#include "core/base/json_io.hpp"
 #include "core/explain/explanation.hpp"
 #include "traces/workload_file/workload_file.hpp"
 #include "viz/pack/page.hpp"
@@ -15,7 +17,7 @@ namespace foreshard::cli {
 namespace {
 
 std::string text_of(const Json& json) {
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return json_text(json);
 }
 
 /// As explain does; says why not where that cannot be.

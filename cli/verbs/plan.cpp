@@ -1,8 +1,9 @@
 // `foreshard plan SOURCE [options]`: predicts one steady-state step.
 
-#include <CLI/CLI.hpp>
 #include <memory>
+#include <nlohmann/json.hpp>
 
+#include "cli/options/option_set.hpp"
 #include "cli/options/options.hpp"
 #include "cli/options/planning.hpp"
 #include "cli/reports/prediction_report.hpp"
@@ -44,17 +45,17 @@ Result<int> plan(Options& options, Console& console) {
 
 }  // namespace
 
-Action add_plan(CLI::App& app) {
+Action add_plan(OptionSet& set) {
   auto options = std::make_shared<Options>();
-  options->source.add_to(app);
-  add_parsed<Bytes>(app, "--memory-limit", options->memory_limit, &parse_bytes,
+  options->source.add_to(set);
+  add_parsed<Bytes>(set, "--memory-limit", options->memory_limit, &parse_bytes,
                     "what the caching allocator may take; default: the machine's")
-      ->type_name("SIZE");
-  app.add_option("-o,--output", options->output, "write the whole simulated run to a store")->type_name("RUN");
-  app.add_option("--name", options->name, "name of the run")->type_name("NAME");
-  app.add_flag("--force", options->force, "write over an existing store");
-  app.add_flag("--json", options->json, "as JSON");
-  options->setting_options.add_to(app);
+      .type_name("SIZE");
+  set.add_option("-o,--output", options->output, "write the whole simulated run to a store").type_name("RUN");
+  set.add_option("--name", options->name, "name of the run").type_name("NAME");
+  set.add_flag("--force", options->force, "write over an existing store");
+  set.add_flag("--json", options->json, "as JSON");
+  options->setting_options.add_to(set);
   return [options](Console& console) { return plan(*options, console); };
 }
 

@@ -1,13 +1,14 @@
 // `foreshard probe -o machine.json`: measures this machine and writes the profile that plan reads.
 
-#include <CLI/CLI.hpp>
 #include <filesystem>
 #include <memory>
 
+#include "cli/options/option_set.hpp"
 #include "cli/options/options.hpp"
 #include "cli/verbs/gpu_backend.hpp"
 #include "cli/verbs/launcher.hpp"
 #include "cli/verbs/verbs.hpp"
+#include "sim/machine/profile.hpp"
 
 namespace foreshard::cli {
 namespace {
@@ -31,19 +32,20 @@ Result<int> probe(const ProbeOptions& options, Console& console) {
 
 }  // namespace
 
-Action add_probe(CLI::App& app) {
+Action add_probe(OptionSet& set) {
   auto options = std::make_shared<ProbeOptions>();
-  app.add_option("-o,--output", options->output, "the profile to write")->required()->type_name("FILE");
-  app.add_option("--gpus", options->gpus, "GPUs to measure with; default: all of this host")
-      ->type_name("N")
-      ->check(CLI::Range(1U, 64U));
-  app.add_option("--base", options->base, "built-in profile whose other constants stay; default h200")
-      ->type_name("NAME");
-  app.add_option("--name", options->name, "name of the new profile; default probed")->type_name("NAME");
-  app.add_flag("--contention,!--no-contention", options->contention,
+  set.add_option("-o,--output", options->output, "the profile to write").required().type_name("FILE");
+  set.add_option("--gpus", options->gpus, "GPUs to measure with; default: all of this host")
+      .type_name("N")
+      .range(1U, 64U);
+  set.add_option("--base", options->base, "built-in profile whose other constants stay; default h200")
+      .type_name("NAME")
+      .suggest(sim::builtin_profile_names());
+  set.add_option("--name", options->name, "name of the new profile; default probed").type_name("NAME");
+  set.add_flag("--contention,!--no-contention", options->contention,
                "kernels and collectives beside each other; default on");
-  app.add_flag("--force", options->force, "write over an existing file");
-  app.add_flag("--json", options->json, "what was measured, as JSON; the profile is in the file");
+  set.add_flag("--force", options->force, "write over an existing file");
+  set.add_flag("--json", options->json, "what was measured, as JSON; the profile is in the file");
   return [options](Console& console) { return probe(*options, console); };
 }
 

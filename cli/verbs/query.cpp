@@ -4,12 +4,13 @@
 
 #include <fmt/core.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <iostream>
 #include <iterator>
 #include <memory>
+#include <nlohmann/json.hpp>
 
+#include "cli/options/option_set.hpp"
 #include "cli/reports/query_csv.hpp"
 #include "cli/terminal/output.hpp"
 #include "cli/verbs/verbs.hpp"
@@ -78,12 +79,12 @@ Result<int> query(const Options& options, Console& console) {
 
 }  // namespace
 
-Action add_query(CLI::App& app) {
+Action add_query(OptionSet& set) {
   auto options = std::make_shared<Options>();
-  app.add_option("run", options->run, "a run store")->required()->type_name("RUN");
-  app.add_option("sql", options->sql, "one SELECT; - reads it from standard input")->required()->type_name("SQL");
-  CLI::Option* json = app.add_flag("--json", options->json, "columns and rows as JSON");
-  app.add_flag("--csv", options->csv, "comma-separated values")->excludes(json);
+  set.add_option("run", options->run, "a run store").required().type_name("RUN");
+  set.add_option("sql", options->sql, "one SELECT; - reads it from standard input").required().type_name("SQL");
+  const Option json = set.add_flag("--json", options->json, "columns and rows as JSON");
+  set.add_flag("--csv", options->csv, "comma-separated values").excludes(json);
   return [options](Console& console) { return query(*options, console); };
 }
 

@@ -4,9 +4,10 @@
 
 #include <fmt/core.h>
 
-#include <CLI/CLI.hpp>
 #include <memory>
+#include <nlohmann/json.hpp>
 
+#include "cli/options/option_set.hpp"
 #include "cli/options/options.hpp"
 #include "cli/terminal/output.hpp"
 #include "cli/verbs/verbs.hpp"
@@ -232,23 +233,23 @@ Result<int> replay(Options options, Console& console) {
 
 }  // namespace
 
-Action add_replay(CLI::App& app) {
+Action add_replay(OptionSet& set) {
   auto options = std::make_shared<Options>();
-  app.add_option("snapshot", options->snapshot, "a memory snapshot (.pickle or JSON, plain, .gz or .xz)")
-      ->required()
-      ->type_name("SNAPSHOT");
-  app.add_option("--about", options->about, "the about file beside it: says which PyTorch's rules hold")
-      ->type_name("FILE");
-  app.add_option("--alloc-conf", options->alloc_conf, "what if PYTORCH_ALLOC_CONF had been this")
-      ->type_name("KEY:VALUE,…");
-  add_parsed<Bytes>(app, "--memory-limit", options->memory_limit, parse_bytes, "what if the GPU had this much memory")
-      ->type_name("SIZE");
-  app.add_option("--device", options->device, "the GPU, where the snapshot has several")->type_name("N");
-  app.add_option("--pytorch", options->pytorch, "the PyTorch version whose rules are followed; default 2.11")
-      ->type_name("VERSION");
-  app.add_flag("--releases-are-retries", options->retries,
+  set.add_option("snapshot", options->snapshot, "a memory snapshot (.pickle or JSON, plain, .gz or .xz)")
+      .required()
+      .type_name("SNAPSHOT");
+  set.add_option("--about", options->about, "the about file beside it: says which PyTorch's rules hold")
+      .type_name("FILE");
+  set.add_option("--alloc-conf", options->alloc_conf, "what if PYTORCH_ALLOC_CONF had been this")
+      .type_name("KEY:VALUE,…");
+  add_parsed<Bytes>(set, "--memory-limit", options->memory_limit, parse_bytes, "what if the GPU had this much memory")
+      .type_name("SIZE");
+  set.add_option("--device", options->device, "the GPU, where the snapshot has several").type_name("N");
+  set.add_option("--pytorch", options->pytorch, "the PyTorch version whose rules are followed; default 2.11")
+      .type_name("VERSION");
+  set.add_flag("--releases-are-retries", options->retries,
                "a release of cached memory that nothing explains was an allocation's retry, not empty_cache()");
-  app.add_flag("--json", options->json, "as JSON");
+  set.add_flag("--json", options->json, "as JSON");
   return [options](Console& console) { return replay(*options, console); };
 }
 

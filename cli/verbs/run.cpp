@@ -1,8 +1,8 @@
 // `foreshard run SOURCE [options]`: the same step on real GPUs, one process a GPU.
 
-#include <CLI/CLI.hpp>
 #include <memory>
 
+#include "cli/options/option_set.hpp"
 #include "cli/options/options.hpp"
 #include "cli/options/planning.hpp"
 #include "cli/verbs/gpu_backend.hpp"
@@ -46,30 +46,29 @@ GpuRegistration::GpuRegistration(const GpuBackend& backend) {
   g_backend = &backend;
 }
 
-Action add_run(CLI::App& app) {
+Action add_run(OptionSet& set) {
   auto options = std::make_shared<RunOptions>();
-  options->source.add_to(app);
-  add_parsed<Bytes>(app, "--memory-limit", options->memory_limit, &parse_bytes,
+  options->source.add_to(set);
+  add_parsed<Bytes>(set, "--memory-limit", options->memory_limit, &parse_bytes,
                     "what the caching allocator may take; default: the GPU's")
-      ->type_name("SIZE");
-  app.add_option("-o,--output", options->output, "write the recorded steps of rank 0 to a store")->type_name("RUN");
-  app.add_option("--name", options->name, "name of the run")->type_name("NAME");
-  app.add_option("--steps", options->steps, "timed steps; default 10")->check(CLI::Range(1, 4000));
-  app.add_option("--warmup", options->warmup, "steps before them, in a pass of their own; default 3")
-      ->check(CLI::Range(2, 1000));
-  app.add_option("--learning-rate", options->learning_rate,
+      .type_name("SIZE");
+  set.add_option("-o,--output", options->output, "write the recorded steps of rank 0 to a store").type_name("RUN");
+  set.add_option("--name", options->name, "name of the run").type_name("NAME");
+  set.add_option("--steps", options->steps, "timed steps; default 10").range(1, 4000);
+  set.add_option("--warmup", options->warmup, "steps before them, in a pass of their own; default 3").range(2, 1000);
+  set.add_option("--learning-rate", options->learning_rate,
                  "of the optimizer, where the workload computes; default 1e-5");
-  app.add_option("--gradients", options->gradients,
+  set.add_option("--gradients", options->gradients,
                  "write the gradients of every timed step into this folder, a file a rank (slow: for checks)")
-      ->type_name("FOLDER");
-  app.add_flag("--emulate", options->emulate,
+      .type_name("FOLDER");
+  set.add_flag("--emulate", options->emulate,
                "kernels of the same shape, bytes and duration instead of the model's numbers");
-  app.add_flag("--pace-host", options->pace_host,
+  set.add_flag("--pace-host", options->pace_host,
                "issue as slowly as the machine profile's host does: PyTorch's, with the built-in profiles");
-  app.add_flag("--record,!--no-record", options->record, "record steps with CUPTI after the timed ones; default on");
-  app.add_flag("--force", options->force, "write over an existing store");
-  app.add_flag("--json", options->json, "as JSON");
-  options->setting_options.add_to(app);
+  set.add_flag("--record,!--no-record", options->record, "record steps with CUPTI after the timed ones; default on");
+  set.add_flag("--force", options->force, "write over an existing store");
+  set.add_flag("--json", options->json, "as JSON");
+  options->setting_options.add_to(set);
   return [options](Console& console) {
     options->source.source.computations = !options->emulate;
     return run(*options, console);

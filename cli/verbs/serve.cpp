@@ -2,9 +2,9 @@
 
 #include <fmt/core.h>
 
-#include <CLI/CLI.hpp>
 #include <memory>
 
+#include "cli/options/option_set.hpp"
 #include "cli/verbs/verbs.hpp"
 #include "viz/serve/server.hpp"
 
@@ -45,17 +45,17 @@ Result<int> serve(const Options& options, Console& console) {
 
 }  // namespace
 
-Action add_serve(CLI::App& app) {
+Action add_serve(OptionSet& set) {
   auto options = std::make_shared<Options>();
-  app.add_option("runs", options->runs, "run stores, and files that sweep --progress writes")
-      ->required()
-      ->type_name("RUN...");
-  app.add_option("--port", options->port, "port of the loopback; 0: any free one; default: 8347, or any free one")
-      ->type_name("N");
-  app.add_option("--theme", options->theme, "light or dark; default: the browser's")
-      ->check(CLI::IsMember({"auto", "light", "dark"}))
-      ->type_name("light|dark");
-  app.add_flag("--wait", options->wait, "files may come later: their pages wait for them");
+  set.add_option("runs", options->runs, "run stores, and files that sweep --progress writes")
+      .required()
+      .type_name("RUN...");
+  set.add_option("--port", options->port, "port of the loopback; 0: any free one; default: 8347, or any free one")
+      .type_name("N");
+  set.add_option("--theme", options->theme, "light or dark; default: the browser's")
+      .one_of({"auto", "light", "dark"})
+      .type_name("light|dark");
+  set.add_flag("--wait", options->wait, "files may come later: their pages wait for them");
   return [options](Console& console) { return serve(*options, console); };
 }
 

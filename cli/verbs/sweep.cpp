@@ -2,11 +2,12 @@
 
 #include <fmt/core.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <set>
 
+#include "cli/options/option_set.hpp"
 #include "cli/options/options.hpp"
 #include "cli/options/progress_file.hpp"
 #include "cli/options/range_options.hpp"
@@ -168,21 +169,21 @@ Result<int> sweep(Options& options, Console& console) {
 
 }  // namespace
 
-Action add_sweep(CLI::App& app) {
+Action add_sweep(OptionSet& set) {
   auto options = std::make_shared<Options>();
-  options->source.add_to(app);
-  add_parsed<Bytes>(app, "--memory-limit", options->memory_limit, &parse_bytes,
+  options->source.add_to(set);
+  add_parsed<Bytes>(set, "--memory-limit", options->memory_limit, &parse_bytes,
                     "peak reserved memory that the best point may have; default: the machine's memory")
-      ->type_name("SIZE");
-  app.add_option("--jobs", options->jobs, "threads; default: every core")->type_name("N")->check(CLI::Range(1U, 1024U));
-  app.add_option("--csv", options->csv, "write every point as comma-separated values")->type_name("FILE");
-  app.add_option("--progress", options->progress, "write each point as it is done, one a line, for serve")
-      ->type_name("FILE");
-  app.add_option("-o,--output", options->output, "write the best point's simulated run to a store")->type_name("RUN");
-  app.add_option("--name", options->name, "name of that run")->type_name("NAME");
-  app.add_flag("--force", options->force, "write over existing files");
-  app.add_flag("--json", options->json, "as JSON");
-  options->ranges.add_to(app);
+      .type_name("SIZE");
+  set.add_option("--jobs", options->jobs, "threads; default: every core").type_name("N").range(1U, 1024U);
+  set.add_option("--csv", options->csv, "write every point as comma-separated values").type_name("FILE");
+  set.add_option("--progress", options->progress, "write each point as it is done, one a line, for serve")
+      .type_name("FILE");
+  set.add_option("-o,--output", options->output, "write the best point's simulated run to a store").type_name("RUN");
+  set.add_option("--name", options->name, "name of that run").type_name("NAME");
+  set.add_flag("--force", options->force, "write over existing files");
+  set.add_flag("--json", options->json, "as JSON");
+  options->ranges.add_to(set);
   return [options](Console& console) { return sweep(*options, console); };
 }
 

@@ -5,18 +5,20 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
 #include <fstream>
 #include <memory>
+#include <nlohmann/json.hpp>
 
+#include "cli/options/option_set.hpp"
 #include "cli/options/options.hpp"
 #include "cli/options/source_options.hpp"
 #include "cli/verbs/page_output.hpp"
 #include "cli/verbs/verbs.hpp"
 #include "core/base/units.hpp"
+#include "sim/machine/profile.hpp"
 #include "traces/store/store.hpp"
 #include "viz/svg/timeline.hpp"
 
@@ -174,27 +176,28 @@ Result<int> view(const Options& options, Console& console) {
 
 }  // namespace
 
-Action add_view(CLI::App& app) {
+Action add_view(OptionSet& set) {
   auto options = std::make_shared<Options>();
-  app.add_option("run", options->run, "a run store")->required()->type_name("RUN");
-  app.add_option("-o,--output", options->output, "the page or the picture; png and pdf need rsvg-convert")
-      ->required()
-      ->type_name("FILE.html|svg|png|pdf");
-  app.add_option("--step", options->step, "a step's number, or all; default: the last")->type_name("N|all");
-  add_parsed<Nanoseconds>(app, "--from", options->from, &parse_time, "from this time after the step's begin")
-      ->type_name("TIME");
-  add_parsed<Nanoseconds>(app, "--to", options->to, &parse_time, "to this time after the step's begin")
-      ->type_name("TIME");
-  app.add_option("--width", options->width, "pixels of a picture; default 1600")->type_name("N");
-  app.add_option("--height", options->height, "pixels of a picture; default: as many as it needs")->type_name("N");
-  app.add_option("--theme", options->theme, "light or dark; default: of a picture light, of a page the browser's")
-      ->check(CLI::IsMember({"light", "dark"}))
-      ->type_name("light|dark");
-  app.add_option("--machine", options->machine,
+  set.add_option("run", options->run, "a run store").required().type_name("RUN");
+  set.add_option("-o,--output", options->output, "the page or the picture; png and pdf need rsvg-convert")
+      .required()
+      .type_name("FILE.html|svg|png|pdf");
+  set.add_option("--step", options->step, "a step's number, or all; default: the last").type_name("N|all");
+  add_parsed<Nanoseconds>(set, "--from", options->from, &parse_time, "from this time after the step's begin")
+      .type_name("TIME");
+  add_parsed<Nanoseconds>(set, "--to", options->to, &parse_time, "to this time after the step's begin")
+      .type_name("TIME");
+  set.add_option("--width", options->width, "pixels of a picture; default 1600").type_name("N");
+  set.add_option("--height", options->height, "pixels of a picture; default: as many as it needs").type_name("N");
+  set.add_option("--theme", options->theme, "light or dark; default: of a picture light, of a page the browser's")
+      .one_of({"light", "dark"})
+      .type_name("light|dark");
+  set.add_option("--machine", options->machine,
                  "of a page: profile that remedies are simulated on; default: the run's, or h200")
-      ->type_name("NAME|FILE");
-  app.add_flag("--no-remedies", options->no_remedies, "of a page: explain memory, but simulate no remedies");
-  app.add_flag("--force", options->force, "write over an existing file");
+      .type_name("NAME|FILE")
+      .suggest(sim::builtin_profile_names());
+  set.add_flag("--no-remedies", options->no_remedies, "of a page: explain memory, but simulate no remedies");
+  set.add_flag("--force", options->force, "write over an existing file");
   return [options](Console& console) { return view(*options, console); };
 }
 

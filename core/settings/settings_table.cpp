@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "core/base/json_io.hpp"
 #include "core/base/suggest.hpp"
 #include "core/base/units.hpp"
 
@@ -36,9 +37,6 @@ tl::unexpected<Error> refused(const SettingOption& setting, std::string_view val
               std::move(hint));
 }
 
-std::string json_string(std::string_view text) {
-  return Json(std::string(text)).dump();
-}
 bool is_none(std::string_view value) {
   return value == "null" || value == "none";
 }
@@ -102,10 +100,10 @@ Result<void> set_prefetch(Settings& settings, const SettingOption& setting, std:
   return {};
 }
 std::string get_forward_prefetch(const Settings& settings) {
-  return settings.forward_prefetch ? std::to_string(*settings.forward_prefetch) : json_string(kImplicitWord[0]);
+  return settings.forward_prefetch ? std::to_string(*settings.forward_prefetch) : json_quoted(kImplicitWord[0]);
 }
 std::string get_backward_prefetch(const Settings& settings) {
-  return settings.backward_prefetch ? std::to_string(*settings.backward_prefetch) : json_string(kDefaultWord[0]);
+  return settings.backward_prefetch ? std::to_string(*settings.backward_prefetch) : json_quoted(kDefaultWord[0]);
 }
 
 template <auto Member>
@@ -124,7 +122,7 @@ Result<void> set_dtype(Settings& settings, const SettingOption& setting, std::st
 }
 template <auto Member>
 std::string get_dtype(const Settings& settings) {
-  return settings.*Member ? json_string(name(*(settings.*Member))) : "null";
+  return settings.*Member ? json_quoted(name(*(settings.*Member))) : "null";
 }
 
 template <auto Member>
@@ -137,7 +135,7 @@ Result<void> set_word(Settings& settings, const SettingOption& setting, std::str
 }
 template <auto Member>
 std::string get_word(const Settings& settings) {
-  return json_string(name(settings.*Member));
+  return json_quoted(name(settings.*Member));
 }
 
 template <auto Member>
@@ -147,7 +145,7 @@ Result<void> set_text(Settings& settings, const SettingOption&, std::string_view
 }
 template <auto Member>
 std::string get_text(const Settings& settings) {
-  return json_string(settings.*Member);
+  return json_quoted(settings.*Member);
 }
 
 /// "stash", or "all-gather=stash,reduce-scatter=record-stream" in any order, either part left out.
@@ -177,8 +175,8 @@ Result<void> set_release(Settings& settings, const SettingOption& setting, std::
   return {};
 }
 std::string get_release(const Settings& settings) {
-  if (!settings.reduce_scatter_release) return json_string(name(settings.release));
-  return json_string(
+  if (!settings.reduce_scatter_release) return json_quoted(name(settings.release));
+  return json_quoted(
       fmt::format("all-gather={},reduce-scatter={}", name(settings.release), name(*settings.reduce_scatter_release)));
 }
 
@@ -208,12 +206,12 @@ Result<void> set_reshard_of_unit(Settings& settings, const SettingOption& settin
     settings.reshard_of_unit[std::string(value.substr(0, equals))] = *reshard;
     return {};
   }
-  const Json object = Json::parse(value, nullptr, false);
+  const Json object = parse_ordered_json_text(value);
   if (!object.is_object()) return refused(setting, value);
   std::map<std::string, Reshard> all;
   for (const auto& [unit, entry] : object.items()) {
-    const auto reshard = parse_reshard(entry.dump());
-    if (!reshard) return refused(setting, fmt::format("{}={}", unit, entry.dump()));
+    const auto reshard = parse_reshard(json_text(entry));
+    if (!reshard) return refused(setting, fmt::format("{}={}", unit, json_text(entry)));
     all[unit] = *reshard;
   }
   settings.reshard_of_unit = std::move(all);
@@ -221,18 +219,18 @@ Result<void> set_reshard_of_unit(Settings& settings, const SettingOption& settin
 }
 std::string get_reshard_of_unit(const Settings& settings) {
   Json object = Json::object();
-  for (const auto& [unit, reshard] : settings.reshard_of_unit) object[unit] = Json::parse(name(reshard));
-  return object.dump();
+  for (const auto& [unit, reshard] : settings.reshard_of_unit) object[unit] = parse_ordered_json_text(name(reshard));
+  return json_text(object);
 }
 
 using PrefetchMap = std::map<std::string, std::vector<std::string>>;
 
 Result<PrefetchMap> prefetch_map(const SettingOption& setting, const std::string& pass, const Json& object) {
   PrefetchMap out;
-  if (!object.is_object()) return refused(setting, pass + ": " + object.dump());
+  if (!object.is_object()) return refused(setting, pass + ": " + json_text(object));
   for (const auto& [unit, list] : object.items()) {
     const bool names = list.is_array() && std::all_of(list.begin(), list.end(), [](auto& n) { return n.is_string(); });
-    if (!names) return refused(setting, fmt::format("{}: {}: {}", pass, unit, list.dump()));
+    if (!names) return refused(setting, fmt::format("{}: {}: {}", pass, unit, json_text(list)));
     out[unit] = list.template get<std::vector<std::string>>();
   }
   return out;
@@ -241,7 +239,7 @@ Result<void> set_prefetch_lists(Settings& settings, const SettingOption& setting
   constexpr std::array<std::string_view, 2> kPasses{"forward", "backward"};
   PrefetchLists lists;
   if (value != "null") {
-    const Json object = Json::parse(value, nullptr, false);
+    const Json object = parse_ordered_json_text(value);
     if (!object.is_object()) return refused(setting, value);
     for (const auto& [pass, units] : object.items()) {
       if (!index_of(pass, kPasses))
@@ -259,7 +257,7 @@ std::string get_prefetch_lists(const Settings& settings) {
   Json object = Json::object();
   object["forward"] = settings.prefetch_lists.forward;
   object["backward"] = settings.prefetch_lists.backward;
-  return object.dump();
+  return json_text(object);
 }
 
 /// "2.11.0+cu130" and "2.11" are the same rules.
@@ -364,7 +362,7 @@ constexpr std::array kRows{
 /// A JSON string's content, or the value as it is.
 std::string without_quotes(std::string_view value) {
   if (!value.starts_with('"')) return std::string(value);
-  const Json parsed = Json::parse(value, nullptr, false);
+  const Json parsed = parse_ordered_json_text(value);
   return parsed.is_string() ? parsed.get<std::string>() : std::string(value);
 }
 

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "core/base/json_io.hpp"
 #include "core/base/units.hpp"
 #include "core/device/collective_names.hpp"
 #include "core/kernel/kernel_names.hpp"
@@ -28,7 +29,7 @@ Result<Json> starting_text(const FitRequest& request) {
     return Json{{"schema", 3}, {"extends", request.base}};
   }
   // Its JSON is known to be right: parse_profile() read it before.
-  Json json = Json::parse(request.base_json);
+  Json json = parse_json_text(request.base_json);
   json.erase("calibration");
   return json;
 }

@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "core/base/json_io.hpp"
 #include "sim/calibrate/input_json.hpp"
 #include "sim/calibrate/nccl_tests.hpp"
 #include "sim/calibrate/nccl_tests_run.hpp"
@@ -53,7 +54,7 @@ Result<std::optional<NcclTestsTime>> read_half(const Json& row, const char* key,
   time.algorithm_gb_per_s = half.positive("alg_bw");
   time.bus_gb_per_s = half.positive("bus_bw");
   if (half.has("nwrong") && row[key]["nwrong"] != 0.0)
-    half.fail(fmt::format("'nwrong' is {}: the collective gave wrong results", row[key]["nwrong"].dump()),
+    half.fail(fmt::format("'nwrong' is {}: the collective gave wrong results", json_text(row[key]["nwrong"])),
               "times of a broken collective are not used; find out why first");
   if (half.error() != nullptr) return tl::unexpected(*half.error());
   return time;

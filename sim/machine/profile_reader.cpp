@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <span>
 
+#include "core/base/json_io.hpp"
 #include "core/base/suggest.hpp"
 
 namespace foreshard::sim {
@@ -119,7 +120,7 @@ std::string ProfileReader::text(const nlohmann::json& object, const std::string&
 
 std::size_t ProfileReader::word(const nlohmann::json& value, const std::string& place,
                                 std::span<const std::string_view> words) {
-  const std::string given = value.is_string() ? value.get<std::string>() : value.dump();
+  const std::string given = value.is_string() ? value.get<std::string>() : json_text(value);
   const auto it = std::find(words.begin(), words.end(), given);
   if (it != words.end()) return static_cast<std::size_t>(it - words.begin());
   fail(place, fmt::format("unknown word '{}'", given), suggestion(given, words));

@@ -4,7 +4,7 @@
 // section's JSON and fills its part of the profile; what is wrong goes to ProfileReader::fail().
 #pragma once
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 
 #include "sim/machine/profile.hpp"
 #include "sim/machine/profile_reader.hpp"

@@ -1,5 +1,8 @@
 #include "cli/options/setting_options.hpp"
 
+#include <algorithm>
+
+#include "cli/options/option_set.hpp"
 #include "core/settings/settings_table.hpp"
 #include "sim/sweep/candidates.hpp"
 #include "tests/catch.hpp"
@@ -10,12 +13,11 @@ using namespace foreshard::cli;
 
 namespace {
 
-Result<Settings> parsed(std::vector<std::string> arguments, const Settings& base = {}) {
-  CLI::App app;
+Result<Settings> parsed(const std::vector<std::string>& arguments, const Settings& base = {}) {
+  OptionSet set("", "foreshard");
   SettingOptions options;
-  options.add_to(app);
-  std::reverse(arguments.begin(), arguments.end());
-  app.parse(arguments);
+  options.add_to(set);
+  FORESHARD_TRY(set.parse(arguments));
   return options.apply(base);
 }
 
@@ -53,10 +55,13 @@ TEST_CASE("what explain proposes, plan takes") {
 }
 
 TEST_CASE("every choice is an option, and none given changes nothing") {
-  CLI::App app;
+  OptionSet set("", "foreshard");
   SettingOptions options;
-  options.add_to(app);
-  for (const SettingOption& setting : setting_table()) CHECK(app.get_option_no_throw(setting.option()) != nullptr);
+  options.add_to(set);
+  std::vector<std::string> names;
+  for (const OptionFacts& option : set.options()) names.insert(names.end(), option.names.begin(), option.names.end());
+  for (const SettingOption& setting : setting_table())
+    CHECK(std::find(names.begin(), names.end(), setting.option()) != names.end());
   CHECK(parsed({}).value() == Settings{});
 }
 

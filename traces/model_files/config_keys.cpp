@@ -4,6 +4,7 @@
 
 #include <vector>
 
+#include "core/base/json_io.hpp"
 #include "core/base/suggest.hpp"
 
 namespace foreshard::traces {
@@ -15,7 +16,7 @@ constexpr std::size_t kMaxKeys = 1'000;  // of the file that a suggestion looks 
 std::string excerpt(const OrderedJson& value) {
   if (value.is_array() || value.is_object() || value.is_null()) return describe(value);
   constexpr std::size_t kMaxShown = 40;
-  std::string text = value.dump(-1, ' ', false, OrderedJson::error_handler_t::replace);
+  std::string text = json_text(value);
   if (text.size() > kMaxShown) text.replace(kMaxShown, std::string::npos, "…");
   return text;
 }

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <set>
 
+#include "core/base/json_io.hpp"
 #include "core/base/suggest.hpp"
 #include "core/settings/settings_table.hpp"
 #include "traces/pytorch/byte_source.hpp"
@@ -90,7 +91,7 @@ Result<void> AboutReader::header() {
 }
 
 Result<void> AboutReader::setting(const std::string& key, const OrderedJson& value, const std::string& place) {
-  const std::string text = value.is_string() ? value.get<std::string>() : value.dump();
+  const std::string text = value.is_string() ? value.get<std::string>() : json_text(value);
   if (value.is_string() && text.size() > kLongestValue)
     return fail(ErrorKind::input, "the text is longer than 64 KiB", place);
   auto set = set_setting(about_.settings, key, text);
@@ -140,7 +141,7 @@ Result<std::vector<double>> AboutReader::times(const JsonObject& object, const s
     constexpr double kLongest = 86'400'000;
     if (!(ms > 0 && ms <= kLongest))
       return fail(ErrorKind::input,
-                  fmt::format("{} is not a time in ms", item.is_number() ? item.dump() : describe(item)),
+                  fmt::format("{} is not a time in ms", item.is_number() ? json_text(item) : describe(item)),
                   fmt::format("{}[{}]", object.place_of(key), times.size()));
     times.push_back(ms);
   }
@@ -182,7 +183,7 @@ Result<void> AboutReader::shape(const JsonObject& object, Parameter& parameter) 
                          item.get<std::uint64_t>() <= static_cast<std::uint64_t>(kMaxElements / elements);
     if (!is_size)
       return fail(ErrorKind::input,
-                  fmt::format("{} is not a size of a parameter", item.is_number() ? item.dump() : describe(item)),
+                  fmt::format("{} is not a size of a parameter", item.is_number() ? json_text(item) : describe(item)),
                   fmt::format("{}[{}]", place, parameter.shape.size()),
                   fmt::format("sizes are whole numbers from 1, and all together at most 2^48 elements"));
     parameter.shape.push_back(item.get<std::int64_t>());

@@ -5,6 +5,8 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
+#include "core/base/json_io.hpp"
+
 namespace foreshard::traces {
 
 namespace {
@@ -55,7 +57,7 @@ Result<void> read_member(TraceHeader& header, const JsonPiece& piece, const std:
   if (piece.key == "segments") header.is_snapshot = true;
   if (piece.key != "deviceProperties" && piece.key != "distributedInfo" && piece.key != "baseTimeNanoseconds")
     return {};
-  const Json value = is_shallow(piece.text) ? Json::parse(piece.text, nullptr, false) : Json(Json::value_t::discarded);
+  const Json value = is_shallow(piece.text) ? parse_json_text(piece.text) : Json(Json::value_t::discarded);
   if (value.is_discarded())
     return fail(ErrorKind::input, fmt::format("the value of '{}' is not valid JSON", piece.key),
                 fmt::format("{}, byte {}", file, piece.offset), "the file is damaged; record or copy it again");

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "core/base/json_io.hpp"
 #include "core/base/suggest.hpp"
 #include "core/run/run_names.hpp"
 #include "core/settings/settings_table.hpp"
@@ -115,7 +116,7 @@ void read_losses(JsonReader& reader, const Json& json, std::vector<Program>& ste
 void read_settings(JsonReader& reader, const Json& json, Settings& settings) {
   if (!json.is_object()) return reader.fail("an object is wanted here");
   for (const auto& [key, value] : json.items()) {
-    const auto set = set_setting(settings, key, value.dump(-1, ' ', false, Json::error_handler_t::replace));
+    const auto set = set_setting(settings, key, json_text(value));
     if (!set) return reader.fail(set.error().what, set.error().hint);
   }
 }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 
+#include "core/base/json_io.hpp"
 #include "core/base/suggest.hpp"
 
 namespace foreshard::traces {
@@ -14,7 +15,7 @@ namespace {
 std::string excerpt(const Json& json) {
   if (json.is_array()) return "an array";
   if (json.is_object()) return "an object";
-  std::string text = json.dump(-1, ' ', false, Json::error_handler_t::replace);
+  std::string text = json_text(json);
   return text.size() > 40 ? text.substr(0, 40) + "…" : text;
 }
 

@@ -1,13 +1,13 @@
 #include "traces/workload_file/json_text.hpp"
 
 #include <cmath>
-#include <nlohmann/json.hpp>
+
+#include "core/base/json_io.hpp"
 
 namespace foreshard::traces {
 
 void write_value(std::string& out, std::string_view text) {
-  using Json = nlohmann::json;
-  out += Json(text).dump(-1, ' ', false, Json::error_handler_t::replace);
+  out += json_quoted(text);
 }
 
 void write_value(std::string& out, double number) {

@@ -4,6 +4,7 @@
 #include <array>
 #include <nlohmann/json.hpp>
 
+#include "core/base/json_io.hpp"
 #include "core/run/run_names.hpp"
 #include "core/settings/settings_table.hpp"
 #include "viz/pack/pack_parts.hpp"
@@ -21,7 +22,7 @@ constexpr std::size_t kMaxMarks = 2000;
 
 /// Text of a run may be no UTF-8.
 std::string text_of(const Json& json) {
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return json_text(json);
 }
 
 Json tables_json() {
@@ -103,7 +104,7 @@ class Meta {
     out["view"] = {{"from", p_.window.from.count}, {"to", p_.window.to.count}};
     out["origin"] = {{"memory", p_.memory_origin.count}, {"lanes", p_.lane_origin.count}};
     out["results"] = Json::object();
-    for (const auto& [key, value] : run_.results) out["results"][key] = Json::parse(value, nullptr, false);
+    for (const auto& [key, value] : run_.results) out["results"][key] = parse_ordered_json_text(value);
     for (auto& [key, value] : out["results"].items())
       if (value.is_discarded()) value = nullptr;
     out["ink"] = {{"light", ink_json(Theme::light)}, {"dark", ink_json(Theme::dark)}};

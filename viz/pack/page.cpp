@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/check.hpp"
+#include "core/base/json_io.hpp"
 #include "viz/pack/columns.hpp"
 #include "viz/pack/page_template.hpp"
 #include "viz/scene/svg_writer.hpp"
@@ -18,7 +19,7 @@ constexpr std::string_view kData = "<!--DATA-->";
 /// JSON inside <script>: no "<" is left that could end the element or open a comment.
 std::string script_json(const nlohmann::ordered_json& json) {
   std::string out;
-  for (const char c : json.dump(-1, ' ', true, nlohmann::ordered_json::error_handler_t::replace))
+  for (const char c : json_text(json, -1, JsonCharacters::ascii))
     if (c == '<')
       out += "\\u003c";
     else

@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "core/base/json_io.hpp"
 #include "traces/store/query.hpp"
 #include "traces/store/store.hpp"
 #include "viz/scene/caption.hpp"
@@ -24,7 +25,7 @@ constexpr const char* kHtml = "text/html; charset=utf-8";
 constexpr const char* kJson = "application/json";
 
 std::string text_of(const Json& json) {
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return json_text(json);
 }
 
 Answer refuse(unsigned status, const std::string& what) {

@@ -1,7 +1,13 @@
 #include "viz/serve/http_connection.hpp"
 
+#include <boost/beast/core/flat_buffer.hpp>
+#include <boost/beast/core/tcp_stream.hpp>
+#include <boost/beast/http/empty_body.hpp>
 #include <boost/beast/http/error.hpp>
+#include <boost/beast/http/message.hpp>
+#include <boost/beast/http/parser.hpp>
 #include <boost/beast/http/read.hpp>
+#include <boost/beast/http/string_body.hpp>
 #include <boost/beast/http/write.hpp>
 
 namespace foreshard::viz {
@@ -9,16 +15,18 @@ namespace {
 
 namespace http = boost::beast::http;
 using boost::beast::error_code;
+using Request = http::request<http::string_body>;
+using Response = http::response<http::string_body>;
 
 constexpr std::uint32_t kMaxHeadBytes = 8 << 10;
 constexpr std::uint64_t kMaxBodyBytes = 64 << 10;
 
-std::string_view field(const HttpConnection::Request& request, http::field name) {
+std::string_view field(const Request& request, http::field name) {
   const auto value = request[name];
   return {value.data(), value.size()};
 }
 
-std::string_view field(const HttpConnection::Request& request, const char* name) {
+std::string_view field(const Request& request, const char* name) {
   const auto value = request[name];
   return {value.data(), value.size()};
 }
@@ -28,19 +36,40 @@ std::string json_error(const std::string& what) {
 }
 
 /// 0, or the status of a request that is not for us.
-unsigned refused(const HttpConnection::Request& request, std::uint16_t port) {
+unsigned refused(const Request& request, std::uint16_t port) {
   if (request.count(http::field::host) != 1 || !own_host(field(request, http::field::host), port)) return 421;
   if (request.count(http::field::origin) > 0 && !own_origin(field(request, http::field::origin), port)) return 403;
   return own_site(field(request, "Sec-Fetch-Site")) ? 0 : 403;
 }
 
-}  // namespace
+class BeastConnection final : public HttpConnection, public std::enable_shared_from_this<BeastConnection> {
+ public:
+  BeastConnection(boost::asio::ip::tcp::socket socket, const Host& host) : stream_(std::move(socket)), host_(host) {}
 
-void HttpConnection::start() {
+  void start() override;
+  void close() override;
+  [[nodiscard]] std::optional<Time> idle() const override { return idle_since_; }
+
+ private:
+  void read(std::chrono::milliseconds patience);
+  void take(Request request);
+  void send(Answer answer);
+  void refuse(unsigned status, const std::string& what);
+
+  boost::beast::tcp_stream stream_;
+  const Host& host_;
+  boost::beast::flat_buffer buffer_{64 << 10};
+  std::optional<http::request_parser<http::string_body>> parser_;
+  std::optional<Time> idle_since_;
+  bool keep_alive_ = false, head_ = false, closed_ = false;
+  std::shared_ptr<Response> response_;
+};
+
+void BeastConnection::start() {
   read(host_.options.request_time);
 }
 
-void HttpConnection::read(std::chrono::milliseconds patience) {
+void BeastConnection::read(std::chrono::milliseconds patience) {
   idle_since_ = std::chrono::steady_clock::now();
   parser_.emplace();
   parser_->header_limit(kMaxHeadBytes);
@@ -60,7 +89,7 @@ void HttpConnection::read(std::chrono::milliseconds patience) {
   });
 }
 
-void HttpConnection::take(Request request) {
+void BeastConnection::take(Request request) {
   idle_since_.reset();
   keep_alive_ = request.keep_alive();
   head_ = request.method() == http::verb::head;
@@ -82,11 +111,11 @@ void HttpConnection::take(Request request) {
              [self = shared_from_this()](Answer answer) { self->send(std::move(answer)); });
 }
 
-void HttpConnection::refuse(unsigned status, const std::string& what) {
+void BeastConnection::refuse(unsigned status, const std::string& what) {
   send({status, "application/json", json_error(what)});
 }
 
-void HttpConnection::send(Answer answer) {
+void BeastConnection::send(Answer answer) {
   if (closed_) return;
   idle_since_.reset();
   response_ = std::make_shared<Response>();
@@ -111,13 +140,19 @@ void HttpConnection::send(Answer answer) {
   });
 }
 
-void HttpConnection::close() {
+void BeastConnection::close() {
   if (closed_) return;
   closed_ = true;
   error_code ignored;
   stream_.socket().shutdown(boost::asio::socket_base::shutdown_both, ignored);
   stream_.close();
   host_.gone(this);
+}
+
+}  // namespace
+
+std::shared_ptr<HttpConnection> make_connection(boost::asio::ip::tcp::socket socket, const HttpConnection::Host& host) {
+  return std::make_shared<BeastConnection>(std::move(socket), host);
 }
 
 }  // namespace foreshard::viz

@@ -5,12 +5,7 @@
 #pragma once
 
 #include <boost/asio/ip/tcp.hpp>
-#include <boost/beast/core/flat_buffer.hpp>
-#include <boost/beast/core/tcp_stream.hpp>
-#include <boost/beast/http/empty_body.hpp>
-#include <boost/beast/http/message.hpp>
-#include <boost/beast/http/parser.hpp>
-#include <boost/beast/http/string_body.hpp>
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -19,9 +14,8 @@
 
 namespace foreshard::viz {
 
-class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
+class HttpConnection {
  public:
-  using Request = boost::beast::http::request<boost::beast::http::string_body>;
   using Time = std::chrono::steady_clock::time_point;
   /// What the server does for a connection.
   struct Host {
@@ -32,28 +26,15 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
     std::function<void(HttpConnection*)> gone;
   };
 
-  HttpConnection(boost::asio::ip::tcp::socket socket, const Host& host) : stream_(std::move(socket)), host_(host) {}
-
-  void start();
-  void close();
+  virtual ~HttpConnection() = default;
+  virtual void start() = 0;
+  virtual void close() = 0;
   /// Waits for a request, since when.
-  [[nodiscard]] std::optional<Time> idle() const { return idle_since_; }
-
- private:
-  using Response = boost::beast::http::response<boost::beast::http::string_body>;
-
-  void read(std::chrono::milliseconds patience);
-  void take(Request request);
-  void send(Answer answer);
-  void refuse(unsigned status, const std::string& what);
-
-  boost::beast::tcp_stream stream_;
-  const Host& host_;
-  boost::beast::flat_buffer buffer_{64 << 10};
-  std::optional<boost::beast::http::request_parser<boost::beast::http::string_body>> parser_;
-  std::optional<Time> idle_since_;
-  bool keep_alive_ = false, head_ = false, closed_ = false;
-  std::shared_ptr<Response> response_;
+  [[nodiscard]] virtual std::optional<Time> idle() const = 0;
 };
+
+/// A connection that was accepted; `host` outlives it. Boost.Beast stays behind it, in one source.
+[[nodiscard]] std::shared_ptr<HttpConnection> make_connection(boost::asio::ip::tcp::socket socket,
+                                                              const HttpConnection::Host& host);
 
 }  // namespace foreshard::viz

@@ -89,7 +89,7 @@ class Server::Impl {
       ::fcntl(socket.native_handle(), F_SETFD, FD_CLOEXEC);
       if (connections_.size() >= host_.options.connections) drop_idle();
       if (connections_.size() < host_.options.connections) {
-        connections_.push_back(std::make_shared<HttpConnection>(std::move(socket), host_));
+        connections_.push_back(make_connection(std::move(socket), host_));
         const auto connection = connections_.back();
         connection->start();
       }

@@ -1,0 +1,207 @@
+#include "cli/options/option_set.hpp"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <map>
+#include <stdexcept>
+
+namespace foreshard::cli {
+
+struct OptionSet::Parts {
+  Parts(const std::string& description, const std::string& program) : app(description, program) {}
+
+  CLI::App app;
+  struct Said {
+    std::string type_name;
+    std::vector<std::string> words;
+    bool no_others = false;
+  };
+  std::map<const CLI::Option*, Said> said;  // lookup only, never iterated
+};
+
+Option& Option::required() {
+  option_->required();
+  return *this;
+}
+
+Option& Option::type_name(const std::string& name) {
+  option_->type_name(name);
+  set_->parts_->said[option_].type_name = name;
+  return *this;
+}
+
+Option& Option::one_of(std::initializer_list<const char*> words) {
+  option_->check(CLI::IsMember(std::vector<std::string>(words.begin(), words.end())));
+  OptionSet::Parts::Said& said = set_->parts_->said[option_];
+  said.words.assign(words.begin(), words.end());
+  said.no_others = true;
+  return *this;
+}
+
+Option& Option::suggest(std::span<const std::string_view> words) {
+  set_->parts_->said[option_].words.assign(words.begin(), words.end());
+  return *this;
+}
+
+Option& Option::suggest(std::vector<std::string> words) {
+  set_->parts_->said[option_].words = std::move(words);
+  return *this;
+}
+
+Option& Option::range(unsigned least, unsigned most) {
+  option_->check(CLI::Range(least, most));
+  return *this;
+}
+
+Option& Option::range(int least, int most) {
+  option_->check(CLI::Range(least, most));
+  return *this;
+}
+
+Option& Option::range(double least, double most) {
+  option_->check(CLI::Range(least, most));
+  return *this;
+}
+
+Option& Option::positive() {
+  option_->check(CLI::PositiveNumber);
+  return *this;
+}
+
+Option& Option::excludes(const Option& other) {
+  option_->excludes(other.option_);
+  return *this;
+}
+
+Option& Option::group(const std::string& heading) {
+  option_->group(heading);
+  return *this;
+}
+
+OptionSet::OptionSet(const std::string& description, const std::string& program)
+    : parts_(std::make_unique<Parts>(description, program)) {
+  parts_->app.get_formatter()->column_width(34);
+  parts_->app.set_help_flag("-h,--help", "this text");
+}
+
+OptionSet::~OptionSet() = default;
+
+template <class Value>
+Option OptionSet::bind(const std::string& names, Value& value, const std::string& help) {
+  return {*this, *parts_->app.add_option(names, value, help)};
+}
+
+Option OptionSet::add_option(const std::string& names, std::string& value, const std::string& help) {
+  return bind(names, value, help);
+}
+Option OptionSet::add_option(const std::string& names, std::optional<std::string>& value, const std::string& help) {
+  return bind(names, value, help);
+}
+Option OptionSet::add_option(const std::string& names, std::vector<std::string>& value, const std::string& help) {
+  return bind(names, value, help);
+}
+Option OptionSet::add_option(const std::string& names, std::uint32_t& value, const std::string& help) {
+  return bind(names, value, help);
+}
+Option OptionSet::add_option(const std::string& names, std::int32_t& value, const std::string& help) {
+  return bind(names, value, help);
+}
+Option OptionSet::add_option(const std::string& names, std::size_t& value, const std::string& help) {
+  return bind(names, value, help);
+}
+Option OptionSet::add_option(const std::string& names, double& value, const std::string& help) {
+  return bind(names, value, help);
+}
+Option OptionSet::add_option(const std::string& names, std::optional<std::uint16_t>& value, const std::string& help) {
+  return bind(names, value, help);
+}
+Option OptionSet::add_option(const std::string& names, std::optional<std::uint32_t>& value, const std::string& help) {
+  return bind(names, value, help);
+}
+Option OptionSet::add_option(const std::string& names, std::optional<std::uint64_t>& value, const std::string& help) {
+  return bind(names, value, help);
+}
+Option OptionSet::add_option(const std::string& names, std::optional<double>& value, const std::string& help) {
+  return bind(names, value, help);
+}
+
+Option OptionSet::add_flag(const std::string& names, bool& value, const std::string& help) {
+  return {*this, *parts_->app.add_flag(names, value, help)};
+}
+
+Option OptionSet::add_flag(const std::string& names, std::function<void(bool)> take, const std::string& help) {
+  const auto counted = [take = std::move(take)](std::int64_t count) { take(count > 0); };
+  return {*this, *parts_->app.add_flag_function(names, counted, help)};
+}
+
+Option OptionSet::add_texts(const std::string& names, std::function<void(const std::vector<std::string>&)> take,
+                            const std::string& help, Values values) {
+  CLI::Option* option = parts_->app.add_option_function<std::vector<std::string>>(names, take, help);
+  option->type_size(1)->expected(values == Values::all_or_nothing ? 0 : 1, 1);
+  option->multi_option_policy(values == Values::last ? CLI::MultiOptionPolicy::TakeLast
+                                                     : CLI::MultiOptionPolicy::TakeAll);
+  option->allow_extra_args(false);
+  return {*this, *option};
+}
+
+Option OptionSet::add_text(const std::string& names, std::function<Result<void>(const std::string&)> take,
+                           const std::string& help) {
+  const auto checked = [take = std::move(take), names](const std::string& text) {
+    if (const Result<void> taken = take(text); !taken) throw CLI::ValidationError(names, taken.error().text());
+  };
+  return {*this, *parts_->app.add_option_function<std::string>(names, checked, help)};
+}
+
+Result<bool> OptionSet::parse(const std::vector<std::string>& arguments) {
+  std::vector<std::string> reversed(arguments.rbegin(), arguments.rend());  // CLI11 takes the last first
+  try {
+    parts_->app.parse(reversed);
+  } catch (const CLI::CallForHelp&) {
+    return false;
+  } catch (const CLI::ParseError& error) {  // CLI11's own words without its class names
+    return fail(ErrorKind::usage, error.what());
+  } catch (const std::logic_error&) {  // CLI11 2.1 converts a flag's value with std::stoll
+    return fail(ErrorKind::usage, "a flag's value is neither true nor false");
+  }
+  return true;
+}
+
+std::string OptionSet::help() const {
+  return parts_->app.help();
+}
+
+std::vector<OptionFacts> OptionSet::options() const {
+  std::vector<OptionFacts> all;
+  for (const CLI::Option* option : parts_->app.get_options()) {
+    OptionFacts facts;
+    facts.positional = option->get_positional();
+    facts.required = option->get_required();
+    facts.help = option->get_description();
+    facts.group = option->get_group();
+    const std::vector<std::string>& off = option->get_fnames();
+    const auto name = [&](const std::string& dashes, const std::string& word) {
+      const bool sets_false = std::find(off.begin(), off.end(), word) != off.end();
+      (sets_false ? facts.off : facts.names).push_back(dashes + word);
+    };
+    for (const std::string& word : option->get_snames()) name("-", word);
+    for (const std::string& word : option->get_lnames()) name("--", word);
+    if (facts.positional) facts.names.push_back(option->get_name(true));
+    const bool flag = option->get_items_expected_max() == 0;
+    if (!flag) facts.type_name = option->get_type_name().substr(0, option->get_type_name().find(':'));
+    facts.repeatable = !flag && (option->get_multi_option_policy() == CLI::MultiOptionPolicy::TakeAll ||
+                                 option->get_items_expected_max() > 1);
+    if (const auto said = parts_->said.find(option); said != parts_->said.end()) {
+      if (!said->second.type_name.empty()) facts.type_name = said->second.type_name;
+      facts.words = said->second.words;
+      facts.no_others = said->second.no_others;
+    }
+    all.push_back(std::move(facts));
+  }
+  return all;
+}
+
+void add_common_options(OptionSet& options, bool& quiet) {
+  options.add_flag("-q,--quiet", quiet, "no notes and no progress on stderr");
+}
+
+}  // namespace foreshard::cli
