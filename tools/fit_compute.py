@@ -6,19 +6,21 @@ machine profile, and the residuals by kind.
 
 The model is that of docs/compute.md; the functions here mirror sim/compute/*.cpp. The loss is the mean of |log(predicted /
 measured)|, each capped at 0.5 so that single kernels of odd choice do not pull; constants move one at a time, up and down,
-as long as it falls, by steps that shrink. Nothing of the reference runs goes in. Standard library only.
+as long as it falls, by steps that shrink. Tiles and splits are those of the h200 profile. Two things are not from this
+measurement, and the section's fitted_on says so: that products at dimension 3072 sustain their rate (a recorded Llama 3B), and
+the rotary products of two dtypes ("mixed", the reference runs). Standard library only.
 """
-import argparse, json, math
+import argparse, json, math, pathlib
 
 PEAKS = {"bfloat16": 989.4e12, "float16": 989.4e12, "tf32": 494.7e12, "float32": 66.9e12, "hbm": 4.8e12, "clock": 1.98e9}
-TILES = [(256, 128), (320, 128), (192, 192), (192, 128), (160, 128), (128, 128), (128, 96), (128, 64), (96, 64), (64, 64),
-         (64, 48), (64, 32), (64, 16), (64, 8)]
+PROFILE = json.loads((pathlib.Path(__file__).parent.parent / "sim/machine/profiles/h200.json").read_text())
+TILES = [tuple(tile) for tile in PROFILE["compute"]["tiles"]["shapes"]]
 # Measured over predicted while Llama layers run for seconds: by the shortest dimension of the product (1.0 at 2048, 1.15 at
 # 4096; at 3072 the products of a reference run show none), and of attention
 # (rounded; see sustained_ratios' print). Larger layers keep the matrix units busier and the clocks lower.
 SUSTAINED = [[3072, 1.0], [4096, 1.15]]
 ATTENTION_SUSTAINED = {"forward": 1.1, "backward": 1.15, "forward_float32": 1.0, "backward_float32": 1.0}
-SPLITS = (1, 2, 3, 4, 6, 8, 12, 16)
+SPLITS = tuple(PROFILE["compute"]["tiles"]["splits"])
 BEGIN = {
     "tensor16": dict(efficiency=0.85, half=10, power=1.3, tile=1.6e-6, step=90e-9, split=3.5e-6),
     "tensor32": dict(efficiency=0.9, half=18, power=1.3, tile=3.5e-6, step=90e-9, split=7e-6),
@@ -284,6 +286,7 @@ def profile_section(doc, gemm, common, attention, memory):
     """The fitted constants as the section "compute" of a profile: times in SM clocks where they are an SM's work."""
     clock, sms = PEAKS["clock"], doc["sm_count"]
     fitted = "fitted by tools/fit_compute.py to sim/machine/measured/h200_compute.json"
+    on = ["compute-probe"]  # of /measurements
     def short(x):
         return float(f"{x:.4g}")
     section = {}
@@ -292,24 +295,27 @@ def profile_section(doc, gemm, common, attention, memory):
         c = gemm[name]
         section[key] = {"efficiency": short(c["efficiency"]), "half_intensity": short(c["half"]), "power": short(c["power"]),
                         "tile_clocks": short(c["tile"] * clock), "step_clocks": short(c["step"] * clock), "split_us": short(c["split"] * 1e6),
-                        "source": f"{fitted}: {what}"}
+                        "source": f"{fitted}: {what}", "fitted_on": on}
     section["products"] = {"launch_us": short(common["launch"] * 1e6), "memory_share": short(common["share"]), "few_rows_share": short(common["share32"]),
                            "blend": short(common["blend"]), "sustained": SUSTAINED,
-                           "source": f"{fitted}; sustained: Llama layers of dimension 2048 (1.0) and 4096 run for seconds, measured over predicted; none at 3072 in a reference run"}
+                           "source": f"{fitted}; sustained: Llama layers of dimension 2048 (1.0) and 4096 run for seconds, measured over predicted; none at 3072 in a reference run",
+                           "fitted_on": on + ["other-recordings"]}
     for name, c in attention.items():
         section["attention_" + name] = {
             "launch_us": short(c["launch"] * 1e6), "row_clocks": short(c["row"] * sms * clock), "row_element_clocks": short(c["row_dim"] * sms * clock),
             "causal_block": short(c["block"]), "efficiency": [[d, short(e)] for d, e in sorted(c["efficiency"].items())],
             "sustained": ATTENTION_SUSTAINED[name],
-            "source": f"{fitted}; sustained: rounded from a Llama layer of dimension 2048 run for seconds"}
+            "source": f"{fitted}; sustained: rounded from a Llama layer of dimension 2048 run for seconds", "fitted_on": on}
     section["memory"] = {}
     for access in ("contiguous", "strided", "concatenate", "row", "column", "gather", "scatter", "multi_tensor"):
         c = memory[access]
         section["memory"][access] = {"launch_us": short(c["launch"] * 1e6), "memory_share": short(c["share"]), "elements_per_clock": short(c["elements"]),
-                                     "chunk_us": short(c.get("chunk", 0) * 1e6), "source": fitted}
+                                     "chunk_us": short(c.get("chunk", 0) * 1e6), "source": fitted, "fitted_on": on}
     section["memory"]["mixed"] = {"launch_us": 1.3, "memory_share": short(memory["strided"]["share"]), "elements_per_clock": 0.736, "chunk_us": 0,
-                                  "source": "the reference runs' rotary products of float32 and bfloat16: 42 to 47 us for 8.4 M elements; the rest as strided"}
-    section["l2"] = {"rate": L2["rate"], "share": L2["share"], "source": "chosen: hot elementwise kernels of 25 MB move 8.7 TB/s beside their launch, those of 50 MB 4.8"}
+                                  "source": "the reference runs' rotary products of float32 and bfloat16: 42 to 47 us for 8.4 M elements; the rest as strided",
+                                  "fitted_on": ["reference-runs"] + on}
+    section["l2"] = {"rate": L2["rate"], "share": L2["share"], "source": "chosen: hot elementwise kernels of 25 MB move 8.7 TB/s beside their launch, those of 50 MB 4.8", "fitted_on": on}
+    section["tiles"], section["rules"] = PROFILE["compute"]["tiles"], PROFILE["compute"]["rules"]
     return section
 
 

@@ -5,19 +5,10 @@
 #include "core/fsdp/unit_plan.hpp"
 #include "core/optimizer/optimizer_passes.hpp"
 #include "core/shard/copy_metadata.hpp"
+#include "core/workload/pytorch_costs.hpp"
 
 namespace foreshard::model {
 namespace {
-
-/// Shares of a section's fixed host time that pass before each kind of call (llama-1b's and mlp's reference runs).
-constexpr double kMetadataOfCopyOut = 0.86;
-constexpr double kMetadataOfReduce = 0.55;
-constexpr double kChunkCatOfReduce = 0.06;
-
-/// chunk_cat works element by element, below the memory's rate: counted as this many times its bytes. Measured on H200:
-/// 2.0 TB/s where it casts bf16 to float32 (llama-1b, all units), 3.5 TB/s where it does not (mlp), of 4.1.
-constexpr double kChunkCatCasting = 2.0;
-constexpr double kChunkCat = 1.17;
 
 class Writer {
  public:
@@ -82,7 +73,7 @@ SectionCost Writer::all_gather(UnitId unit, const ParamGroupPlan& plan, Pass pas
 SectionCost Writer::copy_out(UnitId unit, const ParamGroupPlan& plan, Pass pass) {
   const Nanoseconds host = fixed(HostCall::copy_out, HostCall::copy_out_parameter, plan);
   SectionCost cost{Section::copy_out, unit, pass, {}, {}};
-  const Nanoseconds before = host.scaled(kMetadataOfCopyOut);
+  const Nanoseconds before = host.scaled(pytorch_costs::kMetadataOfCopyOut.value);
   cost.items.push_back(item(SectionRole::metadata_copy, "Memcpy HtoD", plan.split_metadata, before));
   Bytes bytes = plan.gather;
   for (const ParameterPlan& p : plan.parameters) bytes += p.unsharded;
@@ -106,10 +97,10 @@ SectionCost Writer::reduce(UnitId unit, const ParamGroupPlan& plan) {
     output += p.reduce_chunk;
   }
   const bool casts = plan.casts_gradients && !accumulated && plan.sent == plan.reduce;
-  const double slower = casts ? kChunkCatCasting : kChunkCat;
+  const double slower = (casts ? pytorch_costs::kChunkCatCasting : pytorch_costs::kChunkCat).value;
   const auto moved = static_cast<Bytes>(static_cast<double>(gradients + sent) * slower);
-  const Nanoseconds metadata = host.scaled(kMetadataOfReduce);
-  const Nanoseconds chunk_cat = host.scaled(kChunkCatOfReduce);
+  const Nanoseconds metadata = host.scaled(pytorch_costs::kMetadataOfReduce.value);
+  const Nanoseconds chunk_cat = host.scaled(pytorch_costs::kChunkCatOfReduce.value);
   cost.items.push_back(item(SectionRole::metadata_copy, "Memcpy HtoD", chunk_cat_metadata_bytes(chunks), metadata));
   cost.items.push_back(item(SectionRole::chunk_cat, "fsdp::chunk_cat", moved, chunk_cat));
   cost.items.push_back(item(SectionRole::collective, "reduce_scatter", 0, host - metadata - chunk_cat));

@@ -2,15 +2,10 @@
 
 #include <algorithm>
 
+#include "core/workload/pytorch_costs.hpp"
+
 namespace foreshard {
 namespace {
-
-// Prices of work that a capture without accumulation does not show; measured in the reference runs on
-// H200 (time model 3.5): one kernel and 12 µs of host time a parameter.
-constexpr Nanoseconds kGradientOpHost{12'000};
-constexpr double kCastBytesPerElement = 6;   // read bf16, write fp32
-constexpr double kAddBytesPerElement = 10;   // read bf16 and fp32, write fp32
-constexpr double kCloneBytesPerElement = 4;  // int reshard: read and write bf16, of one rank's part
 
 bool has_role(const SectionCost& cost, SectionRole role) {
   return std::any_of(cost.items.begin(), cost.items.end(), [&](const SectionItem& i) { return i.role == role; });
@@ -78,23 +73,24 @@ SectionCost SectionCosts::resolve(Section section, UnitId unit, Pass pass) {
 /// One kernel a parameter for work that only other settings than the recorded ones do.
 void SectionCosts::add_unrecorded(SectionCost& cost) const {
   SectionRole role = SectionRole::gradient_add;
-  double bytes_per_element = kAddBytesPerElement;
+  double bytes_per_element = pytorch_costs::kAddBytes.value;
   if (cost.section == Section::reshard && cost.pass == Pass::backward) {
     role = SectionRole::gradient_cast;
-    bytes_per_element = kCastBytesPerElement;
+    bytes_per_element = pytorch_costs::kCastBytes.value;
   } else if (cost.section == Section::reshard) {
     const auto own = wanted_.reshard_of_unit.find(workload_.units[cost.unit.value].name);
     const Reshard& reshard = own == wanted_.reshard_of_unit.end() ? wanted_.reshard_after_forward : own->second;
     if (reshard.kind != Reshard::Kind::group) return;
     role = SectionRole::clone;
-    bytes_per_element = kCloneBytesPerElement / reshard.group_size;
+    bytes_per_element = pytorch_costs::kCloneBytes.value / reshard.group_size;
   } else if (cost.section != Section::accumulate) {
     return;
   }
   if (has_role(cost, role)) return;
+  const Nanoseconds host = Nanoseconds::from_double(pytorch_costs::kGradientOpHost.value * 1e3);
   for (const Parameter& p : workload_.units[cost.unit.value].parameters)
     cost.items.push_back({role,
-                          kGradientOpHost,
+                          host,
                           {},
                           KernelClass::memory_bound,
                           static_cast<Bytes>(static_cast<double>(p.numel()) * bytes_per_element),

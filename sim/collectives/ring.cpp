@@ -18,11 +18,10 @@ std::string_view word(Protocol protocol) {
   return protocol == Protocol::ll ? "LL" : protocol == Protocol::ll128 ? "LL128" : "Simple";
 }
 
-/// Two limits that bind in turns: close to the smaller one, a little below it where they are near. The exponent is
-/// fitted together with /links/ring and the channel rates.
-double both(double a, double b) {
-  constexpr double kSharpness = 5;
-  return std::pow(std::pow(a, -kSharpness) + std::pow(b, -kSharpness), -1 / kSharpness);
+/// Two limits that bind in turns: close to the smaller one, a little below it where they are near.
+double both(const MachineProfile& machine, double a, double b) {
+  const double sharpness = machine.links.ring_sharpness;
+  return std::pow(std::pow(a, -sharpness) + std::pow(b, -sharpness), -1 / sharpness);
 }
 
 /// GB/s through one GPU's links. A channel works in phases: send, then receive-and-forward n−2 times, then receive;
@@ -32,7 +31,7 @@ double node_bandwidth(const MachineProfile& machine, const Group& group, double 
   const bool reduces_twice = group.kind == CollectiveKind::all_reduce;
   const double busy = reduces_twice ? 2 * (n - 1) / (2 * n - 1) : (n - 1) / n;
   const double channel = group.gathers() ? machine.links.gather_channel : machine.links.reduce_channel;
-  return both(machine.links.ring, channels * channel * busy);
+  return both(machine, machine.links.ring, channels * channel * busy);
 }
 
 double with_protocol(const MachineProfile& machine, const Group& group, Protocol protocol, double simple,

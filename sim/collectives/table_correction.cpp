@@ -6,21 +6,11 @@
 namespace foreshard::sim {
 namespace {
 
-// From the tables of 4 × H200 (profile h200): without any table the mechanisms miss no point by more than 48 %; the
-// slowest point that waits for the host takes 42.3 us, 1.92 times /nccl/issue; 64 and 256 KiB, which one pace sets, lie
-// within 10 % of one another in all four of NCCL's tables.
-constexpr double kMechanismMisses = 1.5;
-constexpr double kSlowestPace = 2;
-constexpr double kPaceScatter = 1.1;
-/// What a table of other dtypes counts as in doublings of the ranks: of two with a request's ranks the one with its
-/// dtypes comes first, and either before one with other ranks.
-constexpr double kOtherDTypes = 0.5;
-
 /// A point says how fast the host issues, not how fast the collective is, where it is further above the mechanism than
 /// mechanisms miss and no slower than a host's pace is, or where smaller ones take as long (`slowest`).
-bool host_bound(double measured, double modelled, double issue, double slowest) {
-  return (measured > kMechanismMisses * modelled && measured < kSlowestPace * issue) ||
-         measured < kPaceScatter * slowest;
+bool host_bound(const TableRules& rules, double measured, double modelled, double issue, double slowest) {
+  return (measured > rules.mechanism_misses * modelled && measured < rules.slowest_pace * issue) ||
+         measured < rules.pace_scatter * slowest;
 }
 
 double doublings(std::uint32_t a, std::uint32_t b) {
@@ -30,7 +20,7 @@ double doublings(std::uint32_t a, std::uint32_t b) {
 }  // namespace
 
 CollectiveCalibration::CollectiveCalibration(const MachineProfile& machine, const Model& model)
-    : issue_us_(machine.nccl.issue) {
+    : rules_(machine.table_rules), issue_us_(machine.nccl.issue) {
   for (const CollectiveTable& table : machine.collectives) {
     Curve curve{table.kind, table.transport, table.ranks, table.ranks_per_node, table.upcasts, {}, {}, 0};
     double slowest = 0;
@@ -40,7 +30,7 @@ CollectiveCalibration::CollectiveCalibration(const MachineProfile& machine, cons
       if (point.bytes == 0 || measured <= 0 || modelled <= 0) continue;
       curve.least_us = curve.least_us == 0 ? measured : std::min(curve.least_us, measured);
       const double log_bytes = std::log(static_cast<double>(point.bytes));
-      if (host_bound(measured, modelled, issue_us_, slowest)) {
+      if (host_bound(rules_, measured, modelled, issue_us_, slowest)) {
         curve.paces.push_back({log_bytes, std::log(measured)});
         slowest = std::max(slowest, measured);
       } else {
@@ -73,7 +63,7 @@ const CollectiveCalibration::Curve* CollectiveCalibration::nearest(const Collect
     const bool curve_one_node = curve.ranks <= curve.ranks_per_node;
     if (curve_one_node != one_node || (!one_node && curve.ranks_per_node != request.ranks_per_node)) continue;
     const auto distance = [&](const Curve& other) {
-      return doublings(other.ranks, request.ranks) + (other.upcasts == request.upcasts ? 0 : kOtherDTypes);
+      return doublings(other.ranks, request.ranks) + (other.upcasts == request.upcasts ? 0 : rules_.other_dtypes);
     };
     // Of two equally near the larger, whose latencies are closer to those of many ranks.
     if (best == nullptr || distance(curve) < distance(*best) ||

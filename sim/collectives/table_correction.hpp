@@ -52,6 +52,7 @@ class CollectiveCalibration {
   [[nodiscard]] double pace(const Curve& curve, double bytes) const;
   [[nodiscard]] const Curve* nearest(const CollectiveRequest& request, Transport transport) const;
 
+  TableRules rules_;
   double issue_us_;
   std::vector<Curve> curves_;
 };

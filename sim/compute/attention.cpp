@@ -9,9 +9,8 @@ namespace {
 
 constexpr double kQueryTile =
     128;  // queries of one block (cuDNN 9.19 on sm90, names "…_flash_fprop_wgmma_…_64x128x64")
-constexpr double kForwardFlop = 4;     // for each pair and element of the head: QKᵀ and PV
-constexpr double kBackwardFlop = 10;   // S and P again, dV, dP, dQ, dK
-constexpr double kWavesThatLevel = 4;  // with more, the last wave's idle SMs do not show
+constexpr double kForwardFlop = 4;    // for each pair and element of the head: QKᵀ and PV
+constexpr double kBackwardFlop = 10;  // S and P again, dV, dP, dQ, dK
 
 const AttentionSpec& spec_of(const ComputeSpec& spec, const KernelMath& math) {
   const bool wide = itemsize(math.dtype) >= 4;
@@ -39,7 +38,7 @@ Seconds attention(const MachineProfile& machine, const KernelMath& math) {
       batch * queries * (spec.row_clocks + spec.row_element_clocks * dimension) / (sms * machine.peaks.clock_hz);
   const double tiles = batch * std::ceil(queries / kQueryTile);
   const double waves = std::ceil(tiles / sms);
-  const double idle = tiles < kWavesThatLevel * sms ? waves * sms / tiles : 1;
+  const double idle = tiles < machine.compute.rules.level_waves * sms ? waves * sms / tiles : 1;
   const double gemms = flop / (at(spec.efficiency, dimension) * peak);
   return {spec.launch_us * 1e-6 + spec.sustained * idle * (gemms + rows), tiles, waves};
 }

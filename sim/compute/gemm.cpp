@@ -7,29 +7,8 @@
 namespace foreshard::sim::compute {
 namespace {
 
-struct Tile {
-  double rows;
-  double columns;
-};
-// Tiles of the kernels that cuBLAS 13 chose on H200 (names of "nvjet_sm90_…_256x128_…"); each also turned round.
-constexpr std::array<Tile, 14> kTiles{{{256, 128},
-                                       {320, 128},
-                                       {192, 192},
-                                       {192, 128},
-                                       {160, 128},
-                                       {128, 128},
-                                       {128, 96},
-                                       {128, 64},
-                                       {96, 64},
-                                       {64, 64},
-                                       {64, 48},
-                                       {64, 32},
-                                       {64, 16},
-                                       {64, 8}}};
-constexpr std::array<double, 8> kSplits{1, 2, 3, 4, 6, 8, 12, 16};
-constexpr double kLeastSplitDepth = 128;  // elements of k that a split keeps
-constexpr double kStep = 64;              // elements of k in one step of a tile …
-constexpr double kStepGrain = 16;         // … whose last is cut to a multiple of the instruction's
+constexpr double kStep = 64;       // elements of k in one step of a tile …
+constexpr double kStepGrain = 16;  // … whose last is cut to a multiple of the instruction's
 
 bool unaligned(std::uint64_t extent, bool may_be_rows) {
   // Few rows are never a leading dimension that matters.
@@ -52,6 +31,7 @@ class TileSearch {
  public:
   TileSearch(const MachineProfile& machine, const KernelMath& math)
       : engine_(engine_of(machine.compute.gemms, math)),
+        tiles_(machine.compute.tiles),
         batch_(math.batch),
         m_(static_cast<double>(math.m)),
         n_(static_cast<double>(math.n)),
@@ -65,13 +45,13 @@ class TileSearch {
     per_sm_ = peak / sms_;
   }
 
-  void consider(const Tile& tile) {
+  void consider(const TileSpec::Shape& tile) {
     const double tiles = std::ceil(m_ / tile.rows) * std::ceil(n_ / tile.columns) * batch_;
     const double inverse = engine_.half_intensity * (tile.rows + tile.columns) / (tile.rows * tile.columns);
     const double rate = per_sm_ * engine_.efficiency / (1 + std::pow(inverse, engine_.power));
     const double step = std::max(2 * tile.rows * tile.columns * kStep / rate, engine_.step_clocks / clock_);
-    for (const double split : kSplits) {
-      if (split > 1 && (tiles * split > 2 * sms_ || k_ < kLeastSplitDepth * split)) break;
+    for (const double split : tiles_.splits) {
+      if (split > 1 && (tiles * split > 2 * sms_ || k_ < tiles_.least_split_depth * split)) break;
       const double steps = std::ceil(std::ceil(k_ / split) / kStepGrain) * kStepGrain / kStep;
       const double waves = std::ceil(tiles * split / sms_);
       const double time =
@@ -84,6 +64,7 @@ class TileSearch {
 
  private:
   const ProductEngine& engine_;
+  const TileSpec& tiles_;
   double batch_;
   double m_;
   double n_;
@@ -100,7 +81,7 @@ Seconds gemm(const MachineProfile& machine, const KernelMath& math) {
   const GemmSpec& spec = machine.compute.gemms;
   if (math.m == 0 || math.n == 0 || math.k == 0 || math.batch == 0) return {spec.launch_us * 1e-6};
   TileSearch search(machine, math);
-  for (const Tile& tile : kTiles) {
+  for (const TileSpec::Shape& tile : machine.compute.tiles.shapes) {
     search.consider(tile);
     if (tile.rows != tile.columns) search.consider({tile.columns, tile.rows});
   }

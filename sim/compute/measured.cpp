@@ -6,8 +6,6 @@
 namespace foreshard::sim::compute {
 namespace {
 
-/// Where the model counts as much as one measured point at the same distance.
-constexpr double kFarOctaves = 3;
 /// A shape that was measured itself is as near as this, in octaves²: the next one is as a rule an octave away.
 constexpr double kNearest = 1e-4;
 
@@ -72,7 +70,7 @@ bool measured(const ComputeSpec& spec, std::string_view label, const KernelWork&
 }
 
 double shape_factor(const ComputeSpec& spec, const KernelMath& math) {
-  double weights = 1 / square(kFarOctaves);
+  double weights = 1 / square(spec.rules.far_octaves);
   double sum = 0;
   for_each_shape(spec, math, [&](const ShapeFactors::Point& point, double weight) {
     weights += weight;

@@ -19,8 +19,9 @@ namespace foreshard::sim::compute {
 [[nodiscard]] bool measured(const ComputeSpec& spec, std::string_view label, const KernelWork& work);
 
 /// Measured over modelled time of a GEMM or attention of this shape: the mean of the measured shapes' logarithms,
-/// weighed by 1 / distance², distance in octaves of each extent. One point of factor 1, kFarOctaves away, stands for
-/// the model, so that shapes far from all that was measured keep its price. 1 where nothing was measured.
+/// weighed by 1 / distance², distance in octaves of each extent. One point of factor 1, /compute/rules/far_octaves
+/// away, stands for the model, so that shapes far from all that was measured keep its price. 1 where nothing was
+/// measured.
 [[nodiscard]] double shape_factor(const ComputeSpec& spec, const KernelMath& math);
 
 /// Time of a kernel while ContentionSpec::held_sms are held over its time alone: of a kernel of bytes that of the

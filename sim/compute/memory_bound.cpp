@@ -6,8 +6,6 @@
 namespace foreshard::sim::compute {
 namespace {
 
-constexpr double kChunk = 1 << 20;  // elements at which the blocks of a multi-tensor kernel (65,536 each) are full
-
 /// What "/rates" say, for kernels that come with their bytes alone.
 double by_rate(const MachineProfile& machine, const KernelWork& work) {
   const Rates& rates = machine.rates;
@@ -24,8 +22,7 @@ double memory_time(const MachineProfile& machine, double bytes, double share, bo
   if (!cached) return cold;
   const double limit = machine.compute.l2_share * static_cast<double>(machine.peaks.l2);
   const double hot = bytes / (std::max(machine.compute.l2_rate, share) * peak);
-  // Half as much again as fits is all out of the cache when it is read next.
-  const double missed = std::clamp((bytes - limit) / (0.5 * limit), 0.0, 1.0);
+  const double missed = std::clamp((bytes - limit) / (machine.compute.rules.l2_fade * limit), 0.0, 1.0);
   return hot + (cold - hot) * missed;
 }
 
@@ -40,7 +37,9 @@ Seconds memory_bound(const MachineProfile& machine, const KernelWork& work) {
       math.m > 0 ? static_cast<double>(math.m) : bytes / (2 * static_cast<double>(itemsize(math.dtype)));
   double time = memory_time(machine, bytes, spec.memory_share, true);
   time = std::max(time, elements / (spec.elements_per_clock * machine.sm_count * machine.peaks.clock_hz));
-  if (elements > 0) time = std::max(time, spec.chunk_us * 1e-6 * bytes / elements * std::min(1.0, elements / kChunk));
+  if (elements > 0)
+    time = std::max(
+        time, spec.chunk_us * 1e-6 * bytes / elements * std::min(1.0, elements / machine.compute.rules.full_chunks));
   return {spec.launch_us * 1e-6 + time};
 }
 

@@ -33,25 +33,19 @@ double least_bytes(const KernelMath& math) {
 
 namespace {
 
-// Of the rate of large GEMMs, as measured on H200 with sequences of 1,024 and more in bfloat16: forward 0.55,
-// backward 0.47 (medians of 44 shapes each, sim/machine/measured/h200_compute.json).
-constexpr double kAttentionShare = 0.51;
-// More of a GEMM's time than anything else: what "streams" means (docs/compute.md).
-constexpr double kMajorityOfTime = 0.5;
-
 /// Where the profile has no section "compute": GEMMs at the rates measured for large ones, attention at a share of
 /// them.
 double by_flop(const MachineProfile& machine, const KernelMath& math) {
   const double rate = itemsize(math.dtype) >= 4 ? machine.rates.gemm_fp32 : machine.rates.gemm_bf16;
   const bool gemm = math.kind == KernelMath::Kind::gemm;
   return static_cast<double>(machine.rates.kernel_overhead.count) * 1e-9 +
-         flops(math) / (gemm ? rate : kAttentionShare * rate);
+         flops(math) / (gemm ? rate : machine.rates.attention_share * rate);
 }
 
 KernelClass class_of(const MachineProfile& machine, const KernelWork& work, const compute::Seconds& price) {
   if (work.math.kind != KernelMath::Kind::gemm) return work.kernel_class;
   if (!machine.compute.known || price.tiles == 0) return work.kernel_class;
-  if (price.memory > kMajorityOfTime * price.time) return KernelClass::gemm_streaming;
+  if (price.memory > machine.compute.rules.streaming_share * price.time) return KernelClass::gemm_streaming;
   return price.waves <= 1 ? KernelClass::gemm_single_wave : KernelClass::gemm;
 }
 

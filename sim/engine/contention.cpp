@@ -7,18 +7,6 @@ namespace {
 
 using Role = RunningOp::Role;
 
-/// Others never take all of the memory bandwidth from a kernel. A guard that keeps the stretch finite (assumed), far
-/// above what was measured: two rings at once, 339 GB/s sent, take 0.32 of an H200's (docs/contention.md).
-constexpr double kMaxTraffic = 0.9;
-/// Blocks of GEMMs come in clusters of this many SMs (cuBLAS on Hopper: docs/contention.md, "What a kernel
-/// loses"). GPUs without clusters are rounded by one SM at most.
-constexpr std::int64_t kCluster = 2;
-/// Below this loss concurrent with one ring the model does not say how a measured loss changes with SMs: a ratio to it
-/// would be one of rounding errors (the scatter of one kernel's factors is 0.05).
-constexpr double kLeastLoss = 0.02;
-/// What an all-gather of large blocks uses of its link alone (4 × H200, 256 MiB to 1 GiB: 0.90 to 0.97).
-constexpr double kUsualLink = 0.9;
-
 /// What collectives take from kernels together.
 struct Taken {
   double sms = 0;
@@ -37,7 +25,8 @@ double covered_waves(const MachineProfile& machine, std::int64_t tiles, double h
   const ContentionSpec& spec = machine.contention;
   const std::int64_t all = machine.sm_count;
   const std::int64_t free = static_cast<std::int64_t>(static_cast<double>(all) - held);
-  const std::int64_t left = std::max(kCluster, free / kCluster * kCluster);
+  const auto cluster = static_cast<std::int64_t>(spec.cluster);
+  const std::int64_t left = std::max(cluster, free / cluster * cluster);
   const std::int64_t late = std::min(tiles, all) - left;
   const auto waves = static_cast<double>(rounds(tiles, all));
   if (late <= 0) return static_cast<double>(rounds(tiles, left)) / waves;
@@ -45,11 +34,16 @@ double covered_waves(const MachineProfile& machine, std::int64_t tiles, double h
   return (static_cast<double>(rounds(tiles - late, left)) + spec.tail_tile) / waves;
 }
 
+/// How much longer an access takes while others take `traffic` of the memory bandwidth.
+double stretch_of(const MachineProfile& machine, double traffic) {
+  return 1 / (1 - std::min(traffic, machine.contention.most_traffic)) - 1;
+}
+
 /// Time over time alone while work divides evenly over the SMs that are left.
 double fluid(const MachineProfile& machine, const KernelDemand& kernel, double held, double traffic) {
   const double all = machine.sm_count;
   const double sms = std::max(1.0, kernel.sms * all / std::max(1.0, all - held));
-  const double stretch = 1 / (1 - std::min(traffic, kMaxTraffic)) - 1;
+  const double stretch = stretch_of(machine, traffic);
   return sms + kernel.memory * stretch;
 }
 
@@ -59,25 +53,27 @@ double covered(const MachineProfile& machine, const KernelDemand& kernel, double
   return std::max(even, covered_waves(machine, kernel.tiles, held));
 }
 
-/// A loss measured concurrent with `usual` SMs concurrent with `now` of them: the model says how it changes.
-double loss_now(double measured, double usual, double now) {
-  return usual - 1 < kLeastLoss ? measured - 1 : (measured - 1) * (now - 1) / (usual - 1);
+/// A loss measured concurrent with `usual` SMs concurrent with `now` of them: the model says how it changes, but where
+/// its own loss is so small that a ratio to it would be one of rounding errors.
+double loss_now(const MachineProfile& machine, double measured, double usual, double now) {
+  return usual - 1 < machine.contention.least_loss ? measured - 1 : (measured - 1) * (now - 1) / (usual - 1);
 }
 
 /// Beside collectives from start to end, the kernel's own measured factor taken into account.
 double with_collectives(const MachineProfile& machine, const KernelDemand& kernel, double held, double traffic) {
   if (kernel.held > 0 && held > 0) {
-    const double lost = loss_now(kernel.held, covered(machine, kernel, machine.contention.held_sms, 0),
+    const double lost = loss_now(machine, kernel.held, covered(machine, kernel, machine.contention.held_sms, 0),
                                  covered(machine, kernel, held, 0));
-    return 1 + lost + kernel.memory * (1 / (1 - std::min(traffic, kMaxTraffic)) - 1);
+    return 1 + lost + kernel.memory * stretch_of(machine, traffic);
   }
   const double model = covered(machine, kernel, held, traffic);
   if (kernel.ring_slowdown <= 0 || held <= 0) return model;
-  return 1 + loss_now(kernel.ring_slowdown, covered(machine, kernel, machine.contention.ring.sms, traffic), model);
+  return 1 +
+         loss_now(machine, kernel.ring_slowdown, covered(machine, kernel, machine.contention.ring.sms, traffic), model);
 }
 
-bool one_wave(const KernelDemand& kernel) {
-  return kernel.held >= kOneWave;
+bool one_wave(const MachineProfile& machine, const KernelDemand& kernel) {
+  return kernel.held > 0 && kernel.held >= machine.contention.one_wave;
 }
 
 /// How far a kernel is, in ns: what it takes alone, what is left of that, and since when it runs.
@@ -111,7 +107,7 @@ double kernel_slowdown(const MachineProfile& machine, const RunningOp& running_o
     // A collective that ends first leaves its SMs to the tiles that are not begun by then.
     const double isolated = static_cast<double>(share.remaining) / static_cast<double>(kFullRate);
     const auto left = static_cast<double>(taken.shortest);
-    if (one_wave(kernel) && left > 0)
+    if (one_wave(machine, kernel) && left > 0)
       slowdown = late_blocks(slowdown, left,
                              {static_cast<double>(share.work) / static_cast<double>(kFullRate), isolated,
                               static_cast<double>(share.elapsed)});
@@ -137,14 +133,14 @@ struct Kernels {
   bool shaped = false;  // one of them asks how long the collectives last
 };
 
-Kernels kernels_of(std::span<const RunningOp> running) {
+Kernels kernels_of(const MachineProfile& machine, std::span<const RunningOp> running) {
   Kernels out;
   for (const RunningOp& running_op : running) {
     if (running_op.role != Role::main_kernel && running_op.role != Role::side_kernel) continue;
     out.pressure = std::min(1.0, out.pressure + running_op.kernel.pressure);
     (running_op.role == Role::main_kernel ? out.main : out.side) = true;
     out.persistent |= running_op.role == Role::main_kernel && running_op.kernel.persistent;
-    out.shaped |= running_op.kernel.shaped || one_wave(running_op.kernel);
+    out.shaped |= running_op.kernel.shaped || one_wave(machine, running_op.kernel);
   }
   return out;
 }
@@ -184,7 +180,7 @@ Taken run_collectives(std::span<const RunningOp> running, std::span<const Share>
 /// The traffic of one collective of large blocks concurrent with a kernel.
 double usual_traffic(const MachineProfile& machine, const CollectivePath& path, double pressure) {
   if (machine.contention.memory_bandwidth <= 0) return 0;
-  const double rate = kUsualLink * path.link_bandwidth / (1 + path.gather_latency * pressure);
+  const double rate = machine.contention.usual_link * path.link_bandwidth / (1 + path.gather_latency * pressure);
   return rate * path.memory_per_byte / machine.contention.memory_bandwidth;
 }
 
@@ -196,7 +192,7 @@ void fill_rates(const MachineProfile& machine, std::span<const RunningOp> runnin
     rates[0] = kFullRate;
     return;
   }
-  const Kernels kernels = kernels_of(running);
+  const Kernels kernels = kernels_of(machine, running);
   const Taken taken = run_collectives(running, shares, kernels, rates);
   for (std::size_t i = 0; i < running.size(); ++i) {
     const RunningOp& running_op = running[i];

@@ -8,12 +8,6 @@
 namespace foreshard::sim {
 namespace {
 
-/// A kernel that moves bytes at the full memory rate does so on this share of the SMs (docs/contention.md: elementwise
-/// kernels concurrent with rings of 8 to 24 CTAs lose the bandwidth that those take, and no more).
-constexpr double kSmsOfFullRate = 0.8;
-/// From this share on of what its channels can send a collective moves bytes all the time (2 ranks: 0.79 of the link,
-/// delayed as much as 4 at 0.9); below, part of its time is synchronisation, which no kernel delays (assumed).
-constexpr double kBusyLink = 0.75;
 constexpr std::uint64_t kMaxTiles = 1u << 30;
 
 double per_second(double bytes, Nanoseconds time) {
@@ -65,7 +59,7 @@ KernelDemand kernel_demand(const MachineProfile& machine, const KernelWork& kern
   if (price.kernel_class == KernelClass::memory_bound && price.memory_share > 0 && reached > 0) {
     out.memory = std::min(1.0, price.memory_share * machine.peaks.memory_bandwidth / reached);
     out.pressure = out.memory;
-    out.sms = 1 - out.memory * (1 - kSmsOfFullRate);
+    out.sms = 1 - out.memory * (1 - machine.contention.full_rate_sms);
   }
   out.held = price.held;
   return out;
@@ -93,7 +87,7 @@ CollectiveDemand collective_demand(const MachineProfile& machine, const Collecti
   // copy).
   const bool ring = price.uses == CollectiveResource::ring && out.sms > 0;
   const double channels = ring ? std::min(1.0, out.sms / path.sms) : 1;
-  out.latency = latency * std::min(1.0, out.link / (kBusyLink * channels)) / std::sqrt(channels);
+  out.latency = latency * std::min(1.0, out.link / (spec.busy_link * channels)) / std::sqrt(channels);
   return out;
 }
 

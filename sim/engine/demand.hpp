@@ -26,14 +26,6 @@ struct KernelDemand {
   bool shaped = false;
 };
 
-/// A kernel that loses this or more concurrent with ContentionSpec::held_sms is taken for one wave of blocks that have
-/// their tiles dealt in advance: a block that finds no SM does its full share afterwards. Such GEMMs take 1.7 to 2.0
-/// times as long. The others hand tiles out one by one and take, by the model, 1.48 times as long at most from four
-/// waves on, three waves 1.31; but three whose last is nearly full (373 to 396 tiles on 132 SMs) 1.64: those are taken
-/// for one wave too, which is too much concurrent with a collective that ends before they do (docs/contention.md, "What
-/// a kernel loses").
-inline constexpr double kOneWave = 1.5;
-
 /// A collective's demand while it runs at full speed.
 struct CollectiveDemand {
   double sms = 0;                  ///< held

@@ -44,6 +44,26 @@ struct GemmSpec {
   Curve sustained;            ///< factor on compute time in a training step, by the shortest dimension
 };
 
+/// The tiles that a GEMM's kernel may have, and into how many parts k may be split.
+struct TileSpec {
+  struct Shape {
+    double rows = 0;
+    double columns = 0;
+  };
+  std::vector<Shape> shapes;  ///< each also turned round
+  std::vector<double> splits;
+  double least_split_depth = 0;  ///< elements of k that a split keeps
+};
+
+/// Where the model goes from one regime to another.
+struct ComputeRules {
+  double level_waves = 0;      ///< attention: with more waves the last one's idle SMs do not show
+  double full_chunks = 0;      ///< multi-tensor: elements at which the blocks of a kernel are full
+  double l2_fade = 0;          ///< bytes beyond what the L2 serves, over that, at which nothing is served by it
+  double streaming_share = 0;  ///< a GEMM streams where its matrices' bytes take more of its time
+  double far_octaves = 0;      ///< where the model counts as much as one measured shape at the same distance
+};
+
 struct AttentionSpec {
   double launch_us = 0;
   double row_clocks = 0;          ///< SM clocks of a query row, concurrent with its GEMMs …
@@ -95,6 +115,8 @@ struct ShapeFactors {
 struct ComputeSpec {
   bool known = false;  ///< the profile has the section; without it "/rates" price kernels
   GemmSpec gemms;
+  TileSpec tiles;
+  ComputeRules rules;
   AttentionSpec attention_forward;
   AttentionSpec attention_backward;
   AttentionSpec attention_forward_float32;

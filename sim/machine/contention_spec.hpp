@@ -65,6 +65,15 @@ struct ContentionSpec {
       1;  ///< time of a compute-stream kernel concurrent with one of another stream, over that alone
   /// The same of a resident one, in recordings: what is taken off where both overlap. In a simulation they take turns.
   double persistent_side = 1;
+  double full_rate_sms = 0;  ///< share of the SMs on which a kernel moves bytes at the full memory rate
+  double busy_link = 0;      ///< share of its channels' rate from which on a collective moves bytes all the time
+  double usual_link = 0;     ///< share of its link that an all-gather of large blocks uses alone
+  double most_traffic = 0;   ///< of the memory bandwidth that others take from a kernel at most
+  /// Measured loss while held_sms SMs are held from which on a kernel is taken for one wave of blocks that have their
+  /// tiles dealt in advance: a block that finds no SM does its full share afterwards (docs/contention.md).
+  double one_wave = 0;
+  double least_loss = 0;                                    ///< below it the model does not scale a measured loss
+  std::uint32_t cluster = 1;                                ///< SMs whose blocks start together, of GEMMs
   std::array<KernelUse, kEnumSize<KernelClass>> classes{};  ///< by KernelClass
 };
 

@@ -23,6 +23,7 @@ struct Links {
   double ring = 0;              ///< GB/s: the most a ring moves through one GPU's links
   double gather_channel = 0;    ///< GB/s that one NCCL channel (one SM) copies
   double reduce_channel = 0;    ///< GB/s that one channel adds
+  double ring_sharpness = 0;    ///< exponent that joins the ring's and the channels' limits: close to the smaller one
   double ring_stall = 0;        ///< us for each square root of a MB on the wire: channels drift apart
   PerProtocol hop;              ///< us a ring's step inside the node
   PerProtocol tree_hop;         ///< us a tree's step inside the node
@@ -60,6 +61,15 @@ struct NcclConstants {
   double communicator_init_rank = 0;  ///< us for each rank of it
   double window_register = 0;         ///< us, once a window
   double window_register_gib = 0;     ///< us for each GiB of it
+};
+
+/// Section "table_correction": when a point of a measured table says how fast the host issues, not how fast the
+/// collective is (sim/collectives/table_correction.cpp).
+struct TableRules {
+  double mechanism_misses = 0;  ///< further above the mechanism than this …
+  double slowest_pace = 0;      ///< … and no slower than so many /nccl/issue
+  double pace_scatter = 0;      ///< or where smaller sizes take as long, but for this factor
+  double other_dtypes = 0;      ///< what a table of other dtypes counts as, in doublings of the ranks
 };
 
 /// Between nodes.

@@ -34,9 +34,11 @@ constexpr std::array kSections{
     Section{"collectives", false, read_collectives},
     Section{"links", true, read_links},
     Section{"nccl", true, read_nccl},
+    Section{"table_correction", true, read_table_correction},
     Section{"network", true, read_network},
     Section{"rates", true, read_rates},
     Section{"compute", false, read_compute},
+    Section{"prediction", true, read_prediction},
     Section{"covers", false, read_valid_range},
 };
 /// What `calibrate` keeps of its work; read by people, not by the model.
@@ -73,9 +75,41 @@ Result<Json> parse_json(std::string_view text, std::string_view where) {
   }
 }
 
+/// What schema 3 added to a profile: constants that stood in the program before. A complete profile of schema 2 takes
+/// them from h200, on which they were found.
+constexpr std::array<const char*, 13> kAdded{"/prediction",
+                                             "/table_correction",
+                                             "/links/ring_sharpness",
+                                             "/rates/attention_share",
+                                             "/compute/tiles",
+                                             "/compute/rules",
+                                             "/contention/full_rate_sms",
+                                             "/contention/busy_link",
+                                             "/contention/usual_link",
+                                             "/contention/most_traffic",
+                                             "/contention/cluster",
+                                             "/contention/one_wave",
+                                             "/contention/least_loss"};
+
+Result<Json> with_added(Json root) {
+  if (!root.is_object() || root.value("schema", Json()) != kOldestSchema) return root;
+  auto text = builtin_profile_json("h200");
+  FORESHARD_TRY(text);
+  auto base = parse_json(*text, "h200");
+  if (!base) return base;
+  if (!root.contains("measurements")) root["measurements"] = (*base)["measurements"];
+  for (const char* place : kAdded) {
+    const Json::json_pointer at(place);
+    const Json::json_pointer parent = at.parent_pointer();
+    const bool wanted = root.contains(parent) && root[parent].is_object() && !root.contains(at);
+    if (wanted) root[at] = (*base)[at];
+  }
+  return root;
+}
+
 /// The text's JSON laid over that of the profile it extends, if it does.
 Result<Json> complete(Json root, std::string_view where) {
-  if (!root.is_object() || !root.contains("extends")) return root;
+  if (!root.is_object() || !root.contains("extends")) return with_added(std::move(root));
   const std::string place = fmt::format("{} /extends", where);
   if (!root["extends"].is_string())
     return foreshard::fail(ErrorKind::usage, "the name of a built-in profile is expected here", place,

@@ -23,6 +23,7 @@
 #include "sim/machine/contention_spec.hpp"
 #include "sim/machine/fitted_on.hpp"
 #include "sim/machine/links.hpp"
+#include "sim/machine/prediction_spec.hpp"
 #include "sim/machine/valid_range.hpp"
 
 namespace foreshard::sim {
@@ -79,6 +80,7 @@ struct Rates {
   double gather_copy = 0;       ///< bytes a second: cast and copy-in of an all-gather
   double gemm_bf16 = 0;         ///< FLOP a second
   double gemm_fp32 = 0;         ///< FLOP a second
+  double attention_share = 0;   ///< rate of fused attention over that of large GEMMs
 };
 
 /// The GPU's data sheet: what nothing exceeds. What single kernels achieve is in other sections.
@@ -106,11 +108,13 @@ struct MachineProfile {
   std::vector<CollectiveTable> collectives;
   Links links;
   NcclConstants nccl;
+  TableRules table_rules;
   Network network;
   Rates rates;
   ComputeSpec compute;
   HostCosts host_calls;           ///< what issuing costs: model presets and files are generated with it
   bool host_calls_known = false;  ///< the profile has "/host/calls"
+  PredictionSpec prediction;
   ValidRange valid_range;
   /// Where each constant is from: its place in the JSON ("/latencies/launch") and its source, in file order.
   std::vector<std::pair<std::string, std::string>> sources;

@@ -30,6 +30,8 @@ void read_host_calls(ProfileReader& reader, const nlohmann::json& calls, Machine
 void read_measurements(ProfileReader& reader, const nlohmann::json& section);
 /// "/calibration", `calibrate`'s record: its inputs are what the name kOwnCalibration stands for. Never an error.
 void read_own_calibration(ProfileReader& reader, const nlohmann::json& record);
+void read_prediction(ProfileReader& reader, const nlohmann::json& section, MachineProfile& out);
+void read_table_correction(ProfileReader& reader, const nlohmann::json& section, MachineProfile& out);
 void read_valid_range(ProfileReader& reader, const nlohmann::json& valid_range, MachineProfile& out);
 
 }  // namespace foreshard::sim

@@ -117,10 +117,51 @@ void read_memory(ProfileReader& reader, const Json& section, ComputeSpec& out) {
   }
 }
 
+/// Numbers above 0 that ascend or not, as `key` lists them.
+std::vector<double> read_numbers(ProfileReader& reader, const Json& list, const std::string& place) {
+  std::vector<double> out;
+  for (const Json& one : list.is_array() ? list : Json::array())
+    if (one.is_number() && one.get<double>() > 0 && one.get<double>() <= kMaxClocks) out.push_back(one.get<double>());
+  if (!list.is_array() || out.empty() || out.size() != list.size())
+    reader.fail(place, fmt::format("a list of numbers is expected here, above 0 and at most {}", kMaxClocks));
+  return out;
+}
+
+void read_tiles(ProfileReader& reader, const Json& section, TileSpec& out) {
+  static constexpr std::array<std::string_view, 4> kKeys{"shapes", "splits", "least_split_depth", "source"};
+  const std::string place = "/compute/tiles";
+  const Json* row = reader.member(section, "/compute", "tiles");
+  if (row == nullptr) return;
+  reader.known_keys(*row, place, kKeys);
+  const Json* shapes = reader.member(*row, place, "shapes");
+  const Json* splits = reader.member(*row, place, "splits");
+  if (shapes == nullptr || splits == nullptr) return;
+  if (!shapes->is_array() || shapes->empty())
+    return reader.fail(place + "/shapes", "a list of [rows, columns] is needed");
+  for (std::size_t i = 0; i < shapes->size() && !reader.error(); ++i) {
+    const std::string at = fmt::format("{}/shapes/{}", place, i);
+    const std::vector<double> shape = read_numbers(reader, (*shapes)[i], at);
+    if (shape.size() != 2) return reader.fail(at, "[rows, columns] is expected here");
+    out.shapes.push_back({shape[0], shape[1]});
+  }
+  out.splits = read_numbers(reader, *splits, place + "/splits");
+  out.least_split_depth = reader.number(*row, place, "least_split_depth", 1);
+  reader.source(*row, place);
+}
+
+void read_rules(ProfileReader& reader, const Json& section, ComputeRules& out) {
+  if (const Json* row = reader.member(section, "/compute", "rules"))
+    read_row(reader, *row, "/compute/rules",
+             std::array{Entry{"level_waves", &out.level_waves, 1e3, false},
+                        Entry{"full_chunks", &out.full_chunks, 1e12, false}, Entry{"l2_fade", &out.l2_fade, 100, false},
+                        Entry{"streaming_share", &out.streaming_share, kMaxShare, false},
+                        Entry{"far_octaves", &out.far_octaves, 100, false}});
+}
+
 }  // namespace
 
 void read_compute(ProfileReader& reader, const Json& section, MachineProfile& profile) {
-  static constexpr std::array<std::string_view, 12> kKeys{"tensor",
+  static constexpr std::array<std::string_view, 14> kKeys{"tensor",
                                                           "tensor_unaligned",
                                                           "vector",
                                                           "products",
@@ -130,11 +171,15 @@ void read_compute(ProfileReader& reader, const Json& section, MachineProfile& pr
                                                           "attention_backward_float32",
                                                           "memory",
                                                           "l2",
+                                                          "tiles",
+                                                          "rules",
                                                           "kernels",
                                                           "shapes"};
   ComputeSpec& out = profile.compute;
   reader.known_keys(section, "/compute", kKeys);
   read_gemms(reader, section, out.gemms);
+  read_tiles(reader, section, out.tiles);
+  read_rules(reader, section, out.rules);
   read_attention(reader, section, "attention_forward", out.attention_forward);
   read_attention(reader, section, "attention_backward", out.attention_backward);
   read_attention(reader, section, "attention_forward_float32", out.attention_forward_float32);

@@ -81,9 +81,10 @@ double read_slowdown(ProfileReader& reader, const Json& contention, std::string_
 }  // namespace
 
 void read_contention(ProfileReader& reader, const Json& contention, MachineProfile& profile) {
-  static constexpr std::array<std::string_view, 12> kKeys{
-      "memory_bandwidth", "ring",         "symmetric",   "copy_engine", "own_reduce",    "held_sms",
-      "late_tile",        "static_waves", "side_kernel", "beside_side", "resident_side", "classes"};
+  static constexpr std::array<std::string_view, 19> kKeys{
+      "memory_bandwidth", "ring",        "symmetric",   "copy_engine",   "own_reduce",    "held_sms",  "late_tile",
+      "static_waves",     "side_kernel", "beside_side", "resident_side", "full_rate_sms", "busy_link", "usual_link",
+      "most_traffic",     "cluster",     "one_wave",    "least_loss",    "classes"};
   reader.known_keys(contention, "/contention", kKeys);
   ContentionSpec& out = profile.contention;
   out.memory_bandwidth = kGiga * reader.constant(contention, "/contention", "memory_bandwidth", "GB/s");
@@ -98,6 +99,15 @@ void read_contention(ProfileReader& reader, const Json& contention, MachineProfi
   out.side_kernel = read_slowdown(reader, contention, "side_kernel");
   out.with_side_kernel = read_slowdown(reader, contention, "beside_side");
   out.persistent_side = read_slowdown(reader, contention, "resident_side");
+  const auto ratio = [&](std::string_view key) { return reader.constant(contention, "/contention", key, "ratio"); };
+  out.full_rate_sms = ratio("full_rate_sms");
+  out.busy_link = ratio("busy_link");
+  out.usual_link = ratio("usual_link");
+  out.most_traffic = ratio("most_traffic");
+  if (out.most_traffic >= 1) reader.fail("/contention/most_traffic/value", "a share below 1 is expected here");
+  out.one_wave = read_slowdown(reader, contention, "one_wave");
+  out.least_loss = ratio("least_loss");
+  out.cluster = static_cast<std::uint32_t>(reader.constant(contention, "/contention", "cluster", "count"));
   const Json* classes = reader.member(contention, "/contention", "classes");
   if (classes == nullptr) return;
   reader.known_keys(*classes, "/contention/classes", kDashedNames<KernelClass>);

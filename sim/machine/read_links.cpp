@@ -39,6 +39,7 @@ void read_links(ProfileReader& reader, const nlohmann::json& section, MachinePro
       Entry{"ring", "GB/s", &out.ring},
       Entry{"gather_channel", "GB/s", &out.gather_channel},
       Entry{"reduce_channel", "GB/s", &out.reduce_channel},
+      Entry{"ring_sharpness", "ratio", &out.ring_sharpness},
       Entry{"ring_stall", "us", &out.ring_stall, nullptr, true},
       Entry{"hop_ll", "us", &out.hop.ll},
       Entry{"hop_ll128", "us", &out.hop.ll128},
@@ -91,6 +92,17 @@ void read_nccl(ProfileReader& reader, const nlohmann::json& section, MachineProf
       Entry{"window_register_gib", "us", &out.window_register_gib, nullptr, true},
   };
   read_entries(reader, section, "/nccl", entries);
+}
+
+void read_table_correction(ProfileReader& reader, const nlohmann::json& section, MachineProfile& profile) {
+  TableRules& out = profile.table_rules;
+  const std::array entries{
+      Entry{"mechanism_misses", "ratio", &out.mechanism_misses},
+      Entry{"slowest_pace", "ratio", &out.slowest_pace},
+      Entry{"pace_scatter", "ratio", &out.pace_scatter},
+      Entry{"other_dtypes", "ratio", &out.other_dtypes, nullptr, true},
+  };
+  read_entries(reader, section, "/table_correction", entries);
 }
 
 void read_network(ProfileReader& reader, const nlohmann::json& section, MachineProfile& profile) {

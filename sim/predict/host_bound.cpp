@@ -5,9 +5,6 @@
 namespace foreshard::sim {
 namespace {
 
-constexpr double kStepExcess = 1.02;  // time model 1.3 step 3
-constexpr double kHostShare = 0.93;   // the same, and section 7
-
 Result<Simulation> steady(const Workload& workload, const Settings& settings, const MachineProfile& machine,
                           const SimOptions& options) {
   Run ignored;
@@ -30,8 +27,9 @@ Result<HostBound> host_bound(const Workload& workload, const Settings& settings,
   result.gpu_step_ms = free_host->steady_step().ms();
   if (!real->outcome.steps.empty())
     result.host_ms = real->host_worked.ms() / static_cast<double>(real->outcome.steps.size());
+  const PredictionSpec& spec = machine.prediction;
   result.host_bound =
-      result.step_ms > kStepExcess * result.gpu_step_ms || result.host_ms > kHostShare * result.gpu_step_ms;
+      result.step_ms > spec.step_excess * result.gpu_step_ms || result.host_ms > spec.host_share * result.gpu_step_ms;
   return result;
 }
 

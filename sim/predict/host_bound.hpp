@@ -14,8 +14,8 @@ struct HostBound {
   bool host_bound = false;
 };
 
-/// Host-bound: the step is 2 % longer than with a free host, or host work exceeds 93 % of that
-/// (time model 1.3 step 3, section 7). `workload` must be adapted to `settings`.
+/// Host-bound: the step exceeds one with a free host by the profile's /prediction/step_excess, or host work exceeds
+/// host_share of it (time model 1.3 step 3, section 7). `workload` must be adapted to `settings`.
 [[nodiscard]] Result<HostBound> host_bound(const Workload& workload, const Settings& settings,
                                            const MachineProfile& machine, double host_scale);
 

@@ -11,18 +11,7 @@
 namespace foreshard::sim {
 namespace {
 
-// Bounds of the search for f. The profiler lengthens host work by 1.15 to 1.5; 28 reference runs gave
-// 0.67 to 0.95 (time model 1.3).
-constexpr double kSmallestScale = 0.3;
-constexpr double kLargestScale = 1.3;
-constexpr int kBisections = 12;  // 1.0 / 2^12: below 0.03 % of the host time
-// Where the launch queue hides the host's own speed (time model 1.3 step 2; those runs' mean was 0.82 ± 0.08).
-constexpr double kTypicalScale = 0.78;
-// The first step's host time "hardly depends on f" below this relative change over half of f.
-constexpr double kInsensitive = 0.10;
-
-// A later step whose host time exceeds the first one's by more was waiting for room in the launch queue.
-constexpr double kThrottledGrowth = 1.25;
+constexpr int kBisections = 12;  // of the profile's range of scales, 1: below 0.03 % of the host time
 
 class Search {
  public:
@@ -35,8 +24,8 @@ class Search {
   /// The scale at which the growing function `f` reaches `wanted`.
   template <class F>
   double bisect(F f, double wanted) {
-    double low = kSmallestScale;
-    double high = kLargestScale;
+    double low = machine_.prediction.least_host_scale;
+    double high = machine_.prediction.most_host_scale;
     for (int i = 0; i < kBisections; ++i) {
       const double middle = (low + high) / 2;
       (f(middle) < wanted ? low : high) = middle;
@@ -83,12 +72,12 @@ void add_measured(const Measured& measured, Calibration& calibration) {
 
 /// Host time of a recorded step that the launch queue did not throttle: the median of those after the first,
 /// unless the queue filled up meanwhile (then the first after it, which began with an idle GPU).
-double unthrottled_recorded_ms(const Workload& workload) {
+double unthrottled_recorded_ms(const Workload& workload, const PredictionSpec& spec) {
   const std::vector<double>& recorded = workload.recorded_host_ms;
   if (recorded.size() < 2) return 0;
   std::vector<double> later(recorded.begin() + 1, recorded.end());
   std::sort(later.begin(), later.end());
-  return std::min(later[(later.size() - 1) / 2], kThrottledGrowth * recorded[1]);
+  return std::min(later[(later.size() - 1) / 2], spec.throttled_growth * recorded[1]);
 }
 
 }  // namespace
@@ -101,8 +90,8 @@ Result<Calibration> calibrate(const Workload& workload, const MachineProfile& ma
   if (!workload.measured->host_issue_ms.empty()) {
     const double slow = search.first_host_ms(1.0);
     const double fast = search.first_host_ms(0.5);
-    if (slow - fast < kInsensitive * slow) {
-      calibration.host_scale = kTypicalScale;
+    if (slow - fast < machine.prediction.insensitive * slow) {
+      calibration.host_scale = machine.prediction.typical_host_scale;
       calibration.source = Calibration::Source::typical;
     } else {
       const double wanted = workload.measured->host_issue_ms.front();
@@ -118,7 +107,7 @@ Result<Calibration> calibrate(const Workload& workload, const MachineProfile& ma
     calibration.source = Calibration::Source::steady;
   }
   calibration.recorded_host_scale = calibration.host_scale;
-  if (const double recorded = unthrottled_recorded_ms(workload); recorded > 0)
+  if (const double recorded = unthrottled_recorded_ms(workload, machine.prediction); recorded > 0)
     calibration.recorded_host_scale = search.bisect([&](double f) { return search.first_host_ms(f); }, recorded);
   calibration.simulated_ms = search.steady_ms(calibration.host_scale);
   if (search.error()) return tl::unexpected(*search.error());

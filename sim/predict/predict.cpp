@@ -17,21 +17,6 @@
 namespace foreshard::sim {
 namespace {
 
-// What a user should expect of step_ms (docs/accuracy.md): the errors of the reference pairs.
-constexpr double kGpuBoundUncertainty = 0.03;
-constexpr double kHostBoundUncertainty = 0.10;
-// The same from a model alone (docs/accuracy.md, 2026-11-21): the reference runs' largest errors were 5 % where the
-// GPU bounds the step; hosts of different processes differ by far more, between -27 % and +38 %.
-constexpr double kModelUncertainty = 0.08;
-constexpr double kModelHostUncertainty = 0.35;
-// Of a plan from a model on a machine, at a scale or with kernels that nothing was measured on: the published
-// throughputs, mean 11.5 % over 124 rows (docs/published.md).
-constexpr double kModelElsewhereUncertainty = 0.15;
-// Anchors of the GPU-bound reference runs lay between 0.975 and 1.042 (docs/model.md, "Calibration").
-constexpr double kAnchorRange = 0.08;
-// Host times of the same program differ by that much between steps of one process (time model 3.1, 7).
-constexpr double kHostSpeedRange = 0.10;
-
 constexpr Bytes kSmallestLimit = 2 * kMiB;  // the smallest segment (caching allocator 2.2)
 
 constexpr std::string_view kScheduleVersion = "2.11";  // core/fsdp/fully_shard.hpp
@@ -40,7 +25,8 @@ double gib(Bytes bytes) {
   return static_cast<double>(bytes) / static_cast<double>(kGiB);
 }
 
-void add_times(const Simulation& simulation, const HostBound& bound, bool modelled, Prediction& p) {
+void add_times(const PredictionSpec& spec, const Simulation& simulation, const HostBound& bound, bool modelled,
+               Prediction& p) {
   p.has_time = true;
   p.host_bound = bound.host_bound;
   p.host_ms = bound.host_ms;
@@ -53,14 +39,14 @@ void add_times(const Simulation& simulation, const HostBound& bound, bool modell
     p.communication_ms = busy.communication.ms() * k;
     p.exposed_communication_ms = busy.exposed_communication.ms() * k;
   }
-  p.uncertainty = p.host_bound ? std::max(kHostBoundUncertainty, p.calibration.spread / 2) : kGpuBoundUncertainty;
-  if (modelled) p.uncertainty = p.host_bound ? kModelHostUncertainty : kModelUncertainty;
+  p.uncertainty = p.host_bound ? std::max(spec.host_bound, p.calibration.spread / 2) : spec.gpu_bound;
+  if (modelled) p.uncertainty = p.host_bound ? spec.model_host : spec.model;
   if (p.host_bound)
     p.warnings.push_back(
         fmt::format("host-bound: the CPU issues more slowly than the GPU works ({:.1f} ms of host work "
                     "a step against {:.1f} ms on the GPU); expect ±{:.0f} %",
                     p.host_ms, p.gpu_step_ms, p.uncertainty * 100));
-  if (std::abs(p.calibration.anchor - 1) > kAnchorRange)
+  if (std::abs(p.calibration.anchor - 1) > spec.anchor_range)
     p.warnings.push_back(fmt::format(
         "the recorded settings simulate {:.0f} % away from what was measured there: the machine differs from "
         "the profile, or another rank or the host holds this one up",
@@ -111,9 +97,10 @@ Result<void> add_peak_range(const Workload& w, const MachineProfile& machine, co
   if (!p.peaks_depend_on_time || p.out_of_memory) return {};
   simulation.steps.record = false;
   const double scale = simulation.options.host_scale;
+  const double range = machine.prediction.host_speed_range;
   for (const bool faster : {true, false}) {
     Run ignored;
-    simulation.options.host_scale = scale * (faster ? 1 - kHostSpeedRange : 1 + kHostSpeedRange);
+    simulation.options.host_scale = scale * (faster ? 1 - range : 1 + range);
     auto result = simulate(w, request.settings, machine, simulation, ignored);
     FORESHARD_TRY(result);
     if (!result->outcome.steps.empty())
@@ -144,7 +131,7 @@ void add_machine_warnings(const Workload& workload, const MachineProfile& machin
         machine.name, machine.links.gpus, settings.gpus));
   }
   if (elsewhere && from_model(workload) && p.has_time)
-    p.uncertainty = std::max(p.uncertainty, kModelElsewhereUncertainty);
+    p.uncertainty = std::max(p.uncertainty, machine.prediction.model_elsewhere);
 }
 
 /// Whether the machine's profile follows foreshard's host and each of its kernels in the program was measured.
@@ -218,7 +205,7 @@ Result<Prediction> predict(const Workload& workload, const MachineProfile& machi
   if (w.has_timing && !p.out_of_memory && !p.deadlock) {
     auto found = host_bound(w, request.settings, machine, p.calibration.host_scale);
     FORESHARD_TRY(found);
-    add_times(*simulation, *found, from_model(workload), p);
+    add_times(machine.prediction, *simulation, *found, from_model(workload), p);
   }
   if (!w.has_timing)
     p.warnings.push_back("the workload has no timing (no profiler trace was imported): only memory is predicted");

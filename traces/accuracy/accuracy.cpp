@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "core/models/generate.hpp"
+#include "core/workload/pytorch_costs.hpp"
 #include "sim/sweep/for_each.hpp"
 
 namespace foreshard::traces {
@@ -167,7 +168,12 @@ void Rankings::add(const std::string& from, double predicted_ms, const MeasuredR
 }
 
 AccuracyRow::Seen seen(const sim::MachineProfile& machine, sim::ConstantUse use, std::string_view name) {
-  if (sim::seen_by(machine.provenance, use).contains(name)) return AccuracyRow::Seen::fitted;
+  auto seen = sim::seen_by(machine.provenance, use);
+  if (use != sim::ConstantUse::collective)
+    for (const PyTorchCost& cost : pytorch_costs::kAll)
+      for (const sim::Measurement& measurement : machine.provenance.measurements)
+        if (measurement.name == cost.fitted_on) seen.insert(measurement.of.begin(), measurement.of.end());
+  if (seen.contains(name)) return AccuracyRow::Seen::fitted;
   return sim::stated(machine.provenance, use) ? AccuracyRow::Seen::held_out : AccuracyRow::Seen::not_stated;
 }
 

@@ -39,11 +39,16 @@ Json family() {
           {"access", "row"},
           {"dtype", "bfloat16"},
           {"points", {{1024, 2}, {4096, 3}}},
-          {"source", "x"}};
+          {"source", "x"},
+          {"fitted_on", "none: a test"}};
 }
 
 Json factors() {
-  return {{"kind", "gemm"}, {"dtype", "float32"}, {"points", {{64, 64, 64, 1, 1.5}}}, {"source", "x"}};
+  return {{"kind", "gemm"},
+          {"dtype", "float32"},
+          {"points", {{64, 64, 64, 1, 1.5}}},
+          {"source", "x"},
+          {"fitted_on", "none: a test"}};
 }
 
 /// Where h200 with a list of measured kernels is refused; empty where it is not.
@@ -71,7 +76,7 @@ TEST_CASE("measured kernels are read, and refused with their place where wrong")
   CHECK(measured_refusal("shapes", with(factors(), "points", {{64, 64, 64, 1, 1, 1.9}})).empty());
   CHECK(at(measured_refusal("kernels", family(), family()), "/compute/kernels/1"));
   CHECK(at(measured_refusal("shapes", factors(), factors()), "/compute/shapes/1"));
-  for (const char* key : {"label", "access", "dtype", "points", "source"}) {
+  for (const char* key : {"label", "access", "dtype", "points", "source", "fitted_on"}) {
     CAPTURE(key);
     CHECK(at(measured_refusal("kernels", with(family(), key, {})), "/compute/kernels/0"));
   }
@@ -113,6 +118,9 @@ TEST_CASE("wrong constants of the section are refused with their place") {
   CHECK(at(refusal([](Json& r) { r["compute"]["tensor"]["step_clocks"] = -1; }), "/compute/tensor/step_clocks"));
   CHECK(at(refusal([](Json& r) { r["compute"]["tensor"]["speed"] = 1; }), "/compute/tensor"));
   CHECK(at(refusal([](Json& r) { r["compute"]["tensor"].erase("source"); }), "/compute/tensor"));
+  CHECK(at(refusal([](Json& r) { r["compute"]["tiles"]["shapes"] = {{256}}; }), "/compute/tiles/shapes/0"));
+  CHECK(at(refusal([](Json& r) { r["compute"]["tiles"]["splits"] = Json::array(); }), "/compute/tiles/splits"));
+  CHECK(at(refusal([](Json& r) { r["compute"]["rules"].erase("far_octaves"); }), "/compute/rules"));
   CHECK(at(refusal([](Json& r) { r["compute"]["products"]["sustained"] = Json::array(); }),
            "/compute/products/sustained"));
   CHECK(at(refusal([](Json& r) {

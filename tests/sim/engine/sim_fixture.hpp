@@ -19,6 +19,12 @@ inline ContentionSpec round_contention() {
   spec.symmetric.sms = 22;
   spec.side_kernel = 1.6;
   spec.with_side_kernel = 2;
+  spec.full_rate_sms = 0.8;
+  spec.busy_link = 0.75;
+  spec.usual_link = spec.most_traffic = 0.9;
+  spec.cluster = 2;
+  spec.one_wave = 1.5;
+  spec.least_loss = 0.02;
   KernelUse& gemm = spec.classes[static_cast<std::size_t>(KernelClass::gemm)];
   gemm.sms = 1;
   gemm.pressure = 1;

@@ -1,7 +1,9 @@
 #include "sim/machine/fitted_on.hpp"
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 
+#include "core/workload/pytorch_costs.hpp"
 #include "tests/catch.hpp"
 #include "tests/sim/machine/profile_text.hpp"
 
@@ -44,6 +46,36 @@ TEST_CASE("host calls of the h200 profile saw the reference runs of 2026-11-21, 
     CHECK_FALSE(seen.contains(run));
   const auto of_collectives = seen_by(profile.provenance, ConstantUse::collective);
   CHECK(of_collectives.contains("comm_nccl_4.json"));
+}
+
+TEST_CASE("what PyTorch's own work costs was fitted on measurements that the h200 profile names") {
+  const MachineProfile profile = *builtin_profile("h200");
+  for (const PyTorchCost& cost : pytorch_costs::kAll) {
+    INFO(cost.name);
+    CHECK(cost.value > 0);
+    CHECK_FALSE(cost.source.empty());
+    const auto& all = profile.provenance.measurements;
+    CHECK((cost.fitted_on.empty() || std::any_of(all.begin(), all.end(), [&](const Measurement& measurement) {
+             return measurement.name == cost.fitted_on;
+           })));
+  }
+}
+
+TEST_CASE("a complete profile of schema 2 takes what it lacks from h200") {
+  auto old = nlohmann::json::parse(h200());
+  old["schema"] = 2;
+  for (const char* key : {"prediction", "table_correction"}) old.erase(key);
+  for (const char* key : {"tiles", "rules"}) old["compute"].erase(key);
+  for (const char* key : {"busy_link", "cluster", "one_wave"}) old["contention"].erase(key);
+  old["links"].erase("ring_sharpness");
+  const auto read = parse_profile(old.dump(), "old.json");
+  if (!read) FAIL(read.error().text());
+  const MachineProfile profile = *builtin_profile("h200");
+  CHECK(read->prediction.typical_host_scale == profile.prediction.typical_host_scale);
+  CHECK(read->contention.one_wave == profile.contention.one_wave);
+  CHECK(read->compute.tiles.shapes.size() == 14);
+  old["schema"] = 3;
+  CHECK(error_of(old.dump()).what == "'busy_link' is missing");
 }
 
 TEST_CASE("what was taken from h200 keeps what h200 fitted it on") {

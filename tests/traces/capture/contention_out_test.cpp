@@ -24,6 +24,12 @@ sim::MachineProfile machine() {
   spec.copy_engine.memory_per_byte = 0.375;  // of the memory bandwidth at 0.9 of the link: GEMMs 1.6 times slower
   spec.side_kernel = 2;
   spec.with_side_kernel = 1.25;
+  spec.full_rate_sms = 0.8;
+  spec.busy_link = 0.75;
+  spec.usual_link = spec.most_traffic = 0.9;
+  spec.cluster = 2;
+  spec.one_wave = 1.5;
+  spec.least_loss = 0.02;
   sim::KernelUse& gemm = spec.classes[static_cast<std::size_t>(KernelClass::gemm)];
   gemm.sms = 1;
   gemm.memory = 1;

@@ -1,0 +1,52 @@
+// What eager PyTorch's own work costs that no machine profile says: shares of an FSDP section, bytes of one element.
+//
+// Who: core/step and core/models, which put a price on what a recording or a preset does not show; traces/accuracy,
+// which counts a run that a constant was fitted on as seen. Each names its unit, its source and, in the names of a
+// machine profile ("/measurements" of h200), what it was fitted on.
+#pragma once
+
+#include <array>
+#include <string_view>
+
+namespace foreshard {
+
+struct PyTorchCost {
+  std::string_view name;
+  double value = 0;
+  std::string_view unit;
+  std::string_view source;
+  std::string_view fitted_on;  ///< empty: nothing, as `source` says
+};
+
+namespace pytorch_costs {
+
+inline constexpr std::string_view kReferenceRuns = "reference-runs";
+
+// Work that a recording without accumulation does not show (time model 3.5), by parameter.
+inline constexpr PyTorchCost kGradientOpHost{
+    "gradient_op_host", 12, "us", "one kernel and 12 us of host time a parameter (time model 3.5)", kReferenceRuns};
+inline constexpr PyTorchCost kCastBytes{"cast_bytes", 6, "B/element", "reads bfloat16, writes float32", {}};
+inline constexpr PyTorchCost kAddBytes{"add_bytes", 10, "B/element", "reads bfloat16 and float32, writes float32", {}};
+inline constexpr PyTorchCost kCloneBytes{
+    "clone_bytes", 4, "B/element", "reads and writes bfloat16, of one rank's part (int reshard)", {}};
+
+// Shares of a section's fixed host time that pass before a kind of call.
+inline constexpr PyTorchCost kMetadataOfCopyOut{"metadata_of_copy_out", 0.86, "ratio", "copy-out of llama-1b and mlp",
+                                                kReferenceRuns};
+inline constexpr PyTorchCost kMetadataOfReduce{"metadata_of_reduce", 0.55, "ratio", "reduce of llama-1b and mlp",
+                                               kReferenceRuns};
+inline constexpr PyTorchCost kChunkCatOfReduce{"chunk_cat_of_reduce", 0.06, "ratio", "reduce of llama-1b and mlp",
+                                               kReferenceRuns};
+
+// chunk_cat works element by element, below the memory's rate: it counts as this many times its bytes.
+inline constexpr PyTorchCost kChunkCatCasting{
+    "chunk_cat_casting", 2.0, "ratio", "bfloat16 to float32: 2.0 TB/s of 4.1 (llama-1b, all units)", kReferenceRuns};
+inline constexpr PyTorchCost kChunkCat{"chunk_cat", 1.17, "ratio", "without a cast: 3.5 TB/s of 4.1 (mlp)",
+                                       kReferenceRuns};
+
+inline constexpr std::array kAll{kGradientOpHost,   kCastBytes,         kAddBytes,
+                                 kCloneBytes,       kMetadataOfCopyOut, kMetadataOfReduce,
+                                 kChunkCatOfReduce, kChunkCatCasting,   kChunkCat};
+
+}  // namespace pytorch_costs
+}  // namespace foreshard
