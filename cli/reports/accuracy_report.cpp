@@ -206,6 +206,22 @@ std::string collective_table(std::span<const sim::CollectiveCheck> checks) {
   return out;
 }
 
+/// Fitted all of them: the contention constants of h200 come from these measurements.
+std::string contention_table(std::span<const sim::ContentionCheck> checks) {
+  std::string out =
+      "### Kernels and collectives side by side, time over time alone\n\n| row | kernel: measured | model | "
+      "collective: "
+      "measured | model |\n|---|---|---|---|---|\n";
+  const auto both = [](double measured, double model) {
+    return measured > 0 ? fmt::format(" {:.2f} | {:.2f} |", measured, model) : std::string(" – | – |");
+  };
+  for (const sim::ContentionCheck& check : checks)
+    out += fmt::format("| {}: {} |{}{}\n", check.how == sim::ContentionCheck::How::rows ? "in rows" : "covered",
+                       check.name, both(check.kernel_measured, check.kernel_model),
+                       both(check.collective_measured, check.collective_model));
+  return out;
+}
+
 std::string part_tables(const AccuracyResult& result, Seen seen) {
   std::string out = fmt::format("### {}\n\n#### Runs from their models only\n\n", heading(seen)) +
                     run_table(result.accuracy, From::model, seen, "run, from its model only") +
@@ -281,7 +297,7 @@ std::string accuracy_tables_text(const AccuracyResult& result) {
   std::string out;
   for (const Seen seen : {Seen::held_out, Seen::fitted, Seen::not_stated})
     if (any(result, seen)) out += part_tables(result, seen);
-  return out + left_out_sentences(result);
+  return out + contention_table(result.contention) + "\n" + left_out_sentences(result);
 }
 
 }  // namespace foreshard::cli

@@ -9,6 +9,8 @@
 
 #include "cli/terminal/output.hpp"
 #include "traces/accuracy/accuracy.hpp"
+#include "traces/accuracy/baseline.hpp"
+#include "traces/accuracy/contention_rows.hpp"
 #include "traces/accuracy/published_collectives.hpp"
 
 namespace foreshard::cli {
@@ -37,6 +39,8 @@ struct AccuracyResult {
     sim::CollectiveCheck check;
   };
   std::vector<PublishedCollective> published_collectives;
+  std::vector<sim::ContentionCheck> contention;
+  traces::Baseline baseline;  ///< every error of the above
 };
 
 /// Five rows that were held out, their number and errors, and what is not among them: what the README carries.

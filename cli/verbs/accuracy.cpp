@@ -11,9 +11,10 @@
 #include "cli/options/source_options.hpp"
 #include "cli/reports/accuracy_report.hpp"
 #include "cli/verbs/verbs.hpp"
-#include "core/settings/settings_table.hpp"
 #include "sim/machine/profile.hpp"
 #include "sim/sweep/for_each.hpp"
+#include "traces/accuracy/baseline.hpp"
+#include "traces/accuracy/contention_rows.hpp"
 #include "traces/accuracy/published_throughput.hpp"
 
 namespace foreshard::cli {
@@ -27,6 +28,7 @@ struct Options {
   std::string csv;
   std::string output;
   std::string headline;
+  std::string baseline;
   bool force = false;
   bool json = false;
 };
@@ -46,25 +48,16 @@ std::string footer(const AccuracyResult& result) {
       today(), result.accuracy.machine);
 }
 
-/// "64 GPUs, batch 2 × 1, seq 2048, checkpoint blocks"
-std::string setup_of(const sim::PublishedThroughput& row) {
-  const Settings& s = row.settings;
-  std::string out =
-      fmt::format("{} GPUs, batch {} × {}, seq {}", s.world(), s.batch.value_or(1), s.accumulate, s.seq.value_or(0));
-  if (s.replicate > 1) out += fmt::format(", replicate {}", s.replicate);
-  if (s.reshard_after_forward.kind != Reshard::Kind::always) out += ", reshard " + name(s.reshard_after_forward);
-  if (s.checkpoint != Checkpoint::none) out += fmt::format(", checkpoint {}", name(s.checkpoint));
-  return out + (row.compiled ? ", compiled" : "");
-}
-
 Result<void> add_throughput(AccuracyResult& result, unsigned threads) {
-  const auto rows = sim::predict_all_published(threads);
+  auto rows = sim::predict_all_published(threads);
   FORESHARD_TRY(rows);
+  traces::add_throughput(*rows, result.baseline);
   for (const sim::PublishedRow& row : *rows) {
     const auto machine = sim::machine_of(*row.row);
     FORESHARD_TRY(machine);
-    result.throughput.push_back({row.row->source, row.row->model, row.row->machine, setup_of(*row.row), row.row->tokens,
-                                 row.predicted, traces::seen(*machine, sim::ConstantUse::model, row.row->source)});
+    result.throughput.push_back({row.row->source, row.row->model, row.row->machine, sim::setup_of(*row.row),
+                                 row.row->tokens, row.predicted,
+                                 traces::seen(*machine, sim::ConstantUse::model, row.row->source)});
   }
   return {};
 }
@@ -74,7 +67,9 @@ Result<void> add_published(AccuracyResult& result, const sim::MachineProfile& ma
   for (const std::string_view name : sim::builtin_profile_names()) {
     const auto profile = sim::builtin_profile(name);
     FORESHARD_TRY(profile);
-    for (sim::CollectiveCheck& check : sim::check_published(*profile)) {
+    std::vector<sim::CollectiveCheck> checks = sim::check_published(*profile);
+    traces::add_published_collectives(name, checks, result.baseline);
+    for (sim::CollectiveCheck& check : checks) {
       const auto seen = traces::seen(*profile, sim::ConstantUse::collective, check.from);
       result.published_collectives.push_back({std::string(name), seen, std::move(check)});
     }
@@ -95,13 +90,16 @@ Result<AccuracyResult> measure(const Options& options, const sim::MachineProfile
     auto accuracy = traces::measure_accuracy(machine, request);
     FORESHARD_TRY(accuracy);
     result.accuracy = std::move(*accuracy);
+    traces::add_runs(result.accuracy, result.baseline);
   }
+  result.contention = sim::check_contention(machine);
+  traces::add_contention(result.contention, result.baseline);
   if (options.published) FORESHARD_TRY(add_published(result, machine, threads));
   return result;
 }
 
 Result<int> accuracy(const Options& options, Console& console) {
-  for (const std::string& path : {options.csv, options.output, options.headline})
+  for (const std::string& path : {options.csv, options.output, options.headline, options.baseline})
     if (!path.empty()) FORESHARD_TRY(may_write(path, options.force));
   const auto machine = read_machine(options.machine);
   FORESHARD_TRY(machine);
@@ -112,6 +110,8 @@ Result<int> accuracy(const Options& options, Console& console) {
     FORESHARD_TRY(write_text(options.output, accuracy_tables_text(*result) + footer(*result), options.force));
   if (!options.headline.empty())
     FORESHARD_TRY(write_text(options.headline, accuracy_headline_text(*result) + footer(*result), options.force));
+  if (!options.baseline.empty())
+    FORESHARD_TRY(write_text(options.baseline, traces::baseline_csv(result->baseline), options.force));
   if (options.json)
     print_json(console.out, accuracy_json(*result));
   else
@@ -134,6 +134,9 @@ Action add_accuracy(OptionSet& set) {
   set.add_option("--csv", options->csv, "write every row as comma-separated values").type_name("FILE");
   set.add_option("-o,--output", options->output, "write every table as Markdown").type_name("FILE");
   set.add_option("--headline", options->headline, "write the sums of held-out rows as one Markdown table")
+      .type_name("FILE");
+  set.add_option("--baseline", options->baseline,
+                 "write every error as the table that tests/reference holds predictions against")
       .type_name("FILE");
   set.add_flag("--force", options->force, "write over existing files");
   set.add_flag("--json", options->json, "as JSON");

@@ -137,7 +137,7 @@ void check_requests(const sim::Prediction& p, const Run& recording) {
 TEST_CASE("a plan at the captured settings repeats the recording request by request", "[slow]") {
   const auto folder = test::truth_folder("runs");
   if (!folder) FORESHARD_SKIP(test::kNoTruth);
-  const ReferenceRuns runs(*folder);
+  ReferenceRuns runs(*folder);
   const auto machine = sim::builtin_profile("h200");
   REQUIRE(machine);
   for (const std::string& name : runs.names()) {
@@ -146,6 +146,10 @@ TEST_CASE("a plan at the captured settings repeats the recording request by requ
     request.snapshot = *folder + "/" + name + ".pickle.xz";
     request.about = *folder + "/" + name + ".about.json";
     if (fs::exists(*folder + "/" + name + ".trace.json.xz")) request.trace = *folder + "/" + name + ".trace.json.xz";
+    if (const ReferenceRun& known = runs.run(name); !known.not_importable.empty()) {
+      WARN(name << " is left out: " << known.not_importable);
+      continue;
+    }
     const auto run = traces::import_recording(request);
     INFO((run ? "" : run.error().text()));
     REQUIRE(run);

@@ -109,6 +109,16 @@ std::span<const PublishedThroughput> published_throughput() {
   return kRows;
 }
 
+std::string setup_of(const PublishedThroughput& row) {
+  const Settings& s = row.settings;
+  std::string out =
+      fmt::format("{} GPUs, batch {} × {}, seq {}", s.world(), s.batch.value_or(1), s.accumulate, s.seq.value_or(0));
+  if (s.replicate > 1) out += fmt::format(", replicate {}", s.replicate);
+  if (s.reshard_after_forward.kind != Reshard::Kind::always) out += ", reshard " + name(s.reshard_after_forward);
+  if (s.checkpoint != Checkpoint::none) out += fmt::format(", checkpoint {}", name(s.checkpoint));
+  return out + (row.compiled ? ", compiled" : "");
+}
+
 Result<MachineProfile> machine_of(const PublishedThroughput& row) {
   auto machine = builtin_profile(row.machine);
   if (!machine) return machine;

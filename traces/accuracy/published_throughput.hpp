@@ -30,6 +30,9 @@ struct PublishedThroughput {
 };
 [[nodiscard]] std::span<const PublishedThroughput> published_throughput();
 
+/// "64 GPUs, batch 2 × 1, seq 2048, checkpoint blocks"
+[[nodiscard]] std::string setup_of(const PublishedThroughput& row);
+
 /// The machine of a row: the profile, the row's network, its attention kernels, and memory without a limit.
 [[nodiscard]] Result<MachineProfile> machine_of(const PublishedThroughput& row);
 [[nodiscard]] Result<ModelConfig> model_of(const PublishedThroughput& row);

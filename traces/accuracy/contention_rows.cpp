@@ -1,37 +1,34 @@
-// Every measured slowdown of a kernel concurrent with a collective, and of the collective, against the model with the
-// constants of the h200 profile (data/contention_rows.txt says what a row is).
+#include "traces/accuracy/contention_rows.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <fstream>
+#include <array>
 #include <map>
 #include <sstream>
 
+#include "core/base/check.hpp"
 #include "core/device/collective_names.hpp"
 #include "core/kernel/kernel_names.hpp"
+#include "sim/collectives/collective_cost.hpp"
 #include "sim/engine/engine.hpp"
-#include "tests/catch.hpp"
+#include "traces/accuracy/contention_rows_data.hpp"
 
 namespace foreshard::sim {
 namespace {
 
 struct Row {
-  std::string how;
-  std::string kernel;
-  std::string name;  ///< kernel, transport with SMs, collective
-  std::string text;
+  ContentionCheck check;
   KernelDemand demand;
   CollectiveDemand other;
   Nanoseconds kernel_time;
   Nanoseconds other_time;
-  double kernel_factor = 0;  // 0: not measured
-  double other_factor = 0;
 };
 
 template <std::size_t N>
 std::size_t index_of(const std::array<std::string_view, N>& words, std::string_view word) {
   const auto at = std::find(words.begin(), words.end(), word);
-  REQUIRE(at != words.end());
+  FORESHARD_CHECK(at != words.end(), "contention_rows.txt: a known word");
   return static_cast<std::size_t>(at - words.begin());
 }
 
@@ -41,14 +38,15 @@ double factor(const std::string& word) {
 
 Row parse(const MachineProfile& machine, const std::string& line) {
   Row row;
-  std::string kernel_class, transport, kind, kernel_factor, other_factor;
+  std::string how, kernel, kernel_class, transport, kind, kernel_factor, other_factor;
   std::uint32_t tiles = 0;
   CollectiveRequest request;
   double memory = 0, time = 0, full_clock = 0, other = 0;
   std::istringstream in(line);
-  in >> row.how >> row.kernel >> kernel_class >> tiles >> memory >> time >> full_clock >> transport >> kind >>
-      request.ranks >> request.bytes >> other >> kernel_factor >> other_factor;
-  REQUIRE(in);
+  in >> how >> kernel >> kernel_class >> tiles >> memory >> time >> full_clock >> transport >> kind >> request.ranks >>
+      request.bytes >> other >> kernel_factor >> other_factor;
+  FORESHARD_CHECK(!in.fail(), "contention_rows.txt: fourteen words a row");
+  row.check.how = how == "rows" ? ContentionCheck::How::rows : ContentionCheck::How::covered;
   KernelPrice price;
   price.kernel_class = static_cast<KernelClass>(index_of(kDashedNames<KernelClass>, kernel_class));
   price.tiles = tiles;
@@ -60,29 +58,27 @@ Row parse(const MachineProfile& machine, const std::string& line) {
   CollectivePrice cost;
   const std::size_t colon = transport.find(':');
   if (colon != std::string::npos) cost.sms = std::stod(transport.substr(colon + 1));
-  row.name = fmt::format("{} {} {}", row.kernel, transport, kind);
+  row.check.name = fmt::format("{} {} {}", kernel, transport, kind);
   transport = transport.substr(0, colon);
   cost.uses =
       transport == "nccl" ? CollectiveResource::ring : static_cast<CollectiveResource>(index_of(kResources, transport));
   cost.time = row.other_time = Nanoseconds::from_double(1e3 * other);
   row.other = collective_demand(machine, request, cost);
   row.kernel_time = Nanoseconds::from_double(1e3 * time);
-  row.kernel_factor = factor(kernel_factor);
-  row.other_factor = factor(other_factor);
-  row.text = line;
+  row.check.kernel_measured = factor(kernel_factor);
+  row.check.collective_measured = factor(other_factor);
   return row;
 }
 
 std::vector<Row> rows(const MachineProfile& machine) {
-  std::ifstream file("tests/sim/data/contention_rows.txt");
-  REQUIRE(file);
+  std::istringstream file{std::string(kContentionRows)};
   std::vector<Row> out;
   for (std::string line; std::getline(file, line);)
     if (!line.empty() && line[0] != '#') out.push_back(parse(machine, line));
   // What was asked for as zero-CTA reduce-scatter ran as the symmetric one: a second measurement of it.
-  std::map<std::string, int> seen;
+  std::map<std::pair<ContentionCheck::How, std::string>, int> seen;
   for (Row& row : out)
-    if (++seen[row.how + row.name] > 1) row.name += " again";
+    if (++seen[{row.check.how, row.check.name}] > 1) row.check.name += " again";
   return out;
 }
 
@@ -140,72 +136,17 @@ Factors in_rows(const MachineProfile& machine, const Row& row) {
   return {kernel / static_cast<double>(row.kernel_time.count), other / static_cast<double>(row.other_time.count)};
 }
 
-TEST_CASE("slowdowns of kernels and collectives side by side, within 10 points") {
-  const MachineProfile machine = *builtin_profile("h200");
-  int checked = 0;
-  for (const Row& row : rows(machine)) {
-    if (row.how != "rows") continue;
-    const Factors model = in_rows(machine, row);
-    INFO(row.text << "\n  model: kernel " << model.kernel << ", collective " << model.other);
-    CHECK(model.kernel == Approx(row.kernel_factor).margin(0.1));
-    CHECK(model.other == Approx(row.other_factor).margin(0.1));
-    ++checked;
-  }
-  CHECK(checked == 16);
-}
+}  // namespace
 
-/// Model minus measured of the covered factors that miss the 10 points, by row and side.
-std::map<std::string, double> known_misses() {
-  std::ifstream file("tests/sim/data/contention_misses.txt");
-  REQUIRE(file);
-  std::map<std::string, double> out;
-  for (std::string line; std::getline(file, line);) {
-    if (line.empty() || line[0] == '#') continue;
-    const std::size_t space = line.rfind(' ');
-    REQUIRE(out.emplace(line.substr(0, space), std::stod(line.substr(space + 1))).second);
+std::vector<ContentionCheck> check_contention(const MachineProfile& machine) {
+  std::vector<ContentionCheck> out;
+  for (Row& row : rows(machine)) {
+    const Factors model = row.check.how == ContentionCheck::How::rows ? in_rows(machine, row) : covered(machine, row);
+    row.check.kernel_model = model.kernel;
+    row.check.collective_model = model.other;
+    out.push_back(std::move(row.check));
   }
   return out;
 }
 
-TEST_CASE("slowdowns of covered kernels and of the collectives among them, within 10 points but for known misses") {
-  const MachineProfile machine = *builtin_profile("h200");
-  std::map<std::string, double> misses = known_misses();
-  double off = 0;
-  double other_off = 0;
-  int checked = 0;
-  int others = 0;
-  const auto check = [&](const Row& row, const char* side, double model, double measured) {
-    const std::string name = fmt::format("{} {}", row.name, side);
-    const double error = model - measured;
-    INFO(row.text << "\n  " << name << fmt::format(" {:.3f}", error) << ": model " << model);
-    const auto miss = misses.find(name);
-    if (miss == misses.end()) {
-      CHECK(std::abs(error) <= 0.1);
-      return;
-    }
-    CHECK(error == Approx(miss->second).margin(0.005));
-    CHECK(std::abs(error) > 0.1);  // else it belongs on the list no more
-    misses.erase(miss);
-  };
-  for (const Row& row : rows(machine)) {
-    if (row.how != "covered") continue;
-    const Factors model = covered(machine, row);
-    if (row.kernel_factor > 0) {
-      check(row, "kernel", model.kernel, row.kernel_factor);
-      off += std::abs(model.kernel - row.kernel_factor);
-      ++checked;
-    }
-    if (row.other_factor > 0) {
-      check(row, "collective", model.other, row.other_factor);
-      other_off += std::abs(model.other - row.other_factor);
-      ++others;
-    }
-  }
-  for (const auto& [name, error] : misses) FAIL_CHECK("no row is called " << name);
-  CHECK(checked > 50);
-  CHECK(off / checked < 0.03);
-  CHECK(other_off / others < 0.11);
-}
-
-}  // namespace
 }  // namespace foreshard::sim
