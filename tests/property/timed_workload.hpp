@@ -1,4 +1,4 @@
-// The small workload of tests/core/workload with kernels, host times and section costs, so that a plan of it has
+// The small workload of tests/core/adapt with kernels, host times and section costs, so that a plan of it has
 // times, and a random settings generator.
 #pragma once
 
