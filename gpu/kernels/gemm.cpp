@@ -124,7 +124,7 @@ Result<GemmShape> gemm_of(const Arguments& args) {
   p.n = d->columns;
   p.k = a.size(first + 1);
   if (args[3].present() && (!flipped || !args[3].contiguous() || args[3].numel() != p.m))
-    return bad_operand("gemm", 3, "is no contiguous bias along rows without gaps");
+    return bad_operand("gemm", 3, "is not a contiguous bias of one value per column");
   return p;
 }
 
