@@ -36,9 +36,8 @@ void print_probe(Console& console, const gpu::ProbeResult& probed, std::span<con
   rates.print(console.out);
   Table table({{"collective"}, {"by"}, {"size", kRight}, {"time", kRight}, {"bus", kRight}});
   for (const sim::CollectiveSample& one : collectives)
-    table.row({std::string(name(one.kind)), std::string(name(one.transport)),
-               fmt::format("{} MiB", one.bytes / kMiB), fmt::format("{:.1f} us", one.us),
-               fmt::format("{:.0f} GB/s", one.bus_gb_per_s())});
+    table.row({std::string(name(one.kind)), std::string(name(one.transport)), fmt::format("{} MiB", one.bytes / kMiB),
+               fmt::format("{:.1f} us", one.us), fmt::format("{:.0f} GB/s", one.bus_gb_per_s())});
   if (!table.empty()) console.out << '\n';
   if (!table.empty()) table.print(console.out);
 }

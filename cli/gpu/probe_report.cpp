@@ -57,8 +57,7 @@ sim::ProbeMeasurements measurements_of(const gpu::ProbeResult& probed, std::uint
               .wait = h.wait,
               .section_step = h.step,
               .kernel_step = h.kernel_step};
-  out.side_copy = {
-      .slowdown = probed.side.side, .compute_lost = probed.side.lost, .gemm_lost = probed.side.gemm_lost};
+  out.side_copy = {.slowdown = probed.side.side, .compute_lost = probed.side.lost, .gemm_lost = probed.side.gemm_lost};
   return out;
 }
 

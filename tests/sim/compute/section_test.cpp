@@ -35,12 +35,9 @@ TEST_CASE("every built-in profile prices kernels and host calls") {
 }
 
 Json family() {
-  return {{"label", "aten::mul"},
-          {"access", "row"},
-          {"dtype", "bfloat16"},
-          {"points", {{1024, 2}, {4096, 3}}},
-          {"source", "x"},
-          {"fitted_on", "none: a test"}};
+  return {{"label", "aten::mul"}, {"access", "row"},
+          {"dtype", "bfloat16"},  {"points", {{1024, 2}, {4096, 3}}},
+          {"source", "x"},        {"fitted_on", "none: a test"}};
 }
 
 Json factors() {
