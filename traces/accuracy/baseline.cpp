@@ -8,8 +8,8 @@
 #include <cmath>
 #include <set>
 
+#include "core/device/collective_names.hpp"
 #include "core/settings/settings_table.hpp"
-#include "sim/machine/profile_names.hpp"
 
 namespace foreshard::traces {
 namespace {
@@ -29,7 +29,7 @@ void add(Baseline& out, const std::string& table, std::string row, const std::st
 }
 
 std::string name_of(const sim::CollectiveRequest& r) {
-  return fmt::format("{} {} {} ranks ({} a node) {} bytes", sim::word(r.kind), name(r.transport), r.ranks,
+  return fmt::format("{} {} {} ranks ({} a node) {} bytes", dashed_name(r.kind), name(r.transport), r.ranks,
                      r.ranks_per_node, r.bytes);
 }
 
