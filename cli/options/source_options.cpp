@@ -47,14 +47,29 @@ Result<sim::MachineProfile> read_machine(const std::string& machine) {
   return profile_text(machine).and_then([&](const std::string& text) { return sim::parse_profile(text, machine); });
 }
 
+void SourceOptions::add_lowering_to(OptionSet& set) {
+  set.add_text(
+         "--lowering",
+         [this](const std::string& text) -> Result<void> {
+           source.lowering = parse_name<Lowering>(text);
+           if (!source.lowering)
+             return fail(ErrorKind::usage, fmt::format("--lowering is pytorch or foreshard, not '{}'", text));
+           return {};
+         },
+         "whose program is planned: pytorch (eager PyTorch's kernels and copies) or foreshard (what `foreshard run` "
+         "issues); default: the run store's, else pytorch")
+      .type_name("pytorch|foreshard")
+      .one_of({"pytorch", "foreshard"});
+}
+
 std::string machine_note(const std::string& of_run) {
   if (of_run.empty() || sim::builtin_profile(of_run)) return {};
   return fmt::format("the run's machine '{}' is not built in: {} is taken; --machine FILE gives its profile", of_run,
                      kDefaultMachine);
 }
 
-std::string host_note(const std::string& of_run, const sim::MachineProfile& machine) {
-  if (of_run.empty() || of_run == machine.name || machine.host_program != sim::HostProgram::foreshard) return {};
+std::string host_note(const std::string& of_run, Lowering lowering, const sim::MachineProfile& machine) {
+  if (of_run.empty() || of_run == machine.name || lowering != Lowering::foreshard) return {};
   return fmt::format(
       "the host's work is what the run's machine '{}' says of it, not {}'s; plan from the model's name or "
       "config for that",
@@ -71,7 +86,8 @@ Result<sim::MachineProfile> machine_for(const SourceOptions& options, const trac
   if (options.machine.empty() && !note.empty()) console.note("note: " + note);
   auto machine = machine_of(options.machine, source.machine);
   if (machine)
-    if (const std::string other = host_note(source.machine, *machine); !other.empty()) console.warn(other);
+    if (const std::string other = host_note(source.machine, source.lowering, *machine); !other.empty())
+      console.warn(other);
   return machine;
 }
 

@@ -17,6 +17,8 @@ struct SourceOptions {
 
   /// `this` must outlive the parsing.
   void add_to(OptionSet& set);
+  /// `--lowering`, of verbs that plan.
+  void add_lowering_to(OptionSet& set);
 };
 
 /// Whether --machine names a profile file; else it is a built-in profile's name.
@@ -26,9 +28,9 @@ struct SourceOptions {
 [[nodiscard]] Result<sim::MachineProfile> read_machine(const std::string& machine);
 /// Why the machine of a run is not the one taken, h200; empty where it is built in, or the run names none.
 [[nodiscard]] std::string machine_note(const std::string& of_run);
-/// Where `machine` is of foreshard's own host and the run's was another: that a store's host work stays its own
+/// Where foreshard's own run is planned from a store that another machine ran: that a store's host work stays its own
 /// machine's, so that times are not those of a plan from the model. Else empty.
-[[nodiscard]] std::string host_note(const std::string& of_run, const sim::MachineProfile& machine);
+[[nodiscard]] std::string host_note(const std::string& of_run, Lowering lowering, const sim::MachineProfile& machine);
 /// The machine that was asked for, else that of a run, else h200.
 [[nodiscard]] Result<sim::MachineProfile> machine_of(const std::string& asked, const std::string& of_run);
 /// The machine that was asked for, else the one that the source's run names, else h200. A note says so where the run's

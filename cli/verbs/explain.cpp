@@ -48,7 +48,8 @@ Result<Loaded> load_store(const Options& options) {
   FORESHARD_TRY(run);
   Loaded loaded{std::move(*run), nullptr, "the store holds no workload: import the snapshot with --about"};
   if (loaded.run.workload_json.empty()) return loaded;
-  auto workload = traces::from_json(loaded.run.workload_json, options.run + " (workload)");
+  auto workload = traces::stored_workload(loaded.run.workload_json, loaded.run.info.kind == RunKind::executed,
+                                          options.run + " (workload)");
   FORESHARD_TRY(workload);
   loaded.workload = std::make_shared<const Workload>(std::move(*workload));
   return loaded;

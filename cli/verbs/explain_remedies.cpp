@@ -36,7 +36,8 @@ Result<void> add_remedies(std::shared_ptr<const Workload> workload, const Remedy
   const auto machine = machine_of(options.machine, of_run);
   FORESHARD_TRY(machine);
   report.machine = machine->name;
-  report.machine_note = options.machine.empty() ? machine_note(of_run) : host_note(of_run, *machine);
+  report.machine_note =
+      options.machine.empty() ? machine_note(of_run) : host_note(of_run, workload->lowering, *machine);
   Progress progress(console, "simulating remedies");
   sim::OneWorkload source(std::move(workload));
   auto remedies = sim::find_remedies(source, *machine,

@@ -27,7 +27,7 @@ void simulate(const Run& run, const std::string& name, const std::string& machin
     report.no_remedies = "the store holds no workload: import the snapshot with --about";
     return;
   }
-  auto workload = traces::from_json(run.workload_json, name + " (workload)");
+  auto workload = traces::stored_workload(run.workload_json, run.info.kind == RunKind::executed, name + " (workload)");
   const auto done =
       workload ? add_remedies(std::make_shared<const Workload>(std::move(*workload)), {machine, {}}, console, report)
                : tl::unexpected(workload.error());

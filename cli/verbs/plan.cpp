@@ -48,6 +48,7 @@ Result<int> plan(Options& options, Console& console) {
 Action add_plan(OptionSet& set) {
   auto options = std::make_shared<Options>();
   options->source.add_to(set);
+  options->source.add_lowering_to(set);
   add_parsed<Bytes>(set, "--memory-limit", options->memory_limit, &parse_bytes,
                     "what the caching allocator may take; default: the machine's")
       .type_name("SIZE");

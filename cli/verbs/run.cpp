@@ -70,7 +70,7 @@ Action add_run(OptionSet& set) {
   set.add_flag("--json", options->json, "as JSON");
   options->setting_options.add_to(set);
   return [options](Console& console) {
-    options->source.source.computations = !options->emulate;
+    options->source.source.lowering = Lowering::foreshard;
     return run(*options, console);
   };
 }

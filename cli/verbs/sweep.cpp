@@ -172,6 +172,7 @@ Result<int> sweep(Options& options, Console& console) {
 Action add_sweep(OptionSet& set) {
   auto options = std::make_shared<Options>();
   options->source.add_to(set);
+  options->source.add_lowering_to(set);
   add_parsed<Bytes>(set, "--memory-limit", options->memory_limit, &parse_bytes,
                     "peak reserved memory that the best point may have; default: the machine's memory")
       .type_name("SIZE");

@@ -19,7 +19,8 @@ enum class Transport : std::uint8_t {
   nccl_registered = 1,  ///< NCCL with registered user buffers
   symmetric = 2,        ///< NCCL symmetric-window kernels
   copy_engine = 3,      ///< NCCL zero-CTA all-gather in symmetric memory: copy engines, no SM
-  low_contention = 4,   ///< copy-engine all-gather and few-CTA reduction in symmetric memory, after pytorch#130583
+  low_contention = 4,   ///< pytorch#130583: copy-engine pulls in symmetric memory; a reduce-scatter sums a temporary
+  pull_reduce = 5,      ///< foreshard's reduce-scatter: one kernel of a few CTAs reads all peers' parts and adds them
 };
 
 /// Our own collectives serve groups of one node, of at most so many ranks; NCCL takes larger ones.
@@ -37,7 +38,7 @@ struct CollectiveWork {
   Bytes bytes = 0;
   LabelId label;
   DType dtype = DType::float32;  ///< of the elements
-  /// Reduce-scatter by low_contention alone: dtype of the result where it is not the elements'; sums are made in it.
+  /// Reduce-scatter by pull_reduce alone: dtype of the result where it is not the elements'; sums are made in it.
   std::optional<DType> output_dtype = std::nullopt;
   Address input = 0;   ///< 0: the device only prices it
   Address output = 0;  ///< an all-gather's input may be this rank's part of it

@@ -14,9 +14,9 @@ static_assert(names_end_with(CollectiveKind::all_reduce));
 
 template <>
 struct EnumNames<Transport> {
-  static constexpr std::array<std::string_view, 5> kNames{"nccl", "nccl-registered", "symmetric", "copy-engine",
-                                                          "low-contention"};
+  static constexpr std::array<std::string_view, 6> kNames{"nccl",        "nccl-registered", "symmetric",
+                                                          "copy-engine", "low-contention",  "pull-reduce"};
 };
-static_assert(names_end_with(Transport::low_contention));
+static_assert(names_end_with(Transport::pull_reduce));
 
 }  // namespace foreshard

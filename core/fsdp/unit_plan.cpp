@@ -27,7 +27,7 @@ bool upcasts(DType from, DType to) {
   return (from == DType::bfloat16 || from == DType::float16) && to == DType::float32;
 }
 
-/// Whether the shard group is one that low-contention collectives serve, rather than NCCL in their place.
+/// Whether the shard group is one that pull-reduce serves, rather than NCCL in their place.
 bool within_a_node(const Settings& settings) {
   const std::uint32_t ranks = settings.shard_ranks();
   return ranks > 1 && ranks <= kMaxLowContentionRanks && settings.gpus % ranks == 0;
@@ -38,7 +38,7 @@ Dtypes dtypes_of(const Settings& settings, const Parameter& parameter) {
   if (settings.param_dtype) d.compute = *settings.param_dtype;
   d.reduce_set = settings.reduce_dtype && settings.reduce_dtype != settings.param_dtype;
   d.reduce = d.reduce_set ? *settings.reduce_dtype : d.compute;
-  const bool own = settings.reduce_scatter == Transport::low_contention && within_a_node(settings);
+  const bool own = settings.reduce_scatter == Transport::pull_reduce && within_a_node(settings);
   d.sent = own && upcasts(d.compute, d.reduce) ? d.compute : d.reduce;
   return d;
 }
@@ -118,8 +118,16 @@ Result<UnitPlan> plan_unit(const Settings& settings, const Unit& unit, UnitId id
   UnitPlan plan;
   plan.id = id;
   plan.reshard = *reshard;
-  if (!unit.parameters.empty())
-    plan.groups.push_back(plan_group(settings, unit.parameters, first, plan.reshard, sm_count));
+  const std::span<const Parameter> parameters = unit.parameters;
+  std::size_t begin = 0;
+  while (begin < parameters.size()) {
+    const std::size_t index = plan.groups.size();
+    const std::size_t left = parameters.size() - begin;
+    const std::size_t count = index < unit.groups.size() ? std::min<std::size_t>(unit.groups[index], left) : left;
+    const ParameterId from{first.value + static_cast<std::uint32_t>(begin)};
+    plan.groups.push_back(plan_group(settings, parameters.subspan(begin, count), from, plan.reshard, sm_count));
+    begin += count;
+  }
   return plan;
 }
 

@@ -45,7 +45,7 @@ struct ParamGroupPlan {
   DType original = DType::float32;
   DType compute = DType::float32;
   DType reduce = DType::float32;  ///< sums are made in it
-  /// What a reduce-scatter's input holds. PyTorch: the reduce dtype. Our own (Transport::low_contention) sends
+  /// What a reduce-scatter's input holds. PyTorch: the reduce dtype. Our own (Transport::pull_reduce) sends
   /// gradients as they are where every value of theirs is one of the reduce dtype's, and upcasts them as it adds: the
   /// same sums, half the bytes.
   DType sent = DType::float32;

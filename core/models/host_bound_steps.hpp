@@ -31,7 +31,9 @@ enum class HostBoundStep : std::uint8_t {
   }
   const auto model = preset(step == HostBoundStep::sections ? "mlp" : "llama-tiny", overrides);
   FORESHARD_TRY(model);
-  return generate(*model, settings, host, gpu, true);
+  auto workload = generate(*model, settings, host, gpu, true);
+  if (workload) workload->lowering = Lowering::foreshard;
+  return workload;
 }
 
 }  // namespace foreshard

@@ -69,6 +69,8 @@ class Writer {
   [[nodiscard]] bool explicit_lists() const { return s_.forward_prefetch || s_.backward_prefetch; }
 
   void imports() {
+    if (s_.reduce_scatter == Transport::pull_reduce)
+      line("# reduce-scatter pull-reduce: foreshard's own kernel; no call of PyTorch sets it");
     if (s_.kernels == Kernels::fused) line("# kernels: foreshard's own; no call of PyTorch sets them");
     std::string names = "fully_shard";
     if (mixed()) names = "MixedPrecisionPolicy, " + names;

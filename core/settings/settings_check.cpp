@@ -67,7 +67,8 @@ std::vector<std::string> warnings(const Settings& settings) {
   if (settings.reduce_scatter == Transport::copy_engine)
     out.emplace_back("reduce_scatter copy-engine does not exist in NCCL: copy engines cannot add");
   if (settings.nodes > 1 &&
-      (settings.all_gather == Transport::low_contention || settings.reduce_scatter == Transport::low_contention))
+      (settings.all_gather == Transport::low_contention || settings.reduce_scatter == Transport::low_contention ||
+       settings.reduce_scatter == Transport::pull_reduce))
     out.emplace_back("low-contention collectives need every rank in one NVLink domain");
   if (settings.pytorch != "2.11")
     out.push_back(fmt::format("the rules of PyTorch {} were read but not checked against recordings; 2.11's were",

@@ -18,6 +18,10 @@ using Json = nlohmann::ordered_json;
 using Words = std::span<const std::string_view>;
 
 constexpr std::array<std::string_view, 2> kBooleans{"true", "false"};
+/// The transports of an all-gather: all but foreshard's reduction, which is the last.
+constexpr auto kAllGatherTransports =
+    std::span(EnumNames<Transport>::kNames).first<EnumNames<Transport>::kNames.size() - 1>();
+static_assert(names_end_with(Transport::pull_reduce));
 constexpr std::array<std::string_view, 5> kDTypeNames{"none", "bfloat16", "float16", "float32", "float64"};
 constexpr std::array<std::string_view, 1> kImplicitWord{"implicit"};
 constexpr std::array<std::string_view, 1> kDefaultWord{"default"};
@@ -324,10 +328,13 @@ constexpr std::array kRows{
          kBooleans},
         FORESHARD_MEMBER(flag, root_reshard_explicit)},
     Row{{"all_gather", "nccl|nccl-registered|symmetric|copy-engine|low-contention", "how all-gathers move their bytes",
-         Form::word, EnumNames<Transport>::kNames},
+         Form::word, kAllGatherTransports},
         FORESHARD_MEMBER(word, all_gather)},
-    Row{{"reduce_scatter", "nccl|nccl-registered|symmetric|copy-engine|low-contention",
-         "how reduce-scatters move their bytes", Form::word, EnumNames<Transport>::kNames},
+    Row{{"reduce_scatter", "nccl|nccl-registered|symmetric|copy-engine|low-contention|pull-reduce",
+         "how reduce-scatters move their bytes; low-contention: PyTorch's copies and a sum; pull-reduce: foreshard's "
+         "one "
+         "kernel, which its run takes for either",
+         Form::word, EnumNames<Transport>::kNames},
         FORESHARD_MEMBER(word, reduce_scatter)},
     Row{{"units_per_group", "N", "blocks given to fully_shard together", Form::count, {}},
         FORESHARD_MEMBER(count, units_per_group)},

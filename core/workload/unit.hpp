@@ -28,6 +28,9 @@ struct Parameter {
 struct Unit {
   std::string name;
   std::vector<Parameter> parameters;
+  /// How many of the parameters, in order, each FSDPParamGroup has; empty: one group of all. PyTorch 2.12 makes a group
+  /// for each mesh that a unit's parameters are sharded over.
+  std::vector<std::uint32_t> groups = {};
   bool operator==(const Unit&) const = default;
 };
 

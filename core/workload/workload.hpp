@@ -19,6 +19,7 @@
 #include "core/base/quantity.hpp"
 #include "core/device/device.hpp"
 #include "core/settings/settings.hpp"
+#include "core/workload/lowering.hpp"
 #include "core/workload/unit.hpp"
 
 namespace foreshard {
@@ -194,8 +195,9 @@ struct Program {
 
 struct Workload {
   std::string name;
-  Settings settings;        ///< those it was captured at, or the family's defaults
-  std::vector<Unit> units;  ///< root first
+  Settings settings;                      ///< those it was captured at, or the family's defaults
+  Lowering lowering = Lowering::pytorch;  ///< whose program it was captured of, or is to be planned as
+  std::vector<Unit> units;                ///< root first
   Program setup;
   std::vector<Program> steps;         ///< at least one
   std::vector<SectionCost> sections;  ///< empty when no profiler trace was given: the device prices FSDP's work

@@ -49,6 +49,12 @@ struct EnumNames<OpKind> {
 static_assert(names_end_with(OpKind::synchronize));
 
 template <>
+struct EnumNames<Lowering> {
+  static constexpr std::array<std::string_view, 2> kNames{"pytorch", "foreshard"};
+};
+static_assert(names_end_with(Lowering::foreshard));
+
+template <>
 struct EnumNames<Section> {
   static constexpr std::array<std::string_view, 6> kNames{"all_gather", "copy_out", "accumulate",
                                                           "reshard",    "reduce",   "optimizer"};

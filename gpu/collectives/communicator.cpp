@@ -77,7 +77,9 @@ Result<void> Communicator::set_up() {
     FORESHARD_TRY(group);
     groups_[static_cast<std::size_t>(transport)] = std::move(*group);
   }
-  if (!wants(Transport::low_contention) || heap_ == nullptr || !one_host_ || ranks() > kMaxPeers) return {};
+  if ((!wants(Transport::low_contention) && !wants(Transport::pull_reduce)) || heap_ == nullptr || !one_host_ ||
+      ranks() > kMaxPeers)
+    return {};
   auto own = SymmMemCollectives::create(*heap_, std::move(local), rank_, settings_.own);
   FORESHARD_TRY(own);
   own_ = std::move(*own);
@@ -104,7 +106,7 @@ PathFacts Communicator::facts(const CollectiveWork& work) const {
   facts.whole_words = work.bytes / (work.kind == CollectiveKind::all_reduce ? 1 : ranks()) % 4 == 0;
   facts.summable = reducible(work.dtype) && reducible(work.output_dtype.value_or(work.dtype));
   const auto [input, output] = buffer_bytes(work, ranks());
-  if (work.transport == Transport::low_contention)
+  if (is_own(work.transport))
     facts.registered = heap_ != nullptr && heap_->contains(work.output, output);
   else if (work.transport != Transport::nccl)
     facts.registered = held(work.transport, work.input, input) && held(work.transport, work.output, output);
@@ -137,7 +139,7 @@ Result<void> Communicator::issue(const CollectiveWork& work, cudaStream_t stream
     return fail(ErrorKind::usage, fmt::format("{} bytes do not divide among {} ranks", work.bytes, ranks()));
   const PathSelection selection = choose_path(work.kind, work.transport, facts(work));
   PathReport& report = account(work, selection);
-  if (selection.transport == Transport::low_contention) return issue_own(work, stream);
+  if (is_own(selection.transport)) return issue_own(work, stream);
   if (work.output_dtype.value_or(work.dtype) != work.dtype)
     return fail(ErrorKind::mismatch,
                 fmt::format("NCCL cannot reduce {} into {}, and our own reduce-scatter cannot run here: {}",
@@ -187,7 +189,7 @@ Result<Communicator::Segment> Communicator::allocate(Transport transport, Bytes 
   void* memory = nullptr;
   if (transport == Transport::nccl) {
     FORESHARD_TRY(check(cudaMalloc(&memory, bytes), "cudaMalloc"));
-  } else if (transport == Transport::low_contention) {
+  } else if (is_own(transport)) {
     if (heap_ == nullptr) return fail(ErrorKind::mismatch, "no symmetric memory: the GPUs do not share memory");
     const auto made = heap_->allocate(bytes);
     FORESHARD_TRY(made);
@@ -248,7 +250,7 @@ void Communicator::give_back(Segment& segment) {
   if (segment.registration) (void)group_of(segment.transport)->withdraw(*segment.registration);
   if (segment.transport == Transport::nccl) (void)cudaFree(memory);
   // Symmetric memory belongs to the heap, which gives all of it back at its end: releasing it is collective.
-  if (segment.transport != Transport::nccl && segment.transport != Transport::low_contention) (void)ncclMemFree(memory);
+  if (segment.transport != Transport::nccl && !is_own(segment.transport)) (void)ncclMemFree(memory);
 }
 
 Result<void> Communicator::health() {

@@ -10,14 +10,18 @@ PathSelection choose_path(CollectiveKind kind, Transport asked, const PathFacts&
   if (asked == Transport::nccl) return {Transport::nccl, {}};
   if (!facts.one_host && asked != Transport::nccl_registered)
     return {Transport::nccl, "the group's ranks are on several hosts"};
-  if (asked == Transport::low_contention) {
+  if (is_own(asked)) {
+    if (asked == Transport::pull_reduce && kind == CollectiveKind::all_gather)
+      return {Transport::nccl, "pull-reduce gathers nothing"};
     if (kind == CollectiveKind::all_reduce) return {Transport::nccl, "all-reduces have no own transport"};
     if (!facts.peer_memory) return {Transport::nccl, "the GPUs do not share memory"};
     if (facts.ranks > kMaxPeers) return {Transport::nccl, fmt::format("more than {} ranks", kMaxPeers)};
     if (kind == CollectiveKind::reduce_scatter && !facts.summable)
       return {Transport::nccl, "the own reduction sums float32, bfloat16 and float16 only"};
-    // A reduce-scatter stages its input, wherever that lies.
-    if (kind == CollectiveKind::reduce_scatter) return {Transport::low_contention, {}};
+    // A reduce-scatter stages its input, wherever that lies. PyTorch's low-contention one is not built.
+    if (kind == CollectiveKind::reduce_scatter)
+      return {Transport::pull_reduce,
+              asked == Transport::pull_reduce ? "" : "PyTorch's low-contention reduction is not built here"};
   }
   if (!facts.registered)
     return {Transport::nccl, fmt::format("a buffer is not in memory of the transport {}", name(asked))};
@@ -35,8 +39,7 @@ Transport transport_of(const CallTrace& trace, Transport asked) {
     if (kernel.find("ncclDevKernel") != std::string::npos)
       return asked == Transport::nccl_registered ? asked : Transport::nccl;
   }
-  return trace.kernels.empty() && trace.copies != 0 && asked != Transport::low_contention ? Transport::copy_engine
-                                                                                          : asked;
+  return trace.kernels.empty() && trace.copies != 0 && !is_own(asked) ? Transport::copy_engine : asked;
 }
 
 std::string text(const CallTrace& trace) {

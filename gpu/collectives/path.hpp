@@ -13,6 +13,11 @@
 
 namespace foreshard::gpu {
 
+/// Whether the transport is one of foreshard's own collectives, in symmetric heap memory.
+[[nodiscard]] constexpr bool is_own(Transport transport) {
+  return transport == Transport::low_contention || transport == Transport::pull_reduce;
+}
+
 /// What decides which transport serves a call. The same on all ranks of the group.
 struct PathFacts {
   std::uint32_t ranks = 1;

@@ -18,7 +18,7 @@ Result<void> check_nccl(ncclResult_t code, const char* call) {
 }
 
 bool needs_heap(const std::vector<Transport>& transports) {
-  return std::find(transports.begin(), transports.end(), Transport::low_contention) != transports.end();
+  return std::any_of(transports.begin(), transports.end(), is_own);
 }
 
 }  // namespace

@@ -18,6 +18,7 @@ MemoryKind kind_for(Transport transport) {
     case Transport::symmetric:
     case Transport::copy_engine:
     case Transport::low_contention:
+    case Transport::pull_reduce:
       return MemoryKind::symmetric;
   }
   return MemoryKind::device;

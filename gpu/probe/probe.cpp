@@ -20,8 +20,8 @@ namespace {
 constexpr Bytes kContentionBytes = 512 * kMiB;
 constexpr std::array kSizes{kMiB,       4 * kMiB,    16 * kMiB,   64 * kMiB,  256 * kMiB,
                             512 * kMiB, 1024 * kMiB, 2048 * kMiB, 4096 * kMiB};
-constexpr std::array kTransports{Transport::nccl, Transport::nccl_registered, Transport::symmetric,
-                                 Transport::copy_engine, Transport::low_contention};
+constexpr std::array kTransports{Transport::nccl,        Transport::nccl_registered, Transport::symmetric,
+                                 Transport::copy_engine, Transport::low_contention,  Transport::pull_reduce};
 constexpr double kGiga = 1e9;
 constexpr Milliseconds kTimeout{120'000};
 
@@ -334,12 +334,14 @@ void Prober::collectives_of(Communicator& world, Transport transport) {
   for (const CollectiveKind kind :
        {CollectiveKind::all_gather, CollectiveKind::reduce_scatter, CollectiveKind::all_reduce}) {
     if (kind == CollectiveKind::all_reduce && transport != Transport::nccl) continue;
+    // Ours: copy engines gather, pull-reduce reduces.
+    if (transport == Transport::low_contention && kind != CollectiveKind::all_gather) continue;
+    if (transport == Transport::pull_reduce && kind != CollectiveKind::reduce_scatter) continue;
     say(fmt::format("{} by {}", name(kind), name(transport)));
     const bool as_asked = sizes_of(world, kind, transport, buffers, most, false);
     // NCCL has one dtype for both, and fails where it would run in ours' place; ours stores more where the result is
     // wider.
-    if (as_asked && transport == Transport::low_contention && kind == CollectiveKind::reduce_scatter)
-      sizes_of(world, kind, transport, buffers, most, true);
+    if (as_asked && transport == Transport::pull_reduce) sizes_of(world, kind, transport, buffers, most, true);
   }
   require(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
   require(session_.bootstrap().barrier("buffers"));
@@ -357,7 +359,7 @@ void Prober::communication() {
   CommunicatorSettings settings;
   settings.members.resize(ranks());
   std::iota(settings.members.begin(), settings.members.end(), 0U);
-  settings.transports.assign(kTransports.begin(), heap ? kTransports.end() : kTransports.end() - 1);
+  settings.transports.assign(kTransports.begin(), heap ? kTransports.end() : kTransports.end() - 2);
   const auto world = require(Communicator::create(session_.bootstrap(), heap ? heap->get() : nullptr, settings));
   if (heap && session_.bootstrap().local_ranks() == ranks()) peer_copy(**heap);
   for (const Transport transport : settings.transports) collectives_of(*world, transport);

@@ -194,7 +194,7 @@ void fit_contention(const Samples& samples, MachineProfile& machine, MachineFit&
     const Row row = row_of(sample, collectives);
     Path& path = path_of(row);
     if (sample.kernel_class != KernelClass::memory_bound) {
-      const bool own = sample.transport == Transport::low_contention && row.price.uses == CollectiveResource::symmetric;
+      const bool own = sample.transport == Transport::pull_reduce && row.price.uses == CollectiveResource::symmetric;
       if (own) path.own_with_gemms.push_back(row);
       gemms += own ? 0 : 1;
       continue;

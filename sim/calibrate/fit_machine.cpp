@@ -138,7 +138,6 @@ Result<ProfileDraft> draft_profile(std::span<const Measurements> inputs, const F
   const std::string base_name = base->name;
   ProfileDraft draft;
   draft.machine = std::move(*base);
-  if (request.program) draft.machine.host_program = *request.program;
   const auto samples = join(inputs);
   FORESHARD_TRY(samples);
   MachineFit& fit = draft.fit;

@@ -42,9 +42,6 @@ struct FitRequest {
   std::string name;  ///< of the new profile
   std::string base;  ///< a built-in profile's name, or with `base_json` the name of that text
   std::string base_json;
-  /// Whose low-contention collectives were measured: foreshard's reduce-scatter is a kernel, PyTorch's copies and sums.
-  /// Unset: those of the base's program. The profile's /host/program stays the base's.
-  std::optional<HostProgram> program = {};
 };
 
 struct MachineFit {

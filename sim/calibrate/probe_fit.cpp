@@ -219,7 +219,7 @@ void set_machine(const ProbeMeasurements& probed, const Latencies& base, Constan
 Result<MachineFit> fit_probe(const ProbeMeasurements& probed, const std::string& name, const std::string& base) {
   Measurements samples = probed.samples;
   samples.path = samples.format = "foreshard probe";
-  auto draft = draft_profile(std::span(&samples, 1), {name, base, {}, HostProgram::foreshard});
+  auto draft = draft_profile(std::span(&samples, 1), {name, base, {}});
   FORESHARD_TRY(draft);
   const auto factors = factors_of(probed.host, probed.ranks, draft->machine);
   FORESHARD_TRY(factors);

@@ -12,20 +12,6 @@ double pulls_us(const MachineProfile& machine, const Group& group, double writte
          transfer_us(group.wire(), machine.links.pull) + (group.shard() + written) / machine.rates.hbm * 1e6;
 }
 
-/// foreshard's own (gpu/collectives/reduce_kernel.hpp): one kernel of a few CTAs reads all peers' parts and adds them
-/// in order, with no temporary. It holds SMs and moves memory as NCCL's symmetric kernels do, and as the probe's rows
-/// concurrent with it are fitted (sim/calibrate/fit_contention.cpp).
-Estimate own_scatter(const MachineProfile& machine, const Group& group) {
-  Estimate out;
-  out.us = pulls_us(machine, group, group.result());
-  out.uses = CollectiveResource::symmetric;
-  out.sms = machine.contention.own_reduce.of(static_cast<std::uint32_t>(group.ranks), group.upcasts);
-  out.hbm = group.bytes + group.result();
-  out.link = group.wire();
-  out.path = "own reduce-scatter, a few CTAs";
-  return out;
-}
-
 }  // namespace
 
 Estimate copy_engine_gather(const MachineProfile& machine, const Group& group) {
@@ -54,7 +40,6 @@ Estimate low_contention_gather(const MachineProfile& machine, const Group& group
 }
 
 Estimate low_contention_scatter(const MachineProfile& machine, const Group& group) {
-  if (machine.host_program == HostProgram::foreshard) return own_scatter(machine, group);
   Estimate out;
   const double sum_bytes = group.bytes + group.shard();
   const double sum_us = sum_bytes / machine.rates.memory_bound * 1e6 + machine.rates.kernel_overhead.us();
@@ -67,6 +52,17 @@ Estimate low_contention_scatter(const MachineProfile& machine, const Group& grou
   out.temporary = group.bytes;
   out.host_us = group.ranks * machine.nccl.copy_issue;
   out.path = fmt::format("low-contention copies, {} pulls into a temporary, then one sum", group.ranks);
+  return out;
+}
+
+Estimate pull_reduce(const MachineProfile& machine, const Group& group) {
+  Estimate out;
+  out.us = pulls_us(machine, group, group.result());
+  out.uses = CollectiveResource::symmetric;
+  out.sms = machine.contention.own_reduce.of(static_cast<std::uint32_t>(group.ranks), group.upcasts);
+  out.hbm = group.bytes + group.result();
+  out.link = group.wire();
+  out.path = "pull-reduce, a few CTAs";
   return out;
 }
 

@@ -1,4 +1,5 @@
-// Collectives on copy engines: NCCL's zero-CTA all-gather and the low-contention pair of pytorch#130583. One node only.
+// Collectives on copy engines: NCCL's zero-CTA all-gather and the low-contention pair of pytorch#130583;
+// foreshard's pull-reduce. One node only.
 // docs/collectives.md.
 #pragma once
 
@@ -15,5 +16,10 @@ namespace foreshard::sim {
 /// `_low_contention_reduce_scatter`: a barrier, pulls of this rank's chunk from every peer into a temporary as large
 /// as the input, a barrier, and one kernel that adds them.
 [[nodiscard]] Estimate low_contention_scatter(const MachineProfile& machine, const Group& group);
+
+/// foreshard's own reduce-scatter (gpu/collectives/reduce_kernel.hpp): one kernel of a few CTAs reads all peers' parts
+/// and adds them in order, with no temporary. It holds SMs and moves memory as NCCL's symmetric kernels do, and as the
+/// probe's rows concurrent with it are fitted (sim/calibrate/fit_contention.cpp).
+[[nodiscard]] Estimate pull_reduce(const MachineProfile& machine, const Group& group);
 
 }  // namespace foreshard::sim

@@ -8,7 +8,7 @@ constexpr double kSymmetricMost = 64.0 * static_cast<double>(kGiB);
 
 bool needs_peers(Transport transport) {
   return transport == Transport::symmetric || transport == Transport::copy_engine ||
-         transport == Transport::low_contention;
+         transport == Transport::low_contention || transport == Transport::pull_reduce;
 }
 
 std::string why_not_across_nodes(const CollectiveRequest& request) {
@@ -17,6 +17,7 @@ std::string why_not_across_nodes(const CollectiveRequest& request) {
     return "a copy-engine all-gather does not cross nodes (NCCL 2.28)";
   if (request.transport == Transport::low_contention)
     return "low-contention copies reach only GPUs of the same node (pytorch#130583)";
+  if (request.transport == Transport::pull_reduce) return "pull-reduce reads only GPUs of the same node";
   return "symmetric kernels do not cross nodes (NCCL 2.28)";
 }
 
@@ -28,6 +29,10 @@ Route route(const CollectiveRequest& request, const Group& group) {
     return {Transport::nccl, "FSDP2 all-reduces ordinary buffers, which are in no symmetric window"};
   if (!group.one_node()) return {Transport::nccl, why_not_across_nodes(request)};
   if (request.transport == Transport::low_contention) return {Transport::low_contention, {}};
+  if (request.transport == Transport::pull_reduce) {
+    if (request.kind == CollectiveKind::all_gather) return {Transport::nccl, "pull-reduce gathers nothing"};
+    return {Transport::pull_reduce, {}};
+  }
   if (group.wire() >= kSymmetricMost) return {Transport::nccl, "symmetric windows stop at 64 GiB (NCCL 2.28)"};
   if (request.kind == CollectiveKind::all_gather) return {request.transport, {}};
   if (!request.sum)

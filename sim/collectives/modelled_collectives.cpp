@@ -25,6 +25,8 @@ Estimate estimate(const MachineProfile& machine, const Group& group, Transport r
       return copy_engine_gather(machine, group);
     case Transport::low_contention:
       return group.gathers() ? low_contention_gather(machine, group) : low_contention_scatter(machine, group);
+    case Transport::pull_reduce:
+      return pull_reduce(machine, group);
     case Transport::nccl:
     case Transport::nccl_registered:
       break;
@@ -106,7 +108,7 @@ FirstUse ModelledCollectives::first_use(const CollectiveRequest& request) const 
   const double gib = static_cast<double>(request.bytes) / static_cast<double>(kGiB);
   out.registration = from_us(nccl.window_register + nccl.window_register_gib * gib);
   out.why = ran == Transport::nccl_registered ? "ncclCommRegister of the buffer"
-            : ran == Transport::low_contention
+            : ran == Transport::low_contention || ran == Transport::pull_reduce
                 ? "symmetric-memory rendezvous: handles of the buffer are exchanged and mapped"
                 : "ncclCommWindowRegister: handles of the buffer are exchanged and mapped";
   return out;

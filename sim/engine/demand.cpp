@@ -80,7 +80,7 @@ CollectiveDemand collective_demand(const MachineProfile& machine, const Collecti
   if (path.link_bandwidth <= 0 || spec.memory_bandwidth <= 0) return out;  // a machine on which nothing is shared
   out.link = std::min(1.0, rate / path.link_bandwidth);
   out.traffic = (rate + network) * path.memory_per_byte / spec.memory_bandwidth;
-  const bool own = request.transport == Transport::low_contention && price.uses == CollectiveResource::symmetric;
+  const bool own = request.transport == Transport::pull_reduce && price.uses == CollectiveResource::symmetric;
   if (own) out.persistent_pressure = path.persistent_pressure;
   const double latency = request.kind == CollectiveKind::all_gather ? path.gather_latency : path.reduce_latency;
   // Fewer CTAs have fewer accesses in flight (8, 16, 24 of them: 2.26, 1.90, 1.70 times slower concurrent with a large

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <set>
 
@@ -127,6 +128,21 @@ Result<Json> complete(Json root, std::string_view where) {
   return base;
 }
 
+/// Profiles probed before pull-reduce had a name of its own call it low-contention; they say whose host they measured.
+void name_pull_reduce(const Json& root, MachineProfile& out) {
+  static const Json::json_pointer kProgram("/host/program/value");
+  if (!root.contains(kProgram) || root[kProgram] != "foreshard") return;
+  const auto has = [&](const CollectiveTable& like) {
+    return std::any_of(out.collectives.begin(), out.collectives.end(), [&](const CollectiveTable& table) {
+      return table.transport == Transport::pull_reduce && table.ranks == like.ranks &&
+             table.ranks_per_node == like.ranks_per_node && table.upcasts == like.upcasts;
+    });
+  };
+  for (CollectiveTable& table : out.collectives)
+    if (table.kind == CollectiveKind::reduce_scatter && table.transport == Transport::low_contention && !has(table))
+      table.transport = Transport::pull_reduce;
+}
+
 void read_profile(ProfileReader& reader, const Json& root, MachineProfile& out) {
   std::vector<std::string_view> keys(kOtherKeys.begin(), kOtherKeys.end());
   for (const Section& section : kSections) keys.push_back(section.key);
@@ -144,6 +160,7 @@ void read_profile(ProfileReader& reader, const Json& root, MachineProfile& out) 
     const Json* value = reader.member(root, "", section.key, section.required);
     if (value != nullptr) section.read(reader, *value, out);
   }
+  if (!reader.error()) name_pull_reduce(root, out);
 }
 
 }  // namespace

@@ -50,13 +50,6 @@ struct CollectiveTable {
   bool upcasts = false;  ///< of reductions into a wider dtype than what is sent
 };
 
-/// Whose host program a plan with this profile follows.
-enum class HostProgram : std::uint8_t {
-  pytorch = 0,  ///< what eager PyTorch issues
-  foreshard =
-      1,  ///< what `foreshard run` issues: one kernel where PyTorch has helpers concurrent with it, no metadata copies
-};
-
 struct Latencies {
   Nanoseconds launch;                 ///< host call to earliest start on an idle stream
   Nanoseconds kernel_gap;             ///< end of one op to the start of the next of its stream
@@ -101,8 +94,7 @@ struct MachineProfile {
   Bytes memory_total = 0;                                 ///< cudaMemGetInfo's total
   Bytes memory_other = 0;  ///< context, libraries, NCCL: taken outside the caching allocator
   GpuPeaks peaks;
-  HostProgram host_program = HostProgram::pytorch;  ///< "/host/program"; PyTorch where it is absent
-  std::uint32_t launch_queue = 0;                   ///< unfinished ops of one stream at which a launch blocks
+  std::uint32_t launch_queue = 0;  ///< unfinished ops of one stream at which a launch blocks
   Latencies latencies;
   ContentionSpec contention;
   std::vector<CollectiveTable> collectives;

@@ -59,8 +59,8 @@ void read_host(ProfileReader& reader, const Json& host, MachineProfile& out) {
   out.launch_queue = static_cast<std::uint32_t>(reader.constant(host, "/host", "launch_queue", "count"));
   if (const Json* calls = reader.member(host, "/host", "calls", false)) read_host_calls(reader, *calls, out);
   if (const Json* program = reader.member(host, "/host", "program", false)) {
-    reader.known_keys(*program, "/host/program", kProgramKeys);
-    out.host_program = static_cast<HostProgram>(reader.word(*program, "/host/program", "value", kPrograms));
+    reader.known_keys(*program, "/host/program", kProgramKeys);  // what the costs were measured of: for people
+    static_cast<void>(reader.word(*program, "/host/program", "value", kPrograms));
     reader.source_isolated(*program, "/host/program");
   }
 }

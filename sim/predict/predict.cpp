@@ -134,9 +134,8 @@ void add_machine_warnings(const Workload& workload, const MachineProfile& machin
     p.uncertainty = std::max(p.uncertainty, machine.prediction.model_elsewhere);
 }
 
-/// Whether the machine's profile follows foreshard's host and each of its kernels in the program was measured.
+/// Whether each of foreshard's own kernels in the program was measured on the machine.
 bool measures_own_kernels(const MachineProfile& machine, const Workload& workload) {
-  if (machine.host_program != HostProgram::foreshard) return false;
   for (const Program& program : workload.steps)
     for (const Op& op : program.ops) {
       if (op.kind != OpKind::kernel || op.kernel.bytes == 0) continue;
@@ -169,7 +168,9 @@ bool from_model(const Workload& workload) {
   });
 }
 
-Result<Prediction> predict(const Workload& workload, const MachineProfile& machine, const PredictRequest& request) {
+Result<Prediction> predict(const Workload& workload, const MachineProfile& machine, const PredictRequest& wanted) {
+  PredictRequest request = wanted;
+  request.settings = carried_out(workload.lowering, wanted.settings);
   if (request.memory_limit && *request.memory_limit < kSmallestLimit)
     return fail(ErrorKind::usage, fmt::format("a memory limit of {} bytes holds no segment", *request.memory_limit), {},
                 "give the unit: 80GiB");
@@ -214,12 +215,11 @@ Result<Prediction> predict(const Workload& workload, const MachineProfile& machi
     p.valid = false;
     p.warnings.push_back(estimate);
   }
-  p.emulated = machine.host_program == HostProgram::foreshard && w.has_timing && !computes(w);
+  p.emulated = workload.lowering == Lowering::foreshard && w.has_timing && !computes(w);
   if (p.emulated)
     p.warnings.push_back(
-        fmt::format("profile {} is of foreshard's own run, and this workload does not say what its kernels compute: "
+        fmt::format("foreshard's own run is planned, and this workload does not say what its kernels compute: "
                     "times are those of run --emulate{}",
-                    machine.name,
                     from_model(workload) ? "" : "; for a run with real numbers, plan from the model's name or config"));
   for (const std::string& caveat : simulation->caveats) {
     p.valid = false;

@@ -59,7 +59,7 @@ struct Prediction {
   std::optional<Deadlock> deadlock;
   Calibration calibration;
   bool valid = true;
-  /// The machine's profile is of foreshard's own run, and the workload does not say what its kernels compute: times are
+  /// Foreshard's own run is planned, and the workload does not say what its kernels compute: times are
   /// those of `run --emulate`, not to be compared with those of a workload that does.
   bool emulated = false;
   std::vector<std::string> warnings;
@@ -70,7 +70,8 @@ struct Prediction {
 /// was recorded, so nothing is calibrated or anchored.
 [[nodiscard]] bool from_model(const Workload& workload);
 
+/// The workload says whose program is planned (Workload::lowering); the settings are as that program carries them out.
 [[nodiscard]] Result<Prediction> predict(const Workload& workload, const MachineProfile& machine,
-                                         const PredictRequest& request);
+                                         const PredictRequest& wanted);
 
 }  // namespace foreshard::sim

@@ -55,7 +55,7 @@ Result<Simulation> simulate(const Workload& workload, const Settings& settings, 
   SimDevice device(machine, collectives, options);
   SimMemoryOptions memory_setting = memory_options(machine, request.memory_limit);
   StepRequest steps = request.steps;
-  steps.lowering = machine.host_program == HostProgram::foreshard ? Lowering::foreshard : Lowering::pytorch;
+  steps.lowering = workload.lowering;
   const bool anew = steps.lowering == Lowering::foreshard;
   if (settings == workload.settings) {  // else the process would have done other things: guess them all
     follow(workload, anew, memory_setting);

@@ -14,17 +14,14 @@ namespace {
 
 using namespace foreshard;
 
-/// A machine whose profile is of foreshard's own run: then steps bind what their launches compute.
 const sim::MachineProfile& machine() {
-  static const sim::MachineProfile kMachine = [] {
-    sim::MachineProfile h200 = *sim::builtin_profile("h200");
-    h200.host_program = sim::HostProgram::foreshard;
-    return h200;
-  }();
+  static const sim::MachineProfile kMachine = *sim::builtin_profile("h200");
   return kMachine;
 }
 
-void simulate(const Workload& workload, const Settings& settings) {
+/// As foreshard's own run: then steps bind what their launches compute.
+void simulate(Workload workload, const Settings& settings) {
+  workload.lowering = Lowering::foreshard;
   Run run;
   static_cast<void>(sim::simulate(workload, settings, machine(), {}, run));
 }

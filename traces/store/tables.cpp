@@ -60,7 +60,8 @@ constexpr std::array kDeviceOp{
            "`memset`."},
     Column{"collective", kText, true, "Of collectives: `all_gather`, `reduce_scatter` or `all_reduce`."},
     Column{"transport", kText, true,
-           "Of collectives: `nccl`, `nccl-registered`, `symmetric`, `copy-engine` or `low-contention`."},
+           "Of collectives: `nccl`, `nccl-registered`, `symmetric`, `copy-engine`, `low-contention` or "
+           "`pull-reduce`."},
     Column{"communicator", kInteger, true, "The communicator of a collective."},
     Column{"grid_x", kInteger, true, "Kernel grid, where known."},
     Column{"grid_y", kInteger, true, "As `grid_x`."},

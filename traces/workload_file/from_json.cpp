@@ -36,7 +36,7 @@ constexpr auto kOpKeys = keys_of(kOpFields, kComputesKey);
 constexpr auto kSectionKeys = keys_of(kSectionFields, "items");
 constexpr auto kSegmentKeys = keys_of(kSegmentFields, "blocks");
 constexpr auto kMeasuredKeys = keys_of(kMeasuredFields);
-constexpr std::array<std::string_view, 2> kUnitKeys{"name", "parameters"};
+constexpr std::array<std::string_view, 3> kUnitKeys{"name", "parameters", "groups"};
 
 /// Calls `read(element, record)` for each element of a list.
 template <class R, class Read>
@@ -128,6 +128,7 @@ void read_unit(JsonReader& reader, const Json& json, Unit& unit) {
     read_list(reader, member, unit.parameters,
               [&](const Json& item, Parameter& p) { read_array(reader, item, kParameterForm, p); });
   });
+  with_member(reader, json, "groups", false, [&](const Json& member) { reader.read(member, unit.groups); });
 }
 
 void read_section(JsonReader& reader, const Json& json, SectionCost& cost) {
@@ -223,6 +224,15 @@ Result<Workload> from_json(std::string_view text, std::string_view where) {
   if (reader.failed()) return tl::unexpected(reader.error());
   FORESHARD_TRY(check_workload(out, where));
   return out;
+}
+
+Result<Workload> stored_workload(std::string_view text, bool executed, std::string_view where) {
+  auto workload = from_json(text, where);
+  if (workload && executed) {
+    workload->lowering = Lowering::foreshard;
+    workload->settings = carried_out(workload->lowering, workload->settings);
+  }
+  return workload;
 }
 
 }  // namespace foreshard::traces

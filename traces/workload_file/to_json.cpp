@@ -93,6 +93,10 @@ void write_units(std::string& out, const std::vector<Unit>& units) {
     write_value(out, unit.name);
     out += ", \"parameters\": ";
     write_lines(out, unit.parameters, "   ", [&](const Parameter& p) { write_array(out, kParameterForm, p); });
+    if (!unit.groups.empty()) {
+      out += ", \"groups\": ";
+      write_value(out, unit.groups);
+    }
     out += '}';
   });
 }

@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <numeric>
 #include <optional>
 #include <string>
 #include <unordered_map>
@@ -88,6 +89,15 @@ class Checker {
   }
 
   void check_units() {
+    for (std::size_t i = 0; i < workload_.units.size(); ++i) {
+      const std::vector<std::uint32_t>& groups = workload_.units[i].groups;
+      if (groups.empty()) continue;
+      const bool some = std::find(groups.begin(), groups.end(), 0U) == groups.end();
+      if (!some ||
+          std::accumulate(groups.begin(), groups.end(), std::size_t{0}) != workload_.units[i].parameters.size())
+        return fail(fmt::format("units[{}].groups", i),
+                    "every group has parameters, and together they have the unit's");
+    }
     for (std::size_t i = 0; i < workload_.units.size(); ++i)
       for (std::size_t j = 0; j < workload_.units[i].parameters.size(); ++j) {
         Bytes elements = 1;

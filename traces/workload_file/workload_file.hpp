@@ -29,4 +29,8 @@ inline constexpr std::string_view kWorkloadFormat = "foreshard workload";
 /// that is freed but never allocated, or twice (check_workload).
 [[nodiscard]] Result<Workload> from_json(std::string_view text, std::string_view where);
 
+/// The workload of a run store. `executed`: the store is of `foreshard run`, so that its program is foreshard's, also
+/// where the store is older than Workload::lowering.
+[[nodiscard]] Result<Workload> stored_workload(std::string_view text, bool executed, std::string_view where);
+
 }  // namespace foreshard::traces

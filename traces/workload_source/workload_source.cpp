@@ -39,6 +39,7 @@ Result<Source> of_workload(Result<Workload> workload) {
   Source source;
   source.name = workload->name;
   source.settings = workload->settings;
+  source.lowering = workload->lowering;
   source.workload = std::make_shared<const Workload>(std::move(*workload));
   return source;
 }
@@ -60,12 +61,15 @@ Result<Source> of_file(Result<ModelFile> file) {
 }
 
 Result<Source> from_store(const std::string& path) {
-  const auto rows = query(path, "SELECT json, (SELECT machine FROM run) FROM workload");
+  const auto rows = query(path, "SELECT json, (SELECT machine FROM run), (SELECT kind FROM run) FROM workload");
   FORESHARD_TRY(rows);
   if (rows->rows.empty())
     return fail(ErrorKind::input, "the run store holds no workload to plan from", path,
                 "import the snapshot again with --about (and --trace for time)");
-  auto source = of_workload(from_json(std::get<std::string>(rows->rows.front().front()), path + " (workload)"));
+  const auto* kind = std::get_if<std::string>(&rows->rows.front()[2]);
+  const bool executed = kind != nullptr && *kind == "executed";
+  auto source =
+      of_workload(stored_workload(std::get<std::string>(rows->rows.front().front()), executed, path + " (workload)"));
   const auto* machine = std::get_if<std::string>(&rows->rows.front()[1]);
   if (source && machine != nullptr) source->machine = *machine;
   return source;
@@ -169,7 +173,14 @@ Result<Source> read_uncompiled(const SourceRequest& request) {
 
 Result<Source> read_source(const SourceRequest& request) {
   auto source = read_uncompiled(request);
-  if (source) source->computations = request.computations;
+  if (source && request.lowering && *request.lowering != source->lowering) {
+    source->lowering = *request.lowering;
+    if (source->workload) {
+      auto changed = std::make_shared<Workload>(*source->workload);
+      changed->lowering = source->lowering;
+      source->workload = std::move(changed);
+    }
+  }
   if (!source || !request.compiled) return source;
   if (!source->model || source->model->family == ModelFamily::states_only)
     return fail(ErrorKind::usage, "--compile changes a model's kernels: a recording has its own", request.text,

@@ -24,7 +24,7 @@ struct SourceRequest {
   std::optional<std::uint32_t> layers = {};  ///< `--layers`
   std::optional<double> dropout = {};        ///< `--dropout`
   bool compiled = false;                     ///< `--compile`: of a model, torch.compile of each block
-  bool computations = false;                 ///< generated programs say what they compute, for a GPU that runs them
+  std::optional<Lowering> lowering = {};     ///< whose program is wanted; none: the store's or file's, else PyTorch's
 };
 
 struct Source {
@@ -32,8 +32,10 @@ struct Source {
   Settings settings;  ///< those of the recording; of a model PyTorch's defaults, with its batch and seq
   std::shared_ptr<const Workload> workload;  ///< null for a model
   std::optional<ModelConfig> model;
-  std::string machine;                ///< name of the profile that a run store names; empty: none
-  bool computations = false;          ///< SourceRequest's
+  std::string machine;  ///< name of the profile that a run store names; empty: none
+  /// Whose program its workloads are. Of foreshard's, a model's say what their kernels compute, for a GPU that runs
+  /// them.
+  Lowering lowering = Lowering::pytorch;
   std::vector<std::string> notes;     ///< how a model file was understood
   std::vector<std::string> warnings;  ///< what a model file asks for and a plan leaves out; it is not `valid` then
 };

@@ -20,11 +20,12 @@ class Generated final : public sim::WorkloadSource {
  public:
   Generated(const Source& source, const sim::MachineProfile& machine) : source_(source), machine_(machine) {}
 
-  Result<std::shared_ptr<const Workload>> at(const Settings& settings) override {
+  Result<std::shared_ptr<const Workload>> at(const Settings& wanted) override {
     if (!machine_.host_calls_known)
       return fail(ErrorKind::usage,
                   fmt::format("the machine profile {} does not say what calls cost the host", machine_.name), {},
                   "a model needs /host/calls: extend a profile that has them (docs/machines.md)");
+    const Settings settings = carried_out(source_.lowering, wanted);
     auto made = shape(settings);
     if (!made || (*made)->settings == settings) return made;
     auto workload = std::make_shared<Workload>(**made);
@@ -75,8 +76,9 @@ class Generated final : public sim::WorkloadSource {
 
   [[nodiscard]] Made make(const Settings& settings) const {
     auto workload = generate(*source_.model, settings, machine_.host_calls, machine_.gpu(),
-                             source_.computations || machine_.host_program == sim::HostProgram::foreshard);
+                             source_.lowering == Lowering::foreshard);
     FORESHARD_TRY(workload);
+    workload->lowering = source_.lowering;
     return std::make_shared<const Workload>(std::move(*workload));
   }
 

@@ -124,7 +124,7 @@ class Meta {
     list("collective", CollectiveKind{});
     out["words"]["transport"] = Json::array();
     for (const Transport transport : {Transport::nccl, Transport::nccl_registered, Transport::symmetric,
-                                      Transport::copy_engine, Transport::low_contention})
+                                      Transport::copy_engine, Transport::low_contention, Transport::pull_reduce})
       out["words"]["transport"].push_back(name(transport));
     out["categories"] = Json::array();
     for (std::size_t i = 0; i < kCategories; ++i) {

@@ -21,9 +21,11 @@ namespace foreshard::test {
 class LoggingBackend final : public FsdpBackend {
  public:
   explicit LoggingBackend(const std::vector<UnitPlan>& plans) {
-    for (const UnitPlan& plan : plans)
+    for (const UnitPlan& plan : plans) {
+      std::size_t place = 0;
       for (const ParamGroupPlan& group : plan.groups)
-        for (std::size_t i = 0; i < group.parameters.size(); ++i) places_.push_back({plan.id.value, i});
+        for (std::size_t i = 0; i < group.parameters.size(); ++i) places_.push_back({plan.id.value, place++});
+    }
     gradients_.assign(places_.size(), false);
   }
 

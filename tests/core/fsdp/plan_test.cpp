@@ -1,4 +1,6 @@
 // What the settings decide once for each unit: dtypes, lists, reshard; and which settings are refused.
+#include <algorithm>
+
 #include "tests/core/fsdp/fsdp_fixture.hpp"
 
 namespace foreshard::test {
@@ -35,7 +37,7 @@ TEST_CASE("our own reduce-scatter sends gradients as they are where the sums are
   const auto plan = [&] { return plan_units(s, units, 132).value()[1].groups.at(0); };
   const auto sent_bytes = [&] { return plan().parameters[0].sent_chunk; };
   CHECK(sent_bytes() == 64 / 4 * 4);
-  s.reduce_scatter = Transport::low_contention;
+  s.reduce_scatter = Transport::pull_reduce;
   CHECK(plan().sent == DType::bfloat16);
   CHECK(plan().reduce == DType::float32);
   CHECK(sent_bytes() == 64 / 4 * 2);
@@ -47,6 +49,25 @@ TEST_CASE("our own reduce-scatter sends gradients as they are where the sums are
   CHECK(plan().sent == DType::float32);
   s.replicate = 2;  // one group a node again
   CHECK(plan().sent == DType::bfloat16);
+}
+
+TEST_CASE("parameter groups of a unit are planned apart, and gathered and reduced one after another") {
+  std::vector<Unit> units = small_units(1);
+  units[1].groups = {1, 1};
+  Bench bench(four_gpus(), units);
+  REQUIRE(bench.plans[1].groups.size() == 2);
+  CHECK(bench.plans[1].groups[0].gather == 256);
+  CHECK(bench.plans[1].groups[1].gather == 32);
+  CHECK(bench.plans[1].groups[1].parameters[0].id == ParameterId{2});
+  bench.forward();
+  const std::vector<std::string> forward = bench.take();
+  const std::vector<std::string> block{"a AG 1 256 CI", "a U 1.0 256 cur", "a ms 1 48 cur",  "f ms 1",
+                                       "f AG 0",        "a AG 1 32 CI",    "a U 1.1 32 cur", "a ms 1 48 cur",
+                                       "f ms 1",        "f AG 1",          "f U 1.0",        "f U 1.1"};
+  CHECK(std::search(forward.begin(), forward.end(), block.begin(), block.end()) != forward.end());
+  bench.backward();
+  bench.zero_grad();
+  CHECK(bench.backend.live() == 0);
 }
 
 TEST_CASE("an int reshard of 1 keeps parameters, of the whole group frees them, else it must divide") {

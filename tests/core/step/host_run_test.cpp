@@ -92,9 +92,12 @@ Settings four_ranks() {
   return s;
 }
 
-Trained train(const ModelConfig& model, const Settings& settings) {
-  const auto workload = generate(model, settings, HostCosts{}, 132, true);
+/// `groups`: each unit's first parameter is in an FSDPParamGroup of its own.
+Trained train(const ModelConfig& model, const Settings& settings, bool groups = false) {
+  auto workload = generate(model, settings, HostCosts{}, 132, true);
   REQUIRE(workload.has_value());
+  for (Unit& unit : workload->units)
+    if (groups && unit.parameters.size() > 1) unit.groups = {1, static_cast<std::uint32_t>(unit.parameters.size() - 1)};
   REQUIRE(computes(*workload));
   HostWorld world;
   std::vector<Values> values(settings.world());
@@ -166,9 +169,9 @@ std::vector<std::pair<std::string, Settings>> same_numbers() {
   add("gathers on the compute stream", [](Settings& s) { s.gather_alloc = GatherAlloc::compute; });
   add("two blocks a unit", [](Settings& s) { s.units_per_group = 2; });
   add("checkpointing", [](Settings& s) { s.checkpoint = Checkpoint::blocks; });
-  add("copy engine, low contention", [](Settings& s) {
+  add("copy engine, pull-reduce", [](Settings& s) {
     s.all_gather = Transport::copy_engine;
-    s.reduce_scatter = Transport::low_contention;
+    s.reduce_scatter = Transport::pull_reduce;
   });
   add("symmetric", [](Settings& s) { s.all_gather = s.reduce_scatter = Transport::symmetric; });
   add("two groups of two", [](Settings& s) { s.replicate = 2; });
@@ -222,6 +225,17 @@ TEST_CASE("a Llama trains alike under every choice that must not change numbers"
 
 TEST_CASE("a Transformer trains alike under every choice that must not change numbers", "[host]") {
   check_settings(small_transformer());
+}
+
+TEST_CASE("units of two parameter groups train alike", "[host]") {
+  Settings mixed = four_ranks();
+  mixed.param_dtype = DType::bfloat16;
+  mixed.reduce_dtype = DType::float32;
+  mixed.accumulate = 2;
+  Settings small = four_ranks();
+  small.reshard_after_forward = {Reshard::Kind::group, 2};
+  for (const Settings& settings : {four_ranks(), mixed, small})
+    CHECK(worst_difference(train(small_llama(), settings), train(small_llama(), settings, true)) < 1e-5);
 }
 
 TEST_CASE("fused kernels train as eager ones do", "[host]") {
@@ -340,7 +354,7 @@ TEST_CASE("sums of gradients sent in bfloat16 are those of gradients sent in flo
   for (const std::uint32_t microbatches : {1U, 2U}) {
     sent_wide.accumulate = microbatches;
     Settings sent_narrow = sent_wide;
-    sent_narrow.reduce_scatter = Transport::low_contention;
+    sent_narrow.reduce_scatter = Transport::pull_reduce;
     CHECK(worst_difference(train(small_llama(), sent_wide), train(small_llama(), sent_narrow)) == 0);
     sent_wide.accumulate_with_sync = sent_narrow.accumulate_with_sync = true;
     CHECK(worst_difference(train(small_llama(), sent_wide), train(small_llama(), sent_narrow)) == 0);

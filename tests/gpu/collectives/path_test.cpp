@@ -15,7 +15,10 @@ TEST_CASE("a transport that cannot serve a call is replaced, with the reason") {
     CHECK(choose_path(kGather, t, facts).reason.empty());
   }
   CHECK(choose_path(kScatter, Transport::copy_engine, facts).transport == Transport::symmetric);
-  CHECK(choose_path(kScatter, Transport::low_contention, facts).transport == Transport::low_contention);
+  CHECK(choose_path(kScatter, Transport::low_contention, facts).transport == Transport::pull_reduce);
+  CHECK(choose_path(kScatter, Transport::pull_reduce, facts).transport == Transport::pull_reduce);
+  CHECK(choose_path(kScatter, Transport::pull_reduce, facts).reason.empty());
+  CHECK(choose_path(kGather, Transport::pull_reduce, facts).transport == Transport::nccl);
   CHECK(choose_path(CollectiveKind::all_reduce, Transport::low_contention, facts).transport == Transport::nccl);
 
   PathFacts apart = facts;
@@ -32,7 +35,7 @@ TEST_CASE("a transport that cannot serve a call is replaced, with the reason") {
         "a buffer is not in memory of the transport symmetric");
   CHECK(choose_path(kGather, Transport::low_contention, loose).transport == Transport::nccl);
   // Its input is staged, wherever it lies.
-  CHECK(choose_path(kScatter, Transport::low_contention, loose).transport == Transport::low_contention);
+  CHECK(choose_path(kScatter, Transport::pull_reduce, loose).transport == Transport::pull_reduce);
 
   PathFacts many = facts;
   many.ranks = 9;

@@ -13,10 +13,9 @@ namespace {
 constexpr const char* kFewSms = R"({"schema": 2, "name": "few", "extends": "h200",
   "gpu": {"sm_count": {"value": 50, "unit": "count", "source": "a test"}}})";
 
-MachineProfile few_sms(HostProgram program) {
+MachineProfile few_sms() {
   auto machine = parse_profile(kFewSms, "few");
   REQUIRE(machine);
-  machine->host_program = program;
   return *machine;
 }
 
@@ -47,29 +46,29 @@ ContentionSample measured_on(const MachineProfile& machine, KernelClass kernel, 
   return out;
 }
 
-CollectiveRequest own_scatter(bool upcasts) {
-  CollectiveRequest request{CollectiveKind::reduce_scatter, Transport::low_contention, 512 * kMiB, 4, 4};
+CollectiveRequest scatter(Transport transport, bool upcasts = false) {
+  CollectiveRequest request{CollectiveKind::reduce_scatter, transport, 512 * kMiB, 4, 4};
   request.upcasts = upcasts;
   return request;
 }
 
-MachineFit fitted(std::vector<ContentionSample> samples, std::optional<HostProgram> program) {
+MachineFit fitted(std::vector<ContentionSample> samples) {
   Measurements measured;
   measured.format = "probe file";
   measured.contention = std::move(samples);
-  return fit_of(std::move(measured), {"mine", "few", kFewSms, program});
+  return fit_of(std::move(measured), {"mine", "few", kFewSms});
 }
 
 TEST_CASE("what made the rows of foreshard's reduce-scatter comes back, wider results or not") {
-  MachineProfile truth = few_sms(HostProgram::foreshard);
+  MachineProfile truth = few_sms();
   truth.contention.symmetric.reduce_latency = 0.9;
   truth.contention.symmetric.memory_per_byte = 3;
   truth.contention.symmetric.persistent_pressure = 0.6;
   for (const bool upcasts : {false, true}) {
     INFO("widens " << upcasts);
-    const MachineFit fit = fitted({measured_on(truth, KernelClass::memory_bound, own_scatter(upcasts)),
-                                   measured_on(truth, KernelClass::gemm, own_scatter(upcasts))},
-                                  HostProgram::foreshard);
+    const MachineFit fit =
+        fitted({measured_on(truth, KernelClass::memory_bound, scatter(Transport::pull_reduce, upcasts)),
+                measured_on(truth, KernelClass::gemm, scatter(Transport::pull_reduce, upcasts))});
     const CollectivePath path = read(fit).contention.symmetric;
     CHECK(path.reduce_latency == Approx(0.9).margin(0.006));  // rounded to 0.01
     CHECK(path.memory_per_byte == Approx(3).margin(0.006));
@@ -80,23 +79,22 @@ TEST_CASE("what made the rows of foreshard's reduce-scatter comes back, wider re
 }
 
 TEST_CASE("a pressure beyond that of any copy is no row of contention, one below nothing is none") {
-  const MachineProfile truth = few_sms(HostProgram::foreshard);
-  const ContentionSample copy = measured_on(truth, KernelClass::memory_bound, own_scatter(false));
-  ContentionSample gemm = measured_on(truth, KernelClass::gemm, own_scatter(false));
+  const MachineProfile truth = few_sms();
+  const ContentionSample copy = measured_on(truth, KernelClass::memory_bound, scatter(Transport::pull_reduce));
+  ContentionSample gemm = measured_on(truth, KernelClass::gemm, scatter(Transport::pull_reduce));
   const auto pressure = [&](double slowdown) {
     gemm.collective_concurrent_us = gemm.collective_isolated_us * slowdown;
-    return read(fitted({copy, gemm}, HostProgram::foreshard)).contention.symmetric.persistent_pressure;
+    return read(fitted({copy, gemm})).contention.symmetric.persistent_pressure;
   };
   CHECK(pressure(100) == 5);
   CHECK(pressure(0.95) == 0);
 }
 
 TEST_CASE("rows whose results are wider are held against the constants by themselves") {
-  MachineProfile truth = few_sms(HostProgram::foreshard);
-  ContentionSample wide = measured_on(truth, KernelClass::memory_bound, own_scatter(true));
+  MachineProfile truth = few_sms();
+  ContentionSample wide = measured_on(truth, KernelClass::memory_bound, scatter(Transport::pull_reduce, true));
   wide.collective_concurrent_us *= 1.2;
-  const MachineFit fit =
-      fitted({measured_on(truth, KernelClass::memory_bound, own_scatter(false)), wide}, HostProgram::foreshard);
+  const MachineFit fit = fitted({measured_on(truth, KernelClass::memory_bound, scatter(Transport::pull_reduce)), wide});
   REQUIRE(fit.residuals.size() == 2);
   CHECK(fit.residuals[0].what == "slowdowns concurrent with a memory-bound kernel, symmetric");
   CHECK(fit.residuals[1].what == "slowdowns concurrent with a memory-bound kernel, symmetric, into a wider dtype");
@@ -106,22 +104,21 @@ TEST_CASE("rows whose results are wider are held against the constants by themse
 }
 
 TEST_CASE("PyTorch's low-contention reduce-scatter tells about copy engines, as a simulation asks them of it") {
-  MachineProfile truth = few_sms(HostProgram::pytorch);
+  MachineProfile truth = few_sms();
   truth.contention.copy_engine.reduce_latency = 0.3;
-  const std::vector samples{measured_on(truth, KernelClass::memory_bound, own_scatter(false)),
-                            measured_on(truth, KernelClass::gemm, own_scatter(false))};
-  const MachineProfile machine = read(fitted(samples, std::nullopt));
+  const std::vector samples{measured_on(truth, KernelClass::memory_bound, scatter(Transport::low_contention)),
+                            measured_on(truth, KernelClass::gemm, scatter(Transport::low_contention))};
+  const MachineProfile machine = read(fitted(samples));
   CHECK(machine.contention.copy_engine.reduce_latency == Approx(0.3).margin(0.006));
   CHECK(machine.contention.symmetric.reduce_latency == truth.contention.symmetric.reduce_latency);
   CHECK(machine.contention.symmetric.persistent_pressure == 0);
 }
 
 TEST_CASE("an asked-for copy-engine reduce-scatter tells about the symmetric kernel that ran") {
-  MachineProfile truth = few_sms(HostProgram::pytorch);
+  MachineProfile truth = few_sms();
   truth.contention.symmetric.reduce_latency = 0.7;
-  CollectiveRequest request = own_scatter(false);
-  request.transport = Transport::copy_engine;
-  const MachineProfile machine = read(fitted({measured_on(truth, KernelClass::memory_bound, request)}, std::nullopt));
+  const CollectiveRequest request = scatter(Transport::copy_engine);
+  const MachineProfile machine = read(fitted({measured_on(truth, KernelClass::memory_bound, request)}));
   CHECK(machine.contention.symmetric.reduce_latency == Approx(0.7).margin(0.006));
   CHECK(machine.contention.copy_engine.reduce_latency == truth.contention.copy_engine.reduce_latency);
 }

@@ -119,13 +119,13 @@ TEST_CASE("reductions into a wider dtype have a table of their own") {
   Measurements measured = of({});
   for (const bool upcasts : {false, true})
     for (const Bytes bytes : {16 * kMiB, 256 * kMiB})
-      measured.collectives.push_back({CollectiveKind::reduce_scatter, Transport::low_contention, 2, 2, bytes,
+      measured.collectives.push_back({CollectiveKind::reduce_scatter, Transport::pull_reduce, 2, 2, bytes,
                                       (upcasts ? 2 : 1) * (20 + static_cast<double>(bytes) / 4e5), upcasts});
   const auto fit = fit_machine(std::span(&measured, 1), {"mine", "h200", {}});
   REQUIRE(fit);
   const MachineProfile machine = read(*fit);
   const ModelledCollectives prices(machine);
-  CollectiveRequest request{CollectiveKind::reduce_scatter, Transport::low_contention, 64 * kMiB, 2, 2};
+  CollectiveRequest request{CollectiveKind::reduce_scatter, Transport::pull_reduce, 64 * kMiB, 2, 2};
   const double plain = prices.price(request).time.us();
   request.upcasts = true;
   CHECK(prices.price(request).time.us() == Approx(2 * plain).epsilon(0.001));

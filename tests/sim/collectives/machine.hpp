@@ -28,7 +28,7 @@ inline CollectivePrice price(const MachineProfile& machine, CollectiveKind kind,
 
 inline constexpr std::array kKinds{CollectiveKind::all_gather, CollectiveKind::reduce_scatter,
                                    CollectiveKind::all_reduce};
-inline constexpr std::array kTransports{Transport::nccl, Transport::nccl_registered, Transport::symmetric,
-                                        Transport::copy_engine, Transport::low_contention};
+inline constexpr std::array kTransports{Transport::nccl,        Transport::nccl_registered, Transport::symmetric,
+                                        Transport::copy_engine, Transport::low_contention,  Transport::pull_reduce};
 
 }  // namespace foreshard::sim

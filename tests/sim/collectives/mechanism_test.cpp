@@ -57,24 +57,21 @@ TEST_CASE("resources are consistent") {
   CHECK(price(h200(), CollectiveKind::reduce_scatter, Transport::low_contention, kGiB, 8).temporary_bytes == kGiB);
 }
 
-TEST_CASE("a plan of foreshard's program has its own reduce-scatter: a kernel, no copies, no temporary") {
-  MachineProfile own = h200();
-  own.host_program = HostProgram::foreshard;
-  const CollectivePrice got = price(own, CollectiveKind::reduce_scatter, Transport::low_contention, kGiB, 4);
+TEST_CASE("pull-reduce is a kernel, with no copies and no temporary") {
+  const CollectivePrice got = price(h200(), CollectiveKind::reduce_scatter, Transport::pull_reduce, kGiB, 4);
   CHECK(got.uses == CollectiveResource::symmetric);
   CHECK(got.sms == own.contention.own_reduce.of(4, false));
   CHECK(got.temporary_bytes == 0);
   CHECK(got.copied_bytes == 0);
   CHECK(got.link_bytes == kGiB * 3 / 4);
-  const CollectivePrice gather = price(own, CollectiveKind::all_gather, Transport::low_contention, kGiB, 4);
+  const CollectivePrice gather = price(h200(), CollectiveKind::all_gather, Transport::low_contention, kGiB, 4);
   CHECK(gather.uses == CollectiveResource::copy_engine);
 }
 
 TEST_CASE("a result of a wider dtype takes its own number of CTAs and is written in that dtype") {
-  MachineProfile own = bare_h200();
-  own.host_program = HostProgram::foreshard;
+  const MachineProfile own = bare_h200();
   const ModelledCollectives model(own);
-  CollectiveRequest request{CollectiveKind::reduce_scatter, Transport::low_contention, kGiB, 2, 2};
+  CollectiveRequest request{CollectiveKind::reduce_scatter, Transport::pull_reduce, kGiB, 2, 2};
   const CollectivePrice narrow = model.price(request);
   request.upcasts = true;
   const CollectivePrice wide = model.price(request);

@@ -135,7 +135,6 @@ TEST_CASE("two collectives that cross nodes share the adapters, one that stays i
 /// foreshard's own reduce-scatter, and a pressure of 1 makes reductions of symmetric kernels 1.5 times slower.
 MachineProfile own_machine() {
   MachineProfile machine = round_machine();
-  machine.host_program = HostProgram::foreshard;
   machine.contention.symmetric.reduce_latency = 0.5;
   machine.contention.symmetric.persistent_pressure = 0.8;
   KernelUse& gemm = machine.contention.classes[static_cast<std::size_t>(KernelClass::gemm)];
@@ -180,23 +179,22 @@ TEST_CASE("a GEMM delays foreshard's resident reduce-scatter by what the profile
   const auto slower = [&](Transport transport, KernelClass kernel = KernelClass::gemm) {
     return with_reduction(machine, kernel, transport, false).collective;
   };
-  CHECK(slower(Transport::low_contention) == Approx(1 + 0.5 * 0.8).epsilon(1e-4));
+  CHECK(slower(Transport::pull_reduce) == Approx(1 + 0.5 * 0.8).epsilon(1e-4));
   CHECK(slower(Transport::symmetric) == Approx(1 + 0.5 * 0.2).epsilon(1e-4));
   machine.contention.classes[static_cast<std::size_t>(KernelClass::memory_bound)].pressure = 0.4;  // not resident
-  CHECK(slower(Transport::low_contention, KernelClass::memory_bound) == Approx(1 + 0.5 * 0.4).epsilon(1e-4));
+  CHECK(slower(Transport::pull_reduce, KernelClass::memory_bound) == Approx(1 + 0.5 * 0.4).epsilon(1e-4));
   // The least that a persistent kernel has: its class's counts where that is more.
   machine.contention.symmetric.persistent_pressure = 0.1;
-  CHECK(slower(Transport::low_contention) == Approx(1 + 0.5 * 0.2).epsilon(1e-4));
+  CHECK(slower(Transport::pull_reduce) == Approx(1 + 0.5 * 0.2).epsilon(1e-4));
   // PyTorch's is copies and a sum: nothing of it lies on SMs before a GEMM begins.
   machine.contention.symmetric.persistent_pressure = 0.8;
-  machine.host_program = HostProgram::pytorch;
   CHECK(slower(Transport::low_contention) == 1);
 }
 
 TEST_CASE("a reduce-scatter of foreshard's takes the SMs of its CTAs from a kernel, also where results are wider") {
   const MachineProfile machine = own_machine();
   const auto slower = [&](bool upcasts) {
-    return with_reduction(machine, KernelClass::gemm, Transport::low_contention, upcasts).kernel;
+    return with_reduction(machine, KernelClass::gemm, Transport::pull_reduce, upcasts).kernel;
   };
   CHECK(slower(false) == Approx(132. / (132 - machine.contention.own_reduce.of(2, false))).epsilon(1e-4));
   CHECK(slower(true) == Approx(132. / (132 - machine.contention.own_reduce.of(2, true))).epsilon(1e-4));

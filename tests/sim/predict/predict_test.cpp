@@ -85,10 +85,10 @@ TEST_CASE("which side sets the step follows the host's own speed") {
 TEST_CASE("the steady step has the next step's gathers behind it, whatever the lowering") {
   Settings settings = mixed();
   settings.reshard_after_forward.kind = Reshard::Kind::never;  // else the step's own all-gathers wait all along
-  const Workload w = timed_workload(settings, 4);
-  const auto gaps_us = [&](HostProgram program) {
+  Workload w = timed_workload(settings, 4);
+  const auto gaps_us = [&](Lowering lowering) {
+    w.lowering = lowering;
     MachineProfile machine = h200();
-    machine.host_program = program;
     const auto step = [&](double gather_gap_us) {
       machine.latencies.kernel_gap_all_gather = Nanoseconds::from_double(gather_gap_us * 1e3);
       Run ignored;
@@ -105,8 +105,8 @@ TEST_CASE("the steady step has the next step's gathers behind it, whatever the l
     };
     return step(100) - step(1);
   };
-  CHECK(gaps_us(HostProgram::foreshard) > 0);
-  CHECK(gaps_us(HostProgram::pytorch) > 0);
+  CHECK(gaps_us(Lowering::foreshard) > 0);
+  CHECK(gaps_us(Lowering::pytorch) > 0);
 }
 
 TEST_CASE("without times a plan is of memory alone") {

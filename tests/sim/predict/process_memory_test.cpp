@@ -25,10 +25,8 @@ Settings measured_settings() {
   return s;
 }
 
-MachineProfile h200_running(HostProgram program = HostProgram::pytorch) {
-  MachineProfile machine = *builtin_profile("h200");
-  machine.host_program = program;
-  return machine;
+MachineProfile h200() {
+  return *builtin_profile("h200");
 }
 
 Workload llama_tiny(const Settings& settings) {
@@ -45,7 +43,7 @@ struct Executed {
 Executed execute(const Workload& workload) {
   const auto adapted = adapt(workload, workload.settings);
   REQUIRE(adapted);
-  const MachineProfile machine = h200_running(HostProgram::foreshard);
+  const MachineProfile machine = h200();
   const ModelledCollectives collectives(machine);
   SimOptions options;
   options.labels = &adapted->workload.labels;
@@ -61,8 +59,9 @@ Executed execute(const Workload& workload) {
   return done;
 }
 
-Prediction planned(const Workload& workload, const Settings& settings, HostProgram program = HostProgram::pytorch) {
-  auto p = predict(workload, h200_running(program), {settings, {}, 4});
+Prediction planned(Workload workload, const Settings& settings, Lowering lowering = Lowering::pytorch) {
+  workload.lowering = lowering;
+  auto p = predict(workload, h200(), {settings, {}, 4});
   REQUIRE(p);
   return std::move(*p);
 }
@@ -108,7 +107,7 @@ TEST_CASE("other addresses of the driver reserve other amounts; a plan that is g
   CHECK(blind.peaks.reserved != peaks.reserved);
   const Workload recorded = recorded_in(workload, workload.settings, done.outcome.memory);
   check_repeats(done, planned(recorded, workload.settings));
-  check_repeats(done, planned(recorded, workload.settings, HostProgram::foreshard));
+  check_repeats(done, planned(recorded, workload.settings, Lowering::foreshard));
 }
 
 TEST_CASE("a block older than the workload is freed where the run had it") {
@@ -122,7 +121,7 @@ TEST_CASE("a block older than the workload is freed where the run had it") {
   CHECK(done.outcome.memory.older_blocks.at(older) != older);
   const Workload recorded = recorded_in(workload, settings, done.outcome.memory);
   check_repeats(done, planned(recorded, settings));
-  check_repeats(done, planned(recorded, settings, HostProgram::foreshard));
+  check_repeats(done, planned(recorded, settings, Lowering::foreshard));
 }
 
 TEST_CASE("addresses of one setting say nothing of another") {

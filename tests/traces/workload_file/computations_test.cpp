@@ -67,11 +67,10 @@ TEST_CASE("computations make a workload's text at most a third longer", "[worklo
   CHECK(length(true) < length(false) * 4 / 3);
 }
 
-TEST_CASE("a plan of a workload is the plan of its file, by a profile of foreshard's own run",
-          "[workload_file][computations]") {
-  auto machine = *sim::builtin_profile("h200");
-  machine.host_program = sim::HostProgram::foreshard;
-  for_each_model([&](const Workload& w) {
+TEST_CASE("a plan of a workload is the plan of its file, by foreshard's lowering", "[workload_file][computations]") {
+  const auto machine = *sim::builtin_profile("h200");
+  for_each_model([&](Workload w) {
+    w.lowering = Lowering::foreshard;
     const auto read = from_json(to_json(w), "w.json");
     REQUIRE(read);
     const auto plan = sim::predict(w, machine, {w.settings, {}});
@@ -152,11 +151,11 @@ TEST_CASE("a gradient that no op names is simulated where steps are bound", "[wo
   text.replace(text.find(product), product.size(), "");
   const std::string named = "[\"alloc\", 2, 128, \"gradients\"";
   text.replace(text.find(named), named.size(), "[\"alloc\", null, 128, \"gradients\"");
-  const auto read = from_json(text, "w.json");
+  auto read = from_json(text, "w.json");
   INFO((read ? "" : read.error().text()));
   REQUIRE(read);
-  auto machine = *sim::builtin_profile("h200");
-  machine.host_program = sim::HostProgram::foreshard;
+  read->lowering = Lowering::foreshard;
+  const auto machine = *sim::builtin_profile("h200");
   CHECK(sim::predict(*read, machine, {read->settings, {}}));
 }
 
