@@ -1,6 +1,6 @@
 // `foreshard machines [NAME]`: the built-in profiles, or the constants of one with their sources.
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -49,18 +49,27 @@ std::string number(const nlohmann::json& value) {
   return value.is_number_float() ? fmt::format("{:.10g}", value.get<double>()) : json_text(value);
 }
 
-/// Every constant below `node` as a row: its place, its value and its source.
+/// "reference-runs, compute-probe", or "none: assumed"; empty where the profile does not say.
+std::string fitted_on(const nlohmann::json& cell) {
+  const auto it = cell.find("fitted_on");
+  if (it == cell.end()) return {};
+  if (it->is_string()) return it->get<std::string>();
+  return fmt::format("{}", fmt::join(it->get<std::vector<std::string>>(), ", "));
+}
+
+/// Every constant below `node` as a row: its place, its value, what it was fitted on and its source.
 void rows(const nlohmann::json& node, const std::string& place, Table& table) {
   if (!node.is_object()) return;
   for (const auto& [key, value] : node.items()) {
     const std::string path = place + "/" + key;
     if (!value.is_object()) continue;
+    const std::string source = value.contains("source") ? value["source"].get<std::string>() : std::string();
     if (value.contains("value") && value.contains("unit")) {
-      table.row({path, number(value["value"]), value["unit"].get<std::string>(), value.value("source", "")});
+      table.row({path, number(value["value"]), value["unit"].get<std::string>(), fitted_on(value), source});
     } else if (value.contains("source")) {
       for (const auto& [name, one] : value.items())
         if (name != "source" && name != "fitted_on")
-          table.row({path + "/" + name, number(one), "", value["source"].get<std::string>()});
+          table.row({path + "/" + name, number(one), "", fitted_on(value), source});
     } else {
       rows(value, path, table);
     }
@@ -79,10 +88,12 @@ Result<int> show(const Options& options, Console& console) {
     return kDone;
   }
   console.out << profile->name << ": " << profile->description << "\n\n";
-  Table table({{"constant"}, {"value"}, {"unit"}, {"source"}});
-  rows(*whole, "", table);
+  Table table({{"constant"}, {"value"}, {"unit"}, {"fitted on"}, {"source"}});
+  nlohmann::json constants = *whole;
+  constants.erase("measurements");
+  rows(constants, "", table);
   for (const sim::CollectiveTable& t : profile->collectives)
-    table.row({"/collectives", fmt::format("{} points, {} ranks", t.points.size(), t.ranks), "", t.source});
+    table.row({"/collectives", fmt::format("{} points, {} ranks", t.points.size(), t.ranks), "", "", t.source});
   table.print(console.out);
   return kDone;
 }
