@@ -3,9 +3,12 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 
 #include "cli/options/option_set.hpp"
-#include "cli/terminal/version.hpp"
+#include "cli/reference/reference_verbs.hpp"
+#include "cli/reference/version_report.hpp"
+#include "cli/terminal/output.hpp"
 #include "cli/verbs/verbs.hpp"
 #include "core/base/suggest.hpp"
 
@@ -102,7 +105,11 @@ int run(const std::vector<std::string>& arguments, Console& console) {
     return kDone;
   }
   if (word == "--version") {
-    console.out << version_text();
+    const bool json = arguments.size() > 1 && arguments[1] == "--json";
+    if (json)
+      print_json(console.out, version_json());
+    else
+      console.out << version_report();
     return kDone;
   }
   std::vector<std::string_view> names;
@@ -110,6 +117,8 @@ int run(const std::vector<std::string>& arguments, Console& console) {
     if (verb.name == word) return run_verb(verb, arguments, console);
     names.push_back(verb.name);
   }
+  for (const Verb& verb : reference_verbs())
+    if (verb.name == word) return run_verb(verb, arguments, console);
   return refuse(console, usage(fmt::format("unknown verb '{}'", word), suggestion(word, names)));
 }
 

@@ -26,8 +26,13 @@ function(foreshard_library)
     set(access INTERFACE)
   endif()
   add_library(foreshard::${name} ALIAS ${target})
-  target_include_directories(${target} ${access} ${PROJECT_SOURCE_DIR})
+  target_include_directories(${target} ${access} $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>
+                             $<INSTALL_INTERFACE:include/foreshard>)
   target_link_libraries(${target} ${access} ${ARG_DEPENDS} ${ARG_LIBRARIES})
+  if(folder MATCHES "^(core|sim|traces|viz)/")  # those that cmake/install.cmake installs
+    set_target_properties(${target} PROPERTIES EXPORT_NAME ${name})
+    set_property(GLOBAL APPEND PROPERTY FORESHARD_LIBRARIES ${target})
+  endif()
 endfunction()
 
 # What a library links decides which set of precompiled headers it takes: nlohmann's and Asio's headers cost more than

@@ -7,6 +7,7 @@
 
 #include "cli/gpu/gradient_files.hpp"
 #include "cli/gpu/run_report.hpp"
+#include "cli/reports/fingerprint.hpp"
 #include "cli/reports/store_run.hpp"
 #include "cli/terminal/version.hpp"
 #include "core/adapt/adapt.hpp"
@@ -58,6 +59,7 @@ void store_incomplete(const Error& error, const Planned& planned, const RunOptio
 Result<void> report(const RunOptions& options, const Planned& planned, const gpu::Execution& execution,
                     const std::vector<gpu::RankMeasurement>& ranks, Run& run, Console& console) {
   RunReport report{options.source.source.text, planned, execution, ranks, run, nullptr, execution.caveats};
+  if (const auto known = plan_fingerprint(planned, options.memory_limit)) keep_fingerprint(run, *known);
   const auto plan = predict_planned(planned, options.memory_limit, options.name);
   if (plan)
     report.plan = &*plan;

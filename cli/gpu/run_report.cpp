@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "cli/reports/fingerprint.hpp"
 #include "cli/reports/prediction_report.hpp"
 #include "core/base/json_io.hpp"
 #include "core/base/median.hpp"
@@ -206,6 +207,7 @@ Json run_json(const RunReport& report) {
   json["settings"] = Json::object();
   for (const auto& [key, value] : setting_options(report.planned.settings))
     json["settings"][key] = parse_ordered_json_text(value);
+  if (const std::string known = fingerprint_of(report.run); !known.empty()) json["fingerprint"] = known;
   return json;
 }
 

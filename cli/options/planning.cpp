@@ -14,7 +14,8 @@ Result<Planned> read_planned(const SourceOptions& from, const SettingOptions& se
   FORESHARD_TRY(machine);
   const auto workload = traces::workloads_of(*source, *machine)->at(*settings);
   FORESHARD_TRY(workload);
-  return Planned{std::move(*source), *settings, *machine, *workload};
+  std::string machine_name = machine_named(from.machine, source->machine);
+  return Planned{std::move(*source), *settings, *machine, std::move(machine_name), *workload};
 }
 
 Result<sim::Prediction> predict_planned(const Planned& planned, std::optional<Bytes> memory_limit,

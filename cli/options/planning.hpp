@@ -18,6 +18,7 @@ struct Planned {
   traces::Source source;
   Settings settings;
   sim::MachineProfile machine;
+  std::string machine_name;                  ///< a built-in profile's, or its file's
   std::shared_ptr<const Workload> workload;  ///< as the source has it; predict() and adapt() fit it to `settings`
 };
 

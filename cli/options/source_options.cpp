@@ -76,9 +76,13 @@ std::string host_note(const std::string& of_run, Lowering lowering, const sim::M
       of_run, machine.name);
 }
 
+std::string machine_named(const std::string& asked, const std::string& of_run) {
+  if (!asked.empty()) return asked;
+  return of_run.empty() || !machine_note(of_run).empty() ? std::string(kDefaultMachine) : of_run;
+}
+
 Result<sim::MachineProfile> machine_of(const std::string& asked, const std::string& of_run) {
-  if (!asked.empty()) return read_machine(asked);
-  return sim::builtin_profile(of_run.empty() || !machine_note(of_run).empty() ? kDefaultMachine : of_run);
+  return read_machine(machine_named(asked, of_run));
 }
 
 Result<sim::MachineProfile> machine_for(const SourceOptions& options, const traces::Source& source, Console& console) {

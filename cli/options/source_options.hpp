@@ -31,7 +31,8 @@ struct SourceOptions {
 /// Where foreshard's own run is planned from a store that another machine ran: that a store's host work stays its own
 /// machine's, so that times are not those of a plan from the model. Else empty.
 [[nodiscard]] std::string host_note(const std::string& of_run, Lowering lowering, const sim::MachineProfile& machine);
-/// The machine that was asked for, else that of a run, else h200.
+/// Name or file of the machine that was asked for, else that of a run, else h200.
+[[nodiscard]] std::string machine_named(const std::string& asked, const std::string& of_run);
 [[nodiscard]] Result<sim::MachineProfile> machine_of(const std::string& asked, const std::string& of_run);
 /// The machine that was asked for, else the one that the source's run names, else h200. A note says so where the run's
 /// is not built in.

@@ -269,11 +269,22 @@ Json step_json(const ComparedSide& side) {
 
 }  // namespace
 
+namespace {
+
+std::string_view known_or_none(const std::string& fingerprint) {
+  return fingerprint.empty() ? std::string_view("none") : fingerprint;
+}
+
+}  // namespace
+
 void print_compare(std::ostream& out, const CompareReport& report, std::uint32_t units) {
   print_summary(out, report);
   print_breakdown(out, report.comparison);
   print_lanes(out, report.comparison);
   print_units(out, report.comparison, units);
+  if (!report.a.fingerprint.empty() || !report.b.fingerprint.empty())
+    out << fmt::format("\nfingerprints {} and {}\n", known_or_none(report.a.fingerprint),
+                       known_or_none(report.b.fingerprint));
 }
 
 Json compare_json(const CompareReport& report) {
@@ -281,6 +292,7 @@ Json compare_json(const CompareReport& report) {
   Json json = json_result("compare");
   json["a"] = report.a.path;
   json["b"] = report.b.path;
+  json["fingerprint"] = {{"a", text_or_null(report.a.fingerprint)}, {"b", text_or_null(report.b.fingerprint)}};
   json["step_ms_source"] = {{"a", report.a.step_ms_source}, {"b", report.b.step_ms_source}};
   json["steps"] = {{"a", step_json(comparison.a)}, {"b", step_json(comparison.b)}};
   json["settings"] = Json::object();

@@ -229,6 +229,7 @@ Json explain_json(const ExplainReport& report, std::size_t series) {
   Json json = json_result("explain");
   json["run"] = report.path;
   json["name"] = report.run.info.name;
+  json["fingerprint"] = report.fingerprint.empty() ? Json(nullptr) : Json(report.fingerprint);
   json["headline"] = headline(report);
   json["step"] = e.step ? Json(*e.step) : Json(nullptr);
   json["first_event"] = e.first_event;

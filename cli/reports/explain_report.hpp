@@ -21,6 +21,7 @@ struct ExplainReport {
   std::optional<sim::Remedies> remedies;  ///< none: not asked for, or nothing to simulate from
   std::string no_remedies;                ///< why there are none; empty where there are
   std::string machine = {};               ///< name of the profile that they were simulated on
+  std::string fingerprint = {};           ///< of the run (fingerprint.hpp); empty: a store without
   std::string machine_note = {};          ///< why that is not the run's; empty where it is, or was asked for
 };
 

@@ -249,6 +249,7 @@ void print_explain(std::ostream& out, const ExplainReport& report) {
   print_holders(out, report, shown);
   print_steps(out, e);
   print_remedies(out, report);
+  if (!report.fingerprint.empty()) out << "\nfingerprint " << report.fingerprint << '\n';
 }
 
 }  // namespace foreshard::cli

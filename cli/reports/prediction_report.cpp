@@ -4,6 +4,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "cli/reports/fingerprint.hpp"
+#include "core/base/json_io.hpp"
 #include "core/base/units.hpp"
 #include "core/settings/settings_table.hpp"
 #include "sim/sweep/sweep.hpp"
@@ -84,6 +86,7 @@ Json prediction_json(const std::string& source, const Workload& workload, const 
   json["settings"] = Json::object();
   for (const auto& [key, value] : setting_options(p.run.settings))
     json["settings"][key] = parse_ordered_json_text(value);
+  if (const std::string known = fingerprint_of(p.run); !known.empty()) json["fingerprint"] = known;
   return json;
 }
 
@@ -146,6 +149,7 @@ void print_prediction(Console& console, const Settings& before, const sim::Predi
   if (p.num_alloc_retries > 0) table.row({"allocation retries", std::to_string(p.num_alloc_retries)});
   table.print(console.out);
   print_collectives(console, p);
+  if (const std::string known = fingerprint_of(p.run); !known.empty()) console.out << "\nfingerprint " << known << '\n';
 }
 
 void report_failure(Console& console, const sim::Prediction& p) {

@@ -28,6 +28,7 @@ struct RunSummary {
   std::optional<double> exposed_communication_ms;
   std::optional<MemoryPeaks> peaks;  ///< of the last step whose memory was recorded
   std::int64_t num_alloc_retries = 0;
+  std::string fingerprint;                                ///< of the run (fingerprint.hpp); empty: a store without
   std::vector<std::pair<std::string, double>> phases_ms;  ///< host time of the last step's phases, in order
 };
 

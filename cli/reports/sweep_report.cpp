@@ -224,6 +224,7 @@ Json sweep_json(const SweepResult& result) {
     json["refused"].push_back({{"reason", refusal.reason}, {"points", refusal.points}});
   json["pytorch"] = nullptr;
   if (result.code) json["pytorch"] = {{"environment", result.code->environment}, {"lines", result.code->lines}};
+  json["fingerprint"] = result.fingerprint;
   return json;
 }
 
@@ -265,6 +266,7 @@ void print_sweep(std::ostream& out, const SweepResult& result) {
   for (const auto& refusal : refused)
     out << fmt::format("  {} {}: {}\n", refusal.points, refusal.points == 1 ? "point" : "points", refusal.reason);
   if (result.code) out << "\nin PyTorch:\n\n" << result.code->text();
+  out << "\nfingerprint " << result.fingerprint << '\n';
 }
 
 }  // namespace foreshard::cli

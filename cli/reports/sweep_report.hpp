@@ -30,6 +30,7 @@ struct SweepResult {
   std::optional<std::size_t> best_overall;  ///< the fastest
   std::vector<std::size_t> ties;            ///< of `best`
   std::optional<PyTorchCode> code;          ///< of `best`
+  std::string fingerprint;                  ///< of the whole sweep (fingerprint.hpp)
 };
 
 /// "ran", "out_of_memory": as in every form of the result.

@@ -8,6 +8,10 @@ std::string version_number() {
   return FORESHARD_VERSION;
 }
 
+std::string version_commit() {
+  return FORESHARD_GIT;
+}
+
 std::string version_text() {
   return fmt::format("foreshard {} ({})\n", FORESHARD_VERSION, FORESHARD_GIT);
 }

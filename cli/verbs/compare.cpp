@@ -11,6 +11,7 @@
 #include "cli/options/option_set.hpp"
 #include "cli/options/options.hpp"
 #include "cli/reports/compare_report.hpp"
+#include "cli/reports/fingerprint.hpp"
 #include "cli/verbs/page_output.hpp"
 #include "cli/verbs/verbs.hpp"
 #include "core/base/units.hpp"
@@ -59,6 +60,7 @@ Result<int> compare(const Options& options, Console& console) {
     auto summary = summarise(runs[i], path, step);
     FORESHARD_TRY(summary);
     *summaries[i] = std::move(*summary);
+    summaries[i]->fingerprint = fingerprint_of(runs[i]);
   }
   auto comparison = compare_runs(runs[0], runs[1], {step, step, reported(report.a), reported(report.b)});
   FORESHARD_TRY(comparison);

@@ -9,6 +9,7 @@
 
 #include "cli/options/option_set.hpp"
 #include "cli/options/options.hpp"
+#include "cli/reports/fingerprint.hpp"
 #include "cli/terminal/version.hpp"
 #include "cli/verbs/explain_remedies.hpp"
 #include "cli/verbs/verbs.hpp"
@@ -126,6 +127,7 @@ Result<int> explain_run(Options& options, Console& console) {
   }
   report_oddities(console, *loaded, *explanation);
   ExplainReport report{options.run, loaded->run, *explanation, std::nullopt, {}};
+  report.fingerprint = fingerprint_of(loaded->run);
   FORESHARD_TRY(simulate(options, *loaded, console, report));
   if (options.json)
     print_json(console.out, explain_json(report, options.series));

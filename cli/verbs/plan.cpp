@@ -6,6 +6,7 @@
 #include "cli/options/option_set.hpp"
 #include "cli/options/options.hpp"
 #include "cli/options/planning.hpp"
+#include "cli/reports/fingerprint.hpp"
 #include "cli/reports/prediction_report.hpp"
 #include "cli/reports/store_run.hpp"
 #include "cli/verbs/verbs.hpp"
@@ -31,6 +32,9 @@ Result<int> plan(Options& options, Console& console) {
   auto p = predict_planned(*planned, options.memory_limit, options.name);
   FORESHARD_TRY(p);
   for (const std::string& warning : p->warnings) console.warn(warning);
+  const auto known = plan_fingerprint(*planned, options.memory_limit);
+  FORESHARD_TRY(known);
+  keep_fingerprint(p->run, *known);
   const Json json = prediction_json(options.source.source.text, *planned->workload, *p);
   if (!options.output.empty())
     FORESHARD_TRY(store_run(json, *planned->workload, options.output, options.force, p->run));

@@ -1,6 +1,6 @@
 // `foreshard sweep SOURCE [ranges]`: predicts every point of a space of options and says which to take.
 
-#include <fmt/core.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <memory>
@@ -12,13 +12,16 @@
 #include "cli/options/progress_file.hpp"
 #include "cli/options/range_options.hpp"
 #include "cli/options/source_options.hpp"
+#include "cli/reports/fingerprint.hpp"
 #include "cli/reports/prediction_report.hpp"
 #include "cli/reports/store_run.hpp"
 #include "cli/reports/sweep_report.hpp"
 #include "cli/verbs/verbs.hpp"
+#include "core/base/digest.hpp"
 #include "core/base/units.hpp"
 #include "core/settings/settings_table.hpp"
 #include "sim/sweep/for_each.hpp"
+#include "traces/workload_file/workload_file.hpp"
 
 namespace foreshard::cli {
 namespace {
@@ -145,6 +148,21 @@ Result<SweepResult> run_points(const Options& options, const traces::Source& sou
   return result;
 }
 
+/// Of all points together: the source's own settings with the ranges as the question.
+Result<void> set_fingerprint(const Options& options, const traces::Source& source, sim::WorkloadSource& workloads,
+                             SweepResult& result) {
+  const std::string name = machine_named(options.source.machine, source.machine);
+  const auto machine = machine_digest(name);
+  FORESHARD_TRY(machine);
+  const auto workload = workloads.at(source.settings);
+  // A model that has no program at its own settings (no batch is given) is its name and what shapes it.
+  const std::string inputs = workload ? traces::to_json(**workload) : options.source.source.text;
+  std::string question = result.memory_limit ? fmt::format("memory limit {}\n", *result.memory_limit) : "";
+  for (const Range& range : result.ranges) question += fmt::format("{} {}\n", range.key, fmt::join(range.values, " "));
+  result.fingerprint = fingerprint({digest_of(inputs), source.settings, *machine, question});
+  return {};
+}
+
 Result<int> sweep(Options& options, Console& console) {
   FORESHARD_TRY(check_outputs(options));
   const auto source = traces::read_source(options.source.source);
@@ -153,10 +171,11 @@ Result<int> sweep(Options& options, Console& console) {
   const auto machine = machine_for(options.source, *source, console);
   FORESHARD_TRY(machine);
   const auto workloads = traces::workloads_of(*source, *machine);
-  const auto result = run_points(options, *source, *machine, *workloads, console);
+  auto result = run_points(options, *source, *machine, *workloads, console);
   FORESHARD_TRY(result);
   if (result->points.size() == 1 && result->points[0].state == sim::SweepPoint::State::refused)
     return fail(ErrorKind::usage, result->points[0].reason);
+  FORESHARD_TRY(set_fingerprint(options, *source, *workloads, *result));
   warn(console, *result);
   if (!options.csv.empty()) FORESHARD_TRY(write_text(options.csv, sweep_csv(*result), options.force));
   if (!options.output.empty() && result->best) FORESHARD_TRY(store_best(options, *result, *machine, *workloads));

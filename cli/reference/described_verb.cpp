@@ -1,0 +1,44 @@
+#include "cli/reference/described_verb.hpp"
+
+namespace foreshard::cli {
+
+std::vector<DescribedVerb> described_verbs() {
+  std::vector<DescribedVerb> all;
+  for (const Verb& verb : verbs()) {
+    bool quiet = false;
+    OptionSet set("", "foreshard");
+    add_common_options(set, quiet);
+    const Action action = verb.add(set);  // owns what the options are bound to
+    DescribedVerb described{std::string(verb.name), std::string(verb.summary), {}, set.options()};
+    described.examples.assign(std::begin(verb.examples), std::end(verb.examples));
+    all.push_back(std::move(described));
+  }
+  return all;
+}
+
+Completes completes(const OptionFacts& option) {
+  const auto has = [&](std::string_view word) { return option.type_name.find(word) != std::string::npos; };
+  if (has("DIR") || has("FOLDER")) return Completes::folders;
+  const bool files = has("FILE") || has("RUN") || has("SNAPSHOT") || has("SOURCE") || option.type_name == "A" ||
+                     option.type_name == "B";
+  return files ? Completes::files : Completes::nothing;
+}
+
+std::string joined(const std::vector<std::string>& words) {
+  std::string out;
+  for (const std::string& word : words) out += (out.empty() ? "" : " ") + word;
+  return out;
+}
+
+std::string shell_quoted(std::string_view text) {
+  std::string out = "'";
+  for (const char c : text) {
+    if (c == '\'')
+      out += "'\\''";
+    else
+      out += c;
+  }
+  return out + "'";
+}
+
+}  // namespace foreshard::cli

@@ -1,0 +1,60 @@
+#include "cli/reports/fingerprint.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include "cli/terminal/version.hpp"
+#include "core/base/digest.hpp"
+#include "core/base/json_io.hpp"
+#include "core/settings/settings_table.hpp"
+#include "sim/machine/merge_profile.hpp"
+#include "traces/workload_file/workload_file.hpp"
+
+namespace foreshard::cli {
+namespace {
+
+constexpr const char* kKey = "fingerprint";
+
+}  // namespace
+
+std::string fingerprint(const FingerprintParts& parts) {
+  Digest digest;
+  digest.add_part("version", version_number());
+  digest.add_part("inputs", parts.inputs);
+  for (const auto& [key, value] : setting_options(parts.settings)) digest.add_part(key, value);
+  digest.add_part("machine", parts.machine);
+  digest.add_part("question", parts.question);
+  return digest.text();
+}
+
+Result<std::string> plan_fingerprint(const Planned& planned, std::optional<Bytes> memory_limit) {
+  return machine_digest(planned.machine_name).map([&](const std::string& machine) {
+    return fingerprint({digest_of(traces::to_json(*planned.workload)), planned.settings, machine,
+                        memory_limit ? "memory limit " + std::to_string(*memory_limit) : ""});
+  });
+}
+
+std::string import_fingerprint(const Run& run) {
+  std::string inputs;
+  for (const InputFile& file : run.info.inputs) inputs += file.role + " " + file.digest + "\n";
+  return fingerprint({digest_of(inputs), run.settings, {}, {}});
+}
+
+std::string fingerprint_of(const Run& run) {
+  if (const auto kept = run.results.find(kKey); kept != run.results.end()) {
+    const nlohmann::json text = parse_json_text(kept->second);
+    if (text.is_string()) return text.get<std::string>();
+  }
+  return run.info.inputs.empty() ? std::string() : import_fingerprint(run);
+}
+
+void keep_fingerprint(Run& run, const std::string& fingerprint) {
+  run.results[kKey] = json_quoted(fingerprint);
+}
+
+Result<std::string> machine_digest(const std::string& machine) {
+  return profile_text(machine)
+      .and_then([&](const std::string& text) { return sim::complete_profile(text, machine); })
+      .map([](const nlohmann::json& whole) { return digest_of(json_text(whole)); });
+}
+
+}  // namespace foreshard::cli
