@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <nlohmann/json.hpp>
 #include <span>
 
 #include "cli/gpu/probe_report.hpp"

@@ -5,6 +5,8 @@
 #include <fmt/core.h>
 #include <unistd.h>
 
+#include <nlohmann/json.hpp>
+
 #include "cli/gpu/gradient_files.hpp"
 #include "cli/gpu/run_report.hpp"
 #include "cli/reports/fingerprint.hpp"

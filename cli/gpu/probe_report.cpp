@@ -1,5 +1,7 @@
 #include "cli/gpu/probe_report.hpp"
 
+#include <nlohmann/json.hpp>
+
 #include "core/device/collective_names.hpp"
 #include "core/settings/settings_table.hpp"
 #include "core/workload/workload_names.hpp"

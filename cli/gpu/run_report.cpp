@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <nlohmann/json.hpp>
 
 #include "cli/reports/fingerprint.hpp"
 #include "cli/reports/prediction_report.hpp"

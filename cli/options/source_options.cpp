@@ -5,6 +5,7 @@
 #include "cli/options/option_set.hpp"
 #include "cli/options/options.hpp"
 #include "core/models/presets.hpp"
+#include "core/workload/workload_names.hpp"
 
 namespace foreshard::cli {
 namespace {
