@@ -38,9 +38,9 @@ TEST_CASE("the same plan has the same fingerprint, and every choice changes it")
 
 TEST_CASE("a profile that says the same has the same digest") {
   const auto folder = std::filesystem::temp_directory_path();
-  const auto digest = [&](const std::string& json) {
-    const std::string path = (folder / ("profile_" + digest_of(json).substr(5) + ".json")).string();
-    std::ofstream(path) << json;
+  const auto digest = [&](const std::string& text) {
+    const std::string path = (folder / ("profile_" + digest_of(text).substr(5) + ".json")).string();
+    std::ofstream(path) << text;
     const auto result = machine_digest(path);
     std::filesystem::remove(path);
     REQUIRE(result.has_value());

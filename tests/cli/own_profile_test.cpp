@@ -20,7 +20,7 @@ json asked(std::vector<std::string> arguments) {
 }
 
 /// A plan of llama-tiny by a profile file whose host is foreshard's, and its store.
-struct Planned {
+struct PlannedStore {
   TemporaryFolder folder;
   std::string machine = folder.write(
       "own.json",
@@ -36,46 +36,48 @@ const std::string kNote = "the run's machine 'own' is not built in: h200 is take
 }  // namespace
 
 TEST_CASE("a plan of a store is the plan that the store is of", "[store]") {
-  const Planned planned;
-  json again = asked({"plan", planned.store, "--machine", planned.machine});
-  json first = planned.plan;
+  const PlannedStore plan_of_store;
+  json again = asked({"plan", plan_of_store.store, "--machine", plan_of_store.machine});
+  json first = plan_of_store.plan;
   first.erase("source");
   again.erase("source");
   CHECK(first["step_ms"].get<double>() > 0);
   CHECK(first["step_ms"] == again["step_ms"]);
   CHECK(first["warnings"] == again["warnings"]);
   CHECK(first == again);
-  CHECK(asked({"explain", planned.store, "--machine", planned.machine})["simulated"]["step_ms"] == first["step_ms"]);
+  CHECK(asked({"explain", plan_of_store.store, "--machine", plan_of_store.machine})["simulated"]["step_ms"] ==
+        first["step_ms"]);
 }
 
 TEST_CASE("explain says on whose machine it simulates remedies", "[explain]") {
-  const Planned planned;
-  const json elsewhere = asked({"explain", planned.store});
+  const PlannedStore plan_of_store;
+  const json elsewhere = asked({"explain", plan_of_store.store});
   CHECK(elsewhere["simulated"]["machine"] == "h200");
   CHECK(elsewhere["simulated"]["machine_note"] == kNote);
-  const Answer text = run_cli({"explain", planned.store});
+  const Answer text = run_cli({"explain", plan_of_store.store});
   CHECK(text.out.find(kNote) != std::string::npos);
-  CHECK(run_cli({"plan", planned.store}).err.find(kNote) != std::string::npos);
-  const json there = asked({"explain", planned.store, "--machine", planned.machine});
+  CHECK(run_cli({"plan", plan_of_store.store}).err.find(kNote) != std::string::npos);
+  const json there = asked({"explain", plan_of_store.store, "--machine", plan_of_store.machine});
   CHECK(there["simulated"]["machine"] == "own");
   CHECK(there["simulated"]["machine_note"].is_null());
 }
 
 TEST_CASE("the host's work in a store is that of the store's machine", "[store]") {
-  const Planned planned;
-  const std::string store = planned.folder.write("h200.db", "");
+  const PlannedStore plan_of_store;
+  const std::string store = plan_of_store.folder.write("h200.db", "");
   asked({"plan", "mlp", "--dim", "64", "--gpus", "2", "-o", store, "--force"});
   const std::string note = "the host's work is what the run's machine 'h200' says of it, not own's";
-  CHECK(run_cli({"plan", store, "--machine", planned.machine}).err.find(note) != std::string::npos);
+  CHECK(run_cli({"plan", store, "--machine", plan_of_store.machine}).err.find(note) != std::string::npos);
   CHECK(run_cli({"plan", store}).err.find("host's work") == std::string::npos);
-  CHECK(run_cli({"plan", planned.store, "--machine", planned.machine}).err.find("host's work") == std::string::npos);
-  const json there = asked({"explain", store, "--machine", planned.machine});
+  CHECK(run_cli({"plan", plan_of_store.store, "--machine", plan_of_store.machine}).err.find("host's work") ==
+        std::string::npos);
+  const json there = asked({"explain", store, "--machine", plan_of_store.machine});
   CHECK(there["simulated"]["machine_note"].get<std::string>().find(note) == 0);
 }
 
 TEST_CASE("a remedy that cannot be timed alike has no time", "[explain]") {
-  const Planned planned;
-  const json j = asked({"explain", planned.store, "--machine", planned.machine});
+  const PlannedStore plan_of_store;
+  const json j = asked({"explain", plan_of_store.store, "--machine", plan_of_store.machine});
   for (const json& remedy : j["remedies"]) {
     INFO(remedy["choice"]);
     const bool checkpoints = remedy["choice"] == "--checkpoint blocks";  // a fused Llama's blocks share kernels

@@ -1,6 +1,8 @@
 // What a probe measured, as the fit takes it and as --json shows it.
 #include "cli/gpu/probe_report.hpp"
 
+#include <nlohmann/json.hpp>
+
 #include "tests/catch.hpp"
 
 namespace foreshard::cli {

@@ -74,7 +74,7 @@ TEST_CASE("what ran is told from the kernels and copies of a call") {
   report.seen = "kernel k";
   report.calls = 7;
   CHECK(text(report) ==
-        "reduce_scatter: symmetric instead of copy_engine because NCCL's copy engines gather only (kernel k), 7 calls");
+        "reduce_scatter: symmetric instead of copy-engine because NCCL's copy engines gather only (kernel k), 7 calls");
 }
 
 }  // namespace foreshard::gpu

@@ -60,7 +60,7 @@ TEST_CASE("resources are consistent") {
 TEST_CASE("pull-reduce is a kernel, with no copies and no temporary") {
   const CollectivePrice got = price(h200(), CollectiveKind::reduce_scatter, Transport::pull_reduce, kGiB, 4);
   CHECK(got.uses == CollectiveResource::symmetric);
-  CHECK(got.sms == own.contention.own_reduce.of(4, false));
+  CHECK(got.sms == h200().contention.own_reduce.of(4, false));
   CHECK(got.temporary_bytes == 0);
   CHECK(got.copied_bytes == 0);
   CHECK(got.link_bytes == kGiB * 3 / 4);

@@ -4,6 +4,7 @@
 #include <limits>
 #include <vector>
 
+#include "core/kernel/kernel_names.hpp"
 #include "sim/compute/prices.hpp"
 #include "tests/catch.hpp"
 
@@ -58,7 +59,7 @@ TEST_CASE("a larger kernel never costs less than a tenth under a smaller one") {
   for (const bool backward : {false, true})
     for (std::uint64_t length = 256; length <= 16384; length *= 2)
       CHECK(us(attention(backward, true, 64, 2 * length, 128)) > us(attention(backward, true, 64, length, 128)));
-  for (std::size_t access = 0; access < kMemoryAccesses; ++access)
+  for (std::size_t access = 0; access < kEnumSize<MemoryAccess>; ++access)
     for (Bytes n = 1024; n <= (Bytes{1} << 32); n *= 2)
       CHECK(us(moves(static_cast<MemoryAccess>(access), 2 * n, 8 * n)) >=
             us(moves(static_cast<MemoryAccess>(access), n, 4 * n)));
@@ -85,7 +86,7 @@ TEST_CASE("no GEMM is faster than the peak and no kernel than the memory or the 
       CHECK(flop / us(gemm(m, 4096, k, DType::float32)) < h200().peaks.vector_float32 * 1e-6);
     }
   for (Bytes bytes = Bytes{1} << 26; bytes <= (Bytes{1} << 36); bytes *= 4)
-    for (std::size_t access = 0; access < kMemoryAccesses; ++access) {
+    for (std::size_t access = 0; access < kEnumSize<MemoryAccess>; ++access) {
       const KernelPrice price = price_kernel(h200(), moves(static_cast<MemoryAccess>(access), bytes / 8, bytes));
       CHECK(static_cast<double>(bytes) / price.time.us() < 2 * h200().peaks.memory_bandwidth * 1e-6);
       CHECK(price.memory_share <= 1);

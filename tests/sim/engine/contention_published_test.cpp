@@ -16,12 +16,12 @@ double both(Transport transport, bool at_once) {
   SimDevice device(machine, cost);
   const StreamId stream = device.create_stream({"all-gather", -1});
   const CommunicatorId world = device.create_communicator({"world", 8, 8});
-  KernelWork gemm;
-  gemm.kernel_class = KernelClass::gemm;
-  gemm.math = {.kind = KernelMath::Kind::gemm, .dtype = DType::float16, .m = 8192, .n = 8192, .k = 8192};
+  KernelWork work;
+  work.kernel_class = KernelClass::gemm;
+  work.math = {.kind = KernelMath::Kind::gemm, .dtype = DType::float16, .m = 8192, .n = 8192, .k = 8192};
   const OpId gather = device.collective(stream, world, {CollectiveKind::all_gather, transport, kGathered, {}});
   if (!at_once) device.stream_wait_event(kComputeStream, device.record_event(stream));
-  const OpId gemm = device.launch(kComputeStream, gemm);
+  const OpId gemm = device.launch(kComputeStream, work);
   device.synchronize();
   const OpTiming& first = device.timings()[gather.value];
   const OpTiming& second = device.timings()[gemm.value];

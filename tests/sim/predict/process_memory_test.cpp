@@ -25,12 +25,12 @@ Settings measured_settings() {
   return s;
 }
 
-MachineProfile h200() {
+MachineProfile measured_machine() {
   return *builtin_profile("h200");
 }
 
 Workload llama_tiny(const Settings& settings) {
-  const MachineProfile machine = h200_running();
+  const MachineProfile machine = measured_machine();
   return generate(*preset("llama-tiny"), settings, machine.host_calls, machine.gpu(), true).value();
 }
 
@@ -43,7 +43,7 @@ struct Executed {
 Executed execute(const Workload& workload) {
   const auto adapted = adapt(workload, workload.settings);
   REQUIRE(adapted);
-  const MachineProfile machine = h200();
+  const MachineProfile machine = measured_machine();
   const ModelledCollectives collectives(machine);
   SimOptions options;
   options.labels = &adapted->workload.labels;
@@ -61,7 +61,7 @@ Executed execute(const Workload& workload) {
 
 Prediction planned(Workload workload, const Settings& settings, Lowering lowering = Lowering::pytorch) {
   workload.lowering = lowering;
-  auto p = predict(workload, h200(), {settings, {}, 4});
+  auto p = predict(workload, measured_machine(), {settings, {}, 4});
   REQUIRE(p);
   return std::move(*p);
 }

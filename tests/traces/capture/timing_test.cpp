@@ -12,7 +12,7 @@ using namespace foreshard::traces;
 
 namespace {
 
-sim::MachineProfile machine() {
+sim::MachineProfile h200_sized() {
   sim::MachineProfile out;
   out.sm_count = 132;
   return out;
@@ -67,7 +67,7 @@ double us(Nanoseconds time) {
 TEST_CASE("a step's host intervals leave the sections out") {
   TraceRun trace;
   append_step(trace, 0, 0, 20);
-  const auto timing = read_timing(trace.run, machine());
+  const auto timing = read_timing(trace.run, h200_sized());
   REQUIRE(timing);
 
   const TimedSegment& pre_forward = segment(*timing, Hook::pre_forward);
@@ -120,7 +120,7 @@ TEST_CASE("of two steps intervals are the least, durations of the user's kernels
   TraceRun trace;
   append_step(trace, 0, 30, 20);
   append_step(trace, 1000, 0, 30);
-  const auto timing = read_timing(trace.run, machine());
+  const auto timing = read_timing(trace.run, h200_sized());
   REQUIRE(timing);
   CHECK(timing->stats.empty());
   const TimedSegment& pre_forward = segment(*timing, Hook::pre_forward);
@@ -136,7 +136,7 @@ TEST_CASE("steps that differ are counted, and the later of two is taken") {
   append_step(trace, 0, 0, 20);
   trace.launch("first step only", 240, 245, 280, 5);
   append_step(trace, 1000, 0, 30);
-  const auto timing = read_timing(trace.run, machine());
+  const auto timing = read_timing(trace.run, h200_sized());
   REQUIRE(timing);
   CHECK(segment(*timing, Hook::pre_forward).items.size() == 2);
   CHECK(us(segment(*timing, Hook::pre_forward).items[1].kernel.work) == 30);
@@ -156,7 +156,7 @@ TEST_CASE("a blocked launch and a synchronisation are no host work") {
   trace.range("FSDP::post_forward", 800, 810);
   trace.range("FSDP::root_post_backward_callback", 900, 910);
   trace.range("Optimizer.step#SGD.step", 920, 930);
-  const auto timing = read_timing(trace.run, machine());
+  const auto timing = read_timing(trace.run, h200_sized());
   REQUIRE(timing);
   const TimedSegment& forward = segment(*timing, Hook::forward_begin);
   REQUIRE(forward.items.size() == 4);
@@ -172,7 +172,7 @@ TEST_CASE("ops on a further stream of the user's keep it, its collectives are co
   append_step(trace, 0, 0, 20);
   trace.launch("side", 240, 245, 250, 5, 5);
   trace.launch("ncclDevKernel_AllReduce_Sum_f32_RING_LL", 250, 255, 256, 5, 6);
-  const auto timing = read_timing(trace.run, machine());
+  const auto timing = read_timing(trace.run, h200_sized());
   REQUIRE(timing);
   const TimedSegment& pre_forward = segment(*timing, Hook::pre_forward);
   REQUIRE(pre_forward.items.size() == 3);
@@ -187,14 +187,14 @@ TEST_CASE("ops on a further stream of the user's keep it, its collectives are co
 TEST_CASE("a trace without a full step, or of other units, is refused") {
   TraceRun trace;
   trace.range("FSDP::root_pre_forward", 20, 25);
-  auto timing = read_timing(trace.run, machine());
+  auto timing = read_timing(trace.run, h200_sized());
   REQUIRE_FALSE(timing);
   CHECK(timing.error().kind == ErrorKind::mismatch);
   CHECK(timing.error().what.find("no full training step") != std::string::npos);
 
   append_step(trace, 100, 0, 20);
   trace.run.units.pop_back();
-  timing = read_timing(trace.run, machine());
+  timing = read_timing(trace.run, h200_sized());
   REQUIRE_FALSE(timing);
   CHECK(timing.error().what.find("layers.0") != std::string::npos);
 }
