@@ -23,8 +23,8 @@ ln -s "$json_at" "$work/bin/json_at"
 PATH=$work/bin:$PATH
 export PATH LC_ALL=C.UTF-8 NO_COLOR=1
 
-# marked MARK FILE: the lines of FILE behind MARK.
-marked() { awk -v mark="$1 " '{ line = mark $0; sub(/ +$/, "", line); print line }' "$2"; }
+# marked MARK FILE: the lines of FILE behind MARK. A fingerprint changes with every profile: its digits are not compared.
+marked() { awk -v mark="$1 " '{ line = mark $0; gsub(/xxh3:[0-9a-f]+/, "xxh3:...", line); sub(/ +$/, "", line); print line }' "$2"; }
 
 # answer COMMAND: its standard output ("> "); where it fails, also its standard error and its exit status ("! ").
 answer() {
