@@ -62,7 +62,7 @@ class Row {
   /// Of a reduction: its result is of a wider dtype than what is sent.
   bool upcasts(CollectiveKind kind) {
     const bool upcasts = object_.flag("widens");
-    if (upcasts && kind == CollectiveKind::all_gather) object_.fail("'upcasts' is said of an all-gather");
+    if (upcasts && kind == CollectiveKind::all_gather) object_.fail("'widens' is said of an all-gather");
     return upcasts;
   }
   std::uint32_t whole(const char* key, std::uint32_t least) {

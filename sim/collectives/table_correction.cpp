@@ -26,7 +26,9 @@ CollectiveCalibration::CollectiveCalibration(const MachineProfile& machine, cons
     double slowest = 0;
     for (const CollectiveTable::Point& point : table.points) {
       const double measured = point.time.us();
-      const double modelled = model({table.kind, table.transport, point.bytes, table.ranks, table.ranks_per_node});
+      CollectiveRequest request{table.kind, table.transport, point.bytes, table.ranks, table.ranks_per_node};
+      request.upcasts = table.upcasts;
+      const double modelled = model(request);
       if (point.bytes == 0 || measured <= 0 || modelled <= 0) continue;
       curve.least_us = curve.least_us == 0 ? measured : std::min(curve.least_us, measured);
       const double log_bytes = std::log(static_cast<double>(point.bytes));

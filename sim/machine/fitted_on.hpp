@@ -1,7 +1,7 @@
 // What the constants of a machine profile were found on: measurements by name, or nothing.
 //
 // Who: profile_reader.cpp fills it; traces/accuracy asks which recorded runs and published tables a prediction's own
-// constants have seen, and shows those rows apart. Plain data and pure functions (docs/machines.md, "fitted_on").
+// constants have seen, and shows those rows apart. Plain data and pure functions (docs/machines.md, "Format").
 #pragma once
 
 #include <cstdint>

@@ -26,9 +26,10 @@ struct PlannedStore {
       "own.json",
       R"({"schema": 2, "name": "own", "extends": "h200", "host": {"program": {"value": "foreshard", "source": "a test"}}})");
   std::string store = folder.write("own.db", "");
-  json plan = asked({"plan",      "llama-tiny",     "--layers",  "2",     "--gpus", "2",       "--param-dtype",
-                     "bfloat16",  "--reduce-dtype", "float32",   "--seq", "512",    "--batch", "1",
-                     "--kernels", "fused",          "--machine", machine, "-o",     store,     "--force"});
+  json plan =
+      asked({"plan",           "llama-tiny", "--layers",  "2",     "--gpus",  "2",   "--param-dtype", "bfloat16",
+             "--reduce-dtype", "float32",    "--seq",     "512",   "--batch", "1",   "--kernels",     "fused",
+             "--lowering",     "foreshard",  "--machine", machine, "-o",      store, "--force"});
 };
 
 const std::string kNote = "the run's machine 'own' is not built in: h200 is taken; --machine FILE gives its profile";
@@ -65,7 +66,7 @@ TEST_CASE("explain says on whose machine it simulates remedies", "[explain]") {
 TEST_CASE("the host's work in a store is that of the store's machine", "[store]") {
   const PlannedStore plan_of_store;
   const std::string store = plan_of_store.folder.write("h200.db", "");
-  asked({"plan", "mlp", "--dim", "64", "--gpus", "2", "-o", store, "--force"});
+  asked({"plan", "mlp", "--dim", "64", "--gpus", "2", "--lowering", "foreshard", "-o", store, "--force"});
   const std::string note = "the host's work is what the run's machine 'h200' says of it, not own's";
   CHECK(run_cli({"plan", store, "--machine", plan_of_store.machine}).err.find(note) != std::string::npos);
   CHECK(run_cli({"plan", store}).err.find("host's work") == std::string::npos);

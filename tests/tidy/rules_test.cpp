@@ -184,13 +184,13 @@ TEST_CASE("banned words are found whole, by place and with what to say") {
   CHECK(found("core/a.cpp", "int waldo = 1;\n") == 1);
   CHECK(found("core/a.cpp", "// Waldo is here.\n") == 1);
   CHECK(found("core/a.cpp", "auto s = \"--waldo\";\n") == 1);
-  CHECK(found("docs/a.md", "see waldo, waldo\n") == 1);
+  CHECK(found("viz/a.md", "see waldo, waldo\n") == 1);
   CHECK(found("core/a.cpp", "int waldos, my_waldo;\n") == 0);
   CHECK(found("core/a.cpp", "int kMostLines = kMost;\n") == 1);
   CHECK(found("core/a.cpp", "// kMostLines\nauto s = \"kMostLines\"; int kmost;\n") == 0);
-  CHECK(found("docs/a.md", "`kMostLines`\n") == 0);
+  CHECK(found("viz/a.md", "`kMostLines`\n") == 0);
   CHECK(found("core/a.cpp", "int plugh_buffers;\nint unit_plugh;\nint plughs;\n") == 2);
-  CHECK(found("docs/a.md", "the xyzzy of it\nxyzzy offers\n") == 1);
+  CHECK(found("viz/a.md", "the xyzzy of it\nxyzzy offers\n") == 1);
   CHECK(banned_words_of(source_file("core/a.cpp", "int waldo;\n"), words)[0].message == "'waldo': say fred");
   for (const char* row :
        {"waldo\n", "waldo somewhere fred\n", "waldo  somewhere  fred\n", "(waldo  everywhere  fred\n"}) {

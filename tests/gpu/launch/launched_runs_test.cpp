@@ -152,8 +152,8 @@ TEST_CASE("a rank that never comes, one that ends before it, one with another ru
   const Finished early = launch(3, {"early", "2"}, quick());
   check_failed(early, ErrorKind::input, 2, "ended with status 3 before the run was over");
   const Finished token = launch(3, {"token", "2"}, quick());
-  check_failed(token, ErrorKind::rendezvous, 2, "the token is another run's");
-  CHECK(token.said(2, "refused rank 2: the token is another run's"));
+  check_failed(token, ErrorKind::rendezvous, 2, "its token is missing or belongs to another run");
+  CHECK(token.said(2, "refused rank 2: its token is missing or belongs to another run"));
 }
 
 TEST_CASE("what a rank started ends with it") {

@@ -125,7 +125,7 @@ TEST_CASE("reductions into a wider dtype have a table of their own") {
   REQUIRE(fit);
   const MachineProfile machine = read(*fit);
   const ModelledCollectives prices(machine);
-  CollectiveRequest request{CollectiveKind::reduce_scatter, Transport::pull_reduce, 64 * kMiB, 2, 2};
+  CollectiveRequest request{CollectiveKind::reduce_scatter, Transport::pull_reduce, 16 * kMiB, 2, 2};
   const double plain = prices.price(request).time.us();
   request.upcasts = true;
   CHECK(prices.price(request).time.us() == Approx(2 * plain).epsilon(0.001));

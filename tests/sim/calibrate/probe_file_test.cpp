@@ -42,21 +42,20 @@ TEST_CASE("each kind of row of a probe file is read") {
 }
 
 TEST_CASE("a reduction's row says whether its results are wider") {
-  const auto read =
-      read_measurements(replaced(kProbe, "\"us\": 33.2", "\"us\": 33.2, \"upcasts\": true"), "probe.json");
+  const auto read = read_measurements(replaced(kProbe, "\"us\": 33.2", "\"us\": 33.2, \"widens\": true"), "probe.json");
   REQUIRE(read);
   CHECK_FALSE(read->collectives[0].upcasts);
   CHECK(read->collectives[1].upcasts);
   CHECK_FALSE(read->contention[0].upcasts);
   const std::string scatter =
-      replaced(kProbe, "\"comm\": \"all_gather\"", "\"comm\": \"reduce_scatter\", \"upcasts\": true");
+      replaced(kProbe, "\"comm\": \"all_gather\"", "\"comm\": \"reduce_scatter\", \"widens\": true");
   const auto concurrent = read_measurements(scatter, "probe.json");
   REQUIRE(concurrent);
   CHECK(concurrent->contention[0].upcasts);
-  const Error gather = probe_error(replaced(kProbe, "\"us\": 22.8", "\"us\": 22.8, \"upcasts\": true"));
+  const Error gather = probe_error(replaced(kProbe, "\"us\": 22.8", "\"us\": 22.8, \"widens\": true"));
   CHECK(gather.where == "probe.json row 0");
-  CHECK(gather.what == "'upcasts' is said of an all-gather");
-  CHECK(probe_error(replaced(kProbe, "\"us\": 33.2", "\"us\": 33.2, \"upcasts\": 1")).where == "probe.json row 1");
+  CHECK(gather.what == "'widens' is said of an all-gather");
+  CHECK(probe_error(replaced(kProbe, "\"us\": 33.2", "\"us\": 33.2, \"widens\": 1")).where == "probe.json row 1");
 }
 
 TEST_CASE("wrong rows are refused with their number") {

@@ -215,8 +215,9 @@ TEST_CASE("a workload that does not say what its kernels compute is planned as r
   settings.gpus = 2;
   settings.batch = 1;
   settings.seq = 128;
-  const auto emulated = [&](const MachineProfile& machine, bool computations) {
+  const auto emulated = [&](const MachineProfile& machine, Lowering lowering, bool computations) {
     Workload workload = fused_llama(settings, machine);
+    workload.lowering = lowering;
     if (!computations)
       for (Program& program : workload.steps) program.computations.clear();
     PredictRequest request;
@@ -227,9 +228,9 @@ TEST_CASE("a workload that does not say what its kernels compute is planned as r
     return std::any_of(warnings.begin(), warnings.end(),
                        [](const std::string& w) { return w.find("run --emulate") != std::string::npos; });
   };
-  CHECK_FALSE(emulated(profile(probed()), true));
-  CHECK(emulated(profile(probed()), false));
-  CHECK_FALSE(emulated(*builtin_profile("h200"), false));
+  CHECK_FALSE(emulated(profile(probed()), Lowering::foreshard, true));
+  CHECK(emulated(profile(probed()), Lowering::foreshard, false));
+  CHECK_FALSE(emulated(*builtin_profile("h200"), Lowering::pytorch, false));
 }
 
 TEST_CASE("the file says what the fitted machine is, each constant with the probe as its source") {

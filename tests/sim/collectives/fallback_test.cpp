@@ -23,8 +23,9 @@ TEST_CASE("the path says what ran and why it is not what was asked for") {
   CHECK_THAT(path(scatter, Transport::low_contention, 16, 8), Contains("only GPUs of the same node"));
   CHECK_THAT(path(scatter, Transport::copy_engine, 4, 4),
              Contains("NCCL symmetric kernel") && Contains("no copy-engine reduce-scatter"));
-  CHECK_THAT(path(scatter, Transport::copy_engine, 4, 4, kGiB, false), Contains("NCCL ring") && Contains("SUM alone"));
-  CHECK_THAT(path(scatter, Transport::symmetric, 4, 4, kGiB, false), Contains("SUM alone"));
+  CHECK_THAT(path(scatter, Transport::copy_engine, 4, 4, kGiB, false),
+             Contains("NCCL ring") && Contains("ncclSum only"));
+  CHECK_THAT(path(scatter, Transport::symmetric, 4, 4, kGiB, false), Contains("ncclSum only"));
   CHECK_THAT(path(gather, Transport::symmetric, 8, 8, 80 * kGiB), Contains("64 GiB"));
   CHECK_THAT(path(gather, Transport::symmetric, 8, 8), Contains("no multicast"));
   CHECK_THAT(path(scatter, Transport::nccl_registered, 8, 8), Contains("registration changes nothing"));

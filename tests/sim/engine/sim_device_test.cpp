@@ -35,6 +35,7 @@ TEST_CASE("the gap is longer while an all-gather ring is issued and unfinished, 
 TEST_CASE("after a long kernel both gaps are longer by what the profile says") {
   Bench bench;
   bench.machine.latencies.long_kernel = {700};
+  bench.machine.latencies.long_kernel_from = {20'000};
   const OpId a = bench.gemm(19'999);
   const OpId b = bench.gemm(20'000);
   const OpId c = bench.gemm(10'000);

@@ -130,7 +130,7 @@ TEST_CASE("the device is the one that recorded, or is chosen") {
   auto again = source_of(two_devices(2, 3));
   const auto absent = read_snapshot(again, {.device = 7});
   REQUIRE(!absent);
-  CHECK(absent.error().what == "the snapshot holds nothing of device 7");
+  CHECK(absent.error().what == "the snapshot has no events of device 7");
   CHECK(absent.error().hint == "it has device 0, 1");
   auto none = source_of(two_devices(0, 0));
   CHECK(read_snapshot(none).error().what == "the snapshot is empty: no segments and no recorded allocations");

@@ -199,7 +199,7 @@ TEST_CASE("values that no run can have name their place", "[store]") {
   check_refused(tampered("g.db", "UPDATE parameter SET shape='[1,]'"), "'[1,]' is not a shape");
   check_refused(tampered("h.db", "UPDATE measured SET series='x'"), "unknown series 'x'");
   check_refused(tampered("i.db", "UPDATE settings SET value='0' WHERE key='gpus'"), "settings: '0' is not a value");
-  check_refused(tampered("j.db", "UPDATE label SET text='same'"), "label 'same' is there twice");
+  check_refused(tampered("j.db", "UPDATE label SET text='same'"), "duplicate label 'same'");
 }
 
 }  // namespace

@@ -197,7 +197,7 @@ TEST_CASE("text that is not JSON", "[workload_file]") {
   check("[1]", "w.json: $", "is not a workload file");
   check("{\"model_type\": \"llama\"}", "w.json: $", "is not a workload file");
   check("{\"a\": 1e999}", "w.json", "is not JSON");
-  check(replaced(example(), "\"setup\": [", "\"units\": [], \"setup\": ["), "w.json", "the key 'units' is there twice");
+  check(replaced(example(), "\"setup\": [", "\"units\": [], \"setup\": ["), "w.json", "duplicate key 'units'");
   check(std::string(200000, '['), "w.json:1:200001", "is not JSON");
 }
 
