@@ -106,12 +106,13 @@ for page in README.md CONTRIBUTING.md docs/*.md; do
   done
 done
 # Options in the text, `--like-this`, are options of some verb; those of other programs are within their command.
-for verb in $(foreshard --help | awk '/^usage/ { on = 1 } on && /^  [a-z]+ / && $1 != "foreshard" { print $1 }'); do
+# completion and man are not in the overview.
+for verb in completion man $(foreshard --help | awk '/^usage/ { on = 1 } on && /^  [a-z]+ / && $1 != "foreshard" { print $1 }'); do
   foreshard "$verb" --help
 done | cat - <(foreshard --help) | grep -oE -- '--[a-z][a-z-]*' | sort -u >"$work/options"
 for page in README.md CONTRIBUTING.md docs/*.md; do
   for option in $(awk '/^ *```/ { code = !code; next } !code' "$page" | grep -oE '`[^`]*`' |
-    grep -vE '^`(torchrun|srun|mpirun|cmake|gpu_)' | grep -oE -- '(^`|[ |])--[a-z][a-z-]*' |
+    grep -vE '^`(torchrun|srun|mpirun|cmake|ctest|gpu_)' | grep -oE -- '(^`|[ |])--[a-z][a-z-]*' |
     grep -oE -- '--[a-z-]+' | sort -u); do
     grep -qx -- "$option" "$work/options" || { echo "$page: no verb has the option $option"; failed=$((failed + 1)); }
   done

@@ -12,9 +12,9 @@
 namespace foreshard::tidy {
 namespace {
 
-constexpr std::size_t kMostLines = 800;
-constexpr std::size_t kMostColumns = 120;
-constexpr std::size_t kMostFunctionLines = 70;
+constexpr std::size_t kMaxLines = 800;
+constexpr std::size_t kMaxColumns = 120;
+constexpr std::size_t kMaxFunctionLines = 70;
 
 /// Columns as people count them: one for each UTF-8 character.
 std::size_t columns(const std::string& line) {
@@ -93,14 +93,14 @@ Findings libraries_do_not_print(const SourceFile& file) {
 Findings sizes(const SourceFile& file) {
   Findings out;
   if (!file.is_cpp()) return out;
-  if (file.lines.size() > kMostLines)
+  if (file.lines.size() > kMaxLines)
     out.push_back({file.path, 0, std::to_string(file.lines.size()) + " lines; at most 800"});
   for (std::size_t i = 0; i < file.lines.size(); ++i)
-    if (columns(file.lines[i]) > kMostColumns && file.lines[i].find("R\"") == std::string::npos)
+    if (columns(file.lines[i]) > kMaxColumns && file.lines[i].find("R\"") == std::string::npos)
       out.push_back({file.path, i + 1, std::to_string(columns(file.lines[i])) + " columns; at most 120"});
   if (file.room() == "tests") return out;
   for (const FunctionExtent& function : functions_of(file))
-    if (function.lines() > kMostFunctionLines)
+    if (function.lines() > kMaxFunctionLines)
       out.push_back(
           {file.path, function.first, "a function of " + std::to_string(function.lines()) + " lines; at most 70"});
   return out;
