@@ -1,6 +1,6 @@
 #include "traces/store/store.hpp"
 
-#include <chrono>
+#include <ctime>
 #include <filesystem>
 #include <thread>
 
@@ -129,17 +129,20 @@ TEST_CASE("a hundred thousand rows take well under a second", "[store]") {
   run.host_ops.resize(30000, run.host_ops[0]);
   run.blocks.resize(10000, run.blocks[0]);
   run.allocator.resize(30000, run.allocator[0]);
-  const auto begin = std::chrono::steady_clock::now();
+  // Time of the processor, not of a clock on the wall: other tests run at once.
+  const std::clock_t begin = std::clock();
   must_write(run, path_of("large.db"));
-  const auto written = std::chrono::steady_clock::now();
+  const std::clock_t written = std::clock();
   const Result<Run> read = read_run(path_of("large.db"));
-  const auto end = std::chrono::steady_clock::now();
+  const std::clock_t end = std::clock();
   REQUIRE(read);
   CHECK(difference(run, *read) == "");
-  const auto ms = [](auto from, auto to) { return std::chrono::duration<double, std::milli>(to - from).count(); };
-  WARN("write " << ms(begin, written) << " ms, read " << ms(written, end) << " ms, "
+  const auto ms = [](std::clock_t from, std::clock_t to) {
+    return 1e3 * static_cast<double>(to - from) / CLOCKS_PER_SEC;
+  };
+  INFO("write " << ms(begin, written) << " ms, read " << ms(written, end) << " ms, "
                 << std::filesystem::file_size(path_of("large.db")) << " bytes");
-  CHECK(ms(begin, written) < 2000);  // a loaded machine and a build without optimisation included
+  CHECK(ms(begin, written) < 2000);  // a build without optimisation included
 }
 
 }  // namespace
