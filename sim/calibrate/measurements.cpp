@@ -1,6 +1,7 @@
 #include "sim/calibrate/measurements.hpp"
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 
 #include "sim/calibrate/input_json.hpp"
 #include "sim/calibrate/nccl_tests.hpp"

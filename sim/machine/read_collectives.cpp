@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <nlohmann/json.hpp>
 
 #include "core/device/collective_names.hpp"
 #include "sim/machine/longest_op.hpp"

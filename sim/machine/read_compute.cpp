@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <nlohmann/json.hpp>
 
 #include "core/workload/workload_names.hpp"
 #include "sim/machine/profile_sections.hpp"

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <nlohmann/json.hpp>
 
 #include "core/kernel/kernel_names.hpp"
 #include "sim/machine/contention_spec.hpp"

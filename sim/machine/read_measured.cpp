@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <nlohmann/json.hpp>
 
 #include "core/workload/workload_names.hpp"
 #include "sim/machine/profile_sections.hpp"

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <nlohmann/json.hpp>
 
 #include "core/device/collective_names.hpp"
 #include "core/kernel/kernel_names.hpp"
