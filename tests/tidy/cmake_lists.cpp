@@ -88,7 +88,7 @@ std::vector<FolderTarget> folder_targets(const SourceFile& cmake_lists,
     }
     if (command.name != "target_link_libraries") continue;
     const auto target = std::find_if(targets.begin(), targets.end(),
-                                     [&](const FolderTarget& t) { return !t.library && t.name == first; });
+                                     [&](const FolderTarget& t) { return !t.is_library && t.name == first; });
     if (target == targets.end()) continue;
     for (const std::string& word : command.arguments) {
       if (!word.starts_with(kNamespace)) continue;

@@ -22,7 +22,7 @@ struct CMakeCommand {
 struct FolderTarget {
   std::string folder;
   std::string name;  ///< "core_step" of a library in core/step, the program's own name of an executable
-  bool library = false;
+  bool is_library = false;
   std::vector<std::string> sources;  ///< from the repository's root; generated ones left out
   /// Folders: the DEPENDS of foreshard_library(); for an executable the foreshard:: targets that its
   /// target_link_libraries() names.

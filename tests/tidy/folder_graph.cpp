@@ -80,10 +80,10 @@ Findings undeclared(const FolderTarget& target, bool folder_has_library, const s
   Findings out;
   std::set<std::string> included;
   const std::set<std::string> declared(target.depends.begin(), target.depends.end());
-  for (const SourceFile* file : files_of(target, target.library || !folder_has_library, tree))
+  for (const SourceFile* file : files_of(target, target.is_library || !folder_has_library, tree))
     for (const Include& include : includes_of(*file)) {
       const std::string folder = SourceFile{include.path, {}}.folder();
-      if (folder == target.folder && (target.library || !folder_has_library)) continue;
+      if (folder == target.folder && (target.is_library || !folder_has_library)) continue;
       if (included.insert(folder).second && !declared.contains(folder))
         out.push_back({file->path, include.line, "includes " + folder + ", which " + cmake_path + " does not declare"});
     }
@@ -124,7 +124,7 @@ Findings undeclared_folders(const Tree& tree) {
     if (!file.is_product() || file.name() != "CMakeLists.txt") continue;
     const auto targets = folder_targets(file, folders);
     const bool has_library =
-        std::any_of(targets.begin(), targets.end(), [](const FolderTarget& target) { return target.library; });
+        std::any_of(targets.begin(), targets.end(), [](const FolderTarget& target) { return target.is_library; });
     for (const FolderTarget& target : targets) {
       with_target.insert(target.folder);
       const Findings more = undeclared(target, has_library, path, tree);
