@@ -1,9 +1,10 @@
-# foreshard_library([SOURCES files...] [DEPENDS folders...] [LIBRARIES targets...]): the static library of this folder
-# (header-only without SOURCES). Its name is the folder's: core/step is foreshard_core_step, alias foreshard::core_step.
-# DEPENDS names the folders that its sources include, exactly; tests/tidy holds it. Includes start at the repository's
-# root ("core/device/device.hpp").
+# foreshard_library([SOURCES files...] [DEPENDS folders...] [LIBRARIES targets...] [SEPARATE ALL|files...]): the static
+# library of this folder (header-only without SOURCES). Its name is the folder's: core/step is foreshard_core_step,
+# alias foreshard::core_step. DEPENDS names the folders that its sources include, exactly; tests/tidy holds it. Includes
+# start at the repository's root ("core/device/device.hpp"). With FORESHARD_UNITY several sources are compiled as one, so
+# what they name in anonymous namespaces differs within a folder; SEPARATE lists sources that are compiled alone.
 function(foreshard_library)
-  cmake_parse_arguments(ARG "" "" "SOURCES;DEPENDS;LIBRARIES" ${ARGN})
+  cmake_parse_arguments(ARG "" "" "SOURCES;DEPENDS;LIBRARIES;SEPARATE" ${ARGN})
   file(RELATIVE_PATH folder ${PROJECT_SOURCE_DIR} ${CMAKE_CURRENT_SOURCE_DIR})
   string(REPLACE "/" "_" name ${folder})
   set(target foreshard_${name})
@@ -12,6 +13,13 @@ function(foreshard_library)
   if(ARG_SOURCES)
     add_library(${target} STATIC ${ARG_SOURCES})
     set(access PUBLIC)
+    if(ARG_SEPARATE STREQUAL "ALL")
+      set(ARG_SEPARATE ${ARG_SOURCES})
+    endif()
+    set_target_properties(${target} PROPERTIES UNITY_BUILD ${FORESHARD_UNITY})
+    if(ARG_SEPARATE)
+      set_source_files_properties(${ARG_SEPARATE} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+    endif()
     foreshard_warnings(${target})
     if("Boost::headers" IN_LIST ARG_LIBRARIES)
       target_link_libraries(${target} PUBLIC foreshard::asio)
@@ -70,7 +78,7 @@ endfunction()
 # foreshard_test(NAME sources... [DEPENDS targets...] LABELS labels...): one Catch2 test program, and the test that runs
 # it in the repository's root. NAME follows the folder under tests: core/step gives core_step, or core_step_MORE for a
 # further program. LABELS has one of `fast` (the program takes less than 2 s) and `slow`, and with it `reference` where
-# it needs FORESHARD_TRUTH, `gpu` where it needs a GPU. With FORESHARD_UNITY_TESTS the sources are compiled as one.
+# it needs FORESHARD_TRUTH, `gpu` where it needs a GPU. With FORESHARD_UNITY the sources are compiled as one.
 function(foreshard_test name)
   cmake_parse_arguments(ARG "" "" "DEPENDS;LABELS" ${ARGN})
   file(RELATIVE_PATH folder ${PROJECT_SOURCE_DIR}/tests ${CMAKE_CURRENT_SOURCE_DIR})
@@ -88,7 +96,7 @@ function(foreshard_test name)
   target_link_libraries(test_${name} PRIVATE ${ARG_DEPENDS} foreshard_test_main)
   target_include_directories(test_${name} PRIVATE ${PROJECT_SOURCE_DIR})
   target_compile_options(test_${name} PRIVATE "$<$<COMPILE_LANGUAGE:CXX>:${FORESHARD_TEST_OPTIONS}>")
-  set_target_properties(test_${name} PROPERTIES UNITY_BUILD ${FORESHARD_UNITY_TESTS})
+  set_target_properties(test_${name} PROPERTIES UNITY_BUILD ${FORESHARD_UNITY})
   foreshard_warnings(test_${name})
   foreshard_precompiled_headers(test_${name} foreshard_test_precompiled)
   add_test(NAME ${name} COMMAND test_${name} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})

@@ -6,7 +6,7 @@ namespace foreshard::cli {
 namespace {
 
 /// One line: "-s o -l output -r -F -d 'help'".
-void add_option(std::string& out, const std::string& verb, const OptionFacts& option) {
+void add_fish_option(std::string& out, const std::string& verb, const OptionFacts& option) {
   std::string line = fmt::format("complete -c foreshard -n '__fish_seen_subcommand_from {}'", verb);
   if (!option.positional)
     for (const std::string& name : option.names)
@@ -29,7 +29,7 @@ std::string fish_completion(const std::vector<DescribedVerb>& verbs) {
     out += fmt::format("complete -c foreshard -n __fish_use_subcommand -a {} -d {}\n", verb.name,
                        shell_quoted(verb.summary));
   for (const DescribedVerb& verb : verbs)
-    for (const OptionFacts& option : verb.options) add_option(out, verb.name, option);
+    for (const OptionFacts& option : verb.options) add_fish_option(out, verb.name, option);
   return out;
 }
 

@@ -48,7 +48,7 @@ std::string heading(const std::string& name, std::string_view summary) {
                      version_number(), troff(name), troff(summary));
 }
 
-void add_option(std::string& out, const OptionFacts& option) {
+void add_man_option(std::string& out, const OptionFacts& option) {
   std::string names;
   for (const std::string& name : option.names) names += (names.empty() ? "" : ", ") + ("\\fB" + troff(name) + "\\fR");
   for (const std::string& name : option.off) names += ", \\fB" + troff(name) + "\\fR";
@@ -68,7 +68,7 @@ void add_options(std::string& out, const DescribedVerb& verb) {
   for (const std::string& group : groups) {
     out += fmt::format(".SH {}\n", troff(upper(group)));
     for (const OptionFacts& option : verb.options)
-      if (!option.positional && option.group == group) add_option(out, option);
+      if (!option.positional && option.group == group) add_man_option(out, option);
   }
 }
 
@@ -106,7 +106,7 @@ std::string man_page(const DescribedVerb& verb) {
     }
   out += " [options]\n.SH DESCRIPTION\n" + troff(verb.summary) + ".\n";
   for (const OptionFacts& option : verb.options)
-    if (option.positional) add_option(out, option);
+    if (option.positional) add_man_option(out, option);
   add_options(out, verb);
   add_examples(out, verb);
   out += kExitStatus;

@@ -29,7 +29,7 @@ std::string value_of(const OptionFacts& option) {
   return fmt::format(":{}:{}", escaped(option.type_name), action);
 }
 
-void add_option(std::string& out, const OptionFacts& option) {
+void add_zsh_option(std::string& out, const OptionFacts& option) {
   const std::string value = value_of(option);
   if (option.positional) {
     out += fmt::format(" \\\n        {}", shell_quoted((option.repeatable ? "*" : "") + value));
@@ -55,7 +55,7 @@ std::string zsh_completion(const std::vector<DescribedVerb>& verbs) {
       "  local verb=$words[2]\n  shift words\n  ((CURRENT--))\n  case $verb in\n";
   for (const DescribedVerb& verb : verbs) {
     out += fmt::format("    {})\n      _arguments", verb.name);
-    for (const OptionFacts& option : verb.options) add_option(out, option);
+    for (const OptionFacts& option : verb.options) add_zsh_option(out, option);
     out += "\n      ;;\n";
   }
   return out + "  esac\n}\n_foreshard \"$@\"\n";

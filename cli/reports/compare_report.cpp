@@ -7,6 +7,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "cli/reports/json_values.hpp"
 #include "core/base/json_io.hpp"
 #include "core/base/units.hpp"
 
@@ -26,9 +27,9 @@ struct Line {
   bool count = false;
 };
 
-using Values = std::vector<std::pair<std::string, double>>;
+using NamedValues = std::vector<std::pair<std::string, double>>;
 
-std::vector<std::string> names_of(const Values& a, const Values& b) {
+std::vector<std::string> names_of(const NamedValues& a, const NamedValues& b) {
   std::vector<std::string> names;
   for (const auto* list : {&a, &b})
     for (const auto& [name, value] : *list)
@@ -36,7 +37,7 @@ std::vector<std::string> names_of(const Values& a, const Values& b) {
   return names;
 }
 
-std::optional<double> value_of(const Values& list, const std::string& name) {
+std::optional<double> value_of(const NamedValues& list, const std::string& name) {
   for (const auto& [key, value] : list)
     if (key == name) return value;
   return std::nullopt;
@@ -246,10 +247,6 @@ void print_units(std::ostream& out, const Comparison& comparison, std::uint32_t 
 Json json_value(const std::optional<double>& value, const Line& line) {
   if (!value) return nullptr;
   return line.bytes || line.count ? Json(static_cast<std::int64_t>(*value)) : Json(*value);
-}
-
-Json text_or_null(const std::string& text) {
-  return text.empty() ? Json(nullptr) : Json(text);
 }
 
 Json step_json(const ComparedSide& side) {

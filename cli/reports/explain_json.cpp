@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/reports/explain_report.hpp"
+#include "cli/reports/json_values.hpp"
 #include "core/run/run_names.hpp"
 
 namespace foreshard::cli {
@@ -12,10 +13,6 @@ namespace {
 
 Json time_or_null(const std::optional<Nanoseconds>& time) {
   return time ? Json(time->count) : Json(nullptr);
-}
-
-Json text_or_null(const std::string& text) {
-  return text.empty() ? Json(nullptr) : Json(text);
 }
 
 Json stream_or_null(StreamId stream) {

@@ -34,18 +34,18 @@ const std::string* find(const Variables& variables, std::string_view name) {
   return found == variables.end() || found->second.empty() ? nullptr : &found->second;
 }
 
-tl::unexpected<Error> refuse(std::string what, std::string hint = {}) {
+tl::unexpected<Error> unusable(std::string what, std::string hint = {}) {
   return fail(ErrorKind::usage, std::move(what), "environment", std::move(hint));
 }
 
 Result<std::uint32_t> read_number(const Variables& variables, std::string_view name, std::string_view launcher) {
   const std::string* text = find(variables, name);
   if (text == nullptr)
-    return refuse(fmt::format("{} is not set, though other variables of {} are", name, launcher),
-                  fmt::format("start every rank with {}, or unset its variables", launcher));
+    return unusable(fmt::format("{} is not set, though other variables of {} are", name, launcher),
+                    fmt::format("start every rank with {}, or unset its variables", launcher));
   const auto value = parse_count(*text);
   if (!value || *value > kMaxRanks)
-    return refuse(fmt::format("{} is '{:.40}': a number up to {} was expected", name, *text, kMaxRanks));
+    return unusable(fmt::format("{} is '{:.40}': a number up to {} was expected", name, *text, kMaxRanks));
   return *value;
 }
 
@@ -64,11 +64,11 @@ Result<std::uint32_t> slurm_local_ranks(const Variables& variables) {
     const std::string* list = find(variables, name);
     if (list == nullptr) continue;
     const auto tasks = slurm_tasks_per_node(*list);
-    if (!tasks) return refuse(fmt::format("{}: {}", name, tasks.error().what));
+    if (!tasks) return unusable(fmt::format("{}: {}", name, tasks.error().what));
     const auto node = read_number(variables, "SLURM_NODEID", "Slurm");
     FORESHARD_TRY(node);
     if (*node < tasks->size()) return (*tasks)[*node];
-    return refuse(fmt::format("SLURM_NODEID is {}, but {} has {} hosts", *node, name, tasks->size()));
+    return unusable(fmt::format("SLURM_NODEID is {}, but {} has {} hosts", *node, name, tasks->size()));
   }
   return read_number(variables, "SLURM_NTASKS_PER_NODE", "Slurm");
 }
@@ -95,7 +95,7 @@ Result<void> read_ranks(const Variables& variables, const Names& names, Environm
 
 Result<void> check_ranks(const Environment& e) {
   const auto contradiction = [&](std::string what) {
-    return refuse(fmt::format("the variables of {} contradict each other: {}", e.launcher, what));
+    return unusable(fmt::format("the variables of {} contradict each other: {}", e.launcher, what));
   };
   if (e.rank >= e.ranks) return contradiction(fmt::format("rank {} of {}", e.rank, e.ranks));
   if (e.local_rank >= e.local_ranks)
@@ -103,9 +103,9 @@ Result<void> check_ranks(const Environment& e) {
   if (e.local_ranks > e.ranks)
     return contradiction(fmt::format("{} ranks on this host, {} in all", e.local_ranks, e.ranks));
   if (e.local_rank > e.rank || e.rank - e.local_rank + e.local_ranks > e.ranks)
-    return refuse(fmt::format("rank {} is number {} of {} on its host: the ranks of a host are not consecutive", e.rank,
-                              e.local_rank, e.local_ranks),
-                  "place them by host: srun --distribution=block, mpirun --map-by ppr:N:node --rank-by slot");
+    return unusable(fmt::format("rank {} is number {} of {} on its host: the ranks of a host are not consecutive",
+                                e.rank, e.local_rank, e.local_ranks),
+                    "place them by host: srun --distribution=block, mpirun --map-by ppr:N:node --rank-by slot");
   return {};
 }
 
@@ -118,11 +118,11 @@ Result<std::string> read_address(const Variables& variables, const Environment& 
     const std::string* list = find(variables, name);
     if (e.launcher != "Slurm" || list == nullptr) continue;
     const auto hosts = slurm_hosts(*list);
-    if (!hosts) return refuse(fmt::format("{}: {}", name, hosts.error().what));
+    if (!hosts) return unusable(fmt::format("{}: {}", name, hosts.error().what));
     return hosts->front();
   }
-  return refuse(fmt::format("{} does not name the host of rank 0, and the ranks are on several hosts", e.launcher),
-                "set MASTER_ADDR to the name of rank 0's host on every rank");
+  return unusable(fmt::format("{} does not name the host of rank 0, and the ranks are on several hosts", e.launcher),
+                  "set MASTER_ADDR to the name of rank 0's host on every rank");
 }
 
 Result<std::uint16_t> read_port(const Variables& variables, const Environment& e) {
@@ -131,7 +131,7 @@ Result<std::uint16_t> read_port(const Variables& variables, const Environment& e
     if (const std::string* text = find(variables, name)) {
       const auto port = parse_count(*text);
       if (!port || *port == 0 || *port + shift > 65'535)
-        return refuse(fmt::format("{} is '{:.40}': a TCP port was expected, 1 to {}", name, *text, 65'535 - shift));
+        return unusable(fmt::format("{} is '{:.40}': a TCP port was expected, 1 to {}", name, *text, 65'535 - shift));
       return static_cast<std::uint16_t>(*port + shift);
     }
     shift = 1;  // torchrun's own store listens on MASTER_PORT itself
@@ -177,7 +177,7 @@ Result<Environment> read_environment(const Variables& variables) {
   e.port = *port;
   e.token = read_token(variables, e);
   if (e.token.size() > kLongestText || e.address.size() > kLongestText)
-    return refuse("the address or the token of the rendezvous is longer than 1,024 bytes");
+    return unusable("the address or the token of the rendezvous is longer than 1,024 bytes");
   return e;
 }
 

@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::size_t kWordBytes = 16;
 
-tl::unexpected<Error> refuse(std::string_view call, int error) {
+tl::unexpected<Error> failed_call(std::string_view call, int error) {
   return fail(ErrorKind::rendezvous, fmt::format("the ranks of this host cannot pass file descriptors: {}: {}", call,
                                                  std::generic_category().message(error)));
 }
@@ -40,7 +40,7 @@ Result<void> send_descriptors(int socket, std::uint32_t number, const std::vecto
   ssize_t sent;
   do sent = ::sendmsg(socket, &message, MSG_NOSIGNAL);
   while (sent < 0 && errno == EINTR);
-  if (sent < 0) return refuse("sendmsg", errno);
+  if (sent < 0) return failed_call("sendmsg", errno);
   return {};
 }
 
@@ -57,7 +57,7 @@ Result<std::vector<OwnedDescriptor>> receive_descriptors(int socket, std::uint32
   ssize_t got;
   do got = ::recvmsg(socket, &message, MSG_CMSG_CLOEXEC);
   while (got < 0 && errno == EINTR);
-  if (got < 0) return refuse("recvmsg", errno);
+  if (got < 0) return failed_call("recvmsg", errno);
   std::vector<OwnedDescriptor> out;
   for (cmsghdr* part_of = CMSG_FIRSTHDR(&message); part_of != nullptr; part_of = CMSG_NXTHDR(&message, part_of)) {
     if (part_of->cmsg_level != SOL_SOCKET || part_of->cmsg_type != SCM_RIGHTS) continue;
@@ -69,7 +69,7 @@ Result<std::vector<OwnedDescriptor>> receive_descriptors(int socket, std::uint32
     }
   }
   if (got == 0) return fail(ErrorKind::rendezvous, "another rank of this host closed its Unix socket");
-  if ((message.msg_flags & MSG_CTRUNC) != 0) return refuse("recvmsg", EMFILE);
+  if ((message.msg_flags & MSG_CTRUNC) != 0) return failed_call("recvmsg", EMFILE);
   if (got != sizeof number || number != expected || out.size() != count)
     return fail(ErrorKind::rendezvous,
                 fmt::format("a Unix socket of this host brought {} descriptors as number {} where {} as number {} were "
@@ -92,9 +92,9 @@ Result<void> LocalSockets::wait(int descriptor, short events, TimePoint deadline
     std::array<pollfd, 2> of{pollfd{descriptor, events, 0}, pollfd{wake_, POLLIN, 0}};
     const int ready = ::poll(of.data(), of.size(), static_cast<int>(std::max<std::int64_t>(left.count(), 0)));
     if (ready < 0 && errno == EINTR) continue;
-    if (ready < 0) return refuse("poll", errno);
+    if (ready < 0) return failed_call("poll", errno);
     if (of[1].revents != 0) return fail(ErrorKind::rendezvous, "the run failed");
-    if (ready == 0) return refuse("poll", ETIMEDOUT);
+    if (ready == 0) return failed_call("poll", ETIMEDOUT);
     return {};
   }
 }
@@ -105,25 +105,25 @@ Result<std::string> LocalSockets::open() {
   if (local_rank_ != 0) return std::string();
   word_.resize(kWordBytes);
   if (::getrandom(word_.data(), word_.size(), 0) != static_cast<ssize_t>(word_.size()))
-    return refuse("getrandom", errno);
+    return failed_call("getrandom", errno);
   listener_.reset(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
-  if (!listener_) return refuse("socket", errno);
+  if (!listener_) return failed_call("socket", errno);
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   // Bound with the family alone, it gets an abstract name of the kernel's choice: unix(7), autobind.
   if (::bind(listener_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address.sun_family) != 0)
-    return refuse("bind", errno);
-  if (::listen(listener_.get(), static_cast<int>(kMaxLocalRanks)) != 0) return refuse("listen", errno);
+    return failed_call("bind", errno);
+  if (::listen(listener_.get(), static_cast<int>(kMaxLocalRanks)) != 0) return failed_call("listen", errno);
   socklen_t size = sizeof address;
   if (::getsockname(listener_.get(), reinterpret_cast<sockaddr*>(&address), &size) != 0)
-    return refuse("getsockname", errno);
+    return failed_call("getsockname", errno);
   return word_ + std::string(address.sun_path, size - offsetof(sockaddr_un, sun_path));
 }
 
 Result<void> LocalSockets::accept_one(std::string_view word, TimePoint deadline) {
   if (auto ready = wait(listener_.get(), POLLIN, deadline); !ready) return ready;
   OwnedDescriptor peer(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
-  if (!peer) return errno == EINTR || errno == ECONNABORTED ? Result<void>{} : refuse("accept", errno);
+  if (!peer) return errno == EINTR || errno == ECONNABORTED ? Result<void>{} : failed_call("accept", errno);
   if (!same_user(peer.get())) return {};
   const auto soon = std::min(deadline, std::chrono::steady_clock::now() + Milliseconds(1000));
   if (!wait(peer.get(), POLLIN, soon)) return {};
@@ -151,18 +151,19 @@ Result<void> LocalSockets::connect(std::string_view address) {
   if (address.size() <= kWordBytes || address.size() - kWordBytes > sizeof to.sun_path)
     return fail(ErrorKind::rendezvous, "the first rank of this host did not say where it listens");
   OwnedDescriptor socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
-  if (!socket) return refuse("socket", errno);
+  if (!socket) return failed_call("socket", errno);
   to.sun_family = AF_UNIX;
   std::memcpy(to.sun_path, address.data() + kWordBytes, address.size() - kWordBytes);
   const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + address.size() - kWordBytes);
   if (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&to), size) != 0) {
-    auto error = refuse("connect", errno);
+    auto error = failed_call("connect", errno);
     error.value().hint = "the ranks of a host must share its network name space (one container for all of them)";
     return error;
   }
   std::string introduction(address.substr(0, kWordBytes));
   introduction.append(reinterpret_cast<const char*>(&local_rank_), sizeof local_rank_);
-  if (::send(socket.get(), introduction.data(), introduction.size(), MSG_NOSIGNAL) < 0) return refuse("send", errno);
+  if (::send(socket.get(), introduction.data(), introduction.size(), MSG_NOSIGNAL) < 0)
+    return failed_call("send", errno);
   peers_.clear();
   peers_.push_back(std::move(socket));
   return {};
@@ -179,7 +180,7 @@ Result<std::vector<int>> LocalSockets::bootstrap(int descriptor) {
     all = std::move(*received);
   } else {
     all.emplace_back(::fcntl(descriptor, F_DUPFD_CLOEXEC, 3));
-    if (!all[0]) return refuse("fcntl", errno);
+    if (!all[0]) return failed_call("fcntl", errno);
     for (std::uint32_t i = 1; i < local_ranks_; ++i) {
       FORESHARD_TRY(wait(peers_[i].get(), POLLIN, deadline));
       auto received = receive_descriptors(peers_[i].get(), i, 1);

@@ -127,14 +127,14 @@ constexpr MessageKind kKindOf<Abort> = MessageKind::abort;
 template <>
 constexpr MessageKind kKindOf<LeaveNotice> = MessageKind::leave_notice;
 
-tl::unexpected<Error> refuse(std::string what) {
+tl::unexpected<Error> malformed(std::string what) {
   return fail(ErrorKind::rendezvous, std::move(what));
 }
 
 template <std::size_t I = 0>
 Result<Message> decode_as(const Frame& frame) {
   if constexpr (I == std::variant_size_v<Message>) {
-    return refuse(fmt::format("a message of the unknown kind {}", static_cast<unsigned>(frame.kind)));
+    return malformed(fmt::format("a message of the unknown kind {}", static_cast<unsigned>(frame.kind)));
   } else {
     using T = std::variant_alternative_t<I, Message>;
     if (frame.kind != kKindOf<T>) return decode_as<I + 1>(frame);
@@ -142,7 +142,7 @@ Result<Message> decode_as(const Frame& frame) {
     T message;
     message_fields(get, message, static_cast<const T*>(nullptr));
     if (!get.bytes.done())
-      return refuse(fmt::format("a malformed message of kind {}", static_cast<unsigned>(frame.kind)));
+      return malformed(fmt::format("a malformed message of kind {}", static_cast<unsigned>(frame.kind)));
     return message;
   }
 }
@@ -176,15 +176,15 @@ Result<Message> decode(const Frame& frame) {
 Result<std::optional<Frame>> FrameReader::next() {
   const std::size_t seen = std::min(bytes_.size(), std::size_t{2});
   if (std::string_view(bytes_).substr(0, seen) != std::string_view("FS").substr(0, seen))
-    return refuse("it does not speak foreshard's protocol");
+    return malformed("it does not speak foreshard's protocol");
   if (bytes_.size() >= 3 && static_cast<std::uint8_t>(bytes_[2]) != kProtocolVersion)
-    return refuse(fmt::format("it speaks version {} of the protocol, this foreshard version {}",
-                              static_cast<unsigned>(static_cast<std::uint8_t>(bytes_[2])), kProtocolVersion));
+    return malformed(fmt::format("it speaks version {} of the protocol, this foreshard version {}",
+                                 static_cast<unsigned>(static_cast<std::uint8_t>(bytes_[2])), kProtocolVersion));
   if (bytes_.size() < kFrameHeaderBytes) return std::nullopt;
   ByteReader header(std::string_view(bytes_).substr(3, kFrameHeaderBytes - 3));
   const auto kind = static_cast<MessageKind>(header.number<std::uint8_t>());
   const auto size = header.number<std::uint32_t>();
-  if (size > limit_) return refuse(fmt::format("a message of {} bytes, more than the {} allowed", size, limit_));
+  if (size > limit_) return malformed(fmt::format("a message of {} bytes, more than the {} allowed", size, limit_));
   if (bytes_.size() < kFrameHeaderBytes + size) return std::nullopt;
   Frame frame{kind, bytes_.substr(kFrameHeaderBytes, size)};
   bytes_.erase(0, kFrameHeaderBytes + size);

@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::size_t kMaxText = 1 << 20;  // of all names together
 
-tl::unexpected<Error> refuse(std::string_view list, std::string_view what) {
+tl::unexpected<Error> unreadable(std::string_view list, std::string_view what) {
   return fail(ErrorKind::usage, fmt::format("'{:.80}' is no list as Slurm writes it: {}", list, what));
 }
 
@@ -85,9 +85,9 @@ bool expand(std::string_view item, std::vector<std::string>& out, std::size_t& t
 Result<std::vector<std::string>> slurm_hosts(std::string_view list) {
   std::vector<std::string> hosts;
   std::size_t text_size = 0;
-  if (list.size() > kMaxText) return refuse(list, "it is too long");
+  if (list.size() > kMaxText) return unreadable(list, "it is too long");
   if (!split(list, [&](std::string_view item) { return expand(item, hosts, text_size); }))
-    return refuse(list, "host names with numbers in brackets were expected, host[01-04,7]");
+    return unreadable(list, "host names with numbers in brackets were expected, host[01-04,7]");
   return hosts;
 }
 
@@ -103,7 +103,7 @@ Result<std::vector<std::uint32_t>> slurm_tasks_per_node(std::string_view list) {
     tasks.insert(tasks.end(), *nodes, *each);
     return true;
   });
-  if (!good) return refuse(list, "tasks per host were expected, 4(x2),3");
+  if (!good) return unreadable(list, "tasks per host were expected, 4(x2),3");
   return tasks;
 }
 

@@ -65,7 +65,7 @@ void turn(const MachineProfile& machine, const SampleGroup& group, const Knob& k
   *knob.value = base * std::exp((low + high) / 2);
 }
 
-double rounded(double value) {
+double four_digits(double value) {
   const double unit = std::pow(10.0, std::floor(std::log10(value)) - 3);
   return std::round(value / unit) * unit;
 }
@@ -79,7 +79,7 @@ void fit(MachineProfile& machine, SampleGroup& group, MachineFit& out) {
   const double before = misfit(machine, group);
   for (int round = 0; round < (group.knobs.size() > 1 ? 6 : 1); ++round)
     for (std::size_t k = 0; k < group.knobs.size(); ++k) turn(machine, group, group.knobs[k], base[k]);
-  for (const Knob& knob : group.knobs) *knob.value = rounded(*knob.value);
+  for (const Knob& knob : group.knobs) *knob.value = four_digits(*knob.value);
   const bool better = misfit(machine, group) < before;
   std::swap(tables, machine.collectives);
   for (std::size_t k = 0; k < group.knobs.size(); ++k) {

@@ -11,7 +11,7 @@ namespace foreshard::sim {
 namespace {
 
 constexpr std::size_t kLargestText = 16 * kMiB;  // NCCL's own limits keep a node's file far below 1 MiB
-constexpr int kDeepestNesting = 64;
+constexpr int kDeepestElement = 64;
 
 /// GB/s of one NVLink by compute capability, the newest that is not above the GPU's (NCCL 2.28 graph/topo.h).
 struct LinkSpeed {
@@ -79,7 +79,7 @@ class TopologyReader {
   }
 
   void visit(const pugi::xml_node& node, int depth) {
-    if (depth > kDeepestNesting) return fail(node, "is nested too deeply", "is it a topology of NCCL?");
+    if (depth > kDeepestElement) return fail(node, "is nested too deeply", "is it a topology of NCCL?");
     for (const pugi::xml_node& child : node.children()) {
       const std::string_view name = child.name();
       if (name == "cpu") hosts_.insert(child.attribute("host_hash").value());

@@ -13,7 +13,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr double kMaxMicroseconds = 1e9;
+constexpr double kMaxTime = 1e9;
 constexpr double kMaxExtent = 1e12;
 constexpr double kMaxFactor = 100;
 
@@ -59,7 +59,7 @@ DType dtype_of(ProfileReader& reader, const Json& entry, const std::string& plac
 
 KernelFamily read_family(ProfileReader& reader, const Json& entry, const std::string& place) {
   static constexpr std::array<std::string_view, 5> kKeys{"label", "access", "dtype", "points", "source"};
-  static constexpr std::array<double, 2> kMax{kMaxExtent, kMaxMicroseconds};
+  static constexpr std::array<double, 2> kMax{kMaxExtent, kMaxTime};
   reader.known_keys(entry, place, kKeys);
   KernelFamily out;
   out.label = reader.text(entry, place, "label");

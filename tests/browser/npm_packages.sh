@@ -9,5 +9,7 @@ npm_packages() {
   [ "$(node -p 'process.versions.node.split(".")[0] >= '"$1")" = true ] || skip "node $(node --version) is older than $1"
   [ -x viz/page/node_modules/.bin/esbuild ] && [ -d viz/page/node_modules/playwright-core ] && return
   if [ "${FORESHARD_NO_INSTALL:-0}" = 1 ]; then skip "viz/page/node_modules is missing (FORESHARD_NO_INSTALL is set)"; fi
-  (cd viz/page && npm ci --no-audit --no-fund >/dev/null 2>&1) || skip "npm ci did not work in viz/page"
+  local said
+  said=$(cd viz/page && npm ci --no-audit --no-fund --fetch-retries 1 2>&1) ||
+    skip "npm ci did not work in viz/page: $(grep -i 'err' <<<"$said" | head -n 3 | tr '\n' ' ')"
 }

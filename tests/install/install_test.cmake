@@ -1,6 +1,6 @@
 # Installs into a folder of its own, uses what lies there, and builds a program against the libraries.
 # cmake -DBUILD=build folder -DOUT=scratch folder -DCONSUMER=its source
-# -DCOMPILER=C++ compiler -DSTATIC=FORESHARD_STATIC_DEPENDENCIES
+# -DCOMPILER=C++ compiler -DGENERATOR=CMake's generator -DSTATIC=FORESHARD_STATIC_DEPENDENCIES
 # -P install_test.cmake
 file(REMOVE_RECURSE ${OUT})
 set(prefix ${OUT}/prefix)
@@ -36,7 +36,7 @@ if(NOT machine STREQUAL "h200")
   message(FATAL_ERROR "the installed program planned for '${machine}'")
 endif()
 
-run(${CMAKE_COMMAND} -S ${CONSUMER} -B ${OUT}/consumer -DCMAKE_PREFIX_PATH=${prefix}
+run(${CMAKE_COMMAND} -G ${GENERATOR} -S ${CONSUMER} -B ${OUT}/consumer -DCMAKE_PREFIX_PATH=${prefix}
     -DCMAKE_CXX_COMPILER=${COMPILER})
 run(${CMAKE_COMMAND} --build ${OUT}/consumer)
 run(${OUT}/consumer/consumer)

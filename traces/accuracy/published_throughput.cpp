@@ -28,7 +28,7 @@ std::string_view next(std::string_view& rest, char separator) {
 }
 
 template <class Number>
-Number number(std::string_view text) {
+Number parsed(std::string_view text) {
   Number value{};
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   FORESHARD_CHECK(error == std::errc{} && end == text.data() + text.size(), "published_throughput.csv: a number");
@@ -44,7 +44,7 @@ void set_field(PublishedThroughput& row, std::string_view column, std::string_vi
   } else if (column == "machine") {
     row.machine = value;
   } else if (column == "gpus") {
-    const auto gpus = number<std::uint32_t>(value);
+    const auto gpus = parsed<std::uint32_t>(value);
     row.settings.gpus = std::min(gpus, kGpusOfNode);
     row.settings.nodes = gpus / row.settings.gpus;
   } else if (column == "attention") {
@@ -52,18 +52,18 @@ void set_field(PublishedThroughput& row, std::string_view column, std::string_vi
   } else if (column == "compiled") {
     row.compiled = value == "true";
   } else if (column == "network_gbps") {
-    row.network_gbps = number<std::uint32_t>(value);
+    row.network_gbps = parsed<std::uint32_t>(value);
   } else if (column == "peak_gib") {
-    row.peak_gib = number<double>(value);
+    row.peak_gib = parsed<double>(value);
   } else if (column == "tokens_per_s_gpu") {
-    row.tokens = number<double>(value);
+    row.tokens = parsed<double>(value);
   } else {
     const auto set = set_setting(row.settings, column, value);
     FORESHARD_CHECK(set.has_value(), "published_throughput.csv: a choice");
   }
 }
 
-std::vector<PublishedThroughput> parse(std::string_view csv) {
+std::vector<PublishedThroughput> parse_rows(std::string_view csv) {
   std::vector<PublishedThroughput> rows;
   const std::string_view header = next(csv, '\n');
   while (!csv.empty()) {
@@ -105,7 +105,7 @@ void use_flash_attention(MachineProfile& machine, bool triton) {
 }  // namespace
 
 std::span<const PublishedThroughput> published_throughput() {
-  static const std::vector<PublishedThroughput> kRows = parse(kPublishedThroughput);
+  static const std::vector<PublishedThroughput> kRows = parse_rows(kPublishedThroughput);
   return kRows;
 }
 

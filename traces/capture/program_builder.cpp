@@ -12,8 +12,6 @@
 namespace foreshard::traces {
 namespace {
 
-constexpr std::uint32_t kNone = CaptureEvent::kNone;
-
 /// Where a request stands in its step.
 enum class Region : std::uint8_t {
   setup,
@@ -148,7 +146,7 @@ void Builder::match_setup_shards() {
   std::vector<Bytes> sizes;
   std::vector<std::uint32_t> where;
   for (std::uint32_t i = 0; i < events_.size() && step_of_[i] < 0; ++i) {
-    if (!events_[i].allocates || events_[i].partner != kNone) continue;
+    if (!events_[i].allocates || events_[i].partner != CaptureEvent::kNone) continue;
     sizes.push_back(events_[i].size);
     where.push_back(i);
   }
@@ -166,7 +164,7 @@ void Builder::order_from_optimizer_states() {
   if (optimizer_events_.empty()) return;
   std::vector<Bytes> states;
   for (std::uint32_t i : optimizer_events_[0])
-    if (events_[i].allocates && events_[i].partner == kNone) states.push_back(events_[i].size);
+    if (events_[i].allocates && events_[i].partner == CaptureEvent::kNone) states.push_back(events_[i].size);
   // Two states a parameter; fused Adam's 4-byte step comes before them (core/optimizer/optimizer_state.cpp).
   const bool fused = in_.settings.optimizer == Optimizer::adam_fused;
   const std::size_t stride = fused ? 3 : 2;
@@ -217,7 +215,7 @@ bool Builder::optimizer_matches(std::size_t step, const std::vector<OptimizerPar
     if (e.allocates != expected[i].allocates || e.size != expected[i].bytes || e.stream != 0) return false;
     if (!e.allocates && (!live.contains(key) || live[key] != e.partner)) return false;
     if (e.allocates) live[key] = recorded[i];
-    if (e.allocates && expected[i].is_state() && e.partner != kNone) return false;
+    if (e.allocates && expected[i].is_state() && e.partner != CaptureEvent::kNone) return false;
   }
   return true;
 }
@@ -239,7 +237,7 @@ MemoryCategory Builder::category(std::uint32_t i) const {
   if (tag.owner == Owner::fsdp) return category_of(tag.buffer, casts_back_[tag.unit.value]);
   if (shard_of_[i].valid()) return MemoryCategory::parameters;
   const std::uint32_t end = events_[i].partner;
-  const bool stays = end == kNone;
+  const bool stays = end == CaptureEvent::kNone;
   switch (region_[i]) {
     case Region::setup:
       return MemoryCategory::other;
@@ -289,7 +287,7 @@ void Builder::add_event(std::vector<PlacedOp>& ops, std::uint32_t i, std::int32_
                shard_of_[i]};
     op.category = category(i);
     if (tag.owner == Owner::gradient) op.gradient_of = tag.parameter;
-  } else if (e.partner == kNone) {
+  } else if (e.partner == CaptureEvent::kNone) {
     op.before_recording = true;
     op.size.bytes = e.address;
   } else {

@@ -10,8 +10,6 @@
 namespace foreshard::traces {
 namespace {
 
-constexpr std::uint32_t kNone = CaptureEvent::kNone;
-
 std::string_view name_of(Buffer buffer) {
   switch (buffer) {
     case Buffer::flat_cast:
@@ -75,7 +73,7 @@ class Recogniser final : public FsdpBackend {
 
  private:
   struct KnownBuffer {
-    std::uint32_t allocation = kNone;  ///< index of the request; of a gradient it shows when it is freed
+    std::uint32_t allocation = CaptureEvent::kNone;  ///< index of the request; of a gradient it shows when it is freed
     ParameterId gradient_of;
   };
   [[nodiscard]] UnitId unit_of(ParameterId parameter) const {
@@ -158,7 +156,7 @@ void Recogniser::free(BufferRef buffer) {
 /// A unit whose backward has begun leaves a gradient for each of its parameters.
 std::optional<BufferRef> Recogniser::gradient(ParameterId parameter) {
   if (!seen_backward_[unit_of(parameter).value]) return std::nullopt;
-  return add(kNone, parameter);
+  return add(CaptureEvent::kNone, parameter);
 }
 
 void Recogniser::free_gradient(ParameterId parameter) {
@@ -168,8 +166,8 @@ void Recogniser::free_gradient(ParameterId parameter) {
   const std::string expected =
       fmt::format("free of a gradient of {} bytes of unit \"{}\"", bytes, in_.units[unit.value].name);
   const CaptureEvent& event = next(expected);
-  const bool fits = !event.allocates && event.partner != kNone && event.size == bytes && event.stream == 0 &&
-                    result_.tags[event.partner].owner == Owner::user;
+  const bool fits = !event.allocates && event.partner != CaptureEvent::kNone && event.size == bytes &&
+                    event.stream == 0 && result_.tags[event.partner].owner == Owner::user;
   if (!fits) throw Mismatch{expected};
   const EventTag tag{Owner::gradient, Buffer::gather, unit, parameter};
   result_.tags[event.partner] = tag;

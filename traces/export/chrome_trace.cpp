@@ -75,9 +75,9 @@ std::string kernel_name(const Run& run, const DeviceOpRecord& op) {
                      kinds[static_cast<std::size_t>(op.collective)], foreshard::name(op.transport));
 }
 
-class Writer {
+class ChromeWriter {
  public:
-  Writer(const Run& run, const ExportSelection& selection, ByteSink& sink)
+  ChromeWriter(const Run& run, const ExportSelection& selection, ByteSink& sink)
       : run_(run), selection_(selection), sink_(sink), calls_(calls_of_ops(run, selection)) {
     for (const DeviceOpRecord& op : run.device_ops) next_correlation_ = std::max(next_correlation_, op.correlation);
     for (const HostOpRecord& op : run.host_ops) next_correlation_ = std::max(next_correlation_, op.correlation);
@@ -354,7 +354,7 @@ class Writer {
 }  // namespace
 
 void write_chrome_trace(const Run& run, const ExportSelection& selection, ByteSink& sink) {
-  Writer(run, selection, sink).write();
+  ChromeWriter(run, selection, sink).write();
 }
 
 }  // namespace foreshard::traces

@@ -40,11 +40,11 @@ namespace counter {
 constexpr std::uint32_t kUnit = 3, kShareKey = 7;
 constexpr std::uint64_t kBytes = 3;
 }  // namespace counter
-namespace event {
+namespace track_event {
 constexpr std::uint32_t kCategoryIid = 3, kAnnotation = 4, kType = 9, kNameIid = 10, kTrack = 11, kCounterValue = 30,
                         kFlow = 47, kTerminatingFlow = 48;
 constexpr std::uint64_t kBegin = 1, kEnd = 2, kInstant = 3, kCounter = 4;
-}  // namespace event
+}  // namespace track_event
 namespace annotation {
 constexpr std::uint32_t kNameIid = 1, kUint = 3, kInt = 4, kString = 6;
 }
@@ -67,9 +67,9 @@ std::uint64_t counter_track(std::string_view name) {
   return uuid_of(fmt::format("counter {}", name));
 }
 
-class Writer {
+class PerfettoWriter {
  public:
-  Writer(const Run& run, const ExportSelection& selection, ByteSink& sink)
+  PerfettoWriter(const Run& run, const ExportSelection& selection, ByteSink& sink)
       : run_(run), selection_(selection), sink_(sink), calls_(calls_of_ops(run, selection)) {}
 
   void write() {
@@ -187,18 +187,18 @@ class Writer {
     std::vector<Nanoseconds> open;
     const auto close = [&] {
       ProtobufWriter event;
-      event.varint(event::kType, event::kEnd);
-      event.varint(event::kTrack, track);
+      event.varint(track_event::kType, track_event::kEnd);
+      event.varint(track_event::kTrack, track);
       put_event(open.back(), event);
       open.pop_back();
     };
     for (const Slice& slice : row.slices) {
       while (!open.empty() && open.back() <= slice.start) close();
       ProtobufWriter event;
-      event.varint(event::kType, event::kBegin);
-      event.varint(event::kTrack, track);
-      event.varint(event::kNameIid, intern(names_, slice_name(run_, slice)));
-      event.varint(event::kCategoryIid, intern(categories_, category(slice)));
+      event.varint(track_event::kType, track_event::kBegin);
+      event.varint(track_event::kTrack, track);
+      event.varint(track_event::kNameIid, intern(names_, slice_name(run_, slice)));
+      event.varint(track_event::kCategoryIid, intern(categories_, category(slice)));
       if (slice.of == Slice::Of::device_op) device_facts(slice.index, event);
       if (slice.of == Slice::Of::host_op) host_facts(slice.index, event);
       put_event(slice.start, event);
@@ -219,13 +219,13 @@ class Writer {
     ProtobufWriter value;
     value.varint(annotation::kNameIid, intern(annotations_, name));
     value.bytes(annotation::kString, text);
-    event.message(event::kAnnotation, value);
+    event.message(track_event::kAnnotation, value);
   }
   void fact(ProtobufWriter& event, std::string_view name, std::uint64_t number) {
     ProtobufWriter value;
     value.varint(annotation::kNameIid, intern(annotations_, name));
     value.varint(annotation::kUint, number);
-    event.message(event::kAnnotation, value);
+    event.message(track_event::kAnnotation, value);
   }
 
   void device_facts(std::size_t index, ProtobufWriter& event) {
@@ -245,7 +245,7 @@ class Writer {
       fact(event, "grid", fmt::format("{}, {}, {}", op.grid[0], op.grid[1], op.grid[2]));
       fact(event, "block", fmt::format("{}, {}, {}", op.block[0], op.block[1], op.block[2]));
     }
-    if (has_flow(index)) event.fixed64(event::kTerminatingFlow, index + 1);
+    if (has_flow(index)) event.fixed64(track_event::kTerminatingFlow, index + 1);
   }
 
   void host_facts(std::size_t index, ProtobufWriter& event) {
@@ -256,7 +256,7 @@ class Writer {
       for (std::size_t i = 0; i < calls_.size(); ++i)
         if (calls_[i] != kNoCall && selection_.holds(run_.device_ops[i])) ops_of_call_.emplace(calls_[i], i);
     const auto [first, last] = ops_of_call_.equal_range(index);
-    for (auto it = first; it != last; ++it) event.fixed64(event::kFlow, it->second + 1);
+    for (auto it = first; it != last; ++it) event.fixed64(track_event::kFlow, it->second + 1);
   }
 
   [[nodiscard]] bool has_flow(std::size_t op) const {
@@ -272,11 +272,11 @@ class Writer {
       const DeviceOpRecord& op = run_.device_ops[i];
       if (!selection_.holds(op) || calls_[i] != kNoCall || !has_flow(i)) continue;
       ProtobufWriter event;
-      event.varint(event::kType, event::kInstant);
-      event.varint(event::kTrack, track);
-      event.varint(event::kNameIid, intern(names_, op_name(run_, op)));
-      event.varint(event::kCategoryIid, intern(categories_, "issue"));
-      event.fixed64(event::kFlow, i + 1);
+      event.varint(track_event::kType, track_event::kInstant);
+      event.varint(track_event::kTrack, track);
+      event.varint(track_event::kNameIid, intern(names_, op_name(run_, op)));
+      event.varint(track_event::kCategoryIid, intern(categories_, "issue"));
+      event.fixed64(track_event::kFlow, i + 1);
       put_event(op.issue + selection_.lanes_shift, event);
     }
   }
@@ -289,19 +289,19 @@ class Writer {
     if (counter.last == value) return;
     counter.last = value;
     ProtobufWriter event;
-    event.varint(event::kType, event::kCounter);
-    event.varint(event::kTrack, counter.track);
-    event.varint(event::kCounterValue, static_cast<std::uint64_t>(value));
+    event.varint(track_event::kType, track_event::kCounter);
+    event.varint(track_event::kTrack, counter.track);
+    event.varint(track_event::kCounterValue, static_cast<std::uint64_t>(value));
     put_event(time, event);
   }
 
   void mark(const AllocatorRecord& record, Nanoseconds time) {
     if (record.action != AllocatorAction::segment_free && record.action != AllocatorAction::oom) return;
     ProtobufWriter event;
-    event.varint(event::kType, event::kInstant);
-    event.varint(event::kTrack, uuid_of("memory marks"));
-    event.varint(event::kNameIid, intern(names_, name(record.action)));
-    event.varint(event::kCategoryIid, intern(categories_, "allocator"));
+    event.varint(track_event::kType, track_event::kInstant);
+    event.varint(track_event::kTrack, uuid_of("memory marks"));
+    event.varint(track_event::kNameIid, intern(names_, name(record.action)));
+    event.varint(track_event::kCategoryIid, intern(categories_, "allocator"));
     fact(event, "bytes", record.size);
     put_event(time, event);
   }
@@ -345,7 +345,7 @@ class Writer {
 }  // namespace
 
 void write_perfetto(const Run& run, const ExportSelection& selection, ByteSink& sink) {
-  Writer(run, selection, sink).write();
+  PerfettoWriter(run, selection, sink).write();
 }
 
 }  // namespace foreshard::traces

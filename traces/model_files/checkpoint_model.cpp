@@ -36,10 +36,6 @@ bool ends_with_any(std::string_view name, const std::array<std::string_view, N>&
   return std::any_of(endings.begin(), endings.end(), [&](std::string_view e) { return name.ends_with(e); });
 }
 
-std::string shown(std::string_view name) {
-  return std::string(name.substr(0, 120));
-}
-
 std::optional<DType> floating(std::string_view word) {
   if (word == "F32") return DType::float32;
   if (word == "BF16") return DType::bfloat16;

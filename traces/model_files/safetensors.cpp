@@ -26,7 +26,7 @@ struct StoredType {
   std::uint64_t bits;
 };
 // safetensors 0.6: tensor.rs, Dtype and its bitsize().
-constexpr std::array kTypes{
+constexpr std::array kStoredTypes{
     StoredType{"BOOL", 8},    StoredType{"F4", 4},   StoredType{"F6_E2M3", 6}, StoredType{"F6_E3M2", 6},
     StoredType{"U8", 8},      StoredType{"I8", 8},   StoredType{"F8_E5M2", 8}, StoredType{"F8_E4M3", 8},
     StoredType{"F8_E8M0", 8}, StoredType{"I16", 16}, StoredType{"U16", 16},    StoredType{"F16", 16},
@@ -34,15 +34,11 @@ constexpr std::array kTypes{
     StoredType{"C64", 64},    StoredType{"F64", 64}, StoredType{"I64", 64},    StoredType{"U64", 64}};
 
 constexpr auto kTypeNames = [] {
-  std::array<std::string_view, kTypes.size()> words;
-  std::transform(kTypes.begin(), kTypes.end(), words.begin(), [](const StoredType& type) { return type.word; });
+  std::array<std::string_view, kStoredTypes.size()> words;
+  std::transform(kStoredTypes.begin(), kStoredTypes.end(), words.begin(),
+                 [](const StoredType& type) { return type.word; });
   return words;
 }();
-
-/// Names in messages are cut: a header may hold anything.
-std::string shown(std::string_view name) {
-  return std::string(name.substr(0, 120));
-}
 
 struct Extent {
   std::uint64_t begin = 0;
@@ -94,8 +90,9 @@ class HeaderReader {
     tensor.name = std::string(name);
     std::string_view dtype;
     if (entry["dtype"].get(dtype) != simdjson::SUCCESS) return refuse(name, "'dtype' is missing or no text");
-    const auto type = std::find_if(kTypes.begin(), kTypes.end(), [&](const StoredType& t) { return t.word == dtype; });
-    if (type == kTypes.end())
+    const auto type =
+        std::find_if(kStoredTypes.begin(), kStoredTypes.end(), [&](const StoredType& t) { return t.word == dtype; });
+    if (type == kStoredTypes.end())
       return refuse(name, fmt::format("unknown dtype '{}'", shown(dtype)), suggestion(shown(dtype), kTypeNames));
     tensor.dtype = std::string(dtype);
     const auto elements = read_shape(entry, tensor);
@@ -173,6 +170,10 @@ class HeaderReader {
 };
 
 }  // namespace
+
+std::string shown(std::string_view name) {
+  return std::string(name.substr(0, 120));
+}
 
 Result<std::vector<StoredTensor>> parse_safetensors_header(const std::string& json, std::uint64_t data_bytes,
                                                            const std::string& name) {

@@ -42,4 +42,7 @@ struct StoredTensor {
 /// Whether the folder has any file that read_safetensors_folder would read.
 [[nodiscard]] bool has_safetensors(const std::string& folder);
 
+/// A name as messages show it, cut at 120 characters: a header may hold anything.
+[[nodiscard]] std::string shown(std::string_view name);
+
 }  // namespace foreshard::traces

@@ -31,8 +31,6 @@ constexpr std::array<std::string_view, 2> kUnitKeys{"unit", "parameters"};
 constexpr std::array<std::string_view, 3> kParameterKeys{"name", "shape", "dtype"};
 /// Keeps element counts, and bytes of them, far from 64 bits; the largest models have 2^42 parameters.
 constexpr std::int64_t kMaxElements = std::int64_t{1} << 48;
-/// Longer words get no suggestion, whose cost grows with their length.
-constexpr std::size_t kLongestWord = 200;
 constexpr std::size_t kLongestValue = 64 * kKiB;
 
 class AboutReader {

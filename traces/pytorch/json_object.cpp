@@ -13,9 +13,6 @@ namespace foreshard::traces {
 
 namespace {
 
-/// Longer keys are cut in messages and get no suggestion, whose cost grows with their length.
-constexpr std::size_t kLongestWord = 200;
-
 /// "about.json, line 3, column 14" for a byte of the text, counted from 0.
 std::string place_of_byte(const std::string& text, std::size_t byte, const std::string& name) {
   const std::size_t end = std::min(byte, text.size());

@@ -13,6 +13,9 @@ namespace foreshard::traces {
 
 using OrderedJson = nlohmann::ordered_json;
 
+/// Longer words are cut in messages and get no suggestion, whose cost grows with their length.
+inline constexpr std::size_t kLongestWord = 200;
+
 /// Parses text; errors name line and column, and keys that occur twice in one object are errors too.
 [[nodiscard]] Result<OrderedJson> parse_json(const std::string& text, const std::string& name);
 

@@ -20,18 +20,18 @@ enum EntryKey : std::size_t {
   kAddr,
   kDeviceFree,
   kSize,
-  kStream,
+  kEntryStream,
   kTime,
   kContext,
   kMetadata,
-  kPool,
-  kFrames,
+  kEntryPool,
+  kEntryFrames,
   kCategory
 };
 constexpr std::array<std::string_view, 11> kEntryKeys{"action",  "addr",    "device_free",     "size",
                                                       "stream",  "time_us", "compile_context", "user_metadata",
                                                       "pool_id", "frames",  "category"};
-enum AnnotationKey : std::size_t { kStage, kName, kDevice, kAnnotationTime };
+enum AnnotationKey : std::size_t { kStage, kName, kAnnotationDevice, kAnnotationTime };
 constexpr std::array<std::string_view, 4> kAnnotationKeys{"stage", "name", "device", "time_us"};
 
 AllocatorAction parse_action(std::string_view text) {
@@ -68,9 +68,9 @@ class TraceReader {
     FORESHARD_TRY(number(address, event.address, needs_address));
     FORESHARD_TRY(number(kSize, event.size, is_known));
     if (static_cast<std::int64_t>(event.size) < 0) return bad(fmt::format("has a 'size' of {}", event.size));
-    FORESHARD_TRY(number(kStream, event.stream, needs_address));
+    FORESHARD_TRY(number(kEntryStream, event.stream, needs_address));
     FORESHARD_TRY(time(event));
-    if (const auto frames = record_.at(kFrames); frames && !context_.document.items(*frames).empty())
+    if (const auto frames = record_.at(kEntryFrames); frames && !context_.document.items(*frames).empty())
       context_.has_frames = true;
     return event;
   }
@@ -153,8 +153,8 @@ Result<std::vector<SnapshotAnnotation>> read_annotations(SnapshotContext& contex
     if (!stage || !name || !time || (*stage != "START" && *stage != "END"))
       return context.fail_at(fmt::format("external_annotations[{}]", i),
                              "the annotation needs a 'stage' of START or END, a 'name' and a 'time_us'");
-    const auto on_device =
-        record.at(kDevice) ? document.uint64(*record.at(kDevice)) : std::optional<std::uint64_t>{device};
+    const auto on_device = record.at(kAnnotationDevice) ? document.uint64(*record.at(kAnnotationDevice))
+                                                        : std::optional<std::uint64_t>{device};
     if (on_device != device) {
       context.stats.add("annotation_of_other_device", Severity::info, "annotations belong to other devices");
       continue;

@@ -11,9 +11,9 @@ namespace {
 constexpr double kNarrowest = 0.35;
 constexpr double kUnitSize = 10;
 
-class Drawing {
+class LaneDrawing {
  public:
-  Drawing(const LaneChart& chart, SvgWriter& svg) : c_(chart), svg_(svg), ink_(ink(chart.theme)) {
+  LaneDrawing(const LaneChart& chart, SvgWriter& svg) : c_(chart), svg_(svg), ink_(ink(chart.theme)) {
     row_ = c_.plot.height / static_cast<double>(std::max<std::size_t>(
                                 row_count(c_.lanes, !c_.host_phases.empty(), !c_.device_phases.empty()), 1));
   }
@@ -118,7 +118,7 @@ std::array<bool, kOpClasses> shown_classes(const std::vector<Lane>& lanes) {
 }
 
 void draw_lanes(const LaneChart& chart, SvgWriter& svg) {
-  Drawing(chart, svg).draw();
+  LaneDrawing(chart, svg).draw();
 }
 
 }  // namespace foreshard::viz

@@ -37,9 +37,9 @@ class Curve {
   double y_;
 };
 
-class Drawing {
+class MemoryDrawing {
  public:
-  Drawing(const MemoryChart& chart, SvgWriter& svg) : c_(chart), svg_(svg), ink_(ink(chart.theme)) {
+  MemoryDrawing(const MemoryChart& chart, SvgWriter& svg) : c_(chart), svg_(svg), ink_(ink(chart.theme)) {
     const double top = in_gib(c_.series.top);
     memory_ = {0, round_top(top * 1.04, kMaxTicks), c_.plot.bottom(), c_.plot.y};
     end_x_ = std::clamp(c_.time.at(c_.memory_end), c_.plot.x, c_.plot.right());
@@ -229,7 +229,7 @@ std::vector<MemoryCategory> shown_categories(const MemorySeries& series) {
 }
 
 void draw_memory(const MemoryChart& chart, SvgWriter& svg) {
-  Drawing(chart, svg).draw();
+  MemoryDrawing(chart, svg).draw();
 }
 
 }  // namespace foreshard::viz

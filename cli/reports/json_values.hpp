@@ -1,0 +1,14 @@
+// What several reports write into JSON alike.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+namespace foreshard::cli {
+
+/// null for no text.
+[[nodiscard]] inline nlohmann::ordered_json text_or_null(const std::string& text) {
+  return text.empty() ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json(text);
+}
+
+}  // namespace foreshard::cli
