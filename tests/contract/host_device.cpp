@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <mutex>
 
 #include "core/base/check.hpp"
 #include "tests/contract/host_math.hpp"
@@ -71,14 +72,50 @@ OpId HostDevice::collective(StreamId, CommunicatorId communicator, const Collect
   return add_op();
 }
 
+namespace {
+
+/// Blocks that no HostMemory of the process holds, by their size.
+class RecycledBlocks {
+ public:
+  /// Null where malloc has no more.
+  [[nodiscard]] void* take(Bytes size) {
+    constexpr std::size_t kAlignment = 2 * kMiB;
+    const std::scoped_lock lock(mutex_);
+    const auto of_size = free_.find(size);
+    if (of_size == free_.end())
+      return std::aligned_alloc(kAlignment, (size + kAlignment - 1) / kAlignment * kAlignment);
+    void* block = of_size->second;
+    free_.erase(of_size);
+    return block;
+  }
+  void put(Bytes size, void* block) {
+    const std::scoped_lock lock(mutex_);
+    free_.emplace(size, block);
+  }
+
+ private:
+  std::mutex mutex_;
+  std::multimap<Bytes, void*> free_;
+};
+
+RecycledBlocks& recycled() {
+  static RecycledBlocks blocks;
+  return blocks;
+}
+
+}  // namespace
+
+void RecycleBlock::operator()(void* block) const {
+  recycled().put(size, block);
+}
+
 std::optional<Address> HostMemory::allocate(MemoryKind, Bytes size) {
-  constexpr std::size_t kAlignment = 2 * kMiB;
   if (held_ + size > capacity_) return std::nullopt;
-  void* block = std::aligned_alloc(kAlignment, (size + kAlignment - 1) / kAlignment * kAlignment);
+  void* block = recycled().take(size);
   if (block == nullptr) return std::nullopt;
   std::memset(block, 0xff, size);
   const auto address = reinterpret_cast<Address>(block);
-  blocks_[address] = {std::unique_ptr<void, Free>(block), size};
+  blocks_[address] = {std::unique_ptr<void, RecycleBlock>(block, RecycleBlock{size}), size};
   held_ += size;
   return address;
 }

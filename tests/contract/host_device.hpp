@@ -38,6 +38,13 @@ class HostWorld {
   std::map<std::vector<std::uint32_t>, std::unique_ptr<Group>> groups_;
 };
 
+/// Gives a block to the next HostMemory that wants as much: to map and fault in each segment anew took half of the time
+/// of the tests.
+struct RecycleBlock {
+  Bytes size = 0;
+  void operator()(void* block) const;
+};
+
 /// Host memory; what allocate() gives is filled with NaNs so that what is read before it was written shows.
 class HostMemory final : public DeviceMemory {
  public:
@@ -57,11 +64,8 @@ class HostMemory final : public DeviceMemory {
   [[nodiscard]] std::uint64_t freed() const { return freed_; }
 
  private:
-  struct Free {
-    void operator()(void* block) const { std::free(block); }
-  };
   struct Block {
-    std::unique_ptr<void, Free> memory;
+    std::unique_ptr<void, RecycleBlock> memory;
     Bytes size = 0;
   };
   Bytes capacity_ = 64 * kGiB;
