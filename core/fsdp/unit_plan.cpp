@@ -86,12 +86,20 @@ ParamGroupPlan plan_group(const Settings& settings, std::span<const Parameter> p
   plan.shard_ranks = group.ranks;
   std::vector<Bytes> chunks;
   std::vector<Bytes> clones;
+  const bool any_trained =
+      std::any_of(parameters.begin(), parameters.end(), [](const Parameter& p) { return p.requires_grad; });
   for (const Parameter& parameter : parameters) {
     const Dtypes d = dtypes_of(settings, parameter);
     const ParameterId id{first.value + static_cast<std::uint32_t>(plan.parameters.size())};
     plan.parameters.push_back(plan_parameter(parameter, id, d, group, reshard));
     const ParameterPlan& p = plan.parameters.back();
     plan.casts |= d.compute != d.original;
+    plan.flat_cast += p.cast_shard;
+    plan.small_flat += p.clone;
+    chunks.push_back(p.cast_shard);
+    clones.push_back(p.clone);
+    if (!parameter.requires_grad && any_trained)
+      continue;  // FSDPParamGroup._init_mp_dtypes asks the trained ones alone
     plan.casts_gradients |= d.reduce_set && d.reduce != d.compute;
     plan.casts_back |= d.reduce != d.original;
     plan.original = d.original;
@@ -99,10 +107,6 @@ ParamGroupPlan plan_group(const Settings& settings, std::span<const Parameter> p
     plan.reduce = d.reduce;
     plan.sent = d.sent;
     plan.cast_output_itemsize = itemsize(d.original);
-    plan.flat_cast += p.cast_shard;
-    plan.small_flat += p.clone;
-    chunks.push_back(p.cast_shard);
-    clones.push_back(p.clone);
   }
   plan.gather = plan.flat_cast * group.ranks;
   plan.split_metadata = split_metadata_bytes(chunks, group.ranks, sm_count);

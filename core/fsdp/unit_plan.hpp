@@ -33,7 +33,7 @@ struct ParameterPlan {
 struct ParamGroupPlan {
   std::vector<ParameterPlan> parameters;
   bool casts = false;            ///< compute dtype ≠ original dtype
-  bool casts_gradients = false;  ///< effective reduce dtype set and ≠ gradient dtype
+  bool casts_gradients = false;  ///< effective reduce dtype set and ≠ gradient dtype; as all below of those trained
   bool casts_back = false;       ///< reduce dtype ≠ original dtype
   std::uint32_t shard_ranks = 1;
   Bytes gather = 0;      ///< all-gather block over the shard group

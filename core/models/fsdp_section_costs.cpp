@@ -127,6 +127,7 @@ SectionCost Writer::optimizer() {
   for (const ParameterId id : workload_.parameters_order) {
     if (settings_.offload) continue;  // the CPU's work: its time is not modelled, and the workload's estimates say so
     const Parameter& p = *by_id[id.value];
+    if (!p.requires_grad) continue;
     const std::uint64_t numel = local_shard_numel(p, {settings_.shard_ranks(), 0});
     if (numel == 0) continue;
     shards.push_back({numel, p.dtype});

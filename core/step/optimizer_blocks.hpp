@@ -21,6 +21,7 @@ class OptimizerBlocks {
     if (settings.offload || !workload.optimizer_known) return;
     for (const ParameterId id : workload.parameters_order) {
       const Parameter& p = *parameters[id].parameter;
+      if (!p.requires_grad) continue;
       parameters_.push_back({id, local_shard_numel(p, group) * itemsize(p.dtype)});
     }
   }

@@ -17,7 +17,7 @@ ParameterTable::ParameterTable(const Workload& workload, const std::vector<UnitP
   for (std::size_t i = 0; i < workload.parameters_order.size(); ++i) {
     ParameterEntry& entry = entries_[workload.parameters_order[i].value];
     entry.place = static_cast<std::uint32_t>(i);
-    last_place[entry.group.unit.value] = i;
+    if (entry.parameter->requires_grad) last_place[entry.group.unit.value] = i;  // its .grad goes last
   }
   std::stable_sort(zero_grad_order_.begin(), zero_grad_order_.end(),
                    [&](UnitId a, UnitId b) { return last_place[a.value] < last_place[b.value]; });

@@ -88,13 +88,15 @@ void SectionCosts::add_unrecorded(SectionCost& cost) const {
   }
   if (has_role(cost, role)) return;
   const Nanoseconds host = Nanoseconds::from_double(pytorch_costs::kGradientOpHost.value * 1e3);
-  for (const Parameter& p : workload_.units[cost.unit.value].parameters)
+  for (const Parameter& p : workload_.units[cost.unit.value].parameters) {
+    if (role != SectionRole::clone && !p.requires_grad) continue;
     cost.items.push_back({role,
                           host,
                           {},
                           KernelClass::memory_bound,
                           static_cast<Bytes>(static_cast<double>(p.numel()) * bytes_per_element),
                           {}});
+  }
 }
 
 const SectionCost& SectionCosts::find(Section section, UnitId unit, Pass pass) {

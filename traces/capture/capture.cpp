@@ -11,6 +11,7 @@
 #include "traces/capture/program_builder.hpp"
 #include "traces/capture/recogniser.hpp"
 #include "traces/capture/recorded_returns.hpp"
+#include "traces/capture/trained.hpp"
 
 namespace foreshard::traces {
 namespace {
@@ -84,19 +85,50 @@ void add_segments(const Snapshot& snapshot, Workload& workload) {
   }
 }
 
-}  // namespace
-
-Result<Capture> read_capture(const CaptureInput& input) {
-  const std::int64_t origin = origin_of(input.snapshot);
+/// Says of each parameter whether it is trained, as the recording shows, and holds what was given against it.
+Result<std::vector<ImportStat>> set_requires_grad(CaptureInput& input, std::span<const CaptureEvent> events,
+                                                  std::span<const Range> ranges) {
   const auto plans = plan_units(input.settings, input.units, input.sm_count);
   FORESHARD_TRY(plans);
+  const Trained trained = find_trained(events, ranges, input.units, *plans);
+  std::size_t next = 0;
+  for (Unit& unit : input.units)
+    for (Parameter& parameter : unit.parameters) {
+      const bool found = trained.parameters[next++];
+      if (input.requires_grad_known && parameter.requires_grad != found && trained.alike == 0)
+        return fail(ErrorKind::mismatch,
+                    fmt::format("the about file says requires_grad {} of '{}', but the recording {} its gradient",
+                                parameter.requires_grad, parameter.name, found ? "reduces" : "never reduces"),
+                    fmt::format("unit \"{}\"", unit.name),
+                    "correct requires_grad, or leave it out: it is read off the recording");
+      if (!input.requires_grad_known) parameter.requires_grad = found;
+    }
+  std::vector<ImportStat> stats;
+  if (trained.frozen == 0 || input.requires_grad_known) return stats;
+  stats.push_back({"frozen_parameters", ImportStat::Severity::info, trained.frozen,
+                   "parameters are frozen: the recording reduces no gradient of theirs"});
+  if (trained.alike > 0)
+    stats.push_back(
+        {"frozen_alike", ImportStat::Severity::info, trained.alike,
+         "units have frozen and trained parameters of equal sizes, which are told apart by their order alone"});
+  return stats;
+}
+
+}  // namespace
+
+Result<Capture> read_capture(CaptureInput input) {
+  const std::int64_t origin = origin_of(input.snapshot);
   const std::vector<Range> ranges = ranges_of(input.snapshot, origin);
+  const std::vector<CaptureEvent> events = capture_events(input.snapshot.events, origin);
+  auto frozen = set_requires_grad(input, events, ranges);
+  FORESHARD_TRY(frozen);
+  const auto plans = plan_units(input.settings, input.units, input.sm_count);
+  FORESHARD_TRY(plans);
   auto hooks = find_hooks(ranges, input.units);
   FORESHARD_TRY(hooks);
   if (hooks->steps.empty())
     return fail(ErrorKind::mismatch, "the snapshot records no training step with FSDP annotations", {},
                 "record with torch.cuda.memory._record_memory_history from before the first step on");
-  const std::vector<CaptureEvent> events = capture_events(input.snapshot.events, origin);
   auto recognition = recognise({events, *hooks, input.settings, input.units, *plans});
   FORESHARD_TRY(recognition);
   const BuiltPrograms built = build_programs(input, events, ranges, *hooks, *recognition, *plans);
@@ -126,6 +158,7 @@ Result<Capture> read_capture(const CaptureInput& input) {
   }
   capture.allocations = built.allocations;
   capture.stats = hooks->stats;
+  capture.stats.insert(capture.stats.end(), frozen->begin(), frozen->end());
   return capture;
 }
 

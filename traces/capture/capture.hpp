@@ -22,7 +22,8 @@ struct CaptureInput {
   /// What the allocator held before the first event (core/allocator/replay.hpp).
   std::span<const SnapshotSegment> initial_segments;
   const Settings& settings;  ///< of the recorded run
-  const std::vector<Unit>& units;
+  std::vector<Unit> units;
+  bool requires_grad_known = false;  ///< the units say which parameters are trained; else the recording does
   std::uint32_t sm_count = 132;
   std::optional<Measured> measured;
   const StepTiming* timing = nullptr;  ///< the time side; null: the workload has no timing
@@ -45,7 +46,8 @@ struct Capture {
   std::vector<ImportStat> stats;
 };
 
-/// Fails with ErrorKind::mismatch where the recording does not follow FSDP2's rules at these settings.
-[[nodiscard]] Result<Capture> read_capture(const CaptureInput& input);
+/// Fails with ErrorKind::mismatch where the recording does not follow FSDP2's rules at these settings, or trains other
+/// parameters than the units say.
+[[nodiscard]] Result<Capture> read_capture(CaptureInput input);
 
 }  // namespace foreshard::traces

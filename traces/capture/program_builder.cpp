@@ -56,6 +56,8 @@ class Builder {
     for (const UnitPlan& plan : plans)
       casts_back_.push_back(std::any_of(plan.groups.begin(), plan.groups.end(),
                                         [](const ParamGroupPlan& group) { return group.casts_back; }));
+    for (const Unit& unit : input.units)
+      for (const Parameter& p : unit.parameters) requires_grad_.push_back(p.requires_grad);
   }
 
   BuiltPrograms build();
@@ -85,6 +87,7 @@ class Builder {
   std::vector<EventTag> tags_;
   BuiltPrograms out_;
   std::vector<bool> casts_back_;                              // by unit
+  std::vector<bool> requires_grad_;                           // by ParameterId
   std::vector<std::int32_t> step_of_;                         // by request; −1: setup
   std::vector<Region> region_;                                // by request
   std::vector<TensorId> tensor_;                              // by allocation request
@@ -170,7 +173,11 @@ void Builder::order_from_optimizer_states() {
   const std::size_t stride = fused ? 3 : 2;
   std::vector<Bytes> sizes;
   for (std::size_t i = stride - 1; i < states.size(); i += stride) sizes.push_back(states[i]);
-  const ShardMatch match = match_shards(sizes, shard_bytes_, in_.units);
+  // Frozen parameters have no state: as shards without bytes they go where their unit's neighbours are.
+  std::vector<Bytes> trained = shard_bytes_;
+  for (std::size_t p = 0; p < trained.size(); ++p)
+    if (!requires_grad_[p]) trained[p] = 0;
+  const ShardMatch match = match_shards(sizes, trained, in_.units);
   if (match.complete && sizes.size() * stride == states.size()) out_.parameters_order = match.order;
 }
 
@@ -182,7 +189,7 @@ void Builder::order_parameters() {
     unit_of.insert(unit_of.end(), in_.units[u].parameters.size(), UnitId{u});
   std::vector<UnitId> by_last;
   for (auto it = out_.parameters_order.rbegin(); it != out_.parameters_order.rend(); ++it)
-    if (std::find(by_last.begin(), by_last.end(), unit_of[it->value]) == by_last.end())
+    if (requires_grad_[it->value] && std::find(by_last.begin(), by_last.end(), unit_of[it->value]) == by_last.end())
       by_last.push_back(unit_of[it->value]);
   std::reverse(by_last.begin(), by_last.end());
   const std::vector<UnitId>& observed = found_.zero_grad_order;
@@ -200,7 +207,8 @@ void Builder::order_parameters() {
 std::vector<OptimizerParameter> Builder::optimizer_parameters() const {
   std::vector<OptimizerParameter> parameters;
   if (in_.settings.offload) return parameters;
-  for (ParameterId id : out_.parameters_order) parameters.push_back({id, shard_bytes_[id.value]});
+  for (ParameterId id : out_.parameters_order)
+    if (requires_grad_[id.value]) parameters.push_back({id, shard_bytes_[id.value]});
   return parameters;
 }
 

@@ -52,6 +52,8 @@ class Recogniser final : public FsdpBackend {
   explicit Recogniser(const RecogniserInput& input)
       : in_(input), fsdp_(input.settings, input.plans, *this), seen_backward_(input.units.size()) {
     result_.tags.resize(input.events.size());
+    for (const Unit& unit : input.units)
+      for (const Parameter& parameter : unit.parameters) requires_grad_.push_back(parameter.requires_grad);
     for (const UnitPlan& unit : input.plans)
       for (const ParamGroupPlan& group : unit.groups)
         for (const ParameterPlan& parameter : group.parameters) gradient_bytes_.push_back(parameter.gradient);
@@ -99,6 +101,7 @@ class Recogniser final : public FsdpBackend {
   std::vector<KnownBuffer> buffers_;                   // by BufferRef
   std::map<StreamRole, std::uint64_t> streams_;        // learned at first use
   std::vector<Bytes> gradient_bytes_;                  // by parameter
+  std::vector<bool> requires_grad_;                    // by parameter
   std::vector<bool> seen_backward_;                    // units whose gradients exist in this microbatch
   std::map<std::uint32_t, UnitId> sharded_gradients_;  // live flat gradient blocks, by allocation
 };
@@ -153,9 +156,9 @@ void Recogniser::free(BufferRef buffer) {
   result_.tags[position_++] = tag;
 }
 
-/// A unit whose backward has begun leaves a gradient for each of its parameters.
+/// A unit whose backward has begun leaves a gradient for each of its parameters that is trained.
 std::optional<BufferRef> Recogniser::gradient(ParameterId parameter) {
-  if (!seen_backward_[unit_of(parameter).value]) return std::nullopt;
+  if (!requires_grad_[parameter.value] || !seen_backward_[unit_of(parameter).value]) return std::nullopt;
   return add(CaptureEvent::kNone, parameter);
 }
 

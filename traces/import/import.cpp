@@ -253,13 +253,14 @@ Result<void> Importer::take_workload() {
                      .initial_segments = replay_.initial_segments,
                      .settings = r.settings,
                      .units = r.units,
+                     .requires_grad_known = about_->requires_grad_known,
                      .measured = r.measured,
                      .timing = timing ? &*timing : nullptr,
                      .name = request_.name.empty() ? name_of(request_.snapshot) : request_.name,
                      .gpu = r.info.gpu,
                      .torch = r.info.torch};
   if (r.info.sm_count != 0) input.sm_count = r.info.sm_count;
-  auto capture = read_capture(input);
+  auto capture = read_capture(std::move(input));
   if (!capture) return located(capture.error(), files_.snapshot);
   r.info.machine = machine_name;
   if (!capture->workload.optimizer_known)
@@ -267,6 +268,7 @@ Result<void> Importer::take_workload() {
         fmt::format("the recorded optimizer does not allocate as {} of {} does: its allocations are kept as recorded, "
                     "and plans cannot change the optimizer or the number of shard ranks",
                     name(r.settings.optimizer), files_.about));
+  r.units = capture->workload.units;
   notes_ = std::move(capture->allocations);
   add_stats(capture->stats);
   out_.workload = std::move(capture->workload);

@@ -28,7 +28,7 @@ constexpr std::array<std::string_view, 6> kMaxChangedSettings{"gpus",  "nodes", 
                                                               "batch", "seq",   "root_reshard_explicit"};
 constexpr std::array<std::string_view, 3> kMeasuredKeys{"step_ms", "host_issue_ms", "profiler"};
 constexpr std::array<std::string_view, 2> kUnitKeys{"unit", "parameters"};
-constexpr std::array<std::string_view, 3> kParameterKeys{"name", "shape", "dtype"};
+constexpr std::array<std::string_view, 4> kParameterKeys{"name", "shape", "dtype", "requires_grad"};
 /// Keeps element counts, and bytes of them, far from 64 bits; the largest models have 2^42 parameters.
 constexpr std::int64_t kMaxElements = std::int64_t{1} << 48;
 constexpr std::size_t kLongestValue = 64 * kKiB;
@@ -211,6 +211,13 @@ Result<Parameter> AboutReader::parameter(const JsonObject& object) {
                 suggestion(*dtype, words));
   }
   parameter.dtype = *known;
+  if (const OrderedJson* trained = object.find("requires_grad")) {
+    if (!trained->is_boolean())
+      return fail(ErrorKind::input, "true or false is needed, this is " + describe(*trained),
+                  object.place_of("requires_grad"));
+    parameter.requires_grad = trained->get<bool>();
+    about_.requires_grad_known = true;
+  }
   return parameter;
 }
 

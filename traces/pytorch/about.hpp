@@ -23,6 +23,7 @@ struct About {
   std::uint32_t sm_count = 0;        ///< 0: not said
   Settings settings;                 ///< gpus, nodes, replicate, batch, seq and pytorch included
   std::vector<Unit> units;           ///< the root first
+  bool requires_grad_known = false;  ///< a parameter says whether it is trained; those without the key are
   std::optional<Measured> measured;  ///< none where it is absent or was taken under a profiler
   std::string model_config;          ///< the object's JSON text as given; empty: none
   std::vector<std::string> warnings;

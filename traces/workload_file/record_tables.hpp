@@ -124,6 +124,7 @@ inline constexpr std::array kParameterFields{
     FORESHARD_FIELD(Parameter, "name", name),
     FORESHARD_FIELD(Parameter, "shape", shape),
     FORESHARD_FIELD(Parameter, "dtype", dtype),
+    FORESHARD_FIELD(Parameter, "requires_grad", requires_grad),
 };
 inline constexpr ArrayForm<Parameter> kParameterForm{kParameterFields, 2};
 

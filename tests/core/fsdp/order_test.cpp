@@ -36,6 +36,18 @@ TEST_CASE("an explicit reshard of the root gathers it again in backward") {
   CHECK(backward == "U(root) U2 U1 R2 PB2 U0 R1 PB1 R0 PB0 R(root) PB(root)");
 }
 
+TEST_CASE("frozen blocks at the front: backward ends before them, the final callback reshards them") {
+  Bench bench(four_gpus(), 3);
+  bench.forward();
+  bench.take();
+  bench.fsdp.pre_backward(kRootUnit);
+  bench.backward_of(UnitId{3});
+  bench.backward_of(UnitId{2});  // its pre-backward prefetches layers.0, which nobody uses
+  bench.backend.make_gradients(bench.plans[0]);
+  bench.fsdp.backward_final();
+  CHECK(bench.backend.live() == 3);  // the sharded gradients of the root and of two blocks
+}
+
 TEST_CASE("two forwards, then one backward of the sum") {
   Settings settings = four_gpus();
   settings.root_reshard_explicit = false;

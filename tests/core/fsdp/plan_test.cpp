@@ -29,6 +29,19 @@ TEST_CASE("effective dtypes") {
   CHECK((!only_reduce.casts && only_reduce.casts_gradients && only_reduce.casts_back));
 }
 
+TEST_CASE("frozen parameters are gathered, and exempt from the rule of one dtype") {
+  std::vector<Unit> units = small_units(1);
+  units[1].parameters[0].dtype = DType::bfloat16;
+  units[1].parameters[0].requires_grad = false;
+  Settings s = four_gpus();
+  s.param_dtype = DType::bfloat16;
+  s.reduce_dtype = DType::float32;
+  const ParamGroupPlan plan = plan_units(s, units, 132).value()[1].groups.at(0);
+  CHECK(plan.gather == 4 * (16 + 2) * 2);
+  CHECK(plan.original == DType::float32);  // of the trained one
+  CHECK((plan.casts && plan.casts_gradients && !plan.casts_back));
+}
+
 TEST_CASE("our own reduce-scatter sends gradients as they are where the sums are wider") {
   const std::vector<Unit> units = small_units(1);
   Settings s = four_gpus();

@@ -60,6 +60,17 @@ TEST_CASE("an about file's settings, units and times") {
   CHECK(about->model_config == R"({"b":1,"a":[2]})");
 }
 
+TEST_CASE("whether parameters are trained may be said") {
+  const auto about = [](const std::string& text) { return parse_about(text, "a.json").value(); };
+  CHECK_FALSE(about(kAbout).requires_grad_known);
+  const About said = about(with("\"dtype\": \"bfloat16\"}", "\"dtype\": \"bfloat16\", \"requires_grad\": false}"));
+  CHECK(said.requires_grad_known);
+  CHECK(said.units[0].parameters[0].requires_grad);
+  CHECK_FALSE(said.units[1].parameters[0].requires_grad);
+  CHECK(message_of(with("\"dtype\": \"bfloat16\"}", "\"dtype\": \"bfloat16\", \"requires_grad\": 0}")) ==
+        "a.json, units[1].parameters[0].requires_grad: true or false is needed, this is a number");
+}
+
 TEST_CASE("an about file with only what is needed") {
   const auto about = parse_about(R"({"schema": 1, "torch": "2.11", "gpus": 2, "units": [
     {"unit": "", "parameters": [{"name": "w", "shape": [1], "dtype": "float32"}]}]})",
