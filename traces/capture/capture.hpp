@@ -25,11 +25,11 @@ struct CaptureInput {
   std::vector<Unit> units;
   bool requires_grad_known = false;  ///< the units say which parameters are trained; else the recording does
   std::uint32_t sm_count = 132;
-  std::optional<Measured> measured;
+  std::optional<Measured> measured = {};
   const StepTiming* timing = nullptr;  ///< the time side; null: the workload has no timing
-  std::string name;
-  std::string gpu;
-  std::string torch;
+  std::string name = {};
+  std::string gpu = {};
+  std::string torch = {};
 };
 
 /// What recognition knows about each allocation of the snapshot, in order, for the run store.

@@ -19,9 +19,14 @@ Settings recorded_settings() {
 }
 
 /// The message of a capture of the recording at recorded_settings() that claims other settings or units.
-std::string refused(const Settings& claimed, const std::vector<Unit>& units = small_units(3)) {
+std::string refused(const Settings& claimed, const std::vector<Unit>& units = small_units(3),
+                    bool requires_grad_known = false) {
   static const Snapshot snapshot = record(small_workload(recorded_settings(), 3), recorded_settings()).snapshot;
-  const auto found = read_capture({snapshot, {}, claimed, units, 132, {}, nullptr, "", "", ""});
+  const auto found = read_capture({.snapshot = snapshot,
+                                   .initial_segments = {},
+                                   .settings = claimed,
+                                   .units = units,
+                                   .requires_grad_known = requires_grad_known});
   REQUIRE_FALSE(found);
   CHECK(found.error().kind == ErrorKind::mismatch);
   CHECK_FALSE(found.error().hint.empty());
@@ -81,9 +86,18 @@ TEST_CASE("units that are not the recording's") {
   CHECK(says(refused(recorded_settings(), fewer), "layers.2"));
 }
 
+TEST_CASE("units that say a reduced parameter is frozen are refused, with both sides") {
+  std::vector<Unit> units = small_units(3);
+  units[2].parameters[1].requires_grad = false;
+  const std::string text = refused(recorded_settings(), units, true);
+  CHECK(says(text, "the about file says requires_grad false of 'layers.1.b', but the recording reduces its gradient"));
+}
+
 TEST_CASE("a snapshot without steps says how to record one") {
   const Snapshot empty;
-  const auto found = read_capture({empty, {}, recorded_settings(), small_units(1), 132, {}, nullptr, "", "", ""});
+  const Settings settings = recorded_settings();
+  const auto found =
+      read_capture({.snapshot = empty, .initial_segments = {}, .settings = settings, .units = small_units(1)});
   REQUIRE_FALSE(found);
   CHECK(found.error().kind == ErrorKind::mismatch);
   CHECK_FALSE(found.error().hint.empty());

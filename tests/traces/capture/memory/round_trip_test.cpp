@@ -14,7 +14,8 @@ using foreshard::test::small_workload;
 using foreshard::test::text_of;
 
 Result<Capture> capture(const Snapshot& snapshot, const Settings& settings, const std::vector<Unit>& units) {
-  return read_capture({snapshot, {}, settings, units, 132, {}, nullptr, "captured", "", ""});
+  return read_capture(
+      {.snapshot = snapshot, .initial_segments = {}, .settings = settings, .units = units, .name = "captured"});
 }
 
 Settings mixed() {
