@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "core/base/check.hpp"
+#include "core/device/pull_reduce_ctas.hpp"
 #include "gpu/collectives/driver.hpp"
 
 namespace foreshard::gpu {
@@ -218,7 +219,8 @@ void SymmMemCollectives::add_direct(ReduceItem& item, const ScatterCall& call, B
 /// The same for all items of one pair of types: a resident launch takes no others.
 ReduceLaunch SymmMemCollectives::launch_of(const ReduceItem& item) const {
   ReduceLaunch launch = tuning_.reduce;
-  if (launch.ctas == 0) launch.ctas = reduce_ctas(ranks(), itemsize(item.output_type) > itemsize(item.input_type));
+  if (launch.ctas == 0)
+    launch.ctas = PullReduceCtas{}.of(ranks(), itemsize(item.output_type) > itemsize(item.input_type));
   launch.ctas = (launch.ctas + launch.cluster - 1) / launch.cluster * launch.cluster;
   return launch;
 }

@@ -22,7 +22,6 @@
 #include <vector>
 
 #include "core/base/error.hpp"
-#include "gpu/collectives/own_tuning.hpp"
 #include "gpu/collectives/reduce_kernel.hpp"
 #include "gpu/collectives/symmetric_heap.hpp"
 #include "gpu/collectives/transfer_plan.hpp"
@@ -34,7 +33,7 @@ namespace foreshard::gpu {
 /// ranks.
 struct SymmMemTuning {
   ScatterTuning scatter;
-  ReduceLaunch reduce{0, 2};          ///< no CTAs here: as many as reduce_ctas() says
+  ReduceLaunch reduce{0, 2};          ///< no CTAs here: as many as PullReduceCtas says
   Bytes brief_up_to = 16 * kMiB;      ///< whole symmetric inputs up to this are reduced on the caller's stream
   Bytes direct_up_to = 64 * kGiB;     ///< larger symmetric inputs are staged like any other
   std::uint64_t linger_ns = 100'000;  ///< how long the resident worker keeps its SMs for the next reduce-scatter

@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "core/device/pull_reduce_ctas.hpp"
 #include "core/kernel/kernel_names.hpp"
 
 namespace foreshard::sim {
@@ -33,27 +34,13 @@ struct KernelUse {
   bool persistent = false;  ///< its blocks fill SMs from its start to its end: what needs SMs waits for that end
 };
 
-/// SMs that foreshard's own reduce-scatter holds, one a CTA (gpu/collectives/own_tuning.hpp launches so many).
-struct OwnReduceSms {
-  std::uint32_t two_ranks = 12;
-  std::uint32_t two_ranks_upcast = 16;  ///< results of a wider dtype than what is summed
-  std::uint32_t four_or_eight_ranks = 10;
-  std::uint32_t other_ranks = 16;
-
-  [[nodiscard]] std::uint32_t of(std::uint32_t ranks, bool upcast) const {
-    if (ranks == 4 || ranks == 8) return four_or_eight_ranks;
-    if (ranks != 2) return other_ranks;
-    return upcast ? two_ranks_upcast : two_ranks;
-  }
-};
-
 /// Defaults are what a profile means that was written before it could say otherwise.
 struct ContentionSpec {
   double memory_bandwidth = 0;  ///< bytes a second that kernels and collectives reach together
   CollectivePath ring;
   CollectivePath symmetric;
   CollectivePath copy_engine;
-  OwnReduceSms own_reduce;
+  PullReduceCtas own_reduce;  ///< SMs that pull_reduce holds, one a CTA
   /// SMs that were held from start to end while the `held` factors of measured kernels (compute_spec.hpp) were found.
   double held_sms = 12;
   double tail_tile = 1;  ///< time of a tile computed after the others are done, over that of a tile among all

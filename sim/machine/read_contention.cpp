@@ -59,7 +59,7 @@ KernelUse read_class(ProfileReader& reader, const Json& row, const std::string& 
 }
 
 /// May be absent, and so may each of its keys.
-void read_own_reduce(ProfileReader& reader, const Json& contention, OwnReduceSms& out) {
+void read_own_reduce(ProfileReader& reader, const Json& contention, PullReduceCtas& out) {
   constexpr std::string_view kPlace = "/contention/own_reduce";
   static constexpr std::array<std::string_view, 4> kKeys{"two_ranks", "two_ranks_upcast", "four_or_eight_ranks",
                                                          "other_ranks"};

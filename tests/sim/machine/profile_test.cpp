@@ -40,6 +40,17 @@ TEST_CASE("every built-in profile reads, is called by its name and has a source 
   }
 }
 
+TEST_CASE("plans hold as many SMs for pull-reduce as the GPU back end launches CTAs, where a profile says no other") {
+  for (const std::string_view name : builtin_profile_names())
+    for (std::uint32_t ranks = 2; ranks <= kMaxLowContentionRanks; ++ranks)
+      for (const bool upcasts : {false, true}) {
+        INFO(name << ", " << ranks << " ranks");
+        CHECK(builtin_profile(name)->contention.own_reduce.of(ranks, upcasts) == PullReduceCtas{}.of(ranks, upcasts));
+      }
+  const std::string other = replaced(h200(), R"("two_ranks": {"value": 12,)", R"("two_ranks": {"value": 20,)");
+  CHECK(parse_profile(other, "machine.json")->contention.own_reduce.of(2, false) == 20);
+}
+
 TEST_CASE("an unknown profile name is refused with the known ones") {
   CHECK(builtin_profile("h20").error().hint.find("h200") != std::string::npos);
 }
