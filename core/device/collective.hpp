@@ -45,4 +45,10 @@ struct CollectiveWork {
   Reduction reduction = Reduction::average;
 };
 
+/// Bytes through one rank's link in each direction: (n−1)/n of the buffer, twice for an all-reduce (nccl-tests'
+/// doc/PERFORMANCE.md).
+[[nodiscard]] constexpr double bus_bytes(CollectiveKind kind, double bytes, double ranks) {
+  return bytes * (ranks - 1) / ranks * (kind == CollectiveKind::all_reduce ? 2 : 1);
+}
+
 }  // namespace foreshard

@@ -6,7 +6,6 @@
 #pragma once
 
 #include <string>
-#include <string_view>
 
 #include "core/device/device.hpp"
 #include "sim/machine/profile.hpp"
@@ -59,8 +58,6 @@ class CollectiveCost {
   virtual ~CollectiveCost() = default;
   [[nodiscard]] virtual CollectivePrice price(const CollectiveRequest& request) const = 0;
   [[nodiscard]] virtual FirstUse first_use(const CollectiveRequest& /*request*/) const { return {}; }
-  /// One sentence: how this model prices a collective.
-  [[nodiscard]] virtual std::string_view description() const = 0;
 };
 
 }  // namespace foreshard::sim

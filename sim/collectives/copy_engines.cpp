@@ -3,16 +3,11 @@
 #include <fmt/format.h>
 
 namespace foreshard::sim {
-namespace {
 
-/// Barriers, and pulls of n shards of which the own one moves inside this GPU's memory, where it becomes `written`
-/// bytes.
 double pulls_us(const MachineProfile& machine, const Group& group, double written) {
   return 2 * machine.nccl.barrier + group.ranks * machine.nccl.copy_start +
          transfer_us(group.wire(), machine.links.pull) + (group.shard() + written) / machine.rates.hbm * 1e6;
 }
-
-}  // namespace
 
 Estimate copy_engine_gather(const MachineProfile& machine, const Group& group) {
   Estimate out;
@@ -52,17 +47,6 @@ Estimate low_contention_scatter(const MachineProfile& machine, const Group& grou
   out.temporary = group.bytes;
   out.host_us = group.ranks * machine.nccl.copy_issue;
   out.path = fmt::format("low-contention copies, {} pulls into a temporary, then one sum", group.ranks);
-  return out;
-}
-
-Estimate pull_reduce(const MachineProfile& machine, const Group& group) {
-  Estimate out;
-  out.us = pulls_us(machine, group, group.result());
-  out.uses = CollectiveResource::symmetric;
-  out.sms = machine.contention.own_reduce.of(static_cast<std::uint32_t>(group.ranks), group.upcasts);
-  out.hbm = group.bytes + group.result();
-  out.link = group.wire();
-  out.path = "pull-reduce, a few CTAs";
   return out;
 }
 

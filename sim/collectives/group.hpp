@@ -23,11 +23,7 @@ struct Group {
 
   [[nodiscard]] bool one_node() const { return nodes <= 1; }
   [[nodiscard]] bool gathers() const { return kind == CollectiveKind::all_gather; }
-  /// Bytes through one GPU's link in each direction: (n−1)/n of the buffer, twice for an all-reduce (nccl-tests,
-  /// doc/PERFORMANCE.md).
-  [[nodiscard]] double wire() const {
-    return bytes * (ranks - 1) / ranks * (kind == CollectiveKind::all_reduce ? 2 : 1);
-  }
+  [[nodiscard]] double wire() const { return bus_bytes(kind, bytes, ranks); }
   [[nodiscard]] double shard() const { return bytes / ranks; }
   /// Bytes of one rank's result of a reduce-scatter. What upcasts is 2 bytes an element and becomes 4: FSDP2 sends
   /// bfloat16 or float16 and reduces into float32.

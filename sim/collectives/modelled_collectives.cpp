@@ -10,6 +10,7 @@
 #include "sim/collectives/all_reduce.hpp"
 #include "sim/collectives/copy_engines.hpp"
 #include "sim/collectives/fallback.hpp"
+#include "sim/collectives/pull_reduce.hpp"
 #include "sim/collectives/ring.hpp"
 #include "sim/collectives/symmetric.hpp"
 #include "sim/machine/longest_op.hpp"
@@ -72,14 +73,14 @@ std::string registered_note(const CollectiveRequest& request, const Group& group
 
 ModelledCollectives::ModelledCollectives(const MachineProfile& profile)
     : profile_(profile),
-      calibration_(profile, [&profile](const CollectiveRequest& request) { return modelled_us(profile, request); }) {}
+      correction_(profile, [&profile](const CollectiveRequest& request) { return modelled_us(profile, request); }) {}
 
 CollectivePrice ModelledCollectives::price(const CollectiveRequest& request) const {
   if (request.ranks <= 1) return {};  // nothing to move
   const Group group = group_of(request);
   const Route taken = route(request, group);
   Estimate cost = estimate(profile_, group, taken.transport);
-  const CollectiveCalibration::Correction measured = calibration_.correction(request, taken.transport);
+  const TableCorrection::Correction measured = correction_.correction(request, taken.transport);
   CollectivePrice price;
   price.time = from_us(cost.us * measured.factor);
   price.period = std::max(price.time, from_us(measured.issue_us + cost.host_us));

@@ -1,7 +1,7 @@
 // Prices every collective from the mechanism that would run it, corrected by what the machine measured.
 //
 // route() says what runs (fallback.hpp), the mechanism's file says how long and with which resources, the profile's
-// tables correct it (calibration.hpp). Any number of ranks, on one node or many. docs/collectives.md has formulas,
+// tables correct it (table_correction.hpp). Any number of ranks, on one node or many. docs/collectives.md has formulas,
 // sources and errors. A price that rests on no table of the same transport, ranks and shape carries a caveat.
 #pragma once
 
@@ -17,14 +17,10 @@ class ModelledCollectives final : public CollectiveCost {
 
   [[nodiscard]] CollectivePrice price(const CollectiveRequest& request) const override;
   [[nodiscard]] FirstUse first_use(const CollectiveRequest& request) const override;
-  [[nodiscard]] std::string_view description() const override {
-    return "NCCL's own tuning formulas and models of symmetric, copy-engine and low-contention collectives, corrected "
-           "by this machine's measured times";
-  }
 
  private:
   const MachineProfile& profile_;
-  CollectiveCalibration calibration_;
+  TableCorrection correction_;
 };
 
 }  // namespace foreshard::sim

@@ -19,7 +19,7 @@ double doublings(std::uint32_t a, std::uint32_t b) {
 
 }  // namespace
 
-CollectiveCalibration::CollectiveCalibration(const MachineProfile& machine, const Model& model)
+TableCorrection::TableCorrection(const MachineProfile& machine, const Model& model)
     : rules_(machine.table_rules), issue_us_(machine.nccl.issue) {
   for (const CollectiveTable& table : machine.collectives) {
     Curve curve{table.kind, table.transport, table.ranks, table.ranks_per_node, table.upcasts, {}, {}, 0};
@@ -43,7 +43,7 @@ CollectiveCalibration::CollectiveCalibration(const MachineProfile& machine, cons
   }
 }
 
-double CollectiveCalibration::at(const std::vector<Point>& points, double bytes) {
+double TableCorrection::at(const std::vector<Point>& points, double bytes) {
   if (points.empty()) return 0;
   const double where = std::log(std::max(bytes, 1.0));
   if (where <= points.front().log_bytes) return points.front().log_value;
@@ -55,8 +55,7 @@ double CollectiveCalibration::at(const std::vector<Point>& points, double bytes)
   return lower->log_value + share * (upper->log_value - lower->log_value);
 }
 
-const CollectiveCalibration::Curve* CollectiveCalibration::nearest(const CollectiveRequest& request,
-                                                                   Transport transport) const {
+const TableCorrection::Curve* TableCorrection::nearest(const CollectiveRequest& request, Transport transport) const {
   const bool one_node = request.ranks <= request.ranks_per_node;
   const Curve* best = nullptr;
   for (const Curve& curve : curves_) {
@@ -77,14 +76,13 @@ const CollectiveCalibration::Curve* CollectiveCalibration::nearest(const Collect
 
 /// Beyond the largest size that waited for the host, and never more than was measured of any size: what is there was
 /// measured with the host's pace in it.
-double CollectiveCalibration::pace(const Curve& curve, double bytes) const {
+double TableCorrection::pace(const Curve& curve, double bytes) const {
   if (curve.paces.empty()) return std::min(issue_us_, curve.least_us);
   if (std::log(std::max(bytes, 1.0)) > curve.paces.back().log_bytes) return curve.least_us;
   return std::exp(at(curve.paces, bytes));
 }
 
-CollectiveCalibration::Correction CollectiveCalibration::correction(const CollectiveRequest& asked,
-                                                                    Transport ran) const {
+TableCorrection::Correction TableCorrection::correction(const CollectiveRequest& asked, Transport ran) const {
   const Curve* curve = nearest(asked, asked.transport);
   if (curve == nullptr) curve = nearest(asked, ran);
   if (curve == nullptr) return {1, issue_us_, 0};

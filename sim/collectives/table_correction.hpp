@@ -20,7 +20,7 @@ namespace foreshard::sim {
 /// What a mechanism says alone: microseconds of the collective.
 using Model = std::function<double(const CollectiveRequest&)>;
 
-class CollectiveCalibration {
+class TableCorrection {
  public:
   struct Correction {
     double factor = 1;                 ///< on the mechanism's time
@@ -28,7 +28,7 @@ class CollectiveCalibration {
     std::uint32_t measured_ranks = 0;  ///< of the table this comes from; 0: none of this kind, transport and shape
   };
 
-  CollectiveCalibration(const MachineProfile& machine, const Model& model);
+  TableCorrection(const MachineProfile& machine, const Model& model);
 
   /// `transport` is the one that ran; a table of the one asked for comes first.
   [[nodiscard]] Correction correction(const CollectiveRequest& asked, Transport ran) const;

@@ -26,13 +26,6 @@ const CollectivePath& path_of(const ContentionSpec& spec, CollectiveResource use
   return spec.ring;
 }
 
-/// Bytes that a rank sends: nccl-tests' bus bytes (PERFORMANCE.md).
-double bus_bytes(const CollectiveRequest& request) {
-  const double ranks = std::max(1u, request.ranks);
-  const double times = request.kind == CollectiveKind::all_reduce ? 2 : 1;
-  return times * static_cast<double>(request.bytes) * (ranks - 1) / ranks;
-}
-
 }  // namespace
 
 KernelDemand kernel_demand(const MachineProfile& machine, const KernelWork& kernel) {
@@ -73,9 +66,10 @@ CollectiveDemand collective_demand(const MachineProfile& machine, const Collecti
   out.sms = price.uses == CollectiveResource::copy_engine ? 0 : price.sms > 0 ? price.sms : path.sms;
   // A price that names no bytes at all does not know them.
   const bool known = price.link_bytes > 0 || price.network_bytes > 0;
-  const double rate = per_second(known ? static_cast<double>(price.link_bytes) : bus_bytes(request), price.time);
+  const Group group = group_of(request);
+  const double rate = per_second(known ? static_cast<double>(price.link_bytes) : group.wire(), price.time);
   const double network = per_second(static_cast<double>(price.network_bytes), price.time);
-  const double adapters = 1e9 * network_per_gpu(machine, group_of(request));
+  const double adapters = 1e9 * network_per_gpu(machine, group);
   if (network > 0 && adapters > 0) out.network = std::min(1.0, network / adapters);
   if (path.link_bandwidth <= 0 || spec.memory_bandwidth <= 0) return out;  // a machine on which nothing is shared
   out.link = std::min(1.0, rate / path.link_bandwidth);

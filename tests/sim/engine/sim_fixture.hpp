@@ -61,7 +61,6 @@ class LinearCollectives final : public CollectiveCost {
     price.path = "a straight line";
     return price;
   }
-  [[nodiscard]] std::string_view description() const override { return "1 ns a byte"; }
 };
 
 /// A device with the compute stream 0, "all-gather" 1, "reduce-scatter" 2 and one communicator of 4 ranks.
