@@ -39,6 +39,14 @@ template <NamedEnum E>
 template <NamedEnum E>
 inline constexpr std::size_t kEnumSize = EnumNames<E>::kNames.size();
 
+/// The enumeration's values, in order.
+template <NamedEnum E>
+inline constexpr auto kEnumValues = [] {
+  std::array<E, kEnumSize<E>> values{};
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<E>(i);
+  return values;
+}();
+
 namespace enum_names_detail {
 
 template <NamedEnum E>

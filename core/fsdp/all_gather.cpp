@@ -1,5 +1,6 @@
 // The all-gather side of FullyShard (fsdp2 semantics 2; foreach_all_gather, foreach_all_gather_copy_out
 // and FSDPParamGroup.unshard / wait_for_unshard / reshard, PyTorch 2.11).
+#include "core/device/transport_traits.hpp"
 #include "core/fsdp/fully_shard.hpp"
 
 namespace foreshard {

@@ -120,13 +120,6 @@ class FullyShard {
   void keep_sharded_gradients(ParamGroupId id, BufferRef output, Bytes output_bytes);
   void finalize(ParamGroupId id);
 
-  /// Where a transport's buffers lie: NCCL's registered ones in the process group's pool over ncclMemAlloc
-  /// (set_allocate_memory_from_process_group_for_comm), those of symmetric windows and of copy engines in symmetric
-  /// memory (a custom AllGather's or ReduceScatter's allocate(); fsdp2 semantics 5.6, 7.2).
-  [[nodiscard]] static MemoryKind memory_of(Transport transport) {
-    if (transport == Transport::nccl) return MemoryKind::device;
-    return transport == Transport::nccl_registered ? MemoryKind::registered : MemoryKind::symmetric;
-  }
   [[nodiscard]] bool record_stream_gathers() const { return settings_.release == Release::record_stream; }
   [[nodiscard]] Pass pass_of(UnitId unit) const {
     const Training training = states_[unit.value].training;

@@ -2,6 +2,7 @@
 // finalize_backward, PyTorch 2.11).
 #include <algorithm>
 
+#include "core/device/transport_traits.hpp"
 #include "core/fsdp/fully_shard.hpp"
 #include "core/shard/copy_metadata.hpp"
 

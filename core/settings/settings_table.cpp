@@ -10,6 +10,7 @@
 #include "core/base/json_io.hpp"
 #include "core/base/suggest.hpp"
 #include "core/base/units.hpp"
+#include "core/device/transport_traits.hpp"
 
 namespace foreshard {
 namespace {
@@ -18,10 +19,15 @@ using Json = nlohmann::ordered_json;
 using Words = std::span<const std::string_view>;
 
 constexpr std::array<std::string_view, 2> kBooleans{"true", "false"};
-/// The transports of an all-gather: all but foreshard's reduction, which is the last.
-constexpr auto kAllGatherTransports =
-    std::span(EnumNames<Transport>::kNames).first<EnumNames<Transport>::kNames.size() - 1>();
-static_assert(names_end_with(Transport::pull_reduce));
+/// The words of the transports that gather.
+constexpr auto kAllGatherTransports = [] {
+  constexpr auto kCount = std::ranges::count_if(kTransportTraits, &TransportTraits::gathers);
+  std::array<std::string_view, kCount> words;
+  auto* word = words.begin();
+  for (const Transport transport : kEnumValues<Transport>)
+    if (traits_of(transport).gathers) *word++ = name(transport);
+  return words;
+}();
 constexpr std::array<std::string_view, 5> kDTypeNames{"none", "bfloat16", "float16", "float32", "float64"};
 constexpr std::array<std::string_view, 1> kImplicitWord{"implicit"};
 constexpr std::array<std::string_view, 1> kDefaultWord{"default"};
@@ -131,10 +137,9 @@ std::string get_dtype(const Settings& settings) {
 
 template <auto Member>
 Result<void> set_word(Settings& settings, const SettingOption& setting, std::string_view value) {
-  const auto index = index_of(value, setting.words);
-  if (!index) return refused(setting, value);
-  using Enum = std::remove_reference_t<decltype(settings.*Member)>;
-  settings.*Member = static_cast<Enum>(*index);
+  const auto parsed = parse_name<std::remove_reference_t<decltype(settings.*Member)>>(value);
+  if (!parsed || !index_of(value, setting.words)) return refused(setting, value);
+  settings.*Member = *parsed;
   return {};
 }
 template <auto Member>

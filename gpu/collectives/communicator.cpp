@@ -66,9 +66,8 @@ Result<void> Communicator::set_up() {
     if (member >= first && member < first + bootstrap_.local_ranks()) local.push_back(member - first);
   one_host_ = local.size() == settings_.members.size();
   // Plain NCCL serves what the others cannot, so it is always there.
-  for (const Transport transport :
-       {Transport::nccl, Transport::nccl_registered, Transport::symmetric, Transport::copy_engine}) {
-    if (transport != Transport::nccl && !wants(transport)) continue;
+  for (const Transport transport : kEnumValues<Transport>) {
+    if (outside_nccl(transport) || (transport != Transport::nccl && !wants(transport))) continue;
     const std::string full_name = fmt::format("{}/{}", settings_.name, name(transport));
     const auto id = agree_on_id(full_name);
     FORESHARD_TRY(id);
@@ -77,8 +76,8 @@ Result<void> Communicator::set_up() {
     FORESHARD_TRY(group);
     groups_[static_cast<std::size_t>(transport)] = std::move(*group);
   }
-  if ((!wants(Transport::low_contention) && !wants(Transport::pull_reduce)) || heap_ == nullptr || !one_host_ ||
-      ranks() > kMaxPeers)
+  if (std::none_of(settings_.transports.begin(), settings_.transports.end(), outside_nccl) || heap_ == nullptr ||
+      !one_host_ || ranks() > kMaxPeers)
     return {};
   auto own = SymmMemCollectives::create(*heap_, std::move(local), rank_, settings_.own);
   FORESHARD_TRY(own);
@@ -106,7 +105,7 @@ PathFacts Communicator::facts(const CollectiveWork& work) const {
   facts.whole_words = work.bytes / (work.kind == CollectiveKind::all_reduce ? 1 : ranks()) % 4 == 0;
   facts.summable = reducible(work.dtype) && reducible(work.output_dtype.value_or(work.dtype));
   const auto [input, output] = buffer_bytes(work, ranks());
-  if (is_own(work.transport))
+  if (outside_nccl(work.transport))
     facts.registered = heap_ != nullptr && heap_->contains(work.output, output);
   else if (work.transport != Transport::nccl)
     facts.registered = held(work.transport, work.input, input) && held(work.transport, work.output, output);
@@ -139,7 +138,7 @@ Result<void> Communicator::issue(const CollectiveWork& work, cudaStream_t stream
     return fail(ErrorKind::usage, fmt::format("{} bytes do not divide among {} ranks", work.bytes, ranks()));
   const PathSelection selection = choose_path(work.kind, work.transport, facts(work));
   PathReport& report = account(work, selection);
-  if (is_own(selection.transport)) return issue_own(work, stream);
+  if (outside_nccl(selection.transport)) return issue_own(work, stream);
   if (work.output_dtype.value_or(work.dtype) != work.dtype)
     return fail(ErrorKind::mismatch,
                 fmt::format("NCCL cannot reduce {} into {}, and our own reduce-scatter cannot run here: {}",
@@ -189,7 +188,7 @@ Result<Communicator::Segment> Communicator::allocate(Transport transport, Bytes 
   void* memory = nullptr;
   if (transport == Transport::nccl) {
     FORESHARD_TRY(check(cudaMalloc(&memory, bytes), "cudaMalloc"));
-  } else if (is_own(transport)) {
+  } else if (outside_nccl(transport)) {
     if (heap_ == nullptr) return fail(ErrorKind::mismatch, "no symmetric memory: the GPUs do not share memory");
     const auto made = heap_->allocate(bytes);
     FORESHARD_TRY(made);
@@ -250,7 +249,7 @@ void Communicator::give_back(Segment& segment) {
   if (segment.registration) (void)group_of(segment.transport)->withdraw(*segment.registration);
   if (segment.transport == Transport::nccl) (void)cudaFree(memory);
   // Symmetric memory belongs to the heap, which gives all of it back at its end: releasing it is collective.
-  if (segment.transport != Transport::nccl && !is_own(segment.transport)) (void)ncclMemFree(memory);
+  if (segment.transport != Transport::nccl && !outside_nccl(segment.transport)) (void)ncclMemFree(memory);
 }
 
 Result<void> Communicator::health() {

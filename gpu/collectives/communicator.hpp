@@ -22,6 +22,7 @@
 
 #include "core/base/error.hpp"
 #include "core/device/device.hpp"
+#include "core/device/transport_traits.hpp"
 #include "gpu/bootstrap/bootstrap.hpp"
 #include "gpu/collectives/nccl_group.hpp"
 #include "gpu/collectives/path.hpp"
@@ -107,7 +108,8 @@ class Communicator {
   CommunicatorSettings settings_;
   std::uint32_t rank_;  ///< in the group
   bool one_host_ = true;
-  std::array<std::unique_ptr<NcclGroup>, 5> groups_;  ///< by Transport
+  /// By Transport; null for those outside NCCL and those that nobody wants.
+  std::array<std::unique_ptr<NcclGroup>, kEnumSize<Transport>> groups_;
   std::unique_ptr<SymmMemCollectives> own_;
   std::atomic<bool> given_up_{false};
   std::vector<Segment> segments_;  ///< by base

@@ -10,7 +10,7 @@ PathSelection choose_path(CollectiveKind kind, Transport asked, const PathFacts&
   if (asked == Transport::nccl) return {Transport::nccl, {}};
   if (!facts.one_host && asked != Transport::nccl_registered)
     return {Transport::nccl, "the group's ranks are on several hosts"};
-  if (is_own(asked)) {
+  if (outside_nccl(asked)) {
     if (asked == Transport::pull_reduce && kind == CollectiveKind::all_gather)
       return {Transport::nccl, "pull-reduce gathers nothing"};
     if (kind == CollectiveKind::all_reduce) return {Transport::nccl, "all-reduces have no own transport"};
@@ -39,7 +39,7 @@ Transport transport_of(const CallTrace& trace, Transport asked) {
     if (kernel.find("ncclDevKernel") != std::string::npos)
       return asked == Transport::nccl_registered ? asked : Transport::nccl;
   }
-  return trace.kernels.empty() && trace.copies != 0 && !is_own(asked) ? Transport::copy_engine : asked;
+  return trace.kernels.empty() && trace.copies != 0 && !outside_nccl(asked) ? Transport::copy_engine : asked;
 }
 
 std::string text(const CallTrace& trace) {

@@ -9,14 +9,9 @@
 #include <vector>
 
 #include "core/base/dtype.hpp"
-#include "core/device/collective_names.hpp"
+#include "core/device/transport_traits.hpp"
 
 namespace foreshard::gpu {
-
-/// Whether the transport is one of foreshard's own collectives, in symmetric heap memory.
-[[nodiscard]] constexpr bool is_own(Transport transport) {
-  return transport == Transport::low_contention || transport == Transport::pull_reduce;
-}
 
 /// What decides which transport serves a call. The same on all ranks of the group.
 struct PathFacts {

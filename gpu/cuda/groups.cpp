@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "core/device/transport_traits.hpp"
+
 namespace foreshard::gpu {
 namespace {
 
@@ -18,7 +20,7 @@ Result<void> check_nccl(ncclResult_t code, const char* call) {
 }
 
 bool needs_heap(const std::vector<Transport>& transports) {
-  return std::any_of(transports.begin(), transports.end(), is_own);
+  return std::any_of(transports.begin(), transports.end(), outside_nccl);
 }
 
 }  // namespace

@@ -2,27 +2,13 @@
 
 #include <algorithm>
 
+#include "core/device/transport_traits.hpp"
 #include "gpu/cuda/device_failure.hpp"
 
 namespace foreshard::gpu {
 namespace {
 
 constexpr Bytes kPiece = 64 * kMiB;  // long enough for a copy engine to reach its rate (a few MiB on PCIe 5)
-
-MemoryKind kind_for(Transport transport) {
-  switch (transport) {
-    case Transport::nccl:
-      return MemoryKind::device;
-    case Transport::nccl_registered:
-      return MemoryKind::registered;
-    case Transport::symmetric:
-    case Transport::copy_engine:
-    case Transport::low_contention:
-    case Transport::pull_reduce:
-      return MemoryKind::symmetric;
-  }
-  return MemoryKind::device;
-}
 
 void* pointer(Address address) {
   return reinterpret_cast<void*>(address);  // NOLINT: a device address
@@ -79,7 +65,7 @@ void Staging::copy(const CopyWork& work, cudaStream_t stream) {
 }
 
 CollectiveWork Staging::with_addresses(CollectiveWork work, std::uint32_t ranks) {
-  const MemoryKind kind = kind_for(work.transport);
+  const MemoryKind kind = memory_of(work.transport);
   const auto place = static_cast<std::size_t>(kind);
   const Bytes part = ceil_div(work.bytes, ranks);
   if (work.input == 0)

@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "core/base/median.hpp"
+#include "core/device/transport_traits.hpp"
 #include "gpu/cuda/cuda_memory.hpp"
 #include "gpu/cuda/device_failure.hpp"
 #include "gpu/probe/kernels.hpp"
@@ -20,8 +21,6 @@ namespace {
 constexpr Bytes kContentionBytes = 512 * kMiB;
 constexpr std::array kSizes{kMiB,       4 * kMiB,    16 * kMiB,   64 * kMiB,  256 * kMiB,
                             512 * kMiB, 1024 * kMiB, 2048 * kMiB, 4096 * kMiB};
-constexpr std::array kTransports{Transport::nccl,        Transport::nccl_registered, Transport::symmetric,
-                                 Transport::copy_engine, Transport::low_contention,  Transport::pull_reduce};
 constexpr double kGiga = 1e9;
 constexpr Milliseconds kTimeout{120'000};
 
@@ -359,7 +358,9 @@ void Prober::communication() {
   CommunicatorSettings settings;
   settings.members.resize(ranks());
   std::iota(settings.members.begin(), settings.members.end(), 0U);
-  settings.transports.assign(kTransports.begin(), heap ? kTransports.end() : kTransports.end() - 2);
+  settings.transports.clear();
+  for (const Transport transport : kEnumValues<Transport>)
+    if (heap || !outside_nccl(transport)) settings.transports.push_back(transport);
   const auto world = require(Communicator::create(session_.bootstrap(), heap ? heap->get() : nullptr, settings));
   if (heap && session_.bootstrap().local_ranks() == ranks()) peer_copy(**heap);
   for (const Transport transport : settings.transports) collectives_of(*world, transport);

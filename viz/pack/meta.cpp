@@ -122,10 +122,7 @@ class Meta {
     list("device_kind", DeviceOpRecord::Kind{});
     list("host_kind", HostOpRecord::Kind{});
     list("collective", CollectiveKind{});
-    out["words"]["transport"] = Json::array();
-    for (const Transport transport : {Transport::nccl, Transport::nccl_registered, Transport::symmetric,
-                                      Transport::copy_engine, Transport::low_contention, Transport::pull_reduce})
-      out["words"]["transport"].push_back(name(transport));
+    list("transport", Transport{});
     out["categories"] = Json::array();
     for (std::size_t i = 0; i < kCategories; ++i) {
       const Style of = style(static_cast<MemoryCategory>(i));

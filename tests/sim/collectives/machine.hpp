@@ -1,6 +1,7 @@
 // The h200 profile and a shorthand for prices on it.
 #pragma once
 
+#include "core/device/collective_names.hpp"
 #include "sim/collectives/modelled_collectives.hpp"
 #include "tests/catch.hpp"
 
@@ -25,10 +26,5 @@ inline CollectivePrice price(const MachineProfile& machine, CollectiveKind kind,
                              std::uint32_t ranks, std::uint32_t ranks_per_node = 8) {
   return ModelledCollectives(machine).price({kind, transport, bytes, ranks, ranks_per_node});
 }
-
-inline constexpr std::array kKinds{CollectiveKind::all_gather, CollectiveKind::reduce_scatter,
-                                   CollectiveKind::all_reduce};
-inline constexpr std::array kTransports{Transport::nccl,        Transport::nccl_registered, Transport::symmetric,
-                                        Transport::copy_engine, Transport::low_contention,  Transport::pull_reduce};
 
 }  // namespace foreshard::sim

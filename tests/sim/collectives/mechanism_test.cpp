@@ -7,8 +7,8 @@ namespace foreshard::sim {
 namespace {
 
 TEST_CASE("one rank moves nothing") {
-  for (const CollectiveKind kind : kKinds)
-    for (const Transport transport : kTransports) {
+  for (const CollectiveKind kind : kEnumValues<CollectiveKind>)
+    for (const Transport transport : kEnumValues<Transport>) {
       const CollectivePrice got = price(h200(), kind, transport, kGiB, 1);
       CHECK(got.time == Nanoseconds{0});
       CHECK(got.link_bytes == 0);
@@ -18,8 +18,8 @@ TEST_CASE("one rank moves nothing") {
 
 TEST_CASE("more bytes never take less time, and no time is below the wire's") {
   for (const bool nvls : {false, true})
-    for (const CollectiveKind kind : kKinds)
-      for (const Transport transport : kTransports)
+    for (const CollectiveKind kind : kEnumValues<CollectiveKind>)
+      for (const Transport transport : kEnumValues<Transport>)
         for (const auto& [ranks, per_node] :
              {std::pair{2U, 2U}, {4U, 4U}, {8U, 8U}, {3U, 8U}, {16U, 8U}, {256U, 8U}, {16U, 4U}, {8U, 1U}}) {
           MachineProfile machine = bare_h200();
@@ -39,8 +39,8 @@ TEST_CASE("more bytes never take less time, and no time is below the wire's") {
 }
 
 TEST_CASE("resources are consistent") {
-  for (const CollectiveKind kind : kKinds)
-    for (const Transport transport : kTransports) {
+  for (const CollectiveKind kind : kEnumValues<CollectiveKind>)
+    for (const Transport transport : kEnumValues<Transport>) {
       const CollectivePrice got = price(h200(), kind, transport, kGiB, 8);
       INFO(got.path);
       CHECK(got.link_bytes >= kGiB * 7 / 8);
