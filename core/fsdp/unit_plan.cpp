@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "core/base/suggest.hpp"
+#include "core/device/transport_choice.hpp"
 #include "core/shard/copy_metadata.hpp"
 
 namespace foreshard {
@@ -27,10 +28,13 @@ bool upcasts(DType from, DType to) {
   return (from == DType::bfloat16 || from == DType::float16) && to == DType::float32;
 }
 
-/// Whether the shard group is one that pull-reduce serves, rather than NCCL in their place.
-bool within_a_node(const Settings& settings) {
-  const std::uint32_t ranks = settings.shard_ranks();
-  return ranks > 1 && ranks <= kMaxLowContentionRanks && settings.gpus % ranks == 0;
+/// Whether pull-reduce serves the shard group, rather than NCCL in its place.
+bool pull_reduces(const Settings& settings, DType from, DType to) {
+  CollectiveWork work{CollectiveKind::reduce_scatter, settings.reduce_scatter, 0, {}, from, to};
+  TransportFacts facts;
+  facts.ranks = settings.shard_ranks();
+  facts.one_host = settings.gpus % facts.ranks == 0;
+  return facts.ranks > 1 && choose_transport(work, facts).transport == Transport::pull_reduce;
 }
 
 Dtypes dtypes_of(const Settings& settings, const Parameter& parameter) {
@@ -38,8 +42,7 @@ Dtypes dtypes_of(const Settings& settings, const Parameter& parameter) {
   if (settings.param_dtype) d.compute = *settings.param_dtype;
   d.reduce_set = settings.reduce_dtype && settings.reduce_dtype != settings.param_dtype;
   d.reduce = d.reduce_set ? *settings.reduce_dtype : d.compute;
-  const bool own = settings.reduce_scatter == Transport::pull_reduce && within_a_node(settings);
-  d.sent = own && upcasts(d.compute, d.reduce) ? d.compute : d.reduce;
+  d.sent = upcasts(d.compute, d.reduce) && pull_reduces(settings, d.compute, d.reduce) ? d.compute : d.reduce;
   return d;
 }
 

@@ -11,10 +11,10 @@
 #include "core/base/error.hpp"
 #include "core/device/device.hpp"
 #include "core/device/device_memory.hpp"
+#include "core/device/lowering.hpp"
 #include "core/run/run.hpp"
 #include "core/step/process_memory.hpp"
 #include "core/step/values.hpp"
-#include "core/workload/lowering.hpp"
 #include "core/workload/workload.hpp"
 
 namespace foreshard {

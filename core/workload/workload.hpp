@@ -18,8 +18,8 @@
 #include "core/base/labels.hpp"
 #include "core/base/quantity.hpp"
 #include "core/device/device.hpp"
+#include "core/device/lowering.hpp"
 #include "core/settings/settings.hpp"
-#include "core/workload/lowering.hpp"
 #include "core/workload/unit.hpp"
 
 namespace foreshard {

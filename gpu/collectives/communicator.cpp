@@ -97,13 +97,12 @@ bool Communicator::held(Transport transport, Address address, Bytes bytes) const
   return segment.transport == transport && address + bytes <= segment.base + segment.bytes;
 }
 
-PathFacts Communicator::facts(const CollectiveWork& work) const {
-  PathFacts facts;
+TransportFacts Communicator::facts(const CollectiveWork& work) const {
+  TransportFacts facts;
+  facts.lowering = Lowering::foreshard;
   facts.ranks = ranks();
   facts.one_host = one_host_;
   facts.peer_memory = own_ != nullptr;
-  facts.whole_words = work.bytes / (work.kind == CollectiveKind::all_reduce ? 1 : ranks()) % 4 == 0;
-  facts.summable = reducible(work.dtype) && reducible(work.output_dtype.value_or(work.dtype));
   const auto [input, output] = buffer_bytes(work, ranks());
   if (outside_nccl(work.transport))
     facts.registered = heap_ != nullptr && heap_->contains(work.output, output);
@@ -112,17 +111,17 @@ PathFacts Communicator::facts(const CollectiveWork& work) const {
   return facts;
 }
 
-PathReport& Communicator::account(const CollectiveWork& work, const PathSelection& selection) {
+PathReport& Communicator::account(const CollectiveWork& work, const TransportChoice& chosen) {
   auto [at, fresh] = paths_.try_emplace({work.kind, work.transport});
   PathReport& report = at->second;
   if (fresh) {
     report.kind = work.kind;
     report.asked = work.transport;
-    report.ran = selection.transport;
-    report.reason = selection.reason;
-  } else if (report.reason.empty() && !selection.reason.empty()) {
-    report.reason = fmt::format("of call {} on, {}", report.calls + 1, selection.reason);
-    report.ran = selection.transport;
+    report.ran = chosen.transport;
+    report.reason = chosen.why;
+  } else if (report.reason.empty() && !chosen.why.empty()) {
+    report.reason = fmt::format("of call {} on, {}", report.calls + 1, chosen.why);
+    report.ran = chosen.transport;
   }
   ++report.calls;
   return report;
@@ -136,24 +135,24 @@ Result<void> Communicator::issue(const CollectiveWork& work, cudaStream_t stream
                 fmt::format("the group '{}' was made without the transport {}", settings_.name, name(work.transport)));
   if (work.bytes % (itemsize(work.dtype) * (work.kind == CollectiveKind::all_reduce ? 1 : ranks())) != 0)
     return fail(ErrorKind::usage, fmt::format("{} bytes do not divide among {} ranks", work.bytes, ranks()));
-  const PathSelection selection = choose_path(work.kind, work.transport, facts(work));
-  PathReport& report = account(work, selection);
-  if (outside_nccl(selection.transport)) return issue_own(work, stream);
+  const TransportChoice chosen = choose_transport(work, facts(work));
+  PathReport& report = account(work, chosen);
+  if (outside_nccl(chosen.transport)) return issue_own(work, stream);
   if (work.output_dtype.value_or(work.dtype) != work.dtype)
     return fail(ErrorKind::mismatch,
                 fmt::format("NCCL cannot reduce {} into {}, and our own reduce-scatter cannot run here: {}",
-                            foreshard::name(work.dtype), foreshard::name(*work.output_dtype), selection.reason),
+                            foreshard::name(work.dtype), foreshard::name(*work.output_dtype), chosen.why),
                 {}, "take another --reduce-scatter, or one reduce dtype with the gradients'");
-  // A group of the asked transport keeps its buffers even where NCCL then takes another kernel; see PathSelection.
-  const bool kept = selection.transport != Transport::nccl;
+  // The buffers are those of the transport asked for, also where another of NCCL's kernels serves the call.
+  const bool kept = chosen.transport != Transport::nccl;
   NcclGroup& group = *group_of(kept ? work.transport : Transport::nccl);
   FORESHARD_TRY(group.issue(work, stream));
   // After the first call, which makes what NCCL makes on first use and a capture must not.
   if (report.calls == 1 && settings_.trace_paths) {
     const CallTrace trace = trace_call([&](cudaStream_t probe) { return group.issue(work, probe); });
     report.seen = text(trace);
-    report.ran = transport_of(trace, selection.transport);
-    if (report.ran != selection.transport && report.reason.empty()) report.reason = "NCCL chose so";
+    report.ran = transport_of(trace, chosen.transport);
+    if (report.ran != chosen.transport && report.reason.empty()) report.reason = "NCCL chose so";
   }
   return {};
 }

@@ -22,7 +22,7 @@
 
 #include "core/base/error.hpp"
 #include "core/device/device.hpp"
-#include "core/device/transport_traits.hpp"
+#include "core/device/transport_choice.hpp"
 #include "gpu/bootstrap/bootstrap.hpp"
 #include "gpu/collectives/nccl_group.hpp"
 #include "gpu/collectives/path.hpp"
@@ -37,7 +37,7 @@ struct CommunicatorSettings {
   std::vector<Transport> transports{Transport::nccl};  ///< that issue() may be asked for
   SymmMemTuning own;
   std::chrono::milliseconds timeout{60'000};  ///< for making each NCCL communicator
-  bool trace_paths = true;  ///< capture each kind and transport once, to see what runs; false: believe the choice
+  bool trace_paths = true;  ///< capture each kind and transport once, to see what runs; false: believe the chosen
 };
 
 /// Memory that a transport wants is allocated and registered once and reused.
@@ -99,9 +99,9 @@ class Communicator {
   [[nodiscard]] bool held(Transport transport, Address address, Bytes bytes) const;
   [[nodiscard]] Result<Segment> allocate(Transport transport, Bytes bytes);
   void give_back(Segment& segment);
-  [[nodiscard]] PathFacts facts(const CollectiveWork& work) const;
+  [[nodiscard]] TransportFacts facts(const CollectiveWork& work) const;
   [[nodiscard]] Result<void> issue_own(const CollectiveWork& work, cudaStream_t stream);
-  [[nodiscard]] PathReport& account(const CollectiveWork& work, const PathSelection& selection);
+  [[nodiscard]] PathReport& account(const CollectiveWork& work, const TransportChoice& chosen);
 
   Bootstrap& bootstrap_;
   SymmetricHeap* heap_;

@@ -2,35 +2,9 @@
 
 #include <fmt/format.h>
 
-#include "gpu/collectives/transfer_plan.hpp"
+#include "core/device/transport_traits.hpp"
 
 namespace foreshard::gpu {
-
-PathSelection choose_path(CollectiveKind kind, Transport asked, const PathFacts& facts) {
-  if (asked == Transport::nccl) return {Transport::nccl, {}};
-  if (!facts.one_host && asked != Transport::nccl_registered)
-    return {Transport::nccl, "the group's ranks are on several hosts"};
-  if (outside_nccl(asked)) {
-    if (asked == Transport::pull_reduce && kind == CollectiveKind::all_gather)
-      return {Transport::nccl, "pull-reduce gathers nothing"};
-    if (kind == CollectiveKind::all_reduce) return {Transport::nccl, "all-reduces have no own transport"};
-    if (!facts.peer_memory) return {Transport::nccl, "the GPUs do not share memory"};
-    if (facts.ranks > kMaxPeers) return {Transport::nccl, fmt::format("more than {} ranks", kMaxPeers)};
-    if (kind == CollectiveKind::reduce_scatter && !facts.summable)
-      return {Transport::nccl, "the own reduction sums float32, bfloat16 and float16 only"};
-    // A reduce-scatter stages its input, wherever that lies. PyTorch's low-contention one is not built.
-    if (kind == CollectiveKind::reduce_scatter)
-      return {Transport::pull_reduce,
-              asked == Transport::pull_reduce ? "" : "PyTorch's low-contention reduction is not built here"};
-  }
-  if (!facts.registered)
-    return {Transport::nccl, fmt::format("a buffer is not in memory of the transport {}", name(asked))};
-  if (asked == Transport::symmetric && !facts.whole_words)
-    return {Transport::nccl, "NCCL's symmetric kernels need slices of whole 4-byte words"};
-  if (asked == Transport::copy_engine && kind != CollectiveKind::all_gather)
-    return {facts.whole_words ? Transport::symmetric : Transport::nccl, "NCCL's copy engines gather only"};
-  return {asked, {}};
-}
 
 Transport transport_of(const CallTrace& trace, Transport asked) {
   if (!trace.failed.empty()) return asked;

@@ -1,4 +1,5 @@
-// Which way a collective goes: what was asked for, what can serve it and why not, and what was seen to run.
+// Which way a collective went: what was asked for, what was chosen and why (transport_choice.hpp), what was seen to
+// run.
 //
 // Who: communicator.hpp; a run stores the reports. Pure: no CUDA.
 #pragma once
@@ -9,30 +10,9 @@
 #include <vector>
 
 #include "core/base/dtype.hpp"
-#include "core/device/transport_traits.hpp"
+#include "core/device/collective_names.hpp"
 
 namespace foreshard::gpu {
-
-/// What decides which transport serves a call. The same on all ranks of the group.
-struct PathFacts {
-  std::uint32_t ranks = 1;
-  bool one_host = true;     ///< all ranks of the group are on one host
-  bool peer_memory = true;  ///< … and its GPUs share memory (SymmetricHeap could be made)
-  bool registered = true;   ///< the buffers that this transport wants registered or symmetric are
-  bool whole_words = true;  ///< a rank's slice is a multiple of 4 bytes
-  bool summable = true;     ///< the own reduction knows the dtype
-};
-
-struct PathSelection {
-  Transport transport = Transport::nccl;
-  std::string reason;  ///< why not the one asked for; empty: it is
-};
-
-/// Rules: NCCL 2.28.9 has no copy-engine reduce-scatter or all-reduce (ce_coll.cc), and windows, copy engines and peer
-/// memory end at the host; all-reduces have no own transport. NCCL 2.28.9's symmetric kernels return wrong elements for
-/// slices of 4 n + 2 bytes (bfloat16 and float16 of odd counts; ours, 4 × H200, NVLink multicast off), so those go the
-/// plain way.
-[[nodiscard]] PathSelection choose_path(CollectiveKind kind, Transport asked, const PathFacts& facts);
 
 /// What one call put on the device, read off a capture of it.
 struct CallTrace {

@@ -629,10 +629,6 @@ Kernel choose(const ReduceItem& item) {
 
 }  // namespace
 
-bool reducible(DType dtype) {
-  return dtype == DType::float32 || dtype == DType::bfloat16 || dtype == DType::float16;
-}
-
 Result<void> launch_reduce(const ReduceItem& item, const ReduceLinks& links, const ReduceLaunch& launch,
                            cudaStream_t stream) {
   const Kernel kernel = choose(item);

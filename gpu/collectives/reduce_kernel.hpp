@@ -66,10 +66,7 @@ struct ReduceLaunch {
   std::uint32_t cluster = 2;  ///< CTAs of a cluster, a divisor of ctas: taken SMs lie in pairs, as GEMM clusters do
 };
 
-/// Whether the kernel sums this dtype, and writes it.
-[[nodiscard]] bool reducible(DType dtype);
-
-/// Puts a launch for `item` on the stream. Errors: CUDA's.
+/// Puts a launch for `item` on the stream. Errors: a dtype that is not reducible() (transport_choice.hpp), CUDA's.
 [[nodiscard]] Result<void> launch_reduce(const ReduceItem& item, const ReduceLinks& links, const ReduceLaunch& launch,
                                          cudaStream_t stream);
 

@@ -8,6 +8,7 @@
 
 #include "core/base/check.hpp"
 #include "core/device/pull_reduce_ctas.hpp"
+#include "core/device/transport_choice.hpp"
 #include "gpu/collectives/driver.hpp"
 
 namespace foreshard::gpu {

@@ -27,8 +27,8 @@ std::string shape(const CollectiveTable& table) {
 
 /// Error of the price of `point` by `machine`, as benchmarks measure it.
 double error_at(const MachineProfile& machine, const CollectiveTable& table, const CollectiveTable::Point& point) {
-  const CollectiveRequest request{table.kind, table.transport, point.bytes, table.ranks, table.ranks_per_node,
-                                  true,       table.upcasts};
+  const CollectiveRequest request{table.kind,           table.transport, point.bytes,  table.ranks,
+                                  table.ranks_per_node, Reduction::sum,  table.upcasts};
   const Nanoseconds priced = ModelledCollectives(machine).price(request).period;
   return std::abs(static_cast<double>(priced.count) / static_cast<double>(point.time.count) - 1);
 }

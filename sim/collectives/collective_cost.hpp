@@ -8,6 +8,7 @@
 #include <string>
 
 #include "core/device/device.hpp"
+#include "core/device/lowering.hpp"
 #include "sim/machine/profile.hpp"
 
 namespace foreshard::sim {
@@ -17,13 +18,12 @@ struct CollectiveRequest {
   Transport transport = Transport::nccl;
   Bytes bytes = 0;  ///< whole buffer, as CollectiveWork::bytes
   std::uint32_t ranks = 1;
-  std::uint32_t ranks_per_node = 1;  ///< of these ranks; other groups of the node use its other GPUs and adapters
-  /// Of a reduction: plain SUM (else AVG or a scaled sum, which symmetric kernels lack). FSDP2 averages unless
-  /// set_force_sum_reduction_for_comms(True) was called; a symmetric reduce-scatter that is asked for implies that
-  /// call.
-  bool sum = true;
+  std::uint32_t ranks_per_node = 1;      ///< of these ranks; other groups of the node use its other GPUs and adapters
+  Reduction reduction = Reduction::sum;  ///< benchmarks add (nccl-tests' -o sum); FSDP2 says what it does
   /// A reduce-scatter whose result is of a wider dtype than what is sent (bfloat16 into float32).
   bool upcasts = false;
+  DType dtype = DType::float32;           ///< of what is sent
+  Lowering lowering = Lowering::pytorch;  ///< whose program calls (TransportFacts)
 };
 
 struct CollectivePrice {

@@ -3,13 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <string_view>
 
-#include "core/device/collective_names.hpp"
-#include "core/settings/settings_table.hpp"
+#include "core/device/transport_choice.hpp"
 #include "sim/collectives/all_reduce.hpp"
 #include "sim/collectives/copy_engines.hpp"
-#include "sim/collectives/fallback.hpp"
 #include "sim/collectives/pull_reduce.hpp"
 #include "sim/collectives/ring.hpp"
 #include "sim/collectives/symmetric.hpp"
@@ -18,28 +18,58 @@
 namespace foreshard::sim {
 namespace {
 
-Estimate estimate(const MachineProfile& machine, const Group& group, Transport ran) {
-  switch (ran) {
-    case Transport::symmetric:
-      return symmetric(machine, group);
-    case Transport::copy_engine:
-      return copy_engine_gather(machine, group);
-    case Transport::low_contention:
-      return group.gathers() ? low_contention_gather(machine, group) : low_contention_scatter(machine, group);
-    case Transport::pull_reduce:
-      return pull_reduce(machine, group);
-    case Transport::nccl:
-    case Transport::nccl_registered:
-      break;
-  }
-  const bool registered = ran == Transport::nccl_registered;
-  if (group.kind == CollectiveKind::all_reduce) return all_reduce(machine, group, registered);
-  return ring(machine, group, registered);
+template <bool kRegistered>
+Estimate ring_or_tree(const MachineProfile& machine, const Group& group) {
+  if (group.kind == CollectiveKind::all_reduce) return all_reduce(machine, group, kRegistered);
+  return ring(machine, group, kRegistered);
+}
+
+Estimate low_contention(const MachineProfile& machine, const Group& group) {
+  return group.gathers() ? low_contention_gather(machine, group) : low_contention_scatter(machine, group);
+}
+
+constexpr std::string_view kWindows = "ncclCommWindowRegister: handles of the buffer are exchanged and mapped";
+constexpr std::string_view kRendezvous = "symmetric-memory rendezvous: handles of the buffer are exchanged and mapped";
+
+/// How a transport is priced where it runs.
+struct Mechanism {
+  Estimate (*estimate)(const MachineProfile&, const Group&);
+  std::string_view registration;  ///< what the first use of a buffer costs (FirstUse::why); empty: nothing
+};
+
+/// By Transport.
+constexpr std::array<Mechanism, kEnumSize<Transport>> kMechanisms{{
+    {ring_or_tree<false>, {}},
+    {ring_or_tree<true>, "ncclCommRegister of the buffer"},
+    {symmetric, kWindows},
+    {copy_engine_gather, kWindows},
+    {low_contention, kRendezvous},
+    {pull_reduce, kRendezvous},
+}};
+static_assert(names_end_with(Transport::pull_reduce), "one row for each transport");
+
+const Mechanism& mechanism_of(Transport ran) {
+  return kMechanisms[static_cast<std::size_t>(ran)];
+}
+
+TransportChoice choose(const CollectiveRequest& request, const Group& group) {
+  CollectiveWork work{request.kind, request.transport, request.bytes, {}, request.dtype};
+  if (request.upcasts) work.output_dtype = DType::float32;
+  work.reduction = request.reduction;
+  TransportFacts facts;
+  facts.lowering = request.lowering;
+  facts.ranks = static_cast<std::uint32_t>(group.ranks);
+  facts.one_host = group.one_node();
+  // FSDP2 asks for memory of the transport for what it gathers and scatters, and all-reduces the scattered sums, which
+  // lie in no window of that group.
+  facts.registered =
+      request.kind != CollectiveKind::all_reduce || memory_of(request.transport) != MemoryKind::symmetric;
+  return choose_transport(work, facts);
 }
 
 double modelled_us(const MachineProfile& machine, const CollectiveRequest& request) {
   const Group group = group_of(request);
-  return estimate(machine, group, route(request, group).transport).us;
+  return mechanism_of(choose(request, group).transport).estimate(machine, group).us;
 }
 
 std::string caveat(const MachineProfile& machine, const CollectiveRequest& request, Transport ran, const Group& group,
@@ -78,8 +108,8 @@ ModelledCollectives::ModelledCollectives(const MachineProfile& profile)
 CollectivePrice ModelledCollectives::price(const CollectiveRequest& request) const {
   if (request.ranks <= 1) return {};  // nothing to move
   const Group group = group_of(request);
-  const Route taken = route(request, group);
-  Estimate cost = estimate(profile_, group, taken.transport);
+  const TransportChoice taken = choose(request, group);
+  Estimate cost = mechanism_of(taken.transport).estimate(profile_, group);
   const TableCorrection::Correction measured = correction_.correction(request, taken.transport);
   CollectivePrice price;
   price.time = from_us(cost.us * measured.factor);
@@ -104,14 +134,10 @@ FirstUse ModelledCollectives::first_use(const CollectiveRequest& request) const 
   const NcclConstants& nccl = profile_.nccl;
   FirstUse out;
   out.communicator = from_us(nccl.communicator_init + nccl.communicator_init_rank * request.ranks);
-  const Transport ran = route(request, group_of(request)).transport;
-  if (ran == Transport::nccl) return out;
+  out.why = mechanism_of(choose(request, group_of(request)).transport).registration;
+  if (out.why.empty()) return out;
   const double gib = static_cast<double>(request.bytes) / static_cast<double>(kGiB);
   out.registration = from_us(nccl.window_register + nccl.window_register_gib * gib);
-  out.why = ran == Transport::nccl_registered ? "ncclCommRegister of the buffer"
-            : ran == Transport::low_contention || ran == Transport::pull_reduce
-                ? "symmetric-memory rendezvous: handles of the buffer are exchanged and mapped"
-                : "ncclCommWindowRegister: handles of the buffer are exchanged and mapped";
   return out;
 }
 

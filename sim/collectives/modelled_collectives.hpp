@@ -1,8 +1,8 @@
 // Prices every collective from the mechanism that would run it, corrected by what the machine measured.
 //
-// route() says what runs (fallback.hpp), the mechanism's file says how long and with which resources, the profile's
-// tables correct it (table_correction.hpp). Any number of ranks, on one node or many. docs/collectives.md has formulas,
-// sources and errors. A price that rests on no table of the same transport, ranks and shape carries a caveat.
+// choose_transport() says what runs (core/device), the mechanism's file says how long and with which resources, the
+// profile's tables correct it (table_correction.hpp). Any number of ranks, on one node or many. docs/collectives.md has
+// formulas, sources and errors. A price that rests on no table of the same transport, ranks and shape carries a caveat.
 #pragma once
 
 #include "sim/collectives/collective_cost.hpp"

@@ -113,6 +113,8 @@ OpId SimDevice::collective(StreamId stream, CommunicatorId communicator, const C
   const Communicator& among = communicators_[communicator.value];
   CollectiveRequest request{work.kind, work.transport, work.bytes, among.options.ranks, among.options.ranks_per_node};
   request.upcasts = work.output_dtype && itemsize(*work.output_dtype) > itemsize(work.dtype);
+  request.dtype = work.dtype;
+  request.lowering = options_.lowering;
   const CollectivePrice cost = collectives_.price(request);
   remember(request, cost, among.options.name);
   const OpId op = engine_.submit(

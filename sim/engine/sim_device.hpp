@@ -16,6 +16,7 @@
 
 #include "core/base/labels.hpp"
 #include "core/device/device.hpp"
+#include "core/device/lowering.hpp"
 #include "sim/collectives/collective_cost.hpp"
 #include "sim/engine/engine.hpp"
 
@@ -29,6 +30,7 @@ struct SimOptions {
   std::optional<std::uint32_t> launch_queue = {};
   /// Texts of the ops' labels, for prices by name (price_kernel.hpp); null: none. Outlives the device.
   const Labels* labels = nullptr;
+  Lowering lowering = Lowering::pytorch;  ///< whose collectives there are
 };
 
 /// What ran for one kind of collective on one communicator: of those issued, the largest.

@@ -7,6 +7,7 @@
 
 #include "core/adapt/adapt.hpp"
 #include "core/models/generate.hpp"
+#include "core/settings/carried_out.hpp"
 #include "core/settings/settings_table.hpp"
 #include "sim/compute/measured.hpp"
 #include "sim/predict/busy_time.hpp"

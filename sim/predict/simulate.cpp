@@ -52,6 +52,7 @@ Result<Simulation> simulate(const Workload& workload, const Settings& settings, 
   const ModelledCollectives collectives(machine);
   SimOptions options = request.options;
   options.labels = &workload.labels;
+  options.lowering = workload.lowering;
   SimDevice device(machine, collectives, options);
   SimMemoryOptions memory_setting = memory_options(machine, request.memory_limit);
   StepRequest steps = request.steps;

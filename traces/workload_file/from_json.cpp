@@ -6,6 +6,7 @@
 #include "core/base/json_io.hpp"
 #include "core/base/suggest.hpp"
 #include "core/run/run_names.hpp"
+#include "core/settings/carried_out.hpp"
 #include "core/settings/settings_table.hpp"
 #include "traces/workload_file/computation_text.hpp"
 #include "traces/workload_file/record_tables.hpp"

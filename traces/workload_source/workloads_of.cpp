@@ -7,6 +7,7 @@
 #include <mutex>
 
 #include "core/models/generate.hpp"
+#include "core/settings/carried_out.hpp"
 #include "core/settings/settings_table.hpp"
 #include "traces/workload_source/workload_source.hpp"
 

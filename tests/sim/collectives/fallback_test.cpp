@@ -1,5 +1,3 @@
-#include "sim/collectives/fallback.hpp"
-
 #include "tests/sim/collectives/machine.hpp"
 
 namespace foreshard::sim {
@@ -8,8 +6,8 @@ namespace {
 using Catch::Matchers::Contains;
 
 std::string path(CollectiveKind kind, Transport transport, std::uint32_t ranks, std::uint32_t per_node,
-                 Bytes bytes = kGiB, bool sum = true) {
-  return ModelledCollectives(h200()).price({kind, transport, bytes, ranks, per_node, sum}).path;
+                 Bytes bytes = kGiB, Reduction reduction = Reduction::sum) {
+  return ModelledCollectives(h200()).price({kind, transport, bytes, ranks, per_node, reduction}).path;
 }
 
 TEST_CASE("the path says what ran and why it is not what was asked for") {
@@ -23,9 +21,9 @@ TEST_CASE("the path says what ran and why it is not what was asked for") {
   CHECK_THAT(path(scatter, Transport::low_contention, 16, 8), Contains("only GPUs of the same node"));
   CHECK_THAT(path(scatter, Transport::copy_engine, 4, 4),
              Contains("NCCL symmetric kernel") && Contains("no copy-engine reduce-scatter"));
-  CHECK_THAT(path(scatter, Transport::copy_engine, 4, 4, kGiB, false),
+  CHECK_THAT(path(scatter, Transport::copy_engine, 4, 4, kGiB, Reduction::average),
              Contains("NCCL ring") && Contains("ncclSum only"));
-  CHECK_THAT(path(scatter, Transport::symmetric, 4, 4, kGiB, false), Contains("ncclSum only"));
+  CHECK_THAT(path(scatter, Transport::symmetric, 4, 4, kGiB, Reduction::average), Contains("ncclSum only"));
   CHECK_THAT(path(gather, Transport::symmetric, 8, 8, 80 * kGiB), Contains("64 GiB"));
   CHECK_THAT(path(gather, Transport::symmetric, 8, 8), Contains("no multicast"));
   CHECK_THAT(path(scatter, Transport::nccl_registered, 8, 8), Contains("registration changes nothing"));

@@ -1,0 +1,19 @@
+// Settings as one host program carries them out.
+#pragma once
+
+#include "core/device/transport_choice.hpp"
+#include "core/settings/settings.hpp"
+
+namespace foreshard {
+
+/// `settings` with the transports whose algorithms a program of this lowering runs where that changes the step itself:
+/// foreshard's pull_reduce, in place of PyTorch's low-contention reduce-scatter, sends gradients in their own dtype
+/// (ParamGroupPlan::sent). What NCCL does in place of what it is asked for stays a matter of each call
+/// (choose_transport).
+[[nodiscard]] inline Settings carried_out(Lowering lowering, Settings settings) {
+  const Transport runs = algorithm_of(CollectiveKind::reduce_scatter, settings.reduce_scatter, lowering);
+  if (outside_nccl(runs)) settings.reduce_scatter = runs;
+  return settings;
+}
+
+}  // namespace foreshard
