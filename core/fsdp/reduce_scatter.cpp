@@ -67,8 +67,9 @@ ChunkCat FullyShard::chunk_cat_of(ParamGroupId id, const Fresh& fresh) const {
     accumulated |= s.accumulated[i].valid();
   }
   cat.sent = accumulated ? p.reduce : p.sent;  // sums of microbatches are in the reduce dtype already
-  // NCCL's symmetric kernels add, so gradients are divided before (foreach_reduce's predivide factor).
-  if (settings_.reduce_scatter == Transport::symmetric) cat.scale = 1.0 / p.shard_ranks;
+  // Gradients are divided as they are copied. PyTorch divides the sums instead, by a kernel on them that is not planned
+  // (foreach_reduce's postdivide factor where sums are forced; fsdp2 semantics 3.4).
+  if (sums_only(settings_.reduce_scatter)) cat.scale = 1.0 / p.shard_ranks;
   return cat;
 }
 

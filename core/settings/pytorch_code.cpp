@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <tuple>
 
+#include "core/device/transport_traits.hpp"
 #include "core/settings/settings_table.hpp"
 
 namespace foreshard {
@@ -51,21 +52,12 @@ class Writer {
   }
 
   [[nodiscard]] bool mixed() const { return s_.param_dtype || s_.reduce_dtype; }
-  [[nodiscard]] bool symmetric() const {
-    return s_.all_gather == Transport::symmetric || s_.all_gather == Transport::copy_engine ||
-           s_.reduce_scatter == Transport::symmetric || s_.reduce_scatter == Transport::copy_engine;
-  }
-  /// Reduce-scatters in symmetric memory add and do nothing else: NCCL's symmetric kernels (as which copy_engine runs,
-  /// copy engines cannot add) and PyTorch's low-contention one. FSDP2's own reduction is an average.
-  [[nodiscard]] bool sums_isolated() const {
-    return s_.reduce_scatter == Transport::symmetric || s_.reduce_scatter == Transport::copy_engine ||
-           s_.reduce_scatter == Transport::low_contention;
-  }
+  [[nodiscard]] bool symmetric() const { return in_nccl_windows(s_.all_gather) || in_nccl_windows(s_.reduce_scatter); }
   [[nodiscard]] bool registered() const {
     return s_.all_gather == Transport::nccl_registered || s_.reduce_scatter == Transport::nccl_registered;
   }
   /// Some call goes to every FSDPModule: those of 2.11 set their own module's unit, not its children's.
-  [[nodiscard]] bool on_modules() const { return symmetric() || registered() || sums_isolated(); }
+  [[nodiscard]] bool on_modules() const { return symmetric() || registered(); }
   [[nodiscard]] bool explicit_lists() const { return s_.forward_prefetch || s_.backward_prefetch; }
 
   void imports() {
@@ -216,7 +208,7 @@ class Writer {
       line("                                        # symmetric-memory pool (docs/sweep.md)");
     }
     // torch/distributed/fsdp/_fully_shard/_fully_shard.py, FSDPModule: ReduceOp.SUM, scaled apart from it.
-    if (sums_isolated()) line("        module.set_force_sum_reduction_for_comms(True)");
+    if (sums_only(s_.reduce_scatter)) line("        module.set_force_sum_reduction_for_comms(True)");
     if (s_.all_gather == Transport::low_contention || s_.reduce_scatter == Transport::low_contention)
       line(
           "# low-contention: set_custom_all_gather / set_custom_reduce_scatter with a class that calls "

@@ -250,6 +250,7 @@ CollectiveWork Prober::work(CollectiveKind kind, Transport transport, Bytes byte
   CollectiveWork work{kind, transport, bytes, {}};
   work.dtype = DType::bfloat16;
   if (upcasts) work.output_dtype = DType::float32;
+  if (sums_only(transport)) work.reduction = Reduction::sum;  // as FSDP2 is told to
   work.input = b.input;
   work.output = b.output;
   const Bytes own = bytes / ranks() * session_.bootstrap().rank();

@@ -112,6 +112,7 @@ OpId SimDevice::collective(StreamId stream, CommunicatorId communicator, const C
   wait_for_room(stream);
   const Communicator& among = communicators_[communicator.value];
   CollectiveRequest request{work.kind, work.transport, work.bytes, among.options.ranks, among.options.ranks_per_node};
+  request.reduction = work.reduction;
   request.upcasts = work.output_dtype && itemsize(*work.output_dtype) > itemsize(work.dtype);
   request.dtype = work.dtype;
   request.lowering = options_.lowering;

@@ -2,7 +2,7 @@
 //
 // Memory lines: "a KIND UNIT[.PARAMETER] BYTES STREAM", "f KIND UNIT[.PARAMETER]", "f grad UNIT.PARAMETER",
 // "record_stream KIND UNIT STREAM". Order lines: "record STREAM -> N", "wait STREAM N", "sync N". Work lines:
-// "collective KIND UNIT COMMUNICATOR STREAM BYTES". Units and parameters are numbers; a parameter's is its place
+// "collective KIND UNIT COMMUNICATOR STREAM BYTES[ sum]". Units and parameters are numbers; a parameter's is its place
 // in its unit.
 #pragma once
 
@@ -121,8 +121,8 @@ class LoggingBackend final : public FsdpBackend {
   void note_collective(std::string_view kind, ParamGroupId group, CommunicatorRole over, const CollectiveWork& work,
                        StreamRole stream) {
     static constexpr std::array<std::string_view, 3> groups{"shard", "replicate", "small"};
-    note(fmt::format("collective {} {} {} {} {}", kind, group.unit.value, groups[static_cast<std::size_t>(over)],
-                     word(stream), work.bytes),
+    note(fmt::format("collective {} {} {} {} {}{}", kind, group.unit.value, groups[static_cast<std::size_t>(over)],
+                     word(stream), work.bytes, work.reduction == Reduction::sum ? " sum" : ""),
          false);
   }
   void note_op(const CopyIn& op, StreamRole) {

@@ -64,6 +64,24 @@ TEST_CASE("our own reduce-scatter sends gradients as they are where the sums are
   CHECK(plan().sent == DType::bfloat16);
 }
 
+TEST_CASE("gradients are summed where the transport knows only sums, else averaged") {
+  const auto collective = [](Transport transport) {
+    Settings s = four_gpus();
+    s.reduce_scatter = transport;
+    Bench bench(s, 1);
+    bench.forward();
+    bench.backward();
+    const auto all = bench.take_all();
+    return *std::find_if(all.begin(), all.end(),
+                         [](const std::string& line) { return line.starts_with("collective RS 1"); });
+  };
+  for (const Transport transport : {Transport::symmetric, Transport::copy_engine})
+    CHECK(collective(transport) == "collective RS 1 shard RS 288 sum");
+  for (const Transport transport :
+       {Transport::nccl, Transport::nccl_registered, Transport::low_contention, Transport::pull_reduce})
+    CHECK(collective(transport) == "collective RS 1 shard RS 288");
+}
+
 TEST_CASE("parameter groups of a unit are planned apart, and gathered and reduced one after another") {
   std::vector<Unit> units = small_units(1);
   units[1].groups = {1, 1};

@@ -61,18 +61,18 @@ TEST_CASE("each choice has its call") {
   CHECK(code({{"post_optimizer_event", "true"}}).find("set_post_optim_event") != std::string::npos);
 }
 
-TEST_CASE("a reduce-scatter in symmetric memory is set on every unit, and adds alone") {
+TEST_CASE("a reduce-scatter of NCCL's symmetric kernels is set on every unit, and adds alone") {
   const std::string sum = "        module.set_force_sum_reduction_for_comms(True)";
-  for (const char* transport : {"symmetric", "copy-engine", "low-contention"}) {
+  for (const char* transport : {"symmetric", "copy-engine"}) {
     INFO(transport);
     const std::string text = code({{"reduce_scatter", transport}});
     CHECK(has(text, "from torch.distributed.fsdp import FSDPModule, fully_shard"));
-    CHECK(has(text, "    if isinstance(module, FSDPModule):\n" + sum) ==
-          (std::string(transport) == "low-contention"));  // else set_symm_mem_for_comm stands between
     CHECK(has(text, sum));
-    CHECK((text.find("set_symm_mem_for_comm()") != std::string::npos) == (std::string(transport) != "low-contention"));
+    CHECK(text.find("set_symm_mem_for_comm()") != std::string::npos);
     CHECK(text.find(sum) > text.find("fully_shard(model"));
   }
+  // torch.ops.symm_mem._low_contention_reduce_scatter takes "avg", too.
+  CHECK_FALSE(has(code({{"reduce_scatter", "low-contention"}}), sum));
   CHECK_FALSE(has(code({{"reduce_scatter", "nccl-registered"}}), sum));
   CHECK_FALSE(has(code({{"all_gather", "symmetric"}}), sum));
 }

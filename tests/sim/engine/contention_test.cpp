@@ -159,6 +159,7 @@ Slowdowns with_reduction(const MachineProfile& machine, KernelClass kernel, Tran
     CollectiveWork work{CollectiveKind::reduce_scatter, transport, 256 * kMiB, {}};
     work.dtype = DType::bfloat16;
     if (upcasts) work.output_dtype = DType::float32;
+    work.reduction = Reduction::sum;
     const OpId reduction = device.collective(scatter, world, work);
     const OpId gemm = device.launch(kComputeStream, {.kernel_class = kernel, .work = {ns}, .label = {}});
     device.synchronize();

@@ -211,6 +211,26 @@ TEST_CASE("what ran is told by kind and transport, for the largest") {
   CHECK(ran[2].kind == CollectiveKind::reduce_scatter);
 }
 
+TEST_CASE("what runs depends on the call's reduction and on whose program calls") {
+  const MachineProfile machine = *builtin_profile("h200");
+  const ModelledCollectives prices(machine);
+  const auto path = [&](CollectiveWork work, Lowering lowering) {
+    SimOptions options;
+    options.lowering = lowering;
+    SimDevice device(machine, prices, options);
+    device.collective(device.create_stream({"any", -1}), device.create_communicator({"world", 4, 4}), work);
+    return device.collectives_ran().at(0).path;
+  };
+  using Catch::Matchers::Contains;
+  CollectiveWork scatter{CollectiveKind::reduce_scatter, Transport::symmetric, kGiB, {}, DType::bfloat16};
+  CHECK_THAT(path(scatter, Lowering::pytorch), Contains("NCCL ring") && Contains("ncclSum only"));
+  scatter.reduction = Reduction::sum;
+  CHECK_THAT(path(scatter, Lowering::pytorch), Contains("NCCL symmetric kernel"));
+  scatter.bytes = 4 * 6;
+  CHECK_THAT(path(scatter, Lowering::pytorch), Contains("NCCL symmetric kernel"));
+  CHECK_THAT(path(scatter, Lowering::foreshard), Contains("NCCL ring") && Contains("4-byte words"));
+}
+
 TEST_CASE("prices that were not measured are told once each") {
   Bench bench;
   bench.all_gather(1000, Transport::low_contention);
