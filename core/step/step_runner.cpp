@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "core/fsdp/fully_shard.hpp"
+#include "core/settings/carried_out.hpp"
 #include "core/step/op_emitter.hpp"
 #include "core/step/parameter_table.hpp"
 #include "core/step/rank_mesh.hpp"
@@ -192,8 +193,9 @@ StepOutcome StepRunner::run() {
 
 }  // namespace
 
-Result<StepOutcome> run_steps(const Workload& workload, const Settings& settings, const StepRequest& request,
+Result<StepOutcome> run_steps(const Workload& workload, const Settings& wanted, const StepRequest& request,
                               Device& device, DeviceMemory& memory, Run& run) {
+  const Settings settings = carried_out(request.lowering, wanted);
   const auto plans = plan_units(settings, workload.units, workload.sm_count);
   FORESHARD_TRY(plans);
   const auto config = parse_alloc_conf(settings.alloc_conf, settings.pytorch);

@@ -56,7 +56,8 @@ struct StepOutcome {
   ProcessMemory memory;                      ///< where it all lay (process_memory.hpp)
 };
 
-/// Runs `workload` (already adapted to `settings`: core/adapt/adapt.hpp) on `device` and `memory`.
+/// Runs `workload` (already adapted to `settings`: core/adapt/adapt.hpp) on `device` and `memory`, with the settings as
+/// the request's lowering carries them out.
 /// Fails with ErrorKind::usage when the settings do not fit the workload.
 [[nodiscard]] Result<StepOutcome> run_steps(const Workload& workload, const Settings& settings,
                                             const StepRequest& request, Device& device, DeviceMemory& memory, Run& run);

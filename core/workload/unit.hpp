@@ -14,7 +14,7 @@ struct Parameter {
   std::string name;  ///< fully qualified, as in named_parameters()
   std::vector<std::int64_t> shape;
   DType dtype = DType::float32;
-  /// false: frozen. It is gathered as the others are, its gradient is never reduced, and the optimizer has no state of it.
+  /// false: frozen. It is gathered as the others are, never reduced, and the optimizer has no state of it.
   bool requires_grad = true;
 
   [[nodiscard]] std::uint64_t numel() const {

@@ -8,6 +8,7 @@
 #include <mutex>
 
 #include "core/base/units.hpp"
+#include "core/settings/carried_out.hpp"
 #include "gpu/cuda/cuda_memory.hpp"
 #include "gpu/cuda/value_reader.hpp"
 
@@ -257,8 +258,9 @@ Result<void> use_gpu(const Environment& environment) {
   return check(cudaSetDevice(static_cast<int>(environment.local_rank)), "cudaSetDevice");
 }
 
-Result<Execution> execute(const Workload& workload, const Settings& settings, const ExecuteRequest& request,
+Result<Execution> execute(const Workload& workload, const Settings& wanted, const ExecuteRequest& request,
                           Session& session, Run& run) {
+  const Settings settings = carried_out(Lowering::foreshard, wanted);
   Execution out;
   out.measured.rank = session.environment().rank;
   out.computed = computes(workload);

@@ -31,22 +31,22 @@ std::optional<Reduced> read_reduction(std::span<const CaptureEvent> events, std:
   return out;
 }
 
-/// Chooses parameters, in order, whose gradients are `freed` and one more, and whose chunks fill the input.
-class Choice {
+/// Finds parameters, in order, whose gradients are `freed` and one more, and whose chunks fill the input.
+class Search {
  public:
-  Choice(const ParamGroupPlan& group, const Reduced& reduced, bool accumulated)
+  Search(const ParamGroupPlan& group, const Reduced& reduced, bool accumulated)
       : group_(group), reduced_(reduced), accumulated_(accumulated) {}
 
   /// Indices into the group, or none.
   [[nodiscard]] std::optional<std::vector<std::size_t>> find() {
-    if (!search(group_.parameters.size(), reduced_.freed.size() + 1, reduced_.input)) return std::nullopt;
-    return chosen_;
+    if (!descend(group_.parameters.size(), reduced_.freed.size() + 1, reduced_.input)) return std::nullopt;
+    return found_;
   }
-  /// Whether leaving out one that was chosen, for an equal one, fits as well.
+  /// Whether leaving out one that was found, for an equal one, fits as well.
   [[nodiscard]] bool ambiguous() const {
-    std::map<std::pair<Bytes, Bytes>, std::pair<std::size_t, std::size_t>> of_size;  // all, chosen
+    std::map<std::pair<Bytes, Bytes>, std::pair<std::size_t, std::size_t>> of_size;  // all, found
     for (const ParameterPlan& p : group_.parameters) ++of_size[{gradient(p), chunk(p)}].first;
-    for (const std::size_t i : chosen_) ++of_size[{gradient(group_.parameters[i]), chunk(group_.parameters[i])}].second;
+    for (const std::size_t i : found_) ++of_size[{gradient(group_.parameters[i]), chunk(group_.parameters[i])}].second;
     return std::any_of(of_size.begin(), of_size.end(), [](const auto& entry) {
       return entry.second.second > 0 && entry.second.second < entry.second.first;
     });
@@ -59,23 +59,23 @@ class Choice {
   }
   /// Of the parameters before `end`, backwards: frozen ones are mostly the first of a model. `gradients` are still to
   /// be found; nothing shows the size of the last one.
-  bool search(std::size_t end, std::size_t gradients, Bytes left) {
+  bool descend(std::size_t end, std::size_t gradients, Bytes left) {
     if (gradients == 0) return left == 0;
     if (end == 0 || !failed_.emplace(end, gradients, left).second) return false;
     const ParameterPlan& p = group_.parameters[end - 1];
     const bool last = gradients == reduced_.freed.size() + 1;
     if (chunk(p) <= left && (last || reduced_.freed[gradients - 1] == gradient(p))) {
-      chosen_.push_back(end - 1);
-      if (search(end - 1, gradients - 1, left - chunk(p))) return true;
-      chosen_.pop_back();
+      found_.push_back(end - 1);
+      if (descend(end - 1, gradients - 1, left - chunk(p))) return true;
+      found_.pop_back();
     }
-    return search(end - 1, gradients, left);
+    return descend(end - 1, gradients, left);
   }
 
   const ParamGroupPlan& group_;
   const Reduced& reduced_;
   bool accumulated_;
-  std::vector<std::size_t> chosen_;
+  std::vector<std::size_t> found_;
   std::set<std::tuple<std::size_t, std::size_t, Bytes>> failed_;
 };
 
@@ -101,7 +101,7 @@ std::map<UnitId, Nanoseconds> first_reductions(std::span<const Range> ranges, st
   return out;
 }
 
-/// Indices into the group of the parameters whose gradients the reduction at `start` holds; none: it fits no choice.
+/// Indices into the group of the parameters whose gradients the reduction at `start` holds; none: its sizes fit none.
 std::optional<std::vector<std::size_t>> reduced_parameters(std::span<const CaptureEvent> events, Nanoseconds start,
                                                            const ParamGroupPlan& group, bool& alike) {
   std::vector<std::size_t> all(group.parameters.size());
@@ -112,10 +112,10 @@ std::optional<std::vector<std::size_t>> reduced_parameters(std::span<const Captu
   if (!reduced) return std::nullopt;
   if (reduces_all(group, reduced->input)) return all;
   for (const bool accumulated : {false, true}) {
-    Choice choice(group, *reduced, accumulated);
-    auto found = choice.find();
+    Search search(group, *reduced, accumulated);
+    auto found = search.find();
     if (!found) continue;
-    alike = choice.ambiguous();
+    alike = search.ambiguous();
     return found;
   }
   return std::nullopt;

@@ -24,7 +24,7 @@ struct Trained {
   std::size_t alike = 0;         ///< units in which other parameters of equal sizes could be the frozen ones
 };
 
-/// All parameters of a unit count as trained where the recording's sizes fit no choice among them: then the match of
+/// All parameters of a unit count as trained where the recording's sizes fit no part of them: then the match of
 /// FSDP2's rules (recogniser.hpp) says what does not fit.
 [[nodiscard]] Trained find_trained(std::span<const CaptureEvent> events, std::span<const Range> ranges,
                                    std::span<const Unit> units, std::span<const UnitPlan> plans);

@@ -95,6 +95,20 @@ TEST_CASE("a workload without timing runs, and leaves nothing behind but state")
   }
 }
 
+TEST_CASE("foreshard's program reduces by pull_reduce, by whichever name it was asked") {
+  Settings s = four_gpus();
+  s.param_dtype = DType::bfloat16;
+  s.reduce_dtype = DType::float32;
+  const auto log_of = [&](Transport transport, Lowering lowering) {
+    s.reduce_scatter = transport;
+    const Workload w = small_workload(s, 2);
+    return run_on_script(w, s, {.steps = 1, .lowering = lowering}).log;
+  };
+  const auto pulled = log_of(Transport::pull_reduce, Lowering::foreshard);
+  CHECK(log_of(Transport::low_contention, Lowering::foreshard) == pulled);
+  CHECK(log_of(Transport::low_contention, Lowering::pytorch) != pulled);
+}
+
 TEST_CASE("accumulation costs the float32 gradients of every unit") {
   Settings s = four_gpus();
   s.param_dtype = DType::bfloat16;
