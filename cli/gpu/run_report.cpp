@@ -13,8 +13,9 @@
 #include "core/base/units.hpp"
 #include "core/device/collective_names.hpp"
 #include "core/settings/settings_table.hpp"
+#include "gpu/cuda/rank_statistics.hpp"
 #include "sim/predict/busy_time.hpp"
-#include "sim/sweep/sweep.hpp"
+#include "sim/predict/throughput.hpp"
 
 namespace foreshard::cli {
 namespace {
@@ -34,20 +35,6 @@ MemoryPeaks peaks_of(const Json& json) {
 
 bool same(const MemoryPeaks& a, const MemoryPeaks& b) {
   return a.requested == b.requested && a.allocated == b.allocated && a.active == b.active && a.reserved == b.reserved;
-}
-
-/// The step as the slowest rank had it: a step ends when the last rank's does.
-double step_ms(const RunReport& report) {
-  double slowest = 0;
-  for (const gpu::RankMeasurement& rank : report.ranks) slowest = std::max(slowest, median(rank.step_ms));
-  return slowest;
-}
-
-/// Of the recorded pass's last step on rank 0.
-sim::BusyTime busy(const Run& run) {
-  const std::size_t n = run.steps.size();
-  if (n < 2 || !run.steps[n - 1].device_end || !run.steps[n - 2].device_end) return {};
-  return sim::busy_time(run, *run.steps[n - 2].device_end, *run.steps[n - 1].device_end);
 }
 
 Json or_null(double value) {
@@ -91,25 +78,12 @@ Json collectives_json(const gpu::Execution& execution) {
   return json;
 }
 
-double mean_loss(const std::vector<gpu::RankMeasurement>& ranks, std::size_t step) {
-  double sum = 0;
-  for (const gpu::RankMeasurement& rank : ranks) sum += rank.losses[step];
-  return sum / static_cast<double>(ranks.size());
-}
-
-/// The mean over ranks, by step; empty where the workload does not compute.
-std::vector<double> losses(const std::vector<gpu::RankMeasurement>& ranks) {
-  std::vector<double> out;
-  for (std::size_t step = 0; step < ranks.front().losses.size(); ++step) out.push_back(mean_loss(ranks, step));
-  return out;
-}
-
 void add_plan(Json& json, const RunReport& report) {
   if (report.plan == nullptr) return;
   const sim::Prediction& p = *report.plan;
   json["plan"] = prediction_json(report.source, *report.planned.workload, p);
   const MemoryPeaks& peaks = report.ranks.front().peaks;
-  const double measured = step_ms(report);
+  const double measured = gpu::slowest_step_ms(report.ranks);
   json["difference"] = {
       {"step", p.has_time && measured > 0 ? Json(p.step_ms / measured - 1) : Json(nullptr)},
       {"peak_allocated_bytes",
@@ -170,8 +144,8 @@ std::optional<bool> equal_at_addresses(const RunReport& report, std::optional<By
 
 Json run_json(const RunReport& report) {
   const gpu::RankMeasurement& own = report.ranks.front();
-  const sim::BusyTime use = busy(report.run);
-  const double step = step_ms(report);
+  const sim::BusyTime use = sim::last_step_busy(report.run);
+  const double step = gpu::slowest_step_ms(report.ranks);
   Json json = json_result("run");
   json["source"] = report.source;
   json["name"] = report.run.info.name;
@@ -181,7 +155,7 @@ Json run_json(const RunReport& report) {
   json["compute_ms"] = or_null(use.compute.ms());
   json["communication_ms"] = or_null(use.communication.ms());
   json["exposed_communication_ms"] = report.run.steps.empty() ? Json(nullptr) : Json(use.exposed_communication.ms());
-  json["tokens_per_s_per_gpu"] = or_null(step > 0 ? sim::work_of_step(report.planned.settings) / (step / 1e3) : 0);
+  json["tokens_per_s_per_gpu"] = or_null(sim::work_per_second(report.planned.settings, step));
   json["peak_requested_bytes"] = own.peaks.requested;
   json["peak_allocated_bytes"] = own.peaks.allocated;
   json["peak_active_bytes"] = own.peaks.active;
@@ -193,7 +167,7 @@ Json run_json(const RunReport& report) {
   json["warnings"] = report.warnings;
   json["computed"] = report.execution.computed;
   json["host_paced"] = report.execution.paced;
-  json["losses"] = losses(report.ranks);
+  json["losses"] = gpu::mean_losses(report.ranks);
   json["recorded_step_ms"] = or_null(report.execution.recorded_step_ms);
   json["nccl"] = report.execution.nccl;
   json["cuda_driver"] = report.execution.driver;
@@ -227,7 +201,7 @@ void print_collectives(Console& console, const gpu::Execution& execution) {
 }
 
 void print_losses(Console& console, const std::vector<gpu::RankMeasurement>& ranks) {
-  const std::vector<double> mean = losses(ranks);
+  const std::vector<double> mean = gpu::mean_losses(ranks);
   if (mean.empty()) return;
   constexpr std::size_t kMax = 24;
   std::string line = "\nloss by step:";
@@ -242,14 +216,14 @@ void print_run(Console& console, const RunReport& report) {
   constexpr auto kRight = Table::Align::right;
   const gpu::RankMeasurement& own = report.ranks.front();
   const sim::Prediction* plan = report.plan;
-  const sim::BusyTime use = busy(report.run);
+  const sim::BusyTime use = sim::last_step_busy(report.run);
   Table table({{""}, {"measured", kRight}, {"planned", kRight}, {"plan against run", kRight}});
   const auto time = [&](const char* title, double measured, double planned) {
     const bool both = measured > 0 && planned > 0;
     table.row({title, measured > 0 ? milliseconds(measured) : "-", both ? milliseconds(planned) : "-",
                both ? change(measured, planned) : ""});
   };
-  time("step time", step_ms(report), plan != nullptr ? plan->step_ms : 0);
+  time("step time", gpu::slowest_step_ms(report.ranks), plan != nullptr ? plan->step_ms : 0);
   time("  under CUPTI", report.execution.recorded_step_ms, 0);
   time("  host issue", median(own.host_issue_ms), plan != nullptr ? plan->host_ms : 0);
   time("  compute stream busy", use.compute.ms(), plan != nullptr ? plan->compute_ms : 0);

@@ -8,7 +8,7 @@
 #include "core/base/json_io.hpp"
 #include "core/base/units.hpp"
 #include "core/settings/settings_table.hpp"
-#include "sim/sweep/sweep.hpp"
+#include "sim/predict/throughput.hpp"
 
 namespace foreshard::cli {
 namespace {
@@ -33,7 +33,7 @@ Json time_value(const sim::Prediction& p, double ms) {
 
 /// Of one GPU; 0 where batch or time are not known.
 double tokens_per_second(const sim::Prediction& p) {
-  return p.has_time && p.step_ms > 0 ? sim::work_of_step(p.run.settings) / (p.step_ms / 1e3) : 0;
+  return p.has_time ? sim::work_per_second(p.run.settings, p.step_ms) : 0;
 }
 
 }  // namespace

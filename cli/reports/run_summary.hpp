@@ -13,6 +13,7 @@
 
 #include "core/allocator/statistics.hpp"
 #include "core/base/error.hpp"
+#include "core/compare/run_totals.hpp"
 #include "core/run/run.hpp"
 
 namespace foreshard::cli {
@@ -22,7 +23,7 @@ struct RunSummary {
   RunInfo info;
   std::vector<std::pair<std::string, std::string>> setting_options;  ///< key and JSON value, in table order
   std::optional<double> step_ms;
-  std::string step_ms_source;        ///< "predicted", "measured" or "profiled" (slower than it really is)
+  std::string step_ms_source;        ///< as StepTime's; `compare` adds "timeline"
   std::optional<double> compute_ms;  ///< of the last recorded step: work on the compute stream
   std::optional<double> communication_ms;
   std::optional<double> exposed_communication_ms;
@@ -32,13 +33,8 @@ struct RunSummary {
   std::vector<std::pair<std::string, double>> phases_ms;  ///< host time of the last step's phases, in order
 };
 
-/// The step time of a run: predicted, else the median of the unprofiled steps that were measured, the first two
-/// left out as warm-up, else the last profiled step's host time.
-[[nodiscard]] std::optional<double> step_ms(const Run& run, std::string& source);
-
-/// Of `run`, which was read from the store at `path`, and the store's views. `step`: of that step, and then no step
+/// Of `run`, which was read from the store at `path`, and the store's views. `wanted`: of that step, and then no step
 /// time; none: the last one.
-[[nodiscard]] Result<RunSummary> summarise(const Run& run, const std::string& path,
-                                           const std::optional<std::int32_t>& step = {});
+[[nodiscard]] Result<RunSummary> summarise(const Run& run, const std::string& path, const WantedStep& wanted = {});
 
 }  // namespace foreshard::cli

@@ -9,11 +9,11 @@
 
 #include "cli/options/option_set.hpp"
 #include "cli/options/options.hpp"
-#include "cli/reports/run_summary.hpp"
 #include "cli/terminal/output.hpp"
 #include "cli/terminal/version.hpp"
 #include "cli/verbs/verbs.hpp"
 #include "core/base/units.hpp"
+#include "core/compare/run_totals.hpp"
 #include "sim/machine/profile.hpp"
 #include "traces/store/store.hpp"
 
@@ -68,9 +68,8 @@ void print_summary(Console& console, const Options& options, const Run& run, boo
       table.row({fmt::format("step {}", step.index),
                  fmt::format("peaks: allocated {}, reserved {}", format_bytes(step.peaks.allocated),
                              format_bytes(step.peaks.reserved))});
-  std::string source;
-  if (const auto step = step_ms(run, source))
-    table.row({"step time", fmt::format("{} ({})", milliseconds(*step), source)});
+  if (const auto step = step_time(run))
+    table.row({"step time", fmt::format("{} ({})", milliseconds(step->ms), step->source)});
   table.row({"workload", workload ? "yes: plan can start from this run" : "no"});
   table.row({"written", options.output});
   table.print(console.out);

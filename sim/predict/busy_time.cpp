@@ -59,4 +59,10 @@ BusyTime busy_time(const Run& run, Nanoseconds begin, Nanoseconds end) {
   return busy;
 }
 
+BusyTime last_step_busy(const Run& run) {
+  const std::size_t n = run.steps.size();
+  if (n < 2 || !run.steps[n - 1].device_end || !run.steps[n - 2].device_end) return {};
+  return busy_time(run, *run.steps[n - 2].device_end, *run.steps[n - 1].device_end);
+}
+
 }  // namespace foreshard::sim

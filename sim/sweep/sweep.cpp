@@ -4,6 +4,7 @@
 #include <mutex>
 
 #include "core/settings/settings_table.hpp"
+#include "sim/predict/throughput.hpp"
 #include "sim/sweep/for_each.hpp"
 
 namespace foreshard::sim {
@@ -32,8 +33,8 @@ void fill(const Prediction& p, SweepPoint& point) {
   } else if (p.out_of_memory) {
     point.state = SweepPoint::State::out_of_memory;
   }
-  if (point.state == SweepPoint::State::ran && point.step_ms > 0)
-    point.tokens_per_s_per_gpu = work_of_step(point.settings) / (point.step_ms / 1e3);
+  if (point.state == SweepPoint::State::ran)
+    point.tokens_per_s_per_gpu = work_per_second(point.settings, point.step_ms);
 }
 
 SweepPoint run_point(WorkloadSource& source, const MachineProfile& machine, const SweepRequest& request,
@@ -58,11 +59,6 @@ SweepPoint run_point(WorkloadSource& source, const MachineProfile& machine, cons
 }
 
 }  // namespace
-
-double work_of_step(const Settings& settings) {
-  if (!settings.batch) return 0;
-  return static_cast<double>(*settings.batch) * settings.seq.value_or(1) * settings.accumulate;
-}
 
 Result<std::vector<SweepPoint>> sweep(WorkloadSource& source, const MachineProfile& machine,
                                       const SweepRequest& request) {

@@ -73,9 +73,6 @@ struct SweepRequest {
 [[nodiscard]] Result<std::vector<SweepPoint>> sweep(WorkloadSource& source, const MachineProfile& machine,
                                                     const SweepRequest& request);
 
-/// Samples, or tokens where the settings have a sequence length, of one step and GPU; 0 where the batch is not known.
-[[nodiscard]] double work_of_step(const Settings& settings);
-
 /// The points that ran and have a time, for pareto() and fastest(); where none has one, all that ran, as equally fast.
 /// Times are compared a token where batch, seq or accumulate differ between points, else a step.
 [[nodiscard]] std::vector<PointCost> costs(const std::vector<SweepPoint>& points);

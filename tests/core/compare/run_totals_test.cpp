@@ -1,0 +1,60 @@
+// Which of a run's numbers stands for its step time, and which step for its phases.
+#include "core/compare/run_totals.hpp"
+
+#include "tests/catch.hpp"
+
+namespace foreshard {
+namespace {
+
+StepRecord step(Recording recording, std::int32_t index, std::int64_t begin_ms, std::int64_t end_ms) {
+  StepRecord out;
+  out.recording = recording;
+  out.index = index;
+  out.start = {begin_ms * 1'000'000};
+  out.end = {end_ms * 1'000'000};
+  return out;
+}
+
+TEST_CASE("a step time is the predicted one, else measured without warm-up, else the profiled step's") {
+  Run run;
+  CHECK_FALSE(step_time(run));
+  run.steps = {step(Recording::snapshot, 0, 0, 50), step(Recording::trace, 0, 0, 10),
+               step(Recording::trace, 1, 10, 25)};
+  REQUIRE(step_time(run));
+  CHECK(step_time(run)->ms == Approx(15));
+  CHECK(step_time(run)->source == "profiled");
+  run.measured.emplace();
+  run.measured->step_ms = {90, 80, 11, 13, 12};
+  CHECK(step_time(run)->ms == Approx(12));
+  CHECK(step_time(run)->source == "measured");
+  run.measured->step_ms = {90, 80, 11, 13};  // few: all count
+  CHECK(step_time(run)->ms == Approx(46.5));
+  run.results["step_ms"] = "null";  // a plan without times
+  CHECK(step_time(run)->source == "measured");
+  run.results["step_ms"] = "9.25e1";
+  CHECK(step_time(run)->ms == 92.5);
+  CHECK(step_time(run)->source == "predicted");
+}
+
+TEST_CASE("phases are summed over the last step of the recording that saw the device") {
+  Run run;
+  run.steps = {step(Recording::snapshot, 3, 0, 50), step(Recording::trace, 1, 0, 20)};
+  const auto phase = [&](Recording recording, std::int32_t index, const char* name, std::int64_t ms) {
+    run.phases.push_back({index, recording, name, {0}, {ms * 1'000'000}});
+  };
+  phase(Recording::trace, 1, "forward", 4);
+  phase(Recording::trace, 1, "backward", 8);
+  phase(Recording::trace, 1, "forward", 1);
+  phase(Recording::trace, 0, "forward", 99);
+  phase(Recording::snapshot, 3, "forward", 30);
+  using Phases = std::vector<std::pair<std::string, double>>;
+  CHECK(phases_ms(run) == Phases{{"forward", 5}, {"backward", 8}});
+  CHECK(phases_ms(run, 3) == Phases{{"forward", 30}});  // the device did not see that step
+  CHECK(phases_ms(run, 7).empty());
+  REQUIRE(memory_step(run) != nullptr);
+  CHECK(memory_step(run)->index == 3);
+  CHECK(memory_step(run, 1) == nullptr);
+}
+
+}  // namespace
+}  // namespace foreshard
