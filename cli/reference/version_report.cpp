@@ -9,7 +9,7 @@
 #include "core/base/check.hpp"
 #include "core/base/digest.hpp"
 #include "core/base/json_io.hpp"
-#include "core/settings/settings_table.hpp"
+#include "core/settings/pytorch_version.hpp"
 #include "sim/machine/merge_profile.hpp"
 #include "sim/machine/profile.hpp"
 #include "traces/store/schema.hpp"
@@ -37,10 +37,11 @@ std::vector<BuiltinMachine> builtin_machines() {
 }  // namespace
 
 std::string version_report() {
-  const auto pytorch = known_pytorch_versions();
   std::string out = version_text();
   out +=
-      fmt::format("FSDP2 rules: PyTorch {} to {}; default {}\n", pytorch.front(), pytorch.back(), Settings{}.pytorch);
+      fmt::format("PyTorch: {} to {}, default {}; FSDP2's schedule is that of {}, the allocator's rules 2.{} to 2.{}\n",
+                  kKnownPyTorch.front(), kKnownPyTorch.back(), kCheckedPyTorch, kFsdpSchedule,
+                  kAllocatorVersions.oldest, kAllocatorVersions.newest);
   out += fmt::format("store schema: {}\n", traces::kSchemaVersion);
   out += fmt::format("GPU back end: {}\n", gpu_backend() != nullptr
                                                ? "CUDA and NCCL"
@@ -55,8 +56,9 @@ Json version_json() {
   Json json = json_result("version");
   json["version"] = version_number();
   json["commit"] = version_commit();
-  json["pytorch_rules"] = known_pytorch_versions();
-  json["default_pytorch"] = Settings{}.pytorch;
+  json["pytorch_rules"] = kKnownPyTorch;
+  json["default_pytorch"] = kCheckedPyTorch;
+  json["fsdp_schedule"] = kFsdpSchedule;
   json["store_schema"] = traces::kSchemaVersion;
   json["gpu_backend"] = gpu_backend() != nullptr;
   json["machines"] = Json::array();

@@ -12,6 +12,7 @@
 #include "cli/terminal/output.hpp"
 #include "cli/verbs/verbs.hpp"
 #include "core/base/units.hpp"
+#include "core/settings/pytorch_version.hpp"
 #include "sim/machine/address_space.hpp"
 #include "traces/import/recorded_steps.hpp"
 #include "traces/import/snapshot_ranges.hpp"
@@ -27,7 +28,7 @@ struct Options {
   std::optional<std::string> alloc_conf;
   std::optional<Bytes> memory_limit;
   std::optional<std::uint32_t> device;
-  std::string pytorch = "2.11";
+  std::string pytorch{kCheckedPyTorch};
   bool retries = false;
   bool json = false;
 };
@@ -245,7 +246,8 @@ Action add_replay(OptionSet& set) {
   add_parsed<Bytes>(set, "--memory-limit", options->memory_limit, parse_bytes, "what if the GPU had this much memory")
       .type_name("SIZE");
   set.add_option("--device", options->device, "the GPU, where the snapshot has several").type_name("N");
-  set.add_option("--pytorch", options->pytorch, "the PyTorch version whose rules are followed; default 2.11")
+  set.add_option("--pytorch", options->pytorch,
+                 fmt::format("the PyTorch version whose rules are followed; default {}", kCheckedPyTorch))
       .type_name("VERSION");
   set.add_flag("--releases-are-retries", options->retries,
                "a release of cached memory that nothing explains was an allocation's retry, not empty_cache()");

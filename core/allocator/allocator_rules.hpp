@@ -27,7 +27,8 @@ struct AllocatorRules {
   bool operator==(const AllocatorRules&) const = default;
 };
 
-/// The rules of "2.4" … "2.14" (a patch number or "+cu130" may follow). Other versions are an error.
+/// The rules of a version within kAllocatorVersions (core/settings/pytorch_version.hpp); a patch number or "+cu130" may
+/// follow. Other versions are an error (usage).
 [[nodiscard]] Result<AllocatorRules> allocator_rules(std::string_view pytorch);
 
 }  // namespace foreshard

@@ -9,6 +9,7 @@
 #include "core/allocator/allocator_rules.hpp"
 #include "core/base/error.hpp"
 #include "core/base/quantity.hpp"
+#include "core/settings/pytorch_version.hpp"
 
 namespace foreshard {
 
@@ -26,8 +27,9 @@ struct AllocatorConfig {
 };
 
 /// Parses "key:value,key:value". Unknown keys and values out of range are errors that name the key and
-/// suggest the nearest known one. `pytorch` is "2.11" or another supported version (rules.hpp). Options
+/// suggest the nearest known one. `pytorch` is "2.11" or another version within kAllocatorVersions. Options
 /// of the pinned host allocator are checked for their name only; backend:cudaMallocAsync is an error.
-[[nodiscard]] Result<AllocatorConfig> parse_alloc_conf(std::string_view text, std::string_view pytorch = "2.11");
+[[nodiscard]] Result<AllocatorConfig> parse_alloc_conf(std::string_view text,
+                                                       std::string_view pytorch = kCheckedPyTorch);
 
 }  // namespace foreshard

@@ -18,6 +18,7 @@
 #include "core/allocator/snapshot.hpp"
 #include "core/base/error.hpp"
 #include "core/device/device_memory.hpp"
+#include "core/settings/pytorch_version.hpp"
 
 namespace foreshard {
 
@@ -29,7 +30,7 @@ struct ReplayPool {
 
 struct ReplayOptions {
   std::optional<AllocatorConfig> config;  ///< none: what the snapshot's settings say
-  std::string pytorch = "2.11";           ///< the rules, where `config` is not given
+  std::string pytorch{kCheckedPyTorch};   ///< the rules, where `config` is not given
   std::optional<double> memory_fraction;  ///< set_per_process_memory_fraction; not in any snapshot
   Bytes total_memory = 0;                 ///< of the device; needed with a fraction < 1
   std::vector<ReplayPool> pools;          ///< flags of private pools; those not named have none

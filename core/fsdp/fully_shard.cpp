@@ -4,7 +4,11 @@
 namespace foreshard {
 
 FullyShard::FullyShard(const Settings& settings, const std::vector<UnitPlan>& plans, FsdpBackend& backend)
-    : settings_(settings), plans_(plans), backend_(backend), states_(plans.size()) {
+    : settings_(settings),
+      rules_(fsdp_rules(settings.pytorch)),
+      plans_(plans),
+      backend_(backend),
+      states_(plans.size()) {
   for (std::size_t i = 0; i < plans.size(); ++i)
     for (const ParamGroupPlan& group : plans[i].groups) {
       GroupState& s = states_[i].groups.emplace_back();
@@ -103,11 +107,7 @@ void FullyShard::backward_final() {
     each_group(unit, [&](ParamGroupId id) { finalize(id); });
   }
   post_forward_order_.clear();
-  if (reduce_slot_) {
-    backend_.wait_event(StreamRole::compute, reduce_slot_->event);
-    backend_.free(reduce_slot_->input);
-    reduce_slot_.reset();
-  }
+  drop_reduce_slot();
   in_backward_ = false;
 }
 

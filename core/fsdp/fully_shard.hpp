@@ -1,4 +1,5 @@
-// FSDP2's state machine: what `fully_shard` (PyTorch 2.11) does at each of its hooks, in host order.
+// FSDP2's state machine: what `fully_shard` (PyTorch 2.11; what others do differently: fsdp_rules.hpp) does at each of
+// its hooks, in host order.
 //
 // Rules and names follow torch/distributed/fsdp/_fully_shard/_fsdp_state.py, _fsdp_param_group.py and
 // _fsdp_collectives.py; the order of every allocation, free, event and wait was checked against recorded
@@ -12,6 +13,7 @@
 #include <vector>
 
 #include "core/fsdp/fsdp_backend.hpp"
+#include "core/fsdp/fsdp_rules.hpp"
 #include "core/fsdp/unit_plan.hpp"
 
 namespace foreshard {
@@ -115,6 +117,7 @@ class FullyShard {
   void reduce(ParamGroupId id, const Fresh& fresh);
   [[nodiscard]] ChunkCat chunk_cat_of(ParamGroupId id, const Fresh& fresh) const;
   void free_gradient(ParamGroupId id, const ChunkCat::Input& input);
+  void drop_reduce_slot();
   void reduce_collectives(ParamGroupId id, const ChunkCat& sent, BufferRef output, Bytes input_bytes,
                           Bytes output_bytes);
   void keep_sharded_gradients(ParamGroupId id, BufferRef output, Bytes output_bytes);
@@ -137,6 +140,7 @@ class FullyShard {
   [[nodiscard]] const ParamGroupPlan& plan(ParamGroupId id) const { return plans_[id.unit.value].groups[id.index]; }
 
   const Settings& settings_;
+  const FsdpRules rules_;
   const std::vector<UnitPlan>& plans_;
   FsdpBackend& backend_;
   std::vector<UnitState> states_;

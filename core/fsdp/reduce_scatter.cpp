@@ -78,11 +78,22 @@ void FullyShard::free_gradient(ParamGroupId id, const ChunkCat::Input& input) {
   if (input.accumulated) state(id).accumulated[input.parameter] = {};
 }
 
+/// The previous group's input: one is kept alive across groups (3.1 step 6).
+void FullyShard::drop_reduce_slot() {
+  if (!reduce_slot_) return;
+  backend_.wait_event(StreamRole::compute, reduce_slot_->event);
+  backend_.free(reduce_slot_->input);
+  reduce_slot_.reset();
+}
+
 void FullyShard::reduce(ParamGroupId id, const Fresh& fresh) {
   GroupState& s = state(id);
   const ParamGroupPlan& p = plan(id);
   ChunkCat cat = chunk_cat_of(id, fresh);
-  if (cat.inputs.empty()) return;
+  if (cat.inputs.empty()) {
+    if (rules_.frees_input_before_idle_group) drop_reduce_slot();
+    return;
+  }
   std::vector<Bytes> chunks;
   Bytes output_bytes = 0;
   Bytes input_bytes = 0;
@@ -93,11 +104,7 @@ void FullyShard::reduce(ParamGroupId id, const Fresh& fresh) {
     input_bytes += chunks.back() * p.shard_ranks;
   }
   backend_.begin_section(Section::reduce, id.unit, Pass::backward);
-  if (reduce_slot_) {  // the previous group's input: one is kept alive across groups (3.1 step 6)
-    backend_.wait_event(StreamRole::compute, reduce_slot_->event);
-    backend_.free(reduce_slot_->input);
-    reduce_slot_.reset();
-  }
+  drop_reduce_slot();
   if (s.post_reduce_event) backend_.wait_event(StreamRole::compute, *s.post_reduce_event);
   const MemoryKind kind = memory_of(settings_.reduce_scatter);
   const Allocation input = backend_.allocate({Buffer::reduce_input, id, {}, input_bytes, StreamRole::compute, kind});

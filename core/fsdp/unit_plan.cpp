@@ -8,6 +8,7 @@
 
 #include "core/base/suggest.hpp"
 #include "core/device/transport_choice.hpp"
+#include "core/fsdp/fsdp_rules.hpp"
 #include "core/shard/copy_metadata.hpp"
 
 namespace foreshard {
@@ -71,6 +72,7 @@ Result<Reshard> reshard_of(const Settings& settings, const Unit& unit, bool root
   } else if (root && !settings.root_reshard_explicit) {
     return Reshard{Reshard::Kind::never, 0};  // None: the root keeps its parameters (fsdp2 semantics 1.6)
   }
+  if (root && !fsdp_rules(settings.pytorch).root_reshards) return Reshard{Reshard::Kind::never, 0};
   if (reshard.kind != Reshard::Kind::group) return reshard;
   if (reshard.group_size == 0 || settings.shard_ranks() % reshard.group_size != 0)
     return fail(ErrorKind::usage,

@@ -1,7 +1,7 @@
 // The options of one run: everything that `plan`, `sweep` and `run` let the user set.
 //
 // Option names, JSON keys and about-file keys are the same words (settings_table.hpp). An aggregate;
-// defaults are PyTorch 2.11's.
+// defaults are PyTorch's (kCheckedPyTorch).
 #pragma once
 
 #include <cstdint>
@@ -12,6 +12,7 @@
 
 #include "core/base/dtype.hpp"
 #include "core/device/collective.hpp"
+#include "core/settings/pytorch_version.hpp"
 
 namespace foreshard {
 
@@ -74,9 +75,10 @@ struct Settings {
   /// None: the default rule; N: set_modules_to_backward_prefetch of the previous N units.
   std::optional<std::uint32_t> backward_prefetch;
   PrefetchLists prefetch_lists;
-  bool unshard_async = false;                     ///< _set_unshard_async_op(True)
-  Release release = Release::automatic;           ///< of all-gathers
-  std::optional<Release> reduce_scatter_release;  ///< of reduce-scatters, where it differs ("per collective")
+  bool unshard_async = false;            ///< _set_unshard_async_op(True)
+  Release release = Release::automatic;  ///< of all-gathers
+  /// Of reduce-scatters; none: automatic, whatever `release` is.
+  std::optional<Release> reduce_scatter_release;
   GatherAlloc gather_alloc = GatherAlloc::copy_in;
   Reshard reshard_after_forward;
   std::map<std::string, Reshard> reshard_of_unit;  ///< per unit, by name; overrides reshard_after_forward
@@ -96,8 +98,8 @@ struct Settings {
   Optimizer optimizer = Optimizer::adam;
 
   // The allocator and the version.
-  std::string alloc_conf;  ///< PYTORCH_ALLOC_CONF
-  std::string pytorch = "2.11";
+  std::string alloc_conf;                ///< PYTORCH_ALLOC_CONF
+  std::string pytorch{kCheckedPyTorch};  ///< one of kKnownPyTorch
 
   [[nodiscard]] std::uint32_t world() const { return gpus * nodes; }
   [[nodiscard]] std::uint32_t shard_ranks() const { return world() / replicate; }

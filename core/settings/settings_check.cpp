@@ -70,9 +70,9 @@ std::vector<std::string> warnings(const Settings& settings) {
       (settings.all_gather == Transport::low_contention || settings.reduce_scatter == Transport::low_contention ||
        settings.reduce_scatter == Transport::pull_reduce))
     out.emplace_back("low-contention collectives need every rank in one NVLink domain");
-  if (settings.pytorch != "2.11")
-    out.push_back(fmt::format("the rules of PyTorch {} were read but not checked against recordings; 2.11's were",
-                              settings.pytorch));
+  if (settings.pytorch != kCheckedPyTorch)
+    out.push_back(fmt::format("the rules of PyTorch {} were read but not checked against recordings; {}'s were",
+                              settings.pytorch, kCheckedPyTorch));
   if (settings.reshard_after_forward.kind == Reshard::Kind::group) {
     if (settings.reshard_after_forward.group_size == 1)
       out.emplace_back("reshard_after_forward 1 means false to fully_shard, which advises against writing it so");

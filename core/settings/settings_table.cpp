@@ -11,6 +11,7 @@
 #include "core/base/suggest.hpp"
 #include "core/base/units.hpp"
 #include "core/device/transport_traits.hpp"
+#include "core/settings/pytorch_version.hpp"
 
 namespace foreshard {
 namespace {
@@ -31,8 +32,6 @@ constexpr auto kAllGatherTransports = [] {
 constexpr std::array<std::string_view, 5> kDTypeNames{"none", "bfloat16", "float16", "float32", "float64"};
 constexpr std::array<std::string_view, 1> kImplicitWord{"implicit"};
 constexpr std::array<std::string_view, 1> kDefaultWord{"default"};
-// The oldest has the public torch.distributed.fsdp.fully_shard, the newest is the last one read.
-constexpr std::array<std::string_view, 7> kVersions{"2.6", "2.7", "2.8", "2.9", "2.10", "2.11", "2.12"};
 
 /// A row with its two functions. `set` gets the value with quotes dropped.
 struct Row {
@@ -271,11 +270,9 @@ std::string get_prefetch_lists(const Settings& settings) {
 
 /// "2.11.0+cu130" and "2.11" are the same rules.
 Result<void> set_pytorch(Settings& settings, const SettingOption& setting, std::string_view value) {
-  std::string_view minor = value.substr(0, value.find('+'));
-  if (const std::size_t dot = minor.find('.'); dot != std::string_view::npos)
-    minor = minor.substr(0, minor.find('.', dot + 1));
-  if (!index_of(minor, setting.words)) return refused(setting, value);
-  settings.pytorch = std::string(minor);
+  const auto version = known_pytorch_version(value);
+  if (!version) return refused(setting, value);
+  settings.pytorch = std::string(*version);
   return {};
 }
 
@@ -365,7 +362,7 @@ constexpr std::array kRows{
         FORESHARD_MEMBER(word, optimizer)},
     Row{{"alloc_conf", "KEY:VALUE,…", "PYTORCH_ALLOC_CONF, as in \"expandable_segments:True\"", Form::text, {}},
         FORESHARD_MEMBER(text, alloc_conf)},
-    Row{{"pytorch", "2.6 … 2.12", "the PyTorch version whose rules are followed", Form::word, kVersions},
+    Row{{"pytorch", kKnownPyTorchRange, "the PyTorch version whose rules are followed", Form::word, kKnownPyTorch},
         set_pytorch,
         get_text<&Settings::pytorch>},
 };
@@ -399,10 +396,6 @@ std::span<const SettingOption> setting_table() {
     return table;
   }();
   return kTable;
-}
-
-std::span<const std::string_view> known_pytorch_versions() {
-  return kVersions;
 }
 
 Result<void> set_setting(Settings& settings, std::string_view key, std::string_view value) {

@@ -45,9 +45,6 @@ struct SettingOption {
 /// All rows.
 [[nodiscard]] std::span<const SettingOption> setting_table();
 
-/// PyTorch versions whose rules are known, oldest first: "2.6" to "2.12".
-[[nodiscard]] std::span<const std::string_view> known_pytorch_versions();
-
 /// Sets one choice from text. `key` may have dashes or underscores. `value` is an option's word or a JSON
 /// value's text: quotes around it are dropped, and null means none where none is allowed. Errors (usage)
 /// name the key, the value, what is accepted, and the nearest known word.

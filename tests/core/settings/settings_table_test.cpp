@@ -132,6 +132,22 @@ TEST_CASE("unknown words and keys are refused with a suggestion") {
   CHECK(s == Settings{});
 }
 
+TEST_CASE("the PyTorch versions that are accepted are those that help and messages name") {
+  CHECK(std::string(kKnownPyTorch.front()) + " … " + std::string(kKnownPyTorch.back()) == kKnownPyTorchRange);
+  CHECK(known_pytorch_version("2.9.1+cu128") == "2.9");
+  CHECK_FALSE(known_pytorch_version("2.13"));
+  CHECK_FALSE(known_pytorch_version("2"));
+  CHECK(pytorch_minor("2.14.0") == 14);
+  CHECK_FALSE(pytorch_minor("2.x"));
+  for (const std::string_view version : kKnownPyTorch) {
+    const auto minor = pytorch_minor(version);
+    REQUIRE(minor);  // and the allocator has rules for it
+    CHECK((*minor >= kAllocatorVersions.oldest && *minor <= kAllocatorVersions.newest));
+  }
+  CHECK(known_pytorch_version(kCheckedPyTorch));
+  CHECK(known_pytorch_version(kFsdpSchedule));
+}
+
 TEST_CASE("check rejects what fully_shard and the device mesh reject") {
   Settings s;
   s.gpus = 4;
