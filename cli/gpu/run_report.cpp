@@ -9,7 +9,6 @@
 #include "cli/reports/fingerprint.hpp"
 #include "cli/reports/prediction_report.hpp"
 #include "core/base/json_io.hpp"
-#include "core/base/median.hpp"
 #include "core/base/units.hpp"
 #include "core/device/collective_names.hpp"
 #include "core/settings/settings_table.hpp"
@@ -144,14 +143,14 @@ std::optional<bool> equal_at_addresses(const RunReport& report, std::optional<By
 
 Json run_json(const RunReport& report) {
   const gpu::RankMeasurement& own = report.ranks.front();
-  const sim::BusyTime use = sim::last_step_busy(report.run);
+  const sim::BusyTime use = sim::timed_step_busy(report.run);
   const double step = gpu::slowest_step_ms(report.ranks);
   Json json = json_result("run");
   json["source"] = report.source;
   json["name"] = report.run.info.name;
   json["machine"] = own.gpu;
   json["step_ms"] = or_null(step);
-  json["host_ms"] = or_null(median(own.host_issue_ms));
+  json["host_ms"] = or_null(gpu::host_issue_ms(own));
   json["compute_ms"] = or_null(use.compute.ms());
   json["communication_ms"] = or_null(use.communication.ms());
   json["exposed_communication_ms"] = report.run.steps.empty() ? Json(nullptr) : Json(use.exposed_communication.ms());
@@ -216,7 +215,7 @@ void print_run(Console& console, const RunReport& report) {
   constexpr auto kRight = Table::Align::right;
   const gpu::RankMeasurement& own = report.ranks.front();
   const sim::Prediction* plan = report.plan;
-  const sim::BusyTime use = sim::last_step_busy(report.run);
+  const sim::BusyTime use = sim::timed_step_busy(report.run);
   Table table({{""}, {"measured", kRight}, {"planned", kRight}, {"plan against run", kRight}});
   const auto time = [&](const char* title, double measured, double planned) {
     const bool both = measured > 0 && planned > 0;
@@ -225,7 +224,7 @@ void print_run(Console& console, const RunReport& report) {
   };
   time("step time", gpu::slowest_step_ms(report.ranks), plan != nullptr ? plan->step_ms : 0);
   time("  under CUPTI", report.execution.recorded_step_ms, 0);
-  time("  host issue", median(own.host_issue_ms), plan != nullptr ? plan->host_ms : 0);
+  time("  host issue", gpu::host_issue_ms(own), plan != nullptr ? plan->host_ms : 0);
   time("  compute stream busy", use.compute.ms(), plan != nullptr ? plan->compute_ms : 0);
   time("  communication", use.communication.ms(), plan != nullptr ? plan->communication_ms : 0);
   time("  exposed communication", use.exposed_communication.ms(), plan != nullptr ? plan->exposed_communication_ms : 0);

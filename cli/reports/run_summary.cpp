@@ -14,12 +14,14 @@ double in_ms(const traces::QueryValue& nanoseconds) {
   return integer == nullptr ? 0 : static_cast<double>(*integer) / 1e6;
 }
 
-Result<void> add_times(const std::string& path, const WantedStep& wanted, RunSummary& summary) {
-  const std::string only = wanted ? fmt::format("AND step = {} ", *wanted) : "";
-  const auto rows = traces::query(path,
-                                  "SELECT compute_busy, communication_busy, exposed FROM step_summary "
-                                  "WHERE compute_busy > 0 " +
-                                      only + "ORDER BY step DESC LIMIT 1");
+/// Of the step whose time is reported, from the store's own view.
+Result<void> add_times(const std::string& path, const Run& run, const WantedStep& wanted, RunSummary& summary) {
+  const StepRecord* step = timed_step(run, wanted);
+  if (step == nullptr) return {};
+  const auto rows =
+      traces::query(path, fmt::format("SELECT compute_busy, communication_busy, exposed FROM step_summary "
+                                      "WHERE compute_busy > 0 AND step = {}",
+                                      step->index));
   FORESHARD_TRY(rows);
   if (rows->rows.empty()) return {};
   summary.compute_ms = in_ms(rows->rows[0][0]);
@@ -45,7 +47,7 @@ Result<RunSummary> summarise(const Run& run, const std::string& path, const Want
     summary.num_alloc_retries = step->num_alloc_retries;
   }
   summary.phases_ms = phases_ms(run, wanted);
-  FORESHARD_TRY(add_times(path, wanted, summary));
+  FORESHARD_TRY(add_times(path, run, wanted, summary));
   return summary;
 }
 

@@ -24,17 +24,17 @@ struct RunSummary {
   std::vector<std::pair<std::string, std::string>> setting_options;  ///< key and JSON value, in table order
   std::optional<double> step_ms;
   std::string step_ms_source;        ///< as StepTime's; `compare` adds "timeline"
-  std::optional<double> compute_ms;  ///< of the last recorded step: work on the compute stream
+  std::optional<double> compute_ms;  ///< of the step that is reported (core/run/steady_step.hpp)
   std::optional<double> communication_ms;
   std::optional<double> exposed_communication_ms;
   std::optional<MemoryPeaks> peaks;  ///< of the last step whose memory was recorded
   std::int64_t num_alloc_retries = 0;
   std::string fingerprint;                                ///< of the run (fingerprint.hpp); empty: a store without
-  std::vector<std::pair<std::string, double>> phases_ms;  ///< host time of the last step's phases, in order
+  std::vector<std::pair<std::string, double>> phases_ms;  ///< host time of that step's phases, in order
 };
 
 /// Of `run`, which was read from the store at `path`, and the store's views. `wanted`: of that step, and then no step
-/// time; none: the last one.
+/// time; none: timed_step() and memory_step().
 [[nodiscard]] Result<RunSummary> summarise(const Run& run, const std::string& path, const WantedStep& wanted = {});
 
 }  // namespace foreshard::cli

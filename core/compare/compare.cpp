@@ -9,21 +9,17 @@
 #include "core/compare/peak_memory.hpp"
 #include "core/compare/places.hpp"
 #include "core/compare/step_breakdown.hpp"
+#include "core/run/steady_step.hpp"
 
 namespace foreshard {
 namespace {
 
 using Kinds = std::set<std::string, std::less<>>;
 
-/// The step asked for, or the last one, of the recordings that saw the device or memory.
-const StepRecord* find_step(const Run& run, bool memory, const std::optional<std::int32_t>& wanted) {
-  const StepRecord* found = nullptr;
-  for (const StepRecord& step : run.steps) {
-    const bool fits = step.recording == Recording::run || (step.recording == Recording::snapshot) == memory;
-    if (!fits || (wanted && step.index != *wanted) || (!memory && !step.device_end)) continue;
-    if (found == nullptr || step.index >= found->index) found = &step;
-  }
-  return found;
+/// As timed_step(); null where its end on the device is not known.
+const StepRecord* ended_step(const Run& run, const WantedStep& wanted) {
+  const StepRecord* step = timed_step(run, wanted);
+  return step != nullptr && step->device_end ? step : nullptr;
 }
 
 tl::unexpected<Error> no_such_step(const Run& run, char side, std::int32_t step) {
@@ -35,11 +31,9 @@ tl::unexpected<Error> no_such_step(const Run& run, char side, std::int32_t step)
               list.empty() ? "it has no steps" : "it has " + list);
 }
 
-TimedStep timed_step(const Run& run, const StepRecord& record, const std::optional<Nanoseconds>& reported) {
+TimedStep timed(const Run& run, const StepRecord& record, const std::optional<Nanoseconds>& reported) {
   TimedStep step{record.recording, record.index, record.start, *record.device_end, {}, {}};
-  for (const StepRecord& before : run.steps)
-    if (before.recording == record.recording && before.index == record.index - 1 && before.device_end)
-      step.begin = *before.device_end;
+  if (const StepRecord* before = step_before(run, record)) step.begin = *before->device_end;
   step.begin = std::min(step.begin, step.end);
   step.reported = reported.value_or(step.end - step.begin);
   return step;
@@ -180,15 +174,15 @@ std::optional<PeakStep> peak_step(const StepRecord* record, const Run& run) {
 
 Result<Comparison> compare_runs(const Run& a, const Run& b, const CompareRequest& request) {
   for (const Run* run : {&a, &b}) FORESHARD_TRY(check_times(*run));
-  const Side side_a{a, find_step(a, false, request.step_a), find_step(a, true, request.step_a)};
-  const Side side_b{b, find_step(b, false, request.step_b), find_step(b, true, request.step_b)};
+  const Side side_a{a, ended_step(a, request.step_a), memory_step(a, request.step_a)};
+  const Side side_b{b, ended_step(b, request.step_b), memory_step(b, request.step_b)};
   if (request.step_a && side_a.time == nullptr && side_a.memory == nullptr)
     return no_such_step(a, 'A', *request.step_a);
   if (request.step_b && side_b.time == nullptr && side_b.memory == nullptr)
     return no_such_step(b, 'B', *request.step_b);
   Comparison out;
-  if (side_a.time != nullptr) out.a.time = timed_step(a, *side_a.time, request.reported_a);
-  if (side_b.time != nullptr) out.b.time = timed_step(b, *side_b.time, request.reported_b);
+  if (side_a.time != nullptr) out.a.time = timed(a, *side_a.time, request.reported_a);
+  if (side_b.time != nullptr) out.b.time = timed(b, *side_b.time, request.reported_b);
   out.a.memory = peak_step(side_a.memory, a);
   out.b.memory = peak_step(side_b.memory, b);
   const Order units = unit_order(a, b);

@@ -115,7 +115,7 @@ struct Comparison {
 };
 
 struct CompareRequest {
-  std::optional<std::int32_t> step_a = {};  ///< none: the last complete one
+  std::optional<std::int32_t> step_a = {};  ///< none: timed_step() and memory_step() (steady_step.hpp)
   std::optional<std::int32_t> step_b = {};
   std::optional<Nanoseconds> reported_a = {};  ///< the step time to explain; none: the timeline's own
   std::optional<Nanoseconds> reported_b = {};

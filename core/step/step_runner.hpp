@@ -20,7 +20,7 @@
 namespace foreshard {
 
 struct StepRequest {
-  std::int32_t steps = 4;  ///< run back to back without synchronising; the last one is the steady one
+  std::int32_t steps = 4;  ///< run back to back without synchronising; whose time is reported: core/run/steady_step.hpp
   bool setup = true;       ///< run the workload's setup first (false: only time is wanted)
   bool record = true;      ///< fill the Run; off for calibration, where only the outcome counts
   bool warm = false;       ///< step 0 already runs the steady program: no first-step allocations, no first-step delays

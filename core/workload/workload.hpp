@@ -20,6 +20,8 @@
 #include "core/device/device.hpp"
 #include "core/device/lowering.hpp"
 #include "core/settings/settings.hpp"
+#include "core/workload/lowering.hpp"
+#include "core/workload/measured.hpp"
 #include "core/workload/unit.hpp"
 
 namespace foreshard {
@@ -163,12 +165,6 @@ struct SectionCost {
   Nanoseconds host_after;  ///< from the last call to the section's end
 };
 
-/// What the capturing process measured with no profiler and no recording running.
-struct Measured {
-  std::vector<double> step_ms;
-  std::vector<double> host_issue_ms;  ///< the first entry is unthrottled: it began after a synchronise
-};
-
 /// When freed blocks came back in a recording. Only blocks that were marked by record_stream can be late: their
 /// events completed after further allocations had been made (caching allocator 5.2). Frees and allocations are
 /// numbered from 0 in the order of the recording's free_requested and alloc entries.
@@ -195,9 +191,10 @@ struct Program {
 
 struct Workload {
   std::string name;
-  Settings settings;                      ///< those it was captured at, or the family's defaults
-  Lowering lowering = Lowering::pytorch;  ///< whose program it was captured of, or is to be planned as
-  std::vector<Unit> units;                ///< root first
+  Settings settings;                          ///< those it was captured at, or the family's defaults
+  Lowering lowering = Lowering::pytorch;      ///< whose program it was captured of, or is to be planned as
+  Lowering host_program = Lowering::pytorch;  ///< whose program its host times were measured of
+  std::vector<Unit> units;                    ///< root first
   Program setup;
   std::vector<Program> steps;         ///< at least one
   std::vector<SectionCost> sections;  ///< empty when no profiler trace was given: the device prices FSDP's work
@@ -214,7 +211,7 @@ struct Workload {
   bool shards_known = false;     ///< setup's shard allocations carry their parameter (sizes can follow a mesh)
   bool optimizer_known = false;  ///< the optimizer's events are those of settings.optimizer, and were left out
   std::vector<ParameterId> parameters_order;  ///< model.parameters() order, over all units
-  std::vector<std::string> estimates;         ///< why predictions from it are estimates, one sentence each
+  std::vector<std::string> estimates;         ///< why predictions from it are estimates, one sentence each, to be shown
   Labels labels;
 };
 

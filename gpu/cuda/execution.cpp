@@ -8,6 +8,7 @@
 #include <mutex>
 
 #include "core/base/units.hpp"
+#include "core/run/steady_step.hpp"
 #include "core/settings/carried_out.hpp"
 #include "gpu/cuda/cuda_memory.hpp"
 #include "gpu/cuda/value_reader.hpp"
@@ -206,9 +207,9 @@ Result<void> Runner::record(Execution& out, Run& run) {
   FORESHARD_TRY(recorded);
   out.recorded_memory = std::move(recorded->outcome.memory);
   if (!recorded->caveat.empty()) out.caveats.push_back(recorded->caveat);
-  const std::size_t n = run.steps.size();
-  if (n >= 2 && run.steps[n - 1].device_end && run.steps[n - 2].device_end)
-    out.recorded_step_ms = (*run.steps[n - 1].device_end - *run.steps[n - 2].device_end).ms();
+  const StepRecord* step = timed_step(run);
+  const StepRecord* before = step == nullptr ? nullptr : step_before(run, *step);
+  if (before != nullptr && step->device_end) out.recorded_step_ms = (*step->device_end - *before->device_end).ms();
   return session_.bootstrap().barrier("recorded");
 }
 

@@ -56,8 +56,8 @@ struct RankMeasurement {
 
 struct Execution {
   RankMeasurement measured;
-  double recorded_step_ms = 0;    ///< the recorded pass's last step: what CUPTI makes of it
-  ProcessMemory timed_memory;     ///< of the timed pass, whose peaks `measured` has
+  double recorded_step_ms = 0;  ///< the recorded pass's steady step (core/run/steady_step.hpp): what CUPTI makes of it
+  ProcessMemory timed_memory;   ///< of the timed pass, whose peaks `measured` has
   ProcessMemory recorded_memory;  ///< of the recorded pass, which the Run shows
   std::vector<GroupPath> paths;
   PoolCounters pools;

@@ -12,6 +12,10 @@ double slowest_step_ms(const std::vector<RankMeasurement>& ranks) {
   return slowest;
 }
 
+double host_issue_ms(const RankMeasurement& rank) {
+  return median(rank.host_issue_ms);
+}
+
 std::vector<double> mean_losses(const std::vector<RankMeasurement>& ranks) {
   std::vector<double> out;
   for (std::size_t step = 0; step < ranks.front().losses.size(); ++step) {

@@ -4,6 +4,8 @@
 #include <utility>
 #include <vector>
 
+#include "core/run/steady_step.hpp"
+
 namespace foreshard::sim {
 namespace {
 
@@ -59,10 +61,11 @@ BusyTime busy_time(const Run& run, Nanoseconds begin, Nanoseconds end) {
   return busy;
 }
 
-BusyTime last_step_busy(const Run& run) {
-  const std::size_t n = run.steps.size();
-  if (n < 2 || !run.steps[n - 1].device_end || !run.steps[n - 2].device_end) return {};
-  return busy_time(run, *run.steps[n - 2].device_end, *run.steps[n - 1].device_end);
+BusyTime timed_step_busy(const Run& run) {
+  const StepRecord* step = timed_step(run);
+  const StepRecord* before = step == nullptr ? nullptr : step_before(run, *step);
+  if (before == nullptr || !step->device_end) return {};
+  return busy_time(run, *before->device_end, *step->device_end);
 }
 
 }  // namespace foreshard::sim

@@ -14,7 +14,8 @@ struct BusyTime {
 /// Of the device ops of `run` within [begin, end).
 [[nodiscard]] BusyTime busy_time(const Run& run, Nanoseconds begin, Nanoseconds end);
 
-/// Of the last step, from the end of the one before on the device; nothing where those two ends are not known.
-[[nodiscard]] BusyTime last_step_busy(const Run& run);
+/// Of the step that timed_step() reports (core/run/steady_step.hpp), from the end of the one before on the device;
+/// nothing where those two ends are not known.
+[[nodiscard]] BusyTime timed_step_busy(const Run& run);
 
 }  // namespace foreshard::sim

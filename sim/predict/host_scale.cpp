@@ -4,7 +4,6 @@
 #include <cmath>
 #include <vector>
 
-#include "core/base/median.hpp"
 #include "sim/predict/host_bound.hpp"
 #include "sim/predict/simulate.hpp"
 
@@ -58,15 +57,11 @@ class Search {
   std::optional<Error> error_;
 };
 
-/// Median and spread of the unprofiled steps without the first two, as the reference recorder reports
-/// (`step_ms_median`).
+/// Median and spread of the unprofiled steps.
 void add_measured(const Measured& measured, Calibration& calibration) {
-  std::vector<double> steps(measured.step_ms.begin() + std::min<std::ptrdiff_t>(2, std::ssize(measured.step_ms)),
-                            measured.step_ms.end());
-  if (steps.empty()) return;
-  std::sort(steps.begin(), steps.end());
+  const std::vector<double> steps = measured.steady_steps();
   const std::size_t n = steps.size();
-  calibration.measured_ms = median(steps);
+  calibration.measured_ms = measured.steady_median();
   if (n >= 4) calibration.spread = (steps[n - 2] - steps[1]) / calibration.measured_ms;
 }
 

@@ -1,5 +1,6 @@
 #include "sim/predict/simulate.hpp"
 
+#include "core/run/steady_step.hpp"
 #include "sim/collectives/modelled_collectives.hpp"
 #include "sim/machine/address_space.hpp"
 
@@ -39,12 +40,6 @@ void keep_clear(const Workload& workload, SimMemoryOptions& memory) {
   }
 }
 
-/// Simulation::steady.
-std::size_t steady_of(std::size_t steps) {
-  if (steps == 0) return 0;
-  return steps >= 4 ? steps - 2 : steps - 1;
-}
-
 }  // namespace
 
 Result<Simulation> simulate(const Workload& workload, const Settings& settings, const MachineProfile& machine,
@@ -72,7 +67,7 @@ Result<Simulation> simulate(const Workload& workload, const Settings& settings, 
   const auto timings = device.timings();
   for (const StepOutcome::Step& step : result.outcome.steps)
     result.step_end.push_back(step.last_compute_op ? timings[step.last_compute_op->value].end : Nanoseconds{});
-  result.steady = steady_of(result.step_end.size());
+  result.steady = steady_step(result.step_end.size());
   return result;
 }
 

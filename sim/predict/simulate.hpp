@@ -27,11 +27,7 @@ struct Simulation {
   Nanoseconds host_worked;            ///< host work of all steps, waits for the device left out
   bool follows_recording = true;      ///< every segment of cudaMalloc lies where the recording has it
 
-  /// The step whose times are a training run's: of four or more the last one that another follows, else the last.
-  /// The first two differ from those after them (first use, a start from an idle GPU); behind the last nothing is
-  /// issued, so that its end lacks the next step's all-gathers concurrent with it, and where the host is ahead of the
-  /// GPU whole gaps (foreshard's llama-tiny without reshard, 4 x H200, NCCL: steps of 10.6 ms, the last 9.6; PyTorch's
-  /// llama-1b: 0.2 to 0.8 %). Steps between repeat one another to the nanosecond.
+  /// The step whose times are a training run's: steady_step() of them (core/run/steady_step.hpp).
   std::size_t steady = 0;
 
   /// The time of that step, from the end of the step before to its own end; zero without kernels.

@@ -21,7 +21,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view kSnapshot = ".pickle.xz";
-constexpr std::size_t kWarmUp = 2;       // steps before the measured ones
+constexpr std::size_t kWarmUp = Measured::kWarmUp;
 constexpr std::size_t kFewestSteps = 4;  // that have a second smallest and a second largest
 
 Result<OrderedJson> read_object(const std::string& path) {

@@ -6,7 +6,6 @@
 #include <array>
 #include <cstdlib>
 
-#include "core/base/median.hpp"
 #include "core/base/units.hpp"
 #include "core/run/run_names.hpp"
 #include "core/settings/settings_table.hpp"
@@ -107,8 +106,8 @@ std::vector<std::string> caption(const Run& run, const Window& window, const Cap
        {"exposed_communication_ms", "exposed communication"}}};
   for (const auto& [key, title] : kTimes)
     if (std::string text = result_ms(run, key, title); !text.empty()) out.push_back(std::move(text));
-  if (run.measured && run.results.empty() && !run.measured->step_ms.empty())
-    out.push_back(fmt::format("step {:.2f} ms (measured without a profiler, median)", median(run.measured->step_ms)));
+  if (const double step = run.measured ? run.measured->steady_median() : 0; step > 0 && run.results.empty())
+    out.push_back(fmt::format("step {:.2f} ms (measured without a profiler, median)", step));
   if (facts.memory != nullptr) memory_facts(*facts.memory, facts.least_gib, out);
   if (window.two_clocks && window.memory && window.lanes)
     out.emplace_back(

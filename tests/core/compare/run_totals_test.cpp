@@ -27,13 +27,39 @@ TEST_CASE("a step time is the predicted one, else measured without warm-up, else
   run.measured->step_ms = {90, 80, 11, 13, 12};
   CHECK(step_time(run)->ms == Approx(12));
   CHECK(step_time(run)->source == "measured");
-  run.measured->step_ms = {90, 80, 11, 13};  // few: all count
-  CHECK(step_time(run)->ms == Approx(46.5));
+  run.measured->step_ms = {90, 80};  // warm-up alone
+  CHECK(step_time(run)->source == "profiled");
+  run.measured->step_ms = {90, 80, 11, 13};
+  CHECK(step_time(run)->ms == Approx(12));
   run.results["step_ms"] = "null";  // a plan without times
   CHECK(step_time(run)->source == "measured");
   run.results["step_ms"] = "9.25e1";
   CHECK(step_time(run)->ms == 92.5);
   CHECK(step_time(run)->source == "predicted");
+}
+
+TEST_CASE("the step of a plan is the last that another follows, of an import the last; memory is the last step's") {
+  CHECK(steady_step(0) == 0);
+  CHECK(steady_step(1) == 0);
+  CHECK(steady_step(3) == 2);
+  CHECK(steady_step(4) == 2);
+  CHECK(steady_step(6) == 4);
+  Run run;
+  CHECK(timed_step(run) == nullptr);
+  for (std::int32_t i = 0; i < 4; ++i) run.steps.push_back(step(Recording::run, i, i * 10, i * 10 + 10));
+  CHECK(timed_step(run)->index == 2);  // no end on the device is known: all count
+  for (StepRecord& one : run.steps) one.device_end = one.end;
+  CHECK(timed_step(run)->index == 2);
+  CHECK(step_before(run, *timed_step(run))->index == 1);
+  CHECK(timed_step(run, 3)->index == 3);
+  CHECK(memory_step(run)->index == 3);
+  run.steps.back().device_end.reset();  // it did not come to its end
+  CHECK(timed_step(run)->index == 2);
+  for (StepRecord& one : run.steps) one.recording = Recording::trace;
+  CHECK(timed_step(run)->index == 2);
+  run.steps.back().device_end = run.steps.back().end;
+  CHECK(timed_step(run)->index == 3);
+  CHECK(memory_step(run) == nullptr);
 }
 
 TEST_CASE("phases are summed over the last step of the recording that saw the device") {

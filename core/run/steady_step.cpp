@@ -1,0 +1,53 @@
+#include "core/run/steady_step.hpp"
+
+#include <algorithm>
+#include <vector>
+
+namespace foreshard {
+namespace {
+
+constexpr std::size_t kFewSteps = 4;  // of fewer none lies between the first two and the last
+
+using Steps = std::vector<const StepRecord*>;
+
+/// By index. `recording`: the one that saw what is asked for, beside Recording::run.
+Steps steps_of(const Run& run, Recording recording, const WantedStep& wanted) {
+  Steps out;
+  for (const StepRecord& step : run.steps)
+    if ((step.recording == Recording::run || step.recording == recording) && (!wanted || step.index == *wanted))
+      out.push_back(&step);
+  std::stable_sort(out.begin(), out.end(),
+                   [](const StepRecord* a, const StepRecord* b) { return a->index < b->index; });
+  return out;
+}
+
+}  // namespace
+
+std::size_t steady_step(std::size_t count) {
+  if (count == 0) return 0;
+  return count >= kFewSteps ? count - 2 : count - 1;
+}
+
+const StepRecord* timed_step(const Run& run, const WantedStep& wanted) {
+  Steps steps = steps_of(run, Recording::trace, wanted);
+  Steps ended;
+  for (const StepRecord* step : steps)
+    if (step->device_end) ended.push_back(step);
+  if (!ended.empty()) steps = std::move(ended);
+  if (steps.empty()) return nullptr;
+  return steps.back()->recording == Recording::run ? steps[steady_step(steps.size())] : steps.back();
+}
+
+const StepRecord* memory_step(const Run& run, const WantedStep& wanted) {
+  const Steps steps = steps_of(run, Recording::snapshot, wanted);
+  return steps.empty() ? nullptr : steps.back();
+}
+
+const StepRecord* step_before(const Run& run, const StepRecord& step) {
+  const auto found = std::find_if(run.steps.begin(), run.steps.end(), [&](const StepRecord& other) {
+    return other.recording == step.recording && other.index == step.index - 1 && other.device_end;
+  });
+  return found == run.steps.end() ? nullptr : &*found;
+}
+
+}  // namespace foreshard

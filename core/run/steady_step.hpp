@@ -1,0 +1,36 @@
+// The steady step: which step of a run its time is of. The one rule for `plan`, `run`, `import` and `compare`.
+//
+// Who: sim/predict for the step of a plan, core/compare for the steps that are set side by side, gpu/cuda for what its
+// recorded pass reports. The median of steps measured without a profiler is Measured::steady_median(). Pure.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+
+#include "core/run/run.hpp"
+
+namespace foreshard {
+
+/// By place, of `count` steps that were issued back to back with nothing behind the last: of four or more the last one
+/// that another follows, else the last; 0 of none. The first two differ from those after them (first use, a start from
+/// an idle GPU); behind the last nothing is issued, so that its end lacks the next step's all-gathers concurrent with
+/// it, and where the host is ahead of the GPU whole gaps (foreshard's llama-tiny without reshard, 4 x H200, NCCL: steps
+/// of 10.6 ms, the last 9.6; PyTorch's llama-1b: 0.2 to 0.8 %). Steps between repeat one another to the nanosecond.
+[[nodiscard]] std::size_t steady_step(std::size_t count);
+
+/// A step by its index; none: the one that a report is of.
+using WantedStep = std::optional<std::int32_t>;
+
+/// The step whose time a report of `run` is of, among those of the recording that saw the device; of the ones whose end
+/// there is known, if there are any. Of a plan or an executed run the steady one; of an import the last one that the
+/// profiler saw, which others followed unseen. Null where there is none.
+[[nodiscard]] const StepRecord* timed_step(const Run& run, const WantedStep& wanted = {});
+
+/// The step whose memory a report of `run` is of: the last one of the recording that saw memory, because reserved
+/// memory grows until then. Null where there is none.
+[[nodiscard]] const StepRecord* memory_step(const Run& run, const WantedStep& wanted = {});
+
+/// The step before `step` in its recording, where its end on the device is known; else null.
+[[nodiscard]] const StepRecord* step_before(const Run& run, const StepRecord& step);
+
+}  // namespace foreshard
