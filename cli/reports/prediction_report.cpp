@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include <array>
 #include <nlohmann/json.hpp>
 
 #include "cli/reports/fingerprint.hpp"
@@ -25,6 +26,11 @@ std::string_view name(sim::Calibration::Source source) {
       return "steady step";
   }
   return "none";
+}
+
+std::string_view name(sim::HostConfidence confidence) {
+  constexpr std::array<std::string_view, 3> kWords{"recorded", "measured", "assumed"};
+  return kWords[static_cast<std::size_t>(confidence)];
 }
 
 Json time_value(const sim::Prediction& p, double ms) {
@@ -52,6 +58,7 @@ Json prediction_json(const std::string& source, const Workload& workload, const 
   const double rate = tokens_per_second(p);
   json["tokens_per_s_per_gpu"] = rate > 0 ? Json(rate) : Json(nullptr);
   json["host_bound"] = p.host_bound;
+  json["host_confidence"] = p.has_time ? Json(name(p.host)) : Json(nullptr);
   json["uncertainty"] = p.uncertainty;
   json["peak_requested_bytes"] = p.peaks.requested;
   json["peak_allocated_bytes"] = p.peaks.allocated;
@@ -134,7 +141,7 @@ void print_prediction(Console& console, const Settings& before, const sim::Predi
       table.row({"  recorded settings, measured", milliseconds(p.calibration.measured_ms),
                  change(p.calibration.measured_ms, p.step_ms)});
     table.row({"  GPU alone (free host)", milliseconds(p.gpu_step_ms)});
-    table.row({"  host work", milliseconds(p.host_ms)});
+    table.row({"  host work", milliseconds(p.host_ms), p.host == sim::HostConfidence::assumed ? "assumed" : ""});
     table.row({"  compute stream busy", milliseconds(p.compute_ms)});
     table.row({"  communication", milliseconds(p.communication_ms)});
     table.row({"  exposed communication", milliseconds(p.exposed_communication_ms)});

@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "core/kernel/own_kernels.hpp"
 #include "core/models/ops.hpp"
 
 namespace foreshard::model {
@@ -17,14 +18,15 @@ Tensors add_rms_norm_back(Tape& tape, Node& node, const Tensors& gradients) {
   Tensors out(3);
   out[0] = tape.empty(sum->shape, sum->dtype);
   if (other) {
-    tape.launch("foreshard::add_rms_norm_backward", KernelOp::add_rms_norm_backward, out[0], dy, other, sum, rstd,
-                weight);
+    tape.launch(own_label(KernelOp::add_rms_norm_backward), KernelOp::add_rms_norm_backward, out[0], dy, other, sum,
+                rstd, weight);
   } else {
-    tape.launch("foreshard::rms_norm_backward", KernelOp::rms_norm_backward, out[0], dy, sum, rstd, weight);
+    tape.launch(own_label(KernelOp::rms_norm_backward), KernelOp::rms_norm_backward, out[0], dy, sum, rstd, weight);
   }
   if (node.wants(2)) {
     out[2] = tape.empty(weight->shape, weight->dtype);
-    tape.launch("foreshard::rms_norm_backward_weight", KernelOp::rms_norm_backward_weight, out[2], dy, sum, rstd);
+    tape.launch(own_label(KernelOp::rms_norm_backward_weight), KernelOp::rms_norm_backward_weight, out[2], dy, sum,
+                rstd);
   }
   if (node.wants(1)) out[1] = out[0];
   return out;
@@ -32,7 +34,7 @@ Tensors add_rms_norm_back(Tape& tape, Node& node, const Tensors& gradients) {
 
 Tensor run_rope(Tape& tape, KernelOp op, const Tensor& x, const Tensor& cos, const Tensor& sin) {
   Tensor out = tape.empty(x->shape, x->dtype);
-  tape.launch(op == KernelOp::rope ? "foreshard::rope" : "foreshard::rope_backward", op, out, x, cos, sin);
+  tape.launch(own_label(op), op, out, x, cos, sin);
   return out;
 }
 
@@ -49,9 +51,9 @@ AddedNorm add_rms_norm(Tape& tape, const Tensor& x, const Tensor& residual, cons
   const Tensor rstd = tape.empty(rows, DType::float32);
   const Kernel norm{.op = residual ? KernelOp::add_rms_norm : KernelOp::rms_norm, .alpha = kRmsNormEps};
   if (residual)
-    tape.launch("foreshard::add_rms_norm", norm, made.sum, made.out, rstd, x, residual, weight);
+    tape.launch(own_label(KernelOp::add_rms_norm), norm, made.sum, made.out, rstd, x, residual, weight);
   else
-    tape.launch("foreshard::rms_norm", norm, made.out, rstd, x, weight);
+    tape.launch(own_label(KernelOp::rms_norm), norm, made.out, rstd, x, weight);
   tape.save(node, made.sum);
   tape.save(node, weight);
   tape.save(node, rstd);
@@ -76,15 +78,16 @@ Tensor own_attention(Tape& tape, const Tensor& q, const Tensor& k, const Tensor&
     Tensors kept;
     for (Saved& saved : node.saved) kept.push_back(tape.unpack(saved));
     Tensors out{tape.empty_like(kept[0]), tape.empty_like(kept[1]), tape.empty_like(kept[2])};
-    tape.launch("foreshard::attention_backward", {.op = KernelOp::attention_backward, .causal = true, .alpha = scale},
-                out[0], out[1], out[2], gradients[0], kept[0], kept[1], kept[2], kept[3], kept[4]);
+    tape.launch(own_label(KernelOp::attention_backward),
+                {.op = KernelOp::attention_backward, .causal = true, .alpha = scale}, out[0], out[1], out[2],
+                gradients[0], kept[0], kept[1], kept[2], kept[3], kept[4]);
     return out;
   };
   const NodePtr node = tape.record({q, k, v}, back);
   Tensor out = tape.empty_like(q);
   const Tensor logsumexp = tape.empty({q->shape[0], q->shape[1], q->shape[2]}, DType::float32);
-  tape.launch("foreshard::attention", {.op = KernelOp::attention, .causal = true, .alpha = scale}, out, logsumexp, q, k,
-              v);
+  tape.launch(own_label(KernelOp::attention), {.op = KernelOp::attention, .causal = true, .alpha = scale}, out,
+              logsumexp, q, k, v);
   for (const Tensor& kept : {q, k, v, out, logsumexp}) tape.save(node, kept);
   Tape::attach(node, out);
   return out;
@@ -95,15 +98,15 @@ Tensor swiglu(Tape& tape, const Tensor& gate, const Tensor& up) {
     const Tensor gate_saved = tape.unpack(node.saved[0]);
     const Tensor up_saved = tape.unpack(node.saved[1]);
     Tensors out{tape.empty(gate_saved->shape, gate_saved->dtype), tape.empty(up_saved->shape, up_saved->dtype)};
-    tape.launch("foreshard::swiglu_backward", KernelOp::swiglu_backward, out[0], out[1], gradients[0], gate_saved,
-                up_saved);
+    tape.launch(own_label(KernelOp::swiglu_backward), KernelOp::swiglu_backward, out[0], out[1], gradients[0],
+                gate_saved, up_saved);
     return out;
   };
   const NodePtr node = tape.record({gate, up}, back);
   tape.save(node, gate);
   tape.save(node, up);
   Tensor out = tape.empty(gate->shape, gate->dtype);
-  tape.launch("foreshard::swiglu", KernelOp::swiglu, out, gate, up);
+  tape.launch(own_label(KernelOp::swiglu), KernelOp::swiglu, out, gate, up);
   Tape::attach(node, out);
   return out;
 }
@@ -113,7 +116,7 @@ Tensor fused_cross_entropy(Tape& tape, const Tensor& logits, const Tensor& targe
   const NodePtr node = tape.record({logits}, back);
   const Tensor gradient = tape.alias(logits, logits->shape, logits->strides, false);
   Tensor loss = tape.empty({}, DType::float32);
-  tape.launch("foreshard::cross_entropy", KernelOp::cross_entropy, loss, gradient, logits, target);
+  tape.launch(own_label(KernelOp::cross_entropy), KernelOp::cross_entropy, loss, gradient, logits, target);
   tape.save(node, gradient);
   Tape::attach(node, loss);
   return loss;

@@ -177,7 +177,6 @@ void add_estimates(const ModelConfig& model, const Settings& settings, const Tar
   if (settings.checkpoint == Checkpoint::selective_op || settings.checkpoint == Checkpoint::selective_layer)
     workload.estimates.push_back(
         "selective checkpointing was not compared with a recording: its memory is an estimate");
-  if (settings.kernels == Kernels::fused) workload.estimates.emplace_back(kOwnKernelsEstimate);
   if (settings.offload) workload.estimates.push_back("the optimizer runs on the CPU: its time is not modelled");
 }
 
@@ -208,6 +207,7 @@ Result<Workload> generate(const ModelConfig& model, const Settings& settings, co
   workload.parameters_order = family->parameters_order();
   workload.sm_count = gpu.sm_count;
   workload.torch = settings.pytorch;
+  workload.host_program = host.program;
   workload.has_timing = true;
   workload.shards_known = true;
   workload.optimizer_known = true;

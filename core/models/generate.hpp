@@ -36,10 +36,6 @@ inline constexpr std::array<std::string_view, 16> kShapingSettings{"gpus",
                                                                    "units_per_group",
                                                                    "all_gather"};
 
-/// The estimate that a model with fused kernels carries; void on a machine where those kernels were measured.
-inline constexpr std::string_view kOwnKernelsEstimate =
-    "foreshard's own kernels are priced by their bytes, and issued at PyTorch's host costs";
-
 /// `settings` are those the workload is made for; the result's are `settings` with batch and seq filled in, its units
 /// are the model's blocks and the root.
 /// `computations`: setup and steps say what they compute (Program::computations), for a device that runs them; the

@@ -1,4 +1,4 @@
-// What it costs the host to issue things in eager PyTorch: one time for each kind of call.
+// What it costs the host to issue things, in eager PyTorch or in `foreshard run`: one time for each kind of call.
 //
 // Who: a machine profile holds them (sim/machine, "/host/calls"); the generators of core/models put them
 // before each op. Host times include the Python, dispatcher and autograd work around the call, without a profiler.
@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "core/base/quantity.hpp"
+#include "core/workload/lowering.hpp"
 
 namespace foreshard {
 
@@ -52,6 +53,7 @@ inline constexpr std::size_t kHostCalls = 33;
 
 struct HostCosts {
   std::array<Nanoseconds, kHostCalls> time{};
+  Lowering program = Lowering::pytorch;  ///< whose calls were measured: a fact, which chooses nothing
   [[nodiscard]] Nanoseconds operator[](HostCall call) const { return time[static_cast<std::size_t>(call)]; }
 };
 

@@ -130,9 +130,8 @@ Result<Json> complete(Json root, std::string_view where) {
 }
 
 /// Profiles probed before pull-reduce had a name of its own call it low-contention; they say whose host they measured.
-void name_pull_reduce(const Json& root, MachineProfile& out) {
-  static const Json::json_pointer kProgram("/host/program/value");
-  if (!root.contains(kProgram) || root[kProgram] != "foreshard") return;
+void name_pull_reduce(MachineProfile& out) {
+  if (out.host_calls.program != Lowering::foreshard) return;
   const auto has = [&](const CollectiveTable& like) {
     return std::any_of(out.collectives.begin(), out.collectives.end(), [&](const CollectiveTable& table) {
       return table.transport == Transport::pull_reduce && table.ranks == like.ranks &&
@@ -161,7 +160,7 @@ void read_profile(ProfileReader& reader, const Json& root, MachineProfile& out) 
     const Json* value = reader.member(root, "", section.key, section.required);
     if (value != nullptr) section.read(reader, *value, out);
   }
-  if (!reader.error()) name_pull_reduce(root, out);
+  if (!reader.error()) name_pull_reduce(out);
 }
 
 }  // namespace

@@ -104,7 +104,7 @@ struct MachineProfile {
   Network network;
   Rates rates;
   ComputeSpec compute;
-  HostCosts host_calls;           ///< what issuing costs: model presets and files are generated with it
+  HostCosts host_calls;           ///< what issuing costs, and whose program's calls: models are generated with it
   bool host_calls_known = false;  ///< the profile has "/host/calls"
   PredictionSpec prediction;
   ValidRange valid_range;

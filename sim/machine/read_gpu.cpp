@@ -1,6 +1,7 @@
 // "/gpu" and "/host": what the GPU is, and how far its host may run ahead of it.
 #include <array>
 
+#include "core/workload/workload_names.hpp"
 #include "sim/machine/profile_sections.hpp"
 
 namespace foreshard::sim {
@@ -53,14 +54,14 @@ void read_gpu(ProfileReader& reader, const Json& gpu, MachineProfile& out) {
 
 void read_host(ProfileReader& reader, const Json& host, MachineProfile& out) {
   static constexpr std::array<std::string_view, 3> kKeys{"launch_queue", "calls", "program"};
-  static constexpr std::array<std::string_view, 2> kPrograms{"pytorch", "foreshard"};
+  static constexpr std::span<const std::string_view> kPrograms(EnumNames<Lowering>::kNames);
   static constexpr std::array<std::string_view, 2> kProgramKeys{"value", "source"};
   reader.known_keys(host, "/host", kKeys);
   out.launch_queue = static_cast<std::uint32_t>(reader.constant(host, "/host", "launch_queue", "count"));
   if (const Json* calls = reader.member(host, "/host", "calls", false)) read_host_calls(reader, *calls, out);
   if (const Json* program = reader.member(host, "/host", "program", false)) {
-    reader.known_keys(*program, "/host/program", kProgramKeys);  // what the costs were measured of: for people
-    static_cast<void>(reader.word(*program, "/host/program", "value", kPrograms));
+    reader.known_keys(*program, "/host/program", kProgramKeys);
+    out.host_calls.program = static_cast<Lowering>(reader.word(*program, "/host/program", "value", kPrograms));
     reader.source_isolated(*program, "/host/program");
   }
 }

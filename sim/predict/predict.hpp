@@ -1,5 +1,7 @@
 // The plan: what one steady-state training step costs under given settings, from a workload.
 //
+// Its parts: plan_times.hpp, plan_memory.hpp, and confidence.hpp (interval, `valid`, and why not).
+//
 // Who: cli's plan, compare and demo; tests/reference. Deterministic: the same workload, settings and
 // machine give the same result and the same Run.
 #pragma once
@@ -24,10 +26,18 @@ namespace foreshard::sim {
   return settings.release == Release::record_stream || settings.reduce_scatter_release == Release::record_stream;
 }
 
+/// What the host times of a plan rest on.
+enum class HostConfidence : std::uint8_t {
+  recorded = 0,  ///< the recorded process's own
+  measured = 1,  ///< a machine profile's, of the program that is planned
+  assumed = 2,   ///< another program's: the lowering is not the one whose host was measured
+};
+
 struct PredictRequest {
   Settings settings;                  ///< the wanted ones
   std::optional<Bytes> memory_limit;  ///< none: the machine's memory
-  std::int32_t steps = 4;             ///< back to back; times are those of Simulation::steady, memory is the last one's
+  std::int32_t steps =
+      4;  ///< back to back; times are the steady step's (core/run/steady_step.hpp), memory is the last one's
   std::optional<Calibration> calibration = {};  ///< calibrate()'s for this workload and machine; none: found anew
 };
 
@@ -41,13 +51,15 @@ struct Prediction {
   double communication_ms = 0;          ///< union of all collectives
   double exposed_communication_ms = 0;  ///< of that, while the compute stream is idle
   bool host_bound = false;
+  HostConfidence host = HostConfidence::recorded;
   double uncertainty = 0;  ///< relative: half the width to be expected of step_ms
 
   // Memory of the last step, or of the one that ran out of memory until it did; bytes.
   MemoryPeaks peaks;
   std::int64_t num_alloc_retries = 0;
   std::optional<OutOfMemory> out_of_memory;
-  /// record_stream: the same peaks for a host 10 % faster and 10 % slower; else both equal `peaks`.
+  /// record_stream: the same peaks for a host that is faster and slower by the profile's
+  /// /prediction/host_speed_range; else both equal `peaks`.
   MemoryPeaks peaks_faster_host;
   MemoryPeaks peaks_slower_host;
   bool peaks_depend_on_time = false;  ///< record_stream: frees follow GPU progress, which is simulated

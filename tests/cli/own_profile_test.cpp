@@ -76,6 +76,27 @@ TEST_CASE("the host's work in a store is that of the store's machine", "[store]"
   CHECK(there["simulated"]["machine_note"].get<std::string>().find(note) == 0);
 }
 
+TEST_CASE("a plan of a program whose host was not measured says that its host is assumed") {
+  const PlannedStore plan_of_store;
+  const auto assumed = [&](const std::string& source, const std::vector<std::string>& options) {
+    std::vector<std::string> words{"plan", source, "--gpus", "2"};
+    words.insert(words.end(), options.begin(), options.end());
+    const json plan = asked(words);
+    CAPTURE(plan.dump());
+    const std::string warnings = plan["warnings"].dump();
+    const bool said = warnings.find("the host is assumed") != std::string::npos;
+    CHECK((plan["host_confidence"] == "assumed") == said);
+    if (said && plan["host_bound"].get<bool>()) CHECK_FALSE(plan["valid"].get<bool>());
+    return said;
+  };
+  CHECK_FALSE(assumed("mlp", {}));
+  CHECK(assumed("mlp", {"--lowering", "foreshard"}));           // h200's is PyTorch's
+  CHECK(assumed("mlp", {"--machine", plan_of_store.machine}));  // PyTorch, by name
+  CHECK_FALSE(assumed("mlp", {"--machine", plan_of_store.machine, "--lowering", "foreshard"}));
+  CHECK_FALSE(assumed(plan_of_store.store, {}));  // the store knows whose host its times are of, whatever the machine
+  CHECK(assumed(plan_of_store.store, {"--lowering", "pytorch"}));
+}
+
 TEST_CASE("a remedy that cannot be timed alike has no time", "[explain]") {
   const PlannedStore plan_of_store;
   const json j = asked({"explain", plan_of_store.store, "--machine", plan_of_store.machine});

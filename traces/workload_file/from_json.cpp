@@ -5,6 +5,7 @@
 
 #include "core/base/json_io.hpp"
 #include "core/base/suggest.hpp"
+#include "core/kernel/own_kernels.hpp"
 #include "core/run/run_names.hpp"
 #include "core/settings/carried_out.hpp"
 #include "core/settings/settings_table.hpp"
@@ -223,6 +224,7 @@ Result<Workload> from_json(std::string_view text, std::string_view where) {
   JsonReader reader(where, out.labels);
   read_workload(reader, *json, out);
   if (reader.failed()) return tl::unexpected(reader.error());
+  std::erase(out.estimates, kOwnKernelsEstimate);  // of older files: a plan finds this out of the machine
   FORESHARD_TRY(check_workload(out, where));
   return out;
 }

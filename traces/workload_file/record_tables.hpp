@@ -157,6 +157,7 @@ inline constexpr std::array kWorkloadFields{
     FORESHARD_FIELD(Workload, "torch", torch),
     FORESHARD_FIELD(Workload, "sm_count", sm_count),
     FORESHARD_FIELD(Workload, "lowering", lowering),
+    FORESHARD_FIELD(Workload, "host_program", host_program),
     FORESHARD_FIELD(Workload, "has_timing", has_timing),
     FORESHARD_FIELD(Workload, "shards_known", shards_known),
     FORESHARD_FIELD(Workload, "optimizer_known", optimizer_known),

@@ -5,6 +5,7 @@
 #include <array>
 #include <set>
 
+#include "core/kernel/own_kernels.hpp"
 #include "core/models/host_bound_steps.hpp"
 #include "sim/compute/price_kernel.hpp"
 #include "sim/predict/host_bound.hpp"
@@ -192,7 +193,7 @@ TEST_CASE("fused kernels are no estimate once each of them was measured in their
     for (const Program& program : workload.steps)
       for (const Op& op : program.ops) {
         const std::string& label = workload.labels.text(op.kernel.label);
-        if (op.kind != OpKind::kernel || label.rfind("foreshard::", 0) != 0) continue;
+        if (op.kind != OpKind::kernel || !own_kernel(label)) continue;
         result.samples.kernels.push_back({label, op.kernel.math, op.kernel.bytes, 5});
         seen.insert(label);
       }

@@ -1,6 +1,8 @@
 // A plan, its calibration, and which side sets the step, on a workload small enough to reason about.
 #include "sim/predict/predict.hpp"
 
+#include <algorithm>
+
 #include "sim/predict/host_bound.hpp"
 #include "sim/predict/simulate.hpp"
 #include "tests/property/timed_workload.hpp"
@@ -124,6 +126,19 @@ TEST_CASE("without times a plan is of memory alone") {
   CHECK_FALSE(blind.valid);
   CHECK(blind.run.info.valid == false);
   CHECK_FALSE(blind.warnings.empty());
+}
+
+TEST_CASE("how far the host's speed ranges is the profile's") {
+  Settings settings = mixed();
+  settings.release = Release::record_stream;
+  MachineProfile machine = h200();
+  machine.prediction.host_speed_range = 0.25;
+  const auto p = predict(timed_workload(mixed(), 3), machine, {settings, {}, 4});
+  REQUIRE(p);
+  CHECK(std::any_of(p->warnings.begin(), p->warnings.end(), [](const std::string& warning) {
+    return warning.find("for a host 25 % faster and") != std::string::npos &&
+           warning.find("for one 25 % slower") != std::string::npos;
+  }));
 }
 
 TEST_CASE("a memory limit that is too small is an answer, not a failure") {

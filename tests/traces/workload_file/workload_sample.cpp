@@ -205,6 +205,7 @@ std::uint32_t allocations(const Program& program) {
 }
 
 void add_memory(Random& random, Workload& out) {
+  if (random.chance()) out.host_program = Lowering::foreshard;
   for (std::uint64_t i = random.below(3); i > 0; --i) {
     out.returns.frees += 1 + random.below(5);
     out.returns.late.push_back({out.returns.frees - 1, random.next() % 1000});
@@ -259,11 +260,12 @@ void add_settings(Random& random, Settings& out) {
 }  // namespace
 
 std::string difference(const Workload& x, const Workload& y) {
-  const auto& [name, settings, lowering, units, setup, steps, sections, measured, recorded_host_ms, has_timing,
-               sm_count, gpu, torch, segment_addresses, segment_sizes, returns, initial_segments, shards_known,
-               optimizer_known, parameters_order, estimates, labels] = x;
-  if (std::tie(name, lowering, has_timing, sm_count, gpu, torch, shards_known, optimizer_known) !=
-      std::tie(y.name, y.lowering, y.has_timing, y.sm_count, y.gpu, y.torch, y.shards_known, y.optimizer_known))
+  const auto& [name, settings, lowering, host_program, units, setup, steps, sections, measured, recorded_host_ms,
+               has_timing, sm_count, gpu, torch, segment_addresses, segment_sizes, returns, initial_segments,
+               shards_known, optimizer_known, parameters_order, estimates, labels] = x;
+  if (std::tie(name, lowering, host_program, has_timing, sm_count, gpu, torch, shards_known, optimizer_known) !=
+      std::tie(y.name, y.lowering, y.host_program, y.has_timing, y.sm_count, y.gpu, y.torch, y.shards_known,
+               y.optimizer_known))
     return "a value of the workload";
   if (settings != y.settings) return "settings";
   if (units != y.units) return "units";

@@ -1,0 +1,106 @@
+#include "sim/predict/confidence.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "core/fsdp/fsdp_rules.hpp"
+#include "core/kernel/own_kernels.hpp"
+#include "sim/compute/measured.hpp"
+#include "sim/predict/machine_use.hpp"
+
+namespace foreshard::sim {
+namespace {
+
+void estimate(std::string why, Prediction& p) {
+  p.valid = false;
+  p.warnings.push_back(std::move(why));
+}
+
+/// Whether each of foreshard's own kernels in the program was measured on the machine.
+bool measures_own_kernels(const MachineProfile& machine, const Workload& workload) {
+  for (const Program& program : workload.steps)
+    for (const Op& op : program.ops) {
+      if (op.kind != OpKind::kernel || op.kernel.bytes == 0) continue;
+      const std::string_view label = workload.labels.text(op.kernel.label);
+      if (own_kernel(label) && !compute::measured(machine.compute, label, op.kernel)) return false;
+    }
+  return true;
+}
+
+/// A host of another program than the planned one: a step that it sets cannot be valid.
+void judge_host(const Workload& workload, Prediction& p) {
+  if (p.host != HostConfidence::assumed) return;
+  p.warnings.emplace_back(
+      workload.lowering == Lowering::foreshard
+          ? "the host is assumed: foreshard's program is planned, but the host times were measured of eager PyTorch; "
+            "`foreshard run` issues as slowly only with --pace-host (a profile that `foreshard probe` wrote has the "
+            "times of foreshard's own program)"
+          : "the host is assumed: eager PyTorch's program is planned, but the host times were measured of foreshard's "
+            "own, which issues many times faster (a built-in profile has PyTorch's; --lowering foreshard plans the "
+            "program that was measured)");
+  if (p.host_bound) p.valid = false;
+}
+
+}  // namespace
+
+double step_uncertainty(const PredictionSpec& spec, const Workload& workload, const Prediction& p) {
+  if (from_model(workload)) return p.host_bound ? spec.model_host : spec.model;
+  return p.host_bound ? std::max(spec.host_bound, p.calibration.spread / 2) : spec.gpu_bound;
+}
+
+HostConfidence host_confidence(const Workload& workload) {
+  if (workload.host_program != workload.lowering) return HostConfidence::assumed;
+  return from_model(workload) ? HostConfidence::measured : HostConfidence::recorded;
+}
+
+void judge_version(const Settings& settings, Prediction& p) {
+  if (settings.pytorch == kFsdpSchedule) return;
+  std::string text = fmt::format("FSDP2's schedule is that of PyTorch {}; only the allocator's rules follow {}",
+                                 kFsdpSchedule, settings.pytorch);
+  if (const auto known = differences(fsdp_rules(settings.pytorch)); !known.empty())
+    text += fmt::format(", and that {}", fmt::join(known, ", and that "));
+  estimate(std::move(text), p);
+}
+
+void judge_workload(const Workload& workload, const Workload& adapted, const MachineProfile& machine, Prediction& p) {
+  for (const std::string& why : workload.estimates) estimate(why, p);
+  if (!measures_own_kernels(machine, workload)) estimate(std::string(kOwnKernelsEstimate), p);
+  p.emulated = workload.lowering == Lowering::foreshard && adapted.has_timing && !computes(adapted);
+  if (p.emulated)
+    p.warnings.push_back(
+        fmt::format("foreshard's own run is planned, and this workload does not say what its kernels compute: "
+                    "times are those of run --emulate{}",
+                    from_model(workload) ? "" : "; for a run with real numbers, plan from the model's name or config"));
+  if (p.has_time) judge_host(workload, p);
+}
+
+void judge_prices(const Workload& adapted, const Simulation& simulation, Prediction& p) {
+  for (const std::string& caveat : simulation.caveats) estimate(caveat, p);
+  if (simulation.outcome.sections_missing > 0 && adapted.has_timing)
+    estimate(
+        fmt::format("{} FSDP sections have no captured cost and count as free", simulation.outcome.sections_missing),
+        p);
+}
+
+void judge_machine(const Workload& adapted, const MachineProfile& machine, const Settings& settings, bool derived,
+                   Prediction& p) {
+  bool elsewhere = derived;
+  if (adapted.has_timing)
+    for (std::string& text : outside(machine.valid_range, machine.name, machine_use(adapted, settings, p.run))) {
+      elsewhere = true;
+      p.warnings.push_back(std::move(text));
+    }
+  if (settings.gpus > machine.links.gpus) {
+    elsewhere = true;
+    estimate(fmt::format("profile {} has nodes of {} GPUs; {} a node are taken to be one NVLink domain (--nodes for "
+                         "more nodes)",
+                         machine.name, machine.links.gpus, settings.gpus),
+             p);
+  }
+  if (elsewhere && from_model(adapted) && p.has_time)
+    p.uncertainty = std::max(p.uncertainty, machine.prediction.model_elsewhere);
+}
+
+}  // namespace foreshard::sim

@@ -1,0 +1,70 @@
+#include "sim/predict/plan_memory.hpp"
+
+#include <fmt/format.h>
+
+namespace foreshard::sim {
+namespace {
+
+double gib(Bytes bytes) {
+  return static_cast<double>(bytes) / static_cast<double>(kGiB);
+}
+
+/// Whether every step of the plan is one that the recording shows.
+bool repeats_recording(const Workload& workload, const PredictRequest& request) {
+  return request.settings == workload.settings && workload.returns.frees > 0 &&
+         static_cast<std::size_t>(request.steps) <= workload.recorded_host_ms.size();
+}
+
+}  // namespace
+
+void add_memory(const Workload& adapted, const PredictRequest& request, const Simulation& simulation, Prediction& p) {
+  const StepOutcome& outcome = simulation.outcome;
+  p.out_of_memory = outcome.out_of_memory;
+  if (!outcome.steps.empty()) {
+    p.peaks = outcome.steps.back().peaks;
+    p.num_alloc_retries = outcome.steps.back().num_alloc_retries;
+  }
+  if (p.out_of_memory) p.peaks = outcome.out_of_memory_peaks;
+  const bool waits = records_streams(request.settings);
+  p.peaks_depend_on_time = waits && !repeats_recording(adapted, request);
+  if (waits && !p.peaks_depend_on_time)
+    p.warnings.push_back(
+        "record_stream at the recorded settings: freed blocks come back when they did in the recording; in another "
+        "process the GPU may pass them earlier or later");
+  if (p.peaks_depend_on_time && !adapted.has_timing) {
+    p.valid = false;
+    p.warnings.push_back(
+        "record_stream without a profiler trace: when the GPU passes a block is not known, so allocated memory holds "
+        "but requested, active and reserved peaks can be far too high");
+  }
+  p.addresses_invented = !simulation.follows_recording && !adapted.segment_addresses.empty();
+  if (p.addresses_invented)
+    p.warnings.push_back(
+        "segments differ from the recording's: their addresses are the driver model's, which can break a tie between "
+        "equal blocks another way (requested is exact; allocated, active and reserved within 1 % where measured)");
+}
+
+Result<void> add_peak_range(const Workload& adapted, const MachineProfile& machine, const PredictRequest& request,
+                            SimulationRequest simulation, Prediction& p) {
+  p.peaks_faster_host = p.peaks_slower_host = p.peaks;
+  if (!p.peaks_depend_on_time || p.out_of_memory) return {};
+  simulation.steps.record = false;
+  const double scale = simulation.options.host_scale;
+  const double range = machine.prediction.host_speed_range;
+  for (const bool faster : {true, false}) {
+    Run ignored;
+    simulation.options.host_scale = scale * (faster ? 1 - range : 1 + range);
+    auto result = simulate(adapted, request.settings, machine, simulation, ignored);
+    FORESHARD_TRY(result);
+    if (!result->outcome.steps.empty())
+      (faster ? p.peaks_faster_host : p.peaks_slower_host) = result->outcome.steps.back().peaks;
+  }
+  p.warnings.push_back(fmt::format(
+      "record_stream: a freed block comes back when the GPU has passed it, so peaks follow the host's speed: "
+      "reserved {:.2f} GiB, but {:.2f} for a host {:.0f} % faster and {:.2f} for one {:.0f} % slower",
+      gib(p.peaks.reserved), gib(p.peaks_faster_host.reserved), range * 100, gib(p.peaks_slower_host.reserved),
+      range * 100));
+  return {};
+}
+
+}  // namespace foreshard::sim

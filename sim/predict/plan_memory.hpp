@@ -1,0 +1,23 @@
+// The memory of a plan: peaks of its last step, and how far they move with time.
+//
+// Who: predict(). Pure.
+#pragma once
+
+#include "core/base/error.hpp"
+#include "core/workload/workload.hpp"
+#include "sim/machine/profile.hpp"
+#include "sim/predict/predict.hpp"
+#include "sim/predict/simulate.hpp"
+
+namespace foreshard::sim {
+
+/// Fills `p`'s peaks, bytes, from the last step of `simulation` or from the one that ran out of memory, and says what
+/// makes them doubtful.
+void add_memory(const Workload& adapted, const PredictRequest& request, const Simulation& simulation, Prediction& p);
+
+/// How far peaks move with the host's speed (/prediction/host_speed_range), where freed blocks wait for the GPU: two
+/// more simulations, of `simulation`'s request. Fails where simulate() does.
+[[nodiscard]] Result<void> add_peak_range(const Workload& adapted, const MachineProfile& machine,
+                                          const PredictRequest& request, SimulationRequest simulation, Prediction& p);
+
+}  // namespace foreshard::sim

@@ -1,0 +1,50 @@
+#include "sim/predict/plan_times.hpp"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "sim/predict/busy_time.hpp"
+#include "sim/predict/confidence.hpp"
+
+namespace foreshard::sim {
+namespace {
+
+void warn(const PredictionSpec& spec, bool modelled, Prediction& p) {
+  if (p.host_bound)
+    p.warnings.push_back(
+        fmt::format("host-bound: the CPU issues more slowly than the GPU works ({:.1f} ms of host work "
+                    "a step against {:.1f} ms on the GPU); expect ±{:.0f} %",
+                    p.host_ms, p.gpu_step_ms, p.uncertainty * 100));
+  if (std::abs(p.calibration.anchor - 1) > spec.anchor_range)
+    p.warnings.push_back(fmt::format(
+        "the recorded settings simulate {:.0f} % away from what was measured there: the machine differs from "
+        "the profile, or another rank or the host holds this one up",
+        (p.calibration.anchor - 1) * 100));
+  if (p.calibration.source == Calibration::Source::none && !modelled)
+    p.warnings.push_back(
+        "no unprofiled step times came with the capture (about's `measured`): host times are those "
+        "under the profiler, and the step is not anchored");
+}
+
+}  // namespace
+
+void add_times(const PredictionSpec& spec, const Workload& workload, const Simulation& simulation,
+               const HostBound& bound, Prediction& p) {
+  p.has_time = true;
+  p.host_bound = bound.host_bound;
+  p.host_ms = bound.host_ms;
+  const double k = p.host_bound ? 1.0 : p.calibration.anchor;
+  p.step_ms = simulation.steady_step().ms() * k;
+  p.gpu_step_ms = bound.gpu_step_ms * p.calibration.anchor;
+  if (const std::size_t step = simulation.steady; step > 0) {
+    const BusyTime busy = busy_time(p.run, simulation.step_end[step - 1], simulation.step_end[step]);
+    p.compute_ms = busy.compute.ms() * k;
+    p.communication_ms = busy.communication.ms() * k;
+    p.exposed_communication_ms = busy.exposed_communication.ms() * k;
+  }
+  p.uncertainty = step_uncertainty(spec, workload, p);
+  warn(spec, from_model(workload), p);
+}
+
+}  // namespace foreshard::sim

@@ -1,0 +1,19 @@
+// The times of a plan: which step of the simulation they are of, the anchor, and which side sets it.
+//
+// Who: predict(). Pure.
+#pragma once
+
+#include "core/workload/workload.hpp"
+#include "sim/machine/profile.hpp"
+#include "sim/predict/host_bound.hpp"
+#include "sim/predict/predict.hpp"
+#include "sim/predict/simulate.hpp"
+
+namespace foreshard::sim {
+
+/// Fills `p`'s times, in milliseconds, and its interval, from the steady step of `simulation`
+/// (core/run/steady_step.hpp), and says what makes them doubtful. `p` has its run and its calibration.
+void add_times(const PredictionSpec& spec, const Workload& workload, const Simulation& simulation,
+               const HostBound& bound, Prediction& p);
+
+}  // namespace foreshard::sim
