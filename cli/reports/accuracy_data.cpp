@@ -1,8 +1,11 @@
 // `accuracy --json` and `--csv`: every row of every table for programs.
 #include <fmt/format.h>
 
+#include <nlohmann/json.hpp>
+
 #include "cli/reports/accuracy_parts.hpp"
 #include "cli/reports/accuracy_report.hpp"
+#include "traces/accuracy/intervals.hpp"
 #include "traces/accuracy/promises.hpp"
 
 namespace foreshard::cli {
@@ -103,6 +106,16 @@ Json accuracy_json(const AccuracyResult& result) {
   json["summary"] = summaries({});
   json["summary_held_out"] = summaries(Seen::held_out);
   json["summary_fitted"] = summaries(Seen::fitted);
+  json["intervals_held_out"] = Json::array();
+  for (const traces::IntervalCheck& check : traces::check_intervals(result.accuracy, Seen::held_out))
+    json["intervals_held_out"].push_back({{"predicted", check.what},
+                                          {"constants", check.stated},
+                                          {"stated", {check.least, check.most}},
+                                          {"count", check.error.count},
+                                          {"mean", check.error.mean()},
+                                          {"worst", check.error.worst},
+                                          {"inside", check.inside},
+                                          {"needed", check.needed}});
   json["not_importable"] = Json::array();
   for (const traces::NotImportable& one : result.accuracy.not_importable)
     json["not_importable"].push_back({{"run", one.run}, {"why", one.why}});

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "cli/reports/accuracy_parts.hpp"
+#include "traces/accuracy/intervals.hpp"
 #include "traces/accuracy/promises.hpp"
 
 namespace foreshard::cli {
@@ -252,6 +253,49 @@ std::string part_tables(const AccuracyResult& result, Seen seen) {
   return out + "\n";
 }
 
+/// "±3 %", "±8 to 15 %"
+std::string half_widths(double least, double most) {
+  if (least == most) return fmt::format("±{:.0f} %", 100 * least);
+  return fmt::format("±{:.0f} to {:.0f} %", 100 * least, 100 * most);
+}
+
+/// What plans state about their own steps, on rows that no constant was fitted on.
+std::string interval_table(const AccuracyResult& result) {
+  std::string out = fmt::format(
+      "### Stated intervals, on held-out rows\n\n| predicted | constants | stated | rows | mean error | worst | inside "
+      "| {:.0f} % of the rows lie within |\n|---|---|---|---|---|---|---|---|\n",
+      100 * traces::kIntervalShare);
+  const auto row = [&](std::string_view what, std::string_view constants, const std::string& stated,
+                       const ErrorSum& error, const std::string& inside, double needed) {
+    out += error.count == 0
+               ? fmt::format("| {} | `{}` | – | no held-out row | – | – | – | – |\n", what, constants)
+               : fmt::format("| {} | `{}` | {} | {} | {:.1f} % | {:.1f} % | {} | ±{:.1f} % |\n", what, constants,
+                             stated, error.count, 100 * error.mean(), 100 * error.worst, inside, 100 * needed);
+  };
+  for (const traces::IntervalCheck& check : traces::check_intervals(result.accuracy, Seen::held_out))
+    row(check.what, check.stated, half_widths(check.least, check.most), check.error, std::to_string(check.inside),
+        check.needed);
+  ErrorSum published;
+  std::vector<double> errors;
+  for (const ThroughputRow& one : result.throughput) {
+    if (one.seen != Seen::held_out) continue;
+    published.add(one.error());  // of the rate, and so measured over predicted of the step
+    errors.push_back(one.error());
+  }
+  row("published training throughput", "/prediction/model_elsewhere", "–", published, "–",
+      traces::needed_half_width(errors));
+  return out + "\nErrors are measured over predicted, less one, as an interval around the prediction counts them.\n\n";
+}
+
+/// "4 %", "1.5 %"
+std::string percent_of(double share) {
+  return fmt::format("{:.3g} %", 100 * share);
+}
+
+std::string promised(double mean, double worst) {
+  return fmt::format("mean {}, worst {}", percent_of(mean), percent_of(worst));
+}
+
 std::string headline_row(std::string_view what, int rows, std::string_view found, std::string_view promised) {
   return fmt::format("| {} | {} | {} | {} |\n", what, rows, rows == 0 ? "no held-out row" : found, promised);
 }
@@ -266,12 +310,13 @@ std::string accuracy_headline_text(const AccuracyResult& result) {
   std::string out =
       "| predicted, on runs that no constant was fitted on | rows | error | promised |\n|---|---|---|---|\n";
   out += headline_row("step from a recording at other settings, GPU- or link-bound", pairs.gpu.count,
-                      mean_and_worst(pairs.gpu), "mean 1.5 %, worst 4 %");
+                      mean_and_worst(pairs.gpu), promised(traces::kMeanStep, traces::kPromises.step));
   out += headline_row("step from the model alone, GPU- or link-bound", models.gpu.count, mean_and_worst(models.gpu),
-                      "mean 4 %, worst 10 %");
+                      promised(traces::kMeanModelStep, traces::kPromises.model_step));
   out += headline_row("peak reserved memory from the model alone", models.reserved.count,
-                      mean_and_worst(models.reserved), "3 %");
-  out += headline_row("a collective alone, 1 MiB to 1 GiB", collectives.count, mean_and_worst(collectives), "mean 5 %");
+                      mean_and_worst(models.reserved), percent_of(traces::kPromises.model_reserved));
+  out += headline_row("a collective alone, 1 MiB to 1 GiB", collectives.count, mean_and_worst(collectives),
+                      "mean " + percent_of(traces::kMeanCollective));
   out += headline_row("published training throughput", throughput.count, mean_and_worst(throughput), "none");
   const auto fitted = [&](From from) { return summarise(result.accuracy, from, Seen::fitted).predicted; };
   out += fmt::format(
@@ -290,14 +335,14 @@ std::string accuracy_summary_text(const AccuracyResult& result) {
            throughput_sentence(result, seen) + "\n" +
            run_table(result.accuracy, From::model, seen, "run, from its model only") + "\n";
   }
-  return out + left_out_sentences(result);
+  return out + interval_table(result) + left_out_sentences(result);
 }
 
 std::string accuracy_tables_text(const AccuracyResult& result) {
   std::string out;
   for (const Seen seen : {Seen::held_out, Seen::fitted, Seen::not_stated})
     if (any(result, seen)) out += part_tables(result, seen);
-  return out + contention_table(result.contention) + "\n" + left_out_sentences(result);
+  return out + interval_table(result) + contention_table(result.contention) + "\n" + left_out_sentences(result);
 }
 
 }  // namespace foreshard::cli

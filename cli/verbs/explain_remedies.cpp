@@ -9,18 +9,18 @@
 #include "core/base/units.hpp"
 #include "sim/machine/profile.hpp"
 #include "sim/sweep/for_each.hpp"
+#include "traces/accuracy/promises.hpp"
 
 namespace foreshard::cli {
 namespace {
 
 /// Remedies are compared with the run's own settings, simulated: where that is not what the run was, it is said.
 void warn_of_difference(const ExplainReport& report, Console& console) {
-  constexpr double kTolerance = 0.03;  // what a plan's peaks may be off by where time decides (docs/accuracy.md)
   if (report.explanation.steps.empty()) return;
   const Bytes was = report.explanation.steps.back().peaks.reserved;
   const Bytes is = report.remedies->before.reserved;
   const double difference = static_cast<double>(is) - static_cast<double>(was);
-  if (std::abs(difference) <= kTolerance * static_cast<double>(was)) return;
+  if (std::abs(difference) <= traces::kPromises.clocked * static_cast<double>(was)) return;
   console.warn(
       fmt::format("the run's own settings simulate to a peak of {} reserved, where it was {}: savings count from the "
                   "former; a plan "
