@@ -14,15 +14,15 @@
 namespace foreshard::cli {
 namespace {
 
-std::string_view name(sim::Calibration::Source source) {
+std::string_view name(sim::HostScale::Source source) {
   switch (source) {
-    case sim::Calibration::Source::none:
+    case sim::HostScale::Source::none:
       return "none";
-    case sim::Calibration::Source::first_step:
+    case sim::HostScale::Source::first_step:
       return "first step";
-    case sim::Calibration::Source::typical:
+    case sim::HostScale::Source::typical:
       return "typical";
-    case sim::Calibration::Source::steady:
+    case sim::HostScale::Source::steady:
       return "steady step";
   }
   return "none";
@@ -86,10 +86,10 @@ Json prediction_json(const std::string& source, const Workload& workload, const 
   json["deadlock"] = p.deadlock ? Json(p.deadlock->text) : Json(nullptr);
   json["valid"] = p.valid;
   json["warnings"] = p.warnings;
-  json["calibration"] = {{"host_scale", p.calibration.host_scale},
-                         {"source", name(p.calibration.source)},
-                         {"anchor", p.calibration.anchor},
-                         {"measured_step_ms", p.calibration.measured_ms}};
+  json["calibration"] = {{"host_scale", p.host_scale.factor},
+                         {"source", name(p.host_scale.source)},
+                         {"anchor", p.host_scale.anchor},
+                         {"measured_step_ms", p.host_scale.measured_ms}};
   json["settings"] = Json::object();
   for (const auto& [key, value] : setting_options(p.run.settings))
     json["settings"][key] = parse_ordered_json_text(value);
@@ -137,9 +137,9 @@ void print_prediction(Console& console, const Settings& before, const sim::Predi
     table.row({"step time", milliseconds(p.step_ms),
                fmt::format("±{:.0f} %, {}", p.uncertainty * 100, p.host_bound ? "host-bound" : "GPU-bound")});
     if (const double rate = tokens_per_second(p); rate > 0) table.row({"  tokens/s/GPU", fmt::format("{:.0f}", rate)});
-    if (p.calibration.measured_ms > 0)
-      table.row({"  recorded settings, measured", milliseconds(p.calibration.measured_ms),
-                 change(p.calibration.measured_ms, p.step_ms)});
+    if (p.host_scale.measured_ms > 0)
+      table.row({"  recorded settings, measured", milliseconds(p.host_scale.measured_ms),
+                 change(p.host_scale.measured_ms, p.step_ms)});
     table.row({"  GPU alone (free host)", milliseconds(p.gpu_step_ms)});
     table.row({"  host work", milliseconds(p.host_ms), p.host == sim::HostConfidence::assumed ? "assumed" : ""});
     table.row({"  compute stream busy", milliseconds(p.compute_ms)});

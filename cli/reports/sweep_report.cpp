@@ -198,7 +198,7 @@ void find_best(SweepResult& result) {
   result.best = fastest(costs, result.memory_limit);
   if (!result.best) return;
   result.ties = ties(costs, *result.best, result.memory_limit);
-  result.code = pytorch_code(result.points[*result.best].settings);
+  result.code = python_lines(result.points[*result.best].settings);
 }
 
 Json sweep_json(const SweepResult& result) {

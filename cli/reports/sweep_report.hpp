@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "cli/terminal/output.hpp"
-#include "core/settings/pytorch_code.hpp"
+#include "core/settings/python_lines.hpp"
 #include "sim/sweep/sweep.hpp"
 
 namespace foreshard::cli {
@@ -29,7 +29,7 @@ struct SweepResult {
   std::optional<std::size_t> best;          ///< the fastest within the limit
   std::optional<std::size_t> best_overall;  ///< the fastest
   std::vector<std::size_t> ties;            ///< of `best`
-  std::optional<PyTorchCode> code;          ///< of `best`
+  std::optional<PythonLines> code;          ///< of `best`
   std::string fingerprint;                  ///< of the whole sweep (fingerprint.hpp)
 };
 

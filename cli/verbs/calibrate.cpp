@@ -64,9 +64,9 @@ Result<sim::Measurements> read_store(const std::string& path, const sim::Machine
     out.note("runs without unprofiled step times: no host factor");
     return out;
   }
-  const auto calibration = sim::calibrate(*workload, base);
-  FORESHARD_TRY(calibration);
-  if (calibration->source != sim::Calibration::Source::none) out.capture->host_scale = calibration->host_scale;
+  const auto found = sim::find_host_scale(*workload, base);
+  FORESHARD_TRY(found);
+  if (found->source != sim::HostScale::Source::none) out.capture->host_scale = found->factor;
   return out;
 }
 

@@ -117,10 +117,10 @@ void add_time(const Side& a, const Side& b, const Order& units, Comparison& out)
   };
   for (const auto& [key, time] : step_breakdown(a.run, places_a, *out.a.time)) row(key.first, key.second).a += time;
   for (const auto& [key, time] : step_breakdown(b.run, places_b, *out.b.time)) row(key.first, key.second).b += time;
-  const auto unaccounted = [](const TimedStep& step) { return step.reported - (step.end - step.begin); };
-  if (unaccounted(*out.a.time).count != 0 || unaccounted(*out.b.time).count != 0) {
-    row({}, TimeCause::unaccounted).a = unaccounted(*out.a.time);
-    row({}, TimeCause::unaccounted).b = unaccounted(*out.b.time);
+  const auto untraced = [](const TimedStep& step) { return step.reported - (step.end - step.begin); };
+  if (untraced(*out.a.time).count != 0 || untraced(*out.b.time).count != 0) {
+    row({}, TimeCause::untraced).a = untraced(*out.a.time);
+    row({}, TimeCause::untraced).b = untraced(*out.b.time);
   }
   for (const auto& [key, value] : breakdown) out.breakdown.push_back(value);
 

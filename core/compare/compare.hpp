@@ -27,15 +27,15 @@ enum class TimeCause : std::uint8_t {
   communication = 1,  ///< it waits for work on other streams: collectives, and the copies around them
   contention = 2,     ///< it works, slower than the same kernels do alone, while a collective runs
   host = 3,           ///< it is idle: the host had not issued its next work, or that was on its way
-  allocator = 4,    ///< it is idle while the caching allocator holds the host up: cudaMalloc, cudaFree and their waits
-  unaccounted = 5,  ///< reported step time less the time on the timeline: the profiler's slowing, or a plan's anchor
+  allocator = 4,  ///< it is idle while the caching allocator holds the host up: cudaMalloc, cudaFree and their waits
+  untraced = 5,   ///< reported step time less the time on the timeline: the profiler's slowing, or a plan's anchor
 };
 template <>
 struct EnumNames<TimeCause> {
   static constexpr std::array<std::string_view, 6> kNames{"compute", "communication", "contention",
                                                           "host",    "allocator",     "untraced"};
 };
-static_assert(names_end_with(TimeCause::unaccounted));
+static_assert(names_end_with(TimeCause::untraced));
 
 /// Where device time is spent. The lanes of collectives hold them whatever stream they ran on.
 enum class TimeLane : std::uint8_t {

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "core/base/error.hpp"
-#include "core/models/host_costs.hpp"
+#include "core/models/host_calls.hpp"
 #include "core/workload/workload.hpp"
 
 namespace foreshard::model {

@@ -8,7 +8,7 @@
 // Who: generate() for ModelConfig::compiled. Pure and deterministic.
 #pragma once
 
-#include "core/models/host_costs.hpp"
+#include "core/models/host_calls.hpp"
 #include "core/workload/workload.hpp"
 
 namespace foreshard::model {

@@ -10,7 +10,7 @@
 #include <string_view>
 
 #include "core/base/error.hpp"
-#include "core/models/host_costs.hpp"
+#include "core/models/host_calls.hpp"
 #include "core/models/model_config.hpp"
 #include "core/models/target_gpu.hpp"
 #include "core/workload/workload.hpp"

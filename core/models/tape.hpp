@@ -19,8 +19,9 @@
 #include <utility>
 #include <vector>
 
+#include "core/base/check.hpp"
 #include "core/base/dtype.hpp"
-#include "core/models/host_costs.hpp"
+#include "core/models/host_calls.hpp"
 #include "core/workload/workload.hpp"
 
 namespace foreshard::model {
@@ -142,15 +143,17 @@ struct TapeOptions {
   bool first_step = false;         ///< library workspaces are made
   bool gradients_persist = false;  ///< parameters have a .grad from an earlier microbatch: autograd adds into it
   Bytes cublas_workspace = 0;      ///< one for each thread that runs a GEMM
-  std::uint32_t sm_count = 132;
-  bool flash_attention = false;  ///< of 16-bit types: flash rather than cuDNN's (TargetGpu)
+  std::uint32_t sm_count = 0;      ///< of the GPU that the program is for; needed
+  bool flash_attention = false;    ///< of 16-bit types: flash rather than cuDNN's (TargetGpu)
   bool computations = false;  ///< keep the kernels' descriptions (Program::computations), for a device that runs them
 };
 
 class Tape {
  public:
   Tape(Labels& labels, const HostCosts& host, const TapeOptions& options)
-      : labels_(labels), host_(host), options_(options) {}
+      : labels_(labels), host_(host), options_(options) {
+    FORESHARD_CHECK(options.sm_count > 0, "a tape is of a GPU that has SMs");
+  }
 
   // Memory.
   [[nodiscard]] Tensor empty(const Shape& shape, DType dtype);

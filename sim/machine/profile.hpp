@@ -17,7 +17,7 @@
 #include "core/base/error.hpp"
 #include "core/base/quantity.hpp"
 #include "core/device/device.hpp"
-#include "core/models/host_costs.hpp"
+#include "core/models/host_calls.hpp"
 #include "core/models/target_gpu.hpp"
 #include "sim/machine/compute_spec.hpp"
 #include "sim/machine/contention_spec.hpp"

@@ -1,4 +1,4 @@
-// "/host/calls": what issuing each kind of call costs the host (core/models/host_costs.hpp).
+// "/host/calls": what issuing each kind of call costs the host (core/models/host_calls.hpp).
 #include "sim/machine/profile_sections.hpp"
 
 namespace foreshard::sim {

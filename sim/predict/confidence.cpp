@@ -47,7 +47,7 @@ void judge_host(const Workload& workload, Prediction& p) {
 
 double step_uncertainty(const PredictionSpec& spec, const Workload& workload, const Prediction& p) {
   if (from_model(workload)) return p.host_bound ? spec.model_host : spec.model;
-  return p.host_bound ? std::max(spec.host_bound, p.calibration.spread / 2) : spec.gpu_bound;
+  return p.host_bound ? std::max(spec.host_bound, p.host_scale.spread / 2) : spec.gpu_bound;
 }
 
 HostConfidence host_confidence(const Workload& workload) {

@@ -58,11 +58,11 @@ class Search {
 };
 
 /// Median and spread of the unprofiled steps.
-void add_measured(const Measured& measured, Calibration& calibration) {
+void add_measured(const Measured& measured, HostScale& found) {
   const std::vector<double> steps = measured.steady_steps();
   const std::size_t n = steps.size();
-  calibration.measured_ms = measured.steady_median();
-  if (n >= 4) calibration.spread = (steps[n - 2] - steps[1]) / calibration.measured_ms;
+  found.measured_ms = measured.steady_median();
+  if (n >= 4) found.spread = (steps[n - 2] - steps[1]) / found.measured_ms;
 }
 
 /// Host time of a recorded step that the launch queue did not throttle: the median of those after the first,
@@ -77,38 +77,38 @@ double unthrottled_recorded_ms(const Workload& workload, const PredictionSpec& s
 
 }  // namespace
 
-Result<Calibration> calibrate(const Workload& workload, const MachineProfile& machine) {
-  Calibration calibration;
-  if (!workload.has_timing || !workload.measured) return calibration;
-  add_measured(*workload.measured, calibration);
+Result<HostScale> find_host_scale(const Workload& workload, const MachineProfile& machine) {
+  HostScale found;
+  if (!workload.has_timing || !workload.measured) return found;
+  add_measured(*workload.measured, found);
   Search search(workload, machine);
   if (!workload.measured->host_issue_ms.empty()) {
     const double slow = search.first_host_ms(1.0);
     const double fast = search.first_host_ms(0.5);
     if (slow - fast < machine.prediction.insensitive * slow) {
-      calibration.host_scale = machine.prediction.typical_host_scale;
-      calibration.source = Calibration::Source::typical;
+      found.factor = machine.prediction.typical_host_scale;
+      found.source = HostScale::Source::typical;
     } else {
       const double wanted = workload.measured->host_issue_ms.front();
-      calibration.host_scale = search.bisect([&](double f) { return search.first_host_ms(f); }, wanted);
-      calibration.source = Calibration::Source::first_step;
+      found.factor = search.bisect([&](double f) { return search.first_host_ms(f); }, wanted);
+      found.source = HostScale::Source::first_step;
     }
   }
-  auto bound = host_bound(workload, workload.settings, machine, calibration.host_scale);
+  auto bound = host_bound(workload, workload.settings, machine, found.factor);
   FORESHARD_TRY(bound);
-  calibration.host_bound = bound->host_bound;
-  if (bound->host_bound && calibration.measured_ms > 0) {
-    calibration.host_scale = search.bisect([&](double f) { return search.steady_ms(f); }, calibration.measured_ms);
-    calibration.source = Calibration::Source::steady;
+  found.host_bound = bound->host_bound;
+  if (bound->host_bound && found.measured_ms > 0) {
+    found.factor = search.bisect([&](double f) { return search.steady_ms(f); }, found.measured_ms);
+    found.source = HostScale::Source::steady;
   }
-  calibration.recorded_host_scale = calibration.host_scale;
+  found.recorded_factor = found.factor;
   if (const double recorded = unthrottled_recorded_ms(workload, machine.prediction); recorded > 0)
-    calibration.recorded_host_scale = search.bisect([&](double f) { return search.first_host_ms(f); }, recorded);
-  calibration.simulated_ms = search.steady_ms(calibration.host_scale);
+    found.recorded_factor = search.bisect([&](double f) { return search.first_host_ms(f); }, recorded);
+  found.simulated_ms = search.steady_ms(found.factor);
   if (search.error()) return tl::unexpected(*search.error());
-  if (!calibration.host_bound && calibration.measured_ms > 0 && calibration.simulated_ms > 0)
-    calibration.anchor = calibration.measured_ms / calibration.simulated_ms;
-  return calibration;
+  if (!found.host_bound && found.measured_ms > 0 && found.simulated_ms > 0)
+    found.anchor = found.measured_ms / found.simulated_ms;
+  return found;
 }
 
 }  // namespace foreshard::sim

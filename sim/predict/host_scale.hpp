@@ -10,8 +10,8 @@
 
 namespace foreshard::sim {
 
-struct Calibration {
-  double host_scale = 1;  ///< f: captured host intervals times this are the unprofiled host's
+struct HostScale {
+  double factor = 1;  ///< f: captured host intervals times this are the unprofiled host's
   enum class Source : std::uint8_t {
     none = 0,        ///< no measured times: f = 1
     first_step = 1,  ///< simulated host time of a first step from idle = measured
@@ -21,15 +21,15 @@ struct Calibration {
   Source source = Source::none;
   /// The same for the clock of the recorded steps, which memory-history recording slows: what decides when
   /// record_stream's frees are seen in the steps whose peaks a recording reports.
-  double recorded_host_scale = 1;
+  double recorded_factor = 1;
   double anchor = 1;        ///< k: measured steady step / simulated, of a GPU-bound capture; else 1
   bool host_bound = false;  ///< the captured settings
   double measured_ms = 0;   ///< median of the unprofiled steps after the first two; 0: not measured
-  double simulated_ms = 0;  ///< the captured settings, simulated with host_scale, before the anchor
+  double simulated_ms = 0;  ///< the captured settings, simulated with the factor, before the anchor
   double spread = 0;        ///< (second largest − second smallest) / median of those steps
 };
 
 /// Calibrates from `workload` at its own settings. Fails only where run_steps() fails.
-[[nodiscard]] Result<Calibration> calibrate(const Workload& workload, const MachineProfile& machine);
+[[nodiscard]] Result<HostScale> find_host_scale(const Workload& workload, const MachineProfile& machine);
 
 }  // namespace foreshard::sim

@@ -16,12 +16,12 @@ void warn(const PredictionSpec& spec, bool modelled, Prediction& p) {
         fmt::format("host-bound: the CPU issues more slowly than the GPU works ({:.1f} ms of host work "
                     "a step against {:.1f} ms on the GPU); expect ±{:.0f} %",
                     p.host_ms, p.gpu_step_ms, p.uncertainty * 100));
-  if (std::abs(p.calibration.anchor - 1) > spec.anchor_range)
+  if (std::abs(p.host_scale.anchor - 1) > spec.anchor_range)
     p.warnings.push_back(fmt::format(
         "the recorded settings simulate {:.0f} % away from what was measured there: the machine differs from "
         "the profile, or another rank or the host holds this one up",
-        (p.calibration.anchor - 1) * 100));
-  if (p.calibration.source == Calibration::Source::none && !modelled)
+        (p.host_scale.anchor - 1) * 100));
+  if (p.host_scale.source == HostScale::Source::none && !modelled)
     p.warnings.push_back(
         "no unprofiled step times came with the capture (about's `measured`): host times are those "
         "under the profiler, and the step is not anchored");
@@ -34,9 +34,9 @@ void add_times(const PredictionSpec& spec, const Workload& workload, const Simul
   p.has_time = true;
   p.host_bound = bound.host_bound;
   p.host_ms = bound.host_ms;
-  const double k = p.host_bound ? 1.0 : p.calibration.anchor;
+  const double k = p.host_bound ? 1.0 : p.host_scale.anchor;
   p.step_ms = simulation.steady_step().ms() * k;
-  p.gpu_step_ms = bound.gpu_step_ms * p.calibration.anchor;
+  p.gpu_step_ms = bound.gpu_step_ms * p.host_scale.anchor;
   if (const std::size_t step = simulation.steady; step > 0) {
     const BusyTime busy = busy_time(p.run, simulation.step_end[step - 1], simulation.step_end[step]);
     p.compute_ms = busy.compute.ms() * k;

@@ -12,7 +12,7 @@
 namespace foreshard::sim {
 
 /// Fills `p`'s times, in milliseconds, and its interval, from the steady step of `simulation`
-/// (core/run/steady_step.hpp), and says what makes them doubtful. `p` has its run and its calibration.
+/// (core/run/steady_step.hpp), and says what makes them doubtful. `p` has its run and its host scale.
 void add_times(const PredictionSpec& spec, const Workload& workload, const Simulation& simulation,
                const HostBound& bound, Prediction& p);
 

@@ -22,13 +22,13 @@ namespace {
 
 constexpr Bytes kSmallestLimit = 2 * kMiB;  // the smallest segment (caching allocator 2.2)
 
-SimulationRequest simulation_of(const PredictRequest& request, const Calibration& calibration) {
+SimulationRequest simulation_of(const PredictRequest& request, const HostScale& host_scale) {
   SimulationRequest out;
   out.steps.steps = request.steps;
   out.steps.synchronized = 1;
-  out.options.host_scale = calibration.host_scale;
-  if (records_streams(request.settings) && !calibration.host_bound)
-    out.options.host_scale = std::sqrt(calibration.host_scale * calibration.recorded_host_scale);
+  out.options.host_scale = host_scale.factor;
+  if (records_streams(request.settings) && !host_scale.host_bound)
+    out.options.host_scale = std::sqrt(host_scale.factor * host_scale.recorded_factor);
   out.memory_limit = request.memory_limit;
   return out;
 }
@@ -68,12 +68,12 @@ Result<Prediction> predict(const Workload& workload, const MachineProfile& machi
   p.warnings = adapted->warnings;
   p.valid = adapted->time_known;
   judge_version(request.settings, p);
-  auto calibration = request.calibration ? Result<Calibration>(*request.calibration) : calibrate(workload, machine);
-  FORESHARD_TRY(calibration);
-  p.calibration = *calibration;
+  auto scale = request.host_scale ? Result<HostScale>(*request.host_scale) : find_host_scale(workload, machine);
+  FORESHARD_TRY(scale);
+  p.host_scale = *scale;
   const Workload& w = adapted->workload;
   p.host = host_confidence(workload);
-  const SimulationRequest simulation_request = simulation_of(request, p.calibration);
+  const SimulationRequest simulation_request = simulation_of(request, p.host_scale);
   p.run.units = w.units;
   p.run.labels = w.labels;
   auto simulation = simulate(w, request.settings, machine, simulation_request, p.run);
@@ -83,7 +83,7 @@ Result<Prediction> predict(const Workload& workload, const MachineProfile& machi
   add_memory(w, request, *simulation, p);
   FORESHARD_TRY(add_peak_range(w, machine, request, simulation_request, p));
   if (w.has_timing && !p.out_of_memory && !p.deadlock) {
-    auto bound = host_bound(w, request.settings, machine, p.calibration.host_scale);
+    auto bound = host_bound(w, request.settings, machine, p.host_scale.factor);
     FORESHARD_TRY(bound);
     add_times(machine.prediction, workload, *simulation, *bound, p);
   }

@@ -38,7 +38,7 @@ struct PredictRequest {
   std::optional<Bytes> memory_limit;  ///< none: the machine's memory
   std::int32_t steps =
       4;  ///< back to back; times are the steady step's (core/run/steady_step.hpp), memory is the last one's
-  std::optional<Calibration> calibration = {};  ///< calibrate()'s for this workload and machine; none: found anew
+  std::optional<HostScale> host_scale = {};  ///< find_host_scale()'s for this workload and machine; none: found anew
 };
 
 struct Prediction {
@@ -69,7 +69,7 @@ struct Prediction {
   std::vector<CollectiveRan> collectives_ran;
 
   std::optional<Deadlock> deadlock;
-  Calibration calibration;
+  HostScale host_scale;
   bool valid = true;
   /// Foreshard's own run is planned, and the workload does not say what its kernels compute: times are
   /// those of `run --emulate`, not to be compared with those of a workload that does.

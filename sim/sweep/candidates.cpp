@@ -6,7 +6,7 @@
 #include <functional>
 
 #include "core/allocator/config.hpp"
-#include "core/settings/pytorch_code.hpp"
+#include "core/settings/python_lines.hpp"
 #include "core/settings/settings_table.hpp"
 
 namespace foreshard::sim {
@@ -169,8 +169,8 @@ std::string setting_text(const Settings& from, const Settings& to) {
 }
 
 std::string pytorch_text(const Settings& from, const Settings& to) {
-  const PyTorchCode before = pytorch_code(from);
-  const PyTorchCode after = pytorch_code(to);
+  const PythonLines before = python_lines(from);
+  const PythonLines after = python_lines(to);
   std::string text;
   const auto add = [&](const std::string& line) { text += (text.empty() ? "" : "\n") + line; };
   const auto lacks = [](const std::vector<std::string>& lines, const std::string& line) {

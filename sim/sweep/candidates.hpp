@@ -15,7 +15,7 @@ struct Candidate {
   Settings settings;
   std::string setting;           ///< as plan's options: "--release stash"
   std::string reason;            ///< what it changes in memory, one sentence
-  std::string pytorch;           ///< what PyTorch calls it where pytorch_code() has no line for it; else empty
+  std::string pytorch;           ///< what PyTorch calls it where python_lines() has no line for it; else empty
   std::vector<CauseKind> cures;  ///< what it is meant against; empty: it makes the program smaller in another way
 };
 
@@ -27,7 +27,7 @@ struct Candidate {
 /// The options of plan that turn `from` into `to`, in table order, separated by blanks.
 [[nodiscard]] std::string setting_text(const Settings& from, const Settings& to);
 
-/// The lines of pytorch_code() that `to` has and `from` has not; those that it lacks as "leave out: …".
+/// The lines of python_lines() that `to` has and `from` has not; those that it lacks as "leave out: …".
 [[nodiscard]] std::string pytorch_text(const Settings& from, const Settings& to);
 
 }  // namespace foreshard::sim

@@ -23,10 +23,10 @@ struct Outcome {
 };
 
 Result<Outcome> simulate_settings(WorkloadSource& source, const MachineProfile& machine, const RemedyRequest& request,
-                                  const Settings& settings, const std::optional<Calibration>& calibration) {
+                                  const Settings& settings, const std::optional<HostScale>& host_scale) {
   const auto workload = source.at(settings);
   FORESHARD_TRY(workload);
-  const auto p = predict(**workload, machine, {settings, request.memory_limit, 4, calibration});
+  const auto p = predict(**workload, machine, {settings, request.memory_limit, 4, host_scale});
   FORESHARD_TRY(p);
   Outcome out{p->peaks,    p->has_time, p->step_ms, p->uncertainty, p->valid, p->emulated, p->out_of_memory.has_value(),
               p->warnings, {}};
@@ -88,15 +88,15 @@ const Remedy* best_against(const Remedies& remedies, CauseKind cause) {
 }
 
 Result<Remedies> find_remedies(WorkloadSource& source, const MachineProfile& machine, const RemedyRequest& request) {
-  std::optional<Calibration> calibration;
+  std::optional<HostScale> host_scale;
   if (source.one_for_all()) {
     const auto workload = source.at(request.settings);
     FORESHARD_TRY(workload);
-    auto found = calibrate(**workload, machine);
+    auto found = find_host_scale(**workload, machine);
     FORESHARD_TRY(found);
-    calibration = *found;
+    host_scale = *found;
   }
-  const auto base = simulate_settings(source, machine, request, request.settings, calibration);
+  const auto base = simulate_settings(source, machine, request, request.settings, host_scale);
   FORESHARD_TRY(base);
   Remedies out;
   out.before = base->peaks;
@@ -110,7 +110,7 @@ Result<Remedies> find_remedies(WorkloadSource& source, const MachineProfile& mac
   for_each(
       list.size(), request.threads,
       [&](std::size_t i) {
-        auto outcome = simulate_settings(source, machine, request, list[i].settings, calibration);
+        auto outcome = simulate_settings(source, machine, request, list[i].settings, host_scale);
         if (outcome)
           outcomes[i] = std::move(*outcome);
         else

@@ -38,7 +38,7 @@ void fill(const Prediction& p, SweepPoint& point) {
 }
 
 SweepPoint run_point(WorkloadSource& source, const MachineProfile& machine, const SweepRequest& request,
-                     const std::optional<Calibration>& calibration, std::size_t index) {
+                     const std::optional<HostScale>& host_scale, std::size_t index) {
   SweepPoint point;
   point.values = values_at(request.ranges, index);
   auto settings = settings_at(request.base, request.ranges, index);
@@ -52,7 +52,7 @@ SweepPoint run_point(WorkloadSource& source, const MachineProfile& machine, cons
     refuse(point, workload.error());
     return point;
   }
-  PredictRequest wanted{point.settings, request.memory_limit, 4, calibration};
+  PredictRequest wanted{point.settings, request.memory_limit, 4, host_scale};
   const auto p = predict(**workload, machine, wanted);
   p ? fill(*p, point) : refuse(point, p.error());
   return point;
@@ -64,13 +64,13 @@ Result<std::vector<SweepPoint>> sweep(WorkloadSource& source, const MachineProfi
                                       const SweepRequest& request) {
   const auto count = count_points(request.ranges);
   FORESHARD_TRY(count);
-  std::optional<Calibration> calibration;
+  std::optional<HostScale> host_scale;
   if (source.one_for_all()) {
     const auto workload = source.at(request.base);
     FORESHARD_TRY(workload);
-    auto found = calibrate(**workload, machine);
+    auto found = find_host_scale(**workload, machine);
     FORESHARD_TRY(found);
-    calibration = *found;
+    host_scale = *found;
   }
   std::vector<SweepPoint> points(*count);
   if (request.on_start) request.on_start(*count);
@@ -78,7 +78,7 @@ Result<std::vector<SweepPoint>> sweep(WorkloadSource& source, const MachineProfi
   for_each(
       *count, request.threads,
       [&](std::size_t i) {
-        points[i] = run_point(source, machine, request, calibration, i);
+        points[i] = run_point(source, machine, request, host_scale, i);
         const std::lock_guard lock(telling);
         if (request.on_point) request.on_point(points[i]);
       },

@@ -79,7 +79,7 @@ class Measurer {
   Result<void> read(const std::string& folder, const std::vector<std::string>& names) {
     std::vector<std::optional<Error>> errors(names.size());
     runs_.resize(names.size());
-    calibrations_.resize(names.size());
+    host_scales_.resize(names.size());
     sim::for_each(
         names.size(), request_.threads,
         [&](std::size_t i) {
@@ -90,7 +90,7 @@ class Measurer {
           }
           runs_[i] = std::move(*run);
           if (!runs_[i].not_importable.empty()) return;
-          if (auto found = sim::calibrate(runs_[i].workload, machine_)) calibrations_[i] = *found;
+          if (auto found = sim::find_host_scale(runs_[i].workload, machine_)) host_scales_[i] = *found;
         },
         [&](std::size_t done) { progress(done, 2 * names.size()); });
     for (const auto& error : errors)
@@ -119,7 +119,7 @@ class Measurer {
           const ReferenceRun& run = runs_[pair.to];
           rows_[i] = pair.kind == AccuracyRow::From::model
                          ? predict_from_model(run, machine_)
-                         : predict_from_recording(runs_[pair.from], run, machine_, calibrations_[pair.from]);
+                         : predict_from_recording(runs_[pair.from], run, machine_, host_scales_[pair.from]);
         },
         [&](std::size_t done) { progress(pairs_.size() + done, 2 * pairs_.size()); });
   }
@@ -136,7 +136,7 @@ class Measurer {
   const sim::MachineProfile& machine_;
   const AccuracyRequest& request_;
   std::vector<ReferenceRun> runs_;
-  std::vector<std::optional<sim::Calibration>> calibrations_;
+  std::vector<std::optional<sim::HostScale>> host_scales_;
   std::vector<Pair> pairs_;
   std::vector<AccuracyRow> rows_;
 };
@@ -179,10 +179,10 @@ AccuracyRow::Seen seen(const sim::MachineProfile& machine, sim::ConstantUse use,
 
 AccuracyRow predict_from_recording(const ReferenceRun& recording, const ReferenceRun& run,
                                    const sim::MachineProfile& machine,
-                                   const std::optional<sim::Calibration>& calibration) {
+                                   const std::optional<sim::HostScale>& host_scale) {
   using From = AccuracyRow::From;
   AccuracyRow row = row_of(recording.name == run.name ? From::itself : From::sibling, recording.name, run, machine);
-  fill(sim::predict(recording.workload, machine, {run.workload.settings, {}, kRecordedSteps, calibration}), row);
+  fill(sim::predict(recording.workload, machine, {run.workload.settings, {}, kRecordedSteps, host_scale}), row);
   return row;
 }
 

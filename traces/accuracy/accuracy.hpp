@@ -118,7 +118,7 @@ struct AccuracyRequest {
 /// The prediction of `run`'s settings from a recording, or from its model.
 [[nodiscard]] AccuracyRow predict_from_recording(const ReferenceRun& recording, const ReferenceRun& run,
                                                  const sim::MachineProfile& machine,
-                                                 const std::optional<sim::Calibration>& calibration = {});
+                                                 const std::optional<sim::HostScale>& host_scale = {});
 [[nodiscard]] AccuracyRow predict_from_model(const ReferenceRun& run, const sim::MachineProfile& machine);
 
 /// Rows of collectives/*.json: all-gathers and reduce-scatters measured alone.

@@ -47,7 +47,7 @@ TEST_CASE("a GPU-bound capture is anchored to what it measured, and so are its p
   w.measured = Measured{std::vector<double>(12, 1.02 * simulated), {}};
   const Prediction p = plan(w, mixed());
   CHECK_FALSE(p.host_bound);
-  CHECK(p.calibration.anchor > 1);
+  CHECK(p.host_scale.anchor > 1);
   CHECK(p.step_ms == Approx(1.02 * simulated).epsilon(0.005));
   CHECK(p.exposed_communication_ms <= p.communication_ms);
   CHECK(p.compute_ms <= p.step_ms * 1.001);
@@ -58,13 +58,13 @@ TEST_CASE("a host-bound capture is not anchored: its host is made as fast as it 
   scale_host(w, 20);
   const Prediction raw = plan(w, mixed());
   CHECK(raw.host_bound);
-  CHECK(raw.calibration.source == Calibration::Source::none);
+  CHECK(raw.host_scale.source == HostScale::Source::none);
   CHECK(raw.gpu_step_ms < raw.step_ms);
   w.measured = Measured{std::vector<double>(12, 0.8 * raw.step_ms), std::vector<double>(12, 0.8 * raw.host_ms)};
   const Prediction p = plan(w, mixed());
   CHECK(p.host_bound);
-  CHECK(p.calibration.anchor == 1);
-  CHECK(p.calibration.host_scale == Approx(0.8).epsilon(0.03));
+  CHECK(p.host_scale.anchor == 1);
+  CHECK(p.host_scale.factor == Approx(0.8).epsilon(0.03));
   CHECK(p.step_ms == Approx(0.8 * raw.step_ms).epsilon(0.03));
 }
 
@@ -117,7 +117,7 @@ TEST_CASE("without times a plan is of memory alone") {
   CHECK_FALSE(p.has_time);
   CHECK(p.step_ms == 0);
   CHECK(p.peaks.requested > 0);
-  CHECK(p.calibration.source == Calibration::Source::none);
+  CHECK(p.host_scale.source == HostScale::Source::none);
   CHECK(p.valid);
   Settings record = mixed();
   record.release = Release::record_stream;

@@ -85,7 +85,7 @@ TEST_CASE("a plan from a model has times, and no calibration to miss") {
   CHECK(p->has_time);
   CHECK(p->step_ms > 0);
   CHECK(p->uncertainty > 0);
-  CHECK(p->calibration.source == sim::Calibration::Source::none);
+  CHECK(p->host_scale.source == sim::HostScale::Source::none);
   for (const std::string& warning : p->warnings) CHECK(warning.find("unprofiled") == std::string::npos);
 }
 

@@ -1,4 +1,4 @@
-#include "core/settings/pytorch_code.hpp"
+#include "core/settings/python_lines.hpp"
 
 #include "core/settings/settings_table.hpp"
 #include "tests/catch.hpp"
@@ -10,7 +10,7 @@ std::string code(const std::vector<std::pair<std::string, std::string>>& given) 
   Settings settings;
   settings.gpus = 4;
   for (const auto& [key, value] : given) REQUIRE(set_setting(settings, key, value));
-  return pytorch_code(settings).text();
+  return python_lines(settings).text();
 }
 bool has(const std::string& text, const std::string& line) {
   return ("\n" + text).find("\n" + line + "\n") != std::string::npos;

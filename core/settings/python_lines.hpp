@@ -12,7 +12,7 @@
 
 namespace foreshard {
 
-struct PyTorchCode {
+struct PythonLines {
   std::vector<std::string> environment;  ///< "PYTORCH_ALLOC_CONF=expandable_segments:True", set before the start
   std::vector<std::string> lines;        ///< Python, in the order in which it must run
   /// Everything as one text: environment as comments, then the lines.
@@ -20,6 +20,6 @@ struct PyTorchCode {
 };
 
 /// `blocks`: how the user's program names the list of modules that become units ("model.layers").
-[[nodiscard]] PyTorchCode pytorch_code(const Settings& settings, const std::string& blocks = "model.layers");
+[[nodiscard]] PythonLines python_lines(const Settings& settings, const std::string& blocks = "model.layers");
 
 }  // namespace foreshard

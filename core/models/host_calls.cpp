@@ -1,4 +1,4 @@
-#include "core/models/host_costs.hpp"
+#include "core/models/host_calls.hpp"
 
 namespace foreshard {
 namespace {

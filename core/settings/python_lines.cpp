@@ -1,4 +1,4 @@
-#include "core/settings/pytorch_code.hpp"
+#include "core/settings/python_lines.hpp"
 
 #include <fmt/format.h>
 
@@ -30,7 +30,7 @@ class Writer {
  public:
   Writer(const Settings& settings, const std::string& blocks) : s_(settings), blocks_(blocks) {}
 
-  PyTorchCode write() {
+  PythonLines write() {
     imports();
     communicator();
     mesh();
@@ -251,16 +251,16 @@ class Writer {
   const Settings& s_;
   const std::string& blocks_;
   std::string arguments_;
-  PyTorchCode code_;
+  PythonLines code_;
 };
 
 }  // namespace
 
-PyTorchCode pytorch_code(const Settings& settings, const std::string& blocks) {
+PythonLines python_lines(const Settings& settings, const std::string& blocks) {
   return Writer(settings, blocks).write();
 }
 
-std::string PyTorchCode::text() const {
+std::string PythonLines::text() const {
   std::string out;
   for (const std::string& variable : environment) out += "# environment: " + variable + '\n';
   for (const std::string& code : lines) out += code + '\n';
