@@ -6,6 +6,7 @@
 #include <span>
 #include <string_view>
 
+#include "core/base/check.hpp"
 #include "core/base/suggest.hpp"
 #include "core/device/transport_choice.hpp"
 #include "core/fsdp/fsdp_rules.hpp"
@@ -203,6 +204,7 @@ Result<void> plan_prefetch(const Settings& settings, const std::vector<Unit>& un
 
 Result<std::vector<UnitPlan>> plan_units(const Settings& settings, const std::vector<Unit>& units,
                                          std::uint32_t sm_count) {
+  FORESHARD_CHECK(sm_count > 0, "a workload says how many SMs its GPU has");
   FORESHARD_TRY(check_unit_names(settings, units));
   std::vector<UnitPlan> plans;
   std::uint32_t parameters = 0;

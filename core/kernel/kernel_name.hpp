@@ -25,7 +25,7 @@ namespace foreshard {
 struct KernelShape {
   std::string_view name;
   std::array<std::uint32_t, 3> grid{};
-  std::uint32_t sm_count = 132;
+  std::uint32_t sm_count;  ///< of the GPU it ran on; 0: not known, and then no kernel is one wave
 };
 
 /// The class of a kernel of the user's program. FSDP's own casts and copy-ins (gather_copy) and memsets

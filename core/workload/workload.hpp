@@ -199,14 +199,15 @@ struct Workload {
   std::vector<Program> steps;         ///< at least one
   std::vector<SectionCost> sections;  ///< empty when no profiler trace was given: the device prices FSDP's work
   std::optional<Measured> measured;
-  std::vector<double> recorded_host_ms;    ///< host time of each recorded step, under the recording of memory history
-  bool has_timing = false;                 ///< kernels and host times are there
-  std::uint32_t sm_count = 132;            ///< of the GPU it was captured on: sizes copy metadata (fsdp2 semantics 2.6)
-  std::string gpu;                         ///< "NVIDIA H200"
-  std::string torch;                       ///< "2.11.0+cu130"
-  std::vector<Address> segment_addresses;  ///< addresses the driver gave, in order of cudaMalloc, and …
-  std::vector<Bytes> segment_sizes;        ///< … the sizes asked for (address model)
-  RecordedReturns returns;                 ///< when the recording's freed blocks came back
+  std::vector<double> recorded_host_ms;  ///< host time of each recorded step, under the recording of memory history
+  bool has_timing = false;               ///< kernels and host times are there
+  std::uint32_t sm_count =
+      0;              ///< of the GPU it was captured on or made for; needed: sizes copy metadata (fsdp2 semantics 2.6)
+  std::string gpu;    ///< "NVIDIA H200"
+  std::string torch;  ///< "2.11.0+cu130"
+  std::vector<Address> segment_addresses;         ///< addresses the driver gave, in order of cudaMalloc, and …
+  std::vector<Bytes> segment_sizes;               ///< … the sizes asked for (address model)
+  RecordedReturns returns;                        ///< when the recording's freed blocks came back
   std::vector<SnapshotSegment> initial_segments;  ///< what the allocator held before the recording began
   bool shards_known = false;     ///< setup's shard allocations carry their parameter (sizes can follow a mesh)
   bool optimizer_known = false;  ///< the optimizer's events are those of settings.optimizer, and were left out

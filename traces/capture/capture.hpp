@@ -23,8 +23,8 @@ struct CaptureInput {
   std::span<const SnapshotSegment> initial_segments;
   const Settings& settings;  ///< of the recorded run
   std::vector<Unit> units;
+  std::uint32_t sm_count;            ///< of the recorded GPU
   bool requires_grad_known = false;  ///< the units say which parameters are trained; else the recording does
-  std::uint32_t sm_count = 132;
   std::optional<Measured> measured = {};
   const StepTiming* timing = nullptr;  ///< the time side; null: the workload has no timing
   std::string name = {};

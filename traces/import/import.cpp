@@ -69,6 +69,11 @@ std::string machine_of(std::string gpu, std::vector<std::string>& warnings) {
   return first;
 }
 
+/// What the recording says, else the profile of the GPU that it names.
+std::uint32_t sm_count_of(const Run& run, const sim::MachineProfile& machine) {
+  return run.info.sm_count != 0 ? run.info.sm_count : machine.sm_count;
+}
+
 /// The error with the file's name in front of its place.
 tl::unexpected<Error> located(Error error, const std::string& file) {
   if (!error.where.starts_with(file)) error.where = error.where.empty() ? file : file + ", " + error.where;
@@ -253,13 +258,13 @@ Result<void> Importer::take_workload() {
                      .initial_segments = replay_.initial_segments,
                      .settings = r.settings,
                      .units = r.units,
+                     .sm_count = sm_count_of(r, *machine),
                      .requires_grad_known = about_->requires_grad_known,
                      .measured = r.measured,
                      .timing = timing ? &*timing : nullptr,
                      .name = request_.name.empty() ? name_of(request_.snapshot) : request_.name,
                      .gpu = r.info.gpu,
                      .torch = r.info.torch};
-  if (r.info.sm_count != 0) input.sm_count = r.info.sm_count;
   auto capture = read_capture(std::move(input));
   if (!capture) return located(capture.error(), files_.snapshot);
   r.info.machine = machine_name;

@@ -17,6 +17,8 @@
 namespace foreshard::traces {
 namespace {
 
+constexpr std::uint32_t kUnsaidSms = 132;  // an H200's: files of schema 1 leave it out (docs/workload.md)
+
 template <class R, std::size_t N>
 constexpr auto keys_of(const std::array<Field<R>, N>& fields) {
   std::array<std::string_view, N> keys;
@@ -224,6 +226,7 @@ Result<Workload> from_json(std::string_view text, std::string_view where) {
   JsonReader reader(where, out.labels);
   read_workload(reader, *json, out);
   if (reader.failed()) return tl::unexpected(reader.error());
+  if (out.sm_count == 0 && !json->contains("sm_count")) out.sm_count = kUnsaidSms;
   std::erase(out.estimates, kOwnKernelsEstimate);  // of older files: a plan finds this out of the machine
   FORESHARD_TRY(check_workload(out, where));
   return out;

@@ -35,6 +35,7 @@ class Checker {
   Result<void> run() {
     if (const auto settings = check(workload_.settings); !settings)
       fail("settings", settings.error().what, settings.error().hint);
+    if (workload_.sm_count == 0) fail("sm_count", "a GPU has at least one SM");
     check_lists();
     check_units();
     check_sections();

@@ -124,8 +124,7 @@ OpClass OpFacts::op_class(const DeviceOpRecord& op) const {
   }
   if (run_.info.kind != RunKind::imported || op.kernel_class != KernelClass::memory_bound)
     return drawn(op.kernel_class);
-  KernelShape shape{run_.labels.text(op.label), op.grid};
-  if (run_.info.sm_count != 0) shape.sm_count = run_.info.sm_count;
+  const KernelShape shape{run_.labels.text(op.label), op.grid, run_.info.sm_count};
   const int rank = stream(op.stream).rank;
   return rank == 1 ? OpClass::copy : drawn(kernel_class(shape));
 }

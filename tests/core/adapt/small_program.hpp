@@ -143,6 +143,7 @@ inline Program small_setup(const std::vector<UnitPlan>& plans) {
 
 inline Workload small_workload(const Settings& settings, const std::vector<Unit>& units) {
   Workload w;
+  w.sm_count = 132;
   w.name = "small";
   w.settings = settings;
   w.units = units;

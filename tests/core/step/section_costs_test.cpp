@@ -17,6 +17,7 @@ SectionCost cost(Section section, std::uint32_t unit, Pass pass, std::int64_t wo
 
 Workload captured() {
   Workload w;
+  w.sm_count = 132;
   w.settings = four_gpus();
   w.units = small_units(3);
   w.sections = {cost(Section::all_gather, 1, Pass::forward, 100), cost(Section::all_gather, 3, Pass::backward, 300)};

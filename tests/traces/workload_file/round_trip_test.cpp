@@ -26,6 +26,7 @@ TEST_CASE("a workload reads back equal in every field", "[workload_file][propert
 /// As a capture of 16 layers has them: setup and two steps of 3500 ops with the fields of their kind.
 Workload captured_like() {
   Workload out;
+  out.sm_count = 132;
   out.units.resize(18);
   out.has_timing = true;
   for (int i = 0; i < 200; ++i)
