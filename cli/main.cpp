@@ -9,6 +9,7 @@
 
 #include "cli/front_door.hpp"
 #include "cli/verbs/verbs.hpp"
+#include "core/base/check_context.hpp"
 
 namespace {
 
@@ -25,6 +26,7 @@ int main(int argc, char** argv) {
   std::signal(SIGINT, interrupted);
   std::signal(SIGPIPE, SIG_DFL);
   std::ios::sync_with_stdio(false);
+  foreshard::set_replay_command(argc, argv);
   foreshard::cli::Console console{std::cout, std::cerr};
   console.terminal = isatty(STDERR_FILENO) == 1;
   console.color = console.terminal && std::getenv("NO_COLOR") == nullptr;

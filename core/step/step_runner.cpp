@@ -1,7 +1,10 @@
 #include "core/step/step_runner.hpp"
 
+#include <fmt/format.h>
+
 #include <memory>
 
+#include "core/base/check_context.hpp"
 #include "core/fsdp/fully_shard.hpp"
 #include "core/settings/carried_out.hpp"
 #include "core/step/op_emitter.hpp"
@@ -12,6 +15,7 @@
 #include "core/step/step_lowering.hpp"
 #include "core/step/step_memory.hpp"
 #include "core/step/step_streams.hpp"
+#include "core/workload/workload_names.hpp"
 
 namespace foreshard {
 namespace {
@@ -45,6 +49,8 @@ class StepRunner {
   void run_hook(const Op& op);
   void run_step(StepOutcome& outcome);
   [[nodiscard]] Bytes bytes_of(const AllocationSize& size) const;
+  /// For a check that fails meanwhile: "mlp, rank 0, step 2, op 117 (kernel), host time 53120400 ns".
+  [[nodiscard]] std::string where() const;
 
   const Workload& workload_;
   const Settings& settings_;
@@ -60,7 +66,9 @@ class StepRunner {
   StepBackend backend_;
   FullyShard fsdp_;
   std::int32_t step_ = -1;
-  std::uint32_t microbatches_ = 0;  // begun in this step
+  std::uint32_t microbatches_ = 0;    // begun in this step
+  const Program* program_ = nullptr;  // the one that runs, and …
+  std::size_t op_ = 0;                // … its op
 };
 
 Bytes StepRunner::bytes_of(const AllocationSize& size) const {
@@ -149,7 +157,16 @@ void StepRunner::run_op(const Op& op) {
 void StepRunner::run_program(const Program& program) {
   memory_.begin_program(step_);
   lowering_->begin_program(step_, program);
-  for (const Op& op : program.ops) run_op(op);
+  program_ = &program;
+  for (op_ = 0; op_ < program.ops.size(); ++op_) run_op(program.ops[op_]);
+  program_ = nullptr;
+}
+
+std::string StepRunner::where() const {
+  std::string out = fmt::format("{}, rank {}, {}", workload_.name, request_.rank,
+                                step_ < 0 ? std::string("setup") : fmt::format("step {}", step_));
+  if (program_ != nullptr) out += fmt::format(", op {} ({})", op_, name(program_->ops[op_].kind));
+  return out + fmt::format(", host time {} ns", device_.host_now().count);
 }
 
 void StepRunner::run_step(StepOutcome& outcome) {
@@ -168,6 +185,7 @@ void StepRunner::run_step(StepOutcome& outcome) {
 
 StepOutcome StepRunner::run() {
   StepOutcome outcome;
+  const CheckContext context([](const void* self) { return static_cast<const StepRunner*>(self)->where(); }, this);
   // A process of foreshard's own is not the recorded one, and another allocator configuration would have placed the
   // blocks another way: either asks for them anew.
   const bool as_recorded =
