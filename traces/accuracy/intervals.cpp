@@ -7,24 +7,25 @@
 namespace foreshard::traces {
 namespace {
 
-using From = AccuracyRow::From;
-
-struct Kind {
-  From from;
+struct IntervalKind {
+  AccuracyRow::From from;
   bool host_bound;
   std::string_view what;
   std::string_view stated;
 };
 
-constexpr std::array<Kind, 4> kKinds{
-    {{From::sibling, false, "step from a recording at other settings, GPU- or link-bound", "/prediction/gpu_bound"},
-     {From::sibling, true, "step from a recording at other settings, host-bound", "/prediction/host_bound"},
-     {From::model, false, "step from the model alone, GPU- or link-bound", "/prediction/model, model_elsewhere"},
-     {From::model, true, "step from the model alone, host-bound", "/prediction/model_host"}}};
+constexpr std::array<IntervalKind, 4> kIntervalKinds{
+    {{AccuracyRow::From::sibling, false, "step from a recording at other settings, GPU- or link-bound",
+      "/prediction/gpu_bound"},
+     {AccuracyRow::From::sibling, true, "step from a recording at other settings, host-bound",
+      "/prediction/host_bound"},
+     {AccuracyRow::From::model, false, "step from the model alone, GPU- or link-bound",
+      "/prediction/model, model_elsewhere"},
+     {AccuracyRow::From::model, true, "step from the model alone, host-bound", "/prediction/model_host"}}};
 
-bool counts(const AccuracyRow& row, const Kind& kind, AccuracyRow::Seen seen) {
+bool is_counted(const AccuracyRow& row, const IntervalKind& kind, AccuracyRow::Seen seen) {
   return row.from == kind.from && row.seen == seen && row.has_time && row.host_bound == kind.host_bound &&
-         row.differs.empty() && (row.time_known || row.from == From::model);
+         row.differs.empty() && (row.time_known || row.from == AccuracyRow::From::model);
 }
 
 }  // namespace
@@ -39,11 +40,11 @@ double needed_half_width(std::vector<double> errors) {
 
 std::vector<IntervalCheck> check_intervals(const Accuracy& accuracy, AccuracyRow::Seen seen) {
   std::vector<IntervalCheck> out;
-  for (const Kind& kind : kKinds) {
+  for (const IntervalKind& kind : kIntervalKinds) {
     IntervalCheck check{kind.what, kind.stated, {}, 0, 0, 0, 0};
     std::vector<double> errors;
     for (const AccuracyRow& row : accuracy.rows) {
-      if (!counts(row, kind, seen)) continue;
+      if (!is_counted(row, kind, seen)) continue;
       const double error = row.measured.median_ms / row.step_ms - 1;
       check.least = errors.empty() ? row.uncertainty : std::min(check.least, row.uncertainty);
       check.most = std::max(check.most, row.uncertainty);
