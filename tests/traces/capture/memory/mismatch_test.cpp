@@ -26,6 +26,7 @@ std::string refused(const Settings& claimed, const std::vector<Unit>& units = sm
                                    .initial_segments = {},
                                    .settings = claimed,
                                    .units = units,
+                                   .sm_count = 132,
                                    .requires_grad_known = requires_grad_known});
   REQUIRE_FALSE(found);
   CHECK(found.error().kind == ErrorKind::mismatch);
@@ -96,8 +97,8 @@ TEST_CASE("units that say a reduced parameter is frozen are refused, with both s
 TEST_CASE("a snapshot without steps says how to record one") {
   const Snapshot empty;
   const Settings settings = recorded_settings();
-  const auto found =
-      read_capture({.snapshot = empty, .initial_segments = {}, .settings = settings, .units = small_units(1)});
+  const auto found = read_capture(
+      {.snapshot = empty, .initial_segments = {}, .settings = settings, .units = small_units(1), .sm_count = 132});
   REQUIRE_FALSE(found);
   CHECK(found.error().kind == ErrorKind::mismatch);
   CHECK_FALSE(found.error().hint.empty());

@@ -14,8 +14,12 @@ using foreshard::test::small_workload;
 using foreshard::test::text_of;
 
 Result<Capture> capture(const Snapshot& snapshot, const Settings& settings, const std::vector<Unit>& units) {
-  return read_capture(
-      {.snapshot = snapshot, .initial_segments = {}, .settings = settings, .units = units, .name = "captured"});
+  return read_capture({.snapshot = snapshot,
+                       .initial_segments = {},
+                       .settings = settings,
+                       .units = units,
+                       .sm_count = 132,
+                       .name = "captured"});
 }
 
 Settings mixed() {
