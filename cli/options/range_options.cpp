@@ -24,7 +24,7 @@ void RangeOptions::add_to(OptionSet& set) {
            std::string(setting.help), flag ? Values::all_or_nothing : Values::all)
         .type_name(std::string(setting.values))
         .suggest(setting.words)
-        .group("Choices: lists (a,b) and ranges (1..4) of");
+        .group("Settings: lists (a,b) and ranges (1..4) of");
   }
 }
 

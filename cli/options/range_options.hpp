@@ -15,13 +15,13 @@ namespace foreshard::cli {
 
 struct GivenRanges {
   std::vector<Range> ranges;
-  /// Values that are a file's text: by choice and value, the file's name as it was given.
+  /// Values that are a file's text: by setting and value, the file's name as it was given.
   std::map<std::pair<std::string, std::string>, std::string> files;
 };
 
 class RangeOptions {
  public:
-  /// One option a choice, in a help group of its own. `this` must outlive the parsing.
+  /// One option a setting, in a help group of its own. `this` must outlive the parsing.
   void add_to(OptionSet& set);
 
   /// What was given, in the order of the options. An option that was given more than once has all its values.

@@ -18,7 +18,7 @@ void SettingOptions::add_to(OptionSet& set) {
       set.add_flag(
              name + ",!--no-" + name.substr(2), [&given](bool on) { given.values.emplace_back(on ? "true" : "false"); },
              help)
-          .group("Choices");
+          .group("Settings");
       continue;
     }
     set.add_texts(
@@ -29,7 +29,7 @@ void SettingOptions::add_to(OptionSet& set) {
            help, setting.repeatable ? Values::all : Values::last)
         .type_name(std::string(setting.values))
         .suggest(setting.words)
-        .group("Choices");
+        .group("Settings");
   }
 }
 

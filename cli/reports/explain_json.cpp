@@ -204,7 +204,8 @@ void add_remedies(const ExplainReport& report, Json& json) {
   for (const sim::Remedy& remedy : all.useful) {
     Json cures = Json::array();
     for (const CauseKind cause : remedy.cures) cures.push_back(name(cause));
-    json["remedies"].push_back({{"choice", remedy.setting},
+    json["remedies"].push_back({{"setting", remedy.setting},
+                                {"choice", remedy.setting},  // the former name
                                 {"pytorch", remedy.pytorch},
                                 {"reason", remedy.reason},
                                 {"peak_reserved_bytes", remedy.peaks.reserved},

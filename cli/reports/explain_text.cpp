@@ -174,7 +174,7 @@ void print_remedies(std::ostream& out, const ExplainReport& report) {
     return;
   }
   const sim::Remedies& all = *report.remedies;
-  Table table({{"choice of plan"},
+  Table table({{"setting"},
                {"reserved", Table::Align::right},
                {"saves", Table::Align::right},
                {"allocated", Table::Align::right},

@@ -102,7 +102,7 @@ namespace {
 void print_settings(Console& console, const Settings& captured, const Settings& wanted) {
   const auto before = setting_options(captured);
   const auto after = setting_options(wanted);
-  Table table({{"choice"}, {"of the source"}, {"planned"}});
+  Table table({{"setting"}, {"of the source"}, {"planned"}});
   for (std::size_t i = 0; i < before.size(); ++i)
     if (before[i].second != after[i].second) table.row({before[i].first, before[i].second, after[i].second});
   if (table.empty()) {

@@ -136,10 +136,10 @@ Json point_json(const SweepResult& result, std::size_t index) {
   const SweepPoint& point = result.points[index];
   Json json;
   json["index"] = index;
-  json["choices"] = Json::object();
+  json["settings"] = Json::object();
   for (std::size_t i = 0; i < result.ranges.size(); ++i) {
     const std::string& value = point.values[i];
-    Json& out = json["choices"][result.ranges[i].key];
+    Json& out = json["settings"][result.ranges[i].key];
     const bool one = out.is_null();  // reshard_of_unit has a range for each unit
     const Json parsed = parse_ordered_json_text(value);
     const Json typed = parsed.is_discarded() ? Json(value) : parsed;
@@ -150,6 +150,7 @@ Json point_json(const SweepResult& result, std::size_t index) {
     else
       out = Json::array({out, typed});
   }
+  json["choices"] = json["settings"];  // the former name
   json["state"] = name(point.state);
   if (!point.reason.empty()) json["reason"] = point.reason;
   if (point.state == SweepPoint::State::refused) return json;

@@ -11,7 +11,7 @@ Result<void> refuse(std::string what, std::string hint) {
   return fail(ErrorKind::usage, std::move(what), {}, std::move(hint));
 }
 
-/// Choices that change what the user's program itself asks for, which one capture cannot tell.
+/// Settings that change what the user's program itself asks for, which one capture cannot tell.
 Result<void> check_derivable(const Workload& workload, const Settings& wanted) {
   const Settings& have = workload.settings;
   if (wanted.batch != have.batch || wanted.seq != have.seq)

@@ -19,7 +19,7 @@ struct AdaptedWorkload {
   bool time_known = true;             ///< false: the wanted settings do work that the recording did not time
 };
 
-/// `workload` at `wanted`. Fails with ErrorKind::usage, naming the choice and what would work instead,
+/// `workload` at `wanted`. Fails with ErrorKind::usage, naming the setting and what would work instead,
 /// where a capture cannot tell: another batch, sequence length or compute dtype, …
 [[nodiscard]] Result<AdaptedWorkload> adapt(const Workload& workload, const Settings& wanted);
 

@@ -17,8 +17,8 @@
 
 namespace foreshard {
 
-/// The choices (core/settings/settings_table.hpp) that shape a generated program. Programs that differ in none of
-/// these are the same; every other choice is FSDP2's part, which core/step puts back.
+/// The settings (core/settings/settings_table.hpp) that shape a generated program. Programs that differ in none of
+/// these are the same; every other setting is FSDP2's part, which core/step puts back.
 inline constexpr std::array<std::string_view, 16> kShapingSettings{"gpus",
                                                                    "nodes",
                                                                    "replicate",

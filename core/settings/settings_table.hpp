@@ -1,4 +1,4 @@
-// One table of every choice of Settings: its key, its option, its words and what it means.
+// One table of every setting: its key, its option, its words and what it means.
 //
 // The same names serve the command line (`--forward-prefetch 2`), JSON output and input ("forward_prefetch": 2)
 // and the about file that comes with a recording. A key has underscores; its option is the key with dashes
@@ -45,7 +45,7 @@ struct SettingOption {
 /// All rows.
 [[nodiscard]] std::span<const SettingOption> setting_table();
 
-/// Sets one choice from text. `key` may have dashes or underscores. `value` is an option's word or a JSON
+/// Sets one field from text. `key` may have dashes or underscores. `value` is an option's word or a JSON
 /// value's text: quotes around it are dropped, and null means none where none is allowed. Errors (usage)
 /// name the key, the value, what is accepted, and the nearest known word.
 ///
@@ -55,7 +55,7 @@ struct SettingOption {
 /// version ("2.11.0+cu130" is 2.11).
 [[nodiscard]] Result<void> set_setting(Settings& settings, std::string_view key, std::string_view value);
 
-/// Every choice as (key, JSON value text), in table order. set_setting() of each pair gives equal settings.
+/// Every setting as (key, JSON value text), in table order. set_setting() of each pair gives equal settings.
 [[nodiscard]] std::vector<std::pair<std::string, std::string>> setting_options(const Settings& settings);
 
 /// Whether the options can hold together; the first contradiction as a usage error. Rejects what

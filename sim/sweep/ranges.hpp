@@ -1,4 +1,4 @@
-// The space of options that a sweep walks: values for each choice, and their cross GEMM.
+// The space of settings that a sweep walks: values for each setting, and their cross product.
 //
 // Who: cli's sweep; the search over the space. Pure and deterministic: points are numbered as an odometer counts,
 // the last range fastest.
@@ -15,7 +15,7 @@
 
 namespace foreshard {
 
-/// Values of one choice, as set_setting() takes them.
+/// Values of one setting, as set_setting() takes them.
 struct Range {
   std::string key;
   std::vector<std::string> values;  ///< at least one, none twice

@@ -19,10 +19,10 @@ const sim::MachineProfile& machine() {
 }
 
 const std::vector<Range>& setting_options() {
-  static const std::vector<Range> kChoices{{"forward_prefetch", {"implicit", "1", "2", "3"}},
-                                           {"reshard_after_forward", {"true", "false"}},
-                                           {"all_gather", {"nccl", "copy-engine"}}};
-  return kChoices;
+  static const std::vector<Range> kRanges{{"forward_prefetch", {"implicit", "1", "2", "3"}},
+                                          {"reshard_after_forward", {"true", "false"}},
+                                          {"all_gather", {"nccl", "copy-engine"}}};
+  return kRanges;
 }
 
 void run(benchmark::State& state, sim::WorkloadSource& source, const Settings& base, const std::vector<Range>& ranges) {

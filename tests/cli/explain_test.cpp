@@ -78,7 +78,8 @@ TEST_CASE("explain finds what was recorded, and predicts what was measured witho
   CHECK(j["causes"][0]["category"] == "gather_buffers");
   REQUIRE(j["remedies"].size() >= 3);
   const json& best = j["remedies"][0];
-  CHECK(best["choice"] == "--release stash");
+  CHECK(best["setting"] == "--release stash");
+  CHECK(best["choice"] == best["setting"]);  // the former name
   CHECK(best["peak_reserved_bytes"] == 6470 * kMiB);
   CHECK(best["saving_bytes"] == (15606 - 6470) * kMiB);
   for (const json& remedy : j["remedies"]) {

@@ -23,7 +23,7 @@ std::string planned(std::vector<std::string> setting_options) {
 
 }  // namespace
 
-TEST_CASE("the same plan has the same fingerprint, and every choice changes it") {
+TEST_CASE("the same plan has the same fingerprint, and every setting changes it") {
   const std::string base = planned({});
   CHECK(base.size() == 21);
   CHECK(base == planned({}));

@@ -101,8 +101,8 @@ TEST_CASE("a remedy that cannot be timed alike has no time", "[explain]") {
   const PlannedStore plan_of_store;
   const json j = asked({"explain", plan_of_store.store, "--machine", plan_of_store.machine});
   for (const json& remedy : j["remedies"]) {
-    INFO(remedy["choice"]);
-    const bool checkpoints = remedy["choice"] == "--checkpoint blocks";  // a fused Llama's blocks share kernels
+    INFO(remedy["setting"]);
+    const bool checkpoints = remedy["setting"] == "--checkpoint blocks";  // a fused Llama's blocks share kernels
     CHECK(remedy["step_ms"].is_null() == checkpoints);
   }
 }

@@ -54,7 +54,7 @@ TEST_CASE("what explain proposes, plan takes") {
     }
 }
 
-TEST_CASE("every choice is an option, and none given changes nothing") {
+TEST_CASE("every setting is an option, and none given changes nothing") {
   OptionSet set("", "foreshard");
   SettingOptions options;
   options.add_to(set);

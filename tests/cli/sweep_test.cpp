@@ -36,8 +36,9 @@ TEST_CASE("a sweep's JSON has every point, the Pareto front, the best and how to
   CHECK(result["schema"] == 1);
   CHECK(result["verb"] == "sweep");
   REQUIRE(result["points"].size() == 9);
-  CHECK(result["points"][1]["choices"] ==
+  CHECK(result["points"][1]["settings"] ==
         json::parse(R"({"gpus": 4, "forward_prefetch": "implicit", "reshard_after_forward": false})"));
+  CHECK(result["points"][1]["choices"] == result["points"][1]["settings"]);  // the former name
   CHECK(result["points"][2]["state"] == "refused");
   CHECK(result["refused"][0]["points"] == 3);
   CHECK(result["refused"][0]["reason"].get<std::string>().find("does not divide") != std::string::npos);

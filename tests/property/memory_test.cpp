@@ -1,4 +1,4 @@
-// How memory must answer to the choices: properties that follow from FSDP2's rules for any model.
+// How memory must answer to the settings: properties that follow from FSDP2's rules for any model.
 #include <map>
 
 #include "core/step/step_runner.hpp"

@@ -35,7 +35,7 @@ Number parsed(std::string_view text) {
   return value;
 }
 
-/// Columns that are not choices are named here; the others go to set_setting().
+/// Columns that are not settings are named here; the others go to set_setting().
 void set_field(PublishedThroughput& row, std::string_view column, std::string_view value) {
   if (column == "source") {
     row.source = value;
@@ -59,7 +59,7 @@ void set_field(PublishedThroughput& row, std::string_view column, std::string_vi
     row.tokens = parsed<double>(value);
   } else {
     const auto set = set_setting(row.settings, column, value);
-    FORESHARD_CHECK(set.has_value(), "published_throughput.csv: a choice");
+    FORESHARD_CHECK(set.has_value(), "published_throughput.csv: a setting");
   }
 }
 

@@ -23,9 +23,9 @@ constexpr std::array<std::string_view, 15> kKeys{"schema",   "torch", "nccl",   
                                                  "sm_count", "gpus",  "nodes",       "replicate",
                                                  "batch",    "seq",   "settings",    "root_reshard_explicit",
                                                  "measured", "units", "model_config"};
-/// Choices with a place of their own at the top level.
-constexpr std::array<std::string_view, 6> kMaxChangedSettings{"gpus",  "nodes", "replicate",
-                                                              "batch", "seq",   "root_reshard_explicit"};
+/// Settings with a place of their own at the top level.
+constexpr std::array<std::string_view, 6> kTopLevelSettings{"gpus",  "nodes", "replicate",
+                                                            "batch", "seq",   "root_reshard_explicit"};
 constexpr std::array<std::string_view, 3> kMeasuredKeys{"step_ms", "host_issue_ms", "profiler"};
 constexpr std::array<std::string_view, 2> kUnitKeys{"unit", "parameters"};
 constexpr std::array<std::string_view, 4> kParameterKeys{"name", "shape", "dtype", "requires_grad"};
@@ -102,7 +102,7 @@ Result<void> AboutReader::setting(const std::string& key, const OrderedJson& val
 Result<void> AboutReader::settings() {
   if (auto done = setting("pytorch", about_.torch, root_.place_of("torch")); !done) return done;
   if (root_.find("gpus") == nullptr) return fail(ErrorKind::input, "this key is missing", root_.place_of("gpus"));
-  for (const std::string_view key : kMaxChangedSettings) {
+  for (const std::string_view key : kTopLevelSettings) {
     const OrderedJson* value = root_.find(std::string(key));
     if (value == nullptr) continue;
     if (auto done = setting(std::string(key), *value, root_.place_of(key)); !done) return done;
@@ -111,7 +111,7 @@ Result<void> AboutReader::settings() {
     std::vector<std::string_view> known;
     for (const SettingOption& row : setting_table())
       if (row.key != "pytorch" &&
-          std::find(kMaxChangedSettings.begin(), kMaxChangedSettings.end(), row.key) == kMaxChangedSettings.end())
+          std::find(kTopLevelSettings.begin(), kTopLevelSettings.end(), row.key) == kTopLevelSettings.end())
         known.push_back(row.key);
     const JsonObject object{*value, root_.place_of("settings")};
     if (auto done = object.check_keys(known); !done) return done;

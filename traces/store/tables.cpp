@@ -10,7 +10,7 @@ constexpr auto kReal = ColumnType::real;
 constexpr auto kText = ColumnType::text;
 
 constexpr std::array kSettings{
-    Column{"key", kText, false, "Name of the choice, as in `--forward-prefetch` with underscores."},
+    Column{"key", kText, false, "Name of the setting, as in `--forward-prefetch` with underscores."},
     Column{"value", kText, false, "Its value as JSON."},
 };
 constexpr std::array kWarning{
@@ -191,7 +191,7 @@ constexpr std::array kRun{
 
 constexpr std::array kTables{
     Table{"label", "Interned names.", kLabel},
-    Table{"settings", "The choices of the run.", kSettings},
+    Table{"settings", "The settings of the run.", kSettings},
     Table{"warning", "What the user should know about the run.", kWarning},
     Table{"input", "Files that the run was made from.", kInput},
     Table{"unit", "FSDP units, one a `fully_shard` call; 0 is the root.", kUnit},

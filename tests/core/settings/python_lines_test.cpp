@@ -28,7 +28,7 @@ TEST_CASE("default settings are plain fully_shard calls") {
         "fully_shard(model, mesh=mesh, reshard_after_forward=True)\n");
 }
 
-TEST_CASE("each choice has its call") {
+TEST_CASE("each setting has its call") {
   CHECK(has(code({{"forward_prefetch", "2"}}), "    block.set_modules_to_forward_prefetch(blocks[i + 1:i + 3])"));
   CHECK(has(code({{"backward_prefetch", "1"}}),
             "    block.set_modules_to_backward_prefetch(blocks[max(0, i - 1):i][::-1])"));

@@ -52,7 +52,7 @@ Settings everything() {
 
 }  // namespace
 
-TEST_CASE("choices read back give equal settings") {
+TEST_CASE("settings read back give equal settings") {
   for (const Settings& settings : {Settings{}, everything()}) {
     Settings back = settings == Settings{} ? everything() : Settings{};
     for (const auto& [key, value] : setting_options(settings)) {

@@ -215,15 +215,15 @@ void check_settings(const ModelConfig& model) {
 
 }  // namespace
 
-TEST_CASE("an MLP trains alike under every choice that must not change numbers", "[host]") {
+TEST_CASE("an MLP trains alike under every setting that must not change numbers", "[host]") {
   check_settings(small_mlp());
 }
 
-TEST_CASE("a Llama trains alike under every choice that must not change numbers", "[host]") {
+TEST_CASE("a Llama trains alike under every setting that must not change numbers", "[host]") {
   check_settings(small_llama());
 }
 
-TEST_CASE("a Transformer trains alike under every choice that must not change numbers", "[host]") {
+TEST_CASE("a Transformer trains alike under every setting that must not change numbers", "[host]") {
   check_settings(small_transformer());
 }
 

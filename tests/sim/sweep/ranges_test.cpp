@@ -14,7 +14,7 @@ Values values(std::string_view key, std::string_view text) {
 }
 }  // namespace
 
-TEST_CASE("comma lists and ranges of every kind of choice") {
+TEST_CASE("comma lists and ranges of every kind of setting") {
   CHECK(values("forward_prefetch", "implicit,1..4") == Values{"implicit", "1", "2", "3", "4"});
   CHECK(values("reshard_after_forward", "true,false,2,4") == Values{"true", "false", "2", "4"});
   CHECK(values("all_gather", "nccl,copy-engine") == Values{"nccl", "copy-engine"});

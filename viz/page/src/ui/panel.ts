@@ -101,8 +101,8 @@ export function explainSection(run: RunData, explain: Json): HTMLElement {
     box.append(el('h4', {}, 'remedies, simulated'));
     const note = isObject(explain.simulated) ? text(explain.simulated.machine_note) : '';
     if (note) box.append(el('p', { className: 'faint machine-note' }, note));
-    box.append(grid(['choice', 'peak reserved', 'step'], [...now, ...remedies.map((remedy) =>
-      row(el('span', {}, text(remedy.choice), el('code', { className: 'block' }, lines(remedy.pytorch))), remedy))], 'grid remedies'));
+    box.append(grid(['setting', 'peak reserved', 'step'], [...now, ...remedies.map((remedy) =>
+      row(el('span', {}, text(remedy.setting ?? remedy.choice), el('code', { className: 'block' }, lines(remedy.pytorch))), remedy))], 'grid remedies'));
   } else if (text(explain.remedies_missing)) box.append(el('p', { className: 'faint' }, `No remedies were simulated: ${text(explain.remedies_missing)}.`));
   return box;
 }
