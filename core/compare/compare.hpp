@@ -23,9 +23,9 @@ namespace foreshard {
 /// What a moment of a step went to. Every moment between the step's begin and its end on the compute stream has
 /// exactly one cause, so that the causes of a step add up to its time.
 enum class TimeCause : std::uint8_t {
-  compute = 0,  ///< the compute stream works, as fast as the same kernels do with no collective concurrent with them
+  compute = 0,        ///< the compute stream works, as fast as the same kernels do when no collective runs
   communication = 1,  ///< it waits for work on other streams: collectives, and the copies around them
-  contention = 2,     ///< it works, slower than the same kernels do alone, while a collective runs
+  contention = 2,     ///< it works, slower than the same kernels do when isolated, while a collective runs
   host = 3,           ///< it is idle: the host had not issued its next work, or that was on its way
   allocator = 4,  ///< it is idle while the caching allocator holds the host up: cudaMalloc, cudaFree and their waits
   untraced = 5,   ///< reported step time less the time on the timeline: the profiler's slowing, or a plan's anchor
@@ -88,7 +88,7 @@ struct TimedStep {
   Nanoseconds begin;
   Nanoseconds end;
   Nanoseconds reported;            ///< the step time that the budget explains; end − begin where none was given
-  Nanoseconds contention_unknown;  ///< of `compute`: overlapped work whose kernels never ran alone in the recording
+  Nanoseconds contention_unknown;  ///< of `compute`: overlapped work whose kernels were never isolated in the recording
 };
 
 /// The step whose memory is compared.

@@ -10,8 +10,8 @@ namespace foreshard {
 namespace {
 
 constexpr std::array<std::ptrdiff_t, 4> kNeighbours{4, 2, 1, 0};
-/// The same kernel alone: the reference runs' spread is below 1.1; other shapes differ by more. Short kernels spread
-/// by the clock's resolution and their launch: 2 us.
+/// Isolated times of one kernel: the reference runs' spread is below 1.1; other shapes differ by more. Short kernels
+/// spread by the clock's resolution and their launch: 2 us.
 constexpr double kUniform = 1.3;
 constexpr double kShort = 2000;
 
@@ -38,7 +38,7 @@ std::optional<Nanoseconds> median_if_uniform(const std::vector<double>& times) {
   return Nanoseconds{static_cast<std::int64_t>(median(times))};
 }
 
-/// Gives a time to every op that has none yet and twins that ran alone, `near` neighbours being equal.
+/// Gives a time to every op that has none yet and isolated twins, `near` neighbours being equal.
 class Level {
  public:
   Level(const std::vector<std::uint32_t>& shapes, std::ptrdiff_t near) : shapes_(shapes), near_(near) {}

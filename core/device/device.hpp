@@ -51,7 +51,7 @@ struct KernelLaunch {
   std::span<const Address> addresses = {};  ///< by operand of `kernel`, 0 where one is absent
 };
 
-/// Ten verbs, concurrent with the three of StreamEvents.
+/// Ten verbs, in addition to the three of StreamEvents.
 class Device : public StreamEvents {
  public:
   /// A new stream. Stream 0 (the default stream, named "compute", priority 0) exists from the start.

@@ -19,7 +19,7 @@ namespace foreshard {
 /// The operation. Operands are listed outputs first ("out; in"), in this order; one in [] may be absent
 /// (TensorView::absent). Views of "elementwise" have any strides and broadcast to the output's shape.
 enum class KernelOp : std::uint8_t {
-  fused = 0,  ///< nothing: eager PyTorch launches a kernel here whose work that of a launch concurrent with it does too
+  fused = 0,  ///< nothing: eager PyTorch launches a kernel here, whose work is part of a neighbouring Kernel
   // Elementwise.
   fill,              ///< out;  = alpha
   copy,              ///< out; x  casts

@@ -30,7 +30,7 @@ inline constexpr std::size_t kMaxRank = 8;
 [[nodiscard]] std::optional<Bytes> extent_of(const TensorView& view);
 
 /// What is wrong with it, as in "operand 1 of gemm is int64, not floating"; empty where nothing is. Looks at the number
-/// of operands, which of them are absent, their dtypes and shapes, and at the numbers concurrent with them: the
+/// of operands, which of them are absent, their dtypes and shapes, and at the numbers that go with them: the
 /// contract of kernel.hpp. Where operands lie is not looked at.
 [[nodiscard]] std::string fault_of(const Kernel& kernel);
 

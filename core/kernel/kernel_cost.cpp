@@ -23,7 +23,7 @@ enum class Walk : std::uint8_t {
   attention_backward,
 };
 
-/// What one op costs concurrent with its shapes.
+/// How one op's cost follows from its operands.
 struct Rule {
   KernelOp op;
   Walk walk;
@@ -32,7 +32,7 @@ struct Rule {
   std::size_t shape = 0;  ///< the operand whose elements and dtype count
 };
 
-// Sources: ATen's CUDA kernels (PyTorch 2.11) as tools/fit_compute.py measured them: what is small concurrent with the
+// Sources: ATen's CUDA kernels (PyTorch 2.11) as tools/fit_compute.py measured them: what is small next to the
 // rest (statistics and weights of norms in backward, a bias of a GEMM, an attention's log-sum-exp) does not count.
 constexpr std::array kRules{
     Rule{KernelOp::fill, Walk::elementwise},

@@ -78,7 +78,7 @@ KernelClass kernel_class(const KernelShape& kernel) {
   if (is_attention(kernel.name)) return KernelClass::attention;
   if (!is_gemm(kernel.name)) return KernelClass::memory_bound;
   if (is_streaming(kernel.name)) return KernelClass::gemm_streaming;
-  // One wave of tiles that no longer fits concurrent with a ring of 24 CTAs, or only on other clusters, takes a second
+  // One wave of tiles that no longer fits beside a ring of 24 CTAs, or only on other clusters, takes a second
   // wave: measured 1.70 (96 tiles in clusters of 8) to 1.95 (128 tiles), whether it lasts 5 us or 92. Kernels
   // of as many CTAs as SMs are persistent and lose only their share of SMs.
   const std::uint64_t tiles = std::uint64_t{kernel.grid[0]} * kernel.grid[1] * kernel.grid[2];

@@ -1,5 +1,5 @@
 // What a kernel of a trace is, read from its name and grid: its class (which decides what it
-// shares with a collective concurrent with it), and whether it is a collective itself.
+// shares with a collective that overlaps it), and whether it is a collective itself.
 //
 // Who: the time side of a capture. Pure, deterministic, thread-safe.
 #pragma once

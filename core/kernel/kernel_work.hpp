@@ -11,8 +11,8 @@
 
 namespace foreshard {
 
-/// Which mathematical family a kernel belongs to. Decides what it shares with a collective that runs
-/// concurrent with it (sim/machine) and how it is drawn. Values are stored; never renumber.
+/// Which mathematical family a kernel belongs to. Decides what it shares with a collective that
+/// overlaps it (sim/machine) and how it is drawn. Values are stored; never renumber.
 enum class KernelClass : std::uint8_t {
   gemm = 0,              ///< GEMM whose grid fills the GPU more than once
   gemm_single_wave = 1,  ///< GEMM of at most one wave of tiles

@@ -8,7 +8,7 @@
 namespace foreshard::model {
 namespace {
 
-/// A launch that writes `out` from `inputs`, and whose work a launch beside it does too.
+/// A launch that writes `out` from `inputs`, and whose work is part of a neighbouring launch's Kernel.
 void launch_fused(Tape& tape, Launch kind, std::string_view label, const Tensors& inputs, const Tensor& out) {
   Bytes bytes = out->bytes();
   for (const Tensor& x : inputs) bytes += x->bytes();

@@ -195,7 +195,7 @@ class Tape {
   /// KernelOp::sum_to: `out` has the sizes of `x` that are kept, aligned at the last dimension, or 1.
   void launch_sum(std::string_view label, const Tensor& out, const Tensor& x, double alpha = 1,
                   const CostOverride& priced = {});
-  /// A kernel of PyTorch's whose work the description of a launch beside it contains: known by its cost alone.
+  /// A kernel of PyTorch's whose work is part of a neighbouring launch's Kernel: known by its cost alone.
   void launch_fused(Launch kind, std::string_view label, const KernelWork& cost);
   /// A kernel that no KernelOp stands for: known by its cost alone. Its program can be priced, not run.
   void launch(Launch kind, std::string_view label, const KernelWork& cost);

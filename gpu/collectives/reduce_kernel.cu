@@ -14,8 +14,8 @@ constexpr int kWarps = 16;
 constexpr int kThreads = 32 * kWarps;
 constexpr std::uint32_t kRingBytes = 12 * 1024;  // of one warp
 constexpr std::uint32_t kStages = 3;
-constexpr std::uint32_t kItemNames = sizeof(ReduceItem) / 4;
-static_assert(sizeof(ReduceItem) % 4 == 0 && kItemNames <= kThreads);
+constexpr std::uint32_t kItemWords = sizeof(ReduceItem) / 4;
+static_assert(sizeof(ReduceItem) % 4 == 0 && kItemWords <= kThreads);
 static_assert(kReduceTile == kWarps * (kRingBytes / kStages));
 
 struct Shared {
@@ -549,7 +549,7 @@ __device__ bool take_next(Shared& shared, const ReduceLinks& links) {
   __syncthreads();
   if (shared.go == 0) return false;
   const volatile std::uint32_t* from = reinterpret_cast<const volatile std::uint32_t*>(&links.ring[next % kItemRing]);
-  if (threadIdx.x < kItemNames) reinterpret_cast<std::uint32_t*>(&shared.item)[threadIdx.x] = from[threadIdx.x];
+  if (threadIdx.x < kItemWords) reinterpret_cast<std::uint32_t*>(&shared.item)[threadIdx.x] = from[threadIdx.x];
   __syncthreads();
   return shared.item.input_type == input_type && shared.item.output_type == output_type;
 }

@@ -3,7 +3,7 @@
 // Who: symm_mem_collectives.cpp. One launch works on one item (a reduce-scatter); with a linger time it stays on its
 // SMs and takes the next item too, so that a collective need not wait for a GEMM that fills the GPU to end first. Why
 // that matters: cuBLAS' sm_90 GEMMs are persistent (grid 2 × 66, all registers of an SM), so a kernel launched
-// concurrent with one starts when it ends; an NCCL ring of 1.3 ms under 1.6 ms GEMMs takes 1.7 ms.
+// while one runs starts when it ends; an NCCL ring of 1.3 ms under 1.6 ms GEMMs takes 1.7 ms.
 //
 // Result: out[i] = convert(scale * ((x0[i] + x1[i]) + x2[i] + …)) in fp32, x by rank: the same bits in every run, on
 // any number of CTAs and for any chunk size. Memory order: data is read after an acquire of Flag::arrived at system

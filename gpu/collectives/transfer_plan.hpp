@@ -84,7 +84,7 @@ struct GatherShape {
 struct ScatterTuning {
   std::uint32_t slots = 4;  ///< staging slots per peer; a power of two, at most kMaxSlots
   Bytes longest =
-      32 * kMiB;          ///< of a chunk; each copy costs 3.5 us concurrent with its bytes, and long ones stay in step
+      32 * kMiB;          ///< of a chunk; each copy costs 3.5 us in addition to its bytes, and long ones stay in step
   Bytes last = 4 * kMiB;  ///< the last chunk: what is left to add when all copies have ended
   std::uint32_t growth = 150;  ///< percent: from the end every chunk is so much longer than the one after it
   std::uint32_t together = 2;  ///< chunks between two barriers of the senders

@@ -118,7 +118,7 @@ struct OpRange {
   [[nodiscard]] bool has(OpId op) const { return op > after && op <= last; }
 };
 
-/// What a program does concurrent with its steps, and when: warms up, runs without collectives until power is what it
+/// What a program does in which of its steps: warms up, runs without collectives until power is what it
 /// stays, is timed alone, and is timed once more while SMs are held.
 class Stages final : public ValueObserver {
  public:

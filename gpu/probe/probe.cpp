@@ -287,11 +287,11 @@ void Prober::contention_of(Communicator& world, CollectiveKind kind, Transport t
     constexpr int kCollectives = 8;
     require(session_.bootstrap().barrier("contention"));
     row.collective_isolated_us = slowest(watch_.isolated(side_, kCollectives, communicate));
-    // The same counts on every rank, so that collectives meet; each runs some 15 ms, what is concurrent with it three
-    // times that.
+    // The same counts on every rank, so that collectives meet; each runs some 15 ms, what runs beside it three times
+    // that.
     const auto count_of = [](double us) { return static_cast<int>(std::clamp(15'000 / us, 4.0, 200.0)); };
     const int kernels_timed = count_of(slowest(watch_.isolated(compute_, 8, compute)));
-    // As hot as concurrent with the collective: GEMMs draw power, and clocks fall within some 30 ms of them, which is
+    // As hot as beside the collective: GEMMs draw power, and clocks fall within some 30 ms of them, which is
     // not the collective's doing (4 x H200, 8192^3: 1360 us in the first 10 ms, 1580 later).
     row.kernel_isolated_us = slowest(watch_.isolated(compute_, 3 * kernels_timed, compute));
     const int collectives_timed = count_of(row.collective_isolated_us);
@@ -304,8 +304,8 @@ void Prober::contention_of(Communicator& world, CollectiveKind kind, Transport t
     if (row.kernel_concurrent_us > 0 && row.collective_concurrent_us > 0)
       out_.contention.push_back(row);
     else
-      out_.notes.push_back(fmt::format("{} concurrent with {} by {}: one was through before the other", kernel.name,
-                                       name(kind), name(transport)));
+      out_.notes.push_back(fmt::format("{} beside {} by {}: one was through before the other", kernel.name, name(kind),
+                                       name(transport)));
   }
 }
 

@@ -1,4 +1,4 @@
-// Measures a machine: what its GPUs, their links and this host achieve, alone and concurrent with each other.
+// Measures a machine: what its GPUs, their links and this host achieve, isolated and overlapping.
 //
 // Who: `foreshard probe`, one process a GPU; cli turns the result into a machine profile (docs/gpu.md). All ranks call
 // probe() together; times of collectives are the slowest rank's, everything else is rank 0's. Values are medians of
@@ -31,7 +31,7 @@ struct ProbeRequest {
   std::function<void(std::string_view what)> progress = {};
 };
 
-/// One collective alone; only where the transport that was asked for is the one that ran.
+/// One isolated collective; only where the transport that was asked for is the one that ran.
 struct ProbedCollective {
   CollectiveKind kind = CollectiveKind::all_gather;
   Transport transport = Transport::nccl;
@@ -87,10 +87,10 @@ struct ProbedHost {
   double kernel_step = 0;  ///< the same of its kernels
 };
 
-/// A copy of 256 MiB on a stream of high priority, as FSDP2's copy-in runs, concurrent with memory-bound kernels of the
-/// compute stream. 0: not measured.
+/// A copy of 256 MiB on a stream of high priority, as FSDP2's copy-in runs, beside memory-bound kernels of the compute
+/// stream. 0: not measured.
 struct ProbedSide {
-  double side = 0;       ///< its time over that alone
+  double side = 0;       ///< its time over its isolated time
   double lost = 0;       ///< what the compute stream loses, over the time that the copy runs
   double gemm_lost = 0;  ///< the same of GEMMs of many waves
 };

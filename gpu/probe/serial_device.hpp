@@ -1,7 +1,7 @@
 // A device that puts everything on one stream, so that each op runs alone, and remembers what each kernel was.
 //
 // Who: the probe, to time the kernels of a program as a run issues them, in their order and with their operands, but
-// with nothing concurrent with them. Knows no CUDA; `under` does the work. One thread.
+// with nothing beside them. Knows no CUDA; `under` does the work. One thread.
 #pragma once
 
 #include <string>

@@ -6,7 +6,7 @@ namespace {
 
 constexpr std::uint64_t kMaxNanoseconds = 10'000'000'000;
 /// More than half of an SM's 228 KiB (compute capability 9.0), so that two of these never share one and no GEMM
-/// fits in concurrent with.
+/// fits in beside one.
 constexpr int kShared = 200 * 1024;
 /// As foreshard's own reduce-scatter: kernels of few registers and no shared memory can run concurrently with it.
 constexpr int kThreads = 512;

@@ -21,7 +21,7 @@ class Stopwatch {
 
   /// Microseconds of one `work`: the median of three loops of `count` on `stream`, after one warm-up.
   [[nodiscard]] double isolated(cudaStream_t stream, int count, const Work& work);
-  /// The same of `work` on `stream` while `other` runs on `concurrent with` all the time: `others` of it are queued
+  /// The same of `work` on `stream` while `other` runs on `concurrent` all the time: `others` of it are queued
   /// first, and both start together. Returns 0 where the other was through before `work` was.
   [[nodiscard]] double concurrent(cudaStream_t stream, int count, const Work& work, cudaStream_t concurrent, int others,
                                   const Work& other);

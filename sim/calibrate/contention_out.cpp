@@ -24,7 +24,7 @@ struct Neighbours {
 
 // How long an op ran concurrently with what.
 struct Overlap {
-  double one_ring = 0;  // concurrent with one ring of full width
+  double one_ring = 0;  // beside one ring of full width
   double any_ring = 0;
   double copy_engine = 0;
   double side = 0;

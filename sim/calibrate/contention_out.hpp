@@ -1,8 +1,7 @@
-// Takes the contention of a capture out of its device times (time model 1.2): what each op would have
-// taken alone on the GPU.
+// Takes the contention of a capture out of its device times (time model 1.2): the isolated time of each op.
 //
-// An op of the compute stream of duration d that ran concurrently with rings for t_ring, concurrent with a copy-engine
-// all-gather for t_ce and concurrent with a kernel of another stream for t_side has
+// An op of the compute stream of duration d that ran beside rings for t_ring, beside a copy-engine all-gather for t_ce
+// and beside a kernel of another stream for t_side has
 //     work = d - t_ring (1 - 1/s) - t_side (1 - 1/s_side) - t_ce (1 - 1/s_ce),  at least 0.3 d;
 // a kernel on another stream that ran concurrently with compute for t_cur has work = d - t_cur (1 - 1/c). The slowdowns
 // are the machine's by kernel class; s is the op's own where the capture shows its signature at least six
@@ -21,7 +20,7 @@
 
 namespace foreshard::traces {
 
-/// What contention needs to know of one device op concurrent with its record.
+/// What contention needs to know of one device op, in addition to its record.
 struct ContendedOp {
   static constexpr std::uint32_t kNoSignature = 0xffffffffu;
   std::optional<KernelClass> kernel_class;  ///< where it is known from the op's place; else its name tells

@@ -80,7 +80,7 @@ Slowdowns at_once(const MachineProfile& machine, const Sides& sides) {
   return {full / static_cast<double>(rates[0]), full / static_cast<double>(rates[1])};
 }
 
-/// How much longer a collective takes concurrent with a kernel of pressure 1, at full speed of its link: what it lost
+/// How much longer a collective takes beside a kernel of pressure 1, at full speed of its link: what it lost
 /// over what the engine makes of a latency of 1.
 double latency(const Rows& rows, MachineProfile machine, const Path& path) {
   CollectivePath& spec = path.of(machine);
@@ -124,9 +124,9 @@ double persistent_pressure(const Rows& rows, const MachineProfile& machine) {
 /// What the constants say of the rows that they were found from: one for those that widen and one for the others, since
 /// both have the same constants.
 Residual residual(const Rows& rows, const MachineProfile& machine, const Path& path, bool upcasts) {
-  Residual out{fmt::format("slowdowns concurrent with a memory-bound kernel, {}{}", path.key,
-                           upcasts ? ", into a wider dtype" : ""),
-               "contention model"};
+  Residual out{
+      fmt::format("slowdowns beside a memory-bound kernel, {}{}", path.key, upcasts ? ", into a wider dtype" : ""),
+      "contention model"};
   const auto add = [&](double predicted, double measured) {
     const double error = std::abs(predicted / measured - 1);
     out.mean += error;
@@ -156,8 +156,8 @@ void fit_path(Path& path, MachineProfile& machine, MachineFit& out) {
   if (all.empty()) {
     if (!path.own_with_gemms.empty())
       out.notes.push_back(fmt::format(
-          "{} rows of GEMMs concurrent with foreshard's reduce-scatter are not used: none of a memory-bound "
-          "kernel concurrent with a collective of that path is there",
+          "{} rows of GEMMs beside foreshard's reduce-scatter are not used: none of a memory-bound kernel beside a "
+          "collective of that path is there",
           path.own_with_gemms.size()));
     return;
   }
@@ -207,8 +207,8 @@ void fit_contention(const Samples& samples, MachineProfile& machine, MachineFit&
     out.notes.push_back(
         fmt::format("{} contention rows do not say their collective's total_bytes: 512 MiB are assumed", assumed));
   if (gemms > 0)
-    out.notes.push_back(fmt::format(
-        "{} rows of GEMMs concurrent with collectives are not used: their losses follow from SMs and waves", gemms));
+    out.notes.push_back(
+        fmt::format("{} rows of GEMMs beside collectives are not used: their losses follow from SMs and waves", gemms));
 }
 
 }  // namespace foreshard::sim

@@ -16,7 +16,7 @@
 
 namespace foreshard::sim {
 
-/// One collective alone.
+/// One isolated collective.
 struct CollectiveSample {
   CollectiveKind kind = CollectiveKind::all_gather;
   Transport transport = Transport::nccl;
@@ -55,7 +55,7 @@ struct RateSample {
   double rate = 0;         ///< GB/s (hbm_copy: read plus written), TFLOP/s
 };
 
-/// One kernel alone, as a program ran it. What KernelWork says of it before it has a time.
+/// One isolated kernel, as a program ran it. What KernelWork says of it before it has a time.
 struct KernelSample {
   std::string label;  ///< what the program calls it: "aten::mul"
   KernelMath math = {};
@@ -76,7 +76,7 @@ struct NodeTopology {
   bool gdr = false;                  ///< every GPU and NIC can do GPUDirect RDMA
 };
 
-/// What one capture tells concurrent with its workload.
+/// What one capture tells in addition to its workload.
 struct CaptureSample {
   std::string name;
   double host_scale = 0;     ///< unprofiled host time over that under the profiler

@@ -16,8 +16,7 @@ using Json = nlohmann::json;
 using Host = ProbeMeasurements::Host;
 
 /// µs of what no probe times by itself, an allocation, a free, an op of the program between two calls, where no step
-/// was timed: assumed; the profile says so concurrent with each value. Timed steps hold it in the prices of their
-/// calls.
+/// was timed: assumed; the profile says so next to each value. Timed steps hold it in the prices of their calls.
 constexpr double kBookkeeping = 0.3;
 
 /// Whose share of a step's host time a call's is: host_bound_steps.hpp has a step of many of each.

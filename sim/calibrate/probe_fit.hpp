@@ -1,5 +1,5 @@
-// From what `foreshard probe` measured to a machine profile: fit_machine()'s fit, with latencies and host costs
-// concurrent with it.
+// From what `foreshard probe` measured to a machine profile: fit_machine()'s fit, and with it latencies
+// and host costs.
 //
 // Who: cli/gpu, which copies gpu/probe's result into ProbeMeasurements field by field. Where each number comes from and
 // how the host's calls follow from the timed steps stands in docs/gpu.md. Pure and deterministic.
@@ -38,9 +38,9 @@ struct ProbeMeasurements {
     double section_step = 0;  ///< issuing HostBoundStep::sections (core/models/host_bound_steps.hpp), from an idle GPU
     double kernel_step = 0;   ///< issuing HostBoundStep::kernels
   };
-  /// A copy on a stream of high priority, as FSDP2's copy-in runs, concurrent with kernels of the compute stream.
+  /// A copy on a stream of high priority, as FSDP2's copy-in runs, beside kernels of the compute stream.
   struct SideCopy {
-    double slowdown = 0;      ///< its time over that alone
+    double slowdown = 0;      ///< its time over its isolated time
     double compute_lost = 0;  ///< what memory-bound kernels lose, over the time that the copy runs: from 0 to 1
     double gemm_lost = 0;     ///< the same of GEMMs of many waves
   };

@@ -9,7 +9,7 @@ namespace foreshard::sim {
 namespace {
 
 struct Kernel {
-  bool ll = false;         ///< flags concurrent with the data: 9 bytes for 8, low latency
+  bool ll = false;         ///< flags sent next to the data: 9 bytes for 8, low latency
   bool by_switch = false;  ///< multicast or in-switch sum
 };
 

@@ -17,7 +17,7 @@
 
 namespace foreshard::sim {
 
-/// What a mechanism says alone: microseconds of the collective.
+/// What a mechanism says before any table corrects it: the collective's microseconds.
 using Model = std::function<double(const CollectiveRequest&)>;
 
 class TableCorrection {

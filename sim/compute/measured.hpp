@@ -24,7 +24,7 @@ namespace foreshard::sim::compute {
 /// measured.
 [[nodiscard]] double shape_factor(const ComputeSpec& spec, const KernelMath& math);
 
-/// Time of a kernel while ContentionSpec::held_sms are held over its time alone: of a kernel of bytes that of the
+/// Time of a kernel while ContentionSpec::held_sms are held, over its isolated time: of a kernel of bytes that of the
 /// nearest size of its family, of others the measured shapes' mean as above, without the model's point. 0 where nothing
 /// was measured.
 [[nodiscard]] double held_factor(const ComputeSpec& spec, std::string_view label, const KernelWork& work);

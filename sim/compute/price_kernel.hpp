@@ -1,4 +1,4 @@
-// What a kernel costs alone on an idle GPU, from what it computes; and what it holds of the GPU meanwhile.
+// The isolated time of a kernel on an idle GPU, from what it computes; and what it holds of the GPU meanwhile.
 //
 // Who: sim/compute/prices.cpp for every kernel that comes without a time; sim/engine's contention for the resources.
 // Pure and deterministic; thread-safe. The model and its errors: docs/compute.md. Times are 64-bit nanoseconds and stay
@@ -19,7 +19,7 @@ struct KernelPrice {
   std::uint64_t waves = 0;  ///< rounds of tiles over the SMs
   std::uint32_t sms = 0;    ///< SMs at work
   double memory_share = 0;  ///< of the HBM peak, its bytes over its time
-  double held = 0;  ///< measured: its time while ContentionSpec::held_sms are held, over that alone; 0: not measured
+  double held = 0;  ///< measured: time while ContentionSpec::held_sms are held, over isolated time; 0: not measured
 };
 
 /// Prices `work.math` and `work.bytes`; `work.work` is not looked at. The class is the kernel's own, except that a

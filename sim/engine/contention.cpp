@@ -18,8 +18,8 @@ std::int64_t rounds(std::int64_t tiles, std::int64_t sms) {
   return (tiles + sms - 1) / sms;
 }
 
-/// Time concurrent with `held` SMs from start to end over time alone, of a GEMM in whole waves: blocks that find no SM
-/// at the start run once another block has ended. Where tiles are fixed in advance they then do their full share,
+/// Time while `held` SMs are taken from start to end, over isolated time, of a GEMM in whole waves: blocks that find no
+/// SM at the start run once another block has ended. Where tiles are fixed in advance they then do their full share,
 /// else the one tile that is theirs.
 double covered_waves(const MachineProfile& machine, std::int64_t tiles, double held) {
   const ContentionSpec& spec = machine.contention;
@@ -39,7 +39,7 @@ double stretch_of(const MachineProfile& machine, double traffic) {
   return 1 / (1 - std::min(traffic, machine.contention.most_traffic)) - 1;
 }
 
-/// Time over time alone while work divides evenly over the SMs that are left.
+/// Time over isolated time while work divides evenly over the SMs that are left.
 double fluid(const MachineProfile& machine, const KernelDemand& kernel, double held, double traffic) {
   const double all = machine.sm_count;
   const double sms = std::max(1.0, kernel.sms * all / std::max(1.0, all - held));
@@ -53,8 +53,8 @@ double covered(const MachineProfile& machine, const KernelDemand& kernel, double
   return std::max(even, covered_waves(machine, kernel.tiles, held));
 }
 
-/// A loss measured concurrent with `usual` SMs concurrent with `now` of them: the model says how it changes, but where
-/// its own loss is so small that a ratio to it would be one of rounding errors.
+/// A loss that was measured where the model loses `usual`, scaled to where it loses `now`; unscaled where the model's
+/// own loss is so small that a ratio to it would be one of rounding errors.
 double loss_now(const MachineProfile& machine, double measured, double usual, double now) {
   return usual - 1 < machine.contention.least_loss ? measured - 1 : (measured - 1) * (now - 1) / (usual - 1);
 }
@@ -76,10 +76,10 @@ bool one_wave(const MachineProfile& machine, const KernelDemand& kernel) {
   return kernel.held > 0 && kernel.held >= machine.contention.one_wave;
 }
 
-/// How far a kernel is, in ns: what it takes alone, what is left of that, and since when it runs.
+/// How far a kernel is, in ns: its isolated time, what remains of that, and for how long it has run.
 struct Progress {
   double whole;
-  double isolated;
+  double remaining;
   double elapsed;
 };
 
@@ -89,12 +89,13 @@ struct Progress {
 /// same rate: hence `elapsed`. A kernel that has lost nothing so far counts as one that begins now.
 double late_blocks(double covered, double left, Progress kernel) {
   constexpr double kNothingLost = 1.001;
-  if (kernel.isolated + kernel.elapsed <= kernel.whole * kNothingLost) kernel = {kernel.isolated, kernel.isolated, 0};
+  if (kernel.remaining + kernel.elapsed <= kernel.whole * kNothingLost)
+    kernel = {kernel.remaining, kernel.remaining, 0};
   const double freed = kernel.elapsed + left;
   const double end = freed >= kernel.whole ? covered * kernel.whole
                                            : std::max(kernel.whole, freed + std::min(covered - 1, 1.0) * kernel.whole);
-  if (end <= freed) return (end - kernel.elapsed) / kernel.isolated;
-  return left / std::max(kernel.isolated - (end - freed), left / static_cast<double>(kFullRate));
+  if (end <= freed) return (end - kernel.elapsed) / kernel.remaining;
+  return left / std::max(kernel.remaining - (end - freed), left / static_cast<double>(kFullRate));
 }
 
 double kernel_slowdown(const MachineProfile& machine, const RunningOp& running_op, const Taken& taken, bool with_kernel,
@@ -105,13 +106,13 @@ double kernel_slowdown(const MachineProfile& machine, const RunningOp& running_o
   if (taken.sms > 0 || taken.traffic > 0) {
     slowdown = with_collectives(machine, kernel, taken.sms, taken.traffic);
     // A collective that ends first leaves its SMs to the tiles that are not begun by then.
-    const double isolated = static_cast<double>(share.remaining) / static_cast<double>(kFullRate);
+    const double remaining = static_cast<double>(share.remaining) / static_cast<double>(kFullRate);
     const auto left = static_cast<double>(taken.shortest);
     if (one_wave(machine, kernel) && left > 0)
       slowdown = late_blocks(slowdown, left,
-                             {static_cast<double>(share.work) / static_cast<double>(kFullRate), isolated,
+                             {static_cast<double>(share.work) / static_cast<double>(kFullRate), remaining,
                               static_cast<double>(share.elapsed)});
-    else if (kernel.shaped && left > 0 && left < isolated * slowdown)
+    else if (kernel.shaped && left > 0 && left < remaining * slowdown)
       slowdown = std::min(slowdown, fluid(machine, kernel, taken.sms, taken.traffic));
   }
   if (with_kernel && running_op.role == Role::side_kernel) slowdown *= spec.side_kernel;
@@ -177,7 +178,7 @@ Taken run_collectives(std::span<const RunningOp> running, std::span<const Share>
   return taken;
 }
 
-/// The traffic of one collective of large blocks concurrent with a kernel.
+/// The traffic of one collective of large blocks that a kernel overlaps.
 double usual_traffic(const MachineProfile& machine, const CollectivePath& path, double pressure) {
   if (machine.contention.memory_bandwidth <= 0) return 0;
   const double rate = machine.contention.usual_link * path.link_bandwidth / (1 + path.gather_latency * pressure);

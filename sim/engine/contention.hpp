@@ -7,8 +7,8 @@
 // that they take. A collective loses time to memory accesses that kernels delay, and link and network bandwidth to
 // others.
 //
-// Rates are integers: work is counted in 1/2^20 ns, a rate is the work done in one nanosecond. So an op
-// alone has rate 2^20, and every sum and comparison that decides an order is exact.
+// Rates are integers: work is counted in 1/2^20 ns, a rate is the work done in one nanosecond. So an
+// isolated op has rate 2^20, and every sum and comparison that decides an order is exact.
 #pragma once
 
 #include <array>
@@ -88,11 +88,11 @@ struct Share {
 void fill_rates(const MachineProfile& machine, std::span<const RunningOp> running, std::span<const Share> shares,
                 std::span<std::int64_t> rates);
 
-/// What captured kernels lose concurrent with one kind of neighbour of the usual size, as factors on their time.
+/// What captured kernels lose to one kind of overlapping op of the usual size, as factors on their time.
 /// Beside rings that hold `sms` SMs together, from the kernel's start to its end.
 [[nodiscard]] double slowdown_with_rings(const MachineProfile& machine, const KernelDemand& kernel, double sms);
 [[nodiscard]] double slowdown_with_copy_engine(const MachineProfile& machine, const KernelDemand& kernel);
-/// Of a compute-stream kernel concurrent with one of another stream.
+/// Of a compute-stream kernel beside one of another stream.
 [[nodiscard]] double slowdown_with_side_kernel(const MachineProfile& machine, const KernelDemand& kernel);
 
 }  // namespace foreshard::sim

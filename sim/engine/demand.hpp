@@ -14,11 +14,11 @@ namespace foreshard::sim {
 
 /// A kernel's demand. Defaults are those of a kernel that shares nothing.
 struct KernelDemand {
-  double sms = 0;            ///< share of the SMs below which it becomes slower in proportion; 0: needs none
-  double memory = 0;         ///< share of its time that stretches as others take memory bandwidth
-  double pressure = 0;       ///< how much it delays the memory accesses of others; 1: a copy of large tensors
-  double clock = 1;          ///< its time at full clock over its time alone, below 1 where power holds the clock down
-  double ring_slowdown = 0;  ///< measured factor concurrent with an NCCL ring of the usual SMs; 0: none, the model says
+  double sms = 0;       ///< share of the SMs below which it becomes slower in proportion; 0: needs none
+  double memory = 0;    ///< share of its time that stretches as others take memory bandwidth
+  double pressure = 0;  ///< how much it delays the memory accesses of others; 1: a copy of large tensors
+  double clock = 1;     ///< its time at full clock over its isolated time, below 1 where power holds the clock down
+  double ring_slowdown = 0;  ///< measured factor beside an NCCL ring of the usual SMs; 0: none, the model says
   double held = 0;           ///< measured factor while ContentionSpec::held_sms are held; 0: none, the model says
   std::uint32_t tiles = 0;   ///< of a GEMM, one an SM at a time; 0: its work divides evenly
   bool persistent = false;   ///< its blocks fill SMs from start to end: a collective that needs SMs waits for that end

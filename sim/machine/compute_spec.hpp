@@ -28,7 +28,7 @@ struct ProductEngine {
   double efficiency = 0;      ///< share of the peak that the largest tile comes near
   double half_intensity = 0;  ///< a·b/(a+b) of the tile a × b that reaches half of that
   double power = 1;           ///< how sharply smaller tiles fall off
-  double tile_clocks = 0;     ///< of every tile, concurrent with its GEMMs: prologue and epilogue
+  double tile_clocks = 0;     ///< of every tile, in addition to its multiplications: prologue and epilogue
   double step_clocks = 0;     ///< least time of 64 elements of k in one tile
   double split_us = 0;        ///< once, where k is split between blocks
 };
@@ -66,7 +66,7 @@ struct ComputeRules {
 
 struct AttentionSpec {
   double launch_us = 0;
-  double row_clocks = 0;          ///< SM clocks of a query row, concurrent with its GEMMs …
+  double row_clocks = 0;          ///< SM clocks of a query row, in addition to its multiplications …
   double row_element_clocks = 0;  ///< … and of each of its elements
   double causal_block = 0;        ///< the mask's diagonal is worked on in blocks of so many keys
   Curve efficiency;               ///< share of the peak by head dimension
@@ -80,7 +80,7 @@ struct AccessSpec {
   double chunk_us = 0;            ///< multi-tensor: of one block's elements, for each byte an element moves
 };
 
-/// Times of one family of kernels alone on the GPU, by the bytes they move: all that a program calls by one name, that
+/// Isolated times of one family of kernels, by the bytes they move: all that a program calls by one name, that
 /// walk their tensors in one way and have one dtype. Between its points a time follows the line through their
 /// logarithms; smaller kernels cost the access's launch_us and their share of the rest, larger ones go at the largest's
 /// rate.
@@ -88,7 +88,7 @@ struct KernelFamily {
   struct Point {
     double bytes = 0;
     double us = 0;
-    double held = 0;  ///< time while ContentionSpec::held_sms SMs are held over that alone; 0: not measured
+    double held = 0;  ///< time while ContentionSpec::held_sms SMs are held, over isolated time; 0: not measured
   };
   std::string label;  ///< KernelWork::label's text: "aten::mul", "fsdp::chunk_cat"
   MemoryAccess access = MemoryAccess::contiguous;

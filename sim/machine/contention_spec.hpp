@@ -17,7 +17,7 @@ namespace foreshard::sim {
 struct CollectivePath {
   double sms = 0;              ///< held from start to end, where the price of the collective does not say
   double memory_per_byte = 0;  ///< bytes of device memory read and written for each byte sent over the link
-  double gather_latency = 0;   ///< how much longer an all-gather takes concurrent with a kernel of `pressure` 1
+  double gather_latency = 0;   ///< how much longer an all-gather takes beside a kernel of `pressure` 1
   double reduce_latency = 0;   ///< the same of a reduce-scatter or all-reduce
   double link_bandwidth = 0;   ///< bytes a second, one direction, that collectives of this kind reach together
   /// Pressure of a persistent kernel on foreshard's own reduce-scatter, which has its SMs before such a kernel begins;
@@ -47,9 +47,9 @@ struct ContentionSpec {
   /// GEMMs of more tiles than this many times the SMs hand tiles out one by one; others fix them in advance.
   double static_waves = 0;
   double side_kernel =
-      1;  ///< time of a kernel of another stream concurrent with one of the compute stream, over that alone
+      1;  ///< time of a kernel of another stream beside one of the compute stream, over its isolated time
   double with_side_kernel =
-      1;  ///< time of a compute-stream kernel concurrent with one of another stream, over that alone
+      1;  ///< time of a compute-stream kernel beside one of another stream, over its isolated time
   /// The same of a resident one, in recordings: what is taken off where both overlap. In a simulation they take turns.
   double persistent_side = 1;
   double full_rate_sms = 0;  ///< share of the SMs on which a kernel moves bytes at the full memory rate

@@ -46,7 +46,7 @@ struct Provenance {
 enum class ConstantUse : std::uint8_t {
   model = 0,      ///< a plan from a model: every constant
   recording = 1,  ///< a plan from a recording brings its own host and kernel times: all but /host/calls and /compute
-  collective = 2  ///< one collective alone: /links, /nccl, /network, /collectives
+  collective = 2  ///< one isolated collective: /links, /nccl, /network, /collectives
 };
 
 /// Runs, files and published tables that some constant of this use was fitted on.

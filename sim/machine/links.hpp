@@ -9,8 +9,8 @@
 
 namespace foreshard::sim {
 
-/// One number for each of NCCL's protocols: LL (flag concurrent with every word), LL128 (flag a 128-byte line), Simple
-/// (a semaphore a chunk).
+/// One number for each of NCCL's protocols: LL (a flag next to every word), LL128 (a flag in every 128-byte line),
+/// Simple (a semaphore a chunk).
 struct PerProtocol {
   double ll = 0;
   double ll128 = 0;

@@ -35,7 +35,7 @@ enum class CollectiveResource : std::uint8_t {
   copy_engine = 2,  ///< no SM
 };
 
-/// The time of one kind of collective alone, by size. Sizes ascend.
+/// The isolated time of one kind of collective, by size. Sizes ascend.
 struct CollectiveTable {
   struct Point {
     Bytes bytes = 0;  ///< whole buffer, as CollectiveWork::bytes
@@ -68,7 +68,7 @@ struct Rates {
   double pcie = 0;              ///< bytes a second, one direction, bytes counted once
   double peer = 0;              ///< bytes a second, one direction, bytes counted once
   Nanoseconds copy_overhead;    ///< of one cudaMemcpyAsync on the device
-  Nanoseconds kernel_overhead;  ///< of a kernel, concurrent with its bytes
+  Nanoseconds kernel_overhead;  ///< of a kernel, in addition to the time of its bytes
   double memory_bound = 0;      ///< bytes a second: elementwise kernels, copy-out
   double gather_copy = 0;       ///< bytes a second: cast and copy-in of an all-gather
   double gemm_bf16 = 0;         ///< FLOP a second

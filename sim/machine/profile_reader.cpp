@@ -133,7 +133,7 @@ std::size_t ProfileReader::word(const nlohmann::json& object, const std::string&
   return value == nullptr ? 0 : word(*value, fmt::format("{}/{}", path, key), words);
 }
 
-void ProfileReader::source_isolated(const nlohmann::json& object, const std::string& path) {
+void ProfileReader::source_only(const nlohmann::json& object, const std::string& path) {
   const nlohmann::json* value = member(object, path, "source", false);
   const bool given = value != nullptr && value->is_string() && !value->get<std::string>().empty();
   if (!given)
@@ -142,7 +142,7 @@ void ProfileReader::source_isolated(const nlohmann::json& object, const std::str
 }
 
 void ProfileReader::source(const nlohmann::json& object, const std::string& path) {
-  source_isolated(object, path);
+  source_only(object, path);
   fitted_on(object, path);
 }
 

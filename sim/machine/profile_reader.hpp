@@ -45,8 +45,8 @@ class ProfileReader {
   /// The object's "source" and "fitted_on": remembered under `path`, an error where they are missing or empty.
   /// fitted_on is a list of names that a measurement() has, or "none: " and a reason.
   void source(const nlohmann::json& object, const std::string& path);
-  /// The same of what is no constant: a range, a choice.
-  void source_isolated(const nlohmann::json& object, const std::string& path);
+  /// Its "source" without "fitted_on", of what is not a constant: a range, the name of a program.
+  void source_only(const nlohmann::json& object, const std::string& path);
   void measurement(Measurement measurement) { provenance_.measurements.push_back(std::move(measurement)); }
 
   void fail(const std::string& path, std::string what, std::string hint = {});

@@ -1,4 +1,4 @@
-// "/collectives": the measured times of collectives alone.
+// "/collectives": the measured times of isolated collectives.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -62,7 +62,7 @@ void read_host(ProfileReader& reader, const Json& host, MachineProfile& out) {
   if (const Json* program = reader.member(host, "/host", "program", false)) {
     reader.known_keys(*program, "/host/program", kProgramKeys);
     out.host_calls.program = static_cast<Lowering>(reader.word(*program, "/host/program", "value", kPrograms));
-    reader.source_isolated(*program, "/host/program");
+    reader.source_only(*program, "/host/program");
   }
 }
 

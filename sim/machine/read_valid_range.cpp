@@ -58,7 +58,7 @@ void read_valid_range(ProfileReader& reader, const Json& valid_range, MachinePro
   out.valid_range.dtypes = read_words<DType>(reader, valid_range, "dtypes", dtypes);
   out.valid_range.transports = read_words<Transport>(reader, valid_range, "transports", EnumNames<Transport>::kNames);
   out.valid_range.kernels = read_words<KernelClass>(reader, valid_range, "kernels", kDashedNames<KernelClass>);
-  reader.source_isolated(valid_range, "/covers");
+  reader.source_only(valid_range, "/covers");
   if (!reader.error()) out.valid_range.source = valid_range["source"].get<std::string>();
 }
 

@@ -114,7 +114,7 @@ void List::streams() {
 
 void List::allocator() {
   if (is_expandable(base_)) return;
-  add("free pages can move between sizes: segments grow instead of standing concurrent with one another",
+  add("free pages can move between sizes: segments grow instead of standing next to one another",
       {Cure::hard_fragmentation, Cure::soft_fragmentation}, make_expandable);
 }
 

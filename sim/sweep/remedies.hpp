@@ -50,10 +50,10 @@ struct Remedies {
   std::vector<Remedy> useful;  ///< those that save reserved memory (out of memory: that fit), most saved first
   std::size_t tried = 0;
   std::size_t useless = 0;              ///< ran, and saved nothing
-  std::vector<std::string> impossible;  ///< "--choice: why it could not be simulated, or does not fit"
+  std::vector<std::string> impossible;  ///< "--option: why it could not be simulated, or does not fit"
 };
 
-/// The remedy to name concurrent with a cause: of those meant against it the one that saves most, or, of those within a
+/// The remedy to name next to a cause: of those meant against it the one that saves most, or, of those within a
 /// twentieth of that, the one that changes the fewest settings. Null without one.
 [[nodiscard]] const Remedy* best_against(const Remedies& remedies, CauseKind cause);
 

@@ -40,12 +40,12 @@ TEST_CASE("a config.json and a safetensors header are planned too") {
       R"("layers.1.w": {"dtype": "F32", "shape": [1024, 1024], "data_offsets": [4194304, 8388608]},)"
       R"("norm.weight": {"dtype": "F32", "shape": [1024], "data_offsets": [8388608, 8392704]}})";
   const std::string states = folder.write("m.safetensors", safetensors_bytes(header, 8392704));
-  const Answer isolated = run_cli({"plan", states, "--gpus", "2", "--json"});
-  INFO(isolated.err);
-  REQUIRE(isolated.status == 0);
-  const json result = json::parse(isolated.out);
+  const Answer estimated = run_cli({"plan", states, "--gpus", "2", "--json"});
+  INFO(estimated.err);
+  REQUIRE(estimated.status == 0);
+  const json result = json::parse(estimated.out);
   CHECK(result["valid"] == false);
-  CHECK(isolated.err.find("compute is estimated") != std::string::npos);
+  CHECK(estimated.err.find("compute is estimated") != std::string::npos);
   // Parameters, gradients and two Adam states of half the model: 4 x 8,392,704 / 2, and FSDP2's buffers on top.
   CHECK(result["peak_allocated_bytes"].get<std::uint64_t>() > 3 * 8392704 / 2);
 }

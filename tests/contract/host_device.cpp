@@ -13,8 +13,8 @@
 namespace foreshard {
 
 CommunicatorId HostDevice::create_communicator(const CommunicatorOptions& options) {
-  const std::vector<std::uint32_t> isolated{rank_};
-  const auto& members = options.members.empty() ? isolated : options.members;
+  const std::vector<std::uint32_t> only_member{rank_};
+  const auto& members = options.members.empty() ? only_member : options.members;
   const auto place = std::find(members.begin(), members.end(), rank_);
   FORESHARD_CHECK(place != members.end(), "a communicator without this rank");
   communicators_.push_back({&world_.group(members), static_cast<std::size_t>(place - members.begin()), members.size()});

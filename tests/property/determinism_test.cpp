@@ -44,9 +44,9 @@ TEST_CASE("plans made in four threads at once are the files that each makes alon
   wanted[2].reshard_after_forward = {Reshard::Kind::never, 0};
   wanted[3].release = Release::record_stream;
   const Workload w = timed_workload(wanted[0], 4, 3);
-  std::vector<std::string> isolated;
+  std::vector<std::string> one_by_one;
   for (std::size_t i = 0; i < 4; ++i)
-    isolated.push_back(planned_bytes(w, wanted[i], folder.path() / fmt::format("alone{}", i)));
+    one_by_one.push_back(planned_bytes(w, wanted[i], folder.path() / fmt::format("alone{}", i)));
   std::vector<std::string> together(4);
   std::vector<std::thread> threads;
   for (std::size_t i = 0; i < 4; ++i)
@@ -54,10 +54,10 @@ TEST_CASE("plans made in four threads at once are the files that each makes alon
         [&, i] { together[i] = planned_bytes(w, wanted[i], folder.path() / fmt::format("thread{}", i)); });
   for (std::thread& thread : threads) thread.join();
   for (std::size_t i = 0; i < 4; ++i) {
-    CHECK_FALSE(isolated[i].empty());
-    CHECK(together[i] == isolated[i]);
+    CHECK_FALSE(one_by_one[i].empty());
+    CHECK(together[i] == one_by_one[i]);
   }
-  CHECK(isolated[0] != isolated[1]);
+  CHECK(one_by_one[0] != one_by_one[1]);
 }
 
 }  // namespace

@@ -155,10 +155,10 @@ Result<SnapshotFile> read_document(const PlainDocument& document, const std::str
 }  // namespace
 
 Result<void> SnapshotContext::spend(std::uint64_t count) {
-  if (count > breakdown)
+  if (count > entries_left)
     return fail(ErrorKind::input, "shared lists expand to more entries than a file of this size can hold", name,
                 "the file was not written by PyTorch");
-  breakdown -= count;
+  entries_left -= count;
   return {};
 }
 

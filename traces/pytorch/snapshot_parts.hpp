@@ -1,4 +1,4 @@
-// The parts of a memory snapshot's pickle, each from its plain values. Private to snapshot.cpp.
+// The parts of a memory snapshot's pickle, each from its plain values. Private to snapshot_file.cpp.
 #pragma once
 
 #include <string>
@@ -16,10 +16,10 @@ struct SnapshotContext {
   const PlainDocument& document;
   const std::string& name;  ///< of the file, for messages
   StatList& stats;
-  std::uint64_t breakdown = 0;  ///< entries that may still be read: an honest file has less than one per byte
+  std::uint64_t entries_left = 0;  ///< that may still be read: an honest file has less than one per byte
   bool has_frames = false;
 
-  /// Takes `count` from the budget. Fails when shared lists expand to more than the file can hold: a hostile
+  /// Takes `count` from entries_left. Fails when shared lists expand to more than the file can hold: a hostile
   /// pickle can name one list a million times.
   [[nodiscard]] Result<void> spend(std::uint64_t count);
   [[nodiscard]] tl::unexpected<Error> fail_at(const std::string& place, std::string what, std::string hint = {}) const;

@@ -110,21 +110,21 @@ void MemoryLevels::name_units() {
   std::vector<std::size_t> order(run_.units.size());
   for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
   std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return most[a] > most[b]; });
-  std::vector<bool> isolated(run_.units.size());
-  for (std::size_t i = 0; i < std::min(order.size(), kMaxUnits); ++i) isolated[order[i]] = most[order[i]] > 0;
+  std::vector<bool> shown(run_.units.size());
+  for (std::size_t i = 0; i < std::min(order.size(), kMaxUnits); ++i) shown[order[i]] = most[order[i]] > 0;
 
   auto& components = components_[static_cast<std::size_t>(Stacking::unit)];
   components.push_back({"no unit", std::string(kRest)});
   unit_component_.assign(run_.units.size() + 1, kRestComponent);
   for (std::size_t i = 0; i < run_.units.size(); ++i) {
-    if (!isolated[i]) continue;
+    if (!shown[i]) continue;
     unit_component_[i] = components.size();
     const std::string& name = run_.units[i].name;
     components.push_back({name.empty() ? "root" : name, std::string(kHues[(components.size() - 1) % kHues.size()])});
   }
   const bool rest = order.size() > kMaxUnits && most[order[kMaxUnits]] > 0;
   for (std::size_t i = 0; i < run_.units.size(); ++i)
-    if (rest && !isolated[i]) unit_component_[i] = components.size();
+    if (rest && !shown[i]) unit_component_[i] = components.size();
   if (rest) components.push_back({"smaller units", "#8c8c8c"});
 }
 

@@ -191,9 +191,9 @@ TEST_CASE("a rank that never comes, and a rendezvous that is not there") {
   const Finished absent = wait_for(processes, std::chrono::seconds(10));
   check_told(absent, ErrorKind::rendezvous, 9,
              "rank 2 did not come to the rendezvous within 2.0 s (2 of 3 ranks came)");
-  std::vector<Process> isolated;
-  isolated.push_back(start_rank(1, 2, free_port(), with_times({"none", "0", "join=2000"})));
-  const Finished refused = wait_for(isolated, std::chrono::seconds(10));
+  std::vector<Process> without_server;
+  without_server.push_back(start_rank(1, 2, free_port(), with_times({"none", "0", "join=2000"})));
+  const Finished refused = wait_for(without_server, std::chrono::seconds(10));
   check_told(refused, ErrorKind::rendezvous, 9, "rank 1 cannot reach the rendezvous at 127.0.0.1");
   check_told(refused, ErrorKind::rendezvous, 9, "Connection refused");
 }

@@ -8,8 +8,7 @@
 namespace foreshard::sim {
 namespace {
 
-/// So few SMs that a kernel which moves bytes lacks some concurrent with 12 of a collective's, and none concurrent
-/// with 8.
+/// So few SMs that a kernel which moves bytes lacks some where a collective holds 12, and none where it holds 8.
 constexpr const char* kFewSms = R"({"schema": 2, "name": "few", "extends": "h200",
   "gpu": {"sm_count": {"value": 50, "unit": "count", "source": "a test"}}})";
 
@@ -96,8 +95,8 @@ TEST_CASE("rows whose results are wider are held against the constants by themse
   wide.collective_concurrent_us *= 1.2;
   const MachineFit fit = fitted({measured_on(truth, KernelClass::memory_bound, scatter(Transport::pull_reduce)), wide});
   REQUIRE(fit.residuals.size() == 2);
-  CHECK(fit.residuals[0].what == "slowdowns concurrent with a memory-bound kernel, symmetric");
-  CHECK(fit.residuals[1].what == "slowdowns concurrent with a memory-bound kernel, symmetric, into a wider dtype");
+  CHECK(fit.residuals[0].what == "slowdowns beside a memory-bound kernel, symmetric");
+  CHECK(fit.residuals[1].what == "slowdowns beside a memory-bound kernel, symmetric, into a wider dtype");
   CHECK(fit.residuals[0].points == 2);
   CHECK(fit.residuals[1].points == 2);
   CHECK(fit.residuals[1].worst > 0.05);  // one latency for both lies between them

@@ -119,7 +119,7 @@ TEST_CASE("an all-gather lengthens the probed gap by what was measured, else by 
   CHECK(gaps.long_kernel.us() == Approx(0.6));
 }
 
-TEST_CASE("copies concurrent with the compute stream take from it what was measured") {
+TEST_CASE("copies beside the compute stream take from it what was measured") {
   const MachineProfile base = profile(probed());
   CHECK(base.contention.side_kernel == builtin_profile("h200")->contention.side_kernel);
   ProbeMeasurements result = probed();
@@ -153,8 +153,8 @@ TEST_CASE("what runs concurrently with reductions into a wider dtype is kept apa
       if (residual.what == what) return residual.points;
     return std::size_t{0};
   };
-  CHECK(points("slowdowns concurrent with a memory-bound kernel, symmetric") == 2);
-  CHECK(points("slowdowns concurrent with a memory-bound kernel, symmetric, into a wider dtype") == 2);
+  CHECK(points("slowdowns beside a memory-bound kernel, symmetric") == 2);
+  CHECK(points("slowdowns beside a memory-bound kernel, symmetric, into a wider dtype") == 2);
   // Foreshard's own kernel was measured, not PyTorch's copies, whatever the base is.
   const CollectivePath path = profile(result).contention.symmetric;
   CHECK(path.reduce_latency == Approx(1000. / 900).epsilon(0.1));

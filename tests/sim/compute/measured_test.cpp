@@ -20,7 +20,7 @@ const Json& measured() {
 }
 
 /// The profile without the factors for a step under load: the kernels were measured one at a time.
-const MachineProfile& isolated() {
+const MachineProfile& unloaded() {
   static const MachineProfile kProfile = [] {
     MachineProfile profile = builtin_profile("h200").value();
     profile.compute.gemms.sustained = {};
@@ -57,7 +57,7 @@ TEST_CASE("GEMMs are within the stated error of the measured ones") {
     KernelWork work;
     work.math = {
         KernelMath::Kind::gemm, dtype_of(row[0]), false, row[2].get<std::uint32_t>(), extent(3), extent(4), extent(5)};
-    const double predicted = price_kernel(isolated(), work).time.us();
+    const double predicted = price_kernel(unloaded(), work).time.us();
     const double us = row[6].get<double>();
     const std::string kernel = row[7].get<std::string>();
     Errors& group = row[0] == "float32" ? float32 : kernel.starts_with("cutlass") ? unaligned : every;
@@ -85,11 +85,11 @@ TEST_CASE("attention is within the stated error of the measured one") {
                  length,
                  length,
                  row[6].get<std::uint64_t>()};
-    forward.add(price_kernel(isolated(), work).time.us(), row[7].get<double>());
+    forward.add(price_kernel(unloaded(), work).time.us(), row[7].get<double>());
     work.math.kind = KernelMath::Kind::attention_backward;
     double main = 0;
     for (const Json& kernel : row[10]) main = std::max(main, kernel[2].get<double>());
-    backward.add(price_kernel(isolated(), work).time.us(), main);
+    backward.add(price_kernel(unloaded(), work).time.us(), main);
   }
   CHECK(forward.mean() < 0.07);
   CHECK(backward.mean() < 0.08);
@@ -106,7 +106,7 @@ TEST_CASE("kernels on views are within the stated error of the measured ones") {
     work.math.access = row[0] == "add_same"    ? MemoryAccess::contiguous
                        : row[0] == "cat_views" ? MemoryAccess::concatenate
                                                : MemoryAccess::strided;
-    errors.add(price_kernel(isolated(), work).time.us(), row[8].get<double>());
+    errors.add(price_kernel(unloaded(), work).time.us(), row[8].get<double>());
   }
   CHECK(errors.mean() < 0.1);
 }

@@ -41,7 +41,7 @@ TEST_CASE("a measured slowdown shrinks with the SMs that are held, as the model'
   CHECK(bench.end(gemm) == Approx(4000 + 14'000).margin(1));
 }
 
-/// Time of a kernel of 100 us that loses `held` while 12 SMs are held, concurrent with a collective of `left` ns on
+/// Time of a kernel of 100 us that loses `held` while 12 SMs are held, beside a collective of `left` ns on
 /// `sms` SMs; something else ends every `event` ns.
 double with_held_sms(double held, std::int64_t left, double sms, std::int64_t event = 1'000'000) {
   const MachineProfile machine = round_machine();
@@ -258,7 +258,7 @@ TEST_CASE("a ring waits for the end of a persistent kernel, a copy-engine all-ga
   bench.device.synchronize();
   CHECK(bench.end(first) == 54'000);
   CHECK(bench.start(ring) == 54'000);    // ready at 14000
-  CHECK(bench.start(second) == 57'000);  // the gap concurrent with a queued all-gather; the ring is there already
+  CHECK(bench.start(second) == 57'000);  // the gap while an all-gather is queued; the ring is there already
   CHECK(bench.end(second) > 57'000 + 50'000);
   Bench engines(machine);
   engines.gemm(50'000);
@@ -298,7 +298,7 @@ TEST_CASE("waiting for SMs is not a deadlock, and peers that never come are") {
   CHECK(bench.start(ring) > 0);
 }
 
-/// A GEMM of `tiles` concurrent with `sms` held SMs from its start to its end, on the h200 profile.
+/// The slowdown of a GEMM of `tiles` while `sms` SMs are held from its start to its end, on the h200 profile.
 double concurrent(std::uint32_t tiles, double sms) {
   static const MachineProfile machine = *builtin_profile("h200");
   KernelDemand gemm = kernel_demand(machine, {.kernel_class = KernelClass::gemm, .work = {}, .label = {}});

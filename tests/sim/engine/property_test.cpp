@@ -113,9 +113,9 @@ TEST_CASE("work is conserved: nothing ends before its work is done, and without 
     for (std::size_t i = 0; i < contended.work.size(); ++i)
       REQUIRE(contended.timings[i].end - contended.timings[i].start >= contended.work[i]);
     machine.contention = {};
-    const Played isolated = play(seed, machine, false);
-    for (std::size_t i = 0; i < isolated.work.size(); ++i)
-      REQUIRE(isolated.timings[i].end - isolated.timings[i].start == isolated.work[i]);
+    const Played uncontended = play(seed, machine, false);
+    for (std::size_t i = 0; i < uncontended.work.size(); ++i)
+      REQUIRE(uncontended.timings[i].end - uncontended.timings[i].start == uncontended.work[i]);
   }
 }
 

@@ -100,7 +100,7 @@ TEST_CASE("a plan that runs out of memory says what failed, and which changes fi
   for (const Remedy& remedy : remedies.useful) CHECK(remedy.peaks.reserved <= limit);
 }
 
-TEST_CASE("the remedy concurrent with a cause is the simplest of the best", "[remedies]") {
+TEST_CASE("the remedy next to a cause is the simplest of the best", "[remedies]") {
   Remedies remedies;
   const auto add = [&](const char* setting, std::int64_t saving, std::vector<CauseKind> cures) {
     Remedy remedy;

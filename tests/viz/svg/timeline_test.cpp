@@ -44,13 +44,13 @@ std::string xml_fault(std::string_view xml) {
       open.pop_back();
       continue;
     }
-    const bool isolated = body.ends_with('/');
-    if (isolated) body.remove_suffix(1);
+    const bool closes_itself = body.ends_with('/');
+    if (closes_itself) body.remove_suffix(1);
     if (std::count(body.begin(), body.end(), '"') % 2 != 0 || body.find('<') != std::string_view::npos)
       return "attributes: " + std::string(body);
     if (open.empty() && rooted) return "two roots";
     rooted = true;
-    if (!isolated) open.emplace_back(body.substr(0, body.find(' ')));
+    if (!closes_itself) open.emplace_back(body.substr(0, body.find(' ')));
   }
   return open.empty() ? "" : "left open: " + open.back();
 }
