@@ -2,8 +2,8 @@
 // order, what each allocates and frees (temporaries and tensors saved for backward included), what its kernels compute
 // and what it costs the host. Kernels carry their shape and no time: the device prices them.
 //
-// Who: traces/source for presets and model files; sweep; tests hold the result against recordings request by request.
-// Pure and deterministic.
+// Who: traces/workload_source for presets and model files; sweeps; tests hold the result against recordings request by
+// request. Pure and deterministic.
 #pragma once
 
 #include <array>

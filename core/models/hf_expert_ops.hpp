@@ -1,5 +1,5 @@
 // The further ops of a mixture of experts on a tape, in the manner of ops.hpp: what each allocates, launches, saves and
-// does in backward (tools/autograd/derivatives.yaml, ATen's CUDA implementations; PyTorch 2.11).
+// does in backward (derivatives.yaml, ATen's CUDA implementations; PyTorch 2.11).
 //
 // Who: hf_experts.cpp. No reference run has them: temporaries of sorts and of grouped products are estimates, all of
 // them small beside the activations.

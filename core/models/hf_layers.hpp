@@ -3,7 +3,7 @@
 //
 // Source: transformers 5, modeling_llama.py, modeling_qwen2.py, modeling_qwen3.py, modeling_mixtral.py,
 // modeling_gpt2.py, masking_utils.py, loss/loss_utils.py; which of its versions, and that the requests are equal, is
-// what the reference runs show. Who: hf_decoder.cpp, hf_mixtral.cpp, hf_gpt2.cpp. Not for other rooms.
+// what the reference runs show. Who: hf_decoder.cpp, hf_experts.cpp, hf_gpt2.cpp. Not for other rooms.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // The ops of eager PyTorch 2.11 on a tape: what each allocates, launches, saves and does in backward
-// (tools/autograd/derivatives.yaml; ATen's CUDA implementations). Temporaries and the order of requests are PyTorch's.
+// (derivatives.yaml; ATen's CUDA implementations). Temporaries and the order of requests are PyTorch's.
 //
 // Who: the families. Arguments are handles that the caller keeps; results are new handles. Labels are the ATen ops.
 #pragma once

@@ -1,4 +1,5 @@
-// One TCP connection that carries messages: both ends of it, hub.cpp's and session.cpp's.
+// One TCP connection that carries messages: both ends of it, rendezvous_server.cpp's and
+// session_thread.cpp's.
 //
 // Everything happens on the thread of the io_context. Holds itself alive while it is open. What arrives is bounded by
 // the frame limit, what waits to be sent by kMaxWaitingBytes: a peer that does not read loses its connection.

@@ -8,7 +8,7 @@
 //   return (*session)->finish();
 //
 // A background thread sends heartbeats with the last operation and hears of the other ranks' ends. Rank 0's thread
-// also holds the rendezvous (hub.hpp), unless foreshard's own launcher does (supervisor.hpp).
+// also holds the rendezvous (rendezvous_server.hpp), unless foreshard's own launcher does (supervisor.hpp).
 //
 // What ends a run: a rank that dies, leaves before finish(), calls fail(), reports no progress, falls silent, was
 // started with other settings, asks for another collective than the rest; a rendezvous that is cut; an interrupt at

@@ -1,9 +1,9 @@
 // Starts the ranks of a run on this host and sees to it that they end together: `foreshard run --gpus 4`.
 //
-// The launcher holds the rendezvous (hub.hpp), starts one process a rank in its own process group with the variables
-// of environment.hpp, passes their words on line by line, and watches them. When one dies, hangs, fails or disagrees,
-// the others are told, then asked to end (SIGTERM), then made to (SIGKILL); when launch_ranks() returns, none of them
-// nor of their own process groups is left. If the launcher itself is killed, the kernel kills the ranks
+// The launcher holds the rendezvous (rendezvous_server.hpp), starts one process a rank in its own process group with
+// the variables of environment.hpp, passes their words on line by line, and watches them. When one dies, hangs, fails
+// or disagrees, the others are told, then asked to end (SIGTERM), then made to (SIGKILL); when launch_ranks() returns,
+// none of them nor of their own process groups is left. If the launcher itself is killed, the kernel kills the ranks
 // (PR_SET_PDEATHSIG). Ctrl-C (SIGINT) and SIGTERM at the launcher end the run as `interrupted`; a second one at once.
 //
 // Not thread safe: takes the process's SIGINT, SIGTERM and SIGCHLD while it runs, and puts back what was there.

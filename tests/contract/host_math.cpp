@@ -127,7 +127,7 @@ TensorView contiguous_view(DType dtype, std::vector<std::uint64_t> shape) {
 
 namespace {
 
-/// A computation with its operands on host memory; operator[] counts them as computation.hpp does.
+/// A kernel with its operands on host memory; operator[] counts them as kernel.hpp does.
 class Call {
  public:
   Call(const Kernel& computation, std::span<const Address> addresses) : c(computation) {

@@ -2,7 +2,7 @@
 //
 // Who: the tests of the GPU's kernels, and the tests that run a whole step on host memory. Written to be obviously
 // right, not fast: every value is read as a double, computed in double and rounded once to its dtype (to nearest, ties
-// to even), so its own error is far below that of the float32 arithmetic that computation.hpp promises. Where float32
+// to even), so its own error is far below that of the float32 arithmetic that kernel.hpp promises. Where float32
 // steps are part of the definition (random_normal, rotary tables) they are float32 here too.
 // Breaking a function's contract ends in FORESHARD_CHECK.
 #pragma once

@@ -1,6 +1,7 @@
 #include "tests/catch.hpp"
 #include "tests/tidy/banned_words.hpp"
 #include "tests/tidy/folder_graph.hpp"
+#include "tests/tidy/named_files.hpp"
 #include "tests/tidy/tidy_rules.hpp"
 
 using namespace foreshard::tidy;
@@ -59,7 +60,7 @@ TEST_CASE("ranged for over unordered containers") {
 
 namespace {
 
-/// A library in core/a that includes core/b, and what its CMakeLists.txt declares.
+/// A library that includes another one, and what its CMakeLists.txt declares.
 Tree two_folders(const std::string& declared, const std::string& included = "#include \"core/b/b.hpp\"\n") {
   return tree_of({{"core/a/CMakeLists.txt",
                    "foreshard_library(\n  SOURCES a.cpp\n  DEPENDS " + declared + "\n  LIBRARIES fmt::fmt)\n"},
@@ -198,4 +199,29 @@ TEST_CASE("banned words are found whole, by place and with what to say") {
     CHECK(banned_words(source_file("words.txt", row), unreadable).empty());
     CHECK(unreadable.size() == 1);
   }
+}
+
+TEST_CASE("files that a comment or a document names are there") {
+  const NamedFiles named({"README.md", "core/step/step_runner.hpp", "core/step/step_runner.cpp", "viz/page/app.ts"},
+                         source_file("foreign.txt", "# a comment\n\nengine.cpp  PyTorch\n"));
+  const auto missing = [&](const std::string& path, const std::string& text) {
+    return all(named.missing(source_file(path, text)));
+  };
+  CHECK(missing("core/a.cpp", "// as step.hpp says\n") == "core/a.cpp:1: names step.hpp, which is not there\n");
+  CHECK(missing("core/a.cpp", "int a;  ///< of core/steps\n") ==
+        "core/a.cpp:1: names core/steps, which is not there\n");
+  CHECK(missing("core/a.cpp", "// (core/step/runner.cpp)\n").find("core/step/runner.cpp") != std::string::npos);
+  CHECK(missing("core/a.cpp", "// step/runner.cpp's\n").find("step/runner.cpp") != std::string::npos);
+  CHECK(missing("viz/a.md", "see `core/step/old.txt`.\n").find("core/step/old.txt") != std::string::npos);
+  CHECK(missing("viz/a.md", "see [old](old.md)\n").find("old.md") != std::string::npos);
+  CHECK(missing("viz/page/b.ts", "/**\n * As page.ts.\n */\n").find(":2: names page.ts") != std::string::npos);
+  // What is there, by name, by path or by folder.
+  CHECK(missing("core/a.cpp", "// step_runner.cpp, core/step, core/step/step_runner.hpp's, step/step_runner.hpp.\n") ==
+        "");
+  CHECK(missing("viz/a.md", "[app](../viz/page/app.ts), README.md and core/step/.\n") == "");
+  // Code, addresses, other projects' files and placeholders.
+  CHECK(missing("core/a.cpp", "auto a = \"old.hpp\"; auto b = \"https://a.org/b.md\";\n") == "");
+  CHECK(missing("core/a.cpp", "// https://example.org/core/old.hpp\n") == "");
+  CHECK(missing("core/a.cpp", "// c10/cuda/CUDACachingAllocator.cpp, torch/csrc/run.cpp, engine.cpp\n") == "");
+  CHECK(missing("viz/a.md", "core/step/NAME.json, core/step/read_*.cpp, core/<folder>, old.cpp.in\n") == "");
 }

@@ -13,9 +13,9 @@ struct SourceFile {
   std::vector<std::string> lines;
 
   [[nodiscard]] std::string room() const { return path.substr(0, path.find('/')); }
-  /// "core/step" of "core/step/run_steps.hpp"; empty for a file of the root.
+  /// "core/step" of "core/step/step_runner.hpp"; empty for a file of the root.
   [[nodiscard]] std::string folder() const;
-  /// "run_steps.hpp" of "core/step/run_steps.hpp".
+  /// "step_runner.hpp" of "core/step/step_runner.hpp".
   [[nodiscard]] std::string name() const { return path.substr(path.rfind('/') + 1); }
   /// .cpp, .hpp, .cu or .cuh
   [[nodiscard]] bool is_cpp() const;

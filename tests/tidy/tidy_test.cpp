@@ -7,6 +7,7 @@
 #include "tests/temporary_folder.hpp"
 #include "tests/tidy/banned_words.hpp"
 #include "tests/tidy/folder_graph.hpp"
+#include "tests/tidy/named_files.hpp"
 #include "tests/tidy/tidy_rules.hpp"
 
 using namespace foreshard::tidy;
@@ -41,6 +42,17 @@ Tree documents() {
   for (const char* folder : {"docs", "core", "sim", "gpu", "traces", "viz", "cli", "tests", "tools"})
     read_into(tree, folder, {".md"});
   return tree;
+}
+
+/// The paths of all files of the repository's folders and of its root.
+std::vector<std::string> all_paths() {
+  std::vector<std::string> paths;
+  for (const auto& entry : std::filesystem::directory_iterator("."))
+    if (entry.is_regular_file()) paths.push_back(entry.path().filename().generic_string());
+  for (const char* folder : {"core", "sim", "gpu", "traces", "viz", "cli", "tests", "cmake", "tools", "docs"})
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(folder))
+      if (entry.is_regular_file()) paths.push_back(entry.path().generic_string());
+  return paths;
 }
 
 void expect_none(const Findings& findings) {
@@ -101,6 +113,16 @@ TEST_CASE("no banned words, in the tree") {
   for (const auto& [name, file] : sources()) expect_none(banned_words_of(file, words));
   for (const auto& [name, file] : documents()) expect_none(banned_words_of(file, words));
   CHECK(documents().size() > 10);
+}
+
+TEST_CASE("files that comments and documents name are there, in the tree") {
+  const std::string foreign = "tests/tidy/foreign_files.txt";
+  const NamedFiles named(all_paths(), source_file(foreign, foreshard::test::file_bytes(foreign)));
+  Tree scripts;
+  for (const char* folder : {"viz/page/src", "tests/browser"}) read_into(scripts, folder, {".ts"});
+  REQUIRE(scripts.size() > 10);
+  for (const Tree& tree : {sources(), documents(), scripts})
+    for (const auto& [path, file] : tree) expect_none(named.missing(file));
 }
 
 TEST_CASE("no iteration over unordered containers, in the tree") {

@@ -1,6 +1,6 @@
 // Published and measured times of collectives, held against their prices.
 //
-// Who: tests/sim/collectives, cli/accuracy and docs/collectives.md's tables. The rows are
+// Who: tests/sim/collectives, cli's accuracy and docs/collectives.md's tables. The rows are
 // docs/data/published_collectives.csv, compiled in; each names its source. Pure.
 #pragma once
 

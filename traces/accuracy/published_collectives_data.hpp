@@ -1,4 +1,4 @@
-// docs/data/published_collectives.csv, compiled in (published_data.cpp.in).
+// docs/data/published_collectives.csv, compiled in (published_collectives_data.cpp.in).
 #pragma once
 
 #include <string_view>

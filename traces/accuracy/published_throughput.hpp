@@ -1,6 +1,6 @@
 // Published training throughputs, held against predictions from models alone.
 //
-// Who: cli/accuracy, tests/reference, docs/accuracy.md's table. The rows are docs/data/published_throughput.csv,
+// Who: cli's accuracy, tests/reference, docs/accuracy.md's table. The rows are docs/data/published_throughput.csv,
 // compiled in; docs/data/published_throughput.md names the sources and what a row leaves open. No constant is chosen
 // for a row or a source. Pure and deterministic.
 #pragma once

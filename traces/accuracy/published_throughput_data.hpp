@@ -1,4 +1,4 @@
-// docs/data/published_throughput.csv, compiled in (throughput_data.cpp.in).
+// docs/data/published_throughput.csv, compiled in (published_throughput_data.cpp.in).
 #pragma once
 
 #include <string_view>

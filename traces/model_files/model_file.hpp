@@ -1,6 +1,6 @@
 // What a model file gives: the model in numbers, and what was odd about the file.
 //
-// Who: hf_config.hpp and safetensors.hpp make one, traces/source hands it on. Plain data.
+// Who: hf_config.hpp and safetensors.hpp make one, traces/workload_source hands it on. Plain data.
 #pragma once
 
 #include <string>

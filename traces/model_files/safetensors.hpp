@@ -3,7 +3,7 @@
 // The format is that of safetensors 0.6 (README.md, "Format"; tensor.rs, `Metadata::validate`): 8 bytes of header
 // length (little endian), a JSON object of at most 100 MB, then the data; data_offsets follow one another without
 // holes and cover the data to its end.
-// Who: traces/source. Reads files; deterministic; never throws.
+// Who: traces/workload_source. Reads files; deterministic; never throws.
 #pragma once
 
 #include <cstdint>

@@ -1,7 +1,7 @@
 // Reads a profiler trace: Kineto's Chrome JSON as torch.profiler's export_chrome_trace() writes it (plain, .gz or
 // .xz), streaming, so that memory grows with what is kept and not with the file (docs/formats.md).
 //
-// Who: cli's import; traces/capture/timing reads the Run. Thread safety: free functions, none needed.
+// Who: cli's import; traces/capture/timing.hpp reads the Run. Thread safety: free functions, none needed.
 // Determinism: the same file gives the same Run; records that start together keep the file's order.
 #pragma once
 

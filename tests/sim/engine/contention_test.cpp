@@ -1,4 +1,4 @@
-// The mechanism on a machine with round numbers (fixture.hpp), and on the h200 profile what a wave costs.
+// The mechanism on a machine with round numbers (sim_fixture.hpp), and on the h200 profile what a wave costs.
 #include "sim/engine/contention.hpp"
 
 #include "sim/collectives/modelled_collectives.hpp"
