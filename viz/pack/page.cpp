@@ -6,7 +6,7 @@
 
 #include "core/base/check.hpp"
 #include "core/base/json_io.hpp"
-#include "viz/pack/columns.hpp"
+#include "viz/pack/column_codec.hpp"
 #include "viz/pack/page_template.hpp"
 #include "viz/scene/svg_writer.hpp"
 

@@ -16,7 +16,7 @@
 
 #include "core/base/enum_names.hpp"
 #include "core/base/quantity.hpp"
-#include "viz/pack/columns.hpp"
+#include "viz/pack/column_codec.hpp"
 #include "viz/pack/tiles.hpp"
 
 namespace foreshard::viz {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "tests/catch.hpp"
-#include "viz/pack/columns.hpp"
+#include "viz/pack/column_codec.hpp"
 #include "viz/pack/memory_levels.hpp"
 #include "viz/pack/pack.hpp"
 #include "viz/pack/tables.hpp"

@@ -1,6 +1,6 @@
 // One run as the page sees it: which tiles a window needs, at which level of detail.
 
-import { upperBound } from './columns';
+import { upperBound } from './upper_bound';
 import { Level, Meta, Stacking } from './meta';
 import { linesFromEvents, stackFromEvents } from './events';
 import { DataSource, json } from './source';

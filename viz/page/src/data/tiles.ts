@@ -1,6 +1,6 @@
 // Decoded pieces, kept while they are used: asked for when a window needs them, dropped when others need the room.
 
-import { decodeColumns } from './columns';
+import { decodeColumns } from './column_codec';
 import { DataSource, inflate } from './source';
 import { Table, TableName, Tables, valuesOf } from './tables';
 

@@ -1,6 +1,6 @@
 // What a range of time adds up to: exact, whatever its length, because each tile's totals are kept.
 
-import { upperBound } from './columns';
+import { upperBound } from './upper_bound';
 import { STATISTICS, Statistic } from './meta';
 import { RunData } from './run';
 

@@ -1,6 +1,6 @@
 // The lanes: what ran when, on the host's threads and the device's streams.
 
-import { upperBound } from '../data/columns';
+import { upperBound } from '../data/upper_bound';
 import { Ink, Phase } from '../data/meta';
 import { RunData } from '../data/run';
 import { Box, Frame } from './frame';

@@ -1,4 +1,4 @@
-#include "viz/pack/columns.hpp"
+#include "viz/pack/column_codec.hpp"
 
 #include <zlib.h>
 

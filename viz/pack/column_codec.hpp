@@ -1,6 +1,6 @@
 // How a piece of a data pack is laid out: columns of integers, small when packed, quick to read in a browser.
 //
-// Used by the rest of viz/pack; viz/page/src/data/columns.ts reads it; docs/view.md describes it. Pure; the same
+// Used by the rest of viz/pack; viz/page/src/data/column_codec.ts reads it; docs/view.md describes it. Pure; the same
 // table gives the same bytes.
 //
 // Before compression: the number of columns, then each column's length (both as 32-bit little-endian), then column

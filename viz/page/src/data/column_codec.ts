@@ -1,4 +1,4 @@
-// Reads the columns of a piece: the counterpart of viz/pack/columns.hpp.
+// Reads the columns of a piece: the counterpart of viz/pack/column_codec.hpp.
 
 /** Each column's values; exact while they stay below 2^53. */
 export function decodeColumns(bytes: Uint8Array): Float64Array[] {
@@ -23,14 +23,4 @@ export function decodeColumns(bytes: Uint8Array): Float64Array[] {
     columns.push(column);
   }
   return columns;
-}
-
-/** The first index whose value is above `limit`. */
-export function upperBound(values: ArrayLike<number>, limit: number, from = 0, to = values.length): number {
-  while (from < to) {
-    const middle = (from + to) >> 1;
-    if (values[middle] <= limit) from = middle + 1;
-    else to = middle;
-  }
-  return from;
 }
