@@ -161,6 +161,24 @@ Findings unlisted_sources(const Tree& tree) {
   return out;
 }
 
+Findings unlisted_cases(const Tree& tree, const std::vector<std::string>& paths) {
+  std::set<std::string> folders;
+  for (const std::string& path : paths)
+    if (path.ends_with(".test")) folders.insert(SourceFile{path, {}}.folder());
+  Findings out;
+  for (const std::string& folder : folders) {
+    const std::string list = SourceFile{folder, {}}.folder() + "/CMakeLists.txt";
+    const auto file = tree.find(list);
+    bool listed = false;
+    if (file != tree.end())
+      for (const CMakeCommand& command : cmake_commands(file->second))
+        listed |= std::find(command.arguments.begin(), command.arguments.end(), SourceFile{folder, {}}.name()) !=
+                  command.arguments.end();
+    if (!listed) out.push_back({folder, 0, list + " does not list it: its cases are not run"});
+  }
+  return out;
+}
+
 Findings header_names_twice(const Tree& tree) {
   std::map<std::string, std::string> first;
   Findings out;

@@ -18,6 +18,10 @@ namespace foreshard::tidy {
 /// above that has one; and no file(GLOB).
 [[nodiscard]] Findings unlisted_sources(const Tree& tree);
 
+/// Every folder with a *.test file among `paths` (a golden case) is listed by name in the CMakeLists.txt of the folder
+/// above it: one that is not would not be run.
+[[nodiscard]] Findings unlisted_cases(const Tree& tree, const std::vector<std::string>& paths);
+
 /// Headers of the product that have another header's name.
 [[nodiscard]] Findings header_names_twice(const Tree& tree);
 

@@ -143,6 +143,14 @@ TEST_CASE("source lists are explicit, complete and exact") {
   CHECK(listed("foreshard_library(SOURCES run.cpp)\n", "core/a/run.hpp") == 0);
 }
 
+TEST_CASE("folders of golden cases are listed") {
+  const Tree tree = tree_of({{"tests/golden/CMakeLists.txt", "foreach(verb plan # sweep\n)\nendforeach()\n"}});
+  CHECK(unlisted_cases(tree, {"tests/golden/plan/a.test", "tests/golden/inputs/a.json"}).empty());
+  CHECK(all(unlisted_cases(tree, {"tests/golden/sweep/a.test", "tests/golden/sweep/b.test"})) ==
+        "tests/golden/sweep: tests/golden/CMakeLists.txt does not list it: its cases are not run\n");
+  CHECK(unlisted_cases({}, {"tests/golden/plan/a.test"}).size() == 1);
+}
+
 TEST_CASE("header names are there once") {
   CHECK(header_names_twice(tree_of({{"core/a/a.hpp", ""}, {"sim/b/a.hpp", ""}})).size() == 1);
   CHECK(header_names_twice(tree_of({{"core/a/a.hpp", ""}, {"tests/core/a.hpp", ""}, {"sim/b/aa.hpp", ""}})).empty());

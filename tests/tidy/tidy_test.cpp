@@ -83,6 +83,9 @@ TEST_CASE("folders declare what they include, in the tree") {
 TEST_CASE("every source is listed by name, in the tree") {
   expect_none(unlisted_sources(sources()));
 }
+TEST_CASE("every folder of golden cases is run, in the tree") {
+  expect_none(unlisted_cases(sources(), all_paths()));
+}
 TEST_CASE("a header's name is there once, in the tree") {
   expect_none(header_names_twice(sources()));
 }
