@@ -2,6 +2,8 @@
 
 #include <fmt/core.h>
 
+#include <utility>
+
 namespace foreshard::traces {
 namespace {
 
@@ -61,15 +63,19 @@ Error sqlite_error(sqlite3* connection, int code, const std::string& path, std::
 void Statement::bind(int at, std::string_view value) {
   // An empty view may have no address, which SQLite would bind as NULL.
   const char* text = value.data() != nullptr ? value.data() : "";
-  sqlite3_bind_text64(statement_.get(), at, text, value.size(), SQLITE_STATIC, SQLITE_UTF8);
+  keep(sqlite3_bind_text64(statement_.get(), at, text, value.size(), SQLITE_STATIC, SQLITE_UTF8));
 }
 
 Result<bool> Statement::step() {
+  sqlite3* connection = sqlite3_db_handle(statement_.get());
+  const char* sql = sqlite3_sql(statement_.get());
+  // By its code: a later bind that worked has replaced the connection's message.
+  if (const int bound = std::exchange(bound_, SQLITE_OK); bound != SQLITE_OK)
+    return tl::unexpected(sqlite_error(nullptr, bound, path_, sql));
   const int code = sqlite3_step(statement_.get());
   if (code == SQLITE_ROW) return true;
   if (code == SQLITE_DONE) return false;
-  sqlite3* connection = sqlite3_db_handle(statement_.get());
-  return tl::unexpected(sqlite_error(connection, code, path_, sqlite3_sql(statement_.get())));
+  return tl::unexpected(sqlite_error(connection, code, path_, sql));
 }
 
 Result<void> Statement::run() {

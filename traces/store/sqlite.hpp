@@ -22,13 +22,14 @@ enum class OpenMode : std::uint8_t {
 
 class Statement {
  public:
-  /// `at` counts parameters from 1, as SQLite does. Text is not copied: it must live until step().
-  void bind(int at, std::int64_t value) { sqlite3_bind_int64(statement_.get(), at, value); }
-  void bind(int at, double value) { sqlite3_bind_double(statement_.get(), at, value); }
+  /// `at` counts parameters from 1, as SQLite does. Text is not copied: it must live until step(). A value that cannot
+  /// be bound (a text beyond SQLite's limit, no such parameter) makes the next step() fail.
+  void bind(int at, std::int64_t value) { keep(sqlite3_bind_int64(statement_.get(), at, value)); }
+  void bind(int at, double value) { keep(sqlite3_bind_double(statement_.get(), at, value)); }
   void bind(int at, std::string_view value);
-  void bind_null(int at) { sqlite3_bind_null(statement_.get(), at); }
+  void bind_null(int at) { keep(sqlite3_bind_null(statement_.get(), at)); }
 
-  /// True when a row is there, false at the end.
+  /// True when a row is there, false at the end. Errors: SQLite's, of the first bind() that failed or of the step.
   [[nodiscard]] Result<bool> step();
   /// Runs a statement that returns no rows and makes it ready to be bound again.
   [[nodiscard]] Result<void> run();
@@ -50,8 +51,12 @@ class Statement {
   struct Finalize {
     void operator()(sqlite3_stmt* statement) const { sqlite3_finalize(statement); }
   };
+  void keep(int code) {
+    if (bound_ == SQLITE_OK) bound_ = code;
+  }
   std::unique_ptr<sqlite3_stmt, Finalize> statement_;
   std::string path_;
+  int bound_ = SQLITE_OK;  // the first failure of a bind since the last step
 };
 
 class Connection {
