@@ -41,11 +41,8 @@ std::string_view word(Seen seen) {
 }
 
 std::string describe(const sim::CollectiveRequest& r) {
-  const char* kind = r.kind == CollectiveKind::all_gather       ? "all-gather"
-                     : r.kind == CollectiveKind::reduce_scatter ? "reduce-scatter"
-                                                                : "all-reduce";
-  return fmt::format("{}, {}, {}, {} ranks ({} a node)", kind, name(r.transport), format_bytes(r.bytes), r.ranks,
-                     r.ranks_per_node);
+  return fmt::format("{}, {}, {}, {} ranks ({} a node)", dashed_name(r.kind), name(r.transport), format_bytes(r.bytes),
+                     r.ranks, r.ranks_per_node);
 }
 
 double relative(Bytes predicted, Bytes measured) {

@@ -46,7 +46,6 @@ class Connection : public std::enable_shared_from_this<Connection> {
   [[nodiscard]] TimePoint heard() const { return heard_; }
   [[nodiscard]] TimePoint since() const { return since_; }
   [[nodiscard]] bool open() const { return socket_.is_open(); }
-  [[nodiscard]] bool sent_all() const { return waiting_.empty(); }
   /// "10.0.0.3:41234"
   [[nodiscard]] std::string peer() const;
 

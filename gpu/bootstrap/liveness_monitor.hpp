@@ -34,7 +34,6 @@ class LivenessMonitor {
   void paused(Milliseconds time);
 
   [[nodiscard]] bool has_joined(std::uint32_t rank) const { return ranks_[rank].joined; }
-  [[nodiscard]] bool has_finished(std::uint32_t rank) const { return ranks_[rank].finished; }
   [[nodiscard]] bool all_joined() const;
   [[nodiscard]] bool all_finished() const;
   /// The last operation that `rank` reported, or the collective call it waits in.
