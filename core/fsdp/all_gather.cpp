@@ -16,23 +16,11 @@ void FullyShard::unshard(ParamGroupId id) {
   gather.small = s.sharded == Sharded::sharded_post_forward;
   gather.trivial = plan(id).shard_ranks == 1;
   gather.async = settings_.unshard_async && !gather.trivial;
-  // Stream choice (2.1): the all-gather streams only for a synchronous gather of FORWARD or PRE_BACKWARD.
+  // Which stream (2.1): the all-gather streams only for a synchronous gather of FORWARD or PRE_BACKWARD.
   const bool own_streams = !gather.async && state(id.unit).training != Training::idle;
   gather.stream = own_streams ? StreamRole::copy_in : StreamRole::compute;
   if (!gather.trivial) all_gather(id, gather);
   s.pending = gather;
-}
-
-/// FSDPParamGroup._prefetch_unshard: the target gathers as if it were in that pass.
-void FullyShard::prefetch(ParamGroupId target, Training pass) {
-  const Training kept = state(target.unit).training;
-  state(target.unit).training = pass;
-  unshard(target);
-  state(target.unit).training = kept;
-}
-
-void FullyShard::prefetch(UnitId target, Training pass) {
-  each_group(target, [&](ParamGroupId id) { prefetch(id, pass); });
 }
 
 /// The buffers that copy-in makes on its way into the block: one flat cast of the shards (the deferred foreach-cast

@@ -1,4 +1,4 @@
-// The memory category of each of FSDP2's buffers: one rule for plans and for captures.
+// Which memory category (parameters, gradients, …) each of FSDP2's buffers counts as, in plans and in captures.
 #pragma once
 
 #include "core/fsdp/fsdp_backend.hpp"

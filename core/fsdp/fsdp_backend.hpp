@@ -1,4 +1,4 @@
-// What FSDP2's host code asks of the world, in host order: memory, events, waits, and ops on streams.
+// What FSDP2's host code calls, in host order: allocations, events, waits, and ops on streams.
 //
 // Who: FullyShard calls it; core/step answers with a caching allocator and a Device, traces/capture's recogniser by
 // matching a recorded trace. So one state machine both predicts a schedule and finds it in a capture.

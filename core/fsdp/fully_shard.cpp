@@ -60,7 +60,7 @@ void FullyShard::pre_forward(UnitId unit) {
     unshard(id);
     wait_for_unshard(id);
   });
-  for (UnitId target : plan(unit).forward_prefetch) prefetch(target, Training::forward);
+  forward_prefetch(unit);
 }
 
 void FullyShard::post_forward(UnitId unit) {
@@ -81,17 +81,12 @@ void FullyShard::pre_backward(UnitId unit) {
   in_backward_ = true;
   if (s.training == Training::pre_backward) return;
   s.training = Training::pre_backward;
-  const std::vector<UnitId>& targets = plan(unit).backward_prefetch;
   each_group(unit, [&](ParamGroupId id) {
     unshard(id);
     wait_for_unshard(id);
-    std::vector<std::size_t>& indices = state(id).post_forward_indices;
-    if (!targets.empty() || indices.empty()) return;
-    const std::size_t index = indices.back();  // the default rule (4.4)
-    indices.pop_back();
-    if (index >= 1) prefetch(post_forward_order_[index - 1], Training::pre_backward);
+    backward_prefetch(id);
   });
-  for (UnitId target : targets) prefetch(target, Training::pre_backward);
+  backward_prefetch(unit);
 }
 
 void FullyShard::post_backward(UnitId unit) {

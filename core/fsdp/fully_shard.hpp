@@ -93,10 +93,16 @@ class FullyShard {
   /// Gradients that autograd left in this microbatch, by parameter of a group.
   using Fresh = std::vector<std::optional<BufferRef>>;
 
-  // all_gather.cpp
-  void unshard(ParamGroupId id);
+  // prefetch.cpp
+  void forward_prefetch(UnitId unit);       ///< the explicit targets
+  void backward_prefetch(UnitId unit);      ///< the explicit targets
+  void backward_prefetch(ParamGroupId id);  ///< FSDPParamGroup._backward_prefetch: the default rule (4.4)
+  /// FSDPParamGroup._prefetch_unshard: the target gathers as if it were in that pass.
   void prefetch(UnitId target, Training pass);
   void prefetch(ParamGroupId target, Training pass);
+
+  // all_gather.cpp
+  void unshard(ParamGroupId id);
   void all_gather(ParamGroupId id, Gather& gather);
   std::vector<BufferRef> allocate_inputs(ParamGroupId id, const Gather& gather);
   void keep_rendezvous_arrays(ParamGroupId id, StreamRole stream);

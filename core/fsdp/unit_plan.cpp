@@ -10,6 +10,7 @@
 #include "core/base/suggest.hpp"
 #include "core/device/transport_choice.hpp"
 #include "core/fsdp/fsdp_rules.hpp"
+#include "core/fsdp/prefetch.hpp"
 #include "core/shard/copy_metadata.hpp"
 
 namespace foreshard {
@@ -141,6 +142,16 @@ Result<UnitPlan> plan_unit(const Settings& settings, const Unit& unit, UnitId id
   return plan;
 }
 
+/// Every unit that the settings name exists: a misspelt one would otherwise change nothing.
+Result<void> check_unit_names(const Settings& settings, const std::vector<Unit>& units) {
+  for (const auto& [name, reshard] : settings.reshard_of_unit) FORESHARD_TRY(find_unit(name, units, "reshard_of_unit"));
+  for (const auto* lists : {&settings.prefetch_lists.forward, &settings.prefetch_lists.backward})
+    for (const auto& [name, targets] : *lists) FORESHARD_TRY(find_unit(name, units, "prefetch_lists"));
+  return {};
+}
+
+}  // namespace
+
 Result<UnitId> find_unit(const std::string& name, const std::vector<Unit>& units, std::string where) {
   const auto it = std::find_if(units.begin(), units.end(), [&](const Unit& u) { return u.name == name; });
   if (it != units.end()) return UnitId{static_cast<std::uint32_t>(it - units.begin())};
@@ -154,53 +165,6 @@ Result<UnitId> find_unit(const std::string& name, const std::vector<Unit>& units
   return fail(ErrorKind::usage, fmt::format("there is no unit '{}'", name), std::move(where),
               near ? fmt::format("did you mean '{}'?", *near) : "units: " + list);
 }
-
-Result<std::vector<UnitId>> resolve_list(const std::vector<std::string>& names, const std::vector<Unit>& units,
-                                         const std::string& owner) {
-  std::vector<UnitId> ids;
-  for (const std::string& name : names) {
-    const auto id = find_unit(name, units, fmt::format("prefetch_lists of \"{}\"", owner));
-    FORESHARD_TRY(id);
-    ids.push_back(*id);
-  }
-  return ids;
-}
-
-/// Every unit that the settings name exists: a misspelt one would otherwise change nothing.
-Result<void> check_unit_names(const Settings& settings, const std::vector<Unit>& units) {
-  for (const auto& [name, reshard] : settings.reshard_of_unit) FORESHARD_TRY(find_unit(name, units, "reshard_of_unit"));
-  for (const auto* lists : {&settings.prefetch_lists.forward, &settings.prefetch_lists.backward})
-    for (const auto& [name, targets] : *lists) FORESHARD_TRY(find_unit(name, units, "prefetch_lists"));
-  return {};
-}
-
-/// set_modules_to_forward_prefetch of the next N units and set_modules_to_backward_prefetch of the
-/// previous N, for every unit but the root; explicit lists replace them (fsdp2 semantics 4.5).
-Result<void> plan_prefetch(const Settings& settings, const std::vector<Unit>& units, std::vector<UnitPlan>& plans) {
-  const auto count = static_cast<std::uint32_t>(units.size());
-  for (std::uint32_t i = 1; i < count; ++i) {
-    for (std::uint32_t k = 1; k <= settings.forward_prefetch.value_or(0) && i + k < count; ++k)
-      plans[i].forward_prefetch.push_back(UnitId{i + k});
-    for (std::uint32_t k = 1; k <= settings.backward_prefetch.value_or(0) && i > k; ++k)
-      plans[i].backward_prefetch.push_back(UnitId{i - k});
-  }
-  for (std::uint32_t i = 0; i < count; ++i) {
-    const auto& lists = settings.prefetch_lists;
-    if (auto it = lists.forward.find(units[i].name); it != lists.forward.end()) {
-      auto ids = resolve_list(it->second, units, units[i].name);
-      FORESHARD_TRY(ids);
-      plans[i].forward_prefetch = *ids;
-    }
-    if (auto it = lists.backward.find(units[i].name); it != lists.backward.end()) {
-      auto ids = resolve_list(it->second, units, units[i].name);
-      FORESHARD_TRY(ids);
-      plans[i].backward_prefetch = *ids;
-    }
-  }
-  return {};
-}
-
-}  // namespace
 
 Result<std::vector<UnitPlan>> plan_units(const Settings& settings, const std::vector<Unit>& units,
                                          std::uint32_t sm_count) {

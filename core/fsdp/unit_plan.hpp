@@ -54,11 +54,15 @@ struct ParamGroupPlan {
 /// One FSDPState. A unit without parameters has no group.
 struct UnitPlan {
   UnitId id;
-  std::vector<ParamGroupPlan> groups;  ///< one today: PyTorch 2.12 makes one for each mesh of a unit's parameters
-  Reshard reshard;                     ///< after forward
-  std::vector<UnitId> forward_prefetch;
-  std::vector<UnitId> backward_prefetch;
+  std::vector<ParamGroupPlan> groups;     ///< one today: PyTorch 2.12 makes one for each mesh of a unit's parameters
+  Reshard reshard;                        ///< after forward
+  std::vector<UnitId> forward_prefetch;   ///< explicit targets (prefetch.hpp)
+  std::vector<UnitId> backward_prefetch;  ///< the same; empty: the default rule
 };
+
+/// The unit of that name. Errors (usage): there is none; says which are near, or which there are. `where` is the
+/// Error's.
+[[nodiscard]] Result<UnitId> find_unit(const std::string& name, const std::vector<Unit>& units, std::string where);
 
 /// Plans every unit. Fails with ErrorKind::usage when the settings do not fit the units: an int reshard
 /// that does not divide the shard group, a prefetch list that names an unknown unit, …

@@ -1,0 +1,74 @@
+#include "core/fsdp/prefetch.hpp"
+
+#include <fmt/format.h>
+
+#include "core/fsdp/fully_shard.hpp"
+
+namespace foreshard {
+namespace {
+
+Result<std::vector<UnitId>> resolve_list(const std::vector<std::string>& names, const std::vector<Unit>& units,
+                                         const std::string& owner) {
+  std::vector<UnitId> ids;
+  for (const std::string& name : names) {
+    const auto id = find_unit(name, units, fmt::format("prefetch_lists of \"{}\"", owner));
+    FORESHARD_TRY(id);
+    ids.push_back(*id);
+  }
+  return ids;
+}
+
+}  // namespace
+
+Result<void> plan_prefetch(const Settings& settings, const std::vector<Unit>& units, std::vector<UnitPlan>& plans) {
+  const auto count = static_cast<std::uint32_t>(units.size());
+  for (std::uint32_t i = 1; i < count; ++i) {
+    for (std::uint32_t k = 1; k <= settings.forward_prefetch.value_or(0) && i + k < count; ++k)
+      plans[i].forward_prefetch.push_back(UnitId{i + k});
+    for (std::uint32_t k = 1; k <= settings.backward_prefetch.value_or(0) && i > k; ++k)
+      plans[i].backward_prefetch.push_back(UnitId{i - k});
+  }
+  for (std::uint32_t i = 0; i < count; ++i) {
+    const auto& lists = settings.prefetch_lists;
+    if (auto it = lists.forward.find(units[i].name); it != lists.forward.end()) {
+      auto ids = resolve_list(it->second, units, units[i].name);
+      FORESHARD_TRY(ids);
+      plans[i].forward_prefetch = *ids;
+    }
+    if (auto it = lists.backward.find(units[i].name); it != lists.backward.end()) {
+      auto ids = resolve_list(it->second, units, units[i].name);
+      FORESHARD_TRY(ids);
+      plans[i].backward_prefetch = *ids;
+    }
+  }
+  return {};
+}
+
+void FullyShard::forward_prefetch(UnitId unit) {
+  for (UnitId target : plan(unit).forward_prefetch) prefetch(target, Training::forward);
+}
+
+void FullyShard::backward_prefetch(UnitId unit) {
+  for (UnitId target : plan(unit).backward_prefetch) prefetch(target, Training::pre_backward);
+}
+
+void FullyShard::backward_prefetch(ParamGroupId id) {
+  std::vector<std::size_t>& indices = state(id).post_forward_indices;
+  if (!plan(id.unit).backward_prefetch.empty() || indices.empty()) return;
+  const std::size_t index = indices.back();
+  indices.pop_back();
+  if (index >= 1) prefetch(post_forward_order_[index - 1], Training::pre_backward);
+}
+
+void FullyShard::prefetch(UnitId target, Training pass) {
+  each_group(target, [&](ParamGroupId id) { prefetch(id, pass); });
+}
+
+void FullyShard::prefetch(ParamGroupId target, Training pass) {
+  const Training kept = state(target.unit).training;
+  state(target.unit).training = pass;
+  unshard(target);
+  state(target.unit).training = kept;
+}
+
+}  // namespace foreshard
