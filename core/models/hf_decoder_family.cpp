@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 
 #include "core/kernel/kernel_cost.hpp"
-#include "core/models/hf_decoder.hpp"
+#include "core/models/hf_block_parameters.hpp"
+#include "core/models/hf_decoder_block.hpp"
 #include "core/models/hf_experts.hpp"
-#include "core/models/hf_family.hpp"
 
 namespace foreshard::model {
 namespace {

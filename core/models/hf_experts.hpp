@@ -3,7 +3,8 @@
 //
 // Source: modeling_mixtral.py (MixtralTopKRouter, MixtralExperts), integrations/moe.py (grouped_mm_experts_forward) of
 // transformers 5; ATen of PyTorch 2.11. No reference run has a mixture of experts: requests are derived, not compared.
-// What the experts ask for does not depend on the routing; their time is that of balanced routing. Who: hf_family.cpp.
+// What the experts ask for does not depend on the routing; their time is that of balanced routing. Who:
+// hf_decoder_family.cpp.
 #pragma once
 
 #include <cstdint>

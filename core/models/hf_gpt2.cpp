@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "core/kernel/kernel_cost.hpp"
-#include "core/models/hf_family.hpp"
+#include "core/models/hf_block_parameters.hpp"
 #include "core/models/hf_layers.hpp"
 
 namespace foreshard::model {

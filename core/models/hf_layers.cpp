@@ -1,9 +1,15 @@
 #include "core/models/hf_layers.hpp"
 
+#include <fmt/format.h>
+
 #include "core/kernel/kernel_cost.hpp"
 
 namespace foreshard::model {
 namespace {
+
+// sdp_utils.cpp, cudnn_frontend: what cuDNN's attention takes on sm90 (PyTorch 2.11).
+constexpr std::uint64_t kHeadMultiple = 8;
+constexpr std::uint64_t kLargestHead = 128;
 
 /// rotate_half: cat((-x2, x1)).
 Tensor rotate_half(Tape& tape, const Tensor& x) {
@@ -153,6 +159,18 @@ Tensor hf_causal_lm(WrappedModel& model, const Tensor& input, std::size_t head,
   hidden.reset();
   model.root_post_forward(loss);
   return loss;
+}
+
+Result<void> hf_check_attention(const ModelConfig& model, DType compute) {
+  if (itemsize(compute) != 2 && model.kv_heads != model.heads)
+    return fail(ErrorKind::usage, fmt::format("{}: grouped-query attention in float32 has no fused kernel", model.name),
+                {}, "choose param_dtype bfloat16");
+  if (itemsize(compute) == 2 && (model.head_dim % kHeadMultiple != 0 || model.head_dim > kLargestHead))
+    return fail(ErrorKind::usage,
+                fmt::format("{}: attention with a head dimension of {} takes another kernel than the one that is known",
+                            model.name, model.head_dim),
+                {}, "head dimensions up to 128 in multiples of 8 are known");
+  return {};
 }
 
 }  // namespace foreshard::model

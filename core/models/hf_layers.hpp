@@ -1,14 +1,17 @@
 // What the causal language models of Hugging Face transformers do alike, as their eager code runs it: positions, the
-// look for packed sequences (one host synchronisation a step), rotary tables, RMSNorm, the loss.
+// look for packed sequences (one host synchronisation a step), rotary tables, RMSNorm, the loss; and which attentions
+// can be predicted.
 //
 // Source: transformers 5, modeling_llama.py, modeling_qwen2.py, modeling_qwen3.py, modeling_mixtral.py,
 // modeling_gpt2.py, masking_utils.py, loss/loss_utils.py; which of its versions, and that the requests are equal, is
-// what the reference runs show. Who: hf_decoder.cpp, hf_experts.cpp, hf_gpt2.cpp. Not for other rooms.
+// what the reference runs show. Who: hf_decoder_block.cpp, hf_decoder_family.cpp, hf_gpt2.cpp. Not for other rooms.
 #pragma once
 
 #include <cstdint>
 #include <functional>
 
+#include "core/base/error.hpp"
+#include "core/models/model_config.hpp"
 #include "core/models/ops.hpp"
 #include "core/models/wrapped_model.hpp"
 
@@ -47,5 +50,8 @@ struct RotatedHeads {
 /// ForCausalLMLoss (logits in float32, labels padded and shifted by one). `head`: the weight's parameter.
 [[nodiscard]] Tensor hf_causal_lm(WrappedModel& model, const Tensor& input, std::size_t head,
                                   const std::function<Tensor(const Tensor& tokens)>& run_model);
+
+/// Errors (usage): scaled_dot_product_attention has no fused kernel here that the tape knows.
+[[nodiscard]] Result<void> hf_check_attention(const ModelConfig& model, DType compute);
 
 }  // namespace foreshard::model

@@ -25,8 +25,9 @@ constexpr std::uint64_t kMaxPositions = std::uint64_t{1} << 31;
 constexpr std::uintmax_t kLargestFile = std::uintmax_t{4} << 20;
 constexpr std::uint32_t kUsualSeq = 2048;
 
-/// What differs between the families. Defaults: transformers 4.57, the config class's __init__.
-struct Family {
+/// A model_type: its generator (core/models/generate.cpp) and what its config.json leaves open. Defaults:
+/// transformers 4.57, the config class's __init__.
+struct ModelType {
   std::string_view type;
   ModelFamily family;
   std::uint32_t kv_heads = 0;   ///< default of num_key_value_heads; 0: as many as query heads
@@ -38,17 +39,18 @@ struct Family {
 };
 
 // gpt2 has no tie_word_embeddings of its own: PretrainedConfig's True holds.
-constexpr std::array kFamilies{
-    Family{"llama", ModelFamily::hf_llama, 0, 0, true, false, false, "silu"},
-    Family{"qwen2", ModelFamily::hf_qwen2, 32, 0, false, true, false, "silu"},
-    Family{"qwen3", ModelFamily::hf_qwen3, 32, 128, true, false, false, "silu"},
-    Family{"mixtral", ModelFamily::hf_mixtral, 8, 0, false, false, false, "silu"},
-    Family{"gpt2", ModelFamily::hf_gpt2, 0, 0, false, true, true, "gelu_new"},
+constexpr std::array kModelTypes{
+    ModelType{"llama", ModelFamily::hf_llama, 0, 0, true, false, false, "silu"},
+    ModelType{"qwen2", ModelFamily::hf_qwen2, 32, 0, false, true, false, "silu"},
+    ModelType{"qwen3", ModelFamily::hf_qwen3, 32, 128, true, false, false, "silu"},
+    ModelType{"mixtral", ModelFamily::hf_mixtral, 8, 0, false, false, false, "silu"},
+    ModelType{"gpt2", ModelFamily::hf_gpt2, 0, 0, false, true, true, "gelu_new"},
 };
 
 constexpr auto kTypes = [] {
-  std::array<std::string_view, kFamilies.size()> types;
-  std::transform(kFamilies.begin(), kFamilies.end(), types.begin(), [](const Family& family) { return family.type; });
+  std::array<std::string_view, kModelTypes.size()> types;
+  std::transform(kModelTypes.begin(), kModelTypes.end(), types.begin(),
+                 [](const ModelType& family) { return family.type; });
   return types;
 }();
 
@@ -56,7 +58,7 @@ constexpr std::string_view kInstead =
     "what works for any model: its safetensors file or folder (memory of the states is exact, compute is estimated), "
     "a recorded step (foreshard import), or a workload file (docs/sources.md)";
 
-Result<const Family*> find_family(ConfigKeys& keys) {
+Result<const ModelType*> find_model_type(ConfigKeys& keys) {
   const auto type = keys.word("model_type");
   if (!type && keys.has("text_config"))
     return fail(ErrorKind::usage, "is a model of several parts (text_config): no generator knows it", keys.name(),
@@ -64,7 +66,7 @@ Result<const Family*> find_family(ConfigKeys& keys) {
   if (!type)
     return fail(ErrorKind::input, "the key 'model_type' is missing: is this a Hugging Face config.json?", keys.name(),
                 fmt::format("known: {}", fmt::join(kTypes, ", ")));
-  for (const Family& family : kFamilies)
+  for (const ModelType& family : kModelTypes)
     if (family.type == *type) return &family;
   const auto near = nearest(*type, kTypes);
   return fail(ErrorKind::usage, fmt::format("no generator knows the model_type '{}'", type->substr(0, 80)),
@@ -90,7 +92,7 @@ void read_dtype(ConfigKeys& keys, ModelConfig& model) {
   }
 }
 
-void read_activation(ConfigKeys& keys, const Family& family, const char* key) {
+void read_activation(ConfigKeys& keys, const ModelType& family, const char* key) {
   const auto word = keys.word(key);
   if (!word || *word == family.activation || (family.activation == "silu" && *word == "swish")) return;
   keys.refuse(key,
@@ -111,7 +113,7 @@ void read_gpt2(ConfigKeys& keys, ModelConfig& model) {
   model.mlp_bias = true;  // Conv1D always has one
 }
 
-void read_decoder(ConfigKeys& keys, const Family& family, ModelConfig& model) {
+void read_decoder(ConfigKeys& keys, const ModelType& family, ModelConfig& model) {
   model.layers = static_cast<std::uint32_t>(keys.size({"num_hidden_layers"}, model::kMaxLayers));
   model.dim = keys.size({"hidden_size"}, kMaxWidth);
   model.heads = static_cast<std::uint32_t>(keys.size({"num_attention_heads"}, kMaxHeads));
@@ -129,7 +131,7 @@ void read_decoder(ConfigKeys& keys, const Family& family, ModelConfig& model) {
                                                    model.experts_per_token, model.experts));
 }
 
-void check_heads(ConfigKeys& keys, const Family& family, ModelConfig& model) {
+void check_heads(ConfigKeys& keys, const ModelType& family, ModelConfig& model) {
   if (keys.failed()) return;
   const bool gpt2 = family.family == ModelFamily::hf_gpt2;
   if (model.head_dim == 0) {
@@ -162,7 +164,7 @@ void check_parameters(ConfigKeys& keys, const ModelConfig& model) {
 }
 
 /// What the file asks for and the generators leave out.
-void add_warnings(ConfigKeys& keys, const Family& family, ModelFile& file) {
+void add_warnings(ConfigKeys& keys, const ModelType& family, ModelFile& file) {
   if (keys.has("quantization_config"))
     keys.refuse("quantization_config", "quantised weights are not trained with fully_shard",
                 "use the configuration of the unquantised model", ErrorKind::usage);
@@ -204,10 +206,10 @@ Result<ModelFile> parse_hf_config(const std::string& text, const std::string& na
   FORESHARD_TRY(json);
   if (!json->is_object()) return fail(ErrorKind::input, "an object is needed, this is " + describe(*json), name);
   ConfigKeys keys(*json, name);
-  const auto found = find_family(keys);
+  const auto found = find_model_type(keys);
   if (keys.failed()) return tl::unexpected(keys.error());
   FORESHARD_TRY(found);
-  const Family& family = **found;
+  const ModelType& family = **found;
   ModelFile file;
   ModelConfig& model = file.model;
   model.family = family.family;

@@ -19,8 +19,8 @@ namespace foreshard::traces {
 [[nodiscard]] std::span<const std::string_view> hf_model_types();
 
 /// `name` stands for the file in messages; the model is called `model_name`, or what "_name_or_path" says.
-/// ErrorKind::input: not JSON, a size that is missing, of the wrong type, absurd, or does not go with another one;
-/// the message has the key. ErrorKind::usage: a model_type (or an activation) that no generator knows, with what
+/// ErrorKind::input: not JSON, a size that is missing, of the wrong type, out of range, or does not go with another
+/// one; the message has the key. ErrorKind::usage: a model_type (or an activation) that no generator knows, with what
 /// would work instead.
 [[nodiscard]] Result<ModelFile> parse_hf_config(const std::string& text, const std::string& name,
                                                 const std::string& model_name = {});

@@ -1,4 +1,4 @@
-// Parts that the Hugging Face families share as families: their units' parameters by name, their checks.
+// The parameters of a Hugging Face model's blocks, by name, and the order of model.parameters().
 //
 // Who: hf_decoder_family.cpp, hf_gpt2.cpp. Not for other rooms.
 #pragma once
@@ -33,8 +33,5 @@ class HfBlockParameters {
 
 /// model.parameters(): the first `before` of the root's, the blocks', the rest of the root's.
 [[nodiscard]] std::vector<ParameterId> hf_parameters_order(std::size_t root, std::size_t before, std::size_t blocks);
-
-/// Where scaled_dot_product_attention has no fused kernel that the tape knows.
-[[nodiscard]] Result<void> hf_check_attention(const ModelConfig& model, DType compute);
 
 }  // namespace foreshard::model

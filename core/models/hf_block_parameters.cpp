@@ -1,4 +1,4 @@
-#include "core/models/hf_family.hpp"
+#include "core/models/hf_block_parameters.hpp"
 
 #include <fmt/format.h>
 
@@ -7,13 +7,6 @@
 #include "core/base/check.hpp"
 
 namespace foreshard::model {
-namespace {
-
-// sdp_utils.cpp, cudnn_frontend: what cuDNN's attention takes on sm90 (PyTorch 2.11).
-constexpr std::uint64_t kHeadMultiple = 8;
-constexpr std::uint64_t kLargestHead = 128;
-
-}  // namespace
 
 void HfBlockParameters::add(std::string name, std::vector<std::int64_t> shape) {
   parameters_.push_back({std::move(name), std::move(shape), DType::float32});
@@ -53,18 +46,6 @@ std::vector<ParameterId> hf_parameters_order(std::size_t root, std::size_t befor
   append(root, root + blocks);
   append(before, root);
   return order;
-}
-
-Result<void> hf_check_attention(const ModelConfig& model, DType compute) {
-  if (itemsize(compute) != 2 && model.kv_heads != model.heads)
-    return fail(ErrorKind::usage, fmt::format("{}: grouped-query attention in float32 has no fused kernel", model.name),
-                {}, "choose param_dtype bfloat16");
-  if (itemsize(compute) == 2 && (model.head_dim % kHeadMultiple != 0 || model.head_dim > kLargestHead))
-    return fail(ErrorKind::usage,
-                fmt::format("{}: attention with a head dimension of {} takes another kernel than the one that is known",
-                            model.name, model.head_dim),
-                {}, "head dimensions up to 128 in multiples of 8 are known");
-  return {};
 }
 
 }  // namespace foreshard::model

@@ -1,4 +1,4 @@
-#include "core/models/hf_decoder.hpp"
+#include "core/models/hf_decoder_block.hpp"
 
 namespace foreshard::model {
 namespace {

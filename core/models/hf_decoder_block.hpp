@@ -1,7 +1,7 @@
 // A decoder block of Llama's kind as Hugging Face's eager code runs it: Llama, Qwen2, Qwen3, and Mixtral's attention.
 //
 // Source: modeling_llama.py, modeling_qwen2.py, modeling_qwen3.py (transformers 5), integrations/sdpa_attention.py.
-// Who: hf_family.cpp. Not for other rooms.
+// Who: hf_decoder_family.cpp. Not for other rooms.
 #pragma once
 
 #include "core/models/hf_layers.hpp"
