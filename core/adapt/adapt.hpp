@@ -1,6 +1,6 @@
-// Rewrites a workload for settings that change the user's own ops: gradient accumulation, checkpointing,
-// the number of blocks a unit holds. Everything else that a setting changes is made by FSDP2's rules at
-// the hook places and needs no rewriting (fsdp2 semantics 13.2).
+// Rewrites a workload for settings that change the user's own ops: gradient accumulation, checkpointing, the number of
+// blocks a unit holds. What other settings change is FSDP2's part, which core/fsdp adds at the hooks (fsdp2 semantics
+// 13.2).
 //
 // Pure and deterministic. Who: sim/predict and gpu/ before run_steps().
 #pragma once

@@ -1,4 +1,4 @@
-// Holds what the allocator produced against the recording. Internal to core/allocator's replay.
+// Compares what the allocator did with what the recording shows. Internal to core/allocator's replay.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Device memory that notes what it was asked for: the addresses of a process, in the order of its cudaMallocs.
+// Device memory that logs its segments: the addresses a process got, in the order of its cudaMallocs.
 //
 // Who: core/step's host program, around whatever memory it was given. Passes every call on, and answers with the
 // answer.

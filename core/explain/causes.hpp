@@ -1,4 +1,5 @@
-// Which of PyTorch's habits is to blame, with evidence.
+// Which behaviour of PyTorch causes unused reserved memory (record_stream, fragmentation, …), with the blocks that show
+// it.
 //
 // Internal to core/explain. Rules, not judgement: each cause has a threshold, stated here with its reason.
 #pragma once

@@ -1,5 +1,5 @@
 // Why a run's memory is what it is: every reserved byte accounted for at every allocator event, what holds it, and
-// which of PyTorch's habits is the cause.
+// which behaviour of PyTorch is the cause.
 //
 // Who: cli's explain, the page (viz), the store's `gap` table. Pure: a Run in, plain data out; deterministic. Cost:
 // about 2 µs an allocator event. docs/explain.md defines every part for users.

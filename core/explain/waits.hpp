@@ -1,4 +1,4 @@
-// What a pending block waits for: no recording says it, the block's purpose does.
+// Which stream a pending block waits for. Recordings do not say; it follows from what the block is for.
 //
 // Internal to core/explain. `run` must outlive it.
 #pragma once

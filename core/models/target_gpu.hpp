@@ -1,4 +1,4 @@
-// What of a GPU decides which requests PyTorch makes on it: the part of a machine that a generated program depends on.
+// The properties of a GPU that change what PyTorch allocates and launches on it (SMs, compute capability).
 //
 // Who: callers of generate(); sim's machine profiles give theirs. Plain data.
 #pragma once

@@ -1,4 +1,4 @@
-// The view that FSDP2's sections and the optimizer have of a buffer: elements in a row.
+// A buffer as a one-dimensional TensorView: how the kernels of FSDP2's sections and of the optimizer see it.
 #pragma once
 
 #include "core/kernel/kernel.hpp"

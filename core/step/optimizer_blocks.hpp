@@ -1,4 +1,4 @@
-// What optimizer.step() allocates and frees on the device (core/optimizer/optimizer_state.hpp), done for real.
+// Makes optimizer.step()'s allocations and frees (core/optimizer/optimizer_state.hpp) in the run's allocator.
 #pragma once
 
 #include <map>

@@ -1,4 +1,4 @@
-// Where a parameter's own tensors lie on the device, for as long as the process lives or the optimizer's step lasts.
+// The device addresses of the tensors that belong to each parameter: its shard and the optimizer's states.
 #pragma once
 
 #include <vector>

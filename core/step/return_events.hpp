@@ -43,7 +43,7 @@ class ReturnEvents final : public StreamEvents {
   }
 
  private:
-  /// Number of the first allocation that finds the block of a free back.
+  /// The number of the first allocation before which the block of free number `free` is back in its pool; 0: at once.
   [[nodiscard]] std::uint64_t return_of(std::uint64_t free) const {
     const auto late = std::lower_bound(recorded_.late.begin(), recorded_.late.end(), free,
                                        [](const RecordedReturns::Late& l, std::uint64_t f) { return l.free < f; });

@@ -1,6 +1,6 @@
-// Finds what one of FSDP2's sections costs under settings other than the captured ones
-// (time model 1.1 step 6, 3.5): templates of the same unit, else of another unit of equal size, merged
-// for lists of modules, scaled where the shard group changes.
+// Finds what one of FSDP2's sections costs under settings other than the captured ones (time model 1.1 step 6, 3.5):
+// the captured cost of the same unit, else of another unit of equal size; merged where several modules make one unit,
+// scaled where the shard group changes.
 #pragma once
 
 #include <map>

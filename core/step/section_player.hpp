@@ -1,7 +1,7 @@
 // The captured cost of the FSDP section that is open: its host time, and its items as kernels and copies.
 //
 // Who: both lowerings; PyTorch's plays the items, foreshard's takes their host time and their prices. An item belongs
-// to a role, and a section's items of one role are gone through once, with the first op that needs them.
+// to a role, and a section's items of one role are issued once, with the first op that needs them.
 #pragma once
 
 #include <span>

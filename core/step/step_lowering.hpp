@@ -1,5 +1,5 @@
-// What the ops of a step become on a Device: the seam between the schedule, which is one, and the programs that carry
-// it out, which differ in how many kernels and copies they need for the same thing.
+// What the ops of a step become on a Device. The schedule is the same for every program; PyTorch's and foreshard's own
+// differ in how many kernels and copies they launch for one op of it.
 //
 // Who: the runner and StepBackend call it in host order; PytorchLowering and ForeshardLowering implement it. One is
 // made a run, by make_lowering().

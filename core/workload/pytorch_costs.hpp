@@ -1,4 +1,4 @@
-// What eager PyTorch's own work costs that no machine profile says: shares of an FSDP section, bytes of one element.
+// Costs of eager PyTorch that are not a machine's: shares of an FSDP section, bytes of one element.
 //
 // Who: core/step and core/models, which put a price on what a recording or a preset does not show; traces/accuracy,
 // which counts a run that a constant was fitted on as seen. Each names its unit, its source and, in the names of a

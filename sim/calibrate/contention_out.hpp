@@ -5,7 +5,7 @@
 //     work = d - t_ring (1 - 1/s) - t_side (1 - 1/s_side) - t_ce (1 - 1/s_ce),  at least 0.3 d;
 // a kernel on another stream that ran concurrently with compute for t_cur has work = d - t_cur (1 - 1/c). The slowdowns
 // are the machine's by kernel class; s is the op's own where the capture shows its signature at least six
-// times clean and six times under a ring.
+// times isolated and six times beside a ring.
 //
 // Who: timing.cpp. Pure, deterministic.
 #pragma once

@@ -1,4 +1,4 @@
-// What files measured on a machine say about it, whatever wrote them.
+// Measurements of one machine from any kind of file.
 //
 // The readers (nccl_tests.hpp, probe_file.hpp, topology.hpp; run stores through traces/) fill it, fit_machine.hpp makes
 // a profile from it. Plain data. Times are microseconds as the files give them.

@@ -1,7 +1,7 @@
 // Probe files: what a script or `foreshard probe` measured on a machine, one JSON row a measurement (docs/machines.md).
 //
-// Kinds of rows: a collective alone ("op": "all_gather", …), a collective and a kernel at once ("op": "contention"), a
-// rate ("what": "hbm_copy", …), and what could not be measured ("op": "error", counted). Pure.
+// Kinds of rows: an isolated collective ("op": "all_gather", …), a collective and a kernel at once ("op":
+// "contention"), a rate ("what": "hbm_copy", …), and what could not be measured ("op": "error", counted). Pure.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>

@@ -1,4 +1,4 @@
-// What a machine profile says was measured of single kernels, put to a kernel that is to be priced.
+// Looks up a kernel that is to be priced in a machine profile's measurements of single kernels.
 // Used by price_kernel() and, to make the factors, by sim/calibrate. Pure.
 #pragma once
 

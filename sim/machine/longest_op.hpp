@@ -1,4 +1,4 @@
-// The longest time that one operation is priced at, and how every price gets there.
+// The upper limit of one operation's price, and the function that applies it.
 //
 // Who: whatever prices (prices.cpp, sim/compute, sim/collectives), and the engine, which counts work in 1/2^20 ns of 63
 // bits and so takes nothing above 2^42 ns. A price is made of the profile's numbers and of sizes that users choose, so

@@ -1,4 +1,4 @@
-// What a profile's numbers were found on: the range inside which a prediction needs no warning.
+// The range that a profile's numbers were measured in: inside it a prediction needs no warning.
 //
 // Used by sim/predict, which compares what a plan does with what the profile covers, and by `calibrate`,
 // which writes the range of its inputs. Pure. An axis that a profile leaves out is not limited.

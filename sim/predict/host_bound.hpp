@@ -1,4 +1,4 @@
-// Which side sets a step's time: the host that issues, or the GPU and its links.
+// Whether a step is bound by the host, which issues its ops, or by the GPU and its links.
 #pragma once
 
 #include "core/base/error.hpp"

@@ -1,4 +1,4 @@
-// What a simulated run asks of the machine profile, to be held against what the profile covers.
+// Which kernels, collectives and sizes a simulated run uses, to compare with the profile's valid range.
 #pragma once
 
 #include "core/run/run.hpp"

@@ -1,4 +1,4 @@
-// The changes of settings that might give memory back: what is tried, not what helps.
+// The changes of settings that might reduce reserved memory: all that `explain` tries.
 //
 // Internal to sim/sweep. Pure; in one fixed order.
 #pragma once

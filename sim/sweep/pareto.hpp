@@ -1,4 +1,5 @@
-// Which points of a sweep nothing beats, and which ones a prediction cannot tell apart from the best.
+// The Pareto front of a sweep (time and memory), and the points whose times the prediction cannot tell apart from the
+// best's.
 //
 // Pure and deterministic; equal points keep the order of their index.
 #pragma once

@@ -47,7 +47,7 @@ struct KinetoEvent {
   EventRole role = EventRole::other;
   std::string_view category;
   std::string_view name;
-  std::optional<std::int64_t> start_ns;  ///< `ts`; none where absent or absurd
+  std::optional<std::int64_t> start_ns;  ///< `ts`; none where absent or out of range
   std::optional<std::int64_t> duration_ns;
   std::optional<std::int64_t> pid;  ///< device of GPU events; none where it is a text
   std::optional<std::int64_t> tid;  ///< stream of GPU events
