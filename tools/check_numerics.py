@@ -1,5 +1,5 @@
 """Trains the MLP, the Llama or PyTorch's test Transformer with FSDP2 from the weights and batches that `foreshard run` makes
-(core/kernel/computation.hpp: parameter i of model.parameters() is stream i, std 0.02; the batch of step s, microbatch 0, rank r
+(core/kernel/kernel.hpp: parameter i of model.parameters() is stream i, std 0.02; the batch of step s, microbatch 0, rank r
 is stream 2^20 + s * 64 * 4096 + r), and compares losses and gradients.
 
     foreshard run llama-tiny --gpus 4 --steps 20 --batch 4 --seq 512 --param-dtype bfloat16 ... --json --gradients G > run.json

@@ -13,7 +13,7 @@
 #include "cli/reports/store_run.hpp"
 #include "cli/terminal/version.hpp"
 #include "core/adapt/adapt.hpp"
-#include "core/adapt/computations.hpp"
+#include "core/adapt/program_kernels.hpp"
 #include "core/base/json_io.hpp"
 #include "core/settings/settings_table.hpp"
 
@@ -132,7 +132,7 @@ Result<int> run_rank(const RunOptions& options, Console& console) {
   FORESHARD_TRY(planned);
   if (options.emulate) {  // a store's workload, or one for a profile of foreshard's own run, computes all the same
     auto silenced = std::make_shared<Workload>(*planned->workload);
-    drop_computations(*silenced);
+    drop_kernels(*silenced);
     planned->workload = std::move(silenced);
   }
   if (planned->settings.world() != environment->ranks)

@@ -6,7 +6,7 @@
 #include <set>
 
 #include "core/adapt/adapt.hpp"
-#include "core/adapt/computations.hpp"
+#include "core/adapt/program_kernels.hpp"
 
 namespace foreshard {
 namespace {
@@ -19,7 +19,7 @@ struct CutStep {
   std::vector<Ops> microbatch;   ///< from microbatch_begin to microbatch_end
   Ops after;                     ///< optimizer
   std::set<TensorId> handed_on;  ///< tensors that the next step frees: a name that it binds again
-  std::vector<ProgramKernel> computations;
+  std::vector<ProgramKernel> kernels;
   LabelId uncomputed;
   TensorId loss;
 };
@@ -36,7 +36,7 @@ bool is_hook(const Op& op, Hook hook) {
 
 Result<CutStep> cut(const Program& program) {
   CutStep step;
-  step.computations = program.computations;
+  step.kernels = program.kernels;
   step.uncomputed = program.uncomputed;
   step.loss = program.loss;
   bool inside = false;
@@ -200,14 +200,14 @@ void rename_handed_on(std::vector<CutStep>& steps, const std::vector<Renaming>& 
 /// nothing.
 Program assemble(const CutStep& step) {
   Program program;
-  program.computations = step.computations;
+  program.kernels = step.kernels;
   program.uncomputed = step.uncomputed;
   program.loss = step.loss;
   program.ops = step.before;
   for (const Ops& microbatch : step.microbatch)
     program.ops.insert(program.ops.end(), microbatch.begin(), microbatch.end());
   program.ops.insert(program.ops.end(), step.after.begin(), step.after.end());
-  if (!computations_hold(program)) drop_computations(program);
+  if (!kernels_hold(program)) drop_kernels(program);
   return program;
 }
 
@@ -236,7 +236,7 @@ Renaming repeat(CutStep& step, const CutStep& steady, std::uint32_t wanted, std:
   if (step.microbatch.size() >= wanted) return {first_held, held};
   while (step.microbatch.size() < wanted) {
     step.microbatch.push_back(later_microbatch(steady.microbatch.front(), source_held, held, next_tensor, names));
-    ComputationCopier copier(steady.computations, step.computations);
+    KernelCopier copier(steady.kernels, step.kernels);
     for (Op& op : step.microbatch.back()) copier.copy(op, names);
     next_tensor += static_cast<std::uint32_t>(names.size());
     held.clear();

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "core/adapt/computations.hpp"
+#include "core/adapt/program_kernels.hpp"
 
 namespace foreshard {
 namespace {
@@ -78,7 +78,7 @@ Result<AdaptedWorkload> adapt(const Workload& workload, const Settings& wanted) 
       out.warnings.push_back(
           "accumulation without a reduce dtype of its own: where autograd adds gradients is estimated");
   }
-  if (wanted.accumulate > 1 && !adds_gradients_alike(have, wanted)) drop_computations(out.workload);
+  if (wanted.accumulate > 1 && !adds_gradients_alike(have, wanted)) drop_kernels(out.workload);
   if (wanted.units_per_group != have.units_per_group) {
     if (have.units_per_group != 1)
       return fail(ErrorKind::usage, fmt::format("units of {} blocks cannot be taken apart", have.units_per_group), {},

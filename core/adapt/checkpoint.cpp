@@ -5,7 +5,7 @@
 #include <set>
 
 #include "core/adapt/adapt.hpp"
-#include "core/adapt/computations.hpp"
+#include "core/adapt/program_kernels.hpp"
 
 namespace foreshard {
 namespace {
@@ -75,7 +75,7 @@ bool checkpoint_unit(Program& program, std::size_t from, UnitId unit, std::uint3
   if (pre_backward == ops.size()) return false;
   const BlockForward block = block_forward(program, pre_forward + 1, post_forward, pre_backward);
   std::map<TensorId, TensorId> renamed;
-  ComputationCopier copier(program.computations, program.computations);
+  KernelCopier copier(program.kernels, program.kernels);
   std::vector<Op> out(ops.begin(), ops.begin() + static_cast<std::ptrdiff_t>(post_forward));
   for (TensorId tensor : block.saved_order) {
     Op op;
@@ -118,7 +118,7 @@ Result<void> checkpoint_blocks(Workload& workload) {
       for (std::uint32_t unit = 1; unit < workload.units.size(); ++unit)
         checkpoint_unit(program, from, UnitId{unit}, next_tensor);
     }
-    if (!computations_hold(program)) drop_computations(program);
+    if (!kernels_hold(program)) drop_kernels(program);
   }
   return {};
 }

@@ -8,7 +8,7 @@
 #include <set>
 
 #include "core/adapt/adapt.hpp"
-#include "core/adapt/computations.hpp"
+#include "core/adapt/program_kernels.hpp"
 
 namespace foreshard {
 namespace {
@@ -54,7 +54,7 @@ bool keeps(const Grouping& g, const Op& op) {
 
 Program merge(const Program& program, const Grouping& g) {
   Program out;
-  out.computations = program.computations;
+  out.kernels = program.kernels;
   out.uncomputed = program.uncomputed;
   out.loss = program.loss;
   std::set<TensorId> dropped;  // casts of inner members' inputs
@@ -70,7 +70,7 @@ Program merge(const Program& program, const Grouping& g) {
     if (kept.unit.valid()) kept.unit = g.group_of[kept.unit.value];
     out.ops.push_back(kept);
   }
-  if (!computations_hold(out)) drop_computations(out);  // one lies in a cast that is gone
+  if (!kernels_hold(out)) drop_kernels(out);  // one lies in a cast that is gone
   return out;
 }
 

@@ -15,8 +15,8 @@
 #include <string>
 #include <vector>
 
+#include "core/allocator/allocator_event.hpp"
 #include "core/allocator/config.hpp"
-#include "core/allocator/event.hpp"
 #include "core/allocator/snapshot.hpp"
 #include "core/allocator/statistics.hpp"
 #include "core/base/quantity.hpp"

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/allocator/event.hpp"
+#include "core/allocator/allocator_event.hpp"
 
 namespace foreshard {
 

@@ -10,7 +10,7 @@
 namespace foreshard {
 namespace {
 
-/// What a function of programs takes. One letter an operand, "?" behind one that may be absent, in front of the end
+/// What an op of programs takes. One letter an operand, "?" behind one that may be absent, in front of the end
 /// left out, and "*" behind one that may be there any number of times:
 ///   x floating, of the first x's shape            y of the first y's shape
 ///   m uint8 or bool, of the first x's shape       r float32, one a row of the first x (its last dimension)

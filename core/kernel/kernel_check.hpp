@@ -1,6 +1,6 @@
 // Whether a kernel is what its op wants: for those that come from a file.
 //
-// Who: traces/workload_file checks what it reads; core/workload asks what a function writes. Pure.
+// Who: traces/workload_file checks what it reads; core/workload asks what an op writes. Pure.
 #pragma once
 
 #include <cstddef>
@@ -19,7 +19,7 @@ inline constexpr std::size_t kMaxRank = 8;
 /// Whether a user's program computes it: all but what FSDP2's sections and the optimizer do.
 [[nodiscard]] bool in_programs(KernelOp op);
 
-/// How many of its operands, counted from the first, a function of programs writes; 0 for any other.
+/// How many of its operands, counted from the first, an op of programs writes; 0 for any other.
 [[nodiscard]] std::size_t outputs_of(KernelOp op);
 
 /// Whether it reads what operand number `operand` holds before. attention_backward's scratch it does not.

@@ -57,7 +57,7 @@ bool is_streaming(std::string_view name) {
 
 }  // namespace
 
-bool is_collective_kernel(std::string_view name) {
+bool is_nccl_kernel(std::string_view name) {
   return name.starts_with("nccl");
 }
 bool is_peer_copy(std::string_view name) {

@@ -1,7 +1,7 @@
-// What a kernel of a trace is, read from its name and grid: its class (which decides what it
-// shares with a collective that overlaps it), and whether it is a collective itself.
+// What a kernel of a trace is, read from its name and grid: its class (which decides what it shares with a collective
+// that overlaps it), and whether it is a collective itself.
 //
-// Who: the time side of a capture. Pure, deterministic, thread-safe.
+// Who: the readers of traces and the time side of a capture. Pure, deterministic, thread-safe.
 #pragma once
 
 #include <array>
@@ -13,8 +13,9 @@
 
 namespace foreshard {
 
-/// NCCL's kernels: "ncclDevKernel_AllGather_RING_LL(…)", "ncclSymkDevKernel_…", "ncclKernel_…".
-[[nodiscard]] bool is_collective_kernel(std::string_view name);
+/// NCCL's kernels: "ncclDevKernel_AllGather_RING_LL(…)", "ncclSymkDevKernel_…", "ncclKernel_…" (docs/formats.md).
+/// PyTorch's own symmetric-memory ones do not begin so.
+[[nodiscard]] bool is_nccl_kernel(std::string_view name);
 /// A copy between GPUs: one record of a copy-engine all-gather ("Memcpy PtoP (Device -> Device)").
 [[nodiscard]] bool is_peer_copy(std::string_view name);
 /// "Memcpy HtoD (…)", "Memcpy DtoH (…)", "Memcpy PtoP (…)"; any other name is device to device.

@@ -1,5 +1,5 @@
 // foreshard's own kernels as ops on a tape (`--kernels fused`): each forward and each backward is one launch, and
-// nothing is kept for backward but what is named here. Functions: core/kernel/kernel.hpp.
+// nothing is kept for backward but what is named here. Ops: core/kernel/kernel.hpp.
 //
 // Who: the fused forms of the plain families. Arguments are handles that the caller keeps; results are new handles.
 #pragma once

@@ -40,9 +40,8 @@ std::unique_ptr<Family> make_family(const ModelConfig& config) {
       return model::make_hf_gpt2(config);
     case ModelFamily::states_only:
       return model::make_states_only(config);
-    default:
-      return nullptr;
   }
+  return nullptr;  // no enumerator: the compiler names one that has no case
 }
 
 /// `wanted` blocks to a unit, named as fully_shard names a list.
@@ -67,13 +66,13 @@ class StepWriter {
              const HostCosts& host, const std::vector<TensorId>& from_setup)
       : family_(family), settings_(settings), units_(units), size_(size), host_(host), from_setup_(from_setup) {}
 
-  Program write(Labels& labels, bool first, const TargetGpu& gpu, bool computations) const {
+  Program write(Labels& labels, bool first, const TargetGpu& gpu, bool keep_kernels) const {
     model::TapeOptions options;
     options.first_step = first;
     options.cublas_workspace = cublas_workspace(gpu);
     options.sm_count = gpu.sm_count;
     options.flash_attention = !gpu.prefers_cudnn_attention();
-    options.computations = computations;
+    options.keep_kernels = keep_kernels;
     model::Tape tape(labels, host_, options);
     TensorId loss_id;
     for (const Unit& unit : units_)
@@ -91,7 +90,7 @@ class StepWriter {
       loss.reset();
     }
     Program program = tape.finish();
-    if (!program.computations.empty()) program.loss = loss_id;
+    if (!program.kernels.empty()) program.loss = loss_id;
     return program;
   }
 
@@ -183,7 +182,7 @@ void add_estimates(const ModelConfig& model, const Settings& settings, const Tar
 }  // namespace
 
 Result<Workload> generate(const ModelConfig& model, const Settings& settings, const HostCosts& host,
-                          const TargetGpu& gpu, bool computations) {
+                          const TargetGpu& gpu, bool keep_kernels) {
   ModelConfig sized = model;  // torch-transformer without positions of its own: max_seq_len is the sequence's
   if (model.family == ModelFamily::torch_transformer && model.positions == 0)
     sized.positions = settings.seq.value_or(model.default_seq);
@@ -212,13 +211,13 @@ Result<Workload> generate(const ModelConfig& model, const Settings& settings, co
   workload.shards_known = true;
   workload.optimizer_known = true;
   workload.initial_segments = {initial_segment()};
-  model::SetupWriter setup(workload.settings, workload.units, workload.parameters_order, computations);
+  model::SetupWriter setup(workload.settings, workload.units, workload.parameters_order, keep_kernels);
   family->setup(setup, size);
   workload.setup = setup.finish();
   const StepWriter steps(*family, workload.settings, workload.units, size, host, setup.handed_over());
-  computations = computations && !model.compiled;
-  workload.steps.push_back(steps.write(workload.labels, true, gpu, computations));
-  workload.steps.push_back(steps.write(workload.labels, false, gpu, computations));
+  keep_kernels = keep_kernels && !model.compiled;
+  workload.steps.push_back(steps.write(workload.labels, true, gpu, keep_kernels));
+  workload.steps.push_back(steps.write(workload.labels, false, gpu, keep_kernels));
   auto sections = model::section_costs(workload, host);
   FORESHARD_TRY(sections);
   workload.sections = std::move(*sections);

@@ -38,10 +38,10 @@ inline constexpr std::array<std::string_view, 16> kShapingSettings{"gpus",
 
 /// `settings` are those the workload is made for; the result's are `settings` with batch and seq filled in, its units
 /// are the model's blocks and the root.
-/// `computations`: setup and steps say what they compute (Program::computations), for a device that runs them; the
+/// `keep_kernels`: setup and steps say what they compute (Program::kernels), for a device that runs them; the
 /// ops are the same. Of a compiled model nothing is known.
 /// Fails (usage) where the family cannot run at these settings: what, and what would work.
 [[nodiscard]] Result<Workload> generate(const ModelConfig& model, const Settings& settings, const HostCosts& host,
-                                        const TargetGpu& gpu, bool computations = false);
+                                        const TargetGpu& gpu, bool keep_kernels = false);
 
 }  // namespace foreshard

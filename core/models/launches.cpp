@@ -139,7 +139,7 @@ void Tape::write_launch(std::string_view label, Kernel what, const CostOverride&
 
 /// For a device that runs it: operands of elementwise kernels as the output's shape, and where each lies.
 void Tape::keep_kernel(Kernel what, OperandList operands) {
-  if (!options_.computations) return;
+  if (!options_.keep_kernels) return;
   ProgramKernel made;
   for (std::size_t i = 0; i < operands.size(); ++i) {
     if (operands[i] == nullptr) {
@@ -151,8 +151,8 @@ void Tape::keep_kernel(Kernel what, OperandList operands) {
     FORESHARD_CHECK(made.where.back().kind != Operand::Kind::none, "an operand lies in memory that is known");
   }
   made.kernel = std::move(what);
-  ops_.back().computation = static_cast<std::uint32_t>(computations_.size());
-  computations_.push_back(std::move(made));
+  ops_.back().kernel_index = static_cast<std::uint32_t>(kernels_.size());
+  kernels_.push_back(std::move(made));
 }
 
 void Tape::launch(std::string_view label, const Kernel& what, const Tensors& operands) {
@@ -196,16 +196,16 @@ void Tape::launch_memset(Bytes bytes) {
 
 /// All such launches share one description.
 void Tape::fused() {
-  if (!options_.computations) return;
-  if (fused_ == kNoComputation) {
-    fused_ = static_cast<std::uint32_t>(computations_.size());
-    computations_.emplace_back();
+  if (!options_.keep_kernels) return;
+  if (fused_ == kNoKernel) {
+    fused_ = static_cast<std::uint32_t>(kernels_.size());
+    kernels_.emplace_back();
   }
-  ops_.back().computation = fused_;
+  ops_.back().kernel_index = fused_;
 }
 
 void Tape::computes_more() {
-  ops_.back().computation = kNoComputation;
+  ops_.back().kernel_index = kNoKernel;
 }
 
 void Tape::copy(CopyKind kind, Bytes bytes, std::string_view label) {
@@ -248,13 +248,13 @@ void Tape::keep_workspace(Bytes bytes) {
 /// All or nothing: a step of which one launch is unknown has no results.
 void Tape::write_kernels(Program& program) {
   const auto unknown = std::find_if(program.ops.begin(), program.ops.end(),
-                                    [](const Op& op) { return launches(op) && op.computation == kNoComputation; });
+                                    [](const Op& op) { return launches(op) && op.kernel_index == kNoKernel; });
   if (unknown == program.ops.end()) {
-    program.computations = std::move(computations_);
+    program.kernels = std::move(kernels_);
     return;
   }
   program.uncomputed = unknown->label;
-  for (Op& op : program.ops) op.computation = kNoComputation;
+  for (Op& op : program.ops) op.kernel_index = kNoKernel;
 }
 
 }  // namespace foreshard::model

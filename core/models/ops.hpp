@@ -74,7 +74,7 @@ inline constexpr double kRmsNormEps = std::numeric_limits<float>::epsilon();
 // Attention and embedding.
 struct Attention {
   bool causal = true;
-  double dropout = 0;  ///< dropout_p: changes no request; with it the computation is not known
+  double dropout = 0;  ///< dropout_p: changes no request; with it the Kernel is not known
 };
 /// F.scaled_dot_product_attention on batch × heads × length × head_dim; fewer key heads than query heads mean
 /// enable_gqa. Back end as 2.11 chooses on sm90 (attention_ops.cpp).

@@ -36,7 +36,7 @@ TensorId SetupWriter::alloc_shard(ParameterId parameter) {
 }
 
 void SetupWriter::filled_with(Kernel what, std::vector<std::uint64_t> shape, DType dtype) {
-  if (!computations_) return;
+  if (!keep_kernels_) return;
   Op& block = program_.ops.back();
   TensorView view;
   view.dtype = dtype;
@@ -44,8 +44,8 @@ void SetupWriter::filled_with(Kernel what, std::vector<std::uint64_t> shape, DTy
   for (std::size_t i = shape.size(); i-- > 1;) view.strides[i - 1] = view.strides[i] * shape[i];
   view.shape = std::move(shape);
   what.operands = {std::move(view)};
-  block.computation = static_cast<std::uint32_t>(program_.computations.size());
-  program_.computations.push_back({std::move(what), {{Operand::Kind::tensor, block.tensor.value}}});
+  block.kernel_index = static_cast<std::uint32_t>(program_.kernels.size());
+  program_.kernels.push_back({std::move(what), {{Operand::Kind::tensor, block.tensor.value}}});
 }
 
 void SetupWriter::free(TensorId tensor) {

@@ -14,8 +14,8 @@ inline constexpr Address kFirstSegment = Address{1} << 40;
 class SetupWriter {
  public:
   SetupWriter(const Settings& settings, const std::vector<Unit>& units, const std::vector<ParameterId>& order,
-              bool computations)
-      : settings_(settings), units_(units), order_(order), computations_(computations) {}
+              bool keep_kernels)
+      : settings_(settings), units_(units), order_(order), keep_kernels_(keep_kernels) {}
 
   /// A block of the script's; its handle for free().
   TensorId alloc(Bytes bytes, MemoryCategory category = MemoryCategory::other);
@@ -52,7 +52,7 @@ class SetupWriter {
   Program program_;
   std::vector<TensorId> handed_over_;
   std::uint32_t next_ = 0;
-  bool computations_;
+  bool keep_kernels_;
 };
 
 }  // namespace foreshard::model

@@ -196,7 +196,7 @@ Program Tape::finish() {
   Program program;
   program.ops = std::move(ops_);
   ops_.clear();
-  if (options_.computations) write_kernels(program);
+  if (options_.keep_kernels) write_kernels(program);
   return program;
 }
 

@@ -143,9 +143,9 @@ struct TapeOptions {
   bool first_step = false;         ///< library workspaces are made
   bool gradients_persist = false;  ///< parameters have a .grad from an earlier microbatch: autograd adds into it
   Bytes cublas_workspace = 0;      ///< one for each thread that runs a GEMM
-  std::uint32_t sm_count = 0;      ///< of the GPU that the program is for; needed
-  bool flash_attention = false;    ///< of 16-bit types: flash rather than cuDNN's (TargetGpu)
-  bool computations = false;  ///< keep the kernels' descriptions (Program::computations), for a device that runs them
+  std::uint32_t sm_count = 0;    ///< of the GPU that the program is for; needed
+  bool flash_attention = false;  ///< of 16-bit types: flash rather than cuDNN's (TargetGpu)
+  bool keep_kernels = false;     ///< keep the kernels' descriptions (Program::kernels), for a device that runs them
 };
 
 class Tape {
@@ -219,7 +219,6 @@ class Tape {
   [[nodiscard]] std::uint64_t draw(std::uint64_t count) { return std::exchange(drawn_, drawn_ + count); }
 
   // Autograd.
-  [[nodiscard]] bool grad_enabled() const { return grad_enabled_; }
   /// A node for an op on `inputs` (one edge each); null when no input requires a gradient.
   [[nodiscard]] NodePtr record(const Tensors& inputs, Node::Apply apply, std::uint32_t outputs = 1);
   void save(const NodePtr& node, const Tensor& tensor);
@@ -268,9 +267,9 @@ class Tape {
   TapeOptions options_;
   std::vector<Op> ops_;
   std::vector<std::size_t> alloc_op_;  // by TensorId: index of its alloc
-  std::vector<ProgramKernel> computations_;
-  std::uint32_t fused_ = kNoComputation;  // place of the one description of launch_fused()
-  std::uint64_t drawn_ = 0;               // random numbers so far
+  std::vector<ProgramKernel> kernels_;
+  std::uint32_t fused_ = kNoKernel;  // place of the one description of launch_fused()
+  std::uint64_t drawn_ = 0;          // random numbers so far
   Nanoseconds pending_host_;
   UnitId casting_;
   std::uint64_t next_sequence_ = 0;

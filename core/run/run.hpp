@@ -18,7 +18,7 @@
 #include <string>
 #include <vector>
 
-#include "core/allocator/event.hpp"
+#include "core/allocator/allocator_event.hpp"
 #include "core/allocator/snapshot.hpp"
 #include "core/allocator/statistics.hpp"
 #include "core/base/labels.hpp"

@@ -2,7 +2,7 @@
 // Beside core/workload/workload_names.hpp, whose rules hold here too: a word once written is never changed.
 #pragma once
 
-#include "core/allocator/event.hpp"
+#include "core/allocator/allocator_event.hpp"
 #include "core/run/run.hpp"
 #include "core/workload/workload_names.hpp"
 

@@ -24,7 +24,7 @@ ForeshardLowering::ForeshardLowering(const LoweringContext& context)
       parameters_(context.parameters.size()),
       player_(context.workload, context.settings, context.emitter, context.recorder),
       collectives_(context),
-      computations_(context, parameters_),
+      kernels_(context, parameters_),
       optimizer_blocks_(context.workload, context.settings, context.parameters, context.mesh.shard(), context.memory),
       optimizer_(context.settings.optimizer, context.request.learning_rate, context.parameters, parameters_) {}
 
@@ -61,14 +61,14 @@ void ForeshardLowering::allocated(const Op& op, BlockHandle block, StreamId on) 
                    static_cast<std::int64_t>(padded_shard_numel(parameter, shard) * shard.rank)},
                   address, local_shard_numel(parameter, shard), parameter.dtype, on);
   }
-  if (op.computation != kNoComputation) compute(program_->computations[op.computation], op.kernel, on);
+  if (op.kernel_index != kNoKernel) compute(program_->kernels[op.kernel_index], op.kernel, on);
 }
 
 void ForeshardLowering::kernel(const Op& op, StreamId on) {
-  if (op.computation == kNoComputation)
+  if (op.kernel_index == kNoKernel)
     context_.emitter.kernel(on, op.kernel, {});
   else
-    compute(program_->computations[op.computation], op.kernel, on);
+    compute(program_->kernels[op.kernel_index], op.kernel, on);
 }
 
 Address ForeshardLowering::address_of(const Operand& operand) const {
@@ -90,14 +90,14 @@ Address ForeshardLowering::address_of(const Operand& operand) const {
   return 0;
 }
 
-void ForeshardLowering::compute(const ProgramKernel& computation, const KernelWork& work, StreamId on) {
-  BoundKernel bound{&computation.kernel, {}};
-  for (const Operand& operand : computation.where) bound.addresses.push_back(address_of(operand));
-  const KernelOp op = computation.kernel.op;
+void ForeshardLowering::compute(const ProgramKernel& what, const KernelWork& work, StreamId on) {
+  BoundKernel bound{&what.kernel, {}};
+  for (const Operand& operand : what.where) bound.addresses.push_back(address_of(operand));
+  const KernelOp op = what.kernel.op;
   const bool batch = op == KernelOp::random_tokens || op == KernelOp::random_normal;
   Kernel own;  // with this batch's stream
-  if (batch && computation.kernel.integers[0] < 0) {
-    own = computation.kernel;
+  if (batch && what.kernel.integers[0] < 0) {
+    own = what.kernel;
     const std::int64_t microbatch = microbatches_ > 0 ? microbatches_ - 1 : 0;
     own.integers[0] = kBatchStream + (step_ * kMicrobatches + microbatch) * kRanks + context_.mesh.rank();
     bound.kernel = &own;
@@ -124,7 +124,7 @@ void ForeshardLowering::issue(const FsdpOp& op, StreamRole stream) {
     collectives_.issue(op, on);
     return;
   }
-  for (const BoundKernel& bound : computations_.of(op))
+  for (const BoundKernel& bound : kernels_.of(op))
     context_.emitter.compute(on, priced_as(item), bound, group_of(op).unit);
 }
 

@@ -1,5 +1,5 @@
-// Foreshard's own program: what `foreshard run` issues, with real operands. One kernel where eager PyTorch has several
-// helpers beside it, and no metadata copies: what they carry is among the kernel's parameters.
+// Foreshard's own program: what `foreshard run` issues, with real operands. One kernel where eager PyTorch launches
+// several, and no metadata copies: what they carry is among the kernel's parameters.
 //
 // The host spends what the sections' items cost PyTorch's host where the device's host takes no time of its own, and a
 // plan prices each kernel as the item it stands for.
@@ -10,7 +10,7 @@
 
 #include "core/step/foreshard_optimizer.hpp"
 #include "core/step/fsdp_collectives.hpp"
-#include "core/step/fsdp_computations.hpp"
+#include "core/step/fsdp_kernels.hpp"
 #include "core/step/optimizer_blocks.hpp"
 #include "core/step/section_player.hpp"
 #include "core/step/step_lowering.hpp"
@@ -33,7 +33,7 @@ class ForeshardLowering final : public StepLowering {
   [[nodiscard]] std::uint64_t sections_missing() const override { return player_.missing(); }
 
  private:
-  void compute(const ProgramKernel& computation, const KernelWork& work, StreamId on);
+  void compute(const ProgramKernel& what, const KernelWork& work, StreamId on);
   void compute_whole(KernelOp op, double alpha, std::vector<std::int64_t> integers, Address address,
                      std::uint64_t numel, DType dtype, StreamId on);
   [[nodiscard]] Address address_of(const Operand& operand) const;
@@ -45,7 +45,7 @@ class ForeshardLowering final : public StepLowering {
   ParameterMemories parameters_;
   SectionPlayer player_;
   FsdpCollectives collectives_;
-  FsdpComputations computations_;
+  FsdpKernels kernels_;
   OptimizerBlocks optimizer_blocks_;
   ForeshardOptimizer optimizer_;
   const Program* program_ = nullptr;  // the one that runs

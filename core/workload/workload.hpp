@@ -85,8 +85,8 @@ enum class OpKind : std::uint8_t {
   synchronize = 5,  ///< the host waits for everything on the compute stream
 };
 
-/// An op without a computation: a device can only price or emulate it.
-inline constexpr std::uint32_t kNoComputation = UINT32_MAX;
+/// An op whose Kernel is not known: a device can only price or emulate it.
+inline constexpr std::uint32_t kNoKernel = UINT32_MAX;
 
 /// One op of the user's program.
 struct Op {
@@ -113,9 +113,9 @@ struct Op {
   UnitId unit;  ///< of hooks; of an alloc: the unit whose forward inputs this casts
 
   LabelId label;  ///< for pictures: the op that caused it
-  /// Place in the program's computations: of a kernel or copy what it computes; of an alloc of setup what the block
-  /// is filled with at once.
-  std::uint32_t computation = kNoComputation;
+  /// Place in Program::kernels: of a kernel or copy, what it computes; of an alloc of setup, what fills the block
+  /// at once.
+  std::uint32_t kernel_index = kNoKernel;
 };
 
 /// FSDP2's own host code, by section of its annotations (time model 1.1).
@@ -183,8 +183,8 @@ struct Program {
   std::vector<Op> ops;
   /// What its ops compute, for a device that runs them: of generated programs that were asked for it.
   /// All launches have one, or (where one is not known) none has: then the program can only be emulated.
-  std::vector<ProgramKernel> computations = {};
-  /// The first launch whose computation is not known; invalid: none was asked for, or all are known. Not stored.
+  std::vector<ProgramKernel> kernels = {};
+  /// The first launch whose Kernel is not known; invalid: none was asked for, or all are known. Not stored.
   LabelId uncomputed = {};
   TensorId loss = {};  ///< the last microbatch's loss, a float32 scalar, where the program computes one
 };
@@ -219,7 +219,7 @@ struct Workload {
 /// Whether every kernel of its steps says what it computes: then a device can run it with real numbers.
 [[nodiscard]] inline bool computes(const Workload& workload) {
   for (const Program& step : workload.steps)
-    if (step.computations.empty() || step.uncomputed.valid()) return false;
+    if (step.kernels.empty() || step.uncomputed.valid()) return false;
   return !workload.steps.empty();
 }
 

@@ -10,7 +10,7 @@
 
 #include "core/base/enum_names.hpp"
 #include "core/device/collective_names.hpp"
-#include "core/kernel/kernel_names.hpp"
+#include "core/kernel/kernel_enum_names.hpp"
 #include "core/workload/workload.hpp"
 
 namespace foreshard {

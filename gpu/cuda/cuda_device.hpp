@@ -1,8 +1,8 @@
 // CudaDevice: core/device on one GPU of a run, with NCCL and our own collectives between its ranks.
 //
 // Who: `foreshard run` and `probe`, through core/step. Streams are created ones without implicit synchronisation
-// (cudaStreamNonBlocking), stream 0 too: the legacy default stream is never used. Kernels of computations and their
-// stand-ins come from gpu/kernels, collectives from gpu/collectives. host_work() does nothing, because a real host
+// (cudaStreamNonBlocking), stream 0 too: the legacy default stream is never used. Kernels and their stand-ins
+// come from gpu/kernels, collectives from gpu/collectives. host_work() does nothing, because a real host
 // takes the time it takes, unless the run asked for the pace of the host that the workload describes.
 //
 // The seam returns no errors: a failure of CUDA or of a peer leaves core as a DeviceFailure (failure.hpp).

@@ -85,7 +85,7 @@ class Contention {
     if (is_peer_copy(name)) return Lane::copy_engine;
     if (op.kind == DeviceOpRecord::Kind::collective)
       return op.transport == Transport::copy_engine ? Lane::copy_engine : Lane::ring;
-    if (is_collective_kernel(name)) return Lane::ring;
+    if (is_nccl_kernel(name)) return Lane::ring;
     if (op.stream == compute) return Lane::compute;
     return op.kind == DeviceOpRecord::Kind::kernel ? Lane::side : Lane::none;
   }

@@ -10,7 +10,7 @@
 #include "core/base/json_io.hpp"
 #include "core/base/units.hpp"
 #include "core/device/collective_names.hpp"
-#include "core/kernel/kernel_names.hpp"
+#include "core/kernel/kernel_enum_names.hpp"
 #include "core/settings/settings_table.hpp"
 #include "sim/calibrate/fit_parts.hpp"
 #include "sim/calibrate/profile_draft.hpp"

@@ -9,7 +9,7 @@
 
 #include "core/base/suggest.hpp"
 #include "core/device/collective_names.hpp"
-#include "core/kernel/kernel_names.hpp"
+#include "core/kernel/kernel_enum_names.hpp"
 #include "sim/calibrate/input_json.hpp"
 
 namespace foreshard::sim {

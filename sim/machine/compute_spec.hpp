@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "core/kernel/kernel_names.hpp"
+#include "core/kernel/kernel_enum_names.hpp"
 
 namespace foreshard::sim {
 

@@ -9,6 +9,7 @@
 #include <cstdint>
 
 #include "core/device/pull_reduce_ctas.hpp"
+#include "core/kernel/kernel_enum_names.hpp"
 #include "core/kernel/kernel_names.hpp"
 
 namespace foreshard::sim {

@@ -48,7 +48,7 @@ constexpr std::array<std::string_view, 6> kOtherKeys{"schema",  "name",         
                                                      "extends", "measurements", "calibration"};
 
 /// Parses, and refuses a key that an object has twice: the parser would silently keep the last.
-Result<Json> parse_json(std::string_view text, std::string_view where) {
+Result<Json> parse_profile_json(std::string_view text, std::string_view where) {
   if (text.size() > kLargestText)
     return foreshard::fail(ErrorKind::usage, "is larger than 16 MiB", std::string(where), "is it a machine profile?");
   std::vector<std::set<std::string>> seen;
@@ -97,7 +97,7 @@ Result<Json> with_added(Json root) {
   if (!root.is_object() || root.value("schema", Json()) != kOldestSchema) return root;
   auto text = builtin_profile_json("h200");
   FORESHARD_TRY(text);
-  auto base = parse_json(*text, "h200");
+  auto base = parse_profile_json(*text, "h200");
   if (!base) return base;
   if (!root.contains("measurements")) root["measurements"] = (*base)["measurements"];
   for (const char* place : kAdded) {
@@ -119,7 +119,7 @@ Result<Json> complete(Json root, std::string_view where) {
   const std::string name = root["extends"].get<std::string>();
   auto text = builtin_profile_json(name);
   if (!text) return foreshard::fail(ErrorKind::usage, text.error().what, place, text.error().hint);
-  auto base = parse_json(*text, name);
+  auto base = parse_profile_json(*text, name);
   // Built-in profiles extend only ones before them, so that this ends.
   if (base) base = complete(std::move(*base), name);
   if (!base) return base;
@@ -166,11 +166,11 @@ void read_profile(ProfileReader& reader, const Json& root, MachineProfile& out) 
 }  // namespace
 
 Result<Json> complete_profile(std::string_view json, std::string_view where) {
-  return parse_json(json, where).and_then([&](Json root) { return complete(std::move(root), where); });
+  return parse_profile_json(json, where).and_then([&](Json root) { return complete(std::move(root), where); });
 }
 
 Result<MachineProfile> parse_profile(std::string_view json, std::string_view where) {
-  return parse_json(json, where).and_then([&](Json root) { return profile_from_json(std::move(root), where); });
+  return parse_profile_json(json, where).and_then([&](Json root) { return profile_from_json(std::move(root), where); });
 }
 
 Result<MachineProfile> profile_from_json(Json document, std::string_view where) {

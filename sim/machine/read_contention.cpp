@@ -4,7 +4,7 @@
 #include <array>
 #include <nlohmann/json.hpp>
 
-#include "core/kernel/kernel_names.hpp"
+#include "core/kernel/kernel_enum_names.hpp"
 #include "sim/machine/contention_spec.hpp"
 #include "sim/machine/profile_sections.hpp"
 

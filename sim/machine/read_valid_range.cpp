@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/device/collective_names.hpp"
-#include "core/kernel/kernel_names.hpp"
+#include "core/kernel/kernel_enum_names.hpp"
 #include "sim/machine/profile_sections.hpp"
 
 namespace foreshard::sim {

@@ -6,7 +6,7 @@
 
 #include "core/base/units.hpp"
 #include "core/device/collective_names.hpp"
-#include "core/kernel/kernel_names.hpp"
+#include "core/kernel/kernel_enum_names.hpp"
 #include "core/settings/settings_table.hpp"
 
 namespace foreshard::sim {

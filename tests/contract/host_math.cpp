@@ -130,7 +130,7 @@ namespace {
 /// A kernel with its operands on host memory; operator[] counts them as kernel.hpp does.
 class Call {
  public:
-  Call(const Kernel& computation, std::span<const Address> addresses) : c(computation) {
+  Call(const Kernel& kernel, std::span<const Address> addresses) : c(kernel) {
     FORESHARD_CHECK(addresses.size() == c.operands.size(), "one address an operand");
     for (std::size_t i = 0; i < c.operands.size(); ++i) operands_.emplace_back(c.operands[i], addresses[i]);
   }
@@ -683,10 +683,10 @@ void run_elementwise(const Call& call) {
 
 }  // namespace
 
-void run_on_host(const Kernel& computation, std::span<const Address> addresses) {
-  if (computation.op == KernelOp::fused) return;
-  const Call call(computation, addresses);
-  switch (computation.op) {
+void run_on_host(const Kernel& kernel, std::span<const Address> addresses) {
+  if (kernel.op == KernelOp::fused) return;
+  const Call call(kernel, addresses);
+  switch (kernel.op) {
     case KernelOp::sum_to:
       return sum_to(call);
     case KernelOp::layer_norm:
@@ -728,7 +728,7 @@ void run_on_host(const Kernel& computation, std::span<const Address> addresses) 
       return cat(call);
     case KernelOp::rope:
     case KernelOp::rope_backward:
-      return rope(call, computation.op == KernelOp::rope_backward);
+      return rope(call, kernel.op == KernelOp::rope_backward);
     case KernelOp::swiglu_backward:
       return swiglu_backward(call);
     case KernelOp::copy_in:
@@ -746,7 +746,7 @@ void run_on_host(const Kernel& computation, std::span<const Address> addresses) 
     case KernelOp::foreach_div:
     case KernelOp::foreach_add:
     case KernelOp::foreach_addcdiv:
-      return optimize_on_host(computation, addresses);
+      return optimize_on_host(kernel, addresses);
     case KernelOp::random_normal:
     case KernelOp::random_tokens:
       return random(call);

@@ -4,7 +4,7 @@
 // right, not fast: every value is read as a double, computed in double and rounded once to its dtype (to nearest, ties
 // to even), so its own error is far below that of the float32 arithmetic that kernel.hpp promises. Where float32
 // steps are part of the definition (random_normal, rotary tables) they are float32 here too.
-// Breaking a function's contract ends in FORESHARD_CHECK.
+// Breaking an op's contract ends in FORESHARD_CHECK.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@
 namespace foreshard {
 
 /// `addresses` by operand are host pointers of the blocks, to which TensorView::offset is added; 0 where absent.
-void run_on_host(const Kernel& computation, std::span<const Address> addresses);
+void run_on_host(const Kernel& kernel, std::span<const Address> addresses);
 
 /// One element at `address` as a number. int64 beyond 2^53 loses bits.
 [[nodiscard]] double load_element(Address address, DType dtype);

@@ -33,13 +33,13 @@ struct Tensors {
   [[nodiscard]] Address address(std::size_t t) { return reinterpret_cast<Address>(memory[t].data()); }
 };
 
-void run(Tensors& all, Kernel computation, const std::vector<std::size_t>& operands) {
+void run(Tensors& all, Kernel kernel, const std::vector<std::size_t>& operands) {
   std::vector<Address> addresses;
   for (const std::size_t t : operands) {
-    computation.operands.push_back(all.views[t]);
+    kernel.operands.push_back(all.views[t]);
     addresses.push_back(all.address(t));
   }
-  run_on_host(computation, addresses);
+  run_on_host(kernel, addresses);
 }
 
 /// Checks backward's gradients: `forward` writes `outputs`, whose gradients are `d_outputs`; `backward` writes

@@ -10,11 +10,11 @@ namespace {
 /// Operands list by list.
 class Lists {
  public:
-  Lists(const Kernel& computation, std::span<const Address> addresses, std::size_t lists) {
-    FORESHARD_CHECK(addresses.size() == computation.operands.size(), "one address an operand");
+  Lists(const Kernel& kernel, std::span<const Address> addresses, std::size_t lists) {
+    FORESHARD_CHECK(addresses.size() == kernel.operands.size(), "one address an operand");
     FORESHARD_CHECK(addresses.size() % lists == 0, "lists of different lengths");
     tensors_ = addresses.size() / lists;
-    for (std::size_t i = 0; i < addresses.size(); ++i) views_.emplace_back(computation.operands[i], addresses[i]);
+    for (std::size_t i = 0; i < addresses.size(); ++i) views_.emplace_back(kernel.operands[i], addresses[i]);
   }
   [[nodiscard]] std::size_t tensors() const { return tensors_; }
   [[nodiscard]] const HostView& at(std::size_t list, std::size_t tensor) const {
@@ -106,10 +106,10 @@ void foreach_pass(const Kernel& c, std::span<const Address> addresses) {
 
 }  // namespace
 
-void optimize_on_host(const Kernel& computation, std::span<const Address> addresses) {
-  if (computation.op == KernelOp::adam) return adam(computation, addresses);
-  if (computation.op == KernelOp::sgd) return sgd(computation, addresses);
-  foreach_pass(computation, addresses);
+void optimize_on_host(const Kernel& kernel, std::span<const Address> addresses) {
+  if (kernel.op == KernelOp::adam) return adam(kernel, addresses);
+  if (kernel.op == KernelOp::sgd) return sgd(kernel, addresses);
+  foreach_pass(kernel, addresses);
 }
 
 }  // namespace foreshard

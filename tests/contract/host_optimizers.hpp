@@ -1,4 +1,4 @@
-// The reference of the optimizers' functions: adam, sgd and the foreach passes (core/kernel/kernel.hpp).
+// The reference of the optimizers' ops: adam, sgd and the foreach passes (core/kernel/kernel.hpp).
 #pragma once
 
 #include <span>
@@ -8,6 +8,6 @@
 namespace foreshard {
 
 /// As run_on_host, which calls it.
-void optimize_on_host(const Kernel& computation, std::span<const Address> addresses);
+void optimize_on_host(const Kernel& kernel, std::span<const Address> addresses);
 
 }  // namespace foreshard

@@ -8,7 +8,7 @@
 
 #include "core/base/check.hpp"
 #include "core/device/collective_names.hpp"
-#include "core/kernel/kernel_names.hpp"
+#include "core/kernel/kernel_enum_names.hpp"
 
 namespace foreshard {
 namespace {

@@ -1,5 +1,5 @@
 // Any text gives a workload or an Error; what is accepted is written and read back as the same text, and can be
-// simulated, with its computations bound, as it is and rewritten for other settings.
+// simulated, with its kernels bound, as it is and rewritten for other settings.
 #include <cstddef>
 #include <cstdint>
 #include <string_view>

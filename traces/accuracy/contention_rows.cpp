@@ -9,7 +9,7 @@
 
 #include "core/base/check.hpp"
 #include "core/device/collective_names.hpp"
-#include "core/kernel/kernel_names.hpp"
+#include "core/kernel/kernel_enum_names.hpp"
 #include "sim/collectives/collective_cost.hpp"
 #include "sim/engine/engine.hpp"
 #include "traces/accuracy/contention_rows_data.hpp"

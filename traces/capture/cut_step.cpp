@@ -170,7 +170,7 @@ class StepCutter {
   [[nodiscard]] bool is_users_collective(std::uint32_t op) const {
     const DeviceOpRecord& record = run_.device_ops[op];
     const std::string& name = run_.labels.text(record.label);
-    return record.kind == DeviceOpRecord::Kind::collective || is_collective_kernel(name) || is_peer_copy(name);
+    return record.kind == DeviceOpRecord::Kind::collective || is_nccl_kernel(name) || is_peer_copy(name);
   }
 
   static constexpr std::size_t kNone = static_cast<std::size_t>(-1);

@@ -3,7 +3,7 @@
 
 #include <span>
 
-#include "core/allocator/event.hpp"
+#include "core/allocator/allocator_event.hpp"
 #include "core/workload/workload.hpp"
 
 namespace foreshard::traces {

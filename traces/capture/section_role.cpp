@@ -17,7 +17,7 @@ bool is_copy(const SectionOp& op) {
 }
 
 bool is_collective(const SectionOp& op) {
-  return op.kind == DeviceOpRecord::Kind::collective || is_collective_kernel(op.name) || is_peer_copy(op.name);
+  return op.kind == DeviceOpRecord::Kind::collective || is_nccl_kernel(op.name) || is_peer_copy(op.name);
 }
 
 // Elementwise copies and casts of one tensor: at::native::direct_copy_kernel_cuda and the reduced-precision

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "core/kernel/kernel_name.hpp"
 #include "traces/pytorch/trace_collective.hpp"
 
 namespace foreshard::traces {

@@ -3,6 +3,8 @@
 #include <array>
 #include <limits>
 
+#include "core/kernel/kernel_name.hpp"
+
 namespace foreshard::traces {
 
 namespace {
@@ -25,10 +27,6 @@ bool has(std::string_view text, std::string_view part) {
 }
 
 }  // namespace
-
-bool is_nccl_kernel(std::string_view kernel) {
-  return kernel.starts_with("nccl");
-}
 
 std::optional<CollectiveKind> collective_kind(std::string_view name, std::string_view kernel) {
   // torch/csrc/distributed/c10d/ProcessGroupNCCL.cpp: _allgather_base, allgather, allgather_into_tensor_coalesced,

@@ -10,9 +10,6 @@
 
 namespace foreshard::traces {
 
-/// NCCL's kernels begin with "nccl" (docs/formats.md); PyTorch's own symmetric-memory ones do not.
-[[nodiscard]] bool is_nccl_kernel(std::string_view kernel);
-
 /// From the `Collective name` where there is one, else from an NCCL kernel's name; none for broadcasts,
 /// point-to-point and other collectives that FSDP2 does not issue.
 [[nodiscard]] std::optional<CollectiveKind> collective_kind(std::string_view collective_name, std::string_view kernel);

@@ -9,7 +9,7 @@
 #include "core/run/run_names.hpp"
 #include "core/settings/carried_out.hpp"
 #include "core/settings/settings_table.hpp"
-#include "traces/workload_file/computation_text.hpp"
+#include "traces/workload_file/kernel_text.hpp"
 #include "traces/workload_file/record_tables.hpp"
 #include "traces/workload_file/workload_check.hpp"
 #include "traces/workload_file/workload_file.hpp"
@@ -67,17 +67,17 @@ void with_member(JsonReader& reader, const Json& json, std::string_view key, boo
 }
 
 /// The keys behind an op's places: `taken` are those that stand at a place.
-void read_extras(JsonReader& reader, const Json& json, const OpForm& form, Op& op, ComputationReader& computations) {
+void read_extras(JsonReader& reader, const Json& json, const OpForm& form, Op& op, KernelReader& kernels) {
   if (!reader.object(json, kOpKeys)) return;
   for (std::size_t i = 0; i < form.count; ++i)
     if (const std::string_view key = kOpFields[form.positions[i]].key; json.contains(key))
       return reader.fail(fmt::format("'{}' of a {} has a place in its list", key, name(form.kind)),
                          fmt::format("write it as value {}", i + 1));
   read_members(reader, json, std::span(kOpFields), op);
-  with_member(reader, json, kComputesKey, false, [&](const Json& member) { computations.read(reader, member, op); });
+  with_member(reader, json, kComputesKey, false, [&](const Json& member) { kernels.read(reader, member, op); });
 }
 
-void read_op(JsonReader& reader, const Json& json, Op& op, ComputationReader& computations) {
+void read_op(JsonReader& reader, const Json& json, Op& op, KernelReader& kernels) {
   if (!reader.array(json)) return;
   if (json.empty()) return reader.fail("an op begins with its kind, as in [\"free\", 3]");
   {
@@ -99,13 +99,13 @@ void read_op(JsonReader& reader, const Json& json, Op& op, ComputationReader& co
   if (op.kind == OpKind::copy) op.copy.label = op.label;
   if (extras) {
     const auto place = reader.at(json.size() - 1);
-    read_extras(reader, json.back(), form, op, computations);
+    read_extras(reader, json.back(), form, op, kernels);
   }
 }
 
-void read_program(JsonReader& reader, const Json& json, Program& program, ComputationReader& computations) {
-  computations.begin(program);
-  read_list(reader, json, program.ops, [&](const Json& item, Op& op) { read_op(reader, item, op, computations); });
+void read_program(JsonReader& reader, const Json& json, Program& program, KernelReader& kernels) {
+  kernels.begin(program);
+  read_list(reader, json, program.ops, [&](const Json& item, Op& op) { read_op(reader, item, op, kernels); });
 }
 
 void read_losses(JsonReader& reader, const Json& json, std::vector<Program>& steps) {
@@ -208,11 +208,11 @@ void read_workload(JsonReader& reader, const Json& json, Workload& out) {
   member("computations", false, [&](const Json& list) {
     read_list(reader, list, table, [&](const Json& item, Kernel& what) { read(reader, item, what); });
   });
-  ComputationReader computations(table);
-  member("setup", false, [&](const Json& setup) { read_program(reader, setup, out.setup, computations); });
+  KernelReader kernels(table);
+  member("setup", false, [&](const Json& setup) { read_program(reader, setup, out.setup, kernels); });
   member("steps", true, [&](const Json& steps) {
     read_list(reader, steps, out.steps,
-              [&](const Json& item, Program& step) { read_program(reader, item, step, computations); });
+              [&](const Json& item, Program& step) { read_program(reader, item, step, kernels); });
   });
   member("losses", false, [&](const Json& losses) { read_losses(reader, losses, out.steps); });
 }
@@ -220,7 +220,7 @@ void read_workload(JsonReader& reader, const Json& json, Workload& out) {
 }  // namespace
 
 Result<Workload> from_json(std::string_view text, std::string_view where) {
-  Result<Json> json = parse_json(text, where);
+  Result<Json> json = parse_strict_json(text, where);
   FORESHARD_TRY(json);
   Workload out;
   JsonReader reader(where, out.labels);

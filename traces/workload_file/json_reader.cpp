@@ -138,7 +138,7 @@ void JsonReader::unknown_word(const std::string& word, std::span<const std::stri
   fail(fmt::format("unknown word '{}'", word), suggestion(word, known));
 }
 
-Result<Json> parse_json(std::string_view text, std::string_view where) {
+Result<Json> parse_strict_json(std::string_view text, std::string_view where) {
   KeyWatch watch;
   const auto callback = [&watch](int depth, Json::parse_event_t event, Json& value) {
     return watch(depth, event, value);

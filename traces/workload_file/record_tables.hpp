@@ -83,7 +83,7 @@ inline constexpr std::array<Field<Op>, op_field::count> kOpFields{
     FORESHARD_FIELD(Op, "access", kernel.math.access),
 };
 
-/// The key of what an op computes, behind all others; computation_text.hpp reads and writes its value.
+/// The key of what an op computes, behind all others; kernel_text.hpp reads and writes its value.
 inline constexpr std::string_view kComputesKey = "computes";
 
 /// The places of one kind of op behind its word; the last two are always host_ns and label.

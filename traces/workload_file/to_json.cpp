@@ -4,7 +4,7 @@
 
 #include "core/run/run_names.hpp"
 #include "core/settings/settings_table.hpp"
-#include "traces/workload_file/computation_text.hpp"
+#include "traces/workload_file/kernel_text.hpp"
 #include "traces/workload_file/record_tables.hpp"
 #include "traces/workload_file/workload_file.hpp"
 
@@ -18,7 +18,7 @@ bool left_out(const Op& op, std::size_t index) {
   return kOpFields[index].is_default(op);
 }
 
-void write_op(std::string& out, const Op& op, const Program& program, const ComputationTable& computations) {
+void write_op(std::string& out, const Op& op, const Program& program, const KernelTable& kernels) {
   const OpForm& form = kOpForms[static_cast<std::size_t>(op.kind)];
   std::size_t count = form.count;
   while (count > form.required && kOpFields[form.positions[count - 1]].is_default(op)) --count;
@@ -40,11 +40,11 @@ void write_op(std::string& out, const Op& op, const Program& program, const Comp
     kOpFields[i].write(out, op);
     separator = ",";
   }
-  if (has_computation(program, op)) {
+  if (has_kernel(program, op)) {
     out += separator;
     write_value(out, kComputesKey);
     out += ':';
-    computations.write(out, program, op);
+    kernels.write(out, program, op);
     separator = ",";
   }
   out += separator == "," ? "}]" : "]";
@@ -72,9 +72,8 @@ void begin_member(std::string& out, std::string_view key) {
   out += ": ";
 }
 
-void write_program(std::string& out, const Program& program, std::string_view indent,
-                   const ComputationTable& computations) {
-  write_lines(out, program.ops, indent, [&](const Op& op) { write_op(out, op, program, computations); });
+void write_program(std::string& out, const Program& program, std::string_view indent, const KernelTable& kernels) {
+  write_lines(out, program.ops, indent, [&](const Op& op) { write_op(out, op, program, kernels); });
 }
 
 void write_settings(std::string& out, const Settings& settings) {
@@ -136,10 +135,10 @@ std::string to_json(const Workload& workload) {
     begin_member(out, "labels");
     write_lines(out, workload.labels.texts(), "  ", [&](const std::string& text) { write_value(out, text); });
   }
-  const ComputationTable computations(workload);
-  if (!computations.texts().empty()) {
+  const KernelTable kernels(workload);
+  if (!kernels.texts().empty()) {
     begin_member(out, "computations");
-    write_lines(out, computations.texts(), "  ", [&](const std::string& text) { out += text; });
+    write_lines(out, kernels.texts(), "  ", [&](const std::string& text) { out += text; });
   }
   if (workload.measured) {
     begin_member(out, "measured");
@@ -163,10 +162,10 @@ std::string to_json(const Workload& workload) {
   if (!workload.sections.empty()) write_sections(out, workload.sections);
   if (!workload.setup.ops.empty()) {
     begin_member(out, "setup");
-    write_program(out, workload.setup, "  ", computations);
+    write_program(out, workload.setup, "  ", kernels);
   }
   begin_member(out, "steps");
-  write_lines(out, workload.steps, "  ", [&](const Program& step) { write_program(out, step, "   ", computations); });
+  write_lines(out, workload.steps, "  ", [&](const Program& step) { write_program(out, step, "   ", kernels); });
   return out + "\n}\n";
 }
 

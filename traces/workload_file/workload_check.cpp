@@ -11,7 +11,7 @@
 
 #include "core/settings/settings_table.hpp"
 #include "core/workload/workload_names.hpp"
-#include "traces/workload_file/computation_place_check.hpp"
+#include "traces/workload_file/kernel_place_check.hpp"
 
 namespace foreshard::traces {
 namespace {
@@ -41,7 +41,7 @@ class Checker {
     check_sections();
     if (error_) return tl::unexpected(*error_);
     note_allocations();
-    ComputationPlaces places(workload_);
+    KernelPlaces places(workload_);
     places.begin_setup();
     check_program(workload_.setup, kSetup, places);
     for (std::size_t i = 0; i < workload_.steps.size(); ++i) {
@@ -188,7 +188,7 @@ class Checker {
     state->second = false;
   }
 
-  void check_program(const Program& program, std::size_t step, ComputationPlaces& places) {
+  void check_program(const Program& program, std::size_t step, KernelPlaces& places) {
     States states;
     for (std::size_t i = 0; i < program.ops.size() && !error_; ++i) {
       const Op& op = program.ops[i];

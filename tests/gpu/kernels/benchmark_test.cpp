@@ -22,7 +22,7 @@ using Sizes = std::vector<std::uint64_t>;
 constexpr std::uint64_t kDim = 4096, kHeads = 32, kKvHeads = 8, kHeadDim = 128, kFfn = 14336, kVocab = 128256;
 constexpr int kRepeats = 20;
 
-/// One computation on random numbers in a block that all share.
+/// One kernel on random numbers in a block that all share.
 class Bench {
  public:
   explicit Bench(Bytes bytes) : memory_(bytes), bytes_(bytes) {}

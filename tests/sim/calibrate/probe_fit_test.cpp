@@ -216,11 +216,11 @@ TEST_CASE("a workload that does not say what its kernels compute is planned as r
   settings.gpus = 2;
   settings.batch = 1;
   settings.seq = 128;
-  const auto emulated = [&](const MachineProfile& machine, Lowering lowering, bool computations) {
+  const auto emulated = [&](const MachineProfile& machine, Lowering lowering, bool kernels) {
     Workload workload = fused_llama(settings, machine);
     workload.lowering = lowering;
-    if (!computations)
-      for (Program& program : workload.steps) program.computations.clear();
+    if (!kernels)
+      for (Program& program : workload.steps) program.kernels.clear();
     PredictRequest request;
     request.settings = settings;
     const auto prediction = predict(workload, machine, request);

@@ -4,7 +4,7 @@
 #include <limits>
 #include <vector>
 
-#include "core/kernel/kernel_names.hpp"
+#include "core/kernel/kernel_enum_names.hpp"
 #include "sim/compute/prices.hpp"
 #include "tests/catch.hpp"
 
@@ -129,7 +129,7 @@ TEST_CASE("kernels with bytes alone, and those of an all-gather, cost what the r
   CHECK(price(h200(), KernelWork{}).count == 0);
 }
 
-TEST_CASE("absurd and empty shapes have a finite price") {
+TEST_CASE("huge and empty shapes have a finite price") {
   const std::uint64_t most = std::numeric_limits<std::uint64_t>::max();
   for (const std::uint64_t extent : {std::uint64_t{0}, std::uint64_t{1}, std::uint64_t{7}, most}) {
     for (const auto& work :

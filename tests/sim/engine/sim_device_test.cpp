@@ -98,7 +98,7 @@ TEST_CASE("work that a neighbour's kernel does takes no time and no gap") {
   CHECK(bench.start(b) == bench.end(a) + 1000);
 }
 
-TEST_CASE("a computation that says no elements moves its operands") {
+TEST_CASE("a kernel that says no elements moves its operands") {
   Bench bench;
   Kernel copy;
   copy.op = KernelOp::copy_out;

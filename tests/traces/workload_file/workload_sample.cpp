@@ -47,16 +47,16 @@ bool same(const std::vector<Record>& a, const std::vector<Record>& b) {
   return true;
 }
 
-/// Computations by op: their numbers in the program are nobody's business.
+/// Kernels by op: their numbers in the program are nobody's business.
 bool same(const Program& x, const Program& y) {
-  const auto& [ops, computations, uncomputed, loss] = x;
+  const auto& [ops, kernels, uncomputed, loss] = x;
   static_cast<void>(uncomputed);  // not in the file
-  if (!same(ops, y.ops) || loss != y.loss || computations.empty() != y.computations.empty()) return false;
+  if (!same(ops, y.ops) || loss != y.loss || kernels.empty() != y.kernels.empty()) return false;
   for (std::size_t i = 0; i < ops.size(); ++i) {
-    if ((ops[i].computation == kNoComputation) != (y.ops[i].computation == kNoComputation)) return false;
-    if (ops[i].computation == kNoComputation) continue;
-    const ProgramKernel& a = computations.at(ops[i].computation);
-    const ProgramKernel& b = y.computations.at(y.ops[i].computation);
+    if ((ops[i].kernel_index == kNoKernel) != (y.ops[i].kernel_index == kNoKernel)) return false;
+    if (ops[i].kernel_index == kNoKernel) continue;
+    const ProgramKernel& a = kernels.at(ops[i].kernel_index);
+    const ProgramKernel& b = y.kernels.at(y.ops[i].kernel_index);
     if (a.kernel != b.kernel || a.where != b.where) return false;
   }
   return true;
@@ -163,9 +163,9 @@ TensorView random_view(Random& random, Bytes bytes, DType dtype, std::uint64_t e
 }
 
 /// Every launch copies a part of one tensor to another, or of a parameter, or says that it is included.
-void add_computations(Random& random, const Workload& workload, Program& program) {
+void add_kernels(Random& random, const Workload& workload, Program& program) {
   std::vector<std::pair<TensorId, Bytes>> live;
-  std::uint32_t included = kNoComputation;
+  std::uint32_t included = kNoKernel;
   for (Op& op : program.ops) {
     const bool fixed = op.kind == OpKind::alloc && op.size.kind == AllocationSize::Kind::fixed;
     if (fixed && op.tensor.valid()) live.emplace_back(op.tensor, op.size.bytes);
@@ -173,11 +173,11 @@ void add_computations(Random& random, const Workload& workload, Program& program
       std::erase_if(live, [&](const auto& tensor) { return tensor.first == op.tensor; });
     if (op.kind != OpKind::kernel && op.kind != OpKind::copy) continue;
     const bool nothing = live.empty() || random.below(4) == 0;
-    op.computation = static_cast<std::uint32_t>(program.computations.size());
-    if (nothing && included != kNoComputation) op.computation = included;
-    if (nothing && included != kNoComputation) continue;
-    ProgramKernel& made = program.computations.emplace_back();
-    if (nothing) included = op.computation;
+    op.kernel_index = static_cast<std::uint32_t>(program.kernels.size());
+    if (nothing && included != kNoKernel) op.kernel_index = included;
+    if (nothing && included != kNoKernel) continue;
+    ProgramKernel& made = program.kernels.emplace_back();
+    if (nothing) included = op.kernel_index;
     if (nothing) continue;
     const auto [to, to_bytes] = live[random.below(live.size())];
     const auto [from, from_bytes] = live[random.below(live.size())];
@@ -308,7 +308,7 @@ Workload random_workload(std::uint64_t seed, std::size_t ops_per_program) {
   for (std::uint64_t i = 1 + random.below(3); i > 0; --i) {
     out.steps.push_back(random_program(random, ops_per_program, false, earlier));
     earlier = allocations(out.steps.back());
-    if (random.chance()) add_computations(random, out, out.steps.back());
+    if (random.chance()) add_kernels(random, out, out.steps.back());
   }
   add_sections(random, out);
   if (random.chance()) out.measured = Measured{{1.5, 0.1 * static_cast<double>(random.below(100))}, {-0.0, 1e-300}};

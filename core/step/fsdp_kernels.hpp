@@ -16,10 +16,10 @@
 
 namespace foreshard {
 
-class FsdpComputations {
+class FsdpKernels {
  public:
   /// What `context` names, and `parameters`, must outlive this.
-  FsdpComputations(const LoweringContext& context, const ParameterMemories& parameters)
+  FsdpKernels(const LoweringContext& context, const ParameterMemories& parameters)
       : table_(context.parameters),
         plans_(context.plans),
         mesh_(context.mesh),
@@ -57,7 +57,7 @@ class FsdpComputations {
     return local_shard_numel(parameter(plan), mesh_.shard());
   }
   Bound copy(Address to, DType to_dtype, Address from, DType from_dtype, std::uint64_t numel);
-  [[nodiscard]] const Kernel* keep(Kernel computation);
+  [[nodiscard]] const Kernel* keep(Kernel kernel);
 
   const ParameterTable& table_;
   const std::vector<UnitPlan>& plans_;

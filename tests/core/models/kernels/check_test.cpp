@@ -1,9 +1,9 @@
-// fault_of(): sound where a generated program says it, and a fault where a computation breaks its function's contract.
+// fault_of(): sound where a generated program says it, and a fault where a Kernel breaks its op's contract.
 #include <functional>
 
 #include "core/kernel/kernel_check.hpp"
 #include "tests/contract/host_math.hpp"
-#include "tests/core/models/computations/small_models.hpp"
+#include "tests/core/models/kernels/small_models.hpp"
 
 namespace foreshard {
 namespace {
@@ -24,7 +24,7 @@ TEST_CASE("what generated programs compute has no fault") {
             const auto w = generate(model, settings, {}, 132, true);
             if (!w) continue;
             for (const Program* program : {&w->setup, &w->steps[0], &w->steps[1]})
-              for (const ProgramKernel& made : program->computations) {
+              for (const ProgramKernel& made : program->kernels) {
                 ++seen;
                 CHECK(fault_of(made.kernel) == "");
               }
@@ -51,7 +51,7 @@ TensorView absent() {
   return view;
 }
 
-TEST_CASE("a computation that breaks its op's contract has a fault") {
+TEST_CASE("a kernel that breaks its op's contract has a fault") {
   const auto check = [](Kernel c, std::string_view sentence) { CHECK(fault_of(c) == sentence); };
   check(of(KernelOp::fused, {}), "");
   check(of(KernelOp::fused, {floats({1})}), "0 operands are wanted, not 1");

@@ -1,4 +1,4 @@
-#include "core/adapt/computations.hpp"
+#include "core/adapt/program_kernels.hpp"
 
 #include <algorithm>
 #include <set>
@@ -8,8 +8,8 @@
 namespace foreshard {
 namespace {
 
-bool has_computation(const Program& program, const Op& op) {
-  return op.computation < program.computations.size();
+bool has_kernel(const Program& program, const Op& op) {
+  return op.kernel_index < program.kernels.size();
 }
 
 bool operands_hold(const ProgramKernel& what, const std::set<TensorId>& live, std::set<TensorId>& written) {
@@ -26,48 +26,47 @@ bool operands_hold(const ProgramKernel& what, const std::set<TensorId>& live, st
 
 }  // namespace
 
-void drop_computations(Program& program) {
-  program.computations.clear();
+void drop_kernels(Program& program) {
+  program.kernels.clear();
   program.loss = {};
-  for (Op& op : program.ops) op.computation = kNoComputation;
+  for (Op& op : program.ops) op.kernel_index = kNoKernel;
 }
 
-void drop_computations(Workload& workload) {
-  drop_computations(workload.setup);
-  for (Program& step : workload.steps) drop_computations(step);
+void drop_kernels(Workload& workload) {
+  drop_kernels(workload.setup);
+  for (Program& step : workload.steps) drop_kernels(step);
 }
 
-bool computations_hold(const Program& program) {
-  if (program.computations.empty()) return true;
+bool kernels_hold(const Program& program) {
+  if (program.kernels.empty()) return true;
   std::set<TensorId> live;
   std::set<TensorId> written;
   for (const Op& op : program.ops) {
     if (op.kind == OpKind::alloc && op.tensor.valid()) live.insert(op.tensor);
     if (op.kind == OpKind::free && op.steps_ago == 0 && !op.from_setup && !op.before_recording) live.erase(op.tensor);
     const bool launches = op.kind == OpKind::kernel || op.kind == OpKind::copy;
-    if (launches && !has_computation(program, op)) return false;
-    if (has_computation(program, op) && !operands_hold(program.computations[op.computation], live, written))
-      return false;
+    if (launches && !has_kernel(program, op)) return false;
+    if (has_kernel(program, op) && !operands_hold(program.kernels[op.kernel_index], live, written)) return false;
   }
   return true;
 }
 
 bool writes_to(const Program& program, const Op& op, TensorId tensor) {
-  if (!has_computation(program, op)) return false;
-  const ProgramKernel& what = program.computations[op.computation];
+  if (!has_kernel(program, op)) return false;
+  const ProgramKernel& what = program.kernels[op.kernel_index];
   const auto outputs = static_cast<std::ptrdiff_t>(std::min(outputs_of(what.kernel.op), what.where.size()));
   return std::find(what.where.begin(), what.where.begin() + outputs, Operand{Operand::Kind::tensor, tensor.value}) !=
          what.where.begin() + outputs;
 }
 
-void ComputationCopier::copy(Op& op, const std::map<TensorId, TensorId>& names) {
-  if (op.computation >= from_.size()) {
-    op.computation = kNoComputation;
+void KernelCopier::copy(Op& op, const std::map<TensorId, TensorId>& names) {
+  if (op.kernel_index >= from_.size()) {
+    op.kernel_index = kNoKernel;
     return;
   }
-  const std::uint32_t was = op.computation;
+  const std::uint32_t was = op.kernel_index;
   if (const auto known = shared_.find(was); known != shared_.end()) {
-    op.computation = known->second;
+    op.kernel_index = known->second;
     return;
   }
   ProgramKernel made = from_[was];
@@ -80,8 +79,8 @@ void ComputationCopier::copy(Op& op, const std::map<TensorId, TensorId>& names) 
     renamed = true;
   }
   if (!renamed && &from_ == &to_) return;
-  op.computation = static_cast<std::uint32_t>(to_.size());
-  if (made.where.empty()) shared_.emplace(was, op.computation);
+  op.kernel_index = static_cast<std::uint32_t>(to_.size());
+  if (made.where.empty()) shared_.emplace(was, op.kernel_index);
   to_.push_back(std::move(made));
 }
 

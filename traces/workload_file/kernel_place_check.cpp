@@ -1,4 +1,4 @@
-#include "traces/workload_file/computation_place_check.hpp"
+#include "traces/workload_file/kernel_place_check.hpp"
 
 #include <fmt/format.h>
 
@@ -18,7 +18,7 @@ std::string beyond(Bytes end, std::string_view what, std::uint32_t id, Bytes byt
 
 }  // namespace
 
-ComputationPlaces::ComputationPlaces(const Workload& workload) : workload_(workload) {
+KernelPlaces::KernelPlaces(const Workload& workload) : workload_(workload) {
   for (const Unit& unit : workload.units)
     for (const Parameter& parameter : unit.parameters) parameters_.push_back(&parameter);
   for (std::size_t step = 0; step < workload.steps.size(); ++step)
@@ -26,7 +26,7 @@ ComputationPlaces::ComputationPlaces(const Workload& workload) : workload_(workl
       if (op.kind == OpKind::free && (op.from_setup || op.steps_ago == step + 1)) freed_by_steps_.insert(op.tensor);
 }
 
-void ComputationPlaces::begin(const Program& program, bool setup) {
+void KernelPlaces::begin(const Program& program, bool setup) {
   if (!setup && in_setup_) setup_ = std::move(tensors_);
   program_ = &program;
   in_setup_ = setup;
@@ -34,7 +34,7 @@ void ComputationPlaces::begin(const Program& program, bool setup) {
   gradients_.clear();
 }
 
-void ComputationPlaces::note(const Op& op) {
+void KernelPlaces::note(const Op& op) {
   const bool fixed = op.size.kind == AllocationSize::Kind::fixed;
   if (op.kind == OpKind::alloc && op.tensor.valid()) tensors_[op.tensor] = {op.size.bytes, fixed, true};
   if (op.kind == OpKind::alloc && op.gradient_of.valid()) gradients_[op.gradient_of] = fixed ? op.size.bytes : 0;
@@ -42,15 +42,15 @@ void ComputationPlaces::note(const Op& op) {
   if (const auto found = tensors_.find(op.tensor); found != tensors_.end()) found->second.live = false;
 }
 
-std::string ComputationPlaces::fault_of(const Op& op) {
+std::string KernelPlaces::fault_of(const Op& op) {
   note(op);
-  if (op.computation == kNoComputation) {
-    if (in_setup_ || program_->computations.empty() || !launches(op)) return {};
+  if (op.kernel_index == kNoKernel) {
+    if (in_setup_ || program_->kernels.empty() || !launches(op)) return {};
     return "other launches of this step say what they compute, this one does not";
   }
   if (!launches(op) && !(in_setup_ && op.kind == OpKind::alloc))
     return fmt::format("{} {} computes nothing", op.kind == OpKind::alloc ? "an" : "a", name(op.kind));
-  const ProgramKernel& what = program_->computations[op.computation];
+  const ProgramKernel& what = program_->kernels[op.kernel_index];
   const std::size_t written = outputs_of(what.kernel.op);
   for (std::size_t i = 0; i < what.where.size(); ++i) {
     const std::string fault = operand_fault(what.kernel.operands[i], what.where[i], i < written);
@@ -59,7 +59,7 @@ std::string ComputationPlaces::fault_of(const Op& op) {
   return {};
 }
 
-std::string ComputationPlaces::operand_fault(const TensorView& view, const Operand& operand, bool written) const {
+std::string KernelPlaces::operand_fault(const TensorView& view, const Operand& operand, bool written) const {
   const Bytes end = extent_of(view).value_or(kMaxViewBytes);
   if (in_setup_ && operand.kind != Operand::Kind::tensor && operand.kind != Operand::Kind::none)
     return "does not lie in a tensor of setup";
@@ -79,7 +79,7 @@ std::string ComputationPlaces::operand_fault(const TensorView& view, const Opera
   return {};
 }
 
-std::string ComputationPlaces::block_fault(const Blocks& blocks, TensorId tensor, Bytes end) const {
+std::string KernelPlaces::block_fault(const Blocks& blocks, TensorId tensor, Bytes end) const {
   const std::string_view of_setup = &blocks == &setup_ ? " of setup" : "";
   const auto found = blocks.find(tensor);
   if (found == blocks.end())
@@ -90,8 +90,8 @@ std::string ComputationPlaces::block_fault(const Blocks& blocks, TensorId tensor
   return end > block.bytes ? beyond(end, "tensor", tensor.value, block.bytes) : std::string();
 }
 
-std::string ComputationPlaces::parameter_fault(const TensorView& view, const Operand& operand, Bytes end,
-                                               bool written) const {
+std::string KernelPlaces::parameter_fault(const TensorView& view, const Operand& operand, Bytes end,
+                                          bool written) const {
   if (operand.id >= parameters_.size())
     return fmt::format("lies in parameter {}: there are only {}", operand.id, parameters_.size());
   const Parameter& parameter = *parameters_[operand.id];
@@ -109,7 +109,7 @@ std::string ComputationPlaces::parameter_fault(const TensorView& view, const Ope
   return end > found->second ? beyond(end, "the gradient of parameter", operand.id, found->second) : std::string();
 }
 
-std::string ComputationPlaces::loss_fault() const {
+std::string KernelPlaces::loss_fault() const {
   if (!program_->loss.valid()) return {};
   const auto found = tensors_.find(program_->loss);
   if (found == tensors_.end()) return fmt::format("there is no tensor {} in this step", program_->loss.value);

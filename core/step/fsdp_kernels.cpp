@@ -1,21 +1,20 @@
-#include "core/step/fsdp_computations.hpp"
+#include "core/step/fsdp_kernels.hpp"
 
 #include "core/step/flat_view.hpp"
 
 namespace foreshard {
 
-std::vector<BoundKernel> FsdpComputations::of(const FsdpOp& op) {
+std::vector<BoundKernel> FsdpKernels::of(const FsdpOp& op) {
   made_.clear();
   return std::visit([&](const auto& o) { return make(o); }, op);
 }
 
-const Kernel* FsdpComputations::keep(Kernel computation) {
-  made_.push_back(std::move(computation));
+const Kernel* FsdpKernels::keep(Kernel kernel) {
+  made_.push_back(std::move(kernel));
   return &made_.back();
 }
 
-FsdpComputations::Bound FsdpComputations::copy(Address to, DType to_dtype, Address from, DType from_dtype,
-                                               std::uint64_t numel) {
+FsdpKernels::Bound FsdpKernels::copy(Address to, DType to_dtype, Address from, DType from_dtype, std::uint64_t numel) {
   Kernel c;
   c.op = KernelOp::copy;
   c.operands = {flat(numel, to_dtype), flat(numel, from_dtype)};
@@ -23,7 +22,7 @@ FsdpComputations::Bound FsdpComputations::copy(Address to, DType to_dtype, Addre
 }
 
 /// Casts as it copies: PyTorch's flat buffer of the casts stays unused.
-FsdpComputations::Bound FsdpComputations::make(const CopyIn& op) {
+FsdpKernels::Bound FsdpKernels::make(const CopyIn& op) {
   const ParamGroupPlan& group = plan(op.group);
   const bool shards = op.parts.empty();
   auto [it, fresh] = cached_.try_emplace(Key{op.group.unit, op.group.index, KernelOp::copy_in, {shards}});
@@ -47,7 +46,7 @@ FsdpComputations::Bound FsdpComputations::make(const CopyIn& op) {
   return {out};
 }
 
-FsdpComputations::Bound FsdpComputations::make(const CopyOut& op) {
+FsdpKernels::Bound FsdpKernels::make(const CopyOut& op) {
   const ParamGroupPlan& group = plan(op.group);
   const bool shards = op.over == CommunicatorRole::shard;
   auto [it, fresh] = cached_.try_emplace(Key{op.group.unit, op.group.index, KernelOp::copy_out, {shards}});
@@ -71,7 +70,7 @@ FsdpComputations::Bound FsdpComputations::make(const CopyOut& op) {
   return {out};
 }
 
-FsdpComputations::Bound FsdpComputations::make(const CopyOutShards& op) {
+FsdpKernels::Bound FsdpKernels::make(const CopyOutShards& op) {
   const ParamGroupPlan& group = plan(op.group);
   Bound out;
   made_.reserve(group.parameters.size());
@@ -85,14 +84,14 @@ FsdpComputations::Bound FsdpComputations::make(const CopyOutShards& op) {
   return out;
 }
 
-FsdpComputations::Bound FsdpComputations::make(const KeepPart& op) {
+FsdpKernels::Bound FsdpKernels::make(const KeepPart& op) {
   const ParameterPlan& p = plan(op.group).parameters[op.parameter];
   const Address from =
       memory_.address(op.unsharded) + mesh_.place(CommunicatorRole::post_forward, op.group.unit) * p.clone;
   return copy(memory_.address(op.part), p.compute, from, p.compute, p.clone / itemsize(p.compute));
 }
 
-FsdpComputations::Bound FsdpComputations::make(const AddGradients& op) {
+FsdpKernels::Bound FsdpKernels::make(const AddGradients& op) {
   Bound out;
   made_.reserve(op.sums.size());
   for (const AddGradients::Sum& sum : op.sums) {
@@ -107,12 +106,12 @@ FsdpComputations::Bound FsdpComputations::make(const AddGradients& op) {
   return out;
 }
 
-FsdpComputations::Bound FsdpComputations::make(const CastGradient& op) {
+FsdpKernels::Bound FsdpKernels::make(const CastGradient& op) {
   const ParameterPlan& p = plan(op.group).parameters[op.parameter];
   return copy(memory_.address(op.accumulated), p.reduce, memory_.address(op.gradient), p.compute, parameter(p).numel());
 }
 
-FsdpComputations::Bound FsdpComputations::make(const ChunkCat& op) {
+FsdpKernels::Bound FsdpKernels::make(const ChunkCat& op) {
   const ParamGroupPlan& group = plan(op.group);
   std::vector<bool> shape(2 * group.parameters.size());  // which take part, and from where
   for (const ChunkCat::Input& input : op.inputs) {
@@ -141,17 +140,17 @@ FsdpComputations::Bound FsdpComputations::make(const ChunkCat& op) {
   return {out};
 }
 
-FsdpComputations::Bound FsdpComputations::make(const CopyReduced& op) {
+FsdpKernels::Bound FsdpKernels::make(const CopyReduced& op) {
   const DType dtype = plan(op.group).reduce;
   return copy(memory_.address(op.output), dtype, memory_.address(op.input), dtype, op.numel);
 }
 
-FsdpComputations::Bound FsdpComputations::make(const CastBack& op) {
+FsdpKernels::Bound FsdpKernels::make(const CastBack& op) {
   const ParamGroupPlan& group = plan(op.group);
   return copy(memory_.address(op.output), group.original, memory_.address(op.input), group.reduce, op.numel);
 }
 
-FsdpComputations::Bound FsdpComputations::make(const AddReduced& op) {
+FsdpKernels::Bound FsdpKernels::make(const AddReduced& op) {
   Kernel c;
   c.op = KernelOp::add;
   const TensorView view = flat(op.numel, plan(op.group).original);

@@ -4,19 +4,19 @@
 #include <string_view>
 
 #include "core/kernel/kernel_cost.hpp"
-#include "tests/core/models/computations/host_program_runner.hpp"
-#include "tests/core/models/computations/small_models.hpp"
+#include "tests/core/models/kernels/host_program_runner.hpp"
+#include "tests/core/models/kernels/small_models.hpp"
 
 namespace foreshard {
 namespace {
 
 void check_same(const Program& with, const Program& without) {
   REQUIRE(with.ops.size() == without.ops.size());
-  CHECK(without.computations.empty());
+  CHECK(without.kernels.empty());
   for (std::size_t i = 0; i < with.ops.size(); ++i) {
     const Op& a = with.ops[i];
     const Op& b = without.ops[i];
-    CHECK(b.computation == kNoComputation);
+    CHECK(b.kernel_index == kNoKernel);
     const bool same = a.kind == b.kind && a.user_stream == b.user_stream && a.host_before == b.host_before &&
                       a.tensor == b.tensor && a.steps_ago == b.steps_ago && a.from_setup == b.from_setup &&
                       a.size == b.size && a.category == b.category && a.gradient_of == b.gradient_of &&
@@ -60,7 +60,7 @@ TEST_CASE("every launch of the plain families says what it computes") {
       CHECK(!step.uncomputed.valid());
       CHECK(step.loss.valid());
       for (const Op& op : step.ops)
-        CHECK((op.computation != kNoComputation) == (op.kind == OpKind::kernel || op.kind == OpKind::copy));
+        CHECK((op.kernel_index != kNoKernel) == (op.kind == OpKind::kernel || op.kind == OpKind::copy));
     }
   }
 }
@@ -82,7 +82,7 @@ TEST_CASE("what a kernel costs follows from what it computes, but where the prog
       for (const Program& step : w.steps)
         for (const Op& op : step.ops) {
           if (op.kind != OpKind::kernel) continue;
-          const Kernel& kernel = step.computations[op.computation].kernel;
+          const Kernel& kernel = step.kernels[op.kernel_index].kernel;
           if (kernel.op == KernelOp::fused || broadcasts(kernel)) continue;
           const KernelWork cost = kernel_cost(kernel);
           const bool same = cost.kernel_class == op.kernel.kernel_class && cost.bytes == op.kernel.bytes &&
@@ -93,7 +93,7 @@ TEST_CASE("what a kernel costs follows from what it computes, but where the prog
     }
 }
 
-TEST_CASE("a launch that nobody knows leaves a program without computations") {
+TEST_CASE("a launch that nobody knows leaves a program without kernels") {
   CHECK(preset("torch-transformer")->dropout == 0.1);
   CHECK(preset("torch-transformer", {{}, {}, 0.0})->dropout == 0);
   CHECK(!preset("torch-transformer", {{}, {}, 1.0}));
@@ -103,9 +103,9 @@ TEST_CASE("a launch that nobody knows leaves a program without computations") {
   const Workload w = computing(model, small_settings());
   CHECK(!computes(w));
   for (const Program& step : w.steps) {
-    CHECK(step.computations.empty());
+    CHECK(step.kernels.empty());
     CHECK(w.labels.text(step.uncomputed) == "aten::_scaled_dot_product_efficient_attention");
-    for (const Op& op : step.ops) CHECK(op.computation == kNoComputation);
+    for (const Op& op : step.ops) CHECK(op.kernel_index == kNoKernel);
   }
   CHECK(!computes(*generate(small_model("mlp"), small_settings(), {}, 132)));
   for (const ModelFamily family : {ModelFamily::hf_llama, ModelFamily::hf_qwen3, ModelFamily::mpt}) {

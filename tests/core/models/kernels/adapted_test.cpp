@@ -1,8 +1,8 @@
 // Programs that are rewritten for other settings go on computing what they computed.
 #include "core/adapt/adapt.hpp"
-#include "core/adapt/computations.hpp"
-#include "tests/core/models/computations/host_program_runner.hpp"
-#include "tests/core/models/computations/small_models.hpp"
+#include "core/adapt/program_kernels.hpp"
+#include "tests/core/models/kernels/host_program_runner.hpp"
+#include "tests/core/models/kernels/small_models.hpp"
 
 namespace foreshard {
 namespace {
@@ -15,7 +15,7 @@ Settings with_kernels(Settings settings, Kernels kernels) {
 Workload adapted(const Workload& workload, const Settings& wanted) {
   auto out = adapt(workload, wanted);
   REQUIRE(out);
-  for (const Program& step : out->workload.steps) CHECK(computations_hold(step));
+  for (const Program& step : out->workload.steps) CHECK(kernels_hold(step));
   return std::move(out->workload);
 }
 
@@ -103,21 +103,21 @@ TEST_CASE("several blocks a unit compute what one a unit computes") {
 TEST_CASE("a program whose operands are not there does not hold") {
   const Workload w = computing(small_model("mlp"), small_settings());
   Program step = w.steps[1];
-  CHECK(computations_hold(step));
-  const auto writes = [&](const Op& op) { return op.computation != kNoComputation; };
+  CHECK(kernels_hold(step));
+  const auto writes = [&](const Op& op) { return op.kernel_index != kNoKernel; };
   const auto first = std::find_if(step.ops.begin(), step.ops.end(), writes);
   Program unwritten = step;
   unwritten.ops.erase(unwritten.ops.begin() + (first - step.ops.begin()));
-  CHECK(!computations_hold(unwritten));
+  CHECK(!kernels_hold(unwritten));
   Program silent = step;
-  silent.ops[static_cast<std::size_t>(first - step.ops.begin())].computation = kNoComputation;
-  CHECK(!computations_hold(silent));
+  silent.ops[static_cast<std::size_t>(first - step.ops.begin())].kernel_index = kNoKernel;
+  CHECK(!kernels_hold(silent));
   Program gone = step;
   std::erase_if(gone.ops, [](const Op& op) { return op.kind == OpKind::alloc; });
-  CHECK(!computations_hold(gone));
-  drop_computations(step);
-  CHECK(computations_hold(step));
-  CHECK(step.computations.empty());
+  CHECK(!kernels_hold(gone));
+  drop_kernels(step);
+  CHECK(kernels_hold(step));
+  CHECK(step.kernels.empty());
   CHECK(!step.loss.valid());
 }
 

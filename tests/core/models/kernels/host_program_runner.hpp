@@ -1,6 +1,6 @@
 // Runs a generated program on host memory: one rank that holds every parameter whole, no FSDP2 and no optimizer.
 //
-// Who: the tests of what generated programs compute. Each computation is checked before it runs: its operands live and
+// Who: the tests of what generated programs compute. Each kernel is checked before it runs: its operands live and
 // lie inside their blocks, what it reads was written before, and no parameter is written. A fault is a failed check of
 // the running test.
 #pragma once

@@ -1,4 +1,4 @@
-// Whether the operands of a workload's computations lie in memory that is there, so that core/step may bind them and a
+// Whether the operands of a workload's kernels lie in memory that is there, so that core/step may bind them and a
 // device may run them without looking. Private to traces/workload_file.
 //
 // Walks with the checker of workload_check.cpp, op by op. Where FSDP2 puts and frees unsharded parameters and
@@ -14,15 +14,15 @@
 
 namespace foreshard::traces {
 
-class ComputationPlaces {
+class KernelPlaces {
  public:
-  explicit ComputationPlaces(const Workload& workload);
+  explicit KernelPlaces(const Workload& workload);
 
   /// Setup comes first.
   void begin_setup() { begin(workload_.setup, true); }
   void begin_step(std::size_t step) { begin(workload_.steps[step], false); }
 
-  /// Notes what an op of the program allocates and frees. What is wrong with its computation; empty where nothing is:
+  /// Notes what an op of the program allocates and frees. What is wrong with its kernel; empty where nothing is:
   /// only launches compute, and allocations of setup; in a step all launches do or none; an operand lies inside a
   /// tensor of this program that is allocated and whose size no mesh changes, a tensor that setup leaves behind,
   /// an unsharded parameter in its compute dtype, which is only read, or a gradient that was allocated before.

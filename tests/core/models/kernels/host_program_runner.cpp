@@ -1,4 +1,4 @@
-#include "tests/core/models/computations/host_program_runner.hpp"
+#include "tests/core/models/kernels/host_program_runner.hpp"
 
 #include <algorithm>
 
@@ -55,9 +55,9 @@ void HostProgram::run_setup() {
   for (const Op& op : workload_.setup.ops) {
     if (op.kind == OpKind::free && !op.before_recording) setup_.erase(op.tensor.value);
     if (op.kind != OpKind::alloc) continue;
-    setup_[op.tensor.value] = block_of_bytes(op.size.bytes, op.computation != kNoComputation);
-    if (op.computation == kNoComputation) continue;
-    const ProgramKernel& what = workload_.setup.computations.at(op.computation);
+    setup_[op.tensor.value] = block_of_bytes(op.size.bytes, op.kernel_index != kNoKernel);
+    if (op.kernel_index == kNoKernel) continue;
+    const ProgramKernel& what = workload_.setup.kernels.at(op.kernel_index);
     REQUIRE(what.where == std::vector<Operand>{{Operand::Kind::tensor, op.tensor.value}});
     const std::vector<Address> addresses{address_of(setup_[op.tensor.value])};
     run_on_host(what.kernel, addresses);
@@ -125,7 +125,7 @@ void HostProgram::compute(const ProgramKernel& what, const std::string& label, s
 }
 
 double HostProgram::run(const Program& program, std::int64_t stream) {
-  REQUIRE(!program.computations.empty());
+  REQUIRE(!program.kernels.empty());
   tensors_.clear();
   gradients_.clear();
   double loss = 0;
@@ -141,8 +141,8 @@ double HostProgram::run(const Program& program, std::int64_t stream) {
         break;
       case OpKind::kernel:
       case OpKind::copy:
-        REQUIRE(op.computation != kNoComputation);
-        compute(program.computations.at(op.computation), workload_.labels.text(op.label), stream + microbatch);
+        REQUIRE(op.kernel_index != kNoKernel);
+        compute(program.kernels.at(op.kernel_index), workload_.labels.text(op.label), stream + microbatch);
         break;
       case OpKind::hook:
         if (op.hook == Hook::microbatch_end) ++microbatch;

@@ -1,4 +1,4 @@
-#include "traces/workload_file/computation_text.hpp"
+#include "traces/workload_file/kernel_text.hpp"
 
 #include <fmt/format.h>
 
@@ -19,12 +19,12 @@ std::vector<std::uint64_t> contiguous(const std::vector<std::uint64_t>& shape) {
   return strides;
 }
 
-constexpr std::array kComputationFields{
+constexpr std::array kKernelFields{
     FORESHARD_FIELD(Kernel, "alpha", alpha),           FORESHARD_FIELD(Kernel, "causal", causal),
     FORESHARD_FIELD(Kernel, "accumulate", accumulate), FORESHARD_FIELD(Kernel, "scalars", scalars),
     FORESHARD_FIELD(Kernel, "integers", integers),
 };
-constexpr std::array<std::string_view, 5> kComputationKeys{"alpha", "causal", "accumulate", "scalars", "integers"};
+constexpr std::array<std::string_view, 5> kKernelKeys{"alpha", "causal", "accumulate", "scalars", "integers"};
 
 void write_view(std::string& out, const TensorView& view) {
   if (view.absent) {
@@ -50,17 +50,17 @@ void write_view(std::string& out, const TensorView& view) {
   out += ']';
 }
 
-std::string text_of(const Kernel& computation) {
+std::string text_of(const Kernel& kernel) {
   std::string out = "[";
-  write_value(out, computation.op);
+  write_value(out, kernel.op);
   std::string members;
-  write_members(members, std::span(kComputationFields), computation, ", ");
-  if (!computation.operands.empty() || !members.empty()) out += ",[";
-  for (std::size_t i = 0; i < computation.operands.size(); ++i) {
+  write_members(members, std::span(kKernelFields), kernel, ", ");
+  if (!kernel.operands.empty() || !members.empty()) out += ",[";
+  for (std::size_t i = 0; i < kernel.operands.size(); ++i) {
     if (i > 0) out += ',';
-    write_view(out, computation.operands[i]);
+    write_view(out, kernel.operands[i]);
   }
-  if (!computation.operands.empty() || !members.empty()) out += ']';
+  if (!kernel.operands.empty() || !members.empty()) out += ']';
   if (!members.empty()) out += ",{" + members.substr(2) + '}';
   return out + ']';
 }
@@ -133,28 +133,27 @@ void read_operand(JsonReader& reader, const Json& json, Operand& out) {
 
 }  // namespace
 
-ComputationTable::ComputationTable(const Workload& workload) {
+KernelTable::KernelTable(const Workload& workload) {
   add(workload.setup);
   for (const Program& step : workload.steps) add(step);
 }
 
-void ComputationTable::add(const Program& program) {
+void KernelTable::add(const Program& program) {
   constexpr std::size_t kNone = ~std::size_t{0};
   std::vector<std::size_t>& numbers = of_program_[&program];
-  numbers.assign(program.computations.size(), kNone);
+  numbers.assign(program.kernels.size(), kNone);
   for (const Op& op : program.ops) {
-    if (!has_computation(program, op) || numbers[op.computation] != kNone) continue;
-    const auto [found, fresh] =
-        numbers_.try_emplace(text_of(program.computations[op.computation].kernel), texts_.size());
+    if (!has_kernel(program, op) || numbers[op.kernel_index] != kNone) continue;
+    const auto [found, fresh] = numbers_.try_emplace(text_of(program.kernels[op.kernel_index].kernel), texts_.size());
     if (fresh) texts_.push_back(found->first);
-    numbers[op.computation] = found->second;
+    numbers[op.kernel_index] = found->second;
   }
 }
 
-void ComputationTable::write(std::string& out, const Program& program, const Op& op) const {
+void KernelTable::write(std::string& out, const Program& program, const Op& op) const {
   out += '[';
-  write_value(out, of_program_.at(&program)[op.computation]);
-  for (const Operand& operand : program.computations[op.computation].where) {
+  write_value(out, of_program_.at(&program)[op.kernel_index]);
+  for (const Operand& operand : program.kernels[op.kernel_index].where) {
     out += ',';
     write_operand(out, operand);
   }
@@ -164,8 +163,7 @@ void ComputationTable::write(std::string& out, const Program& program, const Op&
 void read(JsonReader& reader, const Json& json, Kernel& out) {
   if (!reader.array(json)) return;
   if (json.empty() || json.size() > 3)
-    return reader.fail(
-        fmt::format("a computation has 1 to 3 values (function, operands, numbers), not {}", json.size()));
+    return reader.fail(fmt::format("a kernel has 1 to 3 values (op, operands, numbers), not {}", json.size()));
   {
     const auto place = reader.at(std::size_t{0});
     reader.read(json[0], out.op);
@@ -180,43 +178,42 @@ void read(JsonReader& reader, const Json& json, Kernel& out) {
   }
   if (json.size() > 2 && !reader.failed()) {
     const auto place = reader.at(std::size_t{2});
-    if (!reader.object(json[2], kComputationKeys)) return;
-    read_members(reader, json[2], std::span(kComputationFields), out);
+    if (!reader.object(json[2], kKernelKeys)) return;
+    read_members(reader, json[2], std::span(kKernelFields), out);
   }
   if (reader.failed()) return;
   if (std::string fault = fault_of(out); !fault.empty()) reader.fail(fmt::format("{}: {}", name(out.op), fault));
 }
 
-void ComputationReader::read(JsonReader& reader, const Json& json, Op& op) {
+void KernelReader::read(JsonReader& reader, const Json& json, Op& op) {
   if (!reader.array(json)) return;
-  if (json.empty()) return reader.fail("the number of a computation comes first");
+  if (json.empty()) return reader.fail("the number of a kernel comes first");
   std::uint32_t number = 0;
   {
     const auto place = reader.at(std::size_t{0});
     reader.read(json[0], number);
     if (!reader.failed() && number >= table_.size())
-      reader.fail(fmt::format("there is no computation {}: \"computations\" has {}", number, table_.size()));
+      reader.fail(fmt::format("there is no kernel {}: \"computations\" has {}", number, table_.size()));
   }
   if (reader.failed()) return;
   const Kernel& what = table_[number];
   if (json.size() - 1 != what.operands.size())
-    return reader.fail(fmt::format("computation {} ({}) has {} operands, not {}", number, name(what.op),
+    return reader.fail(fmt::format("kernel {} ({}) has {} operands, not {}", number, name(what.op),
                                    what.operands.size(), json.size() - 1));
   std::vector<Operand> where(what.operands.size());
   for (std::size_t i = 0; i < where.size() && !reader.failed(); ++i) {
     const auto place = reader.at(i + 1);
     read_operand(reader, json[i + 1], where[i]);
     if (!reader.failed() && (where[i].kind == Operand::Kind::none) != what.operands[i].absent)
-      reader.fail(fmt::format("operand {} of computation {} ({}) is {}", i, number, name(what.op),
+      reader.fail(fmt::format("operand {} of kernel {} ({}) is {}", i, number, name(what.op),
                               what.operands[i].absent ? "absent: null is wanted" : "there: null is none"));
   }
   if (reader.failed()) return;
   const bool nothing = what.op == KernelOp::fused;
-  op.computation =
-      nothing && fused_ != kNoComputation ? fused_ : static_cast<std::uint32_t>(program_->computations.size());
-  if (nothing && fused_ != kNoComputation) return;
-  if (nothing) fused_ = op.computation;
-  program_->computations.push_back({what, std::move(where)});
+  op.kernel_index = nothing && fused_ != kNoKernel ? fused_ : static_cast<std::uint32_t>(program_->kernels.size());
+  if (nothing && fused_ != kNoKernel) return;
+  if (nothing) fused_ = op.kernel_index;
+  program_->kernels.push_back({what, std::move(where)});
 }
 
 }  // namespace foreshard::traces

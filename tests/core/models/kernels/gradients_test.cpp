@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "tests/core/models/computations/host_program_runner.hpp"
-#include "tests/core/models/computations/small_models.hpp"
+#include "tests/core/models/kernels/host_program_runner.hpp"
+#include "tests/core/models/kernels/small_models.hpp"
 
 namespace foreshard {
 namespace {
