@@ -1,4 +1,4 @@
-// A computation's operands as the kernels' launchers take them: a view and the pointer to its first element.
+// A Kernel's operands as the launchers take them: a view and the pointer to its first element.
 #pragma once
 
 #include <cstdint>
@@ -37,26 +37,26 @@ struct Argument {
 /// The call that a launcher serves. Does not own anything.
 class Arguments {
  public:
-  Arguments(const Kernel& computation, std::span<const Address> addresses, cudaStream_t on)
-      : c(computation), stream(on), addresses_(addresses) {}
+  Arguments(const Kernel& described, std::span<const Address> addresses, cudaStream_t on)
+      : kernel(described), stream(on), addresses_(addresses) {}
 
-  [[nodiscard]] std::size_t count() const { return c.operands.size(); }
+  [[nodiscard]] std::size_t count() const { return kernel.operands.size(); }
   /// Absent beyond the last operand.
   [[nodiscard]] Argument operator[](std::size_t i) const {
     static const TensorView kNone{0, DType::float32, true, {}, {}};
-    if (i >= c.operands.size() || c.operands[i].absent) return {&kNone, nullptr};
-    return {&c.operands[i], reinterpret_cast<void*>(addresses_[i] + c.operands[i].offset)};
+    if (i >= kernel.operands.size() || kernel.operands[i].absent) return {&kNone, nullptr};
+    return {&kernel.operands[i], reinterpret_cast<void*>(addresses_[i] + kernel.operands[i].offset)};
   }
 
-  const Kernel& c;
+  const Kernel& kernel;
   const cudaStream_t stream;
 
  private:
   std::span<const Address> addresses_;
 };
 
-/// "`function` cannot run on the GPU: operand `operand` `what`".
-[[nodiscard]] tl::unexpected<Error> bad_operand(std::string_view function, std::size_t operand, std::string_view what);
+/// "`op` cannot run on the GPU: operand `operand` `what`".
+[[nodiscard]] tl::unexpected<Error> bad_operand(std::string_view op, std::size_t operand, std::string_view what);
 
 [[nodiscard]] constexpr bool is_float_up_to_32(DType dtype) {
   return dtype == DType::float32 || dtype == DType::bfloat16 || dtype == DType::float16;

@@ -4,6 +4,7 @@
 #include <limits>
 #include <map>
 
+#include "gpu/kernels/attention_plain.hpp"
 #include "gpu/kernels/cudnn_graph.hpp"
 
 namespace foreshard::gpu {
@@ -119,7 +120,7 @@ Result<std::unique_ptr<CudnnPlan>> forward_plan(const Arguments& args, cudnnHand
   Tensor x = b.scores();
   b.graph.matmul(b.operand(q_id, q), b.transposed(k_id, args[3]), x);
   x = b.binary(CUDNN_POINTWISE_MUL, x, b.number(scale_id));
-  if (args.c.causal) x = b.masked(x);
+  if (args.kernel.causal) x = b.masked(x);
   const Tensor largest = b.graph.inside(kFloat, s.rows());
   b.graph.reduce(CUDNN_REDUCE_TENSOR_MAX, x, largest);
   x = b.binary(CUDNN_POINTWISE_SUB, x, largest);
@@ -174,7 +175,7 @@ Result<std::unique_ptr<CudnnPlan>> backward_plan(const Arguments& args, cudnnHan
   b.graph.matmul(q, kt, x);
   x = b.binary(CUDNN_POINTWISE_MUL, x, scale);
   x = b.binary(CUDNN_POINTWISE_SUB, x, b.rows(stats_id));
-  if (args.c.causal) x = b.masked(x);
+  if (args.kernel.causal) x = b.masked(x);
   const Tensor p = b.scores();
   b.graph.pointwise(CUDNN_POINTWISE_EXP, {x, nullptr, nullptr}, p);
   transposed_product(b, p, type, d_out, dv_id, args[2]);
@@ -204,7 +205,7 @@ class CudnnAttention final : public Attention {
   }
 
   Result<void> run(const Arguments& args, Workspace& workspace) override {
-    const bool backward = args.c.op == KernelOp::attention_backward;
+    const bool backward = args.kernel.op == KernelOp::attention_backward;
     FORESHARD_TRY(check(args, backward));
     const Argument q = args[backward ? 4 : 2];
     if (itemsize(q.dtype()) != 2) return run_plain_attention(args, workspace);
@@ -238,7 +239,7 @@ class CudnnAttention final : public Attention {
 
   /// Null: cuDNN has no kernel for it.
   const CudnnPlan* plan_of(const Arguments& args, bool backward) {
-    std::vector<std::uint64_t> key{backward ? 1U : 0U, args.c.causal ? 1U : 0U};
+    std::vector<std::uint64_t> key{backward ? 1U : 0U, args.kernel.causal ? 1U : 0U};
     const std::size_t count = backward ? 9 : 5;
     for (std::size_t i = 0; i < count; ++i) {
       const Argument a = args[i];
@@ -268,12 +269,12 @@ class CudnnAttention final : public Attention {
   Result<void> run_forward(const Arguments& args, const CudnnPlan& plan, Workspace& workspace) {
     Result<void*> scratch = workspace.reserve(plan.workspace());
     FORESHARD_TRY(scratch);
-    float scale = static_cast<float>(args.c.alpha);
+    float scale = static_cast<float>(args.kernel.alpha);
     float masked = -std::numeric_limits<float>::infinity();
     const std::array<std::int64_t, 7> ids{q_id, k_id, v_id, out_id, stats_id, scale_id, masked_id};
     const std::array<void*, 7> pointers{args[2].data, args[3].data, args[4].data, args[0].data,
                                         args[1].data, &scale,       &masked};
-    const std::size_t count = args.c.causal ? 7 : 6;
+    const std::size_t count = args.kernel.causal ? 7 : 6;
     return plan.run(handle_, {ids.data(), count}, {pointers.data(), count}, *scratch);
   }
 
@@ -294,7 +295,7 @@ class CudnnAttention final : public Attention {
       FORESHARD_TRY(own);
       scratch = static_cast<std::byte*>(*own);
     }
-    float scale = static_cast<float>(args.c.alpha);
+    float scale = static_cast<float>(args.kernel.alpha);
     float one = 1;
     float masked = -std::numeric_limits<float>::infinity();
     const std::array<std::int64_t, 14> ids{q_id,  k_id,  v_id,     out_id,    stats_id, d_out_id, dq_id,
@@ -302,7 +303,7 @@ class CudnnAttention final : public Attention {
     const std::array<void*, 14> pointers{args[4].data, args[5].data, args[6].data, args[7].data, args[8].data,
                                          args[3].data, args[0].data, args[1].data, args[2].data, scratch + sums,
                                          scratch,      &scale,       &one,         &masked};
-    const std::size_t count = args.c.causal ? 14 : 13;
+    const std::size_t count = args.kernel.causal ? 14 : 13;
     return plan.run(handle_, {ids.data(), count}, {pointers.data(), count}, scratch + sums + deltas);
   }
 

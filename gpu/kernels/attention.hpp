@@ -34,8 +34,4 @@ class Attention {
   Attention() = default;
 };
 
-/// The kernels of our own: any float dtype, strides and head dimensions up to 1024; float32 arithmetic; deterministic.
-/// The backward takes one float a query of workspace.
-[[nodiscard]] Result<void> run_plain_attention(const Arguments& args, Workspace& workspace);
-
 }  // namespace foreshard::gpu

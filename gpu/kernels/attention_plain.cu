@@ -1,6 +1,11 @@
+// Scaled dot-product attention in float32: forward by online softmax (Milakov and Gimelshein 2018; FlashAttention's
+// recurrence), backward by recomputing the probabilities from logsumexp, in two kernels: dq by queries, dk and dv by
+// keys. A block keeps its rows in shared memory and goes over tiles of 32 keys (or queries), a lane one of them. Every
+// sum has one thread and one order, so that results are the same bits in every run. Right, and slow: no tensor cores.
+#include "gpu/kernels/attention_plain.hpp"
+
 #include <algorithm>
 
-#include "gpu/kernels/attention.hpp"
 #include "gpu/kernels/element.cuh"
 
 namespace foreshard::gpu {
@@ -90,6 +95,21 @@ __device__ inline int dims_of(int part, int dim) {
   return min(kPart, dim - part * kPart);
 }
 
+/// One step of a row's online softmax: `score`, that of the lane's key, becomes the key's weight; the row's largest
+/// score, sum of weights and output so far are brought to the new largest.
+template <int kDims>
+__device__ inline void weigh_online(float& score, float& largest, float& sum, float (&out)[kDims], float scale,
+                                    bool seen) {
+  const float scaled = seen ? scale * score : -INFINITY;
+  const float top = fmaxf(largest, warp_max(scaled));
+  const float kept = top == -INFINITY ? 1.0F : expf(largest - top);
+  score = seen ? expf(scaled - top) : 0.0F;
+  largest = top;
+  sum = sum * kept + warp_sum(score);
+#pragma unroll
+  for (int c = 0; c < kDims; ++c) out[c] *= kept;
+}
+
 template <int kDims, int kRows>
 __global__ void __launch_bounds__(kThreads) attend(const __grid_constant__ Params p) {
   extern __shared__ float memory[];
@@ -126,14 +146,7 @@ __global__ void __launch_bounds__(kThreads) attend(const __grid_constant__ Param
     for (int r = 0; r < kRows; ++r) {
       const int query = first + warp * kRows + r;
       const bool seen = key + lane < p.keys && (!p.causal || key + lane <= query);
-      const float scaled = seen ? p.scale * score[r] : -INFINITY;
-      const float top = fmaxf(largest[r], warp_max(scaled));
-      const float kept = top == -INFINITY ? 1.0F : expf(largest[r] - top);
-      score[r] = seen ? expf(scaled - top) : 0.0F;  // now the key's weight
-      largest[r] = top;
-      sum[r] = sum[r] * kept + warp_sum(score[r]);
-#pragma unroll
-      for (int c = 0; c < kDims; ++c) out[r][c] *= kept;
+      weigh_online(score[r], largest[r], sum[r], out[r], p.scale, seen);
     }
 #pragma unroll
     for (int part = 0; part < kParts<kDims>; ++part) {
@@ -178,6 +191,31 @@ __device__ inline void weigh(const Params& p, int query, int key, float norm, fl
   product = seen ? score * (product - delta) * p.scale : 0.0F;
 }
 
+/// Two tiles at once: the same part of the same rows of two tensors, q and d_out or k and v.
+struct TilePair {
+  float* first;
+  float* second;
+
+  __device__ void load(const Tensor4& a, const Tensor4& c, std::int64_t b, std::int64_t h, int row, int length,
+                       int part, int dims) const {
+    __syncthreads();
+    load_rows(first, kPitch, a, b, h, row, kTile, length, part * kPart, dims);
+    load_rows(second, kPitch, c, b, h, row, kTile, length, part * kPart, dims);
+    __syncthreads();
+  }
+};
+
+/// Two dot products of each of the warp's rows with the lane's row of a tile, over the dimensions of one part.
+template <int kRows>
+__device__ inline void add_dots(float (&first)[kRows], float (&second)[kRows], const float* first_rows,
+                                const float* second_rows, int pitch, const TilePair& tiles, int lane, int dims) {
+#pragma unroll
+  for (int r = 0; r < kRows; ++r) {
+    first[r] += dot(first_rows + r * pitch, tiles.first + lane * kPitch, dims);
+    second[r] += dot(second_rows + r * pitch, tiles.second + lane * kPitch, dims);
+  }
+}
+
 template <int kDims, int kRows>
 __global__ void __launch_bounds__(kThreads) query_gradients(const __grid_constant__ Params p) {
   extern __shared__ float memory[];
@@ -185,7 +223,7 @@ __global__ void __launch_bounds__(kThreads) query_gradients(const __grid_constan
   float* q_rows = memory;
   float* d_rows = q_rows + kWarps * kRows * pitch;
   float* k_tile = d_rows + kWarps * kRows * pitch;
-  float* v_tile = k_tile + kTile * kPitch;
+  const TilePair tiles{k_tile, k_tile + kTile * kPitch};
   const int lane = static_cast<int>(threadIdx.x % 32);
   const int warp = static_cast<int>(threadIdx.x / 32);
   const std::int64_t b = blockIdx.y / p.heads;
@@ -209,16 +247,9 @@ __global__ void __launch_bounds__(kThreads) query_gradients(const __grid_constan
     float product[kRows] = {};
     for (int part = 0; part * kPart < p.dim; ++part) {
       const int dims = dims_of(part, p.dim);
-      __syncthreads();
-      load_rows(k_tile, kPitch, p.k, b, kv, key, kTile, p.keys, part * kPart, dims);
-      load_rows(v_tile, kPitch, p.v, b, kv, key, kTile, p.keys, part * kPart, dims);
-      __syncthreads();
-#pragma unroll
-      for (int r = 0; r < kRows; ++r) {
-        const int row = (warp * kRows + r) * pitch + part * kPart;
-        score[r] += dot(q_rows + row, k_tile + lane * kPitch, dims);
-        product[r] += dot(d_rows + row, v_tile + lane * kPitch, dims);
-      }
+      tiles.load(p.k, p.v, b, kv, key, p.keys, part, dims);
+      const int row = warp * kRows * pitch + part * kPart;
+      add_dots(score, product, q_rows + row, d_rows + row, pitch, tiles, lane, dims);
     }
 #pragma unroll
     for (int r = 0; r < kRows; ++r)
@@ -251,7 +282,7 @@ __global__ void __launch_bounds__(kThreads) key_gradients(const __grid_constant_
   float* k_rows = memory;
   float* v_rows = k_rows + kWarps * kRows * pitch;
   float* q_tile = v_rows + kWarps * kRows * pitch;
-  float* d_tile = q_tile + kTile * kPitch;
+  const TilePair tiles{q_tile, q_tile + kTile * kPitch};
   const int lane = static_cast<int>(threadIdx.x % 32);
   const int warp = static_cast<int>(threadIdx.x / 32);
   const std::int64_t b = blockIdx.y / p.kv_heads;
@@ -271,16 +302,9 @@ __global__ void __launch_bounds__(kThreads) key_gradients(const __grid_constant_
       float ds[kRows] = {};
       for (int part = 0; part * kPart < p.dim; ++part) {
         const int dims = dims_of(part, p.dim);
-        __syncthreads();
-        load_rows(q_tile, kPitch, p.q, b, h, tile, kTile, p.queries, part * kPart, dims);
-        load_rows(d_tile, kPitch, p.d_out, b, h, tile, kTile, p.queries, part * kPart, dims);
-        __syncthreads();
-#pragma unroll
-        for (int r = 0; r < kRows; ++r) {
-          const int row = (warp * kRows + r) * pitch + part * kPart;
-          weight[r] += dot(k_rows + row, q_tile + lane * kPitch, dims);
-          ds[r] += dot(v_rows + row, d_tile + lane * kPitch, dims);
-        }
+        tiles.load(p.q, p.d_out, b, h, tile, p.queries, part, dims);
+        const int row = warp * kRows * pitch + part * kPart;
+        add_dots(weight, ds, k_rows + row, v_rows + row, pitch, tiles, lane, dims);
       }
       const int query = tile + lane;
       const bool inside = query < p.queries;
@@ -292,16 +316,11 @@ __global__ void __launch_bounds__(kThreads) key_gradients(const __grid_constant_
       for (int part = 0; part < kParts<kDims>; ++part) {
         const int dims = dims_of(part, p.dim);
         if (part * kPart >= p.dim) break;
-        if (p.dim > kPart) {
-          __syncthreads();
-          load_rows(q_tile, kPitch, p.q, b, h, tile, kTile, p.queries, part * kPart, dims);
-          load_rows(d_tile, kPitch, p.d_out, b, h, tile, kTile, p.queries, part * kPart, dims);
-          __syncthreads();
-        }
+        if (p.dim > kPart) tiles.load(p.q, p.d_out, b, h, tile, p.queries, part, dims);
 #pragma unroll
         for (int r = 0; r < kRows; ++r) {
-          gather_part<kDims>(dv[r], part, weight[r], d_tile, lane, dims);
-          gather_part<kDims>(dk[r], part, ds[r], q_tile, lane, dims);
+          gather_part<kDims>(dv[r], part, weight[r], tiles.second, lane, dims);
+          gather_part<kDims>(dk[r], part, ds[r], tiles.first, lane, dims);
         }
       }
     }
@@ -352,7 +371,7 @@ Result<void> run(const Params& p, std::uint64_t batch, bool backward, cudaStream
 }  // namespace
 
 Result<void> run_plain_attention(const Arguments& args, Workspace& workspace) {
-  const bool backward = args.c.op == KernelOp::attention_backward;
+  const bool backward = args.kernel.op == KernelOp::attention_backward;
   Params p;
   const std::size_t first = backward ? 4 : 2;
   p.q = tensor(args[first]);
@@ -368,8 +387,8 @@ Result<void> run_plain_attention(const Arguments& args, Workspace& workspace) {
   p.queries = static_cast<int>(q.size(2));
   p.keys = static_cast<int>(k.size(2));
   p.dim = static_cast<int>(q.size(3));
-  p.scale = static_cast<float>(args.c.alpha);
-  p.causal = args.c.causal;
+  p.scale = static_cast<float>(args.kernel.alpha);
+  p.causal = args.kernel.causal;
   const std::uint64_t batch = q.size(0);
   if (q.numel() == 0) return {};
   if (batch * q.size(1) > 65535 || q.size(2) > 0x7fffffffU - kTile || k.size(2) > 0x7fffffffU - kTile)

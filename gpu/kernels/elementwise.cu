@@ -1,5 +1,9 @@
-#include "gpu/kernels/element.cuh"
+// Elementwise ops as functors, and two kernels that apply any of them: groups of 4 or 8 elements through 16-byte
+// accesses where all operands allow it, one by one elsewhere. Arithmetic in float32 (double where an operand is float64
+// or an integer needs more bits), one rounding to the output's dtype. The same bits in every run.
 #include "gpu/kernels/elementwise.hpp"
+
+#include "gpu/kernels/element.cuh"
 #include "gpu/kernels/strides.hpp"
 
 namespace foreshard::gpu {
@@ -21,7 +25,7 @@ struct Params {
   std::uint64_t offset = 0;
 };
 
-// ---- The functions. `index`: row-major number of the element.
+// ---- The ops. `index`: row-major number of the element.
 
 template <class T>
 __device__ T exponential(T x) {
@@ -305,11 +309,11 @@ Result<void> launch(const Arguments& args, std::span<const Argument> tensors, co
   FORESHARD_TRY(dims);
   Params p;
   p.dims = *dims;
-  p.alpha = args.c.alpha;
-  if (args.c.op == KernelOp::dropout) {
-    if (args.c.integers.size() != 2) return bad_operand(name, 0, "has no seed and offset in `integers`");
-    p.seed = static_cast<std::uint64_t>(args.c.integers[0]);
-    p.offset = static_cast<std::uint64_t>(args.c.integers[1]);
+  p.alpha = args.kernel.alpha;
+  if (args.kernel.op == KernelOp::dropout) {
+    if (args.kernel.integers.size() != 2) return bad_operand(name, 0, "has no seed and offset in `integers`");
+    p.seed = static_cast<std::uint64_t>(args.kernel.integers[0]);
+    p.offset = static_cast<std::uint64_t>(args.kernel.integers[1]);
   }
   for (int t = 0; t < kTensors; ++t) {
     p.data[t] = tensors[t].data;
@@ -353,7 +357,7 @@ Result<void> copy_elements(const Argument& out, const Argument& x, cudaStream_t 
 }
 
 Result<void> run_elementwise(const Arguments& args) {
-  switch (args.c.op) {
+  switch (args.kernel.op) {
     case KernelOp::fill:
       return launch_all<Fill>(args, "fill");
     case KernelOp::copy:
@@ -387,15 +391,16 @@ Result<void> run_elementwise(const Arguments& args) {
     case KernelOp::swiglu_backward:
       return launch_all<SwigluBackward>(args, "swiglu_backward");
     default:
-      return device_failure("not an elementwise function");
+      return device_failure("not an elementwise op");
   }
 }
 
 Result<void> run_cat(const Arguments& args) {
   const Argument out = args[0];
-  if (args.c.integers.empty() || args.c.integers[0] < 0 || static_cast<std::size_t>(args.c.integers[0]) >= out.rank())
+  const std::vector<std::int64_t>& integers = args.kernel.integers;
+  if (integers.empty() || integers[0] < 0 || static_cast<std::size_t>(integers[0]) >= out.rank())
     return bad_operand("cat", 0, "has no dimension of that number");
-  const auto dim = static_cast<std::size_t>(args.c.integers[0]);
+  const auto dim = static_cast<std::size_t>(args.kernel.integers[0]);
   TensorView slice = *out.view;
   std::uint64_t first = 0;
   for (std::size_t i = 1; i < args.count(); ++i) {

@@ -1,4 +1,4 @@
-// Functions that compute every element from the elements at the same place: add, casts, activations, dropout, SwiGLU.
+// Ops that compute every element from the elements at the same place: add, casts, activations, dropout, SwiGLU.
 // Operands of any strides, broadcast to the first output's shape. Groups of 4 or 8 through 16-byte accesses where every
 // operand's last dimension allows it, element by element elsewhere.
 #pragma once

@@ -1,8 +1,12 @@
+// Synthetic kernels for launches whose Kernel is not known: a GEMM or attention of the same shape, a copy of as many
+// bytes, or a kernel that waits on %globaltimer. They take the time that the real ones would; what they compute is
+// thrown away.
+#include "gpu/kernels/emulation.hpp"
+
 #include <algorithm>
 #include <vector>
 
 #include "gpu/kernels/element.cuh"
-#include "gpu/kernels/emulation.hpp"
 
 namespace foreshard::gpu {
 namespace {

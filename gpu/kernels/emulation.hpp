@@ -1,4 +1,4 @@
-// Stand-ins for launches whose computation is not known, on scratch memory.
+// Stand-ins for launches whose Kernel is not known, on scratch memory.
 #pragma once
 
 #include "core/device/device.hpp"

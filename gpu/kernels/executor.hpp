@@ -1,5 +1,5 @@
-// Runs computations (core/kernel/kernel.hpp) on the current CUDA device: GEMMs through cuBLASLt, attention through
-// cuDNN, everything else through the kernels of this folder. Also puts a stand-in where a launch has no computation.
+// Runs a Kernel (core/kernel/kernel.hpp) on the current CUDA device: GEMMs through cuBLASLt, attention through cuDNN,
+// everything else through the CUDA kernels of this folder. Also puts a stand-in where a launch's Kernel is not known.
 //
 // Who: gpu/cuda's Device calls it, one Executor a rank. Thread safety: one thread at a time, the one whose current
 // device it was created on. Determinism: the same call on the same bits gives the same bits, except attention_backward,
@@ -40,15 +40,15 @@ class Executor {
   Executor(const Executor&) = delete;
   Executor& operator=(const Executor&) = delete;
 
-  /// Puts the computation on the stream. `addresses` by operand: the block's, to which TensorView::offset is added; 0
-  /// where an operand is absent. KernelOp::fused puts nothing. Errors: operands that break the function's contract,
-  /// a dtype or layout that no kernel here takes, a library's refusal; all name the function and the operand.
-  [[nodiscard]] virtual Result<void> run(const Kernel& computation, std::span<const Address> addresses,
+  /// Puts the kernel on the stream. `addresses` by operand: the block's, to which TensorView::offset is added; 0
+  /// where an operand is absent. KernelOp::fused puts nothing. Errors: operands that break the op's contract, a dtype
+  /// or layout that no CUDA kernel here takes, a library's refusal; all name the op and the operand.
+  [[nodiscard]] virtual Result<void> run(const Kernel& kernel, std::span<const Address> addresses,
                                          cudaStream_t stream) = 0;
 
-  /// Puts a stand-in for a launch without computation: a GEMM or an attention of the same shape, a kernel that moves
-  /// the same bytes, or one that waits for `work` nanoseconds where it says neither; all on scratch memory of random
-  /// numbers. Integers and bool8 in KernelMath::dtype are taken for float32.
+  /// Puts a stand-in for a launch whose Kernel is not known: a GEMM or an attention of the same shape, a kernel that
+  /// moves the same bytes, or one that waits for `work` nanoseconds where it says neither; all on scratch memory of
+  /// random numbers. Integers and bool8 in KernelMath::dtype are taken for float32.
   [[nodiscard]] virtual Result<void> emulate(const KernelWork& work, cudaStream_t stream) = 0;
 
   /// Device memory that this executor holds outside the caching allocator.

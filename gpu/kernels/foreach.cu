@@ -1,10 +1,13 @@
-// Passes over lists of tensors, one launch each where the lists fit its table.
+// One elementwise pass over lists of tensors: PyTorch's torch._foreach_* kernels (ATen/native/cuda/ForeachFunctors.cuh,
+// PyTorch 2.11), with the same float32 formula an element, rounded once to the tensors' dtype. Blocks work on chunks of
+// one tensor each.
+#include "gpu/kernels/foreach.hpp"
+
 #include <array>
 #include <type_traits>
 
 #include "gpu/kernels/element.cuh"
 #include "gpu/kernels/multi_tensor.cuh"
-#include "gpu/kernels/section_copy.hpp"
 
 namespace foreshard::gpu {
 namespace {
@@ -116,7 +119,7 @@ Result<void> fill(Entry& e, const Arguments& args, std::size_t i, std::size_t te
   for (std::size_t list = 0; list <= inputs_of(kOp); ++list) {
     const std::size_t operand = list * tensors + i;
     const Argument a = args[operand];
-    if (!a.present() || !a.contiguous() || a.dtype() != args.c.operands.front().dtype || a.numel() != e.numel)
+    if (!a.present() || !a.contiguous() || a.dtype() != args.kernel.operands.front().dtype || a.numel() != e.numel)
       return bad_operand(name, operand, "is no contiguous tensor of the first one's dtype and the output's size");
     if (list == 0)
       e.out = a.data;
@@ -129,8 +132,8 @@ Result<void> fill(Entry& e, const Arguments& args, std::size_t i, std::size_t te
 template <KernelOp kOp, int kEntries>
 Result<void> run_with(const Arguments& args, std::size_t tensors, const char* name) {
   Table<kEntries> table;
-  table.alpha = static_cast<float>(args.c.alpha);
-  table.dtype = tensors == 0 ? DType::float32 : args.c.operands.front().dtype;
+  table.alpha = static_cast<float>(args.kernel.alpha);
+  table.dtype = tensors == 0 ? DType::float32 : args.kernel.operands.front().dtype;
   return put_in_tables<kEntries>(
       table, tensors, chunk_of(kOp, width_with(8, table.dtype)), name,
       [&](Entry& e, std::size_t i) { return fill<kOp>(e, args, i, tensors, name); },
@@ -146,7 +149,7 @@ template <KernelOp kOp>
 Result<void> run(const Arguments& args, const char* name) {
   constexpr std::size_t kLists = 1 + inputs_of(kOp);
   if (args.count() % kLists != 0) return bad_operand(name, args.count(), "is missing");
-  if (args.count() > 0 && !is_float_up_to_32(args.c.operands.front().dtype))
+  if (args.count() > 0 && !is_float_up_to_32(args.kernel.operands.front().dtype))
     return bad_operand(name, 0, "is no float32, bfloat16 or float16");
   const std::size_t tensors = args.count() / kLists;
   if (tensors <= kFewEntries) return run_with<kOp, kFewEntries>(args, tensors, name);
@@ -156,7 +159,7 @@ Result<void> run(const Arguments& args, const char* name) {
 }  // namespace
 
 Result<void> run_foreach(const Arguments& args) {
-  switch (args.c.op) {
+  switch (args.kernel.op) {
     case KernelOp::foreach_lerp:
       return run<KernelOp::foreach_lerp>(args, "foreach_lerp");
     case KernelOp::foreach_mul:

@@ -129,8 +129,8 @@ Result<GemmShape> gemm_of(const Arguments& args) {
 }
 
 Key key_of(const GemmShape& p, const Arguments& args) {
-  const std::uint64_t flags = (p.a.transposed ? 1U : 0U) | (p.b.transposed ? 2U : 0U) | (args.c.accumulate ? 4U : 0U) |
-                              (args[3].present() ? 8U : 0U);
+  const std::uint64_t flags = (p.a.transposed ? 1U : 0U) | (p.b.transposed ? 2U : 0U) |
+                              (args.kernel.accumulate ? 4U : 0U) | (args[3].present() ? 8U : 0U);
   const auto dtypes = static_cast<std::uint64_t>(p.a.dtype) | static_cast<std::uint64_t>(p.b.dtype) << 8U |
                       static_cast<std::uint64_t>(p.d.dtype) << 16U | static_cast<std::uint64_t>(args[3].dtype()) << 24U;
   return {p.m,
@@ -227,10 +227,10 @@ class LtGemm final : public Gemm {
       const void* bias = args[3].data;
       FORESHARD_TRY(set((*plan)->operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias));
     }
-    const float alpha = static_cast<float>(args.c.alpha);
-    const float beta = args.c.accumulate ? 1.0F : 0.0F;
-    const double wide_alpha = args.c.alpha;
-    const double wide_beta = args.c.accumulate ? 1.0 : 0.0;
+    const float alpha = static_cast<float>(args.kernel.alpha);
+    const float beta = args.kernel.accumulate ? 1.0F : 0.0F;
+    const double wide_alpha = args.kernel.alpha;
+    const double wide_beta = args.kernel.accumulate ? 1.0 : 0.0;
     const bool wide = p.d.dtype == DType::float64;
     return cublas_status(
         cublasLtMatmul(handle_, (*plan)->operation, wide ? static_cast<const void*>(&wide_alpha) : &alpha, p.a.data,

@@ -1,8 +1,13 @@
+// Log-softmax, negative log-likelihood and cross-entropy, a block of 1024 threads a row, since a row is a vocabulary.
+// The log-sum-exp is made in one pass over the row (each thread's largest value and the sum relative to it, then a
+// reduction of the block); exponentials are ex2.approx (fast_exp). cross_entropy makes dlogits and
+// each row's loss in one launch; a second one, of one block, takes their mean. Sums are float32 and in a fixed order.
+#include "gpu/kernels/losses.hpp"
+
 #include <algorithm>
 #include <type_traits>
 
 #include "gpu/kernels/element.cuh"
-#include "gpu/kernels/reductions.hpp"
 
 namespace foreshard::gpu {
 namespace {
@@ -190,7 +195,7 @@ void with_width(int width, const Body& body) {
 }
 
 Result<void> run_log_softmax(const Arguments& args) {
-  const bool backward = args.c.op == KernelOp::log_softmax_backward;
+  const bool backward = args.kernel.op == KernelOp::log_softmax_backward;
   const char* name = backward ? "log_softmax_backward" : "log_softmax";
   const Result<Sizes> s = backward ? sizes(args, {0, 1, 2}, name) : sizes(args, {0, 1}, name);
   FORESHARD_TRY(s);
@@ -256,7 +261,7 @@ Result<void> run_cross_entropy(const Arguments& args, Workspace& workspace) {
 }  // namespace
 
 Result<void> run_loss(const Arguments& args, Workspace& workspace) {
-  switch (args.c.op) {
+  switch (args.kernel.op) {
     case KernelOp::log_softmax:
     case KernelOp::log_softmax_backward:
       return run_log_softmax(args);

@@ -1,8 +1,12 @@
+// Layer norm and RMS norm (torch.nn.functional.layer_norm, rms_norm), forward and backward, also fused with the
+// residual's addition. Statistics and sums are float32: one pass with shifted squares, then a reduction of the block.
+// The weights' gradients are two launches, so that their order does not depend on which block comes first.
+#include "gpu/kernels/norms.hpp"
+
 #include <algorithm>
 #include <type_traits>
 
 #include "gpu/kernels/element.cuh"
-#include "gpu/kernels/norms.hpp"
 
 namespace foreshard::gpu {
 namespace {
@@ -385,7 +389,7 @@ Result<void> forward(const Arguments& args, ForwardParams p, const Argument& lik
   if (like.rows() == 0) return {};
   if (like.rows() > kLargest || like.last() > kLargest) return bad_operand(name, 0, "is too large");
   p.columns = static_cast<std::uint32_t>(like.last());
-  p.eps = static_cast<float>(args.c.alpha);
+  p.eps = static_cast<float>(args.kernel.alpha);
   const int width = width_of({{p.y, p.y_dtype}, {p.sum, p.sum_dtype}, p.x, p.residual, p.weight, p.bias}, p.columns);
   const auto blocks = static_cast<unsigned>(like.rows());
   const unsigned threads = threads_for(p.columns, width);
@@ -512,7 +516,7 @@ Result<void> rms_norm(const Arguments& args, bool add) {
 Result<void> run_norm(const Arguments& args, Workspace& workspace) {
   const auto number = [&](std::size_t i) { return static_cast<const float*>(args[i].data); };
   const Argument none{args[args.count()].view, nullptr};
-  switch (args.c.op) {
+  switch (args.kernel.op) {
     case KernelOp::layer_norm:
       return layer_norm(args);
     case KernelOp::rms_norm:

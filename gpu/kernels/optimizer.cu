@@ -1,8 +1,11 @@
+// One step of Adam or SGD: a block updates a chunk of one parameter, reading and writing parameter and states once.
+// Arithmetic in float32, rounded once to each tensor's dtype.
+#include "gpu/kernels/optimizer.hpp"
+
 #include <cmath>
 
 #include "gpu/kernels/element.cuh"
 #include "gpu/kernels/multi_tensor.cuh"
-#include "gpu/kernels/section_copy.hpp"
 
 namespace foreshard::gpu {
 namespace {
@@ -105,7 +108,7 @@ __global__ void __launch_bounds__(kThreads) optimizer_step(const __grid_constant
 }
 
 Result<Factors> settings(const Arguments& args) {
-  const Kernel& c = args.c;
+  const Kernel& c = args.kernel;
   Factors table;
   table.adam = c.op == KernelOp::adam;
   if (!table.adam) {

@@ -1,8 +1,12 @@
+// FSDP2's copy-in, copy-out and chunk_cat (torch/distributed/fsdp/_fully_shard/_fsdp_collectives.py) as one kernel over
+// all parameters of a unit: each block moves a chunk of one tensor between its own memory and the flat buffer, casts
+// on the way, and writes the padding's zeros. No arithmetic but the cast and chunk_cat's factor.
+#include "gpu/kernels/section_copy.hpp"
+
 #include <algorithm>
 
 #include "gpu/kernels/element.cuh"
 #include "gpu/kernels/multi_tensor.cuh"
-#include "gpu/kernels/section_copy.hpp"
 
 namespace foreshard::gpu {
 namespace {
@@ -99,7 +103,7 @@ struct Shape {
 
 Result<Shape> shape_of(const Arguments& args, const char* name) {
   Shape s;
-  const Kernel& c = args.c;
+  const Kernel& c = args.kernel;
   if (args.count() < 2) return bad_operand(name, 1, "is missing");
   s.tensors = args.count() - 1;
   if (c.op == KernelOp::copy_in) {
@@ -124,7 +128,7 @@ class Launcher {
   Launcher(const Arguments& args, const Shape& shape, const char* name) : args_(args), shape_(shape), name_(name) {}
 
   Result<void> run() {
-    const Kernel& c = args_.c;
+    const Kernel& c = args_.kernel;
     const Argument flat = args_[shape_.flat];
     table_.flat = flat.data;
     table_.flat_dtype = flat.dtype();
@@ -143,7 +147,7 @@ class Launcher {
   Result<void> add(std::size_t i) {
     const std::size_t operand = shape_.first_tensor + i;
     const Argument tensor = args_[operand];
-    const auto padded = static_cast<std::uint64_t>(args_.c.integers[shape_.first_padded + i]);
+    const auto padded = static_cast<std::uint64_t>(args_.kernel.integers[shape_.first_padded + i]);
     const std::uint64_t numel = tensor.present() ? tensor.numel() : 0;  // a shard of nothing may have no memory
     if (!tensor.contiguous() || !is_float_up_to_32(tensor.dtype()))
       return bad_operand(name_, operand, "is no contiguous tensor of float32, bfloat16 or float16");
@@ -191,7 +195,7 @@ class Launcher {
 }  // namespace
 
 Result<void> run_section_copy(const Arguments& args) {
-  const Kernel& c = args.c;
+  const Kernel& c = args.kernel;
   const char* name = c.op == KernelOp::copy_in ? "copy_in" : c.op == KernelOp::copy_out ? "copy_out" : "chunk_cat";
   const Result<Shape> shape = shape_of(args, name);
   FORESHARD_TRY(shape);

@@ -1,8 +1,10 @@
-// What attention by parts needs beside its products.
+// Softmax over rows, its backward, and the causal mask: a block a row. As aten::_softmax and aten::_safe_softmax: the
+// largest value is taken off first, and a row of −∞ becomes zeros.
+#include "gpu/kernels/softmax.hpp"
+
 #include <algorithm>
 
 #include "gpu/kernels/element.cuh"
-#include "gpu/kernels/reductions.hpp"
 
 namespace foreshard::gpu {
 namespace {
@@ -103,7 +105,7 @@ Result<void> check(const Arguments& args, std::size_t operands, const char* name
 }
 
 Result<void> run_rows(const Arguments& args) {
-  const bool backward = args.c.op == KernelOp::softmax_backward;
+  const bool backward = args.kernel.op == KernelOp::softmax_backward;
   const char* name = backward ? "softmax_backward" : "softmax";
   const std::size_t operands = backward ? 3 : 2;
   FORESHARD_TRY(check(args, operands, name));
@@ -131,7 +133,7 @@ Result<void> run_rows(const Arguments& args) {
 }  // namespace
 
 Result<void> run_softmax(const Arguments& args) {
-  if (args.c.op != KernelOp::causal_mask) return run_rows(args);
+  if (args.kernel.op != KernelOp::causal_mask) return run_rows(args);
   FORESHARD_TRY(check(args, 1, "causal_mask"));
   if (args[0].rank() != 2) return bad_operand("causal_mask", 0, "is no matrix");
   const auto keys = static_cast<std::uint32_t>(args[0].last());

@@ -32,8 +32,8 @@ Result<void> cudnn_status(cudnnStatus_t status, std::string_view call) {
       fmt::format("{} failed: {} (code {})", call, cudnnGetErrorString(status), static_cast<int>(status)), {}, last);
 }
 
-tl::unexpected<Error> bad_operand(std::string_view function, std::size_t operand, std::string_view what) {
-  return device_failure(fmt::format("{} cannot run on the GPU: operand {} {}", function, operand, what));
+tl::unexpected<Error> bad_operand(std::string_view op, std::size_t operand, std::string_view what) {
+  return device_failure(fmt::format("{} cannot run on the GPU: operand {} {}", op, operand, what));
 }
 
 }  // namespace foreshard::gpu

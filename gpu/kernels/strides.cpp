@@ -18,16 +18,16 @@ Result<std::int64_t> stride_in(const Argument& tensor, const std::vector<std::ui
 }  // namespace
 
 Result<Dims> common_dims(const std::vector<std::uint64_t>& shape, std::span<const Argument> tensors,
-                         std::string_view function) {
+                         std::string_view op) {
   Dims dims;
   for (std::size_t d = shape.size(); d-- > 0;) {
     if (shape[d] == 1) continue;
     std::array<std::int64_t, kMaxTensors> strides{};
     bool merges = dims.count > 0;
     for (std::size_t t = 0; t < tensors.size(); ++t) {
-      if (tensors[t].rank() > shape.size()) return bad_operand(function, t, "has more dimensions than the output");
+      if (tensors[t].rank() > shape.size()) return bad_operand(op, t, "has more dimensions than the output");
       const Result<std::int64_t> stride = stride_in(tensors[t], shape, d);
-      if (!stride) return bad_operand(function, t, stride.error().what);
+      if (!stride) return bad_operand(op, t, stride.error().what);
       strides[t] = *stride;
       if (merges) {
         const int inner = dims.count - 1;
@@ -40,7 +40,7 @@ Result<Dims> common_dims(const std::vector<std::uint64_t>& shape, std::span<cons
       continue;
     }
     if (dims.count == kMaxDims || shape[d] > kLargestSize)
-      return bad_operand(function, 0, "has too many dimensions that do not merge");
+      return bad_operand(op, 0, "has too many dimensions that do not merge");
     dims.sizes[dims.count] = static_cast<std::uint32_t>(shape[d]);
     for (std::size_t t = 0; t < tensors.size(); ++t) dims.strides[t][dims.count] = strides[t];
     ++dims.count;

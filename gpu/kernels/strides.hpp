@@ -23,6 +23,6 @@ struct Dims {
 /// The dimensions of `tensors`, broadcast to `shape`, merged. Errors: one does not broadcast, more than kMaxDims
 /// remain, or one is too long for 32 bits.
 [[nodiscard]] Result<Dims> common_dims(const std::vector<std::uint64_t>& shape, std::span<const Argument> tensors,
-                                       std::string_view function);
+                                       std::string_view op);
 
 }  // namespace foreshard::gpu

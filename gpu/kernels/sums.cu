@@ -1,7 +1,10 @@
+// Sums over any dimensions, in two launches: partial sums of ranges of terms, then their sum. One kernel each for a
+// last dimension that stays (neighbouring threads, neighbouring outputs) and one that is summed (a block an output).
+#include "gpu/kernels/sums.hpp"
+
 #include <algorithm>
 
 #include "gpu/kernels/element.cuh"
-#include "gpu/kernels/reductions.hpp"
 #include "gpu/kernels/strides.hpp"
 
 namespace foreshard::gpu {
@@ -188,7 +191,7 @@ Result<void> run_sum(const Arguments& args, Workspace& workspace) {
   else
     sum_columns<<<grid, kThreads, 0, args.stream>>>(p);
   FORESHARD_TRY(launched("sum_to"));
-  const Output target{out.data, out.dtype(), *places, static_cast<float>(args.c.alpha)};
+  const Output target{out.data, out.dtype(), *places, static_cast<float>(args.kernel.alpha)};
   sum_chunks<<<static_cast<unsigned>(ceil_div(outputs * 32, kThreads)), kThreads, 0, args.stream>>>(
       target, p.partial, p.outputs, static_cast<std::uint32_t>(chunks));
   return launched("sum_to");

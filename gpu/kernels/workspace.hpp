@@ -1,4 +1,4 @@
-// Scratch memory of one stream: what a computation writes there, the next computation on the stream may overwrite.
+// Scratch memory of one stream: what a kernel writes there, the next kernel on the stream may overwrite.
 // cuBLASLt's workspace, partial sums and cuDNN's workspace share it, because a stream runs one after another.
 #pragma once
 
