@@ -57,6 +57,7 @@ while IFS= read -r file; do
   ran=$((ran + 1))
   mkdir "$work/case"
   ln -s "$golden/inputs" "$work/case/inputs"
+  ln -s "$root/traces/samples" "$work/case/samples"
   (cd "$work/case" && play "$file") >"$work/now"
   rm -rf "$work/case"
   cmp -s "$file" "$work/now" && continue
