@@ -53,8 +53,9 @@ struct MachineFit {
   std::vector<std::string> notes;
 };
 
-/// Refused: a base that is none (usage); measurements that contradict one another or the base, such as two times of one
-/// collective that differ by more than half, other GPUs, bandwidths beyond the base's links (mismatch).
+/// Refused: a base that is none (usage, or input of a file); measurements that contradict one another or the base, such
+/// as two times of one collective that differ by more than half, other GPUs, bandwidths beyond the base's links
+/// (mismatch).
 [[nodiscard]] Result<MachineFit> fit_machine(std::span<const Measurements> inputs, const FitRequest& request);
 
 }  // namespace foreshard::sim

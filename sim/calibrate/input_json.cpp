@@ -9,8 +9,6 @@
 namespace foreshard::sim {
 namespace {
 
-constexpr int kDeepestNesting = 32;  // nccl-tests' files have 5 levels
-
 double as_number(const nlohmann::json& value) {
   if (value.is_number()) return value.get<double>();
   double number = std::nan("");
@@ -23,26 +21,6 @@ double as_number(const nlohmann::json& value) {
 }
 
 }  // namespace
-
-Result<nlohmann::json> parse_input_json(std::string_view text, std::string_view where) {
-  bool too_deep = false;
-  const auto watch = [&](int depth, nlohmann::json::parse_event_t, nlohmann::json&) {
-    too_deep |= depth > kDeepestNesting;
-    return !too_deep;
-  };
-  try {
-    nlohmann::json root = nlohmann::json::parse(text, watch);
-    if (too_deep) return fail(ErrorKind::input, "is nested too deeply", std::string(where), "is it the right file?");
-    return root;
-  } catch (const nlohmann::json::parse_error& error) {
-    const bool cut = error.byte >= text.size();
-    return fail(ErrorKind::input, cut ? "is cut short" : "is not valid JSON",
-                fmt::format("{} byte {}", where, error.byte),
-                cut ? "the writer did not finish; measure again" : "is it the right file?");
-  } catch (const nlohmann::json::exception& error) {
-    return fail(ErrorKind::input, fmt::format("is not usable JSON ({})", error.what()), std::string(where));
-  }
-}
 
 InputObject::InputObject(const nlohmann::json& object, std::string place) : object_(object), place_(std::move(place)) {
   if (!object_.is_object()) fail("an object is expected here");

@@ -1,4 +1,4 @@
-// JSON of others, as far as measurements need it: parsed with limits, read with the place of what is wrong.
+// An object of others' JSON, as far as measurements need it: read with the place of what is wrong.
 //
 // Used by the readers of this folder. Pure.
 #pragma once
@@ -10,9 +10,6 @@
 #include "core/base/error.hpp"
 
 namespace foreshard::sim {
-
-/// Errors (input): not JSON, with the byte; nested deeper than 32.
-[[nodiscard]] Result<nlohmann::json> parse_input_json(std::string_view text, std::string_view where);
 
 /// Reads members of one object; remembers the first thing that is wrong.
 class InputObject {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "sim/calibrate/input_json.hpp"
+#include "core/base/strict_json.hpp"
 #include "sim/calibrate/nccl_tests.hpp"
 #include "sim/calibrate/probe_file.hpp"
 #include "sim/calibrate/topology.hpp"
@@ -15,7 +15,7 @@ constexpr std::string_view kKnownFormats =
     "known: output of nccl-tests (text, or its -J file), NCCL_TOPO_DUMP_FILE's XML, a probe file, a run store";
 
 Result<Measurements> read_json(std::string_view text, std::string_view where, const ReadOptions& options) {
-  const auto root = parse_input_json(text, where);
+  const auto root = parse_strict_json(text, where, kKnownFormats);
   FORESHARD_TRY(root);
   if (root->is_array()) return read_probe_file(*root, where);
   if (root->contains("results") && root->contains("config")) return read_nccl_tests_json(*root, where, options);

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <span>
 
+#include "core/base/strict_json.hpp"
 #include "core/base/suggest.hpp"
 #include "core/device/collective_names.hpp"
 #include "core/kernel/kernel_enum_names.hpp"
@@ -41,9 +42,7 @@ class Row {
   InputObject& object() { return object_; }
   void known_keys(Words known) {
     if (!json_.is_object()) return;
-    for (const auto& [key, value] : json_.items())
-      if (std::find(known.begin(), known.end(), key) == known.end())
-        object_.fail(fmt::format("unknown key '{}'", key), suggestion(key, known));
+    if (auto unknown = unknown_key(json_, known)) object_.fail(std::move(unknown->what), std::move(unknown->hint));
   }
   /// The place of the row's word in `known`; 0 and an error where it is none.
   std::size_t word(const char* key, Words known) {

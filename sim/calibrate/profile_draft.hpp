@@ -17,7 +17,7 @@ struct ProfileDraft {
 /// What the measurements determine. Errors as fit_machine().
 [[nodiscard]] Result<ProfileDraft> draft_profile(std::span<const Measurements> inputs, const FitRequest& request);
 
-/// Writes the document and reads the profile that it is. Refused (usage): a constant beyond what its unit can mean.
+/// Writes the document and reads the profile that it is. Refused (input): a constant beyond what its unit can mean.
 [[nodiscard]] Result<MachineFit> finish(ProfileDraft draft, const std::string& name);
 
 }  // namespace foreshard::sim

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <array>
 #include <nlohmann/json.hpp>
-#include <set>
 
+#include "core/base/strict_json.hpp"
 #include "core/base/suggest.hpp"
 #include "sim/machine/builtin_profiles.hpp"
 #include "sim/machine/merge_profile.hpp"
@@ -20,7 +20,6 @@ using Json = nlohmann::json;
 constexpr int kSchema = 3;
 constexpr int kOldestSchema = 2;  // whose constants need not say what they were fitted on
 constexpr std::size_t kLargestText = 16 * kMiB;
-constexpr int kDeepestNesting = 16;
 
 /// A section and whether a profile must have it. Those that may be absent leave their part as it is by default.
 struct Section {
@@ -47,34 +46,11 @@ constexpr std::array kSections{
 constexpr std::array<std::string_view, 6> kOtherKeys{"schema",  "name",         "description",
                                                      "extends", "measurements", "calibration"};
 
-/// Parses, and refuses a key that an object has twice: the parser would silently keep the last.
 Result<Json> parse_profile_json(std::string_view text, std::string_view where) {
   if (text.size() > kLargestText)
-    return foreshard::fail(ErrorKind::usage, "is larger than 16 MiB", std::string(where), "is it a machine profile?");
-  std::vector<std::set<std::string>> seen;
-  std::string twice;
-  bool too_deep = false;
-  const auto watch = [&](int depth, Json::parse_event_t event, Json& parsed) {
-    too_deep |= depth > kDeepestNesting;
-    if (event == Json::parse_event_t::object_start) seen.emplace_back();
-    if (event == Json::parse_event_t::object_end) seen.pop_back();
-    if (event == Json::parse_event_t::key && !seen.back().insert(parsed.get<std::string>()).second && twice.empty())
-      twice = parsed.get<std::string>();
-    return !too_deep;
-  };
-  try {
-    Json root = Json::parse(text, watch);
-    if (too_deep) return foreshard::fail(ErrorKind::usage, "is nested too deeply for a profile", std::string(where));
-    if (!twice.empty())
-      return foreshard::fail(ErrorKind::usage, fmt::format("an object has the key '{}' twice", twice),
-                             std::string(where), "keep one of them");
-    return root;
-  } catch (const Json::exception& error) {
-    const auto* parse = dynamic_cast<const Json::parse_error*>(&error);
-    return foreshard::fail(ErrorKind::usage, "not valid JSON",
-                           parse ? fmt::format("{} byte {}", where, parse->byte) : std::string(where),
+    return foreshard::fail(ErrorKind::input, "is larger than 16 MiB", std::string(where), "is it a machine profile?");
+  return parse_strict_json(text, where,
                            "a machine profile is a JSON document; `foreshard machines h200` prints a complete one");
-  }
 }
 
 /// What schema 3 added to a profile: constants that stood in the program before. A complete profile of schema 2 takes
@@ -114,11 +90,11 @@ Result<Json> complete(Json root, std::string_view where) {
   if (!root.is_object() || !root.contains("extends")) return with_added(std::move(root));
   const std::string place = fmt::format("{} /extends", where);
   if (!root["extends"].is_string())
-    return foreshard::fail(ErrorKind::usage, "the name of a built-in profile is expected here", place,
+    return foreshard::fail(ErrorKind::input, "the name of a built-in profile is expected here", place,
                            suggestion("", builtin_profile_names()));
   const std::string name = root["extends"].get<std::string>();
   auto text = builtin_profile_json(name);
-  if (!text) return foreshard::fail(ErrorKind::usage, text.error().what, place, text.error().hint);
+  if (!text) return foreshard::fail(ErrorKind::input, text.error().what, place, text.error().hint);
   auto base = parse_profile_json(*text, name);
   // Built-in profiles extend only ones before them, so that this ends.
   if (base) base = complete(std::move(*base), name);

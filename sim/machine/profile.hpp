@@ -116,7 +116,7 @@ struct MachineProfile {
 };
 
 /// Reads a profile. `where` names the text in errors ("h200.json"). `"extends": "h200"` takes everything that the text
-/// does not say from a built-in profile (merge_profile.hpp). Refused (usage): unknown keys, with the nearest known
+/// does not say from a built-in profile (merge_profile.hpp). Refused (input): unknown keys, with the nearest known
 /// word; a key twice; a missing constant, source or (from schema 3 on) fitted_on, a wrong unit (with the conversion), a
 /// value that is negative or beyond what its unit can mean, sizes that do not ascend, two tables for the same thing.
 /// Schema 2 is read too: its constants may leave fitted_on out (Provenance says "not stated").

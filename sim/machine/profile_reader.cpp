@@ -9,6 +9,7 @@
 #include <span>
 
 #include "core/base/json_io.hpp"
+#include "core/base/strict_json.hpp"
 #include "core/base/suggest.hpp"
 
 namespace foreshard::sim {
@@ -64,7 +65,7 @@ std::string conversion(double value, std::string_view given, std::string_view wa
 
 void ProfileReader::fail(const std::string& path, std::string what, std::string hint) {
   if (error_) return;
-  error_ = Error{ErrorKind::usage, std::move(what), fmt::format("{} {}", where_, path.empty() ? "/" : path),
+  error_ = Error{ErrorKind::input, std::move(what), fmt::format("{} {}", where_, path.empty() ? "/" : path),
                  std::move(hint)};
 }
 
@@ -84,10 +85,10 @@ const nlohmann::json* ProfileReader::member(const nlohmann::json& object, const 
 void ProfileReader::known_keys(const nlohmann::json& object, const std::string& path,
                                std::span<const std::string_view> known) {
   if (!object.is_object()) return fail(path, "an object is expected here");
-  const bool has_source = std::find(known.begin(), known.end(), "source") != known.end();
-  for (const auto& [key, value] : object.items())
-    if (std::find(known.begin(), known.end(), key) == known.end() && !(has_source && key == "fitted_on"))
-      return fail(path + "/" + key, fmt::format("unknown key '{}'", key), suggestion(key, known));
+  std::vector<std::string_view> all(known.begin(), known.end());
+  if (std::find(known.begin(), known.end(), "source") != known.end()) all.push_back("fitted_on");
+  if (auto unknown = unknown_key(object, all))
+    fail(path + "/" + unknown->key, std::move(unknown->what), std::move(unknown->hint));
 }
 
 double ProfileReader::number(const nlohmann::json& object, const std::string& path, std::string_view key,

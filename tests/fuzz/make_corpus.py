@@ -127,6 +127,9 @@ put("trace", "trace", json.dumps(TRACE, indent=1))
 put("trace", "array", json.dumps(TRACE["traceEvents"]))
 put("trace", "gzip", gzip.compress(json.dumps(TRACE).encode(), mtime=0))
 put("about", "about", json.dumps(ABOUT))
+put("strict_json", "about", json.dumps(ABOUT))
+put("strict_json", "twice", '{"a": [1, -2.5e3, null, true], "b\\\\u00e9": {"a": "x", "a": "y"}}')
+put("strict_json", "deep", "[" * 66 + "]" * 66)
 for name, text in {"empty": "", "expandable": "expandable_segments:True", "split": "max_split_size_mb:200,garbage_collection_threshold:0.6",
                    "roundup": "roundup_power2_divisions:[256:1,512:2,>:8],backend:native"}.items():
     put("alloc_conf", name, text)

@@ -5,7 +5,9 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <nlohmann/json.hpp>
 
+#include "core/base/strict_json.hpp"
 #include "sim/collectives/modelled_collectives.hpp"
 #include "traces/accuracy/accuracy.hpp"
 #include "traces/pytorch/json_object.hpp"
@@ -75,7 +77,7 @@ Result<std::vector<CollectiveRow>> check_collectives(const std::string& folder, 
   for (const std::string& path : files) {
     std::ifstream file(path, std::ios::binary);
     const std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-    const auto json = parse_json(text, path);
+    const auto json = parse_strict_ordered_json(text, path);
     FORESHARD_TRY(json);
     if (!json->is_array()) return fail(ErrorKind::input, "an array is needed, this is " + describe(*json), path);
     const std::string name = fs::path(path).filename().string();

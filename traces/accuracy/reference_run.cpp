@@ -6,8 +6,10 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <nlohmann/json.hpp>
 
 #include "core/base/median.hpp"
+#include "core/base/strict_json.hpp"
 #include "core/models/presets.hpp"
 #include "core/settings/settings_table.hpp"
 #include "traces/import/import.hpp"
@@ -28,7 +30,7 @@ Result<OrderedJson> read_object(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   if (!file) return fail(ErrorKind::input, "cannot be opened", path);
   const std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-  auto json = parse_json(text, path);
+  auto json = parse_strict_ordered_json(text, path);
   if (json && !json->is_object())
     return fail(ErrorKind::input, "an object is needed, this is " + describe(*json), path);
   return json;

@@ -7,7 +7,9 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <nlohmann/json.hpp>
 
+#include "core/base/strict_json.hpp"
 #include "core/base/suggest.hpp"
 #include "core/models/limits.hpp"
 #include "traces/model_files/config_keys.hpp"
@@ -202,7 +204,7 @@ std::span<const std::string_view> hf_model_types() {
 }
 
 Result<ModelFile> parse_hf_config(const std::string& text, const std::string& name, const std::string& given_name) {
-  auto json = parse_json(text, name);
+  auto json = parse_strict_ordered_json(text, name);
   FORESHARD_TRY(json);
   if (!json->is_object()) return fail(ErrorKind::input, "an object is needed, this is " + describe(*json), name);
   ConfigKeys keys(*json, name);

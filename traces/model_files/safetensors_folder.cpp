@@ -6,10 +6,11 @@
 #include <fstream>
 #include <iterator>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <optional>
 
+#include "core/base/strict_json.hpp"
 #include "traces/model_files/safetensors.hpp"
-#include "traces/pytorch/json_object.hpp"
 
 namespace foreshard::traces {
 namespace {
@@ -118,7 +119,7 @@ Result<Tensors> read_indexed(const std::string& folder, const std::string& index
   if (fs::file_size(path, error) > kLargestIndex && !error)
     return fail(ErrorKind::input, "is too large for an index", path);
   const std::string text{std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>()};
-  const auto json = parse_json(text, path);
+  const auto json = parse_strict_ordered_json(text, path);
   FORESHARD_TRY(json);
   if (!json->is_object() || !json->contains("weight_map") || !json->at("weight_map").is_object())
     return fail(ErrorKind::input, "the object 'weight_map' is missing", path);

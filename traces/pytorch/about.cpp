@@ -5,9 +5,11 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <nlohmann/json.hpp>
 #include <set>
 
 #include "core/base/json_io.hpp"
+#include "core/base/strict_json.hpp"
 #include "core/base/suggest.hpp"
 #include "core/settings/settings_table.hpp"
 #include "traces/pytorch/byte_source.hpp"
@@ -32,6 +34,9 @@ constexpr std::array<std::string_view, 4> kParameterKeys{"name", "shape", "dtype
 /// Keeps element counts, and bytes of them, far from 64 bits; the largest models have 2^42 parameters.
 constexpr std::int64_t kMaxElements = std::int64_t{1} << 48;
 constexpr std::size_t kLongestValue = 64 * kKiB;
+/// Longer words get no suggestion, whose cost grows with their length.
+constexpr std::size_t kLongestWord = 200;
+constexpr std::string_view kHint = "docs/formats.md describes about files";
 
 class AboutReader {
  public:
@@ -95,6 +100,7 @@ Result<void> AboutReader::setting(const std::string& key, const OrderedJson& val
   auto set = set_setting(about_.settings, key, text);
   if (set) return {};
   Error error = set.error();
+  error.kind = ErrorKind::input;
   error.where = place;
   return tl::unexpected(std::move(error));
 }
@@ -207,7 +213,7 @@ Result<Parameter> AboutReader::parameter(const JsonObject& object) {
   if (!known) {
     std::vector<std::string_view> words;
     for (const DTypeInfo& info : kDTypes) words.push_back(info.name);
-    return fail(ErrorKind::usage, fmt::format("unknown dtype '{}'", *dtype), object.place_of("dtype"),
+    return fail(ErrorKind::input, fmt::format("unknown dtype '{}'", *dtype), object.place_of("dtype"),
                 suggestion(*dtype, words));
   }
   parameter.dtype = *known;
@@ -286,7 +292,7 @@ Result<void> AboutReader::unit_names() {
 }  // namespace
 
 Result<About> parse_about(const std::string& text, const std::string& name) {
-  auto root = parse_json(text, name);
+  auto root = parse_strict_ordered_json(text, name, kHint);
   FORESHARD_TRY(root);
   return AboutReader(*root, name).read();
 }

@@ -2,58 +2,16 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <limits>
-#include <set>
-#include <vector>
+#include <nlohmann/json.hpp>
 
-#include "core/base/suggest.hpp"
+#include "core/base/strict_json.hpp"
 
 namespace foreshard::traces {
 
-namespace {
-
-/// "about.json, line 3, column 14" for a byte of the text, counted from 0.
-std::string place_of_byte(const std::string& text, std::size_t byte, const std::string& name) {
-  const std::size_t end = std::min(byte, text.size());
-  const auto line = 1 + std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(end), '\n');
-  const std::size_t line_start = end == 0 ? std::string::npos : text.rfind('\n', end - 1);
-  const std::size_t column = line_start == std::string::npos ? end + 1 : end - line_start;
-  return fmt::format("{}, line {}, column {}", name, line, column);
-}
-
-/// nlohmann's message without its own prefix "[json.exception…] parse error at line 1, column 2: ".
-std::string reason_of(const OrderedJson::parse_error& error) {
-  const std::string text = error.what();
-  const std::size_t colon = text.find(": ");
-  return colon == std::string::npos ? text : text.substr(colon + 2);
-}
-
-}  // namespace
-
-Result<OrderedJson> parse_json(const std::string& text, const std::string& name) {
-  // nlohmann keeps the last of two equal keys; here they are an error, because one of the two would be ignored.
-  std::vector<std::set<std::string>> keys;
-  std::string repeated;
-  const auto watch = [&](int, OrderedJson::parse_event_t event, OrderedJson& parsed) {
-    if (event == OrderedJson::parse_event_t::object_start) keys.emplace_back();
-    if (event == OrderedJson::parse_event_t::object_end) keys.pop_back();
-    if (event == OrderedJson::parse_event_t::key && !keys.back().insert(parsed.get<std::string>()).second &&
-        repeated.empty())
-      repeated = parsed.get<std::string>();
-    return true;
-  };
-  try {
-    OrderedJson parsed = OrderedJson::parse(text, watch);
-    if (!repeated.empty())
-      return fail(ErrorKind::input, fmt::format("the key '{}' occurs twice in one object", repeated), name);
-    return parsed;
-  } catch (const OrderedJson::parse_error& error) {
-    return fail(ErrorKind::input, "this is not valid JSON: " + reason_of(error),
-                place_of_byte(text, error.byte == 0 ? 0 : error.byte - 1, name));
-  } catch (const OrderedJson::exception& error) {  // a number beyond what a double holds
-    return fail(ErrorKind::input, fmt::format("this JSON cannot be read: {}", error.what()), name);
-  }
+const OrderedJson* JsonObject::find(const std::string& key) const {
+  const auto it = value.find(key);
+  return it == value.end() ? nullptr : &*it;
 }
 
 std::string JsonObject::place_of(std::string_view key) const {
@@ -63,10 +21,8 @@ std::string JsonObject::place_of(std::string_view key) const {
 Result<void> JsonObject::check_keys(std::span<const std::string_view> known) const {
   const std::string where = place.ends_with(", ") ? place.substr(0, place.size() - 2) : place;
   if (!value.is_object()) return fail(ErrorKind::input, "an object is needed here, this is " + describe(value), where);
-  for (const auto& [key, unused] : value.items())
-    if (std::find(known.begin(), known.end(), key) == known.end())
-      return fail(ErrorKind::usage, fmt::format("unknown key '{}'", key.substr(0, kLongestWord)), where,
-                  key.size() > kLongestWord ? std::string() : suggestion(key, known));
+  if (auto unknown = unknown_key(value, known))
+    return fail(ErrorKind::input, std::move(unknown->what), where, std::move(unknown->hint));
   return {};
 }
 

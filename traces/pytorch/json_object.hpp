@@ -2,7 +2,7 @@
 #pragma once
 
 #include <cstdint>
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <span>
 #include <string>
 #include <string_view>
@@ -13,21 +13,13 @@ namespace foreshard::traces {
 
 using OrderedJson = nlohmann::ordered_json;
 
-/// Longer words are cut in messages and get no suggestion, whose cost grows with their length.
-inline constexpr std::size_t kLongestWord = 200;
-
-/// Parses text; errors name line and column, and keys that occur twice in one object are errors too.
-[[nodiscard]] Result<OrderedJson> parse_json(const std::string& text, const std::string& name);
-
 /// An object with its path in the document, for messages: "about.json, units[3].parameters[0]".
 struct JsonObject {
   const OrderedJson& value;
   std::string place;
 
-  [[nodiscard]] const OrderedJson* find(const std::string& key) const {
-    const auto it = value.find(key);
-    return it == value.end() ? nullptr : &*it;
-  }
+  /// The member of that name, or null.
+  [[nodiscard]] const OrderedJson* find(const std::string& key) const;
   [[nodiscard]] std::string place_of(std::string_view key) const;
   /// Fails unless the value is an object with no other keys than `known`.
   [[nodiscard]] Result<void> check_keys(std::span<const std::string_view> known) const;

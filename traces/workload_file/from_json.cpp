@@ -4,6 +4,7 @@
 #include <array>
 
 #include "core/base/json_io.hpp"
+#include "core/base/strict_json.hpp"
 #include "core/base/suggest.hpp"
 #include "core/kernel/own_kernels.hpp"
 #include "core/run/run_names.hpp"

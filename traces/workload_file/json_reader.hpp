@@ -119,7 +119,4 @@ class JsonReader {
   std::optional<Error> error_;
 };
 
-/// Parses text. Refuses what is not JSON, with line and column, and an object that has a key twice.
-[[nodiscard]] Result<Json> parse_strict_json(std::string_view text, std::string_view where);
-
 }  // namespace foreshard::traces

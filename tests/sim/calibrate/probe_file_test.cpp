@@ -42,7 +42,8 @@ TEST_CASE("each kind of row of a probe file is read") {
 }
 
 TEST_CASE("a reduction's row says whether its results are wider") {
-  const auto read = read_measurements(replaced(kProbe, "\"us\": 33.2", "\"us\": 33.2, \"widens\": true"), "probe.json");
+  const auto read =
+      read_measurements(replaced(kProbe, "\"us\": 33.2", "\"us\": 33.2, \"widens\": true"), "probe.json");
   REQUIRE(read);
   CHECK_FALSE(read->collectives[0].upcasts);
   CHECK(read->collectives[1].upcasts);
@@ -70,7 +71,9 @@ TEST_CASE("wrong rows are refused with their number") {
   CHECK(probe_error(replaced(kProbe, "\"tflops\": 796.5", "\"tflops\": \"fast\"")).where == "probe.json row 6");
   CHECK(probe_error("[1, 2]").what.find("nccl-tests") == std::string::npos);
   CHECK(probe_error("[]").what == "holds nothing that a profile can use");
-  CHECK(probe_error(std::string(kProbe).substr(0, 300)).what == "is cut short");
+  CHECK(probe_error(std::string(kProbe).substr(0, 300)).what == "this is not valid JSON: it is cut short");
+  CHECK(probe_error(replaced(kProbe, "\"us\": 33.2", "\"us\": 33.2, \"us\": 3.2")).what ==
+        "the key 'us' occurs twice in one object");
 }
 
 TEST_CASE("deep nesting ends in an error") {

@@ -23,7 +23,7 @@ inline std::string replaced(std::string text, std::string_view from, std::string
 inline Error error_of(const std::string& json) {
   const Result<MachineProfile> profile = parse_profile(json, "machine.json");
   REQUIRE_FALSE(profile);
-  CHECK(profile.error().kind == ErrorKind::usage);
+  CHECK(profile.error().kind == ErrorKind::input);
   return profile.error();
 }
 

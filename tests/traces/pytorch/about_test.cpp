@@ -93,7 +93,8 @@ TEST_CASE("broken JSON has line and column") {
             .starts_with("a.json, line 3, column 10: this is not valid JSON: "));
   CHECK(message_of("").starts_with("a.json, line 1, column 1: this is not valid JSON: "));
   CHECK(message_of(kAbout.substr(0, 20)).starts_with("a.json, line 3, column "));
-  CHECK(message_of(R"({"schema": 1, "schema": 1})") == "a.json: the key 'schema' occurs twice in one object");
+  CHECK(message_of(R"({"schema": 1, "schema": 1})") ==
+        "a.json, line 1, column 15: the key 'schema' occurs twice in one object\n  hint: keep one of them");
   CHECK(message_of("[]") == "a.json: an object is needed here, this is an array");
 }
 

@@ -189,16 +189,17 @@ TEST_CASE("text that is not JSON", "[workload_file]") {
     CHECK(read.error().where == where);
     CHECK(read.error().what.find(what) != std::string::npos);
   };
-  check("", "w.json:1:1", "is not JSON");
-  check("{\n \"format\": ,\n}", "w.json:2:12", "is not JSON");
-  check("{\"format\": \"foreshard workload\", \"schema\": 1", "w.json:1:45", "is not JSON");
-  check("\x80\x02}q\x01.", "w.json:1:1", "is not JSON");
-  check("{\"format\": \"\xff\"}", "w.json:1:13", "is not JSON");
+  check("", "w.json, line 1, column 1", "not valid JSON");
+  check("{\n \"format\": ,\n}", "w.json, line 2, column 12", "not valid JSON");
+  check("{\"format\": \"foreshard workload\", \"schema\": 1", "w.json, line 1, column 45", "not valid JSON");
+  check("\x80\x02}q\x01.", "w.json, line 1, column 1", "not valid JSON");
+  check("{\"format\": \"\xff\"}", "w.json, line 1, column 13", "not valid JSON");
   check("[1]", "w.json: $", "is not a workload file");
   check("{\"model_type\": \"llama\"}", "w.json: $", "is not a workload file");
-  check("{\"a\": 1e999}", "w.json", "is not JSON");
-  check(replaced(example(), "\"setup\": [", "\"units\": [], \"setup\": ["), "w.json", "duplicate key 'units'");
-  check(std::string(200000, '['), "w.json:1:200001", "is not JSON");
+  check("{\"a\": 1e999}", "w.json, line 1, column 13", "number overflow");
+  check(replaced(example(), "\"setup\": [", "\"units\": [], \"setup\": ["), "w.json, line 11, column 2",
+        "the key 'units' occurs twice");
+  check(std::string(200000, '['), "w.json, line 1, column 200001", "cut short");
 }
 
 TEST_CASE("a file cut short anywhere is refused", "[workload_file]") {
