@@ -296,7 +296,7 @@ def profile_section(doc, gemm, common, attention, memory):
         section[key] = {"efficiency": short(c["efficiency"]), "half_intensity": short(c["half"]), "power": short(c["power"]),
                         "tile_clocks": short(c["tile"] * clock), "step_clocks": short(c["step"] * clock), "split_us": short(c["split"] * 1e6),
                         "source": f"{fitted}: {what}", "fitted_on": on}
-    section["products"] = {"launch_us": short(common["launch"] * 1e6), "memory_share": short(common["share"]), "few_rows_share": short(common["share32"]),
+    section["gemms"] = {"launch_us": short(common["launch"] * 1e6), "memory_share": short(common["share"]), "few_rows_share": short(common["share32"]),
                            "blend": short(common["blend"]), "sustained": SUSTAINED,
                            "source": f"{fitted}; sustained: Llama layers of dimension 2048 (1.0) and 4096 run for seconds, measured over predicted; none at 3072 in a reference run",
                            "fitted_on": on + ["other-recordings"]}

@@ -95,7 +95,7 @@ Json probe_json(const gpu::ProbeResult& probed) {
                                    {"transport", name(one.transport)},
                                    {"bytes", one.bytes},
                                    {"us", one.us},
-                                   {"widens", one.upcasts}});
+                                   {"upcasts", one.upcasts}});
   json["contention"] = Json::array();
   for (const gpu::ProbedContention& one : probed.contention)
     json["contention"].push_back({{"kernel", one.kernel},
@@ -104,9 +104,9 @@ Json probe_json(const gpu::ProbeResult& probed) {
                                   {"bytes", one.bytes},
                                   {"kernel_slowdown", one.kernel_concurrent_us / one.kernel_isolated_us},
                                   {"collective_slowdown", one.collective_concurrent_us / one.collective_isolated_us},
-                                  {"kernel_alone_us", one.kernel_isolated_us},
-                                  {"collective_alone_us", one.collective_isolated_us},
-                                  {"widens", one.upcasts}});
+                                  {"kernel_isolated_us", one.kernel_isolated_us},
+                                  {"collective_isolated_us", one.collective_isolated_us},
+                                  {"upcasts", one.upcasts}});
   json["kernels"] = Json::array();
   for (const gpu::ProbedKernel& one : probed.kernels) {
     const KernelMath& math = one.math;

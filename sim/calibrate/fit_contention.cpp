@@ -169,7 +169,7 @@ void fit_path(Path& path, MachineProfile& machine, MachineFit& out) {
   const double bytes = std::max(0.01, memory_per_byte(all, machine, path));
   set("memory_per_byte", spec.memory_per_byte, bytes, all.size());
   if (!path.own_with_gemms.empty())
-    set("resident_pressure", spec.persistent_pressure, persistent_pressure(path.own_with_gemms, machine),
+    set("persistent_pressure", spec.persistent_pressure, persistent_pressure(path.own_with_gemms, machine),
         path.own_with_gemms.size());
   for (const bool upcasts : {false, true})
     if (Residual of_rows = residual(all, machine, path, upcasts); of_rows.points > 0)

@@ -15,6 +15,7 @@
 #include "sim/calibrate/fit_parts.hpp"
 #include "sim/calibrate/profile_draft.hpp"
 #include "sim/machine/merge_profile.hpp"
+#include "sim/machine/renamed_keys.hpp"
 
 namespace foreshard::sim {
 namespace {
@@ -26,11 +27,12 @@ using Ordered = nlohmann::ordered_json;
 Result<Json> starting_text(const FitRequest& request) {
   if (request.base_json.empty()) {
     FORESHARD_TRY(builtin_profile_json(request.base));
-    return Json{{"schema", 3}, {"extends", request.base}};
+    return Json{{"schema", kProfileSchema}, {"extends", request.base}};
   }
   // Its JSON is known to be right: parse_profile() read it before.
   Json json = parse_json_text(request.base_json);
   json.erase("calibration");
+  FORESHARD_TRY(rename_keys(json, request.base));
   return json;
 }
 
@@ -113,7 +115,7 @@ Json record_of(std::span<const Measurements> inputs, const std::string& base, co
 
 /// Keys in the order in which people look for them, the tables and the record last.
 Ordered in_order(const Json& profile) {
-  static constexpr std::array kFirst{"schema", "name", "description", "extends", "covers"};
+  static constexpr std::array kFirst{"schema", "name", "description", "extends", "valid_range"};
   static constexpr std::array kLast{"collectives", "calibration"};
   const auto in = [](const auto& list, const std::string& key) {
     return std::find(list.begin(), list.end(), key) != list.end();
@@ -161,7 +163,7 @@ Result<ProfileDraft> draft_profile(std::span<const Measurements> inputs, const F
   changes["name"] = request.name;
   changes["description"] = fmt::format("{}, calibrated from {} files", base_name, inputs.size());
   lay_over(*text, changes);
-  (*text)["covers"] = valid_range_of(*samples, valid_range, source);
+  (*text)["valid_range"] = valid_range_of(*samples, valid_range, source);
   (*text)["calibration"] = record_of(inputs, request.base, fit);
   draft.document = std::move(*text);
   return draft;

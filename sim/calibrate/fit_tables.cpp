@@ -117,7 +117,7 @@ nlohmann::json fit_tables(const Samples& samples, const std::string& source, Mac
                     {"source", source},
                     {"fitted_on", nlohmann::json::array({kOwnCalibration})},
                     {"bytes_us", points}});
-    if (table.upcasts) json.back()["widens"] = true;
+    if (table.upcasts) json.back()["upcasts"] = true;
     const auto old = std::find_if(machine.collectives.begin(), machine.collectives.end(), [&](const auto& other) {
       return std::tie(other.kind, other.transport, other.ranks, other.ranks_per_node, other.upcasts) ==
              std::tie(table.kind, table.transport, table.ranks, table.ranks_per_node, table.upcasts);

@@ -6,12 +6,14 @@
 #include <array>
 #include <nlohmann/json.hpp>
 #include <span>
+#include <utility>
 
 #include "core/base/strict_json.hpp"
 #include "core/base/suggest.hpp"
 #include "core/device/collective_names.hpp"
 #include "core/kernel/kernel_enum_names.hpp"
 #include "sim/calibrate/input_json.hpp"
+#include "sim/machine/renamed_keys.hpp"
 
 namespace foreshard::sim {
 namespace {
@@ -29,6 +31,9 @@ constexpr std::array kAliases{
     Alias{"nccl-zero-cta", Transport::copy_engine},
     Alias{"torch-low-contention", Transport::low_contention},
 };
+/// Keys of files that older probes wrote.
+constexpr std::array<std::pair<std::string_view, std::string_view>, 3> kRenamed{
+    {{"widens", "upcasts"}, {"compute_alone_us", "compute_isolated_us"}, {"comm_alone_us", "comm_isolated_us"}}};
 constexpr auto& kCollectives = EnumNames<CollectiveKind>::kNames;
 constexpr std::array<std::string_view, 5> kOperations{"all_gather", "reduce_scatter", "all_reduce", "contention",
                                                       "error"};
@@ -61,8 +66,8 @@ class Row {
   }
   /// Of a reduction: its result is of a wider dtype than what is sent.
   bool upcasts(CollectiveKind kind) {
-    const bool upcasts = object_.flag("widens");
-    if (upcasts && kind == CollectiveKind::all_gather) object_.fail("'widens' is said of an all-gather");
+    const bool upcasts = object_.flag("upcasts");
+    if (upcasts && kind == CollectiveKind::all_gather) object_.fail("'upcasts' is said of an all-gather");
     return upcasts;
   }
   std::uint32_t whole(const char* key, std::uint32_t least) {
@@ -76,7 +81,7 @@ class Row {
 
 void read_collective(Row& row, std::size_t kind, Measurements& out) {
   static constexpr std::array<std::string_view, 8> kKeys{"variant",     "world", "ranks_per_node", "op",
-                                                         "total_bytes", "us",    "busbw_GBps",     "widens"};
+                                                         "total_bytes", "us",    "busbw_GBps",     "upcasts"};
   row.known_keys(kKeys);
   CollectiveSample sample;
   sample.kind = static_cast<CollectiveKind>(kind);
@@ -106,13 +111,13 @@ void read_contention(Row& row, Measurements& out) {
                                                           "total_bytes",
                                                           "compute",
                                                           "comm",
-                                                          "compute_alone_us",
-                                                          "comm_alone_us",
+                                                          "compute_isolated_us",
+                                                          "comm_isolated_us",
                                                           "slowdown_comm",
                                                           "compute_under_comm_us",
                                                           "comm_under_compute_us",
                                                           "slowdown_compute",
-                                                          "widens"};
+                                                          "upcasts"};
   row.known_keys(kKeys);
   ContentionSample sample;
   sample.transport = row.transport();
@@ -121,9 +126,9 @@ void read_contention(Row& row, Measurements& out) {
   sample.kernel_class = kernel_class(row, sample.kernel);
   sample.kind = static_cast<CollectiveKind>(row.word("comm", kCollectives));
   if (row.object().has("total_bytes")) sample.bytes = row.object().whole("total_bytes", 1, Bytes{1} << 50);
-  sample.kernel_isolated_us = row.object().positive("compute_alone_us");
+  sample.kernel_isolated_us = row.object().positive("compute_isolated_us");
   sample.kernel_concurrent_us = row.object().positive("compute_under_comm_us");
-  sample.collective_isolated_us = row.object().positive("comm_alone_us");
+  sample.collective_isolated_us = row.object().positive("comm_isolated_us");
   sample.collective_concurrent_us = row.object().positive("comm_under_compute_us");
   sample.upcasts = row.upcasts(sample.kind);
   out.contention.push_back(std::move(sample));
@@ -161,7 +166,10 @@ Result<Measurements> read_probe_file(const Json& root, std::string_view where) {
   Measurements out;
   out.format = "probe file";
   for (std::size_t i = 0; i < root.size(); ++i) {
-    Row row(root[i], i, where);
+    Json json = root[i];
+    for (const auto& [before, now] : kRenamed)
+      FORESHARD_TRY(rename_key(json, before, now, fmt::format("{} row {}", where, i)));
+    Row row(json, i, where);
     if (row.object().has("what") && !row.object().has("op")) {
       read_rate(row, out);
     } else if (const std::size_t operation = row.word("op", kOperations); operation < kCollectives.size()) {

@@ -201,8 +201,8 @@ void set_machine(const ProbeMeasurements& probed, const Latencies& base, Constan
     // A compute stream that stands still has no rate: it is taken for a twentieth.
     const auto slowdown = [](double lost) { return 1 / std::max(0.05, 1 - lost); };
     constants.set("contention", "side_kernel", std::max(1.0, probed.side_copy.slowdown), "ratio");
-    constants.set("contention", "beside_side", slowdown(probed.side_copy.compute_lost), "ratio");
-    constants.set("contention", "resident_side", slowdown(probed.side_copy.gemm_lost), "ratio");
+    constants.set("contention", "with_side_kernel", slowdown(probed.side_copy.compute_lost), "ratio");
+    constants.set("contention", "persistent_side", slowdown(probed.side_copy.gemm_lost), "ratio");
   }
   if (!probed.samples.kernels.empty()) constants.set("contention", "held_sms", probed.held_sms, "count");
   // A plan adds a copy's host time for each rank to that of NCCL's call: together they are our own call's.

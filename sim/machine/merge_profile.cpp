@@ -12,7 +12,7 @@ Json table_key(const Json& table) {
   if (!table.is_object()) return {};
   const Json ranks = table.value("ranks", Json());
   return {table.value("kind", Json()), table.value("transport", Json()), ranks, table.value("ranks_per_node", ranks),
-          table.value("widens", Json(false))};
+          table.value("upcasts", Json(false))};
 }
 
 /// Only the base's tables are replaced, each once: two equal ones in the changes stay two, and are refused later.

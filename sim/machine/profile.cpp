@@ -11,14 +11,13 @@
 #include "sim/machine/builtin_profiles.hpp"
 #include "sim/machine/merge_profile.hpp"
 #include "sim/machine/profile_sections.hpp"
+#include "sim/machine/renamed_keys.hpp"
 
 namespace foreshard::sim {
 namespace {
 
 using Json = nlohmann::json;
 
-constexpr int kSchema = 3;
-constexpr int kOldestSchema = 2;  // whose constants need not say what they were fitted on
 constexpr std::size_t kLargestText = 16 * kMiB;
 
 /// A section and whether a profile must have it. Those that may be absent leave their part as it is by default.
@@ -40,7 +39,7 @@ constexpr std::array kSections{
     Section{"rates", true, read_rates},
     Section{"compute", false, read_compute},
     Section{"prediction", true, read_prediction},
-    Section{"covers", false, read_valid_range},
+    Section{"valid_range", false, read_valid_range},
 };
 /// What `calibrate` keeps of its work; read by people, not by the model.
 constexpr std::array<std::string_view, 6> kOtherKeys{"schema",  "name",         "description",
@@ -70,7 +69,7 @@ constexpr std::array<const char*, 13> kAdded{"/prediction",
                                              "/contention/least_loss"};
 
 Result<Json> with_added(Json root) {
-  if (!root.is_object() || root.value("schema", Json()) != kOldestSchema) return root;
+  if (!root.is_object() || root.value("schema", Json()) != kOldestProfileSchema) return root;
   auto text = builtin_profile_json("h200");
   FORESHARD_TRY(text);
   auto base = parse_profile_json(*text, "h200");
@@ -87,6 +86,7 @@ Result<Json> with_added(Json root) {
 
 /// The text's JSON laid over that of the profile it extends, if it does.
 Result<Json> complete(Json root, std::string_view where) {
+  FORESHARD_TRY(rename_keys(root, where));
   if (!root.is_object() || !root.contains("extends")) return with_added(std::move(root));
   const std::string place = fmt::format("{} /extends", where);
   if (!root["extends"].is_string())
@@ -124,8 +124,8 @@ void read_profile(ProfileReader& reader, const Json& root, MachineProfile& out) 
   for (const Section& section : kSections) keys.push_back(section.key);
   reader.known_keys(root, "", keys);
   const double schema = reader.number(root, "", "schema", 1);
-  if (schema != kSchema && schema != kOldestSchema)
-    reader.fail("/schema", fmt::format("only schemas {} and {} are known", kOldestSchema, kSchema),
+  if (schema != kProfileSchema && schema != kOldestProfileSchema)
+    reader.fail("/schema", fmt::format("only schemas {} to {} are known", kOldestProfileSchema, kProfileSchema),
                 "docs/machines.md describes them");
   out.name = reader.text(root, "", "name");
   out.description = reader.text(root, "", "description");
@@ -152,7 +152,7 @@ Result<MachineProfile> parse_profile(std::string_view json, std::string_view whe
 Result<MachineProfile> profile_from_json(Json document, std::string_view where) {
   const auto root = complete(std::move(document), where);
   FORESHARD_TRY(root);
-  ProfileReader reader(where, root->is_object() && root->value("schema", Json()) == kSchema);
+  ProfileReader reader(where, root->is_object() && root->value("schema", Json()) == kProfileSchema);
   MachineProfile profile;
   read_profile(reader, *root, profile);
   if (reader.error()) return tl::unexpected<Error>(*reader.error());

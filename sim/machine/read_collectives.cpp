@@ -35,8 +35,8 @@ std::vector<CollectiveTable::Point> read_points(ProfileReader& reader, const Jso
 }
 
 CollectiveTable read_table(ProfileReader& reader, const Json& entry, const std::string& path) {
-  static constexpr std::array<std::string_view, 7> kKeys{"kind",   "transport", "ranks",   "ranks_per_node",
-                                                         "widens", "source",    "bytes_us"};
+  static constexpr std::array<std::string_view, 7> kKeys{"kind",    "transport", "ranks",   "ranks_per_node",
+                                                         "upcasts", "source",    "bytes_us"};
   reader.known_keys(entry, path, kKeys);
   CollectiveTable table;
   table.kind = static_cast<CollectiveKind>(reader.word(entry, path, "kind", kDashedNames<CollectiveKind>));
@@ -45,8 +45,8 @@ CollectiveTable read_table(ProfileReader& reader, const Json& entry, const std::
   table.ranks_per_node = table.ranks;
   if (reader.member(entry, path, "ranks_per_node", false) != nullptr)
     table.ranks_per_node = reader.count(entry, path, "ranks_per_node", 1);
-  const Json* upcasts = reader.member(entry, path, "widens", false);
-  if (upcasts != nullptr && !upcasts->is_boolean()) reader.fail(path + "/widens", "true or false is expected here");
+  const Json* upcasts = reader.member(entry, path, "upcasts", false);
+  if (upcasts != nullptr && !upcasts->is_boolean()) reader.fail(path + "/upcasts", "true or false is expected here");
   table.upcasts = upcasts != nullptr && upcasts->is_boolean() && upcasts->get<bool>();
   if (table.ranks_per_node > table.ranks) reader.fail(path + "/ranks_per_node", "is at most ranks");
   reader.source(entry, path);

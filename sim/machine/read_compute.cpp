@@ -77,15 +77,15 @@ void read_gemms(ProfileReader& reader, const Json& section, GemmSpec& out) {
   read_engine(reader, section, "tensor", out.tensor);
   read_engine(reader, section, "tensor_unaligned", out.tensor_unaligned);
   read_engine(reader, section, "vector", out.vector);
-  const Json* row = reader.member(section, "/compute", "products");
+  const Json* row = reader.member(section, "/compute", "gemms");
   if (row == nullptr) return;
-  read_row(reader, *row, "/compute/products",
+  read_row(reader, *row, "/compute/gemms",
            std::array{Entry{"launch_us", &out.launch_us, kMaxMicroseconds},
                       Entry{"memory_share", &out.memory_share, kMaxShare, false},
                       Entry{"few_rows_share", &out.few_rows_share, kMaxShare, false},
                       Entry{"blend", &out.blend, 100, false}},
            "sustained");
-  read_curve(reader, *row, "/compute/products", "sustained", 100, out.sustained);
+  read_curve(reader, *row, "/compute/gemms", "sustained", 100, out.sustained);
 }
 
 void read_attention(ProfileReader& reader, const Json& section, std::string_view key, AttentionSpec& out) {
@@ -165,7 +165,7 @@ void read_compute(ProfileReader& reader, const Json& section, MachineProfile& pr
   static constexpr std::array<std::string_view, 14> kKeys{"tensor",
                                                           "tensor_unaligned",
                                                           "vector",
-                                                          "products",
+                                                          "gemms",
                                                           "attention_forward",
                                                           "attention_backward",
                                                           "attention_forward_float32",

@@ -17,7 +17,7 @@ constexpr double kGiga = 1e9;
 
 CollectivePath read_path(ProfileReader& reader, const Json& contention, std::string_view key) {
   static constexpr std::array<std::string_view, 6> kKeys{
-      "sms", "memory_per_byte", "gather_latency", "reduce_latency", "link_bandwidth", "resident_pressure"};
+      "sms", "memory_per_byte", "gather_latency", "reduce_latency", "link_bandwidth", "persistent_pressure"};
   CollectivePath out;
   const std::string place = fmt::format("/contention/{}", key);
   const Json* path = reader.member(contention, "/contention", key);
@@ -27,8 +27,8 @@ CollectivePath read_path(ProfileReader& reader, const Json& contention, std::str
   out.memory_per_byte = reader.constant(*path, place, "memory_per_byte", "ratio");
   out.gather_latency = reader.constant(*path, place, "gather_latency", "ratio", true);
   out.reduce_latency = reader.constant(*path, place, "reduce_latency", "ratio", true);
-  if (reader.member(*path, place, "resident_pressure", false) != nullptr)
-    out.persistent_pressure = reader.constant(*path, place, "resident_pressure", "ratio", true);
+  if (reader.member(*path, place, "persistent_pressure", false) != nullptr)
+    out.persistent_pressure = reader.constant(*path, place, "persistent_pressure", "ratio", true);
   out.link_bandwidth = kGiga * reader.constant(*path, place, "link_bandwidth", "GB/s");
   return out;
 }
@@ -41,7 +41,7 @@ double read_share(ProfileReader& reader, const Json& row, const std::string& pla
 }
 
 KernelUse read_class(ProfileReader& reader, const Json& row, const std::string& place) {
-  static constexpr std::array<std::string_view, 6> kKeys{"sms", "memory", "pressure", "tiles", "resident", "source"};
+  static constexpr std::array<std::string_view, 6> kKeys{"sms", "memory", "pressure", "tiles", "persistent", "source"};
   // A kernel is limited by memory latency where it loses more than the bandwidth that others take: up to twice that.
   constexpr double kMaxMemory = 2;
   reader.known_keys(row, place, kKeys);
@@ -50,9 +50,9 @@ KernelUse read_class(ProfileReader& reader, const Json& row, const std::string& 
   out.memory = read_share(reader, row, place, "memory", kMaxMemory);
   out.pressure = read_share(reader, row, place, "pressure", 1);
   if (row.is_object() && row.contains("tiles")) out.tiles = reader.count(row, place, "tiles", 1);
-  if (row.is_object() && row.contains("resident")) {
-    if (!row["resident"].is_boolean()) reader.fail(place + "/resident", "true or false is expected here");
-    out.persistent = row["resident"] == true;
+  if (row.is_object() && row.contains("persistent")) {
+    if (!row["persistent"].is_boolean()) reader.fail(place + "/persistent", "true or false is expected here");
+    out.persistent = row["persistent"] == true;
   }
   reader.source(row, place);
   return out;
@@ -83,9 +83,10 @@ double read_slowdown(ProfileReader& reader, const Json& contention, std::string_
 
 void read_contention(ProfileReader& reader, const Json& contention, MachineProfile& profile) {
   static constexpr std::array<std::string_view, 19> kKeys{
-      "memory_bandwidth", "ring",        "symmetric",   "copy_engine",   "own_reduce",    "held_sms",  "late_tile",
-      "static_waves",     "side_kernel", "beside_side", "resident_side", "full_rate_sms", "busy_link", "usual_link",
-      "most_traffic",     "cluster",     "one_wave",    "least_loss",    "classes"};
+      "memory_bandwidth", "ring",          "symmetric",    "copy_engine", "own_reduce",
+      "held_sms",         "tail_tile",     "static_waves", "side_kernel", "with_side_kernel",
+      "persistent_side",  "full_rate_sms", "busy_link",    "usual_link",  "most_traffic",
+      "cluster",          "one_wave",      "least_loss",   "classes"};
   reader.known_keys(contention, "/contention", kKeys);
   ContentionSpec& out = profile.contention;
   out.memory_bandwidth = kGiga * reader.constant(contention, "/contention", "memory_bandwidth", "GB/s");
@@ -95,11 +96,11 @@ void read_contention(ProfileReader& reader, const Json& contention, MachineProfi
   read_own_reduce(reader, contention, out.own_reduce);
   if (reader.member(contention, "/contention", "held_sms", false) != nullptr)
     out.held_sms = reader.constant(contention, "/contention", "held_sms", "count");
-  out.tail_tile = reader.constant(contention, "/contention", "late_tile", "ratio");
+  out.tail_tile = reader.constant(contention, "/contention", "tail_tile", "ratio");
   out.static_waves = reader.constant(contention, "/contention", "static_waves", "count", true);
   out.side_kernel = read_slowdown(reader, contention, "side_kernel");
-  out.with_side_kernel = read_slowdown(reader, contention, "beside_side");
-  out.persistent_side = read_slowdown(reader, contention, "resident_side");
+  out.with_side_kernel = read_slowdown(reader, contention, "with_side_kernel");
+  out.persistent_side = read_slowdown(reader, contention, "persistent_side");
   const auto ratio = [&](std::string_view key) { return reader.constant(contention, "/contention", key, "ratio"); };
   out.full_rate_sms = ratio("full_rate_sms");
   out.busy_link = ratio("busy_link");

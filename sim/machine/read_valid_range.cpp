@@ -1,4 +1,4 @@
-// "/covers": the range that the numbers were found on.
+// "/valid_range": the range that the numbers were found on.
 #include <fmt/format.h>
 
 #include <array>
@@ -16,14 +16,14 @@ using Json = nlohmann::json;
 /// [least, most], whole numbers in this order, or nothing where the key is absent.
 template <class T>
 std::optional<CoveredRange<T>> read_range(ProfileReader& reader, const Json& valid_range, std::string_view key) {
-  const Json* pair = reader.member(valid_range, "/covers", key, false);
+  const Json* pair = reader.member(valid_range, "/valid_range", key, false);
   if (pair == nullptr) return std::nullopt;
   const bool right = pair->is_array() && pair->size() == 2 && (*pair)[0].is_number_unsigned() &&
                      (*pair)[1].is_number_unsigned() &&
                      (*pair)[0].get<std::uint64_t>() <= (*pair)[1].get<std::uint64_t>() &&
                      (*pair)[1].get<std::uint64_t>() <= std::numeric_limits<T>::max();
   if (right) return CoveredRange<T>{(*pair)[0].get<T>(), (*pair)[1].get<T>()};
-  reader.fail(fmt::format("/covers/{}", key), "[least, most] is expected here, two whole numbers that ascend");
+  reader.fail(fmt::format("/valid_range/{}", key), "[least, most] is expected here, two whole numbers that ascend");
   return std::nullopt;
 }
 
@@ -32,9 +32,9 @@ template <class T>
 std::vector<T> read_words(ProfileReader& reader, const Json& valid_range, std::string_view key,
                           std::span<const std::string_view> words) {
   std::vector<T> out;
-  const Json* list = reader.member(valid_range, "/covers", key, false);
+  const Json* list = reader.member(valid_range, "/valid_range", key, false);
   if (list == nullptr) return out;
-  const std::string path = fmt::format("/covers/{}", key);
+  const std::string path = fmt::format("/valid_range/{}", key);
   if (!list->is_array()) {
     reader.fail(path, "a list of names is expected here");
     return out;
@@ -49,7 +49,7 @@ std::vector<T> read_words(ProfileReader& reader, const Json& valid_range, std::s
 void read_valid_range(ProfileReader& reader, const Json& valid_range, MachineProfile& out) {
   static constexpr std::array<std::string_view, 7> kKeys{"bytes",      "ranks",   "nodes", "dtypes",
                                                          "transports", "kernels", "source"};
-  reader.known_keys(valid_range, "/covers", kKeys);
+  reader.known_keys(valid_range, "/valid_range", kKeys);
   std::array<std::string_view, kDTypes.size()> dtypes;
   for (std::size_t i = 0; i < dtypes.size(); ++i) dtypes[i] = kDTypes[i].name;
   out.valid_range.bytes = read_range<Bytes>(reader, valid_range, "bytes");
@@ -58,7 +58,7 @@ void read_valid_range(ProfileReader& reader, const Json& valid_range, MachinePro
   out.valid_range.dtypes = read_words<DType>(reader, valid_range, "dtypes", dtypes);
   out.valid_range.transports = read_words<Transport>(reader, valid_range, "transports", EnumNames<Transport>::kNames);
   out.valid_range.kernels = read_words<KernelClass>(reader, valid_range, "kernels", kDashedNames<KernelClass>);
-  reader.source_only(valid_range, "/covers");
+  reader.source_only(valid_range, "/valid_range");
   if (!reader.error()) out.valid_range.source = valid_range["source"].get<std::string>();
 }
 

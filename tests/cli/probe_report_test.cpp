@@ -88,7 +88,7 @@ TEST_CASE("every measured kernel stands in probe's JSON") {
   CHECK(json["kernels"][1]["kind"] == "gemm");
   CHECK(json["kernels"][1]["shape"] == Json({512, 512, 512, 1}));
   REQUIRE(json["contention"].size() == 2);
-  for (std::size_t i = 0; i < 2; ++i) CHECK(json["contention"][i]["widens"] == (i == 1));
+  for (std::size_t i = 0; i < 2; ++i) CHECK(json["contention"][i]["upcasts"] == (i == 1));
 }
 
 }  // namespace

@@ -178,7 +178,8 @@ def constant(value, unit):
 TABLE = {"kind": "all-gather", "transport": "nccl", "ranks": 16, "ranks_per_node": 8, "source": "measured",
          "bytes_us": [[1024, 10.5], [1048576, 40]]}
 put("profile", "network", machine(network={"nics": constant(4, "count"), "nic": constant(25, "GB/s")}))
-put("profile", "tables", machine(extends="h100", collectives=[TABLE], covers={"ranks": [2, 16], "source": "x"}))
+put("profile", "schema_3", json.dumps({"schema": 3, "name": "mine", "extends": "h200", "covers": {"ranks": [2, 4], "source": "x"}}))
+put("profile", "tables", machine(extends="h100", collectives=[TABLE], valid_range={"ranks": [2, 16], "source": "x"}))
 put("profile", "gpu", machine(extends="a100-40", gpu={"memory_bandwidth": constant(1.5, "TB/s")}, contention=None))
 put("profile", "kernels", machine(host={"program": {"value": "foreshard", "source": "x"}}, compute={
     "kernels": [{"label": "aten::mul", "access": "row", "dtype": "bfloat16", "points": [[1024, 2], [4096, 3.5]], "source": "x"}],
@@ -207,8 +208,8 @@ put("nccl_tests", "json", json.dumps({
     "results": [{"size": 1048576, "redop": "sum", "out_of_place": HALF, "in_place": None}], "end_time": "x"}))
 put("nccl_tests", "probe", json.dumps([
     {"variant": "nccl", "world": 4, "op": "all_gather", "total_bytes": 1048576, "us": 42.3},
-    {"variant": "nccl", "world": 4, "op": "contention", "compute": "copy512MB", "comm": "all_gather", "compute_alone_us": 253.8,
-     "compute_under_comm_us": 305.3, "comm_alone_us": 1249.1, "comm_under_compute_us": 2124.0},
+    {"variant": "nccl", "world": 4, "op": "contention", "compute": "copy512MB", "comm": "all_gather", "compute_isolated_us": 253.8,
+     "compute_under_comm_us": 305.3, "comm_isolated_us": 1249.1, "comm_under_compute_us": 2124.0},
     {"what": "gemm", "m": 4096, "tflops": 796.5}]))
 
 put("topology", "node", """<system version="1">

@@ -10,7 +10,7 @@ constexpr std::string_view kProbe = R"([
 {"variant": "nccl-zero-cta", "world": 4, "op": "all_gather", "total_bytes": 1048576, "us": 22.8, "busbw_GBps": 34.5},
 {"variant": "nccl", "world": 16, "ranks_per_node": 8, "op": "reduce_scatter", "total_bytes": 65536, "us": 33.2},
 {"variant": "nccl", "world": 4, "op": "contention", "compute": "copy512MB", "comm": "all_gather",
- "compute_alone_us": 253.8, "compute_under_comm_us": 305.3, "comm_alone_us": 1249.1, "comm_under_compute_us": 2124.0,
+ "compute_isolated_us": 253.8, "compute_under_comm_us": 305.3, "comm_isolated_us": 1249.1, "comm_under_compute_us": 2124.0,
  "slowdown_compute": 1.2, "slowdown_comm": 1.7},
 {"what": "hbm_copy", "gbps_read_plus_write": 4239.6},
 {"what": "peer_copy", "pattern": "one_pair", "bytes_per_copy": 268435456, "gbps_per_gpu": 389.4, "us": 689.4},
@@ -43,20 +43,37 @@ TEST_CASE("each kind of row of a probe file is read") {
 
 TEST_CASE("a reduction's row says whether its results are wider") {
   const auto read =
-      read_measurements(replaced(kProbe, "\"us\": 33.2", "\"us\": 33.2, \"widens\": true"), "probe.json");
+      read_measurements(replaced(kProbe, "\"us\": 33.2", "\"us\": 33.2, \"upcasts\": true"), "probe.json");
   REQUIRE(read);
   CHECK_FALSE(read->collectives[0].upcasts);
   CHECK(read->collectives[1].upcasts);
   CHECK_FALSE(read->contention[0].upcasts);
   const std::string scatter =
-      replaced(kProbe, "\"comm\": \"all_gather\"", "\"comm\": \"reduce_scatter\", \"widens\": true");
+      replaced(kProbe, "\"comm\": \"all_gather\"", "\"comm\": \"reduce_scatter\", \"upcasts\": true");
   const auto concurrent = read_measurements(scatter, "probe.json");
   REQUIRE(concurrent);
   CHECK(concurrent->contention[0].upcasts);
-  const Error gather = probe_error(replaced(kProbe, "\"us\": 22.8", "\"us\": 22.8, \"widens\": true"));
+  const Error gather = probe_error(replaced(kProbe, "\"us\": 22.8", "\"us\": 22.8, \"upcasts\": true"));
   CHECK(gather.where == "probe.json row 0");
-  CHECK(gather.what == "'widens' is said of an all-gather");
-  CHECK(probe_error(replaced(kProbe, "\"us\": 33.2", "\"us\": 33.2, \"widens\": 1")).where == "probe.json row 1");
+  CHECK(gather.what == "'upcasts' is said of an all-gather");
+  CHECK(probe_error(replaced(kProbe, "\"us\": 33.2", "\"us\": 33.2, \"upcasts\": 1")).where == "probe.json row 1");
+}
+
+TEST_CASE("files of older probes are read: isolated times were 'alone', upcasts was 'widens'") {
+  const std::string scatter =
+      replaced(kProbe, "\"comm\": \"all_gather\"", "\"comm\": \"reduce_scatter\", \"upcasts\": true");
+  const std::string old =
+      replaced(replaced(replaced(scatter, "upcasts", "widens"), "comm_isolated_us", "comm_alone_us"),
+               "compute_isolated_us", "compute_alone_us");
+  const auto then = read_measurements(old, "probe.json");
+  const auto now = read_measurements(scatter, "probe.json");
+  REQUIRE(then);
+  REQUIRE(now);
+  CHECK(then->contention[0].upcasts);
+  CHECK(then->contention[0].kernel_isolated_us == now->contention[0].kernel_isolated_us);
+  CHECK(then->contention[0].collective_isolated_us == now->contention[0].collective_isolated_us);
+  CHECK(probe_error(replaced(scatter, "\"upcasts\"", "\"widens\": true, \"upcasts\"")).what ==
+        "'upcasts' is what 'widens' was called before, and both are here");
 }
 
 TEST_CASE("wrong rows are refused with their number") {

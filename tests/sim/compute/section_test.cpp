@@ -118,12 +118,11 @@ TEST_CASE("wrong constants of the section are refused with their place") {
   CHECK(at(refusal([](Json& r) { r["compute"]["tiles"]["shapes"] = {{256}}; }), "/compute/tiles/shapes/0"));
   CHECK(at(refusal([](Json& r) { r["compute"]["tiles"]["splits"] = Json::array(); }), "/compute/tiles/splits"));
   CHECK(at(refusal([](Json& r) { r["compute"]["rules"].erase("far_octaves"); }), "/compute/rules"));
-  CHECK(at(refusal([](Json& r) { r["compute"]["products"]["sustained"] = Json::array(); }),
-           "/compute/products/sustained"));
+  CHECK(at(refusal([](Json& r) { r["compute"]["gemms"]["sustained"] = Json::array(); }), "/compute/gemms/sustained"));
   CHECK(at(refusal([](Json& r) {
-             r["compute"]["products"]["sustained"] = {{4096, 1}, {2048, 1}};
+             r["compute"]["gemms"]["sustained"] = {{4096, 1}, {2048, 1}};
            }),
-           "/compute/products/sustained/1"));
+           "/compute/gemms/sustained/1"));
   CHECK(at(refusal([](Json& r) {
              r["compute"]["attention_forward"]["efficiency"] = {{64, 2}};
            }),

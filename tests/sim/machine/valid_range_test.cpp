@@ -8,13 +8,13 @@ namespace {
 
 MachineProfile covering(const std::string& valid_range) {
   const auto profile =
-      parse_profile(R"({"schema": 2, "name": "m", "extends": "h200", "covers": )" + valid_range + "}", "m");
+      parse_profile(R"({"schema": 2, "name": "m", "extends": "h200", "valid_range": )" + valid_range + "}", "m");
   if (!profile) FAIL(profile.error().text());
   return *profile;
 }
 
 Error refused(const std::string& valid_range) {
-  return error_of(R"({"schema": 2, "name": "m", "extends": "h200", "covers": )" + valid_range + "}");
+  return error_of(R"({"schema": 2, "name": "m", "extends": "h200", "valid_range": )" + valid_range + "}");
 }
 
 const MachineUse kUse{.largest_collective = 64 * kMiB,
@@ -43,10 +43,10 @@ TEST_CASE("each axis on which a plan leaves the range gets a sentence") {
 }
 
 TEST_CASE("wrong ranges are refused with their place") {
-  CHECK(refused(R"({"bytes": [2, 1], "source": "x"})").where == "machine.json /covers/bytes");
-  CHECK(refused(R"({"ranks": [2], "source": "x"})").where == "machine.json /covers/ranks");
-  CHECK(refused(R"({"nodes": [-1, 2], "source": "x"})").where == "machine.json /covers/nodes");
-  CHECK(refused(R"({"nodes": [1, 99999999999], "source": "x"})").where == "machine.json /covers/nodes");
+  CHECK(refused(R"({"bytes": [2, 1], "source": "x"})").where == "machine.json /valid_range/bytes");
+  CHECK(refused(R"({"ranks": [2], "source": "x"})").where == "machine.json /valid_range/ranks");
+  CHECK(refused(R"({"nodes": [-1, 2], "source": "x"})").where == "machine.json /valid_range/nodes");
+  CHECK(refused(R"({"nodes": [1, 99999999999], "source": "x"})").where == "machine.json /valid_range/nodes");
   CHECK(refused(R"({"transports": ["ncll"], "source": "x"})").hint == "did you mean 'nccl'?");
   CHECK(refused(R"({"dtypes": "bfloat16", "source": "x"})").what == "a list of names is expected here");
   CHECK(refused(R"({"ranks": [2, 4]})").what == "a constant needs a source");

@@ -223,7 +223,7 @@ void RankBench::contention(const Variant& variant) {
     const int many = std::max(4, static_cast<int>(comm_isolated * 10 / isolated * 2.5));
     const double comm_under = median({both(many, 10).first, both(many, 10).first, both(many, 10).first});
     emit(fmt::format(R"({{"variant":"{}","world":{},"op":"contention","compute":"{}","comm":"{}",)"
-                     R"("compute_alone_us":{:.1f},"compute_under_comm_us":{:.1f},"comm_alone_us":{:.1f},)"
+                     R"("compute_isolated_us":{:.1f},"compute_under_comm_us":{:.1f},"comm_isolated_us":{:.1f},)"
                      R"("comm_under_compute_us":{:.1f},"slowdown_compute":{:.4f},"slowdown_comm":{:.4f}}})",
                      variant.text, bootstrap_.ranks(), load.name, name(variant.kind), isolated, load_under,
                      comm_isolated, comm_under, load_under / isolated, comm_under / comm_isolated));
