@@ -7,10 +7,10 @@
 #include <iterator>
 #include <string>
 
+#include "accuracy/baseline.hpp"
 #include "tests/catch.hpp"
-#include "traces/accuracy/baseline.hpp"
 
-namespace foreshard::traces {
+namespace foreshard::accuracy {
 
 /// Fails for each row that got worse, and for each that got better and is not written down; tells what is new or gone.
 inline void hold(const Baseline& now) {
@@ -40,4 +40,4 @@ inline void hold(const Baseline& now) {
   }
 }
 
-}  // namespace foreshard::traces
+}  // namespace foreshard::accuracy

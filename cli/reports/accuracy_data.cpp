@@ -3,6 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "accuracy/promises.hpp"
 #include "cli/reports/accuracy_parts.hpp"
 #include "cli/reports/accuracy_report.hpp"
 #include "traces/accuracy/intervals.hpp"
@@ -11,8 +12,8 @@
 namespace foreshard::cli {
 namespace {
 
-using traces::AccuracyRow;
-using traces::ErrorSum;
+using accuracy::AccuracyRow;
+using accuracy::ErrorSum;
 using From = AccuracyRow::From;
 
 Json peaks_json(const MemoryPeaks& peaks) {
@@ -49,7 +50,7 @@ Json row_json(const AccuracyRow& row) {
   json["record_stream"] = row.record_stream;
   json["valid"] = row.time_known;
   json["peaks_exact"] = row.exact();
-  json["missed_promises"] = traces::missed(row);
+  json["missed_promises"] = accuracy::missed(row);
   json["warnings"] = row.warnings;
   return json;
 }
@@ -80,7 +81,7 @@ struct PlainRow {
 
 std::vector<PlainRow> plain_rows(const AccuracyResult& result) {
   std::vector<PlainRow> rows;
-  for (const traces::CollectiveRow& row : result.accuracy.collectives)
+  for (const accuracy::CollectiveRow& row : result.accuracy.collectives)
     rows.push_back({"collective", row.variant, describe(row.check.request), "us", row.seen, row.check.measured_us,
                     row.check.predicted_us});
   for (const auto& row : result.published_collectives)
@@ -117,7 +118,7 @@ Json accuracy_json(const AccuracyResult& result) {
                                           {"inside", check.inside},
                                           {"needed", check.needed}});
   json["not_importable"] = Json::array();
-  for (const traces::NotImportable& one : result.accuracy.not_importable)
+  for (const accuracy::NotImportable& one : result.accuracy.not_importable)
     json["not_importable"].push_back({{"run", one.run}, {"why", one.why}});
   json["runs"] = Json::array();
   for (const AccuracyRow& row : result.accuracy.rows) json["runs"].push_back(row_json(row));

@@ -4,15 +4,15 @@
 
 #include <array>
 
+#include "accuracy/promises.hpp"
 #include "core/base/units.hpp"
 #include "core/settings/settings_table.hpp"
-#include "traces/accuracy/promises.hpp"
 
 namespace foreshard::cli {
 namespace {
 
-using traces::AccuracyRow;
-using traces::ErrorSum;
+using accuracy::AccuracyRow;
+using accuracy::ErrorSum;
 
 constexpr Bytes kSmallest = kMiB;
 constexpr Bytes kLargest = kGiB;
@@ -21,7 +21,7 @@ void add(const AccuracyRow& row, AccuracySummary& s) {
   ++s.predicted;
   s.exact += row.exact() ? 1 : 0;
   s.clocked += !row.exact() && row.record_stream ? 1 : 0;
-  s.missed += traces::missed(row).empty() ? 0 : 1;
+  s.missed += accuracy::missed(row).empty() ? 0 : 1;
   s.allocated.add(relative(row.peaks.allocated, row.measured.peaks.allocated));
   if (!row.record_stream) s.reserved.add(relative(row.peaks.reserved, row.measured.peaks.reserved));
   if (!row.has_time) return;
@@ -49,7 +49,7 @@ double relative(Bytes predicted, Bytes measured) {
   return static_cast<double>(predicted) / static_cast<double>(measured) - 1;
 }
 
-AccuracySummary summarise(const traces::Accuracy& accuracy, AccuracyRow::From from, std::optional<Seen> seen) {
+AccuracySummary summarise(const accuracy::Accuracy& accuracy, AccuracyRow::From from, std::optional<Seen> seen) {
   AccuracySummary s;
   for (const AccuracyRow& row : accuracy.rows) {
     if (row.from != from || (seen && row.seen != *seen)) continue;
@@ -63,9 +63,9 @@ AccuracySummary summarise(const traces::Accuracy& accuracy, AccuracyRow::From fr
   return s;
 }
 
-ErrorSum sum_of(std::span<const sim::CollectiveCheck> checks) {
+ErrorSum sum_of(std::span<const accuracy::CollectiveCheck> checks) {
   ErrorSum sum;
-  for (const sim::CollectiveCheck& check : checks)
+  for (const accuracy::CollectiveCheck& check : checks)
     if (check.request.bytes >= kSmallest && check.request.bytes <= kLargest) sum.add(check.error());
   return sum;
 }

@@ -12,7 +12,7 @@
 
 namespace foreshard::cli {
 
-using Seen = traces::AccuracyRow::Seen;
+using Seen = accuracy::AccuracyRow::Seen;
 
 /// "held out", "fitted", "not stated"
 [[nodiscard]] std::string_view word(Seen seen);
@@ -24,23 +24,23 @@ using Seen = traces::AccuracyRow::Seen;
 /// The sums of one kind of prediction.
 struct AccuracySummary {
   int predicted = 0;
-  int refused = 0;          ///< of these nothing could be predicted
-  int not_valid = 0;        ///< the plan itself says so: not in the sums of times
-  int differs = 0;          ///< the run did something else than was asked of the prediction: in no sum
-  traces::ErrorSum gpu;     ///< error of the step, GPU- and link-bound
-  traces::ErrorSum host;    ///< distance beyond the run's own range, host-bound
-  traces::ErrorSum beyond;  ///< the same, all
-  traces::ErrorSum allocated;
-  traces::ErrorSum reserved;  ///< without record_stream, where time decides
-  int exact = 0;              ///< all four peaks to the byte
-  int clocked = 0;            ///< not exact, and follow record_stream
-  int missed = 0;             ///< rows that miss a promise (traces/accuracy/promises.hpp)
+  int refused = 0;            ///< of these nothing could be predicted
+  int not_valid = 0;          ///< the plan itself says so: not in the sums of times
+  int differs = 0;            ///< the run did something else than was asked of the prediction: in no sum
+  accuracy::ErrorSum gpu;     ///< error of the step, GPU- and link-bound
+  accuracy::ErrorSum host;    ///< distance beyond the run's own range, host-bound
+  accuracy::ErrorSum beyond;  ///< the same, all
+  accuracy::ErrorSum allocated;
+  accuracy::ErrorSum reserved;  ///< without record_stream, where time decides
+  int exact = 0;                ///< all four peaks to the byte
+  int clocked = 0;              ///< not exact, and follow record_stream
+  int missed = 0;               ///< rows that miss a promise (accuracy/promises.hpp)
 };
 /// Of the rows of one kind, and with `seen` of those alone.
-[[nodiscard]] AccuracySummary summarise(const traces::Accuracy& accuracy, traces::AccuracyRow::From from,
+[[nodiscard]] AccuracySummary summarise(const accuracy::Accuracy& accuracy, accuracy::AccuracyRow::From from,
                                         std::optional<Seen> seen);
 
 /// Collectives of 1 MiB to 1 GiB: smaller ones wait for the host.
-[[nodiscard]] traces::ErrorSum sum_of(std::span<const sim::CollectiveCheck> checks);
+[[nodiscard]] accuracy::ErrorSum sum_of(std::span<const accuracy::CollectiveCheck> checks);
 
 }  // namespace foreshard::cli

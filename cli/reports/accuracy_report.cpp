@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <set>
 
+#include "accuracy/promises.hpp"
 #include "cli/reports/accuracy_parts.hpp"
 #include "traces/accuracy/intervals.hpp"
 #include "traces/accuracy/promises.hpp"
@@ -13,8 +14,8 @@
 namespace foreshard::cli {
 namespace {
 
-using traces::AccuracyRow;
-using traces::ErrorSum;
+using accuracy::AccuracyRow;
+using accuracy::ErrorSum;
 using From = AccuracyRow::From;
 
 std::string percent(double error) {
@@ -43,19 +44,19 @@ std::string line(const AccuracyRow& row) {
                        m.median_ms, m.low_ms, m.high_ms, percent(row.error()), 100 * row.beyond(),
                        row.host_bound ? "host" : "GPU", row.time_known ? "" : ", not valid");
   const std::string last =
-      row.differs.empty() ? fmt::format("{}", fmt::join(traces::missed(row), ", ")) : "not asked: " + row.differs;
+      row.differs.empty() ? fmt::format("{}", fmt::join(accuracy::missed(row), ", ")) : "not asked: " + row.differs;
   return time + fmt::format(" {} | {} | {} | {} | {} |\n", difference(row.peaks.requested, m.peaks.requested),
                             difference(row.peaks.allocated, m.peaks.allocated),
                             difference(row.peaks.active, m.peaks.active),
                             difference(row.peaks.reserved, m.peaks.reserved), last);
 }
 
-bool any(const traces::Accuracy& accuracy, From from, Seen seen) {
+bool any(const accuracy::Accuracy& accuracy, From from, Seen seen) {
   return std::any_of(accuracy.rows.begin(), accuracy.rows.end(),
                      [&](const AccuracyRow& row) { return row.from == from && row.seen == seen; });
 }
 
-std::string run_table(const traces::Accuracy& accuracy, From from, Seen seen, std::string_view first) {
+std::string run_table(const accuracy::Accuracy& accuracy, From from, Seen seen, std::string_view first) {
   if (!any(accuracy, from, seen)) return "None.\n";
   std::string out = fmt::format("| {} | {}", first, kRunHead);
   for (const AccuracyRow& row : accuracy.rows)
@@ -67,8 +68,8 @@ std::string mean_and_worst(const ErrorSum& sum) {
   return fmt::format("mean error {:.2f} %, worst {:.1f} %", 100 * sum.mean(), 100 * sum.worst);
 }
 
-traces::Rankings rankings_of(const traces::Accuracy& accuracy, Seen seen) {
-  traces::Rankings rankings;
+accuracy::Rankings rankings_of(const accuracy::Accuracy& accuracy, Seen seen) {
+  accuracy::Rankings rankings;
   for (const AccuracyRow& row : accuracy.rows)
     if (row.from == From::sibling && row.seen == seen && row.has_time && !row.host_bound && row.time_known &&
         row.differs.empty())
@@ -76,7 +77,7 @@ traces::Rankings rankings_of(const traces::Accuracy& accuracy, Seen seen) {
   return rankings;
 }
 
-std::string capture_sentences(const traces::Accuracy& accuracy, Seen seen) {
+std::string capture_sentences(const accuracy::Accuracy& accuracy, Seen seen) {
   const AccuracySummary self = summarise(accuracy, From::itself, seen);
   const AccuracySummary s = summarise(accuracy, From::sibling, seen);
   std::string out = fmt::format(
@@ -90,14 +91,14 @@ std::string capture_sentences(const traces::Accuracy& accuracy, Seen seen) {
       mean_and_worst(s.gpu), s.host.count, 100 * s.host.worst, s.exact, s.predicted, s.clocked, s.missed);
   if (s.not_valid > 0)
     out += fmt::format(" {} pairs whose time the plan itself calls not valid are not in these times.", s.not_valid);
-  const traces::Rankings rankings = rankings_of(accuracy, seen);
+  const accuracy::Rankings rankings = rankings_of(accuracy, seen);
   return out + fmt::format(
                    "\nRanking: of settings planned from one recording whose measured steps differ by more than "
                    "3 % and their spread, {} pairs are in the right order and {} are not.\n",
                    rankings.right(), rankings.wrong());
 }
 
-std::string model_sentence(const traces::Accuracy& accuracy, Seen seen) {
+std::string model_sentence(const accuracy::Accuracy& accuracy, Seen seen) {
   const AccuracySummary s = summarise(accuracy, From::model, seen);
   return fmt::format(
       "From the model and the `{}` profile only, {} runs{}{}: GPU- and link-bound {}, {} against the median; step "
@@ -111,9 +112,9 @@ std::string model_sentence(const traces::Accuracy& accuracy, Seen seen) {
       s.missed);
 }
 
-std::vector<sim::CollectiveCheck> collectives_of(const AccuracyResult& result, Seen seen) {
-  std::vector<sim::CollectiveCheck> out;
-  for (const traces::CollectiveRow& row : result.accuracy.collectives)
+std::vector<accuracy::CollectiveCheck> collectives_of(const AccuracyResult& result, Seen seen) {
+  std::vector<accuracy::CollectiveCheck> out;
+  for (const accuracy::CollectiveRow& row : result.accuracy.collectives)
     if (row.seen == seen) out.push_back(row.check);
   return out;
 }
@@ -177,7 +178,7 @@ bool any(const AccuracyResult& result, Seen seen) {
 }
 
 /// Models whose runs were all fitted on: nothing here says how well they are predicted.
-std::vector<std::string> without_held_out(const traces::Accuracy& accuracy) {
+std::vector<std::string> without_held_out(const accuracy::Accuracy& accuracy) {
   std::set<std::string> all;
   std::set<std::string> held_out;
   for (const AccuracyRow& row : accuracy.rows) {
@@ -194,21 +195,21 @@ std::string left_out_sentences(const AccuracyResult& result) {
   std::string out;
   if (const auto models = without_held_out(result.accuracy); !models.empty())
     out += fmt::format("No held-out run: {}.\n", fmt::join(models, ", "));
-  for (const traces::NotImportable& one : result.accuracy.not_importable)
+  for (const accuracy::NotImportable& one : result.accuracy.not_importable)
     out += fmt::format("Not importable: `{}`: {}.\n", one.run, one.why);
   return out;
 }
 
-std::string collective_table(std::span<const sim::CollectiveCheck> checks) {
+std::string collective_table(std::span<const accuracy::CollectiveCheck> checks) {
   std::string out = "| collective | measured, µs | predicted, µs | error | path | from |\n|---|---|---|---|---|---|\n";
-  for (const sim::CollectiveCheck& check : checks)
+  for (const accuracy::CollectiveCheck& check : checks)
     out += fmt::format("| {} | {:.1f} | {:.1f} | {} | {} | {} |\n", describe(check.request), check.measured_us,
                        check.predicted_us, percent(check.error()), check.path, check.from);
   return out;
 }
 
 /// Fitted all of them: the contention constants of h200 come from these measurements.
-std::string contention_table(std::span<const sim::ContentionCheck> checks) {
+std::string contention_table(std::span<const accuracy::ContentionCheck> checks) {
   std::string out =
       "### Kernels and collectives side by side, time over time alone\n\n| row | kernel: measured | model | "
       "collective: "
@@ -216,8 +217,8 @@ std::string contention_table(std::span<const sim::ContentionCheck> checks) {
   const auto both = [](double measured, double model) {
     return measured > 0 ? fmt::format(" {:.2f} | {:.2f} |", measured, model) : std::string(" – | – |");
   };
-  for (const sim::ContentionCheck& check : checks)
-    out += fmt::format("| {}: {} |{}{}\n", check.how == sim::ContentionCheck::How::rows ? "in rows" : "covered",
+  for (const accuracy::ContentionCheck& check : checks)
+    out += fmt::format("| {}: {} |{}{}\n", check.how == accuracy::ContentionCheck::How::rows ? "in rows" : "covered",
                        check.name, both(check.kernel_measured, check.kernel_model),
                        both(check.collective_measured, check.collective_model));
   return out;
@@ -228,14 +229,14 @@ std::string part_tables(const AccuracyResult& result, Seen seen) {
                     run_table(result.accuracy, From::model, seen, "run, from its model only") +
                     "\n#### Runs from recordings at other settings\n\n" +
                     run_table(result.accuracy, From::sibling, seen, "recording → settings of");
-  std::vector<sim::CollectiveCheck> checks;
-  for (const traces::CollectiveRow& row : result.accuracy.collectives) {
+  std::vector<accuracy::CollectiveCheck> checks;
+  for (const accuracy::CollectiveRow& row : result.accuracy.collectives) {
     if (row.seen != seen) continue;
     checks.push_back(row.check);
     checks.back().from = row.variant;
   }
   if (!checks.empty()) out += "\n#### Isolated collectives\n\n" + collective_table(checks);
-  std::vector<sim::CollectiveCheck> published;
+  std::vector<accuracy::CollectiveCheck> published;
   for (const auto& row : result.published_collectives) {
     if (row.seen != seen) continue;
     published.push_back(row.check);

@@ -7,11 +7,11 @@
 #include <string>
 #include <vector>
 
+#include "accuracy/accuracy.hpp"
+#include "accuracy/baseline.hpp"
+#include "accuracy/contention_rows.hpp"
+#include "accuracy/published_collectives.hpp"
 #include "cli/terminal/output.hpp"
-#include "traces/accuracy/accuracy.hpp"
-#include "traces/accuracy/baseline.hpp"
-#include "traces/accuracy/contention_rows.hpp"
-#include "traces/accuracy/published_collectives.hpp"
 
 namespace foreshard::cli {
 
@@ -23,24 +23,24 @@ struct ThroughputRow {
   std::string setup;
   double published = 0;
   double predicted = 0;
-  traces::AccuracyRow::Seen seen = traces::AccuracyRow::Seen::not_stated;
+  accuracy::AccuracyRow::Seen seen = accuracy::AccuracyRow::Seen::not_stated;
   [[nodiscard]] double error() const { return predicted / published - 1; }
 };
 
 /// Everything that is held against something.
 struct AccuracyResult {
   std::string folder;  ///< as the user gave it
-  traces::Accuracy accuracy;
-  std::vector<sim::CollectiveCheck> left_out;  ///< the profile's own points, each predicted without itself
+  accuracy::Accuracy accuracy;
+  std::vector<accuracy::CollectiveCheck> left_out;  ///< the profile's own points, each predicted without itself
   std::vector<ThroughputRow> throughput;
   struct PublishedCollective {
     std::string machine;
-    traces::AccuracyRow::Seen seen = traces::AccuracyRow::Seen::not_stated;
-    sim::CollectiveCheck check;
+    accuracy::AccuracyRow::Seen seen = accuracy::AccuracyRow::Seen::not_stated;
+    accuracy::CollectiveCheck check;
   };
   std::vector<PublishedCollective> published_collectives;
-  std::vector<sim::ContentionCheck> contention;
-  traces::Baseline baseline;  ///< every error of the above
+  std::vector<accuracy::ContentionCheck> contention;
+  accuracy::Baseline baseline;  ///< every error of the above
 };
 
 /// Five rows that were held out, their number and errors, and what is not among them: what the README carries.

@@ -6,6 +6,9 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "accuracy/baseline.hpp"
+#include "accuracy/contention_rows.hpp"
+#include "accuracy/published_throughput.hpp"
 #include "cli/options/option_set.hpp"
 #include "cli/options/options.hpp"
 #include "cli/options/source_options.hpp"
@@ -13,9 +16,6 @@
 #include "cli/verbs/verbs.hpp"
 #include "sim/machine/profile.hpp"
 #include "sim/sweep/for_each.hpp"
-#include "traces/accuracy/baseline.hpp"
-#include "traces/accuracy/contention_rows.hpp"
-#include "traces/accuracy/published_throughput.hpp"
 
 namespace foreshard::cli {
 namespace {
@@ -49,28 +49,28 @@ std::string footer(const AccuracyResult& result) {
 }
 
 Result<void> add_throughput(AccuracyResult& result, unsigned threads) {
-  auto rows = sim::predict_all_published(threads);
+  auto rows = accuracy::predict_all_published(threads);
   FORESHARD_TRY(rows);
-  traces::add_throughput(*rows, result.baseline);
-  for (const sim::PublishedRow& row : *rows) {
-    const auto machine = sim::machine_of(*row.row);
+  accuracy::add_throughput(*rows, result.baseline);
+  for (const accuracy::PublishedRow& row : *rows) {
+    const auto machine = accuracy::machine_of(*row.row);
     FORESHARD_TRY(machine);
-    result.throughput.push_back({row.row->source, row.row->model, row.row->machine, sim::setup_of(*row.row),
+    result.throughput.push_back({row.row->source, row.row->model, row.row->machine, accuracy::setup_of(*row.row),
                                  row.row->tokens, row.predicted,
-                                 traces::seen(*machine, sim::ConstantUse::model, row.row->source)});
+                                 accuracy::seen(*machine, sim::ConstantUse::model, row.row->source)});
   }
   return {};
 }
 
 Result<void> add_published(AccuracyResult& result, const sim::MachineProfile& machine, unsigned threads) {
-  result.left_out = sim::check_tables(machine, sim::LeaveOut::size);
+  result.left_out = accuracy::check_tables(machine, accuracy::LeaveOut::size);
   for (const std::string_view name : sim::builtin_profile_names()) {
     const auto profile = sim::builtin_profile(name);
     FORESHARD_TRY(profile);
-    std::vector<sim::CollectiveCheck> checks = sim::check_published(*profile);
-    traces::add_published_collectives(name, checks, result.baseline);
-    for (sim::CollectiveCheck& check : checks) {
-      const auto seen = traces::seen(*profile, sim::ConstantUse::collective, check.from);
+    std::vector<accuracy::CollectiveCheck> checks = accuracy::check_published(*profile);
+    accuracy::add_published_collectives(name, checks, result.baseline);
+    for (accuracy::CollectiveCheck& check : checks) {
+      const auto seen = accuracy::seen(*profile, sim::ConstantUse::collective, check.from);
       result.published_collectives.push_back({std::string(name), seen, std::move(check)});
     }
   }
@@ -83,17 +83,17 @@ Result<AccuracyResult> measure(const Options& options, const sim::MachineProfile
   const unsigned threads = options.jobs == 0 ? sim::hardware_threads() : options.jobs;
   {
     Progress progress(console, "runs and predictions");
-    traces::AccuracyRequest request;
+    accuracy::AccuracyRequest request;
     request.folder = options.folder;
     request.threads = threads;
     request.on_progress = [&](std::size_t done, std::size_t of) { progress.at(done, of); };
-    auto accuracy = traces::measure_accuracy(machine, request);
+    auto accuracy = accuracy::measure_accuracy(machine, request);
     FORESHARD_TRY(accuracy);
     result.accuracy = std::move(*accuracy);
-    traces::add_runs(result.accuracy, result.baseline);
+    accuracy::add_runs(result.accuracy, result.baseline);
   }
-  result.contention = sim::check_contention(machine);
-  traces::add_contention(result.contention, result.baseline);
+  result.contention = accuracy::check_contention(machine);
+  accuracy::add_contention(result.contention, result.baseline);
   if (options.published) FORESHARD_TRY(add_published(result, machine, threads));
   return result;
 }
@@ -111,7 +111,7 @@ Result<int> accuracy(const Options& options, Console& console) {
   if (!options.headline.empty())
     FORESHARD_TRY(write_text(options.headline, accuracy_headline_text(*result) + footer(*result), options.force));
   if (!options.baseline.empty())
-    FORESHARD_TRY(write_text(options.baseline, traces::baseline_csv(result->baseline), options.force));
+    FORESHARD_TRY(write_text(options.baseline, accuracy::baseline_csv(result->baseline), options.force));
   if (options.json)
     print_json(console.out, accuracy_json(*result));
   else

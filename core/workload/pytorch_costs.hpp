@@ -1,6 +1,6 @@
 // Costs of eager PyTorch that are not a machine's: shares of an FSDP section, bytes of one element.
 //
-// Who: core/step and core/models, which put a price on what a recording or a preset does not show; traces/accuracy,
+// Who: core/step and core/models, which put a price on what a recording or a preset does not show; accuracy,
 // which counts a run that a constant was fitted on as seen. Each names its unit, its source and, in the names of a
 // machine profile ("/measurements" of h200), what it was fitted on.
 #pragma once

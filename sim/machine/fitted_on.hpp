@@ -1,6 +1,6 @@
 // Which measurements the constants of a machine profile were fitted to, by name.
 //
-// Who: profile_reader.cpp fills it; traces/accuracy asks which recorded runs and published tables a prediction's own
+// Who: profile_reader.cpp fills it; accuracy asks which recorded runs and published tables a prediction's own
 // constants have seen, and shows those rows apart. Plain data and pure functions (docs/machines.md, "Format").
 #pragma once
 

@@ -62,7 +62,7 @@ done
 
 # What the pages (the notes apart, which are of their date) name of the tree: `core/step`, `dev`'s scripts, files.
 for page in README.md CONTRIBUTING.md docs/*.md; do
-  for path in $(grep -oE '`(core|sim|gpu|traces|viz|cli|tests|tools|cmake)/[a-z0-9_/]+(\.[a-z]+)?`' "$page" |
+  for path in $(grep -oE '`(core|sim|gpu|traces|accuracy|viz|cli|tests|tools|cmake)/[a-z0-9_/]+(\.[a-z]+)?`' "$page" |
     tr -d '`' | sort -u); do
     case $path in tests/*.*) ;; tests/*) continue ;; esac
     [ -e "$path" ] || fault "$page names $path, which does not exist"
@@ -73,7 +73,7 @@ words=$(wc -w <README.md)
 ((words <= 700)) || fault "README.md has $words words; 700 are its limit"
 
 # What comments and messages cite: pages (with a heading, on the same line), and numbered sections of the notes.
-sources=(core sim gpu traces viz cli tests tools cmake)
+sources=(core sim gpu traces accuracy viz cli tests tools cmake)
 while read -r page heading; do
   if [ ! -e "$page" ]; then
     fault "the sources cite $page, which does not exist"
@@ -92,7 +92,7 @@ for note in fsdp2_semantics caching_allocator time_model; do
 done
 
 # The tour leaves no folder out.
-for folder in core/*/ sim/*/ gpu/*/ traces/*/ viz/*/ cli/*/; do
+for folder in core/*/ sim/*/ gpu/*/ traces/*/ accuracy/ viz/*/ cli/*/; do
   grep -qF "\`${folder%/}\`" docs/architecture.md || fault "docs/architecture.md does not name ${folder%/}"
 done
 graph=$(tests/docs/folder_graph.sh .)

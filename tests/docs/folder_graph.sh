@@ -31,7 +31,7 @@ line() {
 
 graph() {
   local room folder
-  for room in core sim gpu traces viz cli; do
+  for room in core sim gpu traces accuracy viz cli; do
     for folder in $(sed -n 's/^ *add_subdirectory(\([a-z_]*\)).*/\1/p' "$room/CMakeLists.txt"); do
       if grep -q '^foreshard_library(' "$room/$folder/CMakeLists.txt"; then line "$room/$folder"; fi
     done

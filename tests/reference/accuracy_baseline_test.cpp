@@ -6,7 +6,7 @@
 #include "tests/baseline.hpp"
 #include "tests/truth_folder.hpp"
 
-namespace foreshard::traces {
+namespace foreshard::accuracy {
 namespace {
 
 TEST_CASE("no prediction of a reference run is worse than it was", "[slow]") {
@@ -23,7 +23,7 @@ TEST_CASE("no prediction of a reference run is worse than it was", "[slow]") {
 }
 
 TEST_CASE("no prediction of a published throughput is worse than it was", "[slow]") {
-  const auto rows = sim::predict_all_published(sim::hardware_threads());
+  const auto rows = predict_all_published(sim::hardware_threads());
   REQUIRE(rows);
   Baseline now;
   add_throughput(*rows, now);
@@ -31,4 +31,4 @@ TEST_CASE("no prediction of a published throughput is worse than it was", "[slow
 }
 
 }  // namespace
-}  // namespace foreshard::traces
+}  // namespace foreshard::accuracy

@@ -1,5 +1,5 @@
 // Published training throughputs against predictions from models alone: prints every row, misses included.
-#include "traces/accuracy/published_throughput.hpp"
+#include "accuracy/published_throughput.hpp"
 
 #include <fmt/format.h>
 
@@ -11,7 +11,7 @@
 #include "tests/catch.hpp"
 
 using namespace foreshard;
-using namespace foreshard::sim;
+using namespace foreshard::accuracy;
 
 namespace {
 
@@ -32,7 +32,7 @@ std::string line(const PublishedRow& p) {
 }  // namespace
 
 TEST_CASE("published throughputs come out within 15 percent on average") {
-  const auto rows = predict_all_published(hardware_threads());
+  const auto rows = predict_all_published(sim::hardware_threads());
   REQUIRE(rows);
   std::size_t far = 0;
   for (const PublishedRow& row : *rows) {

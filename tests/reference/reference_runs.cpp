@@ -5,7 +5,7 @@
 #include <sstream>
 #include <stdexcept>
 
-#include "traces/accuracy/reference_run.hpp"
+#include "accuracy/reference_run.hpp"
 
 namespace foreshard::reference {
 namespace {
@@ -23,20 +23,20 @@ bool ReferenceRuns::has(const std::string& name) const {
 }
 
 std::vector<std::string> ReferenceRuns::names() const {
-  return value_of(traces::reference_run_names(folder_));
+  return value_of(accuracy::reference_run_names(folder_));
 }
 
 MeasuredRun ReferenceRuns::measured(const std::string& name) const {
-  return value_of(traces::read_measured(folder_, name));
+  return value_of(accuracy::read_measured(folder_, name));
 }
 
 std::optional<ModelConfig> ReferenceRuns::model(const std::string& name) const {
-  return value_of(traces::model_of_run(folder_, name));
+  return value_of(accuracy::model_of_run(folder_, name));
 }
 
 const ReferenceRun& ReferenceRuns::run(const std::string& name) {
   if (const auto it = runs_.find(name); it != runs_.end()) return it->second;
-  return runs_.emplace(name, value_of(traces::read_reference_run(folder_, name))).first->second;
+  return runs_.emplace(name, value_of(accuracy::read_reference_run(folder_, name))).first->second;
 }
 
 std::vector<Pair> read_pairs(const std::string& path) {

@@ -1,4 +1,4 @@
-// The reference runs for tests: those of traces/accuracy, kept by name, with failures as exceptions.
+// The reference runs for tests: those of accuracy, kept by name, with failures as exceptions.
 #pragma once
 
 #include <map>
@@ -6,14 +6,14 @@
 #include <string>
 #include <vector>
 
+#include "accuracy/accuracy.hpp"
 #include "core/models/model_config.hpp"
-#include "traces/accuracy/accuracy.hpp"
 
 namespace foreshard::reference {
 
-using traces::MeasuredRun;
-using traces::Rankings;
-using traces::ReferenceRun;
+using accuracy::MeasuredRun;
+using accuracy::Rankings;
+using accuracy::ReferenceRun;
 
 /// One line of pairs.txt.
 struct Pair {

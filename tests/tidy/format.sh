@@ -7,7 +7,7 @@ if [ "${version:-0}" != 14 ]; then
   echo "skipped: clang-format 14 is not here (found: ${version:-none})"
   exit 77
 fi
-mapfile -t files < <(find core sim gpu traces viz cli tests \( -name '*.cpp' -o -name '*.hpp' \) 2>/dev/null | sort)
+mapfile -t files < <(find core sim gpu traces accuracy viz cli tests \( -name '*.cpp' -o -name '*.hpp' \) 2>/dev/null | sort)
 if printf '%s\0' "${files[@]}" | xargs -0 -n 40 -P "$(nproc)" clang-format --dry-run --Werror; then
   echo "${#files[@]} files are formatted"
 else

@@ -89,7 +89,7 @@ bool SourceFile::is_cpp() const {
 }
 
 bool SourceFile::is_product() const {
-  constexpr std::array<std::string_view, 6> kRooms{"core", "sim", "gpu", "traces", "viz", "cli"};
+  constexpr std::array<std::string_view, 7> kRooms{"core", "sim", "gpu", "traces", "accuracy", "viz", "cli"};
   const std::string own = room();
   return std::find(kRooms.begin(), kRooms.end(), own) != kRooms.end();
 }

@@ -20,7 +20,7 @@ struct SourceFile {
   /// .cpp, .hpp, .cu or .cuh
   [[nodiscard]] bool is_cpp() const;
   [[nodiscard]] bool is_header() const { return path.ends_with(".hpp") || path.ends_with(".cuh"); }
-  /// core, sim, gpu, traces, viz, cli: what is not tests, docs or tools.
+  /// core, sim, gpu, traces, accuracy, viz, cli: what is not tests, docs or tools.
   [[nodiscard]] bool is_product() const;
 };
 

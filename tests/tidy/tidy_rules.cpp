@@ -50,8 +50,9 @@ Findings include_direction(const SourceFile& file) {
       {"sim", {"core", "sim"}},
       {"gpu", {"core", "gpu"}},
       {"traces", {"core", "sim", "gpu", "traces"}},
+      {"accuracy", {"core", "sim", "traces", "accuracy"}},
       {"viz", {"core", "sim", "gpu", "traces", "viz"}},
-      {"cli", {"core", "sim", "gpu", "traces", "viz", "cli"}},
+      {"cli", {"core", "sim", "gpu", "traces", "accuracy", "viz", "cli"}},
   };
   const auto may = kMay.find(file.room());
   if (may == kMay.end() || !file.is_cpp()) return {};
@@ -81,7 +82,7 @@ Findings core_is_pure(const SourceFile& file) {
 }
 
 Findings libraries_do_not_print(const SourceFile& file) {
-  static const std::set<std::string> kLibraries{"sim", "gpu", "traces", "viz"};
+  static const std::set<std::string> kLibraries{"sim", "gpu", "traces", "accuracy", "viz"};
   if (!kLibraries.contains(file.room()) || !file.is_cpp()) return {};
   static constexpr std::array<std::string_view, 6> kCalls{"std::cout",  "std::cerr", "printf",
                                                           "fmt::print", "std::exit", "std::quick_exit"};

@@ -8,7 +8,7 @@
 
 namespace foreshard::tidy {
 
-/// A room includes only rooms to its left: core <- sim, gpu <- traces <- viz <- cli.
+/// A room includes only rooms to its left: core <- sim, gpu <- traces <- accuracy, viz <- cli.
 [[nodiscard]] Findings include_direction(const SourceFile& file);
 /// core has no files, clocks, threads, environment, printing or leaving (check.cpp reports our own bugs).
 [[nodiscard]] Findings core_is_pure(const SourceFile& file);

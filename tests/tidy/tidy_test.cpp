@@ -28,7 +28,7 @@ void read_into(Tree& tree, const std::filesystem::path& folder, const std::vecto
 const Tree& sources() {
   static const Tree kTree = [] {
     Tree tree;
-    for (const char* room : {"core", "sim", "gpu", "traces", "viz", "cli", "tests", "cmake", "tools"})
+    for (const char* room : {"core", "sim", "gpu", "traces", "accuracy", "viz", "cli", "tests", "cmake", "tools"})
       read_into(tree, room, {".cpp", ".hpp", ".cu", ".cuh", ".cmake", "CMakeLists.txt"});
     return tree;
   }();
@@ -39,7 +39,7 @@ Tree documents() {
   Tree tree;
   for (const char* path : {"README.md", "CONTRIBUTING.md"})
     tree.emplace(path, source_file(path, foreshard::test::file_bytes(path)));
-  for (const char* folder : {"docs", "core", "sim", "gpu", "traces", "viz", "cli", "tests", "tools"})
+  for (const char* folder : {"docs", "core", "sim", "gpu", "traces", "accuracy", "viz", "cli", "tests", "tools"})
     read_into(tree, folder, {".md"});
   return tree;
 }

@@ -1,7 +1,7 @@
 #include "sim/collectives/table_correction.hpp"
 
+#include "accuracy/published_collectives.hpp"
 #include "tests/sim/collectives/machine.hpp"
-#include "traces/accuracy/published_collectives.hpp"
 
 namespace foreshard::sim {
 namespace {
@@ -73,12 +73,13 @@ TEST_CASE("a table of many nodes corrects groups of its shape alone") {
 }
 
 TEST_CASE("what is left out of the tables is still predicted") {
-  CHECK(summarise(check_tables(h200(), LeaveOut::nothing)).worst < 1e-3);
-  for (const LeaveOut left_out : {LeaveOut::size, LeaveOut::table, LeaveOut::all}) {
-    std::vector<CollectiveCheck> large;
-    for (const CollectiveCheck& one : check_tables(h200(), left_out))
+  CHECK(accuracy::summarise(accuracy::check_tables(h200(), accuracy::LeaveOut::nothing)).worst < 1e-3);
+  for (const accuracy::LeaveOut left_out :
+       {accuracy::LeaveOut::size, accuracy::LeaveOut::table, accuracy::LeaveOut::all}) {
+    std::vector<accuracy::CollectiveCheck> large;
+    for (const accuracy::CollectiveCheck& one : accuracy::check_tables(h200(), left_out))
       if (one.request.bytes >= 16 * kMiB) large.push_back(one);
-    const CheckSummary summary = summarise(large);
+    const accuracy::CheckSummary summary = accuracy::summarise(large);
     INFO(static_cast<int>(left_out) << ": mean " << summary.mean << " worst " << summary.worst);
     CHECK(summary.mean < 0.05);
     CHECK(summary.worst < 0.16);
