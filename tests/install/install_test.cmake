@@ -39,4 +39,19 @@ endif()
 run(${CMAKE_COMMAND} -G ${GENERATOR} -S ${CONSUMER} -B ${OUT}/consumer -DCMAKE_PREFIX_PATH=${prefix}
     -DCMAKE_CXX_COMPILER=${COMPILER})
 run(${CMAKE_COMMAND} --build ${OUT}/consumer)
+
+# It predicts what the program does.
 run(${OUT}/consumer/consumer)
+set(consumed "${output}")
+execute_process(COMMAND ${program} plan llama3-8b --gpus 8 --param-dtype bfloat16 --json --quiet OUTPUT_VARIABLE plan
+                COMMAND_ERROR_IS_FATAL ANY)
+foreach(key step_ms peak_reserved_bytes)
+  string(JSON wanted GET "${plan}" ${key})
+  string(REGEX MATCH "${key} ([0-9.]+)" given "${consumed}")
+  set(given "${CMAKE_MATCH_1}")
+  string(SUBSTRING "${given}" 0 6 given)
+  string(FIND "${wanted}" "${given}" at)
+  if(given STREQUAL "" OR NOT at EQUAL 0)
+    message(FATAL_ERROR "the consumer's ${key} begins '${given}', that of foreshard plan is '${wanted}'\n${consumed}")
+  endif()
+endforeach()
