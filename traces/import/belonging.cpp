@@ -91,7 +91,7 @@ Result<void> check_trace(const ProfilerTrace& trace, const About& about, const F
   if (trace.rank && *trace.rank != 0)
     return disagree(files.trace, fmt::format("is of rank {}, not of rank 0", *trace.rank),
                     "give rank 0's trace: shards and sizes are taken to be rank 0's");
-  if (auto same = check_collectives(trace, about, files); !same) return same;
+  FORESHARD_TRY(check_collectives(trace, about, files));
   const TraceDevice* device = device_of(trace);
   if (device == nullptr) return {};
   if (!about.gpu.empty() && !device->name.empty() && device->name != about.gpu)

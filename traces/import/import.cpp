@@ -138,7 +138,7 @@ Result<void> Importer::read_files() {
     auto about = read_about(request_.about);
     FORESHARD_TRY(about);
     about_ = std::move(*about);
-    if (auto noted = note_file("about", request_.about); !noted) return noted;
+    FORESHARD_TRY(note_file("about", request_.about));
   }
   if (!request_.snapshot.empty()) {
     stage("reading the snapshot");
@@ -146,7 +146,7 @@ Result<void> Importer::read_files() {
     FORESHARD_TRY(snapshot);
     snapshot_ = std::move(*snapshot);
     memory_ranges_ = snapshot_ranges(snapshot_->snapshot);
-    if (auto noted = note_file("snapshot", request_.snapshot); !noted) return noted;
+    FORESHARD_TRY(note_file("snapshot", request_.snapshot));
   }
   if (!request_.trace.empty()) {
     stage("reading the profiler trace");
@@ -154,15 +154,14 @@ Result<void> Importer::read_files() {
         read_profiler_trace(request_.trace, {.keep_cpu_ops = request_.keep_cpu_ops, .device = request_.device});
     FORESHARD_TRY(trace);
     trace_ = std::move(*trace);
-    if (auto noted = note_file("trace", request_.trace); !noted) return noted;
+    FORESHARD_TRY(note_file("trace", request_.trace));
   }
   return {};
 }
 
 /// Settings, units and header, and whether the files are of one run.
 Result<void> Importer::settle() {
-  if (trace_ && about_)
-    if (auto same = check_trace(*trace_, *about_, files_); !same) return same;
+  if (trace_ && about_) FORESHARD_TRY(check_trace(*trace_, *about_, files_));
   if (trace_) out_.run = std::move(trace_->run);
   Run& r = run();
   if (!about_) {
@@ -181,8 +180,8 @@ Result<void> Importer::settle() {
   if (about_->sm_count != 0) r.info.sm_count = about_->sm_count;
   r.info.warnings = about_->warnings;
   if (snapshot_) {
-    if (auto same = check_snapshot(*snapshot_, *about_, files_); !same) return same;
-    if (auto same = check_units(memory_ranges_, r.units, files_.snapshot, files_.about); !same) return same;
+    FORESHARD_TRY(check_snapshot(*snapshot_, *about_, files_));
+    FORESHARD_TRY(check_units(memory_ranges_, r.units, files_.snapshot, files_.about));
   }
   return {};
 }
@@ -197,20 +196,18 @@ Result<void> Importer::take_trace() {
     std::vector<Unit> units = r.units;
     if (!about_)
       for (Unit& unit : units) unit.parameters.resize(1);
-    if (auto same = check_units(ranges, units, files_.trace, units_file); !same) return same;
+    FORESHARD_TRY(check_units(ranges, units, files_.trace, units_file));
   }
   const auto hooks = find_hooks(ranges, r.units);
   if (!hooks) return located(hooks.error(), files_.trace);
-  if (about_)
-    if (auto same = check_microbatches(*hooks, *about_, files_.trace, files_); !same) return same;
+  if (about_) FORESHARD_TRY(check_microbatches(*hooks, *about_, files_.trace, files_));
   if (snapshot_)
     if (auto same = check_order({memory_ranges_, memory_hooks_, files_.snapshot}, {ranges, *hooks, files_.trace});
         !same)
       return same;
   r.steps = step_records(*hooks, Recording::trace);
   for (StepRecord& step : r.steps) step.device_end = device_end(r, step);
-  if (r.measured)
-    if (auto same = check_time(profiled_step(r, r.steps), *r.measured, files_); !same) return same;
+  if (r.measured) FORESHARD_TRY(check_time(profiled_step(r, r.steps), *r.measured, files_));
   r.phases = phase_records(*hooks, Recording::trace);
   add_stats(hooks->stats);
   return {};
@@ -222,8 +219,7 @@ Result<void> Importer::take_snapshot() {
   auto hooks = find_hooks(memory_ranges_, run().units);
   if (!hooks) return located(hooks.error(), files_.snapshot);
   memory_hooks_ = std::move(*hooks);
-  if (about_)
-    if (auto same = check_microbatches(memory_hooks_, *about_, files_.snapshot, files_); !same) return same;
+  if (about_) FORESHARD_TRY(check_microbatches(memory_hooks_, *about_, files_.snapshot, files_));
   std::vector<Nanoseconds> begins;
   for (const StepRecord& step : step_records(memory_hooks_, Recording::snapshot)) begins.push_back(step.start);
   ReplayOptions options;

@@ -70,7 +70,7 @@ class AboutReader {
 };
 
 Result<void> AboutReader::header() {
-  if (auto known = root_.check_keys(kKeys); !known) return known;
+  FORESHARD_TRY(root_.check_keys(kKeys));
   auto schema = root_.count("schema", 1);
   FORESHARD_TRY(schema);
   if (*schema != kSchema)
@@ -106,12 +106,12 @@ Result<void> AboutReader::setting(const std::string& key, const OrderedJson& val
 }
 
 Result<void> AboutReader::settings() {
-  if (auto done = setting("pytorch", about_.torch, root_.place_of("torch")); !done) return done;
+  FORESHARD_TRY(setting("pytorch", about_.torch, root_.place_of("torch")));
   if (root_.find("gpus") == nullptr) return fail(ErrorKind::input, "this key is missing", root_.place_of("gpus"));
   for (const std::string_view key : kTopLevelSettings) {
     const OrderedJson* value = root_.find(std::string(key));
     if (value == nullptr) continue;
-    if (auto done = setting(std::string(key), *value, root_.place_of(key)); !done) return done;
+    FORESHARD_TRY(setting(std::string(key), *value, root_.place_of(key)));
   }
   if (const OrderedJson* value = root_.find("settings")) {
     std::vector<std::string_view> known;
@@ -120,9 +120,8 @@ Result<void> AboutReader::settings() {
           std::find(kTopLevelSettings.begin(), kTopLevelSettings.end(), row.key) == kTopLevelSettings.end())
         known.push_back(row.key);
     const JsonObject object{*value, root_.place_of("settings")};
-    if (auto done = object.check_keys(known); !done) return done;
-    for (const auto& [key, item] : value->items())
-      if (auto done = setting(key, item, object.place_of(key)); !done) return done;
+    FORESHARD_TRY(object.check_keys(known));
+    for (const auto& [key, item] : value->items()) FORESHARD_TRY(setting(key, item, object.place_of(key)));
   }
   if (auto done = check(about_.settings); !done) {
     Error error = done.error();
@@ -156,7 +155,7 @@ Result<void> AboutReader::measured() {
   const OrderedJson* value = root_.find("measured");
   if (value == nullptr || value->is_null()) return {};
   const JsonObject object{*value, root_.place_of("measured")};
-  if (auto known = object.check_keys(kMeasuredKeys); !known) return known;
+  FORESHARD_TRY(object.check_keys(kMeasuredKeys));
   auto step = times(object, "step_ms");
   FORESHARD_TRY(step);
   auto host = times(object, "host_issue_ms");
@@ -229,7 +228,7 @@ Result<Parameter> AboutReader::parameter(const JsonObject& object) {
 
 Result<void> AboutReader::unit(std::size_t index, const OrderedJson& value) {
   const JsonObject object{value, fmt::format("{}[{}]", root_.place_of("units"), index)};
-  if (auto known = object.check_keys(kUnitKeys); !known) return known;
+  FORESHARD_TRY(object.check_keys(kUnitKeys));
   auto name = object.text("unit");
   FORESHARD_TRY(name);
   Unit unit{std::move(*name), {}};
@@ -261,8 +260,7 @@ Result<void> AboutReader::units() {
   if (list == nullptr) return fail(ErrorKind::input, "this key is missing", root_.place_of("units"));
   if (!list->is_array() || list->empty())
     return fail(ErrorKind::input, "a list of at least one FSDP unit is needed", root_.place_of("units"));
-  for (std::size_t i = 0; i < list->size(); ++i)
-    if (auto done = unit(i, (*list)[i]); !done) return done;
+  for (std::size_t i = 0; i < list->size(); ++i) FORESHARD_TRY(unit(i, (*list)[i]));
   if (parameter_names_.empty()) return fail(ErrorKind::mismatch, "no unit has a parameter", root_.place_of("units"));
   return {};
 }
@@ -277,13 +275,11 @@ Result<void> AboutReader::unit_names() {
                 root_.place_of("settings") + "." + std::string(key),
                 near ? fmt::format("did you mean '{}'?", *near) : std::string());
   };
-  for (const auto& [unit, unused] : about_.settings.reshard_of_unit)
-    if (auto done = check_name(unit, "reshard_of_unit"); !done) return done;
+  for (const auto& [unit, unused] : about_.settings.reshard_of_unit) FORESHARD_TRY(check_name(unit, "reshard_of_unit"));
   for (const auto* lists : {&about_.settings.prefetch_lists.forward, &about_.settings.prefetch_lists.backward}) {
     for (const auto& [unit, targets] : *lists) {
-      if (auto done = check_name(unit, "prefetch_lists"); !done) return done;
-      for (const std::string& target : targets)
-        if (auto done = check_name(target, "prefetch_lists"); !done) return done;
+      FORESHARD_TRY(check_name(unit, "prefetch_lists"));
+      for (const std::string& target : targets) FORESHARD_TRY(check_name(target, "prefetch_lists"));
     }
   }
   return {};
