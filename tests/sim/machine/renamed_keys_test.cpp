@@ -69,7 +69,8 @@ TEST_CASE("a change to a built-in profile may be of an older schema") {
   for (const int schema : {2, 3}) {
     const auto profile =
         parse_profile(R"({"schema": )" + std::to_string(schema) + R"(, "name": "mine", "extends": "h200",
-          "contention": {"late_tile": {"value": 0.5, "unit": "ratio", "source": "a test", "fitted_on": "none: assumed"}},
+          "contention": {"late_tile": {"value": 0.5, "unit": "ratio", "source": "a test",
+            "fitted_on": "none: assumed"}},
           "collectives": [{"kind": "reduce-scatter", "transport": "nccl", "ranks": 2, "widens": true,
             "source": "a test", "fitted_on": "none: assumed", "bytes_us": [[1024, 5]]}],
           "covers": {"ranks": [2, 4], "source": "a test"}})",
