@@ -25,6 +25,9 @@ void add_fish_option(std::string& out, const std::string& verb, const OptionFact
 
 std::string fish_completion(const std::vector<DescribedVerb>& verbs) {
   std::string out = "# fish completion of foreshard; made by `foreshard completion fish`.\ncomplete -c foreshard -f\n";
+  out +=
+      "complete -c foreshard -n __fish_use_subcommand -l help -d 'the verbs'\n"
+      "complete -c foreshard -n __fish_use_subcommand -l version -d 'which foreshard this is'\n";
   for (const DescribedVerb& verb : verbs)
     out += fmt::format("complete -c foreshard -n __fish_use_subcommand -a {} -d {}\n", verb.name,
                        shell_quoted(verb.summary));

@@ -23,8 +23,9 @@ std::string value_of(const OptionFacts& option) {
   std::string action(files);
   if (!option.words.empty()) {
     const std::string words = joined(option.words);
+    // The blank keeps _arguments from putting its own options before those of _alternative, which refuses them.
     action = files.empty() ? fmt::format("({})", words)
-                           : fmt::format("_alternative \"words\\:word\\:({})\" \"files\\:file\\:{}\"", words, files);
+                           : fmt::format(" _alternative \"words\\:word\\:({})\" \"files\\:file\\:{}\"", words, files);
   }
   return fmt::format(":{}:{}", escaped(option.type_name), action);
 }
@@ -51,7 +52,8 @@ std::string zsh_completion(const std::vector<DescribedVerb>& verbs) {
   for (const DescribedVerb& verb : verbs)
     out += fmt::format("    {}\n", shell_quoted(verb.name + ":" + escaped(verb.summary)));
   out +=
-      "  )\n  if ((CURRENT == 2)); then\n    _describe verb verbs\n    return\n  fi\n"
+      "  )\n  if ((CURRENT == 2)); then\n    _describe verb verbs\n    [[ $PREFIX == -* ]] && compadd -- --help "
+      "--version\n    return\n  fi\n"
       "  local verb=$words[2]\n  shift words\n  ((CURRENT--))\n  case $verb in\n";
   for (const DescribedVerb& verb : verbs) {
     out += fmt::format("    {})\n      _arguments", verb.name);

@@ -49,7 +49,52 @@ std::string completed(const std::string& words) {
                    "); COMP_CWORD=$((${#COMP_WORDS[@]} - 1)); _foreshard; printf \"%s\\n\" \"${COMPREPLY[@]}\"'");
 }
 
+bool have(const std::string& program) {
+  return !output_of("command -v " + program + " 2>/dev/null").empty();
+}
+
+/// What zsh makes of `line` at a tab, in a folder that has the file run_file.db.
+std::string zsh_makes(const std::string& line) {
+  const ScratchFolder folder;
+  std::ofstream(folder.path / "_foreshard") << run_cli({"completion", "zsh"}).out;
+  std::ofstream(folder.path / "run_file.db") << "x";
+  const std::string script = (std::filesystem::current_path() / "tests/cli/complete.zsh").string();
+  return output_of("cd " + folder.path.string() + " && zsh -f " + script + " " + folder.path.string() + " '" + line +
+                   "' 2>&1");
+}
+
+/// What fish offers for the last word of `line`, one a line, without descriptions.
+std::string fish_offers(const std::string& line) {
+  const ScratchFolder folder;
+  std::ofstream(folder.path / "foreshard.fish") << run_cli({"completion", "fish"}).out;
+  std::ofstream(folder.path / "run_file.db") << "x";
+  return output_of("cd " + folder.path.string() +
+                   " && HOME=$PWD fish --no-config -c \"source foreshard.fish; complete -C'" + line +
+                   "'\" 2>&1 | cut -f 1");
+}
+
 }  // namespace
+
+TEST_CASE("zsh completes verbs, options, words, files and machines, and complains of nothing") {
+  if (!have("zsh")) FORESHARD_SKIP("no zsh here");
+  CHECK(zsh_makes("foreshard acc") == "accuracy\n");
+  CHECK(zsh_makes("foreshard --ver") == "--version\n");
+  CHECK(zsh_makes("foreshard plan --memory-l") == "plan --memory-limit\n");
+  CHECK(zsh_makes("foreshard plan --machine h100-") == "plan --machine h100-96\n");  // words or files
+  CHECK(zsh_makes("foreshard plan torch-t") == "plan torch-transformer\n");
+  CHECK(zsh_makes("foreshard plan -o run_f") == "plan -o run_file.db\n");
+  CHECK(zsh_makes("foreshard plan mlp --no-unsh") == "plan mlp --no-unshard-async\n");
+}
+
+TEST_CASE("fish completes verbs, options, words, files and machines") {
+  if (!have("fish")) FORESHARD_SKIP("no fish here");
+  CHECK(fish_offers("foreshard pl") == "plan\n");
+  CHECK(fish_offers("foreshard --ver") == "--version\n");
+  CHECK(fish_offers("foreshard plan --ma") == "--machine\n");
+  CHECK(fish_offers("foreshard plan --machine h1") == "h100\nh100-96\n");
+  CHECK(fish_offers("foreshard plan run_f") == "run_file.db\n");
+  CHECK(fish_offers("foreshard export run_file.db --format per") == "perfetto\n");
+}
 
 TEST_CASE("bash completes verbs, options, an option's words, machines and presets") {
   CHECK(completed("foreshard pl") == "plan\n");
