@@ -3,11 +3,10 @@
 
 #include <nlohmann/json.hpp>
 
+#include "accuracy/intervals.hpp"
 #include "accuracy/promises.hpp"
 #include "cli/reports/accuracy_parts.hpp"
 #include "cli/reports/accuracy_report.hpp"
-#include "traces/accuracy/intervals.hpp"
-#include "traces/accuracy/promises.hpp"
 
 namespace foreshard::cli {
 namespace {
@@ -108,7 +107,7 @@ Json accuracy_json(const AccuracyResult& result) {
   json["summary_held_out"] = summaries(Seen::held_out);
   json["summary_fitted"] = summaries(Seen::fitted);
   json["intervals_held_out"] = Json::array();
-  for (const traces::IntervalCheck& check : traces::check_intervals(result.accuracy, Seen::held_out))
+  for (const accuracy::IntervalCheck& check : accuracy::check_intervals(result.accuracy, Seen::held_out))
     json["intervals_held_out"].push_back({{"predicted", check.what},
                                           {"constants", check.stated},
                                           {"stated", {check.least, check.most}},

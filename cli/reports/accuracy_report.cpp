@@ -6,10 +6,9 @@
 #include <algorithm>
 #include <set>
 
+#include "accuracy/intervals.hpp"
 #include "accuracy/promises.hpp"
 #include "cli/reports/accuracy_parts.hpp"
-#include "traces/accuracy/intervals.hpp"
-#include "traces/accuracy/promises.hpp"
 
 namespace foreshard::cli {
 namespace {
@@ -265,7 +264,7 @@ std::string interval_table(const AccuracyResult& result) {
   std::string out = fmt::format(
       "### Stated intervals, on held-out rows\n\n| predicted | constants | stated | rows | mean error | worst | inside "
       "| {:.0f} % of the rows lie within |\n|---|---|---|---|---|---|---|---|\n",
-      100 * traces::kIntervalShare);
+      100 * accuracy::kIntervalShare);
   const auto row = [&](std::string_view what, std::string_view constants, const std::string& stated,
                        const ErrorSum& error, const std::string& inside, double needed) {
     out += error.count == 0
@@ -273,7 +272,7 @@ std::string interval_table(const AccuracyResult& result) {
                : fmt::format("| {} | `{}` | {} | {} | {:.1f} % | {:.1f} % | {} | ±{:.1f} % |\n", what, constants,
                              stated, error.count, 100 * error.mean(), 100 * error.worst, inside, 100 * needed);
   };
-  for (const traces::IntervalCheck& check : traces::check_intervals(result.accuracy, Seen::held_out))
+  for (const accuracy::IntervalCheck& check : accuracy::check_intervals(result.accuracy, Seen::held_out))
     row(check.what, check.stated, half_widths(check.least, check.most), check.error, std::to_string(check.inside),
         check.needed);
   ErrorSum published;
@@ -284,7 +283,7 @@ std::string interval_table(const AccuracyResult& result) {
     errors.push_back(one.error());
   }
   row("published training throughput", "/prediction/model_elsewhere", "–", published, "–",
-      traces::needed_half_width(errors));
+      accuracy::needed_half_width(errors));
   return out + "\nErrors are measured over predicted, less one, as an interval around the prediction counts them.\n\n";
 }
 
@@ -311,13 +310,13 @@ std::string accuracy_headline_text(const AccuracyResult& result) {
   std::string out =
       "| predicted, on runs that no constant was fitted on | rows | error | promised |\n|---|---|---|---|\n";
   out += headline_row("step from a recording at other settings, GPU- or link-bound", pairs.gpu.count,
-                      mean_and_worst(pairs.gpu), promised(traces::kMeanStep, traces::kPromises.step));
+                      mean_and_worst(pairs.gpu), promised(accuracy::kMeanStep, accuracy::kPromises.step));
   out += headline_row("step from the model alone, GPU- or link-bound", models.gpu.count, mean_and_worst(models.gpu),
-                      promised(traces::kMeanModelStep, traces::kPromises.model_step));
+                      promised(accuracy::kMeanModelStep, accuracy::kPromises.model_step));
   out += headline_row("peak reserved memory from the model alone", models.reserved.count,
-                      mean_and_worst(models.reserved), percent_of(traces::kPromises.model_reserved));
+                      mean_and_worst(models.reserved), percent_of(accuracy::kPromises.model_reserved));
   out += headline_row("a collective alone, 1 MiB to 1 GiB", collectives.count, mean_and_worst(collectives),
-                      "mean " + percent_of(traces::kMeanCollective));
+                      "mean " + percent_of(accuracy::kMeanCollective));
   out += headline_row("published training throughput", throughput.count, mean_and_worst(throughput), "none");
   const auto fitted = [&](From from) { return summarise(result.accuracy, from, Seen::fitted).predicted; };
   out += fmt::format(

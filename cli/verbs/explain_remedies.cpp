@@ -4,12 +4,12 @@
 
 #include <cmath>
 
+#include "accuracy/promises.hpp"
 #include "cli/options/options.hpp"
 #include "cli/options/source_options.hpp"
 #include "core/base/units.hpp"
 #include "sim/machine/profile.hpp"
 #include "sim/sweep/for_each.hpp"
-#include "traces/accuracy/promises.hpp"
 
 namespace foreshard::cli {
 namespace {
@@ -20,7 +20,7 @@ void warn_of_difference(const ExplainReport& report, Console& console) {
   const Bytes was = report.explanation.steps.back().peaks.reserved;
   const Bytes is = report.remedies->before.reserved;
   const double difference = static_cast<double>(is) - static_cast<double>(was);
-  if (std::abs(difference) <= traces::kPromises.clocked * static_cast<double>(was)) return;
+  if (std::abs(difference) <= accuracy::kPromises.clocked * static_cast<double>(was)) return;
   console.warn(
       fmt::format("the run's own settings simulate to a peak of {} reserved, where it was {}: savings count from the "
                   "former; a plan "

@@ -9,7 +9,7 @@
 #include <string_view>
 
 #include "core/base/quantity.hpp"
-#include "core/workload/lowering.hpp"
+#include "core/device/lowering.hpp"
 
 namespace foreshard {
 

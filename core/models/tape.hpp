@@ -143,9 +143,9 @@ struct TapeOptions {
   bool first_step = false;         ///< library workspaces are made
   bool gradients_persist = false;  ///< parameters have a .grad from an earlier microbatch: autograd adds into it
   Bytes cublas_workspace = 0;      ///< one for each thread that runs a GEMM
-  std::uint32_t sm_count = 0;    ///< of the GPU that the program is for; needed
-  bool flash_attention = false;  ///< of 16-bit types: flash rather than cuDNN's (TargetGpu)
-  bool keep_kernels = false;     ///< keep the kernels' descriptions (Program::kernels), for a device that runs them
+  std::uint32_t sm_count = 0;      ///< of the GPU that the program is for; needed
+  bool flash_attention = false;    ///< of 16-bit types: flash rather than cuDNN's (TargetGpu)
+  bool keep_kernels = false;       ///< keep the kernels' descriptions (Program::kernels), for a device that runs them
 };
 
 class Tape {

@@ -20,8 +20,7 @@
 #include "core/device/device.hpp"
 #include "core/device/lowering.hpp"
 #include "core/settings/settings.hpp"
-#include "core/workload/lowering.hpp"
-#include "core/workload/measured.hpp"
+#include "core/workload/measured_steps.hpp"
 #include "core/workload/unit.hpp"
 
 namespace foreshard {

@@ -1,6 +1,6 @@
 // What an isolated collective costs: the seam behind which rings, trees and fabrics are priced.
 //
-// Who: sim/engine asks once for each collective that is put on a stream; traces/accuracy compares prices with published
+// Who: sim/engine asks once for each collective that is put on a stream; accuracy compares prices with published
 // tables. Implemented by modelled_collectives.hpp. Pure and deterministic; safe to share between simulations on many
 // threads.
 #pragma once

@@ -10,7 +10,6 @@
 
 #include "core/device/pull_reduce_ctas.hpp"
 #include "core/kernel/kernel_enum_names.hpp"
-#include "core/kernel/kernel_names.hpp"
 
 namespace foreshard::sim {
 

@@ -57,10 +57,10 @@ HostConfidence host_confidence(const Workload& workload) {
 
 void judge_version(const Settings& settings, Prediction& p) {
   if (settings.pytorch == kFsdpSchedule) return;
-  std::string text = fmt::format("FSDP2's schedule is that of PyTorch {}; only the allocator's rules follow {}",
+  std::string text = fmt::format("FSDP2's schedule is that of PyTorch {}; of {} it has the allocator's rules",
                                  kFsdpSchedule, settings.pytorch);
   if (const auto known = differences(fsdp_rules(settings.pytorch)); !known.empty())
-    text += fmt::format(", and that {}", fmt::join(known, ", and that "));
+    text += fmt::format(" and this: {}", fmt::join(known, ", "));
   estimate(std::move(text), p);
 }
 

@@ -6,7 +6,6 @@
 #include <cmath>
 
 #include "core/adapt/adapt.hpp"
-#include "core/models/generate.hpp"
 #include "core/settings/carried_out.hpp"
 #include "core/settings/settings_table.hpp"
 #include "sim/compute/measured.hpp"

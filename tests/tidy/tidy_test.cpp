@@ -49,7 +49,8 @@ std::vector<std::string> all_paths() {
   std::vector<std::string> paths;
   for (const auto& entry : std::filesystem::directory_iterator("."))
     if (entry.is_regular_file()) paths.push_back(entry.path().filename().generic_string());
-  for (const char* folder : {"core", "sim", "gpu", "traces", "viz", "cli", "tests", "cmake", "tools", "docs"})
+  for (const char* folder :
+       {"core", "sim", "gpu", "traces", "accuracy", "viz", "cli", "tests", "cmake", "tools", "docs"})
     for (const auto& entry : std::filesystem::recursive_directory_iterator(folder))
       if (entry.is_regular_file()) paths.push_back(entry.path().generic_string());
   return paths;
