@@ -24,31 +24,31 @@ void append(std::string& out, std::string_view text) {
 
 }  // namespace
 
-void JsonObject::key(std::string_view name) {
+void ChromeObject::key(std::string_view name) {
   if (text_.size() > 1) text_ += ", ";
   append(text_, name);
   text_ += ": ";
 }
 
-JsonObject& JsonObject::text(std::string_view name, std::string_view value) {
+ChromeObject& ChromeObject::text(std::string_view name, std::string_view value) {
   key(name);
   append(text_, value);
   return *this;
 }
 
-JsonObject& JsonObject::number(std::string_view name, std::int64_t value) {
+ChromeObject& ChromeObject::number(std::string_view name, std::int64_t value) {
   key(name);
   fmt::format_to(std::back_inserter(text_), "{}", value);
   return *this;
 }
 
-JsonObject& JsonObject::count(std::string_view name, std::uint64_t value) {
+ChromeObject& ChromeObject::count(std::string_view name, std::uint64_t value) {
   key(name);
   fmt::format_to(std::back_inserter(text_), "{}", value);
   return *this;
 }
 
-JsonObject& JsonObject::time(std::string_view name, Nanoseconds value) {
+ChromeObject& ChromeObject::time(std::string_view name, Nanoseconds value) {
   key(name);
   const bool negative = value.count < 0;
   const std::uint64_t ns =
@@ -57,7 +57,7 @@ JsonObject& JsonObject::time(std::string_view name, Nanoseconds value) {
   return *this;
 }
 
-JsonObject& JsonObject::raw(std::string_view name, std::string_view json) {
+ChromeObject& ChromeObject::raw(std::string_view name, std::string_view json) {
   key(name);
   text_ += json;
   return *this;

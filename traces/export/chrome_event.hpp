@@ -10,18 +10,18 @@
 
 namespace foreshard::traces {
 
-class JsonObject {
+class ChromeObject {
  public:
-  JsonObject() : text_("{") {}
-  JsonObject& text(std::string_view key, std::string_view value);
-  JsonObject& number(std::string_view key, std::int64_t value);
+  ChromeObject() : text_("{") {}
+  ChromeObject& text(std::string_view key, std::string_view value);
+  ChromeObject& number(std::string_view key, std::int64_t value);
   /// Beyond 2^63 too, as an unsigned number.
-  JsonObject& count(std::string_view key, std::uint64_t value);
+  ChromeObject& count(std::string_view key, std::uint64_t value);
   /// Microseconds with three decimals: integer nanoseconds without a loss.
-  JsonObject& time(std::string_view key, Nanoseconds value);
+  ChromeObject& time(std::string_view key, Nanoseconds value);
   /// JSON text as it is.
-  JsonObject& raw(std::string_view key, std::string_view json);
-  JsonObject& object(std::string_view key, const JsonObject& value) { return raw(key, value.done()); }
+  ChromeObject& raw(std::string_view key, std::string_view json);
+  ChromeObject& object(std::string_view key, const ChromeObject& value) { return raw(key, value.done()); }
   [[nodiscard]] std::string done() const { return text_ + "}"; }
 
  private:

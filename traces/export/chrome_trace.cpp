@@ -24,9 +24,9 @@ constexpr std::int64_t kGpuOrder = 5'000'000;
 /// Overflow rows, behind Kineto's.
 constexpr std::int64_t kOverflowRow = 2'000'000;
 
-JsonObject event(std::string_view phase, std::string_view category, std::string_view name, std::int64_t pid,
-                 std::int64_t tid) {
-  JsonObject out;
+ChromeObject event(std::string_view phase, std::string_view category, std::string_view name, std::int64_t pid,
+                   std::int64_t tid) {
+  ChromeObject out;
   out.text("ph", phase);
   if (!category.empty()) out.text("cat", category);
   out.text("name", name).number("pid", pid).number("tid", tid);
@@ -98,14 +98,14 @@ class ChromeWriter {
   }
 
  private:
-  void put(const JsonObject& object) {
+  void put(const ChromeObject& object) {
     sink_.write(first_ ? "\n  " : ",\n  ");
     first_ = false;
     sink_.write(object.done());
   }
 
   void header() {
-    JsonObject device;
+    ChromeObject device;
     device.number("id", kDevice)
         .text("name", run_.info.gpu)
         .number("totalGlobalMem", 0)
@@ -117,7 +117,7 @@ class ChromeWriter {
         fmt::format("  \"distributedInfo\": {{\n    \"backend\": \"nccl\",\n    \"rank\": 0,\n    \"world_size\": {},\n"
                     "    \"pg_count\": 1,\n    \"nccl_version\": ",
                     std::uint64_t{settings.gpus} * settings.nodes));
-    JsonObject nccl;
+    ChromeObject nccl;
     nccl.text("v", run_.info.nccl);
     const std::string quoted = nccl.done();
     sink_.write(quoted.substr(6, quoted.size() - 7) + "\n  },\n");
@@ -127,20 +127,20 @@ class ChromeWriter {
   }
 
   void name_row(std::string_view what, std::int64_t pid, std::int64_t tid, std::string_view name) {
-    put(event("M", {}, what, pid, tid).time("ts", {}).object("args", JsonObject().text("name", name)));
+    put(event("M", {}, what, pid, tid).time("ts", {}).object("args", ChromeObject().text("name", name)));
   }
   void order_row(std::string_view what, std::int64_t pid, std::int64_t tid, std::int64_t order) {
-    put(event("M", {}, what, pid, tid).time("ts", {}).object("args", JsonObject().number("sort_index", order)));
+    put(event("M", {}, what, pid, tid).time("ts", {}).object("args", ChromeObject().number("sort_index", order)));
   }
 
   void names(const std::vector<TrackRow>& rows) {
     name_row("process_name", kHost, 0, run_.info.name.empty() ? "foreshard" : run_.info.name);
-    put(event("M", {}, "process_labels", kHost, 0).time("ts", {}).object("args", JsonObject().text("labels", "CPU")));
+    put(event("M", {}, "process_labels", kHost, 0).time("ts", {}).object("args", ChromeObject().text("labels", "CPU")));
     order_row("process_sort_index", kHost, 0, kHost);
     name_row("process_name", kDevice, 0, run_.info.name.empty() ? "foreshard" : run_.info.name);
     put(event("M", {}, "process_labels", kDevice, 0)
             .time("ts", {})
-            .object("args", JsonObject().text("labels", "GPU 0")));
+            .object("args", ChromeObject().text("labels", "GPU 0")));
     order_row("process_sort_index", kDevice, 0, kGpuOrder);
     for (const TrackRow& row : rows) {
       if (row.kind != TrackRow::Kind::thread && row.kind != TrackRow::Kind::stream) continue;
@@ -166,7 +166,7 @@ class ChromeWriter {
     const std::string shown = slice.of == Slice::Of::step    ? "ProfilerStep#" + name.substr(name.rfind(' ') + 1)
                               : slice.of == Slice::Of::phase ? "## " + name + " ##"
                                                              : name;
-    JsonObject out;
+    ChromeObject out;
     out.text("ph", "X").text("cat", own ? "user_annotation" : "Trace").text("name", shown);
     if (own)
       out.number("pid", kHost).number("tid", tid(row));
@@ -178,9 +178,9 @@ class ChromeWriter {
   void host_op(const TrackRow& row, const Slice& slice) {
     const HostOpRecord& op = run_.host_ops[slice.index];
     const std::string name = slice_name(run_, slice);
-    JsonObject out = event("X", category_of(op, name), name, kHost, tid(row));
+    ChromeObject out = event("X", category_of(op, name), name, kHost, tid(row));
     out.time("ts", slice.start).time("dur", slice.end - slice.start);
-    if (op.correlation != 0) out.object("args", JsonObject().count("correlation", op.correlation));
+    if (op.correlation != 0) out.object("args", ChromeObject().count("correlation", op.correlation));
     put(out);
   }
 
@@ -192,10 +192,10 @@ class ChromeWriter {
     put(event("X", "cuda_runtime", call, kHost, kHost)
             .time("ts", op.issue + selection_.lanes_shift)
             .time("dur", {})
-            .object("args", JsonObject().count("External id", index + 1).count("correlation", correlation)));
+            .object("args", ChromeObject().count("External id", index + 1).count("correlation", correlation)));
   }
 
-  void collective_facts(const DeviceOpRecord& op, JsonObject& args) const {
+  void collective_facts(const DeviceOpRecord& op, ChromeObject& args) const {
     const std::uint64_t ranks = op.collective == CollectiveKind::all_reduce && run_.settings.replicate > 1
                                     ? run_.settings.replicate
                                     : run_.settings.shard_ranks();
@@ -217,7 +217,7 @@ class ChromeWriter {
     const std::uint64_t correlation = op.correlation != 0 ? op.correlation : next_correlation_++;
     if (issued && !recorded) issue(slice.index, op, correlation);
     if (by_copies) {
-      JsonObject facts;
+      ChromeObject facts;
       facts.count("External id", slice.index + 1);
       collective_facts(op, facts);
       put(event("X", "cpu_op", "record_param_comms", kHost, kHost)
@@ -225,7 +225,7 @@ class ChromeWriter {
               .time("dur", {})
               .object("args", facts));
     }
-    JsonObject args;
+    ChromeObject args;
     args.count("External id", slice.index + 1);
     args.time("queued", op.start - op.issue).number("device", kDevice).number("context", 1);
     args.count("stream", stream_number(run_, op.stream));
@@ -282,7 +282,7 @@ class ChromeWriter {
       put(event("X", "cuda_runtime", call, kHost, kHost)
               .time("ts", time)
               .time("dur", {})
-              .object("args", JsonObject().count("correlation", correlation)));
+              .object("args", ChromeObject().count("correlation", correlation)));
     }
     const std::uint64_t stream = stream_number(run_, record.stream.valid() ? record.stream : source.stream);
     const std::int64_t row = static_cast<std::int64_t>(stream) + kSyncRow;
@@ -290,7 +290,7 @@ class ChromeWriter {
       name_row("thread_name", kDevice, row, fmt::format("stream {} (sync)", stream));
       order_row("thread_sort_index", kDevice, row, row);
     }
-    JsonObject args;
+    ChromeObject args;
     args.count("stream", stream).count("correlation", correlation).number("device", kDevice).number("context", 1);
     if (is_record) {
       args.count("event_id", record.event.value);
@@ -308,7 +308,7 @@ class ChromeWriter {
   }
 
   void counters(Nanoseconds time, const MemoryTotals& totals) {
-    JsonObject args;
+    ChromeObject args;
     args.number("allocated", totals.allocated).number("active", totals.active).number("requested", totals.requested);
     args.number("reserved", totals.reserved);
     put(event("C", {}, "GPU 0 memory", kDevice, 0).time("ts", time).object("args", args));
@@ -328,7 +328,7 @@ class ChromeWriter {
       apply(run_, record, totals);
       if (!held) continue;
       if (totals.allocated != before.allocated) {
-        JsonObject args;
+        ChromeObject args;
         args.number("Total Reserved", totals.reserved).number("Total Allocated", totals.allocated);
         args.number("Bytes", totals.allocated - before.allocated).count("Addr", record.address);
         args.number("Device Id", kDevice).number("Device Type", 1).count("Ev Idx", i);
