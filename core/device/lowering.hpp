@@ -1,4 +1,4 @@
-// Whose host program puts work on a Device: which ops stand for what FSDP2, autograd and the optimizer do.
+// Whose kernels a step launches for what FSDP2, autograd and the optimizer do: eager PyTorch's or foreshard's own.
 #pragma once
 
 #include <cstdint>

@@ -6,8 +6,8 @@
 
 namespace foreshard::sim {
 
-/// It holds SMs and moves memory as NCCL's symmetric kernels do, and as the probe's rows concurrent with it are fitted
-/// (sim/calibrate/fit_contention.cpp).
+/// It holds SMs and moves memory as NCCL's symmetric kernels do; its part in contention is fitted to the probe's rows
+/// of kernels beside it (sim/calibrate/fit_contention.cpp).
 [[nodiscard]] Estimate pull_reduce(const MachineProfile& machine, const Group& group);
 
 }  // namespace foreshard::sim
