@@ -214,6 +214,7 @@ Result<ReferenceRun> read_reference_run(const std::string& folder, const std::st
   if (!imported->workload) return fail(ErrorKind::mismatch, "the import made no workload", base);
   run.workload = std::move(*imported->workload);
   add_beyond(*config, run);
+  if (has_frozen_parameters(run.workload)) run.beyond_model = "some of its parameters are frozen";
   auto model = model_of(*json, base + ".json", request.about);
   FORESHARD_TRY(model);
   run.model = std::move(*model);
