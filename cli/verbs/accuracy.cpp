@@ -20,7 +20,7 @@
 namespace foreshard::cli {
 namespace {
 
-struct Options {
+struct AccuracyOptions {
   std::string folder;
   std::string machine = "h200";
   unsigned jobs = 0;
@@ -77,7 +77,7 @@ Result<void> add_published(AccuracyResult& result, const sim::MachineProfile& ma
   return add_throughput(result, threads);
 }
 
-Result<AccuracyResult> measure(const Options& options, const sim::MachineProfile& machine, Console& console) {
+Result<AccuracyResult> measure(const AccuracyOptions& options, const sim::MachineProfile& machine, Console& console) {
   AccuracyResult result;
   result.folder = options.folder;
   const unsigned threads = options.jobs == 0 ? sim::hardware_threads() : options.jobs;
@@ -98,7 +98,7 @@ Result<AccuracyResult> measure(const Options& options, const sim::MachineProfile
   return result;
 }
 
-Result<int> accuracy(const Options& options, Console& console) {
+Result<int> accuracy(const AccuracyOptions& options, Console& console) {
   for (const std::string& path : {options.csv, options.output, options.headline, options.baseline})
     if (!path.empty()) FORESHARD_TRY(may_write(path, options.force));
   const auto machine = read_machine(options.machine);
@@ -122,7 +122,7 @@ Result<int> accuracy(const Options& options, Console& console) {
 }  // namespace
 
 Action add_accuracy(OptionSet& set) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<AccuracyOptions>();
   set.add_option("folder", options->folder, "holds runs/ (recordings with their measurements) and collectives/")
       .required()
       .type_name("DIR");

@@ -27,7 +27,7 @@
 namespace foreshard::cli {
 namespace {
 
-struct Options {
+struct CalibrateOptions {
   std::vector<std::string> files;
   std::string output;
   std::string base = "h200";
@@ -36,13 +36,6 @@ struct Options {
   bool force = false;
   bool json = false;
 };
-
-bool is_store(const std::string& path) {
-  char first[15] = {};
-  std::ifstream file(path, std::ios::binary);
-  file.read(first, sizeof first);
-  return std::string_view(first, sizeof first) == "SQLite format 3";
-}
 
 /// A run store: gaps of the imported device ops, and the host factor where it has a workload.
 Result<sim::Measurements> read_store(const std::string& path, const sim::MachineProfile& base) {
@@ -73,7 +66,7 @@ Result<sim::Measurements> read_store(const std::string& path, const sim::Machine
 Result<sim::Measurements> read_input(const std::string& path, const sim::MachineProfile& base,
                                      const sim::ReadOptions& options) {
   auto read = [&]() -> Result<sim::Measurements> {
-    if (is_store(path)) return read_store(path, base);
+    if (traces::is_store(path)) return read_store(path, base);
     const auto text = read_text(path);
     FORESHARD_TRY(text);
     return sim::read_measurements(*text, path, options);
@@ -134,7 +127,7 @@ Json covers_json(const sim::ValidRange& valid_range) {
   return json;
 }
 
-Json as_json(const Options& options, std::span<const sim::Measurements> inputs, const sim::MachineFit& fit) {
+Json as_json(const CalibrateOptions& options, std::span<const sim::Measurements> inputs, const sim::MachineFit& fit) {
   Json json = json_result("calibrate");
   json["output"] = options.output;
   json["base"] = options.base;
@@ -158,7 +151,7 @@ std::string percent(double share) {
   return fmt::format("{:.1f} %", share * 100);
 }
 
-void print_tables(Console& console, const Options& options, std::span<const sim::Measurements> inputs,
+void print_tables(Console& console, const CalibrateOptions& options, std::span<const sim::Measurements> inputs,
                   const sim::MachineFit& fit) {
   constexpr auto kRight = Table::Align::right;
   Table read({{"read"}, {"as"}, {"samples", kRight}});
@@ -184,7 +177,7 @@ void print_tables(Console& console, const Options& options, std::span<const sim:
 }
 
 /// Whole or not at all: a cut profile would be refused, but only when it is used.
-Result<void> write_profile(const Options& options, const sim::MachineFit& fit) {
+Result<void> write_profile(const CalibrateOptions& options, const sim::MachineFit& fit) {
   auto file = traces::AtomicFile::create(options.output, options.force);
   FORESHARD_TRY(file);
   std::ofstream out(file->temporary_path(), std::ios::binary);
@@ -194,7 +187,7 @@ Result<void> write_profile(const Options& options, const sim::MachineFit& fit) {
   return file->commit();
 }
 
-Result<int> calibrate_machine(Options& options, Console& console) {
+Result<int> calibrate_machine(CalibrateOptions& options, Console& console) {
   FORESHARD_TRY(may_write(options.output, options.force));
   sim::FitRequest request{options.name, options.base, {}};
   const auto base_json = profile_text(options.base);
@@ -227,7 +220,7 @@ Result<int> calibrate_machine(Options& options, Console& console) {
 }  // namespace
 
 Action add_calibrate(OptionSet& set) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<CalibrateOptions>();
   set.add_option("files", options->files,
                  "probe files, output of nccl-tests (text or -J), NCCL_TOPO_DUMP_FILE's XML, run stores of import")
       .required()

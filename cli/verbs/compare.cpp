@@ -20,7 +20,7 @@
 namespace foreshard::cli {
 namespace {
 
-struct Options {
+struct CompareOptions {
   std::string a;
   std::string b;
   std::optional<std::uint32_t> step;
@@ -43,7 +43,7 @@ void take_step_time(const ComparedSide& side, RunSummary& summary) {
   summary.step_ms_source = "timeline";
 }
 
-Result<int> compare(const Options& options, Console& console) {
+Result<int> compare(const CompareOptions& options, Console& console) {
   std::optional<std::int32_t> step;
   if (options.step) {
     if (*options.step > INT32_MAX) return fail(ErrorKind::usage, "no run has that many steps", "--step");
@@ -83,7 +83,7 @@ Result<int> compare(const Options& options, Console& console) {
 }  // namespace
 
 Action add_compare(OptionSet& set) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<CompareOptions>();
   set.add_option("a", options->a, "a run store").required().type_name("A");
   set.add_option("b", options->b, "another, held against it").required().type_name("B");
   add_parsed<std::uint32_t>(set, "--step", options->step, &parse_count, "of both; default: each run's last")

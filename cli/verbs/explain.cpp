@@ -2,8 +2,6 @@
 
 #include <fmt/core.h>
 
-#include <array>
-#include <fstream>
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -22,7 +20,7 @@
 namespace foreshard::cli {
 namespace {
 
-struct Options {
+struct ExplainOptions {
   traces::ImportRequest files;  ///< `snapshot` is RUN, where that is one
   std::string run;
   std::string step;
@@ -41,7 +39,7 @@ struct Loaded {
   std::string no_workload;  ///< why there is none
 };
 
-Result<Loaded> load_store(const Options& options) {
+Result<Loaded> load_store(const ExplainOptions& options) {
   if (!options.files.trace.empty() || !options.files.about.empty() || options.files.device)
     return fail(ErrorKind::usage, "--trace, --about and --device belong to a snapshot file", options.run,
                 "a run store has all of that in it: import it again with them");
@@ -56,7 +54,7 @@ Result<Loaded> load_store(const Options& options) {
   return loaded;
 }
 
-Result<Loaded> load_snapshot(Options& options, Console& console) {
+Result<Loaded> load_snapshot(ExplainOptions& options, Console& console) {
   options.files.snapshot = options.run;
   options.files.version = version_number();
   std::optional<Progress> progress;
@@ -68,14 +66,6 @@ Result<Loaded> load_snapshot(Options& options, Console& console) {
   return loaded;
 }
 
-bool is_store(const std::string& path) {
-  constexpr std::string_view kMagic("SQLite format 3");
-  std::ifstream file(path, std::ios::binary);
-  std::array<char, 15> head{};
-  file.read(head.data(), head.size());
-  return std::string_view(head.data(), static_cast<std::size_t>(file.gcount())) == kMagic;
-}
-
 void report_oddities(Console& console, const Loaded& loaded, const Explanation& e) {
   for (const std::string& warning : loaded.run.info.warnings) console.warn(warning);
   for (const ImportStat& stat : loaded.run.import_stats)
@@ -85,7 +75,7 @@ void report_oddities(Console& console, const Loaded& loaded, const Explanation& 
     console.warn(fmt::format("{} allocator entries contradict the others and were passed over", e.odd_events));
 }
 
-Result<ExplainRequest> request_of(const Options& options) {
+Result<ExplainRequest> request_of(const ExplainOptions& options) {
   ExplainRequest request;
   request.largest = options.blocks;
   if (options.step == "all") {
@@ -104,7 +94,7 @@ Result<ExplainRequest> request_of(const Options& options) {
   return request;
 }
 
-Result<void> simulate(const Options& options, const Loaded& loaded, Console& console, ExplainReport& report) {
+Result<void> simulate(const ExplainOptions& options, const Loaded& loaded, Console& console, ExplainReport& report) {
   if (options.no_remedies)
     report.no_remedies = "--no-remedies";
   else if (!loaded.workload)
@@ -114,10 +104,10 @@ Result<void> simulate(const Options& options, const Loaded& loaded, Console& con
   return {};
 }
 
-Result<int> explain_run(Options& options, Console& console) {
+Result<int> explain_run(ExplainOptions& options, Console& console) {
   const auto request = request_of(options);
   FORESHARD_TRY(request);
-  auto loaded = is_store(options.run) ? load_store(options) : load_snapshot(options, console);
+  auto loaded = traces::is_store(options.run) ? load_store(options) : load_snapshot(options, console);
   FORESHARD_TRY(loaded);
   const auto explanation = explain(loaded->run, *request);
   if (!explanation) {
@@ -139,7 +129,7 @@ Result<int> explain_run(Options& options, Console& console) {
 }  // namespace
 
 Action add_explain(OptionSet& set) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<ExplainOptions>();
   set.add_option("run", options->run, "a run store, or a memory snapshot (.pickle or JSON, plain, .gz or .xz)")
       .required()
       .type_name("RUN|SNAPSHOT");

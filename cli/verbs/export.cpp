@@ -30,7 +30,7 @@ namespace {
 
 using traces::ByteSink;
 
-struct Options {
+struct ExportOptions {
   std::string run;
   std::string format;
   std::string output;
@@ -44,7 +44,7 @@ using Write = std::function<Result<void>(ByteSink&)>;
 
 /// To the output file, which appears when it is whole and is packed where its name ends with .gz; to standard output
 /// for "-" and where no file is named.
-Result<int> write_out(const Options& options, Console& console, const Write& write) {
+Result<int> write_out(const ExportOptions& options, Console& console, const Write& write) {
   if (options.output.empty() || options.output == "-") {
     ByteSink sink = ByteSink::to_stream(console.out);
     FORESHARD_TRY(write(sink));
@@ -67,7 +67,7 @@ Result<int> write_out(const Options& options, Console& console, const Write& wri
   return kDone;
 }
 
-Result<traces::ExportSelection> selected(const Options& options, const Run& run, bool last_by_default) {
+Result<traces::ExportSelection> selected(const ExportOptions& options, const Run& run, bool last_by_default) {
   std::optional<std::int32_t> step;
   if (options.step.empty()) {
     if (last_by_default) step = traces::last_lanes_step(run);
@@ -82,7 +82,7 @@ Result<traces::ExportSelection> selected(const Options& options, const Run& run,
   return selection;
 }
 
-Result<int> export_timeline(const Options& options, const Run& run, Console& console) {
+Result<int> export_timeline(const ExportOptions& options, const Run& run, Console& console) {
   const auto selection = selected(options, run, false);
   FORESHARD_TRY(selection);
   const bool perfetto = options.format == "perfetto";
@@ -95,13 +95,13 @@ Result<int> export_timeline(const Options& options, const Run& run, Console& con
   });
 }
 
-Result<int> export_chakra(const Options& options, const Run& run, Console& console) {
+Result<int> export_chakra(const ExportOptions& options, const Run& run, Console& console) {
   const auto selection = selected(options, run, true);
   FORESHARD_TRY(selection);
   return write_out(options, console, [&](ByteSink& sink) { return traces::write_chakra(run, *selection, sink); });
 }
 
-Result<int> export_snapshot(const Options& options, const Run& run, Console& console) {
+Result<int> export_snapshot(const ExportOptions& options, const Run& run, Console& console) {
   if (!options.step.empty() && options.step != "all")
     return fail(ErrorKind::usage, "a snapshot is the whole recording: a part of it could not be replayed", "--step",
                 "leave --step out");
@@ -109,7 +109,7 @@ Result<int> export_snapshot(const Options& options, const Run& run, Console& con
 }
 
 /// Graphviz, on a DOT file beside the output.
-Result<int> draw_graph(const Options& options, const std::string& dot, Console& console) {
+Result<int> draw_graph(const ExportOptions& options, const std::string& dot, Console& console) {
   if (options.output.empty() || options.output == "-")
     return fail(ErrorKind::usage, "a picture needs a file", "-o", "give -o step.svg, or --format dot");
   auto picture = traces::AtomicFile::create(options.output, options.force);
@@ -126,7 +126,7 @@ Result<int> draw_graph(const Options& options, const std::string& dot, Console& 
   return kDone;
 }
 
-Result<int> export_graph(const Options& options, const Run& run, Console& console) {
+Result<int> export_graph(const ExportOptions& options, const Run& run, Console& console) {
   const auto selection = selected(options, run, true);
   FORESHARD_TRY(selection);
   const auto collapse = options.collapse == "none" ? viz::Collapse::none : viz::Collapse::unit;
@@ -156,7 +156,7 @@ Result<void> write_table(const std::string& store, std::string_view table, bool 
   }
 }
 
-Result<int> export_one_table(const Options& options, Console& console) {
+Result<int> export_one_table(const ExportOptions& options, Console& console) {
   std::vector<std::string_view> names;
   for (const traces::Table& table : traces::tables()) names.push_back(table.name);
   const std::size_t tables = names.size();
@@ -170,7 +170,7 @@ Result<int> export_one_table(const Options& options, Console& console) {
                    [&](ByteSink& sink) { return write_table(options.run, options.table, is_view, sink); });
 }
 
-Result<int> export_csv(const Options& options, Console& console) {
+Result<int> export_csv(const ExportOptions& options, Console& console) {
   if (!options.step.empty() && options.step != "all")
     return fail(ErrorKind::usage, "tables are exported whole", "--step",
                 "leave --step out, or ask for rows: foreshard query RUN SQL --csv");
@@ -185,7 +185,7 @@ Result<int> export_csv(const Options& options, Console& console) {
   for (const traces::Table& table : traces::tables())  // nothing is written where something is there
     FORESHARD_TRY(may_write(file_of(table.name), options.force));
   for (const traces::Table& table : traces::tables()) {
-    Options one = options;
+    ExportOptions one = options;
     one.output = file_of(table.name);
     const auto written =
         write_out(one, console, [&](ByteSink& sink) { return write_table(options.run, table.name, false, sink); });
@@ -194,7 +194,7 @@ Result<int> export_csv(const Options& options, Console& console) {
   return kDone;
 }
 
-Result<int> run_export(const Options& options, Console& console) {
+Result<int> run_export(const ExportOptions& options, Console& console) {
   if (!options.table.empty() && options.format != "csv")
     return fail(ErrorKind::usage, "tables are exported as csv", "--table", "give --format csv");
   const bool to_file = !options.output.empty() && options.output != "-";
@@ -214,7 +214,7 @@ Result<int> run_export(const Options& options, Console& console) {
 }  // namespace
 
 Action add_export(OptionSet& set) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<ExportOptions>();
   set.add_option("run", options->run, "a run store").required().type_name("RUN");
   set.add_option("--format", options->format,
                  "perfetto: ui.perfetto.dev; chrome: Kineto's profiler trace; snapshot: PyTorch's memory_viz; dot, "

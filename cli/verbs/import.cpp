@@ -20,7 +20,7 @@
 namespace foreshard::cli {
 namespace {
 
-struct Options {
+struct ImportOptions {
   traces::ImportRequest request;
   std::string output;
   bool no_workload = false;
@@ -29,7 +29,7 @@ struct Options {
   bool json = false;
 };
 
-Json as_json(const Options& options, const Run& run, bool workload) {
+Json as_json(const ImportOptions& options, const Run& run, bool workload) {
   Json json = json_result("import");
   json["output"] = options.output;
   json["name"] = run.info.name;
@@ -51,7 +51,7 @@ Json as_json(const Options& options, const Run& run, bool workload) {
   return json;
 }
 
-void print_summary(Console& console, const Options& options, const Run& run, bool workload) {
+void print_summary(Console& console, const ImportOptions& options, const Run& run, bool workload) {
   Table table({{""}, {""}});
   table.row({"run", run.info.name});
   if (!run.info.gpu.empty()) table.row({"GPU", fmt::format("{} x {}", run.settings.world(), run.info.gpu)});
@@ -91,7 +91,7 @@ std::uint64_t report_stats(Console& console, const Run& run) {
   return lost;
 }
 
-Result<int> import_files(Options& options, Console& console) {
+Result<int> import_files(ImportOptions& options, Console& console) {
   FORESHARD_TRY(may_write(options.output, options.force));
   options.request.workload = !options.no_workload;
   options.request.version = version_number();
@@ -116,7 +116,7 @@ Result<int> import_files(Options& options, Console& console) {
 }  // namespace
 
 Action add_import(OptionSet& set) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<ImportOptions>();
   traces::ImportRequest& request = options->request;
   set.add_option("--snapshot", request.snapshot, "memory snapshot, torch.cuda.memory._dump_snapshot()")
       .type_name("FILE");

@@ -18,12 +18,12 @@
 namespace foreshard::cli {
 namespace {
 
-struct Options {
+struct MachinesOptions {
   std::string name;
   bool json = false;
 };
 
-Result<int> list(const Options& options, Console& console) {
+Result<int> list(const MachinesOptions& options, Console& console) {
   constexpr auto kRight = Table::Align::right;
   Table table({{"machine"}, {"SMs", kRight}, {"memory", kRight}, {"what it is"}});
   Json json = json_result("machines");
@@ -76,7 +76,7 @@ void rows(const nlohmann::json& node, const std::string& place, Table& table) {
   }
 }
 
-Result<int> show(const Options& options, Console& console) {
+Result<int> show(const MachinesOptions& options, Console& console) {
   const auto text = profile_text(options.name);
   FORESHARD_TRY(text);
   const auto profile = sim::parse_profile(*text, options.name);
@@ -101,7 +101,7 @@ Result<int> show(const Options& options, Console& console) {
 }  // namespace
 
 Action add_machines(OptionSet& set) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<MachinesOptions>();
   set.add_option("name", options->name, "a built-in profile's name or a profile file; default: list them")
       .type_name("NAME|FILE")
       .suggest(sim::builtin_profile_names());

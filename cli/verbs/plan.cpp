@@ -15,7 +15,7 @@
 namespace foreshard::cli {
 namespace {
 
-struct Options {
+struct PlanOptions {
   SourceOptions source;
   SettingOptions setting_options;
   std::optional<Bytes> memory_limit;
@@ -25,7 +25,7 @@ struct Options {
   bool json = false;
 };
 
-Result<int> plan(Options& options, Console& console) {
+Result<int> plan(PlanOptions& options, Console& console) {
   if (!options.output.empty()) FORESHARD_TRY(may_write(options.output, options.force));
   const auto planned = read_planned(options.source, options.setting_options, console);
   FORESHARD_TRY(planned);
@@ -50,7 +50,7 @@ Result<int> plan(Options& options, Console& console) {
 }  // namespace
 
 Action add_plan(OptionSet& set) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<PlanOptions>();
   options->source.add_to(set);
   options->source.add_lowering_to(set);
   add_parsed<Bytes>(set, "--memory-limit", options->memory_limit, &parse_bytes,

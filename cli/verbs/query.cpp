@@ -18,7 +18,7 @@
 namespace foreshard::cli {
 namespace {
 
-struct Options {
+struct QueryOptions {
   std::string run;
   std::string sql;
   bool json = false;
@@ -54,7 +54,7 @@ void print_table(std::ostream& out, const traces::QueryResult& result) {
   table.print(out);
 }
 
-Result<int> query(const Options& options, Console& console) {
+Result<int> query(const QueryOptions& options, Console& console) {
   std::string sql = options.sql;
   if (sql == "-") sql.assign(std::istreambuf_iterator<char>(std::cin), {});
   const auto result = traces::query(options.run, sql);
@@ -80,7 +80,7 @@ Result<int> query(const Options& options, Console& console) {
 }  // namespace
 
 Action add_query(OptionSet& set) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<QueryOptions>();
   set.add_option("run", options->run, "a run store").required().type_name("RUN");
   set.add_option("sql", options->sql, "one SELECT; - reads it from standard input").required().type_name("SQL");
   const Option json = set.add_flag("--json", options->json, "columns and rows as JSON");

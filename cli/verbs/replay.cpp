@@ -22,7 +22,7 @@
 namespace foreshard::cli {
 namespace {
 
-struct Options {
+struct ReplayRequest {
   std::string snapshot;
   std::string about;
   std::optional<std::string> alloc_conf;
@@ -69,7 +69,7 @@ void add_statistics(Json& json, const AllocatorStatistics& statistics) {
   json["num_device_free"] = statistics.num_device_free;
 }
 
-Json as_json(const Options& options, const Outcome& outcome, const ReplayReport& recorded,
+Json as_json(const ReplayRequest& options, const Outcome& outcome, const ReplayReport& recorded,
              const WhatIfReport* what_if) {
   Json json = json_result("replay");
   json["mode"] = what_if == nullptr ? "verify" : "what-if";
@@ -158,8 +158,8 @@ sim::SimMemoryOptions memory_for(const Snapshot& snapshot, std::optional<Bytes> 
   return memory;
 }
 
-Result<WhatIfReport> ask_what_if(const Options& options, const Snapshot& snapshot, const ReplayOptions& replay_options,
-                                 const ReplayReport& recorded) {
+Result<WhatIfReport> ask_what_if(const ReplayRequest& options, const Snapshot& snapshot,
+                                 const ReplayOptions& replay_options, const ReplayReport& recorded) {
   const auto config = options.alloc_conf ? parse_alloc_conf(*options.alloc_conf, options.pytorch)
                                          : recorded_config(snapshot.settings, options.pytorch);
   FORESHARD_TRY(config);
@@ -168,7 +168,7 @@ Result<WhatIfReport> ask_what_if(const Options& options, const Snapshot& snapsho
 }
 
 /// The allocator's rules are those of the about file's PyTorch, where there is one.
-Result<std::string> pytorch_of(const Options& options) {
+Result<std::string> pytorch_of(const ReplayRequest& options) {
   if (options.about.empty()) return options.pytorch;
   const auto about = traces::read_about(options.about);
   FORESHARD_TRY(about);
@@ -185,7 +185,7 @@ void warn_of(Console& console, const traces::SnapshotFile& file, const ReplayRep
                     report.unexplained_releases));
 }
 
-Result<int> replay(Options options, Console& console) {
+Result<int> replay(ReplayRequest options, Console& console) {
   const auto pytorch = pytorch_of(options);
   FORESHARD_TRY(pytorch);
   options.pytorch = *pytorch;
@@ -235,7 +235,7 @@ Result<int> replay(Options options, Console& console) {
 }  // namespace
 
 Action add_replay(OptionSet& set) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<ReplayRequest>();
   set.add_option("snapshot", options->snapshot, "a memory snapshot (.pickle or JSON, plain, .gz or .xz)")
       .required()
       .type_name("SNAPSHOT");

@@ -13,14 +13,14 @@ namespace {
 
 constexpr std::uint16_t kPort = 8347;
 
-struct Options {
+struct ServeOptions {
   std::vector<std::string> runs;
   std::optional<std::uint16_t> port;
   std::string theme = "auto";
   bool wait = false;
 };
 
-Result<int> serve(const Options& options, Console& console) {
+Result<int> serve(const ServeOptions& options, Console& console) {
   viz::Content content(options.runs, options.theme);
   if (auto checked = content.check(options.wait); !checked) {
     if (!options.wait && checked.error().hint.empty()) checked.error().hint = "--wait waits for a run to be written";
@@ -46,7 +46,7 @@ Result<int> serve(const Options& options, Console& console) {
 }  // namespace
 
 Action add_serve(OptionSet& set) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<ServeOptions>();
   set.add_option("runs", options->runs, "run stores, and files that sweep --progress writes")
       .required()
       .type_name("RUN...");

@@ -26,7 +26,7 @@
 namespace foreshard::cli {
 namespace {
 
-struct Options {
+struct SweepOptions {
   SourceOptions source;
   RangeOptions ranges;
   std::optional<Bytes> memory_limit;
@@ -39,7 +39,7 @@ struct Options {
   bool json = false;
 };
 
-Result<void> check_outputs(const Options& options) {
+Result<void> check_outputs(const SweepOptions& options) {
   for (const std::string& path : {options.csv, options.output, options.progress})
     if (!path.empty())
       if (auto may = may_write(path, options.force); !may) return may;
@@ -47,7 +47,7 @@ Result<void> check_outputs(const Options& options) {
 }
 
 /// The best point's run, as `plan -o` writes it.
-Result<void> store_best(const Options& options, const SweepResult& result, const sim::MachineProfile& machine,
+Result<void> store_best(const SweepOptions& options, const SweepResult& result, const sim::MachineProfile& machine,
                         sim::WorkloadSource& workloads) {
   const Settings& settings = result.points[*result.best].settings;
   const auto workload = workloads.at(settings);
@@ -95,7 +95,7 @@ Result<int> status_of(const SweepResult& result, Console& console) {
 }
 
 /// Lets each point be told in the progress file; `written` says whether that could be begun.
-void tell(const Options& options, const SweepResult& result, ProgressFile& file, Result<void>& written,
+void tell(const SweepOptions& options, const SweepResult& result, ProgressFile& file, Result<void>& written,
           sim::SweepRequest& request) {
   request.on_start = [&](std::size_t points) {
     ProgressFile::Head head{result.name + " on " + result.machine, "points", points, {}};
@@ -115,8 +115,8 @@ void tell(const Options& options, const SweepResult& result, ProgressFile& file,
   };
 }
 
-Result<SweepResult> run_points(const Options& options, const traces::Source& source, const sim::MachineProfile& machine,
-                               sim::WorkloadSource& workloads, Console& console) {
+Result<SweepResult> run_points(const SweepOptions& options, const traces::Source& source,
+                               const sim::MachineProfile& machine, sim::WorkloadSource& workloads, Console& console) {
   SweepResult result;
   result.source = options.source.source.text;
   result.name = source.name;
@@ -149,7 +149,7 @@ Result<SweepResult> run_points(const Options& options, const traces::Source& sou
 }
 
 /// Of all points together: the source's own settings with the ranges as the question.
-Result<void> set_fingerprint(const Options& options, const traces::Source& source, sim::WorkloadSource& workloads,
+Result<void> set_fingerprint(const SweepOptions& options, const traces::Source& source, sim::WorkloadSource& workloads,
                              SweepResult& result) {
   const std::string name = machine_named(options.source.machine, source.machine);
   const auto machine = machine_digest(name);
@@ -163,7 +163,7 @@ Result<void> set_fingerprint(const Options& options, const traces::Source& sourc
   return {};
 }
 
-Result<int> sweep(Options& options, Console& console) {
+Result<int> sweep(SweepOptions& options, Console& console) {
   FORESHARD_TRY(check_outputs(options));
   const auto source = traces::read_source(options.source.source);
   FORESHARD_TRY(source);
@@ -189,7 +189,7 @@ Result<int> sweep(Options& options, Console& console) {
 }  // namespace
 
 Action add_sweep(OptionSet& set) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<SweepOptions>();
   options->source.add_to(set);
   options->source.add_lowering_to(set);
   add_parsed<Bytes>(set, "--memory-limit", options->memory_limit, &parse_bytes,

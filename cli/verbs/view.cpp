@@ -27,7 +27,7 @@ extern char** environ;
 namespace foreshard::cli {
 namespace {
 
-struct Options {
+struct ViewOptions {
   std::string run;
   std::string output;
   std::string step;
@@ -49,7 +49,7 @@ Result<std::string> format_of(const std::string& path) {
               "name the output x.html or x.svg");
 }
 
-Result<viz::WindowRequest> window_request(const Options& options) {
+Result<viz::WindowRequest> window_request(const ViewOptions& options) {
   viz::WindowRequest out;
   out.from = options.from;
   out.to = options.to;
@@ -62,7 +62,7 @@ Result<viz::WindowRequest> window_request(const Options& options) {
   return out;
 }
 
-Result<viz::TimelineOptions> timeline_options(const Options& options) {
+Result<viz::TimelineOptions> timeline_options(const ViewOptions& options) {
   viz::TimelineOptions out;
   if (options.width) out.width = *options.width;
   out.height = options.height;
@@ -125,7 +125,7 @@ Result<void> convert(const std::string& svg, const std::string& format, const st
 }
 
 /// A page has the size of the window that shows it.
-Result<int> view_page(const Options& options, Console& console) {
+Result<int> view_page(const ViewOptions& options, Console& console) {
   if (options.width || options.height)
     return fail(ErrorKind::usage, "a page has no size of its own", options.width ? "--width" : "--height",
                 "leave it out, or write x.svg");
@@ -147,7 +147,7 @@ Result<int> view_page(const Options& options, Console& console) {
   return kDone;
 }
 
-Result<int> view(const Options& options, Console& console) {
+Result<int> view(const ViewOptions& options, Console& console) {
   const auto format = format_of(options.output);
   FORESHARD_TRY(format);
   if (*format == "html") return view_page(options, console);
@@ -177,7 +177,7 @@ Result<int> view(const Options& options, Console& console) {
 }  // namespace
 
 Action add_view(OptionSet& set) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<ViewOptions>();
   set.add_option("run", options->run, "a run store").required().type_name("RUN");
   set.add_option("-o,--output", options->output, "the page or the picture; png and pdf need rsvg-convert")
       .required()

@@ -10,9 +10,9 @@
 namespace foreshard::model {
 namespace {
 
-enum RootParameter : std::size_t { embed, norm, head };
-
 class HfDecoder final : public Family {
+  enum RootParameter : std::size_t { embed, norm, head };
+
  public:
   explicit HfDecoder(const ModelConfig& config);
   [[nodiscard]] std::vector<Unit> units() const override;

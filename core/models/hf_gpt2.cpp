@@ -9,9 +9,9 @@
 namespace foreshard::model {
 namespace {
 
-enum RootParameter : std::size_t { wte, wpe, ln_f_weight, ln_f_bias, head };
-
 class HfGpt2 final : public Family {
+  enum RootParameter : std::size_t { wte, wpe, ln_f_weight, ln_f_bias, head };
+
  public:
   explicit HfGpt2(const ModelConfig& config);
   [[nodiscard]] std::vector<Unit> units() const override;

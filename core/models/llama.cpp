@@ -8,10 +8,7 @@
 namespace foreshard::model {
 namespace {
 
-constexpr std::size_t kBlockParameters = 9;
 constexpr double kRotaryBase = 500'000;
-enum BlockParameter : std::size_t { attn_norm, wq, wk, wv, wo, ffn_norm, w1, w3, w2 };
-enum RootParameter : std::size_t { tok, norm, head };
 
 /// rope(x, cos, sin).
 Tensor rope(Tape& tape, const Tensor& x, const Tensor& cos, const Tensor& sin) {
@@ -43,6 +40,10 @@ struct Locals {
 };
 
 class Llama final : public Family {
+  static constexpr std::size_t kBlockParameters = 9;
+  enum BlockParameter : std::size_t { attn_norm, wq, wk, wv, wo, ffn_norm, w1, w3, w2 };
+  enum RootParameter : std::size_t { tok, norm, head };
+
  public:
   explicit Llama(const ModelConfig& config) : c_(config) {}
   [[nodiscard]] std::vector<Unit> units() const override;

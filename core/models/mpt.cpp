@@ -10,14 +10,9 @@
 namespace foreshard::model {
 namespace {
 
-enum RootParameter : std::size_t { wte, wpe, norm_f };
-
-/// The block's modules, in the order of its parameters; with biases each is a weight and a bias.
-enum BlockModule : std::size_t { norm_1, qkv, out_proj, norm_2, up_proj, down_proj, block_modules };
-
 /// flash_attn.losses.cross_entropy.CrossEntropyLoss: rows read once, a loss and a log-sum-exp a row in float32; the
 /// gradient is written from the saved logits.
-Tensor fused_cross_entropy(Tape& tape, const Tensor& logits, const Tensor& labels) {
+Tensor flash_cross_entropy(Tape& tape, const Tensor& logits, const Tensor& labels) {
   const auto back = [&tape](Node& node, const Tensors&) {
     const Tensor kept = tape.unpack(node.saved[0]);
     Tensor out = tape.empty_like(kept);
@@ -86,6 +81,10 @@ Tensor unpad(Tape& tape, const Tensor& x) {
 }
 
 class Mpt final : public Family {
+  enum RootParameter : std::size_t { wte, wpe, norm_f };
+  /// The block's modules, in the order of its parameters; with biases each is a weight and a bias.
+  enum BlockModule : std::size_t { norm_1, qkv, out_proj, norm_2, up_proj, down_proj, block_modules };
+
  public:
   explicit Mpt(const ModelConfig& config) : c_(config), with_bias_(config.attention_bias || config.mlp_bias) {}
   [[nodiscard]] std::vector<Unit> units() const override;
@@ -252,7 +251,7 @@ Tensor Mpt::loss(WrappedModel& model, const Tensors& inputs, const BatchSize& si
   const Tensor targets = run_kernel(tape, {inputs[1]}, {rows}, DType::int64, "aten::roll");
   const Tensor flat = view(tape, logits, {rows, c_.vocab});
   train_metrics(tape, tape.detach(flat));
-  const Tensor losses = fused_cross_entropy(tape, flat, targets);
+  const Tensor losses = flash_cross_entropy(tape, flat, targets);
   logits.reset();
   return mean_all(tape, losses);
 }

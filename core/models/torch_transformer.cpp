@@ -10,26 +10,26 @@
 namespace foreshard::model {
 namespace {
 
-constexpr std::size_t kBlockParameters = 12;
-// Children before the module: attention_norm, attention, ffn_norm, feed_forward.
-enum BlockParameter : std::size_t {
-  attention_norm,
-  attention_norm_bias,
-  wq,
-  wk,
-  wv,
-  wo,
-  ffn_norm,
-  ffn_norm_bias,
-  w1,
-  w1_bias,
-  w2,
-  w2_bias
-};
-enum RootParameter : std::size_t { tok, pos, norm, norm_bias };
-constexpr std::uint32_t kRootParameters = 4;
-
 class TorchTransformer final : public Family {
+  static constexpr std::size_t kBlockParameters = 12;
+  // Children before the module: attention_norm, attention, ffn_norm, feed_forward.
+  enum BlockParameter : std::size_t {
+    attention_norm,
+    attention_norm_bias,
+    wq,
+    wk,
+    wv,
+    wo,
+    ffn_norm,
+    ffn_norm_bias,
+    w1,
+    w1_bias,
+    w2,
+    w2_bias
+  };
+  enum RootParameter : std::size_t { tok, pos, norm, norm_bias };
+  static constexpr std::uint32_t kRootParameters = 4;
+
  public:
   explicit TorchTransformer(const ModelConfig& config) : c_(config) {}
   [[nodiscard]] std::vector<Unit> units() const override;

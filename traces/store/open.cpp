@@ -5,6 +5,7 @@
 #include <array>
 #include <cerrno>
 #include <cstdio>
+#include <fstream>
 #include <memory>
 #include <set>
 #include <string>
@@ -12,6 +13,7 @@
 #include <system_error>
 
 #include "traces/store/schema.hpp"
+#include "traces/store/store.hpp"
 
 namespace foreshard::traces {
 namespace {
@@ -98,6 +100,17 @@ Result<void> check_complete(Connection& connection) {
 }
 
 }  // namespace
+
+bool starts_as_store(std::string_view first_bytes) {
+  return first_bytes.starts_with(kMagic.substr(0, 15));
+}
+
+bool is_store(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::array<char, kMagic.size()> head{};
+  file.read(head.data(), head.size());
+  return starts_as_store({head.data(), static_cast<std::size_t>(file.gcount())});
+}
 
 Result<Connection> open_store(const std::string& path) {
   FORESHARD_TRY(check_header(path));

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "core/base/error.hpp"
 #include "core/run/run.hpp"
@@ -29,5 +30,11 @@ struct WriteOptions {
 /// a file that is empty, not SQLite, of another program, of another schema version, cut short, without
 /// its completion mark, or with values that no run can have.
 [[nodiscard]] Result<Run> read_run(const std::string& path);
+
+/// Whether a file that starts with these bytes is a SQLite file, as every store is; 15 bytes settle it.
+[[nodiscard]] bool starts_as_store(std::string_view first_bytes);
+
+/// The same of the file at `path`; false where it cannot be opened. What read_run then says of it is the error to show.
+[[nodiscard]] bool is_store(const std::string& path);
 
 }  // namespace foreshard::traces

@@ -13,6 +13,7 @@
 #include "traces/model_files/checkpoint_model.hpp"
 #include "traces/model_files/hf_config.hpp"
 #include "traces/store/query.hpp"
+#include "traces/store/store.hpp"
 #include "traces/workload_file/workload_file.hpp"
 
 namespace foreshard::traces {
@@ -20,7 +21,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view kSqlite = "SQLite format 3";
 constexpr std::string_view kXz{
     "\xFD"
     "7zXZ",
@@ -131,7 +131,7 @@ Result<Source> from_file(const std::string& path) {
   std::array<char, 16> head{};
   file.read(head.data(), head.size());
   const std::string_view start(head.data(), static_cast<std::size_t>(file.gcount()));
-  if (start.starts_with(kSqlite)) return from_store(path);
+  if (starts_as_store(start)) return from_store(path);
   if (looks_like_safetensors(path, start)) return of_file(read_checkpoint(path));
   if (start.starts_with(kZip) || start.starts_with(kGguf))
     return fail(ErrorKind::usage, "is a checkpoint of another format", path,
