@@ -17,6 +17,10 @@ Result<void> check_derivable(const Workload& workload, const Settings& wanted) {
   if (wanted.batch != have.batch || wanted.seq != have.seq)
     return refuse("another batch or sequence length changes the recorded program itself",
                   "record a step at that size, or plan from a model");
+  if (wanted.tensor_parallel != have.tensor_parallel)
+    return refuse(fmt::format("tensor_parallel {} instead of the recorded {} changes what each rank computes",
+                              wanted.tensor_parallel, have.tensor_parallel),
+                  "record a step at that degree; gpus, nodes and replicate may change around it");
   if (wanted.param_dtype != have.param_dtype)
     return refuse("another param_dtype changes the recorded program itself",
                   "record a step with that MixedPrecisionPolicy, or plan from a model");

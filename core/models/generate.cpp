@@ -21,6 +21,13 @@ Bytes cublas_workspace(const TargetGpu& gpu) {
   return gpu.large_cublas_workspace() ? 32 * kMiB : 8 * kMiB + 128 * kKiB;
 }
 
+Result<void> check_mesh(const Settings& settings) {
+  if (settings.tensor_parallel == 1) return {};
+  return fail(
+      ErrorKind::usage, "tensor parallelism of a generated model is not supported", {},
+      "import a recorded step of the tensor-parallel training and plan from it, or plan with --tensor-parallel 1");
+}
+
 std::unique_ptr<Family> make_family(const ModelConfig& config) {
   switch (config.family) {
     case ModelFamily::mlp:
@@ -202,6 +209,7 @@ Result<Workload> generate(const ModelConfig& model, const Settings& settings, co
   FORESHARD_TRY(model::check_microbatches(sized, settings.accumulate));
   FORESHARD_TRY(family->check(settings, size));
   FORESHARD_TRY(check_kernels(model, settings));
+  FORESHARD_TRY(check_mesh(settings));
   workload.units = grouped(family->units(), settings.units_per_group);
   workload.parameters_order = family->parameters_order();
   workload.sm_count = gpu.sm_count;

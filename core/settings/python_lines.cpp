@@ -85,7 +85,15 @@ class Writer {
   }
 
   void mesh() {
-    if (s_.replicate > 1)
+    if (s_.tensor_parallel > 1 && s_.replicate > 1)
+      line(
+          "mesh = init_device_mesh(\"cuda\", ({}, {}, {}), mesh_dim_names=(\"replicate\", \"shard\", \"tp\"))"
+          "[\"replicate\", \"shard\"]",
+          s_.replicate, s_.shard_ranks(), s_.tensor_parallel);
+    else if (s_.tensor_parallel > 1)
+      line("mesh = init_device_mesh(\"cuda\", ({}, {}), mesh_dim_names=(\"shard\", \"tp\"))[\"shard\"]",
+           s_.shard_ranks(), s_.tensor_parallel);
+    else if (s_.replicate > 1)
       line("mesh = init_device_mesh(\"cuda\", ({}, {}), mesh_dim_names=(\"replicate\", \"shard\"))", s_.replicate,
            s_.shard_ranks());
     else

@@ -63,7 +63,10 @@ struct Settings {
   // Where it runs.
   std::uint32_t gpus = 1;  ///< GPUs a node
   std::uint32_t nodes = 1;
-  std::uint32_t replicate = 1;         ///< HSDP: size of the mesh's replicate dimension; 1 is plain FSDP
+  std::uint32_t replicate = 1;  ///< HSDP: size of the mesh's replicate dimension; 1 is plain FSDP
+  /// Ranks of the mesh's tensor-parallel dimension, the innermost; FSDP2 shards the local part of DTensor parameters
+  /// over the others. What each rank computes depends on it: a recording keeps its own.
+  std::uint32_t tensor_parallel = 1;
   std::optional<std::uint32_t> batch;  ///< per GPU and microbatch
   std::optional<std::uint32_t> seq;
 
@@ -102,7 +105,7 @@ struct Settings {
   std::string pytorch{kCheckedPyTorch};  ///< one of kKnownPyTorch
 
   [[nodiscard]] std::uint32_t world() const { return gpus * nodes; }
-  [[nodiscard]] std::uint32_t shard_ranks() const { return world() / replicate; }
+  [[nodiscard]] std::uint32_t shard_ranks() const { return world() / (replicate * tensor_parallel); }
   /// Whether block `index` (from 0) is checkpointed in any way. Selective by layer: as evenly spaced as
   /// `checkpoint_share` allows (the rule of fms-fsdp, fms_fsdp/policies/ac_handler.py).
   [[nodiscard]] bool checkpoints_block(std::uint32_t index) const {

@@ -23,6 +23,7 @@ Result<void> check_positive(const Settings& settings) {
   const std::pair<const char*, std::uint32_t> counted[] = {{"gpus", settings.gpus},
                                                            {"nodes", settings.nodes},
                                                            {"replicate", settings.replicate},
+                                                           {"tensor_parallel", settings.tensor_parallel},
                                                            {"units_per_group", settings.units_per_group},
                                                            {"accumulate", settings.accumulate},
                                                            {"checkpoint_share", settings.checkpoint_share},
@@ -52,6 +53,11 @@ Result<void> check(const Settings& settings) {
   if (settings.world() % settings.replicate != 0)
     return contradiction(fmt::format("replicate {} does not divide the {} GPUs", settings.replicate, settings.world()),
                          "an HSDP mesh is replicate x shard");
+  if (std::uint64_t{settings.replicate} * settings.tensor_parallel > settings.world() ||
+      settings.world() % (settings.replicate * settings.tensor_parallel) != 0)
+    return contradiction(fmt::format("replicate {} x tensor_parallel {} does not divide the {} GPUs",
+                                     settings.replicate, settings.tensor_parallel, settings.world()),
+                         "the mesh is replicate x shard x tensor parallel");
   if (auto ok = check_reshard(settings, "reshard_after_forward", settings.reshard_after_forward); !ok) return ok;
   for (const auto& [unit, reshard] : settings.reshard_of_unit)
     if (auto ok = check_reshard(settings, "reshard_of_unit " + unit, reshard); !ok) return ok;

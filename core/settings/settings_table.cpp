@@ -284,6 +284,8 @@ constexpr std::array kRows{
     Row{{"nodes", "N", "nodes", Form::count, {}}, FORESHARD_MEMBER(count, nodes)},
     Row{{"replicate", "N", "HSDP: size of the mesh's replicate dimension; 1 is plain FSDP", Form::count, {}},
         FORESHARD_MEMBER(count, replicate)},
+    Row{{"tensor_parallel", "N", "ranks of the mesh's tensor-parallel dimension; a recording's own", Form::count, {}},
+        FORESHARD_MEMBER(count, tensor_parallel)},
     Row{{"batch", "N", "samples a GPU and microbatch", Form::count, {}}, FORESHARD_MEMBER(optional_count, batch)},
     Row{{"seq", "N", "tokens a sample", Form::count, {}}, FORESHARD_MEMBER(optional_count, seq)},
     Row{{"param_dtype", "none|bfloat16|float16|float32", "MixedPrecisionPolicy.param_dtype", Form::word, kDTypeNames},

@@ -1,5 +1,6 @@
 // Where one rank stands in the mesh of a run: its shard group, the group it is replicated over, and the smaller groups
-// of an int reshard. The mesh is (replicate, shard); ranks of a shard group are neighbours.
+// of an int reshard. The mesh is (replicate, shard, tensor parallel), the last
+// dimension innermost, as init_device_mesh lays ranks out.
 #pragma once
 
 #include <cstdint>
@@ -18,8 +19,9 @@ class RankMesh {
   RankMesh(const Settings& settings, const std::vector<UnitPlan>& plans, std::uint32_t rank)
       : plans_(plans),
         replicate_(settings.replicate),
+        tensor_parallel_(settings.tensor_parallel),
         rank_(rank),
-        shard_{settings.shard_ranks(), rank % settings.shard_ranks()} {}
+        shard_{settings.shard_ranks(), rank / settings.tensor_parallel % settings.shard_ranks()} {}
 
   [[nodiscard]] std::uint32_t rank() const { return rank_; }
   [[nodiscard]] ShardGroup shard() const { return shard_; }
@@ -36,16 +38,19 @@ class RankMesh {
   [[nodiscard]] std::vector<std::uint32_t> members(CommunicatorRole role, UnitId unit) const {
     std::vector<std::uint32_t> out;
     const std::uint32_t count = ranks(role, unit);
-    const std::uint32_t first = rank_ - shard_.rank;  // of this rank's shard group
+    const std::uint32_t first = rank_ - shard_.rank * tensor_parallel_;  // of this rank's shard group
     const std::uint32_t begin = role == CommunicatorRole::post_forward ? shard_.rank / count * count : 0;
     for (std::uint32_t r = 0; r < count; ++r)
-      out.push_back(role == CommunicatorRole::replicate ? r * shard_.ranks + shard_.rank : first + begin + r);
+      out.push_back(role == CommunicatorRole::replicate
+                        ? r * shard_.ranks * tensor_parallel_ + rank_ % (shard_.ranks * tensor_parallel_)
+                        : first + (begin + r) * tensor_parallel_);
     return out;
   }
 
  private:
   const std::vector<UnitPlan>& plans_;
   std::uint32_t replicate_;
+  std::uint32_t tensor_parallel_;
   std::uint32_t rank_;
   ShardGroup shard_;
 };

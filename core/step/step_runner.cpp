@@ -47,6 +47,7 @@ class StepRunner {
   void run_op(const Op& op);
   void run_alloc(const Op& op);
   void run_hook(const Op& op);
+  void run_collective(const Op& op);
   void run_step(StepOutcome& outcome);
   [[nodiscard]] Bytes bytes_of(const AllocationSize& size) const;
   /// For a check that fails meanwhile: "mlp, rank 0, step 2, op 117 (kernel), host time 53120400 ns".
@@ -130,6 +131,17 @@ void StepRunner::run_hook(const Op& op) {
   }
 }
 
+/// ProcessGroupNCCL::collective (2.11): the group's stream waits for the current one, then takes the collective.
+void StepRunner::run_collective(const Op& op) {
+  const StreamId on = streams_.user(op.user_stream);
+  emitter_.wait_event(on, emitter_.record_event(kComputeStream));
+  CollectiveWork work;
+  work.kind = op.collective.kind;
+  work.bytes = op.collective.bytes;
+  work.label = op.label;
+  emitter_.collective(on, work, streams_.process_group(op.collective.group), {});
+}
+
 void StepRunner::run_op(const Op& op) {
   emitter_.host_work(op.host_before);
   switch (op.kind) {
@@ -150,6 +162,12 @@ void StepRunner::run_op(const Op& op) {
       break;
     case OpKind::copy:
       emitter_.copy(streams_.user(op.user_stream), op.copy, {});
+      break;
+    case OpKind::collective:
+      run_collective(op);
+      break;
+    case OpKind::wait_stream:
+      emitter_.wait_event(kComputeStream, emitter_.record_event(streams_.user(op.user_stream)));
       break;
   }
 }

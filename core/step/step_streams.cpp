@@ -13,7 +13,8 @@ StepStreams::StepStreams(const Workload& workload, const Settings& settings, con
       mesh_(mesh),
       device_(device),
       recorder_(recorder),
-      post_forward_(workload.units.size()) {
+      post_forward_(workload.units.size()),
+      process_groups_(workload.process_groups.size()) {
   // Priorities: FSDPCommContext.lazy_init (copy-in, all-gather, reduce-scatter high; all-reduce default);
   // a process group's own stream has the default priority.
   const std::array<StreamOptions, kStreamRoles> options{{{"compute", 0},
@@ -29,11 +30,13 @@ StepStreams::StepStreams(const Workload& workload, const Settings& settings, con
     recorder_.add_stream(streams_[i], options[i]);
   }
   const std::uint32_t ranks = settings_.shard_ranks();
+  const std::uint32_t per_node =
+      std::max(1U, settings_.gpus / settings_.tensor_parallel);  // of a mesh's outer dimensions
   shard_ = device_.create_communicator(
-      {"shard", ranks, std::min(ranks, settings_.gpus), mesh_.members(CommunicatorRole::shard, kRootUnit)});
+      {"shard", ranks, std::min(ranks, per_node), mesh_.members(CommunicatorRole::shard, kRootUnit)});
   if (settings_.replicate > 1)
     replicate_ = device_.create_communicator({"replicate", settings_.replicate,
-                                              std::min(settings_.replicate, std::max(1U, settings_.gpus / ranks)),
+                                              std::min(settings_.replicate, std::max(1U, per_node / ranks)),
                                               mesh_.members(CommunicatorRole::replicate, kRootUnit)});
 }
 
@@ -47,6 +50,17 @@ StreamId StepStreams::user(std::uint8_t index) {
   return user_streams_[index - 1U];
 }
 
+CommunicatorId StepStreams::process_group(std::uint32_t index) {
+  CommunicatorId& own = process_groups_[index];
+  if (!own.valid()) {
+    ProcessGroup group = workload_.process_groups[index];
+    // The group of all ranks stays that; others are dimensions of a mesh that the program made.
+    if (group.ranks == workload_.settings.world()) group.ranks = settings_.world();
+    own = device_.create_communicator({group.name, group.ranks, group.ranks_per_node(settings_.gpus)});
+  }
+  return own;
+}
+
 CommunicatorId StepStreams::communicator(CommunicatorRole role, UnitId unit) {
   if (role == CommunicatorRole::shard) return shard_;
   if (role == CommunicatorRole::replicate) return replicate_;
@@ -54,7 +68,8 @@ CommunicatorId StepStreams::communicator(CommunicatorRole role, UnitId unit) {
   if (!own.valid()) {
     const std::uint32_t ranks = mesh_.ranks(role, unit);
     own = device_.create_communicator({fmt::format("post-forward {}", workload_.units[unit.value].name), ranks,
-                                       std::min(ranks, settings_.gpus), mesh_.members(role, unit)});
+                                       std::min(ranks, std::max(1U, settings_.gpus / settings_.tensor_parallel)),
+                                       mesh_.members(role, unit)});
   }
   return own;
 }

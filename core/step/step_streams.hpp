@@ -20,6 +20,8 @@ class StepStreams {
   [[nodiscard]] StreamId operator[](StreamRole role) const { return streams_[static_cast<std::size_t>(role)]; }
   /// Op::user_stream; made when first asked for.
   [[nodiscard]] StreamId user(std::uint8_t index);
+  /// Workload::process_groups[index]; made when first asked for.
+  [[nodiscard]] CommunicatorId process_group(std::uint32_t index);
   /// Int reshard: every unit builds a mesh, hence a communicator, of its own (fsdp2 semantics 1.6), when first used.
   [[nodiscard]] CommunicatorId communicator(CommunicatorRole role, UnitId unit);
 
@@ -33,7 +35,8 @@ class StepStreams {
   std::vector<StreamId> user_streams_;
   CommunicatorId shard_;
   CommunicatorId replicate_;
-  std::vector<CommunicatorId> post_forward_;  // by unit
+  std::vector<CommunicatorId> post_forward_;    // by unit
+  std::vector<CommunicatorId> process_groups_;  // of the workload
 };
 
 }  // namespace foreshard

@@ -21,6 +21,7 @@
 #include "core/device/lowering.hpp"
 #include "core/settings/settings.hpp"
 #include "core/workload/measured_steps.hpp"
+#include "core/workload/process_group.hpp"
 #include "core/workload/unit.hpp"
 
 namespace foreshard {
@@ -82,6 +83,8 @@ enum class OpKind : std::uint8_t {
   copy = 3,
   hook = 4,
   synchronize = 5,  ///< the host waits for everything on the compute stream
+  collective = 6,   ///< one that the program issues itself
+  wait_stream = 7,  ///< the compute stream waits for all work on `user_stream` (Work.wait(), wait_tensor)
 };
 
 /// An op whose Kernel is not known: a device can only price or emulate it.
@@ -106,6 +109,9 @@ struct Op {
   // kernel, copy
   KernelWork kernel;
   CopyWork copy;
+
+  // collective
+  UserCollective collective;
 
   // hook
   Hook hook = Hook::zero_grad;
@@ -194,6 +200,7 @@ struct Workload {
   Lowering lowering = Lowering::pytorch;      ///< whose program it was captured of, or is to be planned as
   Lowering host_program = Lowering::pytorch;  ///< whose program its host times were measured of
   std::vector<Unit> units;                    ///< root first
+  std::vector<ProcessGroup> process_groups;   ///< those of its own collectives
   Program setup;
   std::vector<Program> steps;         ///< at least one
   std::vector<SectionCost> sections;  ///< empty when no profiler trace was given: the device prices FSDP's work

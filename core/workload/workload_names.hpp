@@ -44,9 +44,10 @@ static_assert(names_end_with(AllocationSize::Kind::padded_shard));
 
 template <>
 struct EnumNames<OpKind> {
-  static constexpr std::array<std::string_view, 6> kNames{"alloc", "free", "kernel", "copy", "hook", "synchronize"};
+  static constexpr std::array<std::string_view, 8> kNames{"alloc", "free",        "kernel",     "copy",
+                                                          "hook",  "synchronize", "collective", "wait_stream"};
 };
-static_assert(names_end_with(OpKind::synchronize));
+static_assert(names_end_with(OpKind::wait_stream));
 
 template <>
 struct EnumNames<Lowering> {

@@ -29,6 +29,7 @@ MachineUse machine_use(const Workload& workload, const Settings& settings, const
   use.nodes = settings.nodes;
   use.ranks.push_back(settings.shard_ranks());
   if (settings.replicate > 1) use.ranks.push_back(settings.replicate);
+  for (const ProcessGroup& group : workload.process_groups) add(use.ranks, group.ranks);
   for (const DeviceOpRecord& op : run.device_ops) {
     if (op.kind != DeviceOpRecord::Kind::collective) continue;
     use.largest_collective = std::max(use.largest_collective, op.bytes);

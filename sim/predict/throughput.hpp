@@ -6,6 +6,7 @@
 namespace foreshard::sim {
 
 /// Samples, or tokens where the settings have a sequence length, of one step and GPU; 0 where the batch is not known.
+/// Ranks of a tensor-parallel group work on the same samples.
 [[nodiscard]] double work_of_step(const Settings& settings);
 
 /// The same a second, of one GPU; 0 where batch or time (milliseconds) are not known.

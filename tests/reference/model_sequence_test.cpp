@@ -37,7 +37,9 @@ TEST_CASE("presets against recordings", "[slow]") {
     const std::string other = !run.not_importable.empty()           ? run.not_importable
                               : model && model->compiled            ? std::string("torch.compile, an estimate")
                               : has_frozen_parameters(run.workload) ? std::string("some parameters are frozen")
-                                                                    : run.beyond_step;
+                              : run.workload.settings.tensor_parallel > 1
+                                  ? std::string("tensor parallel, which no model is generated for")
+                                  : run.beyond_step;
     if (!other.empty()) {
       WARN(name << " is left out: " << other);
       continue;

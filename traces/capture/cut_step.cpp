@@ -23,8 +23,8 @@ struct StepEvent {
 class StepCutter {
  public:
   StepCutter(const Run& run, const TraceCalls& calls, std::span<const SectionSpan> sections, const Hooks& hooks,
-             const StepPlaces& step)
-      : run_(run), calls_(calls), hooks_(hooks), step_(step) {
+             const StepPlaces& step, std::span<const ProcessGroup> groups)
+      : run_(run), calls_(calls), hooks_(hooks), step_(step), groups_(groups) {
     for (const SectionSpan& span : sections) {
       if (span.start >= step.begin && span.start < step.end) sections_.push_back(span);
     }
@@ -157,7 +157,7 @@ class StepCutter {
     bool placed = false;
     for (std::uint32_t i = 0; i < call.op_count; ++i) {
       const std::uint32_t op = calls_.op_order[call.first_op + i];
-      if (open_ == kNone && is_users_collective(op)) {
+      if (open_ == kNone && is_users_collective(op) && !is_priced_collective(run_.device_ops[op], groups_)) {
         ++out_.user_collectives;
         continue;
       }
@@ -178,6 +178,7 @@ class StepCutter {
   const TraceCalls& calls_;
   const Hooks& hooks_;
   const StepPlaces& step_;
+  std::span<const ProcessGroup> groups_;
   std::vector<SectionSpan> sections_;
   StepCalls out_;
   StepSection section_;
@@ -192,9 +193,14 @@ class StepCutter {
 
 }  // namespace
 
+bool is_priced_collective(const DeviceOpRecord& op, std::span<const ProcessGroup> groups) {
+  return op.kind == DeviceOpRecord::Kind::collective && op.bytes > 0 && op.communicator.valid() &&
+         op.communicator.value < groups.size() && groups[op.communicator.value].ranks > 1;
+}
+
 StepCalls cut_step(const Run& run, const TraceCalls& calls, std::span<const SectionSpan> sections, const Hooks& hooks,
-                   const StepPlaces& step) {
-  return StepCutter(run, calls, sections, hooks, step).run();
+                   const StepPlaces& step, std::span<const ProcessGroup> groups) {
+  return StepCutter(run, calls, sections, hooks, step, groups).run();
 }
 
 }  // namespace foreshard::traces

@@ -21,7 +21,8 @@ Op timed_op(const TimedItem& item) {
   op.host_before = item.host_before;
   op.kernel = item.kernel;
   op.copy = item.copy;
-  op.label = item.kind == OpKind::copy ? item.copy.label : item.kernel.label;
+  op.collective = item.collective;
+  op.label = item.kind == OpKind::copy ? item.copy.label : item.kind == OpKind::kernel ? item.kernel.label : item.label;
   return op;
 }
 

@@ -83,9 +83,13 @@ struct StepCalls {
   std::uint64_t lost_waits = 0;        ///< synchronisations inside sections
 };
 
+/// Whether an op is a collective whose price the machine knows: its group (one of `groups`, by communicator), kind and
+/// size are.
+[[nodiscard]] bool is_priced_collective(const DeviceOpRecord& op, std::span<const ProcessGroup> groups);
+
 /// Cuts one step. Host intervals run from call start to call start; the wait of a launch that the full
 /// queue blocked (longer than 40 us; what exceeds 8 us) and of a synchronisation is no host work.
 [[nodiscard]] StepCalls cut_step(const Run& run, const TraceCalls& calls, std::span<const SectionSpan> sections,
-                                 const Hooks& hooks, const StepPlaces& step);
+                                 const Hooks& hooks, const StepPlaces& step, std::span<const ProcessGroup> groups);
 
 }  // namespace foreshard::traces

@@ -7,6 +7,7 @@
 
 #include "core/kernel/kernel_name.hpp"
 #include "traces/capture/section_role.hpp"
+#include "traces/capture/stream_waits.hpp"
 
 namespace foreshard::traces {
 namespace {
@@ -42,10 +43,14 @@ Signature signature(const Run& run, const StepCalls& step) {
 class Merge {
  public:
   Merge(const Run& run, std::span<const StepCalls> steps, const std::vector<bool>& followed,
-        std::span<const FreedOp> freed, StreamId compute)
-      : run_(run), steps_(steps), followed_(followed), freed_(freed), compute_(compute) {}
+        std::span<const FreedOp> freed, StreamId compute, std::span<const ProcessGroup> groups)
+      : run_(run), steps_(steps), followed_(followed), freed_(freed), compute_(compute), groups_(groups) {}
 
   StepTiming run() {
+    std::vector<const StepCalls*> all;
+    for (const StepCalls& step : steps_) all.push_back(&step);
+    const std::size_t full = steps_[0].segments.size() - 1;
+    if (full > 0) waits_ = find_stream_waits(run_, all, 0, full, compute_);
     for (std::size_t s = 0; s < steps_[0].segments.size(); ++s) {
       const StepSegment& first = steps_[0].segments[s];
       TimedSegment segment;
@@ -59,8 +64,9 @@ class Merge {
         for (std::size_t i = 0; i < first.items.size(); ++i) {
           std::vector<const StepItem*> same;
           for (const StepCalls& step : steps_) same.push_back(&step.segments[s].items[i]);
-          segment.items.push_back(timed_item(same, s));
+          add_item(timed_item(same, s), {s, i}, segment.items);
         }
+        add_waits({s, first.items.size()}, 1, segment.items);
       }
       out_.segments.push_back(std::move(segment));
     }
@@ -103,6 +109,33 @@ class Merge {
     return static_cast<std::uint8_t>(std::min<std::size_t>(place + 1, 255));
   }
 
+  /// An item behind the waits of the compute stream that come before it.
+  void add_item(TimedItem item, ItemPlace place, std::vector<TimedItem>& out) {
+    add_waits(place, item.position, out);
+    out.push_back(std::move(item));
+  }
+
+  void add_waits(ItemPlace place, double position, std::vector<TimedItem>& out) {
+    const auto found = waits_.find(place);
+    if (found == waits_.end()) return;
+    for (const StreamId stream : found->second) {
+      TimedItem wait;
+      wait.kind = OpKind::wait_stream;
+      wait.user_stream = user_stream(stream);
+      wait.position = position;
+      out.push_back(wait);
+    }
+  }
+
+  /// The program's group of a communicator, by first appearance.
+  std::uint32_t process_group(CommunicatorId communicator) {
+    const ProcessGroup& group = groups_[communicator.value];
+    const auto found = std::find(out_.process_groups.begin(), out_.process_groups.end(), group);
+    if (found == out_.process_groups.end()) out_.process_groups.push_back(group);
+    return static_cast<std::uint32_t>(std::find(out_.process_groups.begin(), out_.process_groups.end(), group) -
+                                      out_.process_groups.begin());
+  }
+
   TimedItem timed_item(const std::vector<const StepItem*>& same, std::size_t segment) {
     TimedItem out;
     out.host_before = least_host(same);
@@ -120,6 +153,12 @@ class Merge {
     }
     const DeviceOpRecord& op = run_.device_ops[same[0]->op];
     out.user_stream = user_stream(op.stream);
+    if (is_priced_collective(op, groups_)) {
+      out.kind = OpKind::collective;
+      out.collective = {process_group(op.communicator), op.collective, op.bytes};
+      out.label = label(op);
+      return out;
+    }
     if (op.kind == DeviceOpRecord::Kind::copy) {
       out.kind = OpKind::copy;
       out.copy = {copy_kind(run_.labels.text(op.label)), op.bytes, work(same, true), label(op)};
@@ -181,14 +220,18 @@ class Merge {
     }
     if (with_tail == nullptr) return;
     const std::size_t last = steps_[0].segments.size() - 1;
-    for (const StepItem& item : with_tail->segments[last].items) {
+    const std::vector<StepItem>& items = with_tail->segments[last].items;
+    waits_ = find_stream_waits(run_, std::span(&with_tail, 1), last, last + 1, compute_);
+    for (std::size_t i = 0; i < items.size(); ++i) {
+      const StepItem& item = items[i];
       const std::size_t which = static_cast<std::size_t>(with_tail - steps_.data());
       TimedItem timed = timed_item({&item}, last);
       const Nanoseconds length = steps_[which].segments[last].length;
       timed.position =
           length > Nanoseconds{} ? static_cast<double>(item.at.count) / static_cast<double>(length.count) : 0;
-      out_.segments[last].items.push_back(timed);
+      add_item(std::move(timed), {last, i}, out_.segments[last].items);
     }
+    add_waits({last, items.size()}, 1, out_.segments[last].items);
     out_.segments[0].hook_host_before += tail;
     out_.host_total += tail;
   }
@@ -198,6 +241,8 @@ class Merge {
   const std::vector<bool>& followed_;
   std::span<const FreedOp> freed_;
   StreamId compute_;
+  std::span<const ProcessGroup> groups_;
+  std::map<ItemPlace, std::set<StreamId>> waits_;  // of the segments being merged
   StepTiming out_;
   std::vector<StreamId> streams_;  // the user's own beside the compute stream
   std::set<Signature> shapes_;
@@ -250,8 +295,8 @@ std::vector<SectionRole> roles_of(const Run& run, const StepSection& section) {
 }
 
 StepTiming merge_steps(const Run& run, std::span<const StepCalls> steps, const std::vector<bool>& followed,
-                       std::span<const FreedOp> freed, StreamId compute) {
-  return Merge(run, steps, followed, freed, compute).run();
+                       std::span<const FreedOp> freed, StreamId compute, std::span<const ProcessGroup> groups) {
+  return Merge(run, steps, followed, freed, compute, groups).run();
 }
 
 }  // namespace foreshard::traces

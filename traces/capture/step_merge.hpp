@@ -25,9 +25,9 @@ namespace foreshard::traces {
 
 /// Merges the steps (at least one, all equal by equal_steps). `followed[i]`: step i ends where another
 /// begins, so what comes after its optimizer is known; it is put before the step's first hook place.
-/// `stats` of the result is empty.
+/// `groups`: the trace's process groups, by communicator. `stats` of the result is empty.
 [[nodiscard]] StepTiming merge_steps(const Run& run, std::span<const StepCalls> steps,
                                      const std::vector<bool>& followed, std::span<const FreedOp> freed,
-                                     StreamId compute);
+                                     StreamId compute, std::span<const ProcessGroup> groups);
 
 }  // namespace foreshard::traces

@@ -67,7 +67,8 @@ void add_stat(std::vector<ImportStat>& stats, std::string name, Severity severit
 
 }  // namespace
 
-Result<StepTiming> read_timing(const Run& run, const sim::MachineProfile& machine) {
+Result<StepTiming> read_timing(const Run& run, const sim::MachineProfile& machine,
+                               std::span<const ProcessGroup> groups) {
   const std::vector<Range> ranges = annotation_ranges(run);
   auto hooks = find_hooks(ranges, run.units);
   FORESHARD_TRY(hooks);
@@ -77,7 +78,7 @@ Result<StepTiming> read_timing(const Run& run, const sim::MachineProfile& machin
 
   std::vector<StepCalls> steps;
   for (const StepPlaces& places : hooks->steps)
-    if (places.complete) steps.push_back(cut_step(run, calls, *sections, *hooks, places));
+    if (places.complete) steps.push_back(cut_step(run, calls, *sections, *hooks, places, groups));
   if (steps.empty()) {
     return fail(
         ErrorKind::mismatch, "the profiler trace holds no full training step",
@@ -102,7 +103,7 @@ Result<StepTiming> read_timing(const Run& run, const sim::MachineProfile& machin
     followed.push_back(static_cast<std::size_t>(steps[i].index) + 1 < hooks->steps.size());
     chosen.push_back(steps[i]);
   }
-  StepTiming out = merge_steps(run, chosen, followed, freed, compute);
+  StepTiming out = merge_steps(run, chosen, followed, freed, compute, groups);
   out.stats = std::move(hooks->stats);
   add_stat(out.stats, "different_steps", Severity::data_loss, steps.size() - equal.size(),
            "Recorded steps that issue other device ops than the ones used; left out.");
@@ -111,7 +112,8 @@ Result<StepTiming> read_timing(const Run& run, const sim::MachineProfile& machin
   add_stat(out.stats, "ops_without_call", Severity::data_loss, calls.ops_without_call,
            "Device ops whose runtime call is not in the trace; left out of the step.");
   add_stat(out.stats, "user_collectives", Severity::data_loss, user_collectives,
-           "Collectives that the program issued itself, a step; left out, their price is not known.");
+           "Collectives that the program issued itself, a step, of a kind or group that has no price; left out of the "
+           "time.");
   add_stat(out.stats, "waits_in_sections", Severity::data_loss, lost_waits,
            "Synchronisations inside FSDP's or the optimizer's own code, a step; left out.");
   return out;

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "core/base/error.hpp"
@@ -19,11 +20,13 @@ namespace foreshard::traces {
 
 /// One op that the user's program put on a stream, or a synchronisation it made.
 struct TimedItem {
-  OpKind kind = OpKind::kernel;  ///< kernel, copy or synchronize
+  OpKind kind = OpKind::kernel;  ///< kernel, copy, synchronize, collective or wait_stream
   std::uint8_t user_stream = 0;  ///< 0: the compute stream; n: the n-th further stream of the user's program
   Nanoseconds host_before;       ///< host work since the previous item (or the section's end, or the hook)
   KernelWork kernel;             ///< `work` freed of the contention of the capture
   CopyWork copy;
+  UserCollective collective;
+  LabelId label;        ///< of collectives
   double position = 0;  ///< place of the call within its segment's host time (sections included), 0 to 1
 };
 
@@ -40,8 +43,9 @@ struct StepTiming {
   std::vector<TimedSegment> segments;  ///< in host order; the first opens at the step's begin (zero_grad)
   std::vector<SectionCost> sections;   ///< by first appearance; labels are ids of `labels`
   Labels labels;
-  Nanoseconds host_total;         ///< sum of all host intervals of the step, sections included
-  std::vector<ImportStat> stats;  ///< what was odd: steps that differ, ops without a call, …
+  std::vector<ProcessGroup> process_groups;  ///< of the program's own collectives
+  Nanoseconds host_total;                    ///< sum of all host intervals of the step, sections included
+  std::vector<ImportStat> stats;             ///< what was odd: steps that differ, ops without a call, …
 };
 
 /// Reads the step out of a Run that holds a profiler trace; its `units` and `settings` are those of the
@@ -49,7 +53,12 @@ struct StepTiming {
 /// FSDP's own ops are the least of them, durations of the user's and the optimizer's ops their mean.
 /// Steps that differ from most are left out and counted; of two that differ, the later is taken.
 ///
+/// `groups`: what the trace's process groups are, by DeviceOpRecord::communicator. A collective that the program issued
+/// itself, of a group and a kind that are known, is priced as FSDP2's are; where the compute stream waits for it is
+/// read off the recorded starts (step_merge.cpp). Others are left out and counted.
+///
 /// Fails with ErrorKind::mismatch when the trace has no full step or its annotations name unknown units.
-[[nodiscard]] Result<StepTiming> read_timing(const Run& run, const sim::MachineProfile& machine);
+[[nodiscard]] Result<StepTiming> read_timing(const Run& run, const sim::MachineProfile& machine,
+                                             std::span<const ProcessGroup> groups = {});
 
 }  // namespace foreshard::traces

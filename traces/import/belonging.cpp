@@ -55,6 +55,7 @@ bool is_shard_group(const Settings& settings, std::uint64_t ranks) {
 Result<void> check_collectives(const ProfilerTrace& trace, const About& about, const FileNames& files) {
   bool gathers = false;
   bool by_copy_engine = false;
+  std::set<std::uint64_t> group_sizes;
   for (const DeviceOpRecord& op : trace.run.device_ops) {
     if (op.kind != DeviceOpRecord::Kind::collective || op.collective == CollectiveKind::all_reduce) continue;
     if (op.collective == CollectiveKind::all_gather) {
@@ -63,10 +64,13 @@ Result<void> check_collectives(const ProfilerTrace& trace, const About& about, c
     }
     if (!op.communicator.valid() || op.communicator.value >= trace.communicators.size()) continue;
     const std::uint64_t ranks = trace.communicators[op.communicator.value].size;
-    if (ranks > 1 && !is_shard_group(about.settings, ranks))
-      return disagree(files.trace, fmt::format("gathers over {} ranks, but {} shards over {}", ranks, files.about,
-                                               about.settings.shard_ranks()));
+    if (ranks > 1) group_sizes.insert(ranks);
   }
+  // The program may have groups of its own (sequence parallelism); FSDP2's must be among them.
+  const auto is_fsdp = [&](std::uint64_t ranks) { return is_shard_group(about.settings, ranks); };
+  if (!group_sizes.empty() && std::none_of(group_sizes.begin(), group_sizes.end(), is_fsdp))
+    return disagree(files.trace, fmt::format("gathers over {} ranks, but {} shards over {}", *group_sizes.begin(),
+                                             files.about, about.settings.shard_ranks()));
   const Transport said = about.settings.all_gather;
   const bool says_nccl = said == Transport::nccl || said == Transport::nccl_registered;
   if (gathers && by_copy_engine && says_nccl)

@@ -12,6 +12,7 @@
 #include "traces/import/belonging.hpp"
 #include "traces/import/file_digest.hpp"
 #include "traces/import/import_memory.hpp"
+#include "traces/import/process_groups.hpp"
 #include "traces/import/recorded_steps.hpp"
 #include "traces/import/snapshot_ranges.hpp"
 #include "traces/workload_file/workload_file.hpp"
@@ -245,7 +246,7 @@ Result<void> Importer::take_workload() {
   FORESHARD_TRY(machine);
   std::optional<StepTiming> timing;
   if (trace_) {
-    auto read = read_timing(r, *machine);
+    auto read = read_timing(r, *machine, process_groups_of(trace_->communicators));
     if (!read) return located(read.error(), files_.trace);
     timing = std::move(*read);
     add_stats(timing->stats);

@@ -21,13 +21,13 @@ namespace {
 
 constexpr Bytes kLimit = 256 * kMiB;  // 10,000 units of 20 parameters are some 50 MiB
 constexpr std::uint32_t kSchema = 1;
-constexpr std::array<std::string_view, 15> kKeys{"schema",   "torch", "nccl",        "gpu",
-                                                 "sm_count", "gpus",  "nodes",       "replicate",
-                                                 "batch",    "seq",   "settings",    "root_reshard_explicit",
-                                                 "measured", "units", "model_config"};
+constexpr std::array<std::string_view, 16> kKeys{"schema",   "torch", "nccl",         "gpu",
+                                                 "sm_count", "gpus",  "nodes",        "replicate",
+                                                 "batch",    "seq",   "settings",     "root_reshard_explicit",
+                                                 "measured", "units", "model_config", "tensor_parallel"};
 /// Settings with a place of their own at the top level.
-constexpr std::array<std::string_view, 6> kTopLevelSettings{"gpus",  "nodes", "replicate",
-                                                            "batch", "seq",   "root_reshard_explicit"};
+constexpr std::array<std::string_view, 7> kTopLevelSettings{
+    "gpus", "nodes", "replicate", "batch", "seq", "root_reshard_explicit", "tensor_parallel"};
 constexpr std::array<std::string_view, 3> kMeasuredKeys{"step_ms", "host_issue_ms", "profiler"};
 constexpr std::array<std::string_view, 2> kUnitKeys{"unit", "parameters"};
 constexpr std::array<std::string_view, 4> kParameterKeys{"name", "shape", "dtype", "requires_grad"};

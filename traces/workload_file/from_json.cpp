@@ -36,7 +36,7 @@ constexpr auto keys_of(const std::array<Field<R>, N>& fields, Others... others) 
 
 constexpr auto kFileKeys =
     keys_of(kWorkloadFields, "format", "schema", "settings", "units", "labels", "computations", "measured",
-            "initial_segments", "late_returns", "losses", "sections", "setup", "steps");
+            "initial_segments", "late_returns", "losses", "process_groups", "sections", "setup", "steps");
 constexpr auto kOpKeys = keys_of(kOpFields, kComputesKey);
 constexpr auto kSectionKeys = keys_of(kSectionFields, "items");
 constexpr auto kSegmentKeys = keys_of(kSegmentFields, "blocks");
@@ -189,6 +189,10 @@ void read_workload(JsonReader& reader, const Json& json, Workload& out) {
   member("labels", false, [&](const Json& labels) { read_labels(reader, labels, out.labels); });
   read_members(reader, json, std::span(kWorkloadFields), out);
   member("settings", false, [&](const Json& settings) { read_settings(reader, settings, out.settings); });
+  member("process_groups", false, [&](const Json& groups) {
+    read_list(reader, groups, out.process_groups,
+              [&](const Json& item, ProcessGroup& group) { read_array(reader, item, kProcessGroupForm, group); });
+  });
   member("units", true, [&](const Json& units) {
     read_list(reader, units, out.units, [&](const Json& item, Unit& unit) { read_unit(reader, item, unit); });
   });

@@ -45,6 +45,9 @@ enum Index : std::uint8_t {
   k,
   causal,
   access,
+  process_group,
+  collective,
+  collective_bytes,
   count
 };
 }  // namespace op_field
@@ -81,6 +84,9 @@ inline constexpr std::array<Field<Op>, op_field::count> kOpFields{
     FORESHARD_FIELD(Op, "k", kernel.math.k),
     FORESHARD_FIELD(Op, "causal", kernel.math.causal),
     FORESHARD_FIELD(Op, "access", kernel.math.access),
+    FORESHARD_FIELD(Op, "process_group", collective.group),
+    FORESHARD_FIELD(Op, "collective", collective.kind),
+    FORESHARD_FIELD(Op, "collective_bytes", collective.bytes),
 };
 
 /// The key of what an op computes, behind all others; kernel_text.hpp reads and writes its value.
@@ -94,7 +100,7 @@ struct OpForm {
   std::size_t required;
 };
 
-inline constexpr std::array<OpForm, 6> kOpForms{{
+inline constexpr std::array<OpForm, 8> kOpForms{{
     {OpKind::alloc, {op_field::tensor, op_field::bytes, op_field::category, op_field::host_ns, op_field::label}, 5, 2},
     {OpKind::free, {op_field::tensor, op_field::host_ns, op_field::label}, 3, 1},
     {OpKind::kernel, {op_field::kernel_class, op_field::work_ns, op_field::host_ns, op_field::label}, 4, 2},
@@ -104,6 +110,11 @@ inline constexpr std::array<OpForm, 6> kOpForms{{
      2},
     {OpKind::hook, {op_field::hook, op_field::unit, op_field::host_ns, op_field::label}, 4, 1},
     {OpKind::synchronize, {op_field::host_ns, op_field::label}, 2, 0},
+    {OpKind::collective,
+     {op_field::process_group, op_field::collective, op_field::collective_bytes, op_field::host_ns, op_field::label},
+     5,
+     3},
+    {OpKind::wait_stream, {op_field::stream, op_field::host_ns, op_field::label}, 3, 1},
 }};
 
 inline constexpr std::array kItemFields{
@@ -127,6 +138,13 @@ inline constexpr std::array kParameterFields{
     FORESHARD_FIELD(Parameter, "requires_grad", requires_grad),
 };
 inline constexpr ArrayForm<Parameter> kParameterForm{kParameterFields, 2};
+
+inline constexpr std::array kProcessGroupFields{
+    FORESHARD_FIELD(ProcessGroup, "name", name),
+    FORESHARD_FIELD(ProcessGroup, "ranks", ranks),
+    FORESHARD_FIELD(ProcessGroup, "stride", stride),
+};
+inline constexpr ArrayForm<ProcessGroup> kProcessGroupForm{kProcessGroupFields, 2};
 
 inline constexpr std::array kSegmentFields{
     FORESHARD_FIELD(SnapshotSegment, "device", device),

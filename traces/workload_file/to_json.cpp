@@ -1,6 +1,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <bitset>
 
 #include "core/run/run_names.hpp"
 #include "core/settings/settings_table.hpp"
@@ -24,16 +25,16 @@ void write_op(std::string& out, const Op& op, const Program& program, const Kern
   while (count > form.required && kOpFields[form.positions[count - 1]].is_default(op)) --count;
   out += '[';
   write_value(out, op.kind);
-  std::uint32_t written = 0;
+  std::bitset<kOpFields.size()> written;
   for (std::size_t i = 0; i < form.count; ++i) {
-    written |= 1u << form.positions[i];
+    written.set(form.positions[i]);
     if (i >= count) continue;
     out += ',';
     kOpFields[form.positions[i]].write(out, op);
   }
   std::string_view separator = ",{";
   for (std::size_t i = 0; i < kOpFields.size(); ++i) {
-    if ((written >> i & 1u) != 0 || left_out(op, i)) continue;
+    if (written.test(i) || left_out(op, i)) continue;
     out += separator;
     write_value(out, kOpFields[i].key);
     out += ':';
@@ -131,6 +132,11 @@ std::string to_json(const Workload& workload) {
   write_members(out, std::span(kWorkloadFields), workload, ",\n ");
   write_settings(out, workload.settings);
   write_units(out, workload.units);
+  if (!workload.process_groups.empty()) {
+    begin_member(out, "process_groups");
+    write_lines(out, workload.process_groups, "  ",
+                [&](const ProcessGroup& group) { write_array(out, kProcessGroupForm, group); });
+  }
   if (!workload.labels.texts().empty()) {
     begin_member(out, "labels");
     write_lines(out, workload.labels.texts(), "  ", [&](const std::string& text) { write_value(out, text); });

@@ -38,6 +38,7 @@ class Checker {
     if (workload_.sm_count == 0) fail("sm_count", "a GPU has at least one SM");
     check_lists();
     check_units();
+    check_process_groups();
     check_sections();
     if (error_) return tl::unexpected(*error_);
     note_allocations();
@@ -109,6 +110,27 @@ class Checker {
           elements *= static_cast<Bytes>(size);
         }
       }
+  }
+
+  void check_process_groups() {
+    constexpr std::uint32_t kMaxGroupRanks = 1U << 20;  // as many as a world may have (settings_check.cpp)
+    for (std::size_t i = 0; i < workload_.process_groups.size(); ++i) {
+      const ProcessGroup& group = workload_.process_groups[i];
+      if (group.ranks == 0 || group.stride == 0 || group.ranks > kMaxGroupRanks || group.stride > kMaxGroupRanks)
+        fail(fmt::format("process_groups[{}]", i),
+             fmt::format("ranks and stride of a process group are 1 to {}", kMaxGroupRanks));
+    }
+  }
+
+  template <class Path>
+  void check_collective(const Op& op, Path&& path) {
+    if (op.collective.group >= workload_.process_groups.size())
+      return fail(path(), fmt::format("there is no process group {}, only {}", op.collective.group,
+                                      workload_.process_groups.size()));
+    if (op.collective.bytes > kMaxAllocation)
+      return fail(path(), fmt::format("{} bytes are more than {}", op.collective.bytes, kMaxAllocation));
+    if (op.user_stream == 0)
+      fail(path(), "a collective runs on its group's own stream", "give \"stream\", 1 or more, behind its values");
   }
 
   void check_sections() {
@@ -204,6 +226,7 @@ class Checker {
       if (op.kernel.ring_slowdown < 0) fail(path(), "a ring_slowdown is not negative");
       if (op.kind == OpKind::alloc) check_alloc(op, states, path);
       if (op.kind == OpKind::free) check_free(op, step, states, path);
+      if (op.kind == OpKind::collective) check_collective(op, path);
       if (op.kind == OpKind::hook && names_a_unit(op.hook) && !op.unit.valid())
         fail(path(), fmt::format("{} names its unit", name(op.hook)));
       if (error_) return;

@@ -37,6 +37,8 @@ TEST_CASE("each setting has its call") {
   CHECK(has(code({{"reshard_after_forward", "2"}}), "    fully_shard(block, mesh=mesh, reshard_after_forward=2)"));
   CHECK(has(code({{"replicate", "2"}}),
             "mesh = init_device_mesh(\"cuda\", (2, 2), mesh_dim_names=(\"replicate\", \"shard\"))"));
+  CHECK(has(code({{"tensor_parallel", "2"}}),
+            "mesh = init_device_mesh(\"cuda\", (2, 2), mesh_dim_names=(\"shard\", \"tp\"))[\"shard\"]"));
   CHECK(has(code({{"offload", "true"}}),
             "fully_shard(model, mesh=mesh, offload_policy=CPUOffloadPolicy(pin_memory=True), "
             "reshard_after_forward=True)"));

@@ -204,6 +204,31 @@ TEST_CASE("further streams of the user's program are made once and own their blo
   CHECK_FALSE(o.steps.steps.back().last_compute_op);
 }
 
+TEST_CASE("the program's own collectives wait for the compute stream, and it waits where the program says") {
+  Workload w = small_workload(four_gpus(), 1);
+  w.settings.tensor_parallel = 2;
+  w.process_groups = {{"mesh_tp", 2, 1}};
+  ProgramWriter writer;
+  Op op;
+  op.kind = OpKind::collective;
+  op.user_stream = 1;
+  op.collective = {0, CollectiveKind::all_reduce, 4096};
+  writer.program.ops.push_back(op);
+  op.kind = OpKind::wait_stream;
+  writer.program.ops.push_back(op);
+  w.steps = {writer.program};
+  const Outcome o = run_on_script(w, w.settings, {.steps = 1, .setup = false});
+  std::vector<std::string> log;
+  for (const std::string& line : o.log)
+    if (line != "host 0ns") log.push_back(line);
+  const auto begin = std::find_if(log.begin(), log.end(), [](const std::string& l) { return l.starts_with("record"); });
+  REQUIRE(log.end() - begin >= 6);
+  CHECK(std::vector<std::string>(begin, begin + 6) ==
+        std::vector<std::string>{"record compute event 0", "wait user 1 event 0", "communicator mesh_tp ranks 2",
+                                 "collective user 1 mesh_tp all_reduce nccl 4096 bytes", "record user 1 event 1",
+                                 "wait compute event 1"});
+}
+
 TEST_CASE("sizes follow the mesh: shards and states double on half as many ranks") {
   const Workload w = small_workload(four_gpus(), 2);
   Settings half = four_gpus();

@@ -131,6 +131,45 @@ TEST_CASE("of two steps intervals are the least, durations of the user's kernels
   CHECK(us(timing->segments[0].hook_host_before) == 400);
 }
 
+TEST_CASE("the program's own collective is priced, and waited for before the first op that started after it") {
+  TraceRun trace;
+  const auto append = [&](double t, double collective_ends) {
+    append_step(trace, t, 0, 20);
+    const double begins = t + 290;
+    trace.launch("ncclDevKernel_AllReduce_Sum_bf16_RING_LL", t + 262, t + 266, begins, t + collective_ends - begins, 1);
+    DeviceOpRecord& op = trace.run.device_ops.back();
+    op.collective = CollectiveKind::all_reduce;
+    op.communicator = CommunicatorId{0};
+    op.bytes = 1 << 20;
+    trace.launch("beside it", t + 270, t + 275, t + 295, 2);
+    trace.launch("behind it", t + 280, t + 285, t + 333, 2);
+  };
+  append(0, 330);
+  append(1000, 296);  // here the op beside it started after it as well: the other step tells
+  const std::vector<ProcessGroup> groups{{"mesh_tp", 2, 1}};
+  const auto timing = read_timing(trace.run, h200_sized(), groups);
+  REQUIRE(timing);
+  CHECK(timing->stats.empty());
+  CHECK(timing->process_groups == groups);
+  const TimedSegment& pre_forward = segment(*timing, Hook::pre_forward);
+  std::vector<OpKind> kinds;
+  for (const TimedItem& item : pre_forward.items) kinds.push_back(item.kind);
+  CHECK(kinds == std::vector<OpKind>{OpKind::kernel, OpKind::kernel, OpKind::collective, OpKind::kernel,
+                                     OpKind::wait_stream, OpKind::kernel});
+  REQUIRE(pre_forward.items.size() == 6);
+  const TimedItem& collective = pre_forward.items[2];
+  CHECK(collective.collective == UserCollective{0, CollectiveKind::all_reduce, 1 << 20});
+  CHECK(collective.user_stream == 1);
+  CHECK(pre_forward.items[4].user_stream == 1);
+  CHECK(pre_forward.items[4].position == pre_forward.items[5].position);
+
+  const auto unpriced = read_timing(trace.run, h200_sized());  // its group is not known
+  REQUIRE(unpriced);
+  REQUIRE(unpriced->stats.size() == 1);
+  CHECK(unpriced->stats[0].name == "user_collectives");
+  CHECK(unpriced->stats[0].count == 1);
+}
+
 TEST_CASE("steps that differ are counted, and the later of two is taken") {
   TraceRun trace;
   append_step(trace, 0, 0, 20);

@@ -25,10 +25,14 @@ auto fields(const CopyWork& r) {
   const auto& [a, b, c, d] = r;
   return std::tuple(a, b, c, d);
 }
+auto fields(const UserCollective& r) {
+  const auto& [a, b, c] = r;
+  return std::tuple(a, b, c);
+}
 auto fields(const Op& r) {
-  const auto& [a, b, c, d, e, f, g, size, i, j, kernel, copy, m, n, o, p] = r;
+  const auto& [a, b, c, d, e, f, g, size, i, j, kernel, copy, collective, m, n, o, p] = r;
   static_cast<void>(p);
-  return std::tuple(a, b, c, d, e, f, g, fields(size), i, j, fields(kernel), fields(copy), m, n, o);
+  return std::tuple(a, b, c, d, e, f, g, fields(size), i, j, fields(kernel), fields(copy), fields(collective), m, n, o);
 }
 auto fields(const SectionItem& r) {
   const auto& [a, b, c, d, e, f] = r;
@@ -100,7 +104,7 @@ class Random {
   std::uint64_t state_;
 };
 
-constexpr std::uint64_t kUnits = 3, kParameters = 6, kLabels = 5;
+constexpr std::uint64_t kUnits = 3, kParameters = 6, kLabels = 5, kGroups = 2;
 
 /// Every field random, whatever the kind: the file keeps all of them.
 Op random_op(Random& random) {
@@ -123,6 +127,8 @@ Op random_op(Random& random) {
                     random.below(1u << 20),
                     random.word<MemoryAccess>()};
   op.copy = {random.word<CopyKind>(), random.bytes(), random.time(), random.id<LabelId>(kLabels)};
+  op.collective = {static_cast<std::uint32_t>(random.below(kGroups)), random.word<CollectiveKind>(), random.bytes()};
+  if (op.kind == OpKind::collective && op.user_stream == 0) op.user_stream = 1;
   op.hook = random.word<Hook>();
   op.unit = UnitId{static_cast<std::uint32_t>(random.below(kUnits))};
   op.label = random.id<LabelId>(kLabels);
@@ -260,15 +266,16 @@ void add_settings(Random& random, Settings& out) {
 }  // namespace
 
 std::string difference(const Workload& x, const Workload& y) {
-  const auto& [name, settings, lowering, host_program, units, setup, steps, sections, measured, recorded_host_ms,
-               has_timing, sm_count, gpu, torch, segment_addresses, segment_sizes, returns, initial_segments,
-               shards_known, optimizer_known, parameters_order, estimates, labels] = x;
+  const auto& [name, settings, lowering, host_program, units, process_groups, setup, steps, sections, measured,
+               recorded_host_ms, has_timing, sm_count, gpu, torch, segment_addresses, segment_sizes, returns,
+               initial_segments, shards_known, optimizer_known, parameters_order, estimates, labels] = x;
   if (std::tie(name, lowering, host_program, has_timing, sm_count, gpu, torch, shards_known, optimizer_known) !=
       std::tie(y.name, y.lowering, y.host_program, y.has_timing, y.sm_count, y.gpu, y.torch, y.shards_known,
                y.optimizer_known))
     return "a value of the workload";
   if (settings != y.settings) return "settings";
   if (units != y.units) return "units";
+  if (process_groups != y.process_groups) return "process_groups";
   if (labels.texts() != y.labels.texts()) return "labels";
   if (parameters_order != y.parameters_order) return "parameters_order";
   if (segment_addresses != y.segment_addresses || segment_sizes != y.segment_sizes) return "segments";
@@ -303,6 +310,9 @@ Workload random_workload(std::uint64_t seed, std::size_t ops_per_program) {
                                  {static_cast<std::int64_t>(random.below(5000)), 7},
                                  static_cast<DType>(random.below(kDTypes.size()))});
   }
+  for (std::uint64_t i = 0; i < kGroups; ++i)
+    out.process_groups.push_back({random.text(), static_cast<std::uint32_t>(1 + random.below(8)),
+                                  static_cast<std::uint32_t>(1 + random.below(8))});
   out.setup = random_program(random, ops_per_program, true, 0);
   std::uint32_t earlier = allocations(out.setup);
   for (std::uint64_t i = 1 + random.below(3); i > 0; --i) {
