@@ -1,0 +1,165 @@
+"""The recorder over a torch that keeps a journal: what is called in which order, and what happens when a part fails."""
+
+import gc
+import gzip
+import json
+import logging
+import pickle
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+import recorder_path
+
+sys.path.insert(0, str(Path(__file__).parent / "stub"))
+import torch  # noqa: E402 (the stub)
+
+import foreshard  # noqa: E402
+from foreshard import history  # noqa: E402
+from foreshard.by_optimizer import RecordingByOptimizer  # noqa: E402
+
+FAULTS = ["history.start", "history.stop", "snapshot", "profiler.start", "profiler.stop", "trace", "memory_stats",
+          "event.record", "synchronize", "hook"]  # fmt: skip
+
+
+def small_model():
+    root = torch.ShardedModule({"embedding": (32, 8)})
+    for i in range(2):
+        root.children_by_name[f"layers.{i}"] = torch.ShardedModule({"weight": (8, 8)})
+    return root
+
+
+def train(recording, model, optimizer, steps):
+    for _ in range(steps):
+        model(torch.Tensor((4, 128)))
+        torch.journal.append("step")
+        optimizer.step()
+        if recording is not None:
+            recording.step()
+
+
+class Warnings(logging.Handler):
+    def __init__(self):
+        super().__init__()
+        self.messages = []
+
+    def emit(self, record):
+        self.messages.append(record.getMessage())
+
+
+class StubTest(unittest.TestCase):
+    def setUp(self):
+        gc.collect()  # models of other tests
+        torch.reset()
+        history._started = False
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = Path(folder.name) / "rec"
+        self.warnings = Warnings()
+        logger = logging.getLogger("foreshard")
+        logger.addHandler(self.warnings)
+        logger.propagate = False
+        self.addCleanup(logger.removeHandler, self.warnings)
+
+    def about(self):
+        return json.loads((self.folder / "about.json").read_text())
+
+    def rank(self):
+        return json.loads((self.folder / "rank00000/rank.json").read_text())
+
+    def test_everything_is_written(self):
+        model, optimizer = small_model(), torch.AdamW()
+        with foreshard.record(self.folder, model, optimizer, measure=3) as recording:
+            train(recording, model, optimizer, 9)
+        self.assertEqual(recording.problems, [])
+        self.assertEqual(self.warnings.messages, [])
+        files = sorted(str(path.relative_to(self.folder)) for path in self.folder.rglob("*") if path.is_file())
+        self.assertEqual(
+            files,
+            ["about.json", "rank00000/rank.json", "rank00000/snapshot.pickle.gz", "rank00000/trace.json.gz"],
+        )
+        with gzip.open(self.folder / "rank00000/snapshot.pickle.gz") as file:
+            self.assertEqual(pickle.load(file)["device_traces"], [[]])
+        about = self.about()
+        self.assertEqual((about["batch"], about["seq"]), (4, 128))
+        self.assertEqual(about["settings"]["optimizer"], "adam-fused")
+        self.assertEqual([unit["unit"] for unit in about["units"]], ["", "layers.0", "layers.1"])
+        self.assertEqual(len(about["measured"]["step_ms"]), 3)
+        self.assertEqual(len(self.rank()["recorded"]["memory_steps"]), 4)
+
+    def test_steps_are_recorded_then_measured_with_nothing_running(self):
+        model, optimizer = small_model(), torch.AdamW()
+        with foreshard.record(self.folder, model, optimizer, measure=2) as recording:
+            train(recording, model, optimizer, 8)
+        calls = [call for call in torch.journal if call not in ("synchronize", "memory_stats", "hook")]
+        recorded = ["history.start", "step", "step", "profiler.start", "step", "step"]
+        written = ["profiler.stop", "snapshot", "history.stop", "trace"]
+        measured = ["event.record", "step", "event.record", "step", "event.record"]
+        self.assertEqual(calls, recorded + written + measured + ["step", "step"])
+        self.assertEqual(model.hooks, [])
+
+    def test_what_fails_leaves_the_training_and_the_rest_alone(self):
+        for fault in FAULTS:
+            with self.subTest(fault):
+                self.setUp()
+                torch.faults.add(fault)
+                model, optimizer = small_model(), torch.AdamW()
+                with foreshard.record(self.folder, model, optimizer, measure=2) as recording:
+                    train(recording, model, optimizer, 8)
+                self.assertEqual(torch.journal.count("step"), 8)
+                self.assertEqual(len(self.warnings.messages), 2 if fault == "history.start" else 1)
+                self.assertNotEqual(recording.problems, [])
+                self.assertTrue(recording.done)
+                self.assertEqual(len(self.about()["units"]), 3)
+                snapshot = self.folder / "rank00000/snapshot.pickle.gz"
+                self.assertEqual(snapshot.exists(), fault not in ("history.start", "snapshot"))
+                self.assertEqual([path for path in self.folder.rglob(".part*")], [])
+
+    def test_a_folder_that_cannot_be_made(self):
+        self.folder.write_text("a file is in the way")
+        model, optimizer = small_model(), torch.AdamW()
+        with foreshard.record(self.folder, model, optimizer, measure=1) as recording:
+            train(recording, model, optimizer, 8)
+        self.assertEqual(len(self.warnings.messages), 1)
+        self.assertIn("history.stop", torch.journal)
+
+    def test_a_training_that_stops_is_written_and_its_error_goes_on(self):
+        model, optimizer = small_model(), torch.AdamW()
+        with self.assertRaisesRegex(RuntimeError, "out of memory"):
+            with foreshard.record(self.folder, model, optimizer) as recording:
+                train(recording, model, optimizer, 1)
+                raise RuntimeError("CUDA out of memory")
+        self.assertTrue((self.folder / "rank00000/snapshot.pickle.gz").exists())
+        self.assertNotIn("measured", self.about())
+        self.assertIn("out of memory", self.rank()["problems"][0])
+
+    def test_set_up_is_recorded_when_asked_early(self):
+        foreshard.record_setup()
+        model, optimizer = small_model(), torch.AdamW()
+        with foreshard.record(self.folder, model, optimizer, measure=0) as recording:
+            train(recording, model, optimizer, 5)
+        self.assertEqual(torch.journal.count("history.start"), 1)
+        self.assertTrue(self.rank()["recorded"]["with_setup"])
+
+    def test_steps_end_with_the_optimizer_and_modules_are_found(self):
+        model, optimizer = small_model(), torch.AdamW()
+        with RecordingByOptimizer(self.folder, measure=2, after=1) as recording:
+            train(None, model, optimizer, 10)
+        self.assertEqual(recording.problems, [])
+        self.assertEqual(torch.journal.index("history.start"), torch.journal.index("step") + 1)
+        self.assertEqual(self.rank()["recorded"]["steps"], 4)
+        self.assertEqual(self.rank()["optimizers"][0]["class"], "AdamW")
+        self.assertEqual(torch._step_hooks, [])
+
+    def test_a_step_after_everything_does_nothing(self):
+        model, optimizer = small_model(), torch.AdamW()
+        with foreshard.record(self.folder, model, optimizer, steps=1, profile=0, measure=0) as recording:
+            train(recording, model, optimizer, 1)
+            before = len(torch.journal)
+            recording.step()
+            self.assertEqual(len(torch.journal), before)
+
+
+if __name__ == "__main__":
+    unittest.main()

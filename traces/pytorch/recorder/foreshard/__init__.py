@@ -1,0 +1,47 @@
+"""Records FSDP2 training steps for foreshard, and opens its run stores.
+
+    with foreshard.record("rec/", model, optimizer) as recording:
+        for batch in loader:
+            train_step(batch)
+            recording.step()
+
+`python -m foreshard.record train.py ARGS` does the same for a script as it is. docs/record.md describes what is
+written. Importing this package imports nothing but the standard library; torch is imported by what records.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from os import PathLike
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .recording import Recording
+
+__version__ = "0.1.0"
+__all__ = ["open", "record", "record_setup"]
+
+
+def record(folder: str | PathLike[str], model: Any = None, optimizer: Any = None, **options: Any) -> Recording:
+    """A context manager that records the steps of a training loop into `folder`; `recording.Recording` has the options.
+
+    Without `model` the root FSDP2 modules are found among all live objects. Never raises into the training loop.
+    """
+    from .recording import Recording
+
+    return Recording(folder, model, optimizer, **options)
+
+
+def record_setup(stacks: str = "python", max_entries: int = 1_000_000) -> None:
+    """Starts the memory history as soon as CUDA is initialised, so that a recording begun later knows where the
+    memory of the set-up came from. Call it before the model is built. Never raises."""
+    from .history import start_history
+
+    start_history(stacks, max_entries)
+
+
+def open(store: str | PathLike[str]) -> sqlite3.Connection:  # noqa: A001 (foreshard.open)
+    """A read-only connection to a run store, with `sqlite3.Row` rows (docs/trace_schema.md lists tables and views)."""
+    from .store import open_store
+
+    return open_store(store)

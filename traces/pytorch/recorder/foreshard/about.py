@@ -1,0 +1,205 @@
+"""about.json: a run's set-up in foreshard's words (docs/formats.md, "About file"), from what was read of it.
+
+Pure functions over what units.py, environment.py, model_facts.py and inputs.py return. A key whose value was not found
+out is left out. foreshard refuses keys that it does not know, so whatever has no key there stands in rank.json.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import Any
+
+from .environment import alloc_conf
+from .inputs import batch_and_length
+from .model_facts import optimizer_word
+
+# FSDP2's classes of collectives (_fsdp_collectives.py): 2.8 and later the first four, 2.12 and later the others. None
+# is 2.6 and 2.7, which have NCCL's alone.
+_TRANSPORTS = {
+    None: "nccl",
+    "DefaultAllGather": "nccl",
+    "DefaultReduceScatter": "nccl",
+    "ProcessGroupAllocAllGather": "nccl-registered",
+    "ProcessGroupAllocReduceScatter": "nccl-registered",
+    "SymmMemAllGather": "symmetric",
+    "SymmMemReduceScatter": "symmetric",
+}
+
+
+def make_about(
+    environment: dict[str, Any],
+    units: list[dict[str, Any]],
+    model: dict[str, Any],
+    optimizers: list[dict[str, Any]],
+    inputs: list[list[dict[str, Any]]],
+    measured: dict[str, Any] | None,
+) -> dict[str, Any]:
+    """The whole file. `inputs` has the forwards of each recorded step; `units` begins with the root."""
+    world = environment["world_size"]
+    per_node = environment["ranks_per_node"]
+    mesh = _most_common(group["mesh"] for _, group in _groups(units)) or {"shard": world, "replicate": 1}
+    batch, length = batch_and_length([forward for step in inputs for forward in step])
+    about: dict[str, Any] = {"schema": 1, "torch": environment["torch"]}
+    for key in ("nccl", "gpu", "sm_count"):
+        if environment.get(key):
+            about[key] = environment[key]
+    about |= {"gpus": per_node, "nodes": max(1, world // per_node), "replicate": mesh["replicate"]}
+    tensor_parallel = world // max(1, mesh["shard"] * mesh["replicate"])
+    if tensor_parallel > 1:
+        about["tensor_parallel"] = tensor_parallel
+    if batch is not None:
+        about |= {"batch": batch, "seq": length}
+    about["settings"] = _settings(environment, units, model, optimizers, inputs)
+    about["root_reshard_explicit"] = not units[0]["reshard_default"]
+    if measured is not None:
+        about["measured"] = measured
+    about["units"] = _unit_lists(units)
+    if model.get("config"):
+        about["model_config"] = model["config"]
+    return about
+
+
+def _settings(
+    environment: dict[str, Any],
+    units: list[dict[str, Any]],
+    model: dict[str, Any],
+    optimizers: list[dict[str, Any]],
+    inputs: list[list[dict[str, Any]]],
+) -> dict[str, Any]:
+    groups = [group for _, group in _groups(units)]
+    settings: dict[str, Any] = {
+        "param_dtype": _most_common(group["param_dtype"] for group in groups),
+        "reduce_dtype": _most_common(group["reduce_dtype"] for group in groups),
+        "unshard_async": any(group["unshard_async_op"] for group in groups),
+        "offload": any(group["offload_policy"] == "CPUOffloadPolicy" for group in groups),
+        "units_per_group": _modules_a_unit(units),
+        "alloc_conf": alloc_conf(environment),
+    }
+    settings |= _reshard_settings(units)
+    settings |= _prefetch_settings(units)
+    settings |= _transports(groups, environment.get("zero_cta"))
+    settings |= _accumulation(inputs)
+    checkpoint = _checkpoint(units, model)
+    if checkpoint is not None:
+        settings["checkpoint"] = checkpoint
+    words = {optimizer_word(optimizer) for optimizer in optimizers}
+    if len(words) == 1 and None not in words:
+        settings["optimizer"] = words.pop()
+    return settings
+
+
+def _reshard_settings(units: list[dict[str, Any]]) -> dict[str, Any]:
+    """The value that most units have, and the units that differ. The root counts only where it was told: left alone it
+    does not reshard (FSDPState._lazy_init), which `root_reshard_explicit` says."""
+    of_unit = {
+        unit["unit"]: unit["groups"][0]["reshard_after_forward"]
+        for unit in units
+        if unit["groups"] and (unit["unit"] or not unit["reshard_default"])
+    }
+    inner = [value for name, value in of_unit.items() if name] or list(of_unit.values())
+    # Written as they print: True and 1 are equal as keys.
+    common = _most_common(repr(value) for value in inner)
+    settings: dict[str, Any] = {"reshard_after_forward": next((v for v in inner if repr(v) == common), True)}
+    others = {name: value for name, value in of_unit.items() if repr(value) != common}
+    if others and common is not None:
+        settings["reshard_of_unit"] = others
+    return settings
+
+
+def _prefetch_settings(units: list[dict[str, Any]]) -> dict[str, Any]:
+    """Depths where every unit prefetches its next (previous) N, as PyTorch's documentation sets them, else lists."""
+    names = [unit["unit"] for unit in units if unit["unit"]]
+    forward = {unit["unit"]: unit["forward_prefetch"] for unit in units if unit["forward_prefetch"]}
+    backward = {unit["unit"]: unit["backward_prefetch"] for unit in units if unit["backward_prefetch"]}
+    settings: dict[str, Any] = {}
+    lists: dict[str, Any] = {}
+    depth = _depth(forward, names)
+    if depth is None:
+        lists["forward"] = forward
+    settings["forward_prefetch"] = depth or "implicit"
+    depth = _depth(backward, names[::-1])
+    if depth is None:
+        lists["backward"] = backward
+    settings["backward_prefetch"] = depth or "default"
+    if lists:
+        settings["prefetch_lists"] = lists
+    return settings
+
+
+def _depth(lists: dict[str, list[str]], names: list[str]) -> int | None:
+    """N where each unit's list is the next N in `names`; 0 where there are no lists; None for anything else."""
+    depth = max((len(targets) for targets in lists.values()), default=0)
+    following = {name: names[i + 1 : i + 1 + depth] for i, name in enumerate(names)}
+    return depth if lists == {name: targets for name, targets in following.items() if targets} else None
+
+
+def _transports(groups: list[dict[str, Any]], zero_cta: bool | None) -> dict[str, Any]:
+    """What the collectives go through; a class that is not FSDP2's says nothing."""
+    settings = {}
+    for key, attribute in (("all_gather", "all_gather_comm"), ("reduce_scatter", "reduce_scatter_comm")):
+        transport = _TRANSPORTS.get(_most_common(group[attribute] for group in groups))
+        if transport == "symmetric" and zero_cta:
+            transport = "copy-engine"
+        if transport is not None:
+            settings[key] = transport
+    return settings
+
+
+def _accumulation(inputs: list[list[dict[str, Any]]]) -> dict[str, Any]:
+    """Forwards a step. With several, whether each backward reduces."""
+    forwards = next((step for step in reversed(inputs) if step), None)
+    if forwards is None:
+        return {}
+    settings: dict[str, Any] = {"accumulate": len(forwards)}
+    if len(forwards) > 1:
+        settings["accumulate_with_sync"] = all(forward["reduces"] for forward in forwards)
+    return settings
+
+
+def _checkpoint(units: list[dict[str, Any]], model: dict[str, Any]) -> str | None:
+    """`blocks` and `selective-op` where every inner unit is checkpointed; None where only some are."""
+    whole, selective = model["checkpointed"], model["checkpointed_selectively"]
+    if not whole and not selective:
+        return "none"
+    inner = [module for unit in units if unit["unit"] for module in unit["modules"]]
+    blocks = [module for module in inner if any(_is_in(name, module) for name in whole + selective)]
+    # Embeddings, norms and heads are units of their own in many models: a few stay without.
+    few = 3
+    if not blocks or (whole and selective) or len(inner) - len(blocks) > few:
+        return None
+    return "selective-op" if selective else "blocks"
+
+
+def _is_in(name: str, module: str) -> bool:
+    return name in ("", module) or name.startswith(module + ".") or module.startswith(name + ".")
+
+
+def _modules_a_unit(units: list[dict[str, Any]]) -> int:
+    return _most_common(max(1, len(unit["modules"])) for unit in units if unit["unit"]) or 1
+
+
+def _unit_lists(units: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """`requires_grad` only where something is frozen: otherwise the recording says it, unused parameters included."""
+    frozen = any(not parameter["requires_grad"] for _, group in _groups(units) for parameter in group["parameters"])
+    keys = ("name", "shape", "dtype") + (("requires_grad",) if frozen else ())
+    return [
+        {
+            "unit": unit["unit"],
+            "parameters": [
+                {key: parameter[key] for key in keys} for group in unit["groups"] for parameter in group["parameters"]
+            ],
+        }
+        for unit in units
+    ]
+
+
+def _groups(units: list[dict[str, Any]]) -> Iterable[tuple[dict[str, Any], dict[str, Any]]]:
+    return ((unit, group) for unit in units for group in unit["groups"])
+
+
+def _most_common(values: Iterable[Any]) -> Any:
+    """The most frequent value, the first of them where several are; None without any."""
+    values = list(values)
+    counts = Counter(repr(value) for value in values)
+    return max(values, key=lambda value: counts[repr(value)]) if values else None
