@@ -7,6 +7,7 @@ import sys
 import tempfile
 import unittest
 from pathlib import Path
+from unittest import mock
 
 import recorder_path
 
@@ -25,6 +26,7 @@ import foreshard
 from foreshard import units
 from foreshard.about import make_about
 from foreshard.environment import describe_environment
+from foreshard.meeting import Meeting
 from foreshard.model_facts import describe_model, describe_optimizer
 
 logging.getLogger("foreshard").setLevel(logging.ERROR)
@@ -123,6 +125,24 @@ class FsdpTest(unittest.TestCase):
         self.assertEqual(
             about["units"][1]["parameters"][0]["name"], "layers.0._checkpoint_wrapped_module.first.weight"
         )
+
+    def test_ranks_meet_and_nobody_waits_for_one_that_failed(self):
+        store = torch.distributed.HashStore()
+
+        def rank(number):
+            return mock.patch("foreshard.meeting._rank_and_world", lambda: (number, 2))
+
+        def meeting():
+            made = Meeting("place")
+            made._store = lambda: store
+            return made
+
+        with rank(0), self.assertRaises(RuntimeError):
+            meeting().wait(0.1)
+        with rank(1):
+            meeting().arrive()
+        with rank(0):
+            meeting().wait(20)
 
     def test_a_loop_with_accumulation(self):
         # Without resharding: FSDP2 of 2.6 gathers a second time on the CPU in a way that autograd refuses.

@@ -152,6 +152,15 @@ class StubTest(unittest.TestCase):
         self.assertEqual(self.rank()["optimizers"][0]["class"], "AdamW")
         self.assertEqual(torch._step_hooks, [])
 
+    def test_a_script_that_exits_is_no_failure(self):
+        model, optimizer = small_model(), torch.AdamW()
+        with self.assertRaises(SystemExit):
+            with foreshard.record(self.folder, model, optimizer, measure=3) as recording:
+                train(recording, model, optimizer, 5)
+                sys.exit()
+        self.assertEqual(recording.problems, [])
+        self.assertEqual(len(self.about()["measured"]["step_ms"]), 1)
+
     def test_a_step_after_everything_does_nothing(self):
         model, optimizer = small_model(), torch.AdamW()
         with foreshard.record(self.folder, model, optimizer, steps=1, profile=0, measure=0) as recording:

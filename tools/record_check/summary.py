@@ -24,6 +24,7 @@ def main():
         rank = json.loads(path.read_text())
         if rank["measured"]:
             line("recorder", rank["measured"], "-")
+        print("  recorded   host " + " ".join(f"{ms:.2f}" for ms in rank["recorded"]["host_issue_ms"]) + " ms")
         for problem in rank["problems"]:
             print(f"  problem: {problem}")
 

@@ -14,8 +14,8 @@ from .environment import alloc_conf
 from .inputs import batch_and_length
 from .model_facts import optimizer_word
 
-# FSDP2's classes of collectives (_fsdp_collectives.py): 2.8 and later the first four, 2.12 and later the others. None
-# is 2.6 and 2.7, which have NCCL's alone.
+# FSDP2's classes of collectives (_fsdp_collectives.py): the first four since 2.8, the others later. None is 2.6 and
+# 2.7, which have NCCL's alone.
 _TRANSPORTS = {
     None: "nccl",
     "DefaultAllGather": "nccl",

@@ -12,11 +12,13 @@ class StepProfiler:
         self._profile: Any = None
 
     def start(self) -> None:
+        """Waits for the GPU first: no kernel is in the trace whose launch is not."""
         import torch
         from torch.profiler import ProfilerActivity, profile
 
         activities = [ProfilerActivity.CPU]
         if torch.cuda.is_available():
+            torch.cuda.synchronize()
             activities.append(ProfilerActivity.CUDA)
         started = profile(activities=activities, record_shapes=True)
         started.start()

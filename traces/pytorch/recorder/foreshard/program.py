@@ -1,4 +1,4 @@
-"""The program foreshard that a wheel brings along (./dev wheel): the console script `foreshard`, python -m foreshard."""
+"""The program that a wheel brings along (./dev wheel): the console script `foreshard`, and python -m foreshard."""
 
 from __future__ import annotations
 
@@ -13,5 +13,5 @@ PROGRAM = Path(__file__).parent / "program" / "bin" / "foreshard"
 def main() -> None:
     """Becomes the program, with this process's arguments."""
     if not PROGRAM.is_file():
-        sys.exit("foreshard: this installation has the Python package alone; './dev wheel' packs the program with it")
+        sys.exit("foreshard: this is the Python package alone; './dev wheel' packs it with the program")
     os.execv(PROGRAM, ["foreshard", *sys.argv[1:]])

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import time
 from enum import Enum
 from os import PathLike
 from types import TracebackType
@@ -19,13 +20,13 @@ from .environment import describe_environment, rank_and_world
 from .folder import Folder
 from .guard import Guard
 from .inputs import InputWatch
-from .meeting import wait_for_ranks
+from .meeting import Meeting
 from .model_facts import describe_model, describe_optimizer
 from .profiling import StepProfiler
 from .timing import StepTimer
 
-# Longest wait for ranks that are still writing. NCCL's watchdog allows ten minutes.
-_WRITING_S = 300.0
+# Longest wait for ranks that are still writing: shorter than any time-out of collectives that jobs set.
+_WRITING_S = 60.0
 _recordings = itertools.count()
 
 
@@ -71,7 +72,7 @@ class Recording:
         self._guard = Guard()
         self._phase = _Phase.DONE
         self._count = 0
-        self._number = next(_recordings)
+        self._meeting = Meeting(f"{os.path.basename(os.path.abspath(folder))}/{next(_recordings)}")
         self._with_setup = False
         self._folder: Folder | None = None
         self._root: Any = None
@@ -79,6 +80,8 @@ class Recording:
         self._profiler = StepProfiler()
         self._timer: StepTimer | None = None
         self._memory_steps: list[dict[str, int]] = []
+        self._returned = 0.0
+        self._host_ms: list[float] = []
         self._post_optimizer_event = False
         self._described: dict[str, Any] = {}
 
@@ -98,7 +101,9 @@ class Recording:
         return self._phase is _Phase.DONE
 
     def __enter__(self) -> Recording:
-        self._guard.run("start", self._start)
+        if self._guard.run("start", self._start) is None:
+            self._guard.run("memory history", history.stop_history)
+            self._let_go()
         return self
 
     def step(self) -> None:
@@ -115,6 +120,8 @@ class Recording:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """Writes what there is when the loop ends early, out of memory included. The exception goes on."""
+        if isinstance(error, SystemExit) and not error.code:
+            error = None  # sys.exit() at a script's end
         if error is not None and self._phase is not _Phase.DONE:
             self._guard.note(f"the training stopped: {type(error).__name__}: {str(error)[:2000]}")
         if self._phase is _Phase.RECORDING:
@@ -125,7 +132,7 @@ class Recording:
             self._finish()
         self._let_go()
 
-    def _start(self) -> None:
+    def _start(self) -> bool:
         self._folder = Folder(self._folder_path, rank_and_world()[0])
         self._with_setup = history.history_started()
         history.start_history(self._stacks, self._max_entries)
@@ -133,6 +140,8 @@ class Recording:
         self._watch_inputs()
         if self._profiled == self._steps:
             self._guard.run("profiler", self._profiler.start)
+        self._returned = time.perf_counter()
+        return True
 
     def _watch_inputs(self) -> None:
         """As soon as there is a root: the loop may build the model after the recording has begun."""
@@ -140,10 +149,11 @@ class Recording:
             roots = self._guard.run("FSDP2 modules", lambda: units.find_roots(self._model)) or []
             if roots:
                 self._root = roots[0]
-                self._inputs = InputWatch(self._root, self._guard)
+                self._inputs = self._guard.run("inputs of the model", lambda: InputWatch(roots[0], self._guard))
 
     def _recorded_step(self) -> bool:
         self._count += 1
+        self._host_ms.append((time.perf_counter() - self._returned) * 1e3)
         self._memory_steps.append(_memory_statistics())
         if self._inputs is not None:
             self._inputs.end_step()
@@ -154,11 +164,13 @@ class Recording:
             self._start_measuring()
         elif self._count == self._steps - self._profiled:
             self._guard.run("profiler", self._profiler.start)
+        self._returned = time.perf_counter()
         return True
 
     def _stop_recording(self) -> None:
         """Everything off, then everything written; each part by itself, so that one that fails takes no other along."""
         run = self._guard.run
+        run("waiting for the GPU", _synchronize)
         if self._inputs is not None:
             run("inputs", self._inputs.stop)
         profile = run("profiler", self._profiler.stop) if self._profiler.running else None
@@ -180,9 +192,7 @@ class Recording:
         if self._measure == 0:
             self._let_go()
             return
-        rank, world_size = rank_and_world()
-        place = f"{os.path.basename(os.path.abspath(self._folder_path))}/{self._number}"
-        self._guard.run("waiting for the other ranks", lambda: wait_for_ranks(rank, world_size, place, _WRITING_S))
+        self._guard.run("waiting for the other ranks", lambda: self._meeting.wait(_WRITING_S))
         self._timer = StepTimer(self._measure)
         self._timer.start()
         self._phase = _Phase.MEASURING
@@ -201,8 +211,9 @@ class Recording:
         self._let_go()
 
     def _let_go(self) -> None:
-        """Nothing of the training is held any longer."""
+        """Nothing of the training is held any longer, and no rank waits for this one."""
         self._phase = _Phase.DONE
+        self._guard.run("waiting for the other ranks", self._meeting.arrive)
         self._model = self._root = self._timer = None
         self._optimizers = []
 
@@ -236,6 +247,7 @@ class Recording:
                 "with_setup": self._with_setup,
                 "post_optimizer_event": self._post_optimizer_event,
                 "inputs": inputs,
+                "host_issue_ms": self._host_ms,
                 "memory_steps": self._memory_steps,
             },
             "measured": measured,
@@ -256,6 +268,13 @@ class Recording:
         if self._post_optimizer_event:
             about["settings"]["post_optimizer_event"] = True
         self._guard.run("about.json", lambda: folder.write_about(about))
+
+
+def _synchronize() -> None:
+    import torch
+
+    if torch.cuda.is_available():
+        torch.cuda.synchronize()
 
 
 def _memory_statistics() -> dict[str, int]:

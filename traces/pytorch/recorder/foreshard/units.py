@@ -127,7 +127,7 @@ def _describe_group(group: Any, parameter_names: dict[int, str]) -> dict[str, An
         "reduce_scatter_comm": _class_of(getattr(group, "_reduce_scatter_comm", None)),
         # 2.13 and later (set_reduce_scatter_max_input_buffers, set_separate_reduce_scatter_group).
         "reduce_scatter_max_input_buffers": getattr(group, "reduce_scatter_max_input_buffers", None),
-        "separate_reduce_scatter_group": getattr(group, "_reduce_scatter_process_group_override", None) is not None,
+        "separate_reduce_scatter_group": _separate_groups(group),
         "parameters": [_describe_parameter(parameter, parameter_names) for parameter in group.fsdp_params],
     }
 
@@ -173,6 +173,14 @@ def _reshard(group: Any) -> bool | int:
         return False
     size = int(getattr(after, "shard_mesh_size", 1))
     return True if size == int(getattr(group.mesh_info, "shard_mesh_size", 1)) else size
+
+
+def _separate_groups(group: Any) -> bool:
+    """Whether gathers and reduce-scatters have a communicator each (FSDPParamGroup's two properties)."""
+    try:
+        return group._reduce_scatter_process_group is not group._all_gather_process_group
+    except (AttributeError, AssertionError, RuntimeError):  # a mesh of one rank, or without a shard dimension
+        return False
 
 
 def _dtype(dtype: Any) -> str | None:
