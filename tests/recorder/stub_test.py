@@ -7,8 +7,10 @@ import logging
 import pickle
 import sys
 import tempfile
+import types
 import unittest
 from pathlib import Path
+from unittest import mock
 
 import recorder_path
 
@@ -16,7 +18,7 @@ sys.path.insert(0, str(Path(__file__).parent / "stub"))
 import torch  # noqa: E402 (the stub)
 
 import foreshard  # noqa: E402
-from foreshard import history  # noqa: E402
+from foreshard import adapters, history  # noqa: E402
 from foreshard.by_optimizer import RecordingByOptimizer  # noqa: E402
 
 FAULTS = ["history.start", "history.stop", "snapshot", "profiler.start", "profiler.stop", "trace", "memory_stats",
@@ -160,6 +162,40 @@ class StubTest(unittest.TestCase):
                 sys.exit()
         self.assertEqual(recording.problems, [])
         self.assertEqual(len(self.about()["measured"]["step_ms"]), 1)
+
+    def test_the_callback_of_the_trainer(self):
+        model, optimizer = small_model(), torch.AdamW()
+        transformers = types.SimpleNamespace(TrainerCallback=object)
+        with mock.patch.dict(sys.modules, transformers=transformers):
+            callback = adapters.trainer_callback(self.folder, measure=2)
+        self.assertEqual(torch.journal, ["history.start"])
+        wrapper = types.SimpleNamespace(optimizer=optimizer)  # AcceleratedOptimizer
+        callback.on_train_begin(None, None, None, model=model, optimizer=wrapper)
+        for _ in range(7):
+            model(input_ids=torch.Tensor((2, 64)), labels=torch.Tensor((2, 64)))
+            callback.on_step_end(None, None, None)
+        callback.on_train_end(None, None, None)
+        self.assertEqual((self.about()["batch"], self.about()["seq"]), (2, 64))
+        self.assertEqual(self.about()["settings"]["optimizer"], "adam-fused")
+        self.assertEqual(len(self.about()["measured"]["step_ms"]), 2)
+        self.assertTrue(self.rank()["recorded"]["with_setup"])
+
+    def test_loops_of_other_frameworks(self):
+        model, optimizer = small_model(), torch.AdamW()
+        wrapper = types.SimpleNamespace(optimizer=optimizer)
+        accelerator = types.SimpleNamespace(_models=[model], _optimizers=[wrapper])
+        trainer = types.SimpleNamespace(model_parts=[model], optimizers=types.SimpleNamespace(optimizers=[optimizer]))
+        for made in (
+            lambda: adapters.accelerate(accelerator, self.folder, measure=1),
+            lambda: adapters.torchtitan(trainer, self.folder, measure=1),
+            lambda: adapters.any_loop(self.folder, measure=1),
+        ):
+            self.setUp()
+            with made() as recording:
+                train(None, model, optimizer, 7)
+            self.assertEqual(recording.problems, [])
+            self.assertEqual(len(self.about()["measured"]["step_ms"]), 1)
+            self.assertEqual(len(self.rank()["optimizers"]), 1)
 
     def test_a_step_after_everything_does_nothing(self):
         model, optimizer = small_model(), torch.AdamW()

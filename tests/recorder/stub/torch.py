@@ -71,11 +71,13 @@ def _record_memory_history(enabled="all", context="all", stacks="all", max_entri
     _call("history.start" if enabled else "history.stop")
 
 
+backends = types.SimpleNamespace(cuda=types.SimpleNamespace(is_built=lambda: True))
 version = types.SimpleNamespace(cuda="13.0")
 cuda = _module(
     "torch.cuda",
     is_available=lambda: True,
     synchronize=lambda: _call("synchronize"),
+    is_initialized=lambda: True,
     device_count=lambda: 2,
     current_device=lambda: 0,
     get_device_name=lambda device: "NVIDIA H200",

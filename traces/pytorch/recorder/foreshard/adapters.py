@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 from contextlib import AbstractContextManager
 from os import PathLike
 from typing import Any
@@ -25,14 +26,21 @@ def trainer_callback(folder: str | PathLike[str], **options: Any) -> Any:
             # The Trainer has wrapped its model by now; the FSDP2 modules in it are found either way.
             self.recording = Recording(folder, kwargs.get("model"), kwargs.get("optimizer"), **options)
             self.recording.__enter__()
+            # A training that raises, out of memory for example, tells its callbacks nothing.
+            atexit.register(self._end)
 
         def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
             if self.recording is not None:
                 self.recording.step()
 
         def on_train_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-            if self.recording is not None:
-                self.recording.__exit__(None, None, None)
+            atexit.unregister(self._end)
+            self._end()
+
+        def _end(self) -> None:
+            recording, self.recording = self.recording, None
+            if recording is not None:
+                recording.__exit__(None, None, None)
 
     return RecorderCallback()
 

@@ -12,13 +12,13 @@ _started = False
 def start_history(stacks: str = "python", max_entries: int = 1_000_000) -> None:
     """Starts the history at once where CUDA is initialised, else when it is; does nothing when it has been started.
 
-    Waiting for the initialisation (torch.cuda._lazy_call) leaves the script free to choose its device and to set
-    CUDA_VISIBLE_DEVICES. Never raises.
+    Waiting for the initialisation (torch.cuda._lazy_call), and not even asking whether there is a GPU, leaves the script
+    free to set CUDA_VISIBLE_DEVICES and to fork. Never raises.
     """
     try:
         import torch
 
-        if torch.cuda.is_available():
+        if torch.backends.cuda.is_built():
             torch.cuda._lazy_call(lambda: _start(stacks, max_entries))
     except Exception as error:
         _log.warning("no memory history: %s: %s", type(error).__name__, error)
@@ -27,6 +27,13 @@ def start_history(stacks: str = "python", max_entries: int = 1_000_000) -> None:
 def history_started() -> bool:
     """Whether this module has started a history that runs."""
     return _started
+
+
+def sees_setup() -> bool:
+    """Whether a history that begins now, or has begun, knows everything that the process allocates on the GPU."""
+    import torch
+
+    return _started or not torch.cuda.is_initialized()
 
 
 def take_snapshot() -> dict[str, Any]:

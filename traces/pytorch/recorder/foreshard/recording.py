@@ -120,6 +120,10 @@ class Recording:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """Writes what there is when the loop ends early, out of memory included. The exception goes on."""
+        self._guard.run("end", lambda: self._end(error))
+        self._let_go()
+
+    def _end(self, error: BaseException | None) -> None:
         if isinstance(error, SystemExit) and not error.code:
             error = None  # sys.exit() at a script's end
         if error is not None and self._phase is not _Phase.DONE:
@@ -130,11 +134,10 @@ class Recording:
             self._stop_recording()
         elif self._phase is _Phase.MEASURING:
             self._finish()
-        self._let_go()
 
     def _start(self) -> bool:
         self._folder = Folder(self._folder_path, rank_and_world()[0])
-        self._with_setup = history.history_started()
+        self._with_setup = history.sees_setup()
         history.start_history(self._stacks, self._max_entries)
         self._phase = _Phase.RECORDING
         self._watch_inputs()
