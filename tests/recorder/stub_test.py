@@ -197,6 +197,16 @@ class StubTest(unittest.TestCase):
             self.assertEqual(len(self.about()["measured"]["step_ms"]), 1)
             self.assertEqual(len(self.rank()["optimizers"]), 1)
 
+    def test_blocks_without_a_root_are_no_model(self):
+        model, optimizer = torch.nn.Module(), torch.AdamW()
+        for i in range(3):
+            model.children_by_name[f"layers.{i}"] = torch.ShardedModule({"weight": (8, 8)})
+        with foreshard.record(self.folder, model, optimizer, measure=0) as recording:
+            train(recording, model, optimizer, 4)
+        self.assertIn("3 root FSDP2 modules", recording.problems[0])
+        self.assertFalse((self.folder / "about.json").exists())
+        self.assertTrue((self.folder / "rank00000/snapshot.pickle.gz").exists())
+
     def test_a_step_after_everything_does_nothing(self):
         model, optimizer = small_model(), torch.AdamW()
         with foreshard.record(self.folder, model, optimizer, steps=1, profile=0, measure=0) as recording:

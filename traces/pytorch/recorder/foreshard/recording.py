@@ -27,6 +27,8 @@ from .timing import StepTimer
 
 # Longest wait for ranks that are still writing: shorter than any time-out of collectives that jobs set.
 _WRITING_S = 60.0
+# A root with that part of all parameters stands for the model; others beside it are small (a teacher's head, say).
+_WHOLE_MODEL = 0.5
 _recordings = itertools.count()
 
 
@@ -41,7 +43,7 @@ class Recording:
 
     folder: created; holds about.json and a folder a rank (docs/record.md).
     model: the module or a wrapper of it; without one the root FSDP2 modules are looked for among all objects.
-    optimizer: one or a list; without any, about.json says nothing of it.
+    optimizer: one, a list, or a container of several (torchtitan's); without any, about.json says nothing of it.
     steps: recorded steps, counted from entering. profile: how many of them, the last, run under the profiler.
     measure: steps that are timed afterwards, with nothing recording.
     stacks, max_entries: of torch.cuda.memory._record_memory_history.
@@ -63,7 +65,7 @@ class Recording:
     ) -> None:
         self._folder_path = folder
         self._model = model
-        self._optimizers = list(optimizer) if isinstance(optimizer, (list, tuple)) else [optimizer] if optimizer else []
+        self._optimizers = _listed(optimizer)
         self._steps = max(1, steps)
         self._profiled = min(max(0, profile), self._steps)
         self._measure = max(0, measure)
@@ -84,6 +86,7 @@ class Recording:
         self._host_ms: list[float] = []
         self._post_optimizer_event = False
         self._described: dict[str, Any] = {}
+        self._has_about = False
 
     @property
     def problems(self) -> list[str]:
@@ -226,8 +229,11 @@ class Recording:
         roots = run("FSDP2 modules", lambda: units.find_roots(self._model)) or []
         if not roots:
             self._guard.note("no module that fully_shard was called on: there is no about.json")
+        elif units.share_of_first(roots) < _WHOLE_MODEL:
+            self._guard.note(f"{len(roots)} root FSDP2 modules, none around the others: there is no about.json")
         elif len(roots) > 1:
             self._guard.note(f"{len(roots)} root FSDP2 modules; about.json describes the one with most parameters")
+        self._has_about = bool(roots) and units.share_of_first(roots) >= _WHOLE_MODEL
         self._described = {
             "environment": run("environment", describe_environment),
             "units": run("units", lambda: units.describe_units(roots[0])) if roots else None,
@@ -258,7 +264,7 @@ class Recording:
         }
         self._guard.run("rank.json", lambda: folder.write_rank(facts))
         environment, described_units, model = described["environment"], described["units"], described["model"]
-        if rank_and_world()[0] != 0 or not environment or not described_units or not model:
+        if rank_and_world()[0] != 0 or not self._has_about or not environment or not described_units or not model:
             return
         about = make_about(
             environment,
@@ -271,6 +277,13 @@ class Recording:
         if self._post_optimizer_event:
             about["settings"]["post_optimizer_event"] = True
         self._guard.run("about.json", lambda: folder.write_about(about))
+
+
+def _listed(optimizer: Any) -> list[Any]:
+    if optimizer is None:
+        return []
+    several = getattr(optimizer, "optimizers", optimizer)
+    return list(several) if isinstance(several, (list, tuple)) else [optimizer]
 
 
 def _synchronize() -> None:

@@ -27,6 +27,12 @@ def find_roots(model: Any = None) -> list[Any]:
     return sorted(roots, key=lambda root: -sum(p.numel() for p in root.parameters()))
 
 
+def share_of_first(roots: list[Any]) -> float:
+    """The part of all roots' parameters that the first has: small where each block is a root of its own."""
+    sizes = [sum(p.numel() for p in root.parameters()) for root in roots]
+    return sizes[0] / max(1, sum(sizes))
+
+
 def describe_units(root: Any) -> list[dict[str, Any]]:
     """The units of one root, the root first, the others in the order of named_modules() (which is that of
     FSDPState._lazy_init's all_states). Units refer to one another by name."""
