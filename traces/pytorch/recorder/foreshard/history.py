@@ -12,7 +12,7 @@ _started = False
 def start_history(stacks: str = "python", max_entries: int = 1_000_000) -> None:
     """Starts the history at once where CUDA is initialised, else when it is; does nothing when it has been started.
 
-    Waiting for the initialisation (torch.cuda._lazy_call), and not even asking whether there is a GPU, leaves the script
+    Waiting for the initialisation (torch.cuda._lazy_call), and not asking whether there is a GPU, leaves the script
     free to set CUDA_VISIBLE_DEVICES and to fork. Never raises.
     """
     try:

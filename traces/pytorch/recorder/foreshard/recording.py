@@ -114,7 +114,8 @@ class Recording:
         if self._phase is _Phase.DONE:
             return
         if self._phase is _Phase.MEASURING:
-            self._guard.run("times", self._measured_step)
+            if self._guard.run("times", self._measured_step) is None:
+                self._let_go()
         elif self._guard.run("step", self._recorded_step) is None:
             self._guard.run("end of the recording", self._stop_recording)
             self._let_go()
@@ -139,7 +140,6 @@ class Recording:
             self._finish()
 
     def _start(self) -> bool:
-        self._folder = Folder(self._folder_path, rank_and_world()[0])
         self._with_setup = history.sees_setup()
         history.start_history(self._stacks, self._max_entries)
         self._phase = _Phase.RECORDING
@@ -182,9 +182,8 @@ class Recording:
         profile = run("profiler", self._profiler.stop) if self._profiler.running else None
         snapshot = run("snapshot", history.take_snapshot) if history.history_started() else None
         run("memory history", history.stop_history)
-        folder = self._folder
-        if folder is None:
-            return
+        # Not before: a loop may make its process group, and with it get its rank, after the recording has begun.
+        folder = self._folder = Folder(self._folder_path, rank_and_world()[0])
         if snapshot is not None:
             run("snapshot", lambda: folder.write_snapshot(snapshot))
         else:
@@ -203,9 +202,10 @@ class Recording:
         self._timer.start()
         self._phase = _Phase.MEASURING
 
-    def _measured_step(self) -> None:
+    def _measured_step(self) -> bool:
         if self._timer is not None and self._timer.step():
             self._finish()
+        return True
 
     def _finish(self) -> None:
         timer, self._timer = self._timer, None
