@@ -63,7 +63,7 @@ void FullyShard::pre_forward(UnitId unit) {
   forward_prefetch(unit);
 }
 
-void FullyShard::post_forward(UnitId unit) {
+void FullyShard::post_forward(UnitId unit, bool casts_outputs) {
   UnitState& s = state(unit);
   if (s.training == Training::pre_backward) return;
   if (!in_backward_)
@@ -73,7 +73,11 @@ void FullyShard::post_forward(UnitId unit) {
       post_forward_order_.push_back(id);
     });
   s.training = Training::idle;
-  if (unit == kRootUnit) drop_gather_slot();
+  if (unit == kRootUnit && !casts_outputs) drop_gather_slot();
+}
+
+void FullyShard::outputs_cast() {
+  drop_gather_slot();
 }
 
 void FullyShard::pre_backward(UnitId unit) {

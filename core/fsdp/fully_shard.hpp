@@ -27,7 +27,9 @@ class FullyShard {
   void zero_grad(const std::vector<UnitId>& order);  ///< frees each unit's sharded gradients, in this order
   void set_requires_gradient_sync(bool sync) { sync_ = sync; }
   void pre_forward(UnitId unit);
-  void post_forward(UnitId unit);
+  /// `casts_outputs`: of the root, whose MixedPrecisionPolicy.output_dtype casts its outputs: outputs_cast() follows.
+  void post_forward(UnitId unit, bool casts_outputs = false);
+  void outputs_cast();
   void pre_backward(UnitId unit);
   void post_backward(UnitId unit);
   void backward_final();     ///< _root_post_backward_final_callback of a last backward

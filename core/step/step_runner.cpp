@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <memory>
+#include <optional>
 
 #include "core/base/check_context.hpp"
 #include "core/fsdp/fully_shard.hpp"
@@ -50,6 +52,8 @@ class StepRunner {
   void run_collective(const Op& op);
   void run_step(StepOutcome& outcome);
   [[nodiscard]] Bytes bytes_of(const AllocationSize& size) const;
+  /// Of the program that runs, behind the op that runs.
+  [[nodiscard]] std::optional<Hook> next_hook() const;
   /// For a check that fails meanwhile: "mlp, rank 0, step 2, op 117 (kernel), host time 53120400 ns".
   [[nodiscard]] std::string where() const;
 
@@ -80,6 +84,12 @@ Bytes StepRunner::bytes_of(const AllocationSize& size) const {
   return (local ? local_shard_numel(p, mesh_.shard()) : padded_shard_numel(p, mesh_.shard())) * itemsize(p.dtype);
 }
 
+std::optional<Hook> StepRunner::next_hook() const {
+  const auto behind = program_->ops.begin() + static_cast<std::ptrdiff_t>(op_) + 1;
+  const auto next = std::find_if(behind, program_->ops.end(), [](const Op& op) { return op.kind == OpKind::hook; });
+  return next == program_->ops.end() ? std::nullopt : std::optional(next->hook);
+}
+
 void StepRunner::run_alloc(const Op& op) {
   const Bytes bytes = bytes_of(op.size);
   if (bytes == 0) return;
@@ -104,7 +114,10 @@ void StepRunner::run_hook(const Op& op) {
       fsdp_.pre_forward(op.unit);
       break;
     case Hook::post_forward:
-      fsdp_.post_forward(op.unit);
+      fsdp_.post_forward(op.unit, next_hook() == Hook::outputs_cast);
+      break;
+    case Hook::outputs_cast:
+      fsdp_.outputs_cast();
       break;
     case Hook::pre_backward:
       fsdp_.pre_backward(op.unit);
@@ -131,10 +144,11 @@ void StepRunner::run_hook(const Op& op) {
   }
 }
 
-/// ProcessGroupNCCL::collective (2.11): the group's stream waits for the current one, then takes the collective.
+/// ProcessGroupNCCL::collective (2.11): with async_op the group's stream waits for the current one, then takes the
+/// collective; without, the current stream takes it.
 void StepRunner::run_collective(const Op& op) {
   const StreamId on = streams_.user(op.user_stream);
-  emitter_.wait_event(on, emitter_.record_event(kComputeStream));
+  if (on != kComputeStream) emitter_.wait_event(on, emitter_.record_event(kComputeStream));
   CollectiveWork work;
   work.kind = op.collective.kind;
   work.bytes = op.collective.bytes;

@@ -24,8 +24,9 @@ struct ProcessGroup {
   bool operator==(const ProcessGroup&) const = default;
 };
 
-/// A collective that the program issues itself. It waits for the compute stream (ProcessGroupNCCL::syncStream) and runs
-/// on its group's own stream; Work.wait() is an op of its own (OpKind::wait_stream).
+/// A collective that the program issues itself. With async_op it waits for the compute stream
+/// (ProcessGroupNCCL::syncStream) and runs on its group's own stream, and Work.wait() is an op of its own
+/// (OpKind::wait_stream); without, it runs on the compute stream (2.8 and later).
 struct UserCollective {
   std::uint32_t group = 0;  ///< index of Workload::process_groups
   CollectiveKind kind = CollectiveKind::all_reduce;

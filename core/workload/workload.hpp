@@ -61,6 +61,9 @@ enum class Hook : std::uint8_t {
   optimizer_begin = 12,
   optimizer_step = 13,  ///< where the optimizer's allocations and kernels are put back
   optimizer_end = 14,
+  /// The root's outputs were cast to MixedPrecisionPolicy.output_dtype. FSDPState._post_forward (2.11) holds the last
+  /// all-gather result in a local variable until it returns, behind the cast. Only where there is a cast.
+  outputs_cast = 15,
 };
 
 /// How many bytes an allocation asks for: fixed, or as the shard layout decides.

@@ -29,12 +29,12 @@ static_assert(names_end_with(MemoryCategory::other));
 
 template <>
 struct EnumNames<Hook> {
-  static constexpr std::array<std::string_view, 15> kNames{
-      "zero_grad",    "microbatch_begin", "forward_begin",   "pre_forward",    "post_forward",
-      "forward_end",  "backward_begin",   "pre_backward",    "post_backward",  "backward_final",
-      "backward_end", "microbatch_end",   "optimizer_begin", "optimizer_step", "optimizer_end"};
+  static constexpr std::array<std::string_view, 16> kNames{
+      "zero_grad",       "microbatch_begin", "forward_begin", "pre_forward",    "post_forward", "forward_end",
+      "backward_begin",  "pre_backward",     "post_backward", "backward_final", "backward_end", "microbatch_end",
+      "optimizer_begin", "optimizer_step",   "optimizer_end", "outputs_cast"};
 };
-static_assert(names_end_with(Hook::optimizer_end));
+static_assert(names_end_with(Hook::outputs_cast));
 
 template <>
 struct EnumNames<AllocationSize::Kind> {

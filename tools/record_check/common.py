@@ -16,7 +16,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "traces/pytorch/rec
 import foreshard  # noqa: E402
 from foreshard.timing import StepTimer  # noqa: E402
 
-BATCH, LENGTH, VOCABULARY = 4, 1024, 32000
+BATCH, LENGTH, VOCABULARY = 8, 2048, 32000
 STEPS = 18  # 4 recorded or with memory statistics, 10 or 12 timed, and some over
 
 # recorded: with the recorder; plain: the same without; the others: measured alone, to be predicted from the recording.

@@ -87,6 +87,8 @@ std::optional<Kind> kind_of_fsdp_range(RangeKind kind) {
       return Kind::post_backward;
     case RangeKind::root_post_backward:
       return Kind::final_callback;
+    case RangeKind::cast_outputs:
+      return Kind::cast_outputs;
     default:
       return std::nullopt;
   }
@@ -117,6 +119,10 @@ Result<HookMarks> hook_marks(std::span<const Range> ranges, std::span<const Unit
     count(before.back(), meanings.back().kind);
     if (meanings.back().kind == RangeKind::unknown) ++out.unknown;
   }
+  const bool root_has_ranges = std::any_of(meanings.begin(), meanings.end(), [](const RangeMeaning& m) {
+    return m.kind == RangeKind::pre_forward && m.unit.empty();
+  });
+  out.root_is_empty = !root_has_ranges && !units.empty() && units.front().parameters.empty();
   out.has_root_pre_forward = before.back().root_forward > 0;
 
   PendingEnds pending;

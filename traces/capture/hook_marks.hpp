@@ -24,6 +24,7 @@ struct HookMark {
     post_backward,
     final_callback,
     optimizer_step,
+    cast_outputs,  ///< of whichever unit's post-forward it follows
   };
   Kind kind = Kind::zero_grad;
   bool end = false;
@@ -34,7 +35,8 @@ struct HookMark {
 struct HookMarks {
   std::vector<HookMark> marks;
   bool has_root_pre_forward = false;
-  std::uint64_t unknown = 0;  ///< FSDP:: ranges that no rule knows
+  bool root_is_empty = false;  ///< the root has no parameters: FSDP2 acts at it, but in no range
+  std::uint64_t unknown = 0;   ///< FSDP:: ranges that no rule knows
 };
 
 /// See find_hooks for what is asked of the ranges.

@@ -40,6 +40,8 @@ class HookWalk {
     bool microbatch_open = false;
     bool forward_open = false;
     bool backward_open = false;
+    bool root_entered = false;  // an empty root's forward
+    bool casts_root = false;    // the range that comes next, or is open, casts the root's outputs
     std::int32_t microbatch = -1;
     std::optional<Nanoseconds> optimizer_end;
   };
@@ -77,7 +79,7 @@ class HookWalk {
   // The next mark that is not one of the user's own ranges.
   [[nodiscard]] const HookMark* next_mark(std::size_t from) const {
     for (std::size_t i = from; i < marks_.size(); ++i) {
-      if (marks_[i].kind >= Kind::zero_grad) return &marks_[i];
+      if (marks_[i].kind >= Kind::zero_grad && marks_[i].kind != Kind::cast_outputs) return &marks_[i];
     }
     return nullptr;
   }
@@ -93,15 +95,24 @@ class HookWalk {
     return false;
   }
 
-  // Is this end of a post-forward the last of its forward?
-  [[nodiscard]] bool forward_is_over() const {
+  // Is this end of a post-forward the last of its forward? `casts`: casts of outputs are of it.
+  [[nodiscard]] bool forward_is_over(bool casts = false) const {
     for (std::size_t i = at_ + 1; i < marks_.size(); ++i) {
       if (marks_[i].end) continue;
       const Kind kind = marks_[i].kind;
+      if (kind == Kind::cast_outputs && casts) return false;
+      if (kind == Kind::cast_outputs) continue;
       if (kind == Kind::pre_forward || kind == Kind::post_forward) return false;
       if (kind >= Kind::zero_grad || kind == Kind::user_backward) return true;
     }
     return true;
+  }
+
+  // Is the next range of FSDP2's a cast of outputs?
+  [[nodiscard]] bool cast_follows() const {
+    for (std::size_t i = at_ + 1; i < marks_.size(); ++i)
+      if (!marks_[i].end) return marks_[i].kind == Kind::cast_outputs;
+    return false;
   }
 
   void begin_microbatch(const HookMark& mark) {
@@ -123,6 +134,18 @@ class HookWalk {
     begin_microbatch(mark);
     put(Hook::forward_begin, mark);
     state_.forward = state_.forward_open = true;
+  }
+
+  /// Where a range of FSDP2's ends in forward.
+  void end_range_of_forward(const HookMark& mark) {
+    if (input_.root_is_empty && state_.root_entered && forward_is_over(true)) {
+      put(Hook::post_forward, mark, kRootUnit);
+      state_.root_entered = false;
+    }
+    const bool casts_root = mark.kind == Kind::cast_outputs && std::exchange(state_.casts_root, false);
+    if (casts_root) put(Hook::outputs_cast, mark);
+    const bool last = casts_root || (mark.kind == Kind::post_forward && !state_.casts_root);
+    if (last && !in_user_forward_ && state_.forward_open && forward_is_over()) end_forward(mark);
   }
 
   void end_forward(const HookMark& mark) {
@@ -200,13 +223,19 @@ void HookWalk::on_start(const HookMark& mark) {
     case Kind::zero_grad:
       return on_zero_grad(mark);
     case Kind::root_pre_forward:
-      return begin_forward(mark);
+      begin_forward(mark);
+      if (!input_.root_is_empty || state_.backward_open) return;
+      state_.root_entered = true;
+      return put(Hook::pre_forward, mark, kRootUnit);
+    case Kind::cast_outputs:
+      return;
     case Kind::pre_forward:
       if (!open_ && input_.has_root_pre_forward) open_step(mark.time, true);
       if (!state_.partial) begin_forward(mark);
       return put(Hook::pre_forward, mark, mark.unit);
     case Kind::post_forward:
       if (!open_) open_step(mark.time, true);
+      state_.casts_root = mark.unit == kRootUnit && !state_.backward_open && cast_follows();
       return put(Hook::post_forward, mark, mark.unit);
     case Kind::pre_backward:
       begin_backward(mark);
@@ -248,8 +277,8 @@ void HookWalk::on_end(const HookMark& mark) {
       return;
     }
     case Kind::post_forward:
-      if (!in_user_forward_ && state_.forward_open && forward_is_over()) end_forward(mark);
-      return;
+    case Kind::cast_outputs:
+      return end_range_of_forward(mark);
     case Kind::final_callback:
       in_final_ = false;
       if (!in_user_backward_) end_backward(mark);

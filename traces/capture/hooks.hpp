@@ -16,6 +16,9 @@
 // - pre_forward, post_forward, pre_backward, post_backward (FSDP::post_backward_accumulate) and
 //   backward_final (FSDP::root_post_backward_callback) are starts. Post-backward ranges inside the final
 //   callback are no hooks: FSDP visits again what it has already done.
+// - outputs_cast is the end of the root's FSDP::cast_forward_outputs: the one that follows its post-forward.
+// - A root without parameters has no pre- and post-forward ranges (they are FSDPParamGroup's): its pre_forward is the
+//   start of FSDP::root_pre_forward, its post_forward the end of the forward's last FSDP range.
 // - optimizer_begin and optimizer_step are the start of Optimizer.step#, optimizer_end its end; several
 //   optimizers in a row count as one.
 // - A step begins with the outermost range that holds its zero_grad and nothing else of the step, and

@@ -51,7 +51,7 @@ Result<Program> join_step(const std::vector<PlacedOp>& memory, const StepTiming&
     for (; item < items.size() && items[item].position < until; ++item) program.ops.push_back(timed_op(items[item]));
   };
   for (const PlacedOp& placed : memory) {
-    if (placed.op.kind != OpKind::hook) {
+    if (placed.op.kind != OpKind::hook || placed.unmarked) {
       flush_items(placed.position);
       program.ops.push_back(placed.op);
       continue;

@@ -48,6 +48,13 @@ Region region_after(Hook hook, Region current) {
   }
 }
 
+PlacedOp unmarked_zero_grad(double position) {
+  Op op;
+  op.kind = OpKind::hook;
+  op.hook = Hook::zero_grad;
+  return {op, position, true, {}};
+}
+
 class Builder {
  public:
   Builder(const CaptureInput& input, const std::vector<CaptureEvent>& events, std::span<const Range> ranges,
@@ -74,6 +81,7 @@ class Builder {
   void note_categories();
   void build_setup();
   void build_step(std::size_t step);
+  void end_as_the_step_before();
   void add_event(std::vector<PlacedOp>& ops, std::uint32_t event, std::int32_t step, double position);
   [[nodiscard]] MemoryCategory category(std::uint32_t allocation) const;
   [[nodiscard]] std::uint32_t end_of_step(std::size_t step) const;
@@ -303,7 +311,7 @@ void Builder::add_event(std::vector<PlacedOp>& ops, std::uint32_t i, std::int32_
     op.from_setup = step >= 0 && step_of_[e.partner] < 0;
     op.steps_ago = op.from_setup ? 0 : static_cast<std::uint32_t>(step - step_of_[e.partner]);
   }
-  ops.push_back({op, position, {}});
+  ops.push_back({op, position, false, {}});
 }
 
 void Builder::build_setup() {
@@ -325,16 +333,30 @@ void Builder::build_step(std::size_t step) {
     const bool last = h == places.first + places.count;
     const std::uint32_t until = last ? end : found_.hooks[h].first_event;
     const Nanoseconds closes = last ? places.end : found_.hooks[h].place.time;
-    for (; next < until; ++next)
+    for (; next < until; ++next) {
+      if (std::binary_search(found_.unmarked_zero_grads.begin(), found_.unmarked_zero_grads.end(), next)) {
+        ops.push_back(unmarked_zero_grad(position_in(opened, closes, events_[next].time)));
+      }
       add_event(ops, next, static_cast<std::int32_t>(step), position_in(opened, closes, events_[next].time));
+    }
     if (last) break;
     Op op;
     op.kind = OpKind::hook;
     op.hook = found_.hooks[h].place.hook;
     op.unit = found_.hooks[h].place.unit;
-    ops.push_back({op, 0, closes - opened});
+    ops.push_back({op, 0, false, closes - opened});
     opened = closes;
   }
+}
+
+/// A recording that ends with its last optimizer lacks what frees the gradients, where no range of the next step does.
+void Builder::end_as_the_step_before() {
+  if (out_.steps.size() < 2) return;
+  const auto has = [](const std::vector<PlacedOp>& ops) {
+    return std::any_of(ops.begin(), ops.end(), [](const PlacedOp& placed) { return placed.unmarked; });
+  };
+  if (has(out_.steps[out_.steps.size() - 2]) && !has(out_.steps.back()))
+    out_.steps.back().push_back(unmarked_zero_grad(1));
 }
 
 BuiltPrograms Builder::build() {
@@ -357,6 +379,7 @@ BuiltPrograms Builder::build() {
   note_categories();
   build_setup();
   for (std::size_t s = 0; s < hooks_.steps.size(); ++s) build_step(s);
+  end_as_the_step_before();
   return std::move(out_);
 }
 

@@ -15,7 +15,8 @@ namespace foreshard::traces {
 struct PlacedOp {
   Op op;
   double position = 0;
-  Nanoseconds segment;  ///< hooks: time since the hook before, as the snapshot's clock saw it
+  bool unmarked = false;  ///< a hook that no range marks: within a segment, as other ops are
+  Nanoseconds segment;    ///< hooks: time since the hook before, as the snapshot's clock saw it
 };
 
 struct BuiltPrograms {

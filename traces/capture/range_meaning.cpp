@@ -9,7 +9,7 @@ namespace {
 constexpr std::string_view kFsdp = "FSDP::";
 
 // The names of PyTorch 2.11's ranges, without "FSDP::" and the unit.
-constexpr std::array<std::pair<std::string_view, RangeKind>, 14> kNames = {{
+constexpr std::array<std::pair<std::string_view, RangeKind>, 15> kNames = {{
     {"root_pre_forward", RangeKind::root_pre_forward},
     {"pre_forward", RangeKind::pre_forward},
     {"post_forward", RangeKind::post_forward},
@@ -22,6 +22,7 @@ constexpr std::array<std::pair<std::string_view, RangeKind>, 14> kNames = {{
     {"root_post_backward_callback", RangeKind::root_post_backward},
     {"inputs_to_device", RangeKind::known},
     {"cast_forward_inputs", RangeKind::known},
+    {"cast_forward_outputs", RangeKind::cast_outputs},
     {"forward_prefetch", RangeKind::known},
     {"backward_prefetch", RangeKind::known},
 }};

@@ -35,6 +35,7 @@ enum class RangeKind : std::uint8_t {
   all_gather,          ///< FSDP::all_gather (u)
   copy_out,            ///< FSDP::all_gather_copy_out (u)
   root_post_backward,  ///< FSDP::root_post_backward_callback
+  cast_outputs,        ///< FSDP::cast_forward_outputs
   known,               ///< FSDP:: and nccl: ranges that mark no place: prefetches, input casts, collectives
   unknown,             ///< an FSDP:: range that no rule knows
 };

@@ -90,7 +90,10 @@ class Recogniser final : public FsdpBackend {
   const CaptureEvent& next(const std::string& expected);
   void free_gradient(ParameterId parameter);
   void check_stream(StreamRole role, std::uint64_t handle, const std::string& expected);
+  void skip();
   void run_hook(const HookPlace& place);
+  /// The hook behind one of the places.
+  [[nodiscard]] std::optional<Hook> hook_after(const HookPlace& place) const;
   void run_zero_grad();
   [[nodiscard]] Error mismatch_error(const Mismatch& mismatch, const HookPlace& place) const;
 
@@ -189,6 +192,22 @@ void Recogniser::run_zero_grad() {
   if (!order.empty() && result_.zero_grad_order.empty()) result_.zero_grad_order = order;
 }
 
+std::optional<Hook> Recogniser::hook_after(const HookPlace& place) const {
+  const HookPlace* next = &place + 1;
+  return next == in_.hooks.places.data() + in_.hooks.places.size() ? std::nullopt : std::optional(next->hook);
+}
+
+/// Passes a request of the user's program by, or a zero_grad that no range marks.
+void Recogniser::skip() {
+  const CaptureEvent& event = in_.events[position_];
+  if (event.allocates || !sharded_gradients_.contains(event.partner)) {
+    ++position_;
+    return;
+  }
+  result_.unmarked_zero_grads.push_back(position_);
+  run_zero_grad();
+}
+
 void Recogniser::run_hook(const HookPlace& place) {
   switch (place.hook) {
     case Hook::zero_grad:
@@ -204,7 +223,10 @@ void Recogniser::run_hook(const HookPlace& place) {
       fsdp_.pre_forward(place.unit);
       break;
     case Hook::post_forward:
-      fsdp_.post_forward(place.unit);
+      fsdp_.post_forward(place.unit, hook_after(place) == Hook::outputs_cast);
+      break;
+    case Hook::outputs_cast:
+      fsdp_.outputs_cast();
       break;
     case Hook::pre_backward:
       seen_backward_[place.unit.value] = true;
@@ -240,13 +262,20 @@ Result<Recognition> Recogniser::run() {
     const auto before = [&](const CaptureEvent& e) {
       return place.at_end ? e.time <= place.time : e.time < place.time;
     };
-    while (position_ < in_.events.size() && before(in_.events[position_])) ++position_;
-    result_.hooks.push_back({place, position_});
     try {
+      while (position_ < in_.events.size() && before(in_.events[position_])) skip();
+      result_.hooks.push_back({place, position_});
       run_hook(place);
     } catch (const Mismatch& mismatch) {
       return tl::unexpected(mismatch_error(mismatch, place));
     }
+  }
+  // Behind the last place: the recording may end with a zero_grad that no range marks.
+  if (in_.hooks.places.empty()) return std::move(result_);
+  try {
+    while (position_ < in_.events.size()) skip();
+  } catch (const Mismatch& mismatch) {
+    return tl::unexpected(mismatch_error(mismatch, in_.hooks.places.back()));
   }
   return std::move(result_);
 }

@@ -39,6 +39,9 @@ struct Recognition {
   std::vector<EventTag> tags;           ///< by request
   std::vector<RecognisedHook> hooks;    ///< in order
   std::vector<UnitId> zero_grad_order;  ///< as observed; empty when never seen
+  /// Where gradients were freed outside Optimizer.zero_grad's range: model.zero_grad() (Hugging Face's Trainer) has
+  /// none. Requests, ascending; each is the first free.
+  std::vector<std::uint32_t> unmarked_zero_grads;
 };
 
 struct RecogniserInput {

@@ -128,9 +128,7 @@ class Checker {
       return fail(path(), fmt::format("there is no process group {}, only {}", op.collective.group,
                                       workload_.process_groups.size()));
     if (op.collective.bytes > kMaxAllocation)
-      return fail(path(), fmt::format("{} bytes are more than {}", op.collective.bytes, kMaxAllocation));
-    if (op.user_stream == 0)
-      fail(path(), "a collective runs on its group's own stream", "give \"stream\", 1 or more, behind its values");
+      fail(path(), fmt::format("{} bytes are more than {}", op.collective.bytes, kMaxAllocation));
   }
 
   void check_sections() {

@@ -57,7 +57,7 @@ std::string text(const Hooks& hooks, std::int32_t step) {
   static const char* const kNames[] = {"zero_grad",       "microbatch_begin", "forward_begin",  "pre_forward",
                                        "post_forward",    "forward_end",      "backward_begin", "pre_backward",
                                        "post_backward",   "backward_final",   "backward_end",   "microbatch_end",
-                                       "optimizer_begin", "optimizer_step",   "optimizer_end"};
+                                       "optimizer_begin", "optimizer_step",   "optimizer_end",  "outputs_cast"};
   std::string out;
   for (const HookPlace& place : hooks.places) {
     if (place.step != step) continue;
@@ -69,6 +69,38 @@ std::string text(const Hooks& hooks, std::int32_t step) {
 }
 
 }  // namespace
+
+TEST_CASE("an empty root's hooks are where FSDP2 acts without a range") {
+  const std::vector<Unit> units = {{"", {}}, {"tok", {{"tok", {8, 4}}}}, {"norm, output", {{"norm", {4}}}}};
+  std::vector<Range> ranges{
+      range("Optimizer.zero_grad#Adam.zero_grad", 1, 4),  range("FSDP::root_pre_forward", 10, 12),
+      range("FSDP::pre_forward (tok)", 13, 14),           range("FSDP::post_forward (tok)", 15, 16),
+      range("FSDP::cast_forward_outputs", 17, 18),        range("FSDP::pre_forward (norm, output)", 19, 20),
+      range("FSDP::post_forward (norm, output)", 21, 22), range("FSDP::cast_forward_outputs", 23, 24),  // the unit's
+      range("FSDP::cast_forward_outputs", 25, 26),                                                      // the root's
+      range("FSDP::pre_backward (norm, output)", 30, 31), range("FSDP::root_post_backward_callback", 41, 48),
+      range("Optimizer.step#Adam.step", 53, 59)};
+  const auto hooks = find_hooks(ranges, units);
+  REQUIRE(hooks);
+  CHECK(text(*hooks, 0) ==
+        "zero_grad@1 microbatch_begin@4e forward_begin@10 pre_forward(0)@10 pre_forward(1)@13 post_forward(1)@15 "
+        "pre_forward(2)@19 post_forward(2)@21 forward_end@22e post_forward(0)@26e backward_begin@30 "
+        "pre_backward(2)@30 backward_final@41 backward_end@48e microbatch_end@48e optimizer_begin@53 "
+        "optimizer_step@53 optimizer_end@59e ");
+}
+
+TEST_CASE("a cast of the root's outputs is a hook of its own") {
+  const std::vector<Unit> units = {
+      {"", {{"norm", {4}}}}, {"layers.0", {{"w", {4}}}}, {"layers.1, layers.2", {{"v", {4}}}}};
+  std::vector<Range> ranges{range("Optimizer.zero_grad#Adam.zero_grad", 1, 4)};
+  append_fsdp(ranges, 0);
+  ranges.push_back(range("FSDP::cast_forward_outputs", 26, 27));
+  append_backward(ranges, 0);
+  const auto hooks = find_hooks(ranges, units);
+  REQUIRE(hooks);
+  CHECK(text(*hooks, 0).find("post_forward(0)@24 outputs_cast@27e forward_end@27e backward_begin@31") !=
+        std::string::npos);
+}
 
 TEST_CASE("hook places follow the user's ranges") {
   std::vector<Range> ranges{range("nccl:broadcast", -20, -10)};

@@ -11,7 +11,7 @@ namespace foreshard::traces {
 class TraceRun {
  public:
   TraceRun() {
-    run.units = {{"", {}}, {"layers.0", {}}};
+    run.units = {{"", {{"norm", {4}}}}, {"layers.0", {}}};
     run.streams = {{StreamId{0}, "stream 7", 7, 0}, {StreamId{1}, "stream 20", 20, 0}};
   }
 

@@ -128,7 +128,6 @@ Op random_op(Random& random) {
                     random.word<MemoryAccess>()};
   op.copy = {random.word<CopyKind>(), random.bytes(), random.time(), random.id<LabelId>(kLabels)};
   op.collective = {static_cast<std::uint32_t>(random.below(kGroups)), random.word<CollectiveKind>(), random.bytes()};
-  if (op.kind == OpKind::collective && op.user_stream == 0) op.user_stream = 1;
   op.hook = random.word<Hook>();
   op.unit = UnitId{static_cast<std::uint32_t>(random.below(kUnits))};
   op.label = random.id<LabelId>(kLabels);

@@ -108,6 +108,8 @@ class Annotator {
         return put(true, "Optimizer.step#Adam.step", m.time_us);
       case Hook::optimizer_end:
         return put(false, "Optimizer.step#Adam.step", m.time_us);
+      case Hook::outputs_cast:
+        return at_once("FSDP::cast_forward_outputs", m.time_us);
       case Hook::microbatch_end:
       case Hook::optimizer_step:
         return;

@@ -79,6 +79,58 @@ TEST_CASE("a recording gives its workload back") {
   }
 }
 
+TEST_CASE("the last all-gather result outlives the cast of the root's outputs") {
+  Workload original = small_workload(mixed(), 2);
+  for (Program& step : original.steps) {
+    const auto root = std::find_if(step.ops.begin(), step.ops.end(), [](const Op& op) {
+      return op.kind == OpKind::hook && op.hook == Hook::post_forward && op.unit == kRootUnit;
+    });
+    Op output;
+    output.kind = OpKind::alloc;
+    output.tensor = TensorId{900};
+    output.size.bytes = 90'000;
+    Op cast;
+    cast.kind = OpKind::hook;
+    cast.hook = Hook::outputs_cast;
+    step.ops.insert(root + 1, {output, cast});
+    Op free = output;
+    free.kind = OpKind::free;
+    step.ops.push_back(free);
+  }
+  const Recorded recorded = record(original, original.settings);
+  const std::vector<std::string> requests = requests_of(recorded.run);
+  const auto output = std::find_if(requests.begin(), requests.end(),
+                                   [](const std::string& line) { return line.find(" 90000 ") != std::string::npos; });
+  REQUIRE(output != requests.end());
+  const auto found = capture(recorded.snapshot, original.settings, original.units);
+  INFO((found ? "" : found.error().text()));
+  REQUIRE(found);
+  CHECK(difference(requests_of(record(found->workload, original.settings).run), requests).empty());
+  const auto plain = small_workload(mixed(), 2);
+  CHECK(found->workload.steps[1].ops.size() == plain.steps[1].ops.size() + 3);
+}
+
+TEST_CASE("gradients that no range frees are freed where the recording does") {
+  const Workload original = small_workload(mixed(), 2);
+  Recorded recorded = record(original, original.settings);
+  std::erase_if(recorded.snapshot.annotations,
+                [](const SnapshotAnnotation& a) { return a.name.starts_with("Optimizer.zero_grad"); });
+  const auto found = capture(recorded.snapshot, original.settings, original.units);
+  INFO((found ? "" : found.error().text()));
+  REQUIRE(found);
+  // Each step frees its own at its end, the last one too, where the recording stops before.
+  const auto zero_grads = [](const Program& step) {
+    return std::count_if(step.ops.begin(), step.ops.end(),
+                         [](const Op& op) { return op.kind == OpKind::hook && op.hook == Hook::zero_grad; });
+  };
+  for (const Program& step : found->workload.steps) CHECK(zero_grads(step) == 2);
+  std::vector<std::string> again = requests_of(record(found->workload, original.settings).run);
+  const std::vector<std::string> once = requests_of(recorded.run);
+  REQUIRE(again.size() >= once.size());
+  again.resize(once.size());
+  CHECK(difference(again, once).empty());
+}
+
 TEST_CASE("gradients and input casts are told from the user's other blocks") {
   const Workload original = small_workload(mixed(), 2);
   const auto found = capture(record(original, original.settings).snapshot, original.settings, original.units);
