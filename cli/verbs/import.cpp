@@ -12,9 +12,11 @@
 #include "cli/terminal/output.hpp"
 #include "cli/terminal/version.hpp"
 #include "cli/verbs/verbs.hpp"
+#include "core/base/json_io.hpp"
 #include "core/base/units.hpp"
 #include "core/compare/run_totals.hpp"
 #include "sim/machine/profile.hpp"
+#include "traces/pytorch/about.hpp"
 #include "traces/store/store.hpp"
 
 namespace foreshard::cli {
@@ -23,13 +25,38 @@ namespace {
 struct ImportOptions {
   traces::ImportRequest request;
   std::string output;
+  std::string write_about;
   bool no_workload = false;
   bool strict = false;
   bool force = false;
   bool json = false;
 };
 
-Json as_json(const ImportOptions& options, const Run& run, bool workload) {
+/// Setting, value, and what of the recording shows it.
+Json inferred_json(const traces::Inference& inference) {
+  Json list = Json::array();
+  for (const traces::InferredItem& item : inference.items)
+    list.push_back(
+        {{"key", item.key}, {"value", parse_json_text(item.value)}, {"from", item.from}, {"settled", item.settled}});
+  return list;
+}
+
+std::string word_of(const traces::InferredItem& item) {
+  const Json value = parse_json_text(item.value);
+  if (!value.is_string()) return item.value;
+  return value.get<std::string>().empty() ? "\"\"" : value.get<std::string>();
+}
+
+void print_inferred(Console& console, const traces::Inference& inference) {
+  Table table({{"inferred"}, {"value"}, {"from"}});
+  for (const traces::InferredItem& item : inference.items)
+    table.row({item.key, word_of(item), item.settled ? item.from : "assumed: " + item.from});
+  table.print(console.out);
+  for (const std::string& question : inference.closed) console.out << "closed: " << question << '\n';
+}
+
+Json as_json(const ImportOptions& options, const traces::Imported& imported) {
+  const Run& run = imported.run;
   Json json = json_result("import");
   json["output"] = options.output;
   json["name"] = run.info.name;
@@ -39,7 +66,7 @@ Json as_json(const ImportOptions& options, const Run& run, bool workload) {
   json["blocks"] = run.blocks.size();
   json["device_ops"] = run.device_ops.size();
   json["host_ops"] = run.host_ops.size();
-  json["workload"] = workload;
+  json["workload"] = imported.workload.has_value();
   json["inputs"] = Json::array();
   for (const InputFile& input : run.info.inputs)
     json["inputs"].push_back(
@@ -47,6 +74,12 @@ Json as_json(const ImportOptions& options, const Run& run, bool workload) {
   json["import_stats"] = Json::array();
   for (const ImportStat& stat : run.import_stats)
     json["import_stats"].push_back({{"name", stat.name}, {"count", stat.count}, {"text", stat.text}});
+  json["inferred"] = Json::array();
+  json["closed"] = Json::array();
+  if (imported.inference) {
+    json["inferred"] = inferred_json(*imported.inference);
+    json["closed"] = imported.inference->closed;
+  }
   json["warnings"] = run.info.warnings;
   return json;
 }
@@ -91,6 +124,23 @@ std::uint64_t report_stats(Console& console, const Run& run) {
   return lost;
 }
 
+/// What was inferred, as an about file that can be corrected and given.
+Result<void> write_about(const ImportOptions& options, const traces::Imported& imported) {
+  const Run& run = imported.run;
+  if (!imported.inference || !imported.inference->trouble.empty())
+    return fail(ErrorKind::mismatch, "the recording settles no about file",
+                options.request.snapshot.empty() ? options.request.trace : options.request.snapshot,
+                imported.inference ? imported.inference->trouble : "it needs a snapshot");
+  traces::About about;
+  about.torch = run.info.torch;
+  about.nccl = run.info.nccl;
+  about.gpu = run.info.gpu;
+  about.sm_count = run.info.sm_count;
+  about.settings = run.settings;
+  about.units = run.units;
+  return write_text(options.write_about, traces::about_json(about), options.force);
+}
+
 Result<int> import_files(ImportOptions& options, Console& console) {
   FORESHARD_TRY(may_write(options.output, options.force));
   options.request.workload = !options.no_workload;
@@ -104,12 +154,16 @@ Result<int> import_files(ImportOptions& options, Console& console) {
   if (options.strict && lost > 0)
     return fail(ErrorKind::input, fmt::format("{} entries are odd, and --strict is set", lost), {},
                 "without --strict they are counted and the import goes on");
+  if (!options.write_about.empty()) FORESHARD_TRY(write_about(options, *imported));
   const auto written = traces::write_run(imported->run, options.output, {.force = options.force});
   FORESHARD_TRY(written);
-  if (options.json)
-    print_json(console.out, as_json(options, imported->run, imported->workload.has_value()));
-  else
-    print_summary(console, options, imported->run, imported->workload.has_value());
+  if (options.json) {
+    print_json(console.out, as_json(options, *imported));
+    return kDone;
+  }
+  print_summary(console, options, imported->run, imported->workload.has_value());
+  if (imported->inference && imported->inference->trouble.empty() && options.request.about.empty())
+    print_inferred(console, *imported->inference);
   return kDone;
 }
 
@@ -121,9 +175,11 @@ Action add_import(OptionSet& set) {
   set.add_option("--snapshot", request.snapshot, "memory snapshot, torch.cuda.memory._dump_snapshot()")
       .type_name("FILE");
   set.add_option("--trace", request.trace, "profiler trace, export_chrome_trace()").type_name("FILE");
-  set.add_option("--about", request.about, "how the run was set up; without it there is nothing to plan from")
+  set.add_option("--about", request.about, "how the run was set up; without it, what the recording settles is taken")
       .type_name("FILE");
   set.add_option("-o,--output", options->output, "the store to write").required().type_name("RUN");
+  set.add_option("--write-about", options->write_about, "the about file that the recording settles, to be corrected")
+      .type_name("FILE");
   set.add_option("--name", request.name, "name of the run; default: the snapshot's").type_name("NAME");
   set.add_option("--device", request.device, "the GPU, where the files have several").type_name("N");
   set.add_option("--machine", request.machine, "profile of the machine; default: by the GPU's name")

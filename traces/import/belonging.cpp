@@ -86,15 +86,19 @@ std::string unit_name(const std::string& name) {
 
 }  // namespace
 
+Result<void> check_rank(const ProfilerTrace& trace, const FileNames& files) {
+  if (!trace.rank || *trace.rank == 0) return {};
+  return disagree(files.trace, fmt::format("is of rank {}, not of rank 0", *trace.rank),
+                  "give rank 0's trace: shards and sizes are taken to be rank 0's");
+}
+
 Result<void> check_trace(const ProfilerTrace& trace, const About& about, const FileNames& files) {
   const std::uint32_t world = about.settings.world();
   if (trace.world_size && *trace.world_size != world)
     return disagree(files.trace,
                     fmt::format("was recorded on {} ranks, but {} says {} nodes of {} GPUs", *trace.world_size,
                                 files.about, about.settings.nodes, about.settings.gpus));
-  if (trace.rank && *trace.rank != 0)
-    return disagree(files.trace, fmt::format("is of rank {}, not of rank 0", *trace.rank),
-                    "give rank 0's trace: shards and sizes are taken to be rank 0's");
+  FORESHARD_TRY(check_rank(trace, files));
   FORESHARD_TRY(check_collectives(trace, about, files));
   const TraceDevice* device = device_of(trace);
   if (device == nullptr) return {};

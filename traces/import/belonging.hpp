@@ -22,6 +22,9 @@ struct FileNames {
   std::string about;
 };
 
+/// The trace is rank 0's, where it says whose it is.
+[[nodiscard]] Result<void> check_rank(const ProfilerTrace& trace, const FileNames& files);
+
 /// World size, rank, GPU and its SMs, the groups that all-gather, and whether copy engines do. Needs the trace's own
 /// run.
 [[nodiscard]] Result<void> check_trace(const ProfilerTrace& trace, const About& about, const FileNames& files);

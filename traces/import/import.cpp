@@ -15,6 +15,7 @@
 #include "traces/import/process_groups.hpp"
 #include "traces/import/recorded_steps.hpp"
 #include "traces/import/snapshot_ranges.hpp"
+#include "traces/infer/settled_optimizer.hpp"
 #include "traces/workload_file/workload_file.hpp"
 
 namespace foreshard::traces {
@@ -114,10 +115,13 @@ class Importer {
   Run& run() { return out_.run; }
 
   Result<void> read_files();
+  void infer_settings();
   Result<void> settle();
   Result<void> take_trace();
   Result<void> take_snapshot();
   Result<void> take_workload();
+  Result<Capture> take_apart(const StepTiming* timing, std::uint32_t sm_count);
+  void no_workload(const std::string& why);
   void add_memory_side();
   void finish();
 
@@ -126,6 +130,7 @@ class Importer {
   Imported out_;
   std::vector<InputFile> inputs_;
   std::optional<About> about_;
+  bool inferred_ = false;  // about_ is what the recording settles
   std::optional<ProfilerTrace> trace_;
   std::optional<SnapshotFile> snapshot_;
   std::vector<Range> memory_ranges_;
@@ -160,9 +165,31 @@ Result<void> Importer::read_files() {
   return {};
 }
 
+/// What the snapshot says of its own run. It stands for the about file where there is none.
+void Importer::infer_settings() {
+  if (!snapshot_) return;
+  stage("reading settings off the recording");
+  const std::vector<CaptureEvent> events =
+      capture_events(snapshot_->snapshot.events, snapshot_origin_us(snapshot_->snapshot));
+  out_.inference = infer({snapshot_->snapshot, events, memory_ranges_, trace_ ? &*trace_ : nullptr});
+  const Inference& found = *out_.inference;
+  if (about_ || !found.trouble.empty()) return;
+  inferred_ = true;
+  about_.emplace();
+  about_->settings = found.settings;
+  about_->units = found.units;
+  about_->sm_count = found.sm_count;
+}
+
+void Importer::no_workload(const std::string& why) {
+  add_stats({{"no_workload", ImportStat::Severity::info, 1,
+              fmt::format("the recording settles too little for a workload to plan from: {}", why)}});
+}
+
 /// Settings, units and header, and whether the files are of one run.
 Result<void> Importer::settle() {
-  if (trace_ && about_) FORESHARD_TRY(check_trace(*trace_, *about_, files_));
+  infer_settings();
+  if (trace_ && about_) FORESHARD_TRY(inferred_ ? check_rank(*trace_, files_) : check_trace(*trace_, *about_, files_));
   if (trace_) out_.run = std::move(trace_->run);
   Run& r = run();
   if (!about_) {
@@ -236,8 +263,34 @@ Result<void> Importer::take_snapshot() {
   return {};
 }
 
+/// Under the optimizer that the recording's own requests fit, where no about file names one.
+Result<Capture> Importer::take_apart(const StepTiming* timing, std::uint32_t sm_count) {
+  Run& r = run();
+  CaptureInput input{.snapshot = snapshot_->snapshot,
+                     .initial_segments = replay_.initial_segments,
+                     .settings = r.settings,
+                     .units = r.units,
+                     .sm_count = sm_count,
+                     .requires_grad_known = about_->requires_grad_known,
+                     .measured = r.measured,
+                     .timing = nullptr,
+                     .name = request_.name.empty() ? name_of(request_.snapshot) : request_.name,
+                     .gpu = r.info.gpu,
+                     .torch = r.info.torch};
+  if (inferred_) {
+    settle_optimizer(input, memory_ranges_, *out_.inference);
+    r.settings.optimizer = out_.inference->settings.optimizer;
+  }
+  input.timing = timing;
+  return read_capture(std::move(input));
+}
+
 Result<void> Importer::take_workload() {
-  if (!request_.workload || !snapshot_ || !about_) return {};
+  if (!request_.workload || !snapshot_) return {};
+  if (!about_) {
+    no_workload(out_.inference->trouble);
+    return {};
+  }
   stage("taking the step apart");
   Run& r = run();
   const std::string machine_name =
@@ -251,25 +304,18 @@ Result<void> Importer::take_workload() {
     timing = std::move(*read);
     add_stats(timing->stats);
   }
-  CaptureInput input{.snapshot = snapshot_->snapshot,
-                     .initial_segments = replay_.initial_segments,
-                     .settings = r.settings,
-                     .units = r.units,
-                     .sm_count = sm_count_of(r, *machine),
-                     .requires_grad_known = about_->requires_grad_known,
-                     .measured = r.measured,
-                     .timing = timing ? &*timing : nullptr,
-                     .name = request_.name.empty() ? name_of(request_.snapshot) : request_.name,
-                     .gpu = r.info.gpu,
-                     .torch = r.info.torch};
-  auto capture = read_capture(std::move(input));
+  auto capture = take_apart(timing ? &*timing : nullptr, sm_count_of(r, *machine));
+  if (!capture && inferred_) {
+    no_workload(capture.error().text());
+    return {};
+  }
   if (!capture) return located(capture.error(), files_.snapshot);
   r.info.machine = machine_name;
   if (!capture->workload.optimizer_known)
     r.info.warnings.push_back(
         fmt::format("the recorded optimizer does not allocate as {} of {} does: its allocations are kept as recorded, "
                     "and plans cannot change the optimizer or the number of shard ranks",
-                    name(r.settings.optimizer), files_.about));
+                    name(r.settings.optimizer), inferred_ ? std::string("PyTorch") : files_.about));
   r.units = capture->workload.units;
   notes_ = std::move(capture->allocations);
   add_stats(capture->stats);

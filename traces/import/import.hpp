@@ -14,6 +14,7 @@
 #include "core/base/error.hpp"
 #include "core/run/run.hpp"
 #include "core/workload/workload.hpp"
+#include "traces/infer/inference.hpp"
 
 namespace foreshard::traces {
 
@@ -24,7 +25,7 @@ struct ImportRequest {
   std::string about = {};
   std::optional<std::uint32_t> device = {};  ///< none: the one that recorded
   bool keep_cpu_ops = false;                 ///< PyTorch's operators as host ops too
-  bool workload = true;                      ///< take the step apart into a workload (needs snapshot and about)
+  bool workload = true;                      ///< take the step apart into a workload (needs a snapshot)
   std::string machine = {};                  ///< profile that contention is taken out with; empty: by the GPU's name
   std::string name = {};                     ///< of the run; empty: the first file's name without its suffixes
   std::string version = {};                  ///< foreshard's own, to be stored
@@ -34,13 +35,15 @@ struct ImportRequest {
 struct Imported {
   Run run;
   std::optional<Workload> workload;
+  std::optional<Inference> inference;  ///< of the snapshot; none without one
 };
 
 /// Fails with ErrorKind::input where a file cannot be read, ErrorKind::usage for wrong requests, and
 /// ErrorKind::mismatch where the files are not of one run or do not follow FSDP2's rules.
 ///
-/// Without an about file the settings are PyTorch's defaults, units have no parameters, and there is no
-/// workload. Without a trace the workload has no timing.
+/// Without an about file settings, units and parameters are those that the snapshot settles (traces/infer); where they
+/// are too few for a workload there is none, the units have no parameters, and an import stat says why. Without a trace
+/// the workload has no timing.
 [[nodiscard]] Result<Imported> import_recording(const ImportRequest& request);
 
 /// The same, the run alone.

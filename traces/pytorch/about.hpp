@@ -36,4 +36,8 @@ struct About {
 /// The same from text; `name` stands for the file in messages.
 [[nodiscard]] Result<About> parse_about(const std::string& text, const std::string& name);
 
+/// The file's text, which parse_about() reads again. Without `measured`, whose times a recording has only as a profiler
+/// slows them, and without `model_config`.
+[[nodiscard]] std::string about_json(const About& about);
+
 }  // namespace foreshard::traces

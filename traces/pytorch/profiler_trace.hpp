@@ -39,6 +39,15 @@ struct TraceCommunicator {
   std::uint64_t size = 0;
 };
 
+/// What collectives of one kind, group and size say of their elements.
+struct TraceCollective {
+  CollectiveKind kind = CollectiveKind::all_gather;
+  CommunicatorId communicator;  ///< invalid where the group is not named
+  std::optional<DType> dtype;   ///< none where it is not said, or none of core/base/dtype.hpp
+  Bytes bytes = 0;              ///< as DeviceOpRecord::bytes
+  auto operator<=>(const TraceCollective&) const = default;
+};
+
 struct ProfilerTrace {
   /// host_ops: runtime and driver calls (INVALID ones too), annotations, cpu ops if asked for, by start.
   ///   Thread 0 is the process's main thread, then threads with annotations (autograd's) and the others, each by
@@ -55,6 +64,7 @@ struct ProfilerTrace {
   std::optional<std::uint32_t> world_size;
   std::vector<TraceDevice> devices;
   std::vector<TraceCommunicator> communicators;
+  std::vector<TraceCollective> collectives;  ///< each once, in order of their fields
   std::vector<std::int64_t> threads;
   std::map<std::string, std::uint64_t> events_by_category;  ///< of the file; unknown ones under "other"
 };

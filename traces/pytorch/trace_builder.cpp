@@ -109,6 +109,7 @@ void TraceBuilder::add_device_op(const KinetoEvent& event) {
     record.transport = transport_of_kernel(event.name);
     record.bytes = collective_bytes(*kind, event.collective);
     record.communicator = communicator(event.collective);
+    collectives_.insert({*kind, record.communicator, collective_dtype(event.collective), record.bytes});
     if (record.bytes == 0)
       stats_.add("collective_without_size", Severity::data_loss, "collectives' kernels do not say how much they move");
   } else if (event.role == EventRole::kernel && is_nccl_kernel(event.name)) {
@@ -125,8 +126,9 @@ void TraceBuilder::add_device_op(const KinetoEvent& event) {
 void TraceBuilder::add_communication(const KinetoEvent& event) {
   const auto kind = collective_kind(event.collective.name, {});
   if (!kind || !event.external_id) return;
-  communications_.emplace(*event.external_id, Communication{*kind, collective_bytes(*kind, event.collective),
-                                                            communicator(event.collective)});
+  const Communication said{*kind, collective_bytes(*kind, event.collective), communicator(event.collective)};
+  communications_.emplace(*event.external_id, said);
+  collectives_.insert({said.kind, said.communicator, collective_dtype(event.collective), said.bytes});
 }
 
 void TraceBuilder::add_sync(const KinetoEvent& event) {

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -76,6 +77,7 @@ class TraceBuilder {
   std::vector<HostOp> host_ops_;
   std::vector<DeviceOp> device_ops_;
   std::vector<Sync> syncs_;
+  std::set<TraceCollective> collectives_;
   std::map<std::int64_t, Communication> communications_;
   std::map<std::string, CommunicatorId, std::less<>> communicator_ids_;
   std::map<std::int64_t, StreamId> stream_ids_;

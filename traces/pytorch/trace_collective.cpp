@@ -12,15 +12,24 @@ namespace {
 struct ScalarType {
   std::string_view name;
   Bytes size;
+  std::optional<DType> dtype = std::nullopt;
 };
 
 // c10/core/ScalarType.h, AT_FORALL_SCALAR_TYPES_WITH_COMPLEX_AND_QINTS: names as toString() gives them.
-constexpr std::array kScalarTypes{
-    ScalarType{"BFloat16", 2},     ScalarType{"Float", 4},         ScalarType{"Half", 2},
-    ScalarType{"Double", 8},       ScalarType{"Long", 8},          ScalarType{"Int", 4},
-    ScalarType{"Short", 2},        ScalarType{"Char", 1},          ScalarType{"Byte", 1},
-    ScalarType{"Bool", 1},         ScalarType{"Float8_e5m2", 1},   ScalarType{"Float8_e4m3fn", 1},
-    ScalarType{"ComplexFloat", 8}, ScalarType{"ComplexDouble", 16}};
+constexpr std::array kScalarTypes{ScalarType{"BFloat16", 2, DType::bfloat16},
+                                  ScalarType{"Float", 4, DType::float32},
+                                  ScalarType{"Half", 2, DType::float16},
+                                  ScalarType{"Double", 8, DType::float64},
+                                  ScalarType{"Long", 8, DType::int64},
+                                  ScalarType{"Int", 4, DType::int32},
+                                  ScalarType{"Short", 2},
+                                  ScalarType{"Char", 1},
+                                  ScalarType{"Byte", 1, DType::uint8},
+                                  ScalarType{"Bool", 1, DType::bool8},
+                                  ScalarType{"Float8_e5m2", 1},
+                                  ScalarType{"Float8_e4m3fn", 1},
+                                  ScalarType{"ComplexFloat", 8},
+                                  ScalarType{"ComplexDouble", 16}};
 
 bool has(std::string_view text, std::string_view part) {
   return text.find(part) != std::string_view::npos;
@@ -55,6 +64,12 @@ Bytes collective_bytes(CollectiveKind kind, const CollectiveArgs& args) {
     if (type.name == args.dtype)
       return *elements > std::numeric_limits<Bytes>::max() / type.size ? 0 : *elements * type.size;
   return 0;
+}
+
+std::optional<DType> collective_dtype(const CollectiveArgs& args) {
+  for (const ScalarType& type : kScalarTypes)
+    if (type.name == args.dtype) return type.dtype;
+  return std::nullopt;
 }
 
 }  // namespace foreshard::traces

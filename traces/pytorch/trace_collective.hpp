@@ -4,6 +4,7 @@
 #include <optional>
 #include <string_view>
 
+#include "core/base/dtype.hpp"
 #include "core/base/quantity.hpp"
 #include "core/device/device.hpp"
 #include "traces/pytorch/kineto_event.hpp"
@@ -20,5 +21,8 @@ namespace foreshard::traces {
 /// Bytes of the whole buffer: elements × element size, of the output for an all-gather, of the input otherwise.
 /// 0 where the trace does not say or the element type is unknown.
 [[nodiscard]] Bytes collective_bytes(CollectiveKind kind, const CollectiveArgs& args);
+
+/// Of the elements; none where the trace does not say, or core/base/dtype.hpp has no such type.
+[[nodiscard]] std::optional<DType> collective_dtype(const CollectiveArgs& args);
 
 }  // namespace foreshard::traces

@@ -193,6 +193,7 @@ void TraceBuilder::emit(std::int64_t origin) {
 
 void TraceBuilder::finish() {
   choose_device();
+  trace_.collectives.assign(collectives_.begin(), collectives_.end());
   if (device_ops_.empty()) return;
   link_copies();
   link_calls();

@@ -1,0 +1,363 @@
+#include "traces/infer/inferred_settings.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "core/settings/settings_table.hpp"
+#include "core/shard/copy_metadata.hpp"
+#include "traces/capture/range_meaning.hpp"
+#include "traces/infer/prefetch_order.hpp"
+
+namespace foreshard::traces {
+namespace {
+
+constexpr std::uint32_t kMaxGpusOfHost = 8;  // HGX and DGX hosts, and cloud instances of them
+
+/// The setting's value as its settings table writes it.
+std::string value_of(const Settings& settings, std::string_view key) {
+  for (const auto& [name, value] : setting_options(settings))
+    if (name == key) return value;
+  return {};
+}
+
+void say(Inference& out, std::string_view key, std::string from, bool settled = true) {
+  out.set({std::string(key), value_of(out.settings, key), std::move(from), settled});
+}
+
+std::string name_of_unit(const std::string& unit) {
+  return unit.empty() ? "the root" : "unit " + unit;
+}
+
+const RecordedUnit* first_gathered(const Inference& out) {
+  for (const RecordedUnit& unit : out.recorded)
+    if (unit.gather.block > 0) return &unit;
+  return nullptr;
+}
+
+/// Ranks of the group that all-reduces a unit's gradient shards; 0: none does.
+std::uint32_t all_reducing_ranks(const InferInput& input, const Inference& out) {
+  if (input.trace == nullptr) return 0;
+  for (const TraceCollective& c : input.trace->collectives) {
+    if (c.kind != CollectiveKind::all_reduce || c.bytes == 0 || !c.communicator.valid()) continue;
+    if (c.communicator.value >= input.trace->communicators.size()) continue;
+    for (const RecordedUnit& unit : out.recorded)
+      if (unit.reduction.output == c.bytes)
+        return static_cast<std::uint32_t>(std::min(input.trace->communicators[c.communicator.value].size, kMaxRanks));
+  }
+  return 0;
+}
+
+/// GPUs a host: the trace lists those of the host that recorded.
+void split_world(const InferInput& input, std::uint32_t world, Inference& out) {
+  auto listed = input.trace == nullptr ? 0 : static_cast<std::uint32_t>(input.trace->devices.size());
+  if (listed == 1) listed = 0;  // a launcher may show each process its own GPU alone
+  std::uint32_t gpus = world;
+  if (listed > 0 && listed < world && world % listed == 0) gpus = listed;
+  if (listed == 0 && world > kMaxGpusOfHost && world % kMaxGpusOfHost == 0) gpus = kMaxGpusOfHost;
+  out.settings.gpus = gpus;
+  out.settings.nodes = world / gpus;
+  const bool settled = listed >= gpus || out.settings.nodes == 1;
+  const std::string where = listed > 0 ? fmt::format("the trace lists {} GPUs of its host", listed)
+                                       : fmt::format("hosts of up to {} GPUs", kMaxGpusOfHost);
+  say(out, "gpus", fmt::format("{} ranks; {}", world, where), settled && listed > 0);
+  say(out, "nodes", fmt::format("{} ranks; {}", world, where), settled && listed > 0);
+}
+
+}  // namespace
+
+void infer_world(const InferInput& input, const ElementTypes& types, Inference& out) {
+  if (types.ranks == 0) return;
+  const std::uint32_t reduced = all_reducing_ranks(input, out);
+  const bool elsewhere = std::any_of(out.recorded.begin(), out.recorded.end(),
+                                     [](const RecordedUnit& u) { return u.reduction.cast_elsewhere; });
+  const std::uint32_t world = input.trace != nullptr ? input.trace->world_size.value_or(0) : 0;
+  std::uint32_t replicate = std::max(reduced, 1u);
+  std::string from = "no gradient shard is all-reduced";
+  bool settled = input.trace != nullptr;
+  if (reduced > 1) {
+    from = fmt::format("gradient shards are all-reduced over {} ranks", reduced);
+  } else if (elsewhere) {
+    const bool divides = world > types.ranks && world % types.ranks == 0;
+    replicate = divides ? world / types.ranks : 2;
+    settled = divides;
+    from = "gradient shards are cast back on a stream of their own, after an all-reduce";
+  }
+  out.settings.replicate = replicate;
+  const std::uint32_t own = types.ranks * replicate;
+  if (world > own && world % own == 0) {
+    out.other_ranks = world / own;
+    out.closed.push_back(
+        fmt::format("{} ranks are {} meshes of {} for FSDP: what another mesh dimension does (tensor, "
+                    "context or pipeline parallelism) stays as recorded",
+                    world, out.other_ranks, own));
+  }
+  split_world(input, own, out);
+  say(out, "replicate", from, settled);
+}
+
+void infer_dtypes(const ElementTypes& types, Inference& out) {
+  if (types.casts) out.settings.param_dtype = types.compute;
+  if (types.reduce != types.compute) out.settings.reduce_dtype = types.reduce;
+  const RecordedUnit* unit = first_gathered(out);
+  if (unit == nullptr) return;
+  const std::string size = types.from_trace     ? fmt::format("the trace's all-gathers are of {}", name(types.compute))
+                           : types.word_assumed ? "of the two dtypes of two bytes, bfloat16 is taken"
+                                                : fmt::format("{} is taken", name(types.compute));
+  say(out, "param_dtype",
+      types.casts ? fmt::format("{} gathers {} bytes of a cast of {}; {}", name_of_unit(unit->name), unit->gather.block,
+                                unit->gather.flat_cast, size)
+                  : fmt::format("shards are gathered without a cast; {}", size),
+      !types.word_assumed && !types.size_assumed);
+  const auto reducing = std::find_if(out.recorded.begin(), out.recorded.end(),
+                                     [](const RecordedUnit& u) { return u.reduction.input > 0; });
+  if (reducing == out.recorded.end()) return say(out, "reduce_dtype", "nothing is reduced", false);
+  say(out, "reduce_dtype",
+      fmt::format("{} reduces {} bytes where its parameters have {}", name_of_unit(reducing->name),
+                  reducing->reduction.input, reducing->gather.block),
+      !types.size_assumed && !types.reduce_assumed);
+}
+
+void infer_reshard(Inference& out) {
+  const auto kind_of = [](const RecordedUnit& unit) {
+    if (unit.clones > 0) return Reshard{Reshard::Kind::group, unit.clones};
+    return Reshard{unit.kept ? Reshard::Kind::never : Reshard::Kind::always, 0};
+  };
+  std::map<std::string, std::size_t> count;
+  const RecordedUnit* root = nullptr;
+  for (const RecordedUnit& unit : out.recorded) {
+    if (unit.gather.block == 0) continue;
+    if (unit.name.empty()) root = &unit;
+    if (!unit.name.empty()) ++count[name(kind_of(unit))];
+  }
+  if (root == nullptr && count.empty()) return;
+  if (count.empty()) ++count[name(kind_of(*root))];
+  const auto most =
+      std::max_element(count.begin(), count.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
+  Reshard common;
+  for (const RecordedUnit& unit : out.recorded)
+    if (unit.gather.block > 0 && name(kind_of(unit)) == most->first) common = kind_of(unit);
+  out.settings.reshard_after_forward = common;
+  for (const RecordedUnit& unit : out.recorded) {
+    if (unit.gather.block == 0 || kind_of(unit) == common) continue;
+    if (unit.name.empty() && unit.kept)
+      out.settings.root_reshard_explicit = false;
+    else
+      out.settings.reshard_of_unit[unit.name] = kind_of(unit);
+  }
+  say(out, "reshard_after_forward",
+      fmt::format("{} of {} units {} after forward", most->second,
+                  count.size() == 1 ? most->second : out.recorded.size(),
+                  common.kind == Reshard::Kind::always  ? "free their parameters"
+                  : common.kind == Reshard::Kind::never ? "keep their parameters"
+                                                        : "keep a part of their parameters"));
+  if (!out.settings.reshard_of_unit.empty()) say(out, "reshard_of_unit", "the other units do otherwise");
+  if (root == nullptr) return;
+  const bool decides = common.kind != Reshard::Kind::never;
+  say(out, "root_reshard_explicit",
+      decides ? fmt::format("the root {} its parameters after forward", root->kept ? "keeps" : "frees")
+              : "no unit is resharded after forward: true and false do the same",
+      decides);
+}
+
+/// Members of a list unit are named one behind the other, joined by ", " (FSDPParamGroup._module_fqn).
+void infer_units_per_group(Inference& out) {
+  std::map<std::uint32_t, std::size_t> count;
+  for (const RecordedUnit& unit : out.recorded) {
+    if (unit.name.empty()) continue;
+    std::uint32_t members = 1;
+    for (std::size_t at = unit.name.find(", "); at != std::string::npos; at = unit.name.find(", ", at + 2)) ++members;
+    ++count[members];
+  }
+  if (count.empty()) return;
+  out.settings.units_per_group = std::max_element(count.begin(), count.end(), [](const auto& a, const auto& b) {
+                                   return a.second < b.second;
+                                 })->first;
+  say(out, "units_per_group", "modules that most units' names list");
+}
+
+void infer_prefetch(const InferInput& input, Inference& out) {
+  std::vector<std::string> units;
+  for (const RecordedUnit& unit : out.recorded) units.push_back(unit.name);
+  PrefetchOrder order = prefetch_order(input.ranges, units);
+  out.settings.forward_prefetch = order.forward;
+  out.settings.backward_prefetch = order.backward;
+  out.settings.prefetch_lists = std::move(order.lists);
+  const auto& lists = out.settings.prefetch_lists;
+  say(out, "forward_prefetch",
+      order.forward           ? "FSDP::forward_prefetch ranges after each unit's pre-forward"
+      : lists.forward.empty() ? "there is no FSDP::forward_prefetch range"
+                              : "no one depth: see prefetch_lists");
+  say(out, "backward_prefetch",
+      order.backward           ? "FSDP::backward_prefetch ranges after each unit's pre-backward"
+      : lists.backward.empty() ? "FSDP::backward_prefetch ranges come inside pre-backward alone"
+                               : "no one depth: see prefetch_lists");
+  if (!lists.forward.empty() || !lists.backward.empty())
+    say(out, "prefetch_lists", "FSDP's prefetch ranges after each unit's hooks");
+}
+
+namespace {
+
+/// By request: whether it is a free after which the allocator kept the block for a stream that had not passed it
+/// (record_stream), so that free_completed does not follow at once.
+std::vector<bool> late_frees(const Snapshot& snapshot) {
+  std::vector<bool> late;
+  const std::vector<AllocatorEvent>& events = snapshot.events;
+  for (std::size_t i = 0; i < events.size(); ++i) {
+    if (events[i].action == AllocatorAction::alloc) late.push_back(false);
+    if (events[i].action != AllocatorAction::free_requested) continue;
+    late.push_back(i + 1 < events.size() && !(events[i + 1].action == AllocatorAction::free_completed &&
+                                              events[i + 1].address == events[i].address));
+  }
+  return late;
+}
+
+/// Gather blocks that came back late: the first of each unit, or any where they have a stream of their own.
+bool gathers_come_back_late(const InferInput& input, const Inference& out, const std::vector<bool>& late) {
+  const RecordedUnit* unit = first_gathered(out);
+  for (std::size_t i = 0; i < input.events.size() && i < late.size() && unit->gather.stream != 0; ++i)
+    if (late[i] && input.events[i].stream == unit->gather.stream && input.events[i].size == unit->gather.block)
+      return true;
+  return std::any_of(out.recorded.begin(), out.recorded.end(), [&](const RecordedUnit& u) {
+    const std::uint32_t request = u.gather.block_request;
+    const std::uint32_t freed = request == CaptureEvent::kNone ? request : input.events[request].partner;
+    return freed < late.size() && late[freed];
+  });
+}
+
+bool reductions_come_back_late(const InferInput& input, const Inference& out, const std::vector<bool>& late) {
+  return std::any_of(out.recorded.begin(), out.recorded.end(), [&](const RecordedUnit& u) {
+    const std::uint32_t request = u.reduction.input_request;
+    const std::uint32_t freed = request == CaptureEvent::kNone ? request : input.events[request].partner;
+    return freed < late.size() && late[freed];
+  });
+}
+
+bool in_private_pool(const Snapshot& snapshot, Address address) {
+  return std::any_of(snapshot.segments.begin(), snapshot.segments.end(), [&](const SnapshotSegment& s) {
+    return address >= s.address && address - s.address < s.total_size &&
+           (s.pool_id.first != 0 || s.pool_id.second != 0);
+  });
+}
+
+/// How the trace's collectives of that kind moved the units' buffers; none: no trace, or none of them in it.
+std::optional<Transport> traced_transport(const InferInput& input, const Inference& out, CollectiveKind kind) {
+  if (input.trace == nullptr) return std::nullopt;
+  std::optional<Transport> found;
+  for (const DeviceOpRecord& op : input.trace->run.device_ops) {
+    if (op.kind != DeviceOpRecord::Kind::collective || op.collective != kind || op.bytes == 0) continue;
+    const bool of_unit = std::any_of(out.recorded.begin(), out.recorded.end(), [&](const RecordedUnit& u) {
+      return op.bytes == (kind == CollectiveKind::all_gather ? u.gather.block : u.reduction.input);
+    });
+    if (of_unit && (!found || op.transport == Transport::copy_engine)) found = op.transport;
+  }
+  return found;
+}
+
+void infer_transport(const InferInput& input, CollectiveKind kind, std::string_view key, bool in_pool, Transport& to,
+                     Inference& out) {
+  const auto traced = traced_transport(input, out, kind);
+  to = traced.value_or(in_pool ? Transport::symmetric : Transport::nccl);
+  if (to == Transport::nccl && in_pool) to = Transport::nccl_registered;
+  const char* pool = in_pool ? "its buffers lie in a memory pool of their own" : "its buffers lie in the default pool";
+  if (!traced)
+    return say(out, key, fmt::format("{}{}", pool, in_pool ? "; the trace would tell kernels from copy engines" : ""),
+               !in_pool);
+  say(out, key,
+      fmt::format("the trace's {}; {}",
+                  to == Transport::copy_engine ? "gathers are peer copies"
+                  : to == Transport::symmetric ? "kernels are NCCL's symmetric ones"
+                                               : "kernels are NCCL's",
+                  pool));
+}
+
+}  // namespace
+
+void infer_buffers(const InferInput& input, Inference& out) {
+  const RecordedUnit* unit = first_gathered(out);
+  if (unit == nullptr) return;
+  const std::vector<bool> late = late_frees(input.snapshot);
+  const bool gathers_late = gathers_come_back_late(input, out, late);
+  const bool reduces_late = reductions_come_back_late(input, out, late);
+  out.settings.unshard_async = unit->gather.stream == 0;
+  say(out, "unshard_async",
+      out.settings.unshard_async ? "gather blocks are requested on the compute stream"
+                                 : "gather blocks are requested on a stream of their own");
+  if (gathers_late) out.settings.release = Release::record_stream;
+  say(out, "release",
+      gathers_late ? "gather blocks come back late: they are marked by record_stream"
+                   : "gather blocks come back as soon as they are freed");
+  if (reduces_late) {
+    out.settings.reduce_scatter_release = Release::record_stream;
+    say(out, "reduce_scatter_release", "inputs of reduce-scatters come back late");
+  }
+  const auto address = [&](std::uint32_t request) {
+    return request == CaptureEvent::kNone ? Address{0} : input.events[request].address;
+  };
+  infer_transport(input, CollectiveKind::all_gather, "all_gather",
+                  in_private_pool(input.snapshot, address(unit->gather.block_request)), out.settings.all_gather, out);
+  const auto reducing = std::find_if(out.recorded.begin(), out.recorded.end(),
+                                     [](const RecordedUnit& u) { return u.reduction.input > 0; });
+  if (reducing == out.recorded.end()) return;
+  infer_transport(input, CollectiveKind::reduce_scatter, "reduce_scatter",
+                  in_private_pool(input.snapshot, address(reducing->reduction.input_request)),
+                  out.settings.reduce_scatter, out);
+}
+
+void infer_steps(const InferInput& input, Inference& out) {
+  const auto hooks = find_hooks(input.ranges, out.units);
+  if (!hooks) {
+    out.trouble = hooks.error().what;
+    return;
+  }
+  std::uint32_t microbatches = 0;
+  std::size_t steps = 0;
+  std::size_t reductions = 0;
+  const auto reducing =
+      std::find_if(out.recorded.begin(), out.recorded.end(), [](const RecordedUnit& u) { return u.reduces; });
+  for (const StepPlaces& step : hooks->steps) {
+    if (!step.complete) continue;
+    ++steps;
+    for (std::size_t i = step.first; i < step.first + step.count; ++i)
+      microbatches = std::max(microbatches, static_cast<std::uint32_t>(hooks->places[i].microbatch) + 1);
+    for (const Range& range : input.ranges) {
+      if (range.start < step.begin || range.start >= step.end || reducing == out.recorded.end()) continue;
+      const RangeMeaning meaning = meaning_of(range.name);
+      if (meaning.kind == RangeKind::reduce && meaning.unit == reducing->name) ++reductions;
+    }
+  }
+  if (steps == 0) {
+    out.trouble = "the snapshot records no whole training step";
+    return;
+  }
+  out.settings.accumulate = std::max(microbatches, 1u);
+  say(out, "accumulate", fmt::format("{} forwards with a backward in each of {} steps", microbatches, steps));
+  if (microbatches < 2) return;
+  out.settings.accumulate_with_sync = reductions >= steps * microbatches;
+  say(out, "accumulate_with_sync", fmt::format("a unit reduces {} times in {} steps", reductions, steps));
+}
+
+void infer_sm_count(const InferInput& input, std::span<const std::uint32_t> known, const ElementTypes& types,
+                    Inference& out) {
+  if (input.trace != nullptr)
+    for (const TraceDevice& device : input.trace->devices)
+      if (device.id == input.trace->device && device.sm_count > 0) {
+        out.sm_count = device.sm_count;
+        return out.set({"sm_count", std::to_string(device.sm_count), "the trace's deviceProperties"});
+      }
+  for (const std::uint32_t count : known) {
+    bool fits = types.ranks > 0;
+    for (const RecordedUnit& unit : out.recorded) {
+      if (unit.gather.block == 0) continue;
+      std::vector<Bytes> chunks;
+      for (const Bytes bytes : unit.gather.unsharded) chunks.push_back(bytes / types.ranks);
+      fits &= split_metadata_bytes(chunks, types.ranks, count) == unit.gather.metadata;
+    }
+    if (!fits) continue;
+    out.sm_count = count;
+    return out.set({"sm_count", std::to_string(count), "the sizes of the copy-outs' metadata fit", false});
+  }
+}
+
+}  // namespace foreshard::traces

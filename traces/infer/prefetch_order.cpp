@@ -1,0 +1,87 @@
+#include "traces/infer/prefetch_order.hpp"
+
+#include <algorithm>
+#include <map>
+
+#include "traces/capture/range_meaning.hpp"
+
+namespace foreshard::traces {
+namespace {
+
+constexpr std::string_view kForward = "FSDP::forward_prefetch for ";
+constexpr std::string_view kBackward = "FSDP::backward_prefetch for ";
+
+using Targets = std::vector<std::string>;
+using Lists = std::map<std::string, Targets>;
+
+/// What a unit prefetched, each time that its hook ran.
+using Seen = std::map<std::string, std::vector<Targets>>;
+
+/// The list that came most often: a boundary of two ranges within one microsecond can misplace a target.
+Lists most_frequent(const Seen& seen) {
+  Lists out;
+  for (const auto& [unit, lists] : seen) {
+    std::map<Targets, std::size_t> count;
+    for (const Targets& list : lists) ++count[list];
+    const auto most =
+        std::max_element(count.begin(), count.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
+    if (!most->first.empty()) out.emplace(unit, most->first);
+  }
+  return out;
+}
+
+/// What `depth` next units of each unit would be (plan_prefetch, core/fsdp/prefetch.cpp).
+Lists lists_of_depth(const std::vector<std::string>& units, std::size_t depth, bool forward) {
+  Lists out;
+  for (std::size_t i = 1; i < units.size(); ++i) {
+    Targets targets;
+    for (std::size_t k = 1; k <= depth; ++k) {
+      if (forward && i + k < units.size()) targets.push_back(units[i + k]);
+      if (!forward && i > k) targets.push_back(units[i - k]);
+    }
+    if (!targets.empty()) out.emplace(units[i], std::move(targets));
+  }
+  return out;
+}
+
+void settle(const Lists& found, const std::vector<std::string>& units, bool forward,
+            std::optional<std::uint32_t>& depth, Lists& lists) {
+  if (found.empty()) return;
+  std::size_t longest = 0;
+  for (const auto& [unit, targets] : found) longest = std::max(longest, targets.size());
+  longest = std::min(longest, units.size());
+  if (found == lists_of_depth(units, longest, forward))
+    depth = static_cast<std::uint32_t>(longest);
+  else
+    lists = found;
+}
+
+}  // namespace
+
+PrefetchOrder prefetch_order(std::span<const Range> ranges, const std::vector<std::string>& units) {
+  Seen forward;
+  Seen backward;
+  const Range* pre_forward = nullptr;
+  const Range* pre_backward = nullptr;
+  for (const Range& range : ranges) {
+    const RangeMeaning meaning = meaning_of(range.name);
+    if (meaning.kind == RangeKind::pre_forward) {
+      pre_forward = &range;
+      forward[std::string(meaning.unit)].emplace_back();
+    } else if (meaning.kind == RangeKind::pre_backward) {
+      pre_backward = &range;
+      backward[std::string(meaning.unit)].emplace_back();
+    } else if (range.name.starts_with(kForward) && pre_forward != nullptr) {
+      forward[std::string(meaning_of(pre_forward->name).unit)].back().emplace_back(range.name.substr(kForward.size()));
+    } else if (range.name.starts_with(kBackward) && pre_backward != nullptr && range.start >= pre_backward->end) {
+      backward[std::string(meaning_of(pre_backward->name).unit)].back().emplace_back(
+          range.name.substr(kBackward.size()));
+    }
+  }
+  PrefetchOrder order;
+  settle(most_frequent(forward), units, true, order.forward, order.lists.forward);
+  settle(most_frequent(backward), units, false, order.backward, order.lists.backward);
+  return order;
+}
+
+}  // namespace foreshard::traces

@@ -1,0 +1,61 @@
+#include "traces/infer/settled_optimizer.hpp"
+
+#include <fmt/format.h>
+
+#include <string>
+#include <vector>
+
+#include "core/base/json_io.hpp"
+#include "core/settings/settings_names.hpp"
+
+namespace foreshard::traces {
+namespace {
+
+constexpr std::string_view kStep = "Optimizer.step#";
+
+/// "Adam" of "Optimizer.step#Adam.step"; empty: no such range.
+std::string_view optimizer_class(std::span<const Range> ranges) {
+  for (const Range& range : ranges) {
+    if (!range.name.starts_with(kStep)) continue;
+    const std::string_view rest = range.name.substr(kStep.size());
+    return rest.substr(0, rest.find('.'));
+  }
+  return {};
+}
+
+std::vector<Optimizer> candidates_of(std::string_view name) {
+  if (name == "Adam" || name == "AdamW") return {Optimizer::adam, Optimizer::adam_fused, Optimizer::adam_single};
+  if (name == "SGD") return {Optimizer::sgd};
+  return {};
+}
+
+}  // namespace
+
+void settle_optimizer(const CaptureInput& input, std::span<const Range> ranges, Inference& inference) {
+  const std::string_view name = optimizer_class(ranges);
+  const auto say = [&](std::string from, bool settled) {
+    inference.set({"optimizer", json_quoted(foreshard::name(inference.settings.optimizer)), std::move(from), settled});
+  };
+  for (const Optimizer candidate : candidates_of(name)) {
+    inference.settings.optimizer = candidate;
+    CaptureInput tried{.snapshot = input.snapshot,
+                       .initial_segments = input.initial_segments,
+                       .settings = inference.settings,
+                       .units = input.units,
+                       .sm_count = input.sm_count,
+                       .requires_grad_known = input.requires_grad_known};
+    const auto capture = read_capture(std::move(tried));
+    if (!capture) {  // whatever the optimizer is
+      inference.settings.optimizer = Settings{}.optimizer;
+      return say("the step could not be taken apart: " + capture.error().what, false);
+    }
+    if (capture->workload.optimizer_known)
+      return say(fmt::format("ranges of {}, and its requests in every step", name), true);
+  }
+  inference.settings.optimizer = Settings{}.optimizer;
+  say(name.empty() ? std::string("there is no Optimizer.step range")
+                   : fmt::format("ranges of {}, whose requests are those of no known optimizer", name),
+      false);
+}
+
+}  // namespace foreshard::traces

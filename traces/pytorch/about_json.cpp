@@ -1,0 +1,63 @@
+#include <algorithm>
+#include <array>
+#include <nlohmann/json.hpp>
+
+#include "core/settings/settings_table.hpp"
+#include "traces/pytorch/about.hpp"
+
+namespace foreshard::traces {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+/// What stands at the top level, before "settings".
+constexpr std::array<std::string_view, 6> kBefore{"gpus",  "nodes", "replicate",
+                                                  "batch", "seq",   "root_reshard_explicit"};
+
+Json unit_json(const Unit& unit) {
+  Json parameters = Json::array();
+  for (const Parameter& parameter : unit.parameters) {
+    Json row{{"name", parameter.name}, {"shape", parameter.shape}, {"dtype", name(parameter.dtype)}};
+    if (!parameter.requires_grad) row["requires_grad"] = false;
+    parameters.push_back(std::move(row));
+  }
+  return {{"unit", unit.name}, {"parameters", std::move(parameters)}};
+}
+
+}  // namespace
+
+std::string about_json(const About& about) {
+  Json json;
+  json["schema"] = 1;
+  json["torch"] = about.torch.empty() ? about.settings.pytorch : about.torch;
+  if (!about.nccl.empty()) json["nccl"] = about.nccl;
+  if (!about.gpu.empty()) json["gpu"] = about.gpu;
+  if (about.sm_count != 0) json["sm_count"] = about.sm_count;
+  Json settings;
+  for (const auto& [key, value] : setting_options(about.settings)) {
+    if (key == "pytorch") continue;
+    const bool top = std::find(kBefore.begin(), kBefore.end(), key) != kBefore.end();
+    (top ? json : settings)[key] = Json::parse(value, nullptr, false);
+  }
+  json["settings"] = std::move(settings);
+  Json units = Json::array();
+  for (const Unit& unit : about.units) units.push_back(unit_json(unit));
+  json["units"] = std::move(units);
+  // One line a parameter would be long, one line a file unreadable: one line a unit.
+  std::string text = "{\n";
+  std::size_t left = json.size();
+  for (const auto& [key, value] : json.items()) {
+    text += "  " + Json(key).dump() + ": ";
+    if (key != "units") {
+      text += value.dump();
+    } else {
+      text += "[";
+      for (std::size_t i = 0; i < value.size(); ++i) text += (i == 0 ? "\n    " : ",\n    ") + value[i].dump();
+      text += "\n  ]";
+    }
+    text += --left > 0 ? ",\n" : "\n";
+  }
+  return text + "}\n";
+}
+
+}  // namespace foreshard::traces
