@@ -15,6 +15,7 @@
 #include "traces/import/process_groups.hpp"
 #include "traces/import/recorded_steps.hpp"
 #include "traces/import/snapshot_ranges.hpp"
+#include "traces/infer/check_given.hpp"
 #include "traces/infer/settled_optimizer.hpp"
 #include "traces/workload_file/workload_file.hpp"
 
@@ -115,11 +116,14 @@ class Importer {
   Run& run() { return out_.run; }
 
   Result<void> read_files();
-  void infer_settings();
+  Result<void> infer_settings();
   Result<void> settle();
   Result<void> take_trace();
   Result<void> take_snapshot();
   Result<void> take_workload();
+  [[nodiscard]] bool settles() const { return out_.inference && out_.inference->trouble.empty(); }
+  CaptureInput capture_input(std::uint32_t sm_count);
+  Result<void> unknown_optimizer(std::uint32_t sm_count);
   Result<Capture> take_apart(const StepTiming* timing, std::uint32_t sm_count);
   void no_workload(const std::string& why);
   void add_memory_side();
@@ -130,7 +134,7 @@ class Importer {
   Imported out_;
   std::vector<InputFile> inputs_;
   std::optional<About> about_;
-  bool inferred_ = false;  // about_ is what the recording settles
+  bool inferred_ = false;  // about_ is what the recording settles alone
   std::optional<ProfilerTrace> trace_;
   std::optional<SnapshotFile> snapshot_;
   std::vector<Range> memory_ranges_;
@@ -141,7 +145,7 @@ class Importer {
 
 Result<void> Importer::read_files() {
   if (!request_.about.empty()) {
-    auto about = read_about(request_.about);
+    auto about = read_about(request_.about, AboutParts::some);
     FORESHARD_TRY(about);
     about_ = std::move(*about);
     FORESHARD_TRY(note_file("about", request_.about));
@@ -165,20 +169,25 @@ Result<void> Importer::read_files() {
   return {};
 }
 
-/// What the snapshot says of its own run. It stands for the about file where there is none.
-void Importer::infer_settings() {
-  if (!snapshot_) return;
-  stage("reading settings off the recording");
-  const std::vector<CaptureEvent> events =
-      capture_events(snapshot_->snapshot.events, snapshot_origin_us(snapshot_->snapshot));
-  out_.inference = infer({snapshot_->snapshot, events, memory_ranges_, trace_ ? &*trace_ : nullptr});
-  const Inference& found = *out_.inference;
-  if (about_ || !found.trouble.empty()) return;
-  inferred_ = true;
-  about_.emplace();
-  about_->settings = found.settings;
-  about_->units = found.units;
-  about_->sm_count = found.sm_count;
+/// What the snapshot says of its own run stands for what the about file does not say, and the rest is held against it.
+Result<void> Importer::infer_settings() {
+  if (snapshot_) {
+    stage("reading settings off the recording");
+    const std::vector<CaptureEvent> events =
+        capture_events(snapshot_->snapshot.events, snapshot_origin_us(snapshot_->snapshot));
+    out_.inference = infer({snapshot_->snapshot, events, memory_ranges_, trace_ ? &*trace_ : nullptr});
+  }
+  if (!settles()) {
+    if (!about_) return {};
+    auto whole = check_whole(*about_, files_.about);
+    if (!whole && out_.inference) whole.error().hint = "the recording does not settle it: " + out_.inference->trouble;
+    return whole;
+  }
+  inferred_ = !about_;
+  auto whole = completed(about_.value_or(About{}), *out_.inference, files_.about, files_.snapshot);
+  FORESHARD_TRY(whole);
+  about_ = std::move(*whole);
+  return {};
 }
 
 void Importer::no_workload(const std::string& why) {
@@ -188,8 +197,9 @@ void Importer::no_workload(const std::string& why) {
 
 /// Settings, units and header, and whether the files are of one run.
 Result<void> Importer::settle() {
-  infer_settings();
-  if (trace_ && about_) FORESHARD_TRY(inferred_ ? check_rank(*trace_, files_) : check_trace(*trace_, *about_, files_));
+  FORESHARD_TRY(infer_settings());
+  if (trace_ && about_)
+    FORESHARD_TRY(gives(*about_, "gpus") ? check_trace(*trace_, *about_, files_) : check_rank(*trace_, files_));
   if (trace_) out_.run = std::move(trace_->run);
   Run& r = run();
   if (!about_) {
@@ -263,26 +273,44 @@ Result<void> Importer::take_snapshot() {
   return {};
 }
 
+CaptureInput Importer::capture_input(std::uint32_t sm_count) {
+  const Run& r = run();
+  return {.snapshot = snapshot_->snapshot,
+          .initial_segments = replay_.initial_segments,
+          .settings = r.settings,
+          .units = r.units,
+          .sm_count = sm_count,
+          .requires_grad_known = about_->requires_grad_known,
+          .measured = r.measured,
+          .timing = nullptr,
+          .name = request_.name.empty() ? name_of(request_.snapshot) : request_.name,
+          .gpu = r.info.gpu,
+          .torch = r.info.torch};
+}
+
 /// Under the optimizer that the recording's own requests fit, where no about file names one.
 Result<Capture> Importer::take_apart(const StepTiming* timing, std::uint32_t sm_count) {
-  Run& r = run();
-  CaptureInput input{.snapshot = snapshot_->snapshot,
-                     .initial_segments = replay_.initial_segments,
-                     .settings = r.settings,
-                     .units = r.units,
-                     .sm_count = sm_count,
-                     .requires_grad_known = about_->requires_grad_known,
-                     .measured = r.measured,
-                     .timing = nullptr,
-                     .name = request_.name.empty() ? name_of(request_.snapshot) : request_.name,
-                     .gpu = r.info.gpu,
-                     .torch = r.info.torch};
-  if (inferred_) {
-    settle_optimizer(input, memory_ranges_, *out_.inference);
-    r.settings.optimizer = out_.inference->settings.optimizer;
+  if (settles() && !gives(*about_, "optimizer")) {
+    settle_optimizer(capture_input(sm_count), memory_ranges_, *out_.inference);
+    run().settings.optimizer = out_.inference->settings.optimizer;
   }
+  CaptureInput input = capture_input(sm_count);
   input.timing = timing;
   return read_capture(std::move(input));
+}
+
+/// The recorded optimizer's requests are not those of the settings': an error where they are another known one's.
+Result<void> Importer::unknown_optimizer(std::uint32_t sm_count) {
+  const Optimizer optimizer = run().settings.optimizer;
+  if (settles() && gives(*about_, "optimizer")) {
+    settle_optimizer(capture_input(sm_count), memory_ranges_, *out_.inference);
+    FORESHARD_TRY(check_given_optimizer(optimizer, *out_.inference, files_.about, files_.snapshot));
+  }
+  run().info.warnings.push_back(
+      fmt::format("the recorded optimizer does not allocate as {} of {} does: its allocations are kept as recorded, "
+                  "and plans cannot change the optimizer or the number of shard ranks",
+                  name(optimizer), inferred_ ? std::string("PyTorch") : files_.about));
+  return {};
 }
 
 Result<void> Importer::take_workload() {
@@ -311,11 +339,7 @@ Result<void> Importer::take_workload() {
   }
   if (!capture) return located(capture.error(), files_.snapshot);
   r.info.machine = machine_name;
-  if (!capture->workload.optimizer_known)
-    r.info.warnings.push_back(
-        fmt::format("the recorded optimizer does not allocate as {} of {} does: its allocations are kept as recorded, "
-                    "and plans cannot change the optimizer or the number of shard ranks",
-                    name(r.settings.optimizer), inferred_ ? std::string("PyTorch") : files_.about));
+  if (!capture->workload.optimizer_known) FORESHARD_TRY(unknown_optimizer(sm_count_of(r, *machine)));
   r.units = capture->workload.units;
   notes_ = std::move(capture->allocations);
   add_stats(capture->stats);

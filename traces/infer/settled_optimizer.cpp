@@ -38,9 +38,11 @@ void settle_optimizer(const CaptureInput& input, std::span<const Range> ranges, 
   };
   for (const Optimizer candidate : candidates_of(name)) {
     inference.settings.optimizer = candidate;
+    Settings settings = input.settings;
+    settings.optimizer = candidate;
     CaptureInput tried{.snapshot = input.snapshot,
                        .initial_segments = input.initial_segments,
-                       .settings = inference.settings,
+                       .settings = settings,
                        .units = input.units,
                        .sm_count = input.sm_count,
                        .requires_grad_known = input.requires_grad_known};

@@ -38,9 +38,18 @@ constexpr std::size_t kLongestValue = 64 * kKiB;
 constexpr std::size_t kLongestWord = 200;
 constexpr std::string_view kHint = "docs/formats.md describes about files";
 
+Result<void> check_settings(const Settings& settings, const std::string& name) {
+  auto done = check(settings);
+  if (done) return {};
+  done.error().kind = ErrorKind::mismatch;
+  done.error().where = name;
+  return done;
+}
+
 class AboutReader {
  public:
-  AboutReader(const OrderedJson& root, const std::string& name) : root_{root, name + ", "}, name_(name) {}
+  AboutReader(const OrderedJson& root, const std::string& name, AboutParts parts)
+      : root_{root, name + ", "}, name_(name), parts_(parts) {}
 
   Result<About> read() {
     for (const auto part : {&AboutReader::header, &AboutReader::settings, &AboutReader::measured, &AboutReader::units,
@@ -64,6 +73,7 @@ class AboutReader {
 
   JsonObject root_;
   const std::string& name_;
+  AboutParts parts_;
   About about_;
   std::set<std::string> parameter_names_;
   std::set<std::string> unit_names_;
@@ -76,11 +86,9 @@ Result<void> AboutReader::header() {
   if (*schema != kSchema)
     return fail(ErrorKind::input, fmt::format("schema {} is not known, this version reads {}", *schema, kSchema),
                 root_.place_of("schema"), "use a newer foreshard, or write the file again");
-  auto torch = root_.text("torch");
-  FORESHARD_TRY(torch);
-  about_.torch = std::move(*torch);
-  for (const auto& [key, out] : {std::pair{"nccl", &about_.nccl}, {"gpu", &about_.gpu}}) {
-    if (root_.find(key) == nullptr) continue;
+  for (const auto& [key, out] : {std::pair{"torch", &about_.torch}, {"nccl", &about_.nccl}, {"gpu", &about_.gpu}}) {
+    const bool needed = out == &about_.torch && parts_ == AboutParts::whole;
+    if (!needed && root_.find(key) == nullptr) continue;
     auto text = root_.text(key);
     FORESHARD_TRY(text);
     *out = std::move(*text);
@@ -98,7 +106,10 @@ Result<void> AboutReader::setting(const std::string& key, const OrderedJson& val
   if (value.is_string() && text.size() > kLongestValue)
     return fail(ErrorKind::input, "the text is longer than 64 KiB", place);
   auto set = set_setting(about_.settings, key, text);
-  if (set) return {};
+  if (set) {
+    about_.given.push_back(key);
+    return {};
+  }
   Error error = set.error();
   error.kind = ErrorKind::input;
   error.where = place;
@@ -106,8 +117,9 @@ Result<void> AboutReader::setting(const std::string& key, const OrderedJson& val
 }
 
 Result<void> AboutReader::settings() {
-  FORESHARD_TRY(setting("pytorch", about_.torch, root_.place_of("torch")));
-  if (root_.find("gpus") == nullptr) return fail(ErrorKind::input, "this key is missing", root_.place_of("gpus"));
+  if (root_.find("torch") != nullptr) FORESHARD_TRY(setting("pytorch", about_.torch, root_.place_of("torch")));
+  if (root_.find("gpus") == nullptr && parts_ == AboutParts::whole)
+    return fail(ErrorKind::input, "this key is missing", root_.place_of("gpus"));
   for (const std::string_view key : kTopLevelSettings) {
     const OrderedJson* value = root_.find(std::string(key));
     if (value == nullptr) continue;
@@ -123,12 +135,7 @@ Result<void> AboutReader::settings() {
     FORESHARD_TRY(object.check_keys(known));
     for (const auto& [key, item] : value->items()) FORESHARD_TRY(setting(key, item, object.place_of(key)));
   }
-  if (auto done = check(about_.settings); !done) {
-    Error error = done.error();
-    error.kind = ErrorKind::mismatch;
-    error.where = name_;
-    return tl::unexpected(std::move(error));
-  }
+  if (parts_ == AboutParts::whole) FORESHARD_TRY(check_settings(about_.settings, name_));
   return {};
 }
 
@@ -257,6 +264,7 @@ Result<void> AboutReader::unit(std::size_t index, const OrderedJson& value) {
 
 Result<void> AboutReader::units() {
   const OrderedJson* list = root_.find("units");
+  if (list == nullptr && parts_ == AboutParts::some) return {};
   if (list == nullptr) return fail(ErrorKind::input, "this key is missing", root_.place_of("units"));
   if (!list->is_array() || list->empty())
     return fail(ErrorKind::input, "a list of at least one FSDP unit is needed", root_.place_of("units"));
@@ -267,6 +275,7 @@ Result<void> AboutReader::units() {
 
 // Settings that name units must name those of the file.
 Result<void> AboutReader::unit_names() {
+  if (about_.units.empty()) return {};
   const std::vector<std::string_view> known(unit_names_.begin(), unit_names_.end());
   const auto check_name = [&](const std::string& unit, std::string_view key) -> Result<void> {
     if (unit_names_.contains(unit)) return {};
@@ -287,18 +296,32 @@ Result<void> AboutReader::unit_names() {
 
 }  // namespace
 
-Result<About> parse_about(const std::string& text, const std::string& name) {
+Result<About> parse_about(const std::string& text, const std::string& name, AboutParts parts) {
   auto root = parse_strict_ordered_json(text, name, kHint);
   FORESHARD_TRY(root);
-  return AboutReader(*root, name).read();
+  return AboutReader(*root, name, parts).read();
 }
 
-Result<About> read_about(const std::string& path) {
+Result<About> read_about(const std::string& path, AboutParts parts) {
   auto source = ByteSource::open(path);
   FORESHARD_TRY(source);
   auto text = read_all(*source, kLimit);
   FORESHARD_TRY(text);
-  return parse_about(*text, path);
+  return parse_about(*text, path, parts);
+}
+
+bool gives(const About& about, std::string_view key) {
+  return std::find(about.given.begin(), about.given.end(), key) != about.given.end();
+}
+
+Result<void> check_whole(const About& about, const std::string& name) {
+  const auto missing = [&](const char* key) {
+    return fail(ErrorKind::input, "this key is missing", fmt::format("{}, {}", name, key));
+  };
+  if (about.torch.empty()) return missing("torch");
+  if (!gives(about, "gpus")) return missing("gpus");
+  if (about.units.empty()) return missing("units");
+  return check_settings(about.settings, name);
 }
 
 }  // namespace foreshard::traces

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/base/error.hpp"
@@ -16,13 +17,17 @@
 
 namespace foreshard::traces {
 
+/// What a file must say: everything that an import without a recording's own account needs, or as much as it likes.
+enum class AboutParts : bool { whole, some };
+
 struct About {
   std::string torch;                 ///< "2.11.0+cu130"
   std::string nccl;                  ///< empty: not said
   std::string gpu;                   ///< empty: not said
   std::uint32_t sm_count = 0;        ///< 0: not said
   Settings settings;                 ///< gpus, nodes, replicate, batch, seq and pytorch included
-  std::vector<Unit> units;           ///< the root first
+  std::vector<std::string> given;    ///< keys of settings that the file has, in its order; "pytorch" for torch
+  std::vector<Unit> units;           ///< the root first; empty where the file has none
   bool requires_grad_known = false;  ///< a parameter says whether it is trained; those without the key are
   std::optional<Measured> measured;  ///< none where it is absent or was taken under a profiler
   std::string model_config;          ///< the object's JSON text as given; empty: none
@@ -31,10 +36,15 @@ struct About {
 
 /// Fails with ErrorKind::input for broken JSON (line and column) and for values of the wrong type or out of range
 /// (JSON path), with ErrorKind::usage for unknown keys and words (nearest known one), and with ErrorKind::mismatch
-/// for settings and units that do not go together.
-[[nodiscard]] Result<About> read_about(const std::string& path);
+/// for settings and units that do not go together; of a file of some parts only values by themselves are checked.
+[[nodiscard]] Result<About> read_about(const std::string& path, AboutParts parts = AboutParts::whole);
 /// The same from text; `name` stands for the file in messages.
-[[nodiscard]] Result<About> parse_about(const std::string& text, const std::string& name);
+[[nodiscard]] Result<About> parse_about(const std::string& text, const std::string& name,
+                                        AboutParts parts = AboutParts::whole);
+/// Whether the file has that key of a setting.
+[[nodiscard]] bool gives(const About& about, std::string_view key);
+/// Fails as a whole file of that name would: where a key is missing, or settings do not go together.
+[[nodiscard]] Result<void> check_whole(const About& about, const std::string& name);
 
 /// The file's text, which parse_about() reads again. Without `measured`, whose times a recording has only as a profiler
 /// slows them, and without `model_config`.

@@ -112,6 +112,29 @@ TEST_CASE("unknown keys and words come with the nearest known one") {
         "a.json, settings.reshard_of_unit: 'layers.9' is no unit of this file\n  hint: did you mean 'layers.0'?");
 }
 
+TEST_CASE("a file of some parts says which settings it gives") {
+  const auto some =
+      parse_about(R"({"schema": 1, "batch": 4, "settings": {"release": "stash"}})", "a.json", AboutParts::some);
+  REQUIRE(some);
+  CHECK(some->given == std::vector<std::string>{"batch", "release"});
+  CHECK(gives(*some, "batch"));
+  CHECK_FALSE(gives(*some, "seq"));
+  CHECK(some->units.empty());
+  CHECK(check_whole(*some, "a.json").error().text() == "a.json, torch: this key is missing");
+  CHECK(check_whole(parse_about(kAbout, "a.json", AboutParts::some).value(), "a.json"));
+  // Alone it does not go together, with a recording of 4 ranks it can.
+  CHECK(parse_about(R"({"schema": 1, "replicate": 2})", "a.json", AboutParts::some));
+}
+
+TEST_CASE("what is written is read again") {
+  const About about = parse_about(kAbout, "a.json").value();
+  const About again = parse_about(about_json(about), "b.json").value();
+  CHECK(again.settings == about.settings);
+  CHECK(again.units == about.units);
+  CHECK(again.gpu == about.gpu);
+  CHECK(again.sm_count == about.sm_count);
+}
+
 TEST_CASE("missing keys and wrong types name their path") {
   CHECK(message_of(with("\"torch\": \"2.11.0+cu130\",", "")) == "a.json, torch: this key is missing");
   CHECK(message_of(with("\"gpus\": 4,", "")) == "a.json, gpus: this key is missing");
