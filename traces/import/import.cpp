@@ -175,7 +175,8 @@ Result<void> Importer::infer_settings() {
     stage("reading settings off the recording");
     const std::vector<CaptureEvent> events =
         capture_events(snapshot_->snapshot.events, snapshot_origin_us(snapshot_->snapshot));
-    out_.inference = infer({snapshot_->snapshot, events, memory_ranges_, trace_ ? &*trace_ : nullptr});
+    const std::vector<Range> ranges = trace_ ? trace_ranges(trace_->run) : std::vector<Range>();
+    out_.inference = infer({snapshot_->snapshot, events, memory_ranges_, trace_ ? &*trace_ : nullptr, ranges});
   }
   if (!settles()) {
     if (!about_) return {};

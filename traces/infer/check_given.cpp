@@ -12,6 +12,7 @@
 namespace foreshard::traces {
 namespace {
 
+constexpr std::uint32_t kMaxReplicate = 32'768;  // keeps the world within 32 bits
 constexpr const char* kHint = "correct it, or leave it out: it is read off the recording";
 
 class GivenCheck {
@@ -62,13 +63,12 @@ class GivenCheck {
 
 Result<void> GivenCheck::world() {
   FORESHARD_TRY(equal("replicate", settings_.replicate == inference_.settings.replicate));
-  const std::uint64_t own = inference_.settings.world();
-  if ((!gives(given_, "gpus") && !gives(given_, "nodes")) || settings_.world() == own ||
-      settings_.world() == own * inference_.other_ranks)
-    return {};
+  const std::uint32_t ranks = inference_.settings.shard_ranks();
+  const std::uint64_t world = std::uint64_t{inference_.settings.world()} * inference_.other_ranks;
+  if (settings_.shard_ranks() == ranks || settings_.world() == world) return {};
   return fail(ErrorKind::mismatch,
-              fmt::format("says {} nodes of {} GPUs, but {} shards over {} ranks", settings_.nodes, settings_.gpus,
-                          recording_, inference_.settings.shard_ranks()),
+              fmt::format("says {} nodes of {} GPUs and replicate {}, but {} shards over {} ranks", settings_.nodes,
+                          settings_.gpus, settings_.replicate, recording_, ranks),
               about_, kHint);
 }
 
@@ -144,9 +144,23 @@ Result<void> GivenCheck::buffers() {
   return equal("reduce_scatter", settings_.reduce_scatter == found.reduce_scatter);
 }
 
+/// Without a settled batch: inputs hold batch times sequence length, or one token more a sequence, of something.
 Result<void> GivenCheck::inputs() {
   FORESHARD_TRY(equal("batch", settings_.batch == inference_.settings.batch));
-  return equal("seq", settings_.seq == inference_.settings.seq);
+  FORESHARD_TRY(equal("seq", settings_.seq == inference_.settings.seq));
+  if (inference_.item("batch") != nullptr || inference_.inputs.empty() || !gives(given_, "batch") ||
+      settings_.batch.value_or(0) == 0 || settings_.seq == 0U)
+    return {};
+  const std::uint64_t batch = *settings_.batch;
+  const std::uint64_t sequence = settings_.seq.value_or(1);
+  const auto holds = [&](Bytes bytes) {
+    return bytes % (batch * sequence) == 0 || bytes % (batch * (sequence + 1)) == 0;
+  };
+  if (std::any_of(inference_.inputs.begin(), inference_.inputs.end(), holds)) return {};
+  return fail(ErrorKind::mismatch,
+              fmt::format("says batch {} and seq {}, but the inputs in {} have {} bytes", batch,
+                          settings_.seq ? std::to_string(sequence) : "null", recording_, inference_.inputs.front()),
+              about_, kHint);
 }
 
 }  // namespace
@@ -156,6 +170,10 @@ Result<About> completed(About given, const Inference& inference, const std::stri
   Settings settings = inference.settings;
   for (const auto& [key, value] : setting_options(given.settings))
     if (gives(given, key)) FORESHARD_TRY(set_setting(settings, key, value));
+  if (gives(given, "replicate") && !gives(given, "gpus") && !gives(given, "nodes")) {
+    settings.gpus = inference.settings.shard_ranks() * std::min(settings.replicate, kMaxReplicate);
+    settings.nodes = 1;
+  }
   if (auto done = check(settings); !done) {
     Error error = done.error();
     error.kind = ErrorKind::mismatch;

@@ -8,6 +8,7 @@
 #include "traces/infer/inference.hpp"
 #include "traces/infer/inferred_settings.hpp"
 #include "traces/infer/parameters.hpp"
+#include "traces/infer/user_program.hpp"
 
 namespace foreshard::traces {
 namespace {
@@ -86,6 +87,8 @@ Inference infer(const InferInput& input) {
   infer_prefetch(input, out);
   infer_buffers(input, out);
   infer_steps(input, out);
+  infer_checkpoint(input, out);
+  infer_inputs(input, out);
   return out;
 }
 

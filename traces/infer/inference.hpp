@@ -45,6 +45,7 @@ struct Inference {
   std::string trouble;            ///< why there can be no workload: a clause; empty: there can
   std::uint32_t other_ranks = 1;  ///< ranks of the world for each rank of FSDP's mesh: other parallelism beside it
   std::vector<RecordedUnit> recorded;
+  std::vector<Bytes> inputs;        ///< sizes requested between a microbatch's start and its forward, each once
   std::vector<InferredItem> items;  ///< in the order in which they are shown
   std::vector<std::string> closed;  ///< questions that stay closed, one sentence each
 

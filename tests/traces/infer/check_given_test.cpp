@@ -61,8 +61,13 @@ TEST_CASE("a contradiction names both sides") {
   CHECK(error_of(R"("settings": {"unshard_async": true})").find("unshard_async true") != std::string::npos);
   CHECK(error_of(R"("settings": {"release": "record-stream"})").find("release") != std::string::npos);
   CHECK(error_of(R"("replicate": 2)").find("replicate 2") != std::string::npos);
-  CHECK(error_of(R"("gpus": 8)") == "a.json says 1 nodes of 8 GPUs, but s.pickle shards over 4 ranks");
+  CHECK(error_of(R"("gpus": 8)") == "a.json says 1 nodes of 8 GPUs and replicate 1, but s.pickle shards over 4 ranks");
   CHECK(error_of(R"("gpus": 2, "nodes": 2)").empty());
+  // Without a trace an all-reduce of gradients leaves no request behind.
+  Inference alone = recorded_run();
+  alone.set({"replicate", "1", "BUFFERS", false});
+  CHECK(error_of(R"("gpus": 8, "replicate": 2)", alone).empty());
+  CHECK(with(R"("replicate": 2)", alone)->settings.gpus == 8);
 }
 
 TEST_CASE("other words for the same requests are no contradiction") {
@@ -94,6 +99,17 @@ TEST_CASE("units are held against the copy-outs") {
   CHECK(error_of(units(R"({"name": "a.w", "shape": [32], "dtype": "float32"},
                           {"name": "a.b", "shape": [32], "dtype": "float32"})")) ==
         R"(a.json, unit "a" gives the unit 2 parameters, but s.pickle copies out 1)");
+}
+
+TEST_CASE("a batch that the inputs cannot hold contradicts them") {
+  Inference run = recorded_run();
+  run.inputs = {65536};
+  CHECK(error_of(R"("batch": 4, "seq": 2048)", run).empty());
+  CHECK(error_of(R"("batch": 3, "seq": 2048)", run) ==
+        "a.json says batch 3 and seq 2048, but the inputs in s.pickle have 65536 bytes");
+  run.set({"batch", "4", "a grid"});
+  run.settings.batch = 4;
+  CHECK(error_of(R"("batch": 8)", run) == "a.json says batch 8, but s.pickle has 4 (a grid)");
 }
 
 TEST_CASE("the optimizer contradicts once it is settled") {

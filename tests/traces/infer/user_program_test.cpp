@@ -1,0 +1,131 @@
+// Checkpointing and inputs from kernels, requests and grids that were laid out by hand.
+#include "traces/infer/user_program.hpp"
+
+#include "tests/catch.hpp"
+
+namespace foreshard::traces {
+namespace {
+
+/// A trace of one unit: names of the kernels in its forward and in its backward, one a microsecond.
+class OneUnit {
+ public:
+  OneUnit(const std::vector<std::string>& forward, const std::vector<std::string>& backward) {
+    out_.recorded.resize(2);
+    out_.recorded[1].name = "a";
+    open("FSDP::pre_forward (a)");
+    kernels(forward);
+    open("FSDP::post_forward (a)");
+    open("FSDP::pre_backward (a)");
+    kernels(backward);
+    open("FSDP::post_backward_accumulate (a)");
+  }
+  const Inference& infer() {
+    infer_checkpoint({snapshot_, {}, {}, &trace_, ranges_}, out_);
+    return out_;
+  }
+
+ private:
+  void open(std::string_view name) {
+    ranges_.push_back({name, {now_ + 10}, {now_ + 20}});
+    now_ += 30;
+  }
+  void kernels(const std::vector<std::string>& names) {
+    for (const std::string& name : names) {
+      DeviceOpRecord op;
+      op.stream = StreamId{0};
+      op.label = trace_.run.labels.intern(name);
+      op.issue = op.start = op.end = {now_ += 10};
+      trace_.run.device_ops.push_back(op);
+    }
+  }
+
+  Snapshot snapshot_;
+  ProfilerTrace trace_;
+  std::vector<Range> ranges_;
+  Inference out_;
+  std::int64_t now_ = 0;
+};
+
+const std::vector<std::string> kForward{"norm",    "nvjet_a", "nvjet_a", "rope", "flash_fwd_kernel",
+                                        "nvjet_b", "nvjet_c", "add"};
+const std::vector<std::string> kBackward{"add_back", "nvjet_d", "nvjet_e", "flash_bwd_kernel", "norm_back"};
+
+std::vector<std::string> joined(std::vector<std::string> first) {
+  first.insert(first.end(), kBackward.begin(), kBackward.end());
+  return first;
+}
+
+TEST_CASE("a backward of its own makes nothing again") {
+  CHECK(OneUnit(kForward, kBackward).infer().settings.checkpoint == Checkpoint::none);
+}
+
+TEST_CASE("a backward that begins with its forward is checkpointed, whether or not it stops early") {
+  OneUnit whole(kForward, joined(kForward));
+  CHECK(whole.infer().settings.checkpoint == Checkpoint::blocks);
+  OneUnit early(kForward, joined({kForward.begin(), kForward.end() - 2}));
+  CHECK(early.infer().settings.checkpoint == Checkpoint::blocks);
+  CHECK(early.infer().item("checkpoint")->settled);
+}
+
+TEST_CASE("attention and every other GEMM that stay away are selective checkpointing by op") {
+  OneUnit unit(kForward, joined({"norm", "nvjet_a", "rope", "nvjet_c", "add"}));
+  CHECK(unit.infer().settings.checkpoint == Checkpoint::selective_op);
+}
+
+TEST_CASE("another policy is said, and not taken for one that is known") {
+  OneUnit unit(kForward, joined({"norm", "nvjet_a", "nvjet_a", "flash_fwd_kernel", "nvjet_b", "nvjet_c"}));
+  const Inference& found = unit.infer();
+  CHECK(found.settings.checkpoint == Checkpoint::none);
+  CHECK_FALSE(found.item("checkpoint")->settled);
+}
+
+TEST_CASE("a forward of few kernels says nothing") {
+  CHECK(OneUnit({"gemm", "add"}, {"gemm", "add"}).infer().item("checkpoint") == nullptr);
+}
+
+/// A step whose inputs are one request of these bytes, and a trace with one kernel of that grid.
+Inference with_inputs(Bytes bytes, const std::string& kernel, std::array<std::uint32_t, 3> grid) {
+  const Snapshot snapshot;
+  CaptureEvent event;
+  event.size = bytes;
+  event.time = {15};
+  const std::vector<CaptureEvent> events{event};
+  std::vector<Range> ranges;
+  for (const auto& [name, start, end] : {std::tuple{"Optimizer.zero_grad#Adam.zero_grad", 0, 10},
+                                         {"FSDP::root_pre_forward", 20, 21},
+                                         {"FSDP::pre_forward", 22, 23},
+                                         {"FSDP::post_forward", 24, 25},
+                                         {"FSDP::pre_backward", 30, 31},
+                                         {"FSDP::root_post_backward_callback", 40, 41},
+                                         {"Optimizer.step#Adam.step", 50, 60}})
+    ranges.push_back({name, {start}, {end}});
+  ProfilerTrace trace;
+  DeviceOpRecord op;
+  op.stream = StreamId{0};
+  op.label = trace.run.labels.intern(kernel);
+  op.grid = grid;
+  trace.run.device_ops.push_back(op);
+  Inference out;
+  out.units.push_back({"", {}});
+  infer_inputs({snapshot, events, ranges, &trace}, out);
+  return out;
+}
+
+TEST_CASE("an attention kernel's grid tells batch from sequence length") {
+  const Inference found = with_inputs(65536, "cudnn::fusion::fmha_reduce_head<true>", {128, 4, 8});
+  CHECK(found.inputs == std::vector<Bytes>{65536});
+  CHECK(found.settings.batch == 4U);
+  CHECK(found.settings.seq == 2048U);
+  CHECK(with_inputs(2048, "fmha_cutlassF_f32_aligned_32x128", {2, 4, 4}).settings.seq == 64U);
+}
+
+TEST_CASE("a grid that does not fit the inputs does not") {
+  CHECK_FALSE(with_inputs(65536, "cudnn::fusion::fmha_reduce_head<true>", {7, 4, 8}).settings.batch);
+  CHECK_FALSE(with_inputs(65536, "cudnn::fusion::fmha_reduce_head<true>", {128, 3, 8}).settings.batch);
+  const Inference none = with_inputs(65536, "other", {128, 4, 8});
+  CHECK_FALSE(none.settings.batch);
+  CHECK(none.closed.size() == 1);
+}
+
+}  // namespace
+}  // namespace foreshard::traces
