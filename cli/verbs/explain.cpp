@@ -45,7 +45,7 @@ Result<Loaded> load_store(const ExplainOptions& options) {
                 "a run store has all of that in it: import it again with them");
   auto run = traces::read_run(options.run);
   FORESHARD_TRY(run);
-  Loaded loaded{std::move(*run), nullptr, "the store holds no workload: import the snapshot with --about"};
+  Loaded loaded{std::move(*run), nullptr, "the store holds no workload: import says why"};
   if (loaded.run.workload_json.empty()) return loaded;
   auto workload = traces::stored_workload(loaded.run.workload_json, loaded.run.info.kind == RunKind::executed,
                                           options.run + " (workload)");
@@ -61,7 +61,10 @@ Result<Loaded> load_snapshot(ExplainOptions& options, Console& console) {
   options.files.on_stage = [&](std::string_view what) { progress.emplace(console, std::string(what)); };
   auto imported = traces::import_recording(options.files);
   FORESHARD_TRY(imported);
-  Loaded loaded{std::move(imported->run), nullptr, "a snapshot alone does not describe the step: give --about"};
+  std::string why = "the snapshot does not describe the step: give --about";
+  for (const ImportStat& stat : imported->run.import_stats)
+    if (stat.name == "no_workload") why = stat.text;
+  Loaded loaded{std::move(imported->run), nullptr, std::move(why)};
   if (imported->workload) loaded.workload = std::make_shared<const Workload>(std::move(*imported->workload));
   return loaded;
 }
@@ -138,7 +141,7 @@ Action add_explain(OptionSet& set) {
       .type_name("peak|TIME");
   set.add_option("--trace", options->files.trace, "of a snapshot: the profiler trace of the same run")
       .type_name("FILE");
-  set.add_option("--about", options->files.about, "of a snapshot: how the run was set up; remedies need it")
+  set.add_option("--about", options->files.about, "of a snapshot: what it does not settle of how the run was set up")
       .type_name("FILE");
   set.add_option("--device", options->files.device, "of a snapshot: the GPU, where it has several").type_name("N");
   set.add_option("--machine", options->machine, "profile that remedies are simulated on; default: the run's, or h200")

@@ -1,5 +1,6 @@
-// Any bytes, packed or not, pickle or JSON, give a snapshot or an Error; and any snapshot's memory can be explained,
-// or an Error says why not.
+// Any bytes, packed or not, pickle or JSON, give a snapshot or an Error; any snapshot's memory can be explained, or an
+// Error says why not; and any snapshot settles settings that hold together, or says why it does not.
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -7,11 +8,15 @@
 
 #include "core/base/check.hpp"
 #include "core/explain/explanation.hpp"
+#include "core/settings/settings_table.hpp"
+#include "traces/import/snapshot_ranges.hpp"
+#include "traces/infer/check_given.hpp"
 #include "traces/pytorch/snapshot_file.hpp"
 
 namespace {
 
 using namespace foreshard;
+using traces::CaptureEvent;
 
 /// The events with the blocks that they name, as an import stores them.
 Run as_run(const Snapshot& snapshot) {
@@ -51,6 +56,23 @@ void check_explanation(const Snapshot& snapshot) {
   FORESHARD_CHECK(streams == explanation->reserved_peak.at.parts.reserved(), "the parts leave no remainder");
 }
 
+void check_inference(const Snapshot& snapshot) {
+  const std::vector<CaptureEvent> events =
+      traces::capture_events(snapshot.events, traces::snapshot_origin_us(snapshot));
+  const std::vector<traces::Range> ranges = traces::snapshot_ranges(snapshot);
+  const traces::Inference inference = traces::infer({snapshot, events, ranges});
+  if (!inference.trouble.empty()) return;
+  FORESHARD_CHECK(!inference.units.empty() && inference.units.front().name.empty(), "the root comes first");
+  for (const Unit& unit : inference.units)
+    for (const Parameter& parameter : unit.parameters)
+      FORESHARD_CHECK(!parameter.shape.empty() && parameter.numel() > 0, "parameters have elements");
+  const auto about = traces::completed({}, inference, "", "input");
+  if (!about) return;
+  for (const Unit& unit : about->units)  // bytes that are not UTF-8 can make two names one
+    if (std::any_of(unit.name.begin(), unit.name.end(), [](char c) { return static_cast<signed char>(c) < 0; })) return;
+  FORESHARD_CHECK(traces::parse_about(traces::about_json(*about), "input").has_value(), "what is written can be read");
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
@@ -65,5 +87,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   for (const auto& segment : file->snapshot.segments)
     FORESHARD_CHECK(segment.device == file->snapshot.device, "only the chosen device's segments are kept");
   check_explanation(file->snapshot);
+  check_inference(file->snapshot);
   return 0;
 }

@@ -1,10 +1,41 @@
-// Any bytes, packed or not, give a profiler trace or an Error; what is kept is in order.
+// Any bytes, packed or not, give a profiler trace or an Error; what is kept is in order, and settings are read off it.
 #include <cstddef>
 #include <cstdint>
 #include <string>
 
 #include "core/base/check.hpp"
+#include "traces/infer/element_sizes.hpp"
+#include "traces/infer/inferred_settings.hpp"
+#include "traces/infer/user_program.hpp"
 #include "traces/pytorch/profiler_trace.hpp"
+
+namespace {
+
+using namespace foreshard;
+
+/// Beside a snapshot whose one unit gathers and reduces as much as the trace's first collective moves.
+void check_inference(const traces::ProfilerTrace& trace) {
+  std::vector<traces::Range> ranges;
+  for (const HostOpRecord& op : trace.run.host_ops)
+    if (op.kind == HostOpRecord::Kind::annotation)
+      ranges.push_back({trace.run.labels.text(op.label), op.start, op.end});
+  const Snapshot snapshot;
+  const traces::InferInput input{snapshot, {}, {}, &trace, ranges};
+  traces::Inference out;
+  traces::RecordedUnit& unit = out.recorded.emplace_back();
+  for (const traces::TraceCollective& c : trace.collectives) unit.gather.block = unit.reduction.output = c.bytes;
+  unit.reduction.input = unit.gather.block;
+  const traces::ElementTypes types = traces::element_types(out.recorded, &trace);
+  FORESHARD_CHECK(types.ranks <= traces::kMaxRanks, "groups are bounded");
+  traces::infer_world(input, types, out);
+  traces::infer_dtypes(types, out);
+  traces::infer_buffers(input, out);
+  traces::infer_checkpoint(input, out);
+  traces::infer_inputs(input, out);
+  FORESHARD_CHECK(types.ranks == 0 || out.settings.world() > 0, "a world has ranks");
+}
+
+}  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace foreshard;
@@ -15,6 +46,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (!source) return 0;
   const auto trace = traces::read_profiler_trace(*source, options);
   if (!trace) return 0;
+  check_inference(*trace);
   const Run& run = trace->run;
   for (std::size_t i = 0; i < run.host_ops.size(); ++i) {
     const HostOpRecord& op = run.host_ops[i];

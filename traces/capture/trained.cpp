@@ -15,11 +15,11 @@ namespace {
 /// What a unit's first reduction shows.
 struct Reduced {
   Bytes input = 0;           ///< of the reduce-scatter
-  std::vector<Bytes> freed;  ///< gradients in order, without the last
+  std::vector<Bytes> freed;  ///< gradients in the parameters' order, without the last
 };
 
 /// The events [first, last) of a range that starts with frees, then: input, metadata, free of the metadata, frees of
-/// gradients.
+/// gradients from the last but one to the first (FullyShard::reduce).
 std::optional<Reduced> read_reduction(std::span<const CaptureEvent> events, std::size_t first) {
   while (first < events.size() && !events[first].allocates) ++first;
   if (first + 2 >= events.size()) return std::nullopt;
@@ -28,6 +28,7 @@ std::optional<Reduced> read_reduction(std::span<const CaptureEvent> events, std:
   if (!events[metadata].allocates || events[metadata + 1].partner != metadata) return std::nullopt;
   for (std::size_t i = metadata + 2; i < events.size() && !events[i].allocates; ++i)
     out.freed.push_back(events[i].size);
+  std::reverse(out.freed.begin(), out.freed.end());
   return out;
 }
 

@@ -14,6 +14,7 @@ namespace {
 constexpr std::uint64_t kMaxDivisors = 10'000;
 constexpr std::size_t kMaxStates = 1'000'000;
 constexpr std::size_t kMaxParameters = 10'000;  // of a unit
+constexpr Bytes kMaxElements = Bytes{1} << 48;  // of a parameter, as in about files
 
 /// One unit's parameters against the gradients that it reduced.
 class GradientMatch {
@@ -75,7 +76,8 @@ std::string trouble_of(const RecordedUnit& unit, const ElementTypes& types) {
   if (unit.gather.unsharded.size() > kMaxParameters)
     return fmt::format("{} has more than {} parameters", shown(unit.name), kMaxParameters);
   for (const Bytes bytes : unit.gather.unsharded)
-    if (bytes == 0 || bytes % (types.ranks * itemsize(types.compute)) != 0)
+    if (bytes == 0 || bytes / itemsize(types.compute) > kMaxElements ||
+        bytes % (types.ranks * itemsize(types.compute)) != 0)
       return fmt::format("a parameter of {} has {} bytes, which {} ranks of {} elements do not divide",
                          shown(unit.name), bytes, types.ranks, name(types.compute));
   return {};

@@ -2,6 +2,7 @@
 #include <array>
 #include <nlohmann/json.hpp>
 
+#include "core/base/json_io.hpp"
 #include "core/settings/settings_table.hpp"
 #include "traces/pytorch/about.hpp"
 
@@ -37,7 +38,7 @@ std::string about_json(const About& about) {
   for (const auto& [key, value] : setting_options(about.settings)) {
     if (key == "pytorch") continue;
     const bool top = std::find(kBefore.begin(), kBefore.end(), key) != kBefore.end();
-    (top ? json : settings)[key] = Json::parse(value, nullptr, false);
+    (top ? json : settings)[key] = parse_ordered_json_text(value);
   }
   json["settings"] = std::move(settings);
   Json units = Json::array();
@@ -47,12 +48,12 @@ std::string about_json(const About& about) {
   std::string text = "{\n";
   std::size_t left = json.size();
   for (const auto& [key, value] : json.items()) {
-    text += "  " + Json(key).dump() + ": ";
+    text += "  " + json_quoted(key) + ": ";
     if (key != "units") {
-      text += value.dump();
+      text += json_text(value);
     } else {
       text += "[";
-      for (std::size_t i = 0; i < value.size(); ++i) text += (i == 0 ? "\n    " : ",\n    ") + value[i].dump();
+      for (std::size_t i = 0; i < value.size(); ++i) text += (i == 0 ? "\n    " : ",\n    ") + json_text(value[i]);
       text += "\n  ]";
     }
     text += --left > 0 ? ",\n" : "\n";

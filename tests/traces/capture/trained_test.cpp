@@ -32,7 +32,7 @@ struct Recording {
     event(true, input);
     event(true, 512);
     event(false, 512, static_cast<std::uint32_t>(events.size() - 1));
-    for (std::size_t i = 0; i + 1 < gradients.size(); ++i) event(false, gradients[i]);
+    for (std::size_t i = gradients.size() - 1; i-- > 0;) event(false, gradients[i]);
     event(true, input / 2);
     event(false, gradients.back());
     ranges.push_back({range, start, Nanoseconds{static_cast<std::int64_t>(events.size()) * 1000}});
@@ -63,6 +63,15 @@ TEST_CASE("LoRA: adapters are trained, their bases and the root are not") {
   const Trained trained = r.find();
   CHECK(trained.parameters == std::vector<bool>{false, false, false, false, true, true, false, true, true});
   CHECK((trained.frozen == 5 && trained.alike == 0));
+}
+
+TEST_CASE("trained parameters of several sizes are found among frozen ones") {
+  Recording r;
+  r.units[1].parameters.push_back(weight("0.c", 4));
+  r.reduce("FSDP::post_backward_reduce (layers.0)", {8 * kRow, 16 * kRow, 4 * kRow});
+  const Trained trained = r.find();
+  CHECK(std::vector<bool>(trained.parameters.begin() + 3, trained.parameters.begin() + 7) ==
+        std::vector<bool>{false, true, true, true});
 }
 
 TEST_CASE("of equal parameters the last is taken for the trained one, and counted") {
