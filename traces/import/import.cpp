@@ -134,6 +134,7 @@ class Importer {
   Imported out_;
   std::vector<InputFile> inputs_;
   std::optional<About> about_;
+  std::vector<ImportStat> assumptions_;
   bool inferred_ = false;  // about_ is what the recording settles alone
   std::optional<ProfilerTrace> trace_;
   std::optional<SnapshotFile> snapshot_;
@@ -187,6 +188,7 @@ Result<void> Importer::infer_settings() {
   inferred_ = !about_;
   auto whole = completed(about_.value_or(About{}), *out_.inference, files_.about, files_.snapshot);
   FORESHARD_TRY(whole);
+  assumptions_ = assumptions(about_.value_or(About{}), *out_.inference);
   about_ = std::move(*whole);
   return {};
 }
@@ -210,6 +212,7 @@ Result<void> Importer::settle() {
     if (snapshot_) r.settings.alloc_conf = snapshot_->snapshot.settings.alloc_conf;
     return {};
   }
+  add_stats(assumptions_);
   r.settings = about_->settings;
   r.units = about_->units;
   r.measured = about_->measured;

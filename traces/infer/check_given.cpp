@@ -187,6 +187,23 @@ Result<About> completed(About given, const Inference& inference, const std::stri
   return given;
 }
 
+std::vector<ImportStat> assumptions(const About& given, const Inference& inference) {
+  std::vector<ImportStat> stats;
+  const auto is_given = [&](const std::string& key) {
+    if (key == "units" || key == "parameters") return !given.units.empty();
+    if (key == "nodes") return gives(given, key) || gives(given, "gpus");
+    return key == "sm_count" ? given.sm_count != 0 : gives(given, key);
+  };
+  for (const InferredItem& item : inference.items)
+    if (!item.settled && !is_given(item.key))
+      stats.push_back({"assumed_" + item.key, ImportStat::Severity::info, 1,
+                       fmt::format("{} {} is assumed: {}", item.key, item.value, item.from)});
+  if (!given.units.empty()) return stats;
+  for (const std::string& question : inference.closed)
+    stats.push_back({"closed", ImportStat::Severity::info, 1, question});
+  return stats;
+}
+
 Result<void> check_given_optimizer(Optimizer given, const Inference& inference, const std::string& about_file,
                                    const std::string& recording) {
   const InferredItem* item = inference.item("optimizer");

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "core/base/error.hpp"
 #include "traces/infer/inference.hpp"
@@ -18,7 +19,11 @@ namespace foreshard::traces {
 [[nodiscard]] Result<About> completed(About given, const Inference& inference, const std::string& about_file,
                                       const std::string& recording);
 
-/// The same for the optimizer alone, once it is settled.
+/// What a run of that file and that recording rests on without either saying so, one stat of severity info each, and
+/// the questions that stay closed.
+[[nodiscard]] std::vector<ImportStat> assumptions(const About& given, const Inference& inference);
+
+/// completed()'s check of the optimizer alone, once it is settled.
 [[nodiscard]] Result<void> check_given_optimizer(Optimizer given, const Inference& inference,
                                                  const std::string& about_file, const std::string& recording);
 

@@ -87,6 +87,20 @@ TEST_CASE("what is only assumed does not contradict") {
   CHECK(error_of(R"("settings": {"reduce_dtype": "bfloat16"})", run).empty());
 }
 
+TEST_CASE("what is assumed is said, where no file says it") {
+  Inference run = recorded_run();
+  run.set({"pytorch", "\"2.11\"", "neither says", false});
+  run.set({"nodes", "1", "hosts of up to 8 GPUs", false});
+  run.closed.emplace_back("names");
+  const auto stats = assumptions({}, run);
+  REQUIRE(stats.size() == 3);
+  CHECK(stats[0].name == "assumed_pytorch");
+  CHECK(stats[0].text == "pytorch \"2.11\" is assumed: neither says");
+  CHECK(stats[2].text == "names");
+  const auto given = parse_about(R"({"schema": 1, "torch": "2.11", "gpus": 4})", "a.json", AboutParts::some);
+  CHECK(assumptions(*given, run).size() == 1);
+}
+
 TEST_CASE("units are held against the copy-outs") {
   const auto units = [](const char* a) {
     return fmt::format(R"("units": [{{"unit": "", "parameters": [{{"name": "w", "shape": [64], "dtype": "float32"}}]}},
