@@ -108,10 +108,11 @@ void print_summary(Console& console, const ImportOptions& options, const Run& ru
   table.print(console.out);
 }
 
-/// Odd but usable input: a line each; data that was lost is a warning.
-std::uint64_t report_stats(Console& console, const Run& run) {
+/// Odd but usable input: a line each; data that was lost is a warning. What is inferred has a table of its own.
+std::uint64_t report_stats(Console& console, const Run& run, bool inferred) {
   std::uint64_t lost = 0;
   for (const ImportStat& stat : run.import_stats) {
+    if (inferred && (stat.name == "closed" || stat.name.starts_with("assumed_"))) continue;
     const std::string line = fmt::format("{}: {} ({} times)", stat.name, stat.text, stat.count);
     if (stat.severity == ImportStat::Severity::info) {
       console.note("note: " + line);
@@ -150,7 +151,7 @@ Result<int> import_files(ImportOptions& options, Console& console) {
   auto imported = traces::import_recording(options.request);
   progress.reset();
   FORESHARD_TRY(imported);
-  const std::uint64_t lost = report_stats(console, imported->run);
+  const std::uint64_t lost = report_stats(console, imported->run, options.request.about.empty());
   if (options.strict && lost > 0)
     return fail(ErrorKind::input, fmt::format("{} entries are odd, and --strict is set", lost), {},
                 "without --strict they are counted and the import goes on");

@@ -185,6 +185,8 @@ Result<void> Importer::infer_settings() {
     if (!whole && out_.inference) whole.error().hint = "the recording does not settle it: " + out_.inference->trouble;
     return whole;
   }
+  if (!out_.inference->disagreement.empty())
+    return fail(ErrorKind::mismatch, out_.inference->disagreement, files_.trace, "give the files of one run");
   inferred_ = !about_;
   auto whole = completed(about_.value_or(About{}), *out_.inference, files_.about, files_.snapshot);
   FORESHARD_TRY(whole);

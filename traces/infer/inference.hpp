@@ -43,6 +43,7 @@ struct Inference {
   std::vector<Unit> units;
   std::uint32_t sm_count = 0;     ///< 0: not known
   std::string trouble;            ///< why there can be no workload: a clause; empty: there can
+  std::string disagreement;       ///< why the trace is of another run: a clause; empty: it can be of this one
   std::uint32_t other_ranks = 1;  ///< ranks of the world for each rank of FSDP's mesh: other parallelism beside it
   std::vector<RecordedUnit> recorded;
   std::vector<Bytes> inputs;        ///< sizes requested between a microbatch's start and its forward, each once

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <map>
 
+#include "core/device/collective_names.hpp"
+#include "core/device/transport_traits.hpp"
 #include "core/settings/settings_table.hpp"
 #include "core/shard/copy_metadata.hpp"
 #include "traces/capture/range_meaning.hpp"
@@ -255,6 +257,24 @@ std::optional<Transport> traced_transport(const InferInput& input, const Inferen
   return found;
 }
 
+/// A trace of another run: its gathers are none of the units', or need memory that the units' blocks are not in.
+std::string disagreement_of(const InferInput& input, const Inference& out, bool in_pool) {
+  if (input.trace == nullptr) return {};
+  std::vector<Bytes> gathered;
+  for (const TraceCollective& c : input.trace->collectives)
+    if (c.kind == CollectiveKind::all_gather && c.bytes > 0) gathered.push_back(c.bytes);
+  const bool any = std::any_of(gathered.begin(), gathered.end(), [&](Bytes bytes) {
+    return std::any_of(out.recorded.begin(), out.recorded.end(),
+                       [&](const RecordedUnit& u) { return u.gather.block == bytes; });
+  });
+  if (!gathered.empty() && !any) return fmt::format("gathers {} bytes, which no unit's block has", gathered.front());
+  const auto traced = traced_transport(input, out, CollectiveKind::all_gather);
+  if (traced && memory_of(*traced) == MemoryKind::symmetric && !in_pool)
+    return fmt::format("gathers by {}, but the snapshot's gather blocks are in no memory pool of their own",
+                       name(*traced));
+  return {};
+}
+
 void infer_transport(const InferInput& input, CollectiveKind kind, std::string_view key, bool in_pool, Transport& to,
                      Inference& out) {
   const auto traced = traced_transport(input, out, kind);
@@ -295,8 +315,9 @@ void infer_buffers(const InferInput& input, Inference& out) {
   const auto address = [&](std::uint32_t request) {
     return request == CaptureEvent::kNone ? Address{0} : input.events[request].address;
   };
-  infer_transport(input, CollectiveKind::all_gather, "all_gather",
-                  in_private_pool(input.snapshot, address(unit->gather.block_request)), out.settings.all_gather, out);
+  const bool in_pool = in_private_pool(input.snapshot, address(unit->gather.block_request));
+  out.disagreement = disagreement_of(input, out, in_pool);
+  infer_transport(input, CollectiveKind::all_gather, "all_gather", in_pool, out.settings.all_gather, out);
   const auto reducing = std::find_if(out.recorded.begin(), out.recorded.end(),
                                      [](const RecordedUnit& u) { return u.reduction.input > 0; });
   if (reducing == out.recorded.end()) return;
