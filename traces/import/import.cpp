@@ -16,6 +16,7 @@
 #include "traces/import/recorded_steps.hpp"
 #include "traces/import/snapshot_ranges.hpp"
 #include "traces/infer/check_given.hpp"
+#include "traces/infer/settled_buffers.hpp"
 #include "traces/infer/settled_optimizer.hpp"
 #include "traces/workload_file/workload_file.hpp"
 
@@ -294,8 +295,9 @@ CaptureInput Importer::capture_input(std::uint32_t sm_count) {
           .torch = r.info.torch};
 }
 
-/// Under the optimizer that the recording's own requests fit, where no about file names one.
+/// Under the buffers and the optimizer that the recording's own requests fit, where no about file names them.
 Result<Capture> Importer::take_apart(const StepTiming* timing, std::uint32_t sm_count) {
+  if (inferred_) run().settings = settle_buffers(capture_input(sm_count), *out_.inference);
   if (settles() && !gives(*about_, "optimizer")) {
     settle_optimizer(capture_input(sm_count), memory_ranges_, *out_.inference);
     run().settings.optimizer = out_.inference->settings.optimizer;

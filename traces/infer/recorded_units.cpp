@@ -163,11 +163,9 @@ void Reader::read_block(const Window& in, RecordedGather& gather) const {
   const CaptureEvent& block = events_[gather.block_request];
   gather.block = block.size;
   gather.stream = block.stream;
-  if (block.partner != CaptureEvent::kNone) gather.block_freed = events_[block.partner].time;
   for (std::uint32_t i = in.first; i < gather.block_request; ++i) {
     const CaptureEvent& e = events_[i];
     if (!e.allocates || e.stream != block.stream) continue;
-    gather.inputs.push_back(e.size);
     const bool ends_inside =
         e.partner != CaptureEvent::kNone && e.partner > gather.block_request && e.partner < in.last;
     if (ends_inside && e.size > 0 && block.size % e.size == 0 && e.size < block.size) gather.flat_cast = e.size;

@@ -22,8 +22,6 @@ struct RecordedGather {
   Bytes block = 0;               ///< all-gather output, over the shard group; 0: not found
   Bytes flat_cast = 0;           ///< this rank's part in the compute dtype, where shards are cast; 0: they are not
   std::uint64_t stream = 0;      ///< of the block, raw handle
-  Nanoseconds block_freed;       ///< when its free was requested; 0: never
-  std::vector<Bytes> inputs;     ///< all requests of the range before the block
   std::vector<Bytes> unsharded;  ///< storages of the parameters, in order
   Bytes metadata = 0;            ///< of split_with_sizes_copy
   std::vector<std::uint32_t> unsharded_requests;  ///< indices of their requests
@@ -46,10 +44,9 @@ struct RecordedUnit {
   std::string name;  ///< the annotation's; empty: the root
   RecordedGather gather;
   RecordedReduction reduction;
-  bool reduces = false;        ///< it has a range of its reduction
-  bool kept = false;           ///< its parameters outlive forward
-  std::uint32_t clones = 0;    ///< ranks that keep a part each after forward (an int reshard); 0: none
-  bool gathers_twice = false;  ///< it gathers again in backward
+  bool reduces = false;      ///< it has a range of its reduction
+  bool kept = false;         ///< its parameters outlive forward
+  std::uint32_t clones = 0;  ///< ranks that keep a part each after forward (an int reshard); 0: none
 };
 
 /// The units that FSDP's ranges name: the root first (with or without parameters), then by their first forward.

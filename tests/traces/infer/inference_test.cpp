@@ -8,6 +8,7 @@
 #include "core/settings/settings_table.hpp"
 #include "tests/core/adapt/small_program.hpp"
 #include "tests/traces/capture/memory/recording.hpp"
+#include "traces/infer/settled_buffers.hpp"
 #include "traces/infer/settled_optimizer.hpp"
 
 namespace foreshard::traces::test {
@@ -67,13 +68,11 @@ std::vector<Range> ranges_of(const Snapshot& snapshot) {
 Inference inferred_of(const Snapshot& snapshot) {
   const std::vector<Range> ranges = ranges_of(snapshot);
   Inference found = infer({snapshot, capture_events(snapshot.events, 0), ranges});
-  if (found.trouble.empty())
-    settle_optimizer({.snapshot = snapshot,
-                      .initial_segments = {},
-                      .settings = found.settings,
-                      .units = found.units,
-                      .sm_count = 132},
-                     ranges, found);
+  if (!found.trouble.empty()) return found;
+  CaptureInput input{
+      .snapshot = snapshot, .initial_segments = {}, .settings = found.settings, .units = found.units, .sm_count = 132};
+  (void)settle_buffers(input, found);
+  settle_optimizer(input, ranges, found);
   return found;
 }
 
@@ -154,6 +153,8 @@ TEST_CASE("a recording gives its settings back") {
   with("int reshard", [](Settings& s) { s.reshard_after_forward = {Reshard::Kind::group, 2}; });
   with("one unit kept", [](Settings& s) { s.reshard_of_unit["layers.1"] = {Reshard::Kind::never, 0}; });
   with("root kept", [](Settings& s) { s.root_reshard_explicit = false; });
+  with("gather on compute", [](Settings& s) { s.gather_alloc = GatherAlloc::compute; });
+  with("offload", [](Settings& s) { s.offload = true; });
   with("symmetric", [](Settings& s) { s.all_gather = Transport::copy_engine; });
   with("accumulation", [](Settings& s) { s.accumulate = 3; });
   with("accumulation with sync", [](Settings& s) {
