@@ -34,6 +34,12 @@ constexpr std::array<std::string_view, 11> kEntryKeys{"action",  "addr",    "dev
 enum AnnotationKey : std::size_t { kStage, kName, kAnnotationDevice, kAnnotationTime };
 constexpr std::array<std::string_view, 4> kAnnotationKeys{"stage", "name", "device", "time_us"};
 
+/// Keeps differences in nanoseconds within 64 bits, as parse_microseconds() does for traces.
+constexpr std::int64_t kMaxTime = 4'000'000'000'000'000;
+constexpr bool is_time(std::int64_t us) {
+  return us >= -kMaxTime && us <= kMaxTime;
+}
+
 AllocatorAction parse_action(std::string_view text) {
   for (std::size_t i = 0; i < static_cast<std::size_t>(AllocatorAction::unknown); ++i)
     if (kAllocatorActionNames[i] == text) return static_cast<AllocatorAction>(i);
@@ -106,6 +112,7 @@ class TraceReader {
     }
     const auto read = context_.document.int64(*value);
     if (!read) return bad(fmt::format("has a 'time_us' that is {}, not an integer", describe(value->kind())));
+    if (!is_time(*read)) return bad(fmt::format("has a 'time_us' of {}, which is no time since 1970", *read));
     event.time_us = *read;
     if (index_ > 0 && event.time_us < last_time_)
       context_.stats.add("time_decreased", Severity::info, "trace entries are earlier than the entry before them");
@@ -150,7 +157,8 @@ Result<std::vector<SnapshotAnnotation>> read_annotations(SnapshotContext& contex
     const auto name = is_dict && record.at(kName) ? document.string(*record.at(kName)) : std::nullopt;
     const auto time =
         is_dict && record.at(kAnnotationTime) ? document.int64(*record.at(kAnnotationTime)) : std::nullopt;
-    if (!stage || !name || !time || (*stage != "START" && *stage != "END"))
+    const std::int64_t at = time.value_or(0);
+    if (!stage || !name || !time || !is_time(at) || (*stage != "START" && *stage != "END"))
       return context.fail_at(fmt::format("external_annotations[{}]", i),
                              "the annotation needs a 'stage' of START or END, a 'name' and a 'time_us'");
     const auto on_device = record.at(kAnnotationDevice) ? document.uint64(*record.at(kAnnotationDevice))
@@ -159,7 +167,7 @@ Result<std::vector<SnapshotAnnotation>> read_annotations(SnapshotContext& contex
       context.stats.add("annotation_of_other_device", Severity::info, "annotations belong to other devices");
       continue;
     }
-    annotations.push_back({*stage == "START", std::string(*name), device, *time});
+    annotations.push_back({*stage == "START", std::string(*name), device, at});
   }
   record.report_unknown(context.stats, "unknown_annotation_key", "annotations");
   return annotations;

@@ -65,6 +65,9 @@ TEST_CASE("a trace entry without what it needs") {
         "input, device_traces[0][0]: the entry has a 'size' of 18446744073709551615");
   CHECK(snapshot_error(entry(R"("action": "alloc", "addr": 1, "size": 1, "stream": 0, "time_us": 1.5)")) ==
         "input, device_traces[0][0]: the entry has a 'time_us' that is a float, not an integer");
+  CHECK(
+      snapshot_error(entry(R"("action": "alloc", "addr": 1, "size": 1, "stream": 0, "time_us": -5000000000000000)")) ==
+      "input, device_traces[0][0]: the entry has a 'time_us' of -5000000000000000, which is no time since 1970");
 }
 
 TEST_CASE("a segment or block without what it needs") {
