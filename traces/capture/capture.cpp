@@ -8,7 +8,6 @@
 #include "traces/capture/capture_events.hpp"
 #include "traces/capture/hooks.hpp"
 #include "traces/capture/join.hpp"
-#include "traces/capture/local_shapes.hpp"
 #include "traces/capture/program_builder.hpp"
 #include "traces/capture/recogniser.hpp"
 #include "traces/capture/recorded_returns.hpp"
@@ -121,7 +120,6 @@ Result<Capture> read_capture(CaptureInput input) {
   const std::int64_t origin = origin_of(input.snapshot);
   const std::vector<Range> ranges = ranges_of(input.snapshot, origin);
   const std::vector<CaptureEvent> events = capture_events(input.snapshot.events, origin);
-  FORESHARD_TRY(set_local_shapes(input.units, input.settings, events, ranges));
   auto frozen = set_requires_grad(input, events, ranges);
   FORESHARD_TRY(frozen);
   const auto plans = plan_units(input.settings, input.units, input.sm_count);

@@ -8,14 +8,15 @@
 #include "core/settings/settings_table.hpp"
 #include "sim/machine/profile.hpp"
 #include "traces/capture/capture.hpp"
+#include "traces/capture/local_shapes.hpp"
 #include "traces/capture/timing.hpp"
 #include "traces/import/belonging.hpp"
 #include "traces/import/file_digest.hpp"
 #include "traces/import/import_memory.hpp"
-#include "traces/import/process_groups.hpp"
 #include "traces/import/recorded_steps.hpp"
 #include "traces/import/snapshot_ranges.hpp"
 #include "traces/infer/check_given.hpp"
+#include "traces/infer/process_groups.hpp"
 #include "traces/infer/settled_buffers.hpp"
 #include "traces/infer/settled_optimizer.hpp"
 #include "traces/workload_file/workload_file.hpp"
@@ -171,6 +172,17 @@ Result<void> Importer::read_files() {
   return {};
 }
 
+/// The mesh that a recording shows, with the tensor parallelism that its about file gives.
+Settings mesh_of(const About& about, const Inference& inference) {
+  Settings mesh = inference.settings;
+  if (!gives(about, "tensor_parallel")) return mesh;
+  const std::uint32_t others = inference.settings.shard_ranks() * inference.settings.replicate;
+  mesh.tensor_parallel = about.settings.tensor_parallel;
+  mesh.gpus = others * mesh.tensor_parallel;
+  mesh.nodes = 1;
+  return mesh;
+}
+
 /// What the snapshot says of its own run stands for what the about file does not say, and the rest is held against it.
 Result<void> Importer::infer_settings() {
   if (snapshot_) {
@@ -179,6 +191,10 @@ Result<void> Importer::infer_settings() {
         capture_events(snapshot_->snapshot.events, snapshot_origin_us(snapshot_->snapshot));
     const std::vector<Range> ranges = trace_ ? trace_ranges(trace_->run) : std::vector<Range>();
     out_.inference = infer({snapshot_->snapshot, events, memory_ranges_, trace_ ? &*trace_ : nullptr, ranges});
+    if (about_ && settles()) {
+      const auto local = set_local_shapes(about_->units, mesh_of(*about_, *out_.inference), events, memory_ranges_);
+      if (!local) return located(local.error(), files_.about);
+    }
   }
   if (!settles()) {
     if (!about_) return {};

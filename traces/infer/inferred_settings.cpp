@@ -11,6 +11,7 @@
 #include "core/shard/copy_metadata.hpp"
 #include "traces/capture/range_meaning.hpp"
 #include "traces/infer/prefetch_order.hpp"
+#include "traces/infer/process_groups.hpp"
 
 namespace foreshard::traces {
 namespace {
@@ -51,6 +52,19 @@ std::uint32_t all_reducing_ranks(const InferInput& input, const Inference& out) 
   return 0;
 }
 
+/// The distance of neighbours in FSDP2's group: the ranks of the mesh's inner dimensions. 0: not known.
+std::uint32_t inner_ranks(const InferInput& input, std::uint32_t shard_ranks) {
+  if (input.trace == nullptr) return 0;
+  const std::vector<ProcessGroup> groups = process_groups_of(input.trace->communicators);
+  for (const TraceCollective& c : input.trace->collectives) {
+    if (c.kind != CollectiveKind::reduce_scatter || !c.communicator.valid() || c.communicator.value >= groups.size())
+      continue;
+    const ProcessGroup& group = groups[c.communicator.value];
+    if (group.ranks == shard_ranks) return group.stride;
+  }
+  return 0;
+}
+
 /// GPUs a host: the trace lists those of the host that recorded.
 void split_world(const InferInput& input, std::uint32_t world, Inference& out) {
   auto listed = input.trace == nullptr ? 0 : static_cast<std::uint32_t>(input.trace->devices.size());
@@ -87,7 +101,17 @@ void infer_world(const InferInput& input, const ElementTypes& types, Inference& 
     from = "gradient shards are cast back on a stream of their own, after an all-reduce";
   }
   out.settings.replicate = replicate;
-  const std::uint32_t own = types.ranks * replicate;
+  std::uint32_t own = types.ranks * replicate;
+  const std::uint32_t inner = inner_ranks(input, types.ranks);
+  if (inner > 1 && types.ranks > 1 && world == own * inner) {
+    out.settings.tensor_parallel = inner;
+    own = world;
+    say(out, "tensor_parallel", fmt::format("FSDP's ranks are {} apart: the mesh has an inner dimension", inner), true);
+    out.closed.push_back(
+        fmt::format("what the inner mesh dimension of {} ranks does (tensor parallelism) stays as "
+                    "recorded: another number of ranks changes the program",
+                    inner));
+  }
   if (world > own && world % own == 0) {
     out.other_ranks = world / own;
     out.closed.push_back(

@@ -128,9 +128,7 @@ Result<void> AboutReader::settings() {
   if (const OrderedJson* value = root_.find("settings")) {
     std::vector<std::string_view> known;
     for (const SettingOption& row : setting_table())
-      if (row.key != "pytorch" &&
-          std::find(kTopLevelSettings.begin(), kTopLevelSettings.end(), row.key) == kTopLevelSettings.end())
-        known.push_back(row.key);
+      if (row.key != "pytorch" && !is_top_level(row.key)) known.push_back(row.key);
     const JsonObject object{*value, root_.place_of("settings")};
     FORESHARD_TRY(object.check_keys(known));
     for (const auto& [key, item] : value->items()) FORESHARD_TRY(setting(key, item, object.place_of(key)));
@@ -295,6 +293,10 @@ Result<void> AboutReader::unit_names() {
 }
 
 }  // namespace
+
+bool is_top_level(std::string_view key) {
+  return std::find(kTopLevelSettings.begin(), kTopLevelSettings.end(), key) != kTopLevelSettings.end();
+}
 
 Result<About> parse_about(const std::string& text, const std::string& name, AboutParts parts) {
   auto root = parse_strict_ordered_json(text, name, kHint);

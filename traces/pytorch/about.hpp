@@ -43,6 +43,8 @@ struct About {
                                         AboutParts parts = AboutParts::whole);
 /// Whether the file has that key of a setting.
 [[nodiscard]] bool gives(const About& about, std::string_view key);
+/// Whether that setting stands at the file's top level and not among its "settings".
+[[nodiscard]] bool is_top_level(std::string_view key);
 /// Fails as a whole file of that name would: where a key is missing, or settings do not go together.
 [[nodiscard]] Result<void> check_whole(const About& about, const std::string& name);
 

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <array>
 #include <nlohmann/json.hpp>
 
 #include "core/base/json_io.hpp"
@@ -10,10 +9,6 @@ namespace foreshard::traces {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-/// What stands at the top level, before "settings".
-constexpr std::array<std::string_view, 6> kBefore{"gpus",  "nodes", "replicate",
-                                                  "batch", "seq",   "root_reshard_explicit"};
 
 Json unit_json(const Unit& unit) {
   Json parameters = Json::array();
@@ -37,8 +32,7 @@ std::string about_json(const About& about) {
   Json settings;
   for (const auto& [key, value] : setting_options(about.settings)) {
     if (key == "pytorch") continue;
-    const bool top = std::find(kBefore.begin(), kBefore.end(), key) != kBefore.end();
-    (top ? json : settings)[key] = parse_ordered_json_text(value);
+    (is_top_level(key) ? json : settings)[key] = parse_ordered_json_text(value);
   }
   json["settings"] = std::move(settings);
   Json units = Json::array();

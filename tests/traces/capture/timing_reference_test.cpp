@@ -10,7 +10,7 @@
 #include "tests/catch.hpp"
 #include "tests/truth_folder.hpp"
 #include "traces/capture/timing.hpp"
-#include "traces/import/process_groups.hpp"
+#include "traces/infer/process_groups.hpp"
 #include "traces/pytorch/about.hpp"
 #include "traces/pytorch/profiler_trace.hpp"
 

@@ -27,9 +27,6 @@ struct Unknown {
   std::string_view why;
 };
 
-bool has_inner_mesh(const Run& given) {
-  return given.info.name.starts_with("tp");
-}
 /// No attention kernel whose grid has the batch in it: cuDNN's forward and plain multi-head backward have not, an MLP
 /// has none at all.
 bool hides_batch(const Run& given) {
@@ -39,7 +36,6 @@ bool hides_batch(const Run& given) {
 constexpr std::array kUnknown{
     Unknown{"batch", hides_batch, "the inputs' bytes are those of batch times sequence length"},
     Unknown{"seq", hides_batch, "the same"},
-    Unknown{"gpus", has_inner_mesh, "another mesh dimension's ranks are not FSDP's: its own are counted"},
 };
 
 bool is_unknown(std::string_view key, const Run& given) {
@@ -74,7 +70,7 @@ void check_settings(const Run& inferred, const Run& given) {
   }
 }
 
-/// Names and shapes are not in a recording: element counts are. Under tensor parallelism they are the local part's.
+/// Names and shapes are not in a recording: element counts are.
 void check_units(const Run& inferred, const Run& given) {
   REQUIRE(inferred.units.size() == given.units.size());
   for (std::size_t u = 0; u < given.units.size(); ++u) {
@@ -85,9 +81,9 @@ void check_units(const Run& inferred, const Run& given) {
       const Parameter& a = inferred.units[u].parameters[p];
       const Parameter& b = given.units[u].parameters[p];
       INFO(b.name);
-      if (!has_inner_mesh(given)) CHECK(a.numel() == b.numel());
+      CHECK(a.numel() == b.numel());
       CHECK(a.dtype == b.dtype);
-      if (!has_inner_mesh(given)) CHECK(a.requires_grad == b.requires_grad);
+      CHECK(a.requires_grad == b.requires_grad);
     }
   }
 }
@@ -115,7 +111,6 @@ TEST_CASE("recordings settle what their about files say, and plans from both are
     CHECK(inferred->inference->trouble == std::string());
     REQUIRE(inferred->workload);
     const auto given = import_recording(request_of(*folder, name, true));
-    if (!given && name.starts_with("tp")) continue;  // its about file has the whole parameters
     if (!given) UNSCOPED_INFO(given.error().text());
     REQUIRE(given);
     check_settings(inferred->run, given->run);
@@ -144,7 +139,6 @@ TEST_CASE("a snapshot alone gives a workload, and what it settles is so") {
     CHECK(inferred->workload.has_value());
     request.about = *folder + "/" + name + ".about.json";
     const auto given = import_recording(request);
-    if (!given && name.starts_with("tp")) continue;
     REQUIRE(given);
     const auto settled = [&](const std::string& key) {
       const InferredItem* item = inferred->inference->item(key);

@@ -1,4 +1,4 @@
-#include "traces/import/process_groups.hpp"
+#include "traces/infer/process_groups.hpp"
 
 #include <algorithm>
 #include <array>

@@ -1,5 +1,5 @@
 // Process groups as traces write them.
-#include "traces/import/process_groups.hpp"
+#include "traces/infer/process_groups.hpp"
 
 #include "tests/catch.hpp"
 
