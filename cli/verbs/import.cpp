@@ -4,6 +4,7 @@
 
 #include <fmt/core.h>
 
+#include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -16,6 +17,7 @@
 #include "core/base/units.hpp"
 #include "core/compare/run_totals.hpp"
 #include "sim/machine/profile.hpp"
+#include "traces/folder/recording_folder.hpp"
 #include "traces/pytorch/about.hpp"
 #include "traces/store/store.hpp"
 
@@ -24,6 +26,8 @@ namespace {
 
 struct ImportOptions {
   traces::ImportRequest request;
+  std::string folder;
+  traces::WantedRecording wanted;
   std::string output;
   std::string write_about;
   bool no_workload = false;
@@ -142,8 +146,34 @@ Result<void> write_about(const ImportOptions& options, const traces::Imported& i
   return write_text(options.write_about, traces::about_json(about), options.force);
 }
 
+/// "runs/a.rec/" is a.rec.
+std::string folder_name(const std::string& folder) {
+  const std::filesystem::path path = std::filesystem::absolute(folder).lexically_normal();
+  return (path.has_filename() ? path : path.parent_path()).filename().string();
+}
+
+/// The files of the folder stand where none were given.
+Result<void> choose_files(ImportOptions& options, Console& console) {
+  if (options.folder.empty()) {
+    if (!options.wanted.rank && !options.wanted.step) return {};
+    return fail(ErrorKind::usage, "--rank and --step choose among the files of a folder, and none was given");
+  }
+  const auto files = traces::recording_files(options.folder);
+  FORESHARD_TRY(files);
+  auto chosen = traces::choose_recording(options.folder, *files, options.wanted);
+  FORESHARD_TRY(chosen);
+  for (const std::string& note : chosen->notes) console.note("note: " + note);
+  traces::ImportRequest& request = options.request;
+  if (request.snapshot.empty()) request.snapshot = chosen->snapshot;
+  if (request.trace.empty()) request.trace = chosen->trace;
+  if (request.about.empty()) request.about = chosen->about;
+  if (request.name.empty()) request.name = folder_name(options.folder);
+  return {};
+}
+
 Result<int> import_files(ImportOptions& options, Console& console) {
   FORESHARD_TRY(may_write(options.output, options.force));
+  FORESHARD_TRY(choose_files(options, console));
   options.request.workload = !options.no_workload;
   options.request.version = version_number();
   std::optional<Progress> progress;
@@ -173,6 +203,10 @@ Result<int> import_files(ImportOptions& options, Console& console) {
 Action add_import(OptionSet& set) {
   auto options = std::make_shared<ImportOptions>();
   traces::ImportRequest& request = options->request;
+  set.add_option("folder", options->folder,
+                 "what the recorder or a framework wrote: its snapshot, trace and about file");
+  set.add_option("--rank", options->wanted.rank, "of the folder's files; default: the lowest").type_name("N");
+  set.add_option("--step", options->wanted.step, "of the folder's files; default: the last").type_name("N");
   set.add_option("--snapshot", request.snapshot, "memory snapshot, torch.cuda.memory._dump_snapshot()")
       .type_name("FILE");
   set.add_option("--trace", request.trace, "profiler trace, export_chrome_trace()").type_name("FILE");

@@ -28,6 +28,10 @@ make_inputs() {
   ln -s "$repository/traces/samples/mlp_record1.pickle.xz" step.pickle
   ln -s "$repository/traces/samples/mlp_record1.trace.json.xz" step.trace.json
   ln -s "$repository/traces/samples/mlp_record1.about.json" about.json
+  mkdir -p rec/rank00000
+  cp step.pickle rec/rank00000/snapshot.pickle.xz
+  cp step.trace.json rec/rank00000/trace.json.xz
+  cp about.json rec/about.json
   cp "$repository/tests/fuzz/corpus/hf_config/qwen3" config.json
   # The first json block of these pages is a whole file.
   first_json "$repository/docs/workload.md" >step.json

@@ -134,6 +134,14 @@ for name, text in {"empty": "", "expandable": "expandable_segments:True", "split
                    "roundup": "roundup_power2_divisions:[256:1,512:2,>:8],backend:native"}.items():
     put("alloc_conf", name, text)
 
+for name, paths in {
+    "recorder": ["about.json", "rank00000/snapshot.pickle.gz", "rank00000/trace.json.gz", "rank00001/trace.json.gz"],
+    "torchtitan": ["config.json", "profiling/memory_snapshot/step_000000000010/000000_step_10.pickle",
+                   "profiling/traces/iteration_10/rank0_trace.json.gz"],
+    "others": ["profile_1.json", "profiler_trace.json", "a_step5_rank3-of-8_1.json.gz", "u_rank7_pid1.pickle"],
+}.items():
+    put("recording_folder", name, "\n".join(paths))
+
 LLAMA = {"model_type": "llama", "hidden_size": 2048, "intermediate_size": 8192, "num_hidden_layers": 16, "num_attention_heads": 32,
          "num_key_value_heads": 8, "head_dim": 64, "vocab_size": 128256, "tie_word_embeddings": False, "attention_bias": True,
          "mlp_bias": False, "torch_dtype": "bfloat16", "hidden_act": "silu", "max_position_embeddings": 8192}
