@@ -16,10 +16,11 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from .fake import FakeRecording
     from .recording import Recording
 
 __version__ = "0.1.0"
-__all__ = ["open", "record", "record_setup"]
+__all__ = ["open", "record", "record_fake", "record_setup"]
 
 
 def record(folder: str | PathLike[str], model: Any = None, optimizer: Any = None, **options: Any) -> Recording:
@@ -30,6 +31,15 @@ def record(folder: str | PathLike[str], model: Any = None, optimizer: Any = None
     from .recording import Recording
 
     return Recording(folder, model, optimizer, **options)
+
+
+def record_fake(path: str | PathLike[str], *, world_size: int, **options: Any) -> FakeRecording:
+    """A context manager around a training script that needs no GPU: the model is built, sharded and trained inside it
+    on "cuda", in fake tensors and one process of `world_size` ranks, and `path` becomes a workload file that `foreshard
+    plan` and `sweep` take. `fake.FakeRecording` has the options. Raises where the script cannot be followed."""
+    from .fake import FakeRecording
+
+    return FakeRecording(path, world_size=world_size, **options)
 
 
 def record_setup(stacks: str = "python", max_entries: int = 1_000_000) -> None:

@@ -1,0 +1,163 @@
+"""Fake recordings of FSDP2 itself. Needs torch 2.6 or later, and no GPU."""
+
+import json
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+import recorder_path  # noqa: F401
+
+try:
+    import torch
+    from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
+except ImportError as error:
+    print(f"skipped: {error}")
+    sys.exit(77)  # SKIP_RETURN_CODE
+
+import foreshard
+from torch import nn
+from torch.distributed.device_mesh import init_device_mesh
+
+
+class Mlp(nn.Module):
+    def __init__(self, dim):
+        super().__init__()
+        self.fc1 = nn.Linear(dim, dim, bias=False)
+        self.gelu = nn.GELU()
+        self.fc2 = nn.Linear(dim, dim, bias=False)
+
+    def forward(self, x):
+        return self.fc2(self.gelu(self.fc1(x)))
+
+
+class Stack(nn.Module):
+    """pytorch#147168's model: core/models/mlp.cpp writes the same."""
+
+    def __init__(self, dim, layers):
+        super().__init__()
+        self.pre_norm = nn.LayerNorm(dim, bias=False)
+        self.layers = nn.ModuleList([Mlp(dim) for _ in range(layers)])
+        self.post_norm = nn.LayerNorm(dim, bias=False)
+
+    def forward(self, x):
+        x = self.pre_norm(x)
+        for layer in self.layers:
+            x = x + layer(x)
+        return self.post_norm(x)
+
+
+def record(train, world_size=4, **options):
+    """The workload of `train(fake)`, which trains until fake.done."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "x.workload.json")
+        with foreshard.record_fake(path, world_size=world_size, **options) as fake:
+            train(fake)
+        return json.loads(path.read_text())
+
+
+def sharded(model, policy=None, world_size=4):
+    mesh = init_device_mesh("cuda", (world_size,))
+    for layer in model.layers:
+        fully_shard(layer, mesh=mesh, mp_policy=policy or MixedPrecisionPolicy())
+    fully_shard(model, mesh=mesh, mp_policy=policy or MixedPrecisionPolicy())
+    return model.to_empty(device="cuda")
+
+
+def stack(fake, policy=None):
+    with torch.device("meta"):
+        model = Stack(64, 2)
+    model = sharded(model, policy)
+    optimizer = torch.optim.Adam(model.parameters())
+    while not fake.done:
+        optimizer.zero_grad()
+        model(torch.randn((8, 64), device="cuda")).mean().backward()
+        optimizer.step()
+
+
+def hooks(step):
+    return [(op[1], op[2]) for op in step if op[0] == "hook" and op[1].startswith(("pre_", "post_", "backward_final"))]
+
+
+class FakeTest(unittest.TestCase):
+    def test_units_shards_and_settings(self):
+        workload = record(stack)
+        self.assertEqual([unit["name"] for unit in workload["units"]], ["", "layers.0", "layers.1"])
+        self.assertEqual(workload["parameters_order"], [0, 2, 3, 4, 5, 1])
+        self.assertEqual((workload["settings"]["gpus"], workload["settings"]["optimizer"]), (4, "adam"))
+        shards = [op[-1]["parameter"] for op in workload["setup"] if op[0] == "alloc" and op[3] == "parameters"]
+        self.assertEqual(shards, [0, 2, 3, 4, 5, 1])
+
+    def test_hooks_are_where_fsdp2_acts(self):
+        forward = [("pre_forward", 0)]
+        for unit in (1, 2):
+            forward += [("pre_forward", unit), ("post_forward", unit)]
+        forward.append(("post_forward", 0))
+        backward = [("pre_backward", 0)]
+        for unit in (2, 1):
+            backward += [("pre_backward", unit), ("post_backward", unit)]
+        backward.append(("backward_final", 0))
+        for step in record(stack)["steps"]:
+            self.assertEqual(hooks(step), forward + backward)
+
+    def test_allocations_are_the_users_alone(self):
+        step = record(stack)["steps"][2]
+        made = [(op[2], op[3]) for op in step if op[0] == "alloc"]
+        row, matrix, vector = 8 * 64 * 4, 64 * 64 * 4, 64 * 4
+        gradients = [size for size, category in made if category == "gradients"]
+        self.assertEqual(sorted(gradients), [vector] * 2 + [matrix] * 4)
+        self.assertEqual(made[0], (row, "inputs"))
+        self.assertNotIn("workspaces", [category for _, category in made])
+        of = {op[-1]["gradient_of"] for op in step if op[0] == "alloc" and op[3] == "gradients"}
+        self.assertEqual(of, set(range(6)))
+
+    def test_gradients_are_added_in_place_where_autograd_does(self):
+        labels = [op[4] for op in record(stack)["steps"][2] if op[0] == "kernel"]
+        self.assertIn("aten::add_", labels)  # the residual's
+
+    def test_mixed_precision_casts_inputs_for_their_unit(self):
+        policy = MixedPrecisionPolicy(param_dtype=torch.bfloat16, reduce_dtype=torch.float32)
+        workload = record(lambda fake: stack(fake, policy))
+        made = [op for op in workload["steps"][1] if op[0] == "alloc" and isinstance(op[-1], dict)]
+        casts = [op for op in made if "unit" in op[-1]]
+        self.assertEqual([(op[2], op[-1]["unit"]) for op in casts], [(8 * 64 * 2, 0)])
+        self.assertEqual(workload["settings"]["param_dtype"], "bfloat16")
+
+    def test_the_world_may_be_large(self):
+        self.assertEqual(record(stack_of_64, world_size=64)["settings"]["nodes"], 8)
+
+    def test_a_loop_that_does_not_train_is_an_error(self):
+        with self.assertRaisesRegex(RuntimeError, "3 steps"):
+            record(lambda fake: None)
+
+    def test_sizes_that_depend_on_numbers_are_an_error(self):
+        with self.assertRaisesRegex(RuntimeError, "depends on numbers"):
+            record(lambda fake: torch.randn(8, device="cuda").nonzero())
+
+    def test_numbers_that_are_read_are_said(self):
+        def train(fake):
+            model = sharded(Stack(64, 1))
+            optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+            while not fake.done:
+                optimizer.zero_grad()
+                loss = model(torch.randn((8, 64), device="cuda")).mean()
+                loss.backward()
+                optimizer.step()
+                self.assertEqual(loss.item(), 1.0)
+
+        self.assertTrue(any("item()" in estimate for estimate in record(train)["estimates"]))
+
+
+def stack_of_64(fake):
+    with torch.device("meta"):
+        model = Stack(64, 2)
+    model = sharded(model, world_size=64)
+    optimizer = torch.optim.Adam(model.parameters())
+    while not fake.done:
+        optimizer.zero_grad()
+        model(torch.randn((8, 64), device="cuda")).mean().backward()
+        optimizer.step()
+
+
+if __name__ == "__main__":
+    unittest.main()

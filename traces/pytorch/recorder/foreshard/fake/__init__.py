@@ -1,0 +1,5 @@
+"""Fake recordings: workload files from a training script, without a GPU (docs/record.md, "Without a GPU")."""
+
+from .session import FakeRecording, Finished
+
+__all__ = ["FakeRecording", "Finished"]
