@@ -6,6 +6,7 @@
 #include <map>
 #include <mutex>
 
+#include "core/models/fsdp_section_costs.hpp"
 #include "core/models/generate.hpp"
 #include "core/settings/carried_out.hpp"
 #include "core/settings/settings_table.hpp"
@@ -90,9 +91,40 @@ class Generated final : public sim::WorkloadSource {
   std::deque<std::string> order_;  // oldest first
 };
 
+/// A workload that was not captured, of which FSDP2's and the optimizer's own work has no times: the machine's, for the
+/// settings that are planned.
+class WithSections final : public sim::WorkloadSource {
+ public:
+  WithSections(std::shared_ptr<const Workload> workload, const sim::MachineProfile& machine)
+      : workload_(std::move(workload)), machine_(machine) {}
+
+  Result<std::shared_ptr<const Workload>> at(const Settings& wanted) override {
+    auto workload = std::make_shared<Workload>(*workload_);
+    workload->settings = carried_out(workload_->lowering, wanted);
+    workload->settings.units_per_group = workload_->settings.units_per_group;  // units are merged later, with these
+    auto sections = model::section_costs(*workload, machine_.host_calls);
+    FORESHARD_TRY(sections);
+    workload->sections = std::move(*sections);
+    workload->settings = workload_->settings;
+    return std::shared_ptr<const Workload>(std::move(workload));
+  }
+  [[nodiscard]] bool one_for_all() const override { return false; }
+
+ private:
+  std::shared_ptr<const Workload> workload_;
+  const sim::MachineProfile& machine_;
+};
+
+bool lacks_sections(const Workload& workload) {
+  return workload.has_timing && workload.optimizer_known && workload.sections.empty() &&
+         workload.lowering == Lowering::pytorch;
+}
+
 }  // namespace
 
 std::unique_ptr<sim::WorkloadSource> workloads_of(const Source& source, const sim::MachineProfile& machine) {
+  if (source.workload && lacks_sections(*source.workload) && machine.host_calls_known)
+    return std::make_unique<WithSections>(source.workload, machine);
   if (source.workload) return std::make_unique<sim::OneWorkload>(source.workload);
   return std::make_unique<Generated>(source, machine);
 }

@@ -89,6 +89,34 @@ TEST_CASE("a plan from a model has times, and no calibration to miss") {
   for (const std::string& warning : p->warnings) CHECK(warning.find("unprofiled") == std::string::npos);
 }
 
+TEST_CASE("a workload that was not captured gets the machine's costs of FSDP2's sections and the optimizer") {
+  auto model = read_source({"mlp", 512, 2});
+  REQUIRE(model);
+  Settings settings = model->settings;
+  settings.gpus = 4;
+  const auto generated = workloads_of(*model, machine())->at(settings);
+  REQUIRE(generated);
+  auto bare = std::make_shared<Workload>(**generated);
+  bare->sections.clear();
+  Source source;
+  source.workload = bare;
+  const auto completed = workloads_of(source, machine())->at(settings);
+  REQUIRE(completed);
+  CHECK(to_json(**completed) == to_json(**generated));
+  const auto step_ms = [&](const Workload& workload) {
+    return sim::predict(workload, machine(), {settings, {}})->step_ms;
+  };
+  CHECK(step_ms(**completed) == step_ms(**generated));
+
+  settings.gpus = 8;  // the shards are half as large
+  const auto wider = workloads_of(source, machine())->at(settings);
+  REQUIRE(wider);
+  CHECK_FALSE(to_json(**wider) == to_json(**completed));
+
+  bare->optimizer_known = false;  // its ops are in the file
+  CHECK(workloads_of(source, machine())->at(settings).value() == source.workload);
+}
+
 TEST_CASE("a model needs the host's costs") {
   sim::MachineProfile bare = machine();
   bare.host_calls_known = false;
