@@ -1,6 +1,8 @@
 """Fake recordings of FSDP2 itself. Needs torch 2.6 or later, and no GPU."""
 
 import json
+import os
+import subprocess
 import sys
 import tempfile
 import unittest
@@ -126,6 +128,81 @@ class FakeTest(unittest.TestCase):
     def test_the_world_may_be_large(self):
         self.assertEqual(record(stack_of_64, world_size=64)["settings"]["nodes"], 8)
 
+    def test_a_model_that_was_built_outside(self):
+        """On the CPU, with its optimizer; blocks become units."""
+        model = Stack(64, 2)
+        optimizer = torch.optim.AdamW(model.parameters())
+        with tempfile.TemporaryDirectory() as folder:
+            with foreshard.record(folder, model, optimizer, fake=True, world_size=16) as recording:
+                while not recording.done:
+                    optimizer.zero_grad()
+                    model(torch.randn((8, 64)).to("cuda")).mean().backward()
+                    optimizer.step()
+                    recording.step()
+            workload = json.loads(Path(folder, "fake.workload.json").read_text())
+        self.assertEqual([unit["name"] for unit in workload["units"]], ["", "layers.0", "layers.1"])
+        self.assertEqual((workload["settings"]["gpus"], workload["settings"]["nodes"]), (8, 2))
+        self.assertTrue(any(op[0] == "copy" and op[1] == "host_to_device" for op in workload["steps"][2]))
+
+    def test_the_command(self):
+        with tempfile.TemporaryDirectory() as folder:
+            script = Path(folder, "train.py")
+            script.write_text(
+                "import sys, torch, torch.distributed as dist\n"
+                f"sys.path.insert(0, {str(Path(__file__).parent)!r})\n"
+                "from fake_test import Stack, sharded\n"
+                "dist.init_process_group('nccl')\n"
+                "model = sharded(Stack(64, 2), world_size=dist.get_world_size())\n"
+                "optimizer = torch.optim.AdamW(model.parameters())\n"
+                "while True:\n"
+                "    optimizer.zero_grad()\n"
+                "    model(torch.randn((8, 64), device='cuda')).mean().backward()\n"
+                "    optimizer.step()\n"
+            )
+            package = Path(foreshard.__file__).parent.parent
+            command = [sys.executable, "-W", "ignore", "-m", "foreshard.record", "-o", f"{folder}/rec", "--fake"]
+            done = subprocess.run(
+                [*command, "--world-size", "64", str(script)],
+                capture_output=True,
+                text=True,
+                env={"PYTHONPATH": str(package), "PATH": "/usr/bin"},
+            )
+            self.assertEqual(done.returncode, 0, done.stderr)
+            workload = json.loads(Path(folder, "rec/fake.workload.json").read_text())
+            self.assertEqual(workload["settings"]["nodes"], 8)
+
+    def test_checkpointed_blocks_run_again_with_the_same_attention(self):
+        from torch.distributed.algorithms._checkpoint.checkpoint_wrapper import checkpoint_wrapper
+
+        class Attention(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.project = nn.Linear(64, 192)
+
+            def forward(self, x):
+                q, k, v = self.project(x).view(2, 16, 4, 48).transpose(1, 2).chunk(3, dim=-1)
+                out = nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)
+                return x + out.transpose(1, 2).reshape(2, 16, 64)
+
+        def train(fake):
+            with torch.device("meta"):
+                model = Stack(64, 0)
+                model.layers = nn.ModuleList([checkpoint_wrapper(Attention()) for _ in range(2)])
+            policy = MixedPrecisionPolicy(param_dtype=torch.bfloat16, reduce_dtype=torch.float32)
+            model = sharded(model, policy)
+            optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+            while not fake.done:
+                optimizer.zero_grad()
+                model(torch.randn((2, 16, 64), device="cuda")).mean().backward()
+                optimizer.step()
+
+        for capability, name in (((9, 0), "cudnn"), ((8, 0), "flash")):
+            workload = record(train, capability=capability)
+            labels = [op[4] for op in workload["steps"][2] if op[0] == "kernel"]
+            attention = f"aten::_scaled_dot_product_{name}_attention"
+            self.assertEqual((labels.count(attention), labels.count(attention + "_backward")), (4, 2))
+            self.assertEqual(workload["settings"]["checkpoint"], "blocks")
+
     def test_a_loop_that_does_not_train_is_an_error(self):
         with self.assertRaisesRegex(RuntimeError, "3 steps"):
             record(lambda fake: None)
@@ -146,6 +223,86 @@ class FakeTest(unittest.TestCase):
                 self.assertEqual(loss.item(), 1.0)
 
         self.assertTrue(any("item()" in estimate for estimate in record(train)["estimates"]))
+
+
+def planned(source, *options):
+    """Peaks of a plan, by their names."""
+    command = [os.environ["FORESHARD_BINARY"], "plan", str(source), "--machine", "h200", "--json", *options]
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode != 0:
+        raise AssertionError(done.stderr)
+    return peaks_of(json.loads(done.stdout))
+
+
+def peaks_of(plan):
+    return {key: value for key, value in plan.items() if key.startswith("peak")}
+
+
+@unittest.skipUnless(os.environ.get("FORESHARD_BINARY"), "FORESHARD_BINARY is not set")
+class LikeModelFamiliesTest(unittest.TestCase):
+    """The families' programs are those of the reference runs, request by request: fake recordings have their peaks."""
+
+    def compare(self, train, preset, *options):
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder, "x.workload.json")
+            with foreshard.record_fake(path, world_size=4) as fake:
+                torch.distributed.barrier()
+                train(fake)
+            # The root was given its resharding in the reference runs, which FSDP2 tells apart from 2.8 on.
+            settings = ["--gpus", "4", "--root-reshard-explicit"]
+            self.assertEqual(planned(path, *settings), planned(preset, *settings, *options))
+
+    def test_mlp(self):
+        def train(fake):
+            with torch.device("meta"):
+                model = Stack(256, 3)
+            model = sharded(model)
+            initialise(model)
+            optimizer = torch.optim.Adam(model.parameters())
+
+            def step():
+                optimizer.zero_grad()
+                x = torch.randn((8, 256), device="cuda")
+                loss = model(x).mean()
+                loss.backward()
+                optimizer.step()
+                return loss
+
+            while not fake.done:
+                step()
+
+        self.compare(train, "mlp", "--dim", "256", "--layers", "3", "--batch", "8")
+
+    def test_llama(self):
+        from torch.distributed.algorithms._checkpoint.checkpoint_wrapper import checkpoint_wrapper
+
+        import fake_llama
+
+        def train(fake, checkpointed):
+            with torch.device("meta"):
+                model = fake_llama.Llama(layers=3)
+            if checkpointed:
+                model.layers = nn.ModuleList([checkpoint_wrapper(layer) for layer in model.layers])
+            policy = MixedPrecisionPolicy(param_dtype=torch.bfloat16, reduce_dtype=torch.float32)
+            model = sharded(model, policy)
+            initialise(model)
+            optimizer = torch.optim.Adam(model.parameters())
+            tables, kept = fake_llama.rotary_tables(model, 2048)
+            while not fake.done:
+                fake_llama.train_step(model, optimizer, tables, 2, 2048)
+            self.assertEqual(len(kept), 2)
+
+        for checkpointed in (False, True):
+            with self.subTest(checkpointed=checkpointed):
+                options = ["--layers", "3", "--batch", "2", "--seq", "2048"]
+                options += ["--param-dtype", "bfloat16", "--reduce-dtype", "float32"]
+                options += ["--checkpoint", "blocks" if checkpointed else "none"]
+                self.compare(lambda fake: train(fake, checkpointed), "llama-tiny", *options)
+
+
+def initialise(model):
+    for parameter in model.parameters():
+        nn.init.normal_(parameter, std=0.02)
 
 
 def stack_of_64(fake):

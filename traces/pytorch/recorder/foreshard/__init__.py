@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import sqlite3
 from os import PathLike
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -23,11 +24,18 @@ __version__ = "0.1.0"
 __all__ = ["open", "record", "record_fake", "record_setup"]
 
 
-def record(folder: str | PathLike[str], model: Any = None, optimizer: Any = None, **options: Any) -> Recording:
+def record(
+    folder: str | PathLike[str], model: Any = None, optimizer: Any = None, *, fake: bool = False, **options: Any
+) -> Recording | FakeRecording:
     """A context manager that records the steps of a training loop into `folder`; `recording.Recording` has the options.
 
     Without `model` the root FSDP2 modules are found among all live objects. Never raises into the training loop.
+    With `fake` it is record_fake's, which needs `world_size` and no GPU, and writes `folder`/fake.workload.json.
     """
+    if fake:
+        from .fake import FakeRecording
+
+        return FakeRecording(Path(folder) / "fake.workload.json", model=model, optimizer=optimizer, **options)
     from .recording import Recording
 
     return Recording(folder, model, optimizer, **options)

@@ -1,4 +1,4 @@
-"""F.scaled_dot_product_attention without a GPU to ask: the kernel that PyTorch 2.11 chooses on the GPU that is meant.
+"""Scaled dot product attention without a GPU to ask: the kernel that PyTorch 2.11 chooses on the GPU that is meant.
 
 The rule (aten/src/ATen/native/transformers/cuda/sdp_utils.cpp, select_sdp_backend; core/models/attention_ops.cpp): for
 16-bit types cuDNN's kernel first on 9.0 and 10.0, flash elsewhere; cuDNN takes head dimensions up to 128 in multiples
@@ -8,26 +8,32 @@ those go to the math fallback.
 
 from __future__ import annotations
 
+import contextlib
 import math
+from collections.abc import Iterator
 from typing import Any
 
 import torch
 from torch.nn import functional
-from torch.overrides import TorchFunctionMode
 
 _PREFER_CUDNN = ((9, 0), (10, 0))
 
 
-class AttentionChoice(TorchFunctionMode):
+class AttentionChoice:
+    """While installed, the composite op chooses here for tensors of the GPU, in forward and in recomputation alike: a
+    torch function mode is off inside Tensor.backward."""
+
     def __init__(self, capability: tuple[int, int]) -> None:
-        super().__init__()
         self._capability = capability
 
-    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        kwargs = kwargs or {}
-        if func is functional.scaled_dot_product_attention and args and args[0].device.type == "cuda":
-            return self._attend(*args, **kwargs)
-        return func(*args, **kwargs)
+    @contextlib.contextmanager
+    def installed(self) -> Iterator[None]:
+        library = torch.library.Library("aten", "IMPL")
+        library.impl("scaled_dot_product_attention", self._attend, "AutogradCUDA")
+        try:
+            yield
+        finally:
+            library._destroy()
 
     def _attend(
         self,
@@ -37,6 +43,7 @@ class AttentionChoice(TorchFunctionMode):
         attn_mask: torch.Tensor | None = None,
         dropout_p: float = 0.0,
         is_causal: bool = False,
+        *,
         scale: float | None = None,
         enable_gqa: bool = False,
     ) -> torch.Tensor:

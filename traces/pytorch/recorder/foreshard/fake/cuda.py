@@ -108,9 +108,10 @@ class FakeGpu:
         def zero(*args: Any, **kwargs: Any) -> int:
             return 0
 
-        names: dict[str, Any] = dict.fromkeys(("set_device", "synchronize", "empty_cache", "init", "_lazy_init"), nothing)
+        names: dict[str, Any] = dict.fromkeys(("set_device", "synchronize", "empty_cache", "init"), nothing)
+        names |= dict.fromkeys(("_lazy_init", "set_stream"), nothing)
         names |= dict.fromkeys(("manual_seed", "manual_seed_all"), nothing)
-        names |= dict.fromkeys(("seed", "seed_all", "set_rng_state", "set_rng_state_all", "set_stream"), nothing)
+        names |= dict.fromkeys(("seed", "seed_all", "set_rng_state", "set_rng_state_all"), nothing)
         names |= dict.fromkeys(("reset_peak_memory_stats", "reset_accumulated_memory_stats"), nothing)
         names |= dict.fromkeys(("ipc_collect", "set_per_process_memory_fraction"), nothing)
         names |= dict.fromkeys(("memory_allocated", "max_memory_allocated", "memory_reserved"), zero)

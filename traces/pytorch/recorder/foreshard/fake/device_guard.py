@@ -1,10 +1,11 @@
 """Lets autograd work on tensors that say that they are on a GPU where no PyTorch for GPUs is installed.
 
 Autograd asks the device guard of a tensor's device for a stream (torch/csrc/autograd/input_metadata.cpp,
-input_buffer.cpp). A PyTorch built for CUDA has one, and FakeTensorMode puts one that does nothing in its place where there is no GPU
-(c10/core/impl/DeviceGuardImplInterface.cpp, ensureCUDADeviceGuardSet). A PyTorch built for the CPU alone has none: here
-it gets that of meta tensors (NoOpDeviceGuardImpl<DeviceType::Meta>), which has one stream and switches nothing, with
-other answers to three questions: the device is cuda:0, and getDefaultStream, which that one leaves out, is getStream.
+input_buffer.cpp). A PyTorch built for CUDA has one, and FakeTensorMode puts one that does nothing in its place where
+there is no GPU (c10/core/impl/DeviceGuardImplInterface.cpp, ensureCUDADeviceGuardSet). A PyTorch built for the CPU
+alone has none: here it gets that of meta tensors (NoOpDeviceGuardImpl<DeviceType::Meta>), which has one stream and
+switches nothing, with other answers to three questions: the device is cuda:0, and getDefaultStream, which that one
+leaves out, is getStream.
 """
 
 from __future__ import annotations

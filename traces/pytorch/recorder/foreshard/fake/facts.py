@@ -14,6 +14,7 @@ def workload_facts(
     parameters_order: list[int],
     optimizer_known: bool,
     read_numbers: list[str],
+    compiled: list[str],
 ) -> dict[str, Any]:
     settings = {key: about[key] for key in ("gpus", "nodes", "replicate", "batch", "seq") if about.get(key) is not None}
     settings |= about["settings"]
@@ -21,6 +22,8 @@ def workload_facts(
     estimates = [_TIMES]
     if read_numbers:
         estimates.append("the script reads numbers of the GPU (item()), which a fake recording takes for 1")
+    if compiled:
+        estimates.append("torch.compile was left out: a fake recording runs eager code")
     return {
         "name": name,
         "gpu": gpu["gpu"],

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from os import PathLike
 from pathlib import Path
 from types import TracebackType
@@ -42,15 +42,21 @@ class FakeRecording:
         gpu: str = _H200["gpu"],
         sm_count: int = _H200["sm_count"],
         capability: tuple[int, int] = _H200["capability"],
+        model: Any = None,
+        optimizer: Any = None,
+        shard: Callable[[Any], Any] | None = None,
         stop: bool = False,
     ) -> None:
-        """`steps`: the first makes caches and workspaces, the last is what every later step is taken for. `stop`: raise
-        Finished after the last. The GPU is that of the workload, not of this machine."""
+        """`steps`: the first makes caches and workspaces, the last is what every later step is taken for. The GPU is
+        that of the workload, not of this machine. `model` and `optimizer`: built before, on the CPU or "meta"; the
+        model is moved and sharded by `shard`, which calls fully_shard (blocks.shard_blocks without one). `stop`: raise
+        Finished after the last step."""
         self._path = Path(path)
         self._world_size = world_size
         self._gpus = min(world_size, gpus_per_node)
         self._steps = max(2, steps)
         self._gpu = {"gpu": gpu, "sm_count": sm_count, "capability": tuple(capability), "memory": _H200["memory"]}
+        self._adopted = (model, optimizer, shard)
         self._stop = stop
         self._stack = contextlib.ExitStack()
         self._root: Any = None
@@ -63,6 +69,7 @@ class FakeRecording:
         import torch
 
         from .attention import AttentionChoice
+        from .blocks import adopt
         from .cuda import FakeGpu
         from .device_guard import ensure_device_guard
         from .fsdp_hooks import FsdpHooks
@@ -83,11 +90,14 @@ class FakeRecording:
             stack.enter_context(fake_gpu.installed())
             stack.enter_context(torch.autograd.set_multithreading_enabled(False))
             stack.enter_context(_swapping())
+            stack.enter_context(torch.compiler.set_stance("force_eager"))
             stack.enter_context(self._fsdp.installed())
             stack.enter_context(self._loop.installed())
-            stack.enter_context(AttentionChoice(capability))
+            stack.enter_context(AttentionChoice(capability).installed())
             stack.enter_context(self.log)
             self.log.calibrate()
+            if self._adopted[0] is not None:
+                adopt(*self._adopted)
             self._stack = stack.pop_all()
         return self
 
@@ -179,6 +189,7 @@ class FakeRecording:
             self._parameters_order(),
             self._loop.optimizer_known,
             self.log.read_numbers,
+            describe_model(self._root)["compiled"],
         )
 
     def _parameters_order(self) -> list[int]:

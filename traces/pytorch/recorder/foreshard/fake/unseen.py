@@ -45,6 +45,7 @@ class GpuRules:
             "_scaled_dot_product_cudnn_attention_backward": self._cudnn_backward,
             "_scaled_dot_product_flash_attention": self._flash,
             "_scaled_dot_product_flash_attention_backward": self._flash_backward,
+            "_scaled_dot_product_efficient_attention": self._efficient,
             "_scaled_dot_product_efficient_attention_backward": self._efficient_backward,
         }
 
@@ -175,6 +176,13 @@ class GpuRules:
                 writer.kernel(summed, "memory_bound", kernel_bytes=moved)
         for block in reversed(blocks):
             writer.free(block)
+
+    def _efficient(self, call: Call, writer: WorkloadWriter, allocate: Allocate) -> None:
+        """attention.cu, _efficient_attention_forward: outside CUDA graphs seed and offset lie on the host."""
+        for tensor in [t for t in call.new if t.dtype.is_floating_point]:
+            allocate(tensor)
+        kernel_class, keys = kernel_cost(call)
+        writer.kernel(call.name, kernel_class, **keys)
 
     def _efficient_backward(self, call: Call, writer: WorkloadWriter, allocate: Allocate) -> None:
         """attention_ops.cpp, efficient_backward: delta = (grad_out * out).sum(-1), and the kernel's accumulators."""
