@@ -211,6 +211,22 @@ class FakeTest(unittest.TestCase):
         with self.assertRaisesRegex(RuntimeError, "depends on numbers"):
             record(lambda fake: torch.randn(8, device="cuda").nonzero())
 
+    def test_whole_numbers_from_the_host_are_known(self):
+        def train(fake):
+            tokens = torch.tensor([[1, 9, 9, 2], [3, 9, 4, 5]]).to("cuda")
+            mask = tokens == 9
+            self.assertEqual(mask.sum().item(), 3)
+            self.assertEqual(mask.nonzero().shape, (3, 2))
+            x = torch.randn((2, 4, 8), device="cuda")
+            self.assertEqual(x[mask].shape, (3, 8))
+            self.assertEqual(x[mask.unsqueeze(-1).expand_as(x)].numel(), 24)
+            self.assertTrue((torch.arange(5, device="cuda") < 5).all())
+            self.assertTrue((torch.zeros_like(mask) == 0).all())
+            self.assertEqual(tokens.cpu().tolist()[1], [3, 9, 4, 5])
+            stack(fake)
+
+        self.assertEqual(len(record(train)["estimates"]), 1)
+
     def test_numbers_that_are_read_are_said(self):
         def train(fake):
             model = sharded(Stack(64, 1))
@@ -221,6 +237,7 @@ class FakeTest(unittest.TestCase):
                 loss.backward()
                 optimizer.step()
                 self.assertEqual(loss.item(), 1.0)
+                self.assertFalse(loss.isnan().any())
 
         self.assertTrue(any("item()" in estimate for estimate in record(train)["estimates"]))
 

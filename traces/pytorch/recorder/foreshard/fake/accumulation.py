@@ -9,6 +9,7 @@ ops in place: it adds gradients into a fresh tensor where it would add into one 
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -22,14 +23,15 @@ _ON_FRESH_ZEROS = {
 }
 
 
+# Files whose frames lie between C++ and this one: the mode's own, and wrappers that PyTorch puts around it.
+_TORCH = str(Path(torch.__file__).parent)
+_BETWEEN = (str(Path(__file__).parent), *(f"{_TORCH}/{name}" for name in ("utils/", "_compile", "_dynamo/", "_ops")))
+
+
 class InPlaceRules:
     def __init__(self) -> None:
         self._references: int | None = None
         self._measuring = False
-
-    @property
-    def calibrated(self) -> bool:
-        return self._references is not None
 
     def calibrate(self) -> None:
         """Counts the references that the engine's sum finds on a gradient that nobody else holds. Inside the mode."""
@@ -37,6 +39,8 @@ class InPlaceRules:
         x = torch.ones(4, device="cuda", requires_grad=True) * 2
         torch.autograd.backward((x * x).sum())
         self._measuring = False
+        if self._references is None:
+            raise RuntimeError(f"autograd's sums of gradients are not recognised in PyTorch {torch.__version__}")
 
     def replaced(self, func: Any, args: Any, kwargs: Any, backward: bool) -> Any:
         """The op that training runs where `func` is dispatched."""
@@ -63,6 +67,6 @@ def _called_by_engine() -> bool:
     """Whether C++ called the op: the Python frame below the mode's is the one that started the engine, or a hook of
     the engine's is not on the way."""
     frame = sys._getframe(1)
-    while frame is not None and frame.f_code.co_name in ("replaced", "__torch_dispatch__", "wrapper", "_fn"):
+    while frame is not None and frame.f_code.co_filename.startswith(_BETWEEN):
         frame = frame.f_back  # type: ignore[assignment]
     return frame is not None and frame.f_code.co_name == "_engine_run_backward"

@@ -8,8 +8,15 @@ from types import SimpleNamespace
 from typing import Any
 from unittest import mock
 
-_GIB = 1 << 30
-_STREAM = 0
+_DO_NOTHING = (
+    "set_device", "synchronize", "empty_cache", "init", "_lazy_init", "set_stream", "manual_seed", "manual_seed_all",
+    "seed", "seed_all", "set_rng_state", "set_rng_state_all", "reset_peak_memory_stats",
+    "reset_accumulated_memory_stats", "ipc_collect", "set_per_process_memory_fraction",
+)  # fmt: skip
+_ARE_ZERO = (
+    "memory_allocated", "max_memory_allocated", "memory_reserved", "max_memory_reserved", "current_device",
+    "initial_seed",
+)  # fmt: skip
 
 
 class FakeEvent:
@@ -36,7 +43,7 @@ class FakeStream:
     """Also its own context manager, as torch.cuda.stream(stream) is."""
 
     device_index = 0
-    cuda_stream = _STREAM
+    cuda_stream = 0
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         pass
@@ -102,20 +109,8 @@ class FakeGpu:
         # Philox seed and offset: torch.cuda.get_rng_state is 16 bytes on the CPU.
         state = torch.zeros(16, dtype=torch.uint8)
 
-        def nothing(*args: Any, **kwargs: Any) -> None:
-            pass
-
-        def zero(*args: Any, **kwargs: Any) -> int:
-            return 0
-
-        names: dict[str, Any] = dict.fromkeys(("set_device", "synchronize", "empty_cache", "init"), nothing)
-        names |= dict.fromkeys(("_lazy_init", "set_stream"), nothing)
-        names |= dict.fromkeys(("manual_seed", "manual_seed_all"), nothing)
-        names |= dict.fromkeys(("seed", "seed_all", "set_rng_state", "set_rng_state_all"), nothing)
-        names |= dict.fromkeys(("reset_peak_memory_stats", "reset_accumulated_memory_stats"), nothing)
-        names |= dict.fromkeys(("ipc_collect", "set_per_process_memory_fraction"), nothing)
-        names |= dict.fromkeys(("memory_allocated", "max_memory_allocated", "memory_reserved"), zero)
-        names |= dict.fromkeys(("max_memory_reserved", "current_device", "initial_seed"), zero)
+        names: dict[str, Any] = {name: _answering(None) for name in _DO_NOTHING}
+        names |= {name: _answering(0) for name in _ARE_ZERO}
         return names | {
             "is_available": lambda: True,
             "is_initialized": lambda: True,
@@ -137,3 +132,8 @@ class FakeGpu:
             "is_bf16_supported": lambda including_emulation=True: self._capability[0] >= 8,
             "is_current_stream_capturing": lambda: False,
         }
+
+
+def _answering(value: Any) -> Any:
+    """A function of its own for each name: torch.compile keeps what it knows of torch's functions by object."""
+    return lambda *args, **kwargs: value

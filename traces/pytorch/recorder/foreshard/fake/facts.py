@@ -21,7 +21,9 @@ def workload_facts(
     settings["root_reshard_explicit"] = about["root_reshard_explicit"]
     estimates = [_TIMES]
     if read_numbers:
-        estimates.append("the script reads numbers of the GPU (item()), which a fake recording takes for 1")
+        estimates.append(
+            "the script reads numbers of the GPU (item()), which a fake recording takes for 1, and any() for no"
+        )
     if compiled:
         estimates.append("torch.compile was left out: a fake recording runs eager code")
     return {

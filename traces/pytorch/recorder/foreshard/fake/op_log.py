@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import torch
-from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
+from torch._subclasses.fake_tensor import DynamicOutputShapeException, FakeTensor, FakeTensorMode
 from torch.distributed.tensor import DTensor
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_flatten, tree_map
@@ -16,6 +16,7 @@ from torch.utils._pytree import tree_flatten, tree_map
 from .accumulation import InPlaceRules
 from .op import Call
 from .unseen import GpuRules
+from .values import Values
 from .workload import Block, WorkloadWriter
 
 _SPACES_WITHOUT_KERNELS = ("prim", "_c10d_functional", "fsdp", "streams")
@@ -37,6 +38,7 @@ class OpLog(TorchDispatchMode):
         self._rules = rules
         self._fake = FakeGpuMode(allow_non_fake_inputs=True)
         self._in_place = InPlaceRules()
+        self._values = Values()
         self._blocks: dict[int, tuple[weakref.ref[Any], Block]] = {}  # by address of the StorageImpl
         self._silent = 0
         self.in_backward = False
@@ -88,12 +90,44 @@ class OpLog(TorchDispatchMode):
         if func.namespace == "c10d":
             return _collective(func, args, kwargs)
         func = self._in_place.replaced(func, args, kwargs, self.in_backward)
-        fake_args, fake_kwargs = tree_map(self._as_fake, (args, kwargs))
-        with self._fake:
-            out = _run(func, fake_args, fake_kwargs)
+        out = self._run(func, args, kwargs)
+        self._values.follow(func, args, kwargs, out)
         if not self._silent:
             self._write(Call(func, args, kwargs, out, self.in_backward))
-        return self._on_host(out) if _leaves_gpu(args, out) else out
+        return self._on_host(args[0], out) if _leaves_gpu(args, out) else out
+
+    def _run(self, func: Any, args: Any, kwargs: Any) -> Any:
+        fake_args, fake_kwargs = tree_map(self._as_fake, (args, kwargs))
+        try:
+            with self._fake:
+                return func(*fake_args, **fake_kwargs)
+        except DynamicOutputShapeException as error:
+            out = self._sized_by_values(func, args, kwargs)
+            if out is None:
+                raise RuntimeError(
+                    f"{func}: the size of its result depends on numbers that a fake recording does not have; record a "
+                    "run on GPUs, or take a code path with fixed sizes (of a mixture of experts: grouped_mm)"
+                ) from error
+            return out
+
+    def _sized_by_values(self, func: Any, args: Any, kwargs: Any) -> Any:
+        """nonzero and its like where the values are known, and boolean indices that are."""
+        if func is torch.ops.aten.index.Tensor:
+            indices = []
+            for index in args[1]:
+                mask = self._values.of(index) if index is not None and index.dtype == torch.bool else None
+                whole = [index] if mask is None else mask.nonzero(as_tuple=True)
+                indices.extend(whole)
+            if any(index is not None and index.dtype == torch.bool for index in indices):
+                return None
+            with self._fake:
+                places = [_made(index, "cuda") if _is_real(index) else index for index in indices]
+                return func(args[0], places)
+        real = self._values.computed(func, args, kwargs)
+        if real is None:
+            return None
+        with self._fake:
+            return tree_map(lambda value: _made(value, "cuda") if isinstance(value, torch.Tensor) else value, real)
 
     def _is_foreign(self, args: Any, kwargs: Any) -> bool:
         """Of another fake mode: DTensor asks for the shapes of whole tensors in one of its own."""
@@ -103,10 +137,13 @@ class OpLog(TorchDispatchMode):
         if not isinstance(value, torch.Tensor) or isinstance(value, FakeTensor):
             return value
         with self._fake:
-            return torch.empty_strided(value.shape, value.stride(), dtype=value.dtype, device=value.device)
+            return _made(value, value.device)
 
-    def _on_host(self, copied: torch.Tensor) -> torch.Tensor:
+    def _on_host(self, source: torch.Tensor, copied: torch.Tensor) -> torch.Tensor:
         """cpu(): a real tensor, so that what the host computes goes on for real."""
+        known = self._values.of(source)
+        if known is not None:
+            return known.to(copied.dtype)
         self._note("cpu")
         return torch.ones(copied.shape, dtype=copied.dtype)
 
@@ -115,12 +152,15 @@ class OpLog(TorchDispatchMode):
             self.read_numbers.append(op)
 
     def _read_number(self, tensor: torch.Tensor) -> Any:
-        """item(): there is no number; 1 in its place lets most loops go on."""
+        """item(): where there is no number, 1 in its place lets most loops go on."""
         if not self._silent:
             self._writer.copy("aten::_local_scalar_dense", "device_to_host", tensor.element_size())
             self._writer.synchronize()
-            self._note("item")
-        return True if tensor.dtype == torch.bool else 1.0 if tensor.dtype.is_floating_point else 1
+        known = self._values.of(tensor)
+        if known is not None:
+            return known.item()
+        self._note("item")
+        return self._values.guess(tensor)
 
     def _write(self, call: Call) -> None:
         if call.space in _SPACES_WITHOUT_KERNELS:
@@ -208,13 +248,9 @@ def _collective(func: Any, args: Any, kwargs: Any) -> Any:
     return tree_map(lambda value: originals.get(id(value), value), func(*args, **kwargs))
 
 
-def _run(func: Any, args: Any, kwargs: Any) -> Any:
-    from torch._subclasses.fake_tensor import DynamicOutputShapeException
+def _made(like: torch.Tensor, device: Any) -> torch.Tensor:
+    return torch.empty_strided(like.shape, like.stride(), dtype=like.dtype, device=device)
 
-    try:
-        return func(*args, **kwargs)
-    except DynamicOutputShapeException as error:
-        raise RuntimeError(
-            f"{func}: the size of its result depends on numbers that a fake recording does not have; record a run on "
-            "GPUs, or take a code path with fixed sizes (of a mixture of experts: grouped_mm)"
-        ) from error
+
+def _is_real(value: Any) -> bool:
+    return isinstance(value, torch.Tensor) and not isinstance(value, FakeTensor)

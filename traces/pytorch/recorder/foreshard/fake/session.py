@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib
 import json
 import os
 from collections.abc import Callable, Iterator
@@ -10,6 +11,7 @@ from os import PathLike
 from pathlib import Path
 from types import TracebackType
 from typing import Any
+from unittest import mock
 
 from .. import units as fsdp_units
 from ..about import make_about
@@ -91,6 +93,7 @@ class FakeRecording:
             stack.enter_context(torch.autograd.set_multithreading_enabled(False))
             stack.enter_context(_swapping())
             stack.enter_context(torch.compiler.set_stance("force_eager"))
+            stack.enter_context(_not_tracing())
             stack.enter_context(self._fsdp.installed())
             stack.enter_context(self._loop.installed())
             stack.enter_context(AttentionChoice(capability).installed())
@@ -213,6 +216,18 @@ def _swapping() -> Iterator[None]:
         yield
     finally:
         future.set_swap_module_params_on_conversion(before)
+
+
+@contextlib.contextmanager
+def _not_tracing() -> Iterator[None]:
+    """transformers takes fake tensors for a tracer's, and leaves out what it decides by numbers (is_tracing)."""
+    with contextlib.ExitStack() as stack:
+        for name in ("transformers.utils.generic", "transformers.utils.import_utils"):
+            with contextlib.suppress(Exception):  # without transformers, or of a version without it
+                module = importlib.import_module(name)
+                if hasattr(module, "is_fake_tensor"):
+                    stack.enter_context(mock.patch.object(module, "is_fake_tensor", lambda value: False))
+        yield
 
 
 def _as_text(workload: dict[str, Any]) -> str:
