@@ -125,6 +125,33 @@ class FakeTest(unittest.TestCase):
         self.assertEqual([(op[2], op[-1]["unit"]) for op in casts], [(8 * 64 * 2, 0)])
         self.assertEqual(workload["settings"]["param_dtype"], "bfloat16")
 
+    def test_tensor_parallel_blocks(self):
+        from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
+
+        def train(fake):
+            mesh = init_device_mesh("cuda", (2, 2), mesh_dim_names=("dp", "tp"))
+            with torch.device("meta"):
+                model = Stack(64, 2)
+            for layer in model.layers:
+                parallelize_module(layer, mesh["tp"], {"fc1": ColwiseParallel(), "fc2": RowwiseParallel()})
+                fully_shard(layer, mesh=mesh["dp"])
+            fully_shard(model, mesh=mesh["dp"])
+            model.to_empty(device="cuda")
+            optimizer = torch.optim.Adam(model.parameters())
+            while not fake.done:
+                optimizer.zero_grad()
+                model(torch.randn((8, 64), device="cuda")).mean().backward()
+                optimizer.step()
+
+        workload = record(train)
+        self.assertEqual(workload["settings"]["tensor_parallel"], 2)
+        self.assertEqual(workload["units"][1]["parameters"][0][1], [32, 64])
+        self.assertEqual([group[1:] for group in workload["process_groups"]], [[2, 1]])
+        collectives = [op[2] for op in workload["steps"][2] if op[0] == "collective"]
+        self.assertEqual(collectives, ["all_reduce"] * 4)  # of each block forward and backward
+        gradients = [op for op in workload["steps"][2] if op[0] == "alloc" and op[3] == "gradients"]
+        self.assertEqual({op[-1]["gradient_of"] for op in gradients}, set(range(6)))
+
     def test_the_world_may_be_large(self):
         self.assertEqual(record(stack_of_64, world_size=64)["settings"]["nodes"], 8)
 

@@ -162,6 +162,7 @@ class FsdpHooks:
             gradient = getattr(unsharded, "grad", None)
             if gradient is None:
                 continue
+            gradient = getattr(gradient, "_local_tensor", gradient)  # tensor parallelism's DTensor
             block = self._log.block_of(gradient)
             if block is not None and block.bytes == gradient.numel() * gradient.element_size():
                 self._log.disown(gradient)

@@ -106,6 +106,7 @@ class LoopHooks:
             self._log.in_optimizer = True
         else:
             self._stepping.enter_context(self._log.silent())
+            self._stepping.enter_context(_without_gradients(optimizer))
 
     def _after_step(self, optimizer: Any, args: Any, kwargs: Any) -> None:
         if self._writer.steps == 0 or optimizer is not self.optimizers[0]:
@@ -114,3 +115,17 @@ class LoopHooks:
         self._log.in_optimizer = False
         self._writer.hook("optimizer_end")
         self._finished()
+
+
+@contextlib.contextmanager
+def _without_gradients(optimizer: Any) -> Iterator[None]:
+    """step() passes over parameters without one: nothing of it is needed."""
+    parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
+    gradients = [parameter.grad for parameter in parameters]
+    for parameter in parameters:
+        parameter.grad = None
+    try:
+        yield
+    finally:
+        for parameter, gradient in zip(parameters, gradients):
+            parameter.grad = gradient

@@ -14,6 +14,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_flatten, tree_map
 
 from .accumulation import InPlaceRules
+from .collectives import write_collective
 from .op import Call
 from .unseen import GpuRules
 from .values import Values
@@ -167,6 +168,7 @@ class OpLog(TorchDispatchMode):
             call.new = self._new_storages(call)
             for tensor in call.new:
                 self._allocate(tensor)
+            write_collective(call, self._writer)
             return
         call.new = self._new_storages(call)
         self._rules.write(call, self._writer, self._allocate)

@@ -193,7 +193,14 @@ class FakeRecording:
             self._loop.optimizer_known,
             self.log.read_numbers,
             describe_model(self._root)["compiled"],
+            self._local_shapes(),
+            self.writer.process_groups,
         )
+
+    def _local_shapes(self) -> dict[str, list[int]]:
+        """What FSDP2 shards: under tensor parallelism this rank's part."""
+        groups = (group for unit in self._units for group in unit["groups"])
+        return {p["name"]: p["local_shape"] for group in groups for p in group["parameters"]}
 
     def _parameters_order(self) -> list[int]:
         """model.parameters() by the units' numbers."""

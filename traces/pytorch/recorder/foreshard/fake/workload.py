@@ -36,6 +36,7 @@ class WorkloadWriter:
         self.phase = "setup"
         self._blocks: list[list[Block]] = [[]]
         self._pending_host_ns = 0
+        self.process_groups: list[list[Any]] = []  # name, ranks, stride
 
     @property
     def steps(self) -> int:
@@ -76,6 +77,17 @@ class WorkloadWriter:
 
     def copy(self, label: str, kind: str, size: int) -> None:
         self.programs[-1].append(["copy", kind, size, 0, self._host_ns(), label])
+
+    def collective(self, group: list[Any], kind: str, size: int, label: str) -> None:
+        """One that the program issues itself, over `group` (name, ranks, stride), on a stream of the group's own."""
+        if group not in self.process_groups:
+            self.process_groups.append(group)
+        number = self.process_groups.index(group)
+        self.programs[-1].append(["collective", number, kind, size, self._host_ns(), label, {"stream": number + 1}])
+
+    def wait_collectives(self) -> None:
+        for number in range(len(self.process_groups)):
+            self.programs[-1].append(["wait_stream", number + 1, self._host_ns()])
 
     def synchronize(self) -> None:
         self.programs[-1].append(["synchronize", self._host_ns()])
