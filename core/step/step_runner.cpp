@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <memory>
 #include <optional>
 
@@ -50,6 +51,7 @@ class StepRunner {
   void run_alloc(const Op& op);
   void run_hook(const Op& op);
   void run_collective(const Op& op);
+  void run_wait(const Op& op);
   void run_step(StepOutcome& outcome);
   [[nodiscard]] Bytes bytes_of(const AllocationSize& size) const;
   /// Of the program that runs, behind the op that runs.
@@ -71,9 +73,10 @@ class StepRunner {
   StepBackend backend_;
   FullyShard fsdp_;
   std::int32_t step_ = -1;
-  std::uint32_t microbatches_ = 0;    // begun in this step
-  const Program* program_ = nullptr;  // the one that runs, and …
-  std::size_t op_ = 0;                // … its op
+  std::uint32_t microbatches_ = 0;                     // begun in this step
+  std::map<std::uint8_t, std::vector<EventId>> ends_;  // of the program's own collectives, by user stream
+  const Program* program_ = nullptr;                   // the one that runs, and …
+  std::size_t op_ = 0;                                 // … its op
 };
 
 Bytes StepRunner::bytes_of(const AllocationSize& size) const {
@@ -154,6 +157,15 @@ void StepRunner::run_collective(const Op& op) {
   work.bytes = op.collective.bytes;
   work.label = op.label;
   emitter_.collective(on, work, streams_.process_group(op.collective.group), {});
+  if (on != kComputeStream) ends_[op.user_stream].push_back(emitter_.record_event(on));  // WorkNCCL::ncclEndEvent_
+}
+
+/// A collective of an earlier program is waited for with all that came behind it.
+void StepRunner::run_wait(const Op& op) {
+  const std::vector<EventId>& ends = ends_[op.user_stream];
+  const EventId end = op.collectives_behind < ends.size() ? ends[ends.size() - 1 - op.collectives_behind]
+                                                          : emitter_.record_event(streams_.user(op.user_stream));
+  emitter_.wait_event(kComputeStream, end);
 }
 
 void StepRunner::run_op(const Op& op) {
@@ -181,7 +193,7 @@ void StepRunner::run_op(const Op& op) {
       run_collective(op);
       break;
     case OpKind::wait_stream:
-      emitter_.wait_event(kComputeStream, emitter_.record_event(streams_.user(op.user_stream)));
+      run_wait(op);
       break;
   }
 }
@@ -189,6 +201,7 @@ void StepRunner::run_op(const Op& op) {
 void StepRunner::run_program(const Program& program) {
   memory_.begin_program(step_);
   lowering_->begin_program(step_, program);
+  ends_.clear();
   program_ = &program;
   for (op_ = 0; op_ < program.ops.size(); ++op_) run_op(program.ops[op_]);
   program_ = nullptr;

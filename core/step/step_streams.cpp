@@ -53,10 +53,11 @@ StreamId StepStreams::user(std::uint8_t index) {
 CommunicatorId StepStreams::process_group(std::uint32_t index) {
   CommunicatorId& own = process_groups_[index];
   if (!own.valid()) {
-    ProcessGroup group = workload_.process_groups[index];
-    // The group of all ranks stays that; others are dimensions of a mesh that the program made.
-    if (group.ranks == workload_.settings.world()) group.ranks = settings_.world();
-    own = device_.create_communicator({group.name, group.ranks, group.ranks_per_node(settings_.gpus)});
+    const ProcessGroup group = on_mesh(workload_.process_groups[index], workload_.settings, settings_);
+    CommunicatorOptions options{group.name, group.ranks, group.ranks_per_node(settings_.gpus), {}};
+    const std::uint32_t first = mesh_.rank() - mesh_.rank() / group.stride % group.ranks * group.stride;
+    for (std::uint32_t i = 0; i < group.ranks; ++i) options.members.push_back(first + i * group.stride);
+    own = device_.create_communicator(options);
   }
   return own;
 }

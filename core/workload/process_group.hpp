@@ -9,6 +9,7 @@
 
 #include "core/base/quantity.hpp"
 #include "core/device/collective.hpp"
+#include "core/settings/settings.hpp"
 
 namespace foreshard {
 
@@ -23,6 +24,30 @@ struct ProcessGroup {
   }
   bool operator==(const ProcessGroup&) const = default;
 };
+
+/// The group of a program recorded on one mesh, (replicate, shard, tensor parallel), on another: a group over
+/// dimensions of the mesh, or over all ranks, has their new size and stride; any other stays.
+[[nodiscard]] inline ProcessGroup on_mesh(ProcessGroup group, const Settings& recorded, const Settings& wanted) {
+  const auto is = [&](std::uint32_t ranks, std::uint32_t stride) {
+    return group.ranks == ranks && group.stride == stride;
+  };
+  const std::uint32_t inner = recorded.tensor_parallel;
+  if (inner > 1 && is(inner, 1)) {
+    group.ranks = wanted.tensor_parallel;
+  } else if (is(recorded.shard_ranks(), inner)) {
+    group.ranks = wanted.shard_ranks();
+    group.stride = wanted.tensor_parallel;
+  } else if (is(recorded.shard_ranks() * recorded.replicate, inner)) {
+    group.ranks = wanted.shard_ranks() * wanted.replicate;
+    group.stride = wanted.tensor_parallel;
+  } else if (is(recorded.replicate, recorded.shard_ranks() * inner)) {
+    group.ranks = wanted.replicate;
+    group.stride = wanted.shard_ranks() * wanted.tensor_parallel;
+  } else if (is(recorded.world(), 1)) {
+    group.ranks = wanted.world();
+  }
+  return group;
+}
 
 /// A collective that the program issues itself. With async_op it waits for the compute stream
 /// (ProcessGroupNCCL::syncStream) and runs on its group's own stream, and Work.wait() is an op of its own

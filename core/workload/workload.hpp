@@ -87,7 +87,7 @@ enum class OpKind : std::uint8_t {
   hook = 4,
   synchronize = 5,  ///< the host waits for everything on the compute stream
   collective = 6,   ///< one that the program issues itself
-  wait_stream = 7,  ///< the compute stream waits for all work on `user_stream` (Work.wait(), wait_tensor)
+  wait_stream = 7,  ///< Work.wait(), wait_tensor: the compute stream waits for a collective on `user_stream`
 };
 
 /// An op whose Kernel is not known: a device can only price or emulate it.
@@ -115,6 +115,8 @@ struct Op {
 
   // collective
   UserCollective collective;
+  /// wait_stream: how many collectives on the stream were issued behind the one that is waited for.
+  std::uint32_t collectives_behind = 0;
 
   // hook
   Hook hook = Hook::zero_grad;

@@ -29,7 +29,8 @@ MachineUse machine_use(const Workload& workload, const Settings& settings, const
   use.nodes = settings.nodes;
   use.ranks.push_back(settings.shard_ranks());
   if (settings.replicate > 1) use.ranks.push_back(settings.replicate);
-  for (const ProcessGroup& group : workload.process_groups) add(use.ranks, group.ranks);
+  for (const ProcessGroup& group : workload.process_groups)
+    add(use.ranks, on_mesh(group, workload.settings, settings).ranks);
   for (const DeviceOpRecord& op : run.device_ops) {
     if (op.kind != DeviceOpRecord::Kind::collective) continue;
     use.largest_collective = std::max(use.largest_collective, op.bytes);

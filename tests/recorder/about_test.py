@@ -120,7 +120,7 @@ class SettingsTest(unittest.TestCase):
             return settings_of(model=MODEL | model).get("checkpoint")
 
         names = [f"layers.{i}" for i in range(3)]
-        self.assertEqual(word(), "none")
+        self.assertIsNone(word())
         self.assertEqual(word(checkpointed=names), "blocks")
         self.assertEqual(word(checkpointed_selectively=[name + ".inner" for name in names]), "selective-op")
         self.assertIsNone(word(checkpointed=names, checkpointed_selectively=names))

@@ -138,13 +138,14 @@ class HookWalk {
 
   /// Where a range of FSDP2's ends in forward.
   void end_range_of_forward(const HookMark& mark) {
-    if (input_.root_is_empty && state_.root_entered && forward_is_over(true)) {
-      put(Hook::post_forward, mark, kRootUnit);
-      state_.root_entered = false;
-    }
     const bool casts_root = mark.kind == Kind::cast_outputs && std::exchange(state_.casts_root, false);
     if (casts_root) put(Hook::outputs_cast, mark);
-    const bool last = casts_root || (mark.kind == Kind::post_forward && !state_.casts_root);
+    bool last = casts_root || (mark.kind == Kind::post_forward && !state_.casts_root);
+    if (input_.root_is_empty && state_.root_entered) {
+      last = forward_is_over(true);
+      if (last) put(Hook::post_forward, mark, kRootUnit);
+      state_.root_entered = !last;
+    }
     if (last && !in_user_forward_ && state_.forward_open && forward_is_over()) end_forward(mark);
   }
 

@@ -22,6 +22,7 @@ Op timed_op(const TimedItem& item) {
   op.kernel = item.kernel;
   op.copy = item.copy;
   op.collective = item.collective;
+  op.collectives_behind = item.collectives_behind;
   op.label = item.kind == OpKind::copy ? item.copy.label : item.kind == OpKind::kernel ? item.kernel.label : item.label;
   return op;
 }

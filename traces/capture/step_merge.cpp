@@ -118,8 +118,9 @@ class Merge {
   void add_waits(ItemPlace place, double position, std::vector<TimedItem>& out) {
     const auto found = waits_.find(place);
     if (found == waits_.end()) return;
-    for (const StreamId stream : found->second) {
+    for (const auto& [stream, behind] : found->second) {
       TimedItem wait;
+      wait.collectives_behind = behind;
       wait.kind = OpKind::wait_stream;
       wait.user_stream = user_stream(stream);
       wait.position = position;
@@ -242,7 +243,7 @@ class Merge {
   std::span<const FreedOp> freed_;
   StreamId compute_;
   std::span<const ProcessGroup> groups_;
-  std::map<ItemPlace, std::set<StreamId>> waits_;  // of the segments being merged
+  StreamWaits waits_;  // of the segments being merged
   StepTiming out_;
   std::vector<StreamId> streams_;  // the user's own beside the compute stream
   std::set<Signature> shapes_;

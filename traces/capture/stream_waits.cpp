@@ -21,9 +21,9 @@ const DeviceOpRecord* op_at(const Run& run, const StepCalls& step, ItemPlace pla
 
 }  // namespace
 
-std::map<ItemPlace, std::set<StreamId>> find_stream_waits(const Run& run, std::span<const StepCalls* const> steps,
-                                                          std::size_t first, std::size_t last, StreamId compute) {
-  std::map<ItemPlace, std::set<StreamId>> out;
+StreamWaits find_stream_waits(const Run& run, std::span<const StepCalls* const> steps, std::size_t first,
+                              std::size_t last, StreamId compute) {
+  StreamWaits out;
   const std::vector<ItemPlace> places = places_of(*steps[0], first, last);
   for (std::size_t p = 0; p < places.size(); ++p) {
     const DeviceOpRecord* collective = op_at(run, *steps[0], places[p]);
@@ -39,7 +39,13 @@ std::map<ItemPlace, std::set<StreamId>> find_stream_waits(const Run& run, std::s
         std::find_if(places.begin() + static_cast<std::ptrdiff_t>(p) + 1, places.end(), started_after_it_everywhere);
     const ItemPlace place =
         waiting != places.end() ? *waiting : ItemPlace{last - 1, steps[0]->segments[last - 1].items.size()};
-    out[place].insert(collective->stream);
+    const auto is_behind = [&](ItemPlace other) {
+      const DeviceOpRecord* op = op_at(run, *steps[0], other);
+      return op != nullptr && op->kind == DeviceOpRecord::Kind::collective && op->stream == collective->stream;
+    };
+    // Of two that are waited for at one place the later one, which comes later here, ends last.
+    out[place][collective->stream] = static_cast<std::uint32_t>(
+        std::count_if(places.begin() + static_cast<std::ptrdiff_t>(p) + 1, waiting, is_behind));
   }
   return out;
 }

@@ -26,7 +26,8 @@ struct TimedItem {
   KernelWork kernel;             ///< `work` freed of the contention of the capture
   CopyWork copy;
   UserCollective collective;
-  LabelId label;        ///< of collectives
+  std::uint32_t collectives_behind = 0;  ///< of wait_stream, as Op's
+  LabelId label;                         ///< of collectives
   double position = 0;  ///< place of the call within its segment's host time (sections included), 0 to 1
 };
 

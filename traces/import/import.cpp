@@ -119,6 +119,7 @@ class Importer {
 
   Result<void> read_files();
   Result<void> infer_settings();
+  [[nodiscard]] Result<Settings> given_mesh() const;
   Result<void> settle();
   Result<void> take_trace();
   Result<void> take_snapshot();
@@ -172,13 +173,22 @@ Result<void> Importer::read_files() {
   return {};
 }
 
-/// The mesh that a recording shows, with the tensor parallelism that its about file gives.
-Settings mesh_of(const About& about, const Inference& inference) {
-  Settings mesh = inference.settings;
-  if (!gives(about, "tensor_parallel")) return mesh;
-  const std::uint32_t others = inference.settings.shard_ranks() * inference.settings.replicate;
-  mesh.tensor_parallel = about.settings.tensor_parallel;
-  mesh.gpus = others * mesh.tensor_parallel;
+/// The mesh that a recording shows, with the tensor parallelism that its about file gives. Fails where that is not the
+/// recorded world's, or larger than any.
+Result<Settings> Importer::given_mesh() const {
+  Settings mesh = out_.inference->settings;
+  if (!gives(*about_, "tensor_parallel")) return mesh;
+  constexpr std::uint64_t kMaxRanks = 1U << 20;  // as settings_check.cpp
+  const std::uint64_t others = std::uint64_t{mesh.shard_ranks()} * mesh.replicate;
+  const std::uint64_t world = others * about_->settings.tensor_parallel;
+  if (world > kMaxRanks || (trace_ && trace_->world_size && *trace_->world_size != world))
+    return fail(ErrorKind::mismatch,
+                fmt::format("says tensor_parallel {}, but the recording is of {} ranks, over {} of which FSDP2 shards",
+                            about_->settings.tensor_parallel,
+                            trace_ && trace_->world_size ? *trace_->world_size : mesh.world(), others),
+                files_.about, "correct tensor_parallel, or leave it out: it is read off the recording");
+  mesh.tensor_parallel = about_->settings.tensor_parallel;
+  mesh.gpus = static_cast<std::uint32_t>(world);
   mesh.nodes = 1;
   return mesh;
 }
@@ -192,7 +202,9 @@ Result<void> Importer::infer_settings() {
     const std::vector<Range> ranges = trace_ ? trace_ranges(trace_->run) : std::vector<Range>();
     out_.inference = infer({snapshot_->snapshot, events, memory_ranges_, trace_ ? &*trace_ : nullptr, ranges});
     if (about_ && settles()) {
-      const auto local = set_local_shapes(about_->units, mesh_of(*about_, *out_.inference), events, memory_ranges_);
+      const auto mesh = given_mesh();
+      FORESHARD_TRY(mesh);
+      const auto local = set_local_shapes(about_->units, *mesh, events, memory_ranges_);
       if (!local) return located(local.error(), files_.about);
     }
   }

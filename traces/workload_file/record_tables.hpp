@@ -48,6 +48,7 @@ enum Index : std::uint8_t {
   process_group,
   collective,
   collective_bytes,
+  collectives_behind,
   count
 };
 }  // namespace op_field
@@ -87,6 +88,7 @@ inline constexpr std::array<Field<Op>, op_field::count> kOpFields{
     FORESHARD_FIELD(Op, "process_group", collective.group),
     FORESHARD_FIELD(Op, "collective", collective.kind),
     FORESHARD_FIELD(Op, "collective_bytes", collective.bytes),
+    FORESHARD_FIELD(Op, "collectives_behind", collectives_behind),
 };
 
 /// The key of what an op computes, behind all others; kernel_text.hpp reads and writes its value.

@@ -1,6 +1,7 @@
 // Which global ranks form each group of a mesh.
 #include "core/step/rank_mesh.hpp"
 
+#include "core/workload/process_group.hpp"
 #include "tests/catch.hpp"
 
 namespace foreshard {
@@ -25,6 +26,28 @@ TEST_CASE("the last dimension of a mesh is the innermost") {
   CHECK(members(s, 4, CommunicatorRole::shard) == std::vector<std::uint32_t>{0, 2, 4, 6});
   const std::vector<UnitPlan> plans(1);
   CHECK(RankMesh(s, plans, 4).shard().rank == 2);
+}
+
+TEST_CASE("a program's own group follows the mesh it is a dimension of") {
+  Settings recorded;
+  recorded.gpus = 4;
+  recorded.tensor_parallel = 2;
+  Settings wanted = recorded;
+  wanted.gpus = 8;
+  const auto on = [&](std::uint32_t ranks, std::uint32_t stride) {
+    const ProcessGroup group = on_mesh({"", ranks, stride}, recorded, wanted);
+    return std::pair(group.ranks, group.stride);
+  };
+  CHECK(on(2, 1) == std::pair(2U, 1U));  // tensor parallel
+  CHECK(on(2, 2) == std::pair(4U, 2U));  // shard: clip_grad_norm_
+  CHECK(on(4, 1) == std::pair(8U, 1U));  // all ranks
+  CHECK(on(3, 1) == std::pair(3U, 1U));
+  wanted.replicate = 2;  // 2 x 2 x 2
+  CHECK(on(2, 2) == std::pair(2U, 2U));
+  recorded.gpus = 2;  // tensor parallelism over the whole recorded world
+  wanted = recorded;
+  wanted.gpus = 4;
+  CHECK(on(2, 1) == std::pair(2U, 1U));
 }
 
 }  // namespace

@@ -84,7 +84,7 @@ TEST_CASE("an empty root's hooks are where FSDP2 acts without a range") {
   REQUIRE(hooks);
   CHECK(text(*hooks, 0) ==
         "zero_grad@1 microbatch_begin@4e forward_begin@10 pre_forward(0)@10 pre_forward(1)@13 post_forward(1)@15 "
-        "pre_forward(2)@19 post_forward(2)@21 forward_end@22e post_forward(0)@26e backward_begin@30 "
+        "pre_forward(2)@19 post_forward(2)@21 post_forward(0)@26e forward_end@26e backward_begin@30 "
         "pre_backward(2)@30 backward_final@41 backward_end@48e microbatch_end@48e optimizer_begin@53 "
         "optimizer_step@53 optimizer_end@59e ");
 }

@@ -30,9 +30,10 @@ auto fields(const UserCollective& r) {
   return std::tuple(a, b, c);
 }
 auto fields(const Op& r) {
-  const auto& [a, b, c, d, e, f, g, size, i, j, kernel, copy, collective, m, n, o, p] = r;
+  const auto& [a, b, c, d, e, f, g, size, i, j, kernel, copy, collective, behind, m, n, o, p] = r;
   static_cast<void>(p);
-  return std::tuple(a, b, c, d, e, f, g, fields(size), i, j, fields(kernel), fields(copy), fields(collective), m, n, o);
+  return std::tuple(a, b, c, d, e, f, g, fields(size), i, j, fields(kernel), fields(copy), fields(collective), behind,
+                    m, n, o);
 }
 auto fields(const SectionItem& r) {
   const auto& [a, b, c, d, e, f] = r;
@@ -128,6 +129,7 @@ Op random_op(Random& random) {
                     random.word<MemoryAccess>()};
   op.copy = {random.word<CopyKind>(), random.bytes(), random.time(), random.id<LabelId>(kLabels)};
   op.collective = {static_cast<std::uint32_t>(random.below(kGroups)), random.word<CollectiveKind>(), random.bytes()};
+  op.collectives_behind = static_cast<std::uint32_t>(random.below(3));
   op.hook = random.word<Hook>();
   op.unit = UnitId{static_cast<std::uint32_t>(random.below(kUnits))};
   op.label = random.id<LabelId>(kLabels);

@@ -158,10 +158,11 @@ def _accumulation(inputs: list[list[dict[str, Any]]]) -> dict[str, Any]:
 
 
 def _checkpoint(units: list[dict[str, Any]], model: dict[str, Any]) -> str | None:
-    """`blocks` and `selective-op` where every inner unit is checkpointed; None where only some are."""
+    """`blocks` and `selective-op` where every inner unit is checkpointed; None where only some are, or no wrapper is
+    found: a model may call torch.utils.checkpoint itself, and the importer reads that off the recording."""
     whole, selective = model["checkpointed"], model["checkpointed_selectively"]
     if not whole and not selective:
-        return "none"
+        return None
     inner = [module for unit in units if unit["unit"] for module in unit["modules"]]
     blocks = [module for module in inner if any(_is_in(name, module) for name in whole + selective)]
     # Embeddings, norms and heads are units of their own in many models: a few stay without.
