@@ -152,6 +152,22 @@ class FakeTest(unittest.TestCase):
         gradients = [op for op in workload["steps"][2] if op[0] == "alloc" and op[3] == "gradients"]
         self.assertEqual({op[-1]["gradient_of"] for op in gradients}, set(range(6)))
 
+    def test_the_default_mesh_is_of_gpus(self):
+        def train(fake):
+            with torch.device("meta"):
+                model = Stack(64, 2)
+            for layer in model.layers:
+                fully_shard(layer)
+            fully_shard(model)
+            model.to_empty(device="cuda")
+            optimizer = torch.optim.Adam(model.parameters())
+            while not fake.done:
+                optimizer.zero_grad()
+                model(torch.randn((8, 64), device="cuda")).mean().backward()
+                optimizer.step()
+
+        self.assertEqual(record(train)["steps"], record(stack)["steps"])
+
     def test_the_world_may_be_large(self):
         self.assertEqual(record(stack_of_64, world_size=64)["settings"]["nodes"], 8)
 
@@ -229,6 +245,37 @@ class FakeTest(unittest.TestCase):
             attention = f"aten::_scaled_dot_product_{name}_attention"
             self.assertEqual((labels.count(attention), labels.count(attention + "_backward")), (4, 2))
             self.assertEqual(workload["settings"]["checkpoint"], "blocks")
+
+    def test_attention_with_a_learned_bias(self):
+        """cuDNN's kernel has no gradient of it."""
+
+        class Attention(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.project = nn.Linear(64, 192)
+                self.bias = nn.Parameter(torch.empty(4, 16, 16))
+
+            def forward(self, x):
+                q, k, v = self.project(x).view(2, 16, 4, 48).transpose(1, 2).chunk(3, dim=-1)
+                out = nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=self.bias[None])
+                return x + out.transpose(1, 2).reshape(2, 16, 64)
+
+        def train(fake):
+            with torch.device("meta"):
+                model = Stack(64, 0)
+                model.layers = nn.ModuleList([Attention()])
+            model = sharded(model, MixedPrecisionPolicy(param_dtype=torch.bfloat16, reduce_dtype=torch.float32))
+            optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+            while not fake.done:
+                optimizer.zero_grad()
+                model(torch.randn((2, 16, 64), device="cuda")).mean().backward()
+                optimizer.step()
+
+        workload = record(train)
+        labels = [op[4] for op in workload["steps"][2] if op[0] == "kernel"]
+        self.assertIn("aten::_scaled_dot_product_efficient_attention", labels)
+        made = [op[-1]["gradient_of"] for op in workload["steps"][2] if op[0] == "alloc" and op[3] == "gradients"]
+        self.assertEqual(len(made), 5)
 
     def test_a_loop_that_does_not_train_is_an_error(self):
         with self.assertRaisesRegex(RuntimeError, "3 steps"):

@@ -81,7 +81,16 @@ MODELS = {
     "t5": (
         "t5",
         "Seq2SeqLM",
-        {"d_model": 512, "d_ff": 1536, "num_layers": 4, "num_heads": 8, "d_kv": 64, "vocab_size": 8192},
+        {
+            "d_model": 512,
+            "d_ff": 1536,
+            "num_layers": 4,
+            "num_heads": 8,
+            "d_kv": 64,
+            "vocab_size": 8192,
+            "decoder_start_token_id": 0,
+            "pad_token_id": 0,
+        },
         "tokens",
     ),
     "llava": (

@@ -2,8 +2,8 @@
 
 The rule (aten/src/ATen/native/transformers/cuda/sdp_utils.cpp, select_sdp_backend; core/models/attention_ops.cpp): for
 16-bit types cuDNN's kernel first on 9.0 and 10.0, flash elsewhere; cuDNN takes head dimensions up to 128 in multiples
-of 8, flash up to 256 and no mask. What neither takes goes to the memory-efficient kernel, which takes no grouped heads;
-those go to the math fallback.
+of 8 and no mask that wants a gradient, flash up to 256 and no mask. What neither takes goes to the memory-efficient
+kernel, which takes no grouped heads; those go to the math fallback.
 """
 
 from __future__ import annotations
@@ -79,7 +79,9 @@ class AttentionChoice:
         plain = query.dim() == 4 and all(t.stride(-1) == 1 for t in (query, key, value))
         half = query.dtype in (torch.float16, torch.bfloat16)
         grouped = query.dim() == 4 and query.shape[1] != key.shape[1]
-        if plain and half and self._capability in _PREFER_CUDNN and head_dim <= 128 and head_dim % 8 == 0:
+        learned = mask is not None and mask.requires_grad and torch.is_grad_enabled()
+        cudnn = half and self._capability in _PREFER_CUDNN and not learned
+        if plain and cudnn and head_dim <= 128 and head_dim % 8 == 0:
             return "cudnn"
         square = not is_causal or query.shape[-2] == key.shape[-2]
         if plain and half and mask is None and head_dim <= 256 and query.shape[-1] == value.shape[-1] and square:

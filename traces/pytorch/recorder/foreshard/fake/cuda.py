@@ -100,6 +100,9 @@ class FakeGpu:
                 stack.enter_context(mock.patch.object(torch.cuda, name, value, create=True))
             if not torch.version.cuda:  # stream.wait_stream and tensor.record_stream ask for torch.Stream's own
                 stack.enter_context(mock.patch.object(torch, "Event", FakeEvent))
+            for name, value in _accelerator(torch, self._gpus).items():
+                stack.enter_context(mock.patch.object(torch.accelerator, name, value))
+            stack.enter_context(mock.patch.object(torch._C, "_get_accelerator", _answering(torch.device("cuda"))))
             stack.enter_context(mock.patch.object(torch.Tensor, "record_stream", lambda tensor, stream: None))
             stack.enter_context(mock.patch.object(torch.Tensor, "pin_memory", lambda tensor, *device: tensor))
             yield
@@ -132,6 +135,23 @@ class FakeGpu:
             "is_bf16_supported": lambda including_emulation=True: self._capability[0] >= 8,
             "is_current_stream_capturing": lambda: False,
         }
+
+
+def _accelerator(torch: Any, gpus: int) -> dict[str, Any]:
+    """torch.accelerator, as far as this PyTorch has it."""
+    names = {
+        "is_available": _answering(True),
+        "device_count": _answering(gpus),
+        "current_accelerator": _answering(torch.device("cuda")),
+        "current_device_index": _answering(0),
+        "current_device_idx": _answering(0),
+        "set_device_index": _answering(None),
+        "set_device_idx": _answering(None),
+        "current_stream": _answering(FakeStream()),
+        "set_stream": _answering(None),
+        "synchronize": _answering(None),
+    }
+    return {name: value for name, value in names.items() if hasattr(torch.accelerator, name)}
 
 
 def _answering(value: Any) -> Any:

@@ -39,10 +39,13 @@ class FsdpHooks:
         from torch.distributed.fsdp._fully_shard._fsdp_param_group import FSDPParamGroup
         from torch.distributed.fsdp._fully_shard._fsdp_state import FSDPState
 
-        from torch.distributed.fsdp._fully_shard import _fully_shard as module
+        from torch.distributed.fsdp._fully_shard import _fsdp_init, _fully_shard
 
         with contextlib.ExitStack() as stack:
-            stack.enter_context(mock.patch.object(module, "_move_states_to_device", _move_states_to_device))
+            # Called from _fully_shard in 2.6, from _fsdp_init (_get_modules_and_states) in 2.11.
+            for module in (_fsdp_init, _fully_shard):
+                if hasattr(module, "_move_states_to_device"):
+                    stack.enter_context(mock.patch.object(module, "_move_states_to_device", _move_states_to_device))
 
             def patch(owner: Any, name: str, make: Callable[[Any], Any]) -> None:
                 stack.enter_context(mock.patch.object(owner, name, make(getattr(owner, name))))

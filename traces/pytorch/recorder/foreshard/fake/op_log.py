@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 from torch._subclasses.fake_tensor import DynamicOutputShapeException, FakeTensor, FakeTensorMode
+from torch.distributed._functional_collectives import AsyncCollectiveTensor
 from torch.distributed.tensor import DTensor
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_flatten, tree_map
@@ -90,8 +91,12 @@ class OpLog(TorchDispatchMode):
             return self._read_number(args[0])
         if func.namespace == "c10d":
             return _collective(func, args, kwargs)
+        if func.name() == "_c10d_functional::_wrap_tensor_autograd":  # makes no tensor; its fake kernel does
+            return AsyncCollectiveTensor(args[0])
         func = self._in_place.replaced(func, args, kwargs, self.in_backward)
         out = self._run(func, args, kwargs)
+        # Its weak references to results would stand in the way of swap_tensors.
+        self._fake.fake_tensor_converter.tensor_memo.clear()
         self._values.follow(func, args, kwargs, out)
         if not self._silent:
             self._write(Call(func, args, kwargs, out, self.in_backward))
