@@ -185,20 +185,24 @@ class GpuRules:
         writer.kernel(call.name, kernel_class, **keys)
 
     def _efficient_backward(self, call: Call, writer: WorkloadWriter, allocate: Allocate) -> None:
-        """attention_ops.cpp, efficient_backward: delta = (grad_out * out).sum(-1), and the kernel's accumulators."""
+        """attention_backward.cu, _efficient_attention_backward: the rows' sums of grad_out * out, which the kernel
+        makes itself for 16-bit types, and its workspace."""
         for tensor in call.new:
             allocate(tensor)
         batch, heads, queries, head_dim, keys, _, item = _heads(call)
         elements, rows = batch * heads * queries * head_dim, batch * heads * queries
-        product = writer.alloc(elements * 4)
-        writer.kernel("aten::mul", "memory_bound", kernel_bytes=elements * (2 * item + 4))
-        summed = writer.alloc(rows * 4)
-        writer.kernel("aten::sum", "memory_bound", kernel_bytes=elements * 4 + rows * 4)
-        delta = writer.alloc(rows * 4)
-        writer.kernel("aten::copy_", "memory_bound", kernel_bytes=rows * 8)
-        writer.free(summed)
-        writer.free(product)
-        workspace = writer.alloc(batch * heads * (2 * _round(keys, 64) * _round(head_dim, 128) * 4 + 256))
+        if item == 2:
+            delta = writer.alloc(rows * 4)
+        else:
+            product = writer.alloc(elements * 4)
+            writer.kernel("aten::mul", "memory_bound", kernel_bytes=elements * (2 * item + 4))
+            summed = writer.alloc(rows * 4)
+            writer.kernel("aten::sum", "memory_bound", kernel_bytes=elements * 4 + rows * 4)
+            delta = writer.alloc(rows * 4)
+            writer.kernel("aten::copy_", "memory_bound", kernel_bytes=rows * 8)
+            writer.free(summed)
+            writer.free(product)
+        workspace = writer.alloc(batch * heads * efficient_backward_workspace(queries, keys, head_dim, item))
         kernel_class, cost = kernel_cost(call)
         writer.kernel(call.name, kernel_class, **cost)
         writer.free(delta)
@@ -208,6 +212,16 @@ class GpuRules:
         from .embedding import embedding_backward
 
         embedding_backward(call, writer, allocate)
+
+
+def efficient_backward_workspace(queries: int, keys: int, head_dim: int, item: int) -> int:
+    """Bytes a head (mem_eff_attention/kernel_backward.h, workspace_elements_gq and its like, on 8.0 and later; seen on
+    an H200): float32 tiles of dq with 16 bytes of locks each, and dk and dv where registers do not hold them."""
+    rows = 64 if head_dim <= 64 else 128
+    columns = 128 if item == 2 and 64 < head_dim <= 128 else 64
+    tiles = -(-queries // rows) * -(-head_dim // columns)
+    outputs = 2 * _round(keys, 64) * _round(head_dim, 128) * 4 if item == 2 and head_dim > 128 else 0
+    return tiles * (rows * columns * 4 + 16) + outputs
 
 
 def _memset(writer: WorkloadWriter, size: int) -> None:
