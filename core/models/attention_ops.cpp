@@ -152,11 +152,16 @@ Tensor heads_inside(Tape& tape, const Sizes& s, std::uint64_t length, std::uint6
   return out;
 }
 
-/// The kernel's float32 accumulators of dk and dv in blocks of 64 keys and 128 dimensions, and 256 bytes of locks a
-/// head (mem_eff_attention/kernel_backward.h, workspace_size); from the one reference run that has it.
-Bytes efficient_backward_workspace(const Sizes& s) {
-  const Bytes gradients = 2 * round_up(s.keys, 64) * round_up(s.head_dim, 128) * kFloat;
-  return s.batch * s.heads * (gradients + 256);
+/// mem_eff_attention/kernel_backward.h (workspace_elements_gq and its like, on 8.0 and later): float32 tiles of dq with
+/// 16 bytes of locks each, and dk and dv where registers do not hold them. Seen on an H200 (PyTorch 2.11, head
+/// dimensions 32 to 160 in bfloat16 and float32); the recorder's fake/unseen.py has the same rule.
+Bytes efficient_backward_workspace(const Sizes& s, Bytes item) {
+  const std::uint64_t rows = s.head_dim <= 64 ? 64 : 128;
+  const bool half = item == 2;
+  const std::uint64_t columns = half && s.head_dim > 64 && s.head_dim <= 128 ? 128 : 64;
+  const std::uint64_t tiles = round_up(s.queries, rows) / rows * (round_up(s.head_dim, columns) / columns);
+  const Bytes outputs = half && s.head_dim > 128 ? 2 * round_up(s.keys, 64) * round_up(s.head_dim, 128) * kFloat : 0;
+  return s.batch * s.heads * (tiles * (rows * columns * kFloat + 16) + outputs);
 }
 
 Tensors efficient_backward(Tape& tape, Node& node, const Tensors& gradients, bool causal) {
@@ -178,7 +183,7 @@ Tensors efficient_backward(Tape& tape, Node& node, const Tensors& gradients, boo
     tape.launch_fused(Launch::elementwise, "aten::copy_", elementwise_cost(std::array{view_of(*delta), view_of(*sum)}));
     sum.reset();
   }
-  const Tensor workspace = tape.workspace(efficient_backward_workspace(s));
+  const Tensor workspace = tape.workspace(efficient_backward_workspace(s, itemsize(q->dtype)));
   tape.launch("aten::_scaled_dot_product_efficient_attention_backward", kernel(KernelOp::attention_backward, s, causal),
               out[0], out[1], out[2], gradients[0], q, k, kept[2], kept[4], rows(tape, kept[3], s), workspace);
   delta.reset();
