@@ -150,7 +150,7 @@ void StepRunner::run_hook(const Op& op) {
 /// ProcessGroupNCCL::collective (2.11): with async_op the group's stream waits for the current one, then takes the
 /// collective; without, the current stream takes it.
 void StepRunner::run_collective(const Op& op) {
-  const StreamId on = streams_.user(op.user_stream);
+  const StreamId on = streams_.user(op.user_stream, workload_.process_groups[op.collective.group].name);
   if (on != kComputeStream) emitter_.wait_event(on, emitter_.record_event(kComputeStream));
   CollectiveWork work;
   work.kind = op.collective.kind;

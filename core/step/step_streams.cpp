@@ -40,10 +40,12 @@ StepStreams::StepStreams(const Workload& workload, const Settings& settings, con
                                               mesh_.members(CommunicatorRole::replicate, kRootUnit)});
 }
 
-StreamId StepStreams::user(std::uint8_t index) {
+StreamId StepStreams::user(std::uint8_t index, const std::string& name) {
   if (index == 0) return kComputeStream;
   while (user_streams_.size() < index) {
-    const StreamOptions options{fmt::format("user {}", user_streams_.size() + 1), 0};
+    const std::size_t number = user_streams_.size() + 1;
+    const bool named = number == index && !name.empty();
+    const StreamOptions options{named ? fmt::format("{} ({})", name, number) : fmt::format("user {}", number), 0};
     user_streams_.push_back(device_.create_stream(options));
     recorder_.add_stream(user_streams_.back(), options);
   }

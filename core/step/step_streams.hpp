@@ -18,8 +18,8 @@ class StepStreams {
               RunRecorder& recorder);
 
   [[nodiscard]] StreamId operator[](StreamRole role) const { return streams_[static_cast<std::size_t>(role)]; }
-  /// Op::user_stream; made when first asked for.
-  [[nodiscard]] StreamId user(std::uint8_t index);
+  /// Op::user_stream; made when first asked for, then called `name` or, without one, by its index.
+  [[nodiscard]] StreamId user(std::uint8_t index, const std::string& name = {});
   /// Workload::process_groups[index], on the mesh of these settings; made when first asked for.
   [[nodiscard]] CommunicatorId process_group(std::uint32_t index);
   /// Int reshard: every unit builds a mesh, hence a communicator, of its own (fsdp2 semantics 1.6), when first used.

@@ -224,9 +224,9 @@ TEST_CASE("the program's own collectives wait for the compute stream, and it wai
   const auto begin = std::find_if(log.begin(), log.end(), [](const std::string& l) { return l.starts_with("record"); });
   REQUIRE(log.end() - begin >= 6);
   CHECK(std::vector<std::string>(begin, begin + 6) ==
-        std::vector<std::string>{"record compute event 0", "wait user 1 event 0", "communicator mesh_tp ranks 2",
-                                 "collective user 1 mesh_tp all_reduce nccl 4096 bytes", "record user 1 event 1",
-                                 "wait compute event 1"});
+        std::vector<std::string>{"record compute event 0", "wait mesh_tp (1) event 0", "communicator mesh_tp ranks 2",
+                                 "collective mesh_tp (1) mesh_tp all_reduce nccl 4096 bytes",
+                                 "record mesh_tp (1) event 1", "wait compute event 1"});
 }
 
 TEST_CASE("sizes follow the mesh: shards and states double on half as many ranks") {
