@@ -163,4 +163,13 @@ Result<Capture> read_capture(CaptureInput input) {
   return capture;
 }
 
+Result<Capture> capture_at(const CaptureInput& input, const Settings& settings) {
+  return read_capture({.snapshot = input.snapshot,
+                       .initial_segments = input.initial_segments,
+                       .settings = settings,
+                       .units = input.units,
+                       .sm_count = input.sm_count,
+                       .requires_grad_known = input.requires_grad_known});
+}
+
 }  // namespace foreshard::traces

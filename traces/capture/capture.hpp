@@ -50,4 +50,7 @@ struct Capture {
 /// parameters than the units say.
 [[nodiscard]] Result<Capture> read_capture(CaptureInput input);
 
+/// The memory side of the same recording under other settings: whether FSDP2's rules make its requests with them.
+[[nodiscard]] Result<Capture> capture_at(const CaptureInput& input, const Settings& settings);
+
 }  // namespace foreshard::traces

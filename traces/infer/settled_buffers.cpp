@@ -28,13 +28,7 @@ std::vector<Reading> other_readings(const Settings& first) {
 }
 
 bool fits(const CaptureInput& input, const Settings& settings) {
-  CaptureInput tried{.snapshot = input.snapshot,
-                     .initial_segments = input.initial_segments,
-                     .settings = settings,
-                     .units = input.units,
-                     .sm_count = input.sm_count,
-                     .requires_grad_known = input.requires_grad_known};
-  return read_capture(std::move(tried)).has_value();
+  return capture_at(input, settings).has_value();
 }
 
 }  // namespace

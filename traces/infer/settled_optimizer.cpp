@@ -40,13 +40,7 @@ void settle_optimizer(const CaptureInput& input, std::span<const Range> ranges, 
     inference.settings.optimizer = candidate;
     Settings settings = input.settings;
     settings.optimizer = candidate;
-    CaptureInput tried{.snapshot = input.snapshot,
-                       .initial_segments = input.initial_segments,
-                       .settings = settings,
-                       .units = input.units,
-                       .sm_count = input.sm_count,
-                       .requires_grad_known = input.requires_grad_known};
-    const auto capture = read_capture(std::move(tried));
+    const auto capture = capture_at(input, settings);
     if (!capture) {  // whatever the optimizer is
       inference.settings.optimizer = Settings{}.optimizer;
       return say("the step could not be taken apart: " + capture.error().what, false);
