@@ -39,28 +39,34 @@ const RecordedUnit* first_gathered(const Inference& out) {
   return nullptr;
 }
 
-/// Ranks of the group that all-reduces a unit's gradient shards; 0: none does.
-std::uint32_t all_reducing_ranks(const InferInput& input, const Inference& out) {
-  if (input.trace == nullptr) return 0;
-  for (const TraceCollective& c : input.trace->collectives) {
-    if (c.kind != CollectiveKind::all_reduce || c.bytes == 0 || !c.communicator.valid()) continue;
-    if (c.communicator.value >= input.trace->communicators.size()) continue;
-    for (const RecordedUnit& unit : out.recorded)
-      if (unit.reduction.output == c.bytes)
-        return static_cast<std::uint32_t>(std::min(input.trace->communicators[c.communicator.value].size, kMaxRanks));
+/// The group of a collective of this kind and size; none: not in the trace.
+std::optional<ProcessGroup> group_of(const InferInput& input, CollectiveKind kind, Bytes bytes) {
+  if (input.trace == nullptr || bytes == 0) return std::nullopt;
+  const std::vector<ProcessGroup> groups = process_groups_of(input.trace->communicators);
+  for (const TraceCollective& c : input.trace->collectives)
+    if (c.kind == kind && c.bytes == bytes && c.communicator.valid() && c.communicator.value < groups.size())
+      return groups[c.communicator.value];
+  return std::nullopt;
+}
+
+/// The distance of neighbours in FSDP2's group: the ranks of the mesh's inner dimensions. 0: not known.
+std::uint32_t inner_ranks(const InferInput& input, const Inference& out, std::uint32_t shard_ranks) {
+  for (const RecordedUnit& unit : out.recorded) {
+    const auto group = group_of(input, CollectiveKind::reduce_scatter, unit.reduction.input);
+    if (group && group->ranks == shard_ranks) return group->stride;
   }
   return 0;
 }
 
-/// The distance of neighbours in FSDP2's group: the ranks of the mesh's inner dimensions. 0: not known.
-std::uint32_t inner_ranks(const InferInput& input, std::uint32_t shard_ranks) {
-  if (input.trace == nullptr) return 0;
-  const std::vector<ProcessGroup> groups = process_groups_of(input.trace->communicators);
-  for (const TraceCollective& c : input.trace->collectives) {
-    if (c.kind != CollectiveKind::reduce_scatter || !c.communicator.valid() || c.communicator.value >= groups.size())
-      continue;
-    const ProcessGroup& group = groups[c.communicator.value];
-    if (group.ranks == shard_ranks) return group.stride;
+/// Ranks of the group that all-reduces a unit's gradient shards: its members are a shard group apart, which tells it
+/// from a tensor-parallel all-reduce of as many bytes. 0: none does.
+std::uint32_t all_reducing_ranks(const InferInput& input, const Inference& out, std::uint32_t group_ranks) {
+  const std::uint64_t world = input.trace != nullptr ? input.trace->world_size.value_or(0) : 0;
+  for (const RecordedUnit& unit : out.recorded) {
+    const auto group = group_of(input, CollectiveKind::all_reduce, unit.reduction.output);
+    if (!group || group->stride != group_ranks) continue;
+    if (world == 0 || world % (std::uint64_t{group->ranks} * group_ranks) == 0)
+      return static_cast<std::uint32_t>(std::min<std::uint64_t>(group->ranks, kMaxRanks));
   }
   return 0;
 }
@@ -74,7 +80,7 @@ void split_world(const InferInput& input, std::uint32_t world, Inference& out) {
   if (listed == 0 && world > kMaxGpusOfHost && world % kMaxGpusOfHost == 0) gpus = kMaxGpusOfHost;
   out.settings.gpus = gpus;
   out.settings.nodes = world / gpus;
-  const bool settled = listed >= gpus || out.settings.nodes == 1;
+  const bool settled = (listed >= world || listed == gpus) && out.other_ranks == 1;
   const std::string where = listed > 0 ? fmt::format("the trace lists {} GPUs of its host", listed)
                                        : fmt::format("hosts of up to {} GPUs", kMaxGpusOfHost);
   say(out, "gpus", fmt::format("{} ranks; {}", world, where), settled && listed > 0);
@@ -85,7 +91,8 @@ void split_world(const InferInput& input, std::uint32_t world, Inference& out) {
 
 void infer_world(const InferInput& input, const ElementTypes& types, Inference& out) {
   if (types.ranks == 0) return;
-  const std::uint32_t reduced = all_reducing_ranks(input, out);
+  const std::uint32_t inner = inner_ranks(input, out, types.ranks);
+  const std::uint32_t reduced = all_reducing_ranks(input, out, types.ranks * std::max(inner, 1U));
   const bool elsewhere = std::any_of(out.recorded.begin(), out.recorded.end(),
                                      [](const RecordedUnit& u) { return u.reduction.cast_elsewhere; });
   const std::uint32_t world = input.trace != nullptr ? input.trace->world_size.value_or(0) : 0;
@@ -102,7 +109,6 @@ void infer_world(const InferInput& input, const ElementTypes& types, Inference& 
   }
   out.settings.replicate = replicate;
   std::uint32_t own = types.ranks * replicate;
-  const std::uint32_t inner = inner_ranks(input, types.ranks);
   if (inner > 1 && types.ranks > 1 && world == own * inner) {
     out.settings.tensor_parallel = inner;
     own = world;
