@@ -189,6 +189,9 @@ class ReaderTest(unittest.TestCase):
         about = about_of(units, inputs=[[forward, forward]])
         about["settings"]["post_optimizer_event"] = True
         done = self.imported(about)
+        # The sample is not of this run: every key was read when units and recording are compared.
+        self.assertEqual(done.returncode, 4, done.stderr)
+        self.assertIn("error: ", done.stderr)
         self.assertNotIn("unknown", done.stderr)
         self.assertNotIn("is not a value", done.stderr)
 

@@ -30,7 +30,12 @@ struct Unknown {
 /// No attention kernel whose grid has the batch in it: cuDNN's forward and plain multi-head backward have not, an MLP
 /// has none at all.
 bool hides_batch(const Run& given) {
-  return given.info.name.starts_with("mlp") || given.info.name == "hf_gpt2";
+  constexpr std::array<std::string_view, 3> kGridsWithBatch{"fmha_reduce_head", "fmha_cutlassF", "flash_fwd_kernel"};
+  return std::none_of(given.device_ops.begin(), given.device_ops.end(), [&](const DeviceOpRecord& op) {
+    return std::any_of(kGridsWithBatch.begin(), kGridsWithBatch.end(), [&](std::string_view kernel) {
+      return given.labels.text(op.label).find(kernel) != std::string::npos;
+    });
+  });
 }
 
 constexpr std::array kUnknown{
