@@ -17,6 +17,13 @@ std::optional<double> result_number(const Run& run, const std::string& key) {
   return value;
 }
 
+/// On the GPU, from the end of the step before there, where that is known; else on the host.
+Nanoseconds step_length(const Run& run, const StepRecord& step) {
+  if (!step.device_end) return step.end - step.start;
+  const StepRecord* before = step_before(run, step);
+  return *step.device_end - (before != nullptr ? *before->device_end : step.start);
+}
+
 }  // namespace
 
 std::optional<StepTime> step_time(const Run& run) {
@@ -24,7 +31,7 @@ std::optional<StepTime> step_time(const Run& run) {
   if (run.measured && run.measured->steady_median() > 0) return StepTime{run.measured->steady_median(), "measured"};
   const StepRecord* step = timed_step(run);
   if (step == nullptr) return std::nullopt;
-  return StepTime{(step->end - step->start).ms(), "profiled"};
+  return StepTime{step_length(run, *step).ms(), "profiled"};
 }
 
 std::vector<std::pair<std::string, double>> phases_ms(const Run& run, const WantedStep& wanted) {

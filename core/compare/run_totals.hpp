@@ -16,11 +16,12 @@ namespace foreshard {
 
 struct StepTime {
   double ms = 0;
-  std::string_view source;  ///< "predicted", "measured" or "profiled" (slower than it really is)
+  std::string_view source;  ///< "predicted", "measured" or "profiled" (a profiler slows the host)
 };
 
 /// The step time of a run: predicted, else the median of the unprofiled steps that were measured
-/// (Measured::steady_median), else the timed step's host time; none: no step was recorded.
+/// (Measured::steady_median), else the timed step's length on the GPU, or on the host where that is not known; none: no
+/// step was recorded.
 [[nodiscard]] std::optional<StepTime> step_time(const Run& run);
 
 /// Host milliseconds by phase of the wanted step, in the order of the run: of timed_step(), else of memory_step().
