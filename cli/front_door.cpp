@@ -63,8 +63,10 @@ Result<void> check_options(const OptionSet& options, const std::vector<std::stri
 std::string overview() {
   std::string text =
       "examples:\n"
-      "  foreshard plan run.db --forward-prefetch 2\n"
-      "  foreshard import --snapshot step.pickle --trace step.json --about about.json -o run.db\n\n"
+      "  foreshard plan llama-8b --gpus 8 --param-dtype bfloat16   a model, before a GPU is booked\n"
+      "  foreshard import rec/ -o run.db                           your own training, recorded (docs/record.md)\n"
+      "  foreshard sweep run.db                                    which settings are fastest, and fit\n"
+      "  foreshard explain run.db                                  where the memory went, and who is late\n\n"
       "foreshard predicts what a PyTorch FSDP2 training step costs in time and in memory.\n\n"
       "usage: foreshard VERB [INPUT] [options]\n\n";
   for (const Verb& verb : verbs()) text += fmt::format("  {:<9} {}\n", verb.name, verb.summary);

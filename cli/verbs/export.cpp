@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 
+#include "cli/options/newest_store.hpp"
 #include "cli/options/option_set.hpp"
 #include "cli/options/options.hpp"
 #include "cli/reports/query_csv.hpp"
@@ -194,7 +195,7 @@ Result<int> export_csv(const ExportOptions& options, Console& console) {
   return kDone;
 }
 
-Result<int> run_export(const ExportOptions& options, Console& console) {
+Result<int> run_export(ExportOptions& options, Console& console) {
   if (!options.table.empty() && options.format != "csv")
     return fail(ErrorKind::usage, "tables are exported as csv", "--table", "give --format csv");
   const bool to_file = !options.output.empty() && options.output != "-";
@@ -202,6 +203,9 @@ Result<int> run_export(const ExportOptions& options, Console& console) {
   if (to_file && !folder) FORESHARD_TRY(may_write(options.output, options.force));
   if (!to_file && options.output.empty() && options.format != "dot" && options.format != "csv")
     return fail(ErrorKind::usage, "the output needs a name", "-o", "give -o FILE, or -o - for standard output");
+  auto named = store_or_newest(options.run, console);
+  FORESHARD_TRY(named);
+  options.run = std::move(*named);
   const auto run = traces::read_run(options.run);
   FORESHARD_TRY(run);
   if (options.format == "csv") return export_csv(options, console);
@@ -215,7 +219,7 @@ Result<int> run_export(const ExportOptions& options, Console& console) {
 
 Action add_export(OptionSet& set) {
   auto options = std::make_shared<ExportOptions>();
-  set.add_option("run", options->run, "a run store").required().type_name("RUN");
+  set.add_option("run", options->run, "a run store; default: the newest here").type_name("RUN");
   set.add_option("--format", options->format,
                  "perfetto: ui.perfetto.dev; chrome: Kineto's profiler trace; snapshot: PyTorch's memory_viz; dot, "
                  "svg-graph: what waits for what in a step; csv: the store's tables; chakra: execution trace")

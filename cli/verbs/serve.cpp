@@ -4,6 +4,7 @@
 
 #include <memory>
 
+#include "cli/options/newest_store.hpp"
 #include "cli/options/option_set.hpp"
 #include "cli/verbs/verbs.hpp"
 #include "viz/serve/server.hpp"
@@ -20,7 +21,12 @@ struct ServeOptions {
   bool wait = false;
 };
 
-Result<int> serve(const ServeOptions& options, Console& console) {
+Result<int> serve(ServeOptions& options, Console& console) {
+  if (options.runs.empty()) {
+    auto newest = store_or_newest({}, console);
+    FORESHARD_TRY(newest);
+    options.runs.push_back(std::move(*newest));
+  }
   viz::Content content(options.runs, options.theme);
   if (auto checked = content.check(options.wait); !checked) {
     if (!options.wait && checked.error().hint.empty()) checked.error().hint = "--wait waits for a run to be written";
@@ -47,8 +53,8 @@ Result<int> serve(const ServeOptions& options, Console& console) {
 
 Action add_serve(OptionSet& set) {
   auto options = std::make_shared<ServeOptions>();
-  set.add_option("runs", options->runs, "run stores, and files that sweep --progress writes")
-      .required()
+  set.add_option("runs", options->runs,
+                 "run stores, and files that sweep --progress writes; default: the newest store here")
       .type_name("RUN...");
   set.add_option("--port", options->port, "port of the loopback; 0: any free one; default: 8347, or any free one")
       .type_name("N");

@@ -12,6 +12,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "cli/options/newest_store.hpp"
 #include "cli/options/option_set.hpp"
 #include "cli/options/options.hpp"
 #include "cli/options/source_options.hpp"
@@ -147,7 +148,10 @@ Result<int> view_page(const ViewOptions& options, Console& console) {
   return kDone;
 }
 
-Result<int> view(const ViewOptions& options, Console& console) {
+Result<int> view(ViewOptions& options, Console& console) {
+  auto named = store_or_newest(options.run, console);
+  FORESHARD_TRY(named);
+  options.run = std::move(*named);
   const auto format = format_of(options.output);
   FORESHARD_TRY(format);
   if (*format == "html") return view_page(options, console);
@@ -178,7 +182,7 @@ Result<int> view(const ViewOptions& options, Console& console) {
 
 Action add_view(OptionSet& set) {
   auto options = std::make_shared<ViewOptions>();
-  set.add_option("run", options->run, "a run store").required().type_name("RUN");
+  set.add_option("run", options->run, "a run store; default: the newest here").type_name("RUN");
   set.add_option("-o,--output", options->output, "the page or the picture; png and pdf need rsvg-convert")
       .required()
       .type_name("FILE.html|svg|png|pdf");
