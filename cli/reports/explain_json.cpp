@@ -6,6 +6,7 @@
 
 #include "cli/reports/explain_report.hpp"
 #include "cli/reports/json_values.hpp"
+#include "cli/reports/straggler_report.hpp"
 #include "core/run/run_names.hpp"
 
 namespace foreshard::cli {
@@ -251,6 +252,7 @@ Json explain_json(const ExplainReport& report, std::size_t series) {
   if (e.asked) json["moments"]["asked"] = moment_json(report.run, *e.asked);
   json["steps"] = periods_json(e.steps);
   json["phases"] = periods_json(e.phases);
+  json["ranks"] = report.stragglers ? stragglers_json(*report.stragglers) : Json(nullptr);
   json["series"] = Json::array();
   for (const GapPoint& point : downsample(e.series, series)) json["series"].push_back(point_json(point));
   return json;

@@ -10,6 +10,7 @@
 
 #include "cli/terminal/output.hpp"
 #include "core/explain/explanation.hpp"
+#include "core/straggler/straggler.hpp"
 #include "sim/sweep/remedies.hpp"
 
 namespace foreshard::cli {
@@ -18,11 +19,12 @@ struct ExplainReport {
   std::string path;  ///< RUN as given
   const Run& run;
   const Explanation& explanation;
-  std::optional<sim::Remedies> remedies;  ///< none: not asked for, or nothing to simulate from
-  std::string no_remedies;                ///< why there are none; empty where there are
-  std::string machine = {};               ///< name of the profile that they were simulated on
-  std::string fingerprint = {};           ///< of the run (fingerprint.hpp); empty: a store without
-  std::string machine_note = {};          ///< why that is not the run's; empty where it is, or was asked for
+  std::optional<sim::Remedies> remedies;      ///< none: not asked for, or nothing to simulate from
+  std::string no_remedies;                    ///< why there are none; empty where there are
+  std::string machine = {};                   ///< name of the profile that they were simulated on
+  std::string fingerprint = {};               ///< of the run (fingerprint.hpp); empty: a store without
+  std::optional<Stragglers> stragglers = {};  ///< none: one rank was recorded
+  std::string machine_note = {};              ///< why that is not the run's; empty where it is, or was asked for
 };
 
 /// The keys of docs/explain.md. At most `series` points of the gap over time.

@@ -5,8 +5,10 @@
 #include <algorithm>
 
 #include "cli/reports/explain_report.hpp"
+#include "cli/reports/straggler_report.hpp"
 #include "core/base/units.hpp"
 #include "core/run/run_names.hpp"
+#include "core/straggler/straggler_text.hpp"
 
 namespace foreshard::cli {
 namespace {
@@ -241,6 +243,7 @@ void print_explain(std::ostream& out, const ExplainReport& report) {
   const Explanation& e = report.explanation;
   out << report.run.info.name << (e.step ? fmt::format(", step {}", *e.step) : std::string(", the whole record"))
       << ": " << headline(report) << '\n';
+  if (report.stragglers) out << "Ranks: " << straggler_sentences(*report.stragglers).front() << ".\n";
   print_failures(out, e);
   const Moment& shown = e.asked ? *e.asked : e.reserved_peak;
   print_gap(out, report, shown, e.asked ? "reserved memory at the time asked for" : "reserved memory at its peak");
@@ -248,6 +251,7 @@ void print_explain(std::ostream& out, const ExplainReport& report) {
   print_pending(out, report);
   print_holders(out, report, shown);
   print_steps(out, e);
+  if (report.stragglers) print_stragglers(out, *report.stragglers);
   print_remedies(out, report);
   if (!report.fingerprint.empty()) out << "\nfingerprint " << report.fingerprint << '\n';
 }

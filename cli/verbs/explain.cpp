@@ -5,13 +5,16 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "cli/options/newest_store.hpp"
 #include "cli/options/option_set.hpp"
 #include "cli/options/options.hpp"
 #include "cli/reports/fingerprint.hpp"
+#include "cli/reports/straggler_report.hpp"
 #include "cli/terminal/version.hpp"
 #include "cli/verbs/explain_remedies.hpp"
 #include "cli/verbs/verbs.hpp"
 #include "core/base/units.hpp"
+#include "core/straggler/straggler_text.hpp"
 #include "sim/machine/profile.hpp"
 #include "traces/import/import.hpp"
 #include "traces/store/store.hpp"
@@ -107,11 +110,32 @@ Result<void> simulate(const ExplainOptions& options, const Loaded& loaded, Conso
   return {};
 }
 
+/// Of a store without a memory record: who waits for whom.
+int explain_ranks(const ExplainOptions& options, const Run& run, const Stragglers& found, Console& console) {
+  if (options.json) {
+    Json json = json_result("explain");
+    json["run"] = options.run;
+    json["name"] = run.info.name;
+    json["ranks"] = stragglers_json(found);
+    print_json(console.out, json);
+    return kDone;
+  }
+  console.out << run.info.name << ": " << straggler_sentences(found).front()
+              << ".\nIt holds no memory record: import a snapshot with the traces to explain memory.\n";
+  print_stragglers(console.out, found);
+  return kDone;
+}
+
 Result<int> explain_run(ExplainOptions& options, Console& console) {
   const auto request = request_of(options);
   FORESHARD_TRY(request);
+  auto run = store_or_newest(options.run, console);
+  FORESHARD_TRY(run);
+  options.run = std::move(*run);
   auto loaded = traces::is_store(options.run) ? load_store(options) : load_snapshot(options, console);
   FORESHARD_TRY(loaded);
+  auto stragglers = find_stragglers(loaded->run);
+  if (stragglers && loaded->run.allocator.empty()) return explain_ranks(options, loaded->run, *stragglers, console);
   const auto explanation = explain(loaded->run, *request);
   if (!explanation) {
     Error error = explanation.error();
@@ -120,6 +144,7 @@ Result<int> explain_run(ExplainOptions& options, Console& console) {
   }
   report_oddities(console, *loaded, *explanation);
   ExplainReport report{options.run, loaded->run, *explanation, std::nullopt, {}};
+  report.stragglers = std::move(stragglers);
   report.fingerprint = fingerprint_of(loaded->run);
   FORESHARD_TRY(simulate(options, *loaded, console, report));
   if (options.json)
@@ -133,8 +158,9 @@ Result<int> explain_run(ExplainOptions& options, Console& console) {
 
 Action add_explain(OptionSet& set) {
   auto options = std::make_shared<ExplainOptions>();
-  set.add_option("run", options->run, "a run store, or a memory snapshot (.pickle or JSON, plain, .gz or .xz)")
-      .required()
+  set.add_option(
+         "run", options->run,
+         "a run store, or a memory snapshot (.pickle or JSON, plain, .gz or .xz); default: the newest store here")
       .type_name("RUN|SNAPSHOT");
   set.add_option("--step", options->step, "a step's number, or all; default: the last").type_name("N|all");
   set.add_option("--at", options->at, "the moment of the tables: peak (of reserved), or a time after the step's begin")

@@ -4,6 +4,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -27,6 +28,7 @@ namespace {
 struct ImportOptions {
   traces::ImportRequest request;
   std::string folder;
+  std::string rank;
   traces::WantedRecording wanted;
   std::string output;
   std::string write_about;
@@ -71,6 +73,11 @@ Json as_json(const ImportOptions& options, const traces::Imported& imported) {
   json["device_ops"] = run.device_ops.size();
   json["host_ops"] = run.host_ops.size();
   json["workload"] = imported.workload.has_value();
+  json["ranks"] = Json::array();
+  for (const RankRecord& rank : run.ranks)
+    json["ranks"].push_back({{"rank", rank.rank},
+                             {"clock_offset_ns", rank.clock_offset.count},
+                             {"clock_error_ns", rank.clock_error.count}});
   json["inputs"] = Json::array();
   for (const InputFile& input : run.info.inputs)
     json["inputs"].push_back(
@@ -100,6 +107,12 @@ void print_summary(Console& console, const ImportOptions& options, const Run& ru
   if (!run.device_ops.empty())
     table.row({"time", fmt::format("{} device ops, {} host ops", exact_bytes(run.device_ops.size()),
                                    exact_bytes(run.host_ops.size()))});
+  if (!run.ranks.empty()) {
+    Nanoseconds error;
+    for (const RankRecord& rank : run.ranks) error = std::max(error, rank.clock_error);
+    table.row({"ranks", fmt::format("{} of {}, clocks brought together within {}", run.ranks.size(),
+                                    run.settings.world(), format_time(error))});
+  }
   for (const StepRecord& step : run.steps)
     if (step.recording == Recording::snapshot)
       table.row({fmt::format("step {}", step.index),
@@ -152,10 +165,22 @@ std::string folder_name(const std::string& folder) {
   return (path.has_filename() ? path : path.parent_path()).filename().string();
 }
 
+/// A rank's number, or "all".
+Result<void> parse_rank(ImportOptions& options) {
+  options.wanted.all_ranks = options.rank == "all";
+  if (options.rank.empty() || options.wanted.all_ranks) return {};
+  const auto rank = parse_count(options.rank);
+  if (!rank)
+    return fail(ErrorKind::usage, fmt::format("'{}' is no rank", options.rank), "--rank", "give a number, or all");
+  options.wanted.rank = *rank;
+  return {};
+}
+
 /// The files of the folder stand where none were given.
 Result<void> choose_files(ImportOptions& options, Console& console) {
+  FORESHARD_TRY(parse_rank(options));
   if (options.folder.empty()) {
-    if (!options.wanted.rank && !options.wanted.step) return {};
+    if (options.rank.empty() && !options.wanted.step) return {};
     return fail(ErrorKind::usage, "--rank and --step choose among the files of a folder, and none was given");
   }
   const auto files = traces::recording_files(options.folder);
@@ -167,6 +192,7 @@ Result<void> choose_files(ImportOptions& options, Console& console) {
   if (request.snapshot.empty()) request.snapshot = chosen->snapshot;
   if (request.trace.empty()) request.trace = chosen->trace;
   if (request.about.empty()) request.about = chosen->about;
+  if (request.rank_traces.empty()) request.rank_traces = chosen->rank_traces;
   if (request.name.empty()) request.name = folder_name(options.folder);
   return {};
 }
@@ -205,11 +231,15 @@ Action add_import(OptionSet& set) {
   traces::ImportRequest& request = options->request;
   set.add_option("folder", options->folder,
                  "what the recorder or a framework wrote: its snapshot, trace and about file");
-  set.add_option("--rank", options->wanted.rank, "of the folder's files; default: the lowest").type_name("N");
+  set.add_option("--rank", options->rank,
+                 "of the folder's files, default: the lowest; all: every rank's trace, for who waits for whom")
+      .type_name("N|all");
   set.add_option("--step", options->wanted.step, "of the folder's files; default: the last").type_name("N");
   set.add_option("--snapshot", request.snapshot, "memory snapshot, torch.cuda.memory._dump_snapshot()")
       .type_name("FILE");
   set.add_option("--trace", request.trace, "profiler trace, export_chrome_trace()").type_name("FILE");
+  set.add_option("--rank-trace", request.rank_traces, "profiler traces of further ranks of the same run")
+      .type_name("FILE");
   set.add_option("--about", request.about, "how the run was set up; without it, what the recording settles is taken")
       .type_name("FILE");
   set.add_option("-o,--output", options->output, "the store to write").required().type_name("RUN");

@@ -6,9 +6,11 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/options/options.hpp"
+#include "cli/reports/straggler_report.hpp"
 #include "cli/verbs/explain_remedies.hpp"
 #include "core/base/json_io.hpp"
 #include "core/explain/explanation.hpp"
+#include "core/straggler/straggler.hpp"
 #include "traces/workload_file/workload_file.hpp"
 #include "viz/pack/page.hpp"
 #include "viz/scene/caption.hpp"
@@ -59,6 +61,7 @@ Result<void> write_run_page(const Run& run, const viz::PackOptions& options, con
   packs.push_back(std::move(*pack));
   std::vector<viz::PageExtra> extras;
   if (!explanation.is_null()) extras.push_back({"explain", text_of(explanation)});
+  if (const auto stragglers = find_stragglers(run)) extras.push_back({"ranks", text_of(stragglers_json(*stragglers))});
   const viz::PageShell shell{viz::headline(run), file.theme, {{"", viz::headline(run)}}, ""};
   return write_text(file.path, viz::page_file(shell, packs, extras), file.force);
 }

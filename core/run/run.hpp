@@ -158,6 +158,23 @@ struct ImportStat {
   std::string text;  ///< one sentence for the user
 };
 
+/// A rank whose profiler trace is part of an import of several ranks.
+struct RankRecord {
+  std::uint32_t rank = 0;
+  Nanoseconds clock_offset;  ///< added to its times, beyond what its trace says of their origin
+  Nanoseconds clock_error;   ///< the offset is wrong by no more than this (traces/import/clock_alignment.hpp)
+};
+
+/// A device op of one of the `ranks`, on the clock of the first.
+struct RankOpRecord {
+  std::uint32_t rank = 0;
+  std::int32_t step = -1;      ///< of the trace's complete steps, by its issue; −1: of none
+  LabelId phase;               ///< "forward", …, by its issue; invalid: between phases
+  std::int32_t sequence = -1;  ///< of a collective: its place among its communicator's of the step, equal on every
+                               ///< rank; −1: none
+  DeviceOpRecord op;           ///< stream 0 is the rank's compute stream; communicators are numbered over all ranks
+};
+
 struct Run {
   RunInfo info;
   Settings settings;
@@ -174,6 +191,8 @@ struct Run {
   std::vector<StepRecord> steps;
   std::vector<PhaseRecord> phases;
   std::vector<AnnotationRecord> annotations;
+  std::vector<RankRecord> ranks;       ///< of an import of several: by rank; the first is that of all other records
+  std::vector<RankOpRecord> rank_ops;  ///< of all `ranks`, the first's device_ops again; by rank, then by issue
   std::vector<ImportStat> import_stats;
   std::map<std::string, std::string> results;  ///< plan's answers by JSON key, each as JSON text
   std::string workload_json;                   ///< the workload this run came from (docs/workload.md); empty: none

@@ -4,6 +4,9 @@
 #include <string>
 
 #include "core/base/check.hpp"
+#include "core/straggler/straggler.hpp"
+#include "traces/import/rank_traces.hpp"
+#include "traces/import/recorded_steps.hpp"
 #include "traces/infer/element_sizes.hpp"
 #include "traces/infer/inferred_settings.hpp"
 #include "traces/infer/user_program.hpp"
@@ -35,6 +38,24 @@ void check_inference(const traces::ProfilerTrace& trace) {
   FORESHARD_CHECK(types.ranks == 0 || out.settings.world() > 0, "a world has ranks");
 }
 
+/// As two ranks of one run: what is kept is on one clock, and belongs to the ranks that are listed.
+void check_ranks(const traces::ProfilerTrace& trace) {
+  Run run = trace.run;
+  run.units = {{"", {Parameter{"weight", {2, 2}, DType::float32}}}};
+  const auto hooks = traces::find_hooks(traces::trace_ranges(run), run.units);
+  if (!hooks) return;
+  run.steps = traces::step_records(*hooks, Recording::trace);
+  run.phases = traces::phase_records(*hooks, Recording::trace);
+  std::vector<traces::RankTrace> others;
+  others.push_back({"other", trace});
+  others.back().trace.rank = 1;
+  if (!traces::add_ranks({0, trace.world_size, trace.origin_ns, trace.communicators}, std::move(others), run)) return;
+  FORESHARD_CHECK(!run.ranks.empty() && run.ranks.front().rank == 0, "the first rank is kept");
+  if (const auto found = find_stragglers(run))
+    for (const RankTime& rank : found->ranks)
+      FORESHARD_CHECK(rank.compute + rank.waiting + rank.communication + rank.idle == rank.step, "parts add up");
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
@@ -47,6 +68,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const auto trace = traces::read_profiler_trace(*source, options);
   if (!trace) return 0;
   check_inference(*trace);
+  check_ranks(*trace);
   const Run& run = trace->run;
   for (std::size_t i = 0; i < run.host_ops.size(); ++i) {
     const HostOpRecord& op = run.host_ops[i];

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <set>
 #include <system_error>
 
@@ -77,6 +78,7 @@ class FileSelection {
     for (const auto& [files, path] :
          {std::pair{&snapshots_, &out_.snapshot}, {&traces_, &out_.trace}, {&abouts_, &out_.about}})
       FORESHARD_TRY(take(*files, *path));
+    FORESHARD_TRY(take_others());
     if (found_.links > 0) out_.notes.push_back(fmt::format("{} links were not followed", found_.links));
     if (found_.unread > 0)
       out_.notes.push_back(fmt::format("{} folders were not read: too deep, or not permitted", found_.unread));
@@ -97,11 +99,19 @@ class FileSelection {
       return {};
     }
     const std::uint32_t rank = wanted_.rank.value_or(*ranks.begin());
-    const auto of_rank = [&](const RecordingFile& file) { return file.rank == rank; };
-    keep(snapshots_, of_rank);
-    keep(traces_, of_rank);
-    if (ranks.size() > 1) out_.notes.push_back(fmt::format("rank {} of ranks {}", rank, list_of(ranks)));
+    if (wanted_.all_ranks) others_ = traces_;
+    keep(others_, [&](const RecordingFile& file) { return file.rank && file.rank != rank; });
+    keep_rank(snapshots_, rank);
+    keep_rank(traces_, rank);
+    if (ranks.size() > 1 && !wanted_.all_ranks)
+      out_.notes.push_back(fmt::format("rank {} of ranks {}; --rank all takes all", rank, list_of(ranks)));
     return {};
+  }
+
+  /// Those of the rank; where there are none, those that do not say whose they are.
+  static void keep_rank(FilePointers& files, std::uint32_t rank) {
+    const bool any = std::any_of(files.begin(), files.end(), [&](const RecordingFile* f) { return f->rank == rank; });
+    keep(files, [&](const RecordingFile& file) { return any ? file.rank == rank : !file.rank; });
   }
 
   Result<void> choose_step() {
@@ -117,7 +127,8 @@ class FileSelection {
     const std::set<std::uint64_t> traced = steps_of(traces_);
     if (traced.empty()) return {};
     const std::uint64_t trace_step = traced.contains(step) ? step : *traced.rbegin();
-    keep(traces_, [&](const RecordingFile& file) { return file.step == trace_step; });
+    for (FilePointers* files : {&traces_, &others_})
+      keep(*files, [&](const RecordingFile& file) { return file.step == trace_step; });
     if (trace_step != step)
       out_.notes.push_back(fmt::format("the snapshot is of step {}, the trace of step {}", step, trace_step));
     return {};
@@ -131,11 +142,24 @@ class FileSelection {
     return {};
   }
 
+  Result<void> take_others() {
+    std::map<std::uint32_t, const RecordingFile*> by_rank;
+    for (const RecordingFile* file : others_) {
+      const auto [other, is_new] = by_rank.try_emplace(*file->rank, file);
+      if (!is_new)
+        return fail(ErrorKind::mismatch, "has several files that would do: " + names_of({other->second, file}), folder_,
+                    "give the folder of one run, or --step");
+    }
+    for (const auto& [rank, file] : by_rank) out_.rank_traces.push_back((fs::path(folder_) / file->path).string());
+    return {};
+  }
+
   const std::string& folder_;
   const RecordingFiles& found_;
   const WantedRecording& wanted_;
   FilePointers snapshots_;
   FilePointers traces_;
+  FilePointers others_;  ///< traces of the other ranks, where all are wanted
   FilePointers abouts_ = of_kind(found_.files, RecordingFileKind::about);
   ChosenRecording out_;
 };

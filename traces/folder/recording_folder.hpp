@@ -47,8 +47,9 @@ struct RecordingFiles {
 [[nodiscard]] Result<RecordingFiles> recording_files(const std::string& folder, std::uint64_t max_entries = 100'000);
 
 struct WantedRecording {
-  std::optional<std::uint32_t> rank;  ///< none: 0 where there is one, else the lowest
+  std::optional<std::uint32_t> rank;  ///< none: the lowest
   std::optional<std::uint32_t> step;  ///< none: the last of the snapshots; of the traces where there are none
+  bool all_ranks = false;             ///< every rank's trace of that step, beside the files of `rank`
 };
 
 /// Paths to import; empty: none there.
@@ -56,7 +57,8 @@ struct ChosenRecording {
   std::string snapshot;
   std::string trace;
   std::string about;
-  std::vector<std::string> notes;  ///< what was chosen among several, and what was left, a sentence each
+  std::vector<std::string> rank_traces;  ///< of the other ranks, by rank
+  std::vector<std::string> notes;        ///< what was chosen among several, and what was left, a sentence each
 };
 
 /// The files of one rank and step. Fails with ErrorKind::input where there is neither snapshot nor trace (naming the

@@ -13,6 +13,7 @@
 #include "traces/import/belonging.hpp"
 #include "traces/import/file_digest.hpp"
 #include "traces/import/import_memory.hpp"
+#include "traces/import/rank_traces.hpp"
 #include "traces/import/recorded_steps.hpp"
 #include "traces/import/snapshot_ranges.hpp"
 #include "traces/infer/check_given.hpp"
@@ -23,14 +24,6 @@
 
 namespace foreshard::traces {
 namespace {
-
-/// The annotations of a trace, in the order of their starts.
-std::vector<Range> trace_ranges(const Run& run) {
-  std::vector<Range> ranges;
-  for (const HostOpRecord& op : run.host_ops)
-    if (op.kind == HostOpRecord::Kind::annotation) ranges.push_back({run.labels.text(op.label), op.start, op.end});
-  return ranges;
-}
 
 /// The last step's time on the device, from the end of the step before where there is one, and its busy time.
 ProfiledStep profiled_step(const Run& run, const std::vector<StepRecord>& steps) {
@@ -94,8 +87,10 @@ class Importer {
   Result<Imported> import() {
     if (request_.snapshot.empty() && request_.trace.empty())
       return fail(ErrorKind::usage, "nothing to import", {}, "give --snapshot, --trace, or both");
+    if (request_.trace.empty() && !request_.rank_traces.empty())
+      return fail(ErrorKind::usage, "further ranks' traces need a first one");
     for (const auto part : {&Importer::read_files, &Importer::settle, &Importer::take_snapshot, &Importer::take_trace,
-                            &Importer::take_workload})
+                            &Importer::take_ranks, &Importer::take_workload})
       FORESHARD_TRY((this->*part)());
     add_memory_side();
     finish();
@@ -122,6 +117,7 @@ class Importer {
   [[nodiscard]] Result<Settings> given_mesh() const;
   Result<void> settle();
   Result<void> take_trace();
+  Result<void> take_ranks();
   Result<void> take_snapshot();
   Result<void> take_workload();
   [[nodiscard]] bool settles() const { return out_.inference && out_.inference->trouble.empty(); }
@@ -284,6 +280,20 @@ Result<void> Importer::take_trace() {
   r.phases = phase_records(*hooks, Recording::trace);
   add_stats(hooks->stats);
   return {};
+}
+
+Result<void> Importer::take_ranks() {
+  if (request_.rank_traces.empty()) return {};
+  std::vector<RankTrace> others;
+  for (const std::string& file : request_.rank_traces) {
+    stage("reading " + file);
+    auto trace = read_profiler_trace(file, {.keep_cpu_ops = false, .device = request_.device});
+    FORESHARD_TRY(trace);
+    others.push_back({file, std::move(*trace)});
+    FORESHARD_TRY(note_file("trace", file));
+  }
+  return add_ranks({trace_->rank.value_or(0), trace_->world_size, trace_->origin_ns, trace_->communicators},
+                   std::move(others), run());
 }
 
 Result<void> Importer::take_snapshot() {

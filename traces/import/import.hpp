@@ -10,6 +10,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "core/base/error.hpp"
 #include "core/run/run.hpp"
@@ -23,12 +24,13 @@ struct ImportRequest {
   std::string snapshot = {};
   std::string trace = {};
   std::string about = {};
-  std::optional<std::uint32_t> device = {};  ///< none: the one that recorded
-  bool keep_cpu_ops = false;                 ///< PyTorch's operators as host ops too
-  bool workload = true;                      ///< take the step apart into a workload (needs a snapshot)
-  std::string machine = {};                  ///< profile that contention is taken out with; empty: by the GPU's name
-  std::string name = {};                     ///< of the run; empty: the first file's name without its suffixes
-  std::string version = {};                  ///< foreshard's own, to be stored
+  std::vector<std::string> rank_traces = {};  ///< of further ranks of the run, beside `trace`: who waits for whom
+  std::optional<std::uint32_t> device = {};   ///< none: the one that recorded
+  bool keep_cpu_ops = false;                  ///< PyTorch's operators as host ops too
+  bool workload = true;                       ///< take the step apart into a workload (needs a snapshot)
+  std::string machine = {};                   ///< profile that contention is taken out with; empty: by the GPU's name
+  std::string name = {};                      ///< of the run; empty: the first file's name without its suffixes
+  std::string version = {};                   ///< foreshard's own, to be stored
   std::function<void(std::string_view)> on_stage = {};  ///< hears what is being done; may be empty
 };
 
@@ -40,6 +42,8 @@ struct Imported {
 
 /// Fails with ErrorKind::input where a file cannot be read, ErrorKind::usage for wrong requests, and
 /// ErrorKind::mismatch where the files are not of one run or do not follow FSDP2's rules.
+///
+/// Of `rank_traces` only device ops are kept (rank_traces.hpp); everything else is of `trace`'s rank.
 ///
 /// Without an about file settings, units and parameters are those that the snapshot settles (traces/infer); where they
 /// are too few for a workload there is none, the units have no parameters, and an import stat says why. Without a trace

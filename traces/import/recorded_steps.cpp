@@ -44,6 +44,13 @@ void add_phases(const StepPlaces& step, std::span<const HookPlace> places, Recor
 
 }  // namespace
 
+std::vector<Range> trace_ranges(const Run& run) {
+  std::vector<Range> ranges;
+  for (const HostOpRecord& op : run.host_ops)
+    if (op.kind == HostOpRecord::Kind::annotation) ranges.push_back({run.labels.text(op.label), op.start, op.end});
+  return ranges;
+}
+
 std::vector<StepRecord> step_records(const Hooks& hooks, Recording recording) {
   std::vector<StepRecord> steps;
   for (const StepPlaces& place : hooks.steps) {

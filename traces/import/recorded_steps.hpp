@@ -10,6 +10,9 @@
 
 namespace foreshard::traces {
 
+/// The annotations of a profiler trace, in the order of their starts. Names point into `run`.
+[[nodiscard]] std::vector<Range> trace_ranges(const Run& run);
+
 /// The complete steps, without peaks or device times.
 [[nodiscard]] std::vector<StepRecord> step_records(const Hooks& hooks, Recording recording);
 

@@ -150,6 +150,8 @@ Result<Run> read_run(const std::string& path) {
   run.streams = loader.load<StreamRecord>("stream");
   run.host_ops = loader.load<HostOpRecord>("host_op");
   run.device_ops = loader.load<DeviceOpRecord>("device_op");
+  run.ranks = loader.load<RankRecord>("rank");
+  run.rank_ops = loader.load<RankOpRecord>("rank_op");
   run.events = loader.load<EventRecord>("event");
   run.blocks = loader.load<BlockRecord>("block");
   run.allocator = loader.load<AllocatorRecord>("allocator_event");

@@ -55,6 +55,11 @@ Result<void> check_references(const Run& run, ErrorKind kind, const std::string&
     checker.check(op.label);
     checker.check(op.unit);
   });
+  each(checker, "rank_op", run.rank_ops, [&](const RankOpRecord& row) {
+    checker.check(row.phase);
+    checker.check(row.op.label);
+    checker.check(row.op.unit);
+  });
   each(checker, "block", run.blocks, [&](const BlockRecord& block) {
     checker.check(block.label);
     checker.check(block.unit);
@@ -63,6 +68,12 @@ Result<void> check_references(const Run& run, ErrorKind kind, const std::string&
   each(checker, "allocator_event", run.allocator, [&](const AllocatorRecord& event) { checker.check(event.block); });
   each(checker, "annotation", run.annotations, [&](const AnnotationRecord& range) { checker.check(range.label); });
   if (!checker.failure().empty()) return fail(kind, checker.failure(), where);
+  std::set<std::uint32_t> ranks;
+  for (const RankRecord& rank : run.ranks)
+    if (!ranks.insert(rank.rank).second) return fail(kind, fmt::format("rank {} is listed twice", rank.rank), where);
+  for (const RankOpRecord& row : run.rank_ops)
+    if (!ranks.contains(row.rank))
+      return fail(kind, fmt::format("rank_op names rank {}, which is not there", row.rank), where);
   std::set<StreamId> seen;
   for (const StreamRecord& stream : run.streams)
     if (!seen.insert(stream.id).second)

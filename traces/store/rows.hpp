@@ -125,6 +125,20 @@ void columns(Io& io, Of<Io, DeviceOpRecord>& row) {
   io.unless("block_z", row.block[2], 0u);
 }
 template <class Io>
+void columns(Io& io, Of<Io, RankRecord>& row) {
+  io.value("rank", row.rank);
+  io.value("clock_offset", row.clock_offset);
+  io.value("clock_error", row.clock_error);
+}
+template <class Io>
+void columns(Io& io, Of<Io, RankOpRecord>& row) {
+  io.value("rank", row.rank);
+  io.value("step", row.step);
+  io.value("phase", row.phase);
+  io.unless("sequence", row.sequence, -1);
+  columns(io, row.op);
+}
+template <class Io>
 void columns(Io& io, Of<Io, EventRecord>& row) {
   io.value("kind", row.kind);
   io.value("event", row.event);

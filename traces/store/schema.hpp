@@ -14,7 +14,7 @@
 namespace foreshard::traces {
 
 /// PRAGMA user_version of a store. A reader refuses every other version.
-inline constexpr std::int32_t kSchemaVersion = 2;
+inline constexpr std::int32_t kSchemaVersion = 3;
 /// PRAGMA application_id of a store: "fshd" in ASCII.
 inline constexpr std::int32_t kApplicationId = 0x66736864;
 /// Bytes of a database page; fixed so that equal runs give equal bytes.

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <array>
 
 #include "traces/store/schema.hpp"
@@ -70,6 +71,25 @@ constexpr std::array kDeviceOp{
     Column{"block_y", kInteger, true, "As `block_x`."},
     Column{"block_z", kInteger, true, "As `block_x`."},
 };
+constexpr std::array kRank{
+    Column{"rank", kInteger, false, "Its number in the world."},
+    Column{"clock_offset", kInteger, false, "Added to its times, in ns, beyond what its trace says of their origin."},
+    Column{"clock_error", kInteger, false,
+           "That is wrong by no more, in ns: no collective ends on one rank before it begins on another."},
+};
+constexpr std::array kOfRank{
+    Column{"rank", kInteger, false, "The rank it ran on."},
+    Column{"step", kInteger, false, "Step of the trace, by its issue; −1: of none that is complete."},
+    Column{"phase", kInteger, true, "`forward`, …, by its issue: its name in `label`."},
+    Column{"sequence", kInteger, true,
+           "Of a collective: its place among its communicator's of that step. With step and communicator it names one "
+           "collective on all ranks."},
+};
+constexpr auto kRankOp = [] {
+  std::array<Column, kOfRank.size() + kDeviceOp.size()> columns{};
+  std::copy(kDeviceOp.begin(), kDeviceOp.end(), std::copy(kOfRank.begin(), kOfRank.end(), columns.begin()));
+  return columns;
+}();
 constexpr std::array kEvent{
     Column{"kind", kText, false, "`record`, `wait` (of a stream) or `host_wait`."},
     Column{"event", kInteger, true, "One recording of an event; a wait names the recording that it waits for."},
@@ -199,6 +219,12 @@ constexpr std::array kTables{
     Table{"stream", "CUDA streams.", kStream},
     Table{"host_op", "Spans of host time.", kHostOp},
     Table{"device_op", "Kernels, copies, memsets and collectives, in order of issue.", kDeviceOp},
+    Table{"rank", "Ranks of an import of several ranks' traces; the first is that of all other tables.", kRank},
+    Table{
+        "rank_op",
+        "Device ops of every `rank`, on the first one's clock (whose ops are those of `device_op` again). Streams are "
+        "numbered as in that rank's trace, 0 is its compute stream; communicators over all ranks.",
+        kRankOp},
     Table{"event", "Event records and waits, in host order.", kEvent},
     Table{"block", "Allocations from malloc to free, in order of malloc.", kBlock},
     Table{"allocator_event", "Every change of the caching allocator's state, in order.", kAllocatorEvent},

@@ -108,6 +108,8 @@ Result<void> fill_tables(Connection& connection, const Run& run) {
   filler.fill("stream", run.streams);
   filler.fill("host_op", run.host_ops);
   filler.fill("device_op", run.device_ops);
+  filler.fill("rank", run.ranks);
+  filler.fill("rank_op", run.rank_ops);
   filler.fill("event", run.events);
   filler.fill("block", run.blocks);
   filler.fill("allocator_event", run.allocator);

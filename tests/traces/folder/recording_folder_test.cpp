@@ -86,7 +86,8 @@ TEST_CASE("torchtitan's outputs: the last step of the lowest rank, or the ones t
   CHECK(chosen(kTitan, {.rank = {}, .step = 15}) == "d: has no recording of step 15\n  hint: its steps: 10, 20");
   const auto found = choose_recording("d", listing(kTitan), {});
   REQUIRE(found);
-  CHECK(found->notes == std::vector<std::string>{"rank 0 of ranks 0, 1", "step 20 of steps 10, 20"});
+  CHECK(found->notes ==
+        std::vector<std::string>{"rank 0 of ranks 0, 1; --rank all takes all", "step 20 of steps 10, 20"});
 }
 
 TEST_CASE("profiler and snapshot of different steps are taken together, and said") {
@@ -129,4 +130,22 @@ TEST_CASE("links are not followed, and too many entries end the search") {
   REQUIRE_FALSE(many);
   CHECK(many.error().what == "has more than 12 entries");
   CHECK_FALSE(recording_files((folder.path() / "nowhere").string()));
+}
+
+TEST_CASE("every rank's trace of a step, and a snapshot that does not say whose it is") {
+  const auto titan = choose_recording("d", listing(kTitan), {.rank = {}, .step = 10, .all_ranks = true});
+  REQUIRE(titan);
+  CHECK(titan->trace == "d/" + kTitan[6]);
+  CHECK(titan->rank_traces == std::vector<std::string>{"d/" + kTitan[7]});
+  CHECK(titan->notes == std::vector<std::string>{"step 10 of steps 10, 20"});
+  const std::vector<std::string> plain{"l.pickle", "l.rank2.trace.json", "l.rank10.trace.json", "l.rank0.trace.json"};
+  const auto found = choose_recording("d", listing(plain), {.rank = 2, .step = {}, .all_ranks = true});
+  REQUIRE(found);
+  CHECK(found->snapshot == "d/l.pickle");
+  CHECK(found->trace == "d/l.rank2.trace.json");
+  CHECK(found->rank_traces == std::vector<std::string>{"d/l.rank0.trace.json", "d/l.rank10.trace.json"});
+  const auto twice = choose_recording("d", listing({"a.rank0.trace.json", "a.rank1.trace.json", "b.rank1.trace.json"}),
+                                      {.rank = {}, .step = {}, .all_ranks = true});
+  REQUIRE_FALSE(twice);
+  CHECK(twice.error().what == "has several files that would do: a.rank1.trace.json, b.rank1.trace.json");
 }

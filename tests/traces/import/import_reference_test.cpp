@@ -1,11 +1,14 @@
 // Imports of the reference runs: peaks of every recorded step to the byte, and wrong pairs refused.
 // FORESHARD_TRUTH names their folder; without it these tests are skipped.
 
+#include <fmt/core.h>
+
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "core/straggler/straggler.hpp"
 #include "tests/catch.hpp"
 #include "tests/truth_folder.hpp"
 #include "traces/import/import.hpp"
@@ -81,4 +84,37 @@ TEST_CASE("files of different runs are refused, with the file that disagrees") {
   pair("l1b_implicit", "l1b_fwd2bwd2");  // other order
   pair("l1b_s512", "l1b_implicit");      // a busier GPU than the measured step has time for
   pair("mlp_implicit", "mlp_noreshard");
+}
+
+TEST_CASE("every rank's trace of a run: its clocks, its ops, and the rank that was made late") {
+  const auto folder = test::truth_folder("runs");
+  if (!folder) FORESHARD_SKIP(test::kNoTruth);
+  const auto with_ranks = [&](const std::string& name, std::uint32_t ranks) {
+    ImportRequest request = request_of(*folder, name);
+    request.trace = *folder + "/" + name + ".rank0.trace.json.xz";
+    for (std::uint32_t rank = 1; rank < ranks; ++rank)
+      request.rank_traces.push_back(fmt::format("{}/{}.rank{}.trace.json.xz", *folder, name, rank));
+    auto run = import_run(request);
+    REQUIRE(run);
+    CHECK(run->ranks.size() == ranks);
+    for (const RankRecord& rank : run->ranks) {
+      CHECK(rank.clock_offset < Nanoseconds{200'000});  // one host, one clock: nothing but how collectives end
+      CHECK(rank.clock_offset > Nanoseconds{-200'000});
+      CHECK(rank.clock_error < Nanoseconds{1'000'000});
+    }
+    return find_stragglers(*run);
+  };
+  const auto slow = with_ranks("w8_l1b_slow", 8);
+  REQUIRE(slow);
+  REQUIRE(slow->late);
+  CHECK(slow->late->rank == 5);
+  CHECK(slow->late->phase == "forward");
+  REQUIRE_FALSE(slow->late->kernels.empty());
+  CHECK(slow->late->kernels[0].calls - slow->late->kernels[0].calls_of_others == 32);  // two a block, 16 blocks
+  const auto even = with_ranks("every_l1b", 4);
+  REQUIRE(even);
+  CHECK_FALSE(even->late);
+  for (const auto& found : {slow, even})
+    for (const RankTime& rank : found->ranks)
+      CHECK(rank.compute + rank.waiting + rank.communication + rank.idle == rank.step);
 }

@@ -53,6 +53,14 @@ auto fields(const AnnotationRecord& r) {
   const auto& [a, b, c] = r;
   return std::tie(a, b, c);
 }
+auto fields(const RankRecord& r) {
+  const auto& [a, b, c] = r;
+  return std::tie(a, b, c);
+}
+auto fields(const RankOpRecord& r) {
+  const auto& [a, b, c, d, op] = r;
+  return std::tuple_cat(std::tie(a, b, c, d), fields(op));
+}
 auto fields(const ImportStat& r) {
   const auto& [a, b, c, d] = r;
   return std::tie(a, b, c, d);
@@ -134,6 +142,8 @@ void add_time(Run& run) {
   run.steps = {{Recording::trace, 3, {1}, {20}, Nanoseconds{25}, {1, 2, 3, 4}, 5, 6}, {}};
   run.phases = {{3, Recording::snapshot, "backward", {7}, {9}}, {}};
   run.annotations = {{LabelId{1}, {3}, {8}}, {}};
+  run.ranks = {{0, {}, {}}, {5, {-1500}, {340'000}}};
+  run.rank_ops = {{0, 1, LabelId{1}, 3, run.device_ops.front()}, {5, -1, {}, -1, {}}};
 }
 
 void add_memory(Run& run) {
@@ -178,7 +188,7 @@ Run full_run() {
 
 std::string difference(const Run& x, const Run& y) {
   const auto& [info, settings, measured, units, labels, streams, host_ops, device_ops, events, blocks, allocator,
-               segments, steps, phases, annotations, import_stats, results, workload_json] = x;
+               segments, steps, phases, annotations, ranks, rank_ops, import_stats, results, workload_json] = x;
   if (auto text = info_difference(info, y.info); !text.empty()) return text;
   if (settings != y.settings) return "settings";
   if (measured.has_value() != y.measured.has_value()) return "measured";
@@ -195,6 +205,7 @@ std::string difference(const Run& x, const Run& y) {
         list_difference("blocks", blocks, y.blocks), list_difference("allocator", allocator, y.allocator),
         list_difference("segments", segments, y.segments), list_difference("steps", steps, y.steps),
         list_difference("phases", phases, y.phases), list_difference("annotations", annotations, y.annotations),
+        list_difference("ranks", ranks, y.ranks), list_difference("rank_ops", rank_ops, y.rank_ops),
         list_difference("import_stats", import_stats, y.import_stats)})
     if (!text.empty()) return text;
   return {};

@@ -51,6 +51,8 @@ TEST_CASE("records and schema name the same columns in the same order", "[store]
   check_columns<StreamRecord>("stream");
   check_columns<HostOpRecord>("host_op");
   check_columns<DeviceOpRecord>("device_op");
+  check_columns<RankRecord>("rank");
+  check_columns<RankOpRecord>("rank_op");
   check_columns<EventRecord>("event");
   check_columns<BlockRecord>("block");
   check_columns<AllocatorRecord>("allocator_event");
@@ -65,7 +67,7 @@ TEST_CASE("records and schema name the same columns in the same order", "[store]
   check_columns<WorkloadRow>("workload");
   check_columns<MemoryPartsRow>("memory_parts");
   check_columns<RunRow>("run");
-  CHECK(tables().size() == 23);
+  CHECK(tables().size() == 25);
   CHECK(tables().back().name == "run");
 }
 

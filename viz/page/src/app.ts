@@ -12,6 +12,7 @@ import { listenToKeys } from './ui/keys';
 import { buildLegend } from './ui/legend';
 import { Mouse } from './ui/mouse';
 import { compareSection, explainSection, peaksTable, runSection, section } from './ui/panel';
+import { Ranks, ranksSection } from './ui/ranks';
 import { RangePanel } from './ui/range';
 import { copyText } from './ui/save';
 import { saveMenu } from './ui/save_menu';
@@ -178,6 +179,8 @@ export class App implements Page {
     if (compare) parts.push(section('Difference', true, compareSection(compare, this.runs.map((run) => run.label))));
     for (const run of this.runs) {
       const label = this.scene.several ? ` ${run.label}` : '';
+      const ranks = await json<Ranks>(this.source, `${run.prefix}ranks`);
+      if (ranks) parts.push(section(ranks.late ? `Rank ${ranks.late.rank} is late${label}` : `Ranks${label}`, !compare, ranksSection(run, ranks)));
       const explain = await json<{ [key: string]: unknown }>(this.source, `${run.prefix}explain`);
       if (explain) parts.push(section(`Why is memory over-allocated?${label}`, !compare, explainSection(run, explain)));
       const peaks = peaksTable(run);

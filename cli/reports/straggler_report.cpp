@@ -1,0 +1,87 @@
+#include "cli/reports/straggler_report.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include "core/base/units.hpp"
+#include "core/straggler/straggler_text.hpp"
+
+namespace foreshard::cli {
+namespace {
+
+void print_times(std::ostream& out, const Stragglers& found) {
+  const auto right = Table::Align::right;
+  Table table({{"rank", right},
+               {"step", right},
+               {"compute", right},
+               {"waits for ranks", right},
+               {"exposed communication", right},
+               {"idle", right},
+               {"others wait for it", right}});
+  for (const RankTime& rank : found.ranks)
+    table.row({std::to_string(rank.rank), milliseconds(rank.step.ms()), milliseconds(rank.compute.ms()),
+               milliseconds(rank.waiting.ms()), milliseconds(rank.communication.ms()), milliseconds(rank.idle.ms()),
+               milliseconds(rank.delay.ms())});
+  table.print(out);
+}
+
+void print_phases(std::ostream& out, const LateRank& late) {
+  const auto right = Table::Align::right;
+  out << '\n';
+  Table table({{"rank " + std::to_string(late.rank)},
+               {"compute", right},
+               {"others", right},
+               {"idle", right},
+               {"others", right},
+               {"they wait for it", right}});
+  for (const PhaseDelay& phase : late.phases)
+    table.row({phase.phase.empty() ? "between phases" : phase.phase, milliseconds(phase.compute.ms()),
+               milliseconds(phase.compute_of_others.ms()), milliseconds(phase.idle.ms()),
+               milliseconds(phase.idle_of_others.ms()), milliseconds(phase.delay.ms())});
+  table.print(out);
+}
+
+}  // namespace
+
+void print_stragglers(std::ostream& out, const Stragglers& found) {
+  out << "\nranks (GPU time a step, mean of " << found.steps << (found.steps == 1 ? " step)\n" : " steps)\n");
+  for (const std::string& sentence : straggler_sentences(found)) out << "  " << sentence << '\n';
+  out << '\n';
+  print_times(out, found);
+  if (found.late) print_phases(out, *found.late);
+}
+
+Json stragglers_json(const Stragglers& found) {
+  Json json = {{"world", found.world}, {"steps", found.steps}, {"sentences", straggler_sentences(found)}};
+  json["waiting_ns"] = found.waiting.count;
+  json["times"] = Json::array();
+  for (const RankTime& rank : found.ranks)
+    json["times"].push_back({{"rank", rank.rank},
+                             {"step_ns", rank.step.count},
+                             {"compute_ns", rank.compute.count},
+                             {"waiting_ns", rank.waiting.count},
+                             {"communication_ns", rank.communication.count},
+                             {"idle_ns", rank.idle.count},
+                             {"others_wait_ns", rank.delay.count}});
+  json["late"] = nullptr;
+  if (!found.late) return json;
+  Json late = {{"rank", found.late->rank}, {"phase", found.late->phase}, {"host", found.late->host}};
+  late["phases"] = Json::array();
+  for (const PhaseDelay& phase : found.late->phases)
+    late["phases"].push_back({{"phase", phase.phase},
+                              {"compute_ns", phase.compute.count},
+                              {"compute_of_others_ns", phase.compute_of_others.count},
+                              {"idle_ns", phase.idle.count},
+                              {"idle_of_others_ns", phase.idle_of_others.count},
+                              {"others_wait_ns", phase.delay.count}});
+  late["kernels"] = Json::array();
+  for (const KernelExcess& kernel : found.late->kernels)
+    late["kernels"].push_back({{"name", kernel.name},
+                               {"time_ns", kernel.time.count},
+                               {"time_of_others_ns", kernel.time_of_others.count},
+                               {"calls", kernel.calls},
+                               {"calls_of_others", kernel.calls_of_others}});
+  json["late"] = std::move(late);
+  return json;
+}
+
+}  // namespace foreshard::cli

@@ -1,0 +1,99 @@
+#include "core/straggler/rank_timeline.hpp"
+
+#include <algorithm>
+
+namespace foreshard::straggler_detail {
+namespace {
+
+bool is_collective(const RankOpRecord& row) {
+  return row.op.kind == DeviceOpRecord::Kind::collective;
+}
+
+CollectiveKey key_of(const RankOpRecord& row) {
+  return {row.op.communicator, row.step, row.sequence};
+}
+
+std::vector<const RankOpRecord*> sorted(std::span<const RankOpRecord> ops, bool (*wanted)(const RankOpRecord&),
+                                        Nanoseconds DeviceOpRecord::*by) {
+  std::vector<const RankOpRecord*> out;
+  for (const RankOpRecord& row : ops)
+    if (wanted(row)) out.push_back(&row);
+  std::stable_sort(out.begin(), out.end(),
+                   [by](const RankOpRecord* a, const RankOpRecord* b) { return a->op.*by < b->op.*by; });
+  return out;
+}
+
+class ComputeStream {
+ public:
+  ComputeStream(std::span<const RankOpRecord> ops, const LastRanks& last)
+      : last_(last),
+        compute_(sorted(
+            ops, [](const RankOpRecord& row) { return !is_collective(row) && row.op.stream == kComputeStream; },
+            &DeviceOpRecord::start)),
+        collectives_(sorted(ops, &is_collective, &DeviceOpRecord::end)) {}
+
+  std::vector<Span> spans() {
+    if (compute_.empty()) return {};
+    Nanoseconds at = compute_.front()->op.start;
+    for (const RankOpRecord* row : compute_) {
+      if (row->op.start > at) gap(at, *row);
+      const Nanoseconds start = std::max(at, row->op.start);
+      if (row->op.end > start)
+        out_.push_back({SpanKind::compute, row->step, row->phase, row->op.end - start, {}, row->op.label});
+      at = std::max(at, row->op.end);
+    }
+    return std::move(out_);
+  }
+
+ private:
+  /// What the compute stream waits for from `at` until `next` starts: collectives that end in between, of which that
+  /// one has its place that began first.
+  void gap(Nanoseconds at, const RankOpRecord& next) {
+    const Nanoseconds end = next.op.start;
+    while (next_ < collectives_.size() && collectives_[next_]->op.end <= at) ++next_;
+    std::vector<const RankOpRecord*> within;
+    for (; next_ < collectives_.size() && collectives_[next_]->op.end <= end; ++next_)
+      within.push_back(collectives_[next_]);
+    std::stable_sort(within.begin(), within.end(),
+                     [](const RankOpRecord* a, const RankOpRecord* b) { return a->op.start < b->op.start; });
+    const auto add = [&](SpanKind kind, LabelId phase, Nanoseconds until, std::optional<std::uint32_t> rank) {
+      if (until <= at) return;
+      out_.push_back({kind, next.step, phase, until - at, rank, {}});
+      at = until;
+    };
+    for (const RankOpRecord* row : within) {
+      add(SpanKind::idle, next.phase, row->op.start, {});
+      const auto last = row->sequence >= 0 ? last_.find(key_of(*row)) : last_.end();
+      if (last != last_.end() && last->second.rank != row->rank)
+        add(SpanKind::waiting, row->phase, std::min(last->second.start, row->op.end), last->second.rank);
+      add(SpanKind::communication, next.phase, row->op.end, {});
+    }
+    add(SpanKind::idle, next.phase, end, {});
+  }
+
+  const LastRanks& last_;
+  std::vector<const RankOpRecord*> compute_;      // by start
+  std::vector<const RankOpRecord*> collectives_;  // by end
+  std::size_t next_ = 0;                          // of collectives_, not yet looked at
+  std::vector<Span> out_;
+};
+
+}  // namespace
+
+LastRanks last_ranks(const std::vector<RankOpRecord>& ops) {
+  LastRanks out;
+  for (const RankOpRecord& row : ops) {
+    if (!is_collective(row) || row.sequence < 0) continue;
+    const auto [last, is_new] = out.try_emplace(key_of(row), LastRank{row.rank, row.op.start});
+    if (is_new || row.op.start <= last->second.start) continue;
+    last->second.rank = row.rank;
+    last->second.start = row.op.start;
+  }
+  return out;
+}
+
+std::vector<Span> compute_stream(std::span<const RankOpRecord> ops, const LastRanks& last) {
+  return ComputeStream(ops, last).spans();
+}
+
+}  // namespace foreshard::straggler_detail

@@ -1,0 +1,221 @@
+#include "core/straggler/straggler.hpp"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <span>
+
+#include "core/straggler/rank_timeline.hpp"
+
+namespace foreshard {
+namespace {
+
+using straggler_detail::Span;
+using straggler_detail::SpanKind;
+
+constexpr std::size_t kKernels = 3;
+constexpr double kPhaseShare = 0.001;  // of the step: a phase in which nothing takes as long is left out
+constexpr double kKernelShare = 0.1;   // of the largest excess; less is not worth a line
+
+struct Rank {
+  std::uint32_t rank = 0;
+  std::vector<Span> spans;  // of the steps that are looked at
+};
+
+Nanoseconds median(std::vector<Nanoseconds> values) {
+  if (values.empty()) return {};
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+/// The trace's complete steps, without the first of several.
+std::set<std::int32_t> steps_of(const Run& run) {
+  std::set<std::int32_t> steps;
+  for (const StepRecord& step : run.steps)
+    if (step.recording == Recording::trace) steps.insert(step.index);
+  if (steps.size() > 1) steps.erase(steps.begin());
+  return steps;
+}
+
+std::vector<Rank> ranks_of(const Run& run, const std::set<std::int32_t>& steps) {
+  const auto last = straggler_detail::last_ranks(run.rank_ops);
+  std::vector<Rank> ranks;
+  const std::span ops(run.rank_ops);
+  for (std::size_t first = 0; first < ops.size();) {
+    std::size_t end = first;
+    while (end < ops.size() && ops[end].rank == ops[first].rank) ++end;
+    Rank rank{ops[first].rank, straggler_detail::compute_stream(ops.subspan(first, end - first), last)};
+    std::erase_if(rank.spans, [&](const Span& span) { return !steps.contains(span.step); });
+    ranks.push_back(std::move(rank));
+    first = end;
+  }
+  return ranks;
+}
+
+/// Sums over spans, and their mean a step.
+class Totals {
+ public:
+  Totals(const std::vector<Rank>& ranks, std::size_t steps) : ranks_(ranks), steps_(static_cast<std::int64_t>(steps)) {}
+
+  template <class Wanted>
+  [[nodiscard]] Nanoseconds of(const Rank& rank, Wanted wanted) const {
+    Nanoseconds sum;
+    for (const Span& span : rank.spans)
+      if (wanted(span)) sum += span.time;
+    return {sum.count / steps_};
+  }
+  template <class Wanted>
+  [[nodiscard]] Nanoseconds median_of_others(std::uint32_t but, Wanted wanted) const {
+    std::vector<Nanoseconds> values;
+    for (const Rank& rank : ranks_)
+      if (rank.rank != but) values.push_back(of(rank, wanted));
+    return median(std::move(values));
+  }
+  /// The other ranks' waiting for `rank`, in collectives of `phase` or of all: their mean.
+  template <class Wanted>
+  [[nodiscard]] Nanoseconds delay(std::uint32_t rank, Wanted wanted) const {
+    Nanoseconds sum;
+    for (const Rank& other : ranks_)
+      sum += of(other, [&](const Span& span) { return span.for_rank == rank && wanted(span); });
+    return {sum.count / static_cast<std::int64_t>(ranks_.size() - 1)};
+  }
+
+ private:
+  const std::vector<Rank>& ranks_;
+  std::int64_t steps_;
+};
+
+auto of_kind(SpanKind kind) {
+  return [kind](const Span& span) { return span.kind == kind; };
+}
+
+RankTime time_of(const Rank& rank, const Totals& totals) {
+  RankTime time{rank.rank,
+                {},
+                totals.of(rank, of_kind(SpanKind::compute)),
+                totals.of(rank, of_kind(SpanKind::waiting)),
+                totals.of(rank, of_kind(SpanKind::communication)),
+                totals.of(rank, of_kind(SpanKind::idle)),
+                totals.delay(rank.rank, [](const Span&) { return true; })};
+  time.step = time.compute + time.waiting + time.communication + time.idle;
+  return time;
+}
+
+/// The phases of `rank` in the order of their first spans.
+std::vector<PhaseDelay> phases_of(const Run& run, const Rank& rank, const Totals& totals) {
+  std::vector<LabelId> labels;
+  for (const Span& span : rank.spans)
+    if (std::find(labels.begin(), labels.end(), span.phase) == labels.end()) labels.push_back(span.phase);
+  std::vector<PhaseDelay> out;
+  for (const LabelId label : labels) {
+    const auto within = [label](SpanKind kind) {
+      return [label, kind](const Span& span) { return span.kind == kind && span.phase == label; };
+    };
+    const auto compute = within(SpanKind::compute), idle = within(SpanKind::idle);
+    out.push_back({run.labels.text(label), totals.of(rank, compute), totals.median_of_others(rank.rank, compute),
+                   totals.of(rank, idle), totals.median_of_others(rank.rank, idle),
+                   totals.delay(rank.rank, [label](const Span& span) { return span.phase == label; })});
+  }
+  std::erase_if(out,
+                [least = totals.of(rank, [](const Span&) { return true; }).scaled(kPhaseShare)](const PhaseDelay& p) {
+                  return std::max({p.compute, p.compute_of_others, p.idle, p.idle_of_others, p.delay}) < least;
+                });
+  return out;
+}
+
+struct KernelTotal {
+  Nanoseconds time;
+  std::int64_t calls = 0;
+};
+using KernelTotals = std::map<LabelId, KernelTotal>;
+
+KernelTotals kernels_of(const Rank& rank, LabelId phase) {
+  KernelTotals out;
+  for (const Span& span : rank.spans) {
+    if (span.kind != SpanKind::compute || span.phase != phase) continue;
+    out[span.label].time += span.time;
+    ++out[span.label].calls;
+  }
+  return out;
+}
+
+/// Kernels of the phase that take longer on `late` than their median over the other ranks.
+std::vector<KernelExcess> slower_kernels(const Run& run, const std::vector<Rank>& ranks, const Rank& late,
+                                         LabelId phase, std::size_t steps) {
+  std::vector<KernelTotals> others;
+  for (const Rank& rank : ranks)
+    if (rank.rank != late.rank) others.push_back(kernels_of(rank, phase));
+  const auto count = static_cast<std::int64_t>(steps);
+  std::vector<KernelExcess> out;
+  for (const auto& [label, total] : kernels_of(late, phase)) {
+    std::vector<Nanoseconds> times, calls;
+    for (KernelTotals& other : others) {
+      times.push_back(other[label].time);
+      calls.push_back({other[label].calls});
+    }
+    const Nanoseconds usual = median(std::move(times));
+    if (total.time <= usual) continue;
+    out.push_back({run.labels.text(label),
+                   {total.time.count / count},
+                   {usual.count / count},
+                   static_cast<double>(total.calls) / static_cast<double>(steps),
+                   static_cast<double>(median(std::move(calls)).count) / static_cast<double>(steps)});
+  }
+  std::stable_sort(out.begin(), out.end(), [](const KernelExcess& a, const KernelExcess& b) {
+    return a.time - a.time_of_others > b.time - b.time_of_others;
+  });
+  if (out.size() > kKernels) out.resize(kKernels);
+  const auto excess = [](const KernelExcess& kernel) { return kernel.time - kernel.time_of_others; };
+  std::erase_if(out, [&, most = out.empty() ? Nanoseconds() : excess(out.front())](const KernelExcess& kernel) {
+    return excess(kernel) < most.scaled(kKernelShare);
+  });
+  return out;
+}
+
+/// The rank that the others wait for most, where that is much (kLateShareOfStep, kLateShareOfWaiting).
+const RankTime* late_one(const Stragglers& found) {
+  const auto most = std::max_element(found.ranks.begin(), found.ranks.end(),
+                                     [](const RankTime& a, const RankTime& b) { return a.delay < b.delay; });
+  Nanoseconds all, step;
+  for (const RankTime& rank : found.ranks) {
+    all += rank.delay;
+    step = std::max(step, rank.step);
+  }
+  const bool much = most->delay > step.scaled(kLateShareOfStep) && most->delay >= all.scaled(kLateShareOfWaiting);
+  return much ? &*most : nullptr;
+}
+
+}  // namespace
+
+std::optional<Stragglers> find_stragglers(const Run& run) {
+  const std::set<std::int32_t> steps = steps_of(run);
+  if (steps.empty() || run.ranks.size() < 2) return std::nullopt;
+  const std::vector<Rank> ranks = ranks_of(run, steps);
+  if (ranks.size() < 2) return std::nullopt;
+  const Totals totals(ranks, steps.size());
+  Stragglers found;
+  found.world = run.settings.world();
+  found.steps = static_cast<std::uint32_t>(steps.size());
+  for (const Rank& rank : ranks) {
+    found.ranks.push_back(time_of(rank, totals));
+    found.waiting += found.ranks.back().waiting;
+  }
+  found.waiting.count /= static_cast<std::int64_t>(ranks.size());
+  const RankTime* late = late_one(found);
+  if (late == nullptr) return found;
+  const Rank& rank = *std::find_if(ranks.begin(), ranks.end(), [&](const Rank& r) { return r.rank == late->rank; });
+  LateRank out{late->rank, {}, false, phases_of(run, rank, totals), {}};
+  if (out.phases.empty()) return found;
+  const auto excess = [](const PhaseDelay& p) { return p.compute - p.compute_of_others + p.idle - p.idle_of_others; };
+  const PhaseDelay& worst =
+      *std::max_element(out.phases.begin(), out.phases.end(),
+                        [&](const PhaseDelay& a, const PhaseDelay& b) { return excess(a) < excess(b); });
+  out.phase = worst.phase;
+  out.host = worst.idle - worst.idle_of_others > worst.compute - worst.compute_of_others;
+  if (!out.host) out.kernels = slower_kernels(run, ranks, rank, run.labels.find(out.phase), steps.size());
+  found.late = std::move(out);
+  return found;
+}
+
+}  // namespace foreshard

@@ -1,0 +1,74 @@
+// Who waits for whom: the GPU time of several ranks of one recording, and the rank that the others wait for.
+//
+// A collective moves no data before its last rank has begun it. Where a rank's compute stream is idle until a
+// collective ends, the time until the last rank began it is waiting for that rank; the rest is exposed communication.
+//
+// Who: cli's explain, the page. Pure: a Run with `rank_ops` in, plain data out; deterministic.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/run/run.hpp"
+
+namespace foreshard {
+
+/// One rank's GPU, a step on average. compute + waiting + communication + idle = step.
+struct RankTime {
+  std::uint32_t rank = 0;
+  Nanoseconds step;           ///< on the compute stream, from the end of the step before to its end
+  Nanoseconds compute;        ///< an op runs on the compute stream
+  Nanoseconds waiting;        ///< idle, behind a collective that another rank had not begun
+  Nanoseconds communication;  ///< idle, behind a collective that all recorded ranks had begun
+  Nanoseconds idle;           ///< idle otherwise: behind the host, mostly
+  Nanoseconds delay;          ///< of the other ranks' waiting, what was for this one: their mean
+};
+
+/// One phase of the late rank beside the others, a step on average.
+struct PhaseDelay {
+  std::string phase;  ///< "forward", …; empty: between phases
+  Nanoseconds compute;
+  Nanoseconds compute_of_others;  ///< their median
+  Nanoseconds idle;
+  Nanoseconds idle_of_others;  ///< their median
+  Nanoseconds delay;           ///< the others' mean wait for this rank in collectives that were issued in this phase
+};
+
+/// A kernel that takes longer on the late rank, in its worst phase, a step on average.
+struct KernelExcess {
+  std::string name;
+  Nanoseconds time;
+  Nanoseconds time_of_others;  ///< their median
+  double calls = 0;
+  double calls_of_others = 0;  ///< their median
+};
+
+struct LateRank {
+  std::uint32_t rank = 0;
+  std::string phase;               ///< with the largest delay
+  bool host = false;               ///< there its GPU is idle for longer than others', rather than computes for longer
+  std::vector<PhaseDelay> phases;  ///< in the order of the step, those that count
+  std::vector<KernelExcess> kernels;  ///< where not `host`: most excess first, at most three
+};
+
+struct Stragglers {
+  std::uint32_t world = 0;      ///< ranks of the job; more than `ranks`: the late one may be among those not recorded
+  std::uint32_t steps = 0;      ///< that were looked at
+  std::vector<RankTime> ranks;  ///< by rank
+  Nanoseconds waiting;          ///< mean of the ranks' `waiting`
+  std::optional<LateRank> late;
+};
+
+/// A rank is late where the others wait for it at least this part of the step, and at least half of all their waiting
+/// is for it. Under a profiler four H200s of one host (PyTorch 2.11, Llama of 16 layers) wait for the slowest host for
+/// 1.2 % of a step where nothing is wrong.
+inline constexpr double kLateShareOfStep = 0.02;
+inline constexpr double kLateShareOfWaiting = 0.5;
+
+/// None where the run holds not two ranks, or no step of them. The first of several steps is left out: profilers start
+/// on each rank at their own time.
+[[nodiscard]] std::optional<Stragglers> find_stragglers(const Run& run);
+
+}  // namespace foreshard

@@ -1,0 +1,71 @@
+#include "core/straggler/straggler_text.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/base/units.hpp"
+
+namespace foreshard {
+namespace {
+
+constexpr std::size_t kNameLength = 60;  // of a kernel: CUTLASS's have hundreds of characters
+
+double part(Nanoseconds of, Nanoseconds whole) {
+  return whole.count > 0 ? 100 * of.ms() / whole.ms() : 0;
+}
+
+std::string phase_name(const std::string& phase) {
+  return phase.empty() ? "between phases" : "in " + phase;
+}
+
+std::string short_name(const std::string& name) {
+  return name.size() <= kNameLength ? name : name.substr(0, kNameLength) + "…";
+}
+
+const RankTime& time_of(const Stragglers& found, std::uint32_t rank) {
+  return *std::find_if(found.ranks.begin(), found.ranks.end(), [&](const RankTime& r) { return r.rank == rank; });
+}
+
+/// The longer of its compute and its idle time in its worst phase, beside the others'.
+std::string reason(const LateRank& late, const PhaseDelay& worst) {
+  if (late.host)
+    return fmt::format("its GPU is idle there for {} a step, the others' for {}: its host comes late",
+                       format_time(worst.idle), format_time(worst.idle_of_others));
+  return fmt::format("its GPU computes there for {} a step, the others' for {}", format_time(worst.compute),
+                     format_time(worst.compute_of_others));
+}
+
+}  // namespace
+
+std::vector<std::string> straggler_sentences(const Stragglers& found) {
+  std::vector<std::string> out;
+  if (!found.late) {
+    Nanoseconds step;
+    for (const RankTime& rank : found.ranks) step = std::max(step, rank.step);
+    out.push_back(
+        fmt::format("no rank is late: the {} ranks' GPUs wait for one another for {} a step on average, {:.1f} % of it",
+                    found.ranks.size(), format_time(found.waiting), part(found.waiting, step)));
+  } else {
+    const LateRank& late = *found.late;
+    const RankTime& time = time_of(found, late.rank);
+    const PhaseDelay& worst = *std::find_if(late.phases.begin(), late.phases.end(),
+                                            [&](const PhaseDelay& p) { return p.phase == late.phase; });
+    out.push_back(fmt::format("rank {} is late {}: the other ranks' GPUs wait for it for {} a step, {:.1f} % of {}",
+                              late.rank, phase_name(late.phase), format_time(time.delay), part(time.delay, time.step),
+                              format_time(time.step)));
+    out.push_back(reason(late, worst));
+    for (const KernelExcess& kernel : late.kernels)
+      out.push_back(fmt::format(
+          "{:.0f} calls of {} take {}; {}", kernel.calls, short_name(kernel.name), format_time(kernel.time),
+          kernel.calls_of_others > 0
+              ? fmt::format("the others' {:.0f} calls {}", kernel.calls_of_others, format_time(kernel.time_of_others))
+              : "the others have none"));
+  }
+  if (found.ranks.size() < found.world)
+    out.push_back(fmt::format("{} of {} ranks are recorded: what is waited for may be one that is not",
+                              found.ranks.size(), found.world));
+  return out;
+}
+
+}  // namespace foreshard

@@ -1,0 +1,166 @@
+// Who waits for whom, on ranks made by hand: times in microseconds.
+#include "core/straggler/straggler.hpp"
+
+#include "core/straggler/straggler_text.hpp"
+#include "tests/catch.hpp"
+
+using namespace foreshard;
+
+namespace {
+
+constexpr StreamId kGatherStream{1};
+
+class Ranks {
+ public:
+  explicit Ranks(std::uint32_t world) {
+    run_.settings.gpus = world;
+    run_.steps.push_back(
+        {.recording = Recording::trace, .index = 0, .start = {}, .end = {}, .device_end = {}, .peaks = {}});
+  }
+  void rank(std::uint32_t rank) { run_.ranks.push_back({rank, {}, {}}); }
+  void kernel(const char* name, const char* phase, std::int64_t start, std::int64_t end) {
+    DeviceOpRecord op;
+    op.stream = kComputeStream;
+    op.label = run_.labels.intern(name);
+    add(op, phase, start, end, -1);
+  }
+  void gather(const char* phase, std::int64_t start, std::int64_t end, std::int32_t sequence,
+              std::uint32_t communicator = 0) {
+    DeviceOpRecord op;
+    op.kind = DeviceOpRecord::Kind::collective;
+    op.stream = kGatherStream;
+    op.communicator = CommunicatorId{communicator};
+    add(op, phase, start, end, sequence);
+  }
+  [[nodiscard]] const Run& run() const { return run_; }
+
+ private:
+  void add(DeviceOpRecord op, const char* phase, std::int64_t start, std::int64_t end, std::int32_t sequence) {
+    op.start = op.issue = Nanoseconds::from_us(start);
+    op.end = Nanoseconds::from_us(end);
+    run_.rank_ops.push_back({run_.ranks.back().rank, 0, run_.labels.intern(phase), sequence, op});
+  }
+  Run run_;
+};
+
+/// One gather behind a kernel of the forward; rank 1's takes three times as long there.
+Ranks one_late() {
+  Ranks ranks(3);
+  for (const std::uint32_t rank : {0U, 1U, 2U}) {
+    const std::int64_t forward = rank == 1 ? 300 : 100;
+    ranks.rank(rank);
+    ranks.kernel("gemm", "forward", 0, forward);
+    ranks.gather("forward", forward, 350, 0);
+    ranks.kernel("gemm", "forward", 360, 460);
+    ranks.kernel("gemm", "backward", 460, 660);
+  }
+  return ranks;
+}
+
+}  // namespace
+
+TEST_CASE("the others wait for the rank whose forward takes longer") {
+  const Ranks ranks = one_late();
+  const auto found = find_stragglers(ranks.run());
+  REQUIRE(found);
+  REQUIRE(found->late);
+  CHECK(found->late->rank == 1);
+  CHECK(found->late->phase == "forward");
+  REQUIRE(found->ranks.size() == 3);
+  for (const RankTime& rank : found->ranks) {
+    CHECK(rank.compute + rank.waiting + rank.communication + rank.idle == rank.step);
+    CHECK(rank.step == Nanoseconds::from_us(660));
+    CHECK(rank.waiting == Nanoseconds::from_us(rank.rank == 1 ? 0 : 200));
+    CHECK(rank.communication == Nanoseconds::from_us(50));
+    CHECK(rank.idle == Nanoseconds::from_us(10));
+    CHECK(rank.delay == Nanoseconds::from_us(rank.rank == 1 ? 200 : 0));
+  }
+  REQUIRE(found->late->kernels.size() == 1);
+  CHECK(found->late->kernels[0].time - found->late->kernels[0].time_of_others == Nanoseconds::from_us(200));
+  const auto sentences = straggler_sentences(*found);
+  CHECK(sentences.at(0) ==
+        "rank 1 is late in forward: the other ranks' GPUs wait for it for 200 us a step, 30.3 % of 660 us");
+  CHECK(sentences.at(1) == "its GPU computes there for 400 us a step, the others' for 200 us");
+}
+
+TEST_CASE("a collective that compute does not wait for costs nobody") {
+  Ranks ranks(2);
+  for (const std::uint32_t rank : {0U, 1U}) {
+    ranks.rank(rank);
+    ranks.kernel("gemm", "forward", 0, 1000);
+    ranks.gather("forward", rank == 1 ? 500 : 10, 600, 0);
+    ranks.kernel("gemm", "forward", 1010, 2000);
+  }
+  const auto found = find_stragglers(ranks.run());
+  REQUIRE(found);
+  CHECK_FALSE(found->late);
+  CHECK(found->waiting == Nanoseconds{});
+  CHECK(straggler_sentences(*found).front().starts_with("no rank is late"));
+}
+
+TEST_CASE("a rank waits only for ranks of the collective's communicator") {
+  Ranks ranks(4);
+  for (const std::uint32_t rank : {0U, 1U, 2U, 3U}) {
+    ranks.rank(rank);
+    const std::int64_t start = rank == 3 ? 400 : 100;
+    ranks.kernel("gemm", "forward", 0, start);
+    ranks.gather("forward", start, rank < 2 ? 150 : 450, 0, rank / 2);
+    ranks.kernel("gemm", "forward", rank < 2 ? 150 : 450, 1000);
+  }
+  const auto found = find_stragglers(ranks.run());
+  REQUIRE(found);
+  CHECK(found->ranks[0].waiting == Nanoseconds{});
+  CHECK(found->ranks[2].waiting == Nanoseconds::from_us(300));
+  CHECK(found->ranks[3].delay == Nanoseconds::from_us(100));  // of three others, one waits 300 us
+}
+
+TEST_CASE("a host that issues late is said to be the reason") {
+  Ranks ranks(2);
+  for (const std::uint32_t rank : {0U, 1U}) {
+    ranks.rank(rank);
+    ranks.kernel("gemm", "backward", 0, 100);
+    const std::int64_t late = rank == 1 ? 300 : 0;
+    ranks.kernel("small", "backward", 100 + late, 110 + late);
+    ranks.gather("backward", 110 + late, 450, 0);
+    ranks.kernel("gemm", "backward", 450, 900);
+  }
+  const auto found = find_stragglers(ranks.run());
+  REQUIRE(found);
+  REQUIRE(found->late);
+  CHECK(found->late->rank == 1);
+  CHECK(found->late->kernels.empty());
+  CHECK(straggler_sentences(*found).at(1) ==
+        "its GPU is idle there for 300 us a step, the others' for 0 ns: its host comes late");
+}
+
+TEST_CASE("the first of several steps is left out, and ranks that are not recorded are said") {
+  Run run = one_late().run();
+  run.settings.gpus = 8;
+  const std::size_t ops = run.rank_ops.size();
+  run.steps.push_back(run.steps.front());
+  run.steps.back().index = 1;
+  std::vector<RankOpRecord> all;
+  for (std::size_t first = 0; first < ops; first += ops / 3)
+    for (const std::int32_t step : {0, 1})
+      for (std::size_t i = first; i < first + ops / 3; ++i) {
+        all.push_back(run.rank_ops[i]);
+        all.back().step = step;
+        if (step == 1)
+          for (Nanoseconds* time : {&all.back().op.issue, &all.back().op.start, &all.back().op.end})
+            *time += Nanoseconds::from_us(1000);
+      }
+  run.rank_ops = all;
+  const auto found = find_stragglers(run);
+  REQUIRE(found);
+  CHECK(found->steps == 1);
+  CHECK(found->ranks[0].step == Nanoseconds::from_us(1000));  // from the end of the first step
+  CHECK(straggler_sentences(*found).back() == "3 of 8 ranks are recorded: what is waited for may be one that is not");
+}
+
+TEST_CASE("one rank, or no step, says nothing of ranks") {
+  CHECK_FALSE(find_stragglers(Run{}));
+  Ranks ranks(2);
+  ranks.rank(0);
+  ranks.kernel("gemm", "forward", 0, 10);
+  CHECK_FALSE(find_stragglers(ranks.run()));
+}
