@@ -35,6 +35,7 @@ struct AllocatorEvent {
   Bytes size = 0;
   std::uint64_t stream = 0;  ///< raw CUDA handle; 0 is the default stream
   std::int64_t time_us = 0;
+  StackId stack = {};  ///< where it was called from; invalid: not recorded
 };
 
 enum class BlockState : std::uint8_t { live = 0, pending_free = 1, inactive = 2 };
@@ -45,7 +46,13 @@ struct SnapshotBlock {
   Bytes size = 0;
   Bytes requested_size = 0;  ///< stale for inactive blocks (caching allocator 3.2)
   BlockState state = BlockState::inactive;
-  bool operator==(const SnapshotBlock&) const = default;
+  StackId stack = {};  ///< of its allocation; invalid: not recorded
+
+  /// Where it lies and what it holds; a replay knows no stacks.
+  bool operator==(const SnapshotBlock& other) const {
+    return address == other.address && size == other.size && requested_size == other.requested_size &&
+           state == other.state;
+  }
 };
 
 }  // namespace foreshard

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/allocator/allocator_event.hpp"
+#include "core/allocator/call_stacks.hpp"
 
 namespace foreshard {
 
@@ -47,6 +48,7 @@ struct Snapshot {
   std::vector<AllocatorEvent> events;     ///< in the order of the device's lock
   std::vector<SnapshotAnnotation> annotations;
   SnapshotSettings settings;
+  CallStacks stacks;  ///< of events and of the segments' blocks
 };
 
 }  // namespace foreshard

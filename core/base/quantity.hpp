@@ -68,6 +68,8 @@ using UnitId = Id<struct UnitTag>;                  ///< an FSDP unit (one `full
 using ParameterId = Id<struct ParameterTag>;        ///< a parameter, counted over all units in unit order
 using TensorId = Id<struct TensorTag>;              ///< a named allocation of a workload's program
 using LabelId = Id<struct LabelTag>;                ///< an interned string
+using FrameId = Id<struct FrameTag>;                ///< an interned frame of a call stack
+using StackId = Id<struct StackTag>;                ///< an interned call stack
 
 inline constexpr StreamId kComputeStream{0};  ///< the user's current stream (CUDA's default stream, handle 0)
 inline constexpr PoolId kDefaultPool{0};

@@ -134,7 +134,16 @@ void Tape::write_launch(std::string_view label, Kernel what, const CostOverride&
     spend(host_call(launch_of(what.op), in_backward()));
     emit_kernel(label, cost);
   }
+  note_module(operands);
   keep_kernel(std::move(what), operands);
+}
+
+void Tape::note_module(OperandList operands) {
+  for (const TensorImpl* x : operands)
+    if (x != nullptr && !x->storage && x->elsewhere.kind == Operand::Kind::parameter) {
+      launched_for_.emplace_back(ops_.size() - 1, ParameterId{x->elsewhere.id});
+      return;
+    }
 }
 
 /// For a device that runs it: operands of elementwise kernels as the output's shape, and where each lies.

@@ -81,7 +81,9 @@ Tensor Tape::empty_like(const Tensor& like, DType dtype) {
   return out;
 }
 
-Tensor Tape::parameter(ParameterId id, const Shape& shape, DType dtype) {
+Tensor Tape::parameter(ParameterId id, std::string_view name, const Shape& shape, DType dtype) {
+  if (module_of_.size() <= id.value) module_of_.resize(id.value + 1);
+  module_of_[id.value] = name.substr(0, std::min(name.rfind('.'), name.size()));
   auto out = std::make_shared<TensorImpl>();
   out->shape = shape;
   out->strides = contiguous_strides(shape);
@@ -173,7 +175,25 @@ Region region_after(Hook hook, Region now) {
 
 }  // namespace
 
+/// Blocks that are allocated for a launch with a parameter are of the parameter's module.
+void Tape::write_modules() {
+  std::size_t from = 0;
+  for (const auto& [place, parameter] : launched_for_) {
+    std::size_t first = place;
+    while (first > from && ops_[first - 1].kind != OpKind::hook &&
+           (ops_[first - 1].kind != OpKind::kernel || ops_[first - 1].kernel.kernel_class == KernelClass::memset) &&
+           ops_[first - 1].kind != OpKind::copy)
+      --first;
+    const std::string& module = module_of_[parameter.value];
+    for (; first < place && !module.empty(); ++first)
+      if (ops_[first].kind == OpKind::alloc) ops_[first].module = labels_.intern(module);
+    from = place + 1;
+  }
+  launched_for_.clear();
+}
+
 Program Tape::finish() {
+  write_modules();
   std::vector<bool> freed_in_forward(alloc_op_.size(), false);
   Region region = Region::inputs;
   for (const Op& op : ops_) {

@@ -163,7 +163,8 @@ class Tape {
   /// A raw buffer inside an op.
   [[nodiscard]] Tensor workspace(Bytes bytes) { return empty({bytes}, DType::uint8); }
   /// FSDP's unsharded parameter: requires a gradient, owns no memory here.
-  [[nodiscard]] Tensor parameter(ParameterId id, const Shape& shape, DType dtype);
+  /// `name`: as in named_parameters(); what is made with it is of the module that has it.
+  [[nodiscard]] Tensor parameter(ParameterId id, std::string_view name, const Shape& shape, DType dtype);
   /// A contiguous tensor in memory that this program does not own: of setup, or a gradient that autograd holds.
   [[nodiscard]] static Tensor elsewhere(const Operand& memory, const Shape& shape, DType dtype);
 
@@ -253,6 +254,8 @@ class Tape {
   void emit_gemm(std::string_view label, const KernelWork& cost);
   void write_launch(std::string_view label, Kernel what, const CostOverride& priced, OperandList operands);
   void keep_kernel(Kernel what, OperandList operands);
+  void note_module(OperandList operands);
+  void write_modules();
   void fused();
   void write_kernels(Program& program);
   class Engine;
@@ -268,8 +271,10 @@ class Tape {
   std::vector<Op> ops_;
   std::vector<std::size_t> alloc_op_;  // by TensorId: index of its alloc
   std::vector<ProgramKernel> kernels_;
-  std::uint32_t fused_ = kNoKernel;  // place of the one description of launch_fused()
-  std::uint64_t drawn_ = 0;          // random numbers so far
+  std::vector<std::string> module_of_;                             // by ParameterId
+  std::vector<std::pair<std::size_t, ParameterId>> launched_for_;  // launches with a parameter among their operands
+  std::uint32_t fused_ = kNoKernel;                                // place of the one description of launch_fused()
+  std::uint64_t drawn_ = 0;                                        // random numbers so far
   Nanoseconds pending_host_;
   UnitId casting_;
   std::uint64_t next_sequence_ = 0;

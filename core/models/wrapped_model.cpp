@@ -25,7 +25,7 @@ WrappedModel::WrappedModel(Tape& tape, const Settings& settings, const std::vect
   for (const Unit& unit : units)
     for (const Parameter& p : unit.parameters) {
       const ParameterId id{static_cast<std::uint32_t>(parameters_.size())};
-      parameters_.push_back(tape.parameter(id, shape_of(p), settings.param_dtype.value_or(p.dtype)));
+      parameters_.push_back(tape.parameter(id, p.name, shape_of(p), settings.param_dtype.value_or(p.dtype)));
     }
 }
 

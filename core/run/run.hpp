@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "core/allocator/allocator_event.hpp"
+#include "core/allocator/call_stacks.hpp"
 #include "core/allocator/snapshot.hpp"
 #include "core/allocator/statistics.hpp"
 #include "core/base/labels.hpp"
@@ -110,8 +111,11 @@ struct BlockRecord {
   MemoryCategory category = MemoryCategory::other;
   UnitId unit;
   ParameterId parameter;
-  LabelId label;
+  LabelId label;           ///< what allocated it: the innermost range of a recording, the op of a plan
   std::int32_t step = -1;  ///< step of its allocation; −1: before the first
+  LabelId op = {};         ///< PyTorch's operator, "aten::mm"; of a recording without stacks "near" a kernel
+  LabelId module = {};     ///< the module whose forward or backward made it; the text of the root's is empty
+  StackId stack = {};      ///< where it was allocated, as recorded
 };
 
 /// One change of the allocator's state, with the block it concerns.
@@ -122,6 +126,7 @@ struct AllocatorRecord {
   StreamId stream;
   Nanoseconds time;
   BlockId block;  ///< of alloc and free_*; invalid for segments and for blocks never seen allocated
+  StackId stack = {};
 };
 
 struct StepRecord {
@@ -181,6 +186,7 @@ struct Run {
   std::optional<Measured> measured;
   std::vector<Unit> units;
   Labels labels;
+  CallStacks stacks;
   std::vector<StreamRecord> streams;
   std::vector<HostOpRecord> host_ops;
   std::vector<DeviceOpRecord> device_ops;

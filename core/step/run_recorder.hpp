@@ -15,6 +15,9 @@ class RunRecorder final : public AllocatorObserver {
  public:
   RunRecorder(Run& run, Device& device, bool enabled) : run_(run), device_(device), enabled_(enabled) {}
 
+  [[nodiscard]] bool enabled() const { return enabled_; }
+  [[nodiscard]] Labels& labels() { return run_.labels; }
+
   void add_stream(StreamId id, const StreamOptions& options);
 
   /// What the next block that the allocator hands out is for.

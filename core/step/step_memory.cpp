@@ -111,11 +111,13 @@ void StepMemory::begin_program(std::int32_t step) {
   programs_.begin(step);
 }
 
-BlockHandle StepMemory::allocate(const Op& op, Bytes bytes, StreamId on) {
+BlockHandle StepMemory::allocate(const Op& op, const AllocationName& called, Bytes bytes, StreamId on) {
   BlockRecord what;
   what.category = op.gradient_of.valid() ? MemoryCategory::gradients : op.category;
   what.parameter = op.gradient_of.valid() ? op.gradient_of : op.size.parameter;
   what.label = op.label;
+  what.op = called.op;
+  what.module = called.module;
   what.step = step_;
   return malloc(bytes, on, kDefaultPool, what);
 }

@@ -14,6 +14,7 @@
 #include "core/device/segment_log.hpp"
 #include "core/fsdp/fsdp_backend.hpp"
 #include "core/fsdp/unit_plan.hpp"
+#include "core/run/allocation_names.hpp"
 #include "core/step/process_memory.hpp"
 #include "core/step/program_state.hpp"
 #include "core/step/return_events.hpp"
@@ -65,7 +66,7 @@ class StepMemory {
   /// Setup (−1) or the next step begins.
   void begin_program(std::int32_t step);
   [[nodiscard]] const Program& program_of(std::int32_t step) const { return programs_.program_of(step); }
-  [[nodiscard]] BlockHandle allocate(const Op& op, Bytes bytes, StreamId on);
+  [[nodiscard]] BlockHandle allocate(const Op& op, const AllocationName& called, Bytes bytes, StreamId on);
   /// Who has the block of an alloc from now on: the op's tensor, or the parameter's gradient.
   void hold(const Op& op, BlockHandle block);
   void free(const Op& op);

@@ -9,6 +9,7 @@
 
 #include "core/base/check_context.hpp"
 #include "core/fsdp/fully_shard.hpp"
+#include "core/run/allocation_names.hpp"
 #include "core/settings/carried_out.hpp"
 #include "core/step/op_emitter.hpp"
 #include "core/step/parameter_table.hpp"
@@ -73,10 +74,12 @@ class StepRunner {
   StepBackend backend_;
   FullyShard fsdp_;
   std::int32_t step_ = -1;
-  std::uint32_t microbatches_ = 0;                     // begun in this step
-  std::map<std::uint8_t, std::vector<EventId>> ends_;  // of the program's own collectives, by user stream
-  const Program* program_ = nullptr;                   // the one that runs, and …
-  std::size_t op_ = 0;                                 // … its op
+  std::uint32_t microbatches_ = 0;                                  // begun in this step
+  std::map<std::uint8_t, std::vector<EventId>> ends_;               // of the program's own collectives, by user stream
+  const Program* program_ = nullptr;                                // the one that runs, and …
+  std::size_t op_ = 0;                                              // … its op
+  std::map<const Program*, std::vector<AllocationName>> names_of_;  // of a run that is recorded; lookup only
+  const std::vector<AllocationName>* names_ = nullptr;              // of the program that runs
 };
 
 Bytes StepRunner::bytes_of(const AllocationSize& size) const {
@@ -97,7 +100,8 @@ void StepRunner::run_alloc(const Op& op) {
   const Bytes bytes = bytes_of(op.size);
   if (bytes == 0) return;
   const StreamId on = streams_.user(op.user_stream);
-  const BlockHandle block = memory_.allocate(op, bytes, on);
+  const AllocationName called = names_ != nullptr ? (*names_)[op_] : AllocationName{};
+  const BlockHandle block = memory_.allocate(op, called, bytes, on);
   lowering_->allocated(op, block, on);
   memory_.hold(op, block);
 }
@@ -203,6 +207,11 @@ void StepRunner::run_program(const Program& program) {
   lowering_->begin_program(step_, program);
   ends_.clear();
   program_ = &program;
+  if (recorder_.enabled()) {
+    const auto [place, is_new] = names_of_.try_emplace(&program);
+    if (is_new) place->second = allocation_names(workload_, program, recorder_.labels());
+    names_ = &place->second;
+  }
   for (op_ = 0; op_ < program.ops.size(); ++op_) run_op(program.ops[op_]);
   program_ = nullptr;
 }

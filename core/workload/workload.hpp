@@ -122,7 +122,8 @@ struct Op {
   Hook hook = Hook::zero_grad;
   UnitId unit;  ///< of hooks; of an alloc: the unit whose forward inputs this casts
 
-  LabelId label;  ///< for pictures: the op that caused it
+  LabelId label;   ///< for pictures: the op that caused it
+  LabelId module;  ///< the module that it is part of, where that is no whole unit: "layers.3.attention.wq"
   /// Place in Program::kernels: of a kernel or copy, what it computes; of an alloc of setup, what fills the block
   /// at once.
   std::uint32_t kernel_index = kNoKernel;

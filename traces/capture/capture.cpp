@@ -5,6 +5,8 @@
 #include <algorithm>
 
 #include "core/fsdp/unit_plan.hpp"
+#include "core/run/allocation_names.hpp"
+#include "core/run/stack_meaning.hpp"
 #include "traces/capture/capture_events.hpp"
 #include "traces/capture/hooks.hpp"
 #include "traces/capture/join.hpp"
@@ -114,9 +116,47 @@ Result<std::vector<ImportStat>> set_requires_grad(CaptureInput& input, std::span
   return stats;
 }
 
-}  // namespace
+/// Gives the workload's allocations the operators of their stacks, and the notes the names of the allocations.
+void name_allocations(const Snapshot& snapshot, Capture& capture) {
+  Workload& w = capture.workload;
+  const StackMeanings stacks(snapshot.stacks);
+  std::vector<std::vector<std::size_t>> alloc_of(w.steps.size());  // by program and tensor: place in its ops
+  for (std::size_t k = 0; k < w.steps.size(); ++k)
+    for (std::size_t i = 0; i < w.steps[k].ops.size(); ++i) {
+      const Op& op = w.steps[k].ops[i];
+      if (op.kind != OpKind::alloc) continue;
+      if (op.tensor.value >= alloc_of[k].size()) alloc_of[k].resize(op.tensor.value + 1, SIZE_MAX);
+      alloc_of[k][op.tensor.value] = i;
+    }
+  const auto program_of = [&](const AllocationNote& note) {
+    return std::min(static_cast<std::size_t>(note.step), w.steps.size() - 1);
+  };
+  const auto is_in_program = [&](const AllocationNote& note) {
+    if (note.step < 0 || !note.tensor.valid()) return false;
+    const std::vector<std::size_t>& places = alloc_of[program_of(note)];
+    return note.tensor.value < places.size() && places[note.tensor.value] != SIZE_MAX;
+  };
+  std::size_t next = 0;
+  for (const AllocatorEvent& event : snapshot.events) {
+    if (event.action != AllocatorAction::alloc || next == capture.allocations.size()) continue;
+    AllocationNote& note = capture.allocations[next++];
+    const std::string op = stacks.op(event.stack);
+    if (op.empty()) continue;
+    note.op = w.labels.intern(op);
+    if (is_in_program(note))
+      w.steps[program_of(note)].ops[alloc_of[program_of(note)][note.tensor.value]].label = note.op;
+  }
+  std::vector<std::vector<AllocationName>> names;
+  for (const Program& program : w.steps) names.push_back(allocation_names(w, program, w.labels));
+  for (AllocationNote& note : capture.allocations) {
+    if (!is_in_program(note)) continue;
+    const AllocationName& name = names[program_of(note)][alloc_of[program_of(note)][note.tensor.value]];
+    if (!note.op.valid()) note.op = name.op;
+    note.module = name.module;
+  }
+}
 
-Result<Capture> read_capture(CaptureInput input) {
+Result<Capture> take_capture(CaptureInput input) {
   const std::int64_t origin = origin_of(input.snapshot);
   const std::vector<Range> ranges = ranges_of(input.snapshot, origin);
   const std::vector<CaptureEvent> events = capture_events(input.snapshot.events, origin);
@@ -163,8 +203,17 @@ Result<Capture> read_capture(CaptureInput input) {
   return capture;
 }
 
+}  // namespace
+
+Result<Capture> read_capture(CaptureInput input) {
+  const Snapshot& snapshot = input.snapshot;
+  auto capture = take_capture(std::move(input));
+  if (capture) name_allocations(snapshot, *capture);
+  return capture;
+}
+
 Result<Capture> capture_at(const CaptureInput& input, const Settings& settings) {
-  return read_capture({.snapshot = input.snapshot,
+  return take_capture({.snapshot = input.snapshot,
                        .initial_segments = input.initial_segments,
                        .settings = settings,
                        .units = input.units,

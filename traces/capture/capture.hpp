@@ -38,6 +38,9 @@ struct AllocationNote {
   UnitId unit;
   ParameterId parameter;
   std::int32_t step = -1;
+  TensorId tensor = {};  ///< in its step's program; invalid: FSDP's or the optimizer's
+  LabelId op = {};       ///< of the workload's labels, as is …
+  LabelId module = {};   ///< … the module (core/run/allocation_names.hpp)
 };
 
 struct Capture {
@@ -50,7 +53,8 @@ struct Capture {
 /// parameters than the units say.
 [[nodiscard]] Result<Capture> read_capture(CaptureInput input);
 
-/// The memory side of the same recording under other settings: whether FSDP2's rules make its requests with them.
+/// The memory side of the same recording under other settings: whether FSDP2's rules make its requests with them. Its
+/// allocations have no names.
 [[nodiscard]] Result<Capture> capture_at(const CaptureInput& input, const Settings& settings);
 
 }  // namespace foreshard::traces

@@ -242,8 +242,13 @@ void Builder::match_optimizer() {
   for (std::size_t step = 0; step < hooks_.steps.size(); ++step) all &= optimizer_matches(step, parameters);
   out_.optimizer_known = all && !hooks_.steps.empty();
   for (std::size_t step = 0; step < hooks_.steps.size(); ++step) {
-    for (std::uint32_t i : optimizer_events_[step])
-      if (out_.optimizer_known) tags_[i].owner = Owner::optimizer;
+    if (!out_.optimizer_known) continue;
+    const auto expected = optimizer_events(in_.settings.optimizer, parameters, step == 0);
+    for (std::size_t k = 0; k < expected.size(); ++k) {
+      EventTag& tag = tags_[optimizer_events_[step][k]];
+      tag.owner = Owner::optimizer;
+      tag.parameter = expected[k].parameter;
+    }
   }
 }
 
@@ -277,7 +282,7 @@ void Builder::note_categories() {
     if (!events_[i].allocates) continue;
     out_.allocations.push_back(
         {category(i), tags_[i].owner == Owner::fsdp || tags_[i].owner == Owner::gradient ? tags_[i].unit : UnitId{},
-         shard_of_[i].valid() ? shard_of_[i] : tags_[i].parameter, step_of_[i]});
+         shard_of_[i].valid() ? shard_of_[i] : tags_[i].parameter, step_of_[i], tensor_[i]});
   }
 }
 

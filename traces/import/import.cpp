@@ -396,7 +396,10 @@ Result<void> Importer::take_workload() {
 
 void Importer::add_memory_side() {
   if (!snapshot_) return;
-  add_memory({snapshot_->snapshot, memory_ranges_, memory_hooks_, replay_, notes_}, run());
+  const Labels none;
+  add_memory({snapshot_->snapshot, memory_ranges_, memory_hooks_, replay_, notes_,
+              out_.workload ? out_.workload->labels : none},
+             run());
 }
 
 void Importer::finish() {

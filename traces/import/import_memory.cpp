@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
 
+#include "core/run/stack_meaning.hpp"
 #include "traces/capture/range_meaning.hpp"
 #include "traces/import/recorded_steps.hpp"
 #include "traces/import/snapshot_ranges.hpp"
@@ -103,6 +105,26 @@ AllocationNote note_of(const Range* range, StreamId stream, const UnitNames& uni
   return note;
 }
 
+/// The operators of stacks, as labels.
+class StackOps {
+ public:
+  StackOps(const CallStacks& stacks, Labels& labels) : stacks_(stacks), labels_(labels), ops_(stacks.stacks().size()) {}
+  LabelId of(StackId stack) {
+    if (stack.value >= ops_.size()) return {};
+    std::optional<LabelId>& op = ops_[stack.value];
+    if (!op) {
+      const std::string text = stacks_.op(stack);
+      op = text.empty() ? LabelId{} : labels_.intern(text);
+    }
+    return *op;
+  }
+
+ private:
+  StackMeanings stacks_;
+  Labels& labels_;
+  std::vector<std::optional<LabelId>> ops_;  // by stack, once asked for
+};
+
 /// The complete step that a time lies in; −1 before the first, else the last one begun.
 std::int32_t step_at(const std::vector<StepRecord>& steps, Nanoseconds time) {
   std::int32_t index = -1;
@@ -116,6 +138,7 @@ void add_events(const MemoryInput& input, const std::vector<StepRecord>& steps,
   const std::int64_t origin = snapshot_origin_us(input.snapshot);
   const Pools pools(input.snapshot);
   OpenRanges ranges(input.ranges);
+  StackOps ops(input.snapshot.stacks, run.labels);
   const UnitNames units(run.units);
   std::map<Address, BlockId> live;
   std::size_t allocs = 0;
@@ -127,6 +150,7 @@ void add_events(const MemoryInput& input, const std::vector<StepRecord>& steps,
     record.size = event.size;
     record.stream = streams.at(event.stream);
     record.time = Nanoseconds::from_us(event.time_us - origin);
+    record.stack = event.stack;
     const Range* range = ranges.innermost(record.time);
     if (event.action == AllocatorAction::alloc) {
       BlockRecord block;
@@ -142,6 +166,10 @@ void add_events(const MemoryInput& input, const std::vector<StepRecord>& steps,
       block.unit = note.unit;
       block.parameter = note.parameter;
       if (range != nullptr) block.label = run.labels.intern(range->name);
+      block.stack = event.stack;
+      block.op = ops.of(event.stack);
+      if (!block.op.valid() && note.op.valid()) block.op = run.labels.intern(input.names.text(note.op));
+      if (note.module.valid()) block.module = run.labels.intern(input.names.text(note.module));
       ++allocs;
       record.block = BlockId{static_cast<std::uint32_t>(run.blocks.size())};
       live[event.address] = record.block;
@@ -183,6 +211,7 @@ void add_memory(const MemoryInput& input, Run& run) {
   for (const Range& range : input.ranges)
     run.annotations.push_back({run.labels.intern(range.name), range.start, range.end});
   run.segments = input.snapshot.segments;
+  run.stacks = input.snapshot.stacks;
 }
 
 }  // namespace foreshard::traces

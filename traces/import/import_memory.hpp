@@ -19,6 +19,7 @@ struct MemoryInput {
   const Hooks& hooks;                     ///< find_hooks() of those
   const ReplayReport& replay;             ///< with the complete steps' begins as step_starts
   std::span<const AllocationNote> notes;  ///< of the k-th alloc entry; empty: FSDP's ranges tell what they can
+  const Labels& names;                    ///< of the notes
 };
 
 /// Adds streams, allocator records, blocks (true sizes, categories, the innermost range that allocated them as

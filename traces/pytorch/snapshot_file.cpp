@@ -124,7 +124,8 @@ Result<SnapshotFile> read_document(const PlainDocument& document, const std::str
   FORESHARD_TRY(device);
 
   StatList stats;
-  SnapshotContext context{document, name, stats, input_bytes};
+  StackReader stacks(document, stats);
+  SnapshotContext context{document, name, stats, stacks, input_bytes};
   SnapshotFile file;
   file.devices.assign(all.begin(), all.end());
   file.snapshot.device = *device;
@@ -147,7 +148,8 @@ Result<SnapshotFile> read_document(const PlainDocument& document, const std::str
     if (other != *device)
       stats.add("entry_of_other_device", Severity::info, "trace entries belong to other devices",
                 document.items(traces[other]).size());
-  file.has_frames = context.has_frames;
+  file.has_frames = stacks.any();
+  file.snapshot.stacks = stacks.take();
   file.stats = stats.take();
   return file;
 }

@@ -7,6 +7,7 @@
 #include "core/allocator/snapshot.hpp"
 #include "core/base/error.hpp"
 #include "traces/pytorch/plain_data.hpp"
+#include "traces/pytorch/snapshot_stacks.hpp"
 #include "traces/pytorch/stat_list.hpp"
 
 namespace foreshard::traces {
@@ -16,8 +17,8 @@ struct SnapshotContext {
   const PlainDocument& document;
   const std::string& name;  ///< of the file, for messages
   StatList& stats;
+  StackReader& stacks;
   std::uint64_t entries_left = 0;  ///< that may still be read: an honest file has less than one per byte
-  bool has_frames = false;
 
   /// Takes `count` from entries_left. Fails when shared lists expand to more than the file can hold: a hostile
   /// pickle can name one list a million times.

@@ -164,6 +164,7 @@ Result<SnapshotBlock> SegmentReader::block(Address expected, PlainValue value) {
   auto known = state();
   FORESHARD_TRY(known);
   block.state = *known;
+  if (const auto frames = block_record_.at(kBlockFrames)) block.stack = context_.stacks.read(*frames);
   return block;
 }
 

@@ -76,8 +76,7 @@ class TraceReader {
     if (static_cast<std::int64_t>(event.size) < 0) return bad(fmt::format("has a 'size' of {}", event.size));
     FORESHARD_TRY(number(kEntryStream, event.stream, needs_address));
     FORESHARD_TRY(time(event));
-    if (const auto frames = record_.at(kEntryFrames); frames && !context_.document.items(*frames).empty())
-      context_.has_frames = true;
+    if (const auto frames = record_.at(kEntryFrames)) event.stack = context_.stacks.read(*frames);
     return event;
   }
 

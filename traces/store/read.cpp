@@ -126,6 +126,23 @@ Labels load_labels(Loader& loader) {
   return labels;
 }
 
+CallStacks load_stacks(Loader& loader) {
+  CallStacks stacks;
+  std::uint32_t next = 0;
+  for (const FrameRow& row : loader.load<FrameRow>("frame"))
+    if (stacks.frame(row.frame.file, row.frame.line, row.frame.function).value != next++)
+      loader.refuse(fmt::format("frame {} is there twice", next - 1));
+  next = 0;
+  for (const StackRow& row : loader.load<StackRow>("stack")) {
+    if (row.stack.frame.value >= stacks.frames().size() || (row.stack.caller.valid() && row.stack.caller.value >= next))
+      loader.refuse(fmt::format("stack {} names a frame or a caller that is not there", next));
+    else if (stacks.stack(row.stack.frame, row.stack.caller).value != next)
+      loader.refuse(fmt::format("stack {} is there twice", next));
+    ++next;
+  }
+  return stacks;
+}
+
 RunRow load_info(Loader& loader) {
   std::vector<RunRow> rows = loader.load<RunRow>("run");
   RunRow out = rows.empty() ? RunRow() : std::move(rows.front());
@@ -147,6 +164,7 @@ Result<Run> read_run(const std::string& path) {
   run.measured = load_measured(loader, info.measured);
   run.units = load_units(loader);
   run.labels = load_labels(loader);
+  run.stacks = load_stacks(loader);
   run.streams = loader.load<StreamRecord>("stream");
   run.host_ops = loader.load<HostOpRecord>("host_op");
   run.device_ops = loader.load<DeviceOpRecord>("device_op");

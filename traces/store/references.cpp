@@ -11,7 +11,10 @@ namespace {
 class Checker {
  public:
   explicit Checker(const Run& run)
-      : labels_(run.labels.texts().size()), units_(run.units.size()), blocks_(run.blocks.size()) {
+      : labels_(run.labels.texts().size()),
+        units_(run.units.size()),
+        blocks_(run.blocks.size()),
+        stacks_(run.stacks.stacks().size()) {
     for (const Unit& unit : run.units) parameters_ += unit.parameters.size();
   }
 
@@ -23,6 +26,7 @@ class Checker {
   void check(UnitId id) { check("unit", id.valid(), id.value, units_); }
   void check(ParameterId id) { check("parameter", id.valid(), id.value, parameters_); }
   void check(BlockId id) { check("block", id.valid(), id.value, blocks_); }
+  void check(StackId id) { check("stack", id.valid(), id.value, stacks_); }
 
   [[nodiscard]] const std::string& failure() const { return failure_; }
 
@@ -32,7 +36,7 @@ class Checker {
     failure_ = fmt::format("{} {} names {} {}, of which there are {}", table_, index_, what, id, count);
   }
 
-  std::size_t labels_, units_, blocks_, parameters_ = 0;
+  std::size_t labels_, units_, blocks_, stacks_, parameters_ = 0;
   std::string_view table_;
   std::size_t index_ = 0;
   std::string failure_;
@@ -64,8 +68,17 @@ Result<void> check_references(const Run& run, ErrorKind kind, const std::string&
     checker.check(block.label);
     checker.check(block.unit);
     checker.check(block.parameter);
+    checker.check(block.op);
+    checker.check(block.module);
+    checker.check(block.stack);
   });
-  each(checker, "allocator_event", run.allocator, [&](const AllocatorRecord& event) { checker.check(event.block); });
+  each(checker, "allocator_event", run.allocator, [&](const AllocatorRecord& event) {
+    checker.check(event.block);
+    checker.check(event.stack);
+  });
+  for (const SnapshotSegment& segment : run.segments)
+    each(checker, "block of a segment", segment.blocks,
+         [&](const SnapshotBlock& block) { checker.check(block.stack); });
   each(checker, "annotation", run.annotations, [&](const AnnotationRecord& range) { checker.check(range.label); });
   if (!checker.failure().empty()) return fail(kind, checker.failure(), where);
   std::set<std::uint32_t> ranks;

@@ -34,6 +34,13 @@ struct ParameterRow {
   std::string shape;
   DType dtype = DType::float32;
 };
+struct FrameRow {
+  StackFrame frame;
+};
+struct StackRow {
+  CallStack stack;
+  FrameId user_frame;  ///< derived (core/run/stack_meaning.hpp)
+};
 struct SegmentBlockRow {
   std::uint32_t segment = 0;
   SnapshotBlock block;
@@ -157,6 +164,9 @@ void columns(Io& io, Of<Io, BlockRecord>& row) {
   io.value("parameter", row.parameter);
   io.value("label", row.label);
   io.value("step", row.step);
+  io.value("op", row.op);
+  io.value("module", row.module);
+  io.value("stack", row.stack);
 }
 template <class Io>
 void columns(Io& io, Of<Io, AllocatorRecord>& row) {
@@ -166,6 +176,19 @@ void columns(Io& io, Of<Io, AllocatorRecord>& row) {
   io.value("stream", row.stream);
   io.value("ts", row.time);
   io.value("block", row.block);
+  io.value("stack", row.stack);
+}
+template <class Io>
+void columns(Io& io, Of<Io, FrameRow>& row) {
+  io.value("file", row.frame.file);
+  io.value("line", row.frame.line);
+  io.value("function", row.frame.function);
+}
+template <class Io>
+void columns(Io& io, Of<Io, StackRow>& row) {
+  io.value("frame", row.stack.frame);
+  io.value("caller", row.stack.caller);
+  io.value("user_frame", row.user_frame);
 }
 template <class Io>
 void columns(Io& io, Of<Io, SnapshotSegment>& row) {
@@ -188,6 +211,7 @@ void columns(Io& io, Of<Io, SegmentBlockRow>& row) {
   io.value("size", row.block.size);
   io.value("requested_size", row.block.requested_size);
   io.value("state", row.block.state);
+  io.value("stack", row.block.stack);
 }
 template <class Io>
 void columns(Io& io, Of<Io, StepRecord>& row) {

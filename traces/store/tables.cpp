@@ -107,6 +107,11 @@ constexpr std::array kBlock{
     Column{"parameter", kInteger, true, "The parameter it belongs to, where known."},
     Column{"label", kInteger, true, "What allocated it, in `label`."},
     Column{"step", kInteger, false, "The step of its allocation; −1 before the first."},
+    Column{"op", kInteger, true,
+           "PyTorch's operator that allocated it, in `label`; of a recording without stacks `near` a kernel."},
+    Column{"module", kInteger, true,
+           "The module in whose forward or backward it was allocated, in `label`; the root's is empty."},
+    Column{"stack", kInteger, true, "The `stack` that allocated it, where recorded."},
 };
 constexpr std::array kAllocatorEvent{
     Column{"action", kText, false,
@@ -117,6 +122,19 @@ constexpr std::array kAllocatorEvent{
     Column{"stream", kInteger, true, "The stream whose memory it is."},
     Column{"ts", kInteger, false, "Time in ns."},
     Column{"block", kInteger, true, "The `block` of `alloc` and `free_*`, where its allocation was seen."},
+    Column{"stack", kInteger, true, "The `stack` that called the allocator, where recorded."},
+};
+constexpr std::array kFrame{
+    Column{"file", kText, false, "The Python file, or what is known of a C++ function's."},
+    Column{"line", kInteger, false, "The line that ran; 0 where unknown."},
+    Column{"function", kText, false, "The Python function, or the C++ one."},
+};
+constexpr std::array kStack{
+    Column{"frame", kInteger, false, "The innermost `frame`."},
+    Column{"caller", kInteger, true, "The `stack` that called it, of a lower id; NULL for the outermost frame."},
+    Column{
+        "user_frame", kInteger, true,
+        "The innermost `frame` of the stack that is not of PyTorch or of Python's library; NULL without one. Derived."},
 };
 constexpr std::array kSegment{
     Column{"device", kInteger, false, "Ordinal of the GPU."},
@@ -137,6 +155,7 @@ constexpr std::array kSegmentBlock{
     Column{"size", kInteger, false, "Bytes it takes."},
     Column{"requested_size", kInteger, false, "Bytes that were asked for; stale for inactive blocks."},
     Column{"state", kText, false, "`live`, `pending_free` (waits for an event) or `inactive`."},
+    Column{"stack", kInteger, true, "The `stack` that allocated it, where recorded."},
 };
 constexpr std::array kStep{
     Column{"recording", kText, false, "`run`, or of an import `snapshot` or `trace`: two recordings, two clocks."},
@@ -226,6 +245,8 @@ constexpr std::array kTables{
         "numbered as in that rank's trace, 0 is its compute stream; communicators over all ranks.",
         kRankOp},
     Table{"event", "Event records and waits, in host order.", kEvent},
+    Table{"frame", "Frames of call stacks, as PyTorch's memory snapshot has them.", kFrame},
+    Table{"stack", "Call stacks, a tree: each is a frame and the stack that called it.", kStack},
     Table{"block", "Allocations from malloc to free, in order of malloc.", kBlock},
     Table{"allocator_event", "Every change of the caching allocator's state, in order.", kAllocatorEvent},
     Table{"segment", "The final state: segments by address.", kSegment},

@@ -230,7 +230,51 @@ constexpr std::string_view kGapSelect = R"(SELECT p.id AS id, e.ts AS ts, p.requ
          p.private_pools AS gap
 FROM memory_parts p JOIN allocator_event e ON e.id = p.id)";
 
+constexpr std::array kBlockName{
+    Column{"id", kInteger, false, "Row of `block`."},
+    Column{"size", kInteger, true, "Bytes that `allocated_bytes` counts; NULL where not known."},
+    Column{"category", kText, false, "What it is for."},
+    Column{"step", kInteger, false, "The step of its allocation; −1 before the first."},
+    Column{"parameter", kText, true, "The parameter it belongs to."},
+    Column{"unit", kText, true, "The FSDP unit it belongs to."},
+    Column{"module", kText, true, "The module in whose forward or backward it was allocated."},
+    Column{"op", kText, true, "The operator that allocated it."},
+    Column{"label", kText, true, "The innermost range, or the op, that allocated it."},
+    Column{"file", kText, true,
+           "Where the program allocated it: of the stack's innermost frame that is not PyTorch's."},
+    Column{"line", kInteger, true, "As `file`."},
+    Column{"function", kText, true, "As `file`."},
+};
+constexpr std::string_view kBlockNameSelect = R"(SELECT b.id AS id, b.size AS size, b.category AS category,
+       b.step AS step, p.name AS parameter, u.name AS unit, m.text AS module, o.text AS op, l.text AS label,
+       f.file AS file, f.line AS line, f.function AS function
+FROM block b
+LEFT JOIN parameter p ON p.id = b.parameter
+LEFT JOIN unit u ON u.id = b.unit
+LEFT JOIN label m ON m.id = b.module
+LEFT JOIN label o ON o.id = b.op
+LEFT JOIN label l ON l.id = b.label
+LEFT JOIN stack s ON s.id = b.stack
+LEFT JOIN frame f ON f.id = s.user_frame)";
+
+constexpr std::array kStackFrame{
+    Column{"stack", kInteger, false, "The `stack`."},
+    Column{"depth", kInteger, false, "0 for its innermost frame."},
+    Column{"file", kText, false, "Of the frame."},
+    Column{"line", kInteger, false, "Of the frame; 0 where unknown."},
+    Column{"function", kText, false, "Of the frame."},
+};
+constexpr std::string_view kStackFrameSelect = R"(WITH RECURSIVE walk(stack, depth, at) AS (
+  SELECT id, 0, id FROM stack
+  UNION ALL
+  SELECT w.stack, w.depth + 1, s.caller FROM walk w JOIN stack s ON s.id = w.at WHERE s.caller < s.id)
+SELECT w.stack AS stack, w.depth AS depth, f.file AS file, f.line AS line, f.function AS function
+FROM walk w JOIN stack s ON s.id = w.at JOIN frame f ON f.id = s.frame)";
+
 constexpr std::array kViews{
+    View{"block_name", "Every block with what it belongs to and what allocated it, in words.", kBlockName,
+         kBlockNameSelect},
+    View{"stack_frame", "Every frame of every stack, innermost first.", kStackFrame, kStackFrameSelect},
     View{"slices", "Everything that took time, on the device and on the host, as Perfetto's `slice`.", kSlices,
          kSlicesSelect},
     View{"memory_change", "By how much each allocator event changed PyTorch's memory statistics.", kMemoryChange,

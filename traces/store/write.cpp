@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "core/run/stack_meaning.hpp"
 #include "core/settings/settings_table.hpp"
 #include "traces/store/atomic_file.hpp"
 #include "traces/store/references.hpp"
@@ -79,6 +80,20 @@ std::vector<SegmentBlockRow> segment_block_rows(const std::vector<SnapshotSegmen
   return out;
 }
 
+std::vector<FrameRow> frame_rows(const CallStacks& stacks) {
+  std::vector<FrameRow> out;
+  for (const StackFrame& frame : stacks.frames()) out.push_back({frame});
+  return out;
+}
+
+std::vector<StackRow> stack_rows(const CallStacks& stacks) {
+  const StackMeanings meanings(stacks);
+  std::vector<StackRow> out;
+  for (std::uint32_t i = 0; i < stacks.stacks().size(); ++i)
+    out.push_back({stacks.stacks()[i], meanings.user_frame(StackId{i})});
+  return out;
+}
+
 std::vector<MeasuredRow> measured_rows(const std::optional<Measured>& measured) {
   std::vector<MeasuredRow> out;
   if (!measured) return out;
@@ -111,6 +126,8 @@ Result<void> fill_tables(Connection& connection, const Run& run) {
   filler.fill("rank", run.ranks);
   filler.fill("rank_op", run.rank_ops);
   filler.fill("event", run.events);
+  filler.fill("frame", frame_rows(run.stacks));
+  filler.fill("stack", stack_rows(run.stacks));
   filler.fill("block", run.blocks);
   filler.fill("allocator_event", run.allocator);
   filler.fill("segment", run.segments);

@@ -49,6 +49,7 @@ enum Index : std::uint8_t {
   collective,
   collective_bytes,
   collectives_behind,
+  module,
   count
 };
 }  // namespace op_field
@@ -89,6 +90,7 @@ inline constexpr std::array<Field<Op>, op_field::count> kOpFields{
     FORESHARD_FIELD(Op, "collective", collective.kind),
     FORESHARD_FIELD(Op, "collective_bytes", collective.bytes),
     FORESHARD_FIELD(Op, "collectives_behind", collectives_behind),
+    FORESHARD_FIELD(Op, "module", module),
 };
 
 /// The key of what an op computes, behind all others; kernel_text.hpp reads and writes its value.

@@ -88,7 +88,78 @@ TEST_CASE("what is odd in a snapshot is counted") {
   CHECK(count_of(file, "block_without_address") == 1);
   CHECK(count_of(file, "segments_out_of_order") == 1);
   CHECK(count_of(file, "annotation_of_other_device") == 1);
+  CHECK(count_of(file, "odd_frame") == 1);
   for (const ImportStat& stat : file.stats) CHECK(!stat.text.empty());
+}
+
+/// One device with one entry of each list of frames; a live block has the first list.
+std::string with_frames(const std::string& lists) {
+  std::string entries, first;
+  for (std::size_t at = 0; at < lists.size();) {
+    const std::size_t end = std::min(lists.find('\n', at), lists.size());
+    const std::string list = lists.substr(at, end - at);
+    if (first.empty()) first = list;
+    entries += std::string(entries.empty() ? "" : ",") +
+               R"({"action":"alloc","addr":4096,"size":500,"stream":0,"time_us":12,"frames":)" + list + "}";
+    at = end + 1;
+  }
+  return R"({"segments":[{"device":0,"address":4096,"total_size":512,"stream":0,"segment_type":"small","blocks":[
+    {"address":4096,"size":512,"state":"active_allocated","frames":)" +
+         first + R"(}]}],"device_traces":[[)" + entries + "]]}";
+}
+
+std::vector<std::string> functions(const Snapshot& snapshot, StackId stack) {
+  std::vector<std::string> out;
+  for (const FrameId frame : snapshot.stacks.frames_of(stack))
+    out.push_back(snapshot.stacks.frames()[frame.value].function);
+  return out;
+}
+
+TEST_CASE("stacks are kept, their common callers once") {
+  const SnapshotFile file = read_bytes(with_frames(
+      R"([{"filename":"??","line":0,"name":"malloc"},{"filename":"m.py","line":4,"name":"forward"},{"filename":"t.py","line":9,"name":"main"}]
+[{"filename":"??","line":0,"name":"free"},{"filename":"m.py","line":4,"name":"forward"},{"filename":"t.py","line":9,"name":"main"}]
+[])"));
+  const Snapshot& s = file.snapshot;
+  REQUIRE(s.events.size() == 3);
+  CHECK(functions(s, s.events[0].stack) == std::vector<std::string>{"malloc", "forward", "main"});
+  CHECK(functions(s, s.events[1].stack) == std::vector<std::string>{"free", "forward", "main"});
+  CHECK_FALSE(s.events[2].stack.valid());
+  CHECK(s.segments[0].blocks[0].stack == s.events[0].stack);
+  CHECK(s.stacks.frames().size() == 4);
+  CHECK(s.stacks.stacks().size() == 4);
+  CHECK(s.stacks.frames()[0].file == "t.py");
+  CHECK(s.stacks.frames()[0].line == 9);
+  CHECK(file.stats.empty());
+}
+
+TEST_CASE("frames without their texts are left out, lines beyond any file's are not known") {
+  const SnapshotFile file = read_bytes(with_frames(
+      R"([{"filename":"a.py","line":18446744073709551615,"name":"f","fx_node_op":"call"},{"line":1},7,{"filename":1,"name":"g"},{"filename":"b.py","name":"h"}]
+"no list"
+[[]])"));
+  const Snapshot& s = file.snapshot;
+  CHECK(functions(s, s.events[0].stack) == std::vector<std::string>{"f", "h"});
+  CHECK(s.stacks.frames()[1].line == 0);
+  CHECK_FALSE(s.events[1].stack.valid());
+  CHECK_FALSE(s.events[2].stack.valid());
+  CHECK(count_of(file, "odd_frame") == 3 + 3 + 1);  // the block has the first list too
+}
+
+TEST_CASE("deep stacks keep their innermost frames, long names their beginning") {
+  std::string list = "[";
+  for (int i = 0; i < 1500; ++i)
+    list += (i > 0 ? "," : "") + std::string(R"({"filename":"a.py","line":)") + std::to_string(i) + R"(,"name":"f"})";
+  const SnapshotFile deep = read_bytes(with_frames(list + "]"));
+  const std::vector<FrameId> kept = deep.snapshot.stacks.frames_of(deep.snapshot.events[0].stack);
+  REQUIRE(kept.size() == 1024);
+  CHECK(deep.snapshot.stacks.frames()[kept.front().value].line == 0);
+  CHECK(deep.snapshot.stacks.frames()[kept.back().value].line == 1023);
+  CHECK(count_of(deep, "stack_cut") == 2);
+  const SnapshotFile wide =
+      read_bytes(with_frames(R"([{"filename":"a.py","line":1,"name":")" + std::string(5000, 'x') + R"("}])"));
+  CHECK(wide.snapshot.stacks.frames()[0].function.size() == 4096);
+  CHECK(count_of(wide, "frame_name_cut") == 2);
 }
 
 /// {"segments": [], "device_traces": [[<entries on device 0>], [<on device 1>]]} with one alloc for each count.

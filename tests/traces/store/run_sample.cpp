@@ -30,12 +30,20 @@ auto fields(const EventRecord& r) {
   return std::tie(a, b, c, d);
 }
 auto fields(const BlockRecord& r) {
-  const auto& [a, b, c, d, e, f, g, h, i, j] = r;
-  return std::tie(a, b, c, d, e, f, g, h, i, j);
+  const auto& [a, b, c, d, e, f, g, h, i, j, k, l, m] = r;
+  return std::tie(a, b, c, d, e, f, g, h, i, j, k, l, m);
 }
 auto fields(const AllocatorRecord& r) {
-  const auto& [a, b, c, d, e, f] = r;
-  return std::tie(a, b, c, d, e, f);
+  const auto& [a, b, c, d, e, f, g] = r;
+  return std::tie(a, b, c, d, e, f, g);
+}
+auto fields(const StackFrame& r) {
+  const auto& [a, b, c] = r;
+  return std::tie(a, b, c);
+}
+auto fields(const CallStack& r) {
+  const auto& [a, b] = r;
+  return std::tie(a, b);
 }
 auto fields(const SnapshotSegment& r) {
   const auto& [a, b, c, d, e, f, g, h, i, j, k] = r;
@@ -158,8 +166,14 @@ void add_memory(Run& run) {
   block.parameter = ParameterId{1};
   block.label = LabelId{0};
   block.step = 5;
+  const FrameId main = run.stacks.frame("/home/user/train.py", 12, "main");
+  const FrameId forward = run.stacks.frame("/home/user/\xff model.py", 0, "operator()<int>(…)");
+  const StackId outer = run.stacks.stack(main, {});
+  block.op = LabelId{2};
+  block.module = LabelId{3};
+  block.stack = run.stacks.stack(forward, outer);
   run.blocks = {block, {}};
-  run.allocator = {{AllocatorAction::segment_map, 77, 88, StreamId{7}, {99}, BlockId{1}}, {}};
+  run.allocator = {{AllocatorAction::segment_map, 77, 88, StreamId{7}, {99}, BlockId{1}, outer}, {}};
   SnapshotSegment segment;
   segment.device = 1;
   segment.address = 0x7f00'0000'0000u;
@@ -171,7 +185,7 @@ void add_memory(Run& run) {
   segment.small_pool = true;
   segment.pool_id = {6, 7};
   segment.is_expandable = true;
-  segment.blocks = {{1, 2, 3, BlockState::live}, {4, 5, 6, BlockState::pending_free}};
+  segment.blocks = {{1, 2, 3, BlockState::live}, {4, 5, 6, BlockState::pending_free, block.stack}};
   run.segments = {segment, {}};
   run.import_stats = {{"odd thing", ImportStat::Severity::data_loss, 12, "One sentence."}, {}};
 }
@@ -187,8 +201,9 @@ Run full_run() {
 }
 
 std::string difference(const Run& x, const Run& y) {
-  const auto& [info, settings, measured, units, labels, streams, host_ops, device_ops, events, blocks, allocator,
-               segments, steps, phases, annotations, ranks, rank_ops, import_stats, results, workload_json] = x;
+  const auto& [info, settings, measured, units, labels, stacks, streams, host_ops, device_ops, events, blocks,
+               allocator, segments, steps, phases, annotations, ranks, rank_ops, import_stats, results, workload_json] =
+      x;
   if (auto text = info_difference(info, y.info); !text.empty()) return text;
   if (settings != y.settings) return "settings";
   if (measured.has_value() != y.measured.has_value()) return "measured";
@@ -200,12 +215,14 @@ std::string difference(const Run& x, const Run& y) {
   if (results != y.results) return "results";
   if (workload_json != y.workload_json) return "workload_json";
   for (const std::string& text :
-       {list_difference("streams", streams, y.streams), list_difference("host_ops", host_ops, y.host_ops),
-        list_difference("device_ops", device_ops, y.device_ops), list_difference("events", events, y.events),
-        list_difference("blocks", blocks, y.blocks), list_difference("allocator", allocator, y.allocator),
-        list_difference("segments", segments, y.segments), list_difference("steps", steps, y.steps),
-        list_difference("phases", phases, y.phases), list_difference("annotations", annotations, y.annotations),
-        list_difference("ranks", ranks, y.ranks), list_difference("rank_ops", rank_ops, y.rank_ops),
+       {list_difference("frames", stacks.frames(), y.stacks.frames()),
+        list_difference("stacks", stacks.stacks(), y.stacks.stacks()), list_difference("streams", streams, y.streams),
+        list_difference("host_ops", host_ops, y.host_ops), list_difference("device_ops", device_ops, y.device_ops),
+        list_difference("events", events, y.events), list_difference("blocks", blocks, y.blocks),
+        list_difference("allocator", allocator, y.allocator), list_difference("segments", segments, y.segments),
+        list_difference("steps", steps, y.steps), list_difference("phases", phases, y.phases),
+        list_difference("annotations", annotations, y.annotations), list_difference("ranks", ranks, y.ranks),
+        list_difference("rank_ops", rank_ops, y.rank_ops),
         list_difference("import_stats", import_stats, y.import_stats)})
     if (!text.empty()) return text;
   return {};

@@ -54,6 +54,8 @@ TEST_CASE("records and schema name the same columns in the same order", "[store]
   check_columns<RankRecord>("rank");
   check_columns<RankOpRecord>("rank_op");
   check_columns<EventRecord>("event");
+  check_columns<FrameRow>("frame");
+  check_columns<StackRow>("stack");
   check_columns<BlockRecord>("block");
   check_columns<AllocatorRecord>("allocator_event");
   check_columns<SnapshotSegment>("segment");

@@ -104,6 +104,10 @@ TEST_CASE("a run that does not hold together is not written", "[store]") {
     run.allocator[1].block = BlockId{2};
     words = "allocator_event 1 names block 2, of which there are 2";
   }
+  SECTION("stack") {
+    run.segments[0].blocks[1].stack = StackId{2};
+    words = "block of a segment 1 names stack 2, of which there are 2";
+  }
   SECTION("stream") {
     run.streams.push_back(run.streams[0]);
     words = "stream 0 is listed twice";

@@ -30,10 +30,10 @@ auto fields(const UserCollective& r) {
   return std::tuple(a, b, c);
 }
 auto fields(const Op& r) {
-  const auto& [a, b, c, d, e, f, g, size, i, j, kernel, copy, collective, behind, m, n, o, p] = r;
-  static_cast<void>(p);
+  const auto& [a, b, c, d, e, f, g, size, i, j, kernel, copy, collective, behind, m, n, o, p, q] = r;
+  static_cast<void>(q);
   return std::tuple(a, b, c, d, e, f, g, fields(size), i, j, fields(kernel), fields(copy), fields(collective), behind,
-                    m, n, o);
+                    m, n, o, p);
 }
 auto fields(const SectionItem& r) {
   const auto& [a, b, c, d, e, f] = r;
@@ -133,6 +133,7 @@ Op random_op(Random& random) {
   op.hook = random.word<Hook>();
   op.unit = UnitId{static_cast<std::uint32_t>(random.below(kUnits))};
   op.label = random.id<LabelId>(kLabels);
+  op.module = random.id<LabelId>(kLabels);
   if (random.chance()) op.kernel.label = op.copy.label = op.label;
   return op;
 }

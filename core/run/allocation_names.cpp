@@ -1,0 +1,160 @@
+#include "core/run/allocation_names.hpp"
+
+#include <algorithm>
+#include <array>
+
+namespace foreshard {
+namespace {
+
+/// No GPU writes faster, from whichever memory: what took less time cannot have filled a block of so many bytes.
+constexpr double kMostBytesPerNs = 20'000;
+/// Below, kernels are bound by their launch, and blocks lie in the L2 cache.
+constexpr Bytes kTellingSize = 16 * kMiB;
+
+bool names_the_operator(const Op& op) {
+  if (op.kind == OpKind::copy) return op.copy.label.valid();
+  return op.kind == OpKind::kernel && op.label.valid() && op.kernel.kernel_class != KernelClass::memset;
+}
+
+bool can_fill(const Op& launch, Bytes bytes) {
+  if (bytes < kTellingSize || launch.kind != OpKind::kernel || launch.kernel.work.count == 0) return true;
+  return static_cast<double>(launch.kernel.work.count) * kMostBytesPerNs >= static_cast<double>(bytes);
+}
+
+/// The units whose forward or backward is running, innermost last.
+class OpenUnits {
+ public:
+  void on_hook(const Op& op) {
+    switch (op.hook) {
+      case Hook::pre_forward:
+      case Hook::pre_backward:
+        loss_ = false;
+        if (open_.empty() || open_.back() != op.unit) open_.push_back(op.unit);
+        break;
+      case Hook::post_forward:
+      case Hook::post_backward:
+        close(op.unit);
+        if (op.hook == Hook::post_forward) loss_ = op.unit == kRootUnit;
+        break;
+      case Hook::backward_end:
+      case Hook::microbatch_begin:
+      case Hook::optimizer_begin:
+        open_.clear();
+        loss_ = false;
+        break;
+      default:
+        break;
+    }
+  }
+  [[nodiscard]] UnitId innermost() const { return open_.empty() ? UnitId{} : open_.back(); }
+  /// Behind the model's forward, before its backward: what the script makes of the output.
+  [[nodiscard]] bool in_loss() const { return loss_; }
+
+ private:
+  void close(UnitId unit) {
+    const auto found = std::find(open_.rbegin(), open_.rend(), unit);
+    if (found != open_.rend()) open_.erase(std::next(found).base(), open_.end());
+  }
+  std::vector<UnitId> open_;
+  bool loss_ = false;
+};
+
+/// The kernels of an operator that stands for others: what it applies is a template argument.
+constexpr std::array<std::string_view, 5> kGeneric{"elementwise_kernel", "multi_tensor_apply_kernel", "reduce_kernel",
+                                                   "elementwise_kernel_with_index", "index_elementwise_kernel"};
+/// Template arguments that only wrap another.
+constexpr std::array<std::string_view, 9> kWrappers{"gpu_kernel_impl",
+                                                    "TensorListMetadata",
+                                                    "TensorListScalarListMetadata",
+                                                    "TensorListScalarTensorMetadata",
+                                                    "BinaryFunctor",
+                                                    "AUnaryFunctor",
+                                                    "BUnaryFunctor",
+                                                    "OpaqueType",
+                                                    "ReduceOp"};
+
+bool is_name_char(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+}
+
+std::string without(std::string text, std::string_view part) {
+  for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at)) text.erase(at, part.size());
+  return text;
+}
+
+/// The first function or functor of at::native among a kernel's template arguments; empty without one.
+std::string applied_function(std::string_view arguments) {
+  constexpr std::string_view kNative = "at::native::";
+  for (std::size_t at = arguments.find(kNative); at != std::string_view::npos; at = arguments.find(kNative, at)) {
+    at += kNative.size();
+    std::string_view name;
+    for (bool deeper = true; deeper;) {  // "binary_internal::MulFunctor"
+      std::size_t end = at;
+      while (end < arguments.size() && is_name_char(arguments[end])) ++end;
+      name = arguments.substr(at, end - at);
+      deeper = arguments.substr(end).starts_with("::");
+      at = deeper ? end + 2 : end;
+    }
+    const bool wraps = std::any_of(kWrappers.begin(), kWrappers.end(),
+                                   [&](std::string_view wrapper) { return name.starts_with(wrapper); });
+    if (!name.empty() && !wraps) return std::string(name);
+  }
+  return {};
+}
+
+}  // namespace
+
+std::string kernel_title(std::string_view kernel) {
+  constexpr std::size_t kLongest = 2048;  // bounds the work for a hostile name; PyTorch's longest are below
+  std::string text = without(std::string(kernel.substr(0, kLongest)), "(anonymous namespace)::");
+  if (text.starts_with("void ")) text.erase(0, 5);
+  const std::size_t end = std::min(text.find_first_of("<("), text.size());
+  std::string name = text.substr(0, end);
+  name.erase(0, name.rfind("::") == std::string::npos ? 0 : name.rfind("::") + 2);
+  while (!name.empty() && name.back() == ' ') name.pop_back();
+  const bool generic =
+      std::any_of(kGeneric.begin(), kGeneric.end(), [&](std::string_view of) { return name.ends_with(of); });
+  if (generic)
+    if (std::string applied = applied_function(std::string_view(text).substr(end)); !applied.empty()) return applied;
+  return name.empty() ? text : name;
+}
+
+std::vector<AllocationName> allocation_names(const Workload& workload, const Program& program, Labels& labels) {
+  std::vector<AllocationName> out(program.ops.size());
+  const bool recorded = !workload.recorded_host_ms.empty();
+  std::vector<LabelId> near(recorded ? workload.labels.texts().size() : 0);
+  const auto name_of = [&](const Op& launch) {
+    const LabelId label = launch.kind == OpKind::copy ? launch.copy.label : launch.label;
+    if (!recorded || label.value >= near.size()) return label;
+    if (!near[label.value].valid())
+      near[label.value] = labels.intern("near " + kernel_title(workload.labels.text(label)));
+    return near[label.value];
+  };
+  std::vector<std::size_t> launches;  // behind the op, before the next hook; the nearest last
+  constexpr std::size_t kFarthest = 4;
+  for (std::size_t i = program.ops.size(); i-- > 0;) {
+    const Op& op = program.ops[i];
+    if (op.kind == OpKind::hook) launches.clear();
+    if (names_the_operator(op)) launches.push_back(i);
+    if (op.kind != OpKind::alloc) continue;
+    out[i] = {op.label, op.module};
+    if (op.label.valid()) continue;
+    for (std::size_t k = 0; k < std::min(launches.size(), recorded ? kFarthest : 1) && !out[i].op.valid(); ++k)
+      if (const Op& launch = program.ops[launches[launches.size() - 1 - k]];
+          !recorded || can_fill(launch, op.size.bytes))
+        out[i].op = name_of(launch);
+  }
+  OpenUnits units;
+  for (std::size_t i = 0; i < program.ops.size(); ++i) {
+    const Op& op = program.ops[i];
+    if (op.kind == OpKind::hook) units.on_hook(op);
+    if (op.kind != OpKind::alloc || out[i].module.valid()) continue;
+    if (const UnitId unit = units.innermost(); unit.value < workload.units.size())
+      out[i].module = labels.intern(workload.units[unit.value].name);
+    else if (units.in_loss())
+      out[i].module = labels.intern("(loss)");
+  }
+  return out;
+}
+
+}  // namespace foreshard

@@ -1,0 +1,45 @@
+// What a block of memory is called where people see it: what it belongs to, which operator made it, and from which
+// line.
+//
+// Who: cli's explain, viz, traces/export. Pure; deterministic. What the run knows decides: a parameter's name, the FSDP
+// unit, the module whose forward or backward made it; the operator of the stack, of the plan, or the innermost range.
+#pragma once
+
+#include <string>
+
+#include "core/run/run.hpp"
+#include "core/run/stack_meaning.hpp"
+
+namespace foreshard {
+
+class BlockNames {
+ public:
+  /// `run` must outlive this.
+  explicit BlockNames(const Run& run);
+
+  /// "layers.3.attention.wq.weight", "layers.3", "(root)"; empty where nothing tells.
+  [[nodiscard]] std::string owner(const BlockRecord& block) const;
+  /// "aten::mm", "FSDP::all_gather", "## forward ##"; may be empty.
+  [[nodiscard]] std::string op(const BlockRecord& block) const;
+  /// "modeling_llama.py:245 forward": the innermost frame that is not PyTorch's own; empty without one.
+  [[nodiscard]] std::string frame(StackId stack) const;
+  /// The same with the whole path, "/…/modeling_llama.py:245 forward".
+  [[nodiscard]] std::string whole_frame(StackId stack) const;
+
+  /// Owner and operator in one: "layers.3.attention.wq: aten::mm". Falls back to the category.
+  [[nodiscard]] std::string title(const BlockRecord& block) const;
+
+  /// The module of which the block is, with `*` for the numbers of repeated ones: "layers.*.attention.wq", "(root)";
+  /// empty where nothing tells.
+  [[nodiscard]] std::string module_pattern(const BlockRecord& block) const;
+
+ private:
+  const Run& run_;
+  StackMeanings stacks_;
+  std::vector<const std::string*> parameters_;  // by ParameterId
+};
+
+/// "layers.3.mlp" as "layers.*.mlp".
+[[nodiscard]] std::string with_numbers_starred(std::string_view module);
+
+}  // namespace foreshard
