@@ -7,6 +7,7 @@
 #include "cli/reports/explain_report.hpp"
 #include "cli/reports/json_values.hpp"
 #include "cli/reports/straggler_report.hpp"
+#include "core/run/block_names.hpp"
 #include "core/run/run_names.hpp"
 
 namespace foreshard::cli {
@@ -41,7 +42,7 @@ Json point_json(const GapPoint& point) {
   return json;
 }
 
-Json block_json(const Run& run, const HeldBlock& block) {
+Json block_json(const Run& run, const BlockNames& names, const HeldBlock& block) {
   Json json = Json::object();
   json["block"] = block.block.valid() ? Json(block.block.value) : Json(nullptr);
   json["address"] = fmt::format("{:#x}", block.address);
@@ -50,6 +51,10 @@ Json block_json(const Run& run, const HeldBlock& block) {
   json["category"] = name(block.category);
   json["unit"] = unit_json(run, block.unit);
   json["stream"] = stream_or_null(block.stream);
+  const BlockRecord* record = block.block.value < run.blocks.size() ? &run.blocks[block.block.value] : nullptr;
+  json["of"] = text_or_null(record != nullptr ? names.owner(*record) : std::string());
+  json["op"] = text_or_null(record != nullptr ? names.op(*record) : std::string());
+  json["frame"] = text_or_null(names.whole_frame(block.stack));
   json["step"] = block.step;
   json["made_ns"] = time_or_null(block.made);
   json["freed_ns"] = time_or_null(block.freed);
@@ -100,7 +105,7 @@ Json categories_json(const Moment& moment) {
   return list;
 }
 
-Json moment_json(const Run& run, const Moment& moment) {
+Json moment_json(const Run& run, const BlockNames& names, const Moment& moment) {
   Json json = point_json(moment.at);
   json["step"] = moment.step;
   json["phase"] = text_or_null(moment.phase);
@@ -122,7 +127,7 @@ Json moment_json(const Run& run, const Moment& moment) {
   json["pools"] = holdings_json(moment.pools);
   for (const auto& [key, blocks] : {std::pair{"pending", &moment.pending}, std::pair{"largest", &moment.largest}}) {
     json[key] = Json::array();
-    for (const HeldBlock& block : *blocks) json[key].push_back(block_json(run, block));
+    for (const HeldBlock& block : *blocks) json[key].push_back(block_json(run, names, block));
   }
   return json;
 }
@@ -146,7 +151,7 @@ Json periods_json(const std::vector<PeriodParts>& periods) {
   return list;
 }
 
-Json causes_json(const Run& run, const std::vector<Cause>& causes) {
+Json causes_json(const Run& run, const BlockNames& names, const std::vector<Cause>& causes) {
   Json list = Json::array();
   for (const Cause& cause : causes) {
     Json json = Json::object();
@@ -160,7 +165,7 @@ Json causes_json(const Run& run, const std::vector<Cause>& causes) {
     json["held_mean_ns"] = time_or_null(cause.held_mean);
     json["held_longest_ns"] = time_or_null(cause.held_longest);
     json["advice"] = cause.advice;
-    json["example"] = cause.example ? block_json(run, *cause.example) : Json(nullptr);
+    json["example"] = cause.example ? block_json(run, names, *cause.example) : Json(nullptr);
     list.push_back(std::move(json));
   }
   return list;
@@ -225,6 +230,7 @@ void add_remedies(const ExplainReport& report, Json& json) {
 
 Json explain_json(const ExplainReport& report, std::size_t series) {
   const Explanation& e = report.explanation;
+  const BlockNames names(report.run);
   Json json = json_result("explain");
   json["run"] = report.path;
   json["name"] = report.run.info.name;
@@ -243,13 +249,13 @@ Json explain_json(const ExplainReport& report, std::size_t series) {
   const Moment& shown = e.asked ? *e.asked : e.reserved_peak;
   json["gap"] = point_json(shown.at);
   json["categories"] = categories_json(shown);
-  json["causes"] = causes_json(report.run, e.causes);
+  json["causes"] = causes_json(report.run, names, e.causes);
   add_remedies(report, json);
   json["failures"] = failures_json(e.failures);
-  json["moments"] = {{"reserved_peak", moment_json(report.run, e.reserved_peak)},
-                     {"allocated_peak", moment_json(report.run, e.allocated_peak)},
-                     {"pending_free_peak", moment_json(report.run, e.pending_peak)}};
-  if (e.asked) json["moments"]["asked"] = moment_json(report.run, *e.asked);
+  json["moments"] = {{"reserved_peak", moment_json(report.run, names, e.reserved_peak)},
+                     {"allocated_peak", moment_json(report.run, names, e.allocated_peak)},
+                     {"pending_free_peak", moment_json(report.run, names, e.pending_peak)}};
+  if (e.asked) json["moments"]["asked"] = moment_json(report.run, names, *e.asked);
   json["steps"] = periods_json(e.steps);
   json["phases"] = periods_json(e.phases);
   json["ranks"] = report.stragglers ? stragglers_json(*report.stragglers) : Json(nullptr);

@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <span>
 
 #include "cli/reports/explain_report.hpp"
 #include "cli/reports/straggler_report.hpp"
 #include "core/base/units.hpp"
+#include "core/run/block_names.hpp"
 #include "core/run/run_names.hpp"
 #include "core/straggler/straggler_text.hpp"
 
@@ -48,6 +50,31 @@ void print_gap(std::ostream& out, const ExplainReport& report, const Moment& mom
     if (i == 2) sum("active", parts.active(), "allocated + pending_free");
   }
   sum("reserved", parts.reserved(), "all of these");
+  table.print(out);
+}
+
+/// The largest blocks in use: what each belongs to, what made it, and the user's line that did, where stacks tell.
+void print_largest(std::ostream& out, const ExplainReport& report, const Moment& moment) {
+  if (moment.largest.empty()) return;
+  const auto right = Table::Align::right;
+  const BlockNames names(report.run);
+  const auto shown = std::span(moment.largest).first(std::min(moment.largest.size(), kRows));
+  const bool frames = std::any_of(shown.begin(), shown.end(),
+                                  [&](const HeldBlock& block) { return !names.frame(block.stack).empty(); });
+  out << "\nthe largest blocks then\n";
+  std::vector<Table::Column> columns{{"block", right}, {"size", right}, {"category"}, {"of"}, {"allocated by"}};
+  if (frames) columns.push_back({"at"});
+  Table table(columns);
+  for (const HeldBlock& block : shown) {
+    const BlockRecord* record =
+        block.block.value < report.run.blocks.size() ? &report.run.blocks[block.block.value] : nullptr;
+    std::vector<std::string> row{record != nullptr ? std::to_string(block.block.value) : "older",
+                                 format_bytes(block.size), std::string(name(block.category)),
+                                 record != nullptr ? names.owner(*record) : "",
+                                 record != nullptr ? names.op(*record) : ""};
+    if (frames) row.push_back(names.frame(block.stack));
+    table.row(row);
+  }
   table.print(out);
 }
 
@@ -249,6 +276,7 @@ void print_explain(std::ostream& out, const ExplainReport& report) {
   print_gap(out, report, shown, e.asked ? "reserved memory at the time asked for" : "reserved memory at its peak");
   print_causes(out, e);
   print_pending(out, report);
+  print_largest(out, report, shown);
   print_holders(out, report, shown);
   print_steps(out, e);
   if (report.stragglers) print_stragglers(out, *report.stragglers);

@@ -84,6 +84,7 @@ struct HeldBlock {
   MemoryCategory category = MemoryCategory::other;
   UnitId unit;
   StreamId stream;
+  StackId stack;                      ///< of its allocation, where recorded
   std::int32_t step = -1;             ///< of its allocation
   std::optional<Nanoseconds> made;    ///< none: older than the recording
   std::optional<Nanoseconds> freed;   ///< the program's free; none: not freed in this recording

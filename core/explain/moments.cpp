@@ -77,6 +77,16 @@ void Moments::name_streams() {
   }
 }
 
+/// The final segments tell the stacks of all their blocks; those that the recording saw allocated are not older.
+void Moments::find_older_stacks() {
+  for (const SnapshotSegment& segment : run_.segments)
+    for (const SnapshotBlock& block : segment.blocks)
+      if (block.stack.valid() && block.state != BlockState::inactive) older_stacks_[block.address] = block.stack;
+  if (older_stacks_.empty()) return;
+  for (const AllocatorRecord& event : run_.allocator)
+    if (event.action == AllocatorAction::alloc) older_stacks_.erase(event.address);
+}
+
 std::string Moments::stream_name(StreamId stream) const {
   for (const auto& [id, name] : names_)
     if (id == stream) return name;
@@ -97,9 +107,12 @@ HeldBlock Moments::held_block(const MemoryState& state, Address address, const H
     out.category = record->category;
     out.unit = record->unit;
     out.step = record->step;
+    out.stack = record->stack;
     if (life.made != kNoEvent) out.made = run_.allocator[life.made].time;
     if (life.freed != kNoEvent) out.freed = run_.allocator[life.freed].time;
     if (life.back != kNoEvent) out.back = run_.allocator[life.back].time;
+  } else if (const auto older = older_stacks_.find(address); older != older_stacks_.end()) {
+    out.stack = older->second;
   }
   if (held.pending) waits_.fill(out);
   return out;

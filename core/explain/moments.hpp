@@ -3,6 +3,7 @@
 // Internal to core/explain. `run` must outlive it.
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,7 @@ class Moments {
  public:
   Moments(const Run& run, std::size_t largest) : run_(run), lives_(block_lives(run)), waits_(run), largest_(largest) {
     name_streams();
+    find_older_stacks();
   }
 
   /// The moment after the last event that `walk` has applied.
@@ -25,6 +27,7 @@ class Moments {
 
  private:
   void name_streams();
+  void find_older_stacks();
   [[nodiscard]] HeldBlock held_block(const MemoryState& state, Address address, const Held& held) const;
   void add_shares(const MemoryState& state, Moment& moment) const;
   void add_holdings(const MemoryState& state, Moment& moment) const;
@@ -35,6 +38,7 @@ class Moments {
   Waits waits_;
   std::size_t largest_;
   std::vector<std::pair<StreamId, std::string>> names_;  ///< by stream
+  std::map<Address, StackId> older_stacks_;              ///< of blocks older than the recording that outlive it
 };
 
 /// The step of the allocator's recording that a time lies in, and the phase; −1 and "" outside.

@@ -69,7 +69,7 @@ TEST_CASE("records and schema name the same columns in the same order", "[store]
   check_columns<WorkloadRow>("workload");
   check_columns<MemoryPartsRow>("memory_parts");
   check_columns<RunRow>("run");
-  CHECK(tables().size() == 25);
+  CHECK(tables().size() == 27);
   CHECK(tables().back().name == "run");
 }
 
