@@ -5,6 +5,7 @@
 #include <tuple>
 
 #include "core/allocator/config.hpp"
+#include "core/run/block_names.hpp"
 #include "core/run/run_names.hpp"
 #include "traces/export/pickle_writer.hpp"
 #include "traces/export/tracks.hpp"
@@ -82,7 +83,8 @@ class Writer {
       out_.tuple2();
       out_.key("is_expandable");
       out_.boolean(segment.is_expandable);
-      no_frames();
+      out_.key("frames");
+      empty_list();
       out_.key("blocks");
       blocks(segment);
       out_.end_dict();
@@ -101,14 +103,14 @@ class Writer {
       field("size", block.size);
       field("requested_size", block.requested_size);
       field("state", kStates[static_cast<std::size_t>(block.state)]);
-      no_frames();
+      out_.key("frames");
+      frames(nullptr, block.stack);
       out_.end_dict();
     }
     out_.end_list();
   }
 
-  void no_frames() {
-    out_.key("frames");
+  void empty_list() {
     out_.begin_list();
     out_.end_list();
   }
@@ -131,35 +133,41 @@ class Writer {
       has_unknown_ = true;
     }
     out_.key("frames");
-    frames(alloc ? &run_.blocks[record.block.value] : nullptr);
+    frames(alloc ? &run_.blocks[record.block.value] : nullptr, record.stack);
     out_.end_dict();
   }
 
-  /// Innermost first, as PyTorch's: what allocated, its unit, its category. One list for all blocks that share it.
-  void frames(const BlockRecord* block) {
-    if (block == nullptr) {
-      out_.begin_list();
-      return out_.end_list();
-    }
-    const std::tuple key{block->label, block->unit, block->category};
+  /// Innermost first, as PyTorch's: what the store knows of the block (what allocated it, what it belongs to, its
+  /// category), then the recorded frames. One list for all that share it.
+  void frames(const BlockRecord* block, StackId stack) {
+    if (block == nullptr && !stack.valid()) return empty_list();
+    const std::string op = block == nullptr ? "" : names_.op(*block);
+    const std::string of = block == nullptr ? "" : names_.owner(*block);
+    const std::tuple key{op, of, block == nullptr ? std::string_view() : name(block->category), stack};
     if (const auto found = frames_.find(key); found != frames_.end()) return out_.fetch(found->second);
     out_.begin_list();
     const std::uint32_t memo = out_.remember();
-    const std::string& label = run_.labels.text(block->label);
-    if (!label.empty()) frame("op", label);
-    if (const std::string unit = unit_name(run_, block->unit); !unit.empty()) frame("unit", unit);
-    frame("category", name(block->category));
+    if (!op.empty()) frame("op", 0, op);
+    if (!of.empty()) frame("of", 0, of);
+    if (block != nullptr) frame("category", 0, name(block->category));
+    for (const FrameId id : run_.stacks.frames_of(stack)) {
+      const StackFrame& of_stack = run_.stacks.frames()[id.value];
+      frame(of_stack.file, of_stack.line, of_stack.function);
+    }
     out_.end_list();
     frames_.emplace(key, memo);
   }
 
-  void frame(std::string_view where, std::string_view what) {
+  void frame(std::string_view file, std::uint32_t line, std::string_view function) {
     out_.item();
+    const std::tuple key{std::string(file), line, std::string(function)};
+    if (const auto found = frame_memos_.find(key); found != frame_memos_.end()) return out_.fetch(found->second);
     out_.begin_dict();
-    field("filename", where);
-    field("line", std::uint64_t{0});
-    field("name", what);
+    field("filename", file);
+    field("line", std::uint64_t{line});
+    field("name", function);
     out_.end_dict();
+    frame_memos_.emplace(key, out_.remember());
   }
 
   void settings() {
@@ -220,7 +228,9 @@ class Writer {
   const AllocatorConfig& config_;
   PickleWriter out_;
   std::map<StreamId, std::uint64_t> handles_;
-  std::map<std::tuple<LabelId, UnitId, MemoryCategory>, std::uint32_t> frames_;
+  BlockNames names_{run_};
+  std::map<std::tuple<std::string, std::string, std::string_view, StackId>, std::uint32_t> frames_;
+  std::map<std::tuple<std::string, std::uint32_t, std::string>, std::uint32_t> frame_memos_;
   std::uint32_t device_ = 0;
   bool has_unknown_ = false;
 };
