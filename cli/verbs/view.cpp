@@ -37,6 +37,7 @@ struct ViewOptions {
   std::optional<std::uint32_t> width;
   std::optional<std::uint32_t> height;
   std::optional<std::string> theme;
+  std::string by = "category";
   std::string machine;
   bool no_remedies = false;
   bool force = false;
@@ -68,6 +69,7 @@ Result<viz::TimelineOptions> timeline_options(const ViewOptions& options) {
   if (options.width) out.width = *options.width;
   out.height = options.height;
   out.theme = options.theme == "dark" ? viz::Theme::dark : viz::Theme::light;
+  out.by = parse_name<viz::GroupBy>(options.by);  // none: by category
   const auto window = window_request(options);
   FORESHARD_TRY(window);
   out.window = *window;
@@ -139,7 +141,9 @@ Result<int> view_page(const ViewOptions& options, Console& console) {
   const auto machine = options.no_remedies ? std::nullopt : std::optional(options.machine);
   if (machine && !machine->empty()) FORESHARD_TRY(read_machine(*machine));
   const Json explanation = page_explanation(*run, options.run, window->step, machine, console);
-  auto written = write_run_page(*run, {window->step, window->all, window->from, window->to}, explanation, file);
+  auto written =
+      write_run_page(*run, {window->step, window->all, window->from, window->to, parse_name<viz::GroupBy>(options.by)},
+                     explanation, file);
   if (!written) {
     if (written.error().where.empty()) written.error().where = options.run;
     return tl::unexpected(written.error());
@@ -196,6 +200,10 @@ Action add_view(OptionSet& set) {
   set.add_option("--theme", options->theme, "light or dark; default: of a picture light, of a page the browser's")
       .one_of({"light", "dark"})
       .type_name("light|dark");
+  set.add_option("--by", options->by,
+                 "what the memory is stacked by; frame: by line of the program, of a recording with stacks")
+      .one_of({"category", "module", "operator", "frame"})
+      .type_name("category|module|operator|frame");
   set.add_option("--machine", options->machine,
                  "of a page: profile that remedies are simulated on; default: the run's, or h200")
       .type_name("NAME|FILE")

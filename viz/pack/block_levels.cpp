@@ -10,6 +10,7 @@
 #include <tuple>
 
 #include "core/explain/waits.hpp"
+#include "core/run/block_names.hpp"
 #include "viz/pack/level_widths.hpp"
 #include "viz/scene/memory_state.hpp"
 #include "viz/scene/palette.hpp"
@@ -34,10 +35,12 @@ StreamId stream_of(const Run& run, std::uint64_t handle) {
 
 }  // namespace
 
-BlockLevels::BlockLevels(const Run& run, Nanoseconds origin, Labels& names) : run_(run), origin_(origin) {
+BlockLevels::BlockLevels(const Run& run, Nanoseconds origin, const std::array<BlockGroups, 3>& groups, Labels& names)
+    : run_(run), groups_(groups), origin_(origin) {
   if (!run.allocator.empty()) length_ = run.allocator.back().time - run.allocator.front().time;
   read_lives();
   read_waits(names);
+  read_names(names);
   read_segments();
   std::vector<AddressRange> reserved;
   for (const SegmentLife& segment : segments_) reserved.push_back({segment.address, segment.size, 0});
@@ -108,6 +111,30 @@ void BlockLevels::read_waits(Labels& names) {
     if (!text.empty()) life.behind = names.intern(text).value;
     if (held.op_end) life.op_end = (*held.op_end - origin_).count;
   }
+}
+
+void BlockLevels::read_names(Labels& names) {
+  const BlockNames of(run_);
+  std::map<std::tuple<ParameterId, UnitId, LabelId, LabelId, LabelId, StackId, MemoryCategory>, Called> known;
+  const auto id = [&](const std::string& text) { return text.empty() ? LabelId{} : names.intern(text); };
+  for (const BlockRecord& block : run_.blocks) {
+    const std::tuple key{block.parameter, block.unit, block.module, block.op, block.label, block.stack, block.category};
+    auto found = known.find(key);
+    if (found == known.end())
+      found = known.emplace(key, Called{id(of.owner(block)), id(of.op(block)), id(of.whole_frame(block.stack))}).first;
+    called_.push_back(found->second);
+  }
+}
+
+const BlockLevels::Called& BlockLevels::called(const BlockLife& life) const {
+  static const Called kOlder;
+  return life.id < called_.size() ? called_[life.id] : kOlder;
+}
+
+std::int64_t BlockLevels::group(GroupBy by, const BlockLife& life) const {
+  const BlockGroups& groups = groups_[static_cast<std::size_t>(by)];
+  if (!groups.any()) return -1;
+  return life.id < groups.of_block.size() ? static_cast<std::int64_t>(groups.of_block[life.id]) : 0;
 }
 
 void BlockLevels::read_segments() {
@@ -241,6 +268,12 @@ ColumnTable BlockLevels::tile(std::size_t block_class, std::size_t tile) const {
   table.fill("unit", rows, [&](std::size_t i) { return block(i).unit; });
   table.fill("parameter", rows, [&](std::size_t i) { return block(i).parameter; });
   table.fill("label", rows, [&](std::size_t i) { return block(i).label; });
+  table.fill("owner", rows, [&](std::size_t i) { return called(life(i)).owner; });
+  table.fill("operator", rows, [&](std::size_t i) { return called(life(i)).op; });
+  table.fill("frame", rows, [&](std::size_t i) { return called(life(i)).frame; });
+  table.fill("by_module", rows, [&](std::size_t i) { return group(GroupBy::module, life(i)); });
+  table.fill("by_operator", rows, [&](std::size_t i) { return group(GroupBy::op, life(i)); });
+  table.fill("by_frame", rows, [&](std::size_t i) { return group(GroupBy::frame, life(i)); });
   table.fill("step", rows, [&](std::size_t i) { return block(i).step; });
   table.fill("made", rows, [&](std::size_t i) { return life(i).made; });
   table.fill("freed", rows, [&](std::size_t i) { return life(i).freed; });
@@ -289,6 +322,9 @@ ColumnTable BlockLevels::find_table() const {
   const auto life = [&](std::size_t i) -> const BlockLife& { return lives_[order[i]]; };
   table.fill("block", rows, [&](std::size_t i) { return life(i).id; });
   table.fill("label", rows, [&](std::size_t i) { return record(life(i)).label; });
+  table.fill("owner", rows, [&](std::size_t i) { return called(life(i)).owner; });
+  table.fill("operator", rows, [&](std::size_t i) { return called(life(i)).op; });
+  table.fill("frame", rows, [&](std::size_t i) { return called(life(i)).frame; });
   table.fill("category", rows, [&](std::size_t i) { return record(life(i)).category; });
   table.fill("unit", rows, [&](std::size_t i) { return record(life(i)).unit; });
   table.fill("made", rows, [&](std::size_t i) { return life(i).made; });

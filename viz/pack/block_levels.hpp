@@ -7,12 +7,14 @@
 // there: a merged level of width w stands for all blocks of less than w.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <vector>
 
 #include "core/run/run.hpp"
 #include "viz/pack/address_axis.hpp"
 #include "viz/pack/tables.hpp"
+#include "viz/scene/block_groups.hpp"
 
 namespace foreshard::viz {
 
@@ -64,7 +66,8 @@ struct MergedLevel {
 class BlockLevels {
  public:
   /// Names that no label of the run has are added to `names`.
-  BlockLevels(const Run& run, Nanoseconds origin, Labels& names);
+  /// `groups`, by viz::GroupBy, must outlive this.
+  BlockLevels(const Run& run, Nanoseconds origin, const std::array<BlockGroups, 3>& groups, Labels& names);
 
   [[nodiscard]] const AddressAxis& axis() const { return axis_; }
   /// In order of `made`; those older than the recording last.
@@ -87,15 +90,25 @@ class BlockLevels {
   [[nodiscard]] const BlockRecord& record(const BlockLife& life) const;
   void read_lives();
   void read_waits(Labels& names);
+  void read_names(Labels& names);
   void read_segments();
   void classify();
   void merge_short(Nanoseconds width);
 
+  /// How a block is called (core/run/block_names.hpp), as ids of `names`; invalid: nothing to say.
+  struct Called {
+    LabelId owner, op, frame;
+  };
+  [[nodiscard]] const Called& called(const BlockLife& life) const;
+  [[nodiscard]] std::int64_t group(GroupBy by, const BlockLife& life) const;
+
   const Run& run_;
+  const std::array<BlockGroups, 3>& groups_;
   Nanoseconds origin_;
   Nanoseconds length_;
   std::vector<BlockLife> lives_;
   std::vector<SegmentLife> segments_;
+  std::vector<Called> called_;  // by BlockId
   AddressAxis axis_{{}};
   std::vector<BlockClass> classes_;
   std::vector<MergedLevel> merged_;

@@ -19,11 +19,15 @@ constexpr std::int64_t kFinerMemory = 16;
 /// More units than this cannot be told apart by colour: the smallest are drawn as one.
 constexpr std::size_t kMaxUnits = 36;
 
-/// Hues for what has no colour of its own (units, streams): neighbours differ in hue and in lightness.
-constexpr std::array<std::string_view, 12> kHues{"#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00",
-                                                 "#7fd0b3", "#8b4a7c", "#a9d9f5", "#f0a03c", "#3f8f5f", "#d79bbd"};
-constexpr std::string_view kRest = "#bdbdbd";
-/// Of units and streams: name_units() and name_streams() begin with it.
+constexpr std::array kGroupings{GroupBy::module, GroupBy::op, GroupBy::frame};
+constexpr Stacking stacking_by(GroupBy by) {
+  return static_cast<Stacking>(static_cast<std::size_t>(Stacking::module) + static_cast<std::size_t>(by));
+}
+
+/// More names than this cannot be told apart by colour: the smallest are drawn as one.
+constexpr std::size_t kMaxComponents = 24;
+
+/// Of units, streams and groups: those who name them begin with it.
 constexpr std::size_t kRestComponent = 0;
 
 constexpr std::array<GapPart, 7> kGapParts{{{"requested", {"requested (live blocks)", "#0072b2"}},
@@ -74,8 +78,8 @@ std::span<const GapPart> gap_parts() {
 }
 
 std::optional<std::size_t> MemoryLevels::rest_component(Stacking stacking) {
-  if (stacking == Stacking::unit || stacking == Stacking::stream) return kRestComponent;
-  return std::nullopt;
+  if (stacking == Stacking::category || stacking == Stacking::gap) return std::nullopt;
+  return kRestComponent;
 }
 
 MemoryLevels::MemoryLevels(const Run& run, Nanoseconds origin) : run_(run), origin_(origin) {
@@ -90,6 +94,7 @@ void MemoryLevels::name_components() {
     categories.push_back({std::string(style(category).title), std::string(style(category).fill)});
   name_units();
   name_streams();
+  name_groups();
   auto& parts = components_[static_cast<std::size_t>(Stacking::gap)];
   if (!gap_.empty())
     for (const GapPart& part : kGapParts)
@@ -114,23 +119,23 @@ void MemoryLevels::name_units() {
   for (std::size_t i = 0; i < std::min(order.size(), kMaxUnits); ++i) shown[order[i]] = most[order[i]] > 0;
 
   auto& components = components_[static_cast<std::size_t>(Stacking::unit)];
-  components.push_back({"no unit", std::string(kRest)});
+  components.push_back({"no unit", std::string(kRestColour)});
   unit_component_.assign(run_.units.size() + 1, kRestComponent);
   for (std::size_t i = 0; i < run_.units.size(); ++i) {
     if (!shown[i]) continue;
     unit_component_[i] = components.size();
     const std::string& name = run_.units[i].name;
-    components.push_back({name.empty() ? "root" : name, std::string(kHues[(components.size() - 1) % kHues.size()])});
+    components.push_back({name.empty() ? "root" : name, std::string(group_colour(components.size() - 1))});
   }
   const bool rest = order.size() > kMaxUnits && most[order[kMaxUnits]] > 0;
   for (std::size_t i = 0; i < run_.units.size(); ++i)
     if (rest && !shown[i]) unit_component_[i] = components.size();
-  if (rest) components.push_back({"smaller units", "#8c8c8c"});
+  if (rest) components.push_back({"smaller units", std::string(kOthersColour)});
 }
 
 void MemoryLevels::name_streams() {
   auto& components = components_[static_cast<std::size_t>(Stacking::stream)];
-  components.push_back({"older than the recording", std::string(kRest)});
+  components.push_back({"older than the recording", std::string(kRestColour)});
   stream_component_.assign(run_.streams.size() + 1, kRestComponent);
   std::vector<bool> used(run_.streams.size());
   for (const BlockRecord& block : run_.blocks)
@@ -139,7 +144,22 @@ void MemoryLevels::name_streams() {
   for (std::size_t i = 0; i < run_.streams.size(); ++i) {
     if (!used[i]) continue;
     stream_component_[i] = components.size();
-    components.push_back({run_.streams[i].name, std::string(kHues[(components.size() - 1) % kHues.size()])});
+    components.push_back({run_.streams[i].name, std::string(group_colour(components.size() - 1))});
+  }
+}
+
+void MemoryLevels::name_groups() {
+  for (const GroupBy by : kGroupings) {
+    BlockGroups& groups = groups_[static_cast<std::size_t>(by)];
+    groups = group_blocks(run_, by, kMaxComponents);
+    if (!groups.any()) continue;
+    auto& components = components_[static_cast<std::size_t>(stacking_by(by))];
+    for (const std::string& title : groups.titles) {
+      const bool others = components.size() > kMaxComponents;
+      components.push_back({title, std::string(components.empty() ? kRestColour
+                                               : others           ? kOthersColour
+                                                                  : group_colour(components.size() - 1))});
+    }
   }
 }
 
@@ -147,7 +167,7 @@ std::optional<MemoryLevels::Place> MemoryLevels::place(std::size_t event) const 
   const AllocatorRecord& record = run_.allocator[event];
   if (record.action != Action::alloc && record.action != Action::free_requested) return std::nullopt;
   const auto& order = stack_order();
-  Place out{0, kRestComponent, kRestComponent};
+  Place out{0, kRestComponent, kRestComponent, {kRestComponent, kRestComponent, kRestComponent}};
   const MemoryCategory category = block_bytes(run_, record).category;
   out.category = static_cast<std::size_t>(std::find(order.begin(), order.end(), category) - order.begin());
   if (record.block.value >= run_.blocks.size()) return out;
@@ -155,6 +175,7 @@ std::optional<MemoryLevels::Place> MemoryLevels::place(std::size_t event) const 
   out.unit = unit_component_[std::min<std::size_t>(block.unit.value, run_.units.size())];
   for (std::size_t i = 0; i < run_.streams.size(); ++i)
     if (run_.streams[i].id == block.stream) out.stream = stream_component_[i];
+  for (std::size_t k = 0; k < groups_.size(); ++k) out.group[k] = groups_[k].of_block[record.block.value];
   return out;
 }
 
@@ -164,6 +185,8 @@ void MemoryLevels::step(std::size_t event, StackedState& state) const {
   if (const auto of = place(event)) {
     state.unit[of->unit] += state.memory.allocated - before;
     state.stream[of->stream] += state.memory.allocated - before;
+    for (std::size_t k = 0; k < groups_.size(); ++k)
+      state.of_groups[k][of->group[k]] += state.memory.allocated - before;
   }
 }
 
@@ -173,6 +196,10 @@ void MemoryLevels::index() {
   state.unit.assign(components(Stacking::unit).size(), 0);
   state.stream.assign(components(Stacking::stream).size(), 0);
   state.unit[kRestComponent] = state.stream[kRestComponent] = state.memory.allocated;
+  for (std::size_t k = 0; k < groups_.size(); ++k) {
+    state.of_groups[k].assign(groups_[k].titles.size(), 0);
+    state.of_groups[k][kRestComponent] = state.memory.allocated;
+  }
   for (std::size_t event = 0; event < run_.allocator.size(); ++event) {
     if (event % kCheckpoint == 0) checkpoints_.push_back(state);
     step(event, state);
@@ -260,6 +287,11 @@ void MemoryLevels::values(Stacking stacking, std::size_t event, const StackedSta
     case Stacking::stream:
       out = state.stream;
       break;
+    case Stacking::module:
+    case Stacking::op:
+    case Stacking::frame:
+      out = state.of_groups[static_cast<std::size_t>(stacking) - static_cast<std::size_t>(Stacking::module)];
+      break;
     case Stacking::gap: {
       const auto parts = gap_values(gap_[event]);
       out.assign(parts.begin(), parts.end());
@@ -330,6 +362,8 @@ ColumnTable MemoryLevels::events(std::size_t tile) const {
   values(Stacking::category, 0, state, before);
   table["unit_before"] = state.unit;
   table["stream_before"] = state.stream;
+  for (const GroupBy by : kGroupings)
+    table[fmt::format("{}_before", name(by))] = state.of_groups[static_cast<std::size_t>(by)];
   Column &times = table["time"], &allocated = table["allocated"], &pending = table["pending"];
   Column &reserved = table["reserved"], &rounding_active = table["rounding_active"];
   Column &category = table["category"], &unit = table["unit"], &stream = table["stream"];
@@ -345,6 +379,8 @@ ColumnTable MemoryLevels::events(std::size_t tile) const {
     category.push_back(in ? column_value(in->category) : -1);
     unit.push_back(in ? column_value(in->unit) : -1);
     stream.push_back(in ? column_value(in->stream) : -1);
+    for (const GroupBy by : kGroupings)
+      table[name(by)].push_back(in ? column_value(in->group[static_cast<std::size_t>(by)]) : -1);
   }
   if (!gap_.empty()) add_gap(of.first_event, table);
   return table;

@@ -5,6 +5,7 @@
 // allocator's events from a state kept at the tile's begin.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -13,12 +14,13 @@
 #include "core/explain/explanation.hpp"
 #include "core/run/run.hpp"
 #include "viz/pack/tables.hpp"
+#include "viz/scene/block_groups.hpp"
 #include "viz/scene/memory_state.hpp"
 
 namespace foreshard::viz {
 
 /// What a stack is cut by. `gap` cuts reserved memory into core/explain's parts, the others cut allocated memory.
-enum class Stacking : std::uint8_t { category = 0, unit = 1, stream = 2, gap = 3 };
+enum class Stacking : std::uint8_t { category = 0, unit = 1, stream = 2, module = 3, op = 4, frame = 5, gap = 6 };
 
 }  // namespace foreshard::viz
 
@@ -27,7 +29,8 @@ namespace foreshard {
 /// As pieces are named by them.
 template <>
 struct EnumNames<viz::Stacking> {
-  static constexpr std::array<std::string_view, 4> kNames{"category", "unit", "stream", "gap"};
+  static constexpr std::array<std::string_view, 7> kNames{"category", "unit",  "stream", "module",
+                                                          "operator", "frame", "gap"};
 };
 static_assert(names_end_with(viz::Stacking::gap));
 
@@ -65,7 +68,8 @@ struct MemoryLevel {
 /// Where everything is at one moment, as the stacks have it.
 struct StackedState {
   MemoryState memory;
-  std::vector<std::int64_t> unit, stream;  ///< allocated bytes by component
+  std::vector<std::int64_t> unit, stream;              ///< allocated bytes by component
+  std::array<std::vector<std::int64_t>, 3> of_groups;  ///< the same, by viz::GroupBy
 };
 
 class MemoryLevels {
@@ -78,6 +82,8 @@ class MemoryLevels {
   [[nodiscard]] const std::vector<StackComponent>& components(Stacking stacking) const {
     return components_[static_cast<std::size_t>(stacking)];
   }
+  /// By viz::GroupBy; their titles are the components of those stackings.
+  [[nodiscard]] const std::array<BlockGroups, 3>& groups() const { return groups_; }
   /// Which component of a stacking has the blocks that belong to no other one: of no unit, older than the recording.
   [[nodiscard]] static std::optional<std::size_t> rest_component(Stacking stacking);
   /// Of kMemoryLines, of a level with buckets.
@@ -91,11 +97,13 @@ class MemoryLevels {
   void name_components();
   void name_units();
   void name_streams();
+  void name_groups();
   void index();
   void add_level(Nanoseconds width);
   /// The components of an event's block; none for events that leave allocated bytes alone.
   struct Place {
     std::size_t category, unit, stream;
+    std::array<std::size_t, 3> group;  ///< by viz::GroupBy
   };
   [[nodiscard]] std::optional<Place> place(std::size_t event) const;
   void step(std::size_t event, StackedState& state) const;
@@ -109,6 +117,7 @@ class MemoryLevels {
   std::vector<MemoryParts> gap_;               // after each event; empty: not known
   std::vector<std::size_t> unit_component_;    // by unit; the last: no unit
   std::vector<std::size_t> stream_component_;  // by stream; the last: any other
+  std::array<BlockGroups, 3> groups_;          // by viz::GroupBy
   std::vector<StackComponent> components_[kStackings];
   std::vector<StackedState> checkpoints_;  // before every kCheckpoint-th event
   std::vector<MemoryLevel> levels_;

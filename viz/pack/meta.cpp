@@ -101,7 +101,7 @@ class Meta {
     out["facts"] = caption(run_, p_.window, {});
     out["warnings"] = run_.info.warnings;
     out["two_clocks"] = p_.window.two_clocks;
-    out["view"] = {{"from", p_.window.from.count}, {"to", p_.window.to.count}};
+    out["view"] = {{"from", p_.window.from.count}, {"to", p_.window.to.count}, {"stacking", p_.stacking}};
     out["origin"] = {{"memory", p_.memory_origin.count}, {"lanes", p_.lane_origin.count}};
     out["results"] = Json::object();
     for (const auto& [key, value] : run_.results) out["results"][key] = parse_ordered_json_text(value);

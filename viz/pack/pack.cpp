@@ -7,9 +7,10 @@
 #include "viz/pack/pack_parts.hpp"
 
 namespace foreshard::viz {
-PackParts::PackParts(const Run& run_in, Window window_in)
+PackParts::PackParts(const Run& run_in, Window window_in, std::string stacking_in)
     : run(run_in),
       window(std::move(window_in)),
+      stacking(std::move(stacking_in)),
       memory_origin(window.memory  ? window.memory->origin
                     : window.lanes ? window.lanes->origin
                                    : Nanoseconds{}),
@@ -20,11 +21,11 @@ PackParts::PackParts(const Run& run_in, Window window_in)
       ops(run, facts, tracks, lane_origin, names) {
   if (run.allocator.empty()) return;
   memory.emplace(run, memory_origin);
-  blocks.emplace(run, memory_origin, names);
+  blocks.emplace(run, memory_origin, memory->groups(), names);
 }
 
 struct Pack::Parts {
-  explicit Parts(const Run& run, Window window) : of(run, std::move(window)) {
+  Parts(const Run& run, Window window, std::string stacking) : of(run, std::move(window), std::move(stacking)) {
     add("meta", [this] { return meta_json(of); });
     add("names", [this] { return names_json(of); });
     add_memory();
@@ -101,7 +102,9 @@ Result<Pack> Pack::make(const Run& run, const PackOptions& options) {
   request.to = options.to;
   auto window = choose_window(run, request);
   FORESHARD_TRY(window);
-  return Pack(std::make_unique<Parts>(run, std::move(*window)));
+  if (options.by) FORESHARD_TRY(check_groups(run, *options.by));
+  std::string stacking(options.by ? name(*options.by) : name(Stacking::category));
+  return Pack(std::make_unique<Parts>(run, std::move(*window), std::move(stacking)));
 }
 
 Pack::Pack(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}

@@ -16,6 +16,7 @@
 
 #include "core/base/error.hpp"
 #include "core/run/run.hpp"
+#include "viz/scene/block_groups.hpp"
 
 namespace foreshard::viz {
 
@@ -24,11 +25,12 @@ struct PackOptions {
   bool all = false;                       ///< the page opens with everything in view
   std::optional<Nanoseconds> from = {};   ///< the page opens with this window, from the step's begin
   std::optional<Nanoseconds> to = {};
+  std::optional<GroupBy> by = {};  ///< what the page's memory is stacked by at first; none: by category
 };
 
 class Pack {
  public:
-  /// `run` must outlive the pack. Errors: those of choose_window() (viz/scene/window.hpp).
+  /// `run` must outlive the pack. Errors: those of choose_window() (viz/scene/window.hpp) and of check_groups().
   [[nodiscard]] static Result<Pack> make(const Run& run, const PackOptions& options);
   Pack(Pack&&) noexcept;
   Pack& operator=(Pack&&) noexcept;

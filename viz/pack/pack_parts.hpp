@@ -19,10 +19,11 @@
 namespace foreshard::viz {
 
 struct PackParts {
-  PackParts(const Run& run_in, Window window_in);
+  PackParts(const Run& run_in, Window window_in, std::string stacking_in);
 
   const Run& run;
   Window window;
+  std::string stacking;  ///< key of the one that the page opens with
   Nanoseconds memory_origin, lane_origin;
   Labels names;  ///< the run's labels first, so that their ids stay
   OpFacts facts;

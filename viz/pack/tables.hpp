@@ -93,10 +93,10 @@ inline constexpr std::array kMemoryStack{
     ColumnInfo{"last", bytes, list},
 };
 
-/// `pending` is active − allocated, `rounding_active` active − requested. Three components whose bytes the change of
-/// allocated is; bytes of each component before the first event. Of the gap the parts that do not follow from other
-/// columns, and what is left of the three that do (0 but where core/explain counts otherwise: a block that comes back
-/// with the next entry is never pending).
+/// `pending` is active − allocated, `rounding_active` active − requested. Six components whose bytes the change of
+/// allocated is (of names that the run does not have, the first); bytes of each component before the first event. Of
+/// the gap the parts that do not follow from other columns, and what is left of the three that do (0 but where
+/// core/explain counts otherwise: a block that comes back with the next entry is never pending).
 inline constexpr std::array kMemoryEvents{
     ColumnInfo{"time", time},
     ColumnInfo{"allocated", bytes},
@@ -106,9 +106,15 @@ inline constexpr std::array kMemoryEvents{
     ColumnInfo{"category", component},
     ColumnInfo{"unit", component},
     ColumnInfo{"stream", component},
+    ColumnInfo{"module", component},
+    ColumnInfo{"operator", component},
+    ColumnInfo{"frame", component},
     ColumnInfo{"category_before", bytes},
     ColumnInfo{"unit_before", bytes},
     ColumnInfo{"stream_before", bytes},
+    ColumnInfo{"module_before", bytes},
+    ColumnInfo{"operator_before", bytes},
+    ColumnInfo{"frame_before", bytes},
     ColumnInfo{"rounding", bytes, optional},
     ColumnInfo{"hard_fragmentation", bytes, optional},
     ColumnInfo{"soft_fragmentation", bytes, optional},
@@ -141,6 +147,12 @@ inline constexpr std::array kBlocks{
     ColumnInfo{"unit", unit},
     ColumnInfo{"parameter", parameter},
     ColumnInfo{"label", name},
+    ColumnInfo{"owner", name},
+    ColumnInfo{"operator", name},
+    ColumnInfo{"frame", name},
+    ColumnInfo{"by_module", component},
+    ColumnInfo{"by_operator", component},
+    ColumnInfo{"by_frame", component},
     ColumnInfo{"step", number},
     ColumnInfo{"made", time},
     ColumnInfo{"freed", time},
@@ -211,8 +223,9 @@ inline constexpr std::array kFindHostOps{
 };
 
 inline constexpr std::array kFindBlocks{
-    ColumnInfo{"block", block}, ColumnInfo{"label", name}, ColumnInfo{"category", category},
-    ColumnInfo{"unit", unit},   ColumnInfo{"made", time},  ColumnInfo{"class", block_class},
+    ColumnInfo{"block", block},   ColumnInfo{"label", name}, ColumnInfo{"owner", name},
+    ColumnInfo{"operator", name}, ColumnInfo{"frame", name}, ColumnInfo{"category", category},
+    ColumnInfo{"unit", unit},     ColumnInfo{"made", time},  ColumnInfo{"class", block_class},
     ColumnInfo{"size", bytes},
 };
 
@@ -232,7 +245,7 @@ inline constexpr TableLayout kFindOps{"find/ops", tables_detail::kFindOps};
 inline constexpr TableLayout kFindHostOps{"find/hostops", tables_detail::kFindHostOps};
 inline constexpr TableLayout kFindBlocks{"find/blocks", tables_detail::kFindBlocks};
 
-/// Every table. A piece is of the table whose name its own begins with; the four stackings of memory are
+/// Every table. A piece is of the table whose name its own begins with; the stackings of memory are
 /// "memory/stack".
 inline constexpr std::array kTables{kMemoryLines, kMemoryStack,  kMemoryEvents, kTrack,     kTotals,
                                     kBlocks,      kMergedBlocks, kSegments,     kDeviceOps, kHostOps,

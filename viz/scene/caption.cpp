@@ -63,11 +63,10 @@ void memory_facts(const MemorySeries& memory, double least_gib, std::vector<std:
     out.push_back(fmt::format("red dotted: segments given back to the driver, {} in {} place{}",
                               gib(static_cast<std::int64_t>(released)), times, times == 1 ? "" : "s"));
   std::string thin;
-  for (const MemoryCategory category : stack_order()) {
-    const std::int64_t most = memory.most(category);
+  for (const StackPart& part : memory.parts) {
+    const std::int64_t most = memory.most(part.at);
     if (most > 0 && static_cast<double>(most) < least_gib * static_cast<double>(kGiB))
-      thin += fmt::format("{}{} {}", thin.empty() ? "" : ", ", style(category).title,
-                          format_bytes(static_cast<Bytes>(most)));
+      thin += fmt::format("{}{} {}", thin.empty() ? "" : ", ", part.title, format_bytes(static_cast<Bytes>(most)));
   }
   if (!thin.empty()) out.push_back("too thin to be seen: " + thin);
 }

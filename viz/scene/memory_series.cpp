@@ -75,19 +75,34 @@ class Collector {
   Nanoseconds steps_end_;  // from the origin: the host's end of the steps asked for
 };
 
+/// Groups: the largest first, those without a name on top.
+std::vector<StackPart> stack_parts(const BlockGroups* groups) {
+  std::vector<StackPart> parts;
+  if (groups == nullptr) {
+    for (const MemoryCategory category : stack_order())
+      parts.push_back({static_cast<std::size_t>(category), std::string(style(category).title), style(category).fill});
+    return parts;
+  }
+  for (std::size_t i = 1; i < groups->titles.size(); ++i)
+    parts.push_back({i, groups->titles[i], i > kMaxGroups ? kOthersColour : group_colour(i - 1)});
+  parts.push_back({0, groups->titles.front(), kRestColour});
+  return parts;
+}
+
 }  // namespace
 
-std::int64_t MemorySeries::most(MemoryCategory category) const {
-  const auto at = static_cast<std::size_t>(category);
+std::int64_t MemorySeries::most(std::size_t at) const {
   std::int64_t bytes = begin.category[at];
   for (const MemoryColumn& column : columns)
     bytes = std::max({bytes, column.highest.category[at], column.end.category[at]});
   return bytes;
 }
 
-MemorySeries read_memory(const Run& run, const Side& side, const Window& window, std::size_t columns) {
+MemorySeries read_memory(const Run& run, const Side& side, const Window& window, std::size_t columns,
+                         const BlockGroups* groups) {
   MemorySeries series;
-  MemoryState state = before_first(run);
+  series.parts = stack_parts(groups);
+  MemoryState state = before_first(run, groups);
   Collector collector(side, window, std::max<std::size_t>(columns, 1), series);
   bool begun = false;
   for (const AllocatorRecord& record : run.allocator) {
@@ -97,7 +112,7 @@ MemorySeries read_memory(const Run& run, const Side& side, const Window& window,
       collector.begin(state);
       begun = true;
     }
-    apply(run, record, state);
+    apply(run, record, state, groups);
     if (time < window.from || time > window.to) continue;
     collector.add(state, time);
     collector.mark(record, time);

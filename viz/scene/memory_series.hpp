@@ -8,6 +8,8 @@
 
 #include <array>
 #include <cstdint>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/run/run.hpp"
@@ -35,8 +37,16 @@ struct MemoryMark {
   Bytes bytes = 0;          ///< given back in sum, or asked for in vain
 };
 
+/// One part of the stack: a category, or a group of blocks.
+struct StackPart {
+  std::size_t at = 0;  ///< in MemoryState::category
+  std::string title;
+  std::string_view fill;
+};
+
 struct MemorySeries {
-  MemoryState begin;  ///< at the window's begin
+  std::vector<StackPart> parts;  ///< all there may be, from the axis up
+  MemoryState begin;             ///< at the window's begin
   std::vector<MemoryColumn> columns;
   std::size_t column_count = 0;
   Nanoseconds last_event;                           ///< from the origin; of the whole recording
@@ -51,11 +61,13 @@ struct MemorySeries {
       if (column.end.active != column.end.allocated || column.highest.active > column.highest.allocated) return true;
     return false;
   }
-  /// The most that a category holds at any shown moment.
-  [[nodiscard]] std::int64_t most(MemoryCategory category) const;
+  /// The most that a category, or a group, holds at any shown moment.
+  [[nodiscard]] std::int64_t most(std::size_t at) const;
 };
 
 /// `columns` columns from window.from to window.to, on the clock of `side`.
-[[nodiscard]] MemorySeries read_memory(const Run& run, const Side& side, const Window& window, std::size_t columns);
+/// `groups`: as apply() takes them.
+[[nodiscard]] MemorySeries read_memory(const Run& run, const Side& side, const Window& window, std::size_t columns,
+                                       const BlockGroups* groups = nullptr);
 
 }  // namespace foreshard::viz

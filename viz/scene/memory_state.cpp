@@ -22,12 +22,16 @@ BlockBytes block_bytes(const Run& run, const AllocatorRecord& record) {
           known ? block.category : MemoryCategory::other};
 }
 
-void apply(const Run& run, const AllocatorRecord& record, MemoryState& state) {
+void apply(const Run& run, const AllocatorRecord& record, MemoryState& state, const BlockGroups* groups) {
+  const auto part_of = [&](const BlockBytes& block) {
+    if (groups == nullptr) return static_cast<std::size_t>(block.category);
+    return record.block.value < groups->of_block.size() ? std::size_t{groups->of_block[record.block.value]} : 0;
+  };
   const auto bytes = static_cast<std::int64_t>(record.size);
   switch (record.action) {
     case Action::alloc: {
       const BlockBytes block = block_bytes(run, record);
-      state.category[static_cast<std::size_t>(block.category)] += block.size;
+      state.category[part_of(block)] += block.size;
       state.allocated += block.size;
       state.active += block.size;
       state.requested += block.requested;
@@ -35,7 +39,7 @@ void apply(const Run& run, const AllocatorRecord& record, MemoryState& state) {
     }
     case Action::free_requested: {
       const BlockBytes block = block_bytes(run, record);
-      state.category[static_cast<std::size_t>(block.category)] -= block.size;
+      state.category[part_of(block)] -= block.size;
       state.allocated -= block.size;
       break;
     }
@@ -61,7 +65,7 @@ void apply(const Run& run, const AllocatorRecord& record, MemoryState& state) {
   }
 }
 
-MemoryState before_first(const Run& run) {
+MemoryState before_first(const Run& run, const BlockGroups* groups) {
   MemoryState net;
   MemoryState lowest;
   for (const AllocatorRecord& record : run.allocator) {
@@ -83,7 +87,7 @@ MemoryState before_first(const Run& run) {
   out.active = std::max(last.active - net.active, -lowest.active);
   out.reserved = std::max(last.reserved - net.reserved, -lowest.reserved);
   out.requested = std::max(last.requested - net.requested, -lowest.requested);
-  out.category[static_cast<std::size_t>(MemoryCategory::other)] = out.allocated;
+  out.category[groups == nullptr ? static_cast<std::size_t>(MemoryCategory::other) : 0] = out.allocated;
   return out;
 }
 

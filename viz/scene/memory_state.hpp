@@ -8,13 +8,14 @@
 #include <string_view>
 
 #include "core/run/run.hpp"
+#include "viz/scene/block_groups.hpp"
 #include "viz/scene/palette.hpp"
 
 namespace foreshard::viz {
 
 /// Bytes, as torch.cuda.memory_stats counts them (caching allocator 7).
 struct MemoryState {
-  std::array<std::int64_t, kCategories> category{};  ///< of allocated bytes
+  std::array<std::int64_t, kCategories> category{};  ///< of allocated bytes; or by group (BlockGroups) where asked for
   std::int64_t allocated = 0;
   std::int64_t active = 0;  ///< allocated, and freed blocks that wait for an event
   std::int64_t reserved = 0;
@@ -27,6 +28,9 @@ inline constexpr std::array<std::string_view, 4> kStatistics{"allocated", "activ
   return {state.allocated, state.active, state.reserved, state.requested};
 }
 
+/// As many groups as MemoryState has room for, beside the blocks without a name and the others.
+inline constexpr std::size_t kMaxGroups = kCategories - 2;
+
 /// What an event's block counts for.
 struct BlockBytes {
   std::int64_t size = 0;       ///< of allocated and active bytes
@@ -36,11 +40,12 @@ struct BlockBytes {
 /// Of alloc and free_* events. A block never seen allocated counts by the event's size, rounded as the allocator does.
 [[nodiscard]] BlockBytes block_bytes(const Run& run, const AllocatorRecord& record);
 
-/// The state after `record`.
-void apply(const Run& run, const AllocatorRecord& record, MemoryState& state);
+/// The state after `record`. `groups`: of at most kCategories titles, whose bytes are kept in the categories' place;
+/// null: by category.
+void apply(const Run& run, const AllocatorRecord& record, MemoryState& state, const BlockGroups* groups = nullptr);
 
 /// What was there before the first event: the final state less everything that happened; without a final state,
-/// as little as keeps every statistic from falling below 0. Its category is `other`.
-[[nodiscard]] MemoryState before_first(const Run& run);
+/// as little as keeps every statistic from falling below 0. Its category is `other`, its group the one without a name.
+[[nodiscard]] MemoryState before_first(const Run& run, const BlockGroups* groups = nullptr);
 
 }  // namespace foreshard::viz

@@ -64,6 +64,12 @@ const Ink& ink(Theme theme) {
   return theme == Theme::dark ? kDark : kLight;
 }
 
+std::string_view group_colour(std::size_t number) {
+  constexpr std::array<std::string_view, 12> kHues{"#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00",
+                                                   "#7fd0b3", "#8b4a7c", "#a9d9f5", "#f0a03c", "#3f8f5f", "#d79bbd"};
+  return kHues[number % kHues.size()];
+}
+
 const std::array<MemoryCategory, kCategories>& stack_order() {
   return kStack;
 }

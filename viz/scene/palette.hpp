@@ -53,6 +53,12 @@ struct Ink {
 [[nodiscard]] Style style(OpClass op_class);
 [[nodiscard]] const Ink& ink(Theme theme);
 
+/// Hues for what has no colour of its own (units, streams, modules): neighbours differ in hue and in lightness.
+[[nodiscard]] std::string_view group_colour(std::size_t number);
+/// Of what belongs to no group, and of the groups that are too many to be told apart.
+inline constexpr std::string_view kRestColour = "#bdbdbd";
+inline constexpr std::string_view kOthersColour = "#8c8c8c";
+
 /// From the axis up: what stays for the whole step first, then what comes and goes.
 [[nodiscard]] const std::array<MemoryCategory, kCategories>& stack_order();
 

@@ -105,17 +105,16 @@ class MemoryDrawing {
       svg_.path(pending.data(), fmt::format("fill=\"{}\" fill-opacity=\".13\"", ink_.active),
                 "freed, waiting for an event (active less allocated)");
     }
-    const auto order = shown_categories(c_.series);
+    const auto order = shown_parts(c_.series);
     for (std::size_t n = order.size(); n-- > 0;) {
       Curve top = curve([&](const MemoryState& state) {
         std::int64_t sum = 0;
-        for (std::size_t i = 0; i <= n; ++i) sum += state.category[static_cast<std::size_t>(order[i])];
+        for (std::size_t i = 0; i <= n; ++i) sum += state.category[order[i].at];
         return sum;
       });
       top.close(c_.plot.x, c_.plot.bottom());
-      const Style look = style(order[n]);
-      svg_.path(top.data(), fmt::format("fill=\"{}\" stroke=\"{}\" stroke-width=\".4\"", look.fill, ink_.paper),
-                look.title);
+      svg_.path(top.data(), fmt::format("fill=\"{}\" stroke=\"{}\" stroke-width=\".4\"", order[n].fill, ink_.paper),
+                order[n].title);
     }
     svg_.raw("</g>\n");
   }
@@ -221,10 +220,10 @@ class MemoryDrawing {
 
 }  // namespace
 
-std::vector<MemoryCategory> shown_categories(const MemorySeries& series) {
-  std::vector<MemoryCategory> out;
-  for (const MemoryCategory category : stack_order())
-    if (series.most(category) > 0) out.push_back(category);
+std::vector<StackPart> shown_parts(const MemorySeries& series) {
+  std::vector<StackPart> out;
+  for (const StackPart& part : series.parts)
+    if (series.most(part.at) > 0) out.push_back(part);
   return out;
 }
 

@@ -22,8 +22,8 @@ struct MemoryChart {
   double memory_end = 0;  ///< ms; where the recording ends: nothing is drawn behind it
 };
 
-/// Categories that hold a byte at any shown moment, in the order of the stack.
-[[nodiscard]] std::vector<MemoryCategory> shown_categories(const MemorySeries& series);
+/// The parts that hold a byte at any shown moment, in the order of the stack.
+[[nodiscard]] std::vector<StackPart> shown_parts(const MemorySeries& series);
 
 void draw_memory(const MemoryChart& chart, SvgWriter& svg);
 

@@ -54,7 +54,9 @@ class Page {
   void read() {
     const auto pixel = Nanoseconds::from_double(std::max(1.0, time_.per_pixel() * 1e6));
     if (window_.memory) {
-      memory_ = read_memory(run_, *window_.memory, window_, static_cast<std::size_t>(plot_width_));
+      if (options_.by) groups_ = group_blocks(run_, *options_.by, kMaxGroups);
+      memory_ = read_memory(run_, *window_.memory, window_, static_cast<std::size_t>(plot_width_),
+                            options_.by ? &groups_ : nullptr);
       memory_phases_ = host_phases(run_, *window_.memory, window_);
     }
     if (!window_.lanes) return;
@@ -77,9 +79,9 @@ class Page {
   [[nodiscard]] std::vector<LegendItem> memory_legend() const {
     std::vector<LegendItem> items;
     if (!memory_) return items;
-    for (const MemoryCategory category : shown_categories(*memory_))
-      if (static_cast<double>(memory_->most(category)) >= least_gib() * static_cast<double>(kGiB))
-        items.push_back({std::string(style(category).title), style(category).fill, {}, 0});
+    for (const StackPart& part : shown_parts(*memory_))
+      if (static_cast<double>(memory_->most(part.at)) >= least_gib() * static_cast<double>(kGiB))
+        items.push_back({part.title, part.fill, {}, 0});
     items.push_back({"reserved", ink_.reserved, "9 4", 2.2});
     if (memory_->has_pending())
       items.push_back({"active: allocated + freed blocks that wait for an event", ink_.active, {}, 1.6});
@@ -201,6 +203,7 @@ class Page {
   const Ink& ink_;
   SvgWriter svg_;
   Axis time_;
+  BlockGroups groups_;  // where the memory is stacked by them
   std::optional<MemorySeries> memory_;
   std::vector<Stretch> memory_phases_, lane_phases_, device_phases_;
   std::vector<Lane> lanes_;
@@ -219,6 +222,7 @@ Result<std::string> draw_timeline(const Run& run, const TimelineOptions& options
   if (options.height && *options.height > kMaxPixels)
     return fail(ErrorKind::usage, fmt::format("a picture {} pixels high cannot be drawn", *options.height), "--height",
                 fmt::format("give at most {}", kMaxPixels));
+  if (options.by) FORESHARD_TRY(check_groups(run, *options.by));
   auto window = choose_window(run, options.window);
   FORESHARD_TRY(window);
   return Page(run, options, std::move(*window)).draw();

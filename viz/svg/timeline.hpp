@@ -11,6 +11,7 @@
 
 #include "core/base/error.hpp"
 #include "core/run/run.hpp"
+#include "viz/scene/block_groups.hpp"
 #include "viz/scene/palette.hpp"
 #include "viz/scene/window.hpp"
 
@@ -21,12 +22,14 @@ struct TimelineOptions {
   std::uint32_t width = 1600;           ///< pixels; at least kLeastWidth
   std::optional<std::uint32_t> height;  ///< pixels; none: as much as it needs. Memory takes what the rest leaves
   Theme theme = Theme::light;
+  std::optional<GroupBy> by = {};  ///< what the memory is stacked by; none: by category
 };
 
 inline constexpr std::uint32_t kLeastWidth = 800;
 inline constexpr std::uint32_t kMaxPixels = 20000;
 
-/// Errors: those of choose_window(); usage for a width or height that nothing can be drawn in, with what is needed.
+/// Errors: those of choose_window(); those of check_groups(); usage for a width or height that nothing can be drawn in,
+/// with what is needed.
 [[nodiscard]] Result<std::string> draw_timeline(const Run& run, const TimelineOptions& options);
 
 }  // namespace foreshard::viz

@@ -16,6 +16,8 @@ using namespace foreshard::viz;
 
 namespace {
 
+const std::array<BlockGroups, 3> kNoGroups;
+
 /// Some 48,000 events in bursts, with blocks of all lengths; every tenth waits before it is free.
 Run busy_run() {
   Run run;
@@ -197,7 +199,7 @@ TEST_CASE("a track's levels keep every op and all its time") {
 TEST_CASE("blocks are all there once, in the class of their life, and merged ones count all shorter lives") {
   const Run run = busy_run();
   Labels names = run.labels;
-  const BlockLevels levels(run, us(3), names);
+  const BlockLevels levels(run, us(3), kNoGroups, names);
   CHECK(levels.lives().size() == run.blocks.size());
   std::vector<int> seen(run.blocks.size());
   for (std::size_t c = 0; c < levels.classes().size(); ++c) {
@@ -237,7 +239,7 @@ TEST_CASE("memory that the recording did not see made or given back is on the ma
   segment.blocks = {{0x900000, 1024, 1000, BlockState::live}, {0x900400, 1024, 0, BlockState::inactive}};
   run.segments = {segment};
   Labels names;
-  const BlockLevels levels(run, {}, names);
+  const BlockLevels levels(run, {}, kNoGroups, names);
   REQUIRE(levels.lives().size() == 2);
   CHECK(levels.lives()[0].made == kBefore);
   CHECK(levels.lives()[0].back == us(2).count);
@@ -255,7 +257,7 @@ TEST_CASE("pages of an expandable segment come and go in parts") {
   event(AllocatorAction::segment_map, 0x100000, 8 * kMiB, 1);
   event(AllocatorAction::segment_unmap, 0x300000, 2 * kMiB, 5);
   Labels names;
-  const BlockLevels levels(run, {}, names);
+  const BlockLevels levels(run, {}, kNoGroups, names);
   REQUIRE(levels.segments().size() == 3);
   Bytes bytes = 0;
   for (const SegmentLife& life : levels.segments()) {

@@ -29,7 +29,7 @@ const NOTICE_TIME = 2500; // ms
 function firstView(runs: RunData[], whole: Whole, theme: View['theme']): View {
   const [from, to] = firstWindow(runs);
   return {
-    from, to, stacking: 'category', hidden: new Set(), sections: { memory: true, lanes: true, map: true }, theme,
+    from, to, stacking: runs[0].meta.view.stacking, hidden: new Set(), sections: { memory: true, lanes: true, map: true }, theme,
     mapFrom: 0, mapTo: whole.mapTo, unfolded: new Set(), scroll: 0,
   };
 }

@@ -85,7 +85,7 @@ export class Scene {
   mapStyle(): MapStyle {
     const run = this.runs[0];
     const { categories, units, streams } = run.meta;
-    const mode = this.stacking === 'unit' || this.stacking === 'stream' ? this.stacking : 'category';
+    const mode = this.stacking === '' || this.stacking === 'gap' ? 'category' : (this.stacking as MapStyle['by']);
     const { components = [], rest: restAt } = run.stacking(mode) ?? {};
     const colours = components.map((of, i) => (this.hidden(`${mode}:${i}`) ? undefined : of.colour));
     const byTitle = new Map(components.map((of, i) => [of.title, colours[i]]));
@@ -99,8 +99,8 @@ export class Scene {
       ink: this.ink(),
       from: this.view.mapFrom,
       to: this.view.mapTo,
-      column: mode,
-      colours: mode === 'category' ? ofCategories : mode === 'unit' ? units.map(colour) : ofStreams,
+      by: mode,
+      colours: mode === 'category' ? ofCategories : mode === 'unit' ? units.map(colour) : mode === 'stream' ? ofStreams : colours,
       rest,
       categories: ofCategories,
     };

@@ -9,7 +9,7 @@ export interface Titled {
   colour: string;
 }
 export interface Stacking {
-  key: 'category' | 'unit' | 'stream' | 'gap';
+  key: 'category' | 'unit' | 'stream' | 'module' | 'operator' | 'frame' | 'gap';
   title: string;
   statistic: Statistic; // what its components come to
   components: Titled[];
@@ -65,7 +65,7 @@ export interface Meta {
   facts: string[];
   warnings: string[];
   two_clocks: boolean;
-  view: { from: number; to: number };
+  view: { from: number; to: number; stacking: string };
   origin: { memory: number; lanes: number };
   results: Record<string, unknown>;
   ink: { light: Ink; dark: Ink };

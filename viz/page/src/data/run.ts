@@ -20,6 +20,9 @@ export interface Block {
   unit: number;
   parameter: number;
   label: number;
+  owner: number;
+  op: number;
+  frame: number;
   step: number;
   made: number;
   freed: number;
@@ -243,7 +246,8 @@ export function blockOf(tile: Table<'blocks'>, row: number): Block {
   return {
     id: tile.block[row], place: tile.place[row], size: tile.size[row], requested: tile.requested[row],
     stream: tile.stream[row], pool: tile.pool[row], category: tile.category[row], unit: tile.unit[row],
-    parameter: tile.parameter[row], label: tile.label[row], step: tile.step[row], made: tile.made[row],
+    parameter: tile.parameter[row], label: tile.label[row], owner: tile.owner[row], op: tile.operator[row],
+    frame: tile.frame[row], step: tile.step[row], made: tile.made[row],
     freed: tile.freed[row], back: tile.back[row], waitsFor: tile.waits_for_stream[row],
     behind: tile.waits_behind[row], opEnd: tile.waits_behind_end[row],
   };

@@ -12,15 +12,16 @@ const READ = {
   ],
   'memory/stack': ['time', 'highest[]', 'last[]'],
   'memory/events': [
-    'time', 'allocated', 'pending', 'reserved', 'rounding_active', 'category', 'unit', 'stream', 'category_before',
-    'unit_before', 'stream_before', 'rounding?', 'hard_fragmentation?', 'soft_fragmentation?', 'private_pools?',
+    'time', 'allocated', 'pending', 'reserved', 'rounding_active', 'category', 'unit', 'stream', 'module',
+    'operator', 'frame', 'category_before', 'unit_before', 'stream_before', 'module_before', 'operator_before',
+    'frame_before', 'rounding?', 'hard_fragmentation?', 'soft_fragmentation?', 'private_pools?',
     'pending_left?', 'stream_left?', 'requested_left?',
   ],
   track: ['start', 'length', 'class', 'first_op', 'count?', 'busy?'],
   totals: ['ops[]', 'busy[]'],
   blocks: [
-    'block', 'place', 'size', 'requested', 'stream', 'pool', 'category', 'unit', 'parameter', 'label', 'step', 'made',
-    'freed', 'back', 'waits_for_stream', 'waits_behind', 'waits_behind_end',
+    'block', 'place', 'size', 'requested', 'stream', 'pool', 'category', 'unit', 'parameter', 'label', 'owner',
+    'operator', 'frame', 'by_module', 'by_operator', 'by_frame', 'step', 'made', 'freed', 'back', 'waits_for_stream', 'waits_behind', 'waits_behind_end',
   ],
   merged: ['from', 'length', 'place', 'extent', 'category'],
   segments: ['place', 'size', 'from', 'to'],
@@ -32,7 +33,7 @@ const READ = {
   hostops: ['kind', 'thread', 'name', 'start', 'end', 'correlation', 'op', 'track'],
   'find/ops': ['name', 'unit', 'start'],
   'find/hostops': ['name', 'start'],
-  'find/blocks': ['block', 'label', 'category', 'unit', 'made', 'class', 'size'],
+  'find/blocks': ['block', 'label', 'owner', 'operator', 'frame', 'category', 'unit', 'made', 'class', 'size'],
 } as const;
 
 export type TableName = keyof typeof READ;

@@ -1,6 +1,6 @@
 // The address map: every segment and block as a rectangle of time and addresses.
 
-import { Ink, memoryEnd } from '../data/meta';
+import { Ink, memoryEnd, Stacking } from '../data/meta';
 import { Block, RunData, blockOf } from '../data/run';
 import { Table } from '../data/tables';
 import { byteTicks, tickBytes } from '../format';
@@ -11,14 +11,19 @@ export interface MapStyle {
   ink: Ink;
   from: number; // bytes on the address axis at the lower edge
   to: number;
-  column: 'category' | 'unit' | 'stream'; // of blocks: what the colours are by
+  by: Exclude<Stacking['key'], 'gap'>; // what the colours are by
   colours: (string | undefined)[]; // by that column's value; undefined: hidden
   rest: string | undefined; // of values without a colour
   categories: (string | undefined)[]; // of merged blocks
 }
 
+/** The column of blocks that colours are by. */
+const COLUMN = {
+  category: 'category', unit: 'unit', stream: 'stream', module: 'by_module', operator: 'by_operator', frame: 'by_frame',
+} as const;
+
 export const colourOf = (style: MapStyle, tile: Table<'blocks'>, row: number): string | undefined => {
-  const value = tile[style.column][row];
+  const value = tile[COLUMN[style.by]][row];
   return value in style.colours ? style.colours[value] : style.rest;
 };
 
@@ -122,7 +127,7 @@ export function drawMap(surface: Surface, run: RunData, frame: Frame, box: Box, 
   const alarm = pixelOf(style.ink.alarm, style.ink.paper, 1);
   const rest = style.colours.length;
   const level = eachBlock(run, frame, (tile, row) => {
-    const value = tile[style.column][row];
+    const value = tile[COLUMN[style.by]][row];
     const at = value >= 0 && value < rest ? value : rest;
     if (full[at] === 0) return;
     const made = tile.made[row], freed = tile.freed[row], back = tile.back[row];

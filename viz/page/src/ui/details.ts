@@ -13,9 +13,16 @@ function stepName(block: Block): string {
   return block.step >= 0 ? `step ${block.step}` : 'before the first step';
 }
 
+/** What the block belongs to and what allocated it; '' where nothing tells. */
+export function blockName(run: RunData, block: Block): string {
+  return [block.owner, block.op].filter((id) => id >= 0).map((id) => visible(run.name(id))).join(': ');
+}
+
 export function blockTitle(run: RunData, block: Block): string {
   const category = run.meta.categories[block.category]?.title ?? 'block';
-  return run.older(block) ? `block older than the recording` : `block ${block.id}: ${category}`;
+  if (run.older(block)) return `block older than the recording`;
+  const of = blockName(run, block);
+  return `block ${block.id}: ${category}${of ? `, ${of}` : ''}`;
 }
 
 export function blockRows(run: RunData, block: Block): Rows {
@@ -23,9 +30,12 @@ export function blockRows(run: RunData, block: Block): Rows {
   if (block.requested !== block.size) rows.push(['requested', both(block.requested)]);
   rows.push(['address', run.address(block.place)]);
   if (!run.older(block)) rows.push(['made', `${moment(block.made)}, ${stepName(block)}`]);
-  if (block.label >= 0) rows.push(['made in', visible(run.name(block.label))]);
-  if (block.unit >= 0) rows.push(['unit', visible(run.meta.units[block.unit] ?? '')]);
+  if (block.op >= 0) rows.push(['allocated by', visible(run.name(block.op))]);
+  if (block.frame >= 0) rows.push(['at', visible(run.name(block.frame))]);
+  if (block.label >= 0 && block.label !== block.op) rows.push(['within', visible(run.name(block.label))]);
   if (block.parameter >= 0) rows.push(['parameter', visible(run.meta.parameters[block.parameter] ?? '')]);
+  if (block.unit >= 0) rows.push(['unit', visible(run.meta.units[block.unit] ?? '')]);
+  else if (block.owner >= 0 && block.parameter < 0) rows.push(['module', visible(run.name(block.owner))]);
   rows.push(['stream', visible(run.streamName(block.stream))]);
   if (block.pool > 0) rows.push(['pool', `private ${block.pool}`]);
   rows.push(['freed', run.seen(block.freed) ? moment(block.freed) : 'not in this recording']);

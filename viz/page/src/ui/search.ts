@@ -41,7 +41,7 @@ async function inRun(run: RunData, index: number, text: string): Promise<Found[]
       if (names[hosts.name[i]]) found.push({ kind: 'host', run: index, id: i, time: hosts.start[i] });
   if (blocks)
     for (let i = 0; i < blocks.block.length; i++)
-      if (names[blocks.label[i]] || categories[blocks.category[i]] || units[blocks.unit[i]])
+      if (names[blocks.label[i]] || names[blocks.owner[i]] || names[blocks.operator[i]] || names[blocks.frame[i]] || categories[blocks.category[i]] || units[blocks.unit[i]])
         found.push({ kind: 'block', run: index, id: blocks.block[i], time: blocks.made[i] });
   return found;
 }

@@ -1,16 +1,24 @@
 // The selection: an op, a host call, a block, or all blocks of a moment; described in the panel, framed in the picture.
 
 import { memoryEnd } from '../data/meta';
-import { RunData } from '../data/run';
+import { Block, RunData } from '../data/run';
 import { ROW } from '../draw/lanes';
 import { bytes, count, moment, shortened } from '../format';
 import { Navigation } from '../navigation';
 import { Page } from '../page';
 import { Selection } from '../view';
-import { blockRows, blockTitle, blockWhy, hostRows, Jump, opRows, opTitle, opWaits } from './details';
+import { blockName, blockRows, blockTitle, blockWhy, hostRows, Jump, opRows, opTitle, opWaits } from './details';
 import { button, el, swatch, table, visible } from './dom';
 import { grid, section } from './panel';
 import { Stage } from './stage';
+
+/** A block's name, and under it the line of the program that allocated it. */
+function named(run: RunData, block: Block): Node {
+  const name = blockName(run, block) || (run.meta.categories[block.category]?.title ?? '—');
+  const frame = block.frame >= 0 ? visible(run.name(block.frame)) : '';
+  const end = frame.slice(frame.lastIndexOf('/') + 1);
+  return el('span', { className: 'block-name' }, name, frame ? el('span', { className: 'faint', title: frame }, end) : undefined);
+}
 
 export class SelectionPanel {
   readonly box = el('div', { className: 'selection-box' });
@@ -117,10 +125,10 @@ export class SelectionPanel {
       parts.push(grid(['category', 'bytes'], [...shares].sort((a, b) => b[1] - a[1]).map(([category, size]) =>
         [el('span', {}, swatch(run.meta.categories[category].colour), run.meta.categories[category].title), bytes(size)])));
       parts.push(el('h4', {}, `${count(blocks.length)} blocks in use, the largest`));
-      parts.push(grid(['block', 'size', 'unit'], blocks.slice(0, 25).map((block) => [
+      parts.push(grid(['block', 'size', 'of, allocated by'], blocks.slice(0, 25).map((block) => [
         button(`#${block.id}${block.freed <= time ? ' (pending free)' : ''}`, 'why it is alive', () => void this.select({ kind: 'block', run: i, id: block.id }, false), 'link'),
-        bytes(block.size), visible(run.meta.units[block.unit] ?? '—'),
-      ])));
+        bytes(block.size), named(run, block),
+      ]), 'grid wide'));
     }
     const content = section(`At ${moment(Math.round(time))}`, true, ...parts);
     content.querySelector('summary')!.append(button('×', 'forget it (esc)', () => void this.select(undefined, false), 'close'));
