@@ -7,7 +7,7 @@ namespace foreshard {
 namespace {
 
 /// No GPU writes faster, from whichever memory: what took less time cannot have filled a block of so many bytes.
-constexpr double kMostBytesPerNs = 20'000;
+constexpr double kMaxBytesPerNs = 20'000;
 /// Below, kernels are bound by their launch, and blocks lie in the L2 cache.
 constexpr Bytes kTellingSize = 16 * kMiB;
 
@@ -18,7 +18,7 @@ bool names_the_operator(const Op& op) {
 
 bool can_fill(const Op& launch, Bytes bytes) {
   if (bytes < kTellingSize || launch.kind != OpKind::kernel || launch.kernel.work.count == 0) return true;
-  return static_cast<double>(launch.kernel.work.count) * kMostBytesPerNs >= static_cast<double>(bytes);
+  return static_cast<double>(launch.kernel.work.count) * kMaxBytesPerNs >= static_cast<double>(bytes);
 }
 
 /// The units whose forward or backward is running, innermost last.
@@ -116,6 +116,8 @@ std::string kernel_title(std::string_view kernel) {
       std::any_of(kGeneric.begin(), kGeneric.end(), [&](std::string_view of) { return name.ends_with(of); });
   if (generic)
     if (std::string applied = applied_function(std::string_view(text).substr(end)); !applied.empty()) return applied;
+  // cuBLAS: tiles, layouts and schedules follow the architecture.
+  if (name.starts_with("nvjet_")) return name.substr(0, name.find('_', 6)) + " GEMM";
   return name.empty() ? text : name;
 }
 

@@ -265,7 +265,7 @@ async function chart(page, run) {
     return worst;
   });
   assert.equal(sums, 0, 'the stack adds up to allocated in every column');
-  for (const stacking of ['unit', 'stream', 'gap', 'category']) {
+  for (const stacking of ['unit', 'stream', 'module', 'operator', 'gap', 'category']) {
     await page.locator('select.stacking').selectOption(stacking);
     await settle(page);
     const [worst, any] = await page.evaluate((key) => {

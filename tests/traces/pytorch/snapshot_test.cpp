@@ -116,10 +116,10 @@ std::vector<std::string> functions(const Snapshot& snapshot, StackId stack) {
 }
 
 TEST_CASE("stacks are kept, their common callers once") {
-  const SnapshotFile file = read_bytes(with_frames(
-      R"([{"filename":"??","line":0,"name":"malloc"},{"filename":"m.py","line":4,"name":"forward"},{"filename":"t.py","line":9,"name":"main"}]
-[{"filename":"??","line":0,"name":"free"},{"filename":"m.py","line":4,"name":"forward"},{"filename":"t.py","line":9,"name":"main"}]
-[])"));
+  const std::string callers =
+      R"(,{"filename":"m.py","line":4,"name":"forward"},{"filename":"t.py","line":9,"name":"main"}])";
+  const SnapshotFile file = read_bytes(with_frames(R"([{"filename":"??","line":0,"name":"malloc"})" + callers + "\n" +
+                                                   R"([{"filename":"??","line":0,"name":"free"})" + callers + "\n[]"));
   const Snapshot& s = file.snapshot;
   REQUIRE(s.events.size() == 3);
   CHECK(functions(s, s.events[0].stack) == std::vector<std::string>{"malloc", "forward", "main"});
@@ -134,10 +134,10 @@ TEST_CASE("stacks are kept, their common callers once") {
 }
 
 TEST_CASE("frames without their texts are left out, lines beyond any file's are not known") {
-  const SnapshotFile file = read_bytes(with_frames(
-      R"([{"filename":"a.py","line":18446744073709551615,"name":"f","fx_node_op":"call"},{"line":1},7,{"filename":1,"name":"g"},{"filename":"b.py","name":"h"}]
-"no list"
-[[]])"));
+  const SnapshotFile file =
+      read_bytes(with_frames(R"([{"filename":"a.py","line":18446744073709551615,"name":"f","fx_node_op":"call"},)"
+                             R"({"line":1},7,{"filename":1,"name":"g"},{"filename":"b.py","name":"h"}])"
+                             "\n\"no list\"\n[[]]"));
   const Snapshot& s = file.snapshot;
   CHECK(functions(s, s.events[0].stack) == std::vector<std::string>{"f", "h"});
   CHECK(s.stacks.frames()[1].line == 0);

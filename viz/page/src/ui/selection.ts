@@ -12,12 +12,13 @@ import { button, el, swatch, table, visible } from './dom';
 import { grid, section } from './panel';
 import { Stage } from './stage';
 
-/** A block's name, and under it the line of the program that allocated it. */
-function named(run: RunData, block: Block): Node {
+/** A block's name, and under it the line of the program that allocated it, and whether it waits to be freed. */
+function named(run: RunData, block: Block, pending: boolean): Node {
   const name = blockName(run, block) || (run.meta.categories[block.category]?.title ?? '—');
   const frame = block.frame >= 0 ? visible(run.name(block.frame)) : '';
   const end = frame.slice(frame.lastIndexOf('/') + 1);
-  return el('span', { className: 'block-name' }, name, frame ? el('span', { className: 'faint', title: frame }, end) : undefined);
+  const more = [end, pending ? 'pending free' : ''].filter((text) => text !== '').join(', ');
+  return el('span', { className: 'block-name' }, name, more ? el('span', { className: 'faint', title: frame }, more) : undefined);
 }
 
 export class SelectionPanel {
@@ -126,9 +127,9 @@ export class SelectionPanel {
         [el('span', {}, swatch(run.meta.categories[category].colour), run.meta.categories[category].title), bytes(size)])));
       parts.push(el('h4', {}, `${count(blocks.length)} blocks in use, the largest`));
       parts.push(grid(['block', 'size', 'of, allocated by'], blocks.slice(0, 25).map((block) => [
-        button(`#${block.id}${block.freed <= time ? ' (pending free)' : ''}`, 'why it is alive', () => void this.select({ kind: 'block', run: i, id: block.id }, false), 'link'),
-        bytes(block.size), named(run, block),
-      ]), 'grid wide'));
+        button(`#${block.id}`, 'why it is alive', () => void this.select({ kind: 'block', run: i, id: block.id }, false), 'link'),
+        bytes(block.size), named(run, block, block.freed <= time),
+      ]), 'grid blocks'));
     }
     const content = section(`At ${moment(Math.round(time))}`, true, ...parts);
     content.querySelector('summary')!.append(button('×', 'forget it (esc)', () => void this.select(undefined, false), 'close'));
