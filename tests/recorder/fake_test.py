@@ -113,6 +113,16 @@ class FakeTest(unittest.TestCase):
         of = {op[-1]["gradient_of"] for op in step if op[0] == "alloc" and op[3] == "gradients"}
         self.assertEqual(of, set(range(6)))
 
+    def test_allocations_name_their_module(self):
+        step = record(stack)["steps"][2]
+        made = [(op[3], op[-1].get("module") if isinstance(op[-1], dict) else None) for op in step if op[0] == "alloc"]
+        self.assertEqual(made[0], ("inputs", None))
+        self.assertIn(("activations", "layers.0.fc1"), made)
+        self.assertIn(("activations", "layers.1.gelu"), made)
+        self.assertIn(("temporaries", "layers.1.gelu"), made)  # its backward
+        self.assertIn(("gradients", "layers.0.fc2"), made)
+        self.assertEqual(made[-1][1], "pre_norm")  # the last of backward
+
     def test_gradients_are_added_in_place_where_autograd_does(self):
         labels = [op[4] for op in record(stack)["steps"][2] if op[0] == "kernel"]
         self.assertIn("aten::add_", labels)  # the residual's

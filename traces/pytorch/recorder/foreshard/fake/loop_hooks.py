@@ -29,6 +29,7 @@ class LoopHooks:
 
     def begin_step(self) -> None:
         self._writer.begin_step()
+        self._log.modules.begin_step()
         self._zeroed = self._microbatch = False
 
     def begin_forward(self) -> None:

@@ -16,6 +16,7 @@ from torch.utils._pytree import tree_flatten, tree_map
 
 from .accumulation import InPlaceRules
 from .collectives import write_collective
+from .module_names import ModuleNames
 from .op import Call
 from .unseen import GpuRules
 from .values import Values
@@ -41,6 +42,7 @@ class OpLog(TorchDispatchMode):
         self._fake = FakeGpuMode(allow_non_fake_inputs=True)
         self._in_place = InPlaceRules()
         self._values = Values()
+        self.modules = ModuleNames()
         self._blocks: dict[int, tuple[weakref.ref[Any], Block]] = {}  # by address of the StorageImpl
         self._silent = 0
         self.in_backward = False
@@ -191,7 +193,8 @@ class OpLog(TorchDispatchMode):
 
     def _allocate(self, tensor: torch.Tensor, **extra: Any) -> Block:
         category = "optimizer_temporaries" if self.in_optimizer else None
-        block = self._writer.alloc(bytes_of(tensor), category, unit=self.casting, **extra)
+        module = self.modules.now() if self._writer.steps else None
+        block = self._writer.alloc(bytes_of(tensor), category, unit=self.casting, module=module or None, **extra)
         storage = tensor.untyped_storage()
         address = storage._cdata
         self._blocks[address] = (weakref.ref(storage, lambda _: self._gone(address)), block)

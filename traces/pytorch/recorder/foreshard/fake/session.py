@@ -96,6 +96,7 @@ class FakeRecording:
             stack.enter_context(_not_tracing())
             stack.enter_context(self._fsdp.installed())
             stack.enter_context(self._loop.installed())
+            stack.enter_context(self.log.modules.installed())
             stack.enter_context(AttentionChoice(capability).installed())
             stack.enter_context(self.log)
             self.log.calibrate()
@@ -128,6 +129,7 @@ class FakeRecording:
     def _describe(self) -> None:
         root = self._root
         self._units = fsdp_units.describe_units(root)
+        self.log.modules.describe(root)
         states = list(fsdp_units._states(root))
         kept = [one for one in states if fsdp_units._groups(one) or one is states[0]]
         self._mark_shards(kept)
