@@ -171,7 +171,7 @@ Json causes_json(const Run& run, const BlockNames& names, const std::vector<Caus
   return list;
 }
 
-Json failures_json(const std::vector<FailedRequest>& failures) {
+Json failures_json(const Run& run, const BlockNames& names, const std::vector<FailedRequest>& failures) {
   Json list = Json::array();
   for (const FailedRequest& failed : failures) {
     Json json = Json::object();
@@ -183,6 +183,8 @@ Json failures_json(const std::vector<FailedRequest>& failures) {
     json["stream"] = stream_or_null(failed.stream);
     json["pool"] = failed.small_pool ? "small" : "large";
     json["device_free_bytes"] = failed.device_free ? Json(*failed.device_free) : Json(nullptr);
+    json["op"] = text_or_null(names.op_of(stack_of(run, failed)));
+    json["frame"] = text_or_null(names.whole_frame(stack_of(run, failed)));
     json["free_here_bytes"] = failed.free_here;
     json["largest_free_here_bytes"] = failed.largest_here;
     json["free_other_streams_bytes"] = failed.free_elsewhere;
@@ -251,7 +253,7 @@ Json explain_json(const ExplainReport& report, std::size_t series) {
   json["categories"] = categories_json(shown);
   json["causes"] = causes_json(report.run, names, e.causes);
   add_remedies(report, json);
-  json["failures"] = failures_json(e.failures);
+  json["failures"] = failures_json(report.run, names, e.failures);
   json["moments"] = {{"reserved_peak", moment_json(report.run, names, e.reserved_peak)},
                      {"allocated_peak", moment_json(report.run, names, e.allocated_peak)},
                      {"pending_free_peak", moment_json(report.run, names, e.pending_peak)}};

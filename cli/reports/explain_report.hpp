@@ -41,6 +41,9 @@ struct NamedPart {
 /// requested, rounding, pending_free, hard_fragmentation, soft_fragmentation, stream_fragmentation, private_pools.
 [[nodiscard]] std::vector<NamedPart> named_parts(const MemoryParts& parts);
 
+/// Where a request that found no memory was made; invalid where that is not recorded.
+[[nodiscard]] StackId stack_of(const Run& run, const FailedRequest& failed);
+
 /// The first sentences of the report.
 [[nodiscard]] std::string headline(const ExplainReport& report);
 

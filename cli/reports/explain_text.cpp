@@ -180,11 +180,17 @@ void print_causes(std::ostream& out, const Explanation& e) {
   }
 }
 
-void print_failures(std::ostream& out, const Explanation& e) {
+void print_failures(std::ostream& out, const ExplainReport& report) {
+  const Explanation& e = report.explanation;
+  const BlockNames names(report.run);
   for (const FailedRequest& failed : e.failures) {
     out << fmt::format("\nout of memory: a request of {} ({} in the {} pool), with {} reserved and {} allocated\n",
                        format_bytes(failed.size), exact_bytes(failed.size), failed.small_pool ? "small" : "large",
                        format_bytes(failed.parts.reserved()), format_bytes(failed.parts.allocated()));
+    const StackId stack = stack_of(report.run, failed);
+    const std::string op = names.op_of(stack), frame = names.whole_frame(stack);
+    if (!op.empty() || !frame.empty())
+      out << fmt::format("  asked for by {}{}{}\n", op, op.empty() || frame.empty() ? "" : " at ", frame);
     for (const std::string& why : failed.why) out << "  why: " << why << '\n';
     for (const std::string& remedy : failed.remedies) out << "  would have fit: " << remedy << '\n';
   }
@@ -238,6 +244,12 @@ std::vector<NamedPart> named_parts(const MemoryParts& parts) {
           {"private_pools", "free in private pools", parts.private_pool}};
 }
 
+StackId stack_of(const Run& run, const FailedRequest& failed) {
+  const bool recorded =
+      failed.event < run.allocator.size() && run.allocator[failed.event].action == AllocatorAction::oom;
+  return recorded ? run.allocator[failed.event].stack : StackId{};
+}
+
 std::string headline(const ExplainReport& report) {
   const Explanation& e = report.explanation;
   const MemoryParts& parts = e.reserved_peak.at.parts;
@@ -271,7 +283,7 @@ void print_explain(std::ostream& out, const ExplainReport& report) {
   out << report.run.info.name << (e.step ? fmt::format(", step {}", *e.step) : std::string(", the whole record"))
       << ": " << headline(report) << '\n';
   if (report.stragglers) out << "Ranks: " << straggler_sentences(*report.stragglers).front() << ".\n";
-  print_failures(out, e);
+  print_failures(out, report);
   const Moment& shown = e.asked ? *e.asked : e.reserved_peak;
   print_gap(out, report, shown, e.asked ? "reserved memory at the time asked for" : "reserved memory at its peak");
   print_causes(out, e);

@@ -26,6 +26,9 @@ class BlockNames {
   /// The same with the whole path, "/…/modeling_llama.py:245 forward".
   [[nodiscard]] std::string whole_frame(StackId stack) const;
 
+  /// "aten::mm" of a stack with C++ frames; else empty.
+  [[nodiscard]] std::string op_of(StackId stack) const { return stacks_.op(stack); }
+
   /// Owner and operator in one: "layers.3.attention.wq: aten::mm". Falls back to the category.
   [[nodiscard]] std::string title(const BlockRecord& block) const;
 

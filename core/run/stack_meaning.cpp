@@ -29,9 +29,9 @@ bool is_standard_library(std::string_view file) {
 constexpr std::string_view kOps = "at::_ops::";
 
 /// Overload names that torchgen appends to an operator's: at::_ops::add_Tensor is aten::add.Tensor.
-constexpr std::array<std::string_view, 10> kOverloads{"_memory_format", "_dtype_layout", "_ScalarList", "_Scalar",
-                                                      "_TensorList",    "_Tensor",       "_List",       "_out",
-                                                      "_IntList",       "_device"};
+constexpr std::array<std::string_view, 12> kOverloads{"_memory_format", "_dtype_layout", "_dim_IntList", "_ScalarList",
+                                                      "_Scalar",        "_TensorList",   "_Tensor",      "_IntList",
+                                                      "_List",          "_out",          "_device",      "_int"};
 
 }  // namespace
 

@@ -8,6 +8,7 @@
 
 #include "core/base/check.hpp"
 #include "core/explain/explanation.hpp"
+#include "core/run/block_names.hpp"
 #include "core/settings/settings_table.hpp"
 #include "traces/import/snapshot_ranges.hpp"
 #include "traces/infer/check_given.hpp"
@@ -24,18 +25,21 @@ Run as_run(const Snapshot& snapshot) {
   run.info.kind = RunKind::imported;
   run.settings.alloc_conf = snapshot.settings.alloc_conf;
   run.segments = snapshot.segments;
+  run.stacks = snapshot.stacks;
   std::map<std::uint64_t, StreamId> streams;
   std::map<Address, BlockId> held;
   for (const AllocatorEvent& event : snapshot.events) {
     const auto stream = streams.emplace(event.stream, StreamId{static_cast<std::uint32_t>(streams.size())});
     if (stream.second) run.streams.push_back({stream.first->second, "stream", event.stream, 0});
-    AllocatorRecord record{event.action, event.address, event.size, stream.first->second, {event.time_us}, {}};
+    AllocatorRecord record{event.action, event.address, event.size, stream.first->second, {event.time_us},
+                           {},           event.stack};
     if (event.action == AllocatorAction::alloc) {
       record.block = held[event.address] = BlockId{static_cast<std::uint32_t>(run.blocks.size())};
       BlockRecord block;
       block.address = event.address;
       block.requested = event.size;
       block.stream = record.stream;
+      block.stack = record.stack;
       run.blocks.push_back(block);
     } else if (const auto at = held.find(event.address); at != held.end()) {
       record.block = at->second;
@@ -54,6 +58,21 @@ void check_explanation(const Snapshot& snapshot) {
   Bytes streams = 0;
   for (const Holding& stream : explanation->reserved_peak.streams) streams += stream.reserved();
   FORESHARD_CHECK(streams == explanation->reserved_peak.at.parts.reserved(), "the parts leave no remainder");
+}
+
+void check_stacks(const Snapshot& snapshot) {
+  const CallStacks& stacks = snapshot.stacks;
+  for (std::size_t i = 0; i < stacks.stacks().size(); ++i) {
+    FORESHARD_CHECK(stacks.stacks()[i].frame.value < stacks.frames().size(), "a stack's frame is there");
+    FORESHARD_CHECK(!stacks.stacks()[i].caller.valid() || stacks.stacks()[i].caller.value < i, "callers come first");
+  }
+  const Run run = as_run(snapshot);
+  const BlockNames names(run);
+  for (const BlockRecord& block : run.blocks) {
+    FORESHARD_CHECK(!block.stack.valid() || block.stack.value < stacks.stacks().size(), "a block's stack is there");
+    FORESHARD_CHECK(!names.title(block).empty(), "every block has a title");
+    FORESHARD_CHECK(names.whole_frame(block.stack).size() <= 8300, "names are bounded");
+  }
 }
 
 void check_inference(const Snapshot& snapshot) {
@@ -87,6 +106,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   for (const auto& segment : file->snapshot.segments)
     FORESHARD_CHECK(segment.device == file->snapshot.device, "only the chosen device's segments are kept");
   check_explanation(file->snapshot);
+  check_stacks(file->snapshot);
   check_inference(file->snapshot);
   return 0;
 }

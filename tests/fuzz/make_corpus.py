@@ -53,6 +53,16 @@ SNAPSHOT = {
     "external_annotations": [{"stage": "START", "name": "FSDP::pre_forward", "device": 0, "time_us": 11},
                              {"stage": "END", "name": "FSDP::pre_forward", "device": 0, "time_us": 12}],
 }
+MODEL = {"filename": "/me/model.py", "line": 12, "name": "forward"}
+MAIN = {"filename": "/me/train.py", "line": 80, "name": "main"}
+MM = {"filename": "??", "line": 0, "name": "at::_ops::mm::call(at::Tensor const&)"}
+IN_FORWARD = [MM, {"filename": "/venv/site-packages/torch/nn/modules/linear.py", "line": 2**64 - 1, "name": "forward"}, MODEL,
+              MAIN]
+STACKS = {"segments": [segment(BASE, [block(BASE, 512, "active_allocated", frames=IN_FORWARD),
+                                      block(BASE + 512, 2**21 - 512, "inactive")])],
+          "device_traces": [[entry("segment_alloc", BASE, 2**21, 10), entry("alloc", BASE, 500, 11) | {"frames": IN_FORWARD},
+                             entry("alloc", BASE + 512, 8, 12) | {"frames": [MODEL, {"line": 1}, MAIN]},
+                             entry("free_requested", BASE + 512, 8, 13) | {"frames": [MAIN]}]]}
 OLD = {"segments": [{"device": 1, "address": BASE, "total_size": 1024, "stream": 0, "segment_type": "large",
                      "blocks": [{"size": 1024, "state": "active_awaiting_free",
                                  "history": [{"addr": BASE, "real_size": 1000, "frames": []}]}]}],
@@ -121,6 +131,8 @@ put("pickle", "object", pickle.dumps(Object(), 4))
 put("pickle", "values", pickle.dumps([None, True, 1.5, -1, 2**70, -2**63, b"x", "é", (1,), (1, 2), (1, 2, 3, 4)], 4))
 put("snapshot", "old", pickle.dumps(OLD, 4))
 put("snapshot", "json", json.dumps(SNAPSHOT))
+put("snapshot", "stacks", pickle.dumps(STACKS, 4))
+put("snapshot", "stacks_json", json.dumps(STACKS))
 put("snapshot", "gzip", gzip.compress(pickle.dumps(SNAPSHOT, 4), mtime=0))
 put("snapshot", "xz", lzma.compress(pickle.dumps(SNAPSHOT, 4)))
 put("trace", "trace", json.dumps(TRACE, indent=1))

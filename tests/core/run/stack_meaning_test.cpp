@@ -30,6 +30,8 @@ TEST_CASE("an operator is the name in the dispatcher's entry, without its overlo
   CHECK(operator_of("at::_ops::add_Tensor::redispatch(c10::DispatchKeySet)") == "aten::add");
   CHECK(operator_of("at::_ops::empty_memory_format::call(…)") == "aten::empty");
   CHECK(operator_of("at::_ops::_foreach_add__Scalar::call(…)") == "aten::_foreach_add_");
+  CHECK(operator_of("at::_ops::log_softmax_int::call(…)") == "aten::log_softmax");
+  CHECK(operator_of("at::_ops::sum_dim_IntList::call(…)") == "aten::sum");
   CHECK(operator_of("at::native::mm(at::Tensor const&)").empty());
   CHECK(operator_of("at::_ops::").empty());
   CHECK(operator_of("at::_ops::mm").empty());
