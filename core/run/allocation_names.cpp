@@ -132,20 +132,26 @@ std::vector<AllocationName> allocation_names(const Workload& workload, const Pro
       near[label.value] = labels.intern("near " + kernel_title(workload.labels.text(label)));
     return near[label.value];
   };
-  std::vector<std::size_t> launches;  // behind the op, before the next hook; the nearest last
-  constexpr std::size_t kFarthest = 4;
-  for (std::size_t i = program.ops.size(); i-- > 0;) {
+  // Of the launches between the hooks around an allocation, the nearest that can have written it.
+  std::vector<std::size_t> launches;  // the nearest last
+  const auto nearest = [&](Bytes bytes) {
+    constexpr std::size_t kFarthest = 4;
+    for (std::size_t k = 0; k < std::min(launches.size(), recorded ? kFarthest : 1); ++k)
+      if (const Op& launch = program.ops[launches[launches.size() - 1 - k]]; !recorded || can_fill(launch, bytes))
+        return name_of(launch);
+    return LabelId{};
+  };
+  const auto pass = [&](std::size_t i) {
     const Op& op = program.ops[i];
     if (op.kind == OpKind::hook) launches.clear();
     if (names_the_operator(op)) launches.push_back(i);
-    if (op.kind != OpKind::alloc) continue;
-    out[i] = {op.label, op.module};
-    if (op.label.valid()) continue;
-    for (std::size_t k = 0; k < std::min(launches.size(), recorded ? kFarthest : 1) && !out[i].op.valid(); ++k)
-      if (const Op& launch = program.ops[launches[launches.size() - 1 - k]];
-          !recorded || can_fill(launch, op.size.bytes))
-        out[i].op = name_of(launch);
-  }
+    if (op.kind == OpKind::alloc && !out[i].op.valid()) out[i].op = nearest(op.size.bytes);
+  };
+  for (std::size_t i = 0; i < program.ops.size(); ++i)
+    if (program.ops[i].kind == OpKind::alloc) out[i] = {program.ops[i].label, program.ops[i].module};
+  for (std::size_t i = program.ops.size(); i-- > 0;) pass(i);
+  launches.clear();
+  for (std::size_t i = 0; recorded && i < program.ops.size(); ++i) pass(i);  // what no launch follows
   OpenUnits units;
   for (std::size_t i = 0; i < program.ops.size(); ++i) {
     const Op& op = program.ops[i];

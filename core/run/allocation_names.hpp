@@ -21,15 +21,14 @@ struct AllocationName {
 ///
 /// The operator: the op's own label, else that of the kernel or copy that is launched next: PyTorch's operators
 /// allocate their outputs, then launch. A hook ends the search. A recording's memory and kernels are of two steps, laid
-/// over each other by time: there the name is "near" and the kernel's (kernel_title), and a kernel that is over too
-/// soon to have written the block is passed over. The module: the op's own, else the unit between whose hooks it
-/// stands, else "(loss)" between the root's forward and its backward.
+/// over each other by time: there the name is "near" and the kernel's (kernel_title), a kernel that is over too soon to
+/// have written the block is passed over, and where none follows, one before it is taken. The module: the op's own,
+/// else the unit between whose hooks it stands, else "(loss)" between the root's forward and its backward.
 [[nodiscard]] std::vector<AllocationName> allocation_names(const Workload& workload, const Program& program,
                                                            Labels& labels);
 
-/// "direct_copy_kernel_cuda" of "void
-/// at::native::unrolled_elementwise_kernel<at::native::direct_copy_kernel_cuda(…)…>": the function that PyTorch's
-/// generic kernels apply, else the kernel's own name without arguments.
+/// A kernel in one word: "direct_copy_kernel_cuda" of "void at::native::unrolled_elementwise_kernel<at::native::…>",
+/// the function that PyTorch's generic kernels apply; else the kernel's own name without namespaces and arguments.
 [[nodiscard]] std::string kernel_title(std::string_view kernel);
 
 }  // namespace foreshard
