@@ -119,6 +119,23 @@ async function hover(page) {
   for (const word of ['allocated', 'reserved', 'requested', 'ms']) assert.ok(text.includes(word), `memory's tooltip has ${word}: ${text}`);
 }
 
+/** What is alive at a moment: every block of the list has a name, as explain --json has it of its largest. */
+async function blockList(page, run) {
+  const { moments } = json(`${run}.explain`);
+  const peak = moments.reserved_peak;
+  const of = await layout(page);
+  await page.mouse.click(...at(of, of.memory, 0.5, 0.9));
+  await page.locator('.blocks .block-name').first().waitFor();
+  const listed = await page.evaluate(() => [...document.querySelectorAll('.blocks tbody tr')].map((row) =>
+    [row.cells[0].textContent, row.querySelector('.block-name').firstChild.textContent]));
+  assert.ok(listed.length > 0 && listed.every(([, name]) => name !== '' && name !== '—'), `named blocks: ${JSON.stringify(listed)}`);
+  const names = new Map(listed);
+  for (const { block, of: owner, op } of peak.largest)
+    if (block !== null && names.has(`#${block}`) && (owner ?? op) !== null)
+      assert.equal(names.get(`#${block}`), [owner, op].filter((part) => part !== null).join(': '), `#${block}: page and explain --json`);
+  await page.keyboard.press('Escape');
+}
+
 /** Rests on the map until a block is under the pointer, clicks it, and reads why it is alive. */
 async function clickToWhy(page) {
   const of = await layout(page);
@@ -354,6 +371,7 @@ for (const run of runs)
     const { page, close } = await open(run);
     await numbers(page, run);
     await chart(page, run);
+    await blockList(page, run);
     await rangeTotals(page, run);
     await shot(page, run);
     await close();

@@ -78,6 +78,27 @@ TEST_CASE("a moment says who holds what", "[explain]") {
   CHECK(moment.largest_free == 8 * M);
 }
 
+TEST_CASE("a block older than the recording has the stack that the final segments hold", "[explain]") {
+  SmallRun small;
+  small.alloc(1 * M, 1 * M, 1 * M);
+  const StackId older = small.run.stacks.stack(small.run.stacks.frame("a.py", 1, "f"), {});
+  const StackId seen = small.run.stacks.stack(small.run.stacks.frame("b.py", 2, "g"), {});
+  small.run.blocks[0].stack = seen;
+  SnapshotSegment segment;
+  segment.address = kBase;
+  segment.total_size = 20 * M;
+  segment.blocks = {{kBase, 1 * M, 1 * M, BlockState::live, older},
+                    {kBase + 1 * M, 1 * M, 1 * M, BlockState::live, older},
+                    {kBase + 2 * M, 18 * M, 0, BlockState::inactive}};
+  small.run.segments = {segment};
+  const auto e = explain(small.run, {.whole_run = true});
+  REQUIRE(e);
+  REQUIRE(e->reserved_peak.largest.size() == 2);
+  CHECK_FALSE(e->reserved_peak.largest[0].block.valid());
+  CHECK(e->reserved_peak.largest[0].stack == older);
+  CHECK(e->reserved_peak.largest[1].stack == seen);
+}
+
 TEST_CASE("steps, the state they begin with, and moments asked for", "[explain]") {
   SmallRun r;
   r.segment(0, 40 * M).alloc(0, 30 * M, 30 * M);

@@ -91,6 +91,21 @@ TEST_CASE("a steady step frees what it makes; a first one keeps library workspac
   }
 }
 
+TEST_CASE("what is made with a parameter is of its module") {
+  const auto w = generate(small("llama-tiny"), mixed(), {}, 132);
+  REQUIRE(w);
+  std::map<std::string, int> made;
+  for (const Op& op : w->steps[1].ops) {
+    if (op.module.valid()) CHECK(op.kind == OpKind::alloc);
+    if (op.kind == OpKind::alloc) ++made[w->labels.text(op.module)];
+  }
+  for (const char* module : {"tok", "layers.1.wq", "layers.1.w2", "layers.1.attn_norm", "norm", "head"}) {
+    INFO(module);
+    CHECK(made[module] > 0);
+  }
+  CHECK(made[""] > 0);  // attention and the residual's: of the block
+}
+
 TEST_CASE("accumulation with a reduce dtype of its own gives a gradient a microbatch") {
   Settings settings = mixed();
   settings.accumulate = 3;
