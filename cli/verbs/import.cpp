@@ -58,7 +58,8 @@ void print_inferred(Console& console, const traces::Inference& inference) {
   for (const traces::InferredItem& item : inference.items)
     table.row({item.key, word_of(item), item.settled ? item.from : "assumed: " + item.from});
   table.print(console.out);
-  for (const std::string& question : inference.closed) console.out << "closed: " << question << '\n';
+  for (const std::string& question : inference.unsettled)
+    console.out << "not settled by the recording: " << question << '\n';
 }
 
 Json as_json(const ImportOptions& options, const traces::Imported& imported) {
@@ -86,11 +87,12 @@ Json as_json(const ImportOptions& options, const traces::Imported& imported) {
   for (const ImportStat& stat : run.import_stats)
     json["import_stats"].push_back({{"name", stat.name}, {"count", stat.count}, {"text", stat.text}});
   json["inferred"] = Json::array();
-  json["closed"] = Json::array();
+  json["unsettled"] = Json::array();
   if (imported.inference) {
     json["inferred"] = inferred_json(*imported.inference);
-    json["closed"] = imported.inference->closed;
+    json["unsettled"] = imported.inference->unsettled;
   }
+  json["closed"] = json["unsettled"];  // its former name
   json["warnings"] = run.info.warnings;
   return json;
 }
@@ -129,7 +131,7 @@ void print_summary(Console& console, const ImportOptions& options, const Run& ru
 std::uint64_t report_stats(Console& console, const Run& run, bool inferred) {
   std::uint64_t lost = 0;
   for (const ImportStat& stat : run.import_stats) {
-    if (inferred && (stat.name == "closed" || stat.name.starts_with("assumed_"))) continue;
+    if (inferred && (stat.name == "not_settled" || stat.name.starts_with("assumed_"))) continue;
     const std::string line = fmt::format("{}: {} ({} times)", stat.name, stat.text, stat.count);
     if (stat.severity == ImportStat::Severity::info) {
       console.note("note: " + line);
@@ -145,10 +147,10 @@ std::uint64_t report_stats(Console& console, const Run& run, bool inferred) {
 /// What was inferred, as an about file that can be corrected and given.
 Result<void> write_about(const ImportOptions& options, const traces::Imported& imported) {
   const Run& run = imported.run;
-  if (!imported.inference || !imported.inference->trouble.empty())
+  if (!imported.inference || !imported.inference->why_not.empty())
     return fail(ErrorKind::mismatch, "the recording settles no about file",
                 options.request.snapshot.empty() ? options.request.trace : options.request.snapshot,
-                imported.inference ? imported.inference->trouble : "it needs a snapshot");
+                imported.inference ? imported.inference->why_not : "it needs a snapshot");
   traces::About about;
   about.torch = run.info.torch;
   about.nccl = run.info.nccl;
@@ -219,7 +221,7 @@ Result<int> import_files(ImportOptions& options, Console& console) {
     return kDone;
   }
   print_summary(console, options, imported->run, imported->workload.has_value());
-  if (imported->inference && imported->inference->trouble.empty() && options.request.about.empty())
+  if (imported->inference && imported->inference->why_not.empty() && options.request.about.empty())
     print_inferred(console, *imported->inference);
   return kDone;
 }

@@ -29,6 +29,8 @@ class FullyShard {
   void pre_forward(UnitId unit);
   /// `casts_outputs`: of the root, whose MixedPrecisionPolicy.output_dtype casts its outputs: outputs_cast() follows.
   void post_forward(UnitId unit, bool casts_outputs = false);
+  /// The cast is done: FSDPState._post_forward returns, and with it goes the last all-gather result. Only after a
+  /// post_forward(root, true), once.
   void outputs_cast();
   void pre_backward(UnitId unit);
   void post_backward(UnitId unit);

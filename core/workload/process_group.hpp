@@ -1,6 +1,9 @@
 // Process groups of the user's program, beside FSDP2's: tensor, context and sequence parallelism, a metric's
 // all-reduce. Their collectives are ops of the program: they stay where they are when FSDP2's settings change, and
 // contend with FSDP2's on the GPU.
+//
+// Who: traces/infer (off a profiler trace), core/models and core/adapt, core/step, which issues them. Plain data and
+// pure functions; groups of equal fields are one group.
 #pragma once
 
 #include <algorithm>

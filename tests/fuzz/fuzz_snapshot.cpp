@@ -80,7 +80,7 @@ void check_inference(const Snapshot& snapshot) {
       traces::capture_events(snapshot.events, traces::snapshot_origin_us(snapshot));
   const std::vector<traces::Range> ranges = traces::snapshot_ranges(snapshot);
   const traces::Inference inference = traces::infer({snapshot, events, ranges});
-  if (!inference.trouble.empty()) return;
+  if (!inference.why_not.empty()) return;
   FORESHARD_CHECK(!inference.units.empty() && inference.units.front().name.empty(), "the root comes first");
   for (const Unit& unit : inference.units)
     for (const Parameter& parameter : unit.parameters)

@@ -92,8 +92,8 @@ Result<void> check_rank(const ProfilerTrace& trace, const FileNames& files) {
                   "give rank 0's trace: shards and sizes are taken to be rank 0's");
 }
 
-Result<void> check_trace(const ProfilerTrace& trace, const About& about, const FileNames& files) {
-  const std::uint32_t world = about.settings.world();
+Result<void> check_trace(const ProfilerTrace& trace, const About& about, std::uint32_t meshes, const FileNames& files) {
+  const std::uint64_t world = std::uint64_t{about.settings.world()} * meshes;
   if (trace.world_size && *trace.world_size != world)
     return disagree(files.trace,
                     fmt::format("was recorded on {} ranks, but {} says {} nodes of {} GPUs", *trace.world_size,

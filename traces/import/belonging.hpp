@@ -19,15 +19,16 @@ namespace foreshard::traces {
 struct FileNames {
   std::string snapshot;
   std::string trace;
-  std::string about;
+  std::string about;  ///< the snapshot where there is none: settings and units are then read off it
 };
 
 /// The trace is rank 0's, where it says whose it is.
 [[nodiscard]] Result<void> check_rank(const ProfilerTrace& trace, const FileNames& files);
 
-/// World size, rank, GPU and its SMs, the groups that all-gather, and whether copy engines do. Needs the trace's own
-/// run.
-[[nodiscard]] Result<void> check_trace(const ProfilerTrace& trace, const About& about, const FileNames& files);
+/// World size, rank, GPU and its SMs, the groups that all-gather, and whether copy engines do. `meshes`: the world has
+/// that many meshes of the size that `about` says (Inference::other_ranks). Needs the trace's own run.
+[[nodiscard]] Result<void> check_trace(const ProfilerTrace& trace, const About& about, std::uint32_t meshes,
+                                       const FileNames& files);
 
 /// The allocator's options.
 [[nodiscard]] Result<void> check_snapshot(const SnapshotFile& snapshot, const About& about, const FileNames& files);

@@ -8,7 +8,6 @@
 #include "core/settings/settings_table.hpp"
 #include "sim/machine/profile.hpp"
 #include "traces/capture/capture.hpp"
-#include "traces/capture/local_shapes.hpp"
 #include "traces/capture/timing.hpp"
 #include "traces/import/belonging.hpp"
 #include "traces/import/file_digest.hpp"
@@ -17,9 +16,10 @@
 #include "traces/import/recorded_steps.hpp"
 #include "traces/import/snapshot_ranges.hpp"
 #include "traces/infer/check_given.hpp"
+#include "traces/infer/fitted_buffers.hpp"
+#include "traces/infer/fitted_optimizer.hpp"
+#include "traces/infer/local_shapes.hpp"
 #include "traces/infer/process_groups.hpp"
-#include "traces/infer/settled_buffers.hpp"
-#include "traces/infer/settled_optimizer.hpp"
 #include "traces/workload_file/workload_file.hpp"
 
 namespace foreshard::traces {
@@ -82,7 +82,8 @@ tl::unexpected<Error> located(Error error, const std::string& file) {
 class Importer {
  public:
   explicit Importer(const ImportRequest& request)
-      : request_(request), files_{request.snapshot, request.trace, request.about} {}
+      : request_(request),
+        files_{request.snapshot, request.trace, request.about.empty() ? request.snapshot : request.about} {}
 
   Result<Imported> import() {
     if (request_.snapshot.empty() && request_.trace.empty())
@@ -114,16 +115,17 @@ class Importer {
 
   Result<void> read_files();
   Result<void> infer_settings();
-  [[nodiscard]] Result<Settings> given_mesh() const;
   Result<void> settle();
   Result<void> take_trace();
   Result<void> take_ranks();
   Result<void> take_snapshot();
   Result<void> take_workload();
-  [[nodiscard]] bool settles() const { return out_.inference && out_.inference->trouble.empty(); }
+  [[nodiscard]] bool has_inferred() const { return out_.inference && out_.inference->why_not.empty(); }
   CaptureInput capture_input(std::uint32_t sm_count);
   Result<void> unknown_optimizer(std::uint32_t sm_count);
+  Result<void> fit_given_buffers(std::uint32_t sm_count);
   Result<Capture> take_apart(const StepTiming* timing, std::uint32_t sm_count);
+  Result<Capture> take_apart_as_set(const StepTiming* timing, std::uint32_t sm_count);
   void no_workload(const std::string& why);
   void add_memory_side();
   void finish();
@@ -169,26 +171,6 @@ Result<void> Importer::read_files() {
   return {};
 }
 
-/// The mesh that a recording shows, with the tensor parallelism that its about file gives. Fails where that is not the
-/// recorded world's, or larger than any.
-Result<Settings> Importer::given_mesh() const {
-  Settings mesh = out_.inference->settings;
-  if (!gives(*about_, "tensor_parallel")) return mesh;
-  constexpr std::uint64_t kMaxRanks = 1U << 20;  // as settings_check.cpp
-  const std::uint64_t others = std::uint64_t{mesh.shard_ranks()} * mesh.replicate;
-  const std::uint64_t world = others * about_->settings.tensor_parallel;
-  if (world > kMaxRanks || (trace_ && trace_->world_size && *trace_->world_size != world))
-    return fail(ErrorKind::mismatch,
-                fmt::format("says tensor_parallel {}, but the recording is of {} ranks, over {} of which FSDP2 shards",
-                            about_->settings.tensor_parallel,
-                            trace_ && trace_->world_size ? *trace_->world_size : mesh.world(), others),
-                files_.about, "correct tensor_parallel, or leave it out: it is read off the recording");
-  mesh.tensor_parallel = about_->settings.tensor_parallel;
-  mesh.gpus = static_cast<std::uint32_t>(world);
-  mesh.nodes = 1;
-  return mesh;
-}
-
 /// What the snapshot says of its own run stands for what the about file does not say, and the rest is held against it.
 Result<void> Importer::infer_settings() {
   if (snapshot_) {
@@ -197,17 +179,18 @@ Result<void> Importer::infer_settings() {
         capture_events(snapshot_->snapshot.events, snapshot_origin_us(snapshot_->snapshot));
     const std::vector<Range> ranges = trace_ ? trace_ranges(trace_->run) : std::vector<Range>();
     out_.inference = infer({snapshot_->snapshot, events, memory_ranges_, trace_ ? &*trace_ : nullptr, ranges});
-    if (about_ && settles()) {
-      const auto mesh = given_mesh();
+    if (about_ && has_inferred()) {
+      const auto mesh = given_mesh(*about_, *out_.inference, trace_ ? trace_->world_size : std::nullopt, files_.about,
+                                   files_.snapshot);
       FORESHARD_TRY(mesh);
-      const auto local = set_local_shapes(about_->units, *mesh, events, memory_ranges_);
+      const auto local = set_local_shapes(about_->units, *mesh, out_.inference->recorded);
       if (!local) return located(local.error(), files_.about);
     }
   }
-  if (!settles()) {
+  if (!has_inferred()) {
     if (!about_) return {};
     auto whole = check_whole(*about_, files_.about);
-    if (!whole && out_.inference) whole.error().hint = "the recording does not settle it: " + out_.inference->trouble;
+    if (!whole && out_.inference) whole.error().hint = "the recording does not settle it: " + out_.inference->why_not;
     return whole;
   }
   if (!out_.inference->disagreement.empty())
@@ -221,15 +204,17 @@ Result<void> Importer::infer_settings() {
 }
 
 void Importer::no_workload(const std::string& why) {
-  add_stats({{"no_workload", ImportStat::Severity::info, 1,
-              fmt::format("the recording settles too little for a workload to plan from: {}", why)}});
+  add_stats(
+      {{"no_workload", ImportStat::Severity::info, 1, fmt::format("there is no workload to plan from: {}", why)}});
 }
 
 /// Settings, units and header, and whether the files are of one run.
 Result<void> Importer::settle() {
   FORESHARD_TRY(infer_settings());
   if (trace_ && about_)
-    FORESHARD_TRY(gives(*about_, "gpus") ? check_trace(*trace_, *about_, files_) : check_rank(*trace_, files_));
+    FORESHARD_TRY(gives(*about_, "gpus")
+                      ? check_trace(*trace_, *about_, out_.inference ? out_.inference->other_ranks : 1, files_)
+                      : check_rank(*trace_, files_));
   if (trace_) out_.run = std::move(trace_->run);
   Run& r = run();
   if (!about_) {
@@ -333,11 +318,33 @@ CaptureInput Importer::capture_input(std::uint32_t sm_count) {
           .torch = r.info.torch};
 }
 
+/// The about file's buffers make other requests than the recorded ones: an error where the recording's own make them.
+Result<void> Importer::fit_given_buffers(std::uint32_t sm_count) {
+  const Settings given = run().settings;
+  Settings& trial = run().settings;
+  trial.unshard_async = out_.inference->settings.unshard_async;
+  trial.gather_alloc = GatherAlloc::copy_in;
+  trial.offload = false;
+  trial = fit_buffers(capture_input(sm_count), *out_.inference);
+  if (!capture_at(capture_input(sm_count), trial)) {
+    trial = given;
+    return {};
+  }
+  return check_given_buffers(*about_, given, trial, files_.about, files_.snapshot);
+}
+
 /// Under the buffers and the optimizer that the recording's own requests fit, where no about file names them.
 Result<Capture> Importer::take_apart(const StepTiming* timing, std::uint32_t sm_count) {
-  if (inferred_) run().settings = settle_buffers(capture_input(sm_count), *out_.inference);
-  if (settles() && !gives(*about_, "optimizer")) {
-    settle_optimizer(capture_input(sm_count), memory_ranges_, *out_.inference);
+  if (inferred_) run().settings = fit_buffers(capture_input(sm_count), *out_.inference);
+  auto capture = take_apart_as_set(timing, sm_count);
+  if (capture || inferred_ || !has_inferred()) return capture;
+  FORESHARD_TRY(fit_given_buffers(sm_count));
+  return take_apart_as_set(timing, sm_count);
+}
+
+Result<Capture> Importer::take_apart_as_set(const StepTiming* timing, std::uint32_t sm_count) {
+  if (has_inferred() && !gives(*about_, "optimizer")) {
+    fit_optimizer(capture_input(sm_count), memory_ranges_, *out_.inference);
     run().settings.optimizer = out_.inference->settings.optimizer;
   }
   CaptureInput input = capture_input(sm_count);
@@ -348,8 +355,8 @@ Result<Capture> Importer::take_apart(const StepTiming* timing, std::uint32_t sm_
 /// The recorded optimizer's requests are not those of the settings': an error where they are another known one's.
 Result<void> Importer::unknown_optimizer(std::uint32_t sm_count) {
   const Optimizer optimizer = run().settings.optimizer;
-  if (settles() && gives(*about_, "optimizer")) {
-    settle_optimizer(capture_input(sm_count), memory_ranges_, *out_.inference);
+  if (has_inferred() && gives(*about_, "optimizer")) {
+    fit_optimizer(capture_input(sm_count), memory_ranges_, *out_.inference);
     FORESHARD_TRY(check_given_optimizer(optimizer, *out_.inference, files_.about, files_.snapshot));
   }
   run().info.warnings.push_back(
@@ -360,11 +367,11 @@ Result<void> Importer::unknown_optimizer(std::uint32_t sm_count) {
 }
 
 Result<void> Importer::take_workload() {
-  if (!request_.workload || !snapshot_) return {};
-  if (!about_) {
-    no_workload(out_.inference->trouble);
-    return {};
-  }
+  if (!request_.workload) return {};
+  if (!snapshot_)
+    no_workload("the trace times kernels, but only a memory snapshot has the requests that they belong to");
+  if (snapshot_ && !about_) no_workload(out_.inference->why_not);
+  if (!snapshot_ || !about_) return {};
   stage("taking the step apart");
   Run& r = run();
   const std::string machine_name =
@@ -383,6 +390,7 @@ Result<void> Importer::take_workload() {
     no_workload(capture.error().text());
     return {};
   }
+  if (!capture && capture.error().where == files_.about) return tl::unexpected(capture.error());
   if (!capture) return located(capture.error(), files_.snapshot);
   r.info.machine = machine_name;
   if (!capture->workload.optimizer_known) FORESHARD_TRY(unknown_optimizer(sm_count_of(r, *machine)));

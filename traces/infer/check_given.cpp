@@ -3,6 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <span>
+#include <utility>
 
 #include "core/base/json_io.hpp"
 #include "core/fsdp/unit_plan.hpp"
@@ -12,8 +15,14 @@
 namespace foreshard::traces {
 namespace {
 
-constexpr std::uint32_t kMaxReplicate = 32'768;  // keeps the world within 32 bits
+constexpr std::uint32_t kMaxWorld = 1U << 20;  // of the world, as settings_check.cpp
 constexpr const char* kHint = "correct it, or leave it out: it is read off the recording";
+
+std::string setting_text(const Settings& settings, std::string_view key) {
+  for (const auto& [name, value] : setting_options(settings))
+    if (name == key) return value;
+  return {};
+}
 
 class GivenCheck {
  public:
@@ -23,27 +32,29 @@ class GivenCheck {
 
   Result<void> run() {
     for (const auto part : {&GivenCheck::world, &GivenCheck::dtypes, &GivenCheck::units, &GivenCheck::schedule,
-                            &GivenCheck::buffers, &GivenCheck::inputs})
+                            &GivenCheck::buffers, &GivenCheck::program, &GivenCheck::inputs})
       FORESHARD_TRY((this->*part)());
     return {};
   }
 
  private:
-  [[nodiscard]] tl::unexpected<Error> contradiction(std::string_view key) const {
-    std::string said;
-    for (const auto& [name, value] : setting_options(settings_))
-      if (name == key) said = value;
-    const InferredItem* item = inference_.item(key);
+  /// Fails where the file gives the key, the recording settles what `shown` names, and they are not the same.
+  [[nodiscard]] Result<void> equal(std::string_view key, bool same, std::string_view shown) const {
+    const InferredItem* item = inference_.item(shown);
+    if (same || !gives(given_, key) || item == nullptr || !item->settled) return {};
+    const std::string other = key == shown ? std::string() : fmt::format("{} ", shown);
     return fail(ErrorKind::mismatch,
-                fmt::format("says {} {}, but {} has {} ({})", key, said, recording_, item == nullptr ? "" : item->value,
-                            item == nullptr ? "" : item->from),
+                fmt::format("says {} {}, but {} has {}{} ({})", key, setting_text(settings_, key), recording_, other,
+                            item->value, item->from),
                 about_, kHint);
   }
-  /// Fails where the file gives the key, the recording settles it, and they are not equal.
-  [[nodiscard]] Result<void> equal(std::string_view key, bool same) const {
-    const InferredItem* item = inference_.item(key);
-    if (same || !gives(given_, key) || item == nullptr || !item->settled) return {};
-    return contradiction(key);
+  [[nodiscard]] Result<void> equal(std::string_view key, bool same) const { return equal(key, same, key); }
+  /// The same of several keys that one rule reads.
+  [[nodiscard]] Result<void> differ(std::span<const std::string_view> keys) const {
+    for (const std::string_view key : keys)
+      for (const std::string_view shown : keys)
+        if (key == shown || inference_.item(key) == nullptr) FORESHARD_TRY(equal(key, false, shown));
+    return {};
   }
 
   Result<void> world();
@@ -51,7 +62,9 @@ class GivenCheck {
   Result<void> units();
   Result<void> unit(std::size_t index, const UnitPlan& plan);
   Result<void> schedule();
+  Result<void> reshard(const UnitPlan& given, const UnitPlan& found);
   Result<void> buffers();
+  Result<void> program();
   Result<void> inputs();
 
   const About& given_;
@@ -62,14 +75,19 @@ class GivenCheck {
 };
 
 Result<void> GivenCheck::world() {
-  FORESHARD_TRY(equal("replicate", settings_.replicate == inference_.settings.replicate));
-  const std::uint32_t ranks = inference_.settings.shard_ranks();
-  const std::uint64_t world = std::uint64_t{inference_.settings.world()} * inference_.other_ranks;
-  if (settings_.shard_ranks() == ranks || settings_.world() == world) return {};
-  return fail(ErrorKind::mismatch,
-              fmt::format("says {} nodes of {} GPUs and replicate {}, but {} shards over {} ranks", settings_.nodes,
-                          settings_.gpus, settings_.replicate, recording_, ranks),
-              about_, kHint);
+  const Settings& found = inference_.settings;
+  FORESHARD_TRY(equal("replicate", settings_.replicate == found.replicate));
+  if (settings_.shard_ranks() != found.shard_ranks()) {
+    const std::string inner =
+        settings_.tensor_parallel > 1 ? fmt::format(", tensor_parallel {}", settings_.tensor_parallel) : "";
+    return fail(ErrorKind::mismatch,
+                fmt::format("says {} nodes of {} GPUs and replicate {}{}, but {} shards over {} ranks", settings_.nodes,
+                            settings_.gpus, settings_.replicate, inner, recording_, found.shard_ranks()),
+                about_, kHint);
+  }
+  if (settings_.world() != found.world()) return {};  // of more replicas, or other parallelism, than is settled
+  FORESHARD_TRY(equal("nodes", settings_.nodes == found.nodes));
+  return equal("gpus", settings_.gpus == found.gpus);
 }
 
 /// Dtypes in effect: none, and the one that parameters have already, are the same.
@@ -115,22 +133,34 @@ Result<void> GivenCheck::units() {
   return {};
 }
 
+/// The key that says so of this unit: its own, the root's, or that of all.
+Result<void> GivenCheck::reshard(const UnitPlan& given, const UnitPlan& found) {
+  if (given.reshard == found.reshard) return {};
+  constexpr std::string_view kAll = "reshard_after_forward";
+  const std::string& unit = inference_.units[given.id.value].name;
+  if (settings_.reshard_of_unit.contains(unit)) FORESHARD_TRY(equal("reshard_of_unit", false, kAll));
+  FORESHARD_TRY(equal(kAll, settings_.reshard_after_forward == inference_.settings.reshard_after_forward));
+  if (unit.empty()) FORESHARD_TRY(equal("root_reshard_explicit", false));
+  return equal("reshard_of_unit", false, kAll);
+}
+
 /// What is resharded and prefetched, unit by unit: other words can ask for the same.
 Result<void> GivenCheck::schedule() {
   const auto given = plan_units(settings_, inference_.units, 1);
   const auto found = plan_units(inference_.settings, inference_.units, 1);
   if (!given || !found) return {};
-  for (std::size_t i = 0; i < given->size(); ++i) {
+  constexpr std::array<std::string_view, 2> kForward{"forward_prefetch", "prefetch_lists"};
+  constexpr std::array<std::string_view, 2> kBackward{"backward_prefetch", "prefetch_lists"};
+  // Other units before the root: what is said of all shows there first.
+  for (std::size_t n = 1; n <= given->size(); ++n) {
+    const std::size_t i = n % given->size();
     const UnitPlan& a = (*given)[i];
     const UnitPlan& b = (*found)[i];
-    if (inference_.recorded[i].gather.block > 0 && !(a.reshard == b.reshard))
-      for (const char* key : {"reshard_of_unit", "root_reshard_explicit", "reshard_after_forward"})
-        FORESHARD_TRY(equal(key, false));
-    for (const char* key : {"forward_prefetch", "prefetch_lists"})
-      FORESHARD_TRY(equal(key, a.forward_prefetch == b.forward_prefetch));
-    for (const char* key : {"backward_prefetch", "prefetch_lists"})
-      FORESHARD_TRY(equal(key, a.backward_prefetch == b.backward_prefetch));
+    if (inference_.recorded[i].gather.block > 0) FORESHARD_TRY(reshard(a, b));
+    if (a.forward_prefetch != b.forward_prefetch) FORESHARD_TRY(differ(kForward));
+    if (a.backward_prefetch != b.backward_prefetch) FORESHARD_TRY(differ(kBackward));
   }
+  FORESHARD_TRY(equal("units_per_group", settings_.units_per_group == inference_.settings.units_per_group));
   return equal("accumulate_with_sync", settings_.accumulate_with_sync == inference_.settings.accumulate_with_sync);
 }
 
@@ -138,17 +168,33 @@ Result<void> GivenCheck::buffers() {
   const Settings& found = inference_.settings;
   if (settings_.gather_alloc == GatherAlloc::copy_in)
     FORESHARD_TRY(equal("unshard_async", settings_.unshard_async == found.unshard_async));
-  const auto late = [](const Settings& s) { return s.release == Release::record_stream; };
+  else
+    FORESHARD_TRY(equal("gather_alloc", found.unshard_async, "unshard_async"));
+  const auto late = [](const Settings& s) {
+    return std::pair{s.release == Release::record_stream, s.reduce_scatter_release == Release::record_stream};
+  };
   FORESHARD_TRY(equal("release", late(settings_) == late(found)));
   FORESHARD_TRY(equal("all_gather", settings_.all_gather == found.all_gather));
   return equal("reduce_scatter", settings_.reduce_scatter == found.reduce_scatter);
+}
+
+/// Which blocks make their forward again, and whether all of it.
+Result<void> GivenCheck::program() {
+  const std::vector<bool>& found = inference_.checkpointed;
+  bool same = (settings_.checkpoint == Checkpoint::selective_op) ==
+              (inference_.settings.checkpoint == Checkpoint::selective_op);
+  for (std::uint32_t i = 0; i < found.size(); ++i) same &= settings_.checkpoints_block(i) == found[i];
+  FORESHARD_TRY(equal("checkpoint", same));
+  const bool shares = settings_.checkpoint == Checkpoint::selective_layer;
+  return equal("checkpoint_share", same || !shares, "checkpoint");
 }
 
 /// Without a settled batch: inputs hold batch times sequence length, or one token more a sequence, of something.
 Result<void> GivenCheck::inputs() {
   FORESHARD_TRY(equal("batch", settings_.batch == inference_.settings.batch));
   FORESHARD_TRY(equal("seq", settings_.seq == inference_.settings.seq));
-  if (inference_.item("batch") != nullptr || inference_.inputs.empty() || !gives(given_, "batch") ||
+  const InferredItem* seq = inference_.item("seq");
+  if ((seq != nullptr && seq->settled) || inference_.inputs.empty() || !gives(given_, "batch") ||
       settings_.batch.value_or(0) == 0 || settings_.seq == 0U)
     return {};
   const std::uint64_t batch = *settings_.batch;
@@ -165,15 +211,45 @@ Result<void> GivenCheck::inputs() {
 
 }  // namespace
 
+Result<Settings> given_mesh(const About& given, const Inference& inference, std::optional<std::uint64_t> world,
+                            const std::string& about_file, const std::string& recording) {
+  Settings mesh = inference.settings;
+  if (!gives(given, "tensor_parallel")) return mesh;
+  const std::uint32_t said = given.settings.tensor_parallel;
+  if (inference.neighbours_apart > 0 && said != inference.neighbours_apart)
+    return fail(ErrorKind::mismatch,
+                fmt::format("says tensor_parallel {}, but the ranks over which {} shards lie {} apart in its trace",
+                            said, recording, inference.neighbours_apart),
+                about_file, kHint);
+  const std::uint64_t others = std::uint64_t{mesh.shard_ranks()} * mesh.replicate;
+  const std::uint64_t ranks = others * said;
+  if (ranks > kMaxWorld || (world && *world % ranks != 0))
+    return fail(ErrorKind::mismatch,
+                fmt::format("says tensor_parallel {}, but {} shards over {} ranks{}", said, recording, others,
+                            world ? fmt::format(" of {}", *world) : std::string()),
+                about_file, world ? kHint : "correct it: without a trace it is not in the recording");
+  mesh.tensor_parallel = said;
+  mesh.gpus = static_cast<std::uint32_t>(ranks);
+  mesh.nodes = 1;
+  return mesh;
+}
+
 Result<About> completed(About given, const Inference& inference, const std::string& about_file,
                         const std::string& recording) {
   Settings settings = inference.settings;
   for (const auto& [key, value] : setting_options(given.settings))
     if (gives(given, key)) FORESHARD_TRY(set_setting(settings, key, value));
-  if (gives(given, "replicate") && !gives(given, "gpus") && !gives(given, "nodes")) {
-    settings.gpus = inference.settings.shard_ranks() * std::min(settings.replicate, kMaxReplicate);
-    settings.nodes = 1;
+  const auto given_any = [&](auto... keys) { return (gives(given, keys) || ...); };
+  if (given_any("replicate", "tensor_parallel") && !given_any("gpus", "nodes")) {
+    const std::uint64_t world = std::uint64_t{inference.settings.shard_ranks()} *
+                                std::min(settings.replicate, kMaxWorld) * std::min(settings.tensor_parallel, kMaxWorld);
+    if (world != settings.world()) {
+      settings.gpus = static_cast<std::uint32_t>(std::min<std::uint64_t>(world, UINT32_MAX));
+      settings.nodes = 1;
+    }
   }
+  // On the compute stream either way: the recording was read as async.
+  if (settings.gather_alloc == GatherAlloc::compute && !given_any("unshard_async")) settings.unshard_async = false;
   if (auto done = check(settings); !done) {
     Error error = done.error();
     error.kind = ErrorKind::mismatch;
@@ -194,14 +270,42 @@ std::vector<ImportStat> assumptions(const About& given, const Inference& inferen
     if (key == "nodes") return gives(given, key) || gives(given, "gpus");
     return key == "sm_count" ? given.sm_count != 0 : gives(given, key);
   };
-  for (const InferredItem& item : inference.items)
-    if (!item.settled && !is_given(item.key))
+  for (const InferredItem& item : inference.items) {
+    if (item.settled) continue;
+    if (!is_given(item.key)) {
       stats.push_back({"assumed_" + item.key, ImportStat::Severity::info, 1,
                        fmt::format("{} {} is assumed: {}", item.key, item.value, item.from)});
+      continue;
+    }
+    const std::string said = setting_text(given.settings, item.key);
+    if (gives(given, item.key) && said != item.value)
+      stats.push_back({"given_" + item.key, ImportStat::Severity::info, 1,
+                       fmt::format("{} {} is the about file's word: the recording does not settle it, and would as "
+                                   "well be one with {} ({})",
+                                   item.key, said, item.value, item.from)});
+  }
+  if (inference.item("batch") == nullptr && gives(given, "batch"))
+    stats.push_back({"given_batch", ImportStat::Severity::info, 1,
+                     fmt::format("batch {} and seq {} are the about file's words: the recording settles neither",
+                                 setting_text(given.settings, "batch"), setting_text(given.settings, "seq"))});
   if (!given.units.empty()) return stats;
-  for (const std::string& question : inference.closed)
-    stats.push_back({"closed", ImportStat::Severity::info, 1, question});
+  for (const std::string& question : inference.unsettled)
+    stats.push_back({"not_settled", ImportStat::Severity::info, 1, question});
   return stats;
+}
+
+Result<void> check_given_buffers(const About& about, const Settings& given, const Settings& found,
+                                 const std::string& about_file, const std::string& recording) {
+  for (const char* key : {"gather_alloc", "offload", "unshard_async"}) {
+    const std::string said = setting_text(given, key);
+    const std::string shown = setting_text(found, key);
+    if (gives(about, key) && said != shown)
+      return fail(
+          ErrorKind::mismatch,
+          fmt::format("says {} {}, but the requests in {} are those of {} {}", key, said, recording, key, shown),
+          about_file, kHint);
+  }
+  return {};
 }
 
 Result<void> check_given_optimizer(Optimizer given, const Inference& inference, const std::string& about_file,

@@ -6,11 +6,11 @@ namespace foreshard::traces {
 namespace {
 
 /// Twice the ratio of two element sizes: 1, 2, 4 or 8; 0: not shown.
-using Half = Bytes;
+using TwiceRatio = Bytes;
 
-Half ratio(Bytes numerator, Bytes denominator) {
-  for (const Half half : {Half{2}, Half{4}, Half{1}, Half{8}})
-    if (denominator > 0 && 2 * numerator == half * denominator) return half;
+TwiceRatio ratio(Bytes numerator, Bytes denominator) {
+  for (const TwiceRatio twice : {TwiceRatio{2}, TwiceRatio{4}, TwiceRatio{1}, TwiceRatio{8}})
+    if (denominator > 0 && 2 * numerator == twice * denominator) return twice;
   return 0;
 }
 
@@ -53,24 +53,24 @@ DType of_size(Bytes size) {
 
 /// Ratio of the reduce dtype to the compute dtype: of units that reduce all their parameters, else the first under
 /// which a reduction's gradients, in the compute dtype, fill its input.
-Half reduce_ratio(std::span<const RecordedUnit> units, bool& assumed) {
+TwiceRatio reduce_ratio(std::span<const RecordedUnit> units, bool& assumed) {
   for (const RecordedUnit& unit : units)
     if (unit.reduction.count == unit.gather.unsharded.size() && unit.gather.block > 0)
-      if (const Half half = ratio(unit.reduction.input, unit.gather.block)) return half;
+      if (const TwiceRatio twice = ratio(unit.reduction.input, unit.gather.block)) return twice;
   assumed = true;
   for (const RecordedUnit& unit : units) {
     if (unit.reduction.input == 0 || unit.reduction.gradients.size() != unit.reduction.count) continue;
     Bytes sum = 0;
     for (const Bytes gradient : unit.reduction.gradients) sum += gradient;
-    if (const Half half = ratio(unit.reduction.input, sum)) {
+    if (const TwiceRatio twice = ratio(unit.reduction.input, sum)) {
       assumed = false;
-      return half;
+      return twice;
     }
   }
   return 2;
 }
 
-Half original_ratio(std::span<const RecordedUnit> units) {
+TwiceRatio original_ratio(std::span<const RecordedUnit> units) {
   for (const RecordedUnit& unit : units)
     if (unit.reduction.output > 0 && unit.reduction.cast_output > 0)
       return ratio(unit.reduction.cast_output, unit.reduction.output);
@@ -87,9 +87,10 @@ ElementTypes element_types(std::span<const RecordedUnit> units, const ProfilerTr
       std::any_of(units.begin(), units.end(), [](const RecordedUnit& u) { return u.reduction.input > 0; });
   const auto gathered = traced(units, trace, CollectiveKind::all_gather);
   const auto reduced = traced(units, trace, CollectiveKind::reduce_scatter);
-  const Half reduce = reduces ? reduce_ratio(units, types.reduce_assumed) : 2;
+  const TwiceRatio reduce = reduces ? reduce_ratio(units, types.reduce_assumed) : 2;
   // Nothing reduces: what is cast was wider.
-  const Half original = reduces ? std::max<Half>(1, reduce * original_ratio(units) / 2) : (types.casts ? 4 : 2);
+  const TwiceRatio original =
+      reduces ? std::max<TwiceRatio>(1, reduce * original_ratio(units) / 2) : (types.casts ? 4 : 2);
   types.from_trace = gathered.has_value();
   Bytes size = 4;
   if (gathered) {

@@ -45,10 +45,18 @@ void say_units(const InferredParameters& found, const ElementTypes& types, Infer
        fmt::format("storages of each unit's first copy-out over {} ranks, in {}", types.ranks, name(types.original)),
        !types.size_assumed && !types.word_assumed});
   if (found.frozen > 0)
-    out.set({"frozen", std::to_string(found.frozen), "parameters whose gradients are in no reduction"});
-  out.closed.emplace_back("names of parameters are not in a recording: they are called by unit and place");
+    out.set({"frozen", std::to_string(found.frozen),
+             fmt::format("parameters whose gradients are in no reduction{}",
+                         found.alike > 0 ? fmt::format("; in {} units others have their size", found.alike) : ""),
+             found.alike == 0});
+  if (found.alike > 0)
+    out.unsettled.push_back(
+        fmt::format("which parameters are frozen in {} units that have trained ones of the same size: the last are "
+                    "taken to be trained",
+                    found.alike));
+  out.unsettled.emplace_back("names of parameters are not in a recording: they are called by unit and place");
   if (found.flat > 0)
-    out.closed.push_back(
+    out.unsettled.push_back(
         fmt::format("{} parameters show no padding: their rows are unknown, and plans over other numbers of shard "
                     "ranks pad them by elements",
                     found.flat));
@@ -74,9 +82,9 @@ Inference infer(const InferInput& input) {
   out.recorded = recorded_units(input.events, input.ranges);
   const ElementTypes types = element_types(out.recorded, input.trace);
   InferredParameters found = infer_parameters(out.recorded, types);
-  out.trouble = found.trouble;
+  out.why_not = found.why_not;
   say_header(input, out);
-  if (!out.trouble.empty()) return out;
+  if (!out.why_not.empty()) return out;
   say_units(found, types, out);
   out.units = std::move(found.units);
   infer_sm_count(input, known_sm_counts(), types, out);

@@ -5,7 +5,7 @@
 // the item says so.
 //
 // Who: traces/import. Pure, deterministic, thread-safe. Nothing here fails: a recording that settles too little says
-// why in `trouble`.
+// why in `why_not`.
 #pragma once
 
 #include <cstdint>
@@ -41,14 +41,16 @@ struct InferredItem {
 struct Inference {
   Settings settings;
   std::vector<Unit> units;
-  std::uint32_t sm_count = 0;     ///< 0: not known
-  std::string trouble;            ///< why there can be no workload: a clause; empty: there can
-  std::string disagreement;       ///< why the trace is of another run: a clause; empty: it can be of this one
-  std::uint32_t other_ranks = 1;  ///< ranks of the world for each rank of FSDP's mesh: other parallelism beside it
+  std::uint32_t sm_count = 0;          ///< 0: not known
+  std::string why_not;                 ///< why there can be no workload: a clause; empty: there can
+  std::string disagreement;            ///< why the trace is of another run: a clause; empty: it can be of this one
+  std::uint32_t other_ranks = 1;       ///< ranks of the world for each rank of FSDP's mesh: other parallelism beside it
+  std::uint32_t neighbours_apart = 0;  ///< global ranks between neighbours of FSDP2's group; 0: no trace shows it
+  std::vector<bool> checkpointed;      ///< by block whose backward is long enough to tell; empty: none is
   std::vector<RecordedUnit> recorded;
-  std::vector<Bytes> inputs;        ///< sizes requested between a microbatch's start and its forward, each once
-  std::vector<InferredItem> items;  ///< in the order in which they are shown
-  std::vector<std::string> closed;  ///< questions that stay closed, one sentence each
+  std::vector<Bytes> inputs;           ///< sizes requested between a microbatch's start and its forward, each once
+  std::vector<InferredItem> items;     ///< in the order in which they are shown
+  std::vector<std::string> unsettled;  ///< what the recording does not settle, one sentence each
 
   /// The item of that key; null: none.
   [[nodiscard]] const InferredItem* item(std::string_view key) const;

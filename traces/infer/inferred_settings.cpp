@@ -80,7 +80,8 @@ void split_world(const InferInput& input, std::uint32_t world, Inference& out) {
   if (listed == 0 && world > kMaxGpusOfHost && world % kMaxGpusOfHost == 0) gpus = kMaxGpusOfHost;
   out.settings.gpus = gpus;
   out.settings.nodes = world / gpus;
-  const bool settled = (listed >= world || listed == gpus) && out.other_ranks == 1;
+  // With more GPUs than ranks the job may use a part of several hosts.
+  const bool settled = listed == gpus && out.other_ranks == 1;
   const std::string where = listed > 0 ? fmt::format("the trace lists {} GPUs of its host", listed)
                                        : fmt::format("hosts of up to {} GPUs", kMaxGpusOfHost);
   say(out, "gpus", fmt::format("{} ranks; {}", world, where), settled && listed > 0);
@@ -109,18 +110,19 @@ void infer_world(const InferInput& input, const ElementTypes& types, Inference& 
   }
   out.settings.replicate = replicate;
   std::uint32_t own = types.ranks * replicate;
-  if (inner > 1 && types.ranks > 1 && world == own * inner) {
+  if (types.ranks > 1) out.neighbours_apart = inner;
+  if (inner > 1 && types.ranks > 1 && world > 0 && world % (std::uint64_t{own} * inner) == 0) {
     out.settings.tensor_parallel = inner;
-    own = world;
+    own *= inner;
     say(out, "tensor_parallel", fmt::format("FSDP's ranks are {} apart: the mesh has an inner dimension", inner), true);
-    out.closed.push_back(
+    out.unsettled.push_back(
         fmt::format("what the inner mesh dimension of {} ranks does (tensor parallelism) stays as "
                     "recorded: another number of ranks changes the program",
                     inner));
   }
   if (world > own && world % own == 0) {
     out.other_ranks = world / own;
-    out.closed.push_back(
+    out.unsettled.push_back(
         fmt::format("{} ranks are {} meshes of {} for FSDP: what another mesh dimension does (tensor, "
                     "context or pipeline parallelism) stays as recorded",
                     world, out.other_ranks, own));
@@ -203,10 +205,13 @@ void infer_units_per_group(Inference& out) {
     ++count[members];
   }
   if (count.empty()) return;
-  out.settings.units_per_group = std::max_element(count.begin(), count.end(), [](const auto& a, const auto& b) {
-                                   return a.second < b.second;
-                                 })->first;
-  say(out, "units_per_group", "modules that most units' names list");
+  const auto most =
+      std::max_element(count.begin(), count.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
+  const bool alone =
+      std::count_if(count.begin(), count.end(), [&](const auto& c) { return c.second == most->second; }) == 1;
+  out.settings.units_per_group = most->first;
+  say(out, "units_per_group", alone ? "modules that most units' names list" : "as many units' names list others",
+      alone);
 }
 
 void infer_prefetch(const InferInput& input, Inference& out) {
@@ -335,13 +340,11 @@ void infer_buffers(const InferInput& input, Inference& out) {
       out.settings.unshard_async ? "gather blocks are requested on the compute stream"
                                  : "gather blocks are requested on a stream of their own");
   if (gathers_late) out.settings.release = Release::record_stream;
+  if (reduces_late) out.settings.reduce_scatter_release = Release::record_stream;
   say(out, "release",
-      gathers_late ? "gather blocks come back late: they are marked by record_stream"
-                   : "gather blocks come back as soon as they are freed");
-  if (reduces_late) {
-    out.settings.reduce_scatter_release = Release::record_stream;
-    say(out, "reduce_scatter_release", "inputs of reduce-scatters come back late");
-  }
+      fmt::format("gather blocks come back {}{}",
+                  gathers_late ? "late: they are marked by record_stream" : "as soon as they are freed",
+                  reduces_late ? "; inputs of reduce-scatters come back late" : ""));
   const auto address = [&](std::uint32_t request) {
     return request == CaptureEvent::kNone ? Address{0} : input.events[request].address;
   };
@@ -359,7 +362,7 @@ void infer_buffers(const InferInput& input, Inference& out) {
 void infer_steps(const InferInput& input, Inference& out) {
   const auto hooks = find_hooks(input.ranges, out.units);
   if (!hooks) {
-    out.trouble = hooks.error().what;
+    out.why_not = hooks.error().what;
     return;
   }
   std::uint32_t microbatches = 0;
@@ -379,7 +382,7 @@ void infer_steps(const InferInput& input, Inference& out) {
     }
   }
   if (steps == 0) {
-    out.trouble = "the snapshot records no whole training step";
+    out.why_not = "the snapshot records no whole training step";
     return;
   }
   out.settings.accumulate = std::max(microbatches, 1u);

@@ -30,6 +30,21 @@ class GradientMatch {
     if (!descend(padded_.size(), reduction_.count, reduction_.input)) return {};
     return found_;
   }
+  /// Whether find() could have taken another parameter of the same size for one that it found: gradients come in the
+  /// parameters' order, so only with none of another size between the two.
+  [[nodiscard]] bool ambiguous() const {
+    for (const bool backwards : {false, true}) {
+      std::uint64_t last_found = 0;  // size of the last one that was found
+      for (std::size_t n = 0; n < padded_.size(); ++n) {
+        const std::size_t i = backwards ? padded_.size() - 1 - n : n;
+        if (found_[i] > 0)
+          last_found = padded_[i];
+        else if (padded_[i] == last_found)
+          return true;
+      }
+    }
+    return false;
+  }
 
  private:
   /// Elements of the parameter whose gradient is the n-th that was reduced; none: it cannot be.
@@ -68,7 +83,7 @@ std::string shown(const std::string& unit) {
 }
 
 /// Why the unit's sizes are none of one shard group, or an empty text.
-std::string trouble_of(const RecordedUnit& unit, const ElementTypes& types) {
+std::string why_no_parameters(const RecordedUnit& unit, const ElementTypes& types) {
   if (unit.gather.block == 0)
     return unit.name.empty()
                ? std::string()
@@ -84,11 +99,14 @@ std::string trouble_of(const RecordedUnit& unit, const ElementTypes& types) {
 }
 
 /// Gradients of the compute dtype, or accumulated ones of the reduce dtype: what the recording says first.
-std::vector<std::uint64_t> trained_elements(const RecordedUnit& unit, const ElementTypes& types) {
+std::vector<std::uint64_t> trained_elements(const RecordedUnit& unit, const ElementTypes& types, bool& alike) {
   const DType first = unit.reduction.accumulated ? types.reduce : types.compute;
   for (const DType dtype : {first, first == types.compute ? types.reduce : types.compute}) {
-    auto found = GradientMatch(unit, types, itemsize(dtype)).find();
-    if (!found.empty()) return found;
+    GradientMatch match(unit, types, itemsize(dtype));
+    auto found = match.find();
+    if (found.empty()) continue;
+    alike = match.ambiguous();
+    return found;
   }
   return {};
 }
@@ -112,9 +130,11 @@ void add_unit(const RecordedUnit& recorded, const ElementTypes& types, bool any_
   unit.name = recorded.name;
   if (recorded.gather.block == 0) return;
   std::vector<std::uint64_t> trained;
-  if (recorded.reduction.input > 0) trained = trained_elements(recorded, types);
-  if (recorded.reduces && trained.empty() && out.trouble.empty())
-    out.trouble =
+  bool alike = false;
+  if (recorded.reduction.input > 0) trained = trained_elements(recorded, types, alike);
+  out.alike += alike ? 1 : 0;
+  if (recorded.reduces && trained.empty() && out.why_not.empty())
+    out.why_not =
         fmt::format("the gradients that {} reduces are those of no selection of its parameters", shown(recorded.name));
   const DType original = recorded.gather.flat_cast > 0 ? types.original : types.compute;
   for (std::size_t i = 0; i < recorded.gather.unsharded.size(); ++i) {
@@ -147,19 +167,19 @@ std::uint64_t elements_per_row(std::uint64_t numel, std::uint64_t shard, std::ui
 InferredParameters infer_parameters(std::span<const RecordedUnit> recorded, const ElementTypes& types) {
   InferredParameters out;
   if (types.ranks == 0) {
-    out.trouble = "no reduce-scatter and no cast of shards shows over how many ranks parameters are sharded";
+    out.why_not = "no reduce-scatter and no cast of shards shows over how many ranks parameters are sharded";
     return out;
   }
   bool any_reduces = false;
   for (const RecordedUnit& unit : recorded) {
     any_reduces |= unit.reduction.input > 0;
-    if (out.trouble.empty()) out.trouble = trouble_of(unit, types);
+    if (out.why_not.empty()) out.why_not = why_no_parameters(unit, types);
   }
-  if (!out.trouble.empty()) return out;
+  if (!out.why_not.empty()) return out;
   for (const RecordedUnit& unit : recorded) add_unit(unit, types, any_reduces, out);
   std::size_t parameters = 0;
   for (const Unit& unit : out.units) parameters += unit.parameters.size();
-  if (parameters == 0 && out.trouble.empty()) out.trouble = "no unit has a parameter";
+  if (parameters == 0 && out.why_not.empty()) out.why_not = "no unit has a parameter";
   return out;
 }
 

@@ -20,8 +20,9 @@ struct InferredParameters {
   std::size_t uneven = 0;   ///< parameters whose padding shows their rows
   std::size_t flat = 0;     ///< parameters whose rows are not known: one dimension stands for all
   std::size_t frozen = 0;
+  std::size_t alike = 0;        ///< units with frozen and trained parameters of one size: their order alone decides
   std::size_t frozen_flat = 0;  ///< frozen ones: no gradient shows whether they are padded
-  std::string trouble;          ///< why the units are not complete: a clause; empty: they are
+  std::string why_not;          ///< why the units are not complete: a clause; empty: they are
 };
 
 [[nodiscard]] InferredParameters infer_parameters(std::span<const RecordedUnit> recorded, const ElementTypes& types);

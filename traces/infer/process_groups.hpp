@@ -1,4 +1,7 @@
 // The process groups that a profiler trace names, as a workload has them.
+//
+// Who: traces/import, and infer.cpp for the mesh. Pure, deterministic, thread-safe; nothing fails: a communicator whose
+// ranks cannot be read has stride 1.
 #pragma once
 
 #include <span>

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
+#include <functional>
 #include <map>
 #include <optional>
 
@@ -17,39 +19,83 @@ namespace {
 
 /// Kernels whose grid has the batch size in one dimension, and tiles of the sequence in the first:
 /// flash_fwd_launch_template.h and mem_eff_attention/kernel_forward.h of aten/src/ATen/native/transformers/cuda
-/// (PyTorch 2.11); cuDNN 9's reduction of a grouped-query backward, as recorded.
+/// (PyTorch 2.11); cuDNN 9's reduction of a grouped-query backward, as recorded with heads of 64 (tiles of 16) and 128.
+/// The tile's size stands in the name behind `tile`; else it is one of kReduceHeadTiles.
 struct AttentionGrid {
   std::string_view kernel;
   std::size_t batch;
+  std::string_view tile;
+  std::size_t tile_argument;  ///< which number behind it
 };
-constexpr std::array kAttentionGrids{AttentionGrid{"fmha_reduce_head", 1}, AttentionGrid{"fmha_cutlassF", 2},
-                                     AttentionGrid{"flash_fwd_kernel", 1}};
-constexpr std::array<std::uint32_t, 6> kSequenceTiles{8, 16, 32, 64, 128, 256};
-constexpr Bytes kTokenBytes = 8;  // torch.int64
+constexpr std::array kAttentionGrids{AttentionGrid{"fmha_reduce_head", 1, "", 0},
+                                     AttentionGrid{"fmha_cutlassF", 2, "aligned_", 0},
+                                     AttentionGrid{"flash_fwd_kernel", 1, "kernel_traits<", 1}};
+constexpr std::array<std::uint32_t, 2> kReduceHeadTiles{8, 16};
+constexpr Bytes kTokenBytes = 8;  // torch.int64, which cross_entropy demands of its targets
 
 struct AttentionShape {
   std::uint32_t batch = 0;
-  std::uint32_t tiles = 0;  ///< the most over all steps
+  std::uint32_t tiles = 0;                ///< the most over all steps
+  std::vector<std::uint32_t> tile_sizes;  ///< that they may have
 };
+
+/// The n-th of the numbers, separated by commas, behind the word; none: it is not there.
+std::optional<std::uint32_t> number_behind(std::string_view text, std::string_view word, std::size_t n) {
+  std::size_t at = text.find(word);
+  if (at == std::string_view::npos) return std::nullopt;
+  at += word.size();
+  for (; n > 0; --n) {
+    at = text.find(',', at);
+    if (at == std::string_view::npos) return std::nullopt;
+    at = text.find_first_not_of(" ", at + 1);
+    if (at == std::string_view::npos) return std::nullopt;
+  }
+  std::uint32_t value = 0;
+  const auto [end, error] = std::from_chars(text.data() + at, text.data() + text.size(), value);
+  if (error != std::errc() || value == 0) return std::nullopt;
+  return value;
+}
+
+std::vector<std::uint32_t> tile_sizes_of(const AttentionGrid& grid, std::string_view name) {
+  if (grid.tile.empty()) return {kReduceHeadTiles.begin(), kReduceHeadTiles.end()};
+  const auto size = number_behind(name, grid.tile, grid.tile_argument);
+  return size ? std::vector{*size} : std::vector<std::uint32_t>();
+}
 
 /// None where kernels disagree or there are none.
 std::optional<AttentionShape> attention_shape(const ProfilerTrace& trace) {
   std::optional<AttentionShape> shape;
   for (const DeviceOpRecord& op : trace.run.device_ops) {
     if (op.kind != DeviceOpRecord::Kind::kernel) continue;
+    const std::string& name = trace.run.labels.text(op.label);
     for (const AttentionGrid& grid : kAttentionGrids) {
-      if (trace.run.labels.text(op.label).find(grid.kernel) == std::string::npos) continue;
+      if (name.find(grid.kernel) == std::string::npos) continue;
       const std::uint32_t batch = op.grid[grid.batch];
-      if (batch == 0 || (shape && shape->batch != batch)) return std::nullopt;
-      shape = AttentionShape{batch, std::max(shape ? shape->tiles : 0, op.grid[0])};
+      std::vector<std::uint32_t> sizes = tile_sizes_of(grid, name);
+      if (batch == 0 || (shape && (shape->batch != batch || shape->tile_sizes != sizes))) return std::nullopt;
+      shape = AttentionShape{batch, std::max(shape ? shape->tiles : 0, op.grid[0]), std::move(sizes)};
     }
   }
   return shape;
 }
 
-bool fits(std::uint64_t sequence, std::uint32_t tiles) {
-  return std::any_of(kSequenceTiles.begin(), kSequenceTiles.end(),
-                     [&](std::uint32_t tile) { return (sequence + tile - 1) / tile == tiles; });
+bool fits(std::uint64_t sequence, const AttentionShape& shape) {
+  return std::any_of(shape.tile_sizes.begin(), shape.tile_sizes.end(),
+                     [&](std::uint32_t tile) { return (sequence + tile - 1) / tile == shape.tiles; });
+}
+
+/// Sequence lengths under which an input holds a batch of tokens and the attention kernel has its grid, with the
+/// input's bytes; the longest first.
+std::map<std::uint32_t, Bytes, std::greater<>> sequences_of(std::span<const Bytes> inputs,
+                                                            const AttentionShape& shape) {
+  std::map<std::uint32_t, Bytes, std::greater<>> out;
+  for (const Bytes bytes : inputs) {
+    if (bytes % (kTokenBytes * shape.batch) != 0) continue;
+    const std::uint64_t sequence = bytes / kTokenBytes / shape.batch;
+    if (sequence > 0 && sequence <= UINT32_MAX && fits(sequence, shape))
+      out.emplace(static_cast<std::uint32_t>(sequence), bytes);
+  }
+  return out;
 }
 
 /// Requests between the start of a microbatch and its forward.
@@ -100,24 +146,24 @@ std::map<std::string_view, Passes> passes_of(std::span<const Range> ranges) {
 }
 
 /// One kernel of the user's program.
-struct Act {
+struct KernelCall {
   LabelId name;
   bool gemm = false;
   bool attention = false;
 };
 
-std::vector<Act> kernels_between(const ProfilerTrace& trace, Nanoseconds from, Nanoseconds to) {
+std::vector<KernelCall> kernels_between(const ProfilerTrace& trace, Nanoseconds from, Nanoseconds to) {
   const std::vector<DeviceOpRecord>& ops = trace.run.device_ops;
-  std::vector<Act> acts;
+  std::vector<KernelCall> calls;
   auto it = std::lower_bound(ops.begin(), ops.end(), from,
                              [](const DeviceOpRecord& op, Nanoseconds time) { return op.issue < time; });
   for (; it != ops.end() && it->issue <= to; ++it)
     if (it->kind == DeviceOpRecord::Kind::kernel && it->stream == StreamId{0}) {
       const KernelClass kind = kernel_class({trace.run.labels.text(it->label), it->grid, 0});
-      acts.push_back({it->label, kind == KernelClass::gemm || kind == KernelClass::gemm_single_wave,
-                      kind == KernelClass::attention});
+      calls.push_back({it->label, kind == KernelClass::gemm || kind == KernelClass::gemm_single_wave,
+                       kind == KernelClass::attention});
     }
-  return acts;
+  return calls;
 }
 
 /// Sizes that the user's own code requested: FSDP's gathers and copy-outs are left out.
@@ -140,37 +186,37 @@ std::vector<Bytes> requests_between(const InferInput& input, Nanoseconds from, N
 
 /// How much of a forward its backward begins with.
 struct Recomputed {
-  std::size_t forward = 0;  ///< acts of the forward
+  std::size_t forward = 0;  ///< calls of the forward
   std::size_t again = 0;    ///< of these, made again
   bool all = true;          ///< none in between was kept
   bool selective = false;   ///< what was kept is attention and every other GEMM, the first one included
 };
 
-/// Walks through `backward` for as long as its acts come on in `forward`. Checkpointing stops early: what no saved
+/// Walks through `backward` for as long as its calls come on in `forward`. Checkpointing stops early: what no saved
 /// tensor needs at the end of forward is not made again (torch/utils/checkpoint.py, early_stop). GEMMs are counted:
 /// those of one name are not told apart.
-Recomputed recomputed(std::span<const Act> forward, std::span<const Act> backward) {
+Recomputed recomputed(std::span<const KernelCall> forward, std::span<const KernelCall> backward) {
   Recomputed out;
   out.forward = forward.size();
   std::size_t at = 0;
   std::size_t gemms = 0;
   bool attention = false;
   bool others_kept = false;
-  for (const Act& act : backward) {
+  for (const KernelCall& call : backward) {
     const auto found = std::find_if(forward.begin() + static_cast<std::ptrdiff_t>(at), forward.end(),
-                                    [&](const Act& a) { return a.name == act.name; });
+                                    [&](const KernelCall& a) { return a.name == call.name; });
     if (found == forward.end()) break;
     for (; at < static_cast<std::size_t>(found - forward.begin()); ++at) {
       out.all = false;
       others_kept |= !forward[at].gemm && !forward[at].attention;
     }
-    gemms += act.gemm ? 1 : 0;
-    attention |= act.attention;
+    gemms += call.gemm ? 1 : 0;
+    attention |= call.attention;
     ++out.again;
     ++at;
   }
-  const auto all_gemms = std::count_if(forward.begin(), forward.end(), [](const Act& a) { return a.gemm; });
-  const bool attends = std::any_of(forward.begin(), forward.end(), [](const Act& a) { return a.attention; });
+  const auto all_gemms = std::count_if(forward.begin(), forward.end(), [](const KernelCall& a) { return a.gemm; });
+  const bool attends = std::any_of(forward.begin(), forward.end(), [](const KernelCall& a) { return a.attention; });
   out.selective = attends && !attention && !others_kept && gemms == static_cast<std::size_t>(all_gemms) / 2;
   return out;
 }
@@ -191,7 +237,7 @@ Recomputed recomputed(std::span<const Bytes> forward, std::span<const Bytes> bac
   return out;
 }
 
-constexpr std::size_t kFewestActs = 6;  // shorter forwards can begin as their backwards do
+constexpr std::size_t kFewestCalls = 6;  // shorter forwards can begin as their backwards do
 
 std::optional<Recomputed> recomputed_in(const InferInput& input, const Passes& passes, bool traced) {
   if (!passes.complete()) return std::nullopt;
@@ -203,7 +249,7 @@ std::optional<Recomputed> recomputed_in(const InferInput& input, const Passes& p
                                              kernels_between(*input.trace, backward, backward_end))
                                 : recomputed(requests_between(input, forward, forward_end),
                                              requests_between(input, backward, backward_end));
-  return out.forward < kFewestActs ? std::nullopt : std::optional(out);
+  return out.forward < kFewestCalls ? std::nullopt : std::optional(out);
 }
 
 /// The share under which Settings::checkpoints_block() says the same of every block; none: no share does.
@@ -227,53 +273,62 @@ void infer_inputs(const InferInput& input, Inference& out) {
   if (!hooks) return;
   out.inputs = inputs_of(input, *hooks);
   const auto attention = input.trace != nullptr ? attention_shape(*input.trace) : std::nullopt;
-  for (const Bytes bytes : out.inputs) {
-    if (!attention || bytes % (kTokenBytes * attention->batch) != 0) continue;
-    const std::uint64_t sequence = bytes / kTokenBytes / attention->batch;
-    if (sequence > 0xffffffffu || !fits(sequence, attention->tiles)) continue;
+  const auto sequences =
+      attention ? sequences_of(out.inputs, *attention) : std::map<std::uint32_t, Bytes, std::greater<>>();
+  if (!sequences.empty()) {
+    const auto& [sequence, bytes] = *sequences.begin();
     out.settings.batch = attention->batch;
-    out.settings.seq = static_cast<std::uint32_t>(sequence);
-    const std::string from = fmt::format("the grid of an attention kernel, and inputs of {} bytes as int64", bytes);
+    out.settings.seq = sequence;
+    const bool alone = sequences.size() == 1;
+    const std::string from =
+        fmt::format("the grid of an attention kernel, and inputs of {} bytes as int64{}", bytes,
+                    alone ? std::string() : fmt::format("; inputs of {} bytes fit it too", sequences.rbegin()->second));
     out.set({"batch", std::to_string(attention->batch), from});
-    out.set({"seq", std::to_string(sequence), from});
+    out.set({"seq", std::to_string(sequence), from, alone});
     return;
   }
   if (out.inputs.empty())
-    out.closed.emplace_back("batch and sequence length: no request between a step's start and its forward shows them");
+    out.unsettled.emplace_back(
+        "batch and sequence length: no request between a step's start and its forward shows them");
   else
-    out.closed.push_back(
+    out.unsettled.push_back(
         fmt::format("batch and sequence length: inputs of {} bytes do not tell them apart", out.inputs.front()));
 }
 
 void infer_checkpoint(const InferInput& input, Inference& out) {
   const bool traced = input.trace != nullptr && !input.trace_ranges.empty();
   const auto passes = passes_of(traced ? input.trace_ranges : input.ranges);
-  std::vector<bool> checkpointed;
+  std::vector<bool>& checkpointed = out.checkpointed;
   bool selective = true;
   bool unknown = false;
+  bool partly = false;
   for (const RecordedUnit& unit : out.recorded) {
     const auto of = passes.find(unit.name);
     const auto found = of == passes.end() ? std::nullopt : recomputed_in(input, of->second, traced);
     if (!found) continue;
     const bool again = 2 * found->again >= found->forward;
     checkpointed.push_back(again);
+    partly |= !again && found->again >= kFewestCalls;
     if (!again) continue;
     selective &= found->selective;
     unknown |= !found->all && !found->selective;
   }
   const auto count = static_cast<std::size_t>(std::count(checkpointed.begin(), checkpointed.end(), true));
-  const char* acts = traced ? "kernels" : "requests";
+  const char* calls = traced ? "kernels" : "requests";
   const auto say = [&](std::string from, bool settled) {
     out.set({"checkpoint", json_quoted(name(out.settings.checkpoint)), std::move(from), settled});
   };
-  if (checkpointed.empty()) return;
-  if (count == 0) return say(fmt::format("no unit's backward begins with the {} of its forward", acts), traced);
+  if (checkpointed.empty())
+    return say(fmt::format("no unit has enough {} to tell a forward that is made again", calls), false);
+  // A unit of several blocks begins with the last one's.
+  if (count == 0 && partly) return say(fmt::format("some backwards begin with a few {} of a forward", calls), false);
+  if (count == 0) return say(fmt::format("no unit's backward begins with the {} of its forward", calls), traced);
   if (unknown || (selective && count < checkpointed.size()))
     return say(fmt::format("{} units make a part of their forward again, by a policy that has no name here", count),
                false);
   if (count == checkpointed.size()) {
     out.settings.checkpoint = selective ? Checkpoint::selective_op : Checkpoint::blocks;
-    return say(fmt::format("the backward of all {} units begins with the {} of their forward{}", count, acts,
+    return say(fmt::format("the backward of all {} units begins with the {} of their forward{}", count, calls,
                            selective ? " but attention and every other GEMM" : ""),
                true);
   }
@@ -283,7 +338,7 @@ void infer_checkpoint(const InferInput& input, Inference& out) {
     out.settings.checkpoint_share = *share;
   }
   say(fmt::format("the backward of {} of {} units begins with the {} of their forward", count, checkpointed.size(),
-                  acts),
+                  calls),
       share.has_value());
 }
 

@@ -59,40 +59,41 @@ std::vector<Range> one_step(std::vector<std::string_view> extra) {
 }  // namespace
 
 TEST_CASE("a trace of the same run belongs") {
-  CHECK(check_trace(trace_of_four(), four_gpus(), kFiles));
+  CHECK(check_trace(trace_of_four(), four_gpus(), 1, kFiles));
 }
 
 TEST_CASE("a trace of another world, rank or GPU does not") {
   ProfilerTrace trace = trace_of_four();
   trace.world_size = 8;
-  expect_mismatch(check_trace(trace, four_gpus(), kFiles), "step.json", "8 ranks");
+  expect_mismatch(check_trace(trace, four_gpus(), 1, kFiles), "step.json", "8 ranks");
+  CHECK(check_trace(trace, four_gpus(), 2, kFiles));
   trace = trace_of_four();
   trace.rank = 3;
-  expect_mismatch(check_trace(trace, four_gpus(), kFiles), "step.json", "rank 3");
+  expect_mismatch(check_trace(trace, four_gpus(), 1, kFiles), "step.json", "rank 3");
   trace = trace_of_four();
   trace.devices[0].name = "NVIDIA A100";
-  expect_mismatch(check_trace(trace, four_gpus(), kFiles), "step.json", "'NVIDIA A100'");
+  expect_mismatch(check_trace(trace, four_gpus(), 1, kFiles), "step.json", "'NVIDIA A100'");
   trace = trace_of_four();
   trace.devices[0].sm_count = 114;
-  expect_mismatch(check_trace(trace, four_gpus(), kFiles), "step.json", "114 SMs");
+  expect_mismatch(check_trace(trace, four_gpus(), 1, kFiles), "step.json", "114 SMs");
 }
 
 TEST_CASE("collectives show the groups and the transport") {
   ProfilerTrace trace = trace_of_four();
   About about = four_gpus();
   about.settings.replicate = 2;
-  expect_mismatch(check_trace(trace, about, kFiles), "step.json", "over 4 ranks");
+  expect_mismatch(check_trace(trace, about, 1, kFiles), "step.json", "over 4 ranks");
   about = four_gpus();
   about.settings.all_gather = Transport::copy_engine;
-  expect_mismatch(check_trace(trace, about, kFiles), "step.json", "with kernels");
+  expect_mismatch(check_trace(trace, about, 1, kFiles), "step.json", "with kernels");
   trace.run.device_ops[0].transport = Transport::copy_engine;
-  CHECK(check_trace(trace, about, kFiles));
-  expect_mismatch(check_trace(trace, four_gpus(), kFiles), "step.json", "copy engines");
+  CHECK(check_trace(trace, about, 1, kFiles));
+  expect_mismatch(check_trace(trace, four_gpus(), 1, kFiles), "step.json", "copy engines");
   about = four_gpus();
   about.settings.reshard_after_forward = {Reshard::Kind::group, 2};
   trace = trace_of_four();
   trace.communicators[0].size = 2;
-  CHECK(check_trace(trace, about, kFiles));
+  CHECK(check_trace(trace, about, 1, kFiles));
 }
 
 TEST_CASE("the allocator's options are compared as a set") {

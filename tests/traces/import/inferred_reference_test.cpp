@@ -113,7 +113,7 @@ TEST_CASE("recordings settle what their about files say, and plans from both are
     const auto inferred = import_recording(request_of(*folder, name, false));
     if (!inferred) UNSCOPED_INFO(inferred.error().text());
     REQUIRE(inferred);
-    CHECK(inferred->inference->trouble == std::string());
+    CHECK(inferred->inference->why_not == std::string());
     REQUIRE(inferred->workload);
     const auto given = import_recording(request_of(*folder, name, true));
     if (!given) UNSCOPED_INFO(given.error().text());

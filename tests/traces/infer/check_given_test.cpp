@@ -62,12 +62,88 @@ TEST_CASE("a contradiction names both sides") {
   CHECK(error_of(R"("settings": {"release": "record-stream"})").find("release") != std::string::npos);
   CHECK(error_of(R"("replicate": 2)").find("replicate 2") != std::string::npos);
   CHECK(error_of(R"("gpus": 8)") == "a.json says 1 nodes of 8 GPUs and replicate 1, but s.pickle shards over 4 ranks");
-  CHECK(error_of(R"("gpus": 2, "nodes": 2)").empty());
+  CHECK(error_of(R"("gpus": 2, "nodes": 2)") == "a.json says gpus 2, but s.pickle has RECORDED (BUFFERS)");
   // Without a trace an all-reduce of gradients leaves no request behind.
   Inference alone = recorded_run();
   alone.set({"replicate", "1", "BUFFERS", false});
   CHECK(error_of(R"("gpus": 8, "replicate": 2)", alone).empty());
   CHECK(with(R"("replicate": 2)", alone)->settings.gpus == 8);
+}
+
+TEST_CASE("what contradicts is named by the key that says it") {
+  CHECK(error_of(R"("settings": {"reshard_after_forward": false}, "root_reshard_explicit": true)")
+            .starts_with("a.json says reshard_after_forward false"));
+  Inference run = recorded_run();
+  run.set({"root_reshard_explicit", "true", "THE ROOT"});
+  CHECK(error_of(R"("settings": {"reshard_after_forward": true}, "root_reshard_explicit": false)", run) ==
+        "a.json says root_reshard_explicit false, but s.pickle has true (THE ROOT)");
+  CHECK(error_of(R"("settings": {"reshard_of_unit": {"a": false}})")
+            .starts_with(R"(a.json says reshard_of_unit {"a":false}, but s.pickle has reshard_after_forward)"));
+  CHECK(error_of(R"("settings": {"prefetch_lists": {"forward": {"a": ["b"]}}})")
+            .find("but s.pickle has forward_prefetch RECORDED (BUFFERS)") != std::string::npos);
+}
+
+TEST_CASE("the rest of the schedule, the buffers and the program are held against the recording") {
+  Inference run = recorded_run();
+  for (const char* key : {"units_per_group", "checkpoint", "nodes"}) run.set({key, "RECORDED", "SHOWN"});
+  run.checkpointed = {false, false};
+  CHECK(error_of(R"("settings": {"units_per_group": 2})", run) ==
+        "a.json says units_per_group 2, but s.pickle has RECORDED (SHOWN)");
+  CHECK(error_of(R"("settings": {"checkpoint": "blocks"})", run) ==
+        R"(a.json says checkpoint "blocks", but s.pickle has RECORDED (SHOWN))");
+  CHECK(error_of(R"("gpus": 2, "nodes": 2)", run) == "a.json says nodes 2, but s.pickle has RECORDED (SHOWN)");
+  CHECK(error_of(R"("settings": {"gather_alloc": "compute"})", run) ==
+        R"(a.json says gather_alloc "compute", but s.pickle has unshard_async RECORDED (BUFFERS))");
+  CHECK(error_of(R"("settings": {"release": "reduce-scatter=record-stream"})", run).find("release") !=
+        std::string::npos);
+  run.settings.reduce_scatter_release = Release::record_stream;
+  CHECK(error_of(R"("settings": {"release": "auto"})", run).find("release") != std::string::npos);
+  run.settings.checkpoint = Checkpoint::selective_layer;
+  run.checkpointed = {true, false, true, false};
+  CHECK(error_of(R"("settings": {"checkpoint": "selective-layer", "checkpoint_share": 50})", run).empty());
+  CHECK(error_of(R"("settings": {"checkpoint": "selective-layer", "checkpoint_share": 25})", run)
+            .starts_with(R"(a.json says checkpoint "selective-layer")"));
+}
+
+TEST_CASE("buffers that only taking the step apart tells apart") {
+  const auto given = parse_about(R"({"schema": 1, "settings": {"offload": true}})", "a.json", AboutParts::some);
+  REQUIRE(given);
+  const auto done = check_given_buffers(*given, given->settings, Settings{}, "a.json", "s.pickle");
+  REQUIRE_FALSE(done);
+  CHECK(done.error().what == "says offload true, but the requests in s.pickle are those of offload false");
+  CHECK(check_given_buffers(*given, given->settings, given->settings, "a.json", "s.pickle"));
+}
+
+TEST_CASE("tensor parallelism is that of the trace, or divides its world") {
+  const auto given = parse_about(R"({"schema": 1, "tensor_parallel": 2})", "a.json", AboutParts::some);
+  REQUIRE(given);
+  Inference run = recorded_run();
+  const auto mesh = given_mesh(*given, run, 8, "a.json", "s.pickle");
+  REQUIRE(mesh);
+  CHECK(mesh->world() == 8);
+  CHECK(mesh->shard_ranks() == 4);
+  CHECK(completed(*given, run, "a.json", "s.pickle")->settings.world() == 8);
+  CHECK(given_mesh(*given, run, 16, "a.json", "s.pickle"));  // beside pipeline parallelism, say
+  const auto world = given_mesh(*given, run, 4, "a.json", "s.pickle");
+  REQUIRE_FALSE(world);
+  CHECK(world.error().what == "says tensor_parallel 2, but s.pickle shards over 4 ranks of 4");
+  CHECK(given_mesh(*given, run, {}, "a.json", "s.pickle"));
+  run.neighbours_apart = 1;
+  const auto apart = given_mesh(*given, run, 8, "a.json", "s.pickle");
+  REQUIRE_FALSE(apart);
+  CHECK(apart.error().what ==
+        "says tensor_parallel 2, but the ranks over which s.pickle shards lie 1 apart in its trace");
+}
+
+TEST_CASE("what the file says and the recording does not settle is said") {
+  Inference run = recorded_run();
+  run.set({"nodes", "1", "hosts of up to 8 GPUs", false});
+  const auto given = parse_about(R"({"schema": 1, "gpus": 2, "nodes": 2, "batch": 3})", "a.json", AboutParts::some);
+  REQUIRE(given);
+  const auto stats = assumptions(*given, run);
+  REQUIRE(stats.size() == 2);
+  CHECK(stats[0].name == "given_nodes");
+  CHECK(stats[1].name == "given_batch");
 }
 
 TEST_CASE("other words for the same requests are no contradiction") {
@@ -91,14 +167,14 @@ TEST_CASE("what is assumed is said, where no file says it") {
   Inference run = recorded_run();
   run.set({"pytorch", "\"2.11\"", "neither says", false});
   run.set({"nodes", "1", "hosts of up to 8 GPUs", false});
-  run.closed.emplace_back("names");
+  run.unsettled.emplace_back("names");
   const auto stats = assumptions({}, run);
   REQUIRE(stats.size() == 3);
   CHECK(stats[0].name == "assumed_pytorch");
   CHECK(stats[0].text == "pytorch \"2.11\" is assumed: neither says");
   CHECK(stats[2].text == "names");
   const auto given = parse_about(R"({"schema": 1, "torch": "2.11", "gpus": 4})", "a.json", AboutParts::some);
-  CHECK(assumptions(*given, run).size() == 1);
+  CHECK(assumptions(*given, run).size() == 1);  // names
 }
 
 TEST_CASE("units are held against the copy-outs") {

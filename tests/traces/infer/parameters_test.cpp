@@ -60,7 +60,7 @@ TEST_CASE("gradients say which parameters are trained, padded ones included") {
   const std::vector<bool> trained{false, true, true, true, false};
   const std::vector<RecordedUnit> units{RecordedUnit{}, unit_of(shapes, trained, 4)};
   const InferredParameters found = infer_parameters(units, float32_over(4));
-  CHECK(found.trouble.empty());
+  CHECK(found.why_not.empty());
   REQUIRE(found.units.size() == 2);
   REQUIRE(found.units[1].parameters.size() == 5);
   for (std::size_t i = 0; i < 4; ++i) {
@@ -71,30 +71,42 @@ TEST_CASE("gradients say which parameters are trained, padded ones included") {
   CHECK(found.frozen == 2);
   CHECK(found.units[1].parameters[1].shape == std::vector<std::int64_t>{7, 33});
   CHECK(found.units[1].parameters[1].name == "layers.0.p1");
+  CHECK(found.alike == 0);  // the frozen 64 x 8 comes behind another gradient
+}
+
+TEST_CASE("a frozen parameter beside a trained one of its size is not told from it") {
+  const std::vector<std::vector<std::int64_t>> shapes{{64, 8}, {64, 8}, {6, 10}};
+  for (const std::vector<bool>& trained : {std::vector{true, false, true}, std::vector{false, true, true}}) {
+    const std::vector<RecordedUnit> units{RecordedUnit{}, unit_of(shapes, trained, 4)};
+    const InferredParameters found = infer_parameters(units, float32_over(4));
+    CHECK(found.why_not.empty());
+    CHECK(found.frozen == 1);
+    CHECK(found.alike == 1);
+  }
 }
 
 TEST_CASE("sizes that fit no shard group say so") {
   RecordedUnit unit = unit_of({{8, 8}}, {true}, 4);
   SECTION("bytes that the ranks do not divide") {
     unit.gather.unsharded[0] = 255;
-    CHECK(infer_parameters({{RecordedUnit{}, unit}}, float32_over(4)).trouble.find("255 bytes") != std::string::npos);
+    CHECK(infer_parameters({{RecordedUnit{}, unit}}, float32_over(4)).why_not.find("255 bytes") != std::string::npos);
   }
   SECTION("gradients of no parameter") {
     unit.reduction.gradients[0] = 12;
-    CHECK(infer_parameters({{RecordedUnit{}, unit}}, float32_over(4)).trouble.find("no selection") !=
+    CHECK(infer_parameters({{RecordedUnit{}, unit}}, float32_over(4)).why_not.find("no selection") !=
           std::string::npos);
   }
   SECTION("no gather") {
     unit.gather = {};
-    CHECK(infer_parameters({{RecordedUnit{}, unit}}, float32_over(4)).trouble.find("no all-gather") !=
+    CHECK(infer_parameters({{RecordedUnit{}, unit}}, float32_over(4)).why_not.find("no all-gather") !=
           std::string::npos);
   }
   SECTION("no ranks") {
-    CHECK(infer_parameters({{RecordedUnit{}, unit}}, ElementTypes{}).trouble.find("how many ranks") !=
+    CHECK(infer_parameters({{RecordedUnit{}, unit}}, ElementTypes{}).why_not.find("how many ranks") !=
           std::string::npos);
   }
   SECTION("nothing at all") {
-    CHECK(infer_parameters({}, float32_over(4)).trouble == "no unit has a parameter");
+    CHECK(infer_parameters({}, float32_over(4)).why_not == "no unit has a parameter");
   }
 }
 

@@ -79,17 +79,29 @@ TEST_CASE("another policy is said, and not taken for one that is known") {
   CHECK_FALSE(found.item("checkpoint")->settled);
 }
 
-TEST_CASE("a forward of few kernels says nothing") {
-  CHECK(OneUnit({"gemm", "add"}, {"gemm", "add"}).infer().item("checkpoint") == nullptr);
+TEST_CASE("a forward of few kernels settles nothing") {
+  OneUnit unit({"gemm", "add"}, {"gemm", "add"});
+  CHECK_FALSE(unit.infer().item("checkpoint")->settled);
+  CHECK(unit.infer().checkpointed.empty());
+}
+
+TEST_CASE("a backward that begins with the second half of its forward settles nothing") {
+  std::vector<std::string> twice = kForward;  // a unit of two checkpointed blocks, of which the second is made again
+  twice.insert(twice.end(), kForward.begin(), kForward.end());
+  OneUnit unit(twice, joined({kForward.begin(), kForward.end() - 1}));
+  CHECK_FALSE(unit.infer().item("checkpoint")->settled);
 }
 
 /// A step whose inputs are one request of these bytes, and a trace with one kernel of that grid.
-Inference with_inputs(Bytes bytes, const std::string& kernel, std::array<std::uint32_t, 3> grid) {
+Inference with_inputs(const std::vector<Bytes>& inputs, const std::string& kernel, std::array<std::uint32_t, 3> grid) {
   const Snapshot snapshot;
-  CaptureEvent event;
-  event.size = bytes;
-  event.time = {15};
-  const std::vector<CaptureEvent> events{event};
+  std::vector<CaptureEvent> events;
+  for (const Bytes bytes : inputs) {
+    CaptureEvent event;
+    event.size = bytes;
+    event.time = {15};
+    events.push_back(event);
+  }
   std::vector<Range> ranges;
   for (const auto& [name, start, end] : {std::tuple{"Optimizer.zero_grad#Adam.zero_grad", 0, 10},
                                          {"FSDP::root_pre_forward", 20, 21},
@@ -111,20 +123,34 @@ Inference with_inputs(Bytes bytes, const std::string& kernel, std::array<std::ui
   return out;
 }
 
+constexpr const char* kReduceHead = "cudnn::fusion::fmha_reduce_head<true>";
+
 TEST_CASE("an attention kernel's grid tells batch from sequence length") {
-  const Inference found = with_inputs(65536, "cudnn::fusion::fmha_reduce_head<true>", {128, 4, 8});
+  const Inference found = with_inputs({65536}, kReduceHead, {128, 4, 8});
   CHECK(found.inputs == std::vector<Bytes>{65536});
   CHECK(found.settings.batch == 4U);
   CHECK(found.settings.seq == 2048U);
-  CHECK(with_inputs(2048, "fmha_cutlassF_f32_aligned_32x128", {2, 4, 4}).settings.seq == 64U);
+  CHECK(found.item("seq")->settled);
+  CHECK(with_inputs({2048}, "fmha_cutlassF_f32_aligned_32x128_gmem_sm80(", {2, 4, 4}).settings.seq == 64U);
+  constexpr const char* kFlash = "pytorch_flash::flash_fwd_kernel<Flash_fwd_kernel_traits<64, 128, 64, 4, false";
+  CHECK(with_inputs({65536}, kFlash, {16, 4, 32}).settings.seq == 2048U);
 }
 
 TEST_CASE("a grid that does not fit the inputs does not") {
-  CHECK_FALSE(with_inputs(65536, "cudnn::fusion::fmha_reduce_head<true>", {7, 4, 8}).settings.batch);
-  CHECK_FALSE(with_inputs(65536, "cudnn::fusion::fmha_reduce_head<true>", {128, 3, 8}).settings.batch);
-  const Inference none = with_inputs(65536, "other", {128, 4, 8});
+  CHECK_FALSE(with_inputs({65536}, kReduceHead, {7, 4, 8}).settings.batch);
+  CHECK_FALSE(with_inputs({65536}, kReduceHead, {128, 3, 8}).settings.batch);
+  // Inputs of half the size that the tile in the kernel's name asks for: int32, or something else.
+  CHECK_FALSE(with_inputs({32768}, "fmha_cutlassF_bf16_aligned_64x128_rf_sm80(", {32, 16, 4}).settings.batch);
+  const Inference none = with_inputs({65536}, "other", {128, 4, 8});
   CHECK_FALSE(none.settings.batch);
-  CHECK(none.closed.size() == 1);
+  CHECK(none.unsettled.size() == 1);
+}
+
+TEST_CASE("inputs of two sizes that fit a grid settle no sequence length") {
+  const Inference found = with_inputs({32768, 65536}, kReduceHead, {128, 4, 8});
+  CHECK(found.settings.seq == 2048U);
+  CHECK(found.item("batch")->settled);
+  CHECK_FALSE(found.item("seq")->settled);
 }
 
 }  // namespace

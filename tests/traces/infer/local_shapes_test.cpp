@@ -1,5 +1,5 @@
 // Global shapes of DTensor parameters become the rank's own, by the sizes of the first unshard.
-#include "traces/capture/local_shapes.hpp"
+#include "traces/infer/local_shapes.hpp"
 
 #include "tests/catch.hpp"
 
@@ -14,8 +14,7 @@ struct TensorParallelRecording {
                             {"wq", {64, 32}, DType::float32, true},
                             {"wo", {63, 32}, DType::float32, true}}}};
   Settings settings;
-  std::vector<CaptureEvent> events;
-  std::vector<Range> ranges{{"FSDP::all_gather_copy_out (layers.0)", {10}, {90}}};
+  std::vector<RecordedUnit> recorded{RecordedUnit{}};
 
   TensorParallelRecording() {
     settings.gpus = 4;
@@ -23,10 +22,12 @@ struct TensorParallelRecording {
     settings.param_dtype = DType::bfloat16;
   }
   void unshard(std::vector<Bytes> sizes) {
-    events.push_back({true, 0, 999, 0, {1}, CaptureEvent::kNone, false});  // of something before
-    for (const Bytes bytes : sizes) events.push_back({true, 0, bytes, 0, {20}, CaptureEvent::kNone, false});
+    RecordedUnit unit;
+    unit.name = "layers.0";
+    unit.gather.unsharded = std::move(sizes);
+    recorded.push_back(std::move(unit));
   }
-  Result<void> set() { return set_local_shapes(units, settings, events, ranges); }
+  Result<void> set() { return set_local_shapes(units, settings, recorded); }
   [[nodiscard]] const std::vector<std::int64_t>& shape(std::size_t i) const { return units[1].parameters[i].shape; }
 };
 
@@ -56,7 +57,7 @@ TEST_CASE("local shapes stay, and so do those of a unit that is never unshard") 
   REQUIRE(r.set());
   CHECK(r.shape(1) == std::vector<std::int64_t>{32, 32});
   CHECK(r.shape(2) == std::vector<std::int64_t>{63, 16});
-  r.ranges.clear();
+  r.recorded.clear();
   r.units[1].parameters[1].shape = {64, 32};
   REQUIRE(r.set());
   CHECK(r.shape(1) == std::vector<std::int64_t>{64, 32});

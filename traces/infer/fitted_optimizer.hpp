@@ -13,6 +13,6 @@ namespace foreshard::traces {
 /// Tries the optimizers that the ranges' class names allow (torch/optim/optimizer.py, profile_hook_step: Adam and AdamW
 /// make the same requests), the default first, and keeps the one whose requests all steps have
 /// (core/optimizer/optimizer_state.hpp). None fits: the default stays and the item says so. `input` without timing.
-void settle_optimizer(const CaptureInput& input, std::span<const Range> ranges, Inference& inference);
+void fit_optimizer(const CaptureInput& input, std::span<const Range> ranges, Inference& inference);
 
 }  // namespace foreshard::traces

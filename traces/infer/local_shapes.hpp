@@ -11,15 +11,14 @@
 #include "core/base/error.hpp"
 #include "core/settings/settings.hpp"
 #include "core/workload/unit.hpp"
-#include "traces/capture/capture_events.hpp"
-#include "traces/capture/hooks.hpp"
+#include "traces/infer/recorded_units.hpp"
 
 namespace foreshard::traces {
 
 /// Replaces global by local shapes: of the dimensions whose division by settings.tensor_parallel gives the recorded
-/// size, the first; a shape that fits as it is stays. Units whose unshard is not in the recording keep theirs. Does
+/// size, the first; a shape that fits as it is stays. Units whose unshard is not in `recorded` keep theirs. Does
 /// nothing without tensor parallelism. Fails with ErrorKind::mismatch where no division fits.
 [[nodiscard]] Result<void> set_local_shapes(std::vector<Unit>& units, const Settings& settings,
-                                            std::span<const CaptureEvent> events, std::span<const Range> ranges);
+                                            std::span<const RecordedUnit> recorded);
 
 }  // namespace foreshard::traces

@@ -1,4 +1,4 @@
-#include "traces/infer/settled_buffers.hpp"
+#include "traces/infer/fitted_buffers.hpp"
 
 #include <vector>
 
@@ -33,7 +33,7 @@ bool fits(const CaptureInput& input, const Settings& settings) {
 
 }  // namespace
 
-Settings settle_buffers(const CaptureInput& input, Inference& inference) {
+Settings fit_buffers(const CaptureInput& input, Inference& inference) {
   if (fits(input, input.settings)) return input.settings;
   for (const Reading& reading : other_readings(input.settings)) {
     if (!fits(input, reading.settings)) continue;

@@ -1,4 +1,4 @@
-#include "traces/infer/settled_optimizer.hpp"
+#include "traces/infer/fitted_optimizer.hpp"
 
 #include <fmt/format.h>
 
@@ -31,7 +31,7 @@ std::vector<Optimizer> candidates_of(std::string_view name) {
 
 }  // namespace
 
-void settle_optimizer(const CaptureInput& input, std::span<const Range> ranges, Inference& inference) {
+void fit_optimizer(const CaptureInput& input, std::span<const Range> ranges, Inference& inference) {
   const std::string_view name = optimizer_class(ranges);
   const auto say = [&](std::string from, bool settled) {
     inference.set({"optimizer", json_quoted(foreshard::name(inference.settings.optimizer)), std::move(from), settled});

@@ -12,6 +12,6 @@ namespace foreshard::traces {
 
 /// `input`'s settings, or the first of the other readings under which FSDP2's rules make the recorded requests, said in
 /// `inference`; where none does, `input`'s. `input` without timing.
-[[nodiscard]] Settings settle_buffers(const CaptureInput& input, Inference& inference);
+[[nodiscard]] Settings fit_buffers(const CaptureInput& input, Inference& inference);
 
 }  // namespace foreshard::traces
