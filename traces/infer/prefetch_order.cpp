@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 
 #include "traces/capture/range_meaning.hpp"
 
@@ -61,21 +62,29 @@ void settle(const Lists& found, const std::vector<std::string>& units, bool forw
 PrefetchOrder prefetch_order(std::span<const Range> ranges, const std::vector<std::string>& units) {
   Seen forward;
   Seen backward;
-  const Range* pre_forward = nullptr;
-  const Range* pre_backward = nullptr;
+  // The unit whose hook ran last. A root without parameters has no pre-forward and pre-backward ranges: its own targets
+  // come behind FSDP::root_pre_forward, and before the first pre-backward of the pass.
+  std::optional<std::string> in_forward;
+  std::optional<std::string> in_backward;
+  Nanoseconds hook_end;
   for (const Range& range : ranges) {
     const RangeMeaning meaning = meaning_of(range.name);
-    if (meaning.kind == RangeKind::pre_forward) {
-      pre_forward = &range;
-      forward[std::string(meaning.unit)].emplace_back();
+    if (meaning.kind == RangeKind::root_pre_forward) {
+      in_forward = in_backward = "";
+      hook_end = range.end;
+      forward[""].emplace_back();
+      backward[""].emplace_back();
+    } else if (meaning.kind == RangeKind::pre_forward) {
+      in_forward = meaning.unit;
+      if (!meaning.unit.empty() || forward[""].empty()) forward[*in_forward].emplace_back();
     } else if (meaning.kind == RangeKind::pre_backward) {
-      pre_backward = &range;
-      backward[std::string(meaning.unit)].emplace_back();
-    } else if (range.name.starts_with(kForward) && pre_forward != nullptr) {
-      forward[std::string(meaning_of(pre_forward->name).unit)].back().emplace_back(range.name.substr(kForward.size()));
-    } else if (range.name.starts_with(kBackward) && pre_backward != nullptr && range.start >= pre_backward->end) {
-      backward[std::string(meaning_of(pre_backward->name).unit)].back().emplace_back(
-          range.name.substr(kBackward.size()));
+      in_backward = meaning.unit;
+      hook_end = range.end;
+      if (!meaning.unit.empty() || backward[""].empty()) backward[*in_backward].emplace_back();
+    } else if (range.name.starts_with(kForward) && in_forward) {
+      forward[*in_forward].back().emplace_back(range.name.substr(kForward.size()));
+    } else if (range.name.starts_with(kBackward) && in_backward && range.start >= hook_end) {
+      backward[*in_backward].back().emplace_back(range.name.substr(kBackward.size()));
     }
   }
   PrefetchOrder order;

@@ -35,6 +35,7 @@ class Reader {
   Reader(std::span<const CaptureEvent> events, std::span<const Range> ranges) : events_(events), ranges_(ranges) {}
 
   std::vector<RecordedUnit> read() {
+    skip_cut_step();
     name_units();
     for (RecordedUnit& unit : units_) {
       const UnitRanges& of = of_unit_[unit.name];
@@ -48,6 +49,7 @@ class Reader {
   }
 
  private:
+  void skip_cut_step();
   void name_units();
   void note(const Range& range, RangeKind kind, UnitRanges& of);
   [[nodiscard]] Window window(const Range& range) const;
@@ -90,6 +92,20 @@ void Reader::note(const Range& range, RangeKind kind, UnitRanges& of) {
       return keep(of.pre_backward);
     default:
       return;
+  }
+}
+
+/// A recording that began inside a step: its first gathers may be backward's, and forward comes after a backward.
+void Reader::skip_cut_step() {
+  bool inside = false;
+  for (std::size_t i = 0; i < ranges_.size(); ++i) {
+    const RangeKind kind = meaning_of(ranges_[i].name).kind;
+    if (kind == RangeKind::root_pre_forward) {
+      if (inside) ranges_ = ranges_.subspan(i);
+      return;
+    }
+    inside |= kind == RangeKind::pre_forward || kind == RangeKind::post_forward || kind == RangeKind::pre_backward ||
+              kind == RangeKind::accumulate || kind == RangeKind::reduce || kind == RangeKind::root_post_backward;
   }
 }
 

@@ -8,8 +8,8 @@
 #include "core/settings/settings_table.hpp"
 #include "tests/core/adapt/small_program.hpp"
 #include "tests/traces/capture/memory/recording.hpp"
-#include "traces/infer/settled_buffers.hpp"
-#include "traces/infer/settled_optimizer.hpp"
+#include "traces/infer/fitted_buffers.hpp"
+#include "traces/infer/fitted_optimizer.hpp"
 
 namespace foreshard::traces::test {
 namespace {
@@ -68,11 +68,11 @@ std::vector<Range> ranges_of(const Snapshot& snapshot) {
 Inference inferred_of(const Snapshot& snapshot) {
   const std::vector<Range> ranges = ranges_of(snapshot);
   Inference found = infer({snapshot, capture_events(snapshot.events, 0), ranges});
-  if (!found.trouble.empty()) return found;
+  if (!found.why_not.empty()) return found;
   CaptureInput input{
       .snapshot = snapshot, .initial_segments = {}, .settings = found.settings, .units = found.units, .sm_count = 132};
-  (void)settle_buffers(input, found);
-  settle_optimizer(input, ranges, found);
+  (void)fit_buffers(input, found);
+  fit_optimizer(input, ranges, found);
   return found;
 }
 
@@ -130,7 +130,7 @@ TEST_CASE("a recording gives its settings back") {
     INFO(name);
     const Workload original = small_workload(settings, 3);
     const Inference found = inferred(original, settings);
-    CHECK(found.trouble == std::string());
+    CHECK(found.why_not == std::string());
     const std::size_t units = original.units.size();
     CHECK(difference_of(canonical(found.settings, units), canonical(settings, units)) == std::string());
     CHECK(difference_of(found.units, original.units) == std::string());
@@ -163,6 +163,38 @@ TEST_CASE("a recording gives its settings back") {
   });
   with("fused", [](Settings& s) { s.optimizer = Optimizer::adam_fused; });
   with("single", [](Settings& s) { s.optimizer = Optimizer::adam_single; });
+}
+
+/// The recording from its n-th annotation of that name on.
+Snapshot cut_at(Snapshot snapshot, std::string_view name, int n) {
+  const auto found = std::find_if(snapshot.annotations.begin(), snapshot.annotations.end(),
+                                  [&](const SnapshotAnnotation& a) { return a.start && a.name == name && n-- == 0; });
+  REQUIRE(found != snapshot.annotations.end());
+  const std::int64_t from = found->time_us;
+  std::erase_if(snapshot.annotations, [&](const SnapshotAnnotation& a) { return a.time_us < from; });
+  std::erase_if(snapshot.events, [&](const AllocatorEvent& e) { return e.time_us < from; });
+  return snapshot;
+}
+
+TEST_CASE("a recording that begins inside a step is read from its first whole one on") {
+  for (const bool keeps : {false, true}) {
+    Settings settings = mixed();
+    if (keeps) settings.reshard_after_forward = {Reshard::Kind::never, 0};
+    const Workload original = small_workload(settings, 3);
+    const Snapshot whole = with_sections(record(original, settings), settings, original.units);
+    for (const char* name : {"FSDP::pre_backward (layers.1)", "FSDP::pre_forward (layers.1)",
+                             "FSDP::post_backward_accumulate (layers.1)"}) {
+      INFO(name << (keeps ? ", kept" : ""));
+      const Snapshot cut = cut_at(whole, name, 1);
+      const std::vector<Range> ranges = ranges_of(cut);
+      const Inference found = infer({cut, capture_events(cut.events, 0), ranges});
+      CHECK(found.why_not == std::string());
+      CHECK(found.settings.reshard_after_forward == settings.reshard_after_forward);
+      REQUIRE(found.units.size() == original.units.size());
+      for (std::size_t u = 0; u < found.units.size(); ++u) CHECK(found.units[u].name == original.units[u].name);
+      CHECK(difference_of(found.units, original.units) == std::string());
+    }
+  }
 }
 
 /// The scripted device completes every event at once: let the blocks come back after what follows.
@@ -218,7 +250,7 @@ TEST_CASE("any recording gives its settings and parameters back") {
     const Settings settings = random_settings();
     const Workload original = small_workload(settings, units);
     const Inference found = inferred(original, settings);
-    if (!found.trouble.empty()) RC_FAIL(found.trouble);
+    if (!found.why_not.empty()) RC_FAIL(found.why_not);
     const std::string wrong = difference_of(canonical(found.settings, units.size()), canonical(settings, units.size()));
     if (!wrong.empty()) RC_FAIL(wrong + "; " + found.item("optimizer")->from);
     const std::string other = difference_of(found.units, original.units);
@@ -232,7 +264,7 @@ TEST_CASE("a recording without FSDP's section ranges says why there is no worklo
   const Recorded recorded = record(original, mixed());
   const Inference found =
       infer({recorded.snapshot, capture_events(recorded.snapshot.events, 0), ranges_of(recorded.snapshot)});
-  CHECK(found.trouble.find("how many ranks") != std::string::npos);
+  CHECK(found.why_not.find("how many ranks") != std::string::npos);
 }
 
 }  // namespace

@@ -58,6 +58,19 @@ TEST_CASE("targets of no depth are lists") {
   CHECK(order.lists.backward == std::map<std::string, std::vector<std::string>>{{"c", {"a"}}});
 }
 
+TEST_CASE("targets of a root without parameters are its own, in every step") {
+  std::vector<std::string_view> names;
+  for (int step = 0; step < 3; ++step)
+    for (const std::string_view name :
+         {"FSDP::root_pre_forward", "FSDP::forward_prefetch for b", "FSDP::pre_forward (a)", "FSDP::pre_forward (b)",
+          "FSDP::backward_prefetch for b", "FSDP::pre_backward (b)", "FSDP::pre_backward (a)"})
+      names.push_back(name);
+  const auto order = prefetch_order(ranges_of(names), kUnits);
+  CHECK_FALSE(order.forward);
+  CHECK(order.lists.forward == std::map<std::string, std::vector<std::string>>{{"", {"b"}}});
+  CHECK(order.lists.backward == std::map<std::string, std::vector<std::string>>{{"", {"b"}}});
+}
+
 TEST_CASE("one step that was timed too coarsely does not decide") {
   std::vector<std::string_view> names;
   for (int step = 0; step < 3; ++step)
