@@ -133,6 +133,7 @@ Ops later_microbatch(const Ops& source, const std::vector<Allocation>& source_he
       if (here(source_held[k])) out.push_back(free_op(previous[k]));
   };
   for (Op op : source) {
+    if (is_hook(op, Hook::zero_grad)) continue;  // once a step: gradients are summed over its microbatches
     if (is_hook(op, Hook::forward_end))
       release([&](const Allocation& held) { return held.in_forward && !placed.contains(held.tensor); });
     const TensorId original = op.tensor;

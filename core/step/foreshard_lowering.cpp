@@ -31,6 +31,7 @@ ForeshardLowering::ForeshardLowering(const LoweringContext& context)
 void ForeshardLowering::begin_program(std::int32_t step, const Program& program) {
   if (step == 0) setup_tensors_ = tensors_;
   step_ = step;
+  microbatches_ = 0;
   program_ = &program;
   std::uint32_t tensors = 0;
   for (const Op& op : program.ops)
@@ -39,7 +40,6 @@ void ForeshardLowering::begin_program(std::int32_t step, const Program& program)
 }
 
 void ForeshardLowering::on_hook(Hook hook) {
-  if (hook == Hook::zero_grad) microbatches_ = 0;
   if (hook == Hook::microbatch_begin) ++microbatches_;
   ValueObserver* observer = context_.request.observer;
   if (observer == nullptr) return;

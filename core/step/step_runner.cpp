@@ -110,8 +110,7 @@ void StepRunner::run_hook(const Op& op) {
   lowering_->on_hook(op.hook);
   switch (op.hook) {
     case Hook::zero_grad:
-      microbatches_ = 0;
-      fsdp_.zero_grad(parameters_.zero_grad_order());
+      fsdp_.zero_grad(op.unit.valid() ? std::vector{op.unit} : parameters_.zero_grad_order());
       break;
     case Hook::microbatch_begin:
       ++microbatches_;
@@ -203,6 +202,7 @@ void StepRunner::run_op(const Op& op) {
 }
 
 void StepRunner::run_program(const Program& program) {
+  microbatches_ = 0;
   memory_.begin_program(step_);
   lowering_->begin_program(step_, program);
   ends_.clear();

@@ -46,7 +46,7 @@ enum class MemoryCategory : std::uint8_t {
 
 /// A place where FSDP2 or the optimizer acts (fsdp2 semantics 13.1).
 enum class Hook : std::uint8_t {
-  zero_grad = 0,  ///< optimizer.zero_grad(set_to_none=True)
+  zero_grad = 0,  ///< optimizer.zero_grad(set_to_none=True); with a unit: of its parameters alone
   microbatch_begin = 1,
   forward_begin = 2,
   pre_forward = 3,

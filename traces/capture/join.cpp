@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "core/workload/workload_names.hpp"
 
@@ -37,7 +38,8 @@ Nanoseconds host_work(const TimedSegment& segment) {
 
 Program memory_program(const std::vector<PlacedOp>& memory) {
   Program program;
-  for (const PlacedOp& placed : memory) program.ops.push_back(placed.op);
+  for (const PlacedOp& placed : memory)
+    if (!placed.no_effect) program.ops.push_back(placed.op);
   return program;
 }
 
@@ -46,10 +48,15 @@ Result<Program> join_step(const std::vector<PlacedOp>& memory, const StepTiming&
   Program program;
   std::size_t segment = 0;  // the next segment to be opened
   std::size_t item = 0;     // next item of the open segment
+  Nanoseconds carried;      // host work of a hook without effect, which the next op has
+  const auto push_timed = [&](Op op) {
+    op.host_before += std::exchange(carried, {});
+    program.ops.push_back(op);
+  };
   const auto flush_items = [&](double until) {
     if (segment == 0) return;
     const std::vector<TimedItem>& items = timing.segments[segment - 1].items;
-    for (; item < items.size() && items[item].position < until; ++item) program.ops.push_back(timed_op(items[item]));
+    for (; item < items.size() && items[item].position < until; ++item) push_timed(timed_op(items[item]));
   };
   for (const PlacedOp& placed : memory) {
     if (placed.op.kind != OpKind::hook || placed.unmarked) {
@@ -77,7 +84,10 @@ Result<Program> join_step(const std::vector<PlacedOp>& memory, const StepTiming&
       const Nanoseconds usual = host_work(timing.segments[segment - 1]) + op.host_before;
       op.host_before += std::max(Nanoseconds{}, placed.segment - usual);
     }
-    program.ops.push_back(op);
+    if (placed.no_effect)
+      carried += op.host_before;
+    else
+      push_timed(op);
     ++segment;
     item = 0;
   }

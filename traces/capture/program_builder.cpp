@@ -1,6 +1,7 @@
 #include "traces/capture/program_builder.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 
 #include "core/base/check.hpp"
@@ -48,11 +49,27 @@ Region region_after(Hook hook, Region current) {
   }
 }
 
-PlacedOp unmarked_zero_grad(double position) {
+PlacedOp unmarked_zero_grad(double position, UnitId unit = {}) {
   Op op;
   op.kind = OpKind::hook;
   op.hook = Hook::zero_grad;
-  return {op, position, true, {}};
+  op.unit = unit;
+  return {.op = op, .position = position, .unmarked = true, .segment = {}};
+}
+
+void add_unmarked_zero_grad(std::vector<PlacedOp>& ops, const FreedGradients& freed, double position) {
+  if (freed.all) ops.push_back(unmarked_zero_grad(position));
+  for (std::size_t i = 0; i < freed.units.size() && !freed.all; ++i)
+    ops.push_back(unmarked_zero_grad(position, freed.units[i]));
+}
+
+/// A zero_grad that frees a part of the gradients is one for each of the units.
+void add_zero_grad(std::vector<PlacedOp>& ops, PlacedOp hook, const FreedGradients& freed) {
+  hook.no_effect = !freed.all && freed.units.empty();
+  if (!freed.all && !freed.units.empty()) hook.op.unit = freed.units.front();
+  ops.push_back(hook);
+  for (std::size_t i = 1; i < freed.units.size() && !freed.all; ++i)
+    ops.push_back(unmarked_zero_grad(0, freed.units[i]));
 }
 
 class Builder {
@@ -316,7 +333,7 @@ void Builder::add_event(std::vector<PlacedOp>& ops, std::uint32_t i, std::int32_
     op.from_setup = step >= 0 && step_of_[e.partner] < 0;
     op.steps_ago = op.from_setup ? 0 : static_cast<std::uint32_t>(step - step_of_[e.partner]);
   }
-  ops.push_back({op, position, false, {}});
+  ops.push_back({.op = op, .position = position, .segment = {}});
 }
 
 void Builder::build_setup() {
@@ -333,23 +350,29 @@ void Builder::build_step(std::size_t step) {
   std::uint32_t next = 0;
   while (next < events_.size() && step_of_[next] < static_cast<std::int32_t>(step)) ++next;
   const std::uint32_t end = end_of_step(step);
+  const std::vector<UnmarkedZeroGrad>& unmarked = found_.unmarked_zero_grads;
+  auto zero_grad = std::find_if(unmarked.begin(), unmarked.end(), [&](const auto& z) { return z.first_event >= next; });
   Nanoseconds opened = places.begin;
   for (std::size_t h = places.first; h <= places.first + places.count; ++h) {
     const bool last = h == places.first + places.count;
     const std::uint32_t until = last ? end : found_.hooks[h].first_event;
     const Nanoseconds closes = last ? places.end : found_.hooks[h].place.time;
     for (; next < until; ++next) {
-      if (std::binary_search(found_.unmarked_zero_grads.begin(), found_.unmarked_zero_grads.end(), next)) {
-        ops.push_back(unmarked_zero_grad(position_in(opened, closes, events_[next].time)));
-      }
-      add_event(ops, next, static_cast<std::int32_t>(step), position_in(opened, closes, events_[next].time));
+      const double position = position_in(opened, closes, events_[next].time);
+      if (zero_grad != unmarked.end() && zero_grad->first_event == next)
+        add_unmarked_zero_grad(ops, (zero_grad++)->freed, position);
+      add_event(ops, next, static_cast<std::int32_t>(step), position);
     }
     if (last) break;
     Op op;
     op.kind = OpKind::hook;
     op.hook = found_.hooks[h].place.hook;
     op.unit = found_.hooks[h].place.unit;
-    ops.push_back({op, 0, false, closes - opened});
+    const PlacedOp hook{.op = op, .segment = closes - opened};
+    if (op.hook == Hook::zero_grad)
+      add_zero_grad(ops, hook, found_.hooks[h].freed);
+    else
+      ops.push_back(hook);
     opened = closes;
   }
 }
@@ -357,11 +380,18 @@ void Builder::build_step(std::size_t step) {
 /// A recording that ends with its last optimizer lacks what frees the gradients, where no range of the next step does.
 void Builder::end_as_the_step_before() {
   if (out_.steps.size() < 2) return;
-  const auto has = [](const std::vector<PlacedOp>& ops) {
-    return std::any_of(ops.begin(), ops.end(), [](const PlacedOp& placed) { return placed.unmarked; });
+  const auto behind_hooks = [](std::vector<PlacedOp>& ops) {
+    const auto last = std::find_if(ops.rbegin(), ops.rend(),
+                                   [](const PlacedOp& p) { return p.op.kind == OpKind::hook && !p.unmarked; });
+    std::vector<PlacedOp> out;
+    std::copy_if(last.base(), ops.end(), std::back_inserter(out), [](const PlacedOp& p) { return p.unmarked; });
+    return out;
   };
-  if (has(out_.steps[out_.steps.size() - 2]) && !has(out_.steps.back()))
-    out_.steps.back().push_back(unmarked_zero_grad(1));
+  if (!behind_hooks(out_.steps.back()).empty()) return;
+  for (PlacedOp& placed : behind_hooks(out_.steps[out_.steps.size() - 2])) {
+    placed.position = 1;
+    out_.steps.back().push_back(placed);
+  }
 }
 
 BuiltPrograms Builder::build() {

@@ -94,7 +94,7 @@ class Recogniser final : public FsdpBackend {
   void run_hook(const HookPlace& place);
   /// The hook behind one of the places.
   [[nodiscard]] std::optional<Hook> hook_after(const HookPlace& place) const;
-  void run_zero_grad();
+  FreedGradients run_zero_grad();
   [[nodiscard]] Error mismatch_error(const Mismatch& mismatch, const HookPlace& place) const;
 
   const RecogniserInput& in_;
@@ -181,7 +181,7 @@ void Recogniser::free_gradient(ParameterId parameter) {
 }
 
 /// Gradient blocks are freed in the order of model.parameters(): read off the recording.
-void Recogniser::run_zero_grad() {
+FreedGradients Recogniser::run_zero_grad() {
   std::vector<UnitId> order;
   for (std::uint32_t i = position_; i < in_.events.size() && !in_.events[i].allocates; ++i) {
     const auto it = sharded_gradients_.find(in_.events[i].partner);
@@ -189,7 +189,9 @@ void Recogniser::run_zero_grad() {
     order.push_back(it->second);
   }
   fsdp_.zero_grad(order);
-  if (!order.empty() && result_.zero_grad_order.empty()) result_.zero_grad_order = order;
+  const bool all = sharded_gradients_.empty();
+  if (all && !order.empty() && result_.zero_grad_order.empty()) result_.zero_grad_order = order;
+  return {std::move(order), all};
 }
 
 std::optional<Hook> Recogniser::hook_after(const HookPlace& place) const {
@@ -204,14 +206,14 @@ void Recogniser::skip() {
     ++position_;
     return;
   }
-  result_.unmarked_zero_grads.push_back(position_);
-  run_zero_grad();
+  const std::uint32_t first = position_;
+  result_.unmarked_zero_grads.push_back({first, run_zero_grad()});
 }
 
 void Recogniser::run_hook(const HookPlace& place) {
   switch (place.hook) {
     case Hook::zero_grad:
-      run_zero_grad();
+      result_.hooks.back().freed = run_zero_grad();
       break;
     case Hook::microbatch_begin: {
       const bool last = static_cast<std::uint32_t>(place.microbatch) + 1 >= in_.settings.accumulate;
@@ -264,7 +266,7 @@ Result<Recognition> Recogniser::run() {
     };
     try {
       while (position_ < in_.events.size() && before(in_.events[position_])) skip();
-      result_.hooks.push_back({place, position_});
+      result_.hooks.push_back({place, {}, position_});
       run_hook(place);
     } catch (const Mismatch& mismatch) {
       return tl::unexpected(mismatch_error(mismatch, place));

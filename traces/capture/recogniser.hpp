@@ -28,20 +28,31 @@ struct EventTag {
   ParameterId parameter;  ///< of gradients, and of FSDP's buffers of one parameter
 };
 
+/// What a zero_grad frees.
+struct FreedGradients {
+  std::vector<UnitId> units;  ///< whose sharded gradients it frees, in order
+  bool all = true;            ///< no other unit has any
+};
+
 /// A place in the merged sequence: `events` [begin, end) are left-over requests before this hook, which
 /// is followed by FSDP's own.
 struct RecognisedHook {
   HookPlace place;
+  FreedGradients freed;           ///< of zero_grad
   std::uint32_t first_event = 0;  ///< index of the first request at or after the hook
 };
 
+/// Gradients freed outside Optimizer.zero_grad's range: model.zero_grad() (Hugging Face's Trainer) has none.
+struct UnmarkedZeroGrad {
+  std::uint32_t first_event = 0;  ///< index of the first free
+  FreedGradients freed;
+};
+
 struct Recognition {
-  std::vector<EventTag> tags;           ///< by request
-  std::vector<RecognisedHook> hooks;    ///< in order
-  std::vector<UnitId> zero_grad_order;  ///< as observed; empty when never seen
-  /// Where gradients were freed outside Optimizer.zero_grad's range: model.zero_grad() (Hugging Face's Trainer) has
-  /// none. Requests, ascending; each is the first free.
-  std::vector<std::uint32_t> unmarked_zero_grads;
+  std::vector<EventTag> tags;                         ///< by request
+  std::vector<RecognisedHook> hooks;                  ///< in order
+  std::vector<UnitId> zero_grad_order;                ///< of the first zero_grad that frees all; empty when never seen
+  std::vector<UnmarkedZeroGrad> unmarked_zero_grads;  ///< in order
 };
 
 struct RecogniserInput {

@@ -133,6 +133,63 @@ TEST_CASE("gradients that no range frees are freed where the recording does") {
   CHECK(difference(again, once).empty());
 }
 
+/// small_workload() whose zero_grad stands behind the forward, of these units or (none) of all, and in no range.
+Workload with_late_zero_grad(const Settings& settings, const std::vector<UnitId>& units) {
+  Workload workload = small_workload(settings, 2);
+  for (Program& step : workload.steps) {
+    const auto is = [](Hook hook) {
+      return [hook](const Op& op) { return op.kind == OpKind::hook && op.hook == hook; };
+    };
+    std::erase_if(step.ops, is(Hook::zero_grad));
+    const auto forward = std::find_if(step.ops.begin(), step.ops.end(), is(Hook::forward_end));
+    REQUIRE(forward != step.ops.end());
+    std::vector<Op> zero_grads(std::max<std::size_t>(units.size(), 1));
+    for (std::size_t i = 0; i < zero_grads.size(); ++i) {
+      zero_grads[i].kind = OpKind::hook;
+      if (!units.empty()) zero_grads[i].unit = units[i];
+    }
+    step.ops.insert(forward + 1, zero_grads.begin(), zero_grads.end());
+  }
+  return workload;
+}
+
+/// Without places, and without inputs: with no zero_grad in front no range shows that they belong to a microbatch.
+std::vector<std::string> requests_behind_inputs(const Workload& workload, const Settings& settings) {
+  std::vector<std::string> out;
+  for (const std::string& line : requests_of(record(workload, settings).run))
+    if (line.find(" 1000 ") == std::string::npos) out.push_back(line.substr(0, line.find(" at ")));
+  return out;
+}
+
+TEST_CASE("gradients that no range frees between forward and backward are freed there") {
+  for (const std::vector<UnitId>& units : {std::vector<UnitId>{}, std::vector{UnitId{1}}}) {
+    INFO((units.empty() ? "all units" : "one unit"));
+    const Workload original = with_late_zero_grad(mixed(), units);
+    Recorded recorded = record(original, original.settings);
+    std::erase_if(recorded.snapshot.annotations,
+                  [](const SnapshotAnnotation& a) { return a.name.starts_with("Optimizer.zero_grad"); });
+    const auto found = capture(recorded.snapshot, original.settings, original.units);
+    INFO((found ? "" : found.error().text()));
+    REQUIRE(found);
+    CHECK(difference(requests_of(record(found->workload, original.settings).run), requests_of(recorded.run)).empty());
+    // Of several microbatches only the first frees what earlier steps left.
+    Settings more = original.settings;
+    more.accumulate = 3;
+    const auto adapted = adapt(found->workload, more);
+    INFO((adapted ? "" : adapted.error().text()));
+    REQUIRE(adapted);
+    const Workload wanted = with_late_zero_grad(more, units);
+    CHECK(difference(requests_behind_inputs(adapted->workload, more), requests_behind_inputs(wanted, more)) ==
+          std::string());
+    for (const Program& step : adapted->workload.steps) {
+      const auto zero_grads = std::count_if(step.ops.begin(), step.ops.end(), [](const Op& op) {
+        return op.kind == OpKind::hook && op.hook == Hook::zero_grad;
+      });
+      CHECK(zero_grads <= 2);
+    }
+  }
+}
+
 TEST_CASE("gradients and input casts are told from the user's other blocks") {
   const Workload original = small_workload(mixed(), 2);
   const auto found = capture(record(original, original.settings).snapshot, original.settings, original.units);
