@@ -144,7 +144,7 @@ class StepCutter {
     if (call.synchronize) {
       last_ = call.end;
       if (open_ != kNone) {
-        ++out_.lost_waits;
+        out_.lost_waits += call.ends_trace ? 0 : 1;
         section_carry_ += host;
       } else {
         items.push_back({StepItem::kSynchronize, host, clock_});

@@ -32,7 +32,8 @@ TraceCalls find_calls(const Run& run) {
   std::uint64_t joined = 0;
   for (const HostOpRecord& host : run.host_ops) {
     if (host.kind != HostOpRecord::Kind::runtime) continue;
-    TraceCall call{host.start, host.end, is_synchronize(run.labels.text(host.label)), 0, 0};
+    TraceCall call{.start = host.start, .end = host.end};
+    call.synchronize = is_synchronize(run.labels.text(host.label));
     if (host.correlation != 0) {
       const auto first = std::lower_bound(order.begin(), order.end(), host.correlation, by_correlation);
       auto last = first;
@@ -60,6 +61,7 @@ TraceCalls find_calls(const Run& run) {
   out.calls.resize(kept);
   std::stable_sort(out.calls.begin(), out.calls.end(),
                    [](const TraceCall& a, const TraceCall& b) { return a.start < b.start; });
+  for (auto it = out.calls.rbegin(); it != out.calls.rend() && it->synchronize; ++it) it->ends_trace = true;
   out.ops_without_call = run.device_ops.size() - std::min<std::uint64_t>(joined, run.device_ops.size());
   return out;
 }

@@ -21,6 +21,7 @@ struct TraceCall {
   Nanoseconds start;
   Nanoseconds end;
   bool synchronize = false;
+  bool ends_trace = false;  ///< a synchronisation behind the last launch: whoever stops the profiler waits for the GPU
   std::uint32_t first_op = 0;  ///< its device ops are op_order[first_op, first_op + op_count)
   std::uint32_t op_count = 0;  ///< 1 but for graph launches
 };

@@ -206,6 +206,21 @@ TEST_CASE("a blocked launch and a synchronisation are no host work") {
   CHECK(us(forward.items[3].host_before) == 20);
 }
 
+TEST_CASE("the wait that ends the trace is not the program's") {
+  for (const bool program : {false, true}) {
+    TraceRun trace;
+    append_step(trace, 0, 0, 20);
+    trace.range("Optimizer.step#SGD.step", 1000, 1400);
+    trace.call("cudaDeviceSynchronize", 1100, 1300);
+    if (program) trace.launch("behind it", 1320, 1325, 1330, 5);
+    const auto timing = read_timing(trace.run, h200_sized());
+    REQUIRE(timing);
+    const bool waits = std::any_of(timing->stats.begin(), timing->stats.end(),
+                                   [](const ImportStat& stat) { return stat.name == "waits_in_sections"; });
+    CHECK(waits == program);
+  }
+}
+
 TEST_CASE("ops on a further stream of the user's keep it, its collectives are counted") {
   TraceRun trace;
   append_step(trace, 0, 0, 20);
