@@ -21,7 +21,7 @@ ENVIRONMENT = {
     "ranks_per_node": 4, "zero_cta": False, "variables": {},
 }  # fmt: skip
 MODEL = {"checkpointed": [], "checkpointed_selectively": [], "config": None}
-ADAM = {"class": "Adam", "defaults": {"fused": None, "foreach": None, "amsgrad": False}}
+ADAM = {"class": "Adam", "torch_class": "Adam", "defaults": {"fused": None, "foreach": None, "amsgrad": False}}
 
 
 def group(parameters, **changes):
@@ -104,16 +104,23 @@ class SettingsTest(unittest.TestCase):
         self.assertEqual(about["settings"]["accumulate"], 2)
         self.assertIs(about["settings"]["accumulate_with_sync"], False)
         self.assertNotIn("batch", about_of())
+        evaluation = forward(4096) | {"backward": False}
+        about = about_of(inputs=[[forward(16) | {"backward": True}, evaluation]])
+        self.assertEqual(about["seq"], 16)
+        self.assertEqual(about["settings"]["accumulate"], 1)
 
     def test_optimizers(self):
         def word(kind, **defaults):
-            return settings_of(optimizers=[{"class": kind, "defaults": defaults}]).get("optimizer")
+            facts = {"class": kind, "torch_class": kind, "defaults": defaults}
+            return settings_of(optimizers=[facts]).get("optimizer")
 
         self.assertEqual(word("AdamW", fused=True), "adam-fused")
         self.assertEqual(word("AdamW", foreach=False), "adam-single")
         self.assertEqual(word("SGD"), "sgd")
         self.assertIsNone(word("SGD", momentum=0.9))
         self.assertIsNone(word("Muon"))
+        other = {"class": "AdamW", "torch_class": None, "defaults": {}}  # transformers' or bitsandbytes' own
+        self.assertNotIn("optimizer", settings_of(optimizers=[other]))
 
     def test_checkpointing(self):
         def word(**model):
@@ -129,8 +136,15 @@ class SettingsTest(unittest.TestCase):
         units = blocks()
         for one in units:
             one["groups"][0]["mesh"] = {"shard": 4, "replicate": 2}
+        # What is outside FSDP's mesh and divides no parameter is pipeline parallelism: one mesh of it is described.
+        about = about_of(units, world_size=16, ranks_per_node=8)
+        self.assertEqual([about[key] for key in ("gpus", "nodes", "replicate")], [8, 1, 2])
+        self.assertNotIn("tensor_parallel", about)
+        weight = units[1]["groups"][0]["parameters"][0]
+        weight |= {"shape": [64, 32], "local_shape": [32, 32], "mesh_shape": [2, 4, 2]}
         about = about_of(units, world_size=16, ranks_per_node=8)
         self.assertEqual([about[key] for key in ("gpus", "nodes", "replicate", "tensor_parallel")], [8, 2, 2, 2])
+        self.assertEqual(about["units"][1]["parameters"][0]["shape"], [32, 32])
 
     def test_frozen_parameters_are_named_where_there_are_any(self):
         units = blocks()

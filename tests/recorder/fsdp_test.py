@@ -26,8 +26,8 @@ import foreshard
 from foreshard import units
 from foreshard.about import make_about
 from foreshard.environment import describe_environment
-from foreshard.meeting import Meeting
 from foreshard.model_facts import describe_model, describe_optimizer
+from foreshard.rank_barrier import RankBarrier
 
 logging.getLogger("foreshard").setLevel(logging.ERROR)
 
@@ -130,19 +130,19 @@ class FsdpTest(unittest.TestCase):
         store = torch.distributed.HashStore()
 
         def rank(number):
-            return mock.patch("foreshard.meeting._rank_and_world", lambda: (number, 2))
+            return mock.patch("foreshard.rank_barrier._rank_and_world", lambda: (number, 2))
 
-        def meeting():
-            made = Meeting("place")
+        def barrier():
+            made = RankBarrier("place")
             made._store = lambda: store
             return made
 
         with rank(0), self.assertRaises(RuntimeError):
-            meeting().wait(0.1)
+            barrier().wait(0.1)
         with rank(1):
-            meeting().arrive()
+            barrier().arrive()
         with rank(0):
-            meeting().wait(20)
+            barrier().wait(20)
 
     def test_a_loop_with_accumulation(self):
         # Without resharding: FSDP2 of 2.6 gathers a second time on the CPU in a way that autograd refuses.

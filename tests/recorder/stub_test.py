@@ -7,6 +7,7 @@ import logging
 import pickle
 import sys
 import tempfile
+import threading
 import types
 import unittest
 from pathlib import Path
@@ -19,7 +20,9 @@ import torch  # noqa: E402 (the stub)
 
 import foreshard  # noqa: E402
 from foreshard import adapters, history  # noqa: E402
+from foreshard import recording as recording_module  # noqa: E402
 from foreshard.by_optimizer import RecordingByOptimizer  # noqa: E402
+from foreshard.model_facts import describe_optimizer  # noqa: E402
 
 FAULTS = ["history.start", "history.stop", "snapshot", "profiler.start", "profiler.stop", "trace", "memory_stats",
           "event.record", "synchronize", "hook"]  # fmt: skip
@@ -34,7 +37,7 @@ def small_model():
 
 def train(recording, model, optimizer, steps):
     for _ in range(steps):
-        model(torch.Tensor((4, 128)))
+        model(torch.Tensor((4, 128))).backward()
         torch.journal.append("step")
         optimizer.step()
         if recording is not None:
@@ -99,7 +102,7 @@ class StubTest(unittest.TestCase):
         written = ["profiler.stop", "snapshot", "history.stop", "trace"]
         measured = ["event.record", "step", "event.record", "step", "event.record"]
         self.assertEqual(calls, recorded + written + measured + ["step", "step"])
-        self.assertEqual(model.hooks, [])
+        self.assertEqual(model.hooks + model.after, [])
 
     def test_what_fails_leaves_the_training_and_the_rest_alone(self):
         for fault in FAULTS:
@@ -135,6 +138,50 @@ class StubTest(unittest.TestCase):
         self.assertTrue((self.folder / "rank00000/snapshot.pickle.gz").exists())
         self.assertNotIn("measured", self.about())
         self.assertIn("out of memory", self.rank()["problems"][0])
+
+    def test_a_gpu_that_never_gets_done_holds_up_no_failure(self):
+        for steps in (3, 5):  # recording under the profiler, and measuring
+            with self.subTest(steps), mock.patch.object(recording_module, "_FAILED_S", 0.05):
+                self.setUp()
+                model, optimizer = small_model(), torch.AdamW()
+                release = threading.Event()
+                with self.assertRaisesRegex(RuntimeError, "out of memory"):
+                    with foreshard.record(self.folder, model, optimizer) as recording:
+                        train(recording, model, optimizer, steps)
+                        with mock.patch.object(torch.cuda, "synchronize", lambda device=None: release.wait(20)):
+                            recording.__exit__(RuntimeError, RuntimeError("CUDA out of memory"), None)
+                        release.set()
+                        raise RuntimeError("CUDA out of memory")
+                self.assertTrue((self.folder / "rank00000/snapshot.pickle.gz").exists())
+                self.assertEqual("profiler.stop" in torch.journal, steps == 5)
+                self.assertIn("was not done", " ".join(recording.problems))
+                self.assertNotIn("measured", self.about())
+
+    def test_a_forward_without_a_backward_is_no_microbatch(self):
+        model, optimizer = small_model(), torch.AdamW()
+        with foreshard.record(self.folder, model, optimizer, measure=0) as recording:
+            for _ in range(4):
+                model(torch.Tensor((4, 128))).backward()
+                model(torch.Tensor((64, 512)))
+                optimizer.step()
+                recording.step()
+        self.assertEqual(self.about()["settings"]["accumulate"], 1)
+        self.assertEqual((self.about()["batch"], self.about()["seq"]), (4, 128))
+
+    def test_an_optimizer_is_known_by_the_step_that_it_runs(self):
+        class Sub(torch.AdamW):
+            pass
+
+        class Own(torch.AdamW):
+            def step(self):
+                pass
+
+        class AdamW:
+            param_groups, defaults = [], {}
+
+        wrapper = types.SimpleNamespace(optim=types.SimpleNamespace(optimizer=Sub(), param_groups=[]))
+        names = [describe_optimizer(one)["torch_class"] for one in (Sub(), Own(), AdamW(), wrapper)]
+        self.assertEqual(names, ["AdamW", None, None, "AdamW"])
 
     def test_set_up_is_recorded_when_asked_early(self):
         foreshard.record_setup()
@@ -172,7 +219,7 @@ class StubTest(unittest.TestCase):
         wrapper = types.SimpleNamespace(optimizer=optimizer)  # AcceleratedOptimizer
         callback.on_train_begin(None, None, None, model=model, optimizer=wrapper)
         for _ in range(7):
-            model(input_ids=torch.Tensor((2, 64)), labels=torch.Tensor((2, 64)))
+            model(input_ids=torch.Tensor((2, 64)), labels=torch.Tensor((2, 64))).backward()
             callback.on_step_end(None, None, None)
         callback.on_train_end(None, None, None)
         self.assertEqual((self.about()["batch"], self.about()["seq"]), (2, 64))

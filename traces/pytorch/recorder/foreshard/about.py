@@ -6,6 +6,7 @@ out is left out. foreshard refuses keys that it does not know, so whatever has n
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterable
 from typing import Any
@@ -39,13 +40,16 @@ def make_about(
     world = environment["world_size"]
     per_node = environment["ranks_per_node"]
     mesh = _most_common(group["mesh"] for _, group in _groups(units)) or {"shard": world, "replicate": 1}
-    batch, length = batch_and_length([forward for step in inputs for forward in step])
+    tensor_parallel = _tensor_parallel(units)
+    # With pipeline parallelism the world has several meshes: this is the one that FSDP2 and tensor parallelism share.
+    ranks = min(world, mesh["shard"] * mesh["replicate"] * tensor_parallel)
+    gpus = min(per_node, ranks)
+    batch, length = batch_and_length([forward for step in inputs for forward in _trained(step)])
     about: dict[str, Any] = {"schema": 1, "torch": environment["torch"]}
     for key in ("nccl", "gpu", "sm_count"):
         if environment.get(key):
             about[key] = environment[key]
-    about |= {"gpus": per_node, "nodes": max(1, world // per_node), "replicate": mesh["replicate"]}
-    tensor_parallel = world // max(1, mesh["shard"] * mesh["replicate"])
+    about |= {"gpus": gpus, "nodes": max(1, ranks // gpus), "replicate": mesh["replicate"]}
     if tensor_parallel > 1:
         about["tensor_parallel"] = tensor_parallel
     if batch is not None:
@@ -58,6 +62,22 @@ def make_about(
     if model.get("config"):
         about["model_config"] = model["config"]
     return about
+
+
+def _tensor_parallel(units: list[dict[str, Any]]) -> int:
+    """Ranks of the mesh dimensions that parameters lie on beside FSDP2's own: parallelize_module made them DTensors
+    (FSDPParam._init_sharded_param). What else divides the world, pipeline parallelism, divides no parameter."""
+    most = 1
+    for _, group in _groups(units):
+        own = group["mesh"]["shard"] * group["mesh"]["replicate"]
+        for parameter in group["parameters"]:
+            most = max(most, math.prod(parameter.get("mesh_shape") or [own]) // max(1, own))
+    return most
+
+
+def _trained(step: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The forwards of a step that a backward followed, or of which that is not known: not an evaluation's."""
+    return [forward for forward in step if forward.get("backward") is not False]
 
 
 def _settings(
@@ -147,8 +167,8 @@ def _transports(groups: list[dict[str, Any]], zero_cta: bool | None) -> dict[str
 
 
 def _accumulation(inputs: list[list[dict[str, Any]]]) -> dict[str, Any]:
-    """Forwards a step. With several, whether each backward reduces."""
-    forwards = next((step for step in reversed(inputs) if step), None)
+    """Forwards with a backward a step. With several, whether each backward reduces."""
+    forwards = next((_trained(step) for step in reversed(inputs) if _trained(step)), None)
     if forwards is None:
         return {}
     settings: dict[str, Any] = {"accumulate": len(forwards)}
@@ -183,13 +203,17 @@ def _modules_a_unit(units: list[dict[str, Any]]) -> int:
 def _unit_lists(units: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """`requires_grad` only where something is frozen: otherwise the recording says it, unused parameters included."""
     frozen = any(not parameter["requires_grad"] for _, group in _groups(units) for parameter in group["parameters"])
-    keys = ("name", "shape", "dtype") + (("requires_grad",) if frozen else ())
+    keys = ("dtype",) + (("requires_grad",) if frozen else ())
+
+    def row(parameter: dict[str, Any]) -> dict[str, Any]:
+        # What FSDP2 shards of a DTensor parameter is the rank's local tensor.
+        shape = parameter.get("local_shape", parameter["shape"])
+        return {"name": parameter["name"], "shape": shape} | {key: parameter[key] for key in keys}
+
     return [
         {
             "unit": unit["unit"],
-            "parameters": [
-                {key: parameter[key] for key in keys} for group in unit["groups"] for parameter in group["parameters"]
-            ],
+            "parameters": [row(parameter) for group in unit["groups"] for parameter in group["parameters"]],
         }
         for unit in units
     ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import Any
 
 
@@ -37,16 +38,39 @@ def _is_a(module: Any, name: str) -> bool:
 
 
 def describe_optimizer(optimizer: Any) -> dict[str, Any]:
-    """Class, defaults and number of parameters of an optimizer; wrappers (accelerate's) are looked into."""
-    while hasattr(optimizer, "optimizer") and hasattr(optimizer.optimizer, "param_groups"):
-        optimizer = optimizer.optimizer
+    """Class, defaults and number of parameters of an optimizer; wrappers (accelerate's, ZeroRedundancyOptimizer) are
+    looked into. `torch_class` is the class of torch.optim whose step() it runs, None for one of another package, of
+    whatever name, and for one that steps by itself."""
+    optimizer = _wrapped(optimizer)
     groups = getattr(optimizer, "param_groups", [])
     return {
         "class": type(optimizer).__name__,
+        "torch_class": _torch_class(type(optimizer)),
         "defaults": {key: _plain(value) for key, value in getattr(optimizer, "defaults", {}).items()},
         "groups": len(groups),
         "parameters": sum(len(group["params"]) for group in groups),
     }
+
+
+def _wrapped(optimizer: Any) -> Any:
+    """What a wrapper keeps as `optimizer` or `optim`."""
+    for _ in range(8):  # of one another, and never for ever
+        inner = [getattr(optimizer, name, None) for name in ("optimizer", "optim")]
+        found = next((one for one in inner if one is not optimizer and hasattr(one, "param_groups")), None)
+        if found is None:
+            return optimizer
+        optimizer = found
+    return optimizer
+
+
+def _torch_class(kind: type) -> str | None:
+    """A subclass that leaves step() alone makes its base's requests. torch.optim.Optimizer puts a wrapper around step()
+    of the class of the first instance (_patch_step_function): unwrapped, both are one function."""
+    for base in kind.__mro__:
+        if base.__module__.startswith("torch.optim"):
+            same = inspect.unwrap(getattr(kind, "step", None)) is inspect.unwrap(getattr(base, "step", None))
+            return base.__name__ if same else None
+    return None
 
 
 def optimizer_word(facts: dict[str, Any]) -> str | None:
@@ -54,11 +78,11 @@ def optimizer_word(facts: dict[str, Any]) -> str | None:
     without `fused` and `foreach` CUDA parameters take the foreach path (torch.optim.optimizer,
     _default_to_fused_or_foreach)."""
     defaults = facts["defaults"]
-    if facts["class"] in ("Adam", "AdamW") and not defaults.get("amsgrad"):
+    if facts["torch_class"] in ("Adam", "AdamW") and not defaults.get("amsgrad"):
         if defaults.get("fused"):
             return "adam-fused"
         return "adam-single" if defaults.get("foreach") is False else "adam"
-    if facts["class"] == "SGD" and not defaults.get("momentum"):
+    if facts["torch_class"] == "SGD" and not defaults.get("momentum"):
         return "sgd"
     return None
 

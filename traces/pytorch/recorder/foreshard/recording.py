@@ -20,13 +20,15 @@ from .environment import describe_environment, rank_and_world
 from .folder import Folder
 from .guard import Guard
 from .inputs import InputWatch
-from .meeting import Meeting
 from .model_facts import describe_model, describe_optimizer
 from .profiling import StepProfiler
-from .timing import StepTimer
+from .rank_barrier import RankBarrier
+from .timing import StepTimer, synchronize, synchronized_within
 
 # Longest wait for ranks that are still writing: shorter than any time-out of collectives that jobs set.
 _WRITING_S = 60.0
+# Longest wait for the GPU after an exception.
+_FAILED_S = 10.0
 # A root with that part of all parameters stands for the model; others beside it are small (a teacher's head, say).
 _WHOLE_MODEL = 0.5
 _recordings = itertools.count()
@@ -74,7 +76,7 @@ class Recording:
         self._guard = Guard()
         self._phase = _Phase.DONE
         self._count = 0
-        self._meeting = Meeting(f"{os.path.basename(os.path.abspath(folder))}/{next(_recordings)}")
+        self._rank_barrier = RankBarrier(f"{os.path.basename(os.path.abspath(folder))}/{next(_recordings)}")
         self._with_setup = False
         self._folder: Folder | None = None
         self._root: Any = None
@@ -135,8 +137,8 @@ class Recording:
         if self._phase is _Phase.RECORDING:
             if error is None:
                 self._guard.note(f"the loop ended after {self._count} of {self._steps} recorded steps")
-            self._stop_recording()
-        elif self._phase is _Phase.MEASURING:
+            self._stop_recording(failed=error is not None)
+        elif self._phase is _Phase.MEASURING and (error is None or self._is_idle()):
             self._finish()
 
     def _start(self) -> bool:
@@ -173,13 +175,23 @@ class Recording:
         self._returned = time.perf_counter()
         return True
 
-    def _stop_recording(self) -> None:
+    def _is_idle(self) -> bool:
+        """Whether the GPU gets done. After a failure it may not: a collective waits for ranks that will never come."""
+        idle = self._guard.run("waiting for the GPU", lambda: synchronized_within(_FAILED_S))
+        if not idle:
+            self._guard.note(f"the GPU was not done {_FAILED_S:.0f} s after the failure: no trace and no times")
+        return bool(idle)
+
+    def _stop_recording(self, failed: bool = False) -> None:
         """Everything off, then everything written; each part by itself, so that one that fails takes no other along."""
         run = self._guard.run
-        run("waiting for the GPU", _synchronize)
+        if not failed:
+            run("waiting for the GPU", synchronize)
+        idle = not failed or self._is_idle()
         if self._inputs is not None:
             run("inputs", self._inputs.stop)
-        profile = run("profiler", self._profiler.stop) if self._profiler.running else None
+        # Stopping the profiler waits for the GPU (torch.autograd.profiler.profile.__exit__).
+        profile = run("profiler", self._profiler.stop) if self._profiler.running and idle else None
         snapshot = run("snapshot", history.take_snapshot) if history.history_started() else None
         run("memory history", history.stop_history)
         # Not before: a loop may make its process group, and with it get its rank, after the recording has begun.
@@ -197,7 +209,7 @@ class Recording:
         if self._measure == 0:
             self._let_go()
             return
-        self._guard.run("waiting for the other ranks", lambda: self._meeting.wait(_WRITING_S))
+        self._guard.run("waiting for the other ranks", lambda: self._rank_barrier.wait(_WRITING_S))
         self._timer = StepTimer(self._measure)
         self._timer.start()
         self._phase = _Phase.MEASURING
@@ -219,7 +231,7 @@ class Recording:
     def _let_go(self) -> None:
         """Nothing of the training is held any longer, and no rank waits for this one."""
         self._phase = _Phase.DONE
-        self._guard.run("waiting for the other ranks", self._meeting.arrive)
+        self._guard.run("waiting for the other ranks", self._rank_barrier.arrive)
         self._model = self._root = self._timer = None
         self._optimizers = []
 
@@ -284,13 +296,6 @@ def _listed(optimizer: Any) -> list[Any]:
         return []
     several = getattr(optimizer, "optimizers", optimizer)
     return list(several) if isinstance(several, (list, tuple)) else [optimizer]
-
-
-def _synchronize() -> None:
-    import torch
-
-    if torch.cuda.is_available():
-        torch.cuda.synchronize()
 
 
 def _memory_statistics() -> dict[str, int]:

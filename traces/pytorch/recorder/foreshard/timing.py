@@ -2,8 +2,36 @@
 
 from __future__ import annotations
 
+import contextlib
+import threading
 import time
 from typing import Any
+
+
+def synchronize() -> None:
+    """Waits for the GPU, where there is one."""
+    import torch
+
+    if torch.cuda.is_available():
+        torch.cuda.synchronize()
+
+
+def synchronized_within(seconds: float) -> bool:
+    """Whether the GPU gets done within that time: waits in a thread that is left behind where it does not."""
+    import torch
+
+    if not torch.cuda.is_available():
+        return True
+    device = torch.cuda.current_device()
+    done = threading.Event()
+
+    def wait() -> None:
+        with contextlib.suppress(Exception):  # a GPU in error: it does nothing any more
+            torch.cuda.synchronize(device)
+        done.set()
+
+    threading.Thread(target=wait, name="foreshard-synchronize", daemon=True).start()
+    return done.wait(seconds)
 
 
 class StepTimer:

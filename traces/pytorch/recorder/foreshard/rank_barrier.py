@@ -6,8 +6,8 @@ from datetime import timedelta
 from typing import Any
 
 
-class Meeting:
-    """One place where all ranks come by once, in the store of the process group (torchrun's TCP store). Nothing of the
+class RankBarrier:
+    """A barrier that each rank passes once, in the store of the process group (torchrun's TCP store). Nothing of the
     GPU is used. Does nothing where there is one rank, or no process group."""
 
     def __init__(self, place: str) -> None:
