@@ -252,6 +252,13 @@ std::optional<Recomputed> recomputed_in(const InferInput& input, const Passes& p
   return out.forward < kFewestCalls ? std::nullopt : std::optional(out);
 }
 
+/// Inductor names its kernels "triton_…" (torch/_inductor/codegen/triton.py).
+bool is_compiled(const ProfilerTrace& trace) {
+  return std::any_of(trace.run.device_ops.begin(), trace.run.device_ops.end(), [&](const DeviceOpRecord& op) {
+    return op.kind == DeviceOpRecord::Kind::kernel && trace.run.labels.text(op.label).starts_with("triton_");
+  });
+}
+
 /// The share under which Settings::checkpoints_block() says the same of every block; none: no share does.
 std::optional<std::uint32_t> share_of(const std::vector<bool>& checkpointed) {
   Settings settings;
@@ -320,6 +327,9 @@ void infer_checkpoint(const InferInput& input, Inference& out) {
   };
   if (checkpointed.empty())
     return say(fmt::format("no unit has enough {} to tell a forward that is made again", calls), false);
+  // Compiled blocks make a forward again in kernels of other names, fused with the backward's.
+  if (count == 0 && traced && is_compiled(*input.trace))
+    return say("no unit's backward begins with the kernels of its forward, but some are compiled", false);
   // A unit of several blocks begins with the last one's.
   if (count == 0 && partly) return say(fmt::format("some backwards begin with a few {} of a forward", calls), false);
   if (count == 0) return say(fmt::format("no unit's backward begins with the {} of its forward", calls), traced);

@@ -79,6 +79,13 @@ TEST_CASE("another policy is said, and not taken for one that is known") {
   CHECK_FALSE(found.item("checkpoint")->settled);
 }
 
+TEST_CASE("a compiled backward of its own settles nothing") {
+  std::vector<std::string> compiled = kForward;
+  compiled[0] = "triton_per_fused_mean_mul_0";
+  OneUnit unit(compiled, kBackward);
+  CHECK_FALSE(unit.infer().item("checkpoint")->settled);
+}
+
 TEST_CASE("a forward of few kernels settles nothing") {
   OneUnit unit({"gemm", "add"}, {"gemm", "add"});
   CHECK_FALSE(unit.infer().item("checkpoint")->settled);
