@@ -40,6 +40,8 @@ struct SnapshotSettings {
   std::int64_t max_split_size = -1;  ///< −1: unlimited
   double garbage_collection_threshold = 0;
   bool expandable_segments = false;
+  std::uint64_t history_entries = 0;  ///< length of the ring of events, 2.13 and later; 0: not said
+  bool history_overflowed = false;    ///< the ring was full before the snapshot: events lack their beginning
 };
 
 struct Snapshot {

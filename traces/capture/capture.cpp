@@ -54,6 +54,18 @@ std::int64_t origin_of(const Snapshot& snapshot) {
   return origin;
 }
 
+/// A recording that began inside a step is set-up as far as the next one: what FSDP2 did before is not in it. Returns
+/// how many steps were dropped.
+std::int32_t drop_cut_step(Hooks& hooks) {
+  if (hooks.steps.empty() || !hooks.steps.front().cut) return 0;
+  const std::size_t places = hooks.steps.front().count;
+  hooks.places.erase(hooks.places.begin(), hooks.places.begin() + static_cast<std::ptrdiff_t>(places));
+  hooks.steps.erase(hooks.steps.begin());
+  for (StepPlaces& step : hooks.steps) step.first -= places;
+  hooks.began_inside = true;
+  return 1;
+}
+
 Result<void> add_steps(const BuiltPrograms& built, const CaptureInput& input, Workload& workload) {
   for (const std::vector<PlacedOp>& memory : built.steps) {
     Program program;
@@ -166,9 +178,12 @@ Result<Capture> take_capture(CaptureInput input) {
   FORESHARD_TRY(plans);
   auto hooks = find_hooks(ranges, input.units);
   FORESHARD_TRY(hooks);
+  const std::int32_t dropped = drop_cut_step(*hooks);
   if (hooks->steps.empty())
-    return fail(ErrorKind::mismatch, "the snapshot records no training step with FSDP annotations", {},
-                "record with torch.cuda.memory._record_memory_history from before the first step on");
+    return fail(ErrorKind::mismatch,
+                dropped > 0 ? "the snapshot records a part of one training step"
+                            : "the snapshot records no training step with FSDP annotations",
+                {}, "record with torch.cuda.memory._record_memory_history from before the first step on");
   auto recognition = recognise({events, *hooks, input.settings, input.units, *plans});
   FORESHARD_TRY(recognition);
   const BuiltPrograms built = build_programs(input, events, ranges, *hooks, *recognition, *plans);
@@ -198,6 +213,9 @@ Result<Capture> take_capture(CaptureInput input) {
     w.has_timing = true;
   }
   capture.allocations = built.allocations;
+  for (AllocationNote& note : capture.allocations)
+    if (note.step >= 0) note.step += dropped;
+  capture.optimizer_began_before = built.optimizer_began_before;
   capture.stats = hooks->stats;
   capture.stats.insert(capture.stats.end(), frozen->begin(), frozen->end());
   return capture;

@@ -45,6 +45,7 @@ struct AllocationNote {
 
 struct Capture {
   Workload workload;
+  bool optimizer_began_before = false;  ///< its requests are the optimizer's, but for the states: made earlier
   std::vector<AllocationNote> allocations;
   std::vector<ImportStat> stats;
 };

@@ -70,6 +70,7 @@ class HookWalk {
     step.count = out_.places.size() - step.first;
     step.end = next_follows ? end : state_.optimizer_end.value_or(end);
     const bool optimizer = state_.optimizer_closed || (next_follows && !state_.optimizer);
+    step.cut = state_.partial;
     step.complete = !state_.partial && state_.forward && state_.final_callback && optimizer;
     if (step.complete && !state_.optimizer) ++without_optimizer_;
     if (!step.complete) ++incomplete_;

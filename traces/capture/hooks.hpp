@@ -60,6 +60,7 @@ struct StepPlaces {
   Nanoseconds begin;
   Nanoseconds end;        ///< begin of the next step; of the last step: end of its optimizer's range
   bool complete = false;  ///< seen from its begin to its optimizer, with forward and backward between
+  bool cut = false;       ///< the recording began inside it
   std::size_t first = 0;  ///< its places are places[first, first + count)
   std::size_t count = 0;
 };
@@ -67,6 +68,7 @@ struct StepPlaces {
 struct Hooks {
   std::vector<HookPlace> places;  ///< in host order; times never fall
   std::vector<StepPlaces> steps;  ///< in order, unfinished ones at either end of the recording included
+  bool began_inside = false;      ///< the recording's first step was cut, and left out: set-up is not in it
   std::vector<ImportStat> stats;  ///< unknown FSDP:: ranges, steps without an optimizer range, …
 };
 

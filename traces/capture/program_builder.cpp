@@ -92,7 +92,8 @@ class Builder {
   void match_setup_shards();
   void order_from_optimizer_states();
   void match_optimizer();
-  [[nodiscard]] bool optimizer_matches(std::size_t step, const std::vector<OptimizerParameter>& parameters) const;
+  [[nodiscard]] bool optimizer_matches(std::size_t step, const std::vector<OptimizerParameter>& parameters,
+                                       bool makes_states) const;
   [[nodiscard]] std::vector<OptimizerParameter> optimizer_parameters() const;
   void order_parameters();
   void note_categories();
@@ -171,6 +172,7 @@ void Builder::match_setup_shards() {
   for (const Unit& unit : in_.units)
     for (const Parameter& p : unit.parameters) shard_bytes_.push_back(local_shard_numel(p, group) * itemsize(p.dtype));
   shard_of_.assign(events_.size(), ParameterId{});
+  if (hooks_.began_inside) return;  // optimizer states of the cut step have the shards' sizes
   std::vector<Bytes> sizes;
   std::vector<std::uint32_t> where;
   for (std::uint32_t i = 0; i < events_.size() && step_of_[i] < 0; ++i) {
@@ -187,23 +189,28 @@ void Builder::match_setup_shards() {
 }
 
 /// Adam makes its states in the order of model.parameters(), which is what that order is needed for: it
-/// goes before the order in which setup made the shards (Module._apply's).
+/// goes before the order in which setup made the shards (Module._apply's). Where they were made before the recording,
+/// the foreach step's temporaries, one a parameter, have the same order.
 void Builder::order_from_optimizer_states() {
   if (optimizer_events_.empty()) return;
   std::vector<Bytes> states;
+  std::vector<Bytes> temporaries;
   for (std::uint32_t i : optimizer_events_[0])
-    if (events_[i].allocates && events_[i].partner == CaptureEvent::kNone) states.push_back(events_[i].size);
+    if (events_[i].allocates)
+      (events_[i].partner == CaptureEvent::kNone ? states : temporaries).push_back(events_[i].size);
   // Two states a parameter; fused Adam's 4-byte step comes before them (core/optimizer/optimizer_state.cpp).
   const bool fused = in_.settings.optimizer == Optimizer::adam_fused;
   const std::size_t stride = fused ? 3 : 2;
   std::vector<Bytes> sizes;
+  if (states.empty()) sizes = temporaries;
   for (std::size_t i = stride - 1; i < states.size(); i += stride) sizes.push_back(states[i]);
   // Frozen parameters have no state: as shards without bytes they go where their unit's neighbours are.
   std::vector<Bytes> trained = shard_bytes_;
   for (std::size_t p = 0; p < trained.size(); ++p)
     if (!requires_grad_[p]) trained[p] = 0;
   const ShardMatch match = match_shards(sizes, trained, in_.units);
-  if (match.complete && sizes.size() * stride == states.size()) out_.parameters_order = match.order;
+  const bool all = states.empty() ? !sizes.empty() : sizes.size() * stride == states.size();
+  if (match.complete && all) out_.parameters_order = match.order;
 }
 
 /// Where setup does not show the order of model.parameters(), or the recorded zero_grad contradicts it,
@@ -237,8 +244,9 @@ std::vector<OptimizerParameter> Builder::optimizer_parameters() const {
   return parameters;
 }
 
-bool Builder::optimizer_matches(std::size_t step, const std::vector<OptimizerParameter>& parameters) const {
-  const auto expected = optimizer_events(in_.settings.optimizer, parameters, step == 0);
+bool Builder::optimizer_matches(std::size_t step, const std::vector<OptimizerParameter>& parameters,
+                                bool makes_states) const {
+  const auto expected = optimizer_events(in_.settings.optimizer, parameters, makes_states);
   const std::vector<std::uint32_t>& recorded = optimizer_events_[step];
   if (expected.size() != recorded.size()) return false;
   std::map<std::pair<ParameterId, OptimizerSlot>, std::uint32_t> live;
@@ -255,9 +263,14 @@ bool Builder::optimizer_matches(std::size_t step, const std::vector<OptimizerPar
 
 void Builder::match_optimizer() {
   const auto parameters = optimizer_parameters();
-  bool all = true;
-  for (std::size_t step = 0; step < hooks_.steps.size(); ++step) all &= optimizer_matches(step, parameters);
-  out_.optimizer_known = all && !hooks_.steps.empty();
+  bool all = !hooks_.steps.empty();
+  bool later = all && !parameters.empty();
+  for (std::size_t step = 0; step < hooks_.steps.size(); ++step) {
+    all &= optimizer_matches(step, parameters, step == 0);
+    later &= optimizer_matches(step, parameters, false);
+  }
+  out_.optimizer_known = all;
+  out_.optimizer_began_before = later && !all;
   for (std::size_t step = 0; step < hooks_.steps.size(); ++step) {
     if (!out_.optimizer_known) continue;
     const auto expected = optimizer_events(in_.settings.optimizer, parameters, step == 0);

@@ -25,6 +25,7 @@ struct BuiltPrograms {
   std::vector<std::vector<PlacedOp>> steps;
   std::vector<AllocationNote> allocations;  ///< by allocation, in order
   bool optimizer_known = false;
+  bool optimizer_began_before = false;  ///< not known, as the recording began after its first step
   bool shards_known = false;
   std::vector<ParameterId> parameters_order;
 };

@@ -15,6 +15,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "core/base/quantity.hpp"
 #include "core/workload/unit.hpp"
@@ -42,11 +43,15 @@ enum class RangeKind : std::uint8_t {
 
 struct RangeMeaning {
   RangeKind kind = RangeKind::user;
-  std::string_view unit;  ///< the text in parentheses; empty: the root, or a kind that has no unit
+  std::string_view unit = {};  ///< the text in parentheses; empty: the root, or a kind that has no unit
+  std::uint32_t group = 0;     ///< N of " [pg=N]": the parameter group of a unit that has several (2.12 and later)
 };
 
 /// Reads a range's name. The view points into `name`. Text after the closing parenthesis is ignored.
 [[nodiscard]] RangeMeaning meaning_of(std::string_view name);
+
+/// A unit's or range's name without the " [pg=N]" behind it, and N; 0 where there is none.
+[[nodiscard]] std::pair<std::string_view, std::uint32_t> without_group(std::string_view name);
 
 /// True for the kinds that name a unit.
 [[nodiscard]] bool has_unit(RangeKind kind);

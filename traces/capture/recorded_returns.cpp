@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <map>
 
+#include "traces/capture/capture_events.hpp"
+
 namespace foreshard::traces {
 
 RecordedReturns recorded_returns(std::span<const AllocatorEvent> events) {
@@ -11,6 +13,7 @@ RecordedReturns recorded_returns(std::span<const AllocatorEvent> events) {
     std::uint64_t allocations;  // made before it
   };
   RecordedReturns out;
+  out.frees = freed_before(events).size();  // at the beginning, as capture_events() has them
   std::map<Address, Waiting> waiting;
   std::uint64_t allocations = 0;
   for (const AllocatorEvent& event : events) {

@@ -280,13 +280,13 @@ std::vector<ImportStat> assumptions(const About& given, const Inference& inferen
     const std::string said = setting_text(given.settings, item.key);
     if (gives(given, item.key) && said != item.value)
       stats.push_back({"given_" + item.key, ImportStat::Severity::info, 1,
-                       fmt::format("{} {} is the about file's word: the recording does not settle it, and would as "
+                       fmt::format("{} {} is given: the recording does not settle it, and would as "
                                    "well be one with {} ({})",
                                    item.key, said, item.value, item.from)});
   }
   if (inference.item("batch") == nullptr && gives(given, "batch"))
     stats.push_back({"given_batch", ImportStat::Severity::info, 1,
-                     fmt::format("batch {} and seq {} are the about file's words: the recording settles neither",
+                     fmt::format("batch {} and seq {} are given: the recording settles neither",
                                  setting_text(given.settings, "batch"), setting_text(given.settings, "seq"))});
   if (!given.units.empty()) return stats;
   for (const std::string& question : inference.unsettled)

@@ -47,6 +47,9 @@ void fit_optimizer(const CaptureInput& input, std::span<const Range> ranges, Inf
     }
     if (capture->workload.optimizer_known)
       return say(fmt::format("ranges of {}, and its requests in every step", name), true);
+    if (capture->optimizer_began_before)
+      return say(fmt::format("ranges of {}, and its requests but for the states, made before the recording", name),
+                 true);
   }
   inference.settings.optimizer = Settings{}.optimizer;
   say(name.empty() ? std::string("there is no Optimizer.step range")

@@ -4,6 +4,7 @@
 
 #include "core/base/json_io.hpp"
 #include "sim/machine/profile.hpp"
+#include "traces/capture/range_meaning.hpp"
 #include "traces/infer/element_sizes.hpp"
 #include "traces/infer/inference.hpp"
 #include "traces/infer/inferred_settings.hpp"
@@ -62,6 +63,17 @@ void say_units(const InferredParameters& found, const ElementTypes& types, Infer
                     found.flat));
 }
 
+/// Why units of several parameter groups have no workload: a clause, or an empty text.
+std::string several_groups(std::span<const Range> ranges) {
+  for (const Range& range : ranges)
+    if (const RangeMeaning meaning = meaning_of(range.name); meaning.group > 0)
+      return fmt::format(
+          "unit '{}' has parameters on several meshes ('{}'): such units, of PyTorch 2.12 and later, are "
+          "imported and not planned",
+          meaning.unit, range.name);
+  return {};
+}
+
 }  // namespace
 
 const InferredItem* Inference::item(std::string_view key) const {
@@ -82,7 +94,8 @@ Inference infer(const InferInput& input) {
   out.recorded = recorded_units(input.events, input.ranges);
   const ElementTypes types = element_types(out.recorded, input.trace);
   InferredParameters found = infer_parameters(out.recorded, types);
-  out.why_not = found.why_not;
+  out.why_not = several_groups(input.ranges);
+  if (out.why_not.empty()) out.why_not = found.why_not;
   say_header(input, out);
   if (!out.why_not.empty()) return out;
   say_units(found, types, out);

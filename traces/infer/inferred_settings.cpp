@@ -236,39 +236,24 @@ void infer_prefetch(const InferInput& input, Inference& out) {
 
 namespace {
 
-/// By request: whether it is a free after which the allocator kept the block for a stream that had not passed it
-/// (record_stream), so that free_completed does not follow at once.
-std::vector<bool> late_frees(const Snapshot& snapshot) {
-  std::vector<bool> late;
-  const std::vector<AllocatorEvent>& events = snapshot.events;
-  for (std::size_t i = 0; i < events.size(); ++i) {
-    if (events[i].action == AllocatorAction::alloc) late.push_back(false);
-    if (events[i].action != AllocatorAction::free_requested) continue;
-    late.push_back(i + 1 < events.size() && !(events[i + 1].action == AllocatorAction::free_completed &&
-                                              events[i + 1].address == events[i].address));
-  }
-  return late;
+bool came_back_late(std::span<const CaptureEvent> events, std::uint32_t request) {
+  const std::uint32_t freed = request == CaptureEvent::kNone ? request : events[request].partner;
+  return freed != CaptureEvent::kNone && events[freed].late;
 }
 
 /// Gather blocks that came back late: the first of each unit, or any where they have a stream of their own.
-bool gathers_come_back_late(const InferInput& input, const Inference& out, const std::vector<bool>& late) {
+bool gathers_come_back_late(const InferInput& input, const Inference& out) {
   const RecordedUnit* unit = first_gathered(out);
-  for (std::size_t i = 0; i < input.events.size() && i < late.size() && unit->gather.stream != 0; ++i)
-    if (late[i] && input.events[i].stream == unit->gather.stream && input.events[i].size == unit->gather.block)
+  for (const CaptureEvent& e : input.events)
+    if (e.late && unit->gather.stream != 0 && e.stream == unit->gather.stream && e.size == unit->gather.block)
       return true;
-  return std::any_of(out.recorded.begin(), out.recorded.end(), [&](const RecordedUnit& u) {
-    const std::uint32_t request = u.gather.block_request;
-    const std::uint32_t freed = request == CaptureEvent::kNone ? request : input.events[request].partner;
-    return freed < late.size() && late[freed];
-  });
+  return std::any_of(out.recorded.begin(), out.recorded.end(),
+                     [&](const RecordedUnit& u) { return came_back_late(input.events, u.gather.block_request); });
 }
 
-bool reductions_come_back_late(const InferInput& input, const Inference& out, const std::vector<bool>& late) {
-  return std::any_of(out.recorded.begin(), out.recorded.end(), [&](const RecordedUnit& u) {
-    const std::uint32_t request = u.reduction.input_request;
-    const std::uint32_t freed = request == CaptureEvent::kNone ? request : input.events[request].partner;
-    return freed < late.size() && late[freed];
-  });
+bool reductions_come_back_late(const InferInput& input, const Inference& out) {
+  return std::any_of(out.recorded.begin(), out.recorded.end(),
+                     [&](const RecordedUnit& u) { return came_back_late(input.events, u.reduction.input_request); });
 }
 
 bool in_private_pool(const Snapshot& snapshot, Address address) {
@@ -332,9 +317,8 @@ void infer_transport(const InferInput& input, CollectiveKind kind, std::string_v
 void infer_buffers(const InferInput& input, Inference& out) {
   const RecordedUnit* unit = first_gathered(out);
   if (unit == nullptr) return;
-  const std::vector<bool> late = late_frees(input.snapshot);
-  const bool gathers_late = gathers_come_back_late(input, out, late);
-  const bool reduces_late = reductions_come_back_late(input, out, late);
+  const bool gathers_late = gathers_come_back_late(input, out);
+  const bool reduces_late = reductions_come_back_late(input, out);
   out.settings.unshard_async = unit->gather.stream == 0;
   say(out, "unshard_async",
       out.settings.unshard_async ? "gather blocks are requested on the compute stream"

@@ -82,9 +82,9 @@ PrefetchOrder prefetch_order(std::span<const Range> ranges, const std::vector<st
       hook_end = range.end;
       if (!meaning.unit.empty() || backward[""].empty()) backward[*in_backward].emplace_back();
     } else if (range.name.starts_with(kForward) && in_forward) {
-      forward[*in_forward].back().emplace_back(range.name.substr(kForward.size()));
+      forward[*in_forward].back().emplace_back(without_group(range.name.substr(kForward.size())).first);
     } else if (range.name.starts_with(kBackward) && in_backward && range.start >= hook_end) {
-      backward[*in_backward].back().emplace_back(range.name.substr(kBackward.size()));
+      backward[*in_backward].back().emplace_back(without_group(range.name.substr(kBackward.size())).first);
     }
   }
   PrefetchOrder order;

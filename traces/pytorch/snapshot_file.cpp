@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <limits>
 #include <set>
 
@@ -30,6 +31,9 @@ struct Parts {
   PlainValue annotations;
   PlainValue settings;
 };
+
+constexpr std::array<std::string_view, 6> kTopLevelKeys{"segments",           "device_traces", "external_annotations",
+                                                        "allocator_settings", "host_segments", "host_traces"};
 
 bool looks_like_json(const std::string& bytes) {
   const std::size_t first = bytes.find_first_not_of(" \t\r\n");
@@ -81,6 +85,59 @@ Result<Parts> find_parts(const PlainDocument& document, const std::string& name)
   return parts;
 }
 
+/// Pinned host memory (record_pinned_host_memory, PyTorch 2.14) and keys of later versions: counted, not read.
+void note_unread_keys(const PlainDocument& document, StatList& stats) {
+  const PlainValue root = document.root();
+  const auto length_of = [&](const char* key) {
+    const auto value = document.find(root, key);
+    return value ? document.items(*value).size() : 0;
+  };
+  stats.add("host_segments", Severity::info, "segments of pinned host memory are in the snapshot; they are not read",
+            length_of("host_segments"));
+  if (const auto traces = document.find(root, "host_traces"))
+    for (const PlainValue trace : document.items(*traces))
+      stats.add("host_trace_entries", Severity::info, "trace entries are of pinned host memory; they are not read",
+                std::max<std::size_t>(document.items(trace).size(), trace.kind() == PlainKind::dict ? 1 : 0));
+  const auto entries = document.entries(root);
+  for (std::size_t i = 0; i < entries.size(); i += 2) {
+    const auto key = document.string(entries[i]);
+    if (!key || std::find(kTopLevelKeys.begin(), kTopLevelKeys.end(), *key) != kTopLevelKeys.end()) continue;
+    stats.add("unknown_snapshot_key", Severity::info,
+              fmt::format("keys of the snapshot are not known to this version, first '{}'", key->substr(0, 40)));
+  }
+}
+
+/// Whether the history lost its beginning: the ring's own word (PyTorch 2.13), or a ring that is just full.
+void note_overflow(const SnapshotSettings& settings, std::size_t entries, StatList& stats) {
+  constexpr std::size_t kRound = 100'000;  // what max_entries is a multiple of, where the snapshot does not say it
+  if (settings.history_overflowed)
+    return stats.add("history_overflowed", Severity::data_loss,
+                     fmt::format("the history was longer than its ring of {} entries: its beginning is lost; record "
+                                 "fewer steps, or with a larger max_entries",
+                                 settings.history_entries > 0 ? settings.history_entries : entries));
+  const bool full =
+      settings.history_entries > 0 ? entries >= settings.history_entries : entries > 0 && entries % kRound == 0;
+  if (full)
+    stats.add("history_full", Severity::info,
+              fmt::format("the history has {} entries, as a full ring has: its beginning may be lost", entries));
+}
+
+/// Annotations have no ring. Those before the first entry of a history that lost its beginning mark requests that are
+/// not there; FSDP's gathers always make one.
+void drop_annotations_before(Snapshot& snapshot, bool overflowed, StatList& stats) {
+  if (snapshot.events.empty()) return;
+  const std::int64_t first = snapshot.events.front().time_us;
+  const auto before = [&](const SnapshotAnnotation& a) { return a.time_us < first; };
+  const bool lost =
+      overflowed || std::any_of(snapshot.annotations.begin(), snapshot.annotations.end(), [&](const auto& a) {
+        return before(a) && !a.start && a.name.starts_with("FSDP::all_gather");
+      });
+  if (!lost) return;
+  const auto dropped = std::erase_if(snapshot.annotations, before);
+  stats.add("annotations_without_history", Severity::info,
+            "annotations are older than the first recorded entry; they are left out", dropped);
+}
+
 /// The devices that have segments. A malformed segment is read_segments' to report.
 std::set<std::uint32_t> devices_with_segments(const PlainDocument& document, PlainValue segments) {
   std::set<std::uint32_t> devices;
@@ -117,13 +174,21 @@ Result<SnapshotFile> read_document(const PlainDocument& document, const std::str
     if (!document.items(traces[i]).empty()) traced.insert(static_cast<std::uint32_t>(i));
   std::set<std::uint32_t> all = devices_with_segments(document, parts->segments);
   all.insert(traced.begin(), traced.end());
-  if (all.empty())
-    return fail(ErrorKind::input, "the snapshot is empty: no segments and no recorded allocations", name,
-                "call torch.cuda.memory._record_memory_history() before the model is built");
+  StatList stats;
+  note_unread_keys(document, stats);
+  if (all.empty()) {
+    const std::vector<ImportStat> seen = stats.take();
+    const bool host = std::any_of(seen.begin(), seen.end(), [](const auto& s) { return s.name.starts_with("host_"); });
+    return fail(ErrorKind::input,
+                host ? "the snapshot has pinned host memory alone, and nothing of a GPU"
+                     : "the snapshot is empty: no segments and no recorded allocations",
+                name,
+                host ? "record with record_cuda=True"
+                     : "call torch.cuda.memory._record_memory_history() before the model is built");
+  }
   auto device = choose_device(options, traced, all, name);
   FORESHARD_TRY(device);
 
-  StatList stats;
   StackReader stacks(document, stats);
   SnapshotContext context{document, name, stats, stacks, input_bytes};
   SnapshotFile file;
@@ -141,6 +206,8 @@ Result<SnapshotFile> read_document(const PlainDocument& document, const std::str
   FORESHARD_TRY(annotations);
   file.snapshot.annotations = std::move(*annotations);
   file.snapshot.settings = read_allocator_settings(context, parts->settings);
+  note_overflow(file.snapshot.settings, file.snapshot.events.size(), stats);
+  drop_annotations_before(file.snapshot, file.snapshot.settings.history_overflowed, stats);
   if (file.snapshot.events.empty())
     stats.add("no_recorded_events", Severity::data_loss,
               "the snapshot holds the final state only; record with torch.cuda.memory._record_memory_history()");

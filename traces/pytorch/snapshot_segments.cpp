@@ -233,6 +233,10 @@ SnapshotSettings read_allocator_settings(SnapshotContext& context, PlainValue di
     settings.garbage_collection_threshold = document.real(*value).value_or(0);
   if (const auto value = document.find(dict, "expandable_segments"))
     settings.expandable_segments = document.boolean(*value).value_or(false);
+  if (const auto value = document.find(dict, "trace_alloc_max_entries"))
+    settings.history_entries = document.uint64(*value).value_or(0);
+  if (const auto value = document.find(dict, "trace_alloc_overflowed"))
+    settings.history_overflowed = document.boolean(*value).value_or(false);
   return settings;
 }
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "tests/catch.hpp"
+#include "traces/capture/range_meaning.hpp"
 
 using namespace foreshard;
 using namespace foreshard::traces;
@@ -69,6 +70,17 @@ std::string text(const Hooks& hooks, std::int32_t step) {
 }
 
 }  // namespace
+
+TEST_CASE("a parameter group of several is no part of its unit's name") {
+  CHECK(meaning_of("FSDP::pre_forward (layers.3) [pg=2]").unit == "layers.3");
+  CHECK(meaning_of("FSDP::pre_forward (layers.3) [pg=2]").group == 2);
+  CHECK(meaning_of("FSDP::pre_forward (layers.3 [pg=1])").unit == "layers.3");
+  CHECK(meaning_of("FSDP::pre_forward (layers.3 [pg=1])").group == 1);
+  CHECK(meaning_of("FSDP::pre_forward [pg=1]").kind == RangeKind::pre_forward);
+  CHECK(meaning_of("FSDP::pre_forward (layers.3)").group == 0);
+  CHECK(without_group("layers.3 [pg=x]").first == "layers.3 [pg=x]");
+  CHECK(meaning_of("FSDP::post_backward_rs_wait (layers.3)").kind == RangeKind::known);
+}
 
 TEST_CASE("an empty root's hooks are where FSDP2 acts without a range") {
   const std::vector<Unit> units = {{"", {}}, {"tok", {{"tok", {8, 4}}}}, {"norm, output", {{"norm", {4}}}}};

@@ -165,6 +165,14 @@ TEST_CASE("a recording gives its settings back") {
   with("single", [](Settings& s) { s.optimizer = Optimizer::adam_single; });
 }
 
+TEST_CASE("units of several parameter groups say why there is no workload") {
+  const Workload original = small_workload(mixed(), 3);
+  Snapshot snapshot = with_sections(record(original, mixed()), mixed(), original.units);
+  for (SnapshotAnnotation& a : snapshot.annotations)
+    if (a.name == "FSDP::all_gather (layers.1)") a.name += " [pg=1]";
+  CHECK(inferred_of(snapshot).why_not.find("'layers.1' has parameters on several meshes") != std::string::npos);
+}
+
 /// The recording from its n-th annotation of that name on.
 Snapshot cut_at(Snapshot snapshot, std::string_view name, int n) {
   const auto found = std::find_if(snapshot.annotations.begin(), snapshot.annotations.end(),

@@ -44,6 +44,49 @@ constexpr const char* kJson = R"({
   {"stage": "END", "name": "other", "device": 1, "time_us": 12}]
 })";
 
+/// A snapshot of two entries with these further keys, and these of the allocator's settings.
+std::string with_keys(const std::string& keys, const std::string& settings = {}) {
+  return R"({"segments": [], "device_traces": [[
+    {"action": "alloc", "addr": 4096, "size": 512, "stream": 0, "time_us": 100},
+    {"action": "free_requested", "addr": 4096, "size": 512, "stream": 0, "time_us": 110}]],
+    "external_annotations": [
+    {"stage": "START", "name": "FSDP::all_gather", "device": 0, "time_us": 10},
+    {"stage": "END", "name": "FSDP::all_gather", "device": 0, "time_us": )" +
+         std::string(keys.find("early") == std::string::npos ? "105" : "20") + R"(}],
+    "allocator_settings": {)" +
+         settings + "}" + keys + "}";
+}
+
+TEST_CASE("pinned host memory and keys of later versions are counted") {
+  const SnapshotFile file =
+      read_bytes(with_keys(R"(, "host_segments": [{}, {}], "host_traces": [[{}, {}, {}]], "novel": 1, "newer": [])"));
+  CHECK(count_of(file, "host_segments") == 2);
+  CHECK(count_of(file, "host_trace_entries") == 3);
+  CHECK(count_of(file, "unknown_snapshot_key") == 2);
+  CHECK(count_of(read_bytes(with_keys("")), "unknown_snapshot_key") == 0);
+  auto host = source_of(R"({"segments": [], "device_traces": [[]], "host_segments": [{}]})");
+  const auto none = read_snapshot(host);
+  REQUIRE_FALSE(none);
+  CHECK(none.error().what.find("pinned host memory alone") != std::string::npos);
+}
+
+TEST_CASE("a history that lost its beginning says so, and lacks the annotations of it") {
+  const SnapshotFile whole = read_bytes(with_keys(""));
+  CHECK(whole.stats.empty());
+  CHECK(whole.snapshot.annotations.size() == 2);
+  const SnapshotFile overflowed =
+      read_bytes(with_keys("", R"("trace_alloc_max_entries": 2, "trace_alloc_overflowed": true)"));
+  CHECK(count_of(overflowed, "history_overflowed") == 1);
+  CHECK(count_of(overflowed, "annotations_without_history") == 1);
+  CHECK(overflowed.snapshot.annotations.size() == 1);
+  CHECK(overflowed.snapshot.settings.history_entries == 2);
+  CHECK(count_of(read_bytes(with_keys("", R"("trace_alloc_max_entries": 2)")), "history_full") == 1);
+  CHECK(count_of(read_bytes(with_keys("", R"("trace_alloc_max_entries": 3)")), "history_full") == 0);
+  // A gather that made no request was recorded without the history.
+  const SnapshotFile early = read_bytes(with_keys(R"(, "early": 0)"));
+  CHECK(count_of(early, "annotations_without_history") == 2);
+}
+
 TEST_CASE("a snapshot's events, segments, annotations and settings") {
   const SnapshotFile file = read_bytes(kJson);
   const Snapshot& s = file.snapshot;

@@ -41,8 +41,30 @@ TEST_CASE("what never comes back is back after the last allocation") {
 
 TEST_CASE("a completion without its free is older than the recording") {
   const RecordedReturns r = returns({{Action::free_completed, 7}, {Action::alloc, 1}});
-  CHECK(r.frees == 0);
+  CHECK(r.frees == 1);  // it is freed at the beginning
   CHECK(r.late.empty());
+}
+
+TEST_CASE("blocks that were freed before the recording are freed in front of it") {
+  std::vector<AllocatorEvent> events;
+  for (const auto& [action, address] : {std::pair{Action::alloc, Address{1}},
+                                        {Action::free_completed, Address{7}},
+                                        {Action::free_requested, Address{1}},
+                                        {Action::free_completed, Address{1}}}) {
+    AllocatorEvent event;
+    event.action = action;
+    event.address = address;
+    event.time_us = 5;
+    events.push_back(event);
+  }
+  const auto requests = capture_events(events, 5);
+  REQUIRE(requests.size() == 3);
+  CHECK_FALSE(requests[0].allocates);
+  CHECK(requests[0].address == 7);
+  CHECK(requests[0].partner == CaptureEvent::kNone);
+  CHECK(requests[0].time < requests[1].time);
+  CHECK(requests[1].partner == 2);
+  CHECK_FALSE(requests[2].late);
 }
 
 }  // namespace

@@ -190,6 +190,38 @@ TEST_CASE("gradients that no range frees between forward and backward are freed 
   }
 }
 
+TEST_CASE("a recording that begins inside a step is taken apart from the next one on") {
+  const Workload original = small_workload(mixed(), 2);
+  const Recorded recorded = record(original, original.settings);
+  for (const char* name :
+       {"FSDP::pre_backward (layers.1)", "FSDP::pre_forward (layers.0)", "FSDP::post_backward_accumulate (layers.1)"}) {
+    INFO(name);
+    Snapshot cut = recorded.snapshot;
+    const auto from = std::find_if(cut.annotations.begin(), cut.annotations.end(),
+                                   [&](const SnapshotAnnotation& a) { return a.start && a.name == name; });
+    REQUIRE(from != cut.annotations.end());
+    const std::int64_t time = from->time_us;
+    std::erase_if(cut.events, [&](const AllocatorEvent& e) { return e.time_us < time; });
+    std::erase_if(cut.annotations, [&](const SnapshotAnnotation& a) { return a.time_us < time; });
+    const auto found = capture(cut, original.settings, original.units);
+    INFO((found ? "" : found.error().text()));
+    REQUIRE(found);
+    CHECK_FALSE(found->workload.shards_known);
+    CHECK(found->workload.steps.size() >= 1);
+    CHECK(found->optimizer_began_before);
+    // The last step's program is that of the whole recording, but for the optimizer's requests, which it keeps.
+    const auto before_optimizer = [](const Program& step) {
+      std::vector<std::string> lines = text_of(step);
+      lines.erase(std::find(lines.begin(), lines.end(), fmt::format("hook {} -", int(Hook::optimizer_step))),
+                  lines.end());
+      return lines;
+    };
+    CHECK(difference(before_optimizer(found->workload.steps.back()), before_optimizer(original.steps.back())) ==
+          std::string());
+    CHECK(found->allocations.back().step == 3);
+  }
+}
+
 TEST_CASE("gradients and input casts are told from the user's other blocks") {
   const Workload original = small_workload(mixed(), 2);
   const auto found = capture(record(original, original.settings).snapshot, original.settings, original.units);
