@@ -31,6 +31,7 @@ struct ImportOptions {
   std::string rank;
   traces::WantedRecording wanted;
   std::string output;
+  std::string log;
   std::string write_about;
   bool no_workload = false;
   bool strict = false;
@@ -195,12 +196,15 @@ Result<void> choose_files(ImportOptions& options, Console& console) {
   if (request.trace.empty()) request.trace = chosen->trace;
   if (request.about.empty()) request.about = chosen->about;
   if (request.rank_traces.empty()) request.rank_traces = chosen->rank_traces;
+  request.config = chosen->config;
+  if (!request.logs.given) request.logs.paths = chosen->logs;
   if (request.name.empty()) request.name = folder_name(options.folder);
   return {};
 }
 
 Result<int> import_files(ImportOptions& options, Console& console) {
   FORESHARD_TRY(may_write(options.output, options.force));
+  if (!options.log.empty()) options.request.logs = {{options.log}, true};
   FORESHARD_TRY(choose_files(options, console));
   options.request.workload = !options.no_workload;
   options.request.version = version_number();
@@ -243,6 +247,8 @@ Action add_import(OptionSet& set) {
   set.add_option("--rank-trace", request.rank_traces, "profiler traces of further ranks of the same run")
       .type_name("FILE");
   set.add_option("--about", request.about, "how the run was set up; without it, what the recording settles is taken")
+      .type_name("FILE");
+  set.add_option("--log", options->log, "training log with step times that no profiler slowed: torchtitan's")
       .type_name("FILE");
   set.add_option("-o,--output", options->output, "the store to write").required().type_name("RUN");
   set.add_option("--write-about", options->write_about, "the about file that the recording settles, to be corrected")

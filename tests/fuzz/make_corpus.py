@@ -154,6 +154,21 @@ for name, paths in {
 }.items():
     put("recording_folder", name, "\n".join(paths))
 
+put("titan_config", "llama3", json.dumps({
+    "profiler": {"enable_profiling": True, "profile_freq": 10, "profiler_active": 2}, "metrics": {"log_freq": 1},
+    "optimizer": {"name": "AdamW", "implementation": "fused"},
+    "training": {"local_batch_size": 2, "seq_len": 8192, "steps": 1000, "mixed_precision_param": "bfloat16",
+                 "mixed_precision_reduce": "float32"},
+    "parallelism": {"data_parallel_replicate_degree": 2, "tensor_parallel_degree": 2, "pipeline_parallel_degree": 1,
+                    "fsdp_reshard_after_forward": "default"},
+    "activation_checkpoint": {"mode": "selective", "selective_ac_option": "op"}}))
+put("titan_config", "tokens", json.dumps({"training": {"num_tokens_per_microbatch_per_dp_rank": 4096},
+                                          "parallelism": {"fsdp_reshard_after_forward": "never"}}))
+put("step_log", "titan", "[rank0]:\x1b[31mstep:  1  \x1b[32mloss: 12.2578  \x1b[34mtps: 820\x1b[0m\n"
+    "step: 10  loss:  7.8  memory: 40.1GiB(42.2%)  tps: 5,762  tflops: 80.1  mfu: 8.1%\nvalidate step: 10 tps: 7\n"
+    "step: 20 tps: 5,801\n")
+put("step_log", "end_to_end", '{"step": 1, "time_metrics/end_to_end(s)": 9.5}\nstep: 2 end_to_end(s): 0.25\n')
+
 LLAMA = {"model_type": "llama", "hidden_size": 2048, "intermediate_size": 8192, "num_hidden_layers": 16, "num_attention_heads": 32,
          "num_key_value_heads": 8, "head_dim": 64, "vocab_size": 128256, "tie_word_embeddings": False, "attention_bias": True,
          "mlp_bias": False, "torch_dtype": "bfloat16", "hidden_act": "silu", "max_position_embeddings": 8192}

@@ -49,6 +49,7 @@ std::optional<RecordingFileKind> kind_of(std::string_view path, std::string_view
   for (const std::string_view packed : {".gz", ".xz"})
     if (name.ends_with(packed)) name.remove_suffix(packed.size());
   if (name.ends_with(".pickle")) return RecordingFileKind::snapshot;
+  if (name.ends_with(".log")) return RecordingFileKind::log;
   if (!name.ends_with(".json")) return std::nullopt;
   if (name == "about.json" || name.ends_with(".about.json")) return RecordingFileKind::about;
   if (name == "config.json") return RecordingFileKind::config;
@@ -67,7 +68,7 @@ std::optional<RecordingFile> recording_file(std::string_view path) {
   const auto kind = kind_of(path, name);
   if (!kind) return std::nullopt;
   RecordingFile file{*kind, std::string(path), {}, {}};
-  if (*kind == RecordingFileKind::about || *kind == RecordingFileKind::config) return file;
+  if (*kind != RecordingFileKind::snapshot && *kind != RecordingFileKind::trace) return file;
   file.rank = rank_of(path, name);
   file.step = number_behind(path, "iteration");
   if (!file.step) file.step = number_behind(path, "step");

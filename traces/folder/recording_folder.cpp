@@ -79,6 +79,7 @@ class FileSelection {
          {std::pair{&snapshots_, &out_.snapshot}, {&traces_, &out_.trace}, {&abouts_, &out_.about}})
       FORESHARD_TRY(take(*files, *path));
     FORESHARD_TRY(take_others());
+    take_beside();
     if (found_.links > 0) out_.notes.push_back(fmt::format("{} links were not followed", found_.links));
     if (found_.unread > 0)
       out_.notes.push_back(fmt::format("{} folders were not read: too deep, or not permitted", found_.unread));
@@ -134,6 +135,16 @@ class FileSelection {
     return {};
   }
 
+  /// What else a framework wrote: its configuration, of several the outermost, and its logs.
+  void take_beside() {
+    const auto depth = [](const RecordingFile* file) { return std::count(file->path.begin(), file->path.end(), '/'); };
+    const FilePointers configs = of_kind(found_.files, RecordingFileKind::config);
+    const auto outermost = std::min_element(configs.begin(), configs.end(),
+                                            [&](const auto* a, const auto* b) { return depth(a) < depth(b); });
+    if (outermost != configs.end()) out_.config = (fs::path(folder_) / (*outermost)->path).string();
+    for (const RecordingFile* log : of_kind(found_.files, RecordingFileKind::log))
+      out_.logs.push_back((fs::path(folder_) / log->path).string());
+  }
   Result<void> take(const FilePointers& files, std::string& path) const {
     if (files.size() > 1)
       return fail(ErrorKind::mismatch, "has several files that would do: " + names_of(files), folder_,

@@ -3,7 +3,8 @@
 // Read from names alone, as these programs write them (2026-11):
 // - the recorder (docs/record.md): about.json, rank00000/snapshot.pickle.gz, rank00000/trace.json.gz
 // - torchtitan (torchtitan/tools/profiling.py): profiling/traces/iteration_N/rankR_trace.json[.gz],
-//   profiling/memory_snapshot/step_N[_exit]/RRRRRR_step_N.pickle, config.json
+//   profiling/memory_snapshot/step_N[_exit]/RRRRRR_step_N.pickle, config.json; its log is wherever it was sent: any
+//   *.log (torchrun's --log-dir has RUN/attempt_0/LOCAL_RANK/stdout.log)
 // - accelerate (ProfileKwargs): profile_R.json
 // - axolotl: snapshot.pickle, profiler_trace.json, of whichever rank wrote last
 // - verl: ..._stepN..._rankR-of-W_....json.gz, ..._rankR_pidP.pickle
@@ -24,7 +25,7 @@
 
 namespace foreshard::traces {
 
-enum class RecordingFileKind : std::uint8_t { snapshot, trace, about, config };
+enum class RecordingFileKind : std::uint8_t { snapshot, trace, about, config, log };
 
 struct RecordingFile {
   RecordingFileKind kind = RecordingFileKind::snapshot;
@@ -58,6 +59,8 @@ struct ChosenRecording {
   std::string trace;
   std::string about;
   std::vector<std::string> rank_traces;  ///< of the other ranks, by rank
+  std::string config;                    ///< config.json, the outermost
+  std::vector<std::string> logs;         ///< by path
   std::vector<std::string> notes;        ///< what was chosen among several, and what was left, a sentence each
 };
 

@@ -91,7 +91,7 @@ class Importer {
     if (request_.trace.empty() && !request_.rank_traces.empty())
       return fail(ErrorKind::usage, "further ranks' traces need a first one");
     for (const auto part : {&Importer::read_files, &Importer::settle, &Importer::take_snapshot, &Importer::take_trace,
-                            &Importer::take_ranks, &Importer::take_workload})
+                            &Importer::take_ranks, &Importer::take_log, &Importer::take_workload})
       FORESHARD_TRY((this->*part)());
     add_memory_side();
     finish();
@@ -119,10 +119,11 @@ class Importer {
   Result<void> take_trace();
   Result<void> take_ranks();
   Result<void> take_snapshot();
+  Result<void> take_log();
   Result<void> take_workload();
   [[nodiscard]] bool has_inferred() const { return out_.inference && out_.inference->why_not.empty(); }
   CaptureInput capture_input(std::uint32_t sm_count);
-  Result<void> unknown_optimizer(std::uint32_t sm_count);
+  Result<void> unknown_optimizer(const Capture& capture, std::uint32_t sm_count);
   Result<void> fit_given_buffers(std::uint32_t sm_count);
   Result<Capture> take_apart(const StepTiming* timing, std::uint32_t sm_count);
   Result<Capture> take_apart_as_set(const StepTiming* timing, std::uint32_t sm_count);
@@ -135,8 +136,10 @@ class Importer {
   Imported out_;
   std::vector<InputFile> inputs_;
   std::optional<About> about_;
+  std::optional<TitanConfig> config_;
+  std::vector<ImportStat> config_stats_;
   std::vector<ImportStat> assumptions_;
-  bool inferred_ = false;  // about_ is what the recording settles alone
+  bool inferred_ = false;  // about_ is no file's, but what recording and configuration say
   std::optional<ProfilerTrace> trace_;
   std::optional<SnapshotFile> snapshot_;
   std::vector<Range> memory_ranges_;
@@ -151,6 +154,15 @@ Result<void> Importer::read_files() {
     FORESHARD_TRY(about);
     about_ = std::move(*about);
     FORESHARD_TRY(note_file("about", request_.about));
+  }
+  if (!request_.config.empty()) {
+    config_ = found_config(request_.config, config_stats_);
+    // Settings alone: without a snapshot they are not those of a whole about file.
+    if (config_ && !about_ && !request_.snapshot.empty()) {
+      about_ = config_->about;
+      files_.about = request_.config;
+      FORESHARD_TRY(note_file("config", request_.config));
+    }
   }
   if (!request_.snapshot.empty()) {
     stage("reading the snapshot");
@@ -188,6 +200,7 @@ Result<void> Importer::infer_settings() {
     }
   }
   if (!has_inferred()) {
+    if (about_ && request_.about.empty()) about_.reset();  // settings alone do not stand for a recording
     if (!about_) return {};
     auto whole = check_whole(*about_, files_.about);
     if (!whole && out_.inference) whole.error().hint = "the recording does not settle it: " + out_.inference->why_not;
@@ -195,7 +208,7 @@ Result<void> Importer::infer_settings() {
   }
   if (!out_.inference->disagreement.empty())
     return fail(ErrorKind::mismatch, out_.inference->disagreement, files_.trace, "give the files of one run");
-  inferred_ = !about_;
+  inferred_ = request_.about.empty();
   auto whole = completed(about_.value_or(About{}), *out_.inference, files_.about, files_.snapshot);
   FORESHARD_TRY(whole);
   assumptions_ = assumptions(about_.value_or(About{}), *out_.inference);
@@ -303,6 +316,23 @@ Result<void> Importer::take_snapshot() {
   return {};
 }
 
+Result<void> Importer::take_log() {
+  add_stats(config_stats_);
+  if (request_.logs.paths.empty()) return {};
+  if (run().measured) {
+    if (request_.logs.given)
+      add_stats({{"log_not_used", ImportStat::Severity::info, 1, "the about file has the measured steps already"}});
+    return {};
+  }
+  const Settings& settings = about_ ? run().settings : config_ ? config_->about.settings : run().settings;
+  std::vector<ImportStat> stats;
+  auto measured = logged_times(request_.logs, log_units(settings, config_), stats);
+  FORESHARD_TRY(measured);
+  run().measured = std::move(*measured);
+  add_stats(stats);
+  return {};
+}
+
 CaptureInput Importer::capture_input(std::uint32_t sm_count) {
   const Run& r = run();
   return {.snapshot = snapshot_->snapshot,
@@ -353,11 +383,17 @@ Result<Capture> Importer::take_apart_as_set(const StepTiming* timing, std::uint3
 }
 
 /// The recorded optimizer's requests are not those of the settings': an error where they are another known one's.
-Result<void> Importer::unknown_optimizer(std::uint32_t sm_count) {
+Result<void> Importer::unknown_optimizer(const Capture& capture, std::uint32_t sm_count) {
   const Optimizer optimizer = run().settings.optimizer;
   if (has_inferred() && gives(*about_, "optimizer")) {
     fit_optimizer(capture_input(sm_count), memory_ranges_, *out_.inference);
     FORESHARD_TRY(check_given_optimizer(optimizer, *out_.inference, files_.about, files_.snapshot));
+  }
+  if (capture.optimizer_began_before) {
+    add_stats({{"optimizer_began_before", ImportStat::Severity::info, 1,
+                "the recording began after the optimizer had made its states: they stay as recorded, and plans cannot "
+                "change the optimizer"}});
+    return {};
   }
   run().info.warnings.push_back(
       fmt::format("the recorded optimizer does not allocate as {} of {} does: its allocations are kept as recorded, "
@@ -393,7 +429,11 @@ Result<void> Importer::take_workload() {
   if (!capture && capture.error().where == files_.about) return tl::unexpected(capture.error());
   if (!capture) return located(capture.error(), files_.snapshot);
   r.info.machine = machine_name;
-  if (!capture->workload.optimizer_known) FORESHARD_TRY(unknown_optimizer(sm_count_of(r, *machine)));
+  if (!capture->workload.optimizer_known) FORESHARD_TRY(unknown_optimizer(*capture, sm_count_of(r, *machine)));
+  if (!capture->workload.shards_known && !r.settings.offload)
+    add_stats({{"shards_not_recorded", ImportStat::Severity::info, 1,
+                "the parameters were made before the recording began, or not in an order that is known: plans cannot "
+                "change the number of shard ranks"}});
   r.units = capture->workload.units;
   notes_ = std::move(capture->allocations);
   add_stats(capture->stats);

@@ -15,6 +15,7 @@
 #include "core/base/error.hpp"
 #include "core/run/run.hpp"
 #include "core/workload/workload.hpp"
+#include "traces/import/training_log.hpp"
 #include "traces/infer/inference.hpp"
 
 namespace foreshard::traces {
@@ -25,6 +26,8 @@ struct ImportRequest {
   std::string trace = {};
   std::string about = {};
   std::vector<std::string> rank_traces = {};  ///< of further ranks of the run, beside `trace`: who waits for whom
+  std::string config = {};                    ///< torchtitan's config.json: settings where there is no about file
+  TrainingLogs logs = {};                     ///< step times, where no about file has any
   std::optional<std::uint32_t> device = {};   ///< none: the one that recorded
   bool keep_cpu_ops = false;                  ///< PyTorch's operators as host ops too
   bool workload = true;                       ///< take the step apart into a workload (needs a snapshot)

@@ -18,7 +18,7 @@ constexpr std::array kWarning{
     Column{"text", kText, false, "One sentence for the user."},
 };
 constexpr std::array kInput{
-    Column{"role", kText, false, "`snapshot`, `trace`, `about` or `source`."},
+    Column{"role", kText, false, "`snapshot`, `trace`, `about`, `config` or `source`."},
     Column{"path", kText, false, "The file's name as it was given."},
     Column{"bytes", kInteger, false, "Its size in bytes."},
     Column{"digest", kText, false, "`xxh3:` and 16 hexadecimal digits of its bytes."},

@@ -28,7 +28,7 @@ std::string chosen(const std::vector<std::string>& paths, const WantedRecording&
 std::string facts(std::string_view path) {
   const auto file = recording_file(path);
   if (!file) return "none";
-  constexpr std::array<const char*, 4> kNames{"snapshot", "trace", "about", "config"};
+  constexpr std::array<const char*, 5> kNames{"snapshot", "trace", "about", "config", "log"};
   std::string out = kNames[static_cast<std::size_t>(file->kind)];
   if (file->rank) out += " rank " + std::to_string(*file->rank);
   if (file->step) out += " step " + std::to_string(*file->step);
@@ -67,6 +67,7 @@ TEST_CASE("names say what a file is, of which rank and step") {
   CHECK(facts("actor_step5_rank3-of-8_1700.json.gz") == "trace rank 3 step 5");
   CHECK(facts("update_rank7_pid123.pickle") == "snapshot rank 7");
   CHECK(facts("host_1234.1700000000.pt.trace.json") == "trace");
+  CHECK(facts("run/attempt_0/1/stdout.log") == "log");
   CHECK(facts("model.safetensors") == "none");
   CHECK(facts("tokenizer.json") == "none");
   CHECK(facts("") == "none");
