@@ -66,6 +66,19 @@ std::int32_t drop_cut_step(Hooks& hooks) {
   return 1;
 }
 
+/// A recording that ends inside a step (out of memory, say) is read up to the step before.
+void drop_broken_step(Hooks& hooks, std::vector<CaptureEvent>& events) {
+  if (hooks.steps.empty() || !hooks.steps.back().broken) return;
+  const StepPlaces step = hooks.steps.back();
+  hooks.steps.pop_back();
+  hooks.places.resize(step.first);
+  const auto end =
+      std::find_if(events.begin(), events.end(), [&](const CaptureEvent& e) { return e.time >= step.begin; });
+  events.erase(end, events.end());
+  for (CaptureEvent& e : events)
+    if (e.partner != CaptureEvent::kNone && e.partner >= events.size()) e.partner = CaptureEvent::kNone;
+}
+
 Result<void> add_steps(const BuiltPrograms& built, const CaptureInput& input, Workload& workload) {
   for (const std::vector<PlacedOp>& memory : built.steps) {
     Program program;
@@ -171,18 +184,23 @@ void name_allocations(const Snapshot& snapshot, Capture& capture) {
 Result<Capture> take_capture(CaptureInput input) {
   const std::int64_t origin = origin_of(input.snapshot);
   const std::vector<Range> ranges = ranges_of(input.snapshot, origin);
-  const std::vector<CaptureEvent> events = capture_events(input.snapshot.events, origin);
+  std::vector<CaptureEvent> events = capture_events(input.snapshot.events, origin);
   auto frozen = set_requires_grad(input, events, ranges);
   FORESHARD_TRY(frozen);
   const auto plans = plan_units(input.settings, input.units, input.sm_count);
   FORESHARD_TRY(plans);
   auto hooks = find_hooks(ranges, input.units);
   FORESHARD_TRY(hooks);
+  const bool any = !hooks->steps.empty();
+  const auto allocations = static_cast<std::size_t>(
+      std::count_if(events.begin(), events.end(), [](const CaptureEvent& e) { return e.allocates; }));
+  const std::int32_t broken = any ? hooks->steps.back().index : 0;
+  drop_broken_step(*hooks, events);
   const std::int32_t dropped = drop_cut_step(*hooks);
   if (hooks->steps.empty())
     return fail(ErrorKind::mismatch,
-                dropped > 0 ? "the snapshot records a part of one training step"
-                            : "the snapshot records no training step with FSDP annotations",
+                any ? "the snapshot records a part of a training step alone"
+                    : "the snapshot records no training step with FSDP annotations",
                 {}, "record with torch.cuda.memory._record_memory_history from before the first step on");
   auto recognition = recognise({events, *hooks, input.settings, input.units, *plans});
   FORESHARD_TRY(recognition);
@@ -215,6 +233,8 @@ Result<Capture> take_capture(CaptureInput input) {
   capture.allocations = built.allocations;
   for (AllocationNote& note : capture.allocations)
     if (note.step >= 0) note.step += dropped;
+  capture.allocations.resize(allocations,
+                             {.category = MemoryCategory::other, .unit = {}, .parameter = {}, .step = broken});
   capture.optimizer_began_before = built.optimizer_began_before;
   capture.stats = hooks->stats;
   capture.stats.insert(capture.stats.end(), frozen->begin(), frozen->end());

@@ -71,6 +71,8 @@ class HookWalk {
     step.end = next_follows ? end : state_.optimizer_end.value_or(end);
     const bool optimizer = state_.optimizer_closed || (next_follows && !state_.optimizer);
     step.cut = state_.partial;
+    step.broken = !next_follows && (!state_.forward || !state_.final_callback || state_.backward_open ||
+                                    (state_.optimizer && !state_.optimizer_closed));
     step.complete = !state_.partial && state_.forward && state_.final_callback && optimizer;
     if (step.complete && !state_.optimizer) ++without_optimizer_;
     if (!step.complete) ++incomplete_;

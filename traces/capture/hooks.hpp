@@ -61,6 +61,7 @@ struct StepPlaces {
   Nanoseconds end;        ///< begin of the next step; of the last step: end of its optimizer's range
   bool complete = false;  ///< seen from its begin to its optimizer, with forward and backward between
   bool cut = false;       ///< the recording began inside it
+  bool broken = false;    ///< the recording ends in its forward, backward or optimizer
   std::size_t first = 0;  ///< its places are places[first, first + count)
   std::size_t count = 0;
 };

@@ -310,6 +310,11 @@ Result<void> Importer::take_snapshot() {
   if (!replay) return located(replay.error(), files_.snapshot);
   replay_ = std::move(*replay);
   add_stats(snapshot_->stats);
+  const auto failures = std::count_if(snapshot_->snapshot.events.begin(), snapshot_->snapshot.events.end(),
+                                      [](const AllocatorEvent& e) { return e.action == AllocatorAction::oom; });
+  if (failures > 0)
+    add_stats({{"out_of_memory", ImportStat::Severity::info, static_cast<std::uint64_t>(failures),
+                "requests found no memory; explain says why, and plans start from the whole steps before"}});
   if (replay_.mismatches > 0)
     add_stats({{"replay_mismatches", ImportStat::Severity::data_loss, replay_.mismatches,
                 "allocator entries came out otherwise in the replay, first: " + replay_.first_mismatch}});

@@ -222,6 +222,31 @@ TEST_CASE("a recording that begins inside a step is taken apart from the next on
   }
 }
 
+TEST_CASE("a recording that ends inside a step is taken apart up to the one before") {
+  const Workload original = small_workload(mixed(), 2);
+  const Recorded recorded = record(original, original.settings);
+  for (const char* name : {"FSDP::pre_backward (layers.1)", "FSDP::pre_forward (layers.0)", "FSDP::root_pre_forward"}) {
+    INFO(name);
+    Snapshot cut = recorded.snapshot;
+    const auto last = std::find_if(cut.annotations.rbegin(), cut.annotations.rend(),
+                                   [&](const SnapshotAnnotation& a) { return a.start && a.name == name; });
+    REQUIRE(last != cut.annotations.rend());
+    const std::int64_t time = last->time_us;
+    std::erase_if(cut.events, [&](const AllocatorEvent& e) { return e.time_us > time; });
+    std::erase_if(cut.annotations, [&](const SnapshotAnnotation& a) { return a.time_us > time; });
+    const auto found = capture(cut, original.settings, original.units);
+    INFO((found ? "" : found.error().text()));
+    REQUIRE(found);
+    CHECK(found->workload.optimizer_known);
+    REQUIRE(found->workload.steps.size() >= 2);
+    CHECK(difference(text_of(found->workload.steps[1]), text_of(original.steps[1])) == std::string());
+    const auto allocations = std::count_if(cut.events.begin(), cut.events.end(),
+                                           [](const AllocatorEvent& e) { return e.action == AllocatorAction::alloc; });
+    CHECK(found->allocations.size() == static_cast<std::size_t>(allocations));
+    CHECK(found->allocations.back().step == 3);
+  }
+}
+
 TEST_CASE("gradients and input casts are told from the user's other blocks") {
   const Workload original = small_workload(mixed(), 2);
   const auto found = capture(record(original, original.settings).snapshot, original.settings, original.units);
