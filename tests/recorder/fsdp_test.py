@@ -2,6 +2,7 @@
 
 import json
 import logging
+import os
 import subprocess
 import sys
 import tempfile
@@ -88,7 +89,8 @@ class FsdpTest(unittest.TestCase):
 
     def test_hybrid_sharding(self):
         mesh = init_device_mesh("cpu", (2, 2), mesh_dim_names=("replicate", "shard"))
-        about = about_of(fsdp_model.shard(fsdp_model.Model(), mesh))
+        with mock.patch.dict(os.environ, {"LOCAL_WORLD_SIZE": "4"}):
+            about = about_of(fsdp_model.shard(fsdp_model.Model(), mesh))
         self.assertEqual((about["gpus"], about["replicate"]), (4, 2))
         self.assertNotIn("tensor_parallel", about)
 
