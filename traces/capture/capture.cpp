@@ -181,7 +181,15 @@ void name_allocations(const Snapshot& snapshot, Capture& capture) {
   }
 }
 
-Result<Capture> take_capture(CaptureInput input) {
+/// How the steps of a capture's programs are numbered in the recording.
+struct StepNumbers {
+  std::int32_t dropped = 0;     ///< steps before the first program's
+  std::int32_t broken = 0;      ///< the step of allocations behind the last program's
+  std::size_t allocations = 0;  ///< of the whole recording
+};
+
+/// Allocations' steps are those of the programs, and allocations behind the last program's are left out.
+Result<Capture> take_capture(CaptureInput input, StepNumbers& numbers) {
   const std::int64_t origin = origin_of(input.snapshot);
   const std::vector<Range> ranges = ranges_of(input.snapshot, origin);
   std::vector<CaptureEvent> events = capture_events(input.snapshot.events, origin);
@@ -192,11 +200,11 @@ Result<Capture> take_capture(CaptureInput input) {
   auto hooks = find_hooks(ranges, input.units);
   FORESHARD_TRY(hooks);
   const bool any = !hooks->steps.empty();
-  const auto allocations = static_cast<std::size_t>(
+  numbers.allocations = static_cast<std::size_t>(
       std::count_if(events.begin(), events.end(), [](const CaptureEvent& e) { return e.allocates; }));
-  const std::int32_t broken = any ? hooks->steps.back().index : 0;
+  numbers.broken = any ? hooks->steps.back().index : 0;
   drop_broken_step(*hooks, events);
-  const std::int32_t dropped = drop_cut_step(*hooks);
+  numbers.dropped = drop_cut_step(*hooks);
   if (hooks->steps.empty())
     return fail(ErrorKind::mismatch,
                 any ? "the snapshot records a part of a training step alone"
@@ -231,32 +239,43 @@ Result<Capture> take_capture(CaptureInput input) {
     w.has_timing = true;
   }
   capture.allocations = built.allocations;
-  for (AllocationNote& note : capture.allocations)
-    if (note.step >= 0) note.step += dropped;
-  capture.allocations.resize(allocations,
-                             {.category = MemoryCategory::other, .unit = {}, .parameter = {}, .step = broken});
   capture.optimizer_began_before = built.optimizer_began_before;
   capture.stats = hooks->stats;
   capture.stats.insert(capture.stats.end(), frozen->begin(), frozen->end());
   return capture;
 }
 
+/// Allocations' steps as the recording numbers them, of all its allocations.
+void number_allocations(const StepNumbers& numbers, Capture& capture) {
+  for (AllocationNote& note : capture.allocations)
+    if (note.step >= 0) note.step += numbers.dropped;
+  capture.allocations.resize(numbers.allocations,
+                             {.category = MemoryCategory::other, .unit = {}, .parameter = {}, .step = numbers.broken});
+}
+
 }  // namespace
 
 Result<Capture> read_capture(CaptureInput input) {
   const Snapshot& snapshot = input.snapshot;
-  auto capture = take_capture(std::move(input));
-  if (capture) name_allocations(snapshot, *capture);
+  StepNumbers numbers;
+  auto capture = take_capture(std::move(input), numbers);
+  if (!capture) return capture;
+  name_allocations(snapshot, *capture);
+  number_allocations(numbers, *capture);
   return capture;
 }
 
 Result<Capture> capture_at(const CaptureInput& input, const Settings& settings) {
-  return take_capture({.snapshot = input.snapshot,
-                       .initial_segments = input.initial_segments,
-                       .settings = settings,
-                       .units = input.units,
-                       .sm_count = input.sm_count,
-                       .requires_grad_known = input.requires_grad_known});
+  StepNumbers numbers;
+  auto capture = take_capture({.snapshot = input.snapshot,
+                               .initial_segments = input.initial_segments,
+                               .settings = settings,
+                               .units = input.units,
+                               .sm_count = input.sm_count,
+                               .requires_grad_known = input.requires_grad_known},
+                              numbers);
+  if (capture) number_allocations(numbers, *capture);
+  return capture;
 }
 
 }  // namespace foreshard::traces
