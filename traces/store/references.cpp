@@ -50,6 +50,23 @@ void each(Checker& checker, std::string_view table, const Records& records, Chec
   }
 }
 
+/// What is wrong with the ranks; empty: nothing. Their ops' times are added and subtracted (core/straggler).
+std::string check_ranks(const Run& run) {
+  constexpr std::int64_t kLongest = std::int64_t{1} << 50;  // ns: 13 days, more than an import lets through
+  std::set<std::uint32_t> listed, seen;
+  for (const RankRecord& rank : run.ranks)
+    if (!listed.insert(rank.rank).second) return fmt::format("rank {} is listed twice", rank.rank);
+  for (std::size_t i = 0; i < run.rank_ops.size(); ++i) {
+    const RankOpRecord& row = run.rank_ops[i];
+    const bool begins = i == 0 || run.rank_ops[i - 1].rank != row.rank;
+    if (!listed.contains(row.rank)) return fmt::format("rank_op {} names rank {}, which is not there", i, row.rank);
+    if (begins && !seen.insert(row.rank).second) return fmt::format("rank_op {} is apart from its rank's others", i);
+    if (row.op.start < Nanoseconds{-kLongest} || row.op.end > Nanoseconds{kLongest} || row.op.end < row.op.start)
+      return fmt::format("rank_op {} has times that no op has", i);
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<void> check_references(const Run& run, ErrorKind kind, const std::string& where) {
@@ -81,12 +98,7 @@ Result<void> check_references(const Run& run, ErrorKind kind, const std::string&
          [&](const SnapshotBlock& block) { checker.check(block.stack); });
   each(checker, "annotation", run.annotations, [&](const AnnotationRecord& range) { checker.check(range.label); });
   if (!checker.failure().empty()) return fail(kind, checker.failure(), where);
-  std::set<std::uint32_t> ranks;
-  for (const RankRecord& rank : run.ranks)
-    if (!ranks.insert(rank.rank).second) return fail(kind, fmt::format("rank {} is listed twice", rank.rank), where);
-  for (const RankOpRecord& row : run.rank_ops)
-    if (!ranks.contains(row.rank))
-      return fail(kind, fmt::format("rank_op names rank {}, which is not there", row.rank), where);
+  if (auto ranks = check_ranks(run); !ranks.empty()) return fail(kind, ranks, where);
   std::set<StreamId> seen;
   for (const StreamRecord& stream : run.streams)
     if (!seen.insert(stream.id).second)
