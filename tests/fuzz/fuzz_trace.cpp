@@ -46,10 +46,11 @@ void check_ranks(const traces::ProfilerTrace& trace) {
   if (!hooks) return;
   run.steps = traces::step_records(*hooks, Recording::trace);
   run.phases = traces::phase_records(*hooks, Recording::trace);
-  std::vector<traces::RankTrace> others;
-  others.push_back({"other", trace});
-  others.back().trace.rank = 1;
-  if (!traces::add_ranks({0, trace.world_size, trace.origin_ns, trace.communicators}, std::move(others), run)) return;
+  traces::RankTraces ranks({0, trace.world_size, trace.origin_ns, trace.communicators}, run);
+  traces::RankTrace other{"other", trace};
+  other.trace.rank = 1;
+  FORESHARD_CHECK(ranks.add(std::move(other)).has_value(), "it says its rank");
+  ranks.finish();
   FORESHARD_CHECK(!run.ranks.empty() && run.ranks.front().rank == 0, "the first rank is kept");
   if (const auto found = find_stragglers(run))
     for (const RankTime& rank : found->ranks)

@@ -92,13 +92,22 @@ class Importer {
       return fail(ErrorKind::usage, "further ranks' traces need a first one");
     for (const auto part : {&Importer::read_files, &Importer::settle, &Importer::take_snapshot, &Importer::take_trace,
                             &Importer::take_ranks, &Importer::take_log, &Importer::take_workload})
-      FORESHARD_TRY((this->*part)());
+      if (auto done = (this->*part)(); !done) return blamed(std::move(done).error());
     add_memory_side();
     finish();
     return std::move(out_);
   }
 
  private:
+  /// A configuration that lay in the folder is not what the user gave, nor can they leave it out of it.
+  [[nodiscard]] tl::unexpected<Error> blamed(Error error) const {
+    const bool config = !request_.config.empty() && files_.about == request_.config;
+    if (config && (error.where.starts_with(request_.config) || error.what.find(request_.config) != std::string::npos))
+      error.hint =
+          "it was found in the folder: if it is of another run, give the recording's files alone, --snapshot and "
+          "--trace";
+    return tl::unexpected(std::move(error));
+  }
   void stage(std::string_view what) const {
     if (request_.on_stage) request_.on_stage(what);
   }
@@ -282,16 +291,19 @@ Result<void> Importer::take_trace() {
 
 Result<void> Importer::take_ranks() {
   if (request_.rank_traces.empty()) return {};
-  std::vector<RankTrace> others;
+  RankTraces ranks({trace_->rank.value_or(0), trace_->world_size, trace_->origin_ns, trace_->communicators}, run());
   for (const std::string& file : request_.rank_traces) {
     stage("reading " + file);
     auto trace = read_profiler_trace(file, {.keep_cpu_ops = false, .device = request_.device});
-    FORESHARD_TRY(trace);
-    others.push_back({file, std::move(*trace)});
+    if (!trace) {
+      ranks.leave_out(file, trace.error().what);
+      continue;
+    }
     FORESHARD_TRY(note_file("trace", file));
+    FORESHARD_TRY(ranks.add({file, std::move(*trace)}));
   }
-  return add_ranks({trace_->rank.value_or(0), trace_->world_size, trace_->origin_ns, trace_->communicators},
-                   std::move(others), run());
+  ranks.finish();
+  return {};
 }
 
 Result<void> Importer::take_snapshot() {

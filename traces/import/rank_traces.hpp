@@ -7,6 +7,7 @@
 // Who: import. Deterministic: ranks come in their order, whatever the files'.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -30,12 +31,28 @@ struct FirstRank {
   std::vector<TraceCommunicator> communicators;
 };
 
-/// Fills run.ranks and run.rank_ops; `run` has its trace, units, steps and phases. A trace whose steps or collectives
-/// are not the first one's, or whose clock none can bring to it, is left out: an import stat (data_loss) says why. So
-/// does one (info) where ranks of the world are missing.
-///
-/// Fails with ErrorKind::mismatch where a trace does not say its rank, where two are of one rank or of worlds of
-/// different sizes, or where FSDP's ranges name units that the run has not.
-[[nodiscard]] Result<void> add_ranks(const FirstRank& first, std::vector<RankTrace> others, Run& run);
+/// Takes one trace after the other and keeps its device ops alone. `run` has its trace, units, steps and phases, and
+/// outlives this.
+class RankTraces {
+ public:
+  RankTraces(const FirstRank& first, Run& run);
+  ~RankTraces();
+  RankTraces(const RankTraces&) = delete;
+  RankTraces& operator=(const RankTraces&) = delete;
+
+  /// A trace whose units, steps or collectives are not the first one's is left out: an import stat (data_loss) says
+  /// why. Fails with ErrorKind::mismatch where a trace does not say its rank, where two are of one rank or of worlds of
+  /// different sizes.
+  [[nodiscard]] Result<void> add(RankTrace other);
+  /// A trace that cannot be read is left out in the same way.
+  void leave_out(const std::string& file, const std::string& why);
+  /// Brings the clocks together and fills run.ranks and run.rank_ops; a rank whose clock none can bring to the others'
+  /// is left out. An import stat (info) says which ranks of the world are missing.
+  void finish();
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
 
 }  // namespace foreshard::traces
