@@ -173,6 +173,13 @@ std::vector<KernelExcess> slower_kernels(const Run& run, const std::vector<Rank>
   return out;
 }
 
+/// The phase's label; invalid between phases.
+LabelId label_of(const Run& run, const Rank& rank, const std::string& phase) {
+  for (const Span& span : rank.spans)
+    if (run.labels.text(span.phase) == phase) return span.phase;
+  return {};
+}
+
 /// The rank that the others wait for most, where that is much (kLateShareOfStep, kLateShareOfWaiting).
 const RankTime* late_one(const Stragglers& found) {
   const auto most = std::max_element(found.ranks.begin(), found.ranks.end(),
@@ -213,7 +220,7 @@ std::optional<Stragglers> find_stragglers(const Run& run) {
                         [&](const PhaseDelay& a, const PhaseDelay& b) { return excess(a) < excess(b); });
   out.phase = worst.phase;
   out.host = worst.idle - worst.idle_of_others > worst.compute - worst.compute_of_others;
-  if (!out.host) out.kernels = slower_kernels(run, ranks, rank, run.labels.find(out.phase), steps.size());
+  if (!out.host) out.kernels = slower_kernels(run, ranks, rank, label_of(run, rank, out.phase), steps.size());
   found.late = std::move(out);
   return found;
 }

@@ -47,7 +47,7 @@ struct KernelExcess {
 
 struct LateRank {
   std::uint32_t rank = 0;
-  std::string phase;               ///< with the largest delay
+  std::string phase;               ///< in which its compute and idle time are furthest above the others'
   bool host = false;               ///< there its GPU is idle for longer than others', rather than computes for longer
   std::vector<PhaseDelay> phases;  ///< in the order of the step, those that count
   std::vector<KernelExcess> kernels;  ///< where not `host`: most excess first, at most three

@@ -20,7 +20,10 @@ std::string phase_name(const std::string& phase) {
 }
 
 std::string short_name(const std::string& name) {
-  return name.size() <= kNameLength ? name : name.substr(0, kNameLength) + "…";
+  if (name.size() <= kNameLength) return name;
+  std::size_t end = kNameLength;
+  while (end > 0 && (static_cast<unsigned char>(name[end]) & 0xC0U) == 0x80U) --end;  // not inside a UTF-8 character
+  return name.substr(0, end) + "…";
 }
 
 const RankTime& time_of(const Stragglers& found, std::uint32_t rank) {
@@ -30,10 +33,10 @@ const RankTime& time_of(const Stragglers& found, std::uint32_t rank) {
 /// The longer of its compute and its idle time in its worst phase, beside the others'.
 std::string reason(const LateRank& late, const PhaseDelay& worst) {
   if (late.host)
-    return fmt::format("its GPU is idle there for {} a step, the others' for {}: its host comes late",
-                       format_time(worst.idle), format_time(worst.idle_of_others));
-  return fmt::format("its GPU computes there for {} a step, the others' for {}", format_time(worst.compute),
-                     format_time(worst.compute_of_others));
+    return fmt::format("{} its GPU is idle for {} a step, the others' for {}: likely behind its host",
+                       phase_name(late.phase), format_time(worst.idle), format_time(worst.idle_of_others));
+  return fmt::format("{} its GPU computes for {} a step, the others' for {}", phase_name(late.phase),
+                     format_time(worst.compute), format_time(worst.compute_of_others));
 }
 
 }  // namespace
@@ -51,13 +54,13 @@ std::vector<std::string> straggler_sentences(const Stragglers& found) {
     const RankTime& time = time_of(found, late.rank);
     const PhaseDelay& worst = *std::find_if(late.phases.begin(), late.phases.end(),
                                             [&](const PhaseDelay& p) { return p.phase == late.phase; });
-    out.push_back(fmt::format("rank {} is late {}: the other ranks' GPUs wait for it for {} a step, {:.1f} % of {}",
-                              late.rank, phase_name(late.phase), format_time(time.delay), part(time.delay, time.step),
-                              format_time(time.step)));
+    out.push_back(fmt::format(
+        "rank {} is late, mostly {}: the other ranks' GPUs wait for it for {} a step, {:.1f} % of {}", late.rank,
+        phase_name(late.phase), format_time(time.delay), part(time.delay, time.step), format_time(time.step)));
     out.push_back(reason(late, worst));
     for (const KernelExcess& kernel : late.kernels)
       out.push_back(fmt::format(
-          "{:.0f} calls of {} take {}; {}", kernel.calls, short_name(kernel.name), format_time(kernel.time),
+          "there {:.0f} calls of {} take {}; {}", kernel.calls, short_name(kernel.name), format_time(kernel.time),
           kernel.calls_of_others > 0
               ? fmt::format("the others' {:.0f} calls {}", kernel.calls_of_others, format_time(kernel.time_of_others))
               : "the others have none"));

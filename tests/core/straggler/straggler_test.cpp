@@ -79,8 +79,8 @@ TEST_CASE("the others wait for the rank whose forward takes longer") {
   CHECK(found->late->kernels[0].time - found->late->kernels[0].time_of_others == Nanoseconds::from_us(200));
   const auto sentences = straggler_sentences(*found);
   CHECK(sentences.at(0) ==
-        "rank 1 is late in forward: the other ranks' GPUs wait for it for 200 us a step, 30.3 % of 660 us");
-  CHECK(sentences.at(1) == "its GPU computes there for 400 us a step, the others' for 200 us");
+        "rank 1 is late, mostly in forward: the other ranks' GPUs wait for it for 200 us a step, 30.3 % of 660 us");
+  CHECK(sentences.at(1) == "in forward its GPU computes for 400 us a step, the others' for 200 us");
 }
 
 TEST_CASE("a collective that compute does not wait for costs nobody") {
@@ -130,7 +130,26 @@ TEST_CASE("a host that issues late is said to be the reason") {
   CHECK(found->late->rank == 1);
   CHECK(found->late->kernels.empty());
   CHECK(straggler_sentences(*found).at(1) ==
-        "its GPU is idle there for 300 us a step, the others' for 0 ns: its host comes late");
+        "in backward its GPU is idle for 300 us a step, the others' for 0 ns: likely behind its host");
+}
+
+TEST_CASE("late in one phase, waited for in another") {
+  Ranks ranks(2);
+  for (const std::uint32_t rank : {0U, 1U}) {
+    const std::int64_t end = rank == 1 ? 300 : 100;
+    ranks.rank(rank);
+    ranks.kernel("adam", "optimizer", 0, end);
+    ranks.gather("forward", end, 350, 0);
+    ranks.kernel("gemm", "forward", 350, 900);
+  }
+  const auto found = find_stragglers(ranks.run());
+  REQUIRE(found);
+  REQUIRE(found->late);
+  CHECK(found->late->phase == "optimizer");
+  REQUIRE(found->late->phases.size() == 2);
+  CHECK(found->late->phases[0].delay == Nanoseconds{});
+  CHECK(found->late->phases[1].delay == Nanoseconds::from_us(200));
+  CHECK(straggler_sentences(*found).at(1) == "in optimizer its GPU computes for 300 us a step, the others' for 100 us");
 }
 
 TEST_CASE("the first of several steps is left out, and ranks that are not recorded are said") {
