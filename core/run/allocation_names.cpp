@@ -6,7 +6,8 @@
 namespace foreshard {
 namespace {
 
-/// No GPU writes faster, from whichever memory: what took less time cannot have filled a block of so many bytes.
+/// 20 TB/s, above every GPU's HBM (B200: 8 TB/s) and L2: what took less time cannot have filled a block of so many
+/// bytes.
 constexpr double kMaxBytesPerNs = 20'000;
 /// Below, kernels are bound by their launch, and blocks lie in the L2 cache.
 constexpr Bytes kTellingSize = 16 * kMiB;

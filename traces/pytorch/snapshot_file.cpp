@@ -109,7 +109,7 @@ void note_unread_keys(const PlainDocument& document, StatList& stats) {
 
 /// Whether the history lost its beginning: the ring's own word (PyTorch 2.13), or a ring that is just full.
 void note_overflow(const SnapshotSettings& settings, std::size_t entries, StatList& stats) {
-  constexpr std::size_t kRound = 100'000;  // what max_entries is a multiple of, where the snapshot does not say it
+  constexpr std::size_t kRound = 100'000;  // torchtitan's and verl's max_entries, and most others', are multiples of it
   if (settings.history_overflowed)
     return stats.add("history_overflowed", Severity::data_loss,
                      fmt::format("the history was longer than its ring of {} entries: its beginning is lost; record "

@@ -44,6 +44,8 @@ def make_about(
     # With pipeline parallelism the world has several meshes: this is the one that FSDP2 and tensor parallelism share.
     ranks = min(world, mesh["shard"] * mesh["replicate"] * tensor_parallel)
     gpus = min(per_node, ranks)
+    if ranks % gpus:  # a mesh over parts of nodes: no settings say which
+        gpus = ranks
     batch, length = batch_and_length([forward for step in inputs for forward in _trained(step)])
     about: dict[str, Any] = {"schema": 1, "torch": environment["torch"]}
     for key in ("nccl", "gpu", "sm_count"):
