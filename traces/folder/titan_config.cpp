@@ -19,8 +19,6 @@ class ConfigReader {
   explicit ConfigReader(const OrderedJson& root) : root_(root) {}
 
   TitanConfig read() {
-    out_.steps = number("training", "steps");
-    out_.log_freq = number("metrics", "log_freq");
     read_profiler();
     read_mesh();
     read_mixed_precision();
@@ -110,6 +108,8 @@ class ConfigReader {
   /// A sequence, or a packed row of that many tokens. Under context parallelism a rank has a part of it, under pipeline
   /// parallelism a microbatch.
   void read_batch() {
+    out_.accumulates =
+        number("training", "global_batch_size") > 0 || number("training", "num_tokens_per_train_step") > 0;
     if (const std::uint32_t tokens = number("training", "num_tokens_per_microbatch_per_dp_rank"); tokens > 0) {
       give("batch", 1U);
       return give("seq", tokens);

@@ -17,11 +17,10 @@ namespace foreshard::traces {
 
 struct TitanConfig {
   About about;                       ///< settings alone
-  std::uint64_t steps = 0;           ///< training.steps; 0: not said, as for all below
-  std::uint32_t log_freq = 0;        ///< steps for each line of the log
   std::uint32_t profile_freq = 0;    ///< the profiler runs at the end of each so many steps; 0 where it is off
   std::uint32_t profiled_steps = 0;  ///< of these, its warm-up included
   std::uint32_t batch_ranks = 1;     ///< ranks that share a batch: tensor, context and pipeline parallel ones
+  bool accumulates = false;          ///< a global batch is set: how many microbatches a step has is in the recording
 };
 
 /// None where the file is another program's config.json: it has no "training" and "parallelism". Keys that are unknown

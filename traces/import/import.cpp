@@ -343,7 +343,7 @@ Result<void> Importer::take_log() {
   }
   const Settings& settings = about_ ? run().settings : config_ ? config_->about.settings : run().settings;
   std::vector<ImportStat> stats;
-  auto measured = logged_times(request_.logs, log_units(settings, config_), stats);
+  auto measured = logged_times(request_.logs, log_units(settings, about_.has_value(), config_), stats);
   FORESHARD_TRY(measured);
   run().measured = std::move(*measured);
   add_stats(stats);

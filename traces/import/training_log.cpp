@@ -45,9 +45,10 @@ std::optional<TitanConfig> found_config(const std::string& path, std::vector<Imp
   return std::nullopt;
 }
 
-LogUnits log_units(const Settings& settings, const std::optional<TitanConfig>& config) {
+LogUnits log_units(const Settings& settings, bool recorded, const std::optional<TitanConfig>& config) {
   LogUnits units;
-  if (settings.batch && settings.seq)
+  const bool steps_known = recorded || !config || !config->accumulates;
+  if (settings.batch && settings.seq && steps_known)
     units.tokens = static_cast<double>(*settings.batch) * *settings.seq * settings.accumulate /
                    (config ? config->batch_ranks : settings.tensor_parallel);
   if (config) {

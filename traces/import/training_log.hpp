@@ -19,8 +19,9 @@ namespace foreshard::traces {
 /// the name alone chose the file.
 [[nodiscard]] std::optional<TitanConfig> found_config(const std::string& path, std::vector<ImportStat>& stats);
 
-/// Tokens of a step and device, and the profiled steps, where settings and configuration say them.
-[[nodiscard]] LogUnits log_units(const Settings& settings, const std::optional<TitanConfig>& config);
+/// Tokens of a step and device, and the profiled steps, where settings and configuration say them. `recorded`: the
+/// settings are held against a recording, so that their microbatches are the step's.
+[[nodiscard]] LogUnits log_units(const Settings& settings, bool recorded, const std::optional<TitanConfig>& config);
 
 struct TrainingLogs {
   std::vector<std::string> paths;  ///< the first that has step times is taken

@@ -50,17 +50,21 @@ TEST_CASE("a log that was given says why it has no step times") {
 
 TEST_CASE("tokens of a step are shared by tensor-parallel ranks") {
   Settings settings;
-  CHECK(log_units(settings, {}).tokens == 0);
+  CHECK(log_units(settings, true, {}).tokens == 0);
   settings.batch = 2;
   settings.seq = 8;
   settings.accumulate = 3;
   settings.tensor_parallel = 2;
-  CHECK(log_units(settings, {}).tokens == 24);
+  CHECK(log_units(settings, true, {}).tokens == 24);
   TitanConfig config;
   config.batch_ranks = 4;
   config.profile_freq = 10;
-  CHECK(log_units(settings, config).tokens == 12);
-  CHECK(log_units(settings, config).profile_freq == 10);
+  CHECK(log_units(settings, true, config).tokens == 12);
+  CHECK(log_units(settings, true, config).profile_freq == 10);
+  CHECK(log_units(settings, false, config).tokens == 12);
+  config.accumulates = true;  // a global batch: of how many microbatches only a recording says
+  CHECK(log_units(settings, false, config).tokens == 0);
+  CHECK(log_units(settings, true, config).tokens == 12);
 }
 
 TEST_CASE("a config.json is torchtitan's, or a stat says that it is not") {
