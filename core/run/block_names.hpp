@@ -6,6 +6,9 @@
 #pragma once
 
 #include <string>
+#include <string_view>
+#include <tuple>
+#include <vector>
 
 #include "core/run/run.hpp"
 #include "core/run/stack_meaning.hpp"
@@ -14,6 +17,12 @@ namespace foreshard {
 
 class BlockNames {
  public:
+  /// What names are made of: blocks of one key have the same.
+  using Key = std::tuple<ParameterId, UnitId, LabelId, LabelId, LabelId, StackId, MemoryCategory>;
+  [[nodiscard]] static Key key(const BlockRecord& block) {
+    return {block.parameter, block.unit, block.module, block.op, block.label, block.stack, block.category};
+  }
+
   /// `run` must outlive this.
   explicit BlockNames(const Run& run);
 

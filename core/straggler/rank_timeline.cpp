@@ -9,10 +9,6 @@ bool is_collective(const RankOpRecord& row) {
   return row.op.kind == DeviceOpRecord::Kind::collective;
 }
 
-CollectiveKey key_of(const RankOpRecord& row) {
-  return {row.op.communicator, row.step, row.sequence};
-}
-
 std::vector<const RankOpRecord*> sorted(std::span<const RankOpRecord> ops, bool (*wanted)(const RankOpRecord&),
                                         Nanoseconds DeviceOpRecord::*by) {
   std::vector<const RankOpRecord*> out;

@@ -7,15 +7,12 @@
 #include <optional>
 #include <span>
 #include <string>
-#include <tuple>
 #include <vector>
 
+#include "core/run/collective_key.hpp"
 #include "core/run/run.hpp"
 
 namespace foreshard::straggler_detail {
-
-/// One collective over all ranks: communicator, step, sequence.
-using CollectiveKey = std::tuple<CommunicatorId, std::int32_t, std::int32_t>;
 
 /// The last rank to begin a collective; the lowest of several.
 struct LastRank {

@@ -8,22 +8,14 @@
 // Who: rank_traces.hpp. Pure, deterministic.
 #pragma once
 
-#include <cstdint>
 #include <map>
 #include <optional>
 #include <vector>
 
 #include "core/base/quantity.hpp"
+#include "core/run/collective_key.hpp"
 
 namespace foreshard::traces {
-
-/// One collective over all ranks of its communicator.
-struct CollectiveKey {
-  CommunicatorId communicator;
-  std::int32_t step = 0;
-  std::int32_t sequence = 0;
-  auto operator<=>(const CollectiveKey&) const = default;
-};
 
 struct CollectiveSpan {
   Nanoseconds start;

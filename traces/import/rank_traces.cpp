@@ -91,7 +91,7 @@ std::vector<RankOpRecord> ops_of(const Run& run, std::uint32_t rank, const Trace
 RankCollectives collectives_of(const std::vector<RankOpRecord>& ops) {
   RankCollectives out;
   for (const RankOpRecord& row : ops)
-    if (row.sequence >= 0) out[{row.op.communicator, row.step, row.sequence}] = {row.op.start, row.op.end};
+    if (row.sequence >= 0) out[key_of(row)] = {row.op.start, row.op.end};
   return out;
 }
 
@@ -101,7 +101,7 @@ using CollectiveShapes = std::map<CollectiveKey, CollectiveShape>;
 CollectiveShapes shapes_of(const std::vector<RankOpRecord>& ops) {
   CollectiveShapes out;
   for (const RankOpRecord& row : ops)
-    if (row.sequence >= 0) out[{row.op.communicator, row.step, row.sequence}] = {row.op.collective, row.op.bytes};
+    if (row.sequence >= 0) out[key_of(row)] = {row.op.collective, row.op.bytes};
   return out;
 }
 
@@ -144,11 +144,8 @@ std::string list_of(const std::vector<RankRecord>& ranks) {
   return ranks.size() > kNamed ? out + ", …" : out;
 }
 
-}  // namespace rank_traces_detail
-
-using namespace rank_traces_detail;
-
-struct RankTraces::Impl {
+/// RankTraces, whose types need not be seen.
+struct Collector {
   FirstRank first;
   Run& run;
   Communicators communicators;
@@ -157,7 +154,7 @@ struct RankTraces::Impl {
   CollectiveShapes shapes;  // of the first
   std::set<std::uint32_t> seen;
 
-  Impl(const FirstRank& first_in, Run& run_in)
+  Collector(const FirstRank& first_in, Run& run_in)
       : first(first_in),
         run(run_in),
         communicators(first_in.communicators),
@@ -264,6 +261,12 @@ struct RankTraces::Impl {
            fmt::format("only ranks {} of {} are recorded: a collective may wait for one that is not",
                        list_of(run.ranks), *first.world_size)});
   }
+};
+
+}  // namespace rank_traces_detail
+
+struct RankTraces::Impl : rank_traces_detail::Collector {
+  using Collector::Collector;
 };
 
 RankTraces::RankTraces(const FirstRank& first, Run& run) : impl_(std::make_unique<Impl>(first, run)) {}

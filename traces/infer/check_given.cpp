@@ -11,18 +11,13 @@
 #include "core/fsdp/unit_plan.hpp"
 #include "core/settings/settings_names.hpp"
 #include "core/settings/settings_table.hpp"
+#include "traces/infer/inferred_settings.hpp"
 
 namespace foreshard::traces {
 namespace {
 
 constexpr std::uint32_t kMaxWorld = 1U << 20;  // of the world, as settings_check.cpp
 constexpr const char* kHint = "correct it, or leave it out: it is read off the recording";
-
-std::string setting_text(const Settings& settings, std::string_view key) {
-  for (const auto& [name, value] : setting_options(settings))
-    if (name == key) return value;
-  return {};
-}
 
 class GivenCheck {
  public:
@@ -44,7 +39,7 @@ class GivenCheck {
     if (same || !gives(given_, key) || item == nullptr || !item->settled) return {};
     const std::string other = key == shown ? std::string() : fmt::format("{} ", shown);
     return fail(ErrorKind::mismatch,
-                fmt::format("says {} {}, but {} has {}{} ({})", key, setting_text(settings_, key), recording_, other,
+                fmt::format("says {} {}, but {} has {}{} ({})", key, value_of(settings_, key), recording_, other,
                             item->value, item->from),
                 about_, kHint);
   }
@@ -277,7 +272,7 @@ std::vector<ImportStat> assumptions(const About& given, const Inference& inferen
                        fmt::format("{} {} is assumed: {}", item.key, item.value, item.from)});
       continue;
     }
-    const std::string said = setting_text(given.settings, item.key);
+    const std::string said = value_of(given.settings, item.key);
     if (gives(given, item.key) && said != item.value)
       stats.push_back({"given_" + item.key, ImportStat::Severity::info, 1,
                        fmt::format("{} {} is given: the recording does not settle it, and would as "
@@ -287,7 +282,7 @@ std::vector<ImportStat> assumptions(const About& given, const Inference& inferen
   if (inference.item("batch") == nullptr && gives(given, "batch"))
     stats.push_back({"given_batch", ImportStat::Severity::info, 1,
                      fmt::format("batch {} and seq {} are given: the recording settles neither",
-                                 setting_text(given.settings, "batch"), setting_text(given.settings, "seq"))});
+                                 value_of(given.settings, "batch"), value_of(given.settings, "seq"))});
   if (!given.units.empty()) return stats;
   for (const std::string& question : inference.unsettled)
     stats.push_back({"not_settled", ImportStat::Severity::info, 1, question});
@@ -297,8 +292,8 @@ std::vector<ImportStat> assumptions(const About& given, const Inference& inferen
 Result<void> check_given_buffers(const About& about, const Settings& given, const Settings& found,
                                  const std::string& about_file, const std::string& recording) {
   for (const char* key : {"gather_alloc", "offload", "unshard_async"}) {
-    const std::string said = setting_text(given, key);
-    const std::string shown = setting_text(found, key);
+    const std::string said = value_of(given, key);
+    const std::string shown = value_of(found, key);
     if (gives(about, key) && said != shown)
       return fail(
           ErrorKind::mismatch,

@@ -19,12 +19,6 @@ namespace {
 constexpr std::uint32_t kMaxGpusOfHost = 8;  // HGX and DGX hosts, and cloud instances of them
 
 /// The setting's value as its settings table writes it.
-std::string value_of(const Settings& settings, std::string_view key) {
-  for (const auto& [name, value] : setting_options(settings))
-    if (name == key) return value;
-  return {};
-}
-
 void say(Inference& out, std::string_view key, std::string from, bool settled = true) {
   out.set({std::string(key), value_of(out.settings, key), std::move(from), settled});
 }
@@ -89,6 +83,12 @@ void split_world(const InferInput& input, std::uint32_t world, Inference& out) {
 }
 
 }  // namespace
+
+std::string value_of(const Settings& settings, std::string_view key) {
+  for (const auto& [name, value] : setting_options(settings))
+    if (name == key) return value;
+  return {};
+}
 
 void infer_world(const InferInput& input, const ElementTypes& types, Inference& out) {
   if (types.ranks == 0) return;

@@ -4,6 +4,9 @@
 // Pure, deterministic, thread-safe.
 #pragma once
 
+#include <string>
+#include <string_view>
+
 #include "traces/infer/element_sizes.hpp"
 #include "traces/infer/inference.hpp"
 
@@ -25,5 +28,8 @@ void infer_steps(const InferInput& input, Inference& out);
 /// Of the GPU: the trace's, else the count under which the recorded copy-out metadata has its sizes.
 void infer_sm_count(const InferInput& input, std::span<const std::uint32_t> known, const ElementTypes& types,
                     Inference& out);
+
+/// A setting's value as JSON, by its key; empty: no such setting.
+[[nodiscard]] std::string value_of(const Settings& settings, std::string_view key);
 
 }  // namespace foreshard::traces

@@ -115,10 +115,10 @@ void BlockLevels::read_waits(Labels& names) {
 
 void BlockLevels::read_names(Labels& names) {
   const BlockNames of(run_);
-  std::map<std::tuple<ParameterId, UnitId, LabelId, LabelId, LabelId, StackId, MemoryCategory>, Called> known;
+  std::map<BlockNames::Key, Called> known;
   const auto id = [&](const std::string& text) { return text.empty() ? LabelId{} : names.intern(text); };
   for (const BlockRecord& block : run_.blocks) {
-    const std::tuple key{block.parameter, block.unit, block.module, block.op, block.label, block.stack, block.category};
+    const BlockNames::Key key = BlockNames::key(block);
     auto found = known.find(key);
     if (found == known.end())
       found = known.emplace(key, Called{id(of.owner(block)), id(of.op(block)), id(of.whole_frame(block.stack))}).first;

@@ -43,10 +43,9 @@ class Named {
     const BlockNames of(run);
     std::map<std::string, std::uint32_t, std::less<>> places{{std::string(), 0}};
     // Many blocks share what their names are made of.
-    std::map<std::tuple<ParameterId, UnitId, LabelId, LabelId, LabelId, StackId, MemoryCategory>, std::uint32_t> known;
+    std::map<BlockNames::Key, std::uint32_t> known;
     for (const BlockRecord& block : run.blocks) {
-      const std::tuple key{block.parameter, block.unit,  block.module,  block.op,
-                           block.label,     block.stack, block.category};
+      const BlockNames::Key key = BlockNames::key(block);
       auto found = known.find(key);
       if (found == known.end()) {
         std::string name = group_name(of, block, by);
