@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "core/device/collective_names.hpp"
 #include "core/device/transport_traits.hpp"
@@ -236,24 +237,35 @@ void infer_prefetch(const InferInput& input, Inference& out) {
 
 namespace {
 
-bool came_back_late(std::span<const CaptureEvent> events, std::uint32_t request) {
-  const std::uint32_t freed = request == CaptureEvent::kNone ? request : events[request].partner;
-  return freed != CaptureEvent::kNone && events[freed].late;
+/// Whether a block of one of `sizes`, requested inside a range of `kind`, came back late. One is enough: where the GPU
+/// waits for its host, it has passed nearly every block by the next request, and the allocator then writes the block's
+/// return directly behind its free, record_stream or not (process_events, 2.11).
+bool came_back_late(const InferInput& input, RangeKind kind, const std::set<Bytes>& sizes) {
+  std::vector<std::pair<Nanoseconds, Nanoseconds>> ranges;
+  for (const Range& range : input.ranges)
+    if (meaning_of(range.name).kind == kind) ranges.emplace_back(range.start, range.end);
+  const auto inside = [&](Nanoseconds time) {
+    const auto next = std::upper_bound(ranges.begin(), ranges.end(), time,
+                                       [](Nanoseconds t, const auto& range) { return t < range.first; });
+    return next != ranges.begin() && time <= std::prev(next)->second;
+  };
+  return std::any_of(input.events.begin(), input.events.end(), [&](const CaptureEvent& e) {
+    return e.late && sizes.contains(e.size) && e.partner != CaptureEvent::kNone && inside(input.events[e.partner].time);
+  });
 }
 
-/// Gather blocks that came back late: the first of each unit, or any where they have a stream of their own.
 bool gathers_come_back_late(const InferInput& input, const Inference& out) {
-  const RecordedUnit* unit = first_gathered(out);
-  for (const CaptureEvent& e : input.events)
-    if (e.late && unit->gather.stream != 0 && e.stream == unit->gather.stream && e.size == unit->gather.block)
-      return true;
-  return std::any_of(out.recorded.begin(), out.recorded.end(),
-                     [&](const RecordedUnit& u) { return came_back_late(input.events, u.gather.block_request); });
+  std::set<Bytes> blocks;
+  for (const RecordedUnit& unit : out.recorded)
+    if (unit.gather.block > 0) blocks.insert(unit.gather.block);
+  return came_back_late(input, RangeKind::all_gather, blocks);
 }
 
 bool reductions_come_back_late(const InferInput& input, const Inference& out) {
-  return std::any_of(out.recorded.begin(), out.recorded.end(),
-                     [&](const RecordedUnit& u) { return came_back_late(input.events, u.reduction.input_request); });
+  std::set<Bytes> inputs;
+  for (const RecordedUnit& unit : out.recorded)
+    if (unit.reduction.input > 0) inputs.insert(unit.reduction.input);
+  return came_back_late(input, RangeKind::reduce, inputs);
 }
 
 bool in_private_pool(const Snapshot& snapshot, Address address) {

@@ -205,22 +205,27 @@ TEST_CASE("a recording that begins inside a step is read from its first whole on
   }
 }
 
-/// The scripted device completes every event at once: let the blocks come back after what follows.
-TEST_CASE("gather blocks that come back late were marked by record_stream") {
-  Settings settings = mixed();
-  settings.release = Release::record_stream;
-  const Workload original = small_workload(settings, 3);
-  Snapshot snapshot = with_sections(record(original, settings), settings, original.units);
-  const Inference before = inferred_of(snapshot);
-  REQUIRE_FALSE(before.recorded[1].gather.block == 0);
-  std::vector<AllocatorEvent>& events = snapshot.events;
-  for (std::size_t i = 0; i + 1 < events.size(); ++i)
-    if (events[i].action == AllocatorAction::free_completed && events[i].size == before.recorded[1].gather.block) {
-      std::swap(events[i], events[i + 1]);
-      std::swap(events[i].time_us, events[i + 1].time_us);
-      ++i;
-    }
-  CHECK(inferred_of(snapshot).settings.release == Release::record_stream);
+/// The scripted device completes every event at once: one block comes back after what follows, all others at once, as
+/// where the GPU waits for its host.
+TEST_CASE("one gather block that comes back late was marked by record_stream, and so were all") {
+  for (const bool async : {false, true}) {
+    Settings settings = mixed();
+    settings.release = Release::record_stream;
+    settings.unshard_async = async;
+    const Workload original = small_workload(settings, 3);
+    Snapshot snapshot = with_sections(record(original, settings), settings, original.units);
+    const Inference before = inferred_of(snapshot);
+    CHECK(before.settings.release == Release::automatic);
+    REQUIRE_FALSE(before.recorded[1].gather.block == 0);
+    std::vector<AllocatorEvent>& events = snapshot.events;
+    for (std::size_t i = events.size() - 1; i-- > 0;)
+      if (events[i].action == AllocatorAction::free_completed && events[i].size == before.recorded[1].gather.block) {
+        std::swap(events[i], events[i + 1]);
+        std::swap(events[i].time_us, events[i + 1].time_us);
+        break;
+      }
+    CHECK(inferred_of(snapshot).settings.release == Release::record_stream);
+  }
 }
 
 std::vector<Unit> random_units() {
