@@ -136,6 +136,7 @@ class Importer {
   Result<void> fit_given_buffers(std::uint32_t sm_count);
   Result<Capture> take_apart(const StepTiming* timing, std::uint32_t sm_count);
   Result<Capture> take_apart_as_set(const StepTiming* timing, std::uint32_t sm_count);
+  void keep_measured();
   void no_workload(const std::string& why);
   void add_memory_side();
   void finish();
@@ -148,7 +149,8 @@ class Importer {
   std::optional<TitanConfig> config_;
   std::vector<ImportStat> config_stats_;
   std::vector<ImportStat> assumptions_;
-  bool inferred_ = false;  // about_ is no file's, but what recording and configuration say
+  std::optional<Measured> measured_;  // of an about file that is otherwise not used
+  bool inferred_ = false;             // about_ is no file's, but what recording and configuration say
   std::optional<ProfilerTrace> trace_;
   std::optional<SnapshotFile> snapshot_;
   std::vector<Range> memory_ranges_;
@@ -211,6 +213,10 @@ Result<void> Importer::infer_settings() {
   if (!has_inferred()) {
     if (about_ && request_.about.empty()) about_.reset();  // settings alone do not stand for a recording
     if (!about_) return {};
+    if (about_->units.empty()) {
+      keep_measured();
+      return {};
+    }
     auto whole = check_whole(*about_, files_.about);
     if (!whole && out_.inference) whole.error().hint = "the recording does not settle it: " + out_.inference->why_not;
     return whole;
@@ -223,6 +229,17 @@ Result<void> Importer::infer_settings() {
   assumptions_ = assumptions(about_.value_or(About{}), *out_.inference);
   about_ = std::move(*whole);
   return {};
+}
+
+/// An about file without units beside a recording that does not settle them: of it, what was measured stays.
+void Importer::keep_measured() {
+  measured_ = std::move(about_->measured);
+  if (!about_->given.empty())
+    config_stats_.push_back({"about_not_used", ImportStat::Severity::info, about_->given.size(),
+                             fmt::format("settings of {} are not used: it has no units, and the recording does not "
+                                         "settle them",
+                                         files_.about)});
+  about_.reset();
 }
 
 void Importer::no_workload(const std::string& why) {
@@ -244,6 +261,7 @@ Result<void> Importer::settle() {
     r.units = units_named(snapshot_ ? std::span<const Range>(memory_ranges_) : std::span<const Range>(ranges));
     if (trace_ && trace_->world_size) r.settings.gpus = *trace_->world_size;
     if (snapshot_) r.settings.alloc_conf = snapshot_->snapshot.settings.alloc_conf;
+    r.measured = std::move(measured_);
     return {};
   }
   add_stats(assumptions_);

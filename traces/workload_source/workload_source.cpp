@@ -60,12 +60,20 @@ Result<Source> of_file(Result<ModelFile> file) {
   return of_model(std::move(*file));
 }
 
+/// With the reason that its import gave.
+tl::unexpected<Error> no_workload(const std::string& path) {
+  std::string hint = "it was written without one; explain, view, compare and query take it";
+  const auto why = query(path, "SELECT text FROM import_stat WHERE name = 'no_workload'");
+  if (why && !why->rows.empty())
+    if (const auto* text = std::get_if<std::string>(&why->rows.front().front()))
+      hint = *text + "; explain, view, compare and query take it";
+  return fail(ErrorKind::input, "the run store holds no workload to plan from", path, std::move(hint));
+}
+
 Result<Source> from_store(const std::string& path) {
   const auto rows = query(path, "SELECT json, (SELECT machine FROM run), (SELECT kind FROM run) FROM workload");
   FORESHARD_TRY(rows);
-  if (rows->rows.empty())
-    return fail(ErrorKind::input, "the run store holds no workload to plan from", path,
-                "import the snapshot again with --about (and --trace for time)");
+  if (rows->rows.empty()) return no_workload(path);
   const auto* kind = std::get_if<std::string>(&rows->rows.front()[2]);
   const bool executed = kind != nullptr && *kind == "executed";
   auto source =

@@ -57,3 +57,36 @@ TEST_CASE("units are named by FSDP's ranges, the root first") {
   CHECK(units[1].name == "layers.1");
   CHECK(units[2].name == "layers.0");
 }
+
+TEST_CASE("an about file of measured steps alone goes with a recording that settles no workload") {
+  const test::TemporaryFolder folder;
+  const std::string trace = folder.write("t.json", R"json({"schemaVersion": 1, "traceEvents": [
+    {"ph": "X", "cat": "user_annotation", "name": "FSDP::root_pre_forward", "pid": 1, "tid": 1, "ts": 1, "dur": 2},
+    {"ph": "X", "cat": "user_annotation", "name": "FSDP::pre_forward (layers.0)", "pid": 1, "tid": 1, "ts": 4, "dur": 2},
+    {"ph": "X", "cat": "user_annotation", "name": "FSDP::root_post_backward_callback", "pid": 1, "tid": 1, "ts": 8,
+     "dur": 2},
+    {"ph": "X", "cat": "kernel", "name": "gemm", "pid": 0, "tid": 7, "ts": 5, "dur": 1,
+     "args": {"device": 0, "stream": 7, "correlation": 3}}]})json");
+  const auto import_with = [&](const char* about) {
+    return import_run({.snapshot = {}, .trace = trace, .about = folder.write("a.json", about)});
+  };
+  const char* measured = R"("measured": {"step_ms": [9, 8, 7, 7], "host_issue_ms": [6, 6, 6, 6]})";
+  const auto times = import_with(fmt::format(R"({{"schema": 1, {}}})", measured).c_str());
+  INFO((times ? std::string() : times.error().text()));
+  REQUIRE(times);
+  REQUIRE(times->measured);
+  CHECK(times->measured->step_ms.back() == 7);
+  const auto stat = [](const Run& run, std::string_view name) {
+    return std::any_of(run.import_stats.begin(), run.import_stats.end(),
+                       [&](const ImportStat& s) { return s.name == name; });
+  };
+  CHECK_FALSE(stat(*times, "about_not_used"));
+  const auto settings = import_with(fmt::format(R"({{"schema": 1, "batch": 2, {}}})", measured).c_str());
+  REQUIRE(settings);
+  CHECK(settings->measured);
+  CHECK(stat(*settings, "about_not_used"));
+  const auto units = import_with(R"({"schema": 1, "units": [{"unit": "", "parameters":
+    [{"name": "w", "shape": [2], "dtype": "float32"}]}]})");
+  REQUIRE_FALSE(units);
+  CHECK(units.error().what == "this key is missing");
+}
