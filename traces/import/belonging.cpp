@@ -6,6 +6,7 @@
 #include <set>
 #include <vector>
 
+#include "core/shard/layout.hpp"
 #include "traces/capture/range_meaning.hpp"
 #include "traces/import/recorded_steps.hpp"
 
@@ -86,10 +87,17 @@ std::string unit_name(const std::string& name) {
 
 }  // namespace
 
-Result<void> check_rank(const ProfilerTrace& trace, const FileNames& files) {
-  if (!trace.rank || *trace.rank == 0) return {};
-  return disagree(files.trace, fmt::format("is of rank {}, not of rank 0", *trace.rank),
-                  "give rank 0's trace: shards and sizes are taken to be rank 0's");
+std::string uneven_shards(const ProfilerTrace& trace, const Settings& settings, std::span<const Unit> units) {
+  if (trace.rank.value_or(0) == 0) return {};
+  const ShardGroup group{settings.shard_ranks(), 0};
+  for (const Unit& unit : units)
+    for (const Parameter& parameter : unit.parameters)
+      if (unsharded_numel(parameter, group) != parameter.numel())
+        return fmt::format(
+            "the recording is of rank {}, and '{}' does not divide by {} ranks, so that rank 0's shard "
+            "of it has another size: record rank 0",
+            *trace.rank, parameter.name, group.ranks);
+  return {};
 }
 
 Result<void> check_trace(const ProfilerTrace& trace, const About& about, std::uint32_t meshes, const FileNames& files) {
@@ -98,7 +106,6 @@ Result<void> check_trace(const ProfilerTrace& trace, const About& about, std::ui
     return disagree(files.trace,
                     fmt::format("was recorded on {} ranks, but {} says {} nodes of {} GPUs", *trace.world_size,
                                 files.about, about.settings.nodes, about.settings.gpus));
-  FORESHARD_TRY(check_rank(trace, files));
   FORESHARD_TRY(check_collectives(trace, about, files));
   const TraceDevice* device = device_of(trace);
   if (device == nullptr) return {};

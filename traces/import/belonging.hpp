@@ -22,10 +22,13 @@ struct FileNames {
   std::string about;  ///< the snapshot where there is none: settings and units are then read off it
 };
 
-/// The trace is rank 0's, where it says whose it is.
-[[nodiscard]] Result<void> check_rank(const ProfilerTrace& trace, const FileNames& files);
+/// Why the recording of another rank than 0 gives no workload, whose sizes are rank 0's: a clause that names a
+/// parameter whose rows do not divide by the shard ranks (dim-0 sharding gives the last ranks fewer rows). Empty: it
+/// gives one.
+[[nodiscard]] std::string uneven_shards(const ProfilerTrace& trace, const Settings& settings,
+                                        std::span<const Unit> units);
 
-/// World size, rank, GPU and its SMs, the groups that all-gather, and whether copy engines do. `meshes`: the world has
+/// World size, GPU and its SMs, the groups that all-gather, and whether copy engines do. `meshes`: the world has
 /// that many meshes of the size that `about` says (Inference::other_ranks). Needs the trace's own run.
 [[nodiscard]] Result<void> check_trace(const ProfilerTrace& trace, const About& about, std::uint32_t meshes,
                                        const FileNames& files);

@@ -150,6 +150,7 @@ class Importer {
   std::vector<ImportStat> config_stats_;
   std::vector<ImportStat> assumptions_;
   std::optional<Measured> measured_;  // of an about file that is otherwise not used
+  std::string uneven_shards_;         // why this rank's recording gives no workload
   bool inferred_ = false;             // about_ is no file's, but what recording and configuration say
   std::optional<ProfilerTrace> trace_;
   std::optional<SnapshotFile> snapshot_;
@@ -250,10 +251,11 @@ void Importer::no_workload(const std::string& why) {
 /// Settings, units and header, and whether the files are of one run.
 Result<void> Importer::settle() {
   FORESHARD_TRY(infer_settings());
-  if (trace_ && about_)
-    FORESHARD_TRY(gives(*about_, "gpus")
-                      ? check_trace(*trace_, *about_, out_.inference ? out_.inference->other_ranks : 1, files_)
-                      : check_rank(*trace_, files_));
+  if (trace_ && about_) {
+    if (gives(*about_, "gpus"))
+      FORESHARD_TRY(check_trace(*trace_, *about_, out_.inference ? out_.inference->other_ranks : 1, files_));
+    uneven_shards_ = uneven_shards(*trace_, about_->settings, about_->units);
+  }
   if (trace_) out_.run = std::move(trace_->run);
   Run& r = run();
   if (!about_) {
@@ -442,7 +444,8 @@ Result<void> Importer::take_workload() {
   if (!snapshot_)
     no_workload("the trace times kernels, but only a memory snapshot has the requests that they belong to");
   if (snapshot_ && !about_) no_workload(out_.inference->why_not);
-  if (!snapshot_ || !about_) return {};
+  if (snapshot_ && about_ && !uneven_shards_.empty()) no_workload(uneven_shards_);
+  if (!snapshot_ || !about_ || !uneven_shards_.empty()) return {};
   stage("taking the step apart");
   Run& r = run();
   const std::string machine_name =

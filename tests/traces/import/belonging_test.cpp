@@ -62,14 +62,31 @@ TEST_CASE("a trace of the same run belongs") {
   CHECK(check_trace(trace_of_four(), four_gpus(), 1, kFiles));
 }
 
-TEST_CASE("a trace of another world, rank or GPU does not") {
+TEST_CASE("another rank's recording is as rank 0's where every parameter divides evenly") {
+  ProfilerTrace trace = trace_of_four();
+  Settings settings = four_gpus().settings;
+  const auto unit = [](std::vector<std::int64_t> shape) {
+    Parameter weight{.name = "weight", .shape = std::move(shape)};
+    return std::vector<Unit>{Unit{"", {std::move(weight)}}};
+  };
+  trace.rank = 3;
+  CHECK(uneven_shards(trace, settings, unit({8, 5})) == std::string());
+  CHECK(uneven_shards(trace, settings, unit({5003, 16})).find("of rank 3, and 'weight' does not divide by 4") !=
+        std::string::npos);
+  settings.replicate = 4;
+  CHECK(uneven_shards(trace, settings, unit({5003, 16})) == std::string());
+  settings.replicate = 1;
+  trace.rank = 0;
+  CHECK(uneven_shards(trace, settings, unit({5003, 16})) == std::string());
+  trace.rank.reset();
+  CHECK(uneven_shards(trace, settings, unit({5003, 16})) == std::string());
+}
+
+TEST_CASE("a trace of another world or GPU does not") {
   ProfilerTrace trace = trace_of_four();
   trace.world_size = 8;
   expect_mismatch(check_trace(trace, four_gpus(), 1, kFiles), "step.json", "8 ranks");
   CHECK(check_trace(trace, four_gpus(), 2, kFiles));
-  trace = trace_of_four();
-  trace.rank = 3;
-  expect_mismatch(check_trace(trace, four_gpus(), 1, kFiles), "step.json", "rank 3");
   trace = trace_of_four();
   trace.devices[0].name = "NVIDIA A100";
   expect_mismatch(check_trace(trace, four_gpus(), 1, kFiles), "step.json", "'NVIDIA A100'");

@@ -62,7 +62,8 @@ TEST_CASE("an about file of measured steps alone goes with a recording that sett
   const test::TemporaryFolder folder;
   const std::string trace = folder.write("t.json", R"json({"schemaVersion": 1, "traceEvents": [
     {"ph": "X", "cat": "user_annotation", "name": "FSDP::root_pre_forward", "pid": 1, "tid": 1, "ts": 1, "dur": 2},
-    {"ph": "X", "cat": "user_annotation", "name": "FSDP::pre_forward (layers.0)", "pid": 1, "tid": 1, "ts": 4, "dur": 2},
+    {"ph": "X", "cat": "user_annotation", "name": "FSDP::pre_forward (layers.0)", "pid": 1, "tid": 1, "ts": 4,
+     "dur": 2},
     {"ph": "X", "cat": "user_annotation", "name": "FSDP::root_post_backward_callback", "pid": 1, "tid": 1, "ts": 8,
      "dur": 2},
     {"ph": "X", "cat": "kernel", "name": "gemm", "pid": 0, "tid": 7, "ts": 5, "dur": 1,
