@@ -29,7 +29,7 @@ std::string_view name(sim::HostScale::Source source) {
 }
 
 std::string_view name(sim::HostConfidence confidence) {
-  constexpr std::array<std::string_view, 3> kWords{"recorded", "measured", "assumed"};
+  constexpr std::array<std::string_view, 4> kWords{"recorded", "measured", "assumed", "recorded elsewhere"};
   return kWords[static_cast<std::size_t>(confidence)];
 }
 
@@ -90,6 +90,13 @@ Json prediction_json(const std::string& source, const Workload& workload, const 
                          {"source", name(p.host_scale.source)},
                          {"anchor", p.host_scale.anchor},
                          {"measured_step_ms", p.host_scale.measured_ms}};
+  if (!p.recorded_on.empty()) {
+    Json classes = Json::array();
+    for (const sim::Repriced& sum : p.repriced)
+      classes.push_back(
+          {{"class", name(sum.kernel_class)}, {"recorded_ms", sum.recorded.ms()}, {"planned_ms", sum.planned.ms()}});
+    json["recorded_on"] = {{"machine", p.recorded_on}, {"kernels", std::move(classes)}};
+  }
   json["settings"] = Json::object();
   for (const auto& [key, value] : setting_options(p.run.settings))
     json["settings"][key] = parse_ordered_json_text(value);
@@ -126,6 +133,17 @@ void print_collectives(Console& console, const sim::Prediction& p) {
   table.print(console.out);
 }
 
+void print_repriced(Console& console, const sim::Prediction& p) {
+  if (p.repriced.empty()) return;
+  constexpr auto kNumber = Table::Align::right;
+  Table table({{"kernels of a step"}, {"on " + p.recorded_on, kNumber}, {"on " + p.run.info.machine, kNumber}, {""}});
+  for (const sim::Repriced& sum : p.repriced)
+    table.row({std::string(name(sum.kernel_class)), milliseconds(sum.recorded.ms()), milliseconds(sum.planned.ms()),
+               change(sum.recorded.ms(), sum.planned.ms())});
+  console.out << '\n';
+  table.print(console.out);
+}
+
 }  // namespace
 
 void print_prediction(Console& console, const Settings& before, const sim::Prediction& p) {
@@ -138,8 +156,9 @@ void print_prediction(Console& console, const Settings& before, const sim::Predi
                fmt::format("±{:.0f} %, {}", p.uncertainty * 100, p.host_bound ? "host-bound" : "GPU-bound")});
     if (const double rate = tokens_per_second(p); rate > 0) table.row({"  tokens/s/GPU", fmt::format("{:.0f}", rate)});
     if (p.host_scale.measured_ms > 0)
-      table.row({"  recorded settings, measured", milliseconds(p.host_scale.measured_ms),
-                 change(p.host_scale.measured_ms, p.step_ms)});
+      table.row({p.recorded_on.empty() ? "  recorded settings, measured"
+                                       : fmt::format("  recorded settings, measured on {}", p.recorded_on),
+                 milliseconds(p.host_scale.measured_ms), change(p.host_scale.measured_ms, p.step_ms)});
     table.row({"  GPU alone (free host)", milliseconds(p.gpu_step_ms)});
     table.row({"  host work", milliseconds(p.host_ms), p.host == sim::HostConfidence::assumed ? "assumed" : ""});
     table.row({"  compute stream busy", milliseconds(p.compute_ms)});
@@ -156,6 +175,7 @@ void print_prediction(Console& console, const Settings& before, const sim::Predi
   if (p.num_alloc_retries > 0) table.row({"allocation retries", std::to_string(p.num_alloc_retries)});
   table.print(console.out);
   print_collectives(console, p);
+  print_repriced(console, p);
   if (const std::string known = fingerprint_of(p.run); !known.empty()) console.out << "\nfingerprint " << known << '\n';
 }
 

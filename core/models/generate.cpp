@@ -16,11 +16,6 @@ using model::Family;
 using model::Tensor;
 using model::Tensors;
 
-/// CUDABlas.cpp, parseChosenWorkspaceSize: 32 MiB on Hopper and later, else 2 × 4 MiB and 8 × 16 KiB.
-Bytes cublas_workspace(const TargetGpu& gpu) {
-  return gpu.large_cublas_workspace() ? 32 * kMiB : 8 * kMiB + 128 * kKiB;
-}
-
 Result<void> check_mesh(const Settings& settings) {
   if (settings.tensor_parallel == 1) return {};
   return fail(
@@ -76,7 +71,7 @@ class StepWriter {
   Program write(Labels& labels, bool first, const TargetGpu& gpu, bool keep_kernels) const {
     model::TapeOptions options;
     options.first_step = first;
-    options.cublas_workspace = cublas_workspace(gpu);
+    options.cublas_workspace = gpu.cublas_workspace();
     options.sm_count = gpu.sm_count;
     options.flash_attention = !gpu.prefers_cudnn_attention();
     options.keep_kernels = keep_kernels;

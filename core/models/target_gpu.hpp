@@ -5,6 +5,8 @@
 
 #include <cstdint>
 
+#include "core/base/quantity.hpp"
+
 namespace foreshard {
 
 struct TargetGpu {
@@ -14,8 +16,10 @@ struct TargetGpu {
   TargetGpu(std::uint32_t sms, std::uint32_t capability = kHopper)  // NOLINT(google-explicit-constructor)
       : sm_count(sms), compute_capability(capability) {}
 
-  /// CUDABlas.cpp, parseChosenWorkspaceSize: `major >= 9` has the larger workspace.
-  [[nodiscard]] bool large_cublas_workspace() const { return compute_capability >= kHopper; }
+  /// CUDABlas.cpp, parseChosenWorkspaceSize: 32 MiB where `major >= 9`, else 2 × 4 MiB and 8 × 16 KiB.
+  [[nodiscard]] Bytes cublas_workspace() const {
+    return compute_capability >= kHopper ? 32 * kMiB : 8 * kMiB + 128 * kKiB;
+  }
   /// sdp_utils.cpp, check_prefer_cudnn_attention (PyTorch 2.11, cuDNN 9.9 and later): cuDNN's attention comes first on
   /// 9.0 and 10.0; elsewhere flash does.
   [[nodiscard]] bool prefers_cudnn_attention() const { return compute_capability == 90 || compute_capability == 100; }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <nlohmann/json.hpp>
 
 #include "core/base/strict_json.hpp"
@@ -168,6 +169,25 @@ std::span<const std::string_view> builtin_profile_names() {
     return names;
   }();
   return kNames;
+}
+
+std::optional<std::string_view> builtin_profile_of(std::string_view gpu) {
+  // Words of letters and digits, in lower case, each between blanks: "gh200" is no h200.
+  std::string words = " ";
+  for (const char c : gpu) {
+    const auto byte = static_cast<unsigned char>(c);
+    words += std::isalnum(byte) != 0 ? static_cast<char>(std::tolower(byte)) : ' ';
+  }
+  words += ' ';
+  const auto has = [&](std::string_view word) { return words.find(fmt::format(" {} ", word)) != std::string::npos; };
+  std::optional<std::string_view> found;
+  for (const std::string_view name : builtin_profile_names()) {
+    const std::size_t dash = name.find('-');
+    if (!has(name.substr(0, dash))) continue;
+    if (dash != std::string_view::npos && !has(fmt::format("{}gb", name.substr(dash + 1)))) continue;
+    if (!found || dash != std::string_view::npos) found = name;
+  }
+  return found;
 }
 
 Result<std::string_view> builtin_profile_json(std::string_view name) {

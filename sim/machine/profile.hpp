@@ -8,6 +8,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -126,5 +127,8 @@ struct MachineProfile {
 [[nodiscard]] Result<std::string_view> builtin_profile_json(std::string_view name);
 [[nodiscard]] Result<MachineProfile> builtin_profile(std::string_view name);
 [[nodiscard]] std::span<const std::string_view> builtin_profile_names();
+/// The one of a GPU as cudaDeviceProp.name calls it: "NVIDIA A100-SXM4-40GB" is a100-40, "NVIDIA H200" h200. A profile
+/// NAME-SIZE is of GPUs whose name has SIZE "GB"; of several the one that says the size. None: it has no profile.
+[[nodiscard]] std::optional<std::string_view> builtin_profile_of(std::string_view gpu);
 
 }  // namespace foreshard::sim

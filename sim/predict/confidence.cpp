@@ -103,4 +103,18 @@ void judge_machine(const Workload& adapted, const MachineProfile& machine, const
     p.uncertainty = std::max(p.uncertainty, machine.prediction.model_elsewhere);
 }
 
+void judge_elsewhere(const MachineProfile& machine, Prediction& p) {
+  const PredictionSpec& spec = machine.prediction;
+  p.uncertainty = std::max(p.uncertainty, p.host_bound ? spec.model_host : spec.model_elsewhere);
+  if (p.repriced.empty())
+    return estimate(fmt::format("recorded on {}, of which there is no machine profile: its kernels keep their times, "
+                                "which are not {}'s",
+                                p.recorded_on, machine.name),
+                    p);
+  p.warnings.push_back(
+      fmt::format("recorded on {}, planned on {}: kernels take their recorded times by the ratio of the two profiles "
+                  "for their class, the host its recorded ones; ±{:.0f} %",
+                  p.recorded_on, machine.name, p.uncertainty * 100));
+}
+
 }  // namespace foreshard::sim

@@ -32,4 +32,7 @@ void judge_prices(const Workload& adapted, const Simulation& simulation, Predict
 void judge_machine(const Workload& adapted, const MachineProfile& machine, const Settings& settings, bool derived,
                    Prediction& p);
 
+/// A recording of another machine (Prediction::recorded_on): what carries over and what does not.
+void judge_elsewhere(const MachineProfile& machine, Prediction& p);
+
 }  // namespace foreshard::sim

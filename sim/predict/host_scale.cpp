@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "sim/predict/host_bound.hpp"
+#include "sim/predict/reprice.hpp"
 #include "sim/predict/simulate.hpp"
 
 namespace foreshard::sim {
@@ -77,7 +78,9 @@ double unthrottled_recorded_ms(const Workload& workload, const PredictionSpec& s
 
 }  // namespace
 
-Result<HostScale> find_host_scale(const Workload& workload, const MachineProfile& machine) {
+Result<HostScale> find_host_scale(const Workload& workload, const MachineProfile& planned) {
+  const auto elsewhere = recorded_elsewhere(workload, planned);
+  const MachineProfile& machine = elsewhere && elsewhere->profile ? *elsewhere->profile : planned;
   HostScale found;
   if (!workload.has_timing || !workload.measured) return found;
   add_measured(*workload.measured, found);

@@ -29,7 +29,8 @@ struct HostScale {
   double spread = 0;        ///< (second largest − second smallest) / median of those steps
 };
 
-/// Calibrates from `workload` at its own settings. Fails only where run_steps() fails.
+/// Calibrates from `workload` at its own settings, on the machine that it was recorded on: `machine`, or the built-in
+/// profile of its GPU where that is another one (recorded_elsewhere()). Fails only where run_steps() fails.
 [[nodiscard]] Result<HostScale> find_host_scale(const Workload& workload, const MachineProfile& machine);
 
 }  // namespace foreshard::sim

@@ -14,6 +14,7 @@
 #include "sim/predict/host_bound.hpp"
 #include "sim/predict/plan_memory.hpp"
 #include "sim/predict/plan_times.hpp"
+#include "sim/predict/reprice.hpp"
 #include "sim/predict/simulate.hpp"
 
 namespace foreshard::sim {
@@ -30,6 +31,13 @@ SimulationRequest simulation_of(const PredictRequest& request, const HostScale& 
     out.options.host_scale = std::sqrt(host_scale.factor * host_scale.recorded_factor);
   out.memory_limit = request.memory_limit;
   return out;
+}
+
+/// The workload's times become the machine's.
+void move_to(const MachineProfile& machine, const RecordedElsewhere& elsewhere, Workload& workload, Prediction& p) {
+  p.recorded_on = elsewhere.profile ? elsewhere.profile->name : elsewhere.gpu;
+  p.host = HostConfidence::elsewhere;
+  if (elsewhere.profile) p.repriced = reprice(workload, *elsewhere.profile, machine);
 }
 
 void add_info(const Workload& workload, const MachineProfile& machine, const Settings& settings, Prediction& p) {
@@ -70,8 +78,10 @@ Result<Prediction> predict(const Workload& workload, const MachineProfile& machi
   auto scale = request.host_scale ? Result<HostScale>(*request.host_scale) : find_host_scale(workload, machine);
   FORESHARD_TRY(scale);
   p.host_scale = *scale;
-  const Workload& w = adapted->workload;
+  Workload& w = adapted->workload;
   p.host = host_confidence(workload);
+  const auto elsewhere = recorded_elsewhere(workload, machine);
+  if (elsewhere) move_to(machine, *elsewhere, w, p);
   const SimulationRequest simulation_request = simulation_of(request, p.host_scale);
   p.run.units = w.units;
   p.run.labels = w.labels;
@@ -91,6 +101,7 @@ Result<Prediction> predict(const Workload& workload, const MachineProfile& machi
   judge_workload(workload, w, machine, p);
   judge_prices(w, *simulation, p);
   judge_machine(w, machine, request.settings, !simulation->caveats.empty(), p);
+  if (elsewhere && p.has_time) judge_elsewhere(machine, p);
   add_info(workload, machine, request.settings, p);
   return p;
 }

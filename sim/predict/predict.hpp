@@ -18,6 +18,7 @@
 #include "sim/engine/sim_device.hpp"
 #include "sim/machine/profile.hpp"
 #include "sim/predict/host_scale.hpp"
+#include "sim/predict/reprice.hpp"
 
 namespace foreshard::sim {
 
@@ -28,9 +29,10 @@ namespace foreshard::sim {
 
 /// What the host times of a plan rest on.
 enum class HostConfidence : std::uint8_t {
-  recorded = 0,  ///< the recorded process's own
-  measured = 1,  ///< a machine profile's, of the program that is planned
-  assumed = 2,   ///< another program's: the lowering is not the one whose host was measured
+  recorded = 0,   ///< the recorded process's own
+  measured = 1,   ///< a machine profile's, of the program that is planned
+  assumed = 2,    ///< another program's: the lowering is not the one whose host was measured
+  elsewhere = 3,  ///< the recorded process's, on another machine
 };
 
 struct PredictRequest {
@@ -67,6 +69,11 @@ struct Prediction {
 
   /// What ran for each kind of collective, and why it is not what was asked for.
   std::vector<CollectiveRan> collectives_ran;
+
+  /// Where the recording is another machine's: its profile's name (or the GPU's where it has none), and by class of
+  /// kernels what the last step's take there and here. The times of `host_scale` are of that machine.
+  std::string recorded_on;
+  std::vector<Repriced> repriced;
 
   std::optional<Deadlock> deadlock;
   HostScale host_scale;

@@ -55,12 +55,9 @@ std::string name_of(const std::string& path) {
   return name;
 }
 
-/// The built-in profile whose name is in the GPU's ("NVIDIA H200"), case aside.
-std::string machine_of(std::string gpu, std::vector<std::string>& warnings) {
-  std::transform(gpu.begin(), gpu.end(), gpu.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  for (const std::string_view name : sim::builtin_profile_names())
-    if (gpu.find(name) != std::string::npos) return std::string(name);
+/// The built-in profile of the GPU, else the first one.
+std::string machine_of(const std::string& gpu, std::vector<std::string>& warnings) {
+  if (const auto name = sim::builtin_profile_of(gpu)) return std::string(*name);
   const std::string first(sim::builtin_profile_names().front());
   if (!gpu.empty())
     warnings.push_back(fmt::format("no machine profile for '{}': {} is used to take contention out", gpu, first));

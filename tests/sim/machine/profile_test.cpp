@@ -51,6 +51,19 @@ TEST_CASE("plans hold as many SMs for pull-reduce as the GPU back end launches C
   CHECK(parse_profile(other, "machine.json")->contention.own_reduce.of(2, false) == 20);
 }
 
+TEST_CASE("a GPU's name as CUDA gives it finds its profile") {
+  const auto of = [](std::string_view gpu) { return builtin_profile_of(gpu).value_or("none"); };
+  CHECK(of("NVIDIA H200") == "h200");
+  CHECK(of("NVIDIA H100 80GB HBM3") == "h100");
+  CHECK(of("NVIDIA H100 SXM5 96GB") == "h100-96");
+  CHECK(of("NVIDIA A100-SXM4-80GB") == "a100");
+  CHECK(of("NVIDIA A100-SXM4-40GB") == "a100-40");
+  CHECK(of("NVIDIA B200") == "b200");
+  CHECK(of("NVIDIA GH200 480GB") == "none");
+  CHECK(of("NVIDIA L40S") == "none");
+  CHECK(of("") == "none");
+}
+
 TEST_CASE("an unknown profile name is refused with the known ones") {
   CHECK(builtin_profile("h20").error().hint.find("h200") != std::string::npos);
 }
