@@ -55,6 +55,7 @@ Json prediction_json(const std::string& source, const Workload& workload, const 
   json["compute_ms"] = time_value(p, p.compute_ms);
   json["communication_ms"] = time_value(p, p.communication_ms);
   json["exposed_communication_ms"] = time_value(p, p.exposed_communication_ms);
+  json["idle_ms"] = time_value(p, p.idle_ms);
   const double rate = tokens_per_second(p);
   json["tokens_per_s_per_gpu"] = rate > 0 ? Json(rate) : Json(nullptr);
   json["host_bound"] = p.host_bound;
@@ -159,11 +160,12 @@ void print_prediction(Console& console, const Settings& before, const sim::Predi
       table.row({p.recorded_on.empty() ? "  recorded settings, measured"
                                        : fmt::format("  recorded settings, measured on {}", p.recorded_on),
                  milliseconds(p.host_scale.measured_ms), change(p.host_scale.measured_ms, p.step_ms)});
+    table.row({"  compute stream busy", milliseconds(p.compute_ms)});
+    table.row({"  exposed communication", milliseconds(p.exposed_communication_ms),
+               fmt::format("of {}", milliseconds(p.communication_ms))});
+    table.row({"  neither", milliseconds(p.idle_ms)});
     table.row({"  GPU alone (free host)", milliseconds(p.gpu_step_ms)});
     table.row({"  host work", milliseconds(p.host_ms), p.host == sim::HostConfidence::assumed ? "assumed" : ""});
-    table.row({"  compute stream busy", milliseconds(p.compute_ms)});
-    table.row({"  communication", milliseconds(p.communication_ms)});
-    table.row({"  exposed communication", milliseconds(p.exposed_communication_ms)});
   }
   const auto peak = [&](const char* title, Bytes bytes) {
     table.row({title, format_bytes(bytes), exact_bytes(bytes) + " B"});

@@ -28,7 +28,7 @@ enum class TimeCause : std::uint8_t {
   contention = 2,     ///< it works, slower than the same kernels do when isolated, while a collective runs
   host = 3,           ///< it is idle: the host had not issued its next work, or that was on its way
   allocator = 4,  ///< it is idle while the caching allocator holds the host up: cudaMalloc, cudaFree and their waits
-  untraced = 5,   ///< reported step time less the time on the timeline: the profiler's slowing, or a plan's anchor
+  untraced = 5,   ///< reported step time less the time on the timeline: the profiler's slowing
 };
 template <>
 struct EnumNames<TimeCause> {

@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "core/run/stretch.hpp"
 #include "sim/predict/busy_time.hpp"
 #include "sim/predict/confidence.hpp"
 
@@ -35,13 +36,17 @@ void add_times(const PredictionSpec& spec, const Workload& workload, const Simul
   p.host_bound = bound.host_bound;
   p.host_ms = bound.host_ms;
   const double k = p.host_bound ? 1.0 : p.host_scale.anchor;
-  p.step_ms = simulation.steady_step().ms() * k;
+  stretch(p.run, k);
   p.gpu_step_ms = bound.gpu_step_ms * p.host_scale.anchor;
   if (const std::size_t step = simulation.steady; step > 0) {
-    const BusyTime busy = busy_time(p.run, simulation.step_end[step - 1], simulation.step_end[step]);
-    p.compute_ms = busy.compute.ms() * k;
-    p.communication_ms = busy.communication.ms() * k;
-    p.exposed_communication_ms = busy.exposed_communication.ms() * k;
+    const Nanoseconds begin = simulation.step_end[step - 1].scaled(k);
+    const Nanoseconds end = simulation.step_end[step].scaled(k);
+    const BusyTime busy = busy_time(p.run, begin, end);
+    p.step_ms = (end - begin).ms();
+    p.compute_ms = busy.compute.ms();
+    p.communication_ms = busy.communication.ms();
+    p.exposed_communication_ms = busy.exposed_communication.ms();
+    p.idle_ms = (end - begin - busy.compute - busy.exposed_communication).ms();
   }
   p.uncertainty = step_uncertainty(spec, workload, p);
   warn(spec, from_model(workload), p);

@@ -52,6 +52,7 @@ struct Prediction {
   double compute_ms = 0;                ///< compute stream busy
   double communication_ms = 0;          ///< union of all collectives
   double exposed_communication_ms = 0;  ///< of that, while the compute stream is idle
+  double idle_ms = 0;                   ///< neither: with compute and exposed communication it is step_ms
   bool host_bound = false;
   HostConfidence host = HostConfidence::recorded;
   double uncertainty = 0;  ///< relative: half the width to be expected of step_ms

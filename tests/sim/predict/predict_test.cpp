@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "core/run/steady_step.hpp"
+#include "sim/predict/busy_time.hpp"
 #include "sim/predict/host_bound.hpp"
 #include "sim/predict/simulate.hpp"
 #include "tests/property/timed_workload.hpp"
@@ -50,7 +52,12 @@ TEST_CASE("a GPU-bound capture is anchored to what it measured, and so are its p
   CHECK(p.host_scale.anchor > 1);
   CHECK(p.step_ms == Approx(1.02 * simulated).epsilon(0.005));
   CHECK(p.exposed_communication_ms <= p.communication_ms);
-  CHECK(p.compute_ms <= p.step_ms * 1.001);
+  CHECK(p.compute_ms + p.exposed_communication_ms + p.idle_ms == Approx(p.step_ms).epsilon(1e-9));
+  const StepRecord* step = timed_step(p.run);
+  REQUIRE(step != nullptr);
+  CHECK((*step->device_end - *step_before(p.run, *step)->device_end).ms() == p.step_ms);
+  CHECK(timed_step_busy(p.run).compute.ms() == p.compute_ms);
+  CHECK(timed_step_busy(p.run).exposed_communication.ms() == p.exposed_communication_ms);
 }
 
 TEST_CASE("a host-bound capture is not anchored: its host is made as fast as it was measured") {
