@@ -222,6 +222,7 @@ void add_remedies(const ExplainReport& report, Json& json) {
                                 {"step_ms", step_ms(remedy.has_time, remedy.step_ms)},
                                 {"saving_bytes", remedy.saving},
                                 {"valid", remedy.valid},
+                                {"not_valid", remedy.not_valid},
                                 {"warnings", remedy.warnings},
                                 {"cures", cures}});
   }

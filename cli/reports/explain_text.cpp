@@ -229,6 +229,8 @@ void print_remedies(std::ostream& out, const ExplainReport& report) {
                      all.impossible.size());
   if (!report.machine_note.empty()) out << "  " << report.machine_note << '\n';
   for (const sim::Remedy& remedy : all.useful)
+    for (const std::string& why : remedy.not_valid) out << "  " << remedy.setting << " is not valid: " << why << '\n';
+  for (const sim::Remedy& remedy : all.useful)
     out << "\n  " << remedy.setting << ": " << remedy.reason << '\n' << indented(remedy.pytorch);
 }
 

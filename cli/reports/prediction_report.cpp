@@ -86,6 +86,7 @@ Json prediction_json(const std::string& source, const Workload& workload, const 
                                    {"first_use_registration_ms", ran.first_use.registration.us() / 1e3}});
   json["deadlock"] = p.deadlock ? Json(p.deadlock->text) : Json(nullptr);
   json["valid"] = p.valid;
+  json["not_valid"] = p.not_valid;
   json["warnings"] = p.warnings;
   json["calibration"] = {{"host_scale", p.host_scale.factor},
                          {"source", name(p.host_scale.source)},

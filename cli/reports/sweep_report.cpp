@@ -132,6 +132,27 @@ void print_best(std::ostream& out, const SweepResult& result) {
   if (result.ties.size() > kShown) out << fmt::format("  and {} more (--json has all)\n", result.ties.size() - kShown);
 }
 
+/// Where some points are valid: the others, which take no part in what is best.
+void print_not_valid(std::ostream& out, const SweepResult& result) {
+  const auto ran = [](const SweepPoint& p) { return p.state == SweepPoint::State::ran; };
+  if (!result.best || !result.points[*result.best].valid) return;
+  std::size_t count = 0;
+  const SweepPoint* fastest = nullptr;
+  for (const SweepPoint& point : result.points) {
+    if (!ran(point) || point.valid) continue;
+    ++count;
+    if (point.has_time && (fastest == nullptr || point.step_ms < fastest->step_ms)) fastest = &point;
+  }
+  if (count == 0) return;
+  out << fmt::format("{} {} not valid and {} no part", count, count == 1 ? "point is" : "points are",
+                     count == 1 ? "takes" : "take");
+  if (fastest != nullptr)
+    out << fmt::format(", the fastest of them {} ({}, {}): {}", options_of(result, *fastest, true),
+                       milliseconds(fastest->step_ms), format_bytes(fastest->peaks.reserved),
+                       fmt::join(fastest->not_valid, "; "));
+  out << '\n';
+}
+
 Json point_json(const SweepResult& result, std::size_t index) {
   const SweepPoint& point = result.points[index];
   Json json;
@@ -168,6 +189,7 @@ Json point_json(const SweepResult& result, std::size_t index) {
   json["num_alloc_retries"] = point.num_alloc_retries;
   json["within_limit"] = !result.memory_limit || point.peaks.reserved <= *result.memory_limit;
   json["valid"] = point.valid;
+  json["not_valid"] = point.not_valid;
   json["warnings"] = point.warnings;
   return json;
 }
@@ -262,6 +284,7 @@ void print_sweep(std::ostream& out, const SweepResult& result) {
   }
   if (result.best && !contains(result.pareto, *result.best)) print_points(out, result, {*result.best});
   print_best(out, result);
+  print_not_valid(out, result);
   const auto refused = sim::refusals(result.points);
   if (!refused.empty()) out << "\nrefused:\n";
   for (const auto& refusal : refused)

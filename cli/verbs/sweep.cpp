@@ -142,6 +142,7 @@ Result<SweepResult> run_points(const SweepOptions& options, const traces::Source
   for (sim::SweepPoint& point : result.points) {
     if (point.state == sim::SweepPoint::State::refused) continue;
     point.valid &= source.warnings.empty();
+    point.not_valid.insert(point.not_valid.begin(), source.warnings.begin(), source.warnings.end());
     point.warnings.insert(point.warnings.begin(), source.warnings.begin(), source.warnings.end());
   }
   find_best(result);

@@ -44,15 +44,14 @@ Result<void> check_derivable(const Workload& workload, const Settings& wanted) {
 
 void add_time_caveats(const Settings& have, const Settings& wanted, AdaptedWorkload& out) {
   if (wanted.optimizer != have.optimizer) {
-    out.time_known = false;
-    out.warnings.push_back("the optimizer's kernels and host time are those of the recorded optimizer");
+    out.time_unknown.emplace_back("the optimizer's kernels and host time are those of the recorded optimizer");
   }
   if (wanted.offload != have.offload) {
-    out.time_known = false;
-    out.warnings.push_back(
+    out.time_unknown.emplace_back(
         "the copies of offloaded shards and the optimizer's time on the CPU are not in the recording: "
         "only memory is predicted reliably");
   }
+  out.warnings.insert(out.warnings.end(), out.time_unknown.begin(), out.time_unknown.end());
   const auto small = [](const Settings& s) { return s.reshard_after_forward.kind == Reshard::Kind::group; };
   if (small(wanted) && !small(have))
     out.warnings.push_back("the clones of an int reshard_after_forward are priced by bytes, not recorded");

@@ -16,7 +16,9 @@ namespace foreshard {
 struct AdaptedWorkload {
   Workload workload;
   std::vector<std::string> warnings;  ///< where the result is an estimate, one sentence each
-  bool time_known = true;             ///< false: the wanted settings do work that the recording did not time
+  /// Why its time is not valid: work of the wanted settings that the recording did not time, one sentence each; they
+  /// are among the warnings. Empty: it is.
+  std::vector<std::string> time_unknown = {};
 };
 
 /// `workload` at `wanted`. Fails with ErrorKind::usage, naming the setting and what would work instead,

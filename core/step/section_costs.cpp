@@ -62,6 +62,8 @@ SectionCost SectionCosts::resolve(Section section, UnitId unit, Pass pass) {
   cost.section = section;
   cost.unit = unit;
   cost.pass = pass;
+  const bool on_cpu = section == Section::optimizer && cost.items.empty();
+  if (on_cpu && shard_scale_ != 1) cost.host_after = cost.host_after.scaled(shard_scale_);
   for (SectionItem& item : cost.items) {
     const bool shard_sized = is_shard_sized(item.role) || section == Section::optimizer;
     if (shard_sized && shard_scale_ != 1) item.work = item.work.scaled(shard_scale_);

@@ -15,6 +15,7 @@ namespace {
 
 void estimate(std::string why, Prediction& p) {
   p.valid = false;
+  p.not_valid.push_back(why);
   p.warnings.push_back(std::move(why));
 }
 

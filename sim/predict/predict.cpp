@@ -73,7 +73,8 @@ Result<Prediction> predict(const Workload& workload, const MachineProfile& machi
   FORESHARD_TRY(adapted);
   Prediction p;
   p.warnings = adapted->warnings;
-  p.valid = adapted->time_known;
+  p.not_valid = adapted->time_unknown;
+  p.valid = p.not_valid.empty();
   judge_version(request.settings, p);
   auto scale = request.host_scale ? Result<HostScale>(*request.host_scale) : find_host_scale(workload, machine);
   FORESHARD_TRY(scale);

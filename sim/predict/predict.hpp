@@ -79,6 +79,7 @@ struct Prediction {
   std::optional<Deadlock> deadlock;
   HostScale host_scale;
   bool valid = true;
+  std::vector<std::string> not_valid;  ///< why not: those of the warnings that say so
   /// Foreshard's own run is planned, and the workload does not say what its kernels compute: times are
   /// those of `run --emulate`, not to be compared with those of a workload that does.
   bool emulated = false;

@@ -16,6 +16,7 @@ struct Outcome {
   double step_ms = 0;
   double uncertainty = 0;
   bool valid = true;
+  std::vector<std::string> not_valid;
   bool emulated = false;
   bool out_of_memory = false;
   std::vector<std::string> warnings;
@@ -28,7 +29,10 @@ Result<Outcome> simulate_settings(WorkloadSource& source, const MachineProfile& 
   FORESHARD_TRY(workload);
   const auto p = predict(**workload, machine, {settings, request.memory_limit, 4, host_scale});
   FORESHARD_TRY(p);
-  Outcome out{p->peaks,    p->has_time, p->step_ms, p->uncertainty, p->valid, p->emulated, p->out_of_memory.has_value(),
+  Outcome out{p->peaks,    p->has_time,
+              p->step_ms,  p->uncertainty,
+              p->valid,    p->not_valid,
+              p->emulated, p->out_of_memory.has_value(),
               p->warnings, {}};
   if (p->deadlock) out.reason = "deadlock: " + p->deadlock->text;
   return out;
@@ -46,6 +50,7 @@ Remedy as_remedy(const Settings& base, const Candidate& candidate, const Outcome
   remedy.step_ms = outcome.step_ms;
   remedy.uncertainty = outcome.uncertainty;
   remedy.valid = outcome.valid;
+  remedy.not_valid = outcome.not_valid;
   remedy.warnings = outcome.warnings;
   remedy.cures = candidate.cures;
   return remedy;

@@ -37,6 +37,7 @@ struct Remedy {
   double step_ms = 0;
   double uncertainty = 0;  ///< relative, of step_ms
   bool valid = true;
+  std::vector<std::string> not_valid;  ///< why not
   std::vector<std::string> warnings;
   std::vector<CauseKind> cures;  ///< the causes that it is meant against; empty: it helps in another way
 };

@@ -19,6 +19,7 @@ void fill(const Prediction& p, SweepPoint& point) {
   point.peaks = p.peaks;
   point.num_alloc_retries = p.num_alloc_retries;
   point.valid = p.valid;
+  point.not_valid = p.not_valid;
   point.warnings = p.warnings;
   for (const std::string& warning : warnings(point.settings)) point.warnings.push_back(warning);
   point.has_time = p.has_time;
@@ -92,9 +93,12 @@ std::vector<PointCost> costs(const std::vector<SweepPoint>& points) {
   std::vector<PointCost> out;
   bool known = true;
   const bool timed = std::any_of(points.begin(), points.end(), [](const SweepPoint& point) { return point.has_time; });
+  const bool valid = std::any_of(points.begin(), points.end(), [](const SweepPoint& point) {
+    return point.state == SweepPoint::State::ran && point.valid;
+  });
   for (std::size_t i = 0; i < points.size(); ++i) {
     const SweepPoint& point = points[i];
-    if (point.state != SweepPoint::State::ran || point.has_time != timed) continue;
+    if (point.state != SweepPoint::State::ran || point.has_time != timed || point.valid != valid) continue;
     const double work = work_of_step(point.settings);
     known &= work > 0;
     out.push_back({i, point.step_ms, point.peaks.reserved, point.uncertainty, work});

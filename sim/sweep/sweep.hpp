@@ -54,6 +54,7 @@ struct SweepPoint {
   MemoryPeaks peaks;                ///< of a point that ran out of memory: until then
   std::int64_t num_alloc_retries = 0;
   bool valid = true;
+  std::vector<std::string> not_valid;  ///< why not
   std::vector<std::string> warnings;
 };
 
@@ -74,6 +75,7 @@ struct SweepRequest {
                                                     const SweepRequest& request);
 
 /// The points that ran and have a time, for pareto() and fastest(); where none has one, all that ran, as equally fast.
+/// Those that are not valid take part only where none is valid.
 /// Times are compared a token where batch, seq or accumulate differ between points, else a step.
 [[nodiscard]] std::vector<PointCost> costs(const std::vector<SweepPoint>& points);
 

@@ -126,7 +126,8 @@ class StepCutter {
     if (open_ != index) return;
     open_ = kNone;
     section_.host_after = elapsed(sections_[index].end);
-    if (!section_.items.empty()) {
+    // An optimizer on the CPU (offload) launches nothing: its section is its host time.
+    if (!section_.items.empty() || section_.section == Section::optimizer) {
       out_.segments.back().sections.push_back(std::move(section_));
     } else {
       user_host_ += section_.host_after;
