@@ -124,14 +124,17 @@ SectionCost Writer::optimizer() {
   for (const Unit& unit : workload_.units)
     for (const Parameter& p : unit.parameters) by_id.push_back(&p);
   std::size_t parameters = 0;
+  std::uint64_t on_cpu = 0;
   for (const ParameterId id : workload_.parameters_order) {
-    if (settings_.offload) continue;  // the CPU's work: its time is not modelled, and the workload's estimates say so
     const Parameter& p = *by_id[id.value];
     if (!p.requires_grad) continue;
     const std::uint64_t numel = local_shard_numel(p, {settings_.shard_ranks(), 0});
     if (numel == 0) continue;
-    shards.push_back({numel, p.dtype});
     ++parameters;
+    if (settings_.offload)
+      on_cpu += numel;
+    else
+      shards.push_back({numel, p.dtype});
   }
   for (const OptimizerGroup& group : optimizer_groups(settings_.optimizer, shards))
     for (const OptimizerLaunch& launch : optimizer_launches(settings_.optimizer, group.numels))
@@ -140,8 +143,10 @@ SectionCost Writer::optimizer() {
                                 host_[HostCall::optimizer_launch]));
   Nanoseconds begin = host_[HostCall::optimizer_begin];
   begin.count += host_[HostCall::optimizer_parameter].count * static_cast<std::int64_t>(parameters);
+  const CpuOptimizer& cpu = host_.cpu_optimizer;
+  const Nanoseconds million = settings_.optimizer == Optimizer::sgd ? cpu.sgd : cpu.adam;
   if (cost.items.empty())
-    cost.host_after = begin;
+    cost.host_after = begin + million.scaled(static_cast<double>(on_cpu) / 1e6);
   else
     cost.items.front().host_before += begin;
   return cost;

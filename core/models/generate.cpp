@@ -162,8 +162,19 @@ Result<void> check_kernels(const ModelConfig& model, const Settings& settings) {
   return {};
 }
 
+std::string cpu_optimizer_estimate(const CpuOptimizer& cpu) {
+  if (cpu.threads == 0)
+    return "the optimizer runs on the CPU: its time is not in the machine profile, and counts as none";
+  return fmt::format(
+      "the optimizer runs on the CPU, at the speed of the profile's host with {} threads a rank (OMP_NUM_THREADS); "
+      "with "
+      "one, which torchrun sets by itself, it takes {:.1f} times as long",
+      cpu.threads, cpu.one_thread);
+}
+
 /// What no recording has been held against.
-void add_estimates(const ModelConfig& model, const Settings& settings, const TargetGpu& gpu, Workload& workload) {
+void add_estimates(const ModelConfig& model, const Settings& settings, const HostCosts& host, const TargetGpu& gpu,
+                   Workload& workload) {
   if (!gpu.prefers_cudnn_attention() && model.family != ModelFamily::mlp && model.family != ModelFamily::states_only)
     workload.estimates.push_back(
         "flash attention follows PyTorch's source and was not compared with a recording: its memory is an estimate");
@@ -178,7 +189,7 @@ void add_estimates(const ModelConfig& model, const Settings& settings, const Tar
   if (settings.checkpoint == Checkpoint::selective_op || settings.checkpoint == Checkpoint::selective_layer)
     workload.estimates.push_back(
         "selective checkpointing was not compared with a recording: its memory is an estimate");
-  if (settings.offload) workload.estimates.push_back("the optimizer runs on the CPU: its time is not modelled");
+  if (settings.offload) workload.estimates.push_back(cpu_optimizer_estimate(host.cpu_optimizer));
 }
 
 }  // namespace
@@ -231,7 +242,7 @@ Result<Workload> generate(const ModelConfig& model, const Settings& settings, co
     model::compile_blocks(workload, host);
     workload.estimates.push_back("torch.compile's kernels and memory are derived from the eager model");
   }
-  add_estimates(model, settings, gpu, workload);
+  add_estimates(model, settings, host, gpu, workload);
   return workload;
 }
 

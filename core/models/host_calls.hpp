@@ -51,8 +51,17 @@ enum class HostCall : std::uint8_t {
 };
 inline constexpr std::size_t kHostCalls = 33;
 
+/// The optimizer on the CPU (CPUOffloadPolicy): time for a million elements of this rank's shards.
+struct CpuOptimizer {
+  Nanoseconds adam;           ///< torch.optim.Adam, one tensor after another
+  Nanoseconds sgd;            ///< torch.optim.SGD without momentum
+  std::uint32_t threads = 0;  ///< of the rank's process (OMP_NUM_THREADS) that this is; 0: not measured
+  double one_thread = 0;      ///< times as long with one, which is what torchrun sets by itself
+};
+
 struct HostCosts {
   std::array<Nanoseconds, kHostCalls> time{};
+  CpuOptimizer cpu_optimizer;
   Lowering program = Lowering::pytorch;  ///< whose calls were measured: a fact, which chooses nothing
   [[nodiscard]] Nanoseconds operator[](HostCall call) const { return time[static_cast<std::size_t>(call)]; }
 };

@@ -27,6 +27,16 @@ void read_peaks(ProfileReader& reader, const Json& gpu, GpuPeaks& out) {
   }
 }
 
+void read_cpu_optimizer(ProfileReader& reader, const Json& section, CpuOptimizer& out) {
+  constexpr const char* kPath = "/host/cpu_optimizer";
+  static constexpr std::array<std::string_view, 4> kKeys{"adam", "sgd", "threads", "one_thread"};
+  reader.known_keys(section, kPath, kKeys);
+  out.adam = reader.time(section, kPath, "adam");
+  out.sgd = reader.time(section, kPath, "sgd");
+  out.threads = static_cast<std::uint32_t>(reader.constant(section, kPath, "threads", "count"));
+  out.one_thread = reader.constant(section, kPath, "one_thread", "ratio");
+}
+
 }  // namespace
 
 void read_gpu(ProfileReader& reader, const Json& gpu, MachineProfile& out) {
@@ -53,12 +63,14 @@ void read_gpu(ProfileReader& reader, const Json& gpu, MachineProfile& out) {
 }
 
 void read_host(ProfileReader& reader, const Json& host, MachineProfile& out) {
-  static constexpr std::array<std::string_view, 3> kKeys{"launch_queue", "calls", "program"};
+  static constexpr std::array<std::string_view, 4> kKeys{"launch_queue", "calls", "cpu_optimizer", "program"};
   static constexpr std::span<const std::string_view> kPrograms(EnumNames<Lowering>::kNames);
   static constexpr std::array<std::string_view, 2> kProgramKeys{"value", "source"};
   reader.known_keys(host, "/host", kKeys);
   out.launch_queue = static_cast<std::uint32_t>(reader.constant(host, "/host", "launch_queue", "count"));
   if (const Json* calls = reader.member(host, "/host", "calls", false)) read_host_calls(reader, *calls, out);
+  if (const Json* optimizer = reader.member(host, "/host", "cpu_optimizer", false))
+    read_cpu_optimizer(reader, *optimizer, out.host_calls.cpu_optimizer);
   if (const Json* program = reader.member(host, "/host", "program", false)) {
     reader.known_keys(*program, "/host/program", kProgramKeys);
     out.host_calls.program = static_cast<Lowering>(reader.word(*program, "/host/program", "value", kPrograms));

@@ -26,6 +26,22 @@ TEST_CASE("a preset is planned at any batch, and a larger one takes more") {
   CHECK(two["compute_ms"].get<double>() > one["compute_ms"].get<double>());
 }
 
+TEST_CASE("under offload the CPU's optimizer takes its time by element, and the plan says with how many threads") {
+  const auto plan = [](const std::string& optimizer) {
+    const Answer answer = run_cli({"plan", "mlp", "--dim", "4096", "--layers", "2", "--gpus", "2", "--offload",
+                                   "--optimizer", optimizer, "--json"});
+    REQUIRE(answer.status == 0);
+    CHECK(answer.err.find("with 8 threads a rank") != std::string::npos);
+    return json::parse(answer.out);
+  };
+  const json adam = plan("adam"), sgd = plan("sgd");
+  CHECK(adam["valid"] == false);
+  CHECK(adam["not_valid"].size() == 1);
+  CHECK(adam["host_bound"] == true);
+  // 2 x 2 products of 4096 x 4096 over two ranks: 33.6 million elements, at 2,198 and 231 us a million.
+  CHECK(adam["host_ms"].get<double>() - sgd["host_ms"].get<double>() == Approx(33.56 * (2.198 - 0.231)).epsilon(0.02));
+}
+
 TEST_CASE("a config.json and a safetensors header are planned too") {
   const TemporaryFolder folder;
   const std::string config = folder.write(

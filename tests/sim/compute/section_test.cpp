@@ -134,6 +134,9 @@ TEST_CASE("wrong constants of the section are refused with their place") {
   CHECK(at(refusal([](Json& r) { r["host"]["calls"].erase("view"); }), "/host/calls"));
   CHECK(at(refusal([](Json& r) { r["host"]["calls"]["view"]["unit"] = "ms"; }), "/host/calls/view"));
   CHECK(at(refusal([](Json& r) { r["host"]["calls"]["views"] = r["host"]["calls"]["view"]; }), "/host/calls"));
+  CHECK(at(refusal([](Json& r) { r["host"]["cpu_optimizer"].erase("sgd"); }), "/host/cpu_optimizer"));
+  CHECK(at(refusal([](Json& r) { r["host"]["cpu_optimizer"]["threads"]["unit"] = "us"; }),
+           "/host/cpu_optimizer/threads"));
 }
 
 }  // namespace
