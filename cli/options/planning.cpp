@@ -26,6 +26,7 @@ Result<sim::Prediction> predict_planned(const Planned& planned, std::optional<By
   // What the source and the settings themselves make less certain.
   const traces::Source& source = planned.source;
   p->valid &= source.warnings.empty();
+  p->not_valid.insert(p->not_valid.begin(), source.warnings.begin(), source.warnings.end());
   p->warnings.insert(p->warnings.begin(), source.warnings.begin(), source.warnings.end());
   for (const std::string& warning : warnings(planned.settings)) p->warnings.push_back(warning);
   p->run.info.valid = p->valid;

@@ -6,6 +6,7 @@
 
 #include "cli/reports/explain_report.hpp"
 #include "cli/reports/json_values.hpp"
+#include "cli/reports/remedy_json.hpp"
 #include "cli/reports/straggler_report.hpp"
 #include "core/run/block_names.hpp"
 #include "core/run/run_names.hpp"
@@ -202,30 +203,13 @@ void add_remedies(const ExplainReport& report, Json& json) {
   json["remedies_missing"] = text_or_null(report.no_remedies);
   if (!report.remedies) return;
   const sim::Remedies& all = *report.remedies;
-  const auto step_ms = [](bool has, double ms) { return has ? Json(ms) : Json(nullptr); };
   json["simulated"] = {{"peak_reserved_bytes", all.before.reserved},
                        {"peak_allocated_bytes", all.before.allocated},
                        {"step_ms", step_ms(all.has_time, all.step_ms)},
                        {"out_of_memory", all.out_of_memory},
                        {"machine", report.machine},
                        {"machine_note", text_or_null(report.machine_note)}};
-  for (const sim::Remedy& remedy : all.useful) {
-    Json cures = Json::array();
-    for (const CauseKind cause : remedy.cures) cures.push_back(name(cause));
-    json["remedies"].push_back({{"setting", remedy.setting},
-                                {"choice", remedy.setting},  // the former name
-                                {"pytorch", remedy.pytorch},
-                                {"reason", remedy.reason},
-                                {"peak_reserved_bytes", remedy.peaks.reserved},
-                                {"peak_allocated_bytes", remedy.peaks.allocated},
-                                {"peak_active_bytes", remedy.peaks.active},
-                                {"step_ms", step_ms(remedy.has_time, remedy.step_ms)},
-                                {"saving_bytes", remedy.saving},
-                                {"valid", remedy.valid},
-                                {"not_valid", remedy.not_valid},
-                                {"warnings", remedy.warnings},
-                                {"cures", cures}});
-  }
+  for (const sim::Remedy& remedy : all.useful) json["remedies"].push_back(remedy_json(remedy));
   json["impossible"] = all.impossible;
 }
 

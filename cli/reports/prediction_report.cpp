@@ -6,6 +6,8 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/reports/fingerprint.hpp"
+#include "cli/reports/plan_answer.hpp"
+#include "cli/reports/remedy_json.hpp"
 #include "core/base/json_io.hpp"
 #include "core/base/units.hpp"
 #include "core/settings/settings_table.hpp"
@@ -14,7 +16,7 @@
 namespace foreshard::cli {
 namespace {
 
-std::string_view name(sim::HostScale::Source source) {
+std::string_view source_name(sim::HostScale::Source source) {
   switch (source) {
     case sim::HostScale::Source::none:
       return "none";
@@ -28,7 +30,7 @@ std::string_view name(sim::HostScale::Source source) {
   return "none";
 }
 
-std::string_view name(sim::HostConfidence confidence) {
+std::string_view confidence_name(sim::HostConfidence confidence) {
   constexpr std::array<std::string_view, 4> kWords{"recorded", "measured", "assumed", "recorded elsewhere"};
   return kWords[static_cast<std::size_t>(confidence)];
 }
@@ -59,7 +61,7 @@ Json prediction_json(const std::string& source, const Workload& workload, const 
   const double rate = tokens_per_second(p);
   json["tokens_per_s_per_gpu"] = rate > 0 ? Json(rate) : Json(nullptr);
   json["host_bound"] = p.host_bound;
-  json["host_confidence"] = p.has_time ? Json(name(p.host)) : Json(nullptr);
+  json["host_confidence"] = p.has_time ? Json(confidence_name(p.host)) : Json(nullptr);
   json["uncertainty"] = p.uncertainty;
   json["peak_requested_bytes"] = p.peaks.requested;
   json["peak_allocated_bytes"] = p.peaks.allocated;
@@ -68,13 +70,21 @@ Json prediction_json(const std::string& source, const Workload& workload, const 
   if (p.peaks_depend_on_time)
     json["peak_reserved_bytes_range"] = {p.peaks_slower_host.reserved, p.peaks_faster_host.reserved};
   json["num_alloc_retries"] = p.num_alloc_retries;
+  json["memory_capacity_bytes"] = p.memory_capacity;
+  json["free_at_peak_bytes"] = free_at_peak(p);
   json["out_of_memory"] = p.out_of_memory.has_value();
-  if (p.out_of_memory)
-    json["out_of_memory_report"] = {{"requested_bytes", p.out_of_memory->requested},
+  if (p.out_of_memory) {
+    const FailedPlace place = failed_place(p.run);
+    json["out_of_memory_report"] = {{"step", place.step},
+                                    {"phase", place.phase},
+                                    {"of", place.of},
+                                    {"op", place.op},
+                                    {"requested_bytes", p.out_of_memory->requested},
                                     {"tried_bytes", p.out_of_memory->tried},
                                     {"allocated_bytes", p.out_of_memory->allocated},
                                     {"reserved_bytes", p.out_of_memory->reserved},
                                     {"device_free_bytes", p.out_of_memory->device_free}};
+  }
   json["collectives"] = Json::array();
   for (const sim::CollectiveRan& ran : p.collectives_ran)
     json["collectives"].push_back({{"kind", dashed_name(ran.kind)},
@@ -89,9 +99,10 @@ Json prediction_json(const std::string& source, const Workload& workload, const 
   json["not_valid"] = p.not_valid;
   json["warnings"] = p.warnings;
   json["calibration"] = {{"host_scale", p.host_scale.factor},
-                         {"source", name(p.host_scale.source)},
+                         {"source", source_name(p.host_scale.source)},
                          {"anchor", p.host_scale.anchor},
                          {"measured_step_ms", p.host_scale.measured_ms}};
+  json["recorded_on"] = nullptr;
   if (!p.recorded_on.empty()) {
     Json classes = Json::array();
     for (const sim::Repriced& sum : p.repriced)
@@ -136,7 +147,7 @@ void print_collectives(Console& console, const sim::Prediction& p) {
 }
 
 void print_repriced(Console& console, const sim::Prediction& p) {
-  if (p.repriced.empty()) return;
+  if (p.repriced.empty() || !p.has_time) return;
   constexpr auto kNumber = Table::Align::right;
   Table table({{"kernels of a step"}, {"on " + p.recorded_on, kNumber}, {"on " + p.run.info.machine, kNumber}, {""}});
   for (const sim::Repriced& sum : p.repriced)
@@ -150,13 +161,16 @@ void print_repriced(Console& console, const sim::Prediction& p) {
 
 void print_prediction(Console& console, const Settings& before, const sim::Prediction& p) {
   constexpr auto kRight = Table::Align::right;
+  for (const std::string& line : answer_lines(p)) console.out << line << '\n';
+  console.out << '\n';
   print_settings(console, before, p.run.settings);
   Table table({{""}, {"predicted", kRight}, {""}});
   table.row({"machine", p.run.info.machine});
   if (p.has_time) {
     table.row({"step time", milliseconds(p.step_ms),
                fmt::format("±{:.0f} %, {}", p.uncertainty * 100, p.host_bound ? "host-bound" : "GPU-bound")});
-    if (const double rate = tokens_per_second(p); rate > 0) table.row({"  tokens/s/GPU", fmt::format("{:.0f}", rate)});
+    if (const double rate = tokens_per_second(p); rate > 0)
+      table.row({fmt::format("  {}", rate_unit(p.run.settings)), fmt::format("{:.0f}", rate)});
     if (p.host_scale.measured_ms > 0)
       table.row({p.recorded_on.empty() ? "  recorded settings, measured"
                                        : fmt::format("  recorded settings, measured on {}", p.recorded_on),
@@ -180,6 +194,29 @@ void print_prediction(Console& console, const Settings& before, const sim::Predi
   print_collectives(console, p);
   print_repriced(console, p);
   if (const std::string known = fingerprint_of(p.run); !known.empty()) console.out << "\nfingerprint " << known << '\n';
+}
+
+void print_what_fits(Console& console, const sim::Remedies& remedies) {
+  constexpr std::size_t kShown = 6;
+  if (remedies.useful.empty()) {
+    console.out << fmt::format("\nnone of {} changes that were simulated makes it fit\n", remedies.tried);
+    return;
+  }
+  constexpr auto kNumber = Table::Align::right;
+  Table table({{"what fits, simulated"}, {"reserved", kNumber}, {"step time", kNumber}, {""}});
+  for (std::size_t i = 0; i < std::min(kShown, remedies.useful.size()); ++i) {
+    const sim::Remedy& remedy = remedies.useful[i];
+    table.row({remedy.setting, format_bytes(remedy.peaks.reserved),
+               remedy.has_time ? milliseconds(remedy.step_ms) : "-", remedy.valid ? "" : "not valid"});
+  }
+  console.out << '\n';
+  table.print(console.out);
+  console.out << fmt::format("of {} changes {} fit\n", remedies.tried, remedies.useful.size());
+}
+
+void add_what_fits(const sim::Remedies& remedies, Json& json) {
+  json["what_fits"] = Json::array();
+  for (const sim::Remedy& remedy : remedies.useful) json["what_fits"].push_back(remedy_json(remedy));
 }
 
 void report_failure(Console& console, const sim::Prediction& p) {

@@ -7,6 +7,7 @@
 #include "cli/terminal/output.hpp"
 #include "core/workload/workload.hpp"
 #include "sim/predict/predict.hpp"
+#include "sim/sweep/remedies.hpp"
 
 namespace foreshard::cli {
 
@@ -15,6 +16,10 @@ namespace foreshard::cli {
 
 /// The options that differ from `before`'s, then times and peaks.
 void print_prediction(Console& console, const Settings& before, const sim::Prediction& p);
+
+/// Of a prediction that ran out of memory: the simulated changes that fit, as text and as JSON ("what_fits").
+void print_what_fits(Console& console, const sim::Remedies& remedies);
+void add_what_fits(const sim::Remedies& remedies, Json& json);
 
 /// Out of memory and deadlock, as errors on stderr.
 void report_failure(Console& console, const sim::Prediction& p);

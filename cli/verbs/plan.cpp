@@ -11,6 +11,8 @@
 #include "cli/reports/store_run.hpp"
 #include "cli/verbs/verbs.hpp"
 #include "core/base/units.hpp"
+#include "sim/sweep/for_each.hpp"
+#include "sim/sweep/remedies.hpp"
 
 namespace foreshard::cli {
 namespace {
@@ -25,6 +27,15 @@ struct PlanOptions {
   bool json = false;
 };
 
+/// Changes of settings that would let it run, each simulated.
+Result<sim::Remedies> what_fits(const Planned& planned, std::optional<Bytes> memory_limit, Console& console) {
+  const auto workloads = traces::workloads_of(planned.source, planned.machine);
+  Progress progress(console, "simulating what would fit");
+  return sim::find_remedies(*workloads, planned.machine,
+                            {planned.settings, memory_limit, sim::hardware_threads(),
+                             [&](std::size_t done, std::size_t all) { progress.at(done, all); }});
+}
+
 Result<int> plan(PlanOptions& options, Console& console) {
   if (!options.output.empty()) FORESHARD_TRY(may_write(options.output, options.force));
   const auto planned = read_planned(options.source, options.setting_options, console);
@@ -35,13 +46,21 @@ Result<int> plan(PlanOptions& options, Console& console) {
   const auto known = plan_fingerprint(*planned, options.memory_limit);
   FORESHARD_TRY(known);
   keep_fingerprint(p->run, *known);
-  const Json json = prediction_json(options.source.source.text, *planned->workload, *p);
+  Json json = prediction_json(options.source.source.text, *planned->workload, *p);
+  std::optional<sim::Remedies> remedies;
+  if (p->out_of_memory) {
+    auto found = what_fits(*planned, options.memory_limit, console);
+    FORESHARD_TRY(found);
+    remedies = std::move(*found);
+    add_what_fits(*remedies, json);
+  }
   if (!options.output.empty())
     FORESHARD_TRY(store_run(json, *planned->workload, options.output, options.force, p->run));
   if (options.json)
     print_json(console.out, json);
   else
     print_prediction(console, planned->source.settings, *p);
+  if (!options.json && remedies) print_what_fits(console, *remedies);
   report_failure(console, *p);
   if (p->out_of_memory) return static_cast<int>(ErrorKind::out_of_memory);
   return p->deadlock ? static_cast<int>(ErrorKind::deadlock) : static_cast<int>(kDone);

@@ -13,12 +13,6 @@
 namespace foreshard::sim {
 namespace {
 
-void estimate(std::string why, Prediction& p) {
-  p.valid = false;
-  p.not_valid.push_back(why);
-  p.warnings.push_back(std::move(why));
-}
-
 /// Whether each of foreshard's own kernels in the program was measured on the machine.
 bool measures_own_kernels(const MachineProfile& machine, const Workload& workload) {
   for (const Program& program : workload.steps)
@@ -33,18 +27,25 @@ bool measures_own_kernels(const MachineProfile& machine, const Workload& workloa
 /// A host of another program than the planned one: a step that it sets cannot be valid.
 void judge_host(const Workload& workload, Prediction& p) {
   if (p.host != HostConfidence::assumed) return;
-  p.warnings.emplace_back(
+  std::string why =
       workload.lowering == Lowering::foreshard
           ? "the host is assumed: foreshard's program is planned, but the host times were measured of eager PyTorch; "
             "`foreshard run` issues as slowly only with --pace-host (a profile that `foreshard probe` wrote has the "
             "times of foreshard's own program)"
           : "the host is assumed: eager PyTorch's program is planned, but the host times were measured of foreshard's "
             "own, which issues many times faster (a built-in profile has PyTorch's; --lowering foreshard plans the "
-            "program that was measured)");
-  if (p.host_bound) p.valid = false;
+            "program that was measured)";
+  if (p.host_bound) return estimate(std::move(why), p);
+  p.warnings.push_back(std::move(why));
 }
 
 }  // namespace
+
+void estimate(std::string why, Prediction& p) {
+  p.valid = false;
+  p.not_valid.push_back(why);
+  p.warnings.push_back(std::move(why));
+}
 
 double step_uncertainty(const PredictionSpec& spec, const Workload& workload, const Prediction& p) {
   if (from_model(workload)) return p.host_bound ? spec.model_host : spec.model;

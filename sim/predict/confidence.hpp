@@ -12,6 +12,9 @@
 
 namespace foreshard::sim {
 
+/// Makes the prediction not valid, and says why.
+void estimate(std::string why, Prediction& p);
+
 /// Half the width to be expected of the step, relative: /prediction of the profile. `p` has its host_bound.
 [[nodiscard]] double step_uncertainty(const PredictionSpec& spec, const Workload& workload, const Prediction& p);
 

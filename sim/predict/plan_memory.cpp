@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "sim/predict/confidence.hpp"
+
 namespace foreshard::sim {
 namespace {
 
@@ -32,10 +34,10 @@ void add_memory(const Workload& adapted, const PredictRequest& request, const Si
         "record_stream at the recorded settings: freed blocks come back when they did in the recording; in another "
         "process the GPU may pass them earlier or later");
   if (p.peaks_depend_on_time && !adapted.has_timing) {
-    p.valid = false;
-    p.warnings.push_back(
+    estimate(
         "record_stream without a profiler trace: when the GPU passes a block is not known, so allocated memory holds "
-        "but requested, active and reserved peaks can be far too high");
+        "but requested, active and reserved peaks can be far too high",
+        p);
   }
   p.addresses_invented = !simulation.follows_recording && !adapted.segment_addresses.empty();
   if (p.addresses_invented)

@@ -6,9 +6,11 @@
 #include <cmath>
 
 #include "core/adapt/adapt.hpp"
+#include "core/base/units.hpp"
 #include "core/settings/carried_out.hpp"
 #include "core/settings/settings_table.hpp"
 #include "sim/compute/measured.hpp"
+#include "sim/machine/address_space.hpp"
 #include "sim/predict/busy_time.hpp"
 #include "sim/predict/confidence.hpp"
 #include "sim/predict/host_bound.hpp"
@@ -63,16 +65,29 @@ bool from_model(const Workload& workload) {
   });
 }
 
+Result<void> check_memory_limit(std::optional<Bytes> limit, const MachineProfile& machine) {
+  if (!limit) return {};
+  if (*limit < kSmallestLimit)
+    return fail(ErrorKind::usage, fmt::format("a memory limit of {} bytes holds no segment", *limit), {},
+                "give the unit: 80GiB");
+  const Bytes most = memory_options(machine, {}).capacity;
+  if (*limit > most)
+    return fail(ErrorKind::usage,
+                fmt::format("a memory limit of {} is more than {} gives the caching allocator, {}",
+                            format_bytes(*limit), machine.name, format_bytes(most)),
+                {}, "leave it out for all of it, or name a larger machine");
+  return {};
+}
+
 Result<Prediction> predict(const Workload& workload, const MachineProfile& machine, const PredictRequest& wanted) {
   PredictRequest request = wanted;
   request.settings = carried_out(workload.lowering, wanted.settings);
-  if (request.memory_limit && *request.memory_limit < kSmallestLimit)
-    return fail(ErrorKind::usage, fmt::format("a memory limit of {} bytes holds no segment", *request.memory_limit), {},
-                "give the unit: 80GiB");
+  FORESHARD_TRY(check_memory_limit(request.memory_limit, machine));
   auto adapted = adapt(workload, request.settings);
   FORESHARD_TRY(adapted);
   Prediction p;
   p.warnings = adapted->warnings;
+  p.memory_capacity = memory_options(machine, request.memory_limit).capacity;
   p.not_valid = adapted->time_unknown;
   p.valid = p.not_valid.empty();
   judge_version(request.settings, p);

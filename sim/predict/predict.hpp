@@ -60,6 +60,7 @@ struct Prediction {
   // Memory of the last step, or of the one that ran out of memory until it did; bytes.
   MemoryPeaks peaks;
   std::int64_t num_alloc_retries = 0;
+  Bytes memory_capacity = 0;  ///< what the caching allocator may take: the machine's memory, or the limit asked for
   std::optional<OutOfMemory> out_of_memory;
   /// record_stream: the same peaks for a host that is faster and slower by the profile's
   /// /prediction/host_speed_range; else both equal `peaks`.
@@ -90,6 +91,9 @@ struct Prediction {
 /// Whether the workload was made from a model: its kernels say what they compute and the machine prices them. Nothing
 /// was recorded, so nothing is calibrated or anchored.
 [[nodiscard]] bool from_model(const Workload& workload);
+
+/// Fails (usage) where `limit` holds no segment, or is more than the machine gives the caching allocator.
+[[nodiscard]] Result<void> check_memory_limit(std::optional<Bytes> limit, const MachineProfile& machine);
 
 /// The workload says whose program is planned (Workload::lowering); the settings are as that program carries them out.
 [[nodiscard]] Result<Prediction> predict(const Workload& workload, const MachineProfile& machine,

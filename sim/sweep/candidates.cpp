@@ -66,6 +66,7 @@ class List {
   void allocator();
   void prefetch();
   void program();
+  void room();
   [[nodiscard]] std::vector<Candidate> take() { return std::move(list_); }
 
  private:
@@ -146,15 +147,40 @@ void List::program() {
         [](Settings& s) { s.checkpoint = Checkpoint::blocks; });
 }
 
+void List::room() {
+  const bool checkpoints = base_.checkpoint == Checkpoint::none;
+  if (checkpoints && base_.optimizer == Optimizer::adam)
+    add("activations are computed again, and the fused optimizer makes no temporaries", {}, [](Settings& s) {
+      s.checkpoint = Checkpoint::blocks;
+      s.optimizer = Optimizer::adam_fused;
+    });
+  add("parameters, gradients and optimizer states lie in the host's memory", {}, [](Settings& s) { s.offload = true; });
+  if (checkpoints)
+    add("the same, and activations are computed again", {}, [](Settings& s) {
+      s.offload = true;
+      s.checkpoint = Checkpoint::blocks;
+    });
+  for (const std::uint32_t times : {2U, 4U, 8U})
+    for (const Checkpoint checkpoint : {base_.checkpoint, Checkpoint::blocks})
+      add(fmt::format("{} times as many ranks: as much less of parameters, gradients and states on each{}", times,
+                      checkpoint == base_.checkpoint ? "" : "; activations are computed again"),
+          {}, [&](Settings& s) {
+            s.nodes *= times;
+            s.checkpoint = checkpoint;
+          });
+  if (base_.batch.value_or(1) > 1) add("half of the samples at once", {}, [](Settings& s) { s.batch = *s.batch / 2; });
+}
+
 }  // namespace
 
-std::vector<Candidate> candidates(const Settings& base) {
+std::vector<Candidate> candidates(const Settings& base, bool out_of_memory) {
   List list(base);
   list.releases();
   list.streams();
   list.allocator();
   list.prefetch();
   list.program();
+  if (out_of_memory) list.room();
   return list.take();
 }
 

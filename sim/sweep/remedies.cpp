@@ -1,6 +1,7 @@
 #include "sim/sweep/remedies.hpp"
 
 #include <algorithm>
+#include <tuple>
 
 #include "sim/predict/predict.hpp"
 #include "sim/sweep/candidates.hpp"
@@ -71,8 +72,14 @@ void sort_out(const RemedyRequest& request, const std::vector<Candidate>& list, 
     else
       ++out.useless;
   }
-  std::stable_sort(out.useful.begin(), out.useful.end(),
-                   [](const Remedy& a, const Remedy& b) { return a.saving > b.saving; });
+  const auto most_saved = [](const Remedy& a, const Remedy& b) { return a.saving > b.saving; };
+  const auto fastest = [](const Remedy& a, const Remedy& b) {
+    return std::tuple(!a.valid, !a.has_time, a.step_ms) < std::tuple(!b.valid, !b.has_time, b.step_ms);
+  };
+  if (out.out_of_memory)
+    std::stable_sort(out.useful.begin(), out.useful.end(), fastest);
+  else
+    std::stable_sort(out.useful.begin(), out.useful.end(), most_saved);
 }
 
 }  // namespace
@@ -93,6 +100,7 @@ const Remedy* best_against(const Remedies& remedies, CauseKind cause) {
 }
 
 Result<Remedies> find_remedies(WorkloadSource& source, const MachineProfile& machine, const RemedyRequest& request) {
+  FORESHARD_TRY(check_memory_limit(request.memory_limit, machine));
   std::optional<HostScale> host_scale;
   if (source.one_for_all()) {
     const auto workload = source.at(request.settings);
@@ -109,7 +117,7 @@ Result<Remedies> find_remedies(WorkloadSource& source, const MachineProfile& mac
   out.has_time = base->has_time;
   out.step_ms = base->step_ms;
   out.emulated = base->emulated;
-  const std::vector<Candidate> list = candidates(request.settings);
+  const std::vector<Candidate> list = candidates(request.settings, base->out_of_memory);
   out.tried = list.size();
   std::vector<Outcome> outcomes(list.size());
   for_each(

@@ -47,8 +47,9 @@ struct Remedies {
   bool out_of_memory = false;
   bool has_time = false;
   double step_ms = 0;
-  bool emulated = false;       ///< as in Prediction; a remedy whose program is not alike there has no time
-  std::vector<Remedy> useful;  ///< those that save reserved memory (out of memory: that fit), most saved first
+  bool emulated = false;  ///< as in Prediction; a remedy whose program is not alike there has no time
+  /// Those that save reserved memory, most saved first; out of memory: those that fit, valid and then fast ones first.
+  std::vector<Remedy> useful;
   std::size_t tried = 0;
   std::size_t useless = 0;              ///< ran, and saved nothing
   std::vector<std::string> impossible;  ///< "--option: why it could not be simulated, or does not fit"

@@ -65,6 +65,7 @@ Result<std::vector<SweepPoint>> sweep(WorkloadSource& source, const MachineProfi
                                       const SweepRequest& request) {
   const auto count = count_points(request.ranges);
   FORESHARD_TRY(count);
+  FORESHARD_TRY(check_memory_limit(request.memory_limit, machine));
   std::optional<HostScale> host_scale;
   if (source.one_for_all()) {
     const auto workload = source.at(request.base);

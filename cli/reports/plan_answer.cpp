@@ -1,0 +1,86 @@
+#include "cli/reports/plan_answer.hpp"
+
+#include <fmt/format.h>
+
+#include "core/base/units.hpp"
+#include "core/run/block_names.hpp"
+#include "sim/predict/throughput.hpp"
+
+namespace foreshard::cli {
+namespace {
+
+/// Percent; 0 of nothing.
+double share_of(double part, double whole) {
+  return whole > 0 ? 100 * part / whole : 0;
+}
+
+std::string memory_line(const sim::Prediction& p) {
+  if (p.out_of_memory) {
+    const OutOfMemory& oom = *p.out_of_memory;
+    return fmt::format("does not fit: out of memory in {}: {} asked of the GPU, {} free of {}",
+                       text_of(failed_place(p.run)), format_bytes(oom.tried), format_bytes(oom.device_free),
+                       format_bytes(p.memory_capacity));
+  }
+  const Bytes left = free_at_peak(p);
+  std::string line = fmt::format("fits: {} of {} reserved at the peak, {} ({:.0f} %) left",
+                                 format_bytes(p.peaks.reserved), format_bytes(p.memory_capacity), format_bytes(left),
+                                 share_of(static_cast<double>(left), static_cast<double>(p.memory_capacity)));
+  if (p.num_alloc_retries > 0)
+    line += fmt::format("; only with {} in which the allocator gave cached segments back and asked again",
+                        p.num_alloc_retries == 1 ? "a retry" : fmt::format("{} retries", p.num_alloc_retries));
+  return line;
+}
+
+std::string time_line(const sim::Prediction& p) {
+  std::string line = fmt::format("{:.2f} ms a step ±{:.0f} %", p.step_ms, p.uncertainty * 100);
+  if (const double rate = sim::work_per_second(p.run.settings, p.step_ms); rate > 0)
+    line += fmt::format(", {:.0f} {}", rate, rate_unit(p.run.settings));
+  line += fmt::format("; {}: {:.0f} % compute, {:.0f} % exposed communication, {:.0f} % neither",
+                      p.host_bound ? "host-bound" : "GPU-bound", share_of(p.compute_ms, p.step_ms),
+                      share_of(p.exposed_communication_ms, p.step_ms), share_of(p.idle_ms, p.step_ms));
+  return line;
+}
+
+}  // namespace
+
+FailedPlace failed_place(const Run& run) {
+  FailedPlace place;
+  if (!run.phases.empty()) place.phase = run.phases.back().name;
+  if (run.blocks.empty()) return place;
+  const BlockRecord& block = run.blocks.back();
+  const BlockNames names(run);
+  place.step = block.step;
+  place.of = names.owner(block);
+  place.op = names.op(block);
+  return place;
+}
+
+std::string text_of(const FailedPlace& place) {
+  std::string text = place.step < 0 ? "set-up" : fmt::format("step {}", place.step);
+  if (!place.phase.empty() && place.step >= 0) text += ", " + place.phase;
+  if (!place.of.empty()) text += ", " + place.of;
+  if (!place.op.empty())
+    text += fmt::format("{}{}{}", place.of.empty() ? ", " : " (", place.op, place.of.empty() ? "" : ")");
+  return text;
+}
+
+std::string_view rate_unit(const Settings& settings) {
+  return settings.seq.value_or(1) > 1 ? "tokens/s/GPU" : "samples/s/GPU";
+}
+
+Bytes free_at_peak(const sim::Prediction& p) {
+  return p.out_of_memory || p.peaks.reserved > p.memory_capacity ? 0 : p.memory_capacity - p.peaks.reserved;
+}
+
+std::vector<std::string> answer_lines(const sim::Prediction& p) {
+  std::vector<std::string> lines;
+  if (p.deadlock)
+    lines.emplace_back("deadlocks");
+  else
+    lines.push_back(memory_line(p));
+  if (p.has_time) lines.push_back(time_line(p));
+  for (const std::string& why : p.not_valid) lines.push_back("not valid: " + why);
+  return lines;
+}
+
+}  // namespace foreshard::cli

@@ -1,0 +1,38 @@
+// The first lines of plan's answer: whether it fits, how fast it is, what limits it, and what makes that doubtful.
+//
+// Who: prediction_report. Pure.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sim/predict/predict.hpp"
+
+namespace foreshard::cli {
+
+/// What asked for the memory that was not there.
+struct FailedPlace {
+  std::int32_t step = -1;
+  std::string phase;  ///< "backward"; empty: outside every phase
+  std::string of;     ///< module, unit or parameter; may be empty
+  std::string op;     ///< "aten::mm", "FSDP::all_gather"; may be empty
+};
+
+/// Of a prediction that ran out of memory: its last request.
+[[nodiscard]] FailedPlace failed_place(const Run& run);
+
+/// "step 1, backward, layers.14 (aten::mm)".
+[[nodiscard]] std::string text_of(const FailedPlace& place);
+
+/// "tokens/s/GPU", or "samples/s/GPU" of a model without a sequence.
+[[nodiscard]] std::string_view rate_unit(const Settings& settings);
+
+/// Bytes that the caching allocator could take beyond the peak of reserved memory; 0 where it ran out of memory.
+[[nodiscard]] Bytes free_at_peak(const sim::Prediction& p);
+
+/// One line each, without an end of line. The first says whether it fits, the second how fast it is where that is
+/// known, then one for each reason why it is not valid.
+[[nodiscard]] std::vector<std::string> answer_lines(const sim::Prediction& p);
+
+}  // namespace foreshard::cli

@@ -1,0 +1,31 @@
+#include "cli/reports/remedy_json.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include "core/explain/explanation.hpp"
+
+namespace foreshard::cli {
+
+Json step_ms(bool has_time, double ms) {
+  return has_time ? Json(ms) : Json(nullptr);
+}
+
+Json remedy_json(const sim::Remedy& remedy) {
+  Json cures = Json::array();
+  for (const CauseKind cause : remedy.cures) cures.push_back(name(cause));
+  return {{"setting", remedy.setting},
+          {"choice", remedy.setting},  // the former name
+          {"pytorch", remedy.pytorch},
+          {"reason", remedy.reason},
+          {"peak_reserved_bytes", remedy.peaks.reserved},
+          {"peak_allocated_bytes", remedy.peaks.allocated},
+          {"peak_active_bytes", remedy.peaks.active},
+          {"step_ms", step_ms(remedy.has_time, remedy.step_ms)},
+          {"saving_bytes", remedy.saving},
+          {"valid", remedy.valid},
+          {"not_valid", remedy.not_valid},
+          {"warnings", remedy.warnings},
+          {"cures", std::move(cures)}};
+}
+
+}  // namespace foreshard::cli

@@ -1,0 +1,14 @@
+// One simulated change of settings as JSON: of `explain`, and of a plan that ran out of memory (docs/explain.md).
+#pragma once
+
+#include "cli/terminal/output.hpp"
+#include "sim/sweep/remedies.hpp"
+
+namespace foreshard::cli {
+
+[[nodiscard]] Json remedy_json(const sim::Remedy& remedy);
+
+/// The time, or null without one.
+[[nodiscard]] Json step_ms(bool has_time, double ms);
+
+}  // namespace foreshard::cli

@@ -1,0 +1,69 @@
+// The first lines of plan's answer.
+#include "cli/reports/plan_answer.hpp"
+
+#include "tests/catch.hpp"
+
+using namespace foreshard;
+using namespace foreshard::cli;
+
+namespace {
+
+sim::Prediction fits() {
+  sim::Prediction p;
+  p.has_time = true;
+  p.step_ms = 200;
+  p.compute_ms = 150;
+  p.exposed_communication_ms = 40;
+  p.idle_ms = 10;
+  p.uncertainty = 0.03;
+  p.memory_capacity = 80 * kGiB;
+  p.peaks.reserved = 60 * kGiB;
+  p.run.settings.batch = 2;
+  p.run.settings.seq = 1000;
+  return p;
+}
+
+}  // namespace
+
+TEST_CASE("what fits says what is left, how fast it is and what the step consists of") {
+  const auto lines = answer_lines(fits());
+  REQUIRE(lines.size() == 2);
+  CHECK(lines[0] == "fits: 60 GiB of 80 GiB reserved at the peak, 20 GiB (25 %) left");
+  CHECK(lines[1] ==
+        "200.00 ms a step ±3 %, 10000 tokens/s/GPU; GPU-bound: 75 % compute, 20 % exposed communication, 5 % neither");
+  sim::Prediction retried = fits();
+  retried.num_alloc_retries = 2;
+  CHECK(answer_lines(retried)[0].find("; only with 2 retries") != std::string::npos);
+  sim::Prediction untimed = fits();
+  untimed.has_time = false;
+  CHECK(answer_lines(untimed).size() == 1);
+}
+
+TEST_CASE("what is not valid says why, behind the answer") {
+  sim::Prediction p = fits();
+  p.not_valid = {"one", "two"};
+  const auto lines = answer_lines(p);
+  REQUIRE(lines.size() == 4);
+  CHECK(lines[2] == "not valid: one");
+  CHECK(lines[3] == "not valid: two");
+}
+
+TEST_CASE("what does not fit says where and by how much") {
+  sim::Prediction p = fits();
+  p.has_time = false;
+  p.out_of_memory = OutOfMemory{.requested = 3 * kGiB, .tried = 3 * kGiB, .allowed = 0, .device_free = kGiB};
+  p.run.phases.push_back({});
+  p.run.phases.back().name = "backward";
+  BlockRecord& block = p.run.blocks.emplace_back();
+  block.step = 1;
+  block.module = p.run.labels.intern("layers.3");
+  block.op = p.run.labels.intern("aten::mm");
+  CHECK(answer_lines(p)[0] ==
+        "does not fit: out of memory in step 1, backward, layers.3 (aten::mm): 3 GiB asked of the GPU, 1 GiB free of "
+        "80 GiB");
+  CHECK(free_at_peak(p) == 0);
+  const FailedPlace place = failed_place(p.run);
+  CHECK(place.of == "layers.3");
+  CHECK(failed_place(Run{}).step == -1);
+  CHECK(text_of(failed_place(Run{})) == "set-up");
+}
