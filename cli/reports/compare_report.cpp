@@ -7,6 +7,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "cli/reports/compare_answer.hpp"
 #include "cli/reports/json_values.hpp"
 #include "core/base/json_io.hpp"
 #include "core/base/units.hpp"
@@ -275,6 +276,8 @@ std::string_view known_or_none(const std::string& fingerprint) {
 }  // namespace
 
 void print_compare(std::ostream& out, const CompareReport& report, std::uint32_t units) {
+  for (const std::string& line : compare_answer(report)) out << line << '\n';
+  out << '\n';
   print_summary(out, report);
   print_breakdown(out, report.comparison);
   print_lanes(out, report.comparison);
@@ -290,6 +293,8 @@ Json compare_json(const CompareReport& report) {
   json["a"] = report.a.path;
   json["b"] = report.b.path;
   json["fingerprint"] = {{"a", text_or_null(report.a.fingerprint)}, {"b", text_or_null(report.b.fingerprint)}};
+  json["answer"] = compare_answer(report);
+  json["different_models"] = text_or_null(report.different_models);
   json["step_ms_source"] = {{"a", report.a.step_ms_source}, {"b", report.b.step_ms_source}};
   json["steps"] = {{"a", step_json(comparison.a)}, {"b", step_json(comparison.b)}};
   json["settings"] = Json::object();

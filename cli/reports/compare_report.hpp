@@ -16,6 +16,7 @@ struct CompareReport {
   RunSummary a;
   RunSummary b;
   Comparison comparison;
+  std::string different_models;  ///< model_difference(); empty: one model
 };
 
 /// `units`: at most so many rows of the table of units, largest difference first.

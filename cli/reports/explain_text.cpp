@@ -192,7 +192,7 @@ void print_failures(std::ostream& out, const ExplainReport& report) {
     if (!op.empty() || !frame.empty())
       out << fmt::format("  asked for by {}{}{}\n", op, op.empty() || frame.empty() ? "" : " at ", frame);
     for (const std::string& why : failed.why) out << "  why: " << why << '\n';
-    for (const std::string& remedy : failed.remedies) out << "  would have fit: " << remedy << '\n';
+    for (const std::string& remedy : failed.remedies) out << "  room for this request alone: " << remedy << '\n';
   }
 }
 

@@ -15,6 +15,7 @@
 #include "cli/verbs/page_output.hpp"
 #include "cli/verbs/verbs.hpp"
 #include "core/base/units.hpp"
+#include "core/compare/model_difference.hpp"
 #include "traces/store/store.hpp"
 
 namespace foreshard::cli {
@@ -65,6 +66,7 @@ Result<int> compare(const CompareOptions& options, Console& console) {
   auto comparison = compare_runs(runs[0], runs[1], {step, step, reported(report.a), reported(report.b)});
   FORESHARD_TRY(comparison);
   report.comparison = std::move(*comparison);
+  report.different_models = model_difference(runs[0], runs[1]);
   take_step_time(report.comparison.a, report.a);
   take_step_time(report.comparison.b, report.b);
   if (!options.page.empty()) {

@@ -150,7 +150,8 @@ TEST_CASE("a request that found no memory is explained first", "[explain]") {
   const Answer answer = run_cli({"explain", path});
   CHECK(answer.status == 0);
   CHECK(answer.out.starts_with("full, the whole record: Out of memory: a request of 32 MiB found no memory"));
-  CHECK(answer.out.find("would have fit: nothing that is free would do: 31 MiB more are needed") != std::string::npos);
+  CHECK(answer.out.find("room for this request alone: nothing that is free would do: 31 MiB more are needed") !=
+        std::string::npos);
   CHECK(answer.out.find("not simulated: the store holds no workload") != std::string::npos);
 }
 
