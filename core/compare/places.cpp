@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <optional>
 
 namespace foreshard {
@@ -102,7 +103,7 @@ const std::string& Places::phase(const DeviceOpRecord& op) const {
 
 std::string Places::unit(const DeviceOpRecord& op) const {
   if (const std::string& in = phase(op); in != "forward" && in != "backward" && !phases_.empty()) return {};
-  if (op.unit.value < run_.units.size()) {
+  if (run_.info.kind != RunKind::imported && op.unit.value < run_.units.size()) {
     const std::string& name = run_.units[op.unit.value].name;
     return name.empty() ? std::string(kRoot) : name;
   }
@@ -112,6 +113,15 @@ std::string Places::unit(const DeviceOpRecord& op) const {
     if (--section; section->end > op.issue) return section->name;
   const auto stretch = std::upper_bound(stretches_.begin(), stretches_.end(), op.issue, later);
   return stretch == stretches_.begin() ? std::string(sections_.empty() ? "" : kRoot) : std::prev(stretch)->name;
+}
+
+void place_units(Run& run) {
+  const Places places(run, Recording::trace, range_kinds(run));
+  std::map<std::string, UnitId, std::less<>> units;
+  for (std::uint32_t u = 0; u < run.units.size(); ++u)
+    units.emplace(run.units[u].name.empty() ? std::string(kRoot) : run.units[u].name, UnitId{u});
+  for (DeviceOpRecord& op : run.device_ops)
+    if (const auto unit = units.find(places.unit(op)); unit != units.end()) op.unit = unit->second;
 }
 
 }  // namespace foreshard

@@ -1,11 +1,11 @@
 // Where a device op belongs: its lane, phase and unit. Used by core/compare and viz/graph. Pure; deterministic.
 //
-// Units. An op that knows its unit has it; else that of the innermost FSDP range around the call that issued it; else
-// the unit whose forward or backward is under way on the host. FSDP2's ranges tell which (PyTorch 2.11,
-// _fsdp_param_group.py): a unit begins with pre_forward, pre_backward or all_gather_copy_out and ends with
-// post_forward, post_backward_accumulate or post_backward_reduce; between units the root is at work. A plan has not all
-// of these ranges, so only kinds that both runs have are looked at: then equal programs are cut at equal places.
-// Backward work that no range opened belongs to the unit whose post-backward closes it.
+// Units. An op of a plan or an executed run that knows its unit has it; else that of the innermost FSDP range around
+// the call that issued it; else the unit whose forward or backward is under way on the host. FSDP2's ranges tell which
+// (PyTorch 2.11, _fsdp_param_group.py): a unit begins with pre_forward, pre_backward or all_gather_copy_out and ends
+// with post_forward, post_backward_accumulate or post_backward_reduce; between units the root is at work. A plan has
+// not all of these ranges, so only kinds that both runs have are looked at: then equal programs are cut at equal
+// places. Backward work that no range opened belongs to the unit whose post-backward closes it.
 #pragma once
 
 #include <cstdint>
@@ -46,5 +46,9 @@ class Places {
   std::vector<Span> sections_;   // FSDP ranges that name a unit, by start; name: the unit's
   std::vector<Span> stretches_;  // of host time, by start, one behind the other; `end` unused
 };
+
+/// Gives the device ops of an import their units (DeviceOpRecord::unit), by every range that it has. What is in no
+/// unit's range, or in one of a unit that the run does not list, stays without.
+void place_units(Run& run);
 
 }  // namespace foreshard

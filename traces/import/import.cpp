@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "core/allocator/replay.hpp"
+#include "core/compare/places.hpp"
 #include "core/settings/settings_table.hpp"
 #include "sim/machine/profile.hpp"
 #include "traces/capture/capture.hpp"
@@ -492,6 +493,7 @@ void Importer::finish() {
   if (r.info.name.empty()) r.info.name = name_of(request_.snapshot.empty() ? request_.trace : request_.snapshot);
   r.info.foreshard_version = request_.version;
   r.info.inputs = std::move(inputs_);
+  place_units(r);
 }
 
 }  // namespace
