@@ -12,7 +12,8 @@
 namespace foreshard::accuracy {
 namespace {
 
-constexpr std::int32_t kRecordedSteps = 4;  // the peaks of a reference run are those of its fourth step
+constexpr std::int32_t kRecordedSteps = 4;  // the peaks of a reference run are those of its fourth step, or of the last
+                                            // where its steps differ
 
 void fill(const sim::Prediction& p, AccuracyRow& row) {
   if (p.out_of_memory || p.deadlock) {
@@ -45,7 +46,7 @@ AccuracyRow row_of(AccuracyRow::From from, const std::string& source, const Refe
   row.run = run.name;
   row.model = run.model_name;
   row.seen = seen(machine, model ? sim::ConstantUse::model : sim::ConstantUse::recording, run.name);
-  row.differs = model ? run.beyond_model : run.beyond_step;
+  if (model) row.differs = run.beyond_model;
   row.record_stream = sim::records_streams(run.workload.settings);
   row.measured = run.measured;
   return row;

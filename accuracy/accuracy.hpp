@@ -49,7 +49,7 @@ struct AccuracyRow {
   std::vector<std::string> warnings;
 
   [[nodiscard]] double error() const { return step_ms / measured.median_ms - 1; }
-  /// How far the step lies outside the run's own range (second smallest to second largest step), relative to its end.
+  /// How far the step lies outside the run's own range (MeasuredRun::low_ms to high_ms), relative to its end.
   [[nodiscard]] double beyond() const;
   [[nodiscard]] bool exact() const { return refused.empty() && peaks == measured.peaks; }
 };

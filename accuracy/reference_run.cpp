@@ -7,6 +7,7 @@
 #include <fstream>
 #include <iterator>
 #include <nlohmann/json.hpp>
+#include <numeric>
 
 #include "core/base/median.hpp"
 #include "core/base/strict_json.hpp"
@@ -46,21 +47,32 @@ Result<Bytes> peak(const traces::OrderedJson& step, const std::string& path, con
   return it->get<Bytes>();
 }
 
-Result<MemoryPeaks> read_peaks(const traces::OrderedJson& json, const std::string& path) {
-  const auto steps = json.find("memory_steps");
-  if (steps == json.end() || !steps->is_array() || steps->empty() || !steps->back().is_object())
-    return wrong(path, "memory_steps", "the statistics of each recorded step are missing");
+Result<MemoryPeaks> read_peaks(const traces::OrderedJson& step, const std::string& path) {
+  if (!step.is_object()) return wrong(path, "memory_steps", "the statistics of each recorded step are missing");
   MemoryPeaks peaks;
   const std::pair<const char*, Bytes MemoryPeaks::*> keys[] = {{"requested_bytes.all.peak", &MemoryPeaks::requested},
                                                                {"allocated_bytes.all.peak", &MemoryPeaks::allocated},
                                                                {"active_bytes.all.peak", &MemoryPeaks::active},
                                                                {"reserved_bytes.all.peak", &MemoryPeaks::reserved}};
   for (const auto& [key, member] : keys) {
-    const auto value = peak(steps->back(), path, key);
+    const auto value = peak(step, path, key);
     FORESHARD_TRY(value);
     peaks.*member = *value;
   }
   return peaks;
+}
+
+Result<std::vector<MemoryPeaks>> read_recorded(const traces::OrderedJson& json, const std::string& path) {
+  const auto steps = json.find("memory_steps");
+  if (steps == json.end() || !steps->is_array() || steps->empty())
+    return wrong(path, "memory_steps", "the statistics of each recorded step are missing");
+  std::vector<MemoryPeaks> out;
+  for (const auto& step : *steps) {
+    const auto peaks = read_peaks(step, path);
+    FORESHARD_TRY(peaks);
+    out.push_back(*peaks);
+  }
+  return out;
 }
 
 Result<MeasuredRun> measured_of(const traces::OrderedJson& json, const std::string& path) {
@@ -78,9 +90,10 @@ Result<MeasuredRun> measured_of(const traces::OrderedJson& json, const std::stri
   out.high_ms = sorted[n - 2];
   out.median_ms = median(sorted);
   if (sorted.front() <= 0) return wrong(path, "step_ms", "a step takes more than 0 ms");
-  const auto peaks = read_peaks(json, path);
-  FORESHARD_TRY(peaks);
-  out.peaks = *peaks;
+  auto recorded = read_recorded(json, path);
+  FORESHARD_TRY(recorded);
+  out.recorded = std::move(*recorded);
+  out.peaks = out.recorded.back();
   return out;
 }
 
@@ -115,7 +128,7 @@ std::string program_of(const traces::OrderedJson& config, const Workload& worklo
 
 /// What the run's own options say that its model and settings do not.
 void add_beyond(const traces::OrderedJson& config, ReferenceRun& run) {
-  if (option(config, "vary") != 0) run.beyond_step = run.beyond_model = "sequence lengths change from step to step";
+  if (option(config, "vary") != 0) run.beyond_model = "sequence lengths change from step to step";
   if (const std::int64_t rank = option(config, "slow_rank", kNoRank); rank != kNoRank)
     run.beyond_model = fmt::format("rank {} computes more than the others", rank);
 }
@@ -174,6 +187,21 @@ Result<std::vector<std::string>> reference_run_names(const std::string& folder) 
   return names;
 }
 
+void take_cycles(MeasuredRun& run, std::size_t cycle) {
+  std::vector<double> means;
+  for (std::size_t first = 0; first + cycle <= run.step_ms.size(); ++first) {
+    const auto begin = run.step_ms.begin() + static_cast<std::ptrdiff_t>(first);
+    means.push_back(std::accumulate(begin, begin + static_cast<std::ptrdiff_t>(cycle), 0.0) /
+                    static_cast<double>(cycle));
+  }
+  if (means.size() < kFewestSteps) return;
+  std::sort(means.begin(), means.end());
+  run.low_ms = means[1];
+  run.high_ms = means[means.size() - 2];
+  const auto whole = static_cast<std::ptrdiff_t>(run.step_ms.size() / cycle * cycle);
+  run.median_ms = std::accumulate(run.step_ms.end() - whole, run.step_ms.end(), 0.0) / static_cast<double>(whole);
+}
+
 Result<MeasuredRun> read_measured(const std::string& folder, const std::string& name) {
   const std::string path = folder + "/" + name + ".json";
   const auto json = read_object(path);
@@ -213,6 +241,7 @@ Result<ReferenceRun> read_reference_run(const std::string& folder, const std::st
   }
   if (!imported->workload) return fail(ErrorKind::mismatch, "the import made no workload", base);
   run.workload = std::move(*imported->workload);
+  if (run.workload.cycle > 1) take_cycles(run.measured, run.workload.cycle);
   add_beyond(*config, run);
   if (has_frozen_parameters(run.workload)) run.beyond_model = "some of its parameters are frozen";
   auto model = model_of(*json, base + ".json", request.about);

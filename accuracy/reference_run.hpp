@@ -20,10 +20,15 @@ namespace foreshard::accuracy {
 struct MeasuredRun {
   std::vector<double> step_ms;  ///< without the first two
   double median_ms = 0;
-  double low_ms = 0;   ///< second smallest
-  double high_ms = 0;  ///< second largest
-  MemoryPeaks peaks;   ///< of the last recorded step
+  double low_ms = 0;                  ///< second smallest
+  double high_ms = 0;                 ///< second largest
+  MemoryPeaks peaks;                  ///< of the last recorded step
+  std::vector<MemoryPeaks> recorded;  ///< of each
 };
+
+/// Where steps differ: median_ms is the mean of the last whole cycles of `cycle` steps, and what is second smallest and
+/// second largest are means of as many in a row.
+void take_cycles(MeasuredRun& run, std::size_t cycle);
 
 struct ReferenceRun {
   std::string name;
@@ -36,7 +41,6 @@ struct ReferenceRun {
   /// What the run did that neither its model nor its settings say: "rank 5 computes more than the others". A prediction
   /// from the model is of something else then.
   std::string beyond_model;
-  std::string beyond_step;  ///< the same of any one recorded step: "sequence lengths change from step to step"
 };
 
 /// Names in `folder` (the one that holds NAME.json), sorted.

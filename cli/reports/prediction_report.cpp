@@ -1,7 +1,9 @@
 #include "cli/reports/prediction_report.hpp"
 
-#include <fmt/core.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
 #include <array>
 #include <nlohmann/json.hpp>
 
@@ -41,7 +43,47 @@ Json time_value(const sim::Prediction& p, double ms) {
 
 /// Of one GPU; 0 where batch or time are not known.
 double tokens_per_second(const sim::Prediction& p) {
-  return p.has_time ? sim::work_per_second(p.run.settings, p.step_ms) : 0;
+  return p.has_time ? sim::work_per_second(p.work, p.step_ms) : 0;
+}
+
+/// "2048, 1536, 1024": the sequence lengths in order of appearance; empty where one is not known or all are equal.
+std::string lengths_of(const std::vector<sim::PredictedStep>& steps) {
+  std::vector<std::uint32_t> lengths;
+  for (const sim::PredictedStep& step : steps) {
+    if (step.recorded.seq == 0) return {};
+    if (std::find(lengths.begin(), lengths.end(), step.recorded.seq) == lengths.end())
+      lengths.push_back(step.recorded.seq);
+  }
+  return lengths.size() < 2 ? std::string() : fmt::format("{}", fmt::join(lengths, ", "));
+}
+
+std::size_t largest_step(const std::vector<sim::PredictedStep>& steps) {
+  const auto by_peaks = [](const sim::PredictedStep& a, const sim::PredictedStep& b) {
+    return std::pair(a.peaks.reserved, a.peaks.allocated) < std::pair(b.peaks.reserved, b.peaks.allocated);
+  };
+  return static_cast<std::size_t>(std::max_element(steps.begin(), steps.end(), by_peaks) - steps.begin());
+}
+
+Json or_null(std::uint32_t number) {
+  return number > 0 ? Json(number) : Json(nullptr);
+}
+
+Json steps_json(const std::vector<sim::PredictedStep>& steps) {
+  Json list = Json::array();
+  for (std::size_t k = 0; k < steps.size(); ++k) {
+    const sim::PredictedStep& step = steps[k];
+    list.push_back({{"step", k},
+                    {"batch", or_null(step.recorded.batch)},
+                    {"seq", or_null(step.recorded.seq)},
+                    {"step_ms", step.ms > 0 ? Json(step.ms) : Json(nullptr)},
+                    {"profiled", step.recorded.profiled},
+                    {"peak_requested_bytes", step.peaks.requested},
+                    {"peak_allocated_bytes", step.peaks.allocated},
+                    {"peak_active_bytes", step.peaks.active},
+                    {"peak_reserved_bytes", step.peaks.reserved},
+                    {"num_alloc_retries", step.num_alloc_retries}});
+  }
+  return list;
 }
 
 }  // namespace
@@ -67,6 +109,11 @@ Json prediction_json(const std::string& source, const Workload& workload, const 
   json["peak_allocated_bytes"] = p.peaks.allocated;
   json["peak_active_bytes"] = p.peaks.active;
   json["peak_reserved_bytes"] = p.peaks.reserved;
+  if (!p.steps.empty()) {
+    json["cycle"] = p.cycle;
+    json["largest_step"] = largest_step(p.steps);
+    json["steps"] = steps_json(p.steps);
+  }
   if (p.peaks_depend_on_time)
     json["peak_reserved_bytes_range"] = {p.peaks_slower_host.reserved, p.peaks_faster_host.reserved};
   json["num_alloc_retries"] = p.num_alloc_retries;
@@ -157,6 +204,33 @@ void print_repriced(Console& console, const sim::Prediction& p) {
   table.print(console.out);
 }
 
+/// Each recorded step, and the one that decides whether it fits.
+void print_steps(Console& console, const sim::Prediction& p) {
+  if (p.steps.empty()) return;
+  constexpr auto right = Table::Align::right;
+  Table table({{"recorded step", right},
+               {"batch x seq", right},
+               {"step time", right},
+               {"peak allocated", right},
+               {"peak reserved", right}});
+  for (std::size_t k = 0; k < p.steps.size(); ++k) {
+    const sim::PredictedStep& step = p.steps[k];
+    const bool known = step.recorded.batch > 0 && step.recorded.seq > 0;
+    const std::string ms = step.ms > 0 ? milliseconds(step.ms) : "-";
+    table.row({std::to_string(k), known ? fmt::format("{} x {}", step.recorded.batch, step.recorded.seq) : "-",
+               step.recorded.profiled || step.ms <= 0 ? ms : ms + " (scaled)", format_bytes(step.peaks.allocated),
+               format_bytes(step.peaks.reserved)});
+  }
+  const std::size_t largest = largest_step(p.steps);
+  const std::string lengths = lengths_of(p.steps);
+  console.out << fmt::format(
+      "\nthe recorded steps differ{}: the largest peak is reserved {} in step {}{}\n\n",
+      lengths.empty() ? "" : fmt::format(" (sequence lengths {})", lengths),
+      format_bytes(p.steps[largest].peaks.reserved), largest,
+      p.has_time && p.cycle > 1 ? fmt::format("; the step time is the mean of {} steps", p.cycle) : "");
+  table.print(console.out);
+}
+
 }  // namespace
 
 void print_prediction(Console& console, const Settings& before, const sim::Prediction& p) {
@@ -191,6 +265,7 @@ void print_prediction(Console& console, const Settings& before, const sim::Predi
   peak("peak reserved", p.peaks.reserved);
   if (p.num_alloc_retries > 0) table.row({"allocation retries", std::to_string(p.num_alloc_retries)});
   table.print(console.out);
+  print_steps(console, p);
   print_collectives(console, p);
   print_repriced(console, p);
   if (const std::string known = fingerprint_of(p.run); !known.empty()) console.out << "\nfingerprint " << known << '\n';
@@ -225,6 +300,8 @@ void report_failure(Console& console, const sim::Prediction& p) {
     console.error(fmt::format("out of memory: tried to allocate {} with {} free; {} allocated, {} reserved",
                               format_bytes(oom.tried), format_bytes(oom.device_free), format_bytes(oom.allocated),
                               format_bytes(oom.reserved)));
+    if (p.out_of_memory_step >= 0 && !p.steps.empty())
+      console.error(fmt::format("it ran out of memory in step {}: the recorded steps differ", p.out_of_memory_step));
   }
   if (p.deadlock) console.error("deadlock:\n" + p.deadlock->text);
 }

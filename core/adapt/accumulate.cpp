@@ -249,6 +249,19 @@ Renaming repeat(CutStep& step, const CutStep& steady, std::uint32_t wanted, std:
   return renamed;
 }
 
+/// Which program's microbatch a step repeats: the last one's, or where steps differ its own. A process's first has what
+/// a later one of its size asks for.
+std::size_t steady_source(const Workload& workload, std::size_t step) {
+  const std::size_t last = workload.steps.size() - 1;
+  if (workload.recorded.empty() || last == 0) return last;
+  if (step > 0) return step;
+  for (std::size_t k = 1; k <= last; ++k)
+    if (workload.recorded[k].seq > 0 && workload.recorded[k].seq == workload.recorded[0].seq &&
+        workload.recorded[k].batch == workload.recorded[0].batch)
+      return k;
+  return 1;
+}
+
 }  // namespace
 
 Result<void> set_microbatches(Workload& workload, std::uint32_t captured, std::uint32_t wanted) {
@@ -263,15 +276,16 @@ Result<void> set_microbatches(Workload& workload, std::uint32_t captured, std::u
                   fmt::format("a step of the workload has {} microbatches, its settings say {}",
                               step->microbatch.size(), captured),
                   {}, "accumulate in the about file must be that of the recorded run");
-    step->handed_on = freed_of_step_before(workload.steps[std::min(i + 1, workload.steps.size() - 1)]);
+    step->handed_on = freed_of_step_before(workload.steps[program_of_step(workload, i + 1)]);
     kept.push_back(keep_first(*step));
     next_tensor = std::max(next_tensor, tensors_of(workload.steps[i]));
     steps.push_back(std::move(*step));
   }
   rename_handed_on(steps, kept);
-  const CutStep steady = steps.back();
+  const std::vector<CutStep> sources = steps;
   std::vector<Renaming> renamed;
-  for (CutStep& step : steps) renamed.push_back(repeat(step, steady, wanted, next_tensor));
+  for (std::size_t i = 0; i < steps.size(); ++i)
+    renamed.push_back(repeat(steps[i], sources[steady_source(workload, i)], wanted, next_tensor));
   rename_handed_on(steps, renamed);
   for (std::size_t i = 0; i < steps.size(); ++i) workload.steps[i] = assemble(steps[i]);
   return {};

@@ -26,8 +26,8 @@ class ProgramState {
 
   [[nodiscard]] const Program& program_of(std::int32_t step) const {
     if (step < 0) return workload_.setup;
-    const auto last = static_cast<std::int32_t>(workload_.steps.size()) - 1;
-    return workload_.steps[static_cast<std::size_t>(warm_ ? last : std::min(step, last))];
+    const auto index = static_cast<std::size_t>(step);
+    return workload_.steps[program_of_step(workload_, warm_ ? workload_.steps.size() + index : index)];
   }
 
   void hold(TensorId tensor, BlockHandle block) { held_.back()[tensor.value] = block; }

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
+#include <numeric>
 #include <vector>
 
 #include "core/base/median.hpp"
@@ -26,6 +28,16 @@ struct Measured {
   }
   /// Their median; 0 where there are none.
   [[nodiscard]] double steady_median() const { return median(steady_steps()); }
+  /// Mean of the last whole cycles of `cycle` steps among them, of all where there is no whole one; 0 where there are
+  /// none.
+  [[nodiscard]] double steady_mean(std::size_t cycle) const {
+    const std::size_t steady = step_ms.size() - std::min(kWarmUp, step_ms.size());
+    const std::size_t whole = steady / cycle * cycle;
+    const std::size_t count = whole > 0 ? whole : steady;
+    if (count == 0) return 0;
+    return std::accumulate(step_ms.end() - static_cast<std::ptrdiff_t>(count), step_ms.end(), 0.0) /
+           static_cast<double>(count);
+  }
 };
 
 }  // namespace foreshard

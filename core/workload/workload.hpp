@@ -4,9 +4,9 @@
 // core/step, which puts FSDP2's part back at the hook places under the settings that are asked for.
 // Plain data, no ownership of anything outside.
 //
-// A program is a list of ops in host order. `setup` runs once (process start to the first step), then
-// step k runs steps[min(k, last)]. Tensors are named by TensorId; an op of step k that frees a tensor of
-// an earlier step says how many steps ago it was allocated.
+// A program is a list of ops in host order. `setup` runs once (process start to the first step), then step k runs
+// steps[k], and past the last one the last `cycle` of them again, in order (program_of_step()). Tensors are named by
+// TensorId; an op of step k that frees a tensor of an earlier step says how many steps ago it was allocated.
 #pragma once
 
 #include <cstdint>
@@ -200,6 +200,14 @@ struct Program {
   TensorId loss = {};  ///< the last microbatch's loss, a float32 scalar, where the program computes one
 };
 
+/// One step of a recording whose steps differ.
+struct RecordedStep {
+  std::uint32_t batch = 0;  ///< samples a GPU and microbatch; 0: the recording does not show it
+  std::uint32_t seq = 0;    ///< tokens a sample; 0: the recording does not show it
+  bool profiled = true;     ///< its times are those of a profiled step of its size; else scaled from another one's
+  bool operator==(const RecordedStep&) const = default;
+};
+
 struct Workload {
   std::string name;
   Settings settings;                          ///< those it was captured at, or the family's defaults
@@ -208,7 +216,10 @@ struct Workload {
   std::vector<Unit> units;                    ///< root first
   std::vector<ProcessGroup> process_groups;   ///< those of its own collectives
   Program setup;
-  std::vector<Program> steps;         ///< at least one
+  std::vector<Program> steps;  ///< at least one
+  std::uint32_t cycle = 1;     ///< how many of the last programs a longer run repeats, in order
+  /// Each recorded step, the first included, where they differ; else empty. A plan runs them all.
+  std::vector<RecordedStep> recorded;
   std::vector<SectionCost> sections;  ///< empty when no profiler trace was given: the device prices FSDP's work
   std::optional<Measured> measured;
   std::vector<double> recorded_host_ms;  ///< host time of each recorded step, under the recording of memory history
@@ -227,6 +238,12 @@ struct Workload {
   std::vector<std::string> estimates;         ///< why predictions from it are estimates, one sentence each, to be shown
   Labels labels;
 };
+
+/// Place in Workload::steps of the program that step `step`, from 0, runs.
+[[nodiscard]] inline std::size_t program_of_step(const Workload& workload, std::size_t step) {
+  const std::size_t count = workload.steps.size();
+  return step < count ? step : count - workload.cycle + (step - count) % workload.cycle;
+}
 
 /// Whether any of its parameters is frozen (requires_grad=False).
 [[nodiscard]] inline bool has_frozen_parameters(const Workload& workload) {

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "core/fsdp/fsdp_rules.hpp"
 #include "core/kernel/own_kernels.hpp"
@@ -12,6 +13,9 @@
 
 namespace foreshard::sim {
 namespace {
+
+/// Half the width to be expected of a step whose kernels are scaled from those of another size, relative.
+constexpr double kScaledSteps = 0.1;
 
 /// Whether each of foreshard's own kernels in the program was measured on the machine.
 bool measures_own_kernels(const MachineProfile& machine, const Workload& workload) {
@@ -76,6 +80,35 @@ void judge_workload(const Workload& workload, const Workload& adapted, const Mac
                     "times are those of run --emulate{}",
                     from_model(workload) ? "" : "; for a run with real numbers, plan from the model's name or config"));
   if (p.has_time) judge_host(workload, p);
+}
+
+void judge_steps(const Workload& workload, Prediction& p) {
+  if (!p.has_time || p.cycle < 2) return;
+  const auto cycle = static_cast<std::ptrdiff_t>(std::min(p.cycle, workload.recorded.size()));
+  const auto scaled = std::count_if(workload.recorded.end() - cycle, workload.recorded.end(),
+                                    [](const RecordedStep& step) { return !step.profiled; });
+  if (scaled > 0) {
+    const double share = static_cast<double>(scaled) / static_cast<double>(cycle);
+    p.uncertainty += kScaledSteps * share;
+    p.warnings.push_back(
+        fmt::format("no profiled step has the size of {} of the {} steps that the time is the mean of: their kernels "
+                    "are scaled from the profiled ones', ±{:.0f} % of such a step",
+                    scaled, cycle, kScaledSteps * 100));
+  }
+  // Steps that the recording does not repeat are a sample, and the measured ones another.
+  if (workload.recorded.size() >= 2 * p.cycle || p.steps.size() < 2) return;
+  double least = p.steps[1].ms;
+  double most = least;
+  for (std::size_t step = 1; step < p.steps.size(); ++step) {
+    least = std::min(least, p.steps[step].ms);
+    most = std::max(most, p.steps[step].ms);
+  }
+  const double sample = p.step_ms > 0 ? (most - least) / p.step_ms / std::sqrt(static_cast<double>(cycle)) / 2 : 0;
+  p.uncertainty += sample;
+  p.warnings.push_back(
+      fmt::format("the recorded steps differ and do not repeat: a mean of {} steps between {:.1f} and {:.1f} ms is "
+                  "known to ±{:.0f} %",
+                  cycle, least, most, sample * 100));
 }
 
 void judge_prices(const Workload& adapted, const Simulation& simulation, Prediction& p) {

@@ -27,6 +27,9 @@ void judge_version(const Settings& settings, Prediction& p);
 /// The workload's own estimates, kernels that the machine has not measured, and whose host times these are.
 void judge_workload(const Workload& workload, const Workload& adapted, const MachineProfile& machine, Prediction& p);
 
+/// Recorded steps that differ: of which steps the times are the mean, and what is not known of theirs.
+void judge_steps(const Workload& workload, Prediction& p);
+
 /// Prices that were not read off measurements, and sections that no capture shows.
 void judge_prices(const Workload& adapted, const Simulation& simulation, Prediction& p);
 

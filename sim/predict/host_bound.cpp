@@ -9,7 +9,7 @@ Result<Simulation> steady(const Workload& workload, const Settings& settings, co
                           const SimOptions& options) {
   Run ignored;
   SimulationRequest request;
-  request.steps = {.steps = 4, .record = false, .warm = true};
+  request.steps = {.steps = steps_of_cycle(workload), .record = false, .warm = true};
   request.options = options;
   return simulate(workload, settings, machine, request, ignored);
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <vector>
 
 #include "sim/predict/host_bound.hpp"
@@ -19,7 +20,7 @@ class Search {
 
   /// Host time of a first step from idle, ms.
   double first_host_ms(double scale) { return run(scale, 1).host_time(0).ms(); }
-  double steady_ms(double scale) { return run(scale, 4).steady_step().ms(); }
+  double steady_ms(double scale) { return run(scale, steps_of_cycle(workload_)).steady_step().ms(); }
 
   /// The scale at which the growing function `f` reaches `wanted`.
   template <class F>
@@ -58,11 +59,26 @@ class Search {
   std::optional<Error> error_;
 };
 
-/// Median and spread of the unprofiled steps.
-void add_measured(const Measured& measured, HostScale& found) {
-  const std::vector<double> steps = measured.steady_steps();
+/// Of steps that differ: how far each is from the mean of those a cycle apart, milliseconds, ascending.
+std::vector<double> residuals(const Measured& measured, std::size_t cycle) {
+  const std::size_t warm = std::min(Measured::kWarmUp, measured.step_ms.size());
+  std::vector<double> out;
+  for (std::size_t phase = warm; phase < warm + cycle; ++phase) {
+    std::vector<double> same;
+    for (std::size_t i = phase; i < measured.step_ms.size(); i += cycle) same.push_back(measured.step_ms[i]);
+    const double mean =
+        std::accumulate(same.begin(), same.end(), 0.0) / static_cast<double>(std::max<std::size_t>(1, same.size()));
+    for (const double ms : same) out.push_back(ms - mean);
+  }
+  std::sort(out.begin(), out.end());
+  return out;
+}
+
+/// Median, or mean of whole cycles, and spread of the unprofiled steps.
+void add_measured(const Measured& measured, std::size_t cycle, HostScale& found) {
+  const std::vector<double> steps = cycle > 1 ? residuals(measured, cycle) : measured.steady_steps();
   const std::size_t n = steps.size();
-  found.measured_ms = measured.steady_median();
+  found.measured_ms = cycle > 1 ? measured.steady_mean(cycle) : measured.steady_median();
   if (n >= 4) found.spread = (steps[n - 2] - steps[1]) / found.measured_ms;
 }
 
@@ -83,7 +99,7 @@ Result<HostScale> find_host_scale(const Workload& workload, const MachineProfile
   const MachineProfile& machine = elsewhere && elsewhere->profile ? *elsewhere->profile : planned;
   HostScale found;
   if (!workload.has_timing || !workload.measured) return found;
-  add_measured(*workload.measured, found);
+  add_measured(*workload.measured, workload.cycle, found);
   Search search(workload, machine);
   if (!workload.measured->host_issue_ms.empty()) {
     const double slow = search.first_host_ms(1.0);

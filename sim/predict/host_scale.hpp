@@ -24,9 +24,11 @@ struct HostScale {
   double recorded_factor = 1;
   double anchor = 1;        ///< k: measured steady step / simulated, of a GPU-bound capture; else 1
   bool host_bound = false;  ///< the captured settings
-  double measured_ms = 0;   ///< median of the unprofiled steps after the first two; 0: not measured
+  double measured_ms = 0;   ///< median of the unprofiled steps after the first two, or where steps differ the mean of
+                            ///< whole cycles (Measured::steady_mean); 0: not measured
   double simulated_ms = 0;  ///< the captured settings, simulated with the factor, before the anchor
-  double spread = 0;        ///< (second largest − second smallest) / median of those steps
+  double spread = 0;  ///< (second largest − second smallest) / measured_ms of those steps; where they differ, of
+                      ///< their distances from the mean of their place in the cycle
 };
 
 /// Calibrates from `workload` at its own settings, on the machine that it was recorded on: `machine`, or the built-in

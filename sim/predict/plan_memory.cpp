@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "sim/predict/confidence.hpp"
 
 namespace foreshard::sim {
@@ -17,6 +19,14 @@ bool repeats_recording(const Workload& workload, const PredictRequest& request) 
          static_cast<std::size_t>(request.steps) <= workload.recorded_host_ms.size();
 }
 
+void add_steps(const Workload& adapted, const StepOutcome& outcome, Prediction& p) {
+  for (std::size_t k = 0; k < adapted.recorded.size() && k < outcome.steps.size(); ++k)
+    p.steps.push_back({adapted.recorded[k], 0, outcome.steps[k].peaks, outcome.steps[k].num_alloc_retries});
+  const auto failed = static_cast<std::size_t>(std::max(0, outcome.out_of_memory_step));
+  if (p.out_of_memory && outcome.out_of_memory_step >= 0 && failed < adapted.recorded.size())
+    p.steps.push_back({adapted.recorded[failed], 0, outcome.out_of_memory_peaks, p.num_alloc_retries});
+}
+
 }  // namespace
 
 void add_memory(const Workload& adapted, const PredictRequest& request, const Simulation& simulation, Prediction& p) {
@@ -27,6 +37,8 @@ void add_memory(const Workload& adapted, const PredictRequest& request, const Si
     p.num_alloc_retries = outcome.steps.back().num_alloc_retries;
   }
   if (p.out_of_memory) p.peaks = outcome.out_of_memory_peaks;
+  p.out_of_memory_step = outcome.out_of_memory_step;
+  add_steps(adapted, outcome, p);
   const bool waits = records_streams(request.settings);
   p.peaks_depend_on_time = waits && !repeats_recording(adapted, request);
   if (waits && !p.peaks_depend_on_time)

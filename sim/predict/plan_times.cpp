@@ -38,16 +38,20 @@ void add_times(const PredictionSpec& spec, const Workload& workload, const Simul
   const double k = p.host_bound ? 1.0 : p.host_scale.anchor;
   stretch(p.run, k);
   p.gpu_step_ms = bound.gpu_step_ms * p.host_scale.anchor;
+  p.cycle = simulation.cycle;
   if (const std::size_t step = simulation.steady; step > 0) {
-    const Nanoseconds begin = simulation.step_end[step - 1].scaled(k);
+    const Nanoseconds begin = simulation.steady_begin().scaled(k);
     const Nanoseconds end = simulation.step_end[step].scaled(k);
     const BusyTime busy = busy_time(p.run, begin, end);
-    p.step_ms = (end - begin).ms();
-    p.compute_ms = busy.compute.ms();
-    p.communication_ms = busy.communication.ms();
-    p.exposed_communication_ms = busy.exposed_communication.ms();
-    p.idle_ms = (end - begin - busy.compute - busy.exposed_communication).ms();
+    const double share = 1 / static_cast<double>(p.cycle);
+    p.step_ms = (end - begin).ms() * share;
+    p.compute_ms = busy.compute.ms() * share;
+    p.communication_ms = busy.communication.ms() * share;
+    p.exposed_communication_ms = busy.exposed_communication.ms() * share;
+    p.idle_ms = (end - begin - busy.compute - busy.exposed_communication).ms() * share;
   }
+  for (std::size_t step = 1; step < p.steps.size(); ++step)
+    p.steps[step].ms = (simulation.step_end[step] - simulation.begin_of(step)).ms() * k;
   p.uncertainty = step_uncertainty(spec, workload, p);
   warn(spec, from_model(workload), p);
 }

@@ -18,6 +18,7 @@
 #include "sim/predict/plan_times.hpp"
 #include "sim/predict/reprice.hpp"
 #include "sim/predict/simulate.hpp"
+#include "sim/predict/throughput.hpp"
 
 namespace foreshard::sim {
 namespace {
@@ -83,6 +84,7 @@ Result<Prediction> predict(const Workload& workload, const MachineProfile& machi
   PredictRequest request = wanted;
   request.settings = carried_out(workload.lowering, wanted.settings);
   FORESHARD_TRY(check_memory_limit(request.memory_limit, machine));
+  request.steps = std::max(request.steps, static_cast<std::int32_t>(workload.recorded.size()));
   auto adapted = adapt(workload, request.settings);
   FORESHARD_TRY(adapted);
   Prediction p;
@@ -112,9 +114,11 @@ Result<Prediction> predict(const Workload& workload, const MachineProfile& machi
     FORESHARD_TRY(bound);
     add_times(machine.prediction, workload, *simulation, *bound, p);
   }
+  p.work = work_of_steps(workload, request.settings, p.cycle);
   if (!w.has_timing)
     p.warnings.push_back("the workload has no timing (no profiler trace was imported): only memory is predicted");
   judge_workload(workload, w, machine, p);
+  judge_steps(workload, p);
   judge_prices(w, *simulation, p);
   judge_machine(w, machine, request.settings, !simulation->caveats.empty(), p);
   if (elsewhere && p.has_time) judge_elsewhere(machine, p);

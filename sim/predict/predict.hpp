@@ -35,11 +35,21 @@ enum class HostConfidence : std::uint8_t {
   elsewhere = 3,  ///< the recorded process's, on another machine
 };
 
+/// One step of a recording whose steps differ.
+struct PredictedStep {
+  RecordedStep recorded;
+  double ms = 0;  ///< anchored as Prediction::step_ms; 0: not known, as that of the first, which makes workspaces and
+                  ///< optimizer states
+  MemoryPeaks peaks;  ///< of one that ran out of memory: until then
+  std::int64_t num_alloc_retries = 0;
+};
+
 struct PredictRequest {
   Settings settings;                  ///< the wanted ones
   std::optional<Bytes> memory_limit;  ///< none: the machine's memory
-  std::int32_t steps =
-      4;  ///< back to back; times are the steady step's (core/run/steady_step.hpp), memory is the last one's
+  /// Back to back, at least those of a recording whose steps differ (Workload::recorded). Times are the steady step's
+  /// (core/run/steady_step.hpp), or the mean of a cycle; memory is the last one's.
+  std::int32_t steps = 4;
   std::optional<HostScale> host_scale = {};  ///< find_host_scale()'s for this workload and machine; none: found anew
 };
 
@@ -56,12 +66,18 @@ struct Prediction {
   bool host_bound = false;
   HostConfidence host = HostConfidence::recorded;
   double uncertainty = 0;  ///< relative: half the width to be expected of step_ms
+  /// Of how many steps, one behind the other, the times are the mean; 1 where the workload's steps are equal.
+  std::size_t cycle = 1;
+  double work = 0;  ///< samples or tokens of such a step and GPU (throughput.hpp); 0: not known
 
   // Memory of the last step, or of the one that ran out of memory until it did; bytes.
   MemoryPeaks peaks;
   std::int64_t num_alloc_retries = 0;
   Bytes memory_capacity = 0;  ///< what the caching allocator may take: the machine's memory, or the limit asked for
   std::optional<OutOfMemory> out_of_memory;
+  std::int32_t out_of_memory_step = -1;  ///< −1: in setup, or none did
+  /// Each step of a recording whose steps differ, up to the one that ran out of memory; else empty.
+  std::vector<PredictedStep> steps;
   /// record_stream: the same peaks for a host that is faster and slower by the profile's
   /// /prediction/host_speed_range; else both equal `peaks`.
   MemoryPeaks peaks_faster_host;

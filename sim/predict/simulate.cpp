@@ -1,5 +1,7 @@
 #include "sim/predict/simulate.hpp"
 
+#include <algorithm>
+
 #include "core/run/steady_step.hpp"
 #include "sim/collectives/modelled_collectives.hpp"
 #include "sim/machine/address_space.hpp"
@@ -67,7 +69,11 @@ Result<Simulation> simulate(const Workload& workload, const Settings& settings, 
   const auto timings = device.timings();
   for (const StepOutcome::Step& step : result.outcome.steps)
     result.step_end.push_back(step.last_compute_op ? timings[step.last_compute_op->value].end : Nanoseconds{});
-  result.steady = steady_step(result.step_end.size());
+  const std::size_t count = result.step_end.size();
+  result.steady = steady_step(count);
+  result.cycle = std::min<std::size_t>(workload.cycle, std::max<std::size_t>(count, 2) - 1);
+  if (result.cycle > result.steady && count > 0) result.steady = count - 1;
+  result.synchronized = request.steps.synchronized == 1;
   return result;
 }
 

@@ -1,6 +1,8 @@
 // One simulation of a workload: device, memory and host program put together.
 #pragma once
 
+#include <algorithm>
+#include <cstdint>
 #include <optional>
 
 #include "core/base/error.hpp"
@@ -27,18 +29,35 @@ struct Simulation {
   Nanoseconds host_worked;            ///< host work of all steps, waits for the device left out
   bool follows_recording = true;      ///< every segment of cudaMalloc lies where the recording has it
 
-  /// The step whose times are a training run's: steady_step() of them (core/run/steady_step.hpp).
+  /// The step whose times are a training run's, steady_step() of them (core/run/steady_step.hpp), and how many of them
+  /// up to it are one cycle of the workload: 1 where its steps are equal. A cycle that does not end there ends with the
+  /// last step.
   std::size_t steady = 0;
+  std::size_t cycle = 1;
 
-  /// The time of that step, from the end of the step before to its own end; zero without kernels.
+  bool synchronized = false;  ///< the host waited for the GPU behind the first step, and began the second anew
+
+  /// When a step, from 1, begins on the device: with the end of the one before.
+  [[nodiscard]] Nanoseconds begin_of(std::size_t step) const {
+    if (step == 1 && synchronized) return std::max(step_end[0], outcome.steps[1].host_begin);
+    return step_end[step - 1];
+  }
+  [[nodiscard]] Nanoseconds steady_begin() const { return begin_of(steady - cycle + 1); }
+  /// The time of that step, or the mean of the cycle, from the end of the step before; zero without kernels.
   [[nodiscard]] Nanoseconds steady_step() const {
-    return step_end.size() < 2 ? Nanoseconds{} : step_end[steady] - step_end[steady - 1];
+    if (step_end.size() < 2) return {};
+    return {(step_end[steady] - steady_begin()).count / static_cast<std::int64_t>(cycle)};
   }
   /// Host time of a step, from its first call to its last.
   [[nodiscard]] Nanoseconds host_time(std::size_t step) const {
     return outcome.steps[step].host_end - outcome.steps[step].host_begin;
   }
 };
+
+/// How many steps show a whole cycle of `workload`, with a step before it and one behind.
+[[nodiscard]] inline std::int32_t steps_of_cycle(const Workload& workload) {
+  return std::max<std::int32_t>(4, static_cast<std::int32_t>(workload.cycle) + 2);
+}
 
 /// `workload` must be adapted to `settings`. Fills `run` when `request.steps.record` is set.
 [[nodiscard]] Result<Simulation> simulate(const Workload& workload, const Settings& settings,

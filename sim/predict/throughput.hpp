@@ -2,6 +2,7 @@
 #pragma once
 
 #include "core/settings/settings.hpp"
+#include "core/workload/workload.hpp"
 
 namespace foreshard::sim {
 
@@ -9,7 +10,12 @@ namespace foreshard::sim {
 /// Ranks of a tensor-parallel group work on the same samples.
 [[nodiscard]] double work_of_step(const Settings& settings);
 
+/// The same of the mean step of a plan of `workload`: where its recorded steps differ, of the last `cycle`; 0 where
+/// what they get done is not known.
+[[nodiscard]] double work_of_steps(const Workload& workload, const Settings& settings, std::size_t cycle);
+
 /// The same a second, of one GPU; 0 where batch or time (milliseconds) are not known.
+[[nodiscard]] double work_per_second(double work, double step_ms);
 [[nodiscard]] double work_per_second(const Settings& settings, double step_ms);
 
 }  // namespace foreshard::sim

@@ -34,8 +34,7 @@ void fill(const Prediction& p, SweepPoint& point) {
   } else if (p.out_of_memory) {
     point.state = SweepPoint::State::out_of_memory;
   }
-  if (point.state == SweepPoint::State::ran)
-    point.tokens_per_s_per_gpu = work_per_second(point.settings, point.step_ms);
+  if (point.state == SweepPoint::State::ran) point.tokens_per_s_per_gpu = work_per_second(p.work, point.step_ms);
 }
 
 SweepPoint run_point(WorkloadSource& source, const MachineProfile& machine, const SweepRequest& request,

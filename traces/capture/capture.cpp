@@ -1,6 +1,7 @@
 #include "traces/capture/capture.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
@@ -13,6 +14,7 @@
 #include "traces/capture/program_builder.hpp"
 #include "traces/capture/recogniser.hpp"
 #include "traces/capture/recorded_returns.hpp"
+#include "traces/capture/step_sizes.hpp"
 #include "traces/capture/trained.hpp"
 
 namespace foreshard::traces {
@@ -79,21 +81,73 @@ void drop_broken_step(Hooks& hooks, std::vector<CaptureEvent>& events) {
     if (e.partner != CaptureEvent::kNone && e.partner >= events.size()) e.partner = CaptureEvent::kNone;
 }
 
-Result<void> add_steps(const BuiltPrograms& built, const CaptureInput& input, Workload& workload) {
-  for (const std::vector<PlacedOp>& memory : built.steps) {
-    Program program;
-    if (input.timing != nullptr) {
-      auto joined = join_step(memory, *input.timing, input.units, &memory == &built.steps.front());
-      FORESHARD_TRY(joined);
-      program = std::move(*joined);
-    } else {
-      program = memory_program(memory);
-    }
-    workload.steps.push_back(std::move(program));
+/// The time side of each size of step: a profiled one, or one scaled from those.
+std::vector<StepTiming> timing_by_size(const StepTiming& timing, StepSizes& sizes, bool& assumed) {
+  std::vector<const StepTiming*> profiled;
+  for (const StepTiming& size : timing.sizes) profiled.push_back(&size);
+  if (profiled.empty()) profiled.push_back(&timing);
+  const TimesSources sources = times_sources(sizes, profiled);
+  assumed = sources.assumed;
+  std::vector<StepTiming> out;
+  for (const TimesSource& source : sources.of) {
+    const StepTiming* other = source.other ? profiled[*source.other] : nullptr;
+    out.push_back(source.profiled ? *profiled[source.step] : scaled_timing(*profiled[source.step], other, source));
   }
-  // Equal programs at the end are kept once: step k runs steps[min(k, last)].
-  while (workload.steps.size() > 1 && same_program(workload.steps.back(), workload.steps[workload.steps.size() - 2]))
+  for (std::size_t k = 0; k < sizes.steps.size(); ++k) sizes.steps[k].profiled = sources.of[sizes.size_of[k]].profiled;
+  return out;
+}
+
+/// What is said of steps that differ.
+ImportStat different_steps(const StepSizes& sizes, const Workload& workload, bool assumed) {
+  constexpr std::size_t kShown = 16;
+  std::vector<std::string> tokens;
+  for (const RecordedStep& step : sizes.steps)
+    tokens.push_back(step.seq > 0 ? fmt::format("{} x {}", step.batch, step.seq) : "unknown");
+  if (tokens.size() > kShown) {
+    tokens.resize(kShown);
+    tokens.emplace_back("…");
+  }
+  const bool known = std::any_of(sizes.steps.begin(), sizes.steps.end(), [](const auto& s) { return s.seq > 0; });
+  std::string text = fmt::format("recorded steps: they differ{}, and plans run them all",
+                                 known ? fmt::format(" (batch x seq {})", fmt::join(tokens, ", ")) : "");
+  if (sizes.cycle > 1) text += fmt::format("; a step time is the mean of {}", sizes.cycle);
+  const auto scaled = std::count_if(sizes.steps.begin(), sizes.steps.end(), [](const auto& s) { return !s.profiled; });
+  if (workload.has_timing && scaled > 0)
+    text += fmt::format("; no profiled step has the size of {} of them: their times are scaled", scaled);
+  if (workload.has_timing && assumed) text += "; which sizes the profiled steps have is assumed";
+  return {"different_steps", ImportStat::Severity::info, sizes.steps.size(), std::move(text)};
+}
+
+Result<void> add_steps(const BuiltPrograms& built, const CaptureInput& input, Capture& capture) {
+  Workload& workload = capture.workload;
+  StepSizes sizes = step_sizes(built.steps, input.settings);
+  std::vector<StepTiming> timing;
+  bool assumed = false;
+  if (sizes.differ && input.timing != nullptr) timing = timing_by_size(*input.timing, sizes, assumed);
+  for (std::size_t k = 0; k < built.steps.size(); ++k) {
+    if (input.timing == nullptr) {
+      workload.steps.push_back(memory_program(built.steps[k]));
+      continue;
+    }
+    const StepTiming& times = timing.empty() ? *input.timing : timing[sizes.size_of[k]];
+    auto joined = join_step(built.steps[k], times, input.units, k == 0);
+    FORESHARD_TRY(joined);
+    workload.steps.push_back(std::move(*joined));
+  }
+  workload.cycle = sizes.cycle;
+  // Equal programs at the end are kept once (program_of_step()).
+  while (workload.steps.size() > workload.cycle &&
+         same_program(workload.steps.back(), workload.steps[workload.steps.size() - 1 - workload.cycle]))
     workload.steps.pop_back();
+  if (input.timing != nullptr) {
+    const StepTiming& last = timing.empty() || input.timing->sizes.empty() ? *input.timing : input.timing->sizes.back();
+    workload.sections = input.timing->sections;
+    workload.labels = last.labels;
+    workload.process_groups = last.process_groups;
+    workload.has_timing = true;
+  }
+  if (sizes.differ) capture.stats.push_back(different_steps(sizes, workload, assumed));
+  workload.recorded = std::move(sizes.steps);
   return {};
 }
 
@@ -154,7 +208,7 @@ void name_allocations(const Snapshot& snapshot, Capture& capture) {
       alloc_of[k][op.tensor.value] = i;
     }
   const auto program_of = [&](const AllocationNote& note) {
-    return std::min(static_cast<std::size_t>(note.step), w.steps.size() - 1);
+    return program_of_step(w, static_cast<std::size_t>(note.step));
   };
   const auto is_in_program = [&](const AllocationNote& note) {
     if (note.step < 0 || !note.tensor.valid()) return false;
@@ -231,16 +285,10 @@ Result<Capture> take_capture(CaptureInput input, StepNumbers& numbers) {
   add_segments(input.snapshot, w);
   w.returns = recorded_returns(input.snapshot.events);
   for (const StepPlaces& step : hooks->steps) w.recorded_host_ms.push_back((step.end - step.begin).ms());
-  FORESHARD_TRY(add_steps(built, input, w));
-  if (input.timing != nullptr) {
-    w.sections = input.timing->sections;
-    w.labels = input.timing->labels;
-    w.process_groups = input.timing->process_groups;
-    w.has_timing = true;
-  }
+  capture.stats = hooks->stats;
+  FORESHARD_TRY(add_steps(built, input, capture));
   capture.allocations = built.allocations;
   capture.optimizer_began_before = built.optimizer_began_before;
-  capture.stats = hooks->stats;
   capture.stats.insert(capture.stats.end(), frozen->begin(), frozen->end());
   return capture;
 }

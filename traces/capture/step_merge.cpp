@@ -43,8 +43,16 @@ Signature signature(const Run& run, const StepCalls& step) {
 class Merge {
  public:
   Merge(const Run& run, std::span<const StepCalls> steps, const std::vector<bool>& followed,
-        std::span<const FreedOp> freed, StreamId compute, std::span<const ProcessGroup> groups)
-      : run_(run), steps_(steps), followed_(followed), freed_(freed), compute_(compute), groups_(groups) {}
+        std::span<const FreedOp> freed, StreamId compute, std::span<const ProcessGroup> groups,
+        const StepTiming* before)
+      : run_(run), steps_(steps), followed_(followed), freed_(freed), compute_(compute), groups_(groups) {
+    if (before != nullptr) {
+      out_.labels = before->labels;
+      out_.process_groups = before->process_groups;
+      out_.streams = before->streams;
+    }
+    for (const StepCalls& step : steps) out_.indices.push_back(step.index);
+  }
 
   StepTiming run() {
     std::vector<const StepCalls*> all;
@@ -104,8 +112,9 @@ class Merge {
 
   std::uint8_t user_stream(StreamId stream) {
     if (stream == compute_) return 0;
-    const auto place = static_cast<std::size_t>(std::find(streams_.begin(), streams_.end(), stream) - streams_.begin());
-    if (place == streams_.size()) streams_.push_back(stream);
+    const auto place =
+        static_cast<std::size_t>(std::find(out_.streams.begin(), out_.streams.end(), stream) - out_.streams.begin());
+    if (place == out_.streams.size()) out_.streams.push_back(stream);
     return static_cast<std::uint8_t>(std::min<std::size_t>(place + 1, 255));
   }
 
@@ -170,6 +179,7 @@ class Merge {
     out.kernel.work = work(same, true);
     out.kernel.ring_slowdown = freed.ring_slowdown;
     out.kernel.label = label(op);
+    out.blocks = std::uint64_t{op.grid[0]} * op.grid[1] * op.grid[2];
     return out;
   }
 
@@ -245,7 +255,6 @@ class Merge {
   std::span<const ProcessGroup> groups_;
   StreamWaits waits_;  // of the segments being merged
   StepTiming out_;
-  std::vector<StreamId> streams_;  // the user's own beside the compute stream
   std::set<Signature> shapes_;
 };
 
@@ -259,6 +268,29 @@ std::vector<std::size_t> equal_steps(const Run& run, std::span<const StepCalls> 
     if (group.size() > best.size() || (group.size() == best.size() && group.back() > best.back())) best = group;
   }
   return best;
+}
+
+std::vector<std::vector<std::size_t>> steps_by_size(const Run& run, std::span<const StepCalls> steps,
+                                                    const StepCalls& like) {
+  const auto same_place = [](const StepSegment& a, const StepSegment& b) {
+    return a.hook == b.hook && a.unit == b.unit;
+  };
+  std::vector<std::vector<std::size_t>> out;
+  std::map<Signature, std::size_t> kinds;
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    const std::vector<StepSegment>& segments = steps[i].segments;
+    if (!std::equal(segments.begin(), segments.end(), like.segments.begin(), like.segments.end(), same_place)) continue;
+    Signature kind = signature(run, steps[i]);
+    for (const StepSegment& segment : segments)
+      for (const StepItem& item : segment.items)
+        if (item.op != StepItem::kSynchronize)
+          for (const std::uint32_t size : run.device_ops[item.op].grid) kind.push_back(size);
+    const auto [place, fresh] = kinds.emplace(std::move(kind), out.size());
+    if (fresh) out.emplace_back();
+    out[place->second].push_back(i);
+  }
+  if (out.size() < 2) out.clear();
+  return out;
 }
 
 StreamId compute_stream(const Run& run, std::span<const StepCalls> steps) {
@@ -296,8 +328,9 @@ std::vector<SectionRole> roles_of(const Run& run, const StepSection& section) {
 }
 
 StepTiming merge_steps(const Run& run, std::span<const StepCalls> steps, const std::vector<bool>& followed,
-                       std::span<const FreedOp> freed, StreamId compute, std::span<const ProcessGroup> groups) {
-  return Merge(run, steps, followed, freed, compute, groups).run();
+                       std::span<const FreedOp> freed, StreamId compute, std::span<const ProcessGroup> groups,
+                       const StepTiming* before) {
+  return Merge(run, steps, followed, freed, compute, groups, before).run();
 }
 
 }  // namespace foreshard::traces

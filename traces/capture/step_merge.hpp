@@ -23,11 +23,18 @@ namespace foreshard::traces {
 /// The roles of a section's ops, in order of its items.
 [[nodiscard]] std::vector<SectionRole> roles_of(const Run& run, const StepSection& section);
 
+/// Numbers of the steps that pass the hook places of `like`, by ops and grids; in the order in which they come. Empty
+/// where all are alike.
+[[nodiscard]] std::vector<std::vector<std::size_t>> steps_by_size(const Run& run, std::span<const StepCalls> steps,
+                                                                  const StepCalls& like);
+
 /// Merges the steps (at least one, all equal by equal_steps). `followed[i]`: step i ends where another
 /// begins, so what comes after its optimizer is known; it is put before the step's first hook place.
-/// `groups`: the trace's process groups, by communicator. `stats` of the result is empty.
+/// `groups`: the trace's process groups, by communicator. `stats` of the result is empty. Labels, process groups and
+/// streams go on behind those of `before`, where it is not null.
 [[nodiscard]] StepTiming merge_steps(const Run& run, std::span<const StepCalls> steps,
                                      const std::vector<bool>& followed, std::span<const FreedOp> freed,
-                                     StreamId compute, std::span<const ProcessGroup> groups);
+                                     StreamId compute, std::span<const ProcessGroup> groups,
+                                     const StepTiming* before = nullptr);
 
 }  // namespace foreshard::traces

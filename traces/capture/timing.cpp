@@ -93,21 +93,28 @@ Result<StepTiming> read_timing(const Run& run, const sim::MachineProfile& machin
   mark_signatures(run, compute, contended);
   const std::vector<FreedOp> freed = free_of_contention(run, contended, compute, machine);
 
-  std::vector<StepCalls> chosen;
-  std::vector<bool> followed;
   std::uint64_t user_collectives = 0;
   std::uint64_t lost_waits = 0;
   for (const std::size_t i : equal) {
     user_collectives = std::max(user_collectives, steps[i].user_collectives);
     lost_waits = std::max(lost_waits, steps[i].lost_waits);
-    followed.push_back(static_cast<std::size_t>(steps[i].index) + 1 < hooks->steps.size());
-    chosen.push_back(steps[i]);
   }
-  StepTiming out = merge_steps(run, chosen, followed, freed, compute, groups);
+  const auto merged = [&](const std::vector<std::size_t>& which, const StepTiming* before) {
+    std::vector<StepCalls> chosen;
+    std::vector<bool> followed;
+    for (const std::size_t i : which) {
+      followed.push_back(static_cast<std::size_t>(steps[i].index) + 1 < hooks->steps.size());
+      chosen.push_back(steps[i]);
+    }
+    return merge_steps(run, chosen, followed, freed, compute, groups, before);
+  };
+  StepTiming out = merged(equal, nullptr);
+  for (const std::vector<std::size_t>& kind : steps_by_size(run, steps, steps[equal.front()]))
+    out.sizes.push_back(merged(kind, out.sizes.empty() ? &out : &out.sizes.back()));
   out.stats = std::move(hooks->stats);
   add_stat(out.stats, "different_steps", Severity::data_loss, steps.size() - equal.size(),
            "Recorded steps that issue other device ops than the ones used; left out.");
-  add_stat(out.stats, "single_step", Severity::info, chosen.size() == 1 ? 1 : 0,
+  add_stat(out.stats, "single_step", Severity::info, equal.size() == 1 ? 1 : 0,
            "Only one step could be used: interruptions of the host in it stay in the host times.");
   add_stat(out.stats, "ops_without_call", Severity::data_loss, calls.ops_without_call,
            "Device ops whose runtime call is not in the trace; left out of the step.");

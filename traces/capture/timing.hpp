@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -28,6 +29,7 @@ struct TimedItem {
   UserCollective collective;
   std::uint32_t collectives_behind = 0;  ///< of wait_stream, as Op's
   LabelId label;                         ///< of collectives
+  std::uint64_t blocks = 0;              ///< of a kernel's grid; 0: not known
   double position = 0;  ///< place of the call within its segment's host time (sections included), 0 to 1
 };
 
@@ -40,6 +42,13 @@ struct TimedSegment {
   std::vector<TimedItem> items;
 };
 
+/// What the grid of an attention kernel says of a step: samples, and tiles of a sample's tokens.
+struct AttentionShape {
+  std::uint32_t batch = 0;
+  std::uint32_t tiles = 0;                ///< the most over all kernels
+  std::vector<std::uint32_t> tile_sizes;  ///< that they may have
+};
+
 struct StepTiming {
   std::vector<TimedSegment> segments;  ///< in host order; the first opens at the step's begin (zero_grad)
   std::vector<SectionCost> sections;   ///< by first appearance; labels are ids of `labels`
@@ -47,12 +56,20 @@ struct StepTiming {
   std::vector<ProcessGroup> process_groups;  ///< of the program's own collectives
   Nanoseconds host_total;                    ///< sum of all host intervals of the step, sections included
   std::vector<ImportStat> stats;             ///< what was odd: steps that differ, ops without a call, …
+  std::vector<StreamId> streams;             ///< the program's own, by TimedItem::user_stream from 1 on
+  std::vector<std::int32_t> indices;         ///< of the steps that it was read from, as the trace numbers them
+  std::optional<AttentionShape> attention;   ///< of those; none: not known, or not given
+  /// Where profiled steps that pass the same hook places issue other ops, or on other grids: one of each kind, in the
+  /// order in which they come, this one's steps among them. Labels, process groups and streams are this one's, with
+  /// more behind.
+  std::vector<StepTiming> sizes;
 };
 
 /// Reads the step out of a Run that holds a profiler trace; its `units` and `settings` are those of the
 /// about file. With several recorded steps of the same device ops: host intervals and the durations of
 /// FSDP's own ops are the least of them, durations of the user's and the optimizer's ops their mean.
-/// Steps that differ from most are left out and counted; of two that differ, the later is taken.
+/// Steps that differ from most are left out and counted; of two that differ, the later is taken. For a recording whose
+/// steps differ in size each kind is kept as well (StepTiming::sizes).
 ///
 /// `groups`: what the trace's process groups are, by DeviceOpRecord::communicator. A collective that the program issued
 /// itself, of a group and a kind that are known, is priced as FSDP2's are; where the compute stream waits for it is

@@ -129,6 +129,7 @@ class Importer {
   Result<void> take_log();
   Result<void> take_workload();
   [[nodiscard]] bool has_inferred() const { return out_.inference && out_.inference->why_not.empty(); }
+  void note_attention(StepTiming& timing) const;
   CaptureInput capture_input(std::uint32_t sm_count);
   Result<void> unknown_optimizer(const Capture& capture, std::uint32_t sm_count);
   Result<void> fit_given_buffers(std::uint32_t sm_count);
@@ -437,6 +438,13 @@ Result<void> Importer::unknown_optimizer(const Capture& capture, std::uint32_t s
   return {};
 }
 
+/// What the inference saw of the steps that it was read from.
+void Importer::note_attention(StepTiming& timing) const {
+  if (!out_.inference || timing.indices.empty()) return;
+  const auto step = static_cast<std::size_t>(timing.indices.front());
+  if (step < out_.inference->attention.size()) timing.attention = out_.inference->attention[step];
+}
+
 Result<void> Importer::take_workload() {
   if (!request_.workload) return {};
   if (!snapshot_)
@@ -455,9 +463,16 @@ Result<void> Importer::take_workload() {
     auto read = read_timing(r, *machine, process_groups_of(trace_->communicators));
     if (!read) return located(read.error(), files_.trace);
     timing = std::move(*read);
-    add_stats(timing->stats);
+    note_attention(*timing);
+    for (StepTiming& size : timing->sizes) note_attention(size);
   }
   auto capture = take_apart(timing ? &*timing : nullptr, sm_count_of(r, *machine));
+  if (timing) {
+    // Of a recording whose steps differ the capture has taken the times of all profiled ones.
+    if (capture && !capture->workload.recorded.empty())
+      std::erase_if(timing->stats, [](const ImportStat& stat) { return stat.name == "different_steps"; });
+    add_stats(timing->stats);
+  }
   if (!capture && inferred_) {
     no_workload(capture.error().text());
     return {};

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -17,6 +18,7 @@
 #include "core/settings/settings.hpp"
 #include "core/workload/unit.hpp"
 #include "traces/capture/hooks.hpp"
+#include "traces/capture/timing.hpp"
 #include "traces/infer/recorded_units.hpp"
 #include "traces/pytorch/profiler_trace.hpp"
 
@@ -48,9 +50,10 @@ struct Inference {
   std::uint32_t neighbours_apart = 0;  ///< global ranks between neighbours of FSDP2's group; 0: no trace shows it
   std::vector<bool> checkpointed;      ///< by block whose backward is long enough to tell; empty: none is
   std::vector<RecordedUnit> recorded;
-  std::vector<Bytes> inputs;           ///< sizes requested between a microbatch's start and its forward, each once
-  std::vector<InferredItem> items;     ///< in the order in which they are shown
-  std::vector<std::string> unsettled;  ///< what the recording does not settle, one sentence each
+  std::vector<Bytes> inputs;  ///< sizes requested between a microbatch's start and its forward, each once
+  std::vector<std::optional<AttentionShape>> attention;  ///< by step of the trace
+  std::vector<InferredItem> items;                       ///< in the order in which they are shown
+  std::vector<std::string> unsettled;                    ///< what the recording does not settle, one sentence each
 
   /// The item of that key; null: none.
   [[nodiscard]] const InferredItem* item(std::string_view key) const;

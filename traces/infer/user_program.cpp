@@ -13,6 +13,7 @@
 #include "core/kernel/kernel_name.hpp"
 #include "core/settings/settings_names.hpp"
 #include "traces/capture/range_meaning.hpp"
+#include "traces/capture/step_sizes.hpp"
 
 namespace foreshard::traces {
 namespace {
@@ -31,13 +32,6 @@ constexpr std::array kAttentionGrids{AttentionGrid{"fmha_reduce_head", 1, "", 0}
                                      AttentionGrid{"fmha_cutlassF", 2, "aligned_", 0},
                                      AttentionGrid{"flash_fwd_kernel", 1, "kernel_traits<", 1}};
 constexpr std::array<std::uint32_t, 2> kReduceHeadTiles{8, 16};
-constexpr Bytes kTokenBytes = 8;  // torch.int64, which cross_entropy demands of its targets
-
-struct AttentionShape {
-  std::uint32_t batch = 0;
-  std::uint32_t tiles = 0;                ///< the most over all steps
-  std::vector<std::uint32_t> tile_sizes;  ///< that they may have
-};
 
 /// The n-th of the numbers, separated by commas, behind the word; none: it is not there.
 std::optional<std::uint32_t> number_behind(std::string_view text, std::string_view word, std::size_t n) {
@@ -62,11 +56,11 @@ std::vector<std::uint32_t> tile_sizes_of(const AttentionGrid& grid, std::string_
   return size ? std::vector{*size} : std::vector<std::uint32_t>();
 }
 
-/// None where kernels disagree or there are none.
-std::optional<AttentionShape> attention_shape(const ProfilerTrace& trace) {
+/// Of the kernels that were issued in [from, to). None where they disagree or there are none.
+std::optional<AttentionShape> attention_shape(const ProfilerTrace& trace, Nanoseconds from, Nanoseconds to) {
   std::optional<AttentionShape> shape;
   for (const DeviceOpRecord& op : trace.run.device_ops) {
-    if (op.kind != DeviceOpRecord::Kind::kernel) continue;
+    if (op.kind != DeviceOpRecord::Kind::kernel || op.issue < from || op.issue >= to) continue;
     const std::string& name = trace.run.labels.text(op.label);
     for (const AttentionGrid& grid : kAttentionGrids) {
       if (name.find(grid.kernel) == std::string::npos) continue;
@@ -95,6 +89,19 @@ std::map<std::uint32_t, Bytes, std::greater<>> sequences_of(std::span<const Byte
     if (sequence > 0 && sequence <= UINT32_MAX && fits(sequence, shape))
       out.emplace(static_cast<std::uint32_t>(sequence), bytes);
   }
+  return out;
+}
+
+std::optional<AttentionShape> attention_shape(const ProfilerTrace& trace) {
+  return attention_shape(trace, Nanoseconds{INT64_MIN}, Nanoseconds{INT64_MAX});
+}
+
+/// By step of the trace.
+std::vector<std::optional<AttentionShape>> attention_of_steps(const InferInput& input, std::span<const Unit> units) {
+  std::vector<std::optional<AttentionShape>> out;
+  const auto hooks = find_hooks(input.trace_ranges, units);
+  if (!hooks || input.trace == nullptr) return out;
+  for (const StepPlaces& step : hooks->steps) out.push_back(attention_shape(*input.trace, step.begin, step.end));
   return out;
 }
 
@@ -279,6 +286,7 @@ void infer_inputs(const InferInput& input, Inference& out) {
   const auto hooks = find_hooks(input.ranges, out.units);
   if (!hooks) return;
   out.inputs = inputs_of(input, *hooks);
+  out.attention = attention_of_steps(input, out.units);
   const auto attention = input.trace != nullptr ? attention_shape(*input.trace) : std::nullopt;
   const auto sequences =
       attention ? sequences_of(out.inputs, *attention) : std::map<std::uint32_t, Bytes, std::greater<>>();

@@ -34,9 +34,9 @@ constexpr auto keys_of(const std::array<Field<R>, N>& fields, Others... others) 
   return keys;
 }
 
-constexpr auto kFileKeys =
-    keys_of(kWorkloadFields, "format", "schema", "settings", "units", "labels", "computations", "measured",
-            "initial_segments", "late_returns", "losses", "process_groups", "sections", "setup", "steps");
+constexpr auto kFileKeys = keys_of(kWorkloadFields, "format", "schema", "settings", "units", "labels", "computations",
+                                   "measured", "initial_segments", "late_returns", "losses", "process_groups",
+                                   "recorded_steps", "sections", "setup", "steps");
 constexpr auto kOpKeys = keys_of(kOpFields, kComputesKey);
 constexpr auto kSectionKeys = keys_of(kSectionFields, "items");
 constexpr auto kSegmentKeys = keys_of(kSegmentFields, "blocks");
@@ -200,6 +200,10 @@ void read_workload(JsonReader& reader, const Json& json, Workload& out) {
   member("late_returns", false, [&](const Json& late) {
     read_list(reader, late, out.returns.late,
               [&](const Json& item, RecordedReturns::Late& entry) { read_array(reader, item, kLateForm, entry); });
+  });
+  member("recorded_steps", false, [&](const Json& steps) {
+    read_list(reader, steps, out.recorded,
+              [&](const Json& item, RecordedStep& step) { read_array(reader, item, kRecordedStepForm, step); });
   });
   member("initial_segments", false, [&](const Json& segments) {
     read_list(reader, segments, out.initial_segments,

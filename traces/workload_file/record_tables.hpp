@@ -185,11 +185,19 @@ inline constexpr std::array kWorkloadFields{
     FORESHARD_FIELD(Workload, "optimizer_known", optimizer_known),
     FORESHARD_FIELD(Workload, "parameters_order", parameters_order),
     FORESHARD_FIELD(Workload, "recorded_host_ms", recorded_host_ms),
+    FORESHARD_FIELD(Workload, "cycle", cycle),
     FORESHARD_FIELD(Workload, "segment_addresses", segment_addresses),
     FORESHARD_FIELD(Workload, "segment_sizes", segment_sizes),
     FORESHARD_FIELD(Workload, "recorded_frees", returns.frees),
     FORESHARD_FIELD(Workload, "estimates", estimates),
 };
+
+inline constexpr std::array kRecordedStepFields{
+    FORESHARD_FIELD(RecordedStep, "batch", batch),
+    FORESHARD_FIELD(RecordedStep, "seq", seq),
+    FORESHARD_FIELD(RecordedStep, "profiled", profiled),
+};
+inline constexpr ArrayForm<RecordedStep> kRecordedStepForm{kRecordedStepFields, 0};
 
 inline constexpr std::array kLateFields{
     FORESHARD_FIELD(RecordedReturns::Late, "free", free),

@@ -158,6 +158,11 @@ std::string to_json(const Workload& workload) {
     write_lines(out, workload.returns.late, "  ",
                 [&](const RecordedReturns::Late& late) { write_array(out, kLateForm, late); });
   }
+  if (!workload.recorded.empty()) {
+    begin_member(out, "recorded_steps");
+    write_lines(out, workload.recorded, "  ",
+                [&](const RecordedStep& step) { write_array(out, kRecordedStepForm, step); });
+  }
   const auto has_loss = [](const Program& step) { return step.loss.valid(); };
   if (std::any_of(workload.steps.begin(), workload.steps.end(), has_loss)) {
     begin_member(out, "losses");

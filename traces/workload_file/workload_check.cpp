@@ -74,6 +74,12 @@ class Checker {
   void check_lists() {
     if (workload_.units.empty()) fail("units", "there is no unit; the first is the root");
     if (workload_.steps.empty()) fail("steps", "there is no step");
+    if (workload_.cycle == 0 || workload_.cycle > workload_.steps.size())
+      fail("cycle", fmt::format("{} of {} steps cannot repeat", workload_.cycle, workload_.steps.size()));
+    if (workload_.recorded.size() > kMaxRecordedSteps)
+      fail("recorded_steps", fmt::format("{} steps are more than {}", workload_.recorded.size(), kMaxRecordedSteps));
+    if (!workload_.recorded.empty() && workload_.recorded.size() < workload_.steps.size())
+      fail("recorded_steps", fmt::format("{} for {} steps", workload_.recorded.size(), workload_.steps.size()));
     if (workload_.segment_addresses.size() != workload_.segment_sizes.size())
       fail("segment_sizes", fmt::format("{} sizes for {} addresses", workload_.segment_sizes.size(),
                                         workload_.segment_addresses.size()));
@@ -162,12 +168,13 @@ class Checker {
     return std::binary_search(names.begin(), names.end(), tensor);
   }
 
-  /// Whether a free in program `step` can mean a tensor of an earlier one. The last program runs again and
-  /// again, so what it frees may come from each of the programs that it follows.
+  /// Whether a free in program `step` can mean a tensor of an earlier one. The programs of the cycle run again and
+  /// again, so what they free may come from each of the programs that they follow.
   [[nodiscard]] bool allocated_earlier(const Op& op, std::size_t step) const {
     if (op.from_setup || op.steps_ago == step + 1) return has(setup_names_, op.tensor);
     if (op.steps_ago > step) return false;
-    const std::size_t last = step + 1 == workload_.steps.size() ? step : step - op.steps_ago;
+    const std::size_t count = workload_.steps.size();
+    const std::size_t last = step + workload_.cycle >= count ? count - 1 : step - op.steps_ago;
     for (std::size_t i = step - op.steps_ago; i <= last; ++i)
       if (has(step_names_[i], op.tensor)) return true;
     return false;

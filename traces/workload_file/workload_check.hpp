@@ -14,6 +14,7 @@ namespace foreshard::traces {
 inline constexpr std::int64_t kMaxOpTime = 100'000'000'000'000;  ///< ns of one op or pause: 28 hours
 inline constexpr Bytes kMaxAllocation = Bytes{1} << 50;          ///< bytes of one allocation, elements of a parameter
 inline constexpr std::uint32_t kMaxTensors = 1'000'000;          ///< names of tensors in one program
+inline constexpr std::size_t kMaxRecordedSteps = 10'000;         ///< a plan runs each
 
 /// The settings hold together (check(Settings)); every id is in range; hooks of a unit name one; allocations have a
 /// name; a name is allocated once a program; a free means a tensor that was allocated before it and is freed once;

@@ -118,6 +118,65 @@ TEST_CASE("the steady step has the next step's gathers behind it, whatever the l
   CHECK(gaps_us(Lowering::pytorch) > 0);
 }
 
+TEST_CASE("of steps that differ the plan is the mean of a cycle, and has the memory of each") {
+  Workload w = timed_workload(mixed(), 4);
+  scale_host(w, 0.1);
+  const Program long_step = w.steps.back();
+  Program short_step = long_step;
+  for (Op& op : short_step.ops) {
+    op.kernel.work = op.kernel.work.scaled(0.5);
+    if (op.kind == OpKind::alloc && op.category == MemoryCategory::activations) op.size.bytes /= 2;
+  }
+  const auto only = [&](const Program& program) {
+    w.steps.back() = program;
+    return plan(w, mixed());
+  };
+  const Prediction both[] = {only(long_step), only(short_step)};
+  w.steps = {w.steps.front(), short_step, long_step};
+  w.cycle = 2;
+  for (const std::uint32_t seq : {64U, 32U, 64U, 32U, 64U, 32U}) w.recorded.push_back({1, seq, true});
+  const Prediction p = plan(w, mixed());
+  CHECK(p.cycle == 2);
+  CHECK(p.work == 48);
+  CHECK(p.step_ms == Approx((both[0].step_ms + both[1].step_ms) / 2).epsilon(0.02));
+  REQUIRE(p.steps.size() == 6);
+  CHECK(p.steps[0].ms == 0);
+  CHECK(p.steps[3].ms == Approx(both[1].step_ms).epsilon(0.05));
+  CHECK(p.steps[4].ms == Approx(both[0].step_ms).epsilon(0.05));
+  CHECK(p.steps[4].peaks.allocated > p.steps[3].peaks.allocated);
+  CHECK(p.steps[5].peaks == p.peaks);
+
+  for (RecordedStep& step : w.recorded) step.profiled = step.seq == 64;
+  const Prediction scaled = plan(w, mixed());
+  CHECK(scaled.uncertainty == Approx(p.uncertainty + 0.05));
+  CHECK(scaled.warnings.size() == p.warnings.size() + 1);
+
+  // Measured steps alternate as well: their mean counts, and how far each is from those of its own size.
+  w.measured = Measured{{}, {}};
+  for (int k = 0; k < 12; ++k) w.measured->step_ms.push_back(k % 2 == 0 ? 3 * p.step_ms : p.step_ms);
+  const Prediction anchored = plan(w, mixed());
+  CHECK(anchored.host_scale.measured_ms == Approx(2 * p.step_ms));
+  CHECK(anchored.host_scale.spread == Approx(0).margin(1e-9));
+  CHECK(anchored.step_ms == Approx(2 * p.step_ms).epsilon(0.01));
+}
+
+TEST_CASE("out of memory in any of the steps that differ") {
+  Workload w = test::small_workload(mixed(), 3);
+  Program larger = w.steps.back();
+  for (Op& op : larger.ops)
+    if (op.kind == OpKind::alloc && op.category == MemoryCategory::activations) op.size.bytes += 64 * kMiB;
+  w.steps = {w.steps.front(), w.steps.back(), larger, w.steps.back()};
+  w.recorded.resize(4);
+  const Prediction fits = plan(w, mixed());
+  CHECK_FALSE(fits.out_of_memory);
+  CHECK(fits.steps[2].peaks.reserved > fits.steps[1].peaks.reserved);
+  const auto p = predict(w, h200(), {mixed(), fits.steps[2].peaks.reserved - 16 * kMiB, 4});
+  REQUIRE(p);
+  CHECK(p->out_of_memory);
+  CHECK(p->out_of_memory_step == 2);
+  CHECK(p->steps.size() == 3);
+}
+
 TEST_CASE("without times a plan is of memory alone") {
   const Workload w = test::small_workload(mixed(), 3);
   const Prediction p = plan(w, mixed());

@@ -131,13 +131,13 @@ class Annotator {
 
 }  // namespace
 
-Recorded record(const Workload& workload, const Settings& settings) {
+Recorded record(const Workload& workload, const Settings& settings, std::int32_t steps) {
   Workload marked = workload;
   const std::vector<Mark> marks = mark(marked);
   MarkingDevice device;
   ScriptedMemory memory(64 * kGiB);
   Recorded out;
-  const auto outcome = run_steps(marked, settings, {}, device, memory, out.run);
+  const auto outcome = run_steps(marked, settings, {.steps = steps}, device, memory, out.run);
   REQUIRE(outcome);
   REQUIRE_FALSE(outcome->out_of_memory);
   for (const AllocatorRecord& e : out.run.allocator)

@@ -16,9 +16,9 @@ struct Recorded {
   Run run;
 };
 
-/// Runs setup and four steps at `settings`. No entry and no annotation share a microsecond, but for ranges that FSDP
+/// Runs setup and the steps at `settings`. No entry and no annotation share a microsecond, but for ranges that FSDP
 /// opens and closes at once.
-[[nodiscard]] Recorded record(const Workload& workload, const Settings& settings);
+[[nodiscard]] Recorded record(const Workload& workload, const Settings& settings, std::int32_t steps = 4);
 
 /// One line a request: action, bytes, stream, address.
 [[nodiscard]] std::vector<std::string> requests_of(const Run& run);

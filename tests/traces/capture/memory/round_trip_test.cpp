@@ -79,6 +79,47 @@ TEST_CASE("a recording gives its workload back") {
   }
 }
 
+/// Steps of 4/4, 3/4, 2/4, 3/4 of the tokens, twice over.
+Workload varied_workload(const Settings& settings) {
+  Workload w = small_workload(settings, 3);
+  const Program steady = w.steps.back();
+  const auto scaled = [](Program program, Bytes quarters) {
+    for (Op& op : program.ops) {
+      const bool tokens = op.category == MemoryCategory::activations || op.category == MemoryCategory::inputs;
+      if (op.kind == OpKind::alloc && !op.gradient_of.valid() && tokens) op.size.bytes = op.size.bytes / 4 * quarters;
+    }
+    return program;
+  };
+  w.steps.resize(1);
+  for (const Bytes quarters : {3, 2, 3, 4}) w.steps.push_back(scaled(steady, quarters));
+  w.cycle = 4;
+  return w;
+}
+
+TEST_CASE("steps that differ are all kept, at any settings") {
+  constexpr std::int32_t kSteps = 8;
+  const Workload original = varied_workload(mixed());
+  const auto found = capture(record(original, mixed(), kSteps).snapshot, mixed(), original.units);
+  INFO((found ? "" : found.error().text()));
+  REQUIRE(found);
+  const Workload& w = found->workload;
+  CHECK(w.cycle == 4);
+  CHECK(w.recorded.size() == kSteps);
+  CHECK(w.steps.size() <= 6);  // the last ones repeat
+  REQUIRE(found->stats.size() == 1);
+  CHECK(found->stats.front().name == "different_steps");
+  for (const auto& [name, settings] : settings_to_try()) {
+    if (settings.accumulate > 1 || settings.param_dtype != mixed().param_dtype) continue;
+    INFO(name);
+    const auto adapted = adapt(w, settings);
+    const auto wanted = adapt(original, settings);
+    REQUIRE(adapted);
+    REQUIRE(wanted);
+    const auto requests = requests_of(record(adapted->workload, settings, kSteps).run);
+    CHECK(difference(requests, requests_of(record(wanted->workload, settings, kSteps).run)).empty());
+  }
+}
+
 TEST_CASE("the last all-gather result outlives the cast of the root's outputs") {
   Workload original = small_workload(mixed(), 2);
   for (Program& step : original.steps) {

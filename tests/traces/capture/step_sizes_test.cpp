@@ -1,0 +1,118 @@
+// Which profiled step has which size, and what the times of the other sizes are.
+#include "traces/capture/step_sizes.hpp"
+
+#include "tests/catch.hpp"
+
+using namespace foreshard;
+using namespace foreshard::traces;
+
+namespace {
+
+/// Sizes of 100 bytes a token.
+StepSizes sizes_of(const std::vector<std::uint32_t>& lengths) {
+  StepSizes out;
+  std::vector<std::uint32_t> known;
+  for (const std::uint32_t length : lengths) {
+    const auto found = static_cast<std::size_t>(std::find(known.begin(), known.end(), length) - known.begin());
+    if (found == known.size()) {
+      known.push_back(length);
+      out.bytes.push_back(100 * Bytes{length});
+    }
+    out.size_of.push_back(found);
+    out.steps.push_back({2, length, true});
+  }
+  out.differ = true;
+  return out;
+}
+
+/// One kernel that grows with the length, one that does not.
+StepTiming timed(std::uint64_t length) {
+  StepTiming out;
+  TimedSegment& segment = out.segments.emplace_back();
+  for (const std::uint64_t grows : {1, 0}) {
+    TimedItem& item = segment.items.emplace_back();
+    item.host_before = {7};
+    item.blocks = grows * length;
+    item.kernel.work = {static_cast<std::int64_t>(1000 + grows * (10 * length - 1000))};
+  }
+  return out;
+}
+
+StepTiming seen(std::uint64_t length, std::uint32_t tiles) {
+  StepTiming out = timed(length);
+  out.attention = AttentionShape{2, tiles, {128}};
+  return out;
+}
+
+TimesSources sources(const StepSizes& sizes, const std::vector<StepTiming>& profiled) {
+  std::vector<const StepTiming*> list;
+  for (const StepTiming& step : profiled) list.push_back(&step);
+  return times_sources(sizes, list);
+}
+
+}  // namespace
+
+TEST_CASE("profiled steps have the sizes of their attention, or of the ratio of their grids") {
+  const StepSizes sizes = sizes_of({2048, 1536, 1024, 1536});
+  for (const bool attention : {true, false}) {
+    const auto step = [&](std::uint32_t length) { return attention ? seen(length, length / 128) : timed(length); };
+    const TimesSources found = sources(sizes, {step(1536), step(2048)});
+    REQUIRE(found.of.size() == 3);
+    CHECK_FALSE(found.assumed);
+    CHECK(found.of[0].step == 1);
+    CHECK(found.of[1].step == 0);
+    CHECK(found.of[0].profiled);
+    CHECK(found.of[1].profiled);
+    CHECK_FALSE(found.of[2].profiled);
+    CHECK(found.of[2].step == 0);
+    CHECK(found.of[2].other == 1U);
+    CHECK(found.of[2].size == Approx(1024.0 / 1536));
+    CHECK(found.of[2].other_size == Approx(2048.0 / 1536));
+  }
+}
+
+TEST_CASE("one profiled step without attention is taken for the most frequent size") {
+  const TimesSources found = sources(sizes_of({2048, 1536, 1024, 1536}), {timed(5)});
+  CHECK(found.assumed);
+  CHECK(found.of[1].profiled);
+  CHECK_FALSE(found.of[0].profiled);
+  CHECK_FALSE(sources(sizes_of({2048, 1536, 1024}), {seen(5, 8)}).assumed);
+}
+
+TEST_CASE("a profiled step of no recorded size is placed by its grids") {
+  const TimesSources found = sources(sizes_of({2048, 1024}), {seen(1024, 8), seen(1536, 12)});
+  CHECK(found.of[1].profiled);
+  CHECK_FALSE(found.of[0].profiled);
+  CHECK(found.of[0].step == 1);
+  CHECK(found.of[0].size == Approx(2048.0 / 1536));
+}
+
+TEST_CASE("between and beyond profiled sizes kernels grow one by one, else all alike") {
+  const StepTiming near = timed(1536);
+  const StepTiming far = timed(2048);
+  TimesSource source;
+  source.size = 1024.0 / 1536;
+  source.other = 1;
+  source.other_size = 2048.0 / 1536;
+  const StepTiming scaled = scaled_timing(near, &far, source);
+  CHECK(scaled.segments[0].items[0].kernel.work.count == Approx(10'240));
+  CHECK(scaled.segments[0].items[1].kernel.work.count == 1000);
+  CHECK(scaled.segments[0].items[1].host_before.count == 7);
+
+  StepTiming other_ops = far;
+  other_ops.segments[0].items.pop_back();
+  const StepTiming alike = scaled_timing(near, &other_ops, source);
+  CHECK(alike.segments[0].items[0].kernel.work.count < near.segments[0].items[0].kernel.work.count);
+  CHECK(alike.segments[0].items[1].kernel.work.count < 1000);
+
+  source.other.reset();
+  CHECK(scaled_timing(near, nullptr, source).segments[0].items[1].kernel.work.count ==
+        Approx(1000 * source.size).margin(1));
+
+  // Never faster than the square: attention at most.
+  StepTiming steep = far;
+  steep.segments[0].items[0].kernel.work = {80'000};
+  source.other = 1;
+  CHECK(scaled_timing(near, &steep, source).segments[0].items[0].kernel.work.count ==
+        Approx(15'360 * source.size * source.size).margin(1));
+}
