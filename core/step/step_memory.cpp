@@ -17,7 +17,7 @@ std::size_t parameters_of(const Workload& workload) {
 }  // namespace
 
 StepMemory::StepMemory(const Workload& workload, const std::vector<UnitPlan>& plans, const AllocatorConfig& config,
-                       StepMemoryOptions options, const StepStreams& streams, Device& device, DeviceMemory& memory,
+                       StepMemoryOptions options, StepStreams& streams, Device& device, DeviceMemory& memory,
                        RunRecorder& recorder)
     : workload_(workload),
       plans_(plans),
@@ -29,8 +29,9 @@ StepMemory::StepMemory(const Workload& workload, const std::vector<UnitPlan>& pl
       programs_(workload, options.warm),
       gradients_(parameters_of(workload)) {}
 
-void StepMemory::adopt(const SnapshotSegment& segment, bool as_recorded) {
+void StepMemory::adopt(SnapshotSegment segment, bool as_recorded) {
   std::vector<BlockHandle> handles;
+  if (segment.stream <= UINT8_MAX) segment.stream = streams_.user(static_cast<std::uint8_t>(segment.stream)).value;
   if (as_recorded) handles = allocator_.adopt_segment(segment);
   std::size_t next = 0;
   for (const SnapshotBlock& block : segment.blocks) {

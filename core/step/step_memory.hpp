@@ -37,7 +37,7 @@ class StepMemory {
  public:
   /// All references must outlive this.
   StepMemory(const Workload& workload, const std::vector<UnitPlan>& plans, const AllocatorConfig& config,
-             StepMemoryOptions options, const StepStreams& streams, Device& device, DeviceMemory& memory,
+             StepMemoryOptions options, StepStreams& streams, Device& device, DeviceMemory& memory,
              RunRecorder& recorder);
 
   /// Puts what the recorded process held before its recording in place, and says where. `as_recorded`: at the recorded
@@ -93,13 +93,13 @@ class StepMemory {
     BufferRef buffer;  ///< once FullyShard has asked for it
   };
 
-  void adopt(const SnapshotSegment& segment, bool as_recorded);
+  void adopt(SnapshotSegment segment, bool as_recorded);
   BlockHandle malloc(Bytes bytes, StreamId on, PoolId pool, const BlockRecord& what);
   PoolId pool_of(MemoryKind kind);
 
   const Workload& workload_;
   const std::vector<UnitPlan>& plans_;
-  const StepStreams& streams_;
+  StepStreams& streams_;
   RunRecorder& recorder_;
   ReturnEvents returns_;
   SegmentLog memory_;

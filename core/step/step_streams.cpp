@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "core/fsdp/recorded_streams.hpp"
+
 namespace foreshard {
 
 StepStreams::StepStreams(const Workload& workload, const Settings& settings, const RankMesh& mesh, Device& device,
@@ -42,6 +44,7 @@ StepStreams::StepStreams(const Workload& workload, const Settings& settings, con
 
 StreamId StepStreams::user(std::uint8_t index, const std::string& name) {
   if (index == 0) return kComputeStream;
+  if (index >= kFirstFsdpStream && index < kFirstFsdpStream + kStreamRoles) return streams_[index - kFirstFsdpStream];
   while (user_streams_.size() < index) {
     const std::size_t number = user_streams_.size() + 1;
     const bool named = number == index && !name.empty();

@@ -18,7 +18,8 @@ class StepStreams {
               RunRecorder& recorder);
 
   [[nodiscard]] StreamId operator[](StreamRole role) const { return streams_[static_cast<std::size_t>(role)]; }
-  /// Op::user_stream; made when first asked for, then called `name` or, without one, by its index.
+  /// Op::user_stream: one of FSDP2's (core/fsdp/recorded_streams.hpp), or one of the program's own, made when first
+  /// asked for, then called `name` or, without one, by its index.
   [[nodiscard]] StreamId user(std::uint8_t index, const std::string& name = {});
   /// Workload::process_groups[index], on the mesh of these settings; made when first asked for.
   [[nodiscard]] CommunicatorId process_group(std::uint32_t index);

@@ -13,11 +13,14 @@
 #include <filesystem>
 #include <map>
 
+#include "core/allocator/replay.hpp"
 #include "sim/predict/predict.hpp"
 #include "tests/catch.hpp"
 #include "tests/reference/reference_runs.hpp"
 #include "tests/truth_folder.hpp"
+#include "traces/capture/capture.hpp"
 #include "traces/import/import.hpp"
+#include "traces/pytorch/snapshot_file.hpp"
 
 namespace foreshard::reference {
 namespace {
@@ -173,6 +176,48 @@ TEST_CASE("a plan at the captured settings repeats the recording request by requ
     check_requests(*p, run->run);
     check_steps(*p, run->workload->recorded.size(), runs.measured(name).recorded);
   }
+}
+
+/// The snapshot as a recording that began at a place of its second step shows it: 0 at its begin, 1 at its end.
+Snapshot begun_inside(Snapshot snapshot, double place) {
+  const auto starts = annotation_starts(snapshot, "## zero grad ##");
+  const auto begin = static_cast<double>(snapshot.events[starts.at(1)].time_us);
+  const auto end = static_cast<double>(snapshot.events[starts.at(2)].time_us);
+  const auto from = static_cast<std::int64_t>(begin + place * (end - begin));
+  std::erase_if(snapshot.events, [&](const AllocatorEvent& event) { return event.time_us < from; });
+  std::erase_if(snapshot.annotations, [&](const SnapshotAnnotation& a) { return a.time_us < from; });
+  return snapshot;
+}
+
+TEST_CASE("a recording that begins inside a step is planned as exactly", "[slow]") {
+  const auto folder = test::truth_folder("runs");
+  if (!folder) FORESHARD_SKIP(test::kNoTruth);
+  ReferenceRuns runs(*folder);
+  const auto machine = sim::builtin_profile("h200");
+  REQUIRE(machine);
+  for (const char* name : {"l1b_implicit", "mlp_implicit", "lora_l3b"})
+    for (const double place : {0.2, 0.5, 0.9}) {
+      INFO(name << " from " << place);
+      const Workload& whole = runs.run(name).workload;
+      const auto file = traces::read_snapshot(*folder + "/" + name + ".pickle.xz", {});
+      REQUIRE(file);
+      const Snapshot snapshot = begun_inside(file->snapshot, place);
+      const auto config = recorded_config(snapshot.settings, "2.11");
+      REQUIRE(config);
+      const auto before = initial_segments(snapshot, *config);
+      REQUIRE(before);
+      const auto capture = traces::read_capture({.snapshot = snapshot,
+                                                 .initial_segments = *before,
+                                                 .settings = whole.settings,
+                                                 .units = whole.units,
+                                                 .sm_count = whole.sm_count,
+                                                 .requires_grad_known = true});
+      INFO((capture ? "" : capture.error().text()));
+      REQUIRE(capture);
+      const auto p = sim::predict(capture->workload, *machine, {whole.settings, {}, 2});
+      REQUIRE(p);
+      CHECK(p->peaks == runs.measured(name).peaks);
+    }
 }
 
 }  // namespace

@@ -266,7 +266,7 @@ Result<Capture> take_capture(CaptureInput input, StepNumbers& numbers) {
                 {}, "record with torch.cuda.memory._record_memory_history from before the first step on");
   auto recognition = recognise({events, *hooks, input.settings, input.units, *plans});
   FORESHARD_TRY(recognition);
-  const BuiltPrograms built = build_programs(input, events, ranges, *hooks, *recognition, *plans);
+  BuiltPrograms built = build_programs(input, events, ranges, *hooks, *recognition, *plans);
 
   Capture capture;
   Workload& w = capture.workload;
@@ -279,6 +279,8 @@ Result<Capture> take_capture(CaptureInput input, StepNumbers& numbers) {
   w.torch = input.torch;
   w.initial_segments.assign(input.initial_segments.begin(), input.initial_segments.end());
   w.optimizer_known = built.optimizer_known;
+  for (SnapshotSegment& segment : w.initial_segments)
+    segment.stream = stream_of(segment.stream, *recognition, built.user_streams);
   w.shards_known = built.shards_known;
   w.parameters_order = built.parameters_order;
   w.setup = memory_program(built.setup);

@@ -6,6 +6,7 @@
 
 #include "core/base/check.hpp"
 #include "core/fsdp/buffer_category.hpp"
+#include "core/fsdp/recorded_streams.hpp"
 #include "core/optimizer/optimizer_state.hpp"
 #include "core/shard/layout.hpp"
 #include "traces/capture/shard_matcher.hpp"
@@ -103,7 +104,6 @@ class Builder {
   void add_event(std::vector<PlacedOp>& ops, std::uint32_t event, std::int32_t step, double position);
   [[nodiscard]] MemoryCategory category(std::uint32_t allocation) const;
   [[nodiscard]] std::uint32_t end_of_step(std::size_t step) const;
-  [[nodiscard]] std::uint8_t user_stream(std::uint64_t handle);
 
   const CaptureInput& in_;
   const std::vector<CaptureEvent>& events_;
@@ -120,7 +120,6 @@ class Builder {
   std::vector<ParameterId> shard_of_;                         // by request: persistent shard of a parameter
   std::vector<Bytes> shard_bytes_;                            // by ParameterId
   std::vector<UnitId> input_cast_of_;                         // by request: the unit whose forward inputs it casts
-  std::vector<std::uint64_t> user_streams_;                   // further streams of the user's program, by appearance
   std::vector<std::vector<std::uint32_t>> optimizer_events_;  // by step: requests inside the optimizer
 };
 
@@ -316,13 +315,6 @@ void Builder::note_categories() {
   }
 }
 
-std::uint8_t Builder::user_stream(std::uint64_t handle) {
-  if (handle == 0) return 0;
-  auto it = std::find(user_streams_.begin(), user_streams_.end(), handle);
-  if (it == user_streams_.end()) it = user_streams_.insert(it, handle);
-  return static_cast<std::uint8_t>(it - user_streams_.begin() + 1);
-}
-
 void Builder::add_event(std::vector<PlacedOp>& ops, std::uint32_t i, std::int32_t step, double position) {
   const CaptureEvent& e = events_[i];
   const EventTag& tag = tags_[i];
@@ -333,7 +325,7 @@ void Builder::add_event(std::vector<PlacedOp>& ops, std::uint32_t i, std::int32_
   if (e.allocates) {
     op.tensor = tensor_[i];
     op.unit = input_cast_of_[i];
-    op.user_stream = user_stream(e.stream);
+    op.user_stream = stream_of(e.stream, found_, out_.user_streams);
     op.size = {shard_of_[i].valid() ? AllocationSize::Kind::local_shard : AllocationSize::Kind::fixed, e.size,
                shard_of_[i]};
     op.category = category(i);
@@ -432,6 +424,15 @@ BuiltPrograms Builder::build() {
 }
 
 }  // namespace
+
+std::uint8_t stream_of(std::uint64_t handle, const Recognition& recognition, std::vector<std::uint64_t>& user_streams) {
+  if (handle == 0) return 0;
+  for (const auto& [role, of_role] : recognition.streams)
+    if (of_role == handle) return recorded_stream(role);
+  auto it = std::find(user_streams.begin(), user_streams.end(), handle);
+  if (it == user_streams.end()) it = user_streams.insert(it, handle);
+  return static_cast<std::uint8_t>(std::min<std::ptrdiff_t>(it - user_streams.begin() + 1, kFirstFsdpStream - 1));
+}
 
 BuiltPrograms build_programs(const CaptureInput& input, const std::vector<CaptureEvent>& events,
                              std::span<const Range> ranges, const Hooks& hooks, const Recognition& recognition,

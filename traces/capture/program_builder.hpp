@@ -28,7 +28,13 @@ struct BuiltPrograms {
   bool optimizer_began_before = false;  ///< not known, as the recording began after its first step
   bool shards_known = false;
   std::vector<ParameterId> parameters_order;
+  std::vector<std::uint64_t> user_streams;  ///< handles of the program's own streams, by Op::user_stream from 1 on
 };
+
+/// What a workload calls the stream of a recorded handle (core/fsdp/recorded_streams.hpp): FSDP2's own, or the next of
+/// `user_streams`, which it is added to.
+[[nodiscard]] std::uint8_t stream_of(std::uint64_t handle, const Recognition& recognition,
+                                     std::vector<std::uint64_t>& user_streams);
 
 /// `ranges`: the recording's annotations, for the casts of forward inputs.
 [[nodiscard]] BuiltPrograms build_programs(const CaptureInput& input, const std::vector<CaptureEvent>& events,

@@ -102,7 +102,6 @@ class Recogniser final : public FsdpBackend {
   Recognition result_;
   std::uint32_t position_ = 0;                         // next request to be matched
   std::vector<KnownBuffer> buffers_;                   // by BufferRef
-  std::map<StreamRole, std::uint64_t> streams_;        // learned at first use
   std::vector<Bytes> gradient_bytes_;                  // by parameter
   std::vector<bool> requires_grad_;                    // by parameter
   std::vector<bool> seen_backward_;                    // units whose gradients exist in this microbatch
@@ -116,7 +115,7 @@ const CaptureEvent& Recogniser::next(const std::string& expected) {
 
 void Recogniser::check_stream(StreamRole role, std::uint64_t handle, const std::string& expected) {
   if (role == StreamRole::compute ? handle != 0 : handle == 0) throw Mismatch{expected};
-  const auto [it, fresh] = streams_.emplace(role, handle);
+  const auto [it, fresh] = result_.streams.emplace(role, handle);
   if (!fresh && it->second != handle) throw Mismatch{expected};
 }
 

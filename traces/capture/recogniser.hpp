@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "core/base/error.hpp"
+#include "core/fsdp/fsdp_backend.hpp"
 #include "core/fsdp/fully_shard.hpp"
 #include "traces/capture/capture_events.hpp"
 #include "traces/capture/hooks.hpp"
@@ -53,6 +54,7 @@ struct Recognition {
   std::vector<RecognisedHook> hooks;                  ///< in order
   std::vector<UnitId> zero_grad_order;                ///< of the first zero_grad that frees all; empty when never seen
   std::vector<UnmarkedZeroGrad> unmarked_zero_grads;  ///< in order
+  std::map<StreamRole, std::uint64_t> streams;        ///< handles of those that FSDP2 allocated on
 };
 
 struct RecogniserInput {

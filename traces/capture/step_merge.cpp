@@ -5,6 +5,7 @@
 #include <set>
 #include <utility>
 
+#include "core/fsdp/recorded_streams.hpp"
 #include "core/kernel/kernel_name.hpp"
 #include "traces/capture/section_role.hpp"
 #include "traces/capture/stream_waits.hpp"
@@ -115,7 +116,7 @@ class Merge {
     const auto place =
         static_cast<std::size_t>(std::find(out_.streams.begin(), out_.streams.end(), stream) - out_.streams.begin());
     if (place == out_.streams.size()) out_.streams.push_back(stream);
-    return static_cast<std::uint8_t>(std::min<std::size_t>(place + 1, 255));
+    return static_cast<std::uint8_t>(std::min<std::size_t>(place + 1, kFirstFsdpStream - 1));
   }
 
   /// An item behind the waits of the compute stream that come before it.
