@@ -20,10 +20,10 @@ namespace foreshard::accuracy {
 struct MeasuredRun {
   std::vector<double> step_ms;  ///< without the first two
   double median_ms = 0;
-  double low_ms = 0;                  ///< second smallest
-  double high_ms = 0;                 ///< second largest
-  MemoryPeaks peaks;                  ///< of the last recorded step
-  std::vector<MemoryPeaks> recorded;  ///< of each
+  double low_ms = 0;                       ///< second smallest
+  double high_ms = 0;                      ///< second largest
+  MemoryPeaks peaks;                       ///< of the last recorded step
+  std::vector<MemoryPeaks> recorded = {};  ///< of each; zeroes where not said, but for the last
 };
 
 /// Where steps differ: median_ms is the mean of the last whole cycles of `cycle` steps, and what is second smallest and

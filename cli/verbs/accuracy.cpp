@@ -43,8 +43,8 @@ std::string today() {
 std::string footer(const AccuracyResult& result) {
   return fmt::format(
       "\nPrinted by `foreshard accuracy` on {}, machine profile `{}`. Measured: median of the steps with nothing "
-      "recording (without the first two), in brackets the second smallest and second largest. Peaks: predicted against "
-      "`torch.cuda.memory_stats()` of the last recorded step.\n",
+      "recording (without the first two), in brackets the second smallest and second largest; where steps differ, "
+      "means of cycles. Peaks: predicted against `torch.cuda.memory_stats()` of the last recorded step.\n",
       today(), result.accuracy.machine);
 }
 

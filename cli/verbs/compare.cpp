@@ -32,6 +32,11 @@ struct CompareOptions {
   bool exit_code = false;
 };
 
+/// A recording whose steps differ, or a plan of one.
+bool steps_differ(const Run& run) {
+  return run.results.contains("cycle") || (run.measured && run.measured->cycle > 1);
+}
+
 /// The step time that the budget explains: what the table shows, unless that is host time under a profiler.
 std::optional<Nanoseconds> reported(const RunSummary& summary) {
   if (!summary.step_ms || summary.step_ms_source == "profiled") return std::nullopt;
@@ -69,6 +74,10 @@ Result<int> compare(const CompareOptions& options, Console& console) {
   report.different_models = model_difference(runs[0], runs[1]);
   take_step_time(report.comparison.a, report.a);
   take_step_time(report.comparison.b, report.b);
+  if (!step && (steps_differ(runs[0]) || steps_differ(runs[1])))
+    console.warn(
+        "recorded steps differ: step times are means of several, but lanes, phases and units are those of the steps "
+        "that are named, which may have other sequence lengths; --step takes the same one of both");
   if (!options.page.empty()) {
     const PageFile file{options.page, "auto", options.force};
     auto written = write_comparison_page(runs[0], options.a, runs[1], options.b, compare_json(report), file);

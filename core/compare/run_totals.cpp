@@ -28,7 +28,7 @@ Nanoseconds step_length(const Run& run, const StepRecord& step) {
 
 std::optional<StepTime> step_time(const Run& run) {
   if (const auto predicted = result_number(run, "step_ms")) return StepTime{*predicted, "predicted"};
-  if (run.measured && run.measured->steady_median() > 0) return StepTime{run.measured->steady_median(), "measured"};
+  if (run.measured && run.measured->steady_ms() > 0) return StepTime{run.measured->steady_ms(), "measured"};
   const StepRecord* step = timed_step(run);
   if (step == nullptr) return std::nullopt;
   return StepTime{step_length(run, *step).ms(), "profiled"};

@@ -20,7 +20,7 @@ struct StepTime {
 };
 
 /// The step time of a run: predicted, else the median of the unprofiled steps that were measured
-/// (Measured::steady_median), else the timed step's length on the GPU, or on the host where that is not known; none: no
+/// (Measured::steady_ms), else the timed step's length on the GPU, or on the host where that is not known; none: no
 /// step was recorded.
 [[nodiscard]] std::optional<StepTime> step_time(const Run& run);
 

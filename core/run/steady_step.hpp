@@ -1,7 +1,7 @@
 // The steady step: which step of a run its time is of. The one rule for `plan`, `run`, `import` and `compare`.
 //
 // Who: sim/predict for the step of a plan, core/compare for the steps that are set side by side, gpu/cuda for what its
-// recorded pass reports. The median of steps measured without a profiler is Measured::steady_median(). Pure.
+// recorded pass reports. What stands for steps measured without a profiler is Measured::steady_ms(). Pure.
 #pragma once
 
 #include <cstddef>

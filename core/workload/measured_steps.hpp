@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <numeric>
 #include <vector>
 
@@ -13,6 +14,7 @@ namespace foreshard {
 struct Measured {
   std::vector<double> step_ms;
   std::vector<double> host_issue_ms;  ///< the first entry is unthrottled: it began after a synchronise
+  std::uint32_t cycle = 1;            ///< after how many steps their sizes repeat; 1: all are equal (Workload::cycle)
 
   /// Steps that are slower than those after them: first use, and a start from an idle GPU. The reference recorder
   /// leaves out as many (`step_ms_median`).
@@ -26,17 +28,16 @@ struct Measured {
     std::sort(steps.begin(), steps.end());
     return steps;
   }
-  /// Their median; 0 where there are none.
-  [[nodiscard]] double steady_median() const { return median(steady_steps()); }
-  /// Mean of the last whole cycles of `cycle` steps among them, of all where there is no whole one; 0 where there are
-  /// none.
-  [[nodiscard]] double steady_mean(std::size_t cycle) const {
+  /// Their median, or where steps differ the mean of the last whole cycles among them (of all where there is no whole
+  /// one), milliseconds; 0 where there are none.
+  [[nodiscard]] double steady_ms() const {
+    if (cycle < 2) return median(steady_steps());
     const std::size_t steady = step_ms.size() - std::min(kWarmUp, step_ms.size());
     const std::size_t whole = steady / cycle * cycle;
     const std::size_t count = whole > 0 ? whole : steady;
     if (count == 0) return 0;
-    return std::accumulate(step_ms.end() - static_cast<std::ptrdiff_t>(count), step_ms.end(), 0.0) /
-           static_cast<double>(count);
+    const double sum = std::accumulate(step_ms.end() - static_cast<std::ptrdiff_t>(count), step_ms.end(), 0.0);
+    return sum / static_cast<double>(count);
   }
 };
 

@@ -279,7 +279,7 @@ Result<Execution> execute(const Workload& workload, const Settings& wanted, cons
   out.pools = groups.counters();
   out.fixed_bytes += (*executor)->fixed_bytes() + groups.fixed_bytes();
   if (!groups.heap_caveat().empty()) out.caveats.push_back("no symmetric memory: " + groups.heap_caveat());
-  run.measured = Measured{out.measured.step_ms, out.measured.host_issue_ms};
+  run.measured = Measured{out.measured.step_ms, out.measured.host_issue_ms, workload.cycle};
   return out;
 }
 

@@ -60,12 +60,12 @@ class Search {
 };
 
 /// Of steps that differ: how far each is from the mean of those a cycle apart, milliseconds, ascending.
-std::vector<double> residuals(const Measured& measured, std::size_t cycle) {
+std::vector<double> residuals(const Measured& measured) {
   const std::size_t warm = std::min(Measured::kWarmUp, measured.step_ms.size());
   std::vector<double> out;
-  for (std::size_t phase = warm; phase < warm + cycle; ++phase) {
+  for (std::size_t phase = warm; phase < warm + measured.cycle; ++phase) {
     std::vector<double> same;
-    for (std::size_t i = phase; i < measured.step_ms.size(); i += cycle) same.push_back(measured.step_ms[i]);
+    for (std::size_t i = phase; i < measured.step_ms.size(); i += measured.cycle) same.push_back(measured.step_ms[i]);
     const double mean =
         std::accumulate(same.begin(), same.end(), 0.0) / static_cast<double>(std::max<std::size_t>(1, same.size()));
     for (const double ms : same) out.push_back(ms - mean);
@@ -75,10 +75,10 @@ std::vector<double> residuals(const Measured& measured, std::size_t cycle) {
 }
 
 /// Median, or mean of whole cycles, and spread of the unprofiled steps.
-void add_measured(const Measured& measured, std::size_t cycle, HostScale& found) {
-  const std::vector<double> steps = cycle > 1 ? residuals(measured, cycle) : measured.steady_steps();
+void add_measured(const Measured& measured, HostScale& found) {
+  const std::vector<double> steps = measured.cycle > 1 ? residuals(measured) : measured.steady_steps();
   const std::size_t n = steps.size();
-  found.measured_ms = cycle > 1 ? measured.steady_mean(cycle) : measured.steady_median();
+  found.measured_ms = measured.steady_ms();
   if (n >= 4) found.spread = (steps[n - 2] - steps[1]) / found.measured_ms;
 }
 
@@ -99,7 +99,7 @@ Result<HostScale> find_host_scale(const Workload& workload, const MachineProfile
   const MachineProfile& machine = elsewhere && elsewhere->profile ? *elsewhere->profile : planned;
   HostScale found;
   if (!workload.has_timing || !workload.measured) return found;
-  add_measured(*workload.measured, workload.cycle, found);
+  add_measured(*workload.measured, found);
   Search search(workload, machine);
   if (!workload.measured->host_issue_ms.empty()) {
     const double slow = search.first_host_ms(1.0);

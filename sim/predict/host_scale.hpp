@@ -25,7 +25,7 @@ struct HostScale {
   double anchor = 1;        ///< k: measured steady step / simulated, of a GPU-bound capture; else 1
   bool host_bound = false;  ///< the captured settings
   double measured_ms = 0;   ///< median of the unprofiled steps after the first two, or where steps differ the mean of
-                            ///< whole cycles (Measured::steady_mean); 0: not measured
+                            ///< whole cycles (Measured::steady_ms); 0: not measured
   double simulated_ms = 0;  ///< the captured settings, simulated with the factor, before the anchor
   double spread = 0;  ///< (second largest − second smallest) / measured_ms of those steps; where they differ, of
                       ///< their distances from the mean of their place in the cycle

@@ -135,6 +135,7 @@ Result<void> add_steps(const BuiltPrograms& built, const CaptureInput& input, Ca
     workload.steps.push_back(std::move(*joined));
   }
   workload.cycle = sizes.cycle;
+  if (workload.measured) workload.measured->cycle = sizes.cycle;
   // Equal programs at the end are kept once (program_of_step()).
   while (workload.steps.size() > workload.cycle &&
          same_program(workload.steps.back(), workload.steps[workload.steps.size() - 1 - workload.cycle]))
@@ -278,9 +279,9 @@ Result<Capture> take_capture(CaptureInput input, StepNumbers& numbers) {
   w.gpu = input.gpu;
   w.torch = input.torch;
   w.initial_segments.assign(input.initial_segments.begin(), input.initial_segments.end());
-  w.optimizer_known = built.optimizer_known;
   for (SnapshotSegment& segment : w.initial_segments)
     segment.stream = stream_of(segment.stream, *recognition, built.user_streams);
+  w.optimizer_known = built.optimizer_known;
   w.shards_known = built.shards_known;
   w.parameters_order = built.parameters_order;
   w.setup = memory_program(built.setup);

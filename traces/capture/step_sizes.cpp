@@ -119,11 +119,11 @@ class Assignment {
 
  private:
   static constexpr double kSameRatio = 0.05;  // of logarithms: tiles of a grid round sizes up
-  static constexpr std::size_t kMostTries = 10000;
+  static constexpr std::size_t kMaxTries = 10000;
 
   void descend() {
     const std::size_t step = chosen_.size();
-    if (++tries_ > kMostTries && !best_.empty()) return;
+    if (++tries_ > kMaxTries && !best_.empty()) return;
     if (step == allowed_.size()) {
       const double cost = cost_of();
       if (!best_.empty() && cost >= cost_) return;

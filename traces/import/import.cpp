@@ -486,6 +486,7 @@ Result<void> Importer::take_workload() {
                 "the parameters were made before the recording began, or not in an order that is known: plans cannot "
                 "change the number of shard ranks"}});
   r.units = capture->workload.units;
+  if (r.measured) r.measured->cycle = capture->workload.cycle;
   notes_ = std::move(capture->allocations);
   add_stats(capture->stats);
   out_.workload = std::move(capture->workload);

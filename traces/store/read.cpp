@@ -102,6 +102,8 @@ std::optional<Measured> load_measured(Loader& loader, bool present) {
       out.step_ms.push_back(row.value);
     } else if (row.series == "host_issue_ms") {
       out.host_issue_ms.push_back(row.value);
+    } else if (row.series == "cycle" && row.value >= 1 && row.value <= UINT32_MAX) {
+      out.cycle = static_cast<std::uint32_t>(row.value);
     } else {
       loader.refuse(fmt::format("measured: unknown series '{}'", row.series));
     }

@@ -194,8 +194,8 @@ constexpr std::array kResult{
     Column{"value", kText, false, "Its value as JSON."},
 };
 constexpr std::array kMeasured{
-    Column{"series", kText, false, "`step_ms` or `host_issue_ms`."},
-    Column{"value", kReal, false, "Milliseconds, one row a step."},
+    Column{"series", kText, false, "`step_ms`, `host_issue_ms`, or `cycle` where steps differ."},
+    Column{"value", kReal, false, "Milliseconds, one row a step; of `cycle`, after how many steps sizes repeat."},
 };
 constexpr std::array kLabel{
     Column{"text", kText, false, "The name; other tables hold this row's `id`."},

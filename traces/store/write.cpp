@@ -99,6 +99,7 @@ std::vector<MeasuredRow> measured_rows(const std::optional<Measured>& measured) 
   if (!measured) return out;
   for (const double value : measured->step_ms) out.push_back({"step_ms", value});
   for (const double value : measured->host_issue_ms) out.push_back({"host_issue_ms", value});
+  if (measured->cycle > 1) out.push_back({"cycle", static_cast<double>(measured->cycle)});
   return out;
 }
 

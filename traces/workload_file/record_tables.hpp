@@ -208,6 +208,7 @@ inline constexpr ArrayForm<RecordedReturns::Late> kLateForm{kLateFields, 2};
 inline constexpr std::array kMeasuredFields{
     FORESHARD_FIELD(Measured, "step_ms", step_ms),
     FORESHARD_FIELD(Measured, "host_issue_ms", host_issue_ms),
+    FORESHARD_FIELD(Measured, "cycle", cycle),
 };
 
 }  // namespace foreshard::traces

@@ -105,8 +105,9 @@ std::vector<std::string> caption(const Run& run, const Window& window, const Cap
        {"exposed_communication_ms", "exposed communication"}}};
   for (const auto& [key, title] : kTimes)
     if (std::string text = result_ms(run, key, title); !text.empty()) out.push_back(std::move(text));
-  if (const double step = run.measured ? run.measured->steady_median() : 0; step > 0 && run.results.empty())
-    out.push_back(fmt::format("step {:.2f} ms (measured without a profiler, median)", step));
+  if (const double step = run.measured ? run.measured->steady_ms() : 0; step > 0 && run.results.empty())
+    out.push_back(fmt::format("step {:.2f} ms (measured without a profiler, {})", step,
+                              run.measured->cycle > 1 ? "mean: steps differ" : "median"));
   if (facts.memory != nullptr) memory_facts(*facts.memory, facts.least_gib, out);
   if (window.two_clocks && window.memory && window.lanes)
     out.emplace_back(

@@ -152,7 +152,7 @@ TEST_CASE("of steps that differ the plan is the mean of a cycle, and has the mem
   CHECK(scaled.warnings.size() == p.warnings.size() + 1);
 
   // Measured steps alternate as well: their mean counts, and how far each is from those of its own size.
-  w.measured = Measured{{}, {}};
+  w.measured = Measured{{}, {}, 2};
   for (int k = 0; k < 12; ++k) w.measured->step_ms.push_back(k % 2 == 0 ? 3 * p.step_ms : p.step_ms);
   const Prediction anchored = plan(w, mixed());
   CHECK(anchored.host_scale.measured_ms == Approx(2 * p.step_ms));
