@@ -61,13 +61,13 @@ class Search {
 
 /// Of steps that differ: how far each is from the mean of those a cycle apart, milliseconds, ascending.
 std::vector<double> residuals(const Measured& measured) {
-  const std::size_t warm = std::min(Measured::kWarmUp, measured.step_ms.size());
+  const std::size_t count = measured.step_ms.size();
+  const std::size_t warm = std::min(Measured::kWarmUp, count);
   std::vector<double> out;
-  for (std::size_t phase = warm; phase < warm + measured.cycle; ++phase) {
+  for (std::size_t phase = warm; phase < std::min<std::size_t>(warm + measured.cycle, count); ++phase) {
     std::vector<double> same;
-    for (std::size_t i = phase; i < measured.step_ms.size(); i += measured.cycle) same.push_back(measured.step_ms[i]);
-    const double mean =
-        std::accumulate(same.begin(), same.end(), 0.0) / static_cast<double>(std::max<std::size_t>(1, same.size()));
+    for (std::size_t i = phase; i < count; i += measured.cycle) same.push_back(measured.step_ms[i]);
+    const double mean = std::accumulate(same.begin(), same.end(), 0.0) / static_cast<double>(same.size());
     for (const double ms : same) out.push_back(ms - mean);
   }
   std::sort(out.begin(), out.end());

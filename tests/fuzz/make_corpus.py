@@ -2,8 +2,8 @@
 """Writes the seeds under tests/fuzz/corpus: small valid inputs, from which libFuzzer goes on.
 
 Those of `workload` are two random workloads of tests/traces/workload_file/workload_sample.hpp (seeds 1 and 2, 5 ops),
-the one with kernels of kernels_file_test.cpp beside it, and that of a plan of `mlp --dim 16 --layers 1` by a profile
-of foreshard's own run.
+the one with kernels of kernels_file_test.cpp beside it, the same with steps that repeat (`cycle`), and that of a plan
+of `mlp --dim 16 --layers 1` by a profile of foreshard's own run.
 """
 import gzip
 import json

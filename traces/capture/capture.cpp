@@ -110,7 +110,7 @@ ImportStat different_steps(const StepSizes& sizes, const Workload& workload, boo
   const bool known = std::any_of(sizes.steps.begin(), sizes.steps.end(), [](const auto& s) { return s.seq > 0; });
   std::string text = fmt::format("recorded steps: they differ{}, and plans run them all",
                                  known ? fmt::format(" (batch x seq {})", fmt::join(tokens, ", ")) : "");
-  if (sizes.cycle > 1) text += fmt::format("; a step time is the mean of {}", sizes.cycle);
+  if (workload.has_timing && sizes.cycle > 1) text += fmt::format("; a step time is the mean of {}", sizes.cycle);
   const auto scaled = std::count_if(sizes.steps.begin(), sizes.steps.end(), [](const auto& s) { return !s.profiled; });
   if (workload.has_timing && scaled > 0)
     text += fmt::format("; no profiled step has the size of {} of them: their times are scaled", scaled);

@@ -107,7 +107,7 @@ class Assignment {
                        [&](std::size_t a, std::size_t b) { return count[a] > count[b]; });
       if (allowed.empty()) allowed.push_back(kNone);
     }
-    descend();
+    descend(0);
   }
 
   [[nodiscard]] const std::vector<std::size_t>& best() const { return best_; }
@@ -119,32 +119,31 @@ class Assignment {
 
  private:
   static constexpr double kSameRatio = 0.05;  // of logarithms: tiles of a grid round sizes up
-  static constexpr std::size_t kMaxTries = 10000;
+  static constexpr std::size_t kMaxTries = 100'000;
 
-  void descend() {
+  /// Branch and bound over the steps' sizes; `cost` is that of those chosen.
+  void descend(double cost) {
     const std::size_t step = chosen_.size();
-    if (++tries_ > kMaxTries && !best_.empty()) return;
+    if (!best_.empty() && (cost >= cost_ || ++tries_ > kMaxTries)) return;
     if (step == allowed_.size()) {
-      const double cost = cost_of();
-      if (!best_.empty() && cost >= cost_) return;
       cost_ = cost;
       best_ = chosen_;
       return;
     }
     for (const std::size_t size : allowed_[step]) {
+      const double more = cost_of(step, size);
       chosen_.push_back(size);
-      descend();
+      descend(cost + more);
       chosen_.pop_back();
     }
   }
 
-  [[nodiscard]] double cost_of() const {
+  /// Of a step's size beside those of the steps before it.
+  [[nodiscard]] double cost_of(std::size_t step, std::size_t size) const {
     double cost = 0;
-    for (std::size_t i = 0; i < chosen_.size(); ++i)
-      for (std::size_t j = 0; j < i; ++j) {
-        if (chosen_[i] == kNone || chosen_[j] == kNone) continue;
-        cost += std::abs(std::log(blocks_[i] / blocks_[j]) - std::log(bytes(chosen_[i]) / bytes(chosen_[j])));
-      }
+    for (std::size_t j = 0; j < step && size != kNone; ++j)
+      if (chosen_[j] != kNone)
+        cost += std::abs(std::log(blocks_[step] / blocks_[j]) - std::log(bytes(size) / bytes(chosen_[j])));
     return cost;
   }
   [[nodiscard]] double bytes(std::size_t size) const {

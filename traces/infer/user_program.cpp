@@ -1,11 +1,13 @@
 #include "traces/infer/user_program.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
 #include <charconv>
 #include <functional>
+#include <iterator>
 #include <map>
 #include <optional>
 
@@ -103,6 +105,32 @@ std::vector<std::optional<AttentionShape>> attention_of_steps(const InferInput& 
   if (!hooks || input.trace == nullptr) return out;
   for (const StepPlaces& step : hooks->steps) out.push_back(attention_shape(*input.trace, step.begin, step.end));
   return out;
+}
+
+/// Leaves out tile sizes under which some step of the trace has no input: steps of several lengths tell them apart.
+void settle_tiles(std::span<const Bytes> inputs, std::span<const std::optional<AttentionShape>> steps,
+                  AttentionShape& shape) {
+  const auto fits_all = [&](std::uint32_t tile) {
+    return std::all_of(steps.begin(), steps.end(), [&](const std::optional<AttentionShape>& step) {
+      return !step || !sequences_of(inputs, {step->batch, step->tiles, {tile}}).empty();
+    });
+  };
+  std::vector<std::uint32_t> left;
+  std::copy_if(shape.tile_sizes.begin(), shape.tile_sizes.end(), std::back_inserter(left), fits_all);
+  if (!left.empty()) shape.tile_sizes = std::move(left);
+}
+
+/// "; profiled steps have 2048 and 1536", where they differ; else nothing.
+std::string other_lengths(std::span<const Bytes> inputs, std::span<const std::optional<AttentionShape>> steps,
+                          const std::vector<std::uint32_t>& tile_sizes) {
+  std::vector<std::uint32_t> lengths;
+  for (const std::optional<AttentionShape>& step : steps) {
+    if (!step) continue;
+    const auto fitting = sequences_of(inputs, {step->batch, step->tiles, tile_sizes});
+    if (!fitting.empty() && std::find(lengths.begin(), lengths.end(), fitting.begin()->first) == lengths.end())
+      lengths.push_back(fitting.begin()->first);
+  }
+  return lengths.size() < 2 ? std::string() : fmt::format("; profiled steps have {}", fmt::join(lengths, " and "));
 }
 
 /// Requests between the start of a microbatch and its forward.
@@ -287,7 +315,8 @@ void infer_inputs(const InferInput& input, Inference& out) {
   if (!hooks) return;
   out.inputs = inputs_of(input, *hooks);
   out.attention = attention_of_steps(input, out.units);
-  const auto attention = input.trace != nullptr ? attention_shape(*input.trace) : std::nullopt;
+  auto attention = input.trace != nullptr ? attention_shape(*input.trace) : std::nullopt;
+  if (attention) settle_tiles(out.inputs, out.attention, *attention);
   const auto sequences =
       attention ? sequences_of(out.inputs, *attention) : std::map<std::uint32_t, Bytes, std::greater<>>();
   if (!sequences.empty()) {
@@ -298,8 +327,9 @@ void infer_inputs(const InferInput& input, Inference& out) {
     const std::string from =
         fmt::format("the grid of an attention kernel, and inputs of {} bytes as int64{}", bytes,
                     alone ? std::string() : fmt::format("; inputs of {} bytes fit it too", sequences.rbegin()->second));
+    const std::string others = other_lengths(out.inputs, out.attention, attention->tile_sizes);
     out.set({"batch", std::to_string(attention->batch), from});
-    out.set({"seq", std::to_string(sequence), from, alone});
+    out.set({"seq", std::to_string(sequence), from + others, alone});
     return;
   }
   if (out.inputs.empty())

@@ -99,8 +99,22 @@ TEST_CASE("a backward that begins with the second half of its forward settles no
   CHECK_FALSE(unit.infer().item("checkpoint")->settled);
 }
 
-/// A step whose inputs are one request of these bytes, and a trace with one kernel of that grid.
-Inference with_inputs(const std::vector<Bytes>& inputs, const std::string& kernel, std::array<std::uint32_t, 3> grid) {
+using Grid = std::array<std::uint32_t, 3>;
+
+/// The ranges of a step that begins then.
+void append_step(std::int64_t begin, std::vector<Range>& ranges) {
+  for (const auto& [name, start, end] : {std::tuple{"Optimizer.zero_grad#Adam.zero_grad", 0, 10},
+                                         {"FSDP::root_pre_forward", 20, 21},
+                                         {"FSDP::pre_forward", 22, 23},
+                                         {"FSDP::post_forward", 24, 25},
+                                         {"FSDP::pre_backward", 30, 31},
+                                         {"FSDP::root_post_backward_callback", 40, 41},
+                                         {"Optimizer.step#Adam.step", 50, 60}})
+    ranges.push_back({name, {begin + start}, {begin + end}});
+}
+
+/// A step whose inputs are requests of these bytes, and a trace of steps with one kernel each, of these grids.
+Inference with_inputs(const std::vector<Bytes>& inputs, const std::string& kernel, const std::vector<Grid>& grids) {
   const Snapshot snapshot;
   std::vector<CaptureEvent> events;
   for (const Bytes bytes : inputs) {
@@ -110,24 +124,27 @@ Inference with_inputs(const std::vector<Bytes>& inputs, const std::string& kerne
     events.push_back(event);
   }
   std::vector<Range> ranges;
-  for (const auto& [name, start, end] : {std::tuple{"Optimizer.zero_grad#Adam.zero_grad", 0, 10},
-                                         {"FSDP::root_pre_forward", 20, 21},
-                                         {"FSDP::pre_forward", 22, 23},
-                                         {"FSDP::post_forward", 24, 25},
-                                         {"FSDP::pre_backward", 30, 31},
-                                         {"FSDP::root_post_backward_callback", 40, 41},
-                                         {"Optimizer.step#Adam.step", 50, 60}})
-    ranges.push_back({name, {start}, {end}});
+  append_step(0, ranges);
+  std::vector<Range> trace_ranges;
   ProfilerTrace trace;
-  DeviceOpRecord op;
-  op.stream = StreamId{0};
-  op.label = trace.run.labels.intern(kernel);
-  op.grid = grid;
-  trace.run.device_ops.push_back(op);
+  for (const Grid& grid : grids) {
+    const auto begin = 100 * static_cast<std::int64_t>(trace.run.device_ops.size());
+    append_step(begin, trace_ranges);
+    DeviceOpRecord op;
+    op.stream = StreamId{0};
+    op.issue = {begin + 23};
+    op.label = trace.run.labels.intern(kernel);
+    op.grid = grid;
+    trace.run.device_ops.push_back(op);
+  }
   Inference out;
   out.units.push_back({"", {}});
-  infer_inputs({snapshot, events, ranges, &trace}, out);
+  infer_inputs({snapshot, events, ranges, &trace, trace_ranges}, out);
   return out;
+}
+
+Inference with_inputs(const std::vector<Bytes>& inputs, const std::string& kernel, Grid grid) {
+  return with_inputs(inputs, kernel, std::vector<Grid>{grid});
 }
 
 constexpr const char* kReduceHead = "cudnn::fusion::fmha_reduce_head<true>";
@@ -158,6 +175,16 @@ TEST_CASE("inputs of two sizes that fit a grid settle no sequence length") {
   CHECK(found.settings.seq == 2048U);
   CHECK(found.item("batch")->settled);
   CHECK_FALSE(found.item("seq")->settled);
+}
+
+TEST_CASE("steps of several lengths tell tiles apart") {
+  const std::vector<Bytes> inputs{65536, 49152, 32768};
+  const Inference found = with_inputs(inputs, kReduceHead, std::vector<Grid>{{128, 4, 8}, {96, 4, 8}});
+  CHECK(found.settings.seq == 2048U);
+  CHECK(found.item("seq")->settled);
+  CHECK(found.item("seq")->from.ends_with("; profiled steps have 2048 and 1536"));
+  REQUIRE(found.attention.size() == 2);
+  CHECK(found.attention[1]->tiles == 96);
 }
 
 }  // namespace
