@@ -138,6 +138,16 @@ bool has_own_size(ModelFamily family) {
   return family == ModelFamily::mlp || family == ModelFamily::torch_transformer;
 }
 
+/// What the recorder's options change of a preset: compiled blocks, LoRA of wq and wv, the embedding and the first
+/// blocks frozen.
+void add_trained(const traces::OrderedJson& config, ModelConfig& model) {
+  model.compiled = option(config, "compile") != 0;
+  model.lora.rank = static_cast<std::uint32_t>(std::clamp<std::int64_t>(option(config, "lora"), 0, UINT32_MAX));
+  if (model.lora.rank > 0) model.lora.targets = {"wq", "wv"};
+  if (const std::int64_t blocks = option(config, "freeze"); blocks > 0)
+    model.frozen = {"tok", fmt::format("layers.0-{}", blocks - 1)};
+}
+
 Result<std::optional<ModelConfig>> model_of(const traces::OrderedJson& json, const std::string& path,
                                             const std::string& about_path) {
   const auto config = json.find("config");
@@ -162,7 +172,7 @@ Result<std::optional<ModelConfig>> model_of(const traces::OrderedJson& json, con
     }
     auto found = preset(model, overrides);
     FORESHARD_TRY(found);
-    found->compiled = option(*config, "compile") != 0;
+    add_trained(*config, *found);
     return std::optional(std::move(*found));
   }
   if (hf.empty()) return std::optional<ModelConfig>();
@@ -243,7 +253,6 @@ Result<ReferenceRun> read_reference_run(const std::string& folder, const std::st
   run.workload = std::move(*imported->workload);
   if (run.workload.cycle > 1) take_cycles(run.measured, run.workload.cycle);
   add_beyond(*config, run);
-  if (has_frozen_parameters(run.workload)) run.beyond_model = "some of its parameters are frozen";
   auto model = model_of(*json, base + ".json", request.about);
   FORESHARD_TRY(model);
   run.model = std::move(*model);

@@ -2,6 +2,8 @@
 
 #include <fmt/ranges.h>
 
+#include <algorithm>
+
 #include "cli/options/option_set.hpp"
 #include "cli/options/options.hpp"
 #include "core/models/presets.hpp"
@@ -11,6 +13,19 @@ namespace foreshard::cli {
 namespace {
 
 constexpr std::string_view kDefaultMachine = "h200";
+constexpr unsigned kLargestRank = 65'536;
+
+/// "a,b" and "c": a, b, c.
+std::vector<std::string> words_of(const std::vector<std::string>& texts) {
+  std::vector<std::string> out;
+  for (const std::string& text : texts)
+    for (std::size_t from = 0; from <= text.size();) {
+      const std::size_t comma = std::min(text.find(',', from), text.size());
+      if (comma > from) out.push_back(text.substr(from, comma - from));
+      from = comma + 1;
+    }
+  return out;
+}
 
 }  // namespace
 
@@ -28,6 +43,22 @@ void SourceOptions::add_to(OptionSet& set) {
       .range(0.0, 0.99);
   set.add_flag("--compile", source.compiled,
                "torch.compile of each block of a model; an estimate: its kernels are derived from the eager ones");
+  set.add_texts(
+         "--freeze", [this](const std::vector<std::string>& texts) { source.frozen = words_of(texts); },
+         "modules or parameters of a model that are not trained (requires_grad_(False)): names, or parts of them, "
+         "with *, ? and ranges, as tok,layers.0-7 or *norm*",
+         Values::all)
+      .type_name("NAME,…");
+  set.add_option("--lora", source.lora.rank,
+                 "LoRA of this rank beside a model's linear layers, everything else frozen, as PEFT does it")
+      .type_name("RANK")
+      .range(1U, kLargestRank);
+  set.add_texts(
+         "--lora-targets", [this](const std::vector<std::string>& texts) { source.lora.targets = words_of(texts); },
+         "which linear layers --lora is for (PEFT's target_modules): names or their ends, or all-linear; default: "
+         "PEFT's, the projections to queries and values",
+         Values::all)
+      .type_name("NAME,…");
   set.add_option("--machine", machine,
                  fmt::format("machine profile: {}, or a profile file; default: the run store's, else h200",
                              fmt::join(sim::builtin_profile_names(), ", ")))

@@ -41,12 +41,18 @@ Tensor rows(Tape& tape, const Tensor& logsumexp, const Sizes& s) {
   return tape.alias(logsumexp, {s.batch, s.heads, s.queries}, {logsumexp->strides[0], logsumexp->strides[1], 1}, false);
 }
 
-/// `operands`: out, log-sum-exp as it lies, q, k, v.
+/// `operands`: out, log-sum-exp as it lies or nothing, q, k, v.
 void launch_forward(Tape& tape, std::string_view label, const Attention& how, const std::array<Tensor, 5>& operands) {
   const auto& [out, logsumexp, q, k, v] = operands;
   const Sizes s = sizes(q, k);
-  tape.launch(label, kernel(KernelOp::attention, s, how.causal), out, rows(tape, logsumexp, s), q, k, v);
-  if (how.dropout != 0) tape.computes_more();
+  const Tensor statistics = logsumexp ? rows(tape, logsumexp, s) : nullptr;
+  tape.launch(label, kernel(KernelOp::attention, s, how.causal), out, statistics, q, k, v);
+  if (how.dropout != 0 || !logsumexp) tape.not_as_described();
+}
+
+/// should_compute_logsumexp (sdp_utils.cpp): where autograd will ask for it. Flash attention always has one.
+bool wants_logsumexp(const NodePtr& node) {
+  return node != nullptr;
 }
 
 /// flash_api.cpp, mha_bwd: softmax_d, dq_accum in float32, with grouped heads dk and dv of every query head.
@@ -96,13 +102,15 @@ Tensors half_backward(Tape& tape, Node& node, const Tensors& gradients, bool cau
 }
 
 /// The result, its log-sum-exp, the random seed and offset.
-Tensors run_cudnn_attention(Tape& tape, const Tensor& q, const Tensor& k, const Tensor& v, const Attention& how) {
+Tensors run_cudnn_attention(Tape& tape, const Tensor& q, const Tensor& k, const Tensor& v, const Attention& how,
+                            bool statistics) {
   if (Tensors kept = tape.reuse(Selected::attention); !kept.empty()) return kept;
   const Sizes s = sizes(q, k);
   const Tensor seed = tape.workspace(8);
   const Tensor offset = tape.workspace(8);
   const Tensor out = tape.empty_like(q);
-  const Tensor logsumexp = tape.empty({s.batch, s.heads, s.queries, 1}, DType::float32);
+  Tensor logsumexp;
+  if (statistics) logsumexp = tape.empty({s.batch, s.heads, s.queries, 1}, DType::float32);
   const Tensor workspace = tape.workspace(kCudnnForwardWorkspace);
   tape.launch_memset(kFloat);
   launch_forward(tape, "aten::_scaled_dot_product_cudnn_attention", how, {out, logsumexp, q, k, v});
@@ -135,7 +143,7 @@ Tensor half_attention(Tape& tape, const Tensor& q, const Tensor& k, const Tensor
   tape.save(node, q);
   tape.save(node, v);
   const Tensors made = tape.options().flash_attention ? run_flash_attention(tape, q, k, v, how)
-                                                      : run_cudnn_attention(tape, q, k, v, how);
+                                                      : run_cudnn_attention(tape, q, k, v, how, wants_logsumexp(node));
   tape.save(node, made[1]);
   tape.save(node, made[0]);
   tape.save(node, made[3]);
@@ -200,7 +208,8 @@ Tensor efficient_attention(Tape& tape, const Tensor& q, const Tensor& k, const T
   tape.save(node, v);
   const Sizes s = sizes(q, k);
   Tensor out = heads_inside(tape, s, s.queries, s.head_dim, q->dtype);
-  const Tensor logsumexp = tape.empty({s.batch, s.heads, round_up(s.queries, 32)}, DType::float32);
+  Tensor logsumexp;
+  if (wants_logsumexp(node)) logsumexp = tape.empty({s.batch, s.heads, round_up(s.queries, 32)}, DType::float32);
   launch_forward(tape, "aten::_scaled_dot_product_efficient_attention", how, {out, logsumexp, q, k, v});
   tape.save(node, logsumexp);
   tape.save(node, out);

@@ -111,14 +111,14 @@ Tensors Tape::reuse(Selected kind) {
   if (!recomputing_ || !selects(*recomputing_, kind)) return {};
   Tensors out;
   for (const Tensor& tensor : std::exchange(recomputing_->kept[recomputing_->reused++], {}))
-    out.push_back(std::make_shared<TensorImpl>(*tensor));
+    out.push_back(tensor ? std::make_shared<TensorImpl>(*tensor) : nullptr);
   return out;
 }
 
 void Tape::keep(Selected kind, const Tensors& made) {
   if (recomputing_ || !saving_to_ || !selects(*saving_to_, kind)) return;
   Tensors kept;
-  for (const Tensor& tensor : made) kept.push_back(detach(tensor));
+  for (const Tensor& tensor : made) kept.push_back(tensor ? detach(tensor) : nullptr);
   saving_to_->kept.push_back(std::move(kept));
 }
 

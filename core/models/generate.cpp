@@ -64,9 +64,9 @@ std::vector<Unit> grouped(const std::vector<Unit>& blocks, std::uint32_t wanted)
 /// One step's program: microbatches of forward, loss and backward, then the optimizer.
 class StepWriter {
  public:
-  StepWriter(const Family& family, const Settings& settings, const std::vector<Unit>& units, const BatchSize& size,
+  StepWriter(const Family& family, const Settings& settings, const model::TrainedModel& model, const BatchSize& size,
              const HostCosts& host, const std::vector<TensorId>& from_setup)
-      : family_(family), settings_(settings), units_(units), size_(size), host_(host), from_setup_(from_setup) {}
+      : family_(family), settings_(settings), model_(model), size_(size), host_(host), from_setup_(from_setup) {}
 
   Program write(Labels& labels, bool first, const TargetGpu& gpu, bool keep_kernels) const {
     model::TapeOptions options;
@@ -77,8 +77,9 @@ class StepWriter {
     options.keep_kernels = keep_kernels;
     model::Tape tape(labels, host_, options);
     TensorId loss_id;
-    for (const Unit& unit : units_)
-      for (std::size_t i = 0; i < unit.parameters.size(); ++i) tape.spend(HostCall::zero_grad);
+    for (const Unit& unit : model_.units)
+      for (const Parameter& p : unit.parameters)
+        if (p.requires_grad) tape.spend(HostCall::zero_grad);
     tape.hook(Hook::zero_grad);
     {
       Tensors inputs;
@@ -103,7 +104,7 @@ class StepWriter {
     tape.set_gradients_persist(index > 0 && gradients_stay());
     inputs = family_.inputs(tape, size_);
     tape.hook(Hook::forward_begin);
-    model::WrappedModel wrapped(tape, settings_, units_, family_.blocks(), from_setup_);
+    model::WrappedModel wrapped(tape, settings_, model_, family_.blocks(), from_setup_);
     loss = family_.loss(wrapped, inputs, size_);
     tape.hook(Hook::forward_end);
     tape.hook(Hook::backward_begin);
@@ -120,7 +121,7 @@ class StepWriter {
 
   const Family& family_;
   const Settings& settings_;
-  const std::vector<Unit>& units_;
+  const model::TrainedModel& model_;
   const BatchSize& size_;
   const HostCosts& host_;
   const std::vector<TensorId>& from_setup_;
@@ -159,6 +160,9 @@ Result<void> check_kernels(const ModelConfig& model, const Settings& settings) {
   if (model.compiled)
     return fail(ErrorKind::usage, "torch.compile and foreshard's own kernels exclude each other", "--kernels",
                 "leave out --compile or --kernels");
+  if (!model.frozen.empty() || model.lora.rank > 0)
+    return fail(ErrorKind::usage, "foreshard's own kernels are written for models of which everything is trained",
+                "--kernels", "plan frozen parameters and LoRA with --kernels eager");
   return {};
 }
 
@@ -216,8 +220,11 @@ Result<Workload> generate(const ModelConfig& model, const Settings& settings, co
   FORESHARD_TRY(family->check(settings, size));
   FORESHARD_TRY(check_kernels(model, settings));
   FORESHARD_TRY(check_mesh(settings));
-  workload.units = grouped(family->units(), settings.units_per_group);
-  workload.parameters_order = family->parameters_order();
+  auto trained = model::trained_model(model, family->units(), family->parameters_order());
+  FORESHARD_TRY(trained);
+  trained->units = grouped(trained->units, settings.units_per_group);
+  workload.units = trained->units;
+  workload.parameters_order = trained->order;
   workload.sm_count = gpu.sm_count;
   workload.torch = settings.pytorch;
   workload.host_program = host.program;
@@ -228,7 +235,7 @@ Result<Workload> generate(const ModelConfig& model, const Settings& settings, co
   model::SetupWriter setup(workload.settings, workload.units, workload.parameters_order, keep_kernels);
   family->setup(setup, size);
   workload.setup = setup.finish();
-  const StepWriter steps(*family, workload.settings, workload.units, size, host, setup.handed_over());
+  const StepWriter steps(*family, workload.settings, *trained, size, host, setup.handed_over());
   keep_kernels = keep_kernels && !model.compiled;
   workload.steps.push_back(steps.write(workload.labels, true, gpu, keep_kernels));
   workload.steps.push_back(steps.write(workload.labels, false, gpu, keep_kernels));

@@ -4,8 +4,7 @@ namespace foreshard::model {
 namespace {
 
 Tensor apply(Tape& tape, const HfLinear& layer, const Tensor& x) {
-  tape.spend(HostCall::module);
-  return linear(tape, x, layer.weight, layer.bias);
+  return linear_layer(tape, x, layer.weight, layer.bias);
 }
 
 /// norm(proj(x).view(batch, length, -1, head_dim)).transpose(1, 2); `norm` null: none.

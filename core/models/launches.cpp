@@ -213,7 +213,7 @@ void Tape::fused() {
   ops_.back().kernel_index = fused_;
 }
 
-void Tape::computes_more() {
+void Tape::not_as_described() {
   ops_.back().kernel_index = kNoKernel;
 }
 

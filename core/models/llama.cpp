@@ -145,8 +145,7 @@ Tensor Llama::attend(WrappedModel& model, std::size_t first, const Tensors& inpu
   tape.spend(HostCall::module);
   l.h = rms_norm(tape, x, model.parameter(first + attn_norm));
   const auto heads = [&](std::size_t weight, std::uint64_t count) {
-    tape.spend(HostCall::module);
-    const Tensor projected = linear(tape, l.h, model.parameter(first + weight));
+    const Tensor projected = linear_layer(tape, l.h, model.parameter(first + weight));
     return transpose(tape, view(tape, projected, {b, s, count, c_.head_dim}), 1, 2);
   };
   l.q = heads(wq, c_.heads);
@@ -160,8 +159,7 @@ Tensor Llama::attend(WrappedModel& model, std::size_t first, const Tensors& inpu
   }
   l.o = attention(tape, l.q, l.k, l.v, {});
   Tensor merged = reshape(tape, transpose(tape, l.o, 1, 2), {b, s, c_.heads * c_.head_dim});
-  tape.spend(HostCall::module);
-  Tensor projected = linear(tape, merged, model.parameter(first + wo));
+  Tensor projected = linear_layer(tape, merged, model.parameter(first + wo));
   merged.reset();
   Tensor out = add(tape, x, projected);
   projected.reset();
@@ -175,17 +173,14 @@ Tensor Llama::block(WrappedModel& model, std::uint32_t index, const Tensors& inp
   l.x = attend(model, first, inputs, l);
   tape.spend(HostCall::module);
   l.h = rms_norm(tape, l.x, model.parameter(first + ffn_norm));
-  tape.spend(HostCall::module);
-  Tensor gate = linear(tape, l.h, model.parameter(first + w1));
+  Tensor gate = linear_layer(tape, l.h, model.parameter(first + w1));
   Tensor active = activation(tape, gate, "aten::silu");
   gate.reset();
-  tape.spend(HostCall::module);
-  Tensor up = linear(tape, l.h, model.parameter(first + w3));
+  Tensor up = linear_layer(tape, l.h, model.parameter(first + w3));
   Tensor product = mul(tape, active, up);
   active.reset();
   up.reset();
-  tape.spend(HostCall::module);
-  Tensor down = linear(tape, product, model.parameter(first + w2));
+  Tensor down = linear_layer(tape, product, model.parameter(first + w2));
   product.reset();
   Tensor out = add(tape, l.x, down);
   down.reset();
@@ -251,8 +246,7 @@ Tensor Llama::loss(WrappedModel& model, const Tensors& inputs, const BatchSize& 
       x = model.run_block(i, {x, cos, sin}, [&, i](const Tensors& in) { return block(model, i, in); });
     tape.spend(HostCall::module);
     Tensor normed = rms_norm(tape, x, model.parameter(norm));
-    tape.spend(HostCall::module);
-    logits = linear(tape, normed, model.parameter(head));
+    logits = linear_layer(tape, normed, model.parameter(head));
     normed.reset();
     model.root_post_forward(logits);
   }

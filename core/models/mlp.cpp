@@ -56,13 +56,11 @@ Tensors Mlp::inputs(Tape& tape, const BatchSize& size) const {
 Tensor Mlp::block(WrappedModel& model, std::uint32_t index, const Tensor& x) const {
   Tape& tape = model.tape();
   const std::size_t first = model.root_parameters() + 2 * index;
-  tape.spend(HostCall::module);
-  Tensor hidden = linear(tape, x, model.parameter(first));
+  Tensor hidden = linear_layer(tape, x, model.parameter(first));
   tape.spend(HostCall::module);
   Tensor active = activation(tape, hidden, "aten::gelu");
   hidden.reset();
-  tape.spend(HostCall::module);
-  Tensor out = linear(tape, active, model.parameter(first + 1));
+  Tensor out = linear_layer(tape, active, model.parameter(first + 1));
   active.reset();
   return out;
 }

@@ -28,6 +28,15 @@ enum class ModelFamily : std::uint8_t {
   mpt = 9,          ///< llm-foundry's MPT: LayerNorm, fused Wqkv, GELU, learned positions, tied head
 };
 
+/// Low-rank updates beside frozen linear layers, in PEFT's words (peft.LoraConfig): lora_dropout 0, no bias.
+struct LoraConfig {
+  std::uint32_t rank = 0;  ///< r; 0: none
+  /// target_modules: ends of linear layers' names (name_pattern.hpp); {"all-linear"}: all of the blocks; empty: PEFT's
+  /// default, the projections to queries and values.
+  std::vector<std::string> targets;
+  bool operator==(const LoraConfig&) const = default;
+};
+
 struct ModelConfig {
   std::string name;  ///< preset, or the file's model name
   ModelFamily family = ModelFamily::llama;
@@ -51,6 +60,9 @@ struct ModelConfig {
   std::uint32_t default_batch = 1;  ///< per GPU, where the settings name none
   std::uint32_t default_seq = 2048;
   std::vector<Unit> units;  ///< states_only: root first
+  /// Patterns (name_pattern.hpp) of the modules and parameters that are not trained: requires_grad_(False).
+  std::vector<std::string> frozen = {};
+  LoraConfig lora = {};  ///< with it all of the model's own parameters are frozen
   bool operator==(const ModelConfig&) const = default;
 };
 

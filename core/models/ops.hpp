@@ -70,6 +70,8 @@ inline constexpr double kRmsNormEps = std::numeric_limits<float>::epsilon();
 [[nodiscard]] Tensor bmm(Tape& tape, const Tensor& a, const Tensor& b);  ///< batches of matrices
 /// F.linear; `bias` may be null. Input of any rank ≥ 2.
 [[nodiscard]] Tensor linear(Tape& tape, const Tensor& x, const Tensor& weight, const Tensor& bias = nullptr);
+/// nn.Linear.forward, or peft.tuners.lora.Linear's where the weight has a low-rank update (linear_layer.cpp).
+[[nodiscard]] Tensor linear_layer(Tape& tape, const Tensor& x, const Tensor& weight, const Tensor& bias = nullptr);
 
 // Attention and embedding.
 struct Attention {

@@ -101,12 +101,14 @@ Tensor StatesOnly::estimate(WrappedModel& model, const Tensor& x, const Tensors&
   Tensor out = tape.empty({1}, dtype);
   const NodePtr node = tape.record(inputs, [&tape, parameters, first, compute](Node& made, const Tensors& gradients) {
     Tensors result(made.next.size());
+    const bool passes_on = first == 1 && made.wants(0);
     for (std::size_t i = parameters.size(); i-- > 0;) {
       const Tensor& p = parameters[i];
-      result[first + i] = tape.empty(p->shape, p->dtype);
-      compute(tape, p, 2);
+      const bool trained = made.wants(first + i);
+      if (trained) result[first + i] = tape.empty(p->shape, p->dtype);
+      compute(tape, p, (trained ? 1 : 0) + (passes_on || trained ? 1 : 0));
     }
-    if (first == 1 && made.wants(0)) result[0] = gradients.front();
+    if (passes_on) result[0] = gradients.front();
     return result;
   });
   if (node) Tape::attach(node, out);

@@ -81,14 +81,14 @@ Tensor Tape::empty_like(const Tensor& like, DType dtype) {
   return out;
 }
 
-Tensor Tape::parameter(ParameterId id, std::string_view name, const Shape& shape, DType dtype) {
+Tensor Tape::parameter(ParameterId id, const Parameter& p, DType dtype) {
   if (module_of_.size() <= id.value) module_of_.resize(id.value + 1);
-  module_of_[id.value] = name.substr(0, std::min(name.rfind('.'), name.size()));
+  module_of_[id.value] = p.name.substr(0, std::min(p.name.rfind('.'), p.name.size()));
   auto out = std::make_shared<TensorImpl>();
-  out->shape = shape;
-  out->strides = contiguous_strides(shape);
+  out->shape.assign(p.shape.begin(), p.shape.end());
+  out->strides = contiguous_strides(out->shape);
   out->dtype = dtype;
-  out->requires_grad = true;
+  out->requires_grad = p.requires_grad;
   out->parameter = id;
   out->elsewhere = {Operand::Kind::parameter, id.value};
   return out;

@@ -28,6 +28,7 @@ namespace foreshard::model {
 
 class Tape;
 struct Node;
+struct LowRankUpdate;
 struct TensorImpl;
 using Shape = std::vector<std::uint64_t>;
 using Tensor = std::shared_ptr<TensorImpl>;
@@ -62,13 +63,20 @@ struct TensorImpl {
   Tensor base;  ///< of a view that autograd tracks; keeps it from being accumulated into in place
   bool requires_grad = false;
   NodePtr grad_fn;
-  std::uint32_t output = 0;  ///< which of grad_fn's outputs
-  ParameterId parameter;     ///< of parameters
+  std::uint32_t output = 0;                       ///< which of grad_fn's outputs
+  ParameterId parameter;                          ///< of parameters
+  std::shared_ptr<const LowRankUpdate> low_rank;  ///< of a linear layer's weight: LoRA's update beside it
 
   [[nodiscard]] std::uint64_t numel() const;
   [[nodiscard]] Bytes bytes() const { return numel() * itemsize(dtype); }
   [[nodiscard]] std::uint64_t dim(int i) const { return shape[i < 0 ? shape.size() + static_cast<std::size_t>(i) : i]; }
   [[nodiscard]] bool contiguous() const;
+};
+
+/// peft.tuners.lora.Linear: lora_B(lora_A(x)) * scaling is added to what the layer gives.
+struct LowRankUpdate {
+  Tensor a;  ///< rank × in
+  Tensor b;  ///< out × rank
 };
 
 /// As an operand of a kernel.
@@ -162,9 +170,9 @@ class Tape {
   [[nodiscard]] Tensor empty_like(const Tensor& like) { return empty_like(like, like->dtype); }
   /// A raw buffer inside an op.
   [[nodiscard]] Tensor workspace(Bytes bytes) { return empty({bytes}, DType::uint8); }
-  /// FSDP's unsharded parameter: requires a gradient, owns no memory here.
-  /// `name`: as in named_parameters(); what is made with it is of the module that has it.
-  [[nodiscard]] Tensor parameter(ParameterId id, std::string_view name, const Shape& shape, DType dtype);
+  /// FSDP's unsharded parameter `p`, of `dtype`: owns no memory here. What is made with it is of the module that has
+  /// it.
+  [[nodiscard]] Tensor parameter(ParameterId id, const Parameter& p, DType dtype);
   /// A contiguous tensor in memory that this program does not own: of setup, or a gradient that autograd holds.
   [[nodiscard]] static Tensor elsewhere(const Operand& memory, const Shape& shape, DType dtype);
 
@@ -204,8 +212,8 @@ class Tape {
   void launch_gemm(std::string_view label, std::uint64_t m, std::uint64_t n, std::uint64_t k, DType dtype,
                    std::uint32_t batch = 1);
   void launch_memset(Bytes bytes);
-  /// The launch just written computes more than its kernel says: its program cannot be run.
-  void computes_more();
+  /// The launch just written is not all that its kernel says, or is more: its program cannot be run.
+  void not_as_described();
   /// Before a product with a bias: it goes through cublasLt, which has a workspace of its own.
   void need_cublas_lt();
   void copy(CopyKind kind, Bytes bytes, std::string_view label);

@@ -144,10 +144,7 @@ Tensor TorchTransformer::attend(WrappedModel& model, std::size_t first, const Te
   Tape& tape = model.tape();
   const std::uint64_t b = x->dim(0);
   const std::uint64_t s = x->dim(1);
-  const auto project = [&](std::size_t weight) {
-    tape.spend(HostCall::module);
-    return linear(tape, x, model.parameter(first + weight));
-  };
+  const auto project = [&](std::size_t weight) { return linear_layer(tape, x, model.parameter(first + weight)); };
   const auto by_head = [&](const Tensor& projected) {
     return transpose(tape, view(tape, projected, {b, s, c_.heads, c_.head_dim}), 1, 2);
   };
@@ -171,21 +168,18 @@ Tensor TorchTransformer::attend(WrappedModel& model, std::size_t first, const Te
   v = by_head(v);
   const Tensor output = attention(tape, q, k, v, {true, c_.dropout});  // is_causal=use_attn_mask, True by itself
   const Tensor merged = view(tape, contiguous(tape, transpose(tape, output, 1, 2)), {b, s, c_.dim});
-  tape.spend(HostCall::module);
-  const Tensor out = linear(tape, merged, model.parameter(first + wo));
+  const Tensor out = linear_layer(tape, merged, model.parameter(first + wo));
   tape.spend(HostCall::module);
   return dropout(tape, out, c_.dropout);
 }
 
 Tensor TorchTransformer::feed_forward(WrappedModel& model, std::size_t first, const Tensor& x) const {
   Tape& tape = model.tape();
-  tape.spend(HostCall::module);
-  Tensor hidden = linear(tape, x, model.parameter(first + w1), model.parameter(first + w1_bias));
+  Tensor hidden = linear_layer(tape, x, model.parameter(first + w1), model.parameter(first + w1_bias));
   tape.spend(HostCall::module);
   Tensor active = activation(tape, hidden, "aten::gelu");
   hidden.reset();
-  tape.spend(HostCall::module);
-  const Tensor out = linear(tape, active, model.parameter(first + w2), model.parameter(first + w2_bias));
+  const Tensor out = linear_layer(tape, active, model.parameter(first + w2), model.parameter(first + w2_bias));
   active.reset();
   tape.spend(HostCall::module);
   return dropout(tape, out, c_.dropout);

@@ -9,24 +9,27 @@ bool floating(DType dtype) {
   return dtype == DType::float32 || dtype == DType::bfloat16 || dtype == DType::float16 || dtype == DType::float64;
 }
 
-Shape shape_of(const Parameter& p) {
-  return Shape(p.shape.begin(), p.shape.end());
-}
-
 }  // namespace
 
-WrappedModel::WrappedModel(Tape& tape, const Settings& settings, const std::vector<Unit>& units, std::uint32_t blocks,
+WrappedModel::WrappedModel(Tape& tape, const Settings& settings, const TrainedModel& model, std::uint32_t blocks,
                            const std::vector<TensorId>& from_setup)
     : tape_(tape),
       settings_(settings),
       from_setup_(from_setup),
       blocks_(blocks),
-      root_parameters_(units.front().parameters.size()) {
-  for (const Unit& unit : units)
+      root_parameters_(model.root_parameters) {
+  Tensors all;
+  for (const Unit& unit : model.units)
     for (const Parameter& p : unit.parameters) {
-      const ParameterId id{static_cast<std::uint32_t>(parameters_.size())};
-      parameters_.push_back(tape.parameter(id, p.name, shape_of(p), settings.param_dtype.value_or(p.dtype)));
+      const ParameterId id{static_cast<std::uint32_t>(all.size())};
+      all.push_back(tape.parameter(id, p, settings.param_dtype.value_or(p.dtype)));
     }
+  for (const TrainedModel::Place& place : model.places) {
+    parameters_.push_back(all[place.id.value]);
+    if (!place.lora_a.valid()) continue;
+    LowRankUpdate update{all[place.lora_a.value], all[place.lora_b.value]};
+    parameters_.back()->low_rank = std::make_shared<const LowRankUpdate>(std::move(update));
+  }
 }
 
 void WrappedModel::cast_inputs(UnitId unit, const std::vector<Tensor*>& inputs) {

@@ -10,20 +10,21 @@
 #include <vector>
 
 #include "core/models/tape.hpp"
+#include "core/models/trained_model.hpp"
 #include "core/settings/settings.hpp"
 
 namespace foreshard::model {
 
 class WrappedModel {
  public:
-  /// `units` with `settings.units_per_group` blocks each, root first; `blocks` in all.
+  /// `model.units` with `settings.units_per_group` blocks each, root first; `blocks` in all.
   /// `from_setup`: what setup handed over; kept by reference.
-  WrappedModel(Tape& tape, const Settings& settings, const std::vector<Unit>& units, std::uint32_t blocks,
+  WrappedModel(Tape& tape, const Settings& settings, const TrainedModel& model, std::uint32_t blocks,
                const std::vector<TensorId>& from_setup);
 
-  /// The unsharded parameter: of the policy's param_dtype, or as stored.
+  /// The unsharded parameter of that number among the family's own: of the policy's param_dtype, or as stored.
   [[nodiscard]] const Tensor& parameter(std::size_t id) const { return parameters_[id]; }
-  /// Number of the root's parameters: the blocks' follow, block by block.
+  /// Number of the root's parameters, as the family has them: the blocks' follow, block by block.
   [[nodiscard]] std::size_t root_parameters() const { return root_parameters_; }
   [[nodiscard]] TensorId from_setup(std::size_t number) const { return from_setup_[number]; }
   [[nodiscard]] Tape& tape() const { return tape_; }

@@ -34,9 +34,8 @@ TEST_CASE("presets against recordings", "[slow]") {
   for (const std::string& name : runs.names()) {
     const ReferenceRun& run = runs.run(name);
     const auto& model = run.model;
-    const std::string other = !run.not_importable.empty()           ? run.not_importable
-                              : model && model->compiled            ? std::string("torch.compile, an estimate")
-                              : has_frozen_parameters(run.workload) ? std::string("some parameters are frozen")
+    const std::string other = !run.not_importable.empty() ? run.not_importable
+                              : model && model->compiled  ? std::string("torch.compile, an estimate")
                               : run.workload.settings.tensor_parallel > 1
                                   ? std::string("tensor parallel, which no model is generated for")
                               : run.workload.recorded.empty() ? std::string()

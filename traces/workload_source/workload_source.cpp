@@ -161,7 +161,7 @@ Result<Source> from_file(const std::string& path) {
   return of_workload(from_json(text, path));
 }
 
-Result<Source> read_uncompiled(const SourceRequest& request) {
+Result<Source> read_unchanged(const SourceRequest& request) {
   if (is_preset(request.text)) {
     auto model = preset(request.text, {request.dim, request.layers, request.dropout});
     FORESHARD_TRY(model);
@@ -177,10 +177,30 @@ Result<Source> read_uncompiled(const SourceRequest& request) {
   return fs::is_directory(request.text, error) ? from_folder(request.text) : from_file(request.text);
 }
 
+/// The options that make another program of a model.
+Result<void> change_model(const SourceRequest& request, Source& source) {
+  if (request.lora.rank == 0 && !request.lora.targets.empty())
+    return fail(ErrorKind::usage, "--lora-targets says where --lora puts its layers", {}, "add --lora RANK");
+  const bool trains_less = request.lora.rank > 0 || !request.frozen.empty();
+  if (trains_less && !source.model)
+    return fail(ErrorKind::usage,
+                fmt::format("{} changes what of a model is trained: a recording has its own",
+                            request.lora.rank > 0 ? "--lora" : "--freeze"),
+                request.text, "record that training, or plan from a preset or a config.json");
+  if (request.compiled && (!source.model || source.model->family == ModelFamily::states_only))
+    return fail(ErrorKind::usage, "--compile changes a model's kernels: a recording has its own", request.text,
+                "record the compiled model, or plan from a preset or a config.json");
+  if (!source.model) return {};
+  source.model->compiled = request.compiled;
+  source.model->frozen = request.frozen;
+  source.model->lora = request.lora;
+  return {};
+}
+
 }  // namespace
 
 Result<Source> read_source(const SourceRequest& request) {
-  auto source = read_uncompiled(request);
+  auto source = read_unchanged(request);
   if (source && request.lowering && *request.lowering != source->lowering) {
     source->lowering = *request.lowering;
     if (source->workload) {
@@ -189,11 +209,7 @@ Result<Source> read_source(const SourceRequest& request) {
       source->workload = std::move(changed);
     }
   }
-  if (!source || !request.compiled) return source;
-  if (!source->model || source->model->family == ModelFamily::states_only)
-    return fail(ErrorKind::usage, "--compile changes a model's kernels: a recording has its own", request.text,
-                "record the compiled model, or plan from a preset or a config.json");
-  source->model->compiled = true;
+  if (source) FORESHARD_TRY(change_model(request, *source));
   return source;
 }
 

@@ -25,6 +25,8 @@ struct SourceRequest {
   std::optional<double> dropout = {};        ///< `--dropout`
   bool compiled = false;                     ///< `--compile`: of a model, torch.compile of each block
   std::optional<Lowering> lowering = {};     ///< whose program is wanted; none: the store's or file's, else PyTorch's
+  std::vector<std::string> frozen = {};      ///< `--freeze`: ModelConfig::frozen
+  LoraConfig lora = {};                      ///< `--lora`, `--lora-targets`
 };
 
 struct Source {

@@ -1,6 +1,9 @@
+#include "core/models/generate.hpp"
+#include "core/models/presets.hpp"
 #include "tests/catch.hpp"
 #include "tests/temporary_folder.hpp"
 #include "tests/traces/model_files/safetensors_sample.hpp"
+#include "traces/workload_file/workload_file.hpp"
 #include "traces/workload_source/workload_source.hpp"
 
 using namespace foreshard;
@@ -91,4 +94,18 @@ TEST_CASE("recordings and other checkpoints say what to do with them") {
   CHECK(refused({folder.write("a.pt", std::string("PK\x03\x04", 4) + "rest")}).hint.find("safetensors") !=
         std::string::npos);
   CHECK(refused({folder.write("a.gguf", "GGUF\x03....")}).kind == ErrorKind::usage);
+}
+
+TEST_CASE("--freeze, --lora and --compile are a model's; a recording has its own") {
+  const auto changed = read_source({.text = "llama-tiny", .compiled = true, .frozen = {"tok"}, .lora = {8, {"wq"}}});
+  REQUIRE(changed);
+  CHECK(changed->model->compiled);
+  CHECK(changed->model->frozen == std::vector<std::string>{"tok"});
+  CHECK(changed->model->lora == LoraConfig{8, {"wq"}});
+  CHECK(refused({.text = "llama-tiny", .lora = {0, {"wq"}}}).hint == "add --lora RANK");
+  const test::TemporaryFolder folder;
+  const std::string workload = folder.write("w.json", to_json(*generate(*preset("mlp", {64, 1}), {}, {}, 132)));
+  CHECK(refused({.text = workload, .lora = {8, {}}}).what.starts_with("--lora changes what of a model is trained"));
+  CHECK(refused({.text = workload, .frozen = {"fc1"}}).what.starts_with("--freeze changes"));
+  CHECK(refused({.text = workload, .compiled = true}).what.starts_with("--compile changes"));
 }
