@@ -16,11 +16,29 @@ using model::Family;
 using model::Tensor;
 using model::Tensors;
 
-Result<void> check_mesh(const Settings& settings) {
-  if (settings.tensor_parallel == 1) return {};
-  return fail(
-      ErrorKind::usage, "tensor parallelism of a generated model is not supported", {},
-      "import a recorded step of the tensor-parallel training and plan from it, or plan with --tensor-parallel 1");
+/// A rank's part of the model under tensor parallelism: ColwiseParallel and RowwiseParallel of the blocks' linear
+/// layers, everything else replicated.
+Result<ModelConfig> local_part(const ModelConfig& model, const Settings& settings) {
+  const std::uint32_t parts = settings.tensor_parallel;
+  if (parts == 1) return model;
+  const auto refuse = [](std::string what, std::string hint) {
+    return fail(ErrorKind::usage, std::move(what), "--tensor-parallel", std::move(hint));
+  };
+  const std::string record = "import a recorded step of that training and plan from it";
+  if (model.family != ModelFamily::llama)
+    return refuse(fmt::format("{}: tensor parallelism of this family is not supported; llama-* have it", model.name),
+                  record);
+  if (model.compiled || model.lora.rank > 0 || settings.kernels == Kernels::fused)
+    return refuse("tensor parallelism is not supported together with --compile, --lora or --kernels fused", record);
+  if (model.heads % parts != 0 || model.kv_heads % parts != 0 || model.ffn % parts != 0)
+    return refuse(fmt::format("tensor_parallel {} does not divide {}'s {} heads, {} key heads and ffn of {}", parts,
+                              model.name, model.heads, model.kv_heads, model.ffn),
+                  "use a common divisor of them: uneven parts are not supported");
+  ModelConfig local = model;
+  local.heads /= parts;
+  local.kv_heads /= parts;
+  local.ffn /= parts;
+  return local;
 }
 
 std::unique_ptr<Family> make_family(const ModelConfig& config) {
@@ -190,9 +208,12 @@ void add_estimates(const ModelConfig& model, const Settings& settings, const Hos
         "compared with a recording: its memory is an estimate");
   if (model.family == ModelFamily::mpt)
     workload.estimates.push_back("MPT follows llm-foundry's source and was not compared with a recording");
-  if (settings.checkpoint == Checkpoint::selective_op || settings.checkpoint == Checkpoint::selective_layer)
+  if (settings.checkpoint == Checkpoint::selective_layer)
     workload.estimates.push_back(
-        "selective checkpointing was not compared with a recording: its memory is an estimate");
+        "selective checkpointing by layer was not compared with a recording: its memory is an estimate");
+  if (settings.tensor_parallel > 1 && settings.checkpoint != Checkpoint::none)
+    workload.estimates.push_back(
+        "checkpointing under tensor parallelism was not compared with a recording: its memory is an estimate");
   if (settings.offload) workload.estimates.push_back(cpu_optimizer_estimate(host.cpu_optimizer));
 }
 
@@ -203,7 +224,9 @@ Result<Workload> generate(const ModelConfig& model, const Settings& settings, co
   ModelConfig sized = model;  // torch-transformer without positions of its own: max_seq_len is the sequence's
   if (model.family == ModelFamily::torch_transformer && model.positions == 0)
     sized.positions = settings.seq.value_or(model.default_seq);
-  const std::unique_ptr<Family> family = make_family(sized);
+  const auto local = local_part(sized, settings);
+  FORESHARD_TRY(local);
+  const std::unique_ptr<Family> family = make_family(*local);
   if (!family) return fail(ErrorKind::usage, fmt::format("{}: no generator for this family", model.name));
   Workload workload;
   workload.name = model.name;
@@ -219,7 +242,6 @@ Result<Workload> generate(const ModelConfig& model, const Settings& settings, co
   FORESHARD_TRY(model::check_microbatches(sized, settings.accumulate));
   FORESHARD_TRY(family->check(settings, size));
   FORESHARD_TRY(check_kernels(model, settings));
-  FORESHARD_TRY(check_mesh(settings));
   auto trained = model::trained_model(model, family->units(), family->parameters_order());
   FORESHARD_TRY(trained);
   trained->units = grouped(trained->units, settings.units_per_group);
@@ -232,6 +254,7 @@ Result<Workload> generate(const ModelConfig& model, const Settings& settings, co
   workload.shards_known = true;
   workload.optimizer_known = true;
   workload.initial_segments = {initial_segment()};
+  if (settings.tensor_parallel > 1) workload.process_groups = {{"mesh_tp", settings.tensor_parallel, 1}};
   model::SetupWriter setup(workload.settings, workload.units, workload.parameters_order, keep_kernels);
   family->setup(setup, size);
   workload.setup = setup.finish();

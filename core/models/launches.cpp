@@ -5,6 +5,7 @@
 #include "core/base/check.hpp"
 #include "core/kernel/kernel_cost.hpp"
 #include "core/models/tape.hpp"
+#include "core/workload/pytorch_costs.hpp"
 
 namespace foreshard::model {
 namespace {
@@ -16,6 +17,25 @@ constexpr std::uint64_t kTileRows = 128;
 constexpr std::uint64_t kTileColumns = 256;
 constexpr Bytes kCounterBytes = 4;
 constexpr Bytes kCublasLtWorkspace = kMiB;  ///< CUDABlas.cpp, _parseChosenWorkspaceSize: 1024 KiB
+
+constexpr std::uint8_t kTensorParallelStream = 1;  ///< the only one of a generated program's own collectives
+constexpr std::uint32_t kTensorParallelGroup = 0;
+
+/// Whether it is an aten op of a forward.
+bool is_op(HostCall call) {
+  switch (call) {
+    case HostCall::view:
+    case HostCall::elementwise:
+    case HostCall::reduction:
+    case HostCall::gemm:
+    case HostCall::attention:
+    case HostCall::embedding:
+    case HostCall::random:
+      return true;
+    default:
+      return false;
+  }
+}
 
 HostCall host_call(Launch kind, bool backward) {
   switch (kind) {
@@ -215,6 +235,22 @@ void Tape::fused() {
 
 void Tape::not_as_described() {
   ops_.back().kernel_index = kNoKernel;
+}
+
+void Tape::spend(HostCall call) {
+  pending_host_ += host_[call];
+  if (dispatched() && is_op(call)) pending_host_ += pytorch_costs::kDispatchedOpHost.time();
+}
+
+Tensor Tape::all_reduce(const Tensor& x) {
+  Tensor out = empty(x->shape, x->dtype);
+  copy(out, x, "aten::copy_");
+  Op& sum = emit(OpKind::collective);
+  sum.user_stream = kTensorParallelStream;
+  sum.collective = {kTensorParallelGroup, CollectiveKind::all_reduce, out->bytes()};
+  sum.label = labels_.intern("_c10d_functional::all_reduce_");
+  emit(OpKind::wait_stream).user_stream = kTensorParallelStream;
+  return out;
 }
 
 void Tape::copy(CopyKind kind, Bytes bytes, std::string_view label) {

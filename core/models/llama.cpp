@@ -4,6 +4,7 @@
 
 #include "core/models/family.hpp"
 #include "core/models/llama_fused.hpp"
+#include "core/models/parallel_linear.hpp"
 
 namespace foreshard::model {
 namespace {
@@ -32,6 +33,18 @@ Tensor rope(Tape& tape, const Tensor& x, const Tensor& cos, const Tensor& sin) {
   Tensor out = to(tape, joined, x->dtype);
   joined.reset();
   return out;
+}
+
+/// A layer whose output features, or input features, tensor parallelism divides.
+Tensor column(const WrappedModel& model, const Tensor& x, std::size_t weight) {
+  const bool divided = model.settings().tensor_parallel > 1;
+  return divided ? column_linear(model.tape(), x, model.parameter(weight))
+                 : linear_layer(model.tape(), x, model.parameter(weight));
+}
+Tensor row(const WrappedModel& model, const Tensor& x, std::size_t weight) {
+  const bool divided = model.settings().tensor_parallel > 1;
+  return divided ? row_linear(model.tape(), x, model.parameter(weight))
+                 : linear_layer(model.tape(), x, model.parameter(weight));
 }
 
 /// Names of Block.forward; members are destroyed from the last on, as a Python frame drops them from the first on.
@@ -145,7 +158,7 @@ Tensor Llama::attend(WrappedModel& model, std::size_t first, const Tensors& inpu
   tape.spend(HostCall::module);
   l.h = rms_norm(tape, x, model.parameter(first + attn_norm));
   const auto heads = [&](std::size_t weight, std::uint64_t count) {
-    const Tensor projected = linear_layer(tape, l.h, model.parameter(first + weight));
+    const Tensor projected = column(model, l.h, first + weight);
     return transpose(tape, view(tape, projected, {b, s, count, c_.head_dim}), 1, 2);
   };
   l.q = heads(wq, c_.heads);
@@ -159,7 +172,7 @@ Tensor Llama::attend(WrappedModel& model, std::size_t first, const Tensors& inpu
   }
   l.o = attention(tape, l.q, l.k, l.v, {});
   Tensor merged = reshape(tape, transpose(tape, l.o, 1, 2), {b, s, c_.heads * c_.head_dim});
-  Tensor projected = linear_layer(tape, merged, model.parameter(first + wo));
+  Tensor projected = row(model, merged, first + wo);
   merged.reset();
   Tensor out = add(tape, x, projected);
   projected.reset();
@@ -173,14 +186,14 @@ Tensor Llama::block(WrappedModel& model, std::uint32_t index, const Tensors& inp
   l.x = attend(model, first, inputs, l);
   tape.spend(HostCall::module);
   l.h = rms_norm(tape, l.x, model.parameter(first + ffn_norm));
-  Tensor gate = linear_layer(tape, l.h, model.parameter(first + w1));
+  Tensor gate = column(model, l.h, first + w1);
   Tensor active = activation(tape, gate, "aten::silu");
   gate.reset();
-  Tensor up = linear_layer(tape, l.h, model.parameter(first + w3));
+  Tensor up = column(model, l.h, first + w3);
   Tensor product = mul(tape, active, up);
   active.reset();
   up.reset();
-  Tensor down = linear_layer(tape, product, model.parameter(first + w2));
+  Tensor down = row(model, product, first + w2);
   product.reset();
   Tensor out = add(tape, l.x, down);
   down.reset();

@@ -183,7 +183,8 @@ class Tape {
   [[nodiscard]] Tensor detach(const Tensor& of);
 
   // Launches and host time.
-  void spend(HostCall call) { pending_host_ += host_[call]; }
+  void spend(HostCall call);
+  void spend(Nanoseconds time) { pending_host_ += time; }
   /// One kernel: its op and its operands, outputs first; a null one is absent. What it costs follows from them
   /// (core/kernel/kernel_cost.hpp), and a device that runs the program runs it.
   template <std::same_as<Tensor>... Operands>
@@ -220,6 +221,9 @@ class Tape {
   /// A memcpy of all of `x` on the device.
   void copy(const Tensor& out, const Tensor& x, std::string_view label);
   void synchronize();
+  /// _c10d_functional.all_reduce(x) over the tensor-parallel group, and wait_tensor: a copy of `x`, summed in place on
+  /// the group's own stream.
+  [[nodiscard]] Tensor all_reduce(const Tensor& x);
   void hook(Hook hook, UnitId unit = {});
   /// Allocations from here on are casts of this unit's forward inputs (invalid: ends).
   void casting_inputs_of(UnitId unit) { casting_ = unit; }
@@ -256,6 +260,10 @@ class Tape {
   void write_free(TensorId id);
   std::shared_ptr<Storage> allocate(Bytes bytes);
   void need_cublas();
+  /// Whether ops go through selective checkpointing's dispatch modes: in a region's forward, and when it runs again.
+  [[nodiscard]] bool dispatched() const {
+    return (saving_to_ && saving_to_->selective) || (recomputing_ && recomputing_->selective);
+  }
   void keep_workspace(Bytes bytes);
   using OperandList = std::span<const TensorImpl* const>;
   void emit_kernel(std::string_view label, const KernelWork& cost);

@@ -89,7 +89,7 @@ void SectionCosts::add_unrecorded(SectionCost& cost) const {
     return;
   }
   if (has_role(cost, role)) return;
-  const Nanoseconds host = Nanoseconds::from_double(pytorch_costs::kGradientOpHost.value * 1e3);
+  const Nanoseconds host = pytorch_costs::kGradientOpHost.time();
   for (const Parameter& p : workload_.units[cost.unit.value].parameters) {
     if (role != SectionRole::clone && !p.requires_grad) continue;
     cost.items.push_back({role,

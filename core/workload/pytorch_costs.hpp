@@ -8,6 +8,8 @@
 #include <array>
 #include <string_view>
 
+#include "core/base/quantity.hpp"
+
 namespace foreshard {
 
 struct PyTorchCost {
@@ -16,6 +18,12 @@ struct PyTorchCost {
   std::string_view unit;
   std::string_view source;
   std::string_view fitted_on;  ///< empty: nothing, as `source` says
+
+  /// Of one in microseconds.
+  [[nodiscard]] Nanoseconds time() const {
+    constexpr double kPerMicrosecond = 1e3;
+    return Nanoseconds::from_double(value * kPerMicrosecond);
+  }
 };
 
 namespace pytorch_costs {
@@ -44,9 +52,23 @@ inline constexpr PyTorchCost kChunkCatCasting{
 inline constexpr PyTorchCost kChunkCat{"chunk_cat", 1.17, "ratio", "without a cast: 3.5 TB/s of 4.1 (mlp)",
                                        kReferenceRuns};
 
-inline constexpr std::array kAll{kGradientOpHost,   kCastBytes,         kAddBytes,
-                                 kCloneBytes,       kMetadataOfCopyOut, kMetadataOfReduce,
-                                 kChunkCatOfReduce, kChunkCatCasting,   kChunkCat};
+// Python between eager ops that the costs of calls (/host/calls) do not have. Hosts differ in it by a factor of two.
+inline constexpr PyTorchCost kParallelLinearHost{"parallel_linear_host", 620, "us",
+                                                 "torch.distributed.tensor around a linear layer's ops, each way "
+                                                 "(__torch_dispatch__, from_local, redistribute): the "
+                                                 "step of tp_def; 860 would be tp2_l3b's, 400 tp_nr's",
+                                                 "tensor-parallel-run"};
+inline constexpr PyTorchCost kDispatchedOpHost{
+    "dispatched_op_host", 47, "us",
+    "create_selective_checkpoint_contexts' dispatch modes and the checkpoint's saved-tensor hooks, each op of a "
+    "region's forward and of its recomputation: the first timed step of sac_l1b, whose host runs ahead (188 ms, "
+    "without "
+    "checkpointing 94); 22 would be sac_def's",
+    "selective-checkpoint-run"};
+
+inline constexpr std::array kAll{kGradientOpHost,    kCastBytes,          kAddBytes,         kCloneBytes,
+                                 kMetadataOfCopyOut, kMetadataOfReduce,   kChunkCatOfReduce, kChunkCatCasting,
+                                 kChunkCat,          kParallelLinearHost, kDispatchedOpHost};
 
 }  // namespace pytorch_costs
 }  // namespace foreshard

@@ -36,7 +36,7 @@ void hold_interval(const std::vector<double>& errors, double stated) {
 
 /// The side that a plan from the model says of the held-out runs, which the baseline does not have (docs/accuracy.md).
 bool is_host_bound(std::string_view run) {
-  return run == "lora_l3b";
+  return run == "lora_l3b" || run == "tp2_l3b";
 }
 
 TEST_CASE("the half width that holds four of five rows") {

@@ -46,8 +46,13 @@ void check_gradients(const ModelConfig& model, const Settings& settings) {
     double gradient;
   };
   std::vector<Expected> all;
+  std::vector<bool> trained;
+  for (const Unit& unit : w.units)
+    for (const Parameter& p : unit.parameters) trained.push_back(p.requires_grad);
   for (std::uint32_t id = 0; id < host.parameters(); ++id)
-    for (const std::uint64_t element : steepest(host, id, 2)) all.push_back({id, element, host.gradient(id, element)});
+    if (trained[id])
+      for (const std::uint64_t element : steepest(host, id, 2))
+        all.push_back({id, element, host.gradient(id, element)});
   for (const Expected& e : all) {
     INFO(model.name << ", parameter " << e.id << ", element " << e.element);
     CHECK(e.gradient == Approx(slope(host, program, e.id, e.element)).epsilon(2e-3).margin(2e-5));
@@ -57,6 +62,15 @@ void check_gradients(const ModelConfig& model, const Settings& settings) {
 TEST_CASE("gradients are the slopes of the loss") {
   for (const std::string_view name : {"mlp", "llama-tiny", "torch-transformer"})
     check_gradients(small_model(name), small_settings());
+}
+
+TEST_CASE("gradients of what is trained are the slopes of the loss") {
+  ModelConfig model = small_model("llama-tiny");
+  model.lora = {3, {"wq", "w2"}};
+  check_gradients(model, small_settings());
+  model.lora = {};
+  model.frozen = {"tok", "layers.*.w?", "norm"};
+  check_gradients(model, small_settings());
 }
 
 TEST_CASE("an untrained model's loss is what theory says") {
