@@ -41,8 +41,10 @@ void SourceOptions::add_to(OptionSet& set) {
   set.add_option("--dropout", source.dropout, "another dropout of torch-transformer (0.1); 0 where it shall really run")
       .type_name("P")
       .range(0.0, 0.99);
-  set.add_flag("--compile", source.compiled,
-               "torch.compile of each block of a model; an estimate: its kernels are derived from the eager ones");
+  set.add_flag(
+      "--compile", source.compiled,
+      "torch.compile of each block of a model; of other models than plain Llamas an estimate, derived from the "
+      "eager kernels");
   set.add_texts(
          "--freeze", [this](const std::vector<std::string>& texts) { source.frozen = words_of(texts); },
          "modules or parameters of a model that are not trained (requires_grad_(False)): names, or parts of them, "

@@ -74,11 +74,8 @@ Tensors cudnn_backward_temporaries(Tape& tape, const Sizes& s, DType dtype) {
 }
 
 /// cuDNN's and flash's backward run the same kernels: rows' products, the gradients, dq's cast, sums of grouped heads.
-Tensors half_backward(Tape& tape, Node& node, const Tensors& gradients, bool causal) {
-  const Unpacked kept(tape, node);
-  const Tensor& k = kept[0];
-  const Tensor& q = kept[1];
-  const Tensor& v = kept[2];
+Tensors half_backward(Tape& tape, const AttentionKept& kept, const Tensor& gradient, bool causal) {
+  const auto& [k, q, v, logsumexp, result] = kept;
   const Sizes s = sizes(q, k);
   const bool flash = tape.options().flash_attention;
   Tensors out{tape.empty_like(q), tape.empty_like(k), tape.empty_like(v)};
@@ -88,8 +85,8 @@ Tensors half_backward(Tape& tape, Node& node, const Tensors& gradients, bool cau
                     bytes_cost(2 * q->bytes(), MemoryAccess::row, q->numel(), q->dtype));
   tape.launch(flash ? "aten::_scaled_dot_product_flash_attention_backward"
                     : "aten::_scaled_dot_product_cudnn_attention_backward",
-              kernel(KernelOp::attention_backward, s, causal), out[0], out[1], out[2], gradients[0], q, k, v, kept[4],
-              rows(tape, kept[3], s), temporaries[flash ? 1 : 0]);
+              kernel(KernelOp::attention_backward, s, causal), out[0], out[1], out[2], gradient, q, k, v, result,
+              rows(tape, logsumexp, s), temporaries[flash ? 1 : 0]);
   tape.launch_fused(Launch::elementwise, flash ? "flash convert_dq" : "cudnn convert_dq",
                     bytes_cost(q->numel() * kFloat + q->bytes(), MemoryAccess::contiguous, q->numel(), q->dtype));
   if (s.kv_heads != s.heads) {
@@ -136,7 +133,8 @@ Tensors run_flash_attention(Tape& tape, const Tensor& q, const Tensor& k, const 
 
 Tensor half_attention(Tape& tape, const Tensor& q, const Tensor& k, const Tensor& v, const Attention& how) {
   const auto back = [&tape, causal = how.causal](Node& node, const Tensors& gradients) {
-    return half_backward(tape, node, gradients, causal);
+    const Unpacked kept(tape, node);
+    return half_backward(tape, {kept[0], kept[1], kept[2], kept[3], kept[4]}, gradients[0], causal);
   };
   const NodePtr node = tape.record({q, k, v}, back);
   tape.save(node, k);
@@ -218,6 +216,15 @@ Tensor efficient_attention(Tape& tape, const Tensor& q, const Tensor& k, const T
 }
 
 }  // namespace
+
+Tensors attention_forward(Tape& tape, const Tensor& q, const Tensor& k, const Tensor& v) {
+  return tape.options().flash_attention ? run_flash_attention(tape, q, k, v, {})
+                                        : run_cudnn_attention(tape, q, k, v, {}, true);
+}
+
+Tensors attention_backward(Tape& tape, const AttentionKept& kept, const Tensor& gradient) {
+  return half_backward(tape, kept, gradient, true);
+}
 
 Tensor attention(Tape& tape, const Tensor& q, const Tensor& k, const Tensor& v, const Attention& how) {
   // sdp_utils.cpp: cuDNN or flash first (TargetGpu) for 16-bit types, head dimensions up to 128 in multiples of 8; what

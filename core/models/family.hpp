@@ -30,6 +30,8 @@ class Family {
   [[nodiscard]] virtual std::uint32_t blocks() const = 0;
   /// Why it cannot run so; usage errors only.
   [[nodiscard]] virtual Result<void> check(const Settings& settings, const BatchSize& size) const = 0;
+  /// Whether its blocks are compiled ones already (ModelConfig::compiled): else fuse.hpp derives them from eager ones.
+  [[nodiscard]] virtual bool compiles(const Settings&) const { return false; }
   /// Before the first step: from process start on.
   virtual void setup(SetupWriter& writer, const BatchSize& size) const = 0;
   /// The tensors that the data loader makes for a microbatch.

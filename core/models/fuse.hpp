@@ -1,4 +1,5 @@
-// torch.compile of every block: what it leaves of a block's eager kernels.
+// torch.compile of every block: what it leaves of a block's eager kernels, for families that do not write compiled
+// blocks themselves (Family::compiles).
 //
 // Inductor joins the kernels that only move bytes between two GEMMs, attentions or hooks; what is written
 // and read again inside such a group stays in registers. GEMMs and attention stay library calls. The eager

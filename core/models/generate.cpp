@@ -268,7 +268,7 @@ Result<Workload> generate(const ModelConfig& model, const Settings& settings, co
   if (model.family == ModelFamily::hf_mixtral)
     workload.estimates.push_back(
         "experts are timed as if routing were balanced; no recording of a mixture of experts was at hand");
-  if (model.compiled) {
+  if (model.compiled && !family->compiles(settings)) {
     model::compile_blocks(workload, host);
     workload.estimates.push_back("torch.compile's kernels and memory are derived from the eager model");
   }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "core/models/family.hpp"
+#include "core/models/llama_compiled.hpp"
 #include "core/models/llama_fused.hpp"
 #include "core/models/parallel_linear.hpp"
 
@@ -63,6 +64,7 @@ class Llama final : public Family {
   [[nodiscard]] std::vector<ParameterId> parameters_order() const override;
   [[nodiscard]] std::uint32_t blocks() const override { return c_.layers; }
   [[nodiscard]] Result<void> check(const Settings&, const BatchSize&) const override { return {}; }
+  [[nodiscard]] bool compiles(const Settings& settings) const override;
   void setup(SetupWriter& writer, const BatchSize& size) const override;
   [[nodiscard]] Tensors inputs(Tape& tape, const BatchSize& size) const override;
   [[nodiscard]] Tensor loss(WrappedModel& model, const Tensors& inputs, const BatchSize& size) const override;
@@ -70,7 +72,8 @@ class Llama final : public Family {
  private:
   [[nodiscard]] Tensor block(WrappedModel& model, std::uint32_t index, const Tensors& inputs) const;
   [[nodiscard]] Tensor attend(WrappedModel& model, std::size_t first, const Tensors& inputs, Locals& l) const;
-  [[nodiscard]] LlamaBlock fused_block(const WrappedModel& model, std::uint32_t index, const BatchSize& size) const;
+  [[nodiscard]] LlamaBlock whole_block(const WrappedModel& model, std::uint32_t index, const Tensor& cos,
+                                       const Tensor& sin) const;
   [[nodiscard]] Tensor fused_loss(WrappedModel& model, const Tensors& inputs, const BatchSize& size) const;
   [[nodiscard]] Tensor rotary_table(const WrappedModel& model, std::size_t which, const BatchSize& size) const;
 
@@ -104,6 +107,11 @@ std::vector<ParameterId> Llama::parameters_order() const {
   order.push_back(ParameterId{norm});
   order.push_back(ParameterId{head});
   return order;
+}
+
+bool Llama::compiles(const Settings& settings) const {
+  return itemsize(settings.param_dtype.value_or(c_.dtype)) == 2 && settings.checkpoint == Checkpoint::none &&
+         c_.frozen.empty() && c_.lora.rank == 0;
 }
 
 void Llama::setup(SetupWriter& writer, const BatchSize& size) const {
@@ -200,21 +208,11 @@ Tensor Llama::block(WrappedModel& model, std::uint32_t index, const Tensors& inp
   return out;
 }
 
-LlamaBlock Llama::fused_block(const WrappedModel& model, std::uint32_t index, const BatchSize& size) const {
+LlamaBlock Llama::whole_block(const WrappedModel& model, std::uint32_t index, const Tensor& cos,
+                              const Tensor& sin) const {
   const std::size_t first = model.root_parameters() + index * kBlockParameters;
   const auto p = [&](BlockParameter which) { return model.parameter(first + which); };
-  return {p(attn_norm),
-          p(wq),
-          p(wk),
-          p(wv),
-          p(wo),
-          p(ffn_norm),
-          p(w1),
-          p(w3),
-          p(w2),
-          c_.head_dim,
-          rotary_table(model, 0, size),
-          rotary_table(model, 1, size)};
+  return {p(attn_norm), p(wq), p(wk), p(wv), p(wo), p(ffn_norm), p(w1), p(w3), p(w2), c_.head_dim, cos, sin};
 }
 
 /// Tables stay in float32, so FSDP2 has no inputs to cast. A block leaves its last addition to the next norm, but where
@@ -230,7 +228,8 @@ Tensor Llama::fused_loss(WrappedModel& model, const Tensors& inputs, const Batch
     Tensors x{embedding(tape, model.parameter(tok), tokens, false)};
     for (std::uint32_t i = 0; i < c_.layers; ++i)
       x = model.run_block_of_many(i, std::move(x), [this, &model, &tape, i, size, closed](Tensors& in) {
-        return fused_llama_block(tape, fused_block(model, i, size), in, closed);
+        return fused_llama_block(
+            tape, whole_block(model, i, rotary_table(model, 0, size), rotary_table(model, 1, size)), in, closed);
       });
     const AddedNorm last = closed ? add_rms_norm(tape, x[0], nullptr, model.parameter(norm))
                                   : add_rms_norm(tape, x[1], x[0], model.parameter(norm));
@@ -247,6 +246,8 @@ Tensor Llama::fused_loss(WrappedModel& model, const Tensors& inputs, const Batch
 Tensor Llama::loss(WrappedModel& model, const Tensors& inputs, const BatchSize& size) const {
   if (model.settings().kernels == Kernels::fused) return fused_loss(model, inputs, size);
   Tape& tape = model.tape();
+  const bool compiled = c_.compiled && compiles(model.settings());
+  const auto first_run = std::make_shared<InductorFirstRun>(tape);
   Tensor logits;
   {
     Tensor tokens = inputs[0];
@@ -256,7 +257,10 @@ Tensor Llama::loss(WrappedModel& model, const Tensors& inputs, const BatchSize& 
     tape.spend(HostCall::module);
     Tensor x = embedding(tape, model.parameter(tok), tokens);
     for (std::uint32_t i = 0; i < c_.layers; ++i)
-      x = model.run_block(i, {x, cos, sin}, [&, i](const Tensors& in) { return block(model, i, in); });
+      x = model.run_block(i, {x, cos, sin}, [&, i](const Tensors& in) {
+        return compiled ? compiled_llama_block(tape, first_run, whole_block(model, i, in[1], in[2]), in[0])
+                        : block(model, i, in);
+      });
     tape.spend(HostCall::module);
     Tensor normed = rms_norm(tape, x, model.parameter(norm));
     logits = linear_layer(tape, normed, model.parameter(head));

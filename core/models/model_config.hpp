@@ -56,7 +56,7 @@ struct ModelConfig {
   double dropout = 0;  ///< torch_transformer: probability, after attention, feed-forward and embedding, and inside SDPA
   DType dtype = DType::float32;     ///< of the stored parameters
   bool packs_tokens = false;        ///< mpt: attn_impl flash, which packs tokens around attention; else triton
-  bool compiled = false;            ///< torch.compile of each block (fuse.hpp): an estimate
+  bool compiled = false;            ///< torch.compile of each block (llama_compiled.hpp; else fuse.hpp, an estimate)
   std::uint32_t default_batch = 1;  ///< per GPU, where the settings name none
   std::uint32_t default_seq = 2048;
   std::vector<Unit> units;  ///< states_only: root first

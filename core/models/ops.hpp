@@ -81,6 +81,14 @@ struct Attention {
 /// F.scaled_dot_product_attention on batch × heads × length × head_dim; fewer key heads than query heads mean
 /// enable_gqa. Back end as 2.11 chooses on sm90 (attention_ops.cpp).
 [[nodiscard]] Tensor attention(Tape& tape, const Tensor& q, const Tensor& k, const Tensor& v, const Attention& how);
+/// What its backward reads.
+struct AttentionKept {
+  Tensor k, q, v, logsumexp, result;
+};
+/// Causal attention of 16-bit types without autograd, as a compiled graph calls it: the result, its log-sum-exp, and
+/// two tensors of the random state; and the gradients of q, k and v.
+[[nodiscard]] Tensors attention_forward(Tape& tape, const Tensor& q, const Tensor& k, const Tensor& v);
+[[nodiscard]] Tensors attention_backward(Tape& tape, const AttentionKept& kept, const Tensor& gradient);
 /// `sorts`: many indices are sorted before their gradients are summed, with temporaries, as ATen does it; else one
 /// kernel sums them.
 [[nodiscard]] Tensor embedding(Tape& tape, const Tensor& weight, const Tensor& indices, bool sorts = true);

@@ -245,14 +245,6 @@ struct Workload {
   return step < count ? step : count - workload.cycle + (step - count) % workload.cycle;
 }
 
-/// Whether any of its parameters is frozen (requires_grad=False).
-[[nodiscard]] inline bool has_frozen_parameters(const Workload& workload) {
-  for (const Unit& unit : workload.units)
-    for (const Parameter& parameter : unit.parameters)
-      if (!parameter.requires_grad) return true;
-  return false;
-}
-
 /// Whether every kernel of its steps says what it computes: then a device can run it with real numbers.
 [[nodiscard]] inline bool computes(const Workload& workload) {
   for (const Program& step : workload.steps)
