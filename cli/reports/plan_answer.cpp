@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "core/base/units.hpp"
 #include "core/run/block_names.hpp"
 #include "sim/predict/throughput.hpp"
@@ -14,6 +16,13 @@ double share_of(double part, double whole) {
   return whole > 0 ? 100 * part / whole : 0;
 }
 
+/// Where recorded steps differ, of the largest one.
+Bytes most_reserved(const sim::Prediction& p) {
+  Bytes most = p.peaks.reserved;
+  for (const sim::PredictedStep& step : p.steps) most = std::max(most, step.peaks.reserved);
+  return most;
+}
+
 std::string memory_line(const sim::Prediction& p) {
   if (p.out_of_memory) {
     const OutOfMemory& oom = *p.out_of_memory;
@@ -23,7 +32,7 @@ std::string memory_line(const sim::Prediction& p) {
   }
   const Bytes left = free_at_peak(p);
   std::string line = fmt::format("fits: {} of {} reserved at the peak, {} ({:.0f} %) left",
-                                 format_bytes(p.peaks.reserved), format_bytes(p.memory_capacity), format_bytes(left),
+                                 format_bytes(most_reserved(p)), format_bytes(p.memory_capacity), format_bytes(left),
                                  share_of(static_cast<double>(left), static_cast<double>(p.memory_capacity)));
   if (p.num_alloc_retries > 0)
     line += fmt::format("; only with {} in which the allocator gave cached segments back and asked again",
@@ -32,8 +41,10 @@ std::string memory_line(const sim::Prediction& p) {
 }
 
 std::string time_line(const sim::Prediction& p) {
-  std::string line = fmt::format("{:.2f} ms a step ±{:.0f} %", p.step_ms, p.uncertainty * 100);
-  if (const double rate = sim::work_per_second(p.run.settings, p.step_ms); rate > 0)
+  std::string line = fmt::format("{:.2f} ms a step{} ±{:.0f} %", p.step_ms,
+                                 p.cycle > 1 ? fmt::format(", the mean of {},", p.cycle) : std::string(),
+                                 p.uncertainty * 100);
+  if (const double rate = sim::work_per_second(p.work, p.step_ms); rate > 0)
     line += fmt::format(", {:.0f} {}", rate, rate_unit(p.run.settings));
   line += fmt::format("; {}: {:.0f} % compute, {:.0f} % exposed communication, {:.0f} % neither",
                       p.host_bound ? "host-bound" : "GPU-bound", share_of(p.compute_ms, p.step_ms),
@@ -69,7 +80,8 @@ std::string_view rate_unit(const Settings& settings) {
 }
 
 Bytes free_at_peak(const sim::Prediction& p) {
-  return p.out_of_memory || p.peaks.reserved > p.memory_capacity ? 0 : p.memory_capacity - p.peaks.reserved;
+  const Bytes most = most_reserved(p);
+  return p.out_of_memory || most > p.memory_capacity ? 0 : p.memory_capacity - most;
 }
 
 std::vector<std::string> answer_lines(const sim::Prediction& p) {
