@@ -86,25 +86,7 @@ Json steps_json(const std::vector<sim::PredictedStep>& steps) {
   return list;
 }
 
-}  // namespace
-
-Json prediction_json(const std::string& source, const Workload& workload, const sim::Prediction& p) {
-  Json json = json_result("plan");
-  json["source"] = source;
-  json["name"] = workload.name;
-  json["machine"] = p.run.info.machine;
-  json["step_ms"] = time_value(p, p.step_ms);
-  json["host_ms"] = time_value(p, p.host_ms);
-  json["gpu_step_ms"] = time_value(p, p.gpu_step_ms);
-  json["compute_ms"] = time_value(p, p.compute_ms);
-  json["communication_ms"] = time_value(p, p.communication_ms);
-  json["exposed_communication_ms"] = time_value(p, p.exposed_communication_ms);
-  json["idle_ms"] = time_value(p, p.idle_ms);
-  const double rate = tokens_per_second(p);
-  json["tokens_per_s_per_gpu"] = rate > 0 ? Json(rate) : Json(nullptr);
-  json["host_bound"] = p.host_bound;
-  json["host_confidence"] = p.has_time ? Json(confidence_name(p.host)) : Json(nullptr);
-  json["uncertainty"] = p.uncertainty;
+void add_memory(const sim::Prediction& p, Json& json) {
   json["peak_requested_bytes"] = p.peaks.requested;
   json["peak_allocated_bytes"] = p.peaks.allocated;
   json["peak_active_bytes"] = p.peaks.active;
@@ -132,6 +114,38 @@ Json prediction_json(const std::string& source, const Workload& workload, const 
                                     {"reserved_bytes", p.out_of_memory->reserved},
                                     {"device_free_bytes", p.out_of_memory->device_free}};
   }
+}
+
+/// Null where the times are the machine's own.
+Json recorded_on_json(const sim::Prediction& p) {
+  if (p.recorded_on.empty()) return nullptr;
+  Json classes = Json::array();
+  for (const sim::Repriced& sum : p.repriced)
+    classes.push_back(
+        {{"class", name(sum.kernel_class)}, {"recorded_ms", sum.recorded.ms()}, {"planned_ms", sum.planned.ms()}});
+  return {{"machine", p.recorded_on}, {"kernels", std::move(classes)}};
+}
+
+}  // namespace
+
+Json prediction_json(const std::string& source, const Workload& workload, const sim::Prediction& p) {
+  Json json = json_result("plan");
+  json["source"] = source;
+  json["name"] = workload.name;
+  json["machine"] = p.run.info.machine;
+  json["step_ms"] = time_value(p, p.step_ms);
+  json["host_ms"] = time_value(p, p.host_ms);
+  json["gpu_step_ms"] = time_value(p, p.gpu_step_ms);
+  json["compute_ms"] = time_value(p, p.compute_ms);
+  json["communication_ms"] = time_value(p, p.communication_ms);
+  json["exposed_communication_ms"] = time_value(p, p.exposed_communication_ms);
+  json["idle_ms"] = time_value(p, p.idle_ms);
+  const double rate = tokens_per_second(p);
+  json["tokens_per_s_per_gpu"] = rate > 0 ? Json(rate) : Json(nullptr);
+  json["host_bound"] = p.host_bound;
+  json["host_confidence"] = p.has_time ? Json(confidence_name(p.host)) : Json(nullptr);
+  json["uncertainty"] = p.uncertainty;
+  add_memory(p, json);
   json["collectives"] = Json::array();
   for (const sim::CollectiveRan& ran : p.collectives_ran)
     json["collectives"].push_back({{"kind", dashed_name(ran.kind)},
@@ -149,14 +163,7 @@ Json prediction_json(const std::string& source, const Workload& workload, const 
                          {"source", source_name(p.host_scale.source)},
                          {"anchor", p.host_scale.anchor},
                          {"measured_step_ms", p.host_scale.measured_ms}};
-  json["recorded_on"] = nullptr;
-  if (!p.recorded_on.empty()) {
-    Json classes = Json::array();
-    for (const sim::Repriced& sum : p.repriced)
-      classes.push_back(
-          {{"class", name(sum.kernel_class)}, {"recorded_ms", sum.recorded.ms()}, {"planned_ms", sum.planned.ms()}});
-    json["recorded_on"] = {{"machine", p.recorded_on}, {"kernels", std::move(classes)}};
-  }
+  json["recorded_on"] = recorded_on_json(p);
   json["settings"] = Json::object();
   for (const auto& [key, value] : setting_options(p.run.settings))
     json["settings"][key] = parse_ordered_json_text(value);

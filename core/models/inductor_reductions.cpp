@@ -21,9 +21,9 @@ bool mixes_orders(std::uint64_t rows, std::uint64_t columns) {
 std::uint64_t mixed_splits(std::uint64_t rows, std::uint32_t sm_count) {
   constexpr std::uint64_t kBlocksPerSm = 8;
   constexpr std::uint64_t kLeast = 16;
-  constexpr std::uint64_t kMost = 128;
+  constexpr std::uint64_t kMax = 128;
   const std::uint64_t size = std::bit_floor(rows / (kBlocksPerSm * sm_count));
-  return ceil_div(rows, std::clamp(size, kLeast, kMost));
+  return ceil_div(rows, std::clamp(size, kLeast, kMax));
 }
 
 std::uint64_t outer_splits(std::uint64_t rows, std::uint64_t columns, std::uint32_t sm_count) {

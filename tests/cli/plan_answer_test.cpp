@@ -20,6 +20,7 @@ sim::Prediction fits() {
   p.peaks.reserved = 60 * kGiB;
   p.run.settings.batch = 2;
   p.run.settings.seq = 1000;
+  p.work = 2000;
   return p;
 }
 
@@ -37,6 +38,17 @@ TEST_CASE("what fits says what is left, how fast it is and what the step consist
   sim::Prediction untimed = fits();
   untimed.has_time = false;
   CHECK(answer_lines(untimed).size() == 1);
+}
+
+TEST_CASE("where recorded steps differ, the largest decides what fits, and the time is a mean") {
+  sim::Prediction p = fits();
+  p.cycle = 4;
+  p.steps.resize(2);
+  p.steps[0].peaks.reserved = 70 * kGiB;
+  p.steps[1].peaks.reserved = 60 * kGiB;
+  const auto lines = answer_lines(p);
+  CHECK(lines[0] == "fits: 70 GiB of 80 GiB reserved at the peak, 10 GiB (12 %) left");
+  CHECK(lines[1].starts_with("200.00 ms a step, the mean of 4, ±3 %"));
 }
 
 TEST_CASE("what is not valid says why, behind the answer") {

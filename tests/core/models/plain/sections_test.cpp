@@ -81,14 +81,31 @@ TEST_CASE("an optimizer's launches follow model.parameters(), not the units") {
   CHECK(listed == expected);
 }
 
-TEST_CASE("an offloaded optimizer's time is not modelled, and the workload says so") {
+TEST_CASE("an offloaded optimizer takes the CPU's time by element, and the workload says what that rests on") {
   Settings settings = four_gpus();
   CHECK(generate(*preset("llama-tiny"), settings, {}, 132)->estimates.empty());
   settings.offload = true;
   const auto w = generate(*preset("llama-tiny"), settings, {}, 132);
   REQUIRE(w);
-  CHECK(w->estimates == std::vector<std::string>{"the optimizer runs on the CPU: its time is not modelled"});
+  REQUIRE(w->estimates.size() == 1);
+  CHECK(w->estimates[0].find("its time is not in the machine profile") != std::string::npos);
   CHECK(optimizer_bytes(*preset("llama-tiny"), settings) == 0);
+  HostCosts host;
+  host.cpu_optimizer = {Nanoseconds::from_us(2000), Nanoseconds::from_us(300), 8, 3};
+  const auto optimizer_time = [&](Optimizer optimizer) {
+    settings.optimizer = optimizer;
+    const auto timed = generate(*preset("llama-tiny"), settings, host, 132);
+    REQUIRE(timed);
+    CHECK(timed->estimates[0].find("with 8 threads a rank") != std::string::npos);
+    for (const SectionCost& section : timed->sections)
+      if (section.section == Section::optimizer) return section.host_after;
+    return Nanoseconds{};
+  };
+  std::uint64_t elements = 0;
+  for (const Unit& unit : w->units)
+    for (const Parameter& parameter : unit.parameters) elements += local_shard_numel(parameter, {4, 0});
+  CHECK(optimizer_time(Optimizer::adam).ms() == Approx(2 * static_cast<double>(elements) / 1e6));
+  CHECK(optimizer_time(Optimizer::sgd).ms() == Approx(0.3 * static_cast<double>(elements) / 1e6));
 }
 
 TEST_CASE("models and steps whose counts could leave 64 bits are refused") {
