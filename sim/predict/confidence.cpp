@@ -96,7 +96,7 @@ void judge_steps(const Workload& workload, Prediction& p) {
                     scaled, cycle, kScaledSteps * 100));
   }
   // Steps that the recording does not repeat are a sample, and the measured ones another.
-  if (workload.recorded.size() >= 2 * p.cycle || p.steps.size() < 2) return;
+  if (steps_repeat(workload) || p.steps.size() < 2) return;
   double least = p.steps[1].ms;
   double most = least;
   for (std::size_t step = 1; step < p.steps.size(); ++step) {
@@ -107,7 +107,7 @@ void judge_steps(const Workload& workload, Prediction& p) {
   p.uncertainty += sample;
   p.warnings.push_back(
       fmt::format("the recorded steps differ and do not repeat: a mean of {} steps between {:.1f} and {:.1f} ms is "
-                  "known to ±{:.0f} %",
+                  "known to ±{:.0f} %; it is not anchored to the measured steps, which may have had other sizes",
                   cycle, least, most, sample * 100));
 }
 

@@ -116,7 +116,8 @@ Result<HostScale> find_host_scale(const Workload& workload, const MachineProfile
   auto bound = host_bound(workload, workload.settings, machine, found.factor);
   FORESHARD_TRY(bound);
   found.host_bound = bound->host_bound;
-  if (bound->host_bound && found.measured_ms > 0) {
+  const bool comparable = found.measured_ms > 0 && steps_repeat(workload);
+  if (bound->host_bound && comparable) {
     found.factor = search.bisect([&](double f) { return search.steady_ms(f); }, found.measured_ms);
     found.source = HostScale::Source::steady;
   }
@@ -125,8 +126,7 @@ Result<HostScale> find_host_scale(const Workload& workload, const MachineProfile
     found.recorded_factor = search.bisect([&](double f) { return search.first_host_ms(f); }, recorded);
   found.simulated_ms = search.steady_ms(found.factor);
   if (search.error()) return tl::unexpected(*search.error());
-  if (!found.host_bound && found.measured_ms > 0 && found.simulated_ms > 0)
-    found.anchor = found.measured_ms / found.simulated_ms;
+  if (!found.host_bound && comparable && found.simulated_ms > 0) found.anchor = found.measured_ms / found.simulated_ms;
   return found;
 }
 

@@ -22,7 +22,7 @@ struct HostScale {
   /// The same for the clock of the recorded steps, which memory-history recording slows: what decides when
   /// record_stream's frees are seen in the steps whose peaks a recording reports.
   double recorded_factor = 1;
-  double anchor = 1;        ///< k: measured steady step / simulated, of a GPU-bound capture; else 1
+  double anchor = 1;        ///< k: measured steady step / simulated, of a GPU-bound capture whose steps repeat; else 1
   bool host_bound = false;  ///< the captured settings
   double measured_ms = 0;   ///< median of the unprofiled steps after the first two, or where steps differ the mean of
                             ///< whole cycles (Measured::steady_ms); 0: not measured
@@ -30,6 +30,12 @@ struct HostScale {
   double spread = 0;  ///< (second largest − second smallest) / measured_ms of those steps; where they differ, of
                       ///< their distances from the mean of their place in the cycle
 };
+
+/// Whether the recording shows that its steps repeat, so that as many measured ones have the same sizes in sum; steps
+/// that are equal do.
+[[nodiscard]] inline bool steps_repeat(const Workload& workload) {
+  return workload.cycle == 1 || workload.recorded.empty() || workload.recorded.size() >= 2 * workload.cycle;
+}
 
 /// Calibrates from `workload` at its own settings, on the machine that it was recorded on: `machine`, or the built-in
 /// profile of its GPU where that is another one (recorded_elsewhere()). Fails only where run_steps() fails.

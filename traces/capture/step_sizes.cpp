@@ -4,6 +4,8 @@
 #include <cmath>
 #include <map>
 
+#include "traces/capture/profiled_sizes.hpp"
+
 namespace foreshard::traces {
 namespace {
 
@@ -70,114 +72,6 @@ std::vector<RecordedStep> shapes_of(std::span<const Requests> steps, const Setti
   return out;
 }
 
-double blocks_of(const StepTiming& timing) {
-  double blocks = 0;
-  for (const TimedSegment& segment : timing.segments)
-    for (const TimedItem& item : segment.items)
-      if (item.kind == OpKind::kernel && item.kernel.kernel_class == KernelClass::memory_bound)
-        blocks += static_cast<double>(item.blocks);
-  return std::max(1.0, blocks);
-}
-
-bool fits(const AttentionShape& shape, const RecordedStep& step) {
-  if (step.batch != 0 && step.batch != shape.batch) return false;
-  return std::any_of(shape.tile_sizes.begin(), shape.tile_sizes.end(),
-                     [&](std::uint32_t tile) { return (std::uint64_t{step.seq} + tile - 1) / tile == shape.tiles; });
-}
-
-/// Which size each profiled step has: those that their attention allows, at the least difference of ratios.
-class Assignment {
- public:
-  static constexpr std::size_t kNone = SIZE_MAX;
-
-  Assignment(const StepSizes& sizes, std::span<const StepTiming* const> profiled) : sizes_(sizes) {
-    std::vector<std::size_t> count(sizes.bytes.size());
-    std::vector<RecordedStep> shape(sizes.bytes.size());
-    for (std::size_t k = 0; k < sizes.size_of.size(); ++k) {
-      ++count[sizes.size_of[k]];
-      if (k < sizes.steps.size()) shape[sizes.size_of[k]] = sizes.steps[k];
-    }
-    for (const StepTiming* timing : profiled) {
-      blocks_.push_back(blocks_of(*timing));
-      std::vector<std::size_t>& allowed = allowed_.emplace_back();
-      for (std::size_t s = 0; s < sizes.bytes.size(); ++s)
-        if (!timing->attention || shape[s].seq == 0 || fits(*timing->attention, shape[s])) allowed.push_back(s);
-      // Of sizes that fit alike the most frequent comes first.
-      std::stable_sort(allowed.begin(), allowed.end(),
-                       [&](std::size_t a, std::size_t b) { return count[a] > count[b]; });
-      if (allowed.empty()) allowed.push_back(kNone);
-    }
-    descend(0);
-  }
-
-  [[nodiscard]] const std::vector<std::size_t>& best() const { return best_; }
-  [[nodiscard]] const std::vector<double>& blocks() const { return blocks_; }
-  /// More than one size fits the only step, or ratios fit none.
-  [[nodiscard]] bool assumed() const {
-    return cost_ > kSameRatio || (allowed_.size() == 1 && allowed_.front().size() > 1);
-  }
-
- private:
-  static constexpr double kSameRatio = 0.05;  // of logarithms: tiles of a grid round sizes up
-  static constexpr std::size_t kMaxTries = 100'000;
-
-  /// Branch and bound over the steps' sizes; `cost` is that of those chosen.
-  void descend(double cost) {
-    const std::size_t step = chosen_.size();
-    if (!best_.empty() && (cost >= cost_ || ++tries_ > kMaxTries)) return;
-    if (step == allowed_.size()) {
-      cost_ = cost;
-      best_ = chosen_;
-      return;
-    }
-    for (const std::size_t size : allowed_[step]) {
-      const double more = cost_of(step, size);
-      chosen_.push_back(size);
-      descend(cost + more);
-      chosen_.pop_back();
-    }
-  }
-
-  /// Of a step's size beside those of the steps before it.
-  [[nodiscard]] double cost_of(std::size_t step, std::size_t size) const {
-    double cost = 0;
-    for (std::size_t j = 0; j < step && size != kNone; ++j)
-      if (chosen_[j] != kNone)
-        cost += std::abs(std::log(blocks_[step] / blocks_[j]) - std::log(bytes(size) / bytes(chosen_[j])));
-    return cost;
-  }
-  [[nodiscard]] double bytes(std::size_t size) const {
-    return static_cast<double>(std::max<Bytes>(1, sizes_.bytes[size]));
-  }
-
-  const StepSizes& sizes_;
-  std::vector<double> blocks_;
-  std::vector<std::vector<std::size_t>> allowed_;
-  std::vector<std::size_t> chosen_;
-  std::vector<std::size_t> best_;
-  double cost_ = 0;
-  std::size_t tries_ = 0;
-};
-
-/// Of each profiled step, in bytes of activations: of its size, or by the grids of one that has a size.
-std::vector<double> profiled_bytes(const StepSizes& sizes, const Assignment& found) {
-  const std::vector<std::size_t>& of = found.best();
-  const auto known = static_cast<std::size_t>(
-      std::find_if(of.begin(), of.end(), [](std::size_t s) { return s != Assignment::kNone; }) - of.begin());
-  std::vector<double> out;
-  for (std::size_t i = 0; i < of.size(); ++i) {
-    // None is linked: the first is as large as the largest.
-    const std::size_t link = known < of.size() ? known : 0;
-    const Bytes linked =
-        known < of.size() ? sizes.bytes[of[link]] : *std::max_element(sizes.bytes.begin(), sizes.bytes.end());
-    const double own = of[i] != Assignment::kNone
-                           ? static_cast<double>(sizes.bytes[of[i]])
-                           : static_cast<double>(linked) * found.blocks()[i] / found.blocks()[link];
-    out.push_back(std::max(1.0, own));
-  }
-  return out;
-}
-
 double grown(double near, double other, const TimesSource& source) {
   const double slope = source.other ? (other - near) / (source.other_size - 1) : near;
   const double square = source.size * source.size;
@@ -224,11 +118,10 @@ StepSizes step_sizes(std::span<const std::vector<PlacedOp>> steps, const Setting
 }
 
 TimesSources times_sources(const StepSizes& sizes, std::span<const StepTiming* const> profiled) {
-  const Assignment found(sizes, profiled);
-  const std::vector<double> bytes = profiled_bytes(sizes, found);
-  const auto linked = [](std::size_t s) { return s != Assignment::kNone; };
+  const ProfiledSizes found = profiled_sizes(sizes, profiled);
+  const std::vector<double>& bytes = found.bytes;
   TimesSources out;
-  out.assumed = found.assumed() || std::none_of(found.best().begin(), found.best().end(), linked);
+  out.assumed = found.assumed;
   for (std::size_t s = 0; s < sizes.bytes.size(); ++s) {
     TimesSource& source = out.of.emplace_back();
     const double own = std::max(1.0, static_cast<double>(sizes.bytes[s]));
@@ -239,7 +132,7 @@ TimesSources times_sources(const StepSizes& sizes, std::span<const StepTiming* c
                      [&](std::size_t a, std::size_t b) { return distance(a) < distance(b); });
     source.step = order.front();
     source.size = own / bytes[source.step];
-    source.profiled = found.best()[source.step] == s;
+    source.profiled = found.size_of[source.step] == s;
     for (const std::size_t i : order)
       if (!source.other && bytes[i] != bytes[source.step]) source.other = i;
     if (source.other) source.other_size = bytes[*source.other] / bytes[source.step];

@@ -158,6 +158,13 @@ TEST_CASE("of steps that differ the plan is the mean of a cycle, and has the mem
   CHECK(anchored.host_scale.measured_ms == Approx(2 * p.step_ms));
   CHECK(anchored.host_scale.spread == Approx(0).margin(1e-9));
   CHECK(anchored.step_ms == Approx(2 * p.step_ms).epsilon(0.01));
+
+  // Of steps that do not repeat the measured ones may be others.
+  w.recorded.resize(3);
+  const Prediction sample = plan(w, mixed());
+  CHECK(sample.host_scale.anchor == 1);
+  CHECK(sample.step_ms == Approx(p.step_ms).epsilon(0.1));
+  CHECK(sample.uncertainty > anchored.uncertainty);
 }
 
 TEST_CASE("out of memory in any of the steps that differ") {

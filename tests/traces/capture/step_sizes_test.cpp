@@ -87,6 +87,22 @@ TEST_CASE("a profiled step of no recorded size is placed by its grids") {
   CHECK(found.of[0].size == Approx(2048.0 / 1536));
 }
 
+TEST_CASE("of two sizes that fit a grid the ratios decide, else the larger tile") {
+  const auto two_tiles = [](std::uint64_t length, std::uint32_t tiles) {
+    StepTiming out = timed(length);
+    out.attention = AttentionShape{2, tiles, {8, 16}};
+    return out;
+  };
+  // 128 tiles are 2048 or 1024 tokens, 96 are 1536: of the ratio's sizes only one was recorded.
+  const TimesSources found = sources(sizes_of({1536, 1024}), {two_tiles(2048, 128), two_tiles(1536, 96)});
+  CHECK_FALSE(found.assumed);
+  CHECK(found.of[0].profiled);
+  CHECK(found.of[0].step == 1);
+  CHECK_FALSE(found.of[1].profiled);
+  CHECK(found.of[1].step == 1);
+  CHECK(sources(sizes_of({2048, 1024, 1024}), {two_tiles(2048, 128), two_tiles(1024, 64)}).of[0].profiled);
+}
+
 TEST_CASE("between and beyond profiled sizes kernels grow one by one, else all alike") {
   const StepTiming near = timed(1536);
   const StepTiming far = timed(2048);
