@@ -84,7 +84,7 @@ Result<Prediction> predict(const Workload& workload, const MachineProfile& machi
   PredictRequest request = wanted;
   request.settings = carried_out(workload.lowering, wanted.settings);
   FORESHARD_TRY(check_memory_limit(request.memory_limit, machine));
-  request.steps = std::max(request.steps, static_cast<std::int32_t>(workload.recorded.size()));
+  if (!workload.recorded.empty()) request.steps = static_cast<std::int32_t>(workload.recorded.size());
   auto adapted = adapt(workload, request.settings);
   FORESHARD_TRY(adapted);
   Prediction p;

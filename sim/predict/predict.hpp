@@ -47,8 +47,8 @@ struct PredictedStep {
 struct PredictRequest {
   Settings settings;                  ///< the wanted ones
   std::optional<Bytes> memory_limit;  ///< none: the machine's memory
-  /// Back to back, at least those of a recording whose steps differ (Workload::recorded). Times are the steady step's
-  /// (core/run/steady_step.hpp), or the mean of a cycle; memory is the last one's.
+  /// Back to back; of a recording whose steps differ (Workload::recorded) all of those instead. Times are the steady
+  /// step's (core/run/steady_step.hpp), or the mean of a cycle; memory is the last one's.
   std::int32_t steps = 4;
   std::optional<HostScale> host_scale = {};  ///< find_host_scale()'s for this workload and machine; none: found anew
 };
