@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/kernel/kernel_cost.hpp"
+#include "core/models/inductor_first_run.hpp"
 #include "core/models/ops.hpp"
 
 namespace foreshard::model {
@@ -18,7 +19,7 @@ void CompiledBlock::fused(Buffers& buffers, std::string_view label, const Tensor
     elements = std::max(elements, x->numel());
   }
   if (tuned != Tuned::no)
-    first_.tune(label, writes.front()->bytes(), tuned == Tuned::in_place ? writes.back()->bytes() : 0);
+    tune_first(tape_, label, writes.front()->bytes(), tuned == Tuned::in_place ? writes.back()->bytes() : 0);
   tape_.launch(Launch::elementwise, label, bytes_cost(bytes, access, elements, dtype_));
 }
 

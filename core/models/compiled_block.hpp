@@ -7,7 +7,6 @@
 
 #include "core/kernel/kernel_work.hpp"
 #include "core/models/inductor_buffers.hpp"
-#include "core/models/inductor_first_run.hpp"
 #include "core/models/llama_fused.hpp"
 
 namespace foreshard::model {
@@ -22,9 +21,8 @@ class CompiledBlock {
  public:
   using Kept = CompiledKept;
 
-  CompiledBlock(Tape& tape, InductorFirstRun& first, const LlamaBlock& block, const Tensor& x)
+  CompiledBlock(Tape& tape, const LlamaBlock& block, const Tensor& x)
       : tape_(tape),
-        first_(first),
         b_(block),
         dtype_(x->dtype),
         batch_(x->dim(0)),
@@ -67,7 +65,6 @@ class CompiledBlock {
   void cast_sum(Buffers& buffers, Tensor& sum, Tensor& out) const;
 
   Tape& tape_;
-  InductorFirstRun& first_;
   const LlamaBlock& b_;
   DType dtype_;
   std::uint64_t batch_, length_, dim_, rows_, query_, key_, ffn_;

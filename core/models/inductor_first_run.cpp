@@ -1,5 +1,7 @@
 #include "core/models/inductor_first_run.hpp"
 
+#include <utility>
+
 namespace foreshard::model {
 namespace {
 
@@ -10,31 +12,30 @@ constexpr Bytes kFlushed = 60 * kMiB;        ///< an H200's L2, which a benchmar
 constexpr std::uint32_t kFloatScalars = 11;  ///< of the attention patterns for float32 …
 constexpr std::uint32_t kHalfScalars = 13;   ///< … and for 16-bit types
 
-}  // namespace
-
-void InductorFirstRun::scratch(Bytes bytes, std::uint32_t times) {
-  for (std::uint32_t i = 0; i < times; ++i) static_cast<void>(tape_.workspace(bytes));
+void scratch(Tape& tape, Bytes bytes, std::uint32_t times) {
+  for (std::uint32_t i = 0; i < times; ++i) static_cast<void>(tape.workspace(bytes));
 }
 
-void InductorFirstRun::compile() {
-  if (!compiles_ || compiled_) return;
-  compiled_ = true;
+}  // namespace
+
+void compile_first(Tape& tape) {
+  if (!tape.first_time("torch.compile")) return;
   for (const auto& [count, dtype] : {std::pair{kFloatScalars, DType::float32}, {kHalfScalars, DType::bfloat16}}) {
     Tensors scalars;
     for (std::uint32_t i = 0; i < count; ++i) {
-      const Tensor given = tape_.empty({}, dtype);
-      scalars.push_back(tape_.empty({}, dtype));
+      const Tensor given = tape.empty({}, dtype);
+      scalars.push_back(tape.empty({}, dtype));
     }
     for (Tensor& scalar : scalars) scalar.reset();
   }
 }
 
-void InductorFirstRun::tune(std::string_view kernel, Bytes writes, Bytes mutated) {
-  if (!compiles_ || !tuned_.insert({std::string(kernel), writes}).second) return;
+void tune_first(Tape& tape, std::string_view kernel, Bytes writes, Bytes mutated) {
+  if (!tape.first_time(kernel, writes)) return;
   for (std::uint32_t i = 0; i < kConfigurations; ++i) {
-    if (mutated > 0) scratch(mutated, 1);
-    const Tensor flushed = tape_.workspace(kFlushed);
-    if (mutated > 0) scratch(mutated, kRuns);
+    if (mutated > 0) scratch(tape, mutated, 1);
+    const Tensor flushed = tape.workspace(kFlushed);
+    if (mutated > 0) scratch(tape, mutated, kRuns);
   }
 }
 

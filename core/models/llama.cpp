@@ -247,7 +247,6 @@ Tensor Llama::loss(WrappedModel& model, const Tensors& inputs, const BatchSize& 
   if (model.settings().kernels == Kernels::fused) return fused_loss(model, inputs, size);
   Tape& tape = model.tape();
   const bool compiled = c_.compiled && compiles(model.settings());
-  const auto first_run = std::make_shared<InductorFirstRun>(tape);
   Tensor logits;
   {
     Tensor tokens = inputs[0];
@@ -258,8 +257,7 @@ Tensor Llama::loss(WrappedModel& model, const Tensors& inputs, const BatchSize& 
     Tensor x = embedding(tape, model.parameter(tok), tokens);
     for (std::uint32_t i = 0; i < c_.layers; ++i)
       x = model.run_block(i, {x, cos, sin}, [&, i](const Tensors& in) {
-        return compiled ? compiled_llama_block(tape, first_run, whole_block(model, i, in[1], in[2]), in[0])
-                        : block(model, i, in);
+        return compiled ? compiled_llama_block(tape, whole_block(model, i, in[1], in[2]), in[0]) : block(model, i, in);
       });
     tape.spend(HostCall::module);
     Tensor normed = rms_norm(tape, x, model.parameter(norm));

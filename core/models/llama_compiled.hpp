@@ -5,15 +5,11 @@
 // Who: llama.cpp. Not for other rooms.
 #pragma once
 
-#include <memory>
-
-#include "core/models/inductor_first_run.hpp"
 #include "core/models/llama_fused.hpp"
 
 namespace foreshard::model {
 
 /// One autograd node on `x` and the parameters; `block`'s tables are of x's dtype, a 16-bit one.
-[[nodiscard]] Tensor compiled_llama_block(Tape& tape, const std::shared_ptr<InductorFirstRun>& first,
-                                          const LlamaBlock& block, const Tensor& x);
+[[nodiscard]] Tensor compiled_llama_block(Tape& tape, const LlamaBlock& block, const Tensor& x);
 
 }  // namespace foreshard::model

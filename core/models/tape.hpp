@@ -14,7 +14,9 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -215,6 +217,10 @@ class Tape {
   void launch_memset(Bytes bytes);
   /// The launch just written is not all that its kernel says, or is more: its program cannot be run.
   void not_as_described();
+  /// Whether this is a process' first step, and the first time that `what` of this size is asked for.
+  [[nodiscard]] bool first_time(std::string_view what, Bytes size = 0) {
+    return options_.first_step && met_.emplace(what, size).second;
+  }
   /// Before a product with a bias: it goes through cublasLt, which has a workspace of its own.
   void need_cublas_lt();
   void copy(CopyKind kind, Bytes bytes, std::string_view label);
@@ -294,7 +300,8 @@ class Tape {
   Nanoseconds pending_host_;
   UnitId casting_;
   std::uint64_t next_sequence_ = 0;
-  std::vector<NodePtr> accumulators_;  // by ParameterId
+  std::set<std::pair<std::string, Bytes>> met_;  // by first_time()
+  std::vector<NodePtr> accumulators_;            // by ParameterId
   bool grad_enabled_ = true;
   bool in_backward_ = false;
   bool forward_workspace_ = false;

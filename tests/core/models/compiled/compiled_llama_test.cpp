@@ -109,6 +109,18 @@ TEST_CASE("nothing is left over, every gradient is there, and only the first ste
   }
 }
 
+TEST_CASE("the second microbatch of a first step compiles nothing") {
+  Settings settings = one_gpu(1, 1024);
+  const auto flushed = [&] {
+    const Workload w = compiled("llama-tiny", settings);
+    return std::count_if(w.steps[0].ops.begin(), w.steps[0].ops.end(),
+                         [](const Op& op) { return op.kind == OpKind::alloc && op.size.bytes == 60 * kMiB; });
+  };
+  const auto once = flushed();
+  settings.accumulate = 2;
+  CHECK(flushed() == once);
+}
+
 TEST_CASE("what is compiled otherwise is derived from the eager program, and an estimate") {
   Settings settings = one_gpu(1, 1024);
   settings.checkpoint = Checkpoint::blocks;
