@@ -223,6 +223,12 @@ TEST_CASE("a Llama trains alike under every setting that must not change numbers
   check_settings(small_llama());
 }
 
+TEST_CASE("LoRA of a Llama trains alike under every setting that must not change numbers", "[host]") {
+  ModelConfig model = small_llama();
+  model.lora = {2, {"wq", "w2"}};
+  check_settings(model);
+}
+
 TEST_CASE("a Transformer trains alike under every setting that must not change numbers", "[host]") {
   check_settings(small_transformer());
 }
