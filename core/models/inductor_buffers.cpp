@@ -11,7 +11,7 @@ Tensor planned(const Shape& shape, DType dtype) {
 }  // namespace
 
 Tensor InductorBuffers::make(const Shape& shape, DType dtype) {
-  const Tensor wanted = planned(shape, dtype);
+  Tensor wanted = planned(shape, dtype);
   const auto found = pool_.find({dtype, wanted->bytes()});
   if (found == pool_.end() || found->second.empty()) return planning_ ? wanted : tape_.empty(shape, dtype);
   Free taken = std::move(found->second.back());
