@@ -34,10 +34,24 @@ std::string causes_of(const Comparison& comparison) {
   return text;
 }
 
+/// The steps on the timelines are not as long as those that are reported: their causes say little. Empty: they are.
+std::string unlike(const CompareReport& report) {
+  if (report.steps_differ) return "why is not known, as recorded steps differ and one of each run is compared (--step)";
+  const auto share = [](const std::optional<TimedStep>& step) {
+    if (!step || step->reported.count <= 0) return 0.0;
+    return std::abs((step->end - step->begin).ms() / step->reported.ms() - 1);
+  };
+  constexpr double kAlike = 0.1;
+  const double most = std::max(share(report.comparison.a.time), share(report.comparison.b.time));
+  if (most <= kAlike) return {};
+  return fmt::format("why is not known well, as a profiled step is {:.0f} % off the measured one", most * 100);
+}
+
 std::string step_line(const CompareReport& report) {
   const double a = *report.a.step_ms;
   const double b = *report.b.step_ms;
-  const std::string causes = causes_of(report.comparison);
+  const std::string doubt = unlike(report);
+  const std::string causes = doubt.empty() ? causes_of(report.comparison) : doubt;
   const std::string why = causes.empty() ? std::string() : ": " + causes;
   if (std::abs(b - a) < kLeastMs) return fmt::format("B takes as long as A, {:.2f} ms a step{}", b, why);
   return fmt::format("B takes {:.2f} ms a step, {:.2f} ms ({:.1f} %) {} than A{}", b, std::abs(b - a),

@@ -17,6 +17,7 @@ struct CompareReport {
   RunSummary b;
   Comparison comparison;
   std::string different_models;  ///< model_difference(); empty: one model
+  bool steps_differ = false;     ///< a recording of steps of several sizes, of which one is compared
 };
 
 /// `units`: at most so many rows of the table of units, largest difference first.

@@ -228,8 +228,16 @@ void print_remedies(std::ostream& out, const ExplainReport& report) {
   out << fmt::format("  simulated: {} changes; {} save nothing, {} cannot be or do not fit\n", all.tried, all.useless,
                      all.impossible.size());
   if (!report.machine_note.empty()) out << "  " << report.machine_note << '\n';
+  std::vector<std::pair<std::string, std::size_t>> reasons;  // why remedies are not valid, and how many are for that
   for (const sim::Remedy& remedy : all.useful)
-    for (const std::string& why : remedy.not_valid) out << "  " << remedy.setting << " is not valid: " << why << '\n';
+    for (const std::string& why : remedy.not_valid) {
+      const auto known = std::find_if(reasons.begin(), reasons.end(), [&](const auto& r) { return r.first == why; });
+      if (known == reasons.end())
+        reasons.emplace_back(why, 1);
+      else
+        ++known->second;
+    }
+  for (const auto& [why, count] : reasons) out << fmt::format("  not valid, {} of them: {}\n", count, why);
   for (const sim::Remedy& remedy : all.useful)
     out << "\n  " << remedy.setting << ": " << remedy.reason << '\n' << indented(remedy.pytorch);
 }

@@ -16,13 +16,6 @@ double share_of(double part, double whole) {
   return whole > 0 ? 100 * part / whole : 0;
 }
 
-/// Where recorded steps differ, of the largest one.
-Bytes most_reserved(const sim::Prediction& p) {
-  Bytes most = p.peaks.reserved;
-  for (const sim::PredictedStep& step : p.steps) most = std::max(most, step.peaks.reserved);
-  return most;
-}
-
 std::string memory_line(const sim::Prediction& p) {
   if (p.out_of_memory) {
     const OutOfMemory& oom = *p.out_of_memory;
@@ -31,13 +24,28 @@ std::string memory_line(const sim::Prediction& p) {
                        format_bytes(p.memory_capacity));
   }
   const Bytes left = free_at_peak(p);
-  std::string line = fmt::format("fits: {} of {} reserved at the peak, {} ({:.0f} %) left",
-                                 format_bytes(most_reserved(p)), format_bytes(p.memory_capacity), format_bytes(left),
-                                 share_of(static_cast<double>(left), static_cast<double>(p.memory_capacity)));
+  std::string line =
+      fmt::format("fits: {} of {} reserved at the peak, {} ({:.0f} %) left", format_bytes(largest_peaks(p).reserved),
+                  format_bytes(p.memory_capacity), format_bytes(left),
+                  share_of(static_cast<double>(left), static_cast<double>(p.memory_capacity)));
   if (p.num_alloc_retries > 0)
     line += fmt::format("; only with {} in which the allocator gave cached segments back and asked again",
                         p.num_alloc_retries == 1 ? "a retry" : fmt::format("{} retries", p.num_alloc_retries));
   return line;
+}
+
+/// What the step is of.
+std::string program_line(const Settings& s) {
+  const auto dtype = [](const std::optional<DType>& d, const char* none) { return d ? std::string(name(*d)) : none; };
+  std::string size;
+  if (s.batch && s.seq.value_or(1) > 1)
+    size = fmt::format("{} × {} tokens", *s.batch, *s.seq);
+  else if (s.batch)
+    size = fmt::format("{} samples", *s.batch);
+  if (!size.empty()) size += fmt::format(" a GPU{}, ", s.accumulate > 1 ? " and microbatch" : "");
+  return fmt::format("of {}{} GPU{}, param_dtype {}, reduce_dtype {}", size, std::uint64_t{s.gpus} * s.nodes,
+                     std::uint64_t{s.gpus} * s.nodes == 1 ? "" : "s",
+                     dtype(s.param_dtype, "none (the parameters' own)"), dtype(s.reduce_dtype, "none (as computed)"));
 }
 
 std::string time_line(const sim::Prediction& p) {
@@ -56,7 +64,8 @@ std::string time_line(const sim::Prediction& p) {
 
 FailedPlace failed_place(const Run& run) {
   FailedPlace place;
-  if (!run.phases.empty()) place.phase = run.phases.back().name;
+  // The phase under way has no end.
+  if (!run.phases.empty() && run.phases.back().end <= run.phases.back().start) place.phase = run.phases.back().name;
   if (run.blocks.empty()) return place;
   const BlockRecord& block = run.blocks.back();
   const BlockNames names(run);
@@ -80,7 +89,7 @@ std::string_view rate_unit(const Settings& settings) {
 }
 
 Bytes free_at_peak(const sim::Prediction& p) {
-  const Bytes most = most_reserved(p);
+  const Bytes most = largest_peaks(p).reserved;
   return p.out_of_memory || most > p.memory_capacity ? 0 : p.memory_capacity - most;
 }
 
@@ -91,6 +100,7 @@ std::vector<std::string> answer_lines(const sim::Prediction& p) {
   else
     lines.push_back(memory_line(p));
   if (p.has_time) lines.push_back(time_line(p));
+  lines.push_back(program_line(p.run.settings));
   for (const std::string& why : p.not_valid) lines.push_back("not valid: " + why);
   return lines;
 }

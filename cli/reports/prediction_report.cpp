@@ -293,7 +293,8 @@ void print_what_fits(Console& console, const sim::Remedies& remedies) {
   }
   console.out << '\n';
   table.print(console.out);
-  console.out << fmt::format("of {} changes {} fit\n", remedies.tried, remedies.useful.size());
+  console.out << fmt::format("{} changes were simulated; those that change more than these are left out\n",
+                             remedies.tried);
 }
 
 void add_what_fits(const sim::Remedies& remedies, Json& json) {

@@ -215,7 +215,14 @@ std::string_view name(sim::SweepPoint::State state) {
 }
 
 void find_best(SweepResult& result) {
-  const std::vector<PointCost> costs = sim::costs(result.points);
+  std::vector<PointCost> costs = sim::costs(result.points);
+  if (result.memory_limit && !fastest(costs, result.memory_limit)) {
+    // No valid point stays within the limit; others may.
+    std::vector<SweepPoint> within = result.points;
+    for (SweepPoint& point : within)
+      if (point.peaks.reserved > *result.memory_limit) point.state = SweepPoint::State::out_of_memory;
+    if (std::vector<PointCost> found = sim::costs(within); !found.empty()) costs = std::move(found);
+  }
   result.pareto = pareto(costs);
   result.best_overall = fastest(costs, std::nullopt);
   result.best = fastest(costs, result.memory_limit);

@@ -72,9 +72,10 @@ Result<int> compare(const CompareOptions& options, Console& console) {
   FORESHARD_TRY(comparison);
   report.comparison = std::move(*comparison);
   report.different_models = model_difference(runs[0], runs[1]);
+  report.steps_differ = !step && (steps_differ(runs[0]) || steps_differ(runs[1]));
   take_step_time(report.comparison.a, report.a);
   take_step_time(report.comparison.b, report.b);
-  if (!step && (steps_differ(runs[0]) || steps_differ(runs[1])))
+  if (report.steps_differ)
     console.warn(
         "recorded steps differ: step times are means of several, but lanes, phases and units are those of the steps "
         "that are named, which may have other sequence lengths; --step takes the same one of both");

@@ -1,5 +1,6 @@
 // `foreshard plan SOURCE [options]`: predicts one steady-state step.
 
+#include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -42,7 +43,6 @@ Result<int> plan(PlanOptions& options, Console& console) {
   FORESHARD_TRY(planned);
   auto p = predict_planned(*planned, options.memory_limit, options.name);
   FORESHARD_TRY(p);
-  for (const std::string& warning : p->warnings) console.warn(warning);
   const auto known = plan_fingerprint(*planned, options.memory_limit);
   FORESHARD_TRY(known);
   keep_fingerprint(p->run, *known);
@@ -50,9 +50,12 @@ Result<int> plan(PlanOptions& options, Console& console) {
   std::optional<sim::Remedies> remedies;
   if (p->out_of_memory) {
     auto found = what_fits(*planned, options.memory_limit, console);
-    FORESHARD_TRY(found);
-    remedies = std::move(*found);
-    add_what_fits(*remedies, json);
+    if (found) {
+      remedies = std::move(*found);
+      add_what_fits(*remedies, json);
+    } else {
+      console.warn("what would fit was not found out: " + found.error().text());
+    }
   }
   if (!options.output.empty())
     FORESHARD_TRY(store_run(json, *planned->workload, options.output, options.force, p->run));
@@ -61,6 +64,11 @@ Result<int> plan(PlanOptions& options, Console& console) {
   else
     print_prediction(console, planned->source.settings, *p);
   if (!options.json && remedies) print_what_fits(console, *remedies);
+  console.out.flush();
+  // The answer has said why it is not valid.
+  for (const std::string& warning : p->warnings)
+    if (options.json || std::find(p->not_valid.begin(), p->not_valid.end(), warning) == p->not_valid.end())
+      console.warn(warning);
   report_failure(console, *p);
   if (p->out_of_memory) return static_cast<int>(ErrorKind::out_of_memory);
   return p->deadlock ? static_cast<int>(ErrorKind::deadlock) : static_cast<int>(kDone);

@@ -117,6 +117,7 @@ void tell(const SweepOptions& options, const SweepResult& result, ProgressFile& 
 
 Result<SweepResult> run_points(const SweepOptions& options, const traces::Source& source,
                                const sim::MachineProfile& machine, sim::WorkloadSource& workloads, Console& console) {
+  FORESHARD_TRY(sim::check_memory_limit(options.memory_limit, machine));
   SweepResult result;
   result.source = options.source.source.text;
   result.name = source.name;

@@ -47,9 +47,10 @@ void add_time_caveats(const Settings& have, const Settings& wanted, AdaptedWorkl
     out.time_unknown.emplace_back("the optimizer's kernels and host time are those of the recorded optimizer");
   }
   if (wanted.offload != have.offload) {
+    out.untimed = true;
     out.time_unknown.emplace_back(
-        "the copies of offloaded shards and the optimizer's time on the CPU are not in the recording: "
-        "only memory is predicted reliably");
+        "the copies of offloaded shards and the optimizer's time on the CPU are not in the recording: only memory is "
+        "predicted; a plan of the model has both");
   }
   out.warnings.insert(out.warnings.end(), out.time_unknown.begin(), out.time_unknown.end());
   const auto small = [](const Settings& s) { return s.reshard_after_forward.kind == Reshard::Kind::group; };

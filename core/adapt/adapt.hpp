@@ -19,6 +19,7 @@ struct AdaptedWorkload {
   /// Why its time is not valid: work of the wanted settings that the recording did not time, one sentence each; they
   /// are among the warnings. Empty: it is.
   std::vector<std::string> time_unknown = {};
+  bool untimed = false;  ///< what is not timed sets the step: there is no time at all (the optimizer on the CPU)
 };
 
 /// `workload` at `wanted`. Fails with ErrorKind::usage, naming the setting and what would work instead,

@@ -31,11 +31,12 @@ ModelSize size_of(const Run& run) {
 std::string model_difference(const Run& a, const Run& b) {
   const ModelSize of_a = size_of(a);
   const ModelSize of_b = size_of(b);
-  if (of_a.modules.size() != of_b.modules.size() && !of_a.modules.empty() && !of_b.modules.empty())
-    return fmt::format("A has {} wrapped modules, B {}", of_a.modules.size(), of_b.modules.size());
   const bool local = a.settings.tensor_parallel != b.settings.tensor_parallel;
-  if (!local && of_a.elements != of_b.elements && of_a.elements > 0 && of_b.elements > 0)
+  const bool known = !local && of_a.elements > 0 && of_b.elements > 0;
+  if (known && of_a.elements != of_b.elements)
     return fmt::format("A has {} elements of parameters, B {}", of_a.elements, of_b.elements);
+  if (!known && of_a.modules.size() != of_b.modules.size() && !of_a.modules.empty() && !of_b.modules.empty())
+    return fmt::format("A has {} wrapped modules, B {}", of_a.modules.size(), of_b.modules.size());
   return {};
 }
 

@@ -7,9 +7,9 @@
 
 namespace foreshard {
 
-/// How the models differ, a clause with both sides' numbers; empty: they are the same, or a run does not say. Modules
-/// are compared whatever units they are wrapped in, elements where both know them and no tensor parallelism makes
-/// shapes local to different meshes.
+/// How the models differ, a clause with both sides' numbers; empty: they are the same, or a run does not say. Elements
+/// are compared where both know them and no tensor parallelism makes shapes local to different meshes, whatever is
+/// wrapped; else how many modules are.
 [[nodiscard]] std::string model_difference(const Run& a, const Run& b);
 
 }  // namespace foreshard

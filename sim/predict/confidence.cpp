@@ -53,6 +53,8 @@ void estimate(std::string why, Prediction& p) {
 
 double step_uncertainty(const PredictionSpec& spec, const Workload& workload, const Prediction& p) {
   if (from_model(workload)) return p.host_bound ? spec.model_host : spec.model;
+  // A profiler's host alone: how much slower it is than the program's own is not known.
+  if (p.host_bound && p.host_scale.source == HostScale::Source::none) return spec.model_host;
   return p.host_bound ? std::max(spec.host_bound, p.host_scale.spread / 2) : spec.gpu_bound;
 }
 
@@ -83,7 +85,7 @@ void judge_workload(const Workload& workload, const Workload& adapted, const Mac
 }
 
 void judge_steps(const Workload& workload, Prediction& p) {
-  if (!p.has_time || p.cycle < 2) return;
+  if (!p.has_time || workload.recorded.empty()) return;
   const auto cycle = static_cast<std::ptrdiff_t>(std::min(p.cycle, workload.recorded.size()));
   const auto scaled = std::count_if(workload.recorded.end() - cycle, workload.recorded.end(),
                                     [](const RecordedStep& step) { return !step.profiled; });

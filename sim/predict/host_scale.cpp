@@ -94,6 +94,14 @@ double unthrottled_recorded_ms(const Workload& workload, const PredictionSpec& s
 
 }  // namespace
 
+bool steps_repeat(const Workload& workload) {
+  const std::vector<RecordedStep>& steps = workload.recorded;
+  if (steps.empty()) return true;
+  const bool first = workload.cycle < steps.size() && steps[0].seq > 0 && steps[0].seq == steps[workload.cycle].seq &&
+                     steps[0].batch == steps[workload.cycle].batch;
+  return steps.size() - (first ? 0 : 1) >= 2 * workload.cycle;
+}
+
 Result<HostScale> find_host_scale(const Workload& workload, const MachineProfile& planned) {
   const auto elsewhere = recorded_elsewhere(workload, planned);
   const MachineProfile& machine = elsewhere && elsewhere->profile ? *elsewhere->profile : planned;

@@ -31,11 +31,10 @@ struct HostScale {
                       ///< their distances from the mean of their place in the cycle
 };
 
-/// Whether the recording shows that its steps repeat, so that as many measured ones have the same sizes in sum; steps
-/// that are equal do.
-[[nodiscard]] inline bool steps_repeat(const Workload& workload) {
-  return workload.cycle == 1 || workload.recorded.empty() || workload.recorded.size() >= 2 * workload.cycle;
-}
+/// Whether the recording shows that its steps repeat, so that as many measured ones have the same sizes in sum: every
+/// step of a cycle has been seen twice. The first counts where its size is known to be the cycle's. Steps that are
+/// equal repeat.
+[[nodiscard]] bool steps_repeat(const Workload& workload);
 
 /// Calibrates from `workload` at its own settings, on the machine that it was recorded on: `machine`, or the built-in
 /// profile of its GPU where that is another one (recorded_elsewhere()). Fails only where run_steps() fails.

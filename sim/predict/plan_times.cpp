@@ -14,9 +14,11 @@ namespace {
 void warn(const PredictionSpec& spec, bool modelled, Prediction& p) {
   if (p.host_bound)
     p.warnings.push_back(
-        fmt::format("host-bound: the CPU issues more slowly than the GPU works ({:.1f} ms of host work "
-                    "a step against {:.1f} ms on the GPU); expect ±{:.0f} %",
-                    p.host_ms, p.gpu_step_ms, p.uncertainty * 100));
+        fmt::format("host-bound: the CPU issues {} ({:.1f} ms of host work a step against {:.1f} ms on the GPU)",
+                    p.host_ms > p.gpu_step_ms ? "more slowly than the GPU works"
+                                              : "hardly faster than the GPU works: either may set "
+                                                "the step",
+                    p.host_ms, p.gpu_step_ms));
   if (std::abs(p.host_scale.anchor - 1) > spec.anchor_range)
     p.warnings.push_back(fmt::format(
         "the recorded settings simulate {:.0f} % away from what was measured there: the machine differs from "
@@ -37,7 +39,7 @@ void add_times(const PredictionSpec& spec, const Workload& workload, const Simul
   p.host_ms = bound.host_ms;
   const double k = p.host_bound ? 1.0 : p.host_scale.anchor;
   stretch(p.run, k);
-  p.gpu_step_ms = bound.gpu_step_ms * p.host_scale.anchor;
+  p.gpu_step_ms = bound.gpu_step_ms * k;
   p.cycle = simulation.cycle;
   if (const std::size_t step = simulation.steady; step > 0) {
     const Nanoseconds begin = simulation.steady_begin().scaled(k);

@@ -66,6 +66,16 @@ bool from_model(const Workload& workload) {
   });
 }
 
+MemoryPeaks largest_peaks(const Prediction& prediction) {
+  if (prediction.out_of_memory) return prediction.peaks;
+  MemoryPeaks largest = prediction.peaks;
+  for (const PredictedStep& step : prediction.steps)
+    if (step.peaks.reserved > largest.reserved ||
+        (step.peaks.reserved == largest.reserved && step.peaks.allocated > largest.allocated))
+      largest = step.peaks;
+  return largest;
+}
+
 Result<void> check_memory_limit(std::optional<Bytes> limit, const MachineProfile& machine) {
   if (!limit) return {};
   if (*limit < kSmallestLimit)
@@ -109,7 +119,7 @@ Result<Prediction> predict(const Workload& workload, const MachineProfile& machi
   p.collectives_ran = simulation->collectives_ran;
   add_memory(w, request, *simulation, p);
   FORESHARD_TRY(add_peak_range(w, machine, request, simulation_request, p));
-  if (w.has_timing && !p.out_of_memory && !p.deadlock) {
+  if (w.has_timing && !adapted->untimed && !p.out_of_memory && !p.deadlock) {
     auto bound = host_bound(w, request.settings, machine, p.host_scale.factor);
     FORESHARD_TRY(bound);
     add_times(machine.prediction, workload, *simulation, *bound, p);

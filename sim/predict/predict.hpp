@@ -104,6 +104,10 @@ struct Prediction {
   Run run;  ///< the whole simulated run
 };
 
+/// Where recorded steps differ, the peaks of the one with the largest peak of reserved memory, which decides what fits;
+/// else those of the last.
+[[nodiscard]] MemoryPeaks largest_peaks(const Prediction& prediction);
+
 /// Whether the workload was made from a model: its kernels say what they compute and the machine prices them. Nothing
 /// was recorded, so nothing is calibrated or anchored.
 [[nodiscard]] bool from_model(const Workload& workload);

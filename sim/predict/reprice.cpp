@@ -169,11 +169,16 @@ std::optional<RecordedElsewhere> recorded_elsewhere(const Workload& workload, co
   RecordedElsewhere out{std::nullopt, workload.gpu};
   if (const auto name = builtin_profile_of(workload.gpu)) {
     auto profile = builtin_profile(*name);
-    if (profile && same_gpu(*profile, machine)) return std::nullopt;
-    if (profile) out.profile = std::move(*profile);
-  } else if (workload.sm_count == 0 || workload.sm_count == machine.sm_count) {
+    const bool is_it = profile && (workload.sm_count == 0 || workload.sm_count == profile->sm_count);
+    if (is_it && same_gpu(*profile, machine)) return std::nullopt;
+    if (is_it) out.profile = std::move(*profile);
+  } else if (workload.gpu.empty() && (workload.sm_count == 0 || workload.sm_count == machine.sm_count)) {
     return std::nullopt;
   }
+  // Another GPU's name on a profile of the user's own: it says whose it is by its SMs alone.
+  const auto names = builtin_profile_names();
+  const bool own = std::find(names.begin(), names.end(), machine.name) == names.end();
+  if (!out.profile && own && workload.sm_count == machine.sm_count) return std::nullopt;
   return out;
 }
 

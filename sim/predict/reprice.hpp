@@ -30,8 +30,9 @@ struct RecordedElsewhere {
 };
 
 /// None: its times are that machine's own, or it has none (a model, which the machine prices). Two profiles are of one
-/// GPU where their SMs, clock, matrix rate and memory rate are equal, whoever measured them; a GPU without a profile is
-/// taken to be the machine's where it has as many SMs.
+/// GPU where their SMs, clock, matrix rate and memory rate are equal, whoever measured them. A GPU without a built-in
+/// profile, or with other SMs than that has ("NVIDIA H100 PCIe"), is the machine's where the machine is no built-in one
+/// and has as many SMs; one without a name where the SMs are equal or not known.
 [[nodiscard]] std::optional<RecordedElsewhere> recorded_elsewhere(const Workload& workload,
                                                                   const MachineProfile& machine);
 

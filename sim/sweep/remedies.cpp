@@ -1,8 +1,10 @@
 #include "sim/sweep/remedies.hpp"
 
 #include <algorithm>
+#include <set>
 #include <tuple>
 
+#include "core/settings/settings_table.hpp"
 #include "sim/predict/predict.hpp"
 #include "sim/sweep/candidates.hpp"
 #include "sim/sweep/for_each.hpp"
@@ -30,11 +32,11 @@ Result<Outcome> simulate_settings(WorkloadSource& source, const MachineProfile& 
   FORESHARD_TRY(workload);
   const auto p = predict(**workload, machine, {settings, request.memory_limit, 4, host_scale});
   FORESHARD_TRY(p);
-  Outcome out{p->peaks,    p->has_time,
-              p->step_ms,  p->uncertainty,
-              p->valid,    p->not_valid,
-              p->emulated, p->out_of_memory.has_value(),
-              p->warnings, {}};
+  Outcome out{largest_peaks(*p), p->has_time,
+              p->step_ms,        p->uncertainty,
+              p->valid,          p->not_valid,
+              p->emulated,       p->out_of_memory.has_value(),
+              p->warnings,       {}};
   if (p->deadlock) out.reason = "deadlock: " + p->deadlock->text;
   return out;
 }
@@ -57,6 +59,30 @@ Remedy as_remedy(const Settings& base, const Candidate& candidate, const Outcome
   return remedy;
 }
 
+/// The settings that a remedy changes, by key; nodes as well where it takes more of them.
+std::set<std::string> changed(const Settings& base, const Remedy& remedy) {
+  const auto before = setting_options(base);
+  const auto after = setting_options(remedy.settings);
+  std::set<std::string> keys;
+  for (std::size_t i = 0; i < before.size(); ++i)
+    if (before[i].second != after[i].second) keys.insert(before[i].first);
+  return keys;
+}
+
+/// Those that change all that an earlier one changes, and more, or as much on more nodes.
+void leave_out_larger(const Settings& base, std::vector<Remedy>& remedies) {
+  std::vector<Remedy> kept;
+  for (Remedy& remedy : remedies) {
+    const auto keys = changed(base, remedy);
+    const bool larger = std::any_of(kept.begin(), kept.end(), [&](const Remedy& other) {
+      const auto fewer = changed(base, other);
+      return other.valid >= remedy.valid && std::includes(keys.begin(), keys.end(), fewer.begin(), fewer.end());
+    });
+    if (!larger) kept.push_back(std::move(remedy));
+  }
+  remedies = std::move(kept);
+}
+
 void sort_out(const RemedyRequest& request, const std::vector<Candidate>& list, const std::vector<Outcome>& outcomes,
               Remedies& out) {
   for (std::size_t i = 0; i < list.size(); ++i) {
@@ -74,12 +100,15 @@ void sort_out(const RemedyRequest& request, const std::vector<Candidate>& list, 
   }
   const auto most_saved = [](const Remedy& a, const Remedy& b) { return a.saving > b.saving; };
   const auto fastest = [](const Remedy& a, const Remedy& b) {
-    return std::tuple(!a.valid, !a.has_time, a.step_ms) < std::tuple(!b.valid, !b.has_time, b.step_ms);
+    const auto key = [](const Remedy& r) { return std::tuple(r.settings.nodes, !r.valid, !r.has_time, r.step_ms); };
+    return key(a) < key(b);
   };
-  if (out.out_of_memory)
+  if (out.out_of_memory) {
     std::stable_sort(out.useful.begin(), out.useful.end(), fastest);
-  else
+    leave_out_larger(request.settings, out.useful);
+  } else {
     std::stable_sort(out.useful.begin(), out.useful.end(), most_saved);
+  }
 }
 
 }  // namespace

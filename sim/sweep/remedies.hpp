@@ -48,7 +48,8 @@ struct Remedies {
   bool has_time = false;
   double step_ms = 0;
   bool emulated = false;  ///< as in Prediction; a remedy whose program is not alike there has no time
-  /// Those that save reserved memory, most saved first; out of memory: those that fit, valid and then fast ones first.
+  /// Those that save reserved memory, most saved first; out of memory: those that fit, on the fewest nodes, then
+  /// valid and then fast ones first, without those that change more than another one that fits.
   std::vector<Remedy> useful;
   std::size_t tried = 0;
   std::size_t useless = 0;              ///< ran, and saved nothing

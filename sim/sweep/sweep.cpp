@@ -16,7 +16,7 @@ void refuse(SweepPoint& point, const Error& error) {
 }
 
 void fill(const Prediction& p, SweepPoint& point) {
-  point.peaks = p.peaks;
+  point.peaks = largest_peaks(p);
   point.num_alloc_retries = p.num_alloc_retries;
   point.valid = p.valid;
   point.not_valid = p.not_valid;
@@ -64,7 +64,6 @@ Result<std::vector<SweepPoint>> sweep(WorkloadSource& source, const MachineProfi
                                       const SweepRequest& request) {
   const auto count = count_points(request.ranges);
   FORESHARD_TRY(count);
-  FORESHARD_TRY(check_memory_limit(request.memory_limit, machine));
   std::optional<HostScale> host_scale;
   if (source.one_for_all()) {
     const auto workload = source.at(request.base);
@@ -92,13 +91,17 @@ Result<std::vector<SweepPoint>> sweep(WorkloadSource& source, const MachineProfi
 std::vector<PointCost> costs(const std::vector<SweepPoint>& points) {
   std::vector<PointCost> out;
   bool known = true;
-  const bool timed = std::any_of(points.begin(), points.end(), [](const SweepPoint& point) { return point.has_time; });
   const bool valid = std::any_of(points.begin(), points.end(), [](const SweepPoint& point) {
     return point.state == SweepPoint::State::ran && point.valid;
   });
+  const auto takes_part = [&](const SweepPoint& point) {
+    return point.state == SweepPoint::State::ran && (point.valid || !valid);
+  };
+  const bool timed = std::any_of(points.begin(), points.end(),
+                                 [&](const SweepPoint& point) { return takes_part(point) && point.has_time; });
   for (std::size_t i = 0; i < points.size(); ++i) {
     const SweepPoint& point = points[i];
-    if (point.state != SweepPoint::State::ran || point.has_time != timed || point.valid != valid) continue;
+    if (!takes_part(point) || point.has_time != timed) continue;
     const double work = work_of_step(point.settings);
     known &= work > 0;
     out.push_back({i, point.step_ms, point.peaks.reserved, point.uncertainty, work});

@@ -28,7 +28,9 @@ sim::Prediction fits() {
 
 TEST_CASE("what fits says what is left, how fast it is and what the step consists of") {
   const auto lines = answer_lines(fits());
-  REQUIRE(lines.size() == 2);
+  REQUIRE(lines.size() == 3);
+  CHECK(lines[2] ==
+        "of 2 × 1000 tokens a GPU, 1 GPU, param_dtype none (the parameters' own), reduce_dtype none (as computed)");
   CHECK(lines[0] == "fits: 60 GiB of 80 GiB reserved at the peak, 20 GiB (25 %) left");
   CHECK(lines[1] ==
         "200.00 ms a step ±3 %, 10000 tokens/s/GPU; GPU-bound: 75 % compute, 20 % exposed communication, 5 % neither");
@@ -37,7 +39,7 @@ TEST_CASE("what fits says what is left, how fast it is and what the step consist
   CHECK(answer_lines(retried)[0].find("; only with 2 retries") != std::string::npos);
   sim::Prediction untimed = fits();
   untimed.has_time = false;
-  CHECK(answer_lines(untimed).size() == 1);
+  CHECK(answer_lines(untimed).size() == 2);
 }
 
 TEST_CASE("where recorded steps differ, the largest decides what fits, and the time is a mean") {
@@ -55,9 +57,9 @@ TEST_CASE("what is not valid says why, behind the answer") {
   sim::Prediction p = fits();
   p.not_valid = {"one", "two"};
   const auto lines = answer_lines(p);
-  REQUIRE(lines.size() == 4);
-  CHECK(lines[2] == "not valid: one");
-  CHECK(lines[3] == "not valid: two");
+  REQUIRE(lines.size() == 5);
+  CHECK(lines[3] == "not valid: one");
+  CHECK(lines[4] == "not valid: two");
 }
 
 TEST_CASE("what does not fit says where and by how much") {

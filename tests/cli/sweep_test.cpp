@@ -71,9 +71,22 @@ TEST_CASE("the best stays within the limit") {
   const json limited = answer_of({"--reshard-after-forward", "true,false", "--batch", "64", "--memory-limit", limit});
   CHECK(limited["best"] == 0);
   CHECK(limited["points"][1]["within_limit"] == false);
-  const Answer nothing = run_cli(small({"--reshard-after-forward", "true,false", "--memory-limit", "1KiB"}));
+  const Answer nothing = run_cli(small({"--reshard-after-forward", "true,false", "--memory-limit", "3MiB"}));
   CHECK(nothing.status == 10);
-  CHECK(nothing.err.find("no point stays within 1 KiB") != std::string::npos);
+  CHECK(nothing.err.find("no point stays within 3 MiB") != std::string::npos);
+}
+
+TEST_CASE("a limit above the machine's memory is refused, and points that are not valid may stay within one") {
+  const Answer above = run_cli(small({"--memory-limit", "500GiB"}));
+  CHECK(above.status == 2);
+  CHECK(above.err.find("more than h200 gives the caching allocator") != std::string::npos);
+  const json both = answer_of({"--offload", "true,false"});
+  CHECK(both["points"][0]["valid"] == false);
+  CHECK(both["best"] == 1);
+  const auto offloaded = both["points"][0]["peak_reserved_bytes"].get<std::uint64_t>();
+  REQUIRE(offloaded < both["points"][1]["peak_reserved_bytes"].get<std::uint64_t>());
+  const json within = answer_of({"--offload", "true,false", "--memory-limit", std::to_string(offloaded)});
+  CHECK(within["best"] == 0);
 }
 
 TEST_CASE("the table names the best, its ties and its Python") {

@@ -76,7 +76,9 @@ class Checker {
     if (workload_.steps.empty()) fail("steps", "there is no step");
     if (workload_.cycle == 0 || workload_.cycle > workload_.steps.size())
       fail("cycle", fmt::format("{} of {} steps cannot repeat", workload_.cycle, workload_.steps.size()));
-    if (workload_.measured && workload_.measured->cycle == 0) fail("measured.cycle", "is at least 1");
+    if (workload_.measured && workload_.measured->cycle != workload_.cycle)
+      fail("measured.cycle",
+           fmt::format("{}, where the steps repeat after {}", workload_.measured->cycle, workload_.cycle));
     if (workload_.recorded.size() > kMaxRecordedSteps)
       fail("recorded_steps", fmt::format("{} steps are more than {}", workload_.recorded.size(), kMaxRecordedSteps));
     if (!workload_.recorded.empty() && workload_.recorded.size() < workload_.steps.size())

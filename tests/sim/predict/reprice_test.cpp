@@ -58,6 +58,20 @@ TEST_CASE("times are of another machine where the GPU is another, whoever measur
   unknown.sm_count = 142;
   REQUIRE(recorded_elsewhere(unknown, profile("h200")));
   CHECK_FALSE(recorded_elsewhere(unknown, profile("h200"))->profile);
+  // Other SMs than the profile of that name, and a GPU of as many SMs that is another one.
+  Workload pcie = w;
+  pcie.gpu = "NVIDIA H100 PCIe";
+  pcie.sm_count = 114;
+  REQUIRE(recorded_elsewhere(pcie, profile("h100")));
+  CHECK_FALSE(recorded_elsewhere(pcie, profile("h100"))->profile);
+  Workload other = w;
+  other.gpu = "NVIDIA H800";
+  CHECK(recorded_elsewhere(other, profile("h100")));
+  MachineProfile own = profile("h200");
+  own.name = "node17";
+  CHECK_FALSE(recorded_elsewhere(other, own));
+  other.gpu.clear();
+  CHECK_FALSE(recorded_elsewhere(other, profile("h200")));
   Workload untimed = w;
   untimed.has_timing = false;
   CHECK_FALSE(recorded_elsewhere(untimed, profile("a100")));
@@ -109,7 +123,7 @@ TEST_CASE("SMs and cuBLAS workspaces are the other GPU's, and what was recorded 
   CHECK(sums[0].planned == w.steps[0].ops[0].kernel.work);
 }
 
-TEST_CASE("a plan on another GPU is not anchored to the recording's own step, and says what it rests on") {
+TEST_CASE("a plan on another GPU is calibrated on the recording's own, and says what it rests on") {
   const Workload w = [] {
     Workload made = recorded_on_h200();
     made.measured = Measured{std::vector<double>(12, 20.0), {}};

@@ -330,9 +330,7 @@ Workload random_workload(std::uint64_t seed, std::size_t ops_per_program) {
                               static_cast<std::uint32_t>(random.below(4096)), random.chance()});
   add_sections(random, out);
   if (random.chance())
-    out.measured = Measured{{1.5, 0.1 * static_cast<double>(random.below(100))},
-                            {-0.0, 1e-300},
-                            1 + static_cast<std::uint32_t>(random.below(3))};
+    out.measured = Measured{{1.5, 0.1 * static_cast<double>(random.below(100))}, {-0.0, 1e-300}, out.cycle};
   if (random.chance()) out.recorded_host_ms = {0.1 * static_cast<double>(random.below(100)), 1.0 / 3.0};
   out.has_timing = random.chance();
   out.sm_count = 1 + static_cast<std::uint32_t>(random.below(1000));
