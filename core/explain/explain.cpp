@@ -81,12 +81,14 @@ PeriodParts period(const Series& series, Range range) {
 }
 
 /// The steps of the allocator's recording: each from its start to the next one's, the last to the end of the record,
-/// as memory_stats() after reset_peak_memory_stats() counts them.
+/// as memory_stats() after reset_peak_memory_stats() counts them. One that ran out of memory is a step as well.
 std::vector<PeriodParts> step_periods(const Run& run, const Series& series) {
   std::vector<PeriodParts> out;
   std::vector<const StepRecord*> steps;
   for (const StepRecord& step : run.steps)
     if (step.recording != Recording::trace) steps.push_back(&step);
+  const auto failed = failed_step(run);
+  if (failed) steps.push_back(&*failed);
   for (std::size_t i = 0; i < steps.size(); ++i) {
     Range range{event_at(series, steps[i]->start), series.points.size()};
     if (i + 1 < steps.size()) range = range_of(series, steps[i]->start, steps[i + 1]->start);

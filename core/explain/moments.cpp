@@ -44,7 +44,26 @@ bool of_allocator(Recording recording) {
 
 }  // namespace
 
+std::optional<StepRecord> failed_step(const Run& run) {
+  StepRecord step;
+  bool any = false;
+  for (const StepRecord& record : run.steps) {
+    if (!of_allocator(record.recording)) continue;
+    any = true;
+    step.recording = record.recording;
+    step.index = record.index + 1;
+    step.start = record.end;
+  }
+  const auto failed = std::find_if(run.allocator.begin(), run.allocator.end(), [&](const AllocatorRecord& entry) {
+    return entry.action == AllocatorAction::oom && entry.time >= step.start;
+  });
+  if (!any || failed == run.allocator.end()) return std::nullopt;
+  step.end = failed->time;
+  return step;
+}
+
 std::int32_t step_at(const Run& run, Nanoseconds time) {
+  if (const auto failed = failed_step(run); failed && time >= failed->start) return failed->index;
   std::int32_t index = -1;
   for (const StepRecord& step : run.steps)
     if (of_allocator(step.recording) && step.start <= time) index = step.index;

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -43,6 +44,9 @@ class Moments {
 
 /// The step of the allocator's recording that a time lies in, and the phase; −1 and "" outside.
 [[nodiscard]] std::int32_t step_at(const Run& run, Nanoseconds time);
+
+/// The step behind the last whole one, which a request that found no memory ended; none: no request failed in it.
+[[nodiscard]] std::optional<StepRecord> failed_step(const Run& run);
 [[nodiscard]] std::string phase_at(const Run& run, Nanoseconds time);
 
 /// Every free block of the default pool, as `visit(segment's address, segment, from, to)`, by address.

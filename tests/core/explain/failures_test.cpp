@@ -70,6 +70,23 @@ TEST_CASE("a limit, a block that came free too late, and nothing at all", "[expl
         std::vector<std::string>{"nothing that is free would do: 45 MiB more are needed"});
 }
 
+TEST_CASE("the step that ran out of memory is looked at, which no record of a whole step says", "[explain][oom]") {
+  SmallRun r;
+  r.segment(0, 100 * M);
+  r.step().alloc(0, 10 * M, 10 * M).free(0);
+  r.step();
+  r.run.steps.pop_back();  // what begins now does not end
+  r.alloc(0, 90 * M, 90 * M).oom(60 * M, 5 * M);
+  const auto e = explain(r.run, {});
+  REQUIRE(e);
+  CHECK(e->step == 1);
+  REQUIRE(e->steps.size() == 2);
+  CHECK(e->steps[0].peaks.allocated == 10 * M);
+  CHECK(e->peaks.allocated == 90 * M);
+  CHECK(e->failures.at(0).step == 1);
+  CHECK(explain(r.run, {.step = 0})->peaks.allocated == 10 * M);
+}
+
 TEST_CASE("only the first failures are described", "[explain][oom]") {
   SmallRun r;
   r.segment(0, 100 * M).alloc(0, 100 * M, 100 * M);
