@@ -2,12 +2,14 @@
 
 #include <utility>
 
+#include "core/workload/pytorch_costs.hpp"
+
 namespace foreshard::model {
 namespace {
 
 // Seen in recordings on H200s, PyTorch 2.11.
-constexpr std::uint32_t kConfigurations = 2;
-constexpr std::uint32_t kRuns = 105;         ///< of a configuration: warm-up, estimate and repetitions
+constexpr auto kConfigurations = static_cast<std::uint32_t>(pytorch_costs::kInductorConfigurations.value);
+constexpr auto kRuns = static_cast<std::uint32_t>(pytorch_costs::kInductorRuns.value);
 constexpr Bytes kFlushed = 60 * kMiB;        ///< an H200's L2, which a benchmark writes over between runs
 constexpr std::uint32_t kFloatScalars = 11;  ///< of the attention patterns for float32 …
 constexpr std::uint32_t kHalfScalars = 13;   ///< … and for 16-bit types

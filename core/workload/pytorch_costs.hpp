@@ -66,9 +66,19 @@ inline constexpr PyTorchCost kDispatchedOpHost{
     "checkpointing 94); 22 would be sac_def's",
     "selective-checkpoint-run"};
 
+// What torch.compile does in a process' first step: how a compiled block allocates was read off this run as well
+// (core/models, inductor_*.cpp).
+inline constexpr PyTorchCost kInductorConfigurations{"inductor_configurations", 2, "count",
+                                                     "configurations that a reduction is tuned over: compile_l1b",
+                                                     "compiled-run"};
+inline constexpr PyTorchCost kInductorRuns{"inductor_runs", 105, "count",
+                                           "of a configuration, warm-up, estimate and repetitions: compile_l1b",
+                                           "compiled-run"};
+
 inline constexpr std::array kAll{kGradientOpHost,    kCastBytes,          kAddBytes,         kCloneBytes,
                                  kMetadataOfCopyOut, kMetadataOfReduce,   kChunkCatOfReduce, kChunkCatCasting,
-                                 kChunkCat,          kParallelLinearHost, kDispatchedOpHost};
+                                 kChunkCat,          kParallelLinearHost, kDispatchedOpHost, kInductorConfigurations,
+                                 kInductorRuns};
 
 }  // namespace pytorch_costs
 }  // namespace foreshard
