@@ -45,13 +45,17 @@ Lists lists_of_depth(const std::vector<std::string>& units, std::size_t depth, b
   return out;
 }
 
-void settle(const Lists& found, const std::vector<std::string>& units, bool forward,
-            std::optional<std::uint32_t>& depth, Lists& lists) {
+/// A unit whose hook never ran (frozen blocks in front have no backward) says nothing of its list.
+void settle(const Seen& seen, const std::vector<std::string>& units, bool forward, std::optional<std::uint32_t>& depth,
+            Lists& lists) {
+  const Lists found = most_frequent(seen);
   if (found.empty()) return;
   std::size_t longest = 0;
   for (const auto& [unit, targets] : found) longest = std::max(longest, targets.size());
   longest = std::min(longest, units.size());
-  if (found == lists_of_depth(units, longest, forward))
+  Lists expected = lists_of_depth(units, longest, forward);
+  std::erase_if(expected, [&](const auto& unit) { return !seen.contains(unit.first); });
+  if (found == expected)
     depth = static_cast<std::uint32_t>(longest);
   else
     lists = found;
@@ -88,8 +92,8 @@ PrefetchOrder prefetch_order(std::span<const Range> ranges, const std::vector<st
     }
   }
   PrefetchOrder order;
-  settle(most_frequent(forward), units, true, order.forward, order.lists.forward);
-  settle(most_frequent(backward), units, false, order.backward, order.lists.backward);
+  settle(forward, units, true, order.forward, order.lists.forward);
+  settle(backward, units, false, order.backward, order.lists.backward);
   return order;
 }
 

@@ -48,6 +48,15 @@ TEST_CASE("targets after the hooks give a depth") {
   CHECK(order.lists == PrefetchLists{});
 }
 
+TEST_CASE("a frozen unit in front has no backward and says nothing of its list") {
+  const auto order =
+      prefetch_order(ranges_of({"FSDP::pre_forward (a)", "FSDP::pre_forward (b)", "FSDP::pre_forward (c)",
+                                "FSDP::pre_backward (c)", "FSDP::backward_prefetch for b"}),
+                     kUnits);
+  CHECK(order.backward == 1);
+  CHECK(order.lists == PrefetchLists{});
+}
+
 TEST_CASE("targets of no depth are lists") {
   const auto order =
       prefetch_order(ranges_of({"FSDP::pre_forward (a)", "FSDP::forward_prefetch for c", "FSDP::pre_forward (c)",
