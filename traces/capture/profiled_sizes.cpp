@@ -75,7 +75,7 @@ class Assignment {
     for (std::size_t i = 0; i < best_.size(); ++i) {
       if (best_[i] == kNone) continue;
       ++linked;
-      mismatch += mismatch_of(best_, i, best_[i]);
+      mismatch = std::max(mismatch, mismatch_of(best_, i, best_[i]));
       several = std::count_if(candidates_[i].begin(), candidates_[i].end(),
                               [](const Candidate& c) { return c.size != kNone; }) > 1;
     }
@@ -103,13 +103,16 @@ class Assignment {
     }
   }
 
-  /// Of a step's size beside those of the steps before it.
+  /// Of a step's size beside those of the steps before it, a step on average: many steps are no worse than few.
   [[nodiscard]] double mismatch_of(const std::vector<std::size_t>& chosen, std::size_t step, std::size_t size) const {
     double sum = 0;
-    for (std::size_t j = 0; j < step && size != kNone; ++j)
-      if (chosen[j] != kNone)
-        sum += std::abs(std::log(blocks_[step] / blocks_[j]) - std::log(bytes(size) / bytes(chosen[j])));
-    return sum;
+    std::size_t links = 0;
+    for (std::size_t j = 0; j < step && size != kNone; ++j) {
+      if (chosen[j] == kNone) continue;
+      sum += std::abs(std::log(blocks_[step] / blocks_[j]) - std::log(bytes(size) / bytes(chosen[j])));
+      ++links;
+    }
+    return links == 0 ? 0 : sum / static_cast<double>(links);
   }
 
   [[nodiscard]] double bytes(std::size_t size) const {

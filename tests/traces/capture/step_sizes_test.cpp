@@ -52,6 +52,24 @@ TimesSources sources(const StepSizes& sizes, const std::vector<StepTiming>& prof
 
 }  // namespace
 
+TEST_CASE("each of many profiled steps has its size, though grids round it up") {
+  std::vector<std::uint32_t> lengths;
+  std::vector<StepTiming> profiled;
+  for (std::uint32_t k = 0; k < 8; ++k) {
+    lengths.push_back(2048 - 200 * k);
+    profiled.push_back(timed(lengths.back()));
+    for (TimedItem& item : profiled.back().segments[0].items)
+      item.blocks += item.blocks * (k % 2) / 25;  // 4 % more of every second one
+  }
+  const TimesSources found = sources(sizes_of(lengths), profiled);
+  REQUIRE(found.of.size() == 8);
+  for (std::size_t k = 0; k < 8; ++k) {
+    INFO(k);
+    CHECK(found.of[k].profiled);
+    CHECK(found.of[k].step == k);
+  }
+}
+
 TEST_CASE("profiled steps have the sizes of their attention, or of the ratio of their grids") {
   const StepSizes sizes = sizes_of({2048, 1536, 1024, 1536});
   for (const bool attention : {true, false}) {
