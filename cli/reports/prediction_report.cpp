@@ -57,13 +57,6 @@ std::string lengths_of(const std::vector<sim::PredictedStep>& steps) {
   return lengths.size() < 2 ? std::string() : fmt::format("{}", fmt::join(lengths, ", "));
 }
 
-std::size_t largest_step(const std::vector<sim::PredictedStep>& steps) {
-  const auto by_peaks = [](const sim::PredictedStep& a, const sim::PredictedStep& b) {
-    return std::pair(a.peaks.reserved, a.peaks.allocated) < std::pair(b.peaks.reserved, b.peaks.allocated);
-  };
-  return static_cast<std::size_t>(std::max_element(steps.begin(), steps.end(), by_peaks) - steps.begin());
-}
-
 Json or_null(std::uint32_t number) {
   return number > 0 ? Json(number) : Json(nullptr);
 }
@@ -93,7 +86,7 @@ void add_memory(const sim::Prediction& p, Json& json) {
   json["peak_reserved_bytes"] = p.peaks.reserved;
   if (!p.steps.empty()) {
     json["cycle"] = p.cycle;
-    json["largest_step"] = largest_step(p.steps);
+    json["largest_step"] = sim::largest_step(p.steps);
     json["steps"] = steps_json(p.steps);
   }
   if (p.peaks_depend_on_time)
@@ -228,7 +221,7 @@ void print_steps(Console& console, const sim::Prediction& p) {
                step.recorded.profiled || step.ms <= 0 ? ms : ms + " (scaled)", format_bytes(step.peaks.allocated),
                format_bytes(step.peaks.reserved)});
   }
-  const std::size_t largest = largest_step(p.steps);
+  const std::size_t largest = sim::largest_step(p.steps);
   const std::string lengths = lengths_of(p.steps);
   console.out << fmt::format(
       "\nthe recorded steps differ{}: the largest peak is reserved {} in step {}{}\n\n",

@@ -91,6 +91,7 @@ class StepWriter {
     options.first_step = first;
     options.cublas_workspace = gpu.cublas_workspace();
     options.sm_count = gpu.sm_count;
+    options.l2 = gpu.l2;
     options.flash_attention = !gpu.prefers_cudnn_attention();
     options.keep_kernels = keep_kernels;
     model::Tape tape(labels, host_, options);

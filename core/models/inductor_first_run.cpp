@@ -10,7 +10,6 @@ namespace {
 // Seen in recordings on H200s, PyTorch 2.11.
 constexpr auto kConfigurations = static_cast<std::uint32_t>(pytorch_costs::kInductorConfigurations.value);
 constexpr auto kRuns = static_cast<std::uint32_t>(pytorch_costs::kInductorRuns.value);
-constexpr Bytes kFlushed = 60 * kMiB;        ///< an H200's L2, which a benchmark writes over between runs
 constexpr std::uint32_t kFloatScalars = 11;  ///< of the attention patterns for float32 …
 constexpr std::uint32_t kHalfScalars = 13;   ///< … and for 16-bit types
 
@@ -36,7 +35,7 @@ void tune_first(Tape& tape, std::string_view kernel, Bytes writes, Bytes mutated
   if (!tape.first_time(kernel, writes)) return;
   for (std::uint32_t i = 0; i < kConfigurations; ++i) {
     if (mutated > 0) scratch(tape, mutated, 1);
-    const Tensor flushed = tape.workspace(kFlushed);
+    const Tensor flushed = tape.workspace(tape.l2());  // which a benchmark writes over between runs
     if (mutated > 0) scratch(tape, mutated, kRuns);
   }
 }

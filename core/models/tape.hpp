@@ -154,6 +154,7 @@ struct TapeOptions {
   bool gradients_persist = false;  ///< parameters have a .grad from an earlier microbatch: autograd adds into it
   Bytes cublas_workspace = 0;      ///< one for each thread that runs a GEMM
   std::uint32_t sm_count = 0;      ///< of the GPU that the program is for; needed
+  Bytes l2 = 0;                    ///< of that GPU
   bool flash_attention = false;    ///< of 16-bit types: flash rather than cuDNN's (TargetGpu)
   bool keep_kernels = false;       ///< keep the kernels' descriptions (Program::kernels), for a device that runs them
 };
@@ -171,6 +172,7 @@ class Tape {
   [[nodiscard]] Tensor empty_like(const Tensor& like, DType dtype);
   [[nodiscard]] Tensor empty_like(const Tensor& like) { return empty_like(like, like->dtype); }
   /// A raw buffer inside an op.
+  [[nodiscard]] Bytes l2() const { return options_.l2; }
   [[nodiscard]] Tensor workspace(Bytes bytes) { return empty({bytes}, DType::uint8); }
   /// FSDP's unsharded parameter `p`, of `dtype`: owns no memory here. What is made with it is of the module that has
   /// it.

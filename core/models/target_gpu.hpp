@@ -26,6 +26,7 @@ struct TargetGpu {
 
   std::uint32_t sm_count;
   std::uint32_t compute_capability;  ///< ten times the major version, and the minor one
+  Bytes l2 = 60 * kMiB;              ///< cudaDeviceProp.l2CacheSize; an H200's where only the SMs are given
 };
 
 }  // namespace foreshard

@@ -113,7 +113,11 @@ struct MachineProfile {
   std::vector<std::pair<std::string, std::string>> sources;
   Provenance provenance;  ///< what each was fitted on
 
-  [[nodiscard]] TargetGpu gpu() const { return {sm_count, compute_capability}; }
+  [[nodiscard]] TargetGpu gpu() const {
+    TargetGpu gpu{sm_count, compute_capability};
+    gpu.l2 = peaks.l2;
+    return gpu;
+  }
 };
 
 /// Reads a profile. `where` names the text in errors ("h200.json"). `"extends": "h200"` takes everything that the text

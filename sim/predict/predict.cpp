@@ -66,14 +66,16 @@ bool from_model(const Workload& workload) {
   });
 }
 
+std::size_t largest_step(const std::vector<PredictedStep>& steps) {
+  const auto by_peaks = [](const PredictedStep& a, const PredictedStep& b) {
+    return std::pair(a.peaks.reserved, a.peaks.allocated) < std::pair(b.peaks.reserved, b.peaks.allocated);
+  };
+  return static_cast<std::size_t>(std::max_element(steps.begin(), steps.end(), by_peaks) - steps.begin());
+}
+
 MemoryPeaks largest_peaks(const Prediction& prediction) {
-  if (prediction.out_of_memory) return prediction.peaks;
-  MemoryPeaks largest = prediction.peaks;
-  for (const PredictedStep& step : prediction.steps)
-    if (step.peaks.reserved > largest.reserved ||
-        (step.peaks.reserved == largest.reserved && step.peaks.allocated > largest.allocated))
-      largest = step.peaks;
-  return largest;
+  const bool several = !prediction.out_of_memory && !prediction.steps.empty();
+  return several ? prediction.steps[largest_step(prediction.steps)].peaks : prediction.peaks;
 }
 
 Result<void> check_memory_limit(std::optional<Bytes> limit, const MachineProfile& machine) {

@@ -104,6 +104,8 @@ struct Prediction {
   Run run;  ///< the whole simulated run
 };
 
+/// Place of the step with the largest peak of reserved memory, then of allocated; the first of equal ones.
+[[nodiscard]] std::size_t largest_step(const std::vector<PredictedStep>& steps);
 /// Where recorded steps differ, the peaks of the one with the largest peak of reserved memory, which decides what fits;
 /// else those of the last.
 [[nodiscard]] MemoryPeaks largest_peaks(const Prediction& prediction);

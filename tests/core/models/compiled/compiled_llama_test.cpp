@@ -109,6 +109,25 @@ TEST_CASE("nothing is left over, every gradient is there, and only the first ste
   }
 }
 
+TEST_CASE("what is tuned writes the L2 of the GPU that the program is for") {
+  for (const Bytes l2 : {40 * kMiB, 126 * kMiB}) {
+    TargetGpu gpu(132);
+    gpu.l2 = l2;
+    ModelConfig model = *preset("llama-tiny");
+    model.compiled = true;
+    Settings settings = one_gpu(1, 1024);
+    settings.param_dtype = DType::bfloat16;
+    const auto w = generate(model, settings, {}, gpu);
+    REQUIRE(w);
+    const auto count = [&](Bytes bytes) {
+      return std::count_if(w->steps[0].ops.begin(), w->steps[0].ops.end(),
+                           [&](const Op& op) { return op.kind == OpKind::alloc && op.size.bytes == bytes; });
+    };
+    CHECK(count(l2) > 0);
+    CHECK(count(60 * kMiB) == 0);
+  }
+}
+
 TEST_CASE("the second microbatch of a first step compiles nothing") {
   Settings settings = one_gpu(1, 1024);
   const auto flushed = [&] {
