@@ -22,7 +22,12 @@ void fill(const sim::Prediction& p, AccuracyRow& row) {
   }
   row.has_time = p.has_time;
   row.step_ms = p.step_ms;
-  row.uncertainty = p.uncertainty;
+  row.low_ms = p.interval.low_ms;
+  row.high_ms = p.interval.high_ms;
+  row.moved_below = p.interval.moved_below;
+  row.moved_above = p.interval.moved_above;
+  row.adapted = std::any_of(p.interval.rests_on.begin(), p.interval.rests_on.end(),
+                            [](const sim::RestsOn& part) { return part.basis == sim::Basis::adapted; });
   row.host_bound = p.host_bound;
   row.time_known = p.valid;
   row.invented = p.addresses_invented;
@@ -45,6 +50,7 @@ AccuracyRow row_of(AccuracyRow::From from, const std::string& source, const Refe
   row.source = source;
   row.run = run.name;
   row.model = run.model_name;
+  row.program = run.program_name;
   row.seen = seen(machine, model ? sim::ConstantUse::model : sim::ConstantUse::recording, run.name);
   if (model) row.differs = run.beyond_model;
   row.record_stream = sim::records_streams(run.workload.settings);

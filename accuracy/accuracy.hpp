@@ -28,6 +28,7 @@ struct AccuracyRow {
   std::string source;   ///< the recording planned from; empty for a model
   std::string run;      ///< the run predicted
   std::string model;    ///< the recorder's name of the run's model
+  std::string program;  ///< ReferenceRun::program_name
   std::string refused;  ///< why nothing could be predicted; the rest is empty then
   /// Whether constants that the prediction uses were fitted on the run (MachineProfile::provenance).
   enum class Seen : std::uint8_t {
@@ -39,8 +40,12 @@ struct AccuracyRow {
   std::string differs;  ///< what the run did that was not asked of the prediction; the row is in no sum
   bool has_time = false;
   double step_ms = 0;
-  double uncertainty = 0;
+  double low_ms = 0;  ///< ends of the plan's interval
+  double high_ms = 0;
   bool host_bound = false;
+  bool adapted = false;    ///< the recorded kernels are rearranged (sim::Basis::adapted)
+  double moved_below = 0;  ///< sim::Interval
+  double moved_above = 0;
   bool record_stream = false;  ///< time decides memory
   bool time_known = true;      ///< false: the settings do work that the recording did not time
   bool invented = false;       ///< some segment addresses are the driver model's

@@ -16,7 +16,7 @@ void add_step(const AccuracyRow& row, std::vector<std::string>& out) {
     if (std::abs(row.error()) > (model ? kPromises.model_step : kPromises.step)) out.emplace_back("step");
   } else if (!model) {
     if (row.beyond() > kPromises.host_bound_beyond) out.emplace_back("host-bound step");
-  } else if (std::abs(row.measured.median_ms - row.step_ms) > row.uncertainty * row.step_ms) {
+  } else if (row.measured.median_ms < row.low_ms || row.measured.median_ms > row.high_ms) {
     out.emplace_back("interval");
   }
 }

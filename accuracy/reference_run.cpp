@@ -126,16 +126,30 @@ std::string program_of(const traces::OrderedJson& config, const Workload& worklo
                      s.param_dtype ? name(*s.param_dtype) : "none");
 }
 
+/// The recorder's models of one size have its defaults of "dim" and "layers", which say nothing.
+bool has_own_size(ModelFamily family) {
+  return family == ModelFamily::mlp || family == ModelFamily::torch_transformer;
+}
+
+/// `program` in a few words: the model, what is trained of it and how, and the sizes of a batch.
+std::string program_name_of(const traces::OrderedJson& config, const Workload& workload, const std::string& model) {
+  std::string text = model;
+  for (const char* key : {"dim", "layers"})
+    if (const auto usual = preset(model); usual && has_own_size(usual->family))
+      text += fmt::format(" {} {}", key, option(config, key));
+  for (const char* fixed : {"lora", "freeze", "tp", "compile", "vary"})
+    if (const std::int64_t value = option(config, fixed); value != 0) text += fmt::format(" {} {}", fixed, value);
+  if (const std::int64_t rank = option(config, "slow_rank", kNoRank); rank != kNoRank)
+    text += fmt::format(" slow rank {}", rank);
+  const Settings& s = workload.settings;
+  return text + fmt::format(" {}x{}", s.batch.value_or(0), s.seq.value_or(0));
+}
+
 /// What the run's own options say that its model and settings do not.
 void add_beyond(const traces::OrderedJson& config, ReferenceRun& run) {
   if (option(config, "vary") != 0) run.beyond_model = "sequence lengths change from step to step";
   if (const std::int64_t rank = option(config, "slow_rank", kNoRank); rank != kNoRank)
     run.beyond_model = fmt::format("rank {} computes more than the others", rank);
-}
-
-/// The recorder's models of one size have its defaults of "dim" and "layers", which say nothing.
-bool has_own_size(ModelFamily family) {
-  return family == ModelFamily::mlp || family == ModelFamily::torch_transformer;
 }
 
 /// What the recorder's options change of a preset: compiled blocks, LoRA of wq and wv, the embedding and the first
@@ -257,6 +271,7 @@ Result<ReferenceRun> read_reference_run(const std::string& folder, const std::st
   FORESHARD_TRY(model);
   run.model = std::move(*model);
   run.program = program_of(*config, run.workload);
+  run.program_name = program_name_of(*config, run.workload, run.model_name);
   return run;
 }
 

@@ -36,6 +36,7 @@ struct ReferenceRun {
   MeasuredRun measured;
   std::string model_name;            ///< "config"'s own: "llama-1b"
   std::optional<ModelConfig> model;  ///< that stands for the run's; none where no preset or family does
+  std::string program_name;          ///< of `program`, for people: "llama-1b 4x2048"
   std::string program;               ///< runs with equal programs differ in settings that a plan may change
   std::string not_importable;        ///< why; `workload`, `model` and `program` are empty then
   /// What the run did that neither its model nor its settings say: "rank 5 computes more than the others". A prediction

@@ -1,6 +1,7 @@
 // `accuracy --json` and `--csv`: every row of every table for programs.
 #include <fmt/format.h>
 
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "accuracy/intervals.hpp"
@@ -44,7 +45,8 @@ Json row_json(const AccuracyRow& row) {
   json["predicted"] = {{"step_ms", time(row.step_ms)}, {"peaks", peaks_json(row.peaks)}};
   json["step_error"] = time(row.error());
   json["step_beyond_range"] = time(row.beyond());
-  json["uncertainty"] = time(row.uncertainty);
+  json["low_ms"] = time(row.low_ms);
+  json["high_ms"] = time(row.high_ms);
   json["host_bound"] = row.host_bound;
   json["record_stream"] = row.record_stream;
   json["valid"] = row.time_known;
@@ -52,6 +54,20 @@ Json row_json(const AccuracyRow& row) {
   json["missed_promises"] = accuracy::missed(row);
   json["warnings"] = row.warnings;
   return json;
+}
+
+Json checks_json(const std::vector<accuracy::IntervalCheck>& checks) {
+  Json out = Json::array();
+  for (const accuracy::IntervalCheck& check : checks)
+    out.push_back({{"predicted", check.what},
+                   {"constant", check.stated.empty() ? Json(nullptr) : Json(check.stated)},
+                   {"stated", std::expm1(check.width)},
+                   {"needed", std::expm1(check.needed)},
+                   {"rows", check.rows},
+                   {"programs", check.programs},
+                   {"inside", check.inside},
+                   {"inside_left_out", check.left_out}});
+  return out;
 }
 
 Json summary_json(const AccuracySummary& s) {
@@ -106,16 +122,8 @@ Json accuracy_json(const AccuracyResult& result) {
   json["summary"] = summaries({});
   json["summary_held_out"] = summaries(Seen::held_out);
   json["summary_fitted"] = summaries(Seen::fitted);
-  json["intervals_held_out"] = Json::array();
-  for (const accuracy::IntervalCheck& check : accuracy::check_intervals(result.accuracy, Seen::held_out))
-    json["intervals_held_out"].push_back({{"predicted", check.what},
-                                          {"constants", check.stated},
-                                          {"stated", {check.least, check.most}},
-                                          {"count", check.error.count},
-                                          {"mean", check.error.mean()},
-                                          {"worst", check.error.worst},
-                                          {"inside", check.inside},
-                                          {"needed", check.needed}});
+  json["intervals"] = checks_json(accuracy::check_intervals(result.all_interval_rows, result.widths));
+  json["differences"] = checks_json(accuracy::check_differences(result.all_interval_rows, result.widths));
   json["not_importable"] = Json::array();
   for (const accuracy::NotImportable& one : result.accuracy.not_importable)
     json["not_importable"].push_back({{"run", one.run}, {"why", one.why}});

@@ -253,38 +253,48 @@ std::string part_tables(const AccuracyResult& result, Seen seen) {
   return out + "\n";
 }
 
-/// "±3 %", "±8 to 15 %"
-std::string half_widths(double least, double most) {
-  if (least == most) return fmt::format("±{:.0f} %", 100 * least);
-  return fmt::format("±{:.0f} to {:.0f} %", 100 * least, 100 * most);
+/// A half width as logarithm, as the percentage above.
+std::string half_width(double width) {
+  return fmt::format("±{:.1f} %", 100 * std::expm1(width));
 }
 
-/// What plans state about their own steps, on rows that no constant was fitted on.
-std::string interval_table(const AccuracyResult& result) {
-  std::string out = fmt::format(
-      "### Stated intervals, on held-out rows\n\n| predicted | constants | stated | rows | mean error | worst | inside "
-      "| {:.0f} % of the rows lie within |\n|---|---|---|---|---|---|---|---|\n",
-      100 * accuracy::kIntervalShare);
-  const auto row = [&](std::string_view what, std::string_view constants, const std::string& stated,
-                       const ErrorSum& error, const std::string& inside, double needed) {
-    out += error.count == 0
-               ? fmt::format("| {} | `{}` | – | no held-out row | – | – | – | – |\n", what, constants)
-               : fmt::format("| {} | `{}` | {} | {} | {:.1f} % | {:.1f} % | {} | ±{:.1f} % |\n", what, constants,
-                             stated, error.count, 100 * error.mean(), 100 * error.worst, inside, 100 * needed);
-  };
-  for (const accuracy::IntervalCheck& check : accuracy::check_intervals(result.accuracy, Seen::held_out))
-    row(check.what, check.stated, half_widths(check.least, check.most), check.error, std::to_string(check.inside),
-        check.needed);
-  ErrorSum published;
-  std::vector<double> errors;
-  for (const ThroughputRow& one : result.throughput) {
-    if (one.seen != Seen::held_out) continue;
-    published.add(one.error());  // of the rate, and so measured over predicted of the step
-    errors.push_back(one.error());
+std::string share_inside(int inside, int rows) {
+  return fmt::format("{} ({:.0f} %)", inside, rows == 0 ? 0.0 : 100.0 * inside / rows);
+}
+
+std::string check_table(const std::vector<accuracy::IntervalCheck>& checks) {
+  std::string out =
+      "| predicted | width | stated | needed | rows | programs | inside | inside, its program left out "
+      "|\n|---|---|---|---|---|---|---|---|\n";
+  for (const accuracy::IntervalCheck& check : checks) {
+    const bool one = !check.stated.empty();
+    if (check.rows == 0)
+      out += fmt::format("| {} | `{}` | {} | – | no row | – | – | – |\n", check.what, check.stated,
+                         half_width(check.width));
+    else
+      out += fmt::format("| {} | {} | {} | {} | {} | {} | {} | {} |\n", check.what,
+                         one ? fmt::format("`{}`", check.stated) : "", one ? half_width(check.width) : "",
+                         one ? half_width(check.needed) : "", check.rows, check.programs,
+                         share_inside(check.inside, check.rows), share_inside(check.left_out, check.rows));
   }
-  row("published training throughput", "/prediction/model_elsewhere", "–", published, "–",
-      accuracy::needed_half_width(errors));
-  return out + "\nErrors are measured over predicted, less one, as an interval around the prediction counts them.\n\n";
+  return out;
+}
+
+/// Whether the intervals that plans state hold what was measured.
+std::string interval_table(const AccuracyResult& result) {
+  const auto tables = [&](const std::vector<accuracy::IntervalRow>& rows) {
+    return check_table(accuracy::check_intervals(rows, result.widths)) + "\n" +
+           check_table(accuracy::check_differences(rows, result.widths));
+  };
+  std::string out = fmt::format(
+      "### Intervals\n\nEach is to hold {:.0f} % of the measured steps. Needed: the width that holds as many of "
+      "these rows and of one more. Left out: with the widths that the rows of other programs need.\n\n",
+      100 * accuracy::kIntervalShare);
+  out += tables(result.interval_rows);
+  if (result.all_interval_rows.size() > result.interval_rows.size())
+    out += "\nWith the rows of runs of other folders (tests/reference/interval_rows.csv):\n\n" +
+           tables(result.all_interval_rows);
+  return out + "\n";
 }
 
 /// "4 %", "1.5 %"

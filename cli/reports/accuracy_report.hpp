@@ -10,6 +10,7 @@
 #include "accuracy/accuracy.hpp"
 #include "accuracy/baseline.hpp"
 #include "accuracy/contention_rows.hpp"
+#include "accuracy/interval_rows.hpp"
 #include "accuracy/published_collectives.hpp"
 #include "cli/terminal/output.hpp"
 
@@ -40,7 +41,10 @@ struct AccuracyResult {
   };
   std::vector<PublishedCollective> published_collectives;
   std::vector<accuracy::ContentionCheck> contention;
-  accuracy::Baseline baseline;  ///< every error of the above
+  std::vector<accuracy::IntervalRow> interval_rows;      ///< of these runs and published rates
+  std::vector<accuracy::IntervalRow> all_interval_rows;  ///< and of runs of other folders
+  sim::PredictionSpec widths;                            ///< that plans on this machine state
+  accuracy::Baseline baseline;                           ///< every error of the above
 };
 
 /// Five rows that were held out, their number and errors, and what is not among them: what the README carries.

@@ -49,9 +49,9 @@ std::string program_line(const Settings& s) {
 }
 
 std::string time_line(const sim::Prediction& p) {
-  std::string line =
-      fmt::format("{:.2f} ms a step{} ±{:.0f} %", p.step_ms,
-                  p.cycle > 1 ? fmt::format(", the mean of {},", p.cycle) : std::string(), p.uncertainty * 100);
+  std::string line = fmt::format("{:.2f} ms a step{} ({:.4g} to {:.4g})", p.step_ms,
+                                 p.cycle > 1 ? fmt::format(", the mean of {},", p.cycle) : std::string(),
+                                 p.interval.low_ms, p.interval.high_ms);
   if (const double rate = sim::work_per_second(p.work, p.step_ms); rate > 0)
     line += fmt::format(", {:.0f} {}", rate, rate_unit(p.run.settings));
   line += fmt::format("; {}: {:.0f} % compute, {:.0f} % exposed communication, {:.0f} % neither",

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "cli/reports/fingerprint.hpp"
@@ -79,6 +80,21 @@ Json steps_json(const std::vector<sim::PredictedStep>& steps) {
   return list;
 }
 
+/// Null without a time.
+Json interval_json(const sim::Prediction& p) {
+  if (!p.has_time) return nullptr;
+  Json parts = Json::array();
+  for (const sim::RestsOn& part : p.interval.rests_on)
+    parts.push_back({{"basis", name(part.basis)},
+                     {"what", sim::words_of(part.basis)},
+                     {"below", -std::expm1(-part.below)},
+                     {"above", std::expm1(part.above)}});
+  return {{"share", sim::kIntervalShare},
+          {"low_ms", p.interval.low_ms},
+          {"high_ms", p.interval.high_ms},
+          {"rests_on", std::move(parts)}};
+}
+
 void add_memory(const sim::Prediction& p, Json& json) {
   json["peak_requested_bytes"] = p.peaks.requested;
   json["peak_allocated_bytes"] = p.peaks.allocated;
@@ -137,7 +153,9 @@ Json prediction_json(const std::string& source, const Workload& workload, const 
   json["tokens_per_s_per_gpu"] = rate > 0 ? Json(rate) : Json(nullptr);
   json["host_bound"] = p.host_bound;
   json["host_confidence"] = p.has_time ? Json(confidence_name(p.host)) : Json(nullptr);
-  json["uncertainty"] = p.uncertainty;
+  json["uncertainty"] = p.interval.half_width(p.step_ms);
+  json["interval"] = interval_json(p);
+  json["difference"] = time_value(p, p.difference);
   add_memory(p, json);
   json["collectives"] = Json::array();
   for (const sim::CollectiveRan& ran : p.collectives_ran)
@@ -242,7 +260,8 @@ void print_prediction(Console& console, const Settings& before, const sim::Predi
   table.row({"machine", p.run.info.machine});
   if (p.has_time) {
     table.row({"step time", milliseconds(p.step_ms),
-               fmt::format("±{:.0f} %, {}", p.uncertainty * 100, p.host_bound ? "host-bound" : "GPU-bound")});
+               fmt::format("{:.1f} to {:.1f} ms, {}", p.interval.low_ms, p.interval.high_ms,
+                           p.host_bound ? "host-bound" : "GPU-bound")});
     if (const double rate = tokens_per_second(p); rate > 0)
       table.row({fmt::format("  {}", rate_unit(p.run.settings)), fmt::format("{:.0f}", rate)});
     if (p.host_scale.measured_ms > 0)

@@ -123,7 +123,8 @@ void print_best(std::ostream& out, const SweepResult& result) {
                      options.empty() ? "the source's settings" : options);
   if (result.ties.empty()) return;
   constexpr std::size_t kShown = 5;
-  out << fmt::format("{} others lie within its uncertainty of {:.0f} %:\n", result.ties.size(), best.uncertainty * 100);
+  out << fmt::format("no difference to {} others: the ratio of two plans of one source is known to ±{:.1f} %\n",
+                     result.ties.size(), best.difference * 100);
   for (std::size_t i = 0; i < std::min(kShown, result.ties.size()); ++i) {
     const SweepPoint& tie = result.points[result.ties[i]];
     out << fmt::format("  {} ({}, {})\n", options_of(result, tie, true), milliseconds(tie.step_ms),

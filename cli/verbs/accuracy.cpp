@@ -3,6 +3,8 @@
 #include <fmt/core.h>
 
 #include <ctime>
+#include <fstream>
+#include <iterator>
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -29,6 +31,7 @@ struct AccuracyOptions {
   std::string output;
   std::string headline;
   std::string baseline;
+  std::string interval_rows;
   bool force = false;
   bool json = false;
 };
@@ -55,6 +58,7 @@ Result<void> add_throughput(AccuracyResult& result, unsigned threads) {
   for (const accuracy::PublishedRow& row : *rows) {
     const auto machine = accuracy::machine_of(*row.row);
     FORESHARD_TRY(machine);
+    result.interval_rows.push_back(accuracy::published_interval_row(row));
     result.throughput.push_back({row.row->source, row.row->model, row.row->machine, accuracy::setup_of(*row.row),
                                  row.row->tokens, row.predicted,
                                  accuracy::seen(*machine, sim::ConstantUse::model, row.row->source)});
@@ -92,10 +96,25 @@ Result<AccuracyResult> measure(const AccuracyOptions& options, const sim::Machin
     result.accuracy = std::move(*accuracy);
     accuracy::add_runs(result.accuracy, result.baseline);
   }
+  result.widths = machine.prediction;
+  result.interval_rows = accuracy::interval_rows(result.accuracy);
   result.contention = accuracy::check_contention(machine);
   accuracy::add_contention(result.contention, result.baseline);
   if (options.published) FORESHARD_TRY(add_published(result, machine, threads));
+  result.all_interval_rows = result.interval_rows;
   return result;
+}
+
+/// The rows of earlier folders stay, those of this one take their places.
+Result<void> update_interval_rows(const std::string& path, AccuracyResult& result) {
+  std::ifstream file(path, std::ios::binary);
+  if (file) {
+    const std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+    auto before = accuracy::read_interval_rows(text, path);
+    FORESHARD_TRY(before);
+    result.all_interval_rows = accuracy::with_rows(std::move(*before), result.interval_rows);
+  }
+  return write_text(path, accuracy::interval_rows_csv(result.all_interval_rows), true);
 }
 
 Result<int> accuracy(const AccuracyOptions& options, Console& console) {
@@ -103,8 +122,9 @@ Result<int> accuracy(const AccuracyOptions& options, Console& console) {
     if (!path.empty()) FORESHARD_TRY(may_write(path, options.force));
   const auto machine = read_machine(options.machine);
   FORESHARD_TRY(machine);
-  const auto result = measure(options, *machine, console);
+  auto result = measure(options, *machine, console);
   FORESHARD_TRY(result);
+  if (!options.interval_rows.empty()) FORESHARD_TRY(update_interval_rows(options.interval_rows, *result));
   if (!options.csv.empty()) FORESHARD_TRY(write_text(options.csv, accuracy_csv(*result), options.force));
   if (!options.output.empty())
     FORESHARD_TRY(write_text(options.output, accuracy_tables_text(*result) + footer(*result), options.force));
@@ -137,6 +157,9 @@ Action add_accuracy(OptionSet& set) {
       .type_name("FILE");
   set.add_option("--baseline", options->baseline,
                  "write every error as the table that tests/reference holds predictions against")
+      .type_name("FILE");
+  set.add_option("--interval-rows", options->interval_rows,
+                 "keep the rows that intervals are read off in this table, beside those of other folders")
       .type_name("FILE");
   set.add_flag("--force", options->force, "write over existing files");
   set.add_flag("--json", options->json, "as JSON");

@@ -20,12 +20,18 @@ struct PredictionSpec {
   /// A later step whose host time exceeds the first one's by more was waiting for room in the launch queue.
   double throttled_growth = 0;
 
-  // Half the width to be expected of a step, relative.
-  double gpu_bound = 0;        ///< from a recording
-  double host_bound = 0;       ///< from a recording
-  double model = 0;            ///< from a model alone
-  double model_host = 0;       ///< from a model alone, host-bound
-  double model_elsewhere = 0;  ///< from a model on what nothing was measured on
+  // Half widths, as logarithms: nine tenths of the steps that rest on it lie within (sim/predict/interval.hpp).
+  double gpu_bound = 0;        ///< recorded kernels: steps that the GPU or its links set
+  double adapted = 0;          ///< … rearranged, beyond that
+  double model = 0;            ///< kernels of a model
+  double model_elsewhere = 0;  ///< a model on what nothing was measured on
+  double collectives = 0;      ///< a collective that nothing was measured on, alone
+  double host_bound = 0;       ///< the host's speed: the recorded process's in another process
+  double model_host = 0;       ///< … of a host that is not known
+  // The same of the ratio of two plans from one source.
+  double difference = 0;
+  double difference_host = 0;        ///< of a recording, where the host's speed sets the step
+  double difference_model_host = 0;  ///< of a model
 
   double anchor_range = 0;      ///< a recording's own settings simulate within this of what was measured
   double host_speed_range = 0;  ///< host times differ by as much between steps of one process

@@ -69,19 +69,32 @@ constexpr std::array<const char*, 13> kAdded{"/prediction",
                                              "/contention/one_wave",
                                              "/contention/least_loss"};
 
+/// What later versions added to schema 4: the widths of intervals, which are foreshard's own.
+constexpr std::array<const char*, 5> kAddedWidths{"/prediction/adapted", "/prediction/collectives",
+                                                  "/prediction/difference", "/prediction/difference_host",
+                                                  "/prediction/difference_model_host"};
+
 Result<Json> with_added(Json root) {
-  if (!root.is_object() || root.value("schema", Json()) != kOldestProfileSchema) return root;
+  if (!root.is_object()) return root;
+  const auto lacks = [&](const char* place) {
+    const Json::json_pointer at(place);
+    const Json::json_pointer parent = at.parent_pointer();
+    return root.contains(parent) && root[parent].is_object() && !root.contains(at);
+  };
+  const bool oldest = root.value("schema", Json()) == kOldestProfileSchema;
+  if (!oldest && std::none_of(kAddedWidths.begin(), kAddedWidths.end(), lacks)) return root;
   auto text = builtin_profile_json("h200");
   FORESHARD_TRY(text);
   auto base = parse_profile_json(*text, "h200");
   if (!base) return base;
-  if (!root.contains("measurements")) root["measurements"] = (*base)["measurements"];
-  for (const char* place : kAdded) {
-    const Json::json_pointer at(place);
-    const Json::json_pointer parent = at.parent_pointer();
-    const bool wanted = root.contains(parent) && root[parent].is_object() && !root.contains(at);
-    if (wanted) root[at] = (*base)[at];
+  const auto add = [&](const char* place) {
+    if (lacks(place)) root[Json::json_pointer(place)] = (*base)[Json::json_pointer(place)];
+  };
+  if (oldest) {
+    if (!root.contains("measurements")) root["measurements"] = (*base)["measurements"];
+    for (const char* place : kAdded) add(place);
   }
+  for (const char* place : kAddedWidths) add(place);
   return root;
 }
 

@@ -17,6 +17,34 @@ namespace {
 /// Half the width to be expected of a step whose kernels are scaled from those of another size, relative.
 constexpr double kScaledSteps = 0.1;
 
+/// A host's speed that moves the step by less than this, relative, is not worth naming.
+constexpr double kNoticed = 0.0005;
+
+void rest_on(Basis basis, double half_width, Prediction& p) {
+  p.interval.rests_on.push_back({basis, half_width, half_width});
+}
+
+/// Settings for which core/adapt rewrites a recorded step.
+bool rearranges(const Settings& recorded, const Settings& wanted) {
+  return recorded.checkpoint != wanted.checkpoint || recorded.accumulate != wanted.accumulate ||
+         recorded.units_per_group != wanted.units_per_group;
+}
+
+/// Whether collectives run over other ranks, links or transports than the recorded ones.
+bool moves_collectives(const Settings& recorded, const Settings& wanted) {
+  return recorded.gpus != wanted.gpus || recorded.nodes != wanted.nodes || recorded.replicate != wanted.replicate ||
+         recorded.all_gather != wanted.all_gather || recorded.reduce_scatter != wanted.reduce_scatter;
+}
+
+/// Collectives whose prices no measurement stands behind: faster ones shorten what is exposed, slower ones may lengthen
+/// the step by all that they take longer.
+void rest_on_collectives(double half_width, Prediction& p) {
+  const double more = std::exp(half_width) - 1;
+  const double less = 1 - std::exp(-half_width);
+  p.interval.rests_on.push_back({Basis::collectives, -std::log(1 - less * p.exposed_communication_ms / p.step_ms),
+                                 std::log(1 + more * p.communication_ms / p.step_ms)});
+}
+
 /// Whether each of foreshard's own kernels in the program was measured on the machine.
 bool measures_own_kernels(const MachineProfile& machine, const Workload& workload) {
   for (const Program& program : workload.steps)
@@ -51,11 +79,35 @@ void estimate(std::string why, Prediction& p) {
   p.warnings.push_back(std::move(why));
 }
 
-double step_uncertainty(const PredictionSpec& spec, const Workload& workload, const Prediction& p) {
-  if (from_model(workload)) return p.host_bound ? spec.model_host : spec.model;
+HostRange host_range(const PredictionSpec& spec, const Workload& workload, const Prediction& p) {
   // A profiler's host alone: how much slower it is than the program's own is not known.
-  if (p.host_bound && p.host_scale.source == HostScale::Source::none) return spec.model_host;
-  return p.host_bound ? std::max(spec.host_bound, p.host_scale.spread / 2) : spec.gpu_bound;
+  const bool known =
+      !from_model(workload) && p.host_scale.source != HostScale::Source::none && p.host != HostConfidence::elsewhere;
+  if (!known) return {Basis::modelled_host, spec.model_host};
+  return {Basis::recorded_host, std::max(spec.host_bound, p.host_scale.spread / 2)};
+}
+
+void judge_basis(const PredictionSpec& spec, const Workload& workload, const Settings& settings, const HostRange& host,
+                 const HostBound& bound, Prediction& p) {
+  double gpu = spec.difference;
+  if (from_model(workload)) {
+    rest_on(Basis::modelled, spec.model, p);
+  } else {
+    rest_on(Basis::recorded, spec.gpu_bound, p);
+    if (rearranges(workload.settings, settings)) {
+      rest_on(Basis::adapted, spec.adapted, p);
+      gpu = std::hypot(gpu, spec.adapted);
+    }
+  }
+  const double below = bound.faster_ms > 0 ? std::log(bound.step_ms / bound.faster_ms) : 0;
+  const double above = bound.step_ms > 0 ? std::log(bound.slower_ms / bound.step_ms) : 0;
+  if (host.range > 0) {
+    p.interval.moved_below = below / host.range;
+    p.interval.moved_above = above / host.range;
+  }
+  if (std::max(below, above) > kNoticed) p.interval.rests_on.push_back({host.basis, below, above});
+  p.difference = difference_width(gpu, from_model(workload) ? spec.difference_model_host : spec.difference_host,
+                                  std::max(p.interval.moved_below, p.interval.moved_above));
 }
 
 HostConfidence host_confidence(const Workload& workload) {
@@ -91,7 +143,7 @@ void judge_steps(const Workload& workload, Prediction& p) {
                                     [](const RecordedStep& step) { return !step.profiled; });
   if (scaled > 0) {
     const double share = static_cast<double>(scaled) / static_cast<double>(cycle);
-    p.uncertainty += kScaledSteps * share;
+    rest_on(Basis::steps, kScaledSteps * share, p);
     p.warnings.push_back(
         fmt::format("no profiled step has the size of {} of the {} steps that the time is the mean of: their kernels "
                     "are scaled from the profiled ones', ±{:.0f} % of such a step",
@@ -106,7 +158,7 @@ void judge_steps(const Workload& workload, Prediction& p) {
     most = std::max(most, p.steps[step].ms);
   }
   const double sample = p.step_ms > 0 ? (most - least) / p.step_ms / std::sqrt(static_cast<double>(cycle)) / 2 : 0;
-  p.uncertainty += sample;
+  rest_on(Basis::steps, sample, p);
   p.warnings.push_back(
       fmt::format("the recorded steps differ and do not repeat: a mean of {} steps between {:.1f} and {:.1f} ms is "
                   "known to ±{:.0f} %; it is not anchored to the measured steps, which may have had other sizes",
@@ -121,8 +173,8 @@ void judge_prices(const Workload& adapted, const Simulation& simulation, Predict
         p);
 }
 
-void judge_machine(const Workload& adapted, const MachineProfile& machine, const Settings& settings, bool derived,
-                   Prediction& p) {
+void judge_machine(const Workload& recorded, const Workload& adapted, const MachineProfile& machine,
+                   const Settings& settings, bool derived, Prediction& p) {
   bool elsewhere = derived;
   if (adapted.has_timing)
     for (std::string& text : outside(machine.valid_range, machine.name, machine_use(adapted, settings, p.run))) {
@@ -136,13 +188,15 @@ void judge_machine(const Workload& adapted, const MachineProfile& machine, const
                          machine.name, machine.links.gpus, settings.gpus),
              p);
   }
-  if (elsewhere && from_model(adapted) && p.has_time)
-    p.uncertainty = std::max(p.uncertainty, machine.prediction.model_elsewhere);
+  if (!elsewhere || !p.has_time || p.step_ms <= 0) return;
+  if (from_model(adapted))
+    rest_on(Basis::elsewhere, machine.prediction.model_elsewhere, p);
+  else if (moves_collectives(recorded.settings, settings))
+    rest_on_collectives(machine.prediction.collectives, p);
 }
 
 void judge_elsewhere(const MachineProfile& machine, Prediction& p) {
-  const PredictionSpec& spec = machine.prediction;
-  p.uncertainty = std::max(p.uncertainty, p.host_bound ? spec.model_host : spec.model_elsewhere);
+  rest_on(Basis::elsewhere, machine.prediction.model_elsewhere, p);
   if (p.repriced.empty())
     return estimate(fmt::format("recorded on {}, of which there is no machine profile: its kernels keep their times, "
                                 "which are not {}'s",
@@ -150,8 +204,8 @@ void judge_elsewhere(const MachineProfile& machine, Prediction& p) {
                     p);
   p.warnings.push_back(
       fmt::format("recorded on {}, planned on {}: kernels take their recorded times by the ratio of the two profiles "
-                  "for their class, the host its recorded ones; ±{:.0f} %",
-                  p.recorded_on, machine.name, p.uncertainty * 100));
+                  "for their class, the host its recorded ones",
+                  p.recorded_on, machine.name));
 }
 
 }  // namespace foreshard::sim

@@ -1,12 +1,13 @@
 // How far a plan can be trusted: the interval around its step, whether it is `valid`, and the sentences that say why
 // not.
 //
-// Who: predict(). Each function adds to the prediction: warnings in the order of the calls, `valid` and `uncertainty`
-// only ever for the worse. Pure.
+// Who: predict(). Each function adds to the prediction: warnings and what the interval rests on in the order of the
+// calls, `valid` only ever for the worse. Pure.
 #pragma once
 
 #include "core/workload/workload.hpp"
 #include "sim/machine/profile.hpp"
+#include "sim/predict/host_bound.hpp"
 #include "sim/predict/predict.hpp"
 #include "sim/predict/simulate.hpp"
 
@@ -15,8 +16,17 @@ namespace foreshard::sim {
 /// Makes the prediction not valid, and says why.
 void estimate(std::string why, Prediction& p);
 
-/// Half the width to be expected of the step, relative: /prediction of the profile. `p` has its host_bound.
-[[nodiscard]] double step_uncertainty(const PredictionSpec& spec, const Workload& workload, const Prediction& p);
+/// How much faster or slower the host of the planned process may be, as a logarithm, and why. `p` has its host and its
+/// host_scale.
+struct HostRange {
+  Basis basis = Basis::recorded_host;
+  double range = 0;
+};
+[[nodiscard]] HostRange host_range(const PredictionSpec& spec, const Workload& workload, const Prediction& p);
+
+/// What a step rests on that is planned on a machine that was measured: its kernels, and its host by what that moves.
+void judge_basis(const PredictionSpec& spec, const Workload& workload, const Settings& settings, const HostRange& host,
+                 const HostBound& bound, Prediction& p);
 
 /// What the host times of a plan of `workload` rest on (Prediction::host).
 [[nodiscard]] HostConfidence host_confidence(const Workload& workload);
@@ -34,9 +44,9 @@ void judge_steps(const Workload& workload, Prediction& p);
 void judge_prices(const Workload& adapted, const Simulation& simulation, Prediction& p);
 
 /// What of the machine profile the plan does not rest on a measurement of. `derived`: prices of collectives were not
-/// read off measured ones.
-void judge_machine(const Workload& adapted, const MachineProfile& machine, const Settings& settings, bool derived,
-                   Prediction& p);
+/// read off measured ones. `recorded`: the workload before it was adapted.
+void judge_machine(const Workload& recorded, const Workload& adapted, const MachineProfile& machine,
+                   const Settings& settings, bool derived, Prediction& p);
 
 /// A recording of another machine (Prediction::recorded_on): what carries over and what does not.
 void judge_elsewhere(const MachineProfile& machine, Prediction& p);

@@ -1,9 +1,14 @@
 #include "sim/predict/host_bound.hpp"
 
+#include <algorithm>
+#include <cmath>
+
 #include "sim/predict/simulate.hpp"
 
 namespace foreshard::sim {
 namespace {
+
+constexpr double kGains = 1.0005;
 
 Result<Simulation> steady(const Workload& workload, const Settings& settings, const MachineProfile& machine,
                           const SimOptions& options) {
@@ -17,7 +22,7 @@ Result<Simulation> steady(const Workload& workload, const Settings& settings, co
 }  // namespace
 
 Result<HostBound> host_bound(const Workload& workload, const Settings& settings, const MachineProfile& machine,
-                             double host_scale) {
+                             double host_scale, double host_range) {
   HostBound result;
   auto real = steady(workload, settings, machine, {host_scale, false, {}});
   FORESHARD_TRY(real);
@@ -25,6 +30,18 @@ Result<HostBound> host_bound(const Workload& workload, const Settings& settings,
   FORESHARD_TRY(free_host);
   result.step_ms = real->steady_step().ms();
   result.gpu_step_ms = free_host->steady_step().ms();
+  result.faster_ms = result.slower_ms = result.step_ms;
+  if (host_range > 0) {
+    // A host that costs nothing gains nothing: neither does a faster one.
+    if (result.step_ms > kGains * result.gpu_step_ms) {
+      auto faster = steady(workload, settings, machine, {host_scale * std::exp(-host_range), false, {}});
+      FORESHARD_TRY(faster);
+      result.faster_ms = std::min(result.step_ms, faster->steady_step().ms());
+    }
+    auto slower = steady(workload, settings, machine, {host_scale * std::exp(host_range), false, {}});
+    FORESHARD_TRY(slower);
+    result.slower_ms = std::max(result.step_ms, slower->steady_step().ms());
+  }
   if (!real->outcome.steps.empty())
     result.host_ms = real->host_worked.ms() / static_cast<double>(real->outcome.steps.size());
   const PredictionSpec& spec = machine.prediction;

@@ -9,6 +9,8 @@ namespace foreshard::sim {
 
 struct HostBound {
   double step_ms = 0;      ///< with the host's own speed
+  double faster_ms = 0;    ///< with a host that is faster by the range that was asked for
+  double slower_ms = 0;    ///< … slower
   double gpu_step_ms = 0;  ///< with a host that costs nothing
   double host_ms = 0;      ///< host work of one step, waits for the device left out
   bool host_bound = false;
@@ -16,7 +18,8 @@ struct HostBound {
 
 /// Host-bound: the step exceeds one with a free host by the profile's /prediction/step_excess, or host work exceeds
 /// host_share of it (time model 1.3 step 3, section 7). `workload` must be adapted to `settings`.
+/// `host_range`: the logarithm of how much faster and slower the host may be; 0: not asked.
 [[nodiscard]] Result<HostBound> host_bound(const Workload& workload, const Settings& settings,
-                                           const MachineProfile& machine, double host_scale);
+                                           const MachineProfile& machine, double host_scale, double host_range = 0);
 
 }  // namespace foreshard::sim

@@ -54,7 +54,6 @@ void add_times(const PredictionSpec& spec, const Workload& workload, const Simul
   }
   for (std::size_t step = 1; step < p.steps.size(); ++step)
     p.steps[step].ms = (simulation.step_end[step] - simulation.begin_of(step)).ms() * k;
-  p.uncertainty = step_uncertainty(spec, workload, p);
   warn(spec, from_model(workload), p);
 }
 

@@ -122,9 +122,11 @@ Result<Prediction> predict(const Workload& workload, const MachineProfile& machi
   add_memory(w, request, *simulation, p);
   FORESHARD_TRY(add_peak_range(w, machine, request, simulation_request, p));
   if (w.has_timing && !adapted->untimed && !p.out_of_memory && !p.deadlock) {
-    auto bound = host_bound(w, request.settings, machine, p.host_scale.factor);
+    const HostRange host = host_range(machine.prediction, workload, p);
+    auto bound = host_bound(w, request.settings, machine, p.host_scale.factor, host.range);
     FORESHARD_TRY(bound);
     add_times(machine.prediction, workload, *simulation, *bound, p);
+    judge_basis(machine.prediction, workload, request.settings, host, *bound, p);
   }
   p.work = work_of_steps(workload, request.settings, p.cycle);
   if (!w.has_timing)
@@ -132,8 +134,9 @@ Result<Prediction> predict(const Workload& workload, const MachineProfile& machi
   judge_workload(workload, w, machine, p);
   judge_steps(workload, p);
   judge_prices(w, *simulation, p);
-  judge_machine(w, machine, request.settings, !simulation->caveats.empty(), p);
+  judge_machine(workload, w, machine, request.settings, !simulation->caveats.empty(), p);
   if (elsewhere && p.has_time) judge_elsewhere(machine, p);
+  if (p.has_time) close_interval(p.step_ms, p.interval);
   add_info(workload, machine, request.settings, p);
   return p;
 }

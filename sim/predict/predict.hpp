@@ -18,6 +18,7 @@
 #include "sim/engine/sim_device.hpp"
 #include "sim/machine/profile.hpp"
 #include "sim/predict/host_scale.hpp"
+#include "sim/predict/interval.hpp"
 #include "sim/predict/reprice.hpp"
 
 namespace foreshard::sim {
@@ -65,7 +66,8 @@ struct Prediction {
   double idle_ms = 0;                   ///< neither: with compute and exposed communication it is step_ms
   bool host_bound = false;
   HostConfidence host = HostConfidence::recorded;
-  double uncertainty = 0;  ///< relative: half the width to be expected of step_ms
+  Interval interval;      ///< nine of ten measured steps lie in it
+  double difference = 0;  ///< relative: a plan of the same source that differs by less may as well be the faster one
   /// Of how many steps, one behind the other, the times are the mean; 1 where the workload's steps are equal.
   std::size_t cycle = 1;
   double work = 0;  ///< samples or tokens of such a step and GPU (throughput.hpp); 0: not known

@@ -39,7 +39,7 @@ std::vector<std::size_t> ties(std::span<const PointCost> points, std::size_t bes
   if (at == points.end()) return near;
   for (const PointCost& point : by_time(points)) {
     if (point.index == best || (limit && point.bytes > *limit)) continue;
-    if (point.time() <= at->time() * (1 + std::max(at->uncertainty, point.uncertainty))) near.push_back(point.index);
+    if (point.time() <= at->time() * (1 + std::max(at->difference, point.difference))) near.push_back(point.index);
   }
   return near;
 }

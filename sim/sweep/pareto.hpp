@@ -15,11 +15,11 @@ namespace foreshard {
 
 /// What a point costs. Points that do not run are not given.
 struct PointCost {
-  std::size_t index = 0;   ///< of the point in its sweep
-  double step_ms = 0;      ///< for one token where batches differ: see `work`
-  Bytes bytes = 0;         ///< peak reserved
-  double uncertainty = 0;  ///< relative, of step_ms
-  double work = 1;         ///< tokens (or samples) of a step: times are compared a unit of work
+  std::size_t index = 0;  ///< of the point in its sweep
+  double step_ms = 0;     ///< for one token where batches differ: see `work`
+  Bytes bytes = 0;        ///< peak reserved
+  double difference = 0;  ///< relative: how well its ratio to another point's time is known
+  double work = 1;        ///< tokens (or samples) of a step: times are compared a unit of work
   [[nodiscard]] double time() const { return step_ms / work; }
 };
 
@@ -30,7 +30,8 @@ struct PointCost {
 /// The fastest point that takes at most `limit`; of equally fast ones the smallest, then the first.
 [[nodiscard]] std::optional<std::size_t> fastest(std::span<const PointCost> points, std::optional<Bytes> limit);
 
-/// Other points within `limit` whose time lies within the larger of both uncertainties of the best one's, by time.
+/// Other points within `limit` whose time cannot be told from the best one's, by time: their ratio is within the larger
+/// of both `difference`s.
 [[nodiscard]] std::vector<std::size_t> ties(std::span<const PointCost> points, std::size_t best,
                                             std::optional<Bytes> limit);
 

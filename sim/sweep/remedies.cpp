@@ -33,7 +33,7 @@ Result<Outcome> simulate_settings(WorkloadSource& source, const MachineProfile& 
   const auto p = predict(**workload, machine, {settings, request.memory_limit, 4, host_scale});
   FORESHARD_TRY(p);
   Outcome out{largest_peaks(*p), p->has_time,
-              p->step_ms,        p->uncertainty,
+              p->step_ms,        p->interval.half_width(p->step_ms),
               p->valid,          p->not_valid,
               p->emulated,       p->out_of_memory.has_value(),
               p->warnings,       {}};

@@ -27,7 +27,8 @@ void fill(const Prediction& p, SweepPoint& point) {
   point.host_ms = p.host_ms;
   point.exposed_communication_ms = p.exposed_communication_ms;
   point.host_bound = p.host_bound;
-  point.uncertainty = p.uncertainty;
+  point.uncertainty = p.interval.half_width(p.step_ms);
+  point.difference = p.difference;
   if (p.deadlock) {
     point.state = SweepPoint::State::deadlock;
     point.reason = p.deadlock->text;
@@ -104,7 +105,7 @@ std::vector<PointCost> costs(const std::vector<SweepPoint>& points) {
     if (!takes_part(point) || point.has_time != timed) continue;
     const double work = work_of_step(point.settings);
     known &= work > 0;
-    out.push_back({i, point.step_ms, point.peaks.reserved, point.uncertainty, work});
+    out.push_back({i, point.step_ms, point.peaks.reserved, point.difference, work});
   }
   const bool alike =
       std::all_of(out.begin(), out.end(), [&](const PointCost& p) { return p.work == out.front().work; });

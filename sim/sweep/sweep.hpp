@@ -49,7 +49,8 @@ struct SweepPoint {
   double host_ms = 0;
   double exposed_communication_ms = 0;
   bool host_bound = false;
-  double uncertainty = 0;
+  double uncertainty = 0;           ///< the larger side of the plan's interval, relative to step_ms
+  double difference = 0;            ///< Prediction::difference
   double tokens_per_s_per_gpu = 0;  ///< of samples where the model has no sequence; 0: batch unknown
   MemoryPeaks peaks;                ///< of a point that ran out of memory: until then
   std::int64_t num_alloc_retries = 0;

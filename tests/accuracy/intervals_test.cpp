@@ -1,112 +1,115 @@
-// What a profile states about its own error, against the committed errors of rows that none of its constants saw.
+// Intervals: the widths that rows need, and those that the machine profile states against the committed rows.
 #include "accuracy/intervals.hpp"
 
 #include <cmath>
+#include <fstream>
+#include <iterator>
 
-#include "tests/baseline.hpp"
+#include "sim/machine/profile.hpp"
+#include "tests/catch.hpp"
 
 namespace foreshard::accuracy {
 namespace {
 
-Baseline committed() {
-  std::ifstream file("tests/reference/accuracy_baseline.csv", std::ios::binary);
-  const std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-  return read_baseline(text, "accuracy_baseline.csv").value();
-}
+using RowKind = IntervalRow::Kind;
 
-/// Measured over predicted, less one, of the rows of a table that `held_out` picks by name.
-template <class F>
-std::vector<double> errors_of(std::string_view table, std::string_view metric, F held_out) {
-  std::vector<double> out;
-  for (const auto& [key, value] : committed())
-    if (std::get<0>(key) == table && std::get<2>(key) == metric && held_out(std::get<1>(key)))
-      out.push_back(1 / (1 + value) - 1);
+IntervalRow row(RowKind kind, const std::string& program, double error, double moved = 0) {
+  static int number = 0;
+  IntervalRow out;
+  out.kind = kind;
+  out.program = program;
+  out.source = kind == RowKind::recorded ? program + " recording" : "";
+  out.run = std::to_string(++number);
+  out.moved_below = out.moved_above = moved;
+  out.predicted_ms = 100;
+  out.measured_ms = 100 * std::exp(error);
   return out;
 }
 
-/// Neither below the mean error nor so narrow that fewer than four of five rows lie inside.
-void hold_interval(const std::vector<double>& errors, double stated) {
-  REQUIRE_FALSE(errors.empty());
-  ErrorSum sum;
-  for (const double error : errors) sum.add(error);
-  CAPTURE(errors.size(), sum.mean(), needed_half_width(errors), stated);
-  CHECK(stated >= sum.mean());
-  CHECK(stated >= needed_half_width(errors));
+std::vector<IntervalRow> committed() {
+  std::ifstream file("tests/reference/interval_rows.csv", std::ios::binary);
+  const std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  return read_interval_rows(text, "interval_rows.csv").value();
 }
 
-/// The side that a plan from the model says of the held-out runs, which the baseline does not have (docs/accuracy.md).
-bool is_host_bound(std::string_view run) {
-  return run == "lora_l3b" || run == "tp2_l3b";
-}
-
-TEST_CASE("the half width that holds four of five rows") {
-  CHECK(needed_half_width({}) == 0);
-  CHECK(needed_half_width({-0.3}) == 0.3);
-  CHECK(needed_half_width({0.01, -0.05, 0.02, 0.4, -0.03}) == 0.05);
-  CHECK(needed_half_width({0.01, -0.05, 0.02, 0.4, -0.03, 0.06}) == 0.06);
-}
-
-TEST_CASE("no interval of h200 is narrower than its held-out errors") {
-  using sim::ConstantUse;
-  const auto machine = sim::builtin_profile("h200");
-  REQUIRE(machine);
-  const auto held_out = [&](ConstantUse use, std::string_view run) {
-    return seen(*machine, use, run) == AccuracyRow::Seen::held_out;
-  };
-  for (const bool host_bound : {false, true})
-    hold_interval(errors_of("model", "step",
-                            [&](const std::string& run) {
-                              return held_out(ConstantUse::model, run) && is_host_bound(run) == host_bound;
-                            }),
-                  host_bound ? machine->prediction.model_host : machine->prediction.model);
-  hold_interval(errors_of("recording", "step",
-                          [&](const std::string& pair) {
-                            const std::size_t arrow = pair.find(" -> ");
-                            const std::string run = pair.substr(arrow + 4);
-                            return pair.substr(0, arrow) != run && held_out(ConstantUse::recording, run);
-                          }),
-                machine->prediction.gpu_bound);
-}
-
-TEST_CASE("the interval of machines that nothing was measured on is that of published throughputs") {
-  // A rate's error, predicted over published, is the step's measured over predicted.
+TEST_CASE("the width holds nine of ten errors and one more") {
+  CHECK(needed_width({}) == 0);
+  CHECK(needed_width({-0.3}) == 0.3);
   std::vector<double> errors;
-  for (const double error : errors_of("published throughput", "tokens", [](const std::string&) { return true; }))
-    errors.push_back(1 / (1 + error) - 1);
-  hold_interval(errors, sim::builtin_profile("h200")->prediction.model_elsewhere);
+  for (int i = 1; i <= 19; ++i) errors.push_back(i % 2 == 0 ? 0.01 * i : -0.01 * i);
+  CHECK(needed_width(errors) == Approx(0.18));  // 18 of 19: place 0.9 x 20
+  errors.pop_back();
+  CHECK(needed_width(errors) == Approx(0.18));  // too few for place 17.1: the largest
 }
 
-TEST_CASE("rows are counted by the constant that their plans' intervals come from") {
-  Accuracy accuracy;
-  const auto add = [&](AccuracyRow::From from, bool host_bound, double predicted, double measured, double uncertainty) {
-    AccuracyRow row;
-    row.from = from;
-    row.seen = AccuracyRow::Seen::held_out;
-    row.has_time = true;
-    row.host_bound = host_bound;
-    row.step_ms = predicted;
-    row.measured.median_ms = measured;
-    row.uncertainty = uncertainty;
-    accuracy.rows.push_back(row);
-  };
-  using From = AccuracyRow::From;
-  add(From::model, false, 100, 105, 0.1);
-  add(From::model, false, 100, 125, 0.2);
-  add(From::model, true, 100, 150, 0.3);
-  add(From::itself, false, 100, 100, 0.1);
-  accuracy.rows.push_back(accuracy.rows.front());
-  accuracy.rows.back().differs = "it did something else";
-  const auto checks = check_intervals(accuracy, AccuracyRow::Seen::held_out);
-  REQUIRE(checks.size() == 4);
-  CHECK(checks[0].error.count == 0);
-  const IntervalCheck& model = checks[2];
-  CHECK(model.error.count == 2);
-  CHECK(model.inside == 1);
-  CHECK(model.needed == Approx(0.25));
-  CHECK(model.least == 0.1);
-  CHECK(model.most == 0.2);
-  CHECK(checks[3].error.count == 1);
-  CHECK(check_intervals(accuracy, AccuracyRow::Seen::fitted)[2].error.count == 0);
+TEST_CASE("each width is read off the rows that it can have caused") {
+  std::vector<IntervalRow> rows;
+  for (int i = 1; i <= 19; ++i) {
+    rows.push_back(row(RowKind::recorded, "a", 0.001 * i));
+    rows.push_back(row(RowKind::recorded, "a", 0.01 * i, 1));
+    rows.push_back(row(RowKind::modelled, "a", -0.002 * i));
+  }
+  const sim::PredictionSpec widths = needed_widths(rows, {});
+  CHECK(widths.gpu_bound == Approx(0.018));
+  CHECK(widths.model == Approx(0.036));
+  CHECK(widths.host_bound == Approx(std::sqrt(0.18 * 0.18 - 0.018 * 0.018)));
+  CHECK(widths.adapted == 0);
+  CHECK(is_inside(row(RowKind::recorded, "b", 0.018), widths));
+  CHECK_FALSE(is_inside(row(RowKind::recorded, "b", 0.0181), widths));
+  CHECK(is_inside(row(RowKind::recorded, "b", 0.1, 1), widths));
+  CHECK_FALSE(is_inside(row(RowKind::recorded, "b", 0.1, 0.4), widths));
+}
+
+TEST_CASE("a program that is left out is held against the widths of the others") {
+  std::vector<IntervalRow> rows;
+  for (int i = 1; i <= 9; ++i) rows.push_back(row(RowKind::recorded, "near", 0.001 * i));
+  rows.push_back(row(RowKind::recorded, "far", 0.5));
+  const auto checks = check_intervals(rows, needed_widths(rows, {}));
+  CHECK(checks[0].rows == 10);
+  CHECK(checks[0].programs == 2);
+  CHECK(checks[0].inside == 10);
+  CHECK(checks[0].left_out == 9);
+  CHECK(checks.back().rows == 10);
+}
+
+TEST_CASE("what both plans of one source miss alike is not in their ratio") {
+  std::vector<IntervalRow> rows;
+  for (int i = 0; i < 5; ++i) rows.push_back(row(RowKind::recorded, "a", 0.1 + 0.001 * i));
+  CHECK(needed_widths(rows, {}).difference == Approx(0.004));
+  CHECK(needed_widths(rows, {}).gpu_bound == Approx(0.104));
+}
+
+TEST_CASE("rows are written and read back") {
+  const std::vector<IntervalRow> rows{row(RowKind::recorded, "a 1x2", 0.1, 0.5), row(RowKind::modelled, "b", -0.1)};
+  const auto read = read_interval_rows(interval_rows_csv(rows), "rows");
+  REQUIRE(read);
+  CHECK(interval_rows_csv(*read) == interval_rows_csv(rows));
+  for (const char* wrong :
+       {"", "kind\n", "x,a,,b,false,0,0,1,1", "recorded,a,,b,maybe,0,0,1,1", "recorded,a,,b,false,0,0,0,1",
+        "recorded,a,,b,false,0,0,1", "recorded,a,,b,false,0,0,1,1,1"}) {
+    const std::string head = interval_rows_csv({});
+    const std::string text = std::string(wrong).starts_with("kind") ? wrong : head + wrong + "\n";
+    CHECK_FALSE(read_interval_rows(text, "rows"));
+  }
+  CHECK(with_rows(rows, {rows[1]}).size() == 2);
+}
+
+TEST_CASE("the widths of h200 are those that the committed rows need") {
+  const sim::PredictionSpec stated = sim::builtin_profile("h200").value().prediction;
+  const std::vector<IntervalRow> rows = committed();
+  const sim::PredictionSpec needed = needed_widths(rows, stated);
+  using Spec = sim::PredictionSpec;
+  for (const auto member :
+       {&Spec::gpu_bound, &Spec::adapted, &Spec::host_bound, &Spec::model, &Spec::model_host, &Spec::model_elsewhere,
+        &Spec::difference, &Spec::difference_host, &Spec::difference_model_host})
+    CHECK(std::abs(stated.*member - needed.*member) < 0.0015);
+  const auto checks = check_intervals(rows, stated);
+  const IntervalCheck& all = checks.back();
+  CAPTURE(all.rows, all.inside, all.left_out);
+  CHECK(all.left_out >= 0.85 * all.rows);
+  CHECK(all.left_out <= 0.95 * all.rows);
+  CHECK(all.inside >= 0.85 * all.rows);
+  CHECK(all.inside <= 0.95 * all.rows);
 }
 
 }  // namespace

@@ -15,7 +15,8 @@ sim::Prediction fits() {
   p.compute_ms = 150;
   p.exposed_communication_ms = 40;
   p.idle_ms = 10;
-  p.uncertainty = 0.03;
+  p.interval.low_ms = 194;
+  p.interval.high_ms = 207.26;
   p.memory_capacity = 80 * kGiB;
   p.peaks.reserved = 60 * kGiB;
   p.run.settings.batch = 2;
@@ -33,7 +34,8 @@ TEST_CASE("what fits says what is left, how fast it is and what the step consist
         "of 2 × 1000 tokens a GPU, 1 GPU, param_dtype none (the parameters' own), reduce_dtype none (as computed)");
   CHECK(lines[0] == "fits: 60 GiB of 80 GiB reserved at the peak, 20 GiB (25 %) left");
   CHECK(lines[1] ==
-        "200.00 ms a step ±3 %, 10000 tokens/s/GPU; GPU-bound: 75 % compute, 20 % exposed communication, 5 % neither");
+        "200.00 ms a step (194 to 207.3), 10000 tokens/s/GPU; GPU-bound: 75 % compute, 20 % exposed communication, 5 % "
+        "neither");
   sim::Prediction retried = fits();
   retried.num_alloc_retries = 2;
   CHECK(answer_lines(retried)[0].find("; only with 2 retries") != std::string::npos);
@@ -50,7 +52,7 @@ TEST_CASE("where recorded steps differ, the largest decides what fits, and the t
   p.steps[1].peaks.reserved = 60 * kGiB;
   const auto lines = answer_lines(p);
   CHECK(lines[0] == "fits: 70 GiB of 80 GiB reserved at the peak, 10 GiB (12 %) left");
-  CHECK(lines[1].starts_with("200.00 ms a step, the mean of 4, ±3 %"));
+  CHECK(lines[1].starts_with("200.00 ms a step, the mean of 4, (194"));
 }
 
 TEST_CASE("what is not valid says why, behind the answer") {

@@ -148,7 +148,10 @@ TEST_CASE("of steps that differ the plan is the mean of a cycle, and has the mem
 
   for (RecordedStep& step : w.recorded) step.profiled = step.seq == 64;
   const Prediction scaled = plan(w, mixed());
-  CHECK(scaled.uncertainty == Approx(p.uncertainty + 0.05));
+  REQUIRE_FALSE(scaled.interval.rests_on.empty());
+  CHECK(scaled.interval.rests_on.back().basis == Basis::steps);
+  CHECK(scaled.interval.rests_on.back().above == Approx(0.05));
+  CHECK(scaled.interval.high_ms / scaled.step_ms > p.interval.high_ms / p.step_ms);
   CHECK(scaled.warnings.size() == p.warnings.size() + 1);
 
   // Measured steps alternate as well: their mean counts, and how far each is from those of its own size.
@@ -164,7 +167,7 @@ TEST_CASE("of steps that differ the plan is the mean of a cycle, and has the mem
   const Prediction sample = plan(w, mixed());
   CHECK(sample.host_scale.anchor == 1);
   CHECK(sample.step_ms == Approx(p.step_ms).epsilon(0.1));
-  CHECK(sample.uncertainty > anchored.uncertainty);
+  CHECK(sample.interval.half_width(sample.step_ms) > anchored.interval.half_width(anchored.step_ms));
 }
 
 TEST_CASE("out of memory in any of the steps that differ") {

@@ -138,7 +138,7 @@ TEST_CASE("a plan on another GPU is calibrated on the recording's own, and says 
   CHECK(there->host == HostConfidence::elsewhere);
   CHECK(there->host_scale.anchor == here->host_scale.anchor);
   CHECK(there->step_ms > here->step_ms);
-  CHECK(there->uncertainty > here->uncertainty);
+  CHECK(there->interval.half_width(there->step_ms) > here->interval.half_width(here->step_ms));
   CHECK_FALSE(there->repriced.empty());
   Workload unknown = w;
   unknown.gpu = "NVIDIA L40S";

@@ -25,7 +25,7 @@ TEST_CASE("steps of different batches are compared by their work") {
   CHECK(pareto(points) == Indices{1, 0});
 }
 
-TEST_CASE("what lies within the uncertainty of the best is named, by time") {
+TEST_CASE("what cannot be told from the best is named, by time") {
   const std::vector<PointCost> points{
       {0, 100, 1, 0.03}, {1, 102, 1, 0.03}, {2, 104, 1, 0.03}, {3, 109, 1, 0.10}, {4, 101, 9, 0.03}};
   CHECK(ties(points, 0, std::nullopt) == Indices{4, 1, 3});

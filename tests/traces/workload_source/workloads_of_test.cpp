@@ -84,7 +84,8 @@ TEST_CASE("a plan from a model has times, and no calibration to miss") {
   REQUIRE(p);
   CHECK(p->has_time);
   CHECK(p->step_ms > 0);
-  CHECK(p->uncertainty > 0);
+  CHECK(p->interval.low_ms < p->step_ms);
+  CHECK(p->interval.high_ms > p->step_ms);
   CHECK(p->host_scale.source == sim::HostScale::Source::none);
   for (const std::string& warning : p->warnings) CHECK(warning.find("unprofiled") == std::string::npos);
 }
