@@ -32,9 +32,8 @@ tl::unexpected<Error> no_such_step(const Run& run, char side, std::int32_t step)
 }
 
 TimedStep timed(const Run& run, const StepRecord& record, const std::optional<Nanoseconds>& reported) {
-  TimedStep step{record.recording, record.index, record.start, *record.device_end, {}, {}};
-  if (const StepRecord* before = step_before(run, record)) step.begin = *before->device_end;
-  step.begin = std::min(step.begin, step.end);
+  const DeviceSpan span = *device_span(run, record);
+  TimedStep step{record.recording, record.index, span.begin, span.end, {}, {}};
   step.reported = reported.value_or(step.end - step.begin);
   return step;
 }

@@ -1,4 +1,5 @@
-// One step's time, split by phase and cause. Private to core/compare; the rules are in docs/compare.md.
+// One step's time, split by phase and cause. Used by core/compare and core/explain_time; the rules are in
+// docs/compare.md.
 #pragma once
 
 #include <cstdint>

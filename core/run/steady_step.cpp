@@ -43,6 +43,13 @@ const StepRecord* memory_step(const Run& run, const WantedStep& wanted) {
   return steps.empty() ? nullptr : steps.back();
 }
 
+std::optional<DeviceSpan> device_span(const Run& run, const StepRecord& step) {
+  if (!step.device_end) return std::nullopt;
+  const StepRecord* before = step_before(run, step);
+  const Nanoseconds begin = before != nullptr ? *before->device_end : step.start;
+  return DeviceSpan{std::min(begin, *step.device_end), *step.device_end};
+}
+
 const StepRecord* step_before(const Run& run, const StepRecord& step) {
   const auto found = std::find_if(run.steps.begin(), run.steps.end(), [&](const StepRecord& other) {
     return other.recording == step.recording && other.index == step.index - 1 && other.device_end;

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 
 #include "core/run/run.hpp"
@@ -29,6 +30,14 @@ using WantedStep = std::optional<std::int32_t>;
 /// The step whose memory a report of `run` is of: the last one of the recording that saw memory, because reserved
 /// memory grows until then. Null where there is none.
 [[nodiscard]] const StepRecord* memory_step(const Run& run, const WantedStep& wanted = {});
+
+/// What a step's time is of, on the compute stream.
+struct DeviceSpan {
+  Nanoseconds begin;  ///< the end of the step before; of a recording's first step its own begin on the host
+  Nanoseconds end;    ///< not before `begin`
+};
+/// None where the step's end on the device is not known.
+[[nodiscard]] std::optional<DeviceSpan> device_span(const Run& run, const StepRecord& step);
 
 /// The step before `step` in its recording, where its end on the device is known; else null.
 [[nodiscard]] const StepRecord* step_before(const Run& run, const StepRecord& step);

@@ -1,5 +1,5 @@
-// One rank's compute stream, cut into ops and the gaps between them, with what each gap waits for. Private to
-// core/straggler.
+// One rank's compute stream, cut into ops and the gaps between them, with what each gap waits for. Used by
+// core/straggler and core/explain_time.
 #pragma once
 
 #include <cstdint>

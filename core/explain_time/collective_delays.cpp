@@ -1,0 +1,95 @@
+#include "core/explain_time/collective_delays.hpp"
+
+#include <algorithm>
+
+#include "core/base/median.hpp"
+#include "core/straggler/rank_timeline.hpp"
+
+namespace foreshard::explain_time_detail {
+namespace {
+
+/// Isolated times of equal collectives that differ by more say nothing; short ones differ by the clock's resolution.
+constexpr double kUniform = 1.3;
+constexpr double kShort = 2'000;
+
+bool is_collective(const DeviceOpRecord& op) {
+  return op.kind == DeviceOpRecord::Kind::collective;
+}
+
+}  // namespace
+
+CollectiveDelays::CollectiveDelays(const Run& run) : run_(run) {
+  Spans busy;
+  for (std::size_t i = 0; i < run.device_ops.size(); ++i) {
+    const DeviceOpRecord& op = run.device_ops[i];
+    if (op.stream != kComputeStream || is_collective(op) || op.end <= op.start) continue;
+    compute_.push_back(i);
+    busy.emplace_back(op.start, op.end);
+  }
+  std::stable_sort(compute_.begin(), compute_.end(),
+                   [&run](std::size_t a, std::size_t b) { return run.device_ops[a].start < run.device_ops[b].start; });
+  busy_ = united(std::move(busy));
+  find_late_starts();
+  find_isolated();
+}
+
+void CollectiveDelays::find_late_starts() {
+  if (run_.ranks.size() < 2) return;
+  const std::uint32_t own = run_.ranks.front().rank;
+  const auto last = straggler_detail::last_ranks(run_.rank_ops);
+  for (const RankOpRecord& row : run_.rank_ops) {
+    if (row.rank != own || !is_collective(row.op) || row.sequence < 0) continue;
+    const auto found = last.find(key_of(row));
+    if (found != last.end() && found->second.rank != own && found->second.start > row.op.start)
+      late_[{row.op.stream, row.op.start, row.op.end}] = {found->second.rank, found->second.start};
+  }
+}
+
+/// Without the wait for the last rank.
+Nanoseconds CollectiveDelays::length_of(const DeviceOpRecord& op) const {
+  const auto late = late_start(op);
+  return op.end - (late ? late->start : op.start);
+}
+
+void CollectiveDelays::find_isolated() {
+  std::map<Shape, std::vector<double>> times;
+  for (const DeviceOpRecord& op : run_.device_ops)
+    if (is_collective(op) && overlapped(op).count * 50 <= (op.end - op.start).count)
+      times[{op.collective, op.transport, op.communicator, op.bytes}].push_back(
+          static_cast<double>(length_of(op).count));
+  for (const auto& [shape, isolated] : times) {
+    const auto [least, most] = std::minmax_element(isolated.begin(), isolated.end());
+    if (*most <= kUniform * *least + kShort)
+      isolated_[shape] = Nanoseconds{static_cast<std::int64_t>(median(isolated))};
+  }
+}
+
+std::optional<LateStart> CollectiveDelays::late_start(const DeviceOpRecord& op) const {
+  const auto found = late_.find({op.stream, op.start, op.end});
+  if (found == late_.end()) return std::nullopt;
+  return LateStart{found->second.rank, std::min(found->second.start, op.end)};
+}
+
+CollectiveDelays::Slowing CollectiveDelays::slowing(std::size_t collective) const {
+  const DeviceOpRecord& op = run_.device_ops[collective];
+  const Nanoseconds beside = overlapped(op);
+  Slowing out;
+  if (beside.count * 50 <= (op.end - op.start).count) return out;
+  const auto found = isolated_.find({op.collective, op.transport, op.communicator, op.bytes});
+  out.unknown = found == isolated_.end();
+  if (!out.unknown) out.time = std::clamp(length_of(op) - found->second, Nanoseconds{0}, beside);
+  Nanoseconds most;
+  auto it = std::partition_point(compute_.begin(), compute_.end(),
+                                 [&](std::size_t i) { return run_.device_ops[i].start < op.start; });
+  if (it != compute_.begin()) --it;
+  for (; it != compute_.end() && run_.device_ops[*it].start < op.end; ++it) {
+    const DeviceOpRecord& kernel = run_.device_ops[*it];
+    const Nanoseconds both = std::min(kernel.end, op.end) - std::max(kernel.start, op.start);
+    if (both <= most) continue;
+    most = both;
+    out.beside = *it;
+  }
+  return out;
+}
+
+}  // namespace foreshard::explain_time_detail

@@ -1,0 +1,88 @@
+#include "core/explain_time/collective_reasons.hpp"
+
+#include <algorithm>
+
+namespace foreshard::explain_time_detail {
+namespace {
+
+constexpr int kMaxHops = 16;  // from a collective through its copy-in and casts
+
+bool communicates(const DeviceOpRecord& op) {
+  return op.kind == DeviceOpRecord::Kind::collective;
+}
+
+}  // namespace
+
+CollectiveReasons::CollectiveReasons(const Run& run, const StepRecord& step, const OpWaits& waits,
+                                     const HostActivity& host)
+    : run_(run), step_(step), waits_(waits), host_(host) {
+  find_first_gathers();
+  find_last_reductions();
+}
+
+/// The root's, which the first kernel needs, and the first unit's behind it, which only the root's own ops can hide.
+void CollectiveReasons::find_first_gathers() {
+  for (std::size_t i = 0; i < run_.device_ops.size(); ++i) {
+    const DeviceOpRecord& op = run_.device_ops[i];
+    if (!communicates(op) || op.collective != CollectiveKind::all_gather) continue;
+    if (op.issue < step_.start || op.issue >= step_.end) continue;
+    first_gathers_.insert(i);
+    if (op.unit != kRootUnit || first_gathers_.size() == 2) return;
+  }
+}
+
+/// The last reduce-scatter, and the last all-reduce of gradients if it comes behind that.
+void CollectiveReasons::find_last_reductions() {
+  std::size_t scatter = kNoDeviceOp, reduce = kNoDeviceOp;
+  for (std::size_t i = 0; i < run_.device_ops.size(); ++i) {
+    const DeviceOpRecord& op = run_.device_ops[i];
+    if (!communicates(op) || op.issue < step_.start || op.issue >= step_.end || !reduces_gradients(op)) continue;
+    if (op.collective == CollectiveKind::reduce_scatter) scatter = i;
+    if (op.collective == CollectiveKind::all_reduce) reduce = i;
+  }
+  if (scatter != kNoDeviceOp) last_reductions_.insert(scatter);
+  if (reduce != kNoDeviceOp && (scatter == kNoDeviceOp || reduce > scatter)) last_reductions_.insert(reduce);
+}
+
+/// FSDP2 reduces in post_backward_reduce; a run without ranges has no other reduce-scatters, and all-reduces of its own
+/// only where it replicates.
+bool CollectiveReasons::reduces_gradients(const DeviceOpRecord& op) const {
+  if (op.collective == CollectiveKind::all_gather) return false;
+  if (host_.has_ranges()) return run_.labels.text(host_.range_at(op.issue)).starts_with("FSDP::post_backward");
+  return op.collective == CollectiveKind::reduce_scatter || run_.settings.replicate > 1;
+}
+
+std::size_t CollectiveReasons::collective_before(std::size_t op) const {
+  for (int hop = 0; hop < kMaxHops; ++hop) {
+    const Wait wait = waits_.of(op);
+    if (wait.what != Wait::For::stream) return kNoDeviceOp;
+    op = wait.source;
+    if (communicates(run_.device_ops[op])) return op;
+  }
+  return kNoDeviceOp;
+}
+
+Reason CollectiveReasons::behind_compute(const DeviceOpRecord& collective, std::size_t source) const {
+  const std::string& range = run_.labels.text(host_.range_at(run_.device_ops[source].issue));
+  if (range.starts_with("FSDP::all_gather_copy_out")) return {IdleCause::buffer, source, {}};
+  if (reduces_gradients(collective)) return {IdleCause::gradients, source, {}};
+  return {IdleCause::dependency, source, {}};
+}
+
+Reason CollectiveReasons::of(std::size_t collective) const {
+  if (first_gathers_.contains(collective)) return {IdleCause::first_gather, kNoDeviceOp, {}};
+  if (last_reductions_.contains(collective)) return {IdleCause::last_reduction, kNoDeviceOp, {}};
+  const DeviceOpRecord& op = run_.device_ops[collective];
+  std::size_t at = collective;
+  for (int hop = 0; hop < kMaxHops; ++hop) {
+    const Wait wait = waits_.of(at);
+    if (wait.what == Wait::For::issue) return {IdleCause::prefetch, kNoDeviceOp, host_.range_at(op.issue)};
+    const DeviceOpRecord& source = run_.device_ops[wait.source];
+    if (communicates(source)) return {IdleCause::previous_collective, wait.source, {}};
+    if (source.stream == kComputeStream) return behind_compute(op, wait.source);
+    at = wait.source;
+  }
+  return {IdleCause::dependency, at, {}};
+}
+
+}  // namespace foreshard::explain_time_detail

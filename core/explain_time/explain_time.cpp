@@ -1,0 +1,231 @@
+#include <algorithm>
+#include <iterator>
+
+#include "core/compare/check_times.hpp"
+#include "core/compare/places.hpp"
+#include "core/explain_time/collective_delays.hpp"
+#include "core/explain_time/collective_reasons.hpp"
+#include "core/explain_time/host_activity.hpp"
+#include "core/explain_time/op_waits.hpp"
+#include "core/explain_time/time_explanation.hpp"
+#include "core/run/steady_step.hpp"
+
+namespace foreshard {
+namespace {
+
+using namespace explain_time_detail;
+
+/// One gap may hold so many links of the chain; a real one has a few.
+constexpr int kMaxLinks = 1'000;
+
+class Explainer {
+ public:
+  Explainer(const Run& run, const StepRecord& step, const DeviceSpan& span)
+      : run_(run),
+        places_(run, step.recording, range_kinds(run)),
+        host_(run, step.recording),
+        waits_(run),
+        delays_(run),
+        reasons_(run, step, waits_, host_) {
+    out_.recording = step.recording;
+    out_.step = step.index;
+    out_.begin = span.begin;
+    out_.end = span.end;
+  }
+
+  TimeExplanation explain() {
+    const std::vector<std::size_t> ops = compute_ops();
+    Nanoseconds at = out_.begin;
+    for (const std::size_t op : ops) {
+      const DeviceOpRecord& record = op_at(op);
+      gap(op, at, std::max(at, record.start));
+      at = std::max(at, std::min(record.end, out_.end));
+    }
+    gap(kNoDeviceOp, at, out_.end);
+    out_.compute = out_.length();
+    for (const IdleGap& gap : out_.gaps) out_.compute -= gap.length();
+    add_communication();
+    return std::move(out_);
+  }
+
+ private:
+  [[nodiscard]] const DeviceOpRecord& op_at(std::size_t index) const { return run_.device_ops[index]; }
+  [[nodiscard]] static bool computes(const DeviceOpRecord& op) {
+    return op.stream == kComputeStream && op.kind != DeviceOpRecord::Kind::collective;
+  }
+
+  /// Those with time in the step, by start.
+  [[nodiscard]] std::vector<std::size_t> compute_ops() const {
+    std::vector<std::size_t> ops;
+    for (std::size_t i = 0; i < run_.device_ops.size(); ++i)
+      if (const DeviceOpRecord& op = op_at(i);
+          computes(op) && op.start < out_.end && op.end > std::max(op.start, out_.begin))
+        ops.push_back(i);
+    std::stable_sort(ops.begin(), ops.end(),
+                     [this](std::size_t a, std::size_t b) { return op_at(a).start < op_at(b).start; });
+    return ops;
+  }
+
+  void add_communication() {
+    Spans collectives;
+    for (const DeviceOpRecord& op : run_.device_ops)
+      if (op.kind == DeviceOpRecord::Kind::collective && op.end > op.start) collectives.emplace_back(op.start, op.end);
+    collectives = united(std::move(collectives));
+    out_.communication = length(within(collectives, out_.begin, out_.end));
+    for (const IdleGap& gap : out_.gaps) out_.exposed_communication += length(within(collectives, gap.start, gap.end));
+  }
+
+  /// Ended by `next`, or by the step's end.
+  void gap(std::size_t next, Nanoseconds from, Nanoseconds to) {
+    if (to <= from) return;
+    IdleGap gap{from, to, next, out_.parts.size(), 0, next == kNoDeviceOp ? std::string() : places_.phase(op_at(next))};
+    const std::size_t first = out_.parts.size();
+    walk(next, from, to);
+    std::reverse(out_.parts.begin() + static_cast<std::ptrdiff_t>(first), out_.parts.end());
+    join(first);
+    gap.parts = out_.parts.size() - first;
+    out_.gaps.push_back(std::move(gap));
+  }
+
+  /// Adds the gap's parts, the last one first: from the op that ended it back along what held each op up last.
+  void walk(std::size_t next, Nanoseconds from, Nanoseconds to) {
+    Nanoseconds until = to;
+    std::size_t at = next;
+    std::size_t serves = kNoDeviceOp;  // the collective that the op at hand is a piece of
+    if (at == kNoDeviceOp && (at = last_collective(from, to)) != kNoDeviceOp) {
+      serves = at;
+      idle(IdleCause::launch, op_at(at).end, to, at);
+      until = waited(at, serves, from, op_at(at).end);
+    }
+    for (int hop = 0; at != kNoDeviceOp && until > from && hop < kMaxLinks; ++hop) {
+      const Wait wait = waits_.of(at);
+      const Nanoseconds done = std::clamp(wait.at, from, until);
+      late(at, at == next, wait, serves, done, until);
+      until = done;
+      if (until <= from) return;
+      if (wait.what == Wait::For::issue) return host(from, until, at);
+      if (collective(wait.source))
+        serves = wait.source;
+      else if (serves == kNoDeviceOp)
+        serves = reasons_.collective_before(wait.source);
+      until = waited(wait.source, serves, from, until);
+      at = wait.source;
+    }
+    idle(IdleCause::launch, from, until, at);
+  }
+
+  /// `op` began at `to`; all that it waited for was done at `from`. `ends`: it ends the gap.
+  void late(std::size_t op, bool ends, const Wait& wait, std::size_t serves, Nanoseconds from, Nanoseconds to) {
+    if (wait.queued_behind != kNoDeviceOp) return idle(IdleCause::contention, from, to, op, wait.queued_behind);
+    if (!ends && serves != kNoDeviceOp && wait.what != Wait::For::issue) {
+      const Reason reason = reasons_.of(serves);
+      return idle(reason.cause, from, to, serves, reason.behind, reason.host);
+    }
+    const bool in_order = ends && wait.what == Wait::For::stream && computes(op_at(wait.source));
+    idle(in_order && to - from <= kKernelGap ? IdleCause::kernel_gap : IdleCause::launch, from, to, op, wait.source);
+  }
+  [[nodiscard]] bool collective(std::size_t op) const { return op_at(op).kind == DeviceOpRecord::Kind::collective; }
+
+  /// Of the compute stream, in [from, to): the last to end.
+  [[nodiscard]] std::size_t last_collective(Nanoseconds from, Nanoseconds to) const {
+    std::size_t last = kNoDeviceOp;
+    for (std::size_t i = 0; i < run_.device_ops.size(); ++i) {
+      const DeviceOpRecord& op = op_at(i);
+      if (op.stream != kComputeStream || !collective(i) || op.end <= from || op.end > to) continue;
+      if (last == kNoDeviceOp || op.end > op_at(last).end) last = i;
+    }
+    return last;
+  }
+
+  /// The part of `op`'s run in [from, to), which is waited for; returns where it begins.
+  Nanoseconds waited(std::size_t op, std::size_t serves, Nanoseconds from, Nanoseconds to) {
+    const Nanoseconds start = std::clamp(op_at(op).start, from, to);
+    if (to <= start || computes(op_at(op))) return start;
+    if (serves == kNoDeviceOp) {
+      idle(IdleCause::copies, start, to, op);
+      return start;
+    }
+    const Reason reason = reasons_.of(serves);
+    Nanoseconds end = to, begin = start;
+    const auto late = collective(op) ? delays_.late_start(op_at(op)) : std::nullopt;
+    if (late) begin = std::clamp(late->start, start, to);
+    if (collective(op)) end -= slowed(op, begin, end);
+    idle(reason.cause, begin, end, serves, reason.behind, reason.host);
+    if (late && begin > start) {
+      idle(IdleCause::late_rank, start, begin, op);
+      out_.parts.back().rank = late->rank;
+    }
+    return start;
+  }
+
+  /// Without kernels beside it the collective would have ended earlier by the part that is returned, the last of its
+  /// run: it would have begun when all that it waited for was done, and taken its isolated time.
+  Nanoseconds slowed(std::size_t op, Nanoseconds from, Nanoseconds to) {
+    CollectiveDelays::Slowing slowing = delays_.slowing(op);
+    const Wait wait = waits_.of(op);
+    if (wait.queued_behind != kNoDeviceOp) {
+      slowing.time += op_at(op).start - std::max(wait.at, out_.begin);
+      slowing.beside = wait.queued_behind;
+    }
+    const Nanoseconds slower = std::min(slowing.time, to - from);
+    if (slowing.unknown) out_.contention_unknown += to - from - slower;
+    idle(IdleCause::contention, to - slower, to, op, slowing.beside);
+    return slower;
+  }
+
+  void host(Nanoseconds from, Nanoseconds to, std::size_t op) {
+    const std::vector<HostPiece> pieces = host_.pieces(from, to);
+    for (auto piece = pieces.rbegin(); piece != pieces.rend(); ++piece)
+      idle(piece->cause, piece->start, piece->end, op, kNoDeviceOp, piece->during);
+  }
+
+  void idle(IdleCause cause, Nanoseconds start, Nanoseconds end, std::size_t op, std::size_t behind = kNoDeviceOp,
+            LabelId host = {}) {
+    if (end <= start) return;
+    IdlePart part{start, end, cause, out_.gaps.size(), op, behind, host, {}, {}};
+    if (op != kNoDeviceOp) part.unit = places_.unit(op_at(op));
+    out_.parts.push_back(std::move(part));
+  }
+
+  /// Neighbours of one cause and op are one part.
+  void join(std::size_t first) {
+    std::vector<IdlePart> joined;
+    for (std::size_t i = first; i < out_.parts.size(); ++i) {
+      IdlePart& part = out_.parts[i];
+      if (!joined.empty() && joined.back().cause == part.cause && joined.back().op == part.op &&
+          joined.back().host == part.host)
+        joined.back().end = part.end;
+      else
+        joined.push_back(std::move(part));
+    }
+    out_.parts.resize(first);
+    std::move(joined.begin(), joined.end(), std::back_inserter(out_.parts));
+  }
+
+  const Run& run_;
+  Places places_;
+  HostActivity host_;
+  OpWaits waits_;
+  CollectiveDelays delays_;
+  CollectiveReasons reasons_;
+  TimeExplanation out_;
+};
+
+}  // namespace
+
+Result<TimeExplanation> explain_time(const Run& run, const std::optional<std::int32_t>& wanted) {
+  FORESHARD_TRY(check_times(run));
+  const StepRecord* step = timed_step(run, wanted);
+  const auto span = step == nullptr ? std::nullopt : device_span(run, *step);
+  if (span && !run.device_ops.empty()) return Explainer(run, *step, *span).explain();
+  std::string list;
+  for (const StepRecord& record : run.steps)
+    if (record.device_end) list += (list.empty() ? "" : ", ") + std::to_string(record.index);
+  if (list.empty())
+    return fail(ErrorKind::input, "no device ops were recorded, so there is no time to explain", run.info.name,
+                "import the run with --trace");
+  return fail(ErrorKind::usage, wanted ? "it has no step " + std::to_string(*wanted) + " on the GPU" : "no step ended",
+              run.info.name, "it has " + list);
+}
+
+}  // namespace foreshard

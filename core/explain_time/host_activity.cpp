@@ -1,0 +1,78 @@
+#include "core/explain_time/host_activity.hpp"
+
+#include <algorithm>
+
+#include "core/compare/step_breakdown.hpp"
+
+namespace foreshard::explain_time_detail {
+namespace {
+
+/// Ranges nest and threads interleave: this many that began before a moment are looked at.
+constexpr std::ptrdiff_t kDeepest = 32;
+
+bool synchronizes(std::string_view call) {
+  return call == "cudaEventSynchronize" || call == "cudaDeviceSynchronize" || call == "cudaStreamSynchronize";
+}
+
+}  // namespace
+
+HostActivity::HostActivity(const Run& run, Recording recording) : allocator_(allocator_waits(run, recording)) {
+  Spans waits;
+  for (const HostOpRecord& op : run.host_ops) {
+    const std::string& label = run.labels.text(op.label);
+    if (op.kind == HostOpRecord::Kind::annotation) {
+      if (label.starts_with("nccl:")) continue;  // inside FSDP2's own
+      has_ranges_ |= label.starts_with("FSDP::");
+      ranges_.push_back({op.start, op.end, op.label});
+    } else if (op.kind == HostOpRecord::Kind::runtime) {
+      calls_.push_back({op.start, op.end, op.label});
+      if (synchronizes(label)) waits.emplace_back(op.start, op.end);
+    }
+  }
+  synchronize_ = united(std::move(waits));
+  const auto by_start = [](const Range& a, const Range& b) { return a.start < b.start; };
+  std::stable_sort(ranges_.begin(), ranges_.end(), by_start);
+  std::stable_sort(calls_.begin(), calls_.end(), by_start);
+}
+
+LabelId HostActivity::innermost(const std::vector<Range>& ranges, Nanoseconds time) {
+  auto it = std::upper_bound(ranges.begin(), ranges.end(), time,
+                             [](Nanoseconds at, const Range& range) { return at < range.start; });
+  for (std::ptrdiff_t i = 0; i < kDeepest && it != ranges.begin(); ++i)
+    if (--it; it->end > time) return it->label;
+  return {};
+}
+
+LabelId HostActivity::range_at(Nanoseconds time) const {
+  return innermost(ranges_, time);
+}
+
+std::vector<HostPiece> HostActivity::pieces(Nanoseconds from, Nanoseconds to) const {
+  std::vector<HostPiece> out;
+  const auto add = [&](Nanoseconds start, Nanoseconds end, IdleCause cause) {
+    if (end <= start) return;
+    const Nanoseconds middle{start.count + (end - start).count / 2};
+    LabelId during = cause == IdleCause::issuing ? range_at(middle) : innermost(calls_, middle);
+    if (!during.valid()) during = cause == IdleCause::issuing ? innermost(calls_, middle) : range_at(middle);
+    out.push_back({start, end, cause, during});
+  };
+  const auto rest = [&](Nanoseconds start, Nanoseconds end) {
+    Nanoseconds at = start;
+    for (const Span& span : within(synchronize_, start, end)) {
+      add(at, span.first, IdleCause::issuing);
+      add(span.first, span.second, IdleCause::synchronize);
+      at = span.second;
+    }
+    add(at, end, IdleCause::issuing);
+  };
+  Nanoseconds at = from;
+  for (const Span& span : within(allocator_, from, to)) {
+    rest(at, span.first);
+    add(span.first, span.second, IdleCause::allocator);
+    at = span.second;
+  }
+  rest(at, to);
+  return out;
+}
+
+}  // namespace foreshard::explain_time_detail

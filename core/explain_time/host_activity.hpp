@@ -1,0 +1,48 @@
+// What the host did while the GPU had nothing to run. Private to core/explain_time.
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "core/explain_time/spans.hpp"
+#include "core/explain_time/time_explanation.hpp"
+#include "core/run/run.hpp"
+
+namespace foreshard::explain_time_detail {
+
+/// A piece of host time with its cause: issuing, allocator or synchronize.
+struct HostPiece {
+  Nanoseconds start;
+  Nanoseconds end;
+  IdleCause cause = IdleCause::issuing;
+  LabelId during;  ///< the innermost range, else the runtime call, in the middle of it; invalid: none was recorded
+};
+
+class HostActivity {
+ public:
+  HostActivity(const Run& run, Recording recording);
+
+  /// [from, to) without holes, by time. What the caching allocator holds up (core/compare/step_breakdown.hpp,
+  /// allocator_waits) goes before synchronisation.
+  [[nodiscard]] std::vector<HostPiece> pieces(Nanoseconds from, Nanoseconds to) const;
+  /// The innermost range around a moment, without NCCL's own; invalid: none.
+  [[nodiscard]] LabelId range_at(Nanoseconds time) const;
+  /// Whether the run has ranges of FSDP2 (FSDP::…).
+  [[nodiscard]] bool has_ranges() const { return has_ranges_; }
+
+ private:
+  struct Range {
+    Nanoseconds start;
+    Nanoseconds end;
+    LabelId label;
+  };
+  [[nodiscard]] static LabelId innermost(const std::vector<Range>& ranges, Nanoseconds time);
+
+  Spans allocator_;
+  Spans synchronize_;
+  std::vector<Range> ranges_;  // by start
+  std::vector<Range> calls_;   // by start
+  bool has_ranges_ = false;
+};
+
+}  // namespace foreshard::explain_time_detail

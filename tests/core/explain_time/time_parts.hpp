@@ -1,0 +1,38 @@
+// What holds of every explanation of a step's time, whatever the run.
+#pragma once
+
+#include "core/explain_time/time_explanation.hpp"
+#include "tests/catch.hpp"
+
+namespace foreshard::test {
+
+/// The first thing that does not hold; empty: all does.
+inline std::string time_parts_fault(const Run& run, const TimeExplanation& e) {
+  if (e.begin > e.end) return "the step ends before it begins";
+  Nanoseconds idle, at = e.begin;
+  std::size_t part = 0;
+  for (std::size_t g = 0; g < e.gaps.size(); ++g) {
+    const IdleGap& gap = e.gaps[g];
+    const std::string where = "gap " + std::to_string(g);
+    if (gap.start < at || gap.end <= gap.start || gap.end > e.end) return where + " is out of order";
+    if (gap.first_part != part || gap.parts == 0) return where + " does not follow its neighbour's parts";
+    Nanoseconds inside = gap.start;
+    for (; part < gap.first_part + gap.parts; ++part) {
+      const IdlePart& p = e.parts[part];
+      if (p.gap != g || p.start != inside || p.end <= p.start) return where + ": its parts leave a hole";
+      if (p.op != kNoDeviceOp && p.op >= run.device_ops.size()) return where + ": no such op";
+      if (p.behind != kNoDeviceOp && p.behind >= run.device_ops.size()) return where + ": behind no such op";
+      if ((p.cause == IdleCause::late_rank) != p.rank.has_value()) return where + ": a rank without being late";
+      inside = p.end;
+      idle += p.length();
+    }
+    if (inside != gap.end) return where + ": its parts end early";
+    at = gap.end;
+  }
+  if (part != e.parts.size()) return "parts of no gap";
+  if (idle != e.idle()) return "the parts do not add up to step - compute";
+  if (e.exposed_communication > e.communication || e.exposed_communication > idle) return "too much is exposed";
+  return {};
+}
+
+}  // namespace foreshard::test
