@@ -243,6 +243,8 @@ Json explain_json(const ExplainReport& report, std::size_t series) {
                      {"allocated_peak", moment_json(report.run, names, e.allocated_peak)},
                      {"pending_free_peak", moment_json(report.run, names, e.pending_peak)}};
   if (e.asked) json["moments"]["asked"] = moment_json(report.run, names, *e.asked);
+  const PeriodParts* larger = larger_step(e);
+  json["larger_step"] = larger != nullptr ? Json(larger->step) : Json(nullptr);
   json["steps"] = periods_json(e.steps);
   json["phases"] = periods_json(e.phases);
   json["ranks"] = report.stragglers ? stragglers_json(*report.stragglers) : Json(nullptr);

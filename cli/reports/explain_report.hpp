@@ -44,6 +44,11 @@ struct NamedPart {
 /// Where a request that found no memory was made; invalid where that is not recorded.
 [[nodiscard]] StackId stack_of(const Run& run, const FailedRequest& failed);
 
+/// The step whose peak of reserved memory is the largest, then of allocated: of a recording whose steps differ not
+/// always the one that is explained. Null where that is it, or differs by less than 1 %, or the whole record is
+/// explained.
+[[nodiscard]] const PeriodParts* larger_step(const Explanation& explanation);
+
 /// The first sentences of the report.
 [[nodiscard]] std::string headline(const ExplainReport& report);
 

@@ -260,6 +260,22 @@ StackId stack_of(const Run& run, const FailedRequest& failed) {
   return recorded ? run.allocator[failed.event].stack : StackId{};
 }
 
+const PeriodParts* larger_step(const Explanation& explanation) {
+  if (!explanation.step) return nullptr;
+  const PeriodParts* largest = nullptr;
+  const PeriodParts* own = nullptr;
+  const auto size = [](const PeriodParts& period) { return std::pair(period.peaks.reserved, period.peaks.allocated); };
+  for (const PeriodParts& period : explanation.steps) {
+    if (largest == nullptr || size(period) > size(*largest)) largest = &period;
+    if (period.step == *explanation.step) own = &period;
+  }
+  if (largest == nullptr || own == nullptr || largest == own) return nullptr;
+  const auto more = [](Bytes bytes, Bytes than) { return bytes > than + than / 100; };
+  return more(largest->peaks.reserved, own->peaks.reserved) || more(largest->peaks.allocated, own->peaks.allocated)
+             ? largest
+             : nullptr;
+}
+
 std::string headline(const ExplainReport& report) {
   const Explanation& e = report.explanation;
   const MemoryParts& parts = e.reserved_peak.at.parts;
@@ -292,6 +308,9 @@ void print_explain(std::ostream& out, const ExplainReport& report) {
   const Explanation& e = report.explanation;
   out << report.run.info.name << (e.step ? fmt::format(", step {}", *e.step) : std::string(", the whole record"))
       << ": " << headline(report) << '\n';
+  if (const PeriodParts* larger = larger_step(e))
+    out << fmt::format("Step {0} is larger: it allocates {1}, and {2} are reserved (--step {0}).\n", larger->step,
+                       format_bytes(larger->peaks.allocated), format_bytes(larger->peaks.reserved));
   if (report.stragglers) out << "Ranks: " << straggler_sentences(*report.stragglers).front() << ".\n";
   print_failures(out, report);
   const Moment& shown = e.asked ? *e.asked : e.reserved_peak;
