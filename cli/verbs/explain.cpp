@@ -1,4 +1,5 @@
-// `foreshard explain RUN`: where the memory went, what holds it, and what would give it back.
+// `foreshard explain RUN`: where the memory went, what holds it, and what would give it back; with --time the same of
+// the step's time.
 
 #include <fmt/core.h>
 
@@ -12,6 +13,7 @@
 #include "cli/reports/straggler_report.hpp"
 #include "cli/terminal/version.hpp"
 #include "cli/verbs/explain_remedies.hpp"
+#include "cli/verbs/explain_time.hpp"
 #include "cli/verbs/verbs.hpp"
 #include "core/base/units.hpp"
 #include "core/straggler/straggler_text.hpp"
@@ -33,6 +35,8 @@ struct ExplainOptions {
   std::size_t blocks = 10;
   std::size_t series = 200;
   bool no_remedies = false;
+  bool time = false;
+  bool detail = false;
   bool json = false;
 };
 
@@ -110,6 +114,30 @@ Result<void> simulate(const ExplainOptions& options, const Loaded& loaded, Conso
   return {};
 }
 
+/// What belongs to memory alone, or to time alone.
+Result<void> check_options(const ExplainOptions& options) {
+  if (!options.time && options.detail)
+    return fail(ErrorKind::usage, "--detail belongs to --time", "--detail", "add --time, or leave it out");
+  if (options.time && options.at != "peak")
+    return fail(ErrorKind::usage, "--at is a moment of the memory report", "--at", "leave out --at or --time");
+  if (options.time && options.step == "all")
+    return fail(ErrorKind::usage, "time is explained of one step", "--step", "give a number, or leave it out");
+  return {};
+}
+
+Result<int> explain_its_time(const ExplainOptions& options, const ExplainRequest& request, const Loaded& loaded,
+                             Console& console) {
+  for (const std::string& warning : loaded.run.info.warnings) console.warn(warning);
+  ExplainedTime wanted{loaded.run,         options.run,  loaded.workload,
+                       loaded.no_workload, request.step, {options.machine, options.memory_limit},
+                       options.detail,     options.json};
+  if (options.no_remedies) {
+    wanted.workload = nullptr;
+    wanted.no_remedies = "--no-remedies";
+  }
+  return explain_time_of(wanted, console);
+}
+
 /// Of a store without a memory record: who waits for whom.
 int explain_ranks(const ExplainOptions& options, const Run& run, const Stragglers& found, Console& console) {
   if (options.json) {
@@ -127,6 +155,7 @@ int explain_ranks(const ExplainOptions& options, const Run& run, const Straggler
 }
 
 Result<int> explain_run(ExplainOptions& options, Console& console) {
+  FORESHARD_TRY(check_options(options));
   const auto request = request_of(options);
   FORESHARD_TRY(request);
   auto run = store_or_newest(options.run, console);
@@ -134,6 +163,7 @@ Result<int> explain_run(ExplainOptions& options, Console& console) {
   options.run = std::move(*run);
   auto loaded = traces::is_store(options.run) ? load_store(options) : load_snapshot(options, console);
   FORESHARD_TRY(loaded);
+  if (options.time) return explain_its_time(options, *request, *loaded, console);
   auto stragglers = find_stragglers(loaded->run);
   if (stragglers && loaded->run.allocator.empty()) return explain_ranks(options, loaded->run, *stragglers, console);
   const auto explanation = explain(loaded->run, *request);
@@ -180,6 +210,8 @@ Action add_explain(OptionSet& set) {
       .type_name("N");
   set.add_option("--series", options->series, "points of the gap over time in --json; default 200").type_name("N");
   set.add_flag("--no-remedies", options->no_remedies, "only explain, simulate nothing");
+  set.add_flag("--time", options->time, "explain the step's time instead of its memory");
+  set.add_flag("--detail", options->detail, "with --time: phases, the longest intervals, the critical path, the host");
   set.add_flag("--json", options->json, "as JSON");
   return [options](Console& console) { return explain_run(*options, console); };
 }

@@ -23,9 +23,18 @@ void warn_of_difference(const ExplainReport& report, Console& console) {
   if (std::abs(difference) <= accuracy::kPromises.clocked * static_cast<double>(was)) return;
   console.warn(
       fmt::format("the run's own settings simulate to a peak of {} reserved, where it was {}: savings count from the "
-                  "former; a plan "
-                  "with --memory-limit needs it here, too",
+                  "former",
                   format_bytes(is), format_bytes(was)));
+}
+
+/// The machine's memory, or what the plan that is explained was made with.
+std::optional<Bytes> memory_limit_of(const RemedyOptions& options, const Run& run, const sim::MachineProfile& machine) {
+  if (options.memory_limit || run.info.kind != RunKind::planned || !options.machine.empty())
+    return options.memory_limit;
+  const auto stored = run.results.find("memory_capacity_bytes");
+  if (stored == run.results.end()) return std::nullopt;
+  const auto planned = parse_bytes(stored->second);
+  return planned && sim::check_memory_limit(*planned, machine) ? std::optional(*planned) : std::nullopt;
 }
 
 }  // namespace
@@ -40,15 +49,37 @@ Result<void> add_remedies(std::shared_ptr<const Workload> workload, const Remedy
       options.machine.empty() ? machine_note(of_run) : host_note(of_run, workload->lowering, *machine);
   Progress progress(console, "simulating remedies");
   sim::OneWorkload source(std::move(workload));
-  auto remedies = sim::find_remedies(source, *machine,
-                                     {report.run.settings, options.memory_limit, sim::hardware_threads(),
-                                      [&](std::size_t done, std::size_t all) { progress.at(done, all); }});
+  auto remedies =
+      sim::find_remedies(source, *machine,
+                         {report.run.settings, memory_limit_of(options, report.run, *machine), sim::hardware_threads(),
+                          [&](std::size_t done, std::size_t all) { progress.at(done, all); }});
   if (!remedies) {
     report.no_remedies = "the run's own settings cannot be predicted: " + remedies.error().what;
     return {};
   }
   report.remedies = std::move(*remedies);
   warn_of_difference(report, console);
+  return {};
+}
+
+Result<void> add_time_remedies(std::shared_ptr<const Workload> workload, const RemedyOptions& options, Console& console,
+                               TimeReport& report) {
+  const std::string& of_run = report.run.info.machine;
+  const auto machine = machine_of(options.machine, of_run);
+  FORESHARD_TRY(machine);
+  report.machine = machine->name;
+  report.machine_note =
+      options.machine.empty() ? machine_note(of_run) : host_note(of_run, workload->lowering, *machine);
+  Progress progress(console, "simulating remedies");
+  sim::OneWorkload source(std::move(workload));
+  auto remedies = sim::find_time_remedies(
+      source, *machine,
+      {report.run.settings, memory_limit_of(options, report.run, *machine), sim::hardware_threads(),
+       [&](std::size_t done, std::size_t all) { progress.at(done, all); }});
+  if (remedies)
+    report.remedies = std::move(*remedies);
+  else
+    report.no_remedies = "the run's own settings cannot be predicted: " + remedies.error().what;
   return {};
 }
 

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "cli/reports/explain_report.hpp"
+#include "cli/reports/time_report.hpp"
 #include "cli/terminal/console.hpp"
 #include "core/workload/workload.hpp"
 
@@ -15,12 +16,16 @@ namespace foreshard::cli {
 
 struct RemedyOptions {
   std::string machine;                ///< profile; empty: the run's own, else h200
-  std::optional<Bytes> memory_limit;  ///< none: the machine's
+  std::optional<Bytes> memory_limit;  ///< none: that of a plan, on its own machine; else the machine's
 };
 
 /// Puts them into `report`, or the reason why there are none. Warns where the run's own settings do not simulate to
 /// what the run was. Fails where a machine that was asked for cannot be read.
 [[nodiscard]] Result<void> add_remedies(std::shared_ptr<const Workload> workload, const RemedyOptions& options,
                                         Console& console, ExplainReport& report);
+
+/// The same for the step's time.
+[[nodiscard]] Result<void> add_time_remedies(std::shared_ptr<const Workload> workload, const RemedyOptions& options,
+                                             Console& console, TimeReport& report);
 
 }  // namespace foreshard::cli

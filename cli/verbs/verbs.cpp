@@ -35,7 +35,7 @@ constexpr std::array kVerbs{
          add_replay},
     Verb{"explain",
          "Where the memory went, what holds it, and what would give it back",
-         {"explain run.db", "explain step.pickle --about about.json --step all --json"},
+         {"explain step.pickle --about about.json --step all --json", "explain run.db --time"},
          add_explain},
     Verb{"machines",
          "The built-in machine profiles, or every constant of one with its source",

@@ -12,6 +12,10 @@ namespace {
 constexpr double kUniform = 1.3;
 constexpr double kShort = 2'000;
 
+bool alike(Nanoseconds least, Nanoseconds most) {
+  return static_cast<double>(most.count) <= kUniform * static_cast<double>(least.count) + kShort;
+}
+
 bool is_collective(const DeviceOpRecord& op) {
   return op.kind == DeviceOpRecord::Kind::collective;
 }
@@ -30,6 +34,7 @@ CollectiveDelays::CollectiveDelays(const Run& run) : run_(run) {
                    [&run](std::size_t a, std::size_t b) { return run.device_ops[a].start < run.device_ops[b].start; });
   busy_ = united(std::move(busy));
   find_late_starts();
+  find_shortest();
   find_isolated();
 }
 
@@ -45,6 +50,17 @@ void CollectiveDelays::find_late_starts() {
   }
 }
 
+void CollectiveDelays::find_shortest() {
+  std::map<Shape, std::size_t> twins;
+  for (const DeviceOpRecord& op : run_.device_ops) {
+    if (!is_collective(op)) continue;
+    const auto [shortest, first] = shortest_.try_emplace(shape_of(op), op.end - op.start);
+    if (!first) shortest->second = std::min(shortest->second, op.end - op.start);
+    ++twins[shape_of(op)];
+  }
+  std::erase_if(shortest_, [&](const auto& entry) { return twins[entry.first] < 2; });
+}
+
 /// Without the wait for the last rank.
 Nanoseconds CollectiveDelays::length_of(const DeviceOpRecord& op) const {
   const auto late = late_start(op);
@@ -55,19 +71,23 @@ void CollectiveDelays::find_isolated() {
   std::map<Shape, std::vector<double>> times;
   for (const DeviceOpRecord& op : run_.device_ops)
     if (is_collective(op) && overlapped(op).count * 50 <= (op.end - op.start).count)
-      times[{op.collective, op.transport, op.communicator, op.bytes}].push_back(
-          static_cast<double>(length_of(op).count));
+      times[shape_of(op)].push_back(static_cast<double>(length_of(op).count));
   for (const auto& [shape, isolated] : times) {
     const auto [least, most] = std::minmax_element(isolated.begin(), isolated.end());
-    if (*most <= kUniform * *least + kShort)
-      isolated_[shape] = Nanoseconds{static_cast<std::int64_t>(median(isolated))};
+    if (alike(Nanoseconds::from_double(*least), Nanoseconds::from_double(*most)))
+      isolated_[shape] = Nanoseconds::from_double(median(isolated));
   }
 }
 
 std::optional<LateStart> CollectiveDelays::late_start(const DeviceOpRecord& op) const {
-  const auto found = late_.find({op.stream, op.start, op.end});
-  if (found == late_.end()) return std::nullopt;
-  return LateStart{found->second.rank, std::min(found->second.start, op.end)};
+  if (const auto found = late_.find({op.stream, op.start, op.end}); found != late_.end())
+    return LateStart{found->second.rank, std::min(found->second.start, op.end)};
+  const auto shortest = shortest_.find(shape_of(op));
+  if (shortest == shortest_.end() || run_.ranks.size() > 1) return std::nullopt;
+  const Nanoseconds length = op.end - op.start;
+  const Nanoseconds waited = length - shortest->second - overlapped(op);
+  if (waited.count <= 0 || alike(shortest->second, length)) return std::nullopt;
+  return LateStart{std::nullopt, op.start + waited};
 }
 
 CollectiveDelays::Slowing CollectiveDelays::slowing(std::size_t collective) const {
@@ -75,7 +95,7 @@ CollectiveDelays::Slowing CollectiveDelays::slowing(std::size_t collective) cons
   const Nanoseconds beside = overlapped(op);
   Slowing out;
   if (beside.count * 50 <= (op.end - op.start).count) return out;
-  const auto found = isolated_.find({op.collective, op.transport, op.communicator, op.bytes});
+  const auto found = isolated_.find(shape_of(op));
   out.unknown = found == isolated_.end();
   if (!out.unknown) out.time = std::clamp(length_of(op) - found->second, Nanoseconds{0}, beside);
   Nanoseconds most;

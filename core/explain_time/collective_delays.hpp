@@ -1,9 +1,11 @@
 // What lengthened a collective: kernels beside it, and ranks that had not begun it. Private to core/explain_time.
 //
-// Contention is measured, not modelled, as core/compare/isolated_durations.hpp does for kernels: a collective's
-// isolated time is the median over its twins (same kind, transport, communicator and bytes, any step of the run) that
-// ran beside kernels of the compute stream for at most 2 % of their time. What it takes beyond that is contention, at
-// most the time for which it was overlapped. Without such twins it is not known.
+// Both are measured, not modelled, by a collective's twins: same kind, transport, communicator and bytes, in any step
+// of the run. What it takes beyond the shortest of them, where that is 1.3 times as long, and beyond the time for which
+// kernels of the compute stream ran beside it, it waited for ranks; several recorded ranks say so themselves, and for
+// which. As core/compare/isolated_durations.hpp has it for kernels, the isolated time is the median over the twins that
+// ran beside kernels for at most 2 % of their time, and what the collective takes beyond that is contention, at most
+// the time for which it was overlapped. Without such twins it is not known.
 #pragma once
 
 #include <cstddef>
@@ -18,9 +20,9 @@
 
 namespace foreshard::explain_time_detail {
 
-/// The rank that began a collective last, where that is another than the run's own.
+/// When a collective's last rank began it, where that is another than the run's own.
 struct LateStart {
-  std::uint32_t rank = 0;
+  std::optional<std::uint32_t> rank;  ///< none: one that was not recorded
   Nanoseconds start;
 };
 
@@ -43,12 +45,17 @@ class CollectiveDelays {
   [[nodiscard]] Nanoseconds overlapped(const DeviceOpRecord& op) const {
     return length(within(busy_, op.start, op.end));
   }
+  [[nodiscard]] static Shape shape_of(const DeviceOpRecord& op) {
+    return {op.collective, op.transport, op.communicator, op.bytes};
+  }
   void find_late_starts();
+  void find_shortest();
   void find_isolated();
 
   const Run& run_;
-  std::vector<std::size_t> compute_;  // by start
-  Spans busy_;                        // of the compute stream, without collectives
+  std::vector<std::size_t> compute_;       // by start
+  Spans busy_;                             // of the compute stream, without collectives
+  std::map<Shape, Nanoseconds> shortest_;  // of two or more
   std::map<Shape, Nanoseconds> isolated_;
   std::map<Place, LateStart> late_;
 };

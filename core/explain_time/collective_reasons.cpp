@@ -20,28 +20,37 @@ CollectiveReasons::CollectiveReasons(const Run& run, const StepRecord& step, con
   find_last_reductions();
 }
 
-/// The root's, which the first kernel needs, and the first unit's behind it, which only the root's own ops can hide.
+/// The root's, for which root_pre_forward lets the gather streams wait for all that was issued before, and which the
+/// first kernel needs; and the first unit's behind it, which only the root's own ops can hide. Of each forward.
 void CollectiveReasons::find_first_gathers() {
-  for (std::size_t i = 0; i < run_.device_ops.size(); ++i) {
+  for (const PhaseRecord& phase : run_.phases)
+    if (phase.recording == step_.recording && phase.step == step_.index && phase.name == "forward")
+      find_first_gathers(phase.start, phase.end);
+  if (first_gathers_.empty()) find_first_gathers(step_.start, step_.end);
+}
+
+void CollectiveReasons::find_first_gathers(Nanoseconds from, Nanoseconds to) {
+  for (std::size_t i = 0, found = 0; i < run_.device_ops.size(); ++i) {
     const DeviceOpRecord& op = run_.device_ops[i];
-    if (!communicates(op) || op.collective != CollectiveKind::all_gather) continue;
-    if (op.issue < step_.start || op.issue >= step_.end) continue;
+    if (!communicates(op) || op.collective != CollectiveKind::all_gather || op.issue < from || op.issue >= to) continue;
     first_gathers_.insert(i);
-    if (op.unit != kRootUnit || first_gathers_.size() == 2) return;
+    if (op.unit != kRootUnit || ++found == 2) return;
   }
 }
 
-/// The last reduce-scatter, and the last all-reduce of gradients if it comes behind that.
+/// The last one, and those before it that only FSDP2's own kernels follow: units whose inputs need no gradient are
+/// reduced together, behind all of backward (root_post_backward_callback).
 void CollectiveReasons::find_last_reductions() {
-  std::size_t scatter = kNoDeviceOp, reduce = kNoDeviceOp;
-  for (std::size_t i = 0; i < run_.device_ops.size(); ++i) {
+  for (std::size_t i = run_.device_ops.size(); i-- > 0;) {
     const DeviceOpRecord& op = run_.device_ops[i];
-    if (!communicates(op) || op.issue < step_.start || op.issue >= step_.end || !reduces_gradients(op)) continue;
-    if (op.collective == CollectiveKind::reduce_scatter) scatter = i;
-    if (op.collective == CollectiveKind::all_reduce) reduce = i;
+    if (op.issue < step_.start || op.issue >= step_.end) continue;
+    if (communicates(op)) {
+      if (reduces_gradients(op)) last_reductions_.insert(i);
+    } else if (op.stream == kComputeStream && !last_reductions_.empty() &&
+               !run_.labels.text(host_.range_at(op.issue)).starts_with("FSDP::")) {
+      return;
+    }
   }
-  if (scatter != kNoDeviceOp) last_reductions_.insert(scatter);
-  if (reduce != kNoDeviceOp && (scatter == kNoDeviceOp || reduce > scatter)) last_reductions_.insert(reduce);
 }
 
 /// FSDP2 reduces in post_backward_reduce; a run without ranges has no other reduce-scatters, and all-reduces of its own

@@ -3,6 +3,7 @@
 
 #include "core/compare/check_times.hpp"
 #include "core/compare/places.hpp"
+#include "core/compare/step_breakdown.hpp"
 #include "core/explain_time/collective_delays.hpp"
 #include "core/explain_time/collective_reasons.hpp"
 #include "core/explain_time/host_activity.hpp"
@@ -45,6 +46,7 @@ class Explainer {
     out_.compute = out_.length();
     for (const IdleGap& gap : out_.gaps) out_.compute -= gap.length();
     add_communication();
+    add_kernel_contention();
     return std::move(out_);
   }
 
@@ -73,6 +75,12 @@ class Explainer {
     collectives = united(std::move(collectives));
     out_.communication = length(within(collectives, out_.begin, out_.end));
     for (const IdleGap& gap : out_.gaps) out_.exposed_communication += length(within(collectives, gap.start, gap.end));
+  }
+
+  void add_kernel_contention() {
+    TimedStep step{out_.recording, out_.step, out_.begin, out_.end, out_.length(), {}};
+    for (const auto& [key, time] : step_breakdown(run_, places_, step))
+      if (key.second == TimeCause::contention) out_.kernel_contention += time;
   }
 
   /// Ended by `next`, or by the step's end.
@@ -116,6 +124,7 @@ class Explainer {
 
   /// `op` began at `to`; all that it waited for was done at `from`. `ends`: it ends the gap.
   void late(std::size_t op, bool ends, const Wait& wait, std::size_t serves, Nanoseconds from, Nanoseconds to) {
+    if (wait.for_peers) return idle(IdleCause::late_rank, from, to, op);
     if (wait.queued_behind != kNoDeviceOp) return idle(IdleCause::contention, from, to, op, wait.queued_behind);
     if (!ends && serves != kNoDeviceOp && wait.what != Wait::For::issue) {
       const Reason reason = reasons_.of(serves);

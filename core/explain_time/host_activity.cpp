@@ -35,12 +35,15 @@ HostActivity::HostActivity(const Run& run, Recording recording) : allocator_(all
   std::stable_sort(calls_.begin(), calls_.end(), by_start);
 }
 
+/// A plan's calls come at the end of the host work of their section, where the next section may begin; one that takes
+/// no time counts where no other does.
 LabelId HostActivity::innermost(const std::vector<Range>& ranges, Nanoseconds time) {
-  auto it = std::upper_bound(ranges.begin(), ranges.end(), time,
-                             [](Nanoseconds at, const Range& range) { return at < range.start; });
+  const auto begin = std::lower_bound(ranges.begin(), ranges.end(), time,
+                                      [](const Range& range, Nanoseconds at) { return range.start < at; });
+  auto it = begin;
   for (std::ptrdiff_t i = 0; i < kDeepest && it != ranges.begin(); ++i)
-    if (--it; it->end > time) return it->label;
-  return {};
+    if ((--it)->end >= time) return it->label;
+  return begin != ranges.end() && begin->start == time ? begin->label : LabelId{};
 }
 
 LabelId HostActivity::range_at(Nanoseconds time) const {

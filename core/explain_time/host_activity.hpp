@@ -25,7 +25,7 @@ class HostActivity {
   /// [from, to) without holes, by time. What the caching allocator holds up (core/compare/step_breakdown.hpp,
   /// allocator_waits) goes before synchronisation.
   [[nodiscard]] std::vector<HostPiece> pieces(Nanoseconds from, Nanoseconds to) const;
-  /// The innermost range around a moment, without NCCL's own; invalid: none.
+  /// The innermost range that began before a moment and has not ended before it, without NCCL's own; invalid: none.
   [[nodiscard]] LabelId range_at(Nanoseconds time) const;
   /// Whether the run has ranges of FSDP2 (FSDP::…).
   [[nodiscard]] bool has_ranges() const { return has_ranges_; }

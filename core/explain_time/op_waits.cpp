@@ -12,6 +12,8 @@ namespace {
 constexpr std::size_t kNone = static_cast<std::size_t>(-1);
 /// Launches take up to 10 us in the reference recordings, a communicator's turn-around 7 us; more is waiting.
 constexpr Nanoseconds kLatency{15'000};
+/// From what a collective waits for to its begin, barriers of copy-engine collectives included: up to 50 us.
+constexpr Nanoseconds kBarrier{60'000};
 
 std::vector<std::size_t> sorted_by(const Run& run, Nanoseconds DeviceOpRecord::*time) {
   std::vector<std::size_t> order(run.device_ops.size());
@@ -68,11 +70,11 @@ std::size_t OpWaits::last_end(const DeviceOpRecord& op, Nanoseconds after) const
 Wait OpWaits::of(std::size_t index) const {
   const DeviceOpRecord& op = run_.device_ops[index];
   // An op whose call was not recorded counts as issued in time.
-  Wait wait{Wait::For::issue, op.issue < op.start ? op.issue : Nanoseconds{INT64_MIN}, kNone, kNone};
+  Wait wait{Wait::For::issue, op.issue < op.start ? op.issue : Nanoseconds{INT64_MIN}, kNone, kNone, false};
   const auto offer = [&](Wait::For what, std::size_t source) {
     if (source == kNone) return;
     const Nanoseconds end = std::min(run_.device_ops[source].end, op.start);
-    if (end > wait.at) wait = {what, end, source, kNone};
+    if (end > wait.at) wait = {what, end, source, kNone, false};
   };
   offer(Wait::For::stream, before_on_stream_[index]);
   offer(Wait::For::communicator, before_on_communicator_[index]);
@@ -81,8 +83,14 @@ Wait OpWaits::of(std::size_t index) const {
   const Nanoseconds latency = events_.empty() && op.stream == kComputeStream ? kKernelGap : kLatency;
   if (wait.at.count != INT64_MIN && op.start - wait.at <= latency) return wait;
   const std::size_t source = last_end(op, wait.at);
+  const bool collective = op.kind == DeviceOpRecord::Kind::collective;
+  if (events_.empty() && collective &&
+      op.start - std::max(wait.at, source == kNone ? wait.at : run_.device_ops[source].end) > kBarrier) {
+    wait.for_peers = wait.at.count != INT64_MIN;
+    return wait;
+  }
   if (source == kNone) return wait;
-  if (events_.empty()) return {Wait::For::event, run_.device_ops[source].end, source, kNone};
+  if (events_.empty()) return {Wait::For::event, run_.device_ops[source].end, source, kNone, false};
   wait.queued_behind = source;
   return wait;
 }

@@ -4,7 +4,7 @@
 // Where the run has events (plans, executed runs) an op waits for what they say; one that begins later than that found
 // no SM free, and the op of another stream that ended last before it began is taken to have held it up. A recording of
 // PyTorch has no events: there an op that began later than its issue, its stream and its communicator explain is taken
-// to have waited for that op.
+// to have waited for that op; a collective that even that one does not explain waited for its peers.
 #pragma once
 
 #include <cstddef>
@@ -28,6 +28,7 @@ struct Wait {
   /// In a run with events: the op that ended last before it began, where it began later than all that it waited for
   /// explains; else none.
   std::size_t queued_behind = static_cast<std::size_t>(-1);
+  bool for_peers = false;  ///< a collective of a recording that nothing on this GPU held up any more
 };
 
 class OpWaits {

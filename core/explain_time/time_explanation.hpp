@@ -33,14 +33,14 @@ enum class IdleCause : std::uint8_t {
   launch = 3,               ///< on its way: latency of launches, events and the communicator's turn-around
   kernel_gap = 4,           ///< between two ops of the compute stream, with the second issued in time
   first_gather = 5,         ///< the first gathers of the forward: nothing can run before them
-  last_reduction = 6,       ///< the step's last reduction: the optimizer needs it, and no backward is left
+  last_reduction = 6,       ///< the step's last reductions: the optimizer needs them, and no backward is left
   prefetch = 7,             ///< it was issued late: at the hook that the prefetch rule gives
   previous_collective = 8,  ///< it was behind another collective of its communicator, or of its stream
   buffer = 9,               ///< it waited for an earlier gather's copy-out, whose buffer it follows
   gradients = 10,           ///< it waited for the gradients that it reduces
   dependency = 11,          ///< it waited for another op of the compute stream
   contention = 12,          ///< it was slowed down by kernels beside it
-  late_rank = 13,           ///< it waited for a rank that had not begun it
+  late_rank = 13,           ///< it waited for another rank, which had not begun it
   copies = 14,              ///< not a collective: copies and kernels of other streams
 };
 template <>
@@ -73,7 +73,7 @@ struct IdlePart {
                                      ///< gaps the op that is late
   std::size_t behind = kNoDeviceOp;  ///< the op that `op` waited for, or the kernel that slowed it most; may be none
   LabelId host;                      ///< of the host and of `prefetch`: the range or call that it was in; may be none
-  std::optional<std::uint32_t> rank;  ///< of `late_rank`
+  std::optional<std::uint32_t> rank;  ///< of `late_rank`; none: one that was not recorded
   std::string unit;                   ///< of `op`: its name, "root", or empty
 
   [[nodiscard]] Nanoseconds length() const { return end - start; }
@@ -99,6 +99,7 @@ struct TimeExplanation {
   Nanoseconds compute;                ///< of it, ops on the compute stream that are no collectives
   Nanoseconds communication;          ///< union of all collectives in it
   Nanoseconds exposed_communication;  ///< of that, outside `compute`: what `plan` and `compare` call so
+  Nanoseconds kernel_contention;      ///< of `compute`: kernels that collectives slow down, as `compare` has it
   Nanoseconds contention_unknown;     ///< of exposed collectives: overlapped, and never seen isolated
   std::vector<IdleGap> gaps;          ///< by time
   std::vector<IdlePart> parts;        ///< by time; their lengths add up to end − begin − compute

@@ -3,11 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <functional>
 
 #include "core/allocator/config.hpp"
 #include "core/settings/python_lines.hpp"
 #include "core/settings/settings_table.hpp"
+#include "sim/sweep/candidate_list.hpp"
 
 namespace foreshard::sim {
 namespace {
@@ -41,25 +41,9 @@ void make_expandable(Settings& s) {
   s.alloc_conf += s.alloc_conf.empty() ? "expandable_segments:True" : ",expandable_segments:True";
 }
 
-class List {
+class List : public CandidateList {
  public:
-  explicit List(const Settings& base) : base_(base) {}
-
-  /// Nothing where the change is none, contradicts itself, or was tried already.
-  void add(std::string reason, std::vector<CauseKind> cures, const std::function<void(Settings&)>& change,
-           std::string pytorch = {}) {
-    Candidate candidate;
-    candidate.settings = base_;
-    change(candidate.settings);
-    if (candidate.settings == base_ || !check(candidate.settings)) return;
-    for (const Candidate& other : list_)
-      if (other.settings == candidate.settings) return;
-    candidate.setting = setting_text(base_, candidate.settings);
-    candidate.reason = std::move(reason);
-    candidate.pytorch = std::move(pytorch);
-    candidate.cures = std::move(cures);
-    list_.push_back(std::move(candidate));
-  }
+  explicit List(const Settings& base) : CandidateList(base), base_(base) {}
 
   void releases();
   void streams();
@@ -67,11 +51,9 @@ class List {
   void prefetch();
   void program();
   void room();
-  [[nodiscard]] std::vector<Candidate> take() { return std::move(list_); }
 
  private:
   const Settings& base_;
-  std::vector<Candidate> list_;
 };
 
 void List::releases() {

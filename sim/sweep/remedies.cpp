@@ -5,41 +5,11 @@
 #include <tuple>
 
 #include "core/settings/settings_table.hpp"
-#include "sim/predict/predict.hpp"
 #include "sim/sweep/candidates.hpp"
-#include "sim/sweep/for_each.hpp"
+#include "sim/sweep/outcome.hpp"
 
 namespace foreshard::sim {
 namespace {
-
-/// One candidate's answer: a prediction's numbers without its Run, or why there are none.
-struct Outcome {
-  MemoryPeaks peaks;
-  bool has_time = false;
-  double step_ms = 0;
-  double uncertainty = 0;
-  bool valid = true;
-  std::vector<std::string> not_valid;
-  bool emulated = false;
-  bool out_of_memory = false;
-  std::vector<std::string> warnings;
-  std::string reason;  ///< of a refusal or a deadlock
-};
-
-Result<Outcome> simulate_settings(WorkloadSource& source, const MachineProfile& machine, const RemedyRequest& request,
-                                  const Settings& settings, const std::optional<HostScale>& host_scale) {
-  const auto workload = source.at(settings);
-  FORESHARD_TRY(workload);
-  const auto p = predict(**workload, machine, {settings, request.memory_limit, 4, host_scale});
-  FORESHARD_TRY(p);
-  Outcome out{largest_peaks(*p), p->has_time,
-              p->step_ms,        p->interval.half_width(p->step_ms),
-              p->valid,          p->not_valid,
-              p->emulated,       p->out_of_memory.has_value(),
-              p->warnings,       {}};
-  if (p->deadlock) out.reason = "deadlock: " + p->deadlock->text;
-  return out;
-}
 
 Remedy as_remedy(const Settings& base, const Candidate& candidate, const Outcome& outcome, const Remedies& all) {
   Remedy remedy;
@@ -130,15 +100,10 @@ const Remedy* best_against(const Remedies& remedies, CauseKind cause) {
 
 Result<Remedies> find_remedies(WorkloadSource& source, const MachineProfile& machine, const RemedyRequest& request) {
   FORESHARD_TRY(check_memory_limit(request.memory_limit, machine));
-  std::optional<HostScale> host_scale;
-  if (source.one_for_all()) {
-    const auto workload = source.at(request.settings);
-    FORESHARD_TRY(workload);
-    auto found = find_host_scale(**workload, machine);
-    FORESHARD_TRY(found);
-    host_scale = *found;
-  }
-  const auto base = simulate_settings(source, machine, request, request.settings, host_scale);
+  const auto host_scale = common_host_scale(source, machine, request.settings);
+  FORESHARD_TRY(host_scale);
+  const Simulated how{source, machine, request.memory_limit, *host_scale};
+  const auto base = simulate_settings(how, request.settings);
   FORESHARD_TRY(base);
   Remedies out;
   out.before = base->peaks;
@@ -148,19 +113,7 @@ Result<Remedies> find_remedies(WorkloadSource& source, const MachineProfile& mac
   out.emulated = base->emulated;
   const std::vector<Candidate> list = candidates(request.settings, base->out_of_memory);
   out.tried = list.size();
-  std::vector<Outcome> outcomes(list.size());
-  for_each(
-      list.size(), request.threads,
-      [&](std::size_t i) {
-        auto outcome = simulate_settings(source, machine, request, list[i].settings, host_scale);
-        if (outcome)
-          outcomes[i] = std::move(*outcome);
-        else
-          outcomes[i].reason = outcome.error().what;
-      },
-      [&](std::size_t done) {
-        if (request.on_progress) request.on_progress(done, list.size());
-      });
+  const std::vector<Outcome> outcomes = simulate_all(how, list, request.threads, request.on_progress);
   sort_out(request, list, outcomes, out);
   return out;
 }

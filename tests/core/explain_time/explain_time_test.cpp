@@ -1,9 +1,12 @@
 // Each cause on a step made for it, and sums that hold on any run.
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
+#include "core/explain_time/critical_path.hpp"
 #include "core/explain_time/time_explanation.hpp"
+#include "core/explain_time/time_words.hpp"
 #include "tests/catch.hpp"
 #include "tests/core/explain_time/time_parts.hpp"
 #include "tests/traces/export/random_run.hpp"
@@ -63,9 +66,9 @@ class Step {
     run.host_ops.push_back({HostOpRecord::Kind::annotation, 0, run.labels.intern(name), {start}, {end}, 0});
   }
   /// "cause length" of each part, without what is shorter than 10 us.
-  std::vector<std::string> causes() {
+  std::vector<std::string> causes(Recording recording = Recording::trace) {
     StepRecord step;
-    step.recording = Recording::trace;
+    step.recording = recording;
     step.end = {10'000'000};
     step.device_end = Nanoseconds{0};
     for (const DeviceOpRecord& op : run.device_ops)
@@ -185,6 +188,16 @@ TEST_CASE("a rank that begins a collective last is named for the time until it d
   CHECK(step.part(IdleCause::late_rank).rank == 3U);
 }
 
+TEST_CASE("a collective that takes far longer than its twins, with nothing beside it, waited for ranks") {
+  Step step;
+  step.gather(2, 0, 1'000, 51'000);
+  step.compute(1, 54'000, 60'000);
+  step.gather(2, 2, 62'000, 212'000);  // 150 us, as its twin in 50
+  step.compute(3, 215'000, 300'000);
+  CHECK(step.causes().at(1) == "late_rank 100000");
+  CHECK_FALSE(step.part(IdleCause::late_rank).rank);
+}
+
 TEST_CASE("copies that the compute stream waits for are no communication") {
   Step step;
   step.compute(0, 0, 10'000);
@@ -192,6 +205,46 @@ TEST_CASE("copies that the compute stream waits for are no communication") {
   step.compute(2, 93'000, 100'000);
   CHECK(step.causes() == Causes{"launch 10000", "copies 70000"});
   CHECK_FALSE(is_communication(IdleCause::copies));
+}
+
+TEST_CASE("equal layers are one row of the critical path") {
+  Step step;
+  step.run.units.clear();
+  for (int unit = 0; unit < 60; ++unit) step.run.units.push_back({"layers." + std::to_string(unit), {}});
+  step.run.info.kind = RunKind::executed;  // its ops say their units
+  for (PhaseRecord& phase : step.run.phases) phase.recording = Recording::run;
+  std::int64_t at = 0;
+  for (std::uint32_t unit = 0; unit < 60; ++unit) {
+    const std::size_t kernel = step.compute(static_cast<std::int64_t>(unit), at, at + 200'000);
+    step.run.device_ops[kernel].unit = UnitId{unit};
+    step.gather(unit + 1 < 60 ? unit + 1 : 0, unit, at + 150'000, at + 250'000);
+    at += 252'000;
+  }
+  const std::size_t last = step.compute(70, at, at + 10'000);
+  step.run.device_ops[last].unit = UnitId{59};
+  step.run.steps.clear();
+  (void)step.causes(Recording::run);
+  const std::vector<PathRow> path = critical_path(step.run, step.e);
+  REQUIRE(path.size() <= 6);
+  const auto most =
+      std::max_element(path.begin(), path.end(), [](const PathRow& a, const PathRow& b) { return a.count < b.count; });
+  CHECK(most->count >= 57);
+  REQUIRE(most->pattern.size() == 2);
+  CHECK(most->pattern[0].computes);
+  CHECK_FALSE(most->pattern[1].computes);
+}
+
+TEST_CASE("words name the collective, its size and what it was behind") {
+  Step step;
+  step.gather(0, 0, 1'000, 20'000);
+  step.compute(1, 23'000, 40'000);
+  const auto causes = step.causes();
+  CHECK(op_words(step.run, 0) == "all-gather of the root, 1000 B");
+  CHECK(chain_words(step.run, step.part(IdleCause::first_gather)) ==
+        "all-gather of the root, 1000 B: nothing of the forward can run before it");
+  CHECK(time_headline(step.run, step.e) ==
+        "0.02 ms of 0.04 ms a step are exposed communication, most of it (0.02 ms) the first gather (all-gather of the "
+        "root, 1000 B), which nothing can hide; gaps between kernels take 0.00 ms");
 }
 
 TEST_CASE("a run without device ops, and a step that is not there, are refused") {

@@ -1,8 +1,10 @@
 // What holds of every explanation of a step's time, whatever the run.
 #pragma once
 
+#include <string>
+
+#include "core/explain_time/critical_path.hpp"
 #include "core/explain_time/time_explanation.hpp"
-#include "tests/catch.hpp"
 
 namespace foreshard::test {
 
@@ -22,7 +24,7 @@ inline std::string time_parts_fault(const Run& run, const TimeExplanation& e) {
       if (p.gap != g || p.start != inside || p.end <= p.start) return where + ": its parts leave a hole";
       if (p.op != kNoDeviceOp && p.op >= run.device_ops.size()) return where + ": no such op";
       if (p.behind != kNoDeviceOp && p.behind >= run.device_ops.size()) return where + ": behind no such op";
-      if ((p.cause == IdleCause::late_rank) != p.rank.has_value()) return where + ": a rank without being late";
+      if (p.cause != IdleCause::late_rank && p.rank) return where + ": a rank without being late";
       inside = p.end;
       idle += p.length();
     }
@@ -32,6 +34,10 @@ inline std::string time_parts_fault(const Run& run, const TimeExplanation& e) {
   if (part != e.parts.size()) return "parts of no gap";
   if (idle != e.idle()) return "the parts do not add up to step - compute";
   if (e.exposed_communication > e.communication || e.exposed_communication > idle) return "too much is exposed";
+  Nanoseconds path;
+  for (const PathRow& row : critical_path(run, e))
+    for (const PathStretch& stretch : row.pattern) path += stretch.time;
+  if (path != e.length()) return "the critical path does not add up to the step";
   return {};
 }
 

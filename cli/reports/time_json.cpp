@@ -1,0 +1,135 @@
+// The JSON of explain --time.
+
+#include <nlohmann/json.hpp>
+
+#include "cli/reports/json_values.hpp"
+#include "cli/reports/straggler_report.hpp"
+#include "cli/reports/time_report.hpp"
+#include "core/explain_time/time_words.hpp"
+
+namespace foreshard::cli {
+namespace {
+
+Json op_or_null(std::size_t op) {
+  return op == kNoDeviceOp ? Json(nullptr) : Json(op);
+}
+
+Json causes_json(const TimeExplanation& e) {
+  Json causes = Json::array();
+  const CauseTotals totals = cause_totals(e);
+  for (const IdleCause cause : kEnumValues<IdleCause>) {
+    const CauseTotal& total = totals[static_cast<std::size_t>(cause)];
+    if (total.parts == 0) continue;
+    causes.push_back({{"cause", name(cause)},
+                      {"title", title(cause)},
+                      {"time_ns", total.time.count},
+                      {"parts", total.parts},
+                      {"longest", total.longest}});
+  }
+  return causes;
+}
+
+Json parts_json(const Run& run, const TimeExplanation& e) {
+  Json parts = Json::array();
+  for (const IdlePart& part : e.parts)
+    parts.push_back({{"start_ns", part.start.count},
+                     {"end_ns", part.end.count},
+                     {"cause", name(part.cause)},
+                     {"phase", text_or_null(e.gaps[part.gap].phase)},
+                     {"unit", text_or_null(part.unit)},
+                     {"op", op_or_null(part.op)},
+                     {"behind", op_or_null(part.behind)},
+                     {"host", text_or_null(run.labels.text(part.host))},
+                     {"rank", part.rank ? Json(*part.rank) : Json(nullptr)},
+                     {"text", chain_words(run, part)}});
+  return parts;
+}
+
+Json path_json(const TimeReport& report) {
+  Json path = Json::array();
+  for (const PathRow& row : report.critical_path) {
+    Json pattern = Json::array();
+    for (const PathStretch& stretch : row.pattern)
+      pattern.push_back({{"computes", stretch.computes},
+                         {"cause", stretch.computes ? Json(nullptr) : Json(name(stretch.cause))},
+                         {"phase", text_or_null(stretch.phase)},
+                         {"unit", text_or_null(stretch.unit)},
+                         {"last_unit", text_or_null(stretch.last_unit)},
+                         {"start_ns", stretch.start.count},
+                         {"time_ns", stretch.time.count},
+                         {"idle_ns", stretch.idle.count},
+                         {"part", op_or_null(stretch.part)}});
+    path.push_back({{"count", row.count}, {"pattern", std::move(pattern)}});
+  }
+  return path;
+}
+
+Json remedies_json(const std::vector<sim::TimeRemedy>& remedies) {
+  Json out = Json::array();
+  for (const sim::TimeRemedy& r : remedies)
+    out.push_back({{"setting", r.setting},
+                   {"pytorch", r.pytorch},
+                   {"reason", r.reason},
+                   {"changes", r.changes},
+                   {"step_ms", r.step_ms},
+                   {"saved_ms", r.saved_ms},
+                   {"exposed_communication_ms", r.exposed_communication_ms},
+                   {"peak_reserved_bytes", r.peaks.reserved},
+                   {"more_reserved_bytes", r.more_reserved},
+                   {"not_valid", r.not_valid},
+                   {"warnings", r.warnings}});
+  return out;
+}
+
+void add_remedies_json(const TimeReport& report, Json& json) {
+  json["remedies_missing"] = text_or_null(report.no_remedies);
+  json["not_simulated"] = not_simulated(report);
+  json["machine"] = text_or_null(report.machine);
+  json["machine_note"] = text_or_null(report.machine_note);
+  if (!report.remedies) {
+    json["remedies"] = nullptr;
+    return;
+  }
+  const sim::TimeRemedies& all = *report.remedies;
+  json["remedies"] = {{"tried", all.tried},
+                      {"step_ms", all.step_ms},
+                      {"exposed_communication_ms", all.exposed_communication_ms},
+                      {"peak_reserved_bytes", all.before.reserved},
+                      {"same_part", all.same},
+                      {"faster", remedies_json(all.faster)},
+                      {"not_valid", remedies_json(all.not_valid)},
+                      {"no_difference", remedies_json(all.no_difference)},
+                      {"slower", remedies_json(all.slower)},
+                      {"impossible", all.impossible}};
+}
+
+}  // namespace
+
+Json time_json(const TimeReport& report) {
+  const TimeExplanation& e = report.time;
+  Json json = json_result("explain");
+  json["run"] = report.path;
+  json["name"] = report.run.info.name;
+  json["headline"] = time_headline(report.run, e);
+  json["step"] = e.step;
+  json["begin_ns"] = e.begin.count;
+  json["end_ns"] = e.end.count;
+  json["step_ns"] = e.length().count;
+  json["compute_ns"] = e.compute.count;
+  json["idle_ns"] = e.idle().count;
+  json["communication_ns"] = e.communication.count;
+  json["exposed_communication_ns"] = e.exposed_communication.count;
+  json["kernel_contention_ns"] = e.kernel_contention.count;
+  json["contention_unknown_ns"] = e.contention_unknown.count;
+  json["step_ms"] = report.reported ? Json(report.reported->ms) : Json(nullptr);
+  json["step_ms_source"] = report.reported ? Json(report.reported->source) : Json(nullptr);
+  json["ranks"] = report.stragglers ? stragglers_json(*report.stragglers) : Json(nullptr);
+  json["causes"] = causes_json(e);
+  json["parts"] = parts_json(report.run, e);
+  json["critical_path"] = path_json(report);
+  add_remedies_json(report, json);
+  json["fingerprint"] = text_or_null(report.fingerprint);
+  return json;
+}
+
+}  // namespace foreshard::cli

@@ -1,0 +1,45 @@
+// How the time of a step is explained: a report for people, and the same numbers as JSON.
+//
+// Who: cli's explain --time. Pure text; equal input gives equal bytes. Times in JSON are nanoseconds of the run's
+// clock, except those whose names end with _ms.
+#pragma once
+
+#include <optional>
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include "cli/terminal/output.hpp"
+#include "core/compare/run_totals.hpp"
+#include "core/explain_time/critical_path.hpp"
+#include "core/explain_time/time_explanation.hpp"
+#include "core/run/run.hpp"
+#include "core/straggler/straggler.hpp"
+#include "sim/sweep/time_remedies.hpp"
+
+namespace foreshard::cli {
+
+struct TimeReport {
+  std::string path;  ///< RUN as given
+  const Run& run;
+  const TimeExplanation& time;
+  std::vector<PathRow> critical_path;
+  std::optional<StepTime> reported;      ///< what `plan` and `compare` call the step; none: another step was asked for
+  std::optional<Stragglers> stragglers;  ///< none: one rank was recorded
+  std::optional<sim::TimeRemedies> remedies;  ///< none: not asked for, or nothing to simulate from
+  std::string no_remedies = {};               ///< why there are none; empty where there are
+  std::string machine = {};                   ///< name of the profile that they were simulated on
+  std::string machine_note = {};              ///< why that is not the run's; empty where it is, or was asked for
+  std::string fingerprint = {};               ///< of the run; empty: a store without
+};
+
+/// The keys of docs/explain.md, "Where the time goes".
+[[nodiscard]] Json time_json(const TimeReport& report);
+
+/// What may help and is not simulated, one sentence each.
+[[nodiscard]] std::vector<std::string> not_simulated(const TimeReport& report);
+
+/// About 25 lines; `detail`: all of it.
+void print_time(std::ostream& out, const TimeReport& report, bool detail);
+
+}  // namespace foreshard::cli

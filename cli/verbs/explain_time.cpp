@@ -1,0 +1,38 @@
+#include "cli/verbs/explain_time.hpp"
+
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "cli/reports/fingerprint.hpp"
+#include "cli/reports/time_report.hpp"
+#include "cli/verbs/verbs.hpp"
+
+namespace foreshard::cli {
+
+Result<int> explain_time_of(const ExplainedTime& wanted, Console& console) {
+  const auto time = explain_time(wanted.run, wanted.step);
+  if (!time) {
+    Error error = time.error();
+    if (error.where.empty()) error.where = wanted.path;
+    return tl::unexpected(error);
+  }
+  TimeReport report{wanted.path,
+                    wanted.run,
+                    *time,
+                    critical_path(wanted.run, *time),
+                    std::nullopt,
+
+                    find_stragglers(wanted.run),
+                    std::nullopt};
+  if (!wanted.step) report.reported = step_time(wanted.run);
+  report.fingerprint = fingerprint_of(wanted.run);
+  report.no_remedies = wanted.no_remedies;
+  if (wanted.workload) FORESHARD_TRY(add_time_remedies(wanted.workload, wanted.remedies, console, report));
+  if (wanted.json)
+    print_json(console.out, time_json(report));
+  else
+    print_time(console.out, report, wanted.detail);
+  return kDone;
+}
+
+}  // namespace foreshard::cli

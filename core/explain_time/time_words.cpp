@@ -1,0 +1,222 @@
+#include "core/explain_time/time_words.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "core/base/units.hpp"
+#include "core/device/collective_names.hpp"
+
+namespace foreshard {
+namespace {
+
+constexpr std::size_t kKernelName = 48;  // of a kernel: cuDNN's have hundreds of characters
+constexpr double kWorthSaying = 0.01;    // of the step
+
+std::string in_ms(Nanoseconds time) {
+  return fmt::format("{:.2f} ms", time.ms());
+}
+
+std::string kernel_words(std::string_view name) {
+  if (name.starts_with("void ")) name.remove_prefix(5);
+  if (name.starts_with("Mem")) return std::string(name);  // "Memcpy HtoD (Pinned -> Device)"
+  constexpr std::string_view kNoName = "(anonymous namespace)::";
+  if (const auto at = name.find(kNoName); at != std::string_view::npos && at < name.find('<'))
+    name.remove_prefix(at + kNoName.size());
+  name = name.substr(0, name.find_first_of("<("));
+  if (const auto scope = name.rfind("::"); scope != std::string_view::npos) name.remove_prefix(scope + 2);
+  if (name.empty()) return "a kernel";
+  return name.size() <= kKernelName ? std::string(name) : std::string(name.substr(0, kKernelName)) + "...";
+}
+
+std::string unit_words(const std::string& unit) {
+  return unit.empty() || unit == "root" ? "the root" : unit;
+}
+
+std::string unit_of(const Run& run, std::size_t op) {
+  if (op >= run.device_ops.size()) return "an earlier unit";
+  const UnitId unit = run.device_ops[op].unit;
+  return unit.value < run.units.size() ? unit_words(run.units[unit.value].name) : "an earlier unit";
+}
+
+std::string host_words(const Run& run, const IdlePart& part) {
+  const std::string& label = run.labels.text(part.host);
+  return label.empty() ? std::string() : fmt::format(", in {}", label);
+}
+
+/// "the first gather (all-gather of the root, 1002 MiB)" of the longest part of a cause.
+std::string unhidden(const Run& run, const TimeExplanation& e, const CauseTotal& total) {
+  const IdlePart& part = e.parts[total.longest];
+  return fmt::format("{} ({})", part.cause == IdleCause::first_gather ? "the first gather" : "the last reduction",
+                     op_words(run, part.op));
+}
+
+/// What most of the exposed communication is.
+std::string communication_words(const Run& run, const TimeExplanation& e, const CauseTotals& totals) {
+  const CauseTotal& first = totals[static_cast<std::size_t>(IdleCause::first_gather)];
+  const CauseTotal& last = totals[static_cast<std::size_t>(IdleCause::last_reduction)];
+  const Nanoseconds unhideable = first.time + last.time;
+  auto most = IdleCause::prefetch;
+  for (const IdleCause cause : kEnumValues<IdleCause>)
+    if (cause >= IdleCause::prefetch && is_communication(cause) &&
+        totals[static_cast<std::size_t>(cause)].time > totals[static_cast<std::size_t>(most)].time)
+      most = cause;
+  const CauseTotal& other = totals[static_cast<std::size_t>(most)];
+  const auto share = [&](Nanoseconds time) {
+    return 2 * time.count >= e.exposed_communication.count ? fmt::format("most of it ({})", in_ms(time))
+                                                           : fmt::format("{} of it", in_ms(time));
+  };
+  if (unhideable >= other.time) {
+    if (unhideable.count == 0) return {};
+    std::string what;
+    if (last.parts > 0) what = unhidden(run, e, last);
+    if (first.parts > 0) what += (what.empty() ? "" : " and ") + unhidden(run, e, first);
+    return fmt::format(", {} {}, which nothing can hide", share(unhideable), what);
+  }
+  const IdlePart& longest = e.parts[other.longest];
+  switch (most) {
+    case IdleCause::late_rank:
+      return fmt::format(", {} waiting for {}", share(other.time),
+                         longest.rank ? fmt::format("other ranks, longest for rank {}", *longest.rank) : "other ranks");
+    case IdleCause::previous_collective:
+      return fmt::format(", {} in collectives that queue behind one another: they fill {} of the step",
+                         share(other.time), in_ms(e.communication));
+    case IdleCause::contention:
+      return fmt::format(", {} because kernels beside them slow collectives down", share(other.time));
+    default:
+      return fmt::format(", {} {} ({})", share(other.time), title(most), chain_words(run, longest));
+  }
+}
+
+/// The phase in which the host is late for longest.
+std::string host_phase(const TimeExplanation& e) {
+  std::vector<std::pair<std::string, Nanoseconds>> phases;
+  for (const IdlePart& part : e.parts) {
+    if (!is_host(part.cause)) continue;
+    const std::string& phase = e.gaps[part.gap].phase;
+    const auto known = std::find_if(phases.begin(), phases.end(), [&](const auto& p) { return p.first == phase; });
+    if (known == phases.end())
+      phases.emplace_back(phase, part.length());
+    else
+      known->second += part.length();
+  }
+  const auto most =
+      std::max_element(phases.begin(), phases.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
+  return most == phases.end() || most->first.empty() ? "between phases" : "in " + most->first;
+}
+
+}  // namespace
+
+CauseTotals cause_totals(const TimeExplanation& explanation) {
+  CauseTotals totals;
+  for (std::size_t i = 0; i < explanation.parts.size(); ++i) {
+    const IdlePart& part = explanation.parts[i];
+    CauseTotal& total = totals[static_cast<std::size_t>(part.cause)];
+    if (total.parts == 0 || part.length() > explanation.parts[total.longest].length()) total.longest = i;
+    total.time += part.length();
+    ++total.parts;
+  }
+  return totals;
+}
+
+std::string_view title(IdleCause cause) {
+  constexpr std::array<std::string_view, kEnumSize<IdleCause>> kTitles{"host: issuing",
+                                                                       "host: caching allocator",
+                                                                       "host: synchronizing",
+                                                                       "launch and event latency",
+                                                                       "gaps between kernels",
+                                                                       "first gather",
+                                                                       "last reduction",
+                                                                       "issued late",
+                                                                       "behind another collective",
+                                                                       "behind an earlier copy-out",
+                                                                       "behind its gradients",
+                                                                       "behind other compute",
+                                                                       "contention",
+                                                                       "waiting for other ranks",
+                                                                       "copies"};
+  return kTitles[static_cast<std::size_t>(cause)];
+}
+
+std::string op_words(const Run& run, std::size_t op) {
+  if (op >= run.device_ops.size()) return "the step's end";
+  const DeviceOpRecord& record = run.device_ops[op];
+  if (record.kind != DeviceOpRecord::Kind::collective) return kernel_words(run.labels.text(record.label));
+  std::string text = std::string(dashed_name(record.collective));
+  if (record.unit.value < run.units.size()) text += " of " + unit_words(run.units[record.unit.value].name);
+  return record.bytes > 0 ? fmt::format("{}, {}", text, format_bytes(record.bytes)) : text;
+}
+
+std::string chain_words(const Run& run, const IdlePart& part) {
+  const std::string what = op_words(run, part.op);
+  const std::string behind = part.behind == kNoDeviceOp ? std::string("earlier work") : op_words(run, part.behind);
+  switch (part.cause) {
+    case IdleCause::issuing:
+      return fmt::format("the host had not issued {} yet{}", what, host_words(run, part));
+    case IdleCause::allocator:
+      return fmt::format("the caching allocator held the host up{}, before {}", host_words(run, part), what);
+    case IdleCause::synchronize:
+      return fmt::format("the host waited for the GPU{}, before {}", host_words(run, part), what);
+    case IdleCause::launch:
+      return fmt::format("{} was on its way", what);
+    case IdleCause::kernel_gap:
+      return fmt::format("between {} and {}", behind, what);
+    case IdleCause::first_gather:
+      return fmt::format("{}: nothing of the forward can run before it", what);
+    case IdleCause::last_reduction:
+      return fmt::format("{}: the optimizer needs it, and no backward is left", what);
+    case IdleCause::prefetch:
+      return fmt::format("{} was issued only then{}", what, host_words(run, part));
+    case IdleCause::previous_collective:
+      return fmt::format("{} was behind {}", what, behind);
+    case IdleCause::buffer:
+      return fmt::format("{} waited for the copy-out of {}", what, unit_of(run, part.behind));
+    case IdleCause::gradients:
+      return fmt::format("{} waited for its gradients ({})", what, behind);
+    case IdleCause::dependency:
+      return fmt::format("{} waited for {}", what, behind);
+    case IdleCause::contention:
+      return fmt::format("{} was slowed down or kept waiting by {} beside it", what, behind);
+    case IdleCause::late_rank:
+      return part.rank ? fmt::format("{} waited for rank {}", what, *part.rank)
+                       : fmt::format("{} waited for other ranks, which are not recorded", what);
+    case IdleCause::copies:
+      return fmt::format("{} on another stream", what);
+  }
+  return what;
+}
+
+std::string time_headline(const Run& run, const TimeExplanation& e) {
+  const CauseTotals totals = cause_totals(e);
+  Nanoseconds host, communication, gaps;
+  for (const IdleCause cause : kEnumValues<IdleCause>) {
+    const Nanoseconds time = totals[static_cast<std::size_t>(cause)].time;
+    if (is_host(cause)) host += time;
+    if (is_communication(cause) || cause == IdleCause::copies) communication += time;
+    if (cause == IdleCause::kernel_gap || cause == IdleCause::launch) gaps += time;
+  }
+  const std::string step = in_ms(e.length());
+  const Nanoseconds least = e.length().scaled(kWorthSaying);
+  std::vector<std::pair<Nanoseconds, std::string>> clauses{
+      {communication, fmt::format("{} of {} a step are exposed communication{}", in_ms(e.exposed_communication), step,
+                                  communication_words(run, e, totals))},
+      {host, fmt::format("the host is late for {} of {} a step, most of it {}", in_ms(host), step, host_phase(e))},
+      {gaps, fmt::format("gaps between kernels and launch latencies take {} of {} a step", in_ms(gaps), step)}};
+  const std::string shorter[] = {fmt::format("{} are exposed communication", in_ms(e.exposed_communication)),
+                                 fmt::format("the host is late for {}", in_ms(host)),
+                                 fmt::format("gaps between kernels take {}", in_ms(gaps))};
+  const auto most = static_cast<std::size_t>(
+      std::max_element(clauses.begin(), clauses.end(), [](const auto& a, const auto& b) { return a.first < b.first; }) -
+      clauses.begin());
+  std::string text = clauses[most].first < least
+                         ? fmt::format("the GPU computes for {} of {} a step", in_ms(e.compute), step)
+                         : clauses[most].second;
+  for (std::size_t i = 0; i < clauses.size(); ++i)
+    if (i != most && clauses[i].first >= least) text += "; " + shorter[i];
+  if (e.kernel_contention >= least)
+    text += fmt::format("; kernels lose {} beside collectives", in_ms(e.kernel_contention));
+  return text;
+}
+
+}  // namespace foreshard

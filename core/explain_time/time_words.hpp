@@ -1,0 +1,31 @@
+// An explanation of a step's time in words: the same in the report, the JSON and the page. Pure; deterministic.
+#pragma once
+
+#include <array>
+#include <string>
+#include <string_view>
+
+#include "core/explain_time/time_explanation.hpp"
+#include "core/run/run.hpp"
+
+namespace foreshard {
+
+/// What all parts of a cause come to.
+struct CauseTotal {
+  Nanoseconds time;
+  std::size_t parts = 0;
+  std::size_t longest = kNoDeviceOp;  ///< in TimeExplanation::parts; none: no part has the cause
+};
+using CauseTotals = std::array<CauseTotal, kEnumSize<IdleCause>>;
+[[nodiscard]] CauseTotals cause_totals(const TimeExplanation& explanation);
+
+/// A row's title: "behind another collective".
+[[nodiscard]] std::string_view title(IdleCause cause);
+/// "all-gather of layers.3 (116 MiB)", or the kernel's name without its template arguments.
+[[nodiscard]] std::string op_words(const Run& run, std::size_t op);
+/// Why that interval: what was waited for, and what that waited for. One clause without a full stop.
+[[nodiscard]] std::string chain_words(const Run& run, const IdlePart& part);
+/// Why the step is not faster, in one sentence without a full stop.
+[[nodiscard]] std::string time_headline(const Run& run, const TimeExplanation& explanation);
+
+}  // namespace foreshard

@@ -1,0 +1,35 @@
+// The changes of settings that might make a step faster: all that `explain --time` tries. Internal to sim/sweep.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "sim/sweep/candidates.hpp"
+
+namespace foreshard::sim {
+
+/// Changes of one kind exclude one another; of different kinds they go together.
+enum class ChangeKind : std::uint8_t {
+  prefetch = 0,
+  reshard = 1,
+  all_gather = 2,
+  reduce_scatter = 3,
+  reduce_dtype = 4,
+  units = 5,
+  mesh = 6,
+  program = 7,
+};
+
+struct TimeCandidate {
+  Candidate candidate;
+  ChangeKind kind = ChangeKind::prefetch;
+  std::function<void(Settings&)> change;
+};
+
+/// Each different from `base` and from the others: prefetch lists and the async unshard, parameters kept after forward,
+/// transports, the gradients' dtype, larger units, HSDP, then what shapes the step itself (optimizer, checkpointing,
+/// offload).
+[[nodiscard]] std::vector<TimeCandidate> time_candidates(const Settings& base);
+
+}  // namespace foreshard::sim
