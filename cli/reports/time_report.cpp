@@ -18,6 +18,7 @@ constexpr Nanoseconds kKernelGaps{10'000};  // as short they are of no interest 
 constexpr std::size_t kRemedies = 3;        // of the short report
 constexpr std::size_t kExamples = 2;        // of settings that do not help, in the short report
 constexpr std::size_t kPathRows = 60;
+constexpr double kAMean = 0.001;           // of the step: more than rounding
 constexpr double kProfilerSlowing = 0.05;  // of the measured step: more is said first
 constexpr double kWorthANote = 0.02;       // of the step
 constexpr double kWorthARow = 0.0005;      // of the step, in the short report
@@ -79,6 +80,9 @@ void print_causes(std::ostream& out, const TimeReport& report, bool detail) {
   if (report.reported && report.reported->source == "measured")
     out << fmt::format("  measured without a profiler: {:.2f} ms ({:+.2f} ms, not in the timeline and in no cause)\n",
                        report.reported->ms, report.reported->ms - e.length().ms());
+  else if (report.reported && std::abs(report.reported->ms - e.length().ms()) > kAMean * e.length().ms())
+    out << fmt::format("  the run's step time, {:.2f} ms, is the mean of several steps that differ\n",
+                       report.reported->ms);
 }
 
 /// A phase's share of each group of causes.
@@ -132,7 +136,8 @@ void print_longest(std::ostream& out, const TimeReport& report) {
   for (const std::size_t g : order) {
     const IdleGap& gap = e.gaps[g];
     if (gap.length() <= kKernelGaps) break;
-    out << fmt::format("  {} ms from {} ms in {}\n", ms(gap.length()), ms(gap.start - e.begin), phase_name(gap.phase));
+    out << fmt::format("  {} ms from {} ms, {}\n", ms(gap.length()), ms(gap.start - e.begin),
+                       gap.phase.empty() ? "between phases" : "in " + gap.phase);
     for (std::size_t i = gap.first_part; i < gap.first_part + gap.parts; ++i)
       if (const IdlePart& part = e.parts[i]; 20 * part.length().count >= gap.length().count)
         out << fmt::format("    {} ms {}: {}\n", ms(part.length()), title(part.cause), chain_words(report.run, part));

@@ -74,6 +74,8 @@ std::size_t CollectiveReasons::collective_before(std::size_t op) const {
 Reason CollectiveReasons::behind_compute(const DeviceOpRecord& collective, std::size_t source) const {
   const std::string& range = run_.labels.text(host_.range_at(run_.device_ops[source].issue));
   if (range.starts_with("FSDP::all_gather_copy_out")) return {IdleCause::buffer, source, {}};
+  // Async ops copy in on the compute stream: the gather stands where it was issued, behind all that was issued before.
+  if (range.starts_with("FSDP::all_gather")) return {IdleCause::prefetch, source, host_.range_at(collective.issue)};
   if (reduces_gradients(collective)) return {IdleCause::gradients, source, {}};
   return {IdleCause::dependency, source, {}};
 }

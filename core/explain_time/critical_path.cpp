@@ -84,15 +84,24 @@ class Stretches {
     const std::string& phase = places_.phase(op);
     const std::string unit = places_.unit(op);
     if (out_.empty() || !out_.back().computes || out_.back().phase != phase || out_.back().unit != unit)
-      out_.push_back({true, {}, phase, unit, unit, from - leading_, leading_, leading_, kNoDeviceOp});
-    leading_ = {};
+      push({true, {}, phase, unit, unit, from, {}, {}, kNoDeviceOp});
     out_.back().time += to - from;
+  }
+
+  /// Short waits before the first stretch are its own.
+  void push(PathStretch stretch) {
+    stretch.start -= leading_;
+    stretch.time += leading_;
+    if (stretch.computes) stretch.idle += leading_;
+    leading_ = {};
+    out_.push_back(std::move(stretch));
   }
 
   void wait(const IdleGap& gap) {
     for (std::size_t i = gap.first_part; i < gap.first_part + gap.parts; ++i) {
       const IdlePart& part = e_.parts[i];
-      if (part.length() < short_ && out_.empty() && i + 1 == gap.first_part + gap.parts) {
+      const bool last = &gap == &e_.gaps.back() && i + 1 == gap.first_part + gap.parts;
+      if (part.length() < short_ && out_.empty() && !last) {
         leading_ += part.length();
       } else if (part.length() < short_ && !out_.empty() && out_.back().computes) {
         out_.back().time += part.length();
@@ -102,7 +111,7 @@ class Stretches {
         out_.back().time += part.length();
         if (part.length() > e_.parts[out_.back().part].length()) out_.back().part = i;
       } else {
-        out_.push_back({false, part.cause, gap.phase, part.unit, part.unit, part.start, part.length(), {}, i});
+        push({false, part.cause, gap.phase, part.unit, part.unit, part.start, part.length(), {}, i});
       }
     }
   }

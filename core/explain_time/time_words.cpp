@@ -45,6 +45,27 @@ std::string host_words(const Run& run, const IdlePart& part) {
   return label.empty() ? std::string() : fmt::format(", in {}", label);
 }
 
+bool collective(const Run& run, std::size_t op) {
+  return op < run.device_ops.size() && run.device_ops[op].kind == DeviceOpRecord::Kind::collective;
+}
+
+/// The prefetch rule that issues an all-gather where it is issued (fsdp2 semantics 4.4, 4.5).
+std::string prefetch_words(const Run& run, const IdlePart& part) {
+  if (!collective(run, part.op) || run.device_ops[part.op].collective != CollectiveKind::all_gather) return {};
+  const Nanoseconds issue = run.device_ops[part.op].issue;
+  for (const PhaseRecord& phase : run.phases) {
+    if (issue < phase.start || issue >= phase.end || phase.recording == Recording::snapshot) continue;
+    const Settings& s = run.settings;
+    if (phase.name == "forward" && s.prefetch_lists.forward.empty())
+      return s.forward_prefetch ? fmt::format(": {} ahead in forward", *s.forward_prefetch)
+                                : ": its own pre-forward issues it, without forward prefetch";
+    if (phase.name == "backward" && s.prefetch_lists.backward.empty())
+      return s.backward_prefetch ? fmt::format(": {} ahead in backward", *s.backward_prefetch)
+                                 : ": by default one ahead in backward";
+  }
+  return {};
+}
+
 /// "the first gather (all-gather of the root, 1002 MiB)" of the longest part of a cause.
 std::string unhidden(const Run& run, const TimeExplanation& e, const CauseTotal& total) {
   const IdlePart& part = e.parts[total.longest];
@@ -167,7 +188,7 @@ std::string chain_words(const Run& run, const IdlePart& part) {
     case IdleCause::last_reduction:
       return fmt::format("{}: the optimizer needs it, and no backward is left", what);
     case IdleCause::prefetch:
-      return fmt::format("{} was issued only then{}", what, host_words(run, part));
+      return fmt::format("{} was issued only then{}{}", what, host_words(run, part), prefetch_words(run, part));
     case IdleCause::previous_collective:
       return fmt::format("{} was behind {}", what, behind);
     case IdleCause::buffer:
@@ -177,7 +198,8 @@ std::string chain_words(const Run& run, const IdlePart& part) {
     case IdleCause::dependency:
       return fmt::format("{} waited for {}", what, behind);
     case IdleCause::contention:
-      return fmt::format("{} was slowed down or kept waiting by {} beside it", what, behind);
+      return collective(run, part.op) ? fmt::format("{} was slowed down by {} beside it", what, behind)
+                                      : fmt::format("{} found no SM free beside {}", what, behind);
     case IdleCause::late_rank:
       return part.rank ? fmt::format("{} waited for rank {}", what, *part.rank)
                        : fmt::format("{} waited for other ranks, which are not recorded", what);

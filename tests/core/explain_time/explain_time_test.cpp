@@ -256,6 +256,48 @@ TEST_CASE("a run without device ops, and a step that is not there, are refused")
   CHECK(explain_time(step.run, 7).error().kind == ErrorKind::usage);
 }
 
+TEST_CASE("an async all-gather whose copy-in is on the compute stream is issued where it is needed") {
+  Step step;
+  step.gather(0, 0, 1'000, 20'000);
+  step.gather(1, 1, 26'000, 40'000);
+  step.compute(2, 43'000, 100'000);
+  step.range("FSDP::all_gather (layers.1)", 5, 20);
+  step.compute(10, 102'000, 110'000);  // the copy-in
+  const std::size_t gather = step.gather(2, 15, 113'000, 220'000);
+  step.compute(30, 223'000, 300'000);
+  CHECK(step.causes().back() == "prefetch 110000");
+  CHECK(chain_words(step.run, step.part(IdleCause::prefetch)) ==
+        "all-gather of layers.1, 2.93 KiB was issued only then, in FSDP::all_gather (layers.1): its own pre-forward "
+        "issues it, without forward prefetch");
+  CHECK(step.part(IdleCause::prefetch).op == gather);
+}
+
+TEST_CASE("ops without length at one moment, with waits among them, end") {
+  Run run;
+  run.info.kind = RunKind::planned;
+  for (std::uint32_t i = 0; i < 40; ++i) {
+    DeviceOpRecord op;
+    op.stream = StreamId{i % 4};
+    op.kind = i % 4 == 2 ? DeviceOpRecord::Kind::collective : DeviceOpRecord::Kind::kernel;
+    op.communicator = CommunicatorId{i % 3};
+    op.unit = UnitId{i};  // no such unit
+    op.label = LabelId{i};
+    op.issue = op.start = op.end = {i < 20 ? 0 : 1'000};
+    run.device_ops.push_back(op);
+    run.events.push_back({EventRecord::Kind::record, EventId{i}, op.stream, op.issue});
+    run.events.push_back({EventRecord::Kind::wait, EventId{i}, StreamId{(i + 1) % 4}, op.issue});
+  }
+  StepRecord step;
+  step.end = {2'000};
+  step.device_end = Nanoseconds{3'000};
+  run.steps = {step};
+  const auto e = explain_time(run);
+  REQUIRE(e);
+  CHECK(test::time_parts_fault(run, *e) == "");
+  for (const IdlePart& part : e->parts) CHECK_FALSE(chain_words(run, part).empty());
+  CHECK_FALSE(time_headline(run, *e).empty());
+}
+
 TEST_CASE("the parts of random runs add up to step - compute") {
   for (std::uint64_t seed = 0; seed < 300; ++seed)
     for (const RunKind kind : {RunKind::imported, RunKind::planned, RunKind::executed}) {
