@@ -11,7 +11,7 @@ namespace foreshard {
 namespace {
 
 constexpr Nanoseconds kShortest{20'000};
-constexpr std::size_t kMaxPattern = 4;
+constexpr std::size_t kMaxPattern = 8;
 constexpr double kAlike = 0.25;  // of a repeat's time, against the first of its pattern
 
 /// "layers.12.mlp" as "layers.#.mlp" and 12; the first number of several.

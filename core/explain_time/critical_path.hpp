@@ -5,7 +5,7 @@
 //
 // The compute stream is the critical path, since the step is its time: a stretch of it is the work of one phase and
 // unit, or a wait with its cause. Waits shorter than kShortWait, and work as short between others, belong to the
-// stretch before them. Repeating patterns of up to four stretches whose units are numbered on (layers.1, layers.2, …)
+// stretch before them. Repeating patterns of up to eight stretches whose units are numbered on (layers.1, layers.2, …)
 // and whose times are alike are folded into one row.
 #pragma once
 

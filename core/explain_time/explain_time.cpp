@@ -231,8 +231,11 @@ Result<TimeExplanation> explain_time(const Run& run, const std::optional<std::in
   for (const StepRecord& record : run.steps)
     if (record.device_end) list += (list.empty() ? "" : ", ") + std::to_string(record.index);
   if (list.empty())
-    return fail(ErrorKind::input, "no device ops were recorded, so there is no time to explain", run.info.name,
-                "import the run with --trace");
+    return run.info.kind == RunKind::imported
+               ? fail(ErrorKind::input, "no device ops were recorded, so there is no time to explain", run.info.name,
+                      "import the run with --trace")
+               : fail(ErrorKind::input, "none of its steps came to an end, so there is no time to explain",
+                      run.info.name, "explain it without --time: it ran out of memory, or deadlocks");
   return fail(ErrorKind::usage, wanted ? "it has no step " + std::to_string(*wanted) + " on the GPU" : "no step ended",
               run.info.name, "it has " + list);
 }
