@@ -45,6 +45,19 @@ Json parts_json(const Run& run, const TimeExplanation& e) {
   return parts;
 }
 
+Json gaps_json(const Run& run, const TimeExplanation& e) {
+  Json gaps = Json::array();
+  for (const IdleGap& gap : e.gaps)
+    gaps.push_back({{"start_ns", gap.start.count},
+                    {"end_ns", gap.end.count},
+                    {"phase", text_or_null(gap.phase)},
+                    {"next", op_or_null(gap.next)},
+                    {"before", next_words(run, gap)},
+                    {"first_part", gap.first_part},
+                    {"parts", gap.parts}});
+  return gaps;
+}
+
 Json path_json(const TimeReport& report) {
   Json path = Json::array();
   for (const PathRow& row : report.critical_path) {
@@ -125,6 +138,7 @@ Json time_json(const TimeReport& report) {
   json["step_ms_source"] = report.reported ? Json(report.reported->source) : Json(nullptr);
   json["ranks"] = report.stragglers ? stragglers_json(*report.stragglers) : Json(nullptr);
   json["causes"] = causes_json(e);
+  json["gaps"] = gaps_json(report.run, e);
   json["parts"] = parts_json(report.run, e);
   json["critical_path"] = path_json(report);
   add_remedies_json(report, json);

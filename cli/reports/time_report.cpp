@@ -137,8 +137,8 @@ void print_longest(std::ostream& out, const TimeReport& report) {
   for (const std::size_t g : order) {
     const IdleGap& gap = e.gaps[g];
     if (gap.length() <= kKernelGaps) break;
-    out << fmt::format("  {} ms from {} ms, {}\n", ms(gap.length()), ms(gap.start - e.begin),
-                       gap.phase.empty() ? "between phases" : "in " + gap.phase);
+    out << fmt::format("  {} ms from {} ms, {}, before {}\n", ms(gap.length()), ms(gap.start - e.begin),
+                       gap.phase.empty() ? "between phases" : "in " + gap.phase, next_words(report.run, gap));
     for (std::size_t i = gap.first_part; i < gap.first_part + gap.parts; ++i)
       if (const IdlePart& part = e.parts[i]; 20 * part.length().count >= gap.length().count)
         out << fmt::format("    {} ms {}: {}\n", ms(part.length()), title(part.cause), chain_words(report.run, part));
@@ -324,10 +324,13 @@ std::string profiler_words(const TimeReport& report) {
 
 std::vector<std::string> not_simulated(const TimeReport& report) {
   const TimeExplanation& e = report.time;
-  Nanoseconds root, host, ranks;
+  Nanoseconds root, host, ranks, other_kind;
   for (const IdlePart& part : e.parts) {
     if (is_host(part.cause)) host += part.length();
     if (part.cause == IdleCause::late_rank) ranks += part.length();
+    if (part.cause == IdleCause::previous_collective &&
+        report.run.device_ops[part.op].collective != report.run.device_ops[part.behind].collective)
+      other_kind += part.length();
     const bool unhideable = part.cause == IdleCause::first_gather || part.cause == IdleCause::last_reduction;
     if (unhideable && part.unit == "root") root += part.length();
   }
@@ -339,6 +342,11 @@ std::vector<std::string> not_simulated(const TimeReport& report) {
                     ms(root)));
   if (host > e.length().scaled(kWorthANote))
     out.emplace_back("CUDA graphs and torch.compile, which launch less: record the run with them");
+  if (other_kind > e.length().scaled(kWorthANote))
+    out.push_back(fmt::format(
+        "a communicator of their own for reduce-scatters: {} ms wait behind a collective of the other kind; "
+        "beside each other both would share the links",
+        ms(other_kind)));
   if (ranks > e.length().scaled(kWorthANote))
     out.push_back(fmt::format("other ranks, which this one waits for {} ms: no setting of FSDP2 makes them faster{}",
                               ms(ranks), report.run.ranks.size() > 1 ? "" : "; record them all to see which is late"));

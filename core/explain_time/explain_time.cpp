@@ -86,7 +86,11 @@ class Explainer {
   /// Ended by `next`, or by the step's end.
   void gap(std::size_t next, Nanoseconds from, Nanoseconds to) {
     if (to <= from) return;
-    IdleGap gap{from, to, next, out_.parts.size(), 0, next == kNoDeviceOp ? std::string() : places_.phase(op_at(next))};
+    IdleGap gap{from, to, next, out_.parts.size(), 0, {}, {}};
+    if (next != kNoDeviceOp) {
+      gap.phase = places_.phase(op_at(next));
+      gap.range = host_.range_at(op_at(next).issue);
+    }
     const std::size_t first = out_.parts.size();
     walk(next, from, to);
     std::reverse(out_.parts.begin() + static_cast<std::ptrdiff_t>(first), out_.parts.end());

@@ -87,6 +87,7 @@ struct IdleGap {
   std::size_t first_part = 0;      ///< in TimeExplanation::parts; they follow one another without holes
   std::size_t parts = 0;
   std::string phase;  ///< of `next`; empty: between phases
+  LabelId range;      ///< that the host issued `next` in: "FSDP::post_backward_reduce (layers.3)"; may be none
 
   [[nodiscard]] Nanoseconds length() const { return end - start; }
 };

@@ -209,6 +209,20 @@ std::string chain_words(const Run& run, const IdlePart& part) {
   return what;
 }
 
+std::string next_words(const Run& run, const IdleGap& gap) {
+  if (gap.next == kNoDeviceOp) return "the end of the step";
+  const std::string_view range = run.labels.text(gap.range);
+  const auto open = range.find(" (");
+  const bool named = open != std::string_view::npos && range.ends_with(')');
+  const std::string unit = named ? std::string(range.substr(open + 2, range.size() - open - 3)) : "the root";
+  if (range.starts_with("FSDP::all_gather_copy_out")) return "the copy-out of " + unit;
+  if (range.starts_with("FSDP::post_backward_reduce"))
+    return fmt::format("the reduce-scatter's copy-in of {}, which waits until the one before has freed its input",
+                       unit);
+  if (range.starts_with("Optimizer")) return "the optimizer";
+  return op_words(run, gap.next);
+}
+
 std::string time_headline(const Run& run, const TimeExplanation& e) {
   const CauseTotals totals = cause_totals(e);
   Nanoseconds host, communication, gaps;

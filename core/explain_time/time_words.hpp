@@ -25,6 +25,8 @@ using CauseTotals = std::array<CauseTotal, kEnumSize<IdleCause>>;
 [[nodiscard]] std::string op_words(const Run& run, std::size_t op);
 /// Why that interval: what was waited for, and what that waited for. One clause without a full stop.
 [[nodiscard]] std::string chain_words(const Run& run, const IdlePart& part);
+/// What the compute stream did next, for which it had to wait: "the copy-out of layers.3". One noun phrase.
+[[nodiscard]] std::string next_words(const Run& run, const IdleGap& gap);
 /// Why the step is not faster, in one sentence without a full stop.
 [[nodiscard]] std::string time_headline(const Run& run, const TimeExplanation& explanation);
 

@@ -96,5 +96,22 @@ TEST_CASE("the parts of every reference run's steps add up", "[explain_time]") {
   check_recordings(*folder);
 }
 
+/// Of all eight ranks, the fifth slowed down on purpose.
+TEST_CASE("the slow rank of w8_l1b_slow is what the others' steps lose their time to", "[explain_time]") {
+  const auto folder = test::truth_folder("runs");
+  if (!folder || !fs::exists(*folder + "/w8_l1b_slow.rank0.trace.json.xz")) FORESHARD_SKIP(test::kNoTruth);
+  const traces::Imported imported = import_stem(*folder + "/w8_l1b_slow");
+  const auto e = explain_time(imported.run);
+  REQUIRE(e);
+  Nanoseconds rank5, waiting;
+  for (const IdlePart& part : e->parts) {
+    if (part.cause != IdleCause::late_rank) continue;
+    waiting += part.length();
+    if (part.rank == 5U) rank5 += part.length();
+  }
+  CHECK(rank5.ms() > 0.9 * waiting.ms());
+  CHECK(waiting.ms() > 0.5 * e->idle().ms());  // 31 of 51 ms
+}
+
 }  // namespace
 }  // namespace foreshard

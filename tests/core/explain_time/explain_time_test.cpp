@@ -164,6 +164,9 @@ TEST_CASE("a collective behind another of its communicator names it") {
         Causes{"first_gather 19000", "first_gather 20000", "gradients 50000", "previous_collective 110000"});
   CHECK(step.part(IdleCause::previous_collective).op == waits);
   CHECK(step.part(IdleCause::previous_collective).behind == before);
+  step.range("FSDP::all_gather_copy_out (layers.1)", 4, 6);
+  (void)step.causes();
+  CHECK(next_words(step.run, step.e.gaps.back()) == "the copy-out of layers.1");
 }
 
 TEST_CASE("a collective that its isolated twins outrun was slowed by the kernel beside it") {
@@ -242,6 +245,7 @@ TEST_CASE("words name the collective, its size and what it was behind") {
   CHECK(op_words(step.run, 0) == "all-gather of the root, 1000 B");
   CHECK(chain_words(step.run, step.part(IdleCause::first_gather)) ==
         "all-gather of the root, 1000 B: nothing of the forward can run before it");
+  CHECK(next_words(step.run, step.e.gaps.front()) == "kernel");
   CHECK(time_headline(step.run, step.e) ==
         "0.02 ms of 0.04 ms a step are exposed communication, most of it (0.02 ms) the first gather (all-gather of the "
         "root, 1000 B), which nothing can hide; gaps between kernels take 0.00 ms");
