@@ -6,7 +6,6 @@
 #include <cmath>
 
 #include "core/base/units.hpp"
-#include "core/device/collective_names.hpp"
 #include "core/explain_time/time_words.hpp"
 #include "core/straggler/straggler_text.hpp"
 
@@ -145,26 +144,6 @@ void print_longest(std::ostream& out, const TimeReport& report) {
   }
 }
 
-std::string unit_range(const PathStretch& stretch) {
-  if (stretch.unit.empty()) return {};
-  return stretch.unit == stretch.last_unit ? stretch.unit : stretch.unit + " to " + stretch.last_unit;
-}
-
-std::string stretch_words(const TimeReport& report, const PathStretch& stretch, std::size_t count) {
-  const std::string unit = unit_range(stretch);
-  if (stretch.computes) return fmt::format("{}{}", phase_name(stretch.phase), unit.empty() ? "" : " of " + unit);
-  const std::size_t op = report.time.parts[stretch.part].op;
-  if (count == 1 && !is_host(stretch.cause))
-    return fmt::format("waits: {}: {}", title(stretch.cause), op_words(report.run, op));
-  const bool collective =
-      op < report.run.device_ops.size() && report.run.device_ops[op].kind == DeviceOpRecord::Kind::collective;
-  const std::string what = collective && !is_host(stretch.cause)
-                               ? fmt::format(": {}s", dashed_name(report.run.device_ops[op].collective))
-                               : std::string();
-  return fmt::format("waits: {}{}{}", title(stretch.cause), what,
-                     unit.empty() ? "" : (what.empty() ? ", " : " of ") + unit);
-}
-
 /// The rows of one pattern stand in a bracket.
 std::string_view bracket(std::size_t index, std::size_t rows) {
   if (rows == 1) return "";
@@ -184,7 +163,7 @@ void print_path(std::ostream& out, const TimeReport& report) {
       table.row({ms(stretch.start - report.time.begin), ms(stretch.time), row.count > 1 ? ms(each) : "",
                  row.count > 1 && i == 0 ? std::to_string(row.count) : "",
                  fmt::format("{}{}{}", bracket(i, row.pattern.size()), stretch.computes ? "" : "  ",
-                             stretch_words(report, stretch, row.count))});
+                             stretch_words(report.run, report.time, stretch, row.count))});
     }
   table.print(out);
   if (rows > kPathRows) out << fmt::format("  and {} more (--json has all)\n", rows - kPathRows);

@@ -37,6 +37,8 @@ struct ExplainOptions {
   bool no_remedies = false;
   bool time = false;
   bool detail = false;
+  std::string picture;
+  bool force = false;
   bool json = false;
 };
 
@@ -116,6 +118,10 @@ Result<void> simulate(const ExplainOptions& options, const Loaded& loaded, Conso
 
 /// What belongs to memory alone, or to time alone.
 Result<void> check_options(const ExplainOptions& options) {
+  if (!options.picture.empty() && !options.time)
+    return fail(ErrorKind::usage, "the picture is of the time", "-o", "add --time; of memory: foreshard view");
+  if (!options.picture.empty() && !options.picture.ends_with(".svg"))
+    return fail(ErrorKind::usage, "the picture is written as .svg", options.picture, "name the output x.svg");
   if (!options.time && options.detail)
     return fail(ErrorKind::usage, "--detail belongs to --time", "--detail", "add --time, or leave it out");
   if (options.time && options.at != "peak")
@@ -128,9 +134,12 @@ Result<void> check_options(const ExplainOptions& options) {
 Result<int> explain_its_time(const ExplainOptions& options, const ExplainRequest& request, const Loaded& loaded,
                              Console& console) {
   for (const std::string& warning : loaded.run.info.warnings) console.warn(warning);
-  ExplainedTime wanted{loaded.run,         options.run,  loaded.workload,
-                       loaded.no_workload, request.step, {options.machine, options.memory_limit},
-                       options.detail,     options.json};
+  ExplainedTime wanted{loaded.run, options.run, loaded.workload, loaded.no_workload, request.step, {}};
+  wanted.remedies = {options.machine, options.memory_limit};
+  wanted.detail = options.detail;
+  wanted.json = options.json;
+  wanted.picture = options.picture;
+  wanted.force = options.force;
   if (options.no_remedies) {
     wanted.workload = nullptr;
     wanted.no_remedies = "--no-remedies";
@@ -212,6 +221,9 @@ Action add_explain(OptionSet& set) {
   set.add_flag("--no-remedies", options->no_remedies, "only explain, simulate nothing");
   set.add_flag("--time", options->time, "explain the step's time instead of its memory");
   set.add_flag("--detail", options->detail, "with --time: phases, the longest intervals, the critical path, the host");
+  set.add_option("-o,--output", options->picture, "with --time: the critical path as a picture, too")
+      .type_name("FILE.svg");
+  set.add_flag("--force", options->force, "write over an existing picture");
   set.add_flag("--json", options->json, "as JSON");
   return [options](Console& console) { return explain_run(*options, console); };
 }

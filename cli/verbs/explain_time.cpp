@@ -3,9 +3,11 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "cli/options/options.hpp"
 #include "cli/reports/fingerprint.hpp"
 #include "cli/reports/time_report.hpp"
 #include "cli/verbs/verbs.hpp"
+#include "viz/svg/time_path.hpp"
 
 namespace foreshard::cli {
 
@@ -16,18 +18,18 @@ Result<int> explain_time_of(const ExplainedTime& wanted, Console& console) {
     if (error.where.empty()) error.where = wanted.path;
     return tl::unexpected(error);
   }
-  TimeReport report{wanted.path,
-                    wanted.run,
-                    *time,
-                    critical_path(wanted.run, *time),
-                    std::nullopt,
-
-                    find_stragglers(wanted.run),
-                    std::nullopt};
+  TimeReport report{
+      wanted.path, wanted.run, *time, critical_path(wanted.run, *time), std::nullopt, find_stragglers(wanted.run),
+      std::nullopt};
   if (!wanted.step) report.reported = step_time(wanted.run);
   report.fingerprint = fingerprint_of(wanted.run);
   report.no_remedies = wanted.no_remedies;
   if (wanted.workload) FORESHARD_TRY(add_time_remedies(wanted.workload, wanted.remedies, console, report));
+  if (!wanted.picture.empty()) {
+    FORESHARD_TRY(
+        write_text(wanted.picture, viz::draw_time_path(wanted.run, *time, report.critical_path), wanted.force));
+    console.note("wrote " + wanted.picture);
+  }
   if (wanted.json)
     print_json(console.out, time_json(report));
   else

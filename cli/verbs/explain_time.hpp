@@ -23,6 +23,8 @@ struct ExplainedTime {
   RemedyOptions remedies;
   bool detail = false;
   bool json = false;
+  std::string picture = {};  ///< also as SVG into this file; empty: no picture
+  bool force = false;        ///< even where it exists
 };
 
 /// Writes the report.

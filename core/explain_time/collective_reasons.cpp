@@ -56,9 +56,10 @@ void CollectiveReasons::find_last_reductions() {
 /// FSDP2 reduces in post_backward_reduce; a run without ranges has no other reduce-scatters, and all-reduces of its own
 /// only where it replicates.
 bool CollectiveReasons::reduces_gradients(const DeviceOpRecord& op) const {
-  if (op.collective == CollectiveKind::all_gather) return false;
+  if (op.collective != CollectiveKind::reduce_scatter && op.collective != CollectiveKind::all_reduce) return false;
   if (host_.has_ranges()) return run_.labels.text(host_.range_at(op.issue)).starts_with("FSDP::post_backward");
-  return op.collective == CollectiveKind::reduce_scatter || run_.settings.replicate > 1;
+  return op.collective == CollectiveKind::reduce_scatter ||
+         (op.collective == CollectiveKind::all_reduce && run_.settings.replicate > 1);
 }
 
 std::size_t CollectiveReasons::collective_before(std::size_t op) const {

@@ -155,7 +155,7 @@ std::string_view title(IdleCause cause) {
                                                                        "behind its gradients",
                                                                        "behind other compute",
                                                                        "contention",
-                                                                       "waiting for other ranks",
+                                                                       "late ranks",
                                                                        "copies"};
   return kTitles[static_cast<std::size_t>(cause)];
 }
@@ -207,6 +207,23 @@ std::string chain_words(const Run& run, const IdlePart& part) {
       return fmt::format("{} on another stream", what);
   }
   return what;
+}
+
+std::string stretch_words(const Run& run, const TimeExplanation& explanation, const PathStretch& stretch,
+                          std::size_t count) {
+  std::string units = stretch.unit;
+  if (!units.empty() && stretch.unit != stretch.last_unit) units += " to " + stretch.last_unit;
+  if (stretch.computes)
+    return fmt::format("{}{}", stretch.phase.empty() ? "between phases" : stretch.phase,
+                       units.empty() ? "" : " of " + units);
+  const std::size_t op = explanation.parts[stretch.part].op;
+  if (count == 1 && !is_host(stretch.cause))
+    return fmt::format("waits: {}: {}", title(stretch.cause), op_words(run, op));
+  const std::string what = collective(run, op) && !is_host(stretch.cause)
+                               ? fmt::format(": {}s", dashed_name(run.device_ops[op].collective))
+                               : std::string();
+  return fmt::format("waits: {}{}{}", title(stretch.cause), what,
+                     units.empty() ? "" : (what.empty() ? ", " : " of ") + units);
 }
 
 std::string next_words(const Run& run, const IdleGap& gap) {

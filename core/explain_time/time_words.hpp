@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 
+#include "core/explain_time/critical_path.hpp"
 #include "core/explain_time/time_explanation.hpp"
 #include "core/run/run.hpp"
 
@@ -27,6 +28,9 @@ using CauseTotals = std::array<CauseTotal, kEnumSize<IdleCause>>;
 [[nodiscard]] std::string chain_words(const Run& run, const IdlePart& part);
 /// What the compute stream did next, for which it had to wait: "the copy-out of layers.3". One noun phrase.
 [[nodiscard]] std::string next_words(const Run& run, const IdleGap& gap);
+/// A stretch of the critical path that comes `count` times: "forward of layers.0 to layers.30", or what it waits for.
+[[nodiscard]] std::string stretch_words(const Run& run, const TimeExplanation& explanation, const PathStretch& stretch,
+                                        std::size_t count);
 /// Why the step is not faster, in one sentence without a full stop.
 [[nodiscard]] std::string time_headline(const Run& run, const TimeExplanation& explanation);
 
