@@ -26,16 +26,29 @@ CollectiveDelays::CollectiveDelays(const Run& run) : run_(run) {
   Spans busy;
   for (std::size_t i = 0; i < run.device_ops.size(); ++i) {
     const DeviceOpRecord& op = run.device_ops[i];
-    if (op.stream != kComputeStream || is_collective(op) || op.end <= op.start) continue;
+    if (op.end <= op.start) continue;
+    streams_[op.stream].emplace_back(op.start, op.end);
+    if (op.stream != kComputeStream || is_collective(op)) continue;
     compute_.push_back(i);
     busy.emplace_back(op.start, op.end);
   }
   std::stable_sort(compute_.begin(), compute_.end(),
                    [&run](std::size_t a, std::size_t b) { return run.device_ops[a].start < run.device_ops[b].start; });
   busy_ = united(std::move(busy));
+  for (auto& [stream, spans] : streams_) spans = united(std::move(spans));
   find_late_starts();
   find_shortest();
   find_isolated();
+}
+
+Nanoseconds CollectiveDelays::beside_anything(const DeviceOpRecord& op) const {
+  Spans beside;
+  for (const auto& [stream, spans] : streams_) {
+    if (stream == op.stream) continue;
+    const Spans here = within(spans, op.start, op.end);
+    beside.insert(beside.end(), here.begin(), here.end());
+  }
+  return length(united(std::move(beside)));
 }
 
 void CollectiveDelays::find_late_starts() {
@@ -85,8 +98,9 @@ std::optional<LateStart> CollectiveDelays::late_start(const DeviceOpRecord& op) 
   const auto shortest = shortest_.find(shape_of(op));
   if (shortest == shortest_.end() || run_.ranks.size() > 1) return std::nullopt;
   const Nanoseconds length = op.end - op.start;
-  const Nanoseconds waited = length - shortest->second - overlapped(op);
-  if (waited.count <= 0 || alike(shortest->second, length)) return std::nullopt;
+  if (alike(shortest->second, length)) return std::nullopt;
+  const Nanoseconds waited = length - shortest->second - beside_anything(op);
+  if (waited.count <= 0) return std::nullopt;
   return LateStart{std::nullopt, op.start + waited};
 }
 

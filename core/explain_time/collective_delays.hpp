@@ -2,7 +2,7 @@
 //
 // Both are measured, not modelled, by a collective's twins: same kind, transport, communicator and bytes, in any step
 // of the run. What it takes beyond the shortest of them, where that is 1.3 times as long, and beyond the time for which
-// kernels of the compute stream ran beside it, it waited for ranks; several recorded ranks say so themselves, and for
+// anything ran beside it on another stream, it waited for ranks; several recorded ranks say so themselves, and for
 // which. As core/compare/isolated_durations.hpp has it for kernels, the isolated time is the median over the twins that
 // ran beside kernels for at most 2 % of their time, and what the collective takes beyond that is contention, at most
 // the time for which it was overlapped. Without such twins it is not known.
@@ -48,6 +48,7 @@ class CollectiveDelays {
   [[nodiscard]] static Shape shape_of(const DeviceOpRecord& op) {
     return {op.collective, op.transport, op.communicator, op.bytes};
   }
+  [[nodiscard]] Nanoseconds beside_anything(const DeviceOpRecord& op) const;
   void find_late_starts();
   void find_shortest();
   void find_isolated();
@@ -55,6 +56,7 @@ class CollectiveDelays {
   const Run& run_;
   std::vector<std::size_t> compute_;       // by start
   Spans busy_;                             // of the compute stream, without collectives
+  std::map<StreamId, Spans> streams_;      // all ops
   std::map<Shape, Nanoseconds> shortest_;  // of two or more
   std::map<Shape, Nanoseconds> isolated_;
   std::map<Place, LateStart> late_;

@@ -21,6 +21,7 @@ TEST_CASE("what a plan says of its step is what is explained of it") {
     RC_ASSERT(e->compute.ms() == p->compute_ms);
     RC_ASSERT(e->communication.ms() == p->communication_ms);
     RC_ASSERT(e->exposed_communication.ms() == p->exposed_communication_ms);
+    for (const IdlePart& part : e->parts) RC_ASSERT(part.cause != IdleCause::late_rank);  // one rank stands for all
     for (const StepRecord& step : p->run.steps)
       if (const auto any = explain_time(p->run, step.index)) RC_ASSERT(time_parts_fault(p->run, *any) == "");
   });
