@@ -34,7 +34,7 @@ constexpr std::array kVerbs{
          {"replay step.pickle", "replay step.pickle --alloc-conf expandable_segments:True --json"},
          add_replay},
     Verb{"explain",
-         "Where the memory went, what holds it, and what would give it back",
+         "Where the memory or the step's time went, and what would give it back",
          {"explain step.pickle --about about.json --step all --json", "explain run.db --time"},
          add_explain},
     Verb{"machines",
