@@ -67,11 +67,12 @@ void print_causes(std::ostream& out, const TimeReport& report, bool detail) {
       continue;
     }
     const IdlePart& part = e.parts[total.longest];
-    table.row(
-        {std::string(title(causes[i])), ms(total.time), share(total.time, e.length()), std::to_string(total.parts),
-         fmt::format("{}, {}", time_words(part.length()),
-                     is_host(causes[i]) || is_communication(causes[i]) ? op_words(report.run, part.op)
-                                                                       : "before " + op_words(report.run, part.op))});
+    table.row({std::string(title(causes[i])), ms(total.time), share(total.time, e.length()),
+               std::to_string(total.parts),
+               fmt::format("{}, {}", time_words(part.length()),
+                           causes[i] != IdleCause::launch && causes[i] != IdleCause::kernel_gap
+                               ? op_words(report.run, part.op)
+                               : "before " + op_words(report.run, part.op))});
   }
   if (others.parts > 0)
     table.row({"other causes", ms(others.time), share(others.time, e.length()), std::to_string(others.parts), ""});

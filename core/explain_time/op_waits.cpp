@@ -37,6 +37,7 @@ std::vector<std::vector<std::size_t>> awaited(const Run& run) {
 
 OpWaits::OpWaits(const Run& run)
     : run_(run),
+      all_events_(!run.events.empty() && run.info.kind != RunKind::imported),
       before_on_stream_(run.device_ops.size(), kNone),
       before_on_communicator_(run.device_ops.size(), kNone),
       events_(awaited(run)),
@@ -80,17 +81,17 @@ Wait OpWaits::of(std::size_t index) const {
   offer(Wait::For::communicator, before_on_communicator_[index]);
   if (!events_.empty())
     for (const std::size_t source : events_[index]) offer(Wait::For::event, source);
-  const Nanoseconds latency = events_.empty() && op.stream == kComputeStream ? kKernelGap : kLatency;
+  const Nanoseconds latency = !all_events_ && op.stream == kComputeStream ? kKernelGap : kLatency;
   if (wait.at.count != INT64_MIN && op.start - wait.at <= latency) return wait;
   const std::size_t source = last_end(op, wait.at);
   const bool collective = op.kind == DeviceOpRecord::Kind::collective;
-  if (events_.empty() && collective &&
+  if (!all_events_ && collective &&
       op.start - std::max(wait.at, source == kNone ? wait.at : run_.device_ops[source].end) > kBarrier) {
     wait.for_peers = wait.at.count != INT64_MIN;
     return wait;
   }
   if (source == kNone) return wait;
-  if (events_.empty()) return {Wait::For::event, run_.device_ops[source].end, source, kNone, false};
+  if (!all_events_) return {Wait::For::event, run_.device_ops[source].end, source, kNone, false};
   wait.queued_behind = source;
   return wait;
 }

@@ -1,10 +1,11 @@
 // What each device op waited for last: its issue, the op before it on its stream, the collective before it on its
 // communicator, or an op of another stream. Private to core/explain_time.
 //
-// Where the run has events (plans, executed runs) an op waits for what they say; one that begins later than that found
-// no SM free, and the op of another stream that ended last before it began is taken to have held it up. A recording of
-// PyTorch has no events: there an op that began later than its issue, its stream and its communicator explain is taken
-// to have waited for that op; a collective that even that one does not explain waited for its peers.
+// Plans and executed runs have all events, and an op waits for what they say; one that begins later than that found no
+// SM free, and the op of another stream that ended last before it began is taken to have held it up. A recording of
+// PyTorch has no events, or those that the profiler saw: there an op that began later than its issue, its stream, its
+// communicator and such events explain is taken to have waited for that op; a collective that even that one does not
+// explain waited for its peers.
 #pragma once
 
 #include <cstddef>
@@ -25,8 +26,8 @@ struct Wait {
   For what = For::issue;
   Nanoseconds at;
   std::size_t source = static_cast<std::size_t>(-1);  ///< the op that ended then; of `issue` none
-  /// In a run with events: the op that ended last before it began, where it began later than all that it waited for
-  /// explains; else none.
+  /// In a run with all events: the op that ended last before it began, where it began later than all that it waited
+  /// for explains; else none.
   std::size_t queued_behind = static_cast<std::size_t>(-1);
   bool for_peers = false;  ///< a collective of a recording that nothing on this GPU held up any more
 };
@@ -41,6 +42,7 @@ class OpWaits {
   [[nodiscard]] std::size_t last_end(const DeviceOpRecord& op, Nanoseconds after) const;
 
   const Run& run_;
+  bool all_events_;
   std::vector<std::size_t> before_on_stream_;        // by op
   std::vector<std::size_t> before_on_communicator_;  // by op
   std::vector<std::vector<std::size_t>> events_;     // by op; empty vector of vectors: the run has none
