@@ -4,12 +4,17 @@
 
 #include <algorithm>
 
+#include "cli/reports/plan_tables.hpp"
 #include "core/base/units.hpp"
 #include "core/run/block_names.hpp"
+#include "core/settings/settings_table.hpp"
 #include "sim/predict/throughput.hpp"
 
 namespace foreshard::cli {
 namespace {
+
+/// Exposed communication of more than this share of the step says what most of it is.
+constexpr double kWorthNaming = 0.02;
 
 /// Percent; 0 of nothing.
 double share_of(double part, double whole) {
@@ -35,7 +40,8 @@ std::string memory_line(const sim::Prediction& p) {
 }
 
 /// What the step is of.
-std::string program_line(const Settings& s) {
+std::string program_line(const sim::Prediction& p, const Settings& source) {
+  const Settings& s = p.run.settings;
   const auto dtype = [](const std::optional<DType>& d, const char* none) { return d ? std::string(name(*d)) : none; };
   std::string size;
   if (s.batch && s.seq.value_or(1) > 1)
@@ -43,9 +49,21 @@ std::string program_line(const Settings& s) {
   else if (s.batch)
     size = fmt::format("{} samples", *s.batch);
   if (!size.empty()) size += fmt::format(" a GPU{}, ", s.accumulate > 1 ? " and microbatch" : "");
-  return fmt::format("of {}{} GPU{}, param_dtype {}, reduce_dtype {}", size, std::uint64_t{s.gpus} * s.nodes,
-                     std::uint64_t{s.gpus} * s.nodes == 1 ? "" : "s",
-                     dtype(s.param_dtype, "none (the parameters' own)"), dtype(s.reduce_dtype, "none (as computed)"));
+  std::string line =
+      fmt::format("of {}{} GPU{}{}, param_dtype {}, reduce_dtype {}", size, std::uint64_t{s.gpus} * s.nodes,
+                  std::uint64_t{s.gpus} * s.nodes == 1 ? "" : "s",
+                  p.run.info.machine.empty() ? "" : " (" + p.run.info.machine + ")",
+                  dtype(s.param_dtype, "none (the parameters' own)"), dtype(s.reduce_dtype, "none (as computed)"));
+  const bool recorded = p.host == sim::HostConfidence::recorded || p.host == sim::HostConfidence::elsewhere;
+  if (!recorded) return line;  // a model's own settings are defaults, which nobody chose
+  const auto before = setting_options(source);
+  const auto after = setting_options(s);
+  std::string changes;
+  for (std::size_t i = 0; i < before.size(); ++i)
+    if (before[i].second != after[i].second)
+      changes +=
+          fmt::format("{} {} {} -> {}", changes.empty() ? "" : ",", before[i].first, before[i].second, after[i].second);
+  return line + (changes.empty() ? "; settings: those of the source" : "; changed:" + changes);
 }
 
 std::string time_line(const sim::Prediction& p) {
@@ -54,9 +72,12 @@ std::string time_line(const sim::Prediction& p) {
                                  p.interval.low_ms, p.interval.high_ms);
   if (const double rate = sim::work_per_second(p.work, p.step_ms); rate > 0)
     line += fmt::format(", {:.0f} {}", rate, rate_unit(p.run.settings));
+  if (p.model_flops_utilization > 0) line += fmt::format(", MFU {:.0f} %", 100 * p.model_flops_utilization);
   line += fmt::format("; {}: {:.0f} % compute, {:.0f} % exposed communication, {:.0f} % neither",
                       p.host_bound ? "host-bound" : "GPU-bound", share_of(p.compute_ms, p.step_ms),
                       share_of(p.exposed_communication_ms, p.step_ms), share_of(p.idle_ms, p.step_ms));
+  if (p.exposed_communication_ms > kWorthNaming * p.step_ms)
+    if (const std::string most = most_exposed(p); !most.empty()) line += fmt::format(" (most exposed: {})", most);
   return line;
 }
 
@@ -93,14 +114,14 @@ Bytes free_at_peak(const sim::Prediction& p) {
   return p.out_of_memory || most > p.memory_capacity ? 0 : p.memory_capacity - most;
 }
 
-std::vector<std::string> answer_lines(const sim::Prediction& p) {
+std::vector<std::string> answer_lines(const sim::Prediction& p, const Settings& source) {
   std::vector<std::string> lines;
   if (p.deadlock)
     lines.emplace_back("deadlocks");
   else
     lines.push_back(memory_line(p));
   if (p.has_time) lines.push_back(time_line(p));
-  lines.push_back(program_line(p.run.settings));
+  lines.push_back(program_line(p, source));
   for (const std::string& why : p.not_valid) lines.push_back("not valid: " + why);
   return lines;
 }

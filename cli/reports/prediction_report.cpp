@@ -10,6 +10,7 @@
 
 #include "cli/reports/fingerprint.hpp"
 #include "cli/reports/plan_answer.hpp"
+#include "cli/reports/plan_tables.hpp"
 #include "cli/reports/remedy_json.hpp"
 #include "core/base/json_io.hpp"
 #include "core/base/units.hpp"
@@ -157,6 +158,8 @@ Json prediction_json(const std::string& source, const Workload& workload, const 
   json["interval"] = interval_json(p);
   json["difference"] = time_value(p, p.difference);
   add_memory(p, json);
+  add_plan_tables(p, json);
+  json["mfu"] = p.model_flops_utilization > 0 ? Json(p.model_flops_utilization) : Json(nullptr);
   json["collectives"] = Json::array();
   for (const sim::CollectiveRan& ran : p.collectives_ran)
     json["collectives"].push_back({{"kind", dashed_name(ran.kind)},
@@ -184,24 +187,6 @@ Json prediction_json(const std::string& source, const Workload& workload, const 
 
 namespace {
 
-void print_settings(Console& console, const Settings& captured, const Settings& wanted) {
-  const auto before = setting_options(captured);
-  const auto after = setting_options(wanted);
-  Table table({{"setting"}, {"of the source"}, {"planned"}});
-  for (std::size_t i = 0; i < before.size(); ++i)
-    if (before[i].second != after[i].second) table.row({before[i].first, before[i].second, after[i].second});
-  if (table.empty()) {
-    console.out << "settings: those of the source\n\n";
-    return;
-  }
-  table.print(console.out);
-  console.out << '\n';
-}
-
-}  // namespace
-
-namespace {
-
 void print_collectives(Console& console, const sim::Prediction& p) {
   if (p.collectives_ran.empty()) return;
   Table table({{"collective"}, {"largest", Table::Align::right}, {"what runs"}});
@@ -218,6 +203,21 @@ void print_repriced(Console& console, const sim::Prediction& p) {
   for (const sim::Repriced& sum : p.repriced)
     table.row({std::string(name(sum.kernel_class)), milliseconds(sum.recorded.ms()), milliseconds(sum.planned.ms()),
                change(sum.recorded.ms(), sum.planned.ms())});
+  console.out << '\n';
+  table.print(console.out);
+}
+
+/// What the interval rests on.
+void print_interval(Console& console, const sim::Prediction& p) {
+  if (!p.has_time) return;
+  constexpr auto kNumber = Table::Align::right;
+  Table table({{fmt::format("{:.0f} % of measured steps lie within", 100 * sim::kIntervalShare)},
+               {"below", kNumber},
+               {"above", kNumber}});
+  for (const sim::RestsOn& part : p.interval.rests_on)
+    table.row({"  " + std::string(sim::words_of(part.basis)), fmt::format("{:.1f} %", 100 * std::expm1(-part.below)),
+               fmt::format("+{:.1f} %", 100 * std::expm1(part.above))});
+  table.row({"together", milliseconds(p.interval.low_ms), milliseconds(p.interval.high_ms)});
   console.out << '\n';
   table.print(console.out);
 }
@@ -251,11 +251,11 @@ void print_steps(Console& console, const sim::Prediction& p) {
 
 }  // namespace
 
-void print_prediction(Console& console, const Settings& before, const sim::Prediction& p) {
+namespace {
+
+void print_detail(Console& console, const sim::Prediction& p) {
   constexpr auto kRight = Table::Align::right;
-  for (const std::string& line : answer_lines(p)) console.out << line << '\n';
   console.out << '\n';
-  print_settings(console, before, p.run.settings);
   Table table({{""}, {"predicted", kRight}, {""}});
   table.row({"machine", p.run.info.machine});
   if (p.has_time) {
@@ -287,6 +287,18 @@ void print_prediction(Console& console, const Settings& before, const sim::Predi
   print_steps(console, p);
   print_collectives(console, p);
   print_repriced(console, p);
+  print_interval(console, p);
+}
+
+}  // namespace
+
+void print_prediction(Console& console, const Settings& before, const sim::Prediction& p, bool detail) {
+  for (const std::string& line : answer_lines(p, before)) console.out << line << '\n';
+  print_plan_tables(console.out, p);
+  if (detail)
+    print_detail(console, p);
+  else
+    print_steps(console, p);
   if (const std::string known = fingerprint_of(p.run); !known.empty()) console.out << "\nfingerprint " << known << '\n';
 }
 

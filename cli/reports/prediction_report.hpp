@@ -14,8 +14,9 @@ namespace foreshard::cli {
 /// plan's --json: the keys of docs/formats.md. `source` as the user gave it.
 [[nodiscard]] Json prediction_json(const std::string& source, const Workload& workload, const sim::Prediction& p);
 
-/// The options that differ from `before`'s, then times and peaks.
-void print_prediction(Console& console, const Settings& before, const sim::Prediction& p);
+/// The answer and its two tables, in at most 25 lines where the recorded steps are equal; `detail`: all numbers.
+/// `before`: the source's own settings.
+void print_prediction(Console& console, const Settings& before, const sim::Prediction& p, bool detail);
 
 /// Of a prediction that ran out of memory: the simulated changes that fit, as text and as JSON ("what_fits").
 void print_what_fits(Console& console, const sim::Remedies& remedies);

@@ -256,10 +256,10 @@ void print_remedies(std::ostream& out, const TimeReport& report, bool detail) {
   }
   const sim::TimeRemedies& all = *report.remedies;
   if (all.faster.empty())
-    out << fmt::format("\nnone of {} changes makes it faster by {:.0f} % or more (simulated on {}): {}\n", all.tried,
+    out << fmt::format("\nnone of {} changes makes it faster by {:.1f} % or more (simulated on {}): {}\n", all.tried,
                        all.same * 100, report.machine, why_none(report));
   else
-    out << fmt::format("\nwhat makes it faster (simulated on {}; less than {:.0f} % is no difference)\n",
+    out << fmt::format("\nwhat makes it faster (simulated on {}; less than {:.1f} % is no difference)\n",
                        report.machine, all.same * 100);
   if (!all.faster.empty()) {
     const auto right = Align::right;

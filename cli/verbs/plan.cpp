@@ -25,6 +25,7 @@ struct PlanOptions {
   std::string output;
   std::string name;
   bool force = false;
+  bool detail = false;
   bool json = false;
 };
 
@@ -62,7 +63,7 @@ Result<int> plan(PlanOptions& options, Console& console) {
   if (options.json)
     print_json(console.out, json);
   else
-    print_prediction(console, planned->source.settings, *p);
+    print_prediction(console, planned->source.settings, *p, options.detail);
   if (!options.json && remedies) print_what_fits(console, *remedies);
   console.out.flush();
   // The answer has said why it is not valid.
@@ -86,6 +87,8 @@ Action add_plan(OptionSet& set) {
   set.add_option("-o,--output", options->output, "write the whole simulated run to a store").type_name("RUN");
   set.add_option("--name", options->name, "name of the run").type_name("NAME");
   set.add_flag("--force", options->force, "write over an existing store");
+  set.add_flag("--detail", options->detail,
+               "all peaks and times, what each collective runs as, what the interval rests on");
   set.add_flag("--json", options->json, "as JSON");
   options->setting_options.add_to(set);
   return [options](Console& console) { return plan(*options, console); };

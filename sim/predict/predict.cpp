@@ -14,6 +14,7 @@
 #include "sim/predict/busy_time.hpp"
 #include "sim/predict/confidence.hpp"
 #include "sim/predict/host_bound.hpp"
+#include "sim/predict/model_flops.hpp"
 #include "sim/predict/plan_memory.hpp"
 #include "sim/predict/plan_times.hpp"
 #include "sim/predict/reprice.hpp"
@@ -127,6 +128,7 @@ Result<Prediction> predict(const Workload& workload, const MachineProfile& machi
     FORESHARD_TRY(bound);
     add_times(machine.prediction, workload, *simulation, *bound, p);
     judge_basis(machine.prediction, workload, request.settings, host, *bound, p);
+    p.model_flops_utilization = sim::model_flops_utilization(w, machine.peaks, p.step_ms);
   }
   p.work = work_of_steps(workload, request.settings, p.cycle);
   if (!w.has_timing)

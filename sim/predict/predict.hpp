@@ -64,6 +64,7 @@ struct Prediction {
   double communication_ms = 0;          ///< union of all collectives
   double exposed_communication_ms = 0;  ///< of that, while the compute stream is idle
   double idle_ms = 0;                   ///< neither: with compute and exposed communication it is step_ms
+  double model_flops_utilization = 0;   ///< MFU (model_flops.hpp); 0: not known, as of a recording
   bool host_bound = false;
   HostConfidence host = HostConfidence::recorded;
   Interval interval;      ///< nine of ten measured steps lie in it

@@ -18,7 +18,7 @@ class Finder {
     out_.step_ms = base.step_ms;
     out_.exposed_communication_ms = base.exposed_communication_ms;
     out_.host_bound = base.host_bound;
-    out_.same = base.host_bound ? kSameHostBoundStep : kSameStep;
+    out_.same = base.difference;
   }
 
   TimeRemedies find() {

@@ -16,12 +16,6 @@
 
 namespace foreshard::sim {
 
-/// Two steps of one workload that differ by less, as a part of the step, are not told apart: predictions of GPU-bound
-/// steps from a recording at other settings are off by 1 % on average, host-bound ones by 8 (docs/accuracy.md, "Held
-/// out").
-inline constexpr double kSameStep = 0.01;
-inline constexpr double kSameHostBoundStep = 0.08;
-
 /// The run with one change of settings, or with several of them together.
 struct TimeRemedy {
   std::string setting;  ///< options of plan: "--all-gather copy-engine"
@@ -43,7 +37,7 @@ struct TimeRemedies {
   double step_ms = 0;
   double exposed_communication_ms = 0;
   bool host_bound = false;
-  double same = kSameStep;                ///< differences below this part of the step are none
+  double same = 0;                        ///< differences below this part of the step are none (Prediction::difference)
   std::vector<TimeRemedy> faster;         ///< valid, most time saved first; several changes together come first
   std::vector<TimeRemedy> not_valid;      ///< outside of what the model was calibrated on; most time saved first
   std::vector<TimeRemedy> no_difference;  ///< valid, in the order in which they were tried

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "core/explain_time/critical_path.hpp"
+#include "core/explain_time/phase_times.hpp"
 #include "core/explain_time/time_explanation.hpp"
 
 namespace foreshard::test {
@@ -38,6 +39,10 @@ inline std::string time_parts_fault(const Run& run, const TimeExplanation& e) {
   for (const PathRow& row : critical_path(run, e))
     for (const PathStretch& stretch : row.pattern) path += stretch.time;
   if (path != e.length()) return "the critical path does not add up to the step";
+  const PhaseTime phases = total(phase_times(run, e));
+  if (phases.compute != e.compute) return "the phases do not compute as long as the step";
+  if (phases.exposed_communication != e.exposed_communication) return "the phases expose something else";
+  if (phases.sum() != e.length()) return "the phases do not add up to the step";
   return {};
 }
 

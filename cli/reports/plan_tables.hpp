@@ -1,0 +1,39 @@
+// Two tables of a plan that each add up: reserved memory at its peak by what holds it, and the step by phase and cause.
+//
+// Who: prediction_report. Pure; numbers are those of `explain` and `explain --time` of the same run.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/terminal/output.hpp"
+#include "core/explain_time/phase_times.hpp"
+#include "sim/predict/predict.hpp"
+
+namespace foreshard::cli {
+
+struct PlanMemory {
+  struct Row {
+    std::string what;  ///< a category of blocks in use, "pending_free" or "free"
+    Bytes bytes = 0;
+  };
+  std::int32_t step = -1;  ///< in which reserved memory peaks
+  std::string phase;       ///< then; empty: between phases
+  std::vector<Row> rows;   ///< categories, the largest first; then what the allocator holds beside them
+  Bytes reserved = 0;      ///< the rows' sum
+};
+
+/// Of the step whose peak decides what fits; of one that ran out of memory until then. None: the run has no such step.
+[[nodiscard]] std::optional<PlanMemory> plan_memory_table(const sim::Prediction& p);
+
+/// None where there is no time, or where it is a mean of steps that differ.
+[[nodiscard]] std::optional<std::vector<PhaseTime>> plan_time_table(const sim::Prediction& p);
+
+/// "reduce-scatter of the root (1.96 GiB), 4.91 ms": the collective of which the step has most exposed; empty: none.
+[[nodiscard]] std::string most_exposed(const sim::Prediction& p);
+
+void print_plan_tables(std::ostream& out, const sim::Prediction& p);
+void add_plan_tables(const sim::Prediction& p, Json& json);
+
+}  // namespace foreshard::cli

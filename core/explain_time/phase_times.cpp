@@ -1,0 +1,81 @@
+#include "core/explain_time/phase_times.hpp"
+
+#include <algorithm>
+
+#include "core/compare/places.hpp"
+#include "core/explain_time/spans.hpp"
+
+namespace foreshard {
+namespace {
+
+using explain_time_detail::Spans;
+
+class Rows {
+ public:
+  PhaseTime& operator[](const std::string& phase) {
+    const auto known = std::find_if(rows_.begin(), rows_.end(), [&](const auto& row) { return row.phase == phase; });
+    if (known != rows_.end()) return *known;
+    rows_.push_back({phase, {}, {}, {}, {}});
+    return rows_.back();
+  }
+  std::vector<PhaseTime> taken() {
+    std::erase_if(rows_, [](const PhaseTime& row) { return row.sum() == Nanoseconds{}; });
+    return std::move(rows_);
+  }
+
+ private:
+  std::vector<PhaseTime> rows_;
+};
+
+/// The ops that compute, each from where the ones before it end.
+void add_compute(const Run& run, const Places& places, const TimeExplanation& explanation, Rows& rows) {
+  std::vector<const DeviceOpRecord*> ops;
+  for (const DeviceOpRecord& op : run.device_ops)
+    if (op.stream == kComputeStream && op.kind != DeviceOpRecord::Kind::collective && op.end > explanation.begin &&
+        op.start < explanation.end)
+      ops.push_back(&op);
+  std::stable_sort(ops.begin(), ops.end(), [](const auto* a, const auto* b) { return a->start < b->start; });
+  Nanoseconds until = explanation.begin;
+  for (const DeviceOpRecord* op : ops) {
+    const Nanoseconds from = std::max(op->start, until);
+    const Nanoseconds to = std::min(op->end, explanation.end);
+    if (to <= from) continue;
+    rows[places.phase(*op)].compute += to - from;
+    until = to;
+  }
+}
+
+}  // namespace
+
+std::vector<PhaseTime> phase_times(const Run& run, const TimeExplanation& explanation) {
+  Rows rows;
+  for (const PhaseRecord& phase : run.phases)
+    if (phase.recording == explanation.recording && phase.step == explanation.step) rows[phase.name];
+  const Places places(run, explanation.recording, range_kinds(run));
+  add_compute(run, places, explanation, rows);
+  Spans collectives;
+  for (const DeviceOpRecord& op : run.device_ops)
+    if (op.kind == DeviceOpRecord::Kind::collective && op.end > op.start) collectives.emplace_back(op.start, op.end);
+  collectives = explain_time_detail::united(std::move(collectives));
+  for (const IdlePart& part : explanation.parts) {
+    PhaseTime& row = rows[explanation.gaps[part.gap].phase];
+    const Nanoseconds exposed =
+        explain_time_detail::length(explain_time_detail::within(collectives, part.start, part.end));
+    row.exposed_communication += exposed;
+    (is_host(part.cause) ? row.host : row.other) += part.length() - exposed;
+  }
+  return rows.taken();
+}
+
+PhaseTime total(const std::vector<PhaseTime>& rows) {
+  PhaseTime sum;
+  for (const PhaseTime& row : rows) {
+    sum.compute += row.compute;
+    sum.exposed_communication += row.exposed_communication;
+    sum.host += row.host;
+    sum.other += row.other;
+  }
+  return sum;
+}
+
+}  // namespace foreshard

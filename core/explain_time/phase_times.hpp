@@ -1,0 +1,32 @@
+// A step's time by phase: what the compute stream computed, and what it waited for. Pure; deterministic.
+//
+// Who: cli's plan. The rows add up to the step, and their columns to what `plan`, `compare` and `explain --time`
+// report.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "core/explain_time/time_explanation.hpp"
+#include "core/run/run.hpp"
+
+namespace foreshard {
+
+struct PhaseTime {
+  std::string phase;  ///< "forward", …, of the call that issued the op, or the op that ended the wait; empty: between
+                      ///< phases
+  Nanoseconds compute;
+  Nanoseconds exposed_communication;  ///< a collective runs, and nothing computes
+  Nanoseconds host;                   ///< neither, and the host had not issued the next op
+  Nanoseconds other;                  ///< neither: gaps between kernels, latencies, copies
+
+  [[nodiscard]] Nanoseconds sum() const { return compute + exposed_communication + host + other; }
+};
+
+/// By phase, in the order of the run's; phases without time are left out. `explanation`: of `run`.
+[[nodiscard]] std::vector<PhaseTime> phase_times(const Run& run, const TimeExplanation& explanation);
+
+/// Their sum, without a phase.
+[[nodiscard]] PhaseTime total(const std::vector<PhaseTime>& rows);
+
+}  // namespace foreshard

@@ -1,0 +1,50 @@
+#include "sim/predict/model_flops.hpp"
+
+#include <algorithm>
+
+#include "core/kernel/kernel_cost.hpp"
+
+namespace foreshard::sim {
+namespace {
+
+struct StepFlops {
+  double forward = 0;
+  double backward = 0;
+  double float32 = 0;  ///< of both
+  double float16 = 0;
+};
+
+StepFlops flops_of(const Program& program) {
+  StepFlops out;
+  bool backward = false;
+  for (const Op& op : program.ops) {
+    if (op.kind == OpKind::hook && op.hook == Hook::backward_begin) backward = true;
+    if (op.kind == OpKind::hook && op.hook == Hook::backward_end) backward = false;
+    if (op.kind != OpKind::kernel) continue;
+    const double count = flops(op.kernel.math);
+    (backward ? out.backward : out.forward) += count;
+    if (op.kernel.math.dtype == DType::float32) out.float32 += count;
+    if (op.kernel.math.dtype == DType::float16) out.float16 += count;
+  }
+  return out;
+}
+
+}  // namespace
+
+double model_flops(const Workload& workload) {
+  if (workload.steps.empty()) return 0;
+  const StepFlops found = flops_of(workload.steps.back());
+  return found.forward + std::min(found.backward, 2 * found.forward);
+}
+
+double model_flops_utilization(const Workload& workload, const GpuPeaks& peaks, double step_ms) {
+  if (workload.steps.empty() || step_ms <= 0) return 0;
+  const StepFlops found = flops_of(workload.steps.back());
+  const double half = (found.forward + found.backward) / 2;
+  const double rate = found.float32 > half   ? peaks.vector_float32
+                      : found.float16 > half ? peaks.matrix_float16
+                                             : peaks.matrix_bfloat16;
+  return rate > 0 ? model_flops(workload) / (step_ms * 1e-3) / rate : 0;
+}
+
+}  // namespace foreshard::sim
