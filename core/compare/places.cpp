@@ -87,6 +87,11 @@ TimeLane Places::lane(const DeviceOpRecord& op) const {
         return TimeLane::reduce_scatter;
       case CollectiveKind::all_reduce:
         return TimeLane::all_reduce;
+      case CollectiveKind::all_to_all:
+      case CollectiveKind::broadcast:
+      case CollectiveKind::reduce:
+      case CollectiveKind::send_recv:
+        break;  // the program's own, wherever it put them
     }
   }
   return op.stream == kComputeStream ? TimeLane::compute : TimeLane::other_streams;

@@ -11,7 +11,16 @@
 
 namespace foreshard {
 
-enum class CollectiveKind : std::uint8_t { all_gather = 0, reduce_scatter = 1, all_reduce = 2 };
+/// FSDP2 issues the first three; a user's program any of them (core/workload/process_group.hpp). Values are stored.
+enum class CollectiveKind : std::uint8_t {
+  all_gather = 0,
+  reduce_scatter = 1,
+  all_reduce = 2,
+  all_to_all = 3,  ///< every rank sends a part to every other: Ulysses attention, a mixture of experts
+  broadcast = 4,
+  reduce = 5,     ///< to one rank
+  send_recv = 6,  ///< a batch of sends and receives, as one NCCL group of calls: ring attention, pipelines
+};
 
 /// How a collective moves its bytes. Names are those of `--all-gather`; values are stored.
 enum class Transport : std::uint8_t {
@@ -30,8 +39,10 @@ inline constexpr std::uint32_t kMaxLowContentionRanks = 8;
 /// values were divided before and the transport knows only sums.
 enum class Reduction : std::uint8_t { average = 0, sum = 1 };
 
-/// One collective. `bytes` is the whole buffer: for an all-gather the output, for a reduce-scatter
-/// the input, for an all-reduce the tensor (nccl-tests' "size").
+/// One collective. `bytes` is the whole buffer: for an all-gather the output, for a reduce-scatter and an all-to-all
+/// the input (an n-th of it is the rank's own), for an all-reduce, a broadcast and a reduce the tensor, for sends and
+/// receives what this rank sends or what it receives, the larger (nccl-tests' "size"). A device that moves bytes
+/// broadcasts from and reduces to the group's first rank, and sends to the next one, receiving from the one before.
 struct CollectiveWork {
   CollectiveKind kind = CollectiveKind::all_gather;
   Transport transport = Transport::nccl;
@@ -45,10 +56,35 @@ struct CollectiveWork {
   Reduction reduction = Reduction::average;
 };
 
-/// Bytes through one rank's link in each direction: (n−1)/n of the buffer, twice for an all-reduce (nccl-tests'
-/// doc/PERFORMANCE.md).
+/// Bytes through one rank's link in each direction, as a share of the buffer: (n−1)/n, twice for an all-reduce; all of
+/// it where one rank's buffer goes to another or to all (nccl-tests' doc/PERFORMANCE.md).
+[[nodiscard]] constexpr double bus_factor(CollectiveKind kind, double ranks) {
+  switch (kind) {
+    case CollectiveKind::broadcast:
+    case CollectiveKind::reduce:
+    case CollectiveKind::send_recv:
+      return ranks > 1 ? 1 : 0;
+    case CollectiveKind::all_reduce:
+      return 2 * (ranks - 1) / ranks;
+    case CollectiveKind::all_gather:
+    case CollectiveKind::reduce_scatter:
+    case CollectiveKind::all_to_all:
+      break;
+  }
+  return (ranks - 1) / ranks;
+}
 [[nodiscard]] constexpr double bus_bytes(CollectiveKind kind, double bytes, double ranks) {
-  return bytes * (ranks - 1) / ranks * (kind == CollectiveKind::all_reduce ? 2 : 1);
+  return bytes * bus_factor(kind, ranks);
+}
+
+/// Whether FSDP2 issues such ones, and every transport is asked for them; others are plain NCCL's alone.
+[[nodiscard]] constexpr bool of_fsdp(CollectiveKind kind) {
+  return kind <= CollectiveKind::all_reduce;
+}
+/// Whether the input is as many parts as there are ranks, or the output is: their number divides it.
+[[nodiscard]] constexpr bool has_parts(CollectiveKind kind) {
+  return kind == CollectiveKind::all_gather || kind == CollectiveKind::reduce_scatter ||
+         kind == CollectiveKind::all_to_all;
 }
 
 }  // namespace foreshard

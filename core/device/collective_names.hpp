@@ -8,9 +8,10 @@ namespace foreshard {
 
 template <>
 struct EnumNames<CollectiveKind> {
-  static constexpr std::array<std::string_view, 3> kNames{"all_gather", "reduce_scatter", "all_reduce"};
+  static constexpr std::array<std::string_view, 7> kNames{"all_gather", "reduce_scatter", "all_reduce", "all_to_all",
+                                                          "broadcast",  "reduce",         "send_recv"};
 };
-static_assert(names_end_with(CollectiveKind::all_reduce));
+static_assert(names_end_with(CollectiveKind::send_recv));
 
 template <>
 struct EnumNames<Transport> {

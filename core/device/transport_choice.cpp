@@ -7,6 +7,8 @@
 #include <optional>
 #include <string_view>
 
+#include "core/device/collective_names.hpp"
+
 namespace foreshard {
 namespace {
 
@@ -113,6 +115,8 @@ std::string why_not(const CollectiveWork& work, Transport transport, const Trans
 }  // namespace
 
 TransportChoice choose_transport(const CollectiveWork& work, const TransportFacts& facts) {
+  if (!of_fsdp(work.kind) && work.transport != Transport::nccl)
+    return {Transport::nccl, fmt::format("{} is plain NCCL's alone here", dashed_name(work.kind))};
   const Substitute* other = substitute_of(work.kind, work.transport, facts.lowering);
   const Transport runs = other == nullptr ? work.transport : other->runs;
   if (std::string why = why_not(work, runs, facts); !why.empty()) return {Transport::nccl, std::move(why)};
@@ -120,6 +124,7 @@ TransportChoice choose_transport(const CollectiveWork& work, const TransportFact
 }
 
 Transport algorithm_of(CollectiveKind kind, Transport asked, Lowering lowering) {
+  if (!of_fsdp(kind)) return Transport::nccl;
   const Substitute* other = substitute_of(kind, asked, lowering);
   return other == nullptr ? asked : other->runs;
 }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/explain/explanation.hpp"
+#include "core/workload/workload_names.hpp"
 
 namespace foreshard::explain_detail {
 
@@ -36,7 +37,7 @@ class Waits {
   void read_device_ops(const Run& run);
   void read_annotations(const Run& run);
 
-  std::array<Kind, 3> kinds_;  ///< by CollectiveKind
+  std::array<Kind, kEnumSize<CollectiveKind>> kinds_;  ///< by CollectiveKind
 };
 
 }  // namespace foreshard::explain_detail

@@ -20,6 +20,10 @@ std::pair<Bytes, Bytes> buffer_bytes(const CollectiveWork& work, Bytes ranks) {
     case CollectiveKind::reduce_scatter:
       return {work.bytes, work.bytes / ranks};
     case CollectiveKind::all_reduce:
+    case CollectiveKind::all_to_all:
+    case CollectiveKind::broadcast:
+    case CollectiveKind::reduce:
+    case CollectiveKind::send_recv:
       break;
   }
   return {work.bytes, work.bytes};
@@ -133,7 +137,7 @@ Result<void> Communicator::issue(const CollectiveWork& work, cudaStream_t stream
   if (work.transport != Transport::nccl && !wants(work.transport))
     return fail(ErrorKind::usage,
                 fmt::format("the group '{}' was made without the transport {}", settings_.name, name(work.transport)));
-  if (work.bytes % (itemsize(work.dtype) * (work.kind == CollectiveKind::all_reduce ? 1 : ranks())) != 0)
+  if (work.bytes % (itemsize(work.dtype) * (has_parts(work.kind) ? ranks() : 1)) != 0)
     return fail(ErrorKind::usage, fmt::format("{} bytes do not divide among {} ranks", work.bytes, ranks()));
   const TransportChoice chosen = choose_transport(work, facts(work));
   PathReport& report = account(work, chosen);

@@ -33,6 +33,24 @@ Result<ncclDataType_t> nccl_type(DType dtype) {
   return fail(ErrorKind::mismatch, "a dtype that NCCL does not know");
 }
 
+struct Member {
+  ncclComm_t communicator = nullptr;
+  std::uint32_t ranks = 1;
+  std::uint32_t rank = 0;
+};
+
+/// To the next rank, from the one before, in one kernel.
+ncclResult_t pass_on(const void* input, void* output, std::size_t count, ncclDataType_t type, const Member& member,
+                     cudaStream_t stream) {
+  const int next = static_cast<int>((member.rank + 1) % member.ranks);
+  const int before = static_cast<int>((member.rank + member.ranks - 1) % member.ranks);
+  if (const ncclResult_t code = ncclGroupStart(); code != ncclSuccess) return code;
+  const ncclResult_t sent = ncclSend(input, count, type, next, member.communicator, stream);
+  const ncclResult_t received = ncclRecv(output, count, type, before, member.communicator, stream);
+  const ncclResult_t ended = ncclGroupEnd();
+  return sent != ncclSuccess ? sent : received != ncclSuccess ? received : ended;
+}
+
 struct Made {
   ncclResult_t code = ncclSuccess;
   ncclComm_t communicator = nullptr;
@@ -79,7 +97,7 @@ Result<std::unique_ptr<NcclGroup>> NcclGroup::create(const NcclGroupOptions& o) 
                 fmt::format("NCCL's communicator '{}' was not ready within {} ms", o.name, o.timeout.count()));
   const Made made = future.get();
   FORESHARD_TRY(check(made.code, fmt::format("ncclCommInitRankConfig('{}')", o.name)));
-  return std::unique_ptr<NcclGroup>(new NcclGroup(made.communicator, o.ranks));
+  return std::unique_ptr<NcclGroup>(new NcclGroup(made.communicator, o.ranks, o.rank));
 }
 
 NcclGroup::~NcclGroup() {
@@ -110,6 +128,16 @@ Result<void> NcclGroup::issue(const CollectiveWork& work, cudaStream_t stream) {
                    "ncclReduceScatter", communicator);
     case CollectiveKind::all_reduce:
       return check(ncclAllReduce(input, output, count, *type, op, communicator, stream), "ncclAllReduce", communicator);
+    case CollectiveKind::all_to_all:
+      return check(ncclAlltoAll(input, output, count / ranks_, *type, communicator, stream), "ncclAlltoAll",
+                   communicator);
+    case CollectiveKind::broadcast:
+      return check(ncclBroadcast(input, output, count, *type, 0, communicator, stream), "ncclBroadcast", communicator);
+    case CollectiveKind::reduce:
+      return check(ncclReduce(input, output, count, *type, op, 0, communicator, stream), "ncclReduce", communicator);
+    case CollectiveKind::send_recv:
+      return check(pass_on(input, output, count, *type, {communicator, ranks_, rank_}, stream), "ncclSend, ncclRecv",
+                   communicator);
   }
   return {};
 }

@@ -61,9 +61,11 @@ class NcclGroup {
   void abort();
 
  private:
-  NcclGroup(ncclComm_t communicator, std::uint32_t ranks) : communicator_(communicator), ranks_(ranks) {}
+  NcclGroup(ncclComm_t communicator, std::uint32_t ranks, std::uint32_t rank)
+      : communicator_(communicator), ranks_(ranks), rank_(rank) {}
   std::atomic<ncclComm_t> communicator_;
   std::uint32_t ranks_;
+  std::uint32_t rank_;
 };
 
 }  // namespace foreshard::gpu

@@ -67,6 +67,8 @@ void Staging::copy(const CopyWork& work, cudaStream_t stream) {
 CollectiveWork Staging::with_addresses(CollectiveWork work, std::uint32_t ranks) {
   const MemoryKind kind = memory_of(work.transport);
   const auto place = static_cast<std::size_t>(kind);
+  // What stands in for operands may be a few bytes more, so that any number of ranks divides it.
+  if (work.input == 0 && work.output == 0) work.bytes = round_up(work.bytes, itemsize(work.dtype) * ranks);
   const Bytes part = ceil_div(work.bytes, ranks);
   if (work.input == 0)
     work.input = grown(inputs_[place], kind, work.kind == CollectiveKind::all_gather ? part : work.bytes);

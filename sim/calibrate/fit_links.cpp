@@ -105,8 +105,9 @@ SampleGroup samples_of(const Samples& samples, Transport transport, bool one_nod
   group.knobs = std::move(knobs);
   for (const auto& [key, times] : samples.collectives) {
     const auto& [kind, other, ranks, per_node, upcasts, bytes] = key;
-    if (upcasts || other != transport || kind == CollectiveKind::all_reduce || bytes < kLeastBytes) continue;
-    if ((per_node >= ranks) != one_node || (only && kind != *only)) continue;
+    if (upcasts || other != transport || bytes < kLeastBytes) continue;
+    const bool rings = kind == CollectiveKind::all_gather || kind == CollectiveKind::reduce_scatter;
+    if ((per_node >= ranks) != one_node || (only ? kind != *only : !rings)) continue;
     group.samples.push_back({{kind, transport, bytes, ranks, per_node}, times[times.size() / 2].us});
   }
   return group;
@@ -127,6 +128,11 @@ void fit_links(const Samples& samples, MachineProfile& machine, MachineFit& out)
   if (has(CollectiveKind::reduce_scatter)) ring.push_back({"/links/reduce_channel", "GB/s", &links.reduce_channel});
   if (!ring.empty() && links.ring_stall > 0) ring.push_back({"/links/ring_stall", "us", &links.ring_stall});
   if (!ring.empty()) try_fit(samples_of(samples, Transport::nccl, true, std::nullopt, ring));
+  SampleGroup p2p = samples_of(samples, Transport::nccl, true, CollectiveKind::send_recv,
+                               {{"/links/p2p_channel", "GB/s", &links.p2p_channel}});
+  for (const auto& sample : samples_of(samples, Transport::nccl, true, CollectiveKind::all_to_all, {}).samples)
+    p2p.samples.push_back(sample);
+  try_fit(std::move(p2p));
   try_fit(samples_of(samples, Transport::symmetric, true, CollectiveKind::all_gather,
                      {{"/links/symmetric_store", "GB/s", &links.symmetric_store}}));
   try_fit(samples_of(samples, Transport::symmetric, true, CollectiveKind::reduce_scatter,

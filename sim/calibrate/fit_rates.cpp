@@ -59,7 +59,7 @@ Result<void> fit_node(const Samples& samples, MachineProfile& machine, MachineFi
   for (const auto& [key, times] : samples.collectives) {
     const auto& [kind, transport, ranks, per_node, upcasts, bytes] = key;
     if (per_node < ranks || kind == CollectiveKind::all_reduce) continue;
-    const double bus = static_cast<double>(bytes) * (ranks - 1) / ranks / times.front().us / 1e3;
+    const double bus = bus_bytes(kind, static_cast<double>(bytes), ranks) / times.front().us / 1e3;
     if (bus > kMaxFaster * std::max(machine.links.ring, machine.links.push))
       return fail(ErrorKind::mismatch,
                   fmt::format("{:.0f} GB/s over one GPU's links are more than {}'s {:.0f}", bus, machine.name,

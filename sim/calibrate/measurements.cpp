@@ -28,11 +28,6 @@ Result<Measurements> read_json(std::string_view text, std::string_view where, co
 
 }  // namespace
 
-double bus_factor(CollectiveKind kind, std::uint32_t ranks) {
-  const double n = ranks;
-  return (kind == CollectiveKind::all_reduce ? 2 : 1) * (n - 1) / n;
-}
-
 double CollectiveSample::bus_gb_per_s() const {
   return bus_factor(kind, ranks) * static_cast<double>(bytes) / us / 1e3;
 }

@@ -29,9 +29,6 @@ struct CollectiveSample {
   [[nodiscard]] double bus_gb_per_s() const;  ///< nccl-tests' busbw
 };
 
-/// nccl-tests, doc/PERFORMANCE.md: bus bandwidth over algorithm bandwidth.
-[[nodiscard]] double bus_factor(CollectiveKind kind, std::uint32_t ranks);
-
 /// A kernel and a collective, each alone and each while the other runs all the time.
 struct ContentionSample {
   std::string kernel;  ///< as the file names it: "gemm8192"

@@ -19,13 +19,13 @@ constexpr std::array kPrograms{
     Program{"reducescatter", CollectiveKind::reduce_scatter},
     Program{"all_reduce", CollectiveKind::all_reduce},
     Program{"allreduce", CollectiveKind::all_reduce},
-    Program{"alltoall", std::nullopt},
-    Program{"broadcast", std::nullopt},
-    Program{"sendrecv", std::nullopt},
+    Program{"alltoall", CollectiveKind::all_to_all},
+    Program{"broadcast", CollectiveKind::broadcast},
+    Program{"sendrecv", CollectiveKind::send_recv},
     Program{"hypercube", std::nullopt},
     Program{"gather", std::nullopt},
     Program{"scatter", std::nullopt},
-    Program{"reduce", std::nullopt},
+    Program{"reduce", CollectiveKind::reduce},
 };
 
 const Program* named(std::string_view text) {
@@ -99,14 +99,14 @@ Result<void> add_run(const NcclTestsRun& run, std::string_view where, Transport 
   const auto kind = kind_of(run, where, ranks->first);
   FORESHARD_TRY(kind);
   if (!*kind) {
-    out.note(fmt::format("a run of {}: not a collective that FSDP2 uses", run.program.empty() ? where : run.program));
+    out.note(fmt::format("a run of {}: not a collective that a plan has", run.program.empty() ? where : run.program));
     return {};
   }
   if (out.gpu.empty()) out.gpu = run.gpu;
   for (const NcclTestsRow& row : run.rows) {
-    const bool scatter = **kind == CollectiveKind::reduce_scatter;
-    const auto& first = scatter ? row.out_of_place : row.in_place;
-    const auto& time = first ? first : (scatter ? row.in_place : row.out_of_place);
+    const bool in_place = **kind == CollectiveKind::all_gather || **kind == CollectiveKind::all_reduce;
+    const auto& first = in_place ? row.in_place : row.out_of_place;
+    const auto& time = first ? first : (in_place ? row.out_of_place : row.in_place);
     if (row.bytes == 0 || !time) {
       out.note("rows without bytes or a time");
       continue;

@@ -35,8 +35,14 @@ constexpr std::array kAliases{
 constexpr std::array<std::pair<std::string_view, std::string_view>, 3> kRenamed{
     {{"widens", "upcasts"}, {"compute_alone_us", "compute_isolated_us"}, {"comm_alone_us", "comm_isolated_us"}}};
 constexpr auto& kCollectives = EnumNames<CollectiveKind>::kNames;
-constexpr std::array<std::string_view, 5> kOperations{"all_gather", "reduce_scatter", "all_reduce", "contention",
-                                                      "error"};
+/// The collectives, and what else a row may be of.
+constexpr auto kOperations = [] {
+  std::array<std::string_view, kCollectives.size() + 2> words{};
+  std::copy(kCollectives.begin(), kCollectives.end(), words.begin());
+  words[kCollectives.size()] = "contention";
+  words[kCollectives.size() + 1] = "error";
+  return words;
+}();
 constexpr std::array<std::string_view, 5> kRates{"hbm_copy", "peer_copy", "gemm", "gemm_fp32", "gemm_and_copies"};
 
 class Row {

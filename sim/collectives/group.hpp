@@ -60,6 +60,11 @@ struct Estimate {
   return bytes / (gb_s * 1e3);
 }
 
+/// Two limits that bind in turns: close to the smaller one, a little below it where they are near.
+[[nodiscard]] inline double smooth_least(double sharpness, double a, double b) {
+  return std::pow(std::pow(a, -sharpness) + std::pow(b, -sharpness), -1 / sharpness);
+}
+
 /// What channels that drift apart add: the spread of a sum of random delays grows with the root of their number.
 [[nodiscard]] inline double stall_us(double coefficient, double wire) {
   return coefficient * std::sqrt(wire / 1e6);

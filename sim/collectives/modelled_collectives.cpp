@@ -10,6 +10,7 @@
 #include "core/device/transport_choice.hpp"
 #include "sim/collectives/all_reduce.hpp"
 #include "sim/collectives/copy_engines.hpp"
+#include "sim/collectives/point_to_point.hpp"
 #include "sim/collectives/pull_reduce.hpp"
 #include "sim/collectives/ring.hpp"
 #include "sim/collectives/symmetric.hpp"
@@ -21,6 +22,8 @@ namespace {
 template <bool kRegistered>
 Estimate ring_or_tree(const MachineProfile& machine, const Group& group) {
   if (group.kind == CollectiveKind::all_reduce) return all_reduce(machine, group, kRegistered);
+  if (group.kind == CollectiveKind::all_to_all || group.kind == CollectiveKind::send_recv)
+    return point_to_point(machine, group);
   return ring(machine, group, kRegistered);
 }
 

@@ -18,20 +18,20 @@ std::string_view word(Protocol protocol) {
   return protocol == Protocol::ll ? "LL" : protocol == Protocol::ll128 ? "LL128" : "Simple";
 }
 
-/// Two limits that bind in turns: close to the smaller one, a little below it where they are near.
-double both(const MachineProfile& machine, double a, double b) {
-  const double sharpness = machine.links.ring_sharpness;
-  return std::pow(std::pow(a, -sharpness) + std::pow(b, -sharpness), -1 / sharpness);
+/// From one rank to the next and on, in one direction: every rank does one thing all the time.
+bool is_chain(CollectiveKind kind) {
+  return kind == CollectiveKind::broadcast || kind == CollectiveKind::reduce;
 }
 
 /// GB/s through one GPU's links. A channel works in phases: send, then receive-and-forward n−2 times, then receive;
-/// n phases move n−1 pieces over the link, 2n−1 move 2(n−1) for an all-reduce.
+/// n phases move n−1 pieces over the link, 2n−1 move 2(n−1) for an all-reduce. A broadcast and a reduce have one phase.
 double node_bandwidth(const MachineProfile& machine, const Group& group, double channels) {
   const double n = group.per_node;
   const bool reduces_twice = group.kind == CollectiveKind::all_reduce;
-  const double busy = reduces_twice ? 2 * (n - 1) / (2 * n - 1) : (n - 1) / n;
-  const double channel = group.gathers() ? machine.links.gather_channel : machine.links.reduce_channel;
-  return both(machine, machine.links.ring, channels * channel * busy);
+  const double busy = is_chain(group.kind) ? 1 : reduces_twice ? 2 * (n - 1) / (2 * n - 1) : (n - 1) / n;
+  const bool moves_only = group.gathers() || group.kind == CollectiveKind::broadcast;
+  const double channel = moves_only ? machine.links.gather_channel : machine.links.reduce_channel;
+  return smooth_least(machine.links.ring_sharpness, machine.links.ring, channels * channel * busy);
 }
 
 double with_protocol(const MachineProfile& machine, const Group& group, Protocol protocol, double simple,
@@ -70,7 +70,12 @@ double hbm_share(CollectiveKind kind, bool registered) {
     case CollectiveKind::all_gather:
       return registered ? 2 : 4;
     case CollectiveKind::reduce_scatter:
+    case CollectiveKind::reduce:
       return 3;
+    case CollectiveKind::broadcast:
+    case CollectiveKind::all_to_all:
+    case CollectiveKind::send_recv:
+      return 4;
     case CollectiveKind::all_reduce:
       break;
   }
@@ -80,7 +85,8 @@ double hbm_share(CollectiveKind kind, bool registered) {
 double one_node_us(const MachineProfile& machine, const Group& group, Protocol protocol, double channels) {
   const double simple = node_bandwidth(machine, group, channels);
   const double wire = group.wire();
-  const double stall = protocol == Protocol::ll ? 0 : stall_us(machine.links.ring_stall, wire);
+  const bool drifts = protocol != Protocol::ll && !is_chain(group.kind);
+  const double stall = drifts ? stall_us(machine.links.ring_stall, wire) : 0;
   return latency(machine, group, protocol) +
          transfer_us(wire, with_protocol(machine, group, protocol, simple, channels)) + stall;
 }

@@ -1,5 +1,6 @@
 // NCCL's ring, by its own tuning formulas (NCCL 2.28.9 src/graph/tuning.cc, src/enqueue.cc) and what was measured of
-// it: all-gather, reduce-scatter and all-reduce, on one node and on many. docs/collectives.md has the formulas.
+// it: all-gather, reduce-scatter, all-reduce, broadcast and reduce, on one node and on many. docs/collectives.md has
+// the formulas.
 #pragma once
 
 #include "sim/collectives/group.hpp"

@@ -23,6 +23,7 @@ struct Links {
   double ring = 0;              ///< GB/s: the most a ring moves through one GPU's links
   double gather_channel = 0;    ///< GB/s that one NCCL channel (one SM) copies
   double reduce_channel = 0;    ///< GB/s that one channel adds
+  double p2p_channel = 0;       ///< GB/s of a channel of sends and receives; a profile without it: gather_channel
   double ring_sharpness = 0;    ///< exponent that joins the ring's and the channels' limits: close to the smaller one
   double ring_stall = 0;        ///< us for each square root of a MB on the wire: channels drift apart
   PerProtocol hop;              ///< us a ring's step inside the node

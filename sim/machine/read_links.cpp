@@ -15,6 +15,7 @@ struct Constant {
   double* value = nullptr;
   std::uint32_t* count = nullptr;
   bool zero_allowed = false;
+  bool optional = false;
 };
 
 void read_constants(ProfileReader& reader, const nlohmann::json& section, const std::string& path,
@@ -23,6 +24,7 @@ void read_constants(ProfileReader& reader, const nlohmann::json& section, const 
   for (const Constant& entry : entries) keys.push_back(entry.key);
   reader.known_keys(section, path, keys);
   for (const Constant& entry : entries) {
+    if (entry.optional && reader.member(section, path, entry.key, false) == nullptr) continue;
     const double value = reader.constant(section, path, entry.key, entry.unit, entry.zero_allowed);
     if (entry.value != nullptr) *entry.value = value;
     if (entry.count != nullptr) *entry.count = static_cast<std::uint32_t>(value);
@@ -39,6 +41,7 @@ void read_links(ProfileReader& reader, const nlohmann::json& section, MachinePro
       Constant{"ring", "GB/s", &out.ring},
       Constant{"gather_channel", "GB/s", &out.gather_channel},
       Constant{"reduce_channel", "GB/s", &out.reduce_channel},
+      Constant{"p2p_channel", "GB/s", &out.p2p_channel, nullptr, false, true},
       Constant{"ring_sharpness", "ratio", &out.ring_sharpness},
       Constant{"ring_stall", "us", &out.ring_stall, nullptr, true},
       Constant{"hop_ll", "us", &out.hop.ll},
@@ -57,6 +60,7 @@ void read_links(ProfileReader& reader, const nlohmann::json& section, MachinePro
       Constant{"pull", "GB/s", &out.pull},
   };
   read_constants(reader, section, "/links", entries);
+  if (out.p2p_channel == 0) out.p2p_channel = out.gather_channel;
   if (nvls > 1) reader.fail("/links/nvls/value", "1 or 0 is expected here", "1: the switch adds and multicasts");
   out.nvls = nvls == 1;
 }

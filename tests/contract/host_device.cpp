@@ -41,6 +41,21 @@ OpId HostDevice::launch(StreamId, const KernelLaunch& kernel) {
   return add_op();
 }
 
+void HostDevice::move_bytes(const Communicator& c, const CollectiveWork& work) {
+  const Bytes part = work.bytes / c.ranks;
+  const auto from = [&](std::size_t rank) { return reinterpret_cast<const char*>(c.group->inputs[rank]); };
+  std::vector<char> got(work.bytes);  // the input may be the output
+  if (work.kind == CollectiveKind::all_to_all) {
+    for (std::size_t r = 0; r < c.ranks; ++r) std::memcpy(got.data() + r * part, from(r) + c.place * part, part);
+  } else {
+    const bool passes_on = work.kind == CollectiveKind::send_recv;
+    std::memcpy(got.data(), from(passes_on ? (c.place + c.ranks - 1) % c.ranks : 0), work.bytes);
+  }
+  c.group->meeting.arrive_and_wait();
+  std::memcpy(reinterpret_cast<char*>(work.output), got.data(), work.bytes);
+  c.group->meeting.arrive_and_wait();
+}
+
 OpId HostDevice::collective(StreamId, CommunicatorId communicator, const CollectiveWork& work) {
   if (work.output == 0) return add_op();  // without memory there is nothing to move
   Communicator& c = communicators_[communicator.value];
@@ -56,10 +71,15 @@ OpId HostDevice::collective(StreamId, CommunicatorId communicator, const Collect
     c.group->meeting.arrive_and_wait();
     return add_op();
   }
+  if (work.kind == CollectiveKind::all_to_all || work.kind == CollectiveKind::broadcast ||
+      work.kind == CollectiveKind::send_recv) {
+    move_bytes(c, work);
+    return add_op();
+  }
   const bool scatter = work.kind == CollectiveKind::reduce_scatter;
   const Bytes size = itemsize(work.dtype);
   const DType result = work.output_dtype.value_or(work.dtype);
-  const std::uint64_t numel = (scatter ? part : work.bytes) / size;
+  std::uint64_t numel = (scatter ? part : work.bytes) / size;
   const Address offset = scatter ? c.place * part : 0;
   const double factor = work.reduction == Reduction::average ? 1.0 / static_cast<double>(c.ranks) : 1.0;
   std::vector<double> sums(numel);
@@ -67,6 +87,7 @@ OpId HostDevice::collective(StreamId, CommunicatorId communicator, const Collect
     for (std::uint64_t i = 0; i < numel; ++i)
       sums[i] += load_element(c.group->inputs[r] + offset + i * size, work.dtype);
   c.group->meeting.arrive_and_wait();  // an all-reduce writes over its input
+  if (work.kind == CollectiveKind::reduce && c.place != 0) numel = 0;
   for (std::uint64_t i = 0; i < numel; ++i) store_element(work.output + i * itemsize(result), result, sums[i] * factor);
   c.group->meeting.arrive_and_wait();
   return add_op();

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <set>
 #include <utility>
 
@@ -103,6 +104,16 @@ class Merge {
     return Nanoseconds::from_double(static_cast<double>(sum) / static_cast<double>(same.size()));
   }
 
+  /// Experts get other tokens in every step.
+  [[nodiscard]] Bytes mean_bytes(const std::vector<const StepItem*>& same) const {
+    const Bytes least = std::accumulate(
+        same.begin(), same.end(), run_.device_ops[same[0]->op].bytes,
+        [this](Bytes so_far, const StepItem* item) { return std::min(so_far, run_.device_ops[item->op].bytes); });
+    Bytes more = 0;
+    for (const StepItem* item : same) more += (run_.device_ops[item->op].bytes - least) / same.size();
+    return least + more;
+  }
+
   static Nanoseconds least_host(const std::vector<const StepItem*>& same) {
     Nanoseconds out = same[0]->host_before;
     for (const StepItem* item : same) out = std::min(out, item->host_before);
@@ -166,7 +177,7 @@ class Merge {
     out.user_stream = user_stream(op.stream);
     if (is_priced_collective(op, groups_)) {
       out.kind = OpKind::collective;
-      out.collective = {process_group(op.communicator), op.collective, op.bytes};
+      out.collective = {process_group(op.communicator), op.collective, mean_bytes(same)};
       out.label = label(op);
       return out;
     }

@@ -17,7 +17,7 @@ constexpr std::uint32_t kVersion = 1, kAttribute = 2;
 }
 namespace node {
 constexpr std::uint32_t kId = 1, kName = 2, kType = 3, kDataDependency = 5, kStart = 6, kDuration = 7, kAttribute = 10;
-constexpr std::uint64_t kCompute = 4, kCollective = 7;
+constexpr std::uint64_t kCompute = 4, kSend = 5, kCollective = 7;
 }  // namespace node
 namespace attribute {
 constexpr std::uint32_t kName = 1, kInt64 = 9, kUint64 = 13, kBool = 27, kString = 29;
@@ -32,6 +32,14 @@ std::uint64_t collective_type(CollectiveKind kind) {
       return 2;
     case CollectiveKind::reduce_scatter:
       return 7;
+    case CollectiveKind::reduce:
+      return 1;
+    case CollectiveKind::broadcast:
+      return 5;
+    case CollectiveKind::all_to_all:
+      return 6;
+    case CollectiveKind::send_recv:
+      break;  // a node of another type
   }
   return 0;
 }
@@ -87,7 +95,9 @@ ProtobufWriter node_of(const Run& run, const ExportSelection& selection, const O
   ProtobufWriter out;
   out.varint(node::kId, id_of(dependencies.op));
   out.bytes(node::kName, op_name(run, op));
-  out.varint(node::kType, collective ? node::kCollective : node::kCompute);
+  // Whom a rank sends to and receives from is not in a run; what is sent stands for both.
+  const bool sends = collective && op.collective == CollectiveKind::send_recv;
+  out.varint(node::kType, sends ? node::kSend : collective ? node::kCollective : node::kCompute);
   std::vector<std::size_t> waits = dependencies.events;
   if (dependencies.before != OpDependencies::kNoOp) waits.push_back(dependencies.before);
   std::sort(waits.begin(), waits.end());
@@ -100,7 +110,7 @@ ProtobufWriter node_of(const Run& run, const ExportSelection& selection, const O
   integer(out, node::kAttribute, "stream", static_cast<std::int64_t>(stream_number(run, op.stream)));
   if (const std::string unit = unit_name(run, op.unit); !unit.empty()) text(out, node::kAttribute, "unit", unit);
   if (collective) {
-    integer(out, node::kAttribute, "comm_type", static_cast<std::int64_t>(collective_type(op.collective)));
+    if (!sends) integer(out, node::kAttribute, "comm_type", static_cast<std::int64_t>(collective_type(op.collective)));
     integer(out, node::kAttribute, "comm_size", static_cast<std::int64_t>(op.bytes));
     if (op.communicator.valid()) text(out, node::kAttribute, "pg_name", std::to_string(op.communicator.value));
     text(out, node::kAttribute, "transport", name(op.transport));

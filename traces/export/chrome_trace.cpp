@@ -61,6 +61,14 @@ std::string_view collective_name(CollectiveKind kind) {
       return "_reduce_scatter_base";
     case CollectiveKind::all_reduce:
       return "allreduce";
+    case CollectiveKind::all_to_all:
+      return "all_to_all";
+    case CollectiveKind::broadcast:
+      return "broadcast";
+    case CollectiveKind::reduce:
+      return "reduce";
+    case CollectiveKind::send_recv:
+      return "send";
   }
   return "allreduce";
 }
@@ -69,7 +77,8 @@ std::string_view collective_name(CollectiveKind kind) {
 std::string kernel_name(const Run& run, const DeviceOpRecord& op) {
   std::string name = op_name(run, op);
   if (op.kind != DeviceOpRecord::Kind::collective || name.starts_with("nccl")) return name;
-  const char* kinds[] = {"AllGather", "ReduceScatter", "AllReduce"};
+  // NCCL's all-to-alls are sends and receives.
+  const char* kinds[] = {"AllGather", "ReduceScatter", "AllReduce", "SendRecv", "Broadcast", "Reduce", "SendRecv"};
   const bool symmetric = op.transport == Transport::symmetric;
   return fmt::format("{}_{} ({})", symmetric ? "ncclSymkDevKernel" : "ncclDevKernel",
                      kinds[static_cast<std::size_t>(op.collective)], foreshard::name(op.transport));

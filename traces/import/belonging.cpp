@@ -58,7 +58,9 @@ Result<void> check_collectives(const ProfilerTrace& trace, const About& about, c
   bool by_copy_engine = false;
   std::set<std::uint64_t> group_sizes;
   for (const DeviceOpRecord& op : trace.run.device_ops) {
-    if (op.kind != DeviceOpRecord::Kind::collective || op.collective == CollectiveKind::all_reduce) continue;
+    if (op.kind != DeviceOpRecord::Kind::collective || !of_fsdp(op.collective) ||
+        op.collective == CollectiveKind::all_reduce)
+      continue;
     if (op.collective == CollectiveKind::all_gather) {
       gathers = true;
       by_copy_engine = by_copy_engine || op.transport == Transport::copy_engine;

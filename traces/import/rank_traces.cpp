@@ -37,9 +37,10 @@ class Communicators {
   std::map<std::tuple<std::string, std::string, std::uint64_t>, CommunicatorId> numbers_;
 };
 
-/// A collective that runs as a kernel: a copy engine's copies say nothing of when the other ranks came.
+/// A collective that runs as a kernel: a copy engine's copies say nothing of when the other ranks came. Of the
+/// kinds where every rank needs all others and moves as much as they.
 bool is_collective_kernel(const DeviceOpRecord& op) {
-  return op.kind == DeviceOpRecord::Kind::collective && op.communicator.valid() &&
+  return op.kind == DeviceOpRecord::Kind::collective && op.communicator.valid() && of_fsdp(op.collective) &&
          op.transport != Transport::copy_engine;
 }
 

@@ -152,6 +152,8 @@ void read_argument(KinetoEvent& event, FieldReader& read, std::string_view key, 
   if (key == "dtype") return read.text(value, collective.dtype);
   if (key == "In msg nelems") return read.number(value, collective.in_elements);
   if (key == "Out msg nelems") return read.number(value, collective.out_elements);
+  if (key == "In split size") return read.text(value, collective.in_split);
+  if (key == "Out split size") return read.text(value, collective.out_split);
   if (key == "Group size") return read.number(value, collective.group_size);
   if (key == "Process Group Name") return read.text(value, collective.group);
   if (key == "Process Group Description") return read.text(value, collective.description);

@@ -36,6 +36,8 @@ struct CollectiveArgs {
   std::string_view dtype;  ///< PyTorch's scalar type name: "BFloat16"
   std::optional<std::uint64_t> in_elements;
   std::optional<std::uint64_t> out_elements;
+  std::string_view in_split;  ///< elements for each rank of an all-to-all of unequal parts: "[0, 8388608]", may be cut
+  std::string_view out_split;
   std::uint64_t group_size = 0;
   std::string_view group;        ///< process group name
   std::string_view description;  ///< "default_pg"

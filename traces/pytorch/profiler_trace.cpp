@@ -65,7 +65,7 @@ Result<ProfilerTrace> read_profiler_trace(ByteSource& source, const TraceOptions
   if (!builder.has_device_ops())
     return fail(ErrorKind::input, "the trace holds no GPU events: no kernels, copies or memsets", source.name(),
                 std::string(kHowToRecord));
-  builder.finish();
+  builder.finish(header.rank);
   if (trace.run.device_ops.empty())
     return fail(ErrorKind::usage, fmt::format("the trace holds no GPU events of device {}", options.device.value_or(0)),
                 source.name(), "leave the device out to take the one with the most work");

@@ -109,12 +109,14 @@ void TraceBuilder::add_device_op(const KinetoEvent& event) {
     record.transport = transport_of_kernel(event.name);
     record.bytes = collective_bytes(*kind, event.collective);
     record.communicator = communicator(event.collective);
+    if (*kind == CollectiveKind::all_to_all) op.splits = split_sizes(event.collective);
     collectives_.insert({*kind, record.communicator, collective_dtype(event.collective), record.bytes});
-    if (record.bytes == 0)
+    // What a batch of sends and receives moves, its calls say (link_messages).
+    const bool is_batch = *kind == CollectiveKind::send_recv && event.collective.name.empty();
+    if (record.bytes == 0 && !is_batch)
       stats_.add("collective_without_size", Severity::data_loss, "collectives' kernels do not say how much they move");
   } else if (event.role == EventRole::kernel && is_nccl_kernel(event.name)) {
-    stats_.add("other_collective", Severity::info,
-               "NCCL kernels are neither all-gather, reduce-scatter nor all-reduce; they are kept as kernels");
+    stats_.add("other_collective", Severity::info, "NCCL kernels are of no known collective; they are kept as kernels");
   }
   op.device = *event.pid;
   op.stream = event.stream ? *event.stream : *event.tid;
@@ -128,6 +130,9 @@ void TraceBuilder::add_communication(const KinetoEvent& event) {
   if (!kind || !event.external_id) return;
   const Communication said{*kind, collective_bytes(*kind, event.collective), communicator(event.collective)};
   communications_.emplace(*event.external_id, said);
+  if (*kind == CollectiveKind::send_recv)
+    messages_.push_back({event.tid.value_or(-1), *event.start_ns, *event.external_id, event.collective.name == "send",
+                         said.bytes, said.communicator});
   collectives_.insert({said.kind, said.communicator, collective_dtype(event.collective), said.bytes});
 }
 

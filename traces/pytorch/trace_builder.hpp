@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -10,6 +11,7 @@
 #include "traces/pytorch/kineto_event.hpp"
 #include "traces/pytorch/profiler_trace.hpp"
 #include "traces/pytorch/stat_list.hpp"
+#include "traces/pytorch/trace_collective.hpp"
 
 namespace foreshard::traces {
 
@@ -19,8 +21,8 @@ class TraceBuilder {
 
   void add(const KinetoEvent& event);
   [[nodiscard]] bool has_device_ops() const { return !device_ops_.empty(); }
-  /// Numbers threads and streams, links calls and GPU work, sorts, and makes times relative.
-  void finish();
+  /// Numbers threads and streams, links calls and GPU work, sorts, and makes times relative. `rank` is the trace's.
+  void finish(std::optional<std::uint32_t> rank);
 
  private:
   /// A host op with the thread's system id still in place of its number.
@@ -35,12 +37,23 @@ class TraceBuilder {
     std::int64_t stream = 0;
     std::int64_t external_id = -1;
     bool is_peer_copy = false;
+    std::optional<SplitSizes> splits;  // of an all-to-all of unequal parts
   };
   /// What a record_param_comms op said, by its external id.
   struct Communication {
     CollectiveKind kind = CollectiveKind::all_gather;
     Bytes bytes = 0;
     CommunicatorId communicator;
+  };
+  /// A send or a receive, as the host asked for it.
+  struct Message {
+    std::int64_t thread = 0;
+    std::int64_t start = 0;  // absolute
+    std::int64_t external_id = -1;
+    bool sends = false;
+    Bytes bytes = 0;
+    CommunicatorId communicator;
+    auto operator<=>(const Message&) const = default;
   };
   /// A wait that the profiler recorded, or a record of an event.
   struct Sync {
@@ -63,6 +76,8 @@ class TraceBuilder {
 
   void choose_device();
   void link_copies();
+  void link_messages();
+  void size_splits(std::uint32_t rank);
   void link_calls();
   void drop_duplicates();
   void number_threads();
@@ -79,6 +94,7 @@ class TraceBuilder {
   std::vector<Sync> syncs_;
   std::set<TraceCollective> collectives_;
   std::map<std::int64_t, Communication> communications_;
+  std::vector<Message> messages_;
   std::map<std::string, CommunicatorId, std::less<>> communicator_ids_;
   std::map<std::int64_t, StreamId> stream_ids_;
 };

@@ -48,6 +48,66 @@ void TraceBuilder::link_copies() {
   }
 }
 
+// torch.distributed.batch_isend_irecv: record_param_comms of every send and receive, and then, outside of them, one
+// kernel (ProcessGroupNCCL::endCoalescing), which says nothing. It does what its thread asked for since the last one.
+void TraceBuilder::link_messages() {
+  std::set<std::int64_t> alone;  // sends and receives with a kernel of their own
+  for (const DeviceOp& op : device_ops_)
+    if (op.record.collective == CollectiveKind::send_recv && op.record.bytes > 0) alone.insert(op.external_id);
+  std::erase_if(messages_, [&alone](const Message& message) { return alone.contains(message.external_id); });
+  std::sort(messages_.begin(), messages_.end());
+  std::map<std::uint64_t, std::size_t> launches;  // by correlation, of the host's calls
+  for (const Call& call : calls()) launches.emplace(call);
+  struct Batch {
+    std::int64_t thread = 0;
+    std::int64_t start = 0;
+    std::size_t op = 0;
+  };
+  std::vector<Batch> batches;
+  std::uint64_t without = 0;
+  for (std::size_t i = 0; i < device_ops_.size(); ++i) {
+    const DeviceOpRecord& op = device_ops_[i].record;
+    if (op.kind != DeviceOpRecord::Kind::collective || op.collective != CollectiveKind::send_recv || op.bytes > 0)
+      continue;
+    const auto call = launches.find(op.correlation);
+    if (call == launches.end())
+      ++without;
+    else
+      batches.push_back({host_ops_[call->second].thread, host_ops_[call->second].record.start.count, i});
+  }
+  std::sort(batches.begin(), batches.end(), [](const Batch& a, const Batch& b) {
+    return std::tuple(a.thread, a.start, a.op) < std::tuple(b.thread, b.start, b.op);
+  });
+  auto next = messages_.begin();
+  for (const Batch& batch : batches) {
+    while (next != messages_.end() && next->thread < batch.thread) ++next;
+    DeviceOpRecord& op = device_ops_[batch.op].record;
+    Bytes sent = 0;
+    Bytes received = 0;
+    for (; next != messages_.end() && next->thread == batch.thread && next->start <= batch.start; ++next) {
+      Bytes& sum = next->sends ? sent : received;
+      sum += std::min(next->bytes, std::numeric_limits<Bytes>::max() - sum);
+      op.communicator = next->communicator;
+    }
+    op.bytes = std::max(sent, received);
+    without += op.bytes == 0 ? 1 : 0;
+  }
+  stats_.add("collective_without_size", Severity::data_loss, "collectives' kernels do not say how much they move",
+             without);
+}
+
+void TraceBuilder::size_splits(std::uint32_t rank) {
+  for (DeviceOp& op : device_ops_) {
+    if (!op.splits || !op.record.communicator.valid()) continue;
+    const std::vector<std::uint64_t> members = listed_numbers(trace_.communicators[op.record.communicator.value].ranks);
+    const auto own = std::find(members.begin(), members.end(), rank);
+    if (own == members.end() || members.size() != op.splits->sent.size()) continue;
+    const Moved moved = moved_by(*op.splits, static_cast<std::size_t>(own - members.begin()));
+    op.record.collective = moved.kind;
+    op.record.bytes = moved.bytes;
+  }
+}
+
 std::vector<TraceBuilder::Call> TraceBuilder::calls() const {
   std::vector<Call> calls;
   for (std::size_t i = 0; i < host_ops_.size(); ++i)
@@ -191,11 +251,13 @@ void TraceBuilder::emit(std::int64_t origin) {
   }
 }
 
-void TraceBuilder::finish() {
+void TraceBuilder::finish(std::optional<std::uint32_t> rank) {
   choose_device();
   trace_.collectives.assign(collectives_.begin(), collectives_.end());
   if (device_ops_.empty()) return;
   link_copies();
+  link_messages();
+  if (rank) size_splits(*rank);
   link_calls();
   // Ranges that start together: the longer one is the outer one.
   std::stable_sort(host_ops_.begin(), host_ops_.end(), [](const HostOp& a, const HostOp& b) {

@@ -59,7 +59,9 @@ constexpr std::array kDeviceOp{
     Column{"kernel_class", kText, true,
            "Of kernels: `gemm`, `gemm_single_wave`, `gemm_streaming`, `attention`, `memory_bound`, `gather_copy` or "
            "`memset`."},
-    Column{"collective", kText, true, "Of collectives: `all_gather`, `reduce_scatter` or `all_reduce`."},
+    Column{"collective", kText, true,
+           "Of collectives: `all_gather`, `reduce_scatter`, `all_reduce`, `all_to_all`, `broadcast`, `reduce` or "
+           "`send_recv`."},
     Column{"transport", kText, true,
            "Of collectives: `nccl`, `nccl-registered`, `symmetric`, `copy-engine`, `low-contention` or "
            "`pull-reduce`."},

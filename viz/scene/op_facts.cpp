@@ -46,14 +46,19 @@ OpClass drawn(CollectiveKind kind) {
       return OpClass::reduce_scatter;
     case CollectiveKind::all_reduce:
       return OpClass::all_reduce;
+    case CollectiveKind::all_to_all:
+    case CollectiveKind::broadcast:
+    case CollectiveKind::reduce:
+    case CollectiveKind::send_recv:
+      return OpClass::other_collective;
   }
   return OpClass::all_gather;
 }
 
 /// How many ops of each sort a stream has.
 struct Tally {
-  std::array<std::uint64_t, 3> collectives{};
-  std::uint64_t gather = 0;  ///< issued inside FSDP::all_gather
+  std::array<std::uint64_t, 4> collectives{};  ///< FSDP2's kinds, then all others
+  std::uint64_t gather = 0;                    ///< issued inside FSDP::all_gather
   std::uint64_t all = 0;
 };
 
@@ -88,7 +93,7 @@ void OpFacts::name_streams() {
     Tally& tally = tallies[op.stream];
     ++tally.all;
     if (op.kind == DeviceOpRecord::Kind::collective)
-      ++tally.collectives[std::min<std::size_t>(static_cast<std::size_t>(op.collective), 2)];
+      ++tally.collectives[std::min<std::size_t>(static_cast<std::size_t>(op.collective), 3)];
     else if (!ranges_.empty() && annotation(op.issue).starts_with("FSDP::all_gather ("))
       ++tally.gather;
   }

@@ -26,6 +26,7 @@ constexpr std::array<Style, kOpClasses> kOpStyles{{{"GEMM", "#0072b2"},
                                                    {"all-gather (AG)", "#56b4e9"},
                                                    {"reduce-scatter (RS)", "#e69f00"},
                                                    {"all-reduce (AR)", "#d55e00"},
+                                                   {"other collective", "#8b4a7c"},
                                                    {"host issues", "#5b5b5b"},
                                                    {"host waits", "#d9b3b3"}}};
 

@@ -25,10 +25,11 @@ enum class OpClass : std::uint8_t {
   all_gather = 5,
   reduce_scatter = 6,
   all_reduce = 7,
-  host_issue = 8,
-  host_wait = 9,
+  other_collective = 8,  ///< the program's own: all-to-all, broadcast, reduce, sends and receives
+  host_issue = 9,
+  host_wait = 10,
 };
-inline constexpr std::size_t kOpClasses = 10;
+inline constexpr std::size_t kOpClasses = 11;
 inline constexpr std::size_t kCategories = 14;
 
 struct Style {

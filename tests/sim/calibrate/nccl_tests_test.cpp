@@ -69,14 +69,17 @@ TEST_CASE("several runs may follow one another, of several nodes") {
   CHECK(read->collectives[3].ranks_per_node == 2);
 }
 
-TEST_CASE("other collectives are left out and counted") {
+TEST_CASE("all-to-alls are read as such, other collectives are left out and counted") {
+  const auto exchange = read_measurements(replaced(kAllGatherText, "all_gather_perf", "alltoall_perf"), "log.txt");
+  REQUIRE(exchange);
+  CHECK(exchange->collectives[0].kind == CollectiveKind::all_to_all);
   const auto read = read_measurements(
-      replaced(kAllGatherText, "all_gather_perf", "alltoall_perf") + std::string(kAllGatherText), "log.txt");
+      replaced(kAllGatherText, "all_gather_perf", "hypercube_perf") + std::string(kAllGatherText), "log.txt");
   REQUIRE(read);
   CHECK(read->collectives.size() == 2);
   REQUIRE(read->notes.size() == 1);
-  CHECK(read->notes[0].text.find("alltoall_perf") != std::string::npos);
-  CHECK(nccl_tests_error(replaced(kAllGatherText, "all_gather_perf", "alltoall_perf"), "log.txt").what ==
+  CHECK(read->notes[0].text.find("hypercube_perf") != std::string::npos);
+  CHECK(nccl_tests_error(replaced(kAllGatherText, "all_gather_perf", "hypercube_perf"), "log.txt").what ==
         "holds nothing that a profile can use");
 }
 

@@ -1,7 +1,13 @@
 #include "sim/calibrate/probe_file.hpp"
 
+#include <algorithm>
+
+#include "core/device/collective.hpp"
+#include "sim/calibrate/fit_machine.hpp"
+#include "sim/machine/profile.hpp"
 #include "tests/catch.hpp"
 #include "tests/sim/calibrate/samples.hpp"
+#include "tests/temporary_folder.hpp"
 
 namespace foreshard::sim {
 namespace {
@@ -25,6 +31,28 @@ Error probe_error(const std::string& text) {
   REQUIRE_FALSE(read);
   CHECK(read.error().kind == ErrorKind::input);
   return read.error();
+}
+
+TEST_CASE("what was measured of sends and receives gives h200's tables and constant back") {
+  const char* file = "sim/machine/measured/h200_p2p.json";
+  auto read = read_measurements(test::file_bytes(file), file);
+  REQUIRE(read);
+  read->path = file;
+  const auto fit = fit_machine(std::vector{*read}, {"mine", "h200", {}});
+  REQUIRE(fit);
+  const MachineProfile made = *parse_profile(fit->json, "mine.json");
+  const MachineProfile built_in = *builtin_profile("h200");
+  CHECK(made.links.p2p_channel == built_in.links.p2p_channel);
+  std::size_t same = 0;
+  for (const CollectiveTable& table : built_in.collectives) {
+    if (of_fsdp(table.kind)) continue;
+    for (const CollectiveTable& other : made.collectives)
+      if (other.kind == table.kind && other.points.size() == table.points.size() &&
+          std::equal(other.points.begin(), other.points.end(), table.points.begin(),
+                     [](const auto& a, const auto& b) { return a.bytes == b.bytes && a.time == b.time; }))
+        ++same;
+  }
+  CHECK(same == 4);
 }
 
 TEST_CASE("each kind of row of a probe file is read") {

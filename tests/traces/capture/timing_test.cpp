@@ -170,6 +170,37 @@ TEST_CASE("the program's own collective is priced, and waited for before the fir
   CHECK(unpriced->stats[0].count == 1);
 }
 
+TEST_CASE("the program's exchanges are ops of the stream they ran on, of the mean of their sizes") {
+  TraceRun trace;
+  const auto append = [&](double t, Bytes bytes) {
+    append_step(trace, t, 0, 20);
+    const auto exchange = [&](double at, double start, std::uint32_t stream, CollectiveKind kind, Bytes size) {
+      trace.launch("ncclDevKernel_SendRecv(x)", at, at + 4, start, 10, stream);
+      DeviceOpRecord& op = trace.run.device_ops.back();
+      op.collective = kind;
+      op.communicator = CommunicatorId{0};
+      op.bytes = size;
+    };
+    exchange(t + 262, t + 290, 0, CollectiveKind::all_to_all, bytes);
+    exchange(t + 268, t + 302, 1, CollectiveKind::send_recv, 4096);
+    exchange(t + 274, t + 314, 1, CollectiveKind::send_recv, 0);  // whose size nobody told
+    trace.launch("behind it", t + 280, t + 285, t + 333, 2);
+  };
+  append(0, 1000);
+  append(1000, 3000);
+  const std::vector<ProcessGroup> groups{{"cp", 2, 1}};
+  const auto timing = read_timing(trace.run, h200_sized(), groups);
+  REQUIRE(timing);
+  std::vector<std::pair<UserCollective, int>> found;
+  for (const TimedItem& item : segment(*timing, Hook::pre_forward).items)
+    if (item.kind == OpKind::collective) found.emplace_back(item.collective, item.user_stream);
+  CHECK(found == std::vector<std::pair<UserCollective, int>>{{{0, CollectiveKind::all_to_all, 2000}, 0},
+                                                             {{0, CollectiveKind::send_recv, 4096}, 1}});
+  REQUIRE(timing->stats.size() == 1);
+  CHECK(timing->stats[0].name == "user_collectives");
+  CHECK(timing->stats[0].count == 1);
+}
+
 TEST_CASE("steps that differ are counted, and the later of two is taken") {
   TraceRun trace;
   append_step(trace, 0, 0, 20);

@@ -121,6 +121,30 @@ TEST_CASE("Chakra: nodes as the feeder reads them") {
   CHECK(attributes[2].at("is_cpu_op") == Value{27, 0});
 }
 
+TEST_CASE("Chakra: every kind of collective has its type, and sends are nodes of their own") {
+  Run run = gather_run();
+  const auto type_of = [&run](CollectiveKind kind) {
+    run.device_ops[2].collective = kind;
+    const ExportSelection selection = selected(run);
+    const std::string file = written([&](ByteSink& sink) { REQUIRE(write_chakra(run, selection, sink)); });
+    ProtoReader reader(file);
+    for (int before = 0; before < 3; ++before) reader.take(reader.varint());
+    std::pair<std::uint64_t, std::int64_t> found{0, -1};
+    for (const ProtoField& field : fields(reader.take(reader.varint()))) {
+      if (field.number == 3) found.first = field.value;
+      if (field.number != 10) continue;
+      const auto parts = fields(field.bytes);
+      if (parts[0].bytes == "comm_type") found.second = static_cast<std::int64_t>(parts[1].value);
+    }
+    return found;
+  };
+  using Type = std::pair<std::uint64_t, std::int64_t>;
+  CHECK(type_of(CollectiveKind::all_to_all) == Type{7, 6});
+  CHECK(type_of(CollectiveKind::broadcast) == Type{7, 5});
+  CHECK(type_of(CollectiveKind::reduce) == Type{7, 1});
+  CHECK(type_of(CollectiveKind::send_recv) == Type{5, -1});
+}
+
 TEST_CASE("Chakra: a run without device ops is refused") {
   Run run = RandomRun(2, RunKind::imported).make();
   run.device_ops.clear();

@@ -80,7 +80,9 @@ class RandomRun {
 
   void collective(Run& run, DeviceOpRecord& op) {
     op.kind = DeviceOpRecord::Kind::collective;
-    op.collective = op.stream.value == 2 ? CollectiveKind::all_gather : CollectiveKind::reduce_scatter;
+    constexpr std::array kOthers{CollectiveKind::reduce_scatter, CollectiveKind::all_to_all, CollectiveKind::broadcast,
+                                 CollectiveKind::reduce, CollectiveKind::send_recv};
+    op.collective = op.stream.value == 2 ? CollectiveKind::all_gather : kOthers[below(kOthers.size())];
     op.bytes = 4 * (1 + below(1 << 20));
     op.communicator = CommunicatorId{0};
     const bool copies = op.stream.value == 2 && below(4) == 0;

@@ -119,7 +119,7 @@ TEST_CASE("collectives, by kernel and by copy engines") {
   events.push_back(
       device("gpu_memcpy", "Memcpy PtoP (Device -> Device)", 132, 5, 24, 4, R"(, "bytes": 60, "External id": 8)"));
   events.push_back(device("kernel", "ncclSymkDevKernel_ReduceScatter_x", 150, 5, 28, 6));
-  events.push_back(device("kernel", "ncclDevKernel_SendRecv(x)", 160, 5, 28, 7));
+  events.push_back(device("kernel", "ncclDevKernel_Gather(x)", 160, 5, 28, 7));
   const ProfilerTrace trace = read(events);
   std::vector<DeviceOpRecord> found;
   for (const DeviceOpRecord& op : trace.run.device_ops)
@@ -140,6 +140,89 @@ TEST_CASE("collectives, by kernel and by copy engines") {
   CHECK(trace.communicators[0].size == 4);
   CHECK(count_of(trace, "collective_without_size") == 1);
   CHECK(count_of(trace, "other_collective") == 1);
+}
+
+std::vector<DeviceOpRecord> collectives_in(const ProfilerTrace& trace) {
+  std::vector<DeviceOpRecord> out;
+  for (const DeviceOpRecord& op : trace.run.device_ops)
+    if (op.kind == DeviceOpRecord::Kind::collective) out.push_back(op);
+  return out;
+}
+
+std::string said(const char* name, int in, int out, const char* more = "") {
+  return fmt::format(
+      R"(, "Collective name": "{}", "In msg nelems": {}, "Out msg nelems": {}, "Group size": 4, "dtype": "BFloat16", "Process Group Name": "3", "Process Group Description": "cp", "Process Group Ranks": "[0, 1, 2, 3]"{})",
+      name, in, out, more);
+}
+
+TEST_CASE("all-to-all, broadcast and reduce by their names, unequal parts by what this rank moves") {
+  const char* kSend = "ncclDevKernel_SendRecv(x)";
+  auto events = kStep;
+  const auto add = [&](int at, const char* kernel, const std::string& more) {
+    events.push_back(device("kernel", kernel, at, 5, 28, at, more));
+  };
+  add(200, kSend, said("all_to_all", 80, 80));
+  add(210, "ncclDevKernel_Broadcast_RING_LL(x)", said("broadcast", 80, 80));
+  add(220, "ncclDevKernel_Reduce_Sum_bf16_RING_LL(x)", said("_reduce_oop", 80, 80));
+  // Of rank 2: 20 of 80 elements stay, or 30 leave and 50 come.
+  add(230, kSend,
+      said("all_to_allv", 80, 80, R"(, "In split size": "[20,20,20,20]", "Out split size": "[20,20,20,20]")"));
+  add(240, kSend,
+      said("all_to_allv", 50, 70, R"(, "In split size": "[10, 20, 20, 0]", "Out split size": "[50, 0, 20, 0]")"));
+  add(250, kSend,
+      said("all_to_allv", 70, 60, R"(, "In split size": "[0, 0, 0, 70]", "Out split size": "[0, 60, 0, 0]")"));
+  add(260, kSend,
+      said("all_to_allv", 70, 70, R"(, "In split size": "[0, 70, 0, 0]", "Out split size": "[0, 70, 0, 0]")"));
+  add(270, kSend, said("all_to_allv", 70, 60, R"(, "In split size": "[1, ..., 70]", "Out split size": "[]")"));
+  const ProfilerTrace trace = read(events);
+  std::vector<std::pair<CollectiveKind, Bytes>> found;
+  for (const DeviceOpRecord& op : collectives_in(trace)) found.emplace_back(op.collective, op.bytes);
+  using enum CollectiveKind;
+  for (const auto& [kind, bytes] : found) UNSCOPED_INFO(static_cast<int>(kind) << ' ' << bytes);
+  CHECK(found == std::vector<std::pair<CollectiveKind, Bytes>>{{all_gather, 80},
+                                                               {all_to_all, 160},
+                                                               {broadcast, 160},
+                                                               {reduce, 160},
+                                                               {all_to_all, 160},
+                                                               {all_to_all, 2 * 50 * 4 / 3},
+                                                               {all_to_all, 2 * 70 * 4 / 3},
+                                                               {send_recv, 140},
+                                                               {all_to_all, 140}});
+  CHECK(count_of(trace, "other_collective") == 0);
+}
+
+TEST_CASE("a batch of sends and receives is the kernel behind them, which says nothing itself") {
+  const char* kSend = "ncclDevKernel_SendRecv(x)";
+  auto events = kStep;
+  const auto ask = [&](const char* what, int at, int elements, int thread = 10) {
+    events.push_back(host("cpu_op", "record_param_comms", at, 2, thread,
+                          fmt::format(R"("External id": {})", at) + said(what, elements, elements)));
+  };
+  const auto launch = [&](int at, int thread = 10, const std::string& more = {}) {
+    events.push_back(host("cuda_driver", "cuLaunchKernelEx", at, 1, thread, fmt::format(R"("correlation": {})", at)));
+    events.push_back(device("kernel", kSend, at + 4, 3, 21, at, more));
+  };
+  ask("send", 200, 100);
+  ask("recv", 203, 100);
+  ask("recv", 204, 40, 11);  // of another thread
+  launch(206);
+  ask("send", 210, 50);
+  ask("send", 212, 60);
+  ask("recv", 214, 70);
+  launch(216);
+  launch(219, 11);
+  ask("send", 230, 30);
+  launch(231, 10, R"(, "External id": 230)" + said("send", 30, 30));  // one by itself, which says what it is
+  launch(240);                                                        // nobody asked for it
+  const ProfilerTrace trace = read(events);
+  std::vector<Bytes> found;
+  for (const DeviceOpRecord& op : collectives_in(trace))
+    if (op.collective == CollectiveKind::send_recv) {
+      found.push_back(op.bytes);
+      CHECK(op.communicator.valid() == (op.bytes > 0));
+    }
+  CHECK(found == std::vector<Bytes>{200, 220, 80, 60, 0});
+  CHECK(count_of(trace, "collective_without_size") == 1);
 }
 
 TEST_CASE("event records and waits where the profiler wrote them") {

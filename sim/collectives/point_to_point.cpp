@@ -1,0 +1,92 @@
+#include "sim/collectives/point_to_point.hpp"
+
+#include <fmt/format.h>
+
+namespace foreshard::sim {
+namespace {
+
+// src/enqueue.cc, NCCL_P2P_LL_THRESHOLD: bytes a channel up to which messages go by LL.
+constexpr double kLlBytes = 16384;
+// The least a channel carries, an eighth of a step, and the most before more channels are taken, 32 steps. A step of
+// Simple is NCCL_P2P_NVL_CHUNKSIZE, one of LL an eighth of its buffer (src/init.cc).
+constexpr double kSimpleStep = 512 * 1024;
+constexpr double kLlStep = 64 * 1024;
+// src/graph/paths.cc, ncclTopoGetNchannels: to a peer on another node.
+constexpr double kNetChannels = 2;
+
+double power_of_two_up(double value) {
+  return std::exp2(std::ceil(std::log2(std::max(value, 1.0))));
+}
+
+struct Peers {
+  double inside = 0;   ///< of this node, this rank left out
+  double outside = 0;  ///< of other nodes
+  double bytes = 0;    ///< of each one's message
+  double own = 0;      ///< bytes that stay on this rank
+};
+
+Peers peers_of(const Group& group) {
+  if (group.kind != CollectiveKind::all_to_all)
+    return {group.one_node() ? 1.0 : 0.0, group.one_node() ? 0.0 : 1.0, group.bytes, 0};
+  return {group.per_node - 1, group.ranks - group.per_node, group.shard(), group.shard()};
+}
+
+/// Channels are shared evenly as long as there are enough; a kernel has no more than the communicator.
+double held_channels(double all, const Peers& peers, const P2pSplit& split, double ranks) {
+  const double own = peers.own > 0 ? p2p_split(all, peers.own, ranks, true).channels : 0;
+  const double outside = peers.outside * std::min(kNetChannels, split.channels);
+  return std::min(power_of_two_up(all), peers.inside * split.channels + own + outside);
+}
+
+double node_us(const MachineProfile& machine, const Peers& peers, const P2pSplit& split, double held) {
+  if (peers.inside <= 0) return 0;
+  const Links& links = machine.links;
+  const double carrying = std::min(held, peers.inside * split.channels);
+  double rate = smooth_least(links.ring_sharpness, links.ring, carrying * links.p2p_channel);
+  if (split.ll) rate = std::min(machine.nccl.ll_most, rate / 2);
+  const double start = split.ll ? machine.nccl.base.ll + links.hop.ll : machine.nccl.base.simple + links.hop.simple;
+  return start + transfer_us(peers.inside * peers.bytes, rate);
+}
+
+double network_us(const MachineProfile& machine, const Group& group, const Peers& peers, const P2pSplit& split) {
+  if (peers.outside <= 0) return 0;
+  const Network& network = machine.network;
+  const double far = group.leaves_leaf(network) ? network.level_latency : 0;
+  const double start =
+      far + (split.ll ? machine.nccl.base.ll + network.hop.ll : machine.nccl.base.simple + network.hop.simple);
+  const double ll_most = group.nodes <= 2 ? network.ll_two_nodes : network.ll_more_nodes;
+  const double gpu = network_per_gpu(machine, group);
+  return start + transfer_us(peers.outside * peers.bytes, split.ll ? std::min(gpu, ll_most / 2) : gpu);
+}
+
+}  // namespace
+
+P2pSplit p2p_split(double channels, double bytes, double ranks, bool own) {
+  const double most = power_of_two_up(channels);
+  double least = most;
+  while (least * ranks > most && least > 1) least /= 2;
+  P2pSplit out;
+  out.ll = !own && bytes <= most * kLlBytes;
+  const double step = out.ll ? kLlStep : kSimpleStep;
+  out.channels = std::clamp(std::ceil(bytes / (step / 8)), 1.0, least);
+  while (bytes / out.channels > 32 * step && out.channels <= most / 2) out.channels *= 2;
+  return out;
+}
+
+Estimate point_to_point(const MachineProfile& machine, const Group& group) {
+  const Peers peers = peers_of(group);
+  const P2pSplit split = p2p_split(machine.nccl.channels, peers.bytes, group.ranks);
+  Estimate out;
+  out.sms = held_channels(machine.nccl.channels, peers, split, group.ranks);
+  out.us = std::max(node_us(machine, peers, split, out.sms), network_us(machine, group, peers, split));
+  out.uses = CollectiveResource::ring;
+  out.link = peers.inside * peers.bytes;
+  out.network = peers.outside * peers.bytes;
+  // Read, written into the peer's FIFO, read from the own FIFO, written; the own part read and written.
+  out.hbm = 4 * (out.link + out.network) + 2 * peers.own;
+  out.path = fmt::format("NCCL sends and receives, {}, {} channels", split.ll ? "LL" : "Simple", out.sms);
+  if (!group.one_node()) out.path += fmt::format(" over {} nodes", group.nodes);
+  return out;
+}
+
+}  // namespace foreshard::sim
