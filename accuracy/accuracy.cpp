@@ -53,7 +53,7 @@ AccuracyRow row_of(AccuracyRow::From from, const std::string& source, const Refe
   row.program = run.program_name;
   row.seen = seen(machine, model ? sim::ConstantUse::model : sim::ConstantUse::recording, run.name);
   if (model) row.differs = run.beyond_model;
-  row.record_stream = sim::records_streams(run.workload.settings);
+  row.record_stream = sim::records_streams(run.workload, run.workload.settings);
   row.measured = run.measured;
   return row;
 }

@@ -142,7 +142,9 @@ void StepMemory::free(const Op& op) {
     return;
   }
   const BlockHandle block = programs_.take(op);
-  if (block.valid()) free(block);
+  if (!block.valid()) return;
+  if (op.user_stream != 0) allocator_.record_stream(block, streams_.user(op.user_stream));
+  free(block);
 }
 
 BlockHandle StepMemory::allocate(Bytes bytes, MemoryCategory category, ParameterId parameter) {

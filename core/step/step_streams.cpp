@@ -59,6 +59,7 @@ CommunicatorId StepStreams::process_group(std::uint32_t index) {
   CommunicatorId& own = process_groups_[index];
   if (!own.valid()) {
     const ProcessGroup group = on_mesh(workload_.process_groups[index], workload_.settings, settings_);
+    if (group.of_shards && group.ranks == settings_.shard_ranks()) return own = shard_;
     CommunicatorOptions options{group.name, group.ranks, group.ranks_per_node(settings_.gpus), {}};
     const std::uint32_t first = mesh_.rank() - mesh_.rank() / group.stride % group.ranks * group.stride;
     for (std::uint32_t i = 0; i < group.ranks; ++i) options.members.push_back(first + i * group.stride);

@@ -20,6 +20,7 @@ struct ProcessGroup {
   std::string name;          ///< pg_desc: "mesh_tp" of a DeviceMesh dimension, "default_pg"
   std::uint32_t ranks = 1;   ///< its size
   std::uint32_t stride = 1;  ///< between the global ranks of neighbours; an inner mesh dimension has 1
+  bool of_shards = false;    ///< FSDP2's own shard group: one communicator, so that they run in issue order
 
   /// How many members share a node of `gpus`.
   [[nodiscard]] std::uint32_t ranks_per_node(std::uint32_t gpus) const {

@@ -96,8 +96,10 @@ inline constexpr std::uint32_t kNoKernel = UINT32_MAX;
 /// One op of the user's program.
 struct Op {
   OpKind kind = OpKind::kernel;
-  std::uint8_t user_stream = 0;  ///< 0: the compute stream; n: the n-th further stream of the user's program
-  Nanoseconds host_before;       ///< host work between the previous op's issue and this one's
+  /// 0: the compute stream; n: the n-th further stream of the user's program. Of a free: the stream that the block was
+  /// given to record_stream for, whose work so far it waits for; 0: none.
+  std::uint8_t user_stream = 0;
+  Nanoseconds host_before;  ///< host work between the previous op's issue and this one's
 
   // alloc, free
   TensorId tensor;  ///< unique within its program (setup or one step)

@@ -321,7 +321,7 @@ bool Prober::sizes_of(Communicator& world, CollectiveKind kind, Transport transp
     as_asked = ran(world, kind, transport);
     if (as_asked) out_.collectives.push_back({kind, transport, bytes, us, upcasts});
   }
-  if (as_asked && request_.contention && kind != CollectiveKind::all_reduce && most >= kContentionBytes)
+  if (as_asked && request_.contention && kind <= CollectiveKind::reduce_scatter && most >= kContentionBytes)
     contention_of(world, kind, transport, buffers, upcasts);
   return as_asked;
 }
@@ -331,9 +331,9 @@ void Prober::collectives_of(Communicator& world, Transport transport) {
   const Bytes most = largest();
   buffers.input = reinterpret_cast<Address>(require(world.acquire(transport, most)));
   buffers.output = reinterpret_cast<Address>(require(world.acquire(transport, most)));
-  for (const CollectiveKind kind :
-       {CollectiveKind::all_gather, CollectiveKind::reduce_scatter, CollectiveKind::all_reduce}) {
-    if (kind == CollectiveKind::all_reduce && transport != Transport::nccl) continue;
+  for (const CollectiveKind kind : kEnumValues<CollectiveKind>) {
+    // FSDP2 all-reduces by plain NCCL, and programs issue theirs so.
+    if (kind >= CollectiveKind::all_reduce && transport != Transport::nccl) continue;
     // Ours: copy engines gather, pull-reduce reduces.
     if (transport == Transport::low_contention && kind != CollectiveKind::all_gather) continue;
     if (transport == Transport::pull_reduce && kind != CollectiveKind::reduce_scatter) continue;

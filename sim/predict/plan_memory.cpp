@@ -39,7 +39,7 @@ void add_memory(const Workload& adapted, const PredictRequest& request, const Si
   if (p.out_of_memory) p.peaks = outcome.out_of_memory_peaks;
   p.out_of_memory_step = outcome.out_of_memory_step;
   add_steps(adapted, outcome, p);
-  const bool waits = records_streams(request.settings);
+  const bool waits = records_streams(adapted, request.settings);
   p.peaks_depend_on_time = waits && !repeats_recording(adapted, request);
   if (waits && !p.peaks_depend_on_time)
     p.warnings.push_back(

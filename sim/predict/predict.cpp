@@ -26,12 +26,12 @@ namespace {
 
 constexpr Bytes kSmallestLimit = 2 * kMiB;  // the smallest segment (caching allocator 2.2)
 
-SimulationRequest simulation_of(const PredictRequest& request, const HostScale& host_scale) {
+SimulationRequest simulation_of(const Workload& workload, const PredictRequest& request, const HostScale& host_scale) {
   SimulationRequest out;
   out.steps.steps = request.steps;
   out.steps.synchronized = 1;
   out.options.host_scale = host_scale.factor;
-  if (records_streams(request.settings) && !host_scale.host_bound)
+  if (records_streams(workload, request.settings) && !host_scale.host_bound)
     out.options.host_scale = std::sqrt(host_scale.factor * host_scale.recorded_factor);
   out.memory_limit = request.memory_limit;
   return out;
@@ -57,6 +57,14 @@ void add_info(const Workload& workload, const MachineProfile& machine, const Set
 }
 
 }  // namespace
+
+bool records_streams(const Workload& workload, const Settings& settings) {
+  if (settings.release == Release::record_stream || settings.reduce_scatter_release == Release::record_stream)
+    return true;
+  const auto waits = [](const Op& op) { return op.kind == OpKind::free && op.user_stream != 0; };
+  return std::any_of(workload.steps.begin(), workload.steps.end(),
+                     [&](const Program& step) { return std::any_of(step.ops.begin(), step.ops.end(), waits); });
+}
 
 bool from_model(const Workload& workload) {
   if (workload.measured || !workload.has_timing || workload.steps.empty()) return false;
@@ -113,7 +121,7 @@ Result<Prediction> predict(const Workload& workload, const MachineProfile& machi
   p.host = host_confidence(workload);
   const auto elsewhere = recorded_elsewhere(workload, machine);
   if (elsewhere) move_to(machine, *elsewhere, w, p);
-  const SimulationRequest simulation_request = simulation_of(request, p.host_scale);
+  const SimulationRequest simulation_request = simulation_of(w, request, p.host_scale);
   p.run.units = w.units;
   p.run.labels = w.labels;
   auto simulation = simulate(w, request.settings, machine, simulation_request, p.run);

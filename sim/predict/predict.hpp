@@ -23,10 +23,8 @@
 
 namespace foreshard::sim {
 
-/// Whether completion, and so the host's and the GPU's pace, decides when blocks come free.
-[[nodiscard]] inline bool records_streams(const Settings& settings) {
-  return settings.release == Release::record_stream || settings.reduce_scatter_release == Release::record_stream;
-}
+/// Whether completion, and so the host's and the GPU's pace, decides when blocks come free: FSDP2's, or the program's.
+[[nodiscard]] bool records_streams(const Workload& workload, const Settings& settings);
 
 /// What the host times of a plan rest on.
 enum class HostConfidence : std::uint8_t {

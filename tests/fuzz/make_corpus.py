@@ -106,6 +106,17 @@ TRACE = {
     ],
     "traceName": "t.json",
 }
+SEND = {**COMMS, "Collective name": "send"}
+SPLIT = {**COMMS, "Collective name": "all_to_allv", "In split size": "[0, 4, 0, 0]", "Out split size": "[1, 1, 1, 1]"}
+EXCHANGES = TRACE | {"traceEvents": [
+    event("record_param_comms", "cpu_op", 2, 1, 1, {"External id": 4, **SEND}),
+    event("record_param_comms", "cpu_op", 3, 1, 1, {"External id": 5, **SEND, "Collective name": "recv"}),
+    event("cuLaunchKernelEx", "cuda_driver", 4, 1, 1, {"correlation": 8}),
+    event("ncclDevKernel_SendRecv(x)", "kernel", 8, 3, 21, {"correlation": 8, "stream": 21, "grid": [16, 1, 1]}, 0),
+    event("cuLaunchKernelEx", "cuda_driver", 6, 1, 1, {"correlation": 9}),
+    event("ncclDevKernel_SendRecv(x)", "kernel", 12, 3, 7, {"correlation": 9, "stream": 7, **SPLIT}, 0),
+    event("ncclDevKernel_Broadcast_RING_LL(x)", "kernel", 15, 3, 7, {"stream": 7, **COMMS, "Collective name": "broadcast"}, 0),
+]}
 ABOUT = {
     "schema": 1, "torch": "2.11.0+cu130", "nccl": "2.28.9", "gpu": "NVIDIA H200", "sm_count": 132, "gpus": 4,
     "nodes": 1, "replicate": 2, "batch": 2, "seq": None,
@@ -135,6 +146,7 @@ put("snapshot", "stacks", pickle.dumps(STACKS, 4))
 put("snapshot", "stacks_json", json.dumps(STACKS))
 put("snapshot", "gzip", gzip.compress(pickle.dumps(SNAPSHOT, 4), mtime=0))
 put("snapshot", "xz", lzma.compress(pickle.dumps(SNAPSHOT, 4)))
+put("trace", "exchanges", json.dumps(EXCHANGES))
 put("trace", "trace", json.dumps(TRACE, indent=1))
 put("trace", "array", json.dumps(TRACE["traceEvents"]))
 put("trace", "gzip", gzip.compress(json.dumps(TRACE).encode(), mtime=0))

@@ -46,11 +46,13 @@ Program memory_program(const std::vector<PlacedOp>& memory) {
 Result<Program> join_step(const std::vector<PlacedOp>& memory, const StepTiming& timing, const std::vector<Unit>& units,
                           bool first) {
   Program program;
-  std::size_t segment = 0;  // the next segment to be opened
-  std::size_t item = 0;     // next item of the open segment
-  Nanoseconds carried;      // host work of a hook without effect, which the next op has
+  std::size_t segment = 0;    // the next segment to be opened
+  std::size_t item = 0;       // next item of the open segment
+  Nanoseconds carried;        // host work of a hook without effect, which the next op has
+  std::uint8_t sends_on = 0;  // the stream of the last sends and receives
   const auto push_timed = [&](Op op) {
     op.host_before += std::exchange(carried, {});
+    if (op.kind == OpKind::collective && op.collective.kind == CollectiveKind::send_recv) sends_on = op.user_stream;
     program.ops.push_back(op);
   };
   const auto flush_items = [&](double until) {
@@ -62,6 +64,8 @@ Result<Program> join_step(const std::vector<PlacedOp>& memory, const StepTiming&
     if (placed.op.kind != OpKind::hook || placed.unmarked) {
       flush_items(placed.position);
       program.ops.push_back(placed.op);
+      // ProcessGroupNCCL::pointToPoint (2.11) says record_stream of its tensors; collectives keep theirs until wait().
+      if (placed.late) program.ops.back().user_stream = sends_on;
       continue;
     }
     flush_items(2);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <iterator>
 #include <map>
+#include <set>
 
 #include "core/base/check.hpp"
 #include "core/fsdp/buffer_category.hpp"
@@ -98,6 +99,7 @@ class Builder {
   [[nodiscard]] std::vector<OptimizerParameter> optimizer_parameters() const;
   void order_parameters();
   void note_categories();
+  void find_late_frees();
   void build_setup();
   void build_step(std::size_t step);
   void end_as_the_step_before();
@@ -120,6 +122,7 @@ class Builder {
   std::vector<ParameterId> shard_of_;                         // by request: persistent shard of a parameter
   std::vector<Bytes> shard_bytes_;                            // by ParameterId
   std::vector<UnitId> input_cast_of_;                         // by request: the unit whose forward inputs it casts
+  std::vector<bool> late_;                                    // by request: PlacedOp::late
   std::vector<std::vector<std::uint32_t>> optimizer_events_;  // by step: requests inside the optimizer
 };
 
@@ -338,7 +341,28 @@ void Builder::add_event(std::vector<PlacedOp>& ops, std::uint32_t i, std::int32_
     op.from_setup = step >= 0 && step_of_[e.partner] < 0;
     op.steps_ago = op.from_setup ? 0 : static_cast<std::uint32_t>(step - step_of_[e.partner]);
   }
-  ops.push_back({.op = op, .position = position, .segment = {}});
+  ops.push_back({.op = op, .position = position, .late = late_[i], .segment = {}});
+}
+
+/// Whether a block is seen to come back late is the GPU's pace: what record_stream was said of in one step, it was said
+/// of in all. Blocks are told by their size and their place among those of that size.
+void Builder::find_late_frees() {
+  std::vector<std::pair<Bytes, std::uint32_t>> place(events_.size());
+  std::map<Bytes, std::uint32_t> next;
+  std::set<std::pair<Bytes, std::uint32_t>> late;
+  const auto is_users = [this](std::uint32_t i) { return tags_[i].owner == Owner::user && step_of_[i] >= 0; };
+  for (std::uint32_t i = 0; i < events_.size(); ++i) {
+    const CaptureEvent& e = events_[i];
+    if (i > 0 && step_of_[i] != step_of_[i - 1]) next.clear();
+    if (e.allocates && is_users(i)) place[i] = {e.size, next[e.size]++};
+    if (!e.allocates && e.late && e.partner != CaptureEvent::kNone && is_users(e.partner))
+      late.insert(place[e.partner]);
+  }
+  late_.assign(events_.size(), false);
+  for (std::uint32_t i = 0; i < events_.size(); ++i) {
+    const std::uint32_t made = events_[i].partner;
+    if (!events_[i].allocates && made != CaptureEvent::kNone && is_users(made)) late_[i] = late.contains(place[made]);
+  }
 }
 
 void Builder::build_setup() {
@@ -417,6 +441,7 @@ BuiltPrograms Builder::build() {
       tensor_[i] = TensorId{count++};
   }
   note_categories();
+  find_late_frees();
   build_setup();
   for (std::size_t s = 0; s < hooks_.steps.size(); ++s) build_step(s);
   end_as_the_step_before();

@@ -15,6 +15,7 @@ namespace foreshard::traces {
 struct PlacedOp {
   Op op;
   double position = 0;
+  bool late = false;       ///< a free whose block came back later than at once, in some step
   bool unmarked = false;   ///< a hook that no range marks: within a segment, as other ops are
   bool no_effect = false;  ///< a hook of the time side alone: a zero_grad that frees nothing though there are gradients
   Nanoseconds segment;     ///< hooks: time since the hook before, as the snapshot's clock saw it

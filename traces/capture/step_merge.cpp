@@ -53,7 +53,10 @@ class Merge {
       out_.process_groups = before->process_groups;
       out_.streams = before->streams;
     }
-    for (const StepCalls& step : steps) out_.indices.push_back(step.index);
+    for (const StepCalls& step : steps) {
+      out_.indices.push_back(step.index);
+      for (const StepSegment& segment : step.segments) note_communicators(segment);
+    }
   }
 
   StepTiming run() {
@@ -149,9 +152,19 @@ class Merge {
     }
   }
 
+  void note_communicators(const StepSegment& segment) {
+    for (const StepSection& section : segment.sections)
+      for (const StepItem& item : section.items)
+        if (item.op != StepItem::kSynchronize &&
+            run_.device_ops[item.op].collective == CollectiveKind::reduce_scatter &&
+            run_.device_ops[item.op].kind == DeviceOpRecord::Kind::collective)
+          of_shards_.insert(run_.device_ops[item.op].communicator);
+  }
+
   /// The program's group of a communicator, by first appearance.
   std::uint32_t process_group(CommunicatorId communicator) {
-    const ProcessGroup& group = groups_[communicator.value];
+    ProcessGroup group = groups_[communicator.value];
+    group.of_shards = of_shards_.contains(communicator);
     const auto found = std::find(out_.process_groups.begin(), out_.process_groups.end(), group);
     if (found == out_.process_groups.end()) out_.process_groups.push_back(group);
     return static_cast<std::uint32_t>(std::find(out_.process_groups.begin(), out_.process_groups.end(), group) -
@@ -268,6 +281,7 @@ class Merge {
   StreamWaits waits_;  // of the segments being merged
   StepTiming out_;
   std::set<Signature> shapes_;
+  std::set<CommunicatorId> of_shards_;  // FSDP2 scatters over them
 };
 
 }  // namespace

@@ -21,13 +21,13 @@ struct Requests {
 /// Blocks that the step itself frees: of others the recording of the last step does not show how long they live.
 Requests requests_of(const std::vector<PlacedOp>& ops) {
   std::vector<bool> freed;
-  for (const auto& [op, position, unmarked, no_effect, segment] : ops) {
+  for (const auto& [op, position, late, unmarked, no_effect, segment] : ops) {
     if (op.kind != OpKind::free || op.steps_ago > 0 || op.from_setup || op.before_recording) continue;
     if (op.tensor.value >= freed.size()) freed.resize(op.tensor.value + 1);
     freed[op.tensor.value] = true;
   }
   Requests out;
-  for (const auto& [op, position, unmarked, no_effect, segment] : ops) {
+  for (const auto& [op, position, late, unmarked, no_effect, segment] : ops) {
     if (op.kind == OpKind::hook && op.hook == Hook::optimizer_begin) break;
     if (op.kind != OpKind::alloc || op.gradient_of.valid()) continue;
     if (op.category == MemoryCategory::inputs) out.inputs.push_back(op.size.bytes);

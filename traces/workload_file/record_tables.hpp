@@ -147,6 +147,7 @@ inline constexpr std::array kProcessGroupFields{
     FORESHARD_FIELD(ProcessGroup, "name", name),
     FORESHARD_FIELD(ProcessGroup, "ranks", ranks),
     FORESHARD_FIELD(ProcessGroup, "stride", stride),
+    FORESHARD_FIELD(ProcessGroup, "of_shards", of_shards),
 };
 inline constexpr ArrayForm<ProcessGroup> kProcessGroupForm{kProcessGroupFields, 2};
 

@@ -229,6 +229,56 @@ TEST_CASE("the program's own collectives wait for the compute stream, and it wai
                                  "record mesh_tp (1) event 1", "wait compute event 1"});
 }
 
+TEST_CASE("a block given to record_stream is back when the group's stream has passed it, not the compute stream") {
+  Workload w = small_workload(four_gpus(), 1);
+  w.process_groups = {{"cp", 4, 1}};
+  ProgramWriter writer;
+  writer.alloc("sent", 4 * kMiB);
+  Op op;
+  op.kind = OpKind::collective;
+  op.user_stream = 1;
+  op.collective = {0, CollectiveKind::send_recv, 4 * kMiB};
+  writer.program.ops.push_back(op);
+  writer.free("sent");
+  writer.program.ops.back().user_stream = 1;
+  w.steps = {writer.program};
+  const auto calls = [&] {
+    std::vector<std::string> log = run_on_script(w, w.settings, {.steps = 1, .setup = false}).log;
+    std::erase(log, "host 0ns");
+    return log;
+  };
+  const std::vector<std::string> log = calls();
+  const auto sent = std::find_if(log.begin(), log.end(),
+                                 [](const auto& l) { return l.starts_with("collective cp (1) cp send_recv"); });
+  REQUIRE(log.end() - sent >= 3);
+  const std::string end = "record cp (1) event ";
+  CHECK((sent + 1)->starts_with(end));  // WorkNCCL's
+  CHECK((sent + 2)->starts_with(end));  // the allocator's
+  w.steps[0].ops.back().user_stream = 0;
+  CHECK(calls().size() < log.size());
+}
+
+TEST_CASE("collectives of FSDP2's own group are its communicator's") {
+  Workload w = small_workload(four_gpus(), 1);
+  w.process_groups = {{"default_pg", 4, 1, true}, {"other", 4, 1}};
+  ProgramWriter writer;
+  Op op;
+  op.kind = OpKind::collective;
+  op.collective = {0, CollectiveKind::all_to_all, 4096};
+  writer.program.ops.push_back(op);
+  op.collective.group = 1;
+  writer.program.ops.push_back(op);
+  w.steps = {writer.program};
+  const auto asked = [&](const Settings& settings) {
+    std::vector<std::string> out;
+    for (const std::string& line : run_on_script(w, settings, {.steps = 1, .setup = false}).log)
+      if (line.starts_with("collective compute")) out.push_back(line);
+    return out;
+  };
+  CHECK(asked(w.settings) == std::vector<std::string>{"collective compute shard all_to_all nccl 4096 bytes",
+                                                      "collective compute other all_to_all nccl 4096 bytes"});
+}
+
 TEST_CASE("sizes follow the mesh: shards and states double on half as many ranks") {
   const Workload w = small_workload(four_gpus(), 2);
   Settings half = four_gpus();

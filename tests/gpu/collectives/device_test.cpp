@@ -7,6 +7,7 @@
 #include <random>
 #include <thread>
 
+#include "core/device/collective_names.hpp"
 #include "gpu/collectives/communicator.hpp"
 #include "gpu/collectives/driver.hpp"
 #include "tests/catch.hpp"
@@ -126,6 +127,45 @@ TEST_CASE("every transport gathers and sums bit by bit") {
     for (const Transport t : {Transport::nccl, Transport::nccl_registered, Transport::symmetric, Transport::copy_engine,
                               Transport::low_contention})
       check_transport(e, t, {}, 60);
+    return 0;
+  };
+  CHECK(run_ranks(ranks, kTimeout, body) == 0);
+}
+
+TEST_CASE("a program's own kinds move and add what they say") {
+  const std::uint32_t ranks = ranks_here();
+  if (ranks == 0) FORESHARD_SKIP("needs two GPUs, this host has " << count_gpus());
+  const auto body = [](Bootstrap& e) {
+    Rank r(e, {});
+    const std::size_t n = e.ranks();
+    constexpr std::size_t kPart = 3;
+    const auto value = [](std::size_t rank, std::size_t i) { return static_cast<float>(100 * rank + i); };
+    const auto expected = [&](CollectiveKind kind, std::size_t i) {
+      if (kind == CollectiveKind::all_to_all) return value(i / kPart, e.rank() * kPart + i % kPart);
+      if (kind == CollectiveKind::broadcast) return value(0, i);
+      if (kind == CollectiveKind::send_recv) return value((e.rank() + n - 1) % n, i);
+      float sum = 0;
+      for (std::size_t rank = 0; rank < n; ++rank) sum += value(rank, i);
+      return sum;
+    };
+    std::vector<float> host(n * kPart);
+    void* input = got(r.group->acquire(Transport::nccl, kBuffer), "acquire");
+    void* output = got(r.group->acquire(Transport::nccl, kBuffer), "acquire");
+    for (const CollectiveKind kind :
+         {CollectiveKind::all_to_all, CollectiveKind::broadcast, CollectiveKind::reduce, CollectiveKind::send_recv}) {
+      for (std::size_t i = 0; i < host.size(); ++i) host[i] = value(e.rank(), i);
+      CollectiveWork work{kind, Transport::nccl, host.size() * sizeof(float), {}};
+      work.input = reinterpret_cast<Address>(input);
+      work.output = reinterpret_cast<Address>(output);
+      work.reduction = Reduction::sum;
+      demand(cudaMemcpy(input, host.data(), work.bytes, cudaMemcpyHostToDevice) == cudaSuccess, "cudaMemcpy");
+      got(r.group->issue(work, r.stream), name(kind).data());
+      got(check(cudaStreamSynchronize(r.stream), "cudaStreamSynchronize"), "stream");
+      demand(cudaMemcpy(host.data(), output, work.bytes, cudaMemcpyDeviceToHost) == cudaSuccess, "cudaMemcpy");
+      if (kind == CollectiveKind::reduce && e.rank() != 0) continue;
+      for (std::size_t i = 0; i < host.size(); ++i)
+        demand(host[i] == expected(kind, i), fmt::format("{}: element {} is {}", name(kind), i, host[i]));
+    }
     return 0;
   };
   CHECK(run_ranks(ranks, kTimeout, body) == 0);

@@ -315,7 +315,7 @@ Workload random_workload(std::uint64_t seed, std::size_t ops_per_program) {
   }
   for (std::uint64_t i = 0; i < kGroups; ++i)
     out.process_groups.push_back({random.text(), static_cast<std::uint32_t>(1 + random.below(8)),
-                                  static_cast<std::uint32_t>(1 + random.below(8))});
+                                  static_cast<std::uint32_t>(1 + random.below(8)), random.chance()});
   out.setup = random_program(random, ops_per_program, true, 0);
   std::uint32_t earlier = allocations(out.setup);
   for (std::uint64_t i = 1 + random.below(3); i > 0; --i) {
