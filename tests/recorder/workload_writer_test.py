@@ -6,8 +6,10 @@ import subprocess
 import tempfile
 import unittest
 from pathlib import Path
+from unittest import mock
 
 import recorder_path  # noqa: F401
+from foreshard.fake import collectives
 from foreshard.fake.workload import WorkloadWriter
 
 
@@ -84,6 +86,33 @@ class WriterTest(unittest.TestCase):
     def test_host_time_goes_to_the_next_op(self):
         kernels = [op for op in write()["steps"][1] if op[0] == "kernel"]
         self.assertEqual(kernels[0][3], 5000)
+
+    def test_functional_collectives_are_ops_of_their_kind(self):
+        class Tensor:
+            def numel(self):
+                return 1024
+
+            def element_size(self):
+                return 2
+
+        class Call:
+            def __init__(self, short):
+                self.space, self.short, self.name = "_c10d_functional", short, f"_c10d_functional::{short}"
+                self.inputs, self.outputs = [Tensor()], [Tensor()]
+
+            def argument(self, name):
+                return name
+
+        writer = WorkloadWriter()
+        writer.begin_step()
+        with mock.patch.object(collectives, "_group", return_value=["cp", 2, 1]):
+            for short in ("all_to_all_single", "broadcast_", "all_reduce", "wait_tensor"):
+                collectives.write_collective(Call(short), writer)
+            with self.assertRaisesRegex(RuntimeError, "all_to_all, broadcast"):
+                collectives.write_collective(Call("isend"), writer)
+        ops = [op[:4] for op in writer.programs[-1] if op[0] == "collective"]
+        kinds = ["all_to_all", "broadcast", "all_reduce"]
+        self.assertEqual(ops, [["collective", 0, kind, 2048] for kind in kinds])
 
     @unittest.skipUnless(os.environ.get("FORESHARD_BINARY"), "FORESHARD_BINARY is not set")
     def test_plan_takes_it(self):

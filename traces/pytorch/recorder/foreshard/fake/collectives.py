@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from .op import Call
-from .workload import WorkloadWriter
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .op import Call
+    from .workload import WorkloadWriter
 
 _KINDS = {
     "all_reduce": "all_reduce",
