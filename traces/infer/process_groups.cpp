@@ -10,7 +10,9 @@ std::vector<ProcessGroup> process_groups_of(std::span<const TraceCommunicator> c
   std::vector<ProcessGroup> groups;
   for (const TraceCommunicator& communicator : communicators) {
     ProcessGroup group;
-    group.name = communicator.description.empty() ? communicator.name : communicator.description;
+    // new_group() without a group_desc says "undefined" (torch/distributed/distributed_c10d.py).
+    const bool described = !communicator.description.empty() && communicator.description != "undefined";
+    group.name = described ? communicator.description : "group " + communicator.name;
     group.ranks = static_cast<std::uint32_t>(std::min<std::uint64_t>(communicator.size, UINT32_MAX));
     std::array<std::uint32_t, 2> members{};
     const char* at = communicator.ranks.data();
