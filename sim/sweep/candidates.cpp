@@ -176,6 +176,31 @@ std::string setting_text(const Settings& from, const Settings& to) {
   return text;
 }
 
+namespace {
+
+/// Which of `lines` are to be shown so that those chosen run: the compound statements that they stand in ("for …:"),
+/// and the list of blocks where one of them names it.
+void add_what_they_need(const std::vector<std::string>& lines, std::vector<bool>& chosen) {
+  const auto indent = [&](std::size_t i) { return lines[i].find_first_not_of(' '); };
+  bool names_blocks = false;
+  for (std::size_t i = lines.size(); i-- > 0;) {
+    if (!chosen[i]) continue;
+    std::size_t depth = indent(i);
+    for (std::size_t k = i; depth > 0 && k-- > 0;)
+      if (indent(k) < depth && lines[k].ends_with(':')) {
+        chosen[k] = true;
+        depth = indent(k);
+      }
+  }
+  for (std::size_t i = 0; i < lines.size(); ++i)
+    names_blocks |= chosen[i] &&
+                    (lines[i].find("blocks[") != std::string::npos || lines[i].find("in blocks:") != std::string::npos);
+  for (std::size_t i = 0; names_blocks && i < lines.size(); ++i)
+    chosen[i] = chosen[i] || lines[i].starts_with("blocks = ");
+}
+
+}  // namespace
+
 std::string pytorch_text(const Settings& from, const Settings& to) {
   const PythonLines before = python_lines(from);
   const PythonLines after = python_lines(to);
@@ -186,8 +211,11 @@ std::string pytorch_text(const Settings& from, const Settings& to) {
   };
   for (const std::string& variable : after.environment)
     if (lacks(before.environment, variable)) add(variable);
-  for (const std::string& line : after.lines)
-    if (lacks(before.lines, line)) add(line);
+  std::vector<bool> chosen;
+  for (const std::string& line : after.lines) chosen.push_back(lacks(before.lines, line));
+  add_what_they_need(after.lines, chosen);
+  for (std::size_t i = 0; i < chosen.size(); ++i)
+    if (chosen[i]) add(after.lines[i]);
   for (const std::string& line : before.lines)
     if (lacks(after.lines, line) && !line.starts_with("#")) add("leave out: " + line);
   return text;

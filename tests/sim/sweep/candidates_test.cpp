@@ -71,6 +71,14 @@ TEST_CASE("a change as options and as Python", "[remedies]") {
         "PYTORCH_ALLOC_CONF=expandable_segments:True\n"
         "optimizer = torch.optim.Adam(model.parameters(), fused=True)\n"
         "leave out: model._set_unshard_async_op(True)");
+  to = from;
+  from.forward_prefetch = from.backward_prefetch = 1;
+  to.forward_prefetch = 1;
+  to.backward_prefetch = 2;
+  CHECK(
+      pytorch_text(from, to).starts_with("blocks = list(model.layers)\n"
+                                         "for i, block in enumerate(blocks):\n"
+                                         "    block.set_modules_to_backward_prefetch(blocks[max(0, i - 2):i][::-1])"));
   to.alloc_conf = "expandable_segments:True,max_split_size_mb:100";
   CHECK(setting_text(from, to).ends_with("--alloc-conf 'expandable_segments:True,max_split_size_mb:100'"));
 }
