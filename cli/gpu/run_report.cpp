@@ -80,7 +80,7 @@ Json collectives_json(const gpu::Execution& execution) {
 void add_plan(Json& json, const RunReport& report) {
   if (report.plan == nullptr) return;
   const sim::Prediction& p = *report.plan;
-  json["plan"] = prediction_json(report.source, *report.planned.workload, p);
+  json["plan"] = prediction_json(report.source, &report.planned.source.settings, *report.planned.workload, p);
   const MemoryPeaks& peaks = report.ranks.front().peaks;
   const double measured = gpu::slowest_step_ms(report.ranks);
   json["difference"] = {

@@ -40,7 +40,7 @@ std::string memory_line(const sim::Prediction& p) {
 }
 
 /// What the step is of.
-std::string program_line(const sim::Prediction& p, const Settings& source) {
+std::string program_line(const sim::Prediction& p, const Settings* source) {
   const Settings& s = p.run.settings;
   const auto dtype = [](const std::optional<DType>& d, const char* none) { return d ? std::string(name(*d)) : none; };
   std::string size;
@@ -55,8 +55,8 @@ std::string program_line(const sim::Prediction& p, const Settings& source) {
                   p.run.info.machine.empty() ? "" : " (" + p.run.info.machine + ")",
                   dtype(s.param_dtype, "none (the parameters' own)"), dtype(s.reduce_dtype, "none (as computed)"));
   const bool recorded = p.host == sim::HostConfidence::recorded || p.host == sim::HostConfidence::elsewhere;
-  if (!recorded) return line;  // a model's own settings are defaults, which nobody chose
-  const auto before = setting_options(source);
+  if (!recorded || source == nullptr) return line;  // a model's own settings are defaults, which nobody chose
+  const auto before = setting_options(*source);
   const auto after = setting_options(s);
   std::string changes;
   for (std::size_t i = 0; i < before.size(); ++i)
@@ -114,7 +114,7 @@ Bytes free_at_peak(const sim::Prediction& p) {
   return p.out_of_memory || most > p.memory_capacity ? 0 : p.memory_capacity - most;
 }
 
-std::vector<std::string> answer_lines(const sim::Prediction& p, const Settings& source) {
+std::vector<std::string> answer_lines(const sim::Prediction& p, const Settings* source) {
   std::vector<std::string> lines;
   if (p.deadlock)
     lines.emplace_back("deadlocks");

@@ -31,8 +31,9 @@ struct FailedPlace {
 /// Bytes that the caching allocator could take beyond the peak of reserved memory; 0 where it ran out of memory.
 [[nodiscard]] Bytes free_at_peak(const sim::Prediction& p);
 
-/// `source`: its own settings. One line each, without an end of line. The first says whether it fits, the second how
-/// fast it is where that is known, then one for each reason why it is not valid.
-[[nodiscard]] std::vector<std::string> answer_lines(const sim::Prediction& p, const Settings& source);
+/// `source`: a recording's own settings, of which the plan's are said to differ; null: nothing is said. One line each,
+/// without an end of line. The first says whether it fits, the second how fast it is where that is known, then one for
+/// each reason why it is not valid.
+[[nodiscard]] std::vector<std::string> answer_lines(const sim::Prediction& p, const Settings* source);
 
 }  // namespace foreshard::cli

@@ -138,11 +138,13 @@ Json recorded_on_json(const sim::Prediction& p) {
 
 }  // namespace
 
-Json prediction_json(const std::string& source, const Workload& workload, const sim::Prediction& p) {
+Json prediction_json(const std::string& source, const Settings* before, const Workload& workload,
+                     const sim::Prediction& p) {
   Json json = json_result("plan");
   json["source"] = source;
   json["name"] = workload.name;
   json["machine"] = p.run.info.machine;
+  json["answer"] = answer_lines(p, before);
   json["step_ms"] = time_value(p, p.step_ms);
   json["host_ms"] = time_value(p, p.host_ms);
   json["gpu_step_ms"] = time_value(p, p.gpu_step_ms);
@@ -293,7 +295,7 @@ void print_detail(Console& console, const sim::Prediction& p) {
 }  // namespace
 
 void print_prediction(Console& console, const Settings& before, const sim::Prediction& p, bool detail) {
-  for (const std::string& line : answer_lines(p, before)) console.out << line << '\n';
+  for (const std::string& line : answer_lines(p, &before)) console.out << line << '\n';
   print_plan_tables(console.out, p);
   if (detail)
     print_detail(console, p);

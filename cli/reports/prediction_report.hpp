@@ -11,8 +11,10 @@
 
 namespace foreshard::cli {
 
-/// plan's --json: the keys of docs/formats.md. `source` as the user gave it.
-[[nodiscard]] Json prediction_json(const std::string& source, const Workload& workload, const sim::Prediction& p);
+/// plan's --json: the keys of docs/plan.md. `source` as the user gave it; `before`: its own settings, null: not at
+/// hand.
+[[nodiscard]] Json prediction_json(const std::string& source, const Settings* before, const Workload& workload,
+                                   const sim::Prediction& p);
 
 /// The answer and its two tables, in at most 25 lines where the recorded steps are equal; `detail`: all numbers.
 /// `before`: the source's own settings.

@@ -1,11 +1,10 @@
 #include "cli/verbs/page_output.hpp"
 
-#include <fmt/core.h>
-
 #include <memory>
 #include <nlohmann/json.hpp>
 
 #include "cli/options/options.hpp"
+#include "cli/reports/run_answer.hpp"
 #include "cli/reports/straggler_report.hpp"
 #include "cli/verbs/explain_remedies.hpp"
 #include "core/base/json_io.hpp"
@@ -36,33 +35,48 @@ void simulate(const Run& run, const std::string& name, const std::string& machin
   if (!done) report.no_remedies = done.error().what;
 }
 
-}  // namespace
-
-Json page_explanation(const Run& run, const std::string& name, std::optional<std::int32_t> step,
-                      const std::optional<std::string>& machine, Console& console) {
+Json explanation_json(const Run& run, const std::string& name, const ExtraOptions& options, Console& console) {
   constexpr std::size_t kNoSeries = 0;  // the page has every event of it
   ExplainRequest request;
-  request.step = step;
+  request.step = options.step;
   const auto explanation = explain(run, request);
   if (!explanation) return nullptr;
   ExplainReport report{name, run, *explanation, std::nullopt, {}};
-  if (machine)
-    simulate(run, name, *machine, console, report);
+  if (options.machine)
+    simulate(run, name, *options.machine, console, report);
   else
     report.no_remedies = "--no-remedies";
   return explain_json(report, kNoSeries);
 }
 
-Result<void> write_run_page(const Run& run, const viz::PackOptions& options, const Json& explanation,
-                            const PageFile& file) {
+}  // namespace
+
+std::vector<std::string> page_extras() {
+  return {"answer", "ranks", "explain"};
+}
+
+std::vector<std::string> compared_page_extras() {
+  return {"answer"};
+}
+
+Json page_extra(std::string_view extra, const Run& run, const std::string& name, const ExtraOptions& options,
+                Console& console) {
+  if (extra == "answer") return run_answer_json(run_answer(run));
+  if (extra == "explain") return explanation_json(run, name, options, console);
+  const auto stragglers = find_stragglers(run);
+  return stragglers ? stragglers_json(*stragglers) : Json(nullptr);
+}
+
+Result<void> write_run_page(const Run& run, const std::string& name, const viz::PackOptions& options,
+                            const ExtraOptions& extra_options, const PageFile& file, Console& console) {
   auto pack = viz::Pack::make(run, options);
   FORESHARD_TRY(pack);
   std::vector<viz::Pack> packs;
   packs.push_back(std::move(*pack));
   std::vector<viz::PageExtra> extras;
-  if (!explanation.is_null()) extras.push_back({"explain", text_of(explanation)});
-  if (const auto stragglers = find_stragglers(run)) extras.push_back({"ranks", text_of(stragglers_json(*stragglers))});
-  const viz::PageShell shell{viz::headline(run), file.theme, {{"", viz::headline(run)}}, ""};
+  for (const std::string& extra : page_extras())
+    extras.push_back({extra, text_of(page_extra(extra, run, name, extra_options, console))});
+  const viz::PageShell shell{viz::headline(run), file.theme, {{"", viz::headline(run)}}};
   return write_text(file.path, viz::page_file(shell, packs, extras), file.force);
 }
 
@@ -77,9 +91,11 @@ Result<void> write_comparison_page(const Run& a, const std::string& a_name, cons
     }
     packs.push_back(std::move(*pack));
   }
-  const viz::PageShell shell{
-      fmt::format("{} and {}", a_name, b_name), file.theme, {{"a/", "A: " + a_name}, {"b/", "B: " + b_name}}, ""};
-  return write_text(file.path, viz::page_file(shell, packs, {{"compare", text_of(comparison)}}), file.force);
+  const viz::PageShell shell = viz::comparison_shell(a_name, b_name, file.theme);
+  std::vector<viz::PageExtra> extras{{"compare", text_of(comparison)}};
+  for (const Run* run : {&a, &b})
+    extras.push_back({run == &a ? "a/answer" : "b/answer", text_of(run_answer_json(run_answer(*run)))});
+  return write_text(file.path, viz::page_file(shell, packs, extras), file.force);
 }
 
 }  // namespace foreshard::cli

@@ -1,11 +1,13 @@
 // The interactive page of one run, or of two beside each other, as a file.
 //
-// Used by view and compare. What the page says about causes and differences is what `explain --json` and
+// Used by view, compare and serve. What the page says about causes and differences is what `explain --json` and
 // `compare --json` say.
 #pragma once
 
 #include <optional>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "cli/terminal/console.hpp"
 #include "cli/terminal/output.hpp"
@@ -21,15 +23,25 @@ struct PageFile {
   bool force = false;
 };
 
-/// What `explain --json` says about a run at `step` (none: the last); null where the run has no memory to explain, or
-/// not that step. Remedies are simulated on
-/// `machine`, as explain has it (empty: the run's, else h200); none: not at all.
-[[nodiscard]] Json page_explanation(const Run& run, const std::string& name, std::optional<std::int32_t> step,
-                                    const std::optional<std::string>& machine, Console& console);
+/// What a run's page says beside the run's records, as pieces of these names: run_answer_json(), the ranks of
+/// `explain --json`, and what that says about the run.
+[[nodiscard]] std::vector<std::string> page_extras();
+/// Those of each run of a comparison's page.
+[[nodiscard]] std::vector<std::string> compared_page_extras();
 
-/// One run. `explanation`: page_explanation(). Errors: those of viz::Pack::make() and of writing.
-[[nodiscard]] Result<void> write_run_page(const Run& run, const viz::PackOptions& options, const Json& explanation,
-                                          const PageFile& file);
+struct ExtraOptions {
+  std::optional<std::int32_t> step = {};  ///< that memory is explained at; none: the last
+  /// Remedies are simulated on it, as explain has it (empty: the run's, else h200); none: not at all.
+  std::optional<std::string> machine = std::string();
+};
+
+/// One of page_extras(): null where the run has nothing to say of it. `name`: of the run, as the user gave it.
+[[nodiscard]] Json page_extra(std::string_view extra, const Run& run, const std::string& name,
+                              const ExtraOptions& options, Console& console);
+
+/// One run, named as the user named it. Errors: those of viz::Pack::make() and of writing.
+[[nodiscard]] Result<void> write_run_page(const Run& run, const std::string& name, const viz::PackOptions& options,
+                                          const ExtraOptions& extras, const PageFile& file, Console& console);
 
 /// Two runs, named as the user named them. `comparison`: of compare --json.
 [[nodiscard]] Result<void> write_comparison_page(const Run& a, const std::string& a_name, const Run& b,

@@ -47,7 +47,7 @@ Result<int> plan(PlanOptions& options, Console& console) {
   const auto known = plan_fingerprint(*planned, options.memory_limit);
   FORESHARD_TRY(known);
   keep_fingerprint(p->run, *known);
-  Json json = prediction_json(options.source.source.text, *planned->workload, *p);
+  Json json = prediction_json(options.source.source.text, &planned->source.settings, *planned->workload, *p);
   std::optional<sim::Remedies> remedies;
   if (p->out_of_memory) {
     auto found = what_fits(*planned, options.memory_limit, console);

@@ -3,10 +3,18 @@
 #include <fmt/core.h>
 
 #include <memory>
+#include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "cli/options/newest_store.hpp"
 #include "cli/options/option_set.hpp"
+#include "cli/reports/run_answer.hpp"
+#include "cli/verbs/compare_pair.hpp"
+#include "cli/verbs/page_output.hpp"
 #include "cli/verbs/verbs.hpp"
+#include "core/base/json_io.hpp"
+#include "core/base/units.hpp"
+#include "core/run/run_names.hpp"
 #include "viz/serve/server.hpp"
 
 namespace foreshard::cli {
@@ -21,13 +29,47 @@ struct ServeOptions {
   bool wait = false;
 };
 
+/// As the pages that view and compare write. Nothing is said on the console: several threads ask.
+viz::Reports reports() {
+  viz::Reports out;
+  out.extras = page_extras();
+  out.compared_extras = compared_page_extras();
+  out.extra = [](std::string_view name, const Run& run, const std::string& path) {
+    std::ostringstream unheard;
+    Console console{unheard, unheard, true};
+    return json_text(page_extra(name, run, path, {}, console));
+  };
+  out.comparison = [](const Run& a, const std::string& a_path, const Run& b,
+                      const std::string& b_path) -> Result<std::string> {
+    const auto report = compare_pair(a, a_path, b, b_path);
+    FORESHARD_TRY(report);
+    return json_text(compare_json(*report));
+  };
+  out.columns = {"kind", "machine", "step time", "±", "rate", "peak reserved", "of", "fits", "valid"};
+  out.row = [](const Run& run) {
+    const RunAnswer answer = run_answer(run);
+    const auto size = [](const std::optional<Bytes>& bytes) { return bytes ? format_bytes(*bytes) : std::string(); };
+    return std::vector<std::string>{
+        std::string(name(run.info.kind)),
+        run.info.machine.empty() ? run.info.gpu : run.info.machine,
+        answer.step_ms ? fmt::format("{} ({})", milliseconds(*answer.step_ms), answer.step_source) : "",
+        answer.uncertainty ? fmt::format("{:.0f} %", *answer.uncertainty * 100) : "",
+        answer.rate ? fmt::format("{:.0f} {}", *answer.rate, answer.rate_unit) : "",
+        size(answer.peak_reserved),
+        size(answer.capacity),
+        std::string(fits_word(answer)),
+        answer.valid ? "yes" : "no"};
+  };
+  return out;
+}
+
 Result<int> serve(ServeOptions& options, Console& console) {
   if (options.runs.empty()) {
     auto newest = store_or_newest({}, console);
     FORESHARD_TRY(newest);
     options.runs.push_back(std::move(*newest));
   }
-  viz::Content content(options.runs, options.theme);
+  viz::Content content(options.runs, options.theme, {}, reports());
   if (auto checked = content.check(options.wait); !checked) {
     if (!options.wait && checked.error().hint.empty()) checked.error().hint = "--wait waits for a run to be written";
     return tl::unexpected(checked.error());

@@ -59,7 +59,7 @@ Result<void> store_best(const SweepOptions& options, const SweepResult& result, 
   p->warnings = result.points[*result.best].warnings;
   p->run.info.valid = p->valid;
   p->run.info.warnings = p->warnings;
-  const Json json = prediction_json(options.source.source.text, **workload, *p);
+  const Json json = prediction_json(options.source.source.text, nullptr, **workload, *p);
   return store_run(json, **workload, options.output, options.force, p->run);
 }
 

@@ -140,10 +140,9 @@ Result<int> view_page(const ViewOptions& options, Console& console) {
   const PageFile file{options.output, options.theme.value_or("auto"), options.force};
   const auto machine = options.no_remedies ? std::nullopt : std::optional(options.machine);
   if (machine && !machine->empty()) FORESHARD_TRY(read_machine(*machine));
-  const Json explanation = page_explanation(*run, options.run, window->step, machine, console);
-  auto written =
-      write_run_page(*run, {window->step, window->all, window->from, window->to, parse_name<viz::GroupBy>(options.by)},
-                     explanation, file);
+  auto written = write_run_page(
+      *run, options.run, {window->step, window->all, window->from, window->to, parse_name<viz::GroupBy>(options.by)},
+      {window->step, machine}, file, console);
   if (!written) {
     if (written.error().where.empty()) written.error().where = options.run;
     return tl::unexpected(written.error());

@@ -1,7 +1,7 @@
 // Opens the pages in headless Chromium and does what a user does. `node page_test.mjs CHROMIUM OUT RUN…`, from the
 // repository's root; FORESHARD in the environment is the program. Prints a line a check; leaves with 1 at a failure.
 import assert from 'node:assert/strict';
-import { execFileSync } from 'node:child_process';
+import { execFileSync, spawn } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
@@ -248,7 +248,7 @@ async function numbers(page, run) {
   const gap = await page.evaluate(() => [...document.querySelectorAll('.shares [data-bytes]')].map((cell) => Number(cell.dataset.bytes)));
   assert.deepEqual(gap, ['requested', 'rounding', 'pending_free', 'hard_fragmentation', 'soft_fragmentation', 'stream_fragmentation', 'private_pools'].map((part) => explain.gap[`${part}_bytes`]), 'the gap’s parts: page and explain --json');
   assert.equal(gap.reduce((sum, part) => sum + part, 0), explain.gap.reserved_bytes, 'the parts leave no remainder');
-  const remedies = await page.evaluate(() => [...document.querySelectorAll('.remedies tbody [data-bytes]')].map((cell) => Number(cell.dataset.bytes)));
+  const remedies = await page.evaluate(() => [...document.querySelectorAll('.remedies [data-bytes]')].map((cell) => Number(cell.dataset.bytes)));
   if (explain.remedies.length) assert.deepEqual(remedies.slice(1), explain.remedies.map((remedy) => remedy.peak_reserved_bytes), 'remedies: page and explain --json');
   const code = await page.evaluate(() => [...document.querySelectorAll('.remedies code')].map((element) => element.textContent));
   if (explain.remedies.length) assert.deepEqual(code, explain.remedies.map((remedy) => remedy.pytorch), "remedies' code: page and explain --json");
@@ -408,6 +408,107 @@ await check('comparison', async () => {
   await settle(page);
   await shot(page, 'compare-dark');
   await close();
+});
+
+/** The panel's text, without what only one of the two pages has. */
+const panelText = (page) => page.evaluate(() => [...document.querySelectorAll('.panel details')].forEach((of) => { of.open = true; }))
+  .then(() => page.locator('.panel').innerText());
+
+await check('the answer stands first, with warnings and validity', async () => {
+  const { page, close } = await open('plan');
+  const plan = json('plan');
+  const shown = await page.locator('.panel .answer').first().innerText();
+  for (const line of plan.answer) assert.ok(shown.includes(line), `${line}: in ${shown}`);
+  for (const warning of plan.warnings) assert.ok(shown.includes(warning), warning);
+  const top = await page.evaluate(() => document.querySelector('.answer').getBoundingClientRect().top - document.querySelector('.panel').getBoundingClientRect().top);
+  assert.ok(top < 40, `the answer is ${top} pixels below the panel's top`);
+  await close();
+});
+
+await check('code of remedies is copied as it stands, and is not broken', async () => {
+  const { page, close } = await open('plan');
+  const explain = json('plan.explain');
+  const doubtful = explain.remedies.filter((remedy) => !remedy.valid);
+  assert.equal(await page.locator('.remedy .not-valid').count(), doubtful.length, 'a mark on each that is not valid');
+  for (const width of [900, 1024, 1280]) {
+    await page.setViewportSize({ width, height: 900 });
+    const broken = await page.evaluate(() => [...document.querySelectorAll('.remedy pre')].filter((pre) => {
+      const lines = pre.textContent.trimEnd().split('\n').length;
+      const style = getComputedStyle(pre);
+      return pre.clientHeight > (lines + 0.5) * parseFloat(style.lineHeight) + parseFloat(style.paddingTop) * 2;
+    }).length);
+    assert.equal(broken, 0, `code wrapped at ${width}`);
+  }
+  await page.evaluate(() => Object.defineProperty(navigator, 'clipboard', { value: { writeText: async (text) => { window.copied = text; } } }));
+  const at = explain.remedies.findIndex((remedy) => remedy.pytorch.trim() !== '');
+  await page.locator('.remedy .copy').first().click();
+  assert.equal(await page.evaluate(() => window.copied), explain.remedies[at].pytorch);
+  await close();
+});
+
+await check('no word is broken at 900 pixels', async () => {
+  for (const name of ['mlp_record1', 'compare']) {
+    const { page, close } = await open(name);
+    await page.setViewportSize({ width: 900, height: 900 });
+    await settle(page);
+    const broken = await page.evaluate(() => {
+      const out = [];
+      for (const cell of document.querySelectorAll('.panel th, .panel td:first-child, .panel summary')) {
+        const walk = document.createTreeWalker(cell, NodeFilter.SHOW_TEXT);
+        while (walk.nextNode())
+          for (const word of walk.currentNode.data.matchAll(/[A-Za-z-]+/g)) {
+            const range = document.createRange();
+            range.setStart(walk.currentNode, word.index);
+            range.setEnd(walk.currentNode, word.index + word[0].length);
+            const tops = new Set([...range.getClientRects()].map((rect) => Math.round(rect.top)));
+            if (tops.size > 1 && !word[0].includes('-')) out.push(word[0]);
+          }
+      }
+      return out;
+    });
+    assert.deepEqual(broken, [], name);
+    await shot(page, `${name}-900`);
+    await close();
+  }
+});
+
+await check('serve shows the pages that view and compare write, and a list with numbers', async () => {
+  const stores = ['l1b_implicit', 'plan', 'mlp_record1'].map((name) => `${pages}/${name}.db`);
+  const server = spawn(process.env.FORESHARD, ['serve', ...stores, '--port', '0', '--quiet'], { stdio: ['ignore', 'pipe', 'inherit'] });
+  try {
+    const address = await new Promise((done) => server.stdout.once('data', (bytes) => done(bytes.toString().trim().replace(/\/$/, ''))));
+    const trouble = [];
+    const served = async (path) => {
+      const page = await context.newPage();
+      page.on('console', (message) => message.type() === 'error' && trouble.push(`console: ${message.text()}`));
+      page.on('pageerror', (error) => trouble.push(`error: ${error.message}`));
+      page.on('response', (response) => response.status() >= 400 && trouble.push(`${response.status()} ${response.url()}`));
+      await page.goto(`${address}${path}`);
+      return page;
+    };
+    const same = async (path, name, page = null) => {
+      page ??= await served(path);
+      await page.waitForFunction(() => window.foreshard?.frames.length > 0 && document.querySelector('.panel [data-title^="Run:"]'));
+      await settle(page);
+      const file = await open(name);
+      const [a, b] = [await panelText(page), await panelText(file.page)];
+      assert.equal(a.replaceAll(`${pages}/`, ''), b.replaceAll(`${pages}/`, ''), `the panel of ${path} and of ${name}`);
+      await page.close();
+      await file.close();
+    };
+    const list = await served('/');
+    const rows = await list.evaluate(() => [...document.querySelectorAll('tr')].map((row) => [...row.cells].map((cell) => cell.textContent)));
+    assert.ok(rows[2].includes(`${json('plan').step_ms.toFixed(2)} ms (predicted)`) && rows[2].includes('fits'), rows[2].join(' | '));
+    await list.screenshot({ path: resolve(out, 'screenshots', 'serve-list.png') });
+    await list.getByRole('button', { name: 'Compare' }).click();
+    await list.waitForURL('**/compare/0/1/');
+    await same('/compare/0/1/', 'compare', list);
+    await same('/run/0/', 'l1b_implicit');
+    await same('/run/1/', 'plan');
+    assert.deepEqual(trouble, []);
+  } finally {
+    server.kill();
+  }
 });
 
 await check('names that try to break out', async () => {

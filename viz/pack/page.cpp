@@ -35,7 +35,9 @@ std::string with_data(const PageShell& shell, std::string_view pieces) {
   nlohmann::ordered_json config{
       {"theme", shell.theme}, {"title", shell.title}, {"runs", nlohmann::ordered_json::array()}};
   for (const PageRun& run : shell.runs) config["runs"].push_back({{"prefix", run.prefix}, {"label", run.label}});
+  config["extras"] = shell.extras;
   if (!shell.data.empty()) config["data"] = shell.data;
+  if (!shell.home.empty()) config["home"] = shell.home;
 
   const std::string_view html = page_template();
   const std::size_t title = html.find(kTitle), data = html.find(kData);
@@ -51,6 +53,13 @@ std::string with_data(const PageShell& shell, std::string_view pieces) {
 
 }  // namespace
 
+PageShell comparison_shell(const std::string& a_path, const std::string& b_path, const std::string& theme) {
+  const auto file = [](const std::string& path) { return path.substr(path.rfind('/') + 1); };
+  const bool alike = file(a_path) == file(b_path);
+  const std::string a = alike ? a_path : file(a_path), b = alike ? b_path : file(b_path);
+  return {fmt::format("{} and {}", a, b), theme, {{"a/", "A: " + a}, {"b/", "B: " + b}}};
+}
+
 std::string page_shell(const PageShell& shell) {
   return with_data(shell, {});
 }
@@ -62,7 +71,9 @@ std::string page_file(const PageShell& shell, const std::vector<Pack>& packs, co
     for (const std::string& name : packs[i].names())
       add_piece(pieces, shell.runs[i].prefix + name, packs[i].piece(name).value_or(std::string()));
   for (const PageExtra& extra : extras) add_piece(pieces, extra.name, compressed(extra.json));
-  return with_data(shell, pieces);
+  PageShell whole = shell;
+  for (const PageExtra& extra : extras) whole.extras.push_back(extra.name);
+  return with_data(whole, pieces);
 }
 
 }  // namespace foreshard::viz

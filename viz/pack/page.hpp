@@ -30,8 +30,15 @@ struct PageShell {
   std::string title;
   std::string theme = "auto";  ///< "auto" (the browser's), "light" or "dark"
   std::vector<PageRun> runs;
-  std::string data;  ///< address below which a server has the pieces ("/data/"); empty: they are in the file
+  std::string data = {};  ///< address below which a server has the pieces ("/data/"); empty: they are in the file
+  std::vector<std::string> extras = {};  ///< names of the pieces that no pack has; page_file() takes those it is given
+  std::string home = {};                 ///< address of the list that a server has beside the page; empty: none
 };
+
+/// The shell of a page of two runs, of their files' names: without their folders, unless those tell them apart. Their
+/// prefixes are "a/" and "b/".
+[[nodiscard]] PageShell comparison_shell(const std::string& a_path, const std::string& b_path,
+                                         const std::string& theme);
 
 /// The page without data. Text of any sort is safe in it.
 [[nodiscard]] std::string page_shell(const PageShell& shell);

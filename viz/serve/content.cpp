@@ -7,14 +7,15 @@
 #include <array>
 #include <chrono>
 #include <fstream>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 
 #include "core/base/json_io.hpp"
 #include "traces/store/query.hpp"
 #include "traces/store/store.hpp"
+#include "viz/pack/column_codec.hpp"
 #include "viz/scene/caption.hpp"
-#include "viz/serve/live_page.hpp"
 
 namespace foreshard::viz {
 namespace {
@@ -23,6 +24,7 @@ using Json = nlohmann::ordered_json;
 
 constexpr const char* kHtml = "text/html; charset=utf-8";
 constexpr const char* kJson = "application/json";
+constexpr const char* kPiece = "application/octet-stream";
 
 std::string text_of(const Json& json) {
   return json_text(json);
@@ -66,6 +68,19 @@ struct Content::Shown {
   Identity identity{};
   Run run;
   std::optional<Pack> pack;  ///< of `run`, which therefore stays where it is
+  mutable std::mutex mutex;  ///< of what follows; held while a report is made
+  mutable std::map<std::string, std::string, std::less<>> extras;
+
+  /// One of the reports' pieces, made when it is first asked for.
+  [[nodiscard]] std::optional<std::string> extra(const Reports& reports, std::string_view name,
+                                                 const std::string& path) const {
+    if (!reports.extra || std::find(reports.extras.begin(), reports.extras.end(), name) == reports.extras.end())
+      return std::nullopt;
+    const std::lock_guard lock(mutex);
+    auto found = extras.find(name);
+    if (found == extras.end()) found = extras.emplace(name, compressed(reports.extra(name, run, path))).first;
+    return found->second;
+  }
 };
 
 struct Content::File {
@@ -75,8 +90,8 @@ struct Content::File {
   std::shared_ptr<const Shown> shown;
 };
 
-Content::Content(std::vector<std::string> paths, std::string theme, ContentLimits limits)
-    : theme_(std::move(theme)), limits_(limits) {
+Content::Content(std::vector<std::string> paths, std::string theme, ContentLimits limits, Reports reports)
+    : theme_(std::move(theme)), limits_(limits), reports_(std::move(reports)) {
   for (std::string& path : paths) {
     files_.push_back(std::make_unique<File>());
     files_.back()->path = std::move(path);
@@ -95,7 +110,7 @@ Result<void> Content::check(bool may_be_missing) {
   return {};
 }
 
-Result<std::shared_ptr<const Content::Shown>> Content::shown(std::size_t at, bool fresh) {
+Content::Store Content::shown(std::size_t at, bool fresh) {
   File& file = *files_[at];
   const std::lock_guard lock(file.mutex);
   const auto now = fresh ? identity(file.path) : std::nullopt;
@@ -119,7 +134,8 @@ Result<std::shared_ptr<const Content::Shown>> Content::shown(std::size_t at, boo
 
 Answer Content::answer(const Asked& asked, std::string_view body) {
   if (asked.what == Asked::What::index) return index();
-  if (asked.run >= files_.size()) return refuse(404, "not found: no resource has this name");
+  if (asked.run >= files_.size() || asked.other >= files_.size())
+    return refuse(404, "not found: no resource has this name");
   switch (asked.what) {
     case Asked::What::piece:
       return piece(asked.run, asked.generation, asked.name);
@@ -127,6 +143,10 @@ Answer Content::answer(const Asked& asked, std::string_view body) {
       return sql(asked.run, body);
     case Asked::What::progress:
       return progress(asked.run, asked.from);
+    case Asked::What::comparison:
+      return comparison(asked.run, asked.other);
+    case Asked::What::comparison_piece:
+      return comparison_piece(asked);
     default:
       return page(asked.run);
   }
@@ -134,9 +154,28 @@ Answer Content::answer(const Asked& asked, std::string_view body) {
 
 Answer Content::index() {
   if (files_.size() == 1 && !is_progress(files_[0]->path)) return page(0);
-  std::vector<std::string> paths;
-  for (const auto& file : files_) paths.push_back(file->path);
-  return {200, kHtml, list_page(paths)};
+  std::vector<ListedFile> files;
+  for (std::size_t i = 0; i < files_.size(); ++i) files.push_back(listed(i));
+  return {200, kHtml, list_page(reports_.columns, files, reports_.comparison != nullptr)};
+}
+
+std::string Content::home() const {
+  return files_.size() > 1 ? "/" : "";
+}
+
+ListedFile Content::listed(std::size_t at) {
+  ListedFile file{files_[at]->path, {}, false, {}};
+  if (is_progress(file.path)) {
+    file.note = "work in progress: follow it";
+  } else if (!identity(file.path)) {
+    file.note = "not there yet";
+  } else if (const auto store = shown(at, true); !store) {
+    file.note = store.error().text();
+  } else {
+    file.is_run = true;
+    if (reports_.row) file.cells = reports_.row((*store)->run);
+  }
+  return file;
 }
 
 Answer Content::page(std::size_t at) {
@@ -147,16 +186,54 @@ Answer Content::page(std::size_t at) {
   if (!store) return refuse(500, store.error().text());
   const std::string title = headline((*store)->run);
   const std::string data = fmt::format("/run/{}/{}/", at, (*store)->generation);
-  return {200, kHtml, page_shell({title, theme_, {{"", title}}, data})};
+  return {200, kHtml, page_shell({title, theme_, {{"", title}}, data, reports_.extras, home()})};
 }
 
-Answer Content::piece(std::size_t at, std::uint64_t generation, std::string_view name) {
-  const auto store = shown(at, false);
-  if (!store) return refuse(404, store.error().text());
-  if ((*store)->generation != generation) return refuse(404, "the run was written anew: reload the page");
+Answer Content::comparison(std::size_t a, std::size_t b) {
+  PageShell shell = comparison_shell(files_[a]->path, files_[b]->path, theme_);
+  shell.extras = {"compare"};
+  shell.home = home();
+  std::array<std::uint64_t, 2> generations{};
+  for (std::size_t i = 0; i < 2; ++i) {
+    const std::size_t at = i == 0 ? a : b;
+    if (!reports_.comparison || is_progress(files_[at]->path)) return refuse(404, "not found: only runs are compared");
+    const auto store = shown(at, true);
+    if (!store) return refuse(500, store.error().text());
+    generations[i] = (*store)->generation;
+    for (const std::string& name : reports_.compared_extras) shell.extras.push_back(shell.runs[i].prefix + name);
+  }
+  shell.data = fmt::format("/compare/{}/{}/{}/{}/", a, b, generations[0], generations[1]);
+  return {200, kHtml, page_shell(shell)};
+}
+
+tl::expected<std::shared_ptr<const Content::Shown>, Answer> Content::generation(std::size_t at, std::uint64_t wanted) {
+  auto store = shown(at, false);
+  if (!store) return tl::unexpected(refuse(404, store.error().text()));
+  if ((*store)->generation != wanted) return tl::unexpected(refuse(404, "the run was written anew: reload the page"));
+  return std::move(*store);
+}
+
+Answer Content::piece(std::size_t at, std::uint64_t wanted, std::string_view name) {
+  const auto store = generation(at, wanted);
+  if (!store) return store.error();
   auto bytes = (*store)->pack->piece(name);
+  if (!bytes) bytes = (*store)->extra(reports_, name, files_[at]->path);
   if (!bytes) return refuse(404, "the run has no piece of that name");
-  return {200, "application/octet-stream", std::move(*bytes)};
+  return {200, kPiece, std::move(*bytes)};
+}
+
+Answer Content::comparison_piece(const Asked& asked) {
+  const std::string_view name = asked.name;
+  if (name.starts_with("a/")) return piece(asked.run, asked.generation, name.substr(2));
+  if (name.starts_with("b/")) return piece(asked.other, asked.other_generation, name.substr(2));
+  if (name != "compare" || !reports_.comparison) return refuse(404, "a comparison has no piece of that name");
+  const auto a = generation(asked.run, asked.generation);
+  if (!a) return a.error();
+  const auto b = generation(asked.other, asked.other_generation);
+  if (!b) return b.error();
+  const auto json = reports_.comparison((*a)->run, files_[asked.run]->path, (*b)->run, files_[asked.other]->path);
+  if (!json) return refuse(500, json.error().text());
+  return {200, kPiece, compressed(*json)};
 }
 
 Answer Content::sql(std::size_t at, std::string_view question) const {

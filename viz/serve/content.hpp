@@ -16,6 +16,8 @@
 #include "core/run/run.hpp"
 #include "viz/pack/pack.hpp"
 #include "viz/pack/page.hpp"
+#include "viz/serve/live_page.hpp"
+#include "viz/serve/reports.hpp"
 #include "viz/serve/request.hpp"
 
 namespace foreshard::viz {
@@ -36,7 +38,7 @@ struct ContentLimits {
 class Content {
  public:
   /// A file is a store, a progress file (docs/serve.md), or not there yet: its page waits for it.
-  Content(std::vector<std::string> paths, std::string theme, ContentLimits limits = {});
+  Content(std::vector<std::string> paths, std::string theme, ContentLimits limits = {}, Reports reports = {});
 
   /// Reads what is there. Errors: of a file that is neither a store nor progress; of one that is missing, unless
   /// `may_be_missing`.
@@ -48,18 +50,27 @@ class Content {
 
  private:
   struct Shown;  ///< one generation of a store
+  using Store = Result<std::shared_ptr<const Shown>>;
   struct File;
 
   [[nodiscard]] Answer index();
   [[nodiscard]] Answer page(std::size_t at);
   [[nodiscard]] Answer piece(std::size_t at, std::uint64_t generation, std::string_view name);
+  [[nodiscard]] Answer comparison(std::size_t a, std::size_t b);
+  [[nodiscard]] Answer comparison_piece(const Asked& asked);
   [[nodiscard]] Answer sql(std::size_t at, std::string_view question) const;
   [[nodiscard]] Answer progress(std::size_t at, std::uint64_t from) const;
-  [[nodiscard]] Result<std::shared_ptr<const Shown>> shown(std::size_t at, bool fresh);
+  /// The address of the list, where there is one.
+  [[nodiscard]] std::string home() const;
+  [[nodiscard]] ListedFile listed(std::size_t at);
+  [[nodiscard]] Store shown(std::size_t at, bool fresh);
+  /// As shown(), where it is that generation still; else the answer that says so.
+  [[nodiscard]] tl::expected<std::shared_ptr<const Shown>, Answer> generation(std::size_t at, std::uint64_t wanted);
 
   std::vector<std::unique_ptr<File>> files_;
   std::string theme_;
   ContentLimits limits_;
+  Reports reports_;
   std::atomic<bool> stopped_{false};
 
  public:

@@ -2,7 +2,9 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <string_view>
+#include <utility>
 
 #include "viz/scene/svg_writer.hpp"
 
@@ -11,13 +13,23 @@ namespace {
 
 constexpr std::string_view kStyle = R"(
 :root { color-scheme: light dark; }
-body { font: 14px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 60rem; padding: 0 1rem; }
+body { font: 14px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 84rem; padding: 0 1rem; }
 h1 { font-size: 1.2rem; } progress { width: 100%; } table { border-collapse: collapse; width: 100%; margin-top: 1rem; }
 td, th { text-align: right; padding: .1rem .6rem; font-variant-numeric: tabular-nums; border-bottom: 1px solid #8884; }
-td:first-child, th:first-child { text-align: left; }
+td:first-child, th:first-child { text-align: left; } td:not(:first-child), th { white-space: nowrap; }
+#pick { overflow-x: auto; }
+.right { text-align: right; } button { font: inherit; padding: .2rem .8rem; }
 svg { width: 100%; height: 22rem; margin-top: 1rem; } circle { fill: #2f6fb0; opacity: .8; }
 text { fill: currentColor; font-size: 12px; }
 line { stroke: currentColor; opacity: .5; } #state { opacity: .8; }
+)";
+
+constexpr std::string_view kPickScript = R"(
+const form = document.getElementById('pick');
+form.addEventListener('submit', (event) => {
+  event.preventDefault();
+  location.href = '/compare/' + form.a.value + '/' + form.b.value + '/';
+});
 )";
 
 // Polls the lines that are new and draws them. Texts get into the page as text alone.
@@ -118,11 +130,34 @@ std::string html(const std::string& title, const std::string& head, const std::s
 
 }  // namespace
 
-std::string list_page(const std::vector<std::string>& paths) {
-  std::string items;
-  for (std::size_t i = 0; i < paths.size(); ++i)
-    items += fmt::format("<li><a href=\"/run/{}/\">{}</a></li>\n", i, escape(paths[i]));
-  return html("foreshard", "", "<h1>foreshard</h1>\n<ul>\n" + items + "</ul>\n");
+std::string list_page(const std::vector<std::string>& columns, const std::vector<ListedFile>& files, bool comparable) {
+  const auto runs = std::count_if(files.begin(), files.end(), [](const ListedFile& file) { return file.is_run; });
+  const bool pick = comparable && runs > 1;
+  std::string head = "<th>run</th>";
+  for (const std::string& column : columns) head += fmt::format("<th>{}</th>", escape(column));
+  if (pick) head += "<th>A</th><th>B</th>";
+  std::string rows;
+  std::size_t run = 0;
+  for (std::size_t i = 0; i < files.size(); ++i) {
+    const ListedFile& file = files[i];
+    rows += fmt::format("<tr><td><a href=\"/run/{}/\">{}</a></td>", i, escape(file.path));
+    for (const std::string& cell : file.cells) rows += fmt::format("<td>{}</td>", escape(cell));
+    if (!file.is_run)
+      rows += fmt::format("<td colspan=\"{}\">{}</td>", columns.size() + (pick ? 2 : 0), escape(file.note));
+    if (file.is_run && pick) {
+      for (const auto& [name, at] : {std::pair("a", 0U), std::pair("b", 1U)})
+        rows += fmt::format("<td><input type=\"radio\" name=\"{0}\" value=\"{1}\" aria-label=\"{0}\"{2}></td>", name, i,
+                            run == at ? " checked" : "");
+      ++run;
+    }
+    rows += "</tr>\n";
+  }
+  std::string body =
+      fmt::format("<h1>foreshard</h1>\n<form id=\"pick\"><table>\n<tr>{}</tr>\n{}</table>\n", head, rows);
+  if (pick) body += "<p class=\"right\"><button>Compare A and B</button></p>\n";
+  body += "</form>\n";
+  if (pick) body += fmt::format("<script>{}</script>\n", kPickScript);
+  return html("foreshard", "", body);
 }
 
 std::string waiting_page(const std::string& path) {

@@ -7,8 +7,17 @@
 
 namespace foreshard::viz {
 
-/// Links to the pages of several files.
-[[nodiscard]] std::string list_page(const std::vector<std::string>& paths);
+/// A line of the list.
+struct ListedFile {
+  std::string path;
+  std::vector<std::string> cells;  ///< by column; empty: of what is no run
+  bool is_run = false;             ///< two of these may be compared
+  std::string note;                ///< of what is none: what it is
+};
+
+/// Links to the pages of several files, with `columns` of each run; a form to pick two runs where they can be compared.
+[[nodiscard]] std::string list_page(const std::vector<std::string>& columns, const std::vector<ListedFile>& files,
+                                    bool comparable);
 /// Says so, and asks again every two seconds.
 [[nodiscard]] std::string waiting_page(const std::string& path);
 /// Follows the progress file of "/run/N/".

@@ -39,13 +39,36 @@ bool piece_name(std::string_view name) {
          name.find("//") == std::string_view::npos;
 }
 
+/// What stands behind "/compare/".
+Result<Asked> parse_comparison(std::string_view target) {
+  const auto next = [&target]() -> std::optional<std::uint64_t> {
+    const auto text = part(target);
+    return text ? number(*text) : std::nullopt;
+  };
+  Asked out;
+  out.what = Asked::What::comparison;
+  const auto run = next(), other = run ? next() : std::nullopt;
+  if (!other) return refuse();
+  out.run = *run;
+  out.other = *other;
+  if (target.empty()) return out;
+  const auto generation = next(), other_generation = generation ? next() : std::nullopt;
+  if (!other_generation || !piece_name(target)) return refuse();
+  out.what = Asked::What::comparison_piece;
+  out.generation = *generation;
+  out.other_generation = *other_generation;
+  out.name = target;
+  return out;
+}
+
 }  // namespace
 
 Result<Asked> parse_target(std::string_view target) {
   Asked out;
   if (target.size() > kLongestTarget) return refuse();
   if (target == "/") return out;
-  constexpr std::string_view kRun = "/run/";
+  constexpr std::string_view kRun = "/run/", kCompare = "/compare/";
+  if (target.starts_with(kCompare)) return parse_comparison(target.substr(kCompare.size()));
   if (!target.starts_with(kRun)) return refuse();
   target.remove_prefix(kRun.size());
   const auto run_part = part(target);

@@ -15,17 +15,21 @@ namespace foreshard::viz {
 
 struct Asked {
   enum class What : std::uint8_t {
-    index,     ///< "/": the only run's page, or the list of them
-    page,      ///< "/run/0/"
-    piece,     ///< "/run/0/3/tracks/1": `generation` 3 of the run, its piece "tracks/1"
-    sql,       ///< "/run/0/sql": the question is the body
-    progress,  ///< "/run/0/progress?from=123": the lines of a progress file from byte 123 on
+    index,             ///< "/": the only run's page, or the list of them
+    page,              ///< "/run/0/"
+    piece,             ///< "/run/0/3/tracks/1": `generation` 3 of the run, its piece "tracks/1"
+    sql,               ///< "/run/0/sql": the question is the body
+    progress,          ///< "/run/0/progress?from=123": the lines of a progress file from byte 123 on
+    comparison,        ///< "/compare/0/1/": the page of run 0 beside run 1, `other`
+    comparison_piece,  ///< "/compare/0/1/3/2/a/meta": of their generations 3 and 2
   };
   What what = What::index;
   std::size_t run = 0;
   std::uint64_t generation = 0;
   std::string name;
   std::uint64_t from = 0;
+  std::size_t other = 0;
+  std::uint64_t other_generation = 0;
 
   friend bool operator==(const Asked&, const Asked&) = default;
 };

@@ -9,6 +9,7 @@
 
 #include "tests/catch.hpp"
 #include "tests/temporary_folder.hpp"
+#include "tests/viz/pack/decode.hpp"
 #include "tests/viz/serve/browser.hpp"
 #include "traces/store/store.hpp"
 
@@ -57,6 +58,56 @@ TEST_CASE("several runs have a list") {
   const std::string list = ask(content, "/").body;
   CHECK(list.find("href=\"/run/1/\"") != std::string::npos);
   CHECK(list.find("<b>") == std::string::npos);
+}
+
+TEST_CASE("a page has the pieces of the reports, made once") {
+  int made = 0;
+  Reports reports;
+  reports.extras = {"answer"};
+  reports.extra = [&made](std::string_view name, const Run& run, const std::string& path) {
+    ++made;
+    return "\"" + std::string(name) + " of " + run.info.name + (path.empty() ? "" : " at a path") + "\"";
+  };
+  Content content({stored_run()}, "auto", {}, reports);
+  REQUIRE(content.check(false));
+  CHECK(ask(content, "/").body.find("\"extras\":[\"answer\"]") != std::string::npos);
+  const Answer answer = ask(content, "/run/0/1/answer");
+  CHECK(answer.status == 200);
+  CHECK(inflated(answer.body) == "\"answer of " + traces::read_run(stored_run())->info.name + " at a path\"");
+  CHECK(ask(content, "/run/0/1/answer").body == answer.body);
+  CHECK(made == 1);
+  CHECK(ask(content, "/run/0/1/explain").status == 404);
+}
+
+TEST_CASE("two runs are picked from a list with their numbers, and shown beside each other") {
+  Reports reports;
+  reports.columns = {"step <time>"};
+  reports.row = [](const Run&) { return std::vector<std::string>{"1.50 <ms>"}; };
+  Content without({stored_run(), stored_run()}, "auto", {}, reports);
+  CHECK(ask(without, "/").body.find("Compare") == std::string::npos);
+  CHECK(ask(without, "/compare/0/1/").status == 404);
+  reports.compared_extras = {"answer"};
+  reports.comparison = [](const Run& a, const std::string&, const Run& b, const std::string&) -> Result<std::string> {
+    return "[\"" + a.info.name + "\",\"" + b.info.name + "\"]";
+  };
+  Content content({stored_run(), stored_run(), fresh_path("later.db")}, "auto", {}, reports);
+  REQUIRE(content.check(true));
+  const std::string list = ask(content, "/").body;
+  CHECK(list.find("<th>step &lt;time&gt;</th>") != std::string::npos);
+  CHECK(list.find("<td>1.50 &lt;ms&gt;</td>") != std::string::npos);
+  CHECK(list.find("name=\"b\" value=\"1\" aria-label=\"b\" checked") != std::string::npos);
+  CHECK(list.find("value=\"2\"") == std::string::npos);  // what is not there is not compared
+  const std::string page = ask(content, "/compare/0/1/").body;
+  CHECK(page.find("\"data\":\"/compare/0/1/1/1/\"") != std::string::npos);
+  CHECK(page.find("\"extras\":[\"compare\",\"a/answer\",\"b/answer\"]") != std::string::npos);
+  CHECK(page.find("\"home\":\"/\"") != std::string::npos);
+  const std::string name = traces::read_run(stored_run())->info.name;
+  CHECK(inflated(ask(content, "/compare/0/1/1/1/compare").body) == "[\"" + name + "\",\"" + name + "\"]");
+  CHECK(ask(content, "/compare/0/1/1/1/b/meta").body == ask(content, "/run/1/1/meta").body);
+  for (const char* bad :
+       {"/compare/0/1/1/2/b/meta", "/compare/0/1/1/1/meta", "/compare/0/1/1/1/c/meta", "/compare/0/3/"})
+    CHECK(ask(content, bad).status == 404);
+  CHECK(ask(content, "/compare/0/2/").status == 500);
 }
 
 TEST_CASE("a file that is neither a store nor progress") {

@@ -10,6 +10,9 @@ TEST_CASE("targets that the page asks for") {
   CHECK(*parse_target("/run/3/") == Asked{What::page, 3, 0, "", 0});
   CHECK(*parse_target("/run/0/sql") == Asked{What::sql, 0, 0, "", 0});
   CHECK(*parse_target("/run/0/7/tracks/1/2") == Asked{What::piece, 0, 7, "tracks/1/2", 0});
+  CHECK(*parse_target("/compare/3/14/") == Asked{What::comparison, 3, 0, "", 0, 14});
+  CHECK(*parse_target("/compare/0/1/7/2/a/memory/lines/0/0") ==
+        Asked{What::comparison_piece, 0, 7, "a/memory/lines/0/0", 0, 1, 2});
   CHECK(*parse_target("/run/1/progress?from=123") == Asked{What::progress, 1, 0, "", 123});
 }
 
@@ -50,7 +53,14 @@ TEST_CASE("everything else is refused: path tricks, escapes, queries, numbers ou
                              "http://127.0.0.1/",
                              "/etc/passwd",
                              "/../../etc/passwd",
-                             "/run/0/meta"}) {
+                             "/run/0/meta",
+                             "/compare/",
+                             "/compare/0/",
+                             "/compare/0/1",
+                             "/compare/0/x/",
+                             "/compare/0/1/2/",
+                             "/compare/0/1/2/3/",
+                             "/compare/0/1/2/3/../a"}) {
     INFO(target);
     CHECK_FALSE(parse_target(target));
   }

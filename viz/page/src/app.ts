@@ -6,6 +6,7 @@ import { Link } from './link';
 import { firstWindow, Navigation, Whole, wholeOf } from './navigation';
 import { Page } from './page';
 import { Scene } from './scene';
+import { Answer, answerSection } from './ui/answer';
 import { el, visible } from './ui/dom';
 import { helpDialog } from './ui/help';
 import { listenToKeys } from './ui/keys';
@@ -34,6 +35,16 @@ function firstView(runs: RunData[], whole: Whole, theme: View['theme']): View {
   };
 }
 
+/** What the page is told about itself. */
+export interface Config {
+  title: string;
+  theme: View['theme'];
+  runs: { prefix: string; label: string }[];
+  extras: string[]; // names of the pieces that are not a run's own
+  data?: string; // address below which the pieces are
+  home?: string; // address of the list of runs
+}
+
 export class App implements Page {
   readonly scene: Scene;
   private readonly view: View;
@@ -45,6 +56,7 @@ export class App implements Page {
   private readonly range: RangePanel;
   private readonly search = new SearchBox(this, (found) => void this.select(found, true));
   private readonly panel = el('aside', { className: 'panel' });
+  private readonly answers = el('div', { className: 'answers' });
   private readonly legendBox = el('div', { className: 'legend-box' });
   private readonly notice = el('div', { className: 'notice', hidden: true });
   private readonly help = helpDialog();
@@ -53,20 +65,23 @@ export class App implements Page {
   constructor(
     private readonly runs: RunData[],
     private readonly source: DataSource,
-    theme: View['theme'],
-    title: string,
+    private readonly config: Config,
   ) {
     const whole = wholeOf(runs);
-    this.view = firstView(runs, whole, theme);
+    this.view = firstView(runs, whole, config.theme);
     if (location.hash.length > 1) readLink(location.hash, this.view);
     this.theme = new Theme(this.view, runs[0].meta.ink);
     this.link = new Link(this.view, whole);
     this.scene = new Scene(runs, this.view, () => this.theme.ink);
     this.navigation = new Navigation(this, whole);
-    const toTop = () => void (this.panel.scrollTop = 0);
-    this.selection = new SelectionPanel(this, this.stage, this.navigation, toTop);
-    this.range = new RangePanel(this, this.navigation, toTop);
-    this.build(title);
+    /** What was asked for last stands first. */
+    const first = (box: HTMLElement) => {
+      this.panel.prepend(box);
+      this.panel.scrollTop = 0;
+    };
+    this.selection = new SelectionPanel(this, this.stage, this.navigation, () => first(this.selection.box));
+    this.range = new RangePanel(this, this.navigation, () => first(this.range.box));
+    this.build(config.title);
     this.listen();
     this.applyTheme();
     void Promise.all(runs.map((run) => run.loadNames())).then(() => this.redraw());
@@ -106,7 +121,7 @@ export class App implements Page {
   private build(title: string): void {
     document.title = title;
     const tooltip = new Tooltip(this);
-    const bar = toolbar(title, this.scene, this.search, saveMenu(this.scene, this.stage, (text) => this.say(text)), {
+    const bar = toolbar(title, this.config.home, this.scene, this.search, saveMenu(this.scene, this.stage, (text) => this.say(text)), {
       sectionsChanged: () => {
         this.refreshLegend();
         this.changed();
@@ -116,7 +131,7 @@ export class App implements Page {
       nextTheme: () => this.nextTheme(),
       help: () => this.help.showModal(),
     });
-    this.panel.append(this.selection.box, this.range.box);
+    this.panel.append(this.selection.box, this.range.box, this.answers);
     document.getElementById('app')!.append(bar, el('main', {}, el('div', { className: 'left' }, this.stage.box, this.legendBox), this.panel),
       tooltip.box, this.notice, this.help);
     new Mouse(this, this.stage, tooltip, this.navigation, this.selection, this.range);
@@ -175,13 +190,20 @@ export class App implements Page {
 
   private async fillPanel(): Promise<void> {
     const parts: HTMLElement[] = [];
-    const compare = await json<{ [key: string]: unknown }>(this.source, 'compare');
-    if (compare) parts.push(section('Difference', true, compareSection(compare, this.runs.map((run) => run.label))));
+    const extra = async <T>(name: string) => (this.config.extras.includes(name) ? ((await json<T | null>(this.source, name)) ?? undefined) : undefined);
+    const compare = await extra<{ [key: string]: unknown }>('compare');
+    const answers: HTMLElement[] = [];
+    for (const run of this.runs) {
+      const answer = await extra<Answer>(`${run.prefix}answer`);
+      if (answer) answers.push(answerSection(answer, this.scene.several ? run.label : ''));
+    }
+    if (!compare) this.answers.append(...answers);
+    if (compare) parts.push(section('Difference', true, compareSection(compare, this.runs.map((run) => run.label))), ...answers);
     for (const run of this.runs) {
       const label = this.scene.several ? ` ${run.label}` : '';
-      const ranks = await json<Ranks>(this.source, `${run.prefix}ranks`);
+      const ranks = await extra<Ranks>(`${run.prefix}ranks`);
       if (ranks) parts.push(section(ranks.late ? `Rank ${ranks.late.rank} is late${label}` : `Ranks${label}`, !compare, ranksSection(run, ranks)));
-      const explain = await json<{ [key: string]: unknown }>(this.source, `${run.prefix}explain`);
+      const explain = await extra<{ [key: string]: unknown }>(`${run.prefix}explain`);
       if (explain) parts.push(section(`Why is memory over-allocated?${label}`, !compare, explainSection(run, explain)));
       const peaks = peaksTable(run);
       if (peaks) parts.push(section(`Peaks${label}`, !compare, peaks));

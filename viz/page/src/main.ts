@@ -1,24 +1,16 @@
 // Starts the page: reads what it was told, opens the runs, shows them, or says why it cannot.
 
-import { App } from './app';
+import { App, Config } from './app';
 import { RunData } from './data/run';
 import { EmbeddedSource, FetchSource } from './data/source';
 import { el, visible } from './ui/dom';
-import { View } from './view';
-
-interface Config {
-  title: string;
-  theme: View['theme'];
-  runs: { prefix: string; label: string }[];
-  data?: string;
-}
 
 async function start(): Promise<void> {
   const config = JSON.parse(document.getElementById('config')?.textContent ?? '') as Config;
   const source = config.data ? new FetchSource(config.data) : new EmbeddedSource();
   let app: App | undefined;
   const runs = await Promise.all(config.runs.map((run) => RunData.open(source, run.prefix, run.label, () => app?.redraw())));
-  app = new App(runs, source, config.theme, config.title);
+  app = new App(runs, source, config);
   Object.assign(window, { foreshard: app });
 }
 

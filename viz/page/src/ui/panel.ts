@@ -5,6 +5,7 @@ import { RunData } from '../data/run';
 import { both, bytes, count, duration, moment } from '../format';
 import { RUN_COLOURS } from '../scene';
 import { el, swatch, table, visible } from './dom';
+import { remedyList } from './remedies';
 
 export function section(title: string, open: boolean, ...content: (Node | string | undefined)[]): HTMLDetailsElement {
   return el('details', { open, className: 'section', data: { title } }, el('summary', {}, title), ...content);
@@ -24,7 +25,6 @@ export function runSection(run: RunData): HTMLElement {
   if (meta.two_clocks && meta.memory && meta.tracks.length)
     box.append(el('p', { className: 'note' },
       'Two recordings: memory is from the snapshot’s step, lanes are from the profiler trace’s step. They are laid over each other where the host begins the step.'));
-  for (const warning of meta.warnings) box.append(el('p', { className: 'warning' }, visible(warning)));
   for (const stat of meta.import_stats) box.append(el('p', { className: 'faint' }, `${count(stat.count)} × ${visible(stat.text)}`));
   return box;
 }
@@ -49,19 +49,17 @@ type Json = { [key: string]: unknown };
 const isObject = (value: unknown): value is Json => typeof value === 'object' && value !== null && !Array.isArray(value);
 const numberOf = (value: unknown): number | undefined => (typeof value === 'number' ? value : undefined);
 const text = (value: unknown): string => (typeof value === 'string' ? visible(value) : '');
-/** Code: its line ends stay. */
-const lines = (value: unknown): string => (typeof value === 'string' ? value.split('\n').map(visible).join('\n') : '');
 
 /** A share as a bar under its number. */
 function bar(value: number, whole: number, colour: string): HTMLElement {
   return el('span', { className: 'bar' }, el('i', { style: `width:${Math.max(0, Math.min(100, (100 * value) / whole))}%;background:${colour}` }));
 }
 
-function sharesTable(title: string, shares: [string, number, string][], whole: number): HTMLElement {
+function sharesTable(shares: [string, number, string][], whole: number): HTMLElement {
   const rows = shares.map(([name, value, colour]) => [
     el('span', {}, swatch(colour), visible(name)), cell(value), `${((100 * value) / whole).toFixed(1)} %`, bar(value, whole, colour),
   ]);
-  return grid([title, 'bytes', '', ''], rows, 'grid shares');
+  return grid(['part', 'bytes', '', ''], rows, 'grid shares');
 }
 
 /** What `explain --json` says: its numbers, as they stand there. */
@@ -74,7 +72,7 @@ export function explainSection(run: RunData, explain: Json): HTMLElement {
       const value = numberOf(gap[`${key}_bytes`]);
       return value === undefined ? [] : [[key.replaceAll('_', ' '), value, colour]];
     });
-    if (parts.length) box.append(sharesTable(`reserved at its peak: ${bytes(reserved)}`, parts, reserved));
+    if (parts.length) box.append(el('h4', {}, `reserved at its peak: ${bytes(reserved)}`), sharesTable(parts, reserved));
   }
   if (text(explain.headline)) box.prepend(el('p', {}, text(explain.headline)));
   box.append(table(['pending_free_peak_bytes', 'gap_peak_bytes'].filter((key) => numberOf(explain[key]) !== undefined).map((key) =>
@@ -92,17 +90,10 @@ export function explainSection(run: RunData, explain: Json): HTMLElement {
       text(cause.advice) ? el('p', { className: 'faint' }, text(cause.advice)) : undefined));
   const remedies = Array.isArray(explain.remedies) ? explain.remedies.filter(isObject) : [];
   if (remedies.length) {
-    const row = (what: string | Node, of: Json): (string | Node)[] => [
-      what,
-      numberOf(of.peak_reserved_bytes) === undefined ? '—' : cell(numberOf(of.peak_reserved_bytes)!),
-      numberOf(of.step_ms) === undefined ? '—' : `${numberOf(of.step_ms)!.toFixed(2)} ms`,
-    ];
-    const now = isObject(explain.simulated) ? [row('as it is', explain.simulated)] : [];
     box.append(el('h4', {}, 'remedies, simulated'));
     const note = isObject(explain.simulated) ? text(explain.simulated.machine_note) : '';
     if (note) box.append(el('p', { className: 'faint machine-note' }, note));
-    box.append(grid(['setting', 'peak reserved', 'step'], [...now, ...remedies.map((remedy) =>
-      row(el('span', {}, text(remedy.setting ?? remedy.choice), el('code', { className: 'block' }, lines(remedy.pytorch))), remedy))], 'grid remedies'));
+    box.append(remedyList(remedies, isObject(explain.simulated) ? explain.simulated : undefined));
   } else if (text(explain.remedies_missing)) box.append(el('p', { className: 'faint' }, `No remedies were simulated: ${text(explain.remedies_missing)}.`));
   return box;
 }
@@ -114,6 +105,8 @@ interface CompareRow {
 /** What `compare --json` says. */
 export function compareSection(compare: Json, labels: string[]): HTMLElement {
   const box = el('div', { className: 'compare' });
+  const answer = Array.isArray(compare.answer) ? compare.answer.map(text) : [];
+  answer.forEach((line, i) => box.append(el('p', { className: i === 0 ? 'first' : '' }, line)));
   box.append(el('p', {}, ...labels.flatMap((label, i) => [swatch(RUN_COLOURS[i]), visible(label), el('br')])));
   const difference = (a: unknown, b: unknown, show: (value: number) => string) => {
     const x = numberOf(a), y = numberOf(b);

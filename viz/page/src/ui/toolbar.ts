@@ -39,8 +39,9 @@ function sectionToggles(scene: Scene, changed: () => void): HTMLElement[] {
   });
 }
 
-export function toolbar(title: string, scene: Scene, search: SearchBox, saveMenu: HTMLElement, actions: ToolbarActions): HTMLElement {
+export function toolbar(title: string, home: string | undefined, scene: Scene, search: SearchBox, saveMenu: HTMLElement, actions: ToolbarActions): HTMLElement {
   return el('header', { className: 'top' },
+    home ? el('a', { className: 'home', href: home, title: 'the list of runs' }, '‹ runs') : undefined,
     el('h1', { title: visible(title) }, visible(title)),
     scene.several || !scene.runs[0].meta.memory ? undefined : stackingSelect(scene, actions.sectionsChanged),
     ...sectionToggles(scene, actions.sectionsChanged),

@@ -1,0 +1,133 @@
+#include "cli/reports/run_answer.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "cli/reports/plan_answer.hpp"
+#include "core/base/json_io.hpp"
+#include "core/base/units.hpp"
+#include "core/compare/run_totals.hpp"
+#include "sim/machine/address_space.hpp"
+#include "sim/machine/profile.hpp"
+#include "sim/predict/throughput.hpp"
+
+namespace foreshard::cli {
+namespace {
+
+/// An answer of `plan` or `run` under a key; null where there is none.
+Json result_of(const Run& run, const std::string& key) {
+  const auto found = run.results.find(key);
+  if (found == run.results.end()) return nullptr;
+  Json value = parse_ordered_json_text(found->second);
+  return value.is_discarded() ? Json(nullptr) : value;
+}
+
+std::vector<std::string> texts_of(const Json& list) {
+  std::vector<std::string> out;
+  if (list.is_array())
+    for (const Json& text : list)
+      if (text.is_string()) out.push_back(text.get<std::string>());
+  return out;
+}
+
+void add_capacity(const Run& run, RunAnswer& answer) {
+  if (const Json planned = result_of(run, "memory_capacity_bytes"); planned.is_number_unsigned()) {
+    answer.capacity = planned.get<Bytes>();
+    answer.capacity_of = run.info.machine;
+    return;
+  }
+  const auto named = run.info.machine.empty() ? sim::builtin_profile_of(run.info.gpu) : run.info.machine;
+  if (!named) return;
+  if (const auto machine = sim::builtin_profile(*named)) {
+    answer.capacity = sim::memory_options(*machine).capacity;
+    answer.capacity_of = machine->name;
+  }
+}
+
+/// The largest of any step: reserved memory of a later one is not always more.
+void add_peak(const Run& run, RunAnswer& answer) {
+  for (const StepRecord& step : run.steps)
+    if (step.recording != Recording::trace && step.peaks.reserved > 0)
+      answer.peak_reserved = std::max(answer.peak_reserved.value_or(0), step.peaks.reserved);
+  answer.out_of_memory = std::any_of(run.allocator.begin(), run.allocator.end(), [](const AllocatorRecord& record) {
+    return record.action == AllocatorAction::oom;
+  });
+}
+
+void add_time(const Run& run, RunAnswer& answer) {
+  const auto time = step_time(run);
+  if (!time || time->ms <= 0) return;
+  answer.step_ms = time->ms;
+  answer.step_source = time->source;
+  if (const Json share = result_of(run, "uncertainty"); share.is_number()) answer.uncertainty = share.get<double>();
+  const Json planned = result_of(run, "tokens_per_s_per_gpu");
+  const double rate = planned.is_number() ? planned.get<double>() : sim::work_per_second(run.settings, time->ms);
+  if (rate <= 0) return;
+  answer.rate = rate;
+  answer.rate_unit = rate_unit(run.settings);
+}
+
+/// Of a run that no plan answered for: what was recorded.
+void add_lines(RunAnswer& answer) {
+  if (answer.peak_reserved && answer.capacity && !answer.out_of_memory) {
+    const Bytes left = *answer.capacity - std::min(*answer.capacity, *answer.peak_reserved);
+    answer.lines.push_back(
+        fmt::format("{} of {} reserved at the peak, {} ({:.0f} %) left", format_bytes(*answer.peak_reserved),
+                    format_bytes(*answer.capacity), format_bytes(left),
+                    100 * static_cast<double>(left) / static_cast<double>(std::max<Bytes>(*answer.capacity, 1))));
+  } else if (answer.peak_reserved) {
+    answer.lines.push_back(format_bytes(*answer.peak_reserved) + " reserved at the peak");
+  }
+  if (answer.out_of_memory) answer.lines.insert(answer.lines.begin(), "out of memory");
+  if (!answer.step_ms) return;
+  std::string line = fmt::format("{} a step ({})", milliseconds(*answer.step_ms), answer.step_source);
+  if (answer.rate) line += fmt::format(", {:.0f} {}", *answer.rate, answer.rate_unit);
+  answer.lines.push_back(std::move(line));
+}
+
+}  // namespace
+
+RunAnswer run_answer(const Run& run) {
+  RunAnswer answer;
+  answer.lines = texts_of(result_of(run, "answer"));
+  answer.not_valid = texts_of(result_of(run, "not_valid"));
+  answer.warnings = run.info.warnings;
+  answer.valid = run.info.valid;
+  std::erase_if(answer.warnings, [&](const std::string& text) {
+    return std::find(answer.not_valid.begin(), answer.not_valid.end(), text) != answer.not_valid.end();
+  });
+  add_capacity(run, answer);
+  add_peak(run, answer);
+  add_time(run, answer);
+  if (answer.lines.empty()) add_lines(answer);
+  // The page says these apart.
+  std::erase_if(answer.lines, [](const std::string& line) { return line.starts_with("not valid: "); });
+  return answer;
+}
+
+Json run_answer_json(const RunAnswer& answer) {
+  const auto or_null = [](const auto& value) { return value ? Json(*value) : Json(nullptr); };
+  return {{"lines", answer.lines},
+          {"valid", answer.valid},
+          {"not_valid", answer.not_valid},
+          {"warnings", answer.warnings},
+          {"fits", fits_word(answer)},
+          {"step_ms", or_null(answer.step_ms)},
+          {"step_source", answer.step_source},
+          {"uncertainty", or_null(answer.uncertainty)},
+          {"rate", or_null(answer.rate)},
+          {"rate_unit", answer.rate_unit},
+          {"peak_reserved_bytes", or_null(answer.peak_reserved)},
+          {"capacity_bytes", or_null(answer.capacity)},
+          {"capacity_of", answer.capacity_of}};
+}
+
+std::string_view fits_word(const RunAnswer& answer) {
+  if (answer.out_of_memory) return "out of memory";
+  if (!answer.peak_reserved || !answer.capacity) return "";
+  return *answer.peak_reserved <= *answer.capacity ? "fits" : "does not fit";
+}
+
+}  // namespace foreshard::cli

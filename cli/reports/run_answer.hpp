@@ -1,0 +1,41 @@
+// What a stored run answers in a few lines and numbers: whether it fits, how fast it is, how sure that is, and what
+// makes it doubtful. Of a plan the lines are those that `plan` opened with.
+//
+// Who: the pages that view and serve show, and serve's list. Pure but for reading built-in machine profiles.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cli/terminal/output.hpp"
+#include "core/run/run.hpp"
+
+namespace foreshard::cli {
+
+struct RunAnswer {
+  std::vector<std::string> lines;
+  std::vector<std::string> not_valid;  ///< reasons; empty: valid
+  std::vector<std::string> warnings;
+  bool valid = true;
+  bool out_of_memory = false;
+  std::optional<double> step_ms;
+  std::string step_source;  ///< "predicted", "measured" or "profiled"
+  std::optional<double> uncertainty;
+  std::optional<double> rate;  ///< a second and GPU
+  std::string rate_unit;       ///< "tokens/s/GPU"
+  std::optional<Bytes> peak_reserved;
+  std::optional<Bytes> capacity;  ///< what the caching allocator may take; none: no profile of the machine is built in
+  std::string capacity_of;        ///< for people: "h200", "the plan's limit"
+};
+
+[[nodiscard]] RunAnswer run_answer(const Run& run);
+
+/// The page's piece "answer" (docs/view.md).
+[[nodiscard]] Json run_answer_json(const RunAnswer& answer);
+
+/// One cell of a list: "fits", "does not fit", "out of memory", or empty where the capacity is not known.
+[[nodiscard]] std::string_view fits_word(const RunAnswer& answer);
+
+}  // namespace foreshard::cli

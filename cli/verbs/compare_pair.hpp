@@ -1,0 +1,19 @@
+// Two stored runs set side by side: what `compare` reports, and the pages that show two runs.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "cli/reports/compare_report.hpp"
+#include "core/base/error.hpp"
+#include "core/run/run.hpp"
+
+namespace foreshard::cli {
+
+/// `a` and `b` were read from the stores at those paths. `step`: of both; none: each run's own. Errors: those of
+/// summarise() and of compare_runs().
+[[nodiscard]] Result<CompareReport> compare_pair(const Run& a, const std::string& a_path, const Run& b,
+                                                 const std::string& b_path,
+                                                 const std::optional<std::int32_t>& step = {});
+
+}  // namespace foreshard::cli

@@ -1,0 +1,58 @@
+// Remedies, each with its numbers and the lines of PyTorch that apply it, ready to be copied.
+
+import { bytes, both } from '../format';
+import { button, el, visible } from './dom';
+import { copyText } from './save';
+
+type Json = { [key: string]: unknown };
+const numberOf = (value: unknown): number | undefined => (typeof value === 'number' ? value : undefined);
+const text = (value: unknown): string => (typeof value === 'string' ? visible(value) : '');
+
+/** A difference as people say it: "−10.59 GiB". */
+const signed = (value: number, show: (size: number) => string) => (value === 0 ? '±0' : `${value < 0 ? '−' : '+'}${show(Math.abs(value))}`);
+const ms = (value: number) => `${value.toFixed(2)} ms`;
+
+/** Code that keeps its lines as they are, with a button that copies it. */
+export function codeBlock(code: string): HTMLElement {
+  const copy = button('Copy', 'copies these lines', () => {
+    void copyText(code).then((done) => {
+      copy.textContent = done ? 'Copied' : 'Not copied';
+      window.setTimeout(() => (copy.textContent = 'Copy'), 1500);
+    });
+  }, 'copy');
+  return el('div', { className: 'code' }, copy, el('pre', {}, el('code', {}, code.split('\n').map(visible).join('\n'))));
+}
+
+function numbers(of: Json, before: Json | undefined): HTMLElement {
+  const line = el('p', { className: 'numbers' });
+  const reserved = numberOf(of.peak_reserved_bytes), step = numberOf(of.step_ms);
+  if (reserved !== undefined) {
+    const was = numberOf(before?.peak_reserved_bytes);
+    line.append(el('span', { title: both(reserved), data: { bytes: String(reserved) } }, bytes(reserved)), ' reserved');
+    if (was !== undefined) line.append(` (${signed(reserved - was, bytes)})`);
+  }
+  if (step !== undefined) {
+    const was = numberOf(before?.step_ms);
+    line.append(`${reserved === undefined ? '' : ', '}${ms(step)} a step`);
+    if (was !== undefined) line.append(` (${signed(step - was, ms)})`);
+  }
+  return line;
+}
+
+/** `before`: the run's own settings, simulated. */
+export function remedyList(remedies: Json[], before: Json | undefined): HTMLElement {
+  const list = el('div', { className: 'remedies' });
+  if (before) list.append(el('div', { className: 'remedy' }, el('b', {}, 'as it is'), numbers(before, undefined)));
+  for (const remedy of remedies) {
+    const reasons = Array.isArray(remedy.not_valid) ? remedy.not_valid.map(text).filter((of) => of !== '') : [];
+    const code = typeof remedy.pytorch === 'string' ? remedy.pytorch : '';
+    list.append(el('div', { className: 'remedy' },
+      el('b', {}, text(remedy.setting)),
+      remedy.valid === false ? el('span', { className: 'not-valid', title: reasons.join('\n') }, 'not valid') : undefined,
+      numbers(remedy, before),
+      text(remedy.reason) ? el('p', { className: 'faint' }, text(remedy.reason)) : undefined,
+      ...(remedy.valid === false ? reasons.map((reason) => el('p', { className: 'warning' }, reason)) : []),
+      code.trim() ? codeBlock(code) : undefined));
+  }
+  return list;
+}
