@@ -16,6 +16,7 @@
 #include "cli/options/option_set.hpp"
 #include "cli/options/options.hpp"
 #include "cli/options/source_options.hpp"
+#include "cli/reports/run_answer.hpp"
 #include "cli/verbs/page_output.hpp"
 #include "cli/verbs/verbs.hpp"
 #include "core/base/units.hpp"
@@ -158,11 +159,12 @@ Result<int> view(ViewOptions& options, Console& console) {
   const auto format = format_of(options.output);
   FORESHARD_TRY(format);
   if (*format == "html") return view_page(options, console);
-  const auto timeline = timeline_options(options);
+  auto timeline = timeline_options(options);
   FORESHARD_TRY(timeline);
   FORESHARD_TRY(may_write(options.output, options.force));
   const auto run = traces::read_run(options.run);
   FORESHARD_TRY(run);
+  timeline->limit = run_answer(*run).capacity;
   auto svg = viz::draw_timeline(*run, *timeline);
   if (!svg) {
     if (svg.error().where.empty()) svg.error().where = options.run;

@@ -51,9 +51,9 @@ const view = (page) => page.evaluate(() => {
   return { from, to, hidden: [...hidden].sort(), selection, range, theme, stacking, mapFrom, mapTo };
 });
 const layout = (page) => page.evaluate(() => {
-  const { memory, lanes, map, frame, rows } = window.foreshard.scene.layout;
+  const { memory: [memory], lanes, map: [map], frame, rows } = window.foreshard.scene.layout;
   const stage = document.querySelector('.stage').getBoundingClientRect();
-  return { memory, lanes, map, left: frame.left, width: frame.width, rows, stage: { x: stage.x, y: stage.y } };
+  return { memory: memory?.box, lanes, map: map?.box, left: frame.left, width: frame.width, rows, stage: { x: stage.x, y: stage.y } };
 });
 const shot = (page, name) => page.screenshot({ path: resolve(out, 'screenshots', `${name}.png`) });
 const at = (of, box, x, y) => [of.stage.x + box.x + x * box.width, of.stage.y + box.y + y * box.height];
@@ -304,10 +304,12 @@ async function chart(page, run) {
 }
 
 async function rangeTotals(page, run) {
-  const { from, to, origin } = await page.evaluate(() => {
+  const { from, to, origin, memory } = await page.evaluate(() => {
     const { meta } = window.foreshard.runs[0];
     const length = meta.view.to - meta.view.from;
-    return { from: Math.round(meta.view.from + length * 0.21), to: Math.round(meta.view.from + length * 0.63), origin: meta.origin };
+    const { clock } = window.foreshard.runs[0];
+    const [from, to] = [0.21, 0.63].map((share) => Math.round(meta.view.from + length * share));
+    return { from, to, origin: meta.origin, memory: [from, to].map((time) => Math.round(clock.toMemory(time)) + meta.origin.memory) };
   });
   await page.evaluate((hash) => { location.hash = hash; }, `#range=${from},${to}`);
   await page.locator('.range-box .section').waitFor();
@@ -322,7 +324,7 @@ async function rangeTotals(page, run) {
   if (rows.length) assert.deepEqual(device, rows.sort((x, y) => y[1] - x[1]), 'ops and busy time of a range by stream: page and SQL');
   const most = await page.evaluate(() => [...document.querySelectorAll('.range-memory [data-bytes]')].map((cell) => Number(cell.dataset.bytes)));
   const m = (name) => sql(run, `SELECT max(${name}) FROM memory_timeline WHERE id BETWEEN
-    (SELECT max(id) FROM allocator_event WHERE ts <= ${from + origin.memory}) AND (SELECT max(id) FROM allocator_event WHERE ts <= ${to + origin.memory})`)[0].map(Number)[0];
+    (SELECT max(id) FROM allocator_event WHERE ts <= ${memory[0]}) AND (SELECT max(id) FROM allocator_event WHERE ts <= ${memory[1]})`)[0].map(Number)[0];
   const want = ['allocated', 'active', 'reserved', 'requested'].map(m);
   for (let k = 0; k < 4; k++) near(most[k], want[k], 0, `most memory of a range, ${k}: page and SQL`);
   await page.keyboard.press('Escape');
@@ -404,6 +406,23 @@ await check('comparison', async () => {
   assert.ok(text.includes(`${of.time.step_ms.a.toFixed(2)} ms`) && text.includes(`${of.time.step_ms.b.toFixed(2)} ms`), 'step times as compare --json has them');
   const rows = (await layout(page)).rows.map((row) => row.run);
   assert.ok(rows.includes(0) && rows.includes(1) && rows.indexOf(1) > rows.lastIndexOf(0), 'lanes of A above those of B');
+  const drawn = await page.evaluate(() => {
+    const { layout, runs, pixels } = window.foreshard.scene;
+    return { memory: layout.memory.map((pane) => pane.runs), maps: layout.map.map((pane) => pane.runs), parts: pixels.map((of) => of.parts.length), labels: runs.map((run) => run.label) };
+  });
+  assert.deepEqual(drawn.memory, [[0], [1]], 'the memory of A, and of B');
+  assert.deepEqual(drawn.maps, [[0], [1]], 'the addresses of A, and of B');
+  assert.ok(drawn.parts.every((count) => count > 5), 'stacked by category');
+  const map = await page.evaluate(() => window.foreshard.scene.layout.map[1].box);
+  const at2 = await layout(page);
+  await page.mouse.click(at2.stage.x + map.x + map.width * 0.3, at2.stage.y + map.y + map.height * 0.05);
+  await settle(page);
+  assert.equal((await view(page)).selection?.run, 1, 'a block of B is selected in its own map');
+  await page.locator('select.stacking').selectOption('');
+  await settle(page);
+  assert.deepEqual(await page.evaluate(() => window.foreshard.scene.layout.memory.map((pane) => pane.runs)), [[0, 1]], 'both in one chart');
+  await shot(page, 'compare-lines');
+  await page.locator('select.stacking').selectOption('category');
   await page.keyboard.press('t');
   await settle(page);
   await shot(page, 'compare-dark');
@@ -413,6 +432,65 @@ await check('comparison', async () => {
 /** The panel's text, without what only one of the two pages has. */
 const panelText = (page) => page.evaluate(() => [...document.querySelectorAll('.panel details')].forEach((of) => { of.open = true; }))
   .then(() => page.locator('.panel').innerText());
+
+await check('memory of an import stands over the same phases of the GPU, or of the host, and fills the chart', async () => {
+  for (const name of ['mlp_record1', 'l1b_implicit']) {
+    const { page, close } = await open(name);
+    for (const [over, on] of [['gpu', 'device'], ['host', 'host']]) {
+      await page.locator('select.over').selectOption(over);
+      await settle(page);
+      const found = await page.evaluate((where) => {
+        const { runs: [run], pixels, layout: { frame } } = window.foreshard.scene;
+        const last = (of) => run.meta.phases.filter((phase) => phase.on === of && phase.name === 'backward').at(-1);
+        const values = pixels[0].statistics.reserved.most;
+        return {
+          memory: frame.x(run.clock.toAxis(last('memory').start)), lanes: frame.x(last(where).start), note: run.clockNote,
+          empty: values.filter((value) => Number.isNaN(value)).length / values.length,
+        };
+      }, on);
+      near(found.memory, found.lanes, 1, `${name}: backward of memory and of the ${over}`);
+      assert.match(found.note, /memory of step 3 \(snapshot\) over step 1 on the (GPU|host) \(trace\)/);
+      assert.ok(found.empty < 0.02, `${name} over the ${over}: ${(found.empty * 100).toFixed(0)} % of the chart is empty`);
+      await shot(page, `${name}-over-${over}`);
+    }
+    await close();
+  }
+});
+
+await check('the limit is on the axis when asked for', async () => {
+  const { page, close } = await open('plan');
+  const { memory_capacity_bytes: capacity, free_at_peak_bytes: free } = json('plan');
+  const [known, top] = await page.evaluate(() => [window.foreshard.scene.capacity, window.foreshard.scene.top]);
+  assert.equal(known, capacity);
+  assert.ok(top < capacity, 'four times the peak: not on the axis');
+  const svg = () => page.evaluate(() => {
+    const texts = [];
+    const { scene } = window.foreshard;
+    const surface = new Proxy({ scale: 1, textWidth: (text) => text.length * 6, text: (x, y, text) => texts.push(text) }, { get: (of, key) => of[key] ?? (() => {}) });
+    scene.draw(surface, 1200, 800);
+    return texts.join('|');
+  });
+  assert.match(await svg(), new RegExp(`${(free / 2 ** 30).toFixed(2)} GiB above`));
+  await page.locator('.toggle.limit input').click();
+  assert.ok((await page.evaluate(() => window.foreshard.scene.top)) > capacity);
+  assert.match(await svg(), /\|limit 138\.80 GiB \(h200\)/);
+  await settle(page);
+  assert.match(await page.evaluate(() => location.hash), /limit=1/);
+  await shot(page, 'plan-limit');
+  await close();
+});
+
+await check('a range behind a moment: its totals are in sight', async () => {
+  const { page, close } = await open('l1b_implicit');
+  const of = await layout(page);
+  await page.mouse.click(...at(of, of.memory, 0.5, 0.9));
+  await page.locator('.blocks .block-name').first().waitFor();
+  await range(page);
+  await settle(page);
+  const top = await page.evaluate(() => document.querySelector('.range-lanes').getBoundingClientRect().top);
+  assert.ok(top < 700, `the range's lanes begin at ${top}`);
+  await close();
+});
 
 await check('the answer stands first, with warnings and validity', async () => {
   const { page, close } = await open('plan');

@@ -101,7 +101,11 @@ class Meta {
     out["facts"] = caption(run_, p_.window, {});
     out["warnings"] = run_.info.warnings;
     out["two_clocks"] = p_.window.two_clocks;
-    out["view"] = {{"from", p_.window.from.count}, {"to", p_.window.to.count}, {"stacking", p_.stacking}};
+    clocks(out);
+    out["view"] = {{"from", p_.window.from.count},
+                   {"to", p_.window.to.count},
+                   {"stacking", p_.stacking},
+                   {"memory_over", name(p_.window.memory_over)}};
     out["origin"] = {{"memory", p_.memory_origin.count}, {"lanes", p_.lane_origin.count}};
     out["results"] = Json::object();
     for (const auto& [key, value] : run_.results) out["results"][key] = parse_ordered_json_text(value);
@@ -112,6 +116,20 @@ class Meta {
     for (const ImportStat& stat : run_.import_stats)
       out["import_stats"].push_back({{"count", stat.count}, {"text", stat.text}});
     words(out);
+  }
+
+  /// How memory's times are laid over the lanes' (viz/scene/memory_clock.hpp); without knots they are on one clock.
+  void clocks(Json& out) const {
+    out["clocks"] = Json::array();
+    for (const MemoryOver over : {MemoryOver::host, MemoryOver::gpu}) {
+      const Window window = with_memory_over(run_, p_.window, over);
+      if (window.memory_over != over) continue;
+      Json knots = Json::array();
+      if (window.memory && window.lanes)
+        for (const ClockKnot& knot : window.memory->knots)
+          knots.push_back({(knot.memory - p_.memory_origin).count, (knot.axis - p_.lane_origin).count});
+      out["clocks"].push_back({{"over", name(over)}, {"knots", std::move(knots)}, {"note", clock_note(window)}});
+    }
   }
 
   static void words(Json& out) {
@@ -175,9 +193,14 @@ class Meta {
     all.to = {INT64_MAX};
     const auto add = [&](const std::vector<Stretch>& stretches, const char* where) {
       for (const Stretch& of : stretches)
-        out["phases"].push_back({{"on", where}, {"name", of.name}, {"start", of.start.count}, {"end", of.end.count}});
+        out["phases"].push_back(
+            {{"on", where}, {"name", of.name}, {"step", of.step}, {"start", of.start.count}, {"end", of.end.count}});
     };
-    if (p_.window.memory) add(host_phases(run_, *p_.window.memory, all), "memory");
+    if (p_.window.memory) {
+      Side memory = *p_.window.memory;
+      memory.knots.clear();
+      add(host_phases(run_, memory, all), "memory");
+    }
     if (p_.window.lanes) add(host_phases(run_, *p_.window.lanes, all), "host");
     if (p_.window.lanes) add(device_phases(run_, *p_.window.lanes, all), "device");
   }

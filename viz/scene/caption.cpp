@@ -109,10 +109,7 @@ std::vector<std::string> caption(const Run& run, const Window& window, const Cap
     out.push_back(fmt::format("step {:.2f} ms (measured without a profiler, {})", step,
                               run.measured->cycle > 1 ? "mean: steps differ" : "median"));
   if (facts.memory != nullptr) memory_facts(*facts.memory, facts.least_gib, out);
-  if (window.two_clocks && window.memory && window.lanes)
-    out.emplace_back(
-        "two recordings: memory from the snapshot's step, lanes from the profiler trace's step, laid over "
-        "each other at the steps' begins on the host");
+  if (std::string note = clock_note(window); !note.empty()) out.push_back(std::move(note));
   if (!run.info.valid) out.emplace_back("outside what the model was calibrated on");
   if (facts.pale) out.emplace_back("pale: issued by the host in another step");
   return out;
@@ -121,12 +118,25 @@ std::vector<std::string> caption(const Run& run, const Window& window, const Cap
 std::vector<std::string> wrapped(const std::vector<std::string>& pieces, std::string_view separator, double width,
                                  double size) {
   std::vector<std::string> lines;
-  for (const std::string& piece : pieces) {
-    const std::string longer = lines.empty() ? piece : fmt::format("{}{}{}", lines.back(), separator, piece);
+  const auto add = [&](const std::string& piece, std::string_view between) {
+    const std::string longer = lines.empty() ? piece : fmt::format("{}{}{}", lines.back(), between, piece);
     if (lines.empty() || text_width(longer, size) > width)
       lines.push_back(piece);
     else
       lines.back() = longer;
+  };
+  for (const std::string& piece : pieces) {
+    if (text_width(piece, size) <= width) {
+      add(piece, separator);
+      continue;
+    }
+    // One that is too long for a line by itself breaks between its words.
+    std::string_view between = separator;
+    for (std::size_t at = 0; at < piece.size(); between = " ") {
+      const std::size_t end = std::min(piece.find(' ', at), piece.size());
+      add(piece.substr(at, end - at), between);
+      at = end + 1;
+    }
   }
   return lines;
 }

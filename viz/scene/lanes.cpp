@@ -200,8 +200,8 @@ std::vector<Stretch> host_phases(const Run& run, const Side& side, const Window&
   std::vector<Stretch> out;
   for (const PhaseRecord& phase : run.phases) {
     if (phase.recording != side.recording) continue;
-    Stretch stretch{phase.name, phase.start - side.origin, end_of(phase, side) - side.origin,
-                    phase.start < side.first || phase.start > side.last};
+    Stretch stretch{phase.name, side.place(phase.start), side.place(end_of(phase, side)),
+                    phase.start < side.first || phase.start > side.last, phase.step};
     if (shown(stretch, window)) out.push_back(std::move(stretch));
   }
   return out;
@@ -216,7 +216,7 @@ std::vector<Stretch> device_phases(const Run& run, const Side& side, const Windo
       if (op.stream != kComputeStream || op.issue < phase.start || op.issue >= end_of(phase, side)) continue;
       if (!stretch)
         stretch = {phase.name, op.start - side.origin, op.end - side.origin,
-                   phase.start < side.first || phase.start > side.last};
+                   phase.start < side.first || phase.start > side.last, phase.step};
       stretch->start = std::min(stretch->start, op.start - side.origin);
       stretch->end = std::max(stretch->end, op.end - side.origin);
     }

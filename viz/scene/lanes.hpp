@@ -38,6 +38,7 @@ struct Stretch {
   Nanoseconds start;  ///< from the origin
   Nanoseconds end;
   bool other_step = false;
+  std::int32_t step = -1;  ///< that the phase is of
 };
 
 /// Lanes with ops in the window: the host first, compute, FSDP's streams in the order of their work, then others.

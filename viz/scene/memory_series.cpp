@@ -15,17 +15,24 @@ void raise(PeakMark& peak, std::int64_t bytes, Nanoseconds time) {
 class Collector {
  public:
   Collector(const Side& side, const Window& window, std::size_t columns, MemorySeries& series)
-      : window_(window), series_(series), steps_end_(side.last - side.origin) {
+      : window_(window), series_(series), steps_begin_(side.place(side.first)), steps_end_(side.place(side.last)) {
     // A window behind the steps asked for has its own peaks.
-    if (steps_end_ < window.from) steps_end_ = window.to;
+    if (steps_end_ < window.from) {
+      steps_end_ = window.to;
+      steps_begin_ = window.from;
+    }
     series.column_count = columns;
   }
 
   void begin(const MemoryState& state) {
     series_.begin = state;
     raise_peaks(state, window_.from);
+    now_ = state;
   }
   void add(const MemoryState& state, Nanoseconds time) {
+    if (!in_steps_ && time >= steps_begin_) raise_peaks(now_, std::max(steps_begin_, window_.from));
+    in_steps_ |= time >= steps_begin_;
+    now_ = state;
     raise_peaks(state, time);
     const auto length = static_cast<double>((window_.to - window_.from).count);
     const double share = static_cast<double>((time - window_.from).count) / length;
@@ -63,7 +70,7 @@ class Collector {
  private:
   void raise_peaks(const MemoryState& state, Nanoseconds time) {
     series_.top = std::max({series_.top, state.allocated, state.active, state.reserved, state.requested});
-    if (time > steps_end_) return;
+    if (time < steps_begin_ || time > steps_end_) return;
     raise(series_.allocated, state.allocated, time);
     raise(series_.active, state.active, time);
     raise(series_.reserved, state.reserved, time);
@@ -72,7 +79,9 @@ class Collector {
 
   const Window& window_;
   MemorySeries& series_;
-  Nanoseconds steps_end_;  // from the origin: the host's end of the steps asked for
+  Nanoseconds steps_begin_, steps_end_;  // in the picture: of the steps asked for
+  MemoryState now_;
+  bool in_steps_ = false;
 };
 
 /// Groups: the largest first, those without a name on top.
@@ -106,7 +115,7 @@ MemorySeries read_memory(const Run& run, const Side& side, const Window& window,
   Collector collector(side, window, std::max<std::size_t>(columns, 1), series);
   bool begun = false;
   for (const AllocatorRecord& record : run.allocator) {
-    const Nanoseconds time = record.time - side.origin;
+    const Nanoseconds time = side.place(record.time);
     series.last_event = time;
     if (time >= window.from && !begun) {
       collector.begin(state);

@@ -111,7 +111,62 @@ tl::unexpected<Error> no_such_step(const Run& run, std::int32_t step) {
               have.empty() ? "it has no steps: leave --step out" : "it has " + have);
 }
 
+const StepRecord* record_of(const Run& run, const Side& side, const ShownStep& step) {
+  for (const StepRecord& record : run.steps)
+    if (record.recording == side.recording && record.index == step.index) return &record;
+  return nullptr;
+}
+
+/// The place among the side's steps of the one that is shown; of several the last. None: none of them.
+std::size_t shown_at(const Side& side) {
+  for (std::size_t i = side.steps.size(); i-- > 0;)
+    if (side.steps[i].complete && side.steps[i].end == side.last) return i;
+  return side.steps.size();
+}
+
 }  // namespace
+
+std::vector<SteppedPair> stepped_pairs(const Run& run, const Window& window) {
+  std::vector<SteppedPair> pairs;
+  if (!window.memory || !window.lanes) return pairs;
+  const Side &memory = *window.memory, &lanes = *window.lanes;
+  const std::size_t m = shown_at(memory), l = shown_at(lanes);
+  if (m == memory.steps.size() || l == lanes.steps.size()) return pairs;
+  for (std::size_t back = std::min(m, l) + 1; back-- > 0;) {
+    const SteppedPair pair{record_of(run, memory, memory.steps[m - back]),
+                           record_of(run, lanes, lanes.steps[l - back])};
+    if (pair.memory != nullptr && pair.lanes != nullptr) pairs.push_back(pair);
+  }
+  return pairs;
+}
+
+std::string clock_note(const Window& window) {
+  if (!window.memory || !window.lanes || (window.memory->knots.empty() && !window.two_clocks)) return {};
+  const char* over = window.memory_over == MemoryOver::gpu ? "GPU" : "host";
+  if (!window.two_clocks)
+    return fmt::format("memory stands phase by phase over the {}, which runs behind the host", over);
+  const Side &memory = *window.memory, &lanes = *window.lanes;
+  const std::size_t m = shown_at(memory), l = shown_at(lanes);
+  if (memory.knots.empty() || m == memory.steps.size() || l == lanes.steps.size())
+    return "two recordings: memory of the snapshot over lanes of the profiler trace, from where both begin";
+  return fmt::format("two recordings, phase by phase: memory of step {} (snapshot) over step {} on the {} (trace)",
+                     memory.steps[m].index, lanes.steps[l].index, over);
+}
+
+Window with_memory_over(const Run& run, Window window, MemoryOver over) {
+  if (!window.memory || !window.lanes) return window;
+  window.memory->knots.clear();
+  window.memory_over = over;
+  window.memory->axis_origin = window.lanes->origin;
+  // On one clock the host is where it was recorded.
+  if (over == MemoryOver::gpu || window.two_clocks)
+    window.memory->knots = clock_knots(run, stepped_pairs(run, window), over);
+  if (window.memory->knots.empty() && over == MemoryOver::gpu) {
+    window.memory_over = MemoryOver::host;
+    if (window.two_clocks) window.memory->knots = clock_knots(run, stepped_pairs(run, window), MemoryOver::host);
+  }
+  return window;
+}
 
 Result<Window> choose_window(const Run& run, const WindowRequest& request) {
   if (run.allocator.empty() && run.device_ops.empty())
@@ -128,8 +183,9 @@ Result<Window> choose_window(const Run& run, const WindowRequest& request) {
     const Nanoseconds origin = std::min(window.memory->origin, window.lanes->origin);
     window.memory->origin = window.lanes->origin = origin;
   }
+  if (window.two_clocks) window = with_memory_over(run, std::move(window), MemoryOver::gpu);
   Nanoseconds length{1};
-  if (window.memory) length = std::max(length, window.memory->last - window.memory->origin);
+  if (window.memory) length = std::max(length, window.memory->place(window.memory->last));
   if (window.lanes) length = std::max(length, device_end(run, *window.lanes) - window.lanes->origin);
   window.from = request.from.value_or(Nanoseconds{0});
   window.to = request.to.value_or(length);

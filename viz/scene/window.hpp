@@ -1,8 +1,8 @@
 // Which part of a run a picture shows: a step, all of them, or a span of time.
 //
 // Used by timeline.hpp. Pure; deterministic. A run that was planned or executed has one clock. An import has two
-// (core/run/run.hpp): memory is then shown from the snapshot's step and the lanes from the trace's step, and the
-// two are laid over each other at the steps' begins. Times in a picture count from there.
+// (core/run/run.hpp): memory is then shown from the snapshot's step and the lanes from the trace's step, and memory
+// is laid over the lanes by its phases (memory_clock.hpp). Times in a picture count from the lanes' step.
 #pragma once
 
 #include <cstdint>
@@ -12,6 +12,7 @@
 
 #include "core/base/error.hpp"
 #include "core/run/run.hpp"
+#include "viz/scene/memory_clock.hpp"
 
 namespace foreshard::viz {
 
@@ -36,7 +37,14 @@ struct Side {
   Nanoseconds origin;  ///< time 0 of the picture
   Nanoseconds first;   ///< of the steps asked for, host time
   Nanoseconds last;
-  std::vector<ShownStep> steps;  ///< all of the recording, for marks
+  std::vector<ShownStep> steps;       ///< all of the recording, for marks
+  std::vector<ClockKnot> knots = {};  ///< of memory that is on another clock than the lanes, or laid over the GPU
+  Nanoseconds axis_origin = {};       ///< where there are knots: time 0 of the picture on the lanes' clock
+
+  /// Where a time of this side's clock is in the picture, from its time 0.
+  [[nodiscard]] Nanoseconds place(Nanoseconds time) const {
+    return knots.empty() ? time - origin : placed(knots, time) - axis_origin;
+  }
 };
 
 struct Window {
@@ -46,7 +54,17 @@ struct Window {
   Nanoseconds to;    ///< above `from`
   std::string step;  ///< for people: "step 3", "steps 0–3", "whole recording"
   bool two_clocks = false;
+  MemoryOver memory_over = MemoryOver::host;
 };
+
+/// The steps that memory and lanes have in common: those that `window` shows, and those before them.
+[[nodiscard]] std::vector<SteppedPair> stepped_pairs(const Run& run, const Window& window);
+
+/// What the picture's memory is laid over, as one line; empty where memory and lanes are on one clock, as recorded.
+[[nodiscard]] std::string clock_note(const Window& window);
+
+/// `window` with its memory laid over the host or the GPU.
+[[nodiscard]] Window with_memory_over(const Run& run, Window window, MemoryOver over);
 
 /// Errors (usage): a step that is not there, with those that are; an empty span; (input): a run with nothing to draw.
 [[nodiscard]] Result<Window> choose_window(const Run& run, const WindowRequest& request);

@@ -40,7 +40,10 @@ class Curve {
 class MemoryDrawing {
  public:
   MemoryDrawing(const MemoryChart& chart, SvgWriter& svg) : c_(chart), svg_(svg), ink_(ink(chart.theme)) {
-    const double top = in_gib(c_.series.top);
+    // The limit is on the axis where the curves keep two fifths of it.
+    const double limit = c_.limit ? in_gib(static_cast<std::int64_t>(*c_.limit)) : 0;
+    const double highest = in_gib(c_.series.top);
+    const double top = limit * 0.4 <= highest ? std::max(highest, limit) : highest;
     memory_ = {0, round_top(top * 1.04, kMaxTicks), c_.plot.bottom(), c_.plot.y};
     end_x_ = std::clamp(c_.time.at(c_.memory_end), c_.plot.x, c_.plot.right());
   }
@@ -86,7 +89,7 @@ class MemoryDrawing {
       if (text_width(phase.name, 11) < to - from)
         svg_.text({(from + to) / 2, c_.plot.y - 8}, phase.name, {11, ink_.faint, "middle"});
     }
-    if (!c_.phases.empty()) svg_.text({c_.plot.x - 8, c_.plot.y - 8}, "host: phases", {12, ink_.text, "end"});
+    if (!c_.phases.empty()) svg_.text({c_.plot.x - 8, c_.plot.y - 8}, c_.phases_title, {12, ink_.text, "end"});
     for (const Tick& tick : memory_.ticks(kMaxTicks)) {
       const double at = memory_.at(tick.value);
       svg_.line({c_.plot.x, at}, {c_.plot.right(), at}, fmt::format("stroke=\"{}\"", ink_.grid));
@@ -134,6 +137,17 @@ class MemoryDrawing {
     svg_.path(reserved.data(),
               fmt::format("stroke=\"{}\" stroke-width=\"2.2\" stroke-dasharray=\"9 4\"", ink_.reserved), "reserved");
     svg_.raw("</g>\n");
+    limit();
+  }
+
+  void limit() {
+    if (!c_.limit) return;
+    const double at = y(static_cast<std::int64_t>(*c_.limit));
+    if (at < c_.plot.y) return;
+    svg_.line({c_.plot.x, at}, {c_.plot.right(), at},
+              fmt::format("stroke=\"{}\" stroke-width=\"1.5\" stroke-dasharray=\"12 3 2 3\"", ink_.alarm));
+    svg_.text({c_.plot.right() - 6, at - 5}, fmt::format("limit {}", gib(static_cast<std::int64_t>(*c_.limit))),
+              {kLabelSize, ink_.alarm, "end", false, 0, ink_.paper});
   }
 
   void frame() {

@@ -3,6 +3,7 @@
 // Used by timeline.cpp. Pure; deterministic.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "viz/scene/lanes.hpp"
@@ -16,10 +17,12 @@ namespace foreshard::viz {
 struct MemoryChart {
   const MemorySeries& series;
   const std::vector<Stretch>& phases;  ///< on the host's time
+  const char* phases_title;            ///< beside them
   Box plot;                            ///< inside the axes; names and peaks stand left and right of it
   Axis time;                           ///< ms
   Theme theme = Theme::light;
-  double memory_end = 0;  ///< ms; where the recording ends: nothing is drawn behind it
+  std::optional<Bytes> limit = {};  ///< what the allocator may take: a line where it is on the axis
+  double memory_end = 0;            ///< ms; where the recording ends: nothing is drawn behind it
 };
 
 /// The parts that hold a byte at any shown moment, in the order of the stack.

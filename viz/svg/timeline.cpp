@@ -15,7 +15,7 @@ namespace {
 
 constexpr double kMargin = 20;
 constexpr double kLeft = 200;    ///< lane names and the memory axis
-constexpr double kRight = 190;   ///< peaks
+constexpr double kRight = 220;   ///< peaks: "allocated = active 138.80 GiB"
 constexpr double kMemory = 430;  ///< height of the memory chart where none is asked for
 constexpr double kLeastMemory = 150;
 constexpr double kRow = 30;
@@ -101,8 +101,11 @@ class Page {
 
   void lay_out() {
     subtitle_ = wrapped(subtitle(run_, window_), " · ", width_ - 2 * kMargin, kTextSize);
-    caption_ = wrapped(caption(run_, window_, {memory_ ? &*memory_ : nullptr, memory_ ? least_gib() : 0, any_pale()}),
-                       " · ", width_ - 2 * kMargin, kTextSize);
+    std::vector<std::string> facts =
+        caption(run_, window_, {memory_ ? &*memory_ : nullptr, memory_ ? least_gib() : 0, any_pale()});
+    if (memory_ && options_.limit)
+      facts.push_back(fmt::format("the allocator may take {}", gib(static_cast<std::int64_t>(*options_.limit))));
+    caption_ = wrapped(facts, " · ", width_ - 2 * kMargin, kTextSize);
     memory_items_ = memory_legend();
     lane_items_ = lane_legend();
     const double legend_width = width_ - 2 * kMargin;
@@ -132,9 +135,10 @@ class Page {
     // Behind the snapshot's step its clock means nothing; behind running out of memory nothing happens.
     const std::vector<ShownStep>& steps = window_.memory->steps;
     const bool ends = !steps.empty() && (window_.two_clocks || !steps.back().complete);
-    const Nanoseconds last = std::max(window_.memory->last - window_.memory->origin, Nanoseconds{0});
+    const Nanoseconds last = std::max(window_.memory->place(window_.memory->last), Nanoseconds{0});
     const double end = ends ? std::min(std::max(memory_->last_event, last).ms(), window_.to.ms()) : window_.to.ms();
-    draw_memory({*memory_, memory_phases_, memory_plot_, time_, options_.theme, end}, svg_);
+    const char* phases = window_.memory->knots.empty() ? "host: phases" : "memory: phases";
+    draw_memory({*memory_, memory_phases_, phases, memory_plot_, time_, options_.theme, options_.limit, end}, svg_);
     step_marks(*window_.memory, memory_plot_);
   }
 
@@ -148,12 +152,13 @@ class Page {
   void step_marks(const Side& side, const Box& plot) {
     double room = plot.x;  // where the next name may begin
     for (const ShownStep& step : side.steps) {
-      const double at = (step.start - side.origin).ms();
+      const double at = side.place(step.start).ms();
       if (at < time_.low || at > time_.high) continue;
       const double x = time_.at(at);
       svg_.line({x, plot.y}, {x, plot.bottom()},
                 fmt::format("stroke=\"{}\" stroke-width=\"1.2\" stroke-dasharray=\"7 3\"", ink_.faint));
-      const std::string name = fmt::format("host begins step {}", step.index);
+      const bool laid = !side.knots.empty();  // over another clock: it is not the host that begins there
+      const std::string name = fmt::format("{}step {}", laid ? "" : "host begins ", step.index);
       const bool told = !window_.two_clocks && memory_ && plot.y == lanes_plot_.y;  // over the memory chart already
       if (told || x + 4 < room || x + text_width(name, 11) > plot.right()) continue;
       room = x + 10 + text_width(name, 11);

@@ -22,7 +22,8 @@ struct TimelineOptions {
   std::uint32_t width = 1600;           ///< pixels; at least kLeastWidth
   std::optional<std::uint32_t> height;  ///< pixels; none: as much as it needs. Memory takes what the rest leaves
   Theme theme = Theme::light;
-  std::optional<GroupBy> by = {};  ///< what the memory is stacked by; none: by category
+  std::optional<GroupBy> by = {};   ///< what the memory is stacked by; none: by category
+  std::optional<Bytes> limit = {};  ///< what the caching allocator may take; none: not known
 };
 
 inline constexpr std::uint32_t kLeastWidth = 800;

@@ -3,6 +3,7 @@
 #include "viz/scene/svg_writer.hpp"
 
 #include "tests/catch.hpp"
+#include "viz/scene/caption.hpp"
 
 using namespace foreshard::viz;
 
@@ -28,4 +29,18 @@ TEST_CASE("long names give way in the middle, by letters and not by bytes") {
   CHECK(shortened("abcdefghij", 10) == "abcdefghij");
   CHECK(shortened("abcdefghijk", 7) == "abcd…jk");
   CHECK(shortened("éééééééé", 4) == "éé…é");
+}
+
+TEST_CASE("lines are no wider than asked for, where words allow it") {
+  const std::string longest =
+      "too thin to be seen: other 512 B, metadata 800.5 KiB, inputs 160 KiB, temporaries 480.5 KiB";
+  const auto lines = wrapped({"step 33.52 ms", longest, "pale"}, " · ", 200, 12);
+  std::string all;
+  for (const std::string& line : lines) {
+    CHECK(text_width(line, 12) <= 200);
+    all += (all.empty() ? "" : " ") + line;
+  }
+  CHECK(lines.size() > 2);
+  CHECK(all.find("temporaries 480.5 KiB") != std::string::npos);
+  CHECK(wrapped({"a", "b"}, " · ", 200, 12) == std::vector<std::string>{"a · b"});
 }

@@ -154,7 +154,7 @@ TEST_CASE("steps and times that are not there are refused with those that are") 
   CHECK(draw_timeline(Run{}, {}).error().kind == ErrorKind::input);
 }
 
-TEST_CASE("two recordings are laid over each other at their steps' begins, and the picture says so") {
+TEST_CASE("two recordings are laid over each other, and the picture says so") {
   Run run = small_run();
   run.info.kind = RunKind::imported;
   const std::vector<StepRecord> steps = run.steps;

@@ -21,7 +21,7 @@ import { SearchBox } from './ui/search_box';
 import { SelectionPanel } from './ui/selection';
 import { Stage } from './ui/stage';
 import { Theme } from './ui/theme';
-import { toolbar } from './ui/toolbar';
+import { limitToggle, toolbar } from './ui/toolbar';
 import { Tooltip } from './ui/tooltip';
 import { readLink, Selection, View } from './view';
 
@@ -70,6 +70,7 @@ export class App implements Page {
     const whole = wholeOf(runs);
     this.view = firstView(runs, whole, config.theme);
     if (location.hash.length > 1) readLink(location.hash, this.view);
+    this.layOver();
     this.theme = new Theme(this.view, runs[0].meta.ink);
     this.link = new Link(this.view, whole);
     this.scene = new Scene(runs, this.view, () => this.theme.ink);
@@ -122,8 +123,11 @@ export class App implements Page {
     document.title = title;
     const tooltip = new Tooltip(this);
     const bar = toolbar(title, this.config.home, this.scene, this.search, saveMenu(this.scene, this.stage, (text) => this.say(text)), {
-      sectionsChanged: () => {
-        this.refreshLegend();
+      sectionsChanged: () => this.sectionsChanged(),
+      overChanged: (over) => {
+        this.view.over = over;
+        this.layOver();
+        if (this.view.range) void this.range.show();
         this.changed();
       },
       fit: () => this.navigation.fit(false),
@@ -144,6 +148,7 @@ export class App implements Page {
     this.theme.onChange(() => this.applyTheme());
     addEventListener('hashchange', () => {
       readLink(location.hash, this.view);
+      this.layOver();
       this.applyTheme();
       void range.show();
       if (this.view.selection) void this.select(this.view.selection, false);
@@ -171,6 +176,16 @@ export class App implements Page {
     this.say((await copyText(location.href)) ? 'Copied a link to this view.' : location.href);
   }
 
+  private sectionsChanged(): void {
+    this.refreshLegend();
+    this.changed();
+  }
+  /** Runs beside each other are laid over the same: the host, which every run has. */
+  private layOver(): void {
+    const over = this.view.over ?? (this.runs.length > 1 ? 'host' : undefined);
+    if (over) for (const run of this.runs) run.layOver(over);
+  }
+
   private refreshLegend(): void {
     this.legendBox.replaceChildren(buildLegend(this.scene, this.theme.ink, (key, only) => this.toggle(key, only)));
   }
@@ -196,6 +211,12 @@ export class App implements Page {
     for (const run of this.runs) {
       const answer = await extra<Answer>(`${run.prefix}answer`);
       if (answer) answers.push(answerSection(answer, this.scene.several ? run.label : ''));
+      this.scene.capacities.push(answer?.capacity_bytes ? { bytes: answer.capacity_bytes, of: answer.capacity_of } : undefined);
+    }
+    if (this.scene.capacity !== undefined) {
+      document.querySelector('.limit-place')!.replaceWith(limitToggle(this.scene, () => this.changed()));
+      this.refreshLegend();
+      this.redraw();
     }
     if (!compare) this.answers.append(...answers);
     if (compare) parts.push(section('Difference', true, compareSection(compare, this.runs.map((run) => run.label))), ...answers);

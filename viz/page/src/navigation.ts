@@ -1,7 +1,7 @@
 // Moves the window of time and addresses, within what the runs hold.
 
-import { memoryEnd } from './data/meta';
 import { RunData } from './data/run';
+import { Box } from './draw/frame';
 import { ROW } from './draw/lanes';
 import { Page } from './page';
 import { View } from './view';
@@ -18,12 +18,12 @@ export interface Whole {
 
 export function wholeOf(runs: RunData[]): Whole {
   const spans = runs.flatMap((run) => [
-    ...(run.meta.memory ? [[run.meta.memory.first, memoryEnd(run.meta)]] : []),
+    ...(run.meta.memory ? [[run.clock.toAxis(run.meta.memory.first), run.clock.toAxis(run.memoryEnd)]] : []),
     ...(run.meta.tracks.length ? [[run.meta.lanes_span.first, run.meta.lanes_span.last]] : []),
   ]);
   return {
     from: Math.min(...spans.map(([from]) => from)), to: Math.max(...spans.map(([, to]) => to)) + 1,
-    mapTo: Math.max(1, runs[0].meta.blocks?.length ?? 1),
+    mapTo: Math.max(1, ...runs.map((run) => run.meta.blocks?.length ?? 1)),
   };
 }
 
@@ -74,9 +74,7 @@ export class Navigation {
     else this.setWindow(...firstWindow(this.page.scene.runs));
   }
 
-  zoomMap(factor: number, y: number): void {
-    const box = this.page.scene.layout.map;
-    if (!box) return;
+  zoomMap(factor: number, box: Box, y: number): void {
     const { mapFrom, mapTo } = this.view;
     const at = mapFrom + ((box.y + box.height - y) / box.height) * (mapTo - mapFrom);
     const length = Math.min(Math.max((mapTo - mapFrom) * factor, LEAST_ADDRESSES), this.whole.mapTo);

@@ -1,38 +1,35 @@
-// The whole picture: where memory, lanes and addresses stand, and what is drawn in each.
+// The whole picture: memory, lanes and addresses, and what is drawn in each.
 
-import { Ink, STATISTICS, Statistic, Step } from './data/meta';
+import { Ink, STATISTICS, Statistic } from './data/meta';
 import { RunData } from './data/run';
-import { Box, Frame } from './draw/frame';
-import { drawLanes, ROW, Row, rowsOf } from './draw/lanes';
+import { Frame, inside } from './draw/frame';
+import { drawLanes, fit } from './draw/lanes';
 import { drawMap, drawMapAxis, MapStyle } from './draw/map';
-import { drawLine, drawMemoryAxis, drawStack, memoryPixels, MemoryPixels } from './draw/memory';
+import { drawLine, drawMemoryAxis, drawStack, memoryPixels, MemoryPixels, StackPart } from './draw/memory';
+import { drawMemoryMarks, drawMemoryPhases, drawSteps, letter, MarkStyle } from './draw/steps';
 import { Surface } from './draw/surface';
 import { bytes, tickText, ticks } from './format';
+import { arrange, Layout, Pane } from './layout';
 import { View } from './view';
-
-const LEFT = 190;
-const RIGHT = 14;
-const MARKS = 20; // above the memory chart: names of steps
-const AXIS = 24;
-const LEAST_MEMORY = 110;
 
 /** Of two runs: the first, the second. */
 export const RUN_COLOURS = ['#0072b2', '#d55e00', '#009e73', '#cc79a7'];
 
-export interface Layout {
-  width: number;
-  height: number;
-  frame: Frame;
-  memory?: Box;
-  lanes?: Box;
-  map?: Box;
-  axis: number; // y of the line of the time axis
-  rows: Row[];
+const NAMES = 126; // pixels beside the ticks of the memory axis
+
+/** The limit is on the axis without being asked for where the peak is within this share of it. */
+const NEAR = 0.4;
+
+/** What the caching allocator may take. */
+export interface Capacity {
+  bytes: number;
+  of: string; // the machine
 }
 
 export class Scene {
   layout!: Layout;
   pixels: MemoryPixels[] = []; // by run, as last drawn
+  capacities: (Capacity | undefined)[] = []; // by run, where known
 
   constructor(
     readonly runs: RunData[],
@@ -45,10 +42,22 @@ export class Scene {
   }
   hidden = (key: string) => this.view.hidden.has(key);
 
-  /** The highest value of any statistic in any run: the memory axis does not jump while panning. */
+  /** The highest value of any statistic in any run. */
+  private get peak(): number {
+    return Math.max(1, ...this.runs.flatMap((run) => Object.values(run.meta.memory?.peaks ?? {}).map((peak) => peak.bytes)));
+  }
+  get capacity(): number | undefined {
+    const known = this.capacities.flatMap((of) => (of ? [of.bytes] : []));
+    return known.length ? Math.max(...known) : undefined;
+  }
+  /** Whether the memory axis goes up to the limit. */
+  get toLimit(): boolean {
+    const { capacity } = this;
+    return capacity !== undefined && (this.view.limit ?? this.peak > NEAR * capacity);
+  }
+  /** Bytes at the upper edge of the memory charts: they do not jump while panning. */
   get top(): number {
-    const peaks = this.runs.flatMap((run) => Object.values(run.meta.memory?.peaks ?? {}).map((peak) => peak.bytes));
-    return Math.max(1, ...peaks) * 1.06;
+    return Math.max(this.peak, this.toLimit ? this.capacity! : 0) * 1.06;
   }
   get stacking(): string {
     const { stacking } = this.view;
@@ -56,38 +65,28 @@ export class Scene {
   }
 
   arrange(width: number, height: number): Layout {
-    const { sections } = this.view;
-    const memory = sections.memory && this.runs.some((run) => run.meta.memory);
-    const map = sections.map && this.runs[0].meta.blocks !== undefined;
-    const rows = sections.lanes
-      ? this.runs.flatMap((run, i) => rowsOf(run, i, this.several, this.view.unfolded))
-      : [];
-    const lanes = rows.length > 0;
-    const frame = new Frame(this.view.from, this.view.to, LEFT, Math.max(width - LEFT - RIGHT, 50));
-    const room = height - MARKS - AXIS - 8;
-    const least = memory ? LEAST_MEMORY : 0;
-    const mapHeight = !map ? 0 : !memory && !lanes ? room : Math.max(90, Math.floor(room * 0.24));
-    const lanesHeight = !lanes ? 0 : Math.max(Math.min(rows.length * ROW, room - mapHeight - least - 16, memory || map ? room * 0.46 : room), ROW * 2);
-    const memoryHeight = memory ? room - mapHeight - lanesHeight - (map ? 12 : 0) - (lanes ? 10 : 0) : 0;
-    const box = (y: number, size: number): Box => ({ x: LEFT, y, width: frame.width, height: size });
-    const lanesTop = MARKS + memoryHeight + (memory ? 10 : 0);
-    const mapTop = lanesTop + lanesHeight + (lanes ? 12 : 0);
-    this.layout = {
-      width, height, frame, rows,
-      memory: memory ? box(MARKS, memoryHeight) : undefined,
-      lanes: lanes ? box(lanesTop, lanesHeight) : undefined,
-      map: map ? box(mapTop, mapHeight) : undefined,
-      axis: map ? mapTop + mapHeight : lanes ? lanesTop + lanesHeight : MARKS + memoryHeight,
-    };
+    this.layout = arrange(this.runs, this.view, this.several && this.stacking !== '', width, height);
     return this.layout;
   }
 
-  mapStyle(): MapStyle {
-    const run = this.runs[0];
+  /** A run's components: of the second run in the colours, and hidden with those, that the first one's have. */
+  components(index: number): StackPart[] {
+    const own = this.runs[index].stacking(this.stacking)?.components ?? [];
+    const first = this.runs[0].stacking(this.stacking)?.components ?? [];
+    return own.map((of, i) => {
+      const at = index === 0 ? i : first.findIndex((other) => other.title === of.title);
+      const key = at < 0 ? `${this.stacking}:${index}:${i}` : `${this.stacking}:${at}`;
+      return { title: of.title, colour: at < 0 ? of.colour : first[at].colour, key, hidden: this.hidden(key) };
+    });
+  }
+
+  mapStyle(index: number): MapStyle {
+    const run = this.runs[index];
     const { categories, units, streams } = run.meta;
     const mode = this.stacking === '' || this.stacking === 'gap' ? 'category' : (this.stacking as MapStyle['by']);
-    const { components = [], rest: restAt } = run.stacking(mode) ?? {};
-    const colours = components.map((of, i) => (this.hidden(`${mode}:${i}`) ? undefined : of.colour));
+    const { rest: restAt } = run.stacking(mode) ?? {};
+    const components = mode === this.stacking ? this.components(index) : (run.stacking(mode)?.components ?? []).map((of) => ({ ...of, hidden: false }));
+    const colours = components.map((of) => (of.hidden ? undefined : of.colour));
     const byTitle = new Map(components.map((of, i) => [of.title, colours[i]]));
     const rest = restAt === undefined ? undefined : colours[restAt];
     // A title that no component has belongs to the smaller ones.
@@ -106,134 +105,113 @@ export class Scene {
     };
   }
 
+  /** The run's own times over the pixels. */
+  memoryFrame(run: number): Frame {
+    return this.layout.frame.over(this.runs[run].clock);
+  }
+  memoryPane(x: number, y: number): Pane | undefined {
+    return this.layout.memory.find(({ box }) => inside(box, x, y));
+  }
+  mapPane(x: number, y: number): Pane | undefined {
+    return this.layout.map.find(({ box }) => inside(box, x, y));
+  }
+
   draw(surface: Surface, width: number, height: number): void {
     const layout = this.arrange(width, height);
     const ink = this.ink();
     surface.rect(0, 0, width, height, ink.paper);
     this.drawTimeGrid(surface, layout, ink);
-    if (layout.memory) this.drawMemory(surface, layout.memory, layout.frame, ink);
+    this.pixels = this.runs.map(() => ({ parts: [] }));
+    const [first] = layout.memory;
+    if (layout.phases && first) drawMemoryPhases(surface, this.runs[0], layout.phases, first.box, this.memoryFrame(0), ink);
+    for (const pane of layout.memory) this.drawMemory(surface, pane, ink);
     if (layout.lanes)
       drawLanes(surface, this.runs, layout.rows, layout.frame, layout.lanes, this.view.scroll, { ink, hidden: this.hidden });
-    if (layout.map) {
-      const style = this.mapStyle();
-      drawMap(surface, this.runs[0], layout.frame, layout.map, style);
-      drawMapAxis(surface, layout.map, style);
-      surface.text(12, layout.map.y + 12, 'addresses', { fill: ink.text, size: 11.5 });
+    for (const { box, runs } of layout.map)
+      for (const run of runs) {
+        const style = this.mapStyle(run);
+        drawMap(surface, this.runs[run], this.memoryFrame(run), box, style);
+        drawMapAxis(surface, box, style);
+        surface.text(12, box.y + 12, this.several ? `${letter(run)}: addresses` : 'addresses', { fill: ink.text, size: 11.5 });
+      }
+    const marks: MarkStyle = { ink, top: this.top, several: this.several, hidden: this.hidden, colour: (run) => this.colour(run) };
+    drawSteps(surface, this.runs, layout, marks);
+    for (const pane of layout.memory) {
+      drawMemoryMarks(surface, this.runs, pane, layout.frame, marks);
+      this.drawLimit(surface, pane, ink);
     }
-    this.drawSteps(surface, layout, ink);
-    if (layout.memory) this.drawMarks(surface, layout.memory, layout.frame, ink);
+  }
+
+  private colour(run: number): string {
+    return RUN_COLOURS[run % RUN_COLOURS.length];
   }
 
   private drawTimeGrid(surface: Surface, layout: Layout, ink: Ink): void {
-    const { frame, axis } = layout;
+    const { frame, axis, top } = layout;
     const from = frame.from / 1e6, to = frame.to / 1e6;
     const marks = ticks(from, to, Math.max(2, Math.floor(frame.width / 95)));
     const step = marks.length > 1 ? marks[1] - marks[0] : to - from;
     surface.path([frame.left, axis + 0.5, frame.left + frame.width, axis + 0.5], 4, ink.faint, 1);
     for (const tick of marks) {
       const x = frame.x(tick * 1e6);
-      surface.path([x, MARKS, x, axis], 4, ink.grid, 1);
+      surface.path([x, top, x, axis], 4, ink.grid, 1);
       const text = tickText(tick, step);
       const over = x + surface.textWidth(text, 11) / 2 > layout.width - 4;
       surface.text(over ? layout.width - 4 : x, axis + 15, text, { fill: ink.faint, size: 11, align: over ? 'right' : 'center' });
     }
     surface.text(12, axis + 15, 'ms from the step’s begin', { fill: ink.faint, size: 11 });
+    if (!layout.note) return;
+    const notes = this.runs.map((run, i) => (run.clockNote && this.several ? `${letter(i)}: ${run.clockNote}` : run.clockNote)).filter((note) => note !== '');
+    let text = notes.join(' · ');
+    while (text.length > 10 && surface.textWidth(text, 11) > layout.width - 24) text = `${text.slice(0, -2).trimEnd()}…`;
+    surface.text(12, layout.note, text, { fill: ink.text, size: 11, bold: false });
   }
 
-  private drawMemory(surface: Surface, box: Box, frame: Frame, ink: Ink): void {
-    const top = this.top;
-    drawMemoryAxis(surface, box, ink, top);
-    surface.text(12, box.y + 12, 'memory', { fill: ink.text, size: 11.5 });
+  /** One chart: the stack of its run, or the lines of several. */
+  private drawMemory(surface: Surface, pane: Pane, ink: Ink): void {
+    const { box } = pane;
+    const together = pane.runs.length > 1;
+    const style = { ink, top: this.top, hidden: this.hidden };
+    drawMemoryAxis(surface, box, ink, style.top);
+    surface.text(12, box.y + 12, this.several && !together ? `${letter(pane.runs[0])}: memory` : 'memory', { fill: ink.text, size: 11.5 });
     surface.clip(box.x, box.y - 1, box.width, box.height + 1);
     const width = Math.max(1, Math.floor(box.width));
-    const style = { ink, top, hidden: this.hidden };
-    this.pixels = this.runs.map((run) =>
-      run.meta.memory ? memoryPixels(run, this.several ? '' : this.stacking, frame, width) : { parts: [] });
-    this.runs.forEach((run, i) => {
-      if (!run.meta.memory) return;
-      const { statistics, parts } = this.pixels[i];
-      if (parts.length) drawStack(surface, run, this.stacking, this.pixels[i], box, style);
+    for (const run of pane.runs) {
+      this.pixels[run] = memoryPixels(this.runs[run], together ? '' : this.stacking, this.memoryFrame(run), width);
+      const { statistics, parts } = this.pixels[run];
+      if (parts.length) drawStack(surface, this.components(run), this.pixels[run], box, style);
       for (const statistic of STATISTICS) {
-        if (!statistics || this.hidden(`line:${statistic}`) || this.hidden(`run:${i}`)) continue;
+        if (!statistics || this.hidden(`line:${statistic}`) || this.hidden(`run:${run}`)) continue;
         if (this.several && (statistic === 'active' || statistic === 'requested')) continue;
-        drawLine(surface, statistic, statistics[statistic], box, style, this.several ? RUN_COLOURS[i % RUN_COLOURS.length] : undefined);
+        drawLine(surface, statistic, statistics[statistic], box, style, together ? this.colour(run) : undefined);
       }
-    });
+    }
     surface.unclip();
+    if (this.several && !together)
+      surface.text(12, box.y + 27, fit(surface, this.runs[pane.runs[0]].label, 11, NAMES), { fill: ink.faint, size: 11 });
   }
 
-  private steps(): { step: Step; run: number }[] {
-    return this.runs.flatMap((run, i) => run.meta.steps.map((step) => ({ step, run: i })));
-  }
-
-  private drawSteps(surface: Surface, layout: Layout, ink: Ink): void {
-    const { frame } = layout;
-    let room = frame.left;
-    for (const { step, run } of this.steps()) {
-      if (step.start < frame.from || step.start > frame.to) continue;
-      const x = frame.x(step.start);
-      const box = step.memory ? layout.memory : layout.lanes;
-      const both = step.memory && step.lanes;
-      const top = (box ?? layout.lanes ?? layout.memory ?? layout.map)!;
-      const bottom = both ? layout.axis : step.memory ? (layout.memory?.y ?? 0) + (layout.memory?.height ?? 0) : top.y + top.height;
-      surface.path([x, top.y, x, bottom], 4, ink.faint, 1.2, [7, 3]);
-      if (!step.memory && layout.memory) continue;
-      const text = `${this.several ? `${'AB'[run] ?? run + 1}: ` : ''}step ${step.index}${step.retries ? `, ${step.retries} retries` : ''}`;
-      const size = surface.textWidth(text, 11);
-      if (x + 3 < room || x + size + 6 > frame.left + frame.width) continue;
-      surface.text(x + 3, MARKS - 6, text, { fill: ink.text, size: 11 });
-      room = x + size + 14;
-    }
-    for (const run of this.runs)
-      for (const phase of run.meta.phases) {
-        if (phase.on !== 'memory' || this.several || !layout.memory) continue;
-        const x0 = frame.x(phase.start), x1 = frame.x(phase.end);
-        if (x1 < frame.left || x0 > frame.left + frame.width) continue;
-        const from = Math.max(x0, frame.left), to = Math.min(x1, frame.left + frame.width);
-        if (x0 >= frame.left) surface.path([x0, layout.memory.y, x0, layout.memory.y + layout.memory.height], 4, ink.faint, 0.5, [2, 4]);
-        if (surface.textWidth(phase.name, 10.5) < to - from - 8)
-          surface.text((from + to) / 2, layout.memory.y + 11, phase.name, { fill: ink.text, size: 10.5, align: 'center', halo: ink.paper });
+  /** What the allocator may take: a line where it is on the axis, else how far above it is. */
+  private drawLimit(surface: Surface, pane: Pane, ink: Ink): void {
+    const { box } = pane;
+    const known = pane.runs.flatMap((run) => this.capacities[run] ?? []);
+    const limits = known.filter((of, i) => known.findIndex((other) => other.bytes === of.bytes) === i);
+    if (this.hidden('line:limit')) return;
+    const right = box.x + box.width;
+    limits.forEach((limit, i) => {
+      const text = `limit ${bytes(limit.bytes)}${limit.of ? ` (${limit.of})` : ''}`;
+      const y = box.y + box.height - (limit.bytes / this.top) * box.height;
+      if (y >= box.y) {
+        surface.path([box.x, y, right, y], 4, ink.alarm, 1.5, [12, 3, 2, 3]);
+        surface.text(right - 4, y + 13, text, { fill: ink.alarm, size: 11, align: 'right', halo: ink.paper });
+        return;
       }
-  }
-
-  private drawMarks(surface: Surface, box: Box, frame: Frame, ink: Ink): void {
-    const top = this.top;
-    for (const run of this.runs) {
-      let last = -Infinity;
-      for (const mark of run.meta.marks ?? []) {
-        if (mark.time < frame.from || mark.time > frame.to) continue;
-        const x = frame.x(mark.time);
-        if (mark.kind !== 'oom' && x - last < 1) continue;
-        last = x;
-        surface.path([x, box.y, x, box.y + box.height], 4, ink.alarm, mark.kind === 'released' ? 1 : 2, mark.kind === 'released' ? [1, 4] : []);
-        if (mark.kind !== 'released')
-          surface.text(x + 4, box.y + 26, mark.kind === 'oom' ? 'out of memory' : 'retry', { fill: ink.alarm, size: 11, bold: true, halo: ink.paper });
-      }
-    }
-    const shown: { x: number; y: number }[] = [];
-    this.runs.forEach((run, i) => {
-      for (const statistic of STATISTICS) this.drawPeak(surface, run, i, statistic, box, frame, ink, top, shown);
+      // Off the axis: beside it, where nothing is drawn over it.
+      const below = box.y + (pane.runs.length === 1 && this.several ? 42 : 27) + 28 * i;
+      const least = Math.max(...pane.runs.map((run) => this.runs[run].meta.memory?.peaks.reserved?.bytes ?? 0));
+      surface.text(12, below, `↑ limit ${bytes(limit.bytes)}`, { fill: ink.alarm, size: 11 });
+      surface.text(12, below + 14, `${bytes(limit.bytes - least)} above`, { fill: ink.faint, size: 11 });
     });
-  }
-
-  /** The peak of the step in view (or of the whole run), where it was first reached. */
-  private drawPeak(surface: Surface, run: RunData, index: number, statistic: Statistic, box: Box, frame: Frame, ink: Ink,
-                   top: number, shown: { x: number; y: number }[]): void {
-    if (this.hidden(`line:${statistic}`) || (this.several && statistic !== 'reserved' && statistic !== 'allocated')) return;
-    const steps = run.meta.steps.filter((step) => step.memory && step.start >= frame.from - 1 && step.start < frame.to);
-    const peak = (steps.length === 1 ? steps[0].peaks : run.meta.memory?.peaks)?.[statistic];
-    if (!peak || peak.time < frame.from || peak.time > frame.to) return;
-    const x = frame.x(peak.time);
-    const y = box.y + box.height - (peak.bytes / top) * box.height;
-    const colour = this.several ? RUN_COLOURS[index % RUN_COLOURS.length] : ink[statistic];
-    surface.area([x, y, x - 4, y - 7, x + 4, y - 7], 6, colour);
-    const text = `${this.several ? `${'AB'[index] ?? index + 1}: ` : ''}${statistic} peak ${bytes(peak.bytes)}`;
-    const right = x + 8 + surface.textWidth(text, 11) > frame.left + frame.width;
-    // Below the line where the names of phases stand above it.
-    const textY = y < box.y + 28 ? y + 14 : y - 3;
-    if (shown.some((of) => Math.abs(of.y - textY) < 13 && Math.abs(of.x - x) < 190)) return;
-    surface.text(right ? x - 8 : x + 8, textY, text, { fill: ink.text, size: 11, align: right ? 'right' : 'left', halo: ink.paper });
-    shown.push({ x, y: textY });
   }
 
   /** The statistics under a pixel column of the memory chart, of one run. */
@@ -245,21 +223,21 @@ export class Scene {
   }
 
   /** The component of the stack at a point, and its bytes there. */
-  componentAt(x: number, y: number): { index: number; title: string; bytes: number; colour: string } | undefined {
-    const { memory: box, frame } = this.layout;
-    const column = Math.floor(x - frame.left);
-    const components = this.runs[0].stacking(this.stacking)?.components;
-    const parts = this.pixels[0]?.parts;
-    if (!box || !components || !parts?.length || this.several) return undefined;
-    const value = ((box.y + box.height - y) / box.height) * this.top;
+  componentAt(x: number, y: number): { title: string; bytes: number; colour: string } | undefined {
+    const pane = this.memoryPane(x, y);
+    if (!pane || pane.runs.length > 1) return undefined;
+    const column = Math.floor(x - this.layout.frame.left);
+    const { parts } = this.pixels[pane.runs[0]];
+    const value = ((pane.box.y + pane.box.height - y) / pane.box.height) * this.top;
     let sum = 0;
-    for (let i = 0; i < components.length; i++) {
-      if (this.hidden(`${this.stacking}:${i}`)) continue;
+    for (const [i, part] of this.components(pane.runs[0]).entries()) {
+      if (part.hidden || !parts[i]) continue;
       const size = parts[i][column];
       if (Number.isNaN(size)) return undefined;
-      if (value >= sum && value < sum + size) return { index: i, ...components[i], bytes: size };
+      if (value >= sum && value < sum + size) return { ...part, bytes: size };
       sum += size;
     }
     return undefined;
   }
 }
+

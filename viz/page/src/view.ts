@@ -1,5 +1,7 @@
 // What is shown: window, toggles, selection. The link's text after "#" holds it, so that a link restores the view.
 
+import { MemoryOver } from './data/clock';
+
 export type SectionName = 'memory' | 'lanes' | 'map';
 
 export interface Selection {
@@ -15,6 +17,8 @@ export interface View {
   hidden: Set<string>; // legend entries: "category:3", "class:5", "line:reserved"
   sections: Record<SectionName, boolean>;
   theme: 'auto' | 'light' | 'dark';
+  limit?: boolean; // the memory axis goes up to the limit; undefined: where that is near
+  over?: MemoryOver; // what memory is laid over; undefined: as the run has it
   selection?: Selection;
   range?: [number, number];
   mapFrom: number;
@@ -34,6 +38,8 @@ export function writeLink(view: View, whole: { from: number; to: number; mapTo: 
   const off = (Object.keys(view.sections) as SectionName[]).filter((name) => !view.sections[name]);
   if (off.length) words.set('off', off.join(','));
   if (view.theme !== 'auto') words.set('theme', view.theme);
+  if (view.limit !== undefined) words.set('limit', view.limit ? '1' : '0');
+  if (view.over) words.set('over', view.over);
   if (view.selection) words.set('select', `${view.selection.kind}:${view.selection.run}:${view.selection.id}`);
   if (view.range) words.set('range', view.range.map((time) => Math.round(time)).join(','));
   if (view.mapFrom !== 0 || view.mapTo !== whole.mapTo)
@@ -61,6 +67,9 @@ export function readLink(hash: string, view: View): void {
   for (const name of list(words.get('off'))) if (name in view.sections) view.sections[name as SectionName] = false;
   const theme = THEMES.find((of) => of === words.get('theme'));
   if (theme) view.theme = theme;
+  if (words.has('limit')) view.limit = words.get('limit') === '1';
+  const over = (['host', 'gpu'] as const).find((of) => of === words.get('over'));
+  if (over) view.over = over;
   const select = /^(op|host|block):(\d+):(\d+)$/.exec(words.get('select') ?? '');
   if (select)
     view.selection = { kind: select[1] as Selection['kind'], run: Number(select[2]), id: Number(select[3]) };

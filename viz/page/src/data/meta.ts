@@ -1,5 +1,7 @@
 // What the piece "meta" tells: docs/view.md has the words. Times in ns from the origin, sizes in bytes.
 
+import { MemoryOver } from './clock';
+
 export interface Level {
   width: number; // of a bucket; 0: every entry
   starts: number[]; // time of each tile's first entry
@@ -43,6 +45,7 @@ export interface Step {
 export interface Phase {
   on: 'memory' | 'host' | 'device';
   name: string;
+  step: number;
   start: number;
   end: number;
 }
@@ -65,7 +68,8 @@ export interface Meta {
   facts: string[];
   warnings: string[];
   two_clocks: boolean;
-  view: { from: number; to: number; stacking: string };
+  clocks: { over: MemoryOver; knots: [number, number][]; note: string }[];
+  view: { from: number; to: number; stacking: string; memory_over: MemoryOver };
   origin: { memory: number; lanes: number };
   results: Record<string, unknown>;
   ink: { light: Ink; dark: Ink };
@@ -102,14 +106,4 @@ export interface Meta {
   streams: { id: number; name: string; title: string }[]; // title: of its component in the stacking by stream
   units: string[];
   parameters: string[];
-}
-
-/**
- * To where memory is known: behind the last event it stays as it was, as long as anything runs on its clock. Nothing
- * is known behind the end of a snapshot, whose clock is its own, or behind running out of memory.
- */
-export function memoryEnd(meta: Meta): number {
-  const { last } = meta.memory!;
-  const ends = meta.two_clocks || (meta.marks ?? []).some((mark) => mark.kind === 'oom');
-  return ends ? last : Math.max(last, meta.lanes_span.last);
 }

@@ -1,6 +1,7 @@
 // One run as the page sees it: which tiles a window needs, at which level of detail.
 
 import { upperBound } from './upper_bound';
+import { Clock, MemoryOver } from './clock';
 import { Level, Meta, Stacking } from './meta';
 import { linesFromEvents, stackFromEvents } from './events';
 import { DataSource, json } from './source';
@@ -73,6 +74,9 @@ function tileRange(starts: number[], from: number, to: number): [number, number]
 
 export class RunData {
   names: string[] = [];
+  /** What memory is laid over, and how. */
+  over: MemoryOver;
+  clock: Clock;
   readonly tiles: Tiles;
   private namesComing?: Promise<void>;
 
@@ -83,6 +87,8 @@ export class RunData {
     private readonly source: DataSource,
     arrived: () => void,
   ) {
+    this.over = meta.view.memory_over;
+    this.clock = this.clockOver(this.over)!;
     this.tiles = new Tiles(source, prefix, new Tables(meta.tables), arrived, (name) => this.derived(name));
   }
 
@@ -95,6 +101,30 @@ export class RunData {
       piece: `memory/events/${tile}`,
       make: what === 'lines' ? linesFromEvents : (events) => stackFromEvents(events, what as Stacking['key'], gap),
     };
+  }
+
+  private clockOver(over: MemoryOver): Clock | undefined {
+    const of = this.meta.clocks.find((clock) => clock.over === over);
+    return of && new Clock(of.knots);
+  }
+  /** Lays memory over the host or the GPU, where that is known. */
+  layOver(over: MemoryOver): void {
+    const clock = this.clockOver(over);
+    if (clock) [this.over, this.clock] = [over, clock];
+  }
+  /** What memory is laid over, as one line; empty where it is as recorded. */
+  get clockNote(): string {
+    return this.meta.clocks.find((clock) => clock.over === this.over)?.note ?? '';
+  }
+
+  /**
+   * To where memory is known: behind the last event it stays as it was, as long as anything runs. Nothing is known
+   * behind running out of memory.
+   */
+  get memoryEnd(): number {
+    const { last } = this.meta.memory!;
+    const ends = (this.meta.marks ?? []).some((mark) => mark.kind === 'oom');
+    return ends ? last : Math.max(last, this.clock.toMemory(this.meta.lanes_span.last));
   }
 
   static async open(source: DataSource, prefix: string, label: string, arrived: () => void): Promise<RunData> {

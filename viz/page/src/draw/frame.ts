@@ -1,5 +1,7 @@
 // Where things stand: boxes on the screen, and the window of time that they show.
 
+import { Clock } from '../data/clock';
+
 export interface Box {
   x: number;
   y: number;
@@ -12,6 +14,11 @@ export const inside = (box: Box, x: number, y: number) =>
 
 /** A window of time over a width of pixels. */
 export class Frame {
+  /** The same window in memory's times, which `clock` lays over the axis. */
+  over(clock: Clock): Frame {
+    return clock.same ? this : new MemoryFrame(this, clock);
+  }
+
   constructor(
     readonly from: number,
     readonly to: number,
@@ -31,5 +38,24 @@ export class Frame {
   }
   time(x: number): number {
     return this.from + ((x - this.left) / this.width) * (this.to - this.from);
+  }
+}
+
+class MemoryFrame extends Frame {
+  constructor(
+    private readonly axis: Frame,
+    private readonly clock: Clock,
+  ) {
+    super(clock.toMemory(axis.from), clock.toMemory(axis.to), axis.left, axis.width);
+  }
+  /** Where most is stretched: a level of detail is then fine enough everywhere. */
+  override get nsPerPixel(): number {
+    return this.axis.nsPerPixel / this.clock.mostStretched;
+  }
+  override column(time: number): number {
+    return this.axis.column(this.clock.toAxis(time));
+  }
+  override time(x: number): number {
+    return this.clock.toMemory(this.axis.time(x));
   }
 }

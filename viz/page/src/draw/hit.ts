@@ -2,13 +2,12 @@
 
 import { Block } from '../data/run';
 import { Scene } from '../scene';
-import { inside } from './frame';
 import { Bar, barAt, ROW } from './lanes';
 import { blockAt } from './map';
 
 export type Hit =
   | { kind: 'bar'; run: number; track: number; bar: Bar }
-  | { kind: 'block'; block: Block }
+  | { kind: 'block'; run: number; block: Block }
   | { kind: 'memory'; time: number }
   | { kind: 'label'; key: string };
 
@@ -23,10 +22,12 @@ export function hitAt(scene: Scene, x: number, y: number): Hit | undefined {
     return bar && !scene.hidden(`class:${bar.opClass}`) ? { kind: 'bar', run: row.run, track: row.track, bar } : undefined;
   }
   if (x < frame.left || x > frame.left + frame.width) return undefined;
-  if (layout.map && inside(layout.map, x, y)) {
-    const block = blockAt(scene.runs[0], frame, layout.map, scene.mapStyle(), x, y);
-    return block && { kind: 'block', block };
+  const map = scene.mapPane(x, y);
+  if (map) {
+    const [run] = map.runs;
+    const block = blockAt(scene.runs[run], scene.memoryFrame(run), map.box, scene.mapStyle(run), x, y);
+    return block && { kind: 'block', run, block };
   }
-  if (layout.memory && inside(layout.memory, x, y)) return { kind: 'memory', time: frame.time(x) };
+  if (scene.memoryPane(x, y)) return { kind: 'memory', time: frame.time(x) };
   return undefined;
 }

@@ -4,6 +4,7 @@ import { upperBound } from '../data/upper_bound';
 import { Ink, Phase } from '../data/meta';
 import { RunData } from '../data/run';
 import { Box, Frame } from './frame';
+import { phaseText } from './steps';
 import { Surface } from './surface';
 
 export const ROW = 19;
@@ -140,8 +141,7 @@ function drawPhases(surface: Surface, run: RunData, row: Row, frame: Frame, y: n
     const x1 = Math.min(frame.x(phase.end), frame.left + frame.width + 2);
     surface.rect(x0, y + 3, Math.max(x1 - x0, 0.6), ROW - 6, ink.band);
     surface.frame(x0, y + 3, Math.max(x1 - x0, 0.6), ROW - 6, ink.faint, 0.6);
-    const text = `${phase.name} ${((phase.end - phase.start) / 1e6).toFixed(1)} ms`;
-    const shown = fit(surface, surface.textWidth(text, 11) < x1 - x0 - 6 ? text : phase.name, 11, x1 - x0 - 6);
+    const shown = phaseText(surface, phase, ` ${((phase.end - phase.start) / 1e6).toFixed(1)} ms`, x1 - x0 - 6);
     if (shown) surface.text((x0 + x1) / 2, y + ROW / 2 + 4, shown, { fill: ink.text, size: 11, align: 'center' });
   }
 }

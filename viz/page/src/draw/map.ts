@@ -1,6 +1,6 @@
 // The address map: every segment and block as a rectangle of time and addresses.
 
-import { Ink, memoryEnd, Stacking } from '../data/meta';
+import { Ink, Stacking } from '../data/meta';
 import { Block, RunData, blockOf } from '../data/run';
 import { Table } from '../data/tables';
 import { byteTicks, tickBytes } from '../format';
@@ -52,7 +52,7 @@ function drawSegments(surface: Surface, run: RunData, frame: Frame, box: Box, st
   const table = run.tiles.get('segments', 'segments');
   if (!table) return;
   const { place, size, from, to } = table;
-  const last = memoryEnd(run.meta);
+  const last = run.memoryEnd;
   for (let i = 0; i < place.length; i++) {
     if (to[i] < frame.from || from[i] > frame.to || last < frame.from) continue;
     const y0 = yOf(box, style, place[i] + size[i]), y1 = yOf(box, style, place[i]);
@@ -114,12 +114,11 @@ export function drawMap(surface: Surface, run: RunData, frame: Frame, box: Box, 
   drawSegments(surface, run, frame, box, style);
   const { scale } = surface;
   raster.begin(box.width * scale, box.height * scale);
-  const across = (frame.width / (frame.to - frame.from)) * scale;
   const up = (box.height / (style.to - style.from)) * scale;
   const high = box.height * scale;
-  const last = memoryEnd(run.meta);
+  const last = run.memoryEnd;
   const rect = (from: number, to: number, place: number, size: number, pixel: number) =>
-    raster.rect((from - frame.from) * across, ((to < last ? to : last) - frame.from) * across, high - (place + size - style.from) * up,
+    raster.rect(frame.column(from) * scale, frame.column(to < last ? to : last) * scale, high - (place + size - style.from) * up,
                 high - (place - style.from) * up, pixel);
   const pixels = (colours: (string | undefined)[], alpha: number) =>
     colours.map((colour) => (colour ? pixelOf(colour, style.ink.paper, alpha) : 0));

@@ -1,6 +1,6 @@
 // The memory chart: what allocated (or reserved) memory is made of, stacked, with the four statistics over it.
 
-import { Ink, memoryEnd, STATISTICS, Statistic } from '../data/meta';
+import { Ink, STATISTICS, Statistic } from '../data/meta';
 import { RunData } from '../data/run';
 import { byteTicks, tickBytes } from '../format';
 import { Surface } from './surface';
@@ -26,7 +26,7 @@ function statisticPixels(run: RunData, frame: Frame, width: number): Record<Stat
   const out = Object.fromEntries(STATISTICS.map((name) => [name, empty()])) as Record<Statistic, StatisticPixels>;
   const { tiles } = run.window('memory/lines', 'memory/lines', memory.levels, frame.from, frame.to, frame.nsPerPixel);
   const first = Math.max(0, Math.ceil(frame.column(memory.first)));
-  const end = Math.min(width, Math.floor(frame.column(memoryEnd(run.meta))) + 1);
+  const end = Math.min(width, Math.floor(frame.column(run.memoryEnd)) + 1);
   for (const name of STATISTICS) {
     const { most, least, last } = out[name];
     let now = memory.begin[name];
@@ -62,7 +62,7 @@ function partPixels(run: RunData, stackingKey: string, frame: Frame, width: numb
   const out = stacking.components.map(() => columns(width));
   const { tiles } = run.window('memory/stack', `memory/${stackingKey}`, memory.levels, frame.from, frame.to, frame.nsPerPixel);
   const first = Math.max(0, Math.ceil(frame.column(memory.first)));
-  const end = Math.min(width, Math.floor(frame.column(memoryEnd(run.meta))) + 1);
+  const end = Math.min(width, Math.floor(frame.column(run.memoryEnd)) + 1);
   let now: { last: Float64Array[]; row: number } | undefined;
   let next = first;
   const put = (at: number, components: Float64Array[], row: number) => {
@@ -135,10 +135,16 @@ function outline(values: Float64Array, box: Box, y: (value: number) => number): 
   return points;
 }
 
-export function drawStack(surface: Surface, run: RunData, stacking: string, pixels: MemoryPixels, box: Box,
-                          style: MemoryStyle): void {
-  const components = run.stacking(stacking)?.components ?? [];
-  const shown = components.map((_, i) => i).filter((i) => !style.hidden(`${stacking}:${i}`));
+/** A component of a stack, as it is drawn. */
+export interface StackPart {
+  title: string;
+  colour: string;
+  key: string; // of its entry in the legend
+  hidden: boolean;
+}
+
+export function drawStack(surface: Surface, components: StackPart[], pixels: MemoryPixels, box: Box, style: MemoryStyle): void {
+  const shown = components.map((_, i) => i).filter((i) => !components[i].hidden);
   const y = (value: number) => box.y + box.height - (value / style.top) * box.height;
   const width = pixels.parts[0].length;
   const sum = new Float64Array(width);

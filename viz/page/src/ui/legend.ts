@@ -1,6 +1,7 @@
 // The legend: every colour with its name; a click hides it and shows it again.
 
 import { Ink, STATISTICS } from '../data/meta';
+import { StackPart } from '../draw/memory';
 import { Scene, RUN_COLOURS } from '../scene';
 import { el, swatch, visible } from './dom';
 
@@ -10,6 +11,12 @@ const LINE_TITLES: Record<string, string> = {
   reserved: 'reserved',
   requested: 'requested',
 };
+
+/** Every component that some run has, once. */
+function legendParts(scene: Scene): StackPart[] {
+  const parts = scene.runs.flatMap((_, i) => scene.components(i));
+  return parts.filter((of, i) => parts.findIndex((other) => other.key === of.key) === i);
+}
 
 export function buildLegend(scene: Scene, ink: Ink, toggle: (key: string, only: boolean) => void): HTMLElement {
   const legend = el('div', { className: 'legend' });
@@ -28,17 +35,19 @@ export function buildLegend(scene: Scene, ink: Ink, toggle: (key: string, only: 
   };
   if (scene.view.sections.memory && scene.runs.some((run) => run.meta.memory)) {
     const box = group('memory');
-    if (scene.several)
+    if (scene.several && scene.stacking === '')
       scene.runs.forEach((run, i) => entry(box, `run:${i}`, run.label, swatch(RUN_COLOURS[i % RUN_COLOURS.length])));
     else
-      scene.runs[0].stacking(scene.stacking)?.components.forEach((of, i) => entry(box, `${scene.stacking}:${i}`, of.title, swatch(of.colour)));
+      for (const of of legendParts(scene)) entry(box, of.key, of.title, swatch(of.colour));
     for (const statistic of STATISTICS) {
       if (scene.several && statistic !== 'allocated' && statistic !== 'reserved') continue;
       const style = { allocated: 'solid', active: 'solid', reserved: 'dashed', requested: 'dotted' }[statistic];
-      const colour = scene.several ? 'currentColor' : ink[statistic];
+      const colour = scene.several && scene.stacking === '' ? 'currentColor' : ink[statistic];
       entry(box, `line:${statistic}`, LINE_TITLES[statistic], el('span', { className: 'stroke', style: `border-top:2px ${style} ${colour}` }));
     }
   }
+  if (scene.view.sections.memory && scene.capacity !== undefined)
+    entry(legend.querySelector<HTMLElement>('.legend-group')!, 'line:limit', 'limit (what the allocator may take)', el('span', { className: 'stroke', style: `border-top:2px dashed ${ink.alarm}` }));
   if (scene.view.sections.lanes) {
     const used = new Set<number>();
     for (const run of scene.runs) for (const of of run.usedClasses) used.add(of);

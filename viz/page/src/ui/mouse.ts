@@ -78,8 +78,8 @@ export class Mouse {
     const lines = event.deltaMode === WheelEvent.DOM_DELTA_LINE ? 16 : 1;
     const delta = (event.deltaY || 0) * lines, across = (event.deltaX || 0) * lines;
     if (event.shiftKey) this.navigation.pan((delta || across) / 1200);
-    else if ((event.altKey || event.ctrlKey) && layout.map && inside(layout.map, x, y))
-      this.navigation.zoomMap(Math.exp(delta * 0.0018), y);
+    else if ((event.altKey || event.ctrlKey) && this.page.scene.mapPane(x, y))
+      this.navigation.zoomMap(Math.exp(delta * 0.0018), this.page.scene.mapPane(x, y)!.box, y);
     else if (x < layout.frame.left) {
       this.navigation.scrollLanes(delta);
       this.page.changed();
@@ -106,7 +106,8 @@ export class Mouse {
     if (Math.abs(x - drag.x) + Math.abs(y - drag.y) > CLICK_SLACK) drag.moved = true;
     if (!drag.moved) return;
     const { layout, view } = this.page.scene;
-    const { frame, lanes, map } = layout;
+    const { frame, lanes } = layout;
+    const map = this.page.scene.mapPane(drag.x, drag.y)?.box;
     this.stage.pointer = { x, y };
     if (drag.range) {
       const begun = new Frame(drag.from, drag.to, frame.left, frame.width);
@@ -120,7 +121,7 @@ export class Mouse {
       this.navigation.scrollLanes(drag.y - y);
     }
     const shown = view.mapTo - view.mapFrom;
-    if (map && inside(map, drag.x, drag.y)) this.navigation.moveMap(drag.mapFrom + ((y - drag.y) / map.height) * shown, shown);
+    if (map) this.navigation.moveMap(drag.mapFrom + ((y - drag.y) / map.height) * shown, shown);
     const by = ((drag.x - x) / frame.width) * (drag.to - drag.from);
     this.navigation.setWindow(drag.from + by, drag.to + by);
   }
@@ -145,7 +146,7 @@ export class Mouse {
       this.navigation.scrollLanes(0);
       this.page.changed();
     } else if (hit.kind === 'memory') void this.selection.showMoment(hit.time);
-    else if (hit.kind === 'block') void this.selection.select({ kind: 'block', run: 0, id: hit.block.id }, false);
+    else if (hit.kind === 'block') void this.selection.select({ kind: 'block', run: hit.run, id: hit.block.id }, false);
     else if (hit.bar.count > 1) this.zoomTo(hit.bar.start, hit.bar.end, 0.2, 0);
     else {
       const { meta } = runs[hit.run];

@@ -30,11 +30,12 @@ export class RangePanel {
     const parts: Node[] = [table([['from', moment(Math.round(from))], ['to', moment(Math.round(to))], ['length', duration(to - from)]])];
     for (const run of this.page.scene.runs) {
       if (this.page.scene.several) parts.push(el('h4', {}, visible(run.label)));
-      const extent = await memoryExtent(run, from, to);
+      const [a, b] = [from, to].map((time) => Math.round(run.clock.toMemory(time)));
+      const extent = await memoryExtent(run, a, b);
       if (extent)
         parts.push(grid(['memory', 'most', 'least'], STATISTICS.map((name) =>
           [name, el('span', { title: both(extent[name].most), data: { bytes: String(extent[name].most) } }, bytes(extent[name].most)), bytes(extent[name].least)]), 'grid range-memory'));
-      const made = await blocksMade(run, from, to);
+      const made = await blocksMade(run, a, b);
       if (made.length)
         parts.push(grid(['blocks made', 'count', 'bytes'], made.map((of) =>
           [el('span', {}, swatch(run.meta.categories[of.category].colour), run.meta.categories[of.category].title), count(of.blocks), bytes(of.bytes)]), 'grid range-blocks'));

@@ -27,7 +27,7 @@ export function pngOf(scene: Scene, width: number, height: number): Promise<Blob
 /** The memory chart as it is drawn: one line a pixel column, of several runs one after the other. */
 export function csvOf(scene: Scene): string {
   const { frame } = scene.layout;
-  const components = scene.several ? [] : (scene.runs[0].stacking(scene.stacking)?.components ?? []);
+  const components = scene.several ? [] : scene.components(0);
   const several = scene.several;
   const lines = [[...(several ? ['run'] : []), 'time_ns', ...STATISTICS.map((name) => `${name}_bytes`), ...components.map((of) => csvField(of.title))].join(',')];
   scene.runs.forEach((run, r) => {
@@ -38,7 +38,7 @@ export function csvOf(scene: Scene): string {
       if (Number.isNaN(statistics.allocated.most[x])) continue;
       lines.push([
         ...(several ? [csvField(run.label)] : []),
-        Math.round(frame.time(frame.left + x)),
+        Math.round(scene.memoryFrame(r).time(frame.left + x)),
         ...STATISTICS.map((name) => statistics[name].most[x]),
         ...(pixels.parts.length ? pixels.parts.map((part) => (Number.isNaN(part[x]) ? '' : part[x])) : components.map(() => '')),
       ].join(','));

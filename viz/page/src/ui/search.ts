@@ -23,7 +23,7 @@ async function inRun(run: RunData, index: number, text: string): Promise<Found[]
   const number = /^#(\d+)$/.exec(text);
   if (number) {
     const block = await run.block(Number(number[1]));
-    return block ? [{ kind: 'block', run: index, id: block.id, time: block.made }] : [];
+    return block ? [{ kind: 'block', run: index, id: block.id, time: run.clock.toAxis(block.made) }] : [];
   }
   await run.loadNames();
   const words = text.toLowerCase().split(/\s+/);
@@ -42,7 +42,7 @@ async function inRun(run: RunData, index: number, text: string): Promise<Found[]
   if (blocks)
     for (let i = 0; i < blocks.block.length; i++)
       if (names[blocks.label[i]] || names[blocks.owner[i]] || names[blocks.operator[i]] || names[blocks.frame[i]] || categories[blocks.category[i]] || units[blocks.unit[i]])
-        found.push({ kind: 'block', run: index, id: blocks.block[i], time: blocks.made[i] });
+        found.push({ kind: 'block', run: index, id: blocks.block[i], time: run.clock.toAxis(blocks.made[i]) });
   return found;
 }
 

@@ -1,6 +1,5 @@
 // The selection: an op, a host call, a block, or all blocks of a moment; described in the panel, framed in the picture.
 
-import { memoryEnd } from '../data/meta';
 import { Block, RunData } from '../data/run';
 import { ROW } from '../draw/lanes';
 import { bytes, count, moment, shortened } from '../format';
@@ -62,8 +61,8 @@ export class SelectionPanel {
     if (selection.kind === 'block') {
       const block = await run.block(id);
       if (!block) return undefined;
-      const memory = run.meta.memory!;
-      this.stage.marked = { run: index, block, from: run.older(block) ? memory.first : block.made, to: run.seen(block.back) ? block.back : memoryEnd(run.meta), waits: [] };
+      const from = run.older(block) ? run.meta.memory!.first : block.made, to = run.seen(block.back) ? block.back : run.memoryEnd;
+      this.stage.marked = { run: index, block, from: run.clock.toAxis(from), to: run.clock.toAxis(to), waits: [] };
       return section(blockTitle(run, block), true, table(blockRows(run, block)), el('h4', {}, 'why is it alive?'), blockWhy(run, block, undefined, jump));
     }
     if (selection.kind === 'host') {
@@ -110,13 +109,15 @@ export class SelectionPanel {
     }
   }
 
-  async showMoment(time: number): Promise<void> {
+  /** The blocks alive at a time of the axis. */
+  async showMoment(at: number): Promise<void> {
     const turn = ++this.turn;
     this.stage.marked = undefined;
     this.page.scene.view.selection = undefined;
     const parts: Node[] = [];
     for (const [i, run] of this.page.scene.runs.entries()) {
       await run.loadNames();
+      const time = run.clock.toMemory(at);
       const blocks = await run.blocksAt(time);
       if (turn !== this.turn) return;
       blocks.sort((a, b) => b.size - a.size || a.id - b.id);
@@ -131,7 +132,7 @@ export class SelectionPanel {
         bytes(block.size), named(run, block, block.freed <= time),
       ]), 'grid blocks'));
     }
-    const content = section(`At ${moment(Math.round(time))}`, true, ...parts);
+    const content = section(`At ${moment(Math.round(at))}`, true, ...parts);
     content.querySelector('summary')!.append(button('×', 'forget it (esc)', () => void this.select(undefined, false), 'close'));
     this.box.replaceChildren(content);
     this.shown();

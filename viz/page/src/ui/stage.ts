@@ -71,16 +71,16 @@ export class Stage {
       const [x0, x1] = this.page.scene.view.range.map((time) => frame.x(time));
       const left = Math.max(x0, frame.left), right = Math.min(x1, frame.left + frame.width);
       if (right > left) {
-        surface.rect(left, 20, right - left, layout.axis - 20, ink.text, 0.09);
-        surface.path([left, 20, left, layout.axis], 4, ink.text, 1);
-        surface.path([right, 20, right, layout.axis], 4, ink.text, 1);
+        surface.rect(left, layout.top, right - left, layout.axis - layout.top, ink.text, 0.09);
+        surface.path([left, layout.top, left, layout.axis], 4, ink.text, 1);
+        surface.path([right, layout.top, right, layout.axis], 4, ink.text, 1);
       }
     }
     surface.clip(frame.left - 3, 0, frame.width + 6, height);
     this.drawMarked(surface, ink);
     surface.unclip();
     if (this.pointer && this.pointer.x >= frame.left && this.pointer.x <= frame.left + frame.width) {
-      surface.path([this.pointer.x + 0.5, 20, this.pointer.x + 0.5, layout.axis], 4, ink.faint, 0.8, [3, 3]);
+      surface.path([this.pointer.x + 0.5, layout.top, this.pointer.x + 0.5, layout.axis], 4, ink.faint, 0.8, [3, 3]);
       const text = moment(Math.round(frame.time(this.pointer.x)));
       const size = surface.textWidth(text, 11);
       const x = Math.min(Math.max(this.pointer.x, frame.left + size / 2 + 4), frame.left + frame.width - size / 2 - 4);
@@ -121,12 +121,12 @@ export class Stage {
         surface.area([x0, y + ROW / 2, x0 - 7, y + ROW / 2 - 4, x0 - 7, y + ROW / 2 + 4], 6, ink.active);
       }
     }
-    if (of.block && layout.map && of.run === 0) {
-      const place = (at: number) =>
-        layout.map!.y + layout.map!.height - ((at - this.page.scene.view.mapFrom) / (this.page.scene.view.mapTo - this.page.scene.view.mapFrom)) * layout.map!.height;
-      const y0 = Math.max(place(of.block.place + of.block.size), layout.map.y), y1 = Math.min(place(of.block.place), layout.map.y + layout.map.height);
-      if (y1 >= layout.map.y && y0 <= layout.map.y + layout.map.height)
-        surface.frame(x0 - 1, y0 - 1, Math.max(x1 - x0, 1) + 2, Math.max(y1 - y0, 1) + 2, ink.text, 2);
-    }
+    const map = layout.map.find(({ runs }) => runs.includes(of.run))?.box;
+    if (!of.block || !map) return;
+    const { mapFrom, mapTo } = this.page.scene.view;
+    const place = (at: number) => map.y + map.height - ((at - mapFrom) / (mapTo - mapFrom)) * map.height;
+    const y0 = Math.max(place(of.block.place + of.block.size), map.y), y1 = Math.min(place(of.block.place), map.y + map.height);
+    if (y1 >= map.y && y0 <= map.y + map.height)
+      surface.frame(x0 - 1, y0 - 1, Math.max(x1 - x0, 1) + 2, Math.max(y1 - y0, 1) + 2, ink.text, 2);
   }
 }

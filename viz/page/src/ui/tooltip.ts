@@ -30,7 +30,7 @@ export class Tooltip {
   private content(hit: Hit, x: number, y: number): HTMLElement | undefined {
     if (hit.kind === 'label') return el('div', {}, 'click: show or fold the rows of nested calls');
     if (hit.kind === 'block')
-      return el('div', {}, el('b', {}, blockTitle(this.page.scene.runs[0], hit.block)), table(blockRows(this.page.scene.runs[0], hit.block)), el('i', {}, 'click: why it is alive'));
+      return el('div', {}, el('b', {}, blockTitle(this.page.scene.runs[hit.run], hit.block)), table(blockRows(this.page.scene.runs[hit.run], hit.block)), el('i', {}, 'click: why it is alive'));
     if (hit.kind === 'memory') return this.memory(x, y, hit.time);
     const run = this.page.scene.runs[hit.run];
     const { bar } = hit;
@@ -45,7 +45,8 @@ export class Tooltip {
   }
 
   private memory(x: number, y: number, time: number): HTMLElement | undefined {
-    const box = el('div', {}, el('b', {}, moment(Math.round(time))));
+    const { runs, several } = this.page.scene;
+    const box = el('div', {}, el('b', {}, moment(Math.round(several ? time : runs[0].clock.toMemory(time)))));
     let any = false;
     this.page.scene.runs.forEach((run, i) => {
       const now = this.page.scene.statisticsAt(i, x);
