@@ -61,18 +61,23 @@ class OpenUnits {
 };
 
 /// The kernels of an operator that stands for others: what it applies is a template argument.
-constexpr std::array<std::string_view, 5> kGeneric{"elementwise_kernel", "multi_tensor_apply_kernel", "reduce_kernel",
-                                                   "elementwise_kernel_with_index", "index_elementwise_kernel"};
+constexpr std::array<std::string_view, 6> kGeneric{"grid_stride_kernel",
+                                                   "elementwise_kernel",
+                                                   "multi_tensor_apply_kernel",
+                                                   "reduce_kernel",
+                                                   "elementwise_kernel_with_index",
+                                                   "index_elementwise_kernel"};
 /// Template arguments that only wrap another.
-constexpr std::array<std::string_view, 9> kWrappers{"gpu_kernel_impl",
-                                                    "TensorListMetadata",
-                                                    "TensorListScalarListMetadata",
-                                                    "TensorListScalarTensorMetadata",
-                                                    "BinaryFunctor",
-                                                    "AUnaryFunctor",
-                                                    "BUnaryFunctor",
-                                                    "OpaqueType",
-                                                    "ReduceOp"};
+constexpr std::array<std::string_view, 10> kWrappers{"func_wrapper_t",
+                                                     "gpu_kernel_impl",
+                                                     "TensorListMetadata",
+                                                     "TensorListScalarListMetadata",
+                                                     "TensorListScalarTensorMetadata",
+                                                     "BinaryFunctor",
+                                                     "AUnaryFunctor",
+                                                     "BUnaryFunctor",
+                                                     "OpaqueType",
+                                                     "ReduceOp"};
 
 bool is_name_char(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
@@ -103,6 +108,32 @@ std::string applied_function(std::string_view arguments) {
   return {};
 }
 
+/// "ncclDevKernel_ReduceScatter_Sum_f32_RING_LL": "ReduceScatter Sum f32 RING_LL", with NCCL's name of the algorithm
+/// and the protocol.
+std::string nccl_title(std::string_view name) {
+  const std::size_t prefix = name.find("Kernel_");
+  if (prefix == std::string_view::npos) return std::string(name);
+  std::string out(name.substr(prefix + 7));
+  const std::size_t last = out.rfind('_');
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    const std::string_view behind = std::string_view(out).substr(i + 1);
+    const bool protocol =
+        i == last && out.find(' ') != std::string::npos && (behind.starts_with("LL") || behind == "SIMPLE");
+    if (out[i] == '_' && !protocol) out[i] = ' ';
+  }
+  return out;
+}
+
+/// cuDNN's fused attention and CUTLASS's GEMMs by what they are; the rest of their names is tiles and schedules.
+std::string library_title(std::string_view name) {
+  const auto has = [name](std::string_view part) { return name.find(part) != std::string_view::npos; };
+  if (name.starts_with("cudnn_") && has("sdpa"))
+    return std::string("cuDNN sdpa ") + (has("bprop") ? "backward" : "forward");
+  if (!name.starts_with("cutlass_") || !has("gemm")) return {};
+  std::string type = has("bf16") ? " bf16" : has("tf32") || has("s1688gemm_f32") ? " tf32" : has("sgemm") ? " f32" : "";
+  return "cutlass" + type + " GEMM";
+}
+
 }  // namespace
 
 std::string kernel_title(std::string_view kernel) {
@@ -117,6 +148,11 @@ std::string kernel_title(std::string_view kernel) {
       std::any_of(kGeneric.begin(), kGeneric.end(), [&](std::string_view of) { return name.ends_with(of); });
   if (generic)
     if (std::string applied = applied_function(std::string_view(text).substr(end)); !applied.empty()) return applied;
+  if (name.starts_with("nccl")) return nccl_title(name);
+  // "cutlass::Kernel2<cutlass_80_simt_sgemm_128x32_8x5_nn_align1>": what it runs is the argument.
+  std::string_view run = name;
+  if (text.starts_with("cutlass::Kernel")) run = std::string_view(text).substr(std::min(end + 1, text.size()));
+  if (std::string library = library_title(run); !library.empty()) return library;
   // cuBLAS: tiles, layouts and schedules follow the architecture.
   if (name.starts_with("nvjet_")) return name.substr(0, name.find('_', 6)) + " GEMM";
   return name.empty() ? text : name;

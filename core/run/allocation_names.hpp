@@ -28,7 +28,9 @@ struct AllocationName {
                                                            Labels& labels);
 
 /// A kernel in one word: "direct_copy_kernel_cuda" of "void at::native::unrolled_elementwise_kernel<at::native::…>",
-/// the function that PyTorch's generic kernels apply; else the kernel's own name without namespaces and arguments.
+/// the function that PyTorch's generic kernels apply; "AllGather RING_LL" of NCCL's
+/// "ncclDevKernel_AllGather_RING_LL(…)"; a library's GEMM or attention as that; else the kernel's own name without
+/// namespaces and arguments.
 [[nodiscard]] std::string kernel_title(std::string_view kernel);
 
 }  // namespace foreshard

@@ -93,6 +93,16 @@ TEST_CASE("a kernel's title is what it applies") {
   CHECK(kernel_title("void at::native::(anonymous namespace)::cunn_SoftMaxForward<4, float>(float*, int)") ==
         "cunn_SoftMaxForward");
   CHECK(kernel_title("nvjet_sm90_tst_192x192_64x4_2x1_v_bz_coopB_TNN") == "nvjet_sm90 GEMM");
+  CHECK(kernel_title("ncclDevKernel_AllGather_RING_LL(ncclDevKernelArgsStorage<4096ul>)") == "AllGather RING_LL");
+  CHECK(kernel_title("ncclDevKernel_ReduceScatter_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)") ==
+        "ReduceScatter Sum f32 RING_LL");
+  CHECK(kernel_title("ncclSymkDevKernel_AllGather_LLMC(ncclSymkDevWorkArgs)") == "AllGather LLMC");
+  CHECK(kernel_title("void cutlass::Kernel2<cutlass_75_tensorop_bf16_s1688gemm_bf16_128x128_tn_align1>(int)") ==
+        "cutlass bf16 GEMM");
+  CHECK(kernel_title("cudnn_generated_fort_native_sdpa_sm90_flash_bprop_wgmma_f16_knob_26_64x64x128_kernel0_0") ==
+        "cuDNN sdpa backward");
+  CHECK(kernel_title("void at::native::reduce_kernel<512, 1, at::native::ReduceOp<float, at::native::func_wrapper_t<"
+                     "float, at::native::sum_functor<float> > > >(int)") == "sum_functor");
   CHECK(kernel_title("Memcpy HtoD (Pinned -> Device)") == "Memcpy HtoD");
   CHECK(kernel_title("") == "");
   CHECK(kernel_title("<") == "<");
