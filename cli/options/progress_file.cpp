@@ -21,7 +21,11 @@ Result<void> ProgressFile::open(const std::string& path, bool force, const Head&
   file_ = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0644);
   if (file_ < 0) return fail(ErrorKind::input, std::string("cannot be written: ") + std::strerror(errno), path);
   total_ = head.total;
-  line({{"progress", 1}, {"title", head.title}, {"unit", head.unit}, {"total", head.total}, {"columns", head.columns}});
+  Json json{
+      {"progress", 1}, {"title", head.title}, {"unit", head.unit}, {"total", head.total}, {"columns", head.columns}};
+  if (head.limit > 0) json["limit_bytes"] = head.limit;
+  if (!head.store.empty()) json["store"] = head.store;
+  line(json);
   return {};
 }
 
@@ -33,9 +37,15 @@ void ProgressFile::row(const Json& cells) {
 }
 
 void ProgressFile::finish() {
+  finish(nullptr);
+}
+
+void ProgressFile::finish(const Json& best) {
   const std::lock_guard lock(mutex_);
   if (file_ < 0) return;
-  line({{"finished", true}, {"done", done_}, {"total", total_}});
+  Json json{{"finished", true}, {"done", done_}, {"total", total_}};
+  if (!best.is_null()) json["best"] = best;
+  line(json);
   ::close(file_);
   file_ = -1;
 }

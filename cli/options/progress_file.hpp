@@ -21,6 +21,8 @@ class ProgressFile {
     std::string unit;  ///< of `total`: "points", "steps"
     std::uint64_t total = 0;
     std::vector<std::string> columns;  ///< of the rows; those that end in _bytes are sizes, step_ms is a time
+    Bytes limit = 0;                   ///< that peak_reserved_bytes is held against; 0: none
+    std::string store = {};            ///< where the best point's run will be; empty: nowhere
   };
 
   ProgressFile() = default;
@@ -34,6 +36,8 @@ class ProgressFile {
   /// One more is done, with its row. Nothing without open().
   void row(const Json& cells);
   void finish();
+  /// The same, and which of the rows is the best.
+  void finish(const Json& best);
 
  private:
   void line(const Json& json);

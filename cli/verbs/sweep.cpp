@@ -20,6 +20,7 @@
 #include "core/base/digest.hpp"
 #include "core/base/units.hpp"
 #include "core/settings/settings_table.hpp"
+#include "sim/machine/address_space.hpp"
 #include "sim/sweep/for_each.hpp"
 #include "traces/workload_file/workload_file.hpp"
 
@@ -94,25 +95,32 @@ Result<int> status_of(const SweepResult& result, Console& console) {
   return static_cast<int>(ErrorKind::usage);
 }
 
+/// A point as a row of the progress file, whose columns tell() names. `doubted`: the source has warnings.
+Json progress_row(const SweepResult& result, const sim::SweepPoint& point, bool doubted) {
+  Json cells = Json::array();
+  // A point whose options contradict each other has no values.
+  for (std::size_t i = 0; i < result.ranges.size(); ++i)
+    cells.push_back(i < point.values.size() ? Json(point.values[i]) : Json());
+  cells.push_back(name(point.state));
+  cells.push_back(point.has_time ? Json(point.step_ms) : Json());
+  cells.push_back(point.has_time && point.tokens_per_s_per_gpu > 0 ? Json(point.tokens_per_s_per_gpu) : Json());
+  cells.push_back(point.peaks.reserved > 0 ? Json(point.peaks.reserved) : Json());
+  cells.push_back(point.valid && !doubted ? "yes" : "no");
+  return cells;
+}
+
 /// Lets each point be told in the progress file; `written` says whether that could be begun.
-void tell(const SweepOptions& options, const SweepResult& result, ProgressFile& file, Result<void>& written,
-          sim::SweepRequest& request) {
-  request.on_start = [&](std::size_t points) {
-    ProgressFile::Head head{result.name + " on " + result.machine, "points", points, {}};
+void tell(const SweepOptions& options, const SweepResult& result, const sim::MachineProfile& machine, bool doubted,
+          ProgressFile& file, Result<void>& written, sim::SweepRequest& request) {
+  const Bytes limit = sim::memory_options(machine, options.memory_limit).capacity;
+  request.on_start = [&, limit](std::size_t points) {
+    ProgressFile::Head head{result.name + " on " + result.machine, "points", points, {}, limit, options.output};
     for (const Range& range : result.ranges) head.columns.push_back(range.key);
-    for (const char* column : {"state", "step_ms", "peak_reserved_bytes"}) head.columns.emplace_back(column);
+    for (const char* column : {"state", "step_ms", "tokens_per_s_per_gpu", "peak_reserved_bytes", "valid"})
+      head.columns.emplace_back(column);
     written = file.open(options.progress, options.force, head);
   };
-  request.on_point = [&](const sim::SweepPoint& point) {
-    Json cells = Json::array();
-    // A point whose options contradict each other has no values.
-    for (std::size_t i = 0; i < result.ranges.size(); ++i)
-      cells.push_back(i < point.values.size() ? Json(point.values[i]) : Json());
-    cells.push_back(name(point.state));
-    cells.push_back(point.has_time ? Json(point.step_ms) : Json());
-    cells.push_back(point.peaks.reserved > 0 ? Json(point.peaks.reserved) : Json());
-    file.row(cells);
-  };
+  request.on_point = [&, doubted](const sim::SweepPoint& point) { file.row(progress_row(result, point, doubted)); };
 }
 
 Result<SweepResult> run_points(const SweepOptions& options, const traces::Source& source,
@@ -135,7 +143,8 @@ Result<SweepResult> run_points(const SweepOptions& options, const traces::Source
   request.on_progress = [&](std::size_t done, std::size_t points) { progress.at(done, points); };
   ProgressFile file;
   Result<void> written;
-  if (!options.progress.empty()) tell(options, result, file, written, request);
+  const bool doubted = !source.warnings.empty();
+  if (!options.progress.empty()) tell(options, result, machine, doubted, file, written, request);
   auto points = sim::sweep(workloads, machine, request);
   FORESHARD_TRY(points);
   FORESHARD_TRY(written);
@@ -147,6 +156,7 @@ Result<SweepResult> run_points(const SweepOptions& options, const traces::Source
     point.warnings.insert(point.warnings.begin(), source.warnings.begin(), source.warnings.end());
   }
   find_best(result);
+  if (result.best) file.finish(progress_row(result, result.points[*result.best], doubted));
   return result;
 }
 

@@ -83,8 +83,13 @@ TEST_CASE("sweep --progress tells every point") {
   CHECK(answer.status == 0);
   const auto told = lines(path);
   REQUIRE(told.size() == 4);
-  CHECK(told[0].find(R"("forward_prefetch","state","step_ms","peak_reserved_bytes"])") != std::string::npos);
+  CHECK(told[0].find(R"("state","step_ms","tokens_per_s_per_gpu","peak_reserved_bytes","valid"],"limit_bytes":)") !=
+        std::string::npos);
   CHECK(told[1].find(R"("done":1,"total":2)") != std::string::npos);
   CHECK(told[3].find("finished") != std::string::npos);
+  const std::size_t at = told[3].find(R"("best":)");
+  REQUIRE(at != std::string::npos);
+  const std::string best = told[3].substr(at + 7, told[3].size() - at - 8);
+  CHECK((told[1].find(best) != std::string::npos || told[2].find(best) != std::string::npos));
   CHECK(run_cli(sweep).status == 2);
 }

@@ -180,7 +180,11 @@ ListedFile Content::listed(std::size_t at) {
 
 Answer Content::page(std::size_t at) {
   const std::string& path = files_[at]->path;
-  if (is_progress(path)) return {200, kHtml, progress_page(path)};
+  if (is_progress(path)) {
+    std::vector<std::pair<std::string, std::string>> stores;
+    for (std::size_t i = 0; i < files_.size(); ++i) stores.emplace_back(files_[i]->path, fmt::format("/run/{}/", i));
+    return {200, kHtml, progress_page(path, home(), stores)};
+  }
   if (!identity(path)) return {200, kHtml, waiting_page(path)};
   const auto store = shown(at, true);
   if (!store) return refuse(500, store.error().text());

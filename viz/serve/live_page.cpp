@@ -19,9 +19,12 @@ td, th { text-align: right; padding: .1rem .6rem; font-variant-numeric: tabular-
 td:first-child, th:first-child { text-align: left; } td:not(:first-child), th { white-space: nowrap; }
 #pick { overflow-x: auto; }
 .right { text-align: right; } button { font: inherit; padding: .2rem .8rem; }
-svg { width: 100%; height: 22rem; margin-top: 1rem; } circle { fill: #2f6fb0; opacity: .8; }
-text { fill: currentColor; font-size: 12px; }
-line { stroke: currentColor; opacity: .5; } #state { opacity: .8; }
+svg { width: 100%; margin-top: 1rem; } circle { fill: #2f6fb0; stroke: #2f6fb0; stroke-width: 1.5; cursor: pointer; }
+circle { pointer-events: all; } circle.doubtful { fill: none; } circle.best { fill: #009e73; stroke: #009e73; }
+text { fill: currentColor; font-size: 12px; } .grid { stroke: currentColor; opacity: .15; }
+.axis { stroke: currentColor; opacity: .6; } .limit { stroke: #d0021b; stroke-dasharray: 12 3 2 3; stroke-width: 1.5; }
+text.limit { fill: #d0021b; stroke: none; } .overflow { overflow-x: auto; } tr.best { font-weight: 600; }
+tr.picked { background: #2f6fb033; } #state { opacity: .8; }
 )";
 
 constexpr std::string_view kPickScript = R"(
@@ -32,92 +35,9 @@ form.addEventListener('submit', (event) => {
 });
 )";
 
-// Polls the lines that are new and draws them. Texts get into the page as text alone.
-constexpr std::string_view kScript = R"(
-const rows = [];
-let head = {}, next = 0, last = {}, finished = false;
-const el = (id) => document.getElementById(id);
-const gib = (bytes) => (bytes / 2 ** 30).toFixed(2);
-function cell(row, text, tag = 'td') {
-  const c = document.createElement(tag);
-  c.textContent = text;
-  row.append(c);
-}
-function take(line) {
-  let value;
-  try { value = JSON.parse(line); } catch { return; }
-  if (value.progress) head = value;
-  else if (value.row) rows.push(value.row);
-  if (value.done !== undefined) last = value;
-  if (value.finished) finished = true;
-}
-function draw() {
-  el('title').textContent = head.title || document.title;
-  const total = last.total || head.total;
-  if (total) { el('bar').max = total; el('bar').value = last.done || 0; }
-  const count = total ? ': ' + (last.done || 0) + ' of ' + total + ' ' + (head.unit || '') : '';
-  el('state').textContent = (finished ? 'finished' : 'in progress') + count;
-  const columns = head.columns || [];
-  const table = el('table');
-  table.replaceChildren();
-  const titles = table.insertRow();
-  for (const column of columns) cell(titles, column, 'th');
-  const x = columns.indexOf('step_ms');
-  const order = [...rows];
-  if (x >= 0) order.sort((a, b) => (a[x] ?? Infinity) - (b[x] ?? Infinity));
-  else order.reverse();
-  for (const row of order.slice(0, 200)) {
-    const line = table.insertRow();
-    row.forEach((value, i) => {
-      const size = value !== null && String(columns[i]).endsWith('_bytes');
-      cell(line, value === null ? '' : size ? gib(value) + ' GiB' : value);
-    });
-  }
-  plot(x, columns.indexOf('peak_reserved_bytes'));
-}
-function plot(x, y) {
-  const svg = el('plot');
-  svg.replaceChildren();
-  const points = rows.filter((row) => row[x] > 0 && row[y] > 0);
-  svg.style.display = points.length ? '' : 'none';
-  if (!points.length) return;
-  const make = (name, attributes, text) => {
-    const e = document.createElementNS('http://www.w3.org/2000/svg', name);
-    for (const key in attributes) e.setAttribute(key, attributes[key]);
-    if (text) e.textContent = text;
-    svg.append(e);
-    return e;
-  };
-  const maxX = Math.max(...points.map((p) => p[x])) * 1.05, maxY = Math.max(...points.map((p) => p[y])) * 1.05;
-  make('line', { x1: 60, y1: 320, x2: 950, y2: 320 });
-  make('line', { x1: 60, y1: 20, x2: 60, y2: 320 });
-  make('text', { x: 950, y: 340, 'text-anchor': 'end' }, 'step time, 0 to ' + maxX.toFixed(1) + ' ms');
-  make('text', { x: 64, y: 16 }, 'peak reserved, 0 to ' + gib(maxY) + ' GiB');
-  for (const p of points) {
-    const dot = make('circle', { cx: 60 + 890 * p[x] / maxX, cy: 320 - 300 * p[y] / maxY, r: 4 });
-    const title = document.createElementNS('http://www.w3.org/2000/svg', 'title');
-    title.textContent = head.columns.map((c, i) => c + ': ' + p[i]).join('\n');
-    dot.append(title);
-  }
-}
-async function poll() {
-  let wait = 1000;
-  try {
-    const answer = await fetch('progress?from=' + next);
-    if (!answer.ok) throw new Error('the server answers ' + answer.status);
-    const news = await answer.json();
-    if (news.restarted) { rows.length = 0; head = {}; last = {}; finished = false; }
-    next = news.next;
-    news.lines.forEach(take);
-    if (news.lines.length || news.restarted) draw();
-    if (news.more) wait = 0;
-  } catch (error) {
-    el('state').textContent = 'not connected: ' + error.message;
-  }
-  setTimeout(poll, wait);
-}
-poll();
-)";
+}  // namespace
+
+namespace live_page_detail {
 
 std::string html(const std::string& title, const std::string& head, const std::string& body) {
   return fmt::format(
@@ -128,7 +48,9 @@ std::string html(const std::string& title, const std::string& head, const std::s
       escape(title), head, kStyle, body);
 }
 
-}  // namespace
+}  // namespace live_page_detail
+
+using live_page_detail::html;
 
 std::string list_page(const std::vector<std::string>& columns, const std::vector<ListedFile>& files, bool comparable) {
   const auto runs = std::count_if(files.begin(), files.end(), [](const ListedFile& file) { return file.is_run; });
@@ -164,14 +86,6 @@ std::string waiting_page(const std::string& path) {
   return html(
       path, "<meta http-equiv=\"refresh\" content=\"2\">\n",
       fmt::format("<h1>{}</h1>\n<p>is not there yet. This page shows it as soon as it is.</p>\n", escape(path)));
-}
-
-std::string progress_page(const std::string& path) {
-  return html(path, "",
-              fmt::format("<h1 id=\"title\">{}</h1>\n<progress id=\"bar\"></progress>\n<p id=\"state\"></p>\n"
-                          "<svg id=\"plot\" viewBox=\"0 0 1000 350\"></svg>\n<table id=\"table\"></table>\n"
-                          "<script>{}</script>\n",
-                          escape(path), kScript));
 }
 
 }  // namespace foreshard::viz

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace foreshard::viz {
@@ -20,7 +21,16 @@ struct ListedFile {
                                     bool comparable);
 /// Says so, and asks again every two seconds.
 [[nodiscard]] std::string waiting_page(const std::string& path);
-/// Follows the progress file of "/run/N/".
-[[nodiscard]] std::string progress_page(const std::string& path);
+/// Follows the progress file of "/run/N/". `stores`: paths of the runs that are served, with the addresses of their
+/// pages; `home`: of the list, empty: none.
+[[nodiscard]] std::string progress_page(const std::string& path, const std::string& home,
+                                        const std::vector<std::pair<std::string, std::string>>& stores);
+
+namespace live_page_detail {
+
+/// A page of the server with its style. `title` is text, the others are markup.
+[[nodiscard]] std::string html(const std::string& title, const std::string& head, const std::string& body);
+
+}  // namespace live_page_detail
 
 }  // namespace foreshard::viz
