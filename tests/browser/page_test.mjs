@@ -457,6 +457,47 @@ await check('memory of an import stands over the same phases of the GPU, or of t
   }
 });
 
+await check('kernels have readable names, and their own in full', async () => {
+  const { page, close } = await open('l1b_implicit');
+  const found = await page.evaluate(async () => {
+    const [run] = window.foreshard.runs;
+    await run.loadNames();
+    const names = new Map();
+    for (let id = 0; id < run.meta.device_ops; id++) {
+      const op = await run.deviceOp(id);
+      names.set(run.name(op.name), run.name(op.symbol));
+    }
+    return [...names];
+  });
+  const names = new Map(found);
+  assert.ok(names.get('AllGather RING_LL')?.startsWith('ncclDevKernel_AllGather_RING_LL('), [...names.keys()].join(', '));
+  assert.ok(found.every(([name]) => !/[<]|at::native|^void |^nccl/.test(name)), [...names.keys()].join(', '));
+  await searching(page, 'ncclDevKernel_AllGather');
+  await close();
+});
+
+if (process.env.FORESHARD_TRUTH)
+  await check('every rank has lanes', async () => {
+    const { page, close } = await open('slow');
+    const lanes = await page.evaluate(() => window.foreshard.runs[0].meta.lanes.filter((lane) => lane.source === 'rank').map((lane) => lane.name));
+    assert.deepEqual(lanes, [1, 2, 3, 4, 5, 6, 7].flatMap((rank) => [`rank ${rank}: compute`, `rank ${rank}: collectives`]));
+    const track = await page.evaluate(() => {
+      const { meta } = window.foreshard.runs[0];
+      return meta.tracks.findIndex((of) => meta.lanes[of.lane].name === 'rank 5: compute');
+    });
+    const id = await page.evaluate(async (at) => {
+      const [run] = window.foreshard.runs;
+      const { levels } = run.meta.tracks[at];
+      const tile = await run.tiles.load('track', `track/${at}/${levels.length - 1}/0`);
+      return tile.first_op[10];
+    }, track);
+    await page.evaluate((op) => window.foreshard.select({ kind: 'rank', run: 0, id: op }, true), id);
+    await settle(page);
+    assert.match(await page.locator('.selection-box').innerText(), /of rank 5/);
+    await shot(page, 'slow-ranks');
+    await close();
+  });
+
 await check('the limit is on the axis when asked for', async () => {
   const { page, close } = await open('plan');
   const { memory_capacity_bytes: capacity, free_at_peak_bytes: free } = json('plan');
@@ -551,7 +592,7 @@ await check('no word is broken at 900 pixels', async () => {
 });
 
 await check('serve shows the pages that view and compare write, and a list with numbers', async () => {
-  const stores = ['l1b_implicit', 'plan', 'mlp_record1'].map((name) => `${pages}/${name}.db`);
+  const stores = [...['l1b_implicit', 'plan', 'mlp_record1'].map((name) => `${pages}/${name}.db`), `${pages}/sweep.jsonl`, `${pages}/best.db`];
   const server = spawn(process.env.FORESHARD, ['serve', ...stores, '--port', '0', '--quiet'], { stdio: ['ignore', 'pipe', 'inherit'] });
   try {
     const address = await new Promise((done) => server.stdout.once('data', (bytes) => done(bytes.toString().trim().replace(/\/$/, ''))));
@@ -583,6 +624,24 @@ await check('serve shows the pages that view and compare write, and a list with 
     await same('/compare/0/1/', 'compare', list);
     await same('/run/0/', 'l1b_implicit');
     await same('/run/1/', 'plan');
+    const sweep = await served('/run/3/');
+    await sweep.waitForFunction(() => document.querySelector('circle.best'));
+    const of = await sweep.evaluate(() => ({
+      texts: [...document.querySelectorAll('svg text')].map((text) => text.textContent),
+      dots: document.querySelectorAll('circle').length,
+      best: [...document.querySelector('tr.best').cells].map((cell) => cell.textContent),
+      link: document.querySelector('#best a')?.getAttribute('href'),
+    }));
+    const { points, best } = json('sweep');
+    assert.equal(of.dots, points.filter((point) => point.state === 'ran').length, 'a dot for each point that ran');
+    assert.ok(of.texts.includes('tokens a second and GPU') && of.texts.filter((text) => /^[\d,.]+( GiB)?$/.test(text)).length > 6, of.texts.join(' | '));
+    assert.ok(of.texts.some((text) => text.includes('limit 38.39 GiB')), 'the limit');
+    assert.equal(of.best[0], points[best].values?.[0] ?? of.best[0], 'the best point of sweep --json');
+    assert.equal(of.link, '/run/4/', 'a link to the best point’s run');
+    await sweep.locator('circle').last().click();
+    assert.equal(await sweep.locator('tr.picked').count(), 1, 'a dot leads to its row');
+    await sweep.screenshot({ path: resolve(out, 'screenshots', 'serve-sweep.png') });
+    await sweep.close();
     assert.deepEqual(trouble, []);
   } finally {
     server.kill();

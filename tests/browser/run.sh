@@ -29,6 +29,9 @@ RUNS="l1b_implicit mlp_record1 plan elsewhere"
 if [ -n "${FORESHARD_TRUTH:-}" ]; then
   import mlp8_stacks "$FORESHARD_TRUTH/runs"
   RUNS="$RUNS mlp8_stacks"
+  mkdir -p "$OUT/pages/slow" && cp "$FORESHARD_TRUTH"/runs/w8_l1b_slow.* "$OUT/pages/slow"
+  "$FORESHARD" import "$OUT/pages/slow" --rank all -o "$OUT/pages/slow.db" --force --quiet >/dev/null
+  "$FORESHARD" view "$OUT/pages/slow.db" -o "$OUT/pages/slow.html" --no-remedies --force --quiet
 else
   echo "FORESHARD_TRUTH is not set: without the page of mlp8_stacks"
 fi
@@ -41,5 +44,7 @@ for run in $RUNS; do
 done
 "$FORESHARD" compare "$OUT/pages/l1b_implicit.db" "$OUT/pages/plan.db" -o "$OUT/pages/compare.html" --force --json --quiet \
   >"$OUT/pages/compare.json"
+"$FORESHARD" sweep mlp --layers 4 --dim 4096 --gpus 4 --machine a100-40 --batch 1,4 --forward-prefetch implicit,1 \
+  --progress "$OUT/pages/sweep.jsonl" -o "$OUT/pages/best.db" --force --json --quiet >"$OUT/pages/sweep.json"
 export FORESHARD
 exec node tests/browser/page_test.mjs "$CHROMIUM" "$OUT" $RUNS

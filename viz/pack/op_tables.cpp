@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <map>
 
+#include "core/run/allocation_names.hpp"
+
 namespace foreshard::viz {
 namespace {
 
@@ -44,12 +46,26 @@ OpWaits::OpWaits(const Run& run) : previous_(run.device_ops.size(), kNoOp), wait
 OpTables::OpTables(const Run& run, const OpFacts& facts, const TrackLevels& tracks, Nanoseconds origin, Labels& names)
     : run_(run), facts_(facts), tracks_(tracks), origin_(origin), waits_(run) {
   for (const DeviceOpRecord& op : run.device_ops) {
-    const bool labelled = !run.labels.text(op.label).empty();
-    name_.push_back(column_value(labelled ? op.label : names.intern(facts.name(op))));
+    const auto [name, symbol] = named(op, names);
+    name_.push_back(name);
+    symbol_.push_back(symbol);
     const std::string unit = facts.unit(op);
     unit_.push_back(unit.empty() ? -1 : column_value(names.intern(unit)));
   }
+  for (const RankOpRecord& of : run.rank_ops) {
+    const auto [name, symbol] = named(of.op, names);
+    rank_name_.push_back(name);
+    rank_symbol_.push_back(symbol);
+  }
   link_host_ops();
+}
+
+std::pair<std::int64_t, std::int64_t> OpTables::named(const DeviceOpRecord& op, Labels& names) {
+  const std::string& label = run_.labels.text(op.label);
+  if (label.empty()) return {column_value(names.intern(facts_.name(op))), -1};
+  if (!is_symbol(label)) return {column_value(op.label), -1};
+  if (!titles_.contains(op.label)) titles_[op.label] = names.intern(kernel_title(label));
+  return {column_value(titles_[op.label]), column_value(op.label)};
 }
 
 void OpTables::link_host_ops() {
@@ -75,6 +91,7 @@ ColumnTable OpTables::device_tile(std::size_t tile) const {
   table.fill("kind", rows, [&](std::size_t i) { return op(i).kind; });
   table.fill("stream", rows, [&](std::size_t i) { return op(i).stream; });
   table.fill("name", rows, [&](std::size_t i) { return name_[i]; });
+  table.fill("symbol", rows, [&](std::size_t i) { return symbol_[i]; });
   table.fill("class", rows, [&](std::size_t i) { return facts_.op_class(op(i)); });
   table.fill("issue", rows, [&](std::size_t i) { return op(i).issue - origin_; });
   table.fill("start", rows, [&](std::size_t i) { return op(i).start - origin_; });
@@ -111,6 +128,23 @@ void OpTables::add_waits(RowRange rows, ColumnTable& table) const {
   }
 }
 
+ColumnTable OpTables::rank_tile(std::size_t tile) const {
+  ColumnTable table(kRankOps);
+  const RowRange rows = tile_rows(tile, run_.rank_ops.size());
+  const auto of = [this](std::size_t i) -> const RankOpRecord& { return run_.rank_ops[i]; };
+  table.fill("rank", rows, [&](std::size_t i) { return of(i).rank; });
+  table.fill("name", rows, [&](std::size_t i) { return rank_name_[i]; });
+  table.fill("symbol", rows, [&](std::size_t i) { return rank_symbol_[i]; });
+  table.fill("class", rows, [&](std::size_t i) { return facts_.op_class(of(i).op); });
+  table.fill("start", rows, [&](std::size_t i) { return of(i).op.start - origin_; });
+  table.fill("end", rows, [&](std::size_t i) { return of(i).op.end - origin_; });
+  table.fill("bytes", rows, [&](std::size_t i) { return of(i).op.bytes; });
+  table.fill("step", rows, [&](std::size_t i) { return of(i).step; });
+  table.fill("phase", rows, [&](std::size_t i) { return of(i).phase; });
+  table.fill("sequence", rows, [&](std::size_t i) { return of(i).sequence; });
+  return table;
+}
+
 ColumnTable OpTables::host_tile(std::size_t tile) const {
   ColumnTable table(kHostOps);
   const RowRange rows = tile_rows(tile, run_.host_ops.size());
@@ -130,6 +164,7 @@ ColumnTable OpTables::find_device() const {
   ColumnTable table(kFindOps);
   const RowRange rows{0, run_.device_ops.size()};
   table.fill("name", rows, [&](std::size_t i) { return name_[i]; });
+  table.fill("symbol", rows, [&](std::size_t i) { return symbol_[i]; });
   table.fill("unit", rows, [&](std::size_t i) { return unit_[i]; });
   table.fill("start", rows, [&](std::size_t i) { return run_.device_ops[i].start - origin_; });
   table.fill("track", rows, [&](std::size_t i) { return or_none(tracks_.track_of_device_op()[i]); });

@@ -4,6 +4,8 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
+#include <utility>
 #include <vector>
 
 #include "core/run/run.hpp"
@@ -42,6 +44,8 @@ class OpTables {
   [[nodiscard]] ColumnTable device_tile(std::size_t tile) const;
   /// Of kHostOps.
   [[nodiscard]] ColumnTable host_tile(std::size_t tile) const;
+  /// Of kRankOps.
+  [[nodiscard]] ColumnTable rank_tile(std::size_t tile) const;
   /// Of kFindOps.
   [[nodiscard]] ColumnTable find_device() const;
   /// Of kFindHostOps.
@@ -49,6 +53,8 @@ class OpTables {
 
  private:
   void link_host_ops();
+  /// Readable name of an op, and its symbol; ids of `names`.
+  std::pair<std::int64_t, std::int64_t> named(const DeviceOpRecord& op, Labels& names);
   void add_waits(RowRange rows, ColumnTable& table) const;
 
   const Run& run_;
@@ -56,8 +62,10 @@ class OpTables {
   const TrackLevels& tracks_;
   Nanoseconds origin_;
   OpWaits waits_;
-  std::vector<std::int64_t> name_, unit_;      // by device op
-  std::vector<std::int64_t> host_of_, op_of_;  // by device op, by host op
+  std::vector<std::int64_t> name_, symbol_, unit_;     // by device op
+  std::vector<std::int64_t> rank_name_, rank_symbol_;  // by rank op
+  std::map<LabelId, LabelId> titles_;                  // of symbols
+  std::vector<std::int64_t> host_of_, op_of_;          // by device op, by host op
 };
 
 }  // namespace foreshard::viz

@@ -83,6 +83,8 @@ struct Pack::Parts {
   void add_ops() {
     for (std::size_t tile = 0; tile < tile_count(of.run.device_ops.size()); ++tile)
       add(fmt::format("ops/{}", tile), [this, tile] { return encode(of.ops.device_tile(tile).columns()); });
+    for (std::size_t tile = 0; of.run.ranks.size() > 1 && tile < tile_count(of.run.rank_ops.size()); ++tile)
+      add(fmt::format("rankops/{}", tile), [this, tile] { return encode(of.ops.rank_tile(tile).columns()); });
     for (std::size_t tile = 0; tile < tile_count(of.run.host_ops.size()); ++tile)
       add(fmt::format("hostops/{}", tile), [this, tile] { return encode(of.ops.host_tile(tile).columns()); });
     add("find/ops", [this] { return encode(of.ops.find_device().columns()); });

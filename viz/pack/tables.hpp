@@ -173,11 +173,13 @@ inline constexpr std::array kSegments{
     ColumnInfo{"from", time},   ColumnInfo{"to", time},
 };
 
-/// `waits_end`: how many waits there are up to the op's own; the last three columns have a row for each wait.
+/// `name` is readable; `symbol` is the kernel's full name where that is another. `waits_end`: how many waits there are
+/// up to the op's own; the last three columns have a row for each wait.
 inline constexpr std::array kDeviceOps{
     ColumnInfo{"kind", device_kind},
     ColumnInfo{"stream", stream},
     ColumnInfo{"name", name},
+    ColumnInfo{"symbol", name},
     ColumnInfo{"class", lane_class},
     ColumnInfo{"issue", time},
     ColumnInfo{"start", time},
@@ -203,6 +205,15 @@ inline constexpr std::array kDeviceOps{
     ColumnInfo{"wait_op", device_op},
 };
 
+/// Of an import of several ranks: the ops of those that are not the first, by rank_op's number. `sequence` is a
+/// collective's place among its communicator's of the step.
+inline constexpr std::array kRankOps{
+    ColumnInfo{"rank", number},      ColumnInfo{"name", name},   ColumnInfo{"symbol", name},
+    ColumnInfo{"class", lane_class}, ColumnInfo{"start", time},  ColumnInfo{"end", time},
+    ColumnInfo{"bytes", bytes},      ColumnInfo{"step", number}, ColumnInfo{"phase", name},
+    ColumnInfo{"sequence", number},
+};
+
 inline constexpr std::array kHostOps{
     ColumnInfo{"kind", host_kind}, ColumnInfo{"thread", number}, ColumnInfo{"name", name},
     ColumnInfo{"start", time},     ColumnInfo{"end", time},      ColumnInfo{"correlation", number},
@@ -210,10 +221,8 @@ inline constexpr std::array kHostOps{
 };
 
 inline constexpr std::array kFindOps{
-    ColumnInfo{"name", name},
-    ColumnInfo{"unit", name},
-    ColumnInfo{"start", time},
-    ColumnInfo{"track", track},
+    ColumnInfo{"name", name},  ColumnInfo{"symbol", name}, ColumnInfo{"unit", name},
+    ColumnInfo{"start", time}, ColumnInfo{"track", track},
 };
 
 inline constexpr std::array kFindHostOps{
@@ -240,6 +249,7 @@ inline constexpr TableLayout kBlocks{"blocks", tables_detail::kBlocks};
 inline constexpr TableLayout kMergedBlocks{"merged", tables_detail::kMergedBlocks};
 inline constexpr TableLayout kSegments{"segments", tables_detail::kSegments};
 inline constexpr TableLayout kDeviceOps{"ops", tables_detail::kDeviceOps};
+inline constexpr TableLayout kRankOps{"rankops", tables_detail::kRankOps};
 inline constexpr TableLayout kHostOps{"hostops", tables_detail::kHostOps};
 inline constexpr TableLayout kFindOps{"find/ops", tables_detail::kFindOps};
 inline constexpr TableLayout kFindHostOps{"find/hostops", tables_detail::kFindHostOps};
@@ -248,8 +258,8 @@ inline constexpr TableLayout kFindBlocks{"find/blocks", tables_detail::kFindBloc
 /// Every table. A piece is of the table whose name its own begins with; the stackings of memory are
 /// "memory/stack".
 inline constexpr std::array kTables{kMemoryLines, kMemoryStack,  kMemoryEvents, kTrack,     kTotals,
-                                    kBlocks,      kMergedBlocks, kSegments,     kDeviceOps, kHostOps,
-                                    kFindOps,     kFindHostOps,  kFindBlocks};
+                                    kBlocks,      kMergedBlocks, kSegments,     kDeviceOps, kRankOps,
+                                    kHostOps,     kFindOps,      kFindHostOps,  kFindBlocks};
 
 /// A column's number for a value: enumerations by their values, ids −1 where there is none.
 template <class Tag>

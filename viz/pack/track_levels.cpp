@@ -101,6 +101,7 @@ TrackLevels::TrackLevels(const Run& run, const OpFacts& facts, Nanoseconds origi
   });
   if (!calls) add_issues();
   add_streams(facts);
+  add_ranks(facts);
 }
 
 void TrackLevels::add_host_lanes() {
@@ -148,6 +149,21 @@ void TrackLevels::add_streams(const OpFacts& facts) {
          static_cast<std::uint32_t>(i), static_cast<std::uint8_t>(facts.op_class(op))});
   }
   for (auto& [key, bars] : streams) add_lane({key.first.name, TrackSource::device_ops, 0}, std::move(bars));
+}
+
+/// Two lanes a rank: what it computes, and its collectives, so that a rank that the others wait for is seen.
+void TrackLevels::add_ranks(const OpFacts& facts) {
+  std::map<std::pair<std::uint32_t, bool>, std::vector<TrackBar>> ranks;
+  for (std::size_t i = 0; i < run_.rank_ops.size(); ++i) {
+    const auto& [rank, step, phase, sequence, op] = run_.rank_ops[i];
+    if (run_.ranks.empty() || rank == run_.ranks.front().rank) continue;
+    ranks[{rank, op.kind == DeviceOpRecord::Kind::collective}].push_back(
+        {(op.start - origin_).count, (op.end - origin_).count, (op.end - op.start).count, 1,
+         static_cast<std::uint32_t>(i), static_cast<std::uint8_t>(facts.op_class(op))});
+  }
+  for (auto& [key, bars] : ranks)
+    add_lane({fmt::format("rank {}: {}", key.first, key.second ? "collectives" : "compute"), TrackSource::rank_ops, 0},
+             std::move(bars));
 }
 
 void TrackLevels::add_lane(LaneInfo lane, std::vector<TrackBar> bars) {

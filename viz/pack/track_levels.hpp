@@ -24,8 +24,9 @@ inline constexpr std::uint8_t kHostWorkClass = kOpClasses + 2;
 inline constexpr std::size_t kLaneClasses = kOpClasses + 3;
 [[nodiscard]] Style lane_style(std::uint8_t lane_class);
 
-/// Which table of the run a track's ids are rows of. `issues`: device ops, drawn when the host issued them.
-enum class TrackSource : std::uint8_t { device_ops = 0, host_ops = 1, issues = 2 };
+/// Which table of the run a track's ids are rows of. `issues`: device ops, drawn when the host issued them. `rank_ops`:
+/// of ranks whose ops are not device ops of the run.
+enum class TrackSource : std::uint8_t { device_ops = 0, host_ops = 1, issues = 2, rank_ops = 3 };
 
 }  // namespace foreshard::viz
 
@@ -34,9 +35,9 @@ namespace foreshard {
 /// As meta.lanes has them.
 template <>
 struct EnumNames<viz::TrackSource> {
-  static constexpr std::array<std::string_view, 3> kNames{"device", "host", "issues"};
+  static constexpr std::array<std::string_view, 4> kNames{"device", "host", "issues", "rank"};
 };
-static_assert(names_end_with(viz::TrackSource::issues));
+static_assert(names_end_with(viz::TrackSource::rank_ops));
 
 }  // namespace foreshard
 
@@ -88,6 +89,7 @@ class TrackLevels {
   void add_host_lanes();
   void add_issues();
   void add_streams(const OpFacts& facts);
+  void add_ranks(const OpFacts& facts);
   void add_track(std::size_t lane, std::vector<TrackBar> bars);
 
   const Run& run_;

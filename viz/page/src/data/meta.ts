@@ -97,7 +97,7 @@ export interface Meta {
     ranges: { base: string; size: number; place: number }[];
     length: number;
   };
-  lanes: { name: string; source: 'device' | 'host' | 'issues'; ops: number }[];
+  lanes: { name: string; source: 'device' | 'host' | 'issues' | 'rank'; ops: number }[];
   tracks: { lane: number; levels: Level[] }[];
   used_classes: number[]; // of ops, as they appear
   lanes_span: { first: number; last: number };

@@ -38,6 +38,7 @@ export interface DeviceOp {
   kind: number;
   stream: number;
   name: number;
+  symbol: number; // its full name, where `name` is a readable one; -1: none
   opClass: number;
   issue: number;
   start: number;
@@ -65,6 +66,21 @@ export interface HostOp {
   correlation: number;
   op: number;
   track: number;
+}
+
+/** An op of a rank that is not the first. */
+export interface RankOp {
+  id: number;
+  rank: number;
+  name: number;
+  symbol: number;
+  opClass: number;
+  start: number;
+  end: number;
+  bytes: number;
+  step: number;
+  phase: number;
+  sequence: number;
 }
 
 /** Tiles [first, last] that hold entries of [from, to] and the entry before `from`. */
@@ -256,6 +272,14 @@ export class RunData {
     const tile = await this.tiles.load('ops', `ops/${this.tileOf(id)}`);
     return tile && deviceOpOf(tile, id, this.rowOf(id));
   }
+  rankOpNow(id: number): RankOp | undefined {
+    const tile = this.tiles.get('rankops', `rankops/${this.tileOf(id)}`);
+    return tile && rankOpOf(tile, id, this.rowOf(id));
+  }
+  async rankOp(id: number): Promise<RankOp | undefined> {
+    const tile = await this.tiles.load('rankops', `rankops/${this.tileOf(id)}`);
+    return tile && rankOpOf(tile, id, this.rowOf(id));
+  }
   hostOpNow(id: number): HostOp | undefined {
     const tile = this.tiles.get('hostops', `hostops/${this.tileOf(id)}`);
     return tile && hostOpOf(tile, id, this.rowOf(id));
@@ -289,12 +313,20 @@ function deviceOpOf(tile: Table<'ops'>, id: number, row: number): DeviceOp | und
   for (let i = row > 0 ? tile.waits_end[row - 1] : 0; i < tile.waits_end[row]; i++)
     waits.push({ event: tile.wait_event[i], stream: tile.wait_stream[i], op: tile.wait_op[i] });
   return {
-    id, kind: tile.kind[row], stream: tile.stream[row], name: tile.name[row], opClass: tile.class[row],
+    id, kind: tile.kind[row], stream: tile.stream[row], name: tile.name[row], symbol: tile.symbol[row], opClass: tile.class[row],
     issue: tile.issue[row], start: tile.start[row], end: tile.end[row], bytes: tile.bytes[row], unit: tile.unit[row],
     collective: tile.collective[row], transport: tile.transport[row], correlation: tile.correlation[row],
     hostOp: tile.host_op[row], previous: tile.previous_op[row], track: tile.track[row],
     grid: [tile.grid_x[row], tile.grid_y[row], tile.grid_z[row]],
     block: [tile.block_x[row], tile.block_y[row], tile.block_z[row]], waits,
+  };
+}
+
+function rankOpOf(tile: Table<'rankops'>, id: number, row: number): RankOp | undefined {
+  if (row >= tile.rank.length) return undefined;
+  return {
+    id, rank: tile.rank[row], name: tile.name[row], symbol: tile.symbol[row], opClass: tile.class[row], start: tile.start[row],
+    end: tile.end[row], bytes: tile.bytes[row], step: tile.step[row], phase: tile.phase[row], sequence: tile.sequence[row],
   };
 }
 

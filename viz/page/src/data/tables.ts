@@ -26,12 +26,13 @@ const READ = {
   merged: ['from', 'length', 'place', 'extent', 'category'],
   segments: ['place', 'size', 'from', 'to'],
   ops: [
-    'kind', 'stream', 'name', 'class', 'issue', 'start', 'end', 'bytes', 'unit', 'collective', 'transport',
+    'kind', 'stream', 'name', 'symbol', 'class', 'issue', 'start', 'end', 'bytes', 'unit', 'collective', 'transport',
     'correlation', 'host_op', 'previous_op', 'track', 'grid_x', 'grid_y', 'grid_z', 'block_x', 'block_y', 'block_z',
     'waits_end', 'wait_event', 'wait_stream', 'wait_op',
   ],
+  rankops: ['rank', 'name', 'symbol', 'class', 'start', 'end', 'bytes', 'step', 'phase', 'sequence'],
   hostops: ['kind', 'thread', 'name', 'start', 'end', 'correlation', 'op', 'track'],
-  'find/ops': ['name', 'unit', 'start'],
+  'find/ops': ['name', 'symbol', 'unit', 'start'],
   'find/hostops': ['name', 'start'],
   'find/blocks': ['block', 'label', 'owner', 'operator', 'frame', 'category', 'unit', 'made', 'class', 'size'],
 } as const;

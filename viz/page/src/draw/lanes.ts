@@ -120,6 +120,7 @@ function drawTrack(surface: Surface, run: RunData, row: Row, frame: Frame, y: nu
 function barLabel(run: RunData, row: Row, id: number): string {
   const { source } = run.meta.lanes[row.lane];
   if (source === 'host') return run.name(run.hostOpNow(id)?.name ?? -1);
+  if (source === 'rank') return run.name(run.rankOpNow(id)?.name ?? -1);
   const op = run.deviceOpNow(id);
   if (!op) return '';
   return op.collective >= 0 && op.unit >= 0 ? run.name(op.unit) : run.name(op.name);
@@ -162,6 +163,15 @@ export function drawLanes(surface: Surface, runs: RunData[], rows: Row[], frame:
     const text = fit(surface, row.title + more, 11.5, frame.left - 16) || row.title;
     surface.text(frame.left - 8, y + ROW / 2 + 4, text, { fill: style.ink.text, size: 11.5, align: 'right' });
   });
+  drawScroll(surface, rows.length * ROW, box, scroll, style.ink);
+}
+
+/** Where lanes go on above or below what is shown. */
+function drawScroll(surface: Surface, length: number, box: Box, scroll: number, ink: Ink): void {
+  if (length <= box.height + 1) return;
+  const x = box.x + box.width + 3;
+  surface.rect(x, box.y, 5, box.height, ink.grid);
+  surface.rect(x, box.y + (scroll / length) * box.height, 5, (box.height / length) * box.height, ink.faint);
 }
 
 /** The bar under a time, where one is within `slack` ns. */

@@ -1,6 +1,6 @@
 // Everything known about a block or an op, in words; for the panel and, shortened, for the tooltip.
 
-import { Block, DeviceOp, HostOp, RunData } from '../data/run';
+import { Block, DeviceOp, HostOp, RankOp, RunData } from '../data/run';
 import { both, count, duration, moment } from '../format';
 import { Selection } from '../view';
 import { el, table, visible } from './dom';
@@ -104,6 +104,7 @@ export function opRows(run: RunData, op: DeviceOp): Rows {
     ['start', moment(op.start)],
     ['duration', duration(length)],
   ];
+  if (op.symbol >= 0) rows.push(['kernel', visible(run.name(op.symbol))]);
   if (op.unit >= 0) rows.push(['unit', visible(run.name(op.unit))]);
   if (op.bytes > 0) {
     rows.push(['bytes', both(op.bytes)]);
@@ -138,6 +139,20 @@ export async function opWaits(run: RunData, op: DeviceOp, jump: Jump): Promise<H
   if (op.waits.length === 0 && run.meta.two_clocks)
     list.append(el('li', { className: 'faint' }, 'A profiler trace records no event waits; a planned run does.'));
   return list;
+}
+
+export function rankRows(run: RunData, op: RankOp): Rows {
+  const rows: Rows = [
+    ['rank', String(op.rank)],
+    ['kind', run.meta.classes[op.opClass]?.title ?? ''],
+    ['start', moment(op.start)],
+    ['duration', duration(op.end - op.start)],
+  ];
+  if (op.symbol >= 0) rows.push(['kernel', visible(run.name(op.symbol))]);
+  if (op.bytes > 0) rows.push(['bytes', both(op.bytes)]);
+  if (op.step >= 0) rows.push(['step', `${op.step}${op.phase >= 0 ? `, ${visible(run.name(op.phase))}` : ''}`]);
+  if (op.sequence >= 0) rows.push(['in its communicator', `collective ${op.sequence} of the step, on every rank`]);
+  return rows;
 }
 
 export function hostRows(run: RunData, op: HostOp): Rows {

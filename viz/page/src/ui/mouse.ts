@@ -151,7 +151,7 @@ export class Mouse {
     else {
       const { meta } = runs[hit.run];
       const { source } = meta.lanes[meta.tracks[hit.track].lane];
-      void this.selection.select({ kind: source === 'host' ? 'host' : 'op', run: hit.run, id: hit.bar.id }, false);
+      void this.selection.select({ kind: source === 'host' || source === 'rank' ? source : 'op', run: hit.run, id: hit.bar.id }, false);
     }
   }
 }

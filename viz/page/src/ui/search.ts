@@ -35,7 +35,7 @@ async function inRun(run: RunData, index: number, text: string): Promise<Found[]
   const [ops, hosts, blocks] = await Promise.all([table('find/ops'), table('find/hostops'), table('find/blocks')]);
   if (ops)
     for (let i = 0; i < ops.name.length; i++)
-      if (names[ops.name[i]] || names[ops.unit[i]]) found.push({ kind: 'op', run: index, id: i, time: ops.start[i] });
+      if (names[ops.name[i]] || names[ops.symbol[i]] || names[ops.unit[i]]) found.push({ kind: 'op', run: index, id: i, time: ops.start[i] });
   if (hosts)
     for (let i = 0; i < hosts.name.length; i++)
       if (names[hosts.name[i]]) found.push({ kind: 'host', run: index, id: i, time: hosts.start[i] });

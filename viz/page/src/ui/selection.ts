@@ -6,7 +6,7 @@ import { bytes, count, moment, shortened } from '../format';
 import { Navigation } from '../navigation';
 import { Page } from '../page';
 import { Selection } from '../view';
-import { blockName, blockRows, blockTitle, blockWhy, hostRows, Jump, opRows, opTitle, opWaits } from './details';
+import { blockName, blockRows, blockTitle, blockWhy, hostRows, Jump, opRows, opTitle, opWaits, rankRows } from './details';
 import { button, el, swatch, table, visible } from './dom';
 import { grid, section } from './panel';
 import { Stage } from './stage';
@@ -72,6 +72,12 @@ export class SelectionPanel {
       const launched = op.op >= 0 ? await run.deviceOp(op.op) : undefined;
       return section(visible(run.name(op.name)), true, table(hostRows(run, op)),
         launched && el('p', {}, 'put on a stream: ', jump(opTitle(run, launched), { kind: 'op', id: launched.id })));
+    }
+    if (selection.kind === 'rank') {
+      const op = await run.rankOp(id);
+      if (!op) return undefined;
+      this.stage.marked = { run: index, from: op.start, to: op.end, waits: [] };
+      return section(`${visible(run.name(op.name))} of rank ${op.rank}`, true, table(rankRows(run, op)));
     }
     const op = await run.deviceOp(id);
     if (!op) return undefined;

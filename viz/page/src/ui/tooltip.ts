@@ -3,7 +3,7 @@
 import { Hit } from '../draw/hit';
 import { both, moment } from '../format';
 import { Page } from '../page';
-import { blockRows, blockTitle, hostRows, manyOps, opRows, opTitle } from './details';
+import { blockRows, blockTitle, hostRows, manyOps, opRows, opTitle, rankRows } from './details';
 import { el, swatch, table, visible } from './dom';
 
 export class Tooltip {
@@ -39,6 +39,10 @@ export class Tooltip {
     if (source === 'host') {
       const op = run.hostOpNow(bar.id);
       return op && el('div', {}, el('b', {}, visible(run.name(op.name))), table(hostRows(run, op)));
+    }
+    if (source === 'rank') {
+      const op = run.rankOpNow(bar.id);
+      return op && el('div', {}, el('b', {}, visible(run.name(op.name))), table(rankRows(run, op)));
     }
     const op = run.deviceOpNow(bar.id);
     return op && el('div', {}, el('b', {}, opTitle(run, op)), table(opRows(run, op)), el('i', {}, 'click: what it waits for'));
