@@ -6,9 +6,13 @@
 #include "cli/options/options.hpp"
 #include "cli/reports/run_answer.hpp"
 #include "cli/reports/straggler_report.hpp"
+#include "cli/reports/time_report.hpp"
 #include "cli/verbs/explain_remedies.hpp"
 #include "core/base/json_io.hpp"
+#include "core/compare/run_totals.hpp"
 #include "core/explain/explanation.hpp"
+#include "core/explain_time/critical_path.hpp"
+#include "core/explain_time/time_explanation.hpp"
 #include "core/straggler/straggler.hpp"
 #include "traces/workload_file/workload_file.hpp"
 #include "viz/pack/page.hpp"
@@ -21,17 +25,21 @@ std::string text_of(const Json& json) {
   return json_text(json);
 }
 
+/// That remedies are simulated from.
+Result<std::shared_ptr<const Workload>> workload_of(const Run& run, const std::string& name) {
+  if (run.workload_json.empty())
+    return fail(ErrorKind::input, "the store holds no workload: import the snapshot with --about");
+  auto workload = traces::stored_workload(run.workload_json, run.info.kind == RunKind::executed, name + " (workload)");
+  FORESHARD_TRY(workload);
+  return std::make_shared<const Workload>(std::move(*workload));
+}
+
 /// As explain does; says why not where that cannot be.
 void simulate(const Run& run, const std::string& name, const std::string& machine, Console& console,
               ExplainReport& report) {
-  if (run.workload_json.empty()) {
-    report.no_remedies = "the store holds no workload: import the snapshot with --about";
-    return;
-  }
-  auto workload = traces::stored_workload(run.workload_json, run.info.kind == RunKind::executed, name + " (workload)");
+  const auto workload = workload_of(run, name);
   const auto done =
-      workload ? add_remedies(std::make_shared<const Workload>(std::move(*workload)), {machine, {}}, console, report)
-               : tl::unexpected(workload.error());
+      workload ? add_remedies(*workload, {machine, {}}, console, report) : tl::unexpected(workload.error());
   if (!done) report.no_remedies = done.error().what;
 }
 
@@ -49,10 +57,35 @@ Json explanation_json(const Run& run, const std::string& name, const ExtraOption
   return explain_json(report, kNoSeries);
 }
 
+/// What `explain --time --json` says of the step that a report is of, or of the one asked for; and under "other_steps"
+/// the parts of the others. Null where the run recorded no device ops.
+Json time_explanation_json(const Run& run, const std::string& name, const ExtraOptions& options, Console& console) {
+  const auto time = explain_time(run, options.step);
+  if (!time) return nullptr;
+  TimeReport report{name, run, *time, critical_path(run, *time), {}, {}, {}};
+  if (!options.step) report.reported = step_time(run);
+  if (!options.machine)
+    report.no_remedies = "--no-remedies";
+  else if (const auto workload = workload_of(run, name); !workload)
+    report.no_remedies = workload.error().what;
+  else if (const auto done = add_time_remedies(*workload, {*options.machine, {}}, console, report); !done)
+    report.no_remedies = done.error().what;
+  Json json = time_json(report);
+  json["other_steps"] = Json::array();
+  for (const StepRecord& step : run.steps) {
+    if (step.recording != time->recording || step.index == time->step) continue;
+    const auto other = explain_time(run, step.index);
+    if (!other) continue;
+    const Json parts = time_json({name, run, *other, {}, {}, {}, {}})["parts"];
+    json["other_steps"].push_back({{"step", step.index}, {"parts", parts}});
+  }
+  return json;
+}
+
 }  // namespace
 
 std::vector<std::string> page_extras() {
-  return {"answer", "ranks", "explain"};
+  return {"answer", "ranks", "explain", "time"};
 }
 
 std::vector<std::string> compared_page_extras() {
@@ -63,6 +96,7 @@ Json page_extra(std::string_view extra, const Run& run, const std::string& name,
                 Console& console) {
   if (extra == "answer") return run_answer_json(run_answer(run));
   if (extra == "explain") return explanation_json(run, name, options, console);
+  if (extra == "time") return time_explanation_json(run, name, options, console);
   const auto stragglers = find_stragglers(run);
   return stragglers ? stragglers_json(*stragglers) : Json(nullptr);
 }

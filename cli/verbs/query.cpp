@@ -25,7 +25,7 @@ struct QueryOptions {
   bool csv = false;
 };
 
-Json as_json(const traces::QueryValue& value) {
+Json value_json(const traces::QueryValue& value) {
   struct ToJson {
     Json operator()(std::monostate) const { return nullptr; }
     Json operator()(std::int64_t integer) const { return integer; }
@@ -67,7 +67,7 @@ Result<int> query(const QueryOptions& options, Console& console) {
     json["rows"] = Json::array();
     for (const auto& row : result->rows) {
       Json cells = Json::array();
-      std::transform(row.begin(), row.end(), std::back_inserter(cells), as_json);
+      std::transform(row.begin(), row.end(), std::back_inserter(cells), value_json);
       json["rows"].push_back(std::move(cells));
     }
     print_json(console.out, json);

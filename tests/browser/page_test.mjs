@@ -248,9 +248,9 @@ async function numbers(page, run) {
   const gap = await page.evaluate(() => [...document.querySelectorAll('.shares [data-bytes]')].map((cell) => Number(cell.dataset.bytes)));
   assert.deepEqual(gap, ['requested', 'rounding', 'pending_free', 'hard_fragmentation', 'soft_fragmentation', 'stream_fragmentation', 'private_pools'].map((part) => explain.gap[`${part}_bytes`]), 'the gap’s parts: page and explain --json');
   assert.equal(gap.reduce((sum, part) => sum + part, 0), explain.gap.reserved_bytes, 'the parts leave no remainder');
-  const remedies = await page.evaluate(() => [...document.querySelectorAll('.remedies [data-bytes]')].map((cell) => Number(cell.dataset.bytes)));
+  const remedies = await page.evaluate(() => [...document.querySelectorAll('.explain .remedies [data-bytes]')].map((cell) => Number(cell.dataset.bytes)));
   if (explain.remedies.length) assert.deepEqual(remedies.slice(1), explain.remedies.map((remedy) => remedy.peak_reserved_bytes), 'remedies: page and explain --json');
-  const code = await page.evaluate(() => [...document.querySelectorAll('.remedies code')].map((element) => element.textContent));
+  const code = await page.evaluate(() => [...document.querySelectorAll('.explain .remedies code')].map((element) => element.textContent));
   if (explain.remedies.length) assert.deepEqual(code, explain.remedies.map((remedy) => remedy.pytorch), "remedies' code: page and explain --json");
   const note = await page.evaluate(() => document.querySelector('.machine-note')?.textContent ?? null);
   assert.equal(note, explain.remedies.length ? explain.simulated.machine_note : null, 'whose machine remedies are of: page and explain --json');
@@ -457,6 +457,42 @@ await check('memory of an import stands over the same phases of the GPU, or of t
   }
 });
 
+await check('waits of the compute stream have their causes, as explain --time says', async () => {
+  for (const name of ['plan', 'l1b_implicit']) {
+    const { page, close } = await open(name);
+    await page.locator('.time .causes').waitFor();
+    await settle(page);
+    const of = JSON.parse(execFileSync(process.env.FORESHARD, ['explain', `${pages}/${name}.db`, '--time', '--json', '--quiet'], { encoding: 'utf8', maxBuffer: 2 ** 28, stdio: ['ignore', 'pipe', 'ignore'] }));
+    const shown = await page.evaluate(() => [...document.querySelectorAll('.causes [data-ns]')].map((cell) => Number(cell.dataset.ns)));
+    assert.deepEqual(shown, [of.step_ns, of.compute_ns, ...of.causes.map((cause) => cause.time_ns)], 'page and explain --time --json');
+    assert.equal(shown.slice(1).reduce((sum, part) => sum + part, 0), of.step_ns, 'compute and waits are the step');
+    await page.locator('.causes .link').nth(1).click();
+    await settle(page);
+    const { selection } = await view(page);
+    assert.equal(selection.kind, 'wait');
+    const text = await page.locator('.selection-box').innerText();
+    assert.match(text, /Why the compute stream waits/);
+    assert.ok(text.includes(of.causes[1].title), text);
+    const drawn = await page.evaluate(() => {
+      const { scene } = window.foreshard;
+      const row = scene.layout.rows.findIndex((of) => of.kind === 'waits');
+      const wait = scene.runs[0].waits[window.foreshard.view.selection.id];
+      return { row, x: scene.layout.frame.x((wait.from + wait.to) / 2), y: scene.layout.lanes.y + (row + 0.5) * 19 - scene.view.scroll };
+    });
+    assert.ok(drawn.row > 0, 'a lane of waits');
+    await page.keyboard.press('Escape');
+    const { stage } = await layout(page);
+    await page.mouse.click(stage.x + drawn.x, stage.y + drawn.y);
+    await settle(page);
+    assert.equal((await view(page)).selection?.id, selection.id, 'a click in the lane selects it');
+    await page.keyboard.press('Escape');
+    await page.keyboard.press('f');
+    await settle(page);
+    await shot(page, `${name}-waits`);
+    await close();
+  }
+});
+
 await check('kernels have readable names, and their own in full', async () => {
   const { page, close } = await open('l1b_implicit');
   const found = await page.evaluate(async () => {
@@ -548,7 +584,7 @@ await check('code of remedies is copied as it stands, and is not broken', async 
   const { page, close } = await open('plan');
   const explain = json('plan.explain');
   const doubtful = explain.remedies.filter((remedy) => !remedy.valid);
-  assert.equal(await page.locator('.remedy .not-valid').count(), doubtful.length, 'a mark on each that is not valid');
+  assert.equal(await page.locator('.explain .remedy .not-valid').count(), doubtful.length, 'a mark on each that is not valid');
   for (const width of [900, 1024, 1280]) {
     await page.setViewportSize({ width, height: 900 });
     const broken = await page.evaluate(() => [...document.querySelectorAll('.remedy pre')].filter((pre) => {
@@ -560,7 +596,7 @@ await check('code of remedies is copied as it stands, and is not broken', async 
   }
   await page.evaluate(() => Object.defineProperty(navigator, 'clipboard', { value: { writeText: async (text) => { window.copied = text; } } }));
   const at = explain.remedies.findIndex((remedy) => remedy.pytorch.trim() !== '');
-  await page.locator('.remedy .copy').first().click();
+  await page.locator('.explain .remedy .copy').first().click();
   assert.equal(await page.evaluate(() => window.copied), explain.remedies[at].pytorch);
   await close();
 });

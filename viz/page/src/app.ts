@@ -1,13 +1,14 @@
 // The page: its parts, and what joins them.
 
 import { RunData } from './data/run';
+import { TimeReport } from './data/waits';
 import { json, DataSource } from './data/source';
 import { Link } from './link';
 import { firstWindow, Navigation, Whole, wholeOf } from './navigation';
 import { Page } from './page';
 import { Scene } from './scene';
 import { Answer, answerSection } from './ui/answer';
-import { el, visible } from './ui/dom';
+import { button, el, visible } from './ui/dom';
 import { helpDialog } from './ui/help';
 import { listenToKeys } from './ui/keys';
 import { buildLegend } from './ui/legend';
@@ -20,6 +21,7 @@ import { saveMenu } from './ui/save_menu';
 import { SearchBox } from './ui/search_box';
 import { SelectionPanel } from './ui/selection';
 import { Stage } from './ui/stage';
+import { timeSection } from './ui/time';
 import { Theme } from './ui/theme';
 import { limitToggle, toolbar } from './ui/toolbar';
 import { Tooltip } from './ui/tooltip';
@@ -226,10 +228,22 @@ export class App implements Page {
       if (ranks) parts.push(section(ranks.late ? `Rank ${ranks.late.rank} is late${label}` : `Ranks${label}`, !compare, ranksSection(run, ranks)));
       const explain = await extra<{ [key: string]: unknown }>(`${run.prefix}explain`);
       if (explain) parts.push(section(`Why is memory over-allocated?${label}`, !compare, explainSection(run, explain)));
+      const time = await extra<TimeReport>(`${run.prefix}time`);
+      if (time) {
+        run.setTime(time);
+        this.sectionsChanged();
+        parts.push(section(`Where does the time go?${label}`, !compare, timeSection(run, time, (wait) => void this.select({ kind: 'wait', run: this.runs.indexOf(run), id: wait }, true))));
+      }
       const peaks = peaksTable(run);
       if (peaks) parts.push(section(`Peaks${label}`, !compare, peaks));
       parts.push(section(visible(`Run: ${run.meta.headline}`), !compare && !explain, runSection(run)));
     }
     this.panel.append(...parts);
+    const nav = el('nav', { className: 'sections' }, ...parts.filter((part) => part.dataset.title).map((part) =>
+      button(part.dataset.title!, 'shows that part of the panel', () => {
+        if (part instanceof HTMLDetailsElement) part.open = true;
+        part.scrollIntoView();
+      }, 'link')));
+    this.answers.append(nav);
   }
 }

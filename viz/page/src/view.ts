@@ -5,7 +5,7 @@ import { MemoryOver } from './data/clock';
 export type SectionName = 'memory' | 'lanes' | 'map';
 
 export interface Selection {
-  kind: 'op' | 'host' | 'block' | 'rank';
+  kind: 'op' | 'host' | 'block' | 'rank' | 'wait';
   run: number;
   id: number;
 }
@@ -70,7 +70,7 @@ export function readLink(hash: string, view: View): void {
   if (words.has('limit')) view.limit = words.get('limit') === '1';
   const over = (['host', 'gpu'] as const).find((of) => of === words.get('over'));
   if (over) view.over = over;
-  const select = /^(op|host|block|rank):(\d+):(\d+)$/.exec(words.get('select') ?? '');
+  const select = /^(op|host|block|rank|wait):(\d+):(\d+)$/.exec(words.get('select') ?? '');
   if (select)
     view.selection = { kind: select[1] as Selection['kind'], run: Number(select[2]), id: Number(select[3]) };
   view.range = pair(words.get('range')) ?? view.range;

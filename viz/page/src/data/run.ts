@@ -7,6 +7,7 @@ import { linesFromEvents, stackFromEvents } from './events';
 import { DataSource, json } from './source';
 import { Table, TableName, Tables } from './tables';
 import { Derived, Tiles } from './tiles';
+import { TimeReport, Wait, waitsOf } from './waits';
 
 const SCHEMA = 2;
 
@@ -93,6 +94,10 @@ export class RunData {
   /** What memory is laid over, and how. */
   over: MemoryOver;
   clock: Clock;
+  /** Why the compute stream waits, where it is known: by start. */
+  time?: TimeReport;
+  waits: Wait[] = [];
+  waitStarts: number[] = [];
   readonly tiles: Tiles;
   private namesComing?: Promise<void>;
 
@@ -117,6 +122,12 @@ export class RunData {
       piece: `memory/events/${tile}`,
       make: what === 'lines' ? linesFromEvents : (events) => stackFromEvents(events, what as Stacking['key'], gap),
     };
+  }
+
+  setTime(report: TimeReport): void {
+    this.time = report;
+    this.waits = waitsOf(report, this.meta.origin.lanes);
+    this.waitStarts = this.waits.map((wait) => wait.from);
   }
 
   private clockOver(over: MemoryOver): Clock | undefined {

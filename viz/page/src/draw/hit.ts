@@ -4,11 +4,13 @@ import { Block } from '../data/run';
 import { Scene } from '../scene';
 import { Bar, barAt, ROW } from './lanes';
 import { blockAt } from './map';
+import { waitAt } from './waits';
 
 export type Hit =
   | { kind: 'bar'; run: number; track: number; bar: Bar }
   | { kind: 'block'; run: number; block: Block }
   | { kind: 'memory'; time: number }
+  | { kind: 'wait'; run: number; id: number }
   | { kind: 'label'; key: string };
 
 export function hitAt(scene: Scene, x: number, y: number): Hit | undefined {
@@ -16,6 +18,10 @@ export function hitAt(scene: Scene, x: number, y: number): Hit | undefined {
   const { frame } = layout;
   if (layout.lanes && y >= layout.lanes.y && y < layout.lanes.y + layout.lanes.height) {
     const row = layout.rows[Math.floor((y - layout.lanes.y + scene.view.scroll) / ROW)];
+    if (row?.kind === 'waits' && x >= frame.left) {
+      const id = waitAt(scene.runs[row.run], frame, frame.time(x), 3 * frame.nsPerPixel, scene.hidden);
+      return id === undefined ? undefined : { kind: 'wait', run: row.run, id };
+    }
     if (!row || row.kind !== 'track') return undefined;
     if (x < frame.left) return row.folds > 1 ? { kind: 'label', key: `${row.run}:${row.lane}` } : undefined;
     const bar = barAt(scene.runs[row.run], row.track, frame, frame.time(x), 3 * frame.nsPerPixel);

@@ -6,13 +6,14 @@ import { RunData } from '../data/run';
 import { Box, Frame } from './frame';
 import { phaseText } from './steps';
 import { Surface } from './surface';
+import { drawWaits } from './waits';
 
 export const ROW = 19;
 
 /** One row of the lanes on the screen. */
 export interface Row {
   run: number;
-  kind: 'phases' | 'track';
+  kind: 'phases' | 'track' | 'waits';
   title: string; // empty: a further row of the lane above
   lane: number; // -1: phases
   track: number;
@@ -52,6 +53,9 @@ export function rowsOf(run: RunData, index: number, several: boolean, unfolded: 
         on: lane.source === 'device' ? 'device' : 'host', folds: tracks.length,
       }),
     );
+    // Below the first stream, which is the compute stream: why it does not compute.
+    if (lane.source === 'device' && run.waits.length && !rows.some((row) => row.run === index && row.kind === 'waits'))
+      rows.push({ run: index, kind: 'waits', title: name('waits, by cause'), lane: -1, track: -1, on: 'device', folds: 1 });
   });
   return rows;
 }
@@ -156,6 +160,7 @@ export function drawLanes(surface: Surface, runs: RunData[], rows: Row[], frame:
     surface.path([frame.left, y + ROW - 0.5, frame.left + frame.width, y + ROW - 0.5], 4, style.ink.grid, 1);
     surface.clip(frame.left, Math.max(y, box.y), frame.width, Math.min(ROW, box.y + box.height - y));
     if (row.kind === 'phases') drawPhases(surface, runs[row.run], row, frame, y, style.ink);
+    else if (row.kind === 'waits') drawWaits(surface, runs[row.run], frame, y, style.hidden);
     else drawTrack(surface, runs[row.run], row, frame, y, style);
     surface.unclip();
     if (!row.title) return;

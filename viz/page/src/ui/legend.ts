@@ -1,6 +1,7 @@
 // The legend: every colour with its name; a click hides it and shows it again.
 
 import { Ink, STATISTICS } from '../data/meta';
+import { causeColour } from '../data/waits';
 import { StackPart } from '../draw/memory';
 import { Scene, RUN_COLOURS } from '../scene';
 import { el, swatch, visible } from './dom';
@@ -57,6 +58,12 @@ export function buildLegend(scene: Scene, ink: Ink, toggle: (key: string, only: 
         if (used.has(i)) entry(box, `class:${i}`, of.title, swatch(of.colour));
       });
     }
+  }
+  const causes = scene.view.sections.lanes ? scene.runs.flatMap((run) => run.time?.causes ?? []) : [];
+  if (causes.length) {
+    const box = group('waits');
+    for (const of of causes.filter((cause, i) => causes.findIndex((other) => other.cause === cause.cause) === i))
+      entry(box, `cause:${of.cause}`, of.title, swatch(causeColour(of.cause)));
   }
   return legend;
 }

@@ -64,7 +64,7 @@ function sharesTable(shares: [string, number, string][], whole: number): HTMLEle
 
 /** What `explain --json` says: its numbers, as they stand there. */
 export function explainSection(run: RunData, explain: Json): HTMLElement {
-  const box = el('div', {});
+  const box = el('div', { className: 'explain' });
   const reserved = numberOf(explain.reserved_peak_bytes) ?? 1;
   if (isObject(explain.gap)) {
     const { gap } = explain;

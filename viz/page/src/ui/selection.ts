@@ -10,6 +10,7 @@ import { blockName, blockRows, blockTitle, blockWhy, hostRows, Jump, opRows, opT
 import { button, el, swatch, table, visible } from './dom';
 import { grid, section } from './panel';
 import { Stage } from './stage';
+import { waitDetails } from './time';
 
 /** A block's name, and under it the line of the program that allocated it, and whether it waits to be freed. */
 function named(run: RunData, block: Block, pending: boolean): Node {
@@ -72,6 +73,12 @@ export class SelectionPanel {
       const launched = op.op >= 0 ? await run.deviceOp(op.op) : undefined;
       return section(visible(run.name(op.name)), true, table(hostRows(run, op)),
         launched && el('p', {}, 'put on a stream: ', jump(opTitle(run, launched), { kind: 'op', id: launched.id })));
+    }
+    if (selection.kind === 'wait') {
+      const wait = run.waits[id];
+      if (!wait || !run.time) return undefined;
+      this.stage.marked = { run: index, wait: true, from: wait.from, to: wait.to, waits: [] };
+      return section('Why the compute stream waits', true, await waitDetails(run, run.time, wait, jump));
     }
     if (selection.kind === 'rank') {
       const op = await run.rankOp(id);

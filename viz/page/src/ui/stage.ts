@@ -16,6 +16,7 @@ export interface Marked {
   from: number;
   to: number;
   track?: number;
+  wait?: boolean; // in the lane of waits
   block?: Block;
   waits: { track: number; from: number }[];
 }
@@ -102,6 +103,14 @@ export class Stage {
     return y >= layout.lanes.y - ROW && y < layout.lanes.y + layout.lanes.height ? y : undefined;
   }
 
+  private waitsY(run: number): number | undefined {
+    const { layout, view } = this.page.scene;
+    const index = layout.rows.findIndex((row) => row.run === run && row.kind === 'waits');
+    if (index < 0 || !layout.lanes) return undefined;
+    const y = layout.lanes.y + index * ROW - view.scroll;
+    return y >= layout.lanes.y - ROW && y < layout.lanes.y + layout.lanes.height ? y : undefined;
+  }
+
   private drawMarked(surface: CanvasSurface, ink: Ink): void {
     const of = this.marked;
     const { layout } = this.page.scene;
@@ -109,6 +118,11 @@ export class Stage {
     if (!of) return;
     const x0 = Math.max(frame.x(of.from), frame.left - 3), x1 = Math.min(frame.x(of.to), frame.left + frame.width + 3);
     if (x1 < frame.left || x0 > frame.left + frame.width) return;
+    if (of.wait) {
+      const y = this.waitsY(of.run);
+      if (y !== undefined) surface.frame(x0 - 1, y + 1, Math.max(x1 - x0, 1) + 2, ROW - 2, ink.text, 2);
+      return;
+    }
     if (of.track !== undefined) {
       const y = this.rowY(of.run, of.track);
       if (y === undefined) return;

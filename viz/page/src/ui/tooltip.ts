@@ -5,6 +5,7 @@ import { both, moment } from '../format';
 import { Page } from '../page';
 import { blockRows, blockTitle, hostRows, manyOps, opRows, opTitle, rankRows } from './details';
 import { el, swatch, table, visible } from './dom';
+import { waitRows } from './time';
 
 export class Tooltip {
   readonly box = el('div', { className: 'tooltip', hidden: true });
@@ -31,6 +32,11 @@ export class Tooltip {
     if (hit.kind === 'label') return el('div', {}, 'click: show or fold the rows of nested calls');
     if (hit.kind === 'block')
       return el('div', {}, el('b', {}, blockTitle(this.page.scene.runs[hit.run], hit.block)), table(blockRows(this.page.scene.runs[hit.run], hit.block)), el('i', {}, 'click: why it is alive'));
+    if (hit.kind === 'wait') {
+      const { time, waits } = this.page.scene.runs[hit.run];
+      const wait = waits[hit.id];
+      return time && el('div', {}, table(waitRows(time, wait)), el('p', {}, visible(wait.text)), el('i', {}, 'click: what it waits for'));
+    }
     if (hit.kind === 'memory') return this.memory(x, y, hit.time);
     const run = this.page.scene.runs[hit.run];
     const { bar } = hit;

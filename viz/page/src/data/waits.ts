@@ -1,0 +1,64 @@
+// When the compute stream does not compute, and why: what `explain --time --json` says, laid over the lanes.
+
+/** One interval with one cause. Times in ns from the origin of the lanes. */
+export interface Wait {
+  step: number;
+  from: number;
+  to: number;
+  cause: string;
+  phase: string;
+  unit: string;
+  op: number; // what is waited for; -1: none
+  behind: number; // what that waited for
+  text: string;
+}
+
+export interface CauseTotal {
+  cause: string;
+  title: string;
+  time_ns: number;
+  parts: number;
+  longest: number;
+}
+
+interface Part {
+  start_ns: number;
+  end_ns: number;
+  cause: string;
+  phase: string | null;
+  unit: string | null;
+  op: number | null;
+  behind: number | null;
+  text: string;
+}
+
+/** The piece "time" (docs/view.md). */
+export interface TimeReport {
+  headline: string;
+  step: number;
+  step_ns: number;
+  compute_ns: number;
+  idle_ns: number;
+  causes: CauseTotal[];
+  parts: Part[];
+  other_steps: { step: number; parts: Part[] }[];
+  remedies: { step_ms: number; peak_reserved_bytes: number; faster: Record<string, unknown>[]; not_valid: Record<string, unknown>[] } | null;
+  remedies_missing: string | null;
+  machine_note: string | null;
+}
+
+/** The host in browns, launches in greys, communication from blue over violet to red, copies in green. */
+const COLOURS: Record<string, string> = {
+  issuing: '#8c6d31', allocator: '#bd9e39', synchronize: '#e7cb94', launch: '#9e9e9e', kernel_gap: '#c7c7c7',
+  first_gather: '#3182bd', last_reduction: '#9ecae1', prefetch: '#6a51a3', previous_collective: '#e6550d', buffer: '#fd8d3c',
+  gradients: '#74c476', dependency: '#a1d99b', contention: '#d6409f', late_rank: '#c00000', copies: '#31a354',
+};
+export const causeColour = (cause: string): string => COLOURS[cause] ?? '#777777';
+
+export function waitsOf(report: TimeReport, origin: number): Wait[] {
+  const steps = [{ step: report.step, parts: report.parts }, ...report.other_steps];
+  return steps.flatMap(({ step, parts }) => parts.map((part): Wait => ({
+    step, from: part.start_ns - origin, to: part.end_ns - origin, cause: part.cause, phase: part.phase ?? '', unit: part.unit ?? '',
+    op: part.op ?? -1, behind: part.behind ?? -1, text: part.text,
+  }))).sort((a, b) => a.from - b.from);
+}
