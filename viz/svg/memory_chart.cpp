@@ -146,8 +146,9 @@ class MemoryDrawing {
     if (at < c_.plot.y) return;
     svg_.line({c_.plot.x, at}, {c_.plot.right(), at},
               fmt::format("stroke=\"{}\" stroke-width=\"1.5\" stroke-dasharray=\"12 3 2 3\"", ink_.alarm));
-    svg_.text({c_.plot.right() - 6, at - 5}, fmt::format("limit {}", gib(static_cast<std::int64_t>(*c_.limit))),
-              {kLabelSize, ink_.alarm, "end", false, 0, ink_.paper});
+    // Peaks near it are mostly at the right: running out of memory ends the run.
+    svg_.text({c_.plot.x + 120, at - 5}, fmt::format("limit {}", gib(static_cast<std::int64_t>(*c_.limit))),
+              {kLabelSize, ink_.alarm, "start", false, 0, ink_.paper});
   }
 
   void frame() {

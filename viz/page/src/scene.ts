@@ -203,7 +203,8 @@ export class Scene {
       const y = box.y + box.height - (limit.bytes / this.top) * box.height;
       if (y >= box.y) {
         surface.path([box.x, y, right, y], 4, ink.alarm, 1.5, [12, 3, 2, 3]);
-        surface.text(right - 4, y + 13, text, { fill: ink.alarm, size: 11, align: 'right', halo: ink.paper });
+        // Peaks near it are mostly at the right: running out of memory ends the run.
+        surface.text(box.x + 4, y - 4, text, { fill: ink.alarm, size: 11, halo: ink.paper });
         return;
       }
       // Off the axis: beside it, where nothing is drawn over it.

@@ -1,0 +1,79 @@
+// What a stored run answers: as plan said it, or from what was recorded.
+#include "cli/reports/run_answer.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include "tests/catch.hpp"
+#include "tests/cli/run_cli.hpp"
+#include "tests/temporary_folder.hpp"
+#include "traces/store/store.hpp"
+
+using namespace foreshard;
+using namespace foreshard::cli;
+using foreshard::test::TemporaryFolder;
+
+namespace {
+
+/// plan's --json, and the run that it stored.
+std::pair<nlohmann::json, Run> planned(const TemporaryFolder& folder, std::vector<std::string> more) {
+  const std::string path = folder.file("run.db");
+  std::vector<std::string> words{"plan", "mlp", "--layers", "4", "--dim", "2048", "--gpus", "4", "--json", "-o", path};
+  words.insert(words.end(), more.begin(), more.end());
+  const auto answer = run_cli(words);
+  INFO(answer.err);
+  auto run = traces::read_run(path);
+  REQUIRE(run);
+  return {nlohmann::json::parse(answer.out), std::move(*run)};
+}
+
+}  // namespace
+
+TEST_CASE("a stored plan answers with plan's opening lines") {
+  const TemporaryFolder folder;
+  const auto [json, run] = planned(folder, {});
+  const RunAnswer answer = run_answer(run);
+  REQUIRE_FALSE(answer.lines.empty());
+  CHECK(answer.lines.front() == json["answer"][0]);
+  CHECK(answer.lines.front().starts_with("fits: "));
+  CHECK(answer.lines.size() + answer.not_valid.size() == json["answer"].size());
+  CHECK(fits_word(answer) == "fits");
+  CHECK(*answer.capacity == json["memory_capacity_bytes"].get<Bytes>());
+  CHECK(answer.capacity_of == "h200");
+  CHECK(*answer.step_ms == Approx(json["step_ms"].get<double>()));
+  CHECK(answer.step_source == "predicted");
+  const Json piece = run_answer_json(answer);
+  CHECK(piece["lines"] == answer.lines);
+  CHECK(piece["capacity_bytes"] == *answer.capacity);
+}
+
+TEST_CASE("a plan's limit is its capacity, and running out of it is said") {
+  const TemporaryFolder folder;
+  const auto [json, run] = planned(folder, {"--memory-limit", "300MiB"});
+  const RunAnswer answer = run_answer(run);
+  CHECK(answer.lines.front().starts_with("does not fit: "));
+  CHECK(fits_word(answer) == "out of memory");
+  CHECK(*answer.capacity == 300 * kMiB);
+}
+
+TEST_CASE("a run that no plan answered for says what was recorded") {
+  Run run;
+  run.info.gpu = "NVIDIA H200";
+  run.settings.batch = 2;
+  run.settings.seq = 1024;
+  run.info.warnings = {"a warning"};
+  StepRecord step{Recording::snapshot, 0, {}, Nanoseconds{5'000'000}, {}, {}, 0, 0};
+  step.peaks.reserved = 20 * kGiB;
+  run.steps.push_back(step);
+  const RunAnswer answer = run_answer(run);
+  REQUIRE(answer.lines.size() >= 1);
+  CHECK(answer.lines.front().starts_with("20 GiB of "));
+  CHECK(answer.lines.front().find("reserved at the peak") != std::string::npos);
+  CHECK(answer.capacity_of == "h200");
+  CHECK(answer.warnings == std::vector<std::string>{"a warning"});
+  run.info.gpu = "some other GPU";
+  const RunAnswer unknown = run_answer(run);
+  CHECK_FALSE(unknown.capacity);
+  CHECK(fits_word(unknown).empty());
+  CHECK(unknown.lines.front() == "20 GiB reserved at the peak");
+  CHECK(run_answer_json(unknown)["capacity_bytes"].is_null());
+}
