@@ -14,6 +14,9 @@
 namespace foreshard::viz {
 namespace {
 
+/// A class with less of a bar's time is not seen in it.
+constexpr double kLeastShare = 0.1;
+
 /// One op before it is drawn or merged. `title` is made only for ops that stay alone.
 struct Item {
   Nanoseconds start;
@@ -65,13 +68,17 @@ std::vector<Bar> merged(const std::vector<Item>& items, Nanoseconds pixel, Descr
   const auto close = [&] {
     if (open.items.empty()) return;
     const Item& first = items[open.items.front()];
-    Bar bar{open.start, open.end, first.op_class, first.other_step, open.items.size(), {}, {}};
+    Bar bar{open.start, open.end, first.op_class, first.other_step, open.items.size(), {}, {}, {}};
     if (open.items.size() == 1) {
       std::tie(bar.title, bar.label) = describe(first);
     } else {
       bar.op_class = most_time(open.time);
       std::int64_t busy = 0;
       for (const std::int64_t t : open.time) busy += t;
+      for (std::size_t k = 0; k < kOpClasses; ++k)
+        if (const double share = static_cast<double>(open.time[k]) / static_cast<double>(busy);
+            share >= kLeastShare && static_cast<OpClass>(k) != bar.op_class)
+          bar.others.emplace_back(static_cast<OpClass>(k), share);
       bar.title = fmt::format("{}, {}, busy {:.3f} ms", counts_text(open.count), span_text(open.start, open.end),
                               static_cast<double>(busy) / 1e6);
     }

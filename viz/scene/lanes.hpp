@@ -1,13 +1,14 @@
 // What ran when: the device's streams and the host's calls as bars, as fine as a picture can show them.
 //
 // Used by lane_chart.hpp. Pure; deterministic. Level of detail: ops narrower than a pixel that follow each other
-// within half a pixel become one bar, of one class, or (up to two pixels) of the class with most time in it. Its
-// title carries the count: the bars' counts add up to the ops of the window.
+// within half a pixel become one bar, of one class, or (up to two pixels) of the class with most time in it, with
+// the others' shares. Its title carries the count: the bars' counts add up to the ops of the window.
 #pragma once
 
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/run/run.hpp"
@@ -24,6 +25,8 @@ struct Bar {
   std::uint64_t count = 1;
   std::string title;  ///< name, start, duration, unit
   std::string label;  ///< short, drawn inside where it fits; may be empty
+  /// Of several ops: other classes that have a tenth of their time or more, with their shares.
+  std::vector<std::pair<OpClass, double>> others = {};
 };
 
 struct Lane {

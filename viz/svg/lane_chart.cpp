@@ -89,11 +89,35 @@ class LaneDrawing {
         }
         if (open) svg_.raw("</g>\n");
       }
+    other_classes(lane, y + inset, height);
     for (const Bar& bar : lane.bars) {
       const double from = clamped(bar.start), to = clamped(bar.end);
       if (bar.label.empty() || text_width(bar.label, kUnitSize) + 4 > to - from) continue;
       svg_.text({(from + to) / 2, y + row_ / 2 + 3.5}, bar.label, {kUnitSize, "#101010", "middle"});
     }
+  }
+
+  /// Over a bar of several ops, from below: the other classes in it, as high as their shares.
+  void other_classes(const Lane& lane, double y, double height) {
+    for (std::size_t k = 0; k < kOpClasses; ++k)
+      for (const bool other_step : {true, false}) {
+        std::string data;
+        for (const Bar& bar : lane.bars) {
+          if (bar.other_step != other_step) continue;
+          double below = 0;
+          for (const auto& [op_class, share] : bar.others) {
+            if (op_class == static_cast<OpClass>(k)) {
+              const double from = clamped(bar.start), width = std::max(clamped(bar.end) - from, kNarrowest);
+              data += fmt::format("M{} {}h{}v-{}h-{}z", number(from), number(y + height * (1 - below)), number(width),
+                                  number(height * share), number(width));
+            }
+            below += share;
+          }
+        }
+        if (!data.empty())
+          svg_.path(data, fmt::format("fill=\"{}\"{}", style(static_cast<OpClass>(k)).fill,
+                                      other_step ? " opacity=\".35\"" : ""));
+      }
   }
 
   const LaneChart& c_;
@@ -113,7 +137,10 @@ std::size_t row_count(const std::vector<Lane>& lanes, bool host_phases, bool dev
 std::array<bool, kOpClasses> shown_classes(const std::vector<Lane>& lanes) {
   std::array<bool, kOpClasses> out{};
   for (const Lane& lane : lanes)
-    for (const Bar& bar : lane.bars) out[static_cast<std::size_t>(bar.op_class)] = true;
+    for (const Bar& bar : lane.bars) {
+      out[static_cast<std::size_t>(bar.op_class)] = true;
+      for (const auto& [op_class, share] : bar.others) out[static_cast<std::size_t>(op_class)] = true;
+    }
   return out;
 }
 

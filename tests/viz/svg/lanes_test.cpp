@@ -64,6 +64,25 @@ TEST_CASE("a bar of several ops says how many and of what") {
   const auto lanes = lanes_of(run, {.all = true}, us(10));
   REQUIRE(lanes[1].bars.size() == 1);
   CHECK(lanes[1].bars[0].title == "4 ops: 4 GEMM, start 0.100 ms, 0.004 ms, busy 0.004 ms");
+  CHECK(lanes[1].bars[0].others.empty());
+}
+
+TEST_CASE("a bar of several classes keeps those that are a tenth of it") {
+  Run run = small_run();
+  run.device_ops.clear();
+  const auto add = [&run](std::int64_t from, std::int64_t to, KernelClass kernel_class) {
+    run.device_ops.push_back(kernel(kComputeStream, us(1), us(from), us(to), kernel_class));
+  };
+  add(100, 106, KernelClass::gemm);
+  add(106, 108, KernelClass::attention);
+  add(108, 109, KernelClass::memory_bound);
+  const auto lanes = lanes_of(run, {.all = true}, us(100));
+  REQUIRE(lanes[1].bars.size() == 1);
+  const Bar& bar = lanes[1].bars[0];
+  CHECK(bar.op_class == OpClass::gemm);
+  REQUIRE(bar.others.size() == 2);
+  CHECK(bar.others[0].first == OpClass::attention);
+  CHECK(bar.others[0].second == Approx(2.0 / 9).epsilon(0.01));
 }
 
 TEST_CASE("ops of another step are told apart") {

@@ -151,6 +151,7 @@ export class App implements Page {
     addEventListener('hashchange', () => {
       readLink(location.hash, this.view);
       this.layOver();
+      this.showChoices();
       this.applyTheme();
       void range.show();
       if (this.view.selection) void this.select(this.view.selection, false);
@@ -186,6 +187,15 @@ export class App implements Page {
   private layOver(): void {
     const over = this.view.over ?? (this.runs.length > 1 ? 'host' : undefined);
     if (over) for (const run of this.runs) run.layOver(over);
+  }
+
+  /** The bar's controls as the view has it. */
+  private showChoices(): void {
+    const over = document.querySelector<HTMLSelectElement>('select.over'), stacking = document.querySelector<HTMLSelectElement>('select.stacking');
+    if (over) over.value = this.runs[0].over;
+    if (stacking) stacking.value = this.scene.stacking;
+    const limit = document.querySelector<HTMLInputElement>('.toggle.limit input');
+    if (limit) limit.checked = this.scene.toLimit;
   }
 
   private refreshLegend(): void {
@@ -232,6 +242,7 @@ export class App implements Page {
       if (time) {
         run.setTime(time);
         this.sectionsChanged();
+        if (this.view.selection?.kind === 'wait') void this.select(this.view.selection, false);
         parts.push(section(`Where does the time go?${label}`, !compare, timeSection(run, time, (wait) => void this.select({ kind: 'wait', run: this.runs.indexOf(run), id: wait }, true))));
       }
       const peaks = peaksTable(run);
