@@ -108,6 +108,24 @@ std::string applied_function(std::string_view arguments) {
   return {};
 }
 
+/// What a foreach kernel does to each tensor: the operation behind its functor's arguments, "multiplies" of
+/// "BinaryOpScalarFunctor<float, 1, 1, 0>, std::multiplies<float>"; empty where the functor is all there is.
+std::string foreach_operation(std::string_view arguments) {
+  std::size_t at = arguments.find("Functor<");
+  if (at == std::string_view::npos) return {};
+  at += 8;
+  for (int depth = 1; at < arguments.size() && depth > 0; ++at)
+    depth += arguments[at] == '<' ? 1 : arguments[at] == '>' ? -1 : 0;
+  if (!arguments.substr(at).starts_with(", ")) return {};
+  std::string_view name = arguments.substr(at + 2);
+  std::size_t end = 0;
+  while (end < name.size() && (is_name_char(name[end]) || name[end] == ':')) ++end;
+  if (end == name.size() || name[end] != '<') return {};
+  name = name.substr(0, end);
+  const std::size_t scope = name.rfind("::");
+  return std::string(scope == std::string_view::npos ? name : name.substr(scope + 2));
+}
+
 /// "ncclDevKernel_ReduceScatter_Sum_f32_RING_LL": "ReduceScatter Sum f32 RING_LL", with NCCL's name of the algorithm
 /// and the protocol.
 std::string nccl_title(std::string_view name) {
@@ -146,6 +164,9 @@ std::string kernel_title(std::string_view kernel) {
   while (!name.empty() && name.back() == ' ') name.pop_back();
   const bool generic =
       std::any_of(kGeneric.begin(), kGeneric.end(), [&](std::string_view of) { return name.ends_with(of); });
+  if (name == "multi_tensor_apply_kernel")
+    if (std::string operation = foreach_operation(std::string_view(text).substr(end)); !operation.empty())
+      return "foreach " + operation;
   if (generic)
     if (std::string applied = applied_function(std::string_view(text).substr(end)); !applied.empty()) return applied;
   if (name.starts_with("nccl")) return nccl_title(name);

@@ -103,6 +103,13 @@ TEST_CASE("a kernel's title is what it applies") {
         "cuDNN sdpa backward");
   CHECK(kernel_title("void at::native::reduce_kernel<512, 1, at::native::ReduceOp<float, at::native::func_wrapper_t<"
                      "float, at::native::sum_functor<float> > > >(int)") == "sum_functor");
+  CHECK(kernel_title(
+            "void at::native::(anonymous namespace)::multi_tensor_apply_kernel<at::native::TensorListMetadata<1>, "
+            "at::native::BinaryOpScalarFunctor<float, 1, 1, 0>, std::multiplies<float>, float>(int)") ==
+        "foreach multiplies");
+  CHECK(kernel_title("void at::native::multi_tensor_apply_kernel<at::native::FusedAdamMathFunctor<float, 4>>(int)") ==
+        "FusedAdamMathFunctor");
+  CHECK(kernel_title("void multi_tensor_apply_kernel<Functor<<<<") == "multi_tensor_apply_kernel");
   CHECK(kernel_title("Memcpy HtoD (Pinned -> Device)") == "Memcpy HtoD");
   CHECK(kernel_title("") == "");
   CHECK(kernel_title("<") == "<");
