@@ -655,6 +655,10 @@ await check('serve shows the pages that view and compare write, and a list with 
     const rows = await list.evaluate(() => [...document.querySelectorAll('tr')].map((row) => [...row.cells].map((cell) => cell.textContent)));
     assert.ok(rows[2].includes(`${json('plan').step_ms.toFixed(2)} ms (predicted)`) && rows[2].includes('fits'), rows[2].join(' | '));
     await list.screenshot({ path: resolve(out, 'screenshots', 'serve-list.png') });
+    for (const width of [900, 1280, 1600]) {
+      await list.setViewportSize({ width, height: 900 });
+      assert.ok(await list.evaluate(() => document.querySelector('table').scrollWidth <= document.documentElement.clientWidth), `nothing of the list is clipped at ${width}`);
+    }
     await list.getByRole('button', { name: 'Compare' }).click();
     await list.waitForURL('**/compare/0/1/');
     await same('/compare/0/1/', 'compare', list);

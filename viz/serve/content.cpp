@@ -166,7 +166,7 @@ std::string Content::home() const {
 ListedFile Content::listed(std::size_t at) {
   ListedFile file{files_[at]->path, {}, false, {}};
   if (is_progress(file.path)) {
-    file.note = "work in progress: follow it";
+    file.note = "points of a sweep, or other progress";
   } else if (!identity(file.path)) {
     file.note = "not there yet";
   } else if (const auto store = shown(at, true); !store) {

@@ -16,7 +16,9 @@ constexpr std::string_view kStyle = R"(
 body { font: 14px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 84rem; padding: 0 1rem; }
 h1 { font-size: 1.2rem; } progress { width: 100%; } table { border-collapse: collapse; width: 100%; margin-top: 1rem; }
 td, th { text-align: right; padding: .1rem .6rem; font-variant-numeric: tabular-nums; border-bottom: 1px solid #8884; }
-td:first-child, th:first-child { text-align: left; } td:not(:first-child), th { white-space: nowrap; }
+td:first-child, th:first-child, td.note { text-align: left; }
+td:first-child { overflow-wrap: anywhere; min-width: 9rem; } td:not(:first-child), th { white-space: nowrap; }
+@media (max-width: 1100px) { td, td:not(:first-child), th { white-space: normal; padding: .1rem .3rem; } }
 #pick { overflow-x: auto; }
 .right { text-align: right; } button { font: inherit; padding: .2rem .8rem; }
 svg { width: 100%; margin-top: 1rem; } circle { fill: #2f6fb0; stroke: #2f6fb0; stroke-width: 1.5; cursor: pointer; }
@@ -65,7 +67,8 @@ std::string list_page(const std::vector<std::string>& columns, const std::vector
     rows += fmt::format("<tr><td><a href=\"/run/{}/\">{}</a></td>", i, escape(file.path));
     for (const std::string& cell : file.cells) rows += fmt::format("<td>{}</td>", escape(cell));
     if (!file.is_run)
-      rows += fmt::format("<td colspan=\"{}\">{}</td>", columns.size() + (pick ? 2 : 0), escape(file.note));
+      rows +=
+          fmt::format("<td class=\"note\" colspan=\"{}\">{}</td>", columns.size() + (pick ? 2 : 0), escape(file.note));
     if (file.is_run && pick) {
       for (const auto& [name, at] : {std::pair("a", 0U), std::pair("b", 1U)})
         rows += fmt::format("<td><input type=\"radio\" name=\"{0}\" value=\"{1}\" aria-label=\"{0}\"{2}></td>", name, i,
