@@ -149,8 +149,9 @@ std::string clock_note(const Window& window) {
   const std::size_t m = shown_at(memory), l = shown_at(lanes);
   if (memory.knots.empty() || m == memory.steps.size() || l == lanes.steps.size())
     return "two recordings: memory of the snapshot over lanes of the profiler trace, from where both begin";
-  return fmt::format("two recordings, phase by phase: memory of step {} (snapshot) over step {} on the {} (trace)",
-                     memory.steps[m].index, lanes.steps[l].index, over);
+  return fmt::format("two recordings, phase by phase: memory of step {} (snapshot) over step {} on the {} (trace){}",
+                     memory.steps[m].index, lanes.steps[l].index, over,
+                     window.steps_differ ? "; the run's steps differ" : "");
 }
 
 Window with_memory_over(const Run& run, Window window, MemoryOver over) {
@@ -183,6 +184,7 @@ Result<Window> choose_window(const Run& run, const WindowRequest& request) {
     const Nanoseconds origin = std::min(window.memory->origin, window.lanes->origin);
     window.memory->origin = window.lanes->origin = origin;
   }
+  window.steps_differ = run.measured && run.measured->cycle > 1;
   if (window.two_clocks) window = with_memory_over(run, std::move(window), MemoryOver::gpu);
   Nanoseconds length{1};
   if (window.memory) length = std::max(length, window.memory->place(window.memory->last));

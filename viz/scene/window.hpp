@@ -55,6 +55,7 @@ struct Window {
   std::string step;  ///< for people: "step 3", "steps 0–3", "whole recording"
   bool two_clocks = false;
   MemoryOver memory_over = MemoryOver::host;
+  bool steps_differ = false;  ///< recorded steps do not repeat one another: memory's may have other lengths
 };
 
 /// The steps that memory and lanes have in common: those that `window` shows, and those before them.

@@ -53,6 +53,13 @@ TEST_CASE("an import's memory stands over the same phases of the GPU") {
         "two recordings, phase by phase: memory of step 1 (snapshot) over step 7 on the GPU (trace)");
 }
 
+TEST_CASE("steps that differ are said to") {
+  Run run = imported();
+  run.measured.emplace();
+  run.measured->cycle = 3;
+  CHECK(clock_note(*choose_window(run, {})).ends_with("(trace); the run's steps differ"));
+}
+
 TEST_CASE("and over those of the host") {
   const Run run = imported();
   const Window window = with_memory_over(run, *choose_window(run, {}), MemoryOver::host);
