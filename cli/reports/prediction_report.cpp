@@ -255,6 +255,16 @@ void print_steps(Console& console, const sim::Prediction& p) {
 
 namespace {
 
+/// The first of what fits, in one line.
+std::string best_that_fits(const sim::Remedies& remedies) {
+  if (remedies.useful.empty())
+    return fmt::format("none of {} changes that were simulated makes it fit", remedies.tried);
+  const sim::Remedy& best = remedies.useful.front();
+  return fmt::format("{} would fit: {} reserved{}{}", best.setting, format_bytes(best.peaks.reserved),
+                     best.has_time ? fmt::format(", {} a step", milliseconds(best.step_ms)) : std::string(),
+                     best.valid ? "" : " (not valid)");
+}
+
 void print_detail(Console& console, const sim::Prediction& p) {
   constexpr auto kRight = Table::Align::right;
   console.out << '\n';
@@ -294,8 +304,14 @@ void print_detail(Console& console, const sim::Prediction& p) {
 
 }  // namespace
 
-void print_prediction(Console& console, const Settings& before, const sim::Prediction& p, bool detail) {
-  for (const std::string& line : answer_lines(p, &before)) console.out << line << '\n';
+void print_prediction(Console& console, const Settings& before, const sim::Prediction& p, bool detail,
+                      const sim::Remedies* fitting) {
+  bool first = true;
+  for (const std::string& line : answer_lines(p, &before)) {
+    console.out << line << '\n';
+    if (first && fitting != nullptr) console.out << best_that_fits(*fitting) << '\n';
+    first = false;
+  }
   print_plan_tables(console.out, p);
   if (detail)
     print_detail(console, p);
@@ -306,10 +322,7 @@ void print_prediction(Console& console, const Settings& before, const sim::Predi
 
 void print_what_fits(Console& console, const sim::Remedies& remedies) {
   constexpr std::size_t kShown = 6;
-  if (remedies.useful.empty()) {
-    console.out << fmt::format("\nnone of {} changes that were simulated makes it fit\n", remedies.tried);
-    return;
-  }
+  if (remedies.useful.empty()) return;
   constexpr auto kNumber = Table::Align::right;
   Table table({{"what fits, simulated"}, {"reserved", kNumber}, {"step time", kNumber}, {""}});
   for (std::size_t i = 0; i < std::min(kShown, remedies.useful.size()); ++i) {

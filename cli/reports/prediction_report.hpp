@@ -17,8 +17,9 @@ namespace foreshard::cli {
                                    const sim::Prediction& p);
 
 /// The answer and its two tables, in at most 25 lines where the recorded steps are equal; `detail`: all numbers.
-/// `before`: the source's own settings.
-void print_prediction(Console& console, const Settings& before, const sim::Prediction& p, bool detail);
+/// `before`: the source's own settings; `fitting`: changes that would fit, of a prediction that ran out of memory.
+void print_prediction(Console& console, const Settings& before, const sim::Prediction& p, bool detail,
+                      const sim::Remedies* fitting = nullptr);
 
 /// Of a prediction that ran out of memory: the simulated changes that fit, as text and as JSON ("what_fits").
 void print_what_fits(Console& console, const sim::Remedies& remedies);

@@ -8,6 +8,7 @@
 #include "core/base/json_io.hpp"
 #include "core/base/units.hpp"
 #include "core/settings/settings_table.hpp"
+#include "sim/predict/throughput.hpp"
 
 namespace foreshard::cli {
 namespace {
@@ -111,20 +112,50 @@ void print_counts(std::ostream& out, const SweepResult& result) {
   out << '\n';
 }
 
-void print_best(std::ostream& out, const SweepResult& result) {
+/// Where batch or sequence length differ: the point with the most samples or tokens a step that fits.
+void print_most_that_fits(std::ostream& out, const SweepResult& result) {
+  const bool sizes = std::any_of(result.ranges.begin(), result.ranges.end(), [](const Range& range) {
+    return (range.key == "batch" || range.key == "seq") && range.values.size() > 1;
+  });
+  const SweepPoint* most = nullptr;
+  const auto work = [](const SweepPoint& point) { return sim::work_of_step(point.settings); };
+  for (const SweepPoint& point : result.points) {
+    if (point.state != SweepPoint::State::ran) continue;
+    if (result.memory_limit && point.peaks.reserved > *result.memory_limit) continue;
+    const bool more = most == nullptr || work(point) > work(*most) ||
+                      (work(point) == work(*most) && point.peaks.reserved < most->peaks.reserved);
+    if (more) most = &point;
+  }
+  if (!sizes || most == nullptr || work(*most) <= 0) return;
+  out << fmt::format("most that fits: {}: {:.0f} {} a GPU and step, {} reserved\n", options_of(result, *most),
+                     work(*most), counts_tokens(result) ? "tokens" : "samples", format_bytes(most->peaks.reserved));
+}
+
+/// The sweep's first lines.
+void print_answer(std::ostream& out, const SweepResult& result) {
   if (!result.best) {
-    if (result.best_overall) out << fmt::format("\nno point stays within {}\n", format_bytes(*result.memory_limit));
+    out << (result.best_overall ? fmt::format("no point stays within {}\n", format_bytes(*result.memory_limit))
+                                : std::string("no point runs\n"));
     return;
   }
   const SweepPoint& best = result.points[*result.best];
   const std::string options = options_of(result, best);
-  out << fmt::format("\nbest{}: {}\n",
+  out << fmt::format("best{}: {}{}, {} reserved{}\n",
                      result.memory_limit ? " within " + format_bytes(*result.memory_limit) : std::string(),
-                     options.empty() ? "the source's settings" : options);
-  if (result.ties.empty()) return;
+                     options.empty() ? "the source's settings" : options,
+                     best.has_time ? fmt::format(": {} a step", milliseconds(best.step_ms)) : std::string(),
+                     format_bytes(best.peaks.reserved), best.valid ? "" : "; not valid");
+  if (!result.ties.empty())
+    out << fmt::format("no difference to {} other{}: the ratio of two plans of one source is known to ±{:.1f} %\n",
+                       result.ties.size(), result.ties.size() == 1 ? "" : "s", best.difference * 100);
+  print_most_that_fits(out, result);
+}
+
+/// The points that cannot be told from the best.
+void print_ties(std::ostream& out, const SweepResult& result) {
+  if (!result.best || result.ties.empty()) return;
   constexpr std::size_t kShown = 5;
-  out << fmt::format("no difference to {} others: the ratio of two plans of one source is known to ±{:.1f} %\n",
-                     result.ties.size(), best.difference * 100);
+  out << "\nno difference to the best:\n";
   for (std::size_t i = 0; i < std::min(kShown, result.ties.size()); ++i) {
     const SweepPoint& tie = result.points[result.ties[i]];
     out << fmt::format("  {} ({}, {})\n", options_of(result, tie, true), milliseconds(tie.step_ms),
@@ -285,13 +316,14 @@ std::string sweep_csv(const SweepResult& result) {
 }
 
 void print_sweep(std::ostream& out, const SweepResult& result) {
+  print_answer(out, result);
   print_counts(out, result);
   if (!result.pareto.empty()) {
     out << "\nno other point is faster and smaller than these:\n";
     print_points(out, result, result.pareto);
   }
   if (result.best && !contains(result.pareto, *result.best)) print_points(out, result, {*result.best});
-  print_best(out, result);
+  print_ties(out, result);
   print_not_valid(out, result);
   const auto refused = sim::refusals(result.points);
   if (!refused.empty()) out << "\nrefused:\n";

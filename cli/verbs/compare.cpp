@@ -22,6 +22,7 @@ struct CompareOptions {
   std::string a;
   std::string b;
   std::optional<std::uint32_t> step;
+  std::optional<std::uint32_t> step_b;
   std::uint32_t units = 8;
   std::string page;
   bool force = false;
@@ -29,19 +30,25 @@ struct CompareOptions {
   bool exit_code = false;
 };
 
+Result<void> take_step(const std::optional<std::uint32_t>& number, const char* option,
+                       std::optional<std::int32_t>& step) {
+  if (!number) return {};
+  if (*number > INT32_MAX) return fail(ErrorKind::usage, "no run has that many steps", option);
+  step = static_cast<std::int32_t>(*number);
+  return {};
+}
+
 Result<int> compare(const CompareOptions& options, Console& console) {
-  std::optional<std::int32_t> step;
-  if (options.step) {
-    if (*options.step > INT32_MAX) return fail(ErrorKind::usage, "no run has that many steps", "--step");
-    step = static_cast<std::int32_t>(*options.step);
-  }
+  ComparedSteps steps;
+  FORESHARD_TRY(take_step(options.step, "--step", steps.a));
+  FORESHARD_TRY(take_step(options.step_b ? options.step_b : options.step, "--step-b", steps.b));
   std::array<Run, 2> runs;
   for (std::size_t i = 0; i < 2; ++i) {
     auto run = traces::read_run(i == 0 ? options.a : options.b);
     FORESHARD_TRY(run);
     runs[i] = std::move(*run);
   }
-  auto compared = compare_pair(runs[0], options.a, runs[1], options.b, step);
+  auto compared = compare_pair(runs[0], options.a, runs[1], options.b, steps);
   FORESHARD_TRY(compared);
   const CompareReport& report = *compared;
   if (report.steps_differ)
@@ -68,6 +75,9 @@ Action add_compare(OptionSet& set) {
   set.add_option("a", options->a, "a run store").required().type_name("A");
   set.add_option("b", options->b, "another, held against it").required().type_name("B");
   add_parsed<std::uint32_t>(set, "--step", options->step, &parse_count, "of both; default: each run's last")
+      .type_name("N");
+  add_parsed<std::uint32_t>(set, "--step-b", options->step_b, &parse_count,
+                            "of B, where it is another than A's; A and B may be one run")
       .type_name("N");
   set.add_option("--units", options->units, "how many units to show, largest difference first; default 8")
       .type_name("N");

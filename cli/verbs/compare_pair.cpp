@@ -29,22 +29,22 @@ void take_step_time(const ComparedSide& side, RunSummary& summary) {
 }  // namespace
 
 Result<CompareReport> compare_pair(const Run& a, const std::string& a_path, const Run& b, const std::string& b_path,
-                                   const std::optional<std::int32_t>& step) {
+                                   const ComparedSteps& steps) {
   CompareReport report;
   const std::array<const Run*, 2> runs{&a, &b};
   const std::array<const std::string*, 2> paths{&a_path, &b_path};
   const std::array<RunSummary*, 2> summaries{&report.a, &report.b};
   for (std::size_t i = 0; i < 2; ++i) {
-    auto summary = summarise(*runs[i], *paths[i], step);
+    auto summary = summarise(*runs[i], *paths[i], i == 0 ? steps.a : steps.b);
     FORESHARD_TRY(summary);
     *summaries[i] = std::move(*summary);
     summaries[i]->fingerprint = fingerprint_of(*runs[i]);
   }
-  auto comparison = compare_runs(a, b, {step, step, reported(report.a), reported(report.b)});
+  auto comparison = compare_runs(a, b, {steps.a, steps.b, reported(report.a), reported(report.b)});
   FORESHARD_TRY(comparison);
   report.comparison = std::move(*comparison);
   report.different_models = model_difference(a, b);
-  report.steps_differ = !step && (steps_differ(a) || steps_differ(b));
+  report.steps_differ = (!steps.a && steps_differ(a)) || (!steps.b && steps_differ(b));
   take_step_time(report.comparison.a, report.a);
   take_step_time(report.comparison.b, report.b);
   return report;

@@ -10,10 +10,14 @@
 
 namespace foreshard::cli {
 
-/// `a` and `b` were read from the stores at those paths. `step`: of both; none: each run's own. Errors: those of
-/// summarise() and of compare_runs().
+/// Which step of each run; none: the run's own.
+struct ComparedSteps {
+  std::optional<std::int32_t> a = {};
+  std::optional<std::int32_t> b = {};
+};
+
+/// `a` and `b` were read from the stores at those paths. Errors: those of summarise() and of compare_runs().
 [[nodiscard]] Result<CompareReport> compare_pair(const Run& a, const std::string& a_path, const Run& b,
-                                                 const std::string& b_path,
-                                                 const std::optional<std::int32_t>& step = {});
+                                                 const std::string& b_path, const ComparedSteps& steps = {});
 
 }  // namespace foreshard::cli

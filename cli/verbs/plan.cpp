@@ -63,7 +63,7 @@ Result<int> plan(PlanOptions& options, Console& console) {
   if (options.json)
     print_json(console.out, json);
   else
-    print_prediction(console, planned->source.settings, *p, options.detail);
+    print_prediction(console, planned->source.settings, *p, options.detail, remedies ? &*remedies : nullptr);
   if (!options.json && remedies) print_what_fits(console, *remedies);
   console.out.flush();
   // The answer has said why it is not valid.
