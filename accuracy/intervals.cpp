@@ -78,7 +78,10 @@ struct Difference {
   [[nodiscard]] bool host_bound() const { return a->host_moves() || b->host_moves(); }
   [[nodiscard]] bool of_model() const { return a->kind == Kind::modelled; }
   [[nodiscard]] double error() const { return a->error() - b->error(); }
-  /// As Prediction::difference, of the surer of the two.
+  [[nodiscard]] double moved() const {
+    return std::max({a->moved_below, a->moved_above, b->moved_below, b->moved_above});
+  }
+  /// As Prediction::difference, the larger of both, as `sweep` takes it.
   [[nodiscard]] double width(const PredictionSpec& widths) const {
     const auto one = [&](const IntervalRow& row) {
       return sim::difference_width(std::hypot(widths.difference, row.adapted ? widths.adapted : 0),
@@ -100,6 +103,26 @@ std::vector<Difference> differences(const std::vector<IntervalRow>& rows) {
   return out;
 }
 
+/// The widths of ratios that the pairs need: of the GPU first, then of the host what is beyond that.
+void add_needed_differences(const std::vector<IntervalRow>& rows, PredictionSpec& out) {
+  std::array<std::vector<double>, kEnumSize<Kind>> host;
+  std::vector<double> gpu;
+  const std::vector<Difference> pairs = differences(rows);
+  for (const Difference& pair : pairs)
+    if (!pair.host_bound() && !pair.a->adapted) gpu.push_back(pair.error());
+  if (!gpu.empty()) out.difference = needed_width(std::move(gpu));
+  for (const Difference& pair : pairs) {
+    if (!pair.host_bound() || pair.a->adapted) continue;
+    const double rest = pair.error() * pair.error() - out.difference * out.difference;
+    host[static_cast<std::size_t>(pair.a->kind)].push_back(std::sqrt(std::max(0.0, rest)) /
+                                                           std::max(pair.moved(), 0.1));
+  }
+  if (auto& recorded = host[static_cast<std::size_t>(Kind::recorded)]; !recorded.empty())
+    out.difference_host = needed_width(std::move(recorded));
+  if (auto& modelled = host[static_cast<std::size_t>(Kind::modelled)]; !modelled.empty())
+    out.difference_model_host = needed_width(std::move(modelled));
+}
+
 std::vector<IntervalRow> without(const std::vector<IntervalRow>& rows, const std::string& program) {
   std::vector<IntervalRow> out;
   std::copy_if(rows.begin(), rows.end(), std::back_inserter(out),
@@ -114,11 +137,12 @@ std::set<std::string> programs_of(const std::vector<IntervalRow>& rows) {
 }
 
 IntervalCheck sum_of(const std::vector<IntervalCheck>& checks, const std::vector<IntervalRow>& rows) {
-  IntervalCheck all{"all", "", 0, 0, 0, static_cast<int>(programs_of(rows).size()), 0, 0};
+  IntervalCheck all{"all", "", 0, 0, 0, static_cast<int>(programs_of(rows).size()), 0, 0, 0};
   for (const IntervalCheck& check : checks) {
     all.rows += check.rows;
     all.inside += check.inside;
     all.left_out += check.left_out;
+    all.left_out_rows += check.left_out_rows;
   }
   return all;
 }
@@ -141,16 +165,7 @@ PredictionSpec needed_widths(const std::vector<IntervalRow>& rows, const Predict
       if (is_of(row, kind)) needed.push_back(needed_of(row, out, kind.width));
     if (!needed.empty()) out.*kind.width = needed_width(std::move(needed));
   }
-  std::vector<double> gpu;
-  std::vector<double> host;
-  std::vector<double> model_host;
-  for (const Difference& pair : differences(rows)) {
-    if (pair.a->adapted) continue;
-    (!pair.host_bound() ? gpu : pair.of_model() ? model_host : host).push_back(pair.error());
-  }
-  if (!gpu.empty()) out.difference = needed_width(std::move(gpu));
-  if (!host.empty()) out.difference_host = needed_width(std::move(host));
-  if (!model_host.empty()) out.difference_model_host = needed_width(std::move(model_host));
+  add_needed_differences(rows, out);
   return out;
 }
 
@@ -163,16 +178,20 @@ std::vector<IntervalCheck> check_intervals(const std::vector<IntervalRow>& rows,
   const PredictionSpec needed = needed_widths(rows, stated);
   std::vector<IntervalCheck> out;
   for (const IntervalKind& kind : kIntervalKinds) {
-    IntervalCheck check{kind.what, kind.stated, stated.*kind.width, needed.*kind.width, 0, 0, 0, 0};
+    IntervalCheck check{kind.what, kind.stated, stated.*kind.width, needed.*kind.width, 0, 0, 0, 0, 0};
     std::vector<IntervalRow> mine;
     std::copy_if(rows.begin(), rows.end(), std::back_inserter(mine), [&](const auto& row) { return is_of(row, kind); });
     check.rows = static_cast<int>(mine.size());
     for (const std::string& program : programs_of(mine)) {
-      const PredictionSpec others = needed_widths(without(rows, program), stated);
+      const std::vector<IntervalRow> rest = without(rows, program);
+      const PredictionSpec others = needed_widths(rest, stated);
+      const bool speaks = std::any_of(rest.begin(), rest.end(), [&](const auto& row) { return is_of(row, kind); });
       ++check.programs;
       for (const IntervalRow& row : mine) {
         if (row.program != program) continue;
         check.inside += is_inside(row, stated) ? 1 : 0;
+        if (!speaks) continue;
+        ++check.left_out_rows;
         check.left_out += is_inside(row, others) ? 1 : 0;
       }
     }
@@ -185,21 +204,29 @@ std::vector<IntervalCheck> check_intervals(const std::vector<IntervalRow>& rows,
 std::vector<IntervalCheck> check_differences(const std::vector<IntervalRow>& rows, const PredictionSpec& stated) {
   const PredictionSpec needed = needed_widths(rows, stated);
   std::vector<IntervalCheck> out{{"ratio of two plans of one source, GPU- or link-bound", "/prediction/difference",
-                                  stated.difference, needed.difference, 0, 0, 0, 0},
+                                  stated.difference, needed.difference, 0, 0, 0, 0, 0},
                                  {"… of a recording, with a host-bound one", "/prediction/difference_host",
-                                  stated.difference_host, needed.difference_host, 0, 0, 0, 0},
+                                  stated.difference_host, needed.difference_host, 0, 0, 0, 0, 0},
                                  {"… of a model, with a host-bound one", "/prediction/difference_model_host",
-                                  stated.difference_model_host, needed.difference_model_host, 0, 0, 0, 0}};
+                                  stated.difference_model_host, needed.difference_model_host, 0, 0, 0, 0, 0}};
+  const auto kind_of = [](const Difference& pair) -> std::size_t {
+    return !pair.host_bound() ? 0 : pair.of_model() ? 2 : 1;
+  };
   for (const std::string& program : programs_of(rows)) {
-    const PredictionSpec others = needed_widths(without(rows, program), stated);
+    const std::vector<IntervalRow> rest = without(rows, program);
+    const PredictionSpec others = needed_widths(rest, stated);
+    std::array<bool, 3> speaks{};
+    for (const Difference& pair : differences(rest)) speaks[kind_of(pair)] = true;
     std::array<bool, 3> any{};
     for (const Difference& pair : differences(rows)) {
       if (pair.a->program != program) continue;
-      const std::size_t kind = !pair.host_bound() ? 0 : pair.of_model() ? 2 : 1;
+      const std::size_t kind = kind_of(pair);
       IntervalCheck& check = out[kind];
       any[kind] = true;
       ++check.rows;
       check.inside += std::abs(pair.error()) <= pair.width(stated) ? 1 : 0;
+      if (!speaks[kind]) continue;
+      ++check.left_out_rows;
       check.left_out += std::abs(pair.error()) <= pair.width(others) ? 1 : 0;
     }
     for (std::size_t i = 0; i < out.size(); ++i) out[i].programs += any[i] ? 1 : 0;

@@ -39,8 +39,9 @@ struct IntervalCheck {
   double needed = 0;
   int rows = 0;
   int programs = 0;
-  int inside = 0;    ///< with the stated widths
-  int left_out = 0;  ///< with the widths that the rows of other programs need
+  int inside = 0;         ///< with the stated widths
+  int left_out = 0;       ///< with the widths that the rows of other programs need
+  int left_out_rows = 0;  ///< of how many: those of kinds that another program has as well
 };
 
 /// One for each kind of step, then one of all.

@@ -66,7 +66,8 @@ Json checks_json(const std::vector<accuracy::IntervalCheck>& checks) {
                    {"rows", check.rows},
                    {"programs", check.programs},
                    {"inside", check.inside},
-                   {"inside_left_out", check.left_out}});
+                   {"inside_left_out", check.left_out},
+                   {"rows_left_out", check.left_out_rows}});
   return out;
 }
 

@@ -259,7 +259,8 @@ std::string half_width(double width) {
 }
 
 std::string share_inside(int inside, int rows) {
-  return fmt::format("{} ({:.0f} %)", inside, rows == 0 ? 0.0 : 100.0 * inside / rows);
+  if (rows == 0) return "–";
+  return fmt::format("{} of {} ({:.0f} %)", inside, rows, 100.0 * inside / rows);
 }
 
 std::string check_table(const std::vector<accuracy::IntervalCheck>& checks) {
@@ -275,7 +276,7 @@ std::string check_table(const std::vector<accuracy::IntervalCheck>& checks) {
       out += fmt::format("| {} | {} | {} | {} | {} | {} | {} | {} |\n", check.what,
                          one ? fmt::format("`{}`", check.stated) : "", one ? half_width(check.width) : "",
                          one ? half_width(check.needed) : "", check.rows, check.programs,
-                         share_inside(check.inside, check.rows), share_inside(check.left_out, check.rows));
+                         share_inside(check.inside, check.rows), share_inside(check.left_out, check.left_out_rows));
   }
   return out;
 }
@@ -288,7 +289,8 @@ std::string interval_table(const AccuracyResult& result) {
   };
   std::string out = fmt::format(
       "### Intervals\n\nEach is to hold {:.0f} % of the measured steps. Needed: the width that holds as many of "
-      "these rows and of one more. Left out: with the widths that the rows of other programs need.\n\n",
+      "these rows and of one more. Left out: with the widths that the rows of other programs need; kinds that one "
+      "program alone has are not counted.\n\n",
       100 * accuracy::kIntervalShare);
   out += tables(result.interval_rows);
   if (result.all_interval_rows.size() > result.interval_rows.size())

@@ -66,10 +66,15 @@ std::string program_line(const sim::Prediction& p, const Settings* source) {
   return line + (changes.empty() ? "; settings: those of the source" : "; changed:" + changes);
 }
 
+/// An end of an interval, in ms: four digits, or all before the point.
+std::string end_of(double ms) {
+  return fmt::format("{:.{}f}", ms, ms >= 1000 ? 0 : ms >= 100 ? 1 : 2);
+}
+
 std::string time_line(const sim::Prediction& p) {
-  std::string line = fmt::format("{:.2f} ms a step{} ({:.4g} to {:.4g})", p.step_ms,
+  std::string line = fmt::format("{:.2f} ms a step{} ({} to {})", p.step_ms,
                                  p.cycle > 1 ? fmt::format(", the mean of {},", p.cycle) : std::string(),
-                                 p.interval.low_ms, p.interval.high_ms);
+                                 end_of(p.interval.low_ms), end_of(p.interval.high_ms));
   if (const double rate = sim::work_per_second(p.work, p.step_ms); rate > 0)
     line += fmt::format(", {:.0f} {}", rate, rate_unit(p.run.settings));
   if (p.model_flops_utilization > 0) line += fmt::format(", MFU {:.0f} %", 100 * p.model_flops_utilization);

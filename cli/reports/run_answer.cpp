@@ -35,7 +35,9 @@ std::vector<std::string> texts_of(const Json& list) {
 void add_capacity(const Run& run, RunAnswer& answer) {
   if (const Json planned = result_of(run, "memory_capacity_bytes"); planned.is_number_unsigned()) {
     answer.capacity = planned.get<Bytes>();
-    answer.capacity_of = run.info.machine;
+    const auto machine = sim::builtin_profile(run.info.machine);
+    const bool whole = machine && sim::memory_options(*machine).capacity == *answer.capacity;
+    answer.capacity_of = whole || !machine ? run.info.machine : "the plan's limit";
     return;
   }
   const auto named = run.info.machine.empty() ? sim::builtin_profile_of(run.info.gpu) : run.info.machine;
@@ -46,11 +48,21 @@ void add_capacity(const Run& run, RunAnswer& answer) {
   }
 }
 
-/// The largest of any step: reserved memory of a later one is not always more.
+/// What `plan` and `compare` say: of a plan its own peak, the largest where its steps differ; of a recording the
+/// largest of any step.
 void add_peak(const Run& run, RunAnswer& answer) {
-  for (const StepRecord& step : run.steps)
-    if (step.recording != Recording::trace && step.peaks.reserved > 0)
-      answer.peak_reserved = std::max(answer.peak_reserved.value_or(0), step.peaks.reserved);
+  if (const Json planned = result_of(run, "peak_reserved_bytes"); planned.is_number_unsigned()) {
+    answer.peak_reserved = planned.get<Bytes>();
+    const Json steps = result_of(run, "steps");
+    const auto peaks = steps.is_array() ? steps : Json::array();
+    for (const Json& step : peaks)
+      if (step.is_object() && step.value("peak_reserved_bytes", Json()).is_number_unsigned())
+        answer.peak_reserved = std::max(*answer.peak_reserved, step["peak_reserved_bytes"].get<Bytes>());
+  } else {
+    for (const StepRecord& step : run.steps)
+      if (step.recording != Recording::trace && step.peaks.reserved > 0)
+        answer.peak_reserved = std::max(answer.peak_reserved.value_or(0), step.peaks.reserved);
+  }
   answer.out_of_memory = std::any_of(run.allocator.begin(), run.allocator.end(), [](const AllocatorRecord& record) {
     return record.action == AllocatorAction::oom;
   });
@@ -98,6 +110,7 @@ RunAnswer run_answer(const Run& run) {
   std::erase_if(answer.warnings, [&](const std::string& text) {
     return std::find(answer.not_valid.begin(), answer.not_valid.end(), text) != answer.not_valid.end();
   });
+  answer.deadlock = result_of(run, "deadlock").is_string();
   add_capacity(run, answer);
   add_peak(run, answer);
   add_time(run, answer);
@@ -126,6 +139,7 @@ Json run_answer_json(const RunAnswer& answer) {
 
 std::string_view fits_word(const RunAnswer& answer) {
   if (answer.out_of_memory) return "out of memory";
+  if (answer.deadlock) return "deadlocks";
   if (!answer.peak_reserved || !answer.capacity) return "";
   return *answer.peak_reserved <= *answer.capacity ? "fits" : "does not fit";
 }

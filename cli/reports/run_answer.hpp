@@ -20,6 +20,7 @@ struct RunAnswer {
   std::vector<std::string> warnings;
   bool valid = true;
   bool out_of_memory = false;
+  bool deadlock = false;
   std::optional<double> step_ms;
   std::string step_source;  ///< "predicted", "measured" or "profiled"
   std::optional<double> uncertainty;
@@ -35,7 +36,7 @@ struct RunAnswer {
 /// The page's piece "answer" (docs/view.md).
 [[nodiscard]] Json run_answer_json(const RunAnswer& answer);
 
-/// One cell of a list: "fits", "does not fit", "out of memory", or empty where the capacity is not known.
+/// One cell of a list: "fits", "does not fit", "out of memory", "deadlocks", or empty where the capacity is not known.
 [[nodiscard]] std::string_view fits_word(const RunAnswer& answer);
 
 }  // namespace foreshard::cli

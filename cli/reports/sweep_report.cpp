@@ -112,6 +112,33 @@ void print_counts(std::ostream& out, const SweepResult& result) {
   out << '\n';
 }
 
+/// The ranges' options of a point; all of them where none differs between points.
+std::string answer_options(const SweepResult& result, const SweepPoint& point) {
+  std::string options = options_of(result, point, true);
+  if (options.empty()) options = options_of(result, point);
+  return options.empty() ? "the source's settings" : options;
+}
+
+/// What the slowest of the valid points takes, for one token or sample where batches differ; empty: it is the best.
+std::string slowest_words(const SweepResult& result, const SweepPoint& best) {
+  const auto time = [](const SweepPoint& point) {
+    return point.tokens_per_s_per_gpu > 0 ? 1 / point.tokens_per_s_per_gpu : point.step_ms;
+  };
+  const SweepPoint* slowest = nullptr;
+  for (const SweepPoint& point : result.points) {
+    if (point.state != SweepPoint::State::ran || !point.has_time || point.valid != best.valid) continue;
+    if ((point.tokens_per_s_per_gpu > 0) != (best.tokens_per_s_per_gpu > 0)) continue;
+    if (slowest == nullptr || time(point) > time(*slowest)) slowest = &point;
+  }
+  if (slowest == nullptr || !best.has_time || slowest == &best) return {};
+  const bool alike = sim::work_of_step(slowest->settings) == sim::work_of_step(best.settings);
+  return fmt::format("; the slowest, {}, takes {:.1f} % longer{}", answer_options(result, *slowest),
+                     100 * (time(*slowest) / time(best) - 1),
+                     alike                   ? ""
+                     : counts_tokens(result) ? " a token"
+                                             : " a sample");
+}
+
 /// Where batch or sequence length differ: the point with the most samples or tokens a step that fits.
 void print_most_that_fits(std::ostream& out, const SweepResult& result) {
   const bool sizes = std::any_of(result.ranges.begin(), result.ranges.end(), [](const Range& range) {
@@ -127,7 +154,7 @@ void print_most_that_fits(std::ostream& out, const SweepResult& result) {
     if (more) most = &point;
   }
   if (!sizes || most == nullptr || work(*most) <= 0) return;
-  out << fmt::format("most that fits: {}: {:.0f} {} a GPU and step, {} reserved\n", options_of(result, *most),
+  out << fmt::format("most that fits: {}: {:.0f} {} a GPU and step, {} reserved\n", answer_options(result, *most),
                      work(*most), counts_tokens(result) ? "tokens" : "samples", format_bytes(most->peaks.reserved));
 }
 
@@ -139,12 +166,11 @@ void print_answer(std::ostream& out, const SweepResult& result) {
     return;
   }
   const SweepPoint& best = result.points[*result.best];
-  const std::string options = options_of(result, best);
-  out << fmt::format("best{}: {}{}, {} reserved{}\n",
+  out << fmt::format("best{}: {}{}, {} reserved{}{}\n",
                      result.memory_limit ? " within " + format_bytes(*result.memory_limit) : std::string(),
-                     options.empty() ? "the source's settings" : options,
+                     answer_options(result, best),
                      best.has_time ? fmt::format(": {} a step", milliseconds(best.step_ms)) : std::string(),
-                     format_bytes(best.peaks.reserved), best.valid ? "" : "; not valid");
+                     format_bytes(best.peaks.reserved), slowest_words(result, best), best.valid ? "" : "; not valid");
   if (!result.ties.empty())
     out << fmt::format("no difference to {} other{}: the ratio of two plans of one source is known to ±{:.1f} %\n",
                        result.ties.size(), result.ties.size() == 1 ? "" : "s", best.difference * 100);

@@ -95,7 +95,7 @@ Json remedies_json(const std::vector<sim::TimeRemedy>& remedies) {
 }
 
 void add_remedies_json(const TimeReport& report, Json& json) {
-  json["remedies_missing"] = text_or_null(report.no_remedies);
+  json["remedies_missing"] = report.remedies ? Json(nullptr) : text_or_null(report.no_remedies);
   json["not_simulated"] = not_simulated(report);
   json["machine"] = text_or_null(report.machine);
   json["machine_note"] = text_or_null(report.machine_note);

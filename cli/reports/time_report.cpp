@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "core/base/units.hpp"
+#include "core/explain_time/phase_times.hpp"
 #include "core/explain_time/time_words.hpp"
 #include "core/straggler/straggler_text.hpp"
 
@@ -86,43 +87,17 @@ void print_causes(std::ostream& out, const TimeReport& report, bool detail) {
                        report.reported->ms);
 }
 
-/// A phase's share of each group of causes.
-struct PhaseTimes {
-  std::string name;
-  Nanoseconds compute, communication, host, gaps;
-};
-
-std::vector<PhaseTimes> phase_times(const TimeReport& report) {
-  const TimeExplanation& e = report.time;
-  std::vector<PhaseTimes> phases;
-  const auto of = [&](const std::string& name) -> PhaseTimes& {
-    const auto known = std::find_if(phases.begin(), phases.end(), [&](const auto& p) { return p.name == name; });
-    return known != phases.end() ? *known : phases.emplace_back(PhaseTimes{name, {}, {}, {}, {}});
-  };
-  for (const PathRow& row : report.critical_path)
-    for (const PathStretch& stretch : row.pattern)
-      if (stretch.computes) of(stretch.phase).compute += stretch.time - stretch.idle;
-  for (const IdlePart& part : e.parts) {
-    PhaseTimes& phase = of(e.gaps[part.gap].phase);
-    (is_host(part.cause)                                               ? phase.host
-     : is_communication(part.cause) || part.cause == IdleCause::copies ? phase.communication
-                                                                       : phase.gaps) += part.length();
-  }
-  return phases;
-}
-
 void print_phases(std::ostream& out, const TimeReport& report) {
   out << "\nby phase, ms\n";
   const auto right = Align::right;
   Table table({{"phase"},
                {"compute", right},
-               {"communication", right},
+               {"exposed communication", right},
                {"host", right},
-               {"launches and gaps", right},
+               {"other", right},
                {"sum", right}});
-  for (const PhaseTimes& p : phase_times(report))
-    table.row({phase_name(p.name), ms(p.compute), ms(p.communication), ms(p.host), ms(p.gaps),
-               ms(p.compute + p.communication + p.host + p.gaps)});
+  for (const PhaseTime& p : phase_times(report.run, report.time))
+    table.row({phase_name(p.phase), ms(p.compute), ms(p.exposed_communication), ms(p.host), ms(p.other), ms(p.sum())});
   table.print(out);
 }
 

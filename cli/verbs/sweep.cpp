@@ -123,6 +123,15 @@ void tell(const SweepOptions& options, const SweepResult& result, const sim::Mac
   request.on_point = [&, doubted](const sim::SweepPoint& point) { file.row(progress_row(result, point, doubted)); };
 }
 
+/// Where no setting was given: those that leave the program as it is.
+void add_usual_ranges(std::vector<Range>& ranges) {
+  if (!ranges.empty()) return;
+  add_values(ranges, "forward_prefetch", {"implicit", "1", "2"});
+  add_values(ranges, "backward_prefetch", {"default", "1", "2"});
+  add_values(ranges, "reshard_after_forward", {"true", "false"});
+  add_values(ranges, "all_gather", {"nccl", "copy-engine"});
+}
+
 Result<SweepResult> run_points(const SweepOptions& options, const traces::Source& source,
                                const sim::MachineProfile& machine, sim::WorkloadSource& workloads, Console& console) {
   FORESHARD_TRY(sim::check_memory_limit(options.memory_limit, machine));
@@ -135,6 +144,7 @@ Result<SweepResult> run_points(const SweepOptions& options, const traces::Source
   FORESHARD_TRY(given);
   result.ranges = std::move(given->ranges);
   result.files = std::move(given->files);
+  add_usual_ranges(result.ranges);
   Progress progress(console, "points");
   sim::SweepRequest request;
   request.base = source.settings;

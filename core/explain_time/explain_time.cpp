@@ -177,7 +177,7 @@ class Explainer {
     CollectiveDelays::Slowing slowing = delays_.slowing(op);
     const Wait wait = waits_.of(op);
     if (wait.queued_behind != kNoDeviceOp) {
-      slowing.time += op_at(op).start - std::max(wait.at, out_.begin);
+      slowing.time += std::max(Nanoseconds{}, op_at(op).start - std::max(wait.at, out_.begin));
       slowing.beside = wait.queued_behind;
     }
     const Nanoseconds slower = std::min(slowing.time, to - from);
@@ -206,7 +206,7 @@ class Explainer {
     for (std::size_t i = first; i < out_.parts.size(); ++i) {
       IdlePart& part = out_.parts[i];
       if (!joined.empty() && joined.back().cause == part.cause && joined.back().op == part.op &&
-          joined.back().host == part.host)
+          joined.back().host == part.host && joined.back().behind == part.behind && joined.back().rank == part.rank)
         joined.back().end = part.end;
       else
         joined.push_back(std::move(part));
@@ -234,10 +234,13 @@ Result<TimeExplanation> explain_time(const Run& run, const std::optional<std::in
   std::string list;
   for (const StepRecord& record : run.steps)
     if (record.device_end) list += (list.empty() ? "" : ", ") + std::to_string(record.index);
+  if (list.empty() && run.device_ops.empty() && run.info.kind == RunKind::imported)
+    return fail(ErrorKind::input, "no device ops were recorded, so there is no time to explain", run.info.name,
+                "import the run with --trace");
   if (list.empty())
     return run.info.kind == RunKind::imported
-               ? fail(ErrorKind::input, "no device ops were recorded, so there is no time to explain", run.info.name,
-                      "import the run with --trace")
+               ? fail(ErrorKind::input, "no step was recorded whole, so there is no time to explain", run.info.name,
+                      "profile whole steps: from before zero_grad or forward to behind the optimizer's step")
                : fail(ErrorKind::input, "none of its steps came to an end, so there is no time to explain",
                       run.info.name, "explain it without --time: it ran out of memory, or deadlocks");
   return fail(ErrorKind::usage, wanted ? "it has no step " + std::to_string(*wanted) + " on the GPU" : "no step ended",

@@ -85,9 +85,11 @@ Wait OpWaits::of(std::size_t index) const {
   if (wait.at.count != INT64_MIN && op.start - wait.at <= latency) return wait;
   const std::size_t source = last_end(op, wait.at);
   const bool collective = op.kind == DeviceOpRecord::Kind::collective;
-  if (!all_events_ && collective &&
-      op.start - std::max(wait.at, source == kNone ? wait.at : run_.device_ops[source].end) > kBarrier) {
-    wait.for_peers = wait.at.count != INT64_MIN;
+  const bool known = wait.at.count != INT64_MIN;
+  if (!known && source == kNone) return wait;
+  const Nanoseconds last = source == kNone ? wait.at : std::max(wait.at, run_.device_ops[source].end);
+  if (!all_events_ && collective && op.start - last > kBarrier) {
+    wait.for_peers = known;
     return wait;
   }
   if (source == kNone) return wait;

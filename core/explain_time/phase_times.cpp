@@ -47,6 +47,12 @@ void add_compute(const Run& run, const Places& places, const TimeExplanation& ex
 
 }  // namespace
 
+std::string phase_at(const Run& run, Recording recording, Nanoseconds time) {
+  for (const PhaseRecord& phase : run.phases)
+    if (phase.recording == recording && phase.start <= time && time < phase.end) return phase.name;
+  return {};
+}
+
 std::vector<PhaseTime> phase_times(const Run& run, const TimeExplanation& explanation) {
   Rows rows;
   for (const PhaseRecord& phase : run.phases)
@@ -58,11 +64,12 @@ std::vector<PhaseTime> phase_times(const Run& run, const TimeExplanation& explan
     if (op.kind == DeviceOpRecord::Kind::collective && op.end > op.start) collectives.emplace_back(op.start, op.end);
   collectives = explain_time_detail::united(std::move(collectives));
   for (const IdlePart& part : explanation.parts) {
-    PhaseTime& row = rows[explanation.gaps[part.gap].phase];
+    const bool host = is_host(part.cause);
+    PhaseTime& row = rows[host ? phase_at(run, explanation.recording, part.start) : explanation.gaps[part.gap].phase];
     const Nanoseconds exposed =
         explain_time_detail::length(explain_time_detail::within(collectives, part.start, part.end));
     row.exposed_communication += exposed;
-    (is_host(part.cause) ? row.host : row.other) += part.length() - exposed;
+    (host ? row.host : row.other) += part.length() - exposed;
   }
   return rows.taken();
 }

@@ -13,8 +13,8 @@
 namespace foreshard {
 
 struct PhaseTime {
-  std::string phase;  ///< "forward", …, of the call that issued the op, or the op that ended the wait; empty: between
-                      ///< phases
+  std::string phase;  ///< "forward", …, of the call that issued the op, or the op that ended the wait; of the host's
+                      ///< lateness what it was at then; empty: between phases
   Nanoseconds compute;
   Nanoseconds exposed_communication;  ///< a collective runs, and nothing computes
   Nanoseconds host;                   ///< neither, and the host had not issued the next op
@@ -22,6 +22,9 @@ struct PhaseTime {
 
   [[nodiscard]] Nanoseconds sum() const { return compute + exposed_communication + host + other; }
 };
+
+/// The phase that the host is in at `time`; empty: between phases.
+[[nodiscard]] std::string phase_at(const Run& run, Recording recording, Nanoseconds time);
 
 /// By phase, in the order of the run's; phases without time are left out. `explanation`: of `run`.
 [[nodiscard]] std::vector<PhaseTime> phase_times(const Run& run, const TimeExplanation& explanation);

@@ -7,6 +7,7 @@
 
 #include "core/base/units.hpp"
 #include "core/device/collective_names.hpp"
+#include "core/explain_time/phase_times.hpp"
 
 namespace foreshard {
 namespace {
@@ -111,11 +112,11 @@ std::string communication_words(const Run& run, const TimeExplanation& e, const 
 }
 
 /// The phase in which the host is late for longest.
-std::string host_phase(const TimeExplanation& e) {
+std::string host_phase(const Run& run, const TimeExplanation& e) {
   std::vector<std::pair<std::string, Nanoseconds>> phases;
   for (const IdlePart& part : e.parts) {
     if (!is_host(part.cause)) continue;
-    const std::string& phase = e.gaps[part.gap].phase;
+    const std::string phase = phase_at(run, e.recording, part.start);
     const auto known = std::find_if(phases.begin(), phases.end(), [&](const auto& p) { return p.first == phase; });
     if (known == phases.end())
       phases.emplace_back(phase, part.length());
@@ -250,14 +251,18 @@ std::string time_headline(const Run& run, const TimeExplanation& e) {
     if (cause == IdleCause::kernel_gap || cause == IdleCause::launch) gaps += time;
   }
   const std::string step = in_ms(e.length());
+  // Waits for ranks before a copy-engine collective begins are no time of its own, and so not exposed.
+  const bool waits = communication.count > e.exposed_communication.count + e.exposed_communication.count / 20;
+  const auto exposed_words = [&](const std::string& of) {
+    return in_ms(waits ? communication : e.exposed_communication) + of +
+           (waits ? "wait for communication" : "are exposed communication");
+  };
   const Nanoseconds least = e.length().scaled(kWorthSaying);
   std::vector<std::pair<Nanoseconds, std::string>> clauses{
-      {communication, fmt::format("{} of {} a step are exposed communication{}", in_ms(e.exposed_communication), step,
-                                  communication_words(run, e, totals))},
-      {host, fmt::format("the host is late for {} of {} a step, most of it {}", in_ms(host), step, host_phase(e))},
+      {communication, exposed_words(" of " + step + " a step ") + communication_words(run, e, totals)},
+      {host, fmt::format("the host is late for {} of {} a step, most of it {}", in_ms(host), step, host_phase(run, e))},
       {gaps, fmt::format("gaps between kernels and launch latencies take {} of {} a step", in_ms(gaps), step)}};
-  const std::string shorter[] = {fmt::format("{} are exposed communication", in_ms(e.exposed_communication)),
-                                 fmt::format("the host is late for {}", in_ms(host)),
+  const std::string shorter[] = {exposed_words(" "), fmt::format("the host is late for {}", in_ms(host)),
                                  fmt::format("gaps between kernels take {}", in_ms(gaps))};
   const auto most = static_cast<std::size_t>(
       std::max_element(clauses.begin(), clauses.end(), [](const auto& a, const auto& b) { return a.first < b.first; }) -

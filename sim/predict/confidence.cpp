@@ -41,8 +41,10 @@ bool moves_collectives(const Settings& recorded, const Settings& wanted) {
 void rest_on_collectives(double half_width, Prediction& p) {
   const double more = std::exp(half_width) - 1;
   const double less = 1 - std::exp(-half_width);
-  p.interval.rests_on.push_back({Basis::collectives, -std::log(1 - less * p.exposed_communication_ms / p.step_ms),
-                                 std::log(1 + more * p.communication_ms / p.step_ms)});
+  const double longer = std::log(1 + more * p.communication_ms / p.step_ms);
+  p.difference = std::hypot(p.difference, longer);
+  p.interval.rests_on.push_back(
+      {Basis::collectives, -std::log(1 - less * p.exposed_communication_ms / p.step_ms), longer});
 }
 
 /// Whether each of foreshard's own kernels in the program was measured on the machine.
@@ -99,6 +101,8 @@ void judge_basis(const PredictionSpec& spec, const Workload& workload, const Set
       gpu = std::hypot(gpu, spec.adapted);
     }
   }
+  if (std::abs(p.host_scale.anchor - 1) > spec.anchor_range && !p.host_bound)
+    rest_on(Basis::anchor, std::abs(std::log(p.host_scale.anchor)), p);
   const double below = bound.faster_ms > 0 ? std::log(bound.step_ms / bound.faster_ms) : 0;
   const double above = bound.step_ms > 0 ? std::log(bound.slower_ms / bound.step_ms) : 0;
   if (host.range > 0) {

@@ -32,7 +32,8 @@ enum class Basis : std::uint8_t {
   modelled_host = 4,  ///< the speed of a host that nothing says anything of
   elsewhere = 5,      ///< a machine, a scale or kernels that nothing was measured on
   collectives = 6,    ///< collectives of ranks or links that nothing was measured on
-  steps = 7,          ///< recorded steps that differ: kernels scaled from another length, a sample of steps
+  anchor = 7,         ///< a factor between simulated and measured that no reference run of one speed needs
+  steps = 8,          ///< recorded steps that differ: kernels scaled from another length, a sample of steps
 };
 
 struct RestsOn {
@@ -67,7 +68,8 @@ void close_interval(double step_ms, Interval& interval);
 
 template <>
 struct foreshard::EnumNames<foreshard::sim::Basis> {
-  static constexpr std::array<std::string_view, 8> kNames{"recorded",      "adapted",   "modelled",    "recorded_host",
-                                                          "modelled_host", "elsewhere", "collectives", "steps"};
+  static constexpr std::array<std::string_view, 9> kNames{"recorded",      "adapted",       "modelled",
+                                                          "recorded_host", "modelled_host", "elsewhere",
+                                                          "collectives",   "anchor",        "steps"};
 };
 static_assert(foreshard::names_end_with(foreshard::sim::Basis::steps));

@@ -29,10 +29,18 @@ StepFlops flops_of(const Program& program) {
   return out;
 }
 
+bool has_frozen(const Workload& workload) {
+  for (const Unit& unit : workload.units)
+    for (const Parameter& parameter : unit.parameters)
+      if (!parameter.requires_grad) return true;
+  return false;
+}
+
 }  // namespace
 
 double model_flops(const Workload& workload) {
   if (workload.steps.empty()) return 0;
+  if (workload.settings.checkpoint != Checkpoint::none && has_frozen(workload)) return 0;
   const StepFlops found = flops_of(workload.steps.back());
   return found.forward + std::min(found.backward, 2 * found.forward);
 }

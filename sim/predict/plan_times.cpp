@@ -20,10 +20,12 @@ void warn(const PredictionSpec& spec, bool modelled, Prediction& p) {
                                                 "the step",
                     p.host_ms, p.gpu_step_ms));
   if (std::abs(p.host_scale.anchor - 1) > spec.anchor_range)
-    p.warnings.push_back(fmt::format(
-        "the recorded settings simulate {:.0f} % away from what was measured there: the machine differs from "
-        "the profile, or another rank or the host holds this one up",
-        (p.host_scale.anchor - 1) * 100));
+    estimate(
+        fmt::format("the recorded settings simulate {:.0f} % away from what was measured there, and the plan takes "
+                    "that for compute: the machine differs from the profile, or another rank holds this one up "
+                    "(`explain --time`, and `import` of every rank, tell)",
+                    (p.host_scale.anchor - 1) * 100),
+        p);
   if (p.host_scale.source == HostScale::Source::none && !modelled)
     p.warnings.push_back(
         "no unprofiled step times came with the capture (about's `measured`): host times are those "

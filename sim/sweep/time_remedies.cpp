@@ -67,7 +67,7 @@ class Finder {
     for (const std::string& why : outcome.not_valid)
       if (std::find(base_.not_valid.begin(), base_.not_valid.end(), why) == base_.not_valid.end())
         remedy.not_valid.push_back(why);
-    const double least = out_.step_ms * out_.same;
+    const double least = out_.step_ms * std::max(out_.same, outcome.difference);
     const bool faster = remedy.saved_ms >= least;
     const bool valid = remedy.not_valid.empty();
     (!valid                     ? out_.not_valid

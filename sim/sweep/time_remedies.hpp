@@ -37,7 +37,8 @@ struct TimeRemedies {
   double step_ms = 0;
   double exposed_communication_ms = 0;
   bool host_bound = false;
-  double same = 0;                        ///< differences below this part of the step are none (Prediction::difference)
+  double same =
+      0;  ///< Prediction::difference of the run: smaller differences are none, nor are those below the remedy's own
   std::vector<TimeRemedy> faster;         ///< valid, most time saved first; several changes together come first
   std::vector<TimeRemedy> not_valid;      ///< outside of what the model was calibrated on; most time saved first
   std::vector<TimeRemedy> no_difference;  ///< valid, in the order in which they were tried

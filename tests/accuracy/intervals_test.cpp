@@ -69,7 +69,9 @@ TEST_CASE("a program that is left out is held against the widths of the others")
   CHECK(checks[0].programs == 2);
   CHECK(checks[0].inside == 10);
   CHECK(checks[0].left_out == 9);
+  CHECK(checks[0].left_out_rows == 10);
   CHECK(checks.back().rows == 10);
+  CHECK(check_intervals(std::vector<IntervalRow>(rows.begin(), rows.begin() + 9), {})[0].left_out_rows == 0);
 }
 
 TEST_CASE("what both plans of one source miss alike is not in their ratio") {
@@ -106,10 +108,16 @@ TEST_CASE("the widths of h200 are those that the committed rows need") {
   const auto checks = check_intervals(rows, stated);
   const IntervalCheck& all = checks.back();
   CAPTURE(all.rows, all.inside, all.left_out);
-  CHECK(all.left_out >= 0.85 * all.rows);
-  CHECK(all.left_out <= 0.95 * all.rows);
+  CHECK(all.left_out_rows >= 300);
+  CHECK(all.left_out >= 0.85 * all.left_out_rows);
+  CHECK(all.left_out <= 0.95 * all.left_out_rows);
   CHECK(all.inside >= 0.85 * all.rows);
   CHECK(all.inside <= 0.95 * all.rows);
+  for (const IntervalCheck& check : check_differences(rows, stated)) {
+    CAPTURE(check.what, check.rows, check.inside);
+    CHECK(check.inside >= 0.85 * check.rows);
+    CHECK(check.inside <= 0.96 * check.rows);
+  }
 }
 
 }  // namespace

@@ -41,9 +41,10 @@ TEST_CASE("what fits says what is left, how fast it is and what the step consist
   other.model_flops_utilization = 0.382;
   CHECK(answer_lines(other, &other.run.settings)[1].find("tokens/s/GPU, MFU 38 %; GPU-bound") != std::string::npos);
   CHECK(lines[0] == "fits: 60 GiB of 80 GiB reserved at the peak, 20 GiB (25 %) left");
-  CHECK(lines[1] ==
-        "200.00 ms a step (194 to 207.3), 10000 tokens/s/GPU; GPU-bound: 75 % compute, 20 % exposed communication, 5 % "
-        "neither");
+  CHECK(
+      lines[1] ==
+      "200.00 ms a step (194.0 to 207.3), 10000 tokens/s/GPU; GPU-bound: 75 % compute, 20 % exposed communication, 5 % "
+      "neither");
   sim::Prediction retried = fits();
   retried.num_alloc_retries = 2;
   CHECK(answer_lines(retried, &retried.run.settings)[0].find("; only with 2 retries") != std::string::npos);

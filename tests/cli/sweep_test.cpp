@@ -93,7 +93,7 @@ TEST_CASE("the table names the best, its ties and its Python") {
   const Answer answer = run_cli(small({"--forward-prefetch", "implicit,1", "--unshard-async", "true,false"}));
   CHECK(answer.status == 0);
   CHECK(answer.out.find("4 points of mlp on h200: 4 ran") != std::string::npos);
-  CHECK(answer.out.find("best: --gpus 4 --forward-prefetch") != std::string::npos);
+  CHECK(answer.out.find("best: --forward-prefetch") != std::string::npos);
   CHECK(answer.out.find("samples/s/GPU") != std::string::npos);
   CHECK(answer.out.find("fully_shard(block") != std::string::npos);
 }

@@ -42,6 +42,7 @@ TEST_CASE("frozen parameters take less") {
   const double all = model_flops(llama(Checkpoint::none));
   CHECK(frozen > 0.6 * all);
   CHECK(frozen < 0.75 * all);
+  CHECK(model_flops(llama(Checkpoint::blocks, model)) == 0);
 }
 
 TEST_CASE("MFU is over the data sheet's rate of the products' dtype") {
