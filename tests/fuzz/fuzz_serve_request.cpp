@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <string_view>
 
 #include "core/base/check.hpp"
@@ -22,9 +23,15 @@ std::string written(const Asked& asked) {
       return fmt::format("/run/{}/sql", asked.run);
     case Asked::What::progress:
       return fmt::format("/run/{}/progress?from={}", asked.run, asked.from);
-    default:
+    case Asked::What::piece:
       return fmt::format("/run/{}/{}/{}", asked.run, asked.generation, asked.name);
+    case Asked::What::comparison:
+      return fmt::format("/compare/{}/{}/", asked.run, asked.other);
+    case Asked::What::comparison_piece:
+      return fmt::format("/compare/{}/{}/{}/{}/{}", asked.run, asked.other, asked.generation, asked.other_generation,
+                         asked.name);
   }
+  FORESHARD_CHECK(false, "a kind of target that is not written here");
 }
 
 }  // namespace
