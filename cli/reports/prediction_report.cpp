@@ -178,7 +178,8 @@ Json prediction_json(const std::string& source, const Settings* before, const Wo
   json["calibration"] = {{"host_scale", p.host_scale.factor},
                          {"source", source_name(p.host_scale.source)},
                          {"anchor", p.host_scale.anchor},
-                         {"measured_step_ms", p.host_scale.measured_ms}};
+                         {"measured_step_ms", p.host_scale.measured_ms},
+                         {"late_rank", p.host_scale.late_rank < 0 ? Json(nullptr) : Json(p.host_scale.late_rank)}};
   json["recorded_on"] = recorded_on_json(p);
   json["settings"] = Json::object();
   for (const auto& [key, value] : setting_options(p.run.settings))

@@ -15,6 +15,9 @@ struct Measured {
   std::vector<double> step_ms;
   std::vector<double> host_issue_ms;  ///< the first entry is unthrottled: it began after a synchronise
   std::uint32_t cycle = 1;            ///< after how many steps their sizes repeat; 1: all are equal (Workload::cycle)
+  /// Another rank, which this one waited for (core/straggler/straggler.hpp, from every rank's trace); −1: none is
+  /// known. These steps are as long as that rank's then.
+  std::int32_t late_rank = -1;
 
   /// Steps that are slower than those after them: first use, and a start from an idle GPU. The reference recorder
   /// leaves out as many (`step_ms_median`).

@@ -103,6 +103,7 @@ void judge_basis(const PredictionSpec& spec, const Workload& workload, const Set
   }
   if (std::abs(p.host_scale.anchor - 1) > spec.anchor_range && !p.host_bound)
     rest_on(Basis::anchor, std::abs(std::log(p.host_scale.anchor)), p);
+  if (p.host_scale.late_rank >= 0 && !from_model(workload)) rest_on(Basis::anchor, std::log1p(spec.anchor_range), p);
   const double below = bound.faster_ms > 0 ? std::log(bound.step_ms / bound.faster_ms) : 0;
   const double above = bound.step_ms > 0 ? std::log(bound.slower_ms / bound.step_ms) : 0;
   if (host.range > 0) {

@@ -124,7 +124,8 @@ Result<HostScale> find_host_scale(const Workload& workload, const MachineProfile
   auto bound = host_bound(workload, workload.settings, machine, found.factor);
   FORESHARD_TRY(bound);
   found.host_bound = bound->host_bound;
-  const bool comparable = found.measured_ms > 0 && steps_repeat(workload);
+  found.late_rank = workload.measured->late_rank;
+  const bool comparable = found.measured_ms > 0 && steps_repeat(workload) && found.late_rank < 0;
   if (bound->host_bound && comparable) {
     found.factor = search.bisect([&](double f) { return search.steady_ms(f); }, found.measured_ms);
     found.source = HostScale::Source::steady;

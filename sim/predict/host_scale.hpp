@@ -22,8 +22,10 @@ struct HostScale {
   /// The same for the clock of the recorded steps, which memory-history recording slows: what decides when
   /// record_stream's frees are seen in the steps whose peaks a recording reports.
   double recorded_factor = 1;
-  double anchor = 1;        ///< k: measured steady step / simulated, of a GPU-bound capture whose steps repeat; else 1
-  bool host_bound = false;  ///< the captured settings
+  double anchor = 1;  ///< k: measured steady step / simulated, of a GPU-bound capture whose steps repeat and whose
+                      ///< ranks keep up; else 1
+  std::int32_t late_rank = -1;  ///< Measured::late_rank: what was measured is that rank's step, not this one's
+  bool host_bound = false;      ///< the captured settings
   double measured_ms = 0;   ///< median of the unprofiled steps after the first two, or where steps differ the mean of
                             ///< whole cycles (Measured::steady_ms); 0: not measured
   double simulated_ms = 0;  ///< the captured settings, simulated with the factor, before the anchor

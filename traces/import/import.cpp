@@ -7,6 +7,7 @@
 #include "core/allocator/replay.hpp"
 #include "core/compare/places.hpp"
 #include "core/settings/settings_table.hpp"
+#include "core/straggler/straggler.hpp"
 #include "sim/machine/profile.hpp"
 #include "traces/capture/capture.hpp"
 #include "traces/capture/timing.hpp"
@@ -88,8 +89,9 @@ class Importer {
       return fail(ErrorKind::usage, "nothing to import", {}, "give --snapshot, --trace, or both");
     if (request_.trace.empty() && !request_.rank_traces.empty())
       return fail(ErrorKind::usage, "further ranks' traces need a first one");
-    for (const auto part : {&Importer::read_files, &Importer::settle, &Importer::take_snapshot, &Importer::take_trace,
-                            &Importer::take_ranks, &Importer::take_log, &Importer::take_workload})
+    for (const auto part :
+         {&Importer::read_files, &Importer::settle, &Importer::take_snapshot, &Importer::take_trace,
+          &Importer::take_ranks, &Importer::take_log, &Importer::note_late_rank, &Importer::take_workload})
       if (auto done = (this->*part)(); !done) return blamed(std::move(done).error());
     add_memory_side();
     finish();
@@ -125,6 +127,7 @@ class Importer {
   Result<void> settle();
   Result<void> take_trace();
   Result<void> take_ranks();
+  Result<void> note_late_rank();
   Result<void> take_snapshot();
   Result<void> take_log();
   Result<void> take_workload();
@@ -322,6 +325,16 @@ Result<void> Importer::take_ranks() {
     FORESHARD_TRY(ranks.add({file, std::move(*trace)}));
   }
   ranks.finish();
+  return {};
+}
+
+/// Steps were measured while another rank was late, as the profiled ones show.
+Result<void> Importer::note_late_rank() {
+  Run& r = run();
+  if (!r.measured) return {};
+  const auto found = find_stragglers(r);
+  if (found && found->late && found->late->rank != r.ranks.front().rank)
+    r.measured->late_rank = static_cast<std::int32_t>(found->late->rank);
   return {};
 }
 

@@ -104,6 +104,8 @@ std::optional<Measured> load_measured(Loader& loader, bool present) {
       out.host_issue_ms.push_back(row.value);
     } else if (row.series == "cycle" && row.value >= 1 && row.value <= UINT32_MAX) {
       out.cycle = static_cast<std::uint32_t>(row.value);
+    } else if (row.series == "late_rank" && row.value >= 0 && row.value <= INT32_MAX) {
+      out.late_rank = static_cast<std::int32_t>(row.value);
     } else {
       loader.refuse(fmt::format("measured: unknown series '{}'", row.series));
     }

@@ -196,8 +196,10 @@ constexpr std::array kResult{
     Column{"value", kText, false, "Its value as JSON."},
 };
 constexpr std::array kMeasured{
-    Column{"series", kText, false, "`step_ms`, `host_issue_ms`, or `cycle` where steps differ."},
-    Column{"value", kReal, false, "Milliseconds, one row a step; of `cycle`, after how many steps sizes repeat."},
+    Column{"series", kText, false,
+           "`step_ms`, `host_issue_ms`, `cycle` where steps differ, or `late_rank` where one is known."},
+    Column{"value", kReal, false,
+           "Milliseconds, one row a step; of `cycle`, after how many steps sizes repeat; the late rank."},
 };
 constexpr std::array kLabel{
     Column{"text", kText, false, "The name; other tables hold this row's `id`."},

@@ -210,6 +210,7 @@ inline constexpr std::array kMeasuredFields{
     FORESHARD_FIELD(Measured, "step_ms", step_ms),
     FORESHARD_FIELD(Measured, "host_issue_ms", host_issue_ms),
     FORESHARD_FIELD(Measured, "cycle", cycle),
+    FORESHARD_FIELD(Measured, "late_rank", late_rank),
 };
 
 }  // namespace foreshard::traces

@@ -42,6 +42,11 @@ Prediction plan(const Workload& w, const Settings& s) {
   return std::move(*p);
 }
 
+bool rests_on(const Prediction& plan, Basis basis) {
+  return std::any_of(plan.interval.rests_on.begin(), plan.interval.rests_on.end(),
+                     [&](const RestsOn& part) { return part.basis == basis; });
+}
+
 TEST_CASE("a GPU-bound capture is anchored to what it measured, and so are its plans") {
   Workload w = timed_workload(mixed(), 4);
   scale_host(w, 0.1);
@@ -58,6 +63,23 @@ TEST_CASE("a GPU-bound capture is anchored to what it measured, and so are its p
   CHECK((*step->device_end - *step_before(p.run, *step)->device_end).ms() == p.step_ms);
   CHECK(timed_step_busy(p.run).compute.ms() == p.compute_ms);
   CHECK(timed_step_busy(p.run).exposed_communication.ms() == p.exposed_communication_ms);
+}
+
+TEST_CASE("a capture that waited for a late rank is planned as if that rank kept up") {
+  Workload w = timed_workload(mixed(), 4);
+  scale_host(w, 0.1);
+  const double simulated = plan(w, mixed()).step_ms;
+  w.measured = Measured{std::vector<double>(12, 1.36 * simulated), {}};
+  CHECK_FALSE(plan(w, mixed()).valid);
+  w.measured->late_rank = 5;
+  const Prediction p = plan(w, mixed());
+  CHECK(p.valid);
+  CHECK(p.host_scale.anchor == 1);
+  CHECK(p.step_ms == Approx(simulated).epsilon(1e-9));
+  CHECK(rests_on(p, Basis::anchor));
+  CHECK(p.interval.high_ms < w.measured->steady_ms());
+  CHECK(std::any_of(p.warnings.begin(), p.warnings.end(),
+                    [](const std::string& text) { return text.starts_with("rank 5 was late in the recording"); }));
 }
 
 TEST_CASE("a host-bound capture is not anchored: its host is made as fast as it was measured") {
@@ -168,10 +190,6 @@ TEST_CASE("of steps that differ the plan is the mean of a cycle, and has the mem
   CHECK(sample.host_scale.anchor == 1);
   CHECK(sample.step_ms == Approx(p.step_ms).epsilon(0.1));
   // The anchor is far from what runs of one speed need.
-  const auto rests_on = [](const Prediction& plan, Basis basis) {
-    const auto& parts = plan.interval.rests_on;
-    return std::any_of(parts.begin(), parts.end(), [&](const RestsOn& part) { return part.basis == basis; });
-  };
   CHECK(rests_on(anchored, Basis::anchor));
   CHECK_FALSE(anchored.valid);
   CHECK_FALSE(rests_on(sample, Basis::anchor));

@@ -102,7 +102,10 @@ TEST_CASE("every rank's trace of a run: its clocks, its ops, and the rank that w
       CHECK(rank.clock_offset > Nanoseconds{-200'000});
       CHECK(rank.clock_error < Nanoseconds{1'000'000});
     }
-    return find_stragglers(*run);
+    REQUIRE(run->measured);
+    const auto found = find_stragglers(*run);
+    CHECK(run->measured->late_rank == (found && found->late ? static_cast<std::int32_t>(found->late->rank) : -1));
+    return found;
   };
   const auto slow = with_ranks("w8_l1b_slow", 8);
   REQUIRE(slow);

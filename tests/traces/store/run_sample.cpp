@@ -207,8 +207,9 @@ std::string difference(const Run& x, const Run& y) {
   if (auto text = info_difference(info, y.info); !text.empty()) return text;
   if (settings != y.settings) return "settings";
   if (measured.has_value() != y.measured.has_value()) return "measured";
-  if (measured && std::tie(measured->step_ms, measured->host_issue_ms, measured->cycle) !=
-                      std::tie(y.measured->step_ms, y.measured->host_issue_ms, y.measured->cycle))
+  if (measured &&
+      std::tie(measured->step_ms, measured->host_issue_ms, measured->cycle, measured->late_rank) !=
+          std::tie(y.measured->step_ms, y.measured->host_issue_ms, y.measured->cycle, y.measured->late_rank))
     return "measured";
   if (units != y.units) return "units";
   if (labels.texts() != y.labels.texts()) return "labels";
