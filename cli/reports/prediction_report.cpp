@@ -164,13 +164,15 @@ Json prediction_json(const std::string& source, const Settings* before, const Wo
   json["mfu"] = p.model_flops_utilization > 0 ? Json(p.model_flops_utilization) : Json(nullptr);
   json["collectives"] = Json::array();
   for (const sim::CollectiveRan& ran : p.collectives_ran)
-    json["collectives"].push_back({{"kind", dashed_name(ran.kind)},
-                                   {"communicator", ran.communicator},
-                                   {"asked", name(ran.asked)},
-                                   {"largest_bytes", ran.bytes},
-                                   {"path", ran.path},
-                                   {"first_use_communicator_ms", ran.first_use.communicator.us() / 1e3},
-                                   {"first_use_registration_ms", ran.first_use.registration.us() / 1e3}});
+    json["collectives"].push_back(
+        {{"kind", dashed_name(ran.kind)},
+         {"communicator", ran.communicator},
+         {"asked", name(ran.asked)},
+         {"largest_bytes", ran.bytes},
+         {"path", ran.path},
+         {"why_not_asked", ran.why_not_asked.empty() ? Json(nullptr) : Json(ran.why_not_asked)},
+         {"first_use_communicator_ms", ran.first_use.communicator.us() / 1e3},
+         {"first_use_registration_ms", ran.first_use.registration.us() / 1e3}});
   json["deadlock"] = p.deadlock ? Json(p.deadlock->text) : Json(nullptr);
   json["valid"] = p.valid;
   json["not_valid"] = p.not_valid;

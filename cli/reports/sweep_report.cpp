@@ -158,6 +158,16 @@ void print_most_that_fits(std::ostream& out, const SweepResult& result) {
                      work(*most), counts_tokens(result) ? "tokens" : "samples", format_bytes(most->peaks.reserved));
 }
 
+/// Which of the points that are as fast takes least memory, where one takes less than the best.
+std::string smallest_words(const SweepResult& result, const SweepPoint& best) {
+  const SweepPoint* smallest = &best;
+  for (const std::size_t tie : result.ties)
+    if (result.points[tie].peaks.reserved < smallest->peaks.reserved) smallest = &result.points[tie];
+  if (smallest == &best) return {};
+  return fmt::format(" (least memory of these: {}, {} reserved, {} a step)", answer_options(result, *smallest),
+                     format_bytes(smallest->peaks.reserved), milliseconds(smallest->step_ms));
+}
+
 /// The sweep's first lines.
 void print_answer(std::ostream& out, const SweepResult& result) {
   if (!result.best) {
@@ -172,8 +182,9 @@ void print_answer(std::ostream& out, const SweepResult& result) {
                      best.has_time ? fmt::format(": {} a step", milliseconds(best.step_ms)) : std::string(),
                      format_bytes(best.peaks.reserved), slowest_words(result, best), best.valid ? "" : "; not valid");
   if (!result.ties.empty())
-    out << fmt::format("no difference to {} other{}: the ratio of two plans of one source is known to ±{:.1f} %\n",
-                       result.ties.size(), result.ties.size() == 1 ? "" : "s", best.difference * 100);
+    out << fmt::format("no difference to {} other{}{}: the ratio of two plans of one source is known to ±{:.1f} %\n",
+                       result.ties.size(), result.ties.size() == 1 ? "" : "s", smallest_words(result, best),
+                       best.difference * 100);
   print_most_that_fits(out, result);
 }
 

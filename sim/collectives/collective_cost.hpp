@@ -41,6 +41,7 @@ struct CollectivePrice {
   /// What ran, and why it is not what was asked for, where it is not: "NCCL ring, Simple, 24 channels"; "NCCL ring,
   /// Simple, 16 channels: a copy-engine all-gather does not cross nodes (NCCL 2.28)".
   std::string path;
+  std::string why_not_asked;  ///< the end of `path`; empty where what was asked for runs
   /// Empty where the price rests on measurements of this transport and this many ranks. Else one sentence
   /// without a full stop: what it was derived from; a prediction that contains it is not `valid`.
   std::string caveat;

@@ -127,6 +127,7 @@ CollectivePrice ModelledCollectives::price(const CollectiveRequest& request) con
   price.host = from_us(cost.host_us);
   price.path = std::move(cost.path);
   price.path += taken.why.empty() ? registered_note(request, group) : ": " + taken.why;
+  price.why_not_asked = taken.why;
   if (measured.measured_ranks != request.ranks)
     price.caveat = caveat(profile_, request, taken.transport, group, measured.measured_ranks);
   return price;

@@ -101,10 +101,11 @@ void SimDevice::remember(const CollectiveRequest& request, const CollectivePrice
     return other.kind == request.kind && other.asked == request.transport && other.communicator == communicator;
   });
   if (ran == collectives_ran_.end())
-    ran = collectives_ran_.insert(ran, {request.kind, communicator, request.transport, 0, {}, {}});
+    ran = collectives_ran_.insert(ran, {request.kind, communicator, request.transport, 0, {}, {}, {}});
   if (request.bytes <= ran->bytes) return;
   ran->bytes = request.bytes;
   ran->path = cost.path;
+  ran->why_not_asked = cost.why_not_asked;
   ran->first_use = collectives_.first_use(request);
 }
 

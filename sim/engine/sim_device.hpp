@@ -39,8 +39,9 @@ struct CollectiveRan {
   std::string communicator;
   Transport asked = Transport::nccl;
   Bytes bytes = 0;
-  std::string path;    ///< CollectivePrice::path
-  FirstUse first_use;  ///< what it costs once, which no steady step pays
+  std::string path;           ///< CollectivePrice::path
+  std::string why_not_asked;  ///< CollectivePrice::why_not_asked
+  FirstUse first_use;         ///< what it costs once, which no steady step pays
 };
 
 class SimDevice final : public Device {
