@@ -22,6 +22,13 @@ double share_of(double part, double whole) {
   return whole > 0 ? 100 * part / whole : 0;
 }
 
+/// Where record_stream makes the peak follow the host's speed: between what.
+std::string host_range_words(const sim::Prediction& p) {
+  if (p.least_peaks.reserved == p.most_peaks.reserved) return {};
+  return fmt::format(" ({} to {} with the host's speed{})", format_bytes(p.least_peaks.reserved),
+                     format_bytes(p.most_peaks.reserved), p.may_run_out_of_memory ? ", or out of memory" : "");
+}
+
 std::string memory_line(const sim::Prediction& p) {
   if (p.out_of_memory) {
     const OutOfMemory& oom = *p.out_of_memory;
@@ -30,10 +37,10 @@ std::string memory_line(const sim::Prediction& p) {
                        format_bytes(p.memory_capacity));
   }
   const Bytes left = free_at_peak(p);
-  std::string line =
-      fmt::format("fits: {} of {} reserved at the peak, {} ({:.0f} %) left", format_bytes(largest_peaks(p).reserved),
-                  format_bytes(p.memory_capacity), format_bytes(left),
-                  share_of(static_cast<double>(left), static_cast<double>(p.memory_capacity)));
+  std::string line = fmt::format(
+      "{}: {}{} of {} reserved at the peak, {} ({:.0f} %) left", p.may_run_out_of_memory ? "may not fit" : "fits",
+      format_bytes(largest_peaks(p).reserved), host_range_words(p), format_bytes(p.memory_capacity), format_bytes(left),
+      share_of(static_cast<double>(left), static_cast<double>(p.memory_capacity)));
   if (p.num_alloc_retries > 0)
     line += fmt::format("; only with {} in which the allocator gave cached segments back and asked again",
                         p.num_alloc_retries == 1 ? "a retry" : fmt::format("{} retries", p.num_alloc_retries));

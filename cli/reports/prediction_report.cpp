@@ -106,8 +106,7 @@ void add_memory(const sim::Prediction& p, Json& json) {
     json["largest_step"] = sim::largest_step(p.steps);
     json["steps"] = steps_json(p.steps);
   }
-  if (p.peaks_depend_on_time)
-    json["peak_reserved_bytes_range"] = {p.peaks_slower_host.reserved, p.peaks_faster_host.reserved};
+  if (p.peaks_depend_on_time) json["peak_reserved_bytes_range"] = {p.least_peaks.reserved, p.most_peaks.reserved};
   json["num_alloc_retries"] = p.num_alloc_retries;
   json["memory_capacity_bytes"] = p.memory_capacity;
   json["free_at_peak_bytes"] = free_at_peak(p);

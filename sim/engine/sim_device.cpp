@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "core/kernel/kernel_cost.hpp"
 #include "sim/compute/prices.hpp"
@@ -37,7 +38,8 @@ SimDevice::SimDevice(const MachineProfile& machine, const CollectiveCost& collec
       collectives_(collectives),
       options_(options),
       launch_queue_(options.launch_queue.value_or(machine.launch_queue)),
-      engine_(machine) {
+      engine_(machine),
+      first_collective_wait_(options.first_collective_wait) {
   create_stream({"compute", 0});
 }
 
@@ -124,7 +126,7 @@ OpId SimDevice::collective(StreamId stream, CommunicatorId communicator, const C
        .communicator = communicator,
        .running_op = {RunningOp::Role::collective, {}, collective_demand(machine_, request, cost)},
        .issue = host_now_,
-       .work = std::min(cost.time, kLongestOp),
+       .work = std::min(cost.time + std::exchange(first_collective_wait_, {}), kLongestOp),
        .lengthens_gaps = work.kind == CollectiveKind::all_gather && cost.uses == CollectiveResource::ring,
        .endless = among.peers_lost});
   host_work(cost.host);  // beyond a plain NCCL call, which the program's own host work covers

@@ -31,6 +31,8 @@ struct SimOptions {
   /// Texts of the ops' labels, for prices by name (price_kernel.hpp); null: none. Outlives the device.
   const Labels* labels = nullptr;
   Lowering lowering = Lowering::pytorch;  ///< whose collectives there are
+  /// Other ranks begin the first collective this much later than this one.
+  Nanoseconds first_collective_wait = {};
 };
 
 /// What ran for one kind of collective on one communicator: of those issued, the largest.
@@ -101,6 +103,7 @@ class SimDevice final : public Device {
   SimOptions options_;
   std::uint32_t launch_queue_;
   Engine engine_;
+  Nanoseconds first_collective_wait_;  ///< of the options; none once it was waited for
   Nanoseconds host_now_;
   Nanoseconds host_worked_;
   Nanoseconds host_blocked_;

@@ -3,11 +3,25 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "sim/predict/confidence.hpp"
 
 namespace foreshard::sim {
 namespace {
+
+/// Speeds of the host that are simulated where peaks follow it: they do not do so in one direction.
+constexpr int kHostSpeeds = 7;
+/// Of a first step, in which each rank loads its libraries and kernels: longer than the host is ahead of the GPU.
+constexpr Nanoseconds kRanksApart{10'000'000'000};
+
+void widen(const MemoryPeaks& peaks, Prediction& p) {
+  for (const auto member :
+       {&MemoryPeaks::requested, &MemoryPeaks::allocated, &MemoryPeaks::active, &MemoryPeaks::reserved}) {
+    p.least_peaks.*member = std::min(p.least_peaks.*member, peaks.*member);
+    p.most_peaks.*member = std::max(p.most_peaks.*member, peaks.*member);
+  }
+}
 
 double gib(Bytes bytes) {
   return static_cast<double>(bytes) / static_cast<double>(kGiB);
@@ -25,6 +39,21 @@ void add_steps(const Workload& adapted, const StepOutcome& outcome, Prediction& 
   const auto failed = static_cast<std::size_t>(std::max(0, outcome.out_of_memory_step));
   if (p.out_of_memory && outcome.out_of_memory_step >= 0 && failed < adapted.recorded.size())
     p.steps.push_back({adapted.recorded[failed], 0, outcome.out_of_memory_peaks, p.num_alloc_retries});
+}
+
+/// What the request's simulation would peak at widens the plan's range.
+Result<void> add_peaks(const Workload& adapted, const MachineProfile& machine, const PredictRequest& request,
+                       const SimulationRequest& simulation, Prediction& p) {
+  Run ignored;
+  auto result = simulate(adapted, request.settings, machine, simulation, ignored);
+  FORESHARD_TRY(result);
+  const StepOutcome& outcome = result->outcome;
+  if (outcome.out_of_memory) p.may_run_out_of_memory = true;
+  if (outcome.out_of_memory)
+    widen(outcome.out_of_memory_peaks, p);
+  else if (!outcome.steps.empty())
+    widen(outcome.steps.back().peaks, p);
+  return {};
 }
 
 }  // namespace
@@ -60,24 +89,25 @@ void add_memory(const Workload& adapted, const PredictRequest& request, const Si
 
 Result<void> add_peak_range(const Workload& adapted, const MachineProfile& machine, const PredictRequest& request,
                             SimulationRequest simulation, Prediction& p) {
-  p.peaks_faster_host = p.peaks_slower_host = p.peaks;
+  p.least_peaks = p.most_peaks = p.peaks;
   if (!p.peaks_depend_on_time || p.out_of_memory) return {};
   simulation.steps.record = false;
-  const double scale = simulation.options.host_scale;
-  const double range = machine.prediction.host_speed_range;
-  for (const bool faster : {true, false}) {
-    Run ignored;
-    simulation.options.host_scale = scale * (faster ? 1 - range : 1 + range);
-    auto result = simulate(adapted, request.settings, machine, simulation, ignored);
-    FORESHARD_TRY(result);
-    if (!result->outcome.steps.empty())
-      (faster ? p.peaks_faster_host : p.peaks_slower_host) = result->outcome.steps.back().peaks;
+  const double planned = simulation.options.host_scale;
+  const double range = 1 + machine.prediction.host_speed_range;
+  const double fast = std::min(p.host_scale.factor, planned) / range;
+  const double slow = std::max(p.host_scale.recorded_factor, planned) * range;
+  for (int i = 0; i < kHostSpeeds; ++i) {
+    simulation.options.host_scale = fast * std::pow(slow / fast, i / (kHostSpeeds - 1.0));
+    FORESHARD_TRY(add_peaks(adapted, machine, request, simulation, p));
   }
+  simulation.options.host_scale = planned;
+  simulation.options.first_collective_wait = kRanksApart;
+  FORESHARD_TRY(add_peaks(adapted, machine, request, simulation, p));
   p.warnings.push_back(fmt::format(
-      "record_stream: a freed block comes back when the GPU has passed it, so peaks follow the host's speed: "
-      "reserved {:.2f} GiB, but {:.2f} for a host {:.0f} % faster and {:.2f} for one {:.0f} % slower",
-      gib(p.peaks.reserved), gib(p.peaks_faster_host.reserved), range * 100, gib(p.peaks_slower_host.reserved),
-      range * 100));
+      "record_stream: a freed block comes back when the GPU has passed it, so peaks follow the host: reserved {:.2f} "
+      "GiB, between {:.2f} and {:.2f} for hosts from {:.0f} % faster to {:.0f} % slower and ranks that begin apart",
+      gib(p.peaks.reserved), gib(p.least_peaks.reserved), gib(p.most_peaks.reserved), (1 - fast / planned) * 100,
+      (slow / planned - 1) * 100));
   return {};
 }
 

@@ -79,12 +79,12 @@ struct Prediction {
   std::int32_t out_of_memory_step = -1;  ///< −1: in setup, or none did
   /// Each step of a recording whose steps differ, up to the one that ran out of memory; else empty.
   std::vector<PredictedStep> steps;
-  /// record_stream: the same peaks for a host that is faster and slower by the profile's
-  /// /prediction/host_speed_range; else both equal `peaks`.
-  MemoryPeaks peaks_faster_host;
-  MemoryPeaks peaks_slower_host;
   bool peaks_depend_on_time = false;  ///< record_stream: frees follow GPU progress, which is simulated
-  bool addresses_invented = false;    ///< some segment addresses are the driver model's, which can break ties
+  /// Then, each over hosts that are faster and slower (add_peak_range()); else both equal `peaks`.
+  MemoryPeaks least_peaks;
+  MemoryPeaks most_peaks;
+  bool may_run_out_of_memory = false;  ///< with one of those hosts, where `out_of_memory` is none
+  bool addresses_invented = false;     ///< some segment addresses are the driver model's, which can break ties
 
   /// What ran for each kind of collective, and why it is not what was asked for.
   std::vector<CollectiveRan> collectives_ran;

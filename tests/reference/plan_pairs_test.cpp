@@ -41,6 +41,8 @@ void check_memory(const sim::Prediction& p, const MemoryPeaks& measured) {
     CHECK(std::abs(relative(p.peaks.allocated, measured.allocated)) <= 0.03);
     CHECK(std::abs(relative(p.peaks.active, measured.active)) <= 0.03);
     CHECK(std::abs(relative(p.peaks.reserved, measured.reserved)) <= 0.03);
+    CHECK(p.least_peaks.reserved <= measured.reserved);
+    CHECK(p.most_peaks.reserved >= measured.reserved);
     return;
   }
   CHECK(p.peaks.requested == measured.requested);
