@@ -90,6 +90,12 @@ Json as_json(const ReplayRequest& options, const Outcome& outcome, const ReplayR
     json["adopted_segments"] = recorded.adopted_segments;
     json["adopted_blocks"] = recorded.adopted_blocks;
     json["unexplained_releases"] = recorded.unexplained_releases;
+    json["memory_limit"] = nullptr;
+    if (recorded.limit) {
+      json["memory_limit"] = Json::object();
+      json["memory_limit"]["least_bytes"] = recorded.limit->least;
+      json["memory_limit"]["below_bytes"] = recorded.limit->below;
+    }
     return json;
   }
   json["out_of_memory"] = what_if->failed_allocs > 0;
@@ -110,6 +116,9 @@ void print_verify(Console& console, const Outcome& outcome, const ReplayReport& 
   if (report.adopted_segments > 0)
     table.row({"before recording began",
                fmt::format("{} segments, {} blocks", report.adopted_segments, report.adopted_blocks)});
+  if (report.limit)
+    table.row({"memory limit",
+               fmt::format("{} to {}", format_bytes(report.limit->least), format_bytes(report.limit->below))});
   table.row({outcome.steps.empty() ? "peaks of the recording" : "peaks of the last step"});
   table.row({"  requested", with_exact(outcome.peaks.requested)});
   table.row({"  allocated", with_exact(outcome.peaks.allocated)});
@@ -178,6 +187,10 @@ Result<std::string> pytorch_of(const ReplayRequest& options) {
 void warn_of(Console& console, const traces::SnapshotFile& file, const ReplayReport& report) {
   for (const ImportStat& stat : file.stats)
     if (stat.severity != ImportStat::Severity::info) console.warn(fmt::format("{} ({} times)", stat.text, stat.count));
+  if (report.limit_contradicts)
+    console.warn(
+        "no memory limit explains all that was released and refused: it changed while recording, or memory "
+        "outside PyTorch did");
   if (report.unexplained_releases > 0)
     console.warn(
         fmt::format("{} releases of cached memory may have been empty_cache() or retries of an allocation; "

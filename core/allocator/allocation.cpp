@@ -30,13 +30,6 @@ tl::expected<BlockHandle, OutOfMemory> CachingAllocator::Impl::malloc(Bytes size
   return hand_out(block, request);
 }
 
-Outlook CachingAllocator::Impl::outlook(Bytes size, StreamId stream, PoolId pool) {
-  const Request request = make_request(size, stream, pool);
-  if (find_free_block(request)) return Outlook::reuse;
-  if (!collectable_blocks().empty()) return Outlook::collect;
-  return over_limit(request.segment) ? Outlook::refuse : Outlook::grow;
-}
-
 // 3.3. The search ends at the first candidate: an oversize one is refused, not skipped.
 Block* CachingAllocator::Impl::find_free_block(const Request& request) const {
   const auto& free = request.home->free;
@@ -74,7 +67,7 @@ bool CachingAllocator::Impl::would_serve(BlockHandle pending, Bytes size, Stream
 }
 
 Block* CachingAllocator::Impl::get_free_block(const Request& request) {
-  if (limited && config.garbage_collection_threshold > 0) ++request.home->pool->call_count;
+  if (collects()) ++request.home->pool->call_count;
   Block* block = find_free_block(request);
   if (block) erase_from_set(block);
   return block;
@@ -86,7 +79,7 @@ Block* CachingAllocator::Impl::get_new_block(Request& request) {
   if (Block* block = alloc_block(request, false)) return block;
   if (config.rules.preemptive_oom && config.throw_on_cudamalloc_oom && over_limit(request.segment)) return nullptr;
   if (Block* block = use_on_oom_block(request)) return block;
-  const Release available = available_cached_blocks(request);
+  const Release available = available_cached_blocks(request, {});
   for (Block* block : available.blocks) release_block(block);
   if (available.enough)
     if (Block* block = alloc_block(request, false)) return block;
@@ -183,7 +176,7 @@ OutOfMemory CachingAllocator::Impl::out_of_memory(const Request& request) {
   OutOfMemory failure;
   failure.requested = request.size;
   failure.tried = request.segment;
-  failure.allowed = limited ? allowed : device_total;
+  failure.allowed = limited && allowed < kNoLimit ? allowed : device_total;
   failure.device_free = memory->info().free;
   failure.allocated = static_cast<Bytes>(statistics.all.allocated_bytes.current);
   failure.reserved = static_cast<Bytes>(statistics.all.reserved_bytes.current);

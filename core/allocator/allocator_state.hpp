@@ -10,6 +10,7 @@
 
 #include "core/allocator/block_pool.hpp"
 #include "core/allocator/caching_allocator.hpp"
+#include "core/allocator/collection_passes.hpp"
 #include "core/allocator/event_queues.hpp"
 #include "core/allocator/sizes.hpp"
 
@@ -17,6 +18,7 @@ namespace foreshard {
 
 using allocator_detail::Block;
 using allocator_detail::BlockPool;
+using allocator_detail::CollectionPasses;
 using allocator_detail::ExpandableRange;
 using allocator_detail::PrivatePool;
 using allocator_detail::StreamBlocks;
@@ -37,7 +39,6 @@ struct CachingAllocator::Impl {
 
   // allocation.cpp
   tl::expected<BlockHandle, OutOfMemory> malloc(Bytes size, StreamId stream, PoolId pool);
-  [[nodiscard]] Outlook outlook(Bytes size, StreamId stream, PoolId pool);
   [[nodiscard]] bool would_serve(BlockHandle pending, Bytes size, StreamId stream, PoolId pool);
   [[nodiscard]] bool fits(Bytes block, const Request& request) const;
   Request make_request(Bytes size, StreamId stream, PoolId pool);
@@ -62,21 +63,32 @@ struct CachingAllocator::Impl {
 
   // release.cpp
   void empty_cache(PoolId pool);
-  [[nodiscard]] bool collection_due() const;
+  [[nodiscard]] bool collects() const { return limited && config.garbage_collection_threshold > 0; }
+  /// What garbage collection wants reserved memory to come down to under a limit (3.5).
+  [[nodiscard]] Bytes collection_goal(Bytes limit) const;
   /// Cached blocks to release, in order, and whether they are what was asked for.
   struct Release {
     std::vector<Block*> blocks;
     bool enough = false;
   };
   [[nodiscard]] std::vector<Block*> collectable_blocks() const;
-  [[nodiscard]] Release available_cached_blocks(const Request& request) const;
-  [[nodiscard]] PlannedReleases planned_releases(Bytes size, StreamId stream, PoolId pool);
+  /// `gone`, ascending by pointer: those that garbage collection has given back by then.
+  [[nodiscard]] Release available_cached_blocks(const Request& request, const std::vector<Block*>& gone) const;
   void release_cached_blocks(PrivatePool* only);
   void release_blocks(BlockPool& pool);
   void release_block(Block* block);
 
+  // limit_outcomes.cpp
+  [[nodiscard]] LimitOutcomes limit_outcomes(const Request& request, std::size_t at_most) const;
+  [[nodiscard]] Bytes least_limit(Bytes goal) const;
+  [[nodiscard]] bool asks_driver(const Request& request) const;
+  void add_outcomes(const Request& request, const std::vector<Block*>& collected, Bytes least, Bytes below,
+                    LimitOutcomes& into) const;
+  [[nodiscard]] std::vector<Address> cached_segments() const;
+
   // expandable.cpp
   Block* try_allocate_expandable_block(const Request& request);
+  [[nodiscard]] Block* find_expandable_room(const Request& request) const;
   Block* find_expandable_block(const Request& request);
   ExpandableRange* add_range(Address base, Bytes page);
   Block* add_range_block(ExpandableRange* range, StreamBlocks& home);

@@ -65,12 +65,21 @@ void CachingAllocator::process_events() {
   impl_->process_events();
 }
 
-Outlook CachingAllocator::outlook(Bytes size, StreamId stream, PoolId pool) const {
-  return impl_->outlook(size, stream, pool);
+void CachingAllocator::set_limit(Bytes allowed) {
+  impl_->limited = true;
+  impl_->allowed = allowed;
 }
 
-PlannedReleases CachingAllocator::planned_releases(Bytes size, StreamId stream, PoolId pool) const {
-  return impl_->planned_releases(size, stream, pool);
+bool CachingAllocator::finds_block(Bytes size, StreamId stream, PoolId pool) const {
+  return impl_->find_free_block(impl_->make_request(size, stream, pool)) != nullptr;
+}
+
+LimitOutcomes CachingAllocator::limit_outcomes(Bytes size, StreamId stream, PoolId pool, std::size_t at_most) const {
+  return impl_->limit_outcomes(impl_->make_request(size, stream, pool), at_most);
+}
+
+std::vector<Address> CachingAllocator::cached_segments() const {
+  return impl_->cached_segments();
 }
 
 bool CachingAllocator::would_serve(BlockHandle pending, Bytes size, StreamId stream, PoolId pool) const {

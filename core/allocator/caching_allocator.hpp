@@ -9,7 +9,9 @@
 // Section numbers in comments are those of docs/notes/caching_allocator.md.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -39,19 +41,29 @@ struct OutOfMemory {
   Bytes private_free = 0;  ///< free bytes cached in private pools, which the message counts as allocated
 };
 
-/// What the next malloc of a size would do first (caching allocator 3.1).
-enum class Outlook : std::uint8_t {
-  reuse = 0,    ///< get_free_block finds a block
-  collect = 1,  ///< a miss, and garbage collection is due
-  refuse = 2,   ///< a miss, and the memory fraction refuses a new segment
-  grow = 3,     ///< a miss, and the driver will be asked
+/// A memory limit that refuses nothing: as large as any.
+inline constexpr Bytes kNoLimit = std::numeric_limits<Bytes>::max() - 1;
+
+/// What a malloc that finds no block does under the memory limits [least, below) (caching allocator 3.1 step 6).
+struct LimitOutcome {
+  enum class Next : std::uint8_t {
+    memory = 0,      ///< it gets its memory
+    everything = 1,  ///< release_cached_blocks follows, and the last attempt
+    failure = 2,     ///< out of memory, nothing more is released
+  };
+
+  Bytes least = 0;
+  Bytes below = 0;                ///< no more than `least`: no limit alone has this outcome
+  Bytes driver_below = 0;         ///< as `below`, if the driver may have refused what the limit does not
+  std::vector<Address> segments;  ///< given back by garbage collection and for max_split_size (3.5, 3.6), in order
+  Next next = Next::memory;
 };
 
-/// The cudaMalloc segments that a malloc would give back by garbage collection and for max_split_size (3.5,
-/// 3.6), in order; `enough`: it would then ask the driver and, for all that is known, get its memory.
-struct PlannedReleases {
-  std::vector<Address> segments;
-  bool enough = false;
+/// Every outcome of one malloc; the ranges of limits are disjoint and cover all.
+struct LimitOutcomes {
+  Bytes reserved = 0;  ///< by all pools, before the malloc
+  Bytes segment = 0;   ///< what each attempt asks for (2.3)
+  std::vector<LimitOutcome> outcomes;
 };
 
 struct PoolOptions {
@@ -87,12 +99,18 @@ class CachingAllocator {
   void empty_cache(PoolId pool = kDefaultPool);
   /// 5.2: frees the blocks whose events are complete. malloc does it by itself.
   void process_events();
-  /// Changes nothing. Events are taken as they were last processed.
-  [[nodiscard]] Outlook outlook(Bytes size, StreamId stream, PoolId pool = kDefaultPool) const;
+  /// torch.cuda.set_per_process_memory_fraction, in bytes. Under kNoLimit nothing is refused or collected, but
+  /// cached blocks age as under any limit (3.5).
+  void set_limit(Bytes allowed);
 
-  /// Changes nothing. For a malloc whose outlook is collect or refuse. Approximate where garbage collection
-  /// and max_split_size would both act on the same blocks.
-  [[nodiscard]] PlannedReleases planned_releases(Bytes size, StreamId stream, PoolId pool) const;
+  /// Whether a malloc would find a free block. Changes nothing; events are taken as they were last processed.
+  [[nodiscard]] bool finds_block(Bytes size, StreamId stream, PoolId pool = kDefaultPool) const;
+  /// What a malloc that finds none would do, by the memory limit. Changes nothing. Outcomes that give back more than
+  /// `at_most` segments by garbage collection are left out. Pools flagged use_on_oom are not looked at.
+  [[nodiscard]] LimitOutcomes limit_outcomes(Bytes size, StreamId stream, PoolId pool = kDefaultPool,
+                                             std::size_t at_most = std::numeric_limits<std::size_t>::max()) const;
+  /// The whole free cudaMalloc segments of the default pools, in the order in which empty_cache gives them back.
+  [[nodiscard]] std::vector<Address> cached_segments() const;
   /// Whether a malloc would find room in `pending`, a freed block that waits for events, once it is free;
   /// false for a block that does not wait.
   [[nodiscard]] bool would_serve(BlockHandle pending, Bytes size, StreamId stream, PoolId pool) const;

@@ -24,8 +24,8 @@ Block* CachingAllocator::Impl::add_range_block(ExpandableRange* range, StreamBlo
   return block;
 }
 
-// 4.2: the first run of free or unmapped blocks, by address, that is large enough; else a new range.
-Block* CachingAllocator::Impl::find_expandable_block(const Request& request) {
+// 4.2: the first run of free or unmapped blocks, by address, that is large enough.
+Block* CachingAllocator::Impl::find_expandable_room(const Request& request) const {
   const Bytes wanted = request.rounded;
   const auto has_room = [wanted](const Block* block) {
     Bytes room = 0;
@@ -37,8 +37,14 @@ Block* CachingAllocator::Impl::find_expandable_block(const Request& request) {
     if (block->prev && block->prev->available()) block = block->prev;
     if (has_room(block)) return block;
   }
+  return nullptr;
+}
+
+/// Such a run, else a new range.
+Block* CachingAllocator::Impl::find_expandable_block(const Request& request) {
+  if (Block* block = find_expandable_room(request)) return block;
   const Bytes page = page_size(*request.home->pool);
-  if (range_size(page) < wanted) return nullptr;  // undefined in 2.11, out of memory in newer versions
+  if (range_size(page) < request.rounded) return nullptr;  // undefined in 2.11, out of memory in newer versions
   const std::optional<Address> base = memory->reserve(range_size(page));
   return base ? add_range_block(add_range(*base, page), *request.home) : nullptr;
 }

@@ -1,96 +1,56 @@
 // Giving cached memory back: garbage collection, oversize release, empty_cache (caching allocator 3.5 to 3.7).
 #include <algorithm>
+#include <functional>
+#include <limits>
 #include <vector>
 
 #include "core/allocator/allocator_state.hpp"
 
 namespace foreshard {
 
-bool CachingAllocator::Impl::collection_due() const {
-  if (!limited || config.garbage_collection_threshold <= 0) return false;
-  const auto limit = static_cast<Bytes>(config.garbage_collection_threshold * static_cast<double>(allowed));
-  return total_reserved > limit;
+// garbage_collect_cached_blocks: static_cast<size_t>(threshold * allowed_memory_maximum).
+Bytes CachingAllocator::Impl::collection_goal(Bytes limit) const {
+  return static_cast<Bytes>(config.garbage_collection_threshold * static_cast<double>(limit));
 }
 
-// 3.5. A pass takes every old enough block; it does not stop when the target is reached.
+// 3.5. A pass takes every old enough block; it does not stop when the goal is reached.
 std::vector<Block*> CachingAllocator::Impl::collectable_blocks() const {
   std::vector<Block*> chosen;
-  if (!collection_due()) return chosen;
-  const auto limit = static_cast<Bytes>(config.garbage_collection_threshold * static_cast<double>(allowed));
-  const Bytes target = total_reserved - limit;
-  const auto age = [this](const Block* block) { return large_pool.call_count - block->gc_base; };
-  std::vector<Block*> left;
-  std::uint64_t total_age = 0;
-  for (const auto& stream : large_pool.streams) {
-    for (const auto& key : stream->free) {
-      if (key.block->split()) continue;
-      total_age += age(key.block);
-      left.push_back(key.block);
-    }
-  }
-  Bytes reclaimed = 0;
-  for (bool found = true; reclaimed < target && found && !left.empty();) {
-    const double threshold = static_cast<double>(total_age) / static_cast<double>(left.size());
-    found = false;
-    std::vector<Block*> younger;
-    for (Block* block : left) {
-      if (block->range || static_cast<double>(age(block)) < threshold) {
-        younger.push_back(block);
-        continue;
-      }
-      found = true;
-      reclaimed += block->size;
-      total_age -= age(block);
-      chosen.push_back(block);
-    }
-    left = std::move(younger);
+  if (!collects()) return chosen;
+  const Bytes goal = collection_goal(allowed);
+  if (total_reserved <= goal) return chosen;
+  CollectionPasses passes(large_pool);
+  for (Bytes reserved = total_reserved; reserved > goal;) {
+    const std::vector<Block*> pass = passes.next();
+    if (pass.empty()) break;
+    for (Block* block : pass) reserved -= block->size;
+    chosen.insert(chosen.end(), pass.begin(), pass.end());
   }
   return chosen;
 }
 
 // 3.6. May name blocks and still not be enough.
-CachingAllocator::Impl::Release CachingAllocator::Impl::available_cached_blocks(const Request& request) const {
+CachingAllocator::Impl::Release CachingAllocator::Impl::available_cached_blocks(const Request& request,
+                                                                                const std::vector<Block*>& gone) const {
   Release release;
   if (config.max_split_size == std::numeric_limits<Bytes>::max()) return release;
   const auto& free = request.home->free;
   const Bytes wanted = std::max(request.rounded, config.max_split_size);
   // An oversize block is never split by malloc (2.4); one that was adopted in pieces stays.
   const auto stays = [](const Block* block) { return block->range || block->split(); };
+  const auto is_gone = [&](Block* block) { return std::binary_search(gone.begin(), gone.end(), block, std::less<>()); };
   auto it = free.lower_bound({wanted, 0, nullptr});
+  while (it != free.end() && is_gone(it->block)) ++it;
   if (it != free.end() && !stays(it->block)) return {{it->block}, true};
   Bytes released = 0;
   while (it != free.begin() && released < wanted && std::prev(it)->size >= config.max_split_size) {
     --it;
-    if (stays(it->block)) continue;
+    if (stays(it->block) || is_gone(it->block)) continue;
     released += it->size;
     release.blocks.push_back(it->block);
   }
   release.enough = released >= wanted;
   return release;
-}
-
-PlannedReleases CachingAllocator::Impl::planned_releases(Bytes size, StreamId stream, PoolId pool) {
-  const Request request = make_request(size, stream, pool);
-  PlannedReleases plan;
-  Bytes reserved = total_reserved;
-  const auto add = [&](const std::vector<Block*>& chosen) {
-    for (const Block* block : chosen) {
-      plan.segments.push_back(block->address);
-      reserved -= block->size;
-    }
-  };
-  const auto fits_limit = [&] { return !limited || reserved + request.segment <= allowed; };
-  const std::vector<Block*> collected = collectable_blocks();
-  add(collected);
-  plan.enough = fits_limit();
-  if (plan.enough) return plan;
-  Release available = available_cached_blocks(request);
-  std::erase_if(available.blocks, [&](const Block* block) {
-    return std::find(collected.begin(), collected.end(), block) != collected.end();
-  });
-  add(available.blocks);
-  plan.enough = available.enough && fits_limit();
-  return plan;
 }
 
 void CachingAllocator::Impl::empty_cache(PoolId pool) {

@@ -31,8 +31,8 @@ struct ReplayPool {
 struct ReplayOptions {
   std::optional<AllocatorConfig> config;  ///< none: what the snapshot's settings say
   std::string pytorch{kCheckedPyTorch};   ///< the rules, where `config` is not given
-  std::optional<double> memory_fraction;  ///< set_per_process_memory_fraction; not in any snapshot
-  Bytes total_memory = 0;                 ///< of the device; needed with a fraction < 1
+  std::optional<double> memory_fraction;  ///< set_per_process_memory_fraction; none: found from the recording
+  Bytes total_memory = 0;                 ///< of the device; needed with `memory_fraction` < 1
   std::vector<ReplayPool> pools;          ///< flags of private pools; those not named have none
   std::vector<std::size_t> step_starts;   ///< ascending indices into Snapshot::events; peaks are reset there
   bool releases_are_retries = false;      ///< a release that nothing known forced was a malloc's retry, not empty_cache
@@ -41,20 +41,30 @@ struct ReplayOptions {
 /// No requested size: stale values of blocks that were free when recording began.
 inline constexpr Bytes kUnknownRequestedSize = std::numeric_limits<Bytes>::max();
 
+/// Limits of reserved memory, in bytes.
+struct MemoryLimitRange {
+  Bytes least = 0;
+  Bytes below = 0;
+};
+
 struct ReplayReport {
   std::uint64_t events = 0;      ///< entries compared
   std::uint64_t mismatches = 0;  ///< entries, and segments and blocks of the final state, that differ
   std::string first_mismatch;    ///< where and what; empty without one
   AllocatorStatistics statistics;
-  MemoryPeaks peaks;                          ///< since the last step start, or of the whole replay
-  std::vector<AllocatorStatistics> steps;     ///< at the end of each step; its peaks are since the step's start
-  std::vector<Bytes> block_size_of_alloc;     ///< what allocated_bytes counts, of the k-th alloc entry; 0: it failed
-  std::vector<std::size_t> empty_caches;      ///< event indices at which empty_cache must have been called
-  std::uint64_t unexplained_releases = 0;     ///< ambiguous ones, decided by `releases_are_retries`
-  std::uint64_t ignored_events = 0;           ///< snapshot entries and unknown actions
-  std::uint64_t adopted_segments = 0;         ///< there before recording began
-  std::uint64_t adopted_blocks = 0;           ///< live or pending then
-  std::uint64_t unknown_requested_sizes = 0;  ///< final blocks whose stale requested size cannot be known
+  MemoryPeaks peaks;                       ///< since the last step start, or of the whole replay
+  std::vector<AllocatorStatistics> steps;  ///< at the end of each step; its peaks are since the step's start
+  std::vector<Bytes> block_size_of_alloc;  ///< what allocated_bytes counts, of the k-th alloc entry; 0: it failed
+  std::vector<std::size_t> empty_caches;   ///< event indices at which empty_cache must have been called
+  std::uint64_t unexplained_releases = 0;  ///< ambiguous ones, decided by `releases_are_retries`
+  /// The limits that explain what the recording released, retried and refused, where the options give none: that of
+  /// set_per_process_memory_fraction, or the driver's memory. None: nothing was refused for all that is known.
+  std::optional<MemoryLimitRange> limit;
+  bool limit_contradicts = false;                 ///< no limit explains all; `limit` those before the contradiction
+  std::uint64_t ignored_events = 0;               ///< snapshot entries and unknown actions
+  std::uint64_t adopted_segments = 0;             ///< there before recording began
+  std::uint64_t adopted_blocks = 0;               ///< live or pending then
+  std::uint64_t unknown_requested_sizes = 0;      ///< final blocks whose stale requested size cannot be known
   std::vector<SnapshotSegment> initial_segments;  ///< what was there before the first entry, by address
 };
 

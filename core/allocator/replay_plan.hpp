@@ -24,6 +24,13 @@ struct ReplayEntry {
   std::size_t completion = kNever;  ///< of a free_requested: the entry of its free_completed
 };
 
+[[nodiscard]] inline bool is_release(const ReplayEntry& entry) {
+  return entry.action == AllocatorAction::segment_free || entry.action == AllocatorAction::segment_unmap;
+}
+[[nodiscard]] inline bool is_growth(const ReplayEntry& entry) {
+  return entry.action == AllocatorAction::segment_alloc || entry.action == AllocatorAction::segment_map;
+}
+
 /// A virtual range that held mapped pages when recording began.
 struct InitialRange {
   Address base = 0;

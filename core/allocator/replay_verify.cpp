@@ -4,6 +4,7 @@
 
 #include "core/allocator/replay_compare.hpp"
 #include "core/allocator/replay_driver.hpp"
+#include "core/allocator/replay_limit.hpp"
 #include "core/allocator/replay_plan.hpp"
 
 namespace foreshard {
@@ -13,6 +14,21 @@ namespace {
 /// The device's memory where it is not known: no fraction is set then, and it only bounds virtual ranges.
 constexpr Bytes kUnknownTotal = Bytes{1} << 40;
 
+/// What a run of the replay takes for granted where the recording does not say it.
+struct Assumptions {
+  Bytes limit = kNoLimit;           ///< the memory limit, as far as the recording allows it
+  LimitSet limits = every_limit();  ///< those that explain the whole recording, as far as known
+  bool fixed = false;               ///< the limit is known, and holds against the recording
+  bool driver_refuses = false;      ///< the driver may refuse what the limit does not
+};
+
+/// What a run found.
+struct Findings {
+  ReplayReport report;
+  LimitSet limits;           ///< that explain every miss, or every one up to a contradiction
+  bool contradicts = false;  ///< none explains them all
+};
+
 /// One call of the program: entries [begin, end) of the plan.
 struct Operation {
   std::size_t begin = 0;
@@ -21,15 +37,18 @@ struct Operation {
 
 class Verifier {
  public:
-  Verifier(const ReplayPlan& plan, const ReplayOptions& options)
+  Verifier(const ReplayPlan& plan, const ReplayOptions& options, const Assumptions& assumed)
       : plan_(plan),
         options_(options),
+        assumed_(assumed),
         memory_(view_, options.total_memory > 0 ? options.total_memory : kUnknownTotal),
         events_(plan.streams.size(), plan.entries.size()),
         allocator_(plan.config, memory_, events_, &view_),
-        comparison_(plan) {}
+        comparison_(plan) {
+    allocator_.set_limit(assumed.limit);
+  }
 
-  ReplayReport run() {
+  Findings run() {
     adopt();
     for (Operation op{0, 0}; op.begin < plan_.entries.size(); op.begin = op.end) {
       pass_step_starts(plan_.entries[op.begin].index);
@@ -49,7 +68,7 @@ class Verifier {
     report_.ignored_events = plan_.ignored_events;
     report_.statistics = allocator_.statistics();
     report_.peaks = allocator_.peaks();
-    return std::move(report_);
+    return {std::move(report_), std::move(limits_), contradicts_};
   }
 
  private:
@@ -63,11 +82,15 @@ class Verifier {
   void replay_malloc(const Operation& op);
   void poll_completions(const Operation& op);
   void empty_cache(std::size_t entry);
-  [[nodiscard]] bool starts_as_planned(const ReplayEntry& request) const;
-  [[nodiscard]] bool release_is_empty_cache(const Operation& op, std::size_t release);
+  [[nodiscard]] std::span<const ReplayEntry> unpolled() const;
+  Bytes narrow(const ReplayEntry& request, const Explanations& found);
+  [[nodiscard]] bool release_is_empty_cache(const ReplayEntry& request);
 
   const ReplayPlan& plan_;
   const ReplayOptions& options_;
+  const Assumptions& assumed_;
+  LimitSet limits_ = every_limit();
+  bool contradicts_ = false;  // no limit explains the entries so far
   ReplayReport report_;
   OperationView view_;
   RecordedMemory memory_;
@@ -150,36 +173,46 @@ void Verifier::empty_cache(std::size_t entry) {
   allocator_.empty_cache();
 }
 
-/// Whether the recorded releases can be those of the malloc itself: first what garbage collection and
-/// max_split_size release, and nothing more if that is enough.
-bool Verifier::starts_as_planned(const ReplayEntry& request) const {
-  const PlannedReleases plan = allocator_.planned_releases(request.size, request.stream, request.pool);
-  std::vector<Address> recorded;
-  for (const ReplayEntry& entry : view_.expected)
-    if (entry.action == AllocatorAction::segment_free) recorded.push_back(entry.address);
-  if (recorded.size() < plan.segments.size() || (plan.enough && recorded.size() > plan.segments.size())) return false;
-  return std::equal(plan.segments.begin(), plan.segments.end(), recorded.begin());
+/// The entries of a malloc behind the completions that it has polled.
+std::span<const ReplayEntry> Verifier::unpolled() const {
+  return view_.expected.subspan(std::min(view_.produced.size(), view_.expected.size() - 1));
 }
 
-/// Decides by the replayed state who made a release at the head of a malloc; the completions before it
-/// have been processed.
-bool Verifier::release_is_empty_cache(const Operation& op, std::size_t release) {
-  const ReplayEntry& request = plan_.entries[op.end - 1];
-  switch (allocator_.outlook(request.size, request.stream, request.pool)) {
-    case Outlook::reuse:
-      return true;
-    case Outlook::collect:
-    case Outlook::refuse:
-      return !starts_as_planned(request);
-    case Outlook::grow:
-      break;
-  }
-  if (request.action == AllocatorAction::oom) return false;
-  // A map before the release: the driver refused in the middle.
-  const bool grew_before =
-      std::any_of(view_.expected.begin(), view_.expected.begin() + static_cast<std::ptrdiff_t>(release),
-                  [](const auto& e) { return e.action == AllocatorAction::segment_map; });
-  if (grew_before) return false;
+/// Narrows the limits to those that explain a miss, and sets one of them.
+Bytes Verifier::narrow(const ReplayEntry& request, const Explanations& found) {
+  if (assumed_.fixed) return assumed_.limit;
+  LimitSet explained = either(found.by_limit, found.by_empty_cache);
+  // The driver's free bytes are in an oom entry.
+  const bool driver_short = request.action == AllocatorAction::oom && request.address < request.size;
+  if (assumed_.driver_refuses || driver_short) explained = either(explained, found.by_driver);
+  const LimitSet left = both(limits_, explained);
+  // From here on the state is not the recorded one, or says nothing of the limit.
+  if (left.all().empty()) contradicts_ = true;
+  if (contradicts_) return assumed_.limit;
+  limits_ = left;
+  const Bytes limit = contains(left, assumed_.limit) ? assumed_.limit : left.all().rbegin()->second - 1;
+  allocator_.set_limit(limit);
+  return limit;
+}
+
+/// Decides by the replayed state who made the releases at the head of a malloc; the completions before them have
+/// been processed.
+bool Verifier::release_is_empty_cache(const ReplayEntry& request) {
+  const std::span<const ReplayEntry> entries = unpolled();
+  if (entries.size() == 1 && request.action == AllocatorAction::alloc) return false;
+  const bool released = std::any_of(entries.begin(), entries.end(), is_release);
+  if (allocator_.finds_block(request.size, request.stream, request.pool)) return released;
+  const RecordedMiss miss{entries,
+                          allocator_.limit_outcomes(request.size, request.stream, request.pool, entries.size()),
+                          released ? allocator_.cached_segments() : std::vector<Address>()};
+  const Explanations found = explain(miss);
+  const Bytes limit = narrow(request, found);
+  if (!released || contains(found.by_limit, limit)) return false;
+  const bool by_driver = contains(found.by_driver, limit);
+  if (request.action == AllocatorAction::oom) return !by_driver && contains(found.by_empty_cache, limit);
+  if (found.by_empty_cache.all().empty()) return !by_driver;
+  // Under another limit that explains the recording, or one of the driver's, the malloc made them.
+  if (!by_driver && both(found.by_limit, assumed_.limits).all().empty()) return true;
   ++report_.unexplained_releases;
   return !options_.releases_are_retries;
 }
@@ -191,12 +224,12 @@ void Verifier::poll_completions(const Operation& op) {
   std::size_t head = op.begin;
   while (plan_.entries[head].action == AllocatorAction::free_completed) ++head;
   const bool hit = head + 1 == op.end && request.action == AllocatorAction::alloc;
+  const bool refused =
+      request.action == AllocatorAction::oom || std::any_of(view_.expected.begin(), view_.expected.end(), is_release);
   for (std::size_t i = op.begin; !hit && i < head; ++i) {
     const auto pending = pending_.find(i);
     if (pending == pending_.end()) break;
-    const Outlook before = allocator_.outlook(request.size, request.stream, request.pool);
-    if (before == Outlook::reuse) break;
-    const bool refused = before != Outlook::grow || request.action == AllocatorAction::oom;
+    if (allocator_.finds_block(request.size, request.stream, request.pool)) break;
     if (refused && allocator_.would_serve(pending->second, request.size, request.stream, request.pool)) return;
     events_.completed_before(i + 1);
     allocator_.process_events();
@@ -210,13 +243,7 @@ void Verifier::replay_malloc(const Operation& op) {
   const bool requests = last.action == AllocatorAction::alloc || last.action == AllocatorAction::oom;
   if (!requests) return empty_cache(op.begin);
   poll_completions(op);
-  const auto is_release = [](const ReplayEntry& entry) {
-    return entry.action == AllocatorAction::segment_free || entry.action == AllocatorAction::segment_unmap;
-  };
-  const auto release = std::find_if(view_.expected.begin(), view_.expected.end(), is_release);
-  if (release != view_.expected.end()) {
-    if (release_is_empty_cache(op, static_cast<std::size_t>(release - view_.expected.begin()))) empty_cache(op.begin);
-  }
+  if (release_is_empty_cache(last)) empty_cache(op.begin);
   const auto block = allocator_.malloc(last.size, last.stream, last.pool);
   if (last.action == AllocatorAction::alloc) {
     report_.block_size_of_alloc.push_back(block ? allocator_.block_size(*block) : 0);
@@ -234,22 +261,70 @@ std::vector<SnapshotSegment> early_segments(const ReplayPlan& plan) {
   return segments;
 }
 
+/// What is known of the limit without the recording: nothing, or all.
+Result<Assumptions> known_limit(const ReplayOptions& options, const AllocatorConfig& config) {
+  Assumptions known;
+  const double fraction = options.memory_fraction.value_or(config.per_process_memory_fraction);
+  if (options.memory_fraction && fraction < 1 && options.total_memory == 0)
+    return fail(ErrorKind::usage, "a memory fraction is set, but the device's memory is not known", {},
+                "give the device's total memory: no snapshot holds it");
+  // Pools of this kind may serve what a limit refuses, which the search for a limit does not look at.
+  known.fixed = std::any_of(options.pools.begin(), options.pools.end(),
+                            [](const ReplayPool& pool) { return pool.options.use_on_oom; });
+  if (fraction < 1 && options.total_memory > 0) {
+    known.fixed = true;
+    // setMemoryFraction: static_cast<size_t>(fraction * device_prop.totalGlobalMem).
+    known.limit = static_cast<Bytes>(fraction * static_cast<double>(options.total_memory));
+    known.limits = LimitSet();
+    known.limits.add(known.limit, known.limit + 1);
+  }
+  return known;
+}
+
+/// The limit to go on with, of those that explain a recording: the largest, under which a release that may be
+/// either's is empty_cache's, or the least, under which it is a malloc's retry.
+Bytes preferred(const LimitSet& limits, bool retries) {
+  return retries ? limits.all().begin()->first : limits.all().rbegin()->second - 1;
+}
+
+/// Replays until the limit that a run began with explains all of it. Each run knows what the one before it found.
+Findings settle(const ReplayPlan& plan, const ReplayOptions& options, Assumptions assumed) {
+  constexpr int kRuns = 6;
+  for (int run = 1;; ++run) {
+    Findings found = Verifier(plan, options, assumed).run();
+    if (assumed.fixed || run == kRuns) return found;
+    if (found.contradicts && !assumed.driver_refuses) {
+      assumed = {.driver_refuses = true};
+      continue;
+    }
+    const bool agrees = contains(found.limits, assumed.limit) && assumed.limits.all() == found.limits.all();
+    const bool unlimited = assumed.limit == kNoLimit && contains(found.limits, kNoLimit) &&
+                           !(options.releases_are_retries && found.report.unexplained_releases > 0);
+    if (agrees || unlimited) return found;
+    assumed.limit = preferred(found.limits, options.releases_are_retries);
+    assumed.limits = found.limits;
+  }
+}
+
 }  // namespace
 }  // namespace allocator_detail
 
 Result<ReplayReport> verify(const Snapshot& snapshot, const ReplayOptions& options) {
-  Result<AllocatorConfig> config =
+  const Result<AllocatorConfig> config =
       options.config ? Result<AllocatorConfig>(*options.config) : recorded_config(snapshot.settings, options.pytorch);
   FORESHARD_TRY(config);
-  if (options.memory_fraction) config->per_process_memory_fraction = *options.memory_fraction;
-  if (config->per_process_memory_fraction < 1 && options.total_memory == 0)
-    return fail(ErrorKind::usage, "a memory fraction is set, but the device's memory is not known", {},
-                "give the device's total memory: no snapshot holds it");
+  const auto assumed = allocator_detail::known_limit(options, *config);
+  FORESHARD_TRY(assumed);
   const Result<allocator_detail::ReplayPlan> plan = allocator_detail::make_plan(snapshot, options, *config);
   FORESHARD_TRY(plan);
-  Result<ReplayReport> report = allocator_detail::Verifier(*plan, options).run();
-  if (report) report->initial_segments = allocator_detail::early_segments(*plan);
-  return report;
+  allocator_detail::Findings found = allocator_detail::settle(*plan, options, *assumed);
+  ReplayReport& report = found.report;
+  report.initial_segments = allocator_detail::early_segments(*plan);
+  report.limit_contradicts = found.contradicts && !assumed->fixed;
+  const auto& ranges = found.limits.all();
+  if (!assumed->fixed && !ranges.empty() && ranges.rbegin()->second <= kNoLimit)
+    report.limit = MemoryLimitRange{ranges.begin()->first, ranges.rbegin()->second};
+  return std::move(report);
 }
 
 Result<std::vector<SnapshotSegment>> initial_segments(const Snapshot& snapshot, const AllocatorConfig& config) {
