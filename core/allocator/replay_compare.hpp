@@ -18,6 +18,8 @@ class ReplayComparison {
   void entries(std::span<const ReplayEntry> recorded, std::span<const AllocatorEvent> replayed);
   /// The state at the end, stale requested sizes included where they can be known.
   void final_segments(const std::vector<SnapshotSegment>& replayed);
+  /// Whether nothing has differed so far.
+  [[nodiscard]] bool agrees() const { return mismatches_ == 0; }
   /// Writes the counts and the first difference.
   void report(ReplayReport& into) const;
 

@@ -6,18 +6,22 @@
 namespace foreshard::allocator_detail {
 namespace {
 
-/// Whether `rest` begins by giving back every cached segment but the first `gone` ones of the miss. Blocks that
-/// complete in the wait before it may add segments.
+/// Whether a miss, behind its first `gone` releases, gives back every other cached segment (3.7). It waits for
+/// every pending block before, which may add segments.
 bool gives_back_everything(const RecordedMiss& miss, std::size_t gone) {
   std::unordered_set<Address> before;  // lookup only
   for (std::size_t k = 0; k < gone; ++k) before.insert(miss.entries[k].address);
   std::vector<Address> given;
-  bool waited = false;
+  std::size_t completed = 0;
   for (const ReplayEntry& entry : miss.entries.subspan(gone)) {
     if (is_growth(entry)) break;
-    waited = waited || entry.action == AllocatorAction::free_completed;
+    if (entry.action == AllocatorAction::free_completed) {
+      if (!given.empty()) return false;  // it waits first
+      ++completed;
+    }
     if (entry.action == AllocatorAction::segment_free) given.push_back(entry.address);
   }
+  if (completed != miss.pending) return false;
   auto next = given.begin();
   std::size_t expected = 0;
   for (const Address address : miss.cached) {
@@ -27,7 +31,7 @@ bool gives_back_everything(const RecordedMiss& miss, std::size_t gone) {
     if (next == given.end()) return false;
     ++next;
   }
-  return waited || expected == given.size();
+  return completed > 0 || expected == given.size();
 }
 
 /// The reserved bytes that the last attempt saw.
@@ -93,8 +97,18 @@ LimitSet every_limit() {
 
 Explanations explain(const RecordedMiss& miss) {
   Explanations found;
+  found.asked = miss.outcomes.reserved + miss.outcomes.segment;
   const bool failed = miss.entries.back().action == AllocatorAction::oom;
   const Bytes needed = reserved_in_the_end(miss) + miss.outcomes.segment;
+  const auto growth = std::find_if(miss.entries.begin(), miss.entries.end(), is_growth);
+  if (std::any_of(growth, miss.entries.end(), is_release)) {
+    // Pages were mapped before the driver refused more (4.2).
+    found.refused_by_driver = true;
+    found.by_driver.add(failed ? 0 : needed, kNoLimit + 1);
+    return found;
+  }
+  // An oom entry has the driver's free bytes.
+  found.refused_by_driver = failed && miss.entries.back().address < miss.outcomes.segment;
   for (const LimitOutcome& outcome : miss.outcomes.outcomes) {
     if (!fits(miss, outcome)) continue;
     Bytes least = outcome.least;
@@ -105,15 +119,10 @@ Explanations explain(const RecordedMiss& miss) {
     found.by_limit.add(least, below);
     found.by_driver.add(least, outcome.driver_below);
   }
-  const auto first_growth = std::find_if(miss.entries.begin(), miss.entries.end(), is_growth);
-  const bool released = std::any_of(miss.entries.begin(), first_growth, is_release);
-  const bool released_later = std::any_of(first_growth, miss.entries.end(), is_release);
-  if (released_later) {  // pages were mapped before the driver refused more
-    found.by_driver.add(failed ? 0 : needed, kNoLimit + 1);
-  } else if (released && gives_back_everything(miss, 0)) {
-    const bool hit = !failed && first_growth == miss.entries.end();
-    found.by_empty_cache.add(hit || failed ? 0 : needed, failed ? needed : kNoLimit + 1);
-  }
+  const bool released = std::any_of(miss.entries.begin(), growth, is_release);
+  if (!released || !gives_back_everything(miss, 0)) return found;
+  const bool hit = !failed && growth == miss.entries.end();
+  found.by_empty_cache.add(hit || failed ? 0 : needed, failed ? needed : kNoLimit + 1);
   return found;
 }
 

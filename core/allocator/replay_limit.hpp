@@ -23,9 +23,11 @@ using LimitSet = AddressIntervals;
 
 /// The limits under which the entries of a miss come out as recorded, by what the program and the driver did.
 struct Explanations {
-  LimitSet by_limit;        ///< the limit alone decided
-  LimitSet by_empty_cache;  ///< empty_cache came first
-  LimitSet by_driver;       ///< the driver refused what the limit did not
+  LimitSet by_limit;               ///< the limit alone decided
+  LimitSet by_empty_cache;         ///< empty_cache came first
+  LimitSet by_driver;              ///< the driver refused what the limit did not
+  Bytes asked = 0;                 ///< reserved memory, had the first attempt succeeded with nothing given back
+  bool refused_by_driver = false;  ///< the recording shows that it did, or had too little
 };
 
 /// A recorded malloc that found no block.
@@ -33,6 +35,7 @@ struct RecordedMiss {
   std::span<const ReplayEntry> entries;  ///< behind its polled completions, up to and with its alloc or oom
   LimitOutcomes outcomes;                ///< the allocator's
   std::vector<Address> cached;           ///< segments that empty_cache would give back now, in its order
+  std::size_t pending = 0;               ///< freed blocks that wait for events, behind the poll
 };
 
 [[nodiscard]] Explanations explain(const RecordedMiss& miss);

@@ -1,6 +1,9 @@
 // Verify mode of the replay (caching allocator 10.2).
 #include <algorithm>
+#include <optional>
+#include <set>
 #include <unordered_map>
+#include <utility>
 
 #include "core/allocator/replay_compare.hpp"
 #include "core/allocator/replay_driver.hpp"
@@ -14,19 +17,30 @@ namespace {
 /// The device's memory where it is not known: no fraction is set then, and it only bounds virtual ranges.
 constexpr Bytes kUnknownTotal = Bytes{1} << 40;
 
+/// Who gave cached memory back at the head of a malloc.
+enum class Releaser : bool { malloc, program };
+
+/// An operation's first entry, and who did not make its releases: the replay then went on otherwise than recorded.
+using Refuted = std::pair<std::size_t, Releaser>;
+
+/// Bounds the time that a damaged recording takes; sound ones of 10,000 entries needed 3 at most.
+constexpr std::size_t kMaxRefuted = 100;
+
 /// What a run of the replay takes for granted where the recording does not say it.
 struct Assumptions {
   Bytes limit = kNoLimit;           ///< the memory limit, as far as the recording allows it
   LimitSet limits = every_limit();  ///< those that explain the whole recording, as far as known
   bool fixed = false;               ///< the limit is known, and holds against the recording
   bool driver_refuses = false;      ///< the driver may refuse what the limit does not
+  std::set<Refuted> refuted;        ///< by runs before
 };
 
 /// What a run found.
 struct Findings {
   ReplayReport report;
-  LimitSet limits;           ///< that explain every miss, or every one up to a contradiction
-  bool contradicts = false;  ///< none explains them all
+  LimitSet limits;                 ///< that explain every miss, or every one up to a contradiction
+  bool contradicts = false;        ///< none explains them all
+  std::optional<Refuted> refuted;  ///< the run ended there; nothing else holds
 };
 
 /// One call of the program: entries [begin, end) of the plan.
@@ -59,7 +73,10 @@ class Verifier {
         replay_free(op);
       else
         replay_malloc(op);
+      const bool agreed = comparison_.agrees();
       comparison_.entries(view_.expected, view_.produced);
+      const bool refuted = agreed && doubtful_ && !comparison_.agrees() && assumed_.refuted.size() < kMaxRefuted;
+      if (refuted) return {std::move(report_), std::move(limits_), contradicts_, Refuted{op.begin, *doubtful_}};
     }
     if (started_ > 0) report_.steps.push_back(allocator_.statistics());
     comparison_.final_segments(allocator_.snapshot());
@@ -68,7 +85,7 @@ class Verifier {
     report_.ignored_events = plan_.ignored_events;
     report_.statistics = allocator_.statistics();
     report_.peaks = allocator_.peaks();
-    return {std::move(report_), std::move(limits_), contradicts_};
+    return {std::move(report_), std::move(limits_), contradicts_, std::nullopt};
   }
 
  private:
@@ -83,14 +100,18 @@ class Verifier {
   void poll_completions(const Operation& op);
   void empty_cache(std::size_t entry);
   [[nodiscard]] std::span<const ReplayEntry> unpolled() const;
-  Bytes narrow(const ReplayEntry& request, const Explanations& found);
-  [[nodiscard]] bool release_is_empty_cache(const ReplayEntry& request);
+  [[nodiscard]] std::size_t pending_count() const;
+  Bytes narrow(const Explanations& found);
+  [[nodiscard]] bool release_is_empty_cache(const Operation& op);
+  [[nodiscard]] Explanations explanations(const Operation& op, bool released) const;
+  [[nodiscard]] bool program_released(const Operation& op, const Explanations& found, Bytes limit);
 
   const ReplayPlan& plan_;
   const ReplayOptions& options_;
   const Assumptions& assumed_;
   LimitSet limits_ = every_limit();
-  bool contradicts_ = false;  // no limit explains the entries so far
+  bool contradicts_ = false;          // no limit explains the entries so far
+  std::optional<Releaser> doubtful_;  // who is taken for an operation's releases though the other may have made them
   ReplayReport report_;
   OperationView view_;
   RecordedMemory memory_;
@@ -153,6 +174,7 @@ void Verifier::begin_operation(const Operation& op) {
   view_.expected = all.subspan(op.begin, op.end - op.begin);
   view_.later = all.subspan(op.begin);
   view_.produced.clear();
+  doubtful_.reset();
 }
 
 void Verifier::replay_free(const Operation& op) {
@@ -179,12 +201,10 @@ std::span<const ReplayEntry> Verifier::unpolled() const {
 }
 
 /// Narrows the limits to those that explain a miss, and sets one of them.
-Bytes Verifier::narrow(const ReplayEntry& request, const Explanations& found) {
+Bytes Verifier::narrow(const Explanations& found) {
   if (assumed_.fixed) return assumed_.limit;
   LimitSet explained = either(found.by_limit, found.by_empty_cache);
-  // The driver's free bytes are in an oom entry.
-  const bool driver_short = request.action == AllocatorAction::oom && request.address < request.size;
-  if (assumed_.driver_refuses || driver_short) explained = either(explained, found.by_driver);
+  if (assumed_.driver_refuses || found.refused_by_driver) explained = either(explained, found.by_driver);
   const LimitSet left = both(limits_, explained);
   // From here on the state is not the recorded one, or says nothing of the limit.
   if (left.all().empty()) contradicts_ = true;
@@ -195,26 +215,62 @@ Bytes Verifier::narrow(const ReplayEntry& request, const Explanations& found) {
   return limit;
 }
 
-/// Decides by the replayed state who made the releases at the head of a malloc; the completions before them have
-/// been processed.
-bool Verifier::release_is_empty_cache(const ReplayEntry& request) {
+/// Freed blocks that have not completed.
+std::size_t Verifier::pending_count() const {
+  const AllocatorStatistics& statistics = allocator_.statistics();
+  return static_cast<std::size_t>(statistics.all.active.current - statistics.all.allocation.current);
+}
+
+/// Of a miss, less what runs before have refuted.
+Explanations Verifier::explanations(const Operation& op, bool released) const {
+  const ReplayEntry& request = plan_.entries[op.end - 1];
   const std::span<const ReplayEntry> entries = unpolled();
-  if (entries.size() == 1 && request.action == AllocatorAction::alloc) return false;
-  const bool released = std::any_of(entries.begin(), entries.end(), is_release);
-  if (allocator_.finds_block(request.size, request.stream, request.pool)) return released;
   const RecordedMiss miss{entries,
                           allocator_.limit_outcomes(request.size, request.stream, request.pool, entries.size()),
-                          released ? allocator_.cached_segments() : std::vector<Address>()};
-  const Explanations found = explain(miss);
-  const Bytes limit = narrow(request, found);
-  if (!released || contains(found.by_limit, limit)) return false;
+                          released ? allocator_.cached_segments() : std::vector<Address>(), pending_count()};
+  Explanations found = explain(miss);
+  if (assumed_.refuted.contains({op.begin, Releaser::program})) found.by_empty_cache = {};
+  if (assumed_.refuted.contains({op.begin, Releaser::malloc})) found.by_limit = found.by_driver = {};
+  return found;
+}
+
+/// Whether empty_cache made the releases of a miss, under one limit of those that explain it.
+bool Verifier::program_released(const Operation& op, const Explanations& found, Bytes limit) {
+  const ReplayEntry& request = plan_.entries[op.end - 1];
+  if (contains(found.by_limit, limit)) return false;
   const bool by_driver = contains(found.by_driver, limit);
   if (request.action == AllocatorAction::oom) return !by_driver && contains(found.by_empty_cache, limit);
   if (found.by_empty_cache.all().empty()) return !by_driver;
-  // Under another limit that explains the recording, or one of the driver's, the malloc made them.
-  if (!by_driver && both(found.by_limit, assumed_.limits).all().empty()) return true;
+  // Under another limit that explains the recording, or where the driver may refuse, the malloc made them.
+  const bool refusals = assumed_.driver_refuses || limit == kNoLimit;
+  if (!(by_driver && refusals) && both(found.by_limit, assumed_.limits).all().empty()) {
+    // A retry that waited for the block freed just before leaves the same entries.
+    const bool may_have_waited = op.begin >= 2 && plan_.entries[op.begin - 2].completion == op.begin - 1;
+    if (may_have_waited && !refusals && limit < found.asked) ++report_.unexplained_releases;
+    return true;
+  }
   ++report_.unexplained_releases;
   return !options_.releases_are_retries;
+}
+
+/// Decides by the replayed state who made the releases at the head of a malloc; the completions before them have
+/// been processed.
+bool Verifier::release_is_empty_cache(const Operation& op) {
+  const ReplayEntry& request = plan_.entries[op.end - 1];
+  const std::span<const ReplayEntry> entries = unpolled();
+  // Nothing to decide; though a miss may be served without growth where blocks are expandable.
+  const bool plain = entries.size() == 1 && request.action == AllocatorAction::alloc;
+  if (plain && !plan_.config.expandable_segments) return false;
+  const bool released = std::any_of(entries.begin(), entries.end(), is_release);
+  if (allocator_.finds_block(request.size, request.stream, request.pool)) return released;
+  const Explanations found = explanations(op, released);
+  const Bytes limit = narrow(found);
+  if (!released) return false;
+  const bool by_program = program_released(op, found, limit);
+  const bool by_malloc_too = !found.by_limit.all().empty() || !found.by_driver.all().empty();
+  if (by_program && by_malloc_too) doubtful_ = Releaser::program;
+  if (!by_program && !found.by_empty_cache.all().empty()) doubtful_ = Releaser::malloc;
+  return by_program;
 }
 
 /// The completions at the head of a malloc are those of its own poll, up to one that would have served it
@@ -243,7 +299,7 @@ void Verifier::replay_malloc(const Operation& op) {
   const bool requests = last.action == AllocatorAction::alloc || last.action == AllocatorAction::oom;
   if (!requests) return empty_cache(op.begin);
   poll_completions(op);
-  if (release_is_empty_cache(last)) empty_cache(op.begin);
+  if (release_is_empty_cache(op)) empty_cache(op.begin);
   const auto block = allocator_.malloc(last.size, last.stream, last.pool);
   if (last.action == AllocatorAction::alloc) {
     report_.block_size_of_alloc.push_back(block ? allocator_.block_size(*block) : 0);
@@ -287,14 +343,19 @@ Bytes preferred(const LimitSet& limits, bool retries) {
   return retries ? limits.all().begin()->first : limits.all().rbegin()->second - 1;
 }
 
-/// Replays until the limit that a run began with explains all of it. Each run knows what the one before it found.
+/// Replays until the limit that a run began with explains all of it. Each run knows what those before it found.
 Findings settle(const ReplayPlan& plan, const ReplayOptions& options, Assumptions assumed) {
   constexpr int kRuns = 6;
-  for (int run = 1;; ++run) {
+  for (int run = 1;;) {
     Findings found = Verifier(plan, options, assumed).run();
+    if (found.refuted) {
+      assumed.refuted.insert(*found.refuted);
+      continue;
+    }
     if (assumed.fixed || run == kRuns) return found;
     if (found.contradicts && !assumed.driver_refuses) {
-      assumed = {.driver_refuses = true};
+      assumed = Assumptions();
+      assumed.driver_refuses = true;
       continue;
     }
     const bool agrees = contains(found.limits, assumed.limit) && assumed.limits.all() == found.limits.all();
@@ -303,6 +364,7 @@ Findings settle(const ReplayPlan& plan, const ReplayOptions& options, Assumption
     if (agrees || unlimited) return found;
     assumed.limit = preferred(found.limits, options.releases_are_retries);
     assumed.limits = found.limits;
+    ++run;
   }
 }
 
