@@ -10,8 +10,8 @@ namespace foreshard::test {
 
 /// A GEMM after each hook of a unit, a kernel in each section, host work before everything; what was measured without
 /// a profiler is `measured_ms` a step.
-inline Workload timed_workload(const Settings& settings, std::uint32_t blocks, double measured_ms = 0) {
-  Workload w = small_workload(settings, blocks);
+inline Workload timed_workload(const Settings& settings, const std::vector<Unit>& units, double measured_ms = 0) {
+  Workload w = small_workload(settings, units);
   for (Program& program : w.steps) {
     std::vector<Op> ops;
     for (Op op : program.ops) {
@@ -52,6 +52,10 @@ inline Workload timed_workload(const Settings& settings, std::uint32_t blocks, d
   if (measured_ms > 0)
     w.measured = Measured{std::vector<double>(12, measured_ms), std::vector<double>(12, measured_ms / 2)};
   return w;
+}
+
+inline Workload timed_workload(const Settings& settings, std::uint32_t blocks, double measured_ms = 0) {
+  return timed_workload(settings, small_units(blocks), measured_ms);
 }
 
 inline Settings random_settings() {
