@@ -27,6 +27,8 @@ struct ReplayRequest {
   std::string about;
   std::optional<std::string> alloc_conf;
   std::optional<Bytes> memory_limit;
+  std::optional<double> memory_fraction;
+  std::optional<Bytes> device_memory;
   std::optional<std::uint32_t> device;
   std::string pytorch{kCheckedPyTorch};
   bool retries = false;
@@ -173,7 +175,11 @@ Result<WhatIfReport> ask_what_if(const ReplayRequest& options, const Snapshot& s
                                          : recorded_config(snapshot.settings, options.pytorch);
   FORESHARD_TRY(config);
   sim::SimMemory memory(memory_for(snapshot, options.memory_limit));
-  return what_if(snapshot, replay_options, *config, memory, recorded.empty_caches);
+  ReplayOptions asked = replay_options;
+  // The recorded limit holds on, unless another is asked for.
+  if (recorded.limit && !options.memory_limit && config->per_process_memory_fraction >= 1)
+    asked.what_if_limit = recorded.limit->below - 1;
+  return what_if(snapshot, asked, *config, memory, recorded.empty_caches);
 }
 
 /// The allocator's rules are those of the about file's PyTorch, where there is one.
@@ -210,6 +216,8 @@ Result<int> replay(ReplayRequest options, Console& console) {
   replay_options.pytorch = options.pytorch;
   replay_options.step_starts = step_starts(file->snapshot);
   replay_options.releases_are_retries = options.retries;
+  replay_options.memory_fraction = options.memory_fraction;
+  replay_options.total_memory = options.device_memory.value_or(0);
   const auto recorded = verify(file->snapshot, replay_options);
   if (!recorded) {
     Error error = recorded.error();
@@ -257,6 +265,14 @@ Action add_replay(OptionSet& set) {
   set.add_option("--alloc-conf", options->alloc_conf, "what if PYTORCH_ALLOC_CONF had been this")
       .type_name("KEY:VALUE,…");
   add_parsed<Bytes>(set, "--memory-limit", options->memory_limit, parse_bytes, "what if the GPU had this much memory")
+      .type_name("SIZE");
+  set.add_option("--memory-fraction", options->memory_fraction,
+                 "set_per_process_memory_fraction while recording, with --device-memory; default: the limit is found "
+                 "from what was released and refused")
+      .range(0.0, 1.0)
+      .type_name("F");
+  add_parsed<Bytes>(set, "--device-memory", options->device_memory, parse_bytes,
+                    "the GPU's memory while recording (torch: total_memory)")
       .type_name("SIZE");
   set.add_option("--device", options->device, "the GPU, where the snapshot has several").type_name("N");
   set.add_option("--pytorch", options->pytorch,

@@ -35,6 +35,7 @@ struct ReplayOptions {
   Bytes total_memory = 0;                 ///< of the device; needed with `memory_fraction` < 1
   std::vector<ReplayPool> pools;          ///< flags of private pools; those not named have none
   std::vector<std::size_t> step_starts;   ///< ascending indices into Snapshot::events; peaks are reset there
+  std::optional<Bytes> what_if_limit;     ///< of what_if(): a memory limit; none: the config's fraction
   bool releases_are_retries = false;      ///< a release that nothing known forced was a malloc's retry, not empty_cache
 };
 
@@ -57,8 +58,8 @@ struct ReplayReport {
   std::vector<Bytes> block_size_of_alloc;  ///< what allocated_bytes counts, of the k-th alloc entry; 0: it failed
   std::vector<std::size_t> empty_caches;   ///< event indices at which empty_cache must have been called
   std::uint64_t unexplained_releases = 0;  ///< ambiguous ones, decided by `releases_are_retries`
-  /// The limits that explain what the recording released, retried and refused, where the options give none: that of
-  /// set_per_process_memory_fraction, or the driver's memory. None: nothing was refused for all that is known.
+  /// The limits that explain what the recording released, retried and refused, or the one that the options give: that
+  /// of set_per_process_memory_fraction, or the driver's memory. None: nothing was refused for all that is known.
   std::optional<MemoryLimitRange> limit;
   bool limit_contradicts = false;                 ///< no limit explains all; `limit` those before the contradiction
   std::uint64_t ignored_events = 0;               ///< snapshot entries and unknown actions
@@ -89,7 +90,7 @@ struct WhatIfReport {
   std::size_t first_failure_event = 0;  ///< its index in Snapshot::events
 };
 
-/// `config` and `memory` are the what-if; of `options` only pools, pytorch and step_starts count.
+/// `config` and `memory` are the what-if; of `options` only pools, pytorch, step_starts and what_if_limit count.
 /// `empty_caches` are event indices at which the program calls empty_cache (ReplayReport has them).
 [[nodiscard]] Result<WhatIfReport> what_if(const Snapshot& snapshot, const ReplayOptions& options,
                                            const AllocatorConfig& config, DeviceMemory& memory,

@@ -17,11 +17,15 @@ namespace {
 /// The device's memory where it is not known: no fraction is set then, and it only bounds virtual ranges.
 constexpr Bytes kUnknownTotal = Bytes{1} << 40;
 
-/// Who gave cached memory back at the head of a malloc.
-enum class Releaser : bool { malloc, program };
+/// How the replay reads the head of a malloc, where the recording may be read otherwise.
+enum class Reading : std::uint8_t {
+  by_malloc,   ///< the malloc gave cached memory back
+  by_program,  ///< empty_cache did
+  polled,      ///< its completions were found by the malloc's poll, not by the wait of a retry
+};
 
-/// An operation's first entry, and who did not make its releases: the replay then went on otherwise than recorded.
-using Refuted = std::pair<std::size_t, Releaser>;
+/// An operation's first entry, and a reading with which the replay went on otherwise than recorded.
+using Refuted = std::pair<std::size_t, Reading>;
 
 /// Bounds the time that a damaged recording takes; sound ones of 10,000 entries needed 3 at most.
 constexpr std::size_t kMaxRefuted = 100;
@@ -76,7 +80,7 @@ class Verifier {
       const bool agreed = comparison_.agrees();
       comparison_.entries(view_.expected, view_.produced);
       const bool refuted = agreed && doubtful_ && !comparison_.agrees() && assumed_.refuted.size() < kMaxRefuted;
-      if (refuted) return {std::move(report_), std::move(limits_), contradicts_, Refuted{op.begin, *doubtful_}};
+      if (refuted) return {std::move(report_), std::move(limits_), contradicts_, *doubtful_};
     }
     if (started_ > 0) report_.steps.push_back(allocator_.statistics());
     comparison_.final_segments(allocator_.snapshot());
@@ -110,8 +114,8 @@ class Verifier {
   const ReplayOptions& options_;
   const Assumptions& assumed_;
   LimitSet limits_ = every_limit();
-  bool contradicts_ = false;          // no limit explains the entries so far
-  std::optional<Releaser> doubtful_;  // who is taken for an operation's releases though the other may have made them
+  bool contradicts_ = false;         // no limit explains the entries so far
+  std::optional<Refuted> doubtful_;  // how the operation is read though it may be read otherwise
   ReplayReport report_;
   OperationView view_;
   RecordedMemory memory_;
@@ -154,9 +158,10 @@ void Verifier::pass_step_starts(std::size_t index) {
   }
 }
 
-/// A free_completed directly behind its free_requested belongs to it.
+/// A free_completed directly behind its free_requested belongs to it, unless a retry waited for it.
 std::size_t Verifier::end_of_free(std::size_t begin) const {
-  return plan_.entries[begin].completion == begin + 1 ? begin + 2 : begin + 1;
+  const bool at_once = plan_.entries[begin].completion == begin + 1;
+  return at_once && !assumed_.refuted.contains({begin + 1, Reading::polled}) ? begin + 2 : begin + 1;
 }
 
 /// Up to and with the alloc or oom; without one, up to the next free_requested or the end.
@@ -229,8 +234,8 @@ Explanations Verifier::explanations(const Operation& op, bool released) const {
                           allocator_.limit_outcomes(request.size, request.stream, request.pool, entries.size()),
                           released ? allocator_.cached_segments() : std::vector<Address>(), pending_count()};
   Explanations found = explain(miss);
-  if (assumed_.refuted.contains({op.begin, Releaser::program})) found.by_empty_cache = {};
-  if (assumed_.refuted.contains({op.begin, Releaser::malloc})) found.by_limit = found.by_driver = {};
+  if (assumed_.refuted.contains({op.begin, Reading::by_program})) found.by_empty_cache = {};
+  if (assumed_.refuted.contains({op.begin, Reading::by_malloc})) found.by_limit = found.by_driver = {};
   return found;
 }
 
@@ -268,8 +273,8 @@ bool Verifier::release_is_empty_cache(const Operation& op) {
   if (!released) return false;
   const bool by_program = program_released(op, found, limit);
   const bool by_malloc_too = !found.by_limit.all().empty() || !found.by_driver.all().empty();
-  if (by_program && by_malloc_too) doubtful_ = Releaser::program;
-  if (!by_program && !found.by_empty_cache.all().empty()) doubtful_ = Releaser::malloc;
+  if (by_program && by_malloc_too) doubtful_ = Refuted{op.begin, Reading::by_program};
+  if (!by_program && !found.by_empty_cache.all().empty()) doubtful_ = Refuted{op.begin, Reading::by_malloc};
   return by_program;
 }
 
@@ -282,6 +287,10 @@ void Verifier::poll_completions(const Operation& op) {
   const bool hit = head + 1 == op.end && request.action == AllocatorAction::alloc;
   const bool refused =
       request.action == AllocatorAction::oom || std::any_of(view_.expected.begin(), view_.expected.end(), is_release);
+  if (assumed_.refuted.contains({op.begin, Reading::polled})) return;
+  const bool behind_free = op.begin >= 2 && plan_.entries[op.begin - 2].completion == op.begin - 1;
+  if (refused && (head > op.begin || behind_free))
+    doubtful_ = Refuted{head > op.begin ? op.begin : op.begin - 1, Reading::polled};
   for (std::size_t i = op.begin; !hit && i < head; ++i) {
     const auto pending = pending_.find(i);
     if (pending == pending_.end()) break;
@@ -323,7 +332,7 @@ Result<Assumptions> known_limit(const ReplayOptions& options, const AllocatorCon
   const double fraction = options.memory_fraction.value_or(config.per_process_memory_fraction);
   if (options.memory_fraction && fraction < 1 && options.total_memory == 0)
     return fail(ErrorKind::usage, "a memory fraction is set, but the device's memory is not known", {},
-                "give the device's total memory: no snapshot holds it");
+                "give the device's total memory (--device-memory): no snapshot holds it");
   // Pools of this kind may serve what a limit refuses, which the search for a limit does not look at.
   known.fixed = std::any_of(options.pools.begin(), options.pools.end(),
                             [](const ReplayPool& pool) { return pool.options.use_on_oom; });
@@ -349,6 +358,11 @@ Findings settle(const ReplayPlan& plan, const ReplayOptions& options, Assumption
   for (int run = 1;;) {
     Findings found = Verifier(plan, options, assumed).run();
     if (found.refuted) {
+      const auto [entry, reading] = *found.refuted;
+      if (reading == Reading::polled) {  // who released is open again
+        assumed.refuted.erase({entry, Reading::by_malloc});
+        assumed.refuted.erase({entry, Reading::by_program});
+      }
       assumed.refuted.insert(*found.refuted);
       continue;
     }
@@ -383,8 +397,8 @@ Result<ReplayReport> verify(const Snapshot& snapshot, const ReplayOptions& optio
   ReplayReport& report = found.report;
   report.initial_segments = allocator_detail::early_segments(*plan);
   report.limit_contradicts = found.contradicts && !assumed->fixed;
-  const auto& ranges = found.limits.all();
-  if (!assumed->fixed && !ranges.empty() && ranges.rbegin()->second <= kNoLimit)
+  const auto& ranges = assumed->fixed ? assumed->limits.all() : found.limits.all();
+  if (!ranges.empty() && ranges.rbegin()->second <= kNoLimit)
     report.limit = MemoryLimitRange{ranges.begin()->first, ranges.rbegin()->second};
   return std::move(report);
 }

@@ -33,10 +33,9 @@ class WhatIf {
  public:
   WhatIf(const ReplayPlan& plan, const ReplayOptions& options, DeviceMemory& memory,
          const std::vector<std::size_t>& empty_caches)
-      : plan_(plan),
-        options_(options),
-        empty_caches_(empty_caches),
-        allocator_(plan.config, memory, events_, nullptr) {}
+      : plan_(plan), options_(options), empty_caches_(empty_caches), allocator_(plan.config, memory, events_, nullptr) {
+    if (options.what_if_limit) allocator_.set_limit(*options.what_if_limit);
+  }
 
   WhatIfReport run() {
     count_mallocs();

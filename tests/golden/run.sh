@@ -58,6 +58,7 @@ while IFS= read -r file; do
   mkdir "$work/case"
   ln -s "$golden/inputs" "$work/case/inputs"
   ln -s "$root/traces/samples" "$work/case/samples"
+  ln -s "$root/tests/reference/allocator" "$work/case/recordings"
   (cd "$work/case" && play "$file") >"$work/now"
   rm -rf "$work/case"
   cmp -s "$file" "$work/now" && continue
