@@ -61,7 +61,7 @@ struct ReplayReport {
   /// The limits that explain what the recording released, retried and refused, or the one that the options give: that
   /// of set_per_process_memory_fraction, or the driver's memory. None: nothing was refused for all that is known.
   std::optional<MemoryLimitRange> limit;
-  bool limit_contradicts = false;                 ///< no limit explains all; `limit` those before the contradiction
+  bool limit_contradicts = false;                 ///< no limit explains all: it changed; `limit` is the last
   std::uint64_t ignored_events = 0;               ///< snapshot entries and unknown actions
   std::uint64_t adopted_segments = 0;             ///< there before recording began
   std::uint64_t adopted_blocks = 0;               ///< live or pending then

@@ -42,7 +42,7 @@ struct Assumptions {
 /// What a run found.
 struct Findings {
   ReplayReport report;
-  LimitSet limits;                 ///< that explain every miss, or every one up to a contradiction
+  LimitSet limits;                 ///< that explain every miss, or every one since the last contradiction
   bool contradicts = false;        ///< none explains them all
   std::optional<Refuted> refuted;  ///< the run ended there; nothing else holds
 };
@@ -211,11 +211,10 @@ Bytes Verifier::narrow(const Explanations& found) {
   LimitSet explained = either(found.by_limit, found.by_empty_cache);
   if (assumed_.driver_refuses || found.refused_by_driver) explained = either(explained, found.by_driver);
   const LimitSet left = both(limits_, explained);
-  // From here on the state is not the recorded one, or says nothing of the limit.
   if (left.all().empty()) contradicts_ = true;
-  if (contradicts_) return assumed_.limit;
-  limits_ = left;
-  const Bytes limit = contains(left, assumed_.limit) ? assumed_.limit : left.all().rbegin()->second - 1;
+  if (explained.all().empty()) return assumed_.limit;
+  limits_ = left.all().empty() ? explained : left;  // after a contradiction: another limit from here on
+  const Bytes limit = contains(limits_, assumed_.limit) ? assumed_.limit : limits_.all().rbegin()->second - 1;
   allocator_.set_limit(limit);
   return limit;
 }

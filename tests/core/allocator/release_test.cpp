@@ -96,6 +96,28 @@ TEST_CASE("garbage collection frees every block of at least average age") {
   CHECK(bench.allocator.statistics().num_alloc_retries == 0);
 }
 
+TEST_CASE("what a miss gives back, by the memory limit") {
+  Bench bench("garbage_collection_threshold:0.5", kGiB);
+  const BlockHandle a = bench.malloc(100 * kMiB);
+  const BlockHandle b = bench.malloc(100 * kMiB);
+  bench.allocator.free(a);
+  bench.allocator.free(b);
+  CHECK_FALSE(bench.allocator.finds_block(150 * kMiB, kComputeStream));
+  LimitOutcomes found = bench.allocator.limit_outcomes(150 * kMiB, kComputeStream);
+  CHECK(found.reserved == 200 * kMiB);
+  CHECK(found.segment == 150 * kMiB);
+  std::erase_if(found.outcomes, [](const LimitOutcome& one) { return one.least >= one.below; });
+  REQUIRE(found.outcomes.size() == 3);
+  CHECK(found.outcomes[0].least == 400 * kMiB);  // half of it is no less than what is reserved
+  CHECK(found.outcomes[0].segments.empty());
+  CHECK(found.outcomes[1].least == 150 * kMiB);
+  CHECK(found.outcomes[1].below == 400 * kMiB);
+  CHECK(found.outcomes[1].segments == bench.allocator.cached_segments());
+  CHECK(found.outcomes[1].next == LimitOutcome::Next::memory);
+  CHECK(found.outcomes[2].below == 150 * kMiB);
+  CHECK(found.outcomes[2].next == LimitOutcome::Next::everything);
+}
+
 TEST_CASE("garbage collection spares the younger blocks") {
   Bench bench(kCollect, kGiB);
   const BlockHandle a = bench.malloc(100 * kMiB);

@@ -188,6 +188,28 @@ TEST_CASE("a recording with shuffled entries never breaks the replay") {
   }));
 }
 
+TEST_CASE("a memory limit that changes while recording is said so, and replayed") {
+  Bench bench("garbage_collection_threshold:0.5");
+  bench.allocator.set_limit(100 * kMiB);
+  bench.allocator.free(bench.malloc(1000));  // empty_cache would have given it back
+  bench.allocator.free(bench.malloc(60 * kMiB));
+  const BlockHandle a = bench.malloc(64 * kMiB);  // the 60 MiB are collected: the limit is below 124 MiB
+  bench.allocator.set_limit(kGiB);
+  const BlockHandle b = bench.malloc(300 * kMiB);
+  Snapshot snapshot;
+  snapshot.events = bench.list.events;
+  snapshot.segments = bench.allocator.snapshot();
+  snapshot.settings.alloc_conf = "garbage_collection_threshold:0.5";
+  snapshot.settings.garbage_collection_threshold = 0.5;
+  const auto report = verify(snapshot, {});
+  REQUIRE(report.has_value());
+  CHECK(report->first_mismatch.empty());
+  CHECK(report->limit_contradicts);
+  CHECK_FALSE(report->limit.has_value());
+  bench.allocator.free(a);
+  bench.allocator.free(b);
+}
+
 TEST_CASE("segments and blocks of before the recording are found") {
   Bench bench;
   const BlockHandle early = bench.malloc(1000);
