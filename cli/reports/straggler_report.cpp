@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/units.hpp"
+#include "core/run/allocation_names.hpp"
 #include "core/straggler/straggler_text.hpp"
 
 namespace foreshard::cli {
@@ -76,6 +77,7 @@ Json stragglers_json(const Stragglers& found) {
   late["kernels"] = Json::array();
   for (const KernelExcess& kernel : found.late->kernels)
     late["kernels"].push_back({{"name", kernel.name},
+                               {"title", op_title(kernel.name)},
                                {"time_ns", kernel.time.count},
                                {"time_of_others_ns", kernel.time_of_others.count},
                                {"calls", kernel.calls},

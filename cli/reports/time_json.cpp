@@ -109,6 +109,7 @@ void add_remedies_json(const TimeReport& report, Json& json) {
                       {"exposed_communication_ms", all.exposed_communication_ms},
                       {"peak_reserved_bytes", all.before.reserved},
                       {"same_part", all.same},
+                      {"own_not_valid", all.own_not_valid},
                       {"faster", remedies_json(all.faster)},
                       {"not_valid", remedies_json(all.not_valid)},
                       {"no_difference", remedies_json(all.no_difference)},

@@ -236,6 +236,7 @@ void print_remedies(std::ostream& out, const TimeReport& report, bool detail) {
   else
     out << fmt::format("\nwhat makes it faster (simulated on {}; less than {:.1f} % is no difference)\n",
                        report.machine, all.same * 100);
+  for (const std::string& why : all.own_not_valid) out << "  not valid, as it is and with any change: " << why << '\n';
   if (!all.faster.empty()) {
     const auto right = Align::right;
     Table table({{"setting"}, {"step", right}, {"saves", right}, {"exposed", right}, {"reserved", right}, {"", right}});

@@ -17,6 +17,7 @@
 #include "traces/workload_file/workload_file.hpp"
 #include "viz/pack/page.hpp"
 #include "viz/scene/caption.hpp"
+#include "viz/scene/cause_colours.hpp"
 
 namespace foreshard::cli {
 namespace {
@@ -71,6 +72,9 @@ Json time_explanation_json(const Run& run, const std::string& name, const ExtraO
   else if (const auto done = add_time_remedies(*workload, {*options.machine, {}}, console, report); !done)
     report.no_remedies = done.error().what;
   Json json = time_json(report);
+  json["colours"] = Json::object();
+  for (const IdleCause cause : kEnumValues<IdleCause>)
+    json["colours"][std::string(foreshard::name(cause))] = viz::cause_colour(cause);
   json["other_steps"] = Json::array();
   for (const StepRecord& step : run.steps) {
     if (step.recording != time->recording || step.index == time->step) continue;

@@ -8,27 +8,19 @@
 #include "core/base/units.hpp"
 #include "core/device/collective_names.hpp"
 #include "core/explain_time/phase_times.hpp"
+#include "core/run/allocation_names.hpp"
 
 namespace foreshard {
 namespace {
 
-constexpr std::size_t kKernelName = 48;  // of a kernel: cuDNN's have hundreds of characters
-constexpr double kWorthSaying = 0.01;    // of the step
+constexpr double kWorthSaying = 0.01;  // of the step
 
 std::string in_ms(Nanoseconds time) {
   return fmt::format("{:.2f} ms", time.ms());
 }
 
-std::string kernel_words(std::string_view name) {
-  if (name.starts_with("void ")) name.remove_prefix(5);
-  if (name.starts_with("Mem")) return std::string(name);  // "Memcpy HtoD (Pinned -> Device)"
-  constexpr std::string_view kNoName = "(anonymous namespace)::";
-  if (const auto at = name.find(kNoName); at != std::string_view::npos && at < name.find('<'))
-    name.remove_prefix(at + kNoName.size());
-  name = name.substr(0, name.find_first_of("<("));
-  if (const auto scope = name.rfind("::"); scope != std::string_view::npos) name.remove_prefix(scope + 2);
-  if (name.empty()) return "a kernel";
-  return name.size() <= kKernelName ? std::string(name) : std::string(name.substr(0, kKernelName)) + "...";
+std::string kernel_words(const std::string& label) {
+  return label.empty() ? "a kernel" : short_op_title(label);
 }
 
 std::string unit_words(const std::string& unit) {

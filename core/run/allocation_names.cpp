@@ -179,6 +179,24 @@ std::string kernel_title(std::string_view kernel) {
   return name.empty() ? text : name;
 }
 
+bool is_kernel_symbol(std::string_view label) {
+  constexpr std::array<std::string_view, 7> kBegins{"void ", "nccl", "nvjet_", "cudnn_", "cutlass", "at::", "at_cuda_"};
+  return std::any_of(kBegins.begin(), kBegins.end(), [&](std::string_view begin) { return label.starts_with(begin); });
+}
+
+std::string op_title(std::string_view label) {
+  return is_kernel_symbol(label) ? kernel_title(label) : std::string(label);
+}
+
+std::string short_op_title(std::string_view label) {
+  constexpr std::size_t kLongest = 48;
+  std::string title = op_title(label);
+  if (title.size() <= kLongest) return title;
+  std::size_t end = kLongest;
+  while (end > 0 && (static_cast<unsigned char>(title[end]) & 0xC0U) == 0x80U) --end;  // not inside a UTF-8 character
+  return title.substr(0, end) + "…";
+}
+
 std::vector<AllocationName> allocation_names(const Workload& workload, const Program& program, Labels& labels) {
   std::vector<AllocationName> out(program.ops.size());
   const bool recorded = !workload.recorded_host_ms.empty();

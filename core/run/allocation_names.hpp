@@ -33,4 +33,13 @@ struct AllocationName {
 /// namespaces and arguments.
 [[nodiscard]] std::string kernel_title(std::string_view kernel);
 
+/// Whether a device op's label is the symbol of a kernel as the profiler has it.
+[[nodiscard]] bool is_kernel_symbol(std::string_view label);
+
+/// A device op's label for people, in every report, picture and page: kernel_title() of a symbol; else the label, which
+/// names an operator or a copy.
+[[nodiscard]] std::string op_title(std::string_view label);
+/// The same in at most 48 bytes, and "…" where that cuts it: for sentences and tables.
+[[nodiscard]] std::string short_op_title(std::string_view label);
+
 }  // namespace foreshard

@@ -5,11 +5,10 @@
 #include <algorithm>
 
 #include "core/base/units.hpp"
+#include "core/run/allocation_names.hpp"
 
 namespace foreshard {
 namespace {
-
-constexpr std::size_t kNameLength = 60;  // of a kernel: CUTLASS's have hundreds of characters
 
 double part(Nanoseconds of, Nanoseconds whole) {
   return whole.count > 0 ? 100 * of.ms() / whole.ms() : 0;
@@ -17,13 +16,6 @@ double part(Nanoseconds of, Nanoseconds whole) {
 
 std::string phase_name(const std::string& phase) {
   return phase.empty() ? "between phases" : "in " + phase;
-}
-
-std::string short_name(const std::string& name) {
-  if (name.size() <= kNameLength) return name;
-  std::size_t end = kNameLength;
-  while (end > 0 && (static_cast<unsigned char>(name[end]) & 0xC0U) == 0x80U) --end;  // not inside a UTF-8 character
-  return name.substr(0, end) + "…";
 }
 
 const RankTime& time_of(const Stragglers& found, std::uint32_t rank) {
@@ -60,7 +52,7 @@ std::vector<std::string> straggler_sentences(const Stragglers& found) {
     out.push_back(reason(late, worst));
     for (const KernelExcess& kernel : late.kernels)
       out.push_back(fmt::format(
-          "there {:.0f} calls of {} take {}; {}", kernel.calls, short_name(kernel.name), format_time(kernel.time),
+          "there {:.0f} calls of {} take {}; {}", kernel.calls, short_op_title(kernel.name), format_time(kernel.time),
           kernel.calls_of_others > 0
               ? fmt::format("the others' {:.0f} calls {}", kernel.calls_of_others, format_time(kernel.time_of_others))
               : "the others have none"));

@@ -18,6 +18,7 @@ class Finder {
     out_.step_ms = base.step_ms;
     out_.exposed_communication_ms = base.exposed_communication_ms;
     out_.host_bound = base.host_bound;
+    out_.own_not_valid = base.not_valid;
     out_.same = base.difference;
   }
 

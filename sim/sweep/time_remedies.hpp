@@ -37,6 +37,7 @@ struct TimeRemedies {
   double step_ms = 0;
   double exposed_communication_ms = 0;
   bool host_bound = false;
+  std::vector<std::string> own_not_valid;  ///< what is against the run's own settings, and so against all that follow
   double same =
       0;  ///< Prediction::difference of the run: smaller differences are none, nor are those below the remedy's own
   std::vector<TimeRemedy> faster;         ///< valid, most time saved first; several changes together come first

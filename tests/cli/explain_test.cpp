@@ -3,10 +3,12 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/terminal/output.hpp"
+#include "cli/verbs/page_output.hpp"
 #include "tests/catch.hpp"
 #include "tests/cli/run_cli.hpp"
 #include "tests/temporary_folder.hpp"
 #include "traces/store/store.hpp"
+#include "viz/scene/cause_colours.hpp"
 
 using namespace foreshard;
 using namespace foreshard::cli;
@@ -132,6 +134,20 @@ TEST_CASE("what made up the peak of allocated memory is what the store's view sa
     stored[category == "before_recording" ? "other" : category] += row[1].get<Bytes>();
   }
   CHECK(told == stored);
+}
+
+TEST_CASE("the page draws each cause in the picture's colour", "[explain]") {
+  const Stored store;
+  const auto run = traces::read_run(store.path);
+  REQUIRE(run);
+  std::ostringstream out, err;
+  Console console{out, err};
+  ExtraOptions options;
+  options.machine.reset();
+  const json time = page_extra("time", *run, store.path, options, console);
+  CHECK(time["colours"].size() == kEnumSize<IdleCause>);
+  for (const IdleCause cause : kEnumValues<IdleCause>)
+    CHECK(time["colours"][std::string(name(cause))] == viz::cause_colour(cause));
 }
 
 TEST_CASE("explain takes a step, all of them, and a moment", "[explain]") {

@@ -63,8 +63,8 @@ OpTables::OpTables(const Run& run, const OpFacts& facts, const TrackLevels& trac
 std::pair<std::int64_t, std::int64_t> OpTables::named(const DeviceOpRecord& op, Labels& names) {
   const std::string& label = run_.labels.text(op.label);
   if (label.empty()) return {column_value(names.intern(facts_.name(op))), -1};
-  if (!is_symbol(label)) return {column_value(op.label), -1};
-  if (!titles_.contains(op.label)) titles_[op.label] = names.intern(kernel_title(label));
+  if (!is_kernel_symbol(label)) return {column_value(op.label), -1};
+  if (!titles_.contains(op.label)) titles_[op.label] = names.intern(op_title(label));
   return {column_value(titles_[op.label]), column_value(op.label)};
 }
 

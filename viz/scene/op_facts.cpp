@@ -71,11 +71,6 @@ int rank_of(const Tally& tally) {
 
 }  // namespace
 
-bool is_symbol(std::string_view label) {
-  constexpr std::array<std::string_view, 7> kBegins{"void ", "nccl", "nvjet_", "cudnn_", "cutlass", "at::", "at_cuda_"};
-  return std::any_of(kBegins.begin(), kBegins.end(), [&](std::string_view begin) { return label.starts_with(begin); });
-}
-
 OpFacts::OpFacts(const Run& run) : run_(run) {
   for (const HostOpRecord& op : run.host_ops)
     if (op.kind == HostOpRecord::Kind::annotation && run.labels.text(op.label).starts_with("FSDP::"))
@@ -153,7 +148,7 @@ std::string OpFacts::unit(const DeviceOpRecord& op) const {
 
 std::string OpFacts::name(const DeviceOpRecord& op) const {
   const std::string& label = run_.labels.text(op.label);
-  if (!label.empty()) return shortened(is_symbol(label) ? kernel_title(label) : label, kNameLetters);
+  if (!label.empty()) return shortened(op_title(label), kNameLetters);
   if (op.kind == DeviceOpRecord::Kind::collective) return std::string(foreshard::name(op.collective));
   return std::string(style(op_class(op)).title);
 }

@@ -13,9 +13,6 @@
 
 namespace foreshard::viz {
 
-/// Whether a device op's label is the symbol of a kernel as the profiler has it, which kernel_title() makes readable.
-[[nodiscard]] bool is_symbol(std::string_view label);
-
 class OpFacts {
  public:
   explicit OpFacts(const Run& run);

@@ -8,6 +8,7 @@
 
 #include "core/explain_time/time_words.hpp"
 #include "viz/scene/caption.hpp"
+#include "viz/scene/cause_colours.hpp"
 #include "viz/scene/svg_writer.hpp"
 #include "viz/svg/axis.hpp"
 #include "viz/svg/legend.hpp"
@@ -25,14 +26,6 @@ constexpr double kHeadSize = 13.5;
 constexpr std::size_t kMaxRows = 60;
 constexpr std::uint32_t kLeastPixels = 900;
 constexpr std::string_view kCompute = "#9fb4c7";
-
-/// Okabe and Ito's hues: communication warm, the host purple, the GPU's own latencies grey.
-std::string_view colour(IdleCause cause) {
-  constexpr std::array<std::string_view, kEnumSize<IdleCause>> kColours{
-      "#7b4ea3", "#a06cc9", "#c79be6", "#8c8c8c", "#bdbdbd", "#d55e00", "#b34700", "#e69f00",
-      "#cc3311", "#ee7733", "#f0b35a", "#c2a14d", "#cc79a7", "#009e73", "#56b4e9"};
-  return kColours[static_cast<std::size_t>(cause)];
-}
 
 std::string fill(std::string_view colour_of) {
   return fmt::format("fill=\"{}\"", colour_of);
@@ -84,7 +77,7 @@ class Picture {
     const CauseTotals totals = cause_totals(e_);
     for (const IdleCause cause : kEnumValues<IdleCause>)
       if (const CauseTotal& total = totals[static_cast<std::size_t>(cause)]; total.parts > 0)
-        legend_.push_back({fmt::format("{} {:.2f} ms", title(cause), total.time.ms()), colour(cause), {}, 0});
+        legend_.push_back({fmt::format("{} {:.2f} ms", title(cause), total.time.ms()), cause_colour(cause), {}, 0});
     return y + 22;
   }
 
@@ -110,7 +103,8 @@ class Picture {
       if (sum < 0.02) continue;
       const auto most = static_cast<IdleCause>(std::max_element(idle[c].begin(), idle[c].end()) - idle[c].begin());
       const double height = kBar * std::min(1.0, sum);
-      svg_.rect({time_.from + static_cast<double>(c), y + kBar - height, 1, height}, fill(colour(most)), title(most));
+      svg_.rect({time_.from + static_cast<double>(c), y + kBar - height, 1, height}, fill(cause_colour(most)),
+                title(most));
     }
     return y + kBar + 18;
   }
@@ -151,7 +145,7 @@ class Picture {
     svg_.line({time_.from, y + kRowHeight - 2}, {time_.to, y + kRowHeight - 2},
               fmt::format("stroke=\"{}\" stroke-width=\"0.5\"", ink_.grid));
     svg_.rect({from, y + 2 + full - height, std::max(1.0, to - from), height},
-              fill(s.computes ? kCompute : colour(s.cause)), words + ", " + each);
+              fill(s.computes ? kCompute : cause_colour(s.cause)), words + ", " + each);
     svg_.text({time_.to + 8, y + 14}, each, {12, ink_.faint});
   }
 

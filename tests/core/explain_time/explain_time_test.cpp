@@ -179,6 +179,34 @@ TEST_CASE("a collective that its isolated twins outrun was slowed by the kernel 
   CHECK(step.part(IdleCause::contention).behind == kernel);
 }
 
+TEST_CASE("a collective that runs faster beside a kernel than its twins alone was not slowed: no part is negative") {
+  Step step;
+  for (std::int64_t i = 0; i < 3; ++i) step.gather(2, i, 1'000 + i * 60'000, 51'000 + i * 60'000);  // 50 us each
+  step.compute(10, 172'000, 200'000);
+  step.gather(2, 20, 180'000, 225'000);  // 45 us, 20 of them beside the kernel
+  step.compute(30, 228'000, 300'000);
+  (void)step.causes();
+  for (const IdlePart& part : step.e.parts) CHECK(part.cause != IdleCause::contention);
+  CHECK(step.e.parts.back().end.count == 228'000);
+}
+
+TEST_CASE("an op whose call was not recorded counts as issued in time") {
+  Step near;  // without a call an op's issue is its start
+  near.compute(0, 0, 100'000);
+  near.compute(102'000, 102'000, 200'000);
+  CHECK(near.causes().empty());
+  CHECK(near.part(IdleCause::kernel_gap).length().count == 2'000);
+
+  Step far;
+  far.compute(0, 0, 100'000);
+  far.compute(140'000, 140'000, 200'000);
+  CHECK(far.causes() == Causes{"launch 40000"});
+
+  Step first;  // nothing before it, either
+  first.compute(30'000, 30'000, 100'000);
+  CHECK(first.causes() == Causes{"launch 30000"});
+}
+
 TEST_CASE("a rank that begins a collective last is named for the time until it does") {
   Step step;
   const std::size_t root = step.gather(0, 0, 1'000, 90'000);

@@ -116,5 +116,14 @@ TEST_CASE("a kernel's title is what it applies") {
   CHECK(kernel_title(std::string(100'000, '<')).size() <= 2048);
 }
 
+TEST_CASE("an op is called by its title: a symbol's, else its label") {
+  CHECK(op_title("nvjet_sm90_tst_192x192_64x4_2x1_v_bz_coopB_TNN") == "nvjet_sm90 GEMM");
+  CHECK(op_title("Memcpy HtoD (Pinned -> Device)") == "Memcpy HtoD (Pinned -> Device)");
+  CHECK(op_title("my (op)") == "my (op)");
+  CHECK(op_title("").empty());
+  CHECK(short_op_title("nvjet_sm90_tst_192x192_64x4_2x1_v_bz_coopB_TNN") == "nvjet_sm90 GEMM");
+  CHECK(short_op_title(std::string(47, 'a') + "ä") == std::string(47, 'a') + "…");
+}
+
 }  // namespace
 }  // namespace foreshard

@@ -83,6 +83,21 @@ TEST_CASE("the others wait for the rank whose forward takes longer") {
   CHECK(sentences.at(1) == "in forward its GPU computes for 400 us a step, the others' for 200 us");
 }
 
+TEST_CASE("kernels of a late rank are called by their titles") {
+  Ranks ranks(2);
+  for (const std::uint32_t rank : {0U, 1U}) {
+    const std::int64_t end = rank == 1 ? 400 : 200;
+    ranks.rank(rank);
+    ranks.kernel("nvjet_sm90_tst_192x192_64x4_2x1_v_bz_coopB_TNN", "forward", 0, end);
+    ranks.gather("forward", end, 450, 0);
+    ranks.kernel("gemm", "forward", 460, 560);
+  }
+  const auto found = find_stragglers(ranks.run());
+  REQUIRE(found);
+  REQUIRE(found->late);
+  CHECK(straggler_sentences(*found).at(2).starts_with("there 1 calls of nvjet_sm90 GEMM take 400 us"));
+}
+
 TEST_CASE("a collective that compute does not wait for costs nobody") {
   Ranks ranks(2);
   for (const std::uint32_t rank : {0U, 1U}) {

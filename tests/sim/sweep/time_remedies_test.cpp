@@ -64,6 +64,20 @@ TEST_CASE("time remedies are what plan says, most time saved first, equal on any
   for (const TimeRemedy& remedy : one.not_valid) CHECK_FALSE(remedy.not_valid.empty());
 }
 
+TEST_CASE("what is against the run's own settings is said of them, and of no change", "[time_remedies]") {
+  Settings settings = base();
+  settings.all_gather = Transport::low_contention;  // measured on no machine
+  const TimeRemedies found = time_remedies_of(settings, 2);
+  const auto p = predict(*timed(), machine(), {settings, {}, 4});
+  REQUIRE(p);
+  CHECK(found.own_not_valid == p->not_valid);
+  REQUIRE_FALSE(found.own_not_valid.empty());
+  for (const auto* remedies : {&found.faster, &found.not_valid, &found.no_difference, &found.slower})
+    for (const TimeRemedy& remedy : *remedies)
+      for (const std::string& why : remedy.not_valid)
+        CHECK(std::find(found.own_not_valid.begin(), found.own_not_valid.end(), why) == found.own_not_valid.end());
+}
+
 TEST_CASE("time candidates differ from the run and from one another, and fit it", "[time_remedies]") {
   for (const bool several_nodes : {false, true}) {
     Settings settings = base();

@@ -1,11 +1,13 @@
 // The picture of a step's time: what it holds, for any run, and that it stays as high as its rows.
 #include "viz/svg/time_path.hpp"
 
+#include <set>
 #include <string>
 
 #include "core/explain_time/time_words.hpp"
 #include "tests/catch.hpp"
 #include "tests/traces/export/random_run.hpp"
+#include "viz/scene/cause_colours.hpp"
 
 using namespace foreshard;
 using namespace foreshard::viz;
@@ -44,6 +46,18 @@ TEST_CASE("the picture of a step's time names each cause with its sum, and is th
       CHECK((svg.find(std::string(title(cause)) + " ") != std::string::npos ||
              totals[static_cast<std::size_t>(cause)].parts == 0));
   }
+}
+
+TEST_CASE("each cause has a colour of its own, and the picture's legend has it") {
+  std::set<std::string_view> colours;
+  for (const IdleCause cause : kEnumValues<IdleCause>) CHECK(colours.insert(cause_colour(cause)).second);
+  const Run run = foreshard::test::RandomRun(7, RunKind::planned).make();
+  const auto e = explain_time(run);
+  REQUIRE(e);
+  const std::string svg = drawn(run, *e);
+  const CauseTotals totals = cause_totals(*e);
+  for (const IdleCause cause : kEnumValues<IdleCause>)
+    if (totals[static_cast<std::size_t>(cause)].parts > 0) CHECK(svg.find(cause_colour(cause)) != std::string::npos);
 }
 
 TEST_CASE("a step of hundreds of stretches is a picture of sixty rows at most") {

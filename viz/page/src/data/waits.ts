@@ -6,6 +6,7 @@ export interface Wait {
   from: number;
   to: number;
   cause: string;
+  colour: string;
   phase: string;
   unit: string;
   op: number; // what is waited for; -1: none
@@ -40,25 +41,18 @@ export interface TimeReport {
   compute_ns: number;
   idle_ns: number;
   causes: CauseTotal[];
+  colours: Record<string, string>; // of every cause
   parts: Part[];
   other_steps: { step: number; parts: Part[] }[];
-  remedies: { step_ms: number; peak_reserved_bytes: number; faster: Record<string, unknown>[]; not_valid: Record<string, unknown>[] } | null;
+  remedies: { step_ms: number; own_not_valid: string[]; peak_reserved_bytes: number; faster: Record<string, unknown>[]; not_valid: Record<string, unknown>[] } | null;
   remedies_missing: string | null;
   machine_note: string | null;
 }
 
-/** The host in browns, launches in greys, communication from blue over violet to red, copies in green. */
-const COLOURS: Record<string, string> = {
-  issuing: '#8c6d31', allocator: '#bd9e39', synchronize: '#e7cb94', launch: '#9e9e9e', kernel_gap: '#c7c7c7',
-  first_gather: '#3182bd', last_reduction: '#9ecae1', prefetch: '#6a51a3', previous_collective: '#e6550d', buffer: '#fd8d3c',
-  gradients: '#74c476', dependency: '#a1d99b', contention: '#d6409f', late_rank: '#c00000', copies: '#31a354',
-};
-export const causeColour = (cause: string): string => COLOURS[cause] ?? '#777777';
-
 export function waitsOf(report: TimeReport, origin: number): Wait[] {
   const steps = [{ step: report.step, parts: report.parts }, ...report.other_steps];
   return steps.flatMap(({ step, parts }) => parts.map((part): Wait => ({
-    step, from: part.start_ns - origin, to: part.end_ns - origin, cause: part.cause, phase: part.phase ?? '', unit: part.unit ?? '',
+    step, from: part.start_ns - origin, to: part.end_ns - origin, cause: part.cause, colour: report.colours[part.cause], phase: part.phase ?? '', unit: part.unit ?? '',
     op: part.op ?? -1, behind: part.behind ?? -1, text: part.text,
   }))).sort((a, b) => a.from - b.from);
 }

@@ -2,7 +2,7 @@
 
 import { RunData } from '../data/run';
 import { upperBound } from '../data/upper_bound';
-import { causeColour, Wait } from '../data/waits';
+import { Wait } from '../data/waits';
 import { Frame } from './frame';
 import { ROW } from './lanes';
 import { Surface } from './surface';
@@ -28,7 +28,7 @@ export function drawWaits(surface: Surface, run: RunData, frame: Frame, y: numbe
     for (let x = Math.floor(from); x < to; x++) {
       const part = Math.min(to, x + 1) - Math.max(from, x);
       share[x] += part;
-      if (part > longest[x]) [longest[x], colours[x]] = [part, causeColour(wait.cause)];
+      if (part > longest[x]) [longest[x], colours[x]] = [part, wait.colour];
     }
   });
   const height = ROW - 4;

@@ -1,7 +1,6 @@
 // The legend: every colour with its name; a click hides it and shows it again.
 
 import { Ink, STATISTICS } from '../data/meta';
-import { causeColour } from '../data/waits';
 import { StackPart } from '../draw/memory';
 import { Scene, RUN_COLOURS } from '../scene';
 import { el, swatch, visible } from './dom';
@@ -59,11 +58,11 @@ export function buildLegend(scene: Scene, ink: Ink, toggle: (key: string, only: 
       });
     }
   }
-  const causes = scene.view.sections.lanes ? scene.runs.flatMap((run) => run.time?.causes ?? []) : [];
+  const causes = scene.view.sections.lanes ? scene.runs.flatMap((run) => run.time?.causes.map((of) => ({ ...of, colour: run.time!.colours[of.cause] })) ?? []) : [];
   if (causes.length) {
     const box = group('waits');
     for (const of of causes.filter((cause, i) => causes.findIndex((other) => other.cause === cause.cause) === i))
-      entry(box, `cause:${of.cause}`, of.title, swatch(causeColour(of.cause)));
+      entry(box, `cause:${of.cause}`, of.title, swatch(of.colour));
   }
   return legend;
 }

@@ -1,7 +1,7 @@
 // Where a step's time goes: the waits of its compute stream by cause, and one of them in full.
 
 import { RunData } from '../data/run';
-import { causeColour, TimeReport, Wait } from '../data/waits';
+import { TimeReport, Wait } from '../data/waits';
 import { duration, moment, percent } from '../format';
 import { Jump, opTitle } from './details';
 import { button, el, swatch, table, visible } from './dom';
@@ -21,11 +21,12 @@ export function timeSection(run: RunData, report: TimeReport, show: (wait: numbe
   box.append(grid([`step ${report.step}`, 'time', ''], [
     ['step', ns(report.step_ns), ''],
     ['compute', ns(report.compute_ns), share(report.compute_ns)],
-    ...report.causes.map((of) => [el('span', {}, swatch(causeColour(of.cause)), link(visible(of.title), of.longest)), ns(of.time_ns), share(of.time_ns)]),
+    ...report.causes.map((of) => [el('span', {}, swatch(report.colours[of.cause]), link(visible(of.title), of.longest)), ns(of.time_ns), share(of.time_ns)]),
   ], 'grid causes'));
   const { remedies } = report;
   if (remedies && (remedies.faster.length || remedies.not_valid.length)) {
     box.append(el('h4', {}, 'what makes it faster, simulated'));
+    for (const why of remedies.own_not_valid) box.append(el('p', { className: 'faint' }, `Not valid, as it is and with any change: ${visible(why)}`));
     if (report.machine_note) box.append(el('p', { className: 'faint' }, visible(report.machine_note)));
     const doubtful = remedies.not_valid.map((of) => ({ ...of, valid: false }));
     box.append(remedyList([...remedies.faster, ...doubtful], { step_ms: remedies.step_ms, peak_reserved_bytes: remedies.peak_reserved_bytes }));
@@ -37,7 +38,7 @@ const title = (report: TimeReport, wait: Wait) => report.causes.find((of) => of.
 
 export function waitRows(report: TimeReport, wait: Wait): [string, string | Node][] {
   return [
-    ['cause', el('span', {}, swatch(causeColour(wait.cause)), visible(title(report, wait)))],
+    ['cause', el('span', {}, swatch(wait.colour), visible(title(report, wait)))],
     ['from', moment(wait.from)],
     ['length', duration(wait.to - wait.from)],
     ['step', `${wait.step}${wait.phase ? `, ${visible(wait.phase)}` : ''}`],
