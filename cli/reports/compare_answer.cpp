@@ -30,7 +30,7 @@ std::string causes_of(const Comparison& comparison) {
   std::string text;
   for (const auto& [cause, time] : causes)
     if (std::abs(time.ms()) >= kLeastMs && std::abs(time.ms()) >= kLeastShare * all)
-      text += fmt::format("{}{} {:+.2f} ms", text.empty() ? "" : ", ", name(cause), time.ms());
+      text += fmt::format("{}{} {:+.2f} ms", text.empty() ? "" : ", ", cause_title(cause), time.ms());
   return text;
 }
 
@@ -66,6 +66,12 @@ std::string memory_line(Bytes a, Bytes b) {
 }
 
 }  // namespace
+
+std::string cause_title(TimeCause cause) {
+  std::string text(name(cause));
+  std::replace(text.begin(), text.end(), '_', ' ');
+  return text;
+}
 
 std::vector<std::string> compare_answer(const CompareReport& report) {
   std::vector<std::string> lines;

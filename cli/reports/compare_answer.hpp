@@ -12,4 +12,7 @@ namespace foreshard::cli {
 /// they account for, the peak of reserved memory. What a run does not know is left out.
 [[nodiscard]] std::vector<std::string> compare_answer(const CompareReport& report);
 
+/// "exposed communication": in the table and in sentences.
+[[nodiscard]] std::string cause_title(TimeCause cause);
+
 }  // namespace foreshard::cli

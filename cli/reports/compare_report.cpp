@@ -115,14 +115,12 @@ std::string plain_ms(Nanoseconds time) {
 }
 
 void print_summary(std::ostream& out, const CompareReport& report) {
-  const auto side = [&](char letter, const RunSummary& run, const ComparedSide& compared) {
-    const std::string step = compared.time     ? fmt::format("step {}, ", compared.time->index)
-                             : compared.memory ? fmt::format("step {}, ", compared.memory->index)
-                                               : "";
-    out << letter << "  " << run.path << "  (" << step << "step time " << run.step_ms_source << ")\n";
+  const auto side = [&](char letter, const RunSummary& run) {
+    out << letter << "  " << run.path << "  (" << run.steps << (run.steps.empty() ? "" : ", ") << "step time "
+        << run.step_ms_source << ")\n";
   };
-  side('A', report.a, report.comparison.a);
-  side('B', report.b, report.comparison.b);
+  side('A', report.a);
+  side('B', report.b);
   out << '\n';
   const auto changed = changed_settings(report.a, report.b);
   if (!changed.empty()) {
@@ -158,7 +156,7 @@ std::vector<std::string> breakdown_row(const std::string& name, const ByCause& v
 void print_breakdown(std::ostream& out, const Comparison& comparison) {
   if (comparison.breakdown.empty()) return;
   std::vector<Table::Column> columns{{"B - A, ms"}};
-  for (const std::string_view cause : EnumNames<TimeCause>::kNames) columns.push_back({std::string(cause), kRight});
+  for (const TimeCause cause : kEnumValues<TimeCause>) columns.push_back({cause_title(cause), kRight});
   columns.push_back({"sum", kRight});
   Table table(std::move(columns));
   std::vector<std::pair<std::string, ByCause>> phases;
@@ -188,6 +186,11 @@ void print_breakdown(std::ostream& out, const Comparison& comparison) {
   };
   unknown('A', *comparison.a.time);
   unknown('B', *comparison.b.time);
+  const Nanoseconds held_a = comparison.a.time->allocator;
+  const Nanoseconds held_b = comparison.b.time->allocator;
+  if (held_a.count > 0 || held_b.count > 0)
+    out << fmt::format("of host, held up by the caching allocator: {} ms in A, {} ms in B\n", plain_ms(held_a),
+                       plain_ms(held_b));
 }
 
 void print_lanes(std::ostream& out, const Comparison& comparison) {
@@ -254,9 +257,10 @@ Json step_json(const ComparedSide& side) {
   Json json = Json::object();
   if (side.time) {
     const TimedStep& step = *side.time;
-    json["time"] = {{"recording", name(step.recording)},  {"step", step.index},
-                    {"begin_ns", step.begin.count},       {"end_ns", step.end.count},
-                    {"reported_ns", step.reported.count}, {"contention_unknown_ns", step.contention_unknown.count}};
+    json["time"] = {{"recording", name(step.recording)},   {"step", step.index},
+                    {"begin_ns", step.begin.count},        {"end_ns", step.end.count},
+                    {"reported_ns", step.reported.count},  {"contention_unknown_ns", step.contention_unknown.count},
+                    {"allocator_ns", step.allocator.count}};
   }
   if (side.memory)
     json["memory"] = {{"recording", name(side.memory->recording)},

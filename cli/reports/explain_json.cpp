@@ -224,6 +224,7 @@ Json explain_json(const ExplainReport& report, std::size_t series) {
   json["fingerprint"] = report.fingerprint.empty() ? Json(nullptr) : Json(report.fingerprint);
   json["headline"] = headline(report);
   json["step"] = e.step ? Json(*e.step) : Json(nullptr);
+  json["step_title"] = explained_step(report.run, e);
   json["first_event"] = e.first_event;
   json["end_event"] = e.end_event;
   json["odd_events"] = e.odd_events;

@@ -52,4 +52,7 @@ struct NamedPart {
 /// The first sentences of the report.
 [[nodiscard]] std::string headline(const ExplainReport& report);
 
+/// Which step it is of: "step 3 of the snapshot", "the whole record".
+[[nodiscard]] std::string explained_step(const Run& run, const Explanation& explanation);
+
 }  // namespace foreshard::cli

@@ -10,6 +10,7 @@
 #include "core/base/units.hpp"
 #include "core/run/block_names.hpp"
 #include "core/run/run_names.hpp"
+#include "core/run/step_title.hpp"
 #include "core/straggler/straggler_text.hpp"
 
 namespace foreshard::cli {
@@ -304,10 +305,14 @@ std::string headline(const ExplainReport& report) {
   return text;
 }
 
+std::string explained_step(const Run& run, const Explanation& explanation) {
+  if (!explanation.step) return "the whole record";
+  return step_title(run, run.info.kind == RunKind::imported ? Recording::snapshot : Recording::run, *explanation.step);
+}
+
 void print_explain(std::ostream& out, const ExplainReport& report) {
   const Explanation& e = report.explanation;
-  out << report.run.info.name << (e.step ? fmt::format(", step {}", *e.step) : std::string(", the whole record"))
-      << ": " << headline(report) << '\n';
+  out << report.run.info.name << ", " << explained_step(report.run, e) << ": " << headline(report) << '\n';
   if (const PeriodParts* larger = larger_step(e))
     out << fmt::format("Step {0} is larger: it allocates {1}, and {2} are reserved (--step {0}).\n", larger->step,
                        format_bytes(larger->peaks.allocated), format_bytes(larger->peaks.reserved));

@@ -1,38 +1,35 @@
 #include "cli/reports/run_summary.hpp"
 
-#include <fmt/core.h>
-
 #include "core/compare/run_totals.hpp"
+#include "core/explain_time/time_explanation.hpp"
+#include "core/run/step_title.hpp"
 #include "core/settings/settings_table.hpp"
-#include "traces/store/query.hpp"
 
 namespace foreshard::cli {
 namespace {
 
-double in_ms(const traces::QueryValue& nanoseconds) {
-  const auto* integer = std::get_if<std::int64_t>(&nanoseconds);
-  return integer == nullptr ? 0 : static_cast<double>(*integer) / 1e6;
+/// Of the step whose time is reported, as `explain --time` and the plan have them.
+void add_times(const Run& run, const WantedStep& wanted, RunSummary& summary) {
+  const auto time = explain_time(run, wanted);
+  if (!time || time->compute.count == 0) return;
+  summary.compute_ms = time->compute.ms();
+  summary.communication_ms = time->communication.ms();
+  summary.exposed_communication_ms = time->exposed_communication.ms();
 }
 
-/// Of the step whose time is reported, from the store's own view.
-Result<void> add_times(const std::string& path, const Run& run, const WantedStep& wanted, RunSummary& summary) {
-  const StepRecord* step = timed_step(run, wanted);
-  if (step == nullptr) return {};
-  const auto rows =
-      traces::query(path, fmt::format("SELECT compute_busy, communication_busy, exposed FROM step_summary "
-                                      "WHERE compute_busy > 0 AND step = {}",
-                                      step->index));
-  FORESHARD_TRY(rows);
-  if (rows->rows.empty()) return {};
-  summary.compute_ms = in_ms(rows->rows[0][0]);
-  summary.communication_ms = in_ms(rows->rows[0][1]);
-  summary.exposed_communication_ms = in_ms(rows->rows[0][2]);
-  return {};
+/// "step 2", or "step 1 of the trace, memory of step 3 of the snapshot".
+std::string steps_title(const Run& run, const WantedStep& wanted) {
+  const StepRecord* time = timed_step(run, wanted);
+  const StepRecord* memory = run.allocator.empty() ? nullptr : memory_step(run, wanted);
+  std::string text = time == nullptr ? std::string() : step_title(run, time->recording, time->index);
+  if (memory == nullptr || (time != nullptr && memory->recording == time->recording)) return text;
+  const std::string of_memory = "memory of " + step_title(run, memory->recording, memory->index);
+  return text.empty() ? of_memory : text + ", " + of_memory;
 }
 
 }  // namespace
 
-Result<RunSummary> summarise(const Run& run, const std::string& path, const WantedStep& wanted) {
+RunSummary summarise(const Run& run, const std::string& path, const WantedStep& wanted) {
   RunSummary summary;
   summary.path = path;
   summary.info = run.info;
@@ -47,7 +44,8 @@ Result<RunSummary> summarise(const Run& run, const std::string& path, const Want
     summary.num_alloc_retries = step->num_alloc_retries;
   }
   summary.phases_ms = phases_ms(run, wanted);
-  FORESHARD_TRY(add_times(path, run, wanted, summary));
+  add_times(run, wanted, summary);
+  summary.steps = steps_title(run, wanted);
   return summary;
 }
 

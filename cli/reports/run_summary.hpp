@@ -1,7 +1,6 @@
 // A run in numbers, whatever made it: what `compare` sets side by side and `import` prints at its end.
 //
-// Who: verbs that read a store. Pure but for the store's own SQL views, which are the one definition of busy and
-// exposed time.
+// Who: verbs that read a store. Pure.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +11,6 @@
 #include <vector>
 
 #include "core/allocator/statistics.hpp"
-#include "core/base/error.hpp"
 #include "core/compare/run_totals.hpp"
 #include "core/run/run.hpp"
 
@@ -20,6 +18,7 @@ namespace foreshard::cli {
 
 struct RunSummary {
   std::string path;
+  std::string steps;  ///< which they are, in words (core/run/step_title.hpp); empty: none
   RunInfo info;
   std::vector<std::pair<std::string, std::string>> setting_options;  ///< key and JSON value, in table order
   std::optional<double> step_ms;
@@ -33,8 +32,8 @@ struct RunSummary {
   std::vector<std::pair<std::string, double>> phases_ms;  ///< host time of that step's phases, in order
 };
 
-/// Of `run`, which was read from the store at `path`, and the store's views. `wanted`: of that step, and then no step
+/// Of `run`, which was read from the store at `path`. `wanted`: of that step, and then no step
 /// time; none: timed_step() and memory_step().
-[[nodiscard]] Result<RunSummary> summarise(const Run& run, const std::string& path, const WantedStep& wanted = {});
+[[nodiscard]] RunSummary summarise(const Run& run, const std::string& path, const WantedStep& wanted = {});
 
 }  // namespace foreshard::cli

@@ -4,8 +4,11 @@
 
 #include "cli/reports/json_values.hpp"
 #include "cli/reports/straggler_report.hpp"
+#include "cli/reports/time_answer.hpp"
 #include "cli/reports/time_report.hpp"
+#include "core/explain_time/phase_times.hpp"
 #include "core/explain_time/time_words.hpp"
+#include "core/run/step_title.hpp"
 
 namespace foreshard::cli {
 namespace {
@@ -23,6 +26,7 @@ Json causes_json(const TimeExplanation& e) {
     causes.push_back({{"cause", name(cause)},
                       {"title", title(cause)},
                       {"time_ns", total.time.count},
+                      {"exposed_ns", total.exposed.count},
                       {"parts", total.parts},
                       {"longest", total.longest}});
   }
@@ -35,7 +39,7 @@ Json parts_json(const Run& run, const TimeExplanation& e) {
     parts.push_back({{"start_ns", part.start.count},
                      {"end_ns", part.end.count},
                      {"cause", name(part.cause)},
-                     {"phase", text_or_null(e.gaps[part.gap].phase)},
+                     {"phase", text_or_null(part.phase)},
                      {"unit", text_or_null(part.unit)},
                      {"op", op_or_null(part.op)},
                      {"behind", op_or_null(part.behind)},
@@ -94,6 +98,22 @@ Json remedies_json(const std::vector<sim::TimeRemedy>& remedies) {
   return out;
 }
 
+Json clean_json(const TimeReport& report) {
+  if (!report.clean) return nullptr;
+  const CleanStep& clean = *report.clean;
+  Json json = {{"step_ms", clean.ms}, {"times", report.time.length().ms() / clean.ms}, {"planned", nullptr}};
+  if (!clean.time) return json;
+  const PhaseTime sum = total(phase_times(clean.run, *clean.time));
+  json["planned"] = {{"headline", time_headline(clean.run, *clean.time)},
+                     {"step_ns", clean.time->length().count},
+                     {"compute_ns", sum.compute.count},
+                     {"exposed_communication_ns", sum.exposed_communication.count},
+                     {"host_ns", sum.host.count},
+                     {"other_ns", sum.other.count},
+                     {"causes", causes_json(*clean.time)}};
+  return json;
+}
+
 void add_remedies_json(const TimeReport& report, Json& json) {
   json["remedies_missing"] = report.remedies ? Json(nullptr) : text_or_null(report.no_remedies);
   json["not_simulated"] = not_simulated(report);
@@ -124,8 +144,9 @@ Json time_json(const TimeReport& report) {
   Json json = json_result("explain");
   json["run"] = report.path;
   json["name"] = report.run.info.name;
-  json["headline"] = time_headline(report.run, e);
+  json["headline"] = answer_text(report);
   json["step"] = e.step;
+  json["step_title"] = step_title(report.run, e.recording, e.step);
   json["begin_ns"] = e.begin.count;
   json["end_ns"] = e.end.count;
   json["step_ns"] = e.length().count;
@@ -133,6 +154,9 @@ Json time_json(const TimeReport& report) {
   json["idle_ns"] = e.idle().count;
   json["communication_ns"] = e.communication.count;
   json["exposed_communication_ns"] = e.exposed_communication.count;
+  const PhaseTime sum = total(phase_times(report.run, e));
+  json["host_ns"] = sum.host.count;
+  json["other_ns"] = sum.other.count;
   json["kernel_contention_ns"] = e.kernel_contention.count;
   json["contention_unknown_ns"] = e.contention_unknown.count;
   json["step_ms"] = report.reported ? Json(report.reported->ms) : Json(nullptr);
@@ -142,6 +166,7 @@ Json time_json(const TimeReport& report) {
   json["gaps"] = gaps_json(report.run, e);
   json["parts"] = parts_json(report.run, e);
   json["critical_path"] = path_json(report);
+  json["without_profiler"] = clean_json(report);
   add_remedies_json(report, json);
   json["fingerprint"] = text_or_null(report.fingerprint);
   return json;

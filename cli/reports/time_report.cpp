@@ -5,173 +5,35 @@
 #include <algorithm>
 #include <cmath>
 
+#include "cli/reports/time_answer.hpp"
+#include "cli/reports/time_tables.hpp"
 #include "core/base/units.hpp"
-#include "core/explain_time/phase_times.hpp"
 #include "core/explain_time/time_words.hpp"
 #include "core/straggler/straggler_text.hpp"
 
 namespace foreshard::cli {
 namespace {
 
-constexpr std::size_t kCauses = 8;          // rows of the short report
-constexpr std::size_t kLongest = 10;        // exposed intervals in the long one
-constexpr Nanoseconds kKernelGaps{10'000};  // as short they are of no interest one by one
-constexpr std::size_t kRemedies = 3;        // of the short report
-constexpr std::size_t kExamples = 2;        // of settings that do not help, in the short report
-constexpr std::size_t kPathRows = 60;
-constexpr double kAMean = 0.001;           // of the step: more than rounding
-constexpr double kProfilerSlowing = 0.05;  // of the measured step: more is said first
-constexpr double kWorthANote = 0.02;       // of the step
-constexpr double kWorthARow = 0.0005;      // of the step, in the short report
+constexpr std::size_t kRemedies = 3;  // of the short report
+constexpr std::size_t kExamples = 2;  // of settings that do not help, in the short report
+constexpr double kAMean = 0.001;      // of the step: more than rounding
+constexpr double kWorthANote = 0.02;  // of the step
 
 using Align = Table::Align;
 
-std::string ms(Nanoseconds time) {
+std::string two_digits(Nanoseconds time) {
   return fmt::format("{:.2f}", time.ms());
 }
 
-/// Microseconds where milliseconds would show nothing.
-std::string time_words(Nanoseconds time) {
-  constexpr std::int64_t kSmall = 10'000;
-  return time.count < kSmall ? fmt::format("{:.1f} us", time.us()) : fmt::format("{:.2f} ms", time.ms());
-}
-
-std::string share(Nanoseconds time, Nanoseconds whole) {
-  return whole.count == 0 ? "" : fmt::format("{:.1f} %", 100 * time.ms() / whole.ms());
-}
-
-std::string phase_name(const std::string& phase) {
-  return phase.empty() ? "between phases" : phase;
-}
-
-void print_causes(std::ostream& out, const TimeReport& report, bool detail) {
+/// Where the step of the timeline is not the one that is reported.
+void print_reported(std::ostream& out, const TimeReport& report) {
   const TimeExplanation& e = report.time;
-  const CauseTotals totals = cause_totals(e);
-  std::vector<IdleCause> causes;
-  for (const IdleCause cause : kEnumValues<IdleCause>)
-    if (totals[static_cast<std::size_t>(cause)].parts > 0) causes.push_back(cause);
-  std::stable_sort(causes.begin(), causes.end(), [&](IdleCause a, IdleCause b) {
-    return totals[static_cast<std::size_t>(a)].time > totals[static_cast<std::size_t>(b)].time;
-  });
-  out << "\nwhere the step's time goes on the compute stream\n";
-  Table table({{"cause"}, {"ms", Align::right}, {"of step", Align::right}, {"times", Align::right}, {"longest"}});
-  table.row({"compute", ms(e.compute), share(e.compute, e.length()), "",
-             e.kernel_contention.count > 0
-                 ? fmt::format("of it {} ms slower beside collectives", ms(e.kernel_contention))
-                 : ""});
-  CauseTotal others;
-  for (std::size_t i = 0; i < causes.size(); ++i) {
-    const CauseTotal& total = totals[static_cast<std::size_t>(causes[i])];
-    if (!detail && (i >= kCauses || total.time < e.length().scaled(kWorthARow))) {
-      others.time += total.time;
-      others.parts += total.parts;
-      continue;
-    }
-    const IdlePart& part = e.parts[total.longest];
-    table.row({std::string(title(causes[i])), ms(total.time), share(total.time, e.length()),
-               std::to_string(total.parts),
-               fmt::format("{}, {}", time_words(part.length()),
-                           causes[i] != IdleCause::launch && causes[i] != IdleCause::kernel_gap
-                               ? op_words(report.run, part.op)
-                               : "before " + op_words(report.run, part.op))});
-  }
-  if (others.parts > 0)
-    table.row({"other causes", ms(others.time), share(others.time, e.length()), std::to_string(others.parts), ""});
-  table.row({"step", ms(e.length()), "100.0 %", "", ""});
-  table.print(out);
   if (report.reported && report.reported->source == "measured")
     out << fmt::format("  measured without a profiler: {:.2f} ms ({:+.2f} ms, not in the timeline and in no cause)\n",
                        report.reported->ms, report.reported->ms - e.length().ms());
   else if (report.reported && std::abs(report.reported->ms - e.length().ms()) > kAMean * e.length().ms())
     out << fmt::format("  the run's step time, {:.2f} ms, is the mean of several steps that differ\n",
                        report.reported->ms);
-}
-
-void print_phases(std::ostream& out, const TimeReport& report) {
-  out << "\nby phase, ms\n";
-  const auto right = Align::right;
-  Table table({{"phase"},
-               {"compute", right},
-               {"exposed communication", right},
-               {"host", right},
-               {"other", right},
-               {"sum", right}});
-  for (const PhaseTime& p : phase_times(report.run, report.time))
-    table.row({phase_name(p.phase), ms(p.compute), ms(p.exposed_communication), ms(p.host), ms(p.other), ms(p.sum())});
-  table.print(out);
-}
-
-void print_longest(std::ostream& out, const TimeReport& report) {
-  const TimeExplanation& e = report.time;
-  std::vector<std::size_t> order(e.gaps.size());
-  for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
-  std::stable_sort(order.begin(), order.end(),
-                   [&](std::size_t a, std::size_t b) { return e.gaps[a].length() > e.gaps[b].length(); });
-  if (order.size() > kLongest) order.resize(kLongest);
-  out << "\nthe longest exposed intervals\n";
-  for (const std::size_t g : order) {
-    const IdleGap& gap = e.gaps[g];
-    if (gap.length() <= kKernelGaps) break;
-    out << fmt::format("  {} ms from {} ms, {}, before {}\n", ms(gap.length()), ms(gap.start - e.begin),
-                       gap.phase.empty() ? "between phases" : "in " + gap.phase, next_words(report.run, gap));
-    for (std::size_t i = gap.first_part; i < gap.first_part + gap.parts; ++i)
-      if (const IdlePart& part = e.parts[i]; 20 * part.length().count >= gap.length().count)
-        out << fmt::format("    {} ms {}: {}\n", ms(part.length()), title(part.cause), chain_words(report.run, part));
-  }
-}
-
-/// The rows of one pattern stand in a bracket.
-std::string_view bracket(std::size_t index, std::size_t rows) {
-  if (rows == 1) return "";
-  return index == 0 ? "┌ " : index + 1 == rows ? "└ " : "│ ";
-}
-
-void print_path(std::ostream& out, const TimeReport& report) {
-  out << "\ncritical path (compute, with waits too short for a row of their own, and waits)\n";
-  Table table(
-      {{"at, ms", Align::right}, {"ms", Align::right}, {"each", Align::right}, {"times", Align::right}, {"what"}});
-  std::size_t rows = 0;
-  for (const PathRow& row : report.critical_path)
-    for (std::size_t i = 0; i < row.pattern.size(); ++i) {
-      if (++rows > kPathRows) continue;
-      const PathStretch& stretch = row.pattern[i];
-      const Nanoseconds each{stretch.time.count / static_cast<std::int64_t>(row.count)};
-      table.row({ms(stretch.start - report.time.begin), ms(stretch.time), row.count > 1 ? ms(each) : "",
-                 row.count > 1 && i == 0 ? std::to_string(row.count) : "",
-                 fmt::format("{}{}{}", bracket(i, row.pattern.size()), stretch.computes ? "" : "  ",
-                             stretch_words(report.run, report.time, stretch, row.count))});
-    }
-  table.print(out);
-  if (rows > kPathRows) out << fmt::format("  and {} more (--json has all)\n", rows - kPathRows);
-}
-
-/// Phases and units in which the host was late for longest.
-void print_host(std::ostream& out, const TimeReport& report) {
-  const TimeExplanation& e = report.time;
-  struct Late {
-    std::string where;
-    Nanoseconds time;
-    std::size_t parts = 0;
-  };
-  std::vector<Late> late;
-  for (const IdlePart& part : e.parts) {
-    if (!is_host(part.cause)) continue;
-    const std::string& range = report.run.labels.text(part.host);
-    const std::string where =
-        fmt::format("{}{}{}", phase_name(e.gaps[part.gap].phase), part.unit.empty() ? "" : " of " + part.unit,
-                    range.empty() ? "" : ", in " + range);
-    const auto known = std::find_if(late.begin(), late.end(), [&](const Late& l) { return l.where == where; });
-    Late& entry = known != late.end() ? *known : late.emplace_back(Late{where, {}, 0});
-    entry.time += part.length();
-    ++entry.parts;
-  }
-  if (late.empty()) return;
-  std::stable_sort(late.begin(), late.end(), [](const Late& a, const Late& b) { return a.time > b.time; });
-  out << fmt::format("\nthe host was late in {} places, longest\n", late.size());
-  if (late.size() > kLongest) late.resize(kLongest);
-  Table table({{"ms", Align::right}, {"times", Align::right}, {"where"}});
-  for (const Late& entry : late) table.row({ms(entry.time), std::to_string(entry.parts), entry.where});
-  table.print(out);
 }
 
 /// `all`: imports and the lines that are left out, too.
@@ -205,14 +67,16 @@ void list_settings(std::ostream& out, const char* what, const std::vector<sim::T
 
 /// Why no change of settings helps.
 std::string why_none(const TimeReport& report) {
-  const CauseTotals totals = cause_totals(report.time);
+  const Run& run = diagnosed_run(report);
+  const TimeExplanation& time = diagnosed_time(report);
+  const CauseTotals totals = cause_totals(time);
   IdleCause most = IdleCause::issuing;
   for (const IdleCause cause : kEnumValues<IdleCause>)
     if (totals[static_cast<std::size_t>(cause)].time > totals[static_cast<std::size_t>(most)].time) most = cause;
   const CauseTotal& total = totals[static_cast<std::size_t>(most)];
   if (total.parts == 0) return "the GPU always computes";
-  return fmt::format("most idle time is {} ({} ms: {})", title(most), ms(total.time),
-                     chain_words(report.run, report.time.parts[total.longest]));
+  return fmt::format("most idle time is {} ({} ms: {})", title(most), two_digits(total.time),
+                     chain_words(run, time.parts[total.longest]));
 }
 
 /// Of every remedy; in the short report of the first single change, without the lines that go.
@@ -264,62 +128,60 @@ void print_remedies(std::ostream& out, const TimeReport& report, bool detail) {
   print_code(out, all, detail);
 }
 
-/// Where the profiled step is not the step that the program has without a profiler.
-std::string profiler_words(const TimeReport& report) {
-  if (!report.reported || report.reported->source != "measured") return {};
-  const double slower = report.time.length().ms() - report.reported->ms;
-  if (slower < kProfilerSlowing * report.reported->ms) return {};
-  return fmt::format(
-      "Without the profiler a step takes {:.2f} ms: up to {:.2f} ms of what follows are its slowing of this host and "
-      "the "
-      "other ranks'.",
-      report.reported->ms, slower);
-}
-
 }  // namespace
 
 std::vector<std::string> not_simulated(const TimeReport& report) {
-  const TimeExplanation& e = report.time;
-  Nanoseconds root, host, ranks, other_kind;
+  const Run& run = diagnosed_run(report);
+  const TimeExplanation& e = diagnosed_time(report);
+  Nanoseconds root, host, cpu_optimizer, ranks, other_kind;
   for (const IdlePart& part : e.parts) {
-    if (is_host(part.cause)) host += part.length();
+    const bool on_cpu = run.settings.offload && part.phase == "optimizer";
+    if (is_host(part.cause)) (on_cpu ? cpu_optimizer : host) += part.length();
     if (part.cause == IdleCause::late_rank) ranks += part.length();
     if (part.cause == IdleCause::previous_collective &&
-        report.run.device_ops[part.op].collective != report.run.device_ops[part.behind].collective)
+        run.device_ops[part.op].collective != run.device_ops[part.behind].collective)
       other_kind += part.length();
     const bool unhideable = part.cause == IdleCause::first_gather || part.cause == IdleCause::last_reduction;
     if (unhideable && part.unit == "root") root += part.length();
   }
+  const Nanoseconds least = e.length().scaled(kWorthANote);
   std::vector<std::string> out;
-  if (root > e.length().scaled(kWorthANote))
+  if (root > least)
     out.push_back(
         fmt::format("embedding and head as units of their own (fully_shard on each before the root): the root's "
                     "collectives, {} ms of them exposed, hold both",
-                    ms(root)));
-  if (host > e.length().scaled(kWorthANote))
-    out.emplace_back("CUDA graphs and torch.compile, which launch less: record the run with them");
-  if (other_kind > e.length().scaled(kWorthANote))
+                    two_digits(root)));
+  if (cpu_optimizer > least)
+    out.push_back(
+        fmt::format("a faster optimizer on the CPU, which the GPU waits for {} ms: more threads a rank "
+                    "(OMP_NUM_THREADS; torchrun sets 1), or Adam(fused=True), which runs on the CPU as well",
+                    two_digits(cpu_optimizer)));
+  if (host > least) out.emplace_back("CUDA graphs and torch.compile, which launch less: record the run with them");
+  if (other_kind > least)
     out.push_back(fmt::format(
         "a communicator of their own for reduce-scatters: {} ms wait behind a collective of the other kind; "
         "beside each other both would share the links",
-        ms(other_kind)));
-  if (ranks > e.length().scaled(kWorthANote))
+        two_digits(other_kind)));
+  if (ranks > least)
     out.push_back(fmt::format("other ranks, which this one waits for {} ms: no setting of FSDP2 makes them faster{}",
-                              ms(ranks), report.run.ranks.size() > 1 ? "" : "; record them all to see which is late"));
+                              two_digits(ranks), run.ranks.size() > 1 ? "" : "; record them all to see which is late"));
   return out;
 }
 
 void print_time(std::ostream& out, const TimeReport& report, bool detail) {
-  const TimeExplanation& e = report.time;
-  out << fmt::format("{}, step {}: {}.\n", report.run.info.name, e.step, time_headline(report.run, e));
-  if (const std::string slowing = profiler_words(report); !slowing.empty()) out << slowing << '\n';
+  for (const std::string& line : time_answer(report)) out << line << ".\n";
   if (report.stragglers) out << "Ranks: " << straggler_sentences(*report.stragglers).front() << ".\n";
-  print_causes(out, report, detail);
+  const bool planned = report.clean && report.clean->time;
+  if (planned) print_causes(out, report.clean->run, *report.clean->time, "planned step", detail);
+  if (!planned || detail) {
+    print_causes(out, report.run, report.time, report.clean ? "profiled step" : "step", detail);
+    print_reported(out, report);
+  }
   if (detail) {
-    print_phases(out, report);
-    print_longest(out, report);
-    print_path(out, report);
-    print_host(out, report);
+    print_phases(out, report.run, report.time);
+    print_longest(out, report.run, report.time);
+    print_path(out, report.run, report.time, report.critical_path);
+    print_host(out, report.run, report.time);
   }
   print_remedies(out, report, detail);
   if (!report.fingerprint.empty()) out << "\nfingerprint " << report.fingerprint << '\n';

@@ -19,6 +19,14 @@
 
 namespace foreshard::cli {
 
+/// Of a recording that its profiler slowed: the step without the profiler.
+struct CleanStep {
+  double ms = 0;                             ///< as it was measured
+  Run run = {};                              ///< the plan of the run's own settings
+  std::optional<TimeExplanation> time = {};  ///< of that; none: no_plan says why
+  std::string no_plan = {};
+};
+
 struct TimeReport {
   std::string path;  ///< RUN as given
   const Run& run;
@@ -31,6 +39,7 @@ struct TimeReport {
   std::string machine = {};                   ///< name of the profile that they were simulated on
   std::string machine_note = {};              ///< why that is not the run's; empty where it is, or was asked for
   std::string fingerprint = {};               ///< of the run; empty: a store without
+  std::optional<CleanStep> clean = {};        ///< none: no profiler slowed the step
 };
 
 /// The keys of docs/explain.md, "Where the time goes".

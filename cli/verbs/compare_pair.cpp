@@ -35,9 +35,7 @@ Result<CompareReport> compare_pair(const Run& a, const std::string& a_path, cons
   const std::array<const std::string*, 2> paths{&a_path, &b_path};
   const std::array<RunSummary*, 2> summaries{&report.a, &report.b};
   for (std::size_t i = 0; i < 2; ++i) {
-    auto summary = summarise(*runs[i], *paths[i], i == 0 ? steps.a : steps.b);
-    FORESHARD_TRY(summary);
-    *summaries[i] = std::move(*summary);
+    *summaries[i] = summarise(*runs[i], *paths[i], i == 0 ? steps.a : steps.b);
     summaries[i]->fingerprint = fingerprint_of(*runs[i]);
   }
   auto comparison = compare_runs(a, b, {steps.a, steps.b, reported(report.a), reported(report.b)});

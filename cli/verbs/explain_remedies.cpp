@@ -7,8 +7,10 @@
 #include "accuracy/promises.hpp"
 #include "cli/options/options.hpp"
 #include "cli/options/source_options.hpp"
+#include "cli/reports/time_answer.hpp"
 #include "core/base/units.hpp"
 #include "sim/machine/profile.hpp"
+#include "sim/predict/predict.hpp"
 #include "sim/sweep/for_each.hpp"
 
 namespace foreshard::cli {
@@ -80,6 +82,30 @@ Result<void> add_time_remedies(std::shared_ptr<const Workload> workload, const R
     report.remedies = std::move(*remedies);
   else
     report.no_remedies = "the run's own settings cannot be predicted: " + remedies.error().what;
+  return {};
+}
+
+Result<void> add_clean_step(const Workload* workload, const RemedyOptions& options, TimeReport& report) {
+  const auto clean = clean_step_ms(report.run, report.time);
+  if (!clean) return {};
+  report.clean = CleanStep{*clean};
+  report.clean->no_plan = report.no_remedies;
+  if (workload == nullptr) return {};
+  const auto machine = machine_of(options.machine, report.run.info.machine);
+  FORESHARD_TRY(machine);
+  auto planned =
+      sim::predict(*workload, *machine, {report.run.settings, memory_limit_of(options, report.run, *machine), 4});
+  if (!planned) {
+    report.clean->no_plan = planned.error().what;
+    return {};
+  }
+  auto time = explain_time(planned->run);
+  if (!time || !planned->has_time) {
+    report.clean->no_plan = time ? "the workload has no times" : time.error().what;
+    return {};
+  }
+  report.clean->run = std::move(planned->run);
+  report.clean->time = std::move(*time);
   return {};
 }
 

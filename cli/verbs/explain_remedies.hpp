@@ -28,4 +28,8 @@ struct RemedyOptions {
 [[nodiscard]] Result<void> add_time_remedies(std::shared_ptr<const Workload> workload, const RemedyOptions& options,
                                              Console& console, TimeReport& report);
 
+/// Where a profiler slowed the step, the plan of the step without it (TimeReport::clean). `workload`: null where there
+/// is nothing to plan from; report.no_remedies says why.
+[[nodiscard]] Result<void> add_clean_step(const Workload* workload, const RemedyOptions& options, TimeReport& report);
+
 }  // namespace foreshard::cli

@@ -5,6 +5,7 @@
 
 #include "cli/options/options.hpp"
 #include "cli/reports/fingerprint.hpp"
+#include "cli/reports/time_answer.hpp"
 #include "cli/reports/time_report.hpp"
 #include "cli/verbs/verbs.hpp"
 #include "viz/svg/time_path.hpp"
@@ -24,10 +25,12 @@ Result<int> explain_time_of(const ExplainedTime& wanted, Console& console) {
   if (!wanted.step) report.reported = step_time(wanted.run);
   report.fingerprint = fingerprint_of(wanted.run);
   report.no_remedies = wanted.no_remedies;
+  FORESHARD_TRY(add_clean_step(wanted.workload.get(), wanted.remedies, report));
   if (wanted.workload) FORESHARD_TRY(add_time_remedies(wanted.workload, wanted.remedies, console, report));
   if (!wanted.picture.empty()) {
-    FORESHARD_TRY(
-        write_text(wanted.picture, viz::draw_time_path(wanted.run, *time, report.critical_path), wanted.force));
+    FORESHARD_TRY(write_text(
+        wanted.picture, viz::draw_time_path(wanted.run, *time, report.critical_path, {.headline = answer_text(report)}),
+        wanted.force));
     console.note("wrote " + wanted.picture);
   }
   if (wanted.json)

@@ -15,6 +15,7 @@
 #include "cli/verbs/verbs.hpp"
 #include "core/base/suggest.hpp"
 #include "core/base/units.hpp"
+#include "core/run/step_title.hpp"
 #include "traces/export/byte_sink.hpp"
 #include "traces/export/chakra.hpp"
 #include "traces/export/chrome_trace.hpp"
@@ -133,7 +134,9 @@ Result<int> export_graph(const ExportOptions& options, const Run& run, Console& 
   const auto collapse = options.collapse == "none" ? viz::Collapse::none : viz::Collapse::unit;
   const auto graph = viz::dependency_graph(run, *selection, collapse);
   FORESHARD_TRY(graph);
-  const std::string step = selection->lanes_step ? fmt::format(", step {}", selection->lanes_step->index) : "";
+  const std::string step = selection->lanes_step
+                               ? ", " + step_title(run, selection->lanes_step->recording, selection->lanes_step->index)
+                               : "";
   const std::string dot = viz::to_dot(run, *graph, run.info.name + step);
   if (options.format == "svg-graph") return draw_graph(options, dot, console);
   return write_out(options, console, [&](ByteSink& sink) -> Result<void> {

@@ -17,6 +17,7 @@
 #include "core/base/json_io.hpp"
 #include "core/base/units.hpp"
 #include "core/compare/run_totals.hpp"
+#include "core/run/step_title.hpp"
 #include "sim/machine/profile.hpp"
 #include "traces/folder/recording_folder.hpp"
 #include "traces/pytorch/about.hpp"
@@ -98,6 +99,15 @@ Json as_json(const ImportOptions& options, const traces::Imported& imported) {
   return json;
 }
 
+/// Those that the recording calls by another number: "step 0 of the trace (ProfilerStep#3), …"; empty: none.
+std::string named_steps(const Run& run) {
+  std::string text;
+  for (const StepRecord& step : run.steps)
+    if (!recorded_name(run, step).empty())
+      text += (text.empty() ? "" : ", ") + step_title(run, step.recording, step.index);
+  return text;
+}
+
 void print_summary(Console& console, const ImportOptions& options, const Run& run, bool workload) {
   Table table({{""}, {""}});
   table.row({"run", run.info.name});
@@ -121,6 +131,7 @@ void print_summary(Console& console, const ImportOptions& options, const Run& ru
       table.row({fmt::format("step {}", step.index),
                  fmt::format("peaks: allocated {}, reserved {}", format_bytes(step.peaks.allocated),
                              format_bytes(step.peaks.reserved))});
+  if (const std::string named = named_steps(run); !named.empty()) table.row({"steps", named});
   if (const auto step = step_time(run))
     table.row({"step time", fmt::format("{} ({})", milliseconds(step->ms), step->source)});
   table.row({"workload", workload ? "yes: plan can start from this run" : "no"});

@@ -65,12 +65,17 @@ Json time_explanation_json(const Run& run, const std::string& name, const ExtraO
   if (!time) return nullptr;
   TimeReport report{name, run, *time, critical_path(run, *time), {}, {}, {}};
   if (!options.step) report.reported = step_time(run);
-  if (!options.machine)
+  std::shared_ptr<const Workload> planned;
+  if (!options.machine) {
     report.no_remedies = "--no-remedies";
-  else if (const auto workload = workload_of(run, name); !workload)
+  } else if (const auto workload = workload_of(run, name); !workload) {
     report.no_remedies = workload.error().what;
-  else if (const auto done = add_time_remedies(*workload, {*options.machine, {}}, console, report); !done)
-    report.no_remedies = done.error().what;
+  } else {
+    planned = *workload;
+    if (const auto done = add_time_remedies(planned, {*options.machine, {}}, console, report); !done)
+      report.no_remedies = done.error().what;
+  }
+  if (!add_clean_step(planned.get(), {options.machine.value_or(""), {}}, report)) report.clean.reset();
   Json json = time_json(report);
   json["colours"] = Json::object();
   for (const IdleCause cause : kEnumValues<IdleCause>)

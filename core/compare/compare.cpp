@@ -5,11 +5,11 @@
 #include <set>
 #include <tuple>
 
-#include "core/compare/check_times.hpp"
 #include "core/compare/peak_memory.hpp"
-#include "core/compare/places.hpp"
-#include "core/compare/step_breakdown.hpp"
+#include "core/explain_time/phase_times.hpp"
 #include "core/run/steady_step.hpp"
+#include "core/timeline/check_times.hpp"
+#include "core/timeline/places.hpp"
 
 namespace foreshard {
 namespace {
@@ -33,7 +33,7 @@ tl::unexpected<Error> no_such_step(const Run& run, char side, std::int32_t step)
 
 TimedStep timed(const Run& run, const StepRecord& record, const std::optional<Nanoseconds>& reported) {
   const DeviceSpan span = *device_span(run, record);
-  TimedStep step{record.recording, record.index, span.begin, span.end, {}, {}};
+  TimedStep step{record.recording, record.index, span.begin, span.end, {}, {}, {}};
   step.reported = reported.value_or(step.end - step.begin);
   return step;
 }
@@ -101,6 +101,27 @@ Order unit_order(const Run& a, const Run& b) {
   return order;
 }
 
+/// The step's time by phase, as `plan` and `explain --time` have it; all of it is `other` where no op was recorded.
+std::vector<PhaseTime> phases_of(const Side& side, TimedStep& step) {
+  const auto explanation = explain_time(side.run, side.time->index);
+  if (!explanation) return {{{}, {}, {}, {}, {}, {}, step.end - step.begin}};
+  std::vector<PhaseTime> phases = phase_times(side.run, *explanation);
+  step.contention_unknown = explanation->kernel_contention_unknown;
+  step.allocator = total(phases).allocator;
+  return phases;
+}
+
+/// Those that are there.
+std::vector<std::pair<TimeCause, Nanoseconds>> causes_of(const PhaseTime& time) {
+  std::vector<std::pair<TimeCause, Nanoseconds>> out{{TimeCause::compute, time.compute - time.contention},
+                                                     {TimeCause::contention, time.contention},
+                                                     {TimeCause::exposed_communication, time.exposed_communication},
+                                                     {TimeCause::host, time.host},
+                                                     {TimeCause::other, time.other}};
+  std::erase_if(out, [](const auto& cause) { return cause.second.count == 0; });
+  return out;
+}
+
 void add_time(const Side& a, const Side& b, const Order& units, Comparison& out) {
   Kinds kinds;
   const Kinds of_a = range_kinds(a.run);
@@ -114,8 +135,10 @@ void add_time(const Side& a, const Side& b, const Order& units, Comparison& out)
   const auto row = [&](const std::string& phase, TimeCause cause) -> BreakdownRow& {
     return breakdown.try_emplace({phases[phase], phase, cause}, BreakdownRow{phase, cause, {}, {}}).first->second;
   };
-  for (const auto& [key, time] : step_breakdown(a.run, places_a, *out.a.time)) row(key.first, key.second).a += time;
-  for (const auto& [key, time] : step_breakdown(b.run, places_b, *out.b.time)) row(key.first, key.second).b += time;
+  for (const PhaseTime& time : phases_of(a, *out.a.time))
+    for (const auto& [cause, part] : causes_of(time)) row(time.phase, cause).a += part;
+  for (const PhaseTime& time : phases_of(b, *out.b.time))
+    for (const auto& [cause, part] : causes_of(time)) row(time.phase, cause).b += part;
   const auto untraced = [](const TimedStep& step) { return step.reported - (step.end - step.begin); };
   if (untraced(*out.a.time).count != 0 || untraced(*out.b.time).count != 0) {
     row({}, TimeCause::untraced).a = untraced(*out.a.time);

@@ -17,41 +17,27 @@
 #include "core/base/quantity.hpp"
 #include "core/run/run.hpp"
 #include "core/run/run_names.hpp"
+#include "core/timeline/places.hpp"
 
 namespace foreshard {
 
 /// What a moment of a step went to. Every moment between the step's begin and its end on the compute stream has
-/// exactly one cause, so that the causes of a step add up to its time.
+/// exactly one cause, so that the causes of a step add up to its time. They are those of `plan` and `explain --time`
+/// (core/explain_time/phase_times.hpp), with compute in two.
 enum class TimeCause : std::uint8_t {
-  compute = 0,        ///< the compute stream works, as fast as the same kernels do when no collective runs
-  communication = 1,  ///< it waits for work on other streams: collectives, and the copies around them
-  contention = 2,     ///< it works, slower than the same kernels do when isolated, while a collective runs
-  host = 3,           ///< it is idle: the host had not issued its next work, or that was on its way
-  allocator = 4,  ///< it is idle while the caching allocator holds the host up: cudaMalloc, cudaFree and their waits
-  untraced = 5,   ///< reported step time less the time on the timeline: the profiler's slowing
+  compute = 0,                ///< the compute stream works, as fast as the same kernels do when no collective runs
+  contention = 1,             ///< it works, slower than the same kernels do when isolated, while a collective runs
+  exposed_communication = 2,  ///< it does not, and a collective runs
+  host = 3,                   ///< neither, and the host was late: it had not issued the next op
+  other = 4,                  ///< neither: gaps between kernels, latencies, copies
+  untraced = 5,               ///< reported step time less the time on the timeline: the profiler's slowing
 };
 template <>
 struct EnumNames<TimeCause> {
-  static constexpr std::array<std::string_view, 6> kNames{"compute", "communication", "contention",
-                                                          "host",    "allocator",     "untraced"};
+  static constexpr std::array<std::string_view, 6> kNames{"compute", "contention", "exposed_communication",
+                                                          "host",    "other",      "untraced"};
 };
 static_assert(names_end_with(TimeCause::untraced));
-
-/// Where device time is spent. The lanes of collectives hold them whatever stream they ran on.
-enum class TimeLane : std::uint8_t {
-  compute = 0,     ///< the compute stream
-  all_gather = 1,  ///< collectives
-  reduce_scatter = 2,
-  all_reduce = 3,
-  other_streams = 4,  ///< everything else: copy-in, casts, copies
-  host = 5,           ///< the host's time of each phase
-};
-template <>
-struct EnumNames<TimeLane> {
-  static constexpr std::array<std::string_view, 6> kNames{"compute",    "all_gather",    "reduce_scatter",
-                                                          "all_reduce", "other_streams", "host"};
-};
-static_assert(names_end_with(TimeLane::host));
 
 /// One part of the error budget. The rows' differences add up to the difference of the steps' times, to the
 /// nanosecond.
@@ -89,6 +75,7 @@ struct TimedStep {
   Nanoseconds end;
   Nanoseconds reported;            ///< the step time that the budget explains; end − begin where none was given
   Nanoseconds contention_unknown;  ///< of `compute`: overlapped work whose kernels were never isolated in the recording
+  Nanoseconds allocator;  ///< of `host`: the caching allocator held it up (cudaMalloc, cudaFree and their waits)
 };
 
 /// The step whose memory is compared.

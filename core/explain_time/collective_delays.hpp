@@ -3,9 +3,9 @@
 // Both are measured, not modelled, by a collective's twins: same kind, transport, communicator and bytes, in any step
 // of the run. What it takes beyond the shortest of them, where that is 1.3 times as long, and beyond the time for which
 // anything ran beside it on another stream, it waited for ranks; several recorded ranks say so themselves, and for
-// which. As core/compare/isolated_durations.hpp has it for kernels, the isolated time is the median over the twins that
-// ran beside kernels for at most 2 % of their time, and what the collective takes beyond that is contention, at most
-// the time for which it was overlapped. Without such twins it is not known.
+// which. As core/timeline/isolated_durations.hpp has it for kernels, the isolated time is the median over the twins
+// that ran beside kernels for at most 2 % of their time, and what the collective takes beyond that is contention, at
+// most the time for which it was overlapped. Without such twins it is not known.
 #pragma once
 
 #include <cstddef>

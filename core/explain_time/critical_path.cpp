@@ -5,7 +5,7 @@
 #include <optional>
 #include <tuple>
 
-#include "core/compare/places.hpp"
+#include "core/timeline/places.hpp"
 
 namespace foreshard {
 namespace {

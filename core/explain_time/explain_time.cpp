@@ -1,15 +1,15 @@
 #include <algorithm>
 #include <iterator>
 
-#include "core/compare/check_times.hpp"
-#include "core/compare/places.hpp"
-#include "core/compare/step_breakdown.hpp"
 #include "core/explain_time/collective_delays.hpp"
 #include "core/explain_time/collective_reasons.hpp"
 #include "core/explain_time/host_activity.hpp"
 #include "core/explain_time/op_waits.hpp"
 #include "core/explain_time/time_explanation.hpp"
 #include "core/run/steady_step.hpp"
+#include "core/timeline/check_times.hpp"
+#include "core/timeline/kernel_contention.hpp"
+#include "core/timeline/places.hpp"
 
 namespace foreshard {
 namespace {
@@ -74,13 +74,17 @@ class Explainer {
       if (op.kind == DeviceOpRecord::Kind::collective && op.end > op.start) collectives.emplace_back(op.start, op.end);
     collectives = united(std::move(collectives));
     out_.communication = length(within(collectives, out_.begin, out_.end));
-    for (const IdleGap& gap : out_.gaps) out_.exposed_communication += length(within(collectives, gap.start, gap.end));
+    for (IdlePart& part : out_.parts) {
+      part.exposed = length(within(collectives, part.start, part.end));
+      out_.exposed_communication += part.exposed;
+    }
   }
 
   void add_kernel_contention() {
-    TimedStep step{out_.recording, out_.step, out_.begin, out_.end, out_.length(), {}};
-    for (const auto& [key, time] : step_breakdown(run_, places_, step))
-      if (key.second == TimeCause::contention) out_.kernel_contention += time;
+    KernelContention found = kernel_contention(run_, places_, out_.begin, out_.end);
+    for (const auto& [phase, time] : found.of_phase) out_.kernel_contention += time;
+    out_.contention_of_phase = std::move(found.of_phase);
+    out_.kernel_contention_unknown = found.unknown;
   }
 
   /// Ended by `next`, or by the step's end.
@@ -91,6 +95,7 @@ class Explainer {
       gap.phase = places_.phase(op_at(next));
       gap.range = host_.range_at(op_at(next).issue);
     }
+    phase_ = gap.phase;
     const std::size_t first = out_.parts.size();
     walk(next, from, to);
     std::reverse(out_.parts.begin() + static_cast<std::ptrdiff_t>(first), out_.parts.end());
@@ -189,13 +194,14 @@ class Explainer {
   void host(Nanoseconds from, Nanoseconds to, std::size_t op) {
     const std::vector<HostPiece> pieces = host_.pieces(from, to);
     for (auto piece = pieces.rbegin(); piece != pieces.rend(); ++piece)
-      idle(piece->cause, piece->start, piece->end, op, kNoDeviceOp, piece->during);
+      idle(piece->cause, piece->start, piece->end, op, kNoDeviceOp, piece->during, piece->phase);
   }
 
   void idle(IdleCause cause, Nanoseconds start, Nanoseconds end, std::size_t op, std::size_t behind = kNoDeviceOp,
-            LabelId host = {}) {
+            LabelId host = {}, std::string phase = {}) {
     if (end <= start) return;
-    IdlePart part{start, end, cause, out_.gaps.size(), op, behind, host, {}, {}};
+    IdlePart part{start, end, cause, out_.gaps.size(), op, behind, host, {}, {}, {}, {}};
+    part.phase = is_host(cause) ? std::move(phase) : phase_;
     if (op != kNoDeviceOp) part.unit = places_.unit(op_at(op));
     out_.parts.push_back(std::move(part));
   }
@@ -206,7 +212,8 @@ class Explainer {
     for (std::size_t i = first; i < out_.parts.size(); ++i) {
       IdlePart& part = out_.parts[i];
       if (!joined.empty() && joined.back().cause == part.cause && joined.back().op == part.op &&
-          joined.back().host == part.host && joined.back().behind == part.behind && joined.back().rank == part.rank)
+          joined.back().host == part.host && joined.back().phase == part.phase && joined.back().behind == part.behind &&
+          joined.back().rank == part.rank)
         joined.back().end = part.end;
       else
         joined.push_back(std::move(part));
@@ -221,6 +228,7 @@ class Explainer {
   OpWaits waits_;
   CollectiveDelays delays_;
   CollectiveReasons reasons_;
+  std::string phase_;  // of the gap at hand
   TimeExplanation out_;
 };
 

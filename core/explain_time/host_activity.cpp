@@ -2,7 +2,8 @@
 
 #include <algorithm>
 
-#include "core/compare/step_breakdown.hpp"
+#include "core/explain_time/phase_times.hpp"
+#include "core/timeline/allocator_waits.hpp"
 
 namespace foreshard::explain_time_detail {
 namespace {
@@ -16,7 +17,14 @@ bool synchronizes(std::string_view call) {
 
 }  // namespace
 
-HostActivity::HostActivity(const Run& run, Recording recording) : allocator_(allocator_waits(run, recording)) {
+HostActivity::HostActivity(const Run& run, Recording recording)
+    : run_(run), recording_(recording), allocator_(allocator_waits(run, recording)) {
+  for (const PhaseRecord& phase : run.phases) {
+    if (phase.recording != recording) continue;
+    phase_ends_.push_back(phase.start);
+    phase_ends_.push_back(phase.end);
+  }
+  std::sort(phase_ends_.begin(), phase_ends_.end());
   Spans waits;
   for (const HostOpRecord& op : run.host_ops) {
     const std::string& label = run.labels.text(op.label);
@@ -50,14 +58,29 @@ LabelId HostActivity::range_at(Nanoseconds time) const {
   return innermost(ranges_, time);
 }
 
+std::vector<HostPiece> HostActivity::by_phase(std::vector<HostPiece> pieces) const {
+  std::vector<HostPiece> out;
+  for (HostPiece& piece : pieces) {
+    Nanoseconds from = piece.start;
+    auto cut = std::upper_bound(phase_ends_.begin(), phase_ends_.end(), from);
+    for (; from < piece.end; ++cut) {
+      const Nanoseconds to = cut == phase_ends_.end() ? piece.end : std::min(*cut, piece.end);
+      if (to <= from) continue;
+      const Nanoseconds middle{from.count + (to - from).count / 2};
+      LabelId during = piece.cause == IdleCause::issuing ? range_at(middle) : innermost(calls_, middle);
+      if (!during.valid()) during = piece.cause == IdleCause::issuing ? innermost(calls_, middle) : range_at(middle);
+      out.push_back({from, to, piece.cause, during, phase_at(run_, recording_, from)});
+      if (cut == phase_ends_.end()) break;
+      from = to;
+    }
+  }
+  return out;
+}
+
 std::vector<HostPiece> HostActivity::pieces(Nanoseconds from, Nanoseconds to) const {
   std::vector<HostPiece> out;
   const auto add = [&](Nanoseconds start, Nanoseconds end, IdleCause cause) {
-    if (end <= start) return;
-    const Nanoseconds middle{start.count + (end - start).count / 2};
-    LabelId during = cause == IdleCause::issuing ? range_at(middle) : innermost(calls_, middle);
-    if (!during.valid()) during = cause == IdleCause::issuing ? innermost(calls_, middle) : range_at(middle);
-    out.push_back({start, end, cause, during});
+    if (end > start) out.push_back({start, end, cause, {}});
   };
   const auto rest = [&](Nanoseconds start, Nanoseconds end) {
     Nanoseconds at = start;
@@ -75,7 +98,7 @@ std::vector<HostPiece> HostActivity::pieces(Nanoseconds from, Nanoseconds to) co
     at = span.second;
   }
   rest(at, to);
-  return out;
+  return by_phase(std::move(out));
 }
 
 }  // namespace foreshard::explain_time_detail

@@ -1,6 +1,7 @@
 // What the host did while the GPU had nothing to run. Private to core/explain_time.
 #pragma once
 
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -16,14 +17,15 @@ struct HostPiece {
   Nanoseconds end;
   IdleCause cause = IdleCause::issuing;
   LabelId during;  ///< the innermost range, else the runtime call, in the middle of it; invalid: none was recorded
+  std::string phase = {};  ///< that the host was in; empty: between phases
 };
 
 class HostActivity {
  public:
   HostActivity(const Run& run, Recording recording);
 
-  /// [from, to) without holes, by time. What the caching allocator holds up (core/compare/step_breakdown.hpp,
-  /// allocator_waits) goes before synchronisation.
+  /// [from, to) without holes, by time, cut where phases begin and end. What the caching allocator holds up
+  /// (core/timeline/allocator_waits.hpp) goes before synchronisation.
   [[nodiscard]] std::vector<HostPiece> pieces(Nanoseconds from, Nanoseconds to) const;
   /// The innermost range that began before a moment and has not ended before it, without NCCL's own; invalid: none.
   [[nodiscard]] LabelId range_at(Nanoseconds time) const;
@@ -38,6 +40,11 @@ class HostActivity {
   };
   [[nodiscard]] static LabelId innermost(const std::vector<Range>& ranges, Nanoseconds time);
 
+  [[nodiscard]] std::vector<HostPiece> by_phase(std::vector<HostPiece> pieces) const;
+
+  const Run& run_;
+  Recording recording_;
+  std::vector<Nanoseconds> phase_ends_;  // and begins, sorted
   Spans allocator_;
   Spans synchronize_;
   std::vector<Range> ranges_;  // by start

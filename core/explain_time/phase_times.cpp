@@ -2,20 +2,17 @@
 
 #include <algorithm>
 
-#include "core/compare/places.hpp"
-#include "core/explain_time/spans.hpp"
+#include "core/timeline/places.hpp"
 
 namespace foreshard {
 namespace {
-
-using explain_time_detail::Spans;
 
 class Rows {
  public:
   PhaseTime& operator[](const std::string& phase) {
     const auto known = std::find_if(rows_.begin(), rows_.end(), [&](const auto& row) { return row.phase == phase; });
     if (known != rows_.end()) return *known;
-    rows_.push_back({phase, {}, {}, {}, {}});
+    rows_.push_back({phase, {}, {}, {}, {}, {}, {}});
     return rows_.back();
   }
   std::vector<PhaseTime> taken() {
@@ -59,17 +56,15 @@ std::vector<PhaseTime> phase_times(const Run& run, const TimeExplanation& explan
     if (phase.recording == explanation.recording && phase.step == explanation.step) rows[phase.name];
   const Places places(run, explanation.recording, range_kinds(run));
   add_compute(run, places, explanation, rows);
-  Spans collectives;
-  for (const DeviceOpRecord& op : run.device_ops)
-    if (op.kind == DeviceOpRecord::Kind::collective && op.end > op.start) collectives.emplace_back(op.start, op.end);
-  collectives = explain_time_detail::united(std::move(collectives));
+  for (const auto& [phase, time] : explanation.contention_of_phase) {
+    PhaseTime& row = rows[phase];
+    row.contention = std::min(time, row.compute);
+  }
   for (const IdlePart& part : explanation.parts) {
-    const bool host = is_host(part.cause);
-    PhaseTime& row = rows[host ? phase_at(run, explanation.recording, part.start) : explanation.gaps[part.gap].phase];
-    const Nanoseconds exposed =
-        explain_time_detail::length(explain_time_detail::within(collectives, part.start, part.end));
-    row.exposed_communication += exposed;
-    (host ? row.host : row.other) += part.length() - exposed;
+    PhaseTime& row = rows[part.phase];
+    row.exposed_communication += part.exposed;
+    (is_host(part.cause) ? row.host : row.other) += part.length() - part.exposed;
+    if (part.cause == IdleCause::allocator) row.allocator += part.length() - part.exposed;
   }
   return rows.taken();
 }
@@ -78,8 +73,10 @@ PhaseTime total(const std::vector<PhaseTime>& rows) {
   PhaseTime sum;
   for (const PhaseTime& row : rows) {
     sum.compute += row.compute;
+    sum.contention += row.contention;
     sum.exposed_communication += row.exposed_communication;
     sum.host += row.host;
+    sum.allocator += row.allocator;
     sum.other += row.other;
   }
   return sum;

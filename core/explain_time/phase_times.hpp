@@ -1,7 +1,6 @@
 // A step's time by phase: what the compute stream computed, and what it waited for. Pure; deterministic.
 //
-// Who: cli's plan. The rows add up to the step, and their columns to what `plan`, `compare` and `explain --time`
-// report.
+// Who: cli's plan, `explain --time` and `compare`, which mean these by their words. The rows add up to the step.
 #pragma once
 
 #include <string>
@@ -16,8 +15,10 @@ struct PhaseTime {
   std::string phase;  ///< "forward", …, of the call that issued the op, or the op that ended the wait; of the host's
                       ///< lateness what it was at then; empty: between phases
   Nanoseconds compute;
+  Nanoseconds contention;             ///< of `compute`: kernels slower than without a collective beside them
   Nanoseconds exposed_communication;  ///< a collective runs, and nothing computes
-  Nanoseconds host;                   ///< neither, and the host had not issued the next op
+  Nanoseconds host;                   ///< neither, and the host was late: it had not issued the next op
+  Nanoseconds allocator;              ///< of `host`: the caching allocator held it up
   Nanoseconds other;                  ///< neither: gaps between kernels, latencies, copies
 
   [[nodiscard]] Nanoseconds sum() const { return compute + exposed_communication + host + other; }

@@ -12,6 +12,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -75,6 +76,8 @@ struct IdlePart {
   LabelId host;                      ///< of the host and of `prefetch`: the range or call that it was in; may be none
   std::optional<std::uint32_t> rank;  ///< of `late_rank`; none: one that was not recorded
   std::string unit;                   ///< of `op`: its name, "root", or empty
+  std::string phase;                  ///< that the host was in, of its causes; else the gap's; empty: between phases
+  Nanoseconds exposed;                ///< of it, while a collective runs: exposed communication
 
   [[nodiscard]] Nanoseconds length() const { return end - start; }
 };
@@ -101,9 +104,11 @@ struct TimeExplanation {
   Nanoseconds communication;          ///< union of all collectives in it
   Nanoseconds exposed_communication;  ///< of that, outside `compute`: what `plan` and `compare` call so
   Nanoseconds kernel_contention;      ///< of `compute`: kernels that collectives slow down, as `compare` has it
-  Nanoseconds contention_unknown;     ///< of exposed collectives: overlapped, and never seen isolated
-  std::vector<IdleGap> gaps;          ///< by time
-  std::vector<IdlePart> parts;        ///< by time; their lengths add up to end − begin − compute
+  std::map<std::string, Nanoseconds> contention_of_phase;  ///< that, by phase
+  Nanoseconds kernel_contention_unknown;  ///< of `compute`: overlapped, and the kernels never seen isolated
+  Nanoseconds contention_unknown;         ///< of exposed collectives: overlapped, and never seen isolated
+  std::vector<IdleGap> gaps;              ///< by time
+  std::vector<IdlePart> parts;            ///< by time; their lengths add up to end − begin − compute
 
   [[nodiscard]] Nanoseconds length() const { return end - begin; }
   [[nodiscard]] Nanoseconds idle() const { return end - begin - compute; }

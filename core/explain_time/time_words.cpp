@@ -59,11 +59,11 @@ std::string prefetch_words(const Run& run, const IdlePart& part) {
   return {};
 }
 
-/// "the first gather (all-gather of the root, 1002 MiB)" of the longest part of a cause.
+/// "the first gather (2.97 ms, all-gather of the root, 1002 MiB)": the cause's time, and its longest part.
 std::string unhidden(const Run& run, const TimeExplanation& e, const CauseTotal& total) {
   const IdlePart& part = e.parts[total.longest];
-  return fmt::format("{} ({})", part.cause == IdleCause::first_gather ? "the first gather" : "the last reduction",
-                     op_words(run, part.op));
+  return fmt::format("{} ({}, {})", part.cause == IdleCause::first_gather ? "the first gather" : "the last reduction",
+                     in_ms(total.time), op_words(run, part.op));
 }
 
 /// What most of the exposed communication is.
@@ -77,16 +77,21 @@ std::string communication_words(const Run& run, const TimeExplanation& e, const 
         totals[static_cast<std::size_t>(cause)].time > totals[static_cast<std::size_t>(most)].time)
       most = cause;
   const CauseTotal& other = totals[static_cast<std::size_t>(most)];
+  Nanoseconds host;  // a collective runs, and what follows it had not been issued
+  for (const IdleCause cause : kEnumValues<IdleCause>)
+    if (is_host(cause)) host += totals[static_cast<std::size_t>(cause)].exposed;
   const auto share = [&](Nanoseconds time) {
     return 2 * time.count >= e.exposed_communication.count ? fmt::format("most of it ({})", in_ms(time))
                                                            : fmt::format("{} of it", in_ms(time));
   };
+  if (host > std::max(unhideable, other.time)) return fmt::format(", {} while the host is late as well", share(host));
   if (unhideable >= other.time) {
     if (unhideable.count == 0) return {};
     std::string what;
     if (last.parts > 0) what = unhidden(run, e, last);
     if (first.parts > 0) what += (what.empty() ? "" : " and ") + unhidden(run, e, first);
-    return fmt::format(", {} {}, which nothing can hide", share(unhideable), what);
+    return fmt::format(", {} {}, which nothing can hide",
+                       2 * unhideable.count >= e.exposed_communication.count ? "most of it" : "of it", what);
   }
   const IdlePart& longest = e.parts[other.longest];
   switch (most) {
@@ -104,20 +109,10 @@ std::string communication_words(const Run& run, const TimeExplanation& e, const 
 }
 
 /// The phase in which the host is late for longest.
-std::string host_phase(const Run& run, const TimeExplanation& e) {
-  std::vector<std::pair<std::string, Nanoseconds>> phases;
-  for (const IdlePart& part : e.parts) {
-    if (!is_host(part.cause)) continue;
-    const std::string phase = phase_at(run, e.recording, part.start);
-    const auto known = std::find_if(phases.begin(), phases.end(), [&](const auto& p) { return p.first == phase; });
-    if (known == phases.end())
-      phases.emplace_back(phase, part.length());
-    else
-      known->second += part.length();
-  }
-  const auto most =
-      std::max_element(phases.begin(), phases.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
-  return most == phases.end() || most->first.empty() ? "between phases" : "in " + most->first;
+std::string host_phase(const std::vector<PhaseTime>& phases) {
+  const auto most = std::max_element(phases.begin(), phases.end(),
+                                     [](const PhaseTime& a, const PhaseTime& b) { return a.host < b.host; });
+  return most == phases.end() || most->phase.empty() ? "between phases" : "in " + most->phase;
 }
 
 }  // namespace
@@ -129,6 +124,7 @@ CauseTotals cause_totals(const TimeExplanation& explanation) {
     CauseTotal& total = totals[static_cast<std::size_t>(part.cause)];
     if (total.parts == 0 || part.length() > explanation.parts[total.longest].length()) total.longest = i;
     total.time += part.length();
+    total.exposed += part.exposed;
     ++total.parts;
   }
   return totals;
@@ -235,34 +231,38 @@ std::string next_words(const Run& run, const IdleGap& gap) {
 
 std::string time_headline(const Run& run, const TimeExplanation& e) {
   const CauseTotals totals = cause_totals(e);
-  Nanoseconds host, communication, gaps;
-  for (const IdleCause cause : kEnumValues<IdleCause>) {
-    const Nanoseconds time = totals[static_cast<std::size_t>(cause)].time;
-    if (is_host(cause)) host += time;
-    if (is_communication(cause) || cause == IdleCause::copies) communication += time;
-    if (cause == IdleCause::kernel_gap || cause == IdleCause::launch) gaps += time;
-  }
+  const std::vector<PhaseTime> phases = phase_times(run, e);
+  const Nanoseconds host = total(phases).host;
+  const Nanoseconds gaps = totals[static_cast<std::size_t>(IdleCause::kernel_gap)].time;
+  const Nanoseconds latencies = totals[static_cast<std::size_t>(IdleCause::launch)].time;
+  Nanoseconds communication;
+  for (const IdleCause cause : kEnumValues<IdleCause>)
+    if (is_communication(cause) || cause == IdleCause::copies)
+      communication += totals[static_cast<std::size_t>(cause)].time;
   const std::string step = in_ms(e.length());
   // Waits for ranks before a copy-engine collective begins are no time of its own, and so not exposed.
   const bool waits = communication.count > e.exposed_communication.count + e.exposed_communication.count / 20;
+  const Nanoseconds exposed = waits ? communication : e.exposed_communication;
   const auto exposed_words = [&](const std::string& of) {
-    return in_ms(waits ? communication : e.exposed_communication) + of +
-           (waits ? "wait for communication" : "are exposed communication");
+    return in_ms(exposed) + of + (waits ? "wait for communication" : "are exposed communication");
   };
   const Nanoseconds least = e.length().scaled(kWorthSaying);
-  std::vector<std::pair<Nanoseconds, std::string>> clauses{
-      {communication, exposed_words(" of " + step + " a step ") + communication_words(run, e, totals)},
-      {host, fmt::format("the host is late for {} of {} a step, most of it {}", in_ms(host), step, host_phase(run, e))},
-      {gaps, fmt::format("gaps between kernels and launch latencies take {} of {} a step", in_ms(gaps), step)}};
+  const std::pair<Nanoseconds, std::string> clauses[] = {
+      {exposed, exposed_words(" of " + step + " a step ") + communication_words(run, e, totals)},
+      {host, fmt::format("the host is late for {} of {} a step, most of it {}", in_ms(host), step, host_phase(phases))},
+      {gaps, fmt::format("gaps between kernels take {} of {} a step", in_ms(gaps), step)},
+      {latencies, fmt::format("launch and event latencies take {} of {} a step", in_ms(latencies), step)}};
   const std::string shorter[] = {exposed_words(" "), fmt::format("the host is late for {}", in_ms(host)),
-                                 fmt::format("gaps between kernels take {}", in_ms(gaps))};
-  const auto most = static_cast<std::size_t>(
-      std::max_element(clauses.begin(), clauses.end(), [](const auto& a, const auto& b) { return a.first < b.first; }) -
-      clauses.begin());
+                                 fmt::format("gaps between kernels take {}", in_ms(gaps)),
+                                 fmt::format("launch and event latencies take {}", in_ms(latencies))};
+  const auto most =
+      static_cast<std::size_t>(std::max_element(std::begin(clauses), std::end(clauses),
+                                                [](const auto& a, const auto& b) { return a.first < b.first; }) -
+                               std::begin(clauses));
   std::string text = clauses[most].first < least
                          ? fmt::format("the GPU computes for {} of {} a step", in_ms(e.compute), step)
                          : clauses[most].second;
-  for (std::size_t i = 0; i < clauses.size(); ++i)
+  for (std::size_t i = 0; i < std::size(clauses); ++i)
     if (i != most && clauses[i].first >= least) text += "; " + shorter[i];
   if (e.kernel_contention >= least)
     text += fmt::format("; kernels lose {} beside collectives", in_ms(e.kernel_contention));

@@ -14,6 +14,7 @@ namespace foreshard {
 /// What all parts of a cause come to.
 struct CauseTotal {
   Nanoseconds time;
+  Nanoseconds exposed;  ///< of it, while a collective runs
   std::size_t parts = 0;
   std::size_t longest = kNoDeviceOp;  ///< in TimeExplanation::parts; none: no part has the cause
 };

@@ -136,6 +136,43 @@ TEST_CASE("what made up the peak of allocated memory is what the store's view sa
   CHECK(told == stored);
 }
 
+TEST_CASE("each time in the first lines of explain --time stands in its tables, and in compare's", "[explain]") {
+  const test::TemporaryFolder folder;
+  for (const std::string& sample : {kSample, std::string("traces/samples/l1b_implicit")}) {
+    INFO(sample);
+    const std::string path = folder.file("run.db");
+    REQUIRE(run_cli({"import", "--snapshot", sample + ".pickle.xz", "--trace", sample + ".trace.json.xz", "--about",
+                     sample + ".about.json", "-o", path, "--force", "--quiet"})
+                .status == 0);
+    const Answer answer = run_cli({"explain", path, "--time", "--no-remedies"});
+    REQUIRE(answer.status == 0);
+    const std::size_t end = answer.out.find('\n');
+    const std::string first = answer.out.substr(0, end), tables = answer.out.substr(end);
+    std::size_t times = 0;
+    for (std::size_t at = first.find(" ms"); at != std::string::npos; at = first.find(" ms", at + 1), ++times) {
+      const std::size_t from = first.find_last_of(" (", at - 1) + 1;
+      INFO(first.substr(from, at - from));
+      CHECK(tables.find(" " + first.substr(from, at - from)) != std::string::npos);
+    }
+    CHECK(times >= 3);
+    const json time = json::parse(run_cli({"explain", path, "--time", "--no-remedies", "--json"}).out);
+    const json same = json::parse(run_cli({"compare", path, path, "--json"}).out);
+    std::map<std::string, std::int64_t> sums;
+    for (const json& row : same["budget"]) sums[row["cause"].get<std::string>()] += row["a_ns"].get<std::int64_t>();
+    CHECK(sums["compute"] + sums["contention"] == time["compute_ns"]);
+    CHECK(sums["contention"] == time["kernel_contention_ns"]);
+    CHECK(sums["exposed_communication"] == time["exposed_communication_ns"]);
+    CHECK(sums["host"] == time["host_ns"]);
+    CHECK(sums["other"] == time["other_ns"]);
+    const json asked = json::parse(run_cli({"query", path,
+                                            "SELECT dur, compute_busy, exposed FROM step_summary WHERE recording = "
+                                            "'trace' ORDER BY step DESC LIMIT 1",
+                                            "--json"})
+                                       .out);
+    CHECK(asked["rows"][0] == json{time["step_ns"], time["compute_ns"], time["exposed_communication_ns"]});
+  }
+}
+
 TEST_CASE("the page draws each cause in the picture's colour", "[explain]") {
   const Stored store;
   const auto run = traces::read_run(store.path);

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <set>
 
-#include "core/compare/check_times.hpp"
+#include "core/timeline/check_times.hpp"
 
 namespace foreshard::traces {
 namespace {

@@ -5,9 +5,9 @@
 #include <algorithm>
 
 #include "core/allocator/replay.hpp"
-#include "core/compare/places.hpp"
 #include "core/settings/settings_table.hpp"
 #include "core/straggler/straggler.hpp"
+#include "core/timeline/places.hpp"
 #include "sim/machine/profile.hpp"
 #include "traces/capture/capture.hpp"
 #include "traces/capture/timing.hpp"

@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <fstream>
+#include <map>
 #include <memory>
 #include <set>
 #include <string>
@@ -99,6 +100,26 @@ Result<void> check_complete(Connection& connection) {
   return {};
 }
 
+/// Puts our views over those of a store that another foreshard wrote, for this connection.
+Result<void> take_our_views(Connection& connection) {
+  Result<Statement> stored = connection.prepare("SELECT name, sql FROM sqlite_schema WHERE type = 'view'");
+  FORESHARD_TRY(stored);
+  std::map<std::string, std::string, std::less<>> statements;
+  Result<bool> row = stored->step();
+  for (; row && *row; row = stored->step()) statements.emplace(stored->text(0), stored->text(1));
+  FORESHARD_TRY(row);
+  std::string ours;
+  for (const View& view : views()) {
+    const auto found = statements.find(view.name);
+    if (found != statements.end() && found->second == fmt::format("CREATE VIEW {} AS\n{}", view.name, view.select))
+      continue;
+    ours += fmt::format("CREATE TEMP VIEW {} AS\n{};\n", view.name, view.select);
+  }
+  if (ours.empty()) return {};
+  FORESHARD_TRY(connection.execute("PRAGMA temp_store = MEMORY"));
+  return connection.execute(ours);
+}
+
 }  // namespace
 
 bool starts_as_store(std::string_view first_bytes) {
@@ -116,10 +137,10 @@ Result<Connection> open_store(const std::string& path) {
   FORESHARD_TRY(check_header(path));
   Result<Connection> connection = Connection::open(path, OpenMode::read);
   if (!connection) return connection;
-  const Result<void> checked =
-      check_identity(*connection).and_then([&] { return check_tables(*connection); }).and_then([&] {
-        return check_complete(*connection);
-      });
+  const Result<void> checked = check_identity(*connection)
+                                   .and_then([&] { return check_tables(*connection); })
+                                   .and_then([&] { return check_complete(*connection); })
+                                   .and_then([&] { return take_our_views(*connection); });
   FORESHARD_TRY(checked);
   return connection;
 }

@@ -3,7 +3,8 @@
 // The CREATE statements and docs/trace_schema.md are generated from here; rows.hpp, which carries the
 // records of core/run to and from the rows, is checked against it by a test. Constant data, thread-safe.
 //
-// Changing a table or the meaning of a column means raising kSchemaVersion. A new view does not.
+// Changing a table or the meaning of its column means raising kSchemaVersion. A view does not: what foreshard reads, it
+// reads by its own views, whatever the store was written with (open_store).
 #pragma once
 
 #include <cstdint>

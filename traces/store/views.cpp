@@ -171,16 +171,29 @@ FROM collective c)";
 constexpr std::array kStepSummary{
     Column{"recording", kText, false, "The recording of the step."},
     Column{"step", kInteger, false, "The step."},
-    Column{"ts", kInteger, false, "Start in host time, ns."},
-    Column{"dur", kInteger, false, "Length in host time, ns."},
+    Column{"ts", kInteger, false,
+           "Start on the compute stream, ns: where the step before ended; of a first step its start in host time."},
+    Column{"dur", kInteger, false,
+           "Length on the compute stream, ns, as `plan`, `compare` and `explain --time` report it; in host time where "
+           "the end there is not known."},
     Column{"compute_busy", kInteger, false, "Nanoseconds of work on the compute stream."},
     Column{"communication_busy", kInteger, false, "Nanoseconds in which at least one collective ran."},
     Column{"exposed", kInteger, false, "Those of them in which the compute stream ran no work."},
+    Column{"host_ts", kInteger, false, "Start in host time, ns."},
+    Column{"host_dur", kInteger, false, "Length in host time, ns."},
+    Column{"name", kText, true, "What the recording calls the step: `ProfilerStep#3` of torch.profiler's schedule."},
 };
-constexpr std::string_view kStepSummarySelect = R"(WITH work AS MATERIALIZED (
-  SELECT s.id AS row, d.id AS id, d.kind AS kind, d.stream AS stream, d.ts AS ts, d.ts + d.dur AS te
-  FROM step s JOIN device_op d ON d.issue >= s.ts AND d.issue < s.ts + s.dur
+constexpr std::string_view kStepSummarySelect = R"(WITH span AS MATERIALIZED (
+  SELECT s.id AS row, s.recording AS recording, s.step AS step, s.ts AS host_ts, s.dur AS host_dur,
+         CASE WHEN s.device_end IS NULL THEN s.ts
+              ELSE min(s.device_end, coalesce(p.device_end, s.ts)) END AS ts,
+         coalesce(s.device_end, s.ts + s.dur) AS te
+  FROM step s LEFT JOIN step p ON p.recording = s.recording AND p.step = s.step - 1
   WHERE s.recording <> 'snapshot'),
+work AS MATERIALIZED (
+  SELECT s.row AS row, d.id AS id, d.kind AS kind, d.stream AS stream,
+         max(d.ts, s.ts) AS ts, min(d.ts + d.dur, s.te) AS te
+  FROM span s JOIN device_op d ON d.ts < s.te AND d.ts + d.dur > s.ts),
 compute AS (SELECT row, sum(te - ts) AS busy FROM work WHERE stream = 0 AND kind <> 'collective' GROUP BY row),
 gap AS (
   SELECT row, id, ts, te, coalesce(ts > max(te) OVER (PARTITION BY row ORDER BY ts, id
@@ -195,14 +208,18 @@ communication AS (
             FROM device_op d
             WHERE d.stream = 0 AND d.kind <> 'collective' AND d.ts < b.te AND d.ts >= coalesce(
               (SELECT max(p.ts) FROM device_op p WHERE p.stream = 0 AND p.ts <= b.ts), b.ts)), 0))) AS exposed
-  FROM busy b GROUP BY b.row)
-SELECT s.recording AS recording, s.step AS step, s.ts AS ts, s.dur AS dur,
+  FROM busy b GROUP BY b.row),
+named AS MATERIALIZED (SELECT h.ts AS ts, h.ts + h.dur AS te, l.text AS name
+                       FROM label l JOIN host_op h ON h.label = l.id
+                       WHERE h.kind = 'annotation' AND l.text GLOB 'ProfilerStep#*')
+SELECT s.recording AS recording, s.step AS step, s.ts AS ts, s.te - s.ts AS dur,
        coalesce(compute.busy, 0) AS compute_busy, coalesce(communication.busy, 0) AS communication_busy,
-       coalesce(communication.exposed, 0) AS exposed
-FROM step s
-LEFT JOIN compute ON compute.row = s.id
-LEFT JOIN communication ON communication.row = s.id
-WHERE s.recording <> 'snapshot')";
+       coalesce(communication.exposed, 0) AS exposed, s.host_ts AS host_ts, s.host_dur AS host_dur,
+       (SELECT min(n.name) FROM named n WHERE n.ts <= s.host_ts AND n.te > s.host_ts) AS name
+FROM span s
+LEFT JOIN compute ON compute.row = s.row
+LEFT JOIN communication ON communication.row = s.row
+ORDER BY s.row)";
 
 constexpr std::array kGap{
     Column{"id", kInteger, false, "Row of `allocator_event`."},
@@ -297,8 +314,7 @@ constexpr std::array kViews{
     View{"collective", "The collectives among the device ops.", kCollective, kCollectiveSelect},
     View{"exposed_communication", "For each collective, how much of it no work on the compute stream hid.",
          kExposedCommunication, kExposedCommunicationSelect},
-    View{"step_summary",
-         "Each step's time. A device op counts for the step in which the host issued it, whenever it ran.",
+    View{"step_summary", "Each step's time on the compute stream: from the end of the step before there to its own.",
          kStepSummary, kStepSummarySelect},
 };
 

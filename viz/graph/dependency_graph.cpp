@@ -7,7 +7,7 @@
 #include <optional>
 #include <tuple>
 
-#include "core/compare/places.hpp"
+#include "core/timeline/places.hpp"
 #include "traces/export/dependencies.hpp"
 #include "traces/export/tracks.hpp"
 

@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "core/explain_time/time_words.hpp"
+#include "core/run/step_title.hpp"
 #include "viz/scene/caption.hpp"
 #include "viz/scene/cause_colours.hpp"
 #include "viz/scene/svg_writer.hpp"
@@ -44,7 +45,12 @@ std::vector<std::string> words_of(const std::string& text) {
 class Picture {
  public:
   Picture(const Run& run, const TimeExplanation& e, const std::vector<PathRow>& path, const TimePathOptions& options)
-      : run_(run), e_(e), path_(path), ink_(ink(options.theme)), width_(std::max(options.width, kLeastPixels)) {
+      : run_(run),
+        e_(e),
+        path_(path),
+        ink_(ink(options.theme)),
+        width_(std::max(options.width, kLeastPixels)),
+        headline_(options.headline.empty() ? time_headline(run, e) : options.headline) {
     time_ = {0, std::max(e.length().ms(), 1e-6), kEdge + kWords, width_ - kEdge - kNumbers};
   }
 
@@ -68,8 +74,9 @@ class Picture {
 
   double head() {
     double y = kEdge + 8;
-    svg_.text({kEdge, y}, fmt::format("{}, step {}", run_.info.name, e_.step), {20, ink_.text, "start", true});
-    for (const std::string& line : wrapped(words_of(time_headline(run_, e_)), " ", width_ - 2 * kEdge, kHeadSize)) {
+    svg_.text({kEdge, y}, fmt::format("{}, {}", run_.info.name, step_title(run_, e_.recording, e_.step)),
+              {20, ink_.text, "start", true});
+    for (const std::string& line : wrapped(words_of(headline_), " ", width_ - 2 * kEdge, kHeadSize)) {
       y += kHeadLine;
       svg_.text({kEdge, y}, line, {kHeadSize, ink_.faint});
     }
@@ -163,6 +170,7 @@ class Picture {
   const std::vector<PathRow>& path_;
   const Ink& ink_;
   double width_;
+  std::string headline_;
   Axis time_;
   double top_ = 0;
   std::vector<LegendItem> legend_;

@@ -20,6 +20,7 @@ namespace foreshard::viz {
 struct TimePathOptions {
   std::uint32_t width = 1400;  ///< pixels; at least 900
   Theme theme = Theme::light;
+  std::string headline = {};  ///< below the title; empty: time_headline()
 };
 
 [[nodiscard]] std::string draw_time_path(const Run& run, const TimeExplanation& explanation,

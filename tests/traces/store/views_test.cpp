@@ -6,6 +6,7 @@
 #include "tests/traces/store/run_sample.hpp"
 #include "traces/store/query.hpp"
 #include "traces/store/schema.hpp"
+#include "traces/store/sqlite.hpp"
 #include "traces/store/store.hpp"
 
 namespace foreshard::traces {
@@ -89,9 +90,34 @@ TEST_CASE("exposed_communication: what the compute stream did not hide", "[store
         Rows{"2|40|20", "3|15|10", "4|50|30", "7|10|10"});
 }
 
-TEST_CASE("step_summary: by the step of issue, overlapping collectives once", "[store]") {
+TEST_CASE("step_summary: the GPU's steps, overlapping collectives once", "[store]") {
+  Run run = timed_run();
+  run.steps[0].device_end = Nanoseconds{150};
+  run.steps[1].device_end = Nanoseconds{190};
+  run.host_ops.push_back({HostOpRecord::Kind::annotation, 1, run.labels.intern("ProfilerStep#4"), {100}, {210}, 0});
   // Step 0: collectives run 30-70 and 80-130; hidden are 30-40, 60-70, 80-90, 120-130.
-  CHECK(ask(timed_run(), "SELECT * FROM step_summary") == Rows{"run|0|0|100|90|90|50", "run|1|100|100|10|10|10"});
+  CHECK(ask(run, "SELECT * FROM step_summary") ==
+        Rows{"run|0|0|150|90|90|50|0|100|-", "run|1|150|40|10|10|10|100|100|ProfilerStep#4"});
+  // Where the end on the GPU is not known, host time stands for it: 80-130 is cut at 100.
+  run.steps[0].device_end.reset();
+  CHECK(ask(run, "SELECT ts, dur, communication_busy FROM step_summary WHERE step = 0") == Rows{"0|100|60"});
+}
+
+TEST_CASE("a store that another foreshard wrote is asked through our views", "[store]") {
+  const std::string path = test::path_of("older.db");
+  REQUIRE(write_run(timed_run(), path, {.force = true}));
+  {
+    auto store = Connection::open(path, OpenMode::create);
+    REQUIRE(store);
+    REQUIRE(store->execute("DROP VIEW step_summary"));
+    REQUIRE(store->execute("CREATE VIEW step_summary AS SELECT step, ts, dur FROM step"));
+    REQUIRE(store->execute("DROP VIEW slices"));
+  }
+  const auto columns = query(path, "SELECT name, host_dur FROM step_summary");
+  REQUIRE(columns);
+  CHECK(columns->rows.size() == 2);
+  CHECK(query(path, "SELECT count(*) FROM slices"));
+  CHECK(read_run(path));
 }
 
 /// Blocks: 0 parameters 1000 → 1024 (stays), 1 activations 2000 → 2048, 2 temporaries 500 of unknown size → 512.

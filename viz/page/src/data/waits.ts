@@ -37,6 +37,7 @@ interface Part {
 export interface TimeReport {
   headline: string;
   step: number;
+  step_title: string;
   step_ns: number;
   compute_ns: number;
   idle_ns: number;

@@ -18,7 +18,7 @@ export function timeSection(run: RunData, report: TimeReport, show: (wait: numbe
     return button(title, 'the longest of them', () => show(at), 'link');
   };
   const ns = (value: number) => el('span', { data: { ns: String(value) } }, duration(value));
-  box.append(grid([`step ${report.step}`, 'time', ''], [
+  box.append(grid([visible(report.step_title), 'time', ''], [
     ['step', ns(report.step_ns), ''],
     ['compute', ns(report.compute_ns), share(report.compute_ns)],
     ...report.causes.map((of) => [el('span', {}, swatch(report.colours[of.cause]), link(visible(of.title), of.longest)), ns(of.time_ns), share(of.time_ns)]),

@@ -1,4 +1,4 @@
-// How long the compute stream's kernels take when no collective runs. Private to core/compare.
+// How long the compute stream's kernels take when no collective runs. Private to core/timeline.
 //
 // Nothing is modelled: a kernel's isolated time is the median over its twins that ran isolated in the same recording.
 // Twins are ops with the same name, grid and block between the same neighbours on the compute stream: four on either

@@ -1,4 +1,4 @@
-#include "core/compare/places.hpp"
+#include "core/timeline/places.hpp"
 
 #include "tests/catch.hpp"
 

@@ -1,24 +1,12 @@
-// One step's time, split by phase and cause. Used by core/compare and core/explain_time; the rules are in
-// docs/compare.md.
+// When the caching allocator holds the host up. Used by core/explain_time. Pure.
 #pragma once
 
-#include <cstdint>
-#include <map>
-#include <string>
 #include <utility>
 #include <vector>
 
-#include "core/compare/compare.hpp"
-#include "core/compare/places.hpp"
 #include "core/run/run.hpp"
 
 namespace foreshard {
-
-/// By phase and cause; adds up to step.end − step.begin.
-using StepBreakdown = std::map<std::pair<std::string, TimeCause>, Nanoseconds>;
-
-/// Sets `step.contention_unknown`.
-[[nodiscard]] StepBreakdown step_breakdown(const Run& run, const Places& places, TimedStep& step);
 
 /// Host time that the caching allocator takes from the program, as sorted spans that do not overlap.
 ///

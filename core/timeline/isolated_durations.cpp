@@ -1,4 +1,4 @@
-#include "core/compare/isolated_durations.hpp"
+#include "core/timeline/isolated_durations.hpp"
 
 #include <algorithm>
 #include <array>

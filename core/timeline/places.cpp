@@ -1,4 +1,4 @@
-#include "core/compare/places.hpp"
+#include "core/timeline/places.hpp"
 
 #include <algorithm>
 #include <array>

@@ -1,8 +1,11 @@
+#include "core/timeline/allocator_waits.hpp"
+
 #include <algorithm>
 #include <array>
-#include <optional>
-
-#include "core/compare/step_breakdown.hpp"
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
 
 namespace foreshard {
 namespace {

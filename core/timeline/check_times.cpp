@@ -1,4 +1,4 @@
-#include "core/compare/check_times.hpp"
+#include "core/timeline/check_times.hpp"
 
 #include <string>
 

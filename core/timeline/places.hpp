@@ -1,23 +1,41 @@
-// Where a device op belongs: its lane, phase and unit. Used by core/compare and viz/graph. Pure; deterministic.
+// Where a device op belongs: its lane, phase and unit. Used by core/explain_time, core/compare
+// and viz/graph. Pure; deterministic.
 //
 // Units. An op of a plan or an executed run that knows its unit has it; else that of the innermost FSDP range around
 // the call that issued it; else the unit whose forward or backward is under way on the host. FSDP2's ranges tell which
 // (PyTorch 2.11, _fsdp_param_group.py): a unit begins with pre_forward, pre_backward or all_gather_copy_out and ends
 // with post_forward, post_backward_accumulate or post_backward_reduce; between units the root is at work. A plan has
-// not all of these ranges, so only kinds that both runs have are looked at: then equal programs are cut at equal
+// not all of these ranges, so of two runs only kinds that both have are looked at: then equal programs are cut at equal
 // places. Backward work that no range opened belongs to the unit whose post-backward closes it.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <set>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "core/compare/compare.hpp"
+#include "core/base/enum_names.hpp"
 #include "core/run/run.hpp"
 
 namespace foreshard {
+
+/// Where device time is spent. The lanes of collectives hold them whatever stream they ran on.
+enum class TimeLane : std::uint8_t {
+  compute = 0,     ///< the compute stream
+  all_gather = 1,  ///< collectives
+  reduce_scatter = 2,
+  all_reduce = 3,
+  other_streams = 4,  ///< everything else: copy-in, casts, copies
+  host = 5,           ///< the host's time of each phase
+};
+template <>
+struct EnumNames<TimeLane> {
+  static constexpr std::array<std::string_view, 6> kNames{"compute",    "all_gather",    "reduce_scatter",
+                                                          "all_reduce", "other_streams", "host"};
+};
+static_assert(names_end_with(TimeLane::host));
 
 /// The kinds of FSDP ranges ("pre_forward", …) among a run's host ops.
 [[nodiscard]] std::set<std::string, std::less<>> range_kinds(const Run& run);

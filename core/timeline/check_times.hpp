@@ -1,5 +1,5 @@
 // Whether a run's times can be added and taken from each other: a damaged store may hold any number. Used before
-// comparisons and exports. Pure.
+// explanations, comparisons and exports. Pure.
 #pragma once
 
 #include "core/base/error.hpp"

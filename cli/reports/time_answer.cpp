@@ -1,0 +1,64 @@
+#include "cli/reports/time_answer.hpp"
+
+#include <fmt/format.h>
+
+#include "core/explain_time/time_words.hpp"
+#include "core/run/step_title.hpp"
+
+namespace foreshard::cli {
+namespace {
+
+constexpr std::string_view kNotWanted = "--no-remedies";
+constexpr double kSlowed = 1.05;  // of the step measured without the profiler
+
+std::vector<std::string> sentences(const TimeReport& report) {
+  if (!report.clean) return {time_headline(report.run, report.time)};
+  const CleanStep& clean = *report.clean;
+  std::vector<std::string> out{fmt::format(
+      "the profiled step takes {:.1f} times as long as one without the profiler ({:.2f} ms, {:.2f} ms): what its "
+      "timeline shows of the host and of waits for ranks is the profiler's",
+      report.time.length().ms() / clean.ms, report.time.length().ms(), clean.ms)};
+  if (clean.time)
+    out.push_back("Without it, as planned: " + time_headline(clean.run, *clean.time));
+  else if (clean.no_plan == kNotWanted)
+    out.push_back(fmt::format("Why a step without it takes {:.2f} ms its plan says, without --no-remedies", clean.ms));
+  else
+    out.push_back(
+        fmt::format("Why a step without it takes {:.2f} ms cannot be said from this recording ({}): import it with a "
+                    "snapshot that settles its settings, or with --about, so that the step can be planned; or record "
+                    "a trace without with_stack, record_shapes and profile_memory",
+                    clean.ms, clean.no_plan));
+  return out;
+}
+
+}  // namespace
+
+std::optional<double> clean_step_ms(const Run& run, const TimeExplanation& time) {
+  if (run.info.kind != RunKind::imported || !run.measured || run.measured->cycle > 1) return std::nullopt;
+  const double clean = run.measured->steady_ms();
+  if (clean <= 0 || time.length().ms() < kSlowed * clean) return std::nullopt;
+  return clean;
+}
+
+std::vector<std::string> time_answer(const TimeReport& report) {
+  std::vector<std::string> lines = sentences(report);
+  lines.front() = fmt::format("{}, {}: {}", report.run.info.name,
+                              step_title(report.run, report.time.recording, report.time.step), lines.front());
+  return lines;
+}
+
+std::string answer_text(const TimeReport& report) {
+  std::string text;
+  for (const std::string& sentence : sentences(report)) text += (text.empty() ? "" : ". ") + sentence;
+  return text;
+}
+
+const Run& diagnosed_run(const TimeReport& report) {
+  return report.clean && report.clean->time ? report.clean->run : report.run;
+}
+
+const TimeExplanation& diagnosed_time(const TimeReport& report) {
+  return report.clean && report.clean->time ? *report.clean->time : report.time;
+}
+
+}  // namespace foreshard::cli

@@ -1,0 +1,182 @@
+#include "cli/reports/time_tables.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "cli/terminal/output.hpp"
+#include "core/base/units.hpp"
+#include "core/explain_time/phase_times.hpp"
+#include "core/explain_time/time_words.hpp"
+
+namespace foreshard::cli {
+namespace {
+
+constexpr std::size_t kCauses = 8;          // rows of the short report
+constexpr std::size_t kLongest = 10;        // exposed intervals in the long one
+constexpr Nanoseconds kKernelGaps{10'000};  // as short they are of no interest one by one
+constexpr std::size_t kPathRows = 60;
+constexpr double kWorthARow = 0.0005;  // of the step, in the short report
+
+using Align = Table::Align;
+
+std::string ms(Nanoseconds time) {
+  return fmt::format("{:.2f}", time.ms());
+}
+
+/// Microseconds where milliseconds would show nothing.
+std::string time_words(Nanoseconds time) {
+  constexpr std::int64_t kSmall = 10'000;
+  return time.count < kSmall ? fmt::format("{:.1f} us", time.us()) : fmt::format("{:.2f} ms", time.ms());
+}
+
+std::string share(Nanoseconds time, Nanoseconds whole) {
+  return whole.count == 0 ? "" : fmt::format("{:.1f} %", 100 * time.ms() / whole.ms());
+}
+
+std::string phase_name(const std::string& phase) {
+  return phase.empty() ? "between phases" : phase;
+}
+
+/// Nothing where nothing shows.
+std::string or_blank(Nanoseconds time) {
+  constexpr std::int64_t kShown = 5'000;
+  return time.count < kShown ? "" : ms(time);
+}
+
+}  // namespace
+
+void print_causes(std::ostream& out, const Run& run, const TimeExplanation& e, std::string_view step, bool detail) {
+  const CauseTotals totals = cause_totals(e);
+  std::vector<IdleCause> causes;
+  for (const IdleCause cause : kEnumValues<IdleCause>)
+    if (totals[static_cast<std::size_t>(cause)].parts > 0) causes.push_back(cause);
+  std::stable_sort(causes.begin(), causes.end(), [&](IdleCause a, IdleCause b) {
+    return totals[static_cast<std::size_t>(a)].time > totals[static_cast<std::size_t>(b)].time;
+  });
+  out << fmt::format("\nwhere the {}'s time goes on the compute stream\n", step);
+  Table table({{"cause"},
+               {"ms", Align::right},
+               {"of step", Align::right},
+               {"exposed", Align::right},
+               {"times", Align::right},
+               {"longest"}});
+  table.row({"compute", ms(e.compute), share(e.compute, e.length()), "", "",
+             e.kernel_contention.count > 0
+                 ? fmt::format("of it {} ms slower beside collectives", ms(e.kernel_contention))
+                 : ""});
+  CauseTotal others;
+  for (std::size_t i = 0; i < causes.size(); ++i) {
+    const CauseTotal& total = totals[static_cast<std::size_t>(causes[i])];
+    if (!detail && (i >= kCauses || total.time < e.length().scaled(kWorthARow))) {
+      others.time += total.time;
+      others.exposed += total.exposed;
+      others.parts += total.parts;
+      continue;
+    }
+    const IdlePart& part = e.parts[total.longest];
+    table.row({std::string(title(causes[i])), ms(total.time), share(total.time, e.length()), or_blank(total.exposed),
+               std::to_string(total.parts),
+               fmt::format("{}, {}", time_words(part.length()),
+                           causes[i] != IdleCause::launch && causes[i] != IdleCause::kernel_gap
+                               ? op_words(run, part.op)
+                               : "before " + op_words(run, part.op))});
+  }
+  if (others.parts > 0)
+    table.row({"other causes", ms(others.time), share(others.time, e.length()), or_blank(others.exposed),
+               std::to_string(others.parts), ""});
+  table.row({"step", ms(e.length()), "100.0 %", ms(e.exposed_communication), "", ""});
+  table.print(out);
+  const PhaseTime sum = total(phase_times(run, e));
+  out << fmt::format("  as plan has it: compute {} + exposed communication {} + host {} + other {} = {} ms\n",
+                     ms(sum.compute), ms(sum.exposed_communication), ms(sum.host), ms(sum.other), ms(sum.sum()));
+}
+
+void print_phases(std::ostream& out, const Run& run, const TimeExplanation& e) {
+  out << "\nby phase, ms\n";
+  const auto right = Align::right;
+  Table table({{"phase"},
+               {"compute", right},
+               {"exposed communication", right},
+               {"host", right},
+               {"other", right},
+               {"sum", right}});
+  for (const PhaseTime& p : phase_times(run, e))
+    table.row({phase_name(p.phase), ms(p.compute), ms(p.exposed_communication), ms(p.host), ms(p.other), ms(p.sum())});
+  table.print(out);
+}
+
+void print_longest(std::ostream& out, const Run& run, const TimeExplanation& e) {
+  std::vector<std::size_t> order(e.gaps.size());
+  for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::size_t a, std::size_t b) { return e.gaps[a].length() > e.gaps[b].length(); });
+  if (order.size() > kLongest) order.resize(kLongest);
+  out << "\nthe longest exposed intervals\n";
+  for (const std::size_t g : order) {
+    const IdleGap& gap = e.gaps[g];
+    if (gap.length() <= kKernelGaps) break;
+    out << fmt::format("  {} ms from {} ms, {}, before {}\n", ms(gap.length()), ms(gap.start - e.begin),
+                       gap.phase.empty() ? "between phases" : "in " + gap.phase, next_words(run, gap));
+    for (std::size_t i = gap.first_part; i < gap.first_part + gap.parts; ++i)
+      if (const IdlePart& part = e.parts[i]; 20 * part.length().count >= gap.length().count)
+        out << fmt::format("    {} ms {}: {}\n", ms(part.length()), title(part.cause), chain_words(run, part));
+  }
+}
+
+namespace {
+
+/// The rows of one pattern stand in a bracket.
+std::string_view bracket(std::size_t index, std::size_t rows) {
+  if (rows == 1) return "";
+  return index == 0 ? "┌ " : index + 1 == rows ? "└ " : "│ ";
+}
+
+}  // namespace
+
+void print_path(std::ostream& out, const Run& run, const TimeExplanation& e, const std::vector<PathRow>& path) {
+  out << "\ncritical path (compute, with waits too short for a row of their own, and waits)\n";
+  Table table(
+      {{"at, ms", Align::right}, {"ms", Align::right}, {"each", Align::right}, {"times", Align::right}, {"what"}});
+  std::size_t rows = 0;
+  for (const PathRow& row : path)
+    for (std::size_t i = 0; i < row.pattern.size(); ++i) {
+      if (++rows > kPathRows) continue;
+      const PathStretch& stretch = row.pattern[i];
+      const Nanoseconds each{stretch.time.count / static_cast<std::int64_t>(row.count)};
+      table.row({ms(stretch.start - e.begin), ms(stretch.time), row.count > 1 ? ms(each) : "",
+                 row.count > 1 && i == 0 ? std::to_string(row.count) : "",
+                 fmt::format("{}{}{}", bracket(i, row.pattern.size()), stretch.computes ? "" : "  ",
+                             stretch_words(run, e, stretch, row.count))});
+    }
+  table.print(out);
+  if (rows > kPathRows) out << fmt::format("  and {} more (--json has all)\n", rows - kPathRows);
+}
+
+void print_host(std::ostream& out, const Run& run, const TimeExplanation& e) {
+  struct Late {
+    std::string where;
+    Nanoseconds time;
+    std::size_t parts = 0;
+  };
+  std::vector<Late> late;
+  for (const IdlePart& part : e.parts) {
+    if (!is_host(part.cause)) continue;
+    const std::string& range = run.labels.text(part.host);
+    const std::string where = fmt::format("{}{}{}", phase_name(part.phase), part.unit.empty() ? "" : " of " + part.unit,
+                                          range.empty() ? "" : ", in " + range);
+    const auto known = std::find_if(late.begin(), late.end(), [&](const Late& l) { return l.where == where; });
+    Late& entry = known != late.end() ? *known : late.emplace_back(Late{where, {}, 0});
+    entry.time += part.length();
+    ++entry.parts;
+  }
+  if (late.empty()) return;
+  std::stable_sort(late.begin(), late.end(), [](const Late& a, const Late& b) { return a.time > b.time; });
+  out << fmt::format("\nthe host was late in {} places, longest\n", late.size());
+  if (late.size() > kLongest) late.resize(kLongest);
+  Table table({{"ms", Align::right}, {"times", Align::right}, {"where"}});
+  for (const Late& entry : late) table.row({ms(entry.time), std::to_string(entry.parts), entry.where});
+  table.print(out);
+}
+
+}  // namespace foreshard::cli

@@ -1,0 +1,79 @@
+#include "core/timeline/kernel_contention.hpp"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "core/timeline/isolated_durations.hpp"
+
+namespace foreshard {
+namespace {
+
+using Span = std::pair<Nanoseconds, Nanoseconds>;
+using Spans = std::vector<Span>;
+
+/// The part of [from, to) that sorted, separate spans cover.
+Nanoseconds covered(const Spans& spans, Nanoseconds from, Nanoseconds to) {
+  Nanoseconds sum;
+  auto it = std::upper_bound(spans.begin(), spans.end(), from,
+                             [](Nanoseconds time, const Span& span) { return time < span.second; });
+  for (; it != spans.end() && it->first < to; ++it) sum += std::min(it->second, to) - std::max(it->first, from);
+  return sum;
+}
+
+/// When collectives run on streams other than the compute stream.
+Spans collectives_beside(const Run& run) {
+  Spans spans;
+  for (const DeviceOpRecord& op : run.device_ops)
+    if (op.stream != kComputeStream && op.kind == DeviceOpRecord::Kind::collective && op.end > op.start)
+      spans.emplace_back(op.start, op.end);
+  std::sort(spans.begin(), spans.end());
+  Spans united;
+  for (const Span& span : spans) {
+    if (!united.empty() && span.first <= united.back().second)
+      united.back().second = std::max(united.back().second, span.second);
+    else
+      united.push_back(span);
+  }
+  return united;
+}
+
+/// Those of all steps serve as twins; by start.
+std::vector<ComputeOp> compute_ops(const Run& run) {
+  const Spans collectives = collectives_beside(run);
+  std::vector<ComputeOp> ops;
+  for (std::size_t i = 0; i < run.device_ops.size(); ++i) {
+    const DeviceOpRecord& op = run.device_ops[i];
+    if (op.stream == kComputeStream && op.kind != DeviceOpRecord::Kind::collective)
+      ops.push_back({i, op.start, op.end, covered(collectives, op.start, op.end)});
+  }
+  std::stable_sort(ops.begin(), ops.end(), [](const ComputeOp& a, const ComputeOp& b) { return a.start < b.start; });
+  return ops;
+}
+
+}  // namespace
+
+KernelContention kernel_contention(const Run& run, const Places& places, Nanoseconds begin, Nanoseconds end) {
+  const std::vector<ComputeOp> ops = compute_ops(run);
+  const std::vector<std::optional<Nanoseconds>> isolated = isolated_durations(run, ops);
+  KernelContention out;
+  Nanoseconds at = begin;
+  for (std::size_t i = 0; i < ops.size(); ++i) {
+    const ComputeOp& op = ops[i];
+    if (op.start >= end || op.end <= at) continue;
+    const Nanoseconds length = std::min(op.end, end) - std::max(op.start, at);
+    at = std::min(op.end, end);
+    if (op.ran_isolated() || length.count <= 0) continue;
+    const Nanoseconds most = std::min(op.overlapped, length);
+    if (!isolated[i]) {
+      out.unknown += most;
+      continue;
+    }
+    const Nanoseconds slower = std::clamp(op.length() - *isolated[i], Nanoseconds{0}, most);
+    if (slower.count > 0) out.of_phase[places.phase(run.device_ops[op.index])] += slower;
+  }
+  return out;
+}
+
+}  // namespace foreshard
