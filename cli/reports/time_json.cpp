@@ -134,7 +134,8 @@ void add_remedies_json(const TimeReport& report, Json& json) {
                       {"not_valid", remedies_json(all.not_valid)},
                       {"no_difference", remedies_json(all.no_difference)},
                       {"slower", remedies_json(all.slower)},
-                      {"impossible", all.impossible}};
+                      {"impossible", all.impossible},
+                      {"not_split", text_or_null(all.not_split)}};
 }
 
 }  // namespace

@@ -111,6 +111,7 @@ void print_remedies(std::ostream& out, const TimeReport& report, bool detail) {
       table.row({r.setting, milliseconds(r.step_ms), milliseconds(r.saved_ms), milliseconds(r.exposed_communication_ms),
                  format_bytes(r.peaks.reserved), format_bytes_difference(r.more_reserved)});
     }
+    if (!all.not_split.empty()) table.row({"fully_shard on embedding and head", "unknown", "", "", "", ""});
     table.print(out);
   }
   if (!detail && all.faster.size() > kRemedies)
@@ -146,11 +147,12 @@ std::vector<std::string> not_simulated(const TimeReport& report) {
   }
   const Nanoseconds least = e.length().scaled(kWorthANote);
   std::vector<std::string> out;
-  if (root > least)
+  const bool split = report.remedies && report.remedies->not_split.empty();
+  if (root > least && !split)
     out.push_back(
         fmt::format("embedding and head as units of their own (fully_shard on each before the root): the root's "
-                    "collectives, {} ms of them exposed, hold both",
-                    two_digits(root)));
+                    "collectives, {} ms of them exposed, hold both{}",
+                    two_digits(root), report.remedies ? "; " + report.remedies->not_split : ""));
   if (cpu_optimizer > least)
     out.push_back(
         fmt::format("a faster optimizer on the CPU, which the GPU waits for {} ms: more threads a rank "

@@ -1,10 +1,12 @@
 #include "sim/sweep/time_remedies.hpp"
 
 #include <algorithm>
+#include <memory>
 #include <set>
 
 #include "core/settings/settings_table.hpp"
 #include "sim/sweep/outcome.hpp"
+#include "sim/sweep/split_candidate.hpp"
 #include "sim/sweep/time_candidates.hpp"
 
 namespace foreshard::sim {
@@ -31,6 +33,7 @@ class Finder {
       if (sort_in(singles[i], outcomes[i])) faster_.push_back({i, out_.step_ms - outcomes[i].step_ms});
     }
     try_together();
+    try_split();
     const auto by_time = [](const TimeRemedy& a, const TimeRemedy& b) { return a.saved_ms > b.saved_ms; };
     for (auto* remedies : {&out_.faster, &out_.not_valid, &out_.slower})
       std::stable_sort(remedies->begin(), remedies->end(), by_time);
@@ -103,6 +106,25 @@ class Finder {
         outcome->step_ms > out_.step_ms - faster_.front().saved_ms - out_.step_ms * out_.same)
       return;
     (void)sort_in(all, *outcome, kinds.size());
+  }
+
+  /// Embedding and head as units of their own: of a model, whose sections are made anew.
+  void try_split() {
+    auto workload = how_.source.at(request_.settings);
+    if (!workload || (*workload)->units.empty() || (*workload)->units.front().parameters.empty()) return;
+    auto found = split_workload(**workload, how_.machine, request_.settings);
+    if (!found) {
+      out_.not_split = found.error().what;
+      return;
+    }
+    OneWorkload source(std::make_shared<const Workload>(std::move(found->workload)));
+    const auto outcome =
+        simulate_settings({source, how_.machine, how_.memory_limit, how_.host_scale}, found->candidate.settings);
+    ++out_.tried;
+    if (outcome)
+      (void)sort_in(found->candidate, *outcome);
+    else
+      out_.impossible.push_back(found->candidate.setting + ": " + outcome.error().what);
   }
 
   const Simulated& how_;

@@ -18,7 +18,8 @@ namespace foreshard::sim {
 
 /// The run with one change of settings, or with several of them together.
 struct TimeRemedy {
-  std::string setting;  ///< options of plan: "--all-gather copy-engine"
+  /// Options of plan: "--all-gather copy-engine"; of another wrapping, calls: "fully_shard(model.tok)".
+  std::string setting;
   std::string reason;   ///< what it changes, one sentence
   std::string pytorch;  ///< lines of Python; several are separated by newlines
   Settings settings;
@@ -45,6 +46,9 @@ struct TimeRemedies {
   std::vector<TimeRemedy> no_difference;  ///< valid, in the order in which they were tried
   std::vector<TimeRemedy> slower;         ///< valid, the least slow first
   std::vector<std::string> impossible;    ///< "--option: why it could not be simulated, or does not fit"
+  /// Embedding and head as units of their own (core/adapt/split_root.hpp), which no setting has: why they were not
+  /// simulated; empty: they were, or the root has no parameters.
+  std::string not_split;
   std::size_t tried = 0;
 };
 
