@@ -39,6 +39,19 @@ std::optional<Bytes> memory_limit_of(const RemedyOptions& options, const Run& ru
   return planned && sim::check_memory_limit(*planned, machine) ? std::optional(*planned) : std::nullopt;
 }
 
+/// The run's own settings on the machine that it was recorded on: the one that is asked for, where that is of its GPU,
+/// else the run's own.
+Result<sim::Prediction> plan_where_recorded(const Workload& workload, const RemedyOptions& options, const Run& run) {
+  const auto plan_on = [&](const std::string& name) -> Result<sim::Prediction> {
+    const auto machine = machine_of(name, run.info.machine);
+    FORESHARD_TRY(machine);
+    return sim::predict(workload, *machine, {run.settings, memory_limit_of(options, run, *machine), 4});
+  };
+  auto planned = plan_on(options.machine);
+  if (options.machine.empty() || !planned || planned->recorded_on.empty()) return planned;
+  return plan_on({});
+}
+
 }  // namespace
 
 Result<void> add_remedies(std::shared_ptr<const Workload> workload, const RemedyOptions& options, Console& console,
@@ -85,28 +98,22 @@ Result<void> add_time_remedies(std::shared_ptr<const Workload> workload, const R
   return {};
 }
 
-Result<void> add_clean_step(const Workload* workload, const RemedyOptions& options, TimeReport& report) {
+void add_clean_step(const Workload* workload, const RemedyOptions& options, TimeReport& report) {
   const auto clean = clean_step_ms(report.run, report.time);
-  if (!clean) return {};
+  if (!clean) return;
   report.clean = CleanStep{*clean};
   report.clean->no_plan = report.no_remedies;
-  if (workload == nullptr) return {};
-  const auto machine = machine_of(options.machine, report.run.info.machine);
-  FORESHARD_TRY(machine);
-  auto planned =
-      sim::predict(*workload, *machine, {report.run.settings, memory_limit_of(options, report.run, *machine), 4});
-  if (!planned) {
-    report.clean->no_plan = planned.error().what;
-    return {};
-  }
-  auto time = explain_time(planned->run);
-  if (!time || !planned->has_time) {
-    report.clean->no_plan = time ? "the workload has no times" : time.error().what;
-    return {};
-  }
-  report.clean->run = std::move(planned->run);
-  report.clean->time = std::move(*time);
-  return {};
+  if (workload == nullptr) return;
+  auto planned = plan_where_recorded(*workload, options, report.run);
+  auto time = planned ? explain_time(planned->run) : tl::unexpected(planned.error());
+  if (!time)
+    report.clean->no_plan = time.error().what;
+  else if (!planned->has_time || !planned->recorded_on.empty())
+    report.clean->no_plan =
+        planned->has_time ? "there is no profile of " + planned->recorded_on : "the workload has no times";
+  else
+    report.clean->time = std::move(*time);
+  if (planned) report.clean->run = std::move(planned->run);
 }
 
 }  // namespace foreshard::cli

@@ -30,6 +30,6 @@ struct RemedyOptions {
 
 /// Where a profiler slowed the step, the plan of the step without it (TimeReport::clean). `workload`: null where there
 /// is nothing to plan from; report.no_remedies says why.
-[[nodiscard]] Result<void> add_clean_step(const Workload* workload, const RemedyOptions& options, TimeReport& report);
+void add_clean_step(const Workload* workload, const RemedyOptions& options, TimeReport& report);
 
 }  // namespace foreshard::cli

@@ -25,7 +25,7 @@ Result<int> explain_time_of(const ExplainedTime& wanted, Console& console) {
   if (!wanted.step) report.reported = step_time(wanted.run);
   report.fingerprint = fingerprint_of(wanted.run);
   report.no_remedies = wanted.no_remedies;
-  FORESHARD_TRY(add_clean_step(wanted.workload.get(), wanted.remedies, report));
+  add_clean_step(wanted.workload.get(), wanted.remedies, report);
   if (wanted.workload) FORESHARD_TRY(add_time_remedies(wanted.workload, wanted.remedies, console, report));
   if (!wanted.picture.empty()) {
     FORESHARD_TRY(write_text(

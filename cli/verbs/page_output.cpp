@@ -75,7 +75,7 @@ Json time_explanation_json(const Run& run, const std::string& name, const ExtraO
     if (const auto done = add_time_remedies(planned, {*options.machine, {}}, console, report); !done)
       report.no_remedies = done.error().what;
   }
-  if (!add_clean_step(planned.get(), {options.machine.value_or(""), {}}, report)) report.clean.reset();
+  add_clean_step(planned.get(), {options.machine.value_or(""), {}}, report);
   Json json = time_json(report);
   json["colours"] = Json::object();
   for (const IdleCause cause : kEnumValues<IdleCause>)

@@ -43,6 +43,15 @@ inline std::string time_parts_fault(const Run& run, const TimeExplanation& e) {
   if (phases.compute != e.compute) return "the phases do not compute as long as the step";
   if (phases.exposed_communication != e.exposed_communication) return "the phases expose something else";
   if (phases.sum() != e.length()) return "the phases do not add up to the step";
+  Nanoseconds exposed, host;
+  for (const IdlePart& p : e.parts) {
+    if (p.exposed > p.length() || p.exposed.count < 0) return "a part is exposed for longer than it is";
+    exposed += p.exposed;
+    if (is_host(p.cause)) host += p.length() - p.exposed;
+  }
+  if (exposed != e.exposed_communication) return "the parts expose something else";
+  if (phases.host != host) return "the phases' host is not the causes'";
+  if (phases.contention > phases.compute || phases.allocator > phases.host) return "a share is more than its whole";
   return {};
 }
 

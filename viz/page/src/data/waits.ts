@@ -18,6 +18,7 @@ export interface CauseTotal {
   cause: string;
   title: string;
   time_ns: number;
+  exposed_ns: number; // of that, while a collective runs
   parts: number;
   longest: number;
 }
@@ -41,6 +42,10 @@ export interface TimeReport {
   step_ns: number;
   compute_ns: number;
   idle_ns: number;
+  exposed_communication_ns: number;
+  host_ns: number;
+  other_ns: number;
+  without_profiler: object | null; // the profiler slowed the step
   causes: CauseTotal[];
   colours: Record<string, string>; // of every cause
   parts: Part[];

@@ -131,7 +131,7 @@ export function compareSection(compare: Json, labels: string[]): HTMLElement {
     if (!of.length) return;
     const sorted = [...of].sort((x, y) => Math.abs((numberOf(y[fields[1]]) ?? 0) - (numberOf(y[fields[0]]) ?? 0)) - Math.abs((numberOf(x[fields[1]]) ?? 0) - (numberOf(x[fields[0]]) ?? 0)));
     box.append(section(title, name === 'budget', grid([...keys, 'A', 'B', 'B − A'], sorted.slice(0, 60).map((row) =>
-      [...keys.map((key) => text(row[key]) || '—'), ...difference(row[fields[0]], row[fields[1]], show)]), 'grid wide')));
+      [...keys.map((key) => (key === 'cause' ? text(row[key]).replaceAll('_', ' ') : text(row[key])) || '—'), ...difference(row[fields[0]], row[fields[1]], show)]), 'grid wide')));
   };
   rows('budget', 'where the difference in step time is', ['phase', 'cause'], duration, ['a_ns', 'b_ns']);
   rows('lanes', 'time by lane, phase and unit', ['lane', 'phase', 'unit'], duration, ['a_ns', 'b_ns']);

@@ -18,11 +18,13 @@ export function timeSection(run: RunData, report: TimeReport, show: (wait: numbe
     return button(title, 'the longest of them', () => show(at), 'link');
   };
   const ns = (value: number) => el('span', { data: { ns: String(value) } }, duration(value));
-  box.append(grid([visible(report.step_title), 'time', ''], [
-    ['step', ns(report.step_ns), ''],
-    ['compute', ns(report.compute_ns), share(report.compute_ns)],
-    ...report.causes.map((of) => [el('span', {}, swatch(report.colours[of.cause]), link(visible(of.title), of.longest)), ns(of.time_ns), share(of.time_ns)]),
+  const exposed = (value: number) => (value ? duration(value) : '');
+  box.append(grid([`${report.without_profiler ? 'profiled ' : ''}${visible(report.step_title)}`, 'time', '', 'exposed'], [
+    ['step', ns(report.step_ns), '', exposed(report.exposed_communication_ns)],
+    ['compute', ns(report.compute_ns), share(report.compute_ns), ''],
+    ...report.causes.map((of) => [el('span', {}, swatch(report.colours[of.cause]), link(visible(of.title), of.longest)), ns(of.time_ns), share(of.time_ns), exposed(of.exposed_ns)]),
   ], 'grid causes'));
+  box.append(el('p', { className: 'faint' }, `As plan has it: compute ${duration(report.compute_ns)}, exposed communication ${duration(report.exposed_communication_ns)}, host ${duration(report.host_ns)}, other ${duration(report.other_ns)}.`));
   const { remedies } = report;
   if (remedies && (remedies.faster.length || remedies.not_valid.length)) {
     box.append(el('h4', {}, 'what makes it faster, simulated'));
