@@ -1,6 +1,6 @@
 #include "core/timeline/check_times.hpp"
 
-#include <string>
+#include <fmt/core.h>
 
 namespace foreshard {
 namespace {
@@ -11,11 +11,14 @@ bool near(Nanoseconds time) {
   return time.count >= -kFarthest && time.count <= kFarthest;
 }
 
-tl::unexpected<Error> odd(const Run& run, const char* what, std::size_t index) {
-  return fail(ErrorKind::input,
-              std::string(what) + " " + std::to_string(index) + " has times that no run can have: it ends before it " +
-                  "starts, or lies more than 104 days away",
-              run.info.name, "the store is damaged; write it again");
+tl::unexpected<Error> refuse(const Run& run, std::string what) {
+  return fail(ErrorKind::input, std::move(what), run.info.name, "the store is damaged; write it again");
+}
+
+tl::unexpected<Error> odd(const Run& run, const char* table, std::size_t index) {
+  return refuse(run, fmt::format("{} {} has times that no run can have: it ends before it starts, or lies more than "
+                                 "104 days away",
+                                 table, index));
 }
 
 template <class Record>
@@ -32,20 +35,30 @@ Result<void> check_moments(const Run& run, const char* what, const std::vector<R
   return {};
 }
 
+/// The memory of a block is freed after it is allocated, and comes back after that: whatever draws or explains it
+/// subtracts these times.
+Result<void> check_order(const Run& run) {
+  for (std::size_t i = 1; i < run.allocator.size(); ++i)
+    if (run.allocator[i].time < run.allocator[i - 1].time)
+      return refuse(run, fmt::format("allocator_event {} lies {} ns before allocator_event {}: their times decrease", i,
+                                     (run.allocator[i - 1].time - run.allocator[i].time).count, i - 1));
+  return {};
+}
+
 }  // namespace
 
 Result<void> check_times(const Run& run) {
   for (const Result<void>& checked :
-       {check_spans(run, "host op", run.host_ops), check_spans(run, "device op", run.device_ops),
+       {check_spans(run, "host_op", run.host_ops), check_spans(run, "device_op", run.device_ops),
         check_spans(run, "step", run.steps), check_spans(run, "phase", run.phases),
         check_spans(run, "annotation", run.annotations), check_moments(run, "event", run.events),
-        check_moments(run, "allocator event", run.allocator)})
+        check_moments(run, "allocator_event", run.allocator)})
     if (!checked) return checked;
   for (std::size_t i = 0; i < run.device_ops.size(); ++i)
-    if (!near(run.device_ops[i].issue)) return odd(run, "device op", i);
+    if (!near(run.device_ops[i].issue)) return odd(run, "device_op", i);
   for (std::size_t i = 0; i < run.steps.size(); ++i)
     if (run.steps[i].device_end && !near(*run.steps[i].device_end)) return odd(run, "step", i);
-  return {};
+  return check_order(run);
 }
 
 }  // namespace foreshard

@@ -87,6 +87,11 @@ class TraceReader {
     return context_.fail_at(fmt::format("device_traces[{}][{}]", device_, index_), "the entry " + what);
   }
 
+  static std::string not_taken(PlainKind kind) {
+    const bool wide = kind == PlainKind::integer || kind == PlainKind::wide_integer;
+    return wide ? "an integer of more than 63 bits" : fmt::format("{}, not an integer", describe(kind));
+  }
+
   Result<void> number(EntryKey key, std::uint64_t& out, bool required) const {
     const auto value = record_.at(key);
     if (!value) {
@@ -94,8 +99,7 @@ class TraceReader {
       return {};
     }
     const auto read = context_.document.uint64(*value);
-    if (!read)
-      return bad(fmt::format("has a '{}' that is {}, not an integer", kEntryKeys[key], describe(value->kind())));
+    if (!read) return bad(fmt::format("has a '{}' that is {}", kEntryKeys[key], not_taken(value->kind())));
     out = *read;
     return {};
   }
@@ -110,12 +114,16 @@ class TraceReader {
       return {};
     }
     const auto read = context_.document.int64(*value);
-    if (!read) return bad(fmt::format("has a 'time_us' that is {}, not an integer", describe(value->kind())));
+    if (!read) return bad(fmt::format("has a 'time_us' that is {}", not_taken(value->kind())));
     if (!is_time(*read)) return bad(fmt::format("has a 'time_us' of {}, which is no time since 1970", *read));
-    event.time_us = *read;
-    if (index_ > 0 && event.time_us < last_time_)
-      context_.stats.add("time_decreased", Severity::info, "trace entries are earlier than the entry before them");
-    last_time_ = event.time_us;
+    // The list is in the order in which the allocator did it, so a clock that went back was set back.
+    if (index_ > 0 && *read < last_time_) {
+      context_.stats.add("time_decreased", Severity::data_loss,
+                         "trace entries are earlier than the entry before them, as if the clock had been set back; "
+                         "each takes the time of the entry before it");
+      return {};
+    }
+    event.time_us = last_time_ = *read;
     return {};
   }
 

@@ -3,6 +3,7 @@
 #include <charconv>
 
 #include "core/settings/settings_table.hpp"
+#include "core/timeline/check_times.hpp"
 #include "traces/store/open.hpp"
 #include "traces/store/references.hpp"
 #include "traces/store/row_reader.hpp"
@@ -186,6 +187,10 @@ Result<Run> read_run(const std::string& path) {
   for (WorkloadRow& row : loader.load<WorkloadRow>("workload")) run.workload_json = std::move(row.json);
   if (!loader.result()) return tl::unexpected(loader.result().error());
   FORESHARD_TRY(check_references(run, ErrorKind::input, path));
+  if (auto times = check_times(run); !times) {
+    times.error().where = path;
+    return tl::unexpected(std::move(times).error());
+  }
   return run;
 }
 

@@ -4,6 +4,7 @@
 
 #include "core/run/stack_meaning.hpp"
 #include "core/settings/settings_table.hpp"
+#include "core/timeline/check_times.hpp"
 #include "traces/store/atomic_file.hpp"
 #include "traces/store/references.hpp"
 #include "traces/store/row_writer.hpp"
@@ -166,6 +167,8 @@ Result<void> fill_file(const Run& run, const std::string& path) {
 /// What a store cannot hold so that it reads back equal.
 Result<void> check_storable(const Run& run, const std::string& path) {
   if (auto references = check_references(run, ErrorKind::mismatch, path); !references) return references;
+  if (auto times = check_times(run); !times)
+    return fail(ErrorKind::mismatch, times.error().what, path, "the recording's clocks cannot be trusted");
   Settings restored;
   for (const auto& [key, value] : setting_options(run.settings))
     if (auto set = set_setting(restored, key, value); !set)

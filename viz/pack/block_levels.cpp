@@ -23,8 +23,9 @@ using Action = AllocatorAction;
 /// Neighbours nearer than this share of the address axis are one merged entry: less than a pixel of a map.
 constexpr Bytes kAxisParts = 2048;
 
+/// Never negative, whatever the run's clock did: classify() finds a class for each length from 0 on.
 std::int64_t life_length(const BlockLife& life) {
-  return life.made == kBefore || life.back == kNever ? kNever : life.back - life.made;
+  return life.made == kBefore || life.back == kNever ? kNever : std::max<std::int64_t>(life.back - life.made, 0);
 }
 
 StreamId stream_of(const Run& run, std::uint64_t handle) {

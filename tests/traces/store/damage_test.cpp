@@ -202,5 +202,21 @@ TEST_CASE("values that no run can have name their place", "[store]") {
   check_refused(tampered("j.db", "UPDATE label SET text='same'"), "duplicate label 'same'");
 }
 
+TEST_CASE("times that cannot be added or subtracted are refused with their table and row", "[store]") {
+  check_refused(tampered("free.db", "UPDATE allocator_event SET ts=-1000 WHERE id=1"),
+                "allocator_event 1 lies 1099 ns before allocator_event 0");
+  check_refused(tampered("far.db", "UPDATE device_op SET ts=9223372036854775807 WHERE id=1"), "device_op 1 has times");
+  check_refused(tampered("long.db", "UPDATE host_op SET dur=9223372036854775807 WHERE id=0"), "host_op 0 has times");
+  check_refused(tampered("step.db", "UPDATE step SET dur=-1 WHERE id=0"), "step 0 has times");
+  Run run = full_run();
+  run.allocator[1].time = run.allocator[0].time - Nanoseconds{1};
+  const std::string path = path_of("unwritten.db");
+  const auto written = write_run(run, path);
+  REQUIRE_FALSE(written);
+  CHECK(written.error().kind == ErrorKind::mismatch);
+  CHECK(written.error().where == path);
+  CHECK_FALSE(std::filesystem::exists(path));
+}
+
 }  // namespace
 }  // namespace foreshard::traces

@@ -141,8 +141,8 @@ void add_time(Run& run) {
   op.block = {4, 5, 6};
   DeviceOpRecord kernel = op;  // a kernel with a collective's fields keeps them
   kernel.kind = DeviceOpRecord::Kind::kernel;
-  kernel.start = {std::numeric_limits<std::int64_t>::max()};
-  kernel.end = {std::numeric_limits<std::int64_t>::min()};
+  kernel.start = {-(std::int64_t{1} << 53)};  // the farthest that check_times() lets through
+  kernel.end = {std::int64_t{1} << 53};
   DeviceOpRecord default_collective;
   default_collective.kind = DeviceOpRecord::Kind::collective;
   run.device_ops = {op, kernel, default_collective, {}};
@@ -174,6 +174,7 @@ void add_memory(Run& run) {
   block.stack = run.stacks.stack(forward, outer);
   run.blocks = {block, {}};
   run.allocator = {{AllocatorAction::segment_map, 77, 88, StreamId{7}, {99}, BlockId{1}, outer}, {}};
+  run.allocator[1].time = {99};
   SnapshotSegment segment;
   segment.device = 1;
   segment.address = 0x7f00'0000'0000u;

@@ -284,3 +284,15 @@ TEST_CASE("an op waits for what its stream was told to wait for, and for the op 
   CHECK(waits.previous(2) == 1);
   CHECK(waits.previous(0) == UINT32_MAX);
 }
+
+TEST_CASE("a block that is freed before it is allocated has a class all the same") {
+  Run run = busy_run();
+  // Half of the recording is a second earlier: a clock that was set back.
+  for (std::size_t i = run.allocator.size() / 2; i < run.allocator.size(); ++i)
+    run.allocator[i].time = run.allocator[i].time - us(1'000'000);
+  Labels names;
+  const BlockLevels levels(run, us(0), kNoGroups, names);
+  std::size_t rows = 0;
+  for (std::size_t i = 0; i < levels.classes().size(); ++i) rows += levels.classes()[i].lives.size();
+  CHECK(rows >= run.blocks.size());
+}
