@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <span>
 
 #include "cli/options/option_set.hpp"
 #include "cli/reference/reference_verbs.hpp"
@@ -11,6 +12,7 @@
 #include "cli/terminal/output.hpp"
 #include "cli/verbs/verbs.hpp"
 #include "core/base/suggest.hpp"
+#include "viz/serve/questioner.hpp"
 
 namespace foreshard::cli {
 namespace {
@@ -28,6 +30,15 @@ bool is_option(const std::string& argument) {
   if (argument.size() < 2 || argument[0] != '-') return false;
   const bool number = argument[1] == '.' || (argument[1] >= '0' && argument[1] <= '9');
   return !number;
+}
+
+/// "--name=" and nothing behind it: CLI11 would take the next argument for its value.
+Result<void> check_value(const OptionSet& options, const std::string& argument, const std::string& name) {
+  if (argument.size() != name.size() + 1) return {};
+  for (const OptionFacts& option : options.options())
+    if (!option.flag && std::find(option.names.begin(), option.names.end(), name) != option.names.end())
+      return tl::unexpected(usage(fmt::format("'{}' has no value", argument), fmt::format("give {}=VALUE", name)));
+  return {};
 }
 
 /// The names of a verb's options, "--json" and "-o", for suggestions.
@@ -49,6 +60,7 @@ Result<void> check_options(const OptionSet& options, const std::vector<std::stri
   for (std::size_t i = 1; i < arguments.size() && arguments[i] != "--"; ++i) {
     if (!is_option(arguments[i])) continue;
     const std::string name = arguments[i].substr(0, arguments[i].find('='));
+    FORESHARD_TRY(check_value(options, arguments[i], name));
     if (std::find(names.begin(), names.end(), name) != names.end()) continue;
     const bool short_with_value =
         name[1] != '-' && std::find(names.begin(), names.end(), name.substr(0, 2)) != names.end();
@@ -90,6 +102,7 @@ int run_verb(const Verb& verb, const std::vector<std::string>& arguments, Consol
     console.out << options.help();
     return kDone;
   }
+  if (const auto outputs = options.check_outputs(); !outputs) return refuse(console, outputs.error());
   const Result<int> status = action(console);
   return status ? *status : refuse(console, status.error());
 }
@@ -114,6 +127,7 @@ int run(const std::vector<std::string>& arguments, Console& console) {
       console.out << version_report();
     return kDone;
   }
+  if (word == viz::kQuestionVerb) return viz::answer_question(std::span(arguments).subspan(1));  // of serve's
   std::vector<std::string_view> names;
   for (const Verb& verb : verbs()) {
     if (verb.name == word) return run_verb(verb, arguments, console);

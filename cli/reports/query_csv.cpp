@@ -16,19 +16,16 @@ std::string value_text(const traces::QueryValue& value) {
   return std::visit(Text{}, value);
 }
 
-std::string csv_header(const traces::QueryResult& result) {
+std::string csv_header(const std::vector<std::string>& columns) {
   std::string out;
-  for (std::size_t i = 0; i < result.columns.size(); ++i) out += (i == 0 ? "" : ",") + csv_field(result.columns[i]);
+  for (std::size_t i = 0; i < columns.size(); ++i) out += (i == 0 ? "" : ",") + csv_field(columns[i]);
   return out + "\n";
 }
 
-std::string csv_rows(const traces::QueryResult& result) {
+std::string csv_row(const std::vector<traces::QueryValue>& row) {
   std::string out;
-  for (const auto& row : result.rows) {
-    for (std::size_t i = 0; i < row.size(); ++i) out += (i == 0 ? "" : ",") + csv_field(value_text(row[i]));
-    out += "\n";
-  }
-  return out;
+  for (std::size_t i = 0; i < row.size(); ++i) out += (i == 0 ? "" : ",") + csv_field(value_text(row[i]));
+  return out + "\n";
 }
 
 }  // namespace foreshard::cli

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "cli/terminal/printable.hpp"
 #include "core/base/json_io.hpp"
 
 namespace foreshard::cli {
@@ -29,35 +30,57 @@ void print_json(std::ostream& out, const Json& json) {
   out << json_text(json, 2) << '\n';
 }
 
-void Table::print(std::ostream& out) const {
+void Table::row(std::vector<std::string> cells) {
+  for (std::string& cell : cells) cell = printable(cell, Lines::one);
+  rows_.push_back(std::move(cells));
+}
+
+std::vector<std::size_t> Table::widths() const {
   std::vector<std::size_t> widths;
-  bool titled = false;
-  for (const Column& column : columns_) {
-    widths.push_back(width(column.title));
-    titled = titled || !column.title.empty();
-  }
+  for (const Column& column : columns_) widths.push_back(width(column.title));
   for (const auto& row : rows_)
     for (std::size_t i = 0; i < row.size() && i < widths.size(); ++i) widths[i] = std::max(widths[i], width(row[i]));
-  const auto print_row = [&](const std::vector<std::string>& cells) {
-    std::string line;
-    for (std::size_t i = 0; i < columns_.size(); ++i) {
-      const std::string cell = i < cells.size() ? cells[i] : std::string();
-      const std::string blanks(widths[i] - width(cell), ' ');
-      line += (i == 0 ? "" : "  ") + (columns_[i].align == Align::left ? cell + blanks : blanks + cell);
-    }
-    line.erase(line.find_last_not_of(' ') + 1);
-    out << line << '\n';
-  };
-  if (titled) {
-    std::vector<std::string> titles, rules;
-    for (std::size_t i = 0; i < columns_.size(); ++i) {
-      titles.push_back(columns_[i].title);
-      rules.emplace_back(widths[i], '-');
-    }
-    print_row(titles);
-    print_row(rules);
+  return widths;
+}
+
+void Table::print_row(std::ostream& out, const std::vector<std::size_t>& widths,
+                      const std::vector<std::string>& cells) const {
+  std::string line;
+  for (std::size_t i = 0; i < columns_.size(); ++i) {
+    const std::string cell = i < cells.size() ? cells[i] : std::string();
+    const std::string blanks(widths[i] - std::min(widths[i], width(cell)), ' ');
+    line += (i == 0 ? "" : "  ") + (columns_[i].align == Align::left ? cell + blanks : blanks + cell);
   }
-  for (const auto& row : rows_) print_row(row);
+  line.erase(line.find_last_not_of(' ') + 1);
+  out << line << '\n';
+}
+
+void Table::print_titles(std::ostream& out, const std::vector<std::size_t>& widths) const {
+  const bool titled =
+      std::any_of(columns_.begin(), columns_.end(), [](const Column& column) { return !column.title.empty(); });
+  if (!titled) return;
+  std::vector<std::string> titles, rules;
+  for (std::size_t i = 0; i < columns_.size(); ++i) {
+    titles.push_back(columns_[i].title);
+    rules.emplace_back(widths[i], '-');
+  }
+  print_row(out, widths, titles);
+  print_row(out, widths, rules);
+}
+
+void Table::print(std::ostream& out) const {
+  const std::vector<std::size_t> wide = widths();
+  print_titles(out, wide);
+  for (const auto& row : rows_) print_row(out, wide, row);
+}
+
+void Table::print_more(std::ostream& out) {
+  if (printed_widths_.empty()) {
+    printed_widths_ = widths();
+    print_titles(out, printed_widths_);
+  }
+  for (const auto& row : rows_) print_row(out, printed_widths_, row);
+  rows_.clear();
 }
 
 std::string exact_bytes(Bytes bytes) {

@@ -33,14 +33,23 @@ class Table {
   };
 
   explicit Table(std::vector<Column> columns) : columns_(std::move(columns)) {}
-  /// One cell a column; missing ones are empty.
-  void row(std::vector<std::string> cells) { rows_.push_back(std::move(cells)); }
+  /// One cell a column; missing ones are empty. What would move the cursor is written out (printable()).
+  void row(std::vector<std::string> cells);
   [[nodiscard]] bool empty() const { return rows_.empty(); }
+  [[nodiscard]] std::size_t rows() const { return rows_.size(); }
   void print(std::ostream& out) const;
+  /// Prints the rows that were added since the last time, below those and as wide as the first time.
+  void print_more(std::ostream& out);
 
  private:
+  [[nodiscard]] std::vector<std::size_t> widths() const;
+  void print_titles(std::ostream& out, const std::vector<std::size_t>& widths) const;
+  void print_row(std::ostream& out, const std::vector<std::size_t>& widths,
+                 const std::vector<std::string>& cells) const;
+
   std::vector<Column> columns_;
   std::vector<std::vector<std::string>> rows_;
+  std::vector<std::size_t> printed_widths_;  ///< of the first print_more()
 };
 
 /// "16,793,993,216" as 16793993216 bytes are shown beside "15.64 GiB".

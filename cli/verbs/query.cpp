@@ -9,11 +9,14 @@
 #include <iterator>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <utility>
 
 #include "cli/options/option_set.hpp"
 #include "cli/reports/query_csv.hpp"
 #include "cli/terminal/output.hpp"
 #include "cli/verbs/verbs.hpp"
+#include "core/base/json_io.hpp"
 
 namespace foreshard::cli {
 namespace {
@@ -35,46 +38,105 @@ Json value_json(const traces::QueryValue& value) {
   return std::visit(ToJson{}, value);
 }
 
-/// A column of nothing but numbers stands to the right.
-Table::Align alignment(const traces::QueryResult& result, std::size_t column) {
-  const bool text = std::any_of(result.rows.begin(), result.rows.end(),
-                                [&](const auto& row) { return std::holds_alternative<std::string>(row[column]); });
-  return text ? Table::Align::left : Table::Align::right;
-}
+/// Writes the rows as they come: an answer may be longer than memory. A writer of a format is made with the names of
+/// the columns; `row` writes one row and `end` what comes after the last.
+class CsvWriter {
+ public:
+  explicit CsvWriter(std::ostream& out) : out_(out) {}
+  void columns(const std::vector<std::string>& names) { out_ << csv_header(names); }
+  void row(const std::vector<traces::QueryValue>& values) { out_ << csv_row(values); }
+  void end() {}
 
-void print_table(std::ostream& out, const traces::QueryResult& result) {
-  std::vector<Table::Column> columns;
-  for (std::size_t i = 0; i < result.columns.size(); ++i) columns.push_back({result.columns[i], alignment(result, i)});
-  Table table(std::move(columns));
-  for (const auto& row : result.rows) {
-    std::vector<std::string> cells;
-    std::transform(row.begin(), row.end(), std::back_inserter(cells), value_text);
-    table.row(std::move(cells));
+ private:
+  std::ostream& out_;
+};
+
+/// The text of print_json().
+class JsonWriter {
+ public:
+  explicit JsonWriter(std::ostream& out) : out_(out) {}
+  void columns(const std::vector<std::string>& names) {
+    Json json = json_result("query");
+    json["columns"] = names;
+    std::string text = json_text(json, 2);
+    text.resize(text.rfind('\n'));  // without the brace at the end
+    out_ << text << ",\n  \"rows\": [";
   }
-  table.print(out);
+  void row(const std::vector<traces::QueryValue>& values) {
+    Json cells = Json::array();
+    std::transform(values.begin(), values.end(), std::back_inserter(cells), value_json);
+    out_ << (any_ ? ",\n    " : "\n    ");
+    for (const char c : json_text(cells, 2)) (c == '\n' ? out_ << "\n    " : out_ << c);
+    any_ = true;
+  }
+  void end() { out_ << (any_ ? "\n  ]\n}\n" : "]\n}\n"); }
+
+ private:
+  std::ostream& out_;
+  bool any_ = false;
+};
+
+/// Columns are as wide as in the first rows, a page of them or of an answer that is shorter; numbers to the right where
+/// those have nothing else.
+class TableWriter {
+ public:
+  explicit TableWriter(std::ostream& out) : out_(out) {}
+  void columns(const std::vector<std::string>& names) { names_ = names; }
+  void row(const std::vector<traces::QueryValue>& values) {
+    if (table_) return add(values);
+    first_.push_back(values);
+    if (first_.size() >= kPage) print_first();
+  }
+  void end() {
+    if (!table_) print_first();
+    table_->print_more(out_);
+  }
+
+ private:
+  static constexpr std::size_t kPage = 1000;
+
+  void add(const std::vector<traces::QueryValue>& values) {
+    std::vector<std::string> cells;
+    std::transform(values.begin(), values.end(), std::back_inserter(cells), value_text);
+    table_->row(std::move(cells));
+    if (table_->rows() >= kPage) table_->print_more(out_);
+  }
+  void print_first() {
+    std::vector<Table::Column> columns;
+    for (std::size_t i = 0; i < names_.size(); ++i) {
+      const bool text = std::any_of(first_.begin(), first_.end(),
+                                    [&](const auto& row) { return std::holds_alternative<std::string>(row[i]); });
+      columns.push_back({names_[i], text ? Table::Align::left : Table::Align::right});
+    }
+    table_.emplace(std::move(columns));
+    for (const auto& row : std::exchange(first_, {})) add(row);
+  }
+
+  std::ostream& out_;
+  std::vector<std::string> names_;
+  std::vector<std::vector<traces::QueryValue>> first_;
+  std::optional<Table> table_;
+};
+
+template <class Writer>
+Result<int> write_answer(const QueryOptions& options, const std::string& sql, std::ostream& out) {
+  Writer writer(out);
+  const traces::RowSink sink{[&](const std::vector<std::string>& names) { writer.columns(names); },
+                             [&](const std::vector<traces::QueryValue>& values) {
+                               writer.row(values);
+                               return out.good();  // nobody reads on, or the disk is full
+                             }};
+  FORESHARD_TRY(traces::query_rows(options.run, sql, {}, sink));
+  writer.end();
+  return kDone;
 }
 
 Result<int> query(const QueryOptions& options, Console& console) {
   std::string sql = options.sql;
   if (sql == "-") sql.assign(std::istreambuf_iterator<char>(std::cin), {});
-  const auto result = traces::query(options.run, sql);
-  FORESHARD_TRY(result);
-  if (options.csv) {
-    console.out << csv_header(*result) << csv_rows(*result);
-  } else if (options.json) {
-    Json json = json_result("query");
-    json["columns"] = result->columns;
-    json["rows"] = Json::array();
-    for (const auto& row : result->rows) {
-      Json cells = Json::array();
-      std::transform(row.begin(), row.end(), std::back_inserter(cells), value_json);
-      json["rows"].push_back(std::move(cells));
-    }
-    print_json(console.out, json);
-  } else {
-    print_table(console.out, *result);
-  }
-  return kDone;
+  if (options.csv) return write_answer<CsvWriter>(options, sql, console.out);
+  if (options.json) return write_answer<JsonWriter>(options, sql, console.out);
+  return write_answer<TableWriter>(options, sql, console.out);
 }
 
 }  // namespace

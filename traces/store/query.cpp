@@ -16,12 +16,35 @@ constexpr std::array<std::string_view, 8> kDescribing{"table_info", "table_xinfo
                                                       "index_info", "index_xinfo", "quick_check", "integrity_check"};
 constexpr std::array<std::string_view, 4> kReadable{"application_id", "user_version", "page_count", "page_size"};
 
+// What SQLite itself has that computes values from values (sqlite.org/lang_corefunc.html and its siblings), in order.
+// What reaches beyond them stays out: load_extension, fts3_tokenizer (takes and gives addresses), match, and whatever a
+// distribution's SQLite has more.
+constexpr std::string_view kFunctions =
+    " -> ->> abs acos acosh asin asinh atan atan2 atanh avg ceil ceiling char coalesce concat concat_ws cos cosh "
+    "count cume_dist current_date current_time current_timestamp date datetime degrees dense_rank exp "
+    "first_value floor format glob group_concat hex ifnull iif instr json json_array json_array_length json_each "
+    "json_error_position json_extract json_group_array json_group_object json_insert json_object json_patch "
+    "json_quote json_remove json_replace json_set json_tree json_type json_valid julianday lag last_value lead "
+    "length like likelihood likely ln log log10 log2 lower ltrim max min mod nth_value ntile nullif octet_length "
+    "percent_rank pi pow power printf quote radians random randomblob rank replace round row_number rtrim sign "
+    "sin sinh soundex sqlite_compileoption_get sqlite_compileoption_used sqlite_source_id sqlite_version sqrt "
+    "strftime string_agg substr substring subtype sum tan tanh time timediff total trim trunc typeof unhex "
+    "unicode unistr unistr_quote unixepoch unlikely upper zeroblob ";
+
 bool contains(std::span<const std::string_view> words, std::string_view word) {
   return std::find(words.begin(), words.end(), word) != words.end();
 }
 
 std::string_view text(const char* raw) {
   return raw == nullptr ? std::string_view() : std::string_view(raw);
+}
+
+/// SQLite's names of functions are ASCII, in any case.
+std::string lower(std::string_view name) {
+  std::string out(name);
+  for (char& c : out)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  return out;
 }
 
 /// What SQL may do, asked by SQLite while it compiles. `refused` gets the first thing that it may not.
@@ -32,7 +55,7 @@ int authorize(void* refused, int action, const char* first, const char* second, 
     case SQLITE_RECURSIVE:
       return SQLITE_OK;
     case SQLITE_FUNCTION:
-      if (text(second) != "load_extension") return SQLITE_OK;
+      if (kFunctions.find(fmt::format(" {} ", lower(text(second)))) != std::string_view::npos) return SQLITE_OK;
       break;
     case SQLITE_PRAGMA:
       if (contains(kDescribing, text(first))) return SQLITE_OK;
@@ -55,18 +78,29 @@ int authorize(void* refused, int action, const char* first, const char* second, 
 constexpr int kStepsBetweenAsking = 4'000;  // of SQLite's virtual machine: well below a millisecond
 
 void limit(sqlite3* connection, const QueryLimits& limits) {
+  // Far more than a question to a store needs (sqlite.org/limits.html), far less than what keeps a parser busy.
+  sqlite3_limit(connection, SQLITE_LIMIT_ATTACHED, 0);
+  sqlite3_limit(connection, SQLITE_LIMIT_SQL_LENGTH, 1 << 20);
+  sqlite3_limit(connection, SQLITE_LIMIT_COLUMN, 500);
+  sqlite3_limit(connection, SQLITE_LIMIT_EXPR_DEPTH, 200);
+  sqlite3_limit(connection, SQLITE_LIMIT_COMPOUND_SELECT, 100);
+  sqlite3_limit(connection, SQLITE_LIMIT_VDBE_OP, 1 << 20);
+  sqlite3_limit(connection, SQLITE_LIMIT_FUNCTION_ARG, 100);
+  sqlite3_limit(connection, SQLITE_LIMIT_LIKE_PATTERN_LENGTH, 1000);
   if (limits.bytes < static_cast<std::size_t>(sqlite3_limit(connection, SQLITE_LIMIT_LENGTH, -1)))
     sqlite3_limit(connection, SQLITE_LIMIT_LENGTH, static_cast<int>(limits.bytes));
+  if (limits.heap > 0) sqlite3_hard_heap_limit64(limits.heap);
   if (!limits.stop) return;
   const auto ask = [](void* stop) { return (*static_cast<const std::function<bool()>*>(stop))() ? 1 : 0; };
   sqlite3_progress_handler(connection, kStepsBetweenAsking, ask, const_cast<std::function<bool()>*>(&limits.stop));
 }
 
-std::size_t size_of(const std::vector<QueryValue>& row) {
+/// Of the present row once it is copied.
+std::size_t row_size(const Statement& statement) {
   std::size_t out = 0;
-  for (const QueryValue& value : row) {
-    const auto* text = std::get_if<std::string>(&value);
-    out += sizeof value + (text == nullptr ? 0 : text->size());
+  for (int i = 0; i < statement.column_count(); ++i) {
+    const int type = statement.type(i);
+    out += sizeof(QueryValue) + (type == SQLITE_TEXT || type == SQLITE_BLOB ? statement.text(i).size() : 0);
   }
   return out;
 }
@@ -84,21 +118,15 @@ QueryValue value(const Statement& statement, int at) {
   }
 }
 
-}  // namespace
-
-Result<QueryResult> query(const std::string& path, std::string_view sql, const QueryLimits& limits) {
-  Result<Connection> connection = open_store(path);
-  FORESHARD_TRY(connection);
-  std::string refused;
-  sqlite3_set_authorizer(connection->handle(), &authorize, &refused);
-  sqlite3_limit(connection->handle(), SQLITE_LIMIT_ATTACHED, 0);
-  limit(connection->handle(), limits);
-  Result<Statement> statement = connection->prepare(sql);
+/// Compiled, and seen to be a question. `refused` lives as long as the connection. Errors: usage.
+Result<Statement> prepare_question(Connection& connection, std::string_view sql, std::string& refused) {
+  sqlite3_set_authorizer(connection.handle(), &authorize, &refused);
+  Result<Statement> statement = connection.prepare(sql);
   // VACUUM asks the authorizer only once it runs.
   if (refused.empty() && statement && sqlite3_stmt_readonly(statement->handle()) == 0)
     refused = "a statement that changes something";
   if (!refused.empty())
-    return fail(ErrorKind::usage, fmt::format("a query can only read: {} is refused", refused), path,
+    return fail(ErrorKind::usage, fmt::format("a query can only read: {} is refused", refused), connection.path(),
                 "give a SELECT; docs/trace_schema.md lists the tables and views");
   if (!statement) {
     Error error = statement.error();
@@ -106,24 +134,50 @@ Result<QueryResult> query(const std::string& path, std::string_view sql, const Q
     if (error.hint.empty()) error.hint = "docs/trace_schema.md lists the tables and views";
     return tl::unexpected(error);
   }
-  QueryResult out;
-  for (int i = 0; i < statement->column_count(); ++i) out.columns.push_back(statement->column_name(i));
-  std::size_t bytes = 0;
+  return statement;
+}
+
+}  // namespace
+
+Result<bool> query_rows(const std::string& path, std::string_view sql, const QueryLimits& limits, const RowSink& sink) {
+  std::string refused;
+  Result<Connection> connection = open_store(path);
+  FORESHARD_TRY(connection);
+  limit(connection->handle(), limits);
+  Result<Statement> statement = prepare_question(*connection, sql, refused);
+  FORESHARD_TRY(statement);
+  std::vector<std::string> names;
+  for (int i = 0; i < statement->column_count(); ++i) names.push_back(statement->column_name(i));
+  sink.columns(names);
+  std::size_t rows = 0, bytes = 0;
+  std::vector<QueryValue> values;
   for (;;) {
     const Result<bool> row = statement->step();
     if (!row && limits.stop && limits.stop())
       return fail(ErrorKind::usage, "the query took too long and was ended", path,
                   "narrow the query, or use foreshard query");
     FORESHARD_TRY(row);
-    if (!*row) return out;
-    if (out.rows.size() >= limits.rows || bytes >= limits.bytes) {
-      out.truncated = true;
-      return out;
-    }
-    std::vector<QueryValue>& values = out.rows.emplace_back();
+    if (!*row) return false;
+    // Before it is copied: one row of many large values would be more than any number of small ones.
+    bytes += row_size(*statement);
+    if (rows++ >= limits.rows || bytes > limits.bytes) return true;
+    values.clear();
     for (int i = 0; i < statement->column_count(); ++i) values.push_back(value(*statement, i));
-    bytes += size_of(values);
+    if (!sink.row(values)) return true;
   }
+}
+
+Result<QueryResult> query(const std::string& path, std::string_view sql, const QueryLimits& limits) {
+  QueryResult out;
+  const RowSink sink{[&](const std::vector<std::string>& names) { out.columns = names; },
+                     [&](const std::vector<QueryValue>& values) {
+                       out.rows.push_back(values);
+                       return true;
+                     }};
+  const Result<bool> truncated = query_rows(path, sql, limits, sink);
+  FORESHARD_TRY(truncated);
+  out.truncated = *truncated;
+  return out;
 }
 
 }  // namespace foreshard::traces

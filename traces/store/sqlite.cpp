@@ -103,7 +103,9 @@ Result<Connection> Connection::open(const std::string& path, OpenMode mode) {
   sqlite3_extended_result_codes(raw, 1);
   // What the file's own schema says is not trusted to call functions with side effects.
   sqlite3_db_config(raw, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, nullptr);
-  sqlite3_db_config(raw, SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
+  sqlite3_db_config(raw, SQLITE_DBCONFIG_ENABLE_FTS3_TOKENIZER, 0, nullptr);
+  // It forbids journal_mode=OFF, without which a writer leaves a journal where it is killed.
+  sqlite3_db_config(raw, SQLITE_DBCONFIG_DEFENSIVE, create ? 0 : 1, nullptr);
   return out;
 }
 

@@ -12,7 +12,6 @@
 #include <optional>
 
 #include "core/base/json_io.hpp"
-#include "traces/store/query.hpp"
 #include "traces/store/store.hpp"
 #include "viz/pack/column_codec.hpp"
 #include "viz/scene/caption.hpp"
@@ -48,17 +47,6 @@ std::optional<Identity> identity(const std::string& path) {
 bool is_progress(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   return file.get() == '{';
-}
-
-Json as_json(const traces::QueryValue& value) {
-  return std::visit(
-      []<class T>(const T& of) {
-        if constexpr (std::is_same_v<T, std::monostate>)
-          return Json();
-        else
-          return Json(of);
-      },
-      value);
 }
 
 }  // namespace
@@ -242,19 +230,10 @@ Answer Content::comparison_piece(const Asked& asked) {
 
 Answer Content::sql(std::size_t at, std::string_view question) const {
   if (is_progress(files_[at]->path)) return refuse(400, "a progress file answers no SQL");
-  const auto deadline = std::chrono::steady_clock::now() + limits_.sql_time;
-  const auto result = traces::query(files_[at]->path, question, {limits_.sql_rows, limits_.sql_bytes, [&] {
-                                                                   return stopped_.load(std::memory_order_relaxed) ||
-                                                                          std::chrono::steady_clock::now() > deadline;
-                                                                 }});
-  if (!result) return refuse(400, result.error().text());
-  Json json{{"schema", 1}, {"columns", result->columns}, {"rows", Json::array()}, {"truncated", result->truncated}};
-  for (const auto& row : result->rows) {
-    Json cells = Json::array();
-    for (const traces::QueryValue& value : row) cells.push_back(as_json(value));
-    json["rows"].push_back(std::move(cells));
-  }
-  return {200, kJson, text_of(json)};
+  auto answer =
+      ask(files_[at]->path, question, limits_.question, [this] { return stopped_.load(std::memory_order_relaxed); });
+  if (!answer) return refuse(400, answer.error().text());
+  return {200, kJson, std::move(*answer)};
 }
 
 Answer Content::progress(std::size_t at, std::uint64_t from) const {

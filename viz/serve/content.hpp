@@ -17,6 +17,7 @@
 #include "viz/pack/pack.hpp"
 #include "viz/pack/page.hpp"
 #include "viz/serve/live_page.hpp"
+#include "viz/serve/questioner.hpp"
 #include "viz/serve/reports.hpp"
 #include "viz/serve/request.hpp"
 
@@ -26,12 +27,11 @@ struct Answer {
   unsigned status = 200;
   std::string type;
   std::string body;
+  std::shared_ptr<void> until_sent = {};  ///< let go of once the browser has the answer, or is gone
 };
 
 struct ContentLimits {
-  std::size_t sql_rows = 10'000;
-  std::size_t sql_bytes = 16 << 20;
-  std::chrono::milliseconds sql_time{10'000};
+  QuestionLimits question;
   std::size_t progress_bytes = 1 << 20;  ///< of one answer
 };
 

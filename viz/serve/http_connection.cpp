@@ -63,6 +63,7 @@ class BeastConnection final : public HttpConnection, public std::enable_shared_f
   std::optional<Time> idle_since_;
   bool keep_alive_ = false, head_ = false, closed_ = false;
   std::shared_ptr<Response> response_;
+  std::shared_ptr<void> until_sent_;
 };
 
 void BeastConnection::start() {
@@ -119,6 +120,7 @@ void BeastConnection::send(Answer answer) {
   if (closed_) return;
   idle_since_.reset();
   response_ = std::make_shared<Response>();
+  until_sent_ = std::move(answer.until_sent);
   response_->version(11);
   response_->result(answer.status);
   response_->keep_alive(keep_alive_);
@@ -134,6 +136,7 @@ void BeastConnection::send(Answer answer) {
   stream_.expires_after(host_.options.answer_time);
   http::async_write(stream_, *response_, [self = shared_from_this()](error_code error, std::size_t) {
     self->response_.reset();
+    self->until_sent_.reset();
     if (self->closed_) return;
     if (error || !self->keep_alive_) return self->close();
     self->read(self->host_.options.idle_time);

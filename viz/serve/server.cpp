@@ -5,6 +5,7 @@
 #include <signal.h>
 
 #include <algorithm>
+#include <atomic>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/signal_set.hpp>
@@ -107,17 +108,19 @@ class Server::Impl {
 
   void make(Asked asked, std::string body, std::function<void(Answer)> then) {
     const bool question = asked.what == Asked::What::sql;
-    if (question && questions_ >= host_.options.questions)
+    if (question && *questions_ >= host_.options.questions)
       return then({503, "application/json", "{\"error\":\"too many questions at once\"}"});
-    if (question) ++questions_;
-    asio::post(question ? questioners_ : readers_,
-               [this, question, asked = std::move(asked), body = std::move(body), then = std::move(then)] {
-                 auto answer = std::make_shared<Answer>(content_.answer(asked, body));
-                 asio::post(context_, [this, question, answer, then] {
-                   if (question) --questions_;
-                   then(std::move(*answer));
-                 });
-               });
+    std::shared_ptr<void> counted;
+    if (question) {
+      ++*questions_;
+      counted = std::shared_ptr<void>(nullptr, [count = questions_](void*) { --*count; });
+    }
+    asio::post(question ? questioners_ : readers_, [this, counted = std::move(counted), asked = std::move(asked),
+                                                    body = std::move(body), then = std::move(then)]() mutable {
+      auto answer = std::make_shared<Answer>(content_.answer(asked, body));
+      answer->until_sent = std::move(counted);
+      asio::post(context_, [answer = std::move(answer), then = std::move(then)] { then(std::move(*answer)); });
+    });
   }
 
   void end() {
@@ -139,7 +142,9 @@ class Server::Impl {
   asio::signal_set signals_;
   HttpConnection::Host host_;
   std::list<std::shared_ptr<HttpConnection>> connections_;
-  std::size_t questions_ = 0;
+  /// Shared, because an answer that is never sent is let go of after this; changed on the context's thread, and by
+  /// answers that are dropped when no thread runs any more.
+  std::shared_ptr<std::atomic<std::size_t>> questions_ = std::make_shared<std::atomic<std::size_t>>(0);
   asio::thread_pool readers_{kThreads}, questioners_{kThreads};
 };
 

@@ -22,7 +22,7 @@ struct ServerOptions {
   std::uint16_t port = 0;  ///< 0: any free one
   bool signals = false;
   std::size_t connections = 256;
-  std::size_t questions = 8;                       ///< in SQL, running or waiting for a thread
+  std::size_t questions = 8;                       ///< in SQL, from their coming until their answer is read
   std::chrono::milliseconds request_time{10'000};  ///< from the first wait for a request to its last byte
   std::chrono::milliseconds idle_time{60'000};     ///< between two requests of one connection
   std::chrono::milliseconds answer_time{30'000};   ///< to take an answer

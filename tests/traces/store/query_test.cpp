@@ -86,7 +86,7 @@ TEST_CASE("a stranger's query has limits: rows, bytes, time", "[store]") {
   CHECK(rows->truncated);
   const auto bytes = query(path, numbers + "SELECT hex(zeroblob(1000)) FROM n", {.bytes = 10'000});
   REQUIRE(bytes);
-  CHECK(bytes->rows.size() == 5);
+  CHECK(bytes->rows.size() == 4);
   CHECK(bytes->truncated);
   CHECK_FALSE(query(path, "SELECT zeroblob(100000)", {.bytes = 10'000}));
   int asked = 0;
@@ -97,6 +97,48 @@ TEST_CASE("a stranger's query has limits: rows, bytes, time", "[store]") {
   const auto all = query(path, "SELECT 1", {.rows = 1, .stop = [] { return false; }});
   REQUIRE(all);
   CHECK_FALSE(all->truncated);
+}
+
+TEST_CASE("a row is counted before it is copied", "[store]") {
+  const auto wide = query(store(), "SELECT zeroblob(9000), zeroblob(9000)", {.bytes = 10'000});
+  REQUIRE(wide);
+  CHECK(wide->rows.empty());
+  CHECK(wide->truncated);
+}
+
+TEST_CASE("functions are those of the allow list", "[store]") {
+  const std::string path = store();
+  for (const char* sql : {"SELECT fts3_tokenizer('simple')", "SELECT FTS3_Tokenizer('simple', x'4141414141414141')",
+                          "SELECT load_extension('x')", "SELECT name FROM unit WHERE name MATCH 'x'"}) {
+    const auto result = query(path, sql);
+    INFO(sql);
+    REQUIRE_FALSE(result);
+    INFO(result.error().text());
+    CHECK(result.error().kind == ErrorKind::usage);
+  }
+  CHECK(query(path, "SELECT fts3_tokenizer('simple')").error().what ==
+        "a query can only read: the function fts3_tokenizer is refused");
+  const auto known = query(path,
+                           "SELECT Upper(name), count(*) OVER (), round(sqrt(4)), iif(1, 2, 3), date(0) FROM unit "
+                           "WHERE name LIKE '%' AND name GLOB '*' ORDER BY length(name)");
+  INFO((known ? "" : known.error().text()));
+  CHECK(known);
+}
+
+TEST_CASE("rows come one by one, until no more are wanted", "[store]") {
+  std::vector<std::string> names;
+  std::int64_t last = 0;
+  const RowSink sink{[&](const std::vector<std::string>& columns) { names = columns; },
+                     [&](const std::vector<QueryValue>& values) {
+                       last = std::get<std::int64_t>(values[0]);
+                       return last < 100'000;
+                     }};
+  const auto more =
+      query_rows(store(), "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i+1 FROM n) SELECT i FROM n", {}, sink);
+  REQUIRE(more);
+  CHECK(*more);
+  CHECK(last == 100'000);
+  CHECK(names == std::vector<std::string>{"i"});
 }
 
 }  // namespace

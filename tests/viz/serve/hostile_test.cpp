@@ -130,7 +130,7 @@ TEST_CASE("endless questions at once: the page is served meanwhile, further ques
   ServerOptions options;
   options.questions = 3;
   ContentLimits limits;
-  limits.sql_time = milliseconds(1500);
+  limits.question.time = milliseconds(1500);
   const Served served({stored_run()}, options, limits);
   const std::string sql = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i+1 FROM n) SELECT count(*) FROM n";
   const std::string text =

@@ -74,6 +74,21 @@ TEST_CASE("it ends at once, with a question running and connections open") {
   CHECK(asking.closed(milliseconds(1000)));
 }
 
+TEST_CASE("it ends at once, within a call of a function that takes minutes") {
+  Served served({stored_run()});
+  const std::string sql = "select instr(zeroblob(16000000), zeroblob(8000000)||x'01')";
+  std::vector<Line> asking;
+  for (int i = 0; i < 3; ++i) {
+    asking.emplace_back(served.port());
+    asking.back().say("POST /run/0/sql HTTP/1.1\r\nHost: " + served.host() +
+                      "\r\nContent-Type: application/sql\r\nContent-Length: " + std::to_string(sql.size()) +
+                      "\r\n\r\n" + sql);
+  }
+  std::this_thread::sleep_for(milliseconds(300));
+  CHECK(status(served.get("/")) == 200);
+  CHECK(served.stop() < 1);
+}
+
 TEST_CASE("a signal ends it") {
   for (const int signal : {SIGINT, SIGTERM}) {
     Content content({stored_run()}, "auto");
