@@ -8,25 +8,47 @@
 #include <iostream>
 
 #include "cli/front_door.hpp"
+#include "cli/terminal/child_process.hpp"
+#include "cli/terminal/printable.hpp"
 #include "cli/verbs/verbs.hpp"
 #include "core/base/check_context.hpp"
+#include "traces/store/atomic_file.hpp"
 
 namespace {
 
-/// Ctrl-C. Files are written under a temporary name and renamed, so leaving at once tears none.
-extern "C" void interrupted(int) {
-  constexpr char kText[] = "\nforeshard: interrupted\n";
-  [[maybe_unused]] const auto written = write(STDERR_FILENO, kText, sizeof kText - 1);
-  _exit(foreshard::cli::kInterrupted);
+/// Ctrl-C, an end that is asked for, a terminal that is closed. Files appear under their names by renaming: what has
+/// not been renamed goes, and what runs for us ends.
+extern "C" void interrupted(int signal) {
+  foreshard::cli::kill_programs();
+  foreshard::traces::remove_partial_files();
+  if (signal == SIGINT) {
+    constexpr char kText[] = "\nforeshard: interrupted\n";
+    [[maybe_unused]] const auto written = write(STDERR_FILENO, kText, sizeof kText - 1);
+    _exit(foreshard::cli::kInterrupted);
+  }
+  std::signal(signal, SIG_DFL);
+  raise(signal);  // who waits for us sees what ended us
+}
+
+/// What a shell or nohup has set to be ignored stays ignored.
+void clean_up_on(int signal) {
+  struct sigaction action {};
+  if (sigaction(signal, nullptr, &action) != 0 || action.sa_handler == SIG_IGN) return;
+  action = {};
+  action.sa_handler = interrupted;
+  sigaction(signal, &action, nullptr);
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  std::signal(SIGINT, interrupted);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) clean_up_on(signal);
   std::signal(SIGPIPE, SIG_DFL);
   std::ios::sync_with_stdio(false);
   foreshard::set_replay_command(argc, argv);
+  // Names and messages come out of files of strangers. Elsewhere than on a terminal output is data, to the byte.
+  // Never deleted: the streams are flushed after main.
+  if (isatty(STDOUT_FILENO) == 1) std::cout.rdbuf(new foreshard::cli::PrintableBuffer(*std::cout.rdbuf()));
   foreshard::cli::Console console{std::cout, std::cerr};
   console.terminal = isatty(STDERR_FILENO) == 1;
   console.color = console.terminal && std::getenv("NO_COLOR") == nullptr;

@@ -1,9 +1,15 @@
 #include "cli/options/option_set.hpp"
 
+#include <fmt/core.h>
+
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <filesystem>
 #include <map>
 #include <stdexcept>
+#include <utility>
+
+#include "cli/options/options.hpp"
 
 namespace foreshard::cli {
 
@@ -15,6 +21,7 @@ struct OptionSet::Parts {
     std::string type_name;
     std::vector<std::string> words;
     bool no_others = false;
+    bool writes = false;
   };
   std::map<const CLI::Option*, Said> said;  // lookup only, never iterated
 };
@@ -65,6 +72,11 @@ Option& Option::range(double least, double most) {
 
 Option& Option::positive() {
   option_->check(CLI::PositiveNumber);
+  return *this;
+}
+
+Option& Option::writes() {
+  set_->parts_->said[option_].writes = true;
   return *this;
 }
 
@@ -166,6 +178,38 @@ Result<bool> OptionSet::parse(const std::vector<std::string>& arguments) {
   return true;
 }
 
+Result<void> OptionSet::check_outputs() const {
+  std::vector<std::string> inputs;
+  std::vector<std::pair<std::string, std::string>> outputs;  // the option's name, the file's
+  for (const CLI::Option* option : parts_->app.get_options()) {
+    const auto said = parts_->said.find(option);
+    const bool writes = said != parts_->said.end() && said->second.writes;
+    for (const std::string& value : option->count() > 0 ? option->results() : std::vector<std::string>()) {
+      if (writes) {
+        if (value.empty())
+          return fail(ErrorKind::usage, "the output has an empty name", option->get_name(), "name a file");
+        if (value != "-") outputs.emplace_back(option->get_name(), value);
+      } else {  // whole, and by the commas of a list
+        inputs.push_back(value);
+        for (std::size_t from = 0; value.find(',') != std::string::npos && from <= value.size();) {
+          const std::size_t comma = std::min(value.find(',', from), value.size());
+          inputs.push_back(value.substr(from, comma - from));
+          from = comma + 1;
+        }
+      }
+    }
+  }
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    const auto& [option, path] = outputs[i];
+    FORESHARD_TRY(is_no_input(path, inputs));
+    for (std::size_t j = 0; j < i; ++j)
+      if (std::filesystem::path(path).lexically_normal() == std::filesystem::path(outputs[j].second).lexically_normal())
+        return fail(ErrorKind::usage, fmt::format("{} and {} name the same file", outputs[j].first, option), path,
+                    "give each a name of its own");
+  }
+  return {};
+}
+
 std::string OptionSet::help() const {
   return parts_->app.help();
 }
@@ -187,6 +231,7 @@ std::vector<OptionFacts> OptionSet::options() const {
     for (const std::string& word : option->get_lnames()) name("--", word);
     if (facts.positional) facts.names.push_back(option->get_name(true));
     const bool flag = option->get_items_expected_max() == 0;
+    facts.flag = flag;
     if (!flag) facts.type_name = option->get_type_name().substr(0, option->get_type_name().find(':'));
     facts.repeatable = !flag && (option->get_multi_option_policy() == CLI::MultiOptionPolicy::TakeAll ||
                                  option->get_items_expected_max() > 1);

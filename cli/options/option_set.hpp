@@ -40,6 +40,8 @@ class Option {
   Option& range(int least, int most);
   Option& range(double least, double most);
   Option& positive();
+  /// Names a file or folder that is written: check_outputs() looks at it.
+  Option& writes();
   /// Refused together with `other`.
   Option& excludes(const Option& other);
   /// The heading under which help lists it.
@@ -72,6 +74,7 @@ struct OptionFacts {
   bool positional = false;
   bool required = false;
   bool repeatable = false;
+  bool flag = false;  ///< takes no value
 };
 
 class OptionSet {
@@ -107,6 +110,9 @@ class OptionSet {
 
   /// Reads a verb's arguments in the order typed. False where --help was among them. Errors: usage.
   [[nodiscard]] Result<bool> parse(const std::vector<std::string>& arguments);
+  /// After parse(): refuses (usage) an output with an empty name, one that any other option or input names as well, and
+  /// two that are one file, whatever else may be written over. "-" is standard output.
+  [[nodiscard]] Result<void> check_outputs() const;
   [[nodiscard]] std::string help() const;
   /// In the order of adding, --help first.
   [[nodiscard]] std::vector<OptionFacts> options() const;

@@ -13,12 +13,21 @@
 namespace foreshard::cli {
 
 Result<void> may_write(const std::string& path, bool force) {
+  return traces::may_create(path, force);
+}
+
+Result<void> may_append(const std::string& path, bool force) {
   std::error_code error;
   const auto status = std::filesystem::status(path, error);
-  if (!std::filesystem::exists(status)) return {};
-  if (std::filesystem::is_directory(status)) return fail(ErrorKind::usage, "is a folder", path, "name a file in it");
-  if (!force && std::filesystem::is_regular_file(status))
-    return fail(ErrorKind::usage, "is there already", path, "give another name, or --force to write over it");
+  if (std::filesystem::is_fifo(status) || std::filesystem::is_character_file(status)) return {};
+  return may_write(path, force);
+}
+
+Result<void> is_no_input(const std::string& output, std::span<const std::string> inputs) {
+  std::error_code error;
+  for (const std::string& input : inputs)
+    if (!output.empty() && std::filesystem::equivalent(output, input, error))
+      return fail(ErrorKind::usage, "is read as well: it would be lost", output, "give the output another name");
   return {};
 }
 
@@ -30,6 +39,12 @@ Result<void> write_text(const std::string& path, const std::string& text, bool f
   out.close();
   if (!out) return fail(ErrorKind::input, "cannot be written", path);
   return file->commit();
+}
+
+Error in_file(Error error, const std::string& path) {
+  if (error.where.starts_with(path)) return error;
+  error.where = error.where.empty() ? path : path + ", " + error.where;
+  return error;
 }
 
 Result<std::string> read_text(const std::string& path) {

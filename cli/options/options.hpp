@@ -1,17 +1,27 @@
 // Files that options name: read, and written only where nothing is lost.
 #pragma once
 
+#include <span>
 #include <string>
 
 #include "core/base/error.hpp"
 
 namespace foreshard::cli {
 
-/// Refuses to write over a file that is there, unless forced.
+/// Whether write_text() and its like will be able to write: asked before the work (traces::may_create()).
 [[nodiscard]] Result<void> may_write(const std::string& path, bool force);
+
+/// The same of a file that is written to as it is: a FIFO or a device will do.
+[[nodiscard]] Result<void> may_append(const std::string& path, bool force);
+
+/// Refuses (usage) an output that is one of the files that are read, by whatever name, also where it may be replaced.
+[[nodiscard]] Result<void> is_no_input(const std::string& output, std::span<const std::string> inputs);
 
 /// Writes a file that appears under its name only when it is whole; refuses one that is there, unless forced.
 [[nodiscard]] Result<void> write_text(const std::string& path, const std::string& text, bool force);
+
+/// The error with the file before its place, where that does not name it: "run.db, event 12".
+[[nodiscard]] Error in_file(Error error, const std::string& path);
 
 /// The whole of a small text file (settings, prefetch lists), at most 64 MiB.
 [[nodiscard]] Result<std::string> read_text(const std::string& path);

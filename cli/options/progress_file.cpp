@@ -17,7 +17,8 @@ ProgressFile::~ProgressFile() {
 }
 
 Result<void> ProgressFile::open(const std::string& path, bool force, const Head& head) {
-  if (auto may = may_write(path, force); !may) return may;
+  FORESHARD_TRY(may_append(path, force));
+  path_ = path;
   file_ = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0644);
   if (file_ < 0) return fail(ErrorKind::input, std::string("cannot be written: ") + std::strerror(errno), path);
   total_ = head.total;
@@ -53,7 +54,22 @@ void ProgressFile::finish(const Json& best) {
 void ProgressFile::line(const Json& json) {
   if (file_ < 0) return;
   const std::string text = json_text(json) + "\n";
-  [[maybe_unused]] const auto written = ::write(file_, text.data(), text.size());
+  std::string_view rest = text;
+  while (!rest.empty()) {
+    const ssize_t n = ::write(file_, rest.data(), rest.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) {
+      if (failure_.empty()) failure_ = std::strerror(errno);
+      return;
+    }
+    rest.remove_prefix(static_cast<std::size_t>(n));
+  }
+}
+
+Result<void> ProgressFile::result() {
+  const std::lock_guard lock(mutex_);
+  if (failure_.empty()) return {};
+  return fail(ErrorKind::input, "the progress could not be written: " + failure_, path_);
 }
 
 }  // namespace foreshard::cli

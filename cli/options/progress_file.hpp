@@ -1,7 +1,8 @@
 // A file that grows while work goes on: one JSON object a line (docs/serve.md), for `foreshard serve` and scripts.
 //
 // Used by verbs with --progress. Each line is written whole, so that a reader never sees half of one but the last.
-// Thread-safe. A line that cannot be written (a full disk) is dropped: progress does not stop the work.
+// Thread-safe. A line that cannot be written (a full disk) is dropped: progress does not stop the work, whose end says
+// so (result()).
 #pragma once
 
 #include <cstdint>
@@ -38,11 +39,14 @@ class ProgressFile {
   void finish();
   /// The same, and which of the rows is the best.
   void finish(const Json& best);
+  /// Fails (input) where a line could not be written.
+  [[nodiscard]] Result<void> result();
 
  private:
   void line(const Json& json);
 
   std::mutex mutex_;
+  std::string path_, failure_;
   int file_ = -1;
   std::uint64_t done_ = 0, total_ = 0;
 };

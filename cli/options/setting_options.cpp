@@ -1,5 +1,7 @@
 #include "cli/options/setting_options.hpp"
 
+#include <algorithm>
+
 #include "cli/options/option_set.hpp"
 #include "cli/options/options.hpp"
 #include "core/settings/settings_table.hpp"
@@ -8,8 +10,8 @@ namespace foreshard::cli {
 
 void SettingOptions::add_to(OptionSet& set) {
   for (const SettingOption& setting : setting_table()) {
-    given_.push_back(std::make_unique<Given>());
-    Given& given = *given_.back();
+    options_.push_back(std::make_unique<Given>());
+    Given& given = *options_.back();
     given.key = std::string(setting.key);
     given.is_file = setting.form == SettingForm::json;
     given.repeatable = setting.repeatable;
@@ -34,7 +36,7 @@ void SettingOptions::add_to(OptionSet& set) {
 }
 
 Result<Settings> SettingOptions::apply(Settings settings) const {
-  for (const auto& given : given_) {
+  for (const auto& given : options_) {
     for (std::size_t i = given->repeatable || given->values.empty() ? 0 : given->values.size() - 1;
          i < given->values.size(); ++i) {
       std::string value = given->values[i];
@@ -54,6 +56,18 @@ Result<Settings> SettingOptions::apply(Settings settings) const {
   const auto consistent = check(settings);
   FORESHARD_TRY(consistent);
   return settings;
+}
+
+bool SettingOptions::given(std::string_view key) const {
+  return std::any_of(options_.begin(), options_.end(),
+                     [&](const auto& option) { return option->key == key && !option->values.empty(); });
+}
+
+Error SettingOptions::with_file(Error error) const {
+  for (const auto& option : options_)
+    if (option->is_file && !option->values.empty() && error.where.starts_with(option->key))
+      error.where = option->values.back() + ", " + error.where;
+  return error;
 }
 
 }  // namespace foreshard::cli

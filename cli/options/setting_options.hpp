@@ -20,6 +20,9 @@ class SettingOptions {
 
   /// `settings` with everything that was given set, in table order, and checked. Errors name the option.
   [[nodiscard]] Result<Settings> apply(Settings settings) const;
+  [[nodiscard]] bool given(std::string_view key) const;
+  /// The error with the file in its place, where that names a setting whose value was read from one.
+  [[nodiscard]] Error with_file(Error error) const;
 
  private:
   struct Given {
@@ -28,7 +31,7 @@ class SettingOptions {
     std::vector<std::string> values;  ///< as typed; the last counts unless the row is repeatable
     bool repeatable = false;
   };
-  std::vector<std::unique_ptr<Given>> given_;
+  std::vector<std::unique_ptr<Given>> options_;
 };
 
 }  // namespace foreshard::cli

@@ -2,11 +2,14 @@
 
 #include <fcntl.h>
 #include <fmt/core.h>
+#include <signal.h>
 #include <spawn.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <cstring>
 
@@ -16,6 +19,16 @@ namespace foreshard::cli {
 
 namespace {
 
+std::array<std::atomic<pid_t>, 16> g_running;  // 0: free; of kill_programs()
+static_assert(std::atomic<pid_t>::is_always_lock_free);
+
+void exchange(pid_t before, pid_t after) {
+  for (std::atomic<pid_t>& process : g_running) {
+    pid_t expected = before;
+    if (process.compare_exchange_strong(expected, after)) return;
+  }
+}
+
 Result<pid_t> start(std::vector<std::string>& arguments, const posix_spawn_file_actions_t* actions,
                     const std::string& hint) {
   std::vector<char*> pointers;
@@ -23,6 +36,7 @@ Result<pid_t> start(std::vector<std::string>& arguments, const posix_spawn_file_
   pointers.push_back(nullptr);
   pid_t child = 0;
   const int failed = ::posix_spawnp(&child, pointers[0], actions, nullptr, pointers.data(), environ);
+  if (failed == 0) exchange(0, child);
   if (failed == 0) return child;
   return fail(ErrorKind::input, fmt::format("{} cannot be started: {}", arguments[0], std::strerror(failed)), {}, hint);
 }
@@ -30,9 +44,22 @@ Result<pid_t> start(std::vector<std::string>& arguments, const posix_spawn_file_
 /// Whether it ended with status 0.
 Result<bool> wait_for(pid_t child, const std::string& program, const std::string& hint) {
   int status = 0;
-  while (::waitpid(child, &status, 0) < 0)
-    if (errno != EINTR) return fail(ErrorKind::input, program + " was lost", {}, hint);
+  int lost = 0;
+  while (lost == 0 && ::waitpid(child, &status, 0) < 0)
+    if (errno != EINTR) lost = errno;
+  exchange(child, 0);
+  if (lost != 0) return fail(ErrorKind::input, program + " was lost", {}, hint);
   return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+bool write_all(int descriptor, std::string_view text) {
+  while (!text.empty()) {
+    const ssize_t n = ::write(descriptor, text.data(), text.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) return false;
+    text.remove_prefix(static_cast<std::size_t>(n));
+  }
+  return true;
 }
 
 /// Until nobody has the other end any more.
@@ -49,8 +76,22 @@ std::string read_all(int descriptor) {
 
 }  // namespace
 
-Result<void> run_program(std::vector<std::string> arguments, const std::string& hint) {
-  const auto child = start(arguments, nullptr, hint);
+Result<void> filter_program(std::vector<std::string> arguments, std::string_view input, const std::string& output,
+                            const std::string& hint) {
+  // A file, so that neither side waits for the other.
+  const int in = ::memfd_create("input", MFD_CLOEXEC);
+  const int out = ::open(output.c_str(), O_WRONLY | O_TRUNC | O_NOFOLLOW | O_CLOEXEC);
+  const bool ready = in >= 0 && out >= 0 && write_all(in, input) && ::lseek(in, 0, SEEK_SET) == 0;
+  const std::string reason = std::strerror(errno);
+  posix_spawn_file_actions_t actions;
+  ::posix_spawn_file_actions_init(&actions);
+  ::posix_spawn_file_actions_adddup2(&actions, in, STDIN_FILENO);
+  ::posix_spawn_file_actions_adddup2(&actions, out, STDOUT_FILENO);
+  const auto child =
+      ready ? start(arguments, &actions, hint) : fail(ErrorKind::input, "cannot be written: " + reason, output);
+  ::posix_spawn_file_actions_destroy(&actions);
+  for (const int descriptor : {in, out})
+    if (descriptor >= 0) ::close(descriptor);
   FORESHARD_TRY(child);
   const auto succeeded = wait_for(*child, arguments[0], hint);
   FORESHARD_TRY(succeeded);
@@ -77,6 +118,11 @@ Result<ProgramOutput> read_program(std::vector<std::string> arguments) {
   FORESHARD_TRY(succeeded);
   output.succeeded = *succeeded;
   return output;
+}
+
+void kill_programs() noexcept {
+  for (const std::atomic<pid_t>& process : g_running)
+    if (const pid_t child = process; child > 0) ::kill(child, SIGKILL);
 }
 
 }  // namespace foreshard::cli

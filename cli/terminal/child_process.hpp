@@ -2,15 +2,18 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/base/error.hpp"
 
 namespace foreshard::cli {
 
-/// `arguments[0]` is looked up in PATH; its output goes where ours goes. Fails (input) where it cannot be started, with
-/// `hint`, or ends otherwise than with status 0.
-[[nodiscard]] Result<void> run_program(std::vector<std::string> arguments, const std::string& hint);
+/// `arguments[0]` is looked up in PATH and gets `input` on its standard input; its standard output goes into the file
+/// at `output`, which is there already; what it says goes where ours goes. Fails (input) where it cannot be started,
+/// with `hint`, or ends otherwise than with status 0.
+[[nodiscard]] Result<void> filter_program(std::vector<std::string> arguments, std::string_view input,
+                                          const std::string& output, const std::string& hint);
 
 struct ProgramOutput {
   bool succeeded = false;  ///< it ended with status 0
@@ -19,5 +22,9 @@ struct ProgramOutput {
 
 /// The same, but its output comes back instead, all of it, however it ends. Fails (input) where it cannot be started.
 [[nodiscard]] Result<ProgramOutput> read_program(std::vector<std::string> arguments);
+
+/// Ends the programs that run for us, of whatever thread. Async-signal-safe: a handler of signals that ends the process
+/// leaves no orphans.
+void kill_programs() noexcept;
 
 }  // namespace foreshard::cli

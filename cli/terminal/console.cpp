@@ -2,6 +2,8 @@
 
 #include <fmt/core.h>
 
+#include "cli/terminal/printable.hpp"
+
 namespace foreshard::cli {
 namespace {
 
@@ -11,7 +13,14 @@ constexpr std::string_view kRed = "\033[1;31m";
 constexpr std::string_view kReset = "\033[0m";
 constexpr std::string_view kWipe = "\r\033[K";
 
-void line(Console& console, std::string_view color, std::string_view word, std::string_view text) {
+constexpr std::size_t kLongestMessage = 2000;  // the values of inputs stand in messages, however long they are
+
+std::string message(std::string_view text) {
+  return printable(shortened(text, kLongestMessage), Lines::many);
+}
+
+void line(Console& console, std::string_view color, std::string_view word, std::string_view said) {
+  const std::string text = message(said);
   if (console.color)
     console.err << color << word << kReset << ' ' << text << '\n';
   else
@@ -21,7 +30,7 @@ void line(Console& console, std::string_view color, std::string_view word, std::
 }  // namespace
 
 void Console::note(std::string_view text) {
-  if (!quiet) err << text << '\n';
+  if (!quiet) err << message(text) << '\n';
 }
 void Console::warn(std::string_view text) {
   line(*this, kYellow, "warning:", text);

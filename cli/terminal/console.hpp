@@ -11,6 +11,7 @@
 
 namespace foreshard::cli {
 
+/// What a message takes from an input is shown as a terminal may have it (printable.hpp), and not at any length.
 struct Console {
   std::ostream& out;
   std::ostream& err;

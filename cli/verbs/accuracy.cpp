@@ -151,13 +151,15 @@ Action add_accuracy(OptionSet& set) {
       .suggest(sim::builtin_profile_names());
   set.add_option("--jobs", options->jobs, "threads; default: every core").type_name("N").range(1U, 1024U);
   set.add_flag("!--no-published", options->published, "leave published tables out");
-  set.add_option("--csv", options->csv, "write every row as comma-separated values").type_name("FILE");
-  set.add_option("-o,--output", options->output, "write every table as Markdown").type_name("FILE");
+  set.add_option("--csv", options->csv, "write every row as comma-separated values").type_name("FILE").writes();
+  set.add_option("-o,--output", options->output, "write every table as Markdown").type_name("FILE").writes();
   set.add_option("--headline", options->headline, "write the sums of held-out rows as one Markdown table")
-      .type_name("FILE");
+      .type_name("FILE")
+      .writes();
   set.add_option("--baseline", options->baseline,
                  "write every error as the table that tests/reference holds predictions against")
-      .type_name("FILE");
+      .type_name("FILE")
+      .writes();
   set.add_option("--interval-rows", options->interval_rows,
                  "keep the rows that intervals are read off in this table, beside those of other folders")
       .type_name("FILE");

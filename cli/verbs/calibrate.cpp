@@ -225,7 +225,7 @@ Action add_calibrate(OptionSet& set) {
                  "probe files, output of nccl-tests (text or -J), NCCL_TOPO_DUMP_FILE's XML, run stores of import")
       .required()
       .type_name("FILE");
-  set.add_option("-o,--output", options->output, "the profile to write").required().type_name("FILE");
+  set.add_option("-o,--output", options->output, "the profile to write").required().type_name("FILE").writes();
   set.add_option("--base", options->base, "profile whose other constants stay: a built-in name or a file; default h200")
       .type_name("NAME|FILE")
       .suggest(sim::builtin_profile_names());

@@ -39,6 +39,11 @@ Result<void> take_step(const std::optional<std::uint32_t>& number, const char* o
 }
 
 Result<int> compare(const CompareOptions& options, Console& console) {
+  if (!options.page.empty()) {
+    if (!options.page.ends_with(".html"))
+      return fail(ErrorKind::usage, "the page of a comparison is written as .html", options.page, "name it x.html");
+    FORESHARD_TRY(may_write(options.page, options.force));
+  }
   ComparedSteps steps;
   FORESHARD_TRY(take_step(options.step, "--step", steps.a));
   FORESHARD_TRY(take_step(options.step_b ? options.step_b : options.step, "--step-b", steps.b));
@@ -81,7 +86,9 @@ Action add_compare(OptionSet& set) {
       .type_name("N");
   set.add_option("--units", options->units, "how many units to show, largest difference first; default 8")
       .type_name("N");
-  set.add_option("-o,--output", options->page, "also write the interactive page of both").type_name("FILE.html");
+  set.add_option("-o,--output", options->page, "also write the interactive page of both")
+      .type_name("FILE.html")
+      .writes();
   set.add_flag("--force", options->force, "write over an existing page");
   set.add_flag("--json", options->json, "as JSON, with every row");
   set.add_flag("--exit-code", options->exit_code, "exit with 13 where anything differs");

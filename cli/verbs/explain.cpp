@@ -122,6 +122,7 @@ Result<void> check_options(const ExplainOptions& options) {
     return fail(ErrorKind::usage, "the picture is of the time", "-o", "add --time; of memory: foreshard view");
   if (!options.picture.empty() && !options.picture.ends_with(".svg"))
     return fail(ErrorKind::usage, "the picture is written as .svg", options.picture, "name the output x.svg");
+  if (!options.picture.empty()) FORESHARD_TRY(may_write(options.picture, options.force));
   if (!options.time && options.detail)
     return fail(ErrorKind::usage, "--detail belongs to --time", "--detail", "add --time, or leave it out");
   if (options.time && options.at != "peak")
@@ -176,11 +177,7 @@ Result<int> explain_run(ExplainOptions& options, Console& console) {
   auto stragglers = find_stragglers(loaded->run);
   if (stragglers && loaded->run.allocator.empty()) return explain_ranks(options, loaded->run, *stragglers, console);
   const auto explanation = explain(loaded->run, *request);
-  if (!explanation) {
-    Error error = explanation.error();
-    if (error.where.empty()) error.where = options.run;
-    return tl::unexpected(error);
-  }
+  if (!explanation) return tl::unexpected(in_file(explanation.error(), options.run));
   report_oddities(console, *loaded, *explanation);
   ExplainReport report{options.run, loaded->run, *explanation, std::nullopt, {}};
   report.stragglers = std::move(stragglers);
@@ -222,7 +219,8 @@ Action add_explain(OptionSet& set) {
   set.add_flag("--time", options->time, "explain the step's time instead of its memory");
   set.add_flag("--detail", options->detail, "with --time: phases, the longest intervals, the critical path, the host");
   set.add_option("-o,--output", options->picture, "with --time: the critical path as a picture, too")
-      .type_name("FILE.svg");
+      .type_name("FILE.svg")
+      .writes();
   set.add_flag("--force", options->force, "write over an existing picture");
   set.add_flag("--json", options->json, "as JSON");
   return [options](Console& console) { return explain_run(*options, console); };

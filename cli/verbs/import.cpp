@@ -213,10 +213,21 @@ Result<void> choose_files(ImportOptions& options, Console& console) {
   return {};
 }
 
+/// Also those that were chosen out of a folder.
+std::vector<std::string> files_read(const traces::ImportRequest& request) {
+  std::vector<std::string> files{request.snapshot, request.trace, request.about, request.config};
+  files.insert(files.end(), request.rank_traces.begin(), request.rank_traces.end());
+  files.insert(files.end(), request.logs.paths.begin(), request.logs.paths.end());
+  return files;
+}
+
 Result<int> import_files(ImportOptions& options, Console& console) {
   FORESHARD_TRY(may_write(options.output, options.force));
+  if (!options.write_about.empty()) FORESHARD_TRY(may_write(options.write_about, options.force));
   if (!options.log.empty()) options.request.logs = {{options.log}, true};
   FORESHARD_TRY(choose_files(options, console));
+  for (const std::string& output : {options.output, options.write_about})
+    FORESHARD_TRY(is_no_input(output, files_read(options.request)));
   options.request.workload = !options.no_workload;
   options.request.version = version_number();
   std::optional<Progress> progress;
@@ -261,9 +272,10 @@ Action add_import(OptionSet& set) {
       .type_name("FILE");
   set.add_option("--log", options->log, "training log with step times that no profiler slowed: torchtitan's")
       .type_name("FILE");
-  set.add_option("-o,--output", options->output, "the store to write").required().type_name("RUN");
+  set.add_option("-o,--output", options->output, "the store to write").required().type_name("RUN").writes();
   set.add_option("--write-about", options->write_about, "the about file that the recording settles, to be corrected")
-      .type_name("FILE");
+      .type_name("FILE")
+      .writes();
   set.add_option("--name", request.name, "name of the run; default: the snapshot's").type_name("NAME");
   set.add_option("--device", request.device, "the GPU, where the files have several").type_name("N");
   set.add_option("--machine", request.machine, "profile of the machine; default: by the GPU's name")

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "cli/terminal/child_process.hpp"
+#include "cli/terminal/printable.hpp"
 #include "cli/verbs/gpu_backend.hpp"
 #include "gpu/bootstrap/environment.hpp"
 #include "gpu/launch/supervisor.hpp"
@@ -54,7 +55,7 @@ Result<std::string> gpu_program() {
   if (gpu_backend() != nullptr) return self.string();
   const std::filesystem::path sibling = self.parent_path() / kProgram;
   if (access(sibling.c_str(), X_OK) == 0) return sibling.string();
-  return fail(ErrorKind::usage, fmt::format("{} is not beside this program: it was built without CUDA", kProgram),
+  return fail(ErrorKind::skipped, fmt::format("{} is not beside this program: it was built without CUDA", kProgram),
               sibling.string(),
               "build where nvcc 13, NCCL, cuBLASLt and cuDNN are (cmake -DFORESHARD_GPU=ON says what is missing)");
 }
@@ -65,7 +66,8 @@ Result<void> check_loads(const std::string& program) {
   FORESHARD_TRY(output);
   if (output->succeeded) return {};
   const std::string words = output->text.substr(0, output->text.find('\n'));
-  return fail(ErrorKind::input, words.empty() ? "the program cannot be started" : words, program, library_hint(words));
+  return fail(ErrorKind::skipped, words.empty() ? "the program cannot be started" : words, program,
+              library_hint(words));
 }
 
 }  // namespace
@@ -95,7 +97,8 @@ Result<int> start_ranks(std::uint32_t ranks, Console& console) {
   gpu::LaunchOptions options;
   options.ranks = ranks;
   options.variables = gpu::process_variables();
-  options.on_line = [&console, ranks](std::uint32_t rank, std::string_view line) {
+  options.on_line = [&console, ranks](std::uint32_t rank, std::string_view text) {
+    const std::string line = printable(text, Lines::one);
     if (ranks == 1)
       console.err << line << '\n';
     else

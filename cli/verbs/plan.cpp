@@ -43,7 +43,7 @@ Result<int> plan(PlanOptions& options, Console& console) {
   const auto planned = read_planned(options.source, options.setting_options, console);
   FORESHARD_TRY(planned);
   auto p = predict_planned(*planned, options.memory_limit, options.name);
-  FORESHARD_TRY(p);
+  if (!p) return tl::unexpected(options.setting_options.with_file(p.error()));
   const auto known = plan_fingerprint(*planned, options.memory_limit);
   FORESHARD_TRY(known);
   keep_fingerprint(p->run, *known);
@@ -84,7 +84,7 @@ Action add_plan(OptionSet& set) {
   add_parsed<Bytes>(set, "--memory-limit", options->memory_limit, &parse_bytes,
                     "what the caching allocator may take; default: the machine's")
       .type_name("SIZE");
-  set.add_option("-o,--output", options->output, "write the whole simulated run to a store").type_name("RUN");
+  set.add_option("-o,--output", options->output, "write the whole simulated run to a store").type_name("RUN").writes();
   set.add_option("--name", options->name, "name of the run").type_name("NAME");
   set.add_flag("--force", options->force, "write over an existing store");
   set.add_flag("--detail", options->detail,

@@ -25,7 +25,7 @@ Result<int> probe(const ProbeOptions& options, Console& console) {
   FORESHARD_TRY(may_write(options.output, options.force));
   const std::uint32_t gpus = options.gpus != 0 ? options.gpus : gpus_of_this_host();
   if (gpus == 0)
-    return fail(ErrorKind::usage, "no NVIDIA GPU here: /dev/nvidia0 is missing", {},
+    return fail(ErrorKind::skipped, "no NVIDIA GPU here: /dev/nvidia0 is missing", {},
                 "probe runs on the machine that is to be measured; calibrate reads files that were measured elsewhere");
   return start_ranks(gpus, console);
 }
@@ -34,7 +34,7 @@ Result<int> probe(const ProbeOptions& options, Console& console) {
 
 Action add_probe(OptionSet& set) {
   auto options = std::make_shared<ProbeOptions>();
-  set.add_option("-o,--output", options->output, "the profile to write").required().type_name("FILE");
+  set.add_option("-o,--output", options->output, "the profile to write").required().type_name("FILE").writes();
   set.add_option("--gpus", options->gpus, "GPUs to measure with; default: all of this host")
       .type_name("N")
       .range(1U, 64U);

@@ -219,17 +219,14 @@ Result<int> replay(ReplayRequest options, Console& console) {
   replay_options.memory_fraction = options.memory_fraction;
   replay_options.total_memory = options.device_memory.value_or(0);
   const auto recorded = verify(file->snapshot, replay_options);
-  if (!recorded) {
-    Error error = recorded.error();
-    if (error.where.empty()) error.where = options.snapshot;
-    return tl::unexpected(error);
-  }
+  if (!recorded) return tl::unexpected(in_file(recorded.error(), options.snapshot));
   Outcome outcome{recorded->events, recorded->mismatches, recorded->first_mismatch,
                   recorded->peaks,  recorded->statistics, recorded->steps};
   std::optional<WhatIfReport> asked;
   if (options.alloc_conf || options.memory_limit) {
     auto answer = ask_what_if(options, file->snapshot, replay_options, *recorded);
-    FORESHARD_TRY(answer);
+    if (!answer && answer.error().kind == ErrorKind::usage) return tl::unexpected(answer.error());
+    if (!answer) return tl::unexpected(in_file(answer.error(), options.snapshot));
     asked = std::move(*answer);
     outcome.peaks = asked->peaks;
     outcome.statistics = asked->statistics;
@@ -250,7 +247,11 @@ Result<int> replay(ReplayRequest options, Console& console) {
                              asked->first_failure_event));
     return static_cast<int>(ErrorKind::out_of_memory);
   }
-  return !asked && outcome.mismatches > 0 ? kDiffers : kDone;
+  if (asked || outcome.mismatches == 0) return kDone;
+  if (options.json)
+    console.warn(fmt::format("{}: {} of {} entries differ from the recording, first: {}", options.snapshot,
+                             outcome.mismatches, outcome.events, outcome.first_mismatch));
+  return kDiffers;
 }
 
 }  // namespace

@@ -52,7 +52,9 @@ Action add_run(OptionSet& set) {
   add_parsed<Bytes>(set, "--memory-limit", options->memory_limit, &parse_bytes,
                     "what the caching allocator may take; default: the GPU's")
       .type_name("SIZE");
-  set.add_option("-o,--output", options->output, "write the recorded steps of rank 0 to a store").type_name("RUN");
+  set.add_option("-o,--output", options->output, "write the recorded steps of rank 0 to a store")
+      .type_name("RUN")
+      .writes();
   set.add_option("--name", options->name, "name of the run").type_name("NAME");
   set.add_option("--steps", options->steps, "timed steps; default 10").range(1, 4000);
   set.add_option("--warmup", options->warmup, "steps before them, in a pass of their own; default 3").range(2, 1000);
@@ -60,7 +62,8 @@ Action add_run(OptionSet& set) {
                  "of the optimizer, where the workload computes; default 1e-5");
   set.add_option("--gradients", options->gradients,
                  "write the gradients of every timed step into this folder, a file a rank (slow: for checks)")
-      .type_name("FOLDER");
+      .type_name("FOLDER")
+      .writes();
   set.add_flag("--emulate", options->emulate,
                "kernels of the same shape, bytes and duration instead of the model's numbers");
   set.add_flag("--pace-host", options->pace_host,

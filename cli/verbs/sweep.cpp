@@ -41,10 +41,9 @@ struct SweepOptions {
 };
 
 Result<void> check_outputs(const SweepOptions& options) {
-  for (const std::string& path : {options.csv, options.output, options.progress})
-    if (!path.empty())
-      if (auto may = may_write(path, options.force); !may) return may;
-  return {};
+  for (const std::string& path : {options.csv, options.output})
+    if (!path.empty()) FORESHARD_TRY(may_write(path, options.force));
+  return options.progress.empty() ? Result<void>() : may_append(options.progress, options.force);
 }
 
 /// The best point's run, as `plan -o` writes it.
@@ -132,8 +131,10 @@ void add_usual_ranges(std::vector<Range>& ranges) {
   add_values(ranges, "all_gather", {"nccl", "copy-engine"});
 }
 
+/// `file` hears of each point, where options name one.
 Result<SweepResult> run_points(const SweepOptions& options, const traces::Source& source,
-                               const sim::MachineProfile& machine, sim::WorkloadSource& workloads, Console& console) {
+                               const sim::MachineProfile& machine, sim::WorkloadSource& workloads, ProgressFile& file,
+                               Console& console) {
   FORESHARD_TRY(sim::check_memory_limit(options.memory_limit, machine));
   SweepResult result;
   result.source = options.source.source.text;
@@ -151,7 +152,6 @@ Result<SweepResult> run_points(const SweepOptions& options, const traces::Source
   request.ranges = result.ranges;
   request.threads = options.jobs == 0 ? sim::hardware_threads() : options.jobs;
   request.on_progress = [&](std::size_t done, std::size_t points) { progress.at(done, points); };
-  ProgressFile file;
   Result<void> written;
   const bool doubted = !source.warnings.empty();
   if (!options.progress.empty()) tell(options, result, machine, doubted, file, written, request);
@@ -185,6 +185,21 @@ Result<void> set_fingerprint(const SweepOptions& options, const traces::Source& 
   return {};
 }
 
+/// Each of them, also where another cannot be written; the last that could not is the error.
+Result<void> write_outputs(const SweepOptions& options, const SweepResult& result, const sim::MachineProfile& machine,
+                           sim::WorkloadSource& workloads, ProgressFile& progress, Console& console) {
+  std::vector<Error> errors;
+  const auto keep = [&](const Result<void>& written) {
+    if (!written) errors.push_back(written.error());
+  };
+  if (!options.csv.empty()) keep(write_text(options.csv, sweep_csv(result), options.force));
+  if (!options.output.empty() && result.best) keep(store_best(options, result, machine, workloads));
+  keep(progress.result());
+  for (std::size_t i = 0; i + 1 < errors.size(); ++i) console.error(errors[i].text());
+  if (!errors.empty()) return tl::unexpected(errors.back());
+  return {};
+}
+
 Result<int> sweep(SweepOptions& options, Console& console) {
   FORESHARD_TRY(check_outputs(options));
   const auto source = traces::read_source(options.source.source);
@@ -193,18 +208,21 @@ Result<int> sweep(SweepOptions& options, Console& console) {
   const auto machine = machine_for(options.source, *source, console);
   FORESHARD_TRY(machine);
   const auto workloads = traces::workloads_of(*source, *machine);
-  auto result = run_points(options, *source, *machine, *workloads, console);
+  ProgressFile progress;
+  auto result = run_points(options, *source, *machine, *workloads, progress, console);
   FORESHARD_TRY(result);
   if (result->points.size() == 1 && result->points[0].state == sim::SweepPoint::State::refused)
     return fail(ErrorKind::usage, result->points[0].reason);
   FORESHARD_TRY(set_fingerprint(options, *source, *workloads, *result));
   warn(console, *result);
-  if (!options.csv.empty()) FORESHARD_TRY(write_text(options.csv, sweep_csv(*result), options.force));
-  if (!options.output.empty() && result->best) FORESHARD_TRY(store_best(options, *result, *machine, *workloads));
+  // Before the files: what a long sweep has found is not lost with one that cannot be written.
   if (options.json)
     print_json(console.out, sweep_json(*result));
   else
     print_sweep(console.out, *result);
+  console.out.flush();
+  progress.finish();
+  FORESHARD_TRY(write_outputs(options, *result, *machine, *workloads, progress, console));
   return status_of(*result, console);
 }
 
@@ -218,10 +236,13 @@ Action add_sweep(OptionSet& set) {
                     "peak reserved memory that the best point may have; default: the machine's memory")
       .type_name("SIZE");
   set.add_option("--jobs", options->jobs, "threads; default: every core").type_name("N").range(1U, 1024U);
-  set.add_option("--csv", options->csv, "write every point as comma-separated values").type_name("FILE");
+  set.add_option("--csv", options->csv, "write every point as comma-separated values").type_name("FILE").writes();
   set.add_option("--progress", options->progress, "write each point as it is done, one a line, for serve")
-      .type_name("FILE");
-  set.add_option("-o,--output", options->output, "write the best point's simulated run to a store").type_name("RUN");
+      .type_name("FILE")
+      .writes();
+  set.add_option("-o,--output", options->output, "write the best point's simulated run to a store")
+      .type_name("RUN")
+      .writes();
   set.add_option("--name", options->name, "name of that run").type_name("NAME");
   set.add_flag("--force", options->force, "write over existing files");
   set.add_flag("--json", options->json, "as JSON");

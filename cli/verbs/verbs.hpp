@@ -21,7 +21,6 @@ enum ExitCode : int {
   kDone = 0,
   kInternalError = 1,
   kDiffers = 13,
-  kSkipped = 77,
   kInterrupted = 130,
 };
 

@@ -1,14 +1,8 @@
 // `foreshard view RUN -o out.html|.svg|.png|.pdf`: the interactive page of a stored run, or a static picture of it.
 
 #include <fmt/core.h>
-#include <spawn.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#include <cerrno>
-#include <cstdio>
-#include <cstring>
-#include <fstream>
+#include <cstdlib>
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -17,14 +11,14 @@
 #include "cli/options/options.hpp"
 #include "cli/options/source_options.hpp"
 #include "cli/reports/run_answer.hpp"
+#include "cli/terminal/child_process.hpp"
 #include "cli/verbs/page_output.hpp"
 #include "cli/verbs/verbs.hpp"
 #include "core/base/units.hpp"
 #include "sim/machine/profile.hpp"
+#include "traces/store/atomic_file.hpp"
 #include "traces/store/store.hpp"
 #include "viz/svg/timeline.hpp"
-
-extern char** environ;
 
 namespace foreshard::cli {
 namespace {
@@ -77,55 +71,12 @@ Result<viz::TimelineOptions> timeline_options(const ViewOptions& options) {
   return out;
 }
 
-/// A file that goes when it was not renamed to its place.
-class Partial {
- public:
-  explicit Partial(std::string path) : path_(std::move(path)) {}
-  ~Partial() {
-    if (!path_.empty()) std::remove(path_.c_str());
-  }
-  Partial(const Partial&) = delete;
-  Partial& operator=(const Partial&) = delete;
-  [[nodiscard]] const std::string& path() const { return path_; }
-
-  Result<void> move_to(const std::string& path) {
-    if (std::rename(path_.c_str(), path.c_str()) != 0)
-      return fail(ErrorKind::input, fmt::format("cannot be written: {}", std::strerror(errno)), path);
-    path_.clear();
-    return {};
-  }
-
- private:
-  std::string path_;
-};
-
-Result<void> write_text(const std::string& path, const std::string& text) {
-  std::ofstream file(path, std::ios::binary | std::ios::trunc);
-  file << text;
-  file.close();
-  if (!file) return fail(ErrorKind::input, fmt::format("cannot be written: {}", std::strerror(errno)), path);
-  return {};
-}
-
-/// rsvg-convert of librsvg, without a shell.
+/// rsvg-convert of librsvg.
 Result<void> convert(const std::string& svg, const std::string& format, const std::string& output) {
-  std::string program = "rsvg-convert", form = "--format=" + format, to = "--output=" + output;
   // A PDF of equal runs is equal: librsvg takes its date from here.
   ::setenv("SOURCE_DATE_EPOCH", "0", 0);
-  std::string input = svg;
-  char* arguments[] = {program.data(), form.data(), to.data(), input.data(), nullptr};
-  pid_t child = 0;
-  const int failed = ::posix_spawnp(&child, program.c_str(), nullptr, nullptr, arguments, environ);
-  if (failed != 0)
-    return fail(ErrorKind::input, fmt::format("rsvg-convert cannot be started: {}", std::strerror(failed)), {},
-                "install Debian's or Ubuntu's package librsvg2-bin, or write x.svg");
-  int status = 0;
-  while (::waitpid(child, &status, 0) < 0)
-    if (errno != EINTR) return fail(ErrorKind::input, "rsvg-convert was lost", {}, "write x.svg");
-  if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
-    return fail(ErrorKind::input, "rsvg-convert could not convert the picture", output,
-                "write x.svg, or give a smaller --width");
-  return {};
+  return filter_program({"rsvg-convert", "--format=" + format}, svg, output,
+                        "install Debian's or Ubuntu's package librsvg2-bin, or write x.svg");
 }
 
 /// A page has the size of the window that shows it.
@@ -170,14 +121,13 @@ Result<int> view(ViewOptions& options, Console& console) {
     if (svg.error().where.empty()) svg.error().where = options.run;
     return tl::unexpected(svg.error());
   }
-  Partial drawn(fmt::format("{}.{}.partial.svg", options.output, ::getpid()));
-  FORESHARD_TRY(write_text(drawn.path(), *svg));
   if (*format == "svg") {
-    FORESHARD_TRY(drawn.move_to(options.output));
+    FORESHARD_TRY(write_text(options.output, *svg, options.force));
   } else {
-    Partial converted(fmt::format("{}.{}.partial.{}", options.output, ::getpid(), *format));
-    FORESHARD_TRY(convert(drawn.path(), *format, converted.path()));
-    FORESHARD_TRY(converted.move_to(options.output));
+    auto picture = traces::AtomicFile::create(options.output, options.force);
+    FORESHARD_TRY(picture);
+    FORESHARD_TRY(convert(*svg, *format, picture->temporary_path()));
+    FORESHARD_TRY(picture->commit());
   }
   console.note("wrote " + options.output);
   return kDone;
@@ -190,7 +140,8 @@ Action add_view(OptionSet& set) {
   set.add_option("run", options->run, "a run store; default: the newest here").type_name("RUN");
   set.add_option("-o,--output", options->output, "the page or the picture; png and pdf need rsvg-convert")
       .required()
-      .type_name("FILE.html|svg|png|pdf");
+      .type_name("FILE.html|svg|png|pdf")
+      .writes();
   set.add_option("--step", options->step, "a step's number, or all; default: the last").type_name("N|all");
   add_parsed<Nanoseconds>(set, "--from", options->from, &parse_time, "from this time after the step's begin")
       .type_name("TIME");

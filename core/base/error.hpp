@@ -21,6 +21,7 @@ enum class ErrorKind : int {
   rank_lost = 14,      ///< a rank of a run died or left before the end
   rank_hung = 15,      ///< a rank of a run makes no progress, or is not heard of
   rendezvous = 16,     ///< the ranks of a run cannot be brought or kept together
+  skipped = 77,        ///< no GPU, or no NCCL, where one is needed
   interrupted = 130,   ///< Ctrl-C
 };
 

@@ -87,6 +87,8 @@ std::vector<std::string> warnings(const Settings& settings) {
   }
   if (settings.offload && settings.optimizer == Optimizer::adam_fused)
     out.emplace_back("the optimizer runs on the CPU under offload, where its time is not modelled");
+  if (settings.checkpoint_share != Settings().checkpoint_share && settings.checkpoint != Checkpoint::selective_layer)
+    out.emplace_back("checkpoint_share changes nothing without checkpoint selective-layer");
   if (settings.accumulate_with_sync && settings.accumulate == 1)
     out.emplace_back("accumulate_with_sync changes nothing with one microbatch a step");
   return out;

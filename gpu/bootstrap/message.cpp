@@ -42,9 +42,9 @@ struct Get {
   }
 };
 
-constexpr std::array kKinds{ErrorKind::usage,         ErrorKind::input,      ErrorKind::mismatch,
-                            ErrorKind::out_of_memory, ErrorKind::deadlock,   ErrorKind::rank_lost,
-                            ErrorKind::rank_hung,     ErrorKind::rendezvous, ErrorKind::interrupted};
+constexpr std::array kKinds{ErrorKind::usage,    ErrorKind::input,      ErrorKind::mismatch,  ErrorKind::out_of_memory,
+                            ErrorKind::deadlock, ErrorKind::rank_lost,  ErrorKind::rank_hung, ErrorKind::rendezvous,
+                            ErrorKind::skipped,  ErrorKind::interrupted};
 
 void kind_field(Put& a, const ErrorKind& kind) {
   a(static_cast<std::uint32_t>(kind));

@@ -250,6 +250,7 @@ Result<void> use_gpu(const Environment& environment) {
   const cudaError_t code = cudaGetDeviceCount(&count);
   if (code != cudaSuccess || count == 0) {
     Error error = check(code == cudaSuccess ? cudaErrorNoDevice : code, "cudaGetDeviceCount").error();
+    error.kind = ErrorKind::skipped;
     error.hint = "run needs an NVIDIA GPU and its driver (CUDA 13: 580 or newer); plan needs neither";
     return tl::unexpected<Error>(error);
   }

@@ -53,7 +53,7 @@ Result<std::string> random_token() {
 ErrorKind kind_of_status(int status) {
   for (const ErrorKind kind :
        {ErrorKind::usage, ErrorKind::input, ErrorKind::mismatch, ErrorKind::out_of_memory, ErrorKind::deadlock,
-        ErrorKind::rank_hung, ErrorKind::rendezvous, ErrorKind::interrupted})
+        ErrorKind::rank_hung, ErrorKind::rendezvous, ErrorKind::skipped, ErrorKind::interrupted})
     if (static_cast<int>(kind) == status) return kind;
   return ErrorKind::rank_lost;
 }
@@ -225,7 +225,7 @@ class Supervisor {
     if (!out.failure) return out;
     out.exit_code = static_cast<int>(out.failure->kind);
     if (out.failure->kind != ErrorKind::rank_lost || !out.failure->rank) return out;
-    // A status of its own that is no failure's (77: no GPU) is the run's.
+    // A status of its own that is no failure's is the run's.
     const RankEnd& end = ends_[*out.failure->rank];
     if (end.signal == 0 && end.status != 0) out.exit_code = end.status;
     return out;

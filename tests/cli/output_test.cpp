@@ -3,6 +3,7 @@
 #include <sstream>
 
 #include "cli/terminal/console.hpp"
+#include "cli/terminal/printable.hpp"
 #include "tests/catch.hpp"
 
 using namespace foreshard;
@@ -54,4 +55,57 @@ TEST_CASE("notes are quiet, warnings are not; no bar without a terminal") {
   CHECK(err.str().find("reading") != std::string::npos);
   CHECK(err.str().ends_with("\r\033[K"));
   CHECK(out.str().empty());
+}
+
+TEST_CASE("control characters are written out before a terminal sees them") {
+  CHECK(printable("a\x1b[2Jb\x07\x7f", Lines::many) == "a\\x1b[2Jb\\x07\\x7f");
+  CHECK(printable("\xc2\x9b"
+                  "31m \xc3\xa9\xc2\xa0\xff",
+                  Lines::many) == "\\u009b31m \xc3\xa9\xc2\xa0\xff");
+  CHECK(printable("a\n\tb\r", Lines::many) == "a\n\tb\\x0d");
+  CHECK(printable("a\n\tb", Lines::one) == "a\\n\\tb");
+
+  Table table({{"name"}});
+  table.row({"x\x1b]0;title\x07\ny"});
+  std::ostringstream out, err;
+  table.print(out);
+  CHECK(out.str() == "name\n--------------------\nx\\x1b]0;title\\x07\\ny\n");
+  Console console{out, err};
+  console.error("run\x1b[31m.db: wrong");
+  console.note("\x9b");
+  CHECK(err.str() == "error: run\\x1b[31m.db: wrong\n\x9b\n");
+}
+
+TEST_CASE("a terminal's stream is printable, also where a character comes in two pieces") {
+  std::stringbuf to;
+  PrintableBuffer buffer(to);
+  std::ostream out(&buffer);
+  out << "a\x1b"
+      << "\xc2"
+      << "\x9b" << 'b' << "\xc2"
+      << "\xa0" << std::flush;
+  CHECK(to.str() == "a\\x1b\\u009bb\xc2\xa0");
+}
+
+TEST_CASE("messages are not as long as the values in them") {
+  CHECK(shortened("short", 10) == "short");
+  CHECK(shortened(std::string(1000, 'x'), 20).size() == 20);
+  const std::string text = shortened(std::string(500, 'a') + "\xc3\xa9" + std::string(500, 'b'), 505);
+  CHECK(text.find(" … ") != std::string::npos);
+  CHECK(text.ends_with("b"));
+  std::ostringstream out, err;
+  Console console{out, err};
+  console.error("--batch: '" + std::string(4'000'000, '9') + "' is no number\n  hint: give one");
+  CHECK(err.str().size() < 2100);
+  CHECK(err.str().ends_with("is no number\n  hint: give one\n"));
+}
+
+TEST_CASE("a table in pieces is as wide as its first") {
+  Table table({{"n"}, {"v", Table::Align::right}});
+  std::ostringstream out;
+  table.row({"aa", "1"});
+  table.print_more(out);
+  table.row({"b", "22"});
+  table.print_more(out);
+  CHECK(out.str() == "n   v\n--  -\naa  1\nb   22\n");
 }

@@ -93,3 +93,23 @@ TEST_CASE("sweep --progress tells every point") {
   CHECK((told[1].find(best) != std::string::npos || told[2].find(best) != std::string::npos));
   CHECK(run_cli(sweep).status == 2);
 }
+
+TEST_CASE("progress that cannot be written is said, beside the table") {
+  const Answer answer = run_cli(
+      {"sweep", "mlp", "--dim", "512", "--layers", "2", "--gpus", "4", "--batch", "1", "--progress", "/dev/full"});
+  INFO(answer.err);
+  CHECK(answer.status == 3);
+  CHECK(answer.out.find("batch") != std::string::npos);
+  CHECK(answer.err.find("/dev/full: the progress could not be written: No space left on device") != std::string::npos);
+}
+
+TEST_CASE("a store of the best point that cannot be written is said, beside the table") {
+  const TemporaryFolder folder;
+  // A name that is long enough, but for what a temporary file has more.
+  const Answer answer = run_cli({"sweep", "mlp", "--dim", "512", "--layers", "2", "--gpus", "4", "--batch", "1",
+                                 "--csv", folder.file("x.csv"), "-o", folder.file(std::string(250, 'x'))});
+  INFO(answer.err);
+  CHECK(answer.status == 3);
+  CHECK(answer.out.find("batch") != std::string::npos);
+  CHECK(answer.err.find("cannot create a file here") != std::string::npos);
+}

@@ -5,8 +5,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <array>
+#include <atomic>
 #include <cerrno>
+#include <climits>
 #include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <random>
 #include <system_error>
 #include <utility>
 
@@ -18,7 +25,7 @@ std::string reason(int error) {
 }
 
 tl::unexpected<Error> exists(const std::string& path) {
-  return fail(ErrorKind::usage, "the file exists already", path, "give another name, or --force to replace it");
+  return fail(ErrorKind::usage, "is there already", path, "give another name, or --force to write over it");
 }
 
 std::string directory_of(const std::string& path) {
@@ -54,37 +61,111 @@ int rename_file(const std::string& from, const std::string& to, bool replace) {
   return std::rename(from.c_str(), to.c_str());
 }
 
+// What remove_partial_files() finds: no lock and no memory of its own, because a signal may come at any instruction. A
+// path too long or beyond the last slot is not found.
+enum class SlotState : int { free, being_written, file, folder };
+struct Slot {
+  std::atomic<SlotState> state{SlotState::free};
+  std::array<char, PATH_MAX> path{};
+};
+constexpr std::size_t kSlots = 64;
+static_assert(std::atomic<SlotState>::is_always_lock_free);
+std::array<Slot, kSlots> g_slots;
+
+std::size_t take_slot(const std::string& path, SlotState state) {
+  for (std::size_t i = 0; i < kSlots && path.size() < PATH_MAX; ++i) {
+    SlotState expected = SlotState::free;
+    if (!g_slots[i].state.compare_exchange_strong(expected, SlotState::being_written)) continue;
+    std::memcpy(g_slots[i].path.data(), path.c_str(), path.size() + 1);
+    g_slots[i].state = state;
+    return i;
+  }
+  return kSlots;
+}
+
+void leave_slot(std::size_t slot) {
+  if (slot < kSlots) g_slots[slot].state = SlotState::free;
+}
+
+/// Twelve letters that nobody can foresee: who may write to the folder could have made links of the names to come.
+std::string random_letters() {
+  constexpr std::string_view kLetters = "abcdefghijklmnopqrstuvwxyz234567";
+  std::random_device source;
+  std::string out;
+  for (int i = 0; i < 12; ++i) out += kLetters[source() % kLetters.size()];
+  return out;
+}
+
+const char* kind_of(mode_t mode) {
+  if (S_ISDIR(mode)) return "a folder";
+  if (S_ISFIFO(mode)) return "a FIFO";
+  return S_ISSOCK(mode) ? "a socket" : "a device";
+}
+
+/// Of a link the file that it leads to, so that the link stays.
+std::string behind_links(const std::string& path) {
+  struct stat status {};
+  if (::lstat(path.c_str(), &status) != 0 || !S_ISLNK(status.st_mode)) return path;
+  char* const real = ::realpath(path.c_str(), nullptr);
+  if (real == nullptr) return path;
+  std::string out = real;
+  std::free(real);
+  return out;
+}
+
 }  // namespace
 
-Result<AtomicFile> AtomicFile::create(const std::string& path, bool replace) {
+Result<void> may_create(const std::string& path, bool replace) {
   struct stat status {};
+  if (path.empty()) return fail(ErrorKind::usage, "the output has an empty name", {}, "name a file");
   if (::stat(path.c_str(), &status) == 0) {
-    if (S_ISDIR(status.st_mode)) return fail(ErrorKind::usage, "is a directory", path, "give a file name");
-    if (!replace) return exists(path);
+    if (S_ISREG(status.st_mode) && !replace) return exists(path);
+    if (!S_ISREG(status.st_mode))
+      return fail(ErrorKind::usage, fmt::format("is {}, and no file", kind_of(status.st_mode)), path,
+                  S_ISDIR(status.st_mode) ? "name a file in it" : "name a file");
+  } else if (::lstat(path.c_str(), &status) == 0) {
+    return fail(ErrorKind::usage, "is a link to a file that is not there", path, "name the file");
   }
+  const std::string directory = directory_of(behind_links(path));
+  if (::access(directory.c_str(), W_OK | X_OK) == 0 && ::stat(directory.c_str(), &status) == 0 &&
+      S_ISDIR(status.st_mode))
+    return {};
+  return fail(ErrorKind::input, fmt::format("cannot create a file here: {}", reason(errno != 0 ? errno : ENOTDIR)),
+              path, "check that the directory exists and can be written to");
+}
+
+Result<AtomicFile> AtomicFile::create(const std::string& path, bool replace) {
+  FORESHARD_TRY(may_create(path, replace));
+  std::string real = behind_links(path);
   for (int attempt = 0; attempt < 100; ++attempt) {
-    std::string temporary = fmt::format("{}.partial-{}-{}", path, ::getpid(), attempt);
+    std::string temporary = fmt::format("{}.partial-{}", real, random_letters());
+    const std::size_t slot = take_slot(temporary, SlotState::file);
     const int file = ::open(temporary.c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0666);
     if (file >= 0) {
       ::close(file);
-      return AtomicFile(path, std::move(temporary), replace);
+      return AtomicFile(std::move(real), std::move(temporary), replace, slot);
     }
+    const int error = errno;
+    leave_slot(slot);
+    errno = error;
     if (errno != EEXIST) break;
   }
   return fail(ErrorKind::input, fmt::format("cannot create a file here: {}", reason(errno)), path,
               "check that the directory exists and can be written to");
 }
 
-AtomicFile::AtomicFile(std::string path, std::string temporary_path, bool replace)
-    : path_(std::move(path)), temporary_path_(std::move(temporary_path)), replace_(replace) {}
+AtomicFile::AtomicFile(std::string path, std::string temporary_path, bool replace, std::size_t slot)
+    : path_(std::move(path)), temporary_path_(std::move(temporary_path)), replace_(replace), slot_(slot) {}
 
 AtomicFile::AtomicFile(AtomicFile&& other) noexcept
     : path_(std::move(other.path_)),
       temporary_path_(std::exchange(other.temporary_path_, {})),
-      replace_(other.replace_) {}
+      replace_(other.replace_),
+      slot_(std::exchange(other.slot_, kSlots)) {}
 
 AtomicFile::~AtomicFile() {
   if (!temporary_path_.empty()) ::unlink(temporary_path_.c_str());
+  leave_slot(slot_);
 }
 
 Result<void> AtomicFile::commit() {
@@ -95,9 +176,40 @@ Result<void> AtomicFile::commit() {
     return fail(ErrorKind::input, fmt::format("cannot be renamed into place: {}", reason(errno)), path_);
   }
   temporary_path_.clear();
+  leave_slot(std::exchange(slot_, kSlots));
   // The rename has happened; that it survives a power cut is as much as the file system offers.
   static_cast<void>(make_durable(directory_of(path_), O_RDONLY | O_DIRECTORY));
   return {};
+}
+
+Result<NewFolder> NewFolder::create(const std::string& path) {
+  std::error_code error;
+  if (std::filesystem::is_directory(path, error)) return NewFolder({}, kSlots);
+  std::filesystem::create_directories(path, error);
+  if (!std::filesystem::is_directory(path, error))
+    return fail(ErrorKind::usage, "is no folder and cannot become one", path, "name a folder");
+  return NewFolder(path, take_slot(path, SlotState::folder));
+}
+
+NewFolder::NewFolder(std::string path, std::size_t slot) : path_(std::move(path)), slot_(slot) {}
+
+NewFolder::NewFolder(NewFolder&& other) noexcept
+    : path_(std::exchange(other.path_, {})), slot_(std::exchange(other.slot_, kSlots)) {}
+
+NewFolder::~NewFolder() {
+  if (!path_.empty()) ::rmdir(path_.c_str());
+  leave_slot(slot_);
+}
+
+void NewFolder::keep() {
+  path_.clear();
+  leave_slot(std::exchange(slot_, kSlots));
+}
+
+void remove_partial_files() noexcept {
+  for (const SlotState kind : {SlotState::file, SlotState::folder})  // a folder goes when it is empty
+    for (const Slot& slot : g_slots)
+      if (slot.state == kind) kind == SlotState::file ? ::unlink(slot.path.data()) : ::rmdir(slot.path.data());
 }
 
 }  // namespace foreshard::traces

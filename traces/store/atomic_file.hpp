@@ -1,19 +1,27 @@
 // A file that appears under its name only when it is whole.
 //
 // Used by traces/store and by verbs that write other files. Write to temporary_path(), then commit(): the bytes are
-// made durable (fsync) and the file is renamed. Destroyed without commit, the temporary file is removed. POSIX.
+// made durable (fsync) and the file is renamed. Destroyed without commit, the temporary file is removed; a handler of
+// signals that ends the process calls remove_partial_files(). POSIX.
 #pragma once
 
+#include <cstddef>
 #include <string>
 
 #include "core/base/error.hpp"
 
 namespace foreshard::traces {
 
+/// Whether a file can be created as `path`, or, with `replace`, take the place of one: found out before the work.
+/// Errors: usage for a directory, a device or a FIFO (renaming a file over it would end it, also with `replace`), a
+/// link to nothing, a file that is there without `replace`; input for a directory that is not there or cannot be
+/// written to.
+[[nodiscard]] Result<void> may_create(const std::string& path, bool replace);
+
 class AtomicFile {
  public:
-  /// Creates an empty temporary file in the directory of `path`, with a name no other writer has.
-  /// Fails (usage) when `path` exists and `replace` is not set.
+  /// Creates an empty temporary file beside `path`, or beside the file that `path` is a link to, with a name that
+  /// nobody can foresee. Errors: those of may_create().
   [[nodiscard]] static Result<AtomicFile> create(const std::string& path, bool replace);
 
   AtomicFile(AtomicFile&& other) noexcept;
@@ -24,11 +32,33 @@ class AtomicFile {
   [[nodiscard]] Result<void> commit();
 
  private:
-  AtomicFile(std::string path, std::string temporary_path, bool replace);
+  AtomicFile(std::string path, std::string temporary_path, bool replace, std::size_t slot);
 
   std::string path_;
   std::string temporary_path_;  ///< empty: nothing left to remove
   bool replace_;
+  std::size_t slot_;  ///< of remove_partial_files()
 };
+
+/// A folder that goes again when the files for it were not all written.
+class NewFolder {
+ public:
+  /// Creates it with its parents where it is not there. Errors: usage, where it is something else or cannot be made.
+  [[nodiscard]] static Result<NewFolder> create(const std::string& path);
+
+  NewFolder(NewFolder&& other) noexcept;
+  NewFolder& operator=(NewFolder&&) = delete;
+  ~NewFolder();
+  void keep();
+
+ private:
+  NewFolder(std::string path, std::size_t slot);
+
+  std::string path_;  ///< empty: it was there, or is to stay
+  std::size_t slot_;
+};
+
+/// Removes the temporary files and new folders of this process, of whatever thread. Async-signal-safe.
+void remove_partial_files() noexcept;
 
 }  // namespace foreshard::traces

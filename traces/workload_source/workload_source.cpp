@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <cerrno>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <string_view>
+#include <system_error>
 
 #include "core/base/suggest.hpp"
 #include "core/models/presets.hpp"
@@ -105,8 +107,10 @@ Result<Source> from_folder(const std::string& path) {
 
 /// Not there: a name that was meant for a preset, or a path.
 tl::unexpected<Error> missing(const std::string& text) {
-  if (text.find_first_of("/\\") != std::string::npos || text.find(".json") != std::string::npos)
-    return fail(ErrorKind::input, "cannot be opened", text, std::string(kKinds));
+  const std::string reason = std::generic_category().message(errno);
+  if (fs::exists(fs::symlink_status(text)) || text.find_first_of("/\\") != std::string::npos ||
+      text.find(".json") != std::string::npos)
+    return fail(ErrorKind::input, "cannot be opened: " + reason, text, std::string(kKinds));
   const std::vector<std::string> names = preset_names();
   const std::vector<std::string_view> known(names.begin(), names.end());
   const auto near = nearest(text, known);
