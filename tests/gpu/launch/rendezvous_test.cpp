@@ -109,7 +109,7 @@ TEST_CASE("ranks in two network name spaces") {
       "ip -n fs-b link set lo up";
   const std::string take_down = "ip netns del fs-a; ip netns del fs-b";
   if (std::system(("(" + set_up + ") 2>/dev/null").c_str()) != 0) {
-    (void)std::system(("(" + take_down + ") 2>/dev/null").c_str());
+    [[maybe_unused]] const int gone = std::system(("(" + take_down + ") 2>/dev/null").c_str());
     FORESHARD_SKIP("no network name spaces can be made here (root, iproute2)");
   }
   for (const std::string fault : {"none", "memory", "hang"}) {

@@ -127,7 +127,8 @@ TEST_CASE("Snapshot: every kind of entry, state and number comes back") {
                              {action * 1'000'000'000'000},
                              {}});
   for (const Bytes size : {Bytes{255}, Bytes{256}, Bytes{65535}, Bytes{65536}, Bytes{1} << 31, Bytes{1} << 62})
-    run.allocator.push_back({AllocatorAction::segment_alloc, ~Address{0} - size, size, kComputeStream, {-5000}, {}});
+    run.allocator.push_back(
+        {AllocatorAction::segment_alloc, ~Address{0} - size, size, kComputeStream, run.allocator.back().time, {}});
   SnapshotSegment segment;
   segment.address = 4096;
   segment.total_size = 3 * 512;
