@@ -189,7 +189,7 @@ Result<int> export_tables(const ExportOptions& options, Console& console) {
     bytes += sink->written();
     FORESHARD_TRY(sink->finish());
   }
-  for (traces::AtomicFile& file : files) FORESHARD_TRY(file.commit());
+  FORESHARD_TRY(traces::AtomicFile::commit_all(files));
   folder->keep();
   console.note(fmt::format("wrote {} tables to {} ({})", files.size(), options.output, format_bytes(bytes)));
   return kDone;

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/core.h>
+#include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -168,18 +169,34 @@ AtomicFile::~AtomicFile() {
   leave_slot(slot_);
 }
 
-Result<void> AtomicFile::commit() {
-  if (!make_durable(temporary_path_, O_RDONLY))
-    return fail(ErrorKind::input, fmt::format("cannot be made durable: {}", reason(errno)), path_);
+Result<void> AtomicFile::take_name() {
   if (rename_file(temporary_path_, path_, replace_) != 0) {
     if (errno == EEXIST) return exists(path_);
     return fail(ErrorKind::input, fmt::format("cannot be renamed into place: {}", reason(errno)), path_);
   }
   temporary_path_.clear();
   leave_slot(std::exchange(slot_, kSlots));
-  // The rename has happened; that it survives a power cut is as much as the file system offers.
-  static_cast<void>(make_durable(directory_of(path_), O_RDONLY | O_DIRECTORY));
   return {};
+}
+
+Result<void> AtomicFile::commit() {
+  return commit_all({this, 1});
+}
+
+Result<void> AtomicFile::commit_all(std::span<AtomicFile> files) {
+  for (const AtomicFile& file : files)
+    if (!make_durable(file.temporary_path_, O_RDONLY))
+      return fail(ErrorKind::input, fmt::format("cannot be made durable: {}", reason(errno)), file.path_);
+  sigset_t all{}, before{};
+  sigfillset(&all);
+  pthread_sigmask(SIG_BLOCK, &all, &before);
+  Result<void> named;
+  for (AtomicFile& file : files)
+    if (named) named = file.take_name();
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  // The renames have happened; that they survive a power cut is as much as the file system offers.
+  if (!files.empty()) static_cast<void>(make_durable(directory_of(files.front().path_), O_RDONLY | O_DIRECTORY));
+  return named;
 }
 
 Result<NewFolder> NewFolder::create(const std::string& path) {

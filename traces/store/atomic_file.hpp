@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstddef>
+#include <span>
 #include <string>
 
 #include "core/base/error.hpp"
@@ -30,8 +31,11 @@ class AtomicFile {
 
   [[nodiscard]] const std::string& temporary_path() const { return temporary_path_; }
   [[nodiscard]] Result<void> commit();
+  /// Of one folder: each is made durable before the first takes its name, and no signal comes between the names.
+  [[nodiscard]] static Result<void> commit_all(std::span<AtomicFile> files);
 
  private:
+  [[nodiscard]] Result<void> take_name();
   AtomicFile(std::string path, std::string temporary_path, bool replace, std::size_t slot);
 
   std::string path_;

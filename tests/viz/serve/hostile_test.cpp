@@ -152,3 +152,24 @@ TEST_CASE("endless questions at once: the page is served meanwhile, further ques
   CHECK(refused == 7);
   CHECK(ended == 3);
 }
+
+TEST_CASE("an answer that nobody reads counts as a question until it is") {
+  ServerOptions options;
+  options.questions = 1;
+  const Served served({stored_run()}, options);
+  // More than the socket's buffers take.
+  const std::string sql =
+      "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i+1 FROM n) SELECT hex(zeroblob(4000)) FROM n";
+  const std::string text =
+      "POST /run/0/sql HTTP/1.1\r\nHost: " + served.host() +
+      "\r\nContent-Type: application/sql\r\nConnection: close\r\nContent-Length: " + std::to_string(sql.size()) +
+      "\r\n\r\n" + sql;
+  {
+    const Line slow(served.port());
+    slow.say(text);
+    std::this_thread::sleep_for(milliseconds(1500));
+    CHECK(status(served.ask("SELECT 1")) == 503);
+  }
+  std::this_thread::sleep_for(milliseconds(300));
+  CHECK(status(served.ask("SELECT 1")) == 200);
+}
