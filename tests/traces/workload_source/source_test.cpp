@@ -47,7 +47,7 @@ TEST_CASE("names that are nothing get the nearest preset; paths do not") {
   CHECK(refused({"llama-8"}).hint == "did you mean 'llama-8b'?");
   CHECK(refused({"zzzzzz"}).hint.starts_with("presets: "));
   const Error path = refused({"models/llama-8/config.json"});
-  CHECK(path.what == "cannot be opened");
+  CHECK(path.what == "cannot be opened: No such file or directory");
   CHECK(path.hint.find("safetensors") != std::string::npos);
 }
 
