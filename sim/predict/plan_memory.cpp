@@ -93,7 +93,8 @@ Result<void> add_peak_range(const Workload& adapted, const MachineProfile& machi
   if (!p.peaks_depend_on_time || p.out_of_memory) return {};
   simulation.steps.record = false;
   const double planned = simulation.options.host_scale;
-  const double range = 1 + machine.prediction.host_speed_range;
+  const double range =
+      1 + (from_model(adapted) ? std::expm1(machine.prediction.model_host) : machine.prediction.host_speed_range);
   const double fast = std::min(p.host_scale.factor, planned) / range;
   const double slow = std::max(p.host_scale.recorded_factor, planned) * range;
   for (int i = 0; i < kHostSpeeds; ++i) {
