@@ -3,27 +3,13 @@
 #include "core/allocator/replay.hpp"
 #include "sim/predict/predict.hpp"
 #include "tests/property/timed_workload.hpp"
+#include "tests/random_units.hpp"
 #include "traces/export/byte_sink.hpp"
 #include "traces/export/snapshot_pickle.hpp"
 #include "traces/pytorch/snapshot_file.hpp"
 
 namespace foreshard::test {
 namespace {
-
-std::vector<Unit> large_units() {
-  std::vector<Unit> units;
-  const int count = *rc::gen::inRange(2, 6);
-  for (int u = 0; u < count; ++u) {
-    Unit unit{u == 0 ? "" : fmt::format("layers.{}", u - 1), {}};
-    const int parameters = *rc::gen::inRange(1, 4);
-    for (int p = 0; p < parameters; ++p)
-      unit.parameters.push_back({fmt::format("p{}", p),
-                                 {*rc::gen::inRange<std::int64_t>(1, 8192), *rc::gen::inRange<std::int64_t>(1, 8192)},
-                                 DType::float32});
-    units.push_back(unit);
-  }
-  return units;
-}
 
 std::string any_options() {
   const auto one_of = [](const std::vector<std::string>& values) {
@@ -55,7 +41,7 @@ TEST_CASE("a plan under any allocator options replays without a difference") {
   CHECK(rc::check("a plan's requests, replayed", [&] {
     Settings wanted = random_settings();
     wanted.all_gather = Transport::nccl;  // an oom entry does not say which pool was asked
-    const Workload w = timed_workload(wanted, large_units());
+    const Workload w = timed_workload(wanted, random_units({1, 8192}, {1, 8192}));
     const auto free = sim::predict(w, *machine, {wanted, {}, 3});
     RC_ASSERT(free.has_value());
     // A limit at, above or below what the plan takes without one; below: it retries, collects, or runs out of memory.

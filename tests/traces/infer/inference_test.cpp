@@ -7,6 +7,7 @@
 #include "core/fsdp/unit_plan.hpp"
 #include "core/settings/settings_table.hpp"
 #include "tests/core/adapt/small_program.hpp"
+#include "tests/random_units.hpp"
 #include "tests/traces/capture/memory/recording.hpp"
 #include "traces/infer/fitted_buffers.hpp"
 #include "traces/infer/fitted_optimizer.hpp"
@@ -228,21 +229,6 @@ TEST_CASE("one gather block that comes back late was marked by record_stream, an
   }
 }
 
-std::vector<Unit> random_units() {
-  std::vector<Unit> units;
-  const int count = *rc::gen::inRange(2, 6);
-  for (int u = 0; u < count; ++u) {
-    Unit unit{u == 0 ? "" : fmt::format("layers.{}", u - 1), {}};
-    const int parameters = *rc::gen::inRange(1, 4);
-    for (int p = 0; p < parameters; ++p)
-      unit.parameters.push_back({fmt::format("p{}", p),
-                                 {*rc::gen::inRange<std::int64_t>(1, 40), *rc::gen::inRange<std::int64_t>(8, 3000)},
-                                 DType::float32});
-    units.push_back(unit);
-  }
-  return units;
-}
-
 Settings random_settings() {
   Settings s = mixed();
   s.gpus = *rc::gen::element(2U, 4U);
@@ -259,7 +245,7 @@ Settings random_settings() {
 
 TEST_CASE("any recording gives its settings and parameters back") {
   const bool holds = rc::check("infer(record(units, settings)) is units and settings", [] {
-    const std::vector<Unit> units = random_units();
+    const std::vector<Unit> units = foreshard::test::random_units({1, 40}, {8, 3000});
     const Settings settings = random_settings();
     const Workload original = small_workload(settings, units);
     const Inference found = inferred(original, settings);

@@ -3,6 +3,7 @@
 
 #include "core/adapt/adapt.hpp"
 #include "tests/core/adapt/small_program.hpp"
+#include "tests/random_units.hpp"
 #include "tests/traces/capture/memory/recording.hpp"
 #include "traces/capture/capture.hpp"
 
@@ -302,21 +303,6 @@ TEST_CASE("gradients and input casts are told from the user's other blocks") {
   CHECK(difference(facts(found->workload.steps[1]), facts(original.steps[1])).empty());
 }
 
-std::vector<Unit> random_units() {
-  std::vector<Unit> units;
-  const int count = *rc::gen::inRange(2, 6);
-  for (int u = 0; u < count; ++u) {
-    Unit unit{u == 0 ? "" : fmt::format("layers.{}", u - 1), {}};
-    const int parameters = *rc::gen::inRange(1, 4);
-    for (int p = 0; p < parameters; ++p)
-      unit.parameters.push_back({fmt::format("p{}", p),
-                                 {*rc::gen::inRange<std::int64_t>(1, 40), *rc::gen::inRange<std::int64_t>(1, 3000)},
-                                 DType::float32});
-    units.push_back(unit);
-  }
-  return units;
-}
-
 Settings random_settings() {
   Settings s = mixed();
   s.gpus = *rc::gen::element(2U, 4U);
@@ -335,7 +321,7 @@ Settings random_settings() {
 
 TEST_CASE("a capture at any settings plans any other as the program itself would run") {
   const bool holds = rc::check("capture(A) planned at B is the program at B", [] {
-    const std::vector<Unit> units = random_units();
+    const std::vector<Unit> units = foreshard::test::random_units({1, 40}, {1, 3000});
     const Settings a = random_settings();
     Settings b = random_settings();
     b.gpus = a.gpus;
