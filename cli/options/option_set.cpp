@@ -4,12 +4,14 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cstdlib>
 #include <filesystem>
 #include <map>
 #include <stdexcept>
 #include <utility>
 
 #include "cli/options/options.hpp"
+#include "traces/store/store.hpp"
 
 namespace foreshard::cli {
 
@@ -247,6 +249,11 @@ std::vector<OptionFacts> OptionSet::options() const {
 
 void add_common_options(OptionSet& options, bool& quiet) {
   options.add_flag("-q,--quiet", quiet, "no notes and no progress on stderr");
+  const auto read_as_they_are = [](bool set) {
+    if (set) ::setenv(traces::kUnverifiedVariable, "1", 1);  // of this process and those that it starts
+  };
+  options.add_flag("--unverified", read_as_they_are,
+                   "read stores as they are, also where they were changed or damaged");
 }
 
 }  // namespace foreshard::cli

@@ -126,7 +126,7 @@ class OptionSet {
   std::unique_ptr<Parts> parts_;
 };
 
-/// -q, which every verb has.
+/// -q and --unverified, which every verb has.
 void add_common_options(OptionSet& options, bool& quiet);
 
 /// Adds an option whose text `parse` reads; its Error becomes the parse's, with what and hint.

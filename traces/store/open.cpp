@@ -5,6 +5,7 @@
 #include <array>
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <fstream>
 #include <map>
 #include <memory>
@@ -14,6 +15,7 @@
 #include <system_error>
 
 #include "traces/store/schema.hpp"
+#include "traces/store/seal.hpp"
 #include "traces/store/store.hpp"
 
 namespace foreshard::traces {
@@ -56,7 +58,8 @@ Result<void> check_header(const std::string& path) {
   return {};
 }
 
-Result<void> check_identity(Connection& connection) {
+/// The store's schema version.
+Result<std::int64_t> check_identity(Connection& connection) {
   const Result<std::int64_t> application = connection.integer("PRAGMA application_id");
   FORESHARD_TRY(application);
   if (*application != kApplicationId)
@@ -64,13 +67,13 @@ Result<void> check_identity(Connection& connection) {
                 "give the file that plan, run or import wrote with -o");
   const Result<std::int64_t> version = connection.integer("PRAGMA user_version");
   FORESHARD_TRY(version);
-  if (*version != kSchemaVersion)
+  if (*version < kOldestSchemaVersion || *version > kSchemaVersion)
     return fail(
         ErrorKind::input,
         fmt::format("the store has schema version {}, and this foreshard reads version {}", *version, kSchemaVersion),
         connection.path(),
         *version > kSchemaVersion ? "read it with a newer foreshard" : "make it again with this foreshard");
-  return {};
+  return version;
 }
 
 /// Whether every table is a table (a view or virtual table in its place could stand for anything: those have
@@ -120,6 +123,13 @@ Result<void> take_our_views(Connection& connection) {
   return connection.execute(ours);
 }
 
+Result<void> check_unchanged(const std::string& path, std::int64_t version) {
+  const char* unverified = std::getenv(kUnverifiedVariable);
+  if (unverified != nullptr && *unverified != '\0') return {};
+  FORESHARD_TRY(check_beside(path));
+  return version < kSealedSchemaVersion ? Result<void>() : check_seal(path);
+}
+
 }  // namespace
 
 bool starts_as_store(std::string_view first_bytes) {
@@ -138,6 +148,7 @@ Result<Connection> open_store(const std::string& path) {
   Result<Connection> connection = Connection::open(path, OpenMode::read);
   if (!connection) return connection;
   const Result<void> checked = check_identity(*connection)
+                                   .and_then([&](std::int64_t version) { return check_unchanged(path, version); })
                                    .and_then([&] { return check_tables(*connection); })
                                    .and_then([&] { return check_complete(*connection); })
                                    .and_then([&] { return take_our_views(*connection); });

@@ -14,8 +14,12 @@
 
 namespace foreshard::traces {
 
-/// PRAGMA user_version of a store. A reader refuses every other version.
-inline constexpr std::int32_t kSchemaVersion = 3;
+/// PRAGMA user_version of a store as it is written.
+inline constexpr std::int32_t kSchemaVersion = 4;
+/// A store of this version or a later one ends with a checksum of its contents (seal.hpp).
+inline constexpr std::int32_t kSealedSchemaVersion = 4;
+/// What a reader takes: from this version to kSchemaVersion.
+inline constexpr std::int32_t kOldestSchemaVersion = 3;
 /// PRAGMA application_id of a store: "fshd" in ASCII.
 inline constexpr std::int32_t kApplicationId = 0x66736864;
 /// Bytes of a database page; fixed so that equal runs give equal bytes.

@@ -16,6 +16,10 @@
 
 namespace foreshard::traces {
 
+/// A store whose bytes are not those that were written, or beside which another SQLite client left a journal, is
+/// refused (seal.hpp), unless this variable of the environment is set: it is then read as it is.
+inline constexpr const char* kUnverifiedVariable = "FORESHARD_UNVERIFIED";
+
 struct WriteOptions {
   bool force = false;  ///< replace a file that is already there
 };
@@ -28,7 +32,7 @@ struct WriteOptions {
 
 /// Reads a whole store, equal in every field to the run that was written. Refuses, as input errors,
 /// a file that is empty, not SQLite, of another program, of another schema version, cut short, without
-/// its completion mark, or with values that no run can have.
+/// its completion mark, changed since it was written, or with values that no run can have.
 [[nodiscard]] Result<Run> read_run(const std::string& path);
 
 /// Whether a file that starts with these bytes is a SQLite file, as every store is; 15 bytes settle it.

@@ -10,6 +10,7 @@
 #include "traces/store/row_writer.hpp"
 #include "traces/store/rows.hpp"
 #include "traces/store/schema.hpp"
+#include "traces/store/seal.hpp"
 #include "traces/store/sqlite.hpp"
 #include "traces/store/store.hpp"
 
@@ -161,7 +162,8 @@ Result<void> fill_file(const Run& run, const std::string& path) {
       .and_then([&] { return connection->execute(create_statements()); })
       .and_then([&] { return fill_tables(*connection, run); })
       .and_then([&] { return connection->execute("COMMIT"); })
-      .and_then([&] { return connection->close(); });
+      .and_then([&] { return connection->close(); })
+      .and_then([&] { return seal(path); });
 }
 
 /// What a store cannot hold so that it reads back equal.

@@ -12,6 +12,7 @@
 #include "tests/traces/store/run_sample.hpp"
 #include "traces/store/query.hpp"
 #include "traces/store/schema.hpp"
+#include "traces/store/seal.hpp"
 #include "traces/store/sqlite.hpp"
 #include "traces/store/store.hpp"
 
@@ -41,8 +42,15 @@ std::string tampered(const std::string& name, const std::string& sql) {
   INFO(sql << ": " << sqlite3_errmsg(raw));
   CHECK(code == SQLITE_OK);
   sqlite3_close(raw);
+  test::seal_again(path);
   return path;
 }
+
+/// Stores are read as they are while this lives.
+struct Unverified {
+  Unverified() { ::setenv(kUnverifiedVariable, "1", 1); }
+  ~Unverified() { ::unsetenv(kUnverifiedVariable); }
+};
 
 /// Both readers refuse the file, naming it and with these words.
 void check_refused(const std::string& path, const std::string& words) {
@@ -159,6 +167,7 @@ TEST_CASE("damaged bytes end in an answer", "[store]") {
     z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
     return z ^ (z >> 31);
   };
+  const Unverified unverified;
   int refused = 0;
   for (int i = 0; i < 300; ++i) {
     std::string copy = bytes;
@@ -169,6 +178,55 @@ TEST_CASE("damaged bytes end in an answer", "[store]") {
     if (!read) CHECK(read.error().kind == ErrorKind::input);
   }
   CHECK(refused > 0);
+}
+
+TEST_CASE("a flipped bit is seen, wherever it is", "[store]") {
+  const std::string path = path_of("sealed.db");
+  REQUIRE(write_run(full_run(), path, {.force = true}));
+  const std::string bytes = file_bytes(path);
+  CHECK(bytes.size() % kPageSize == kSealBytes);
+  CHECK(bytes.ends_with(" \n"));
+  const std::string flipped = path_of("flipped.db");
+  for (std::size_t i = 0; i < bytes.size(); i += 997) {
+    std::string copy = bytes;
+    copy[i] = static_cast<char>(copy[i] ^ (1 << i % 8));
+    write_file(flipped, copy);
+    INFO(i);
+    CHECK_FALSE(read_run(flipped));
+    CHECK_FALSE(query(flipped, "SELECT 1"));
+  }
+  write_file(flipped, bytes.substr(0, bytes.size() - kSealBytes));
+  check_refused(flipped, "has no checksum of its contents at its end");
+  std::string other = bytes;
+  other[other.size() / 2] ^= 1;
+  write_file(flipped, other);
+  check_refused(flipped, "its contents are not those that were written");
+}
+
+TEST_CASE("what another SQLite client left beside a store is refused by its name", "[store]") {
+  const std::string path = path_of("beside.db");
+  REQUIRE(write_run(full_run(), path, {.force = true}));
+  for (const std::string suffix : {"-journal", "-wal"}) {
+    write_file(path + suffix, "");  // what a client leaves that is done
+    CHECK(read_run(path));
+    write_file(path + suffix, std::string(512, '\0'));
+    CHECK(read_run(path));
+    write_file(path + suffix, "\xd9\xd5\x05\xf9 …");
+    check_refused(path, "beside.db" + suffix + " lies beside it");
+    const Unverified unverified;
+    CHECK(read_run(path));
+    std::filesystem::remove(path + suffix);
+  }
+}
+
+TEST_CASE("a store from before there was a checksum is read", "[store]") {
+  const std::string path = tampered("old.db", "PRAGMA user_version=3");
+  std::filesystem::resize_file(path, std::filesystem::file_size(path) - kSealBytes);
+  CHECK(read_run(path).value().device_ops.size() == full_run().device_ops.size());
+  write_file(path + "-wal", "\x37\x7f\x06\x82 …");
+  check_refused(path, "old.db-wal lies beside it");
+  std::filesystem::remove(path + "-wal");
+  check_refused(tampered("older.db", "PRAGMA user_version=2"), "schema version 2, and this foreshard reads version");
 }
 
 TEST_CASE("files that are not a store of this version", "[store]") {

@@ -1,8 +1,12 @@
 #include "tests/traces/store/run_sample.hpp"
 
+#include <filesystem>
 #include <tuple>
 
+#include "tests/catch.hpp"
 #include "tests/temporary_folder.hpp"
+#include "traces/store/schema.hpp"
+#include "traces/store/seal.hpp"
 
 namespace foreshard::traces::test {
 namespace {
@@ -233,6 +237,12 @@ std::string difference(const Run& x, const Run& y) {
 std::string path_of(const std::string& name) {
   static const foreshard::test::TemporaryFolder kFolder;
   return kFolder.file(name);
+}
+
+void seal_again(const std::string& path) {
+  // What is behind SQLite's pages is shorter than one.
+  std::filesystem::resize_file(path, std::filesystem::file_size(path) / kPageSize * kPageSize);
+  REQUIRE(seal(path));
 }
 
 }  // namespace foreshard::traces::test

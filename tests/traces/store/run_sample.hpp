@@ -17,4 +17,7 @@ namespace foreshard::traces::test {
 /// A path of this name in a temporary folder of the process, which goes when it ends.
 [[nodiscard]] std::string path_of(const std::string& name);
 
+/// Gives a store that SQLite changed the checksum of what it is now, as if it had been written so.
+void seal_again(const std::string& path);
+
 }  // namespace foreshard::traces::test

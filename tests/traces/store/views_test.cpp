@@ -113,6 +113,7 @@ TEST_CASE("a store that another foreshard wrote is asked through our views", "[s
     REQUIRE(store->execute("CREATE VIEW step_summary AS SELECT step, ts, dur FROM step"));
     REQUIRE(store->execute("DROP VIEW slices"));
   }
+  test::seal_again(path);
   const auto columns = query(path, "SELECT name, host_dur FROM step_summary");
   REQUIRE(columns);
   CHECK(columns->rows.size() == 2);
