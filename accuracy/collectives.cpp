@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
-#include <fstream>
 #include <iterator>
 #include <nlohmann/json.hpp>
 
@@ -11,6 +10,7 @@
 #include "core/base/strict_json.hpp"
 #include "sim/collectives/modelled_collectives.hpp"
 #include "traces/pytorch/json_object.hpp"
+#include "traces/pytorch/text_file.hpp"
 
 namespace foreshard::accuracy {
 namespace {
@@ -75,9 +75,9 @@ Result<std::vector<CollectiveRow>> check_collectives(const std::string& folder, 
   const sim::ModelledCollectives cost(machine);
   std::vector<CollectiveRow> rows;
   for (const std::string& path : files) {
-    std::ifstream file(path, std::ios::binary);
-    const std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-    const auto json = parse_strict_ordered_json(text, path);
+    const auto text = traces::read_text(path);
+    FORESHARD_TRY(text);
+    const auto json = parse_strict_ordered_json(*text, path);
     FORESHARD_TRY(json);
     if (!json->is_array())
       return fail(ErrorKind::input, "an array is needed, this is " + traces::describe(*json), path);

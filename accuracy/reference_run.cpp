@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
 #include <iterator>
 #include <nlohmann/json.hpp>
 #include <numeric>
@@ -17,6 +16,7 @@
 #include "traces/model_files/hf_config.hpp"
 #include "traces/pytorch/about.hpp"
 #include "traces/pytorch/json_object.hpp"
+#include "traces/pytorch/text_file.hpp"
 
 namespace foreshard::accuracy {
 namespace {
@@ -28,10 +28,9 @@ constexpr std::size_t kWarmUp = Measured::kWarmUp;
 constexpr std::size_t kFewestSteps = 4;  // that have a second smallest and a second largest
 
 Result<traces::OrderedJson> read_object(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) return fail(ErrorKind::input, "cannot be opened", path);
-  const std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-  auto json = parse_strict_ordered_json(text, path);
+  const auto text = traces::read_text(path);
+  FORESHARD_TRY(text);
+  auto json = parse_strict_ordered_json(*text, path);
   if (json && !json->is_object())
     return fail(ErrorKind::input, "an object is needed, this is " + traces::describe(*json), path);
   return json;

@@ -2,8 +2,6 @@
 
 #include <fmt/core.h>
 
-#include <cerrno>
-#include <cstring>
 #include <filesystem>
 #include <fstream>
 
@@ -45,20 +43,6 @@ Error in_file(Error error, const std::string& path) {
   if (error.where.starts_with(path)) return error;
   error.where = error.where.empty() ? path : path + ", " + error.where;
   return error;
-}
-
-Result<std::string> read_text(const std::string& path) {
-  constexpr std::uintmax_t kMax = 64 * kMiB;
-  std::ifstream file(path, std::ios::binary);
-  if (!file) return fail(ErrorKind::input, fmt::format("cannot be read: {}", std::strerror(errno)), path);
-  std::string text;
-  char buffer[65536];
-  while (file.read(buffer, sizeof buffer) || file.gcount() > 0) {
-    text.append(buffer, static_cast<std::size_t>(file.gcount()));
-    if (text.size() > kMax) return fail(ErrorKind::input, "is larger than 64 MiB", path, "is it the right file?");
-  }
-  if (file.bad()) return fail(ErrorKind::input, "cannot be read to its end", path);
-  return text;
 }
 
 }  // namespace foreshard::cli

@@ -23,7 +23,4 @@ namespace foreshard::cli {
 /// The error with the file before its place, where that does not name it: "run.db, event 12".
 [[nodiscard]] Error in_file(Error error, const std::string& path);
 
-/// The whole of a small text file (settings, prefetch lists), at most 64 MiB.
-[[nodiscard]] Result<std::string> read_text(const std::string& path);
-
 }  // namespace foreshard::cli

@@ -3,6 +3,7 @@
 #include "cli/options/option_set.hpp"
 #include "cli/options/options.hpp"
 #include "core/settings/settings_table.hpp"
+#include "traces/pytorch/text_file.hpp"
 
 namespace foreshard::cli {
 
@@ -34,7 +35,7 @@ Result<GivenRanges> RangeOptions::ranges() const {
     for (const std::string& text : given->texts) {
       std::string value = text;
       if (given->is_file) {
-        const auto content = read_text(text);
+        const auto content = traces::read_text(text);
         FORESHARD_TRY(content);
         value = *content;
       }

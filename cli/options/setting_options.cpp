@@ -5,6 +5,7 @@
 #include "cli/options/option_set.hpp"
 #include "cli/options/options.hpp"
 #include "core/settings/settings_table.hpp"
+#include "traces/pytorch/text_file.hpp"
 
 namespace foreshard::cli {
 
@@ -41,7 +42,7 @@ Result<Settings> SettingOptions::apply(Settings settings) const {
          i < given->values.size(); ++i) {
       std::string value = given->values[i];
       if (given->is_file) {
-        const auto text = read_text(value);
+        const auto text = traces::read_text(value);
         FORESHARD_TRY(text);
         value = *text;
       }

@@ -8,6 +8,7 @@
 #include "cli/options/options.hpp"
 #include "core/models/presets.hpp"
 #include "core/workload/workload_names.hpp"
+#include "traces/pytorch/text_file.hpp"
 
 namespace foreshard::cli {
 namespace {
@@ -73,7 +74,7 @@ bool is_profile_file(std::string_view machine) {
 }
 
 Result<std::string> profile_text(const std::string& machine) {
-  if (is_profile_file(machine)) return read_text(machine);
+  if (is_profile_file(machine)) return traces::read_text(machine);
   return sim::builtin_profile_json(machine).map([](std::string_view json) { return std::string(json); });
 }
 

@@ -3,7 +3,7 @@
 #include <fmt/core.h>
 
 #include <ctime>
-#include <fstream>
+#include <filesystem>
 #include <iterator>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -18,6 +18,7 @@
 #include "cli/verbs/verbs.hpp"
 #include "sim/machine/profile.hpp"
 #include "sim/sweep/for_each.hpp"
+#include "traces/pytorch/text_file.hpp"
 
 namespace foreshard::cli {
 namespace {
@@ -107,10 +108,10 @@ Result<AccuracyResult> measure(const AccuracyOptions& options, const sim::Machin
 
 /// The rows of earlier folders stay, those of this one take their places.
 Result<void> update_interval_rows(const std::string& path, AccuracyResult& result) {
-  std::ifstream file(path, std::ios::binary);
-  if (file) {
-    const std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-    auto before = accuracy::read_interval_rows(text, path);
+  if (std::filesystem::exists(path)) {
+    const auto text = traces::read_text(path);
+    FORESHARD_TRY(text);
+    auto before = accuracy::read_interval_rows(*text, path);
     FORESHARD_TRY(before);
     result.all_interval_rows = accuracy::with_rows(std::move(*before), result.interval_rows);
   }

@@ -20,6 +20,7 @@
 #include "sim/machine/profile.hpp"
 #include "sim/predict/host_scale.hpp"
 #include "traces/import/file_digest.hpp"
+#include "traces/pytorch/text_file.hpp"
 #include "traces/store/atomic_file.hpp"
 #include "traces/store/store.hpp"
 #include "traces/workload_file/workload_file.hpp"
@@ -67,7 +68,7 @@ Result<sim::Measurements> read_input(const std::string& path, const sim::Machine
                                      const sim::ReadOptions& options) {
   auto read = [&]() -> Result<sim::Measurements> {
     if (traces::is_store(path)) return read_store(path, base);
-    const auto text = read_text(path);
+    const auto text = traces::read_text(path);
     FORESHARD_TRY(text);
     return sim::read_measurements(*text, path, options);
   }();

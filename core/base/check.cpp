@@ -42,6 +42,10 @@ std::string CheckContext::text() {
   return out;
 }
 
+CheckContext reading(const std::string& path) {
+  return {[](const void* of) { return "reading " + *static_cast<const std::string*>(of); }, &path};
+}
+
 void set_replay_command(int argc, const char* const* argv) {
   command().clear();
   for (int i = 0; i < argc; ++i) command() += (i == 0 ? "" : " ") + quoted(argv[i]);

@@ -1,15 +1,16 @@
-// What the program is doing, for the message of a failed FORESHARD_CHECK: which step and op of which rank at which
-// time, and the command that does it again. Runs are deterministic, so that the command is the whole replay.
+// What the program is doing, for the message of a failed FORESHARD_CHECK or of memory that ran out: which file it
+// reads, which step and op of which rank it is at, and the command that does it again. Runs are deterministic, so that
+// the command is the whole replay.
 //
-// Who: core/step says where a run is, main says the command; check.cpp prints both. A scope costs two pointers: its
-// text is made only when a check fails.
+// Who: readers say which file, core/step where a run is, main the command; check.cpp and main print them. A scope costs
+// two pointers: its text is made only when it is printed.
 #pragma once
 
 #include <string>
 
 namespace foreshard {
 
-/// While it lives, a check that fails in this thread prints describe(object). Scopes nest; they are left in the reverse
+/// While it lives, a failure in this thread prints describe(object). Scopes nest; they are left in the reverse
 /// order. `object` must outlive the scope.
 class CheckContext {
  public:
@@ -27,6 +28,9 @@ class CheckContext {
   const void* object_;
   const CheckContext* outer_;
 };
+
+/// While a file is read: "reading step.pickle". `path` must outlive it.
+[[nodiscard]] CheckContext reading(const std::string& path);
 
 /// The process's command line as a shell takes it, printed behind the scopes. To be set before threads are started.
 void set_replay_command(int argc, const char* const* argv);

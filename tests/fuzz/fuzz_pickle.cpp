@@ -31,8 +31,11 @@ void walk(const foreshard::traces::PlainDocument& document) {
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const foreshard::traces::PickleLimits limits{.value_bytes = 256 * foreshard::kMiB};
-  const auto pickle =
-      foreshard::traces::read_pickle(std::string(reinterpret_cast<const char*>(data), size), "input", limits);
+  auto source =
+      foreshard::traces::ByteSource::from_memory("input", std::string(reinterpret_cast<const char*>(data), size));
+  if (!source) return 0;
+  foreshard::traces::SourceWindow window(*source, 256 * foreshard::kMiB);
+  const auto pickle = foreshard::traces::read_pickle(window, limits);
   if (pickle) walk(pickle->document);
   return 0;
 }

@@ -4,8 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <filesystem>
-#include <fstream>
 #include <iterator>
 #include <nlohmann/json.hpp>
 
@@ -13,6 +11,7 @@
 #include "core/base/suggest.hpp"
 #include "core/models/limits.hpp"
 #include "traces/model_files/config_keys.hpp"
+#include "traces/pytorch/text_file.hpp"
 
 namespace foreshard::traces {
 namespace {
@@ -24,7 +23,7 @@ constexpr std::uint64_t kMaxVocab = std::uint64_t{1} << 26;
 constexpr std::uint64_t kMaxHeads = std::uint64_t{1} << 16;
 constexpr std::uint64_t kMaxExperts = 4096;
 constexpr std::uint64_t kMaxPositions = std::uint64_t{1} << 31;
-constexpr std::uintmax_t kLargestFile = std::uintmax_t{4} << 20;
+constexpr Bytes kLargestFile = 4 * kMiB;
 constexpr std::uint32_t kUsualSeq = 2048;
 
 /// A model_type: its generator (core/models/generate.cpp) and what its config.json leaves open. Defaults:
@@ -235,13 +234,9 @@ Result<ModelFile> parse_hf_config(const std::string& text, const std::string& na
 }
 
 Result<ModelFile> read_hf_config(const std::string& path, const std::string& given_name) {
-  std::ifstream file(path, std::ios::binary);
-  std::error_code error;
-  if (!file || std::filesystem::is_directory(path, error)) return fail(ErrorKind::input, "cannot be opened", path);
-  if (std::filesystem::file_size(path, error) > kLargestFile && !error)
-    return fail(ErrorKind::input, "is too large for a config.json (4 MiB)", path);
-  const std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-  return parse_hf_config(text, path, given_name);
+  const auto text = read_text(path, kLargestFile);
+  FORESHARD_TRY(text);
+  return parse_hf_config(*text, path, given_name);
 }
 
 }  // namespace foreshard::traces

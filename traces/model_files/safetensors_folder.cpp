@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <charconv>
 #include <filesystem>
-#include <fstream>
 #include <iterator>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -11,6 +10,7 @@
 
 #include "core/base/strict_json.hpp"
 #include "traces/model_files/safetensors.hpp"
+#include "traces/pytorch/text_file.hpp"
 
 namespace foreshard::traces {
 namespace {
@@ -19,7 +19,7 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kSuffix = ".safetensors";
 constexpr std::string_view kIndexSuffix = ".safetensors.index.json";
-constexpr std::uintmax_t kLargestIndex = 200'000'000;  // twice a header's most: names with their files
+constexpr Bytes kLargestIndex = 200'000'000;  // twice a header's most: names with their files
 
 using Tensors = std::vector<StoredTensor>;
 
@@ -113,13 +113,9 @@ Result<Tensors> read_files(const std::vector<std::string>& files, const std::str
 
 Result<Tensors> read_indexed(const std::string& folder, const std::string& index) {
   const std::string path = (fs::path(folder) / index).string();
-  std::error_code error;
-  std::ifstream stream(path, std::ios::binary);
-  if (!stream) return fail(ErrorKind::input, "cannot be opened", path);
-  if (fs::file_size(path, error) > kLargestIndex && !error)
-    return fail(ErrorKind::input, "is too large for an index", path);
-  const std::string text{std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>()};
-  const auto json = parse_strict_ordered_json(text, path);
+  const auto text = read_text(path, kLargestIndex);
+  FORESHARD_TRY(text);
+  const auto json = parse_strict_ordered_json(*text, path);
   FORESHARD_TRY(json);
   if (!json->is_object() || !json->contains("weight_map") || !json->at("weight_map").is_object())
     return fail(ErrorKind::input, "the object 'weight_map' is missing", path);

@@ -60,9 +60,9 @@ class Builder {
     return made;
   }
   PlainValue text(std::string_view value) {
-    if (value.size() > kSharedLength) return document_.make_copied_string(value);
+    if (value.size() > kSharedLength) return document_.make_string(value);
     if (auto it = shared_.find(value); it != shared_.end()) return it->second;
-    const PlainValue made = document_.make_copied_string(value);
+    const PlainValue made = document_.make_string(value);
     shared_.emplace(*document_.string(made), made);
     return made;
   }
@@ -73,12 +73,12 @@ class Builder {
 
 }  // namespace
 
-Result<PlainDocument> read_json_data(const std::string& text, const std::string& name) {
+Result<PlainDocument> read_json_data(std::string_view text, const std::string& name) {
   simdjson::dom::parser parser;
   simdjson::dom::element root;
   if (auto error = parser.allocate(std::max<std::size_t>(text.size(), 64), kDepth); error != simdjson::SUCCESS)
     return fail(ErrorKind::input, fmt::format("cannot parse the JSON: {}", simdjson::error_message(error)), name);
-  if (auto error = parser.parse(text).get(root); error != simdjson::SUCCESS)
+  if (auto error = parser.parse(text.data(), text.size()).get(root); error != simdjson::SUCCESS)
     return fail(ErrorKind::input, fmt::format("this is not valid JSON: {}", simdjson::error_message(error)), name,
                 "the file may be cut short; write it again");
   Builder builder;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "core/base/error.hpp"
 #include "traces/pytorch/plain_data.hpp"
@@ -9,6 +10,6 @@
 namespace foreshard::traces {
 
 /// Parses one JSON document. Equal short strings (keys, actions) share one entry. Nesting is limited to 64.
-[[nodiscard]] Result<PlainDocument> read_json_data(const std::string& text, const std::string& name);
+[[nodiscard]] Result<PlainDocument> read_json_data(std::string_view text, const std::string& name);
 
 }  // namespace foreshard::traces

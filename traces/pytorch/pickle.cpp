@@ -2,9 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
 #include <limits>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -21,38 +23,44 @@ constexpr std::size_t kContainerLimit = std::numeric_limits<std::uint32_t>::max(
 /// byte of input and adds a bounded number of values, so memory stays a small multiple of the input.
 class Machine {
  public:
-  Machine(std::string bytes, const std::string& name, const PickleLimits& limits)
-      : document_(std::move(bytes)), input_(document_.bytes()), name_(name), limits_(limits) {}
+  Machine(SourceWindow& source, const PickleLimits& limits) : source_(source), limits_(limits) {}
 
   Result<Pickle> run() {
     while (!stopped_) {
-      opcode_place_ = place_;
+      opcode_place_ = source_.place();
       FORESHARD_TRY(step());
       if (document_.value_bytes() + sizeof(PlainValue) * (stack_.size() + memo_.size()) > limits_.value_bytes)
         return fail_here(fmt::format("the values take more than {} bytes", limits_.value_bytes),
                          "raise the limit if the file is meant to be that large");
     }
-    Bytes trailing = 0;
-    for (std::size_t i = place_; i < input_.size(); ++i) trailing += input_[i] != 0 ? 1 : 0;
-    return Pickle{std::move(document_), protocol_, trailing};
+    const auto trailing = count_rest();
+    FORESHARD_TRY(trailing);
+    return Pickle{std::move(document_), protocol_, *trailing};
   }
 
  private:
   using Done = Result<void>;
 
   [[nodiscard]] tl::unexpected<Error> fail_here(std::string what, std::string hint = {}) const {
-    return fail(ErrorKind::input, std::move(what), fmt::format("{}, byte {}", name_, opcode_place_), std::move(hint));
+    return fail(ErrorKind::input, std::move(what), fmt::format("{}, byte {}", source_.name(), opcode_place_),
+                std::move(hint));
   }
-  [[nodiscard]] tl::unexpected<Error> cut_short() const {
-    return fail(ErrorKind::input, "the pickle is cut short", fmt::format("{}, byte {}", name_, input_.size()),
+  // Why take() gave nothing.
+  [[nodiscard]] tl::unexpected<Error> not_taken() {
+    if (failure_) return tl::unexpected(*failure_);
+    return fail(ErrorKind::input, "the pickle is cut short",
+                fmt::format("{}, byte {}", source_.name(), source_.place() + left_),
                 "copy the file again, or write it again: it is incomplete");
   }
 
-  // The next `count` bytes, or nothing when the input ends before.
+  // The next `count` bytes, valid until the next call; false when the input ends before or cannot be read.
   [[nodiscard]] bool take(std::uint64_t count, std::string_view& out) {
-    if (count > input_.size() - place_) return false;
-    out = input_.substr(place_, count);
-    place_ += count;
+    auto bytes = source_.peek(count);
+    if (!bytes) failure_ = bytes.error();
+    left_ = bytes ? bytes->size() : 0;
+    if (left_ < count) return false;
+    out = *bytes;
+    source_.skip(count);
     return true;
   }
   // A little-endian unsigned number of `width` bytes.
@@ -83,14 +91,15 @@ class Machine {
   Done get(std::uint64_t id);
   Done memo(PickleOp op);
   Done control(PickleOp op);
-  Done refuse(std::uint8_t byte) const;
+  Done refuse(std::uint8_t byte);
+  Result<Bytes> count_rest();
 
-  PlainDocument document_;
-  std::string_view input_;
-  const std::string& name_;
+  SourceWindow& source_;
   PickleLimits limits_;
-  std::size_t place_ = 0;
-  std::size_t opcode_place_ = 0;
+  PlainDocument document_;
+  Bytes opcode_place_ = 0;
+  std::optional<Error> failure_;  // of the source
+  std::size_t left_ = 0;          // what the source had for the last take()
   std::vector<PlainValue> stack_;
   std::vector<std::size_t> marks_;
   std::vector<PlainValue> memo_;  // a kMissing value where an id was never given
@@ -101,8 +110,9 @@ class Machine {
 };
 
 Machine::Done Machine::step() {
-  if (place_ == input_.size()) return cut_short();
-  const auto byte = static_cast<std::uint8_t>(input_[place_++]);
+  std::string_view first;
+  if (!take(1, first)) return not_taken();
+  const auto byte = static_cast<std::uint8_t>(first[0]);
   const auto op = static_cast<PickleOp>(byte);
   switch (op) {
     case PickleOp::append:
@@ -186,10 +196,10 @@ Machine::Done Machine::scalar(std::uint8_t byte) {
 Machine::Done Machine::number(PickleOp op) {
   std::uint64_t raw = 0;
   if (op == PickleOp::binfloat) {
-    if (!take_number(8, raw)) return cut_short();
+    if (!take_number(8, raw)) return not_taken();
     return push(document_.make_real(std::bit_cast<double>(__builtin_bswap64(raw))));  // stored big-endian
   }
-  if (!take_number(op == PickleOp::binint1 ? 1 : op == PickleOp::binint2 ? 2 : 4, raw)) return cut_short();
+  if (!take_number(op == PickleOp::binint1 ? 1 : op == PickleOp::binint2 ? 2 : 4, raw)) return not_taken();
   if (op == PickleOp::binint) return push(document_.make_integer(static_cast<std::int32_t>(raw)));
   return push(document_.make_integer(static_cast<std::int64_t>(raw)));
 }
@@ -198,15 +208,16 @@ Machine::Done Machine::number(PickleOp op) {
 Machine::Done Machine::long_integer(std::size_t width) {
   std::uint64_t length = 0;
   std::string_view raw;
-  if (!take_number(width, length)) return cut_short();
+  if (!take_number(width, length)) return not_taken();
   if (width == 4 && length > 0x7fffffff) return fail_here("a LONG4 has a negative length");
-  if (!take(length, raw)) return cut_short();
+  if (length > limits_.string_bytes) return fail_here(fmt::format("an integer has {} bytes", length));
+  if (!take(length, raw)) return not_taken();
   const bool negative = !raw.empty() && (raw.back() & 0x80) != 0;
   const char fill = negative ? '\xff' : '\0';
   while (raw.size() > 1 && raw.back() == fill && ((raw[raw.size() - 2] & 0x80) != 0) == negative) raw.remove_suffix(1);
   // Nine bytes hold the unsigned numbers from 2^63 on: device handles and unknown line numbers (pytorch#115234).
   if (raw.size() == 9 && raw.back() == '\0') raw.remove_suffix(1);
-  if (raw.size() > 8) return push(document_.make_string(raw, PlainKind::huge_integer));
+  if (raw.size() > 8) return push({PlainKind::huge_integer, 0});
   std::uint64_t bits = negative ? ~std::uint64_t{0} : 0;
   for (std::size_t i = 0; i < raw.size(); ++i) {
     bits &= ~(std::uint64_t{0xff} << (8 * i));
@@ -219,7 +230,10 @@ Machine::Done Machine::long_integer(std::size_t width) {
 Machine::Done Machine::text(std::size_t width, PlainKind kind) {
   std::uint64_t length = 0;
   std::string_view raw;
-  if (!take_number(width, length) || !take(length, raw)) return cut_short();
+  if (!take_number(width, length)) return not_taken();
+  if (length > limits_.string_bytes)
+    return fail_here(fmt::format("a string has {} bytes, which no memory snapshot has", length));
+  if (!take(length, raw)) return not_taken();
   return push(document_.make_string(raw, kind));
 }
 
@@ -264,8 +278,8 @@ Machine::Done Machine::extend(PlainKind kind, bool marked) {
 
 Machine::Done Machine::put(std::uint64_t id) {
   if (reachable() == 0) return fail_here("the pickle is malformed: nothing to remember");
-  // Picklers number their memo from 0 and each entry costs bytes, so no honest id exceeds the input's length.
-  if (id >= input_.size()) return fail_here(fmt::format("the pickle is malformed: memo id {} is out of range", id));
+  // Picklers number their memo from 0 and each entry costs bytes, so no honest id exceeds what was read.
+  if (id >= source_.place()) return fail_here(fmt::format("the pickle is malformed: memo id {} is out of range", id));
   if (id >= memo_.size()) memo_.resize(id + 1, kMissing);
   memo_[id] = stack_.back();
   return {};
@@ -281,7 +295,7 @@ Machine::Done Machine::memo(PickleOp op) {
   if (op == PickleOp::memoize) return put(memo_.size());
   std::uint64_t id = 0;
   const bool is_long = op == PickleOp::long_binput || op == PickleOp::long_binget;
-  if (!take_number(is_long ? 4 : 1, id)) return cut_short();
+  if (!take_number(is_long ? 4 : 1, id)) return not_taken();
   return op == PickleOp::binput || op == PickleOp::long_binput ? put(id) : get(id);
 }
 
@@ -298,14 +312,13 @@ Machine::Done Machine::control(PickleOp op) {
       stack_.pop_back();
       return {};
     case PickleOp::proto:
-      if (!take_number(1, number)) return cut_short();
+      if (!take_number(1, number)) return not_taken();
       if (number > kNewestProtocol)
         return fail_here(fmt::format("the pickle has protocol {}, the newest known is {}", number, kNewestProtocol));
       protocol_ = static_cast<int>(number);
       return {};
     case PickleOp::frame:
-      if (!take_number(8, number) || number > input_.size() - place_) return cut_short();
-      return {};
+      return take_number(8, number) ? Done() : not_taken();
     default:  // stop
       if (stack_.empty() || !marks_.empty())
         return fail_here("the pickle is malformed: it stops before its value is done");
@@ -315,7 +328,20 @@ Machine::Done Machine::control(PickleOp op) {
   }
 }
 
-Machine::Done Machine::refuse(std::uint8_t byte) const {
+/// How many bytes that are not zero follow.
+Result<Bytes> Machine::count_rest() {
+  constexpr std::size_t kPiece = 64 * kKiB;
+  Bytes count = 0;
+  for (;;) {
+    const auto bytes = source_.peek(kPiece);
+    FORESHARD_TRY(bytes);
+    count += static_cast<Bytes>(std::count_if(bytes->begin(), bytes->end(), [](char byte) { return byte != 0; }));
+    source_.skip(bytes->size());
+    if (bytes->size() < kPiece) return count;
+  }
+}
+
+Machine::Done Machine::refuse(std::uint8_t byte) {
   const RefusedOpcode refused = refused_opcode(byte);
   switch (refused.kind) {
     case RefusedOp::object: {
@@ -324,8 +350,8 @@ Machine::Done Machine::refuse(std::uint8_t byte) const {
         return stack_.size() >= from_top && stack_[stack_.size() - from_top].kind() == PlainKind::string;
       };
       if (byte == 'c') {  // "module\nname\n" follows
-        const std::size_t line = std::min(input_.find('\n', place_), place_ + 80);
-        what += fmt::format(": {}", input_.substr(place_, line - place_));
+        const auto rest = source_.peek(80);
+        if (rest) what += fmt::format(": {}", rest->substr(0, rest->find('\n')));
       } else if (refused.name == "STACK_GLOBAL" && is_name(1) && is_name(2)) {
         what += fmt::format(": {}.{}", document_.string(stack_[stack_.size() - 2])->substr(0, 80),
                             document_.string(stack_.back())->substr(0, 80));
@@ -346,8 +372,8 @@ Machine::Done Machine::refuse(std::uint8_t byte) const {
 
 }  // namespace
 
-Result<Pickle> read_pickle(std::string bytes, const std::string& name, const PickleLimits& limits) {
-  return Machine(std::move(bytes), name, limits).run();
+Result<Pickle> read_pickle(SourceWindow& source, const PickleLimits& limits) {
+  return Machine(source, limits).run();
 }
 
 }  // namespace foreshard::traces

@@ -2,21 +2,23 @@
 // protocols 2 to 5 as CPython and PyTorch's C++ pickler write them, docs/formats.md).
 //
 // Nothing is ever imported, called or built: GLOBAL, REDUCE, BUILD, persistent ids and the like are refused
-// by name with their byte. Any bytes give a document or an Error, never a crash; memory is bounded by a limit
-// and by a small multiple of the input, time is linear in the input.
+// by name with their byte. Any bytes give a document or an Error, never a crash. The input is read as it is needed: a
+// packed file that unpacks to something else is refused at its first byte. Memory is bounded by a limit and by a small
+// multiple of what was read, time is linear in it.
 #pragma once
 
 #include <cstdint>
-#include <string>
 
 #include "core/base/error.hpp"
 #include "core/base/quantity.hpp"
 #include "traces/pytorch/plain_data.hpp"
+#include "traces/pytorch/source_window.hpp"
 
 namespace foreshard::traces {
 
 struct PickleLimits {
-  Bytes value_bytes = 64 * kGiB;    ///< memory of the values, the input not counted
+  Bytes value_bytes = 64 * kGiB;    ///< memory of the values
+  Bytes string_bytes = 64 * kMiB;   ///< of one string; those of snapshots are names of functions and files
   std::uint32_t open_marks = 1000;  ///< containers being filled at once; a snapshot needs about 10
 };
 
@@ -26,7 +28,7 @@ struct Pickle {
   Bytes trailing_bytes = 0;  ///< after STOP, zero bytes (base64 padding) not counted
 };
 
-/// Reads one pickle. `name` stands for the file in messages.
-[[nodiscard]] Result<Pickle> read_pickle(std::string bytes, const std::string& name, const PickleLimits& limits = {});
+/// Reads one pickle, and what follows it to the end of the source.
+[[nodiscard]] Result<Pickle> read_pickle(SourceWindow& source, const PickleLimits& limits = {});
 
 }  // namespace foreshard::traces

@@ -96,17 +96,12 @@ PlainValue PlainDocument::make_real(double value) {
   return {PlainKind::real, static_cast<std::int64_t>(reals_.size() - 1)};
 }
 
-PlainValue PlainDocument::make_string(std::string_view view_of_bytes, PlainKind kind) {
-  strings_.push_back(view_of_bytes);
-  value_bytes_ += sizeof(std::string_view);
-  return {kind, static_cast<std::int64_t>(strings_.size() - 1)};
-}
-
-PlainValue PlainDocument::make_copied_string(std::string_view text) {
+PlainValue PlainDocument::make_string(std::string_view text, PlainKind kind) {
   char* copy = static_cast<char*>(arena_->allocate(std::max<std::size_t>(text.size(), 1), 1));
   std::copy(text.begin(), text.end(), copy);
-  value_bytes_ += text.size();
-  return make_string({copy, text.size()});
+  strings_.emplace_back(copy, text.size());
+  value_bytes_ += text.size() + sizeof(std::string_view);
+  return {kind, static_cast<std::int64_t>(strings_.size() - 1)};
 }
 
 PlainValue PlainDocument::make_container(PlainKind kind) {

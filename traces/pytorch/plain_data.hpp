@@ -4,7 +4,7 @@
 // its containers, so what a pickle shares stays shared (one stack of frames for a million entries), and a
 // list may even contain itself: walk a document with a bound.
 // Thread safety: a finished document may be read from several threads. No recursion anywhere, destruction
-// included. Strings are views into the document's own bytes.
+// included. Strings are views into the document, also after it was moved.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,6 @@
 #include <memory_resource>
 #include <optional>
 #include <span>
-#include <string>
 #include <string_view>
 
 #include "core/base/quantity.hpp"
@@ -54,11 +53,8 @@ class PlainValue {
 /// A document: the root and everything it refers to.
 class PlainDocument {
  public:
-  explicit PlainDocument(std::string bytes = {}) : bytes_(std::make_unique<std::string>(std::move(bytes))) {}
-
   [[nodiscard]] PlainValue root() const { return root_; }
-  [[nodiscard]] const std::string& bytes() const { return *bytes_; }
-  /// Bytes that all values take, the input not counted.
+  /// Bytes that all values take.
   [[nodiscard]] Bytes value_bytes() const { return value_bytes_; }
 
   // Reading. Each answers nullopt or an empty range for a value of another kind.
@@ -79,8 +75,7 @@ class PlainDocument {
   [[nodiscard]] PlainValue make_integer(std::int64_t value);
   [[nodiscard]] PlainValue make_unsigned(std::uint64_t value);
   [[nodiscard]] PlainValue make_real(double value);
-  [[nodiscard]] PlainValue make_string(std::string_view view_of_bytes, PlainKind kind = PlainKind::string);
-  [[nodiscard]] PlainValue make_copied_string(std::string_view text);
+  [[nodiscard]] PlainValue make_string(std::string_view text, PlainKind kind = PlainKind::string);
   [[nodiscard]] PlainValue make_container(PlainKind kind);
   void append(PlainValue container, std::span<const PlainValue> values);
   void set_root(PlainValue root) { root_ = root; }
@@ -97,7 +92,6 @@ class PlainDocument {
   };
   [[nodiscard]] std::span<const PlainValue> contents(PlainValue value) const;
 
-  std::unique_ptr<std::string> bytes_;  // behind a pointer: views stay valid when the document moves
   std::unique_ptr<std::pmr::monotonic_buffer_resource> arena_ = std::make_unique<std::pmr::monotonic_buffer_resource>();
   std::deque<std::string_view> strings_;
   std::deque<Container> containers_;

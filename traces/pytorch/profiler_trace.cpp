@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "core/base/check_context.hpp"
 #include "traces/pytorch/json_pieces.hpp"
 #include "traces/pytorch/kineto_event.hpp"
 #include "traces/pytorch/trace_builder.hpp"
@@ -38,6 +39,7 @@ Result<ProfilerTrace> read_profiler_trace(const std::string& path, const TraceOp
 }
 
 Result<ProfilerTrace> read_profiler_trace(ByteSource& source, const TraceOptions& options) {
+  const CheckContext context = reading(source.name());
   ProfilerTrace trace;
   TraceHeader header;
   TraceBuilder builder(options, trace);

@@ -8,9 +8,12 @@
 #include <limits>
 #include <set>
 
+#include "core/base/check_context.hpp"
+#include "core/base/units.hpp"
 #include "traces/pytorch/json_data.hpp"
 #include "traces/pytorch/pickle.hpp"
 #include "traces/pytorch/snapshot_parts.hpp"
+#include "traces/pytorch/source_window.hpp"
 
 namespace foreshard::traces {
 
@@ -20,9 +23,8 @@ using Severity = ImportStat::Severity;
 
 constexpr std::string_view kHowToMake =
     "write one with torch.cuda.memory._record_memory_history() and torch.cuda.memory._dump_snapshot()";
-/// First value of a checkpoint in torch.save's format before zip (torch/serialization.py, MAGIC_NUMBER
-/// 0x1950a86a20f9469cfc6c), little-endian as LONG1 stores it.
-constexpr std::string_view kCheckpointMagic("\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19", 10);
+constexpr std::size_t kLead = 4096;        // blanks before JSON's first bracket end within it
+constexpr Bytes kJsonLimit = 2 * kGiB;     // parsed whole, in some four times its size
 constexpr std::size_t kMaxDevices = 1024;  // far beyond the GPUs of one host; bounds what a hostile file can list
 
 struct Parts {
@@ -35,9 +37,9 @@ struct Parts {
 constexpr std::array<std::string_view, 6> kTopLevelKeys{"segments",           "device_traces", "external_annotations",
                                                         "allocator_settings", "host_segments", "host_traces"};
 
-bool looks_like_json(const std::string& bytes) {
+bool looks_like_json(std::string_view bytes) {
   const std::size_t first = bytes.find_first_not_of(" \t\r\n");
-  return first != std::string::npos && (bytes[first] == '{' || bytes[first] == '[');
+  return first != std::string_view::npos && (bytes[first] == '{' || bytes[first] == '[');
 }
 
 tl::unexpected<Error> foreign_dict(const PlainDocument& document, PlainValue root, const std::string& name) {
@@ -242,21 +244,23 @@ Result<SnapshotFile> read_snapshot(const std::string& path, const SnapshotOption
 }
 
 Result<SnapshotFile> read_snapshot(ByteSource& source, const SnapshotOptions& options) {
-  auto bytes = read_all(source, options.limit);
-  FORESHARD_TRY(bytes);
-  const Bytes size = bytes->size();
-  if (looks_like_json(*bytes)) {
-    auto document = read_json_data(*bytes, source.name());
+  const CheckContext context = reading(source.name());
+  SourceWindow window(source, options.limit);
+  const auto first = window.peek(kLead);
+  FORESHARD_TRY(first);
+  if (looks_like_json(*first)) {
+    const auto text = window.peek(kJsonLimit + 1);
+    FORESHARD_TRY(text);
+    if (text->size() > kJsonLimit)
+      return fail(ErrorKind::input, fmt::format("the JSON is longer than {}", format_bytes(kJsonLimit)), source.name(),
+                  "give the pickle that torch.cuda.memory._dump_snapshot() writes");
+    auto document = read_json_data(*text, source.name());
     FORESHARD_TRY(document);
-    return read_document(*document, source.name(), size, options);
+    return read_document(*document, source.name(), text->size(), options);
   }
-  // torch.save before zip: protocol 2, then a 10-byte LONG1.
-  if (bytes->size() > 14 && bytes->compare(4, kCheckpointMagic.size(), kCheckpointMagic) == 0)
-    return fail(ErrorKind::input, "this is a checkpoint written by torch.save, not a memory snapshot", source.name(),
-                std::string(kHowToMake));
-  auto pickle = read_pickle(std::move(*bytes), source.name());
+  auto pickle = read_pickle(window);
   FORESHARD_TRY(pickle);
-  auto file = read_document(pickle->document, source.name(), size, options);
+  auto file = read_document(pickle->document, source.name(), source.position(), options);
   if (!file) return file;
   file->pickle_protocol = pickle->protocol;
   if (pickle->trailing_bytes > 0)

@@ -2,6 +2,7 @@
 
 #include <charconv>
 
+#include "core/base/check_context.hpp"
 #include "core/settings/settings_table.hpp"
 #include "core/timeline/check_times.hpp"
 #include "traces/store/open.hpp"
@@ -159,6 +160,7 @@ RunRow load_info(Loader& loader) {
 }  // namespace
 
 Result<Run> read_run(const std::string& path) {
+  const CheckContext context = reading(path);
   Result<Connection> connection = open_store(path);
   FORESHARD_TRY(connection);
   Loader loader(*connection);

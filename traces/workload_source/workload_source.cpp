@@ -14,6 +14,7 @@
 #include "core/models/presets.hpp"
 #include "traces/model_files/checkpoint_model.hpp"
 #include "traces/model_files/hf_config.hpp"
+#include "traces/pytorch/text_file.hpp"
 #include "traces/store/query.hpp"
 #include "traces/store/store.hpp"
 #include "traces/workload_file/workload_file.hpp"
@@ -30,7 +31,7 @@ constexpr std::string_view kXz{
 constexpr std::string_view kGzip{"\x1F\x8B", 2};
 constexpr std::string_view kZip{"PK\x03\x04", 4};
 constexpr std::string_view kGguf = "GGUF";
-constexpr std::size_t kLargestText = std::size_t{1} << 30;    // no workload comes near it
+constexpr Bytes kLargestText = kGiB;                          // no workload comes near it
 constexpr std::size_t kLargestConfig = std::size_t{4} << 20;  // larger JSON is no config.json
 constexpr std::string_view kKinds =
     "SOURCE is a run store (foreshard import … -o run.db), a preset, a config.json, a safetensors file or folder, or a "
@@ -140,6 +141,8 @@ bool is_other_object(const std::string& text) {
 Result<Source> from_file(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   if (!file) return missing(path);
+  if (std::error_code error; !fs::is_regular_file(path, error))
+    return fail(ErrorKind::input, "is a pipe or a device, a file is needed", path);
   std::array<char, 16> head{};
   file.read(head.data(), head.size());
   const std::string_view start(head.data(), static_cast<std::size_t>(file.gcount()));
@@ -151,18 +154,14 @@ Result<Source> from_file(const std::string& path) {
   if (start.starts_with(kXz) || start.starts_with(kGzip) || start.starts_with('\x80'))
     return fail(ErrorKind::usage, "is a recording, not a run", path,
                 "import it first: foreshard import --snapshot … --trace … --about … -o run.db");
-  file.clear();
-  file.seekg(0, std::ios::end);
-  if (static_cast<std::size_t>(file.tellg()) > kLargestText)
-    return fail(ErrorKind::input, "is too large for a workload file (1 GiB)", path);
-  file.seekg(0);
-  const std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-  if (looks_like_config(path, text)) return of_file(parse_hf_config(text, path));
-  if (is_other_object(text))
+  const auto text = read_text(path, kLargestText);
+  FORESHARD_TRY(text);
+  if (looks_like_config(path, *text)) return of_file(parse_hf_config(*text, path));
+  if (is_other_object(*text))
     return fail(
         ErrorKind::input, "is neither a workload file nor a Hugging Face config.json", path,
         "a config.json has the key model_type; a workload file begins with {\"format\": \"foreshard workload\"");
-  return of_workload(from_json(text, path));
+  return of_workload(from_json(*text, path));
 }
 
 Result<Source> read_unchanged(const SourceRequest& request) {

@@ -43,6 +43,31 @@ TEST_CASE("what is not a snapshot says what it is") {
   CHECK(snapshot_error("[1, 2]").starts_with("input: this is a list"));
 }
 
+TEST_CASE("a packed file that unpacks to something else is refused at its first bytes") {
+  constexpr std::size_t kUnpacked = 64 * kMiB;
+  ByteSource zeros = source_of(gzip(std::string(kUnpacked, '\0')));
+  const auto refused = read_snapshot(zeros);
+  REQUIRE(!refused);
+  CHECK(refused.error().what.find("byte 0x00 is no pickle opcode") == 0);
+  CHECK(zeros.position() < kMiB);
+  // A string as long as the rest of the file is not waited for.
+  const std::string endless = "\x80\x04}(\x8d" + std::string("\0\0\0\0\x01\0\0\0", 8);
+  ByteSource text = source_of(gzip(endless + std::string(kUnpacked, 'x')));
+  const auto too_long = read_snapshot(text);
+  REQUIRE(!too_long);
+  CHECK(too_long.error().what == "a string has 4294967296 bytes, which no memory snapshot has");
+  CHECK(text.position() < kMiB);
+}
+
+TEST_CASE("a snapshot is read as far as the limit") {
+  SnapshotOptions options;
+  options.limit = kMiB;
+  ByteSource source = source_of("N." + std::string(2 * kMiB, '\0'));
+  const auto refused = read_snapshot(source, options);
+  REQUIRE(!refused);
+  CHECK(refused.error().what == "the file holds more than 1 MiB");
+}
+
 TEST_CASE("parts of the wrong kind") {
   CHECK(snapshot_error(R"({"segments": [], "device_traces": {}})") == "input: 'device_traces' is a dict, not a list");
   CHECK(snapshot_error(R"({"segments": [], "device_traces": [1]})") ==
