@@ -9,18 +9,24 @@
 
 #include "cli/front_door.hpp"
 #include "cli/terminal/child_process.hpp"
+#include "cli/terminal/exit_code.hpp"
+#include "cli/terminal/host_memory.hpp"
 #include "cli/terminal/printable.hpp"
-#include "cli/verbs/verbs.hpp"
+#include "cli/verbs/gpu_backend.hpp"
 #include "core/base/check_context.hpp"
 #include "traces/store/atomic_file.hpp"
 
 namespace {
 
-/// Ctrl-C, an end that is asked for, a terminal that is closed. Files appear under their names by renaming: what has
-/// not been renamed goes, and what runs for us ends.
-extern "C" void interrupted(int signal) {
+/// Files appear under their names by renaming: what has not been renamed goes, and what runs for us ends.
+void leave_nothing_behind() {
   foreshard::cli::kill_programs();
   foreshard::traces::remove_partial_files();
+}
+
+/// Ctrl-C, an end that is asked for, a terminal that is closed.
+extern "C" void interrupted(int signal) {
+  leave_nothing_behind();
   if (signal == SIGINT) {
     constexpr char kText[] = "\nforeshard: interrupted\n";
     [[maybe_unused]] const auto written = write(STDERR_FILENO, kText, sizeof kText - 1);
@@ -46,6 +52,8 @@ int main(int argc, char** argv) {
   std::signal(SIGPIPE, SIG_DFL);
   std::ios::sync_with_stdio(false);
   foreshard::set_replay_command(argc, argv);
+  if (foreshard::cli::gpu_backend() == nullptr) foreshard::cli::limit_host_memory();  // CUDA reserves addresses
+  foreshard::cli::end_when_out_of_memory(leave_nothing_behind);
   // Names and messages come out of files of strangers. Elsewhere than on a terminal output is data, to the byte.
   // Never deleted: the streams are flushed after main.
   if (isatty(STDOUT_FILENO) == 1) std::cout.rdbuf(new foreshard::cli::PrintableBuffer(*std::cout.rdbuf()));

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "cli/terminal/child_process.hpp"
+#include "cli/terminal/host_memory.hpp"
 #include "cli/terminal/printable.hpp"
 #include "cli/verbs/gpu_backend.hpp"
 #include "gpu/bootstrap/environment.hpp"
@@ -77,6 +78,7 @@ bool is_rank() {
 }
 
 Result<int> become_rank() {
+  lift_host_memory_limit();
   const auto program = gpu_program();
   FORESHARD_TRY(program);
   FORESHARD_TRY(check_loads(*program));
@@ -89,6 +91,7 @@ Result<int> become_rank() {
 }
 
 Result<int> start_ranks(std::uint32_t ranks, Console& console) {
+  lift_host_memory_limit();
   const auto program = gpu_program();
   FORESHARD_TRY(program);
   FORESHARD_TRY(check_loads(*program));

@@ -10,19 +10,12 @@
 #include <string_view>
 
 #include "cli/terminal/console.hpp"
+#include "cli/terminal/exit_code.hpp"
 #include "core/base/error.hpp"
 
 namespace foreshard::cli {
 
 class OptionSet;
-
-/// Exit statuses beside those of ErrorKind; stable, listed in docs/exit_codes.md.
-enum ExitCode : int {
-  kDone = 0,
-  kInternalError = 1,
-  kDiffers = 13,
-  kInterrupted = 130,
-};
 
 /// Runs after parsing; the exit status of a run that went as it should, kDone mostly.
 using Action = std::function<Result<int>(Console&)>;

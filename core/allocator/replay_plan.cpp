@@ -89,6 +89,7 @@ PoolId pool_id(const ReplayPlan& plan, const std::pair<std::uint64_t, std::uint6
 }
 
 std::optional<Error> collect_entries(const Snapshot& snapshot, ReplayPlan& plan) {
+  plan.entries.reserve(snapshot.events.size());
   for (std::size_t index = 0; index < snapshot.events.size(); ++index) {
     const AllocatorEvent& event = snapshot.events[index];
     if (event.action == AllocatorAction::snapshot || event.action == AllocatorAction::unknown) {

@@ -23,19 +23,23 @@ CollectiveReasons::CollectiveReasons(const Run& run, const StepRecord& step, con
 /// The root's, for which root_pre_forward lets the gather streams wait for all that was issued before, and which the
 /// first kernel needs; and the first unit's behind it, which only the root's own ops can hide. Of each forward.
 void CollectiveReasons::find_first_gathers() {
+  std::vector<std::size_t> gathers;
+  for (std::size_t i = 0; i < run_.device_ops.size(); ++i)
+    if (communicates(run_.device_ops[i]) && run_.device_ops[i].collective == CollectiveKind::all_gather)
+      gathers.push_back(i);
+  const auto find_between = [&](Nanoseconds from, Nanoseconds to) {
+    std::size_t found = 0;
+    for (const std::size_t i : gathers) {
+      const DeviceOpRecord& op = run_.device_ops[i];
+      if (op.issue < from || op.issue >= to) continue;
+      first_gathers_.insert(i);
+      if (op.unit != kRootUnit || ++found == 2) return;
+    }
+  };
   for (const PhaseRecord& phase : run_.phases)
     if (phase.recording == step_.recording && phase.step == step_.index && phase.name == "forward")
-      find_first_gathers(phase.start, phase.end);
-  if (first_gathers_.empty()) find_first_gathers(step_.start, step_.end);
-}
-
-void CollectiveReasons::find_first_gathers(Nanoseconds from, Nanoseconds to) {
-  for (std::size_t i = 0, found = 0; i < run_.device_ops.size(); ++i) {
-    const DeviceOpRecord& op = run_.device_ops[i];
-    if (!communicates(op) || op.collective != CollectiveKind::all_gather || op.issue < from || op.issue >= to) continue;
-    first_gathers_.insert(i);
-    if (op.unit != kRootUnit || ++found == 2) return;
-  }
+      find_between(phase.start, phase.end);
+  if (first_gathers_.empty()) find_between(step_.start, step_.end);
 }
 
 /// The last one, and those before it that only FSDP2's own kernels follow: units whose inputs need no gradient are

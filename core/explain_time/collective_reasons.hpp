@@ -28,7 +28,6 @@ class CollectiveReasons {
 
  private:
   void find_first_gathers();
-  void find_first_gathers(Nanoseconds from, Nanoseconds to);  // by issue
   void find_last_reductions();
   [[nodiscard]] bool reduces_gradients(const DeviceOpRecord& op) const;
   [[nodiscard]] Reason behind_compute(const DeviceOpRecord& collective, std::size_t source) const;

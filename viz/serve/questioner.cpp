@@ -241,6 +241,7 @@ int answer_question(std::span<const std::string> arguments) {
   }
   const QuestionLimits limits{numbers[0], numbers[1], std::chrono::milliseconds(numbers[2])};
   limit_this_process(limits);
+  std::set_new_handler(nullptr);  // what does not fit is an answer here
   Result<std::string> text = std::string();
   try {
     text = answer(arguments[0], read_question(), limits);
