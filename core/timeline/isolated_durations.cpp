@@ -3,19 +3,19 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <unordered_map>
 
 #include "core/base/median.hpp"
 
 namespace foreshard {
 namespace {
 
-constexpr std::array<std::ptrdiff_t, 4> kNeighbours{4, 2, 1, 0};
 /// Isolated times of one kernel: the reference runs' spread is below 1.1; other shapes differ by more. Short kernels
 /// spread by the clock's resolution and their launch: 2 us.
 constexpr double kUniform = 1.3;
 constexpr double kShort = 2000;
 
-/// An op's name and shape as one number each, so that windows of neighbours compare quickly.
+/// An op's name and shape as one number each, from 1.
 std::vector<std::uint32_t> shapes(const Run& run, const std::vector<ComputeOp>& ops) {
   using Shape = std::array<std::uint32_t, 7>;
   std::map<Shape, std::uint32_t> numbers;
@@ -38,52 +38,49 @@ std::optional<Nanoseconds> median_if_uniform(const std::vector<double>& times) {
   return Nanoseconds{static_cast<std::int64_t>(median(times))};
 }
 
-/// Gives a time to every op that has none yet and isolated twins, `near` neighbours being equal.
-class Level {
- public:
-  Level(const std::vector<std::uint32_t>& shapes, std::ptrdiff_t near) : shapes_(shapes), near_(near) {}
+using Numbers = std::vector<std::uint32_t>;
 
-  void fill(const std::vector<ComputeOp>& ops, std::vector<std::optional<Nanoseconds>>& times) const {
-    std::vector<std::size_t> order(ops.size());
-    for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
-    std::sort(order.begin(), order.end(), [this](std::size_t a, std::size_t b) {
-      const int compared = compare(a, b);
-      return compared != 0 ? compared < 0 : a < b;
-    });
-    for (std::size_t first = 0; first < order.size();) {
-      std::size_t last = first;
-      std::vector<double> isolated;
-      for (; last < order.size() && compare(order[first], order[last]) == 0; ++last)
-        if (ops[order[last]].ran_isolated()) isolated.push_back(static_cast<double>(ops[order[last]].length().count));
-      if (const auto time = median_if_uniform(isolated))
-        for (std::size_t i = first; i < last; ++i)
-          if (!times[order[i]]) times[order[i]] = time;
-      first = last;
+/// The same number for equal triples (numbers[i - step], numbers[i], numbers[i + step]), from 1; 0 stands beyond the
+/// ends. Of windows of 2 × near + 1 shapes it makes windows of 2 × (near + step) + 1 for step ≤ near + 1.
+Numbers widened(const Numbers& numbers, std::size_t step) {
+  struct Hash {
+    std::size_t operator()(const std::array<std::uint32_t, 3>& of) const {
+      std::uint64_t hash = 0;
+      for (const std::uint32_t number : of) hash = (hash + number) * 0x9e3779b97f4a7c15u;
+      return hash ^ hash >> 32;
     }
+  };
+  std::unordered_map<std::array<std::uint32_t, 3>, std::uint32_t, Hash> known;  // lookup only
+  Numbers out(numbers.size());
+  for (std::size_t i = 0; i < numbers.size(); ++i) {
+    const std::array<std::uint32_t, 3> window{i < step ? 0 : numbers[i - step], numbers[i],
+                                              i + step < numbers.size() ? numbers[i + step] : 0};
+    out[i] = known.emplace(window, static_cast<std::uint32_t>(known.size() + 1)).first->second;
   }
+  return out;
+}
 
- private:
-  [[nodiscard]] std::uint32_t at(std::size_t place, std::ptrdiff_t offset) const {
-    const std::ptrdiff_t i = static_cast<std::ptrdiff_t>(place) + offset;
-    return i < 0 || i >= static_cast<std::ptrdiff_t>(shapes_.size()) ? 0 : shapes_[static_cast<std::size_t>(i)];
-  }
-  [[nodiscard]] int compare(std::size_t a, std::size_t b) const {
-    if (at(a, 0) != at(b, 0)) return at(a, 0) < at(b, 0) ? -1 : 1;
-    for (std::ptrdiff_t i = -near_; i <= near_; ++i)
-      if (at(a, i) != at(b, i)) return at(a, i) < at(b, i) ? -1 : 1;
-    return 0;
-  }
-
-  const std::vector<std::uint32_t>& shapes_;
-  std::ptrdiff_t near_;
-};
+/// Gives a time to every op that has none yet and isolated twins, ops of one number.
+void fill(const Numbers& numbers, const std::vector<ComputeOp>& ops, std::vector<std::optional<Nanoseconds>>& times) {
+  const std::size_t count = numbers.empty() ? 0 : *std::max_element(numbers.begin(), numbers.end()) + std::size_t{1};
+  std::vector<std::vector<double>> isolated(count);
+  for (std::size_t i = 0; i < ops.size(); ++i)
+    if (ops[i].ran_isolated()) isolated[numbers[i]].push_back(static_cast<double>(ops[i].length().count));
+  std::vector<std::optional<Nanoseconds>> time_of(count);
+  for (std::size_t number = 0; number < count; ++number) time_of[number] = median_if_uniform(isolated[number]);
+  for (std::size_t i = 0; i < ops.size(); ++i)
+    if (!times[i]) times[i] = time_of[numbers[i]];
+}
 
 }  // namespace
 
 std::vector<std::optional<Nanoseconds>> isolated_durations(const Run& run, const std::vector<ComputeOp>& ops) {
-  const std::vector<std::uint32_t> numbers = shapes(run, ops);
+  const Numbers alone = shapes(run, ops);
+  const Numbers beside_1 = widened(alone, 1);
+  const Numbers beside_2 = widened(beside_1, 1);
+  const Numbers beside_4 = widened(beside_2, 2);
   std::vector<std::optional<Nanoseconds>> times(ops.size());
-  for (const std::ptrdiff_t near : kNeighbours) Level(numbers, near).fill(ops, times);
+  for (const Numbers* numbers : {&beside_4, &beside_2, &beside_1, &alone}) fill(*numbers, ops, times);
   return times;
 }
 

@@ -39,59 +39,60 @@ SimDevice::SimDevice(const MachineProfile& machine, const CollectiveCost& collec
       options_(options),
       launch_queue_(options.launch_queue.value_or(machine.launch_queue)),
       engine_(machine),
+      prices_(machine, options.labels),
       first_collective_wait_(options.first_collective_wait) {
   create_stream({"compute", 0});
 }
 
 StreamId SimDevice::create_stream(const StreamOptions& options) {
   stream_names_.push_back(options.name);
+  if (stream_names_.size() > 1) note(DeviceLog::Kind::add_stream);  // the first is there from the beginning
   return engine_.add_stream();
 }
 
 CommunicatorId SimDevice::create_communicator(const CommunicatorOptions& options) {
   communicators_.push_back({options, false});
+  note(DeviceLog::Kind::add_communicator);
   return engine_.add_communicator();
 }
 
-OpId SimDevice::launch_cost(StreamId stream, const KernelWork& work) {
-  wait_for_room(stream);
-  EngineOp op{.stream = stream,
-              .communicator = {},
-              .running_op = {},
-              .issue = host_now_,
-              .work = std::min(work.work, kLongestOp)};
-  if (needs_price(work)) {
-    const KernelPrice price = price_kernel(
-        machine_, work, options_.labels != nullptr ? options_.labels->text(work.label) : std::string_view());
-    op.work = price.time;
-    op.running_op = kernel_running_op(stream, price.kernel_class, kernel_demand(machine_, work, price));
-  } else {
-    op.running_op = kernel_running_op(stream, work.kernel_class, kernel_demand(machine_, work));
-  }
+OpId SimDevice::submit(EngineOp op, std::uint32_t same_as) {
+  wait_for_room(op.stream);
+  if (options_.log != nullptr) options_.log->submit(op, same_as);
+  op.issue = host_now_;
   return engine_.submit(op);
+}
+
+OpId SimDevice::launch_cost(StreamId stream, const KernelWork& work) {
+  EngineOp op{.stream = stream, .communicator = {}, .running_op = {}, .issue = {}, .work = {}};
+  if (needs_price(work)) {
+    const KernelPrices::Priced& price = prices_.of(work);
+    op.work = price.time;
+    op.running_op = kernel_running_op(stream, price.kernel_class, price.demand);
+    return submit(op, price.index);
+  }
+  op.work = std::min(work.work, kLongestOp);
+  op.running_op = kernel_running_op(stream, work.kernel_class, kernel_demand(machine_, work));
+  return submit(op);
 }
 
 OpId SimDevice::launch(StreamId stream, const KernelLaunch& kernel) {
   if (kernel.kernel == nullptr) return launch_cost(stream, kernel.cost);
-  if (kernel.kernel->op == KernelOp::fused) {
-    wait_for_room(stream);
-    return engine_.submit(
-        {.stream = stream, .communicator = {}, .running_op = {}, .issue = host_now_, .work = {}, .nothing = true});
-  }
+  if (kernel.kernel->op == KernelOp::fused)
+    return submit({.stream = stream, .communicator = {}, .running_op = {}, .issue = {}, .work = {}, .nothing = true});
   KernelWork moved = kernel.cost;
   if (moved.math.kind == KernelMath::Kind::bytes && moved.math.m == 0) moved.bytes = operand_bytes(*kernel.kernel);
   return launch_cost(stream, moved);
 }
 
 OpId SimDevice::copy(StreamId stream, const CopyWork& work) {
-  wait_for_room(stream);
   const Nanoseconds time = price(machine_, work);
-  return engine_.submit({.stream = stream,
-                         .communicator = {},
-                         .running_op = copy_running_op(machine_, stream, work.kind, work.bytes, time),
-                         .issue = host_now_,
-                         .work = time,
-                         .is_copy = true});
+  return submit({.stream = stream,
+                 .communicator = {},
+                 .running_op = copy_running_op(machine_, stream, work.kind, work.bytes, time),
+                 .issue = {},
+                 .work = time,
+                 .is_copy = true});
 }
 
 void SimDevice::remember(const CollectiveRequest& request, const CollectivePrice& cost,
@@ -112,7 +113,6 @@ void SimDevice::remember(const CollectiveRequest& request, const CollectivePrice
 }
 
 OpId SimDevice::collective(StreamId stream, CommunicatorId communicator, const CollectiveWork& work) {
-  wait_for_room(stream);
   const Communicator& among = communicators_[communicator.value];
   CollectiveRequest request{work.kind, work.transport, work.bytes, among.options.ranks, among.options.ranks_per_node};
   request.reduction = work.reduction;
@@ -121,14 +121,14 @@ OpId SimDevice::collective(StreamId stream, CommunicatorId communicator, const C
   request.lowering = options_.lowering;
   const CollectivePrice cost = collectives_.price(request);
   remember(request, cost, among.options.name);
-  const OpId op = engine_.submit(
-      {.stream = stream,
-       .communicator = communicator,
-       .running_op = {RunningOp::Role::collective, {}, collective_demand(machine_, request, cost)},
-       .issue = host_now_,
-       .work = std::min(cost.time + std::exchange(first_collective_wait_, {}), kLongestOp),
-       .lengthens_gaps = work.kind == CollectiveKind::all_gather && cost.uses == CollectiveResource::ring,
-       .endless = among.peers_lost});
+  const OpId op =
+      submit({.stream = stream,
+              .communicator = communicator,
+              .running_op = {RunningOp::Role::collective, {}, collective_demand(machine_, request, cost)},
+              .issue = {},
+              .work = std::min(cost.time + std::exchange(first_collective_wait_, {}), kLongestOp),
+              .lengthens_gaps = work.kind == CollectiveKind::all_gather && cost.uses == CollectiveResource::ring,
+              .endless = among.peers_lost});
   host_work(cost.host);  // beyond a plain NCCL call, which the program's own host work covers
   return op;
 }
@@ -152,7 +152,18 @@ void SimDevice::wait_for_room(StreamId stream) {
   host_now_ = engine_.now();
 }
 
+EventId SimDevice::record_event(StreamId stream) {
+  note(DeviceLog::Kind::record, stream.value);
+  return engine_.record(stream);
+}
+
+void SimDevice::stream_wait_event(StreamId stream, EventId event) {
+  note(DeviceLog::Kind::wait, stream.value, event.value);
+  engine_.wait(stream, event);
+}
+
 bool SimDevice::event_complete(EventId event) {
+  if (options_.log != nullptr) options_.log->looked_at_time();
   engine_.advance(host_now_);
   return engine_.complete(event);
 }
@@ -164,18 +175,58 @@ void SimDevice::wake_at(Nanoseconds time) {
 }
 
 void SimDevice::synchronize_event(EventId event) {
+  note(DeviceLog::Kind::synchronize_event, 0, event.value);
   if (run_until([&] { return engine_.complete(event); })) wake_at(engine_.completion(event));
 }
 
 void SimDevice::synchronize() {
+  note(DeviceLog::Kind::synchronize);
   if (run_until([&] { return engine_.unfinished() == 0; })) wake_at(engine_.now());
 }
 
 void SimDevice::host_work(Nanoseconds length) {
+  note(DeviceLog::Kind::host_work, 0, length.count);
   if (options_.host_free) return;
   const Nanoseconds spent = options_.host_scale == 1 ? length : length.scaled(options_.host_scale);
   host_now_ += spent;
   host_worked_ += spent;
+}
+
+std::vector<Nanoseconds> SimDevice::replay(const DeviceLog& log) {
+  std::vector<Nanoseconds> times;
+  for (const DeviceLog::Call& call : log.calls()) {
+    const EventId event{static_cast<std::uint32_t>(call.b)};
+    switch (call.kind) {
+      case DeviceLog::Kind::add_stream:
+        create_stream({});
+        break;
+      case DeviceLog::Kind::add_communicator:
+        create_communicator({});
+        break;
+      case DeviceLog::Kind::submit:
+        submit(log.ops()[call.a]);
+        break;
+      case DeviceLog::Kind::record:
+        static_cast<void>(record_event(StreamId{call.a}));
+        break;
+      case DeviceLog::Kind::wait:
+        stream_wait_event(StreamId{call.a}, event);
+        break;
+      case DeviceLog::Kind::synchronize_event:
+        synchronize_event(event);
+        break;
+      case DeviceLog::Kind::synchronize:
+        synchronize();
+        break;
+      case DeviceLog::Kind::host_work:
+        host_work({call.b});
+        break;
+      case DeviceLog::Kind::host_now:
+        times.push_back(host_now());
+        break;
+    }
+  }
+  return times;
 }
 
 void SimDevice::report_deadlock() {

@@ -18,11 +18,13 @@
 #include "core/device/device.hpp"
 #include "core/device/lowering.hpp"
 #include "sim/collectives/collective_cost.hpp"
+#include "sim/engine/device_log.hpp"
 #include "sim/engine/engine.hpp"
+#include "sim/engine/kernel_prices.hpp"
 
 namespace foreshard::sim {
 
-/// Every field changes the result.
+/// Every field changes the result, but `log`.
 struct SimOptions {
   double host_scale = 1;   ///< multiplies every host_work(), each rounded once
   bool host_free = false;  ///< host work and synchronisations cost the host nothing: the GPU's own step time
@@ -33,6 +35,7 @@ struct SimOptions {
   Lowering lowering = Lowering::pytorch;  ///< whose collectives there are
   /// Other ranks begin the first collective this much later than this one.
   Nanoseconds first_collective_wait = {};
+  DeviceLog* log = nullptr;  ///< where every call is written down; null: nowhere. Changes nothing
 };
 
 /// What ran for one kind of collective on one communicator: of those issued, the largest.
@@ -51,7 +54,10 @@ class SimDevice final : public Device {
   /// Both references must outlive the device.
   SimDevice(const MachineProfile& machine, const CollectiveCost& collectives, const SimOptions& options = {});
 
-  EventId record_event(StreamId stream) override { return engine_.record(stream); }
+  /// Does what `log` says on a new device, with the host of its options: what the calls of host_now() gave.
+  std::vector<Nanoseconds> replay(const DeviceLog& log);
+
+  EventId record_event(StreamId stream) override;
   [[nodiscard]] bool event_complete(EventId event) override;
   void synchronize_event(EventId event) override;
 
@@ -62,10 +68,13 @@ class SimDevice final : public Device {
   OpId launch(StreamId stream, const KernelLaunch& kernel) override;
   OpId copy(StreamId stream, const CopyWork& work) override;
   OpId collective(StreamId stream, CommunicatorId communicator, const CollectiveWork& work) override;
-  void stream_wait_event(StreamId stream, EventId event) override { engine_.wait(stream, event); }
+  void stream_wait_event(StreamId stream, EventId event) override;
   void synchronize() override;
   void host_work(Nanoseconds length) override;
-  [[nodiscard]] Nanoseconds host_now() override { return host_now_; }
+  [[nodiscard]] Nanoseconds host_now() override {
+    note(DeviceLog::Kind::host_now);
+    return host_now_;
+  }
   [[nodiscard]] std::span<const OpTiming> timings() const override { return engine_.timings(); }
 
   /// From now on collectives of this communicator start and wait for ranks that never come.
@@ -90,6 +99,11 @@ class SimDevice final : public Device {
   };
 
   void wait_for_room(StreamId stream);
+  void note(DeviceLog::Kind kind, std::uint32_t a = 0, std::int64_t b = 0) {
+    if (options_.log != nullptr) options_.log->call(kind, a, b);
+  }
+  /// Submits at the host's time, which is that after waiting for room. `same_as` as DeviceLog's.
+  OpId submit(EngineOp op, std::uint32_t same_as = DeviceLog::kOnce);
   OpId launch_cost(StreamId stream, const KernelWork& work);
   void remember(const CollectiveRequest& request, const CollectivePrice& cost, const std::string& communicator);
   /// Simulates until `done()`; false (and a deadlock) where it never is.
@@ -103,6 +117,7 @@ class SimDevice final : public Device {
   SimOptions options_;
   std::uint32_t launch_queue_;
   Engine engine_;
+  KernelPrices prices_;
   Nanoseconds first_collective_wait_;  ///< of the options; none once it was waited for
   Nanoseconds host_now_;
   Nanoseconds host_worked_;

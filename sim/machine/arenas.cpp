@@ -14,21 +14,35 @@ constexpr Bytes kHuge = 512 * kMiB;
 }  // namespace
 
 Arenas::Arenas(Address first, Bytes taken) {
-  arenas_.push_back({first, first + kArena, true, {{first + taken, first + kArena}}});
+  add({first, first + kArena, true, {{first + taken, first + kArena}}});
+}
+
+void Arenas::Arena::measure() {
+  largest = 0;
+  for (const auto& [from, to] : gaps) largest = std::max(largest, to - from);
+}
+
+void Arenas::add(Arena arena) {
+  const auto above = [](const Extent& a, Address base) { return a.base > base; };
+  extents_.insert(std::lower_bound(extents_.begin(), extents_.end(), arena.base, above), {arena.base, arena.end});
+  arena.measure();
+  arenas_.push_back(std::move(arena));
+}
+
+void Arenas::remove(const Arena* arena) {
+  std::erase_if(extents_, [&](const Extent& extent) { return extent.base == arena->base; });
+  arenas_.erase(arenas_.begin() + (arena - arenas_.data()));
 }
 
 Address Arenas::new_arena_base(Bytes arena_size, bool aligned) const {
-  std::vector<const Arena*> by_address;
-  for (const Arena& arena : arenas_) by_address.push_back(&arena);
-  std::sort(by_address.begin(), by_address.end(), [](const Arena* a, const Arena* b) { return a->base > b->base; });
   const Bytes needed = aligned ? arena_size + kHuge : arena_size;
   const auto place_below = [&](Address top) {
     const Address base = top - arena_size;
     return aligned ? base / kHuge * kHuge : base;
   };
-  for (std::size_t i = 0; i + 1 < by_address.size(); ++i)
-    if (by_address[i]->base - by_address[i + 1]->end > needed) return place_below(by_address[i]->base);
-  return place_below(by_address.back()->base);
+  for (std::size_t i = 0; i + 1 < extents_.size(); ++i)
+    if (extents_[i].base - extents_[i + 1].end > needed) return place_below(extents_[i].base);
+  return place_below(extents_.back().base);
 }
 
 void Arenas::take(Arena& arena, Address address, Bytes size) {
@@ -37,11 +51,13 @@ void Arenas::take(Arena& arena, Address address, Bytes size) {
   arena.gaps.erase(gap);
   if (begin < address) arena.gaps.emplace(begin, address);
   if (address + size < end) arena.gaps.emplace(address + size, end);
+  arena.measure();
 }
 
 Address Arenas::allocate(Bytes size) {
   FORESHARD_CHECK(size > 0, "cudaMalloc of nothing");
   for (std::size_t i = arenas_.size(); i-- > 0;) {
+    if (arenas_[i].largest < size) continue;
     Address best = 0;
     Bytes best_size = 0;
     for (const auto& [begin, end] : arenas_[i].gaps) {
@@ -49,14 +65,13 @@ Address Arenas::allocate(Bytes size) {
       best = begin;
       best_size = end - begin;
     }
-    if (best_size == 0) continue;
     take(arenas_[i], best, size);
     live_.emplace(best, size);
     return best;
   }
   const Bytes arena_size = round_up(size, kArena);
   const Address base = new_arena_base(arena_size, size % kHuge == 0);
-  arenas_.push_back({base, base + arena_size, false, {{base, base + arena_size}}});
+  add({base, base + arena_size, false, {{base, base + arena_size}}});
   take(arenas_.back(), base, size);
   live_.emplace(base, size);
   return base;
@@ -83,7 +98,7 @@ void Arenas::cover(Address begin, Address end) {
     const Address free_from = std::max(at, begin);  // below it others are at home
     arena.shared = free_from > at;
     if (free_from < stop) arena.gaps.emplace(free_from, stop);
-    arenas_.push_back(std::move(arena));
+    add(std::move(arena));
     at = stop;
   }
 }
@@ -105,6 +120,7 @@ bool Arenas::place(Address address, Bytes size) {
       if (gap_begin < at) arena->gaps.emplace(gap_begin, at);
       if (gap_end > end) gap = arena->gaps.emplace(end, gap_end).first;
     }
+    arena->measure();
     at = end;
   }
   live_.emplace(address, size);
@@ -131,8 +147,8 @@ void Arenas::free(Address address) {
       arena->gaps.erase(next);
     }
     arena->gaps.emplace(from, to);
-    if (!arena->shared && from == arena->base && to == arena->end)
-      arenas_.erase(arenas_.begin() + (arena - arenas_.data()));
+    arena->measure();
+    if (!arena->shared && from == arena->base && to == arena->end) remove(arena);
   }
 }
 

@@ -39,15 +39,24 @@ class Arenas {
     Address end = 0;
     bool shared = false;              // holds ranges of others, so it never disappears
     std::map<Address, Address> gaps;  // begin → end, disjoint, never touching
+    Bytes largest = 0;                // of the gaps; what is too large for it passes by
+    void measure();
+  };
+  struct Extent {
+    Address base = 0;
+    Address end = 0;
   };
 
   [[nodiscard]] Address new_arena_base(Bytes arena_size, bool aligned) const;
   Arena* arena_of(Address address);
+  void add(Arena arena);
+  void remove(const Arena* arena);
   static void take(Arena& arena, Address address, Bytes size);
   /// Arenas that cover [begin, end) where none does yet, so that a recorded range fits.
   void cover(Address begin, Address end);
 
   std::vector<Arena> arenas_;      // oldest first
+  std::vector<Extent> extents_;    // of the arenas, highest first
   std::map<Address, Bytes> live_;  // ranges handed out
 };
 

@@ -24,23 +24,33 @@ Result<Simulation> steady(const Workload& workload, const Settings& settings, co
 Result<HostBound> host_bound(const Workload& workload, const Settings& settings, const MachineProfile& machine,
                              double host_scale, double host_range) {
   HostBound result;
-  auto real = steady(workload, settings, machine, {host_scale, false, {}});
+  DeviceLog log;
+  SimOptions options{.host_scale = host_scale};
+  options.log = &log;
+  auto real = steady(workload, settings, machine, options);
   FORESHARD_TRY(real);
-  auto free_host = steady(workload, settings, machine, {host_scale, true, {}});
+  const auto step_ms = [&](double scale, bool host_free) -> Result<double> {
+    const SimOptions other{.host_scale = scale, .host_free = host_free};
+    if (!log.depends_on_time()) return times_of_host(*real, log, machine, other).steady_step.ms();
+    const auto again = steady(workload, settings, machine, other);
+    FORESHARD_TRY(again);
+    return again->steady_step().ms();
+  };
+  const auto free_host = step_ms(host_scale, true);
   FORESHARD_TRY(free_host);
   result.step_ms = real->steady_step().ms();
-  result.gpu_step_ms = free_host->steady_step().ms();
+  result.gpu_step_ms = *free_host;
   result.faster_ms = result.slower_ms = result.step_ms;
   if (host_range > 0) {
     // A host that costs nothing gains nothing: neither does a faster one.
     if (result.step_ms > kGains * result.gpu_step_ms) {
-      auto faster = steady(workload, settings, machine, {host_scale * std::exp(-host_range), false, {}});
+      const auto faster = step_ms(host_scale * std::exp(-host_range), false);
       FORESHARD_TRY(faster);
-      result.faster_ms = std::min(result.step_ms, faster->steady_step().ms());
+      result.faster_ms = std::min(result.step_ms, *faster);
     }
-    auto slower = steady(workload, settings, machine, {host_scale * std::exp(host_range), false, {}});
+    const auto slower = step_ms(host_scale * std::exp(host_range), false);
     FORESHARD_TRY(slower);
-    result.slower_ms = std::max(result.step_ms, slower->steady_step().ms());
+    result.slower_ms = std::max(result.step_ms, *slower);
   }
   if (!real->outcome.steps.empty())
     result.host_ms = real->host_worked.ms() / static_cast<double>(real->outcome.steps.size());

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <optional>
 #include <vector>
 
 #include "sim/predict/host_bound.hpp"
@@ -19,8 +20,8 @@ class Search {
   Search(const Workload& workload, const MachineProfile& machine) : workload_(workload), machine_(machine) {}
 
   /// Host time of a first step from idle, ms.
-  double first_host_ms(double scale) { return run(scale, 1).host_time(0).ms(); }
-  double steady_ms(double scale) { return run(scale, steps_of_cycle(workload_)).steady_step().ms(); }
+  double first_host_ms(double scale) { return times(first_, scale, 1).host.ms(); }
+  double steady_ms(double scale) { return times(steady_, scale, steps_of_cycle(workload_)).steady_step.ms(); }
 
   /// The scale at which the growing function `f` reaches `wanted`.
   template <class F>
@@ -37,11 +38,27 @@ class Search {
   [[nodiscard]] const std::optional<Error>& error() const { return error_; }
 
  private:
-  Simulation run(double scale, std::int32_t steps) {
+  /// A simulation, and what its host called: other scales need no other.
+  struct Simulated {
+    std::optional<Simulation> simulation;
+    DeviceLog log;
+  };
+
+  HostTimes times(Simulated& known, double scale, std::int32_t steps) {
+    if (known.simulation && !known.log.depends_on_time())
+      return times_of_host(*known.simulation, known.log, machine_, {.host_scale = scale});
+    known.log = {};
+    known.simulation = run(scale, steps, known.log);
+    const auto& ran = known.simulation->outcome.steps;
+    return {known.simulation->steady_step(), ran.back().host_end - ran.front().host_begin};
+  }
+
+  Simulation run(double scale, std::int32_t steps, DeviceLog& log) {
     Run ignored;
     SimulationRequest request;
     request.steps = {.steps = steps, .record = false, .warm = true};
     request.options.host_scale = scale;
+    request.options.log = &log;
     auto result = simulate(workload_, workload_.settings, machine_, request, ignored);
     if (result && !result->outcome.out_of_memory && !result->deadlock) return std::move(*result);
     error_ = result ? Error{ErrorKind::mismatch,
@@ -56,6 +73,8 @@ class Search {
 
   const Workload& workload_;
   const MachineProfile& machine_;
+  Simulated first_;
+  Simulated steady_;
   std::optional<Error> error_;
 };
 

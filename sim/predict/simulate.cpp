@@ -42,6 +42,14 @@ void keep_clear(const Workload& workload, SimMemoryOptions& memory) {
   }
 }
 
+std::vector<Nanoseconds> ends_of_steps(const StepOutcome& outcome, const SimDevice& device) {
+  const auto timings = device.timings();
+  std::vector<Nanoseconds> ends;
+  for (const StepOutcome::Step& step : outcome.steps)
+    ends.push_back(step.last_compute_op ? timings[step.last_compute_op->value].end : Nanoseconds{});
+  return ends;
+}
+
 }  // namespace
 
 Result<Simulation> simulate(const Workload& workload, const Settings& settings, const MachineProfile& machine,
@@ -66,15 +74,25 @@ Result<Simulation> simulate(const Workload& workload, const Settings& settings, 
   FORESHARD_TRY(outcome);
   Simulation result{std::move(*outcome),  device.deadlock(),         device.caveats(), device.collectives_ran(), {},
                     device.host_worked(), memory.follows_recording()};
-  const auto timings = device.timings();
-  for (const StepOutcome::Step& step : result.outcome.steps)
-    result.step_end.push_back(step.last_compute_op ? timings[step.last_compute_op->value].end : Nanoseconds{});
+  result.step_end = ends_of_steps(result.outcome, device);
   const std::size_t count = result.step_end.size();
   result.steady = steady_step(count);
   result.cycle = std::min<std::size_t>(workload.cycle, std::max<std::size_t>(count, 2) - 1);
   if (result.cycle > result.steady && count > 0) result.steady = count - 1;
   result.synchronized = request.steps.synchronized == 1;
   return result;
+}
+
+HostTimes times_of_host(const Simulation& simulation, const DeviceLog& log, const MachineProfile& machine,
+                        const SimOptions& options) {
+  const ModelledCollectives collectives(machine);
+  SimDevice device(machine, collectives, options);
+  const std::vector<Nanoseconds> asked = device.replay(log);
+  Simulation other;
+  other.steady = simulation.steady;
+  other.cycle = simulation.cycle;
+  other.step_end = ends_of_steps(simulation.outcome, device);
+  return {other.steady_step(), asked.empty() ? Nanoseconds{} : asked.back() - asked.front()};
 }
 
 }  // namespace foreshard::sim

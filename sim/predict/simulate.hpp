@@ -63,4 +63,14 @@ struct Simulation {
 [[nodiscard]] Result<Simulation> simulate(const Workload& workload, const Settings& settings,
                                           const MachineProfile& machine, const SimulationRequest& request, Run& run);
 
+struct HostTimes {
+  Nanoseconds steady_step;  ///< Simulation::steady_step()
+  Nanoseconds host;         ///< from the first step's first call to the last one's last
+};
+
+/// Times of the simulation that wrote `log` on the host of `options`. Only of one that recorded no Run and was not
+/// `synchronized`, and of a log that does not depend on time.
+[[nodiscard]] HostTimes times_of_host(const Simulation& simulation, const DeviceLog& log, const MachineProfile& machine,
+                                      const SimOptions& options);
+
 }  // namespace foreshard::sim
