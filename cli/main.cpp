@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <exception>
 #include <iostream>
+#include <system_error>
 
 #include "cli/front_door.hpp"
 #include "cli/terminal/child_process.hpp"
@@ -22,6 +23,16 @@ namespace {
 void leave_nothing_behind() {
   foreshard::cli::kill_programs();
   foreshard::traces::remove_partial_files();
+}
+
+int answer_of(const std::exception& failure, foreshard::cli::Console& console) {
+  const auto* system = dynamic_cast<const std::system_error*>(&failure);
+  if (system != nullptr && system->code() == std::errc::resource_unavailable_try_again) {
+    console.error("this machine does not give the threads that are needed: memory or a limit (ulimit -u, -v) is short");
+    return foreshard::cli::kOutOfHostMemory;
+  }
+  console.error(std::string("internal error: ") + failure.what() + "\n  hint: please report it with the command");
+  return foreshard::cli::kInternalError;
 }
 
 /// Ctrl-C, an end that is asked for, a terminal that is closed.
@@ -48,8 +59,10 @@ void clean_up_on(int signal) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) clean_up_on(signal);
   std::signal(SIGPIPE, SIG_DFL);
+  std::signal(SIGXFSZ, SIG_IGN);  // a write beyond the limit is an error
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGPIPE, SIGQUIT, SIGABRT, SIGALRM, SIGUSR1, SIGUSR2, SIGXCPU})
+    clean_up_on(signal);
   std::ios::sync_with_stdio(false);
   foreshard::set_replay_command(argc, argv);
   if (foreshard::cli::gpu_backend() == nullptr) foreshard::cli::limit_host_memory();  // CUDA reserves addresses
@@ -69,7 +82,6 @@ int main(int argc, char** argv) {
     }
     return status;
   } catch (const std::exception& failure) {
-    console.error(std::string("internal error: ") + failure.what() + "\n  hint: please report it with the command");
-    return foreshard::cli::kInternalError;
+    return answer_of(failure, console);
   }
 }

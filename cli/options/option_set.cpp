@@ -180,18 +180,35 @@ Result<bool> OptionSet::parse(const std::vector<std::string>& arguments) {
   return true;
 }
 
+bool names_file(std::string_view type_name) {
+  for (const std::string_view word : {"FILE", "RUN", "SNAPSHOT", "SOURCE", "DIR", "FOLDER"})
+    if (type_name.find(word) != std::string_view::npos) return true;
+  return type_name == "A" || type_name == "B";
+}
+
+/// Whether two files, which need not be there, are one: by whatever way their folder is named.
+static bool same_place(const std::string& a, const std::string& b) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  if (fs::equivalent(a, b, error)) return true;
+  const auto place = [&](const fs::path& path) { return fs::weakly_canonical(path, error); };
+  return place(a) == place(b);
+}
+
 Result<void> OptionSet::check_outputs() const {
   std::vector<std::string> inputs;
   std::vector<std::pair<std::string, std::string>> outputs;  // the option's name, the file's
   for (const CLI::Option* option : parts_->app.get_options()) {
     const auto said = parts_->said.find(option);
     const bool writes = said != parts_->said.end() && said->second.writes;
+    const bool names =
+        said == parts_->said.end() || said->second.type_name.empty() || names_file(said->second.type_name);
     for (const std::string& value : option->count() > 0 ? option->results() : std::vector<std::string>()) {
       if (writes) {
         if (value.empty())
           return fail(ErrorKind::usage, "the output has an empty name", option->get_name(), "name a file");
         if (value != "-") outputs.emplace_back(option->get_name(), value);
-      } else {  // whole, and by the commas of a list
+      } else if (names) {  // whole, and by the commas of a list
         inputs.push_back(value);
         for (std::size_t from = 0; value.find(',') != std::string::npos && from <= value.size();) {
           const std::size_t comma = std::min(value.find(',', from), value.size());
@@ -205,7 +222,7 @@ Result<void> OptionSet::check_outputs() const {
     const auto& [option, path] = outputs[i];
     FORESHARD_TRY(is_no_input(path, inputs));
     for (std::size_t j = 0; j < i; ++j)
-      if (std::filesystem::path(path).lexically_normal() == std::filesystem::path(outputs[j].second).lexically_normal())
+      if (same_place(path, outputs[j].second))
         return fail(ErrorKind::usage, fmt::format("{} and {} name the same file", outputs[j].first, option), path,
                     "give each a name of its own");
   }

@@ -77,6 +77,9 @@ struct OptionFacts {
   bool flag = false;  ///< takes no value
 };
 
+/// Whether a value that help calls so is a file or folder: "FILE", "RUN|SNAPSHOT".
+[[nodiscard]] bool names_file(std::string_view type_name);
+
 class OptionSet {
  public:
   /// `description` heads the help text; `program` stands in its usage line.

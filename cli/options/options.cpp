@@ -40,7 +40,7 @@ Result<void> write_text(const std::string& path, const std::string& text, bool f
 }
 
 Error in_file(Error error, const std::string& path) {
-  if (error.where.starts_with(path)) return error;
+  if (error.where == path || error.where.starts_with(path + ",")) return error;
   error.where = error.where.empty() ? path : path + ", " + error.where;
   return error;
 }

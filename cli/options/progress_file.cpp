@@ -19,8 +19,11 @@ ProgressFile::~ProgressFile() {
 Result<void> ProgressFile::open(const std::string& path, bool force, const Head& head) {
   FORESHARD_TRY(may_append(path, force));
   path_ = path;
-  file_ = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0644);
+  file_ = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC | O_NONBLOCK, 0644);
+  if (file_ < 0 && errno == ENXIO)
+    return fail(ErrorKind::input, "nobody reads from this pipe", path, "start its reader");
   if (file_ < 0) return fail(ErrorKind::input, std::string("cannot be written: ") + std::strerror(errno), path);
+  ::fcntl(file_, F_SETFL, O_APPEND);  // a reader that is slow is waited for
   total_ = head.total;
   Json json{
       {"progress", 1}, {"title", head.title}, {"unit", head.unit}, {"total", head.total}, {"columns", head.columns}};
@@ -52,14 +55,14 @@ void ProgressFile::finish(const Json& best) {
 }
 
 void ProgressFile::line(const Json& json) {
-  if (file_ < 0) return;
+  if (file_ < 0 || !failure_.empty()) return;  // behind half a line nothing can be read
   const std::string text = json_text(json) + "\n";
   std::string_view rest = text;
   while (!rest.empty()) {
     const ssize_t n = ::write(file_, rest.data(), rest.size());
     if (n < 0 && errno == EINTR) continue;
     if (n <= 0) {
-      if (failure_.empty()) failure_ = std::strerror(errno);
+      failure_ = std::strerror(errno);
       return;
     }
     rest.remove_prefix(static_cast<std::size_t>(n));

@@ -101,7 +101,10 @@ void limit_host_memory() {
   g_free = std::min(*available + entry("/proc/meminfo", "SwapFree:").value_or(0), free_in_groups());
   if (addresses.rlim_cur != RLIM_INFINITY)
     g_free = std::min<Bytes>(g_free, addresses.rlim_cur - std::min<Bytes>(addresses.rlim_cur, *mapped));
-  if (now.rlim_cur != RLIM_INFINITY && now.rlim_cur <= *taken + g_free) return;
+  if (now.rlim_cur != RLIM_INFINITY && now.rlim_cur <= *taken + g_free) {
+    g_free = now.rlim_cur - std::min<Bytes>(now.rlim_cur, *taken);
+    return;
+  }
   g_before = now;
   now.rlim_cur = std::min<rlim_t>(*taken + g_free, now.rlim_max);
   static_cast<void>(setrlimit(RLIMIT_DATA, &now));

@@ -220,6 +220,9 @@ Result<int> replay(ReplayRequest options, Console& console) {
   replay_options.total_memory = options.device_memory.value_or(0);
   const auto recorded = verify(file->snapshot, replay_options);
   if (!recorded) return tl::unexpected(in_file(recorded.error(), options.snapshot));
+  const auto config = recorded_config(file->snapshot.settings, options.pytorch);
+  if (options.device_memory && !options.memory_fraction && config && config->per_process_memory_fraction >= 1)
+    console.warn("--device-memory has no effect without --memory-fraction: the limit is found from the recording");
   Outcome outcome{recorded->events, recorded->mismatches, recorded->first_mismatch,
                   recorded->peaks,  recorded->statistics, recorded->steps};
   std::optional<WhatIfReport> asked;

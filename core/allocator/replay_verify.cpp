@@ -27,6 +27,7 @@ Result<Assumptions> known_limit(const ReplayOptions& options, const AllocatorCon
   // Pools of this kind may serve what a limit refuses, which the search for a limit does not look at.
   known.fixed = std::any_of(options.pools.begin(), options.pools.end(),
                             [](const ReplayPool& pool) { return pool.options.use_on_oom; });
+  if (options.memory_fraction) known.fixed = true;  // 1: nothing but the driver refuses
   if (fraction < 1 && options.total_memory > 0) {
     known.fixed = true;
     // setMemoryFraction: static_cast<size_t>(fraction * device_prop.totalGlobalMem).

@@ -41,6 +41,14 @@ void add_steps(const Workload& adapted, const StepOutcome& outcome, Prediction& 
     p.steps.push_back({adapted.recorded[failed], 0, outcome.out_of_memory_peaks, p.num_alloc_retries});
 }
 
+/// Of a simulation that did not run out of memory, as largest_peaks() has them of a prediction.
+MemoryPeaks planned_peaks(const Workload& adapted, const StepOutcome& outcome) {
+  Prediction of;
+  of.peaks = outcome.steps.back().peaks;
+  add_steps(adapted, outcome, of);
+  return largest_peaks(of);
+}
+
 /// What the request's simulation would peak at widens the plan's range.
 Result<void> add_peaks(const Workload& adapted, const MachineProfile& machine, const PredictRequest& request,
                        const SimulationRequest& simulation, Prediction& p) {
@@ -52,7 +60,7 @@ Result<void> add_peaks(const Workload& adapted, const MachineProfile& machine, c
   if (outcome.out_of_memory)
     widen(outcome.out_of_memory_peaks, p);
   else if (!outcome.steps.empty())
-    widen(outcome.steps.back().peaks, p);
+    widen(planned_peaks(adapted, outcome), p);
   return {};
 }
 
@@ -89,7 +97,7 @@ void add_memory(const Workload& adapted, const PredictRequest& request, const Si
 
 Result<void> add_peak_range(const Workload& adapted, const MachineProfile& machine, const PredictRequest& request,
                             SimulationRequest simulation, Prediction& p) {
-  p.least_peaks = p.most_peaks = p.peaks;
+  p.least_peaks = p.most_peaks = largest_peaks(p);
   if (!p.peaks_depend_on_time || p.out_of_memory) return {};
   simulation.steps.record = false;
   const double planned = simulation.options.host_scale;

@@ -13,6 +13,8 @@
 #include <string_view>
 #include <utility>
 
+#include "core/base/out_of_memory.hpp"
+
 namespace foreshard::traces {
 
 namespace {
@@ -158,6 +160,7 @@ Result<std::size_t> ByteSource::State::read_gzip(std::span<char> out) {
     const int status = inflate(&zlib, Z_NO_FLUSH);
     consume(offered - zlib.avail_in);
     done += room - zlib.avail_out;
+    if (status == Z_MEM_ERROR) out_of_memory();
     if (status == Z_STREAM_END) {
       member_ended = true;
     } else if (status != Z_OK && status != Z_BUF_ERROR) {
@@ -179,6 +182,7 @@ Result<std::size_t> ByteSource::State::read_xz(std::span<char> out) {
     const std::size_t offered = lzma.avail_in;
     const lzma_ret status = lzma_code(&lzma, file_ended ? LZMA_FINISH : LZMA_RUN);
     consume(offered - lzma.avail_in);
+    if (status == LZMA_MEM_ERROR) out_of_memory();
     if (status == LZMA_STREAM_END) {
       finished = true;
     } else if (status == LZMA_BUF_ERROR && file_ended && begin == end) {

@@ -116,13 +116,6 @@ class TraceReader {
     const auto read = context_.document.int64(*value);
     if (!read) return bad(fmt::format("has a 'time_us' that is {}", not_taken(value->kind())));
     if (!is_time(*read)) return bad(fmt::format("has a 'time_us' of {}, which is no time since 1970", *read));
-    // The list is in the order in which the allocator did it, so a clock that went back was set back.
-    if (index_ > 0 && *read < last_time_) {
-      context_.stats.add("time_decreased", Severity::data_loss,
-                         "trace entries are earlier than the entry before them, as if the clock had been set back; "
-                         "each takes the time of the entry before it");
-      return {};
-    }
     event.time_us = last_time_ = *read;
     return {};
   }
@@ -133,6 +126,32 @@ class TraceReader {
   std::size_t index_ = 0;
   std::int64_t last_time_ = 0;
 };
+
+/// The list is in the order in which the allocator did it, so a clock that went back was set. Either what comes behind
+/// takes the latest time so far, or what came before takes the earliest time to come: whichever changes fewer entries,
+/// a clock that was set back or one entry far ahead.
+void order_times(std::vector<AllocatorEvent>& events, StatList& stats) {
+  std::vector<std::int64_t> latest;                   // so far
+  std::vector<std::int64_t> earliest(events.size());  // from here on
+  for (const AllocatorEvent& event : events)
+    latest.push_back(latest.empty() ? event.time_us : std::max(latest.back(), event.time_us));
+  for (std::size_t i = events.size(); i-- > 0;)
+    earliest[i] = i + 1 == events.size() ? events[i].time_us : std::min(earliest[i + 1], events[i].time_us);
+  const auto changed = [&](const std::vector<std::int64_t>& times) {
+    std::uint64_t count = 0;
+    for (std::size_t i = 0; i < events.size(); ++i) count += events[i].time_us != times[i] ? 1 : 0;
+    return count;
+  };
+  const std::uint64_t behind = changed(latest);
+  const std::uint64_t before = changed(earliest);
+  if (behind == 0) return;
+  const std::vector<std::int64_t>& times = before < behind ? earliest : latest;
+  for (std::size_t i = 0; i < events.size(); ++i) events[i].time_us = times[i];
+  stats.add("time_decreased", Severity::data_loss,
+            "trace entries are earlier than an entry before them, as if the clock had been set; the fewest that must "
+            "take a neighbour's time do",
+            std::min(before, behind));
+}
 
 }  // namespace
 
@@ -148,6 +167,7 @@ Result<std::vector<AllocatorEvent>> read_trace(SnapshotContext& context, std::si
     events.push_back(*event);
   }
   reader.finish();
+  order_times(events, context.stats);
   return events;
 }
 

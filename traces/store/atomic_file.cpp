@@ -128,11 +128,16 @@ Result<void> may_create(const std::string& path, bool replace) {
     return fail(ErrorKind::usage, "is a link to a file that is not there", path, "name the file");
   }
   const std::string directory = directory_of(behind_links(path));
-  if (::access(directory.c_str(), W_OK | X_OK) == 0 && ::stat(directory.c_str(), &status) == 0 &&
-      S_ISDIR(status.st_mode))
-    return {};
-  return fail(ErrorKind::input, fmt::format("cannot create a file here: {}", reason(errno != 0 ? errno : ENOTDIR)),
-              path, "check that the directory exists and can be written to");
+  int error = 0;
+  if (::stat(directory.c_str(), &status) != 0)
+    error = errno;
+  else if (!S_ISDIR(status.st_mode))
+    error = ENOTDIR;
+  else if (::access(directory.c_str(), W_OK | X_OK) != 0)
+    error = errno;
+  if (error == 0) return {};
+  return fail(ErrorKind::input, fmt::format("cannot create a file here: {}", reason(error)), path,
+              "check that the directory exists and can be written to");
 }
 
 Result<AtomicFile> AtomicFile::create(const std::string& path, bool replace) {
@@ -191,8 +196,12 @@ Result<void> AtomicFile::commit_all(std::span<AtomicFile> files) {
   sigfillset(&all);
   pthread_sigmask(SIG_BLOCK, &all, &before);
   Result<void> named;
-  for (AtomicFile& file : files)
-    if (named) named = file.take_name();
+  for (std::size_t i = 0; i < files.size() && named; ++i) {
+    named = files[i].take_name();
+    if (named) continue;
+    for (const AtomicFile& named_file : files.first(i))  // what was replaced is gone, what is new goes again
+      if (!named_file.replace_) ::unlink(named_file.path_.c_str());
+  }
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
   // The renames have happened; that they survive a power cut is as much as the file system offers.
   if (!files.empty()) static_cast<void>(make_durable(directory_of(files.front().path_), O_RDONLY | O_DIRECTORY));
@@ -200,27 +209,30 @@ Result<void> AtomicFile::commit_all(std::span<AtomicFile> files) {
 }
 
 Result<NewFolder> NewFolder::create(const std::string& path) {
+  namespace fs = std::filesystem;
   std::error_code error;
-  if (std::filesystem::is_directory(path, error)) return NewFolder({}, kSlots);
-  std::filesystem::create_directories(path, error);
-  if (!std::filesystem::is_directory(path, error))
+  std::vector<std::string> missing;  // the innermost first
+  for (fs::path at = fs::path(path).lexically_normal(); !at.empty() && !fs::exists(at, error); at = at.parent_path())
+    if (at.has_filename()) missing.push_back(at.string());
+  fs::create_directories(path, error);
+  NewFolder folder;
+  for (const std::string& made : missing)
+    if (fs::is_directory(made, error)) folder.made_.push_back({made, take_slot(made, SlotState::folder)});
+  if (!fs::is_directory(path, error))
     return fail(ErrorKind::usage, "is no folder and cannot become one", path, "name a folder");
-  return NewFolder(path, take_slot(path, SlotState::folder));
+  return folder;
 }
 
-NewFolder::NewFolder(std::string path, std::size_t slot) : path_(std::move(path)), slot_(slot) {}
-
-NewFolder::NewFolder(NewFolder&& other) noexcept
-    : path_(std::exchange(other.path_, {})), slot_(std::exchange(other.slot_, kSlots)) {}
-
 NewFolder::~NewFolder() {
-  if (!path_.empty()) ::rmdir(path_.c_str());
-  leave_slot(slot_);
+  for (const Made& folder : made_) {
+    ::rmdir(folder.path.c_str());
+    leave_slot(folder.slot);
+  }
 }
 
 void NewFolder::keep() {
-  path_.clear();
-  leave_slot(std::exchange(slot_, kSlots));
+  for (const Made& folder : made_) leave_slot(folder.slot);
+  made_.clear();
 }
 
 void remove_partial_files() noexcept {

@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "core/base/error.hpp"
 
@@ -50,16 +51,19 @@ class NewFolder {
   /// Creates it with its parents where it is not there. Errors: usage, where it is something else or cannot be made.
   [[nodiscard]] static Result<NewFolder> create(const std::string& path);
 
-  NewFolder(NewFolder&& other) noexcept;
+  NewFolder(NewFolder&& other) noexcept = default;
   NewFolder& operator=(NewFolder&&) = delete;
   ~NewFolder();
   void keep();
 
  private:
-  NewFolder(std::string path, std::size_t slot);
+  struct Made {
+    std::string path;
+    std::size_t slot = 0;  ///< of remove_partial_files()
+  };
+  NewFolder() = default;
 
-  std::string path_;  ///< empty: it was there, or is to stay
-  std::size_t slot_;
+  std::vector<Made> made_;  ///< it and its parents, the innermost first; empty: it was there, or is to stay
 };
 
 /// Removes the temporary files and new folders of this process, of whatever thread. Async-signal-safe.

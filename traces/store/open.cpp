@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstdio>
@@ -111,14 +112,13 @@ Result<void> take_our_views(Connection& connection) {
   Result<bool> row = stored->step();
   for (; row && *row; row = stored->step()) statements.emplace(stored->text(0), stored->text(1));
   FORESHARD_TRY(row);
-  std::string ours;
-  for (const View& view : views()) {
+  const bool same = std::all_of(views().begin(), views().end(), [&](const View& view) {
     const auto found = statements.find(view.name);
-    if (found != statements.end() && found->second == fmt::format("CREATE VIEW {} AS\n{}", view.name, view.select))
-      continue;
-    ours += fmt::format("CREATE TEMP VIEW {} AS\n{};\n", view.name, view.select);
-  }
-  if (ours.empty()) return {};
+    return found != statements.end() && found->second == fmt::format("CREATE VIEW {} AS\n{}", view.name, view.select);
+  });
+  if (same) return {};
+  std::string ours;  // all of them: one that is the same may be made of one that is not
+  for (const View& view : views()) ours += fmt::format("CREATE TEMP VIEW {} AS\n{};\n", view.name, view.select);
   FORESHARD_TRY(connection.execute("PRAGMA temp_store = MEMORY"));
   return connection.execute(ours);
 }

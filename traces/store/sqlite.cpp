@@ -4,6 +4,8 @@
 
 #include <utility>
 
+#include "core/base/out_of_memory.hpp"
+
 namespace foreshard::traces {
 namespace {
 
@@ -52,6 +54,7 @@ std::string hint_of(int code) {
 }  // namespace
 
 Error sqlite_error(sqlite3* connection, int code, const std::string& path, std::string_view sql) {
+  if ((code & 0xff) == SQLITE_NOMEM) out_of_memory();
   const char* message = connection != nullptr ? sqlite3_errmsg(connection) : sqlite3_errstr(code);
   Error error;
   error.what = sql.empty() ? std::string(message) : fmt::format("{} (in: {})", message, excerpt(sql));

@@ -240,8 +240,8 @@ TEST_CASE("how far the host's speed ranges is the profile's") {
   machine.prediction.host_speed_range = 0;
   const auto narrow = predict(timed_workload(mixed(), 3), machine, {settings, {}, 4});
   REQUIRE(narrow);
-  CHECK(p->least_peaks.reserved <= narrow->least_peaks.reserved);
-  CHECK(p->most_peaks.reserved >= narrow->most_peaks.reserved);
+  CHECK(p->least_peaks.active <= narrow->least_peaks.active);
+  CHECK(p->most_peaks.active > narrow->most_peaks.active);
   CHECK(std::any_of(p->warnings.begin(), p->warnings.end(), [](const std::string& warning) {
     return warning.find("for hosts from 20 % faster to 25 % slower and ranks that begin apart") != std::string::npos;
   }));

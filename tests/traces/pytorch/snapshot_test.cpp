@@ -136,6 +136,25 @@ TEST_CASE("what is odd in a snapshot is counted") {
   for (const ImportStat& stat : file.stats) CHECK(!stat.text.empty());
 }
 
+std::vector<std::int64_t> times_of(const std::vector<std::int64_t>& recorded, std::uint64_t changed) {
+  std::string entries;
+  for (const std::int64_t time : recorded)
+    entries += std::string(entries.empty() ? "" : ",") +
+               R"({"action":"snapshot","addr":0,"size":0,"stream":0,"time_us":)" + std::to_string(time) + "}";
+  const SnapshotFile file = read_bytes(R"({"segments":[],"device_traces":[[)" + entries + "]]}");
+  CHECK(count_of(file, "time_decreased") == changed);
+  std::vector<std::int64_t> times;
+  for (const AllocatorEvent& event : file.snapshot.events) times.push_back(event.time_us);
+  return times;
+}
+
+TEST_CASE("a clock that was set changes as few entries as can be") {
+  using Times = std::vector<std::int64_t>;
+  CHECK(times_of({10, 20, 30, 15, 25, 40, 50}, 2) == Times{10, 20, 30, 30, 30, 40, 50});
+  CHECK(times_of({10, 20, 3600, 30, 40, 50}, 1) == Times{10, 20, 30, 30, 40, 50});
+  CHECK(times_of({10, 20, 20, 40}, 0) == Times{10, 20, 20, 40});
+}
+
 /// One device with one entry of each list of frames; a live block has the first list.
 std::string with_frames(const std::string& lists) {
   std::string entries, first;

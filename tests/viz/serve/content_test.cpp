@@ -212,13 +212,14 @@ TEST_CASE("what SQLite does within one call of a function ends in time") {
   CHECK(long_call.status == 400);
   CHECK(long_call.body.find("took too long") != std::string::npos);
   CHECK(std::chrono::steady_clock::now() - start < std::chrono::seconds(2));
+  limits.question.time = std::chrono::seconds(30);
+  Content stopped({stored_run()}, "auto", limits);
   std::thread person([&] {
     std::this_thread::sleep_for(std::chrono::milliseconds(200));
-    content.stop();
+    stopped.stop();
   });
-  limits.question.time = std::chrono::seconds(30);
   const auto again = std::chrono::steady_clock::now();
-  CHECK(ask(content, "/run/0/sql", "select instr(zeroblob(16000000), zeroblob(8000000)||x'01')").status == 400);
+  CHECK(ask(stopped, "/run/0/sql", "select instr(zeroblob(16000000), zeroblob(8000000)||x'01')").status == 400);
   CHECK(std::chrono::steady_clock::now() - again < std::chrono::seconds(1));
   person.join();
 }
