@@ -3,7 +3,7 @@
 # FORESHARD_STATIC_DEPENDENCIES: AUTO links those of them statically whose archive is installed, ON insists on all, OFF
 # links the shared ones. A program with all of them needs nothing but libc, libm, libstdc++ and libgcc_s at run time.
 set(FORESHARD_STATIC_DEPENDENCIES AUTO CACHE STRING
-    "Link fmt, SQLite, zlib, liblzma and pugixml statically: AUTO, ON or OFF")
+    "Link fmt, SQLite, zlib, liblzma, pugixml and libsodium statically: AUTO, ON or OFF")
 set_property(CACHE FORESHARD_STATIC_DEPENDENCIES PROPERTY STRINGS AUTO ON OFF)
 set(FORESHARD_SHARED_DEPENDENCIES "")
 
@@ -17,6 +17,12 @@ find_package(pugixml REQUIRED)
 find_package(Threads REQUIRED)
 # Headers alone are used: Asio, Beast, JSON.
 find_package(Boost 1.81 REQUIRED)
+# libsodium brings no package file for CMake. Linked by the rendezvous alone, which no installed library needs.
+find_path(FORESHARD_SODIUM_INCLUDE sodium.h REQUIRED)
+find_library(FORESHARD_SODIUM_LIBRARY sodium REQUIRED)
+add_library(sodium::sodium UNKNOWN IMPORTED)
+set_target_properties(sodium::sodium PROPERTIES IMPORTED_LOCATION ${FORESHARD_SODIUM_LIBRARY}
+                      INTERFACE_INCLUDE_DIRECTORIES ${FORESHARD_SODIUM_INCLUDE})
 
 # foreshard_shared(WHAT): AUTO goes on with the shared library and says so; ON stops.
 macro(foreshard_shared what)
@@ -45,6 +51,7 @@ else()
   foreshard_link_archive(ZLIB::ZLIB z)
   foreshard_link_archive(LibLZMA::LibLZMA lzma Threads::Threads)
   foreshard_link_archive(SQLite::SQLite3 sqlite3 ZLIB::ZLIB Threads::Threads m)
+  foreshard_link_archive(sodium::sodium sodium Threads::Threads)
   if(TARGET pugixml::static)
     set_target_properties(pugixml::pugixml PROPERTIES INTERFACE_LINK_LIBRARIES pugixml::static)
   else()
