@@ -81,6 +81,8 @@ Result<int> probe_rank(const ProbeOptions& options, Console& console) {
   const auto session = gpu::Session::join(session_options);
   FORESHARD_TRY(session);
   const Result<void> worked = work(options, **session, console);
+  const std::string unauthenticated = (*session)->unauthenticated();
+  if (!unauthenticated.empty()) console.note("note: " + unauthenticated);
   if (worked) {
     const auto finished = (*session)->finish();
     if (finished) return static_cast<int>(kDone);

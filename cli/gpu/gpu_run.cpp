@@ -150,6 +150,8 @@ Result<int> run_rank(const RunOptions& options, Console& console) {
   FORESHARD_TRY(session);
   Run run;
   const Result<void> worked = work(options, *planned, adapted->workload, **session, run, console);
+  const std::string unauthenticated = (*session)->unauthenticated();
+  if (!unauthenticated.empty()) console.note("note: " + unauthenticated);
   if (worked) {
     const auto finished = (*session)->finish();
     if (finished) return static_cast<int>(kDone);

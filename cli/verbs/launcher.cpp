@@ -109,6 +109,7 @@ Result<int> start_ranks(std::uint32_t ranks, Console& console) {
   };
   const auto end = gpu::launch_ranks(command, options);
   FORESHARD_TRY(end);
+  if (!end->unauthenticated.empty()) console.note("note: " + end->unauthenticated);
   if (end->failure && end->exit_code == static_cast<int>(end->failure->kind))
     return tl::unexpected(end->failure->error());
   return end->exit_code;

@@ -21,10 +21,19 @@ void Connection::start() {
   read();
 }
 
+std::string Connection::address() const {
+  error_code error;
+  const auto end = socket_.remote_endpoint(error);
+  if (error) return "a peer that is gone";
+  const auto address = end.address();
+  if (!address.is_v6() || !address.to_v6().is_v4_mapped()) return address.to_string();
+  return boost::asio::ip::make_address_v4(boost::asio::ip::v4_mapped, address.to_v6()).to_string();
+}
+
 std::string Connection::peer() const {
   error_code error;
   const auto end = socket_.remote_endpoint(error);
-  return error ? "a peer that is gone" : end.address().to_string() + ":" + std::to_string(end.port());
+  return error ? address() : address() + ":" + std::to_string(end.port());
 }
 
 void Connection::read() {
@@ -52,9 +61,10 @@ void Connection::take() {
 
 void Connection::garbage(Error error) {
   const auto told = on_closed;
-  const std::string reason = error.what;
-  if (answers_garbage_) {
-    send(Refused{std::move(error)});
+  const std::string reason = std::move(error.what);
+  garbage_ = true;
+  if (answers_garbage_ && !outgoing_) {
+    send(Unproven{});
     on_closed = nullptr;
     close_when_sent();
   } else {
@@ -65,24 +75,28 @@ void Connection::garbage(Error error) {
 
 void Connection::send(std::shared_ptr<const std::string> frame) {
   if (!open() || closing_) return;
-  if (waiting_bytes_ + frame->size() > kMaxWaitingBytes)
+  Outgoing out{std::move(frame), std::nullopt};
+  if (outgoing_) out.seal = outgoing_->next(*out.frame);
+  if (waiting_bytes_ + out.size() > kMaxWaitingBytes)
     return end("it does not read from its socket; its send buffer is full");
-  waiting_bytes_ += frame->size();
-  waiting_.push_back(std::move(frame));
+  waiting_bytes_ += out.size();
+  waiting_.push_back(std::move(out));
   if (waiting_.size() == 1) write();
 }
 
 void Connection::write() {
-  const auto frame = waiting_.front();
-  boost::asio::async_write(socket_, boost::asio::buffer(*frame),
-                           [self = shared_from_this(), frame](error_code error, std::size_t) {
-                             if (!self->open()) return;
-                             if (error) return self->end(error.message());
-                             self->waiting_bytes_ -= frame->size();
-                             self->waiting_.pop_front();
-                             if (!self->waiting_.empty()) return self->write();
-                             if (self->closing_) self->close();
-                           });
+  // Held by the handler: close() empties the queue.
+  const auto out = std::make_shared<const Outgoing>(waiting_.front());
+  std::array<boost::asio::const_buffer, 2> bytes{boost::asio::buffer(*out->frame)};
+  if (out->seal) bytes[1] = boost::asio::buffer(*out->seal);
+  boost::asio::async_write(socket_, bytes, [self = shared_from_this(), out](error_code error, std::size_t) {
+    if (!self->open()) return;
+    if (error) return self->end(error.message());
+    self->waiting_bytes_ -= out->size();
+    self->waiting_.pop_front();
+    if (!self->waiting_.empty()) return self->write();
+    if (self->closing_) self->close();
+  });
 }
 
 void Connection::end(const std::string& reason) {

@@ -2,7 +2,8 @@
 // session_thread.cpp's.
 //
 // Everything happens on the thread of the io_context. Holds itself alive while it is open. What arrives is bounded by
-// the frame limit, what waits to be sent by kMaxWaitingBytes: a peer that does not read loses its connection.
+// the frame limit, what waits to be sent by kMaxWaitingBytes: a peer that does not read loses its connection. Until
+// seal() is called messages go both ways without seals, and a message is short (kMaxUnauthenticatedBytes).
 #pragma once
 
 #include <array>
@@ -10,6 +11,7 @@
 #include <deque>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "gpu/bootstrap/liveness_monitor.hpp"
@@ -40,16 +42,32 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void close_when_sent();
 
   void limit(std::size_t payload_bytes) { reader_.limit(payload_bytes); }
-  /// Bytes that are no message are answered with Refused before the connection ends.
+  /// Both ends have proven themselves: what is sent and what is read from here on carries a seal.
+  void seal(Seal outgoing, Seal incoming) {
+    outgoing_ = outgoing;
+    reader_.expect(incoming);
+  }
+  /// Bytes that are no message are answered with Unproven before the connection ends, until it is sealed.
   void answer_garbage() { answers_garbage_ = true; }
+  /// It ended because the other end sent what is no message.
+  [[nodiscard]] bool spoke_garbage() const { return garbage_; }
   /// When the last bytes came, whole message or not: a large one on a slow link is a sign of life.
   [[nodiscard]] TimePoint heard() const { return heard_; }
   [[nodiscard]] TimePoint since() const { return since_; }
   [[nodiscard]] bool open() const { return socket_.is_open(); }
+  /// "10.0.0.3"; an IPv4 address as such, also where it came to an IPv6 socket.
+  [[nodiscard]] std::string address() const;
   /// "10.0.0.3:41234"
   [[nodiscard]] std::string peer() const;
 
  private:
+  struct Outgoing {
+    std::shared_ptr<const std::string> frame;
+    std::optional<Block> seal;
+
+    [[nodiscard]] std::size_t size() const { return frame->size() + (seal ? seal->size() : 0); }
+  };
+
   void read();
   void write();
   void take();
@@ -59,10 +77,12 @@ class Connection : public std::enable_shared_from_this<Connection> {
   Socket socket_;
   FrameReader reader_;
   std::array<char, 64 << 10> buffer_;
-  std::deque<std::shared_ptr<const std::string>> waiting_;
+  std::optional<Seal> outgoing_;
+  std::deque<Outgoing> waiting_;
   std::size_t waiting_bytes_ = 0;
   bool closing_ = false;
   bool answers_garbage_ = false;
+  bool garbage_ = false;
   TimePoint since_ = std::chrono::steady_clock::now();
   TimePoint heard_ = since_;
 };

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "core/base/units.hpp"
+#include "gpu/bootstrap/proof.hpp"
 #include "gpu/bootstrap/slurm_lists.hpp"
 
 namespace foreshard::gpu {
@@ -142,13 +143,46 @@ Result<std::uint16_t> read_port(const Variables& variables, const Environment& e
   return static_cast<std::uint16_t>(kDefaultPort + (number ? *number % 1000 : 0));
 }
 
-std::string read_token(const Variables& variables, const Environment& e) {
-  for (const std::string_view name : {"FORESHARD_TOKEN", "TORCHELASTIC_RUN_ID"})
-    if (const std::string* token = find(variables, name)) return *token;
+/// The launcher's own name of the run, the same on all ranks.
+std::string read_run(const Variables& variables, const Environment& e) {
+  if (e.launcher_holds_rendezvous) return {};  // its secret is new for each run
+  const std::string* name = nullptr;
+  if (e.launcher == "torchrun") name = find(variables, "TORCHELASTIC_RUN_ID");
+  if (e.launcher == "Open MPI") name = find(variables, "PMIX_NAMESPACE");
+  if (name != nullptr) return *name;
   const std::string* job = find(variables, "SLURM_JOB_ID");
   const std::string* step = find(variables, "SLURM_STEP_ID");
-  if (e.launcher == "Slurm" && job != nullptr) return fmt::format("slurm {}.{}", *job, step == nullptr ? "" : *step);
-  return e.launcher;
+  if (e.launcher != "Slurm" || job == nullptr) return {};
+  return fmt::format("{}.{}", *job, step == nullptr ? "" : *step);
+}
+
+/// How every rank of several hosts gets the same secret.
+std::string secret_hint(std::string_view launcher) {
+  constexpr std::string_view kMake = "export FORESHARD_SECRET=$(openssl rand -hex 16)";
+  if (launcher == "Slurm") return fmt::format("once, before srun: {}", kMake);
+  if (launcher == "Open MPI") return fmt::format("once: {}; then mpirun -x FORESHARD_SECRET ...", kMake);
+  if (launcher == "PMI") return fmt::format("once: {}; then mpirun -genvlist FORESHARD_SECRET ...", kMake);
+  return "once, on a file system that all hosts share: (umask 077; openssl rand -hex 16 > FILE); then on every host: "
+         "export FORESHARD_SECRET_FILE=FILE";
+}
+
+Result<void> read_secret_place(const Variables& variables, Environment& e) {
+  if (const std::string* folder = find(variables, "XDG_RUNTIME_DIR")) e.runtime_folder = *folder;
+  if (const std::string* file = find(variables, "FORESHARD_SECRET_FILE")) {
+    e.secret_file = *file;
+    return {};
+  }
+  const auto secret = variables.find("FORESHARD_SECRET");
+  if (secret == variables.end()) {
+    if (e.one_host()) return {};
+    return unusable("the ranks are on several hosts and have no secret to know each other by", secret_hint(e.launcher));
+  }
+  if (secret->second.size() < kMinSecretBytes || secret->second.size() > kMaxSecretBytes)
+    return unusable(fmt::format("FORESHARD_SECRET has {} bytes: {} to {} were expected", secret->second.size(),
+                                kMinSecretBytes, kMaxSecretBytes),
+                    "export FORESHARD_SECRET=$(openssl rand -hex 16)");
+  e.secret = secret->second;
+  return {};
 }
 
 }  // namespace
@@ -175,9 +209,10 @@ Result<Environment> read_environment(const Variables& variables) {
   const auto port = read_port(variables, e);
   FORESHARD_TRY(port);
   e.port = *port;
-  e.token = read_token(variables, e);
-  if (e.token.size() > kLongestText || e.address.size() > kLongestText)
-    return unusable("the address or the token of the rendezvous is longer than 1,024 bytes");
+  e.run = read_run(variables, e);
+  if (e.run.size() > kLongestText || e.address.size() > kLongestText)
+    return unusable("the address of the rendezvous or the launcher's name of the run is longer than 1,024 bytes");
+  FORESHARD_TRY(read_secret_place(variables, e));
   return e;
 }
 

@@ -26,7 +26,10 @@ struct Environment {
   std::uint32_t local_ranks = 1;      ///< ranks of this host
   std::string address = "127.0.0.1";  ///< of the rendezvous: the host of rank 0
   std::uint16_t port = 0;             ///< of the rendezvous; 0 only where `ranks` is 1 (any free port)
-  std::string token;  ///< keeps runs apart: a rank of another run is refused. Not a secret unless the user set one
+  std::string run;                    ///< keeps runs of one secret apart: the launcher's name of the run; may be empty
+  std::string secret_file;            ///< where the run's secret is (secret_file.hpp); else
+  std::string secret;                 ///< the secret; else (one host) rank 0 makes one for the others
+  std::string runtime_folder;         ///< XDG_RUNTIME_DIR: where it puts that
   bool launcher_holds_rendezvous = false;  ///< foreshard's own launcher does; elsewhere rank 0
 
   [[nodiscard]] bool one_host() const { return ranks == local_ranks; }
@@ -34,8 +37,9 @@ struct Environment {
 
 /// Reads the variables. The port of the rendezvous: FORESHARD_PORT, else MASTER_PORT + 1 (torchrun's own store listens
 /// on MASTER_PORT), else 29600 + the Slurm job's number modulo 1000, else 29600. The address: FORESHARD_ADDRESS, else
-/// MASTER_ADDR, else the first host of the Slurm step, else this host where all ranks are on it. The token:
-/// FORESHARD_TOKEN, else TORCHELASTIC_RUN_ID or the Slurm job and step.
+/// MASTER_ADDR, else the first host of the Slurm step, else this host where all ranks are on it. The secret:
+/// FORESHARD_SECRET_FILE, else FORESHARD_SECRET (16 bytes at least), without which the ranks must be on one host. The
+/// run's name: TORCHELASTIC_RUN_ID, PMIX_NAMESPACE (Open MPI), or the Slurm job and step.
 [[nodiscard]] Result<Environment> read_environment(const Variables& variables);
 
 /// Whether some launcher already started this process as one of several ranks, so that `foreshard run` is a rank and

@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <array>
 #include <utility>
 
@@ -20,6 +21,9 @@ struct Put {
     bytes.number(value);
   }
   void operator()(const std::string& text) { bytes.text(text); }
+  void operator()(const Block& block) {
+    for (const std::uint8_t byte : block) bytes.number(byte);
+  }
   template <class T>
   void list(const std::vector<T>& items, auto each) {
     bytes.number(static_cast<std::uint64_t>(items.size()));
@@ -34,6 +38,9 @@ struct Get {
     value = bytes.number<T>();
   }
   void operator()(std::string& text) { text = bytes.text(); }
+  void operator()(Block& block) {
+    for (std::uint8_t& byte : block) byte = bytes.number<std::uint8_t>();
+  }
   /// Grows with the bytes that are there, whatever number they claim.
   template <class T>
   void list(std::vector<T>& items, auto each) {
@@ -64,7 +71,7 @@ void fields(auto& a, auto& error) {
 }
 
 void message_fields(auto& a, auto& m, const Hello*) {
-  a(m.rank), a(m.ranks), a(m.local_rank), a(m.local_ranks), a(m.token), a(m.host), a(m.process);
+  a(m.rank), a(m.ranks), a(m.local_rank), a(m.local_ranks), a(m.host), a(m.process);
   a.list(m.settings, [&](auto& setting) { a(setting.key), a(setting.value); });
 }
 void message_fields(auto& a, auto& m, const Enter*) {
@@ -89,6 +96,16 @@ void message_fields(auto& a, auto& m, const ServerHeartbeat*) {
   a(m.operation);
 }
 void message_fields(auto&, auto&, const LeaveNotice*) {}
+void message_fields(auto& a, auto& m, const Greeting*) {
+  a(m.nonce);
+}
+void message_fields(auto& a, auto& m, const Challenge*) {
+  a(m.nonce);
+}
+void message_fields(auto& a, auto& m, const Proof*) {
+  a(m.mac);
+}
+void message_fields(auto&, auto&, const Unproven*) {}
 
 constexpr std::uint32_t kNoRank = ~std::uint32_t{0};
 
@@ -126,6 +143,14 @@ template <>
 constexpr MessageKind kKindOf<Abort> = MessageKind::abort;
 template <>
 constexpr MessageKind kKindOf<LeaveNotice> = MessageKind::leave_notice;
+template <>
+constexpr MessageKind kKindOf<Greeting> = MessageKind::greeting;
+template <>
+constexpr MessageKind kKindOf<Challenge> = MessageKind::challenge;
+template <>
+constexpr MessageKind kKindOf<Proof> = MessageKind::proof;
+template <>
+constexpr MessageKind kKindOf<Unproven> = MessageKind::unproven;
 
 tl::unexpected<Error> malformed(std::string what) {
   return fail(ErrorKind::rendezvous, std::move(what));
@@ -185,9 +210,16 @@ Result<std::optional<Frame>> FrameReader::next() {
   const auto kind = static_cast<MessageKind>(header.number<std::uint8_t>());
   const auto size = header.number<std::uint32_t>();
   if (size > limit_) return malformed(fmt::format("a message of {} bytes, more than the {} allowed", size, limit_));
-  if (bytes_.size() < kFrameHeaderBytes + size) return std::nullopt;
+  const std::size_t end = kFrameHeaderBytes + size, behind = end + (seal_ ? sizeof(Block) : 0);
+  if (bytes_.size() < behind) return std::nullopt;
+  if (seal_) {
+    Block seal;
+    std::copy_n(bytes_.begin() + static_cast<std::ptrdiff_t>(end), seal.size(), seal.begin());
+    if (!seal_->opens(std::string_view(bytes_).substr(0, end), seal))
+      return malformed("a message that was changed on its way, or that somebody else sent");
+  }
   Frame frame{kind, bytes_.substr(kFrameHeaderBytes, size)};
-  bytes_.erase(0, kFrameHeaderBytes + size);
+  bytes_.erase(0, behind);
   return frame;
 }
 

@@ -4,8 +4,10 @@
 #include <fmt/core.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/v6_only.hpp>
+#include <map>
 #include <utility>
 
 #include "gpu/bootstrap/agreement.hpp"
@@ -17,18 +19,11 @@ namespace asio = boost::asio;
 using asio::ip::tcp;
 using boost::system::error_code;
 
-/// Connections without a token at one time. Ranks show theirs at once, so the oldest goes when there are more.
-constexpr std::size_t kMaxUnauthenticated = 256;
+/// Connections without a proof at one time. Ranks prove theirs at once; when there are more, the oldest goes of the
+/// address that has the most, so that a flood from one host displaces itself.
+constexpr std::size_t kMaxNewcomers = 256;
 /// The watcher's own lateness that counts as a pause (a stopped process, a sleeping machine).
 constexpr Milliseconds kPause{1000};
-
-/// Takes as long for a wrong token as for a right one.
-bool same_token(std::string_view a, std::string_view b) {
-  unsigned difference = a.size() == b.size() ? 0 : 1;
-  for (std::size_t i = 0; i < a.size() && i < b.size(); ++i)
-    difference |= static_cast<unsigned char>(a[i]) ^ static_cast<unsigned char>(b[i]);
-  return difference == 0;
-}
 
 error_code open_on(tcp::acceptor& acceptor, const tcp::endpoint& endpoint) {
   error_code error;
@@ -74,9 +69,13 @@ Result<std::uint16_t> RendezvousServer::listen() {
     return fail(ErrorKind::rendezvous,
                 fmt::format("the rendezvous cannot listen on port {}: {}", options_.port, error.message()), {},
                 "set FORESHARD_PORT to a free port on every rank");
+  return acceptor_.local_endpoint(error).port();
+}
+
+void RendezvousServer::serve(Key key) {
+  key_ = key;
   accept();
   tick();
-  return acceptor_.local_endpoint(error).port();
 }
 
 void RendezvousServer::accept() {
@@ -84,10 +83,10 @@ void RendezvousServer::accept() {
     if (!acceptor_.is_open()) return;
     if (!error) {
       prepare(socket);
-      accept_unauthenticated(std::make_shared<Connection>(std::move(socket)));
+      accept_newcomer(std::make_shared<Connection>(std::move(socket)));
       return accept();
     }
-    // Out of descriptors, mostly: unauthenticated connections time out, then there are some again.
+    // Out of descriptors, mostly: connections without a proof time out, then there are some again.
     accept_again_.expires_after(options_.timeouts.heartbeat);
     accept_again_.async_wait([this](error_code stopped) {
       if (!stopped) accept();
@@ -95,71 +94,94 @@ void RendezvousServer::accept() {
   });
 }
 
-void RendezvousServer::accept_unauthenticated(Peer peer) {
-  if (unauthenticated_.size() >= kMaxUnauthenticated) drop_unauthenticated(unauthenticated_.front().get());
-  unauthenticated_.push_back(peer);
+void RendezvousServer::accept_newcomer(Peer peer) {
+  if (newcomers_.size() >= kMaxNewcomers) make_room();
+  const auto newcomer = newcomers_.insert(newcomers_.end(), {peer, peer->address(), std::nullopt, false});
   peer->answer_garbage();
-  Connection* const unauthenticated = peer.get();  // the list holds it; a capture of itself would never let it go
-  peer->on_message = [this, unauthenticated](Message message) {
-    const Peer held = unauthenticated->shared_from_this();
-    if (auto* said = std::get_if<Hello>(&message)) return hello(held, std::move(*said));
-    refuse(held, ErrorKind::rendezvous, "its first message was not a hello");
-  };
-  peer->on_closed = [this, unauthenticated](const std::string& reason) {
-    last_refused_ = fmt::format("{}: {}", unauthenticated->peer(),
-                                reason.empty() ? "it closed the connection before sending a hello" : reason);
-    ++refused_;
-    unauthenticated_.remove(unauthenticated->shared_from_this());
+  // Gone from the list with its callbacks: take_off() and admit().
+  peer->on_message = [this, newcomer](Message message) { hear(newcomer, std::move(message)); };
+  peer->on_closed = [this, newcomer](const std::string& reason) {
+    take_off(newcomer, reason.empty() ? "it closed the connection before it had proven itself" : reason);
   };
   peer->start();
 }
 
-void RendezvousServer::drop_unauthenticated(const Connection* peer) {
-  for (auto it = unauthenticated_.begin(); it != unauthenticated_.end(); ++it) {
-    if (it->get() != peer) continue;
-    const Peer held = *it;
-    unauthenticated_.erase(it);
-    held->close();
-    ++refused_;
-    return;
+void RendezvousServer::make_room() {
+  std::map<std::string_view, std::size_t> of;
+  for (const Newcomer& newcomer : newcomers_) ++of[newcomer.address];
+  const auto most = std::max_element(newcomers_.begin(), newcomers_.end(), [&](const Newcomer& a, const Newcomer& b) {
+    return of[a.address] < of[b.address];  // of equals the first, which is the oldest
+  });
+  take_off(most, "too many others came before it had proven itself")->close();
+}
+
+void RendezvousServer::hear(Newcomers::iterator newcomer, Message message) {
+  if (const auto* greeting = std::get_if<Greeting>(&message); greeting != nullptr && !newcomer->nonces) {
+    newcomer->nonces = Nonces{greeting->nonce, random_block()};
+    newcomer->peer->send(Challenge{newcomer->nonces->rendezvous});
+  } else if (const auto* proof = std::get_if<Proof>(&message);
+             proof != nullptr && newcomer->nonces && !newcomer->proven) {
+    check_proof(newcomer, *proof);
+  } else if (auto* said = std::get_if<Hello>(&message); said != nullptr && newcomer->proven) {
+    hello(newcomer, std::move(*said));
+  } else {
+    turn_away(newcomer, "it sent something else than its proof");
   }
 }
 
-void RendezvousServer::refuse(const Peer& peer, ErrorKind kind, std::string what) {
-  unauthenticated_.remove(peer);
+void RendezvousServer::check_proof(Newcomers::iterator newcomer, const Proof& proof) {
+  const Nonces& nonces = *newcomer->nonces;
+  if (!key_->proven_by(Role::rank, nonces, proof.mac)) return turn_away(newcomer, "it does not know the run's secret");
+  newcomer->proven = true;
+  newcomer->peer->send(Proof{key_->proof(Role::rendezvous, nonces)});
+  newcomer->peer->seal(key_->seal(Role::rendezvous, nonces), key_->seal(Role::rank, nonces));
+  newcomer->peer->limit(kMaxHelloBytes);
+}
+
+RendezvousServer::Peer RendezvousServer::take_off(Newcomers::iterator newcomer, std::string why) {
+  const Peer peer = newcomer->peer;
   ++refused_;
-  last_refused_ = fmt::format("{}: {}", peer->peer(), what);
+  last_refused_ = fmt::format("{}: {}", newcomer->address, why);
+  if (!newcomer->proven) unauthenticated_.add(newcomer->address);
   peer->on_message = nullptr;
   peer->on_closed = nullptr;
-  peer->send(Refused{{kind, std::move(what), {}, {}}});
+  newcomers_.erase(newcomer);
+  return peer;
+}
+
+void RendezvousServer::turn_away(Newcomers::iterator newcomer, std::string why) {
+  const bool proven = newcomer->proven;
+  const Peer peer = take_off(newcomer, why);
+  if (proven)
+    peer->send(Refused{{ErrorKind::rendezvous, std::move(why), {}, {}}});
+  else
+    peer->send(Unproven{});
   peer->close_when_sent();
 }
 
-void RendezvousServer::hello(const Peer& peer, Hello hello) {
-  if (!same_token(hello.token, options_.token))
-    return refuse(peer, ErrorKind::rendezvous, "its token is missing or belongs to another run");
-  if (failure_) {
-    peer->send(Abort{*failure_});
-    unauthenticated_.remove(peer);
-    return peer->close_when_sent();
-  }
-  if (auto wrong = check_numbers(hello, options_.ranks)) {
+void RendezvousServer::hello(Newcomers::iterator newcomer, Hello hello) {
+  auto wrong = failure_ ? failure_ : check_numbers(hello, options_.ranks);
+  if (wrong) {
+    const Peer peer = newcomer->peer;
+    newcomers_.erase(newcomer);
+    peer->on_message = nullptr;
+    peer->on_closed = nullptr;
     peer->send(Abort{*wrong});
-    unauthenticated_.remove(peer);
     peer->close_when_sent();
     return attribute_failure(std::move(*wrong));
   }
   if (monitor_.has_joined(hello.rank)) {
     const Hello& other = hellos_[hello.rank];
-    return refuse(peer, ErrorKind::rendezvous,
-                  fmt::format("rank {} is here already: process {} on {}", hello.rank, other.process, other.host));
+    return turn_away(newcomer,
+                     fmt::format("rank {} is here already: process {} on {}", hello.rank, other.process, other.host));
   }
-  admit(peer, std::move(hello));
+  admit(newcomer, std::move(hello));
 }
 
-void RendezvousServer::admit(const Peer& peer, Hello hello) {
+void RendezvousServer::admit(Newcomers::iterator newcomer, Hello hello) {
   const std::uint32_t rank = hello.rank;
-  unauthenticated_.remove(peer);
+  const Peer peer = newcomer->peer;
+  newcomers_.erase(newcomer);
   members_[rank] = peer;
   hellos_[rank] = std::move(hello);
   peer->limit(kMaxShareBytes + (64 << 10));
@@ -232,8 +254,8 @@ void RendezvousServer::tick() {
   if (late > kPause) monitor_.paused(late);
   for (std::uint32_t rank = 0; rank < members_.size(); ++rank)
     if (members_[rank] && late <= kPause) monitor_.heard(rank, members_[rank]->heard());
-  while (!unauthenticated_.empty() && now - unauthenticated_.front()->since() > t.silence)
-    drop_unauthenticated(unauthenticated_.front().get());
+  while (!newcomers_.empty() && now - newcomers_.front().peer->since() > t.silence)
+    take_off(newcomers_.begin(), "it did not prove itself in time")->close();
   if (!failure_ && !finished()) {
     send_to_all(ServerHeartbeat{options_.held_by_rank_0 ? monitor_.operation(0) : ""});
     if (auto overdue = monitor_.overdue(now)) attribute_failure(std::move(*overdue));
@@ -296,10 +318,10 @@ void RendezvousServer::close() {
   ticker_.cancel();
   settle_.cancel();
   accept_again_.cancel();
-  for (const Peer& peer : unauthenticated_) peer->close();
+  for (const Newcomer& newcomer : newcomers_) newcomer.peer->close();
   for (const Peer& member : members_)
     if (member) member->close();
-  unauthenticated_.clear();
+  newcomers_.clear();
 }
 
 }  // namespace foreshard::gpu

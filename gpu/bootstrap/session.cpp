@@ -109,6 +109,10 @@ std::optional<RunFailure> Session::failure() const {
   return impl_->thread.failure();
 }
 
+std::string Session::unauthenticated() {
+  return impl_->thread.unauthenticated();
+}
+
 Error Session::fail(const Error& error) {
   return impl_->thread.fail_run(error);
 }

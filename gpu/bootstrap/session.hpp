@@ -52,8 +52,9 @@ struct SessionOptions {
 
 class Session {
  public:
-  /// Meets the other ranks: returns when all have come and agree. Errors: `rendezvous` (not reachable, refused, a rank
-  /// that does not come within timeouts.join), `mismatch` (settings, numbers of ranks), or the run's failure.
+  /// Meets the other ranks: returns when all have come and agree. Errors: `input` (the secret's file), `rendezvous`
+  /// (not reachable, not this run's, refused, a rank that does not come within timeouts.join), `mismatch` (settings,
+  /// numbers of ranks), or the run's failure.
   [[nodiscard]] static Result<std::unique_ptr<Session>> join(SessionOptions options);
   /// Without finish() or fail() before it, the others are told that this rank left.
   ~Session();
@@ -73,6 +74,10 @@ class Session {
   /// The run's failure, once it is known. Cheap: to be looked at in waiting loops.
   [[nodiscard]] bool aborted() const;
   [[nodiscard]] std::optional<RunFailure> failure() const;
+
+  /// Who came to the rendezvous, where this rank holds it, without knowing the run's secret, for a person: "3
+  /// connections did not prove that they know the run's secret: 3 from 10.0.0.7". Empty: nobody.
+  [[nodiscard]] std::string unauthenticated();
 
   /// Ends the run for all: tells them this rank's error and waits until the rendezvous took it (2 s at most). Returns
   /// what to return: the run's failure, which is another rank's if that came first.

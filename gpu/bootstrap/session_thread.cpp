@@ -22,6 +22,9 @@ constexpr Milliseconds kIdleHeartbeat{500};  // between heartbeats that say noth
 constexpr Milliseconds kTakeFailure{2'000};  // for the rendezvous to take this rank's failure
 constexpr Milliseconds kDrain{1'000};        // for the others to hear the end from a rendezvous that is about to go
 constexpr std::size_t kLongestWhat = 256;
+constexpr const char* kOtherProgram =
+    "another run or program may have this port: set FORESHARD_PORT on every rank; and the same FORESHARD_SECRET, or "
+    "FORESHARD_SECRET_FILE";
 
 std::string host_name() {
   std::array<char, 256> name{};
@@ -40,10 +43,22 @@ SessionThread::SessionThread(SessionOptions options)
       wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
       last_tick_(std::chrono::steady_clock::now()) {}
 
+/// From the variables; nothing where rank 0 of this host makes one.
+Result<void> SessionThread::take_secret() {
+  const Environment& e = options_.environment;
+  if (e.secret_file.empty()) {
+    if (!e.secret.empty()) key_.emplace(e.secret, e.run);
+    return {};
+  }
+  const auto secret = read_secret_file(e.secret_file);
+  FORESHARD_TRY(secret);
+  key_.emplace(*secret, e.run);
+  return {};
+}
+
 Result<void> SessionThread::open_server() {
   const Environment& e = options_.environment;
   server_ = std::make_unique<RendezvousServer>(context_, RendezvousOptions{.ranks = e.ranks,
-                                                                           .token = e.token,
                                                                            .port = e.port,
                                                                            .loopback_only = e.one_host(),
                                                                            .held_by_rank_0 = true,
@@ -51,10 +66,21 @@ Result<void> SessionThread::open_server() {
   const auto port = server_->listen();
   FORESHARD_TRY(port);
   options_.environment.port = *port;
+  if (!key_) {
+    const std::string secret = random_secret();
+    key_.emplace(secret, e.run);
+    if (e.ranks > 1) {  // whoever finds the file under this port finds this run's: the port is taken
+      auto published = HostSecret::publish(e.runtime_folder, *port, secret);
+      FORESHARD_TRY(published);
+      host_secret_.emplace(std::move(*published));
+    }
+  }
+  server_->serve(*key_);
   return {};
 }
 
 Result<void> SessionThread::join() {
+  FORESHARD_TRY(take_secret());
   if (holds_server())
     if (auto opened = open_server(); !opened) return opened;
   const TimePoint deadline = std::chrono::steady_clock::now() + options_.timeouts.join;
@@ -114,16 +140,75 @@ void SessionThread::try_again(const std::string& reason) {
 
 void SessionThread::connected(tcp::socket socket) {
   prepare(socket);
-  const Environment& e = options_.environment;
   connection_ = std::make_shared<Connection>(std::move(socket));
+  connection_->on_message = [this](const Message& message) { prove(message); };
+  connection_->on_closed = [this](const std::string& reason) { closed(reason); };
+  nonces_ = {random_block(), {}};
+  challenged_ = proven_ = false;
+  connection_->start();
+  connection_->send(Greeting{nonces_.rank});
+  // Until it is known who answers, a silence is no rank's: another connection may fare better.
+  again_.expires_after(options_.timeouts.silence);
+  again_.async_wait([this](error_code stopped) {
+    if (stopped || leaving_ || proven_ || !connection_) return;
+    connection_->close();
+    closed("it accepts the connection and says nothing");
+  });
+}
+
+/// What comes before both ends have proven that they know the secret. Anything else is not of this run.
+void SessionThread::prove(const Message& message) {
+  if (std::holds_alternative<Unproven>(message))
+    return not_ours("it does not take this rank's proof of the secret", kOtherProgram);
+  if (const auto* challenge = std::get_if<Challenge>(&message); challenge != nullptr && !challenged_)
+    return answer(*challenge);
+  const auto* proof = std::get_if<Proof>(&message);
+  if (proof == nullptr || !challenged_) return not_ours("it sent a message out of turn", kOtherProgram);
+  if (!key_->proven_by(Role::rendezvous, nonces_, proof->mac))
+    return not_ours("it does not know the run's secret", kOtherProgram);
+  enter();
+}
+
+void SessionThread::answer(const Challenge& challenge) {
+  const Environment& e = options_.environment;
+  challenged_ = true;
+  nonces_.rendezvous = challenge.nonce;
+  if (!key_) {
+    const auto secret = HostSecret::find(e.runtime_folder, e.port);
+    if (!secret) return not_ours(secret.error().where + ": " + secret.error().what, secret.error().hint);
+    key_.emplace(*secret, e.run);
+  }
+  connection_->send(Proof{key_->proof(Role::rank, nonces_)});
+}
+
+void SessionThread::enter() {
+  const Environment& e = options_.environment;
+  proven_ = true;
+  again_.cancel();
+  connection_->seal(key_->seal(Role::rank, nonces_), key_->seal(Role::rendezvous, nonces_));
   connection_->limit(kMaxRoundBytes + std::size_t{8} * e.ranks + 64);
   connection_->on_message = [this](Message message) { take(std::move(message)); };
-  connection_->on_closed = [this](const std::string& reason) { closed(reason); };
-  connection_->start();
-  connection_->send(Hello{e.rank, e.ranks, e.local_rank, e.local_ranks, e.token, host_name(),
+  connection_->send(Hello{e.rank, e.ranks, e.local_rank, e.local_ranks, host_name(),
                           static_cast<std::uint64_t>(::getpid()), options_.settings});
   last_tick_ = std::chrono::steady_clock::now();
   heartbeat();
+}
+
+void SessionThread::not_ours(const std::string& why, std::string hint) {
+  const Environment& e = options_.environment;
+  refuse({ErrorKind::rendezvous,
+          fmt::format("what answers rank {} at {}:{} is not its run's rendezvous: {}", e.rank, e.address, e.port, why),
+          {},
+          std::move(hint)});
+}
+
+void SessionThread::refuse(Error error) {
+  again_.cancel();
+  if (connection_) connection_->close();
+  connection_ = nullptr;
+  const std::lock_guard lock(mutex_);
+  if (!refused_) refused_ = std::move(error);
+  changed_.notify_all();
 }
 
 void SessionThread::take(Message message) {
@@ -134,13 +219,16 @@ void SessionThread::take(Message message) {
   }
   if (auto* abort_it = std::get_if<Abort>(&message)) return abort(std::move(abort_it->failure));
   const std::lock_guard lock(mutex_);
-  if (std::holds_alternative<Welcome>(message)) welcome_ = true;
+  if (std::holds_alternative<Welcome>(message)) {
+    welcome_ = true;
+    host_secret_.reset();  // every rank has it
+  }
   if (std::holds_alternative<LeaveNotice>(message)) leave_notice_ = true;
   if (auto* refused = std::get_if<Refused>(&message)) {
     refused_ = std::move(refused->error);
     refused_->what = fmt::format("the rendezvous at {}:{} refused rank {}: {}", options_.environment.address,
                                  options_.environment.port, options_.environment.rank, refused_->what);
-    refused_->hint = "another run may be using this port: set FORESHARD_PORT, and FORESHARD_TOKEN, on every rank";
+    refused_->hint = "another run with this secret may be using this port: set FORESHARD_PORT on every rank";
   }
   if (auto* gathered = std::get_if<Gathered>(&message)) gathered_ = std::move(*gathered);
   changed_.notify_all();
@@ -148,12 +236,14 @@ void SessionThread::take(Message message) {
 
 void SessionThread::closed(const std::string& reason) {
   ticker_.cancel();
+  const bool garbage = connection_ && connection_->spoke_garbage();
   connection_ = nullptr;
   {
     const std::lock_guard lock(mutex_);
     if (leave_notice_ || failure_ || refused_ || leaving_) return;
   }
-  // Not a word so far: a rendezvous under a flood of connections, or one that is about to go; a new one may come.
+  // Not this run's so far: a rendezvous under a flood of connections, or one that is about to go; a new one may come.
+  if (!proven_ && garbage) return not_ours(reason, kOtherProgram);
   if (!answered_) return try_again(reason.empty() ? "it closed the connection without an answer" : reason);
   RunFailure failure{ErrorKind::rank_lost, 0U, server_operation_, "died, or its rendezvous was cut", {}, {}};
   if (server_elsewhere() || options_.environment.rank == 0)
@@ -233,6 +323,13 @@ bool SessionThread::over() const {
   return leave_notice_ || failure_ || refused_ || !welcome_;
 }
 
+std::string SessionThread::unauthenticated() {
+  if (!server_ || !thread_.joinable()) return {};
+  std::promise<std::string> answer;
+  asio::post(context_, [&] { answer.set_value(server_->unauthenticated().text()); });
+  return answer.get_future().get();
+}
+
 Result<std::vector<std::string>> SessionThread::gather(std::string_view what, std::string_view bytes) {
   if (bytes.size() > kMaxShareBytes)
     return tl::unexpected(fail_run({ErrorKind::usage,
@@ -302,6 +399,7 @@ SessionThread::~SessionThread() {
       stuck_.cancel();
       resolver_.cancel();
       if (connection_) connection_->close_when_sent();
+      host_secret_.reset();  // while the port is this run's
       if (server_) server_->close();
       work_.reset();
       context_.stop();

@@ -18,7 +18,9 @@
 #include "gpu/bootstrap/connection.hpp"
 #include "gpu/bootstrap/descriptor.hpp"
 #include "gpu/bootstrap/last_operation.hpp"
+#include "gpu/bootstrap/proof.hpp"
 #include "gpu/bootstrap/rendezvous_server.hpp"
+#include "gpu/bootstrap/secret_file.hpp"
 #include "gpu/bootstrap/session.hpp"
 
 namespace foreshard::gpu {
@@ -37,6 +39,7 @@ class SessionThread {
   [[nodiscard]] Error fail_run(const Error& error);
   [[nodiscard]] Result<void> finish();
   void on_abort(std::function<void(const RunFailure&)> callback);
+  [[nodiscard]] std::string unauthenticated();
 
   [[nodiscard]] const SessionOptions& options() const { return options_; }
   [[nodiscard]] LastOperation& last_operation() { return last_; }
@@ -48,11 +51,18 @@ class SessionThread {
   [[nodiscard]] int wake() const { return wake_.get(); }
 
  private:
-  // On the background thread.
+  [[nodiscard]] Result<void> take_secret();
   [[nodiscard]] Result<void> open_server();
+
+  // On the background thread.
   void connect();
   void connected(boost::asio::ip::tcp::socket socket);
   void try_again(const std::string& reason);
+  void prove(const Message& message);
+  void answer(const Challenge& challenge);
+  void enter();
+  void not_ours(const std::string& why, std::string hint);
+  void refuse(Error error);
   void take(Message message);
   void closed(const std::string& reason);
   void heartbeat();
@@ -69,6 +79,8 @@ class SessionThread {
   boost::asio::executor_work_guard<boost::asio::io_context::executor_type> work_;
   boost::asio::ip::tcp::resolver resolver_;
   boost::asio::steady_timer again_, ticker_, stuck_;
+  std::optional<Key> key_;  ///< set before the thread starts, or by it, where rank 0 makes the host's secret
+  std::optional<HostSecret> host_secret_;
   std::unique_ptr<RendezvousServer> server_;
   std::shared_ptr<Connection> connection_;
   LastOperation last_;
@@ -79,7 +91,10 @@ class SessionThread {
   std::uint64_t sent_progress_ = 0;
   TimePoint sent_heartbeat_, last_tick_;
   std::string server_operation_;
-  bool answered_ = false;  ///< the rendezvous said something
+  Nonces nonces_;
+  bool challenged_ = false;
+  bool proven_ = false;    ///< what answers on this connection knows the secret
+  bool answered_ = false;  ///< and it said something after that
   bool leaving_ = false;
 
   mutable std::mutex mutex_;

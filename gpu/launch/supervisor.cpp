@@ -2,7 +2,6 @@
 
 #include <fmt/core.h>
 #include <signal.h>
-#include <sys/random.h>
 
 #include <algorithm>
 #include <array>
@@ -40,15 +39,6 @@ class SavedSignals {
   std::array<struct sigaction, kSignals.size()> actions_{};
 };
 
-Result<std::string> random_token() {
-  std::array<unsigned char, 16> bytes{};
-  if (::getrandom(bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size()))
-    return fail(ErrorKind::rendezvous, "the system gives no random bytes");
-  std::string out;
-  for (const unsigned char byte : bytes) out += fmt::format("{:02x}", byte);
-  return out;
-}
-
 /// The failure's kind where the status is one of ours (docs/exit_codes.md).
 ErrorKind kind_of_status(int status) {
   for (const ErrorKind kind :
@@ -60,15 +50,13 @@ ErrorKind kind_of_status(int status) {
 
 class Supervisor {
  public:
-  Supervisor(const std::vector<std::string>& command, const LaunchOptions& options, std::string token)
+  Supervisor(const std::vector<std::string>& command, const LaunchOptions& options)
       : command_(command),
         options_(options),
-        token_(std::move(token)),
         signals_(context_),
         step_(context_),
         ticker_(context_),
         server_(context_, RendezvousOptions{.ranks = options.ranks,
-                                            .token = token_,
                                             .port = 0,
                                             .loopback_only = true,
                                             .held_by_rank_0 = false,
@@ -79,6 +67,7 @@ class Supervisor {
   Result<RunEnd> run() {
     const auto port = server_.listen();
     FORESHARD_TRY(port);
+    server_.serve(Key(secret_, {}));
     server_.on_failure = [this](const RunFailure& failure) { end_all(failure); };
     for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGCHLD}) signals_.add(signal);
     if (auto started = start_all(*port); !started) {
@@ -101,7 +90,8 @@ class Supervisor {
       variables["RANK"] = variables["LOCAL_RANK"] = std::to_string(rank);
       variables["WORLD_SIZE"] = variables["LOCAL_WORLD_SIZE"] = std::to_string(options_.ranks);
       variables["FORESHARD_PORT"] = std::to_string(port);
-      variables["FORESHARD_TOKEN"] = token_;
+      variables["FORESHARD_SECRET"] = secret_;
+      variables.erase("FORESHARD_SECRET_FILE");
       variables["FORESHARD_LAUNCHER"] = "1";
       auto process = start_process(command_, variables, rank == 0);
       FORESHARD_TRY(process);
@@ -221,7 +211,7 @@ class Supervisor {
   }
 
   [[nodiscard]] RunEnd result() const {
-    RunEnd out{server_.failure() ? server_.failure() : late_, ends_, 0};
+    RunEnd out{server_.failure() ? server_.failure() : late_, ends_, 0, server_.unauthenticated().text()};
     if (!out.failure) return out;
     out.exit_code = static_cast<int>(out.failure->kind);
     if (out.failure->kind != ErrorKind::rank_lost || !out.failure->rank) return out;
@@ -233,7 +223,7 @@ class Supervisor {
 
   const std::vector<std::string>& command_;
   const LaunchOptions& options_;
-  std::string token_;
+  const std::string secret_ = random_secret();
   SavedSignals saved_;  // before signals_: put back after it is gone
   asio::io_context context_;
   asio::signal_set signals_;
@@ -254,9 +244,7 @@ Result<RunEnd> launch_ranks(const std::vector<std::string>& command, const Launc
   if (options.ranks == 0 || options.ranks > kMaxRanks)
     return fail(ErrorKind::usage,
                 fmt::format("{} ranks on one host; 1 to {} can be launched", options.ranks, kMaxRanks));
-  auto token = random_token();
-  FORESHARD_TRY(token);
-  return Supervisor(command, options, std::move(*token)).run();
+  return Supervisor(command, options).run();
 }
 
 }  // namespace foreshard::gpu

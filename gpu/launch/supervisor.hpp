@@ -44,6 +44,9 @@ struct RunEnd {
   std::vector<RankEnd> ranks;
   /// 0, or the number of the failure's kind; the rank's own status where it ended by itself with one that is no kind's.
   int exit_code = 0;
+  /// Who came to the rendezvous without knowing the run's secret, for a person (Session::unauthenticated()). Empty:
+  /// nobody.
+  std::string unauthenticated;
 };
 
 /// Runs `command` (the program's path, then its arguments) `options.ranks` times; returns when all have ended. Errors:

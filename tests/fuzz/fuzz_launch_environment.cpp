@@ -24,6 +24,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (!e) return 0;
   FORESHARD_CHECK(e->rank < e->ranks && e->local_rank < e->local_ranks && e->local_rank <= e->rank, "numbers");
   FORESHARD_CHECK(e->rank - e->local_rank + e->local_ranks <= e->ranks, "the host's ranks are consecutive");
+  FORESHARD_CHECK(e->one_host() || !e->secret.empty() || !e->secret_file.empty(), "several hosts have a secret");
   FORESHARD_CHECK((e->port != 0 || e->ranks == 1) && !e->address.empty(), "the others can find it");
   return 0;
 }

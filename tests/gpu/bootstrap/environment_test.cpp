@@ -24,7 +24,8 @@ const Variables kTorchrun{{"RANK", "5"},
                           {"LOCAL_WORLD_SIZE", "4"},
                           {"MASTER_ADDR", "node-a"},
                           {"MASTER_PORT", "29500"},
-                          {"TORCHELASTIC_RUN_ID", "run-7"}};
+                          {"TORCHELASTIC_RUN_ID", "run-7"},
+                          {"FORESHARD_SECRET", "0123456789abcdef"}};
 const Variables kSlurm{{"SLURM_PROCID", "6"},
                        {"SLURM_NTASKS", "8"},
                        {"SLURM_LOCALID", "2"},
@@ -32,7 +33,8 @@ const Variables kSlurm{{"SLURM_PROCID", "6"},
                        {"SLURM_STEP_TASKS_PER_NODE", "4(x2)"},
                        {"SLURM_STEP_NODELIST", "gpu[07-08]"},
                        {"SLURM_STEP_ID", "0"},
-                       {"SLURM_JOB_ID", "123456"}};
+                       {"SLURM_JOB_ID", "123456"},
+                       {"FORESHARD_SECRET_FILE", "/home/me/secret"}};
 const Variables kOpenMpi{{"OMPI_COMM_WORLD_RANK", "3"},
                          {"OMPI_COMM_WORLD_SIZE", "4"},
                          {"OMPI_COMM_WORLD_LOCAL_RANK", "3"},
@@ -68,7 +70,8 @@ TEST_CASE("torchrun on two hosts") {
   CHECK(e->local_ranks == 4);
   CHECK(e->address == "node-a");
   CHECK(e->port == 29501);  // torchrun listens on 29500 itself
-  CHECK(e->token == "run-7");
+  CHECK(e->run == "run-7");
+  CHECK(e->secret == "0123456789abcdef");
   CHECK_FALSE(e->launcher_holds_rendezvous);
   CHECK(launched(kTorchrun));
   CHECK(read_environment(with(kTorchrun, "FORESHARD_PORT", "4000"))->port == 4000);
@@ -83,7 +86,8 @@ TEST_CASE("Slurm, Open MPI, PMI and foreshard's own launcher") {
   CHECK(slurm->local_ranks == 4);
   CHECK(slurm->address == "gpu07");
   CHECK(slurm->port == 29'600 + 456);
-  CHECK(slurm->token == "slurm 123456.0");
+  CHECK(slurm->run == "123456.0");
+  CHECK(slurm->secret_file == "/home/me/secret");
   const auto per_node =
       read_environment(with(without(kSlurm, "SLURM_STEP_TASKS_PER_NODE"), "SLURM_NTASKS_PER_NODE", "4"));
   REQUIRE(per_node);
@@ -103,11 +107,38 @@ TEST_CASE("Slurm, Open MPI, PMI and foreshard's own launcher") {
                                      {"LOCAL_RANK", "0"},
                                      {"LOCAL_WORLD_SIZE", "2"},
                                      {"FORESHARD_PORT", "1234"},
-                                     {"FORESHARD_TOKEN", "t"},
+                                     {"FORESHARD_SECRET", "0123456789abcdef"},
+                                     {"TORCHELASTIC_RUN_ID", "of another launcher"},
                                      {"FORESHARD_LAUNCHER", "1"}});
   REQUIRE(own);
   CHECK(own->launcher == "foreshard");
   CHECK(own->launcher_holds_rendezvous);
+  CHECK(own->run.empty());
+}
+
+TEST_CASE("the secret: from a file, from a variable, on one host from rank 0") {
+  const auto both = read_environment(with(kTorchrun, "FORESHARD_SECRET_FILE", "/home/me/secret"));
+  REQUIRE(both);
+  CHECK(both->secret_file == "/home/me/secret");
+  CHECK(both->secret.empty());
+  const auto one_host = read_environment(with(kOpenMpi, "XDG_RUNTIME_DIR", "/run/user/7"));
+  REQUIRE(one_host);
+  CHECK((one_host->secret.empty() && one_host->secret_file.empty()));
+  CHECK(one_host->runtime_folder == "/run/user/7");
+  refuses(with(kOpenMpi, "FORESHARD_SECRET", "fifteen bytes.."), "FORESHARD_SECRET has 15 bytes: 16 to 4096");
+  refuses(with(kOpenMpi, "FORESHARD_SECRET", ""), "FORESHARD_SECRET has 0 bytes");
+  refuses(with(kOpenMpi, "FORESHARD_SECRET", std::string(4097, 'x')), "FORESHARD_SECRET has 4097 bytes");
+}
+
+TEST_CASE("several hosts without a secret are refused with what to type") {
+  const std::string what = "the ranks are on several hosts and have no secret to know each other by";
+  refuses(without(kTorchrun, "FORESHARD_SECRET"), what);
+  refuses(without(kTorchrun, "FORESHARD_SECRET"), "export FORESHARD_SECRET_FILE=FILE");
+  refuses(without(kSlurm, "FORESHARD_SECRET_FILE"), "before srun: export FORESHARD_SECRET=$(openssl rand -hex 16)");
+  const Variables mpi = with(with(kOpenMpi, "OMPI_COMM_WORLD_SIZE", "8"), "MASTER_ADDR", "a");
+  refuses(mpi, "mpirun -x FORESHARD_SECRET");
+  const Variables pmi = with(with(kPmi, "PMI_SIZE", "8"), "MASTER_ADDR", "a");
+  refuses(pmi, "mpirun -genvlist FORESHARD_SECRET");
 }
 
 TEST_CASE("the innermost launcher wins") {

@@ -8,10 +8,11 @@
 
 #include <algorithm>
 #include <array>
-#include <filesystem>
 #include <fstream>
 #include <sstream>
 #include <thread>
+
+#include "tests/temporary_folder.hpp"
 
 namespace foreshard::gpu::testing {
 namespace {
@@ -98,6 +99,7 @@ Process start_rank(std::uint32_t rank, std::uint32_t ranks, std::uint16_t port, 
   variables["WORLD_SIZE"] = variables["LOCAL_WORLD_SIZE"] = std::to_string(ranks);
   variables["MASTER_ADDR"] = "127.0.0.1";
   variables["FORESHARD_PORT"] = std::to_string(port);
+  variables["XDG_RUNTIME_DIR"] = runtime_folder();
   for (const auto& [name, value] : more) variables[name] = value;
   auto process = start_process(command(std::move(arguments)), variables, false);
   if (!process) throw std::runtime_error(process.error().text());
@@ -141,6 +143,11 @@ Finished wait_for(std::vector<Process>& processes, Milliseconds timeout, std::si
     for (std::string line; std::getline(lines, line);) out.lines[i].push_back(line);
   }
   return out;
+}
+
+const std::filesystem::path& runtime_folder() {
+  static const test::TemporaryFolder folder;
+  return folder.path();
 }
 
 std::uint16_t free_port() {

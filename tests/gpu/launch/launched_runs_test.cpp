@@ -144,16 +144,17 @@ TEST_CASE("a rank that dies while the others already wait for the end") {
   check_failed(run, ErrorKind::rank_lost, 1, "was killed by signal 9");
 }
 
-TEST_CASE("a rank that never comes, one that ends before it, one with another run's token") {
+TEST_CASE("a rank that never comes, one that ends before it, one with another run's secret") {
   Timeouts timeouts = quick();
   timeouts.join = Milliseconds(2'000);
   const Finished absent = launch(3, {"absent", "2"}, timeouts);
   check_failed(absent, ErrorKind::rendezvous, 2, "did not come to the rendezvous within 2.0 s (2 of 3 ranks came)");
   const Finished early = launch(3, {"early", "2"}, quick());
   check_failed(early, ErrorKind::input, 2, "ended with status 3 before the run was over");
-  const Finished token = launch(3, {"token", "2"}, quick());
-  check_failed(token, ErrorKind::rendezvous, 2, "its token is missing or belongs to another run");
-  CHECK(token.said(2, "refused rank 2: its token is missing or belongs to another run"));
+  const Finished secret = launch(3, {"secret", "2"}, quick());
+  check_failed(secret, ErrorKind::rendezvous, 2, "it does not know the run's secret");
+  CHECK(secret.said(2, "is not its run's rendezvous: it does not take this rank's proof of the secret"));
+  CHECK(secret.end.unauthenticated == "1 connection did not prove that it knows the run's secret: 1 from 127.0.0.1");
 }
 
 TEST_CASE("what a rank started ends with it") {

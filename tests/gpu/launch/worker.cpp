@@ -123,6 +123,7 @@ Result<void> steps(const Plan& plan, Session& session) {
   const bool victim = session.environment().rank == plan.victim;
   for (int step = 0; step < kSteps; ++step) {
     session.report(fmt::format("step {}, forward", step));
+    if (plan.fault == "slow") sleep_ms(100);
     if (step == 5 && victim) {
       session.report("step 5, the middle");
       sleep_ms(250);  // the last heartbeat has it
@@ -144,7 +145,7 @@ Result<void> run(const Plan& plan) {
   SessionOptions options{.environment = *environment, .settings = {}, .timeouts = plan.timeouts, .on_stuck = {}};
   const bool victim = environment->rank == plan.victim;
   options.settings = {{"--batch", "2"}, {"--seq", plan.fault == "settings" && victim ? "512" : "4096"}};
-  if (plan.fault == "token" && victim) options.environment.token = "another run's";
+  if (plan.fault == "secret" && victim) options.environment.secret = "another run's secret";
   if (plan.fault == "ranks" && victim) options.environment.ranks += 4;
   if (plan.fault == "absent" && victim)
     for (;;) sleep_ms(1000);
@@ -157,9 +158,13 @@ Result<void> run(const Plan& plan) {
   FORESHARD_TRY(session);
   (*session)->on_abort([](const RunFailure& failure) { say("ABORT " + failure.text()); });
   say("JOINED");
-  if (auto done = steps(plan, **session); !done) return done;
+  auto done = steps(plan, **session);
+  if (const std::string unauthenticated = (*session)->unauthenticated(); !unauthenticated.empty())
+    say("UNAUTHENTICATED " + unauthenticated);
+  if (!done) return done;
   if (plan.fault == "end" && victim) ::raise(SIGKILL);
-  if (auto done = (*session)->finish(); !done) return done;
+  done = (*session)->finish();
+  if (!done) return done;
   say("FINISHED");
   if (plan.fault == "late" && victim) std::_Exit(9);
   return {};
