@@ -196,6 +196,29 @@ TEST_CASE("a thousand strangers while a run goes on") {
   CHECK(run.seconds < 10);
 }
 
+TEST_CASE("a flood from one address displaces itself, not a slow rank of another") {
+  const std::uint16_t port = free_port();
+  std::vector<Process> processes;
+  processes.push_back(start_rank(0, 2, port, worker("none", "9000"), kKnown));
+  const Key key(kSecret, "");
+  const Nonces nonces{random_block(), {}};
+  Wire slow(connect_to(port, 2));
+  slow.send(Greeting{nonces.rank});
+  const auto challenge = slow.receive_one<Challenge>();
+  REQUIRE(challenge);
+  std::vector<Wire> flood;
+  for (int i = 0; i < 1000; ++i) flood.emplace_back(connect_to(port, 3));
+  flood.back().send(Greeting{random_block()});
+  CHECK(flood.back().receive_one<Challenge>());  // it has taken them all
+  slow.send(Proof{key.proof(Role::rank, {nonces.rank, challenge->nonce})});
+  CHECK(slow.receive_one<Proof>());
+  processes.push_back(start_rank(1, 2, port, worker("none", "9000"), kKnown));
+  const Finished run = wait_for(processes, std::chrono::seconds(10));
+  all_well(run);
+  CHECK(run.said(0, "from 127.0.0.3"));
+  CHECK_FALSE(run.said(0, "from 127.0.0.2"));
+}
+
 TEST_CASE("a rank ends with 16 where a stranger answers at the rendezvous's port") {
   const auto says = [](const Message& message) { return [message](Wire& wire) { wire.send(message); }; };
   rank_ends(kNotOurs + "it does not speak foreshard's protocol",

@@ -25,10 +25,13 @@ bool readable(int socket, Milliseconds timeout) {
 
 }  // namespace
 
-OwnedDescriptor connect_to(std::uint16_t port) {
+OwnedDescriptor connect_to(std::uint16_t port, std::uint32_t from) {
   const sockaddr_in address = loopback(port);
+  sockaddr_in own = loopback(0);
+  own.sin_addr.s_addr = htonl((127U << 24) + from);
   for (int i = 0; i < 200; ++i) {
     OwnedDescriptor socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    if (from != 1) ::bind(socket.get(), reinterpret_cast<const sockaddr*>(&own), sizeof own);
     if (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0) return socket;
     std::this_thread::sleep_for(Milliseconds(20));
   }

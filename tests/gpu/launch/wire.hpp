@@ -15,8 +15,8 @@
 
 namespace foreshard::gpu::testing {
 
-/// A connection to a port of the loopback, once somebody listens there.
-[[nodiscard]] OwnedDescriptor connect_to(std::uint16_t port);
+/// A connection to a port of the loopback, once somebody listens there; from 127.0.0.`from`.
+[[nodiscard]] OwnedDescriptor connect_to(std::uint16_t port, std::uint32_t from = 1);
 
 class Listener {
  public:
