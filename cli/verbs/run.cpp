@@ -21,9 +21,9 @@ Result<std::uint32_t> ranks_of(const RunOptions& options, Console& console) {
   const auto planned = read_planned(options.source, options.setting_options, console);
   FORESHARD_TRY(planned);
   if (planned->settings.nodes > 1)
-    return fail(
-        ErrorKind::usage, "several nodes need a launcher that reaches them", {},
-        "start one process a GPU with torchrun, srun or mpirun: torchrun --nnodes ... --no-python foreshard run ...");
+    return fail(ErrorKind::usage, "several nodes need a launcher that reaches them", {},
+                "start one process a GPU with torchrun, srun or mpirun, and give all of them one FORESHARD_SECRET or "
+                "FORESHARD_SECRET_FILE: torchrun --nnodes ... --no-python foreshard run ...");
   return planned->settings.world();
 }
 

@@ -43,9 +43,9 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
   void limit(std::size_t payload_bytes) { reader_.limit(payload_bytes); }
   /// Both ends have proven themselves: what is sent and what is read from here on carries a seal.
-  void seal(Seal outgoing, Seal incoming) {
-    outgoing_ = outgoing;
-    reader_.expect(incoming);
+  void seal(const Seals& seals) {
+    outgoing_ = seals.outgoing;
+    reader_.expect(seals.incoming);
   }
   /// Bytes that are no message are answered with Unproven before the connection ends, until it is sealed.
   void answer_garbage() { answers_garbage_ = true; }

@@ -53,6 +53,11 @@ class Seal {
   std::uint64_t number_ = 0;
 };
 
+/// One end's of a connection.
+struct Seals {
+  Seal outgoing, incoming;
+};
+
 /// What a run's ranks know: made of its secret and its name, so that runs of one secret stay apart too.
 class Key {
  public:

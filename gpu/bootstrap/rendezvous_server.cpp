@@ -96,7 +96,7 @@ void RendezvousServer::accept() {
 
 void RendezvousServer::accept_newcomer(Peer peer) {
   if (newcomers_.size() >= kMaxNewcomers) make_room();
-  const auto newcomer = newcomers_.insert(newcomers_.end(), {peer, peer->address(), std::nullopt, false});
+  const auto newcomer = newcomers_.insert(newcomers_.end(), {peer, peer->address(), {}});
   peer->answer_garbage();
   // Gone from the list with its callbacks: take_off() and admit().
   peer->on_message = [this, newcomer](Message message) { hear(newcomer, std::move(message)); };
@@ -116,25 +116,16 @@ void RendezvousServer::make_room() {
 }
 
 void RendezvousServer::hear(Newcomers::iterator newcomer, Message message) {
-  if (const auto* greeting = std::get_if<Greeting>(&message); greeting != nullptr && !newcomer->nonces) {
-    newcomer->nonces = Nonces{greeting->nonce, random_block()};
-    newcomer->peer->send(Challenge{newcomer->nonces->rendezvous});
-  } else if (const auto* proof = std::get_if<Proof>(&message);
-             proof != nullptr && newcomer->nonces && !newcomer->proven) {
-    check_proof(newcomer, *proof);
-  } else if (auto* said = std::get_if<Hello>(&message); said != nullptr && newcomer->proven) {
-    hello(newcomer, std::move(*said));
-  } else {
-    turn_away(newcomer, "it sent something else than its proof");
+  if (newcomer->proven()) {
+    auto* said = std::get_if<Hello>(&message);
+    return said != nullptr ? hello(newcomer, std::move(*said))
+                           : turn_away(newcomer, "its first message was not a hello");
   }
-}
-
-void RendezvousServer::check_proof(Newcomers::iterator newcomer, const Proof& proof) {
-  const Nonces& nonces = *newcomer->nonces;
-  if (!key_->proven_by(Role::rank, nonces, proof.mac)) return turn_away(newcomer, "it does not know the run's secret");
-  newcomer->proven = true;
-  newcomer->peer->send(Proof{key_->proof(Role::rendezvous, nonces)});
-  newcomer->peer->seal(key_->seal(Role::rendezvous, nonces), key_->seal(Role::rank, nonces));
+  const auto answer = newcomer->handshake.hear(message, *key_);
+  if (!answer) return turn_away(newcomer, answer.error().what);
+  newcomer->peer->send(*answer);
+  if (!newcomer->proven()) return;
+  newcomer->peer->seal(*newcomer->handshake.seals());
   newcomer->peer->limit(kMaxHelloBytes);
 }
 
@@ -142,7 +133,7 @@ RendezvousServer::Peer RendezvousServer::take_off(Newcomers::iterator newcomer, 
   const Peer peer = newcomer->peer;
   ++refused_;
   last_refused_ = fmt::format("{}: {}", newcomer->address, why);
-  if (!newcomer->proven) unauthenticated_.add(newcomer->address);
+  if (!newcomer->proven()) unauthenticated_.add(newcomer->address);
   peer->on_message = nullptr;
   peer->on_closed = nullptr;
   newcomers_.erase(newcomer);
@@ -150,7 +141,7 @@ RendezvousServer::Peer RendezvousServer::take_off(Newcomers::iterator newcomer, 
 }
 
 void RendezvousServer::turn_away(Newcomers::iterator newcomer, std::string why) {
-  const bool proven = newcomer->proven;
+  const bool proven = newcomer->proven();
   const Peer peer = take_off(newcomer, why);
   if (proven)
     peer->send(Refused{{ErrorKind::rendezvous, std::move(why), {}, {}}});

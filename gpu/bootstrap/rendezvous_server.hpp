@@ -15,6 +15,7 @@
 
 #include "gpu/bootstrap/connection.hpp"
 #include "gpu/bootstrap/failure_report.hpp"
+#include "gpu/bootstrap/handshake.hpp"
 #include "gpu/bootstrap/liveness_monitor.hpp"
 #include "gpu/bootstrap/message.hpp"
 #include "gpu/bootstrap/proof.hpp"
@@ -67,8 +68,9 @@ class RendezvousServer {
   struct Newcomer {
     Peer peer;
     std::string address;
-    std::optional<Nonces> nonces;  ///< once it has greeted
-    bool proven = false;
+    RendezvousHandshake handshake;
+
+    [[nodiscard]] bool proven() const { return handshake.seals().has_value(); }
   };
   using Newcomers = std::list<Newcomer>;
 
@@ -76,7 +78,6 @@ class RendezvousServer {
   void accept_newcomer(Peer peer);
   void make_room();
   void hear(Newcomers::iterator newcomer, Message message);
-  void check_proof(Newcomers::iterator newcomer, const Proof& proof);
   void hello(Newcomers::iterator newcomer, Hello hello);
   void turn_away(Newcomers::iterator newcomer, std::string why);
   /// Forgets it, counted as refused; its connection is the caller's to end.

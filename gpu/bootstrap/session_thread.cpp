@@ -22,9 +22,6 @@ constexpr Milliseconds kIdleHeartbeat{500};  // between heartbeats that say noth
 constexpr Milliseconds kTakeFailure{2'000};  // for the rendezvous to take this rank's failure
 constexpr Milliseconds kDrain{1'000};        // for the others to hear the end from a rendezvous that is about to go
 constexpr std::size_t kLongestWhat = 256;
-constexpr const char* kOtherProgram =
-    "another run or program may have this port: set FORESHARD_PORT on every rank; and the same FORESHARD_SECRET, or "
-    "FORESHARD_SECRET_FILE";
 
 std::string host_name() {
   std::array<char, 256> name{};
@@ -143,49 +140,41 @@ void SessionThread::connected(tcp::socket socket) {
   connection_ = std::make_shared<Connection>(std::move(socket));
   connection_->on_message = [this](const Message& message) { prove(message); };
   connection_->on_closed = [this](const std::string& reason) { closed(reason); };
-  nonces_ = {random_block(), {}};
-  challenged_ = proven_ = false;
+  handshake_ = {};
   connection_->start();
-  connection_->send(Greeting{nonces_.rank});
+  connection_->send(handshake_.greeting());
   // Until it is known who answers, a silence is no rank's: another connection may fare better.
   again_.expires_after(options_.timeouts.silence);
   again_.async_wait([this](error_code stopped) {
-    if (stopped || leaving_ || proven_ || !connection_) return;
+    if (stopped || leaving_ || handshake_.seals() || !connection_) return;
     connection_->close();
     closed("it accepts the connection and says nothing");
   });
 }
 
-/// What comes before both ends have proven that they know the secret. Anything else is not of this run.
+/// Until both ends have proven that they know the secret. What does not belong to that is not of this run.
 void SessionThread::prove(const Message& message) {
-  if (std::holds_alternative<Unproven>(message))
-    return not_ours("it does not take this rank's proof of the secret", kOtherProgram);
-  if (const auto* challenge = std::get_if<Challenge>(&message); challenge != nullptr && !challenged_)
-    return answer(*challenge);
-  const auto* proof = std::get_if<Proof>(&message);
-  if (proof == nullptr || !challenged_) return not_ours("it sent a message out of turn", kOtherProgram);
-  if (!key_->proven_by(Role::rendezvous, nonces_, proof->mac))
-    return not_ours("it does not know the run's secret", kOtherProgram);
+  const auto answer = handshake_.hear(message, [this] { return find_key(); });
+  if (!answer) {
+    const Error& e = answer.error();
+    return not_ours(e.where.empty() ? e.what : e.where + ": " + e.what, e.hint);
+  }
+  if (*answer) return connection_->send(**answer);
   enter();
 }
 
-void SessionThread::answer(const Challenge& challenge) {
+Result<Key> SessionThread::find_key() const {
   const Environment& e = options_.environment;
-  challenged_ = true;
-  nonces_.rendezvous = challenge.nonce;
-  if (!key_) {
-    const auto secret = HostSecret::find(e.runtime_folder, e.port);
-    if (!secret) return not_ours(secret.error().where + ": " + secret.error().what, secret.error().hint);
-    key_.emplace(*secret, e.run);
-  }
-  connection_->send(Proof{key_->proof(Role::rank, nonces_)});
+  if (key_) return *key_;
+  const auto secret = HostSecret::find(e.runtime_folder, e.port);
+  FORESHARD_TRY(secret);
+  return Key(*secret, e.run);
 }
 
 void SessionThread::enter() {
   const Environment& e = options_.environment;
-  proven_ = true;
   again_.cancel();
-  connection_->seal(key_->seal(Role::rank, nonces_), key_->seal(Role::rendezvous, nonces_));
+  connection_->seal(*handshake_.seals());
   connection_->limit(kMaxRoundBytes + std::size_t{8} * e.ranks + 64);
   connection_->on_message = [this](Message message) { take(std::move(message)); };
   connection_->send(Hello{e.rank, e.ranks, e.local_rank, e.local_ranks, host_name(),
@@ -196,6 +185,10 @@ void SessionThread::enter() {
 
 void SessionThread::not_ours(const std::string& why, std::string hint) {
   const Environment& e = options_.environment;
+  if (hint.empty())
+    hint =
+        "another run or program may have this port: set FORESHARD_PORT on every rank; and the same FORESHARD_SECRET, "
+        "or FORESHARD_SECRET_FILE";
   refuse({ErrorKind::rendezvous,
           fmt::format("what answers rank {} at {}:{} is not its run's rendezvous: {}", e.rank, e.address, e.port, why),
           {},
@@ -243,7 +236,7 @@ void SessionThread::closed(const std::string& reason) {
     if (leave_notice_ || failure_ || refused_ || leaving_) return;
   }
   // Not this run's so far: a rendezvous under a flood of connections, or one that is about to go; a new one may come.
-  if (!proven_ && garbage) return not_ours(reason, kOtherProgram);
+  if (!handshake_.seals() && garbage) return not_ours(reason);
   if (!answered_) return try_again(reason.empty() ? "it closed the connection without an answer" : reason);
   RunFailure failure{ErrorKind::rank_lost, 0U, server_operation_, "died, or its rendezvous was cut", {}, {}};
   if (server_elsewhere() || options_.environment.rank == 0)

@@ -17,6 +17,7 @@
 
 #include "gpu/bootstrap/connection.hpp"
 #include "gpu/bootstrap/descriptor.hpp"
+#include "gpu/bootstrap/handshake.hpp"
 #include "gpu/bootstrap/last_operation.hpp"
 #include "gpu/bootstrap/proof.hpp"
 #include "gpu/bootstrap/rendezvous_server.hpp"
@@ -59,9 +60,9 @@ class SessionThread {
   void connected(boost::asio::ip::tcp::socket socket);
   void try_again(const std::string& reason);
   void prove(const Message& message);
-  void answer(const Challenge& challenge);
+  [[nodiscard]] Result<Key> find_key() const;
   void enter();
-  void not_ours(const std::string& why, std::string hint);
+  void not_ours(const std::string& why, std::string hint = {});
   void refuse(Error error);
   void take(Message message);
   void closed(const std::string& reason);
@@ -79,7 +80,7 @@ class SessionThread {
   boost::asio::executor_work_guard<boost::asio::io_context::executor_type> work_;
   boost::asio::ip::tcp::resolver resolver_;
   boost::asio::steady_timer again_, ticker_, stuck_;
-  std::optional<Key> key_;  ///< set before the thread starts, or by it, where rank 0 makes the host's secret
+  std::optional<Key> key_;  ///< none where rank 0 makes the host's secret, and this is another rank
   std::optional<HostSecret> host_secret_;
   std::unique_ptr<RendezvousServer> server_;
   std::shared_ptr<Connection> connection_;
@@ -91,10 +92,8 @@ class SessionThread {
   std::uint64_t sent_progress_ = 0;
   TimePoint sent_heartbeat_, last_tick_;
   std::string server_operation_;
-  Nonces nonces_;
-  bool challenged_ = false;
-  bool proven_ = false;    ///< what answers on this connection knows the secret
-  bool answered_ = false;  ///< and it said something after that
+  RankHandshake handshake_;  ///< of this connection
+  bool answered_ = false;    ///< the rendezvous said something after its proof
   bool leaving_ = false;
 
   mutable std::mutex mutex_;

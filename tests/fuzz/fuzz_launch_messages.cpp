@@ -1,11 +1,13 @@
 // Any bytes at the port of the rendezvous, in any pieces, give messages or an Error; a message writes the bytes that
-// were read. Once a connection is sealed they give nothing at all, but a message with its seal is read as it was sent.
+// were read. No messages prove anything to either end of a connection without the secret. Once it is sealed other bytes
+// give nothing at all, but a message with its seal is read as it was sent.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
 
 #include "core/base/check.hpp"
+#include "gpu/bootstrap/handshake.hpp"
 #include "gpu/bootstrap/message.hpp"
 
 using namespace foreshard::gpu;
@@ -22,6 +24,13 @@ void give_sealed(std::string_view bytes) {
   reader.feed(bytes);
   const auto frame = reader.next();
   FORESHARD_CHECK(!frame || !*frame, "without the key there is no seal");
+}
+
+/// As all that either end hears, from its first message on.
+void give_unproven(RankHandshake& rank, RendezvousHandshake& rendezvous, const Message& message) {
+  (void)rank.hear(message, []() -> foreshard::Result<Key> { return kKey; });
+  (void)rendezvous.hear(message, kKey);
+  FORESHARD_CHECK(!rank.seals() && !rendezvous.seals(), "without the key there is no proof");
 }
 
 /// A message's frame with its seal, `piece` bytes at a time.
@@ -48,6 +57,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::size_t piece = 1 + static_cast<unsigned char>(bytes[0]);
   bytes.remove_prefix(1);
   give_sealed(bytes);
+  RankHandshake rank;
+  RendezvousHandshake rendezvous;
   FrameReader reader;
   reader.limit(kMaxHelloBytes);
   while (!bytes.empty()) {
@@ -63,6 +74,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       FORESHARD_CHECK(again.size() == kFrameHeaderBytes + (*frame)->payload.size(), "a message keeps its size");
       FORESHARD_CHECK(encode(*decode({(*frame)->kind, again.substr(kFrameHeaderBytes)})) == again, "and its bytes");
       pass_sealed(again, piece);
+      give_unproven(rank, rendezvous, *message);
     }
   }
   return 0;
