@@ -43,9 +43,9 @@ error_code open_on(tcp::acceptor& acceptor, const tcp::endpoint& endpoint) {
 
 }  // namespace
 
-RendezvousServer::RendezvousServer(asio::io_context& context, RendezvousOptions options)
+RendezvousServer::RendezvousServer(asio::io_context& context, const RendezvousOptions& options)
     : context_(context),
-      options_(std::move(options)),
+      options_(options),
       acceptor_(context),
       ticker_(context),
       settle_(context),
@@ -94,7 +94,7 @@ void RendezvousServer::accept() {
   });
 }
 
-void RendezvousServer::accept_newcomer(Peer peer) {
+void RendezvousServer::accept_newcomer(const Peer& peer) {
   if (newcomers_.size() >= kMaxNewcomers) make_room();
   const auto newcomer = newcomers_.insert(newcomers_.end(), {peer, peer->address(), {}});
   peer->answer_garbage();
@@ -130,7 +130,7 @@ void RendezvousServer::hear(Newcomers::iterator newcomer, Message message) {
 }
 
 RendezvousServer::Peer RendezvousServer::take_off(Newcomers::iterator newcomer, std::string why) {
-  const Peer peer = newcomer->peer;
+  Peer peer = newcomer->peer;
   ++refused_;
   last_refused_ = fmt::format("{}: {}", newcomer->address, why);
   if (!newcomer->proven()) unauthenticated_.add(newcomer->address);

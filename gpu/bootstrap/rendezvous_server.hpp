@@ -34,7 +34,7 @@ struct RendezvousOptions {
 
 class RendezvousServer {
  public:
-  RendezvousServer(boost::asio::io_context& context, RendezvousOptions options);
+  RendezvousServer(boost::asio::io_context& context, const RendezvousOptions& options);
   RendezvousServer(const RendezvousServer&) = delete;
   RendezvousServer& operator=(const RendezvousServer&) = delete;
 
@@ -75,7 +75,7 @@ class RendezvousServer {
   using Newcomers = std::list<Newcomer>;
 
   void accept();
-  void accept_newcomer(Peer peer);
+  void accept_newcomer(const Peer& peer);
   void make_room();
   void hear(Newcomers::iterator newcomer, Message message);
   void hello(Newcomers::iterator newcomer, Hello hello);

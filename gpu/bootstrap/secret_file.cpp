@@ -75,7 +75,7 @@ struct Folder {
   std::string path;
 };
 
-tl::unexpected<Error> unusable_folder(std::string what, const std::string& path) {
+tl::unexpected<Error> unusable_folder(const std::string& what, const std::string& path) {
   return fail(ErrorKind::rendezvous, "the ranks of this host cannot share a secret: " + what, path,
               "remove it, or give every rank the same FORESHARD_SECRET");
 }
