@@ -28,9 +28,10 @@ struct ParamGroupId {
 };
 
 enum class CommunicatorRole : std::uint8_t {
-  shard = 0,         ///< all-gathers and reduce-scatters of one mesh share it
-  replicate = 1,     ///< HSDP's all-reduces
-  post_forward = 2,  ///< int reshard: one communicator a unit
+  shard = 0,           ///< all-gathers and, unless they have their own, reduce-scatters of one mesh share it
+  replicate = 1,       ///< HSDP's all-reduces
+  post_forward = 2,    ///< int reshard: one communicator a unit
+  reduce_scatter = 3,  ///< Settings::separate_reduce_scatter_group; else the same as `shard`
 };
 
 /// all_gather_copy_in: this rank's shards, cast to the compute dtype, one behind the other into this rank's part of the

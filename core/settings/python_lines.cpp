@@ -39,6 +39,7 @@ class Writer {
     wrap();
     prefetch();
     collectives();
+    reduce_scatter_group();
     optimizer();
     step();
     if (!s_.alloc_conf.empty()) code_.environment.push_back("PYTORCH_ALLOC_CONF=" + s_.alloc_conf);
@@ -229,6 +230,13 @@ class Writer {
       line(
           "# gather-alloc compute: set_custom_all_gather with a class whose allocate() runs on the compute stream "
           "(pytorch#147168)");
+  }
+
+  void reduce_scatter_group() {
+    if (!s_.separate_reduce_scatter_group) return;
+    line(
+        "model.set_separate_reduce_scatter_group(True)  # PyTorch 2.13; in 2.11 set_custom_reduce_scatter() with a "
+        "process group of its own (docs/sweep.md)");
   }
 
   void optimizer() {

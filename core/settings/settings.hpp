@@ -88,6 +88,9 @@ struct Settings {
   bool root_reshard_explicit = true;  ///< reshard_after_forward was passed for the root (2.8+: then it is honoured)
   Transport all_gather = Transport::nccl;
   Transport reduce_scatter = Transport::nccl;
+  /// FSDPModule.set_separate_reduce_scatter_group(True) (PyTorch 2.13): reduce-scatters have a communicator of their
+  /// own and no longer queue behind all-gathers.
+  bool separate_reduce_scatter_group = false;
   std::uint32_t units_per_group = 1;  ///< blocks given to fully_shard together
   bool post_optimizer_event = false;  ///< set_post_optim_event: gathers wait for it instead of for the compute stream
 

@@ -76,6 +76,12 @@ std::vector<std::string> warnings(const Settings& settings) {
       (settings.all_gather == Transport::low_contention || settings.reduce_scatter == Transport::low_contention ||
        settings.reduce_scatter == Transport::pull_reduce))
     out.emplace_back("low-contention collectives need every rank in one NVLink domain");
+  if (settings.separate_reduce_scatter_group)
+    out.emplace_back(settings.shard_ranks() == 1
+                         ? "separate_reduce_scatter_group changes nothing: one rank reduces nothing"
+                         : "separate_reduce_scatter_group is a call of PyTorch 2.13; from 2.9 on "
+                           "set_custom_reduce_scatter with a process group of its own does it. The second NCCL "
+                           "communicator's buffers are not in the plan");
   if (settings.pytorch != kCheckedPyTorch)
     out.push_back(fmt::format("the rules of PyTorch {} were read but not checked against recordings; {}'s were",
                               settings.pytorch, kCheckedPyTorch));

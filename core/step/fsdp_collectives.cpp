@@ -20,7 +20,7 @@ void FsdpCollectives::issue(const ReduceScatter& op, StreamId on) {
   CollectiveWork work = op.work;
   work.input = memory_.address(op.input);
   work.output = memory_.address(op.output);
-  emitter_.collective(on, work, streams_.communicator(CommunicatorRole::shard, op.group.unit), op.group.unit);
+  emitter_.collective(on, work, streams_.communicator(CommunicatorRole::reduce_scatter, op.group.unit), op.group.unit);
 }
 
 void FsdpCollectives::issue(const AllReduce& op, StreamId on) {

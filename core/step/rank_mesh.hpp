@@ -28,7 +28,7 @@ class RankMesh {
   /// The size of the communicator that `unit` uses in this role.
   [[nodiscard]] std::uint32_t ranks(CommunicatorRole role, UnitId unit) const {
     if (role == CommunicatorRole::replicate) return replicate_;
-    return role == CommunicatorRole::shard ? shard_.ranks : plans_[unit.value].reshard.group_size;
+    return role == CommunicatorRole::post_forward ? plans_[unit.value].reshard.group_size : shard_.ranks;
   }
   /// This rank's place in the shard group, or in the unit's post-forward group.
   [[nodiscard]] std::uint32_t place(CommunicatorRole role, UnitId unit) const {

@@ -36,6 +36,11 @@ StepStreams::StepStreams(const Workload& workload, const Settings& settings, con
       std::max(1U, settings_.gpus / settings_.tensor_parallel);  // of a mesh's outer dimensions
   shard_ = device_.create_communicator(
       {"shard", ranks, std::min(ranks, per_node), mesh_.members(CommunicatorRole::shard, kRootUnit)});
+  // FSDPModule.set_separate_reduce_scatter_group (2.13): new_group of the same ranks.
+  reduce_scatter_ = shard_;
+  if (settings_.separate_reduce_scatter_group)
+    reduce_scatter_ = device_.create_communicator({"reduce-scatter", ranks, std::min(ranks, per_node),
+                                                   mesh_.members(CommunicatorRole::reduce_scatter, kRootUnit)});
   if (settings_.replicate > 1)
     replicate_ = device_.create_communicator({"replicate", settings_.replicate,
                                               std::min(settings_.replicate, std::max(1U, per_node / ranks)),
@@ -70,6 +75,7 @@ CommunicatorId StepStreams::process_group(std::uint32_t index) {
 
 CommunicatorId StepStreams::communicator(CommunicatorRole role, UnitId unit) {
   if (role == CommunicatorRole::shard) return shard_;
+  if (role == CommunicatorRole::reduce_scatter) return reduce_scatter_;
   if (role == CommunicatorRole::replicate) return replicate_;
   CommunicatorId& own = post_forward_[unit.value];
   if (!own.valid()) {

@@ -35,6 +35,7 @@ class StepStreams {
   std::array<StreamId, kStreamRoles> streams_{};
   std::vector<StreamId> user_streams_;
   CommunicatorId shard_;
+  CommunicatorId reduce_scatter_;  ///< `shard_`, unless reduce-scatters have one of their own
   CommunicatorId replicate_;
   std::vector<CommunicatorId> post_forward_;    // by unit
   std::vector<CommunicatorId> process_groups_;  // of the workload

@@ -33,7 +33,8 @@ bool rearranges(const Settings& recorded, const Settings& wanted) {
 /// Whether collectives run over other ranks, links or transports than the recorded ones.
 bool moves_collectives(const Settings& recorded, const Settings& wanted) {
   return recorded.gpus != wanted.gpus || recorded.nodes != wanted.nodes || recorded.replicate != wanted.replicate ||
-         recorded.all_gather != wanted.all_gather || recorded.reduce_scatter != wanted.reduce_scatter;
+         recorded.all_gather != wanted.all_gather || recorded.reduce_scatter != wanted.reduce_scatter ||
+         recorded.separate_reduce_scatter_group != wanted.separate_reduce_scatter_group;
 }
 
 /// Collectives whose prices no measurement stands behind: faster ones shorten what is exposed, slower ones may lengthen
@@ -192,6 +193,14 @@ void judge_machine(const Workload& recorded, const Workload& adapted, const Mach
                          "more nodes)",
                          machine.name, machine.links.gpus, settings.gpus),
              p);
+  }
+  const bool recorded_so = !from_model(recorded) && recorded.settings.separate_reduce_scatter_group;
+  if (settings.separate_reduce_scatter_group && settings.shard_ranks() > 1 && !recorded_so) {
+    elsewhere = true;
+    estimate(
+        "separate_reduce_scatter_group: reduce-scatters beside all-gathers of the same ranks are modelled, not "
+        "measured: no recording that the model rests on has them",
+        p);
   }
   if (!elsewhere || !p.has_time || p.step_ms <= 0) return;
   if (from_model(adapted))

@@ -107,6 +107,7 @@ Inference infer(const InferInput& input) {
   infer_units_per_group(out);
   infer_prefetch(input, out);
   infer_buffers(input, out);
+  infer_reduce_scatter_group(input, out);
   infer_steps(input, out);
   infer_checkpoint(input, out);
   infer_inputs(input, out);

@@ -34,14 +34,21 @@ const RecordedUnit* first_gathered(const Inference& out) {
   return nullptr;
 }
 
-/// The group of a collective of this kind and size; none: not in the trace.
-std::optional<ProcessGroup> group_of(const InferInput& input, CollectiveKind kind, Bytes bytes) {
-  if (input.trace == nullptr || bytes == 0) return std::nullopt;
-  const std::vector<ProcessGroup> groups = process_groups_of(input.trace->communicators);
+/// The communicator of a collective of this kind and size; invalid: not in the trace.
+CommunicatorId communicator_of(const InferInput& input, CollectiveKind kind, Bytes bytes) {
+  if (input.trace == nullptr || bytes == 0) return {};
   for (const TraceCollective& c : input.trace->collectives)
-    if (c.kind == kind && c.bytes == bytes && c.communicator.valid() && c.communicator.value < groups.size())
-      return groups[c.communicator.value];
-  return std::nullopt;
+    if (c.kind == kind && c.bytes == bytes && c.communicator.valid() &&
+        c.communicator.value < input.trace->communicators.size())
+      return c.communicator;
+  return {};
+}
+
+/// Its group; none: not in the trace.
+std::optional<ProcessGroup> group_of(const InferInput& input, CollectiveKind kind, Bytes bytes) {
+  const CommunicatorId communicator = communicator_of(input, kind, bytes);
+  if (!communicator.valid()) return std::nullopt;
+  return process_groups_of(input.trace->communicators)[communicator.value];
 }
 
 /// The distance of neighbours in FSDP2's group: the ranks of the mesh's inner dimensions. 0: not known.
@@ -325,6 +332,20 @@ void infer_transport(const InferInput& input, CollectiveKind kind, std::string_v
 }
 
 }  // namespace
+
+void infer_reduce_scatter_group(const InferInput& input, Inference& out) {
+  for (const RecordedUnit& unit : out.recorded) {
+    const auto gathers = communicator_of(input, CollectiveKind::all_gather, unit.gather.block);
+    const auto scatters = communicator_of(input, CollectiveKind::reduce_scatter, unit.reduction.input);
+    if (!gathers.valid() || !scatters.valid() || gathers == scatters) continue;
+    const auto& groups = input.trace->communicators;
+    if (groups[gathers.value].size != groups[scatters.value].size) continue;
+    out.settings.separate_reduce_scatter_group = true;
+    return say(out, "separate_reduce_scatter_group",
+               fmt::format("{} is gathered by process group {} and reduced by {}", name_of_unit(unit.name),
+                           groups[gathers.value].name, groups[scatters.value].name));
+  }
+}
 
 void infer_buffers(const InferInput& input, Inference& out) {
   const RecordedUnit* unit = first_gathered(out);

@@ -23,6 +23,8 @@ void infer_units_per_group(Inference& out);
 void infer_prefetch(const InferInput& input, Inference& out);
 /// unshard_async, release, reduce_scatter_release, all_gather, reduce_scatter.
 void infer_buffers(const InferInput& input, Inference& out);
+/// separate_reduce_scatter_group, where the trace names another process group for reduce-scatters.
+void infer_reduce_scatter_group(const InferInput& input, Inference& out);
 /// accumulate, accumulate_with_sync. Trouble where no step is complete.
 void infer_steps(const InferInput& input, Inference& out);
 /// Of the GPU: the trace's, else the count under which the recorded copy-out metadata has its sizes.

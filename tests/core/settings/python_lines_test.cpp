@@ -60,6 +60,8 @@ TEST_CASE("each setting has its call") {
             "model.set_modules_to_forward_prefetch([model.get_submodule(\"layers.0\")])"));
   CHECK(code({{"all_gather", "copy-engine"}}).find("NCCL_CTA_POLICY_ZERO") != std::string::npos);
   CHECK(code({{"all_gather", "copy-engine"}}).find("set_symm_mem_for_comm()") != std::string::npos);
+  CHECK(code({{"separate_reduce_scatter_group", "true"}}).find("\nmodel.set_separate_reduce_scatter_group(True)") !=
+        std::string::npos);
   CHECK(code({{"post_optimizer_event", "true"}}).find("set_post_optim_event") != std::string::npos);
 }
 

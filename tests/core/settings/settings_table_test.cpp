@@ -36,6 +36,7 @@ Settings everything() {
   s.root_reshard_explicit = false;
   s.all_gather = Transport::copy_engine;
   s.reduce_scatter = Transport::symmetric;
+  s.separate_reduce_scatter_group = true;
   s.units_per_group = 2;
   s.post_optimizer_event = true;
   s.accumulate = 3;

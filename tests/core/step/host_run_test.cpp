@@ -174,6 +174,7 @@ std::vector<std::pair<std::string, Settings>> same_numbers() {
     s.reduce_scatter = Transport::pull_reduce;
   });
   add("symmetric", [](Settings& s) { s.all_gather = s.reduce_scatter = Transport::symmetric; });
+  add("reduce-scatters by a communicator of their own", [](Settings& s) { s.separate_reduce_scatter_group = true; });
   add("two groups of two", [](Settings& s) { s.replicate = 2; });
   return out;
 }

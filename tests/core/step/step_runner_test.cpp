@@ -109,6 +109,26 @@ TEST_CASE("foreshard's program reduces by pull_reduce, by whichever name it was 
   CHECK(log_of(Transport::low_contention, Lowering::pytorch) != pulled);
 }
 
+TEST_CASE("reduce-scatters have a communicator of their own where the settings say so") {
+  const auto collectives = [](bool separate) {
+    Settings s = four_gpus();
+    s.separate_reduce_scatter_group = separate;
+    std::vector<std::string> out;
+    for (const std::string& line : run_on_script(small_workload(s, 2), s, {.steps = 1}).log)
+      if (line.starts_with("collective ")) out.push_back(line.substr(0, line.find(" nccl")));
+    return out;
+  };
+  const auto shared = collectives(false), separate = collectives(true);
+  REQUIRE(shared.size() == separate.size());
+  std::size_t scatters = 0;
+  for (std::size_t i = 0; i < shared.size(); ++i) {
+    const bool scatter = shared[i] == "collective reduce-scatter shard reduce_scatter";
+    scatters += scatter ? 1 : 0;
+    CHECK(separate[i] == (scatter ? "collective reduce-scatter reduce-scatter reduce_scatter" : shared[i]));
+  }
+  CHECK(scatters == 3);
+}
+
 TEST_CASE("accumulation costs the float32 gradients of every unit") {
   Settings s = four_gpus();
   s.param_dtype = DType::bfloat16;

@@ -126,6 +126,30 @@ Settings mixed() {
   return s;
 }
 
+TEST_CASE("reduce-scatters of another process group have one of their own") {
+  const Settings settings = mixed();
+  const Workload original = small_workload(settings, 3);
+  const Snapshot snapshot = with_sections(record(original, settings), settings, original.units);
+  const std::vector<Range> ranges = ranges_of(snapshot);
+  const Inference alone = infer({snapshot, capture_events(snapshot.events, 0), ranges});
+  REQUIRE_FALSE(alone.recorded.empty());
+  CHECK_FALSE(alone.settings.separate_reduce_scatter_group);
+  for (const bool separate : {false, true}) {
+    ProfilerTrace trace;
+    trace.communicators = {{"0", "default_pg", "[0, 1, 2, 3]", 4}, {"9", "fsdp_reduce_scatter", "[0, 1, 2, 3]", 4}};
+    for (const RecordedUnit& unit : alone.recorded) {
+      trace.collectives.push_back({CollectiveKind::all_gather, CommunicatorId{0}, {}, unit.gather.block});
+      trace.collectives.push_back(
+          {CollectiveKind::reduce_scatter, CommunicatorId{separate ? 1U : 0U}, {}, unit.reduction.input});
+    }
+    const Inference found = infer({snapshot, capture_events(snapshot.events, 0), ranges, &trace});
+    CHECK(found.settings.separate_reduce_scatter_group == separate);
+    const InferredItem* item = found.item("separate_reduce_scatter_group");
+    CHECK((item != nullptr) == separate);
+    if (item != nullptr) CHECK(item->from == "the root is gathered by process group 0 and reduced by 9");
+  }
+}
+
 TEST_CASE("a recording gives its settings back") {
   const auto check_one = [](const char* name, const Settings& settings) {
     INFO(name);
