@@ -37,6 +37,13 @@ Result<void> check_derivable(const Workload& workload, const Settings& wanted) {
   if (wanted.shard_ranks() != have.shard_ranks() && !workload.optimizer_known)
     return refuse("the shard group cannot change: the recorded optimizer was not recognised",
                   "give the optimizer of the recorded run in the about file");
+  if (wanted.fully_shard_embedding_and_head != have.fully_shard_embedding_and_head)
+    return have.fully_shard_embedding_and_head
+               ? refuse("embedding and head are units of their own here", "plan from the model")
+               : refuse(
+                     "the recording gathers embedding and head with the root: plan the model (its preset or "
+                     "config.json), or record it so wrapped",
+                     {});
   if (have.offload && !wanted.offload)
     return refuse("a capture with CPU offload does not show the shards on the device", "record a step without offload");
   return {};

@@ -21,10 +21,15 @@ struct Grouping {
   std::vector<bool> last;
 };
 
-Grouping group_units(const std::vector<Unit>& units, std::uint32_t wanted) {
+/// `ends_apart`: the first and the last unit behind the root are no blocks.
+Grouping group_units(const std::vector<Unit>& units, std::uint32_t wanted, bool ends_apart) {
   Grouping g;  // parameters keep their numbers: groups are made of neighbours
-  for (std::uint32_t i = 0; i < units.size(); ++i) {
-    const bool first = i == 0 || (i - 1) % wanted == 0;
+  const auto count = static_cast<std::uint32_t>(units.size());
+  const std::uint32_t begin = ends_apart ? 2 : 1;  // of the blocks, and …
+  const std::uint32_t end = ends_apart ? count - 1 : count;
+  for (std::uint32_t i = 0; i < count; ++i) {
+    const bool block = i >= begin && i < end;
+    const bool first = !block || (i - begin) % wanted == 0;
     if (first) {
       g.units.push_back(units[i]);
     } else {
@@ -34,7 +39,7 @@ Grouping group_units(const std::vector<Unit>& units, std::uint32_t wanted) {
     }
     g.group_of.push_back(UnitId{static_cast<std::uint32_t>(g.units.size() - 1)});
     g.first.push_back(first);
-    g.last.push_back(i == 0 || i + 1 == units.size() || i % wanted == 0);
+    g.last.push_back(!block || i + 1 == end || (i - begin) % wanted + 1 == wanted);
   }
   return g;
 }
@@ -114,7 +119,7 @@ void merge_costs(Workload& workload, const Grouping& g) {
 
 Result<void> merge_units(Workload& workload, std::uint32_t wanted) {
   if (wanted == 0) return fail(ErrorKind::usage, "units_per_group must be at least 1");
-  const Grouping g = group_units(workload.units, wanted);
+  const Grouping g = group_units(workload.units, wanted, workload.settings.fully_shard_embedding_and_head);
   for (Program& program : workload.steps) program = merge(program, g);
   merge_costs(workload, g);
   workload.units = g.units;

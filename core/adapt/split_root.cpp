@@ -171,8 +171,17 @@ Result<SplitRoot> split_root(const Workload& workload) {
   const auto any = [&](Part part) { return std::find(parts.begin(), parts.end(), part) != parts.end(); };
   if (any(Part::unknown))
     return refuse("not all of the root's parameters are trained: which of them are the head's is not known");
-  if (any(Part::both) || !any(Part::embedding) || !any(Part::head))
+  // Tied weights are one parameter, whose gradient is complete behind the embedding's backward.
+  const auto holds_matrix = [&](Part part) {
+    const std::vector<Parameter>& root = workload.units.front().parameters;
+    for (std::size_t i = 0; i < parts.size(); ++i)
+      if (parts[i] == part && root[i].shape.size() > 1) return true;
+    return false;
+  };
+  const bool embedding = holds_matrix(Part::embedding), head = holds_matrix(Part::head);
+  if (any(Part::both) || embedding != head)
     return refuse("embedding and head share their weights (tied): one unit must hold both");
+  if (!embedding) return refuse("the root holds no embedding and no head");
   return Splitter(workload, parts).split();
 }
 

@@ -2,7 +2,7 @@
 // fully_shard([norm, head]), and then the root, which has no parameters left (torchtitan wraps its models so,
 // torchtitan/models/llama3/infra/parallelize.py, apply_fsdp).
 //
-// Pure and deterministic. Who: sim/sweep's remedies for time.
+// Pure and deterministic. Who: core/models/embedding_and_head.hpp.
 #pragma once
 
 #include <string>
@@ -21,7 +21,7 @@ struct SplitRoot {
 /// Parameters are the embedding's or the head's by where their gradients are made: before the first block's backward,
 /// or behind the last one's. The root's hooks stay; the new units' stand where their modules run. The embedding's
 /// inputs need no gradient, so that the root's final callback reduces it. Fails (usage) with the reason where there is
-/// nothing to take apart, or the program does not say how: tied weights, frozen ones.
+/// nothing to take apart, or the program does not say how: tied weights, frozen ones, a root of norms alone.
 [[nodiscard]] Result<SplitRoot> split_root(const Workload& workload);
 
 }  // namespace foreshard

@@ -67,10 +67,16 @@ ParameterPlan plan_parameter(const Parameter& parameter, ParameterId id, const D
   return plan;
 }
 
-Result<Reshard> reshard_of(const Settings& settings, const Unit& unit, bool root) {
+/// What fully_shard(…, reshard_after_forward=) of a unit decides.
+enum class Place : std::uint8_t { root, block, head };
+
+Result<Reshard> reshard_of(const Settings& settings, const Unit& unit, Place place) {
   Reshard reshard = settings.reshard_after_forward;
+  const bool root = place == Place::root;
   if (auto it = settings.reshard_of_unit.find(unit.name); it != settings.reshard_of_unit.end()) {
     reshard = it->second;
+  } else if (place == Place::head) {
+    return Reshard{Reshard::Kind::never, 0};  // backward needs it at once
   } else if (root && !settings.root_reshard_explicit) {
     return Reshard{Reshard::Kind::never, 0};  // None: the root keeps its parameters (fsdp2 semantics 1.6)
   }
@@ -122,9 +128,9 @@ ParamGroupPlan plan_group(const Settings& settings, std::span<const Parameter> p
   return plan;
 }
 
-Result<UnitPlan> plan_unit(const Settings& settings, const Unit& unit, UnitId id, ParameterId first,
+Result<UnitPlan> plan_unit(const Settings& settings, const Unit& unit, UnitId id, Place place, ParameterId first,
                            std::uint32_t sm_count) {
-  auto reshard = reshard_of(settings, unit, id == kRootUnit);
+  auto reshard = reshard_of(settings, unit, place);
   FORESHARD_TRY(reshard);
   UnitPlan plan;
   plan.id = id;
@@ -173,7 +179,9 @@ Result<std::vector<UnitPlan>> plan_units(const Settings& settings, const std::ve
   std::vector<UnitPlan> plans;
   std::uint32_t parameters = 0;
   for (std::uint32_t i = 0; i < units.size(); ++i) {
-    auto plan = plan_unit(settings, units[i], UnitId{i}, ParameterId{parameters}, sm_count);
+    const bool head = settings.fully_shard_embedding_and_head && i > 0 && i + 1 == units.size();
+    const Place place = i == 0 ? Place::root : head ? Place::head : Place::block;
+    auto plan = plan_unit(settings, units[i], UnitId{i}, place, ParameterId{parameters}, sm_count);
     FORESHARD_TRY(plan);
     parameters += static_cast<std::uint32_t>(units[i].parameters.size());
     plans.push_back(std::move(*plan));

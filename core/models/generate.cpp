@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "core/fsdp/unit_plan.hpp"
+#include "core/models/embedding_and_head.hpp"
 #include "core/models/family.hpp"
 #include "core/models/fsdp_section_costs.hpp"
 #include "core/models/fuse.hpp"
@@ -263,9 +264,11 @@ Result<Workload> generate(const ModelConfig& model, const Settings& settings, co
   keep_kernels = keep_kernels && !model.compiled;
   workload.steps.push_back(steps.write(workload.labels, true, gpu, keep_kernels));
   workload.steps.push_back(steps.write(workload.labels, false, gpu, keep_kernels));
-  auto sections = model::section_costs(workload, host);
-  FORESHARD_TRY(sections);
-  workload.sections = std::move(*sections);
+  if (!settings.fully_shard_embedding_and_head) {
+    auto sections = model::section_costs(workload, host);
+    FORESHARD_TRY(sections);
+    workload.sections = std::move(*sections);
+  }
   if (model.family == ModelFamily::hf_mixtral)
     workload.estimates.push_back(
         "experts are timed as if routing were balanced; no recording of a mixture of experts was at hand");
@@ -273,6 +276,7 @@ Result<Workload> generate(const ModelConfig& model, const Settings& settings, co
     model::compile_blocks(workload, host);
     workload.estimates.push_back("torch.compile's kernels and memory are derived from the eager model");
   }
+  if (settings.fully_shard_embedding_and_head) FORESHARD_TRY(model::wrap_embedding_and_head(workload, host));
   add_estimates(model, settings, host, gpu, workload);
   return workload;
 }

@@ -1,6 +1,6 @@
 #include "core/settings/python_lines.hpp"
 
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <tuple>
@@ -28,7 +28,7 @@ std::string reshard_value(const Reshard& reshard) {
 
 class Writer {
  public:
-  Writer(const Settings& settings, const std::string& blocks) : s_(settings), blocks_(blocks) {}
+  Writer(const Settings& settings, const ModuleNames& modules) : s_(settings), modules_(modules) {}
 
   PythonLines write() {
     imports();
@@ -130,51 +130,61 @@ class Writer {
     if (s_.checkpoint == Checkpoint::none) return;
     const bool by_op = s_.checkpoint == Checkpoint::selective_op;
     if (by_op) selective_contexts();
-    line("for i, block in enumerate({}):", blocks_);
+    line("for i, block in enumerate({}):", modules_.blocks);
     std::string indent = "    ";
     if (s_.checkpoint == Checkpoint::selective_layer) {
       line("    if ((i + 1) * {0} + 50) // 100 > (i * {0} + 50) // 100:", s_.checkpoint_share);
       indent += "    ";
     }
-    line("{}{}[i] = checkpoint_wrapper(block{})", indent, blocks_, by_op ? ", context_fn=contexts" : "");
+    line("{}{}[i] = checkpoint_wrapper(block{})", indent, modules_.blocks, by_op ? ", context_fn=contexts" : "");
   }
 
   void blocks() {
     checkpointing();
-    line("blocks = list({})", blocks_);
+    line("blocks = list({})", modules_.blocks);
     if (s_.units_per_group > 1) {
       line("groups = [blocks[i:i + {0}] for i in range(0, len(blocks), {0})]", s_.units_per_group);
       line("blocks = [group[0] for group in groups]");
     }
   }
 
-  /// The units that differ, by name, as one dictionary; the loop looks its members up.
+  /// Looks a unit of these modules up among those that differ, where some do.
+  [[nodiscard]] std::string looked_up(const std::string& names, const std::string& otherwise) const {
+    return differing_ ? fmt::format("reshard.get({}, {})", names, otherwise) : otherwise;
+  }
+
+  /// The units that differ, by name, as one dictionary; the others look themselves up. The root's value.
+  std::string reshard_dictionary(std::string root) {
+    std::string entries;
+    for (const auto& [unit, of_unit] : s_.reshard_of_unit) {
+      if (unit.empty())
+        root = reshard_value(of_unit);
+      else
+        entries += fmt::format("{}{}: {}", entries.empty() ? "" : ", ", quoted(unit), reshard_value(of_unit));
+    }
+    differing_ = !entries.empty();
+    if (differing_) {
+      line("reshard = {{{}}}", entries);
+      line("names = {{module: name for name, module in model.named_modules()}}");
+    }
+    return root;
+  }
+
   void wrap() {
     const std::string reshard = reshard_value(s_.reshard_after_forward);
-    std::string value = reshard;
-    std::string root = reshard;
-    if (!s_.reshard_of_unit.empty()) {
-      std::string entries;
-      for (const auto& [unit, of_unit] : s_.reshard_of_unit) {
-        if (unit.empty())
-          root = reshard_value(of_unit);
-        else
-          entries += fmt::format("{}{}: {}", entries.empty() ? "" : ", ", quoted(unit), reshard_value(of_unit));
-      }
-      if (!entries.empty()) {
-        line("reshard = {{{}}}", entries);
-        line("names = {{module: name for name, module in model.named_modules()}}");
-        value = fmt::format("reshard.get({}, {})",
-                            s_.units_per_group > 1 ? "\", \".join(names[block] for block in group)" : "names[block]",
-                            reshard);
-      }
+    const std::string root = reshard_dictionary(reshard);
+    const bool groups = s_.units_per_group > 1;
+    if (s_.fully_shard_embedding_and_head)
+      line("fully_shard({}, {}, reshard_after_forward={})", modules_.embedding, arguments_,
+           looked_up(fmt::format("names[{}]", modules_.embedding), reshard));
+    line("for {}:", groups ? "group in groups" : "block in blocks");
+    line("    fully_shard({}, {}, reshard_after_forward={})", groups ? "group" : "block", arguments_,
+         looked_up(groups ? "\", \".join(names[block] for block in group)" : "names[block]", reshard));
+    if (s_.fully_shard_embedding_and_head) {
+      const std::string head = fmt::format("[{}]", fmt::join(modules_.head, ", "));
+      line("fully_shard({}, {}, reshard_after_forward={})", head, arguments_,
+           looked_up(fmt::format("\", \".join(names[module] for module in {})", head), "False"));
     }
-    if (s_.units_per_group > 1)
-      line("for group in groups:");
-    else
-      line("for block in blocks:");
-    line("    fully_shard({}, {}, reshard_after_forward={})", s_.units_per_group > 1 ? "group" : "block", arguments_,
-         value);
     if (s_.root_reshard_explicit || s_.reshard_of_unit.contains(""))
       line("fully_shard(model, {}, reshard_after_forward={})", arguments_, root);
     else
@@ -183,6 +193,8 @@ class Writer {
 
   void prefetch() {
     if (explicit_lists()) {
+      if (s_.fully_shard_embedding_and_head)
+        line("blocks = [{}, *blocks, {}]", modules_.embedding, modules_.head.front());
       line("for i, block in enumerate(blocks):");
       if (s_.forward_prefetch)
         line("    block.set_modules_to_forward_prefetch(blocks[i + 1:i + {}])", *s_.forward_prefetch + 1);
@@ -265,15 +277,16 @@ class Writer {
   }
 
   const Settings& s_;
-  const std::string& blocks_;
+  const ModuleNames& modules_;
   std::string arguments_;
+  bool differing_ = false;  // some units' reshard_after_forward is their own
   PythonLines code_;
 };
 
 }  // namespace
 
-PythonLines python_lines(const Settings& settings, const std::string& blocks) {
-  return Writer(settings, blocks).write();
+PythonLines python_lines(const Settings& settings, const ModuleNames& modules) {
+  return Writer(settings, modules).write();
 }
 
 std::string PythonLines::text() const {

@@ -19,7 +19,13 @@ struct PythonLines {
   [[nodiscard]] std::string text() const;
 };
 
-/// `blocks`: how the user's program names the list of modules that become units ("model.layers").
-[[nodiscard]] PythonLines python_lines(const Settings& settings, const std::string& blocks = "model.layers");
+/// How the user's program names the modules that become units; by default as torchtitan's Llama does.
+struct ModuleNames {
+  std::string blocks = "model.layers";  ///< the list of blocks
+  std::string embedding = "model.tok_embeddings";
+  std::vector<std::string> head = {"model.norm", "model.output"};  ///< all that runs behind the last block
+};
+
+[[nodiscard]] PythonLines python_lines(const Settings& settings, const ModuleNames& modules = {});
 
 }  // namespace foreshard

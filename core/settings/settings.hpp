@@ -92,6 +92,9 @@ struct Settings {
   /// own and no longer queue behind all-gathers.
   bool separate_reduce_scatter_group = false;
   std::uint32_t units_per_group = 1;  ///< blocks given to fully_shard together
+  /// fully_shard(embedding) and fully_shard([norm, head]) before the root: first and last of the units, of which the
+  /// last stays gathered after forward unless `reshard_of_unit` names it (torchtitan wraps its models so).
+  bool fully_shard_embedding_and_head = false;
   bool post_optimizer_event = false;  ///< set_post_optim_event: gathers wait for it instead of for the compute stream
 
   // The training step.

@@ -6,10 +6,13 @@
 #include <map>
 #include <mutex>
 
+#include "core/adapt/adapt.hpp"
+#include "core/models/embedding_and_head.hpp"
 #include "core/models/fsdp_section_costs.hpp"
 #include "core/models/generate.hpp"
 #include "core/settings/carried_out.hpp"
 #include "core/settings/settings_table.hpp"
+#include "sim/predict/predict.hpp"
 #include "traces/workload_source/workload_source.hpp"
 
 namespace foreshard::traces {
@@ -115,6 +118,58 @@ class WithSections final : public sim::WorkloadSource {
   const sim::MachineProfile& machine_;
 };
 
+/// Of kShapingSettings those that change the ops of a generated program; the others change its units and what
+/// section_costs() says.
+constexpr std::array<std::string_view, 8> kOpsOf{
+    "tensor_parallel", "batch", "seq", "param_dtype", "accumulate", "checkpoint", "checkpoint_share", "kernels"};
+
+/// A model's workload that was stored: the ops of its program are given, what FSDP2 and the optimizer add to them is
+/// made anew for the settings that are planned, as Generated makes it.
+class StoredModel final : public sim::WorkloadSource {
+ public:
+  StoredModel(std::shared_ptr<const Workload> workload, const sim::MachineProfile& machine)
+      : workload_(std::move(workload)), machine_(machine) {}
+
+  Result<std::shared_ptr<const Workload>> at(const Settings& asked) override {
+    const Settings wanted = carried_out(workload_->lowering, asked);
+    Settings remade = wanted;
+    for (const auto& [name, value] : setting_options(workload_->settings))
+      if (std::find(kOpsOf.begin(), kOpsOf.end(), name) != kOpsOf.end())
+        FORESHARD_TRY(set_setting(remade, name, value));
+    if (remade == workload_->settings) return workload_;
+    auto workload = std::make_shared<Workload>(*workload_);
+    FORESHARD_TRY(wrap(remade, *workload));
+    // Sections follow all that is wanted (microbatches); the program is still the stored one's.
+    workload->settings = wanted;
+    workload->settings.units_per_group = remade.units_per_group;
+    auto sections = model::section_costs(*workload, machine_.host_calls);
+    FORESHARD_TRY(sections);
+    workload->sections = std::move(*sections);
+    workload->settings = std::move(remade);
+    return std::shared_ptr<const Workload>(std::move(workload));
+  }
+  [[nodiscard]] bool one_for_all() const override { return false; }
+
+ private:
+  /// Units as in `wanted`, where they can be made of the stored ones; else they stay, and so does what `wanted` says.
+  [[nodiscard]] Result<void> wrap(Settings& wanted, Workload& workload) const {
+    const Settings& have = workload_->settings;
+    if (wanted.units_per_group != have.units_per_group) {
+      if (have.units_per_group == 1)
+        FORESHARD_TRY(merge_units(workload, wanted.units_per_group));
+      else
+        wanted.units_per_group = have.units_per_group;
+    }
+    if (have.fully_shard_embedding_and_head) wanted.fully_shard_embedding_and_head = true;
+    if (wanted.fully_shard_embedding_and_head && !have.fully_shard_embedding_and_head)
+      FORESHARD_TRY(model::wrap_embedding_and_head(workload, machine_.host_calls));
+    return {};
+  }
+
+  std::shared_ptr<const Workload> workload_;
+  const sim::MachineProfile& machine_;
+};
+
 bool lacks_sections(const Workload& workload) {
   return workload.has_timing && workload.optimizer_known && workload.sections.empty() &&
          workload.lowering == Lowering::pytorch;
@@ -125,6 +180,9 @@ bool lacks_sections(const Workload& workload) {
 std::unique_ptr<sim::WorkloadSource> workloads_of(const Source& source, const sim::MachineProfile& machine) {
   if (source.workload && lacks_sections(*source.workload) && machine.host_calls_known)
     return std::make_unique<WithSections>(source.workload, machine);
+  if (source.workload && sim::from_model(*source.workload) && source.workload->optimizer_known &&
+      machine.host_calls_known)
+    return std::make_unique<StoredModel>(source.workload, machine);
   if (source.workload) return std::make_unique<sim::OneWorkload>(source.workload);
   return std::make_unique<Generated>(source, machine);
 }

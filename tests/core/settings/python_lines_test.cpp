@@ -80,3 +80,26 @@ TEST_CASE("a reduce-scatter of NCCL's symmetric kernels is set on every unit, an
   CHECK_FALSE(has(code({{"reduce_scatter", "nccl-registered"}}), sum));
   CHECK_FALSE(has(code({{"all_gather", "symmetric"}}), sum));
 }
+
+TEST_CASE("embedding and head are wrapped before and behind the blocks, by the names they have") {
+  const std::string text = code({{"fully_shard_embedding_and_head", "true"}, {"forward_prefetch", "1"}});
+  const std::size_t embedding =
+      text.find("\nfully_shard(model.tok_embeddings, mesh=mesh, reshard_after_forward=True)\n");
+  const std::size_t head =
+      text.find("\nfully_shard([model.norm, model.output], mesh=mesh, reshard_after_forward=False)\n");
+  REQUIRE(embedding != std::string::npos);
+  REQUIRE(head != std::string::npos);
+  CHECK(embedding < text.find("for block in blocks:"));
+  CHECK(text.find("for block in blocks:") < head);
+  CHECK(head < text.find("\nfully_shard(model, "));
+  CHECK(has(text, "blocks = [model.tok_embeddings, *blocks, model.norm]"));
+  Settings settings;
+  settings.fully_shard_embedding_and_head = true;
+  settings.reshard_of_unit["norm, head"] = {Reshard::Kind::always, 0};
+  const std::string named = python_lines(settings, {"model.layers", "model.tok", {"model.norm", "model.head"}}).text();
+  CHECK(has(named, "reshard = {\"norm, head\": True}"));
+  CHECK(has(
+      named,
+      "fully_shard([model.norm, model.head], mesh=mesh, reshard_after_forward=reshard.get(\", \".join(names[module] "
+      "for module in [model.norm, model.head]), False))"));
+}

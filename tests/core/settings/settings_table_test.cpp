@@ -38,6 +38,7 @@ Settings everything() {
   s.reduce_scatter = Transport::symmetric;
   s.separate_reduce_scatter_group = true;
   s.units_per_group = 2;
+  s.fully_shard_embedding_and_head = true;
   s.post_optimizer_event = true;
   s.accumulate = 3;
   s.accumulate_with_sync = true;

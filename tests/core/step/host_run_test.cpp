@@ -1,5 +1,6 @@
 // Whole training steps with real numbers on the host: what FSDP2's schedule moves must be what plain training computes,
 // whatever the settings.
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <map>
@@ -19,6 +20,8 @@ constexpr std::uint32_t kRanks = 4;
 constexpr std::int32_t kSteps = 3;
 constexpr double kLearningRate = 1e-2;
 
+using Elements = std::map<std::tuple<std::int32_t, std::uint32_t, std::uint64_t>, double>;  // step, parameter, element
+
 /// What one rank saw.
 class Values final : public ValueObserver {
  public:
@@ -31,16 +34,16 @@ class Values final : public ValueObserver {
               load_element((shard ? g.shard : g.gradient) + i * itemsize(g.dtype), g.dtype);
   }
   std::vector<double> losses;
-  std::map<std::tuple<std::int32_t, std::uint32_t, std::uint64_t>, double> by_element;
-  std::map<std::tuple<std::int32_t, std::uint32_t, std::uint64_t>, double> parameters;
+  Elements by_element;
+  Elements parameters;
 };
 
 struct Trained {
   std::vector<std::vector<double>> losses;  // by rank, by step
-  std::map<std::tuple<std::int32_t, std::uint32_t, std::uint64_t>, double> gradients;
-  std::map<std::tuple<std::int32_t, std::uint32_t, std::uint64_t>, double> parameters;  // before the step's update
-  std::vector<std::pair<std::string, Bytes>> kernels;                                   // of rank 0
-  std::vector<std::pair<std::string, Bytes>> optimizer;                                 // of one step, as planned
+  Elements gradients;
+  Elements parameters;                                   // before the step's update
+  std::vector<std::pair<std::string, Bytes>> kernels;    // of rank 0
+  std::vector<std::pair<std::string, Bytes>> optimizer;  // of one step, as planned
 };
 
 ModelConfig small_mlp() {
@@ -92,6 +95,16 @@ Settings four_ranks() {
   return s;
 }
 
+/// Parameters by their place in model.parameters(), whatever units they are in.
+Elements in_order_of(const std::vector<ParameterId>& order, const Elements& values) {
+  Elements out;
+  for (const auto& [key, value] : values) {
+    const auto place = std::find(order.begin(), order.end(), ParameterId{std::get<1>(key)});
+    out[{std::get<0>(key), static_cast<std::uint32_t>(place - order.begin()), std::get<2>(key)}] = value;
+  }
+  return out;
+}
+
 /// `groups`: each unit's first parameter is in an FSDPParamGroup of its own.
 Trained train(const ModelConfig& model, const Settings& settings, bool groups = false) {
   auto workload = generate(model, settings, HostCosts{}, 132, true);
@@ -133,8 +146,8 @@ Trained train(const ModelConfig& model, const Settings& settings, bool groups = 
     CHECK(errors[rank].empty());
     CHECK(launched[rank] == 0);
     out.losses.push_back(values[rank].losses);
-    out.gradients.merge(values[rank].by_element);
-    out.parameters.merge(values[rank].parameters);
+    out.gradients.merge(in_order_of(workload->parameters_order, values[rank].by_element));
+    out.parameters.merge(in_order_of(workload->parameters_order, values[rank].parameters));
   }
   return out;
 }
@@ -243,6 +256,22 @@ TEST_CASE("units of two parameter groups train alike", "[host]") {
   small.reshard_after_forward = {Reshard::Kind::group, 2};
   for (const Settings& settings : {four_ranks(), mixed, small})
     CHECK(worst_difference(train(small_llama(), settings), train(small_llama(), settings, true)) < 1e-5);
+}
+
+TEST_CASE("embedding and head train alike as units of their own", "[host]") {
+  Settings apart = four_ranks();
+  apart.fully_shard_embedding_and_head = true;
+  Settings prefetched = apart;
+  prefetched.forward_prefetch = prefetched.backward_prefetch = 2;
+  prefetched.units_per_group = 2;
+  Settings resharded = apart;
+  resharded.reshard_of_unit["norm, head"] = {Reshard::Kind::always, 0};
+  const Trained plain = train(small_llama(), four_ranks());
+  for (const Settings& settings : {apart, prefetched, resharded}) {
+    const Trained other = train(small_llama(), settings);
+    CHECK(worst_difference(plain, other) < 1e-5);
+    CHECK(other.losses.front().back() == Approx(plain.losses.front().back()).margin(1e-6));
+  }
 }
 
 TEST_CASE("fused kernels train as eager ones do", "[host]") {

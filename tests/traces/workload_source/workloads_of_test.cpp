@@ -118,6 +118,111 @@ TEST_CASE("a workload that was not captured gets the machine's costs of FSDP2's 
   CHECK(workloads_of(source, machine())->at(settings).value() == source.workload);
 }
 
+TEST_CASE("a stored model's workload plans what the model does, where the settings leave its ops alone") {
+  const auto model = read_source({"llama-tiny", 256, 4});
+  REQUIRE(model);
+  Settings base = model->settings;
+  base.gpus = 4;
+  base.param_dtype = DType::bfloat16;
+  const auto from_model = workloads_of(*model, machine());
+  const auto made = from_model->at(base);
+  REQUIRE(made);
+  Source store;
+  const auto read = from_json(to_json(**made), "store");
+  REQUIRE(read);
+  store.workload = std::make_shared<const Workload>(*read);
+  const auto from_store = workloads_of(store, machine());
+  CHECK(from_store->at(base).value() == store.workload);
+  std::vector<Settings> all;
+  const auto with = [&](auto change) {
+    all.push_back(base);
+    change(all.back());
+  };
+  with([](Settings& s) { s.optimizer = Optimizer::adam_fused; });
+  with([](Settings& s) { s.optimizer = Optimizer::sgd; });
+  with([](Settings& s) { s.reduce_dtype = DType::float32; });
+  with([](Settings& s) { s.fully_shard_embedding_and_head = true; });
+  with([](Settings& s) { s.offload = true; });
+  with([](Settings& s) { s.gpus = 8; });
+  with([](Settings& s) { s.nodes = s.replicate = 2; });
+  with([](Settings& s) { s.separate_reduce_scatter_group = true; });
+  with([](Settings& s) { s.forward_prefetch = 2; });
+  with([](Settings& s) { s.release = Release::record_stream; });
+  with([](Settings& s) { s.all_gather = Transport::copy_engine; });
+  with([](Settings& s) {
+    s.fully_shard_embedding_and_head = true;
+    s.optimizer = Optimizer::adam_fused;
+    s.reshard_of_unit["norm, head"] = {Reshard::Kind::always, 0};
+  });
+  for (const Settings& wanted : all) {
+    const auto expected = from_model->at(wanted);
+    const auto workload = from_store->at(wanted);
+    REQUIRE(expected);
+    INFO((workload ? std::string() : workload.error().text()));
+    REQUIRE(workload);
+    const auto a = sim::predict(**expected, machine(), {wanted, {}});
+    const auto b = sim::predict(**workload, machine(), {wanted, {}});
+    REQUIRE(a);
+    INFO((b ? std::string() : b.error().text()));
+    REQUIRE(b);
+    CHECK(b->step_ms == a->step_ms);
+    CHECK(b->peaks == a->peaks);
+  }
+}
+
+TEST_CASE("units of a stored model are made of single blocks, and stay what they are otherwise") {
+  const auto model = read_source({"llama-tiny", 256, 4});
+  REQUIRE(model);
+  Settings base = model->settings;
+  base.gpus = 4;
+  const auto from_model = workloads_of(*model, machine());
+  const auto stored_at = [&](const Settings& settings) {
+    Source store;
+    store.workload = from_model->at(settings).value();
+    return store;
+  };
+  const auto plan = [&](sim::WorkloadSource& source, const Settings& wanted) {
+    const auto workload = source.at(wanted);
+    REQUIRE(workload);
+    return sim::predict(**workload, machine(), {wanted, {}});
+  };
+  Settings apart = base;
+  apart.fully_shard_embedding_and_head = true;
+  Settings pairs = base;
+  pairs.units_per_group = 2;
+  Settings both = pairs;
+  both.fully_shard_embedding_and_head = true;
+  const Source single = stored_at(base), split = stored_at(apart), grouped = stored_at(pairs);
+  const auto expected = plan(*from_model, both);
+  REQUIRE(expected);
+  for (const Source* source : {&single, &split}) {
+    const auto p = plan(*workloads_of(*source, machine()), both);
+    REQUIRE(p);
+    CHECK(p->run.units.size() == expected->run.units.size());
+    CHECK(p->run.units[2].name == "layers.0, layers.1");
+    CHECK(p->step_ms == Approx(expected->step_ms).epsilon(0.02));
+  }
+  CHECK_FALSE(plan(*workloads_of(grouped, machine()), base));
+  const auto back = plan(*workloads_of(split, machine()), base);
+  REQUIRE_FALSE(back);
+  CHECK(back.error().what.find("units of their own") != std::string::npos);
+}
+
+TEST_CASE("a recording's root is not taken apart") {
+  const auto model = read_source({"llama-tiny", 256, 2});
+  REQUIRE(model);
+  Settings wanted = model->settings;
+  wanted.gpus = 4;
+  auto recorded = std::make_shared<Workload>(**workloads_of(*model, machine())->at(wanted));
+  recorded->measured = Measured{};
+  Source store;
+  store.workload = recorded;
+  wanted.fully_shard_embedding_and_head = true;
+  const auto refused = sim::predict(**workloads_of(store, machine())->at(wanted), machine(), {wanted, {}});
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().what.find("the recording gathers embedding and head with the root") == 0);
+}
+
 TEST_CASE("a model needs the host's costs") {
   sim::MachineProfile bare = machine();
   bare.host_calls_known = false;
