@@ -22,7 +22,9 @@ Result<Planned> read_planned(const SourceOptions& from, const SettingOptions& se
 
 Result<sim::Prediction> predict_planned(const Planned& planned, std::optional<Bytes> memory_limit,
                                         const std::string& name) {
-  auto p = sim::predict(*planned.workload, planned.machine, {planned.settings, memory_limit});
+  sim::PredictRequest request{planned.settings, memory_limit};
+  request.cuda_graph = true;
+  auto p = sim::predict(*planned.workload, planned.machine, request);
   if (!p) return p;
   if (!name.empty()) p->run.info.name = name;
   // What the source and the settings themselves make less certain.

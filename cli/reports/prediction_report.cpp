@@ -147,6 +147,7 @@ Json prediction_json(const std::string& source, const Settings* before, const Wo
   json["step_ms"] = time_value(p, p.step_ms);
   json["host_ms"] = time_value(p, p.host_ms);
   json["gpu_step_ms"] = time_value(p, p.gpu_step_ms);
+  json["cuda_graph_bound_ms"] = p.cuda_graph_ms ? Json(*p.cuda_graph_ms) : Json(nullptr);
   json["compute_ms"] = time_value(p, p.compute_ms);
   json["communication_ms"] = time_value(p, p.communication_ms);
   json["exposed_communication_ms"] = time_value(p, p.exposed_communication_ms);
@@ -287,6 +288,8 @@ void print_detail(Console& console, const sim::Prediction& p) {
                fmt::format("of {}", milliseconds(p.communication_ms))});
     table.row({"  neither", milliseconds(p.idle_ms)});
     table.row({"  GPU alone (free host)", milliseconds(p.gpu_step_ms)});
+    if (p.cuda_graph_ms)
+      table.row({"  CUDA graph of forward and backward", milliseconds(*p.cuda_graph_ms), "at best (docs/explain.md)"});
     table.row({"  host work", milliseconds(p.host_ms), p.host == sim::HostConfidence::assumed ? "assumed" : ""});
   }
   const auto peak = [&](const char* title, Bytes bytes) {

@@ -23,7 +23,11 @@ class OpEmitter {
   OpEmitter(Device& device, RunRecorder& recorder) : device_(device), recorder_(recorder) {}
 
   /// Host time before the next op.
-  void host_work(Nanoseconds length) { device_.host_work(length); }
+  void host_work(Nanoseconds length) {
+    if (!host_free_) device_.host_work(length);
+  }
+  /// Whether host work costs nothing from now on.
+  void set_host_free(bool is_free) { host_free_ = is_free; }
   [[nodiscard]] Nanoseconds host_now() { return device_.host_now(); }
 
   // `unit`: whose op it is; invalid for the user's own.
@@ -49,6 +53,7 @@ class OpEmitter {
   RunRecorder& recorder_;
   std::optional<OpId> last_compute_op_;
   std::uint64_t ops_ = 0;
+  bool host_free_ = false;
 };
 
 }  // namespace foreshard

@@ -108,6 +108,8 @@ void StepRunner::run_alloc(const Op& op) {
 
 void StepRunner::run_hook(const Op& op) {
   lowering_->on_hook(op.hook);
+  if (request_.free_passes && op.hook == Hook::forward_begin) emitter_.set_host_free(true);
+  if (request_.free_passes && op.hook == Hook::backward_end) emitter_.set_host_free(false);
   switch (op.hook) {
     case Hook::zero_grad:
       fsdp_.zero_grad(op.unit.valid() ? std::vector{op.unit} : parameters_.zero_grad_order());

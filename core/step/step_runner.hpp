@@ -29,6 +29,10 @@ struct StepRequest {
   /// For a device in virtual time at the captured settings alone: on a real one the block may be in use.
   bool repeat_returns = false;
 
+  /// The host's work between the begin of forward and the end of backward costs nothing, as if both were replayed from
+  /// a CUDA graph. For a device in virtual time.
+  bool free_passes = false;
+
   /// Whose program is issued. With foreshard's, what the recorded process held before its recording is asked of
   /// `memory` anew.
   Lowering lowering = Lowering::pytorch;

@@ -129,7 +129,8 @@ OpId SimDevice::collective(StreamId stream, CommunicatorId communicator, const C
               .work = std::min(cost.time + std::exchange(first_collective_wait_, {}), kLongestOp),
               .lengthens_gaps = work.kind == CollectiveKind::all_gather && cost.uses == CollectiveResource::ring,
               .endless = among.peers_lost});
-  host_work(cost.host);  // beyond a plain NCCL call, which the program's own host work covers
+  if (!options_.collectives_host_free)
+    host_work(cost.host);  // beyond a plain NCCL call, which the program's own host work covers
   return op;
 }
 

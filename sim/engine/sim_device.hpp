@@ -28,6 +28,7 @@ namespace foreshard::sim {
 struct SimOptions {
   double host_scale = 1;   ///< multiplies every host_work(), each rounded once
   bool host_free = false;  ///< host work and synchronisations cost the host nothing: the GPU's own step time
+  bool collectives_host_free = false;  ///< what a collective costs the host beyond a plain NCCL call is nothing
   /// Unfinished ops of one stream at which a launch blocks; none: the profile's; 0: never.
   std::optional<std::uint32_t> launch_queue = {};
   /// Texts of the ops' labels, for prices by name (price_kernel.hpp); null: none. Outlives the device.

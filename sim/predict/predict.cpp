@@ -13,6 +13,7 @@
 #include "sim/machine/address_space.hpp"
 #include "sim/predict/busy_time.hpp"
 #include "sim/predict/confidence.hpp"
+#include "sim/predict/cuda_graph.hpp"
 #include "sim/predict/host_bound.hpp"
 #include "sim/predict/model_flops.hpp"
 #include "sim/predict/plan_memory.hpp"
@@ -54,6 +55,17 @@ void add_info(const Workload& workload, const MachineProfile& machine, const Set
   p.run.info.valid = p.valid;
   p.run.info.warnings = p.warnings;
   p.run.settings = settings;
+}
+
+/// By the ratio of two warm simulations, so that a graph that gains nothing leaves the step as it is.
+Result<void> add_cuda_graph(const Workload& workload, const MachineProfile& machine, const Settings& settings,
+                            const HostBound& bound, Prediction& p) {
+  p.not_capturable = not_capturable(workload, settings);
+  if (!p.not_capturable.empty() || bound.step_ms <= 0) return {};
+  const auto graphed = cuda_graph_bound(workload, settings, machine, p.host_scale.factor);
+  FORESHARD_TRY(graphed);
+  p.cuda_graph_ms = p.step_ms * std::min(1.0, *graphed / bound.step_ms);
+  return {};
 }
 
 }  // namespace
@@ -111,7 +123,7 @@ Result<Prediction> predict(const Workload& workload, const MachineProfile& machi
   Prediction p;
   p.warnings = adapted->warnings;
   p.memory_capacity = memory_options(machine, request.memory_limit).capacity;
-  p.not_valid = adapted->time_unknown;
+  p.not_valid = p.time_unknown = adapted->time_unknown;
   p.valid = p.not_valid.empty();
   judge_version(request.settings, p);
   auto scale = request.host_scale ? Result<HostScale>(*request.host_scale) : find_host_scale(workload, machine);
@@ -136,6 +148,7 @@ Result<Prediction> predict(const Workload& workload, const MachineProfile& machi
     FORESHARD_TRY(bound);
     add_times(machine.prediction, workload, *simulation, *bound, p);
     judge_basis(machine.prediction, workload, request.settings, host, *bound, p);
+    if (request.cuda_graph) FORESHARD_TRY(add_cuda_graph(w, machine, request.settings, *bound, p));
     p.model_flops_utilization = sim::model_flops_utilization(w, machine.peaks, p.step_ms);
   }
   p.work = work_of_steps(workload, request.settings, p.cycle);

@@ -50,14 +50,19 @@ struct PredictRequest {
   /// step's (core/run/steady_step.hpp), or the mean of a cycle; memory is the last one's.
   std::int32_t steps = 4;
   std::optional<HostScale> host_scale = {};  ///< find_host_scale()'s for this workload and machine; none: found anew
+  bool cuda_graph = false;                   ///< fill Prediction::cuda_graph_ms, which takes another simulation
 };
 
 struct Prediction {
   // Time, ms; 0 and `has_time` false when the workload has no timing.
   bool has_time = false;
-  double step_ms = 0;                   ///< anchored when GPU-bound
-  double host_ms = 0;                   ///< unthrottled host work of one step
-  double gpu_step_ms = 0;               ///< the step with a host that costs nothing
+  double step_ms = 0;      ///< anchored when GPU-bound
+  double host_ms = 0;      ///< unthrottled host work of one step
+  double gpu_step_ms = 0;  ///< the step with a host that costs nothing
+  /// At best with a CUDA graph of forward and backward (cuda_graph.hpp); none: not asked for, or not_capturable says
+  /// why.
+  std::optional<double> cuda_graph_ms;
+  std::string not_capturable;
   double compute_ms = 0;                ///< compute stream busy
   double communication_ms = 0;          ///< union of all collectives
   double exposed_communication_ms = 0;  ///< of that, while the compute stream is idle
@@ -98,6 +103,9 @@ struct Prediction {
   HostScale host_scale;
   bool valid = true;
   std::vector<std::string> not_valid;  ///< why not: those of the warnings that say so
+  /// Of those: what the wanted settings change and the recording did not time (AdaptedWorkload), so that the step is
+  /// without it.
+  std::vector<std::string> time_unknown;
   /// Foreshard's own run is planned, and the workload does not say what its kernels compute: times are
   /// those of `run --emulate`, not to be compared with those of a workload that does.
   bool emulated = false;

@@ -167,6 +167,7 @@ TEST_CASE("a stored model's workload plans what the model does, where the settin
     REQUIRE(b);
     CHECK(b->step_ms == a->step_ms);
     CHECK(b->peaks == a->peaks);
+    CHECK(b->time_unknown.empty());
   }
 }
 
