@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "cli/reports/plan_command.hpp"
 #include "core/base/json_io.hpp"
 #include "core/base/units.hpp"
 #include "core/settings/settings_table.hpp"
@@ -23,15 +24,6 @@ bool contains(const std::vector<std::size_t>& indices, std::size_t index) {
 const std::string& given(const SweepResult& result, const SweepPoint& point, std::size_t range) {
   const auto file = result.files.find({result.ranges[range].key, point.values[range]});
   return file == result.files.end() ? point.values[range] : file->second;
-}
-
-/// One word of a POSIX shell's command line.
-std::string shell_word(const std::string& text) {
-  constexpr std::string_view kPlain = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-./:=,+@%";
-  if (!text.empty() && text.find_first_not_of(kPlain) == std::string::npos) return text;
-  std::string out = "'";
-  for (const char c : text) c == '\'' ? out.append("'\\''") : out.append(1, c);
-  return out + '\'';
 }
 
 /// "--forward-prefetch 2 --all-gather nccl": what plan takes for the same point; or only where points differ.

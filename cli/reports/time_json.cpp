@@ -81,18 +81,21 @@ Json path_json(const TimeReport& report) {
   return path;
 }
 
-Json remedies_json(const std::vector<sim::TimeRemedy>& remedies) {
+Json remedies_json(const TimeReport& report, const std::vector<sim::TimeRemedy>& remedies) {
   Json out = Json::array();
   for (const sim::TimeRemedy& r : remedies)
     out.push_back({{"setting", r.setting},
                    {"pytorch", r.pytorch},
                    {"reason", r.reason},
+                   {"command", text_or_null(plan_command(report, r))},
                    {"changes", r.changes},
+                   {"bound", r.bound},
                    {"step_ms", r.step_ms},
                    {"saved_ms", r.saved_ms},
-                   {"exposed_communication_ms", r.exposed_communication_ms},
-                   {"peak_reserved_bytes", r.peaks.reserved},
-                   {"more_reserved_bytes", r.more_reserved},
+                   {"saved_ms_interval", {r.saved_ms - r.saved_within, r.saved_ms + r.saved_within}},
+                   {"exposed_communication_ms", r.bound ? Json(nullptr) : Json(r.exposed_communication_ms)},
+                   {"peak_reserved_bytes", r.bound ? Json(nullptr) : Json(r.peaks.reserved)},
+                   {"more_reserved_bytes", r.bound ? Json(nullptr) : Json(r.more_reserved)},
                    {"not_valid", r.not_valid},
                    {"warnings", r.warnings}});
   return out;
@@ -130,10 +133,10 @@ void add_remedies_json(const TimeReport& report, Json& json) {
                       {"peak_reserved_bytes", all.before.reserved},
                       {"same_part", all.same},
                       {"own_not_valid", all.own_not_valid},
-                      {"faster", remedies_json(all.faster)},
-                      {"not_valid", remedies_json(all.not_valid)},
-                      {"no_difference", remedies_json(all.no_difference)},
-                      {"slower", remedies_json(all.slower)},
+                      {"faster", remedies_json(report, all.faster)},
+                      {"not_valid", remedies_json(report, all.not_valid)},
+                      {"no_difference", remedies_json(report, all.no_difference)},
+                      {"slower", remedies_json(report, all.slower)},
                       {"impossible", all.impossible},
                       {"not_split", text_or_null(all.not_split)}};
 }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "cli/reports/plan_command.hpp"
 #include "cli/reports/time_answer.hpp"
 #include "cli/reports/time_tables.hpp"
 #include "core/base/units.hpp"
@@ -80,12 +81,35 @@ std::string why_none(const TimeReport& report) {
 }
 
 /// Of every remedy; in the short report of the first single change, without the lines that go.
-void print_code(std::ostream& out, const sim::TimeRemedies& all, bool detail) {
-  for (const sim::TimeRemedy& remedy : all.faster) {
+void print_code(std::ostream& out, const TimeReport& report, bool detail) {
+  for (const sim::TimeRemedy& remedy : report.remedies->faster) {
     if (!detail && remedy.changes > 1) continue;
     out << fmt::format("  {}: {}\n", remedy.setting, remedy.reason) << code_lines(remedy.pytorch, detail);
+    if (const std::string command = plan_command(report, remedy); !command.empty()) out << "    " << command << '\n';
     if (!detail) return;
   }
+}
+
+void print_faster(std::ostream& out, const sim::TimeRemedies& all, bool detail) {
+  const auto right = Align::right;
+  Table table({{"setting"},
+               {"step", right},
+               {"saves", right},
+               {"±", right},
+               {"exposed", right},
+               {"reserved", right},
+               {"", right}});
+  table.row({"as it is", milliseconds(all.step_ms), "", "", milliseconds(all.exposed_communication_ms),
+             format_bytes(all.before.reserved), ""});
+  for (std::size_t i = 0; i < all.faster.size() && (detail || i < kRemedies); ++i) {
+    const sim::TimeRemedy& r = all.faster[i];
+    const bool known = !r.bound;
+    table.row({r.setting, milliseconds(r.step_ms), milliseconds(r.saved_ms), fmt::format("{:.2f}", r.saved_within),
+               known ? milliseconds(r.exposed_communication_ms) : "", known ? format_bytes(r.peaks.reserved) : "",
+               known ? format_bytes_difference(r.more_reserved) : ""});
+  }
+  if (!all.not_split.empty()) table.row({"fully_shard on embedding and head", "unknown", "", "", "", "", ""});
+  table.print(out);
 }
 
 void print_remedies(std::ostream& out, const TimeReport& report, bool detail) {
@@ -101,19 +125,7 @@ void print_remedies(std::ostream& out, const TimeReport& report, bool detail) {
     out << fmt::format("\nwhat makes it faster (simulated on {}; less than {:.1f} % is no difference)\n",
                        report.machine, all.same * 100);
   for (const std::string& why : all.own_not_valid) out << "  not valid, as it is and with any change: " << why << '\n';
-  if (!all.faster.empty()) {
-    const auto right = Align::right;
-    Table table({{"setting"}, {"step", right}, {"saves", right}, {"exposed", right}, {"reserved", right}, {"", right}});
-    table.row({"as it is", milliseconds(all.step_ms), "", milliseconds(all.exposed_communication_ms),
-               format_bytes(all.before.reserved), ""});
-    for (std::size_t i = 0; i < all.faster.size() && (detail || i < kRemedies); ++i) {
-      const sim::TimeRemedy& r = all.faster[i];
-      table.row({r.setting, milliseconds(r.step_ms), milliseconds(r.saved_ms), milliseconds(r.exposed_communication_ms),
-                 format_bytes(r.peaks.reserved), format_bytes_difference(r.more_reserved)});
-    }
-    if (!all.not_split.empty()) table.row({"fully_shard on embedding and head", "unknown", "", "", "", ""});
-    table.print(out);
-  }
+  if (!all.faster.empty()) print_faster(out, all, detail);
   if (!detail && all.faster.size() > kRemedies)
     out << fmt::format("  and {} more (--detail)\n", all.faster.size() - kRemedies);
   list_settings(out, "no difference", all.no_difference, detail);
@@ -126,22 +138,26 @@ void print_remedies(std::ostream& out, const TimeReport& report, bool detail) {
   }
   for (const std::string& what : not_simulated(report)) out << "  not simulated: " << what << '\n';
   if (!report.machine_note.empty()) out << "  " << report.machine_note << '\n';
-  print_code(out, all, detail);
+  print_code(out, report, detail);
 }
 
 }  // namespace
 
+std::string plan_command(const TimeReport& report, const sim::TimeRemedy& remedy) {
+  if (!report.source) return {};
+  std::string options = report.source->options;
+  if (remedy.bound) options += options.empty() ? "--detail" : " --detail";
+  return plan_command(report.path, options, report.source->settings, remedy.settings);
+}
+
 std::vector<std::string> not_simulated(const TimeReport& report) {
   const Run& run = diagnosed_run(report);
   const TimeExplanation& e = diagnosed_time(report);
-  Nanoseconds root, host, cpu_optimizer, ranks, other_kind;
+  Nanoseconds root, host, cpu_optimizer, ranks;
   for (const IdlePart& part : e.parts) {
     const bool on_cpu = run.settings.offload && part.phase == "optimizer";
     if (is_host(part.cause)) (on_cpu ? cpu_optimizer : host) += part.length();
     if (part.cause == IdleCause::late_rank) ranks += part.length();
-    if (part.cause == IdleCause::previous_collective &&
-        run.device_ops[part.op].collective != run.device_ops[part.behind].collective)
-      other_kind += part.length();
     const bool unhideable = part.cause == IdleCause::first_gather || part.cause == IdleCause::last_reduction;
     if (unhideable && part.unit == "root") root += part.length();
   }
@@ -158,12 +174,8 @@ std::vector<std::string> not_simulated(const TimeReport& report) {
         fmt::format("a faster optimizer on the CPU, which the GPU waits for {} ms: more threads a rank "
                     "(OMP_NUM_THREADS; torchrun sets 1), or Adam(fused=True), which runs on the CPU as well",
                     two_digits(cpu_optimizer)));
-  if (host > least) out.emplace_back("CUDA graphs and torch.compile, which launch less: record the run with them");
-  if (other_kind > least)
-    out.push_back(fmt::format(
-        "a communicator of their own for reduce-scatters: {} ms wait behind a collective of the other kind; "
-        "beside each other both would share the links",
-        two_digits(other_kind)));
+  if (host > least)
+    out.emplace_back("torch.compile, which launches less: record the run with it, or plan a model with --compile");
   if (ranks > least)
     out.push_back(fmt::format("other ranks, which this one waits for {} ms: no setting of FSDP2 makes them faster{}",
                               two_digits(ranks), run.ranks.size() > 1 ? "" : "; record them all to see which is late"));

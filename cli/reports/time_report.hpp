@@ -27,6 +27,12 @@ struct CleanStep {
   std::string no_plan = {};
 };
 
+/// What remedies were simulated from, as `plan` takes it.
+struct RemedySource {
+  std::string options;  ///< behind RUN: "--machine h100"; may be empty
+  Settings settings;    ///< those of the run's workload, which plan begins with
+};
+
 struct TimeReport {
   std::string path;  ///< RUN as given
   const Run& run;
@@ -40,10 +46,15 @@ struct TimeReport {
   std::string machine_note = {};              ///< why that is not the run's; empty where it is, or was asked for
   std::string fingerprint = {};               ///< of the run; empty: a store without
   std::optional<CleanStep> clean = {};        ///< none: no profiler slowed the step
+  std::optional<RemedySource> source = {};    ///< none: RUN is no store, which plan could take
 };
 
 /// The keys of docs/explain.md, "Where the time goes".
 [[nodiscard]] Json time_json(const TimeReport& report);
+
+/// The command that plans the run with the remedy, and prints its step; of a bound the one whose --detail has it. Empty
+/// where there is no store to plan from.
+[[nodiscard]] std::string plan_command(const TimeReport& report, const sim::TimeRemedy& remedy);
 
 /// What may help and is not simulated, one sentence each.
 [[nodiscard]] std::vector<std::string> not_simulated(const TimeReport& report);

@@ -136,7 +136,7 @@ Result<int> explain_its_time(const ExplainOptions& options, const ExplainRequest
                              Console& console) {
   for (const std::string& warning : loaded.run.info.warnings) console.warn(warning);
   ExplainedTime wanted{loaded.run, options.run, loaded.workload, loaded.no_workload, request.step, {}};
-  wanted.remedies = {options.machine, options.memory_limit};
+  wanted.remedies = {options.machine, options.memory_limit, traces::is_store(options.run)};
   wanted.detail = options.detail;
   wanted.json = options.json;
   wanted.picture = options.picture;

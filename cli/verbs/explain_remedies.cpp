@@ -7,11 +7,14 @@
 #include "accuracy/promises.hpp"
 #include "cli/options/options.hpp"
 #include "cli/options/source_options.hpp"
+#include "cli/reports/plan_command.hpp"
 #include "cli/reports/time_answer.hpp"
 #include "core/base/units.hpp"
+#include "sim/machine/address_space.hpp"
 #include "sim/machine/profile.hpp"
 #include "sim/predict/predict.hpp"
 #include "sim/sweep/for_each.hpp"
+#include "traces/workload_source/workload_source.hpp"
 
 namespace foreshard::cli {
 namespace {
@@ -39,6 +42,26 @@ std::optional<Bytes> memory_limit_of(const RemedyOptions& options, const Run& ru
   return planned && sim::check_memory_limit(*planned, machine) ? std::optional(*planned) : std::nullopt;
 }
 
+/// As `plan` makes it of the run's store.
+traces::Source source_of(std::shared_ptr<const Workload> workload) {
+  traces::Source source;
+  source.name = workload->name;
+  source.settings = workload->settings;
+  source.lowering = workload->lowering;
+  source.workload = std::move(workload);
+  return source;
+}
+
+/// The options of `plan` that take the machine and the memory that remedies are simulated with.
+std::string options_of_plan(const RemedyOptions& options, std::optional<Bytes> limit,
+                            const sim::MachineProfile& machine) {
+  std::string out;
+  if (!options.machine.empty()) out = "--machine " + shell_word(options.machine);
+  if (limit && *limit != sim::memory_options(machine, {}).capacity)
+    out += fmt::format("{}--memory-limit {}", out.empty() ? "" : " ", *limit);
+  return out;
+}
+
 /// The run's own settings on the machine that it was recorded on: the one that is asked for, where that is of its GPU,
 /// else the run's own.
 Result<sim::Prediction> plan_where_recorded(const Workload& workload, const RemedyOptions& options, const Run& run) {
@@ -63,9 +86,9 @@ Result<void> add_remedies(std::shared_ptr<const Workload> workload, const Remedy
   report.machine_note =
       options.machine.empty() ? machine_note(of_run) : host_note(of_run, workload->lowering, *machine);
   Progress progress(console, "simulating remedies");
-  sim::OneWorkload source(std::move(workload));
+  const traces::Source source = source_of(std::move(workload));
   auto remedies =
-      sim::find_remedies(source, *machine,
+      sim::find_remedies(*traces::workloads_of(source, *machine), *machine,
                          {report.run.settings, memory_limit_of(options, report.run, *machine), sim::hardware_threads(),
                           [&](std::size_t done, std::size_t all) { progress.at(done, all); }});
   if (!remedies) {
@@ -86,11 +109,12 @@ Result<void> add_time_remedies(std::shared_ptr<const Workload> workload, const R
   report.machine_note =
       options.machine.empty() ? machine_note(of_run) : host_note(of_run, workload->lowering, *machine);
   Progress progress(console, "simulating remedies");
-  sim::OneWorkload source(std::move(workload));
-  auto remedies = sim::find_time_remedies(
-      source, *machine,
-      {report.run.settings, memory_limit_of(options, report.run, *machine), sim::hardware_threads(),
-       [&](std::size_t done, std::size_t all) { progress.at(done, all); }});
+  const traces::Source source = source_of(std::move(workload));
+  const auto limit = memory_limit_of(options, report.run, *machine);
+  if (options.from_store) report.source = RemedySource{options_of_plan(options, limit, *machine), source.settings};
+  auto remedies = sim::find_time_remedies(*traces::workloads_of(source, *machine), *machine,
+                                          {report.run.settings, limit, sim::hardware_threads(),
+                                           [&](std::size_t done, std::size_t all) { progress.at(done, all); }});
   if (remedies)
     report.remedies = std::move(*remedies);
   else

@@ -17,6 +17,7 @@ namespace foreshard::cli {
 struct RemedyOptions {
   std::string machine;                ///< profile; empty: the run's own, else h200
   std::optional<Bytes> memory_limit;  ///< none: that of a plan, on its own machine; else the machine's
+  bool from_store = true;             ///< RUN is a store, which commands of `plan` can name
 };
 
 /// Puts them into `report`, or the reason why there are none. Warns where the run's own settings do not simulate to

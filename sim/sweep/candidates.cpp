@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "core/allocator/config.hpp"
-#include "core/settings/python_lines.hpp"
 #include "core/settings/settings_table.hpp"
 #include "sim/sweep/candidate_list.hpp"
 
@@ -201,9 +200,9 @@ void add_what_they_need(const std::vector<std::string>& lines, std::vector<bool>
 
 }  // namespace
 
-std::string pytorch_text(const Settings& from, const Settings& to) {
-  const PythonLines before = python_lines(from);
-  const PythonLines after = python_lines(to);
+std::string pytorch_text(const Settings& from, const Settings& to, const ModuleNames& modules) {
+  const PythonLines before = python_lines(from, modules);
+  const PythonLines after = python_lines(to, modules);
   std::string text;
   const auto add = [&](const std::string& line) { text += (text.empty() ? "" : "\n") + line; };
   const auto lacks = [](const std::vector<std::string>& lines, const std::string& line) {

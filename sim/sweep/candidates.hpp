@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/explain/explanation.hpp"
+#include "core/settings/python_lines.hpp"
 #include "core/settings/settings.hpp"
 
 namespace foreshard::sim {
@@ -29,6 +30,6 @@ struct Candidate {
 [[nodiscard]] std::string setting_text(const Settings& from, const Settings& to);
 
 /// The lines of python_lines() that `to` has and `from` has not; those that it lacks as "leave out: …".
-[[nodiscard]] std::string pytorch_text(const Settings& from, const Settings& to);
+[[nodiscard]] std::string pytorch_text(const Settings& from, const Settings& to, const ModuleNames& modules = {});
 
 }  // namespace foreshard::sim

@@ -16,10 +16,13 @@ Result<std::optional<HostScale>> common_host_scale(WorkloadSource& source, const
   return *found;
 }
 
-Result<Outcome> simulate_settings(const Simulated& how, const Settings& settings) {
+Result<Outcome> simulate_settings(const Simulated& how, const Settings& settings, bool cuda_graph) {
   const auto workload = how.source.at(settings);
   FORESHARD_TRY(workload);
-  const auto p = predict(**workload, how.machine, {settings, how.memory_limit, 4, how.host_scale});
+  PredictRequest request{settings, how.memory_limit};
+  request.cuda_graph = cuda_graph;
+  request.host_scale = how.host_scale;
+  const auto p = predict(**workload, how.machine, request);
   FORESHARD_TRY(p);
   Outcome out{largest_peaks(*p),
               p->has_time,
@@ -33,7 +36,10 @@ Result<Outcome> simulate_settings(const Simulated& how, const Settings& settings
               p->emulated,
               p->out_of_memory.has_value(),
               p->warnings,
-              {}};
+              {},
+              p->cuda_graph_ms,
+              p->not_capturable,
+              p->time_unknown};
   if (p->deadlock) out.reason = "deadlock: " + p->deadlock->text;
   return out;
 }

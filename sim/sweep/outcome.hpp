@@ -29,7 +29,10 @@ struct Outcome {
   bool emulated = false;
   bool out_of_memory = false;
   std::vector<std::string> warnings;
-  std::string reason;  ///< of a refusal or a deadlock
+  std::string reason;                   ///< of a refusal or a deadlock
+  std::optional<double> cuda_graph_ms;  ///< as in Prediction, where simulate_settings() was asked for it
+  std::string not_capturable;
+  std::vector<std::string> time_unknown;
 };
 
 /// What all candidates have in common.
@@ -44,7 +47,9 @@ struct Simulated {
 [[nodiscard]] Result<std::optional<HostScale>> common_host_scale(WorkloadSource& source, const MachineProfile& machine,
                                                                  const Settings& settings);
 
-[[nodiscard]] Result<Outcome> simulate_settings(const Simulated& how, const Settings& settings);
+/// `cuda_graph`: PredictRequest::cuda_graph.
+[[nodiscard]] Result<Outcome> simulate_settings(const Simulated& how, const Settings& settings,
+                                                bool cuda_graph = false);
 
 /// In the candidates' order. A candidate that fails has the reason alone.
 [[nodiscard]] std::vector<Outcome> simulate_all(const Simulated& how, const std::vector<Candidate>& list,

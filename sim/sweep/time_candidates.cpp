@@ -18,6 +18,7 @@ class TimeList {
   void transports();
   void reduction();
   void units();
+  void ends();
   void mesh();
   void program();
   [[nodiscard]] std::vector<TimeCandidate> take() {
@@ -89,6 +90,10 @@ void TimeList::transports() {
       {Transport::nccl, "reduce-scatters by NCCL's ordinary kernels"}};
   for (const auto& [transport, reason] : scatters)
     add(ChangeKind::reduce_scatter, reason, [to = transport](Settings& s) { s.reduce_scatter = to; });
+  if (base_.shard_ranks() > 1)
+    add(ChangeKind::reduce_scatter_group,
+        "reduce-scatters have a communicator of their own: they run beside all-gathers instead of behind them",
+        [](Settings& s) { s.separate_reduce_scatter_group = true; });
 }
 
 void TimeList::reduction() {
@@ -103,6 +108,11 @@ void TimeList::units() {
         blocks == 1 ? std::string("each block a unit: smaller collectives, which start earlier")
                     : fmt::format("{} blocks a unit: fewer and larger collectives, fewer launches", blocks),
         [blocks](Settings& s) { s.units_per_group = blocks; });
+}
+
+void TimeList::ends() {
+  add(ChangeKind::ends, "embedding and head are units of their own: smaller collectives at both ends of the step",
+      [](Settings& s) { s.fully_shard_embedding_and_head = true; });
 }
 
 void TimeList::mesh() {
@@ -127,13 +137,14 @@ void TimeList::program() {
 
 }  // namespace
 
-std::vector<TimeCandidate> time_candidates(const Settings& base) {
+std::vector<TimeCandidate> time_candidates(const Settings& base, bool root_has_weights) {
   TimeList list(base);
   list.prefetch();
   list.reshard();
   list.transports();
   list.reduction();
   list.units();
+  if (root_has_weights) list.ends();
   list.mesh();
   list.program();
   return list.take();

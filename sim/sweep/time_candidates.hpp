@@ -19,6 +19,8 @@ enum class ChangeKind : std::uint8_t {
   units = 5,
   mesh = 6,
   program = 7,
+  reduce_scatter_group = 8,
+  ends = 9,  ///< embedding and head
 };
 
 struct TimeCandidate {
@@ -28,8 +30,8 @@ struct TimeCandidate {
 };
 
 /// Each different from `base` and from the others: prefetch lists and the async unshard, parameters kept after forward,
-/// transports, the gradients' dtype, larger units, HSDP, then what shapes the step itself (optimizer, checkpointing,
-/// offload).
-[[nodiscard]] std::vector<TimeCandidate> time_candidates(const Settings& base);
+/// transports, a communicator of the reduce-scatters' own, the gradients' dtype, larger units, HSDP, then what shapes
+/// the step itself (optimizer, checkpointing, offload). `root_has_weights`: embedding and head, too.
+[[nodiscard]] std::vector<TimeCandidate> time_candidates(const Settings& base, bool root_has_weights = false);
 
 }  // namespace foreshard::sim

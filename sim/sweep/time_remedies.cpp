@@ -1,21 +1,31 @@
 #include "sim/sweep/time_remedies.hpp"
 
 #include <algorithm>
-#include <memory>
 #include <set>
 
 #include "core/settings/settings_table.hpp"
+#include "core/workload/workload.hpp"
 #include "sim/sweep/outcome.hpp"
-#include "sim/sweep/split_candidate.hpp"
 #include "sim/sweep/time_candidates.hpp"
 
 namespace foreshard::sim {
 namespace {
 
+/// Whether FSDP2's root holds more than norms: embedding and head.
+bool root_has_weights(const Workload& workload) {
+  if (workload.units.empty()) return false;
+  const std::vector<Parameter>& root = workload.units.front().parameters;
+  return std::any_of(root.begin(), root.end(), [](const Parameter& p) { return p.shape.size() > 1; });
+}
+
 class Finder {
  public:
-  Finder(const Simulated& how, const RemedyRequest& request, const Outcome& base)
-      : how_(how), request_(request), base_(base), list_(time_candidates(request.settings)) {
+  Finder(const Simulated& how, const RemedyRequest& request, const Outcome& base, const Workload& workload)
+      : how_(how),
+        request_(request),
+        base_(base),
+        workload_(workload),
+        list_(time_candidates(request.settings, root_has_weights(workload))) {
     out_.before = base.peaks;
     out_.step_ms = base.step_ms;
     out_.exposed_communication_ms = base.exposed_communication_ms;
@@ -30,10 +40,11 @@ class Finder {
     const auto outcomes = simulate_all(how_, singles, request_.threads, request_.on_progress);
     out_.tried = singles.size();
     for (std::size_t i = 0; i < singles.size(); ++i) {
+      if (list_[i].kind == ChangeKind::ends) out_.not_split = outcomes[i].reason;
       if (sort_in(singles[i], outcomes[i])) faster_.push_back({i, out_.step_ms - outcomes[i].step_ms});
     }
     try_together();
-    try_split();
+    add_cuda_graph();
     const auto by_time = [](const TimeRemedy& a, const TimeRemedy& b) { return a.saved_ms > b.saved_ms; };
     for (auto* remedies : {&out_.faster, &out_.not_valid, &out_.slower})
       std::stable_sort(remedies->begin(), remedies->end(), by_time);
@@ -48,38 +59,65 @@ class Finder {
 
   /// Whether it is valid and faster.
   bool sort_in(const Candidate& candidate, const Outcome& outcome, std::size_t changes = 1) {
-    if (!outcome.reason.empty() || outcome.out_of_memory || !outcome.has_time || outcome.emulated != base_.emulated) {
-      const std::string why = !outcome.reason.empty() ? outcome.reason
-                              : outcome.out_of_memory ? "runs out of memory"
-                                                      : "the workload does not say how long it takes";
+    if (!outcome.reason.empty() || outcome.out_of_memory || !outcome.has_time || outcome.emulated != base_.emulated ||
+        outcome.time_unknown.size() > base_.time_unknown.size()) {
+      const std::string why = !outcome.reason.empty()         ? outcome.reason
+                              : outcome.out_of_memory         ? "runs out of memory"
+                              : !outcome.time_unknown.empty() ? outcome.time_unknown.front()
+                                                              : "the workload does not say how long it takes";
       out_.impossible.push_back(candidate.setting + ": " + why);
       return false;
     }
-    TimeRemedy remedy{
-        candidate.setting,
-        candidate.reason,
-        candidate.pytorch.empty() ? pytorch_text(request_.settings, candidate.settings) : candidate.pytorch,
-        candidate.settings,
-        changes,
-        outcome.step_ms,
-        out_.step_ms - outcome.step_ms,
-        outcome.exposed_communication_ms,
-        outcome.peaks,
-        static_cast<std::int64_t>(outcome.peaks.reserved) - static_cast<std::int64_t>(out_.before.reserved),
-        {},
-        outcome.warnings};
+    TimeRemedy remedy;
+    remedy.setting = candidate.setting;
+    remedy.reason = candidate.reason;
+    remedy.pytorch = pytorch_text(request_.settings, candidate.settings, modules_of(candidate.settings));
+    remedy.settings = candidate.settings;
+    remedy.changes = changes;
+    remedy.step_ms = outcome.step_ms;
+    remedy.saved_within = out_.step_ms * std::max(out_.same, outcome.difference);
+    remedy.exposed_communication_ms = outcome.exposed_communication_ms;
+    remedy.peaks = outcome.peaks;
+    remedy.more_reserved =
+        static_cast<std::int64_t>(outcome.peaks.reserved) - static_cast<std::int64_t>(out_.before.reserved);
+    remedy.warnings = outcome.warnings;
     for (const std::string& why : outcome.not_valid)
       if (std::find(base_.not_valid.begin(), base_.not_valid.end(), why) == base_.not_valid.end())
         remedy.not_valid.push_back(why);
-    const double least = out_.step_ms * std::max(out_.same, outcome.difference);
-    const bool faster = remedy.saved_ms >= least;
+    return file(std::move(remedy));
+  }
+
+  /// Into the list that it belongs to; whether it is valid and faster.
+  bool file(TimeRemedy remedy) {
+    remedy.saved_ms = out_.step_ms - remedy.step_ms;
+    const bool faster = remedy.saved_ms >= remedy.saved_within;
     const bool valid = remedy.not_valid.empty();
-    (!valid                     ? out_.not_valid
-     : faster                   ? out_.faster
-     : remedy.saved_ms > -least ? out_.no_difference
-                                : out_.slower)
+    (!valid                                   ? out_.not_valid
+     : faster                                 ? out_.faster
+     : remedy.saved_ms > -remedy.saved_within ? out_.no_difference
+                                              : out_.slower)
         .push_back(std::move(remedy));
     return faster && valid;
+  }
+
+  /// How the model calls the modules that `settings` wrap; by default where they do not say.
+  [[nodiscard]] ModuleNames modules_of(const Settings& settings) const {
+    ModuleNames modules;
+    if (!settings.fully_shard_embedding_and_head) return modules;
+    const auto workload = how_.source.at(settings);
+    if (!workload || (*workload)->units.size() < 3) return modules;
+    const auto paths = [](const std::string& names) {
+      std::vector<std::string> out;
+      for (std::size_t from = 0; from <= names.size();) {
+        const std::size_t comma = std::min(names.find(", ", from), names.size());
+        out.push_back("model." + names.substr(from, comma - from));
+        from = comma + 2;
+      }
+      return out;
+    };
+    modules.embedding = paths((*workload)->units[1].name).front();
+    modules.head = paths((*workload)->units.back().name);
+    return modules;
   }
 
   /// The fastest of each kind, one on top of the other; kept where it beats them all by more than is told apart. Not
@@ -108,28 +146,37 @@ class Finder {
     (void)sort_in(all, *outcome, kinds.size());
   }
 
-  /// Embedding and head as units of their own: of a model, whose sections are made anew.
-  void try_split() {
-    auto workload = how_.source.at(request_.settings);
-    if (!workload || (*workload)->units.empty() || (*workload)->units.front().parameters.empty()) return;
-    auto found = split_workload(**workload, how_.machine, request_.settings);
-    if (!found) {
-      out_.not_split = found.error().what;
+  /// Of PyTorch's program alone: foreshard's own run issues none.
+  void add_cuda_graph() {
+    if (workload_.lowering != Lowering::pytorch) return;
+    TimeRemedy remedy;
+    remedy.bound = true;
+    remedy.setting = "CUDA graph of forward and backward (at most)";
+    ++out_.tried;
+    if (!base_.cuda_graph_ms) {
+      out_.impossible.push_back(remedy.setting + ": " + base_.not_capturable);
       return;
     }
-    OneWorkload source(std::make_shared<const Workload>(std::move(found->workload)));
-    const auto outcome =
-        simulate_settings({source, how_.machine, how_.memory_limit, how_.host_scale}, found->candidate.settings);
-    ++out_.tried;
-    if (outcome)
-      (void)sort_in(found->candidate, *outcome);
-    else
-      out_.impossible.push_back(found->candidate.setting + ": " + outcome.error().what);
+    remedy.reason =
+        "the host's work in both passes costs nothing; the graph keeps their memory in a pool of its own, which is not "
+        "simulated";
+    remedy.pytorch =
+        "graph = torch.cuda.CUDAGraph()\n"
+        "with torch.cuda.graph(graph):  # after eager steps on a side stream, with static inputs\n"
+        "    loss(model, batch).backward()\n"
+        "graph.replay()  # in every step, then optimizer.step(); optimizer.zero_grad(set_to_none=False)";
+    if (request_.settings.alloc_conf.find("expandable_segments:True") != std::string::npos)
+      remedy.pytorch = "NCCL_GRAPH_REGISTER=0\n" + remedy.pytorch;  // pytorch#158029
+    remedy.settings = request_.settings;
+    remedy.step_ms = *base_.cuda_graph_ms;
+    remedy.saved_within = out_.step_ms * out_.same;
+    (void)file(std::move(remedy));
   }
 
   const Simulated& how_;
   const RemedyRequest& request_;
   const Outcome& base_;
+  const Workload& workload_;
   std::vector<TimeCandidate> list_;
   std::vector<Faster> faster_;
   TimeRemedies out_;
@@ -143,7 +190,7 @@ Result<TimeRemedies> find_time_remedies(WorkloadSource& source, const MachinePro
   const auto host_scale = common_host_scale(source, machine, request.settings);
   FORESHARD_TRY(host_scale);
   const Simulated how{source, machine, request.memory_limit, *host_scale};
-  const auto base = simulate_settings(how, request.settings);
+  const auto base = simulate_settings(how, request.settings, true);
   FORESHARD_TRY(base);
   if (!base->reason.empty() || base->out_of_memory || !base->has_time)
     return fail(ErrorKind::usage,
@@ -151,7 +198,9 @@ Result<TimeRemedies> find_time_remedies(WorkloadSource& source, const MachinePro
                 : base->out_of_memory ? "the run's own settings run out of memory"
                                       : "the workload has no times",
                 "", base->out_of_memory ? "explain without --time says what gives memory back" : "record a trace");
-  return Finder(how, request, *base).find();
+  const auto workload = source.at(request.settings);
+  FORESHARD_TRY(workload);
+  return Finder(how, request, *base, **workload).find();
 }
 
 }  // namespace foreshard::sim

@@ -18,17 +18,21 @@ namespace foreshard::sim {
 
 /// The run with one change of settings, or with several of them together.
 struct TimeRemedy {
-  /// Options of plan: "--all-gather copy-engine"; of another wrapping, calls: "fully_shard(model.tok)".
-  std::string setting;
+  std::string setting;  ///< options of plan: "--all-gather copy-engine"; of a bound what it is of
   std::string reason;   ///< what it changes, one sentence
   std::string pytorch;  ///< lines of Python; several are separated by newlines
   Settings settings;
   std::size_t changes = 1;  ///< candidates that it joins
   double step_ms = 0;
   double saved_ms = 0;  ///< against `before`; negative: slower
+  double saved_within =
+      0;  ///< ms: nine of ten measured differences lie within `saved_ms` ± this (Prediction::difference)
   double exposed_communication_ms = 0;
   MemoryPeaks peaks;
-  std::int64_t more_reserved = 0;      ///< bytes, of the peak of reserved memory, against `before`
+  std::int64_t more_reserved = 0;  ///< bytes, of the peak of reserved memory, against `before`
+  /// No setting has it: `step_ms` is the least that it can be, memory and exposed communication are not known, and
+  /// `settings` are the run's own (cuda_graph.hpp).
+  bool bound = false;
   std::vector<std::string> not_valid;  ///< why not, beyond what the run's own settings have against them; empty: valid
   std::vector<std::string> warnings;
 };
@@ -46,13 +50,13 @@ struct TimeRemedies {
   std::vector<TimeRemedy> no_difference;  ///< valid, in the order in which they were tried
   std::vector<TimeRemedy> slower;         ///< valid, the least slow first
   std::vector<std::string> impossible;    ///< "--option: why it could not be simulated, or does not fit"
-  /// Embedding and head as units of their own (core/adapt/split_root.hpp), which no setting has: why they were not
-  /// simulated; empty: they were, or the root has no parameters.
+  /// Why embedding and head as units of their own were not simulated; empty: they were, or the root holds none.
   std::string not_split;
   std::size_t tried = 0;
 };
 
-/// Simulates the candidates, and the fastest of each kind together, but for the reduce dtype. Fails where the run's own
+/// Simulates the candidates, the fastest of each kind together, but for the reduce dtype, and what a CUDA graph of
+/// forward and backward gives at most. Fails where the run's own
 /// settings cannot be predicted, or have no time.
 [[nodiscard]] Result<TimeRemedies> find_time_remedies(WorkloadSource& source, const MachineProfile& machine,
                                                       const RemedyRequest& request);

@@ -47,16 +47,19 @@ TEST_CASE("time remedies are what plan says, most time saved first, equal on any
     INFO(remedy.setting);
     CHECK(remedy.setting == many.faster[i].setting);
     CHECK(remedy.step_ms == many.faster[i].step_ms);
-    CHECK(remedy.saved_ms >= one.step_ms * one.same);
+    CHECK(remedy.saved_within >= one.step_ms * one.same);
+    CHECK(remedy.saved_ms >= remedy.saved_within);
     CHECK(remedy.saved_ms <= last);
     CHECK_FALSE(remedy.pytorch.empty());
     last = remedy.saved_ms;
+    if (remedy.bound) continue;
     const auto p = predict(*timed(), machine(), {remedy.settings, {}, 4});
     REQUIRE(p);
     CHECK(p->step_ms == remedy.step_ms);
     CHECK(p->peaks == remedy.peaks);
   }
   for (const TimeRemedy& remedy : one.no_difference) {
+    if (remedy.bound) continue;
     const auto p = predict(*timed(), machine(), {remedy.settings, {}, 4});
     REQUIRE(p);
     CHECK(std::abs(remedy.saved_ms) < one.step_ms * std::max(one.same, p->difference));
@@ -100,6 +103,85 @@ TEST_CASE("time candidates differ from the run and from one another, and fit it"
   tuned.post_optimizer_event = true;
   for (const TimeCandidate& one : time_candidates(tuned))
     CHECK(one.candidate.setting.find("post-optimizer-event") == std::string::npos);
+}
+
+TEST_CASE("reduce-scatters of their own communicator are simulated, and modelled alone", "[time_remedies]") {
+  const TimeRemedies found = time_remedies_of(base(), 2);
+  const auto remedy = std::find_if(found.not_valid.begin(), found.not_valid.end(),
+                                   [](const TimeRemedy& r) { return r.setting == "--separate-reduce-scatter-group"; });
+  REQUIRE(remedy != found.not_valid.end());
+  CHECK(remedy->pytorch.starts_with("model.set_separate_reduce_scatter_group(True)"));
+  REQUIRE_FALSE(remedy->not_valid.empty());
+  CHECK(remedy->not_valid.front().find("modelled, not measured") != std::string::npos);
+  CHECK(remedy->step_ms <= found.step_ms * 1.001);
+}
+
+namespace {
+
+/// A program whose host issues each op late.
+Workload late_host() {
+  Workload workload = foreshard::test::timed_workload(base(), 4, 3.0);
+  for (Program& step : workload.steps)
+    for (Op& op : step.ops) op.host_before = {400'000};
+  return workload;
+}
+
+const TimeRemedy* graph_of(const TimeRemedies& found) {
+  for (const auto* remedies : {&found.faster, &found.no_difference})
+    for (const TimeRemedy& remedy : *remedies)
+      if (remedy.bound) return &remedy;
+  return nullptr;
+}
+
+}  // namespace
+
+TEST_CASE("what a CUDA graph gives at most is the step without the host's work in both passes", "[time_remedies]") {
+  const auto workload = std::make_shared<const Workload>(late_host());
+  OneWorkload source(workload);
+  const auto found = find_time_remedies(source, machine(), {.settings = base(), .threads = 2});
+  REQUIRE(found);
+  const TimeRemedy* graph = graph_of(*found);
+  REQUIRE(graph != nullptr);
+  PredictRequest request{base(), {}};
+  request.cuda_graph = true;
+  const auto p = predict(*workload, machine(), request);
+  REQUIRE(p);
+  REQUIRE(p->cuda_graph_ms);
+  CHECK(graph->step_ms == *p->cuda_graph_ms);
+  CHECK(graph->step_ms >= p->gpu_step_ms * 0.999);
+  CHECK(graph->step_ms < 0.8 * p->step_ms);
+  CHECK(graph->settings == base());
+  CHECK(graph->pytorch.find("torch.cuda.graph(graph)") != std::string::npos);
+}
+
+TEST_CASE("a program whose host waits for the GPU in a pass is not captured", "[time_remedies]") {
+  Workload workload = late_host();
+  for (Program& step : workload.steps) {
+    Op wait;
+    wait.kind = OpKind::synchronize;
+    const auto forward = std::find_if(step.ops.begin(), step.ops.end(), [](const Op& op) {
+      return op.kind == OpKind::hook && op.hook == Hook::forward_end;
+    });
+    step.ops.insert(forward, wait);
+  }
+  OneWorkload source(std::make_shared<const Workload>(workload));
+  const auto found = find_time_remedies(source, machine(), {.settings = base(), .threads = 2});
+  REQUIRE(found);
+  CHECK(graph_of(*found) == nullptr);
+  const auto said = [&](const TimeRemedies& all, const std::string& why) {
+    return std::any_of(all.impossible.begin(), all.impossible.end(), [&](const std::string& text) {
+      return text.starts_with("CUDA graph") && text.find(why) != std::string::npos;
+    });
+  };
+  CHECK(said(*found, "the host waits for the GPU in forward or backward"));
+}
+
+TEST_CASE("a change that the recording did not time is no remedy", "[time_remedies]") {
+  const TimeRemedies found = time_remedies_of(base(), 2);
+  CHECK(std::any_of(found.impossible.begin(), found.impossible.end(), [](const std::string& text) {
+    return text.starts_with("--optimizer adam-fused: ") &&
+           text.find("those of the recorded optimizer") != std::string::npos;
+  }));
 }
 
 TEST_CASE("a workload without times has no remedies for time", "[time_remedies]") {

@@ -1,0 +1,19 @@
+// A command line of foreshard's own, as a report offers it to be run. Pure.
+#pragma once
+
+#include <string>
+
+#include "core/settings/settings.hpp"
+
+namespace foreshard::cli {
+
+/// One word of a POSIX shell's command line.
+[[nodiscard]] std::string shell_word(const std::string& text);
+
+/// "foreshard plan SOURCE OPTIONS --forward-prefetch 2": what plans a source, whose settings are `from`, at `to`.
+/// `options`: what else stands there, as it is; may be empty. A setting that a file holds comes from a bash process
+/// substitution.
+[[nodiscard]] std::string plan_command(const std::string& source, const std::string& options, const Settings& from,
+                                       const Settings& to);
+
+}  // namespace foreshard::cli
