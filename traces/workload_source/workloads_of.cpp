@@ -136,6 +136,7 @@ class StoredModel final : public sim::WorkloadSource {
     for (const auto& [name, value] : setting_options(workload_->settings))
       if (std::find(kOpsOf.begin(), kOpsOf.end(), name) != kOpsOf.end())
         FORESHARD_TRY(set_setting(remade, name, value));
+    if (workload_->settings.offload) remade.offload = true;  // its setup makes no shards on the device
     if (remade == workload_->settings) return workload_;
     auto workload = std::make_shared<Workload>(*workload_);
     FORESHARD_TRY(wrap(remade, *workload));
@@ -170,6 +171,25 @@ class StoredModel final : public sim::WorkloadSource {
   const sim::MachineProfile& machine_;
 };
 
+bool equal(const SectionItem& a, const SectionItem& b) {
+  return a.role == b.role && a.host_before == b.host_before && a.work == b.work && a.bytes == b.bytes;
+}
+
+bool equal(const SectionCost& a, const SectionCost& b) {
+  return a.section == b.section && a.unit == b.unit && a.pass == b.pass && a.host_after == b.host_after &&
+         std::equal(a.items.begin(), a.items.end(), b.items.begin(), b.items.end(),
+                    [](const SectionItem& x, const SectionItem& y) { return equal(x, y); });
+}
+
+/// Whether it is a model's, made with the host costs that the machine has: then others can be made like it.
+bool made_with(const Workload& workload, const sim::MachineProfile& machine) {
+  if (!sim::from_model(workload) || !workload.optimizer_known || !machine.host_calls_known) return false;
+  Workload again = workload;
+  const auto sections = model::section_costs(again, machine.host_calls);
+  return sections && std::equal(sections->begin(), sections->end(), workload.sections.begin(), workload.sections.end(),
+                                [](const SectionCost& a, const SectionCost& b) { return equal(a, b); });
+}
+
 bool lacks_sections(const Workload& workload) {
   return workload.has_timing && workload.optimizer_known && workload.sections.empty() &&
          workload.lowering == Lowering::pytorch;
@@ -180,8 +200,7 @@ bool lacks_sections(const Workload& workload) {
 std::unique_ptr<sim::WorkloadSource> workloads_of(const Source& source, const sim::MachineProfile& machine) {
   if (source.workload && lacks_sections(*source.workload) && machine.host_calls_known)
     return std::make_unique<WithSections>(source.workload, machine);
-  if (source.workload && sim::from_model(*source.workload) && source.workload->optimizer_known &&
-      machine.host_calls_known)
+  if (source.workload && made_with(*source.workload, machine))
     return std::make_unique<StoredModel>(source.workload, machine);
   if (source.workload) return std::make_unique<sim::OneWorkload>(source.workload);
   return std::make_unique<Generated>(source, machine);

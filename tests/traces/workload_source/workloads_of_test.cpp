@@ -171,6 +171,40 @@ TEST_CASE("a stored model's workload plans what the model does, where the settin
   }
 }
 
+TEST_CASE("what a stored model's program lacks is not planned") {
+  const auto model = read_source({"llama-tiny", 256, 2});
+  REQUIRE(model);
+  Settings settings = model->settings;
+  settings.gpus = 4;
+  settings.offload = true;
+  settings.checkpoint = Checkpoint::blocks;
+  Source store;
+  store.workload = workloads_of(*model, machine())->at(settings).value();
+  const auto from_store = workloads_of(store, machine());
+  for (const bool offload : {false, true}) {
+    Settings wanted = settings;
+    wanted.offload = offload;
+    if (offload) wanted.checkpoint = Checkpoint::none;
+    const auto workload = from_store->at(wanted);
+    REQUIRE(workload);
+    CHECK_FALSE(sim::predict(**workload, machine(), {wanted, {}}));
+  }
+}
+
+TEST_CASE("a model stored with another host's costs keeps what it has") {
+  const auto model = read_source({"llama-tiny", 256, 2});
+  REQUIRE(model);
+  Settings settings = model->settings;
+  settings.gpus = 4;
+  Source store;
+  store.workload = workloads_of(*model, machine())->at(settings).value();
+  sim::MachineProfile other = machine();
+  other.host_calls.time[static_cast<std::size_t>(HostCall::optimizer_launch)] = {1};
+  settings.optimizer = Optimizer::adam_fused;
+  CHECK(workloads_of(store, other)->at(settings).value() == store.workload);
+  CHECK_FALSE(workloads_of(store, machine())->at(settings).value() == store.workload);
+}
+
 TEST_CASE("units of a stored model are made of single blocks, and stay what they are otherwise") {
   const auto model = read_source({"llama-tiny", 256, 4});
   REQUIRE(model);
