@@ -10,27 +10,25 @@
 namespace foreshard::cli {
 namespace {
 
-/// Causes that account for less of all differences are left to the table.
-constexpr double kLeastShare = 0.05;
 constexpr double kLeastMs = 0.005;  // 0.00 as it is printed
 
+bool shown(Nanoseconds time) {
+  return std::abs(time.ms()) >= kLeastMs;
+}
+
+/// "compute -1.69 ms (isolated +1.42 ms, kernel contention -3.11 ms)".
+std::string part_text(const StepPart& part) {
+  std::string text = fmt::format("{} {:+.2f} ms", part.name, part.difference.ms());
+  if (shown(part.contention))
+    text += fmt::format(" (isolated {:+.2f} ms, kernel contention {:+.2f} ms)",
+                        (part.difference - part.contention).ms(), part.contention.ms());
+  return text;
+}
+
 std::string causes_of(const Comparison& comparison) {
-  std::vector<std::pair<TimeCause, Nanoseconds>> causes;
-  for (const BreakdownRow& row : comparison.breakdown) {
-    const auto at = std::find_if(causes.begin(), causes.end(), [&](const auto& c) { return c.first == row.cause; });
-    if (at == causes.end())
-      causes.emplace_back(row.cause, row.b - row.a);
-    else
-      at->second += row.b - row.a;
-  }
-  double all = 0;
-  for (const auto& [cause, time] : causes) all += std::abs(time.ms());
-  std::stable_sort(causes.begin(), causes.end(),
-                   [](const auto& x, const auto& y) { return std::abs(x.second.count) > std::abs(y.second.count); });
   std::string text;
-  for (const auto& [cause, time] : causes)
-    if (std::abs(time.ms()) >= kLeastMs && std::abs(time.ms()) >= kLeastShare * all)
-      text += fmt::format("{}{} {:+.2f} ms", text.empty() ? "" : ", ", cause_title(cause), time.ms());
+  for (const StepPart& part : step_parts(comparison))
+    if (shown(part.difference) || shown(part.contention)) text += (text.empty() ? "" : ", ") + part_text(part);
   return text;
 }
 
@@ -66,6 +64,23 @@ std::string memory_line(Bytes a, Bytes b) {
 }
 
 }  // namespace
+
+std::vector<StepPart> step_parts(const Comparison& comparison) {
+  if (comparison.breakdown.empty()) return {};
+  const auto difference = [&](TimeCause cause) {
+    const BreakdownRow sum = total(comparison.breakdown, cause);
+    return sum.b - sum.a;
+  };
+  const Nanoseconds contention = difference(TimeCause::kernel_contention);
+  std::vector<StepPart> parts{{"compute", difference(TimeCause::isolated_compute) + contention, contention}};
+  for (const TimeCause cause :
+       {TimeCause::exposed_communication, TimeCause::host, TimeCause::other, TimeCause::untraced})
+    parts.push_back({cause_title(cause), difference(cause), {}});
+  std::stable_sort(parts.begin(), parts.end(), [](const StepPart& x, const StepPart& y) {
+    return std::abs(x.difference.count) > std::abs(y.difference.count);
+  });
+  return parts;
+}
 
 std::string cause_title(TimeCause cause) {
   std::string text(name(cause));

@@ -8,8 +8,19 @@
 
 namespace foreshard::cli {
 
-/// One line each, without an end of line: the models where they differ, the step with its causes in the order of what
-/// they account for, the peak of reserved memory. What a run does not know is left out.
+/// A part of the difference of two steps, B − A, by the words of `plan`: compute, exposed communication, host, other,
+/// untraced.
+struct StepPart {
+  std::string name;
+  Nanoseconds difference;
+  Nanoseconds contention;  ///< of `difference`; compute's only
+};
+
+/// All five, the largest first: they add up to the difference of the steps. Empty where a step is not known.
+[[nodiscard]] std::vector<StepPart> step_parts(const Comparison& comparison);
+
+/// One line each, without an end of line: the models where they differ, the step with step_parts(), the peak of
+/// reserved memory. What a run does not know is left out.
 [[nodiscard]] std::vector<std::string> compare_answer(const CompareReport& report);
 
 /// "exposed communication": in the table and in sentences.

@@ -26,6 +26,7 @@ struct Line {
   std::optional<double> b;
   bool bytes = false;  ///< else milliseconds or a count
   bool count = false;
+  bool part = false;  ///< of the line above it
 };
 
 using NamedValues = std::vector<std::pair<std::string, double>>;
@@ -44,13 +45,28 @@ std::optional<double> value_of(const NamedValues& list, const std::string& name)
   return std::nullopt;
 }
 
+/// The step and its parts, which add up to it; then what overlaps them.
+std::vector<Line> time_lines(const CompareReport& report) {
+  const RunSummary& a = report.a;
+  const RunSummary& b = report.b;
+  const BreakdownRow untraced = total(report.comparison.breakdown, TimeCause::untraced);
+  const auto of = [&](Nanoseconds time) {
+    return report.comparison.breakdown.empty() ? std::nullopt : std::optional<double>(time.ms());
+  };
+  return {{"time", "step_ms", a.step_ms, b.step_ms},
+          {"time", "compute_ms", a.compute_ms, b.compute_ms},
+          {"time", "kernel_contention_ms", a.kernel_contention_ms, b.kernel_contention_ms, false, false, true},
+          {"time", "exposed_communication_ms", a.exposed_communication_ms, b.exposed_communication_ms},
+          {"time", "host_ms", a.host_ms, b.host_ms},
+          {"time", "other_ms", a.other_ms, b.other_ms},
+          {"time", "untraced_ms", of(untraced.a), of(untraced.b)},
+          {"time", "communication_ms", a.communication_ms, b.communication_ms}};
+}
+
 std::vector<Line> lines_of(const CompareReport& report) {
   const RunSummary& a = report.a;
   const RunSummary& b = report.b;
-  std::vector<Line> lines{{"time", "step_ms", a.step_ms, b.step_ms},
-                          {"time", "compute_ms", a.compute_ms, b.compute_ms},
-                          {"time", "communication_ms", a.communication_ms, b.communication_ms},
-                          {"time", "exposed_communication_ms", a.exposed_communication_ms, b.exposed_communication_ms}};
+  std::vector<Line> lines = time_lines(report);
   const auto peak = [&](const char* name, Bytes MemoryPeaks::*member) {
     const auto of = [&](const RunSummary& run) {
       return run.peaks ? std::optional<double>(static_cast<double>((*run.peaks).*member)) : std::nullopt;
@@ -135,7 +151,7 @@ void print_summary(std::ostream& out, const CompareReport& report) {
     if (!line.a && !line.b) continue;
     if (line.section != section) table.row({line.section});
     section = line.section;
-    table.row({"  " + line.name, shown(line.a, line), shown(line.b, line), shown_change(line)});
+    table.row({(line.part ? "    " : "  ") + line.name, shown(line.a, line), shown(line.b, line), shown_change(line)});
   }
   table.print(out);
 }
@@ -257,10 +273,11 @@ Json step_json(const ComparedSide& side) {
   Json json = Json::object();
   if (side.time) {
     const TimedStep& step = *side.time;
-    json["time"] = {{"recording", name(step.recording)},   {"step", step.index},
-                    {"begin_ns", step.begin.count},        {"end_ns", step.end.count},
-                    {"reported_ns", step.reported.count},  {"contention_unknown_ns", step.contention_unknown.count},
-                    {"allocator_ns", step.allocator.count}};
+    json["time"] = {
+        {"recording", name(step.recording)},   {"step", step.index},
+        {"begin_ns", step.begin.count},        {"end_ns", step.end.count},
+        {"reported_ns", step.reported.count},  {"kernel_contention_unknown_ns", step.contention_unknown.count},
+        {"allocator_ns", step.allocator.count}};
   }
   if (side.memory)
     json["memory"] = {{"recording", name(side.memory->recording)},

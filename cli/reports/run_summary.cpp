@@ -1,6 +1,7 @@
 #include "cli/reports/run_summary.hpp"
 
 #include "core/compare/run_totals.hpp"
+#include "core/explain_time/phase_times.hpp"
 #include "core/explain_time/time_explanation.hpp"
 #include "core/run/step_title.hpp"
 #include "core/settings/settings_table.hpp"
@@ -14,7 +15,11 @@ void add_times(const Run& run, const WantedStep& wanted, RunSummary& summary) {
   if (!time || time->compute.count == 0) return;
   summary.compute_ms = time->compute.ms();
   summary.communication_ms = time->communication.ms();
+  const PhaseTime sums = total(phase_times(run, *time));
+  summary.kernel_contention_ms = sums.contention.ms();
   summary.exposed_communication_ms = time->exposed_communication.ms();
+  summary.host_ms = sums.host.ms();
+  summary.other_ms = sums.other.ms();
 }
 
 /// "step 2", or "step 1 of the trace, memory of step 3 of the snapshot".

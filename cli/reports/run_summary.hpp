@@ -22,10 +22,13 @@ struct RunSummary {
   RunInfo info;
   std::vector<std::pair<std::string, std::string>> setting_options;  ///< key and JSON value, in table order
   std::optional<double> step_ms;
-  std::string step_ms_source;        ///< as StepTime's; `compare` adds "timeline"
-  std::optional<double> compute_ms;  ///< of the step that is reported (core/run/steady_step.hpp)
+  std::string step_ms_source;                  ///< as StepTime's; `compare` adds "timeline"
+  std::optional<double> compute_ms;            ///< of the step that is reported (core/run/steady_step.hpp)
+  std::optional<double> kernel_contention_ms;  ///< of `compute_ms`
   std::optional<double> communication_ms;
   std::optional<double> exposed_communication_ms;
+  std::optional<double> host_ms;     ///< neither, and the host was late
+  std::optional<double> other_ms;    ///< with it, compute, exposed communication and host add up to the timeline's step
   std::optional<MemoryPeaks> peaks;  ///< of the last step whose memory was recorded
   std::int64_t num_alloc_retries = 0;
   std::string fingerprint;                                ///< of the run (fingerprint.hpp); empty: a store without

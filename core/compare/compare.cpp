@@ -113,8 +113,8 @@ std::vector<PhaseTime> phases_of(const Side& side, TimedStep& step) {
 
 /// Those that are there.
 std::vector<std::pair<TimeCause, Nanoseconds>> causes_of(const PhaseTime& time) {
-  std::vector<std::pair<TimeCause, Nanoseconds>> out{{TimeCause::compute, time.compute - time.contention},
-                                                     {TimeCause::contention, time.contention},
+  std::vector<std::pair<TimeCause, Nanoseconds>> out{{TimeCause::isolated_compute, time.compute - time.contention},
+                                                     {TimeCause::kernel_contention, time.contention},
                                                      {TimeCause::exposed_communication, time.exposed_communication},
                                                      {TimeCause::host, time.host},
                                                      {TimeCause::other, time.other}};
@@ -216,6 +216,16 @@ Result<Comparison> compare_runs(const Run& a, const Run& b, const CompareRequest
 BreakdownRow total(const std::vector<BreakdownRow>& rows) {
   BreakdownRow sum;
   for (const BreakdownRow& row : rows) {
+    sum.a += row.a;
+    sum.b += row.b;
+  }
+  return sum;
+}
+
+BreakdownRow total(const std::vector<BreakdownRow>& rows, TimeCause cause) {
+  BreakdownRow sum{{}, cause, {}, {}};
+  for (const BreakdownRow& row : rows) {
+    if (row.cause != cause) continue;
     sum.a += row.a;
     sum.b += row.b;
   }

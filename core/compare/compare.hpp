@@ -23,10 +23,10 @@ namespace foreshard {
 
 /// What a moment of a step went to. Every moment between the step's begin and its end on the compute stream has
 /// exactly one cause, so that the causes of a step add up to its time. They are those of `plan` and `explain --time`
-/// (core/explain_time/phase_times.hpp), with compute in two.
+/// (core/explain_time/phase_times.hpp), whose compute is the first two together.
 enum class TimeCause : std::uint8_t {
-  compute = 0,                ///< the compute stream works, as fast as the same kernels do when no collective runs
-  contention = 1,             ///< it works, slower than the same kernels do when isolated, while a collective runs
+  isolated_compute = 0,       ///< the compute stream works, as fast as the same kernels do when no collective runs
+  kernel_contention = 1,      ///< it works, slower than the same kernels do when isolated, while a collective runs
   exposed_communication = 2,  ///< it does not, and a collective runs
   host = 3,                   ///< neither, and the host was late: it had not issued the next op
   other = 4,                  ///< neither: gaps between kernels, latencies, copies
@@ -34,8 +34,8 @@ enum class TimeCause : std::uint8_t {
 };
 template <>
 struct EnumNames<TimeCause> {
-  static constexpr std::array<std::string_view, 6> kNames{"compute", "contention", "exposed_communication",
-                                                          "host",    "other",      "untraced"};
+  static constexpr std::array<std::string_view, 6> kNames{
+      "isolated_compute", "kernel_contention", "exposed_communication", "host", "other", "untraced"};
 };
 static_assert(names_end_with(TimeCause::untraced));
 
@@ -43,7 +43,7 @@ static_assert(names_end_with(TimeCause::untraced));
 /// nanosecond.
 struct BreakdownRow {
   std::string phase;  ///< "forward", …; empty: outside every phase, and of `untraced`
-  TimeCause cause = TimeCause::compute;
+  TimeCause cause = TimeCause::isolated_compute;
   Nanoseconds a;
   Nanoseconds b;
 };
@@ -73,9 +73,10 @@ struct TimedStep {
   std::int32_t index = 0;
   Nanoseconds begin;
   Nanoseconds end;
-  Nanoseconds reported;            ///< the step time that the budget explains; end − begin where none was given
-  Nanoseconds contention_unknown;  ///< of `compute`: overlapped work whose kernels were never isolated in the recording
-  Nanoseconds allocator;  ///< of `host`: the caching allocator held it up (cudaMalloc, cudaFree and their waits)
+  Nanoseconds reported;  ///< the step time that the budget explains; end − begin where none was given
+  Nanoseconds
+      contention_unknown;  ///< of its compute: overlapped work whose kernels were never isolated in the recording
+  Nanoseconds allocator;   ///< of `host`: the caching allocator held it up (cudaMalloc, cudaFree and their waits)
 };
 
 /// The step whose memory is compared.
@@ -114,5 +115,8 @@ struct CompareRequest {
 
 /// Sum of the budget's rows: both steps' times.
 [[nodiscard]] BreakdownRow total(const std::vector<BreakdownRow>& rows);
+
+/// Of those with that cause; without a phase.
+[[nodiscard]] BreakdownRow total(const std::vector<BreakdownRow>& rows, TimeCause cause);
 
 }  // namespace foreshard

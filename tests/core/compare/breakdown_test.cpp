@@ -77,7 +77,8 @@ TEST_CASE("budget: work is compute, a late host is host, what is on its way is n
   Script script;
   script.compute("a", 0, 100, 1'000);        // 100 on its way
   script.compute("b", 1'500, 1'520, 2'000);  // issued 500 after a's end
-  CHECK(script.causes() == Causes{{TimeCause::compute, 1'380}, {TimeCause::host, 500}, {TimeCause::other, 120}});
+  CHECK(script.causes() ==
+        Causes{{TimeCause::isolated_compute, 1'380}, {TimeCause::host, 500}, {TimeCause::other, 120}});
 }
 
 TEST_CASE("budget: an idle compute stream while a collective runs is exposed communication") {
@@ -85,8 +86,9 @@ TEST_CASE("budget: an idle compute stream while a collective runs is exposed com
   script.gather(0, 500, 9'000);
   script.compute("a", 10, 10, 1'000);
   script.compute("b", 20, 9'050, 10'000);  // issued long ago, 50 after the all-gather's end
-  CHECK(script.causes() ==
-        Causes{{TimeCause::compute, 1'940}, {TimeCause::exposed_communication, 8'000}, {TimeCause::other, 60}});
+  CHECK(script.causes() == Causes{{TimeCause::isolated_compute, 1'940},
+                                  {TimeCause::exposed_communication, 8'000},
+                                  {TimeCause::other, 60}});
 }
 
 TEST_CASE("budget: so it is in a gap that the collective outlasts, and of a host that is late then") {
@@ -96,7 +98,7 @@ TEST_CASE("budget: so it is in a gap that the collective outlasts, and of a host
   script.compute("b", 20, 1'040, 2'000);
   script.compute("c", 2'600, 2'600, 3'000);
   CHECK(script.causes() ==
-        Causes{{TimeCause::compute, 2'350}, {TimeCause::exposed_communication, 640}, {TimeCause::other, 10}});
+        Causes{{TimeCause::isolated_compute, 2'350}, {TimeCause::exposed_communication, 640}, {TimeCause::other, 10}});
 }
 
 TEST_CASE("budget: a kernel slower beside a collective than its twins alone is contention") {
@@ -105,21 +107,21 @@ TEST_CASE("budget: a kernel slower beside a collective than its twins alone is c
   script.compute("k", 0, 10'000, 20'000);
   script.gather(0, 20'000, 26'000);
   script.compute("k", 0, 20'000, 33'000);
-  CHECK(script.causes() == Causes{{TimeCause::compute, 30'000}, {TimeCause::contention, 3'000}});
+  CHECK(script.causes() == Causes{{TimeCause::isolated_compute, 30'000}, {TimeCause::kernel_contention, 3'000}});
   CHECK(script.unknown == Nanoseconds{0});
 
   Script longer;  // never more than the time it overlapped
   longer.compute("k", 0, 0, 10'000);
   longer.gather(0, 10'000, 12'000);
   longer.compute("k", 0, 10'000, 25'000);
-  CHECK(longer.causes() == Causes{{TimeCause::compute, 23'000}, {TimeCause::contention, 2'000}});
+  CHECK(longer.causes() == Causes{{TimeCause::isolated_compute, 23'000}, {TimeCause::kernel_contention, 2'000}});
 }
 
 TEST_CASE("budget: without a twin that ran alone contention is not known, and is said") {
   Script script;
   script.gather(0, 0, 6'000);
   script.compute("k", 0, 0, 10'000);
-  CHECK(script.causes() == Causes{{TimeCause::compute, 10'000}});
+  CHECK(script.causes() == Causes{{TimeCause::isolated_compute, 10'000}});
   CHECK(script.unknown == Nanoseconds{6'000});
 
   Script shapes;  // twins of one name but two lengths tell nothing
@@ -127,7 +129,7 @@ TEST_CASE("budget: without a twin that ran alone contention is not known, and is
   shapes.compute("k", 0, 10'000, 50'000);
   shapes.gather(0, 50'000, 60'000);
   shapes.compute("k", 0, 50'000, 65'000);
-  CHECK(shapes.causes() == Causes{{TimeCause::compute, 65'000}});
+  CHECK(shapes.causes() == Causes{{TimeCause::isolated_compute, 65'000}});
   CHECK(shapes.unknown == Nanoseconds{10'000});
 }
 
@@ -141,7 +143,8 @@ TEST_CASE("budget: cudaMalloc, and waits before cudaFree, are the host's, and th
   script.call("cudaLaunchKernel", 2'700, 2'710);
   script.call("cudaMallocHost", 2'720, 2'800);
   script.compute("b", 2'890, 2'900, 3'000);
-  CHECK(script.causes() == Causes{{TimeCause::compute, 1'100}, {TimeCause::host, 1'890}, {TimeCause::other, 10}});
+  CHECK(script.causes() ==
+        Causes{{TimeCause::isolated_compute, 1'100}, {TimeCause::host, 1'890}, {TimeCause::other, 10}});
   CHECK(script.allocator == Nanoseconds{1'300});
 }
 
