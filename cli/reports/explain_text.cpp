@@ -6,6 +6,7 @@
 #include <span>
 
 #include "cli/reports/explain_report.hpp"
+#include "cli/reports/remedy_json.hpp"
 #include "cli/reports/straggler_report.hpp"
 #include "core/base/units.hpp"
 #include "core/run/block_names.hpp"
@@ -217,14 +218,14 @@ void print_remedies(std::ostream& out, const ExplainReport& report) {
                {"step", Table::Align::right},
                {""}});
   const auto row = [&](const std::string& setting, const MemoryPeaks& peaks, const std::string& saves, bool has_time,
-                       double ms, bool valid) {
+                       double ms, const std::string& marks) {
     table.row({setting, format_bytes(peaks.reserved), saves, format_bytes(peaks.allocated),
-               has_time ? milliseconds(ms) : "", valid ? "" : "not valid"});
+               has_time ? milliseconds(ms) : "", marks});
   };
-  row("as it is", all.before, "", all.has_time, all.step_ms, true);
+  row("as it is", all.before, "", all.has_time, all.step_ms, "");
   for (const sim::Remedy& remedy : all.useful)
     row(remedy.setting, remedy.peaks, remedy.saving > 0 ? format_bytes(static_cast<Bytes>(remedy.saving)) : "",
-        remedy.has_time, remedy.step_ms, remedy.valid);
+        remedy.has_time, remedy.step_ms, remedy_marks(remedy));
   table.print(out);
   out << fmt::format("  simulated: {} changes; {} save nothing, {} cannot be or do not fit\n", all.tried, all.useless,
                      all.impossible.size());

@@ -111,6 +111,7 @@ void add_memory(const sim::Prediction& p, Json& json) {
   json["memory_capacity_bytes"] = p.memory_capacity;
   json["free_at_peak_bytes"] = free_at_peak(p);
   json["out_of_memory"] = p.out_of_memory.has_value();
+  json["may_run_out_of_memory"] = p.may_run_out_of_memory;
   if (p.out_of_memory) {
     const FailedPlace place = failed_place(p.run);
     json["out_of_memory_report"] = {{"step", place.step},
@@ -263,7 +264,8 @@ std::string best_that_fits(const sim::Remedies& remedies) {
   if (remedies.useful.empty())
     return fmt::format("none of {} changes that were simulated makes it fit", remedies.tried);
   const sim::Remedy& best = remedies.useful.front();
-  return fmt::format("{} would fit: {} reserved{}{}", best.setting, format_bytes(best.peaks.reserved),
+  return fmt::format("{} {} fit: {} reserved{}{}", best.setting, best.may_run_out_of_memory ? "may" : "would",
+                     format_bytes(best.peaks.reserved),
                      best.has_time ? fmt::format(", {} a step", milliseconds(best.step_ms)) : std::string(),
                      best.valid ? "" : " (not valid)");
 }
@@ -333,7 +335,7 @@ void print_what_fits(Console& console, const sim::Remedies& remedies) {
   for (std::size_t i = 0; i < std::min(kShown, remedies.useful.size()); ++i) {
     const sim::Remedy& remedy = remedies.useful[i];
     table.row({remedy.setting, format_bytes(remedy.peaks.reserved),
-               remedy.has_time ? milliseconds(remedy.step_ms) : "-", remedy.valid ? "" : "not valid"});
+               remedy.has_time ? milliseconds(remedy.step_ms) : "-", remedy_marks(remedy)});
   }
   console.out << '\n';
   table.print(console.out);

@@ -10,6 +10,12 @@ Json step_ms(bool has_time, double ms) {
   return has_time ? Json(ms) : Json(nullptr);
 }
 
+std::string remedy_marks(const sim::Remedy& remedy) {
+  std::string text = remedy.may_run_out_of_memory ? "may not fit" : "";
+  if (!remedy.valid) text += text.empty() ? "not valid" : ", not valid";
+  return text;
+}
+
 Json remedy_json(const sim::Remedy& remedy) {
   Json cures = Json::array();
   for (const CauseKind cause : remedy.cures) cures.push_back(name(cause));
@@ -22,6 +28,7 @@ Json remedy_json(const sim::Remedy& remedy) {
           {"peak_active_bytes", remedy.peaks.active},
           {"step_ms", step_ms(remedy.has_time, remedy.step_ms)},
           {"saving_bytes", remedy.saving},
+          {"may_run_out_of_memory", remedy.may_run_out_of_memory},
           {"valid", remedy.valid},
           {"not_valid", remedy.not_valid},
           {"warnings", remedy.warnings},

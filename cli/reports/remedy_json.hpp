@@ -1,12 +1,17 @@
 // One simulated change of settings as JSON: of `explain`, and of a plan that ran out of memory (docs/explain.md).
 #pragma once
 
+#include <string>
+
 #include "cli/terminal/output.hpp"
 #include "sim/sweep/remedies.hpp"
 
 namespace foreshard::cli {
 
 [[nodiscard]] Json remedy_json(const sim::Remedy& remedy);
+
+/// What stands behind its numbers in a table: "may not fit", "not valid", both or nothing.
+[[nodiscard]] std::string remedy_marks(const sim::Remedy& remedy);
 
 /// The time, or null without one.
 [[nodiscard]] Json step_ms(bool has_time, double ms);

@@ -63,6 +63,7 @@ void add_peak(const Run& run, RunAnswer& answer) {
       if (step.recording != Recording::trace && step.peaks.reserved > 0)
         answer.peak_reserved = std::max(answer.peak_reserved.value_or(0), step.peaks.reserved);
   }
+  answer.may_run_out_of_memory = result_of(run, "may_run_out_of_memory") == Json(true);
   answer.out_of_memory = std::any_of(run.allocator.begin(), run.allocator.end(), [](const AllocatorRecord& record) {
     return record.action == AllocatorAction::oom;
   });
@@ -127,6 +128,7 @@ Json run_answer_json(const RunAnswer& answer) {
           {"not_valid", answer.not_valid},
           {"warnings", answer.warnings},
           {"fits", fits_word(answer)},
+          {"may_run_out_of_memory", answer.may_run_out_of_memory},
           {"step_ms", or_null(answer.step_ms)},
           {"step_source", answer.step_source},
           {"uncertainty", or_null(answer.uncertainty)},
@@ -141,7 +143,8 @@ std::string_view fits_word(const RunAnswer& answer) {
   if (answer.out_of_memory) return "out of memory";
   if (answer.deadlock) return "deadlocks";
   if (!answer.peak_reserved || !answer.capacity) return "";
-  return *answer.peak_reserved <= *answer.capacity ? "fits" : "does not fit";
+  if (*answer.peak_reserved > *answer.capacity) return "does not fit";
+  return answer.may_run_out_of_memory ? "may not fit" : "fits";
 }
 
 }  // namespace foreshard::cli

@@ -20,6 +20,7 @@ struct RunAnswer {
   std::vector<std::string> warnings;
   bool valid = true;
   bool out_of_memory = false;
+  bool may_run_out_of_memory = false;  ///< a plan under record_stream: with a host of another speed
   bool deadlock = false;
   std::optional<double> step_ms;
   std::string step_source;  ///< "predicted", "measured" or "profiled"
@@ -36,7 +37,8 @@ struct RunAnswer {
 /// The page's piece "answer" (docs/view.md).
 [[nodiscard]] Json run_answer_json(const RunAnswer& answer);
 
-/// One cell of a list: "fits", "does not fit", "out of memory", "deadlocks", or empty where the capacity is not known.
+/// One cell of a list: "fits", "may not fit", "does not fit", "out of memory", "deadlocks", or empty where the capacity
+/// is not known.
 [[nodiscard]] std::string_view fits_word(const RunAnswer& answer);
 
 }  // namespace foreshard::cli

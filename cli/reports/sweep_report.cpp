@@ -3,8 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <nlohmann/json.hpp>
+#include <tuple>
 
+#include "cli/reports/json_values.hpp"
 #include "cli/reports/plan_command.hpp"
 #include "core/base/json_io.hpp"
 #include "core/base/units.hpp"
@@ -54,6 +57,7 @@ std::string marks(const SweepResult& result, std::size_t index) {
   if (result.memory_limit && point.peaks.reserved > *result.memory_limit) words.emplace_back("over the limit");
   if (point.host_bound) words.emplace_back("host-bound");
   if (point.num_alloc_retries > 0) words.emplace_back("allocation retries");
+  if (fits(point, result.memory_limit) == sim::Fits::maybe) words.emplace_back("may not fit");
   if (!point.valid) words.emplace_back("not valid");
   return fmt::format("{}", fmt::join(words, ", "));
 }
@@ -88,6 +92,12 @@ void print_points(std::ostream& out, const SweepResult& result, const std::vecto
   table.print(out);
 }
 
+/// Of a point that ran or did not fit; empty: it deadlocks.
+std::string fits_word(const SweepResult& result, const SweepPoint& point) {
+  if (point.state == SweepPoint::State::deadlock) return {};
+  return std::string(name(fits(point, result.memory_limit)));
+}
+
 std::size_t count(const SweepResult& result, SweepPoint::State state) {
   return static_cast<std::size_t>(
       std::count_if(result.points.begin(), result.points.end(), [&](const SweepPoint& p) { return p.state == state; }));
@@ -102,6 +112,14 @@ void print_counts(std::ostream& out, const SweepResult& result) {
   for (const auto& [state, words] : others)
     if (const std::size_t n = count(result, state); n > 0) out << fmt::format(", {} {}", n, words);
   out << '\n';
+}
+
+/// ", 40 to 46 GiB with the host's speed", ", or out of memory", where record_stream makes the peak follow that.
+std::string host_range_words(const SweepPoint& point) {
+  const std::string_view lost = point.may_run_out_of_memory ? ", or out of memory" : "";
+  if (point.least_reserved >= point.most_reserved) return lost.empty() ? std::string() : " (or out of memory)";
+  return fmt::format(" ({} to {} with the host's speed{})", format_bytes(point.least_reserved),
+                     format_bytes(point.most_reserved), lost);
 }
 
 /// The ranges' options of a point; all of them where none differs between points.
@@ -119,6 +137,7 @@ std::string slowest_words(const SweepResult& result, const SweepPoint& best) {
   const SweepPoint* slowest = nullptr;
   for (const SweepPoint& point : result.points) {
     if (point.state != SweepPoint::State::ran || !point.has_time || point.valid != best.valid) continue;
+    if (point.may_run_out_of_memory != best.may_run_out_of_memory) continue;
     if ((point.tokens_per_s_per_gpu > 0) != (best.tokens_per_s_per_gpu > 0)) continue;
     if (slowest == nullptr || time(point) > time(*slowest)) slowest = &point;
   }
@@ -138,16 +157,19 @@ void print_most_that_fits(std::ostream& out, const SweepResult& result) {
   });
   const SweepPoint* most = nullptr;
   const auto work = [](const SweepPoint& point) { return sim::work_of_step(point.settings); };
+  const auto fit = [&](const SweepPoint& point) { return fits(point, result.memory_limit); };
   for (const SweepPoint& point : result.points) {
-    if (point.state != SweepPoint::State::ran) continue;
-    if (result.memory_limit && point.peaks.reserved > *result.memory_limit) continue;
-    const bool more = most == nullptr || work(point) > work(*most) ||
-                      (work(point) == work(*most) && point.peaks.reserved < most->peaks.reserved);
-    if (more) most = &point;
+    if (fit(point) == sim::Fits::no) continue;
+    const auto key = [&](const SweepPoint& p) {  // the largest one counts
+      return std::tuple(fit(p) == sim::Fits::surely, work(p), -static_cast<double>(p.peaks.reserved));
+    };
+    if (most == nullptr || key(point) > key(*most)) most = &point;
   }
   if (!sizes || most == nullptr || work(*most) <= 0) return;
-  out << fmt::format("most that fits: {}: {:.0f} {} a GPU and step, {} reserved\n", answer_options(result, *most),
-                     work(*most), counts_tokens(result) ? "tokens" : "samples", format_bytes(most->peaks.reserved));
+  out << fmt::format("most that {}: {}: {:.0f} {} a GPU and step, {} reserved{}\n",
+                     fit(*most) == sim::Fits::surely ? "fits" : "may fit", answer_options(result, *most), work(*most),
+                     counts_tokens(result) ? "tokens" : "samples", format_bytes(most->peaks.reserved),
+                     host_range_words(*most));
 }
 
 /// Which of the points that are as fast takes least memory, where one takes less than the best.
@@ -168,11 +190,13 @@ void print_answer(std::ostream& out, const SweepResult& result) {
     return;
   }
   const SweepPoint& best = result.points[*result.best];
-  out << fmt::format("best{}: {}{}, {} reserved{}{}\n",
+  const bool sure = fits(best, result.memory_limit) == sim::Fits::surely;
+  out << fmt::format("best{}: {}{}, {} reserved{}{}{}{}\n",
                      result.memory_limit ? " within " + format_bytes(*result.memory_limit) : std::string(),
                      answer_options(result, best),
                      best.has_time ? fmt::format(": {} a step", milliseconds(best.step_ms)) : std::string(),
-                     format_bytes(best.peaks.reserved), slowest_words(result, best), best.valid ? "" : "; not valid");
+                     format_bytes(best.peaks.reserved), host_range_words(best), slowest_words(result, best),
+                     sure ? "" : "; it may not fit", best.valid ? "" : "; not valid");
   if (!result.ties.empty())
     out << fmt::format("no difference to {} other{}{}: the ratio of two plans of one source is known to ±{:.1f} %\n",
                        result.ties.size(), result.ties.size() == 1 ? "" : "s", smallest_words(result, best),
@@ -214,6 +238,28 @@ void print_not_valid(std::ostream& out, const SweepResult& result) {
   out << '\n';
 }
 
+/// Where the best surely fits: valid points that may not, with some speed of the host, and so come after it.
+void print_may_not_fit(std::ostream& out, const SweepResult& result) {
+  if (!result.best) return;
+  const SweepPoint& best = result.points[*result.best];
+  if (!best.valid || fits(best, result.memory_limit) != sim::Fits::surely) return;
+  std::size_t count = 0;
+  const SweepPoint* fastest = nullptr;
+  for (const SweepPoint& point : result.points) {
+    if (!point.valid || fits(point, result.memory_limit) != sim::Fits::maybe) continue;
+    ++count;
+    if (point.has_time && (fastest == nullptr || point.step_ms < fastest->step_ms)) fastest = &point;
+  }
+  if (count == 0) return;
+  out << fmt::format("{} {} not fit with every speed of the host, and {} after those that do", count,
+                     count == 1 ? "point may" : "points may", count == 1 ? "comes" : "come");
+  if (fastest != nullptr)
+    out << fmt::format(", the fastest of them {}: {}, {} reserved{}", answer_options(result, *fastest),
+                       milliseconds(fastest->step_ms), format_bytes(fastest->peaks.reserved),
+                       host_range_words(*fastest));
+  out << '\n';
+}
+
 Json point_json(const SweepResult& result, std::size_t index) {
   const SweepPoint& point = result.points[index];
   Json json;
@@ -247,7 +293,11 @@ Json point_json(const SweepResult& result, std::size_t index) {
   json["peak_allocated_bytes"] = point.peaks.allocated;
   json["peak_active_bytes"] = point.peaks.active;
   json["peak_reserved_bytes"] = point.peaks.reserved;
+  if (point.least_reserved < point.most_reserved)
+    json["peak_reserved_bytes_range"] = {point.least_reserved, point.most_reserved};
   json["num_alloc_retries"] = point.num_alloc_retries;
+  json["fits"] = text_or_null(fits_word(result, point));
+  json["may_run_out_of_memory"] = point.may_run_out_of_memory;
   json["within_limit"] = !result.memory_limit || point.peaks.reserved <= *result.memory_limit;
   json["valid"] = point.valid;
   json["not_valid"] = point.not_valid;
@@ -273,6 +323,11 @@ std::string_view name(sim::SweepPoint::State state) {
       return "refused";
   }
   return "refused";
+}
+
+std::string_view name(sim::Fits fits) {
+  constexpr std::array<std::string_view, 3> kWords{"fits", "may not fit", "does not fit"};
+  return kWords[static_cast<std::size_t>(fits)];
 }
 
 void find_best(SweepResult& result) {
@@ -324,21 +379,21 @@ std::string sweep_csv(const SweepResult& result) {
   for (const Range& range : result.ranges) out += ',' + csv_field(range.key);
   out +=
       ",state,step_ms,host_ms,exposed_communication_ms,tokens_per_s_per_gpu,host_bound,uncertainty,"
-      "peak_requested_bytes,peak_allocated_bytes,peak_active_bytes,peak_reserved_bytes,num_alloc_retries,valid,pareto,"
-      "best,reason\n";
+      "peak_requested_bytes,peak_allocated_bytes,peak_active_bytes,peak_reserved_bytes,num_alloc_retries,fits,valid,"
+      "pareto,best,reason\n";
   for (std::size_t i = 0; i < result.points.size(); ++i) {
     const SweepPoint& p = result.points[i];
     out += std::to_string(i);
     for (const std::string& value : p.values) out += ',' + csv_field(value);
     const auto time = [&](double value) { return p.has_time ? fmt::format("{}", value) : std::string(); };
     if (p.state == SweepPoint::State::refused)
-      out += fmt::format(",{},,,,,,,,,,,,,,", name(p.state));
+      out += fmt::format(",{},,,,,,,,,,,,,,,", name(p.state));
     else
-      out += fmt::format(",{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}", name(p.state), time(p.step_ms),
-                         time(p.host_ms), time(p.exposed_communication_ms),
-                         p.tokens_per_s_per_gpu > 0 ? fmt::format("{}", p.tokens_per_s_per_gpu) : "", p.host_bound,
-                         time(p.uncertainty), p.peaks.requested, p.peaks.allocated, p.peaks.active, p.peaks.reserved,
-                         p.num_alloc_retries, p.valid, contains(result.pareto, i), result.best == i);
+      out += fmt::format(
+          ",{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}", name(p.state), time(p.step_ms), time(p.host_ms),
+          time(p.exposed_communication_ms), p.tokens_per_s_per_gpu > 0 ? fmt::format("{}", p.tokens_per_s_per_gpu) : "",
+          p.host_bound, time(p.uncertainty), p.peaks.requested, p.peaks.allocated, p.peaks.active, p.peaks.reserved,
+          p.num_alloc_retries, fits_word(result, p), p.valid, contains(result.pareto, i), result.best == i);
     out += ',' + csv_field(p.reason) + '\n';
   }
   return out;
@@ -353,6 +408,7 @@ void print_sweep(std::ostream& out, const SweepResult& result) {
   }
   if (result.best && !contains(result.pareto, *result.best)) print_points(out, result, {*result.best});
   print_ties(out, result);
+  print_may_not_fit(out, result);
   print_not_valid(out, result);
   const auto refused = sim::refusals(result.points);
   if (!refused.empty()) out << "\nrefused:\n";

@@ -35,6 +35,8 @@ struct SweepResult {
 
 /// "ran", "out_of_memory": as in every form of the result.
 [[nodiscard]] std::string_view name(sim::SweepPoint::State state);
+/// "fits", "may not fit", "does not fit".
+[[nodiscard]] std::string_view name(sim::Fits fits);
 /// Fills what is found in the points.
 void find_best(SweepResult& result);
 

@@ -104,6 +104,7 @@ Json progress_row(const SweepResult& result, const sim::SweepPoint& point, bool 
   cells.push_back(point.has_time ? Json(point.step_ms) : Json());
   cells.push_back(point.has_time && point.tokens_per_s_per_gpu > 0 ? Json(point.tokens_per_s_per_gpu) : Json());
   cells.push_back(point.peaks.reserved > 0 ? Json(point.peaks.reserved) : Json());
+  cells.push_back(name(sim::fits(point, result.memory_limit)));
   cells.push_back(point.valid && !doubted ? "yes" : "no");
   return cells;
 }
@@ -115,7 +116,7 @@ void tell(const SweepOptions& options, const SweepResult& result, const sim::Mac
   request.on_start = [&, limit](std::size_t points) {
     ProgressFile::Head head{result.name + " on " + result.machine, "points", points, {}, limit, options.output};
     for (const Range& range : result.ranges) head.columns.push_back(range.key);
-    for (const char* column : {"state", "step_ms", "tokens_per_s_per_gpu", "peak_reserved_bytes", "valid"})
+    for (const char* column : {"state", "step_ms", "tokens_per_s_per_gpu", "peak_reserved_bytes", "fits", "valid"})
       head.columns.emplace_back(column);
     written = file.open(options.progress, options.force, head);
   };

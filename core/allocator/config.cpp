@@ -35,6 +35,12 @@ constexpr std::array<std::string_view, 16> kKnownKeys{"backend",
                                                       "pinned_reserve_segment_size_mb",
                                                       "pinned_free_catch_all"};
 
+/// Checked, and without effect on the device allocator's bytes.
+constexpr std::array<std::string_view, 5> kIgnoredFlags{
+    "release_lock_on_cudamalloc", "graph_capture_record_stream_reuse", "pinned_use_cuda_host_register",
+    "pinned_use_background_threads", "pinned_free_catch_all"};
+constexpr std::uint64_t kMostPinnedThreads = 128;  // CUDAAllocatorConfig::pinned_max_register_threads
+
 constexpr std::string_view kWhere = "PYTORCH_ALLOC_CONF";
 constexpr Bytes kMaxMegabytes = std::numeric_limits<Bytes>::max() / kMiB;
 
@@ -156,6 +162,17 @@ std::optional<Error> assign(T& target, Result<T> value) {
   return std::nullopt;
 }
 
+/// Numbers of the pinned host memory's allocator, which is not modelled (parsePinnedNumRegisterThreads,
+/// parsePinnedReserveSegmentSize).
+std::optional<Error> check_pinned(const Option& option) {
+  const auto value = option.is_list ? std::nullopt : parse_number<std::uint64_t>(option.value);
+  const bool threads = option.key == "pinned_num_register_threads";
+  if (threads && (!value || !std::has_single_bit(*value) || *value > kMostPinnedThreads))
+    return bad_value(option, fmt::format("a power of two, at most {}", kMostPinnedThreads)).value();
+  if (!threads && (!value || *value == 0)) return bad_value(option, "a whole number of MiB ≥ 1").value();
+  return std::nullopt;
+}
+
 std::optional<Error> apply_option(const Option& option, AllocatorConfig& config) {
   const std::string_view key = option.key;
   const Bytes large_mb = config.large_segment_size / kMiB;
@@ -175,11 +192,9 @@ std::optional<Error> apply_option(const Option& option, AllocatorConfig& config)
     return Error{ErrorKind::usage, fmt::format("backend \"{}\" has no caching allocator to model", option.value),
                  std::string(kWhere), "only backend:native is modelled"};
   }
-  bool ignored;
-  if (key == "release_lock_on_cudamalloc" || key == "graph_capture_record_stream_reuse")
-    return assign(ignored, parse_bool(option));
-  if (key.starts_with("pinned_") && std::find(kKnownKeys.begin(), kKnownKeys.end(), key) != kKnownKeys.end())
-    return std::nullopt;
+  const auto flag = std::find(kIgnoredFlags.begin(), kIgnoredFlags.end(), key);
+  if (bool ignored; flag != kIgnoredFlags.end()) return assign(ignored, parse_bool(option));
+  if (key == "pinned_num_register_threads" || key == "pinned_reserve_segment_size_mb") return check_pinned(option);
   return unknown_key(key).value();
 }
 

@@ -28,6 +28,7 @@ struct Outcome {
   std::vector<std::string> not_valid;
   bool emulated = false;
   bool out_of_memory = false;
+  bool may_run_out_of_memory = false;  ///< Prediction::may_run_out_of_memory
   std::vector<std::string> warnings;
   std::string reason;                   ///< of a refusal or a deadlock
   std::optional<double> cuda_graph_ms;  ///< as in Prediction, where simulate_settings() was asked for it

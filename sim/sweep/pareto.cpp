@@ -28,9 +28,12 @@ std::vector<std::size_t> pareto(std::span<const PointCost> points) {
 }
 
 std::optional<std::size_t> fastest(std::span<const PointCost> points, std::optional<Bytes> limit) {
-  for (const PointCost& point : by_time(points))
-    if (!limit || point.bytes <= *limit) return point.index;
-  return std::nullopt;
+  std::optional<std::size_t> maybe;
+  for (const PointCost& point : by_time(points)) {
+    if (point.surely_within(limit)) return point.index;
+    if (!maybe && point.within(limit)) maybe = point.index;
+  }
+  return maybe;
 }
 
 std::vector<std::size_t> ties(std::span<const PointCost> points, std::size_t best, std::optional<Bytes> limit) {
@@ -38,7 +41,8 @@ std::vector<std::size_t> ties(std::span<const PointCost> points, std::size_t bes
   const auto at = std::find_if(points.begin(), points.end(), [&](const PointCost& p) { return p.index == best; });
   if (at == points.end()) return near;
   for (const PointCost& point : by_time(points)) {
-    if (point.index == best || (limit && point.bytes > *limit)) continue;
+    if (point.index == best || !point.within(limit)) continue;
+    if (at->surely_within(limit) && !point.surely_within(limit)) continue;
     if (point.time() <= at->time() * (1 + std::max(at->difference, point.difference))) near.push_back(point.index);
   }
   return near;

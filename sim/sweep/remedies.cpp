@@ -19,6 +19,7 @@ Remedy as_remedy(const Settings& base, const Candidate& candidate, const Outcome
   remedy.settings = candidate.settings;
   remedy.peaks = outcome.peaks;
   remedy.saving = static_cast<std::int64_t>(all.before.reserved) - static_cast<std::int64_t>(outcome.peaks.reserved);
+  remedy.may_run_out_of_memory = outcome.may_run_out_of_memory;
   remedy.has_time = outcome.has_time && outcome.emulated == all.emulated;
   remedy.step_ms = outcome.step_ms;
   remedy.uncertainty = outcome.uncertainty;
@@ -46,7 +47,8 @@ void leave_out_larger(const Settings& base, std::vector<Remedy>& remedies) {
     const auto keys = changed(base, remedy);
     const bool larger = std::any_of(kept.begin(), kept.end(), [&](const Remedy& other) {
       const auto fewer = changed(base, other);
-      return other.valid >= remedy.valid && std::includes(keys.begin(), keys.end(), fewer.begin(), fewer.end());
+      const bool as_sure = other.valid >= remedy.valid && other.may_run_out_of_memory <= remedy.may_run_out_of_memory;
+      return as_sure && std::includes(keys.begin(), keys.end(), fewer.begin(), fewer.end());
     });
     if (!larger) kept.push_back(std::move(remedy));
   }
@@ -70,7 +72,9 @@ void sort_out(const RemedyRequest& request, const std::vector<Candidate>& list, 
   }
   const auto most_saved = [](const Remedy& a, const Remedy& b) { return a.saving > b.saving; };
   const auto fastest = [](const Remedy& a, const Remedy& b) {
-    const auto key = [](const Remedy& r) { return std::tuple(r.settings.nodes, !r.valid, !r.has_time, r.step_ms); };
+    const auto key = [](const Remedy& r) {
+      return std::tuple(r.settings.nodes, !r.valid, r.may_run_out_of_memory, !r.has_time, r.step_ms);
+    };
     return key(a) < key(b);
   };
   if (out.out_of_memory) {

@@ -32,7 +32,8 @@ struct Remedy {
   std::string pytorch;  ///< lines of Python or of the environment; several are separated by newlines
   Settings settings;
   MemoryPeaks peaks;
-  std::int64_t saving = 0;  ///< of peak reserved, against `before`; bytes
+  std::int64_t saving = 0;             ///< of peak reserved, against `before`; bytes
+  bool may_run_out_of_memory = false;  ///< with a host of another speed (Prediction::may_run_out_of_memory)
   bool has_time = false;
   double step_ms = 0;
   double uncertainty = 0;  ///< relative, of step_ms
@@ -49,7 +50,7 @@ struct Remedies {
   double step_ms = 0;
   bool emulated = false;  ///< as in Prediction; a remedy whose program is not alike there has no time
   /// Those that save reserved memory, most saved first; out of memory: those that fit, on the fewest nodes, then
-  /// valid and then fast ones first, without those that change more than another one that fits.
+  /// valid ones, those that surely fit and fast ones first, without those that change more than another one that fits.
   std::vector<Remedy> useful;
   std::size_t tried = 0;
   std::size_t useless = 0;              ///< ran, and saved nothing

@@ -17,6 +17,9 @@ void refuse(SweepPoint& point, const Error& error) {
 
 void fill(const Prediction& p, SweepPoint& point) {
   point.peaks = largest_peaks(p);
+  point.least_reserved = std::min(point.peaks.reserved, p.peaks_depend_on_time ? p.least_peaks.reserved : ~Bytes{0});
+  point.most_reserved = std::max(point.peaks.reserved, p.most_peaks.reserved);
+  point.may_run_out_of_memory = p.may_run_out_of_memory;
   point.num_alloc_retries = p.num_alloc_retries;
   point.valid = p.valid;
   point.not_valid = p.not_valid;
@@ -92,11 +95,14 @@ Result<std::vector<SweepPoint>> sweep(WorkloadSource& source, const MachineProfi
 std::vector<PointCost> costs(const std::vector<SweepPoint>& points) {
   std::vector<PointCost> out;
   bool known = true;
-  const bool valid = std::any_of(points.begin(), points.end(), [](const SweepPoint& point) {
-    return point.state == SweepPoint::State::ran && point.valid;
-  });
+  const auto doubt = [](const SweepPoint& point) {
+    return std::pair(!point.valid, fits(point, std::nullopt) != Fits::surely);
+  };
+  std::optional<std::pair<bool, bool>> least;
+  for (const SweepPoint& point : points)
+    if (point.state == SweepPoint::State::ran) least = std::min(least.value_or(doubt(point)), doubt(point));
   const auto takes_part = [&](const SweepPoint& point) {
-    return point.state == SweepPoint::State::ran && (point.valid || !valid);
+    return point.state == SweepPoint::State::ran && doubt(point) == *least;
   };
   const bool timed = std::any_of(points.begin(), points.end(),
                                  [&](const SweepPoint& point) { return takes_part(point) && point.has_time; });
@@ -105,13 +111,19 @@ std::vector<PointCost> costs(const std::vector<SweepPoint>& points) {
     if (!takes_part(point) || point.has_time != timed) continue;
     const double work = work_of_step(point.settings);
     known &= work > 0;
-    out.push_back({i, point.step_ms, point.peaks.reserved, point.difference, work});
+    out.push_back({i, point.step_ms, point.peaks.reserved, point.difference, work, point.most_reserved});
   }
   const bool alike =
       std::all_of(out.begin(), out.end(), [&](const PointCost& p) { return p.work == out.front().work; });
   if (!known || alike)
     for (PointCost& cost : out) cost.work = 1;
   return out;
+}
+
+Fits fits(const SweepPoint& point, std::optional<Bytes> limit) {
+  if (point.state != SweepPoint::State::ran || (limit && point.peaks.reserved > *limit)) return Fits::no;
+  const bool maybe = point.may_run_out_of_memory || (limit && point.most_reserved > *limit);
+  return maybe ? Fits::maybe : Fits::surely;
 }
 
 std::vector<RefusalCount> refusals(const std::vector<SweepPoint>& points) {

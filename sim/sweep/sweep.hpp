@@ -53,6 +53,11 @@ struct SweepPoint {
   double difference = 0;            ///< Prediction::difference
   double tokens_per_s_per_gpu = 0;  ///< of samples where the model has no sequence; 0: batch unknown
   MemoryPeaks peaks;                ///< of a point that ran out of memory: until then
+  /// Of record_stream, whose peak follows the host's speed: the range of the peak of reserved memory, and whether a
+  /// point that ran may run out of memory with another host (Prediction::may_run_out_of_memory).
+  Bytes least_reserved = 0;
+  Bytes most_reserved = 0;
+  bool may_run_out_of_memory = false;
   std::int64_t num_alloc_retries = 0;
   bool valid = true;
   std::vector<std::string> not_valid;  ///< why not
@@ -76,9 +81,18 @@ struct SweepRequest {
                                                     const SweepRequest& request);
 
 /// The points that ran and have a time, for pareto() and fastest(); where none has one, all that ran, as equally fast.
-/// Those that are not valid take part only where none is valid.
+/// Those that are not valid take part only where none is valid, and of these those that may run out of memory only
+/// where all may.
 /// Times are compared a token where batch, seq or accumulate differ between points, else a step.
 [[nodiscard]] std::vector<PointCost> costs(const std::vector<SweepPoint>& points);
+
+/// Whether a point stays within the machine's memory, and within `limit` where one is given.
+enum class Fits : std::uint8_t {
+  surely = 0,  ///< whatever the host's speed
+  maybe = 1,   ///< as predicted, but not with every host
+  no = 2,      ///< it runs out of memory, takes more than the limit, or does not run at all
+};
+[[nodiscard]] Fits fits(const SweepPoint& point, std::optional<Bytes> limit);
 
 /// Reasons of refusals with how many points each refused, most first; of equally many the first met first.
 struct RefusalCount {

@@ -84,6 +84,8 @@ class Finder {
     for (const std::string& why : outcome.not_valid)
       if (std::find(base_.not_valid.begin(), base_.not_valid.end(), why) == base_.not_valid.end())
         remedy.not_valid.push_back(why);
+    if (outcome.may_run_out_of_memory && !base_.may_run_out_of_memory)
+      remedy.not_valid.emplace_back("record_stream: with a host of another speed it may run out of memory");
     return file(std::move(remedy));
   }
 

@@ -77,3 +77,22 @@ TEST_CASE("a run that no plan answered for says what was recorded") {
   CHECK(unknown.lines.front() == "20 GiB reserved at the peak");
   CHECK(run_answer_json(unknown)["capacity_bytes"].is_null());
 }
+
+TEST_CASE("a stored plan that another host may take out of memory does not say that it fits") {
+  const TemporaryFolder folder;
+  const std::string path = folder.file("run.db");
+  const Answer plan =
+      run_cli({"plan", "llama-8b", "--gpus", "8", "--param-dtype", "bfloat16", "--release", "record-stream", "--batch",
+               "1", "--seq", "2048", "--memory-limit", "28GiB", "--json", "-o", path});
+  const auto json = nlohmann::json::parse(plan.out);
+  CHECK(json["may_run_out_of_memory"] == true);
+  CHECK(json["out_of_memory"] == false);
+  CHECK(json["answer"][0].get<std::string>().starts_with("may not fit: "));
+  const auto run = traces::read_run(path);
+  REQUIRE(run);
+  const RunAnswer answer = run_answer(*run);
+  CHECK(fits_word(answer) == "may not fit");
+  CHECK(answer.lines.front() == json["answer"][0]);
+  CHECK(run_answer_json(answer)["fits"] == "may not fit");
+  CHECK(run_answer_json(answer)["may_run_out_of_memory"] == true);
+}

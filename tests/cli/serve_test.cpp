@@ -83,7 +83,8 @@ TEST_CASE("sweep --progress tells every point") {
   CHECK(answer.status == 0);
   const auto told = lines(path);
   REQUIRE(told.size() == 4);
-  CHECK(told[0].find(R"("state","step_ms","tokens_per_s_per_gpu","peak_reserved_bytes","valid"],"limit_bytes":)") !=
+  CHECK(told[0].find(
+            R"("state","step_ms","tokens_per_s_per_gpu","peak_reserved_bytes","fits","valid"],"limit_bytes":)") !=
         std::string::npos);
   CHECK(told[1].find(R"("done":1,"total":2)") != std::string::npos);
   CHECK(told[3].find("finished") != std::string::npos);

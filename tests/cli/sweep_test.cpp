@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "cli/reports/sweep_report.hpp"
 #include "tests/catch.hpp"
 #include "tests/cli/run_cli.hpp"
 #include "tests/temporary_folder.hpp"
@@ -140,4 +141,54 @@ TEST_CASE("the options of a point are words that a shell gives to plan: files by
   CHECK(answer.out.find("--alloc-conf expandable_segments:True") != std::string::npos);
   const Answer blanks = run_cli(small({"--alloc-conf", "max_split_size_mb:64, expandable_segments:True"}));
   CHECK(blanks.out.find("--alloc-conf 'max_split_size_mb:64, expandable_segments:True'") != std::string::npos);
+}
+
+TEST_CASE("a point that may run out of memory does not win over one that surely fits, and is never a plain fit") {
+  using foreshard::sim::SweepPoint;
+  const auto gib = [](double size) { return static_cast<foreshard::Bytes>(size * foreshard::kGiB); };
+  const auto point = [&](const char* release, double ms, double reserved) {
+    SweepPoint out;
+    out.values = {release};
+    out.has_time = true;
+    out.step_ms = ms;
+    out.peaks.reserved = out.least_reserved = out.most_reserved = gib(reserved);
+    return out;
+  };
+  SweepResult result;
+  result.name = "a model";
+  result.ranges = {{"release", {"record-stream", "stash"}}};
+  result.points = {point("record-stream", 10, 40), point("stash", 12, 30)};
+  result.points[0].least_reserved = gib(38);
+  result.points[0].most_reserved = gib(44);
+  result.points[0].may_run_out_of_memory = true;
+  find_best(result);
+  CHECK(result.best == 1U);
+  json said = json::parse(sweep_json(result).dump());
+  CHECK(said["points"][0]["fits"] == "may not fit");
+  CHECK(said["points"][0]["peak_reserved_bytes_range"] == json{gib(38), gib(44)});
+  CHECK(said["points"][1]["fits"] == "fits");
+  std::ostringstream text;
+  print_sweep(text, result);
+  CHECK(text.str().starts_with("best: --release stash: 12.00 ms a step, 30 GiB reserved\n"));
+  CHECK(text.str().find("1 point may not fit with every speed of the host, and comes after those that do, the fastest "
+                        "of them --release record-stream: 10.00 ms, 40 GiB reserved (38 GiB to 44 GiB with the host's "
+                        "speed, or out of memory)\n") != std::string::npos);
+  CHECK(sweep_csv(result).find(",may not fit,") != std::string::npos);
+
+  result.points.pop_back();  // where it is the only one, it says so
+  find_best(result);
+  CHECK(result.best == 0U);
+  std::ostringstream alone;
+  print_sweep(alone, result);
+  CHECK(alone.str().find("; it may not fit\n") != std::string::npos);
+
+  result.points = {point("record-stream", 10, 40), point("stash", 12, 30)};  // a limit that it may go over
+  result.points[0].most_reserved = gib(44);
+  result.memory_limit = gib(42);
+  find_best(result);
+  CHECK(result.best == 1U);
+  CHECK(result.best_overall == 0U);
+  said = json::parse(sweep_json(result).dump());
+  CHECK(said["points"][0]["fits"] == "may not fit");
+  CHECK(said["points"][0]["within_limit"] == true);
 }

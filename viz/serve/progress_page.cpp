@@ -46,7 +46,7 @@ const shown = (name, value) => {
   return typeof value === 'number' ? String(Math.round(value * 100) / 100) : value;
 };
 const doubtful = (row) =>
-  row[column('valid')] === 'no' || (head.limit_bytes && row[column('peak_reserved_bytes')] > head.limit_bytes);
+  row[column('valid')] === 'no' || row[column('fits')] === 'may not fit' || (head.limit_bytes && row[column('peak_reserved_bytes')] > head.limit_bytes);
 function draw() {
   el('title').textContent = head.title || document.title;
   const total = last.total || head.total;
@@ -77,7 +77,7 @@ function drawBest() {
   best.replaceChildren();
   if (!last.best) return;
   const words = head.columns.map((name, i) => name + ' ' + shown(name, last.best[i]))
-    .filter((word) => !/ $|^state |^valid /.test(word));
+    .filter((word) => !/ $|^state |^fits fits$|^valid /.test(word));
   best.append('best: ' + words.join(', ') + '. ');
   // The sweep may have named the file from another folder.
   const file = (path) => path.slice(path.lastIndexOf('/') + 1);

@@ -48,6 +48,25 @@ TEST_CASE("wrong options are refused with a hint") {
   CHECK(error_of("roundup_power2_divisions:[256:1]x").what.find("comma") != std::string::npos);
 }
 
+TEST_CASE("values of pinned memory are checked as PyTorch does, and change nothing else") {
+  for (const char* text :
+       {"pinned_num_register_threads:1", "pinned_num_register_threads:128", "pinned_reserve_segment_size_mb:512",
+        "pinned_use_cuda_host_register:True", "pinned_use_background_threads:False", "pinned_free_catch_all:True"}) {
+    INFO(text);
+    CHECK(parse_alloc_conf(text).has_value());
+  }
+  for (const char* text :
+       {"pinned_num_register_threads:3", "pinned_num_register_threads:256", "pinned_num_register_threads:0",
+        "pinned_num_register_threads:-1", "pinned_num_register_threads:[4]", "pinned_num_register_threads:many"}) {
+    INFO(text);
+    CHECK(error_of(text).hint == "accepted: a power of two, at most 128");
+  }
+  CHECK(error_of("pinned_reserve_segment_size_mb:0").hint == "accepted: a whole number of MiB ≥ 1");
+  for (const char* key : {"pinned_use_cuda_host_register", "pinned_use_background_threads", "pinned_free_catch_all"})
+    CHECK(error_of(std::string(key) + ":1").what == "option " + std::string(key) + " does not accept \"1\"");
+  CHECK(error_of("pinned_num_register_thread:2").hint == "did you mean 'pinned_num_register_threads'?");
+}
+
 TEST_CASE("the rules follow the version") {
   CHECK(allocator_rules("2.11").value() == AllocatorRules{});
   CHECK(allocator_rules("2.11.0+cu130").value() == AllocatorRules{});

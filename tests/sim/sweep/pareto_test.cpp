@@ -32,3 +32,13 @@ TEST_CASE("what cannot be told from the best is named, by time") {
   CHECK(ties(points, 0, 5U) == Indices{1, 3});
   CHECK(ties(points, 77, std::nullopt).empty());
 }
+
+TEST_CASE("a point that surely stays within the limit comes before a faster one that may not") {
+  const std::vector<PointCost> points{{0, 10, 100, 0.3, 1, 140}, {1, 12, 100, 0.3, 1, 110}, {2, 13, 105, 0.3, 1, 0}};
+  CHECK(fastest(points, std::nullopt) == 0U);
+  CHECK(fastest(points, 150) == 0U);
+  CHECK(fastest(points, 120) == 1U);
+  CHECK(ties(points, 1, 120) == std::vector<std::size_t>{2});
+  CHECK(fastest(points, 102) == 0U);  // none surely does
+  CHECK(ties(points, 0, 102) == std::vector<std::size_t>{1});
+}

@@ -87,3 +87,44 @@ TEST_CASE("times are compared a token only where the work differs") {
   points[1].settings.batch.reset();
   CHECK(costs(points)[1].work == 1);
 }
+
+TEST_CASE("a point that may run out of memory takes part only where all valid ones may") {
+  std::vector<SweepPoint> points(3);
+  for (SweepPoint& point : points) {
+    point.has_time = true;
+    point.step_ms = 10;
+    point.settings = base();
+    point.peaks.reserved = point.most_reserved = 100;
+  }
+  const auto taking_part = [&] {
+    std::vector<std::size_t> out;
+    for (const PointCost& cost : costs(points)) out.push_back(cost.index);
+    return out;
+  };
+  points[0].may_run_out_of_memory = true;
+  points[2].valid = false;
+  CHECK(taking_part() == std::vector<std::size_t>{1});
+  CHECK(fits(points[0], std::nullopt) == Fits::maybe);
+  CHECK(fits(points[1], 100) == Fits::surely);
+  CHECK(fits(points[1], 99) == Fits::no);
+  points[1].most_reserved = 120;
+  CHECK(fits(points[1], 110) == Fits::maybe);
+  CHECK(fits(points[1], std::nullopt) == Fits::surely);
+  points[1].state = SweepPoint::State::out_of_memory;
+  CHECK(fits(points[1], std::nullopt) == Fits::no);
+  CHECK(taking_part() == std::vector<std::size_t>{0});
+}
+
+TEST_CASE("a point has the range of its peak, and says whether a host may take it out of memory") {
+  Settings settings = base();
+  settings.release = Release::record_stream;
+  const Workload workload = foreshard::test::timed_workload(base(), 4, 3.0);
+  const auto p = predict(workload, machine(), {settings, {}, 4});
+  REQUIRE(p);
+  const auto points = run({{"release", {"record-stream", "stash"}}}, 1);
+  CHECK(points[0].least_reserved == p->least_peaks.reserved);
+  CHECK(points[0].most_reserved == p->most_peaks.reserved);
+  CHECK(points[0].may_run_out_of_memory == p->may_run_out_of_memory);
+  CHECK(points[1].least_reserved == points[1].peaks.reserved);
+  CHECK(points[1].most_reserved == points[1].peaks.reserved);
+}
