@@ -132,6 +132,17 @@ void add_usual_ranges(std::vector<Range>& ranges) {
   add_values(ranges, "all_gather", {"nccl", "copy-engine"});
 }
 
+/// A refusal for what is in a file ("prefetch_lists of …") says in which.
+void name_files(SweepResult& result) {
+  for (sim::SweepPoint& point : result.points)
+    for (std::size_t i = 0; i < point.values.size() && i < result.ranges.size(); ++i) {
+      const std::string& key = result.ranges[i].key;
+      const auto file = result.files.find({key, point.values[i]});
+      if (file != result.files.end() && point.reason.starts_with(key))
+        point.reason = file->second + ", " + point.reason;
+    }
+}
+
 /// `file` hears of each point, where options name one.
 Result<SweepResult> run_points(const SweepOptions& options, const traces::Source& source,
                                const sim::MachineProfile& machine, sim::WorkloadSource& workloads, ProgressFile& file,
@@ -160,6 +171,7 @@ Result<SweepResult> run_points(const SweepOptions& options, const traces::Source
   FORESHARD_TRY(points);
   FORESHARD_TRY(written);
   result.points = std::move(*points);
+  name_files(result);
   for (sim::SweepPoint& point : result.points) {
     if (point.state == sim::SweepPoint::State::refused) continue;
     point.valid &= source.warnings.empty();

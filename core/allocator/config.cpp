@@ -39,7 +39,7 @@ constexpr std::array<std::string_view, 16> kKnownKeys{"backend",
 constexpr std::array<std::string_view, 5> kIgnoredFlags{
     "release_lock_on_cudamalloc", "graph_capture_record_stream_reuse", "pinned_use_cuda_host_register",
     "pinned_use_background_threads", "pinned_free_catch_all"};
-constexpr std::uint64_t kMostPinnedThreads = 128;  // CUDAAllocatorConfig::pinned_max_register_threads
+constexpr std::uint64_t kMaxPinnedThreads = 128;  // CUDAAllocatorConfig::pinned_max_register_threads
 
 constexpr std::string_view kWhere = "PYTORCH_ALLOC_CONF";
 constexpr Bytes kMaxMegabytes = std::numeric_limits<Bytes>::max() / kMiB;
@@ -167,8 +167,8 @@ std::optional<Error> assign(T& target, Result<T> value) {
 std::optional<Error> check_pinned(const Option& option) {
   const auto value = option.is_list ? std::nullopt : parse_number<std::uint64_t>(option.value);
   const bool threads = option.key == "pinned_num_register_threads";
-  if (threads && (!value || !std::has_single_bit(*value) || *value > kMostPinnedThreads))
-    return bad_value(option, fmt::format("a power of two, at most {}", kMostPinnedThreads)).value();
+  if (threads && (!value || !std::has_single_bit(*value) || *value > kMaxPinnedThreads))
+    return bad_value(option, fmt::format("a power of two, at most {}", kMaxPinnedThreads)).value();
   if (!threads && (!value || *value == 0)) return bad_value(option, "a whole number of MiB ≥ 1").value();
   return std::nullopt;
 }

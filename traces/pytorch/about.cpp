@@ -11,6 +11,7 @@
 #include "core/base/json_io.hpp"
 #include "core/base/strict_json.hpp"
 #include "core/base/suggest.hpp"
+#include "core/settings/setting_text.hpp"
 #include "core/settings/settings_table.hpp"
 #include "traces/pytorch/byte_source.hpp"
 #include "traces/pytorch/json_object.hpp"
@@ -107,6 +108,10 @@ Result<void> AboutReader::setting(const std::string& key, const OrderedJson& val
     return fail(ErrorKind::input, "the text is longer than 64 KiB", place);
   auto set = set_setting(about_.settings, key, text);
   if (set) {
+    if (auto wanted = value.is_string() ? check_is_text(about_.settings, key, text) : Result<void>(); !wanted) {
+      wanted.error().where = place;
+      return wanted;
+    }
     about_.given.push_back(key);
     return {};
   }

@@ -9,6 +9,7 @@
 #include "core/kernel/own_kernels.hpp"
 #include "core/run/run_names.hpp"
 #include "core/settings/carried_out.hpp"
+#include "core/settings/setting_text.hpp"
 #include "core/settings/settings_table.hpp"
 #include "traces/workload_file/kernel_text.hpp"
 #include "traces/workload_file/record_tables.hpp"
@@ -123,6 +124,8 @@ void read_settings(JsonReader& reader, const Json& json, Settings& settings) {
   for (const auto& [key, value] : json.items()) {
     const auto set = set_setting(settings, key, json_text(value));
     if (!set) return reader.fail(set.error().what, set.error().hint);
+    const auto wanted = value.is_string() ? check_is_text(settings, key, value.get<std::string>()) : Result<void>();
+    if (!wanted) return reader.fail(key + ": " + wanted.error().what, wanted.error().hint);
   }
 }
 

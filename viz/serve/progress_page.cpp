@@ -46,7 +46,8 @@ const shown = (name, value) => {
   return typeof value === 'number' ? String(Math.round(value * 100) / 100) : value;
 };
 const doubtful = (row) =>
-  row[column('valid')] === 'no' || row[column('fits')] === 'may not fit' || (head.limit_bytes && row[column('peak_reserved_bytes')] > head.limit_bytes);
+  row[column('valid')] === 'no' || row[column('fits')] === 'may not fit' ||
+  (head.limit_bytes && row[column('peak_reserved_bytes')] > head.limit_bytes);
 function draw() {
   el('title').textContent = head.title || document.title;
   const total = last.total || head.total;

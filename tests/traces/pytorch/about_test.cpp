@@ -151,6 +151,21 @@ TEST_CASE("missing keys and wrong types name their path") {
   CHECK(message_of(with("2.11.0+cu130", "1.13")).starts_with("a.json, torch: '1.13' is not a value of pytorch"));
 }
 
+TEST_CASE("a text where a number, true or false, or an object is meant is refused with its key") {
+  CHECK(message_of(with(R"("gpus": 4)", R"("gpus": "4")")) ==
+        "a.json, gpus: a number is needed, this is the text \"4\"\n  hint: write it without quotes");
+  CHECK(message_of(with(R"("batch": 4)", R"("batch": "4")")).find("a.json, batch: a number is needed") !=
+        std::string::npos);
+  CHECK(message_of(with(R"("root_reshard_explicit": true)", R"("root_reshard_explicit": "true")"))
+            .find("a.json, root_reshard_explicit: true or false is needed, this is the text \"true\"") !=
+        std::string::npos);
+  CHECK(message_of(with(R"("forward_prefetch": 2)", R"("forward_prefetch": "2")"))
+            .find("a.json, settings.forward_prefetch: a number is needed") != std::string::npos);
+  CHECK(message_of(with(R"("forward_prefetch": 2)", R"("prefetch_lists": "{\"forward\": {}}")"))
+            .find("a.json, settings.prefetch_lists: an object is needed") != std::string::npos);
+  CHECK(parse_about(with(R"("forward_prefetch": 2)", R"("forward_prefetch": "implicit")"), "a.json"));
+}
+
 TEST_CASE("units and settings that cannot be") {
   CHECK(message_of(with("\"replicate\": 2", "\"replicate\": 3"))
             .starts_with("a.json: replicate 3 does not divide the 4 GPUs"));
