@@ -62,7 +62,7 @@ Result<int> compare(const CompareOptions& options, Console& console) {
         "that are named, which may have other sequence lengths; --step takes the same one of both");
   if (!options.page.empty()) {
     const PageFile file{options.page, "auto", options.force};
-    auto written = write_comparison_page(runs[0], options.a, runs[1], options.b, compare_json(report), file);
+    auto written = write_comparison_page(runs[0], options.a, runs[1], options.b, compare_json(report), file, console);
     FORESHARD_TRY(written);
     console.note("wrote " + options.page);
   }

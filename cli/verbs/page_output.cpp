@@ -91,6 +91,14 @@ Json time_explanation_json(const Run& run, const std::string& name, const ExtraO
   return json;
 }
 
+/// The same without what makes the step faster: that is on the run's own page.
+Json waits_json(const Run& run, const std::string& name, const std::optional<std::int32_t>& step, Console& console) {
+  Json json = time_explanation_json(run, name, {step, std::nullopt}, console);
+  if (!json.is_object()) return json;
+  for (const char* key : {"remedies", "remedies_missing", "not_simulated", "machine", "machine_note"}) json.erase(key);
+  return json;
+}
+
 }  // namespace
 
 std::vector<std::string> page_extras() {
@@ -98,7 +106,7 @@ std::vector<std::string> page_extras() {
 }
 
 std::vector<std::string> compared_page_extras() {
-  return {"answer"};
+  return {"answer", "waits"};
 }
 
 Json page_extra(std::string_view extra, const Run& run, const std::string& name, const ExtraOptions& options,
@@ -106,6 +114,7 @@ Json page_extra(std::string_view extra, const Run& run, const std::string& name,
   if (extra == "answer") return run_answer_json(run_answer(run));
   if (extra == "explain") return explanation_json(run, name, options, console);
   if (extra == "time") return time_explanation_json(run, name, options, console);
+  if (extra == "waits") return waits_json(run, name, options.step, console);
   const auto stragglers = find_stragglers(run);
   return stragglers ? stragglers_json(*stragglers) : Json(nullptr);
 }
@@ -124,7 +133,7 @@ Result<void> write_run_page(const Run& run, const std::string& name, const viz::
 }
 
 Result<void> write_comparison_page(const Run& a, const std::string& a_name, const Run& b, const std::string& b_name,
-                                   const Json& comparison, const PageFile& file) {
+                                   const Json& comparison, const PageFile& file, Console& console) {
   std::vector<viz::Pack> packs;
   for (const Run* run : {&a, &b}) {
     auto pack = viz::Pack::make(*run, {});
@@ -136,8 +145,10 @@ Result<void> write_comparison_page(const Run& a, const std::string& a_name, cons
   }
   const viz::PageShell shell = viz::comparison_shell(a_name, b_name, file.theme);
   std::vector<viz::PageExtra> extras{{"compare", text_of(comparison)}};
-  for (const Run* run : {&a, &b})
-    extras.push_back({run == &a ? "a/answer" : "b/answer", text_of(run_answer_json(run_answer(*run)))});
+  for (const bool first : {true, false})
+    for (const std::string& extra : compared_page_extras())
+      extras.push_back({(first ? "a/" : "b/") + extra,
+                        text_of(page_extra(extra, first ? a : b, first ? a_name : b_name, {}, console))});
   return write_text(file.path, viz::page_file(shell, packs, extras), file.force);
 }
 

@@ -26,7 +26,8 @@ struct PageFile {
 /// What a run's page says beside the run's records, as pieces of these names: run_answer_json(), the ranks of
 /// `explain --json`, and what that says about the run.
 [[nodiscard]] std::vector<std::string> page_extras();
-/// Those of each run of a comparison's page.
+/// Those of each run of a comparison's page: run_answer_json(), and what `explain --time --json` says without remedies
+/// ("waits").
 [[nodiscard]] std::vector<std::string> compared_page_extras();
 
 struct ExtraOptions {
@@ -35,7 +36,8 @@ struct ExtraOptions {
   std::optional<std::string> machine = std::string();
 };
 
-/// One of page_extras(): null where the run has nothing to say of it. `name`: of the run, as the user gave it.
+/// One of page_extras() or compared_page_extras(): null where the run has nothing to say of it. `name`: of the run, as
+/// the user gave it.
 [[nodiscard]] Json page_extra(std::string_view extra, const Run& run, const std::string& name,
                               const ExtraOptions& options, Console& console);
 
@@ -46,6 +48,6 @@ struct ExtraOptions {
 /// Two runs, named as the user named them. `comparison`: of compare --json.
 [[nodiscard]] Result<void> write_comparison_page(const Run& a, const std::string& a_name, const Run& b,
                                                  const std::string& b_name, const Json& comparison,
-                                                 const PageFile& file);
+                                                 const PageFile& file, Console& console);
 
 }  // namespace foreshard::cli

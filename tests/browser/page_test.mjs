@@ -34,7 +34,7 @@ async function open(name, { hash = '', theme = 'light' } = {}) {
     if (request.url().split('#')[0] !== file && !/^(data|blob):/.test(request.url())) trouble.push(`request: ${request.url()}`);
   });
   await page.goto(file + hash, { waitUntil: 'commit' });
-  await page.waitForFunction(() => window.foreshard?.frames.length > 0, null, { timeout: 60_000 });
+  await page.waitForFunction(() => window.foreshard?.frames.length > 0 && document.querySelector('.panel [data-title^="Run:"]'), null, { timeout: 60_000 });
   await page.evaluate(() => new Promise(requestAnimationFrame));
   await settle(page);
   return { page, trouble, close: async () => { assert.deepEqual(trouble, [], `${name}: no errors, no requests`); await page.close(); } };
@@ -404,7 +404,9 @@ await check('comparison', async () => {
   const of = json('compare');
   const text = await page.locator('.compare').innerText();
   assert.ok(text.includes(`${of.time.step_ms.a.toFixed(2)} ms`) && text.includes(`${of.time.step_ms.b.toFixed(2)} ms`), 'step times as compare --json has them');
-  const rows = (await layout(page)).rows.map((row) => row.run);
+  const all = (await layout(page)).rows;
+  assert.deepEqual(all.slice(0, 4).map((row) => `${row.run} ${row.kind} ${row.on}`), [0, 1].flatMap((run) => [`${run} phases device`, `${run} waits device`]), 'the waits of both first, under their phases');
+  const rows = all.slice(4).map((row) => row.run);
   assert.ok(rows.includes(0) && rows.includes(1) && rows.indexOf(1) > rows.lastIndexOf(0), 'lanes of A above those of B');
   const drawn = await page.evaluate(() => {
     const { layout, runs, pixels } = window.foreshard.scene;
@@ -413,6 +415,30 @@ await check('comparison', async () => {
   assert.deepEqual(drawn.memory, [[0], [1]], 'the memory of A, and of B');
   assert.deepEqual(drawn.maps, [[0], [1]], 'the addresses of A, and of B');
   assert.ok(drawn.parts.every((count) => count > 5), 'stacked by category');
+  for (const [run, name] of ['l1b_implicit', 'plan'].entries()) {
+    const time = JSON.parse(execFileSync(process.env.FORESHARD, ['explain', `${pages}/${name}.db`, '--time', '--no-remedies', '--json', '--quiet'], { maxBuffer: 1 << 28 }));
+    const of = time.parts.reduce((longest, part) => (part.end_ns - part.start_ns > longest.end_ns - longest.start_ns ? part : longest));
+    const drawn = await page.evaluate((index) => {
+      const { scene } = window.foreshard;
+      const { waits, time, meta } = scene.runs[index];
+      return { waits: waits.filter((wait) => wait.step === time.step), colours: time.colours, origin: meta.origin.lanes };
+    }, run);
+    assert.deepEqual(drawn.waits.map((wait) => [wait.from + drawn.origin, wait.cause]), time.parts.map((part) => [part.start_ns, part.cause]), `the waits of ${name} as explain --time has them`);
+    assert.ok(drawn.waits.every((wait) => wait.colour === drawn.colours[wait.cause]));
+    const spot = await page.evaluate(([index, from, to]) => {
+      const { scene } = window.foreshard;
+      const { frame, lanes } = scene.layout;
+      const row = scene.layout.rows.findIndex((of) => of.kind === 'waits' && of.run === index);
+      return { x: frame.x((from + to) / 2), y: lanes.y + (row + 0.7) * 19 - scene.view.scroll };
+    }, [run, of.start_ns - drawn.origin, of.end_ns - drawn.origin]);
+    const place = await layout(page);
+    await page.mouse.click(place.stage.x + spot.x, place.stage.y + spot.y);
+    await settle(page);
+    const picked = (await view(page)).selection;
+    assert.equal(`${picked?.kind} ${picked?.run}`, `wait ${run}`, 'a wait of that run is selected');
+    assert.ok((await page.locator('.panel').innerText()).includes(of.text), 'and says why');
+    await page.keyboard.press('Escape');
+  }
   const map = await page.evaluate(() => window.foreshard.scene.layout.map[1].box);
   const at2 = await layout(page);
   await page.mouse.click(at2.stage.x + map.x + map.width * 0.3, at2.stage.y + map.y + map.height * 0.05);

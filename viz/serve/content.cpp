@@ -62,8 +62,8 @@ struct Content::Shown {
   /// One of the reports' pieces, made when it is first asked for.
   [[nodiscard]] std::optional<std::string> extra(const Reports& reports, std::string_view name,
                                                  const std::string& path) const {
-    if (!reports.extra || std::find(reports.extras.begin(), reports.extras.end(), name) == reports.extras.end())
-      return std::nullopt;
+    const auto has = [&](const auto& names) { return std::find(names.begin(), names.end(), name) != names.end(); };
+    if (!reports.extra || (!has(reports.extras) && !has(reports.compared_extras))) return std::nullopt;
     const std::lock_guard lock(mutex);
     auto found = extras.find(name);
     if (found == extras.end()) found = extras.emplace(name, compressed(reports.extra(name, run, path))).first;

@@ -107,7 +107,8 @@ TEST_CASE("two runs are picked from a list with their numbers, and shown beside 
   Content without({stored_run(), stored_run()}, "auto", {}, reports);
   CHECK(ask(without, "/").body.find("Compare") == std::string::npos);
   CHECK(ask(without, "/compare/0/1/").status == 404);
-  reports.compared_extras = {"answer"};
+  reports.compared_extras = {"answer", "waits"};
+  reports.extra = [](std::string_view name, const Run&, const std::string&) { return "\"" + std::string(name) + "\""; };
   reports.comparison = [](const Run& a, const std::string&, const Run& b, const std::string&) -> Result<std::string> {
     return "[\"" + a.info.name + "\",\"" + b.info.name + "\"]";
   };
@@ -120,10 +121,11 @@ TEST_CASE("two runs are picked from a list with their numbers, and shown beside 
   CHECK(list.find("value=\"2\"") == std::string::npos);  // what is not there is not compared
   const std::string page = ask(content, "/compare/0/1/").body;
   CHECK(page.find("\"data\":\"/compare/0/1/1/1/\"") != std::string::npos);
-  CHECK(page.find("\"extras\":[\"compare\",\"a/answer\",\"b/answer\"]") != std::string::npos);
+  CHECK(page.find("\"extras\":[\"compare\",\"a/answer\",\"a/waits\",\"b/answer\",\"b/waits\"]") != std::string::npos);
   CHECK(page.find("\"home\":\"/\"") != std::string::npos);
   const std::string name = traces::read_run(stored_run())->info.name;
   CHECK(inflated(ask(content, "/compare/0/1/1/1/compare").body) == "[\"" + name + "\",\"" + name + "\"]");
+  CHECK(inflated(ask(content, "/compare/0/1/1/1/b/waits").body) == "\"waits\"");
   CHECK(ask(content, "/compare/0/1/1/1/b/meta").body == ask(content, "/run/1/1/meta").body);
   for (const char* bad :
        {"/compare/0/1/1/2/b/meta", "/compare/0/1/1/1/meta", "/compare/0/1/1/1/c/meta", "/compare/0/3/"})

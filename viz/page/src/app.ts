@@ -238,7 +238,7 @@ export class App implements Page {
       if (ranks) parts.push(section(ranks.late ? `Rank ${ranks.late.rank} is late${label}` : `Ranks${label}`, !compare, ranksSection(run, ranks)));
       const explain = await extra<{ [key: string]: unknown }>(`${run.prefix}explain`);
       if (explain) parts.push(section(`Why is memory over-allocated?${label}`, !compare, explainSection(run, explain)));
-      const time = await extra<TimeReport>(`${run.prefix}time`);
+      const time = (await extra<TimeReport>(`${run.prefix}time`)) ?? (await extra<TimeReport>(`${run.prefix}waits`));
       if (time) {
         run.setTime(time);
         this.sectionsChanged();

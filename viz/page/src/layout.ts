@@ -2,7 +2,7 @@
 
 import { RunData } from './data/run';
 import { Box, Frame } from './draw/frame';
-import { ROW, Row, rowsOf } from './draw/lanes';
+import { ROW, Row, rowsOfAll } from './draw/lanes';
 import { View } from './view';
 
 const LEFT = 190;
@@ -45,7 +45,7 @@ export function arrange(runs: RunData[], view: View, split: boolean, width: numb
   const withMemory = view.sections.memory ? all.filter((i) => runs[i].meta.memory) : [];
   const memoryRuns = split ? withMemory.map((i) => [i]) : withMemory.length ? [withMemory] : [];
   const mapRuns = view.sections.map ? all.filter((i) => runs[i].meta.blocks).map((i) => [i]) : [];
-  const rows = view.sections.lanes ? runs.flatMap((run, i) => rowsOf(run, i, runs.length > 1, view.unfolded)) : [];
+  const rows = view.sections.lanes ? rowsOfAll(runs, view.unfolded) : [];
   const frame = new Frame(view.from, view.to, LEFT, Math.max(width - LEFT - RIGHT, 50));
   const note = memoryRuns.length && rows.length && runs.some((run) => run.clockNote) ? 13 : 0;
   const phases = memoryRuns.length && runs.length === 1 && runs[0].meta.phases.some((of) => of.on === 'memory') ? PHASES : 0;

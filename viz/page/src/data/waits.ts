@@ -34,7 +34,7 @@ interface Part {
   text: string;
 }
 
-/** The piece "time" (docs/view.md). */
+/** The piece "time", or "waits" without remedies (docs/view.md). */
 export interface TimeReport {
   headline: string;
   step: number;
@@ -50,8 +50,8 @@ export interface TimeReport {
   colours: Record<string, string>; // of every cause
   parts: Part[];
   other_steps: { step: number; parts: Part[] }[];
-  remedies: { step_ms: number; own_not_valid: string[]; peak_reserved_bytes: number; faster: Record<string, unknown>[]; not_valid: Record<string, unknown>[] } | null;
-  remedies_missing: string | null;
+  remedies?: { step_ms: number; own_not_valid: string[]; peak_reserved_bytes: number; faster: Record<string, unknown>[]; not_valid: Record<string, unknown>[] } | null;
+  remedies_missing?: string | null;
   machine_note: string | null;
 }
 

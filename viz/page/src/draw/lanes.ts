@@ -31,7 +31,7 @@ export interface Bar {
   busy: number;
 }
 
-export function rowsOf(run: RunData, index: number, several: boolean, unfolded: Set<string>): Row[] {
+function rowsOf(run: RunData, index: number, several: boolean, unfolded: Set<string>): Row[] {
   const rows: Row[] = [];
   const name = (text: string) => (several ? `${run.label.split(':')[0]} ${text}` : text);
   const phases = (on: Phase['on'], title: string) => {
@@ -58,6 +58,14 @@ export function rowsOf(run: RunData, index: number, several: boolean, unfolded: 
       rows.push({ run: index, kind: 'waits', title: name('waits, by cause'), lane: -1, track: -1, on: 'device', folds: 1 });
   });
   return rows;
+}
+
+/** All rows, run by run; of several runs what is compared stands first: the waits of each, under its phases on the GPU. */
+export function rowsOfAll(runs: RunData[], unfolded: Set<string>): Row[] {
+  const rows = runs.flatMap((run, i) => rowsOf(run, i, runs.length > 1, unfolded));
+  if (runs.length === 1) return rows;
+  const first = (row: Row) => row.kind === 'waits' || (row.kind === 'phases' && row.on === 'device' && runs[row.run].waits.length > 0);
+  return [...rows.filter(first), ...rows.filter((row) => !first(row))];
 }
 
 /** Calls `visit` for the bars of a track in the window; answers false while tiles are on their way. */
@@ -163,7 +171,7 @@ export function drawLanes(surface: Surface, runs: RunData[], rows: Row[], frame:
     else if (row.kind === 'waits') drawWaits(surface, runs[row.run], frame, y, style.hidden);
     else drawTrack(surface, runs[row.run], row, frame, y, style);
     surface.unclip();
-    if (!row.title) return;
+    if (!row.title || y + ROW / 2 - 6 < box.y || y + ROW / 2 + 4 > box.y + box.height) return;
     const more = row.folds > 1 ? ` (${row.folds})` : '';
     const text = fit(surface, row.title + more, 11.5, frame.left - 16) || row.title;
     surface.text(frame.left - 8, y + ROW / 2 + 4, text, { fill: style.ink.text, size: 11.5, align: 'right' });

@@ -120,7 +120,7 @@ export function compareSection(compare: Json, labels: string[]): HTMLElement {
     const of = compare[name];
     if (isObject(of) && Object.keys(of).length)
       box.append(el('h4', {}, title), grid(['', 'A', 'B', 'B − A'], Object.entries(of).map(([key, value]) =>
-        [key.replace(/_bytes$|_ms$/, '').replaceAll('_', ' '), ...(isObject(value) ? difference(value.a, value.b, key.startsWith('num_') ? String : show) : ['', '', ''])])));
+        [(key === 'kernel_contention_ms' ? '– ' : '') + key.replace(/_bytes$|_ms$/, '').replaceAll('_', ' '), ...(isObject(value) ? difference(value.a, value.b, key.startsWith('num_') ? String : show) : ['', '', ''])])));
   };
   pairs('time', 'time', ms);
   pairs('memory', 'memory', bytes);

@@ -1,7 +1,7 @@
 // The selection: an op, a host call, a block, or all blocks of a moment; described in the panel, framed in the picture.
 
 import { Block, RunData } from '../data/run';
-import { ROW } from '../draw/lanes';
+import { ROW, Row } from '../draw/lanes';
 import { bytes, count, moment, shortened } from '../format';
 import { Navigation } from '../navigation';
 import { Page } from '../page';
@@ -109,12 +109,12 @@ export class SelectionPanel {
       const middle = size > window ? of.from + window / 3 : (of.from + of.to) / 2;
       this.navigation.setWindow(middle - window / 2, middle + window / 2);
     }
-    if (of.track !== undefined) {
+    if (of.track !== undefined || of.wait) {
       const { rows, lanes } = this.page.scene.arrange(...this.stage.size());
       const run = this.page.scene.runs[of.run];
-      const lane = run.meta.tracks[of.track].lane;
-      if (!rows.some((row) => row.run === of.run && row.track === of.track)) this.page.scene.view.unfolded.add(`${of.run}:${lane}`);
-      const index = this.page.scene.arrange(...this.stage.size()).rows.findIndex((row) => row.run === of.run && row.track === of.track);
+      const shown = (row: Row) => row.run === of.run && (of.wait ? row.kind === 'waits' : row.track === of.track);
+      if (of.track !== undefined && !rows.some(shown)) this.page.scene.view.unfolded.add(`${of.run}:${run.meta.tracks[of.track].lane}`);
+      const index = this.page.scene.arrange(...this.stage.size()).rows.findIndex(shown);
       if (lanes && (index * ROW < this.page.scene.view.scroll || (index + 1) * ROW > this.page.scene.view.scroll + lanes.height)) {
         this.page.scene.view.scroll = 0;
         this.navigation.scrollLanes(index * ROW - lanes.height / 2);

@@ -26,6 +26,7 @@ export function timeSection(run: RunData, report: TimeReport, show: (wait: numbe
   ], 'grid causes'));
   box.append(el('p', { className: 'faint' }, `As plan has it: compute ${duration(report.compute_ns)}, exposed communication ${duration(report.exposed_communication_ns)}, host ${duration(report.host_ns)}, other ${duration(report.other_ns)}.`));
   const { remedies } = report;
+  if (remedies === undefined) return box;
   if (remedies && (remedies.faster.length || remedies.not_valid.length)) {
     box.append(el('h4', {}, 'what makes it faster, simulated'));
     for (const why of remedies.own_not_valid) box.append(el('p', { className: 'faint' }, `Not valid, as it is and with any change: ${visible(why)}`));
