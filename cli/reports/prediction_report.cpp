@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/reports/fingerprint.hpp"
+#include "cli/reports/json_values.hpp"
 #include "cli/reports/plan_answer.hpp"
 #include "cli/reports/plan_tables.hpp"
 #include "cli/reports/remedy_json.hpp"
@@ -162,7 +163,9 @@ Json prediction_json(const std::string& source, const Settings* before, const Wo
   json["difference"] = time_value(p, p.difference);
   add_memory(p, json);
   add_plan_tables(p, json);
-  json["mfu"] = p.model_flops_utilization > 0 ? Json(p.model_flops_utilization) : Json(nullptr);
+  json["mfu"] = p.utilization.value > 0 ? Json(p.utilization.value) : Json(nullptr);
+  json["mfu_rests_on"] = text_or_null(p.utilization.rests_on);
+  json["mfu_unknown"] = text_or_null(p.utilization.unknown);
   json["collectives"] = Json::array();
   for (const sim::CollectiveRan& ran : p.collectives_ran)
     json["collectives"].push_back(
@@ -285,6 +288,10 @@ void print_detail(Console& console, const sim::Prediction& p) {
       table.row({p.recorded_on.empty() ? "  recorded settings, measured"
                                        : fmt::format("  recorded settings, measured on {}", p.recorded_on),
                  milliseconds(p.host_scale.measured_ms), change(p.host_scale.measured_ms, p.step_ms)});
+    if (p.utilization.value > 0)
+      table.row({"  MFU", fmt::format("{:.1f} %", 100 * p.utilization.value), p.utilization.rests_on});
+    else if (!p.utilization.unknown.empty())
+      table.row({"  MFU", "-", p.utilization.unknown});
     table.row({"  compute stream busy", milliseconds(p.compute_ms)});
     table.row({"  exposed communication", milliseconds(p.exposed_communication_ms),
                fmt::format("of {}", milliseconds(p.communication_ms))});

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "cli/reports/json_values.hpp"
 #include "cli/reports/plan_answer.hpp"
 #include "core/base/json_io.hpp"
 #include "core/base/units.hpp"
@@ -12,6 +13,7 @@
 #include "sim/machine/address_space.hpp"
 #include "sim/machine/profile.hpp"
 #include "sim/predict/throughput.hpp"
+#include "traces/workload_file/workload_file.hpp"
 
 namespace foreshard::cli {
 namespace {
@@ -82,6 +84,22 @@ void add_time(const Run& run, RunAnswer& answer) {
   answer.rate_unit = rate_unit(run.settings);
 }
 
+/// As plan says it, or of what was recorded, where the GPU has a built-in profile.
+void add_utilization(const Run& run, RunAnswer& answer) {
+  const auto text = [&](const char* key) {
+    const Json value = result_of(run, key);
+    return value.is_string() ? value.get<std::string>() : std::string();
+  };
+  if (run.results.contains("mfu")) {
+    const Json planned = result_of(run, "mfu");
+    answer.utilization = {planned.is_number() ? planned.get<double>() : 0, text("mfu_rests_on"), text("mfu_unknown")};
+    return;
+  }
+  if (!answer.step_ms || run.workload_json.empty()) return;
+  const auto workload = traces::stored_workload(run.workload_json, run.info.kind == RunKind::executed, run.info.name);
+  if (workload) answer.utilization = utilization_of(run, *workload, *answer.step_ms);
+}
+
 /// Of a run that no plan answered for: what was recorded.
 void add_lines(RunAnswer& answer) {
   if (answer.peak_reserved && answer.capacity && !answer.out_of_memory) {
@@ -97,6 +115,7 @@ void add_lines(RunAnswer& answer) {
   if (!answer.step_ms) return;
   std::string line = fmt::format("{} a step ({})", milliseconds(*answer.step_ms), answer.step_source);
   if (answer.rate) line += fmt::format(", {:.0f} {}", *answer.rate, answer.rate_unit);
+  if (answer.utilization.value > 0) line += fmt::format(", MFU {:.0f} %", 100 * answer.utilization.value);
   answer.lines.push_back(std::move(line));
 }
 
@@ -115,10 +134,19 @@ RunAnswer run_answer(const Run& run) {
   add_capacity(run, answer);
   add_peak(run, answer);
   add_time(run, answer);
+  add_utilization(run, answer);
   if (answer.lines.empty()) add_lines(answer);
   // The page says these apart.
   std::erase_if(answer.lines, [](const std::string& line) { return line.starts_with("not valid: "); });
   return answer;
+}
+
+sim::Utilization utilization_of(const Run& run, const Workload& workload, double step_ms) {
+  const std::string named =
+      run.info.machine.empty() ? std::string(sim::builtin_profile_of(run.info.gpu).value_or("")) : run.info.machine;
+  const auto machine = sim::builtin_profile(named);
+  if (!machine) return {0, {}, "no profile of its GPU is built in"};
+  return sim::model_flops_utilization(workload, run.settings, machine->peaks, step_ms);
 }
 
 Json run_answer_json(const RunAnswer& answer) {
@@ -134,6 +162,9 @@ Json run_answer_json(const RunAnswer& answer) {
           {"uncertainty", or_null(answer.uncertainty)},
           {"rate", or_null(answer.rate)},
           {"rate_unit", answer.rate_unit},
+          {"mfu", answer.utilization.value > 0 ? Json(answer.utilization.value) : Json(nullptr)},
+          {"mfu_rests_on", text_or_null(answer.utilization.rests_on)},
+          {"mfu_unknown", text_or_null(answer.utilization.unknown)},
           {"peak_reserved_bytes", or_null(answer.peak_reserved)},
           {"capacity_bytes", or_null(answer.capacity)},
           {"capacity_of", answer.capacity_of}};

@@ -11,6 +11,8 @@
 
 #include "cli/terminal/output.hpp"
 #include "core/run/run.hpp"
+#include "core/workload/workload.hpp"
+#include "sim/predict/utilization.hpp"
 
 namespace foreshard::cli {
 
@@ -25,14 +27,19 @@ struct RunAnswer {
   std::optional<double> step_ms;
   std::string step_source;  ///< "predicted", "measured" or "profiled"
   std::optional<double> uncertainty;
-  std::optional<double> rate;  ///< a second and GPU
-  std::string rate_unit;       ///< "tokens/s/GPU"
+  std::optional<double> rate;    ///< a second and GPU
+  std::string rate_unit;         ///< "tokens/s/GPU"
+  sim::Utilization utilization;  ///< MFU; of a plan what it says
   std::optional<Bytes> peak_reserved;
   std::optional<Bytes> capacity;  ///< what the caching allocator may take; none: no profile of the machine is built in
   std::string capacity_of;        ///< for people: "h200", "the plan's limit"
 };
 
 [[nodiscard]] RunAnswer run_answer(const Run& run);
+
+/// MFU of a run whose step takes `step_ms`, on its own GPU; not known where that has no built-in profile. `workload`:
+/// what was recorded.
+[[nodiscard]] sim::Utilization utilization_of(const Run& run, const Workload& workload, double step_ms);
 
 /// The page's piece "answer" (docs/view.md).
 [[nodiscard]] Json run_answer_json(const RunAnswer& answer);

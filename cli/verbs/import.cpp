@@ -11,6 +11,8 @@
 
 #include "cli/options/option_set.hpp"
 #include "cli/options/options.hpp"
+#include "cli/reports/json_values.hpp"
+#include "cli/reports/run_answer.hpp"
 #include "cli/terminal/output.hpp"
 #include "cli/terminal/version.hpp"
 #include "cli/verbs/verbs.hpp"
@@ -64,6 +66,13 @@ void print_inferred(Console& console, const traces::Inference& inference) {
     console.out << "not settled by the recording: " << question << '\n';
 }
 
+/// MFU of the step time that the summary says; none where there is no step time or no workload.
+std::optional<sim::Utilization> imported_utilization(const traces::Imported& imported) {
+  const auto step = step_time(imported.run);
+  if (!step || !imported.workload) return std::nullopt;
+  return utilization_of(imported.run, *imported.workload, step->ms);
+}
+
 Json as_json(const ImportOptions& options, const traces::Imported& imported) {
   const Run& run = imported.run;
   Json json = json_result("import");
@@ -76,6 +85,10 @@ Json as_json(const ImportOptions& options, const traces::Imported& imported) {
   json["device_ops"] = run.device_ops.size();
   json["host_ops"] = run.host_ops.size();
   json["workload"] = imported.workload.has_value();
+  const auto mfu = imported_utilization(imported);
+  json["mfu"] = mfu && mfu->value > 0 ? Json(mfu->value) : Json(nullptr);
+  json["mfu_rests_on"] = mfu ? text_or_null(mfu->rests_on) : Json(nullptr);
+  json["mfu_unknown"] = mfu ? text_or_null(mfu->unknown) : Json(nullptr);
   json["ranks"] = Json::array();
   for (const RankRecord& rank : run.ranks)
     json["ranks"].push_back({{"rank", rank.rank},
@@ -108,7 +121,8 @@ std::string named_steps(const Run& run) {
   return text;
 }
 
-void print_summary(Console& console, const ImportOptions& options, const Run& run, bool workload) {
+void print_summary(Console& console, const ImportOptions& options, const traces::Imported& imported) {
+  const Run& run = imported.run;
   Table table({{""}, {""}});
   table.row({"run", run.info.name});
   if (!run.info.gpu.empty()) table.row({"GPU", fmt::format("{} x {}", run.settings.world(), run.info.gpu)});
@@ -134,7 +148,10 @@ void print_summary(Console& console, const ImportOptions& options, const Run& ru
   if (const std::string named = named_steps(run); !named.empty()) table.row({"steps", named});
   if (const auto step = step_time(run))
     table.row({"step time", fmt::format("{} ({})", milliseconds(step->ms), step->source)});
-  table.row({"workload", workload ? "yes: plan can start from this run" : "no"});
+  if (const auto mfu = imported_utilization(imported))
+    table.row({"MFU", mfu->value > 0 ? fmt::format("{:.1f} %: {}", 100 * mfu->value, mfu->rests_on)
+                                     : "not known: " + mfu->unknown});
+  table.row({"workload", imported.workload ? "yes: plan can start from this run" : "no"});
   table.row({"written", options.output});
   table.print(console.out);
 }
@@ -246,7 +263,7 @@ Result<int> import_files(ImportOptions& options, Console& console) {
     print_json(console.out, as_json(options, *imported));
     return kDone;
   }
-  print_summary(console, options, imported->run, imported->workload.has_value());
+  print_summary(console, options, *imported);
   if (imported->inference && imported->inference->why_not.empty() && options.request.about.empty())
     print_inferred(console, *imported->inference);
   return kDone;

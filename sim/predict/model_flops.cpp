@@ -45,14 +45,12 @@ double model_flops(const Workload& workload) {
   return found.forward + std::min(found.backward, 2 * found.forward);
 }
 
-double model_flops_utilization(const Workload& workload, const GpuPeaks& peaks, double step_ms) {
-  if (workload.steps.empty() || step_ms <= 0) return 0;
+DType model_flops_dtype(const Workload& workload) {
+  if (workload.steps.empty()) return DType::bfloat16;
   const StepFlops found = flops_of(workload.steps.back());
   const double half = (found.forward + found.backward) / 2;
-  const double rate = found.float32 > half   ? peaks.vector_float32
-                      : found.float16 > half ? peaks.matrix_float16
-                                             : peaks.matrix_bfloat16;
-  return rate > 0 ? model_flops(workload) / (step_ms * 1e-3) / rate : 0;
+  if (found.float32 > half) return DType::float32;
+  return found.float16 > half ? DType::float16 : DType::bfloat16;
 }
 
 }  // namespace foreshard::sim

@@ -1,8 +1,8 @@
 // What a step of a model computes at least, whatever the program does: the numerator of MFU.
 #pragma once
 
+#include "core/base/dtype.hpp"
 #include "core/workload/workload.hpp"
-#include "sim/machine/profile.hpp"
 
 namespace foreshard::sim {
 
@@ -12,7 +12,7 @@ namespace foreshard::sim {
 /// gradients, and the count is 0: not known. 0 of a workload whose kernels do not say what they compute.
 [[nodiscard]] double model_flops(const Workload& workload);
 
-/// model_flops over what the GPU's data sheet allows in `step_ms`, dense, in the dtype of most of them; 0: not known.
-[[nodiscard]] double model_flops_utilization(const Workload& workload, const GpuPeaks& peaks, double step_ms);
+/// The dtype of most of them.
+[[nodiscard]] DType model_flops_dtype(const Workload& workload);
 
 }  // namespace foreshard::sim

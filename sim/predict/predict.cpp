@@ -15,7 +15,6 @@
 #include "sim/predict/confidence.hpp"
 #include "sim/predict/cuda_graph.hpp"
 #include "sim/predict/host_bound.hpp"
-#include "sim/predict/model_flops.hpp"
 #include "sim/predict/plan_memory.hpp"
 #include "sim/predict/plan_times.hpp"
 #include "sim/predict/reprice.hpp"
@@ -149,7 +148,7 @@ Result<Prediction> predict(const Workload& workload, const MachineProfile& machi
     add_times(machine.prediction, workload, *simulation, *bound, p);
     judge_basis(machine.prediction, workload, request.settings, host, *bound, p);
     if (request.cuda_graph) FORESHARD_TRY(add_cuda_graph(w, machine, request.settings, *bound, p));
-    p.model_flops_utilization = sim::model_flops_utilization(w, machine.peaks, p.step_ms);
+    p.utilization = model_flops_utilization(w, request.settings, machine.peaks, p.step_ms);
   }
   p.work = work_of_steps(workload, request.settings, p.cycle);
   if (!w.has_timing)

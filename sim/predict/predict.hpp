@@ -20,6 +20,7 @@
 #include "sim/predict/host_scale.hpp"
 #include "sim/predict/interval.hpp"
 #include "sim/predict/reprice.hpp"
+#include "sim/predict/utilization.hpp"
 
 namespace foreshard::sim {
 
@@ -67,7 +68,7 @@ struct Prediction {
   double communication_ms = 0;          ///< union of all collectives
   double exposed_communication_ms = 0;  ///< of that, while the compute stream is idle
   double idle_ms = 0;                   ///< neither: with compute and exposed communication it is step_ms
-  double model_flops_utilization = 0;   ///< MFU (model_flops.hpp); 0: not known, as of a recording
+  Utilization utilization;              ///< MFU
   bool host_bound = false;
   HostConfidence host = HostConfidence::recorded;
   Interval interval;      ///< nine of ten measured steps lie in it

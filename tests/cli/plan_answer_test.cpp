@@ -38,7 +38,7 @@ TEST_CASE("what fits says what is left, how fast it is and what the step consist
   sim::Prediction other = fits();
   other.run.settings.forward_prefetch = 2;
   CHECK(answer_lines(other, &kSource)[2].ends_with("; changed: forward_prefetch \"implicit\" -> 2"));
-  other.model_flops_utilization = 0.382;
+  other.utilization.value = 0.382;
   CHECK(answer_lines(other, &other.run.settings)[1].find("tokens/s/GPU, MFU 38 %; GPU-bound") != std::string::npos);
   CHECK(lines[0] == "fits: 60 GiB of 80 GiB reserved at the peak, 20 GiB (25 %) left");
   CHECK(

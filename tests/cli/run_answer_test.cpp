@@ -96,3 +96,22 @@ TEST_CASE("a stored plan that another host may take out of memory does not say t
   CHECK(run_answer_json(answer)["fits"] == "may not fit");
   CHECK(run_answer_json(answer)["may_run_out_of_memory"] == true);
 }
+
+TEST_CASE("a recording's answer has MFU, and its plan's the number of plan --json") {
+  const TemporaryFolder folder;
+  const std::string sample = "traces/samples/l1b_implicit", path = folder.file("run.db"), plan = folder.file("plan.db");
+  const Answer imported = run_cli({"import", "--snapshot", sample + ".pickle.xz", "--trace", sample + ".trace.json.xz",
+                                   "--about", sample + ".about.json", "-o", path, "--json"});
+  REQUIRE(imported.status == 0);
+  const auto run = traces::read_run(path);
+  REQUIRE(run);
+  const RunAnswer answer = run_answer(*run);
+  CHECK(answer.utilization.value == nlohmann::json::parse(imported.out)["mfu"].get<double>());
+  CHECK(answer.lines.back().find(", MFU 37 %") != std::string::npos);
+  CHECK(run_answer_json(answer)["mfu_rests_on"].get<std::string>().starts_with("113 weight matrices"));
+  const auto json = nlohmann::json::parse(run_cli({"plan", path, "--json", "-o", plan}).out);
+  CHECK(json["mfu"].get<double>() == Approx(answer.utilization.value));  // one step time, one count
+  const auto planned = traces::read_run(plan);
+  REQUIRE(planned);
+  CHECK(run_answer(*planned).utilization.value == json["mfu"].get<double>());
+}

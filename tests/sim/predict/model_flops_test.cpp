@@ -1,9 +1,12 @@
 // The numerator of MFU, against what a transformer's shapes say.
 #include "sim/predict/model_flops.hpp"
 
+#include "core/kernel/kernel_cost.hpp"
 #include "core/models/generate.hpp"
 #include "core/models/presets.hpp"
 #include "sim/machine/profile.hpp"
+#include "sim/predict/recorded_flops.hpp"
+#include "sim/predict/utilization.hpp"
 #include "tests/catch.hpp"
 
 namespace foreshard::sim {
@@ -11,9 +14,12 @@ namespace {
 
 constexpr double kTokens = 2.0 * 512;
 
-Workload llama(Checkpoint checkpoint, ModelConfig model = preset("llama-tiny").value()) {
+Workload llama(Checkpoint checkpoint, ModelConfig model = preset("llama-tiny").value(),
+               std::uint32_t tensor_parallel = 1) {
   const MachineProfile machine = builtin_profile("h200").value();
   Settings settings;
+  settings.gpus = 2;
+  settings.tensor_parallel = tensor_parallel;
   settings.batch = 2;
   settings.seq = 512;
   settings.param_dtype = DType::bfloat16;
@@ -49,9 +55,92 @@ TEST_CASE("MFU is over the data sheet's rate of the products' dtype") {
   const MachineProfile machine = builtin_profile("h200").value();
   const Workload workload = llama(Checkpoint::none);
   const double seconds = model_flops(workload) / machine.peaks.matrix_bfloat16;
-  CHECK(model_flops_utilization(workload, machine.peaks, seconds * 1e3 * 2) == Approx(0.5));
-  CHECK(model_flops_utilization(workload, machine.peaks, 0) == 0);
-  CHECK(model_flops_utilization(Workload{}, machine.peaks, 1) == 0);
+  const auto of = [&](const Workload& any, double ms) {
+    return model_flops_utilization(any, any.settings, machine.peaks, ms);
+  };
+  CHECK(of(workload, seconds * 1e3 * 2).value == Approx(0.5));
+  CHECK_FALSE(of(workload, seconds * 1e3 * 2).rests_on.empty());
+  CHECK(of(workload, 0).value == 0);
+  CHECK(of(Workload{}, 1).value == 0);
+  CHECK_FALSE(of(Workload{}, 1).unknown.empty());
+}
+
+/// As if it had been recorded: kernels have a class and a time (here their FLOPs), and no shape.
+Workload recorded(Workload workload) {
+  for (Program& program : workload.steps)
+    for (Op& op : program.ops)
+      if (op.kind == OpKind::kernel) {
+        op.kernel.work.count = 1'000 + static_cast<std::uint64_t>(flops(op.kernel.math));
+        op.kernel.math = {};
+      }
+  return workload;
+}
+
+std::string why_unknown(const Workload& workload) {
+  const RecordedFlops found = recorded_flops(workload, workload.settings);
+  CHECK(found.flops == 0);
+  CHECK(found.rests_on.empty());
+  return found.unknown;
+}
+
+TEST_CASE("a recording's FLOPs are those of the same model, from its parameters and tokens") {
+  for (const Checkpoint checkpoint : {Checkpoint::none, Checkpoint::blocks}) {
+    const Workload model = llama(checkpoint);
+    const Workload workload = recorded(model);
+    const RecordedFlops found = recorded_flops(workload, workload.settings);
+    INFO(found.unknown);
+    CHECK(found.flops == Approx(model_flops(model)).epsilon(1e-6));
+    CHECK(found.rests_on.starts_with("57 weight matrices"));
+    CHECK(found.dtype == DType::bfloat16);
+  }
+  const Workload half = llama(Checkpoint::none, preset("llama-tiny").value(), 2);
+  CHECK(recorded_flops(recorded(half), half.settings).flops == Approx(model_flops(half)).epsilon(1e-6));
+  CHECK(model_flops(half) < 0.7 * model_flops(llama(Checkpoint::none)));
+}
+
+TEST_CASE("a recording's FLOPs are not guessed: why they are not known is said") {
+  const Workload good = recorded(llama(Checkpoint::none));
+  REQUIRE(recorded_flops(good, good.settings).flops > 0);
+  Workload odd = good;
+  odd.settings.seq.reset();
+  CHECK(why_unknown(odd) == "no batch size or no sequence length is known");
+  odd = good;
+  odd.settings.param_dtype = DType::float32;
+  CHECK(why_unknown(odd) == "whether products in float32 ran as TF32 is not recorded");
+  odd = good;
+  odd.units[1].parameters[0].requires_grad = false;
+  CHECK(why_unknown(odd) == "some parameters are frozen, so backward computes less");
+  odd = good;
+  odd.units[1].parameters.push_back({"layers.0.experts.w1", {8, 64, 64}, DType::float32});
+  CHECK(why_unknown(odd) == "layers.0.experts.w1 is no matrix: how much of it each token passes is not known");
+  odd = good;
+  odd.units[1].parameters.push_back({"layers.0.extra.weight", {64, 64}, DType::float32});
+  CHECK(why_unknown(odd) == "its forward has 57 matrix products where the parameters' names give 58");
+  odd = good;
+  for (Parameter& parameter : odd.units[1].parameters)
+    if (const auto at = parameter.name.find("wq"); at != std::string::npos) parameter.name.replace(at, 2, "wx");
+  CHECK(why_unknown(odd) == "its forward has 8 attentions where the parameters' names give 7");
+  odd = good;
+  odd.recorded.resize(2);
+  CHECK(why_unknown(odd) == "the recorded steps differ");
+}
+
+TEST_CASE("a tied head counts, and small products beside the weights' do not") {
+  Workload tied = recorded(llama(Checkpoint::none));
+  const double all = recorded_flops(tied, tied.settings).flops;
+  for (Unit& unit : tied.units)
+    std::erase_if(unit.parameters, [](const Parameter& p) { return p.name.find("head") != std::string::npos; });
+  const RecordedFlops found = recorded_flops(tied, tied.settings);
+  INFO(found.unknown);
+  CHECK(found.flops == Approx(all));
+  CHECK(found.rests_on.find("tied") != std::string::npos);
+  Op small;
+  small.kind = OpKind::kernel;
+  small.kernel.kernel_class = KernelClass::gemm_streaming;
+  small.kernel.work.count = 10'000;
+  Workload more = recorded(llama(Checkpoint::none));
+  more.steps.back().ops.insert(more.steps.back().ops.begin(), small);
+  CHECK(recorded_flops(more, more.settings).flops == all);
 }
 
 }  // namespace
