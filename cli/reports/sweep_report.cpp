@@ -114,7 +114,7 @@ void print_counts(std::ostream& out, const SweepResult& result) {
   out << '\n';
 }
 
-/// ", 40 to 46 GiB with the host's speed", ", or out of memory", where record_stream makes the peak follow that.
+/// " (40 GiB to 46 GiB with the host's speed, or out of memory)", where record_stream makes the peak follow that.
 std::string host_range_words(const SweepPoint& point) {
   const std::string_view lost = point.may_run_out_of_memory ? ", or out of memory" : "";
   if (point.least_reserved >= point.most_reserved) return lost.empty() ? std::string() : " (or out of memory)";
