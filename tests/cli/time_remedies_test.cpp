@@ -9,7 +9,6 @@
 
 using namespace foreshard;
 using namespace foreshard::cli;
-using nlohmann::json;
 
 namespace {
 
@@ -34,16 +33,16 @@ std::vector<std::string> words_of(const std::string& command) {
   return out;
 }
 
-json explained(const std::string& run) {
-  return json::parse(out_of({"explain", run, "--time", "--json"})).at("remedies");
+nlohmann::json explained(const std::string& run) {
+  return nlohmann::json::parse(out_of({"explain", run, "--time", "--json"})).at("remedies");
 }
 
 /// All of them, or of each list the first `most`; their settings.
-std::vector<std::string> check_commands(const json& remedies, std::size_t most = SIZE_MAX) {
+std::vector<std::string> check_commands(const nlohmann::json& remedies, std::size_t most = SIZE_MAX) {
   std::vector<std::string> settings;
   for (const char* list : {"faster", "not_valid", "no_difference", "slower"})
     for (std::size_t i = 0; i < std::min(most, remedies.at(list).size()); ++i) {
-      const json& remedy = remedies.at(list)[i];
+      const nlohmann::json& remedy = remedies.at(list)[i];
       const std::string command = remedy.at("command");
       INFO(list << ": " << command);
       CHECK_FALSE(remedy.at("pytorch").get<std::string>().empty());
@@ -53,7 +52,7 @@ std::vector<std::string> check_commands(const json& remedies, std::size_t most =
       settings.push_back(remedy.at("setting"));
       std::vector<std::string> words = words_of(command);
       words.emplace_back("--json");
-      const json plan = json::parse(out_of(words));
+      const nlohmann::json plan = nlohmann::json::parse(out_of(words));
       if (remedy.at("bound")) {
         CHECK(plan.at("cuda_graph_bound_ms") == remedy.at("step_ms"));
         continue;
@@ -83,7 +82,7 @@ TEST_CASE("each remedy of a model's plan comes with a command that plans it", "[
   const std::string run = folder.file("model.db");
   (void)out_of({"plan", "llama-tiny", "--gpus", "4", "--batch", "2", "--seq", "512", "--param-dtype", "bfloat16",
                 "--reduce-dtype", "float32", "-o", run});
-  const json remedies = explained(run);
+  const nlohmann::json remedies = explained(run);
   const auto settings = check_commands(remedies);
   for (const char* wanted :
        {"--optimizer adam-fused", "--separate-reduce-scatter-group", "--fully-shard-embedding-and-head",
@@ -97,7 +96,7 @@ TEST_CASE("each remedy of a model's plan comes with a command that plans it", "[
 TEST_CASE("each remedy of a recording comes with a command that plans it", "[explain]") {
   const test::TemporaryFolder folder;
   const std::string run = imported(folder);
-  const json remedies = explained(run);
+  const nlohmann::json remedies = explained(run);
   const auto settings = check_commands(remedies);
   CHECK(contains(settings, "--separate-reduce-scatter-group"));
   CHECK_FALSE(contains(settings, "--optimizer adam-fused"));  // its kernels were not recorded
@@ -108,7 +107,7 @@ TEST_CASE("commands begin with what the store's workload has, not with what was 
   const test::TemporaryFolder folder;
   const std::string recorded = imported(folder), planned = folder.file("planned.db");
   (void)out_of({"plan", recorded, "--forward-prefetch", "2", "--memory-limit", "60GiB", "-o", planned});
-  const json remedies = explained(planned);
+  const nlohmann::json remedies = explained(planned);
   (void)check_commands(remedies, 2);
   const std::string command = remedies.at("faster")[0].at("command");
   CHECK(command.find("--forward-prefetch 2") != std::string::npos);
@@ -117,8 +116,9 @@ TEST_CASE("commands begin with what the store's workload has, not with what was 
 
 TEST_CASE("a snapshot has no store to plan from", "[explain]") {
   const std::string sample = "traces/samples/l1b_implicit";
-  const json remedies = json::parse(out_of({"explain", sample + ".pickle.xz", "--trace", sample + ".trace.json.xz",
-                                            "--about", sample + ".about.json", "--time", "--json"}))
-                            .at("remedies");
+  const nlohmann::json remedies =
+      nlohmann::json::parse(out_of({"explain", sample + ".pickle.xz", "--trace", sample + ".trace.json.xz", "--about",
+                                    sample + ".about.json", "--time", "--json"}))
+          .at("remedies");
   CHECK(remedies.at("faster")[0].at("command").is_null());
 }
