@@ -45,4 +45,8 @@ Error in_file(Error error, const std::string& path) {
   return error;
 }
 
+Error in_run(Error error, const std::string& run, const std::string& path) {
+  return error.where.empty() || error.where == run ? in_file(std::move(error), path) : error;
+}
+
 }  // namespace foreshard::cli

@@ -23,4 +23,7 @@ namespace foreshard::cli {
 /// The error with the file before its place, where that does not name it: "run.db, event 12".
 [[nodiscard]] Error in_file(Error error, const std::string& path);
 
+/// The same for a run that was read from `path`, where the place is nothing or the run's name: "run.db, mlp_implicit".
+[[nodiscard]] Error in_run(Error error, const std::string& run, const std::string& path);
+
 }  // namespace foreshard::cli

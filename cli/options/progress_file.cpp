@@ -19,7 +19,8 @@ ProgressFile::~ProgressFile() {
 Result<void> ProgressFile::open(const std::string& path, bool force, const Head& head) {
   FORESHARD_TRY(may_append(path, force));
   path_ = path;
-  file_ = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC | O_NONBLOCK, 0644);
+  do file_ = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC | O_NONBLOCK, 0644);
+  while (file_ < 0 && errno == EINTR);
   if (file_ < 0 && errno == ENXIO)
     return fail(ErrorKind::input, "nobody reads from this pipe", path, "start its reader");
   if (file_ < 0) return fail(ErrorKind::input, std::string("cannot be written: ") + std::strerror(errno), path);
@@ -55,7 +56,7 @@ void ProgressFile::finish(const Json& best) {
 }
 
 void ProgressFile::line(const Json& json) {
-  if (file_ < 0 || !failure_.empty()) return;  // behind half a line nothing can be read
+  if (file_ < 0 || !failure_.empty()) return;  // what it has stays a beginning of the whole
   const std::string text = json_text(json) + "\n";
   std::string_view rest = text;
   while (!rest.empty()) {

@@ -14,11 +14,7 @@ namespace foreshard::cli {
 
 Result<int> explain_time_of(const ExplainedTime& wanted, Console& console) {
   const auto time = explain_time(wanted.run, wanted.step);
-  if (!time) {
-    Error error = time.error();
-    if (error.where.empty()) error.where = wanted.path;
-    return tl::unexpected(error);
-  }
+  if (!time) return tl::unexpected(in_run(time.error(), wanted.run.info.name, wanted.path));
   TimeReport report{
       wanted.path, wanted.run, *time, critical_path(wanted.run, *time), std::nullopt, find_stragglers(wanted.run),
       std::nullopt};

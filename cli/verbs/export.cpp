@@ -72,6 +72,11 @@ Result<int> write_out(const ExportOptions& options, Console& console, const Writ
   return kDone;
 }
 
+/// What a writer says of a run, with the run's file.
+Result<void> of_run(const Result<void>& written, const ExportOptions& options, const Run& run) {
+  return written ? written : tl::unexpected(in_run(written.error(), run.info.name, options.run));
+}
+
 Result<traces::ExportSelection> selected(const ExportOptions& options, const Run& run, bool last_by_default) {
   std::optional<std::int32_t> step;
   if (options.step.empty()) {
@@ -83,7 +88,7 @@ Result<traces::ExportSelection> selected(const ExportOptions& options, const Run
     step = static_cast<std::int32_t>(*number);
   }
   auto selection = traces::select_export(run, step);
-  if (!selection && selection.error().where.empty()) selection.error().where = options.run;
+  if (!selection) return tl::unexpected(in_run(selection.error(), run.info.name, options.run));
   return selection;
 }
 
@@ -103,22 +108,23 @@ Result<int> export_timeline(const ExportOptions& options, const Run& run, Consol
 Result<int> export_chakra(const ExportOptions& options, const Run& run, Console& console) {
   const auto selection = selected(options, run, true);
   FORESHARD_TRY(selection);
-  return write_out(options, console, [&](ByteSink& sink) { return traces::write_chakra(run, *selection, sink); });
+  return write_out(options, console,
+                   [&](ByteSink& sink) { return of_run(traces::write_chakra(run, *selection, sink), options, run); });
 }
 
 Result<int> export_snapshot(const ExportOptions& options, const Run& run, Console& console) {
   if (!options.step.empty() && options.step != "all")
     return fail(ErrorKind::usage, "a snapshot is the whole recording: a part of it could not be replayed", "--step",
                 "leave --step out");
-  return write_out(options, console, [&](ByteSink& sink) { return traces::write_snapshot(run, sink); });
+  return write_out(options, console,
+                   [&](ByteSink& sink) { return of_run(traces::write_snapshot(run, sink), options, run); });
 }
 
 Result<int> draw_graph(const ExportOptions& options, const std::string& dot, Console& console) {
-  auto picture = traces::AtomicFile::create(options.output, options.force);
-  FORESHARD_TRY(picture);
-  FORESHARD_TRY(filter_program({"dot", "-Tsvg"}, dot, picture->temporary_path(),
-                               "install Debian's or Ubuntu's package graphviz, or give --format dot"));
-  FORESHARD_TRY(picture->commit());
+  const auto picture =
+      filter_program({"dot", "-Tsvg"}, dot, "install Debian's or Ubuntu's package graphviz, or give --format dot");
+  if (!picture) return tl::unexpected(in_file(picture.error(), options.output));
+  FORESHARD_TRY(write_text(options.output, *picture, options.force));
   console.note("wrote " + options.output);
   return kDone;
 }
@@ -128,7 +134,7 @@ Result<int> export_graph(const ExportOptions& options, const Run& run, Console& 
   FORESHARD_TRY(selection);
   const auto collapse = options.collapse == "none" ? viz::Collapse::none : viz::Collapse::unit;
   const auto graph = viz::dependency_graph(run, *selection, collapse);
-  FORESHARD_TRY(graph);
+  if (!graph) return tl::unexpected(in_run(graph.error(), run.info.name, options.run));
   if (options.format == "svg-graph" && graph->nodes.size() > kMaxDrawnNodes)
     return fail(ErrorKind::usage,
                 fmt::format("the graph has {} nodes, and Graphviz takes minutes and more for those above {}",

@@ -137,10 +137,7 @@ Result<void> write_comparison_page(const Run& a, const std::string& a_name, cons
   std::vector<viz::Pack> packs;
   for (const Run* run : {&a, &b}) {
     auto pack = viz::Pack::make(*run, {});
-    if (!pack) {
-      if (pack.error().where.empty()) pack.error().where = run == &a ? a_name : b_name;
-      return tl::unexpected(pack.error());
-    }
+    if (!pack) return tl::unexpected(in_run(pack.error(), run->info.name, run == &a ? a_name : b_name));
     packs.push_back(std::move(*pack));
   }
   const viz::PageShell shell = viz::comparison_shell(a_name, b_name, file.theme);

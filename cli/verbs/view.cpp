@@ -16,7 +16,6 @@
 #include "cli/verbs/verbs.hpp"
 #include "core/base/units.hpp"
 #include "sim/machine/profile.hpp"
-#include "traces/store/atomic_file.hpp"
 #include "traces/store/store.hpp"
 #include "viz/svg/timeline.hpp"
 
@@ -72,10 +71,10 @@ Result<viz::TimelineOptions> timeline_options(const ViewOptions& options) {
 }
 
 /// rsvg-convert of librsvg.
-Result<void> convert(const std::string& svg, const std::string& format, const std::string& output) {
+Result<std::string> convert(const std::string& svg, const std::string& format) {
   // A PDF of equal runs is equal: librsvg takes its date from here.
   ::setenv("SOURCE_DATE_EPOCH", "0", 0);
-  return filter_program({"rsvg-convert", "--format=" + format}, svg, output,
+  return filter_program({"rsvg-convert", "--format=" + format}, svg,
                         "install Debian's or Ubuntu's package librsvg2-bin, or write x.svg");
 }
 
@@ -95,10 +94,7 @@ Result<int> view_page(const ViewOptions& options, Console& console) {
   auto written = write_run_page(
       *run, options.run, {window->step, window->all, window->from, window->to, parse_name<viz::GroupBy>(options.by)},
       {window->step, machine}, file, console);
-  if (!written) {
-    if (written.error().where.empty()) written.error().where = options.run;
-    return tl::unexpected(written.error());
-  }
+  if (!written) return tl::unexpected(in_run(written.error(), run->info.name, options.run));
   console.note("wrote " + options.output);
   return kDone;
 }
@@ -117,18 +113,10 @@ Result<int> view(ViewOptions& options, Console& console) {
   FORESHARD_TRY(run);
   timeline->limit = run_answer(*run).capacity;
   auto svg = viz::draw_timeline(*run, *timeline);
-  if (!svg) {
-    if (svg.error().where.empty()) svg.error().where = options.run;
-    return tl::unexpected(svg.error());
-  }
-  if (*format == "svg") {
-    FORESHARD_TRY(write_text(options.output, *svg, options.force));
-  } else {
-    auto picture = traces::AtomicFile::create(options.output, options.force);
-    FORESHARD_TRY(picture);
-    FORESHARD_TRY(convert(*svg, *format, picture->temporary_path()));
-    FORESHARD_TRY(picture->commit());
-  }
+  if (!svg) return tl::unexpected(in_run(svg.error(), run->info.name, options.run));
+  auto picture = *format == "svg" ? std::move(svg) : convert(*svg, *format);
+  if (!picture) return tl::unexpected(in_file(picture.error(), options.output));
+  FORESHARD_TRY(write_text(options.output, *picture, options.force));
   console.note("wrote " + options.output);
   return kDone;
 }
