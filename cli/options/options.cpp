@@ -1,14 +1,38 @@
 #include "cli/options/options.hpp"
 
+#include <fcntl.h>
 #include <fmt/core.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
+#include <string_view>
 
 #include "core/base/quantity.hpp"
 #include "traces/store/atomic_file.hpp"
 
 namespace foreshard::cli {
+namespace {
+
+/// Into a file that is there; false with errno set. A call that a signal interrupts is made again.
+bool put_text(const std::string& path, std::string_view text) {
+  int file = -1;
+  do file = ::open(path.c_str(), O_WRONLY | O_TRUNC | O_CLOEXEC);
+  while (file < 0 && errno == EINTR);
+  if (file < 0) return false;
+  while (!text.empty()) {
+    const ssize_t n = ::write(file, text.data(), text.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) break;
+    text.remove_prefix(static_cast<std::size_t>(n));
+  }
+  const int error = errno;
+  const bool closed = ::close(file) == 0 || errno == EINTR;
+  if (!text.empty()) errno = error;
+  return text.empty() && closed;
+}
+
+}  // namespace
 
 Result<void> may_write(const std::string& path, bool force) {
   return traces::may_create(path, force);
@@ -32,10 +56,8 @@ Result<void> is_no_input(const std::string& output, std::span<const std::string>
 Result<void> write_text(const std::string& path, const std::string& text, bool force) {
   auto file = traces::AtomicFile::create(path, force);
   FORESHARD_TRY(file);
-  std::ofstream out(file->temporary_path(), std::ios::binary);
-  out << text;
-  out.close();
-  if (!out) return fail(ErrorKind::input, "cannot be written", path);
+  if (!put_text(file->temporary_path(), text))
+    return fail(ErrorKind::input, fmt::format("cannot be written: {}", std::strerror(errno)), path);
   return file->commit();
 }
 

@@ -33,22 +33,6 @@ Json causes_json(const TimeExplanation& e) {
   return causes;
 }
 
-Json parts_json(const Run& run, const TimeExplanation& e) {
-  Json parts = Json::array();
-  for (const IdlePart& part : e.parts)
-    parts.push_back({{"start_ns", part.start.count},
-                     {"end_ns", part.end.count},
-                     {"cause", name(part.cause)},
-                     {"phase", text_or_null(part.phase)},
-                     {"unit", text_or_null(part.unit)},
-                     {"op", op_or_null(part.op)},
-                     {"behind", op_or_null(part.behind)},
-                     {"host", text_or_null(run.labels.text(part.host))},
-                     {"rank", part.rank ? Json(*part.rank) : Json(nullptr)},
-                     {"text", chain_words(run, part)}});
-  return parts;
-}
-
 Json gaps_json(const Run& run, const TimeExplanation& e) {
   Json gaps = Json::array();
   for (const IdleGap& gap : e.gaps)
@@ -142,6 +126,22 @@ void add_remedies_json(const TimeReport& report, Json& json) {
 }
 
 }  // namespace
+
+Json parts_json(const Run& run, const TimeExplanation& time) {
+  Json parts = Json::array();
+  for (const IdlePart& part : time.parts)
+    parts.push_back({{"start_ns", part.start.count},
+                     {"end_ns", part.end.count},
+                     {"cause", name(part.cause)},
+                     {"phase", text_or_null(part.phase)},
+                     {"unit", text_or_null(part.unit)},
+                     {"op", op_or_null(part.op)},
+                     {"behind", op_or_null(part.behind)},
+                     {"host", text_or_null(run.labels.text(part.host))},
+                     {"rank", part.rank ? Json(*part.rank) : Json(nullptr)},
+                     {"text", chain_words(run, part)}});
+  return parts;
+}
 
 Json time_json(const TimeReport& report) {
   const TimeExplanation& e = report.time;

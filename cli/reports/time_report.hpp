@@ -49,6 +49,9 @@ struct TimeReport {
   std::optional<RemedySource> source = {};    ///< none: RUN is no store, which plan could take
 };
 
+/// The key "parts" of time_json() alone: a page has it of every step.
+[[nodiscard]] Json parts_json(const Run& run, const TimeExplanation& time);
+
 /// The keys of docs/explain.md, "Where the time goes".
 [[nodiscard]] Json time_json(const TimeReport& report);
 

@@ -3,8 +3,8 @@
 #include <fmt/core.h>
 
 #include <cmath>
-#include <fstream>
 #include <memory>
+#include <nlohmann/json.hpp>
 
 #include "cli/options/option_set.hpp"
 #include "cli/options/options.hpp"
@@ -21,7 +21,6 @@
 #include "sim/predict/host_scale.hpp"
 #include "traces/import/file_digest.hpp"
 #include "traces/pytorch/text_file.hpp"
-#include "traces/store/atomic_file.hpp"
 #include "traces/store/store.hpp"
 #include "traces/workload_file/workload_file.hpp"
 
@@ -177,17 +176,6 @@ void print_tables(Console& console, const CalibrateOptions& options, std::span<c
                              fit.constants.size(), options.base);
 }
 
-/// Whole or not at all: a cut profile would be refused, but only when it is used.
-Result<void> write_profile(const CalibrateOptions& options, const sim::MachineFit& fit) {
-  auto file = traces::AtomicFile::create(options.output, options.force);
-  FORESHARD_TRY(file);
-  std::ofstream out(file->temporary_path(), std::ios::binary);
-  out << fit.json << '\n';
-  out.close();
-  if (!out) return fail(ErrorKind::input, "cannot be written", options.output, "is the disk full?");
-  return file->commit();
-}
-
 Result<int> calibrate_machine(CalibrateOptions& options, Console& console) {
   FORESHARD_TRY(may_write(options.output, options.force));
   sim::FitRequest request{options.name, options.base, {}};
@@ -210,7 +198,7 @@ Result<int> calibrate_machine(CalibrateOptions& options, Console& console) {
   const auto fit = sim::fit_machine(inputs, request);
   FORESHARD_TRY(fit);
   for (const std::string& note : fit->notes) console.note("note: " + note);
-  FORESHARD_TRY(write_profile(options, *fit));
+  FORESHARD_TRY(write_text(options.output, fit->json + "\n", options.force));
   if (options.json)
     print_json(console.out, as_json(options, inputs, *fit));
   else

@@ -85,8 +85,7 @@ Json time_explanation_json(const Run& run, const std::string& name, const ExtraO
     if (step.recording != time->recording || step.index == time->step) continue;
     const auto other = explain_time(run, step.index);
     if (!other) continue;
-    const Json parts = time_json({name, run, *other, {}, {}, {}, {}})["parts"];
-    json["other_steps"].push_back({{"step", step.index}, {"parts", parts}});
+    json["other_steps"].push_back({{"step", step.index}, {"parts", parts_json(run, *other)}});
   }
   return json;
 }

@@ -1,12 +1,15 @@
 #include "traces/export/byte_sink.hpp"
 
+#include <fcntl.h>
 #include <fmt/core.h>
+#include <unistd.h>
 #include <zlib.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
-#include <cstdio>
 #include <cstring>
+#include <utility>
 
 namespace foreshard::traces {
 
@@ -16,7 +19,7 @@ constexpr std::size_t kBuffer = std::size_t{1} << 16;
 
 struct ByteSink::State {
   std::string path;
-  std::FILE* file = nullptr;
+  int file = -1;
   std::ostream* stream = nullptr;
   bool gzip = false;
   z_stream packer{};
@@ -26,7 +29,7 @@ struct ByteSink::State {
 
   ~State() {
     if (gzip) deflateEnd(&packer);
-    if (file != nullptr) std::fclose(file);
+    if (file >= 0) ::close(file);
   }
 
   void put(const char* bytes, std::size_t size) {
@@ -34,8 +37,21 @@ struct ByteSink::State {
     if (stream != nullptr) {
       stream->write(bytes, static_cast<std::streamsize>(size));
       if (!*stream) failure = "the output cannot be written";
-    } else if (std::fwrite(bytes, 1, size, file) != size) {
-      failure = fmt::format("cannot be written: {}", std::strerror(errno));
+    } else {
+      put_file(bytes, size);
+    }
+  }
+
+  void put_file(const char* bytes, std::size_t size) {
+    while (size > 0) {
+      const ssize_t n = ::write(file, bytes, size);
+      if (n < 0 && errno == EINTR) continue;
+      if (n < 0) {
+        failure = fmt::format("cannot be written: {}", std::strerror(errno));
+        return;
+      }
+      bytes += n;
+      size -= static_cast<std::size_t>(n);
     }
   }
 
@@ -65,9 +81,9 @@ ByteSink::~ByteSink() = default;
 Result<ByteSink> ByteSink::to_file(const std::string& path, bool gzip) {
   auto state = std::make_unique<State>();
   state->path = path;
-  state->file = std::fopen(path.c_str(), "wb");
-  if (state->file == nullptr)
-    return fail(ErrorKind::input, fmt::format("cannot be written: {}", std::strerror(errno)), path);
+  do state->file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  while (state->file < 0 && errno == EINTR);
+  if (state->file < 0) return fail(ErrorKind::input, fmt::format("cannot be written: {}", std::strerror(errno)), path);
   // 16 + 15: a gzip header, whose time zlib leaves at 0.
   if (gzip && deflateInit2(&state->packer, Z_DEFAULT_COMPRESSION, Z_DEFLATED, 16 + 15, 8, Z_DEFAULT_STRATEGY) != Z_OK)
     return fail(ErrorKind::input, "zlib cannot be started: out of memory", path);
@@ -101,9 +117,8 @@ Result<void> ByteSink::finish() {
     state_->stream->flush();
     if (!*state_->stream && state_->failure.empty()) state_->failure = "the output cannot be written";
   } else {
-    std::FILE* file = state_->file;
-    state_->file = nullptr;
-    if (std::fclose(file) != 0 && state_->failure.empty())
+    // Interrupted, it is closed all the same (Linux).
+    if (::close(std::exchange(state_->file, -1)) != 0 && errno != EINTR && state_->failure.empty())
       state_->failure = fmt::format("cannot be written: {}", std::strerror(errno));
   }
   if (!state_->failure.empty()) return fail(ErrorKind::input, state_->failure, state_->path);
