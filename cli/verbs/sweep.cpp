@@ -91,6 +91,7 @@ Result<int> status_of(const SweepResult& result, Console& console) {
     console.error("every point that can run deadlocks");
     return static_cast<int>(ErrorKind::deadlock);
   }
+  console.error("no point can run; the answer says why");
   return static_cast<int>(ErrorKind::usage);
 }
 

@@ -35,7 +35,7 @@ def judge(work, place, outcome, whole, former, before):
             raise Failure("exit 0, and the output is not whole")
         kind = "the whole output"
     else:
-        refused(outcome, codes={3}, says=[work.output])
+        refused(outcome, codes={3}, says=[work.output, *work.sources])
         state = works.check_output(work, place, whole, former)
         if state not in ("none", "former") and not work.grows:
             raise Failure(f"refused, but left {state} under the name")
