@@ -10,9 +10,9 @@
 namespace foreshard::cli {
 
 /// `arguments[0]` is looked up in PATH and gets `input` on its standard input; what it writes to its standard output
-/// comes back (a program that is given a file may not notice that a disk is full: dot does not), what it says goes where
-/// ours goes. Fails (input) where it cannot be started, with `hint`, or ends otherwise than with status 0; which file it
-/// was for, the caller adds.
+/// comes back (a program that is given a file may not notice that a disk is full: dot does not), what it says goes
+/// where ours goes. Fails (input) where it cannot be started, with `hint`, or ends otherwise than with status 0; which
+/// file it was for, the caller adds.
 [[nodiscard]] Result<std::string> filter_program(std::vector<std::string> arguments, std::string_view input,
                                                  const std::string& hint);
 

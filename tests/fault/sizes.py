@@ -112,6 +112,16 @@ def trace_case(place, amount):
     return {"events": count}, out
 
 
+def steps_case(place, amount):
+    """Each repetition of the sample ends with two optimizer steps: as many steps are stored."""
+    path = place / "t.json"
+    write_trace(path, amount)
+    out = measured(["import", "--trace", path, "-o", "o.db"], place)
+    steps = harness.run([OPTIONS.foreshard, "query", "o.db", "SELECT count(*) FROM step", "--json"], place)
+    out |= measured(["view", "o.db", "-o", "o.html", "--no-remedies"], place)
+    return {"steps": json.loads(steps.out)["rows"][0][0]}, out
+
+
 def snapshot_case(place, amount):
     path = place / "s.pickle"
     count = write_snapshot(path, amount)
@@ -139,4 +149,5 @@ if __name__ == "__main__":
     OPTIONS.jobs = 1
     harness.figure(OPTIONS, "sizes", "large recordings", [
         ("a profiler trace", trace_case, round(times * GIB)),
+        ("a page of many steps", steps_case, round(OPTIONS.share * 64 * 2**20)),
         ("a snapshot", snapshot_case, round(OPTIONS.share * (10**7 if FULL else 10**6)))], run_case, all_cases=True)

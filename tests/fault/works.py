@@ -9,7 +9,7 @@ Work = collections.namedtuple("Work", "name arguments output grows sources reads
 """arguments: behind the program's name, the output's name in them; grows: the file is written line by line under its
 name; sources: names of the files that it reads, for messages; reads: it stands for those that read such files."""
 
-MOST_POSITIONS = 150
+MOST_POSITIONS = 100
 
 FORMER = b"what was here before\n"
 FORMATS = ["perfetto", "chrome", "snapshot", "dot", "svg-graph", "csv", "chakra"]
