@@ -62,6 +62,8 @@ def limits(memory, file_size, closed):
             signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
             resource.setrlimit(resource.RLIMIT_FSIZE, (file_size, file_size))
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):  # ignored where nohup or a shell's & started us
+            signal.signal(each, signal.SIG_DFL)
         for descriptor in closed:
             os.close(descriptor)
     return apply
@@ -169,7 +171,8 @@ def refused(outcome, codes=frozenset(WRONG_INPUT), says=()):
         raise Failure(f"the message does not name the file: {errors[0][:300]}")
 
 
-def read_options(name, argv=None):
+def read_options(name, more=()):
+    """more: (option, what argparse wants of it) of this figure alone."""
     parser = argparse.ArgumentParser(prog=f"tests/fault/{name}.py", formatter_class=argparse.RawTextHelpFormatter,
                                      description=sys.modules["__main__"].__doc__)
     parser.add_argument("--share", type=float, default=1, metavar="N", help="fraction of the cases; default 1")
@@ -181,7 +184,9 @@ def read_options(name, argv=None):
     parser.add_argument("--keep", action="store_true", help="with --only: leaves its folder")
     parser.add_argument("--results", type=pathlib.Path, default=ROOT / "build/fault",
                         help="folder of the result files; default build/fault")
-    options, options.more = parser.parse_known_args(argv)
+    for option, facts in more:
+        parser.add_argument(option, **facts)
+    options = parser.parse_args()
     options.foreshard = pathlib.Path(options.foreshard).resolve()
     options.inject = pathlib.Path(options.inject).resolve()
     if not options.foreshard.exists():

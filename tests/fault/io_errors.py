@@ -91,9 +91,20 @@ def count_reads(folder, work, calls):
     return int(report.read_text().split()[1])
 
 
+def falls_short(folder):
+    """Whether inject may do half of a call for another process: some containers keep pidfd_getfd from it."""
+    folder.mkdir()
+    command = ["--under", folder, "--at", 2, "--do", "short", "--report", folder / "report", "--", "sh", "-c",
+               "echo halves >x"]
+    return harness.run([OPTIONS.inject, *command], folder).status != harness.SKIPPED
+
+
 if __name__ == "__main__":
     OPTIONS = harness.read_options("io_errors")
     root = harness.work_folder()
+    if not falls_short(root / "short"):
+        print("short calls are left out: they cannot be made here")
+        ACTIONS = {calls: [each for each in actions if each != "short"] for calls, actions in ACTIONS.items()}
     INPUTS = root / "inputs"
     made = works.make_inputs(OPTIONS.foreshard, INPUTS)
     written, printed = works.writing_works(made), works.printing_works(made)

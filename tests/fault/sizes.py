@@ -93,7 +93,7 @@ def write_snapshot(path, count):
 
 
 def measured(arguments, place):
-    outcome = harness.run([OPTIONS.foreshard, *arguments], place, seconds=3000, memory=int(MEMORY * GIB))
+    outcome = harness.run([OPTIONS.foreshard, *arguments], place, seconds=3000, memory=int(OPTIONS.memory * GIB))
     if outcome.status != 0:
         raise Failure(f"{arguments[0]}: {outcome.status}: {harness.last_lines(outcome.err)}")
     return {f"{arguments[0]}, s": round(outcome.seconds, 1), f"{arguments[0]}, peak MiB": round(outcome.rss / 2**20)}
@@ -141,13 +141,12 @@ def run_case(case, rng, folder):
 
 
 if __name__ == "__main__":
-    OPTIONS = harness.read_options("sizes")
-    FULL = "--full" in OPTIONS.more
-    MEMORY = float(OPTIONS.more[OPTIONS.more.index("--memory") + 1]) if "--memory" in OPTIONS.more else 8
-    times = OPTIONS.share * (16 if FULL else 1)
+    OPTIONS = harness.read_options("sizes", [("--full", {"action": "store_true"}),
+                                             ("--memory", {"type": float, "default": 8, "metavar": "GIB"})])
+    times = OPTIONS.share * (16 if OPTIONS.full else 1)
     harness.work_folder()
     OPTIONS.jobs = 1
     harness.figure(OPTIONS, "sizes", "large recordings", [
         ("a profiler trace", trace_case, round(times * GIB)),
         ("a page of many steps", steps_case, round(OPTIONS.share * 64 * 2**20)),
-        ("a snapshot", snapshot_case, round(OPTIONS.share * (10**7 if FULL else 10**6)))], run_case, all_cases=True)
+        ("a snapshot", snapshot_case, round(OPTIONS.share * (10**7 if OPTIONS.full else 10**6)))], run_case, all_cases=True)
