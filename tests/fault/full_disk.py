@@ -37,9 +37,9 @@ def judge(work, place, outcome, whole, former, before):
     else:
         refused(outcome, codes={3}, says=[work.output, *work.sources])
         state = works.check_output(work, place, whole, former)
-        if state not in ("none", "former") and not work.grows:
+        if state not in ("none", "former", "whole") and not work.grows:
             raise Failure(f"refused, but left {state} under the name")
-        kind = "refused"
+        kind = "refused, and this output of two is whole" if state == "whole" else "refused"
     left = works.leftovers(work, place, before)
     if left:
         raise Failure(f"{kind}, left behind: {', '.join(left)}")

@@ -36,8 +36,8 @@ SKIPPED = 77
 WRONG_INPUT = {3, 4}
 REFUSALS = {2, 3, 4, 10, 11}
 
-Outcome = collections.namedtuple("Outcome", "status out err seconds rss")
-"""status: the exit code, or -signal, or None where it ran past its time; rss: its peak in bytes."""
+Outcome = collections.namedtuple("Outcome", "status out err seconds rss processor")
+"""status: the exit code, or -signal, or None where it ran past its time; rss: its peak in bytes; processor: seconds."""
 
 
 class Failure(Exception):
@@ -111,7 +111,8 @@ def outcome_of(process, begun, seconds):
         parts.append(rest_of(pipe))
         pipe.close()
     out, err = (b"".join(pieces[pipe]) if pipe else b"" for pipe in (process.stdout, process.stderr))
-    return Outcome(status, out, err.decode("utf-8", "replace"), time.monotonic() - begun, usage.ru_maxrss * 1024)
+    return Outcome(status, out, err.decode("utf-8", "replace"), time.monotonic() - begun, usage.ru_maxrss * 1024,
+                   usage.ru_utime + usage.ru_stime)
 
 
 def running(pid):

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""How much time and memory large recordings take: a profiler trace of 1 GiB, a snapshot of 1,000,000 allocator events.
+"""How much processor time and memory large recordings take: a profiler trace of 1 GiB, a snapshot of 1,000,000 allocator events.
 
 --full: 16 GiB, and 10,000,000 events. Each is imported, and the store is explained, compared with itself and drawn.
 A limit of memory (--memory GIB, default 8) is set; an import that needs more is a failure.
@@ -96,7 +96,8 @@ def measured(arguments, place):
     outcome = harness.run([OPTIONS.foreshard, *arguments], place, seconds=3000, memory=int(OPTIONS.memory * GIB))
     if outcome.status != 0:
         raise Failure(f"{arguments[0]}: {outcome.status}: {harness.last_lines(outcome.err)}")
-    return {f"{arguments[0]}, s": round(outcome.seconds, 1), f"{arguments[0]}, peak MiB": round(outcome.rss / 2**20)}
+    return {f"{arguments[0]}, processor s": round(outcome.processor, 1),
+            f"{arguments[0]}, peak MiB": round(outcome.rss / 2**20)}
 
 
 def trace_case(place, amount):
