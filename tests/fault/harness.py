@@ -329,5 +329,6 @@ def finish(options, name, title, tally, seconds):
         options.results.mkdir(parents=True, exist_ok=True)
         suffix = "" if SANITIZED is None else "." + SANITIZED.split()[0].lower()
         (options.results / f"{name}{suffix}.json").write_text(json.dumps(result, indent=1, ensure_ascii=False) + "\n")
-    remove_work_folder()
+    if not _work.get("keep"):
+        remove_work_folder()
     sys.exit(1 if tally.failures else 0)

@@ -79,8 +79,9 @@ Result<Source> from_store(const std::string& path) {
   if (rows->rows.empty()) return no_workload(path);
   const auto* kind = std::get_if<std::string>(&rows->rows.front()[2]);
   const bool executed = kind != nullptr && *kind == "executed";
-  auto source =
-      of_workload(stored_workload(std::get<std::string>(rows->rows.front().front()), executed, path + " (workload)"));
+  const auto* json = std::get_if<std::string>(&rows->rows.front().front());
+  if (json == nullptr) return fail(ErrorKind::input, "the workload is no text: the store is damaged", path);
+  auto source = of_workload(stored_workload(*json, executed, path + " (workload)"));
   const auto* machine = std::get_if<std::string>(&rows->rows.front()[1]);
   if (source && machine != nullptr) source->machine = *machine;
   return source;

@@ -1,8 +1,11 @@
+#include <sqlite3.h>
+
 #include "core/models/generate.hpp"
 #include "core/models/presets.hpp"
 #include "tests/catch.hpp"
 #include "tests/temporary_folder.hpp"
 #include "tests/traces/model_files/safetensors_sample.hpp"
+#include "traces/store/store.hpp"
 #include "traces/workload_file/workload_file.hpp"
 #include "traces/workload_source/workload_source.hpp"
 
@@ -94,6 +97,26 @@ TEST_CASE("recordings and other checkpoints say what to do with them") {
   CHECK(refused({folder.write("a.pt", std::string("PK\x03\x04", 4) + "rest")}).hint.find("safetensors") !=
         std::string::npos);
   CHECK(refused({folder.write("a.gguf", "GGUF\x03....")}).kind == ErrorKind::usage);
+}
+
+TEST_CASE("a store whose workload is no text is refused") {
+  const test::TemporaryFolder folder;
+  const std::string path = folder.file("run.db");
+  Run run;
+  run.workload_json = "{}";
+  REQUIRE(write_run(run, path));
+  // The column has no type any more, as in a store whose pages were exchanged.
+  for (const char* sql : {"PRAGMA writable_schema=ON; UPDATE sqlite_schema SET sql='CREATE TABLE workload(id INTEGER "
+                          "PRIMARY KEY, json)' WHERE name='workload'",
+                          "UPDATE workload SET json=5"}) {
+    sqlite3* raw = nullptr;
+    REQUIRE(sqlite3_open(path.c_str(), &raw) == SQLITE_OK);
+    CHECK(sqlite3_exec(raw, sql, nullptr, nullptr, nullptr) == SQLITE_OK);
+    sqlite3_close(raw);
+  }
+  const Error error = refused({path});
+  CHECK(error.kind == ErrorKind::input);
+  CHECK(error.where == path);
 }
 
 TEST_CASE("--freeze, --lora and --compile are a model's; a recording has its own") {
