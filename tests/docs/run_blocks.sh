@@ -116,7 +116,7 @@ for verb in completion man $(foreshard --help | awk '/^usage/ { on = 1 } on && /
 done | cat - <(foreshard --help) | grep -oE -- '--[a-z][a-z-]*' | sort -u >"$work/options"
 for page in README.md CONTRIBUTING.md docs/*.md; do
   for option in $(awk '/^ *```/ { code = !code; next } !code' "$page" | grep -oE '`[^`]*`' |
-    grep -vE '^`(torchrun|srun|mpirun|cmake|ctest|gpu_)' | grep -oE -- '(^`|[ |])--[a-z][a-z-]*' |
+    grep -vE '^`(torchrun|srun|mpirun|cmake|ctest|gpu_|tests/)' | grep -oE -- '(^`|[ |])--[a-z][a-z-]*' |
     grep -oE -- '--[a-z-]+' | sort -u); do
     grep -qx -- "$option" "$work/options" || { echo "$page: no verb has the option $option"; failed=$((failed + 1)); }
   done
