@@ -14,19 +14,24 @@ constexpr double kSlowed = 1.05;  // of the step measured without the profiler
 std::vector<std::string> sentences(const TimeReport& report) {
   if (!report.clean) return {time_headline(report.run, report.time)};
   const CleanStep& clean = *report.clean;
+  const int late = report.run.measured ? report.run.measured->late_rank : -1;
   std::vector<std::string> out{fmt::format(
       "the profiled step takes {:.1f} times as long as one without the profiler ({:.2f} ms, {:.2f} ms): what its "
-      "timeline shows of the host and of waits for ranks is the profiler's",
-      report.time.length().ms() / clean.ms, report.time.length().ms(), clean.ms)};
-  if (clean.time)
+      "timeline shows of the host{}",
+      report.time.length().ms() / clean.ms, report.time.length().ms(), clean.ms,
+      late < 0 ? " and of waits for ranks is the profiler's"
+               : fmt::format(" is the profiler's; rank {} was late without it too", late))};
+  if (clean.time && late >= 0)
+    out.push_back(fmt::format("If rank {} keeps up, as planned: {}", late, time_headline(clean.run, *clean.time)));
+  else if (clean.time)
     out.push_back("Without it, as planned: " + time_headline(clean.run, *clean.time));
   else if (clean.no_plan == kNotWanted)
-    out.push_back(fmt::format("Why a step without it takes {:.2f} ms its plan says, without --no-remedies", clean.ms));
+    out.push_back(
+        fmt::format("The plan of a step without it ({:.2f} ms) says why; --no-remedies leaves it out", clean.ms));
   else
     out.push_back(
-        fmt::format("Why a step without it takes {:.2f} ms cannot be said from this recording ({}): import it with a "
-                    "snapshot that settles its settings, or with --about, so that the step can be planned; or record "
-                    "a trace without with_stack, record_shapes and profile_memory",
+        fmt::format("Why a step without it takes {:.2f} ms cannot be said from this recording ({}): record a trace "
+                    "without with_stack, record_shapes and profile_memory",
                     clean.ms, clean.no_plan));
   return out;
 }

@@ -66,9 +66,9 @@ class Server:
         return outcome.seconds
 
 
-def visit(program, store, folder):
+def visit(program, store, folder, options=()):
     """A page of a store with its pieces and one question; (refusal or None, all that was answered)."""
-    server = Server(program, [store], folder)
+    server = Server(program, [store, *options], folder)
     if server.port is None:
         return server.outcome, None
     try:

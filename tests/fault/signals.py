@@ -24,14 +24,14 @@ ENDLESS = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELEC
 def long_works(made):
     """Commands that would go on for longer than anybody waits here: they are always interrupted."""
     many = ["sweep", "llama-8b", "--gpus", "8", "--batch", "1..64", "--forward-prefetch", "implicit,1..4"]
-    return [
+    return works.runnable([
         works.Work("sweep of many points", [*many, "--csv", "o.csv", "-o", "o.db"], "o.csv", False, []),
         works.Work("a question without end", ["query", made["run.db"], ENDLESS], "o.none", False, []),
         works.Work("a picture of every op", ["export", made["run.db"], "--format", "svg-graph", "--collapse", "none",
                                              "-o", "o.svg"], "o.svg", False, []),
         works.Work("a wide picture", ["view", made["run.db"], "-o", "o.png", "--width", "8000"], "o.png", False, []),
         works.Work("serve", ["serve", made["run.db"], "--port", "0"], "o.none", False, []),
-    ]
+    ])
 
 
 def orphans():

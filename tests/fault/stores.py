@@ -97,7 +97,7 @@ def answer_of(verb, place, unverified):
     """(outcome that is not an answer, answer): what it prints and what it writes, or a visit of its page."""
     more = ["--unverified"] if unverified else []
     if VERBS[verb] is None:
-        return pages.visit(OPTIONS.foreshard, "run.db", place) if not more else (None, [])
+        return pages.visit(OPTIONS.foreshard, "run.db", place, more)
     outcome = run([OPTIONS.foreshard, *VERBS[verb], *more], place, seconds=60, memory=2 << 30)
     if outcome.status != 0:
         return outcome, None

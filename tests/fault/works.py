@@ -66,9 +66,16 @@ def writing_works(made):
                           ["plan.db"]))
     works.append(Work("export chrome.gz", ["export", run_db, "--format", "chrome", "-o", "o.gz"], "o.gz", False,
                       ["run.db"]))
-    missing = [program for program in ("dot", "rsvg-convert") if not shutil.which(program)]
-    needs = {"view png": "rsvg-convert", "view pdf": "rsvg-convert", "export svg-graph": "dot"}
-    return [work for work in works if needs.get(work.name) not in missing]
+    return runnable(works)
+
+
+def runnable(works):
+    """Those whose pictures the programs that are here can draw."""
+    def needs(work):
+        if work.output.endswith((".png", ".pdf")):
+            return "rsvg-convert"
+        return "dot" if "svg-graph" in work.arguments else None
+    return [work for work in works if needs(work) is None or shutil.which(needs(work))]
 
 
 def printing_works(made):
