@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <nlohmann/json.hpp>
 #include <span>
 
@@ -12,6 +13,7 @@
 #include "cli/terminal/output.hpp"
 #include "cli/verbs/verbs.hpp"
 #include "core/base/suggest.hpp"
+#include "traces/store/store.hpp"
 #include "viz/serve/questioner.hpp"
 
 namespace foreshard::cli {
@@ -103,6 +105,8 @@ int run_verb(const Verb& verb, const std::vector<std::string>& arguments, Consol
     return kDone;
   }
   if (const auto outputs = options.check_outputs(); !outputs) return refuse(console, outputs.error());
+  if (const char* unverified = std::getenv(traces::kUnverifiedVariable); unverified != nullptr && *unverified != '\0')
+    console.warn("stores are read as they are, changed or damaged (--unverified): no answer is sure");
   const Result<int> status = action(console);
   return status ? *status : refuse(console, status.error());
 }

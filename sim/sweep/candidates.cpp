@@ -135,6 +135,15 @@ void List::room() {
       s.checkpoint = Checkpoint::blocks;
       s.optimizer = Optimizer::adam_fused;
     });
+  if (!base_.param_dtype)
+    for (const Checkpoint checkpoint : {base_.checkpoint, Checkpoint::blocks})
+      add(fmt::format("gathered parameters, activations and gradients take half{}",
+                      checkpoint == base_.checkpoint ? "" : "; activations are computed again"),
+          {}, [&](Settings& s) {
+            s.param_dtype = DType::bfloat16;
+            s.reduce_dtype = DType::float32;
+            s.checkpoint = checkpoint;
+          });
   add("parameters, gradients and optimizer states lie in the host's memory", {}, [](Settings& s) { s.offload = true; });
   if (checkpoints)
     add("the same, and activations are computed again", {}, [](Settings& s) {

@@ -23,7 +23,8 @@ struct Candidate {
 /// Candidates for a run at `base`, each different from it and from the others. The three remedies of pytorch#147168
 /// come first: references instead of record_stream, the all-gather not as an async op, gather buffers on the compute
 /// stream; then allocator options, prefetch, resharding, the optimizer, checkpointing.
-/// `out_of_memory`: what makes room at any price comes too, last: states on the host, smaller batches, more ranks.
+/// `out_of_memory`: what makes room at any price comes too, last: mixed precision, states on the host, smaller batches,
+/// more ranks.
 [[nodiscard]] std::vector<Candidate> candidates(const Settings& base, bool out_of_memory = false);
 
 /// The options of plan that turn `from` into `to`, in table order, separated by blanks.
