@@ -9,8 +9,8 @@
 #include "accuracy/accuracy.hpp"
 #include "core/base/strict_json.hpp"
 #include "sim/collectives/modelled_collectives.hpp"
+#include "traces/files/text_file.hpp"
 #include "traces/pytorch/json_object.hpp"
-#include "traces/pytorch/text_file.hpp"
 
 namespace foreshard::accuracy {
 namespace {

@@ -12,11 +12,11 @@
 #include "core/base/strict_json.hpp"
 #include "core/models/presets.hpp"
 #include "core/settings/settings_table.hpp"
+#include "traces/files/text_file.hpp"
 #include "traces/import/import.hpp"
 #include "traces/model_files/hf_config.hpp"
 #include "traces/pytorch/about.hpp"
 #include "traces/pytorch/json_object.hpp"
-#include "traces/pytorch/text_file.hpp"
 
 namespace foreshard::accuracy {
 namespace {

@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "core/base/quantity.hpp"
+#include "traces/files/write_all.hpp"
 #include "traces/store/atomic_file.hpp"
 
 namespace foreshard::cli {
@@ -20,16 +21,11 @@ bool put_text(const std::string& path, std::string_view text) {
   do file = ::open(path.c_str(), O_WRONLY | O_TRUNC | O_CLOEXEC);
   while (file < 0 && errno == EINTR);
   if (file < 0) return false;
-  while (!text.empty()) {
-    const ssize_t n = ::write(file, text.data(), text.size());
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) break;
-    text.remove_prefix(static_cast<std::size_t>(n));
-  }
+  const bool written = traces::write_all(file, text);
   const int error = errno;
   const bool closed = ::close(file) == 0 || errno == EINTR;
-  if (!text.empty()) errno = error;
-  return text.empty() && closed;
+  if (!written) errno = error;
+  return written && closed;
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 
 #include "cli/options/options.hpp"
 #include "core/base/json_io.hpp"
+#include "traces/files/write_all.hpp"
 
 namespace foreshard::cli {
 
@@ -57,17 +58,7 @@ void ProgressFile::finish(const Json& best) {
 
 void ProgressFile::line(const Json& json) {
   if (file_ < 0 || !failure_.empty()) return;  // what it has stays a beginning of the whole
-  const std::string text = json_text(json) + "\n";
-  std::string_view rest = text;
-  while (!rest.empty()) {
-    const ssize_t n = ::write(file_, rest.data(), rest.size());
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) {
-      failure_ = std::strerror(errno);
-      return;
-    }
-    rest.remove_prefix(static_cast<std::size_t>(n));
-  }
+  if (!traces::write_all(file_, json_text(json) + "\n")) failure_ = std::strerror(errno);
 }
 
 Result<void> ProgressFile::result() {

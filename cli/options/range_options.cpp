@@ -3,7 +3,7 @@
 #include "cli/options/option_set.hpp"
 #include "cli/options/options.hpp"
 #include "core/settings/settings_table.hpp"
-#include "traces/pytorch/text_file.hpp"
+#include "traces/files/text_file.hpp"
 
 namespace foreshard::cli {
 

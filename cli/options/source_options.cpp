@@ -8,7 +8,7 @@
 #include "cli/options/options.hpp"
 #include "core/models/presets.hpp"
 #include "core/workload/workload_names.hpp"
-#include "traces/pytorch/text_file.hpp"
+#include "traces/files/text_file.hpp"
 
 namespace foreshard::cli {
 namespace {

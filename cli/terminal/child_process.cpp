@@ -13,6 +13,8 @@
 #include <cerrno>
 #include <cstring>
 
+#include "traces/files/write_all.hpp"
+
 extern char** environ;
 
 namespace foreshard::cli {
@@ -62,16 +64,6 @@ Result<bool> wait_for(pid_t child, const std::string& program, const std::string
   return WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
-bool write_all(int descriptor, std::string_view text) {
-  while (!text.empty()) {
-    const ssize_t n = ::write(descriptor, text.data(), text.size());
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) return false;
-    text.remove_prefix(static_cast<std::size_t>(n));
-  }
-  return true;
-}
-
 /// Until nobody has the other end any more.
 std::string read_all(int descriptor) {
   std::string text;
@@ -115,7 +107,7 @@ Result<std::string> filter_program(std::vector<std::string> arguments, std::stri
                                    const std::string& hint) {
   // A file, so that neither side waits for the other.
   const int in = ::memfd_create("input", MFD_CLOEXEC);
-  const bool ready = in >= 0 && write_all(in, input) && ::lseek(in, 0, SEEK_SET) == 0;
+  const bool ready = in >= 0 && traces::write_all(in, input) && ::lseek(in, 0, SEEK_SET) == 0;
   const std::string reason = std::strerror(errno);
   auto output = ready ? collect(arguments, in, false, hint)
                       : fail(ErrorKind::input, fmt::format("{} cannot be given its input: {}", arguments[0], reason));

@@ -18,7 +18,7 @@
 #include "cli/verbs/verbs.hpp"
 #include "sim/machine/profile.hpp"
 #include "sim/sweep/for_each.hpp"
-#include "traces/pytorch/text_file.hpp"
+#include "traces/files/text_file.hpp"
 
 namespace foreshard::cli {
 namespace {

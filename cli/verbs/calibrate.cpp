@@ -19,8 +19,8 @@
 #include "sim/calibrate/fit_machine.hpp"
 #include "sim/machine/profile.hpp"
 #include "sim/predict/host_scale.hpp"
+#include "traces/files/text_file.hpp"
 #include "traces/import/file_digest.hpp"
-#include "traces/pytorch/text_file.hpp"
 #include "traces/store/store.hpp"
 #include "traces/workload_file/workload_file.hpp"
 

@@ -11,6 +11,8 @@
 #include <cstring>
 #include <utility>
 
+#include "traces/files/write_all.hpp"
+
 namespace foreshard::traces {
 
 namespace {
@@ -43,16 +45,7 @@ struct ByteSink::State {
   }
 
   void put_file(const char* bytes, std::size_t size) {
-    while (size > 0) {
-      const ssize_t n = ::write(file, bytes, size);
-      if (n < 0 && errno == EINTR) continue;
-      if (n < 0) {
-        failure = fmt::format("cannot be written: {}", std::strerror(errno));
-        return;
-      }
-      bytes += n;
-      size -= static_cast<std::size_t>(n);
-    }
+    if (!write_all(file, {bytes, size})) failure = fmt::format("cannot be written: {}", std::strerror(errno));
   }
 
   void drain(bool last) {

@@ -10,8 +10,8 @@
 #include "core/base/strict_json.hpp"
 #include "core/base/suggest.hpp"
 #include "core/models/limits.hpp"
+#include "traces/files/text_file.hpp"
 #include "traces/model_files/config_keys.hpp"
-#include "traces/pytorch/text_file.hpp"
 
 namespace foreshard::traces {
 namespace {

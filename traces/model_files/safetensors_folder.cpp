@@ -9,8 +9,8 @@
 #include <optional>
 
 #include "core/base/strict_json.hpp"
+#include "traces/files/text_file.hpp"
 #include "traces/model_files/safetensors.hpp"
-#include "traces/pytorch/text_file.hpp"
 
 namespace foreshard::traces {
 namespace {

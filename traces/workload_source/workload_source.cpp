@@ -12,9 +12,9 @@
 
 #include "core/base/suggest.hpp"
 #include "core/models/presets.hpp"
+#include "traces/files/text_file.hpp"
 #include "traces/model_files/checkpoint_model.hpp"
 #include "traces/model_files/hf_config.hpp"
-#include "traces/pytorch/text_file.hpp"
 #include "traces/store/query.hpp"
 #include "traces/store/store.hpp"
 #include "traces/workload_file/workload_file.hpp"

@@ -21,6 +21,7 @@
 #include <optional>
 
 #include "core/base/json_io.hpp"
+#include "traces/files/write_all.hpp"
 #include "traces/store/query.hpp"
 
 extern char** environ;
@@ -66,16 +67,6 @@ tl::unexpected<Error> failed(const std::string& path, const char* call) {
 tl::unexpected<Error> took_too_long(const std::string& path) {
   return fail(ErrorKind::usage, "the query took too long and was ended", path,
               "narrow the query, or use foreshard query");
-}
-
-bool write_all(int descriptor, std::string_view text) {
-  while (!text.empty()) {
-    const ssize_t n = ::write(descriptor, text.data(), text.size());
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) return false;
-    text.remove_prefix(static_cast<std::size_t>(n));
-  }
-  return true;
 }
 
 /// A child that is gone, and waited for, when this is.
@@ -207,7 +198,8 @@ std::string read_question() {
 Result<std::string> ask(const std::string& path, std::string_view sql, const QuestionLimits& limits,
                         const std::function<bool()>& stopped) {
   Descriptor question(::memfd_create("question", MFD_CLOEXEC));
-  if (question.number() < 0 || !write_all(question.number(), sql) || ::lseek(question.number(), 0, SEEK_SET) != 0)
+  if (question.number() < 0 || !traces::write_all(question.number(), sql) ||
+      ::lseek(question.number(), 0, SEEK_SET) != 0)
     return failed(path, "memfd_create");
   std::array<int, 2> ends{};
   if (::pipe2(ends.data(), O_CLOEXEC) != 0) return failed(path, "pipe2");
@@ -248,7 +240,7 @@ int answer_question(std::span<const std::string> arguments) {
   } catch (const std::bad_alloc&) {
     text = fail(ErrorKind::usage, "the question needs more memory than it may have", arguments[0], "narrow the query");
   }
-  if (!write_all(STDOUT_FILENO, text ? *text : text.error().text())) return static_cast<int>(ErrorKind::input);
+  if (!traces::write_all(STDOUT_FILENO, text ? *text : text.error().text())) return static_cast<int>(ErrorKind::input);
   return text ? 0 : static_cast<int>(text.error().kind);
 }
 

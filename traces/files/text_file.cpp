@@ -1,4 +1,4 @@
-#include "traces/pytorch/text_file.hpp"
+#include "traces/files/text_file.hpp"
 
 #include <fmt/format.h>
 
