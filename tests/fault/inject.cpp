@@ -175,42 +175,42 @@ int install_filter(const std::vector<Call>& calls) {
   return static_cast<int>(::syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_NEW_LISTENER, &filter));
 }
 
-/// One descriptor through a socket, with sendmsg and recvmsg: the filter does not look at them.
-union Envelope {
-  cmsghdr header;
-  std::array<char, CMSG_SPACE(sizeof(int))> bytes;
+/// One descriptor through a socket, with sendmsg and recvmsg: the filter does not look at them. A byte goes with it.
+/// Stays where it is: the message points into it.
+class Envelope {
+ public:
+  Envelope() {
+    message_.msg_iov = &piece_;
+    message_.msg_iovlen = 1;
+    message_.msg_control = control_.data();
+    message_.msg_controllen = control_.size();
+  }
+  Envelope(const Envelope&) = delete;
+  Envelope& operator=(const Envelope&) = delete;
+
+  [[nodiscard]] bool send(int socket, int descriptor) {
+    cmsghdr& header = *CMSG_FIRSTHDR(&message_);
+    header.cmsg_level = SOL_SOCKET;
+    header.cmsg_type = SCM_RIGHTS;
+    header.cmsg_len = CMSG_LEN(sizeof(int));
+    std::memcpy(CMSG_DATA(&header), &descriptor, sizeof descriptor);
+    return ::sendmsg(socket, &message_, 0) == 1;
+  }
+
+  /// -1: none came.
+  [[nodiscard]] int receive(int socket) {
+    if (::recvmsg(socket, &message_, MSG_CMSG_CLOEXEC) != 1) return -1;
+    int descriptor = -1;
+    std::memcpy(&descriptor, CMSG_DATA(CMSG_FIRSTHDR(&message_)), sizeof descriptor);
+    return descriptor;
+  }
+
+ private:
+  char byte_ = 0;
+  iovec piece_{&byte_, 1};
+  msghdr message_{};
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control_{};
 };
-
-void send_descriptor(int socket, int descriptor) {
-  Envelope envelope{};
-  char byte = 0;
-  iovec piece{&byte, 1};
-  msghdr message{};
-  message.msg_iov = &piece;
-  message.msg_iovlen = 1;
-  message.msg_control = envelope.bytes.data();
-  message.msg_controllen = envelope.bytes.size();
-  envelope.header.cmsg_level = SOL_SOCKET;
-  envelope.header.cmsg_type = SCM_RIGHTS;
-  envelope.header.cmsg_len = CMSG_LEN(sizeof(int));
-  std::memcpy(CMSG_DATA(&envelope.header), &descriptor, sizeof descriptor);
-  if (::sendmsg(socket, &message, 0) != 1) give_up("sendmsg", kSkipped);
-}
-
-int receive_descriptor(int socket) {
-  Envelope envelope{};
-  char byte = 0;
-  iovec piece{&byte, 1};
-  msghdr message{};
-  message.msg_iov = &piece;
-  message.msg_iovlen = 1;
-  message.msg_control = envelope.bytes.data();
-  message.msg_controllen = envelope.bytes.size();
-  if (::recvmsg(socket, &message, MSG_CMSG_CLOEXEC) != 1) return -1;
-  int descriptor = -1;
-  std::memcpy(&descriptor, CMSG_DATA(&envelope.header), sizeof descriptor);
-  return descriptor;
-}
 
 std::string link_target(const std::string& link) {
   std::array<char, PATH_MAX> target;
@@ -393,13 +393,13 @@ int main(int count, char** words) {
   if (command == 0) {
     const int listener = install_filter(calls);
     if (listener < 0) _exit(kSkipped);
-    send_descriptor(sockets[1], listener);
+    if (!Envelope().send(sockets[1], listener)) give_up("sendmsg", kSkipped);
     ::close(listener);
     ::execvp(options->command[0], options->command.data());
     _exit(127);
   }
   ::close(sockets[1]);
-  const int listener = receive_descriptor(sockets[0]);
+  const int listener = Envelope().receive(sockets[0]);
   if (listener < 0) {
     std::fprintf(stderr, "inject: no user notifications of seccomp here\n");
     return kSkipped;
