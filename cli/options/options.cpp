@@ -1,35 +1,16 @@
 #include "cli/options/options.hpp"
 
-#include <fcntl.h>
 #include <fmt/core.h>
-#include <unistd.h>
 
+#include <cerrno>
+#include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <string_view>
 
-#include "core/base/quantity.hpp"
 #include "traces/files/write_all.hpp"
 #include "traces/store/atomic_file.hpp"
 
 namespace foreshard::cli {
-namespace {
-
-/// Into a file that is there; false with errno set. A call that a signal interrupts is made again.
-bool put_text(const std::string& path, std::string_view text) {
-  int file = -1;
-  do file = ::open(path.c_str(), O_WRONLY | O_TRUNC | O_CLOEXEC);
-  while (file < 0 && errno == EINTR);
-  if (file < 0) return false;
-  const bool written = traces::write_all(file, text);
-  const int error = errno;
-  const bool closed = ::close(file) == 0 || errno == EINTR;
-  if (!written) errno = error;
-  return written && closed;
-}
-
-}  // namespace
-
 Result<void> may_write(const std::string& path, bool force) {
   return traces::may_create(path, force);
 }
@@ -52,7 +33,7 @@ Result<void> is_no_input(const std::string& output, std::span<const std::string>
 Result<void> write_text(const std::string& path, const std::string& text, bool force) {
   auto file = traces::AtomicFile::create(path, force);
   FORESHARD_TRY(file);
-  if (!put_text(file->temporary_path(), text))
+  if (!traces::put_bytes(file->temporary_path(), text, traces::Put::instead))
     return fail(ErrorKind::input, fmt::format("cannot be written: {}", std::strerror(errno)), path);
   return file->commit();
 }

@@ -9,6 +9,7 @@
 
 #include "cli/options/options.hpp"
 #include "core/base/json_io.hpp"
+#include "traces/files/uninterrupted.hpp"
 #include "traces/files/write_all.hpp"
 
 namespace foreshard::cli {
@@ -20,8 +21,8 @@ ProgressFile::~ProgressFile() {
 Result<void> ProgressFile::open(const std::string& path, bool force, const Head& head) {
   FORESHARD_TRY(may_append(path, force));
   path_ = path;
-  do file_ = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC | O_NONBLOCK, 0644);
-  while (file_ < 0 && errno == EINTR);
+  constexpr int kAppending = O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC | O_NONBLOCK;
+  file_ = traces::uninterrupted([&] { return ::open(path.c_str(), kAppending, 0644); });
   if (file_ < 0 && errno == ENXIO)
     return fail(ErrorKind::input, "nobody reads from this pipe", path, "start its reader");
   if (file_ < 0) return fail(ErrorKind::input, std::string("cannot be written: ") + std::strerror(errno), path);

@@ -13,6 +13,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "traces/files/uninterrupted.hpp"
 #include "traces/files/write_all.hpp"
 
 extern char** environ;
@@ -56,11 +57,9 @@ Result<pid_t> start(std::vector<std::string>& arguments, const posix_spawn_file_
 /// Whether it ended with status 0.
 Result<bool> wait_for(pid_t child, const std::string& program, const std::string& hint) {
   int status = 0;
-  int lost = 0;
-  while (lost == 0 && ::waitpid(child, &status, 0) < 0)
-    if (errno != EINTR) lost = errno;
+  const pid_t gone = traces::uninterrupted([&] { return ::waitpid(child, &status, 0); });
   exchange(child, 0);
-  if (lost != 0) return fail(ErrorKind::input, program + " was lost", {}, hint);
+  if (gone < 0) return fail(ErrorKind::input, program + " was lost", {}, hint);
   return WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
@@ -69,8 +68,7 @@ std::string read_all(int descriptor) {
   std::string text;
   std::array<char, 4096> part{};
   for (;;) {
-    const ssize_t n = ::read(descriptor, part.data(), part.size());
-    if (n < 0 && errno == EINTR) continue;
+    const ssize_t n = traces::uninterrupted([&] { return ::read(descriptor, part.data(), part.size()); });
     if (n <= 0) return text;
     text.append(part.data(), static_cast<std::size_t>(n));
   }

@@ -2,10 +2,10 @@
 """Lets system calls fail: every writing call of every command, one by one, and the reading calls of its inputs.
 
 ENOSPC that stays, EDQUOT once, EIO, EINTR and short writes for each call that writes; EIO, EINTR and short reads for
-each call that reads an input; EACCES, EMFILE and EINTR for each that opens one. After a short call the answer is the
-same as ever, and so it is after EINTR where foreshard repeats the call. After an error the command ends with a
-documented code and one error line that names the file, nothing is left behind, and what was under the output's name
-still is; or it goes on, and its answer is the same.
+each call that reads an input; EACCES, EMFILE and EINTR for each that opens one. After a short call and after EINTR the
+answer is the same as ever: foreshard repeats the call. After another error the
+command ends with a documented code and one error line that names the file, nothing is left behind, and what was under
+the output's name still is; or it goes on, and its answer is the same.
 """
 import harness
 import works
@@ -72,13 +72,12 @@ def judge(work, place, outcome, facts, what, former, whole, before):
         if left and not facts["call"].startswith(("unlink", "rmdir")):
             raise Failure(f"exit 0, left behind: {', '.join(left)}")
         return "the same answer"
-    if what == "short":
+    if what in ("short", "eintr"):
         raise Failure(f"{what} of {facts['call']} ends it: exit {outcome.status}: {harness.last_lines(outcome.err)}")
     try:
-        kind = after_an_error(work, place, outcome, former, whole, before, facts)
+        return after_an_error(work, place, outcome, former, whole, before, facts)
     except Failure as failure:
         raise Failure(f"{what} of {facts['call']}: {failure}") from None
-    return "not repeated: refused, and nothing left behind" if what == "eintr" else kind
 
 
 def count_reads(folder, work, calls):

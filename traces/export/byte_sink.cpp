@@ -11,6 +11,7 @@
 #include <cstring>
 #include <utility>
 
+#include "traces/files/uninterrupted.hpp"
 #include "traces/files/write_all.hpp"
 
 namespace foreshard::traces {
@@ -74,8 +75,7 @@ ByteSink::~ByteSink() = default;
 Result<ByteSink> ByteSink::to_file(const std::string& path, bool gzip) {
   auto state = std::make_unique<State>();
   state->path = path;
-  do state->file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-  while (state->file < 0 && errno == EINTR);
+  state->file = uninterrupted([&] { return ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666); });
   if (state->file < 0) return fail(ErrorKind::input, fmt::format("cannot be written: {}", std::strerror(errno)), path);
   // 16 + 15: a gzip header, whose time zlib leaves at 0.
   if (gzip && deflateInit2(&state->packer, Z_DEFAULT_COMPRESSION, Z_DEFLATED, 16 + 15, 8, Z_DEFAULT_STRATEGY) != Z_OK)

@@ -4,29 +4,29 @@
 
 #include <array>
 #include <cerrno>
-#include <fstream>
 #include <system_error>
 
 #include "core/base/units.hpp"
+#include "traces/files/read_file.hpp"
 
 namespace foreshard::traces {
 
 Result<std::string> read_text(const std::string& path, Bytes limit) {
-  std::ifstream file(path, std::ios::binary);
+  ReadFile file(path);
   if (!file)
     return fail(ErrorKind::input, fmt::format("cannot be opened: {}", std::generic_category().message(errno)), path);
   std::string text;
   std::array<char, 65536> piece{};
-  errno = 0;
-  while (file.read(piece.data(), piece.size()) || file.gcount() > 0) {
-    text.append(piece.data(), static_cast<std::size_t>(file.gcount()));
+  for (;;) {
+    const auto size = file.read(piece);
+    if (!size)
+      return fail(ErrorKind::input, fmt::format("cannot be read: {}", std::generic_category().message(errno)), path);
+    text.append(piece.data(), *size);
     if (text.size() > limit)
       return fail(ErrorKind::input, fmt::format("is larger than {}", format_bytes(limit)), path,
                   "is it the right file?");
+    if (*size < piece.size()) return text;
   }
-  if (file.bad() || errno != 0)
-    return fail(ErrorKind::input, fmt::format("cannot be read: {}", std::generic_category().message(errno)), path);
-  return text;
 }
 
 }  // namespace foreshard::traces

@@ -6,11 +6,11 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
-#include <fstream>
 #include <optional>
 #include <set>
 
 #include "core/base/suggest.hpp"
+#include "traces/files/read_file.hpp"
 
 namespace foreshard::traces {
 namespace {
@@ -191,23 +191,20 @@ Result<std::vector<StoredTensor>> parse_safetensors_header(const std::string& js
 Result<std::vector<StoredTensor>> read_safetensors_header(const std::string& path) {
   std::error_code error;
   const std::uintmax_t size = std::filesystem::file_size(path, error);
-  std::ifstream file(path, std::ios::binary);
+  ReadFile file(path);
   if (error || !file) return fail(ErrorKind::input, "cannot be opened", path);
-  std::array<unsigned char, 8> head{};
-  file.read(reinterpret_cast<char*>(head.data()), head.size());
-  if (file.gcount() != 8)
+  std::array<char, 8> head{};
+  if (file.read(head) != head.size())
     return fail(ErrorKind::input, "is too short for a safetensors file", path, "it begins with 8 bytes of length");
   std::uint64_t length = 0;
-  for (std::size_t i = 8; i-- > 0;) length = length << 8 | head[i];
+  for (std::size_t i = 8; i-- > 0;) length = length << 8 | static_cast<unsigned char>(head[i]);
   if (length > kLargestSafetensorsHeader)
     return fail(ErrorKind::input, fmt::format("the header's length is {} bytes, more than the format's 100 MB", length),
                 path, "is it a safetensors file?");
   if (length > size - 8)
     return fail(ErrorKind::input, fmt::format("the header of {} bytes is cut short at {}", length, size - 8), path);
   std::string json(length, '\0');
-  file.read(json.data(), static_cast<std::streamsize>(length));
-  if (static_cast<std::uint64_t>(file.gcount()) != length)
-    return fail(ErrorKind::input, "cannot be read to the end of its header", path);
+  if (file.read(json) != length) return fail(ErrorKind::input, "cannot be read to the end of its header", path);
   return parse_safetensors_header(json, size - 8 - length, path);
 }
 

@@ -8,12 +8,12 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <cstdio>
 #include <cstring>
 #include <string_view>
 #include <utility>
 
 #include "core/base/out_of_memory.hpp"
+#include "traces/files/read_file.hpp"
 
 namespace foreshard::traces {
 
@@ -23,10 +23,6 @@ constexpr std::size_t kStoredChunk = 256 * kKiB;
 /// What one xz decoder may take: the largest preset (-9) needs 65 MiB (xz(1), "Memory usage").
 constexpr std::uint64_t kXzMemory = 512 * kMiB;
 
-struct FileCloser {
-  void operator()(std::FILE* file) const { std::fclose(file); }
-};
-
 bool starts_with(std::span<const char> head, std::string_view magic) {
   return head.size() >= magic.size() && std::memcmp(head.data(), magic.data(), magic.size()) == 0;
 }
@@ -35,7 +31,7 @@ bool starts_with(std::span<const char> head, std::string_view magic) {
 
 struct ByteSource::State {
   std::string name;
-  std::unique_ptr<std::FILE, FileCloser> file;  // null: all bytes are in `stored` from the start
+  std::unique_ptr<ReadFile> file;  // null: all bytes are in `stored` from the start
   Bytes stored_bytes = 0;
   Packing packing = Packing::plain;
 
@@ -73,12 +69,10 @@ struct ByteSource::State {
 Result<void> ByteSource::State::refill() {
   if (begin < end || file_ended) return {};
   begin = 0;
-  end = std::fread(stored.data(), 1, stored.size(), file.get());
-  if (end < stored.size()) {
-    if (std::ferror(file.get()) != 0)
-      return fail(ErrorKind::input, fmt::format("cannot read: {}", std::strerror(errno)), place());
-    file_ended = true;
-  }
+  const auto read = file->read(stored);
+  end = read.value_or(0);
+  if (!read) return fail(ErrorKind::input, fmt::format("cannot read: {}", std::strerror(errno)), place());
+  file_ended = end < stored.size();
   return {};
 }
 
@@ -206,10 +200,10 @@ ByteSource::~ByteSource() = default;
 Result<ByteSource> ByteSource::open(const std::string& path) {
   auto state = std::make_unique<State>();
   state->name = path;
-  state->file.reset(std::fopen(path.c_str(), "rb"));
-  if (!state->file) return fail(ErrorKind::input, fmt::format("cannot open: {}", std::strerror(errno)), path);
+  state->file = std::make_unique<ReadFile>(path);
+  if (!*state->file) return fail(ErrorKind::input, fmt::format("cannot open: {}", std::strerror(errno)), path);
   struct stat info {};
-  if (fstat(fileno(state->file.get()), &info) == 0) {
+  if (fstat(state->file->descriptor(), &info) == 0) {
     if (S_ISDIR(info.st_mode)) return fail(ErrorKind::input, "this is a folder, a file is needed", path);
     if (S_ISREG(info.st_mode)) state->stored_bytes = static_cast<Bytes>(info.st_size);
   }

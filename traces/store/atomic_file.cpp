@@ -18,6 +18,8 @@
 #include <system_error>
 #include <utility>
 
+#include "traces/files/uninterrupted.hpp"
+
 namespace foreshard::traces {
 namespace {
 
@@ -37,9 +39,9 @@ std::string directory_of(const std::string& path) {
 
 /// fsync of a file or directory; false with errno set.
 bool make_durable(const std::string& path, int flags) {
-  const int file = ::open(path.c_str(), flags | O_CLOEXEC);
+  const int file = uninterrupted([&] { return ::open(path.c_str(), flags | O_CLOEXEC); });
   if (file < 0) return false;
-  const int code = ::fsync(file);
+  const int code = uninterrupted([&] { return ::fsync(file); });
   const int error = errno;
   ::close(file);
   errno = error;
@@ -146,7 +148,8 @@ Result<AtomicFile> AtomicFile::create(const std::string& path, bool replace) {
   for (int attempt = 0; attempt < 100; ++attempt) {
     std::string temporary = fmt::format("{}.partial-{}", real, random_letters());
     const std::size_t slot = take_slot(temporary, SlotState::file);
-    const int file = ::open(temporary.c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0666);
+    constexpr int kNew = O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC;
+    const int file = uninterrupted([&] { return ::open(temporary.c_str(), kNew, 0666); });
     if (file >= 0) {
       ::close(file);
       return AtomicFile(std::move(real), std::move(temporary), replace, slot);

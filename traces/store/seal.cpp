@@ -3,16 +3,18 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstdint>
-#include <cstdio>
 #include <filesystem>
-#include <memory>
+#include <span>
 #include <string_view>
 #include <system_error>
 #include <vector>
 
 #include "core/base/digest.hpp"
+#include "traces/files/read_file.hpp"
+#include "traces/files/write_all.hpp"
 
 namespace foreshard::traces {
 namespace {
@@ -21,23 +23,37 @@ constexpr std::string_view kMark = "foreshard contents ";
 constexpr std::size_t kPiece = 1 << 20;
 constexpr const char* kAnyway = "write it again, or read it as it is with --unverified";
 
-using File = std::unique_ptr<std::FILE, int (*)(std::FILE*)>;
-
 tl::unexpected<Error> unreadable(const std::string& path) {
   return fail(ErrorKind::input, "cannot be read: " + std::generic_category().message(errno), path);
 }
 
-/// Of the first `size` bytes.
-Result<std::string> digest(std::FILE* file, std::uint64_t size, const std::string& path) {
+struct Digested {
+  std::string digest;
+  std::string rest;  ///< the bytes behind those that it is of
+};
+
+/// Of all bytes but the last `rest`, or as many as there are.
+Result<Digested> digest(const std::string& path, std::size_t rest) {
+  ReadFile file(path);
+  std::error_code error;
+  std::uint64_t size = std::filesystem::file_size(path, error);
+  if (!file || error) return unreadable(path);
+  size -= std::min<std::uint64_t>(size, rest);
   Digest digest;
   std::vector<char> piece(kPiece);
   while (size > 0) {
-    const std::size_t wanted = std::min<std::uint64_t>(size, piece.size());
-    if (std::fread(piece.data(), 1, wanted, file) != wanted) return unreadable(path);
-    digest.add({piece.data(), wanted});
-    size -= wanted;
+    const std::span<char> wanted = std::span(piece).first(std::min<std::uint64_t>(size, piece.size()));
+    const auto read = file.read(wanted);
+    if (!read) return unreadable(path);
+    if (*read < wanted.size()) return fail(ErrorKind::input, "became shorter while it was read", path, kAnyway);
+    digest.add({wanted.data(), wanted.size()});
+    size -= wanted.size();
   }
-  return digest.text();
+  Digested out{digest.text(), std::string(rest, '\0')};
+  const auto read = file.read(out.rest);
+  if (!read) return unreadable(path);
+  out.rest.resize(*read);
+  return out;
 }
 
 std::string line_of(const std::string& digest) {
@@ -49,34 +65,21 @@ std::string line_of(const std::string& digest) {
 }  // namespace
 
 Result<void> seal(const std::string& path) {
-  const File file(std::fopen(path.c_str(), "r+b"), &std::fclose);
-  std::error_code error;
-  const std::uint64_t size = std::filesystem::file_size(path, error);
-  if (!file || error) return unreadable(path);
-  const auto contents = digest(file.get(), size, path);
+  const auto contents = digest(path, 0);
   FORESHARD_TRY(contents);
-  const std::string line = line_of(*contents);
-  // Between reading and writing C wants a seek.
-  if (std::fseek(file.get(), 0, SEEK_END) == 0 && std::fwrite(line.data(), 1, line.size(), file.get()) == line.size() &&
-      std::fflush(file.get()) == 0)
-    return {};
+  if (put_bytes(path, line_of(contents->digest), Put::behind)) return {};
   return fail(ErrorKind::input, "cannot be written: " + std::generic_category().message(errno), path,
               "the disk is full, or a size limit was reached");
 }
 
 Result<void> check_seal(const std::string& path) {
-  const File file(std::fopen(path.c_str(), "rb"), &std::fclose);
-  std::error_code error;
-  const std::uint64_t size = std::filesystem::file_size(path, error);
-  if (!file || error) return unreadable(path);
-  const auto contents = digest(file.get(), size - std::min<std::uint64_t>(size, kSealBytes), path);
+  const auto contents = digest(path, kSealBytes);
   FORESHARD_TRY(contents);
-  std::string line(kSealBytes, '\0');
-  line.resize(std::fread(line.data(), 1, line.size(), file.get()));
+  const std::string& line = contents->rest;
   if (!line.starts_with(kMark))
     return fail(ErrorKind::input, "has no checksum of its contents at its end: another program has changed it", path,
                 kAnyway);
-  if (line != line_of(*contents))
+  if (line != line_of(contents->digest))
     return fail(ErrorKind::input,
                 "its contents are not those that were written: the file is damaged, or another program has changed it",
                 path, kAnyway);
@@ -90,9 +93,9 @@ Result<void> check_beside(const std::string& path) {
   const std::filesystem::path real = std::filesystem::canonical(path, error);
   const std::string stem = error ? path : real.string();
   for (const char* suffix : {"-journal", "-wal"}) {
-    const File file(std::fopen((stem + suffix).c_str(), "rb"), &std::fclose);
-    const int first = file ? std::fgetc(file.get()) : EOF;
-    if (first != EOF && first != 0)
+    ReadFile file(stem + suffix);
+    std::array<char, 1> first{};
+    if (file && file.read(first) == 1 && first.front() != 0)
       return fail(ErrorKind::input,
                   fmt::format("another program has begun to change it: {} lies beside it", stem + suffix), path,
                   kAnyway);
