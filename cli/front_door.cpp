@@ -3,7 +3,6 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <nlohmann/json.hpp>
 #include <span>
 
@@ -13,7 +12,6 @@
 #include "cli/terminal/output.hpp"
 #include "cli/verbs/verbs.hpp"
 #include "core/base/suggest.hpp"
-#include "traces/store/store.hpp"
 #include "viz/serve/questioner.hpp"
 
 namespace foreshard::cli {
@@ -95,7 +93,7 @@ std::string description(const Verb& verb) {
 
 int run_verb(const Verb& verb, const std::vector<std::string>& arguments, Console& console) {
   OptionSet options(description(verb), "foreshard " + std::string(verb.name));
-  add_common_options(options, console.quiet);
+  add_common_options(options, console);
   const Action action = verb.add(options);
   if (const auto known = check_options(options, arguments); !known) return refuse(console, known.error());
   const Result<bool> parsed = options.parse({arguments.begin() + 1, arguments.end()});
@@ -105,7 +103,7 @@ int run_verb(const Verb& verb, const std::vector<std::string>& arguments, Consol
     return kDone;
   }
   if (const auto outputs = options.check_outputs(); !outputs) return refuse(console, outputs.error());
-  if (const char* unverified = std::getenv(traces::kUnverifiedVariable); unverified != nullptr && *unverified != '\0')
+  if (console.unverified)
     console.warn("stores are read as they are, changed or damaged (--unverified): no answer is sure");
   const Result<int> status = action(console);
   return status ? *status : refuse(console, status.error());

@@ -4,14 +4,12 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <cstdlib>
 #include <filesystem>
 #include <map>
 #include <stdexcept>
 #include <utility>
 
 #include "cli/options/options.hpp"
-#include "traces/store/store.hpp"
 
 namespace foreshard::cli {
 
@@ -264,12 +262,9 @@ std::vector<OptionFacts> OptionSet::options() const {
   return all;
 }
 
-void add_common_options(OptionSet& options, bool& quiet) {
-  options.add_flag("-q,--quiet", quiet, "no notes and no progress on stderr");
-  const auto read_as_they_are = [](bool set) {
-    if (set) ::setenv(traces::kUnverifiedVariable, "1", 1);  // of this process and those that it starts
-  };
-  options.add_flag("--unverified", read_as_they_are,
+void add_common_options(OptionSet& options, Console& console) {
+  options.add_flag("-q,--quiet", console.quiet, "no notes and no progress on stderr");
+  options.add_flag("--unverified", console.unverified,
                    "read stores as they are, also where they were changed or damaged");
 }
 

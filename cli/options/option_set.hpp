@@ -14,6 +14,7 @@
 #include <string_view>
 #include <vector>
 
+#include "cli/terminal/console.hpp"
 #include "core/base/error.hpp"
 
 namespace CLI {
@@ -130,7 +131,7 @@ class OptionSet {
 };
 
 /// -q and --unverified, which every verb has.
-void add_common_options(OptionSet& options, bool& quiet);
+void add_common_options(OptionSet& options, Console& console);
 
 /// Adds an option whose text `parse` reads; its Error becomes the parse's, with what and hint.
 template <class Value>

@@ -5,7 +5,7 @@
 namespace foreshard::cli {
 
 Result<Planned> read_planned(const SourceOptions& from, const SettingOptions& setting_options, Console& console) {
-  auto source = traces::read_source(from.source);
+  auto source = read_source(from, console);
   FORESHARD_TRY(source);
   for (const std::string& note : source->notes) console.note(note);
   const auto settings = setting_options.apply(source->settings);

@@ -69,6 +69,12 @@ void SourceOptions::add_to(OptionSet& set) {
       .suggest(sim::builtin_profile_names());
 }
 
+Result<traces::Source> read_source(const SourceOptions& options, const Console& console) {
+  traces::SourceRequest request = options.source;
+  request.store.unverified = console.unverified;
+  return traces::read_source(request);
+}
+
 bool is_profile_file(std::string_view machine) {
   return machine.find_first_of("./") != std::string_view::npos;
 }

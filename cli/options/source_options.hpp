@@ -21,6 +21,9 @@ struct SourceOptions {
   void add_lowering_to(OptionSet& set);
 };
 
+/// What SOURCE is.
+[[nodiscard]] Result<traces::Source> read_source(const SourceOptions& options, const Console& console);
+
 /// Whether --machine names a profile file; else it is a built-in profile's name.
 [[nodiscard]] bool is_profile_file(std::string_view machine);
 /// The profile's JSON.

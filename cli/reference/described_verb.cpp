@@ -1,13 +1,15 @@
 #include "cli/reference/described_verb.hpp"
 
+#include <iostream>
+
 namespace foreshard::cli {
 
 std::vector<DescribedVerb> described_verbs() {
   std::vector<DescribedVerb> all;
   for (const Verb& verb : verbs()) {
-    bool quiet = false;
+    Console nowhere{std::cout, std::cerr};  // nothing is written: options are bound to it
     OptionSet set("", "foreshard");
-    add_common_options(set, quiet);
+    add_common_options(set, nowhere);
     const Action action = verb.add(set);  // owns what the options are bound to
     DescribedVerb described{std::string(verb.name), std::string(verb.summary), {}, set.options()};
     described.examples.assign(std::begin(verb.examples), std::end(verb.examples));

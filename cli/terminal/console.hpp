@@ -18,6 +18,8 @@ struct Console {
   bool quiet = false;     ///< --quiet: no notes, no progress; errors and warnings stay
   bool terminal = false;  ///< err is a terminal: a progress bar may be drawn
   bool color = false;     ///< err is a terminal and NO_COLOR is not set
+  /// --unverified: stores are read as they are, which every answer rests on.
+  bool unverified = false;
 
   /// One line of news on err; nothing when quiet.
   void note(std::string_view text);

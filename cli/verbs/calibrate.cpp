@@ -38,8 +38,9 @@ struct CalibrateOptions {
 };
 
 /// A run store: gaps of the imported device ops, and the host factor where it has a workload.
-Result<sim::Measurements> read_store(const std::string& path, const sim::MachineProfile& base) {
-  const auto run = traces::read_run(path);
+Result<sim::Measurements> read_store(const std::string& path, const sim::MachineProfile& base,
+                                     traces::OpenOptions open) {
+  const auto run = traces::read_run(path, open);
   FORESHARD_TRY(run);
   if (run->info.kind == RunKind::planned)
     return fail(ErrorKind::input, "is a prediction, not a measurement", path, "give a store that import wrote");
@@ -64,9 +65,9 @@ Result<sim::Measurements> read_store(const std::string& path, const sim::Machine
 }
 
 Result<sim::Measurements> read_input(const std::string& path, const sim::MachineProfile& base,
-                                     const sim::ReadOptions& options) {
+                                     const sim::ReadOptions& options, traces::OpenOptions open) {
   auto read = [&]() -> Result<sim::Measurements> {
-    if (traces::is_store(path)) return read_store(path, base);
+    if (traces::is_store(path)) return read_store(path, base, open);
     const auto text = traces::read_text(path);
     FORESHARD_TRY(text);
     return sim::read_measurements(*text, path, options);
@@ -189,7 +190,7 @@ Result<int> calibrate_machine(CalibrateOptions& options, Console& console) {
   FORESHARD_TRY(transport);
   std::vector<sim::Measurements> inputs;
   for (const std::string& path : options.files) {
-    auto input = read_input(path, *base, {*transport});
+    auto input = read_input(path, *base, {*transport}, {console.unverified});
     FORESHARD_TRY(input);
     for (const sim::InputNote& note : input->notes)
       console.note(fmt::format("note: {}: {} ({} times)", path, note.text, note.count));

@@ -49,7 +49,7 @@ Result<int> compare(const CompareOptions& options, Console& console) {
   FORESHARD_TRY(take_step(options.step_b ? options.step_b : options.step, "--step-b", steps.b));
   std::array<Run, 2> runs;
   for (std::size_t i = 0; i < 2; ++i) {
-    auto run = traces::read_run(i == 0 ? options.a : options.b);
+    auto run = traces::read_run(i == 0 ? options.a : options.b, {console.unverified});
     FORESHARD_TRY(run);
     runs[i] = std::move(*run);
   }

@@ -48,11 +48,11 @@ struct Loaded {
   std::string no_workload;  ///< why there is none
 };
 
-Result<Loaded> load_store(const ExplainOptions& options) {
+Result<Loaded> load_store(const ExplainOptions& options, const Console& console) {
   if (!options.files.trace.empty() || !options.files.about.empty() || options.files.device)
     return fail(ErrorKind::usage, "--trace, --about and --device belong to a snapshot file", options.run,
                 "a run store has all of that in it: import it again with them");
-  auto run = traces::read_run(options.run);
+  auto run = traces::read_run(options.run, {console.unverified});
   FORESHARD_TRY(run);
   Loaded loaded{std::move(*run), nullptr, "the store holds no workload: import says why"};
   if (loaded.run.workload_json.empty()) return loaded;
@@ -171,7 +171,7 @@ Result<int> explain_run(ExplainOptions& options, Console& console) {
   auto run = store_or_newest(options.run, console);
   FORESHARD_TRY(run);
   options.run = std::move(*run);
-  auto loaded = traces::is_store(options.run) ? load_store(options) : load_snapshot(options, console);
+  auto loaded = traces::is_store(options.run) ? load_store(options, console) : load_snapshot(options, console);
   FORESHARD_TRY(loaded);
   if (options.time) return explain_its_time(options, *request, *loaded, console);
   auto stragglers = find_stragglers(loaded->run);

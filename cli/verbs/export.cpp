@@ -40,6 +40,7 @@ struct ExportOptions {
   std::string table;
   std::string collapse = "unit";
   bool force = false;
+  traces::OpenOptions open = {};
 };
 
 /// dot 2.43 takes 3 s for 302 nodes (a Llama 8B by units) and did not end within a minute for 790.
@@ -152,14 +153,14 @@ Result<int> export_graph(const ExportOptions& options, const Run& run, Console& 
 }
 
 /// Rows are written as they are read, so that a million are never in memory.
-Result<void> write_table(const std::string& store, std::string_view table, bool is_view, ByteSink& sink) {
+Result<void> write_table(const ExportOptions& options, std::string_view table, bool is_view, ByteSink& sink) {
   const traces::RowSink rows{[&](const std::vector<std::string>& names) { sink.write(csv_header(names)); },
                              [&](const std::vector<traces::QueryValue>& values) {
                                sink.write(csv_row(values));
                                return true;
                              }};
   const std::string sql = fmt::format("SELECT * FROM {}{}", table, is_view ? "" : " ORDER BY id");
-  FORESHARD_TRY(traces::query_rows(store, sql, {}, rows));
+  FORESHARD_TRY(traces::query_rows(options.run, sql, {}, rows, options.open));
   return {};
 }
 
@@ -174,7 +175,7 @@ Result<int> export_one_table(const ExportOptions& options, Console& console) {
                 suggestion(options.table, names));
   const bool is_view = static_cast<std::size_t>(found - names.begin()) >= tables;
   return write_out(options, console,
-                   [&](ByteSink& sink) { return write_table(options.run, options.table, is_view, sink); });
+                   [&](ByteSink& sink) { return write_table(options, options.table, is_view, sink); });
 }
 
 /// A file a table, all or none: each takes its name when the last is whole.
@@ -191,7 +192,7 @@ Result<int> export_tables(const ExportOptions& options, Console& console) {
   for (std::size_t i = 0; i < files.size(); ++i) {
     auto sink = ByteSink::to_file(files[i].temporary_path(), false);
     FORESHARD_TRY(sink);
-    FORESHARD_TRY(write_table(options.run, traces::tables()[i].name, false, *sink));
+    FORESHARD_TRY(write_table(options, traces::tables()[i].name, false, *sink));
     bytes += sink->written();
     FORESHARD_TRY(sink->finish());
   }
@@ -224,7 +225,8 @@ Result<int> run_export(ExportOptions& options, Console& console) {
   auto named = store_or_newest(options.run, console);
   FORESHARD_TRY(named);
   options.run = std::move(*named);
-  const auto run = traces::read_run(options.run);
+  options.open.unverified = console.unverified;
+  const auto run = traces::read_run(options.run, options.open);
   FORESHARD_TRY(run);
   if (options.format == "csv") return export_csv(options, console);
   if (options.format == "snapshot") return export_snapshot(options, *run, console);

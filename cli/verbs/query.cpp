@@ -119,14 +119,15 @@ class TableWriter {
 };
 
 template <class Writer>
-Result<int> write_answer(const QueryOptions& options, const std::string& sql, std::ostream& out) {
+Result<int> write_answer(const QueryOptions& options, const std::string& sql, Console& console) {
+  std::ostream& out = console.out;
   Writer writer(out);
   const traces::RowSink sink{[&](const std::vector<std::string>& names) { writer.columns(names); },
                              [&](const std::vector<traces::QueryValue>& values) {
                                writer.row(values);
                                return out.good();  // nobody reads on, or the disk is full
                              }};
-  FORESHARD_TRY(traces::query_rows(options.run, sql, {}, sink));
+  FORESHARD_TRY(traces::query_rows(options.run, sql, {}, sink, {console.unverified}));
   writer.end();
   return kDone;
 }
@@ -134,9 +135,9 @@ Result<int> write_answer(const QueryOptions& options, const std::string& sql, st
 Result<int> query(const QueryOptions& options, Console& console) {
   std::string sql = options.sql;
   if (sql == "-") sql.assign(std::istreambuf_iterator<char>(std::cin), {});
-  if (options.csv) return write_answer<CsvWriter>(options, sql, console.out);
-  if (options.json) return write_answer<JsonWriter>(options, sql, console.out);
-  return write_answer<TableWriter>(options, sql, console.out);
+  if (options.csv) return write_answer<CsvWriter>(options, sql, console);
+  if (options.json) return write_answer<JsonWriter>(options, sql, console);
+  return write_answer<TableWriter>(options, sql, console);
 }
 
 }  // namespace

@@ -69,7 +69,7 @@ Result<int> serve(ServeOptions& options, Console& console) {
     FORESHARD_TRY(newest);
     options.runs.push_back(std::move(*newest));
   }
-  viz::Content content(options.runs, options.theme, {}, reports());
+  viz::Content content(options.runs, options.theme, {}, reports(), {console.unverified});
   if (auto checked = content.check(options.wait); !checked) {
     if (!options.wait && checked.error().hint.empty()) checked.error().hint = "--wait waits for a run to be written";
     return tl::unexpected(checked.error());

@@ -216,7 +216,7 @@ Result<void> write_outputs(const SweepOptions& options, const SweepResult& resul
 
 Result<int> sweep(SweepOptions& options, Console& console) {
   FORESHARD_TRY(check_outputs(options));
-  const auto source = traces::read_source(options.source.source);
+  const auto source = read_source(options.source, console);
   FORESHARD_TRY(source);
   for (const std::string& note : source->notes) console.note(note);
   const auto machine = machine_for(options.source, *source, console);

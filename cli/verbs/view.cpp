@@ -86,7 +86,7 @@ Result<int> view_page(const ViewOptions& options, Console& console) {
   const auto window = window_request(options);
   FORESHARD_TRY(window);
   FORESHARD_TRY(may_write(options.output, options.force));
-  const auto run = traces::read_run(options.run);
+  const auto run = traces::read_run(options.run, {console.unverified});
   FORESHARD_TRY(run);
   const PageFile file{options.output, options.theme.value_or("auto"), options.force};
   const auto machine = options.no_remedies ? std::nullopt : std::optional(options.machine);
@@ -109,7 +109,7 @@ Result<int> view(ViewOptions& options, Console& console) {
   auto timeline = timeline_options(options);
   FORESHARD_TRY(timeline);
   FORESHARD_TRY(may_write(options.output, options.force));
-  const auto run = traces::read_run(options.run);
+  const auto run = traces::read_run(options.run, {console.unverified});
   FORESHARD_TRY(run);
   timeline->limit = run_answer(*run).capacity;
   auto svg = viz::draw_timeline(*run, *timeline);

@@ -58,6 +58,32 @@ TEST_CASE("query prints a table, JSON and comma-separated values") {
   CHECK(wrong.out.empty());
 }
 
+TEST_CASE("--unverified is of one command, and not of those after it") {
+  const TwoStores stores;
+  std::string bytes = test::file_bytes(stores.a);
+  bytes[bytes.size() - 2] = 'x';  // of the checksum
+  test::write_file(stores.a, bytes);
+  const std::vector<std::string> question{"query", stores.a, "SELECT 1", "--csv"};
+  std::vector<std::string> anyway = question;
+  anyway.push_back("--unverified");
+  CHECK(run_cli(question).status == 3);
+  const Answer read = run_cli(anyway);
+  CHECK(read.status == 0);
+  CHECK(read.err.find("no answer is sure") != std::string::npos);
+  const Answer after = run_cli(question);
+  CHECK(after.status == 3);
+  CHECK(after.err.find("no answer is sure") == std::string::npos);
+  for (const std::vector<std::string>& verb :
+       std::vector<std::vector<std::string>>{{"explain", stores.a},
+                                             {"compare", stores.a, stores.b},
+                                             {"export", stores.a, "--format", "csv", "--table", "run"}}) {
+    CHECK(run_cli(verb).err.find("those that were written") != std::string::npos);
+    std::vector<std::string> open = verb;
+    open.push_back("--unverified");
+    CHECK(run_cli(open).err.find("those that were written") == std::string::npos);
+  }
+}
+
 TEST_CASE("compare names the settings that differ, times and peaks") {
   const TwoStores stores;
   const json both = json::parse(run_cli({"compare", stores.a, stores.b, "--json"}).out);

@@ -5,16 +5,14 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <cstdio>
-#include <cstdlib>
-#include <fstream>
+#include <filesystem>
 #include <map>
-#include <memory>
 #include <set>
 #include <string>
 #include <string_view>
 #include <system_error>
 
+#include "traces/files/read_file.hpp"
 #include "traces/store/schema.hpp"
 #include "traces/store/seal.hpp"
 #include "traces/store/store.hpp"
@@ -34,27 +32,28 @@ std::uint64_t big_endian(std::string_view bytes) {
 }
 
 /// Whether the file is as long as its header says. SQLite itself reads a last page that is cut as zeros.
-bool whole(std::FILE* file, std::string_view header) {
+bool whole(const std::string& path, std::string_view header) {
   const std::uint64_t page_size = big_endian(header.substr(16, 2));
   const std::uint64_t expected = (page_size == 1 ? 65536 : page_size) * big_endian(header.substr(28, 4));
-  return std::fseek(file, 0, SEEK_END) == 0 && static_cast<std::uint64_t>(std::ftell(file)) >= expected;
+  std::error_code error;
+  const std::uintmax_t size = std::filesystem::file_size(path, error);
+  return !error && size >= expected;
 }
 
 Result<void> check_header(const std::string& path) {
-  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "rb"), &std::fclose);
+  ReadFile file(path);
   if (!file)
     return fail(ErrorKind::input, "cannot be opened: " + std::generic_category().message(errno), path,
                 "give the file that plan, run or import wrote with -o");
   std::array<char, kHeaderSize> bytes{};
-  const std::size_t size = std::fread(bytes.data(), 1, bytes.size(), file.get());
-  if (std::ferror(file.get()) != 0)
-    return fail(ErrorKind::input, "cannot be read: " + std::generic_category().message(errno), path);
-  if (size == 0) return fail(ErrorKind::input, "the file is empty", path, "write the store again");
-  const std::string_view header(bytes.data(), size);
+  const auto size = file.read(bytes);
+  if (!size) return fail(ErrorKind::input, "cannot be read: " + std::generic_category().message(errno), path);
+  if (*size == 0) return fail(ErrorKind::input, "the file is empty", path, "write the store again");
+  const std::string_view header(bytes.data(), *size);
   if (!kMagic.starts_with(header.substr(0, kMagic.size())))
     return fail(ErrorKind::input, "is not a run store: not a SQLite file", path,
                 "give the file that plan, run or import wrote with -o");
-  if (size < kHeaderSize || !whole(file.get(), header))
+  if (*size < kHeaderSize || !whole(path, header))
     return fail(ErrorKind::input, "the file is cut short", path, "write the store again");
   return {};
 }
@@ -123,9 +122,8 @@ Result<void> take_our_views(Connection& connection) {
   return connection.execute(ours);
 }
 
-Result<void> check_unchanged(const std::string& path, std::int64_t version) {
-  const char* unverified = std::getenv(kUnverifiedVariable);
-  if (unverified != nullptr && *unverified != '\0') return {};
+Result<void> check_unchanged(const std::string& path, std::int64_t version, OpenOptions options) {
+  if (options.unverified) return {};
   FORESHARD_TRY(check_beside(path));
   return version < kSealedSchemaVersion ? Result<void>() : check_seal(path);
 }
@@ -137,18 +135,17 @@ bool starts_as_store(std::string_view first_bytes) {
 }
 
 bool is_store(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
+  ReadFile file(path);
   std::array<char, kMagic.size()> head{};
-  file.read(head.data(), head.size());
-  return starts_as_store({head.data(), static_cast<std::size_t>(file.gcount())});
+  return starts_as_store({head.data(), file.read(head).value_or(0)});
 }
 
-Result<Connection> open_store(const std::string& path) {
+Result<Connection> open_store(const std::string& path, OpenOptions options) {
   FORESHARD_TRY(check_header(path));
   Result<Connection> connection = Connection::open(path, OpenMode::read);
   if (!connection) return connection;
   const Result<void> checked = check_identity(*connection)
-                                   .and_then([&](std::int64_t version) { return check_unchanged(path, version); })
+                                   .and_then([&](std::int64_t v) { return check_unchanged(path, v, options); })
                                    .and_then([&] { return check_tables(*connection); })
                                    .and_then([&] { return check_complete(*connection); })
                                    .and_then([&] { return take_our_views(*connection); });

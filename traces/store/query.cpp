@@ -139,9 +139,10 @@ Result<Statement> prepare_question(Connection& connection, std::string_view sql,
 
 }  // namespace
 
-Result<bool> query_rows(const std::string& path, std::string_view sql, const QueryLimits& limits, const RowSink& sink) {
+Result<bool> query_rows(const std::string& path, std::string_view sql, const QueryLimits& limits, const RowSink& sink,
+                        OpenOptions options) {
   std::string refused;
-  Result<Connection> connection = open_store(path);
+  Result<Connection> connection = open_store(path, options);
   FORESHARD_TRY(connection);
   limit(connection->handle(), limits);
   Result<Statement> statement = prepare_question(*connection, sql, refused);
@@ -167,14 +168,15 @@ Result<bool> query_rows(const std::string& path, std::string_view sql, const Que
   }
 }
 
-Result<QueryResult> query(const std::string& path, std::string_view sql, const QueryLimits& limits) {
+Result<QueryResult> query(const std::string& path, std::string_view sql, const QueryLimits& limits,
+                          OpenOptions options) {
   QueryResult out;
   const RowSink sink{[&](const std::vector<std::string>& names) { out.columns = names; },
                      [&](const std::vector<QueryValue>& values) {
                        out.rows.push_back(values);
                        return true;
                      }};
-  const Result<bool> truncated = query_rows(path, sql, limits, sink);
+  const Result<bool> truncated = query_rows(path, sql, limits, sink, options);
   FORESHARD_TRY(truncated);
   out.truncated = *truncated;
   return out;

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "core/base/error.hpp"
+#include "traces/store/open_options.hpp"
 
 namespace foreshard::traces {
 
@@ -45,9 +46,10 @@ struct RowSink {
 /// Errors: those of read_run for the file; usage for SQL that is wrong, more than one statement, or not a question, and
 /// for one that `limits.stop` ended.
 [[nodiscard]] Result<bool> query_rows(const std::string& path, std::string_view sql, const QueryLimits& limits,
-                                      const RowSink& sink);
+                                      const RowSink& sink, OpenOptions options = {});
 
 /// The same with all rows in memory.
-[[nodiscard]] Result<QueryResult> query(const std::string& path, std::string_view sql, const QueryLimits& limits = {});
+[[nodiscard]] Result<QueryResult> query(const std::string& path, std::string_view sql, const QueryLimits& limits = {},
+                                        OpenOptions options = {});
 
 }  // namespace foreshard::traces

@@ -159,9 +159,9 @@ RunRow load_info(Loader& loader) {
 
 }  // namespace
 
-Result<Run> read_run(const std::string& path) {
+Result<Run> read_run(const std::string& path, OpenOptions options) {
   const CheckContext context = reading(path);
-  Result<Connection> connection = open_store(path);
+  Result<Connection> connection = open_store(path, options);
   FORESHARD_TRY(connection);
   Loader loader(*connection);
   Run run;

@@ -46,8 +46,8 @@ This page is generated from `traces/store/tables.cpp` and `traces/store/views.cp
 * Times of a row do not decrease (`dur` is 0 or more), and allocator events follow each other; a store in which they do
   not is refused with its table and row, but by `query`.
 * The last 64 bytes, behind SQLite's pages, are a checksum of all others. A store is refused where it does not fit, or
-  where another SQLite client left a journal or a write-ahead log beside it; `--unverified`, or
-  `FORESHARD_UNVERIFIED=1`, reads it as it is. Stores of schema version 3 have no checksum and are read unchecked.
+  where another SQLite client left a journal or a write-ahead log beside it; `--unverified` reads it as
+  it is. Stores of schema version 3 have no checksum and are read unchecked.
 * A query can only read, with the functions of SQLite that compute values from values; rows are written as they come.
 )";
 

@@ -13,12 +13,9 @@
 
 #include "core/base/error.hpp"
 #include "core/run/run.hpp"
+#include "traces/store/open_options.hpp"
 
 namespace foreshard::traces {
-
-/// A store whose bytes are not those that were written, or beside which another SQLite client left a journal, is
-/// refused (seal.hpp), unless this variable of the environment is set: it is then read as it is.
-inline constexpr const char* kUnverifiedVariable = "FORESHARD_UNVERIFIED";
 
 struct WriteOptions {
   bool force = false;  ///< replace a file that is already there
@@ -33,7 +30,7 @@ struct WriteOptions {
 /// Reads a whole store, equal in every field to the run that was written. Refuses, as input errors,
 /// a file that is empty, not SQLite, of another program, of another schema version, cut short, without
 /// its completion mark, changed since it was written, or with values that no run can have.
-[[nodiscard]] Result<Run> read_run(const std::string& path);
+[[nodiscard]] Result<Run> read_run(const std::string& path, OpenOptions options = {});
 
 /// Whether a file that starts with these bytes is a SQLite file, as every store is; 15 bytes settle it.
 [[nodiscard]] bool starts_as_store(std::string_view first_bytes);

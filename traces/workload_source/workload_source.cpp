@@ -5,13 +5,12 @@
 #include <array>
 #include <cerrno>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <string_view>
 #include <system_error>
 
 #include "core/base/suggest.hpp"
 #include "core/models/presets.hpp"
+#include "traces/files/read_file.hpp"
 #include "traces/files/text_file.hpp"
 #include "traces/model_files/checkpoint_model.hpp"
 #include "traces/model_files/hf_config.hpp"
@@ -64,19 +63,20 @@ Result<Source> of_file(Result<ModelFile> file) {
 }
 
 /// With the reason that its import gave.
-tl::unexpected<Error> no_workload(const std::string& path) {
+tl::unexpected<Error> no_workload(const std::string& path, OpenOptions options) {
   std::string hint = "it was written without one; explain, view, compare and query take it";
-  const auto why = query(path, "SELECT text FROM import_stat WHERE name = 'no_workload'");
+  const auto why = query(path, "SELECT text FROM import_stat WHERE name = 'no_workload'", {}, options);
   if (why && !why->rows.empty())
     if (const auto* text = std::get_if<std::string>(&why->rows.front().front()))
       hint = *text + "; explain, view, compare and query take it";
   return fail(ErrorKind::input, "the run store holds no workload to plan from", path, std::move(hint));
 }
 
-Result<Source> from_store(const std::string& path) {
-  const auto rows = query(path, "SELECT json, (SELECT machine FROM run), (SELECT kind FROM run) FROM workload");
+Result<Source> from_store(const std::string& path, OpenOptions options) {
+  const auto rows =
+      query(path, "SELECT json, (SELECT machine FROM run), (SELECT kind FROM run) FROM workload", {}, options);
   FORESHARD_TRY(rows);
-  if (rows->rows.empty()) return no_workload(path);
+  if (rows->rows.empty()) return no_workload(path, options);
   const auto* kind = std::get_if<std::string>(&rows->rows.front()[2]);
   const bool executed = kind != nullptr && *kind == "executed";
   const auto* json = std::get_if<std::string>(&rows->rows.front().front());
@@ -139,15 +139,14 @@ bool is_other_object(const std::string& text) {
          text.find("\"format\"") == std::string::npos;
 }
 
-Result<Source> from_file(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
+Result<Source> from_file(const std::string& path, OpenOptions options) {
+  ReadFile file(path);
   if (!file) return missing(path);
   if (std::error_code error; !fs::is_regular_file(path, error))
     return fail(ErrorKind::input, "is a pipe or a device, a file is needed", path);
   std::array<char, 16> head{};
-  file.read(head.data(), head.size());
-  const std::string_view start(head.data(), static_cast<std::size_t>(file.gcount()));
-  if (starts_as_store(start)) return from_store(path);
+  const std::string_view start(head.data(), file.read(head).value_or(0));
+  if (starts_as_store(start)) return from_store(path, options);
   if (looks_like_safetensors(path, start)) return of_file(read_checkpoint(path));
   if (start.starts_with(kZip) || start.starts_with(kGguf))
     return fail(ErrorKind::usage, "is a checkpoint of another format", path,
@@ -178,7 +177,7 @@ Result<Source> read_unchanged(const SourceRequest& request) {
                                                                            : "--dropout"),
                 {}, "change the model's own file");
   std::error_code error;
-  return fs::is_directory(request.text, error) ? from_folder(request.text) : from_file(request.text);
+  return fs::is_directory(request.text, error) ? from_folder(request.text) : from_file(request.text, request.store);
 }
 
 /// The options that make another program of a model.

@@ -15,6 +15,7 @@
 #include "core/workload/workload.hpp"
 #include "sim/machine/profile.hpp"
 #include "sim/sweep/sweep.hpp"
+#include "traces/store/open_options.hpp"
 
 namespace foreshard::traces {
 
@@ -27,6 +28,7 @@ struct SourceRequest {
   std::optional<Lowering> lowering = {};     ///< whose program is wanted; none: the store's or file's, else PyTorch's
   std::vector<std::string> frozen = {};      ///< `--freeze`: ModelConfig::frozen
   LoraConfig lora = {};                      ///< `--lora`, `--lora-targets`
+  OpenOptions store = {};                    ///< how a run store is opened
 };
 
 struct Source {

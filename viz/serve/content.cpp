@@ -6,12 +6,12 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
-#include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 
 #include "core/base/json_io.hpp"
+#include "traces/files/read_file.hpp"
 #include "traces/store/store.hpp"
 #include "viz/pack/column_codec.hpp"
 #include "viz/scene/caption.hpp"
@@ -45,8 +45,9 @@ std::optional<Identity> identity(const std::string& path) {
 
 /// Progress files are lines of JSON objects (docs/serve.md); stores are SQLite's.
 bool is_progress(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  return file.get() == '{';
+  traces::ReadFile file(path);
+  std::array<char, 1> first{};
+  return file.read(first) == 1 && first.front() == '{';
 }
 
 }  // namespace
@@ -78,8 +79,9 @@ struct Content::File {
   std::shared_ptr<const Shown> shown;
 };
 
-Content::Content(std::vector<std::string> paths, std::string theme, ContentLimits limits, Reports reports)
-    : theme_(std::move(theme)), limits_(limits), reports_(std::move(reports)) {
+Content::Content(std::vector<std::string> paths, std::string theme, ContentLimits limits, Reports reports,
+                 traces::OpenOptions open)
+    : theme_(std::move(theme)), limits_(limits), reports_(std::move(reports)), open_(open) {
   for (std::string& path : paths) {
     files_.push_back(std::make_unique<File>());
     files_.back()->path = std::move(path);
@@ -106,7 +108,7 @@ Content::Store Content::shown(std::size_t at, bool fresh) {
   auto next = std::make_shared<Shown>();
   next->generation = file.generation + 1;
   next->identity = now.value_or(Identity{});
-  auto run = traces::read_run(file.path);
+  auto run = traces::read_run(file.path, open_);
   FORESHARD_TRY(run);
   next->run = std::move(*run);
   auto pack = Pack::make(next->run, {});
@@ -230,8 +232,8 @@ Answer Content::comparison_piece(const Asked& asked) {
 
 Answer Content::sql(std::size_t at, std::string_view question) const {
   if (is_progress(files_[at]->path)) return refuse(400, "a progress file answers no SQL");
-  auto answer =
-      ask(files_[at]->path, question, limits_.question, [this] { return stopped_.load(std::memory_order_relaxed); });
+  const auto stopped = [this] { return stopped_.load(std::memory_order_relaxed); };
+  auto answer = ask(files_[at]->path, question, limits_.question, stopped, open_);
   if (!answer) return refuse(400, answer.error().text());
   return {200, kJson, std::move(*answer)};
 }
@@ -244,10 +246,8 @@ Answer Content::progress(std::size_t at, std::uint64_t from) const {
   const bool restarted = from > bytes;
   if (restarted) from = 0;
   std::string text(std::min<std::uint64_t>(bytes - from, limits_.progress_bytes), '\0');
-  std::ifstream file(path, std::ios::binary);
-  file.seekg(static_cast<std::streamoff>(from));
-  file.read(text.data(), static_cast<std::streamsize>(text.size()));
-  text.resize(static_cast<std::size_t>(file.gcount()));
+  traces::ReadFile file(path);
+  text.resize(file.seek(from) ? file.read(text).value_or(0) : 0);
   // The last line may be half written; one that fills the whole answer will never be whole.
   const std::size_t end = text.rfind('\n');
   if (end != std::string::npos) text.resize(end + 1);

@@ -14,6 +14,7 @@
 
 #include "core/base/error.hpp"
 #include "core/run/run.hpp"
+#include "traces/store/open_options.hpp"
 #include "viz/pack/pack.hpp"
 #include "viz/pack/page.hpp"
 #include "viz/serve/live_page.hpp"
@@ -38,7 +39,8 @@ struct ContentLimits {
 class Content {
  public:
   /// A file is a store, a progress file (docs/serve.md), or not there yet: its page waits for it.
-  Content(std::vector<std::string> paths, std::string theme, ContentLimits limits = {}, Reports reports = {});
+  Content(std::vector<std::string> paths, std::string theme, ContentLimits limits = {}, Reports reports = {},
+          traces::OpenOptions open = {});
 
   /// Reads what is there. Errors: of a file that is neither a store nor progress; of one that is missing, unless
   /// `may_be_missing`.
@@ -71,6 +73,7 @@ class Content {
   std::string theme_;
   ContentLimits limits_;
   Reports reports_;
+  traces::OpenOptions open_;
   std::atomic<bool> stopped_{false};
 
  public:

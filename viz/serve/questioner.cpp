@@ -21,6 +21,7 @@
 #include <optional>
 
 #include "core/base/json_io.hpp"
+#include "traces/files/uninterrupted.hpp"
 #include "traces/files/write_all.hpp"
 #include "traces/store/query.hpp"
 
@@ -82,8 +83,7 @@ class Child {
   /// As waitpid() has it; once.
   int wait() {
     int status = 0;
-    if (process_ > 0)
-      while (::waitpid(process_, &status, 0) < 0 && errno == EINTR) continue;
+    if (process_ > 0) static_cast<void>(traces::uninterrupted([&] { return ::waitpid(process_, &status, 0); }));
     process_ = 0;
     return status;
   }
@@ -120,8 +120,7 @@ Result<std::string> read_answer(int pipe, const std::string& path, const Questio
     if (stopped() || Clock::now() > deadline) return took_too_long(path);
     pollfd waiting{pipe, POLLIN, 0};
     if (::poll(&waiting, 1, static_cast<int>(kBetweenLooks.count())) <= 0) continue;
-    const ssize_t n = ::read(pipe, part.data(), part.size());
-    if (n < 0 && errno == EINTR) continue;
+    const ssize_t n = traces::uninterrupted([&] { return ::read(pipe, part.data(), part.size()); });
     if (n <= 0) return text;
     text.append(part.data(), static_cast<std::size_t>(n));
     if (text.size() > 2 * limits.bytes + part.size()) return fail(ErrorKind::usage, "the answer is too long", path);
@@ -157,7 +156,8 @@ Json as_json(const traces::QueryValue& value) {
       value);
 }
 
-Result<std::string> answer(const std::string& path, std::string_view sql, const QuestionLimits& limits) {
+Result<std::string> answer(const std::string& path, std::string_view sql, const QuestionLimits& limits,
+                           traces::OpenOptions open) {
   std::string text;
   bool full = false;
   const traces::RowSink sink{[&](const std::vector<std::string>& names) {
@@ -175,8 +175,8 @@ Result<std::string> answer(const std::string& path, std::string_view sql, const 
                                return true;
                              }};
   const Clock::time_point deadline = Clock::now() + limits.time;
-  const auto truncated =
-      traces::query_rows(path, sql, {limits.rows, limits.bytes, kHeap, [&] { return Clock::now() > deadline; }}, sink);
+  const auto truncated = traces::query_rows(
+      path, sql, {limits.rows, limits.bytes, kHeap, [&] { return Clock::now() > deadline; }}, sink, open);
   FORESHARD_TRY(truncated);
   return text + (*truncated ? "],\"truncated\":true}" : "],\"truncated\":false}");
 }
@@ -185,8 +185,7 @@ std::string read_question() {
   std::string sql;
   std::array<char, 16 << 10> part{};
   while (sql.size() < kLongestQuestion) {
-    const ssize_t n = ::read(STDIN_FILENO, part.data(), part.size());
-    if (n < 0 && errno == EINTR) continue;
+    const ssize_t n = traces::uninterrupted([&] { return ::read(STDIN_FILENO, part.data(), part.size()); });
     if (n <= 0) break;
     sql.append(part.data(), static_cast<std::size_t>(n));
   }
@@ -196,7 +195,7 @@ std::string read_question() {
 }  // namespace
 
 Result<std::string> ask(const std::string& path, std::string_view sql, const QuestionLimits& limits,
-                        const std::function<bool()>& stopped) {
+                        const std::function<bool()>& stopped, traces::OpenOptions open) {
   Descriptor question(::memfd_create("question", MFD_CLOEXEC));
   if (question.number() < 0 || !traces::write_all(question.number(), sql) ||
       ::lseek(question.number(), 0, SEEK_SET) != 0)
@@ -204,9 +203,10 @@ Result<std::string> ask(const std::string& path, std::string_view sql, const Que
   std::array<int, 2> ends{};
   if (::pipe2(ends.data(), O_CLOEXEC) != 0) return failed(path, "pipe2");
   Descriptor reading(ends[0]), writing(ends[1]);
-  const auto process = start({"/proc/self/exe", std::string(kQuestionVerb), path, std::to_string(limits.rows),
-                              std::to_string(limits.bytes), std::to_string(limits.time.count())},
-                             question.number(), writing.number());
+  const auto process = start(
+      {"/proc/self/exe", std::string(kQuestionVerb), path, std::to_string(limits.rows), std::to_string(limits.bytes),
+       std::to_string(limits.time.count()), std::to_string(open.unverified ? 1 : 0)},
+      question.number(), writing.number());
   if (!process) return failed(path, "posix_spawn");
   Child child(*process);
   writing.close();
@@ -224,7 +224,7 @@ Result<std::string> ask(const std::string& path, std::string_view sql, const Que
 }
 
 int answer_question(std::span<const std::string> arguments) {
-  std::array<std::uint32_t, 3> numbers{};
+  std::array<std::uint32_t, 4> numbers{};
   if (arguments.size() != 1 + numbers.size()) return static_cast<int>(ErrorKind::usage);
   for (std::size_t i = 0; i < numbers.size(); ++i) {
     const std::string& text = arguments[i + 1];
@@ -236,7 +236,7 @@ int answer_question(std::span<const std::string> arguments) {
   std::set_new_handler(nullptr);  // what does not fit is an answer here
   Result<std::string> text = std::string();
   try {
-    text = answer(arguments[0], read_question(), limits);
+    text = answer(arguments[0], read_question(), limits, {numbers[3] != 0});
   } catch (const std::bad_alloc&) {
     text = fail(ErrorKind::usage, "the question needs more memory than it may have", arguments[0], "narrow the query");
   }

@@ -12,6 +12,7 @@
 #include <string_view>
 
 #include "core/base/error.hpp"
+#include "traces/store/open_options.hpp"
 
 namespace foreshard::viz {
 
@@ -27,7 +28,7 @@ struct QuestionLimits {
 /// all the time; where it is true the process is ended. Errors: those of traces::query(), and usage for a question that
 /// took too long, too much memory, or its process with it.
 [[nodiscard]] Result<std::string> ask(const std::string& path, std::string_view sql, const QuestionLimits& limits,
-                                      const std::function<bool()>& stopped);
+                                      const std::function<bool()>& stopped, traces::OpenOptions open = {});
 
 /// What that process does. `arguments`: those behind kQuestionVerb. Limits itself (memory, processor, files, cores),
 /// reads the SQL from standard input and writes the answer, or why there is none, to standard output. Returns the

@@ -49,6 +49,19 @@ std::vector<int> children() {
 
 }  // namespace
 
+TEST_CASE("a store that was changed is shown and asked only where stores are read as they are") {
+  const foreshard::test::TemporaryFolder folder;
+  std::string bytes = foreshard::test::file_bytes(stored_run());
+  bytes[bytes.size() - 2] = 'x';  // of the checksum
+  const std::string changed = folder.write("changed.db", bytes);
+  Content strict({changed}, "auto");
+  CHECK(ask(strict, "/").status == 500);
+  CHECK(ask(strict, "/run/0/sql", "SELECT 1").status == 400);
+  Content lenient({changed}, "auto", {}, {}, {.unverified = true});
+  CHECK(ask(lenient, "/").status == 200);
+  CHECK(ask(lenient, "/run/0/sql", "SELECT 1").status == 200);
+}
+
 TEST_CASE("the page asks for its pieces here, and gets those of the pack") {
   Content content({stored_run()}, "dark");
   REQUIRE(content.check(false));
