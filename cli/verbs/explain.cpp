@@ -10,6 +10,7 @@
 #include "cli/options/option_set.hpp"
 #include "cli/options/options.hpp"
 #include "cli/reports/fingerprint.hpp"
+#include "cli/reports/no_remedies.hpp"
 #include "cli/reports/straggler_report.hpp"
 #include "cli/terminal/version.hpp"
 #include "cli/verbs/explain_remedies.hpp"
@@ -108,7 +109,7 @@ Result<ExplainRequest> request_of(const ExplainOptions& options) {
 
 Result<void> simulate(const ExplainOptions& options, const Loaded& loaded, Console& console, ExplainReport& report) {
   if (options.no_remedies)
-    report.no_remedies = "--no-remedies";
+    report.no_remedies = kNoRemedies;
   else if (!loaded.workload)
     report.no_remedies = loaded.no_workload;
   else
@@ -143,7 +144,7 @@ Result<int> explain_its_time(const ExplainOptions& options, const ExplainRequest
   wanted.force = options.force;
   if (options.no_remedies) {
     wanted.workload = nullptr;
-    wanted.no_remedies = "--no-remedies";
+    wanted.no_remedies = kNoRemedies;
   }
   return explain_time_of(wanted, console);
 }
@@ -215,7 +216,7 @@ Action add_explain(OptionSet& set) {
   set.add_option("--blocks", options->blocks, "largest blocks that --json names at each moment; default 10")
       .type_name("N");
   set.add_option("--series", options->series, "points of the gap over time in --json; default 200").type_name("N");
-  set.add_flag("--no-remedies", options->no_remedies, "only explain, simulate nothing");
+  set.add_flag(kNoRemedies, options->no_remedies, "only explain, simulate nothing");
   set.add_flag("--time", options->time, "explain the step's time instead of its memory");
   set.add_flag("--detail", options->detail, "with --time: phases, the longest intervals, the critical path, the host");
   set.add_option("-o,--output", options->picture, "with --time: the critical path as a picture, too")

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/options/options.hpp"
+#include "cli/reports/no_remedies.hpp"
 #include "cli/reports/run_answer.hpp"
 #include "cli/reports/straggler_report.hpp"
 #include "cli/reports/time_report.hpp"
@@ -54,7 +55,7 @@ Json explanation_json(const Run& run, const std::string& name, const ExtraOption
   if (options.machine)
     simulate(run, name, *options.machine, console, report);
   else
-    report.no_remedies = "--no-remedies";
+    report.no_remedies = kNoRemedies;
   return explain_json(report, kNoSeries);
 }
 
@@ -67,7 +68,7 @@ Json time_explanation_json(const Run& run, const std::string& name, const ExtraO
   if (!options.step) report.reported = step_time(run);
   std::shared_ptr<const Workload> planned;
   if (!options.machine) {
-    report.no_remedies = "--no-remedies";
+    report.no_remedies = kNoRemedies;
   } else if (const auto workload = workload_of(run, name); !workload) {
     report.no_remedies = workload.error().what;
   } else {

@@ -10,6 +10,7 @@
 #include "cli/options/option_set.hpp"
 #include "cli/options/options.hpp"
 #include "cli/options/source_options.hpp"
+#include "cli/reports/no_remedies.hpp"
 #include "cli/reports/run_answer.hpp"
 #include "cli/terminal/child_process.hpp"
 #include "cli/verbs/page_output.hpp"
@@ -148,7 +149,7 @@ Action add_view(OptionSet& set) {
                  "of a page: profile that remedies are simulated on; default: the run's, or h200")
       .type_name("NAME|FILE")
       .suggest(sim::builtin_profile_names());
-  set.add_flag("--no-remedies", options->no_remedies, "of a page: explain memory, but simulate no remedies");
+  set.add_flag(kNoRemedies, options->no_remedies, "of a page: explain memory, but simulate no remedies");
   set.add_flag("--force", options->force, "write over an existing file");
   return [options](Console& console) { return view(*options, console); };
 }

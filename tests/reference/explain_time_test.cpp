@@ -97,6 +97,24 @@ TEST_CASE("the parts of every reference run's steps add up", "[explain_time]") {
   check_recordings(*folder);
 }
 
+/// cli/reports/time_answer.cpp, kSlowed: a profiled step is one without the profiler, or clearly not.
+TEST_CASE("no reference run's profiler slows its step by about five in a hundred", "[explain_time]") {
+  const auto folder = test::truth_folder("runs");
+  if (!folder) FORESHARD_SKIP(test::kNoTruth);
+  std::size_t alike = 0, slowed = 0;
+  for (const std::string& stem : recordings(*folder)) {
+    const Run run = import_stem(stem).run;
+    const auto e = explain_time(run);
+    if (!e || !run.measured || run.measured->cycle > 1 || run.measured->steady_ms() <= 0) continue;
+    const double times = e->length().ms() / run.measured->steady_ms();
+    INFO(stem << " " << times);
+    CHECK((times < 1.04 || times > 1.10));
+    ++(times < 1.05 ? alike : slowed);
+  }
+  CHECK(alike > 0);
+  CHECK(slowed > 0);
+}
+
 /// Of all eight ranks, the fifth slowed down on purpose.
 TEST_CASE("the slow rank of w8_l1b_slow is what the others' steps lose their time to", "[explain_time]") {
   const auto folder = test::truth_folder("runs");
