@@ -115,9 +115,10 @@ Json as_json(const ImportOptions& options, const traces::Imported& imported) {
 /// Those that the recording calls by another number: "step 0 of the trace (ProfilerStep#3), …"; empty: none.
 std::string named_steps(const Run& run) {
   std::string text;
+  const StepTitles titles(run);
   for (const StepRecord& step : run.steps)
-    if (!recorded_name(run, step).empty())
-      text += (text.empty() ? "" : ", ") + step_title(run, step.recording, step.index);
+    if (!titles.recorded_name(step).empty())
+      text += (text.empty() ? "" : ", ") + titles.title(step.recording, step.index);
   return text;
 }
 

@@ -62,7 +62,8 @@ Json explanation_json(const Run& run, const std::string& name, const ExtraOption
 /// What `explain --time --json` says of the step that a report is of, or of the one asked for; and under "other_steps"
 /// the parts of the others. Null where the run recorded no device ops.
 Json time_explanation_json(const Run& run, const std::string& name, const ExtraOptions& options, Console& console) {
-  const auto time = explain_time(run, options.step);
+  const TimeExplainer explainer(run);
+  const auto time = explainer.explain(options.step);
   if (!time) return nullptr;
   TimeReport report{name, run, *time, critical_path(run, *time), {}, {}, {}};
   if (!options.step) report.reported = step_time(run);
@@ -82,9 +83,10 @@ Json time_explanation_json(const Run& run, const std::string& name, const ExtraO
   for (const IdleCause cause : kEnumValues<IdleCause>)
     json["colours"][std::string(foreshard::name(cause))] = viz::cause_colour(cause);
   json["other_steps"] = Json::array();
-  for (const StepRecord& step : run.steps) {
+  for (std::size_t i = 0; i < run.steps.size(); ++i) {
+    const StepRecord& step = run.steps[i];
     if (step.recording != time->recording || step.index == time->step) continue;
-    const auto other = explain_time(run, step.index);
+    const auto other = explainer.explain_at(i);
     if (!other) continue;
     json["other_steps"].push_back({{"step", step.index}, {"parts", parts_json(run, *other)}});
   }

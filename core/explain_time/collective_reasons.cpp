@@ -13,43 +13,36 @@ bool communicates(const DeviceOpRecord& op) {
 
 }  // namespace
 
-CollectiveReasons::CollectiveReasons(const Run& run, const StepRecord& step, const OpWaits& waits,
-                                     const HostActivity& host)
-    : run_(run), step_(step), waits_(waits), host_(host) {
-  find_first_gathers();
-  find_last_reductions();
+CollectiveReasons::CollectiveReasons(const RunFacts& facts, const StepRecord& step)
+    : run_(facts.run), step_(step), waits_(facts.waits), host_(facts.of.at(step.recording).host) {
+  find_first_gathers(facts.issues);
+  find_last_reductions(facts.issues);
 }
 
 /// The root's, for which root_pre_forward lets the gather streams wait for all that was issued before, and which the
 /// first kernel needs; and the first unit's behind it, which only the root's own ops can hide. Of each forward.
-void CollectiveReasons::find_first_gathers() {
-  std::vector<std::size_t> gathers;
-  for (std::size_t i = 0; i < run_.device_ops.size(); ++i)
-    if (communicates(run_.device_ops[i]) && run_.device_ops[i].collective == CollectiveKind::all_gather)
-      gathers.push_back(i);
+void CollectiveReasons::find_first_gathers(const IssueOrder& issues) {
   const auto find_between = [&](Nanoseconds from, Nanoseconds to) {
     std::size_t found = 0;
-    for (const std::size_t i : gathers) {
+    for (const std::size_t i : issues.issued(from, to)) {
       const DeviceOpRecord& op = run_.device_ops[i];
-      if (op.issue < from || op.issue >= to) continue;
+      if (!communicates(op) || op.collective != CollectiveKind::all_gather) continue;
       first_gathers_.insert(i);
       if (op.unit != kRootUnit || ++found == 2) return;
     }
   };
-  for (const PhaseRecord& phase : run_.phases)
-    if (phase.recording == step_.recording && phase.step == step_.index && phase.name == "forward")
-      find_between(phase.start, phase.end);
+  for (const auto& [from, to] : host_.forwards(step_.index)) find_between(from, to);
   if (first_gathers_.empty()) find_between(step_.start, step_.end);
 }
 
 /// The last one, and those before it that only FSDP2's own kernels follow: units whose inputs need no gradient are
 /// reduced together, behind all of backward (root_post_backward_callback).
-void CollectiveReasons::find_last_reductions() {
-  for (std::size_t i = run_.device_ops.size(); i-- > 0;) {
-    const DeviceOpRecord& op = run_.device_ops[i];
-    if (op.issue < step_.start || op.issue >= step_.end) continue;
+void CollectiveReasons::find_last_reductions(const IssueOrder& issues) {
+  const std::vector<std::size_t> ops = issues.issued(step_.start, step_.end);
+  for (auto it = ops.rbegin(); it != ops.rend(); ++it) {
+    const DeviceOpRecord& op = run_.device_ops[*it];
     if (communicates(op)) {
-      if (reduces_gradients(op)) last_reductions_.insert(i);
+      if (reduces_gradients(op)) last_reductions_.insert(*it);
     } else if (op.stream == kComputeStream && !last_reductions_.empty() &&
                !run_.labels.text(host_.range_at(op.issue)).starts_with("FSDP::")) {
       return;

@@ -4,8 +4,7 @@
 #include <cstddef>
 #include <set>
 
-#include "core/explain_time/host_activity.hpp"
-#include "core/explain_time/op_waits.hpp"
+#include "core/explain_time/run_facts.hpp"
 #include "core/explain_time/time_explanation.hpp"
 
 namespace foreshard::explain_time_detail {
@@ -19,7 +18,7 @@ struct Reason {
 /// Of the collectives of one step.
 class CollectiveReasons {
  public:
-  CollectiveReasons(const Run& run, const StepRecord& step, const OpWaits& waits, const HostActivity& host);
+  CollectiveReasons(const RunFacts& facts, const StepRecord& step);
 
   /// Of a collective.
   [[nodiscard]] Reason of(std::size_t collective) const;
@@ -27,8 +26,8 @@ class CollectiveReasons {
   [[nodiscard]] std::size_t collective_before(std::size_t op) const;
 
  private:
-  void find_first_gathers();
-  void find_last_reductions();
+  void find_first_gathers(const IssueOrder& issues);
+  void find_last_reductions(const IssueOrder& issues);
   [[nodiscard]] bool reduces_gradients(const DeviceOpRecord& op) const;
   [[nodiscard]] Reason behind_compute(const DeviceOpRecord& collective, std::size_t source) const;
 

@@ -1,15 +1,11 @@
 #include <algorithm>
 #include <iterator>
 
-#include "core/explain_time/collective_delays.hpp"
 #include "core/explain_time/collective_reasons.hpp"
-#include "core/explain_time/host_activity.hpp"
-#include "core/explain_time/op_waits.hpp"
+#include "core/explain_time/run_facts.hpp"
 #include "core/explain_time/time_explanation.hpp"
 #include "core/run/steady_step.hpp"
 #include "core/timeline/check_times.hpp"
-#include "core/timeline/kernel_contention.hpp"
-#include "core/timeline/places.hpp"
 
 namespace foreshard {
 namespace {
@@ -21,13 +17,14 @@ constexpr int kMaxLinks = 1'000;
 
 class Explainer {
  public:
-  Explainer(const Run& run, const StepRecord& step, const DeviceSpan& span)
-      : run_(run),
-        places_(run, step.recording, range_kinds(run)),
-        host_(run, step.recording),
-        waits_(run),
-        delays_(run),
-        reasons_(run, step, waits_, host_) {
+  Explainer(const RunFacts& facts, const StepRecord& step, const DeviceSpan& span)
+      : facts_(facts),
+        run_(facts.run),
+        places_(facts.of.at(step.recording).places),
+        host_(facts.of.at(step.recording).host),
+        waits_(facts.waits),
+        delays_(facts.delays),
+        reasons_(facts, step) {
     out_.recording = step.recording;
     out_.step = step.index;
     out_.begin = span.begin;
@@ -35,9 +32,8 @@ class Explainer {
   }
 
   TimeExplanation explain() {
-    const std::vector<std::size_t> ops = compute_ops();
     Nanoseconds at = out_.begin;
-    for (const std::size_t op : ops) {
+    for (const std::size_t op : facts_.compute_ops(out_.begin, out_.end)) {
       const DeviceOpRecord& record = op_at(op);
       gap(op, at, std::max(at, record.start));
       at = std::max(at, std::min(record.end, out_.end));
@@ -56,32 +52,16 @@ class Explainer {
     return op.stream == kComputeStream && op.kind != DeviceOpRecord::Kind::collective;
   }
 
-  /// Those with time in the step, by start.
-  [[nodiscard]] std::vector<std::size_t> compute_ops() const {
-    std::vector<std::size_t> ops;
-    for (std::size_t i = 0; i < run_.device_ops.size(); ++i)
-      if (const DeviceOpRecord& op = op_at(i);
-          computes(op) && op.start < out_.end && op.end > std::max(op.start, out_.begin))
-        ops.push_back(i);
-    std::stable_sort(ops.begin(), ops.end(),
-                     [this](std::size_t a, std::size_t b) { return op_at(a).start < op_at(b).start; });
-    return ops;
-  }
-
   void add_communication() {
-    Spans collectives;
-    for (const DeviceOpRecord& op : run_.device_ops)
-      if (op.kind == DeviceOpRecord::Kind::collective && op.end > op.start) collectives.emplace_back(op.start, op.end);
-    collectives = united(std::move(collectives));
-    out_.communication = length(within(collectives, out_.begin, out_.end));
+    out_.communication = length(within(facts_.collectives, out_.begin, out_.end));
     for (IdlePart& part : out_.parts) {
-      part.exposed = length(within(collectives, part.start, part.end));
+      part.exposed = length(within(facts_.collectives, part.start, part.end));
       out_.exposed_communication += part.exposed;
     }
   }
 
   void add_kernel_contention() {
-    KernelContention found = kernel_contention(run_, places_, out_.begin, out_.end);
+    KernelContention found = facts_.contentions.in(places_, out_.begin, out_.end);
     for (const auto& [phase, time] : found.of_phase) out_.kernel_contention += time;
     out_.contention_of_phase = std::move(found.of_phase);
     out_.kernel_contention_unknown = found.unknown;
@@ -109,7 +89,7 @@ class Explainer {
     Nanoseconds until = to;
     std::size_t at = next;
     std::size_t serves = kNoDeviceOp;  // the collective that the op at hand is a piece of
-    if (at == kNoDeviceOp && (at = last_collective(from, to)) != kNoDeviceOp) {
+    if (at == kNoDeviceOp && (at = facts_.last_collective(from, to)) != kNoDeviceOp) {
       serves = at;
       idle(IdleCause::launch, op_at(at).end, to, at);
       until = waited(at, serves, from, op_at(at).end);
@@ -143,17 +123,6 @@ class Explainer {
     idle(in_order && to - from <= kKernelGap ? IdleCause::kernel_gap : IdleCause::launch, from, to, op, wait.source);
   }
   [[nodiscard]] bool collective(std::size_t op) const { return op_at(op).kind == DeviceOpRecord::Kind::collective; }
-
-  /// Of the compute stream, in [from, to): the last to end.
-  [[nodiscard]] std::size_t last_collective(Nanoseconds from, Nanoseconds to) const {
-    std::size_t last = kNoDeviceOp;
-    for (std::size_t i = 0; i < run_.device_ops.size(); ++i) {
-      const DeviceOpRecord& op = op_at(i);
-      if (op.stream != kComputeStream || !collective(i) || op.end <= from || op.end > to) continue;
-      if (last == kNoDeviceOp || op.end > op_at(last).end) last = i;
-    }
-    return last;
-  }
 
   /// The part of `op`'s run in [from, to), which is waited for; returns where it begins.
   Nanoseconds waited(std::size_t op, std::size_t serves, Nanoseconds from, Nanoseconds to) {
@@ -200,9 +169,10 @@ class Explainer {
   void idle(IdleCause cause, Nanoseconds start, Nanoseconds end, std::size_t op, std::size_t behind = kNoDeviceOp,
             LabelId host = {}, std::string phase = {}) {
     if (end <= start) return;
-    IdlePart part{start, end, cause, out_.gaps.size(), op, behind, host, {}, {}, {}, {}};
+    IdlePart part{start, end, cause, out_.gaps.size(), op, behind, host, {}, {}, {}, {}, {}};
     part.phase = is_host(cause) ? std::move(phase) : phase_;
     if (op != kNoDeviceOp) part.unit = places_.unit(op_at(op));
+    if (op != kNoDeviceOp && cause == IdleCause::prefetch) part.issued_in = places_.phase(op_at(op));
     out_.parts.push_back(std::move(part));
   }
 
@@ -222,23 +192,19 @@ class Explainer {
     std::move(joined.begin(), joined.end(), std::back_inserter(out_.parts));
   }
 
+  const RunFacts& facts_;
   const Run& run_;
-  Places places_;
-  HostActivity host_;
-  OpWaits waits_;
-  CollectiveDelays delays_;
+  const Places& places_;
+  const HostActivity& host_;
+  const OpWaits& waits_;
+  const CollectiveDelays& delays_;
   CollectiveReasons reasons_;
   std::string phase_;  // of the gap at hand
   TimeExplanation out_;
 };
 
-}  // namespace
-
-Result<TimeExplanation> explain_time(const Run& run, const std::optional<std::int32_t>& wanted) {
-  FORESHARD_TRY(check_times(run));
-  const StepRecord* step = timed_step(run, wanted);
-  const auto span = step == nullptr ? std::nullopt : device_span(run, *step);
-  if (span && !run.device_ops.empty()) return Explainer(run, *step, *span).explain();
+/// Why there is no time to explain.
+tl::unexpected<Error> no_time(const Run& run, const std::optional<std::int32_t>& wanted) {
   std::string list;
   for (const StepRecord& record : run.steps)
     if (record.device_end) list += (list.empty() ? "" : ", ") + std::to_string(record.index);
@@ -253,6 +219,30 @@ Result<TimeExplanation> explain_time(const Run& run, const std::optional<std::in
                       run.info.name, "explain it without --time: it ran out of memory, or deadlocks");
   return fail(ErrorKind::usage, wanted ? "it has no step " + std::to_string(*wanted) + " on the GPU" : "no step ended",
               run.info.name, "it has " + list);
+}
+
+}  // namespace
+
+TimeExplainer::TimeExplainer(const Run& run) : run_(run), times_(check_times(run)) {
+  if (times_ && !run.device_ops.empty()) facts_ = std::make_unique<RunFacts>(run);
+}
+TimeExplainer::TimeExplainer(TimeExplainer&&) noexcept = default;
+TimeExplainer::~TimeExplainer() = default;
+
+std::optional<TimeExplanation> TimeExplainer::explain_at(std::size_t place) const {
+  if (facts_ == nullptr || !facts_->spans[place]) return std::nullopt;
+  return Explainer(*facts_, run_.steps[place], *facts_->spans[place]).explain();
+}
+
+Result<TimeExplanation> TimeExplainer::explain(const std::optional<std::int32_t>& step) const {
+  FORESHARD_TRY(times_);
+  if (const StepRecord* record = timed_step(run_, step); record != nullptr)
+    if (auto explained = explain_at(static_cast<std::size_t>(record - run_.steps.data()))) return std::move(*explained);
+  return no_time(run_, step);
+}
+
+Result<TimeExplanation> explain_time(const Run& run, const std::optional<std::int32_t>& step) {
+  return TimeExplainer(run).explain(step);
 }
 
 }  // namespace foreshard

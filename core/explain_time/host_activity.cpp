@@ -1,8 +1,8 @@
 #include "core/explain_time/host_activity.hpp"
 
 #include <algorithm>
+#include <iterator>
 
-#include "core/explain_time/phase_times.hpp"
 #include "core/timeline/allocator_waits.hpp"
 
 namespace foreshard::explain_time_detail {
@@ -17,13 +17,15 @@ bool synchronizes(std::string_view call) {
 
 }  // namespace
 
-HostActivity::HostActivity(const Run& run, Recording recording)
-    : run_(run), recording_(recording), allocator_(allocator_waits(run, recording)) {
+HostActivity::HostActivity(const Run& run, Recording recording) : allocator_(allocator_waits(run, recording)) {
   for (const PhaseRecord& phase : run.phases) {
     if (phase.recording != recording) continue;
     phase_ends_.push_back(phase.start);
     phase_ends_.push_back(phase.end);
+    phases_.push_back({phase.start, phase.end, phase.name});
+    if (phase.name == "forward") forwards_[phase.step].emplace_back(phase.start, phase.end);
   }
+  std::stable_sort(phases_.begin(), phases_.end(), [](const Phase& a, const Phase& b) { return a.start < b.start; });
   std::sort(phase_ends_.begin(), phase_ends_.end());
   Spans waits;
   for (const HostOpRecord& op : run.host_ops) {
@@ -58,6 +60,19 @@ LabelId HostActivity::range_at(Nanoseconds time) const {
   return innermost(ranges_, time);
 }
 
+const Spans& HostActivity::forwards(std::int32_t step) const {
+  static const Spans kNone;
+  const auto found = forwards_.find(step);
+  return found == forwards_.end() ? kNone : found->second;
+}
+
+/// Phases of a recording follow one another.
+std::string HostActivity::phase_at(Nanoseconds time) const {
+  const auto after = std::upper_bound(phases_.begin(), phases_.end(), time,
+                                      [](Nanoseconds at, const Phase& phase) { return at < phase.start; });
+  return after != phases_.begin() && time < std::prev(after)->end ? std::prev(after)->name : std::string();
+}
+
 std::vector<HostPiece> HostActivity::by_phase(std::vector<HostPiece> pieces) const {
   std::vector<HostPiece> out;
   for (HostPiece& piece : pieces) {
@@ -69,7 +84,7 @@ std::vector<HostPiece> HostActivity::by_phase(std::vector<HostPiece> pieces) con
       const Nanoseconds middle{from.count + (to - from).count / 2};
       LabelId during = piece.cause == IdleCause::issuing ? range_at(middle) : innermost(calls_, middle);
       if (!during.valid()) during = piece.cause == IdleCause::issuing ? innermost(calls_, middle) : range_at(middle);
-      out.push_back({from, to, piece.cause, during, phase_at(run_, recording_, from)});
+      out.push_back({from, to, piece.cause, during, phase_at(from)});
       if (cut == phase_ends_.end()) break;
       from = to;
     }

@@ -1,6 +1,8 @@
 // What the host did while the GPU had nothing to run. Private to core/explain_time.
 #pragma once
 
+#include <cstdint>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -29,6 +31,8 @@ class HostActivity {
   [[nodiscard]] std::vector<HostPiece> pieces(Nanoseconds from, Nanoseconds to) const;
   /// The innermost range that began before a moment and has not ended before it, without NCCL's own; invalid: none.
   [[nodiscard]] LabelId range_at(Nanoseconds time) const;
+  /// The forwards of a step, as they stand in the run.
+  [[nodiscard]] const Spans& forwards(std::int32_t step) const;
   /// Whether the run has ranges of FSDP2 (FSDP::…).
   [[nodiscard]] bool has_ranges() const { return has_ranges_; }
 
@@ -42,9 +46,16 @@ class HostActivity {
 
   [[nodiscard]] std::vector<HostPiece> by_phase(std::vector<HostPiece> pieces) const;
 
-  const Run& run_;
-  Recording recording_;
+  struct Phase {
+    Nanoseconds start;
+    Nanoseconds end;
+    std::string name;
+  };
+  [[nodiscard]] std::string phase_at(Nanoseconds time) const;
+
+  std::vector<Phase> phases_;            // by start
   std::vector<Nanoseconds> phase_ends_;  // and begins, sorted
+  std::map<std::int32_t, Spans> forwards_;
   Spans allocator_;
   Spans synchronize_;
   std::vector<Range> ranges_;  // by start

@@ -44,12 +44,6 @@ void add_compute(const Run& run, const Places& places, const TimeExplanation& ex
 
 }  // namespace
 
-std::string phase_at(const Run& run, Recording recording, Nanoseconds time) {
-  for (const PhaseRecord& phase : run.phases)
-    if (phase.recording == recording && phase.start <= time && time < phase.end) return phase.name;
-  return {};
-}
-
 std::vector<PhaseTime> phase_times(const Run& run, const TimeExplanation& explanation) {
   Rows rows;
   for (const PhaseRecord& phase : run.phases)

@@ -24,9 +24,6 @@ struct PhaseTime {
   [[nodiscard]] Nanoseconds sum() const { return compute + exposed_communication + host + other; }
 };
 
-/// The phase that the host is in at `time`; empty: between phases.
-[[nodiscard]] std::string phase_at(const Run& run, Recording recording, Nanoseconds time);
-
 /// By phase, in the order of the run's; phases without time are left out. `explanation`: of `run`.
 [[nodiscard]] std::vector<PhaseTime> phase_times(const Run& run, const TimeExplanation& explanation);
 

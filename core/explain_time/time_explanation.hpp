@@ -13,6 +13,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -78,6 +79,7 @@ struct IdlePart {
   std::string unit;                   ///< of `op`: its name, "root", or empty
   std::string phase;                  ///< that the host was in, of its causes; else the gap's; empty: between phases
   Nanoseconds exposed;                ///< of it, while a collective runs: exposed communication
+  std::string issued_in;              ///< of `prefetch`: the phase in which the host issued `op`; empty: between phases
 
   [[nodiscard]] Nanoseconds length() const { return end - start; }
 };
@@ -112,6 +114,30 @@ struct TimeExplanation {
 
   [[nodiscard]] Nanoseconds length() const { return end - begin; }
   [[nodiscard]] Nanoseconds idle() const { return end - begin - compute; }
+};
+
+namespace explain_time_detail {
+class RunFacts;
+}
+
+/// Explains any number of a run's steps: what they share is worked out once, so that all of them take time linear in
+/// the run, but for sorting. `run` must outlive it.
+class TimeExplainer {
+ public:
+  explicit TimeExplainer(const Run& run);
+  TimeExplainer(TimeExplainer&&) noexcept;
+  TimeExplainer& operator=(TimeExplainer&&) = delete;
+  ~TimeExplainer();
+
+  /// As explain_time().
+  [[nodiscard]] Result<TimeExplanation> explain(const std::optional<std::int32_t>& step = {}) const;
+  /// Of the step at a place in Run::steps; nothing where its time is not known.
+  [[nodiscard]] std::optional<TimeExplanation> explain_at(std::size_t place) const;
+
+ private:
+  const Run& run_;
+  Result<void> times_;                                    // check_times()
+  std::unique_ptr<explain_time_detail::RunFacts> facts_;  // null where there is nothing to explain
 };
 
 /// `step`: by its index; none: the step that a report of the run is of. Fails (input) where the run recorded no device

@@ -45,17 +45,13 @@ bool collective(const Run& run, std::size_t op) {
 /// The prefetch rule that issues an all-gather where it is issued (fsdp2 semantics 4.4, 4.5).
 std::string prefetch_words(const Run& run, const IdlePart& part) {
   if (!collective(run, part.op) || run.device_ops[part.op].collective != CollectiveKind::all_gather) return {};
-  const Nanoseconds issue = run.device_ops[part.op].issue;
-  for (const PhaseRecord& phase : run.phases) {
-    if (issue < phase.start || issue >= phase.end || phase.recording == Recording::snapshot) continue;
-    const Settings& s = run.settings;
-    if (phase.name == "forward" && s.prefetch_lists.forward.empty())
-      return s.forward_prefetch ? fmt::format(": {} ahead in forward", *s.forward_prefetch)
-                                : ": its own pre-forward issues it, without forward prefetch";
-    if (phase.name == "backward" && s.prefetch_lists.backward.empty())
-      return s.backward_prefetch ? fmt::format(": {} ahead in backward", *s.backward_prefetch)
-                                 : ": by default one ahead in backward";
-  }
+  const Settings& s = run.settings;
+  if (part.issued_in == "forward" && s.prefetch_lists.forward.empty())
+    return s.forward_prefetch ? fmt::format(": {} ahead in forward", *s.forward_prefetch)
+                              : ": its own pre-forward issues it, without forward prefetch";
+  if (part.issued_in == "backward" && s.prefetch_lists.backward.empty())
+    return s.backward_prefetch ? fmt::format(": {} ahead in backward", *s.backward_prefetch)
+                               : ": by default one ahead in backward";
   return {};
 }
 

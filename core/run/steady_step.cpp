@@ -1,6 +1,8 @@
 #include "core/run/steady_step.hpp"
 
 #include <algorithm>
+#include <map>
+#include <utility>
 #include <vector>
 
 namespace foreshard {
@@ -19,6 +21,12 @@ Steps steps_of(const Run& run, Recording recording, const WantedStep& wanted) {
   std::stable_sort(out.begin(), out.end(),
                    [](const StepRecord* a, const StepRecord* b) { return a->index < b->index; });
   return out;
+}
+
+std::optional<DeviceSpan> span_behind(const StepRecord* before, const StepRecord& step) {
+  if (!step.device_end) return std::nullopt;
+  const Nanoseconds begin = before != nullptr ? *before->device_end : step.start;
+  return DeviceSpan{std::min(begin, *step.device_end), *step.device_end};
 }
 
 }  // namespace
@@ -44,10 +52,19 @@ const StepRecord* memory_step(const Run& run, const WantedStep& wanted) {
 }
 
 std::optional<DeviceSpan> device_span(const Run& run, const StepRecord& step) {
-  if (!step.device_end) return std::nullopt;
-  const StepRecord* before = step_before(run, step);
-  const Nanoseconds begin = before != nullptr ? *before->device_end : step.start;
-  return DeviceSpan{std::min(begin, *step.device_end), *step.device_end};
+  return span_behind(step_before(run, step), step);
+}
+
+std::vector<std::optional<DeviceSpan>> device_spans(const Run& run) {
+  std::map<std::pair<Recording, std::int32_t>, const StepRecord*> ended;  // as step_before() finds them
+  for (const StepRecord& step : run.steps)
+    if (step.device_end) ended.try_emplace({step.recording, step.index}, &step);
+  std::vector<std::optional<DeviceSpan>> out;
+  for (const StepRecord& step : run.steps) {
+    const auto before = ended.find({step.recording, step.index - 1});
+    out.push_back(span_behind(before == ended.end() ? nullptr : before->second, step));
+  }
+  return out;
 }
 
 const StepRecord* step_before(const Run& run, const StepRecord& step) {

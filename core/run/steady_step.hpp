@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 #include "core/run/run.hpp"
 
@@ -38,6 +39,9 @@ struct DeviceSpan {
 };
 /// None where the step's end on the device is not known.
 [[nodiscard]] std::optional<DeviceSpan> device_span(const Run& run, const StepRecord& step);
+
+/// Of every step, in the order of the run's.
+[[nodiscard]] std::vector<std::optional<DeviceSpan>> device_spans(const Run& run);
 
 /// The step before `step` in its recording, where its end on the device is known; else null.
 [[nodiscard]] const StepRecord* step_before(const Run& run, const StepRecord& step);

@@ -1,11 +1,7 @@
 #include "core/timeline/kernel_contention.hpp"
 
 #include <algorithm>
-#include <optional>
 #include <utility>
-#include <vector>
-
-#include "core/timeline/isolated_durations.hpp"
 
 namespace foreshard {
 namespace {
@@ -54,24 +50,28 @@ std::vector<ComputeOp> compute_ops(const Run& run) {
 
 }  // namespace
 
-KernelContention kernel_contention(const Run& run, const Places& places, Nanoseconds begin, Nanoseconds end) {
-  const std::vector<ComputeOp> ops = compute_ops(run);
-  const std::vector<std::optional<Nanoseconds>> isolated = isolated_durations(run, ops);
+KernelContentions::KernelContentions(const Run& run)
+    : run_(run), ops_(compute_ops(run)), isolated_(isolated_durations(run, ops_)) {
+  for (const ComputeOp& op : ops_) order_.add(op.start, op.end);
+}
+
+KernelContention KernelContentions::in(const Places& places, Nanoseconds begin, Nanoseconds end) const {
   KernelContention out;
   Nanoseconds at = begin;
-  for (std::size_t i = 0; i < ops.size(); ++i) {
-    const ComputeOp& op = ops[i];
-    if (op.start >= end || op.end <= at) continue;
+  const auto [first, last] = order_.reaching(begin, end);
+  for (std::size_t i = first; i < last; ++i) {
+    const ComputeOp& op = ops_[i];
+    if (op.end <= at) continue;
     const Nanoseconds length = std::min(op.end, end) - std::max(op.start, at);
     at = std::min(op.end, end);
     if (op.ran_isolated() || length.count <= 0) continue;
     const Nanoseconds most = std::min(op.overlapped, length);
-    if (!isolated[i]) {
+    if (!isolated_[i]) {
       out.unknown += most;
       continue;
     }
-    const Nanoseconds slower = std::clamp(op.length() - *isolated[i], Nanoseconds{0}, most);
-    if (slower.count > 0) out.of_phase[places.phase(run.device_ops[op.index])] += slower;
+    const Nanoseconds slower = std::clamp(op.length() - *isolated_[i], Nanoseconds{0}, most);
+    if (slower.count > 0) out.of_phase[places.phase(run_.device_ops[op.index])] += slower;
   }
   return out;
 }

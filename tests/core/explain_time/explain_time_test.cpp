@@ -1,6 +1,7 @@
 // Each cause on a step made for it, and sums that hold on any run.
 
 #include <algorithm>
+#include <ctime>
 #include <string>
 #include <vector>
 
@@ -328,6 +329,51 @@ TEST_CASE("ops without length at one moment, with waits among them, end") {
   CHECK(test::time_parts_fault(run, *e) == "");
   for (const IdlePart& part : e->parts) CHECK_FALSE(chain_words(run, part).empty());
   CHECK_FALSE(time_headline(run, *e).empty());
+}
+
+/// Steps of 40 ops, each with an exposed gather, a late host and a cast behind a reduction.
+Run many_steps(std::int32_t count) {
+  Step made;
+  made.run.phases.clear();
+  for (std::int32_t s = 0; s < count; ++s) {
+    const std::int64_t from = std::int64_t{s} * 1'000'000;
+    made.run.phases.push_back({s, Recording::trace, "forward", {from}, {from + 500'000}});
+    made.run.phases.push_back({s, Recording::trace, "backward", {from + 500'000}, {from + 1'000'000}});
+    for (std::int64_t k = 0; k < 36; ++k) made.compute(from + k, from + 20'000 * k, from + 20'000 * k + 10'000);
+    made.gather(0, from + 2, from + 10'000, from + 20'000);
+    made.gather(1, from + 3, from + 200'000, from + 219'000);
+    made.reduce(1, from + 4, from + 730'000, from + 800'000);
+    StepRecord step;
+    step.recording = Recording::trace;
+    step.index = s;
+    step.start = {from};
+    step.end = {from + 1'000'000};
+    step.device_end = Nanoseconds{from + 900'000};
+    made.run.steps.push_back(step);
+  }
+  return std::move(made.run);
+}
+
+TEST_CASE("each step of many is explained as alone, and all of them in time linear in the run") {
+  const auto explain_all = [](const Run& run) {
+    const std::clock_t begun = std::clock();
+    const TimeExplainer explainer(run);
+    for (std::size_t i = 0; i < run.steps.size(); ++i) REQUIRE(explainer.explain_at(i));
+    return static_cast<double>(std::clock() - begun);
+  };
+  const Run few = many_steps(200), many = many_steps(3'200);
+  const TimeExplainer explainer(few);
+  for (std::int32_t step : {0, 1, 77, 199}) {
+    const auto alone = explain_time(few, step);
+    const auto among = explainer.explain_at(static_cast<std::size_t>(step));
+    REQUIRE(alone);
+    REQUIRE(among);
+    CHECK(among->parts.size() == alone->parts.size());
+    CHECK(among->compute == alone->compute);
+    CHECK(test::time_parts_fault(few, *among) == "");
+  }
+  const double short_time = std::min({explain_all(few), explain_all(few), explain_all(few)});
+  CHECK(explain_all(many) < 64 * short_time);  // of 16 times the steps; step by step it would be 256 times
 }
 
 TEST_CASE("the parts of random runs add up to step - compute") {
