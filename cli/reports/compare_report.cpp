@@ -194,6 +194,9 @@ void print_breakdown(std::ostream& out, const Comparison& comparison) {
   out << "\nwhy the steps differ\n";
   table.print(out);
   const auto unknown = [&](char letter, const TimedStep& step) {
+    if (!step.unexplained.empty())
+      out << fmt::format("{}: all of its step is counted as other, because it cannot be explained: {}\n", letter,
+                         step.unexplained);
     if (step.contention_unknown.count > 0)
       out << fmt::format(
           "{}: {} ms of compute overlap collectives in kernels that were never seen isolated: how much of it is "
@@ -274,10 +277,10 @@ Json step_json(const ComparedSide& side) {
   if (side.time) {
     const TimedStep& step = *side.time;
     json["time"] = {
-        {"recording", name(step.recording)},   {"step", step.index},
-        {"begin_ns", step.begin.count},        {"end_ns", step.end.count},
-        {"reported_ns", step.reported.count},  {"kernel_contention_unknown_ns", step.contention_unknown.count},
-        {"allocator_ns", step.allocator.count}};
+        {"recording", name(step.recording)},    {"step", step.index},
+        {"begin_ns", step.begin.count},         {"end_ns", step.end.count},
+        {"reported_ns", step.reported.count},   {"kernel_contention_unknown_ns", step.contention_unknown.count},
+        {"allocator_ns", step.allocator.count}, {"unexplained", text_or_null(step.unexplained)}};
   }
   if (side.memory)
     json["memory"] = {{"recording", name(side.memory->recording)},

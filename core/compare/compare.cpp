@@ -33,7 +33,7 @@ tl::unexpected<Error> no_such_step(const Run& run, char side, std::int32_t step)
 
 TimedStep timed(const Run& run, const StepRecord& record, const std::optional<Nanoseconds>& reported) {
   const DeviceSpan span = *device_span(run, record);
-  TimedStep step{record.recording, record.index, span.begin, span.end, {}, {}, {}};
+  TimedStep step{record.recording, record.index, span.begin, span.end, {}, {}, {}, {}};
   step.reported = reported.value_or(step.end - step.begin);
   return step;
 }
@@ -101,10 +101,14 @@ Order unit_order(const Run& a, const Run& b) {
   return order;
 }
 
-/// The step's time by phase, as `plan` and `explain --time` have it; all of it is `other` where no op was recorded.
+/// The step's time by phase, as `plan` and `explain --time` have it; all of it is `other` where that is not known, and
+/// the step says why.
 std::vector<PhaseTime> phases_of(const Side& side, TimedStep& step) {
   const auto explanation = explain_time(side.run, side.time->index);
-  if (!explanation) return {{{}, {}, {}, {}, {}, {}, step.end - step.begin}};
+  if (!explanation) {
+    step.unexplained = explanation.error().what;
+    return {{{}, {}, {}, {}, {}, {}, step.end - step.begin}};
+  }
   std::vector<PhaseTime> phases = phase_times(side.run, *explanation);
   step.contention_unknown = explanation->kernel_contention_unknown;
   step.allocator = total(phases).allocator;

@@ -75,8 +75,9 @@ struct TimedStep {
   Nanoseconds end;
   Nanoseconds reported;  ///< the step time that the budget explains; end − begin where none was given
   Nanoseconds
-      contention_unknown;  ///< of its compute: overlapped work whose kernels were never isolated in the recording
-  Nanoseconds allocator;   ///< of `host`: the caching allocator held it up (cudaMalloc, cudaFree and their waits)
+      contention_unknown;   ///< of its compute: overlapped work whose kernels were never isolated in the recording
+  Nanoseconds allocator;    ///< of `host`: the caching allocator held it up (cudaMalloc, cudaFree and their waits)
+  std::string unexplained;  ///< why the step's time could not be explained: all of it is then `other`; empty: it was
 };
 
 /// The step whose memory is compared.

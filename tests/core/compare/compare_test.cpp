@@ -143,6 +143,19 @@ TEST_CASE("compare: a run without memory, or without time, is compared in what i
   for (const MemoryRow& row : comparison->categories) CHECK(row.a == 0);
 }
 
+TEST_CASE("compare: a step that cannot be explained is other as a whole, and says why") {
+  const Run whole = two_layers(true, 20);
+  Run bare = whole;
+  bare.device_ops.clear();
+  bare.info.kind = RunKind::imported;
+  const auto both = compare_runs(whole, bare);
+  REQUIRE(both);
+  CHECK(both->a.time->unexplained.empty());
+  CHECK(both->b.time->unexplained == "it has no step 0 on the GPU");
+  for (const BreakdownRow& row : both->breakdown)
+    if (row.b.count != 0) CHECK(row.cause == TimeCause::other);
+}
+
 TEST_CASE("compare: times that no run can have are refused") {
   const Run good = test::RandomRun(13, RunKind::planned).make();
   for (int what = 0; what < 4; ++what) {
