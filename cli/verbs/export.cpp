@@ -23,6 +23,7 @@
 #include "traces/export/selection.hpp"
 #include "traces/export/snapshot_pickle.hpp"
 #include "traces/store/atomic_file.hpp"
+#include "traces/store/query.hpp"
 #include "traces/store/schema.hpp"
 #include "traces/store/store.hpp"
 #include "viz/graph/dot.hpp"
@@ -40,7 +41,6 @@ struct ExportOptions {
   std::string table;
   std::string collapse = "unit";
   bool force = false;
-  traces::OpenOptions open = {};
 };
 
 /// dot 2.43 takes 3 s for 302 nodes (a Llama 8B by units) and did not end within a minute for 790.
@@ -153,18 +153,18 @@ Result<int> export_graph(const ExportOptions& options, const Run& run, Console& 
 }
 
 /// Rows are written as they are read, so that a million are never in memory.
-Result<void> write_table(const ExportOptions& options, std::string_view table, bool is_view, ByteSink& sink) {
+Result<void> write_table(traces::OpenedStore& store, std::string_view table, bool is_view, ByteSink& sink) {
   const traces::RowSink rows{[&](const std::vector<std::string>& names) { sink.write(csv_header(names)); },
                              [&](const std::vector<traces::QueryValue>& values) {
                                sink.write(csv_row(values));
                                return true;
                              }};
   const std::string sql = fmt::format("SELECT * FROM {}{}", table, is_view ? "" : " ORDER BY id");
-  FORESHARD_TRY(traces::query_rows(options.run, sql, {}, rows, options.open));
+  FORESHARD_TRY(store.rows(sql, {}, rows));
   return {};
 }
 
-Result<int> export_one_table(const ExportOptions& options, Console& console) {
+Result<int> export_one_table(const ExportOptions& options, traces::OpenedStore& store, Console& console) {
   std::vector<std::string_view> names;
   for (const traces::Table& table : traces::tables()) names.push_back(table.name);
   const std::size_t tables = names.size();
@@ -174,31 +174,26 @@ Result<int> export_one_table(const ExportOptions& options, Console& console) {
     return fail(ErrorKind::usage, fmt::format("the store has no table or view '{}'", options.table), "--table",
                 suggestion(options.table, names));
   const bool is_view = static_cast<std::size_t>(found - names.begin()) >= tables;
-  return write_out(options, console,
-                   [&](ByteSink& sink) { return write_table(options, options.table, is_view, sink); });
+  return write_out(options, console, [&](ByteSink& sink) { return write_table(store, options.table, is_view, sink); });
 }
 
-/// A file a table, all or none: each takes its name when the last is whole.
-Result<int> export_tables(const ExportOptions& options, Console& console) {
-  auto folder = traces::NewFolder::create(options.output);
+/// A file a table, all or none: the folder takes its name when the last is whole.
+Result<int> export_tables(const ExportOptions& options, traces::OpenedStore& store, Console& console) {
+  std::vector<std::string> names;
+  for (const traces::Table& table : traces::tables()) names.push_back(fmt::format("{}.csv", table.name));
+  auto folder = traces::AtomicFolder::create(options.output, options.force, names);
   FORESHARD_TRY(folder);
-  std::vector<traces::AtomicFile> files;
-  for (const traces::Table& table : traces::tables()) {
-    auto file = traces::AtomicFile::create(fmt::format("{}/{}.csv", options.output, table.name), options.force);
-    FORESHARD_TRY(file);
-    files.push_back(std::move(*file));
-  }
   std::uint64_t bytes = 0;
-  for (std::size_t i = 0; i < files.size(); ++i) {
-    auto sink = ByteSink::to_file(files[i].temporary_path(), false);
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    auto sink = ByteSink::to_file(folder->temporary_path() + "/" + names[i], false);
     FORESHARD_TRY(sink);
-    FORESHARD_TRY(write_table(options, traces::tables()[i].name, false, *sink));
+    FORESHARD_TRY(write_table(store, traces::tables()[i].name, false, *sink));
     bytes += sink->written();
-    FORESHARD_TRY(sink->finish());
+    if (auto done = sink->finish(); !done)
+      return fail(ErrorKind::input, fmt::format("{}: {}", names[i], done.error().what), options.output);
   }
-  FORESHARD_TRY(traces::AtomicFile::commit_all(files));
-  folder->keep();
-  console.note(fmt::format("wrote {} tables to {} ({})", files.size(), options.output, format_bytes(bytes)));
+  FORESHARD_TRY(folder->commit());
+  console.note(fmt::format("wrote {} tables to {} ({})", names.size(), options.output, format_bytes(bytes)));
   return kDone;
 }
 
@@ -206,10 +201,11 @@ Result<int> export_csv(const ExportOptions& options, Console& console) {
   if (!options.step.empty() && options.step != "all")
     return fail(ErrorKind::usage, "tables are exported whole", "--step",
                 "leave --step out, or ask for rows: foreshard query RUN SQL --csv");
-  if (!options.table.empty()) return export_one_table(options, console);
-  if (options.output.empty() || options.output == "-")
+  if (options.table.empty() && (options.output.empty() || options.output == "-"))
     return fail(ErrorKind::usage, "one file a table needs a folder", "-o", "give -o FOLDER, or one --table");
-  return export_tables(options, console);
+  auto store = traces::OpenedStore::open(options.run, {console.unverified});
+  FORESHARD_TRY(store);
+  return options.table.empty() ? export_tables(options, *store, console) : export_one_table(options, *store, console);
 }
 
 Result<int> run_export(ExportOptions& options, Console& console) {
@@ -225,10 +221,9 @@ Result<int> run_export(ExportOptions& options, Console& console) {
   auto named = store_or_newest(options.run, console);
   FORESHARD_TRY(named);
   options.run = std::move(*named);
-  options.open.unverified = console.unverified;
-  const auto run = traces::read_run(options.run, options.open);
-  FORESHARD_TRY(run);
   if (options.format == "csv") return export_csv(options, console);
+  const auto run = traces::read_run(options.run, {console.unverified});
+  FORESHARD_TRY(run);
   if (options.format == "snapshot") return export_snapshot(options, *run, console);
   if (options.format == "chakra") return export_chakra(options, *run, console);
   if (options.format == "dot" || options.format == "svg-graph") return export_graph(options, *run, console);

@@ -35,8 +35,6 @@ def after_an_error(work, place, outcome, former, whole, before, facts):
     kind = works.check_output(work, place, whole, former)
     if kind == "whole":
         return "refused, and the output is whole"
-    if kind == "whole files, not all" and call.startswith("rename"):
-        return "refused, when some tables of the folder had their names"
     if kind not in ("none", "former") and not work.grows:
         raise Failure(f"refused, but left {kind} under the name")
     left = works.leftovers(work, place, before)

@@ -139,28 +139,13 @@ def put_former(work, place):
 def check_output(work, place, whole, former):
     """None, the former or the whole output stand under the name; which of them. Anything else is a failure."""
     seen = contents(pathlib.Path(place) / work.output)
-    if isinstance(seen, dict):
-        seen = {name: data for name, data in seen.items() if ".partial-" not in name}
     if seen == whole:
         return "whole"
-    if isinstance(seen, dict):
-        return check_folder(work, seen, whole, former)
     if work.grows and seen is not None and whole.startswith(seen):
         return "whole lines" if seen.endswith(b"\n") or not seen else "lines"
     if seen == former:
         return "none" if former is None else "former"
     raise Failure(f"{work.output} is neither whole nor what it was ({len(seen) if seen else seen} bytes)")
-
-
-def check_folder(work, seen, whole, former):
-    """Of a folder each file is whole, or the former one."""
-    before = former or {}
-    for name, data in seen.items():
-        if data != whole.get(name) and data != before.get(name):
-            raise Failure(f"{work.output}/{name} is neither whole nor what it was")
-    if seen == before:
-        return "none" if former is None else "former"
-    return "whole files, not all"
 
 
 def leftovers(work, place, before):

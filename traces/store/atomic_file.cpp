@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cerrno>
@@ -188,27 +189,12 @@ Result<void> AtomicFile::take_name() {
 }
 
 Result<void> AtomicFile::commit() {
-  return commit_all({this, 1});
-}
-
-Result<void> AtomicFile::commit_all(std::span<AtomicFile> files) {
-  for (const AtomicFile& file : files)
-    if (!make_durable(file.temporary_path_, O_RDONLY))
-      return fail(ErrorKind::input, fmt::format("cannot be made durable: {}", reason(errno)), file.path_);
-  sigset_t all{}, before{};
-  sigfillset(&all);
-  pthread_sigmask(SIG_BLOCK, &all, &before);
-  Result<void> named;
-  for (std::size_t i = 0; i < files.size() && named; ++i) {
-    named = files[i].take_name();
-    if (named) continue;
-    for (const AtomicFile& named_file : files.first(i))  // what was replaced is gone, what is new goes again
-      if (!named_file.replace_) ::unlink(named_file.path_.c_str());
-  }
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  // The renames have happened; that they survive a power cut is as much as the file system offers.
-  if (!files.empty()) static_cast<void>(make_durable(directory_of(files.front().path_), O_RDONLY | O_DIRECTORY));
-  return named;
+  if (!make_durable(temporary_path_, O_RDONLY))
+    return fail(ErrorKind::input, fmt::format("cannot be made durable: {}", reason(errno)), path_);
+  FORESHARD_TRY(take_name());
+  // The rename has happened; that it survives a power cut is as much as the file system offers.
+  static_cast<void>(make_durable(directory_of(path_), O_RDONLY | O_DIRECTORY));
+  return {};
 }
 
 Result<NewFolder> NewFolder::create(const std::string& path) {
@@ -238,10 +224,134 @@ void NewFolder::keep() {
   made_.clear();
 }
 
+namespace {
+
+/// Whether a folder may come to be at `path`: nothing or an empty folder is there, or one to be replaced.
+Result<void> may_create_folder(const std::string& path, bool replace, const std::vector<std::string>& names) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  if (fs::symlink_status(path, error).type() == fs::file_type::not_found) return {};
+  if (!fs::is_directory(path, error))
+    return fail(ErrorKind::usage, "is no folder and cannot become one", path, "name a folder");
+  struct stat here {
+  }, above{};
+  const bool known = ::stat(path.c_str(), &here) == 0 && ::stat((path + "/..").c_str(), &above) == 0;
+  if (fs::equivalent(path, ".", error) || (known && (here.st_dev != above.st_dev || here.st_ino == above.st_ino)))
+    return fail(ErrorKind::usage, "is the current folder or a mount point, which cannot be replaced as a whole", path,
+                "name a folder in it");
+  for (fs::directory_iterator at(path, error), end; !error && at != end; at.increment(error)) {
+    const std::string name = at->path().filename().string();
+    if (!replace) return exists(path);
+    if (std::find(names.begin(), names.end(), name) == names.end() || !at->is_regular_file(error))
+      return fail(ErrorKind::usage, fmt::format("holds {}, which would be lost: it is replaced as a whole", name), path,
+                  "name another folder");
+  }
+  if (error) return fail(ErrorKind::input, "cannot be read: " + error.message(), path);
+  return {};
+}
+
+/// "a/b/" as "a/b"; a link as what it leads to.
+std::string folder_name(const std::string& path) {
+  std::string out = path;
+  while (out.size() > 1 && out.ends_with('/')) out.pop_back();
+  return behind_links(out);
+}
+
+}  // namespace
+
+Result<AtomicFolder> AtomicFolder::create(const std::string& path, bool replace, std::vector<std::string> names) {
+  const std::string real = folder_name(path);
+  if (real.empty()) return fail(ErrorKind::usage, "the output has an empty name", {}, "name a folder");
+  FORESHARD_TRY(may_create_folder(real, replace, names));
+  auto parent = NewFolder::create(directory_of(real));
+  FORESHARD_TRY(parent);
+  AtomicFolder folder(real, replace, std::move(names), std::move(*parent));
+  if (::mkdir(folder.temporary_path_.c_str(), 0777) == 0) return folder;
+  return fail(ErrorKind::input, fmt::format("cannot create a folder here: {}", reason(errno)), path,
+              "check that the directory can be written to");
+}
+
+AtomicFolder::AtomicFolder(std::string path, bool replace, std::vector<std::string> names, NewFolder parent)
+    : path_(std::move(path)),
+      temporary_path_(fmt::format("{}.partial-{}", path_, random_letters())),
+      replace_(replace),
+      names_(std::move(names)),
+      parent_(std::move(parent)) {
+  slots_.push_back(take_slot(temporary_path_, SlotState::folder));
+  for (const std::string& name : names_)
+    slots_.push_back(take_slot(fmt::format("{}/{}", temporary_path_, name), SlotState::file));
+}
+
+AtomicFolder::AtomicFolder(AtomicFolder&& other) noexcept
+    : path_(std::move(other.path_)),
+      temporary_path_(std::exchange(other.temporary_path_, {})),
+      replace_(other.replace_),
+      names_(std::move(other.names_)),
+      slots_(std::exchange(other.slots_, {})),
+      parent_(std::move(other.parent_)) {}
+
+AtomicFolder::~AtomicFolder() {
+  if (!temporary_path_.empty()) remove();
+  for (const std::size_t slot : slots_) leave_slot(slot);
+}
+
+void AtomicFolder::remove() const {
+  for (const std::string& name : names_) ::unlink(fmt::format("{}/{}", temporary_path_, name).c_str());
+  ::rmdir(temporary_path_.c_str());
+}
+
+/// Changes places with what is there, which then goes; where the file system cannot do that, one after the other.
+Result<void> AtomicFolder::take_name() {
+  if (std::rename(temporary_path_.c_str(), path_.c_str()) == 0) {  // nothing was there, or an empty folder
+    temporary_path_.clear();
+    return {};
+  }
+  if (errno != ENOTEMPTY && errno != EEXIST)
+    return fail(ErrorKind::input, fmt::format("cannot be renamed into place: {}", reason(errno)), path_);
+  FORESHARD_TRY(may_create_folder(path_, replace_, names_));
+  int code = -1;
+#ifdef RENAME_EXCHANGE
+  code = ::renameat2(AT_FDCWD, temporary_path_.c_str(), AT_FDCWD, path_.c_str(), RENAME_EXCHANGE);
+  if (code != 0 && errno != EINVAL && errno != ENOSYS)
+    return fail(ErrorKind::input, fmt::format("cannot be renamed into place: {}", reason(errno)), path_);
+#endif
+  if (code != 0) {
+    const std::string aside = temporary_path_ + "-former";
+    if (std::rename(path_.c_str(), aside.c_str()) != 0 || std::rename(temporary_path_.c_str(), path_.c_str()) != 0) {
+      const int error = errno;
+      static_cast<void>(std::rename(aside.c_str(), path_.c_str()));
+      return fail(ErrorKind::input, fmt::format("cannot be renamed into place: {}", reason(error)), path_);
+    }
+    temporary_path_ = aside;
+  }
+  remove();
+  temporary_path_.clear();
+  return {};
+}
+
+Result<void> AtomicFolder::commit() {
+  for (const std::string& name : names_)
+    if (!make_durable(fmt::format("{}/{}", temporary_path_, name), O_RDONLY))
+      return fail(ErrorKind::input, fmt::format("{} cannot be made durable: {}", name, reason(errno)), path_);
+  if (!make_durable(temporary_path_, O_RDONLY | O_DIRECTORY))
+    return fail(ErrorKind::input, fmt::format("cannot be made durable: {}", reason(errno)), path_);
+  sigset_t all{}, before{};
+  sigfillset(&all);
+  pthread_sigmask(SIG_BLOCK, &all, &before);
+  const Result<void> named = take_name();
+  if (named) parent_.keep();
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  if (named) static_cast<void>(make_durable(directory_of(path_), O_RDONLY | O_DIRECTORY));
+  return named;
+}
+
+/// A folder goes when it is empty: the innermost first.
 void remove_partial_files() noexcept {
-  for (const SlotState kind : {SlotState::file, SlotState::folder})  // a folder goes when it is empty
+  for (const Slot& slot : g_slots)
+    if (slot.state == SlotState::file) ::unlink(slot.path.data());
+  for (std::size_t left = 1; left-- > 0;)  // once more after each folder that went
     for (const Slot& slot : g_slots)
-      if (slot.state == kind) kind == SlotState::file ? ::unlink(slot.path.data()) : ::rmdir(slot.path.data());
+      if (slot.state == SlotState::folder && ::rmdir(slot.path.data()) == 0) left = 1;
 }
 
 }  // namespace foreshard::traces

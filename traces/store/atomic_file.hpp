@@ -1,4 +1,4 @@
-// A file that appears under its name only when it is whole.
+// A file, or a folder of files, that appears under its name only when it is whole.
 //
 // Used by traces/store and by verbs that write other files. Write to temporary_path(), then commit(): the bytes are
 // made durable (fsync) and the file is renamed. Destroyed without commit, the temporary file is removed; a handler of
@@ -6,7 +6,6 @@
 #pragma once
 
 #include <cstddef>
-#include <span>
 #include <string>
 #include <vector>
 
@@ -32,8 +31,6 @@ class AtomicFile {
 
   [[nodiscard]] const std::string& temporary_path() const { return temporary_path_; }
   [[nodiscard]] Result<void> commit();
-  /// Of one folder: each is made durable before the first takes its name, and no signal comes between the names.
-  [[nodiscard]] static Result<void> commit_all(std::span<AtomicFile> files);
 
  private:
   [[nodiscard]] Result<void> take_name();
@@ -45,7 +42,7 @@ class AtomicFile {
   std::size_t slot_;  ///< of remove_partial_files()
 };
 
-/// A folder that goes again when the files for it were not all written.
+/// A folder that goes again when what it is for was not written.
 class NewFolder {
  public:
   /// Creates it with its parents where it is not there. Errors: usage, where it is something else or cannot be made.
@@ -64,6 +61,38 @@ class NewFolder {
   NewFolder() = default;
 
   std::vector<Made> made_;  ///< it and its parents, the innermost first; empty: it was there, or is to stay
+};
+
+/// A folder that appears under its name only with all of its files.
+///
+/// Write each of them below temporary_path(), then commit(): they are made durable, and the folder is renamed as a
+/// whole. Destroyed without commit, all of it goes again, with the parents that were made for it.
+class AtomicFolder {
+ public:
+  /// Creates a temporary folder for files of these `names` beside `path`. An empty folder may be there; with `replace`
+  /// also one that holds files of these names and nothing else. Errors: usage for anything else that is there, the
+  /// current folder and a mount point, which cannot be replaced; input where no folder can be made.
+  [[nodiscard]] static Result<AtomicFolder> create(const std::string& path, bool replace,
+                                                   std::vector<std::string> names);
+
+  AtomicFolder(AtomicFolder&& other) noexcept;
+  AtomicFolder& operator=(AtomicFolder&&) = delete;
+  ~AtomicFolder();
+
+  [[nodiscard]] const std::string& temporary_path() const { return temporary_path_; }
+  [[nodiscard]] Result<void> commit();
+
+ private:
+  AtomicFolder(std::string path, bool replace, std::vector<std::string> names, NewFolder parent);
+  void remove() const;
+  [[nodiscard]] Result<void> take_name();
+
+  std::string path_;
+  std::string temporary_path_;  ///< empty: nothing left to remove
+  bool replace_;
+  std::vector<std::string> names_;
+  std::vector<std::size_t> slots_;  ///< of remove_partial_files(): the folder's and its files'
+  NewFolder parent_;
 };
 
 /// Removes the temporary files and new folders of this process, of whatever thread. Async-signal-safe.

@@ -139,13 +139,26 @@ Result<Statement> prepare_question(Connection& connection, std::string_view sql,
 
 }  // namespace
 
-Result<bool> query_rows(const std::string& path, std::string_view sql, const QueryLimits& limits, const RowSink& sink,
-                        OpenOptions options) {
-  std::string refused;
+struct OpenedStore::State {
+  Connection connection;
+  std::string refused = {};  ///< of the question at hand
+};
+
+OpenedStore::OpenedStore(std::unique_ptr<State> state) : state_(std::move(state)) {}
+OpenedStore::OpenedStore(OpenedStore&&) noexcept = default;
+OpenedStore::~OpenedStore() = default;
+
+Result<OpenedStore> OpenedStore::open(const std::string& path, OpenOptions options) {
   Result<Connection> connection = open_store(path, options);
   FORESHARD_TRY(connection);
-  limit(connection->handle(), limits);
-  Result<Statement> statement = prepare_question(*connection, sql, refused);
+  return OpenedStore(std::make_unique<State>(State{std::move(*connection)}));
+}
+
+Result<bool> OpenedStore::rows(std::string_view sql, const QueryLimits& limits, const RowSink& sink) {
+  Connection& connection = state_->connection;
+  limit(connection.handle(), limits);
+  state_->refused.clear();
+  Result<Statement> statement = prepare_question(connection, sql, state_->refused);
   FORESHARD_TRY(statement);
   std::vector<std::string> names;
   for (int i = 0; i < statement->column_count(); ++i) names.push_back(statement->column_name(i));
@@ -155,7 +168,7 @@ Result<bool> query_rows(const std::string& path, std::string_view sql, const Que
   for (;;) {
     const Result<bool> row = statement->step();
     if (!row && limits.stop && limits.stop())
-      return fail(ErrorKind::usage, "the query took too long and was ended", path,
+      return fail(ErrorKind::usage, "the query took too long and was ended", connection.path(),
                   "narrow the query, or use foreshard query");
     FORESHARD_TRY(row);
     if (!*row) return false;
@@ -166,6 +179,13 @@ Result<bool> query_rows(const std::string& path, std::string_view sql, const Que
     for (int i = 0; i < statement->column_count(); ++i) values.push_back(value(*statement, i));
     if (!sink.row(values)) return true;
   }
+}
+
+Result<bool> query_rows(const std::string& path, std::string_view sql, const QueryLimits& limits, const RowSink& sink,
+                        OpenOptions options) {
+  Result<OpenedStore> store = OpenedStore::open(path, options);
+  FORESHARD_TRY(store);
+  return store->rows(sql, limits, sink);
 }
 
 Result<QueryResult> query(const std::string& path, std::string_view sql, const QueryLimits& limits,

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <limits>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -39,6 +40,23 @@ struct QueryLimits {
 struct RowSink {
   std::function<void(const std::vector<std::string>& names)> columns;  ///< once, before the rows
   std::function<bool(const std::vector<QueryValue>& values)> row;      ///< false: no more are wanted
+};
+
+/// A store that is asked several questions: it is opened, and its checksum looked at, once.
+class OpenedStore {
+ public:
+  [[nodiscard]] static Result<OpenedStore> open(const std::string& path, OpenOptions options = {});
+  OpenedStore(OpenedStore&&) noexcept;
+  OpenedStore& operator=(OpenedStore&&) = delete;
+  ~OpenedStore();
+
+  /// As query_rows().
+  [[nodiscard]] Result<bool> rows(std::string_view sql, const QueryLimits& limits, const RowSink& sink);
+
+ private:
+  struct State;
+  explicit OpenedStore(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
 };
 
 /// Runs one SELECT (or EXPLAIN, or a PRAGMA that only describes) on the store at `path`; true where there were more

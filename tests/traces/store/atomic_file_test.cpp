@@ -85,14 +85,14 @@ TEST_CASE("a process that is interrupted leaves neither files nor folders", "[st
       _exit(7);
     });
     auto store = AtomicFile::create(folder.file("o.db"), false);
-    auto tables = NewFolder::create(folder.file("tables"));
-    auto table = AtomicFile::create(folder.file("tables/block.csv"), false);
-    if (store && tables && table && ::write(ready[1], "x", 1) != 1) _exit(1);
+    auto tables = AtomicFolder::create(folder.file("new/tables"), false, {"block.csv", "step.csv"});
+    write_file(tables->temporary_path() + "/block.csv", "half");
+    if (store && tables && ::write(ready[1], "x", 1) != 1) _exit(1);
     for (;;) ::pause();
   }
   char begun = 0;
   REQUIRE(::read(ready[0], &begun, 1) == 1);
-  CHECK(names_in(folder.path()).size() == 3);
+  CHECK(names_in(folder.path()).size() == 3);  // the store, a file of mine, and new
   ::kill(child, SIGTERM);
   int status = 0;
   REQUIRE(::waitpid(child, &status, 0) == child);
@@ -112,6 +112,48 @@ TEST_CASE("a new folder goes unless it is kept; one that was there stays", "[sto
   { CHECK(NewFolder::create(folder.file("c"))); }
   CHECK(std::filesystem::is_directory(folder.file("c")));
   CHECK_FALSE(NewFolder::create(folder.write("file", "x")));
+}
+
+TEST_CASE("a folder appears with all of its files, in place of an empty one or of one like it", "[store]") {
+  const TemporaryFolder folder;
+  const std::string tables = folder.file("tables");
+  const std::vector<std::string> names{"a.csv", "b.csv"};
+  const auto write = [&](const std::string& text, bool replace) -> Result<void> {
+    auto made = AtomicFolder::create(tables, replace, names);
+    FORESHARD_TRY(made);
+    for (const std::string& name : names) write_file(made->temporary_path() + "/" + name, text);
+    return made->commit();
+  };
+  { CHECK(AtomicFolder::create(tables + "/", false, names)); }
+  CHECK(names_in(folder.path()).empty());
+  std::filesystem::create_directory(tables);
+  CHECK(write("first", false));
+  CHECK_FALSE(write("second", false));
+  CHECK(file_bytes(tables + "/b.csv") == "first");
+  std::filesystem::remove(tables + "/a.csv");
+  CHECK(write("second", true));
+  CHECK(names_in(folder.path()) == std::set<std::string>{"tables"});
+  CHECK(names_in(tables) == std::set<std::string>{"a.csv", "b.csv"});
+  CHECK(file_bytes(tables + "/b.csv") == "second");
+  write_file(tables + "/mine.txt", "kept");
+  const auto refused = write("third", true);
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().what.find("mine.txt") != std::string::npos);
+  CHECK(file_bytes(tables + "/b.csv") == "second");
+  CHECK(AtomicFolder::create(".", true, names).error().kind == ErrorKind::usage);
+  CHECK(AtomicFolder::create(folder.write("file", "x"), true, names).error().kind == ErrorKind::usage);
+  CHECK(names_in(folder.path()) == std::set<std::string>{"file", "tables"});
+}
+
+TEST_CASE("a folder whose files are not all there does not appear, nor do its parents", "[store]") {
+  const TemporaryFolder folder;
+  {
+    auto made = AtomicFolder::create(folder.file("new/tables"), false, {"a.csv", "b.csv"});
+    REQUIRE(made);
+    write_file(made->temporary_path() + "/a.csv", "x");
+    CHECK_FALSE(made->commit());
+  }
+  CHECK(names_in(folder.path()).empty());
 }
 
 }  // namespace
