@@ -10,17 +10,10 @@
 
 #include "core/kernel/kernel_cost.hpp"
 #include "core/models/family.hpp"
+#include "core/workload/embedding_table.hpp"
 
 namespace foreshard::model {
 namespace {
-
-/// Names of embedding tables in transformers, diffusers and torchtitan models.
-bool is_embedding(const std::string& name) {
-  constexpr std::array<std::string_view, 6> kWords{"embed_tokens", "tok_embeddings",  "wte",
-                                                   "wpe",          "embed_positions", "word_embeddings"};
-  return std::any_of(kWords.begin(), kWords.end(),
-                     [&](std::string_view word) { return name.find(word) != std::string::npos; });
-}
 
 class StatesOnly final : public Family {
  public:
@@ -72,7 +65,7 @@ Tensors StatesOnly::root_parameters(const WrappedModel& model, bool embeddings) 
   Tensors out;
   const std::vector<Parameter>& root = c_.units.front().parameters;
   for (std::size_t i = 0; i < root.size(); ++i)
-    if (is_embedding(root[i].name) == embeddings) out.push_back(model.parameter(i));
+    if (is_embedding_table(root[i]) == embeddings) out.push_back(model.parameter(i));
   return out;
 }
 

@@ -9,6 +9,8 @@
 #include <string_view>
 #include <vector>
 
+#include "core/workload/embedding_table.hpp"
+
 namespace foreshard::sim {
 namespace {
 
@@ -24,26 +26,6 @@ std::vector<std::string_view> modules_of(std::string_view name) {
     name.remove_prefix(std::min(end + 1, name.size()));
   }
   return out;
-}
-
-/// A lookup, no product: torchtitan's, Hugging Face's and PyTorch's own names.
-bool is_table(const Parameter& parameter) {
-  constexpr std::array<std::string_view, 12> kTables{"tok",
-                                                     "tok_embeddings",
-                                                     "embed_tokens",
-                                                     "wte",
-                                                     "wpe",
-                                                     "emb",
-                                                     "embed",
-                                                     "word_embeddings",
-                                                     "pos_embeddings",
-                                                     "position_embeddings",
-                                                     "embedding",
-                                                     "embeddings"};
-  const auto modules = modules_of(parameter.name);
-  return std::any_of(modules.begin(), modules.end(), [&](std::string_view module) {
-    return std::find(kTables.begin(), kTables.end(), module) != kTables.end();
-  });
 }
 
 /// Width of an attention's queries, heads × head dimension, by what precedes the module that makes them.
@@ -78,7 +60,7 @@ Matrices matrices_of(const Workload& workload) {
         out.unknown = fmt::format("{} is no matrix: how much of it each token passes is not known", parameter.name);
       if (!out.unknown.empty()) return out;
       if (parameter.shape.size() < 2) continue;
-      if (is_table(parameter)) {
+      if (is_embedding_table(parameter)) {
         if (out.table == nullptr || parameter.numel() > out.table->numel()) out.table = &parameter;
         continue;
       }
