@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "core/base/json_schema.hpp"
 #include "core/base/quantity.hpp"
 
 namespace foreshard::cli {
@@ -15,10 +16,7 @@ namespace foreshard::cli {
 /// <nlohmann/json.hpp> is for the sources that make or read one.
 using Json = nlohmann::ordered_json;
 
-/// Version of every verb's --json form; raised when a key changes its meaning or goes.
-inline constexpr int kJsonSchema = 1;
-
-/// An object that begins with "schema" and "verb".
+/// What every verb's --json begins with: "schema" (kJsonSchema) and "verb".
 [[nodiscard]] Json json_result(std::string_view verb);
 /// Two-space indentation and a final newline. Text that is not UTF-8 is shown with replacement characters.
 void print_json(std::ostream& out, const Json& json);

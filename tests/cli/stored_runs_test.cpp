@@ -84,6 +84,29 @@ TEST_CASE("--unverified is of one command, and not of those after it") {
   }
 }
 
+TEST_CASE("the JSON of every verb begins with one schema and the verb") {
+  const TwoStores stores;
+  const std::string sample = "traces/samples/mlp_implicit.pickle.xz";
+  for (const std::vector<std::string>& verb : std::vector<std::vector<std::string>>{
+           {"plan", "mlp"},
+           {"sweep", "mlp", "--batch", "1,2"},
+           {"compare", stores.a, stores.b},
+           {"query", stores.a, "SELECT 1"},
+           {"replay", sample},
+           {"import", "--snapshot", sample, "--about", "traces/samples/mlp_implicit.about.json", "-o",
+            stores.folder.file("i.db")},
+           {"explain", stores.folder.file("i.db"), "--no-remedies"},
+           {"machines"}}) {
+    std::vector<std::string> words = verb;
+    words.push_back("--json");
+    const Answer answer = run_cli(words);
+    INFO(verb[0] << " " << answer.err);
+    const std::string begin =
+        "{\n  \"schema\": " + std::to_string(kJsonSchema) + ",\n  \"verb\": \"" + verb[0] + "\",\n";
+    CHECK(answer.out.substr(0, begin.size()) == begin);
+  }
+}
+
 TEST_CASE("compare names the settings that differ, times and peaks") {
   const TwoStores stores;
   const json both = json::parse(run_cli({"compare", stores.a, stores.b, "--json"}).out);

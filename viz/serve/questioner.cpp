@@ -21,6 +21,7 @@
 #include <optional>
 
 #include "core/base/json_io.hpp"
+#include "core/base/json_schema.hpp"
 #include "traces/files/uninterrupted.hpp"
 #include "traces/files/write_all.hpp"
 #include "traces/store/query.hpp"
@@ -34,9 +35,11 @@ using Json = nlohmann::ordered_json;
 using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::milliseconds kBetweenLooks{50};  // at `stopped` and the clock
-constexpr rlim_t kMemory = rlim_t{1} << 30;             // of the process's addresses
-constexpr std::int64_t kHeap = 256 << 20;               // of SQLite, within that: it then says what lacks
-constexpr rlim_t kTemporaryFile = rlim_t{1} << 30;      // that SQLite sorts in
+/// Of SQLite beside the values at hand: the views need 6 MiB of it for a store of a million allocator events ("a
+/// snapshot" of tests/fault/sizes.py).
+constexpr std::size_t kOwnHeap = 32 << 20;
+constexpr std::size_t kOwnAddresses = 64 << 20;  // the program with its libraries and stack has 21 MiB before it asks
+constexpr rlim_t kTemporaryFile = rlim_t{1} << 30;  // that SQLite sorts in
 constexpr std::size_t kLongestQuestion = 1 << 20;
 
 /// A descriptor that is closed at the end, and never one of the standard three.
@@ -133,6 +136,18 @@ void limit(int resource, rlim_t soft, rlim_t hard) {
   static_cast<void>(::setrlimit(static_cast<__rlimit_resource>(resource), &both));
 }
 
+/// Of SQLite, which then says what lacks: a value and the arguments of a function, each as long as a value may be.
+std::size_t heap_of(const QuestionLimits& limits) {
+  constexpr std::size_t kValues = 16;
+  return kOwnHeap + kValues * limits.bytes;
+}
+
+/// Of the process: beside SQLite's, the row at hand as values and as JSON, and its text, in which each byte may stand
+/// as six, in a string that has grown by doubling (the old one, and up to twice as much).
+std::size_t addresses_of(const QuestionLimits& limits) {
+  return heap_of(limits) + kOwnAddresses + (1 + 1 + 3 * 6) * limits.bytes;
+}
+
 void limit_this_process(const QuestionLimits& limits) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   ::signal(SIGXFSZ, SIG_IGN);  // a write beyond the limit is an error
@@ -141,7 +156,7 @@ void limit_this_process(const QuestionLimits& limits) {
   const auto seconds = static_cast<rlim_t>(limits.time.count() / 1000 + 1);
   limit(RLIMIT_CPU, seconds, seconds + 1);
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // those take terabytes of addresses
-  limit(RLIMIT_AS, kMemory, kMemory);
+  limit(RLIMIT_AS, addresses_of(limits), addresses_of(limits));
 #endif
 }
 
@@ -161,7 +176,8 @@ Result<std::string> answer(const std::string& path, std::string_view sql, const 
   std::string text;
   bool full = false;
   const traces::RowSink sink{[&](const std::vector<std::string>& names) {
-                               text = fmt::format("{{\"schema\":1,\"columns\":{},\"rows\":[", json_text(Json(names)));
+                               text = fmt::format("{{\"schema\":{},\"columns\":{},\"rows\":[", kJsonSchema,
+                                                  json_text(Json(names)));
                              },
                              [&, first = true](const std::vector<traces::QueryValue>& values) mutable {
                                Json cells = Json::array();
@@ -176,7 +192,9 @@ Result<std::string> answer(const std::string& path, std::string_view sql, const 
                              }};
   const Clock::time_point deadline = Clock::now() + limits.time;
   const auto truncated = traces::query_rows(
-      path, sql, {limits.rows, limits.bytes, kHeap, [&] { return Clock::now() > deadline; }}, sink, open);
+      path, sql,
+      {limits.rows, limits.bytes, static_cast<std::int64_t>(heap_of(limits)), [&] { return Clock::now() > deadline; }},
+      sink, open);
   FORESHARD_TRY(truncated);
   return text + (*truncated ? "],\"truncated\":true}" : "],\"truncated\":false}");
 }
