@@ -23,7 +23,8 @@ enum class Reading : std::uint8_t {
 /// An operation's first entry, and a reading with which the replay went on otherwise than recorded.
 using Refuted = std::pair<std::size_t, Reading>;
 
-/// Bounds the time that a damaged recording takes.
+/// Bounds the time that a damaged recording takes: each one refuted is a run more. No reference recording has any, and
+/// 2,179 recordings of random programs (tests/property/allocator_replay_test.cpp) have at most two each.
 inline constexpr std::size_t kMaxRefuted = 100;
 
 /// What a run of the replay takes for granted where the recording does not say it.
