@@ -93,7 +93,9 @@ Result<void> check_beside(const std::string& path) {
   const std::filesystem::path real = std::filesystem::canonical(path, error);
   const std::string stem = error ? path : real.string();
   for (const char* suffix : {"-journal", "-wal"}) {
-    ReadFile file(stem + suffix);
+    const std::string beside = stem + suffix;
+    ReadFile file(beside);
+    if (!file && errno != ENOENT) return unreadable(beside);
     std::array<char, 1> first{};
     if (file && file.read(first) == 1 && first.front() != 0)
       return fail(ErrorKind::input,

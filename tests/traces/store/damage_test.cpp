@@ -210,6 +210,9 @@ TEST_CASE("what another SQLite client left beside a store is refused by its name
     CHECK(query(path, "SELECT 1", {}, {.unverified = true}));
     check_refused(path, "lies beside it");  // of one opening, and not of those after it
     std::filesystem::remove(path + suffix);
+    std::filesystem::create_symlink(path + suffix, path + suffix);  // what it holds cannot be known
+    CHECK_FALSE(read_run(path));
+    std::filesystem::remove(path + suffix);
   }
 }
 
