@@ -144,7 +144,7 @@ std::size_t heap_of(const QuestionLimits& limits) {
 
 /// Of the process: beside SQLite's, the row at hand as values and as JSON, and its text, in which each byte may stand
 /// as six, in a string that has grown by doubling (the old one, and up to twice as much).
-std::size_t addresses_of(const QuestionLimits& limits) {
+[[maybe_unused]] std::size_t addresses_of(const QuestionLimits& limits) {
   return heap_of(limits) + kOwnAddresses + (1 + 1 + 3 * 6) * limits.bytes;
 }
 
