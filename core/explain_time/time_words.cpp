@@ -86,7 +86,7 @@ std::string communication_words(const Run& run, const TimeExplanation& e, const 
     std::string what;
     if (last.parts > 0) what = unhidden(run, e, last);
     if (first.parts > 0) what += (what.empty() ? "" : " and ") + unhidden(run, e, first);
-    return fmt::format(", {} {}, which nothing can hide",
+    return fmt::format(", {} {}, which nothing can hide with these units",
                        2 * unhideable.count >= e.exposed_communication.count ? "most of it" : "of it", what);
   }
   const IdlePart& longest = e.parts[other.longest];

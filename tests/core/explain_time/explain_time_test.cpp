@@ -277,7 +277,7 @@ TEST_CASE("words name the collective, its size and what it was behind") {
   CHECK(next_words(step.run, step.e.gaps.front()) == "kernel");
   CHECK(time_headline(step.run, step.e) ==
         "0.02 ms of 0.04 ms a step are exposed communication, most of it the first gather (0.02 ms, all-gather of the "
-        "root, 1000 B), which nothing can hide; launch and event latencies take 0.00 ms");
+        "root, 1000 B), which nothing can hide with these units; launch and event latencies take 0.00 ms");
 }
 
 TEST_CASE("a run without device ops, and a step that is not there, are refused") {
