@@ -14,8 +14,21 @@ namespace {
 /// profiler slows 1.109 and more: tests/reference holds both bounds.
 constexpr double kSlowed = 1.05;
 
+/// Of a recording: that the step is a profiled one, and what one without the profiler takes. Else empty.
+std::string which_step(const TimeReport& report) {
+  if (report.run.info.kind != RunKind::imported) return {};
+  const std::optional<Measured>& measured = report.run.measured;
+  if (measured && measured->cycle > 1) return "this step is a profiled one, of several that differ; ";
+  const double without = measured ? measured->steady_ms() : 0;
+  if (without <= 0) return "this step is a profiled one, and none was measured without the profiler; ";
+  const double with = report.time.length().ms();
+  if (with > without)
+    return fmt::format("the profiler slowed this step to {:.2f} ms ({:.2f} ms without it); ", with, without);
+  return fmt::format("this step is a profiled one of {:.2f} ms ({:.2f} ms without the profiler); ", with, without);
+}
+
 std::vector<std::string> sentences(const TimeReport& report) {
-  if (!report.clean) return {time_headline(report.run, report.time)};
+  if (!report.clean) return {which_step(report) + time_headline(report.run, report.time)};
   const CleanStep& clean = *report.clean;
   const int late = report.run.measured ? report.run.measured->late_rank : -1;
   std::vector<std::string> out{fmt::format(
