@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstdlib>
 
 namespace foreshard {
 
@@ -21,6 +22,18 @@ std::optional<std::string_view> known_pytorch_version(std::string_view version) 
     minor = minor.substr(0, minor.find('.', dot + 1));
   const auto* const found = std::find(kKnownPyTorch.begin(), kKnownPyTorch.end(), minor);
   return found == kKnownPyTorch.end() ? std::nullopt : std::optional<std::string_view>(*found);
+}
+
+std::optional<std::string_view> nearest_pytorch_version(std::string_view version) {
+  int major = 0;
+  const auto [end, error] = std::from_chars(version.data(), version.data() + version.size(), major);
+  if (error != std::errc{} || (end != version.data() + version.size() && *end != '.')) return std::nullopt;
+  if (major != 2) return major < 2 ? kKnownPyTorch.front() : kKnownPyTorch.back();
+  const std::optional<int> minor = pytorch_minor(version);
+  if (!minor) return std::nullopt;
+  const auto distance = [&](std::string_view known) { return std::abs(*pytorch_minor(known) - *minor); };
+  return *std::min_element(kKnownPyTorch.begin(), kKnownPyTorch.end(),
+                           [&](std::string_view a, std::string_view b) { return distance(a) < distance(b); });
 }
 
 }  // namespace foreshard

@@ -37,4 +37,8 @@ inline constexpr AllocatorVersions kAllocatorVersions;
 /// The accepted version that `version` is a release of: "2.11" of "2.11.0+cu130"; nothing where none is.
 [[nodiscard]] std::optional<std::string_view> known_pytorch_version(std::string_view version);
 
+/// The accepted version whose number is nearest to that of one which is not: "2.12" of "2.13.0", "2.6" of "1.13";
+/// nothing where the text is no version.
+[[nodiscard]] std::optional<std::string_view> nearest_pytorch_version(std::string_view version);
+
 }  // namespace foreshard

@@ -1,6 +1,6 @@
 #include "core/settings/settings_table.hpp"
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
@@ -269,9 +269,14 @@ std::string get_prefetch_lists(const Settings& settings) {
 }
 
 /// "2.11.0+cu130" and "2.11" are the same rules.
-Result<void> set_pytorch(Settings& settings, const SettingOption& setting, std::string_view value) {
+Result<void> set_pytorch(Settings& settings, const SettingOption& /*setting*/, std::string_view value) {
   const auto version = known_pytorch_version(value);
-  if (!version) return refused(setting, value);
+  if (!version) {
+    const auto near = nearest_pytorch_version(value);  // by number: of words 2.10 is as near to 2.13 as 2.12
+    return fail(ErrorKind::usage, fmt::format("PyTorch {} is not supported", value), {},
+                fmt::format("supported: {}{}", fmt::join(kKnownPyTorch, ", "),
+                            near ? fmt::format("; the nearest is {}", *near) : std::string()));
+  }
   settings.pytorch = std::string(*version);
   return {};
 }

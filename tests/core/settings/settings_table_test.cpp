@@ -139,6 +139,11 @@ TEST_CASE("the PyTorch versions that are accepted are those that help and messag
   CHECK(known_pytorch_version("2.9.1+cu128") == "2.9");
   CHECK_FALSE(known_pytorch_version("2.13"));
   CHECK_FALSE(known_pytorch_version("2"));
+  CHECK(nearest_pytorch_version("2.13.0+cu130") == "2.12");
+  CHECK(nearest_pytorch_version("2.1") == "2.6");
+  CHECK(nearest_pytorch_version("1.13") == "2.6");
+  CHECK(nearest_pytorch_version("3") == "2.12");
+  CHECK_FALSE(nearest_pytorch_version("nightly"));
   CHECK(pytorch_minor("2.14.0") == 14);
   CHECK_FALSE(pytorch_minor("2.x"));
   for (const std::string_view version : kKnownPyTorch) {
