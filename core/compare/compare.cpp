@@ -14,8 +14,6 @@
 namespace foreshard {
 namespace {
 
-using Kinds = std::set<std::string, std::less<>>;
-
 /// As timed_step(); null where its end on the device is not known.
 const StepRecord* ended_step(const Run& run, const WantedStep& wanted) {
   const StepRecord* step = timed_step(run, wanted);
@@ -127,12 +125,10 @@ std::vector<std::pair<TimeCause, Nanoseconds>> causes_of(const PhaseTime& time) 
 }
 
 void add_time(const Side& a, const Side& b, const Order& units, Comparison& out) {
-  Kinds kinds;
-  const Kinds of_a = range_kinds(a.run);
-  const Kinds of_b = range_kinds(b.run);
-  std::set_intersection(of_a.begin(), of_a.end(), of_b.begin(), of_b.end(), std::inserter(kinds, kinds.end()));
-  const Places places_a(a.run, a.time->recording, kinds);
-  const Places places_b(b.run, b.time->recording, kinds);
+  const UnitMarks of_a = unit_marks(a.run, a.time->recording);
+  const UnitMarks of_b = unit_marks(b.run, b.time->recording);
+  const Places places_a(a.run, a.time->recording, shared_marks(of_a, of_b));
+  const Places places_b(b.run, b.time->recording, shared_marks(of_b, of_a));
   const Order phases = phase_order(a, b);
 
   std::map<std::tuple<std::size_t, std::string, TimeCause>, BreakdownRow> breakdown;

@@ -40,10 +40,7 @@ bool alike(Nanoseconds a, Nanoseconds b) {
 class Stretches {
  public:
   Stretches(const Run& run, const TimeExplanation& e)
-      : run_(run),
-        e_(e),
-        places_(run, e.recording, range_kinds(run)),
-        short_(std::max(kShortest, e.length().scaled(kShortWait))) {}
+      : run_(run), e_(e), places_(run, e.recording), short_(std::max(kShortest, e.length().scaled(kShortWait))) {}
 
   std::vector<PathStretch> find() {
     std::size_t gap = 0;

@@ -48,7 +48,7 @@ std::vector<PhaseTime> phase_times(const Run& run, const TimeExplanation& explan
   Rows rows;
   for (const PhaseRecord& phase : run.phases)
     if (phase.recording == explanation.recording && phase.step == explanation.step) rows[phase.name];
-  const Places places(run, explanation.recording, range_kinds(run));
+  const Places places(run, explanation.recording);
   add_compute(run, places, explanation, rows);
   for (const auto& [phase, time] : explanation.contention_of_phase) {
     PhaseTime& row = rows[phase];

@@ -30,33 +30,70 @@ std::string unit_of(std::string_view label) {
   return std::string(label.substr(open + 2, label.size() - open - 3));
 }
 
-}  // namespace
-
-std::set<std::string, std::less<>> range_kinds(const Run& run) {
-  std::set<std::string, std::less<>> kinds;
-  for (const HostOpRecord& op : run.host_ops)
-    if (op.kind == HostOpRecord::Kind::annotation)
-      if (const std::string_view kind = kind_of(run.labels.text(op.label)); !kind.empty()) kinds.emplace(kind);
-  return kinds;
+template <class Spans>
+const std::string& phase_at(const Spans& phases, Nanoseconds time) {
+  static const std::string kNone;
+  const auto after = std::upper_bound(phases.begin(), phases.end(), time,
+                                      [](Nanoseconds at, const auto& span) { return at < span.start; });
+  if (after == phases.begin()) return kNone;
+  const auto& span = *std::prev(after);
+  return time < span.end ? span.name : kNone;
 }
 
-Places::Places(const Run& run, Recording recording, const std::set<std::string, std::less<>>& kinds) : run_(run) {
-  const auto by_start = [](const Span& a, const Span& b) { return a.start < b.start; };
+}  // namespace
+
+std::vector<Places::Span> Places::phases_of(const Run& run, Recording recording) {
+  std::vector<Span> phases;
   for (const PhaseRecord& phase : run.phases)
-    if (phase.recording == recording) phases_.push_back({phase.start, phase.end, phase.name});
-  std::stable_sort(phases_.begin(), phases_.end(), by_start);
-  std::vector<Span> marks;
+    if (phase.recording == recording) phases.push_back({phase.start, phase.end, phase.name});
+  std::stable_sort(phases.begin(), phases.end(), [](const Span& a, const Span& b) { return a.start < b.start; });
+  return phases;
+}
+
+UnitMarks unit_marks(const Run& run, Recording recording) {
+  const auto phases = Places::phases_of(run, recording);
+  UnitMarks marks;
+  for (const HostOpRecord& op : run.host_ops) {
+    if (op.kind != HostOpRecord::Kind::annotation) continue;
+    const std::string& label = run.labels.text(op.label);
+    if (const std::string_view kind = kind_of(label); !kind.empty())
+      marks.emplace(phase_at(phases, op.start), kind, unit_of(label));
+  }
+  return marks;
+}
+
+UnitMarks shared_marks(const UnitMarks& own, const UnitMarks& other) {
+  std::set<std::string> units;
+  std::set<std::pair<std::string, std::string>> kinds;
+  for (const auto& [phase, kind, unit] : other) {
+    units.insert(unit);
+    kinds.emplace(phase, kind);
+  }
+  UnitMarks shared;
+  for (const UnitMark& mark : own) {
+    const auto& [phase, kind, unit] = mark;
+    if (units.contains(unit) ? other.contains(mark) : kinds.contains({phase, kind})) shared.insert(mark);
+  }
+  return shared;
+}
+
+Places::Places(const Run& run, Recording recording, const UnitMarks& marks)
+    : run_(run), phases_(phases_of(run, recording)) {
+  const auto by_start = [](const Span& a, const Span& b) { return a.start < b.start; };
+  std::vector<Span> cuts;
   for (const HostOpRecord& op : run.host_ops) {
     if (op.kind != HostOpRecord::Kind::annotation) continue;
     const std::string& label = run.labels.text(op.label);
     const std::string_view kind = kind_of(label);
     if (kind.empty()) continue;
-    sections_.push_back({op.start, op.end, unit_of(label)});
-    if (kinds.contains(kind)) marks.push_back({op.start, op.end, label});
+    const std::string unit = unit_of(label);
+    sections_.push_back({op.start, op.end, unit});
+    if (marks.contains({phase_at(phases_, op.start), std::string(kind), unit}))
+      cuts.push_back({op.start, op.end, label});
   }
   std::stable_sort(sections_.begin(), sections_.end(), by_start);
-  std::stable_sort(marks.begin(), marks.end(), by_start);
-  add_stretches(marks);
+  std::stable_sort(cuts.begin(), cuts.end(), by_start);
+  add_stretches(cuts);
 }
 
 void Places::add_stretches(const std::vector<Span>& marks) {
@@ -98,12 +135,7 @@ TimeLane Places::lane(const DeviceOpRecord& op) const {
 }
 
 const std::string& Places::phase(const DeviceOpRecord& op) const {
-  static const std::string kNone;
-  const auto after = std::upper_bound(phases_.begin(), phases_.end(), op.issue,
-                                      [](Nanoseconds time, const Span& span) { return time < span.start; });
-  if (after == phases_.begin()) return kNone;
-  const Span& span = *std::prev(after);
-  return op.issue < span.end ? span.name : kNone;
+  return phase_at(phases_, op.issue);
 }
 
 std::string Places::unit(const DeviceOpRecord& op) const {
@@ -121,7 +153,7 @@ std::string Places::unit(const DeviceOpRecord& op) const {
 }
 
 void place_units(Run& run) {
-  const Places places(run, Recording::trace, range_kinds(run));
+  const Places places(run, Recording::trace);
   std::map<std::string, UnitId, std::less<>> units;
   for (std::uint32_t u = 0; u < run.units.size(); ++u)
     units.emplace(run.units[u].name.empty() ? std::string(kRoot) : run.units[u].name, UnitId{u});

@@ -4,9 +4,10 @@
 // Units. An op of a plan or an executed run that knows its unit has it; else that of the innermost FSDP range around
 // the call that issued it; else the unit whose forward or backward is under way on the host. FSDP2's ranges tell which
 // (PyTorch 2.11, _fsdp_param_group.py): a unit begins with pre_forward, pre_backward or all_gather_copy_out and ends
-// with post_forward, post_backward_accumulate or post_backward_reduce; between units the root is at work. A plan has
-// not all of these ranges, so of two runs only kinds that both have are looked at: then equal programs are cut at equal
-// places. Backward work that no range opened belongs to the unit whose post-backward closes it.
+// with post_forward, post_backward_accumulate or post_backward_reduce; between units the root is at work. Another run
+// may not have all of these: a plan has fewer kinds, and no run gathers in backward what stayed unsharded. So of two
+// runs only those that both have are looked at (shared_marks()): then equal programs are cut at equal places. Backward
+// work that no range opened belongs to the unit whose post-backward closes it.
 #pragma once
 
 #include <array>
@@ -14,6 +15,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <vector>
 
 #include "core/base/enum_names.hpp"
@@ -37,13 +39,22 @@ struct EnumNames<TimeLane> {
 };
 static_assert(names_end_with(TimeLane::host));
 
-/// The kinds of FSDP ranges ("pre_forward", …) among a run's host ops.
-[[nodiscard]] std::set<std::string, std::less<>> range_kinds(const Run& run);
+/// A range that begins or ends a unit: the phase that the host is in, the kind ("pre_forward", …), the unit ("root").
+using UnitMark = std::tuple<std::string, std::string, std::string>;
+using UnitMarks = std::set<UnitMark>;
+
+[[nodiscard]] UnitMarks unit_marks(const Run& run, Recording recording);
+
+/// Those of `own` that `other` has as well; of a unit that `other` does not know, those of a kind that it has in that
+/// phase.
+[[nodiscard]] UnitMarks shared_marks(const UnitMarks& own, const UnitMarks& other);
 
 class Places {
  public:
-  /// `kinds`: the ranges that may be looked at.
-  Places(const Run& run, Recording recording, const std::set<std::string, std::less<>>& kinds);
+  /// By every range of the run.
+  Places(const Run& run, Recording recording) : Places(run, recording, unit_marks(run, recording)) {}
+  /// `marks`: the ranges that may begin and end units.
+  Places(const Run& run, Recording recording, const UnitMarks& marks);
 
   [[nodiscard]] TimeLane lane(const DeviceOpRecord& op) const;
   /// By the host's call; empty outside every phase.
@@ -52,11 +63,13 @@ class Places {
   [[nodiscard]] std::string unit(const DeviceOpRecord& op) const;
 
  private:
+  friend UnitMarks unit_marks(const Run& run, Recording recording);
   struct Span {
     Nanoseconds start;
     Nanoseconds end;
     std::string name;
   };
+  [[nodiscard]] static std::vector<Span> phases_of(const Run& run, Recording recording);
   void add_stretches(const std::vector<Span>& marks);
 
   const Run& run_;

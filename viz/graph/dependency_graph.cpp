@@ -24,7 +24,7 @@ class Builder {
   Builder(const Run& run, const traces::ExportSelection& selection, Collapse collapse)
       : run_(run),
         collapse_(collapse),
-        places_(run, selection.lanes, range_kinds(run)),
+        places_(run, selection.lanes),
         dependencies_(traces::op_dependencies(run, selection)) {}
 
   Result<DependencyGraph> build() {
