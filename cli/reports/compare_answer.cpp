@@ -16,20 +16,45 @@ bool shown(Nanoseconds time) {
   return std::abs(time.ms()) >= kLeastMs;
 }
 
+bool shown(const StepPart& part) {
+  return shown(part.difference) || shown(part.contention) ||
+         std::any_of(part.parts.begin(), part.parts.end(), [](const StepPart& p) { return shown(p); });
+}
+
 /// "compute -1.69 ms (isolated +1.42 ms, kernel contention -3.11 ms)".
 std::string part_text(const StepPart& part) {
   std::string text = fmt::format("{} {:+.2f} ms", part.name, part.difference.ms());
   if (shown(part.contention))
     text += fmt::format(" (isolated {:+.2f} ms, kernel contention {:+.2f} ms)",
                         (part.difference - part.contention).ms(), part.contention.ms());
-  return text;
+  std::string parts;
+  for (const StepPart& of : part.parts)
+    if (shown(of)) parts += (parts.empty() ? "" : ", ") + fmt::format("{} {:+.2f} ms", of.name, of.difference.ms());
+  return parts.empty() ? text : fmt::format("{} ({})", text, parts);
 }
 
 std::string causes_of(const Comparison& comparison) {
   std::string text;
   for (const StepPart& part : step_parts(comparison))
-    if (shown(part.difference) || shown(part.contention)) text += (text.empty() ? "" : ", ") + part_text(part);
+    if (shown(part)) text += (text.empty() ? "" : ", ") + part_text(part);
   return text;
+}
+
+/// The parts of `rows` by the words of `plan`, the largest first.
+std::vector<StepPart> parts_of(const std::vector<BreakdownRow>& rows) {
+  const auto difference = [&](TimeCause cause) {
+    const BreakdownRow sum = total(rows, cause);
+    return sum.b - sum.a;
+  };
+  const Nanoseconds contention = difference(TimeCause::kernel_contention);
+  std::vector<StepPart> parts{{"compute", difference(TimeCause::isolated_compute) + contention, contention}};
+  for (const TimeCause cause :
+       {TimeCause::exposed_communication, TimeCause::host, TimeCause::other, TimeCause::untraced})
+    parts.push_back({cause_title(cause), difference(cause), {}});
+  std::stable_sort(parts.begin(), parts.end(), [](const StepPart& x, const StepPart& y) {
+    return std::abs(x.difference.count) > std::abs(y.difference.count);
+  });
+  return parts;
 }
 
 /// The steps on the timelines are not as long as those that are reported: their causes say little. Empty: they are.
@@ -40,7 +65,9 @@ std::string unlike(const CompareReport& report) {
     return std::abs((step->end - step->begin).ms() / step->reported.ms() - 1);
   };
   constexpr double kAlike = 0.1;
-  const double most = std::max(share(report.comparison.a.time), share(report.comparison.b.time));
+  const Comparison& both = report.comparison;  // the model's causes are of a step without the profiler
+  const double most = std::max(share(both.model && report.model_of_a ? both.model : both.a.time),
+                               share(both.model && !report.model_of_a ? both.model : both.b.time));
   if (most <= kAlike) return {};
   return fmt::format("why is not known well, as a profiled step is {:.0f} % off the measured one", most * 100);
 }
@@ -56,6 +83,21 @@ std::string step_line(const CompareReport& report) {
                      std::abs(b / a - 1) * 100, b < a ? "less" : "more", why);
 }
 
+/// What of the causes is the model's, and not the settings'; empty: no recording is held against a plan, or the causes
+/// say it.
+std::string bias_line(const CompareReport& report) {
+  if (report.comparison.breakdown.empty()) return {};
+  if (report.is_own_plan)
+    return fmt::format("{} is the plan of {} at its own settings: what differs is the model's bias, by cause",
+                       report.a.info.kind == RunKind::planned ? "A" : "B",
+                       report.a.info.kind == RunKind::planned ? "B" : "A");
+  if (report.model_unknown.empty()) return {};
+  return fmt::format(
+      "the model's bias is among these causes and not told apart, as {}: for what the settings change, plan both from "
+      "one source and compare the two plans",
+      report.model_unknown);
+}
+
 std::string memory_line(Bytes a, Bytes b) {
   if (a == b) return fmt::format("its peak of reserved memory is the same, {}", format_bytes(b));
   const Bytes difference = a < b ? b - a : a - b;
@@ -67,22 +109,15 @@ std::string memory_line(Bytes a, Bytes b) {
 
 std::vector<StepPart> step_parts(const Comparison& comparison) {
   if (comparison.breakdown.empty()) return {};
-  const auto difference = [&](TimeCause cause) {
-    const BreakdownRow sum = total(comparison.breakdown, cause);
-    return sum.b - sum.a;
-  };
-  const Nanoseconds contention = difference(TimeCause::kernel_contention);
-  std::vector<StepPart> parts{{"compute", difference(TimeCause::isolated_compute) + contention, contention}};
-  for (const TimeCause cause :
-       {TimeCause::exposed_communication, TimeCause::host, TimeCause::other, TimeCause::untraced})
-    parts.push_back({cause_title(cause), difference(cause), {}});
-  std::stable_sort(parts.begin(), parts.end(), [](const StepPart& x, const StepPart& y) {
-    return std::abs(x.difference.count) > std::abs(y.difference.count);
-  });
+  std::vector<StepPart> parts = parts_of(comparison.breakdown);
+  if (comparison.bias.empty()) return parts;
+  const BreakdownRow bias = total(comparison.bias);
+  parts.push_back({cause_title(TimeCause::model_bias), bias.b - bias.a, {}, parts_of(comparison.bias)});
   return parts;
 }
 
 std::string cause_title(TimeCause cause) {
+  if (cause == TimeCause::model_bias) return "model's bias";
   std::string text(name(cause));
   std::replace(text.begin(), text.end(), '_', ' ');
   return text;
@@ -94,6 +129,7 @@ std::vector<std::string> compare_answer(const CompareReport& report) {
     lines.push_back(fmt::format("A and B are different models ({}): what differs is theirs as well as the settings'",
                                 report.different_models));
   if (report.a.step_ms && report.b.step_ms && *report.a.step_ms > 0) lines.push_back(step_line(report));
+  if (std::string bias = bias_line(report); !bias.empty()) lines.push_back(std::move(bias));
   if (report.a.peaks && report.b.peaks && report.a.peaks->reserved > 0)
     lines.push_back(memory_line(report.a.peaks->reserved, report.b.peaks->reserved));
   return lines;

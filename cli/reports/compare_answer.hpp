@@ -9,21 +9,23 @@
 namespace foreshard::cli {
 
 /// A part of the difference of two steps, B − A, by the words of `plan`: compute, exposed communication, host, other,
-/// untraced.
+/// untraced; and the model's bias, with these parts of its own.
 struct StepPart {
   std::string name;
   Nanoseconds difference;
-  Nanoseconds contention;  ///< of `difference`; compute's only
+  Nanoseconds contention;            ///< of `difference`; compute's only
+  std::vector<StepPart> parts = {};  ///< of the model's bias: what the recording's own plan differs from it by
 };
 
-/// All five, the largest first: they add up to the difference of the steps. Empty where a step is not known.
+/// All of them, the largest first, and the model's bias, where it is known, last: they add up to the difference of the
+/// steps. Empty where a step is not known.
 [[nodiscard]] std::vector<StepPart> step_parts(const Comparison& comparison);
 
-/// One line each, without an end of line: the models where they differ, the step with step_parts(), the peak of
-/// reserved memory. What a run does not know is left out.
+/// One line each, without an end of line: the models where they differ, the step with step_parts(), what is or may be
+/// the model's bias in it, the peak of reserved memory. What a run does not know is left out.
 [[nodiscard]] std::vector<std::string> compare_answer(const CompareReport& report);
 
-/// "exposed communication": in the table and in sentences.
+/// "exposed communication", "model's bias": in the table and in sentences.
 [[nodiscard]] std::string cause_title(TimeCause cause);
 
 }  // namespace foreshard::cli

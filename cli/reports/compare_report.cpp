@@ -6,6 +6,7 @@
 #include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <span>
 
 #include "cli/reports/compare_answer.hpp"
 #include "cli/reports/json_values.hpp"
@@ -26,7 +27,8 @@ struct Line {
   std::optional<double> b;
   bool bytes = false;  ///< else milliseconds or a count
   bool count = false;
-  bool part = false;  ///< of the line above it
+  bool part = false;                   ///< of the line above it
+  std::optional<double> planned = {};  ///< of the recording's plan at its own settings (CompareReport::model)
 };
 
 using NamedValues = std::vector<std::pair<std::string, double>>;
@@ -49,18 +51,25 @@ std::optional<double> value_of(const NamedValues& list, const std::string& name)
 std::vector<Line> time_lines(const CompareReport& report) {
   const RunSummary& a = report.a;
   const RunSummary& b = report.b;
-  const BreakdownRow untraced = total(report.comparison.breakdown, TimeCause::untraced);
-  const auto of = [&](Nanoseconds time) {
-    return report.comparison.breakdown.empty() ? std::nullopt : std::optional<double>(time.ms());
+  const auto untraced = [&](const std::optional<TimedStep>& step) -> std::optional<double> {
+    if (report.comparison.breakdown.empty() || !step) return std::nullopt;
+    return (step->reported - (step->end - step->begin)).ms();
   };
-  return {{"time", "step_ms", a.step_ms, b.step_ms},
-          {"time", "compute_ms", a.compute_ms, b.compute_ms},
-          {"time", "kernel_contention_ms", a.kernel_contention_ms, b.kernel_contention_ms, false, false, true},
-          {"time", "exposed_communication_ms", a.exposed_communication_ms, b.exposed_communication_ms},
-          {"time", "host_ms", a.host_ms, b.host_ms},
-          {"time", "other_ms", a.other_ms, b.other_ms},
-          {"time", "untraced_ms", of(untraced.a), of(untraced.b)},
-          {"time", "communication_ms", a.communication_ms, b.communication_ms}};
+  std::vector<Line> lines;
+  const auto line = [&](const char* name, std::optional<double> RunSummary::*member, bool part = false) {
+    lines.push_back({"time", name, a.*member, b.*member, false, false, part});
+    if (report.model) lines.back().planned = (*report.model).*member;
+  };
+  line("step_ms", &RunSummary::step_ms);
+  line("compute_ms", &RunSummary::compute_ms);
+  line("kernel_contention_ms", &RunSummary::kernel_contention_ms, true);
+  line("exposed_communication_ms", &RunSummary::exposed_communication_ms);
+  line("host_ms", &RunSummary::host_ms);
+  line("other_ms", &RunSummary::other_ms);
+  lines.push_back({"time", "untraced_ms", untraced(report.comparison.a.time), untraced(report.comparison.b.time)});
+  lines.back().planned = untraced(report.comparison.model);
+  line("communication_ms", &RunSummary::communication_ms);
+  return lines;
 }
 
 std::vector<Line> lines_of(const CompareReport& report) {
@@ -72,6 +81,7 @@ std::vector<Line> lines_of(const CompareReport& report) {
       return run.peaks ? std::optional<double>(static_cast<double>((*run.peaks).*member)) : std::nullopt;
     };
     lines.push_back({"memory", name, of(a), of(b), true});
+    if (report.model) lines.back().planned = of(*report.model);
   };
   peak("peak_requested_bytes", &MemoryPeaks::requested);
   peak("peak_allocated_bytes", &MemoryPeaks::allocated);
@@ -79,6 +89,7 @@ std::vector<Line> lines_of(const CompareReport& report) {
   peak("peak_reserved_bytes", &MemoryPeaks::reserved);
   lines.push_back({"memory", "num_alloc_retries", static_cast<double>(a.num_alloc_retries),
                    static_cast<double>(b.num_alloc_retries), false, true});
+  if (report.model) lines.back().planned = static_cast<double>(report.model->num_alloc_retries);
   const auto held = [](const ComparedSide& side, std::int64_t bytes) {
     return side.memory && bytes != 0 ? std::optional<double>(static_cast<double>(bytes)) : std::nullopt;
   };
@@ -86,7 +97,8 @@ std::vector<Line> lines_of(const CompareReport& report) {
     lines.push_back(
         {"peak_by_category", row.name, held(report.comparison.a, row.a), held(report.comparison.b, row.b), true});
   for (const std::string& name : names_of(a.phases_ms, b.phases_ms))
-    lines.push_back({"phase_host_ms", name, value_of(a.phases_ms, name), value_of(b.phases_ms, name)});
+    lines.push_back({"phase_host_ms", name, value_of(a.phases_ms, name), value_of(b.phases_ms, name), false, false,
+                     false, report.model ? value_of(report.model->phases_ms, name) : std::nullopt});
   return lines;
 }
 
@@ -97,9 +109,12 @@ std::string shown(const std::optional<double>& value, const Line& line) {
   return line.count ? fmt::format("{:.0f}", *value) : milliseconds(*value);
 }
 
-std::string shown_change(const Line& line) {
-  if (!line.a || !line.b || *line.a == *line.b) return {};
-  return change(*line.a, *line.b);
+/// B against A; of a recording as its plan at its own settings has it, so that the change is not the model's.
+std::string shown_change(const CompareReport& report, const Line& line) {
+  const auto& a = line.planned && report.model_of_a ? line.planned : line.a;
+  const auto& b = line.planned && !report.model_of_a ? line.planned : line.b;
+  if (!a || !b || *a == *b) return {};
+  return change(*a, *b);
 }
 
 struct ChangedSetting {
@@ -145,20 +160,27 @@ void print_summary(std::ostream& out, const CompareReport& report) {
     table.print(out);
     out << '\n';
   }
-  Table table({{""}, {"A", kRight}, {"B", kRight}, {"change", kRight}});
+  std::vector<Table::Column> columns{{""}, {"A", kRight}, {"B", kRight}, {"change", kRight}};
+  const auto planned = report.model_of_a ? 2 : 3;
+  if (report.model)
+    columns.insert(columns.begin() + planned, {report.model_of_a ? "A as planned" : "B as planned", kRight});
+  Table table(std::move(columns));
   std::string section;
   for (const Line& line : lines_of(report)) {
     if (!line.a && !line.b) continue;
     if (line.section != section) table.row({line.section});
     section = line.section;
-    table.row({(line.part ? "    " : "  ") + line.name, shown(line.a, line), shown(line.b, line), shown_change(line)});
+    std::vector<std::string> cells{(line.part ? "    " : "  ") + line.name, shown(line.a, line), shown(line.b, line),
+                                   shown_change(report, line)};
+    if (report.model) cells.insert(cells.begin() + planned, line.planned ? shown(line.planned, line) : "");
+    table.row(cells);
   }
   table.print(out);
 }
 
 using ByCause = std::array<Nanoseconds, kCauses>;
 
-std::vector<std::string> breakdown_row(const std::string& name, const ByCause& values, bool with_sign) {
+std::vector<std::string> breakdown_row(const std::string& name, std::span<const Nanoseconds> values, bool with_sign) {
   std::vector<std::string> cells{name};
   Nanoseconds sum;
   for (const Nanoseconds value : values) {
@@ -169,10 +191,36 @@ std::vector<std::string> breakdown_row(const std::string& name, const ByCause& v
   return cells;
 }
 
-void print_breakdown(std::ostream& out, const Comparison& comparison) {
+void print_unknown(std::ostream& out, char letter, const TimedStep& step) {
+  if (!step.unexplained.empty())
+    out << fmt::format("{}: all of its step is counted as other, because it cannot be explained: {}\n", letter,
+                       step.unexplained);
+  if (step.contention_unknown.count > 0)
+    out << fmt::format(
+        "{}: {} ms of compute overlap collectives in kernels that were never seen isolated: how much of it is "
+        "contention is not known\n",
+        letter, plain_ms(step.contention_unknown));
+}
+
+/// What the causes of a recording's side are, and its bias by cause.
+void print_bias(std::ostream& out, const CompareReport& report) {
+  if (!report.model) return;
+  const char letter = report.model_of_a ? 'A' : 'B';
+  out << fmt::format(
+      "the causes of {} are those of its plan at its own settings; what that differs from the recording "
+      "by is the model's bias, B - A:\n",
+      letter);
+  for (const TimeCause cause : kEnumValues<TimeCause>)
+    if (const BreakdownRow sum = total(report.comparison.bias, cause); sum.a != sum.b)
+      out << fmt::format("  {} {} ms\n", cause_title(cause), signed_ms(sum.b - sum.a));
+}
+
+void print_breakdown(std::ostream& out, const CompareReport& report) {
+  const Comparison& comparison = report.comparison;
   if (comparison.breakdown.empty()) return;
+  const std::size_t causes = report.model ? kCauses : static_cast<std::size_t>(TimeCause::model_bias);
   std::vector<Table::Column> columns{{"B - A, ms"}};
-  for (const TimeCause cause : kEnumValues<TimeCause>) columns.push_back({cause_title(cause), kRight});
+  for (std::size_t i = 0; i < causes; ++i) columns.push_back({cause_title(static_cast<TimeCause>(i)), kRight});
   columns.push_back({"sum", kRight});
   Table table(std::move(columns));
   std::vector<std::pair<std::string, ByCause>> phases;
@@ -187,32 +235,29 @@ void print_breakdown(std::ostream& out, const Comparison& comparison) {
   }
   ByCause difference{};
   for (std::size_t i = 0; i < kCauses; ++i) difference[i] = b[i] - a[i];
-  for (const auto& [phase, values] : phases) table.row(breakdown_row(or_else(phase, "outside phases"), values, true));
-  table.row(breakdown_row("all", difference, true));
-  table.row(breakdown_row("  A", a, false));
-  table.row(breakdown_row("  B", b, false));
+  const auto row = [&](const std::string& name, const ByCause& values, bool with_sign) {
+    table.row(breakdown_row(name, std::span(values).first(causes), with_sign));
+  };
+  for (const auto& [phase, values] : phases) row(or_else(phase, "outside phases"), values, true);
+  row("all", difference, true);
+  row("  A", a, false);
+  row("  B", b, false);
   out << "\nwhy the steps differ\n";
   table.print(out);
-  const auto unknown = [&](char letter, const TimedStep& step) {
-    if (!step.unexplained.empty())
-      out << fmt::format("{}: all of its step is counted as other, because it cannot be explained: {}\n", letter,
-                         step.unexplained);
-    if (step.contention_unknown.count > 0)
-      out << fmt::format(
-          "{}: {} ms of compute overlap collectives in kernels that were never seen isolated: how much of it is "
-          "contention is not known\n",
-          letter, plain_ms(step.contention_unknown));
-  };
-  unknown('A', *comparison.a.time);
-  unknown('B', *comparison.b.time);
-  const Nanoseconds held_a = comparison.a.time->allocator;
-  const Nanoseconds held_b = comparison.b.time->allocator;
+  print_bias(out, report);
+  const auto& step_a = report.model && report.model_of_a ? comparison.model : comparison.a.time;
+  const auto& step_b = report.model && !report.model_of_a ? comparison.model : comparison.b.time;
+  print_unknown(out, 'A', *step_a);
+  print_unknown(out, 'B', *step_b);
+  const Nanoseconds held_a = step_a->allocator;
+  const Nanoseconds held_b = step_b->allocator;
   if (held_a.count > 0 || held_b.count > 0)
     out << fmt::format("of host, held up by the caching allocator: {} ms in A, {} ms in B\n", plain_ms(held_a),
                        plain_ms(held_b));
 }
 
-void print_lanes(std::ostream& out, const Comparison& comparison) {
+void print_lanes(std::ostream& out, const CompareReport& report) {
+  const Comparison& comparison = report.comparison;
   if (comparison.lanes.empty()) return;
   struct Sum {
     Nanoseconds a, b;
@@ -235,6 +280,9 @@ void print_lanes(std::ostream& out, const Comparison& comparison) {
                or_nothing(sum.b), change(static_cast<double>(sum.a.count), static_cast<double>(sum.b.count)),
                std::to_string(sum.ops_a), std::to_string(sum.ops_b)});
   out << '\n';
+  if (report.model)
+    out << fmt::format("by lane and unit {} is as recorded, and the model's bias in what differs\n",
+                       report.model_of_a ? 'A' : 'B');
   table.print(out);
 }
 
@@ -272,6 +320,17 @@ Json json_value(const std::optional<double>& value, const Line& line) {
   return line.bytes || line.count ? Json(static_cast<std::int64_t>(*value)) : Json(*value);
 }
 
+Json rows_json(const std::vector<BreakdownRow>& rows) {
+  Json json = Json::array();
+  for (const BreakdownRow& row : rows)
+    json.push_back({{"phase", text_or_null(row.phase)},
+                    {"cause", name(row.cause)},
+                    {"a_ns", row.a.count},
+                    {"b_ns", row.b.count},
+                    {"difference_ns", (row.b - row.a).count}});
+  return json;
+}
+
 Json step_json(const ComparedSide& side) {
   Json json = Json::object();
   if (side.time) {
@@ -303,8 +362,8 @@ void print_compare(std::ostream& out, const CompareReport& report, std::uint32_t
   for (const std::string& line : compare_answer(report)) out << line << '\n';
   out << '\n';
   print_summary(out, report);
-  print_breakdown(out, report.comparison);
-  print_lanes(out, report.comparison);
+  print_breakdown(out, report);
+  print_lanes(out, report);
   print_units(out, report.comparison, units);
   if (!report.a.fingerprint.empty() || !report.b.fingerprint.empty())
     out << fmt::format("\nfingerprints {} and {}\n", known_or_none(report.a.fingerprint),
@@ -325,15 +384,15 @@ Json compare_json(const CompareReport& report) {
   for (const auto& setting : changed_settings(report.a, report.b))
     json["settings"][setting.key] = {{"a", parse_ordered_json_text(setting.a)},
                                      {"b", parse_ordered_json_text(setting.b)}};
-  for (const Line& line : lines_of(report))
-    json[line.section][line.name] = {{"a", json_value(line.a, line)}, {"b", json_value(line.b, line)}};
-  json["budget"] = Json::array();
-  for (const BreakdownRow& row : comparison.breakdown)
-    json["budget"].push_back({{"phase", text_or_null(row.phase)},
-                              {"cause", name(row.cause)},
-                              {"a_ns", row.a.count},
-                              {"b_ns", row.b.count},
-                              {"difference_ns", (row.b - row.a).count}});
+  for (const Line& line : lines_of(report)) {
+    Json& values = json[line.section][line.name];
+    values = {{"a", json_value(line.a, line)}, {"b", json_value(line.b, line)}};
+    if (line.planned) values[report.model_of_a ? "a_as_planned" : "b_as_planned"] = json_value(line.planned, line);
+  }
+  json["budget"] = rows_json(comparison.breakdown);
+  json["model_bias"] = report.model ? rows_json(comparison.bias) : Json(nullptr);
+  json["model_bias_unknown"] = text_or_null(report.model_unknown);
+  json["is_own_plan"] = report.is_own_plan;
   json["lanes"] = Json::array();
   for (const LaneRow& row : comparison.lanes)
     json["lanes"].push_back({{"lane", name(row.lane)},

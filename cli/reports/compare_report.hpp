@@ -4,7 +4,9 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <ostream>
+#include <string>
 
 #include "cli/reports/run_summary.hpp"
 #include "cli/terminal/output.hpp"
@@ -18,6 +20,12 @@ struct CompareReport {
   Comparison comparison;
   std::string different_models;  ///< model_difference(); empty: one model
   bool steps_differ = false;     ///< a recording of steps of several sizes, of which one is compared
+  /// A recording and a plan that was made from it: the recording's plan at its own settings. What that differs from the
+  /// recording by is the model's bias, a cause of its own (Comparison::bias).
+  std::optional<RunSummary> model = {};
+  bool model_of_a = true;          ///< A is that recording, else B
+  bool is_own_plan = false;        ///< the plan is that one: all that differs is the model's bias
+  std::string model_unknown = {};  ///< why a recording's bias is not known against this plan; empty: it is, or is none
 };
 
 /// `units`: at most so many rows of the table of units, largest difference first.

@@ -1,10 +1,14 @@
 #include "cli/verbs/compare_pair.hpp"
 
+#include <fmt/format.h>
+
 #include <array>
 
 #include "cli/reports/fingerprint.hpp"
+#include "cli/verbs/explain_remedies.hpp"
 #include "core/compare/compare.hpp"
 #include "core/compare/model_difference.hpp"
+#include "traces/workload_file/workload_file.hpp"
 
 namespace foreshard::cli {
 namespace {
@@ -26,6 +30,63 @@ void take_step_time(const ComparedSide& side, RunSummary& summary) {
   summary.step_ms_source = "timeline";
 }
 
+/// The recording of the two, where the other is a plan.
+struct RecordedSide {
+  const Run& recording;
+  const Run& plan;
+  const std::string& path;  ///< of the recording
+  bool is_a;
+};
+
+/// The workload that the plan was made from, where that is the recording's; else why the recording's own plan says
+/// nothing of this one.
+Result<Workload> common_workload(const RecordedSide& side) {
+  const char* const recording = side.is_a ? "A" : "B";
+  if (side.recording.workload_json.empty())
+    return fail(ErrorKind::input, fmt::format("{}'s store holds no workload (import says why)", recording));
+  const std::string where = side.path + " (workload)";
+  auto own = traces::stored_workload(side.recording.workload_json, false, where);
+  if (!own || side.plan.workload_json == side.recording.workload_json) return own;
+  const auto planned = traces::stored_workload(side.plan.workload_json, false, where);
+  if (!planned || traces::to_json(*planned) != traces::to_json(*own))
+    return fail(ErrorKind::input, fmt::format("{} was not planned from {}", side.is_a ? "B" : "A", recording));
+  return own;
+}
+
+/// The recording's plan at its own settings; else why there is none.
+Result<sim::Prediction> own_plan(const RecordedSide& side, const ComparedSteps& steps, const CompareReport& report) {
+  if (!report.different_models.empty()) return fail(ErrorKind::input, "the models differ");
+  if (steps.a || steps.b) return fail(ErrorKind::input, "steps were asked for, and it is known of the usual ones");
+  if (report.steps_differ) return fail(ErrorKind::input, "recorded steps differ");
+  const auto workload = common_workload(side);
+  FORESHARD_TRY(workload);
+  auto planned = plan_where_recorded(*workload, {}, side.recording);
+  if (planned && !planned->recorded_on.empty())
+    return fail(ErrorKind::input, "there is no profile of " + planned->recorded_on);
+  if (planned && !planned->has_time) return fail(ErrorKind::input, "the workload has no times");
+  return planned;
+}
+
+/// Sets what the report says of the model's bias, and the request's plan of the recording, which `own` keeps.
+void add_model(const RecordedSide& side, const ComparedSteps& steps, std::optional<sim::Prediction>& own,
+               CompareRequest& request, CompareReport& report) {
+  auto planned = own_plan(side, steps, report);
+  if (!planned) {
+    report.model_unknown = planned.error().what;
+    return;
+  }
+  if (side.recording.settings == side.plan.settings && planned->run.info.machine == side.plan.info.machine) {
+    report.is_own_plan = true;
+    return;
+  }
+  own = std::move(*planned);
+  (side.is_a ? request.model_a : request.model_b) = &own->run;
+  request.reported_model = Nanoseconds::from_double(own->step_ms * 1e6);
+  report.model = summarise(own->run, side.path);
+  report.model->step_ms = own->step_ms;
+  report.model_of_a = side.is_a;
+}
+
 }  // namespace
 
 Result<CompareReport> compare_pair(const Run& a, const std::string& a_path, const Run& b, const std::string& b_path,
@@ -38,11 +99,17 @@ Result<CompareReport> compare_pair(const Run& a, const std::string& a_path, cons
     *summaries[i] = summarise(*runs[i], *paths[i], i == 0 ? steps.a : steps.b);
     summaries[i]->fingerprint = fingerprint_of(*runs[i]);
   }
-  auto comparison = compare_runs(a, b, {steps.a, steps.b, reported(report.a), reported(report.b)});
-  FORESHARD_TRY(comparison);
-  report.comparison = std::move(*comparison);
   report.different_models = model_difference(a, b);
   report.steps_differ = (!steps.a && steps_differ(a)) || (!steps.b && steps_differ(b));
+  CompareRequest request{steps.a, steps.b, reported(report.a), reported(report.b)};
+  std::optional<sim::Prediction> own;
+  if (a.info.kind == RunKind::imported && b.info.kind == RunKind::planned)
+    add_model({a, b, a_path, true}, steps, own, request, report);
+  if (a.info.kind == RunKind::planned && b.info.kind == RunKind::imported)
+    add_model({b, a, b_path, false}, steps, own, request, report);
+  auto comparison = compare_runs(a, b, request);
+  FORESHARD_TRY(comparison);
+  report.comparison = std::move(*comparison);
   take_step_time(report.comparison.a, report.a);
   take_step_time(report.comparison.b, report.b);
   return report;

@@ -62,8 +62,8 @@ std::string options_of_plan(const RemedyOptions& options, std::optional<Bytes> l
   return out;
 }
 
-/// The run's own settings on the machine that it was recorded on: the one that is asked for, where that is of its GPU,
-/// else the run's own.
+}  // namespace
+
 Result<sim::Prediction> plan_where_recorded(const Workload& workload, const RemedyOptions& options, const Run& run) {
   const auto plan_on = [&](const std::string& name) -> Result<sim::Prediction> {
     const auto machine = machine_of(name, run.info.machine);
@@ -74,8 +74,6 @@ Result<sim::Prediction> plan_where_recorded(const Workload& workload, const Reme
   if (options.machine.empty() || !planned || planned->recorded_on.empty()) return planned;
   return plan_on({});
 }
-
-}  // namespace
 
 Result<void> add_remedies(std::shared_ptr<const Workload> workload, const RemedyOptions& options, Console& console,
                           ExplainReport& report) {

@@ -1,6 +1,6 @@
 // The remedies of an explanation: simulated from the run's workload, and held against the run itself.
 //
-// Who: explain, and the page that view writes; so both say the same.
+// Who: explain, and the page that view writes, so both say the same; compare, which plans a recording's own settings.
 #pragma once
 
 #include <memory>
@@ -11,6 +11,7 @@
 #include "cli/reports/time_report.hpp"
 #include "cli/terminal/console.hpp"
 #include "core/workload/workload.hpp"
+#include "sim/predict/predict.hpp"
 
 namespace foreshard::cli {
 
@@ -19,6 +20,11 @@ struct RemedyOptions {
   std::optional<Bytes> memory_limit;  ///< none: that of a plan, on its own machine; else the machine's
   bool from_store = true;             ///< RUN is a store, which commands of `plan` can name
 };
+
+/// The run's own settings on the machine that it was recorded on: the one that is asked for, where that is of its GPU,
+/// else the run's own. `workload`: the run's.
+[[nodiscard]] Result<sim::Prediction> plan_where_recorded(const Workload& workload, const RemedyOptions& options,
+                                                          const Run& run);
 
 /// Puts them into `report`, or the reason why there are none. Warns where the run's own settings do not simulate to
 /// what the run was. Fails where a machine that was asked for cannot be read.

@@ -124,28 +124,71 @@ std::vector<std::pair<TimeCause, Nanoseconds>> causes_of(const PhaseTime& time) 
   return out;
 }
 
-void add_time(const Side& a, const Side& b, const Order& units, Comparison& out) {
+/// By phase and cause, in order; `a` and `b` are added to.
+class Breakdown {
+ public:
+  explicit Breakdown(const Order& phases) : phases_(phases) {}
+  BreakdownRow& row(const std::string& phase, TimeCause cause) {
+    return rows_.try_emplace({phases_[phase], phase, cause}, BreakdownRow{phase, cause, {}, {}}).first->second;
+  }
+  [[nodiscard]] std::vector<BreakdownRow> rows() const {
+    std::vector<BreakdownRow> out;
+    for (const auto& [key, value] : rows_) out.push_back(value);
+    return out;
+  }
+
+ private:
+  const Order& phases_;
+  std::map<std::tuple<std::size_t, std::string, TimeCause>, BreakdownRow> rows_;
+};
+
+using OneSide = Nanoseconds BreakdownRow::*;
+
+/// Every part of a step, the untraced one too: they add up to its reported time.
+void add_parts(Breakdown& breakdown, OneSide side, const std::vector<PhaseTime>& phases, const TimedStep& step) {
+  for (const PhaseTime& time : phases)
+    for (const auto& [cause, part] : causes_of(time)) breakdown.row(time.phase, cause).*side += part;
+  const Nanoseconds untraced = step.reported - (step.end - step.begin);
+  if (untraced.count != 0) breakdown.row({}, TimeCause::untraced).*side += untraced;
+}
+
+/// The causes of a recording's side are those of its plan at its own settings, and what is left is the model's bias.
+void add_modelled(Breakdown& breakdown, const Order& order, OneSide side, const std::vector<PhaseTime>& recorded,
+                  const TimedStep& step, const Side& model, Comparison& out) {
+  const OneSide other = side == &BreakdownRow::a ? &BreakdownRow::b : &BreakdownRow::a;
+  const std::vector<PhaseTime> planned = phases_of(model, *out.model);
+  add_parts(breakdown, side, planned, *out.model);
+  Breakdown bias(order);
+  add_parts(bias, side, recorded, step);
+  add_parts(bias, other, planned, *out.model);
+  out.bias = bias.rows();
+  for (const BreakdownRow& row : out.bias)
+    breakdown.row(row.phase, TimeCause::model_bias).*side += row.*side - row.*other;
+}
+
+void add_breakdown(const Side& a, const Side& b, const Order& phases, const CompareRequest& request, Comparison& out) {
+  const Run* of = request.model_a != nullptr ? request.model_a : request.model_b;
+  const Side model{of != nullptr ? *of : a.run, of != nullptr ? ended_step(*of, {}) : nullptr, nullptr};
+  if (model.time != nullptr) out.model = timed(model.run, *model.time, request.reported_model);
+  Breakdown breakdown(phases);
+  const std::vector<PhaseTime> of_a = phases_of(a, *out.a.time);
+  const std::vector<PhaseTime> of_b = phases_of(b, *out.b.time);
+  if (out.model && request.model_a != nullptr)
+    add_modelled(breakdown, phases, &BreakdownRow::a, of_a, *out.a.time, model, out);
+  else
+    add_parts(breakdown, &BreakdownRow::a, of_a, *out.a.time);
+  if (out.model && request.model_a == nullptr)
+    add_modelled(breakdown, phases, &BreakdownRow::b, of_b, *out.b.time, model, out);
+  else
+    add_parts(breakdown, &BreakdownRow::b, of_b, *out.b.time);
+  out.breakdown = breakdown.rows();
+}
+
+void add_lanes(const Side& a, const Side& b, const Order& phases, const Order& units, Comparison& out) {
   const UnitMarks of_a = unit_marks(a.run, a.time->recording);
   const UnitMarks of_b = unit_marks(b.run, b.time->recording);
   const Places places_a(a.run, a.time->recording, shared_marks(of_a, of_b));
   const Places places_b(b.run, b.time->recording, shared_marks(of_b, of_a));
-  const Order phases = phase_order(a, b);
-
-  std::map<std::tuple<std::size_t, std::string, TimeCause>, BreakdownRow> breakdown;
-  const auto row = [&](const std::string& phase, TimeCause cause) -> BreakdownRow& {
-    return breakdown.try_emplace({phases[phase], phase, cause}, BreakdownRow{phase, cause, {}, {}}).first->second;
-  };
-  for (const PhaseTime& time : phases_of(a, *out.a.time))
-    for (const auto& [cause, part] : causes_of(time)) row(time.phase, cause).a += part;
-  for (const PhaseTime& time : phases_of(b, *out.b.time))
-    for (const auto& [cause, part] : causes_of(time)) row(time.phase, cause).b += part;
-  const auto untraced = [](const TimedStep& step) { return step.reported - (step.end - step.begin); };
-  if (untraced(*out.a.time).count != 0 || untraced(*out.b.time).count != 0) {
-    row({}, TimeCause::untraced).a = untraced(*out.a.time);
-    row({}, TimeCause::untraced).b = untraced(*out.b.time);
-  }
-  for (const auto& [key, value] : breakdown) out.breakdown.push_back(value);
-
   std::map<std::tuple<TimeLane, std::size_t, std::string, std::size_t, std::string>, LaneRow> lanes;
   const auto lane = [&](const LaneKey& key) -> LaneRow& {
     const auto& [lane_of, phase, unit] = key;
@@ -195,7 +238,8 @@ std::optional<PeakStep> peak_step(const StepRecord* record, const Run& run) {
 }  // namespace
 
 Result<Comparison> compare_runs(const Run& a, const Run& b, const CompareRequest& request) {
-  for (const Run* run : {&a, &b}) FORESHARD_TRY(check_times(*run));
+  for (const Run* run : {&a, &b, request.model_a, request.model_b})
+    if (run != nullptr) FORESHARD_TRY(check_times(*run));
   const Side side_a{a, ended_step(a, request.step_a), memory_step(a, request.step_a)};
   const Side side_b{b, ended_step(b, request.step_b), memory_step(b, request.step_b)};
   if (request.step_a && side_a.time == nullptr && side_a.memory == nullptr)
@@ -208,7 +252,11 @@ Result<Comparison> compare_runs(const Run& a, const Run& b, const CompareRequest
   out.a.memory = peak_step(side_a.memory, a);
   out.b.memory = peak_step(side_b.memory, b);
   const Order units = unit_order(a, b);
-  if (out.a.time && out.b.time) add_time(side_a, side_b, units, out);
+  if (out.a.time && out.b.time) {
+    const Order phases = phase_order(side_a, side_b);
+    add_breakdown(side_a, side_b, phases, request, out);
+    add_lanes(side_a, side_b, phases, units, out);
+  }
   if (out.a.memory || out.b.memory) add_memory(side_a, side_b, units, out);
   return out;
 }

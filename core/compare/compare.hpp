@@ -23,7 +23,9 @@ namespace foreshard {
 
 /// What a moment of a step went to. Every moment between the step's begin and its end on the compute stream has
 /// exactly one cause, so that the causes of a step add up to its time. They are those of `plan` and `explain --time`
-/// (core/explain_time/phase_times.hpp), whose compute is the first two together.
+/// (core/explain_time/phase_times.hpp), whose compute is the first two together. Of a recording against a plan that was
+/// made from it, the causes are those of the recording's plan at its own settings, and what that plan differs from the
+/// recording by is a cause of its own: the model's, not the settings'.
 enum class TimeCause : std::uint8_t {
   isolated_compute = 0,       ///< the compute stream works, as fast as the same kernels do when no collective runs
   kernel_contention = 1,      ///< it works, slower than the same kernels do when isolated, while a collective runs
@@ -31,13 +33,14 @@ enum class TimeCause : std::uint8_t {
   host = 3,                   ///< neither, and the host was late: it had not issued the next op
   other = 4,                  ///< neither: gaps between kernels, latencies, copies
   untraced = 5,               ///< reported step time less the time on the timeline: the profiler's slowing
+  model_bias = 6,             ///< of a recording: itself less its plan at its own settings; of other runs none
 };
 template <>
 struct EnumNames<TimeCause> {
-  static constexpr std::array<std::string_view, 6> kNames{
-      "isolated_compute", "kernel_contention", "exposed_communication", "host", "other", "untraced"};
+  static constexpr std::array<std::string_view, 7> kNames{
+      "isolated_compute", "kernel_contention", "exposed_communication", "host", "other", "untraced", "model_bias"};
 };
-static_assert(names_end_with(TimeCause::untraced));
+static_assert(names_end_with(TimeCause::model_bias));
 
 /// One part of the error budget. The rows' differences add up to the difference of the steps' times, to the
 /// nanosecond.
@@ -101,6 +104,10 @@ struct Comparison {
   std::vector<LaneRow> lanes;           ///< by lane, phase, unit in A's order; what neither has is left out
   std::vector<MemoryRow> categories;    ///< the larger of both first; 0 of a side without memory
   std::vector<MemoryRow> units;         ///< in A's order of units, then B's
+  /// Where CompareRequest::model_a or model_b was given: by phase and cause the recording and its plan at its own
+  /// settings, each on its side; their differences add up to the budget's of `model_bias`. Else empty.
+  std::vector<BreakdownRow> bias;
+  std::optional<TimedStep> model;  ///< then, of that plan
 };
 
 struct CompareRequest {
@@ -108,6 +115,11 @@ struct CompareRequest {
   std::optional<std::int32_t> step_b = {};
   std::optional<Nanoseconds> reported_a = {};  ///< the step time to explain; none: the timeline's own
   std::optional<Nanoseconds> reported_b = {};
+  /// Of one side that is a recording, where the other was planned from it: its plan at its own settings. Its time must
+  /// be known (check_times(), timed_step()), else it is as if it were not given.
+  const Run* model_a = nullptr;
+  const Run* model_b = nullptr;
+  std::optional<Nanoseconds> reported_model = {};
 };
 
 /// Fails (usage) when a step is asked for that the run does not have, and as check_times() does. A side that recorded

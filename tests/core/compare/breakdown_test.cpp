@@ -184,3 +184,36 @@ TEST_CASE("budget: on any two runs the parts add up to the steps' times, to the 
     }
   }
 }
+
+TEST_CASE(
+    "budget: of a recording's side the plan at its own settings says the causes, and the rest is the model's bias") {
+  for (std::uint64_t seed = 1; seed <= 60; ++seed) {
+    INFO("seed " << seed);
+    const Run recording = test::RandomRun(seed, RunKind::imported).make();
+    const Run own = test::RandomRun(seed + 500, RunKind::planned).make();
+    const Run other = test::RandomRun(seed + 1000, RunKind::planned).make();
+    const auto own_against_other = compare_runs(own, other, {.reported_a = Nanoseconds{5'555}});
+    CompareRequest request{.reported_a = Nanoseconds{123}, .model_a = &own, .reported_model = Nanoseconds{5'555}};
+    const auto a = compare_runs(recording, other, request);
+    request = {.reported_b = Nanoseconds{123}, .model_b = &own, .reported_model = Nanoseconds{5'555}};
+    const auto b = compare_runs(other, recording, request);
+    REQUIRE((own_against_other && a && b));
+    if (!a->a.time || !a->b.time || !a->model) continue;
+    CHECK(total(a->breakdown).a == Nanoseconds{123});
+    CHECK(total(a->breakdown).b == a->b.time->end - a->b.time->begin);
+    for (const TimeCause cause : kEnumValues<TimeCause>) {
+      if (cause == TimeCause::model_bias) continue;
+      const BreakdownRow plans = total(own_against_other->breakdown, cause);
+      const BreakdownRow with = total(a->breakdown, cause);
+      const BreakdownRow turned = total(b->breakdown, cause);
+      CHECK(with.b - with.a == plans.b - plans.a);
+      CHECK(turned.a - turned.b == plans.b - plans.a);
+    }
+    const BreakdownRow bias = total(a->breakdown, TimeCause::model_bias);
+    CHECK(bias.b - bias.a == Nanoseconds{5'555 - 123});
+    CHECK(total(a->bias).a == Nanoseconds{123});
+    CHECK(total(a->bias).b == Nanoseconds{5'555});
+    CHECK(total(b->bias).a == Nanoseconds{5'555});
+    CHECK(total(b->breakdown).b == Nanoseconds{123});
+  }
+}
