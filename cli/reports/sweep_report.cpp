@@ -53,7 +53,9 @@ std::string marks(const SweepResult& result, std::size_t index) {
   const SweepPoint& point = result.points[index];
   std::vector<std::string_view> words;
   if (result.best == index) words.emplace_back(result.memory_limit ? "best within the limit" : "best");
-  if (result.best_overall == index && result.best != index) words.emplace_back("fastest");
+  if (result.best != index && result.best_overall == index) words.emplace_back("fastest");
+  if (result.best != index && result.best_overall != index && result.fastest == index)
+    words.emplace_back("fastest within the limit");
   if (result.memory_limit && point.peaks.reserved > *result.memory_limit) words.emplace_back("over the limit");
   if (point.host_bound) words.emplace_back("host-bound");
   if (point.num_alloc_retries > 0) words.emplace_back("allocation retries");
@@ -73,7 +75,7 @@ void print_points(std::ostream& out, const SweepResult& result, const std::vecto
   }
   const std::size_t most = 40;
   columns.insert(columns.end(), {{"step", kRight},
-                                 {"±", kRight},
+                                 {"step ±", kRight},
                                  {counts_tokens(result) ? "tokens/s/GPU" : "samples/s/GPU", kRight},
                                  {"peak reserved", kRight},
                                  {""}});
@@ -129,7 +131,8 @@ std::string answer_options(const SweepResult& result, const SweepPoint& point) {
   return options.empty() ? "the source's settings" : options;
 }
 
-/// What the slowest of the valid points takes, for one token or sample where batches differ; empty: it is the best.
+/// What the slowest of the valid points takes, for one token or sample where batches differ; empty: it is the best, or
+/// cannot be told from it.
 std::string slowest_words(const SweepResult& result, const SweepPoint& best) {
   const auto time = [](const SweepPoint& point) {
     return point.tokens_per_s_per_gpu > 0 ? 1 / point.tokens_per_s_per_gpu : point.step_ms;
@@ -142,6 +145,7 @@ std::string slowest_words(const SweepResult& result, const SweepPoint& best) {
     if (slowest == nullptr || time(point) > time(*slowest)) slowest = &point;
   }
   if (slowest == nullptr || !best.has_time || slowest == &best) return {};
+  if (contains(result.ties, static_cast<std::size_t>(slowest - result.points.data()))) return {};
   const bool alike = sim::work_of_step(slowest->settings) == sim::work_of_step(best.settings);
   return fmt::format("; the slowest, {}, takes {:.1f} % longer{}", answer_options(result, *slowest),
                      100 * (time(*slowest) / time(best) - 1),
@@ -166,20 +170,27 @@ void print_most_that_fits(std::ostream& out, const SweepResult& result) {
     if (most == nullptr || key(point) > key(*most)) most = &point;
   }
   if (!sizes || most == nullptr || work(*most) <= 0) return;
-  out << fmt::format("most that {}: {}: {:.0f} {} a GPU and step, {} reserved{}\n",
-                     fit(*most) == sim::Fits::surely ? "fits" : "may fit", answer_options(result, *most), work(*most),
-                     counts_tokens(result) ? "tokens" : "samples", format_bytes(most->peaks.reserved),
-                     host_range_words(*most));
+  const auto untried = std::find_if(result.points.begin(), result.points.end(), [&](const SweepPoint& point) {
+    return point.state == SweepPoint::State::refused && work(point) > work(*most);
+  });
+  out << fmt::format(
+      "most that {}: {}: {:.0f} {} a GPU and step, {} reserved{}{}\n",
+      fit(*most) == sim::Fits::surely ? "fits" : "may fit", answer_options(result, *most), work(*most),
+      counts_tokens(result) ? "tokens" : "samples", format_bytes(most->peaks.reserved), host_range_words(*most),
+      untried == result.points.end()
+          ? std::string()
+          : fmt::format("; whether more fits is not known: larger ones were refused, not tried ({})", untried->reason));
 }
 
-/// Which of the points that are as fast takes least memory, where one takes less than the best.
-std::string smallest_words(const SweepResult& result, const SweepPoint& best) {
-  const SweepPoint* smallest = &best;
-  for (const std::size_t tie : result.ties)
-    if (result.points[tie].peaks.reserved < smallest->peaks.reserved) smallest = &result.points[tie];
-  if (smallest == &best) return {};
-  return fmt::format(" (least memory of these: {}, {} reserved, {} a step)", answer_options(result, *smallest),
-                     format_bytes(smallest->peaks.reserved), milliseconds(smallest->step_ms));
+/// That several points are equally fast, as far as is known, and by which rule one of them is named; empty: one is
+/// best.
+std::string tie_words(const SweepResult& result, const SweepPoint& best) {
+  if (result.ties.empty() || !best.has_time) return {};
+  double known = best.difference;
+  for (const std::size_t tie : result.ties) known = std::max(known, result.points[tie].difference);
+  return fmt::format(
+      "any of {} points, as times within ±{:.1f} % cannot be told apart; the one of least memory, then time, is ",
+      result.ties.size() + 1, known * 100);
 }
 
 /// The sweep's first lines.
@@ -191,16 +202,12 @@ void print_answer(std::ostream& out, const SweepResult& result) {
   }
   const SweepPoint& best = result.points[*result.best];
   const bool sure = fits(best, result.memory_limit) == sim::Fits::surely;
-  out << fmt::format("best{}: {}{}, {} reserved{}{}{}{}\n",
+  out << fmt::format("best{}: {}{}{}, {} reserved{}{}{}{}\n",
                      result.memory_limit ? " within " + format_bytes(*result.memory_limit) : std::string(),
-                     answer_options(result, best),
+                     tie_words(result, best), answer_options(result, best),
                      best.has_time ? fmt::format(": {} a step", milliseconds(best.step_ms)) : std::string(),
                      format_bytes(best.peaks.reserved), host_range_words(best), slowest_words(result, best),
                      sure ? "" : "; it may not fit", best.valid ? "" : "; not valid");
-  if (!result.ties.empty())
-    out << fmt::format("no difference to {} other{}{}: the ratio of two plans of one source is known to ±{:.1f} %\n",
-                       result.ties.size(), result.ties.size() == 1 ? "" : "s", smallest_words(result, best),
-                       best.difference * 100);
   print_most_that_fits(out, result);
 }
 
@@ -341,9 +348,15 @@ void find_best(SweepResult& result) {
   }
   result.pareto = pareto(costs);
   result.best_overall = fastest(costs, std::nullopt);
-  result.best = fastest(costs, result.memory_limit);
+  result.fastest = fastest(costs, result.memory_limit);
+  result.best = result.fastest;
   if (!result.best) return;
-  result.ties = ties(costs, *result.best, result.memory_limit);
+  result.ties = ties(costs, *result.fastest, result.memory_limit);
+  result.best = smallest(costs, *result.fastest, result.ties);
+  if (result.best != result.fastest) {  // the same points, the fastest of them first
+    std::erase(result.ties, *result.best);
+    result.ties.insert(result.ties.begin(), *result.fastest);
+  }
   result.code = python_lines(result.points[*result.best].settings);
 }
 
@@ -359,6 +372,7 @@ Json sweep_json(const SweepResult& result) {
   for (std::size_t i = 0; i < result.points.size(); ++i) json["points"].push_back(point_json(result, i));
   json["pareto"] = result.pareto;
   json["best"] = optional_index(result.best);
+  json["fastest"] = optional_index(result.fastest);
   json["best_overall"] = optional_index(result.best_overall);
   json["ties"] = result.ties;
   json["best_settings"] = result.best ? Json::object() : Json(nullptr);
@@ -407,6 +421,7 @@ void print_sweep(std::ostream& out, const SweepResult& result) {
     print_points(out, result, result.pareto);
   }
   if (result.best && !contains(result.pareto, *result.best)) print_points(out, result, {*result.best});
+  if (!result.pareto.empty()) out << "step ±: nine of ten measured steps lie within it\n";
   print_ties(out, result);
   print_may_not_fit(out, result);
   print_not_valid(out, result);

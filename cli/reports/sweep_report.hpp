@@ -26,11 +26,13 @@ struct SweepResult {
   std::vector<sim::SweepPoint> points;
   // Found in the points; indices.
   std::vector<std::size_t> pareto;
-  std::optional<std::size_t> best;          ///< the fastest within the limit
+  std::optional<std::size_t> best;          ///< of the fastest within the limit and what cannot be told from it, the
+                                            ///< one of least memory
   std::optional<std::size_t> best_overall;  ///< the fastest
-  std::vector<std::size_t> ties;            ///< of `best`
+  std::vector<std::size_t> ties;            ///< the others of these, by time
   std::optional<PythonLines> code;          ///< of `best`
   std::string fingerprint;                  ///< of the whole sweep (fingerprint.hpp)
+  std::optional<std::size_t> fastest = {};  ///< within the limit
 };
 
 /// "ran", "out_of_memory": as in every form of the result.

@@ -95,7 +95,7 @@ void print_faster(std::ostream& out, const sim::TimeRemedies& all, bool detail) 
   Table table({{"setting"},
                {"step", right},
                {"saves", right},
-               {"±", right},
+               {"saves ±", right},
                {"exposed", right},
                {"reserved", right},
                {"", right}});

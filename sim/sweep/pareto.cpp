@@ -48,4 +48,13 @@ std::vector<std::size_t> ties(std::span<const PointCost> points, std::size_t bes
   return near;
 }
 
+std::size_t smallest(std::span<const PointCost> points, std::size_t best, std::span<const std::size_t> ties) {
+  std::optional<PointCost> least;
+  for (const PointCost& point : by_time(points)) {
+    if (point.index != best && std::find(ties.begin(), ties.end(), point.index) == ties.end()) continue;
+    if (!least || point.bytes < least->bytes) least = point;
+  }
+  return least ? least->index : best;
+}
+
 }  // namespace foreshard

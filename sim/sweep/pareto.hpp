@@ -44,4 +44,9 @@ struct PointCost {
 [[nodiscard]] std::vector<std::size_t> ties(std::span<const PointCost> points, std::size_t best,
                                             std::optional<Bytes> limit);
 
+/// Of `best` and its `ties` the one to name, since their times do not tell: the smallest; of equally small ones the
+/// fastest, then the first.
+[[nodiscard]] std::size_t smallest(std::span<const PointCost> points, std::size_t best,
+                                   std::span<const std::size_t> ties);
+
 }  // namespace foreshard

@@ -31,6 +31,8 @@ TEST_CASE("what cannot be told from the best is named, by time") {
   CHECK(ties(points, 0, std::nullopt) == Indices{4, 1, 3});
   CHECK(ties(points, 0, 5U) == Indices{1, 3});
   CHECK(ties(points, 77, std::nullopt).empty());
+  CHECK(smallest(points, 4, Indices{0, 1, 3}) == 0);  // less memory; of equally small ones the fastest
+  CHECK(smallest(points, 4, {}) == 4);
 }
 
 TEST_CASE("a point that surely stays within the limit comes before a faster one that may not") {
