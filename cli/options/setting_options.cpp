@@ -9,19 +9,34 @@
 
 namespace foreshard::cli {
 
+namespace {
+
+constexpr const char* kHeading = "Settings (default: as a run store or workload file has it; else, as said, a model's)";
+
+/// "; default: implicit", of a model: `value` is JSON.
+std::string default_words(const SettingOption& setting, std::string value) {
+  std::erase(value, '"');
+  if (value == "null" && setting.form == SettingForm::count) return "; default: the model's";  // batch and seq
+  return "; default: " + (value.empty() || value == "null" || value.starts_with("{") ? "none" : value);
+}
+
+}  // namespace
+
 void SettingOptions::add_to(OptionSet& set) {
+  const auto defaults = setting_options(Settings{});  // in the order of the table
   for (const SettingOption& setting : setting_table()) {
+    const std::string& value = defaults[options_.size()].second;
     options_.push_back(std::make_unique<Given>());
     Given& given = *options_.back();
     given.key = std::string(setting.key);
     given.is_file = setting.form == SettingForm::json;
     given.repeatable = setting.repeatable;
-    const std::string name = setting.option(), help(setting.help);
+    const std::string name = setting.option(), help = std::string(setting.help) + default_words(setting, value);
     if (setting.form == SettingForm::flag) {
       set.add_flag(
              name + ",!--no-" + name.substr(2), [&given](bool on) { given.values.emplace_back(on ? "true" : "false"); },
              help)
-          .group("Settings");
+          .group(kHeading);
       continue;
     }
     set.add_texts(
@@ -32,7 +47,7 @@ void SettingOptions::add_to(OptionSet& set) {
            help, setting.repeatable ? Values::all : Values::last)
         .type_name(std::string(setting.values))
         .suggest(setting.words)
-        .group("Settings");
+        .group(kHeading);
   }
 }
 

@@ -225,7 +225,8 @@ void print_remedies(std::ostream& out, const ExplainReport& report) {
   row("as it is", all.before, "", all.has_time, all.step_ms, "");
   for (const sim::Remedy& remedy : all.useful)
     row(remedy.setting, remedy.peaks, remedy.saving > 0 ? format_bytes(static_cast<Bytes>(remedy.saving)) : "",
-        remedy.has_time, remedy.step_ms, remedy_marks(remedy));
+        remedy.has_time, remedy.step_ms,
+        remedy_marks(remedy) + (all.has_time && !remedy.has_time && !remedy.valid ? ", time not known" : ""));
   table.print(out);
   out << fmt::format("  simulated: {} changes; {} save nothing, {} cannot be or do not fit\n", all.tried, all.useless,
                      all.impossible.size());

@@ -99,6 +99,7 @@ std::string time_line(const sim::Prediction& p) {
   if (const double rate = sim::work_per_second(p.work, p.step_ms); rate > 0)
     line += fmt::format(", {:.0f} {}", rate, rate_unit(p.run.settings));
   if (p.utilization.value > 0) line += fmt::format(", MFU {:.0f} %", 100 * p.utilization.value);
+  if (p.utilization.value <= 0 && !p.utilization.unknown.empty()) line += ", MFU not known (--detail says why)";
   line += fmt::format("; {}: {:.0f} % compute, {:.0f} % exposed communication, {:.0f} % neither",
                       p.host_bound ? "host-bound" : "GPU-bound", share_of(p.compute_ms, p.step_ms),
                       share_of(p.exposed_communication_ms, p.step_ms), share_of(p.idle_ms, p.step_ms));

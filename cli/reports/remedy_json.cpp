@@ -28,6 +28,7 @@ Json remedy_json(const sim::Remedy& remedy) {
           {"peak_active_bytes", remedy.peaks.active},
           {"step_ms", step_ms(remedy.has_time, remedy.step_ms)},
           {"saving_bytes", remedy.saving},
+          {"costs_time", remedy.costs},
           {"may_run_out_of_memory", remedy.may_run_out_of_memory},
           {"valid", remedy.valid},
           {"not_valid", remedy.not_valid},

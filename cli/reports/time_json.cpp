@@ -122,6 +122,7 @@ void add_remedies_json(const TimeReport& report, Json& json) {
                       {"no_difference", remedies_json(report, all.no_difference)},
                       {"slower", remedies_json(report, all.slower)},
                       {"impossible", all.impossible},
+                      {"not_timed", all.not_timed},
                       {"not_split", text_or_null(all.not_split)}};
 }
 

@@ -131,6 +131,7 @@ void print_remedies(std::ostream& out, const TimeReport& report, bool detail) {
   list_settings(out, "no difference", all.no_difference, detail);
   list_settings(out, "slower", all.slower, detail);
   list_settings(out, "not valid", all.not_valid, detail);
+  for (const std::string& why : all.not_timed) out << "  not valid, time not known: " << why << '\n';
   if (detail) {
     for (const sim::TimeRemedy& remedy : all.not_valid)
       for (const std::string& why : remedy.not_valid) out << fmt::format("    {}: {}\n", remedy.setting, why);

@@ -14,6 +14,9 @@
 namespace foreshard::sim {
 namespace {
 
+/// What gives the MFU where a recording's kernels do not.
+constexpr const char* kPlanTheModel = "plan the model itself (a preset, or its Hugging Face folder)";
+
 /// Of all matrix products' time: what products beyond those of the weights (rotary angles) may take.
 constexpr double kMaxOthers = 0.02;
 
@@ -55,9 +58,11 @@ Matrices matrices_of(const Workload& workload) {
   Matrices out;
   for (const Unit& unit : workload.units)
     for (const Parameter& parameter : unit.parameters) {
-      if (!parameter.requires_grad) out.unknown = "some parameters are frozen, so backward computes less";
+      if (!parameter.requires_grad)
+        out.unknown = fmt::format("some parameters are frozen, so backward computes less: {}", kPlanTheModel);
       if (parameter.shape.size() > 2)
-        out.unknown = fmt::format("{} is no matrix: how much of it each token passes is not known", parameter.name);
+        out.unknown = fmt::format("{} is no matrix, how much of it each token passes is not known: {}", parameter.name,
+                                  kPlanTheModel);
       if (!out.unknown.empty()) return out;
       if (parameter.shape.size() < 2) continue;
       if (is_embedding_table(parameter)) {
@@ -123,12 +128,22 @@ DType products_in(const Workload& workload, const Settings& settings) {
 
 /// Why there is nothing to count from; empty: there is.
 std::string missing(const Workload& workload, const Settings& settings) {
-  if (!workload.recorded.empty()) return "the recorded steps differ";
-  if (!settings.batch || !settings.seq) return "no batch size or no sequence length is known";
-  if (!workload.has_timing || workload.steps.empty()) return "no kernels were recorded";
-  if (workload.units.empty()) return "the model's parameters are not known";
+  if (!workload.recorded.empty())
+    return "the recorded steps differ: record steps of one batch size and sequence length";
+  if (!settings.batch || !settings.seq)
+    return fmt::format("no {} is known: import it with an about file that gives {}",
+                       settings.seq     ? "batch size"
+                       : settings.batch ? "sequence length"
+                                        : "batch size and sequence length",
+                       settings.seq     ? "batch"
+                       : settings.batch ? "seq"
+                                        : "batch and seq");
+  if (!workload.has_timing || workload.steps.empty())
+    return "no kernels were recorded: import it with a profiler trace (--trace)";
+  if (workload.units.empty())
+    return "the model's parameters are not known: import it with an about file that gives its units";
   if (products_in(workload, settings) == DType::float32)
-    return "whether products in float32 ran as TF32 is not recorded";
+    return fmt::format("whether products in float32 ran as TF32 is not recorded: {}", kPlanTheModel);
   return {};
 }
 
@@ -149,13 +164,13 @@ RecordedFlops recorded_flops(const Workload& workload, const Settings& settings)
     ++model.count;
   }
   if (!accounts_for(recorded, model.count * microbatches)) {
-    out.unknown = fmt::format("its forward has {} matrix products where the parameters' names give {}",
-                              recorded.products.size(), model.count * microbatches);
+    out.unknown = fmt::format("its forward has {} matrix products where the parameters' names give {}: {}",
+                              recorded.products.size(), model.count * microbatches, kPlanTheModel);
     return out;
   }
   if (recorded.attentions != model.queries.size() * microbatches) {
-    out.unknown = fmt::format("its forward has {} attentions where the parameters' names give {}", recorded.attentions,
-                              model.queries.size() * microbatches);
+    out.unknown = fmt::format("its forward has {} attentions where the parameters' names give {}: {}",
+                              recorded.attentions, model.queries.size() * microbatches, kPlanTheModel);
     return out;
   }
   const double seq = *settings.seq;

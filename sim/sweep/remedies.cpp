@@ -11,7 +11,9 @@
 namespace foreshard::sim {
 namespace {
 
-Remedy as_remedy(const Settings& base, const Candidate& candidate, const Outcome& outcome, const Remedies& all) {
+/// `own`: of the run's own settings.
+Remedy as_remedy(const Settings& base, const Candidate& candidate, const Outcome& outcome, const Outcome& own,
+                 const Remedies& all) {
   Remedy remedy;
   remedy.setting = candidate.setting;
   remedy.reason = candidate.reason;
@@ -20,13 +22,16 @@ Remedy as_remedy(const Settings& base, const Candidate& candidate, const Outcome
   remedy.peaks = outcome.peaks;
   remedy.saving = static_cast<std::int64_t>(all.before.reserved) - static_cast<std::int64_t>(outcome.peaks.reserved);
   remedy.may_run_out_of_memory = outcome.may_run_out_of_memory;
-  remedy.has_time = outcome.has_time && outcome.emulated == all.emulated;
+  const bool timed = outcome.time_unknown.size() <= own.time_unknown.size();
+  remedy.has_time = timed && outcome.has_time && outcome.emulated == all.emulated;
   remedy.step_ms = outcome.step_ms;
   remedy.uncertainty = outcome.uncertainty;
   remedy.valid = outcome.valid;
   remedy.not_valid = outcome.not_valid;
   remedy.warnings = outcome.warnings;
   remedy.cures = candidate.cures;
+  const double longest = own.step_ms * (1 + std::max(own.difference, outcome.difference));
+  remedy.costs = own.has_time && (!remedy.has_time || remedy.step_ms > longest);
   return remedy;
 }
 
@@ -56,7 +61,7 @@ void leave_out_larger(const Settings& base, std::vector<Remedy>& remedies) {
 }
 
 void sort_out(const RemedyRequest& request, const std::vector<Candidate>& list, const std::vector<Outcome>& outcomes,
-              Remedies& out) {
+              const Outcome& own, Remedies& out) {
   for (std::size_t i = 0; i < list.size(); ++i) {
     const Outcome& outcome = outcomes[i];
     if (!outcome.reason.empty() || outcome.out_of_memory) {
@@ -64,13 +69,13 @@ void sort_out(const RemedyRequest& request, const std::vector<Candidate>& list, 
                                (outcome.reason.empty() ? "runs out of memory" : outcome.reason));
       continue;
     }
-    const Remedy remedy = as_remedy(request.settings, list[i], outcome, out);
+    const Remedy remedy = as_remedy(request.settings, list[i], outcome, own, out);
     if (remedy.saving > 0 || out.out_of_memory)
       out.useful.push_back(remedy);
     else
       ++out.useless;
   }
-  const auto most_saved = [](const Remedy& a, const Remedy& b) { return a.saving > b.saving; };
+  const auto most_worth = [](const Remedy& a, const Remedy& b) { return a.worth() > b.worth(); };
   const auto fastest = [](const Remedy& a, const Remedy& b) {
     const auto key = [](const Remedy& r) {
       return std::tuple(r.settings.nodes, !r.valid, r.may_run_out_of_memory, !r.has_time, r.step_ms);
@@ -81,7 +86,7 @@ void sort_out(const RemedyRequest& request, const std::vector<Candidate>& list, 
     std::stable_sort(out.useful.begin(), out.useful.end(), fastest);
     leave_out_larger(request.settings, out.useful);
   } else {
-    std::stable_sort(out.useful.begin(), out.useful.end(), most_saved);
+    std::stable_sort(out.useful.begin(), out.useful.end(), most_worth);
   }
 }
 
@@ -92,12 +97,16 @@ const Remedy* best_against(const Remedies& remedies, CauseKind cause) {
   const auto options = [](const Remedy& remedy) {
     return std::count(remedy.setting.begin(), remedy.setting.end(), ' ');
   };
+  const auto cures = [&](const Remedy& remedy) {
+    return std::find(remedy.cures.begin(), remedy.cures.end(), cause) != remedy.cures.end();
+  };
   std::int64_t most = 0;
+  for (const Remedy& remedy : remedies.useful)
+    if (cures(remedy)) most = std::max(most, remedy.saving);
   for (const Remedy& remedy : remedies.useful) {
-    if (std::find(remedy.cures.begin(), remedy.cures.end(), cause) == remedy.cures.end()) continue;
-    if (best == nullptr) most = remedy.saving;
+    if (!cures(remedy)) continue;
     const bool close = remedy.saving >= most - most / 20;
-    if (best == nullptr || (close && options(remedy) < options(*best))) best = &remedy;
+    if (close && (best == nullptr || options(remedy) < options(*best))) best = &remedy;
   }
   return best;
 }
@@ -118,7 +127,7 @@ Result<Remedies> find_remedies(WorkloadSource& source, const MachineProfile& mac
   const std::vector<Candidate> list = candidates(request.settings, base->out_of_memory);
   out.tried = list.size();
   const std::vector<Outcome> outcomes = simulate_all(how, list, request.threads, request.on_progress);
-  sort_out(request, list, outcomes, out);
+  sort_out(request, list, outcomes, *base, out);
   return out;
 }
 

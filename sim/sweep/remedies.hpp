@@ -41,6 +41,9 @@ struct Remedy {
   std::vector<std::string> not_valid;  ///< why not
   std::vector<std::string> warnings;
   std::vector<CauseKind> cures;  ///< the causes that it is meant against; empty: it helps in another way
+  bool costs = false;  ///< its step is longer by more than is told apart (Prediction::difference), or not known
+  /// What a list of remedies is sorted by: `saving`, of which one that costs time counts half.
+  [[nodiscard]] std::int64_t worth() const { return costs ? saving / 2 : saving; }
 };
 
 struct Remedies {
@@ -49,7 +52,7 @@ struct Remedies {
   bool has_time = false;
   double step_ms = 0;
   bool emulated = false;  ///< as in Prediction; a remedy whose program is not alike there has no time
-  /// Those that save reserved memory, most saved first; out of memory: those that fit, on the fewest nodes, then
+  /// Those that save reserved memory, by Remedy::worth(); out of memory: those that fit, on the fewest nodes, then
   /// valid ones, those that surely fit and fast ones first, without those that change more than another one that fits.
   std::vector<Remedy> useful;
   std::size_t tried = 0;

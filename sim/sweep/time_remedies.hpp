@@ -53,6 +53,7 @@ struct TimeRemedies {
   /// Why embedding and head as units of their own were not simulated; empty: they were, or the root holds none.
   std::string not_split;
   std::size_t tried = 0;
+  std::vector<std::string> not_timed = {};  ///< "--option: what of it the recording did not time": not valid
 };
 
 /// Simulates the candidates, the fastest of each kind together, but for the reduce dtype, and what a CUDA graph of
