@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cerrno>
+#include <csignal>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -110,6 +111,10 @@ Result<int> start_ranks(std::uint32_t ranks, Console& console) {
   const auto end = gpu::launch_ranks(command, options);
   FORESHARD_TRY(end);
   if (!end->unauthenticated.empty()) console.note("note: " + end->unauthenticated);
+  if (end->interrupted_by != 0 && end->interrupted_by != SIGINT) {  // who waits for us sees what ended us, as elsewhere
+    console.error(end->failure->text());
+    raise(end->interrupted_by);
+  }
   if (end->failure && end->exit_code == static_cast<int>(end->failure->kind))
     return tl::unexpected(end->failure->error());
   return end->exit_code;

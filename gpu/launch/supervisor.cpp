@@ -109,10 +109,10 @@ class Supervisor {
       if (stopped) return;
       if (signal == SIGCHLD) {
         look();
-      } else if (interrupted_) {
+      } else if (interrupted_by_ != 0) {
         signal_all(SIGKILL);
       } else {
-        interrupted_ = true;
+        interrupted_by_ = signal;
         server_.attribute_failure(
             {ErrorKind::interrupted, std::nullopt, {}, "interrupted by " + signal_text(signal), {}, {}});
       }
@@ -214,6 +214,7 @@ class Supervisor {
     RunEnd out{server_.failure() ? server_.failure() : late_, ends_, 0, server_.unauthenticated().text()};
     if (!out.failure) return out;
     out.exit_code = static_cast<int>(out.failure->kind);
+    if (out.failure->kind == ErrorKind::interrupted) out.interrupted_by = interrupted_by_;
     if (out.failure->kind != ErrorKind::rank_lost || !out.failure->rank) return out;
     // A status of its own that is no failure's is the run's.
     const RankEnd& end = ends_[*out.failure->rank];
@@ -234,7 +235,7 @@ class Supervisor {
   std::vector<std::shared_ptr<LineReader>> readers_;
   std::optional<RunFailure> late_;  ///< what went wrong after the run
   std::optional<TimePoint> over_since_, dead_since_;
-  bool interrupted_ = false;
+  int interrupted_by_ = 0;  // a signal
 };
 
 }  // namespace

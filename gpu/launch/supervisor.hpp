@@ -4,7 +4,8 @@
 // the variables of environment.hpp, passes their words on line by line, and watches them. When one dies, hangs, fails
 // or disagrees, the others are told, then asked to end (SIGTERM), then made to (SIGKILL); when launch_ranks() returns,
 // none of them nor of their own process groups is left. If the launcher itself is killed, the kernel kills the ranks
-// (PR_SET_PDEATHSIG). Ctrl-C (SIGINT) and SIGTERM at the launcher end the run as `interrupted`; a second one at once.
+// (PR_SET_PDEATHSIG). Ctrl-C (SIGINT), SIGTERM and SIGHUP at the launcher end the run as `interrupted`; a second one at
+// once.
 //
 // Not thread safe: takes the process's SIGINT, SIGTERM and SIGCHLD while it runs, and puts back what was there.
 #pragma once
@@ -47,6 +48,8 @@ struct RunEnd {
   /// Who came to the rendezvous without knowing the run's secret, for a person (Session::unauthenticated()). Empty:
   /// nobody.
   std::string unauthenticated;
+  int interrupted_by =
+      0;  ///< the signal that ended the run at the launcher, with a failure of kind `interrupted`; 0: none
 };
 
 /// Runs `command` (the program's path, then its arguments) `options.ranks` times; returns when all have ended. Errors:

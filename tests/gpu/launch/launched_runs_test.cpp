@@ -182,6 +182,23 @@ TEST_CASE("a program that is no rank") {
   CHECK(run->failure->text().find("ended with status 0 before the run was over") != std::string::npos);
 }
 
+TEST_CASE("SIGTERM and SIGHUP end all ranks, and the end says by which") {
+  for (const int signal : {SIGTERM, SIGHUP}) {
+    LaunchOptions options;
+    options.ranks = 2;
+    options.variables = process_variables();
+    options.timeouts = quick();
+    options.on_line = [&](std::uint32_t rank, std::string_view line) {
+      if (rank == 1 && line == "JOINED") ::kill(::getpid(), signal);
+    };
+    const auto end = launch_ranks({FORESHARD_LAUNCH_WORKER, "hang", "1"}, options);
+    REQUIRE(end);
+    CHECK(end->interrupted_by == signal);
+    REQUIRE(end->failure);
+    CHECK(end->failure->kind == ErrorKind::interrupted);
+  }
+}
+
 TEST_CASE("Ctrl-C ends all ranks, and the signal's action is put back") {
   struct sigaction before {};
   before.sa_handler = SIG_IGN;
@@ -208,6 +225,7 @@ TEST_CASE("Ctrl-C ends all ranks, and the signal's action is put back") {
   INFO(run.text());
   REQUIRE(run.end.failure);
   CHECK(run.end.exit_code == 130);
+  CHECK(run.end.interrupted_by == SIGINT);
   CHECK(run.end.failure->text() == "interrupted by signal 2 (SIGINT)");
   CHECK(run.said(1, "ABORT interrupted"));
   CHECK(run.seconds < 5);
