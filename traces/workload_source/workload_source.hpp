@@ -40,8 +40,9 @@ struct Source {
   /// Whose program its workloads are. Of foreshard's, a model's say what their kernels compute, for a GPU that runs
   /// them.
   Lowering lowering = Lowering::pytorch;
-  std::vector<std::string> notes;     ///< how a model file was understood
-  std::vector<std::string> warnings;  ///< what a model file asks for and a plan leaves out; it is not `valid` then
+  std::vector<std::string> notes;  ///< how a model file was understood
+  /// What a model file asks for and a plan leaves out, or that a store was read unverified; it is not `valid` then.
+  std::vector<std::string> warnings;
 };
 
 /// Fails with ErrorKind::input or ::usage, saying what the file is and what would work instead: a snapshot or a trace
