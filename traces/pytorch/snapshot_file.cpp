@@ -49,7 +49,11 @@ tl::unexpected<Error> foreign_dict(const PlainDocument& document, PlainValue roo
   for (std::size_t i = 0; i < entries.size() && keys.size() < kShown; i += 2)
     if (const auto key = document.string(entries[i])) keys.emplace_back(key->substr(0, 40));
   if (document.entries(root).size() <= 1000 && document.find(root, "traceEvents"))
-    return fail(ErrorKind::input, "this is a profiler trace, not a memory snapshot", name, "give it as the trace");
+    return fail(
+        ErrorKind::input, "this is a profiler trace, not a memory snapshot", name,
+        fmt::format("foreshard import --trace {0} -o run.db, then foreshard explain run.db --time; of memory and "
+                    "plans with the snapshot of the same run: import --snapshot FILE --trace {0}",
+                    name));
   return fail(ErrorKind::input,
               fmt::format("this is not a memory snapshot: a dict without a list 'segments' (its keys: {})",
                           keys.empty() ? "none" : fmt::format("{}", fmt::join(keys, ", "))),
