@@ -86,7 +86,7 @@ TEST_CASE("explain finds what was recorded, and predicts what was measured witho
   CHECK(best["saving_bytes"] == (15606 - 6470) * kMiB);
   for (const json& remedy : j["remedies"]) {
     CHECK_FALSE(remedy["pytorch"].get<std::string>().empty());
-    CHECK(remedy["step_ms"].is_number());
+    CHECK((remedy["step_ms"].is_number() || remedy["valid"] == false));  // not timed: another optimizer
   }
 }
 
