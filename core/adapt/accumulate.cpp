@@ -78,17 +78,21 @@ std::vector<Allocation> allocations(const Ops& ops) {
   return out;
 }
 
-bool freed_in(const Ops& ops, TensorId tensor) {
-  return std::any_of(ops.begin(), ops.end(),
-                     [&](const Op& op) { return frees_of(op) && op.steps_ago == 0 && op.tensor == tensor; });
+/// Tensors of its own step that `ops` frees.
+std::set<TensorId> freed_in(const Ops& ops) {
+  std::set<TensorId> out;
+  for (const Op& op : ops)
+    if (frees_of(op) && op.steps_ago == 0) out.insert(op.tensor);
+  return out;
 }
 
 /// Tensors of a microbatch that outlive it and are freed by the rest of the step or by the next: inputs,
 /// the loss.
 std::vector<Allocation> held_after(const Ops& microbatch, const CutStep& step) {
+  const std::set<TensorId> freed = freed_in(step.after);
   std::vector<Allocation> out;
   for (const Allocation& a : allocations(microbatch))
-    if (freed_in(step.after, a.tensor) || step.handed_on.contains(a.tensor)) out.push_back(a);
+    if (freed.contains(a.tensor) || step.handed_on.contains(a.tensor)) out.push_back(a);
   return out;
 }
 
@@ -128,19 +132,19 @@ Ops later_microbatch(const Ops& source, const std::vector<Allocation>& source_he
   std::set<TensorId> placed;  // held tensors whose rebinding the source shows
   for (const Op& op : source)
     if (frees_of_step_before(op)) placed.insert(op.tensor);
-  const auto release = [&](const auto& here) {
-    for (std::size_t k = 0; k < source_held.size() && k < previous.size(); ++k)
-      if (here(source_held[k])) out.push_back(free_op(previous[k]));
-  };
+  std::map<TensorId, std::size_t> held;  // places in `source_held`
+  for (std::size_t k = 0; k < source_held.size() && k < previous.size(); ++k) held.emplace(source_held[k].tensor, k);
   for (Op op : source) {
     if (is_hook(op, Hook::zero_grad)) continue;  // once a step: gradients are summed over its microbatches
     if (is_hook(op, Hook::forward_end))
-      release([&](const Allocation& held) { return held.in_forward && !placed.contains(held.tensor); });
+      for (std::size_t k = 0; k < source_held.size() && k < previous.size(); ++k)
+        if (source_held[k].in_forward && !placed.contains(source_held[k].tensor)) out.push_back(free_op(previous[k]));
     const TensorId original = op.tensor;
+    const auto rebound = held.find(original);
     if (op.kind == OpKind::alloc) {
       op.tensor = names[original] = TensorId{base + static_cast<std::uint32_t>(names.size())};
     } else if (frees_of_step_before(op)) {
-      release([&](const Allocation& held) { return held.tensor == original; });
+      if (rebound != held.end()) out.push_back(free_op(previous[rebound->second]));
       continue;
     } else if (op.kind == OpKind::free) {
       if (!frees_of(op)) continue;  // happens once, in the first microbatch
@@ -149,10 +153,9 @@ Ops later_microbatch(const Ops& source, const std::vector<Allocation>& source_he
       op.tensor = it->second;
     }
     out.push_back(op);
-    if (op.kind == OpKind::alloc)
-      release([&](const Allocation& held) {
-        return !held.in_forward && held.tensor == original && !placed.contains(original);
-      });
+    if (op.kind == OpKind::alloc && rebound != held.end() && !source_held[rebound->second].in_forward &&
+        !placed.contains(original))
+      out.push_back(free_op(previous[rebound->second]));
   }
   return out;
 }
@@ -163,13 +166,19 @@ std::vector<TensorId> tensors(const std::vector<Allocation>& held) {
   return out;
 }
 
+/// By old name. Of one that stands there twice the first counts.
+std::map<TensorId, TensorId> by_old_name(const Renaming& names) {
+  std::map<TensorId, TensorId> out;
+  for (std::size_t k = 0; k < names.from.size() && k < names.to.size(); ++k) out.emplace(names.from[k], names.to[k]);
+  return out;
+}
+
 /// Frees of tensors of this step (`steps_ago` 0) or of the one before (1).
-void rename_frees(Ops& ops, const Renaming& names, std::uint32_t steps_ago) {
+void rename_frees(Ops& ops, const std::map<TensorId, TensorId>& names, std::uint32_t steps_ago) {
+  if (names.empty()) return;
   for (Op& op : ops) {
     if (!frees_of(op) || op.steps_ago != steps_ago) continue;
-    const auto it = std::find(names.from.begin(), names.from.end(), op.tensor);
-    const auto k = static_cast<std::size_t>(it - names.from.begin());
-    if (it != names.from.end() && k < names.to.size()) op.tensor = names.to[k];
+    if (const auto name = names.find(op.tensor); name != names.end()) op.tensor = name->second;
   }
 }
 
@@ -191,9 +200,10 @@ void rename_handed_on(std::vector<CutStep>& steps, const std::vector<Renaming>& 
       names.from.insert(names.from.end(), renamed[i].from.begin(), renamed[i].from.end());
       names.to.insert(names.to.end(), renamed[i].to.begin(), renamed[i].to.end());
     }
-    rename_frees(steps[i].before, names, 1);
-    for (Ops& microbatch : steps[i].microbatch) rename_frees(microbatch, names, 1);
-    rename_frees(steps[i].after, names, 1);
+    const std::map<TensorId, TensorId> now = by_old_name(names);
+    rename_frees(steps[i].before, now, 1);
+    for (Ops& microbatch : steps[i].microbatch) rename_frees(microbatch, now, 1);
+    rename_frees(steps[i].after, now, 1);
   }
 }
 
@@ -216,12 +226,13 @@ Program assemble(const CutStep& step) {
 /// frees the last one's.
 Renaming keep_first(CutStep& step) {
   if (step.microbatch.size() < 2) return {};
+  const std::set<TensorId> freed = freed_in(step.microbatch[1]);
   std::vector<Allocation> first_held;
   for (const Allocation& a : allocations(step.microbatch.front()))
-    if (freed_in(step.microbatch[1], a.tensor)) first_held.push_back(a);
+    if (freed.contains(a.tensor)) first_held.push_back(a);
   // Inputs with inputs, loss with loss: the order of allocation is the same in every microbatch.
   const Renaming names{tensors(held_after(step.microbatch.back(), step)), tensors(first_held)};
-  rename_frees(step.after, names, 0);
+  rename_frees(step.after, by_old_name(names), 0);
   rename_loss(step, names);
   for (std::size_t k = 0; k < names.from.size() && k < names.to.size(); ++k)
     if (step.handed_on.erase(names.from[k]) > 0) step.handed_on.insert(names.to[k]);
@@ -244,7 +255,7 @@ Renaming repeat(CutStep& step, const CutStep& steady, std::uint32_t wanted, std:
     for (const Allocation& a : source_held) held.push_back(names.at(a.tensor));
   }
   Renaming renamed{first_held, held};
-  rename_frees(step.after, renamed, 0);
+  rename_frees(step.after, by_old_name(renamed), 0);
   rename_loss(step, renamed);
   return renamed;
 }

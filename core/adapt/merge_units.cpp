@@ -79,24 +79,25 @@ Program merge(const Program& program, const Grouping& g) {
   return out;
 }
 
-/// Work of the `nth` item of a role in a section; nothing where it has fewer.
-Nanoseconds work_of(const SectionCost& cost, SectionRole role, std::size_t nth) {
-  for (const SectionItem& item : cost.items)
-    if (item.role == role && nth-- == 0) return item.work;
-  return {};
-}
-
-/// A merged unit's section: the members' device work, added item by item; the host cost and the metadata
-/// copy of one member (time model 1.1 step 6).
+/// A merged unit's section: the members' device work, added item by item (the nth of a role to the nth of that role);
+/// the host cost and the metadata copy of one member (time model 1.1 step 6).
 SectionCost merge_sections(const std::vector<const SectionCost*>& members, UnitId unit) {
+  std::map<SectionRole, std::vector<Nanoseconds>> work;
+  for (const SectionCost* member : members) {
+    std::map<SectionRole, std::size_t> seen;
+    for (const SectionItem& item : member->items) {
+      std::vector<Nanoseconds>& sums = work[item.role];
+      const std::size_t nth = seen[item.role]++;
+      if (nth == sums.size()) sums.emplace_back();
+      sums[nth] += item.work;
+    }
+  }
   SectionCost out = *members.front();
   out.unit = unit;
   std::map<SectionRole, std::size_t> seen;
   for (SectionItem& item : out.items) {
     const std::size_t nth = seen[item.role]++;
-    if (item.role == SectionRole::metadata_copy) continue;
-    item.work = {};
-    for (const SectionCost* member : members) item.work += work_of(*member, item.role, nth);
+    if (item.role != SectionRole::metadata_copy) item.work = work[item.role][nth];
   }
   return out;
 }

@@ -1,7 +1,6 @@
 #include "core/adapt/program_kernels.hpp"
 
 #include <algorithm>
-#include <set>
 
 #include "core/kernel/kernel_check.hpp"
 
@@ -51,12 +50,13 @@ bool kernels_hold(const Program& program) {
   return true;
 }
 
-bool writes_to(const Program& program, const Op& op, TensorId tensor) {
+bool writes_to(const Program& program, const Op& op, const std::set<TensorId>& tensors) {
   if (!has_kernel(program, op)) return false;
   const ProgramKernel& what = program.kernels[op.kernel_index];
   const auto outputs = static_cast<std::ptrdiff_t>(std::min(outputs_of(what.kernel.op), what.where.size()));
-  return std::find(what.where.begin(), what.where.begin() + outputs, Operand{Operand::Kind::tensor, tensor.value}) !=
-         what.where.begin() + outputs;
+  return std::any_of(what.where.begin(), what.where.begin() + outputs, [&](const Operand& operand) {
+    return operand.kind == Operand::Kind::tensor && tensors.contains(TensorId{operand.id});
+  });
 }
 
 void KernelCopier::copy(Op& op, const std::map<TensorId, TensorId>& names) {

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 
 #include "core/workload/workload.hpp"
 
@@ -18,8 +19,8 @@ void drop_kernels(Workload& workload);
 /// stands and written before it is read. True of a program whose Kernels are not known.
 [[nodiscard]] bool kernels_hold(const Program& program);
 
-/// Whether an op's Kernel writes to this tensor of its program.
-[[nodiscard]] bool writes_to(const Program& program, const Op& op, TensorId tensor);
+/// Whether an op's Kernel writes to one of these tensors of its program.
+[[nodiscard]] bool writes_to(const Program& program, const Op& op, const std::set<TensorId>& tensors);
 
 /// Gives ops that are copied, within a program or from another one, their Kernels on other tensors.
 class KernelCopier {
