@@ -1,10 +1,13 @@
 // Points a second of a sweep, by the number of threads: from the bundled 16-layer Llama capture, and from the preset
-// of the same model, whose programs are generated anew for each batch.
+// of the same model, whose programs are generated anew for each batch. And what remedies take, by a model's layers.
 #include <benchmark/benchmark.h>
 
 #include <stdexcept>
 
+#include "core/models/generate.hpp"
+#include "core/models/presets.hpp"
 #include "sim/sweep/for_each.hpp"
+#include "sim/sweep/remedies.hpp"
 #include "sim/sweep/sweep.hpp"
 #include "traces/import/import.hpp"
 #include "traces/workload_source/workload_source.hpp"
@@ -69,5 +72,26 @@ void threads(benchmark::internal::Benchmark* benchmark) {
 
 BENCHMARK(sweep_from_capture)->Apply(threads);
 BENCHMARK(sweep_from_model)->Apply(threads);
+
+/// What explain and view simulate for a stored plan of a model: linear in its layers.
+void remedies_by_layers(benchmark::State& state) {
+  Settings base;
+  base.gpus = 8;
+  base.batch = 1;
+  base.seq = 256;
+  base.param_dtype = DType::bfloat16;
+  base.reduce_dtype = DType::float32;
+  ModelConfig model = preset("llama-1b").value();
+  model.layers = static_cast<std::uint32_t>(state.range(0));
+  sim::OneWorkload source(
+      std::make_shared<const Workload>(generate(model, base, machine().host_calls, machine().gpu()).value()));
+  for (auto _ : state) {
+    auto found = sim::find_remedies(source, machine(), {.settings = base});
+    if (!found) throw std::runtime_error(found.error().text());
+    benchmark::DoNotOptimize(found->useful.data());
+  }
+  state.SetComplexityN(state.range(0));
+}
+BENCHMARK(remedies_by_layers)->Arg(64)->Arg(256)->Arg(1024)->Unit(benchmark::kMillisecond)->Complexity();
 
 }  // namespace
