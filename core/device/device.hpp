@@ -35,6 +35,9 @@ struct CommunicatorOptions {
   std::uint32_t ranks_per_node = 1;  ///< how many of them share this rank's node
   /// The global ranks of the group, in its order; empty: a device of one process knows no others.
   std::vector<std::uint32_t> members = {};
+  /// Of a group on several nodes: how many nodes further its next node is; groups on the nodes between run beside it.
+  std::uint32_t node_stride = 1;
+  std::uint32_t all_nodes = 0;  ///< of the run; 0: no more than the group and those beside it
 };
 
 /// When an op ran, on the device's clock. `issue` ≤ `start` ≤ `end`.

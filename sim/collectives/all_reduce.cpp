@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "sim/collectives/leaf_switches.hpp"
 #include "sim/collectives/ring.hpp"
 
 namespace foreshard::sim {
@@ -12,6 +13,11 @@ namespace {
 /// Steps up and down a double binary tree over the nodes.
 double tree_steps(const Group& group) {
   return group.one_node() ? 0 : 2 * std::ceil(std::log2(group.nodes));
+}
+
+/// Microseconds that leaving leaf switches adds, up and down.
+double tree_levels(const MachineProfile& machine, const Group& group) {
+  return 2 * leaf_traffic(machine.network, group, NodePattern::tree).hops * machine.network.level_latency;
 }
 
 /// Bytes that one GPU's adapters send: up and down, except at the root and the leaves.
@@ -26,7 +32,7 @@ Estimate tree_with(const MachineProfile& machine, const Group& group, Protocol p
   };
   const double channels = group.one_node() ? nccl.channels : machine.network.channels;
   double bus = machine.links.ring;
-  if (!group.one_node()) bus = std::min(bus, network_per_gpu(machine, group) * group.per_node);
+  if (!group.one_node()) bus = std::min(bus, network_per_gpu(machine, group, NodePattern::tree) * group.per_node);
   // tuning.cc: Simple is held to 0.92 of the bus and a rate a channel, LL to 1/3.8, LL128 to 0.92 and its rate; an
   // all-reduce needs twice the bytes.
   if (protocol == Protocol::ll) bus = std::min(bus / 3.8, nccl.ll_most);
@@ -34,8 +40,8 @@ Estimate tree_with(const MachineProfile& machine, const Group& group, Protocol p
   if (protocol == Protocol::simple) bus = std::min(bus * 0.92, channels * nccl.tree_channel);
   Estimate out;
   out.us = of(nccl.tree_base) + 2 * (group.per_node - 1) * of(machine.links.tree_hop) +
-           tree_steps(group) * of(machine.network.hop) + transfer_us(2 * group.bytes, bus) +
-           stall_us(machine.links.ring_stall, group.wire());
+           tree_steps(group) * of(machine.network.hop) + tree_levels(machine, group) +
+           transfer_us(2 * group.bytes, bus) + stall_us(machine.links.ring_stall, group.wire());
   out.sms = ring_channels(channels, group.bytes, group.ranks, protocol);
   out.hbm = 3.5 * group.wire();
   out.network = tree_network(group);
@@ -66,8 +72,10 @@ Estimate nvls(const MachineProfile& machine, const Group& group) {
   out.link = group.bytes * (1 + 1 / group.per_node);
   out.network = tree_network(group);
   const double inside = transfer_us(out.link, links.nvls_bandwidth);
-  const double outside = group.one_node() ? 0 : transfer_us(out.network, network_per_gpu(machine, group));
-  const double steps = tree_steps(group) * machine.network.hop.simple * machine.network.lengthening_simple;
+  const double outside =
+      group.one_node() ? 0 : transfer_us(out.network, network_per_gpu(machine, group, NodePattern::tree));
+  const double steps = (tree_steps(group) * machine.network.hop.simple + tree_levels(machine, group)) *
+                       machine.network.lengthening_simple;
   out.us = machine.nccl.nvls_latency + steps + std::max(inside, outside) + stall_us(links.nvls_stall, group.wire());
   out.sms = machine.nccl.nvls_channels;
   out.hbm = 2 * group.bytes;

@@ -24,6 +24,8 @@ struct CollectiveRequest {
   bool upcasts = false;
   DType dtype = DType::float32;           ///< of what is sent
   Lowering lowering = Lowering::pytorch;  ///< whose program calls (TransportFacts)
+  std::uint32_t node_stride = 1;          ///< as CommunicatorOptions, and …
+  std::uint32_t all_nodes = 0;            ///< … the same
 };
 
 struct CollectivePrice {

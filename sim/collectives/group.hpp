@@ -7,11 +7,15 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <string>
 
 #include "sim/collectives/collective_cost.hpp"
 
 namespace foreshard::sim {
+
+/// Which node sends to which.
+enum class NodePattern : std::uint8_t { ring, tree, all_to_all };
 
 struct Group {
   CollectiveKind kind = CollectiveKind::all_gather;
@@ -20,6 +24,8 @@ struct Group {
   double per_node = 2;
   double nodes = 1;  ///< ceil(ranks / per_node)
   bool upcasts = false;
+  double node_stride = 1;  ///< nodes from one member's to the next one's
+  double all_nodes = 0;    ///< of the run: those of the groups beside this one too
 
   [[nodiscard]] bool one_node() const { return nodes <= 1; }
   [[nodiscard]] bool gathers() const { return kind == CollectiveKind::all_gather; }
@@ -28,18 +34,19 @@ struct Group {
   /// Bytes of one rank's result of a reduce-scatter. What upcasts is 2 bytes an element and becomes 4: FSDP2 sends
   /// bfloat16 or float16 and reduces into float32.
   [[nodiscard]] double result() const { return (upcasts ? 2 : 1) * shard(); }
-  /// More nodes than a leaf switch holds. Neither NCCL's rings nor its trees know the switches: taken as if every step
-  /// between nodes left its leaf.
-  [[nodiscard]] bool leaves_leaf(const Network& network) const {
-    return network.leaf_nodes > 0 && nodes > network.leaf_nodes;
-  }
 };
 
 [[nodiscard]] inline Group group_of(const CollectiveRequest& request) {
   const double ranks = std::max<double>(request.ranks, 1);
   const double per_node = std::clamp<double>(request.ranks_per_node, 1, ranks);
-  return {request.kind, static_cast<double>(request.bytes), ranks,
-          per_node,     std::ceil(ranks / per_node),        request.upcasts};
+  return {request.kind,
+          static_cast<double>(request.bytes),
+          ranks,
+          per_node,
+          std::ceil(ranks / per_node),
+          request.upcasts,
+          std::max<double>(request.node_stride, 1),
+          static_cast<double>(request.all_nodes)};
 }
 
 struct Estimate {
@@ -71,7 +78,9 @@ struct Estimate {
 }
 
 /// GB/s that a group's members reach together into another node, for each GPU that takes part: every GPU of a node
-/// has its share of the adapters, since its neighbours' groups run at the same time.
-[[nodiscard]] double network_per_gpu(const MachineProfile& machine, const Group& group);
+/// has its share of the adapters, since its neighbours' groups run at the same time; and of its leaf's uplinks
+/// (leaf_switches.hpp).
+[[nodiscard]] double network_per_gpu(const MachineProfile& machine, const Group& group,
+                                     NodePattern pattern = NodePattern::ring);
 
 }  // namespace foreshard::sim

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "sim/collectives/leaf_switches.hpp"
+
 namespace foreshard::sim {
 namespace {
 
@@ -51,11 +53,13 @@ double node_us(const MachineProfile& machine, const Peers& peers, const P2pSplit
 double network_us(const MachineProfile& machine, const Group& group, const Peers& peers, const P2pSplit& split) {
   if (peers.outside <= 0) return 0;
   const Network& network = machine.network;
-  const double far = group.leaves_leaf(network) ? network.level_latency : 0;
+  // The peer of a send is taken for the next rank: the steps of a ring.
+  const NodePattern pattern = group.kind == CollectiveKind::all_to_all ? NodePattern::all_to_all : NodePattern::ring;
+  const double far = leaf_traffic(network, group, pattern).hops > 0 ? network.level_latency : 0;
   const double start =
       far + (split.ll ? machine.nccl.base.ll + network.hop.ll : machine.nccl.base.simple + network.hop.simple);
   const double ll_most = group.nodes <= 2 ? network.ll_two_nodes : network.ll_more_nodes;
-  const double gpu = network_per_gpu(machine, group);
+  const double gpu = network_per_gpu(machine, group, pattern);
   return start + transfer_us(peers.outside * peers.bytes, split.ll ? std::min(gpu, ll_most / 2) : gpu);
 }
 

@@ -119,6 +119,8 @@ OpId SimDevice::collective(StreamId stream, CommunicatorId communicator, const C
   request.upcasts = work.output_dtype && itemsize(*work.output_dtype) > itemsize(work.dtype);
   request.dtype = work.dtype;
   request.lowering = options_.lowering;
+  request.node_stride = among.options.node_stride;
+  request.all_nodes = among.options.all_nodes;
   const CollectivePrice cost = collectives_.price(request);
   remember(request, cost, among.options.name);
   const OpId op =

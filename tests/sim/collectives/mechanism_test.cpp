@@ -173,18 +173,6 @@ TEST_CASE("groups with one rank a node share the adapters with the node's other 
         Approx(rail.time.us() * 4).epsilon(0.05));
 }
 
-TEST_CASE("a blocking fabric binds only groups that leave their leaf") {
-  MachineProfile blocking = bare_h200();
-  blocking.network.leaf_nodes = 4;
-  blocking.network.oversubscription = 2;
-  const auto ratio = [&](std::uint32_t ranks) {
-    return price(blocking, CollectiveKind::all_gather, Transport::nccl, 8 * kGiB, ranks).time.us() /
-           price(bare_h200(), CollectiveKind::all_gather, Transport::nccl, 8 * kGiB, ranks).time.us();
-  };
-  CHECK(ratio(32) == Approx(1));
-  CHECK(ratio(64) == Approx(2).epsilon(0.05));
-}
-
 TEST_CASE("a copy-engine all-gather is slower small and holds no SM; symmetric is faster small") {
   const auto us = [](Transport transport, Bytes bytes) {
     return price(bare_h200(), CollectiveKind::all_gather, transport, bytes, 8).time.us();

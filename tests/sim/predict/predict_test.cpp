@@ -287,5 +287,24 @@ TEST_CASE("addresses that are not the recording's are said to be invented") {
   CHECK(plan(w, mixed()).addresses_invented);
 }
 
+TEST_CASE("replicas that leave their leaf switch pay for it, shards within one do not") {
+  const Workload w = timed_workload(mixed(), 2);
+  const auto step_ms = [&](double level_latency, std::uint32_t replicate, std::uint32_t nodes) {
+    MachineProfile machine = h200();
+    machine.network.leaf_nodes = 4;
+    machine.network.level_latency = level_latency;
+    Settings s = mixed();
+    s.nodes = nodes;
+    s.replicate = replicate;
+    const auto plan = predict(w, machine, {s, {}, 4});
+    REQUIRE(plan);
+    return plan->step_ms;
+  };
+  CHECK(step_ms(1000, 1, 4) == step_ms(0, 1, 4));
+  CHECK(step_ms(1000, 4, 4) == step_ms(0, 4, 4));
+  CHECK(step_ms(1000, 1, 8) > 1.5 * step_ms(0, 1, 8));
+  CHECK(step_ms(1000, 4, 8) > 1.5 * step_ms(0, 4, 8));  // 4 nodes of 8, every other one
+}
+
 }  // namespace
 }  // namespace foreshard::sim
