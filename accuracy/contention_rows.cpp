@@ -95,22 +95,22 @@ Factors covered(const sim::MachineProfile& machine, const Row& row) {
 
 /// A row of `kernels` and one of `others` from the same moment on: mean time of each, in ns.
 Factors side_by_side(const sim::MachineProfile& machine, const Row& row, int kernels, int others) {
-  sim::Engine engine(machine);
-  const StreamId compute = engine.add_stream();
-  const StreamId stream = engine.add_stream();
-  const CommunicatorId world = engine.add_communicator();
+  sim::OpTable table;
+  const StreamId compute = table.add_stream();
+  const StreamId stream = table.add_stream();
+  const CommunicatorId world = table.add_communicator();
   for (int i = 0; i < others; ++i)
-    engine.submit({.stream = stream,
-                   .communicator = world,
-                   .running_op = {sim::RunningOp::Role::collective, {}, row.other},
-                   .issue = {},
-                   .work = row.other_time});
+    table.submit({.stream = stream,
+                  .communicator = world,
+                  .running_op = {sim::RunningOp::Role::collective, {}, row.other},
+                  .work = row.other_time});
   for (int i = 0; i < kernels; ++i)
-    engine.submit({.stream = compute,
-                   .communicator = {},
-                   .running_op = {sim::RunningOp::Role::main_kernel, row.demand, {}},
-                   .issue = {},
-                   .work = row.kernel_time});
+    table.submit({.stream = compute,
+                  .communicator = {},
+                  .running_op = {sim::RunningOp::Role::main_kernel, row.demand, {}},
+                  .work = row.kernel_time});
+  sim::Engine engine(machine, table);
+  for (int i = 0; i < kernels + others; ++i) engine.issue({});
   while (engine.advance_once()) {
   }
   const auto span = [&](int first, int count) {

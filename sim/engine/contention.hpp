@@ -77,6 +77,13 @@ struct PackedRunningOp {
   return out;
 }
 
+/// A collective that waits for other ranks: it holds its SMs and moves nothing.
+[[nodiscard]] inline RunningOp waiting(const RunningOp& running_op) {
+  RunningOp out{running_op.role, {}, {}};
+  out.collective.sms = running_op.collective.sms;
+  return out;
+}
+
 /// How far an op is: all its work, what is left of it, and since when it runs, in ns.
 struct Share {
   std::int64_t work = 0;

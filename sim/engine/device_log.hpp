@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "core/device/device.hpp"
-#include "sim/engine/engine.hpp"
+#include "sim/engine/op_table.hpp"
 
 namespace foreshard::sim {
 
@@ -41,7 +41,6 @@ class DeviceLog {
   void looked_at_time() { depends_on_time_ = true; }
 
   [[nodiscard]] const std::vector<Call>& calls() const { return calls_; }
-  /// Without issue times.
   [[nodiscard]] const std::vector<EngineOp>& ops() const { return ops_; }
   [[nodiscard]] bool depends_on_time() const { return depends_on_time_; }
 

@@ -7,129 +7,113 @@
 
 namespace foreshard::sim {
 
-StreamId Engine::add_stream() {
-  streams_.emplace_back();
-  return StreamId{static_cast<std::uint32_t>(streams_.size() - 1)};
+void Engine::grow() {
+  streams_.resize(std::max(streams_.size(), table_.streams()));
+  communicators_.resize(std::max(communicators_.size(), table_.communicators()));
 }
 
-CommunicatorId Engine::add_communicator() {
-  communicators_.emplace_back();
-  return CommunicatorId{static_cast<std::uint32_t>(communicators_.size() - 1)};
-}
-
-OpId Engine::submit(const EngineOp& op) {
-  FORESHARD_CHECK(op.work.count >= 0 && op.work <= kLongestOp, "an op of more than an hour");
-  FORESHARD_CHECK(timings_.empty() || timings_.back().issue <= op.issue, "ops must be issued in order of time");
-  const std::uint32_t id = static_cast<std::uint32_t>(ops_.size());
+void Engine::issue(Nanoseconds at) {
+  const OpId id{static_cast<std::uint32_t>(issued_++)};
+  const OpTable::Op& op = table_.op(id);
+  if (streams_.size() < table_.streams() || communicators_.size() < table_.communicators()) grow();
+  if (options_.keep_timings) {
+    FORESHARD_CHECK(timings_.empty() || timings_.back().issue <= at, "ops must be issued in order of time");
+    timings_.push_back({at, kNever, kNever});
+  }
   Stream& stream = streams_[op.stream.value];
-  const Range waits{static_cast<std::uint32_t>(wait_pool_.size()), static_cast<std::uint32_t>(stream.waits.size())};
-  wait_pool_.insert(wait_pool_.end(), stream.waits.begin(), stream.waits.end());
-  stream.waits.clear();
-  ops_.push_back({op.work.count << kWorkShift, waits, op.communicator, pack(op.running_op), op.is_copy,
-                  op.lengthens_gaps, op.endless, op.nothing});
-  timings_.push_back({op.issue, kNever, kNever});
-  stream_of_.push_back(op.stream);
-  stream.queue.push_back(id);
-  if (op.communicator.valid()) communicators_[op.communicator.value].queue.push_back(id);
-  if (op.lengthens_gaps) gap_issues_.push_back(op.issue.count);
-  if (stream.head + 1 == stream.queue.size()) {
-    find_ready(stream);
+  ++stream.issued;
+  stream.issues.push(at.count);
+  if (op.lengthens_gaps) gap_issues_.push_back(at.count);
+  if (stream.head + 1 == stream.issued) {
+    find_ready(op.stream.value);
     next_ = std::min(next_, stream.ready_at);
   }
-  return OpId{id};
 }
 
-/// Keeps one op a stream, the latest: streams are in order, so it ends last.
-void Engine::add_wait(std::vector<std::uint32_t>& waits, std::uint32_t op, std::span<const StreamId> stream_of) {
-  for (std::uint32_t& other : waits) {
-    if (stream_of[other] != stream_of[op]) continue;
-    other = std::max(other, op);
-    return;
-  }
-  waits.push_back(op);
-}
-
-EventId Engine::record(StreamId stream_id) {
-  const Stream& stream = streams_[stream_id.value];
-  Range range{static_cast<std::uint32_t>(wait_pool_.size()), 0};
-  wait_pool_.insert(wait_pool_.end(), stream.waits.begin(), stream.waits.end());
-  if (!stream.queue.empty()) wait_pool_.push_back(stream.queue.back());
-  range.count = static_cast<std::uint32_t>(wait_pool_.size()) - range.begin;
-  events_.push_back(range);
-  return EventId{static_cast<std::uint32_t>(events_.size() - 1)};
-}
-
-void Engine::wait(StreamId stream_id, EventId event) {
-  FORESHARD_CHECK(event.value < events_.size(), "a wait for an event that was never recorded");
-  Stream& stream = streams_[stream_id.value];
-  const Range range = events_[event.value];
-  for (std::uint32_t i = 0; i < range.count; ++i) {
-    const std::uint32_t op = wait_pool_[range.begin + i];
-    if (stream_of_[op] != stream_id) add_wait(stream.waits, op, stream_of_);  // a stream waits for itself anyway
-  }
+bool Engine::ended(OpId op) const {
+  const OpTable::Op& about = table_.op(op);
+  return about.stream.value < streams_.size() && about.place < streams_[about.stream.value].head;
 }
 
 bool Engine::complete(EventId event) const {
-  const Range range = events_[event.value];
-  for (std::uint32_t i = 0; i < range.count; ++i)
-    if (!ended(OpId{wait_pool_[range.begin + i]})) return false;
-  return true;
+  const auto awaited = table_.awaited(event);
+  return std::all_of(awaited.begin(), awaited.end(), [&](std::uint32_t op) { return ended(OpId{op}); });
 }
 
 Nanoseconds Engine::completion(EventId event) const {
-  const Range range = events_[event.value];
   Nanoseconds latest;
-  for (std::uint32_t i = 0; i < range.count; ++i) latest = std::max(latest, timings_[wait_pool_[range.begin + i]].end);
+  for (const std::uint32_t op : table_.awaited(event)) latest = std::max(latest, timings_[op].end);
   return latest;
 }
 
 /// Issued strictly before `at`, so that the answer does not depend on whether the host has come to `at`.
 bool Engine::all_gather_queued(std::int64_t at) {
-  while (gap_issued_ < gap_issues_.size() && gap_issues_[gap_issued_] < at) ++gap_issued_;
-  return gap_issued_ > gap_ended_;
+  while (gap_first_ < gap_issues_.size() && gap_issues_[gap_first_] < at) {
+    ++gap_first_;
+    ++gap_unfinished_;
+  }
+  if (gap_first_ > 64 && 2 * gap_first_ > gap_issues_.size()) {
+    gap_issues_.erase(gap_issues_.begin(), gap_issues_.begin() + static_cast<std::ptrdiff_t>(gap_first_));
+    gap_first_ = 0;
+  }
+  return gap_unfinished_ > 0;
 }
 
 /// Sets ready_at of an idle stream's first op, if everything it waits for has ended.
-void Engine::find_ready(Stream& stream) {
+void Engine::find_ready(std::uint32_t index) {
+  Stream& stream = streams_[index];
   stream.ready_at = kNever.count;
-  if (stream.head == stream.queue.size()) return;
-  const std::uint32_t id = stream.queue[stream.head];
-  const Pending& op = ops_[id];
-  std::int64_t ready = timings_[id].issue.count + machine_.latencies.launch.count;
+  if (stream.head == stream.issued) return;
+  const OpTable::Op& op = first(index);
+  std::int64_t ready = stream.issues.front() + machine_.latencies.launch.count;
   ready = std::max(ready, op.is_copy ? stream.earliest_copy : stream.earliest);
   if (op.communicator.valid()) {
     const Communicator& communicator = communicators_[op.communicator.value];
-    if (communicator.queue[communicator.head] != id) return;
+    if (communicator.head != op.communicator_place) return;
     ready = std::max(ready, communicator.earliest);
   }
-  for (std::uint32_t i = 0; i < op.waits_for.count; ++i) {
-    const OpTiming& awaited = timings_[wait_pool_[op.waits_for.begin + i]];
-    if (awaited.end == kNever) return;
-    ready = std::max(ready, awaited.end.count + machine_.latencies.event_wait.count);
+  for (const std::uint32_t id : table_.awaited(op.waits_for)) {
+    const OpTable::Op& awaited = table_.ops()[id];
+    const Stream& other = streams_[awaited.stream.value];
+    if (awaited.place >= other.head) return;
+    if (awaited.place < other.ends.begin()) continue;  // its end lies further back than an event's wait
+    ready = std::max(ready, other.ends.of(awaited.place) + machine_.latencies.event_wait.count);
   }
-  stream.ready_at = ready;
+  stream.ready_at = std::max(ready, now_);
+}
+
+void Engine::end_first(std::uint32_t index, std::int64_t at) {
+  Stream& stream = streams_[index];
+  const std::uint32_t id = first_id(index);
+  const OpTable::Op& op = table_.ops()[id];
+  if (options_.keep_timings) timings_[id].end = {at};
+  if (op.communicator.valid()) {
+    Communicator& communicator = communicators_[op.communicator.value];
+    ++communicator.head;
+    communicator.earliest = at + machine_.latencies.communicator_gap.count;
+    --(stream.gate == Gate::done ? waiting_ : moving_);
+  }
+  if (op.lengthens_gaps) --gap_unfinished_;
+  if (op.running_op.persistent()) --persistents_;
+  if (op.running_op.side()) --sides_;
+  ++ended_;
+  ++stream.head;
+  stream.issues.pop();
+  // What can still be asked of: ends that an event's wait has not yet passed.
+  while (stream.ends.begin() != stream.ends.end() && stream.ends.front() + machine_.latencies.event_wait.count <= at)
+    stream.ends.pop();
+  stream.ends.push(at);
+  stream.running = false;
+  if (index == kComputeStream.value) computing_ = false;
+  stream.gate = Gate::open;
+  stream.finish = kNever.count;
 }
 
 bool Engine::end_finished(std::int64_t at) {
   just_ended_.clear();
   for (std::uint32_t s = 0; s < streams_.size(); ++s) {
-    Stream& stream = streams_[s];
-    if (stream.finish > at) continue;
-    const std::uint32_t id = stream.queue[stream.head];
-    timings_[id].end = {at};
-    const Pending& op = ops_[id];
-    if (op.communicator.valid()) {
-      Communicator& communicator = communicators_[op.communicator.value];
-      ++communicator.head;
-      communicator.earliest = at + machine_.latencies.communicator_gap.count;
-    }
-    if (op.lengthens_gaps) ++gap_ended_;
-    if (op.running_op.persistent()) --persistents_;
-    if (op.running_op.side()) --sides_;
-    ++ended_;
-    ++stream.head;
-    stream.running = false;
-    stream.finish = kNever.count;
+    if (streams_[s].finish > at) continue;
+    end_first(s, at);
     just_ended_.push_back(s);
   }
   if (just_ended_.empty()) return false;
@@ -137,11 +121,9 @@ bool Engine::end_finished(std::int64_t at) {
   const std::int64_t gap = all_gather_queued(at) ? latencies.kernel_gap_all_gather.count : latencies.kernel_gap.count;
   for (std::uint32_t s : just_ended_) {
     Stream& stream = streams_[s];
-    const std::uint32_t id = stream.queue[stream.head - 1];
-    const Pending& op = ops_[id];
+    const OpTable::Op& op = table_.ops()[table_.stream_ops(s)[stream.head - 1]];
     if (op.nothing) continue;
-    const bool long_kernel =
-        !op.communicator.valid() && Nanoseconds{at} - timings_[id].start >= latencies.long_kernel_from;
+    const bool long_kernel = !op.communicator.valid() && Nanoseconds{at - stream.start} >= latencies.long_kernel_from;
     const std::int64_t more = long_kernel ? latencies.long_kernel.count : 0;
     stream.earliest_copy = at + latencies.copy_gap.count;
     stream.earliest = op.is_copy ? stream.earliest_copy : at + gap + more;
@@ -154,40 +136,121 @@ bool Engine::end_finished(std::int64_t at) {
 bool Engine::start_ready(std::int64_t at) {
   bool any = false;
   const auto ready = [&](const Stream& stream) { return stream.waits_for_sms || stream.ready_at <= at; };
+  const auto begin = [&](std::uint32_t s) {
+    start(s, at);
+    any = true;
+  };
   if (persistents_ == 0)
-    for (Stream& stream : streams_)
-      if (ready(stream) && first(stream).running_op.needs_sms()) any |= start(stream, at);
-  for (Stream& stream : streams_) {
+    for (std::uint32_t s = 0; s < streams_.size(); ++s)
+      if (ready(streams_[s]) && first(s).running_op.needs_sms()) begin(s);
+  for (std::uint32_t s = 0; s < streams_.size(); ++s) {
+    Stream& stream = streams_[s];
     if (!ready(stream)) continue;
-    const PackedRunningOp& running_op = first(stream).running_op;
+    const PackedRunningOp& running_op = first(s).running_op;
     if (running_op.needs_sms() || (running_op.persistent() && sides_ > 0)) {
       stream.waits_for_sms = true;
       stream.ready_at = kNever.count;
     } else {
-      any |= start(stream, at);
+      begin(s);
     }
   }
   return any;
 }
 
-bool Engine::start(Stream& stream, std::int64_t at) {
-  const std::uint32_t id = stream.queue[stream.head];
-  timings_[id].start = {at};
+void Engine::start(std::uint32_t index, std::int64_t at) {
+  Stream& stream = streams_[index];
+  const std::uint32_t id = first_id(index);
+  const OpTable::Op& op = table_.ops()[id];
+  if (options_.keep_timings) timings_[id].start = {at};
+  stream.start = at;
   stream.waits_for_sms = false;
   stream.ready_at = kNever.count;
-  stream.remaining = ops_[id].work;
+  stream.work = stream.remaining = op.work;
   stream.running = true;
-  if (ops_[id].running_op.persistent()) ++persistents_;
-  if (ops_[id].running_op.side()) ++sides_;
-  return true;
+  if (op.running_op.persistent()) ++persistents_;
+  if (op.running_op.side()) ++sides_;
+  if (!op.communicator.valid()) {
+    if (index == kComputeStream.value) computing_ = true;
+    if (options_.kernel_work != 1)
+      stream.work = stream.remaining = op_time(static_cast<double>(op.work >> kWorkShift) * options_.kernel_work).count
+                                       << kWorkShift;
+    return;
+  }
+  if (!options_.joint) {
+    ++moving_;
+    return;
+  }
+  ++waiting_;
+  stream.gate = Gate::arrived;
+  stream.release_at = kNever.count;
+  meetings_.push_back({Meeting::Kind::arrived, op.communicator, OpId{id}, {at}});
+}
+
+std::uint32_t Engine::stream_of(CommunicatorId communicator) const {
+  const std::uint32_t place = communicators_[communicator.value].head;
+  return table_.ops()[table_.communicator_ops(communicator.value)[place]].stream.value;
+}
+
+void Engine::release(CommunicatorId communicator, Nanoseconds at) {
+  FORESHARD_CHECK(at.count >= now_, "a collective that begins in the past");
+  Stream& stream = streams_[stream_of(communicator)];
+  FORESHARD_CHECK(stream.gate == Gate::arrived, "a collective of other ranks that has not come");
+  stream.release_at = at.count;
+  if (at.count == now_) {
+    static_cast<void>(open_gates(now_));
+    update_rates(now_);
+  }
+  find_next();
+}
+
+void Engine::finish(CommunicatorId communicator, Nanoseconds at) {
+  FORESHARD_CHECK(at.count >= now_, "a collective that ends in the past");
+  Stream& stream = streams_[stream_of(communicator)];
+  FORESHARD_CHECK(stream.gate == Gate::done, "a collective of other ranks that is not done");
+  stream.finish = at.count;
+  find_next();
+}
+
+/// Joint collectives whose ranks are all there begin to move bytes.
+bool Engine::open_gates(std::int64_t at) {
+  bool any = false;
+  for (Stream& stream : streams_) {
+    if (stream.gate != Gate::arrived || stream.release_at > at) continue;
+    stream.gate = Gate::moving;
+    --waiting_;
+    ++moving_;
+    any = true;
+  }
+  return any;
+}
+
+/// Joint collectives that have done their part: before anything else of this instant, since it may end in it.
+bool Engine::report_done(std::int64_t at) {
+  bool any = false;
+  for (std::uint32_t s = 0; s < streams_.size(); ++s) {
+    Stream& stream = streams_[s];
+    if (stream.gate != Gate::moving || stream.finish > at) continue;
+    stream.gate = Gate::done;
+    stream.finish = kNever.count;
+    --moving_;
+    ++waiting_;
+    meetings_.push_back({Meeting::Kind::done, first(s).communicator, OpId{first_id(s)}, {at}});
+    any = true;
+  }
+  return any;
 }
 
 /// Takes the work done since now_ off every running op.
 void Engine::progress(std::int64_t to) {
   const std::int64_t elapsed = to - now_;
-  if (elapsed > 0)
+  if (elapsed > 0) {
     for (Stream& stream : streams_)
       if (stream.running) stream.remaining = std::max<std::int64_t>(0, stream.remaining - elapsed * stream.rate);
+    (computing_     ? spent_.compute
+     : moving_ > 0  ? spent_.exposed
+     : waiting_ > 0 ? spent_.waiting
+                    : spent_.idle) += elapsed;
+  }
   now_ = to;
 }
 
@@ -196,62 +259,73 @@ void Engine::update_rates(std::int64_t at) {
   running_ops_.clear();
   shares_.clear();
   for (std::uint32_t s = 0; s < streams_.size(); ++s) {
-    if (!streams_[s].running) continue;
+    const Stream& stream = streams_[s];
+    if (!stream.running) continue;
     running_.push_back(s);
-    running_ops_.push_back(unpack(first(streams_[s]).running_op));
-    const std::uint32_t id = streams_[s].queue[streams_[s].head];
-    shares_.push_back({ops_[id].work, streams_[s].remaining, at - timings_[id].start.count});
+    running_ops_.push_back(unpack(first(s).running_op));
+    shares_.push_back({stream.work, stream.remaining, at - stream.start});
+    if (!waits(stream)) continue;
+    running_ops_.back() = waiting(running_ops_.back());
+    shares_.back().remaining = std::numeric_limits<std::int64_t>::max();  // nobody knows when it will end
   }
   rates_.resize(running_.size());
   if (running_.empty()) return;
   fill_rates(machine_, running_ops_, shares_, rates_);
   for (std::size_t i = 0; i < running_.size(); ++i) {
     Stream& stream = streams_[running_[i]];
-    stream.rate = rates_[i];
+    stream.rate = waits(stream) ? 0 : rates_[i];
+    if (waits(stream)) continue;
     stream.finish = at + (stream.remaining + stream.rate - 1) / stream.rate;  // the end is rounded up to a nanosecond
-    if (ops_[stream.queue[stream.head]].endless) stream.finish = kNever.count;
+    if (first(running_[i]).endless) stream.finish = kNever.count;
   }
 }
 
 void Engine::find_next() {
   next_ = kNever.count;
-  for (const Stream& stream : streams_) next_ = std::min({next_, stream.ready_at, stream.finish});
+  for (const Stream& stream : streams_) {
+    next_ = std::min({next_, stream.ready_at, stream.finish});
+    if (stream.gate == Gate::arrived) next_ = std::min(next_, stream.release_at);
+  }
 }
 
 void Engine::process(std::int64_t at) {
   FORESHARD_CHECK(at >= now_, "simulated time must not run backwards");
   progress(at);
+  if (options_.joint && report_done(at)) {
+    update_rates(at);
+    find_next();
+    return;
+  }
+  const bool some_moved = options_.joint && open_gates(at);
   const bool some_ended = end_finished(at);
   const bool some_started = start_ready(at);
   if (some_ended)
-    for (Stream& stream : streams_)
-      if (!stream.running && !stream.waits_for_sms && stream.ready_at == kNever.count) find_ready(stream);
-  if (some_ended || some_started) update_rates(at);
+    for (std::uint32_t s = 0; s < streams_.size(); ++s)
+      if (!streams_[s].running && !streams_[s].waits_for_sms && streams_[s].ready_at == kNever.count) find_ready(s);
+  if (some_ended || some_started || some_moved) update_rates(at);
   find_next();
 }
 
 std::vector<Stuck> Engine::stuck() const {
   std::vector<Stuck> result;
   for (std::uint32_t s = 0; s < streams_.size(); ++s) {
-    const Stream& stream = streams_[s];
-    if (stream.head == stream.queue.size()) continue;
-    const std::uint32_t id = stream.queue[stream.head];
-    const Pending& op = ops_[id];
+    if (streams_[s].head == streams_[s].issued) continue;
+    const std::uint32_t id = first_id(s);
+    const OpTable::Op& op = table_.ops()[id];
     Stuck entry{StreamId{s}, OpId{id}, Stuck::Reason::peers, {}, {}};
-    for (std::uint32_t i = 0; i < op.waits_for.count; ++i) {
-      const OpId awaited{wait_pool_[op.waits_for.begin + i]};
-      if (ended(awaited)) continue;
+    for (const std::uint32_t awaited : table_.awaited(op.waits_for)) {
+      if (ended(OpId{awaited})) continue;
       entry.reason = Stuck::Reason::event;
-      entry.waits_for = awaited;
+      entry.waits_for = OpId{awaited};
     }
     if (op.communicator.valid() && !entry.waits_for.valid()) {
       const Communicator& communicator = communicators_[op.communicator.value];
-      if (communicator.queue[communicator.head] != id) {
+      if (communicator.head != op.communicator_place) {
         entry.reason = Stuck::Reason::communicator;
-        entry.waits_for = OpId{communicator.queue[communicator.head]};
+        entry.waits_for = OpId{table_.communicator_ops(op.communicator.value)[communicator.head]};
       }
     }
-    if (entry.waits_for.valid()) entry.waits_for_on = stream_of_[entry.waits_for.value];
+    if (entry.waits_for.valid()) entry.waits_for_on = table_.op(entry.waits_for).stream;
     result.push_back(entry);
   }
   return result;

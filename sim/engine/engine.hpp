@@ -1,7 +1,9 @@
-// The event-driven core of the simulator: ops on streams, what they wait for, and how fast they run.
+// The event-driven core of the simulator: ops on streams, what they wait for, and how fast they run. One engine is one
+// rank's GPU.
 //
-// Who: SimDevice (sim/engine/sim_device.hpp) submits ops in host order and moves the simulated time on. Knows
-// nothing of the host's clock except each op's issue time, nothing of prices, nothing of memory.
+// Who: SimDevice (sim/engine/sim_device.hpp) issues ops in host order and moves the simulated time on; sim/ranks does
+// the same with many engines on one op table, whose collectives begin and end together. Knows nothing of the host's
+// clock except each op's issue time, nothing of prices, nothing of memory.
 //
 // When an op may start: it is the first unfinished one of its stream and of its communicator, every op it
 // waits for has ended, and each of these has passed:
@@ -11,50 +13,64 @@
 // persistent kernel while a kernel of another stream does (docs/contention.md, "Arrival" and "Kernels of other
 // streams"). While several run, each progresses at the rate of contention.hpp; work is conserved.
 //
+// Joint collectives (EngineOptions::joint) have other ranks' engines beside them: one that has started holds its SMs
+// and moves nothing until release(), and one that has done its work keeps them until finish(). Each of the two is
+// reported in meetings(), and the instant that follows must not be processed before the answer is there.
+//
 // Determinism: integer time; at one instant everything that ends does so before anything starts, each in
 // order of stream id. Results do not depend on how often or how far advance() is called, as long as no op
-// is submitted with an issue time before the limit of an earlier call.
+// is issued at a time before the limit of an earlier call.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <limits>
 #include <span>
 #include <vector>
 
-#include "core/device/device.hpp"
-#include "sim/engine/contention.hpp"
 #include "sim/engine/deadlock.hpp"
+#include "sim/engine/op_table.hpp"
+#include "sim/engine/recent_times.hpp"
 
 namespace foreshard::sim {
 
 /// An instant that is never reached.
 inline constexpr Nanoseconds kNever{std::numeric_limits<std::int64_t>::max()};
 
-/// One op as the engine sees it.
-struct EngineOp {
-  StreamId stream;
-  CommunicatorId communicator;  ///< invalid: none
-  RunningOp running_op;
-  Nanoseconds issue;
-  Nanoseconds work;             ///< alone; at most kLongestOp
-  bool is_copy = false;         ///< a memory copy: copy_gap before and after it
-  bool lengthens_gaps = false;  ///< an all-gather ring kernel: kernel_gap_all_gather while issued and unfinished
-  bool endless = false;         ///< starts, and never ends: its peers do not come
-  bool nothing = false;         ///< no kernel at all: it only has a place in the order, and no gap follows it
+struct EngineOptions {
+  bool keep_timings = true;  ///< of every op; else only what later ops need of them
+  bool joint = false;        ///< collectives wait for other engines
+  double kernel_work = 1;    ///< multiplies what every op but a collective has to do: a GPU with a slower clock
+};
+
+/// What an engine tells of a joint collective.
+struct Meeting {
+  enum class Kind : std::uint8_t {
+    arrived = 0,  ///< it has started: its other ranks may still be on their way
+    done = 1,     ///< its own part is done
+  };
+  Kind kind = Kind::arrived;
+  CommunicatorId communicator;
+  OpId op;
+  Nanoseconds at;
+};
+
+/// What a rank's GPU did, in ns: the four add up to the time that has passed.
+struct Spent {
+  std::int64_t compute = 0;  ///< the compute stream ran
+  std::int64_t exposed = 0;  ///< it did not, and a collective moved bytes
+  std::int64_t waiting = 0;  ///< neither: a collective waited for other ranks
+  std::int64_t idle = 0;     ///< none of that
 };
 
 class Engine {
  public:
-  /// `machine` must outlive the engine.
-  explicit Engine(const MachineProfile& machine) : machine_(machine) {}
+  /// Both references must outlive the engine; the table may grow meanwhile.
+  Engine(const MachineProfile& machine, const OpTable& table, const EngineOptions& options = {})
+      : machine_(machine), table_(table), options_(options) {}
 
-  StreamId add_stream();
-  CommunicatorId add_communicator();
-  /// Issue times must not descend.
-  OpId submit(const EngineOp& op);
-  /// An event at the stream's end: complete once all that the stream holds or waits for now has ended.
-  EventId record(StreamId stream);
-  void wait(StreamId stream, EventId event);
+  /// The host has issued the table's next op. Times must not descend.
+  void issue(Nanoseconds at);
 
   /// Processes everything that happens at or before `limit`.
   void advance(Nanoseconds limit) {
@@ -66,84 +82,102 @@ class Engine {
     process(next_);
     return true;
   }
+  /// That instant; kNever where there is none.
+  [[nodiscard]] Nanoseconds next() const { return {next_}; }
 
-  [[nodiscard]] bool ended(OpId op) const { return timings_[op.value].end != kNever; }
+  [[nodiscard]] bool ended(OpId op) const;
   [[nodiscard]] bool complete(EventId event) const;
-  /// When a complete event completed; 0 where nothing had been issued before it.
+  /// When a complete event completed; 0 where nothing had been issued before it. Needs kept timings.
   [[nodiscard]] Nanoseconds completion(EventId event) const;
   [[nodiscard]] std::size_t unfinished(StreamId stream) const {
-    return streams_[stream.value].queue.size() - streams_[stream.value].head;
+    return stream.value < streams_.size() ? streams_[stream.value].issued - streams_[stream.value].head : 0;
   }
-  [[nodiscard]] std::size_t unfinished() const { return timings_.size() - ended_; }
+  [[nodiscard]] std::size_t unfinished() const { return issued_ - ended_; }
   /// The last instant processed.
   [[nodiscard]] Nanoseconds now() const { return {now_}; }
-  /// Start and end of ops that have not come to it are kNever.
+  /// Start and end of ops that have not come to it are kNever. Empty where timings are not kept.
   [[nodiscard]] std::span<const OpTiming> timings() const { return timings_; }
   /// Every stream whose first op cannot go on, once advance_once() is false and ops are unfinished.
   [[nodiscard]] std::vector<Stuck> stuck() const;
 
+  /// Since clear_meetings().
+  [[nodiscard]] const std::vector<Meeting>& meetings() const { return meetings_; }
+  void clear_meetings() { meetings_.clear(); }
+  /// Every rank of the communicator's present collective is there at `at`, which is not before now().
+  void release(CommunicatorId communicator, Nanoseconds at);
+  /// The slowest rank's part ends at `at`, not before now(): so does this one's.
+  void finish(CommunicatorId communicator, Nanoseconds at);
+  /// Until now().
+  [[nodiscard]] const Spent& spent() const { return spent_; }
+
  private:
-  struct Range {
-    std::uint32_t begin = 0;
-    std::uint32_t count = 0;
-  };
-  struct Pending {  // an op as it waits
-    std::int64_t work;
-    Range waits_for;
-    CommunicatorId communicator;
-    PackedRunningOp running_op;
-    bool is_copy;
-    bool lengthens_gaps;
-    bool endless;
-    bool nothing;
-  };
+  /// How far a joint collective is; everything else is `open`.
+  enum class Gate : std::uint8_t { open = 0, arrived = 1, moving = 2, done = 3 };
   struct Stream {
-    std::vector<std::uint32_t> queue;  // op ids
-    std::size_t head = 0;              // first unfinished
-    std::vector<std::uint32_t> waits;  // what the next op waits for, at most one op a stream
+    std::uint32_t head = 0;    // place of the first unfinished op
+    std::uint32_t issued = 0;  // ops
     std::int64_t ready_at = kNever.count;
     std::int64_t earliest = 0;       // end of the previous op + gap to a kernel
     std::int64_t earliest_copy = 0;  // … to a copy
-    std::int64_t remaining = 0;      // of the running op, in 1/2^20 ns
+    std::int64_t work = 0;           // of the running op, in 1/2^20 ns
+    std::int64_t remaining = 0;
     std::int64_t rate = 0;
+    std::int64_t start = 0;  // of the running op
     std::int64_t finish = kNever.count;
+    std::int64_t release_at = kNever.count;  // of a joint collective that has arrived
     bool running = false;
     bool waits_for_sms = false;  // its first op could run but for persistent kernels
+    Gate gate = Gate::open;
+    RecentTimes issues;  // of ops from `head` on
+    RecentTimes ends;    // of ops before it
   };
   struct Communicator {
-    std::vector<std::uint32_t> queue;
-    std::size_t head = 0;
+    std::uint32_t head = 0;     // place of the first unfinished op
     std::int64_t earliest = 0;  // end of the previous collective + gap
   };
 
+  void grow();
   void process(std::int64_t at);
+  bool report_done(std::int64_t at);
+  bool open_gates(std::int64_t at);
   bool end_finished(std::int64_t at);
+  void end_first(std::uint32_t stream, std::int64_t at);
   bool start_ready(std::int64_t at);
-  bool start(Stream& stream, std::int64_t at);
-  [[nodiscard]] const Pending& first(const Stream& stream) const { return ops_[stream.queue[stream.head]]; }
+  void start(std::uint32_t stream, std::int64_t at);
+  [[nodiscard]] std::uint32_t first_id(std::uint32_t stream) const {
+    return table_.stream_ops(stream)[streams_[stream].head];
+  }
+  [[nodiscard]] const OpTable::Op& first(std::uint32_t stream) const { return table_.ops()[first_id(stream)]; }
+  [[nodiscard]] static bool waits(const Stream& stream) {
+    return stream.gate == Gate::arrived || stream.gate == Gate::done;
+  }
+  [[nodiscard]] std::uint32_t stream_of(CommunicatorId communicator) const;
   void progress(std::int64_t to);
   void update_rates(std::int64_t at);
-  void find_ready(Stream& stream);
+  void find_ready(std::uint32_t stream);
   void find_next();
   [[nodiscard]] bool all_gather_queued(std::int64_t at);
-  static void add_wait(std::vector<std::uint32_t>& waits, std::uint32_t op, std::span<const StreamId> stream_of);
 
   const MachineProfile& machine_;
+  const OpTable& table_;
+  EngineOptions options_;
   std::vector<Stream> streams_;
   std::vector<Communicator> communicators_;
-  std::vector<Pending> ops_;
-  std::vector<OpTiming> timings_;
-  std::vector<StreamId> stream_of_;       // by op
-  std::vector<std::uint32_t> wait_pool_;  // op ids; Range points here
-  std::vector<Range> events_;
-  std::vector<std::int64_t> gap_issues_;  // issue times of ops that lengthen gaps, ascending
-  std::size_t gap_issued_ = 0;            // how many of them were issued before now_
-  std::size_t gap_ended_ = 0;
+  std::vector<OpTiming> timings_;         // by op, where they are kept
+  std::vector<std::int64_t> gap_issues_;  // issue times of ops that lengthen gaps, ascending, not yet counted
+  std::size_t gap_first_ = 0;             // of gap_issues_
+  std::int64_t gap_unfinished_ = 0;       // issued before now_ less those that have ended
+  std::size_t issued_ = 0;
   std::size_t ended_ = 0;
   std::size_t persistents_ = 0;  // running ops that leave no SM to what comes later
   std::size_t sides_ = 0;        // running kernels of other streams than the compute stream
+  std::size_t moving_ = 0;       // running collectives that move bytes
+  std::size_t waiting_ = 0;      // … that wait for other ranks
+  bool computing_ = false;       // the compute stream runs a kernel or copy
   std::int64_t now_ = 0;
   std::int64_t next_ = kNever.count;
+  Spent spent_;
+  std::vector<Meeting> meetings_;
   std::vector<std::uint32_t> running_;  // stream ids, scratch of update_rates
   std::vector<RunningOp> running_ops_;
   std::vector<Share> shares_;

@@ -38,7 +38,7 @@ SimDevice::SimDevice(const MachineProfile& machine, const CollectiveCost& collec
       collectives_(collectives),
       options_(options),
       launch_queue_(options.launch_queue.value_or(machine.launch_queue)),
-      engine_(machine),
+      engine_(machine, table_),
       prices_(machine, options.labels),
       first_collective_wait_(options.first_collective_wait) {
   create_stream({"compute", 0});
@@ -47,24 +47,25 @@ SimDevice::SimDevice(const MachineProfile& machine, const CollectiveCost& collec
 StreamId SimDevice::create_stream(const StreamOptions& options) {
   stream_names_.push_back(options.name);
   if (stream_names_.size() > 1) note(DeviceLog::Kind::add_stream);  // the first is there from the beginning
-  return engine_.add_stream();
+  return table_.add_stream();
 }
 
 CommunicatorId SimDevice::create_communicator(const CommunicatorOptions& options) {
   communicators_.push_back({options, false});
   note(DeviceLog::Kind::add_communicator);
-  return engine_.add_communicator();
+  return table_.add_communicator();
 }
 
-OpId SimDevice::submit(EngineOp op, std::uint32_t same_as) {
+OpId SimDevice::submit(const EngineOp& op, std::uint32_t same_as) {
   wait_for_room(op.stream);
   if (options_.log != nullptr) options_.log->submit(op, same_as);
-  op.issue = host_now_;
-  return engine_.submit(op);
+  const OpId id = table_.submit(op);
+  engine_.issue(host_now_);
+  return id;
 }
 
 OpId SimDevice::launch_cost(StreamId stream, const KernelWork& work) {
-  EngineOp op{.stream = stream, .communicator = {}, .running_op = {}, .issue = {}, .work = {}};
+  EngineOp op{.stream = stream, .communicator = {}, .running_op = {}, .work = {}};
   if (needs_price(work)) {
     const KernelPrices::Priced& price = prices_.of(work);
     op.work = price.time;
@@ -79,7 +80,7 @@ OpId SimDevice::launch_cost(StreamId stream, const KernelWork& work) {
 OpId SimDevice::launch(StreamId stream, const KernelLaunch& kernel) {
   if (kernel.kernel == nullptr) return launch_cost(stream, kernel.cost);
   if (kernel.kernel->op == KernelOp::fused)
-    return submit({.stream = stream, .communicator = {}, .running_op = {}, .issue = {}, .work = {}, .nothing = true});
+    return submit({.stream = stream, .communicator = {}, .running_op = {}, .work = {}, .nothing = true});
   KernelWork moved = kernel.cost;
   if (moved.math.kind == KernelMath::Kind::bytes && moved.math.m == 0) moved.bytes = operand_bytes(*kernel.kernel);
   return launch_cost(stream, moved);
@@ -90,7 +91,6 @@ OpId SimDevice::copy(StreamId stream, const CopyWork& work) {
   return submit({.stream = stream,
                  .communicator = {},
                  .running_op = copy_running_op(machine_, stream, work.kind, work.bytes, time),
-                 .issue = {},
                  .work = time,
                  .is_copy = true});
 }
@@ -127,7 +127,6 @@ OpId SimDevice::collective(StreamId stream, CommunicatorId communicator, const C
       submit({.stream = stream,
               .communicator = communicator,
               .running_op = {RunningOp::Role::collective, {}, collective_demand(machine_, request, cost)},
-              .issue = {},
               .work = std::min(cost.time + std::exchange(first_collective_wait_, {}), kLongestOp),
               .lengthens_gaps = work.kind == CollectiveKind::all_gather && cost.uses == CollectiveResource::ring,
               .endless = among.peers_lost});
@@ -157,12 +156,12 @@ void SimDevice::wait_for_room(StreamId stream) {
 
 EventId SimDevice::record_event(StreamId stream) {
   note(DeviceLog::Kind::record, stream.value);
-  return engine_.record(stream);
+  return table_.record(stream);
 }
 
 void SimDevice::stream_wait_event(StreamId stream, EventId event) {
   note(DeviceLog::Kind::wait, stream.value, event.value);
-  engine_.wait(stream, event);
+  table_.wait(stream, event);
 }
 
 bool SimDevice::event_complete(EventId event) {

@@ -104,7 +104,7 @@ class SimDevice final : public Device {
     if (options_.log != nullptr) options_.log->call(kind, a, b);
   }
   /// Submits at the host's time, which is that after waiting for room. `same_as` as DeviceLog's.
-  OpId submit(EngineOp op, std::uint32_t same_as = DeviceLog::kOnce);
+  OpId submit(const EngineOp& op, std::uint32_t same_as = DeviceLog::kOnce);
   OpId launch_cost(StreamId stream, const KernelWork& work);
   void remember(const CollectiveRequest& request, const CollectivePrice& cost, const std::string& communicator);
   /// Simulates until `done()`; false (and a deadlock) where it never is.
@@ -117,6 +117,7 @@ class SimDevice final : public Device {
   const CollectiveCost& collectives_;
   SimOptions options_;
   std::uint32_t launch_queue_;
+  OpTable table_;
   Engine engine_;
   KernelPrices prices_;
   Nanoseconds first_collective_wait_;  ///< of the options; none once it was waited for

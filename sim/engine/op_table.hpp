@@ -1,0 +1,87 @@
+// What a host program put on its streams, in the order of its calls: which ops there are and what each waits for.
+//
+// Who: sim_device.hpp fills one as its program runs; Engine (engine.hpp) plays it. Says nothing of time but how much
+// work an op is, so that any number of engines, each a rank of its own, play one table. Only ever grows.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "core/device/device.hpp"
+#include "sim/engine/contention.hpp"
+
+namespace foreshard::sim {
+
+/// One op as the engine sees it.
+struct EngineOp {
+  StreamId stream;
+  CommunicatorId communicator;  ///< invalid: none
+  RunningOp running_op;
+  Nanoseconds work;             ///< alone; at most kLongestOp
+  bool is_copy = false;         ///< a memory copy: copy_gap before and after it
+  bool lengthens_gaps = false;  ///< an all-gather ring kernel: kernel_gap_all_gather while issued and unfinished
+  bool endless = false;         ///< starts, and never ends: its peers do not come
+  bool nothing = false;         ///< no kernel at all: it only has a place in the order, and no gap follows it
+};
+
+class OpTable {
+ public:
+  struct Range {
+    std::uint32_t begin = 0;
+    std::uint32_t count = 0;
+  };
+  struct Op {
+    std::int64_t work = 0;  ///< in 1/2^kWorkShift ns
+    Range waits_for;        ///< of awaited()
+    StreamId stream;
+    std::uint32_t place = 0;  ///< in its stream, from 0
+    CommunicatorId communicator;
+    std::uint32_t communicator_place = 0;  ///< among its communicator's
+    PackedRunningOp running_op;
+    bool is_copy = false;
+    bool lengthens_gaps = false;
+    bool endless = false;
+    bool nothing = false;
+  };
+
+  StreamId add_stream();
+  CommunicatorId add_communicator();
+  OpId submit(const EngineOp& op);
+  /// An event at the stream's end: complete once all that the stream holds or waits for now has ended.
+  EventId record(StreamId stream);
+  void wait(StreamId stream, EventId event);
+
+  [[nodiscard]] const std::vector<Op>& ops() const { return ops_; }
+  [[nodiscard]] const Op& op(OpId id) const { return ops_[id.value]; }
+  [[nodiscard]] std::size_t streams() const { return streams_.size(); }
+  [[nodiscard]] std::size_t communicators() const { return communicators_.size(); }
+  /// Op ids in order.
+  [[nodiscard]] const std::vector<std::uint32_t>& stream_ops(std::uint32_t stream) const {
+    return streams_[stream].ops;
+  }
+  [[nodiscard]] const std::vector<std::uint32_t>& communicator_ops(std::uint32_t communicator) const {
+    return communicators_[communicator];
+  }
+  [[nodiscard]] std::span<const std::uint32_t> awaited(Range range) const {
+    return {wait_pool_.data() + range.begin, range.count};
+  }
+  /// Ops whose ends complete `event`, at most one a stream.
+  [[nodiscard]] std::span<const std::uint32_t> awaited(EventId event) const { return awaited(events_[event.value]); }
+
+ private:
+  struct Stream {
+    std::vector<std::uint32_t> ops;
+    std::vector<std::uint32_t> waits;  // what the next op waits for, at most one op a stream
+  };
+
+  void add_wait(std::vector<std::uint32_t>& waits, std::uint32_t op) const;
+
+  std::vector<Op> ops_;
+  std::vector<Stream> streams_;
+  std::vector<std::vector<std::uint32_t>> communicators_;
+  std::vector<std::uint32_t> wait_pool_;  // op ids; Range points here
+  std::vector<Range> events_;
+};
+
+}  // namespace foreshard::sim
