@@ -19,7 +19,7 @@ class DeviceLog {
  public:
   enum class Kind : std::uint8_t {
     add_stream,
-    add_communicator,
+    add_communicator,   ///< a: index into communicators()
     submit,             ///< a: index into ops()
     record,             ///< a: stream
     wait,               ///< a: stream, b: event
@@ -38,15 +38,21 @@ class DeviceLog {
   void call(Kind kind, std::uint32_t a = 0, std::int64_t b = 0) { calls_.push_back({kind, a, b}); }
   /// `same_as`: ops of one stream that have the same number are equal but for their issue time; kOnce: no other is.
   void submit(const EngineOp& op, std::uint32_t same_as);
+  void add_communicator(const CommunicatorOptions& options) {
+    call(Kind::add_communicator, static_cast<std::uint32_t>(communicators_.size()));
+    communicators_.push_back(options);
+  }
   void looked_at_time() { depends_on_time_ = true; }
 
   [[nodiscard]] const std::vector<Call>& calls() const { return calls_; }
   [[nodiscard]] const std::vector<EngineOp>& ops() const { return ops_; }
+  [[nodiscard]] const std::vector<CommunicatorOptions>& communicators() const { return communicators_; }
   [[nodiscard]] bool depends_on_time() const { return depends_on_time_; }
 
  private:
   std::vector<Call> calls_;
   std::vector<EngineOp> ops_;
+  std::vector<CommunicatorOptions> communicators_;
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> index_of_;  // by same_as and stream
   bool depends_on_time_ = false;
 };

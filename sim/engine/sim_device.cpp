@@ -52,7 +52,7 @@ StreamId SimDevice::create_stream(const StreamOptions& options) {
 
 CommunicatorId SimDevice::create_communicator(const CommunicatorOptions& options) {
   communicators_.push_back({options, false});
-  note(DeviceLog::Kind::add_communicator);
+  if (options_.log != nullptr) options_.log->add_communicator(options);
   return table_.add_communicator();
 }
 
@@ -203,7 +203,7 @@ std::vector<Nanoseconds> SimDevice::replay(const DeviceLog& log) {
         create_stream({});
         break;
       case DeviceLog::Kind::add_communicator:
-        create_communicator({});
+        create_communicator(log.communicators()[call.a]);
         break;
       case DeviceLog::Kind::submit:
         submit(log.ops()[call.a]);

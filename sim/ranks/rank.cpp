@@ -1,0 +1,84 @@
+#include "sim/ranks/rank.hpp"
+
+namespace foreshard::sim {
+
+Rank::Rank(const MachineProfile& machine, const HostProgram& program, const RankTraits& traits, double host_scale,
+           bool keep_timings)
+    : machine_(machine),
+      program_(program),
+      host_scale_(host_scale * traits.host),
+      engine_(machine, program.table, {.keep_timings = keep_timings, .joint = true, .kernel_work = traits.kernels}) {}
+
+bool Rank::still_blocked() const {
+  switch (blocked_) {
+    case Blocked::queue:
+      return engine_.unfinished(program_.table.op(OpId{issued_}).stream) >= machine_.launch_queue;
+    case Blocked::event:
+      return !engine_.complete(EventId{program_.actions[action_].event});
+    case Blocked::all:
+      return engine_.unfinished() > 0;
+    case Blocked::no:
+      break;
+  }
+  return false;
+}
+
+/// What blocked the host is over: it goes on when the GPU came to it, or where it was if that is later.
+void Rank::go_on() {
+  const Blocked why = blocked_;
+  blocked_ = Blocked::no;
+  if (why != Blocked::queue) ++action_;
+  if (engine_.now() <= host_now_) return;
+  host_now_ = engine_.now();
+  if (why != Blocked::queue) host_now_ += machine_.latencies.synchronize;
+}
+
+void Rank::act() {
+  using Kind = HostProgram::Action::Kind;
+  const HostProgram::Action& action = program_.actions[action_];
+  switch (action.kind) {
+    case Kind::work:
+      host_now_ += host_scale_ == 1 ? Nanoseconds{action.ns} : Nanoseconds{action.ns}.scaled(host_scale_);
+      ++action_;
+      return;
+    case Kind::issue:
+      if (machine_.launch_queue > 0) {
+        blocked_ = Blocked::queue;
+        if (still_blocked()) return;
+        blocked_ = Blocked::no;
+      }
+      engine_.issue(host_now_);
+      ++issued_;
+      ++action_;
+      return;
+    case Kind::wait_event:
+      blocked_ = Blocked::event;
+      break;
+    case Kind::wait_all:
+      blocked_ = Blocked::all;
+      break;
+  }
+  if (!still_blocked()) go_on();
+}
+
+Nanoseconds Rank::next() const {
+  if (can_act() && host_now_ < engine_.next()) return host_now_;
+  return engine_.next();
+}
+
+void Rank::step() {
+  if (can_act() && host_now_ < engine_.next()) {
+    act();
+    return;
+  }
+  if (!engine_.advance_once()) return;
+  while (steps_.size() < program_.step_ends.size() && engine_.ended(program_.step_ends[steps_.size()]))
+    steps_.push_back({engine_.now(), engine_.spent()});
+  if (blocked_ != Blocked::no && !still_blocked()) go_on();
+}
+
+void Rank::run() {
+  while (engine_.meetings().empty() && next() != kNever) step();
+}
+
+}  // namespace foreshard::sim

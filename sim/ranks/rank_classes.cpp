@@ -1,0 +1,83 @@
+#include "sim/ranks/rank_classes.hpp"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+namespace foreshard::sim {
+namespace {
+
+using Colours = std::vector<std::uint32_t>;
+
+/// Colours as 0, 1, … in the order of the lowest rank that has each; and how many there are.
+std::uint32_t number(const std::vector<std::vector<std::uint32_t>>& keys, Colours& colours) {
+  std::map<std::vector<std::uint32_t>, std::uint32_t> seen;
+  for (std::size_t rank = 0; rank < keys.size(); ++rank)
+    colours[rank] = seen.try_emplace(keys[rank], static_cast<std::uint32_t>(seen.size())).first->second;
+  return static_cast<std::uint32_t>(seen.size());
+}
+
+/// By rank: a number for the set of colours in its group of one communicator.
+Colours colour_sets(const Colours& colours, const StridedGroups& groups) {
+  const auto ranks = static_cast<std::uint32_t>(colours.size());
+  std::map<std::vector<std::uint32_t>, std::uint32_t> seen;
+  Colours out(ranks);
+  for (std::uint32_t rank = 0; rank < ranks; ++rank) {
+    if (groups.first(rank) != rank) {
+      out[rank] = out[groups.first(rank)];
+      continue;
+    }
+    std::vector<std::uint32_t> set;
+    for (std::uint32_t i = 0; i < groups.ranks && rank + i * groups.stride < ranks; ++i)
+      set.push_back(colours[rank + i * groups.stride]);
+    std::sort(set.begin(), set.end());
+    set.erase(std::unique(set.begin(), set.end()), set.end());
+    out[rank] = seen.try_emplace(std::move(set), static_cast<std::uint32_t>(seen.size())).first->second;
+  }
+  return out;
+}
+
+Colours coloured(const std::vector<RankTraits>& traits, const std::vector<StridedGroups>& communicators, bool fold) {
+  Colours colours(traits.size());
+  std::vector<std::vector<std::uint32_t>> keys(traits.size());
+  std::map<RankTraits, std::uint32_t> seen;
+  for (std::uint32_t rank = 0; rank < traits.size(); ++rank)
+    keys[rank] = {fold ? seen.try_emplace(traits[rank], static_cast<std::uint32_t>(seen.size())).first->second : rank};
+  std::uint32_t before = number(keys, colours);
+  for (;;) {
+    for (std::uint32_t rank = 0; rank < traits.size(); ++rank) keys[rank] = {colours[rank]};
+    for (const StridedGroups& groups : communicators) {
+      const Colours sets = colour_sets(colours, groups);
+      for (std::size_t rank = 0; rank < keys.size(); ++rank) keys[rank].push_back(sets[rank]);
+    }
+    const std::uint32_t now = number(keys, colours);
+    if (now == before) return colours;
+    before = now;
+  }
+}
+
+}  // namespace
+
+RankClasses rank_classes(const std::vector<RankTraits>& traits, const std::vector<StridedGroups>& communicators,
+                         bool fold) {
+  RankClasses out;
+  out.of_rank = coloured(traits, communicators, fold);
+  for (std::uint32_t rank = 0; rank < traits.size(); ++rank) {
+    if (out.of_rank[rank] == out.classes.size()) out.classes.push_back({rank, 0, {}});
+    ++out.classes[out.of_rank[rank]].count;
+  }
+  for (std::uint32_t c = 0; c < communicators.size(); ++c) {
+    const Colours sets = colour_sets(out.of_rank, communicators[c]);
+    std::map<std::uint32_t, std::uint32_t> group_of;
+    for (std::uint32_t i = 0; i < out.classes.size(); ++i) {
+      const auto [at, is_new] =
+          group_of.try_emplace(sets[out.classes[i].first], static_cast<std::uint32_t>(out.groups.size()));
+      if (is_new) out.groups.push_back({c, {}});
+      out.groups[at->second].classes.push_back(i);
+      out.classes[i].group.push_back(at->second);
+    }
+  }
+  return out;
+}
+
+}  // namespace foreshard::sim

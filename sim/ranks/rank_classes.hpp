@@ -1,0 +1,45 @@
+// Ranks that nothing tells apart, as one: exact, since a collective begins with the last of its ranks and ends with the
+// slowest, and a maximum does not count how often a number stands in it.
+//
+// Classes are refined until they stand still: two ranks are of one class where they have equal traits and, in each
+// communicator, the same set of classes beside them.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "sim/ranks/rank_traits.hpp"
+
+namespace foreshard::sim {
+
+/// A communicator's groups over the ranks of a job: `ranks` of them, `stride` apart, as every mesh dimension has them.
+struct StridedGroups {
+  std::uint32_t ranks = 1;
+  std::uint32_t stride = 1;
+
+  /// The lowest rank of `rank`'s group.
+  [[nodiscard]] std::uint32_t first(std::uint32_t rank) const { return rank - rank / stride % ranks * stride; }
+  auto operator<=>(const StridedGroups&) const = default;
+};
+
+struct RankClasses {
+  struct Class {
+    std::uint32_t first = 0;           ///< its lowest rank
+    std::uint32_t count = 0;           ///< ranks
+    std::vector<std::uint32_t> group;  ///< by communicator: index into `groups`
+  };
+  /// The same collective on one or several groups of equal classes.
+  struct Group {
+    std::uint32_t communicator = 0;
+    std::vector<std::uint32_t> classes;  ///< ascending
+  };
+  std::vector<std::uint32_t> of_rank;
+  std::vector<Class> classes;  ///< by lowest rank
+  std::vector<Group> groups;
+};
+
+/// `fold` false: every rank is a class of its own.
+[[nodiscard]] RankClasses rank_classes(const std::vector<RankTraits>& traits,
+                                       const std::vector<StridedGroups>& communicators, bool fold = true);
+
+}  // namespace foreshard::sim

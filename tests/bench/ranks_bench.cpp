@@ -1,0 +1,51 @@
+// Speed of a job of many ranks: rank-ops a second, folded and each rank unlike the others.
+#include <benchmark/benchmark.h>
+
+#include "core/models/generate.hpp"
+#include "core/models/presets.hpp"
+#include "sim/predict/simulate.hpp"
+#include "sim/ranks/job.hpp"
+
+namespace foreshard::sim {
+namespace {
+
+HostProgram program_of(const Settings& settings, const MachineProfile& machine) {
+  const Workload workload = generate(*preset("llama-1b"), settings, machine.host_calls, machine.gpu(), true).value();
+  DeviceLog log;
+  Run ignored;
+  SimulationRequest request;
+  request.steps = {.steps = 2, .record = false, .warm = true};
+  request.options.log = &log;
+  const auto simulation = simulate(workload, workload.settings, machine, request, ignored);
+  std::vector<OpId> ends;
+  for (const StepOutcome::Step& step : simulation->outcome.steps) ends.push_back(*step.last_compute_op);
+  return host_program(log, ends);
+}
+
+void ranks(benchmark::State& state, bool unlike) {
+  const MachineProfile machine = *builtin_profile("h100");
+  Settings settings;
+  settings.gpus = 8;
+  settings.nodes = static_cast<std::uint32_t>(state.range(0)) / 8;
+  settings.batch = 2;
+  settings.seq = 2048;
+  settings.param_dtype = DType::bfloat16;
+  const HostProgram program = program_of(settings, machine);
+  JobRequest request;
+  request.programs = {&program};
+  request.ranks.resize(static_cast<std::size_t>(state.range(0)));
+  if (unlike)
+    for (std::size_t i = 0; i < request.ranks.size(); ++i)
+      request.ranks[i].kernels = 1 + 1e-5 * static_cast<double>(i * 7919 % 10007);
+  std::int64_t ops = 0;
+  for (auto _ : state) {
+    const Job job = simulate_job(machine, request);
+    ops += static_cast<std::int64_t>(program.table.ops().size() * job.classes.classes.size());
+  }
+  state.SetItemsProcessed(ops);
+}
+BENCHMARK_CAPTURE(ranks, alike, false)->Arg(8)->Arg(16384)->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(ranks, unlike, true)->Arg(8)->Arg(512)->Unit(benchmark::kMillisecond);
+
+}  // namespace
+}  // namespace foreshard::sim

@@ -1,0 +1,148 @@
+// Many ranks: equal ones are one rank's simulation, a slow one makes the others wait, and folding changes nothing.
+#include "sim/ranks/job.hpp"
+
+#include <cmath>
+#include <random>
+
+#include "core/models/generate.hpp"
+#include "core/models/presets.hpp"
+#include "sim/predict/simulate.hpp"
+#include "tests/catch.hpp"
+
+namespace foreshard::sim {
+namespace {
+
+constexpr double kHostScale = 0.8;
+
+struct Played {
+  Simulation simulation;
+  HostProgram program;
+};
+
+Played play(const Settings& settings) {
+  const MachineProfile machine = *builtin_profile("h200");
+  const Workload workload = generate(*preset("llama-tiny"), settings, machine.host_calls, machine.gpu(), true).value();
+  DeviceLog log;
+  Run ignored;
+  SimulationRequest request;
+  request.steps = {.steps = 4, .record = false, .warm = true};
+  request.options.host_scale = kHostScale;
+  request.options.log = &log;
+  auto simulation = simulate(workload, workload.settings, machine, request, ignored);
+  REQUIRE(simulation);
+  std::vector<OpId> ends;
+  for (const StepOutcome::Step& step : simulation->outcome.steps) ends.push_back(*step.last_compute_op);
+  return {std::move(*simulation), host_program(log, ends)};
+}
+
+Settings mesh(std::uint32_t gpus, std::uint32_t nodes, std::uint32_t replicate) {
+  Settings settings;
+  settings.gpus = gpus;
+  settings.nodes = nodes;
+  settings.replicate = replicate;
+  settings.batch = 2;
+  settings.seq = 1024;
+  settings.param_dtype = DType::bfloat16;
+  return settings;
+}
+
+Job job(const HostProgram& program, const std::vector<RankTraits>& ranks, bool fold = true,
+        double host_scale = kHostScale) {
+  JobRequest request;
+  request.programs = {&program};
+  request.ranks = ranks;
+  request.host_scale = host_scale;
+  request.fold = fold;
+  return simulate_job(*builtin_profile("h200"), request);
+}
+
+std::vector<std::int64_t> ends(const JobRank& rank) {
+  std::vector<std::int64_t> out;
+  for (const StepEnd& step : rank.steps) out.push_back(step.at.count);
+  return out;
+}
+
+bool equal(const Job& a, const Job& b) {
+  if (a.classes.of_rank.size() != b.classes.of_rank.size()) return false;
+  for (std::uint32_t rank = 0; rank < a.classes.of_rank.size(); ++rank) {
+    const JobRank& x = a.of(rank);
+    const JobRank& y = b.of(rank);
+    if (ends(x) != ends(y) || x.waited != y.waited) return false;
+    for (std::size_t i = 0; i < x.steps.size(); ++i) {
+      const Spent& p = x.steps[i].spent;
+      const Spent& q = y.steps[i].spent;
+      if (p.compute != q.compute || p.exposed != q.exposed || p.waiting != q.waiting || p.idle != q.idle) return false;
+    }
+  }
+  return true;
+}
+
+TEST_CASE("equal ranks end their steps when one rank's simulation does, to the nanosecond") {
+  for (const Settings& settings : {mesh(4, 1, 1), mesh(8, 2, 1), mesh(8, 4, 4)}) {
+    const Played played = play(settings);
+    const Job all = job(played.program, std::vector<RankTraits>(settings.world()));
+    CHECK(all.deadlock.empty());
+    CHECK(all.classes.classes.size() == 1);
+    REQUIRE(all.ranks[0].steps.size() == played.simulation.step_end.size());
+    for (std::size_t i = 0; i < all.ranks[0].steps.size(); ++i) {
+      const StepEnd& step = all.ranks[0].steps[i];
+      CHECK(step.at == played.simulation.step_end[i]);
+      CHECK(step.spent.compute + step.spent.exposed + step.spent.waiting + step.spent.idle == step.at.count);
+    }
+    CHECK(all.ranks[0].waited.count == 0);
+  }
+}
+
+TEST_CASE("folding changes nothing, whatever tells ranks apart") {
+  std::mt19937 random(7);
+  const Played plain = play(mesh(4, 2, 1));
+  const Played hybrid = play(mesh(4, 2, 4));
+  for (int i = 0; i < 12; ++i) {
+    std::vector<RankTraits> ranks(8);
+    for (auto n = random() % 4; n > 0; --n) ranks[random() % 8].kernels = 1 + static_cast<double>(random() % 3) / 4;
+    for (auto n = random() % 3; n > 0; --n) ranks[random() % 8].host = 1 + static_cast<double>(random() % 3);
+    for (const Played* played : {&plain, &hybrid}) {
+      const Job folded = job(played->program, ranks);
+      const Job unfolded = job(played->program, ranks, false);
+      CHECK(folded.deadlock.empty());
+      CHECK(unfolded.classes.classes.size() == 8);
+      CHECK(equal(folded, unfolded));
+    }
+  }
+}
+
+TEST_CASE("the others wait for a slow rank, and the step is about as long as if all were slow") {
+  constexpr double kFastHost = 0.1;  // the GPU sets the pace
+  const Played played = play(mesh(8, 1, 1));
+  std::vector<RankTraits> ranks(8);
+  const Job even = job(played.program, ranks, true, kFastHost);
+  ranks[5].kernels = 1.5;
+  const Job late = job(played.program, ranks, true, kFastHost);
+  REQUIRE(late.classes.classes.size() == 2);
+  const auto step = [](const JobRank& rank) { return (rank.steps[2].at - rank.steps[1].at).count; };
+  CHECK(step(late.of(0)) > step(even.of(0)));
+  CHECK(step(late.of(0)) == step(late.of(5)));
+  // It computes for longer; they wait for it, in about as much time.
+  const auto spent = [](const JobRank& rank) { return rank.steps[2].spent; };
+  CHECK(spent(late.of(5)).compute > spent(late.of(0)).compute);
+  CHECK(spent(late.of(0)).waiting > spent(late.of(5)).waiting);
+  CHECK(late.of(5).awaited > late.of(0).awaited);
+  const Job all_slow = job(played.program, std::vector<RankTraits>(8, ranks[5]), true, kFastHost);
+  const auto all = static_cast<double>(step(all_slow.of(5)));
+  CHECK(std::abs(static_cast<double>(step(late.of(5))) / all - 1) < 0.01);
+}
+
+TEST_CASE("a slow rank of one replica makes the other replicas wait only where they meet") {
+  const Played played = play(mesh(4, 2, 2));
+  std::vector<RankTraits> ranks(8);
+  ranks[1].kernels = 2;
+  const Job late = job(played.program, ranks);
+  CHECK(late.deadlock.empty());
+  // Its own shard group waits in every collective, the other replica in its all-reduces alone.
+  CHECK(late.of(0).waited.count > 0);
+  CHECK(late.of(5).waited.count > 0);
+  CHECK(late.of(1).awaited > late.of(5).awaited);
+}
+
+}  // namespace
+}  // namespace foreshard::sim
