@@ -1,6 +1,7 @@
 #include "sim/engine/contention.hpp"
 
 #include <algorithm>
+#include <vector>
 
 namespace foreshard::sim {
 namespace {
@@ -134,9 +135,10 @@ struct Kernels {
   bool shaped = false;  // one of them asks how long the collectives last
 };
 
-Kernels kernels_of(const MachineProfile& machine, std::span<const RunningOp> running) {
+Kernels kernels_of(const MachineProfile& machine, std::span<const RunningOp* const> running) {
   Kernels out;
-  for (const RunningOp& running_op : running) {
+  for (const RunningOp* each : running) {
+    const RunningOp& running_op = *each;
     if (running_op.role != Role::main_kernel && running_op.role != Role::side_kernel) continue;
     out.pressure = std::min(1.0, out.pressure + running_op.kernel.pressure);
     (running_op.role == Role::main_kernel ? out.main : out.side) = true;
@@ -147,7 +149,7 @@ Kernels kernels_of(const MachineProfile& machine, std::span<const RunningOp> run
 }
 
 /// Rates of the collectives among `running`, and what they take from the kernels.
-Taken run_collectives(std::span<const RunningOp> running, std::span<const Share> shares, const Kernels& kernels,
+Taken run_collectives(std::span<const RunningOp* const> running, std::span<const Share> shares, const Kernels& kernels,
                       std::span<std::int64_t> rates) {
   const bool shaped = kernels.shaped;
   const auto pressure_on = [&](const CollectiveDemand& demand) {
@@ -155,7 +157,8 @@ Taken run_collectives(std::span<const RunningOp> running, std::span<const Share>
   };
   double link = 0;
   double network = 0;
-  for (const RunningOp& running_op : running) {
+  for (const RunningOp* each : running) {
+    const RunningOp& running_op = *each;
     if (running_op.role != Role::collective) continue;
     const double delayed = 1 + running_op.collective.latency * pressure_on(running_op.collective);
     link += running_op.collective.link / delayed;
@@ -163,8 +166,8 @@ Taken run_collectives(std::span<const RunningOp> running, std::span<const Share>
   }
   Taken taken;
   for (std::size_t i = 0; i < running.size(); ++i) {
-    if (running[i].role != Role::collective) continue;
-    const CollectiveDemand& demand = running[i].collective;
+    if (running[i]->role != Role::collective) continue;
+    const CollectiveDemand& demand = running[i]->collective;
     const double crowd = std::max({1.0, demand.link > 0 ? link : 0, demand.network > 0 ? network : 0});
     const double slowdown = (1 + demand.latency * pressure_on(demand)) * crowd;
     rates[i] = rate_of(slowdown);
@@ -187,7 +190,7 @@ double usual_traffic(const MachineProfile& machine, const CollectivePath& path, 
 
 }  // namespace
 
-void fill_rates(const MachineProfile& machine, std::span<const RunningOp> running, std::span<const Share> shares,
+void fill_rates(const MachineProfile& machine, std::span<const RunningOp* const> running, std::span<const Share> shares,
                 std::span<std::int64_t> rates) {
   if (running.size() == 1) {
     rates[0] = kFullRate;
@@ -196,13 +199,20 @@ void fill_rates(const MachineProfile& machine, std::span<const RunningOp> runnin
   const Kernels kernels = kernels_of(machine, running);
   const Taken taken = run_collectives(running, shares, kernels, rates);
   for (std::size_t i = 0; i < running.size(); ++i) {
-    const RunningOp& running_op = running[i];
+    const RunningOp& running_op = *running[i];
     if (running_op.role == Role::apart) rates[i] = kFullRate;
     if (running_op.role == Role::main_kernel)
       rates[i] = rate_of(kernel_slowdown(machine, running_op, taken, kernels.side, shares[i]));
     if (running_op.role == Role::side_kernel)
       rates[i] = rate_of(kernel_slowdown(machine, running_op, taken, kernels.main, shares[i]));
   }
+}
+
+void fill_rates(const MachineProfile& machine, std::span<const RunningOp> running, std::span<const Share> shares,
+                std::span<std::int64_t> rates) {
+  std::vector<const RunningOp*> each;
+  for (const RunningOp& running_op : running) each.push_back(&running_op);
+  fill_rates(machine, each, shares, rates);
 }
 
 double slowdown_with_rings(const MachineProfile& machine, const KernelDemand& kernel, double sms) {

@@ -11,7 +11,6 @@
 // isolated op has rate 2^20, and every sum and comparison that decides an order is exact.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <span>
 
@@ -33,49 +32,8 @@ struct RunningOp {
   Role role = Role::apart;
   KernelDemand kernel = {};          ///< of the first two
   CollectiveDemand collective = {};  ///< of the third
+  bool operator==(const RunningOp&) const = default;
 };
-
-/// A RunningOp as an op keeps it that waits or has run: a quarter of the size, to seven digits.
-struct PackedRunningOp {
-  std::array<float, 6> values = {};
-  std::uint32_t tiles = 0;
-  RunningOp::Role role = RunningOp::Role::apart;
-  bool is_persistent = false;
-  bool shaped = false;
-
-  /// Starts before kernels of the compute stream do, and waits for resident ones.
-  [[nodiscard]] bool needs_sms() const { return side() || (role == RunningOp::Role::collective && values[0] > 0); }
-  [[nodiscard]] bool side() const { return role == RunningOp::Role::side_kernel; }
-  [[nodiscard]] bool persistent() const { return role == RunningOp::Role::main_kernel && is_persistent; }
-};
-
-[[nodiscard]] inline PackedRunningOp pack(const RunningOp& running_op) {
-  const auto all = [](auto... value) { return std::array{static_cast<float>(value)...}; };
-  PackedRunningOp out;
-  out.role = running_op.role;
-  const CollectiveDemand& other = running_op.collective;
-  const KernelDemand& kernel = running_op.kernel;
-  if (running_op.role == RunningOp::Role::collective) {
-    out.values = all(other.sms, other.link, other.traffic, other.latency, other.network, other.persistent_pressure);
-  } else {
-    out.values = all(kernel.sms, kernel.memory, kernel.pressure, kernel.clock, kernel.ring_slowdown, kernel.held);
-    out.tiles = kernel.tiles;
-    out.is_persistent = kernel.persistent;
-    out.shaped = kernel.shaped;
-  }
-  return out;
-}
-
-[[nodiscard]] inline RunningOp unpack(const PackedRunningOp& packed) {
-  RunningOp out;
-  out.role = packed.role;
-  const auto& v = packed.values;
-  if (packed.role == RunningOp::Role::collective)
-    out.collective = {v[0], v[1], v[2], v[3], v[4], v[5]};
-  else
-    out.kernel = {v[0], v[1], v[2], v[3], v[4], v[5], packed.tiles, packed.is_persistent, packed.shaped};
-  return out;
-}
 
 /// A collective that waits for other ranks: it holds its SMs and moves nothing.
 [[nodiscard]] inline RunningOp waiting(const RunningOp& running_op) {
@@ -92,6 +50,9 @@ struct Share {
 };
 
 /// The rate of each of `running` (in any order), written to `rates`. All three have the same size.
+void fill_rates(const MachineProfile& machine, std::span<const RunningOp* const> running, std::span<const Share> shares,
+                std::span<std::int64_t> rates);
+/// The same of ops that lie one behind the other.
 void fill_rates(const MachineProfile& machine, std::span<const RunningOp> running, std::span<const Share> shares,
                 std::span<std::int64_t> rates);
 

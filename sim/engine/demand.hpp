@@ -24,6 +24,7 @@ struct KernelDemand {
   bool persistent = false;   ///< its blocks fill SMs from start to end: a collective that needs SMs waits for that end
   /// Its tiles are its own, not typical of its class: a collective that ends before it frees SMs for the rest of them.
   bool shaped = false;
+  bool operator==(const KernelDemand&) const = default;
 };
 
 /// A collective's demand while it runs at full speed.
@@ -34,6 +35,7 @@ struct CollectiveDemand {
   double latency = 0;              ///< by how much a kernel of pressure 1 lengthens it, relative
   double network = 0;              ///< share of this GPU's part of the node's adapters; 0: it stays inside the node
   double persistent_pressure = 0;  ///< pressure that a persistent kernel has on it at least
+  bool operator==(const CollectiveDemand&) const = default;
 };
 
 /// What a kernel of this class takes, whatever its shape: of captured kernels.

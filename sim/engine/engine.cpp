@@ -8,8 +8,12 @@
 namespace foreshard::sim {
 
 void Engine::grow() {
-  streams_.resize(std::max(streams_.size(), table_.streams()));
-  communicators_.resize(std::max(communicators_.size(), table_.communicators()));
+  streams_.resize(table_.streams());
+  ready_at_.resize(table_.streams(), kNever.count);
+  finish_.resize(table_.streams(), kNever.count);
+  remaining_.resize(table_.streams());
+  rate_.resize(table_.streams());
+  communicators_.resize(table_.communicators());
 }
 
 void Engine::issue(Nanoseconds at) {
@@ -25,8 +29,9 @@ void Engine::issue(Nanoseconds at) {
   stream.issues.push(at.count);
   if (op.lengthens_gaps) gap_issues_.push_back(at.count);
   if (stream.head + 1 == stream.issued) {
+    stream.first = id.value;
     find_ready(op.stream.value);
-    next_ = std::min(next_, stream.ready_at);
+    next_ = std::min(next_, ready_at_[op.stream.value]);
   }
 }
 
@@ -61,8 +66,8 @@ bool Engine::all_gather_queued(std::int64_t at) {
 
 /// Sets ready_at of an idle stream's first op, if everything it waits for has ended.
 void Engine::find_ready(std::uint32_t index) {
-  Stream& stream = streams_[index];
-  stream.ready_at = kNever.count;
+  const Stream& stream = streams_[index];
+  ready_at_[index] = kNever.count;
   if (stream.head == stream.issued) return;
   const OpTable::Op& op = first(index);
   std::int64_t ready = stream.issues.front() + machine_.latencies.launch.count;
@@ -79,12 +84,12 @@ void Engine::find_ready(std::uint32_t index) {
     if (awaited.place < other.ends.begin()) continue;  // its end lies further back than an event's wait
     ready = std::max(ready, other.ends.of(awaited.place) + machine_.latencies.event_wait.count);
   }
-  stream.ready_at = std::max(ready, now_);
+  ready_at_[index] = std::max(ready, now_);
 }
 
 void Engine::end_first(std::uint32_t index, std::int64_t at) {
   Stream& stream = streams_[index];
-  const std::uint32_t id = first_id(index);
+  const std::uint32_t id = stream.first;
   const OpTable::Op& op = table_.ops()[id];
   if (options_.keep_timings) timings_[id].end = {at};
   if (op.communicator.valid()) {
@@ -94,10 +99,11 @@ void Engine::end_first(std::uint32_t index, std::int64_t at) {
     --(stream.gate == Gate::done ? waiting_ : moving_);
   }
   if (op.lengthens_gaps) --gap_unfinished_;
-  if (op.running_op.persistent()) --persistents_;
-  if (op.running_op.side()) --sides_;
+  if (op.persistent) --persistents_;
+  if (op.side) --sides_;
   ++ended_;
   ++stream.head;
+  if (stream.head < stream.issued) stream.first = table_.stream_ops(index)[stream.head];
   stream.issues.pop();
   // What can still be asked of: ends that an event's wait has not yet passed.
   while (stream.ends.begin() != stream.ends.end() && stream.ends.front() + machine_.latencies.event_wait.count <= at)
@@ -106,13 +112,14 @@ void Engine::end_first(std::uint32_t index, std::int64_t at) {
   stream.running = false;
   if (index == kComputeStream.value) computing_ = false;
   stream.gate = Gate::open;
-  stream.finish = kNever.count;
+  finish_[index] = kNever.count;
+  rate_[index] = 0;
 }
 
 bool Engine::end_finished(std::int64_t at) {
   just_ended_.clear();
   for (std::uint32_t s = 0; s < streams_.size(); ++s) {
-    if (streams_[s].finish > at) continue;
+    if (finish_[s] > at) continue;
     end_first(s, at);
     just_ended_.push_back(s);
   }
@@ -134,22 +141,28 @@ bool Engine::end_finished(std::int64_t at) {
 /// What needs SMs starts before kernels do, and waits where persistent kernels leave none. Those wait for kernels of
 /// other streams in turn.
 bool Engine::start_ready(std::int64_t at) {
+  ready_.clear();
+  bool some_need_sms = false;
+  for (std::uint32_t s = 0; s < streams_.size(); ++s) {
+    if (ready_at_[s] > at && !streams_[s].waits_for_sms) continue;
+    ready_.push_back(s);
+    some_need_sms |= first(s).needs_sms;
+  }
   bool any = false;
-  const auto ready = [&](const Stream& stream) { return stream.waits_for_sms || stream.ready_at <= at; };
   const auto begin = [&](std::uint32_t s) {
     start(s, at);
     any = true;
   };
-  if (persistents_ == 0)
-    for (std::uint32_t s = 0; s < streams_.size(); ++s)
-      if (ready(streams_[s]) && first(s).running_op.needs_sms()) begin(s);
-  for (std::uint32_t s = 0; s < streams_.size(); ++s) {
+  if (persistents_ == 0 && some_need_sms)
+    for (const std::uint32_t s : ready_)
+      if (first(s).needs_sms) begin(s);
+  for (const std::uint32_t s : ready_) {
     Stream& stream = streams_[s];
-    if (!ready(stream)) continue;
-    const PackedRunningOp& running_op = first(s).running_op;
-    if (running_op.needs_sms() || (running_op.persistent() && sides_ > 0)) {
+    if (stream.running) continue;
+    const OpTable::Op& op = first(s);
+    if (op.needs_sms || (op.persistent && sides_ > 0)) {
       stream.waits_for_sms = true;
-      stream.ready_at = kNever.count;
+      ready_at_[s] = kNever.count;
     } else {
       begin(s);
     }
@@ -159,21 +172,21 @@ bool Engine::start_ready(std::int64_t at) {
 
 void Engine::start(std::uint32_t index, std::int64_t at) {
   Stream& stream = streams_[index];
-  const std::uint32_t id = first_id(index);
+  const std::uint32_t id = stream.first;
   const OpTable::Op& op = table_.ops()[id];
   if (options_.keep_timings) timings_[id].start = {at};
   stream.start = at;
   stream.waits_for_sms = false;
-  stream.ready_at = kNever.count;
-  stream.work = stream.remaining = op.work;
+  ready_at_[index] = kNever.count;
+  stream.work = remaining_[index] = op.work;
   stream.running = true;
-  if (op.running_op.persistent()) ++persistents_;
-  if (op.running_op.side()) ++sides_;
+  if (op.persistent) ++persistents_;
+  if (op.side) ++sides_;
   if (!op.communicator.valid()) {
     if (index == kComputeStream.value) computing_ = true;
     if (options_.kernel_work != 1)
-      stream.work = stream.remaining = op_time(static_cast<double>(op.work >> kWorkShift) * options_.kernel_work).count
-                                       << kWorkShift;
+      stream.work = remaining_[index] = op_time(static_cast<double>(op.work >> kWorkShift) * options_.kernel_work).count
+                                        << kWorkShift;
     return;
   }
   if (!options_.joint) {
@@ -205,9 +218,9 @@ void Engine::release(CommunicatorId communicator, Nanoseconds at) {
 
 void Engine::finish(CommunicatorId communicator, Nanoseconds at) {
   FORESHARD_CHECK(at.count >= now_, "a collective that ends in the past");
-  Stream& stream = streams_[stream_of(communicator)];
-  FORESHARD_CHECK(stream.gate == Gate::done, "a collective of other ranks that is not done");
-  stream.finish = at.count;
+  const std::uint32_t stream = stream_of(communicator);
+  FORESHARD_CHECK(streams_[stream].gate == Gate::done, "a collective of other ranks that is not done");
+  finish_[stream] = at.count;
   find_next();
 }
 
@@ -229,12 +242,12 @@ bool Engine::report_done(std::int64_t at) {
   bool any = false;
   for (std::uint32_t s = 0; s < streams_.size(); ++s) {
     Stream& stream = streams_[s];
-    if (stream.gate != Gate::moving || stream.finish > at) continue;
+    if (stream.gate != Gate::moving || finish_[s] > at) continue;
     stream.gate = Gate::done;
-    stream.finish = kNever.count;
+    finish_[s] = kNever.count;
     --moving_;
     ++waiting_;
-    meetings_.push_back({Meeting::Kind::done, first(s).communicator, OpId{first_id(s)}, {at}});
+    meetings_.push_back({Meeting::Kind::done, first(s).communicator, OpId{stream.first}, {at}});
     any = true;
   }
   return any;
@@ -244,8 +257,8 @@ bool Engine::report_done(std::int64_t at) {
 void Engine::progress(std::int64_t to) {
   const std::int64_t elapsed = to - now_;
   if (elapsed > 0) {
-    for (Stream& stream : streams_)
-      if (stream.running) stream.remaining = std::max<std::int64_t>(0, stream.remaining - elapsed * stream.rate);
+    for (std::size_t s = 0; s < rate_.size(); ++s)
+      remaining_[s] = std::max<std::int64_t>(0, remaining_[s] - elapsed * rate_[s]);
     (computing_     ? spent_.compute
      : moving_ > 0  ? spent_.exposed
      : waiting_ > 0 ? spent_.waiting
@@ -257,51 +270,53 @@ void Engine::progress(std::int64_t to) {
 void Engine::update_rates(std::int64_t at) {
   running_.clear();
   running_ops_.clear();
+  waiting_ops_.clear();
   shares_.clear();
+  waiting_ops_.reserve(streams_.size());  // so that what is pointed to stays
   for (std::uint32_t s = 0; s < streams_.size(); ++s) {
     const Stream& stream = streams_[s];
     if (!stream.running) continue;
     running_.push_back(s);
-    running_ops_.push_back(unpack(first(s).running_op));
-    shares_.push_back({stream.work, stream.remaining, at - stream.start});
+    running_ops_.push_back(&table_.running_op(first(s)));
+    shares_.push_back({stream.work, remaining_[s], at - stream.start});
     if (!waits(stream)) continue;
-    running_ops_.back() = waiting(running_ops_.back());
+    running_ops_.back() = &waiting_ops_.emplace_back(waiting(*running_ops_.back()));
     shares_.back().remaining = std::numeric_limits<std::int64_t>::max();  // nobody knows when it will end
   }
   rates_.resize(running_.size());
   if (running_.empty()) return;
   fill_rates(machine_, running_ops_, shares_, rates_);
   for (std::size_t i = 0; i < running_.size(); ++i) {
-    Stream& stream = streams_[running_[i]];
-    stream.rate = waits(stream) ? 0 : rates_[i];
-    if (waits(stream)) continue;
-    stream.finish = at + (stream.remaining + stream.rate - 1) / stream.rate;  // the end is rounded up to a nanosecond
-    if (first(running_[i]).endless) stream.finish = kNever.count;
+    const std::uint32_t s = running_[i];
+    rate_[s] = waits(streams_[s]) ? 0 : rates_[i];
+    if (waits(streams_[s])) continue;
+    finish_[s] = at + (remaining_[s] + rate_[s] - 1) / rate_[s];  // the end is rounded up to a nanosecond
+    if (first(s).endless) finish_[s] = kNever.count;
   }
 }
 
 void Engine::find_next() {
   next_ = kNever.count;
-  for (const Stream& stream : streams_) {
-    next_ = std::min({next_, stream.ready_at, stream.finish});
+  for (std::size_t s = 0; s < ready_at_.size(); ++s) next_ = std::min({next_, ready_at_[s], finish_[s]});
+  if (waiting_ == 0) return;
+  for (const Stream& stream : streams_)
     if (stream.gate == Gate::arrived) next_ = std::min(next_, stream.release_at);
-  }
 }
 
 void Engine::process(std::int64_t at) {
   FORESHARD_CHECK(at >= now_, "simulated time must not run backwards");
   progress(at);
-  if (options_.joint && report_done(at)) {
+  if (options_.joint && moving_ > 0 && report_done(at)) {
     update_rates(at);
     find_next();
     return;
   }
-  const bool some_moved = options_.joint && open_gates(at);
+  const bool some_moved = waiting_ > 0 && open_gates(at);
   const bool some_ended = end_finished(at);
   const bool some_started = start_ready(at);
   if (some_ended)
     for (std::uint32_t s = 0; s < streams_.size(); ++s)
-      if (!streams_[s].running && !streams_[s].waits_for_sms && streams_[s].ready_at == kNever.count) find_ready(s);
+      if (!streams_[s].running && !streams_[s].waits_for_sms && ready_at_[s] == kNever.count) find_ready(s);
   if (some_ended || some_started || some_moved) update_rates(at);
   find_next();
 }
@@ -310,7 +325,7 @@ std::vector<Stuck> Engine::stuck() const {
   std::vector<Stuck> result;
   for (std::uint32_t s = 0; s < streams_.size(); ++s) {
     if (streams_[s].head == streams_[s].issued) continue;
-    const std::uint32_t id = first_id(s);
+    const std::uint32_t id = streams_[s].first;
     const OpTable::Op& op = table_.ops()[id];
     Stuck entry{StreamId{s}, OpId{id}, Stuck::Reason::peers, {}, {}};
     for (const std::uint32_t awaited : table_.awaited(op.waits_for)) {

@@ -116,20 +116,17 @@ class Engine {
   struct Stream {
     std::uint32_t head = 0;    // place of the first unfinished op
     std::uint32_t issued = 0;  // ops
-    std::int64_t ready_at = kNever.count;
-    std::int64_t earliest = 0;       // end of the previous op + gap to a kernel
-    std::int64_t earliest_copy = 0;  // … to a copy
-    std::int64_t work = 0;           // of the running op, in 1/2^20 ns
-    std::int64_t remaining = 0;
-    std::int64_t rate = 0;
-    std::int64_t start = 0;  // of the running op
-    std::int64_t finish = kNever.count;
-    std::int64_t release_at = kNever.count;  // of a joint collective that has arrived
+    std::uint32_t first = 0;   // the op at `head`, where it is issued
     bool running = false;
     bool waits_for_sms = false;  // its first op could run but for persistent kernels
     Gate gate = Gate::open;
-    RecentTimes issues;  // of ops from `head` on
-    RecentTimes ends;    // of ops before it
+    std::int64_t earliest = 0;               // end of the previous op + gap to a kernel
+    std::int64_t earliest_copy = 0;          // … to a copy
+    std::int64_t work = 0;                   // of the running op, in 1/2^20 ns
+    std::int64_t start = 0;                  // of the running op
+    std::int64_t release_at = kNever.count;  // of a joint collective that has arrived
+    RecentTimes issues;                      // of ops from `head` on
+    RecentTimes ends;                        // of ops before it
   };
   struct Communicator {
     std::uint32_t head = 0;     // place of the first unfinished op
@@ -144,10 +141,7 @@ class Engine {
   void end_first(std::uint32_t stream, std::int64_t at);
   bool start_ready(std::int64_t at);
   void start(std::uint32_t stream, std::int64_t at);
-  [[nodiscard]] std::uint32_t first_id(std::uint32_t stream) const {
-    return table_.stream_ops(stream)[streams_[stream].head];
-  }
-  [[nodiscard]] const OpTable::Op& first(std::uint32_t stream) const { return table_.ops()[first_id(stream)]; }
+  [[nodiscard]] const OpTable::Op& first(std::uint32_t stream) const { return table_.ops()[streams_[stream].first]; }
   [[nodiscard]] static bool waits(const Stream& stream) {
     return stream.gate == Gate::arrived || stream.gate == Gate::done;
   }
@@ -162,6 +156,11 @@ class Engine {
   const OpTable& table_;
   EngineOptions options_;
   std::vector<Stream> streams_;
+  // By stream, what every instant looks through:
+  std::vector<std::int64_t> ready_at_;   // of its first op; never: it waits for something
+  std::vector<std::int64_t> finish_;     // of its running op
+  std::vector<std::int64_t> remaining_;  // in 1/2^20 ns
+  std::vector<std::int64_t> rate_;       // 0: nothing runs
   std::vector<Communicator> communicators_;
   std::vector<OpTiming> timings_;         // by op, where they are kept
   std::vector<std::int64_t> gap_issues_;  // issue times of ops that lengthen gaps, ascending, not yet counted
@@ -179,10 +178,12 @@ class Engine {
   Spent spent_;
   std::vector<Meeting> meetings_;
   std::vector<std::uint32_t> running_;  // stream ids, scratch of update_rates
-  std::vector<RunningOp> running_ops_;
+  std::vector<const RunningOp*> running_ops_;
+  std::vector<RunningOp> waiting_ops_;
   std::vector<Share> shares_;
   std::vector<std::int64_t> rates_;
   std::vector<std::uint32_t> just_ended_;  // stream ids, scratch of process
+  std::vector<std::uint32_t> ready_;
 };
 
 }  // namespace foreshard::sim

@@ -1,11 +1,26 @@
 #include "sim/engine/op_table.hpp"
 
 #include <algorithm>
+#include <bit>
 
 #include "core/base/check.hpp"
 #include "sim/machine/longest_op.hpp"
 
 namespace foreshard::sim {
+namespace {
+
+/// Of what mostly differs.
+std::uint64_t hash_of(const RunningOp& running_op) {
+  const KernelDemand& kernel = running_op.kernel;
+  const CollectiveDemand& other = running_op.collective;
+  std::uint64_t hash = static_cast<std::uint64_t>(running_op.role) * 1024 + kernel.tiles;
+  for (const double value :
+       {kernel.memory, kernel.clock, kernel.ring_slowdown, kernel.held, other.sms, other.link, other.traffic})
+    hash = (hash ^ std::bit_cast<std::uint64_t>(value)) * 0x9e3779b97f4a7c15 + (hash >> 29);  // golden ratio's bits
+  return hash;
+}
+
+}  // namespace
 
 StreamId OpTable::add_stream() {
   streams_.emplace_back();
@@ -15,6 +30,17 @@ StreamId OpTable::add_stream() {
 CommunicatorId OpTable::add_communicator() {
   communicators_.emplace_back();
   return CommunicatorId{static_cast<std::uint32_t>(communicators_.size() - 1)};
+}
+
+std::uint32_t OpTable::index_of(const RunningOp& running_op) {
+  const std::uint64_t hash = hash_of(running_op);
+  const auto [begin, end] = index_of_running_op_.equal_range(hash);
+  for (auto at = begin; at != end; ++at)
+    if (running_ops_[at->second] == running_op) return at->second;
+  const auto index = static_cast<std::uint32_t>(running_ops_.size());
+  running_ops_.push_back(running_op);
+  index_of_running_op_.emplace(hash, index);
+  return index;
 }
 
 OpId OpTable::submit(const EngineOp& op) {
@@ -35,7 +61,11 @@ OpId OpTable::submit(const EngineOp& op) {
     out.communicator_place = static_cast<std::uint32_t>(communicator.size());
     communicator.push_back(id);
   }
-  out.running_op = pack(op.running_op);
+  out.running_op = index_of(op.running_op);
+  const RunningOp& running_op = running_ops_[out.running_op];
+  out.side = running_op.role == RunningOp::Role::side_kernel;
+  out.persistent = running_op.role == RunningOp::Role::main_kernel && running_op.kernel.persistent;
+  out.needs_sms = out.side || (running_op.role == RunningOp::Role::collective && running_op.collective.sms > 0);
   out.is_copy = op.is_copy;
   out.lengthens_gaps = op.lengthens_gaps;
   out.endless = op.endless;

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <span>
+#include <unordered_map>
 #include <vector>
 
 #include "core/device/device.hpp"
@@ -38,7 +39,10 @@ class OpTable {
     std::uint32_t place = 0;  ///< in its stream, from 0
     CommunicatorId communicator;
     std::uint32_t communicator_place = 0;  ///< among its communicator's
-    PackedRunningOp running_op;
+    std::uint32_t running_op = 0;          ///< of running_op()
+    bool needs_sms = false;   ///< starts before kernels of the compute stream do, and waits for resident ones
+    bool persistent = false;  ///< a kernel of the compute stream that leaves no SM to what comes later
+    bool side = false;        ///< a kernel of another stream
     bool is_copy = false;
     bool lengthens_gaps = false;
     bool endless = false;
@@ -54,6 +58,7 @@ class OpTable {
 
   [[nodiscard]] const std::vector<Op>& ops() const { return ops_; }
   [[nodiscard]] const Op& op(OpId id) const { return ops_[id.value]; }
+  [[nodiscard]] const RunningOp& running_op(const Op& op) const { return running_ops_[op.running_op]; }
   [[nodiscard]] std::size_t streams() const { return streams_.size(); }
   [[nodiscard]] std::size_t communicators() const { return communicators_.size(); }
   /// Op ids in order.
@@ -75,9 +80,12 @@ class OpTable {
     std::vector<std::uint32_t> waits;  // what the next op waits for, at most one op a stream
   };
 
+  [[nodiscard]] std::uint32_t index_of(const RunningOp& running_op);
   void add_wait(std::vector<std::uint32_t>& waits, std::uint32_t op) const;
 
   std::vector<Op> ops_;
+  std::vector<RunningOp> running_ops_;                                         // distinct ones
+  std::unordered_multimap<std::uint64_t, std::uint32_t> index_of_running_op_;  // by hash
   std::vector<Stream> streams_;
   std::vector<std::vector<std::uint32_t>> communicators_;
   std::vector<std::uint32_t> wait_pool_;  // op ids; Range points here
