@@ -1,5 +1,7 @@
 #include "cli/options/planning.hpp"
 
+#include <utility>
+
 #include "core/settings/settings_table.hpp"
 
 namespace foreshard::cli {
@@ -21,8 +23,9 @@ Result<Planned> read_planned(const SourceOptions& from, const SettingOptions& se
 }
 
 Result<sim::Prediction> predict_planned(const Planned& planned, std::optional<Bytes> memory_limit,
-                                        const std::string& name) {
+                                        const std::string& name, std::vector<sim::RankDifference> ranks) {
   sim::PredictRequest request{planned.settings, memory_limit};
+  request.ranks = std::move(ranks);
   request.cuda_graph = true;
   auto p = sim::predict(*planned.workload, planned.machine, request);
   if (!p) return p;

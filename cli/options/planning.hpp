@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "cli/options/setting_options.hpp"
 #include "cli/options/source_options.hpp"
@@ -27,7 +28,9 @@ struct Planned {
                                            Console& console);
 
 /// The prediction with every warning that source, settings and machine give. `name`: of its run; empty: the workload's.
+/// `ranks`: those that are unlike the others.
 [[nodiscard]] Result<sim::Prediction> predict_planned(const Planned& planned, std::optional<Bytes> memory_limit,
-                                                      const std::string& name);
+                                                      const std::string& name,
+                                                      std::vector<sim::RankDifference> ranks = {});
 
 }  // namespace foreshard::cli

@@ -1,5 +1,7 @@
 #include "cli/reports/fingerprint.hpp"
 
+#include <fmt/format.h>
+
 #include <nlohmann/json.hpp>
 
 #include "cli/terminal/version.hpp"
@@ -26,10 +28,14 @@ std::string fingerprint(const FingerprintParts& parts) {
   return digest.text();
 }
 
-Result<std::string> plan_fingerprint(const Planned& planned, std::optional<Bytes> memory_limit) {
+Result<std::string> plan_fingerprint(const Planned& planned, std::optional<Bytes> memory_limit,
+                                     const std::vector<sim::RankDifference>& ranks) {
+  std::string question = memory_limit ? "memory limit " + std::to_string(*memory_limit) : "";
+  for (const sim::RankDifference& rank : ranks)
+    question += fmt::format(" rank {} kernels {} host {} program {}", rank.rank, rank.kernels, rank.host,
+                            rank.workload != nullptr ? digest_of(traces::to_json(*rank.workload)) : "");
   return machine_digest(planned.machine_name).map([&](const std::string& machine) {
-    return fingerprint({digest_of(traces::to_json(*planned.workload)), planned.settings, machine,
-                        memory_limit ? "memory limit " + std::to_string(*memory_limit) : ""});
+    return fingerprint({digest_of(traces::to_json(*planned.workload)), planned.settings, machine, question});
   });
 }
 

@@ -7,6 +7,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "cli/options/planning.hpp"
 #include "core/base/error.hpp"
@@ -26,8 +27,10 @@ struct FingerprintParts {
 /// "xxh3:" and 16 hexadecimal digits.
 [[nodiscard]] std::string fingerprint(const FingerprintParts& parts);
 
-/// Of a prediction, or of a run, of what was planned. Errors: the profile cannot be read again.
-[[nodiscard]] Result<std::string> plan_fingerprint(const Planned& planned, std::optional<Bytes> memory_limit);
+/// Of a prediction, or of a run, of what was planned. `ranks`: those that are unlike the others. Errors: the profile
+/// cannot be read again.
+[[nodiscard]] Result<std::string> plan_fingerprint(const Planned& planned, std::optional<Bytes> memory_limit,
+                                                   const std::vector<sim::RankDifference>& ranks = {});
 /// Of a recording that was read: its files and settings.
 [[nodiscard]] std::string import_fingerprint(const Run& run);
 

@@ -9,6 +9,7 @@
 #include "core/base/units.hpp"
 #include "core/run/block_names.hpp"
 #include "core/settings/settings_table.hpp"
+#include "core/straggler/straggler_text.hpp"
 #include "sim/predict/throughput.hpp"
 
 namespace foreshard::cli {
@@ -93,7 +94,7 @@ std::string time_line(const sim::Prediction& p) {
   std::string line = fmt::format("{:.2f} ms a step{} ({} to {})", p.step_ms,
                                  p.cycle > 1 ? fmt::format(", the mean of {},", p.cycle) : std::string(),
                                  end_of(p.interval.low_ms), end_of(p.interval.high_ms));
-  if (p.host_scale.late_rank >= 0)
+  if (p.host_scale.late_rank >= 0 && p.ranks.empty())
     line += fmt::format(" if rank {} keeps up ({:.2f} ms measured, with it late)", p.host_scale.late_rank,
                         p.host_scale.measured_ms);
   if (const double rate = sim::work_per_second(p.work, p.step_ms); rate > 0)
@@ -106,6 +107,12 @@ std::string time_line(const sim::Prediction& p) {
   if (p.exposed_communication_ms > kWorthNaming * p.step_ms)
     if (const std::string most = most_exposed(p); !most.empty()) line += fmt::format(" (most exposed: {})", most);
   return line;
+}
+
+/// For whom the others wait, where ranks differ.
+std::string ranks_line(const sim::Prediction& p) {
+  return fmt::format("{}; {:.2f} ms a step if all ranks were alike", straggler_sentences(*p.stragglers).front(),
+                     p.step_alike_ms);
 }
 
 }  // namespace
@@ -148,6 +155,7 @@ std::vector<std::string> answer_lines(const sim::Prediction& p, const Settings* 
   else
     lines.push_back(memory_line(p));
   if (p.has_time) lines.push_back(time_line(p));
+  if (p.has_time && p.stragglers) lines.push_back(ranks_line(p));
   lines.push_back(program_line(p, source));
   for (const std::string& why : p.not_valid) lines.push_back("not valid: " + why);
   return lines;

@@ -13,6 +13,7 @@
 #include "cli/reports/plan_answer.hpp"
 #include "cli/reports/plan_tables.hpp"
 #include "cli/reports/remedy_json.hpp"
+#include "cli/reports/straggler_report.hpp"
 #include "core/base/json_io.hpp"
 #include "core/base/units.hpp"
 #include "core/settings/settings_table.hpp"
@@ -80,6 +81,22 @@ Json steps_json(const std::vector<sim::PredictedStep>& steps) {
                     {"num_alloc_retries", step.num_alloc_retries}});
   }
   return list;
+}
+
+/// Null where all ranks are alike; else as explain's, and how they differ.
+Json ranks_json(const sim::Prediction& p) {
+  if (p.ranks.empty()) return nullptr;
+  Json json = p.stragglers ? stragglers_json(*p.stragglers) : Json::object();
+  Json groups = Json::array();
+  for (const sim::RankGroup& group : p.ranks)
+    groups.push_back({{"first_rank", group.first},
+                      {"ranks", group.count},
+                      {"slow_gpu", group.traits.kernels},
+                      {"slow_host", group.traits.host},
+                      {"program", group.traits.program}});
+  json["groups"] = std::move(groups);
+  json["step_alike_ms"] = p.step_alike_ms;
+  return json;
 }
 
 /// Null without a time.
@@ -177,6 +194,7 @@ Json prediction_json(const std::string& source, const Settings* before, const Wo
          {"why_not_asked", ran.why_not_asked.empty() ? Json(nullptr) : Json(ran.why_not_asked)},
          {"first_use_communicator_ms", ran.first_use.communicator.us() / 1e3},
          {"first_use_registration_ms", ran.first_use.registration.us() / 1e3}});
+  json["ranks"] = ranks_json(p);
   json["deadlock"] = p.deadlock ? Json(p.deadlock->text) : Json(nullptr);
   json["valid"] = p.valid;
   json["not_valid"] = p.not_valid;
@@ -310,6 +328,7 @@ void print_detail(Console& console, const sim::Prediction& p) {
   peak("peak reserved", p.peaks.reserved);
   if (p.num_alloc_retries > 0) table.row({"allocation retries", std::to_string(p.num_alloc_retries)});
   table.print(console.out);
+  if (p.stragglers) print_stragglers(console.out, *p.stragglers);
   print_steps(console, p);
   print_collectives(console, p);
   print_repriced(console, p);

@@ -7,6 +7,7 @@
 #include "cli/options/option_set.hpp"
 #include "cli/options/options.hpp"
 #include "cli/options/planning.hpp"
+#include "cli/options/rank_options.hpp"
 #include "cli/reports/fingerprint.hpp"
 #include "cli/reports/prediction_report.hpp"
 #include "cli/reports/store_run.hpp"
@@ -21,6 +22,7 @@ namespace {
 struct PlanOptions {
   SourceOptions source;
   SettingOptions setting_options;
+  RankOptions ranks;
   std::optional<Bytes> memory_limit;
   std::string output;
   std::string name;
@@ -42,9 +44,11 @@ Result<int> plan(PlanOptions& options, Console& console) {
   if (!options.output.empty()) FORESHARD_TRY(may_write(options.output, options.force));
   const auto planned = read_planned(options.source, options.setting_options, console);
   FORESHARD_TRY(planned);
-  auto p = predict_planned(*planned, options.memory_limit, options.name);
+  auto ranks = options.ranks.read(*planned, console);
+  FORESHARD_TRY(ranks);
+  auto p = predict_planned(*planned, options.memory_limit, options.name, *ranks);
   if (!p) return tl::unexpected(options.setting_options.with_file(p.error()));
-  const auto known = plan_fingerprint(*planned, options.memory_limit);
+  const auto known = plan_fingerprint(*planned, options.memory_limit, *ranks);
   FORESHARD_TRY(known);
   keep_fingerprint(p->run, *known);
   Json json = prediction_json(options.source.source.text, &planned->source.settings, *planned->workload, *p);
@@ -91,6 +95,7 @@ Action add_plan(OptionSet& set) {
                "all peaks and times, what each collective runs as, what the interval rests on");
   set.add_flag("--json", options->json, "as JSON");
   options->setting_options.add_to(set);
+  options->ranks.add_to(set);
   return [options](Console& console) { return plan(*options, console); };
 }
 

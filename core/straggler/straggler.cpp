@@ -29,11 +29,13 @@ Nanoseconds median(std::vector<Nanoseconds> values) {
   return *middle;
 }
 
-/// The trace's complete steps, without the first of several.
+/// The trace's complete steps, or those that a plan shows of its ranks, without the first of several.
 std::set<std::int32_t> steps_of(const Run& run) {
   std::set<std::int32_t> steps;
   for (const StepRecord& step : run.steps)
     if (step.recording == Recording::trace) steps.insert(step.index);
+  if (steps.empty())  // a plan
+    for (const RankOpRecord& row : run.rank_ops) steps.insert(row.step);
   if (steps.size() > 1) steps.erase(steps.begin());
   return steps;
 }

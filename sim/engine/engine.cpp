@@ -96,7 +96,7 @@ void Engine::end_first(std::uint32_t index, std::int64_t at) {
     Communicator& communicator = communicators_[op.communicator.value];
     ++communicator.head;
     communicator.earliest = at + machine_.latencies.communicator_gap.count;
-    --(stream.gate == Gate::done ? waiting_ : moving_);
+    --moving_;
   }
   if (op.lengthens_gaps) --gap_unfinished_;
   if (op.persistent) --persistents_;
@@ -110,7 +110,6 @@ void Engine::end_first(std::uint32_t index, std::int64_t at) {
     stream.ends.pop();
   stream.ends.push(at);
   stream.running = false;
-  if (index == kComputeStream.value) computing_ = false;
   stream.gate = Gate::open;
   finish_[index] = kNever.count;
   rate_[index] = 0;
@@ -183,7 +182,6 @@ void Engine::start(std::uint32_t index, std::int64_t at) {
   if (op.persistent) ++persistents_;
   if (op.side) ++sides_;
   if (!op.communicator.valid()) {
-    if (index == kComputeStream.value) computing_ = true;
     if (options_.kernel_work != 1)
       stream.work = remaining_[index] = op_time(static_cast<double>(op.work >> kWorkShift) * options_.kernel_work).count
                                         << kWorkShift;
@@ -245,8 +243,6 @@ bool Engine::report_done(std::int64_t at) {
     if (stream.gate != Gate::moving || finish_[s] > at) continue;
     stream.gate = Gate::done;
     finish_[s] = kNever.count;
-    --moving_;
-    ++waiting_;
     meetings_.push_back({Meeting::Kind::done, first(s).communicator, OpId{stream.first}, {at}});
     any = true;
   }
@@ -259,10 +255,6 @@ void Engine::progress(std::int64_t to) {
   if (elapsed > 0) {
     for (std::size_t s = 0; s < rate_.size(); ++s)
       remaining_[s] = std::max<std::int64_t>(0, remaining_[s] - elapsed * rate_[s]);
-    (computing_     ? spent_.compute
-     : moving_ > 0  ? spent_.exposed
-     : waiting_ > 0 ? spent_.waiting
-                    : spent_.idle) += elapsed;
   }
   now_ = to;
 }
@@ -309,6 +301,7 @@ void Engine::process(std::int64_t at) {
   if (options_.joint && moving_ > 0 && report_done(at)) {
     update_rates(at);
     find_next();
+    answer_by_script();
     return;
   }
   const bool some_moved = waiting_ > 0 && open_gates(at);
@@ -319,6 +312,20 @@ void Engine::process(std::int64_t at) {
       if (!streams_[s].running && !streams_[s].waits_for_sms && ready_at_[s] == kNever.count) find_ready(s);
   if (some_ended || some_started || some_moved) update_rates(at);
   find_next();
+  answer_by_script();
+}
+
+void Engine::answer_by_script() {
+  if (options_.script == nullptr || meetings_.empty()) return;
+  for (const Meeting& meeting : meetings_) {
+    const MeetingTimes& times =
+        (*options_.script)[meeting.communicator.value][table_.op(meeting.op).communicator_place];
+    if (meeting.kind == Meeting::Kind::arrived)
+      release(meeting.communicator, times.all_there);
+    else
+      finish(meeting.communicator, times.all_done);
+  }
+  meetings_.clear();
 }
 
 std::vector<Stuck> Engine::stuck() const {

@@ -37,10 +37,19 @@ namespace foreshard::sim {
 /// An instant that is never reached.
 inline constexpr Nanoseconds kNever{std::numeric_limits<std::int64_t>::max()};
 
+/// When a joint collective had all its ranks, and when the slowest was done.
+struct MeetingTimes {
+  Nanoseconds all_there;
+  Nanoseconds all_done;
+};
+/// By communicator, by place among its collectives.
+using MeetingScript = std::vector<std::vector<MeetingTimes>>;
+
 struct EngineOptions {
   bool keep_timings = true;  ///< of every op; else only what later ops need of them
   bool joint = false;        ///< collectives wait for other engines
   double kernel_work = 1;    ///< multiplies what every op but a collective has to do: a GPU with a slower clock
+  const MeetingScript* script = nullptr;  ///< what to answer to meetings; null: whoever runs the engine answers
 };
 
 /// What an engine tells of a joint collective.
@@ -53,14 +62,6 @@ struct Meeting {
   CommunicatorId communicator;
   OpId op;
   Nanoseconds at;
-};
-
-/// What a rank's GPU did, in ns: the four add up to the time that has passed.
-struct Spent {
-  std::int64_t compute = 0;  ///< the compute stream ran
-  std::int64_t exposed = 0;  ///< it did not, and a collective moved bytes
-  std::int64_t waiting = 0;  ///< neither: a collective waited for other ranks
-  std::int64_t idle = 0;     ///< none of that
 };
 
 class Engine {
@@ -107,8 +108,6 @@ class Engine {
   void release(CommunicatorId communicator, Nanoseconds at);
   /// The slowest rank's part ends at `at`, not before now(): so does this one's.
   void finish(CommunicatorId communicator, Nanoseconds at);
-  /// Until now().
-  [[nodiscard]] const Spent& spent() const { return spent_; }
 
  private:
   /// How far a joint collective is; everything else is `open`.
@@ -134,6 +133,7 @@ class Engine {
   };
 
   void grow();
+  void answer_by_script();
   void process(std::int64_t at);
   bool report_done(std::int64_t at);
   bool open_gates(std::int64_t at);
@@ -172,10 +172,8 @@ class Engine {
   std::size_t sides_ = 0;        // running kernels of other streams than the compute stream
   std::size_t moving_ = 0;       // running collectives that move bytes
   std::size_t waiting_ = 0;      // … that wait for other ranks
-  bool computing_ = false;       // the compute stream runs a kernel or copy
   std::int64_t now_ = 0;
   std::int64_t next_ = kNever.count;
-  Spent spent_;
   std::vector<Meeting> meetings_;
   std::vector<std::uint32_t> running_;  // stream ids, scratch of update_rates
   std::vector<const RunningOp*> running_ops_;

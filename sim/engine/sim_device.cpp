@@ -38,7 +38,8 @@ SimDevice::SimDevice(const MachineProfile& machine, const CollectiveCost& collec
       collectives_(collectives),
       options_(options),
       launch_queue_(options.launch_queue.value_or(machine.launch_queue)),
-      engine_(machine, table_),
+      engine_(machine, table_,
+              {.joint = options.script != nullptr, .kernel_work = options.kernel_work, .script = options.script}),
       prices_(machine, options.labels),
       first_collective_wait_(options.first_collective_wait) {
   create_stream({"compute", 0});

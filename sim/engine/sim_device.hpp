@@ -36,6 +36,9 @@ struct SimOptions {
   Lowering lowering = Lowering::pytorch;  ///< whose collectives there are
   /// Other ranks begin the first collective this much later than this one.
   Nanoseconds first_collective_wait = {};
+  double kernel_work = 1;  ///< multiplies the work of every op but collectives
+  /// When this rank's collectives had all their ranks, in a job in which they do not come together; null: at once.
+  const MeetingScript* script = nullptr;
   DeviceLog* log = nullptr;  ///< where every call is written down; null: nowhere. Changes nothing
 };
 

@@ -26,7 +26,7 @@ void warn(const PredictionSpec& spec, bool modelled, Prediction& p) {
                     "(`explain --time`, and `import` of every rank, tell)",
                     (p.host_scale.anchor - 1) * 100),
         p);
-  if (p.host_scale.late_rank >= 0)
+  if (p.host_scale.late_rank >= 0 && p.ranks.empty())
     p.warnings.push_back(
         fmt::format("rank {0} was late in the recording, whose steps took {1:.1f} ms: this is a step in which it keeps "
                     "up ({2:.1f} ms at the recorded settings, not anchored); an import of rank {0}'s trace plans the "

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 
 #include "core/adapt/adapt.hpp"
 #include "core/base/units.hpp"
@@ -19,6 +20,7 @@
 #include "sim/predict/plan_times.hpp"
 #include "sim/predict/reprice.hpp"
 #include "sim/predict/simulate.hpp"
+#include "sim/predict/simulate_ranks.hpp"
 #include "sim/predict/throughput.hpp"
 
 namespace foreshard::sim {
@@ -65,6 +67,31 @@ Result<void> add_cuda_graph(const Workload& workload, const MachineProfile& mach
   FORESHARD_TRY(graphed);
   p.cuda_graph_ms = p.step_ms * std::min(1.0, *graphed / bound.step_ms);
   return {};
+}
+
+/// As simulate(), with the ranks that differ: the simulation is rank 0's.
+Result<Simulation> with_ranks(const Workload& adapted, const PredictRequest& request, const MachineProfile& machine,
+                              const std::optional<RecordedElsewhere>& elsewhere,
+                              const SimulationRequest& simulation_request, Prediction& p) {
+  std::vector<RankDifference> differences = request.ranks;
+  std::map<const Workload*, Workload> others;
+  for (RankDifference& difference : differences) {
+    if (difference.workload == nullptr) continue;
+    const auto [at, is_new] = others.try_emplace(difference.workload);
+    if (is_new) {
+      auto other = adapt(*difference.workload, request.settings);
+      FORESHARD_TRY(other);
+      at->second = std::move(other->workload);
+      if (elsewhere && elsewhere->profile) reprice(at->second, *elsewhere->profile, machine);
+    }
+    difference.workload = &at->second;
+  }
+  auto ranks = simulate_ranks(adapted, request.settings, machine, simulation_request, differences, p.run);
+  FORESHARD_TRY(ranks);
+  p.ranks = std::move(ranks->groups);
+  p.step_alike_ms = ranks->alike.ms();
+  if (!ranks->deadlock.empty() && !ranks->simulation.deadlock) ranks->simulation.deadlock = {{}, {}, ranks->deadlock};
+  return std::move(ranks->simulation);
 }
 
 }  // namespace
@@ -135,7 +162,8 @@ Result<Prediction> predict(const Workload& workload, const MachineProfile& machi
   const SimulationRequest simulation_request = simulation_of(w, request, p.host_scale);
   p.run.units = w.units;
   p.run.labels = w.labels;
-  auto simulation = simulate(w, request.settings, machine, simulation_request, p.run);
+  auto simulation = request.ranks.empty() ? simulate(w, request.settings, machine, simulation_request, p.run)
+                                          : with_ranks(w, request, machine, elsewhere, simulation_request, p);
   FORESHARD_TRY(simulation);
   p.deadlock = simulation->deadlock;
   p.collectives_ran = simulation->collectives_ran;
@@ -146,6 +174,10 @@ Result<Prediction> predict(const Workload& workload, const MachineProfile& machi
     auto bound = host_bound(w, request.settings, machine, p.host_scale.factor, host.range);
     FORESHARD_TRY(bound);
     add_times(machine.prediction, workload, *simulation, *bound, p);
+    if (!p.ranks.empty()) {
+      p.step_alike_ms *= p.host_bound ? 1 : p.host_scale.anchor;
+      p.stragglers = find_stragglers(p.run);
+    }
     judge_basis(machine.prediction, workload, request.settings, host, *bound, p);
     if (request.cuda_graph) FORESHARD_TRY(add_cuda_graph(w, machine, request.settings, *bound, p));
     p.utilization = model_flops_utilization(w, request.settings, machine.peaks, p.step_ms);

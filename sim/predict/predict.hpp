@@ -13,12 +13,14 @@
 #include "core/allocator/caching_allocator.hpp"
 #include "core/base/error.hpp"
 #include "core/run/run.hpp"
+#include "core/straggler/straggler.hpp"
 #include "core/workload/workload.hpp"
 #include "sim/engine/deadlock.hpp"
 #include "sim/engine/sim_device.hpp"
 #include "sim/machine/profile.hpp"
 #include "sim/predict/host_scale.hpp"
 #include "sim/predict/interval.hpp"
+#include "sim/predict/rank_difference.hpp"
 #include "sim/predict/reprice.hpp"
 #include "sim/predict/utilization.hpp"
 
@@ -51,7 +53,9 @@ struct PredictRequest {
   /// step's (core/run/steady_step.hpp), or the mean of a cycle; memory is the last one's.
   std::int32_t steps = 4;
   std::optional<HostScale> host_scale = {};  ///< find_host_scale()'s for this workload and machine; none: found anew
-  bool cuda_graph = false;                   ///< fill Prediction::cuda_graph_ms, which takes another simulation
+  /// Ranks that are unlike the others; their workloads as `workload`, not adapted.
+  std::vector<RankDifference> ranks = {};
+  bool cuda_graph = false;  ///< fill Prediction::cuda_graph_ms, which takes another simulation
 };
 
 struct Prediction {
@@ -99,6 +103,12 @@ struct Prediction {
   /// kernels what the last step's take there and here. The times of `host_scale` are of that machine.
   std::string recorded_on;
   std::vector<Repriced> repriced;
+
+  /// Where ranks differ: by lowest rank. Times and run above are then rank 0's, whose exposed communication includes
+  /// its waiting for other ranks.
+  std::vector<RankGroup> ranks;
+  std::optional<Stragglers> stragglers;  ///< then: who waits for whom, of Run::rank_ops
+  double step_alike_ms = 0;              ///< then: the step if all ranks were alike
 
   std::optional<Deadlock> deadlock;
   HostScale host_scale;

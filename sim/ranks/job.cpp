@@ -29,15 +29,14 @@ class JobSimulation {
  public:
   JobSimulation(const MachineProfile& machine, const JobRequest& request) : request_(request) {
     check();
-    std::vector<StridedGroups> communicators;
     for (const CommunicatorOptions& options : request.programs[0]->communicators)
-      communicators.push_back(groups_of(options));
-    job_.classes = rank_classes(request.ranks, communicators, request.fold);
-    std::vector<bool> keep(job_.classes.classes.size());
-    for (const std::uint32_t rank : request.keep_timings) keep[job_.classes.of_rank[rank]] = true;
+      job_.communicators.push_back(groups_of(options));
+    job_.classes = rank_classes(request.ranks, job_.communicators, request.fold);
+    keep_.resize(job_.classes.classes.size());
+    for (const std::uint32_t rank : request.keep_timings) keep_[job_.classes.of_rank[rank]] = true;
     for (std::size_t i = 0; i < job_.classes.classes.size(); ++i) {
       const RankTraits& traits = request.ranks[job_.classes.classes[i].first];
-      ranks_.emplace_back(machine, *request.programs[traits.program], traits, request.host_scale, keep[i]);
+      ranks_.emplace_back(machine, *request.programs[traits.program], traits, request.host_scale, keep_[i]);
     }
     rounds_.resize(job_.classes.groups.size());
     pending_.resize(ranks_.size());
@@ -55,7 +54,7 @@ class JobSimulation {
       }
     } while (force_first());
     for (std::size_t i = 0; i < ranks_.size(); ++i) {
-      job_.ranks[i].steps = ranks_[i].steps();
+      job_.ranks[i].step_ends = ranks_[i].step_ends();
       const auto timings = ranks_[i].engine().timings();
       job_.ranks[i].timings.assign(timings.begin(), timings.end());
     }
@@ -83,6 +82,12 @@ class JobSimulation {
       meeting.kind == Meeting::Kind::arrived ? arrive(rank, meeting) : end(rank, meeting);
   }
 
+  std::vector<MeetingTimes>& meetings_of(std::uint32_t rank, const Meeting& meeting) {
+    MeetingScript& script = job_.ranks[rank].meetings;
+    script.resize(request_.programs[0]->communicators.size());
+    return script[meeting.communicator.value];
+  }
+
   void arrive(std::uint32_t rank, const Meeting& meeting) {
     const std::uint32_t index = group_of(rank, meeting.communicator);
     Round& round = rounds_[index];
@@ -101,6 +106,7 @@ class JobSimulation {
       const Nanoseconds wait = round.last_arrival - round.arrivals[i];
       job_.ranks[classes[i]].waited += wait;
       job_.ranks[round.last_class].awaited += {wait.count * job_.classes.classes[classes[i]].count};
+      if (keep_[classes[i]]) meetings_of(classes[i], meeting).push_back({round.last_arrival, {}});
       ranks_[classes[i]].engine().release(meeting.communicator, round.last_arrival);
       answer(classes[i]);
     }
@@ -113,6 +119,7 @@ class JobSimulation {
     const std::vector<std::uint32_t>& classes = job_.classes.groups[index].classes;
     if (++round.done < classes.size()) return;
     for (const std::uint32_t other : classes) {
+      if (keep_[other]) meetings_of(other, meeting).back().all_done = round.last_end;
       ranks_[other].engine().finish(meeting.communicator, round.last_end);
       answer(other);
     }
@@ -156,6 +163,7 @@ class JobSimulation {
   Job job_;
   std::deque<Rank> ranks_;              // by class
   std::vector<Round> rounds_;           // by group of classes
+  std::vector<bool> keep_;              // by class: its timings are wanted
   std::vector<std::uint32_t> pending_;  // by class: meetings without an answer
   std::deque<std::uint32_t> runnable_;
 };

@@ -33,8 +33,9 @@ struct JobRequest {
 
 /// What happened to the ranks of one class.
 struct JobRank {
-  std::vector<StepEnd> steps;
-  std::vector<OpTiming> timings;  ///< where they were kept
+  std::vector<Nanoseconds> step_ends;  ///< by step, on the compute stream
+  std::vector<OpTiming> timings;       ///< where they were kept
+  MeetingScript meetings;              ///< likewise: when each of its collectives began to move, and ended
   /// How long its collectives stood and waited for ranks that came later, whatever else ran meanwhile.
   Nanoseconds waited;
   /// How long all ranks together waited for one of this class, as the last to come.
@@ -42,6 +43,7 @@ struct JobRank {
 };
 
 struct Job {
+  std::vector<StridedGroups> communicators;
   RankClasses classes;
   std::vector<JobRank> ranks;  ///< by class
   /// A schedule that cannot end: who waits for whom, a line each; empty where it ended.

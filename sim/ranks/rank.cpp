@@ -72,8 +72,8 @@ void Rank::step() {
     return;
   }
   if (!engine_.advance_once()) return;
-  while (steps_.size() < program_.step_ends.size() && engine_.ended(program_.step_ends[steps_.size()]))
-    steps_.push_back({engine_.now(), engine_.spent()});
+  while (step_ends_.size() < program_.step_ends.size() && engine_.ended(program_.step_ends[step_ends_.size()]))
+    step_ends_.push_back(engine_.now());
   if (blocked_ != Blocked::no && !still_blocked()) go_on();
 }
 

@@ -13,12 +13,6 @@
 
 namespace foreshard::sim {
 
-/// The end of a step on the compute stream, and what the GPU did until then.
-struct StepEnd {
-  Nanoseconds at;
-  Spent spent;
-};
-
 class Rank {
  public:
   /// All references must outlive it. `host_scale`: of the job; the rank's own factor comes on top.
@@ -36,7 +30,8 @@ class Rank {
   [[nodiscard]] Engine& engine() { return engine_; }
   [[nodiscard]] const Engine& engine() const { return engine_; }
   [[nodiscard]] Nanoseconds host_now() const { return host_now_; }
-  [[nodiscard]] const std::vector<StepEnd>& steps() const { return steps_; }
+  /// By step: its end on the compute stream.
+  [[nodiscard]] const std::vector<Nanoseconds>& step_ends() const { return step_ends_; }
 
  private:
   enum class Blocked : std::uint8_t { no = 0, queue = 1, event = 2, all = 3 };
@@ -54,7 +49,7 @@ class Rank {
   std::size_t action_ = 0;
   std::uint32_t issued_ = 0;
   Blocked blocked_ = Blocked::no;
-  std::vector<StepEnd> steps_;
+  std::vector<Nanoseconds> step_ends_;
 };
 
 }  // namespace foreshard::sim

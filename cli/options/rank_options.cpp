@@ -1,0 +1,87 @@
+#include "cli/options/rank_options.hpp"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <map>
+#include <string_view>
+#include <utility>
+
+namespace foreshard::cli {
+namespace {
+
+/// "RANK=VALUE".
+struct OfRank {
+  std::uint32_t rank = 0;
+  std::string value;
+};
+
+Result<OfRank> parse(std::string_view option, const std::string& text) {
+  OfRank out;
+  const std::size_t equals = text.find('=');
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), out.rank);
+  if (equals == std::string::npos || error != std::errc() || end != text.data() + equals || equals + 1 == text.size())
+    return fail(ErrorKind::usage, fmt::format("{} '{}' is not RANK=VALUE", option, text), {},
+                fmt::format("as in {} {}", option, option == "--rank-source" ? "5=rank5.db" : "5=1.25"));
+  out.value = text.substr(equals + 1);
+  return out;
+}
+
+/// A factor on times, from a hundredth to a hundred.
+Result<double> parse_factor(std::string_view option, const std::string& text) {
+  double factor = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), factor);
+  if (error != std::errc() || end != text.data() + text.size() || !(factor >= 0.01 && factor <= 100))
+    return fail(ErrorKind::usage, fmt::format("{}: '{}' is no factor from 0.01 to 100", option, text), {},
+                "1.25: everything takes a quarter longer");
+  return factor;
+}
+
+}  // namespace
+
+void RankOptions::add_to(OptionSet& set) {
+  set.add_option("--slow-gpu", slow_gpu_,
+                 "a rank whose kernels take FACTOR times as long, and for which the others wait; may be repeated")
+      .type_name("RANK=FACTOR");
+  set.add_option("--slow-host", slow_host_, "a rank whose host takes FACTOR times as long; may be repeated")
+      .type_name("RANK=FACTOR");
+  set.add_option("--rank-source", source_,
+                 "a rank that runs another recording of the same training (its own trace); may be repeated")
+      .type_name("RANK=RUN");
+}
+
+Result<std::vector<sim::RankDifference>> RankOptions::read(const Planned& planned, Console& console) {
+  std::map<std::uint32_t, sim::RankDifference> by_rank;
+  const auto of = [&](const OfRank& given) -> sim::RankDifference& {
+    sim::RankDifference& difference = by_rank[given.rank];
+    difference.rank = given.rank;
+    return difference;
+  };
+  for (const auto& [option, texts, factor] : {std::tuple{"--slow-gpu", &slow_gpu_, &sim::RankDifference::kernels},
+                                              std::tuple{"--slow-host", &slow_host_, &sim::RankDifference::host}})
+    for (const std::string& text : *texts) {
+      const auto given = parse(option, text);
+      FORESHARD_TRY(given);
+      const auto value = parse_factor(option, given->value);
+      FORESHARD_TRY(value);
+      of(*given).*factor = *value;
+    }
+  for (const std::string& text : source_) {
+    const auto given = parse("--rank-source", text);
+    FORESHARD_TRY(given);
+    traces::SourceRequest request;
+    request.text = given->value;
+    const auto source = traces::read_source(request);
+    FORESHARD_TRY(source);
+    for (const std::string& note : source->notes) console.note(note);
+    auto workload = traces::workloads_of(*source, planned.machine)->at(planned.settings);
+    FORESHARD_TRY(workload);
+    workloads_.push_back(*workload);
+    of(*given).workload = workloads_.back().get();
+  }
+  std::vector<sim::RankDifference> out;
+  for (const auto& [rank, difference] : by_rank) out.push_back(difference);
+  return out;
+}
+
+}  // namespace foreshard::cli

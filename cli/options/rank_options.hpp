@@ -1,0 +1,30 @@
+// Ranks that are unlike the others, as options of `plan`.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cli/options/option_set.hpp"
+#include "cli/options/planning.hpp"
+#include "core/base/error.hpp"
+#include "sim/predict/rank_difference.hpp"
+
+namespace foreshard::cli {
+
+class RankOptions {
+ public:
+  /// `this` must outlive the parsing.
+  void add_to(OptionSet& set);
+
+  /// In rank order, one a rank. Sources are read at the settings of `planned`; their workloads live as long as this.
+  [[nodiscard]] Result<std::vector<sim::RankDifference>> read(const Planned& planned, Console& console);
+
+ private:
+  std::vector<std::string> slow_gpu_;
+  std::vector<std::string> slow_host_;
+  std::vector<std::string> source_;
+  std::vector<std::shared_ptr<const Workload>> workloads_;
+};
+
+}  // namespace foreshard::cli

@@ -1,0 +1,185 @@
+#include "sim/predict/simulate_ranks.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <utility>
+
+#include "sim/predict/rank_ops.hpp"
+
+namespace foreshard::sim {
+namespace {
+
+/// Ranks of which a Run keeps the ops: all of a job of so many, else one of each of so many groups, those that are
+/// waited for longest first.
+constexpr std::size_t kShownRanks = 16;
+
+struct Logged {
+  HostProgram program;
+  Nanoseconds step;  // of ranks that all run it
+};
+
+Result<Logged> log_of(const Workload& workload, const Settings& settings, const MachineProfile& machine,
+                      const SimulationRequest& request) {
+  DeviceLog log;
+  SimulationRequest logged = request;
+  logged.steps.record = false;
+  logged.options.log = &log;
+  Run ignored;
+  const auto simulation = simulate(workload, settings, machine, logged, ignored);
+  FORESHARD_TRY(simulation);
+  if (log.depends_on_time())
+    return fail(ErrorKind::usage, "ranks that differ are not simulated where memory follows the GPU's progress",
+                "record_stream", "leave out --release record-stream, or the ranks' differences");
+  std::vector<OpId> ends;
+  for (const StepOutcome::Step& step : simulation->outcome.steps)
+    if (step.last_compute_op) ends.push_back(*step.last_compute_op);
+  return Logged{host_program(log, std::move(ends)), simulation->steady_step()};
+}
+
+class RanksSimulation {
+ public:
+  RanksSimulation(const Workload& workload, const Settings& settings, const MachineProfile& machine,
+                  const SimulationRequest& request)
+      : settings_(settings), machine_(machine), request_(request), workloads_{&workload} {}
+
+  Result<RankSimulation> run(const std::vector<RankDifference>& differences, Run& run) {
+    traits_.resize(settings_.world());
+    for (const RankDifference& difference : differences) FORESHARD_TRY(take(difference));
+    for (const Workload* workload : workloads_) {
+      auto logged = log_of(*workload, settings_, machine_, request_);
+      FORESHARD_TRY(logged);
+      if (programs_.empty()) alike_ = logged->step;
+      programs_.push_back(std::make_unique<HostProgram>(std::move(logged->program)));
+    }
+    FORESHARD_TRY(same_collectives());
+    const Job job = play();
+    RankSimulation out;
+    out.alike = alike_;
+    out.deadlock = job.deadlock;
+    FORESHARD_TRY(again(job, 0, run, out.simulation));
+    out.groups = groups_of(job);
+    if (request_.steps.record && job.deadlock.empty()) FORESHARD_TRY(add_rank_ops(job, out.simulation, run));
+    return out;
+  }
+
+ private:
+  Result<void> take(const RankDifference& difference) {
+    if (difference.rank >= traits_.size())
+      return fail(ErrorKind::usage, fmt::format("there is no rank {} in a job of {}", difference.rank, traits_.size()));
+    RankTraits& traits = traits_[difference.rank];
+    traits.kernels *= difference.kernels;
+    traits.host *= difference.host;
+    if (difference.workload == nullptr) return {};
+    const auto known = std::find(workloads_.begin(), workloads_.end(), difference.workload);
+    traits.program = static_cast<std::uint32_t>(known - workloads_.begin());
+    if (known == workloads_.end()) workloads_.push_back(difference.workload);
+    return {};
+  }
+
+  /// Else ranks would wait for collectives that others never issue, as they would in a real job.
+  Result<void> same_collectives() const {
+    const auto counts = [](const HostProgram& program) {
+      std::vector<std::size_t> out;
+      for (std::uint32_t c = 0; c < program.communicators.size(); ++c)
+        out.push_back(program.table.communicator_ops(c).size());
+      return out;
+    };
+    for (const auto& program : programs_)
+      if (counts(*program) != counts(*programs_[0]))
+        return fail(ErrorKind::usage, "the ranks' programs do not issue the same collectives", {},
+                    "ranks of one job are recordings of the same training");
+    return {};
+  }
+
+  Job play() const {
+    JobRequest request;
+    for (const auto& program : programs_) request.programs.push_back(program.get());
+    request.ranks = traits_;
+    request.host_scale = request_.options.host_scale;
+    for (std::uint32_t rank = 0; rank < traits_.size(); ++rank) request.keep_timings.push_back(rank);
+    return simulate_job(machine_, request);
+  }
+
+  /// Runs the program of a class once more, on a device whose collectives wait as they did in the job.
+  Result<void> again(const Job& job, std::size_t index, Run& run, Simulation& out) const {
+    const RankTraits& traits = traits_[job.classes.classes[index].first];
+    SimulationRequest request = request_;
+    request.options.host_scale *= traits.host;
+    request.options.kernel_work = traits.kernels;
+    if (job.deadlock.empty()) request.options.script = &job.ranks[index].meetings;
+    auto simulation = simulate(*workloads_[traits.program], settings_, machine_, request, run);
+    FORESHARD_TRY(simulation);
+    out = std::move(*simulation);
+    return {};
+  }
+
+  [[nodiscard]] std::vector<RankGroup> groups_of(const Job& job) const {
+    std::vector<RankGroup> out;
+    for (const RankClasses::Class& about : job.classes.classes)
+      out.push_back({about.first, about.count, traits_[about.first]});
+    return out;
+  }
+
+  /// All ranks of a small job, else one of each group.
+  [[nodiscard]] std::vector<std::uint32_t> shown_ranks(const Job& job) const {
+    std::vector<std::uint32_t> out;
+    if (traits_.size() <= kShownRanks) {
+      for (std::uint32_t rank = 0; rank < traits_.size(); ++rank) out.push_back(rank);
+      return out;
+    }
+    std::vector<std::size_t> classes;
+    for (std::size_t i = 1; i < job.ranks.size(); ++i) classes.push_back(i);
+    std::stable_sort(classes.begin(), classes.end(),
+                     [&](std::size_t a, std::size_t b) { return job.ranks[a].awaited > job.ranks[b].awaited; });
+    classes.resize(std::min(classes.size(), kShownRanks - 1));
+    classes.push_back(0);
+    std::sort(classes.begin(), classes.end());
+    for (const std::size_t i : classes) out.push_back(job.classes.classes[i].first);
+    return out;
+  }
+
+  Result<void> add_rank_ops(const Job& job, const Simulation& of_rank_0, Run& run) const {
+    const StepRange steps{static_cast<std::int32_t>(of_rank_0.steady) - 1, static_cast<std::int32_t>(of_rank_0.steady)};
+    std::map<std::uint32_t, Run> runs;                                         // by class
+    std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> numbers;  // by communicator and lowest rank
+    for (const std::uint32_t rank : shown_ranks(job)) {
+      const std::uint32_t index = job.classes.of_rank[rank];
+      const RankClasses::Class& about = job.classes.classes[index];
+      if (index > 0 && !runs.contains(index)) {
+        Run& other = runs[index];
+        other.units = run.units;
+        other.labels = workloads_[traits_[about.first].program]->labels;
+        Simulation ignored;
+        FORESHARD_TRY(again(job, index, other, ignored));
+      }
+      std::vector<std::uint32_t> groups;
+      for (std::uint32_t c = 0; c < job.communicators.size(); ++c)
+        groups.push_back(
+            numbers.try_emplace({c, job.communicators[c].first(rank)}, static_cast<std::uint32_t>(numbers.size()))
+                .first->second);
+      append_rank_ops(index > 0 ? runs[index] : run, rank, groups, steps, run);
+    }
+    return {};
+  }
+
+  const Settings& settings_;
+  const MachineProfile& machine_;
+  const SimulationRequest& request_;
+  std::vector<const Workload*> workloads_;  // by program
+  std::vector<RankTraits> traits_;          // by rank
+  std::vector<std::unique_ptr<HostProgram>> programs_;
+  Nanoseconds alike_;
+};
+
+}  // namespace
+
+Result<RankSimulation> simulate_ranks(const Workload& workload, const Settings& settings, const MachineProfile& machine,
+                                      const SimulationRequest& request, const std::vector<RankDifference>& differences,
+                                      Run& run) {
+  return RanksSimulation(workload, settings, machine, request).run(differences, run);
+}
+
+}  // namespace foreshard::sim

@@ -1,0 +1,30 @@
+// One simulation of a job whose ranks differ: a slower GPU, a slower host, another program on some of them.
+//
+// How: the program is logged once, the log played on every rank (sim/ranks/job.hpp), and then run again on rank 0's
+// device, whose collectives begin and end when they did in the job. So memory, host and Run are rank 0's as ever.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "sim/predict/rank_difference.hpp"
+#include "sim/predict/simulate.hpp"
+#include "sim/ranks/job.hpp"
+
+namespace foreshard::sim {
+
+struct RankSimulation {
+  Simulation simulation;          ///< rank 0's
+  std::vector<RankGroup> groups;  ///< by lowest rank
+  Nanoseconds alike;              ///< the steady step of a job whose ranks are all as the workload says
+  std::string deadlock;           ///< Job::deadlock
+};
+
+/// As simulate(), with the ranks of `differences` unlike the others. Where `request.steps.record` is set, `run` gets
+/// the ops of one rank of each group as well (Run::rank_ops), of the steady step and the one before.
+/// Fails (usage) where a rank is not in the job, or where memory depends on time (record_stream).
+[[nodiscard]] Result<RankSimulation> simulate_ranks(const Workload& workload, const Settings& settings,
+                                                    const MachineProfile& machine, const SimulationRequest& request,
+                                                    const std::vector<RankDifference>& differences, Run& run);
+
+}  // namespace foreshard::sim
