@@ -4,7 +4,6 @@
 
 #include <array>
 #include <cerrno>
-#include <cstdlib>
 #include <filesystem>
 #include <string_view>
 #include <system_error>
@@ -85,8 +84,7 @@ Result<Source> from_store(const std::string& path, OpenOptions options) {
   auto source = of_workload(stored_workload(*json, executed, path + " (workload)"));
   const auto* machine = std::get_if<std::string>(&rows->rows.front()[1]);
   if (source && machine != nullptr) source->machine = *machine;
-  const char* unverified = std::getenv(kUnverifiedVariable);
-  if (source && unverified != nullptr && *unverified != '\0')
+  if (source && options.unverified)
     source->warnings.push_back(path + " was read unverified (--unverified): it may be changed or damaged");
   return source;
 }
