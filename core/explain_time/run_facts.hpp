@@ -21,8 +21,7 @@ namespace foreshard::explain_time_detail {
 
 /// Of the steps of one recording.
 struct RecordingFacts {
-  RecordingFacts(const Run& run, Recording recording)
-      : places(run, recording), host(run, recording) {}
+  RecordingFacts(const Run& run, Recording recording) : places(run, recording), host(run, recording) {}
   Places places;
   HostActivity host;
 };

@@ -35,7 +35,7 @@ class ComputeStream {
       if (row->op.start > at) gap(at, *row);
       const Nanoseconds start = std::max(at, row->op.start);
       if (row->op.end > start)
-        out_.push_back({SpanKind::compute, row->step, row->phase, row->op.end - start, {}, row->op.label});
+        out_.push_back({SpanKind::compute, row->step, row->phase, row->op.end - start, {}, row->op.label, start, {}});
       at = std::max(at, row->op.end);
     }
     return std::move(out_);
@@ -52,16 +52,17 @@ class ComputeStream {
       within.push_back(collectives_[next_]);
     std::stable_sort(within.begin(), within.end(),
                      [](const RankOpRecord* a, const RankOpRecord* b) { return a->op.start < b->op.start; });
-    const auto add = [&](SpanKind kind, LabelId phase, Nanoseconds until, std::optional<std::uint32_t> rank) {
+    const auto add = [&](SpanKind kind, LabelId phase, Nanoseconds until, std::optional<std::uint32_t> rank,
+                         std::optional<CollectiveKey> behind = {}) {
       if (until <= at) return;
-      out_.push_back({kind, next.step, phase, until - at, rank, {}});
+      out_.push_back({kind, next.step, phase, until - at, rank, {}, at, behind});
       at = until;
     };
     for (const RankOpRecord* row : within) {
       add(SpanKind::idle, next.phase, row->op.start, {});
       const auto last = row->sequence >= 0 ? last_.find(key_of(*row)) : last_.end();
       if (last != last_.end() && last->second.rank != row->rank)
-        add(SpanKind::waiting, row->phase, std::min(last->second.start, row->op.end), last->second.rank);
+        add(SpanKind::waiting, row->phase, std::min(last->second.start, row->op.end), last->second.rank, last->first);
       add(SpanKind::communication, next.phase, row->op.end, {});
     }
     add(SpanKind::idle, next.phase, end, {});

@@ -33,6 +33,8 @@ struct Span {
   Nanoseconds time;
   std::optional<std::uint32_t> for_rank;  ///< of `waiting`
   LabelId label;                          ///< of `compute`: the op's
+  Nanoseconds begin;
+  std::optional<CollectiveKey> behind;  ///< of `waiting`: the collective
 };
 
 /// `ops`: one rank's.

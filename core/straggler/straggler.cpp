@@ -5,6 +5,7 @@
 #include <set>
 #include <span>
 
+#include "core/straggler/first_cause.hpp"
 #include "core/straggler/rank_timeline.hpp"
 
 namespace foreshard {
@@ -42,17 +43,22 @@ std::set<std::int32_t> steps_of(const Run& run) {
 
 std::vector<Rank> ranks_of(const Run& run, const std::set<std::int32_t>& steps) {
   const auto last = straggler_detail::last_ranks(run.rank_ops);
-  std::vector<Rank> ranks;
+  std::vector<straggler_detail::RankSpans> ranks;
   const std::span ops(run.rank_ops);
   for (std::size_t first = 0; first < ops.size();) {
     std::size_t end = first;
     while (end < ops.size() && ops[end].rank == ops[first].rank) ++end;
-    Rank rank{ops[first].rank, straggler_detail::compute_stream(ops.subspan(first, end - first), last)};
-    std::erase_if(rank.spans, [&](const Span& span) { return !steps.contains(span.step); });
-    ranks.push_back(std::move(rank));
+    const auto own = ops.subspan(first, end - first);
+    ranks.push_back({ops[first].rank, own, straggler_detail::compute_stream(own, last)});
     first = end;
   }
-  return ranks;
+  straggler_detail::find_first_causes(ranks);
+  std::vector<Rank> out;
+  for (straggler_detail::RankSpans& rank : ranks) {
+    std::erase_if(rank.spans, [&](const Span& span) { return !steps.contains(span.step); });
+    out.push_back({rank.rank, std::move(rank.spans)});
+  }
+  return out;
 }
 
 /// Sums over spans, and their mean a step.

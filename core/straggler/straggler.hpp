@@ -1,7 +1,8 @@
 // Who waits for whom: the GPU time of several ranks of one recording, and the rank that the others wait for.
 //
 // A collective moves no data before its last rank has begun it. Where a rank's compute stream is idle until a
-// collective ends, the time until the last rank began it is waiting for that rank; the rest is exposed communication.
+// collective ends, the time until the last rank began it is waiting for that rank, or for those that it had waited for
+// itself (first_cause.hpp); the rest is exposed communication.
 //
 // Who: cli's explain, the page. Pure: a Run with `rank_ops` in, plain data out; deterministic.
 #pragma once

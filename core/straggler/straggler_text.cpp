@@ -38,9 +38,14 @@ std::vector<std::string> straggler_sentences(const Stragglers& found) {
   if (!found.late) {
     Nanoseconds step;
     for (const RankTime& rank : found.ranks) step = std::max(step, rank.step);
-    out.push_back(
-        fmt::format("no rank is late: the {} ranks' GPUs wait for one another for {} a step on average, {:.1f} % of it",
-                    found.ranks.size(), format_time(found.waiting), part(found.waiting, step)));
+    const RankTime& longest = *std::max_element(found.ranks.begin(), found.ranks.end(),
+                                                [](const RankTime& a, const RankTime& b) { return a.delay < b.delay; });
+    const bool several = longest.delay >= step.scaled(kLateShareOfStep);
+    out.push_back(fmt::format(
+        "{}: the {} ranks' GPUs wait for one another for {} a step on average, {:.1f} % of it{}",
+        several ? "no rank alone is late" : "no rank is late", found.ranks.size(), format_time(found.waiting),
+        part(found.waiting, step),
+        several ? fmt::format(", longest for rank {} ({})", longest.rank, format_time(longest.delay)) : std::string()));
   } else {
     const LateRank& late = *found.late;
     const RankTime& time = time_of(found, late.rank);

@@ -113,6 +113,30 @@ TEST_CASE("a collective that compute does not wait for costs nobody") {
   CHECK(straggler_sentences(*found).front().starts_with("no rank is late"));
 }
 
+TEST_CASE("a rank that was held up by another is not the one that is waited for") {
+  // Shard groups 0, 1 and 2, 3; replicate groups 0, 2 and 1, 3. Rank 3 computes for 100 us longer.
+  Ranks ranks(4);
+  for (const std::uint32_t rank : {0U, 1U, 2U, 3U}) {
+    ranks.rank(rank);
+    const std::int64_t mine = rank == 3 ? 300 : 200;
+    const std::int64_t shard = rank >= 2 ? 300 : 200;  // when the shard group is there
+    ranks.kernel("gemm", "forward", 0, mine);
+    ranks.gather("forward", mine, shard + 10, 0, rank / 2);
+    ranks.kernel("gemm", "forward", shard + 10, shard + 110);
+    ranks.gather("forward", shard + 110, 420, 0, 2 + rank % 2);
+    ranks.kernel("gemm", "forward", 420, 520);
+  }
+  const auto found = find_stragglers(ranks.run());
+  REQUIRE(found);
+  REQUIRE(found->late);
+  CHECK(found->late->rank == 3);
+  for (const RankTime& rank : found->ranks) {
+    CHECK(rank.waiting == Nanoseconds::from_us(rank.rank == 3 ? 0 : 100));
+    CHECK(rank.delay == Nanoseconds::from_us(rank.rank == 3 ? 100 : 0));
+    CHECK(rank.compute + rank.waiting + rank.communication + rank.idle == rank.step);
+  }
+}
+
 TEST_CASE("a rank waits only for ranks of the collective's communicator") {
   Ranks ranks(4);
   for (const std::uint32_t rank : {0U, 1U, 2U, 3U}) {

@@ -76,6 +76,8 @@ Workload recorded(Workload workload) {
   return workload;
 }
 
+const std::string kPlanTheModel = ": plan the model itself (a preset, or its Hugging Face folder)";
+
 std::string why_unknown(const Workload& workload) {
   const RecordedFlops found = recorded_flops(workload, workload.settings);
   CHECK(found.flops == 0);
@@ -103,26 +105,27 @@ TEST_CASE("a recording's FLOPs are not guessed: why they are not known is said")
   REQUIRE(recorded_flops(good, good.settings).flops > 0);
   Workload odd = good;
   odd.settings.seq.reset();
-  CHECK(why_unknown(odd) == "no batch size or no sequence length is known");
+  CHECK(why_unknown(odd) == "no sequence length is known: import it with an about file that gives seq");
   odd = good;
   odd.settings.param_dtype = DType::float32;
-  CHECK(why_unknown(odd) == "whether products in float32 ran as TF32 is not recorded");
+  CHECK(why_unknown(odd) == "whether products in float32 ran as TF32 is not recorded" + kPlanTheModel);
   odd = good;
   odd.units[1].parameters[0].requires_grad = false;
-  CHECK(why_unknown(odd) == "some parameters are frozen, so backward computes less");
+  CHECK(why_unknown(odd) == "some parameters are frozen, so backward computes less" + kPlanTheModel);
   odd = good;
   odd.units[1].parameters.push_back({"layers.0.experts.w1", {8, 64, 64}, DType::float32});
-  CHECK(why_unknown(odd) == "layers.0.experts.w1 is no matrix: how much of it each token passes is not known");
+  CHECK(why_unknown(odd) ==
+        "layers.0.experts.w1 is no matrix, how much of it each token passes is not known" + kPlanTheModel);
   odd = good;
   odd.units[1].parameters.push_back({"layers.0.extra.weight", {64, 64}, DType::float32});
-  CHECK(why_unknown(odd) == "its forward has 57 matrix products where the parameters' names give 58");
+  CHECK(why_unknown(odd) == "its forward has 57 matrix products where the parameters' names give 58" + kPlanTheModel);
   odd = good;
   for (Parameter& parameter : odd.units[1].parameters)
     if (const auto at = parameter.name.find("wq"); at != std::string::npos) parameter.name.replace(at, 2, "wx");
-  CHECK(why_unknown(odd) == "its forward has 8 attentions where the parameters' names give 7");
+  CHECK(why_unknown(odd) == "its forward has 8 attentions where the parameters' names give 7" + kPlanTheModel);
   odd = good;
   odd.recorded.resize(2);
-  CHECK(why_unknown(odd) == "the recorded steps differ");
+  CHECK(why_unknown(odd) == "the recorded steps differ: record steps of one batch size and sequence length");
 }
 
 TEST_CASE("a tied head counts, and small products beside the weights' do not") {
