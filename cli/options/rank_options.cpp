@@ -27,7 +27,7 @@ Result<OfRank> parse(std::string_view option, const std::string& text) {
   return out;
 }
 
-/// A factor on times, from a hundredth to a hundred.
+/// A factor on times, from a hundredth to a hundred: beyond that it is a typing error, or a rank that is lost.
 Result<double> parse_factor(std::string_view option, const std::string& text) {
   double factor = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), factor);
@@ -35,6 +35,11 @@ Result<double> parse_factor(std::string_view option, const std::string& text) {
     return fail(ErrorKind::usage, fmt::format("{}: '{}' is no factor from 0.01 to 100", option, text), {},
                 "1.25: everything takes a quarter longer");
   return factor;
+}
+
+Result<void> once(std::string_view option, const OfRank& given, bool is_there) {
+  if (!is_there) return {};
+  return fail(ErrorKind::usage, fmt::format("{} says two things of rank {}", option, given.rank));
 }
 
 }  // namespace
@@ -50,7 +55,8 @@ void RankOptions::add_to(OptionSet& set) {
       .type_name("RANK=RUN");
 }
 
-Result<std::vector<sim::RankDifference>> RankOptions::read(const Planned& planned, Console& console) {
+Result<std::vector<sim::RankDifference>> RankOptions::read(const SourceOptions& from, const Planned& planned,
+                                                           Console& console) {
   std::map<std::uint32_t, sim::RankDifference> by_rank;
   const auto of = [&](const OfRank& given) -> sim::RankDifference& {
     sim::RankDifference& difference = by_rank[given.rank];
@@ -64,19 +70,25 @@ Result<std::vector<sim::RankDifference>> RankOptions::read(const Planned& planne
       FORESHARD_TRY(given);
       const auto value = parse_factor(option, given->value);
       FORESHARD_TRY(value);
+      FORESHARD_TRY(once(option, *given, of(*given).*factor != 1));
       of(*given).*factor = *value;
     }
   for (const std::string& text : source_) {
-    const auto given = parse("--rank-source", text);
+    constexpr std::string_view option = "--rank-source";
+    const auto given = parse(option, text);
     FORESHARD_TRY(given);
-    traces::SourceRequest request;
-    request.text = given->value;
-    const auto source = traces::read_source(request);
+    SourceOptions options = from;
+    options.source.text = given->value;
+    const auto source = read_source(options, console);
     FORESHARD_TRY(source);
     for (const std::string& note : source->notes) console.note(note);
     auto workload = traces::workloads_of(*source, planned.machine)->at(planned.settings);
     FORESHARD_TRY(workload);
+    if ((*workload)->lowering != planned.workload->lowering)
+      return fail(ErrorKind::usage, "the ranks of one job run one lowering", given->value, "give --lowering for all");
+    for (const std::string& warning : source->warnings) console.warn(fmt::format("rank {}: {}", given->rank, warning));
     workloads_.push_back(*workload);
+    FORESHARD_TRY(once(option, *given, of(*given).workload != nullptr));
     of(*given).workload = workloads_.back().get();
   }
   std::vector<sim::RankDifference> out;

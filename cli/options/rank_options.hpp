@@ -17,8 +17,10 @@ class RankOptions {
   /// `this` must outlive the parsing.
   void add_to(OptionSet& set);
 
-  /// In rank order, one a rank. Sources are read at the settings of `planned`; their workloads live as long as this.
-  [[nodiscard]] Result<std::vector<sim::RankDifference>> read(const Planned& planned, Console& console);
+  /// In rank order, one a rank. Ranks' own sources are read as `from` says of the plan's, at the settings of `planned`;
+  /// their workloads live as long as this.
+  [[nodiscard]] Result<std::vector<sim::RankDifference>> read(const SourceOptions& from, const Planned& planned,
+                                                              Console& console);
 
  private:
   std::vector<std::string> slow_gpu_;

@@ -3,13 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <vector>
 
 #include "cli/reports/plan_tables.hpp"
 #include "core/base/units.hpp"
 #include "core/run/block_names.hpp"
 #include "core/settings/settings_table.hpp"
-#include "core/straggler/straggler_text.hpp"
 #include "sim/predict/throughput.hpp"
 
 namespace foreshard::cli {
@@ -109,10 +109,38 @@ std::string time_line(const sim::Prediction& p) {
   return line;
 }
 
-/// For whom the others wait, where ranks differ.
+/// "rank 5: kernels × 1.2", of as many groups as a line has room for.
+std::string differences(const sim::Prediction& p) {
+  constexpr std::size_t kNamed = 3;
+  std::vector<std::string> parts;
+  std::size_t more = 0;
+  for (const sim::RankGroup& group : p.ranks) {
+    if (group.traits == sim::RankTraits{}) continue;
+    if (parts.size() == kNamed) {
+      ++more;
+      continue;
+    }
+    std::vector<std::string> how;
+    if (group.traits.kernels != 1) how.push_back(fmt::format("kernels × {}", group.traits.kernels));
+    if (group.traits.host != 1) how.push_back(fmt::format("host × {}", group.traits.host));
+    if (group.traits.program != 0) how.emplace_back("its own recording");
+    parts.push_back(fmt::format("{} {}: {}", group.count == 1 ? "rank" : fmt::format("{} ranks from", group.count),
+                                group.first, fmt::join(how, ", ")));
+  }
+  if (more > 0) parts.push_back(fmt::format("{} more", more));
+  return fmt::format("{}", fmt::join(parts, "; "));
+}
+
+/// What ranks that differ cost.
 std::string ranks_line(const sim::Prediction& p) {
-  return fmt::format("{}; {:.2f} ms a step if all ranks were alike", straggler_sentences(*p.stragglers).front(),
-                     p.step_alike_ms);
+  const double longer = p.step_ms - p.step_alike_ms;
+  const Nanoseconds waits = p.stragglers ? p.stragglers->ranks.front().waiting : Nanoseconds{};
+  return fmt::format(
+      "ranks that differ ({}) make the step {:.2f} ms ({:.1f} %) {}: {:.2f} ms if all were alike; rank 0 waits for "
+      "other "
+      "ranks for {:.2f} ms of it",
+      differences(p), std::abs(longer), std::abs(share_of(longer, p.step_alike_ms)), longer < 0 ? "shorter" : "longer",
+      p.step_alike_ms, waits.ms());
 }
 
 }  // namespace
@@ -155,7 +183,7 @@ std::vector<std::string> answer_lines(const sim::Prediction& p, const Settings* 
   else
     lines.push_back(memory_line(p));
   if (p.has_time) lines.push_back(time_line(p));
-  if (p.has_time && p.stragglers) lines.push_back(ranks_line(p));
+  if (p.has_time && !p.ranks.empty()) lines.push_back(ranks_line(p));
   lines.push_back(program_line(p, source));
   for (const std::string& why : p.not_valid) lines.push_back("not valid: " + why);
   return lines;

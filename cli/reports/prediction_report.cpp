@@ -86,16 +86,17 @@ Json steps_json(const std::vector<sim::PredictedStep>& steps) {
 /// Null where all ranks are alike; else as explain's, and how they differ.
 Json ranks_json(const sim::Prediction& p) {
   if (p.ranks.empty()) return nullptr;
-  Json json = p.stragglers ? stragglers_json(*p.stragglers) : Json::object();
+  Json json{{"times", nullptr}, {"late", nullptr}};
+  if (p.stragglers) json = stragglers_json(*p.stragglers);
   Json groups = Json::array();
   for (const sim::RankGroup& group : p.ranks)
     groups.push_back({{"first_rank", group.first},
                       {"ranks", group.count},
-                      {"slow_gpu", group.traits.kernels},
-                      {"slow_host", group.traits.host},
+                      {"kernels_factor", group.traits.kernels},
+                      {"host_factor", group.traits.host},
                       {"program", group.traits.program}});
   json["groups"] = std::move(groups);
-  json["step_alike_ms"] = p.step_alike_ms;
+  json["step_alike_ms"] = p.has_time ? Json(p.step_alike_ms) : Json(nullptr);
   return json;
 }
 

@@ -56,6 +56,7 @@ Result<Workload> common_workload(const RecordedSide& side) {
 /// The recording's plan at its own settings; else why there is none.
 Result<sim::Prediction> own_plan(const RecordedSide& side, const ComparedSteps& steps, const CompareReport& report) {
   if (!report.different_models.empty()) return fail(ErrorKind::input, "the models differ");
+  if (!side.plan.ranks.empty()) return fail(ErrorKind::input, "the plan's ranks differ (--slow-gpu and the like)");
   if (steps.a || steps.b) return fail(ErrorKind::input, "steps were asked for, and it is known of the usual ones");
   if (report.steps_differ) return fail(ErrorKind::input, "recorded steps differ");
   const auto workload = common_workload(side);

@@ -62,6 +62,15 @@ std::string options_of_plan(const RemedyOptions& options, std::optional<Bytes> l
   return out;
 }
 
+constexpr const char* kRanksDiffer =
+    "this plan's ranks differ (--slow-gpu and the like), and remedies are of ranks that are alike; plan the change "
+    "with "
+    "the same options";
+
+bool ranks_differ(const Run& run) {
+  return run.info.kind == RunKind::planned && !run.ranks.empty();
+}
+
 }  // namespace
 
 Result<sim::Prediction> plan_where_recorded(const Workload& workload, const RemedyOptions& options, const Run& run) {
@@ -77,6 +86,10 @@ Result<sim::Prediction> plan_where_recorded(const Workload& workload, const Reme
 
 Result<void> add_remedies(std::shared_ptr<const Workload> workload, const RemedyOptions& options, Console& console,
                           ExplainReport& report) {
+  if (ranks_differ(report.run)) {
+    report.no_remedies = kRanksDiffer;
+    return {};
+  }
   const std::string& of_run = report.run.info.machine;
   const auto machine = machine_of(options.machine, of_run);
   FORESHARD_TRY(machine);
@@ -100,6 +113,10 @@ Result<void> add_remedies(std::shared_ptr<const Workload> workload, const Remedy
 
 Result<void> add_time_remedies(std::shared_ptr<const Workload> workload, const RemedyOptions& options, Console& console,
                                TimeReport& report) {
+  if (ranks_differ(report.run)) {
+    report.no_remedies = kRanksDiffer;
+    return {};
+  }
   const std::string& of_run = report.run.info.machine;
   const auto machine = machine_of(options.machine, of_run);
   FORESHARD_TRY(machine);

@@ -44,7 +44,7 @@ Result<int> plan(PlanOptions& options, Console& console) {
   if (!options.output.empty()) FORESHARD_TRY(may_write(options.output, options.force));
   const auto planned = read_planned(options.source, options.setting_options, console);
   FORESHARD_TRY(planned);
-  auto ranks = options.ranks.read(*planned, console);
+  auto ranks = options.ranks.read(options.source, *planned, console);
   FORESHARD_TRY(ranks);
   auto p = predict_planned(*planned, options.memory_limit, options.name, *ranks);
   if (!p) return tl::unexpected(options.setting_options.with_file(p.error()));

@@ -201,6 +201,14 @@ const RankTime* late_one(const Stragglers& found) {
   return much ? &*most : nullptr;
 }
 
+/// Another rank spends its time as `late` does, as two equally slow ones do, or all but a fast one.
+bool has_equals(const Stragglers& found, const RankTime& late) {
+  return std::any_of(found.ranks.begin(), found.ranks.end(), [&](const RankTime& other) {
+    return other.rank != late.rank && other.compute == late.compute && other.waiting == late.waiting &&
+           other.communication == late.communication && other.idle == late.idle;
+  });
+}
+
 }  // namespace
 
 std::optional<Stragglers> find_stragglers(const Run& run) {
@@ -211,6 +219,7 @@ std::optional<Stragglers> find_stragglers(const Run& run) {
   const Totals totals(ranks, steps.size());
   Stragglers found;
   found.world = run.settings.world();
+  found.planned = run.info.kind == RunKind::planned;
   found.steps = static_cast<std::uint32_t>(steps.size());
   for (const Rank& rank : ranks) {
     found.ranks.push_back(time_of(rank, totals));
@@ -218,7 +227,7 @@ std::optional<Stragglers> find_stragglers(const Run& run) {
   }
   found.waiting.count /= static_cast<std::int64_t>(ranks.size());
   const RankTime* late = late_one(found);
-  if (late == nullptr) return found;
+  if (late == nullptr || has_equals(found, *late)) return found;
   const Rank& rank = *std::find_if(ranks.begin(), ranks.end(), [&](const Rank& r) { return r.rank == late->rank; });
   LateRank out{late->rank, {}, false, phases_of(run, rank, totals), {}};
   if (out.phases.empty()) return found;

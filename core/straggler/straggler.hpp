@@ -60,6 +60,7 @@ struct Stragglers {
   std::vector<RankTime> ranks;  ///< by rank
   Nanoseconds waiting;          ///< mean of the ranks' `waiting`
   std::optional<LateRank> late;
+  bool planned = false;  ///< of a plan: ranks that are not shown are like one that is
 };
 
 /// A rank is late where the others wait for it at least this part of the step, and at least half of all their waiting

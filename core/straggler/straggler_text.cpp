@@ -63,8 +63,11 @@ std::vector<std::string> straggler_sentences(const Stragglers& found) {
               : "the others have none"));
   }
   if (found.ranks.size() < found.world)
-    out.push_back(fmt::format("{} of {} ranks are recorded: what is waited for may be one that is not",
-                              found.ranks.size(), found.world));
+    out.push_back(found.planned ? fmt::format("of {} ranks {} are shown, one of each group that nothing tells apart; "
+                                              "means count each of them once",
+                                              found.world, found.ranks.size())
+                                : fmt::format("{} of {} ranks are recorded: what is waited for may be one that is not",
+                                              found.ranks.size(), found.world));
   return out;
 }
 

@@ -69,29 +69,86 @@ Result<void> add_cuda_graph(const Workload& workload, const MachineProfile& mach
   return {};
 }
 
-/// As simulate(), with the ranks that differ: the simulation is rank 0's.
-Result<Simulation> with_ranks(const Workload& adapted, const PredictRequest& request, const MachineProfile& machine,
-                              const std::optional<RecordedElsewhere>& elsewhere,
-                              const SimulationRequest& simulation_request, Prediction& p) {
-  std::vector<RankDifference> differences = request.ranks;
-  std::map<const Workload*, Workload> others;
+/// What the rank's own source makes less certain, once for each source.
+void warn_of_rank(std::uint32_t rank, const std::vector<std::string>& warnings, Prediction& p) {
+  for (const std::string& warning : warnings) {
+    p.warnings.push_back(fmt::format("rank {}: {}", rank, warning));
+    p.not_valid.push_back(p.warnings.back());
+    p.valid = false;
+  }
+}
+
+/// The ranks' own workloads as this plan needs them; what `differences` point to is kept in `others`.
+Result<void> adapt_ranks(const PredictRequest& request, const MachineProfile& machine,
+                         std::vector<RankDifference>& differences, std::map<const Workload*, Workload>& others,
+                         Prediction& p) {
   for (RankDifference& difference : differences) {
     if (difference.workload == nullptr) continue;
     const auto [at, is_new] = others.try_emplace(difference.workload);
     if (is_new) {
+      if (!difference.workload->has_timing)
+        return fail(ErrorKind::usage, fmt::format("rank {}'s source has no times", difference.rank), {},
+                    "import it with its profiler trace");
       auto other = adapt(*difference.workload, request.settings);
       FORESHARD_TRY(other);
+      warn_of_rank(difference.rank, other->time_unknown, p);
       at->second = std::move(other->workload);
+      const auto elsewhere = recorded_elsewhere(*difference.workload, machine);
       if (elsewhere && elsewhere->profile) reprice(at->second, *elsewhere->profile, machine);
+      if (elsewhere && !elsewhere->profile)
+        warn_of_rank(difference.rank, {fmt::format("recorded on {}, of which there is no profile", elsewhere->gpu)}, p);
     }
     difference.workload = &at->second;
   }
+  return {};
+}
+
+/// Of a rank whose own program takes more memory than rank 0's, which the peaks are of.
+void judge_memory(const std::vector<RankDifference>& differences, const RankSimulation& ranks, Prediction& p) {
+  const auto most = std::max_element(ranks.reserved.begin(), ranks.reserved.end());
+  const auto program = static_cast<std::size_t>(most - ranks.reserved.begin());
+  if (program == 0) return;
+  std::vector<const Workload*> seen;
+  for (const RankDifference& difference : differences) {
+    if (difference.workload == nullptr || std::find(seen.begin(), seen.end(), difference.workload) != seen.end())
+      continue;
+    seen.push_back(difference.workload);
+    if (seen.size() == program)
+      p.warnings.push_back(fmt::format("the peaks are rank 0's; rank {} {} {}", difference.rank,
+                                       ranks.out_of_memory_program ? "runs out of memory beyond" : "reserves",
+                                       format_bytes(*most)));
+  }
+}
+
+/// As simulate(), with the ranks that differ: the simulation is rank 0's.
+Result<RankSimulation> with_ranks(const Workload& adapted, const PredictRequest& request, const MachineProfile& machine,
+                                  const SimulationRequest& simulation_request, Prediction& p) {
+  std::vector<RankDifference> differences = request.ranks;
+  std::map<const Workload*, Workload> others;
+  FORESHARD_TRY(adapt_ranks(request, machine, differences, others, p));
   auto ranks = simulate_ranks(adapted, request.settings, machine, simulation_request, differences, p.run);
   FORESHARD_TRY(ranks);
-  p.ranks = std::move(ranks->groups);
+  p.ranks = ranks->groups;
   p.step_alike_ms = ranks->alike.ms();
+  judge_memory(differences, *ranks, p);
   if (!ranks->deadlock.empty() && !ranks->simulation.deadlock) ranks->simulation.deadlock = {{}, {}, ranks->deadlock};
-  return std::move(ranks->simulation);
+  return ranks;
+}
+
+/// The bound of a job whose ranks differ: what it adds to the job whose ranks are alike, and its own free host.
+void bound_of_ranks(const PredictionSpec& spec, const RankSimulation& ranks, const Simulation& simulation,
+                    HostBound& bound) {
+  const double step_ms = simulation.steady_step().ms();
+  const double longer = bound.step_ms > 0 ? step_ms / bound.step_ms : 1;
+  bound.step_ms = step_ms;
+  bound.faster_ms *= longer;
+  bound.slower_ms *= longer;
+  bound.gpu_step_ms = std::min(step_ms, ranks.gpu_step.ms());
+  double host = 1;
+  for (const RankGroup& group : ranks.groups) host = std::max(host, group.traits.host);
+  bound.host_ms *= host;
+  bound.host_bound =
+      bound.step_ms > spec.step_excess * bound.gpu_step_ms || bound.host_ms > spec.host_share * bound.gpu_step_ms;
 }
 
 }  // namespace
@@ -162,8 +219,11 @@ Result<Prediction> predict(const Workload& workload, const MachineProfile& machi
   const SimulationRequest simulation_request = simulation_of(w, request, p.host_scale);
   p.run.units = w.units;
   p.run.labels = w.labels;
+  auto ranks =
+      request.ranks.empty() ? Result<RankSimulation>() : with_ranks(w, request, machine, simulation_request, p);
+  FORESHARD_TRY(ranks);
   auto simulation = request.ranks.empty() ? simulate(w, request.settings, machine, simulation_request, p.run)
-                                          : with_ranks(w, request, machine, elsewhere, simulation_request, p);
+                                          : Result<Simulation>(std::move(ranks->simulation));
   FORESHARD_TRY(simulation);
   p.deadlock = simulation->deadlock;
   p.collectives_ran = simulation->collectives_ran;
@@ -173,13 +233,16 @@ Result<Prediction> predict(const Workload& workload, const MachineProfile& machi
     const HostRange host = host_range(machine.prediction, workload, p);
     auto bound = host_bound(w, request.settings, machine, p.host_scale.factor, host.range);
     FORESHARD_TRY(bound);
+    if (!p.ranks.empty()) bound_of_ranks(machine.prediction, *ranks, *simulation, *bound);
     add_times(machine.prediction, workload, *simulation, *bound, p);
     if (!p.ranks.empty()) {
       p.step_alike_ms *= p.host_bound ? 1 : p.host_scale.anchor;
+      p.run.info.kind = RunKind::planned;
+      p.run.settings = request.settings;
       p.stragglers = find_stragglers(p.run);
     }
     judge_basis(machine.prediction, workload, request.settings, host, *bound, p);
-    if (request.cuda_graph) FORESHARD_TRY(add_cuda_graph(w, machine, request.settings, *bound, p));
+    if (request.cuda_graph && p.ranks.empty()) FORESHARD_TRY(add_cuda_graph(w, machine, request.settings, *bound, p));
     p.utilization = model_flops_utilization(w, request.settings, machine.peaks, p.step_ms);
   }
   p.work = work_of_steps(workload, request.settings, p.cycle);

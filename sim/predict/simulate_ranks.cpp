@@ -7,18 +7,21 @@
 #include <memory>
 #include <utility>
 
+#include "core/run/steady_step.hpp"
 #include "sim/predict/rank_ops.hpp"
 
 namespace foreshard::sim {
 namespace {
 
 /// Ranks of which a Run keeps the ops: all of a job of so many, else one of each of so many groups, those that are
-/// waited for longest first.
+/// waited for longest first. Two nodes of eight GPUs are seen whole; a store grows by one rank's ops with each.
 constexpr std::size_t kShownRanks = 16;
 
 struct Logged {
   HostProgram program;
-  Nanoseconds step;  // of ranks that all run it
+  Nanoseconds step;    // of ranks that all run it
+  Bytes reserved = 0;  // the largest peak of its steps
+  bool out_of_memory = false;
 };
 
 Result<Logged> log_of(const Workload& workload, const Settings& settings, const MachineProfile& machine,
@@ -30,13 +33,16 @@ Result<Logged> log_of(const Workload& workload, const Settings& settings, const 
   Run ignored;
   const auto simulation = simulate(workload, settings, machine, logged, ignored);
   FORESHARD_TRY(simulation);
+  Bytes reserved = 0;
+  for (const StepOutcome::Step& step : simulation->outcome.steps) reserved = std::max(reserved, step.peaks.reserved);
+  if (simulation->outcome.out_of_memory) return Logged{{}, {}, reserved, true};
   if (log.depends_on_time())
     return fail(ErrorKind::usage, "ranks that differ are not simulated where memory follows the GPU's progress",
                 "record_stream", "leave out --release record-stream, or the ranks' differences");
   std::vector<OpId> ends;
   for (const StepOutcome::Step& step : simulation->outcome.steps)
     if (step.last_compute_op) ends.push_back(*step.last_compute_op);
-  return Logged{host_program(log, std::move(ends)), simulation->steady_step()};
+  return Logged{host_program(log, std::move(ends)), simulation->steady_step(), reserved, false};
 }
 
 class RanksSimulation {
@@ -48,16 +54,27 @@ class RanksSimulation {
   Result<RankSimulation> run(const std::vector<RankDifference>& differences, Run& run) {
     traits_.resize(settings_.world());
     for (const RankDifference& difference : differences) FORESHARD_TRY(take(difference));
+    RankSimulation out;
     for (const Workload* workload : workloads_) {
       auto logged = log_of(*workload, settings_, machine_, request_);
       FORESHARD_TRY(logged);
-      if (programs_.empty()) alike_ = logged->step;
+      if (programs_.empty()) out.alike = logged->step;
+      out.reserved.push_back(logged->reserved);
+      if (logged->out_of_memory) {  // there is no step of such a job
+        auto alone = simulate(*workload, settings_, machine_, request_, run);
+        FORESHARD_TRY(alone);
+        out.simulation = std::move(*alone);
+        out.out_of_memory_program = static_cast<std::uint32_t>(programs_.size());
+        return out;
+      }
       programs_.push_back(std::make_unique<HostProgram>(std::move(logged->program)));
     }
     FORESHARD_TRY(same_collectives());
+    const Workload& first = *workloads_[traits_[0].program];
+    run.units = first.units;
+    run.labels = first.labels;
     const Job job = play();
-    RankSimulation out;
-    out.alike = alike_;
+    out.gpu_step = free_host_step();
     out.deadlock = job.deadlock;
     FORESHARD_TRY(again(job, 0, run, out.simulation));
     out.groups = groups_of(job);
@@ -81,26 +98,45 @@ class RanksSimulation {
 
   /// Else ranks would wait for collectives that others never issue, as they would in a real job.
   Result<void> same_collectives() const {
-    const auto counts = [](const HostProgram& program) {
-      std::vector<std::size_t> out;
-      for (std::uint32_t c = 0; c < program.communicators.size(); ++c)
-        out.push_back(program.table.communicator_ops(c).size());
+    const auto work = [](const HostProgram& program) {  // of each, which follows its kind, transport and bytes
+      std::vector<std::vector<std::int64_t>> out(program.communicators.size());
+      for (std::uint32_t c = 0; c < out.size(); ++c)
+        for (const std::uint32_t op : program.table.communicator_ops(c))
+          out[c].push_back(program.table.op(OpId{op}).work);
       return out;
     };
     for (const auto& program : programs_)
-      if (counts(*program) != counts(*programs_[0]))
+      if (work(*program) != work(*programs_[0]))
         return fail(ErrorKind::usage, "the ranks' programs do not issue the same collectives", {},
                     "ranks of one job are recordings of the same training");
     return {};
   }
 
-  Job play() const {
+  [[nodiscard]] JobRequest job_request() const {
     JobRequest request;
     for (const auto& program : programs_) request.programs.push_back(program.get());
     request.ranks = traits_;
     request.host_scale = request_.options.host_scale;
-    for (std::uint32_t rank = 0; rank < traits_.size(); ++rank) request.keep_timings.push_back(rank);
+    return request;
+  }
+
+  /// With the meetings of the ranks that are shown. Of a large job these are known once it has been played.
+  [[nodiscard]] Job play() const {
+    JobRequest request = job_request();
+    if (traits_.size() > kShownRanks) request.keep_meetings = shown_ranks(simulate_job(machine_, request));
+    for (std::uint32_t rank = 0; traits_.size() <= kShownRanks && rank < traits_.size(); ++rank)
+      request.keep_meetings.push_back(rank);
     return simulate_job(machine_, request);
+  }
+
+  /// The last but one step's end to the last one's, with hosts that cost nothing.
+  [[nodiscard]] Nanoseconds free_host_step() const {
+    JobRequest request = job_request();
+    request.host_scale = 0;
+    const Job job = simulate_job(machine_, request);
+    const std::vector<Nanoseconds>& ends = job.of(0).step_ends;
+    const std::size_t steady = steady_step(ends.size());
+    return steady > 0 && steady < ends.size() ? ends[steady] - ends[steady - 1] : Nanoseconds{};
   }
 
   /// Runs the program of a class once more, on a device whose collectives wait as they did in the job.
@@ -171,7 +207,6 @@ class RanksSimulation {
   std::vector<const Workload*> workloads_;  // by program
   std::vector<RankTraits> traits_;          // by rank
   std::vector<std::unique_ptr<HostProgram>> programs_;
-  Nanoseconds alike_;
 };
 
 }  // namespace

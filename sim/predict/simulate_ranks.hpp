@@ -4,6 +4,7 @@
 // device, whose collectives begin and end when they did in the job. So memory, host and Run are rank 0's as ever.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,8 +17,14 @@ namespace foreshard::sim {
 struct RankSimulation {
   Simulation simulation;          ///< rank 0's
   std::vector<RankGroup> groups;  ///< by lowest rank
-  Nanoseconds alike;              ///< the steady step of a job whose ranks are all as the workload says
-  std::string deadlock;           ///< Job::deadlock
+  /// The steady step, neither of them anchored: of a job whose ranks are all as the workload says, and of this job with
+  /// hosts that cost nothing.
+  Nanoseconds alike;
+  Nanoseconds gpu_step;
+  std::vector<Bytes> reserved;  ///< by program: the largest peak of its steps
+  /// The first program that runs out of memory: `simulation` is then of ranks that all run it, and there are no groups.
+  std::optional<std::uint32_t> out_of_memory_program;
+  std::string deadlock;  ///< Job::deadlock
 };
 
 /// As simulate(), with the ranks of `differences` unlike the others. Where `request.steps.record` is set, `run` gets

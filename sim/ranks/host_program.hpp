@@ -32,7 +32,7 @@ struct HostProgram {
   std::vector<OpId> step_ends;  ///< by step: its last op on the compute stream
 };
 
-/// `log` must not depend on time. `step_ends`: ops as the logged device counted them.
+/// Aborts where `log` depends on time. `step_ends`: ops as the logged device counted them.
 [[nodiscard]] HostProgram host_program(const DeviceLog& log, std::vector<OpId> step_ends);
 
 }  // namespace foreshard::sim

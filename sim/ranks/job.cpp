@@ -15,6 +15,13 @@ StridedGroups groups_of(const CommunicatorOptions& communicator) {
   return {communicator.ranks, communicator.members[1] - communicator.members[0]};
 }
 
+void add_awaited(Nanoseconds& awaited, Nanoseconds wait, std::uint32_t ranks) {
+  std::int64_t all = 0;
+  if (__builtin_mul_overflow(wait.count, std::int64_t{ranks}, &all) ||
+      __builtin_add_overflow(awaited.count, all, &awaited.count))
+    awaited = kNever;
+}
+
 /// The collective that a group of classes is at.
 struct Round {
   std::uint32_t arrived = 0;
@@ -33,10 +40,10 @@ class JobSimulation {
       job_.communicators.push_back(groups_of(options));
     job_.classes = rank_classes(request.ranks, job_.communicators, request.fold);
     keep_.resize(job_.classes.classes.size());
-    for (const std::uint32_t rank : request.keep_timings) keep_[job_.classes.of_rank[rank]] = true;
+    for (const std::uint32_t rank : request.keep_meetings) keep_[job_.classes.of_rank[rank]] = true;
     for (std::size_t i = 0; i < job_.classes.classes.size(); ++i) {
       const RankTraits& traits = request.ranks[job_.classes.classes[i].first];
-      ranks_.emplace_back(machine, *request.programs[traits.program], traits, request.host_scale, keep_[i]);
+      ranks_.emplace_back(machine, *request.programs[traits.program], traits, request.host_scale);
     }
     rounds_.resize(job_.classes.groups.size());
     pending_.resize(ranks_.size());
@@ -55,8 +62,6 @@ class JobSimulation {
     } while (force_first());
     for (std::size_t i = 0; i < ranks_.size(); ++i) {
       job_.ranks[i].step_ends = ranks_[i].step_ends();
-      const auto timings = ranks_[i].engine().timings();
-      job_.ranks[i].timings.assign(timings.begin(), timings.end());
     }
     if (!std::all_of(ranks_.begin(), ranks_.end(), [](const Rank& rank) { return rank.finished(); })) tell_deadlock();
     return std::move(job_);
@@ -105,7 +110,7 @@ class JobSimulation {
     for (std::size_t i = 0; i < classes.size(); ++i) {
       const Nanoseconds wait = round.last_arrival - round.arrivals[i];
       job_.ranks[classes[i]].waited += wait;
-      job_.ranks[round.last_class].awaited += {wait.count * job_.classes.classes[classes[i]].count};
+      add_awaited(job_.ranks[round.last_class].awaited, wait, job_.classes.classes[classes[i]].count);
       if (keep_[classes[i]]) meetings_of(classes[i], meeting).push_back({round.last_arrival, {}});
       ranks_[classes[i]].engine().release(meeting.communicator, round.last_arrival);
       answer(classes[i]);
@@ -141,19 +146,24 @@ class JobSimulation {
     return true;
   }
 
+  [[nodiscard]] const OpTable& table_of(std::size_t rank) const {
+    return request_.programs[request_.ranks[job_.classes.classes[rank].first].program]->table;
+  }
+
   void tell_deadlock() {
     for (std::size_t i = 0; i < ranks_.size(); ++i) {
       if (ranks_[i].finished()) continue;
       const RankClasses::Class& about = job_.classes.classes[i];
       job_.deadlock += fmt::format("rank {}: ", about.first);
       std::string why;
-      for (std::size_t c = 0; c < about.group.size(); ++c) {
-        const RankClasses::Group& group = job_.classes.groups[about.group[c]];
-        const Round& round = rounds_[about.group[c]];
-        if (round.arrived == 0 || round.arrived == group.classes.size()) continue;
+      for (const Stuck& stuck : ranks_[i].engine().stuck()) {
+        const CommunicatorId communicator = table_of(i).op(stuck.op).communicator;
+        if (stuck.reason != Stuck::Reason::peers || !communicator.valid()) continue;
+        const std::uint32_t index = about.group[communicator.value];
+        const std::size_t all = job_.classes.groups[index].classes.size();
         why += fmt::format("{}a collective of communicator {} waits for {} of {} ranks", why.empty() ? "" : "; ",
-                           request_.programs[0]->communicators[c].name, group.classes.size() - round.arrived,
-                           group.classes.size());
+                           request_.programs[0]->communicators[communicator.value].name, all - rounds_[index].arrived,
+                           all);
       }
       job_.deadlock += (why.empty() ? "never goes on" : why) + "\n";
     }
@@ -163,7 +173,7 @@ class JobSimulation {
   Job job_;
   std::deque<Rank> ranks_;              // by class
   std::vector<Round> rounds_;           // by group of classes
-  std::vector<bool> keep_;              // by class: its timings are wanted
+  std::vector<bool> keep_;              // by class: its meetings are wanted
   std::vector<std::uint32_t> pending_;  // by class: meetings without an answer
   std::deque<std::uint32_t> runnable_;
 };

@@ -23,22 +23,22 @@
 namespace foreshard::sim {
 
 struct JobRequest {
-  /// What ranks run: all of them with the same communicators, and the same collectives on each in the same order.
+  /// What ranks run: all of them with the same communicators, and the same collectives on each in the same order. They
+  /// outlive the call.
   std::vector<const HostProgram*> programs;
-  std::vector<RankTraits> ranks;  ///< by rank
-  double host_scale = 1;
-  bool fold = true;
-  std::vector<std::uint32_t> keep_timings = {};  ///< ranks whose ops' times are wanted
+  std::vector<RankTraits> ranks;                  ///< by rank
+  double host_scale = 1;                          ///< multiplies every rank's host work; 0: hosts cost nothing
+  bool fold = true;                               ///< false: every rank is simulated, for tests of the folding
+  std::vector<std::uint32_t> keep_meetings = {};  ///< ranks of which JobRank::meetings is wanted
 };
 
 /// What happened to the ranks of one class.
 struct JobRank {
   std::vector<Nanoseconds> step_ends;  ///< by step, on the compute stream
-  std::vector<OpTiming> timings;       ///< where they were kept
-  MeetingScript meetings;              ///< likewise: when each of its collectives began to move, and ended
+  MeetingScript meetings;  ///< where it was asked for: when each of its collectives began to move, and ended
   /// How long its collectives stood and waited for ranks that came later, whatever else ran meanwhile.
   Nanoseconds waited;
-  /// How long all ranks together waited for one of this class, as the last to come.
+  /// How long all ranks together waited for one of this class, as the last to come; at most INT64_MAX.
   Nanoseconds awaited;
 };
 
@@ -52,6 +52,7 @@ struct Job {
   [[nodiscard]] const JobRank& of(std::uint32_t rank) const { return ranks[classes.of_rank[rank]]; }
 };
 
+/// Aborts where programs have other communicators than the first: whoever makes them looks (simulate_ranks.cpp).
 [[nodiscard]] Job simulate_job(const MachineProfile& machine, const JobRequest& request);
 
 }  // namespace foreshard::sim

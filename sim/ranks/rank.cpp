@@ -2,12 +2,11 @@
 
 namespace foreshard::sim {
 
-Rank::Rank(const MachineProfile& machine, const HostProgram& program, const RankTraits& traits, double host_scale,
-           bool keep_timings)
+Rank::Rank(const MachineProfile& machine, const HostProgram& program, const RankTraits& traits, double host_scale)
     : machine_(machine),
       program_(program),
       host_scale_(host_scale * traits.host),
-      engine_(machine, program.table, {.keep_timings = keep_timings, .joint = true, .kernel_work = traits.kernels}) {}
+      engine_(machine, program.table, {.keep_timings = false, .joint = true, .kernel_work = traits.kernels}) {}
 
 bool Rank::still_blocked() const {
   switch (blocked_) {

@@ -15,9 +15,9 @@ namespace foreshard::sim {
 
 class Rank {
  public:
-  /// All references must outlive it. `host_scale`: of the job; the rank's own factor comes on top.
-  Rank(const MachineProfile& machine, const HostProgram& program, const RankTraits& traits, double host_scale,
-       bool keep_timings);
+  /// All references must outlive it. `host_scale`: of the job; the rank's own factor comes on top. The launch queue is
+  /// the machine's.
+  Rank(const MachineProfile& machine, const HostProgram& program, const RankTraits& traits, double host_scale);
 
   /// Goes on until a collective has something to tell (engine().meetings()), or nothing is left to do.
   void run();
@@ -29,7 +29,6 @@ class Rank {
 
   [[nodiscard]] Engine& engine() { return engine_; }
   [[nodiscard]] const Engine& engine() const { return engine_; }
-  [[nodiscard]] Nanoseconds host_now() const { return host_now_; }
   /// By step: its end on the compute stream.
   [[nodiscard]] const std::vector<Nanoseconds>& step_ends() const { return step_ends_; }
 

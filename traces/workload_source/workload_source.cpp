@@ -73,8 +73,9 @@ tl::unexpected<Error> no_workload(const std::string& path, OpenOptions options) 
 }
 
 Result<Source> from_store(const std::string& path, OpenOptions options) {
-  const auto rows =
-      query(path, "SELECT json, (SELECT machine FROM run), (SELECT kind FROM run) FROM workload", {}, options);
+  const auto rows = query(
+      path, "SELECT json, (SELECT machine FROM run), (SELECT kind FROM run), (SELECT count(*) FROM rank) FROM workload",
+      {}, options);
   FORESHARD_TRY(rows);
   if (rows->rows.empty()) return no_workload(path, options);
   const auto* kind = std::get_if<std::string>(&rows->rows.front()[2]);
@@ -84,6 +85,9 @@ Result<Source> from_store(const std::string& path, OpenOptions options) {
   auto source = of_workload(stored_workload(*json, executed, path + " (workload)"));
   const auto* machine = std::get_if<std::string>(&rows->rows.front()[1]);
   if (source && machine != nullptr) source->machine = *machine;
+  const auto* ranks = std::get_if<std::int64_t>(&rows->rows.front()[3]);
+  if (source && kind != nullptr && *kind == "planned" && ranks != nullptr && *ranks > 0)
+    source->notes.push_back(path + " was planned with ranks that differ (--slow-gpu and the like); give them again");
   if (source && options.unverified)
     source->warnings.push_back(path + " was read unverified (--unverified): it may be changed or damaged");
   return source;

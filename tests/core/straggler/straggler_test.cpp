@@ -13,6 +13,7 @@ constexpr StreamId kGatherStream{1};
 class Ranks {
  public:
   explicit Ranks(std::uint32_t world) {
+    run_.info.kind = RunKind::imported;
     run_.settings.gpus = world;
     run_.steps.push_back(
         {.recording = Recording::trace, .index = 0, .start = {}, .end = {}, .device_end = {}, .peaks = {}});
@@ -81,6 +82,23 @@ TEST_CASE("the others wait for the rank whose forward takes longer") {
   CHECK(sentences.at(0) ==
         "rank 1 is late, mostly in forward: the other ranks' GPUs wait for it for 200 us a step, 30.3 % of 660 us");
   CHECK(sentences.at(1) == "in forward its GPU computes for 400 us a step, the others' for 200 us");
+}
+
+TEST_CASE("two ranks that are equally slow are not one late rank") {
+  Ranks ranks(4);
+  for (const std::uint32_t rank : {0U, 1U, 2U, 3U}) {
+    const std::int64_t forward = rank >= 2 ? 300 : 100;
+    ranks.rank(rank);
+    ranks.kernel("gemm", "forward", 0, forward);
+    ranks.gather("forward", forward, 350, 0);
+    ranks.kernel("gemm", "forward", 360, 460);
+  }
+  const auto found = find_stragglers(ranks.run());
+  REQUIRE(found);
+  CHECK_FALSE(found->late);
+  CHECK(straggler_sentences(*found).front() ==
+        "no rank alone is late: the 4 ranks' GPUs wait for one another for 100 us a step on average, 21.7 % of it, "
+        "longest for rank 2 (133.333 us)");
 }
 
 TEST_CASE("kernels of a late rank are called by their titles") {

@@ -122,5 +122,31 @@ TEST_CASE("a slow rank of one replica makes the other replicas wait only where t
   CHECK(late.of(1).awaited > late.of(5).awaited);
 }
 
+/// Two collectives of 1 ms on one stream, of communicator `first` and then of the other.
+HostProgram two_collectives(std::uint32_t first) {
+  DeviceLog log;
+  log.call(DeviceLog::Kind::add_stream);
+  for (const char* name : {"a", "b"}) log.add_communicator({name, 2, 2, {0, 1}});
+  for (const std::uint32_t communicator : {first, 1 - first})
+    log.submit({.stream = StreamId{1},
+                .communicator = CommunicatorId{communicator},
+                .running_op = {RunningOp::Role::collective, {}, {}},
+                .work = {1'000'000}},
+               DeviceLog::kOnce);
+  return host_program(log, {});
+}
+
+TEST_CASE("ranks that issue collectives in another order wait for one another for ever, and it is said who does") {
+  const HostProgram a = two_collectives(0), b = two_collectives(1);
+  JobRequest request;
+  request.programs = {&a, &b};
+  request.ranks.resize(2);
+  CHECK(simulate_job(*builtin_profile("h200"), request).deadlock.empty());
+  request.ranks[1].program = 1;
+  CHECK(simulate_job(*builtin_profile("h200"), request).deadlock ==
+        "rank 0: a collective of communicator a waits for 1 of 2 ranks\n"
+        "rank 1: a collective of communicator b waits for 1 of 2 ranks\n");
+}
+
 }  // namespace
 }  // namespace foreshard::sim
