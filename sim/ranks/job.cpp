@@ -24,7 +24,8 @@ void add_awaited(Nanoseconds& awaited, Nanoseconds wait, std::uint32_t ranks) {
 
 /// The collective that a group of classes is at.
 struct Round {
-  std::uint32_t arrived = 0;
+  std::uint32_t arrived = 0;        // classes
+  std::uint32_t arrived_ranks = 0;  // of them
   std::uint32_t done = 0;
   Nanoseconds last_arrival;
   Nanoseconds last_end;
@@ -106,6 +107,7 @@ class JobSimulation {
       round.last_arrival = meeting.at;
       round.last_class = rank;
     }
+    round.arrived_ranks += job_.classes.classes[rank].count;
     if (++round.arrived < classes.size()) return;
     for (std::size_t i = 0; i < classes.size(); ++i) {
       const Nanoseconds wait = round.last_arrival - round.arrivals[i];
@@ -128,7 +130,7 @@ class JobSimulation {
       ranks_[other].engine().finish(meeting.communicator, round.last_end);
       answer(other);
     }
-    round.arrived = round.done = 0;
+    round.arrived = round.arrived_ranks = round.done = 0;
   }
 
   void answer(std::uint32_t rank) {
@@ -160,7 +162,8 @@ class JobSimulation {
         const CommunicatorId communicator = table_of(i).op(stuck.op).communicator;
         if (stuck.reason != Stuck::Reason::peers || !communicator.valid()) continue;
         const std::uint32_t index = about.group[communicator.value];
-        const std::size_t all = job_.classes.groups[index].classes.size();
+        std::uint32_t all = 0;
+        for (const std::uint32_t one : job_.classes.groups[index].classes) all += job_.classes.classes[one].count;
         why += fmt::format("{}a collective of communicator {} waits for {} of {} ranks", why.empty() ? "" : "; ",
                            request_.programs[0]->communicators[communicator.value].name, all - rounds_[index].arrived,
                            all);
