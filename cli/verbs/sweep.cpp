@@ -77,7 +77,10 @@ void warn(Console& console, const SweepResult& result) {
 Result<int> status_of(const SweepResult& result, Console& console) {
   if (result.best) return static_cast<int>(kDone);
   if (result.best_overall) {
-    console.error(fmt::format("no point stays within {}", format_bytes(*result.memory_limit)));
+    console.error(
+        fmt::format("no point stays within {}\n  hint: `plan --memory-limit` says whether the allocator can live "
+                    "within it, and what makes room",
+                    format_bytes(*result.memory_limit)));
     return static_cast<int>(ErrorKind::out_of_memory);
   }
   const auto any = [&](sim::SweepPoint::State state) {
