@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <utility>
 
 namespace foreshard {
 namespace {
@@ -13,8 +14,8 @@ class Resolver {
  public:
   explicit Resolver(const Run& run) : run_(run) {}
 
-  /// Both lists in the host's order. At one moment a launch comes before a record and after a wait, but events stay in
-  /// their own order.
+  /// Both lists in the host's order. At one moment a launch comes before a record of its own stream and after a wait,
+  /// but events stay in their own order.
   std::vector<OpDependencies> resolve(std::vector<std::size_t> ops, std::vector<std::size_t> events) {
     std::erase_if(events, [this](std::size_t event) {
       return !run_.events[event].stream.valid() || run_.events[event].kind == EventRecord::Kind::host_wait;
@@ -26,15 +27,16 @@ class Resolver {
     });
     std::stable_sort(events.begin(), events.end(),
                      [this](std::size_t a, std::size_t b) { return run_.events[a].time < run_.events[b].time; });
+    std::map<std::pair<Nanoseconds, StreamId>, std::size_t> last_at;  // of `ops`, by issue and stream
+    for (std::size_t i = 0; i < ops.size(); ++i)
+      last_at[{run_.device_ops[ops[i]].issue, run_.device_ops[ops[i]].stream}] = i;
     std::size_t op = 0;
     for (const std::size_t index : events) {
       const EventRecord& event = run_.events[index];
-      const bool record = event.kind == EventRecord::Kind::record;
-      for (; op < ops.size(); ++op) {
-        const Nanoseconds issue = run_.device_ops[ops[op]].issue;
-        if (issue > event.time || (issue == event.time && !record)) break;
-        launch(ops[op]);
-      }
+      while (op < ops.size() && run_.device_ops[ops[op]].issue < event.time) launch(ops[op++]);
+      if (event.kind == EventRecord::Kind::record)
+        if (const auto own = last_at.find({event.time, event.stream}); own != last_at.end())
+          while (op <= own->second) launch(ops[op++]);
       note(event);
     }
     for (; op < ops.size(); ++op) launch(ops[op]);
