@@ -75,12 +75,14 @@ def candidates(doc, batch, m, n, k):
     return out
 
 
-def engine(dtype, m, n, k):
+def engine(dtype, use, m, n, k):
+    """core/kernel/kernel_cost.cpp, gemm_cost: which dimensions lead a matrix in memory."""
     if dtype == "float32":
         return "vector32"
     if dtype == "tf32":
         return "tensor32"
-    unaligned = n % 8 or (m % 8 and m > 64) or (k % 8 and k > 64)
+    left = m if use == "wgrad" else k
+    unaligned = n % 8 or (left % 8 and left > 64)
     return "unaligned16" if unaligned else "tensor16"
 
 
@@ -104,7 +106,7 @@ def fit_gemm(doc, rounds, report):
     rows = [r for r in doc["gemm"] if min(r[3:6]) >= 4]
     groups = {}
     for r in rows:
-        groups.setdefault(engine(r[0], *r[3:6]), []).append((r, candidates(doc, r[2], *r[3:6])))
+        groups.setdefault(engine(r[0], r[1], *r[3:6]), []).append((r, candidates(doc, r[2], *r[3:6])))
     common = dict(launch=1.0e-6, blend=6.0, share=0.83, share32=0.5)
     fitted = {}
     def loss_of(name, constants, com):

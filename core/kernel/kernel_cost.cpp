@@ -156,6 +156,20 @@ KernelMath attention_math(const Kernel& kernel, bool backward) {
           q.shape[3]};
 }
 
+constexpr std::uint64_t kAligned = 8;   ///< elements of 16 bits in 16 bytes
+constexpr std::uint64_t kFewRows = 64;  ///< of an operand: not measured as slow
+
+/// Whether the elements from one row (or column) in memory to the next are no multiple of 8.
+bool unaligned(const TensorView& x, bool operand) {
+  const std::size_t column = x.shape.size() - 1;
+  const std::size_t row = column - 1;
+  const bool by_row = x.strides[column] == 1 || x.shape[column] == 1;
+  const std::uint64_t extent = x.shape[by_row ? column : row];
+  const std::uint64_t lines = x.shape[by_row ? row : column];
+  const std::uint64_t leading = lines == 1 ? extent : x.strides[by_row ? row : column];
+  return leading % kAligned != 0 && !(operand && extent <= kFewRows);
+}
+
 KernelMath gemm_math(const Kernel& kernel) {
   const TensorView& a = kernel.operands[1];
   const TensorView& b = kernel.operands[2];
@@ -165,6 +179,7 @@ KernelMath gemm_math(const Kernel& kernel) {
   math.m = a.shape[rank - 2];
   math.n = b.shape[rank - 1];
   math.k = a.shape[rank - 1];
+  math.unaligned = unaligned(kernel.operands[0], false) || unaligned(a, true) || unaligned(b, true);
   return math;
 }
 
@@ -243,11 +258,13 @@ KernelWork elementwise_cost(std::span<const TensorView> operands) {
   return cost;
 }
 
-KernelWork gemm_cost(std::uint64_t m, std::uint64_t n, std::uint64_t k, DType dtype, std::uint32_t batch) {
+KernelWork gemm_cost(std::uint64_t m, std::uint64_t n, std::uint64_t k, DType dtype, std::uint32_t batch, GemmUse use) {
   KernelWork cost;
   cost.kernel_class = KernelClass::gemm;
   cost.bytes = (m * k + k * n + m * n) * batch * itemsize(dtype);
   cost.math = {KernelMath::Kind::gemm, dtype, false, batch, m, n, k};
+  const std::uint64_t left = use == GemmUse::wgrad ? m : k;  // the right operand leads with k or n
+  cost.math.unaligned = n % kAligned != 0 || (left % kAligned != 0 && left > kFewRows);
   return cost;
 }
 

@@ -25,9 +25,16 @@ namespace foreshard {
 /// memory alike, without gaps, and a cast does not widen; mixed where inputs of several elements differ in dtype;
 /// strided otherwise (aten/src/ATen/native/cuda/CUDALoops.cuh, gpu_kernel_impl, PyTorch 2.11).
 [[nodiscard]] KernelWork elementwise_cost(std::span<const TensorView> operands);
-/// `batch` products of m × k by k × n, each matrix once.
+/// Whose product it is, by which torch.nn.Linear's autograd lays out the left operand: a weight's gradient reads it
+/// transposed.
+enum class GemmUse : std::uint8_t {
+  forward,  ///< y[m × n] = x[m × k] w[n × k]ᵀ
+  dgrad,    ///< dx[m × n] = dy[m × k] w[k × n]
+  wgrad,    ///< dw[m × n] = dy[k × m]ᵀ x[k × n]
+};
+/// `batch` products of m × k by k × n, each matrix once and without gaps.
 [[nodiscard]] KernelWork gemm_cost(std::uint64_t m, std::uint64_t n, std::uint64_t k, DType dtype,
-                                   std::uint32_t batch = 1);
+                                   std::uint32_t batch = 1, GemmUse use = GemmUse::forward);
 
 /// Floating-point operations of a GEMM or an attention, a causal mask's half left out; 0 for kernels of Kind::bytes.
 [[nodiscard]] double flops(const KernelMath& math);

@@ -56,6 +56,10 @@ struct KernelMath {
   std::uint64_t n = 0;
   std::uint64_t k = 0;
   MemoryAccess access = MemoryAccess::contiguous;  ///< bytes
+  /// gemm: a matrix leads with a dimension that is no multiple of 8 elements, so that of 16-bit types cuBLAS takes its
+  /// slower cutlass_75_ and cutlass_80_ kernels. Other extents may be odd: 4096 × 14336 by 2369 or 4095 tokens runs as
+  /// by 2368 or 4096 (one H200, PyTorch 2.11.0+cu130, cuBLAS of CUDA 13, 2026-11-23). kernel_cost.hpp has the rule.
+  bool unaligned = false;
   bool operator==(const KernelMath&) const = default;
 };
 

@@ -23,9 +23,9 @@ void CompiledBlock::fused(Buffers& buffers, std::string_view label, const Tensor
   tape_.launch(Launch::elementwise, label, bytes_cost(bytes, access, elements, dtype_));
 }
 
-void CompiledBlock::product(const Buffers& buffers, const Tensor& out, std::uint64_t k) const {
+void CompiledBlock::product(const Buffers& buffers, const Tensor& out, std::uint64_t k, GemmUse use) const {
   const std::uint64_t columns = out->dim(-1);
-  if (!buffers.planning()) tape_.launch_gemm("aten::mm", out->numel() / columns, columns, k, dtype_);
+  if (!buffers.planning()) tape_.launch_gemm("aten::mm", out->numel() / columns, columns, k, dtype_, 1, use);
 }
 
 Tensor CompiledBlock::as_heads(const Tensor& flat, std::uint64_t width) const {

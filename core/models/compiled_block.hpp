@@ -5,7 +5,7 @@
 
 #include <string_view>
 
-#include "core/kernel/kernel_work.hpp"
+#include "core/kernel/kernel_cost.hpp"
 #include "core/models/inductor_buffers.hpp"
 #include "core/models/llama_fused.hpp"
 
@@ -49,7 +49,7 @@ class CompiledBlock {
   void fused(Buffers& buffers, std::string_view label, const Tensors& reads, const Tensors& writes,
              MemoryAccess access = MemoryAccess::contiguous, Tuned tuned = Tuned::yes) const;
   /// out = a × b, `k` being what they share.
-  void product(const Buffers& buffers, const Tensor& out, std::uint64_t k) const;
+  void product(const Buffers& buffers, const Tensor& out, std::uint64_t k, GemmUse use = GemmUse::forward) const;
   [[nodiscard]] Shape by_head(std::uint64_t width) const { return {batch_, width / b_.head_dim, length_, b_.head_dim}; }
   [[nodiscard]] Tensor as_heads(const Tensor& flat, std::uint64_t width) const;
   void attend(Buffers& buffers, Kept& kept, Tensor& q) const;

@@ -8,25 +8,25 @@ namespace foreshard::model {
 /// Gradients of w2, w3 and w1 (out: 9, 8, 7), and of the second norm's result by both.
 void CompiledBlock::feed_forward_back(Buffers& buffers, Kept& kept, Tensors& out, Tensors& normed) const {
   out[9] = buffers.make({dim_, ffn_}, dtype_);
-  product(buffers, out[9], rows_);
+  product(buffers, out[9], rows_, GemmUse::wgrad);
   buffers.drop(kept.product);
   Tensor inner = buffers.make({rows_, ffn_}, dtype_);
-  product(buffers, inner, dim_);
+  product(buffers, inner, dim_, GemmUse::dgrad);
   Tensor by_up = buffers.make({rows_, ffn_}, dtype_);
   fused(buffers, "triton_poi_fused_mul_silu_silu_backward", {inner, kept.gate, kept.up}, {by_up, kept.up},
         MemoryAccess::contiguous, Tuned::in_place);
   buffers.done(inner);
   buffers.drop(kept.gate);
   out[8] = buffers.make({ffn_, dim_}, dtype_);
-  product(buffers, out[8], rows_);
+  product(buffers, out[8], rows_, GemmUse::wgrad);
   normed[0] = buffers.make({rows_, dim_}, dtype_);
-  product(buffers, normed[0], ffn_);
+  product(buffers, normed[0], ffn_, GemmUse::dgrad);
   buffers.done(by_up);
   out[7] = buffers.make({ffn_, dim_}, dtype_);
-  product(buffers, out[7], rows_);
+  product(buffers, out[7], rows_, GemmUse::wgrad);
   buffers.drop(kept.normed2);
   normed[1] = buffers.make({rows_, dim_}, dtype_);
-  product(buffers, normed[1], ffn_);
+  product(buffers, normed[1], ffn_, GemmUse::dgrad);
   buffers.drop(kept.up);  // written over by the gate's gradient
 }
 
@@ -67,7 +67,7 @@ void CompiledBlock::projections_back(Buffers& buffers, Kept& kept, Tensors& head
   };
   const auto by = [&](std::uint64_t width) {
     Tensor out = buffers.make({rows_, dim_}, dtype_);
-    product(buffers, out, width);
+    product(buffers, out, width, GemmUse::dgrad);
     return out;
   };
   const bool joined = query_ == key_;
@@ -142,17 +142,17 @@ void CompiledBlock::cast_sum(Buffers& buffers, Tensor& sum, Tensor& out) const {
 /// Gradients of wo, wv, wk and wq (out: 5, 4, 3, 2).
 void CompiledBlock::weights_back(Buffers& buffers, Kept& kept, Tensors& heads, Tensor& residual, Tensors& out) const {
   out[5] = buffers.make({dim_, query_}, dtype_);
-  product(buffers, out[5], rows_);
+  product(buffers, out[5], rows_, GemmUse::wgrad);
   if (mixes_orders(rows_, dim_)) buffers.done(residual);
   buffers.drop(kept.merged);
   out[4] = buffers.make({key_, dim_}, dtype_);
-  product(buffers, out[4], rows_);
+  product(buffers, out[4], rows_, GemmUse::wgrad);
   buffers.done(heads[2]);
   out[3] = buffers.make({key_, dim_}, dtype_);
-  product(buffers, out[3], rows_);
+  product(buffers, out[3], rows_, GemmUse::wgrad);
   buffers.done(heads[1]);
   out[2] = buffers.make({query_, dim_}, dtype_);
-  product(buffers, out[2], rows_);
+  product(buffers, out[2], rows_, GemmUse::wgrad);
   buffers.done(heads[0]);
   buffers.drop(kept.normed1);
 }
@@ -172,7 +172,7 @@ Tensors CompiledBlock::backward(const Tensor& gradient, Kept& kept) {
     fused(buffers, "triton_red_fused__fused_rms_norm_backward_add",
           {gradient, parts[3], parts[4], kept.x, kept.projected, kept.rstd2}, {parts[5]}, MemoryAccess::row);
     Tensor merged = buffers.make({rows_, query_}, dtype_);
-    product(buffers, merged, dim_);
+    product(buffers, merged, dim_, GemmUse::dgrad);
     Tensors heads = attention_back(buffers, kept, merged);
     projections_back(buffers, kept, heads, parts);
     norms_back(buffers, kept, parts, norms, out[0]);

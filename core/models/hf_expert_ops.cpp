@@ -44,12 +44,13 @@ Tensor add_rows(Tape& tape, const Shape& shape, const Tensor& gradient, std::uin
 }
 
 /// One product for all groups of rows, priced as if each group had as many.
-Tensor run_grouped(Tape& tape, const Shape& shape, DType dtype, std::uint64_t groups, const KernelMath& one) {
+Tensor run_grouped(Tape& tape, const Shape& shape, DType dtype, std::uint64_t groups, const KernelMath& one,
+                   GemmUse use) {
   Tensor out = tape.empty(shape, dtype);
   const Tensor arguments = tape.workspace(kGroupArguments);
   tape.launch(Launch::elementwise, "prepare_grouped_gemm_data", bytes_cost(kGroupArguments));
   const Tensor maps = tape.workspace(kTensorMapsPerSm * tape.options().sm_count);
-  tape.launch_gemm("aten::_grouped_mm", one.m, one.n, one.k, dtype, static_cast<std::uint32_t>(groups));
+  tape.launch_gemm("aten::_grouped_mm", one.m, one.n, one.k, dtype, static_cast<std::uint32_t>(groups), use);
   return out;
 }
 
@@ -185,17 +186,19 @@ Tensor grouped_mm(Tape& tape, const Tensor& x, const Tensor& weights, const Tens
     const DType dtype = gradients[0]->dtype;
     Tensors out(2);
     if (node.wants(1)) {
-      const Tensor turned = run_grouped(tape, {groups, n, k}, dtype, groups, {.m = n, .n = k, .k = each});
+      const Tensor turned =
+          run_grouped(tape, {groups, n, k}, dtype, groups, {.m = n, .n = k, .k = each}, GemmUse::wgrad);
       out[1] = transpose(tape, turned, -2, -1);
     }
-    if (node.wants(0)) out[0] = run_grouped(tape, {rows, k}, dtype, groups, {.m = each, .n = k, .k = n});
+    if (node.wants(0))
+      out[0] = run_grouped(tape, {rows, k}, dtype, groups, {.m = each, .n = k, .k = n}, GemmUse::dgrad);
     return out;
   };
   const NodePtr node = tape.record({x, weights}, back);
   tape.save(node, weights);
   tape.save(node, offsets);
   if (weights->requires_grad) tape.save(node, x);
-  Tensor out = run_grouped(tape, {rows, n}, x->dtype, groups, {.m = each, .n = n, .k = k});
+  Tensor out = run_grouped(tape, {rows, n}, x->dtype, groups, {.m = each, .n = n, .k = k}, GemmUse::forward);
   Tape::attach(node, out);
   return out;
 }

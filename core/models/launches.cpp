@@ -207,8 +207,8 @@ void Tape::launch(Launch kind, std::string_view label, const KernelWork& cost) {
 }
 
 void Tape::launch_gemm(std::string_view label, std::uint64_t m, std::uint64_t n, std::uint64_t k, DType dtype,
-                       std::uint32_t batch) {
-  emit_gemm(label, gemm_cost(m, n, k, dtype, batch));
+                       std::uint32_t batch, GemmUse use) {
+  emit_gemm(label, gemm_cost(m, n, k, dtype, batch, use));
 }
 
 void Tape::launch_fused(Launch kind, std::string_view label, const KernelWork& cost) {

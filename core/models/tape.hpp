@@ -23,6 +23,7 @@
 
 #include "core/base/check.hpp"
 #include "core/base/dtype.hpp"
+#include "core/kernel/kernel_cost.hpp"
 #include "core/models/host_calls.hpp"
 #include "core/workload/workload.hpp"
 
@@ -215,7 +216,7 @@ class Tape {
   void launch(Launch kind, std::string_view label, const KernelWork& cost);
   /// The same of `batch` products of m × k by k × n.
   void launch_gemm(std::string_view label, std::uint64_t m, std::uint64_t n, std::uint64_t k, DType dtype,
-                   std::uint32_t batch = 1);
+                   std::uint32_t batch = 1, GemmUse use = GemmUse::forward);
   void launch_memset(Bytes bytes);
   /// The launch just written is not all that its kernel says, or is more: its program cannot be run.
   void not_as_described();

@@ -10,15 +10,9 @@ namespace {
 constexpr double kStep = 64;       // elements of k in one step of a tile …
 constexpr double kStepGrain = 16;  // … whose last is cut to a multiple of the instruction's
 
-bool unaligned(std::uint64_t extent, bool may_be_rows) {
-  // Few rows are never a leading dimension that matters.
-  return extent % 8 != 0 && !(may_be_rows && extent <= 64);
-}
-
 const ProductEngine& engine_of(const GemmSpec& spec, const KernelMath& math) {
   if (itemsize(math.dtype) >= 4) return spec.vector;
-  const bool slow = unaligned(math.n, false) || unaligned(math.m, true) || unaligned(math.k, true);
-  return slow ? spec.tensor_unaligned : spec.tensor;
+  return math.unaligned ? spec.tensor_unaligned : spec.tensor;
 }
 
 struct Best {

@@ -58,6 +58,55 @@ TEST_CASE("a GEMM is its three matrices; what it accumulates into is read too, a
   CHECK(kernel_cost(gemm).math.batch == 3);
 }
 
+/// out[m × n] = a[m × k] b[k × n], a and b as they lie or turned (column by column).
+bool unaligned(std::uint64_t m, std::uint64_t n, std::uint64_t k, bool a_turned, bool b_turned) {
+  const auto matrix = [](std::uint64_t rows, std::uint64_t columns, bool turned) {
+    TensorView view = dense({rows, columns});
+    if (turned) view.strides = {1, rows};
+    return view;
+  };
+  return cost(KernelOp::gemm, {dense({m, n}), matrix(m, k, a_turned), matrix(k, n, b_turned)}).math.unaligned;
+}
+
+TEST_CASE("a GEMM is unaligned where a matrix leads with a dimension that is no multiple of eight") {
+  // Tokens lead nothing: forward x wᵀ, input gradient dy w, weight gradient dyᵀ x.
+  CHECK_FALSE(unaligned(2369, 4096, 1024, false, true));
+  CHECK_FALSE(unaligned(2369, 1024, 4096, false, false));
+  CHECK_FALSE(unaligned(4096, 1024, 2369, true, false));
+  // Both sizes of a weight do.
+  CHECK(unaligned(2368, 50257, 1600, false, true));
+  CHECK(unaligned(2368, 1600, 50257, false, false));
+  CHECK(unaligned(50257, 1600, 2368, true, false));
+  CHECK(unaligned(2368, 1600, 1601, false, true));
+  // The left operand's columns where it lies by row, its rows where it is turned.
+  CHECK(unaligned(4096, 1024, 2369, false, false));
+  CHECK(unaligned(2369, 1024, 4096, true, false));
+  CHECK_FALSE(unaligned(4, 1024, 4096, true, false));  // few rows
+  // The right one's rows where it is turned.
+  CHECK(unaligned(4096, 1024, 2369, true, true));
+  // A part of wider rows leads with their width.
+  TensorView part = dense({2368, 1600});
+  part.strides = {4801, 1};
+  CHECK(cost(KernelOp::gemm, {dense({2368, 1024}), part, dense({1600, 1024})}).math.unaligned);
+  part.strides = {4800, 1};
+  CHECK_FALSE(cost(KernelOp::gemm, {dense({2368, 1024}), part, dense({1600, 1024})}).math.unaligned);
+  // Scores of an odd number of keys lead with it, in either batch of products.
+  CHECK(cost(KernelOp::gemm, {dense({8, 2368, 2369}), dense({8, 2368, 64}), dense({8, 64, 2369})}).math.unaligned);
+  CHECK(cost(KernelOp::gemm, {dense({8, 2368, 64}), dense({8, 2368, 2369}), dense({8, 2369, 64})}).math.unaligned);
+}
+
+TEST_CASE("a GEMM known by its sizes leads as its use lays it out") {
+  const auto of = [](GemmUse use, std::uint64_t m, std::uint64_t n, std::uint64_t k) {
+    return gemm_cost(m, n, k, DType::bfloat16, 1, use).math.unaligned;
+  };
+  CHECK_FALSE(of(GemmUse::forward, 2369, 4096, 1024));
+  CHECK_FALSE(of(GemmUse::dgrad, 2369, 1024, 4096));
+  CHECK_FALSE(of(GemmUse::wgrad, 4096, 1024, 2369));
+  CHECK(of(GemmUse::forward, 2368, 50257, 1600));
+  CHECK(of(GemmUse::dgrad, 2368, 1600, 50257));
+  CHECK(of(GemmUse::wgrad, 50257, 1600, 2368));
+}
+
 TEST_CASE("attention is its queries, keys, values and results; the log-sum-exp is not counted") {
   const TensorView q = dense({2, 4, 16, 64});
   const TensorView k = dense({2, 2, 32, 64});

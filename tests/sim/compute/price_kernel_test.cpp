@@ -4,6 +4,7 @@
 #include <limits>
 #include <vector>
 
+#include "core/kernel/kernel_cost.hpp"
 #include "core/kernel/kernel_enum_names.hpp"
 #include "sim/compute/prices.hpp"
 #include "tests/catch.hpp"
@@ -103,9 +104,25 @@ TEST_CASE("a GEMM falls into one of three classes by its shape") {
 }
 
 TEST_CASE("a leading dimension that is no multiple of eight is several times as slow") {
-  CHECK(us(gemm(2048, 50257, 1600)) > 4 * us(gemm(2048, 50264, 1600)));
-  CHECK(us(gemm(50257, 1600, 2048)) > 4 * us(gemm(50264, 1600, 2048)));
-  CHECK(us(gemm(1, 4096, 4096)) < 2 * us(gemm(8, 4096, 4096)));  // few rows lead nothing
+  const auto of = [](GemmUse use, std::uint64_t m, std::uint64_t n, std::uint64_t k) {
+    return us(gemm_cost(m, n, k, DType::bfloat16, 1, use));
+  };
+  CHECK(of(GemmUse::forward, 2048, 50257, 1600) > 4 * of(GemmUse::forward, 2048, 50264, 1600));
+  CHECK(of(GemmUse::dgrad, 2048, 1600, 50257) > 4 * of(GemmUse::dgrad, 2048, 1600, 50264));
+  CHECK(of(GemmUse::wgrad, 50257, 1600, 2048) > 4 * of(GemmUse::wgrad, 50264, 1600, 2048));
+}
+
+TEST_CASE("an odd number of tokens costs a GEMM what the next multiple of eight does") {
+  const auto of = [](GemmUse use, std::uint64_t m, std::uint64_t n, std::uint64_t k) {
+    return us(gemm_cost(m, n, k, DType::bfloat16, 1, use));
+  };
+  for (const std::uint64_t odd : {2361, 2369, 4095}) {
+    const std::uint64_t even = odd / 8 * 8 + 8;
+    CHECK(of(GemmUse::forward, odd, 4096, 14336) == Approx(of(GemmUse::forward, even, 4096, 14336)).epsilon(0.01));
+    CHECK(of(GemmUse::dgrad, odd, 14336, 4096) == Approx(of(GemmUse::dgrad, even, 14336, 4096)).epsilon(0.01));
+    CHECK(of(GemmUse::wgrad, 4096, 14336, odd) == Approx(of(GemmUse::wgrad, 4096, 14336, even)).epsilon(0.01));
+  }
+  CHECK(of(GemmUse::forward, 1, 4096, 4096) < 2 * of(GemmUse::forward, 8, 4096, 4096));
 }
 
 TEST_CASE("views cost by their elements, whatever their width") {

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "core/models/generate.hpp"
+#include "core/models/presets.hpp"
 #include "core/run/steady_step.hpp"
 #include "sim/predict/busy_time.hpp"
 #include "sim/predict/host_bound.hpp"
@@ -63,6 +65,21 @@ TEST_CASE("a GPU-bound capture is anchored to what it measured, and so are its p
   CHECK((*step->device_end - *step_before(p.run, *step)->device_end).ms() == p.step_ms);
   CHECK(timed_step_busy(p.run).compute.ms() == p.compute_ms);
   CHECK(timed_step_busy(p.run).exposed_communication.ms() == p.exposed_communication_ms);
+}
+
+TEST_CASE("a token of an odd sequence costs what one of the even sequence next to it does") {
+  const auto ms_a_token = [](bool compiled, std::uint64_t seq) {
+    ModelConfig model = *preset("llama-8b", {{}, 2});
+    model.compiled = compiled;
+    Settings s = mixed();
+    s.batch = 1;
+    s.seq = seq;
+    const auto w = generate(model, s, {}, 132);
+    REQUIRE(w);
+    return plan(*w, s).step_ms / static_cast<double>(seq);
+  };
+  for (const bool compiled : {false, true})
+    CHECK(ms_a_token(compiled, 2369) == Approx(ms_a_token(compiled, 2368)).epsilon(0.02));
 }
 
 TEST_CASE("a capture that waited for a late rank is planned as if that rank kept up") {

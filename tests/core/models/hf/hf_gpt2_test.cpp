@@ -45,5 +45,21 @@ TEST_CASE("gpt2: parameters are counted as the library counts them") {
   CHECK(parameter_elements(generated(c, small_settings())) == 1'557'611'200);
 }
 
+TEST_CASE("gpt2: of an odd number of tokens and the vocabulary of 50,257, the head's three products are unaligned") {
+  ModelConfig c = small_config(ModelFamily::hf_gpt2);
+  c.vocab = 50257;
+  Settings settings = small_settings();
+  settings.batch = 1;
+  settings.seq = 15;
+  std::size_t unaligned = 0;
+  for (const Op& op : generated(c, settings).steps[1].ops) {
+    const KernelMath& math = op.kernel.math;
+    if (op.kind != OpKind::kernel || math.kind != KernelMath::Kind::gemm) continue;
+    CHECK(math.unaligned == (math.m == 50257 || math.n == 50257 || math.k == 50257));
+    unaligned += math.unaligned ? 1 : 0;
+  }
+  CHECK(unaligned == 3);
+}
+
 }  // namespace
 }  // namespace foreshard::model::testing

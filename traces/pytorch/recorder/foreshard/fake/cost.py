@@ -51,7 +51,22 @@ def _gemm(call: Call) -> tuple[str, dict[str, Any]]:
     }
     if a.dim() == 3:
         math["math_batch"] = a.shape[0]
+    if _unaligned(call.outputs[0], False) or _unaligned(a, True) or _unaligned(b, True):
+        math["unaligned"] = True
     return "gemm", math
+
+
+def _unaligned(t: torch.Tensor, operand: bool) -> bool:
+    """kernel_cost.cpp, unaligned."""
+    if t.dim() < 2:
+        return False
+    rows, columns = t.shape[-2:]
+    if 1 not in t.stride()[-2:]:  # copied row by row first (prepare_matrix_for_cublas)
+        return columns % 8 != 0 and not (operand and columns <= 64)
+    by_row = t.stride(-1) == 1 or columns == 1
+    extent, lines = (columns, rows) if by_row else (rows, columns)
+    leading = extent if lines == 1 else t.stride(-2 if by_row else -1)
+    return leading % 8 != 0 and not (operand and extent <= 64)
 
 
 def _convolution(call: Call) -> tuple[str, dict[str, Any]]:
@@ -60,14 +75,19 @@ def _convolution(call: Call) -> tuple[str, dict[str, Any]]:
     weight = call.args[2] if backward else call.args[1]
     out = call.args[0] if backward else call.outputs[0]
     rows = out.numel() // max(1, out.shape[1])
-    return "gemm", {
+    n = weight.shape[0]
+    k = weight.numel() // max(1, n)
+    math = {
         "math": "gemm",
         "math_dtype": _math_dtype(weight.dtype),
         "m": rows * (2 if backward else 1),
-        "n": weight.shape[0],
-        "k": weight.numel() // max(1, weight.shape[0]),
+        "n": n,
+        "k": k,
         "kernel_bytes": sum(_bytes_of(t) for t in call.inputs + call.outputs),
     }
+    if n % 8 or (k % 8 and k > 64):  # kernel_cost.cpp, gemm_cost of a forward; not measured of cuDNN
+        math["unaligned"] = True
+    return "gemm", math
 
 
 def _attention(call: Call) -> tuple[str, dict[str, Any]]:
