@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "core/base/units.hpp"
 
@@ -128,6 +129,10 @@ std::vector<std::string> compare_answer(const CompareReport& report) {
   if (!report.different_models.empty())
     lines.push_back(fmt::format("A and B are different models ({}): what differs is theirs as well as the settings'",
                                 report.different_models));
+  for (const auto& [side, letter] : {std::pair(&report.a, 'A'), std::pair(&report.b, 'B')})
+    if (!side->failure.empty())
+      lines.push_back(fmt::format("{} {}: it has no step time{}", letter, side->failure,
+                                  side->peaks ? ", and its memory is that until then" : ""));
   if (report.a.step_ms && report.b.step_ms && *report.a.step_ms > 0) lines.push_back(step_line(report));
   if (std::string bias = bias_line(report); !bias.empty()) lines.push_back(std::move(bias));
   if (report.a.peaks && report.b.peaks && report.a.peaks->reserved > 0)

@@ -147,8 +147,8 @@ std::string plain_ms(Nanoseconds time) {
 
 void print_summary(std::ostream& out, const CompareReport& report) {
   const auto side = [&](char letter, const RunSummary& run) {
-    out << letter << "  " << run.path << "  (" << run.steps << (run.steps.empty() ? "" : ", ") << "step time "
-        << run.step_ms_source << ")\n";
+    const std::string time = run.step_ms_source.empty() ? "no step time" : "step time " + run.step_ms_source;
+    out << fmt::format("{}  {}  ({}{}{})\n", letter, run.path, run.steps, run.steps.empty() ? "" : ", ", time);
   };
   side('A', report.a);
   side('B', report.b);
@@ -378,7 +378,8 @@ Json compare_json(const CompareReport& report) {
   json["fingerprint"] = {{"a", text_or_null(report.a.fingerprint)}, {"b", text_or_null(report.b.fingerprint)}};
   json["answer"] = compare_answer(report);
   json["different_models"] = text_or_null(report.different_models);
-  json["step_ms_source"] = {{"a", report.a.step_ms_source}, {"b", report.b.step_ms_source}};
+  json["step_ms_source"] = {{"a", text_or_null(report.a.step_ms_source)}, {"b", text_or_null(report.b.step_ms_source)}};
+  json["failure"] = {{"a", text_or_null(report.a.failure)}, {"b", text_or_null(report.b.failure)}};
   json["steps"] = {{"a", step_json(comparison.a)}, {"b", step_json(comparison.b)}};
   json["settings"] = Json::object();
   for (const auto& setting : changed_settings(report.a, report.b))

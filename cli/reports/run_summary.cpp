@@ -1,8 +1,10 @@
 #include "cli/reports/run_summary.hpp"
 
+#include "cli/reports/plan_answer.hpp"
 #include "core/compare/run_totals.hpp"
 #include "core/explain_time/phase_times.hpp"
 #include "core/explain_time/time_explanation.hpp"
+#include "core/run/plan_results.hpp"
 #include "core/run/step_title.hpp"
 #include "core/settings/settings_table.hpp"
 
@@ -25,10 +27,11 @@ void add_times(const Run& run, const WantedStep& wanted, RunSummary& summary) {
 /// "step 2", or "step 1 of the trace, memory of step 3 of the snapshot".
 std::string steps_title(const Run& run, const WantedStep& wanted) {
   const StepRecord* time = timed_step(run, wanted);
-  const StepRecord* memory = run.allocator.empty() ? nullptr : memory_step(run, wanted);
+  const auto memory = run.allocator.empty() ? std::nullopt : memory_step(run, wanted);
   std::string text = time == nullptr ? std::string() : step_title(run, time->recording, time->index);
-  if (memory == nullptr || (time != nullptr && memory->recording == time->recording)) return text;
-  const std::string of_memory = "memory of " + step_title(run, memory->recording, memory->index);
+  if (!memory || (time != nullptr && memory->recording == time->recording)) return text;
+  const std::string of_memory =
+      "memory of " + (memory->index < 0 ? "set-up" : step_title(run, memory->recording, memory->index));
   return text.empty() ? of_memory : text + ", " + of_memory;
 }
 
@@ -39,12 +42,14 @@ RunSummary summarise(const Run& run, const std::string& path, const WantedStep& 
   summary.path = path;
   summary.info = run.info;
   summary.setting_options = setting_options(run.settings);
+  summary.failure = plan_failure(run);
+  if (out_of_memory_step(run)) summary.failure += " in " + text_of(failed_place(run));
   if (!wanted) {
     const auto time = step_time(run);
     if (time) summary.step_ms = time->ms;
-    summary.step_ms_source = time ? time->source : "profiled";
+    summary.step_ms_source = time ? time->source : "";
   }
-  if (const StepRecord* step = memory_step(run, wanted)) {
+  if (const auto step = memory_step(run, wanted)) {
     summary.peaks = step->peaks;
     summary.num_alloc_retries = step->num_alloc_retries;
   }

@@ -22,7 +22,7 @@ struct RunSummary {
   RunInfo info;
   std::vector<std::pair<std::string, std::string>> setting_options;  ///< key and JSON value, in table order
   std::optional<double> step_ms;
-  std::string step_ms_source;                  ///< as StepTime's; `compare` adds "timeline"
+  std::string step_ms_source;                  ///< as StepTime's, or empty; `compare` adds "timeline"
   std::optional<double> compute_ms;            ///< of the step that is reported (core/run/steady_step.hpp)
   std::optional<double> kernel_contention_ms;  ///< of `compute_ms`
   std::optional<double> communication_ms;
@@ -33,6 +33,7 @@ struct RunSummary {
   std::int64_t num_alloc_retries = 0;
   std::string fingerprint;                                ///< of the run (fingerprint.hpp); empty: a store without
   std::vector<std::pair<std::string, double>> phases_ms;  ///< host time of that step's phases, in order
+  std::string failure;  ///< of a plan that failed: what it did (plan_failure()), and where
 };
 
 /// Of `run`, which was read from the store at `path`. `wanted`: of that step, and then no step

@@ -8,6 +8,7 @@
 #include "cli/verbs/explain_remedies.hpp"
 #include "core/compare/compare.hpp"
 #include "core/compare/model_difference.hpp"
+#include "core/run/plan_results.hpp"
 #include "traces/workload_file/workload_file.hpp"
 
 namespace foreshard::cli {
@@ -59,6 +60,8 @@ Result<sim::Prediction> own_plan(const RecordedSide& side, const ComparedSteps& 
   if (!side.plan.ranks.empty()) return fail(ErrorKind::input, "the plan's ranks differ (--slow-gpu and the like)");
   if (steps.a || steps.b) return fail(ErrorKind::input, "steps were asked for, and it is known of the usual ones");
   if (report.steps_differ) return fail(ErrorKind::input, "recorded steps differ");
+  if (const auto failure = plan_failure(side.plan); !failure.empty())
+    return fail(ErrorKind::input, fmt::format("the plan {}", failure));
   const auto workload = common_workload(side);
   FORESHARD_TRY(workload);
   auto planned = plan_where_recorded(*workload, {}, side.recording);

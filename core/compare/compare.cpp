@@ -40,7 +40,7 @@ TimedStep timed(const Run& run, const StepRecord& record, const std::optional<Na
 struct Side {
   const Run& run;
   const StepRecord* time;
-  const StepRecord* memory;
+  std::optional<StepRecord> memory = {};
 };
 
 struct LaneTime {
@@ -168,7 +168,7 @@ void add_modelled(Breakdown& breakdown, const Order& order, OneSide side, const 
 
 void add_breakdown(const Side& a, const Side& b, const Order& phases, const CompareRequest& request, Comparison& out) {
   const Run* of = request.model_a != nullptr ? request.model_a : request.model_b;
-  const Side model{of != nullptr ? *of : a.run, of != nullptr ? ended_step(*of, {}) : nullptr, nullptr};
+  const Side model{of != nullptr ? *of : a.run, of != nullptr ? ended_step(*of, {}) : nullptr};
   if (model.time != nullptr) out.model = timed(model.run, *model.time, request.reported_model);
   Breakdown breakdown(phases);
   const std::vector<PhaseTime> of_a = phases_of(a, *out.a.time);
@@ -230,8 +230,8 @@ void add_memory(const Side& a, const Side& b, const Order& units, Comparison& ou
     if (row.a != 0 || row.b != 0) out.units.push_back(row);
 }
 
-std::optional<PeakStep> peak_step(const StepRecord* record, const Run& run) {
-  if (record == nullptr || run.allocator.empty()) return std::nullopt;
+std::optional<PeakStep> peak_step(const std::optional<StepRecord>& record, const Run& run) {
+  if (!record || run.allocator.empty()) return std::nullopt;
   return PeakStep{record->recording, record->index, record->peaks, record->num_alloc_retries, {}};
 }
 
@@ -242,10 +242,8 @@ Result<Comparison> compare_runs(const Run& a, const Run& b, const CompareRequest
     if (run != nullptr) FORESHARD_TRY(check_times(*run));
   const Side side_a{a, ended_step(a, request.step_a), memory_step(a, request.step_a)};
   const Side side_b{b, ended_step(b, request.step_b), memory_step(b, request.step_b)};
-  if (request.step_a && side_a.time == nullptr && side_a.memory == nullptr)
-    return no_such_step(a, 'A', *request.step_a);
-  if (request.step_b && side_b.time == nullptr && side_b.memory == nullptr)
-    return no_such_step(b, 'B', *request.step_b);
+  if (request.step_a && side_a.time == nullptr && !side_a.memory) return no_such_step(a, 'A', *request.step_a);
+  if (request.step_b && side_b.time == nullptr && !side_b.memory) return no_such_step(b, 'B', *request.step_b);
   Comparison out;
   if (side_a.time != nullptr) out.a.time = timed(a, *side_a.time, request.reported_a);
   if (side_b.time != nullptr) out.b.time = timed(b, *side_b.time, request.reported_b);

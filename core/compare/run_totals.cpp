@@ -1,21 +1,11 @@
 #include "core/compare/run_totals.hpp"
 
 #include <algorithm>
-#include <charconv>
+
+#include "core/run/plan_results.hpp"
 
 namespace foreshard {
 namespace {
-
-/// An answer of `plan`, where it is a number.
-std::optional<double> result_number(const Run& run, const std::string& key) {
-  const auto found = run.results.find(key);
-  if (found == run.results.end()) return std::nullopt;
-  const std::string& text = found->second;
-  double value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return value;
-}
 
 /// On the GPU, from the end of the step before there, where that is known; else on the host.
 Nanoseconds step_length(const Run& run, const StepRecord& step) {
@@ -35,10 +25,11 @@ std::optional<StepTime> step_time(const Run& run) {
 }
 
 std::vector<std::pair<std::string, double>> phases_ms(const Run& run, const WantedStep& wanted) {
-  const StepRecord* step = timed_step(run, wanted);
-  if (step == nullptr) step = memory_step(run, wanted);
   std::vector<std::pair<std::string, double>> out;
-  if (step == nullptr) return out;
+  if (!plan_failure(run).empty()) return out;
+  const StepRecord* timed = timed_step(run, wanted);
+  const auto step = timed != nullptr ? std::optional(*timed) : memory_step(run, wanted);
+  if (!step) return out;
   for (const PhaseRecord& phase : run.phases) {
     if (phase.recording != step->recording || phase.step != step->index) continue;
     const double ms = (phase.end - phase.start).ms();

@@ -21,10 +21,11 @@ struct StepTime {
 
 /// The step time of a run: predicted, else the median of the unprofiled steps that were measured
 /// (Measured::steady_ms), else the timed step's length on the GPU, or on the host where that is not known; none: no
-/// step was recorded.
+/// step was recorded, or a plan failed (plan_failure()).
 [[nodiscard]] std::optional<StepTime> step_time(const Run& run);
 
-/// Host milliseconds by phase of the wanted step, in the order of the run: of timed_step(), else of memory_step().
+/// Host milliseconds by phase of the wanted step, in the order of the run: of timed_step(), else of memory_step();
+/// nothing of a plan that failed.
 [[nodiscard]] std::vector<std::pair<std::string, double>> phases_ms(const Run& run, const WantedStep& wanted = {});
 
 }  // namespace foreshard

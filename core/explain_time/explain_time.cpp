@@ -1,9 +1,12 @@
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <iterator>
 
 #include "core/explain_time/collective_reasons.hpp"
 #include "core/explain_time/run_facts.hpp"
 #include "core/explain_time/time_explanation.hpp"
+#include "core/run/plan_results.hpp"
 #include "core/run/steady_step.hpp"
 #include "core/timeline/check_times.hpp"
 
@@ -205,6 +208,10 @@ class Explainer {
 
 /// Why there is no time to explain.
 tl::unexpected<Error> no_time(const Run& run, const std::optional<std::int32_t>& wanted) {
+  if (const auto failure = plan_failure(run); !failure.empty())
+    return fail(ErrorKind::input,
+                fmt::format("there is no complete step whose time could be explained, because the plan {}", failure),
+                run.info.name, "explain it without --time");
   std::string list;
   for (const StepRecord& record : run.steps)
     if (record.device_end) list += (list.empty() ? "" : ", ") + std::to_string(record.index);
@@ -224,7 +231,7 @@ tl::unexpected<Error> no_time(const Run& run, const std::optional<std::int32_t>&
 }  // namespace
 
 TimeExplainer::TimeExplainer(const Run& run) : run_(run), times_(check_times(run)) {
-  if (times_ && !run.device_ops.empty()) facts_ = std::make_unique<RunFacts>(run);
+  if (times_ && !run.device_ops.empty() && plan_failure(run).empty()) facts_ = std::make_unique<RunFacts>(run);
 }
 TimeExplainer::TimeExplainer(TimeExplainer&&) noexcept = default;
 TimeExplainer::~TimeExplainer() = default;

@@ -5,6 +5,8 @@
 #include <utility>
 #include <vector>
 
+#include "core/run/plan_results.hpp"
+
 namespace foreshard {
 namespace {
 
@@ -37,6 +39,7 @@ std::size_t steady_step(std::size_t count) {
 }
 
 const StepRecord* timed_step(const Run& run, const WantedStep& wanted) {
+  if (!plan_failure(run).empty()) return nullptr;
   Steps steps = steps_of(run, Recording::trace, wanted);
   Steps ended;
   for (const StepRecord* step : steps)
@@ -46,9 +49,10 @@ const StepRecord* timed_step(const Run& run, const WantedStep& wanted) {
   return steps.back()->recording == Recording::run ? steps[steady_step(steps.size())] : steps.back();
 }
 
-const StepRecord* memory_step(const Run& run, const WantedStep& wanted) {
+std::optional<StepRecord> memory_step(const Run& run, const WantedStep& wanted) {
+  if (auto failed = out_of_memory_step(run); failed && (!wanted || failed->index == *wanted)) return failed;
   const Steps steps = steps_of(run, Recording::snapshot, wanted);
-  return steps.empty() ? nullptr : steps.back();
+  return steps.empty() ? std::nullopt : std::optional(*steps.back());
 }
 
 std::optional<DeviceSpan> device_span(const Run& run, const StepRecord& step) {

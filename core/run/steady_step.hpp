@@ -25,12 +25,13 @@ using WantedStep = std::optional<std::int32_t>;
 
 /// The step whose time a report of `run` is of, among those of the recording that saw the device; of the ones whose end
 /// there is known, if there are any. Of a plan or an executed run the steady one; of an import the last one that the
-/// profiler saw, which others followed unseen. Null where there is none.
+/// profiler saw, which others followed unseen. Null where there is none, and of a plan that failed (plan_failure()).
 [[nodiscard]] const StepRecord* timed_step(const Run& run, const WantedStep& wanted = {});
 
 /// The step whose memory a report of `run` is of: the last one of the recording that saw memory, because reserved
-/// memory grows until then. Null where there is none.
-[[nodiscard]] const StepRecord* memory_step(const Run& run, const WantedStep& wanted = {});
+/// memory grows until then; of a plan that ran out of memory the one in which it did (out_of_memory_step()). None where
+/// there is none.
+[[nodiscard]] std::optional<StepRecord> memory_step(const Run& run, const WantedStep& wanted = {});
 
 /// What a step's time is of, on the compute stream.
 struct DeviceSpan {

@@ -1,6 +1,7 @@
 // Which of a run's numbers stands for its step time, and which step for its phases.
 #include "core/compare/run_totals.hpp"
 
+#include "core/run/plan_results.hpp"
 #include "tests/catch.hpp"
 
 namespace foreshard {
@@ -59,7 +60,46 @@ TEST_CASE("the step of a plan is the last that another follows, of an import the
   CHECK(timed_step(run)->index == 2);
   run.steps.back().device_end = run.steps.back().end;
   CHECK(timed_step(run)->index == 3);
-  CHECK(memory_step(run) == nullptr);
+  CHECK_FALSE(memory_step(run));
+}
+
+TEST_CASE("a plan that ran out of memory has no timed step, and its memory is that until then") {
+  Run run;
+  for (std::int32_t i = 0; i < 3; ++i) {
+    run.steps.push_back(step(Recording::run, i, i * 10, i * 10 + 10));
+    run.steps.back().device_end = run.steps.back().end;
+  }
+  run.phases.push_back({0, Recording::run, "forward", {0}, {5}});
+  run.allocator.push_back({AllocatorAction::oom, 0, 1, kComputeStream, {35'000'000}, {}});
+  run.results = {{"out_of_memory", "true"}, {"step_ms", "null"}, {"peak_reserved_bytes", "4096"}};
+  CHECK(plan_failure(run) == "ran out of memory");
+  CHECK(timed_step(run) == nullptr);
+  CHECK(timed_step(run, 1) == nullptr);
+  CHECK_FALSE(step_time(run));
+  CHECK(phases_ms(run).empty());
+  REQUIRE(memory_step(run));
+  CHECK(memory_step(run)->index == 3);
+  CHECK(memory_step(run)->start == run.steps.back().end);
+  CHECK(memory_step(run)->end == Nanoseconds{35'000'001});
+  CHECK(memory_step(run)->peaks.reserved == 4096);
+  CHECK(memory_step(run, 1)->index == 1);
+  run.steps.clear();
+  CHECK(memory_step(run)->index == 0);
+  run.phases.clear();
+  CHECK(memory_step(run)->index == -1);
+  run.info.kind = RunKind::imported;  // a program that went on
+  CHECK(plan_failure(run).empty());
+  CHECK_FALSE(memory_step(run));
+}
+
+TEST_CASE("a plan that deadlocks has no timed step") {
+  Run run;
+  run.steps = {step(Recording::run, 0, 0, 10)};
+  run.results = {{"out_of_memory", "false"}, {"deadlock", "null"}};
+  CHECK(timed_step(run) != nullptr);
+  run.results["deadlock"] = "\"rank 0 waits\"";
+  CHECK(timed_step(run) == nullptr);
+  CHECK(memory_step(run));
 }
 
 TEST_CASE("phases are summed over the last step of the recording that saw the device") {
@@ -77,9 +117,9 @@ TEST_CASE("phases are summed over the last step of the recording that saw the de
   CHECK(phases_ms(run) == Phases{{"forward", 5}, {"backward", 8}});
   CHECK(phases_ms(run, 3) == Phases{{"forward", 30}});  // the device did not see that step
   CHECK(phases_ms(run, 7).empty());
-  REQUIRE(memory_step(run) != nullptr);
+  REQUIRE(memory_step(run));
   CHECK(memory_step(run)->index == 3);
-  CHECK(memory_step(run, 1) == nullptr);
+  CHECK_FALSE(memory_step(run, 1));
 }
 
 }  // namespace
