@@ -117,12 +117,28 @@ std::string shown_change(const CompareReport& report, const Line& line) {
   return change(*a, *b);
 }
 
+/// Values as JSON's text.
 struct ChangedSetting {
   std::string key, a, b;
 };
 
+constexpr const char* kMemoryLimit = "memory_limit";
+
+/// A value in the table: bytes of a limit as they are said elsewhere.
+std::string shown_setting(const std::string& key, const std::string& value, const std::optional<Bytes>& limit) {
+  if (key != kMemoryLimit) return value;
+  return limit ? format_bytes(*limit) : "the machine's";
+}
+
 std::vector<ChangedSetting> changed_settings(const RunSummary& a, const RunSummary& b) {
-  std::vector<ChangedSetting> changed;  // both lists are in the table's order
+  std::vector<ChangedSetting> changed;
+  const auto limit = [](const RunSummary& run) {
+    return run.memory_limit ? std::to_string(*run.memory_limit) : "null";
+  };
+  if (!a.machine.empty() && !b.machine.empty() && a.machine != b.machine)
+    changed.push_back({"machine", json_quoted(a.machine), json_quoted(b.machine)});
+  if (a.memory_limit != b.memory_limit) changed.push_back({kMemoryLimit, limit(a), limit(b)});
+  // Both lists are in the table's order.
   for (std::size_t i = 0; i < a.setting_options.size() && i < b.setting_options.size(); ++i)
     if (a.setting_options[i].second != b.setting_options[i].second)
       changed.push_back({a.setting_options[i].first, a.setting_options[i].second, b.setting_options[i].second});
@@ -156,7 +172,8 @@ void print_summary(std::ostream& out, const CompareReport& report) {
   const auto changed = changed_settings(report.a, report.b);
   if (!changed.empty()) {
     Table table({{"setting"}, {"A"}, {"B"}});
-    for (const auto& setting : changed) table.row({setting.key, setting.a, setting.b});
+    for (const auto& [key, a, b] : changed)
+      table.row({key, shown_setting(key, a, report.a.memory_limit), shown_setting(key, b, report.b.memory_limit)});
     table.print(out);
     out << '\n';
   }

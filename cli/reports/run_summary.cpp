@@ -7,6 +7,8 @@
 #include "core/run/plan_results.hpp"
 #include "core/run/step_title.hpp"
 #include "core/settings/settings_table.hpp"
+#include "sim/machine/address_space.hpp"
+#include "sim/machine/profile.hpp"
 
 namespace foreshard::cli {
 namespace {
@@ -35,6 +37,20 @@ std::string steps_title(const Run& run, const WantedStep& wanted) {
   return text.empty() ? of_memory : text + ", " + of_memory;
 }
 
+/// Of an import the GPU that it was recorded on: `machine` may be another profile, where that has none.
+std::string machine_of(const Run& run) {
+  if (run.info.kind != RunKind::imported || run.info.gpu.empty()) return run.info.machine;
+  return std::string(sim::builtin_profile_of(run.info.gpu).value_or(run.info.gpu));
+}
+
+std::optional<Bytes> memory_limit_of(const Run& run) {
+  const auto planned = result_number(run, "memory_capacity_bytes");
+  if (run.info.kind != RunKind::planned || !planned) return std::nullopt;
+  const auto capacity = static_cast<Bytes>(*planned);
+  const auto machine = sim::builtin_profile(run.info.machine);
+  return machine && sim::memory_options(*machine).capacity == capacity ? std::nullopt : std::optional(capacity);
+}
+
 }  // namespace
 
 RunSummary summarise(const Run& run, const std::string& path, const WantedStep& wanted) {
@@ -42,6 +58,8 @@ RunSummary summarise(const Run& run, const std::string& path, const WantedStep& 
   summary.path = path;
   summary.info = run.info;
   summary.setting_options = setting_options(run.settings);
+  summary.machine = machine_of(run);
+  summary.memory_limit = memory_limit_of(run);
   summary.failure = plan_failure(run);
   if (out_of_memory_step(run)) summary.failure += " in " + text_of(failed_place(run));
   if (!wanted) {

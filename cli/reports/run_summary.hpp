@@ -33,7 +33,9 @@ struct RunSummary {
   std::int64_t num_alloc_retries = 0;
   std::string fingerprint;                                ///< of the run (fingerprint.hpp); empty: a store without
   std::vector<std::pair<std::string, double>> phases_ms;  ///< host time of that step's phases, in order
-  std::string failure;  ///< of a plan that failed: what it did (plan_failure()), and where
+  std::string machine;                ///< its profile's name, or a recording's GPU; empty: not known
+  std::optional<Bytes> memory_limit;  ///< of a plan, where it is not the machine's memory
+  std::string failure;                ///< of a plan that failed: what it did (plan_failure()), and where
 };
 
 /// Of `run`, which was read from the store at `path`. `wanted`: of that step, and then no step

@@ -79,7 +79,9 @@ void add_model(const RecordedSide& side, const ComparedSteps& steps, std::option
     report.model_unknown = planned.error().what;
     return;
   }
-  if (side.recording.settings == side.plan.settings && planned->run.info.machine == side.plan.info.machine) {
+  const double capacity = result_number(side.plan, "memory_capacity_bytes").value_or(0);
+  if (side.recording.settings == side.plan.settings && planned->run.info.machine == side.plan.info.machine &&
+      static_cast<double>(planned->memory_capacity) == capacity) {
     report.is_own_plan = true;
     return;
   }
