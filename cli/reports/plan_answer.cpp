@@ -43,8 +43,13 @@ std::string memory_line(const sim::Prediction& p) {
       format_bytes(largest_peaks(p).reserved), host_range_words(p), format_bytes(p.memory_capacity), format_bytes(left),
       share_of(static_cast<double>(left), static_cast<double>(p.memory_capacity)));
   if (p.num_alloc_retries > 0)
-    line += fmt::format("; only with {} in which the allocator gave cached segments back and asked again",
-                        p.num_alloc_retries == 1 ? "a retry" : fmt::format("{} retries", p.num_alloc_retries));
+    line += fmt::format(
+        "; only with {} in which the allocator gave cached segments back and asked again{}",
+        p.num_alloc_retries == 1 ? "a retry" : fmt::format("{} retries", p.num_alloc_retries),
+        p.has_time ? fmt::format(", {} of them in the steady {}",
+                                 p.step_num_alloc_retries == 0 ? "none" : std::to_string(p.step_num_alloc_retries),
+                                 p.cycle > 1 ? "cycle" : "step")
+                   : std::string());
   return line;
 }
 

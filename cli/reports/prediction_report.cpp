@@ -127,6 +127,7 @@ void add_memory(const sim::Prediction& p, Json& json) {
   }
   if (p.peaks_depend_on_time) json["peak_reserved_bytes_range"] = {p.least_peaks.reserved, p.most_peaks.reserved};
   json["num_alloc_retries"] = p.num_alloc_retries;
+  json["step_num_alloc_retries"] = p.has_time ? Json(p.step_num_alloc_retries) : Json(nullptr);
   json["memory_capacity_bytes"] = p.memory_capacity;
   json["free_at_peak_bytes"] = free_at_peak(p);
   json["out_of_memory"] = p.out_of_memory.has_value();
@@ -327,7 +328,9 @@ void print_detail(Console& console, const sim::Prediction& p) {
   peak("peak allocated", p.peaks.allocated);
   peak("peak active", p.peaks.active);
   peak("peak reserved", p.peaks.reserved);
-  if (p.num_alloc_retries > 0) table.row({"allocation retries", std::to_string(p.num_alloc_retries)});
+  if (p.num_alloc_retries > 0)
+    table.row({"allocation retries", std::to_string(p.num_alloc_retries),
+               p.has_time ? fmt::format("{} in the steady step", p.step_num_alloc_retries) : ""});
   table.print(console.out);
   if (p.stragglers) print_stragglers(console.out, *p.stragglers);
   print_steps(console, p);

@@ -122,6 +122,9 @@ struct Prediction {
   bool emulated = false;
   std::vector<std::string> warnings;
   Run run;  ///< the whole simulated run
+  /// Of num_alloc_retries those in what step_ms is of; what they take (a synchronisation, cudaFree and cudaMalloc each)
+  /// is not in it.
+  std::int64_t step_num_alloc_retries = 0;
 };
 
 /// Place of the step with the largest peak of reserved memory, then of allocated; the first of equal ones.

@@ -47,7 +47,11 @@ TEST_CASE("what fits says what is left, how fast it is and what the step consist
       "neither");
   sim::Prediction retried = fits();
   retried.num_alloc_retries = 2;
-  CHECK(answer_lines(retried, &retried.run.settings)[0].find("; only with 2 retries") != std::string::npos);
+  CHECK(answer_lines(retried, &retried.run.settings)[0].ends_with(
+      "; only with 2 retries in which the allocator gave cached segments back and asked again, none of them in the "
+      "steady step"));
+  retried.step_num_alloc_retries = 1;
+  CHECK(answer_lines(retried, &retried.run.settings)[0].ends_with("again, 1 of them in the steady step"));
   sim::Prediction untimed = fits();
   untimed.has_time = false;
   CHECK(answer_lines(untimed, &untimed.run.settings).size() == 2);
