@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "cli/reports/plan_tables.hpp"
+#include "cli/terminal/output.hpp"
 #include "core/base/units.hpp"
 #include "core/run/block_names.hpp"
 #include "core/settings/settings_table.hpp"
@@ -148,6 +149,17 @@ std::string ranks_line(const sim::Prediction& p) {
       p.step_alike_ms, waits.ms());
 }
 
+/// The first of what fits, in one line.
+std::string best_that_fits(const sim::Remedies& remedies) {
+  if (remedies.useful.empty())
+    return fmt::format("none of {} changes that were simulated makes it fit", remedies.tried);
+  const sim::Remedy& best = remedies.useful.front();
+  return fmt::format("{} {} fit: {} reserved{}{}", best.setting, best.may_run_out_of_memory ? "may" : "would",
+                     format_bytes(best.peaks.reserved),
+                     best.has_time ? fmt::format(", {} a step", milliseconds(best.step_ms)) : std::string(),
+                     best.valid ? "" : " (not valid)");
+}
+
 }  // namespace
 
 FailedPlace failed_place(const Run& run) {
@@ -181,12 +193,13 @@ Bytes free_at_peak(const sim::Prediction& p) {
   return p.out_of_memory || most > p.memory_capacity ? 0 : p.memory_capacity - most;
 }
 
-std::vector<std::string> answer_lines(const sim::Prediction& p, const Settings* source) {
+std::vector<std::string> answer_lines(const sim::Prediction& p, const Settings* source, const sim::Remedies* fitting) {
   std::vector<std::string> lines;
   if (p.deadlock)
     lines.emplace_back("deadlocks");
   else
     lines.push_back(memory_line(p));
+  if (fitting != nullptr) lines.push_back(best_that_fits(*fitting));
   if (p.has_time) lines.push_back(time_line(p));
   if (p.has_time && !p.ranks.empty()) lines.push_back(ranks_line(p));
   lines.push_back(program_line(p, source));

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "sim/predict/predict.hpp"
+#include "sim/sweep/remedies.hpp"
 
 namespace foreshard::cli {
 
@@ -33,7 +34,8 @@ struct FailedPlace {
 
 /// `source`: a recording's own settings, of which the plan's are said to differ; null: nothing is said. One line each,
 /// without an end of line. The first says whether it fits, the second how fast it is where that is known, then one for
-/// each reason why it is not valid.
-[[nodiscard]] std::vector<std::string> answer_lines(const sim::Prediction& p, const Settings* source);
+/// each reason why it is not valid. `fitting`: what would fit, where it does not: the best of it is the second line.
+[[nodiscard]] std::vector<std::string> answer_lines(const sim::Prediction& p, const Settings* source,
+                                                    const sim::Remedies* fitting = nullptr);
 
 }  // namespace foreshard::cli

@@ -159,12 +159,12 @@ Json recorded_on_json(const sim::Prediction& p) {
 }  // namespace
 
 Json prediction_json(const std::string& source, const Settings* before, const Workload& workload,
-                     const sim::Prediction& p) {
+                     const sim::Prediction& p, const sim::Remedies* fitting) {
   Json json = json_result("plan");
   json["source"] = source;
   json["name"] = workload.name;
   json["machine"] = p.run.info.machine;
-  json["answer"] = answer_lines(p, before);
+  json["answer"] = answer_lines(p, before, fitting);
   json["step_ms"] = time_value(p, p.step_ms);
   json["host_ms"] = time_value(p, p.host_ms);
   json["gpu_step_ms"] = time_value(p, p.gpu_step_ms);
@@ -211,6 +211,9 @@ Json prediction_json(const std::string& source, const Settings* before, const Wo
   for (const auto& [key, value] : setting_options(p.run.settings))
     json["settings"][key] = parse_ordered_json_text(value);
   if (const std::string known = fingerprint_of(p.run); !known.empty()) json["fingerprint"] = known;
+  if (fitting == nullptr) return json;
+  json["what_fits"] = Json::array();
+  for (const sim::Remedy& remedy : fitting->useful) json["what_fits"].push_back(remedy_json(remedy));
   return json;
 }
 
@@ -282,17 +285,6 @@ void print_steps(Console& console, const sim::Prediction& p) {
 
 namespace {
 
-/// The first of what fits, in one line.
-std::string best_that_fits(const sim::Remedies& remedies) {
-  if (remedies.useful.empty())
-    return fmt::format("none of {} changes that were simulated makes it fit", remedies.tried);
-  const sim::Remedy& best = remedies.useful.front();
-  return fmt::format("{} {} fit: {} reserved{}{}", best.setting, best.may_run_out_of_memory ? "may" : "would",
-                     format_bytes(best.peaks.reserved),
-                     best.has_time ? fmt::format(", {} a step", milliseconds(best.step_ms)) : std::string(),
-                     best.valid ? "" : " (not valid)");
-}
-
 void print_detail(Console& console, const sim::Prediction& p) {
   constexpr auto kRight = Table::Align::right;
   console.out << '\n';
@@ -343,12 +335,7 @@ void print_detail(Console& console, const sim::Prediction& p) {
 
 void print_prediction(Console& console, const Settings& before, const sim::Prediction& p, bool detail,
                       const sim::Remedies* fitting) {
-  bool first = true;
-  for (const std::string& line : answer_lines(p, &before)) {
-    console.out << line << '\n';
-    if (first && fitting != nullptr) console.out << best_that_fits(*fitting) << '\n';
-    first = false;
-  }
+  for (const std::string& line : answer_lines(p, &before, fitting)) console.out << line << '\n';
   print_plan_tables(console.out, p);
   if (detail)
     print_detail(console, p);
@@ -371,11 +358,6 @@ void print_what_fits(Console& console, const sim::Remedies& remedies) {
   table.print(console.out);
   console.out << fmt::format("{} changes were simulated; those that change more than these are left out\n",
                              remedies.tried);
-}
-
-void add_what_fits(const sim::Remedies& remedies, Json& json) {
-  json["what_fits"] = Json::array();
-  for (const sim::Remedy& remedy : remedies.useful) json["what_fits"].push_back(remedy_json(remedy));
 }
 
 void report_failure(Console& console, const sim::Prediction& p) {

@@ -12,18 +12,17 @@
 namespace foreshard::cli {
 
 /// plan's --json: the keys of docs/plan.md. `source` as the user gave it; `before`: its own settings, null: not at
-/// hand.
+/// hand; `fitting`: changes that would fit, of a prediction that ran out of memory.
 [[nodiscard]] Json prediction_json(const std::string& source, const Settings* before, const Workload& workload,
-                                   const sim::Prediction& p);
+                                   const sim::Prediction& p, const sim::Remedies* fitting = nullptr);
 
 /// The answer and its two tables, in at most 25 lines where the recorded steps are equal; `detail`: all numbers.
 /// `before`: the source's own settings; `fitting`: changes that would fit, of a prediction that ran out of memory.
 void print_prediction(Console& console, const Settings& before, const sim::Prediction& p, bool detail,
                       const sim::Remedies* fitting = nullptr);
 
-/// Of a prediction that ran out of memory: the simulated changes that fit, as text and as JSON ("what_fits").
+/// Of a prediction that ran out of memory: the simulated changes that fit.
 void print_what_fits(Console& console, const sim::Remedies& remedies);
-void add_what_fits(const sim::Remedies& remedies, Json& json);
 
 /// Out of memory and deadlock, as errors on stderr.
 void report_failure(Console& console, const sim::Prediction& p);

@@ -51,23 +51,23 @@ Result<int> plan(PlanOptions& options, Console& console) {
   const auto known = plan_fingerprint(*planned, options.memory_limit, *ranks);
   FORESHARD_TRY(known);
   keep_fingerprint(p->run, *known);
-  Json json = prediction_json(options.source.source.text, &planned->source.settings, *planned->workload, *p);
   std::optional<sim::Remedies> remedies;
   if (p->out_of_memory) {
     auto found = what_fits(*planned, options.memory_limit, console);
-    if (found) {
+    if (found)
       remedies = std::move(*found);
-      add_what_fits(*remedies, json);
-    } else {
+    else
       console.warn("what would fit was not found out: " + found.error().text());
-    }
   }
+  const sim::Remedies* fitting = remedies ? &*remedies : nullptr;
+  const Json json =
+      prediction_json(options.source.source.text, &planned->source.settings, *planned->workload, *p, fitting);
   if (!options.output.empty())
     FORESHARD_TRY(store_run(json, *planned->workload, options.output, options.force, p->run));
   if (options.json)
     print_json(console.out, json);
   else
-    print_prediction(console, planned->source.settings, *p, options.detail, remedies ? &*remedies : nullptr);
+    print_prediction(console, planned->source.settings, *p, options.detail, fitting);
   if (!options.json && remedies) print_what_fits(console, *remedies);
   console.out.flush();
   // The answer has said why it is not valid.

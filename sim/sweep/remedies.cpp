@@ -11,7 +11,17 @@
 namespace foreshard::sim {
 namespace {
 
-/// `own`: of the run's own settings.
+/// Half of the addresses that a kind of segments has (sim/machine/address_space.cpp): no run asks for as much.
+constexpr Bytes kEnough = Bytes{8} << 40;
+
+/// The run's own settings where memory never ran out: what a step that fits is longer than.
+Result<Outcome> with_enough_memory(const Simulated& how, const Settings& settings) {
+  MachineProfile machine = how.machine;
+  machine.memory_total = kEnough;
+  return simulate_settings({how.source, machine, {}, how.host_scale}, settings);
+}
+
+/// `own`: of the run's own settings, with enough memory.
 Remedy as_remedy(const Settings& base, const Candidate& candidate, const Outcome& outcome, const Outcome& own,
                  const Remedies& all) {
   Remedy remedy;
@@ -127,7 +137,9 @@ Result<Remedies> find_remedies(WorkloadSource& source, const MachineProfile& mac
   const std::vector<Candidate> list = candidates(request.settings, base->out_of_memory);
   out.tried = list.size();
   const std::vector<Outcome> outcomes = simulate_all(how, list, request.threads, request.on_progress);
-  sort_out(request, list, outcomes, *base, out);
+  const auto own = base->out_of_memory ? with_enough_memory(how, request.settings) : base;
+  FORESHARD_TRY(own);
+  sort_out(request, list, outcomes, *own, out);
   return out;
 }
 

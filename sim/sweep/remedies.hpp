@@ -41,7 +41,9 @@ struct Remedy {
   std::vector<std::string> not_valid;  ///< why not
   std::vector<std::string> warnings;
   std::vector<CauseKind> cures;  ///< the causes that it is meant against; empty: it helps in another way
-  bool costs = false;  ///< its step is longer by more than is told apart (Prediction::difference), or not known
+  /// Its step is longer by more than is told apart (Prediction::difference), or not known; where the run's own settings
+  /// run out of memory, than theirs with enough of it.
+  bool costs = false;
   /// What a list of remedies is sorted by: `saving`, of which one that costs time counts half.
   [[nodiscard]] std::int64_t worth() const { return costs ? saving / 2 : saving; }
 };
