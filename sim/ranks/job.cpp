@@ -61,9 +61,7 @@ class JobSimulation {
         take_meetings(rank);
       }
     } while (force_first());
-    for (std::size_t i = 0; i < ranks_.size(); ++i) {
-      job_.ranks[i].step_ends = ranks_[i].step_ends();
-    }
+    for (std::size_t i = 0; i < ranks_.size(); ++i) job_.ranks[i].step_ends = ranks_[i].step_ends();
     if (!std::all_of(ranks_.begin(), ranks_.end(), [](const Rank& rank) { return rank.finished(); })) tell_deadlock();
     return std::move(job_);
   }
@@ -165,8 +163,8 @@ class JobSimulation {
         std::uint32_t all = 0;
         for (const std::uint32_t one : job_.classes.groups[index].classes) all += job_.classes.classes[one].count;
         why += fmt::format("{}a collective of communicator {} waits for {} of {} ranks", why.empty() ? "" : "; ",
-                           request_.programs[0]->communicators[communicator.value].name, all - rounds_[index].arrived,
-                           all);
+                           request_.programs[0]->communicators[communicator.value].name,
+                           all - rounds_[index].arrived_ranks, all);
       }
       job_.deadlock += (why.empty() ? "never goes on" : why) + "\n";
     }

@@ -4,8 +4,8 @@
 Measured 2026-11-23 on one H200 (PyTorch 2.11.0+cu130, transformers 5.17.0) by the reference runs' truth.py with
 torch.distributed's back end `fake` in place of NCCL: FSDP2, autograd, the optimizer, the CUDA kernels and the caching
 allocator are real, a group has any size, and collectives move nothing. The largest of the first four steps' peaks.
-Allocated bytes must be equal; reserved ones may differ where an address of the driver decides between two equal blocks
-(docs/accuracy.md), by no more than REACH. Prints a table; exit 1 where a row does not hold.
+Allocated and reserved bytes must be equal; a row that says why_not_exact may miss reserved memory by REACH. Prints a
+table; exit 1 where a row does not hold.
 """
 import csv
 import json
@@ -14,7 +14,7 @@ import shlex
 import subprocess
 import sys
 
-REACH = 0.005  # of reserved memory
+REACH = 0.005  # of reserved memory; the three rows miss 0.0001, 0.0001 and 0.004
 FOLDER = pathlib.Path(__file__).parent
 
 
@@ -37,7 +37,7 @@ def main(foreshard):
         measured = int(row["peak_reserved_bytes"])
         reserved = plan["peak_reserved_bytes"] - measured
         exact += allocated == 0 and reserved == 0
-        if allocated != 0 or abs(reserved) > REACH * measured:
+        if allocated != 0 or abs(reserved) > (REACH * measured if row["why_not_exact"] else 0):
             failed.append(row)
         ranks = int(row["gpus"]) * int(row["nodes"])
         print(f"| {row['source']} | {ranks} | `{row['options']}` | {measured / 2**20:,.0f} MiB | "

@@ -126,7 +126,7 @@ TEST_CASE("a slow rank of one replica makes the other replicas wait only where t
 HostProgram two_collectives(std::uint32_t first) {
   DeviceLog log;
   log.call(DeviceLog::Kind::add_stream);
-  for (const char* name : {"a", "b"}) log.add_communicator({name, 2, 2, {0, 1}});
+  for (const char* name : {"a", "b"}) log.add_communicator({name, 4, 4, {0, 1, 2, 3}});
   for (const std::uint32_t communicator : {first, 1 - first})
     log.submit({.stream = StreamId{1},
                 .communicator = CommunicatorId{communicator},
@@ -140,12 +140,12 @@ TEST_CASE("ranks that issue collectives in another order wait for one another fo
   const HostProgram a = two_collectives(0), b = two_collectives(1);
   JobRequest request;
   request.programs = {&a, &b};
-  request.ranks.resize(2);
+  request.ranks.resize(4);
   CHECK(simulate_job(*builtin_profile("h200"), request).deadlock.empty());
-  request.ranks[1].program = 1;
+  request.ranks[3].program = 1;  // ranks 0 to 2 are simulated as one
   CHECK(simulate_job(*builtin_profile("h200"), request).deadlock ==
-        "rank 0: a collective of communicator a waits for 1 of 2 ranks\n"
-        "rank 1: a collective of communicator b waits for 1 of 2 ranks\n");
+        "rank 0: a collective of communicator a waits for 1 of 4 ranks\n"
+        "rank 3: a collective of communicator b waits for 3 of 4 ranks\n");
 }
 
 }  // namespace
