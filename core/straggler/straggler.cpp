@@ -5,6 +5,7 @@
 #include <set>
 #include <span>
 
+#include "core/run/steady_step.hpp"
 #include "core/straggler/first_cause.hpp"
 #include "core/straggler/rank_timeline.hpp"
 
@@ -30,13 +31,13 @@ Nanoseconds median(std::vector<Nanoseconds> values) {
   return *middle;
 }
 
-/// The trace's complete steps, or those that a plan shows of its ranks, without the first of several.
+/// The trace's complete steps, without the first of several; of a plan the one that its times are of.
 std::set<std::int32_t> steps_of(const Run& run) {
   std::set<std::int32_t> steps;
   for (const StepRecord& step : run.steps)
     if (step.recording == Recording::trace) steps.insert(step.index);
-  if (steps.empty())  // a plan
-    for (const RankOpRecord& row : run.rank_ops) steps.insert(row.step);
+  if (steps.empty() && run.info.kind == RunKind::planned)
+    if (const StepRecord* step = timed_step(run); step != nullptr) return {step->index};
   if (steps.size() > 1) steps.erase(steps.begin());
   return steps;
 }

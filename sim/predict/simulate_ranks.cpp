@@ -178,7 +178,9 @@ class RanksSimulation {
   }
 
   Result<void> add_rank_ops(const Job& job, const Simulation& of_rank_0, Run& run) const {
-    const StepRange steps{static_cast<std::int32_t>(of_rank_0.steady) - 1, static_cast<std::int32_t>(of_rank_0.steady)};
+    // From the one before the steady step, at whose end that begins, to the last, whose memory is shown.
+    const StepRange steps{static_cast<std::int32_t>(of_rank_0.steady) - 1,
+                          static_cast<std::int32_t>(of_rank_0.step_end.size()) - 1};
     std::map<std::uint32_t, Run> runs;                                         // by class
     std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> numbers;  // by communicator and lowest rank
     for (const std::uint32_t rank : shown_ranks(job)) {

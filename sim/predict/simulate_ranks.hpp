@@ -28,7 +28,7 @@ struct RankSimulation {
 };
 
 /// As simulate(), with the ranks of `differences` unlike the others. Where `request.steps.record` is set, `run` gets
-/// the ops of one rank of each group as well (Run::rank_ops), of the steady step and the one before.
+/// the ops of one rank of each group as well (Run::rank_ops), from the step before the steady one on.
 /// Fails (usage) where a rank is not in the job, or where memory depends on time (record_stream).
 [[nodiscard]] Result<RankSimulation> simulate_ranks(const Workload& workload, const Settings& settings,
                                                     const MachineProfile& machine, const SimulationRequest& request,
