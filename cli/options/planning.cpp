@@ -19,13 +19,13 @@ Result<Planned> read_planned(const SourceOptions& from, const SettingOptions& se
   if (setting_options.given("seq") && source->model && source->model->family == ModelFamily::mlp)
     console.warn("seq changes nothing: the inputs of an mlp have no sequence");
   std::string machine_name = machine_named(from.machine, source->machine);
-  return Planned{std::move(*source), *settings, *machine, std::move(machine_name), *workload};
+  return Planned{std::move(*source), *settings, *machine, std::move(machine_name), from.fabric, *workload};
 }
 
 Result<sim::Prediction> predict_planned(const Planned& planned, std::optional<Bytes> memory_limit,
-                                        const std::string& name, std::vector<sim::RankDifference> ranks) {
+                                        const std::string& name, sim::Differences differences) {
   sim::PredictRequest request{planned.settings, memory_limit};
-  request.ranks = std::move(ranks);
+  request.differences = std::move(differences);
   request.cuda_graph = true;
   auto p = sim::predict(*planned.workload, planned.machine, request);
   if (!p) return p;

@@ -20,6 +20,7 @@ struct Planned {
   Settings settings;
   sim::MachineProfile machine;
   std::string machine_name;                  ///< a built-in profile's, or its file's
+  std::string fabric;                        ///< --fabric; empty: the machine's
   std::shared_ptr<const Workload> workload;  ///< as the source has it; predict() and adapt() fit it to `settings`
 };
 
@@ -28,9 +29,8 @@ struct Planned {
                                            Console& console);
 
 /// The prediction with every warning that source, settings and machine give. `name`: of its run; empty: the workload's.
-/// `ranks`: those that are unlike the others.
+/// `differences`: what is unlike the rest of the job.
 [[nodiscard]] Result<sim::Prediction> predict_planned(const Planned& planned, std::optional<Bytes> memory_limit,
-                                                      const std::string& name,
-                                                      std::vector<sim::RankDifference> ranks = {});
+                                                      const std::string& name, sim::Differences differences = {});
 
 }  // namespace foreshard::cli

@@ -42,6 +42,31 @@ Result<void> once(std::string_view option, const OfRank& given, bool is_there) {
   return fail(ErrorKind::usage, fmt::format("{} says two things of rank {}", option, given.rank));
 }
 
+/// A factor that makes it slower: what a healthy link carries is the machine's.
+Result<double> parse_slowdown(std::string_view option, const std::string& text) {
+  const auto factor = parse_factor(option, text);
+  if (factor && *factor >= 1) return factor;
+  return fail(ErrorKind::usage, fmt::format("{}: '{}' is no factor from 1 to 100", option, text), {},
+              "2: it moves bytes half as fast; faster links are another machine (--machine)");
+}
+
+/// "NODE.ADAPTER=FACTOR".
+Result<sim::SlowAdapter> parse_adapter(const std::string& text) {
+  constexpr std::string_view option = "--slow-adapter";
+  sim::SlowAdapter out;
+  const char* const end = text.data() + text.size();
+  const auto node = std::from_chars(text.data(), end, out.node);
+  const bool dot = node.ec == std::errc() && node.ptr != end && *node.ptr == '.';
+  const auto adapter = dot ? std::from_chars(node.ptr + 1, end, out.adapter) : node;
+  if (!dot || adapter.ec != std::errc() || adapter.ptr == end || *adapter.ptr != '=')
+    return fail(ErrorKind::usage, fmt::format("{} '{}' is not NODE.ADAPTER=FACTOR", option, text), {},
+                "as in --slow-adapter 1.3=5.8: adapter 3 of node 1, both from 0");
+  const auto slowdown = parse_slowdown(option, std::string(adapter.ptr + 1, end));
+  FORESHARD_TRY(slowdown);
+  out.slowdown = *slowdown;
+  return out;
+}
+
 }  // namespace
 
 void RankOptions::add_to(OptionSet& set) {
@@ -50,13 +75,17 @@ void RankOptions::add_to(OptionSet& set) {
       .type_name("RANK=FACTOR");
   set.add_option("--slow-host", slow_host_, "a rank whose host takes FACTOR times as long; may be repeated")
       .type_name("RANK=FACTOR");
+  set.add_option("--slow-adapter", slow_adapter_,
+                 "an adapter, of a node, both from 0, that moves bytes FACTOR times as slowly; may be repeated")
+      .type_name("NODE.ADAPTER=FACTOR");
+  set.add_option("--slow-link", slow_link_, "a rank whose NVLink moves bytes FACTOR times as slowly; may be repeated")
+      .type_name("RANK=FACTOR");
   set.add_option("--rank-source", source_,
                  "a rank that runs another recording of the same training (its own trace); may be repeated")
       .type_name("RANK=RUN");
 }
 
-Result<std::vector<sim::RankDifference>> RankOptions::read(const SourceOptions& from, const Planned& planned,
-                                                           Console& console) {
+Result<sim::Differences> RankOptions::read(const SourceOptions& from, const Planned& planned, Console& console) {
   std::map<std::uint32_t, sim::RankDifference> by_rank;
   const auto of = [&](const OfRank& given) -> sim::RankDifference& {
     sim::RankDifference& difference = by_rank[given.rank];
@@ -91,8 +120,26 @@ Result<std::vector<sim::RankDifference>> RankOptions::read(const SourceOptions& 
     FORESHARD_TRY(once(option, *given, of(*given).workload != nullptr));
     of(*given).workload = workloads_.back().get();
   }
-  std::vector<sim::RankDifference> out;
-  for (const auto& [rank, difference] : by_rank) out.push_back(difference);
+  sim::Differences out;
+  for (const auto& [rank, difference] : by_rank) out.ranks.push_back(difference);
+  for (const std::string& text : slow_adapter_) {
+    auto slow = parse_adapter(text);
+    FORESHARD_TRY(slow);
+    for (const sim::SlowAdapter& other : out.slow_adapters)
+      if (other.node == slow->node && other.adapter == slow->adapter)
+        return fail(ErrorKind::usage,
+                    fmt::format("--slow-adapter says two things of adapter {}.{}", slow->node, slow->adapter));
+    out.slow_adapters.push_back(*slow);
+  }
+  for (const std::string& text : slow_link_) {
+    const auto given = parse("--slow-link", text);
+    FORESHARD_TRY(given);
+    const auto value = parse_slowdown("--slow-link", given->value);
+    FORESHARD_TRY(value);
+    for (const sim::SlowLink& other : out.slow_links)
+      FORESHARD_TRY(once("--slow-link", *given, other.rank == given->rank));
+    out.slow_links.push_back({given->rank, *value});
+  }
   return out;
 }
 

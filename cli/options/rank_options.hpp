@@ -1,4 +1,4 @@
-// Ranks that are unlike the others, as options of `plan`.
+// Ranks, adapters and links that are unlike the others, as options of `plan`.
 #pragma once
 
 #include <memory>
@@ -17,14 +17,15 @@ class RankOptions {
   /// `this` must outlive the parsing.
   void add_to(OptionSet& set);
 
-  /// In rank order, one a rank. Ranks' own sources are read as `from` says of the plan's, at the settings of `planned`;
-  /// their workloads live as long as this.
-  [[nodiscard]] Result<std::vector<sim::RankDifference>> read(const SourceOptions& from, const Planned& planned,
-                                                              Console& console);
+  /// Ranks in order, each once; adapters and links as they were given. Ranks' own sources are read as `from` says of
+  /// the plan's, at the settings of `planned`; their workloads live as long as this.
+  [[nodiscard]] Result<sim::Differences> read(const SourceOptions& from, const Planned& planned, Console& console);
 
  private:
   std::vector<std::string> slow_gpu_;
   std::vector<std::string> slow_host_;
+  std::vector<std::string> slow_adapter_;
+  std::vector<std::string> slow_link_;
   std::vector<std::string> source_;
   std::vector<std::shared_ptr<const Workload>> workloads_;
 };

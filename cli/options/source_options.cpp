@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "cli/options/fabric_option.hpp"
 #include "cli/options/option_set.hpp"
 #include "cli/options/options.hpp"
 #include "core/models/presets.hpp"
@@ -67,6 +68,7 @@ void SourceOptions::add_to(OptionSet& set) {
                              fmt::join(sim::builtin_profile_names(), ", ")))
       .type_name("NAME|FILE")
       .suggest(sim::builtin_profile_names());
+  set.add_option("--fabric", fabric, kFabricHelp).type_name("FABRIC");
 }
 
 Result<traces::Source> read_source(const SourceOptions& options, const Console& console) {
@@ -130,6 +132,7 @@ Result<sim::MachineProfile> machine_for(const SourceOptions& options, const trac
   const std::string note = machine_note(source.machine);
   if (options.machine.empty() && !note.empty()) console.note("note: " + note);
   auto machine = machine_of(options.machine, source.machine);
+  if (machine && !options.fabric.empty()) FORESHARD_TRY(set_fabric(options.fabric, machine->network));
   if (machine)
     if (const std::string other = host_note(source.machine, source.lowering, *machine); !other.empty())
       console.warn(other);

@@ -14,6 +14,7 @@ namespace foreshard::cli {
 struct SourceOptions {
   traces::SourceRequest source;
   std::string machine;  ///< empty: that of a run store, else h200
+  std::string fabric;   ///< empty: the machine's (fabric_option.hpp)
 
   /// `this` must outlive the parsing.
   void add_to(OptionSet& set);

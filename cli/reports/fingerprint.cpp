@@ -29,11 +29,16 @@ std::string fingerprint(const FingerprintParts& parts) {
 }
 
 Result<std::string> plan_fingerprint(const Planned& planned, std::optional<Bytes> memory_limit,
-                                     const std::vector<sim::RankDifference>& ranks) {
+                                     const sim::Differences& differences) {
   std::string question = memory_limit ? "memory limit " + std::to_string(*memory_limit) : "";
-  for (const sim::RankDifference& rank : ranks)
+  for (const sim::RankDifference& rank : differences.ranks)
     question += fmt::format(" rank {} kernels {} host {} program {}", rank.rank, rank.kernels, rank.host,
                             rank.workload != nullptr ? digest_of(traces::to_json(*rank.workload)) : "");
+  for (const sim::SlowAdapter& slow : differences.slow_adapters)
+    question += fmt::format(" adapter {}.{} {}", slow.node, slow.adapter, slow.slowdown);
+  for (const sim::SlowLink& slow : differences.slow_links)
+    question += fmt::format(" link {} {}", slow.rank, slow.slowdown);
+  if (!planned.fabric.empty()) question += " fabric " + planned.fabric;
   return machine_digest(planned.machine_name).map([&](const std::string& machine) {
     return fingerprint({digest_of(traces::to_json(*planned.workload)), planned.settings, machine, question});
   });

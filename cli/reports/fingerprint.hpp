@@ -30,7 +30,7 @@ struct FingerprintParts {
 /// Of a prediction, or of a run, of what was planned. `ranks`: those that are unlike the others. Errors: the profile
 /// cannot be read again.
 [[nodiscard]] Result<std::string> plan_fingerprint(const Planned& planned, std::optional<Bytes> memory_limit,
-                                                   const std::vector<sim::RankDifference>& ranks = {});
+                                                   const sim::Differences& differences = {});
 /// Of a recording that was read: its files and settings.
 [[nodiscard]] std::string import_fingerprint(const Run& run);
 

@@ -115,13 +115,18 @@ std::string time_line(const sim::Prediction& p) {
   return line;
 }
 
+bool alike(const sim::RankGroup& group) {
+  return group.traits.kernels == 1 && group.traits.host == 1 && !group.own_workload && group.link_slowdown == 1 &&
+         group.network_slowdown == 1;
+}
+
 /// "rank 5: kernels × 1.2", of as many groups as a line has room for.
 std::string differences(const sim::Prediction& p) {
   constexpr std::size_t kNamed = 3;
   std::vector<std::string> parts;
   std::size_t more = 0;
   for (const sim::RankGroup& group : p.ranks) {
-    if (group.traits == sim::RankTraits{}) continue;
+    if (alike(group)) continue;
     if (parts.size() == kNamed) {
       ++more;
       continue;
@@ -129,7 +134,10 @@ std::string differences(const sim::Prediction& p) {
     std::vector<std::string> how;
     if (group.traits.kernels != 1) how.push_back(fmt::format("kernels × {}", group.traits.kernels));
     if (group.traits.host != 1) how.push_back(fmt::format("host × {}", group.traits.host));
-    if (group.traits.program != 0) how.emplace_back("its own recording");
+    if (group.own_workload) how.emplace_back("its own recording");
+    if (group.link_slowdown > 1) how.push_back(fmt::format("in groups with an NVLink × {:.3g}", group.link_slowdown));
+    if (group.network_slowdown > 1)
+      how.push_back(fmt::format("in groups with adapters × {:.3g}", group.network_slowdown));
     parts.push_back(fmt::format("{} {}: {}", group.count == 1 ? "rank" : fmt::format("{} ranks from", group.count),
                                 group.first, fmt::join(how, ", ")));
   }

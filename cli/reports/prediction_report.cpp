@@ -94,6 +94,8 @@ Json ranks_json(const sim::Prediction& p) {
                       {"ranks", group.count},
                       {"kernels_factor", group.traits.kernels},
                       {"host_factor", group.traits.host},
+                      {"link_slowdown", group.link_slowdown},
+                      {"network_slowdown", group.network_slowdown},
                       {"program", group.traits.program}});
   json["groups"] = std::move(groups);
   json["step_alike_ms"] = p.has_time ? Json(p.step_alike_ms) : Json(nullptr);

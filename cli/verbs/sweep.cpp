@@ -197,6 +197,7 @@ Result<void> set_fingerprint(const SweepOptions& options, const traces::Source& 
   // A model that has no program at its own settings (no batch is given) is its name and what shapes it.
   const std::string inputs = workload ? traces::to_json(**workload) : options.source.source.text;
   std::string question = result.memory_limit ? fmt::format("memory limit {}\n", *result.memory_limit) : "";
+  if (!options.source.fabric.empty()) question += fmt::format("fabric {}\n", options.source.fabric);
   for (const Range& range : result.ranges) question += fmt::format("{} {}\n", range.key, fmt::join(range.values, " "));
   result.fingerprint = fingerprint({digest_of(inputs), source.settings, *machine, question});
   return {};

@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "sim/collectives/leaf_switches.hpp"
+#include "sim/collectives/network_rate.hpp"
 #include "sim/collectives/ring.hpp"
 
 namespace foreshard::sim {
@@ -17,7 +17,7 @@ double tree_steps(const Group& group) {
 
 /// Microseconds that leaving leaf switches adds, up and down.
 double tree_levels(const MachineProfile& machine, const Group& group) {
-  return 2 * leaf_traffic(machine.network, group, NodePattern::tree).hops * machine.network.level_latency;
+  return 2 * network_rate(machine, group, NodePattern::tree).levels * machine.network.level_latency;
 }
 
 /// Bytes that one GPU's adapters send: up and down, except at the root and the leaves.
@@ -45,6 +45,7 @@ Estimate tree_with(const MachineProfile& machine, const Group& group, Protocol p
   out.sms = ring_channels(channels, group.bytes, group.ranks, protocol);
   out.hbm = 3.5 * group.wire();
   out.network = tree_network(group);
+  out.pattern = NodePattern::tree;
   out.link = group.per_node > 1 ? 2 * group.bytes : 0;
   out.path = fmt::format("NCCL tree, {}, {} channels",
                          protocol == Protocol::ll      ? "LL"
@@ -71,6 +72,7 @@ Estimate nvls(const MachineProfile& machine, const Group& group) {
   // Every GPU sends its whole buffer to be added and its share of the sum to be multicast.
   out.link = group.bytes * (1 + 1 / group.per_node);
   out.network = tree_network(group);
+  out.pattern = NodePattern::tree;
   const double inside = transfer_us(out.link, links.nvls_bandwidth);
   const double outside =
       group.one_node() ? 0 : transfer_us(out.network, network_per_gpu(machine, group, NodePattern::tree));

@@ -5,11 +5,14 @@
 // threads.
 #pragma once
 
+#include <compare>
+#include <optional>
 #include <string>
 
 #include "core/device/device.hpp"
 #include "core/device/lowering.hpp"
 #include "sim/machine/profile.hpp"
+#include "sim/network/node_pattern.hpp"
 
 namespace foreshard::sim {
 
@@ -26,18 +29,24 @@ struct CollectiveRequest {
   Lowering lowering = Lowering::pytorch;  ///< whose program calls (TransportFacts)
   std::uint32_t node_stride = 1;          ///< as CommunicatorOptions, and …
   std::uint32_t all_nodes = 0;            ///< … the same
+  /// The group's lowest rank in the run, whose links and place on the fabric are meant; none: any of the groups that
+  /// lie side by side, the slowest.
+  std::optional<std::uint32_t> first_rank = {};
+  std::uint32_t rank_stride = 1;  ///< from one member to the next
+  auto operator<=>(const CollectiveRequest&) const = default;
 };
 
 struct CollectivePrice {
   Nanoseconds time;  ///< alone, from the kernel's start to its end, every rank being there
   CollectiveResource uses = CollectiveResource::ring;
-  double sms = 0;             ///< SMs held while it runs (on average over `time`)
-  Bytes hbm_bytes = 0;        ///< read and written in this GPU's memory
-  Bytes link_bytes = 0;       ///< sent over NVLink by this GPU
-  Bytes network_bytes = 0;    ///< sent to other nodes on behalf of this GPU
-  Bytes copied_bytes = 0;     ///< moved by this GPU's copy engines
-  Bytes temporary_bytes = 0;  ///< device memory beyond the caller's buffers while it runs
-  Nanoseconds host;           ///< host time of the call beyond that of a plain NCCL call
+  double sms = 0;                           ///< SMs held while it runs (on average over `time`)
+  Bytes hbm_bytes = 0;                      ///< read and written in this GPU's memory
+  Bytes link_bytes = 0;                     ///< sent over NVLink by this GPU
+  Bytes network_bytes = 0;                  ///< sent to other nodes on behalf of this GPU
+  NodePattern pattern = NodePattern::ring;  ///< of what is sent to other nodes
+  Bytes copied_bytes = 0;                   ///< moved by this GPU's copy engines
+  Bytes temporary_bytes = 0;                ///< device memory beyond the caller's buffers while it runs
+  Nanoseconds host;                         ///< host time of the call beyond that of a plain NCCL call
   /// Time a call of calls issued back to back, as benchmarks measure it: small ones wait for the host.
   Nanoseconds period;
   /// What ran, and why it is not what was asked for, where it is not: "NCCL ring, Simple, 24 channels"; "NCCL ring,

@@ -1,21 +1,18 @@
 // What every mechanism is given and what it answers: the group's shape, and time with resources.
 //
-// Used inside sim/collectives, and by sim/engine/demand.cpp for the adapters that a group shares. Times are
-// microseconds and bandwidths GB/s here, as in NCCL's own formulas; modelled_collectives.cpp turns them into
-// nanoseconds.
+// Used inside sim/collectives. Times are microseconds and bandwidths GB/s here, as in NCCL's own formulas;
+// modelled_collectives.cpp turns them into nanoseconds.
 #pragma once
 
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "sim/collectives/collective_cost.hpp"
 
 namespace foreshard::sim {
-
-/// Which node sends to which.
-enum class NodePattern : std::uint8_t { ring, tree, all_to_all };
 
 struct Group {
   CollectiveKind kind = CollectiveKind::all_gather;
@@ -26,6 +23,9 @@ struct Group {
   bool upcasts = false;
   double node_stride = 1;  ///< nodes from one member's to the next one's
   double all_nodes = 0;    ///< of the run: those of the groups beside this one too
+  /// Its lowest rank, of this machine's; none: whichever of the groups side by side is the slowest.
+  std::optional<std::uint32_t> first_rank = {};
+  std::uint32_t rank_stride = 1;  ///< from one member to the next
 
   [[nodiscard]] bool one_node() const { return nodes <= 1; }
   [[nodiscard]] bool gathers() const { return kind == CollectiveKind::all_gather; }
@@ -46,7 +46,9 @@ struct Group {
           std::ceil(ranks / per_node),
           request.upcasts,
           std::max<double>(request.node_stride, 1),
-          static_cast<double>(request.all_nodes)};
+          static_cast<double>(request.all_nodes),
+          request.first_rank,
+          std::max(request.rank_stride, 1U)};
 }
 
 struct Estimate {
@@ -60,6 +62,7 @@ struct Estimate {
   double temporary = 0;
   double host_us = 0;
   std::string path;
+  NodePattern pattern = NodePattern::ring;  ///< of `network`
 };
 
 /// Microseconds of `bytes` at `gb_s`.
@@ -76,11 +79,5 @@ struct Estimate {
 [[nodiscard]] inline double stall_us(double coefficient, double wire) {
   return coefficient * std::sqrt(wire / 1e6);
 }
-
-/// GB/s that a group's members reach together into another node, for each GPU that takes part: every GPU of a node
-/// has its share of the adapters, since its neighbours' groups run at the same time; and of its leaf's uplinks
-/// (leaf_switches.hpp).
-[[nodiscard]] double network_per_gpu(const MachineProfile& machine, const Group& group,
-                                     NodePattern pattern = NodePattern::ring);
 
 }  // namespace foreshard::sim

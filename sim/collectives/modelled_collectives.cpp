@@ -10,6 +10,7 @@
 #include "core/device/transport_choice.hpp"
 #include "sim/collectives/all_reduce.hpp"
 #include "sim/collectives/copy_engines.hpp"
+#include "sim/collectives/network_rate.hpp"
 #include "sim/collectives/point_to_point.hpp"
 #include "sim/collectives/pull_reduce.hpp"
 #include "sim/collectives/ring.hpp"
@@ -84,6 +85,15 @@ std::string caveat(const MachineProfile& machine, const CollectiveRequest& reque
   return text + fmt::format(" and scaled by what {} ranks took on {}", measured_ranks, machine.name);
 }
 
+/// As if all links were as slow as the slowest member's: a ring, a tree and the pushes of a gather wait for it.
+MachineProfile with_slow_links(MachineProfile machine, double slowdown) {
+  Links& links = machine.links;
+  for (double* bandwidth : {&links.ring, &links.nvls_bandwidth, &links.symmetric_store, &links.symmetric_load,
+                            &links.symmetric_switch, &links.push, &links.pull})
+    *bandwidth /= slowdown;
+  return machine;
+}
+
 Bytes whole(double bytes) {
   constexpr double kMax = 9e18;  // inside 63 bits
   return static_cast<Bytes>(std::llround(std::clamp(bytes, 0.0, kMax)));
@@ -110,9 +120,14 @@ ModelledCollectives::ModelledCollectives(const MachineProfile& profile)
 
 CollectivePrice ModelledCollectives::price(const CollectiveRequest& request) const {
   if (request.ranks <= 1) return {};  // nothing to move
+  const double slowdown = link_slowdown(profile_, request);
+  return slowdown > 1 ? price_on(with_slow_links(profile_, slowdown), request) : price_on(profile_, request);
+}
+
+CollectivePrice ModelledCollectives::price_on(const MachineProfile& machine, const CollectiveRequest& request) const {
   const Group group = group_of(request);
   const TransportChoice taken = choose(request, group);
-  Estimate cost = mechanism_of(taken.transport).estimate(profile_, group);
+  Estimate cost = mechanism_of(taken.transport).estimate(machine, group);
   const TableCorrection::Correction measured = correction_.correction(request, taken.transport);
   CollectivePrice price;
   price.time = from_us(cost.us * measured.factor);
@@ -122,6 +137,7 @@ CollectivePrice ModelledCollectives::price(const CollectiveRequest& request) con
   price.hbm_bytes = whole(cost.hbm);
   price.link_bytes = whole(cost.link);
   price.network_bytes = whole(cost.network);
+  price.pattern = cost.pattern;
   price.copied_bytes = whole(cost.copied);
   price.temporary_bytes = whole(cost.temporary);
   price.host = from_us(cost.host_us);
@@ -129,7 +145,7 @@ CollectivePrice ModelledCollectives::price(const CollectiveRequest& request) con
   price.path += taken.why.empty() ? registered_note(request, group) : ": " + taken.why;
   price.why_not_asked = taken.why;
   if (measured.measured_ranks != request.ranks)
-    price.caveat = caveat(profile_, request, taken.transport, group, measured.measured_ranks);
+    price.caveat = caveat(machine, request, taken.transport, group, measured.measured_ranks);
   return price;
 }
 

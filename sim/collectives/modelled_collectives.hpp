@@ -19,6 +19,8 @@ class ModelledCollectives final : public CollectiveCost {
   [[nodiscard]] FirstUse first_use(const CollectiveRequest& request) const override;
 
  private:
+  [[nodiscard]] CollectivePrice price_on(const MachineProfile& machine, const CollectiveRequest& request) const;
+
   const MachineProfile& profile_;
   TableCorrection correction_;
 };

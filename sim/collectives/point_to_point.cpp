@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "sim/collectives/leaf_switches.hpp"
+#include "sim/collectives/network_rate.hpp"
 
 namespace foreshard::sim {
 namespace {
@@ -55,7 +55,8 @@ double network_us(const MachineProfile& machine, const Group& group, const Peers
   const Network& network = machine.network;
   // The peer of a send is taken for the next rank: the steps of a ring.
   const NodePattern pattern = group.kind == CollectiveKind::all_to_all ? NodePattern::all_to_all : NodePattern::ring;
-  const double far = leaf_traffic(network, group, pattern).hops > 0 ? network.level_latency : 0;
+  const double levels = network_rate(machine, group, pattern).levels;
+  const double far = network.level_latency * (pattern == NodePattern::ring ? std::min(levels, 1.0) : levels);
   const double start =
       far + (split.ll ? machine.nccl.base.ll + network.hop.ll : machine.nccl.base.simple + network.hop.simple);
   const double ll_most = group.nodes <= 2 ? network.ll_two_nodes : network.ll_more_nodes;
@@ -86,6 +87,7 @@ Estimate point_to_point(const MachineProfile& machine, const Group& group) {
   out.uses = CollectiveResource::ring;
   out.link = peers.inside * peers.bytes;
   out.network = peers.outside * peers.bytes;
+  if (group.kind == CollectiveKind::all_to_all) out.pattern = NodePattern::all_to_all;
   // Read, written into the peer's FIFO, read from the own FIFO, written; the own part read and written.
   out.hbm = 4 * (out.link + out.network) + 2 * peers.own;
   out.path = fmt::format("NCCL sends and receives, {}, {} channels", split.ll ? "LL" : "Simple", out.sms);

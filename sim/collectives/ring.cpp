@@ -5,7 +5,7 @@
 #include <array>
 #include <cmath>
 
-#include "sim/collectives/leaf_switches.hpp"
+#include "sim/collectives/network_rate.hpp"
 
 namespace foreshard::sim {
 namespace {
@@ -63,7 +63,7 @@ double latency(const MachineProfile& machine, const Group& group, Protocol proto
   const double overhead = group.one_node() ? 0 : network.host_overhead * (protocol == Protocol::simple ? 3 : 1);
   return of(machine.nccl.base, protocol) + inside * std::max(of(machine.links.hop, protocol), overhead) +
          between * of(network.hop, protocol) +
-         twice * leaf_traffic(network, group, NodePattern::ring).hops * network.level_latency;
+         twice * network_rate(machine, group, NodePattern::ring).levels * network.level_latency;
 }
 
 /// HBM bytes for each byte on the wire: reads of the source and of the receive FIFO, writes to either

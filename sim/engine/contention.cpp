@@ -1,7 +1,10 @@
 #include "sim/engine/contention.hpp"
 
 #include <algorithm>
+#include <array>
 #include <vector>
+
+#include "sim/network/max_min.hpp"
 
 namespace foreshard::sim {
 namespace {
@@ -148,33 +151,59 @@ Kernels kernels_of(const MachineProfile& machine, std::span<const RunningOp* con
   return out;
 }
 
+/// By what collectives are slower for one another on the network: they share the adapters and the busiest link behind
+/// them fairly. `most`: the share of the adapters that each of `running` takes alone; 0: none.
+std::vector<double> network_slowdowns(std::span<const RunningOp* const> running, std::span<const double> most) {
+  constexpr std::array kCapacity{1.0, 1.0};
+  std::vector<std::array<LinkShare, 2>> shares(running.size());
+  std::vector<Flow> flows;
+  for (std::size_t i = 0; i < running.size(); ++i) {
+    shares[i] = {LinkShare{0, 1}, LinkShare{1, running[i]->collective.busiest}};
+    if (most[i] > 0) flows.push_back({shares[i], most[i]});
+  }
+  const std::vector<double> rates = max_min_rates(kCapacity, flows);
+  std::vector<double> slowdowns(running.size(), 1);
+  for (std::size_t i = 0, flow = 0; i < running.size(); ++i)
+    if (most[i] > 0) slowdowns[i] = most[i] / rates[flow++];
+  return slowdowns;
+}
+
 /// Rates of the collectives among `running`, and what they take from the kernels.
 Taken run_collectives(std::span<const RunningOp* const> running, std::span<const Share> shares, const Kernels& kernels,
                       std::span<std::int64_t> rates) {
-  const bool shaped = kernels.shaped;
-  const auto pressure_on = [&](const CollectiveDemand& demand) {
-    return kernels.persistent ? std::max(kernels.pressure, demand.persistent_pressure) : kernels.pressure;
+  const auto delay_of = [&](const CollectiveDemand& demand) {
+    const double pressure =
+        kernels.persistent ? std::max(kernels.pressure, demand.persistent_pressure) : kernels.pressure;
+    return 1 + demand.latency * pressure;
   };
-  double link = 0;
-  double network = 0;
+  double link = 0, adapters = 0, busiest = 0;
   for (const RunningOp* each : running) {
-    const RunningOp& running_op = *each;
-    if (running_op.role != Role::collective) continue;
-    const double delayed = 1 + running_op.collective.latency * pressure_on(running_op.collective);
-    link += running_op.collective.link / delayed;
-    network += running_op.collective.network / delayed;
+    if (each->role != Role::collective) continue;
+    const CollectiveDemand& demand = each->collective;
+    const double delay = delay_of(demand);
+    link += demand.link / delay;
+    adapters += demand.network / delay;
+    busiest += demand.network * demand.busiest / delay;
+  }
+  std::vector<double> on_network;  // empty: there is room for all
+  if (std::max(adapters, busiest) > 1) {
+    std::vector<double> most(running.size());
+    for (std::size_t i = 0; i < running.size(); ++i)
+      if (running[i]->role == Role::collective)
+        most[i] = running[i]->collective.network / delay_of(running[i]->collective);
+    on_network = network_slowdowns(running, most);
   }
   Taken taken;
   for (std::size_t i = 0; i < running.size(); ++i) {
     if (running[i]->role != Role::collective) continue;
     const CollectiveDemand& demand = running[i]->collective;
-    const double crowd = std::max({1.0, demand.link > 0 ? link : 0, demand.network > 0 ? network : 0});
-    const double slowdown = (1 + demand.latency * pressure_on(demand)) * crowd;
+    const double crowd = std::max({1.0, demand.link > 0 ? link : 0, on_network.empty() ? 1 : on_network[i]});
+    const double slowdown = delay_of(demand) * crowd;
     rates[i] = rate_of(slowdown);
     taken.traffic += demand.traffic / slowdown;
     if (demand.sms <= 0) continue;
     taken.sms += demand.sms;
-    if (!shaped) continue;
+    if (!kernels.shaped) continue;
     const std::int64_t left = shares[i].remaining / rates[i] + 1;
     taken.shortest = taken.shortest == 0 ? left : std::min(taken.shortest, left);
   }

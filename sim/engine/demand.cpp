@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "sim/collectives/group.hpp"
+#include "sim/collectives/network_rate.hpp"
 
 namespace foreshard::sim {
 namespace {
@@ -69,8 +69,12 @@ CollectiveDemand collective_demand(const MachineProfile& machine, const Collecti
   const Group group = group_of(request);
   const double rate = per_second(known ? static_cast<double>(price.link_bytes) : group.wire(), price.time);
   const double network = per_second(static_cast<double>(price.network_bytes), price.time);
-  const double adapters = 1e9 * network_per_gpu(machine, group);
-  if (network > 0 && adapters > 0) out.network = std::min(1.0, network / adapters);
+  const double adapters = 1e9 * rail_bandwidth(machine);
+  if (network > 0 && adapters > 0) {
+    const NetworkRate reached = network_rate(machine, group, price.pattern);
+    out.network = std::min(reached.rate, network / adapters);
+    out.busiest = reached.busiest;
+  }
   if (path.link_bandwidth <= 0 || spec.memory_bandwidth <= 0) return out;  // a machine on which nothing is shared
   out.link = std::min(1.0, rate / path.link_bandwidth);
   out.traffic = (rate + network) * path.memory_per_byte / spec.memory_bandwidth;

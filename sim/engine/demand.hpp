@@ -34,6 +34,7 @@ struct CollectiveDemand {
   double traffic = 0;              ///< share of the memory bandwidth
   double latency = 0;              ///< by how much a kernel of pressure 1 lengthens it, relative
   double network = 0;              ///< share of this GPU's part of the node's adapters; 0: it stays inside the node
+  double busiest = 1;              ///< its share of the fabric's busiest link for each share of `network` (NetworkRate)
   double persistent_pressure = 0;  ///< pressure that a persistent kernel has on it at least
   bool operator==(const CollectiveDemand&) const = default;
 };

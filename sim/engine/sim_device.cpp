@@ -7,6 +7,7 @@
 
 #include "core/kernel/kernel_cost.hpp"
 #include "sim/compute/prices.hpp"
+#include "sim/engine/strided_groups.hpp"
 #include "sim/machine/longest_op.hpp"
 
 namespace foreshard::sim {
@@ -113,6 +114,14 @@ void SimDevice::remember(const CollectiveRequest& request, const CollectivePrice
   ran->first_use = collectives_.first_use(request);
 }
 
+const SimDevice::PricedCollective& SimDevice::priced(const CollectiveRequest& request) {
+  const auto [found, added] = collective_prices_.try_emplace(request);
+  if (!added) return found->second;
+  found->second.price = collectives_.price(request);
+  found->second.demand = collective_demand(machine_, request, found->second.price);
+  return found->second;
+}
+
 OpId SimDevice::collective(StreamId stream, CommunicatorId communicator, const CollectiveWork& work) {
   const Communicator& among = communicators_[communicator.value];
   CollectiveRequest request{work.kind, work.transport, work.bytes, among.options.ranks, among.options.ranks_per_node};
@@ -122,12 +131,17 @@ OpId SimDevice::collective(StreamId stream, CommunicatorId communicator, const C
   request.lowering = options_.lowering;
   request.node_stride = among.options.node_stride;
   request.all_nodes = among.options.all_nodes;
-  const CollectivePrice cost = collectives_.price(request);
+  if (options_.rank) {
+    const StridedGroups groups = groups_of(among.options);
+    request.first_rank = groups.first(*options_.rank);
+    request.rank_stride = groups.stride;
+  }
+  const auto& [cost, demand] = priced(request);
   remember(request, cost, among.options.name);
   const OpId op =
       submit({.stream = stream,
               .communicator = communicator,
-              .running_op = {RunningOp::Role::collective, {}, collective_demand(machine_, request, cost)},
+              .running_op = {RunningOp::Role::collective, {}, demand},
               .work = std::min(cost.time + std::exchange(first_collective_wait_, {}), kLongestOp),
               .lengthens_gaps = work.kind == CollectiveKind::all_gather && cost.uses == CollectiveResource::ring,
               .endless = among.peers_lost});

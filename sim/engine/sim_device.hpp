@@ -10,6 +10,7 @@
 // Thread safety: one thread. Determinism: the same calls give the same timings.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -39,6 +40,8 @@ struct SimOptions {
   double kernel_work = 1;  ///< multiplies the work of every op but collectives
   /// When this rank's collectives had all their ranks, in a job in which they do not come together; null: at once.
   const MeetingScript* script = nullptr;
+  /// The rank whose place on the fabric and whose links its groups have; none: any rank's, the slowest of them.
+  std::optional<std::uint32_t> rank = {};
   DeviceLog* log = nullptr;  ///< where every call is written down; null: nowhere. Changes nothing
 };
 
@@ -101,6 +104,10 @@ class SimDevice final : public Device {
     CommunicatorOptions options;
     bool peers_lost = false;
   };
+  struct PricedCollective {
+    CollectivePrice price;
+    CollectiveDemand demand;
+  };
 
   void wait_for_room(StreamId stream);
   void note(DeviceLog::Kind kind, std::uint32_t a = 0, std::int64_t b = 0) {
@@ -109,6 +116,7 @@ class SimDevice final : public Device {
   /// Submits at the host's time, which is that after waiting for room. `same_as` as DeviceLog's.
   OpId submit(const EngineOp& op, std::uint32_t same_as = DeviceLog::kOnce);
   OpId launch_cost(StreamId stream, const KernelWork& work);
+  const PricedCollective& priced(const CollectiveRequest& request);
   void remember(const CollectiveRequest& request, const CollectivePrice& cost, const std::string& communicator);
   /// Simulates until `done()`; false (and a deadlock) where it never is.
   template <class Done>
@@ -123,6 +131,7 @@ class SimDevice final : public Device {
   OpTable table_;
   Engine engine_;
   KernelPrices prices_;
+  std::map<CollectiveRequest, PricedCollective> collective_prices_;
   Nanoseconds first_collective_wait_;  ///< of the options; none once it was waited for
   Nanoseconds host_now_;
   Nanoseconds host_worked_;

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 namespace foreshard::sim {
 
@@ -15,6 +16,21 @@ struct PerProtocol {
   double ll = 0;
   double ll128 = 0;
   double simple = 0;
+};
+
+/// An adapter that moves bytes `slowdown` times as slowly as `Network::nic` says, out and in.
+struct SlowAdapter {
+  std::uint32_t node = 0;
+  std::uint32_t adapter = 0;  ///< of the node, below Network::nics
+  double slowdown = 1;
+  bool operator==(const SlowAdapter&) const = default;
+};
+
+/// A GPU whose NVLink moves bytes `slowdown` times as slowly as Links says, out and in.
+struct SlowLink {
+  std::uint32_t rank = 0;
+  double slowdown = 1;
+  bool operator==(const SlowLink&) const = default;
 };
 
 /// NVLink through NVSwitch, of one GPU.
@@ -36,6 +52,7 @@ struct Links {
   double symmetric_switch = 0;  ///< … that let the switch multicast or add
   double push = 0;              ///< GB/s of one copy engine that writes to a peer
   double pull = 0;              ///< GB/s of one copy engine that reads from a peer
+  std::vector<SlowLink> slow_links = {};  ///< of this run, not of a profile
 };
 
 /// NCCL's constants that do not depend on the links, and what its calls cost.
@@ -88,8 +105,12 @@ struct Network {
   double overlap = 0;             ///< exponent by which latency and transfer add up: 1 sum, infinite maximum
   double ll128_rank_mib = 0;      ///< MiB a rank up to which LL128 is used across nodes
   std::uint32_t leaf_nodes = 0;   ///< nodes that share a leaf switch; 0: one level
-  double oversubscription = 1;    ///< bandwidth into a leaf over that out of it
-  double level_latency = 0;       ///< us more for a step that leaves its leaf
+  double oversubscription = 1;    ///< bandwidth into a leaf (of a dragonfly: a group) over that out of it
+  double level_latency = 0;       ///< us more for a step that leaves its leaf, and again where it leaves its pod
+  std::uint32_t pod_nodes = 0;    ///< nodes whose leaves share one more level of switches; 0: leaves are all there is
+  double pod_oversubscription = 1;  ///< bandwidth into a pod over that out of it
+  std::uint32_t group_nodes = 0;    ///< of a dragonfly's groups, which are linked each to each; 0: a tree of switches
+  std::vector<SlowAdapter> slow_adapters = {};  ///< of this run, not of a profile
 };
 
 }  // namespace foreshard::sim

@@ -129,10 +129,19 @@ void read_network(ProfileReader& reader, const nlohmann::json& section, MachineP
       Constant{"leaf_nodes", "count", nullptr, &out.leaf_nodes, true},
       Constant{"oversubscription", "ratio", &out.oversubscription},
       Constant{"level_latency", "us", &out.level_latency, nullptr, true},
+      Constant{"pod_nodes", "count", nullptr, &out.pod_nodes, true, true},
+      Constant{"pod_oversubscription", "ratio", &out.pod_oversubscription, nullptr, false, true},
+      Constant{"group_nodes", "count", nullptr, &out.group_nodes, true, true},
   };
   read_constants(reader, section, "/network", entries);
   if (out.efficiency > 1) reader.fail("/network/efficiency/value", "a share of the rate is at most 1");
   if (out.oversubscription < 1) reader.fail("/network/oversubscription/value", "1 or more: bandwidth in over out");
+  if (out.pod_oversubscription < 1)
+    reader.fail("/network/pod_oversubscription/value", "1 or more: bandwidth in over out");
+  if (out.pod_nodes > 0 && (out.leaf_nodes == 0 || out.pod_nodes % out.leaf_nodes != 0))
+    reader.fail("/network/pod_nodes/value", "a pod is made of whole leaves: a multiple of leaf_nodes");
+  if (out.group_nodes > 0 && out.leaf_nodes > 0)
+    reader.fail("/network/group_nodes/value", "a dragonfly has no leaves: leave out group_nodes or leaf_nodes");
   if (out.overlap < 1) reader.fail("/network/overlap/value", "an exponent of at least 1 is expected here");
 }
 

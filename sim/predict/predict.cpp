@@ -106,16 +106,16 @@ Result<void> adapt_ranks(const PredictRequest& request, const MachineProfile& ma
 /// Of a rank whose own program takes more memory than rank 0's, which the peaks are of.
 void judge_memory(const std::vector<RankDifference>& differences, const RankSimulation& ranks, Prediction& p) {
   const auto most = std::max_element(ranks.reserved.begin(), ranks.reserved.end());
-  const auto program = static_cast<std::size_t>(most - ranks.reserved.begin());
-  if (program == 0) return;
+  const auto workload = static_cast<std::size_t>(most - ranks.reserved.begin());
+  if (workload == 0) return;
   std::vector<const Workload*> seen;
   for (const RankDifference& difference : differences) {
     if (difference.workload == nullptr || std::find(seen.begin(), seen.end(), difference.workload) != seen.end())
       continue;
     seen.push_back(difference.workload);
-    if (seen.size() == program)
+    if (seen.size() == workload)
       p.warnings.push_back(fmt::format("the peaks are rank 0's; rank {} {} {}", difference.rank,
-                                       ranks.out_of_memory_program ? "runs out of memory beyond" : "reserves",
+                                       ranks.out_of_memory_workload ? "runs out of memory beyond" : "reserves",
                                        format_bytes(*most)));
   }
 }
@@ -123,14 +123,14 @@ void judge_memory(const std::vector<RankDifference>& differences, const RankSimu
 /// As simulate(), with the ranks that differ: the simulation is rank 0's.
 Result<RankSimulation> with_ranks(const Workload& adapted, const PredictRequest& request, const MachineProfile& machine,
                                   const SimulationRequest& simulation_request, Prediction& p) {
-  std::vector<RankDifference> differences = request.ranks;
+  Differences differences = request.differences;
   std::map<const Workload*, Workload> others;
-  FORESHARD_TRY(adapt_ranks(request, machine, differences, others, p));
+  FORESHARD_TRY(adapt_ranks(request, machine, differences.ranks, others, p));
   auto ranks = simulate_ranks(adapted, request.settings, machine, simulation_request, differences, p.run);
   FORESHARD_TRY(ranks);
   p.ranks = ranks->groups;
   p.step_alike_ms = ranks->alike.ms();
-  judge_memory(differences, *ranks, p);
+  judge_memory(differences.ranks, *ranks, p);
   if (!ranks->deadlock.empty() && !ranks->simulation.deadlock) ranks->simulation.deadlock = {{}, {}, ranks->deadlock};
   return ranks;
 }
@@ -220,10 +220,10 @@ Result<Prediction> predict(const Workload& workload, const MachineProfile& machi
   p.run.units = w.units;
   p.run.labels = w.labels;
   auto ranks =
-      request.ranks.empty() ? Result<RankSimulation>() : with_ranks(w, request, machine, simulation_request, p);
+      request.differences.empty() ? Result<RankSimulation>() : with_ranks(w, request, machine, simulation_request, p);
   FORESHARD_TRY(ranks);
-  auto simulation = request.ranks.empty() ? simulate(w, request.settings, machine, simulation_request, p.run)
-                                          : Result<Simulation>(std::move(ranks->simulation));
+  auto simulation = request.differences.empty() ? simulate(w, request.settings, machine, simulation_request, p.run)
+                                                : Result<Simulation>(std::move(ranks->simulation));
   FORESHARD_TRY(simulation);
   p.deadlock = simulation->deadlock;
   p.collectives_ran = simulation->collectives_ran;

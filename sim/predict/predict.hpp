@@ -53,8 +53,8 @@ struct PredictRequest {
   /// step's (core/run/steady_step.hpp), or the mean of a cycle; memory is the last one's.
   std::int32_t steps = 4;
   std::optional<HostScale> host_scale = {};  ///< find_host_scale()'s for this workload and machine; none: found anew
-  /// Ranks that are unlike the others; their workloads as `workload`, not adapted.
-  std::vector<RankDifference> ranks = {};
+  /// What is unlike the rest of the job; ranks' workloads as `workload`, not adapted.
+  Differences differences = {};
   bool cuda_graph = false;  ///< fill Prediction::cuda_graph_ms, which takes another simulation
 };
 

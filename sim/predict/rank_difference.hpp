@@ -2,8 +2,10 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "core/workload/workload.hpp"
+#include "sim/machine/links.hpp"
 #include "sim/ranks/rank_traits.hpp"
 
 namespace foreshard::sim {
@@ -17,11 +19,24 @@ struct RankDifference {
   const Workload* workload = nullptr;
 };
 
+/// What is unlike the rest of a job.
+struct Differences {
+  std::vector<RankDifference> ranks;
+  std::vector<SlowAdapter> slow_adapters;
+  std::vector<SlowLink> slow_links;
+
+  [[nodiscard]] bool empty() const { return ranks.empty() && slow_adapters.empty() && slow_links.empty(); }
+};
+
 /// Ranks that nothing tells apart.
 struct RankGroup {
   std::uint32_t first = 0;  ///< the lowest of them
   std::uint32_t count = 0;
   RankTraits traits;
+  bool own_workload = false;  ///< RankDifference::workload
+  /// By what the slowest NVLink, and the slowest adapters, of the groups that they are in are slower: 1 where none is.
+  double link_slowdown = 1;
+  double network_slowdown = 1;
 };
 
 }  // namespace foreshard::sim

@@ -8,6 +8,8 @@
 #include <utility>
 
 #include "core/run/steady_step.hpp"
+#include "sim/collectives/network_rate.hpp"
+#include "sim/engine/strided_groups.hpp"
 #include "sim/predict/rank_ops.hpp"
 
 namespace foreshard::sim {
@@ -51,28 +53,31 @@ class RanksSimulation {
                   const SimulationRequest& request)
       : settings_(settings), machine_(machine), request_(request), workloads_{&workload} {}
 
-  Result<RankSimulation> run(const std::vector<RankDifference>& differences, Run& run) {
+  Result<RankSimulation> run(const Differences& differences, Run& run) {
     traits_.resize(settings_.world());
-    for (const RankDifference& difference : differences) FORESHARD_TRY(take(difference));
+    for (const RankDifference& difference : differences.ranks) FORESHARD_TRY(take(difference));
+    FORESHARD_TRY(check_links(differences));
     RankSimulation out;
-    for (const Workload* workload : workloads_) {
-      auto logged = log_of(*workload, settings_, machine_, request_);
+    for (std::uint32_t i = 0; i < workloads_.size(); ++i) {
+      auto logged = log_of(*workloads_[i], settings_, machine_, request_);
       FORESHARD_TRY(logged);
-      if (programs_.empty()) out.alike = logged->step;
+      if (i == 0) out.alike = logged->step;
       out.reserved.push_back(logged->reserved);
       if (logged->out_of_memory) {  // there is no step of such a job
-        auto alone = simulate(*workload, settings_, machine_, request_, run);
+        auto alone = simulate(*workloads_[i], settings_, machine_, request_, run);
         FORESHARD_TRY(alone);
         out.simulation = std::move(*alone);
-        out.out_of_memory_program = static_cast<std::uint32_t>(programs_.size());
+        out.out_of_memory_workload = i;
         return out;
       }
-      programs_.push_back(std::make_unique<HostProgram>(std::move(logged->program)));
+      programs_.push_back({i, {}, std::make_unique<HostProgram>(std::move(logged->program)), 1});
     }
     FORESHARD_TRY(same_collectives());
-    const Workload& first = *workloads_[traits_[0].program];
-    run.units = first.units;
-    run.labels = first.labels;
+    machine_.network.slow_adapters = differences.slow_adapters;
+    machine_.links.slow_links = differences.slow_links;
+    if (links_differ()) FORESHARD_TRY(price_links());
+    run.units = workload_of(0).units;
+    run.labels = workload_of(0).labels;
     const Job job = play();
     out.gpu_step = free_host_step();
     out.deadlock = job.deadlock;
@@ -83,6 +88,92 @@ class RanksSimulation {
   }
 
  private:
+  /// A workload as ranks with equal links run it.
+  struct Program {
+    std::uint32_t workload = 0;
+    std::vector<GroupLinks> links;  // by communicator; empty: all links are as the machine's
+    std::unique_ptr<HostProgram> log;
+    double network_slowdown = 1;  // RankGroup's
+  };
+
+  [[nodiscard]] bool links_differ() const {
+    return !machine_.network.slow_adapters.empty() || !machine_.links.slow_links.empty();
+  }
+
+  Result<void> check_links(const Differences& differences) const {
+    for (const SlowAdapter& slow : differences.slow_adapters)
+      if (slow.node >= settings_.nodes || slow.adapter >= machine_.network.nics)
+        return fail(ErrorKind::usage,
+                    fmt::format("there is no adapter {} of node {} in a job of {} nodes with {} adapters", slow.adapter,
+                                slow.node, settings_.nodes, machine_.network.nics));
+    for (const SlowLink& slow : differences.slow_links)
+      if (slow.rank >= traits_.size())
+        return fail(ErrorKind::usage, fmt::format("there is no rank {} in a job of {}", slow.rank, traits_.size()));
+    return {};
+  }
+
+  /// Ranks whose groups have other links than others' run another program: the same calls at other prices.
+  Result<void> price_links() {
+    const std::vector<CommunicatorOptions> communicators = programs_[0].log->communicators;
+    std::vector<Program> programs;
+    std::map<std::pair<std::uint32_t, std::uint32_t>, GroupLinks> known;  // by communicator and lowest rank
+    for (std::uint32_t rank = 0; rank < traits_.size(); ++rank) {
+      Program program{traits_[rank].program, {}, {}, 1};
+      for (std::uint32_t c = 0; c < communicators.size(); ++c) {
+        const CollectiveRequest group = group_request(communicators[c], rank);
+        const auto [found, added] = known.try_emplace({c, *group.first_rank});
+        if (added) found->second = links_of(machine_, group);
+        program.links.push_back(found->second);
+      }
+      const auto same = std::find_if(programs.begin(), programs.end(), [&](const Program& other) {
+        return other.workload == program.workload && other.links == program.links;
+      });
+      traits_[rank].program = static_cast<std::uint32_t>(same - programs.begin());
+      if (same != programs.end()) continue;
+      program.network_slowdown = network_slowdown(communicators, rank);
+      SimulationRequest request = request_;
+      request.options.rank = rank;
+      auto logged = log_of(*workloads_[program.workload], settings_, machine_, request);
+      FORESHARD_TRY(logged);
+      program.log = std::make_unique<HostProgram>(std::move(logged->program));
+      programs.push_back(std::move(program));
+    }
+    programs_ = std::move(programs);
+    return {};
+  }
+
+  /// Of the rank's groups, the one that slow adapters hold up most.
+  [[nodiscard]] double network_slowdown(const std::vector<CommunicatorOptions>& communicators,
+                                        std::uint32_t rank) const {
+    MachineProfile healthy = machine_;
+    healthy.network.slow_adapters.clear();
+    double slowdown = 1;
+    for (const CommunicatorOptions& communicator : communicators) {
+      const CollectiveRequest group = group_request(communicator, rank);
+      const auto rate = [&](const MachineProfile& machine) {
+        return links_of(machine, group).network[static_cast<std::size_t>(NodePattern::ring)].rate;
+      };
+      slowdown = std::max(slowdown, rate(healthy) / rate(machine_));
+    }
+    return slowdown;
+  }
+
+  [[nodiscard]] static CollectiveRequest group_request(const CommunicatorOptions& communicator, std::uint32_t rank) {
+    CollectiveRequest request;
+    request.ranks = communicator.ranks;
+    request.ranks_per_node = communicator.ranks_per_node;
+    request.node_stride = communicator.node_stride;
+    request.all_nodes = communicator.all_nodes;
+    const StridedGroups groups = sim::groups_of(communicator);
+    request.first_rank = groups.first(rank);
+    request.rank_stride = groups.stride;
+    return request;
+  }
+
+  [[nodiscard]] const Workload& workload_of(std::uint32_t rank) const {
+    return *workloads_[programs_[traits_[rank].program].workload];
+  }
+
   Result<void> take(const RankDifference& difference) {
     if (difference.rank >= traits_.size())
       return fail(ErrorKind::usage, fmt::format("there is no rank {} in a job of {}", difference.rank, traits_.size()));
@@ -105,8 +196,8 @@ class RanksSimulation {
           out[c].push_back(program.table.op(OpId{op}).work);
       return out;
     };
-    for (const auto& program : programs_)
-      if (work(*program) != work(*programs_[0]))
+    for (const Program& program : programs_)
+      if (work(*program.log) != work(*programs_[0].log))
         return fail(ErrorKind::usage, "the ranks' programs do not issue the same collectives", {},
                     "ranks of one job are recordings of the same training");
     return {};
@@ -114,7 +205,7 @@ class RanksSimulation {
 
   [[nodiscard]] JobRequest job_request() const {
     JobRequest request;
-    for (const auto& program : programs_) request.programs.push_back(program.get());
+    for (const Program& program : programs_) request.programs.push_back(program.log.get());
     request.ranks = traits_;
     request.host_scale = request_.options.host_scale;
     return request;
@@ -141,12 +232,14 @@ class RanksSimulation {
 
   /// Runs the program of a class once more, on a device whose collectives wait as they did in the job.
   Result<void> again(const Job& job, std::size_t index, Run& run, Simulation& out) const {
-    const RankTraits& traits = traits_[job.classes.classes[index].first];
+    const std::uint32_t rank = job.classes.classes[index].first;
+    const RankTraits& traits = traits_[rank];
     SimulationRequest request = request_;
+    if (links_differ()) request.options.rank = rank;
     request.options.host_scale *= traits.host;
     request.options.kernel_work = traits.kernels;
     if (job.deadlock.empty()) request.options.script = &job.ranks[index].meetings;
-    auto simulation = simulate(*workloads_[traits.program], settings_, machine_, request, run);
+    auto simulation = simulate(workload_of(rank), settings_, machine_, request, run);
     FORESHARD_TRY(simulation);
     out = std::move(*simulation);
     return {};
@@ -154,8 +247,14 @@ class RanksSimulation {
 
   [[nodiscard]] std::vector<RankGroup> groups_of(const Job& job) const {
     std::vector<RankGroup> out;
-    for (const RankClasses::Class& about : job.classes.classes)
-      out.push_back({about.first, about.count, traits_[about.first]});
+    for (const RankClasses::Class& about : job.classes.classes) out.push_back(group_of(about));
+    return out;
+  }
+
+  [[nodiscard]] RankGroup group_of(const RankClasses::Class& about) const {
+    const Program& program = programs_[traits_[about.first].program];
+    RankGroup out{about.first, about.count, traits_[about.first], program.workload > 0, 1, program.network_slowdown};
+    for (const GroupLinks& links : program.links) out.link_slowdown = std::max(out.link_slowdown, links.link_slowdown);
     return out;
   }
 
@@ -189,7 +288,7 @@ class RanksSimulation {
       if (index > 0 && !runs.contains(index)) {
         Run& other = runs[index];
         other.units = run.units;
-        other.labels = workloads_[traits_[about.first].program]->labels;
+        other.labels = workload_of(about.first).labels;
         Simulation ignored;
         FORESHARD_TRY(again(job, index, other, ignored));
       }
@@ -204,18 +303,17 @@ class RanksSimulation {
   }
 
   const Settings& settings_;
-  const MachineProfile& machine_;
+  MachineProfile machine_;  // from price_links() on with this job's links
   const SimulationRequest& request_;
-  std::vector<const Workload*> workloads_;  // by program
-  std::vector<RankTraits> traits_;          // by rank
-  std::vector<std::unique_ptr<HostProgram>> programs_;
+  std::vector<const Workload*> workloads_;
+  std::vector<RankTraits> traits_;  // by rank; `program` is one of workloads_ until price_links()
+  std::vector<Program> programs_;
 };
 
 }  // namespace
 
 Result<RankSimulation> simulate_ranks(const Workload& workload, const Settings& settings, const MachineProfile& machine,
-                                      const SimulationRequest& request, const std::vector<RankDifference>& differences,
-                                      Run& run) {
+                                      const SimulationRequest& request, const Differences& differences, Run& run) {
   return RanksSimulation(workload, settings, machine, request).run(differences, run);
 }
 

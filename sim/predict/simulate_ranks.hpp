@@ -21,17 +21,18 @@ struct RankSimulation {
   /// hosts that cost nothing.
   Nanoseconds alike;
   Nanoseconds gpu_step;
-  std::vector<Bytes> reserved;  ///< by program: the largest peak of its steps
-  /// The first program that runs out of memory: `simulation` is then of ranks that all run it, and there are no groups.
-  std::optional<std::uint32_t> out_of_memory_program;
+  std::vector<Bytes> reserved;  ///< by workload, in order of the ranks that have it: the largest peak of its steps
+  /// The first workload that runs out of memory: `simulation` is then of ranks that all run it, and there are no
+  /// groups.
+  std::optional<std::uint32_t> out_of_memory_workload;
   std::string deadlock;  ///< Job::deadlock
 };
 
-/// As simulate(), with the ranks of `differences` unlike the others. Where `request.steps.record` is set, `run` gets
+/// As simulate(), with what `differences` says unlike the rest. Where `request.steps.record` is set, `run` gets
 /// the ops of one rank of each group as well (Run::rank_ops), from the step before the steady one on.
-/// Fails (usage) where a rank is not in the job, or where memory depends on time (record_stream).
+/// Fails (usage) where a rank or an adapter is not in the job, or where memory depends on time (record_stream).
 [[nodiscard]] Result<RankSimulation> simulate_ranks(const Workload& workload, const Settings& settings,
                                                     const MachineProfile& machine, const SimulationRequest& request,
-                                                    const std::vector<RankDifference>& differences, Run& run);
+                                                    const Differences& differences, Run& run);
 
 }  // namespace foreshard::sim

@@ -10,11 +10,6 @@
 namespace foreshard::sim {
 namespace {
 
-StridedGroups groups_of(const CommunicatorOptions& communicator) {
-  if (communicator.members.size() < 2) return {communicator.ranks, 1};
-  return {communicator.ranks, communicator.members[1] - communicator.members[0]};
-}
-
 void add_awaited(Nanoseconds& awaited, Nanoseconds wait, std::uint32_t ranks) {
   std::int64_t all = 0;
   if (__builtin_mul_overflow(wait.count, std::int64_t{ranks}, &all) ||

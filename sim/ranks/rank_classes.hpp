@@ -8,19 +8,10 @@
 #include <cstdint>
 #include <vector>
 
+#include "sim/engine/strided_groups.hpp"
 #include "sim/ranks/rank_traits.hpp"
 
 namespace foreshard::sim {
-
-/// A communicator's groups over the ranks of a job: `ranks` of them, `stride` apart, as every mesh dimension has them.
-struct StridedGroups {
-  std::uint32_t ranks = 1;
-  std::uint32_t stride = 1;
-
-  /// The lowest rank of `rank`'s group.
-  [[nodiscard]] std::uint32_t first(std::uint32_t rank) const { return rank - rank / stride % ranks * stride; }
-  auto operator<=>(const StridedGroups&) const = default;
-};
 
 struct RankClasses {
   struct Class {

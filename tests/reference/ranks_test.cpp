@@ -32,7 +32,7 @@ TEST_CASE("w8_l1b_slow planned with rank 5's own recording: its step, and who is
   REQUIRE(slow.workload);
   sim::PredictRequest request;
   request.settings = all.workload->settings;
-  request.ranks = {{.rank = 5, .kernels = 1, .host = 1, .workload = &*slow.workload}};
+  request.differences.ranks = {{.rank = 5, .kernels = 1, .host = 1, .workload = &*slow.workload}};
   const auto planned = sim::predict(*all.workload, *sim::builtin_profile("h200"), request);
   REQUIRE(planned);
   REQUIRE(all.run.measured);

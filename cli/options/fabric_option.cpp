@@ -1,0 +1,74 @@
+#include "cli/options/fabric_option.hpp"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <string_view>
+#include <vector>
+
+namespace foreshard::cli {
+namespace {
+
+/// "NODES[:OVER]".
+struct Level {
+  std::uint32_t nodes = 0;
+  double oversubscription = 1;
+};
+
+Error wrong(const std::string& text, const std::string& what) {
+  return Error{ErrorKind::usage,
+               fmt::format("--fabric {}: {}", text, what),
+               {},
+               "as in fat-tree:16:2,128:4, rail:32, dragonfly:8:2 or flat"};
+}
+
+Result<Level> read_level(const std::string& text, std::string_view part) {
+  Level level;
+  const std::size_t colon = part.find(':');
+  const std::string_view nodes = part.substr(0, colon);
+  const auto [end, error] = std::from_chars(nodes.data(), nodes.data() + nodes.size(), level.nodes);
+  if (error != std::errc() || end != nodes.data() + nodes.size() || level.nodes == 0)
+    return tl::unexpected(wrong(text, fmt::format("'{}' is no number of nodes", nodes)));
+  if (colon == std::string_view::npos) return level;
+  const std::string_view over = part.substr(colon + 1);
+  const auto [stop, failure] = std::from_chars(over.data(), over.data() + over.size(), level.oversubscription);
+  if (failure != std::errc() || stop != over.data() + over.size() ||
+      !(level.oversubscription >= 1 && level.oversubscription <= 1000))
+    return tl::unexpected(wrong(text, fmt::format("'{}' is no oversubscription from 1 to 1000", over)));
+  return level;
+}
+
+}  // namespace
+
+Result<void> set_fabric(const std::string& text, sim::Network& network) {
+  const std::size_t colon = text.find(':');
+  const std::string kind = text.substr(0, colon);
+  std::vector<Level> levels;
+  for (std::string_view rest = colon == std::string::npos ? std::string_view()
+                                                          : std::string_view(text).substr(colon + 1);
+       colon != std::string::npos;) {
+    const std::size_t comma = rest.find(',');
+    const auto level = read_level(text, rest.substr(0, comma));
+    FORESHARD_TRY(level);
+    levels.push_back(*level);
+    if (comma == std::string_view::npos) break;
+    rest.remove_prefix(comma + 1);
+  }
+  const std::size_t most = kind == "flat" ? 0 : kind == "fat-tree" ? 2 : kind == "rail" || kind == "dragonfly" ? 1 : 9;
+  if (most == 9) return tl::unexpected(wrong(text, fmt::format("there is no fabric '{}'", kind)));
+  if (levels.size() > most) return tl::unexpected(wrong(text, fmt::format("{} has at most {} levels", kind, most)));
+  if (levels.empty() && most > 0) return tl::unexpected(wrong(text, "how many nodes?"));
+  if (levels.size() == 2 && (levels[1].nodes <= levels[0].nodes || levels[1].nodes % levels[0].nodes != 0))
+    return tl::unexpected(wrong(text, "a pod is made of several whole leaves"));
+  network.leaf_nodes = network.pod_nodes = network.group_nodes = 0;
+  network.oversubscription = network.pod_oversubscription = 1;
+  if (levels.empty()) return {};
+  (kind == "dragonfly" ? network.group_nodes : network.leaf_nodes) = levels[0].nodes;
+  network.oversubscription = levels[0].oversubscription;
+  if (levels.size() < 2) return {};
+  network.pod_nodes = levels[1].nodes;
+  network.pod_oversubscription = levels[1].oversubscription;
+  return {};
+}
+
+}  // namespace foreshard::cli

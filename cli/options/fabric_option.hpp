@@ -1,0 +1,20 @@
+// `--fabric`: how a machine's nodes are wired, in place of what its profile says.
+#pragma once
+
+#include <string>
+
+#include "core/base/error.hpp"
+#include "sim/machine/links.hpp"
+
+namespace foreshard::cli {
+
+/// What `text` is, in the help's words.
+inline constexpr const char* kFabricHelp =
+    "how nodes are wired, instead of the profile's: flat (blocks nowhere), fat-tree:NODES[:OVER][,NODES[:OVER]] (nodes "
+    "of a leaf switch, then of a pod, and bandwidth into each over that out of it), rail:NODES[:OVER] (each leaf has "
+    "one adapter of so many nodes), dragonfly:NODES[:OVER] (nodes of a group; every two groups are linked)";
+
+/// Sets `network` to the fabric that `text` names, its latencies and adapters left as they are.
+[[nodiscard]] Result<void> set_fabric(const std::string& text, sim::Network& network);
+
+}  // namespace foreshard::cli

@@ -1,0 +1,66 @@
+#include "sim/network/fabric.hpp"
+
+#include <algorithm>
+
+namespace foreshard::sim {
+
+double adapter_slowdown(const Network& network, std::uint32_t gpus, std::uint32_t node, std::uint32_t rail) {
+  double slowdown = 1;
+  for (const SlowAdapter& slow : network.slow_adapters) {
+    // Adapters are dealt to a node's GPUs in order, as its PCIe switches have them; of more adapters than GPUs each GPU
+    // keeps to the first of its own.
+    if (slow.node == node && slow.adapter == rail * network.nics / gpus) slowdown = std::max(slowdown, slow.slowdown);
+  }
+  return slowdown;
+}
+
+Fabric::Fabric(const Network& network, std::uint32_t gpus, std::uint32_t nodes, std::uint32_t rail) : nodes_(nodes) {
+  for (const Link::Kind kind : {Link::Kind::adapter_out, Link::Kind::adapter_in})
+    for (std::uint32_t node = 0; node < nodes; ++node)
+      links_.push_back({kind, node, 0, 1 / adapter_slowdown(network, gpus, node, rail)});
+  if (network.group_nodes > 0) {
+    add_dragonfly(network);
+    return;
+  }
+  if (network.leaf_nodes == 0 || nodes <= network.leaf_nodes) return;
+  const double of_leaf = network.leaf_nodes / network.oversubscription;
+  add_level(network.leaf_nodes, of_leaf);
+  if (network.pod_nodes > network.leaf_nodes && nodes > network.pod_nodes)
+    add_level(network.pod_nodes, of_leaf * network.pod_nodes / network.leaf_nodes / network.pod_oversubscription);
+}
+
+void Fabric::add_level(std::uint32_t below, double uplinks) {
+  levels_.push_back({below, static_cast<std::uint32_t>(links_.size())});
+  for (std::uint32_t place = 0; place * below < nodes_; ++place)
+    for (const Link::Kind kind : {Link::Kind::up, Link::Kind::down}) links_.push_back({kind, place, 0, uplinks});
+}
+
+/// Every group has links to every other one, equally many, and sends all it can over them together.
+void Fabric::add_dragonfly(const Network& network) {
+  group_nodes_ = network.group_nodes;
+  groups_ = (nodes_ + group_nodes_ - 1) / group_nodes_;
+  first_global_ = static_cast<std::uint32_t>(links_.size());
+  if (groups_ < 2) return;
+  const double of_pair = group_nodes_ / network.oversubscription / (groups_ - 1);
+  for (std::uint32_t a = 0; a < groups_; ++a)
+    for (std::uint32_t b = 0; b < groups_; ++b) links_.push_back({Link::Kind::global, a, b, of_pair});
+}
+
+std::uint32_t Fabric::route(std::uint32_t a, std::uint32_t b, std::vector<std::uint32_t>& way) const {
+  if (group_nodes_ > 0) {
+    const std::uint32_t from = a / group_nodes_, to = b / group_nodes_;
+    if (from == to) return 0;
+    way.push_back(first_global_ + from * groups_ + to);
+    return 1;
+  }
+  std::uint32_t left = 0;
+  for (const Level& level : levels_) {
+    if (a / level.below == b / level.below) break;
+    way.push_back(level.first_link + 2 * (a / level.below));
+    way.push_back(level.first_link + 2 * (b / level.below) + 1);
+    ++left;
+  }
+  return left;
+}
+
+}  // namespace foreshard::sim

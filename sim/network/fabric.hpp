@@ -1,0 +1,65 @@
+// The links between a machine's nodes, and the way from one node to another.
+//
+// One rail: what one GPU of each node has of the network. NCCL keeps the traffic of a GPU on its rail (nearest adapter,
+// PXN: NCCL 2.28.9, src/graph/search.cc, src/graph/paths.cc), all GPUs of a node send alike, and a switch divides its
+// uplinks among them, so that a fabric is as many equal ones as a node has GPUs. Where an adapter is slower, its rail
+// is unlike the others.
+//
+// Who: sim/collectives asks what a pattern of messages reaches. Built once, then constant.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "sim/machine/links.hpp"
+
+namespace foreshard::sim {
+
+struct Link {
+  enum class Kind : std::uint8_t {
+    adapter_out,  ///< `place`: the node
+    adapter_in,   ///< the same
+    up,           ///< out of a leaf switch or a pod; `place`: which one of its level
+    down,         ///< into one
+    global,       ///< of a dragonfly: from group `place` to group `to`
+  };
+  Kind kind = Kind::adapter_out;
+  std::uint32_t place = 0;
+  std::uint32_t to = 0;
+  double capacity = 1;  ///< of one direction; 1: what a GPU's share of healthy adapters carries
+};
+
+class Fabric {
+ public:
+  /// `nodes` of `network`, as the GPUs numbered `rail` of each see it; `gpus`: of a node.
+  Fabric(const Network& network, std::uint32_t gpus, std::uint32_t nodes, std::uint32_t rail = 0);
+
+  [[nodiscard]] const std::vector<Link>& links() const { return links_; }
+  [[nodiscard]] std::uint32_t adapter_out(std::uint32_t node) const { return node; }
+  [[nodiscard]] std::uint32_t adapter_in(std::uint32_t node) const { return nodes_ + node; }
+  /// The switches above the adapters on the way from `a` to `b`, appended to `way`; how many levels it leaves.
+  std::uint32_t route(std::uint32_t a, std::uint32_t b, std::vector<std::uint32_t>& way) const;
+
+ private:
+  /// Switches that each have `below` consecutive nodes under them.
+  struct Level {
+    std::uint32_t below = 0;
+    std::uint32_t first_link = 0;  ///< up of its first switch; down of it comes next
+  };
+
+  void add_level(std::uint32_t below, double uplinks);
+  void add_dragonfly(const Network& network);
+
+  std::uint32_t nodes_;
+  std::vector<Link> links_;
+  std::vector<Level> levels_;      ///< from leaves up
+  std::uint32_t group_nodes_ = 0;  ///< of a dragonfly; 0: none
+  std::uint32_t groups_ = 0;
+  std::uint32_t first_global_ = 0;
+};
+
+/// By what the adapter of `rail` in `node` is slower than a healthy one, at least 1.
+[[nodiscard]] double adapter_slowdown(const Network& network, std::uint32_t gpus, std::uint32_t node,
+                                      std::uint32_t rail);
+
+}  // namespace foreshard::sim

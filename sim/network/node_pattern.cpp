@@ -1,0 +1,133 @@
+#include "sim/network/node_pattern.hpp"
+
+#include <algorithm>
+#include <map>
+
+namespace foreshard::sim {
+namespace {
+
+/// Parent of a member in the first tree (ncclGetBtree): its lowest bit moves one up, or goes where there is no such
+/// member. The root, 0, is its own.
+std::uint32_t parent(std::uint32_t member, std::uint32_t count) {
+  if (member == 0) return 0;
+  const std::uint32_t low = member & (~member + 1);
+  const std::uint32_t rest = member ^ low;
+  const std::uint32_t up = rest | (low << 1);
+  return up < count ? up : rest;
+}
+
+/// In the second tree, which is the first one mirrored, or shifted by one where the count is odd.
+std::uint32_t second_parent(std::uint32_t member, std::uint32_t count) {
+  if (count % 2 == 0) return count - 1 - parent(count - 1 - member, count);
+  return (parent((member + count - 1) % count, count) + 1) % count;
+}
+
+class Counting {
+ public:
+  Counting(const Fabric& fabric, const Placement& group) : fabric_(fabric), group_(group) {}
+
+  /// From one member to another one; how many levels it leaves.
+  double add(std::uint32_t from, std::uint32_t to, double share) {
+    way_.clear();
+    const std::uint32_t levels = fabric_.route(group_.node(from), group_.node(to), way_);
+    for (const std::uint32_t link : way_) shares_[link] += share;
+    shares_[fabric_.adapter_out(group_.node(from))] += share;
+    shares_[fabric_.adapter_in(group_.node(to))] += share;
+    return levels;
+  }
+
+  double levels(std::uint32_t from, std::uint32_t to) {
+    way_.clear();
+    return fabric_.route(group_.node(from), group_.node(to), way_);
+  }
+
+  [[nodiscard]] Traffic take(double levels) const {
+    Traffic out;
+    for (const auto& [link, share] : shares_) out.shares.push_back({link, share});
+    out.levels = levels;
+    return out;
+  }
+
+ private:
+  const Fabric& fabric_;
+  const Placement& group_;
+  std::map<std::uint32_t, double> shares_;
+  std::vector<std::uint32_t> way_;
+};
+
+Traffic of_ring(const Fabric& fabric, const Placement& group) {
+  Counting counting(fabric, group);
+  double all = 0, least = 0;
+  for (std::uint32_t i = 0; i < group.count; ++i) {
+    const double levels = counting.add(i, (i + 1) % group.count, 1);
+    least = i == 0 ? levels : std::min(least, levels);
+    all += levels;
+  }
+  return counting.take(all - least);
+}
+
+Traffic of_tree(const Fabric& fabric, const Placement& group) {
+  constexpr double kEdge = 0.25;  // half of the bytes in each direction, where a node sends the bytes twice
+  Counting counting(fabric, group);
+  double most = 0;
+  for (const auto parent_of : {parent, second_parent}) {
+    for (std::uint32_t i = 0; i < group.count; ++i) {
+      const std::uint32_t up = parent_of(i, group.count);
+      if (up == i) continue;
+      counting.add(i, up, kEdge);
+      counting.add(up, i, kEdge);
+      double levels = 0;
+      for (std::uint32_t at = i, next = up; at != next; at = next, next = parent_of(at, group.count))
+        levels += counting.levels(at, next);
+      most = std::max(most, levels);
+    }
+  }
+  return counting.take(most);
+}
+
+/// Members under one leaf are alike but for their adapters.
+Traffic of_all_to_all(const Fabric& fabric, const Placement& group) {
+  struct Run {
+    std::uint32_t begin = 0, end = 0;
+  };
+  Counting counting(fabric, group);
+  std::vector<Run> leaves;
+  for (std::uint32_t i = 0; i < group.count; ++i) {
+    const bool alike = !leaves.empty() && counting.levels(leaves.back().begin, i) == 0;
+    if (!alike) leaves.push_back({i, i});
+    leaves.back().end = i + 1;
+  }
+  std::map<std::uint32_t, double> shares;
+  for (std::uint32_t i = 0; i < group.count; ++i)
+    shares[fabric.adapter_out(group.node(i))] = shares[fabric.adapter_in(group.node(i))] = 1;
+  double levels = 0;
+  std::vector<std::uint32_t> way;
+  for (const Run& a : leaves)
+    for (const Run& b : leaves) {
+      if (&a == &b) continue;
+      way.clear();
+      levels = std::max<double>(levels, fabric.route(group.node(a.begin), group.node(b.begin), way));
+      const double pairs = static_cast<double>(a.end - a.begin) * (b.end - b.begin);
+      for (const std::uint32_t link : way) shares[link] += pairs / (group.count - 1);
+    }
+  Traffic out;
+  for (const auto& [link, share] : shares) out.shares.push_back({link, share});
+  out.levels = levels;
+  return out;
+}
+
+}  // namespace
+
+Traffic traffic(const Fabric& fabric, const Placement& group, NodePattern pattern) {
+  switch (pattern) {
+    case NodePattern::tree:
+      return of_tree(fabric, group);
+    case NodePattern::all_to_all:
+      return of_all_to_all(fabric, group);
+    case NodePattern::ring:
+      break;
+  }
+  return of_ring(fabric, group);
+}
+
+}  // namespace foreshard::sim

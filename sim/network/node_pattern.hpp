@@ -1,0 +1,44 @@
+// Which node sends how much to which in a collective, and what each link carries of it.
+//
+// A group's members lie `stride` nodes apart. The steps from node to node:
+//   * ring: member i sends to member i + 1, the last one to the first (NCCL, src/graph/connect.cc, connectRings). A
+//     message makes all of them but one.
+//   * tree: both trees of ncclGetDtree (src/graph/trees.cc), each with half of the bytes, up and down every edge. A
+//     node with its four edges sends all it can.
+//   * all_to_all: every node sends an equal part to every other node, in one step.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "sim/network/fabric.hpp"
+
+namespace foreshard::sim {
+
+enum class NodePattern : std::uint8_t { ring, tree, all_to_all };
+
+/// Members are on nodes `first`, `first` + `stride`, … of a fabric.
+struct Placement {
+  std::uint32_t first = 0;
+  std::uint32_t stride = 1;
+  std::uint32_t count = 1;
+
+  [[nodiscard]] std::uint32_t node(std::uint32_t member) const { return first + member * stride; }
+};
+
+/// What a flow takes of a link while its busiest member sends at rate 1.
+struct LinkShare {
+  std::uint32_t link = 0;
+  double share = 0;
+};
+
+struct Traffic {
+  std::vector<LinkShare> shares;  ///< by link, ascending
+  /// The most levels of switches that one message leaves on its way, one step after another; of a tree on its way up.
+  double levels = 0;
+};
+
+/// Linear in the members, times a logarithm for trees; all-to-alls are quadratic in the switches that have some.
+[[nodiscard]] Traffic traffic(const Fabric& fabric, const Placement& group, NodePattern pattern);
+
+}  // namespace foreshard::sim

@@ -1,0 +1,53 @@
+// --fabric: what it says of a network.
+#include "cli/options/fabric_option.hpp"
+
+#include "tests/catch.hpp"
+
+namespace foreshard::cli {
+namespace {
+
+sim::Network fabric(const std::string& text) {
+  sim::Network network;
+  network.leaf_nodes = 7;
+  network.oversubscription = 9;
+  network.nics = 8;
+  INFO(text);
+  const auto set = set_fabric(text, network);
+  INFO((set ? "" : set.error().text()));
+  REQUIRE(set);
+  CHECK(network.nics == 8);
+  return network;
+}
+
+}  // namespace
+
+TEST_CASE("a fabric takes the place of the profile's") {
+  CHECK(fabric("flat").leaf_nodes == 0);
+  CHECK(fabric("flat").oversubscription == 1);
+  CHECK(fabric("rail:32").leaf_nodes == 32);
+  CHECK(fabric("rail:32").oversubscription == 1);
+  const sim::Network tree = fabric("fat-tree:16:2,128:1.5");
+  CHECK(tree.leaf_nodes == 16);
+  CHECK(tree.oversubscription == 2);
+  CHECK(tree.pod_nodes == 128);
+  CHECK(tree.pod_oversubscription == 1.5);
+  const sim::Network dragonfly = fabric("dragonfly:8:2");
+  CHECK(dragonfly.leaf_nodes == 0);
+  CHECK(dragonfly.group_nodes == 8);
+  CHECK(dragonfly.oversubscription == 2);
+}
+
+TEST_CASE("what is no fabric is refused with what would be one") {
+  for (const char* text :
+       {"", "rail", "rail:", "rail:0", "rail:x", "rail:4:", "rail:4:0.5", "rail:4:nan", "rail:4:1e9", "rail:4,8",
+        "fat-tree:4,6", "fat-tree:4,4", "fat-tree:2,4,8", "flat:2", "torus:4", "rail:4:2:1", "rail:99999999999"}) {
+    sim::Network network;
+    INFO("'" << text << "'");
+    const auto set = set_fabric(text, network);
+    REQUIRE_FALSE(set);
+    CHECK(set.error().kind == ErrorKind::usage);
+    CHECK(set.error().hint.find("fat-tree:16:2,128:4") != std::string::npos);
+  }
+}
+
+}  // namespace foreshard::cli

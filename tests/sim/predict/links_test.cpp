@@ -1,0 +1,95 @@
+// Slow adapters and NVLinks in a job: which ranks are held up, and that healthy ones change nothing.
+#include <algorithm>
+
+#include "core/models/generate.hpp"
+#include "core/models/presets.hpp"
+#include "sim/predict/predict.hpp"
+#include "tests/catch.hpp"
+
+namespace foreshard::sim {
+namespace {
+
+Prediction plan_of(std::uint32_t replicate, const Differences& differences, std::uint32_t nodes = 4) {
+  const MachineProfile machine = builtin_profile("h200").value();
+  Settings settings;
+  settings.gpus = 8;
+  settings.nodes = nodes;
+  settings.replicate = replicate;
+  settings.batch = 2;
+  settings.seq = 1024;
+  settings.param_dtype = DType::bfloat16;
+  const Workload workload = generate(*preset("llama-1b"), settings, machine.host_calls, machine.gpu(), true).value();
+  PredictRequest request;
+  request.settings = workload.settings;
+  request.differences = differences;
+  auto p = predict(workload, machine, request);
+  INFO((p ? "" : p.error().text()));
+  REQUIRE(p);
+  return std::move(*p);
+}
+
+std::uint32_t ranks_on_slow_adapters(const Prediction& p) {
+  std::uint32_t ranks = 0;
+  for (const RankGroup& group : p.ranks)
+    if (group.network_slowdown > 1) ranks += group.count;
+  return ranks;
+}
+
+std::uint32_t ranks_on_slow_links(const Prediction& p) {
+  std::uint32_t ranks = 0;
+  for (const RankGroup& group : p.ranks)
+    if (group.link_slowdown > 1) ranks += group.count;
+  return ranks;
+}
+
+}  // namespace
+
+TEST_CASE("links that are no slower than the machine's change nothing") {
+  for (const std::uint32_t replicate : {1, 4}) {
+    const double alike = plan_of(replicate, {}).step_ms;
+    const Prediction p = plan_of(replicate, {{}, {{1, 3, 1}}, {{5, 1}}});
+    CHECK(p.step_ms == alike);
+    CHECK(p.step_alike_ms == alike);
+    REQUIRE(p.ranks.size() == 1);
+    CHECK(p.ranks[0].count == 32);
+  }
+}
+
+TEST_CASE("a slow adapter holds up the replicate group of its GPUs, and every rank of full shards") {
+  const Differences slow{{}, {{1, 3, 8}}, {}};
+  const Prediction replicas = plan_of(4, slow);
+  CHECK(ranks_on_slow_adapters(replicas) == 4);  // GPU 3 of each node
+  CHECK(replicas.step_ms > replicas.step_alike_ms);
+  const Prediction shards = plan_of(1, slow);
+  CHECK(ranks_on_slow_adapters(shards) == 32);
+  CHECK(shards.step_ms > replicas.step_ms);
+  CHECK(plan_of(1, {{}, {{1, 3, 16}}, {}}).step_ms > shards.step_ms);
+}
+
+TEST_CASE("a slow NVLink holds up the groups that go over it") {
+  const Prediction replicas = plan_of(4, {{}, {}, {{5, 4}}});
+  CHECK(ranks_on_slow_links(replicas) == 8);  // of node 0
+  CHECK(replicas.step_ms > replicas.step_alike_ms);
+  REQUIRE(replicas.stragglers);
+}
+
+TEST_CASE("what is not in the job is refused") {
+  const MachineProfile machine = builtin_profile("h200").value();
+  Settings settings;
+  settings.gpus = 8;
+  settings.batch = 1;
+  settings.seq = 512;
+  const Workload workload = generate(*preset("llama-tiny"), settings, machine.host_calls, machine.gpu(), true).value();
+  for (const Differences& wrong : {Differences{{}, {{1, 0, 2}}, {}}, Differences{{}, {{0, 8, 2}}, {}},
+                                   Differences{{}, {}, {{8, 2}}}, Differences{{{.rank = 8}}, {}, {}}}) {
+    PredictRequest request;
+    request.settings = workload.settings;
+    request.differences = wrong;
+    const auto p = predict(workload, machine, request);
+    REQUIRE_FALSE(p);
+    CHECK(p.error().kind == ErrorKind::usage);
+    CHECK(p.error().what.find("there is no") != std::string::npos);
+  }
+}
+
+}  // namespace foreshard::sim
