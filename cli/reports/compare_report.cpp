@@ -137,6 +137,9 @@ std::vector<ChangedSetting> changed_settings(const RunSummary& a, const RunSumma
   };
   if (!a.machine.empty() && !b.machine.empty() && a.machine != b.machine)
     changed.push_back({"machine", json_quoted(a.machine), json_quoted(b.machine)});
+  const auto text = [](const std::string& of) { return of.empty() ? std::string("null") : json_quoted(of); };
+  if (a.ranks != b.ranks) changed.push_back({"ranks", text(a.ranks), text(b.ranks)});
+  if (a.fabric != b.fabric) changed.push_back({"fabric", text(a.fabric), text(b.fabric)});
   if (a.memory_limit != b.memory_limit) changed.push_back({kMemoryLimit, limit(a), limit(b)});
   // Both lists are in the table's order.
   for (std::size_t i = 0; i < a.setting_options.size() && i < b.setting_options.size(); ++i)

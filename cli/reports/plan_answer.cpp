@@ -120,8 +120,32 @@ bool alike(const sim::RankGroup& group) {
          group.network_slowdown == 1;
 }
 
-/// "rank 5: kernels × 1.2", of as many groups as a line has room for.
-std::string differences(const sim::Prediction& p) {
+/// What ranks that differ cost.
+std::string ranks_line(const sim::Prediction& p) {
+  const double longer = p.step_ms - p.step_alike_ms;
+  const Nanoseconds waits = p.stragglers ? p.stragglers->ranks.front().waiting : Nanoseconds{};
+  return fmt::format(
+      "ranks that differ ({}) make the step {:.2f} ms ({:.1f} %) {}: {:.2f} ms if all were alike; rank 0 waits for "
+      "other "
+      "ranks for {:.2f} ms of it",
+      rank_differences(p), std::abs(longer), std::abs(share_of(longer, p.step_alike_ms)),
+      longer < 0 ? "shorter" : "longer", p.step_alike_ms, waits.ms());
+}
+
+/// The first of what fits, in one line.
+std::string best_that_fits(const sim::Remedies& remedies) {
+  if (remedies.useful.empty())
+    return fmt::format("none of {} changes that were simulated makes it fit", remedies.tried);
+  const sim::Remedy& best = remedies.useful.front();
+  return fmt::format("{} {} fit: {} reserved{}{}", best.setting, best.may_run_out_of_memory ? "may" : "would",
+                     format_bytes(best.peaks.reserved),
+                     best.has_time ? fmt::format(", {} a step", milliseconds(best.step_ms)) : std::string(),
+                     best.valid ? "" : " (not valid)");
+}
+
+}  // namespace
+
+std::string rank_differences(const sim::Prediction& p) {
   constexpr std::size_t kNamed = 3;
   std::vector<std::string> parts;
   std::size_t more = 0;
@@ -144,31 +168,6 @@ std::string differences(const sim::Prediction& p) {
   if (more > 0) parts.push_back(fmt::format("{} more", more));
   return fmt::format("{}", fmt::join(parts, "; "));
 }
-
-/// What ranks that differ cost.
-std::string ranks_line(const sim::Prediction& p) {
-  const double longer = p.step_ms - p.step_alike_ms;
-  const Nanoseconds waits = p.stragglers ? p.stragglers->ranks.front().waiting : Nanoseconds{};
-  return fmt::format(
-      "ranks that differ ({}) make the step {:.2f} ms ({:.1f} %) {}: {:.2f} ms if all were alike; rank 0 waits for "
-      "other "
-      "ranks for {:.2f} ms of it",
-      differences(p), std::abs(longer), std::abs(share_of(longer, p.step_alike_ms)), longer < 0 ? "shorter" : "longer",
-      p.step_alike_ms, waits.ms());
-}
-
-/// The first of what fits, in one line.
-std::string best_that_fits(const sim::Remedies& remedies) {
-  if (remedies.useful.empty())
-    return fmt::format("none of {} changes that were simulated makes it fit", remedies.tried);
-  const sim::Remedy& best = remedies.useful.front();
-  return fmt::format("{} {} fit: {} reserved{}{}", best.setting, best.may_run_out_of_memory ? "may" : "would",
-                     format_bytes(best.peaks.reserved),
-                     best.has_time ? fmt::format(", {} a step", milliseconds(best.step_ms)) : std::string(),
-                     best.valid ? "" : " (not valid)");
-}
-
-}  // namespace
 
 FailedPlace failed_place(const Run& run) {
   FailedPlace place;
@@ -209,7 +208,7 @@ std::vector<std::string> answer_lines(const sim::Prediction& p, const Settings* 
     lines.push_back(memory_line(p));
   if (fitting != nullptr) lines.push_back(best_that_fits(*fitting));
   if (p.has_time) lines.push_back(time_line(p));
-  if (p.has_time && !p.ranks.empty()) lines.push_back(ranks_line(p));
+  if (p.has_time && !rank_differences(p).empty()) lines.push_back(ranks_line(p));
   lines.push_back(program_line(p, source));
   for (const std::string& why : p.not_valid) lines.push_back("not valid: " + why);
   return lines;

@@ -29,6 +29,9 @@ struct FailedPlace {
 /// "tokens/s/GPU", or "samples/s/GPU" of a model without a sequence.
 [[nodiscard]] std::string_view rate_unit(const Settings& settings);
 
+/// How ranks differ, as many groups of them as a line has room for: "rank 5: kernels × 1.2"; empty: all are alike.
+[[nodiscard]] std::string rank_differences(const sim::Prediction& p);
+
 /// Bytes that the caching allocator could take beyond the peak of reserved memory; 0 where it ran out of memory.
 [[nodiscard]] Bytes free_at_peak(const sim::Prediction& p);
 

@@ -98,6 +98,7 @@ Json ranks_json(const sim::Prediction& p) {
                       {"network_slowdown", group.network_slowdown},
                       {"program", group.traits.program}});
   json["groups"] = std::move(groups);
+  json["differ"] = rank_differences(p);
   json["step_alike_ms"] = p.has_time ? Json(p.step_alike_ms) : Json(nullptr);
   return json;
 }

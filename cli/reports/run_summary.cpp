@@ -1,6 +1,9 @@
 #include "cli/reports/run_summary.hpp"
 
+#include <nlohmann/json.hpp>
+
 #include "cli/reports/plan_answer.hpp"
+#include "core/base/json_io.hpp"
 #include "core/compare/run_totals.hpp"
 #include "core/explain_time/phase_times.hpp"
 #include "core/explain_time/time_explanation.hpp"
@@ -51,6 +54,15 @@ std::optional<Bytes> memory_limit_of(const Run& run) {
   return machine && sim::memory_options(*machine).capacity == capacity ? std::nullopt : std::optional(capacity);
 }
 
+/// A text at `path` of what a plan printed as JSON.
+std::string plan_text(const Run& run, const std::string& key, const char* member = nullptr) {
+  const auto kept = run.results.find(key);
+  if (run.info.kind != RunKind::planned || kept == run.results.end()) return {};
+  nlohmann::json value = parse_json_text(kept->second);
+  if (member != nullptr) value = value.is_object() ? value.value(member, nlohmann::json()) : nlohmann::json();
+  return value.is_string() ? value.get<std::string>() : std::string();
+}
+
 }  // namespace
 
 RunSummary summarise(const Run& run, const std::string& path, const WantedStep& wanted) {
@@ -60,6 +72,8 @@ RunSummary summarise(const Run& run, const std::string& path, const WantedStep& 
   summary.setting_options = setting_options(run.settings);
   summary.machine = machine_of(run);
   summary.memory_limit = memory_limit_of(run);
+  summary.ranks = plan_text(run, "ranks", "differ");
+  summary.fabric = plan_text(run, "fabric");
   summary.failure = plan_failure(run);
   if (out_of_memory_step(run)) summary.failure += " in " + text_of(failed_place(run));
   if (!wanted) {

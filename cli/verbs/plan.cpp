@@ -60,8 +60,8 @@ Result<int> plan(PlanOptions& options, Console& console) {
       console.warn("what would fit was not found out: " + found.error().text());
   }
   const sim::Remedies* fitting = remedies ? &*remedies : nullptr;
-  const Json json =
-      prediction_json(options.source.source.text, &planned->source.settings, *planned->workload, *p, fitting);
+  Json json = prediction_json(options.source.source.text, &planned->source.settings, *planned->workload, *p, fitting);
+  json["fabric"] = planned->fabric.empty() ? Json(nullptr) : Json(planned->fabric);
   if (!options.output.empty())
     FORESHARD_TRY(store_run(json, *planned->workload, options.output, options.force, p->run));
   if (options.json)
