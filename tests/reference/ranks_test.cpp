@@ -1,7 +1,10 @@
 // A job of every rank, planned from two ranks' recordings, against the recording of all of them (docs/ranks.md).
+#include <algorithm>
 #include <cmath>
+#include <deque>
 #include <filesystem>
 
+#include "core/straggler/straggler.hpp"
 #include "sim/predict/predict.hpp"
 #include "tests/catch.hpp"
 #include "tests/truth_folder.hpp"
@@ -43,6 +46,39 @@ TEST_CASE("w8_l1b_slow planned with rank 5's own recording: its step, and who is
   REQUIRE(planned->stragglers->late);
   CHECK(planned->stragglers->late->rank == 5);
   CHECK(planned->stragglers->late->phase == "forward");
+}
+
+/// The largest difference of a rank's waiting for others, in ms.
+double worst_waiting(const Stragglers& a, const Stragglers& b) {
+  REQUIRE(a.ranks.size() == b.ranks.size());
+  double worst = 0;
+  for (std::size_t i = 0; i < a.ranks.size(); ++i)
+    worst = std::max(worst, std::abs((a.ranks[i].waiting - b.ranks[i].waiting).ms()));
+  return worst;
+}
+
+TEST_CASE("every_l1b planned from its four ranks' recordings: the step, and each rank's waiting") {
+  const auto folder = test::truth_folder("runs");
+  if (!folder || !std::filesystem::exists(*folder + "/every_l1b.rank0.trace.json.xz")) FORESHARD_SKIP(test::kNoTruth);
+  const std::string stem = *folder + "/every_l1b";
+  const traces::Imported all = import_rank(stem, 0, 3);
+  std::deque<traces::Imported> ranks;
+  sim::PredictRequest request;
+  request.settings = all.workload->settings;
+  for (std::uint32_t rank = 1; rank < 4; ++rank) {
+    ranks.push_back(import_rank(stem, static_cast<int>(rank), static_cast<int>(rank)));
+    request.differences.ranks.push_back({.rank = rank, .kernels = 1, .host = 1, .workload = &*ranks.back().workload});
+  }
+  const auto planned = sim::predict(*all.workload, *sim::builtin_profile("h200"), request);
+  REQUIRE(planned);
+  const double measured = all.run.measured->steady_ms();
+  CHECK(std::abs(planned->step_ms / measured - 1) < 0.03);  // +1.1 %
+  const auto recorded = find_stragglers(all.run);
+  REQUIRE(recorded);
+  REQUIRE(planned->stragglers);
+  CHECK(worst_waiting(*recorded, *planned->stragglers) < 0.03 * measured);
+  CHECK_FALSE(recorded->late);
+  CHECK_FALSE(planned->stragglers->late);
 }
 
 }  // namespace
