@@ -53,13 +53,10 @@ std::string marks(const SweepResult& result, std::size_t index) {
   const SweepPoint& point = result.points[index];
   std::vector<std::string_view> words;
   if (result.best == index) words.emplace_back(result.memory_limit ? "best within the limit" : "best");
-  if (result.best != index && result.best_overall == index) words.emplace_back("fastest");
-  if (result.best != index && result.best_overall != index && result.fastest == index)
-    words.emplace_back("fastest within the limit");
-  if (result.memory_limit && point.peaks.reserved > *result.memory_limit) words.emplace_back("over the limit");
+  if (result.best != index && result.fastest == index) words.emplace_back("fastest");
   if (point.host_bound) words.emplace_back("host-bound");
   if (point.num_alloc_retries > 0) words.emplace_back("allocation retries");
-  if (fits(point, result.memory_limit) == sim::Fits::maybe) words.emplace_back("may not fit");
+  if (fits(point) == sim::Fits::maybe) words.emplace_back("may not fit");
   if (!point.valid) words.emplace_back("not valid");
   return fmt::format("{}", fmt::join(words, ", "));
 }
@@ -95,9 +92,9 @@ void print_points(std::ostream& out, const SweepResult& result, const std::vecto
 }
 
 /// Of a point that ran or did not fit; empty: it deadlocks.
-std::string fits_word(const SweepResult& result, const SweepPoint& point) {
+std::string fits_word(const SweepPoint& point) {
   if (point.state == SweepPoint::State::deadlock) return {};
-  return std::string(name(fits(point, result.memory_limit)));
+  return std::string(name(fits(point)));
 }
 
 std::size_t count(const SweepResult& result, SweepPoint::State state) {
@@ -161,11 +158,10 @@ void print_most_that_fits(std::ostream& out, const SweepResult& result) {
   });
   const SweepPoint* most = nullptr;
   const auto work = [](const SweepPoint& point) { return sim::work_of_step(point.settings); };
-  const auto fit = [&](const SweepPoint& point) { return fits(point, result.memory_limit); };
   for (const SweepPoint& point : result.points) {
-    if (fit(point) == sim::Fits::no) continue;
+    if (fits(point) == sim::Fits::no) continue;
     const auto key = [&](const SweepPoint& p) {  // the largest one counts
-      return std::tuple(fit(p) == sim::Fits::surely, work(p), -static_cast<double>(p.peaks.reserved));
+      return std::tuple(fits(p) == sim::Fits::surely, work(p), -static_cast<double>(p.peaks.reserved));
     };
     if (most == nullptr || key(point) > key(*most)) most = &point;
   }
@@ -175,7 +171,7 @@ void print_most_that_fits(std::ostream& out, const SweepResult& result) {
   });
   out << fmt::format(
       "most that {}: {}: {:.0f} {} a GPU and step, {} reserved{}{}\n",
-      fit(*most) == sim::Fits::surely ? "fits" : "may fit", answer_options(result, *most), work(*most),
+      fits(*most) == sim::Fits::surely ? "fits" : "may fit", answer_options(result, *most), work(*most),
       counts_tokens(result) ? "tokens" : "samples", format_bytes(most->peaks.reserved), host_range_words(*most),
       untried == result.points.end()
           ? std::string()
@@ -196,12 +192,13 @@ std::string tie_words(const SweepResult& result, const SweepPoint& best) {
 /// The sweep's first lines.
 void print_answer(std::ostream& out, const SweepResult& result) {
   if (!result.best) {
-    out << (result.best_overall ? fmt::format("no point stays within {}\n", format_bytes(*result.memory_limit))
-                                : std::string("no point runs\n"));
+    const bool out_of_memory = result.memory_limit && count(result, SweepPoint::State::out_of_memory) > 0;
+    out << (out_of_memory ? fmt::format("no point stays within {}\n", format_bytes(*result.memory_limit))
+                          : std::string("no point runs\n"));
     return;
   }
   const SweepPoint& best = result.points[*result.best];
-  const bool sure = fits(best, result.memory_limit) == sim::Fits::surely;
+  const bool sure = fits(best) == sim::Fits::surely;
   out << fmt::format("best{}: {}{}{}, {} reserved{}{}{}{}\n",
                      result.memory_limit ? " within " + format_bytes(*result.memory_limit) : std::string(),
                      tie_words(result, best), answer_options(result, best),
@@ -249,11 +246,11 @@ void print_not_valid(std::ostream& out, const SweepResult& result) {
 void print_may_not_fit(std::ostream& out, const SweepResult& result) {
   if (!result.best) return;
   const SweepPoint& best = result.points[*result.best];
-  if (!best.valid || fits(best, result.memory_limit) != sim::Fits::surely) return;
+  if (!best.valid || fits(best) != sim::Fits::surely) return;
   std::size_t count = 0;
   const SweepPoint* fastest = nullptr;
   for (const SweepPoint& point : result.points) {
-    if (!point.valid || fits(point, result.memory_limit) != sim::Fits::maybe) continue;
+    if (!point.valid || fits(point) != sim::Fits::maybe) continue;
     ++count;
     if (point.has_time && (fastest == nullptr || point.step_ms < fastest->step_ms)) fastest = &point;
   }
@@ -303,9 +300,9 @@ Json point_json(const SweepResult& result, std::size_t index) {
   if (point.least_reserved < point.most_reserved)
     json["peak_reserved_bytes_range"] = {point.least_reserved, point.most_reserved};
   json["num_alloc_retries"] = point.num_alloc_retries;
-  json["fits"] = text_or_null(fits_word(result, point));
+  json["fits"] = text_or_null(fits_word(point));
   json["may_run_out_of_memory"] = point.may_run_out_of_memory;
-  json["within_limit"] = !result.memory_limit || point.peaks.reserved <= *result.memory_limit;
+  json["within_limit"] = fits(point) != sim::Fits::no;  // the former form of `fits`
   json["valid"] = point.valid;
   json["not_valid"] = point.not_valid;
   json["warnings"] = point.warnings;
@@ -338,20 +335,12 @@ std::string_view name(sim::Fits fits) {
 }
 
 void find_best(SweepResult& result) {
-  std::vector<PointCost> costs = sim::costs(result.points);
-  if (result.memory_limit && !fastest(costs, result.memory_limit)) {
-    // No valid point stays within the limit; others may.
-    std::vector<SweepPoint> within = result.points;
-    for (SweepPoint& point : within)
-      if (point.peaks.reserved > *result.memory_limit) point.state = SweepPoint::State::out_of_memory;
-    if (std::vector<PointCost> found = sim::costs(within); !found.empty()) costs = std::move(found);
-  }
+  const std::vector<PointCost> costs = sim::costs(result.points);
   result.pareto = pareto(costs);
-  result.best_overall = fastest(costs, std::nullopt);
-  result.fastest = fastest(costs, result.memory_limit);
-  result.best = result.fastest;
-  if (!result.best) return;
-  result.ties = ties(costs, *result.fastest, result.memory_limit);
+  result.fastest = result.best = std::nullopt;
+  if (result.pareto.empty()) return;
+  result.fastest = result.pareto.front();
+  result.ties = ties(costs, *result.fastest);
   result.best = smallest(costs, *result.fastest, result.ties);
   if (result.best != result.fastest) {  // the same points, the fastest of them first
     std::erase(result.ties, *result.best);
@@ -373,7 +362,7 @@ Json sweep_json(const SweepResult& result) {
   json["pareto"] = result.pareto;
   json["best"] = optional_index(result.best);
   json["fastest"] = optional_index(result.fastest);
-  json["best_overall"] = optional_index(result.best_overall);
+  json["best_overall"] = json["fastest"];  // the former name
   json["ties"] = result.ties;
   json["best_settings"] = result.best ? Json::object() : Json(nullptr);
   if (result.best)
@@ -403,11 +392,11 @@ std::string sweep_csv(const SweepResult& result) {
     if (p.state == SweepPoint::State::refused)
       out += fmt::format(",{},,,,,,,,,,,,,,,", name(p.state));
     else
-      out += fmt::format(
-          ",{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}", name(p.state), time(p.step_ms), time(p.host_ms),
-          time(p.exposed_communication_ms), p.tokens_per_s_per_gpu > 0 ? fmt::format("{}", p.tokens_per_s_per_gpu) : "",
-          p.host_bound, time(p.uncertainty), p.peaks.requested, p.peaks.allocated, p.peaks.active, p.peaks.reserved,
-          p.num_alloc_retries, fits_word(result, p), p.valid, contains(result.pareto, i), result.best == i);
+      out += fmt::format(",{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}", name(p.state), time(p.step_ms),
+                         time(p.host_ms), time(p.exposed_communication_ms),
+                         p.tokens_per_s_per_gpu > 0 ? fmt::format("{}", p.tokens_per_s_per_gpu) : "", p.host_bound,
+                         time(p.uncertainty), p.peaks.requested, p.peaks.allocated, p.peaks.active, p.peaks.reserved,
+                         p.num_alloc_retries, fits_word(p), p.valid, contains(result.pareto, i), result.best == i);
     out += ',' + csv_field(p.reason) + '\n';
   }
   return out;

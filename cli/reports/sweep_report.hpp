@@ -22,17 +22,15 @@ struct SweepResult {
   std::string machine;
   std::vector<Range> ranges;
   std::map<std::pair<std::string, std::string>, std::string> files;  ///< GivenRanges::files
-  std::optional<Bytes> memory_limit;
+  std::optional<Bytes> memory_limit;                                 ///< that the points were simulated under
   std::vector<sim::SweepPoint> points;
   // Found in the points; indices.
   std::vector<std::size_t> pareto;
-  std::optional<std::size_t> best;          ///< of the fastest within the limit and what cannot be told from it, the
-                                            ///< one of least memory
-  std::optional<std::size_t> best_overall;  ///< the fastest
-  std::vector<std::size_t> ties;            ///< the others of these, by time
-  std::optional<PythonLines> code;          ///< of `best`
-  std::string fingerprint;                  ///< of the whole sweep (fingerprint.hpp)
-  std::optional<std::size_t> fastest = {};  ///< within the limit
+  std::optional<std::size_t> best;  ///< of the fastest and what cannot be told from it, the one of least memory
+  std::vector<std::size_t> ties;    ///< the others of these, by time
+  std::optional<PythonLines> code;  ///< of `best`
+  std::string fingerprint;          ///< of the whole sweep (fingerprint.hpp)
+  std::optional<std::size_t> fastest = {};
 };
 
 /// "ran", "out_of_memory": as in every form of the result.

@@ -52,7 +52,7 @@ Result<void> store_best(const SweepOptions& options, const SweepResult& result, 
   const Settings& settings = result.points[*result.best].settings;
   const auto workload = workloads.at(settings);
   FORESHARD_TRY(workload);
-  auto p = sim::predict(**workload, machine, {settings, {}});
+  auto p = sim::predict(**workload, machine, {settings, options.memory_limit});
   FORESHARD_TRY(p);
   if (!options.name.empty()) p->run.info.name = options.name;
   p->valid = result.points[*result.best].valid;
@@ -76,18 +76,13 @@ void warn(Console& console, const SweepResult& result) {
 /// Nothing ran: why, as an exit status. A sweep of which anything fits is done.
 Result<int> status_of(const SweepResult& result, Console& console) {
   if (result.best) return static_cast<int>(kDone);
-  if (result.best_overall) {
-    console.error(
-        fmt::format("no point stays within {}\n  hint: `plan --memory-limit` says whether the allocator can live "
-                    "within it, and what makes room",
-                    format_bytes(*result.memory_limit)));
-    return static_cast<int>(ErrorKind::out_of_memory);
-  }
   const auto any = [&](sim::SweepPoint::State state) {
     return std::any_of(result.points.begin(), result.points.end(), [&](const auto& p) { return p.state == state; });
   };
   if (any(sim::SweepPoint::State::out_of_memory)) {
-    console.error("every point that can run is out of memory");
+    const std::string within = result.memory_limit ? "no point stays within " + format_bytes(*result.memory_limit)
+                                                   : "every point that can run is out of memory";
+    console.error(within + "\n  hint: `plan` of a point says what would fit");
     return static_cast<int>(ErrorKind::out_of_memory);
   }
   if (any(sim::SweepPoint::State::deadlock)) {
@@ -108,7 +103,7 @@ Json progress_row(const SweepResult& result, const sim::SweepPoint& point, bool 
   cells.push_back(point.has_time ? Json(point.step_ms) : Json());
   cells.push_back(point.has_time && point.tokens_per_s_per_gpu > 0 ? Json(point.tokens_per_s_per_gpu) : Json());
   cells.push_back(point.peaks.reserved > 0 ? Json(point.peaks.reserved) : Json());
-  cells.push_back(name(sim::fits(point, result.memory_limit)));
+  cells.push_back(name(sim::fits(point)));
   cells.push_back(point.valid && !doubted ? "yes" : "no");
   return cells;
 }
@@ -166,6 +161,7 @@ Result<SweepResult> run_points(const SweepOptions& options, const traces::Source
   sim::SweepRequest request;
   request.base = source.settings;
   request.ranges = result.ranges;
+  request.memory_limit = options.memory_limit;
   request.threads = options.jobs == 0 ? sim::hardware_threads() : options.jobs;
   request.on_progress = [&](std::size_t done, std::size_t points) { progress.at(done, points); };
   Result<void> written;
@@ -251,7 +247,7 @@ Action add_sweep(OptionSet& set) {
   options->source.add_to(set);
   options->source.add_lowering_to(set);
   add_parsed<Bytes>(set, "--memory-limit", options->memory_limit, &parse_bytes,
-                    "peak reserved memory that the best point may have; default: the machine's memory")
+                    "what the caching allocator may take; default: the machine's")
       .type_name("SIZE");
   set.add_option("--jobs", options->jobs, "threads; default: every core").type_name("N").range(1U, 1024U);
   set.add_option("--csv", options->csv, "write every point as comma-separated values").type_name("FILE").writes();

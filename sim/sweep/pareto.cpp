@@ -1,6 +1,7 @@
 #include "sim/sweep/pareto.hpp"
 
 #include <algorithm>
+#include <optional>
 #include <tuple>
 
 namespace foreshard {
@@ -27,22 +28,12 @@ std::vector<std::size_t> pareto(std::span<const PointCost> points) {
   return front;
 }
 
-std::optional<std::size_t> fastest(std::span<const PointCost> points, std::optional<Bytes> limit) {
-  std::optional<std::size_t> maybe;
-  for (const PointCost& point : by_time(points)) {
-    if (point.surely_within(limit)) return point.index;
-    if (!maybe && point.within(limit)) maybe = point.index;
-  }
-  return maybe;
-}
-
-std::vector<std::size_t> ties(std::span<const PointCost> points, std::size_t best, std::optional<Bytes> limit) {
+std::vector<std::size_t> ties(std::span<const PointCost> points, std::size_t best) {
   std::vector<std::size_t> near;
   const auto at = std::find_if(points.begin(), points.end(), [&](const PointCost& p) { return p.index == best; });
   if (at == points.end()) return near;
   for (const PointCost& point : by_time(points)) {
-    if (point.index == best || !point.within(limit)) continue;
-    if (at->surely_within(limit) && !point.surely_within(limit)) continue;
+    if (point.index == best) continue;
     if (point.time() <= at->time() * (1 + std::max(at->difference, point.difference))) near.push_back(point.index);
   }
   return near;

@@ -95,9 +95,7 @@ Result<std::vector<SweepPoint>> sweep(WorkloadSource& source, const MachineProfi
 std::vector<PointCost> costs(const std::vector<SweepPoint>& points) {
   std::vector<PointCost> out;
   bool known = true;
-  const auto doubt = [](const SweepPoint& point) {
-    return std::pair(!point.valid, fits(point, std::nullopt) != Fits::surely);
-  };
+  const auto doubt = [](const SweepPoint& point) { return std::pair(!point.valid, fits(point) != Fits::surely); };
   std::optional<std::pair<bool, bool>> least;
   for (const SweepPoint& point : points)
     if (point.state == SweepPoint::State::ran) least = std::min(least.value_or(doubt(point)), doubt(point));
@@ -111,7 +109,7 @@ std::vector<PointCost> costs(const std::vector<SweepPoint>& points) {
     if (!takes_part(point) || point.has_time != timed) continue;
     const double work = work_of_step(point.settings);
     known &= work > 0;
-    out.push_back({i, point.step_ms, point.peaks.reserved, point.difference, work, point.most_reserved});
+    out.push_back({i, point.step_ms, point.peaks.reserved, point.difference, work});
   }
   const bool alike =
       std::all_of(out.begin(), out.end(), [&](const PointCost& p) { return p.work == out.front().work; });
@@ -120,10 +118,9 @@ std::vector<PointCost> costs(const std::vector<SweepPoint>& points) {
   return out;
 }
 
-Fits fits(const SweepPoint& point, std::optional<Bytes> limit) {
-  if (point.state != SweepPoint::State::ran || (limit && point.peaks.reserved > *limit)) return Fits::no;
-  const bool maybe = point.may_run_out_of_memory || (limit && point.most_reserved > *limit);
-  return maybe ? Fits::maybe : Fits::surely;
+Fits fits(const SweepPoint& point) {
+  if (point.state != SweepPoint::State::ran) return Fits::no;
+  return point.may_run_out_of_memory ? Fits::maybe : Fits::surely;
 }
 
 std::vector<RefusalCount> refusals(const std::vector<SweepPoint>& points) {

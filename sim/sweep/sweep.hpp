@@ -86,13 +86,13 @@ struct SweepRequest {
 /// Times are compared a token where batch, seq or accumulate differ between points, else a step.
 [[nodiscard]] std::vector<PointCost> costs(const std::vector<SweepPoint>& points);
 
-/// Whether a point stays within the machine's memory, and within `limit` where one is given.
+/// Whether a point lives within the memory that the allocator may take: as `plan` says it.
 enum class Fits : std::uint8_t {
   surely = 0,  ///< whatever the host's speed
   maybe = 1,   ///< as predicted, but not with every host
-  no = 2,      ///< it runs out of memory, takes more than the limit, or does not run at all
+  no = 2,      ///< it runs out of memory, or does not run at all
 };
-[[nodiscard]] Fits fits(const SweepPoint& point, std::optional<Bytes> limit);
+[[nodiscard]] Fits fits(const SweepPoint& point);
 
 /// Reasons of refusals with how many points each refused, most first; of equally many the first met first.
 struct RefusalCount {
