@@ -137,10 +137,11 @@ std::string best_that_fits(const sim::Remedies& remedies) {
   if (remedies.useful.empty())
     return fmt::format("none of {} changes that were simulated makes it fit", remedies.tried);
   const sim::Remedy& best = remedies.useful.front();
-  return fmt::format("{} {} fit: {} reserved{}{}", best.setting, best.may_run_out_of_memory ? "may" : "would",
+  return fmt::format("{} {} fit: {} reserved{}{}{}", best.setting, best.may_run_out_of_memory ? "may" : "would",
                      format_bytes(best.peaks.reserved),
                      best.has_time ? fmt::format(", {} a step", milliseconds(best.step_ms)) : std::string(),
-                     best.valid ? "" : " (not valid)");
+                     best.valid ? "" : " (not valid)",
+                     best.largest ? fmt::format(" ({})", words_of(*best.largest)) : std::string());
 }
 
 }  // namespace

@@ -359,6 +359,8 @@ void print_what_fits(Console& console, const sim::Remedies& remedies) {
   }
   console.out << '\n';
   table.print(console.out);
+  for (const sim::Remedy& remedy : remedies.useful)
+    if (remedy.largest) console.out << fmt::format("{}: {}\n", remedy.setting, remedy.reason);
   console.out << fmt::format("{} changes were simulated; those that change more than these are left out\n",
                              remedies.tried);
 }

@@ -1,13 +1,27 @@
 #include "cli/reports/remedy_json.hpp"
 
+#include <array>
 #include <nlohmann/json.hpp>
 
+#include "cli/reports/json_values.hpp"
 #include "core/explain/explanation.hpp"
 
 namespace foreshard::cli {
 
 Json step_ms(bool has_time, double ms) {
   return has_time ? Json(ms) : Json(nullptr);
+}
+
+Json tried_json(const sim::LargestFit& found) {
+  constexpr std::array<std::string_view, 4> kWords{"does not fit", "may not fit", "fits with retries", "fits"};
+  Json list = Json::array();
+  for (const sim::SizeProbe& probe : found.tried)
+    list.push_back(
+        {{"value", probe.value},
+         {"fits", probe.refusal.empty() ? Json(kWords[static_cast<std::size_t>(probe.fits)]) : Json(nullptr)},
+         {"refusal", text_or_null(probe.refusal)},
+         {"peak_reserved_bytes", probe.reserved > 0 ? Json(probe.reserved) : Json(nullptr)}});
+  return list;
 }
 
 std::string remedy_marks(const sim::Remedy& remedy) {
@@ -33,7 +47,8 @@ Json remedy_json(const sim::Remedy& remedy) {
           {"valid", remedy.valid},
           {"not_valid", remedy.not_valid},
           {"warnings", remedy.warnings},
-          {"cures", std::move(cures)}};
+          {"cures", std::move(cures)},
+          {"tried", remedy.largest ? tried_json(*remedy.largest) : Json(nullptr)}};
 }
 
 }  // namespace foreshard::cli

@@ -10,6 +10,9 @@ namespace foreshard::cli {
 
 [[nodiscard]] Json remedy_json(const sim::Remedy& remedy);
 
+/// The sizes that a search for the largest one simulated: `value`, `fits`, `peak_reserved_bytes`, `refusal`.
+[[nodiscard]] Json tried_json(const sim::LargestFit& found);
+
 /// What stands behind its numbers in a table: "may not fit", "not valid", both or nothing.
 [[nodiscard]] std::string remedy_marks(const sim::Remedy& remedy);
 

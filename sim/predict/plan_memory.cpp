@@ -66,6 +66,13 @@ Result<void> add_peaks(const Workload& adapted, const MachineProfile& machine, c
   return {};
 }
 
+/// Of the steps whose time is reported.
+std::int64_t steady_retries(const Simulation& simulation) {
+  const auto& steps = simulation.outcome.steps;
+  if (simulation.steady >= steps.size() || simulation.steady < simulation.cycle) return 0;
+  return steps[simulation.steady].num_alloc_retries - steps[simulation.steady - simulation.cycle].num_alloc_retries;
+}
+
 }  // namespace
 
 void add_memory(const Workload& adapted, const PredictRequest& request, const Simulation& simulation, Prediction& p) {
@@ -74,6 +81,7 @@ void add_memory(const Workload& adapted, const PredictRequest& request, const Si
   if (!outcome.steps.empty()) {
     p.peaks = outcome.steps.back().peaks;
     p.num_alloc_retries = outcome.steps.back().num_alloc_retries;
+    p.step_num_alloc_retries = steady_retries(simulation);
   }
   if (p.out_of_memory) p.peaks = outcome.out_of_memory_peaks;
   p.out_of_memory_step = outcome.out_of_memory_step;

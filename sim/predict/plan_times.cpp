@@ -38,13 +38,8 @@ void warn(const PredictionSpec& spec, bool modelled, Prediction& p) {
         "under the profiler, and the step is not anchored");
 }
 
-/// Of the steps whose time is reported. A cudaFree waits for the GPU; the simulated one costs the
-/// host nothing.
-void count_retries(const Simulation& simulation, Prediction& p) {
-  const auto& steps = simulation.outcome.steps;
-  if (simulation.steady >= steps.size() || simulation.steady < simulation.cycle) return;
-  p.step_num_alloc_retries =
-      steps[simulation.steady].num_alloc_retries - steps[simulation.steady - simulation.cycle].num_alloc_retries;
+/// A cudaFree waits for the GPU; the simulated one costs the host nothing.
+void judge_retries(const Simulation& simulation, Prediction& p) {
   if (p.step_num_alloc_retries == 0) return;
   estimate(
       fmt::format("{} in the steady {}: what they take (a synchronisation, cudaFree and cudaMalloc each) is not in "
@@ -80,7 +75,7 @@ void add_times(const PredictionSpec& spec, const Workload& workload, const Simul
   for (std::size_t step = 1; step < p.steps.size(); ++step)
     p.steps[step].ms = (simulation.step_end[step] - simulation.begin_of(step)).ms() * k;
   warn(spec, from_model(workload), p);
-  count_retries(simulation, p);
+  judge_retries(simulation, p);
 }
 
 }  // namespace foreshard::sim

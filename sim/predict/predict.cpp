@@ -32,6 +32,7 @@ SimulationRequest simulation_of(const Workload& workload, const PredictRequest& 
   SimulationRequest out;
   out.steps.steps = request.steps;
   out.steps.synchronized = 1;
+  out.steps.record = !request.memory_only;
   out.options.host_scale = host_scale.factor;
   if (records_streams(workload, request.settings) && !host_scale.host_bound)
     out.options.host_scale = std::sqrt(host_scale.factor * host_scale.recorded_factor);
@@ -229,7 +230,7 @@ Result<Prediction> predict(const Workload& workload, const MachineProfile& machi
   p.collectives_ran = simulation->collectives_ran;
   add_memory(w, request, *simulation, p);
   FORESHARD_TRY(add_peak_range(w, machine, request, simulation_request, p));
-  if (w.has_timing && !adapted->untimed && !p.out_of_memory && !p.deadlock) {
+  if (w.has_timing && !adapted->untimed && !p.out_of_memory && !p.deadlock && !request.memory_only) {
     const HostRange host = host_range(machine.prediction, workload, p);
     auto bound = host_bound(w, request.settings, machine, p.host_scale.factor, host.range);
     FORESHARD_TRY(bound);

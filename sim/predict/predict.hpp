@@ -56,6 +56,8 @@ struct PredictRequest {
   /// What is unlike the rest of the job; ranks' workloads as `workload`, not adapted.
   Differences differences = {};
   bool cuda_graph = false;  ///< fill Prediction::cuda_graph_ms, which takes another simulation
+  /// Peaks, retries and whether it fits, alone: no times, and no Run but its settings.
+  bool memory_only = false;
 };
 
 struct Prediction {

@@ -158,7 +158,6 @@ void List::room() {
             s.nodes *= times;
             s.checkpoint = checkpoint;
           });
-  if (base_.batch.value_or(1) > 1) add("half of the samples at once", {}, [](Settings& s) { s.batch = *s.batch / 2; });
 }
 
 }  // namespace

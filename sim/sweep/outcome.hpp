@@ -11,6 +11,7 @@
 #include "core/settings/settings.hpp"
 #include "sim/predict/predict.hpp"
 #include "sim/sweep/candidates.hpp"
+#include "sim/sweep/largest_fit.hpp"
 #include "sim/sweep/sweep.hpp"
 
 namespace foreshard::sim {
@@ -51,6 +52,9 @@ struct Simulated {
 /// `cuda_graph`: PredictRequest::cuda_graph.
 [[nodiscard]] Result<Outcome> simulate_settings(const Simulated& how, const Settings& settings,
                                                 bool cuda_graph = false);
+
+/// As find_largest_fit(). `request.memory_limit` is `how`'s.
+[[nodiscard]] LargestFit largest_fit(const Simulated& how, const LargestFitRequest& request);
 
 /// In the candidates' order. A candidate that fails has the reason alone.
 [[nodiscard]] std::vector<Outcome> simulate_all(const Simulated& how, const std::vector<Candidate>& list,

@@ -1,11 +1,17 @@
 #include "sim/sweep/remedies.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <array>
 #include <set>
 #include <tuple>
 
 #include "core/settings/settings_table.hpp"
+#include "sim/predict/throughput.hpp"
 #include "sim/sweep/candidates.hpp"
+#include "sim/sweep/for_each.hpp"
+#include "sim/sweep/largest_fit.hpp"
 #include "sim/sweep/outcome.hpp"
 
 namespace foreshard::sim {
@@ -19,6 +25,47 @@ Result<Outcome> with_enough_memory(const Simulated& how, const Settings& setting
   MachineProfile machine = how.machine;
   machine.memory_total = kEnough;
   return simulate_settings({how.source, machine, {}, how.host_scale}, settings);
+}
+
+/// Of one token or sample, where that is known, so that a smaller batch is not the faster one for it.
+double time_of_work(const Settings& settings, double step_ms) {
+  const double work = work_of_step(settings);
+  return work > 0 ? step_ms / work : step_ms;
+}
+
+/// The largest batch and sequence length that fit where the run's own do not; where none does, with checkpointing.
+/// Where none does even so, the smallest is a candidate, which says why it is impossible.
+std::vector<Candidate> largest_sizes(const Simulated& how, const RemedyRequest& request) {
+  constexpr std::array<SizeSetting, 2> kBoth{SizeSetting::batch, SizeSetting::seq};
+  std::array<std::optional<Candidate>, kBoth.size()> found;
+  for_each(kBoth.size(), request.threads, [&](std::size_t i) {
+    const bool batch = kBoth[i] == SizeSetting::batch;
+    const std::uint32_t own = (batch ? request.settings.batch : request.settings.seq).value_or(1);
+    if (own <= 1) return;
+    LargestFitRequest wanted{request.settings, request.memory_limit, kBoth[i], 1, own};
+    LargestFit largest = largest_fit(how, wanted);
+    if (largest.value == 0 && largest.tried.front().refusal.empty() && wanted.settings.checkpoint == Checkpoint::none) {
+      wanted.settings.checkpoint = Checkpoint::blocks;
+      wanted.below = 0;
+      wanted.most = own;
+      largest = largest_fit(how, wanted);
+      if (std::max(largest.value, largest.with_retries) == own) return;  // checkpointing alone is a candidate
+    }
+    Candidate& candidate = found[i].emplace();
+    candidate.settings = largest.value > 0 ? wanted.settings : request.settings;
+    (batch ? candidate.settings.batch : candidate.settings.seq) = std::max(largest.value, 1U);
+    candidate.setting = setting_text(request.settings, candidate.settings);
+    candidate.reason = fmt::format("the largest {} that fits{}: {}", batch ? "batch size" : "sequence length",
+                                   wanted.settings.checkpoint == request.settings.checkpoint
+                                       ? ""
+                                       : " where activations are computed again in backward",
+                                   words_of(largest));
+    if (largest.value > 0) candidate.largest = std::move(largest);
+  });
+  std::vector<Candidate> out;
+  for (std::optional<Candidate>& one : found)
+    if (one) out.push_back(std::move(*one));
+  return out;
 }
 
 /// `own`: of the run's own settings, with enough memory.
@@ -40,8 +87,9 @@ Remedy as_remedy(const Settings& base, const Candidate& candidate, const Outcome
   remedy.not_valid = outcome.not_valid;
   remedy.warnings = outcome.warnings;
   remedy.cures = candidate.cures;
-  const double longest = own.step_ms * (1 + std::max(own.difference, outcome.difference));
-  remedy.costs = own.has_time && (!remedy.has_time || remedy.step_ms > longest);
+  remedy.largest = candidate.largest;
+  const double longest = time_of_work(base, own.step_ms) * (1 + std::max(own.difference, outcome.difference));
+  remedy.costs = own.has_time && (!remedy.has_time || time_of_work(remedy.settings, remedy.step_ms) > longest);
   return remedy;
 }
 
@@ -86,9 +134,10 @@ void sort_out(const RemedyRequest& request, const std::vector<Candidate>& list, 
       ++out.useless;
   }
   const auto most_worth = [](const Remedy& a, const Remedy& b) { return a.worth() > b.worth(); };
-  const auto fastest = [](const Remedy& a, const Remedy& b) {
-    const auto key = [](const Remedy& r) {
-      return std::tuple(r.settings.nodes, !r.valid, r.may_run_out_of_memory, !r.has_time, r.step_ms);
+  const auto fastest = [&](const Remedy& a, const Remedy& b) {
+    const auto key = [&](const Remedy& r) {
+      return std::tuple(r.settings.nodes, !r.valid, r.may_run_out_of_memory, r.settings.seq != request.settings.seq,
+                        !r.has_time, time_of_work(r.settings, r.step_ms));
     };
     return key(a) < key(b);
   };
@@ -134,7 +183,9 @@ Result<Remedies> find_remedies(WorkloadSource& source, const MachineProfile& mac
   out.has_time = base->has_time;
   out.step_ms = base->step_ms;
   out.emulated = base->emulated;
-  const std::vector<Candidate> list = candidates(request.settings, base->out_of_memory);
+  std::vector<Candidate> list = candidates(request.settings, base->out_of_memory);
+  if (base->out_of_memory)
+    for (Candidate& one : largest_sizes(how, request)) list.push_back(std::move(one));
   out.tried = list.size();
   const std::vector<Outcome> outcomes = simulate_all(how, list, request.threads, request.on_progress);
   const auto own = base->out_of_memory ? with_enough_memory(how, request.settings) : base;

@@ -14,6 +14,7 @@
 #include "core/explain/explanation.hpp"
 #include "core/settings/settings.hpp"
 #include "sim/machine/profile.hpp"
+#include "sim/sweep/largest_fit.hpp"
 #include "sim/sweep/sweep.hpp"
 
 namespace foreshard::sim {
@@ -41,11 +42,13 @@ struct Remedy {
   std::vector<std::string> not_valid;  ///< why not
   std::vector<std::string> warnings;
   std::vector<CauseKind> cures;  ///< the causes that it is meant against; empty: it helps in another way
-  /// Its step is longer by more than is told apart (Prediction::difference), or not known; where the run's own settings
-  /// run out of memory, than theirs with enough of it.
+  /// Its step (a token's time, where its batch or sequence length is another) is longer by more than is told apart
+  /// (Prediction::difference), or not known; where the run's own settings run out of memory, than theirs with enough
+  /// of it.
   bool costs = false;
   /// What a list of remedies is sorted by: `saving`, of which one that costs time counts half.
   [[nodiscard]] std::int64_t worth() const { return costs ? saving / 2 : saving; }
+  std::optional<LargestFit> largest = {};  ///< where it is the largest batch or sequence length that fits
 };
 
 struct Remedies {
@@ -55,7 +58,8 @@ struct Remedies {
   double step_ms = 0;
   bool emulated = false;  ///< as in Prediction; a remedy whose program is not alike there has no time
   /// Those that save reserved memory, by Remedy::worth(); out of memory: those that fit, on the fewest nodes, then
-  /// valid ones, those that surely fit and fast ones first, without those that change more than another one that fits.
+  /// valid ones, those that surely fit, those that leave the sequence length and fast ones (a token) first, without
+  /// those that change more than another one that fits.
   std::vector<Remedy> useful;
   std::size_t tried = 0;
   std::size_t useless = 0;              ///< ran, and saved nothing
