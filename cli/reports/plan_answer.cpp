@@ -54,12 +54,9 @@ std::string memory_line(const sim::Prediction& p) {
   return line;
 }
 
-/// Where collectives run otherwise than asked for: why, once each.
-std::string not_as_asked(const sim::Prediction& p) {
-  std::vector<std::string> reasons;
-  for (const sim::CollectiveRan& ran : p.collectives_ran)
-    if (!ran.why_not_asked.empty() && std::find(reasons.begin(), reasons.end(), ran.why_not_asked) == reasons.end())
-      reasons.push_back(ran.why_not_asked);
+/// Where collectives run otherwise than asked for: why.
+std::string not_as_asked_words(const sim::Prediction& p) {
+  const std::vector<std::string> reasons = sim::not_as_asked(p);
   return reasons.empty() ? std::string() : fmt::format(" ({})", fmt::join(reasons, "; "));
 }
 
@@ -80,7 +77,7 @@ std::string program_line(const sim::Prediction& p, const Settings* source) {
                   dtype(s.param_dtype, "none (the parameters' own)"), dtype(s.reduce_dtype, "none (as computed)"));
   const bool recorded = p.host == sim::HostConfidence::recorded || p.host == sim::HostConfidence::elsewhere;
   if (!recorded || source == nullptr)
-    return line + not_as_asked(p);  // a model's own settings are defaults, which nobody chose
+    return line + not_as_asked_words(p);  // a model's own settings are defaults, which nobody chose
   const auto before = setting_options(*source);
   const auto after = setting_options(s);
   std::string changes;
@@ -88,7 +85,7 @@ std::string program_line(const sim::Prediction& p, const Settings* source) {
     if (before[i].second != after[i].second)
       changes +=
           fmt::format("{} {} {} -> {}", changes.empty() ? "" : ",", before[i].first, before[i].second, after[i].second);
-  return line + (changes.empty() ? "; settings: those of the source" : "; changed:" + changes) + not_as_asked(p);
+  return line + (changes.empty() ? "; settings: those of the source" : "; changed:" + changes) + not_as_asked_words(p);
 }
 
 /// An end of an interval, in ms: four digits, or all before the point.

@@ -9,6 +9,7 @@
 
 #include "cli/reports/json_values.hpp"
 #include "cli/reports/plan_command.hpp"
+#include "cli/reports/remedy_json.hpp"
 #include "core/base/json_io.hpp"
 #include "core/base/units.hpp"
 #include "core/settings/settings_table.hpp"
@@ -152,30 +153,45 @@ std::string slowest_words(const SweepResult& result, const SweepPoint& best) {
 }
 
 /// Where batch or sequence length differ: the point with the most samples or tokens a step that fits.
-void print_most_that_fits(std::ostream& out, const SweepResult& result) {
-  const bool sizes = std::any_of(result.ranges.begin(), result.ranges.end(), [](const Range& range) {
-    return (range.key == "batch" || range.key == "seq") && range.values.size() > 1;
-  });
+std::optional<std::size_t> most_that_fits(const SweepResult& result) {
+  if (range_of(result, sim::SizeSetting::batch) == nullptr && range_of(result, sim::SizeSetting::seq) == nullptr)
+    return std::nullopt;
+  const auto key = [](const SweepPoint& p) {  // the largest one counts
+    return std::tuple(fits(p) == sim::Fits::surely, sim::work_of_step(p.settings),
+                      -static_cast<double>(p.peaks.reserved));
+  };
   const SweepPoint* most = nullptr;
-  const auto work = [](const SweepPoint& point) { return sim::work_of_step(point.settings); };
-  for (const SweepPoint& point : result.points) {
-    if (fits(point) == sim::Fits::no) continue;
-    const auto key = [&](const SweepPoint& p) {  // the largest one counts
-      return std::tuple(fits(p) == sim::Fits::surely, work(p), -static_cast<double>(p.peaks.reserved));
-    };
-    if (most == nullptr || key(point) > key(*most)) most = &point;
-  }
-  if (!sizes || most == nullptr || work(*most) <= 0) return;
-  const auto untried = std::find_if(result.points.begin(), result.points.end(), [&](const SweepPoint& point) {
-    return point.state == SweepPoint::State::refused && work(point) > work(*most);
-  });
-  out << fmt::format(
-      "most that {}: {}: {:.0f} {} a GPU and step, {} reserved{}{}\n",
-      fits(*most) == sim::Fits::surely ? "fits" : "may fit", answer_options(result, *most), work(*most),
-      counts_tokens(result) ? "tokens" : "samples", format_bytes(most->peaks.reserved), host_range_words(*most),
-      untried == result.points.end()
-          ? std::string()
-          : fmt::format("; whether more fits is not known: larger ones were refused, not tried ({})", untried->reason));
+  for (const SweepPoint& point : result.points)
+    if (fits(point) != sim::Fits::no && (most == nullptr || key(point) > key(*most))) most = &point;
+  if (most == nullptr || sim::work_of_step(most->settings) <= 0) return std::nullopt;
+  return static_cast<std::size_t>(most - result.points.data());
+}
+
+/// "; the list ends there: --batch 11 fits, too: …": what of one size lies beyond the points.
+std::string beyond_words(const SweepResult& result, const sim::LargestFit& found) {
+  const Settings& most = result.points[*result.most].settings;
+  const std::uint32_t own = *(found.size == sim::SizeSetting::batch ? most.batch : most.seq);
+  const std::vector<std::string>& values = range_of(result, found.size)->values;
+  const bool last = std::all_of(values.begin(), values.end(),
+                                [&](const std::string& value) { return parse_count(value).value_or(0) <= own; });
+  const std::string words = last ? "; the list ends there" : "; between values of the list";
+  if (found.value <= own) return fmt::format("{}: {}", words, words_of(found));
+  return fmt::format("{}: --{} {} {}, too: {} reserved ({})", words, name(found.size), found.value,
+                     found.found().fits == sim::SizeFits::maybe ? "may fit" : "fits",
+                     format_bytes(found.found().reserved), words_of(found));
+}
+
+void print_most_that_fits(std::ostream& out, const SweepResult& result) {
+  if (!result.most) return;
+  const SweepPoint& most = result.points[*result.most];
+  std::string more;
+  if (const SweepPoint* refused = larger_refused(result))
+    more = fmt::format("; whether more fits is not known: larger ones were refused, not tried ({})", refused->reason);
+  for (const sim::LargestFit& found : result.beyond) more += beyond_words(result, found);
+  out << fmt::format("most that {}: {}: {:.0f} {} a GPU and step, {} reserved{}{}\n",
+                     fits(most) == sim::Fits::surely ? "fits" : "may fit", answer_options(result, most),
+                     sim::work_of_step(most.settings), counts_tokens(result) ? "tokens" : "samples",
+                     format_bytes(most.peaks.reserved), host_range_words(most), more);
 }
 
 /// That several points are equally fast, as far as is known, and by which rule one of them is named; empty: one is
@@ -306,7 +322,37 @@ Json point_json(const SweepResult& result, std::size_t index) {
   json["valid"] = point.valid;
   json["not_valid"] = point.not_valid;
   json["warnings"] = point.warnings;
+  json["not_as_asked"] = point.not_as_asked;
   return json;
+}
+
+/// Null where neither batch nor sequence length differ, or nothing fits.
+Json most_json(const SweepResult& result) {
+  if (!result.most) return nullptr;
+  const SweepPoint* refused = larger_refused(result);
+  Json beyond = Json::array();
+  for (const sim::LargestFit& found : result.beyond)
+    beyond.push_back({{"key", name(found.size)},
+                      {"value", found.value > 0 ? Json(found.value) : Json(nullptr)},
+                      {"peak_reserved_bytes", found.value > 0 ? Json(found.found().reserved) : Json(nullptr)},
+                      {"words", words_of(found)},
+                      {"tried", tried_json(found)}});
+  return {{"point", *result.most},
+          {"work", sim::work_of_step(result.points[*result.most].settings)},
+          {"larger_refused", refused != nullptr ? Json(refused->reason) : Json(nullptr)},
+          {"beyond", std::move(beyond)}};
+}
+
+Json reasons_json(const std::vector<sim::ReasonCount>& reasons) {
+  Json list = Json::array();
+  for (const auto& [reason, points] : reasons) list.push_back({{"reason", reason}, {"points", points}});
+  return list;
+}
+
+void print_reasons(std::ostream& out, std::string_view title, const std::vector<sim::ReasonCount>& reasons) {
+  if (!reasons.empty()) out << '\n' << title << '\n';
+  for (const auto& [reason, points] : reasons)
+    out << fmt::format("  {} {}: {}\n", points, points == 1 ? "point" : "points", reason);
 }
 
 Json optional_index(const std::optional<std::size_t>& index) {
@@ -334,7 +380,23 @@ std::string_view name(sim::Fits fits) {
   return kWords[static_cast<std::size_t>(fits)];
 }
 
+const Range* range_of(const SweepResult& result, sim::SizeSetting size) {
+  const auto range = std::find_if(result.ranges.begin(), result.ranges.end(),
+                                  [&](const Range& r) { return r.key == name(size) && r.values.size() > 1; });
+  return range == result.ranges.end() ? nullptr : &*range;
+}
+
+const SweepPoint* larger_refused(const SweepResult& result) {
+  if (!result.most) return nullptr;
+  const double most = sim::work_of_step(result.points[*result.most].settings);
+  const auto refused = std::find_if(result.points.begin(), result.points.end(), [&](const SweepPoint& point) {
+    return point.state == SweepPoint::State::refused && sim::work_of_step(point.settings) > most;
+  });
+  return refused == result.points.end() ? nullptr : &*refused;
+}
+
 void find_best(SweepResult& result) {
+  result.most = most_that_fits(result);
   const std::vector<PointCost> costs = sim::costs(result.points);
   result.pareto = pareto(costs);
   result.fastest = result.best = std::nullopt;
@@ -368,9 +430,9 @@ Json sweep_json(const SweepResult& result) {
   if (result.best)
     for (const auto& [key, value] : setting_options(result.points[*result.best].settings))
       json["best_settings"][key] = parse_ordered_json_text(value);
-  json["refused"] = Json::array();
-  for (const auto& refusal : sim::refusals(result.points))
-    json["refused"].push_back({{"reason", refusal.reason}, {"points", refusal.points}});
+  json["most_that_fits"] = most_json(result);
+  json["not_as_asked"] = reasons_json(sim::not_as_asked(result.points));
+  json["refused"] = reasons_json(sim::refusals(result.points));
   json["pytorch"] = nullptr;
   if (result.code) json["pytorch"] = {{"environment", result.code->environment}, {"lines", result.code->lines}};
   json["fingerprint"] = result.fingerprint;
@@ -414,10 +476,8 @@ void print_sweep(std::ostream& out, const SweepResult& result) {
   print_ties(out, result);
   print_may_not_fit(out, result);
   print_not_valid(out, result);
-  const auto refused = sim::refusals(result.points);
-  if (!refused.empty()) out << "\nrefused:\n";
-  for (const auto& refusal : refused)
-    out << fmt::format("  {} {}: {}\n", refusal.points, refusal.points == 1 ? "point" : "points", refusal.reason);
+  print_reasons(out, "asked for, but not what runs, so that points are alike in it:", sim::not_as_asked(result.points));
+  print_reasons(out, "refused:", sim::refusals(result.points));
   if (result.code) out << "\nin PyTorch:\n\n" << result.code->text();
   out << "\nfingerprint " << result.fingerprint << '\n';
 }

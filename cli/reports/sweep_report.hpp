@@ -12,6 +12,7 @@
 
 #include "cli/terminal/output.hpp"
 #include "core/settings/python_lines.hpp"
+#include "sim/sweep/largest_fit.hpp"
 #include "sim/sweep/sweep.hpp"
 
 namespace foreshard::cli {
@@ -31,13 +32,19 @@ struct SweepResult {
   std::optional<PythonLines> code;  ///< of `best`
   std::string fingerprint;          ///< of the whole sweep (fingerprint.hpp)
   std::optional<std::size_t> fastest = {};
+  std::optional<std::size_t> most = {};      ///< where batch or sequence length differ: the most of a step that fits
+  std::vector<sim::LargestFit> beyond = {};  ///< of `most`: the largest sizes that fit, where no next one is a point
 };
 
 /// "ran", "out_of_memory": as in every form of the result.
 [[nodiscard]] std::string_view name(sim::SweepPoint::State state);
 /// "fits", "may not fit", "does not fit".
 [[nodiscard]] std::string_view name(sim::Fits fits);
-/// Fills what is found in the points.
+/// A refused point that asks for more than `most`: whether more fits is then not known. Null without one.
+[[nodiscard]] const sim::SweepPoint* larger_refused(const SweepResult& result);
+/// The range of this size, where it has several values; else null.
+[[nodiscard]] const Range* range_of(const SweepResult& result, sim::SizeSetting size);
+/// Fills what is found in the points, all but `beyond`.
 void find_best(SweepResult& result);
 
 [[nodiscard]] Json sweep_json(const SweepResult& result);

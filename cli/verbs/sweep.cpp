@@ -142,6 +142,25 @@ void name_files(SweepResult& result) {
     }
 }
 
+/// Where a larger batch or sequence length than that of the most that fits is no point: how much fits.
+Result<void> look_beyond(sim::WorkloadSource& workloads, const sim::MachineProfile& machine, SweepResult& result) {
+  if (!result.most || larger_refused(result) != nullptr) return {};
+  const Settings& most = result.points[*result.most].settings;
+  for (const sim::SizeSetting size : {sim::SizeSetting::batch, sim::SizeSetting::seq}) {
+    const Range* range = range_of(result, size);
+    if (range == nullptr) continue;
+    const std::uint32_t own = *(size == sim::SizeSetting::batch ? most.batch : most.seq);
+    const std::vector<std::string>& values = range->values;
+    if (std::find(values.begin(), values.end(), std::to_string(own + 1)) != values.end()) continue;  // does not fit
+    const sim::LargestFitRequest request{most, result.memory_limit, size, own};
+    auto found = sim::find_largest_fit(workloads, machine, request);
+    FORESHARD_TRY(found);
+    if (found->value == request.most) continue;  // the model has no such size
+    result.beyond.push_back(std::move(*found));
+  }
+  return {};
+}
+
 /// `file` hears of each point, where options name one.
 Result<SweepResult> run_points(const SweepOptions& options, const traces::Source& source,
                                const sim::MachineProfile& machine, sim::WorkloadSource& workloads, ProgressFile& file,
@@ -179,6 +198,7 @@ Result<SweepResult> run_points(const SweepOptions& options, const traces::Source
     point.warnings.insert(point.warnings.begin(), source.warnings.begin(), source.warnings.end());
   }
   find_best(result);
+  FORESHARD_TRY(look_beyond(workloads, machine, result));
   if (result.best) file.finish(progress_row(result, result.points[*result.best], doubted));
   return result;
 }

@@ -171,6 +171,14 @@ bool from_model(const Workload& workload) {
   });
 }
 
+std::vector<std::string> not_as_asked(const Prediction& prediction) {
+  std::vector<std::string> reasons;
+  for (const CollectiveRan& ran : prediction.collectives_ran)
+    if (!ran.why_not_asked.empty() && std::find(reasons.begin(), reasons.end(), ran.why_not_asked) == reasons.end())
+      reasons.push_back(ran.why_not_asked);
+  return reasons;
+}
+
 std::size_t largest_step(const std::vector<PredictedStep>& steps) {
   const auto by_peaks = [](const PredictedStep& a, const PredictedStep& b) {
     return std::pair(a.peaks.reserved, a.peaks.allocated) < std::pair(b.peaks.reserved, b.peaks.allocated);

@@ -129,6 +129,9 @@ struct Prediction {
   std::int64_t step_num_alloc_retries = 0;
 };
 
+/// Where collectives run otherwise than asked for: why, once each, in the order of collectives_ran.
+[[nodiscard]] std::vector<std::string> not_as_asked(const Prediction& prediction);
+
 /// Place of the step with the largest peak of reserved memory, then of allocated; the first of equal ones.
 [[nodiscard]] std::size_t largest_step(const std::vector<PredictedStep>& steps);
 /// Where recorded steps differ, the peaks of the one with the largest peak of reserved memory, which decides what fits;

@@ -14,7 +14,7 @@ namespace foreshard::sim {
 namespace {
 
 constexpr std::array<std::string_view, 2> kSizes{"batch", "seq"};
-constexpr std::array<std::string_view, 2> kManySizes{"batch sizes", "sequence lengths"};
+constexpr std::array<std::string_view, 2> kSizeWords{"batch size", "sequence length"};
 
 SizeFits fits_of(const Prediction& p) {
   if (p.out_of_memory || p.deadlock) return SizeFits::no;
@@ -101,11 +101,10 @@ std::string words_of(const LargestFit& found) {
     words += next->refusal.empty()
                  ? fmt::format("{} {} fit; ", next->value, next->fits == SizeFits::maybe ? "may not" : "does not")
                  : fmt::format("{} was refused, not tried ({}); ", next->value, next->refusal);
-  const std::size_t count = found.tried.size();
-  return words + fmt::format("{} {} {} simulated", count,
-                             count == 1 ? kSizes[static_cast<std::size_t>(found.size)]
-                                        : kManySizes[static_cast<std::size_t>(found.size)],
-                             count == 1 ? "was" : "were");
+  const auto count = std::count_if(found.tried.begin(), found.tried.end(),
+                                   [](const SizeProbe& probe) { return probe.refusal.empty(); });
+  return words + fmt::format("{} {}{} simulated", count, kSizeWords[static_cast<std::size_t>(found.size)],
+                             count == 1 ? " was" : "s were");
 }
 
 LargestFit largest_fit(const Simulated& how, const LargestFitRequest& request) {

@@ -25,6 +25,7 @@ void fill(const Prediction& p, SweepPoint& point) {
   point.not_valid = p.not_valid;
   point.warnings = p.warnings;
   for (const std::string& warning : warnings(point.settings)) point.warnings.push_back(warning);
+  point.not_as_asked = not_as_asked(p);
   point.has_time = p.has_time;
   point.step_ms = p.step_ms;
   point.host_ms = p.host_ms;
@@ -61,6 +62,22 @@ SweepPoint run_point(WorkloadSource& source, const MachineProfile& machine, cons
   p ? fill(*p, point) : refuse(point, p.error());
   return point;
 }
+
+class ReasonCounts {
+ public:
+  void add(const std::string& reason) {
+    auto known = std::find_if(counts_.begin(), counts_.end(), [&](const auto& c) { return c.reason == reason; });
+    if (known == counts_.end()) known = counts_.insert(known, {reason, 0});
+    ++known->points;
+  }
+  std::vector<ReasonCount> take() {
+    std::stable_sort(counts_.begin(), counts_.end(), [](const auto& a, const auto& b) { return a.points > b.points; });
+    return std::move(counts_);
+  }
+
+ private:
+  std::vector<ReasonCount> counts_;
+};
 
 }  // namespace
 
@@ -123,16 +140,18 @@ Fits fits(const SweepPoint& point) {
   return point.may_run_out_of_memory ? Fits::maybe : Fits::surely;
 }
 
-std::vector<RefusalCount> refusals(const std::vector<SweepPoint>& points) {
-  std::vector<RefusalCount> counts;
-  for (const SweepPoint& point : points) {
-    if (point.state != SweepPoint::State::refused) continue;
-    auto known = std::find_if(counts.begin(), counts.end(), [&](const auto& c) { return c.reason == point.reason; });
-    if (known == counts.end()) known = counts.insert(known, {point.reason, 0});
-    ++known->points;
-  }
-  std::stable_sort(counts.begin(), counts.end(), [](const auto& a, const auto& b) { return a.points > b.points; });
-  return counts;
+std::vector<ReasonCount> refusals(const std::vector<SweepPoint>& points) {
+  ReasonCounts counts;
+  for (const SweepPoint& point : points)
+    if (point.state == SweepPoint::State::refused) counts.add(point.reason);
+  return counts.take();
+}
+
+std::vector<ReasonCount> not_as_asked(const std::vector<SweepPoint>& points) {
+  ReasonCounts counts;
+  for (const SweepPoint& point : points)
+    for (const std::string& reason : point.not_as_asked) counts.add(reason);
+  return counts.take();
 }
 
 }  // namespace foreshard::sim

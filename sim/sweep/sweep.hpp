@@ -62,6 +62,7 @@ struct SweepPoint {
   bool valid = true;
   std::vector<std::string> not_valid;  ///< why not
   std::vector<std::string> warnings;
+  std::vector<std::string> not_as_asked = {};  ///< not_as_asked() of its prediction
 };
 
 struct SweepRequest {
@@ -94,11 +95,13 @@ enum class Fits : std::uint8_t {
 };
 [[nodiscard]] Fits fits(const SweepPoint& point);
 
-/// Reasons of refusals with how many points each refused, most first; of equally many the first met first.
-struct RefusalCount {
+/// A reason and how many points it is of. Lists of them: most first; of equally many the first met first.
+struct ReasonCount {
   std::string reason;
   std::size_t points = 0;
 };
-[[nodiscard]] std::vector<RefusalCount> refusals(const std::vector<SweepPoint>& points);
+[[nodiscard]] std::vector<ReasonCount> refusals(const std::vector<SweepPoint>& points);
+/// Why collectives of points run otherwise than asked for, so that points that ask for different ones are equal.
+[[nodiscard]] std::vector<ReasonCount> not_as_asked(const std::vector<SweepPoint>& points);
 
 }  // namespace foreshard::sim

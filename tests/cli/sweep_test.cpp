@@ -1,4 +1,6 @@
 // sweep on a small preset: ranges in, table, JSON and comma-separated values out.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -106,6 +108,29 @@ TEST_CASE("under a limit a point says what plan says under it") {
     for (const char* key : {"peak_reserved_bytes", "num_alloc_retries", "step_ms", "valid", "not_valid"})
       CHECK(point[key] == plan[key]);
   }
+}
+
+TEST_CASE("where the list ends before memory does, the most that fits is looked for beyond it") {
+  const std::vector<std::string> limit{"--memory-limit", "200MiB"};
+  const auto swept = [&](const std::string& batches) {
+    std::vector<std::string> more{"--batch", batches, "--json"};
+    more.insert(more.end(), limit.begin(), limit.end());
+    return json::parse(run_cli(small(more)).out);
+  };
+  const json ended = swept("1,2");
+  const json& beyond = ended["most_that_fits"]["beyond"][0];
+  CHECK(ended["most_that_fits"]["point"] == 1);
+  CHECK(beyond["key"] == "batch");
+  const auto most = beyond["value"].get<std::uint32_t>();
+  REQUIRE(most > 2);
+  // A list that reaches beyond it finds the same.
+  const json reached = swept(std::to_string(most) + ".." + std::to_string(most + 1));
+  CHECK(reached["most_that_fits"]["point"].get<std::size_t>() == 0);
+  CHECK(reached["most_that_fits"]["beyond"].empty());
+  CHECK(reached["points"][0]["peak_reserved_bytes"] == beyond["peak_reserved_bytes"]);
+  const std::string text = run_cli(small({"--batch", "1,2", "--memory-limit", "200MiB"})).out;
+  CHECK(text.find(fmt::format("; the list ends there: --batch {} fits, too: ", most)) != std::string::npos);
+  CHECK(text.find(beyond["words"].get<std::string>()) != std::string::npos);
 }
 
 TEST_CASE("a limit above the machine's memory is refused, and points that are not valid may stay within one") {

@@ -68,6 +68,20 @@ TEST_CASE("refused points say why and are counted") {
   CHECK(costs(points).size() == 6);
 }
 
+TEST_CASE("points whose collectives run otherwise than asked for say why and are counted") {
+  Settings across = base();
+  across.nodes = 2;
+  OneWorkload source(std::make_shared<const Workload>(foreshard::test::timed_workload(across, 4)));
+  const auto points = sweep(source, machine(), {across, {{"all_gather", {"nccl", "copy-engine", "symmetric"}}}, {}});
+  REQUIRE(points);
+  CHECK((*points)[0].not_as_asked.empty());
+  CHECK((*points)[0].step_ms == (*points)[1].step_ms);
+  const auto counts = not_as_asked(*points);
+  REQUIRE_FALSE(counts.empty());
+  CHECK(counts[0].points == 1);
+  CHECK((*points)[1].not_as_asked.front() == counts[0].reason);
+}
+
 TEST_CASE("points beyond the memory are states of their own") {
   const auto points = run({{"forward_prefetch", {"implicit", "1"}}}, 1, Bytes{4} * kMiB);
   for (const SweepPoint& point : points) CHECK(point.state == SweepPoint::State::out_of_memory);
