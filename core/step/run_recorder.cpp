@@ -9,11 +9,11 @@ void RunRecorder::add_stream(StreamId id, const StreamOptions& options) {
 }
 
 void RunRecorder::block_made(BlockHandle, Bytes size) {
-  if (enabled_) run_.blocks.back().size = size;
+  if (whole_) run_.blocks.back().size = size;
 }
 
 void RunRecorder::on_event(const AllocatorEvent& event) {
-  if (!enabled_) return;
+  if (!whole_) return;
   AllocatorRecord record{event.action,       event.address,
                          event.size,         StreamId{static_cast<std::uint32_t>(event.stream)},
                          device_.host_now(), {}};
@@ -67,7 +67,7 @@ void RunRecorder::collective(OpId op, StreamId stream, const CollectiveWork& wor
 }
 
 void RunRecorder::event(EventRecord::Kind kind, EventId event, StreamId stream) {
-  if (enabled_) run_.events.push_back({kind, event, stream, device_.host_now()});
+  if (whole_) run_.events.push_back({kind, event, stream, device_.host_now()});
 }
 
 namespace {
@@ -94,14 +94,14 @@ std::string_view annotation(Section section, Pass pass) {
 }  // namespace
 
 void RunRecorder::section(const SectionCost& cost, const std::string& unit, Nanoseconds start) {
-  if (!enabled_) return;
+  if (!whole_) return;
   std::string name(annotation(cost.section, cost.pass));
   if (!unit.empty()) name += " (" + unit + ")";
   run_.host_ops.push_back({HostOpRecord::Kind::annotation, 0, run_.labels.intern(name), start, device_.host_now(), 0});
 }
 
 void RunRecorder::phase(Hook hook, std::int32_t step) {
-  if (!enabled_) return;
+  if (!whole_) return;
   const auto open = [&](const char* name) {
     run_.phases.push_back({step, Recording::run, name, device_.host_now(), device_.host_now()});
   };
@@ -155,7 +155,7 @@ void RunRecorder::finish(std::vector<SnapshotSegment> segments) {
       break;
     }
   }
-  run_.segments = std::move(segments);
+  if (whole_) run_.segments = std::move(segments);
 }
 
 }  // namespace foreshard

@@ -1,5 +1,6 @@
 // Writes what the host program does into a Run: allocator events with their blocks, device ops, event
-// records and waits, steps and phases. With `enabled` false it costs nothing and writes nothing.
+// records and waits, steps and phases. With `enabled` false it costs nothing and writes nothing; with `ops_alone` it
+// writes device ops, streams and steps.
 #pragma once
 
 #include <unordered_map>
@@ -13,9 +14,10 @@ namespace foreshard {
 
 class RunRecorder final : public AllocatorObserver {
  public:
-  RunRecorder(Run& run, Device& device, bool enabled) : run_(run), device_(device), enabled_(enabled) {}
+  RunRecorder(Run& run, Device& device, bool enabled, bool ops_alone)
+      : run_(run), device_(device), enabled_(enabled), whole_(enabled && !ops_alone) {}
 
-  [[nodiscard]] bool enabled() const { return enabled_; }
+  [[nodiscard]] bool names_blocks() const { return whole_; }
   [[nodiscard]] Labels& labels() { return run_.labels; }
 
   void add_stream(StreamId id, const StreamOptions& options);
@@ -44,6 +46,7 @@ class RunRecorder final : public AllocatorObserver {
   Run& run_;
   Device& device_;
   bool enabled_;
+  bool whole_;
   BlockRecord expected_;
   std::vector<OpId> ops_;                          // by place in run_.device_ops
   std::unordered_map<Address, BlockId> block_at_;  // live and pending blocks; lookup only

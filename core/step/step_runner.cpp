@@ -33,7 +33,7 @@ class StepRunner {
         settings_(settings),
         request_(request),
         device_(device),
-        recorder_(run, device, request.record),
+        recorder_(run, device, request.record, request.ops_alone),
         mesh_(settings, plans, request.rank),
         parameters_(workload, plans),
         streams_(workload, settings, mesh_, device, recorder_),
@@ -209,7 +209,7 @@ void StepRunner::run_program(const Program& program) {
   lowering_->begin_program(step_, program);
   ends_.clear();
   program_ = &program;
-  if (recorder_.enabled()) {
+  if (recorder_.names_blocks()) {
     const auto [place, is_new] = names_of_.try_emplace(&program);
     if (is_new) place->second = allocation_names(workload_, program, recorder_.labels());
     names_ = &place->second;

@@ -23,6 +23,7 @@ struct StepRequest {
   std::int32_t steps = 4;  ///< run back to back without synchronising; whose time is reported: core/run/steady_step.hpp
   bool setup = true;       ///< run the workload's setup first (false: only time is wanted)
   bool record = true;      ///< fill the Run; off for calibration, where only the outcome counts
+  bool ops_alone = false;  ///< then: with device ops, streams and steps alone, which times are found in
   bool warm = false;       ///< step 0 already runs a steady program: no first-step allocations, no first-step delays
   std::int32_t synchronized = 0;  ///< first steps that end in a cudaDeviceSynchronize; programs that warm up: 1
   /// Freed blocks come back when they did in the recording (Workload::returns), whatever the device's events say.

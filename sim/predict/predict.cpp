@@ -33,6 +33,7 @@ SimulationRequest simulation_of(const Workload& workload, const PredictRequest& 
   out.steps.steps = request.steps;
   out.steps.synchronized = 1;
   out.steps.record = !request.memory_only;
+  out.steps.ops_alone = request.ops_alone;
   out.options.host_scale = host_scale.factor;
   if (records_streams(workload, request.settings) && !host_scale.host_bound)
     out.options.host_scale = std::sqrt(host_scale.factor * host_scale.recorded_factor);

@@ -58,6 +58,8 @@ struct PredictRequest {
   bool cuda_graph = false;  ///< fill Prediction::cuda_graph_ms, which takes another simulation
   /// Peaks, retries and whether it fits, alone: no times, and no Run but its settings.
   bool memory_only = false;
+  /// Prediction::run has device ops, streams and steps alone: for whom the numbers are enough.
+  bool ops_alone = false;
 };
 
 struct Prediction {

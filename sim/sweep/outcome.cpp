@@ -22,6 +22,7 @@ Result<Outcome> simulate_settings(const Simulated& how, const Settings& settings
   PredictRequest request{settings, how.memory_limit};
   request.cuda_graph = cuda_graph;
   request.host_scale = how.host_scale;
+  request.ops_alone = true;
   const auto p = predict(**workload, how.machine, request);
   FORESHARD_TRY(p);
   Outcome out{largest_peaks(*p),

@@ -58,6 +58,7 @@ SweepPoint run_point(WorkloadSource& source, const MachineProfile& machine, cons
     return point;
   }
   PredictRequest wanted{point.settings, request.memory_limit, 4, host_scale};
+  wanted.ops_alone = true;
   const auto p = predict(**workload, machine, wanted);
   p ? fill(*p, point) : refuse(point, p.error());
   return point;
