@@ -14,6 +14,7 @@
 #include "traces/import/belonging.hpp"
 #include "traces/import/file_digest.hpp"
 #include "traces/import/import_memory.hpp"
+#include "traces/import/norm_rows.hpp"
 #include "traces/import/rank_traces.hpp"
 #include "traces/import/recorded_steps.hpp"
 #include "traces/import/snapshot_ranges.hpp"
@@ -253,6 +254,10 @@ void Importer::no_workload(const std::string& why) {
 /// Settings, units and header, and whether the files are of one run.
 Result<void> Importer::settle() {
   FORESHARD_TRY(infer_settings());
+  if (out_.inference && !out_.inference->other_inputs.empty())
+    assumptions_.push_back({"other_inputs", ImportStat::Severity::info, 1,
+                            fmt::format("{} {}: its inputs are of another kind, or it is of another run or size",
+                                        files_.trace, out_.inference->other_inputs)});
   if (trace_ && about_) {
     if (gives(*about_, "gpus"))
       FORESHARD_TRY(check_trace(*trace_, *about_, out_.inference ? out_.inference->other_ranks : 1, files_));
@@ -260,6 +265,7 @@ Result<void> Importer::settle() {
   }
   if (trace_) out_.run = std::move(trace_->run);
   Run& r = run();
+  add_stats(assumptions_);
   if (!about_) {
     const std::vector<Range> ranges = snapshot_ ? std::vector<Range>() : trace_ranges(r);
     r.units = units_named(snapshot_ ? std::span<const Range>(memory_ranges_) : std::span<const Range>(ranges));
@@ -268,7 +274,6 @@ Result<void> Importer::settle() {
     r.measured = std::move(measured_);
     return {};
   }
-  add_stats(assumptions_);
   r.settings = about_->settings;
   r.units = about_->units;
   r.measured = about_->measured;
@@ -299,10 +304,14 @@ Result<void> Importer::take_trace() {
   const auto hooks = find_hooks(ranges, r.units);
   if (!hooks) return located(hooks.error(), files_.trace);
   if (about_) FORESHARD_TRY(check_microbatches(*hooks, *about_, files_.trace, files_));
-  if (snapshot_)
-    if (auto same = check_order({memory_ranges_, memory_hooks_, files_.snapshot}, {ranges, *hooks, files_.trace});
-        !same)
-      return same;
+  if (snapshot_) {
+    FORESHARD_TRY(check_order({memory_ranges_, memory_hooks_, files_.snapshot}, {ranges, *hooks, files_.trace}));
+    FORESHARD_TRY(check_norm_rows(
+        norm_rows(r, *hooks),
+        forward_requests(capture_events(snapshot_->snapshot.events, snapshot_origin_us(snapshot_->snapshot)),
+                         memory_hooks_),
+        files_.trace, files_.snapshot));
+  }
   r.steps = step_records(*hooks, Recording::trace);
   for (StepRecord& step : r.steps) step.device_end = device_end(r, step);
   if (r.measured) FORESHARD_TRY(check_time(profiled_step(r, r.steps), *r.measured, files_));

@@ -54,6 +54,7 @@ struct Inference {
   std::vector<std::optional<AttentionShape>> attention;  ///< by step of the trace
   std::vector<InferredItem> items;                       ///< in the order in which they are shown
   std::vector<std::string> unsettled;                    ///< what the recording does not settle, one sentence each
+  std::string other_inputs;  ///< why the trace's attention may be of another run: a clause; empty: nothing says so
 
   /// The item of that key; null: none.
   [[nodiscard]] const InferredItem* item(std::string_view key) const;

@@ -133,6 +133,15 @@ std::string other_lengths(std::span<const Bytes> inputs, std::span<const std::op
   return lengths.size() < 2 ? std::string() : fmt::format("; profiled steps have {}", fmt::join(lengths, " and "));
 }
 
+std::string no_input_of(const AttentionShape& shape, std::span<const Bytes> inputs) {
+  std::vector<std::string> lengths;
+  for (const std::uint32_t tile : shape.tile_sizes)
+    lengths.push_back(
+        fmt::format("{} to {}", std::uint64_t{shape.tiles - 1} * tile + 1, std::uint64_t{shape.tiles} * tile));
+  return fmt::format("attends to {} x {} tokens, and no input of the snapshot's steps has their bytes as int64 ({})",
+                     shape.batch, fmt::join(lengths, " or "), fmt::join(inputs, ", "));
+}
+
 /// Requests between the start of a microbatch and its forward.
 std::vector<Bytes> inputs_of(const InferInput& input, const Hooks& hooks) {
   std::vector<Bytes> sizes;
@@ -332,6 +341,7 @@ void infer_inputs(const InferInput& input, Inference& out) {
     out.set({"seq", std::to_string(sequence), from + others, alone});
     return;
   }
+  if (attention && !out.inputs.empty()) out.other_inputs = no_input_of(*attention, out.inputs);
   if (out.inputs.empty())
     out.unsettled.emplace_back(
         "batch and sequence length: no request between a step's start and its forward shows them");

@@ -84,6 +84,19 @@ TEST_CASE("files of different runs are refused, with the file that disagrees") {
   pair("l1b_implicit", "l1b_fwd2bwd2");  // other order
   pair("l1b_s512", "l1b_implicit");      // a busier GPU than the measured step has time for
   pair("mlp_implicit", "mlp_noreshard");
+  for (const auto& [run, trace] : {std::pair{"l1b_implicit", "l1b_s512"},  // other batch and length, from either side
+                                   {"l1b_s512", "l1b_implicit"},
+                                   {"l1b_fwd2bwd2", "l1b_s512_fwd2bwd2"},
+                                   {"l1b_symm_ce", "l1b_s512_symm_ce"}}) {
+    ImportRequest request = request_of(*folder, run);
+    request.trace = *folder + "/" + trace + ".trace.json.xz";
+    request.about.clear();
+    INFO(run << " with the trace of " << trace << ", no about file");
+    const auto imported = import_run(request);
+    REQUIRE_FALSE(imported);
+    CHECK(imported.error().kind == ErrorKind::mismatch);
+    CHECK(imported.error().what.find("another batch size or sequence length") != std::string::npos);
+  }
 }
 
 TEST_CASE("every rank's trace of a run: its clocks, its ops, and the rank that was made late") {

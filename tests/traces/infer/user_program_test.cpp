@@ -155,6 +155,7 @@ TEST_CASE("an attention kernel's grid tells batch from sequence length") {
   CHECK(found.settings.batch == 4U);
   CHECK(found.settings.seq == 2048U);
   CHECK(found.item("seq")->settled);
+  CHECK(found.other_inputs.empty());
   CHECK(with_inputs({2048}, "fmha_cutlassF_f32_aligned_32x128_gmem_sm80(", {2, 4, 4}).settings.seq == 64U);
   constexpr const char* kFlash = "pytorch_flash::flash_fwd_kernel<Flash_fwd_kernel_traits<64, 128, 64, 4, false";
   CHECK(with_inputs({65536}, kFlash, {16, 4, 32}).settings.seq == 2048U);
@@ -162,12 +163,17 @@ TEST_CASE("an attention kernel's grid tells batch from sequence length") {
 
 TEST_CASE("a grid that does not fit the inputs does not") {
   CHECK_FALSE(with_inputs({65536}, kReduceHead, {7, 4, 8}).settings.batch);
-  CHECK_FALSE(with_inputs({65536}, kReduceHead, {128, 3, 8}).settings.batch);
+  const Inference other = with_inputs({65536, 64}, kReduceHead, {128, 3, 8});
+  CHECK_FALSE(other.settings.batch);
+  CHECK(other.other_inputs ==
+        "attends to 3 x 1017 to 1024 or 2033 to 2048 tokens, and no input of the snapshot's "
+        "steps has their bytes as int64 (65536, 64)");
   // Inputs of half the size that the tile in the kernel's name asks for: int32, or something else.
   CHECK_FALSE(with_inputs({32768}, "fmha_cutlassF_bf16_aligned_64x128_rf_sm80(", {32, 16, 4}).settings.batch);
   const Inference none = with_inputs({65536}, "other", {128, 4, 8});
   CHECK_FALSE(none.settings.batch);
   CHECK(none.unsettled.size() == 1);
+  CHECK(none.other_inputs.empty());
 }
 
 TEST_CASE("inputs of two sizes that fit a grid settle no sequence length") {
