@@ -7,6 +7,7 @@
 #include "cli/reports/explain_report.hpp"
 #include "cli/reports/json_values.hpp"
 #include "cli/reports/remedy_json.hpp"
+#include "cli/reports/run_answer.hpp"
 #include "cli/reports/straggler_report.hpp"
 #include "core/run/block_names.hpp"
 #include "core/run/run_names.hpp"
@@ -222,7 +223,10 @@ Json explain_json(const ExplainReport& report, std::size_t series) {
   json["run"] = report.path;
   json["name"] = report.run.info.name;
   json["fingerprint"] = report.fingerprint.empty() ? Json(nullptr) : Json(report.fingerprint);
+  json["fit"] = fit_json(fit_of(report));
   json["headline"] = headline(report);
+  const sim::Remedy* best = best_remedy(report);
+  json["best_remedy"] = best != nullptr ? remedy_json(*best) : Json(nullptr);
   json["step"] = e.step ? Json(*e.step) : Json(nullptr);
   json["step_title"] = explained_step(report.run, e);
   json["first_event"] = e.first_event;

@@ -8,6 +8,7 @@
 #include <ostream>
 #include <string>
 
+#include "cli/reports/run_answer.hpp"
 #include "cli/terminal/output.hpp"
 #include "core/explain/explanation.hpp"
 #include "core/straggler/straggler.hpp"
@@ -49,8 +50,16 @@ struct NamedPart {
 /// explained.
 [[nodiscard]] const PeriodParts* larger_step(const Explanation& explanation);
 
-/// The first sentences of the report.
+/// Whether the run fits: of its largest step, of a record without whole steps what is explained.
+[[nodiscard]] RunAnswer fit_of(const ExplainReport& report);
+
+/// What is over-allocated, why, and what gives most of it back.
 [[nodiscard]] std::string headline(const ExplainReport& report);
+
+/// The remedy that the headline names: against the first cause, or, where there is none, the one that saves most of
+/// what is reserved beyond what is allocated, of which one that costs time counts half. Null where none saves more than
+/// such a peak is promised to be known to, where none was simulated, and out of memory.
+[[nodiscard]] const sim::Remedy* best_remedy(const ExplainReport& report);
 
 /// Which step it is of: "step 3 of the snapshot", "the whole record".
 [[nodiscard]] std::string explained_step(const Run& run, const Explanation& explanation);

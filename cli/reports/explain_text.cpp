@@ -279,34 +279,6 @@ const PeriodParts* larger_step(const Explanation& explanation) {
              : nullptr;
 }
 
-std::string headline(const ExplainReport& report) {
-  const Explanation& e = report.explanation;
-  const MemoryParts& parts = e.reserved_peak.at.parts;
-  std::string text;
-  if (!e.failures.empty())
-    text =
-        fmt::format("Out of memory: {} requests found no memory, the first of {} with {} reserved. ", e.failures.size(),
-                    format_bytes(e.failures.front().size), format_bytes(e.failures.front().parts.reserved()));
-  if (e.failures.size() == 1)
-    text = fmt::format("Out of memory: a request of {} found no memory with {} reserved. ",
-                       format_bytes(e.failures.front().size), format_bytes(e.failures.front().parts.reserved()));
-  text += fmt::format("Reserved memory peaks at {}, {} above what is allocated then", format_bytes(parts.reserved()),
-                      format_bytes(parts.gap()));
-  if (e.causes.empty())
-    text += fmt::format(", and nothing unusual holds it (most of it: {}).", [&] {
-      const std::vector<NamedPart> named = named_parts(parts);
-      const auto most = std::max_element(named.begin() + 2, named.end(),
-                                         [](const NamedPart& a, const NamedPart& b) { return a.bytes < b.bytes; });
-      return fmt::format("{} {}", format_bytes(most->bytes), most->meaning);
-    }());
-  else
-    text += fmt::format(". {}.", e.causes.front().text);
-  if (report.remedies && !e.causes.empty())
-    if (const sim::Remedy* best = sim::best_against(*report.remedies, e.causes.front().kind))
-      text += fmt::format(" {} would bring it to {}.", best->setting, format_bytes(best->peaks.reserved));
-  return text;
-}
-
 std::string explained_step(const Run& run, const Explanation& explanation) {
   if (!explanation.step) return "the whole record";
   return step_title(run, run.info.kind == RunKind::imported ? Recording::snapshot : Recording::run, *explanation.step);
@@ -314,7 +286,9 @@ std::string explained_step(const Run& run, const Explanation& explanation) {
 
 void print_explain(std::ostream& out, const ExplainReport& report) {
   const Explanation& e = report.explanation;
-  out << report.run.info.name << ", " << explained_step(report.run, e) << ": " << headline(report) << '\n';
+  out << fit_line(fit_of(report)) << '\n'
+      << report.run.info.name << ", " << explained_step(report.run, e) << ": " << headline(report) << '\n';
+  if (const sim::Remedy* best = best_remedy(report)) out << indented(best->pytorch);
   if (const PeriodParts* larger = larger_step(e))
     out << fmt::format("Step {0} is larger: it allocates {1}, and {2} are reserved (--step {0}).\n", larger->step,
                        format_bytes(larger->peaks.allocated), format_bytes(larger->peaks.reserved));

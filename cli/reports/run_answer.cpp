@@ -42,12 +42,19 @@ void add_capacity(const Run& run, RunAnswer& answer) {
     answer.capacity_of = whole || !machine ? run.info.machine : "the plan's limit";
     return;
   }
-  const auto named = run.info.machine.empty() ? sim::builtin_profile_of(run.info.gpu) : run.info.machine;
-  if (!named) return;
-  if (const auto machine = sim::builtin_profile(*named)) {
-    answer.capacity = sim::memory_options(*machine).capacity;
-    answer.capacity_of = machine->name;
-  }
+  // An import's machine may be another profile, where its GPU has none.
+  const bool recorded = run.info.kind == RunKind::imported || run.info.machine.empty();
+  const auto named = recorded ? sim::builtin_profile_of(run.info.gpu) : run.info.machine;
+  if (named)
+    if (const auto machine = sim::builtin_profile(*named)) {
+      answer.capacity = sim::memory_options(*machine).capacity;
+      answer.capacity_of = machine->name;
+      return;
+    }
+  const Json device = result_of(run, "device_memory_bytes");
+  if (!device.is_number_unsigned()) return;
+  answer.capacity = device.get<Bytes>();
+  answer.capacity_of = "the recorded GPU";
 }
 
 /// What `plan` and `compare` say: of a plan its own peak, the largest where its steps differ; of a recording the
@@ -102,16 +109,7 @@ void add_utilization(const Run& run, RunAnswer& answer) {
 
 /// Of a run that no plan answered for: what was recorded.
 void add_lines(RunAnswer& answer) {
-  if (answer.peak_reserved && answer.capacity && !answer.out_of_memory) {
-    const Bytes left = *answer.capacity - std::min(*answer.capacity, *answer.peak_reserved);
-    answer.lines.push_back(
-        fmt::format("{} of {} reserved at the peak, {} ({:.0f} %) left", format_bytes(*answer.peak_reserved),
-                    format_bytes(*answer.capacity), format_bytes(left),
-                    100 * static_cast<double>(left) / static_cast<double>(std::max<Bytes>(*answer.capacity, 1))));
-  } else if (answer.peak_reserved) {
-    answer.lines.push_back(format_bytes(*answer.peak_reserved) + " reserved at the peak");
-  }
-  if (answer.out_of_memory) answer.lines.insert(answer.lines.begin(), "out of memory");
+  answer.lines.push_back(fit_line(answer));
   if (!answer.step_ms) return;
   std::string line = fmt::format("{} a step ({})", milliseconds(*answer.step_ms), answer.step_source);
   if (answer.rate) line += fmt::format(", {:.0f} {}", *answer.rate, answer.rate_unit);
@@ -121,18 +119,23 @@ void add_lines(RunAnswer& answer) {
 
 }  // namespace
 
-RunAnswer run_answer(const Run& run) {
+RunAnswer memory_answer(const Run& run) {
   RunAnswer answer;
   answer.lines = texts_of(result_of(run, "answer"));
+  answer.deadlock = result_of(run, "deadlock").is_string();
+  add_capacity(run, answer);
+  add_peak(run, answer);
+  return answer;
+}
+
+RunAnswer run_answer(const Run& run) {
+  RunAnswer answer = memory_answer(run);
   answer.not_valid = texts_of(result_of(run, "not_valid"));
   answer.warnings = run.info.warnings;
   answer.valid = run.info.valid;
   std::erase_if(answer.warnings, [&](const std::string& text) {
     return std::find(answer.not_valid.begin(), answer.not_valid.end(), text) != answer.not_valid.end();
   });
-  answer.deadlock = result_of(run, "deadlock").is_string();
-  add_capacity(run, answer);
-  add_peak(run, answer);
   add_time(run, answer);
   add_utilization(run, answer);
   if (answer.lines.empty()) add_lines(answer);
@@ -168,6 +171,32 @@ Json run_answer_json(const RunAnswer& answer) {
           {"peak_reserved_bytes", or_null(answer.peak_reserved)},
           {"capacity_bytes", or_null(answer.capacity)},
           {"capacity_of", answer.capacity_of}};
+}
+
+std::string fit_line(const RunAnswer& answer) {
+  const std::string_view word = fits_word(answer);
+  if (!answer.lines.empty() && !word.empty() && answer.lines.front().starts_with(fmt::format("{}: ", word)))
+    return answer.lines.front();
+  if (!answer.peak_reserved) return word.empty() ? "fits: not known, no memory was recorded" : std::string(word);
+  const std::string peak = format_bytes(*answer.peak_reserved);
+  if (!answer.capacity)
+    return fmt::format("{}: {} reserved at the peak, and what the GPU has is in no profile and no trace",
+                       word.empty() ? "fits: not known" : word, peak);
+  const Bytes left = *answer.capacity - std::min(*answer.capacity, *answer.peak_reserved);
+  return fmt::format("{}: {} of {} reserved at the peak, {} ({:.0f} %) left", word, peak,
+                     format_bytes(*answer.capacity), format_bytes(left),
+                     100 * static_cast<double>(left) / static_cast<double>(std::max<Bytes>(*answer.capacity, 1)));
+}
+
+Json fit_json(const RunAnswer& answer) {
+  const bool known = answer.capacity && answer.peak_reserved;
+  return {{"line", fit_line(answer)},
+          {"fits", text_or_null(std::string(fits_word(answer)))},
+          {"peak_reserved_bytes", answer.peak_reserved ? Json(*answer.peak_reserved) : Json(nullptr)},
+          {"capacity_bytes", answer.capacity ? Json(*answer.capacity) : Json(nullptr)},
+          {"capacity_of", text_or_null(answer.capacity_of)},
+          {"headroom_bytes",
+           known ? Json(*answer.capacity - std::min(*answer.capacity, *answer.peak_reserved)) : Json(nullptr)}};
 }
 
 std::string_view fits_word(const RunAnswer& answer) {

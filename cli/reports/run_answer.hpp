@@ -31,11 +31,14 @@ struct RunAnswer {
   std::string rate_unit;         ///< "tokens/s/GPU"
   sim::Utilization utilization;  ///< MFU; of a plan what it says
   std::optional<Bytes> peak_reserved;
-  std::optional<Bytes> capacity;  ///< what the caching allocator may take; none: no profile of the machine is built in
-  std::string capacity_of;        ///< for people: "h200", "the plan's limit"
+  std::optional<Bytes> capacity;  ///< what the caching allocator may take; none: neither machine nor trace says it
+  std::string capacity_of;        ///< for people: "h200", "the plan's limit", "the recorded GPU"
 };
 
 [[nodiscard]] RunAnswer run_answer(const Run& run);
+
+/// The same without what is said of the time.
+[[nodiscard]] RunAnswer memory_answer(const Run& run);
 
 /// MFU of a run whose step takes `step_ms`, on its own GPU; not known where that has no built-in profile. `workload`:
 /// what was recorded.
@@ -43,6 +46,13 @@ struct RunAnswer {
 
 /// The page's piece "answer" (docs/view.md).
 [[nodiscard]] Json run_answer_json(const RunAnswer& answer);
+
+/// Whether it fits, and how much is left: "fits: 34.79 GiB of 138.8 GiB reserved at the peak, 104.01 GiB (75 %) left",
+/// as plan says it; where the capacity or the peak is not known, that and why.
+[[nodiscard]] std::string fit_line(const RunAnswer& answer);
+
+/// The same under the key `fit` of `explain` and `import`.
+[[nodiscard]] Json fit_json(const RunAnswer& answer);
 
 /// One cell of a list: "fits", "may not fit", "does not fit", "out of memory", "deadlocks", or empty where the capacity
 /// is not known.

@@ -85,6 +85,7 @@ Json as_json(const ImportOptions& options, const traces::Imported& imported) {
   json["device_ops"] = run.device_ops.size();
   json["host_ops"] = run.host_ops.size();
   json["workload"] = imported.workload.has_value();
+  json["fit"] = fit_json(memory_answer(run));
   const auto mfu = imported_utilization(imported);
   json["mfu"] = mfu && mfu->value > 0 ? Json(mfu->value) : Json(nullptr);
   json["mfu_rests_on"] = mfu ? text_or_null(mfu->rests_on) : Json(nullptr);
@@ -124,6 +125,7 @@ std::string named_steps(const Run& run) {
 
 void print_summary(Console& console, const ImportOptions& options, const traces::Imported& imported) {
   const Run& run = imported.run;
+  console.out << fit_line(memory_answer(run)) << '\n';
   Table table({{""}, {""}});
   table.row({"run", run.info.name});
   if (!run.info.gpu.empty()) table.row({"GPU", fmt::format("{} x {}", run.settings.world(), run.info.gpu)});

@@ -2,6 +2,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "cli/reports/explain_report.hpp"
 #include "cli/terminal/output.hpp"
 #include "cli/verbs/page_output.hpp"
 #include "tests/catch.hpp"
@@ -202,10 +203,40 @@ TEST_CASE("a request that found no memory is explained first", "[explain]") {
   REQUIRE(traces::write_run(failed_run(), path, {.force = true}));
   const Answer answer = run_cli({"explain", path});
   CHECK(answer.status == 0);
-  CHECK(answer.out.starts_with("full, the whole record: Out of memory: a request of 32 MiB found no memory"));
+  CHECK(answer.out.starts_with("out of memory: "));
+  CHECK(answer.out.find("\nfull, the whole record: Out of memory: a request of 32 MiB found no memory") !=
+        std::string::npos);
   CHECK(answer.out.find("room for this request alone: nothing that is free would do: 31 MiB more are needed") !=
         std::string::npos);
   CHECK(answer.out.find("not simulated: the store holds no workload") != std::string::npos);
+}
+
+TEST_CASE("without a cause the headline names what takes most of the gap, if that is more than noise", "[explain]") {
+  const Run run;
+  Explanation explanation;
+  explanation.reserved_peak.at.parts.requested = 8 * kGiB;
+  explanation.reserved_peak.at.parts.stream = 2 * kGiB;
+  ExplainReport report{"run.db", run, explanation, sim::Remedies{}, {}};
+  report.remedies->tried = 4;
+  report.remedies->before = {.requested = 8 * kGiB, .allocated = 8 * kGiB, .active = 8 * kGiB, .reserved = 10 * kGiB};
+  const auto add = [&](const char* setting, Bytes allocated, Bytes reserved, bool costs) {
+    sim::Remedy& remedy = report.remedies->useful.emplace_back();
+    remedy.setting = setting;
+    remedy.peaks = {.requested = allocated, .allocated = allocated, .active = allocated, .reserved = reserved};
+    remedy.saving = static_cast<std::int64_t>(10 * kGiB - reserved);
+    remedy.costs = costs;
+  };
+  add("--less-allocated", 4 * kGiB, 6 * kGiB, false);  // what is over-allocated stays
+  add("--noise", 8 * kGiB, 10 * kGiB - 200 * kMiB, false);
+  CHECK(best_remedy(report) == nullptr);
+  CHECK(headline(report).ends_with(
+      "None of 4 simulated changes gives back more of it than a plan is sure of (3 % of the peak)."));
+  add("--slow", 8 * kGiB, 9 * kGiB, true);
+  CHECK(best_remedy(report)->setting == "--slow");
+  add("--as-fast", 8 * kGiB, 9 * kGiB + 400 * kMiB, false);
+  REQUIRE(best_remedy(report) != nullptr);
+  CHECK(best_remedy(report)->setting == "--as-fast");
+  CHECK(headline(report).ends_with("--as-fast would bring it to 9.39 GiB (624 MiB less)."));
 }
 
 TEST_CASE("what explain cannot do it says", "[explain]") {

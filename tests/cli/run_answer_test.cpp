@@ -66,7 +66,7 @@ TEST_CASE("a run that no plan answered for says what was recorded") {
   run.steps.push_back(step);
   const RunAnswer answer = run_answer(run);
   REQUIRE(answer.lines.size() >= 1);
-  CHECK(answer.lines.front().starts_with("20 GiB of "));
+  CHECK(answer.lines.front().starts_with("fits: 20 GiB of "));
   CHECK(answer.lines.front().find("reserved at the peak") != std::string::npos);
   CHECK(answer.capacity_of == "h200");
   CHECK(answer.warnings == std::vector<std::string>{"a warning"});
@@ -74,8 +74,21 @@ TEST_CASE("a run that no plan answered for says what was recorded") {
   const RunAnswer unknown = run_answer(run);
   CHECK_FALSE(unknown.capacity);
   CHECK(fits_word(unknown).empty());
-  CHECK(unknown.lines.front() == "20 GiB reserved at the peak");
+  CHECK(unknown.lines.front() ==
+        "fits: not known: 20 GiB reserved at the peak, and what the GPU has is in no profile and no trace");
   CHECK(run_answer_json(unknown)["capacity_bytes"].is_null());
+  CHECK(fit_json(unknown)["headroom_bytes"].is_null());
+  // A recording's machine may be another GPU's profile, which contention was taken out with: its memory is not meant.
+  run.info.kind = RunKind::imported;
+  run.info.machine = "h200";
+  CHECK_FALSE(run_answer(run).capacity);
+  run.results["device_memory_bytes"] = std::to_string(40 * kGiB);
+  const RunAnswer recorded = run_answer(run);
+  CHECK(recorded.lines.front() == "fits: 20 GiB of 40 GiB reserved at the peak, 20 GiB (50 %) left");
+  CHECK(recorded.capacity_of == "the recorded GPU");
+  CHECK(fit_json(recorded)["headroom_bytes"] == 20 * kGiB);
+  run.steps.clear();
+  CHECK(run_answer(run).lines.front() == "fits: not known, no memory was recorded");
 }
 
 TEST_CASE("a stored plan that another host may take out of memory does not say that it fits") {

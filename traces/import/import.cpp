@@ -265,6 +265,10 @@ Result<void> Importer::settle() {
   }
   if (trace_) out_.run = std::move(trace_->run);
   Run& r = run();
+  if (trace_)
+    for (const TraceDevice& device : trace_->devices)
+      if (device.id == trace_->device && device.memory > 0)
+        r.results["device_memory_bytes"] = std::to_string(device.memory);
   add_stats(assumptions_);
   if (!about_) {
     const std::vector<Range> ranges = snapshot_ ? std::vector<Range>() : trace_ranges(r);

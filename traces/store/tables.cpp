@@ -260,7 +260,7 @@ constexpr std::array kTables{
     Table{"annotation", "`record_function` ranges on the clock of the memory recording.", kAnnotation},
     Table{"import_stat", "Odd but usable input, counted.", kImportStat},
     Table{"measured", "What the capturing process measured with no profiler running.", kMeasured},
-    Table{"result", "The answers of `plan`.", kResult},
+    Table{"result", "The answers of `plan`; of an import what its GPU has (`device_memory_bytes`).", kResult},
     Table{"workload", "At most one row: where the run came from.", kWorkload},
     Table{
         "memory_parts",

@@ -1,0 +1,103 @@
+// The first lines of explain: whether the run fits, what is over-allocated, why, and what to do.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "accuracy/promises.hpp"
+#include "cli/reports/explain_report.hpp"
+#include "cli/reports/no_remedies.hpp"
+#include "core/base/units.hpp"
+
+namespace foreshard::cli {
+namespace {
+
+/// Bytes of a peak that two plans of it are not told apart by.
+std::int64_t noise(const sim::Remedies& remedies) {
+  return static_cast<std::int64_t>(accuracy::kPromises.clocked * static_cast<double>(remedies.before.reserved));
+}
+
+std::int64_t gap(const MemoryPeaks& peaks) {
+  return static_cast<std::int64_t>(peaks.reserved) - static_cast<std::int64_t>(peaks.allocated);
+}
+
+/// What it takes of the gap; of one that costs time half.
+std::int64_t gap_worth(const sim::Remedies& remedies, const sim::Remedy& remedy) {
+  const std::int64_t less = gap(remedies.before) - gap(remedy.peaks);
+  return remedy.costs ? less / 2 : less;
+}
+
+/// Those that take of the gap more than the noise.
+const sim::Remedy* best_of_gap(const sim::Remedies& remedies) {
+  const sim::Remedy* best = nullptr;
+  for (const sim::Remedy& remedy : remedies.useful) {
+    if (!remedy.valid || gap(remedies.before) - gap(remedy.peaks) <= noise(remedies)) continue;
+    if (best == nullptr || gap_worth(remedies, remedy) > gap_worth(remedies, *best)) best = &remedy;
+  }
+  return best;
+}
+
+/// " --release stash would bring it to 6.32 GiB (8.92 GiB less, the step 33.52 ms instead of 33.51 ms)."
+std::string remedy_words(const sim::Remedies& all, const sim::Remedy& remedy) {
+  std::string text = fmt::format(" {} would bring it to {} ({} less", remedy.setting,
+                                 format_bytes(remedy.peaks.reserved), format_bytes(static_cast<Bytes>(remedy.saving)));
+  if (all.has_time && remedy.has_time) {
+    const std::string step = milliseconds(remedy.step_ms), as_is = milliseconds(all.step_ms);
+    text += step == as_is ? ", with as long a step" : fmt::format(", the step {} instead of {}", step, as_is);
+  }
+  return text + ").";
+}
+
+std::string remedy_sentence(const ExplainReport& report) {
+  if (!report.explanation.failures.empty()) return {};
+  if (!report.remedies)
+    return report.no_remedies == kNoRemedies ? "" : " No change was simulated: " + report.no_remedies + '.';
+  const sim::Remedies& all = *report.remedies;
+  if (const sim::Remedy* best = best_remedy(report)) return remedy_words(all, *best);
+  if (all.out_of_memory) return {};
+  return fmt::format(
+      " None of {} simulated changes gives back more of it than a plan is sure of ({:.0f} % of the peak).", all.tried,
+      accuracy::kPromises.clocked * 100);
+}
+
+}  // namespace
+
+RunAnswer fit_of(const ExplainReport& report) {
+  RunAnswer answer = memory_answer(report.run);
+  if (!answer.peak_reserved) answer.peak_reserved = report.explanation.peaks.reserved;
+  return answer;
+}
+
+const sim::Remedy* best_remedy(const ExplainReport& report) {
+  if (!report.remedies || report.remedies->out_of_memory) return nullptr;
+  if (report.explanation.causes.empty()) return best_of_gap(*report.remedies);
+  const sim::Remedy* best = sim::best_against(*report.remedies, report.explanation.causes.front().kind);
+  return best != nullptr && best->saving > noise(*report.remedies) ? best : nullptr;
+}
+
+std::string headline(const ExplainReport& report) {
+  const Explanation& e = report.explanation;
+  const MemoryParts& parts = e.reserved_peak.at.parts;
+  std::string text;
+  if (!e.failures.empty())
+    text =
+        fmt::format("Out of memory: {} requests found no memory, the first of {} with {} reserved. ", e.failures.size(),
+                    format_bytes(e.failures.front().size), format_bytes(e.failures.front().parts.reserved()));
+  if (e.failures.size() == 1)
+    text = fmt::format("Out of memory: a request of {} found no memory with {} reserved. ",
+                       format_bytes(e.failures.front().size), format_bytes(e.failures.front().parts.reserved()));
+  text += fmt::format("Reserved memory peaks at {}, {} above what is allocated then", format_bytes(parts.reserved()),
+                      format_bytes(parts.gap()));
+  if (e.causes.empty())
+    text += fmt::format(", and nothing unusual holds it (most of it: {}).", [&] {
+      const std::vector<NamedPart> named = named_parts(parts);
+      const auto most = std::max_element(named.begin() + 2, named.end(),
+                                         [](const NamedPart& a, const NamedPart& b) { return a.bytes < b.bytes; });
+      return fmt::format("{} {}", format_bytes(most->bytes), most->meaning);
+    }());
+  else
+    text += fmt::format(". {}.", e.causes.front().text);
+  return text + remedy_sentence(report);
+}
+
+}  // namespace foreshard::cli
