@@ -49,10 +49,11 @@ std::string code_lines(const std::string& text, bool all) {
   return out;
 }
 
-/// "+0.02 ms" of what it costs; never "-0.00".
-std::string cost(double saved_ms) {
-  const double shown = std::round(-saved_ms * 100) / 100;
-  return fmt::format("{:+.2f} ms", shown == 0 ? 0.0 : shown);
+/// "saves 0.06 ms", "+2.10 ms" of a longer step, "±0 ms".
+std::string saved_words(double saved_ms) {
+  const double shown = std::round(saved_ms * 100) / 100;
+  if (shown == 0) return "±0 ms";
+  return shown > 0 ? fmt::format("saves {:.2f} ms", shown) : fmt::format("{:+.2f} ms", -shown);
 }
 
 void list_settings(std::ostream& out, const char* what, const std::vector<sim::TimeRemedy>& remedies, bool detail) {
@@ -62,7 +63,7 @@ void list_settings(std::ostream& out, const char* what, const std::vector<sim::T
     out << (detail   ? "\n    "
             : i == 0 ? ": "
                      : ", ")
-        << fmt::format("{} ({})", remedies[i].setting, cost(remedies[i].saved_ms));
+        << fmt::format("{} ({})", remedies[i].setting, saved_words(remedies[i].saved_ms));
   out << (detail || remedies.size() <= kExamples ? "\n" : ", …\n");
 }
 

@@ -8,8 +8,8 @@ type Json = { [key: string]: unknown };
 const numberOf = (value: unknown): number | undefined => (typeof value === 'number' ? value : undefined);
 const text = (value: unknown): string => (typeof value === 'string' ? visible(value) : '');
 
-/** A difference as people say it: "−10.59 GiB". */
-const signed = (value: number, show: (size: number) => string) => (value === 0 ? '±0' : `${value < 0 ? '−' : '+'}${show(Math.abs(value))}`);
+/** What changes, in the words of `explain`: "saves 10.59 GiB", "+120 MiB" of what grows. */
+const saved = (more: number, show: (size: number) => string) => (more === 0 ? '±0' : `${more < 0 ? 'saves ' : '+'}${show(Math.abs(more))}`);
 const ms = (value: number) => `${value.toFixed(2)} ms`;
 
 /** Code that keeps its lines as they are, with a button that copies it. */
@@ -29,12 +29,12 @@ function numbers(of: Json, before: Json | undefined): HTMLElement {
   if (reserved !== undefined) {
     const was = numberOf(before?.peak_reserved_bytes);
     line.append(el('span', { title: both(reserved), data: { bytes: String(reserved) } }, bytes(reserved)), ' reserved');
-    if (was !== undefined) line.append(` (${signed(reserved - was, bytes)})`);
+    if (was !== undefined) line.append(` (${saved(reserved - was, bytes)})`);
   }
   if (step !== undefined) {
     const was = numberOf(before?.step_ms);
     line.append(`${reserved === undefined ? '' : ', '}${ms(step)} a step`);
-    if (was !== undefined) line.append(` (${signed(step - was, ms)})`);
+    if (was !== undefined) line.append(` (${saved(step - was, ms)})`);
   }
   return line;
 }
