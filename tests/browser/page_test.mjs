@@ -403,7 +403,11 @@ await check('comparison', async () => {
   await shot(page, 'compare-light');
   const of = json('compare');
   const text = await page.locator('.compare').innerText();
-  assert.ok(text.includes(`${of.time.step_ms.a.toFixed(2)} ms`) && text.includes(`${of.time.step_ms.b.toFixed(2)} ms`), 'step times as compare --json has them');
+  assert.ok(text.includes(of.time.step_ms.a.toFixed(2)) && text.includes(of.time.step_ms.b.toFixed(2)), 'step times as compare --json has them');
+  const planned = of.time.exposed_communication_ms;
+  const change = planned.b - planned.a_as_planned;
+  const cells = await page.locator('.compare table:has(th:text-is("A as planned")) tr:has(td:text-is("exposed communication"))').first().innerText();
+  assert.deepEqual(cells.split('\t').slice(1), [planned.a, planned.a_as_planned, planned.b].map((ms) => ms.toFixed(2)).concat(Math.abs(change) < 1e-9 ? '=' : `${change < 0 ? '−' : '+'}${Math.abs(change).toFixed(2)}`), 'the change has no bias of the model');
   const all = (await layout(page)).rows;
   assert.deepEqual(all.slice(0, 4).map((row) => `${row.run} ${row.kind} ${row.on}`), [0, 1].flatMap((run) => [`${run} phases device`, `${run} waits device`]), 'the waits of both first, under their phases');
   const rows = all.slice(4).map((row) => row.run);
@@ -648,6 +652,11 @@ await check('no word is broken at 900 pixels', async () => {
       return out;
     });
     assert.deepEqual(broken, [], name);
+    const clipped = await page.evaluate(() => {
+      for (const part of document.querySelectorAll('.panel details')) part.open = true;
+      return [...document.querySelectorAll('.panel .section')].filter((part) => part.scrollWidth > part.clientWidth).map((part) => part.dataset.title);
+    });
+    assert.deepEqual(clipped, [], `nothing of ${name} needs scrolling to the side`);
     await shot(page, `${name}-900`);
     await close();
   }

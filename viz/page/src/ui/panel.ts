@@ -112,26 +112,40 @@ export function compareSection(compare: Json, labels: string[]): HTMLElement {
     const x = numberOf(a), y = numberOf(b);
     return [x === undefined ? '—' : show(x), y === undefined ? '—' : show(y), x === undefined || y === undefined ? '' : x === y ? '=' : `${y - x >= 0 ? '+' : '−'}${show(Math.abs(y - x))}`];
   };
-  const ms = (value: number) => `${value.toFixed(2)} ms`;
   if (isObject(compare.settings) && Object.keys(compare.settings).length)
     box.append(el('h4', {}, 'settings that differ'), grid(['', 'A', 'B'], Object.entries(compare.settings).map(([key, value]) =>
       [key, ...(isObject(value) ? [text(JSON.stringify(value.a)), text(JSON.stringify(value.b))] : ['', ''])])));
+  // A recording's side also has what its own plan says: the change is counted from that, so that it has no bias of the model's.
   const pairs = (name: string, title: string, show: (value: number) => string) => {
     const of = compare[name];
-    if (isObject(of) && Object.keys(of).length)
-      box.append(el('h4', {}, title), grid(['', 'A', 'B', 'B − A'], Object.entries(of).map(([key, value]) =>
-        [(key === 'kernel_contention_ms' ? '– ' : '') + key.replace(/_bytes$|_ms$/, '').replaceAll('_', ' '), ...(isObject(value) ? difference(value.a, value.b, key.startsWith('num_') ? String : show) : ['', '', ''])])));
+    if (!isObject(of) || !Object.keys(of).length) return;
+    const values = Object.values(of).filter(isObject);
+    const planned = ['a', 'b'].find((side) => values.some((value) => numberOf(value[`${side}_as_planned`]) !== undefined));
+    const heading = ['', 'A', ...(planned === 'a' ? ['A as planned'] : []), 'B', ...(planned === 'b' ? ['B as planned'] : []), 'B − A'];
+    const cells = (value: CompareRow, shown: (value: number) => string) => {
+      const plan = planned && numberOf(value[`${planned}_as_planned`]);
+      const [a, b, plain] = difference(value.a, value.b, shown);
+      if (!planned) return [a, b, plain];
+      const change = difference(planned === 'a' ? plan ?? value.a : value.a, planned === 'b' ? plan ?? value.b : value.b, shown)[2];
+      const own = plan === undefined ? '' : shown(plan as number);
+      return planned === 'a' ? [a, own, b, change] : [a, b, own, change];
+    };
+    box.append(el('h4', {}, title), grid(heading, Object.entries(of).map(([key, value]) =>
+      [(key === 'kernel_contention_ms' ? '– ' : '') + key.replace(/_bytes$|_ms$/, '').replaceAll('_', ' '),
+        ...(isObject(value) ? cells(value, key.startsWith('num_') ? String : show) : heading.slice(1).map(() => ''))]), planned ? 'grid wide' : 'grid'));
   };
-  pairs('time', 'time', ms);
+  const plainMs = (value: number) => value.toFixed(2).replace(/^-0\.00$/, '0.00');
+  pairs('time', 'time, ms', plainMs);
   pairs('memory', 'memory', bytes);
   pairs('peak_by_category', 'allocated at its peak, by category', bytes);
-  pairs('phase_host_ms', 'host, by phase', ms);
+  pairs('phase_host_ms', 'host, by phase, ms', plainMs);
   const rows = (name: string, title: string, keys: string[], show: (value: number) => string, fields: [string, string]) => {
     const of = Array.isArray(compare[name]) ? (compare[name] as CompareRow[]).filter(isObject) : [];
     if (!of.length) return;
     const sorted = [...of].sort((x, y) => Math.abs((numberOf(y[fields[1]]) ?? 0) - (numberOf(y[fields[0]]) ?? 0)) - Math.abs((numberOf(x[fields[1]]) ?? 0) - (numberOf(x[fields[0]]) ?? 0)));
-    box.append(section(title, name === 'budget', grid([...keys, 'A', 'B', 'B − A'], sorted.slice(0, 60).map((row) =>
-      [...keys.map((key) => (key === 'cause' ? text(row[key]).replaceAll('_', ' ') : text(row[key])) || '—'), ...difference(row[fields[0]], row[fields[1]], show)]), 'grid wide')));
+    const place = (row: CompareRow) => keys.map((key) => (key === 'cause' ? text(row[key]).replaceAll('_', ' ') : text(row[key]))).filter(Boolean).join(', ') || '—';
+    box.append(section(title, name === 'budget', grid([keys.join(', '), 'A', 'B', 'B − A'], sorted.slice(0, 60).map((row) =>
+      [place(row), ...difference(row[fields[0]], row[fields[1]], show)]), 'grid wide')));
   };
   rows('budget', 'where the difference in step time is', ['phase', 'cause'], duration, ['a_ns', 'b_ns']);
   rows('lanes', 'time by lane, phase and unit', ['lane', 'phase', 'unit'], duration, ['a_ns', 'b_ns']);
