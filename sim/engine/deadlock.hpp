@@ -20,6 +20,7 @@ struct Stuck {
   Reason reason = Reason::event;
   OpId waits_for;         ///< for `communicator` and `event`
   StreamId waits_for_on;  ///< the stream of `waits_for`
+  Nanoseconds issued;     ///< when the host issued `op`
 };
 
 struct Deadlock {

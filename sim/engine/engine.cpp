@@ -182,8 +182,10 @@ void Engine::start(std::uint32_t index, std::int64_t at) {
   if (op.persistent) ++persistents_;
   if (op.side) ++sides_;
   if (!op.communicator.valid()) {
-    if (options_.kernel_work != 1)
-      stream.work = remaining_[index] = op_time(static_cast<double>(op.work >> kWorkShift) * options_.kernel_work).count
+    double factor = options_.kernel_work;
+    if (options_.kernel_draws.any()) factor *= options_.kernel_draws.factor(id);
+    if (factor != 1)
+      stream.work = remaining_[index] = op_time(static_cast<double>(op.work >> kWorkShift) * factor).count
                                         << kWorkShift;
     return;
   }
@@ -253,6 +255,8 @@ bool Engine::report_done(std::int64_t at) {
 void Engine::progress(std::int64_t to) {
   const std::int64_t elapsed = to - now_;
   if (elapsed > 0) {
+    const Stream& compute = streams_[kComputeStream.value];
+    if (waiting_ > 0 && !compute.running && compute.head < compute.issued) idle_for_ranks_ += elapsed;
     for (std::size_t s = 0; s < rate_.size(); ++s)
       remaining_[s] = std::max<std::int64_t>(0, remaining_[s] - elapsed * rate_[s]);
   }
@@ -334,7 +338,7 @@ std::vector<Stuck> Engine::stuck() const {
     if (streams_[s].head == streams_[s].issued) continue;
     const std::uint32_t id = streams_[s].first;
     const OpTable::Op& op = table_.ops()[id];
-    Stuck entry{StreamId{s}, OpId{id}, Stuck::Reason::peers, {}, {}};
+    Stuck entry{StreamId{s}, OpId{id}, Stuck::Reason::peers, {}, {}, {streams_[s].issues.front()}};
     for (const std::uint32_t awaited : table_.awaited(op.waits_for)) {
       if (ended(OpId{awaited})) continue;
       entry.reason = Stuck::Reason::event;

@@ -31,6 +31,7 @@
 #include "sim/engine/deadlock.hpp"
 #include "sim/engine/op_table.hpp"
 #include "sim/engine/recent_times.hpp"
+#include "sim/engine/spread.hpp"
 
 namespace foreshard::sim {
 
@@ -50,6 +51,7 @@ struct EngineOptions {
   bool joint = false;        ///< collectives wait for other engines
   double kernel_work = 1;    ///< multiplies what every op but a collective has to do: a GPU with a slower clock
   const MeetingScript* script = nullptr;  ///< what to answer to meetings; null: whoever runs the engine answers
+  Draws kernel_draws = {};                ///< multiply it too, by op id
 };
 
 /// What an engine tells of a joint collective.
@@ -98,6 +100,9 @@ class Engine {
   [[nodiscard]] Nanoseconds now() const { return {now_}; }
   /// Start and end of ops that have not come to it are kNever. Empty where timings are not kept.
   [[nodiscard]] std::span<const OpTiming> timings() const { return timings_; }
+  /// How long the compute stream's next op was issued and could not start, and none ran, while a joint collective
+  /// waited for other ranks.
+  [[nodiscard]] Nanoseconds idle_for_ranks() const { return {idle_for_ranks_}; }
   /// Every stream whose first op cannot go on, once advance_once() is false and ops are unfinished.
   [[nodiscard]] std::vector<Stuck> stuck() const;
 
@@ -174,6 +179,7 @@ class Engine {
   std::size_t waiting_ = 0;      // … that wait for other ranks
   std::int64_t now_ = 0;
   std::int64_t next_ = kNever.count;
+  std::int64_t idle_for_ranks_ = 0;
   std::vector<Meeting> meetings_;
   std::vector<std::uint32_t> running_;  // stream ids, scratch of update_rates
   std::vector<const RunningOp*> running_ops_;

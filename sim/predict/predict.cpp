@@ -122,19 +122,44 @@ void judge_memory(const std::vector<RankDifference>& differences, const RankSimu
   }
 }
 
+/// What makes ranks differ, with workloads of its own that are adapted to the plan.
+struct AdaptedRanks {
+  Differences differences;
+  std::map<const Workload*, Workload> workloads;
+};
+
 /// As simulate(), with the ranks that differ: the simulation is rank 0's.
 Result<RankSimulation> with_ranks(const Workload& adapted, const PredictRequest& request, const MachineProfile& machine,
-                                  const SimulationRequest& simulation_request, Prediction& p) {
-  Differences differences = request.differences;
-  std::map<const Workload*, Workload> others;
-  FORESHARD_TRY(adapt_ranks(request, machine, differences.ranks, others, p));
-  auto ranks = simulate_ranks(adapted, request.settings, machine, simulation_request, differences, p.run);
+                                  const SimulationRequest& simulation_request, AdaptedRanks& others, Prediction& p) {
+  if (request.differences.empty()) {
+    auto alone = simulate(adapted, request.settings, machine, simulation_request, p.run);
+    FORESHARD_TRY(alone);
+    return RankSimulation{std::move(*alone), {}, {}, {}, {}, {}, {}};
+  }
+  others.differences = request.differences;
+  FORESHARD_TRY(adapt_ranks(request, machine, others.differences.ranks, others.workloads, p));
+  auto ranks = simulate_ranks(adapted, request.settings, machine, simulation_request, others.differences, p.run);
   FORESHARD_TRY(ranks);
   p.ranks = ranks->groups;
   p.step_alike_ms = ranks->alike.ms();
-  judge_memory(differences.ranks, *ranks, p);
-  if (!ranks->deadlock.empty() && !ranks->simulation.deadlock) ranks->simulation.deadlock = {{}, {}, ranks->deadlock};
+  p.hang = ranks->hang;
+  judge_memory(others.differences.ranks, *ranks, p);
+  if (p.hang && !ranks->simulation.deadlock) ranks->simulation.deadlock = {{}, {}, text_of(*p.hang)};
   return ranks;
+}
+
+/// The same job again and again, with what chance does to it.
+Result<void> add_trials(const Workload& adapted, const PredictRequest& request, const MachineProfile& machine,
+                        const SimulationRequest& simulation_request, const AdaptedRanks& others,
+                        const Simulation& simulation, Prediction& p) {
+  if (!request.trials || simulation.steady == 0) return {};
+  const TrialSteps steps{simulation.steady - simulation.cycle, simulation.steady};
+  const auto trials = simulate_rank_trials(adapted, request.settings, machine, simulation_request, others.differences,
+                                           steps, *request.trials);
+  FORESHARD_TRY(trials);
+  p.trials = trial_times(*trials, *request.trials, request.settings.world(), p.host_bound ? 1 : p.host_scale.anchor);
+  p.trials->only_chance = p.ranks.size() < 2;
+  return {};
 }
 
 /// The bound of a job whose ranks differ: what it adds to the job whose ranks are alike, and its own free host.
@@ -229,22 +254,21 @@ Result<Prediction> predict(const Workload& workload, const MachineProfile& machi
   const SimulationRequest simulation_request = simulation_of(w, request, p.host_scale);
   p.run.units = w.units;
   p.run.labels = w.labels;
-  auto ranks =
-      request.differences.empty() ? Result<RankSimulation>() : with_ranks(w, request, machine, simulation_request, p);
+  AdaptedRanks others;
+  auto ranks = with_ranks(w, request, machine, simulation_request, others, p);
   FORESHARD_TRY(ranks);
-  auto simulation = request.differences.empty() ? simulate(w, request.settings, machine, simulation_request, p.run)
-                                                : Result<Simulation>(std::move(ranks->simulation));
-  FORESHARD_TRY(simulation);
-  p.deadlock = simulation->deadlock;
-  p.collectives_ran = simulation->collectives_ran;
-  add_memory(w, request, *simulation, p);
+  const Simulation& simulation = ranks->simulation;
+  p.deadlock = simulation.deadlock;
+  p.collectives_ran = simulation.collectives_ran;
+  add_memory(w, request, simulation, p);
   FORESHARD_TRY(add_peak_range(w, machine, request, simulation_request, p));
   if (w.has_timing && !adapted->untimed && !p.out_of_memory && !p.deadlock && !request.memory_only) {
     const HostRange host = host_range(machine.prediction, workload, p);
     auto bound = host_bound(w, request.settings, machine, p.host_scale.factor, host.range);
     FORESHARD_TRY(bound);
-    if (!p.ranks.empty()) bound_of_ranks(machine.prediction, *ranks, *simulation, *bound);
-    add_times(machine.prediction, workload, *simulation, *bound, p);
+    if (!p.ranks.empty()) bound_of_ranks(machine.prediction, *ranks, simulation, *bound);
+    add_times(machine.prediction, workload, simulation, *bound, p);
+    FORESHARD_TRY(add_trials(w, request, machine, simulation_request, others, simulation, p));
     if (!p.ranks.empty()) {
       p.step_alike_ms *= p.host_bound ? 1 : p.host_scale.anchor;
       p.run.info.kind = RunKind::planned;
@@ -260,8 +284,8 @@ Result<Prediction> predict(const Workload& workload, const MachineProfile& machi
     p.warnings.push_back("the workload has no timing (no profiler trace was imported): only memory is predicted");
   judge_workload(workload, w, machine, p);
   judge_steps(workload, p);
-  judge_prices(w, *simulation, p);
-  judge_machine(workload, w, machine, request.settings, !simulation->caveats.empty(), p);
+  judge_prices(w, simulation, p);
+  judge_machine(workload, w, machine, request.settings, !simulation.caveats.empty(), p);
   if (elsewhere && p.has_time) judge_elsewhere(machine, p);
   if (p.has_time) close_interval(p.step_ms, p.interval);
   add_info(workload, machine, request.settings, p);

@@ -18,10 +18,12 @@
 #include "sim/engine/deadlock.hpp"
 #include "sim/engine/sim_device.hpp"
 #include "sim/machine/profile.hpp"
+#include "sim/predict/hang.hpp"
 #include "sim/predict/host_scale.hpp"
 #include "sim/predict/interval.hpp"
 #include "sim/predict/rank_difference.hpp"
 #include "sim/predict/reprice.hpp"
+#include "sim/predict/trial_times.hpp"
 #include "sim/predict/utilization.hpp"
 
 namespace foreshard::sim {
@@ -60,6 +62,7 @@ struct PredictRequest {
   bool memory_only = false;
   /// Prediction::run has device ops, streams and steps alone: for whom the numbers are enough.
   bool ops_alone = false;
+  std::optional<TrialsRequest> trials = {};  ///< fill Prediction::trials
 };
 
 struct Prediction {
@@ -129,6 +132,11 @@ struct Prediction {
   /// Of num_alloc_retries those in what step_ms is of; what they take (a synchronisation, cudaFree and cudaMalloc each)
   /// is not in it.
   std::int64_t step_num_alloc_retries = 0;
+
+  /// Where ranks wait for one another for ever, beside `deadlock`, which has the same in words.
+  std::optional<Hang> hang;
+  /// Where jitter was asked for and steps have times. Everything else is of a job without chance.
+  std::optional<TrialTimes> trials;
 };
 
 /// Where collectives run otherwise than asked for: why, once each, in the order of collectives_ran.

@@ -10,6 +10,9 @@
 
 namespace foreshard::sim {
 
+/// As RankTraits::dead_from: the step whose times are reported.
+inline constexpr std::uint32_t kDiesInReportedStep = kNeverDies - 1;
+
 /// A rank that is unlike the others; factors as RankTraits's.
 struct RankDifference {
   std::uint32_t rank = 0;
@@ -17,6 +20,7 @@ struct RankDifference {
   double host = 1;
   /// What it runs instead, adapted to the same settings; null: what the others run. Not owned.
   const Workload* workload = nullptr;
+  std::uint32_t dead_from = kNeverDies;  ///< the step from which on its host issues nothing
 };
 
 /// What is unlike the rest of a job.

@@ -40,7 +40,7 @@ Result<Logged> log_of(const Workload& workload, const Settings& settings, const 
   if (simulation->outcome.out_of_memory) return Logged{{}, {}, reserved, true};
   if (log.depends_on_time())
     return fail(ErrorKind::usage, "ranks that differ are not simulated where memory follows the GPU's progress",
-                "record_stream", "leave out --release record-stream, or the ranks' differences");
+                "record_stream", "leave out --release record-stream, or the ranks' differences and --jitter");
   std::vector<OpId> ends;
   for (const StepOutcome::Step& step : simulation->outcome.steps)
     if (step.last_compute_op) ends.push_back(*step.last_compute_op);
@@ -54,37 +54,36 @@ class RanksSimulation {
       : settings_(settings), machine_(machine), request_(request), workloads_{&workload} {}
 
   Result<RankSimulation> run(const Differences& differences, Run& run) {
-    traits_.resize(settings_.world());
-    for (const RankDifference& difference : differences.ranks) FORESHARD_TRY(take(difference));
-    FORESHARD_TRY(check_links(differences));
     RankSimulation out;
-    for (std::uint32_t i = 0; i < workloads_.size(); ++i) {
-      auto logged = log_of(*workloads_[i], settings_, machine_, request_);
-      FORESHARD_TRY(logged);
-      if (i == 0) out.alike = logged->step;
-      out.reserved.push_back(logged->reserved);
-      if (logged->out_of_memory) {  // there is no step of such a job
-        auto alone = simulate(*workloads_[i], settings_, machine_, request_, run);
-        FORESHARD_TRY(alone);
-        out.simulation = std::move(*alone);
-        out.out_of_memory_workload = i;
-        return out;
-      }
-      programs_.push_back({i, {}, std::make_unique<HostProgram>(std::move(logged->program)), 1});
+    FORESHARD_TRY(make_programs(differences, out));
+    if (out.out_of_memory_workload) {  // there is no step of such a job
+      auto alone = simulate(*workloads_[*out.out_of_memory_workload], settings_, machine_, request_, run);
+      FORESHARD_TRY(alone);
+      out.simulation = std::move(*alone);
+      return out;
     }
-    FORESHARD_TRY(same_collectives());
-    machine_.network.slow_adapters = differences.slow_adapters;
-    machine_.links.slow_links = differences.slow_links;
-    if (links_differ()) FORESHARD_TRY(price_links());
     run.units = workload_of(0).units;
     run.labels = workload_of(0).labels;
     const Job job = play();
-    out.gpu_step = free_host_step();
-    out.deadlock = job.deadlock;
     FORESHARD_TRY(again(job, 0, run, out.simulation));
     out.groups = groups_of(job);
-    if (request_.steps.record && job.deadlock.empty()) FORESHARD_TRY(add_rank_ops(job, out.simulation, run));
+    if (!job.stuck.empty()) {
+      out.hang = hang_of(job, job_request(), run);
+      return out;
+    }
+    out.gpu_step = free_host_step();
+    if (request_.steps.record) FORESHARD_TRY(add_rank_ops(job, out.simulation, run));
     return out;
+  }
+
+  Result<std::vector<Trial>> trials(const Differences& differences, const TrialSteps& steps,
+                                    const TrialsRequest& request) {
+    RankSimulation programs;
+    FORESHARD_TRY(make_programs(differences, programs));
+    const auto dies = [](const RankTraits& rank) { return rank.dead_from != kNeverDies; };
+    if (programs.out_of_memory_workload || std::any_of(traits_.begin(), traits_.end(), dies))
+      return fail(ErrorKind::usage, "a job that does not end its steps has no times to draw", "--jitter");
+    return simulate_trials(machine_, job_request(), steps, request);
   }
 
  private:
@@ -95,6 +94,45 @@ class RanksSimulation {
     std::unique_ptr<HostProgram> log;
     double network_slowdown = 1;  // RankGroup's
   };
+
+  /// One for each workload, up to the first that runs out of memory; fills `out` with what is known of them.
+  Result<void> make_programs(const Differences& differences, RankSimulation& out) {
+    traits_.resize(settings_.world());
+    for (const RankDifference& difference : differences.ranks) FORESHARD_TRY(take(difference));
+    FORESHARD_TRY(check_links(differences));
+    for (std::uint32_t i = 0; i < workloads_.size(); ++i) {
+      auto logged = log_of(*workloads_[i], settings_, machine_, request_);
+      FORESHARD_TRY(logged);
+      if (i == 0) out.alike = logged->step;
+      out.reserved.push_back(logged->reserved);
+      if (logged->out_of_memory) {
+        out.out_of_memory_workload = i;
+        return {};
+      }
+      programs_.push_back({i, {}, std::make_unique<HostProgram>(std::move(logged->program)), 1});
+    }
+    FORESHARD_TRY(same_collectives());
+    machine_.network.slow_adapters = differences.slow_adapters;
+    machine_.links.slow_links = differences.slow_links;
+    if (links_differ()) FORESHARD_TRY(price_links());
+    for (const RankDifference& difference : differences.ranks) FORESHARD_TRY(let_die(difference));
+    return {};
+  }
+
+  /// Once the program is known, whose steps it counts.
+  Result<void> let_die(const RankDifference& difference) {
+    if (difference.dead_from == kNeverDies) return {};
+    RankTraits& traits = traits_[difference.rank];
+    const std::size_t steps = programs_[traits.program].log->step_ends.size();
+    traits.dead_from = difference.dead_from == kDiesInReportedStep ? static_cast<std::uint32_t>(steady_step(steps))
+                                                                   : difference.dead_from;
+    if (traits_.size() < 2)
+      return fail(ErrorKind::usage, "a job of one rank ends with it: nobody waits", "--dead-rank");
+    if (traits.dead_from >= steps)
+      return fail(ErrorKind::usage, fmt::format("steps 0 to {} are planned, not step {}", steps - 1, traits.dead_from),
+                  "--dead-rank", "later steps are like the last but one");
+    return {};
+  }
 
   [[nodiscard]] bool links_differ() const {
     return !machine_.network.slow_adapters.empty() || !machine_.links.slow_links.empty();
@@ -238,7 +276,7 @@ class RanksSimulation {
     if (links_differ()) request.options.rank = rank;
     request.options.host_scale *= traits.host;
     request.options.kernel_work = traits.kernels;
-    if (job.deadlock.empty()) request.options.script = &job.ranks[index].meetings;
+    if (job.stuck.empty()) request.options.script = &job.ranks[index].meetings;
     auto simulation = simulate(workload_of(rank), settings_, machine_, request, run);
     FORESHARD_TRY(simulation);
     out = std::move(*simulation);
@@ -315,6 +353,13 @@ class RanksSimulation {
 Result<RankSimulation> simulate_ranks(const Workload& workload, const Settings& settings, const MachineProfile& machine,
                                       const SimulationRequest& request, const Differences& differences, Run& run) {
   return RanksSimulation(workload, settings, machine, request).run(differences, run);
+}
+
+Result<std::vector<Trial>> simulate_rank_trials(const Workload& workload, const Settings& settings,
+                                                const MachineProfile& machine, const SimulationRequest& request,
+                                                const Differences& differences, const TrialSteps& steps,
+                                                const TrialsRequest& trials) {
+  return RanksSimulation(workload, settings, machine, request).trials(differences, steps, trials);
 }
 
 }  // namespace foreshard::sim

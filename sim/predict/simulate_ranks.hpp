@@ -8,9 +8,10 @@
 #include <string>
 #include <vector>
 
+#include "sim/predict/hang.hpp"
 #include "sim/predict/rank_difference.hpp"
 #include "sim/predict/simulate.hpp"
-#include "sim/ranks/job.hpp"
+#include "sim/ranks/trials.hpp"
 
 namespace foreshard::sim {
 
@@ -25,7 +26,7 @@ struct RankSimulation {
   /// The first workload that runs out of memory: `simulation` is then of ranks that all run it, and there are no
   /// groups.
   std::optional<std::uint32_t> out_of_memory_workload;
-  std::string deadlock;  ///< Job::deadlock
+  std::optional<Hang> hang;  ///< the job cannot end: `simulation` is then rank 0's in a job that does
 };
 
 /// As simulate(), with what `differences` says unlike the rest. Where `request.steps.record` is set, `run` gets
@@ -34,5 +35,13 @@ struct RankSimulation {
 [[nodiscard]] Result<RankSimulation> simulate_ranks(const Workload& workload, const Settings& settings,
                                                     const MachineProfile& machine, const SimulationRequest& request,
                                                     const Differences& differences, Run& run);
+
+/// The job's trials: the time from the begin to the end of `steps`. As simulate_ranks() otherwise; a job that runs out
+/// of memory, or in which a rank dies, has none (usage).
+[[nodiscard]] Result<std::vector<Trial>> simulate_rank_trials(const Workload& workload, const Settings& settings,
+                                                              const MachineProfile& machine,
+                                                              const SimulationRequest& request,
+                                                              const std::vector<RankDifference>& differences,
+                                                              const TrialSteps& steps, const TrialsRequest& trials);
 
 }  // namespace foreshard::sim

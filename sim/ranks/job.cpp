@@ -1,9 +1,8 @@
 #include "sim/ranks/job.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <deque>
+#include <set>
 
 #include "core/base/check.hpp"
 
@@ -19,13 +18,13 @@ void add_awaited(Nanoseconds& awaited, Nanoseconds wait, std::uint32_t ranks) {
 
 /// The collective that a group of classes is at.
 struct Round {
-  std::uint32_t arrived = 0;        // classes
-  std::uint32_t arrived_ranks = 0;  // of them
+  std::uint32_t arrived = 0;  // classes
   std::uint32_t done = 0;
   Nanoseconds last_arrival;
   Nanoseconds last_end;
-  std::uint32_t last_class = 0;  // to arrive
-  std::vector<Nanoseconds> arrivals;
+  std::uint32_t last_class = 0;       // to arrive
+  std::vector<Nanoseconds> arrivals;  // by class of the group
+  std::vector<bool> there;            // likewise
 };
 
 class JobSimulation {
@@ -39,7 +38,7 @@ class JobSimulation {
     for (const std::uint32_t rank : request.keep_meetings) keep_[job_.classes.of_rank[rank]] = true;
     for (std::size_t i = 0; i < job_.classes.classes.size(); ++i) {
       const RankTraits& traits = request.ranks[job_.classes.classes[i].first];
-      ranks_.emplace_back(machine, *request.programs[traits.program], traits, request.host_scale);
+      ranks_.emplace_back(machine, *request.programs[traits.program], traits, request.host_scale, request.jitter);
     }
     rounds_.resize(job_.classes.groups.size());
     pending_.resize(ranks_.size());
@@ -56,8 +55,12 @@ class JobSimulation {
         take_meetings(rank);
       }
     } while (force_first());
-    for (std::size_t i = 0; i < ranks_.size(); ++i) job_.ranks[i].step_ends = ranks_[i].step_ends();
-    if (!std::all_of(ranks_.begin(), ranks_.end(), [](const Rank& rank) { return rank.finished(); })) tell_deadlock();
+    for (std::uint32_t i = 0; i < ranks_.size(); ++i) {
+      job_.ranks[i].step_ends = ranks_[i].step_ends();
+      job_.ranks[i].idle_for_ranks = ranks_[i].idle_for_ranks();
+      job_.ranks[i].awaited_in.resize(std::max(job_.ranks[i].awaited_in.size(), job_.ranks[i].step_ends.size()));
+      if (!ranks_[i].finished()) job_.stuck.push_back(stuck(i));
+    }
     return std::move(job_);
   }
 
@@ -71,6 +74,10 @@ class JobSimulation {
 
   [[nodiscard]] std::uint32_t group_of(std::uint32_t rank, CommunicatorId communicator) const {
     return job_.classes.classes[rank].group[communicator.value];
+  }
+
+  [[nodiscard]] static std::size_t place_of(std::uint32_t rank, const std::vector<std::uint32_t>& classes) {
+    return static_cast<std::size_t>(std::lower_bound(classes.begin(), classes.end(), rank) - classes.begin());
   }
 
   void take_meetings(std::uint32_t rank) {
@@ -92,20 +99,25 @@ class JobSimulation {
     Round& round = rounds_[index];
     const std::vector<std::uint32_t>& classes = job_.classes.groups[index].classes;
     round.arrivals.resize(classes.size());
-    const auto place = std::lower_bound(classes.begin(), classes.end(), rank) - classes.begin();
-    round.arrivals[static_cast<std::size_t>(place)] = meeting.at;
+    round.there.resize(classes.size());
+    const std::size_t place = place_of(rank, classes);
+    round.arrivals[place] = meeting.at;
+    round.there[place] = true;
     // Of several at the same instant the lowest class, whoever was simulated first.
     if (round.arrived == 0 || meeting.at > round.last_arrival ||
         (meeting.at == round.last_arrival && rank < round.last_class)) {
       round.last_arrival = meeting.at;
       round.last_class = rank;
     }
-    round.arrived_ranks += job_.classes.classes[rank].count;
     if (++round.arrived < classes.size()) return;
+    JobRank& last = job_.ranks[round.last_class];
+    const std::size_t step = ranks_[round.last_class].step_ends().size();  // the last one to come is in it
+    if (last.awaited_in.size() <= step) last.awaited_in.resize(step + 1);
     for (std::size_t i = 0; i < classes.size(); ++i) {
       const Nanoseconds wait = round.last_arrival - round.arrivals[i];
       job_.ranks[classes[i]].waited += wait;
-      add_awaited(job_.ranks[round.last_class].awaited, wait, job_.classes.classes[classes[i]].count);
+      add_awaited(last.awaited, wait, job_.classes.classes[classes[i]].count);
+      add_awaited(last.awaited_in[step], wait, job_.classes.classes[classes[i]].count);
       if (keep_[classes[i]]) meetings_of(classes[i], meeting).push_back({round.last_arrival, {}});
       ranks_[classes[i]].engine().release(meeting.communicator, round.last_arrival);
       answer(classes[i]);
@@ -123,7 +135,8 @@ class JobSimulation {
       ranks_[other].engine().finish(meeting.communicator, round.last_end);
       answer(other);
     }
-    round.arrived = round.arrived_ranks = round.done = 0;
+    round.arrived = round.done = 0;
+    round.there.assign(classes.size(), false);
   }
 
   void answer(std::uint32_t rank) {
@@ -145,24 +158,38 @@ class JobSimulation {
     return request_.programs[request_.ranks[job_.classes.classes[rank].first].program]->table;
   }
 
-  void tell_deadlock() {
-    for (std::size_t i = 0; i < ranks_.size(); ++i) {
-      if (ranks_[i].finished()) continue;
-      const RankClasses::Class& about = job_.classes.classes[i];
-      job_.deadlock += fmt::format("rank {}: ", about.first);
-      std::string why;
-      for (const Stuck& stuck : ranks_[i].engine().stuck()) {
-        const CommunicatorId communicator = table_of(i).op(stuck.op).communicator;
-        if (stuck.reason != Stuck::Reason::peers || !communicator.valid()) continue;
-        const std::uint32_t index = about.group[communicator.value];
-        std::uint32_t all = 0;
-        for (const std::uint32_t one : job_.classes.groups[index].classes) all += job_.classes.classes[one].count;
-        why += fmt::format("{}a collective of communicator {} waits for {} of {} ranks", why.empty() ? "" : "; ",
-                           request_.programs[0]->communicators[communicator.value].name,
-                           all - rounds_[index].arrived_ranks, all);
-      }
-      job_.deadlock += (why.empty() ? "never goes on" : why) + "\n";
+  [[nodiscard]] StuckRank stuck(std::uint32_t rank) const {
+    const Rank& one = ranks_[rank];
+    StuckRank out{rank, one.host_stop(), one.issued(), static_cast<std::uint32_t>(one.step_ends().size()), {}};
+    for (const Stuck& stuck : one.engine().stuck()) {
+      const CommunicatorId communicator = table_of(rank).op(stuck.op).communicator;
+      if (stuck.reason != Stuck::Reason::peers || !communicator.valid()) continue;
+      std::vector<std::uint32_t> absent = absent_beside(rank, communicator);
+      if (absent.empty()) continue;  // its own part is done
+      out.waits.push_back(
+          {communicator, stuck.op, stuck.issued, job_.communicators[communicator.value].ranks, std::move(absent)});
     }
+    return out;
+  }
+
+  /// Of the groups of the class's ranks those ranks that have not begun the collective that it is at.
+  [[nodiscard]] std::vector<std::uint32_t> absent_beside(std::uint32_t rank, CommunicatorId communicator) const {
+    const StridedGroups& groups = job_.communicators[communicator.value];
+    const std::uint32_t index = group_of(rank, communicator);
+    const std::vector<std::uint32_t>& classes = job_.classes.groups[index].classes;
+    const auto is_there = [&](std::uint32_t other) {
+      const std::size_t place = place_of(job_.classes.of_rank[other], classes);
+      return place < rounds_[index].there.size() && rounds_[index].there[place];
+    };
+    std::set<std::uint32_t> first;  // by its lowest rank each group
+    for (std::uint32_t i = 0; i < job_.classes.of_rank.size(); ++i)
+      if (job_.classes.of_rank[i] == rank) first.insert(groups.first(i));
+    std::vector<std::uint32_t> out;
+    for (const std::uint32_t group : first)
+      for (std::uint32_t i = 0; i < groups.ranks && group + i * groups.stride < job_.classes.of_rank.size(); ++i)
+        if (const std::uint32_t other = group + i * groups.stride; !is_there(other)) out.push_back(other);
+    std::sort(out.begin(), out.end());
+    return out;
   }
 
   const JobRequest& request_;

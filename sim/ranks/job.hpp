@@ -13,7 +13,6 @@
 
 #include <cstdint>
 #include <optional>
-#include <string>
 #include <vector>
 
 #include "sim/machine/profile.hpp"
@@ -30,6 +29,7 @@ struct JobRequest {
   double host_scale = 1;                          ///< multiplies every rank's host work; 0: hosts cost nothing
   bool fold = true;                               ///< false: every rank is simulated, for tests of the folding
   std::vector<std::uint32_t> keep_meetings = {};  ///< ranks of which JobRank::meetings is wanted
+  Jitter jitter = {};  ///< drawn for ops and host work; those for ranks are among `ranks`'s factors
 };
 
 /// What happened to the ranks of one class.
@@ -40,14 +40,34 @@ struct JobRank {
   Nanoseconds waited;
   /// How long all ranks together waited for one of this class, as the last to come; at most INT64_MAX.
   Nanoseconds awaited;
+  /// By step: how much of that came up in it, and Engine::idle_for_ranks() until its end.
+  std::vector<Nanoseconds> awaited_in;
+  std::vector<Nanoseconds> idle_for_ranks;
+};
+
+/// Where the ranks of one class stand in a job that cannot go on.
+struct StuckRank {
+  /// A collective that they have begun, of which others never do their part.
+  struct Collective {
+    CommunicatorId communicator;
+    OpId op;
+    Nanoseconds issued;                 ///< by their hosts
+    std::uint32_t of = 0;               ///< ranks
+    std::vector<std::uint32_t> absent;  ///< in the groups of the class's ranks, ascending
+  };
+  std::uint32_t of_class = 0;
+  HostStop host = HostStop::program_end;
+  std::uint32_t issued = 0;  ///< ops by its host
+  std::uint32_t steps = 0;   ///< that ended on its compute stream
+  std::vector<Collective> waits;
 };
 
 struct Job {
   std::vector<StridedGroups> communicators;
   RankClasses classes;
   std::vector<JobRank> ranks;  ///< by class
-  /// A schedule that cannot end: who waits for whom, a line each; empty where it ended.
-  std::string deadlock;
+  /// A schedule that cannot end: every class but those that did what they live to do; empty where it ended.
+  std::vector<StuckRank> stuck;
 
   [[nodiscard]] const JobRank& of(std::uint32_t rank) const { return ranks[classes.of_rank[rank]]; }
 };

@@ -2,11 +2,51 @@
 
 namespace foreshard::sim {
 
-Rank::Rank(const MachineProfile& machine, const HostProgram& program, const RankTraits& traits, double host_scale)
+namespace {
+
+// What a rank's draws are for: one use more changes no other's.
+constexpr std::uint64_t kKernelDraws = 0;
+constexpr std::uint64_t kHostDraws = 1;
+
+/// How many actions it does before it dies: those up to the last compute op of the step before.
+std::size_t end_of_life(const HostProgram& program, std::uint32_t dead_from) {
+  if (dead_from == 0) return 0;
+  if (dead_from > program.step_ends.size()) return program.actions.size();
+  std::uint32_t to_issue = program.step_ends[dead_from - 1].value + 1;
+  std::size_t end = 0;
+  while (to_issue > 0)
+    if (program.actions[end++].kind == HostProgram::Action::Kind::issue) --to_issue;
+  return end;
+}
+
+}  // namespace
+
+Rank::Rank(const MachineProfile& machine, const HostProgram& program, const RankTraits& traits, double host_scale,
+           const Jitter& jitter)
     : machine_(machine),
       program_(program),
       host_scale_(host_scale * traits.host),
-      engine_(machine, program.table, {.keep_timings = false, .joint = true, .kernel_work = traits.kernels}) {}
+      host_draws_{jitter.host, mixed(traits.draws, kHostDraws)},
+      engine_(machine, program.table,
+              {.keep_timings = false,
+               .joint = true,
+               .kernel_work = traits.kernels,
+               .kernel_draws = {jitter.kernels, mixed(traits.draws, kKernelDraws)}}),
+      end_(end_of_life(program, traits.dead_from)) {}
+
+HostStop Rank::host_stop() const {
+  switch (blocked_) {
+    case Blocked::queue:
+      return HostStop::launch_queue;
+    case Blocked::event:
+      return HostStop::event;
+    case Blocked::all:
+      return HostStop::all;
+    case Blocked::no:
+      break;
+  }
+  return end_ < program_.actions.size() ? HostStop::dead : HostStop::program_end;
+}
 
 bool Rank::still_blocked() const {
   switch (blocked_) {
@@ -36,10 +76,13 @@ void Rank::act() {
   using Kind = HostProgram::Action::Kind;
   const HostProgram::Action& action = program_.actions[action_];
   switch (action.kind) {
-    case Kind::work:
-      host_now_ += host_scale_ == 1 ? Nanoseconds{action.ns} : Nanoseconds{action.ns}.scaled(host_scale_);
+    case Kind::work: {
+      double factor = host_scale_;
+      if (host_draws_.any()) factor *= host_draws_.factor(action_);
+      host_now_ += factor == 1 ? Nanoseconds{action.ns} : Nanoseconds{action.ns}.scaled(factor);
       ++action_;
       return;
+    }
     case Kind::issue:
       if (machine_.launch_queue > 0) {
         blocked_ = Blocked::queue;
@@ -71,8 +114,10 @@ void Rank::step() {
     return;
   }
   if (!engine_.advance_once()) return;
-  while (step_ends_.size() < program_.step_ends.size() && engine_.ended(program_.step_ends[step_ends_.size()]))
+  while (step_ends_.size() < program_.step_ends.size() && engine_.ended(program_.step_ends[step_ends_.size()])) {
     step_ends_.push_back(engine_.now());
+    idle_for_ranks_.push_back(engine_.idle_for_ranks());
+  }
   if (blocked_ != Blocked::no && !still_blocked()) go_on();
 }
 

@@ -9,15 +9,26 @@
 
 #include "sim/engine/engine.hpp"
 #include "sim/ranks/host_program.hpp"
+#include "sim/ranks/jitter.hpp"
 #include "sim/ranks/rank_traits.hpp"
 
 namespace foreshard::sim {
 
+/// Where a host that does not go on stands.
+enum class HostStop : std::uint8_t {
+  program_end = 0,   ///< it has done all of its program
+  launch_queue = 1,  ///< its next op finds the launch queue full
+  event = 2,         ///< it synchronizes with an event
+  all = 3,           ///< … with the device
+  dead = 4,          ///< RankTraits::dead_from
+};
+
 class Rank {
  public:
-  /// All references must outlive it. `host_scale`: of the job; the rank's own factor comes on top. The launch queue is
-  /// the machine's.
-  Rank(const MachineProfile& machine, const HostProgram& program, const RankTraits& traits, double host_scale);
+  /// All references must outlive it. `host_scale`: of the job; the rank's own factor comes on top. Of `jitter` what is
+  /// drawn for ops and host work. The launch queue is the machine's.
+  Rank(const MachineProfile& machine, const HostProgram& program, const RankTraits& traits, double host_scale,
+       const Jitter& jitter);
 
   /// Goes on until a collective has something to tell (engine().meetings()), or nothing is left to do.
   void run();
@@ -25,12 +36,18 @@ class Rank {
   void step();
   /// When step() would do something; kNever where it never will unless a collective goes on.
   [[nodiscard]] Nanoseconds next() const;
-  [[nodiscard]] bool finished() const { return action_ == program_.actions.size() && engine_.unfinished() == 0; }
+  /// Done with its program; of one that dies with what it lives to do.
+  [[nodiscard]] bool finished() const { return action_ == end_ && engine_.unfinished() == 0; }
+  [[nodiscard]] HostStop host_stop() const;
+  /// Ops its host has issued: the program's first.
+  [[nodiscard]] std::uint32_t issued() const { return issued_; }
 
   [[nodiscard]] Engine& engine() { return engine_; }
   [[nodiscard]] const Engine& engine() const { return engine_; }
   /// By step: its end on the compute stream.
   [[nodiscard]] const std::vector<Nanoseconds>& step_ends() const { return step_ends_; }
+  /// By step: Engine::idle_for_ranks() until then.
+  [[nodiscard]] const std::vector<Nanoseconds>& idle_for_ranks() const { return idle_for_ranks_; }
 
  private:
   enum class Blocked : std::uint8_t { no = 0, queue = 1, event = 2, all = 3 };
@@ -38,17 +55,20 @@ class Rank {
   void act();
   void go_on();
   [[nodiscard]] bool still_blocked() const;
-  [[nodiscard]] bool can_act() const { return blocked_ == Blocked::no && action_ < program_.actions.size(); }
+  [[nodiscard]] bool can_act() const { return blocked_ == Blocked::no && action_ < end_; }
 
   const MachineProfile& machine_;
   const HostProgram& program_;
   double host_scale_;
+  Draws host_draws_;
   Engine engine_;
   Nanoseconds host_now_;
   std::size_t action_ = 0;
+  std::size_t end_;  // actions it lives to do
   std::uint32_t issued_ = 0;
   Blocked blocked_ = Blocked::no;
   std::vector<Nanoseconds> step_ends_;
+  std::vector<Nanoseconds> idle_for_ranks_;
 };
 
 }  // namespace foreshard::sim

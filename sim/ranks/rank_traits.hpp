@@ -6,11 +6,15 @@
 
 namespace foreshard::sim {
 
+inline constexpr std::uint32_t kNeverDies = UINT32_MAX;
+
 /// Factors are on the time it takes: 1.25 is a quarter slower.
 struct RankTraits {
   std::uint32_t program = 0;  ///< which of the job's host programs it runs
   double kernels = 1;         ///< kernels and copies: a lower clock, a hot GPU
   double host = 1;            ///< host work
+  std::uint64_t draws = 0;    ///< of a job with jitter: whose draws it has; with equal ones chance does the same
+  std::uint32_t dead_from = kNeverDies;  ///< its host stops behind the last kernel of the step before this one
   auto operator<=>(const RankTraits&) const = default;
 };
 

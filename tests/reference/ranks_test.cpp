@@ -6,6 +6,7 @@
 
 #include "core/straggler/straggler.hpp"
 #include "sim/predict/predict.hpp"
+#include "sim/predict/recorded_jitter.hpp"
 #include "tests/catch.hpp"
 #include "tests/truth_folder.hpp"
 #include "traces/import/import.hpp"
@@ -26,7 +27,7 @@ traces::Imported import_rank(const std::string& stem, int rank, int last_rank) {
   return std::move(*imported);
 }
 
-TEST_CASE("w8_l1b_slow planned with rank 5's own recording: its step, and who is waited for") {
+TEST_CASE("w8_l1b_slow planned with rank 5's own recording: its step, who is waited for, and what chance adds") {
   const auto folder = test::truth_folder("runs");
   if (!folder || !std::filesystem::exists(*folder + "/w8_l1b_slow.rank0.trace.json.xz")) FORESHARD_SKIP(test::kNoTruth);
   const traces::Imported all = import_rank(*folder + "/w8_l1b_slow", 0, 7);
@@ -46,6 +47,17 @@ TEST_CASE("w8_l1b_slow planned with rank 5's own recording: its step, and who is
   REQUIRE(planned->stragglers->late);
   CHECK(planned->stragglers->late->rank == 5);
   CHECK(planned->stragglers->late->phase == "forward");
+  const auto jitter = sim::recorded_jitter(all.run);
+  REQUIRE(jitter);
+  CHECK(sim::text_of(jitter->jitter) ==
+        "kernels=lognormal:0.97%,host=lognormal:26.56%,gpus=lognormal:0.58%,hosts=lognormal:12.08%");
+  request.trials = sim::TrialsRequest{jitter->jitter, 0, 8};
+  const auto drawn = sim::predict(*all.workload, *sim::builtin_profile("h200"), request);
+  REQUIRE(drawn);
+  REQUIRE(drawn->trials);
+  CHECK(std::abs(drawn->trials->step_ms.median / measured - 1) < 0.02);
+  REQUIRE(drawn->trials->last.size() == 1);
+  CHECK(drawn->trials->last[0].rank == 5);
 }
 
 /// The largest difference of a rank's waiting for others, in ms.

@@ -3,15 +3,13 @@
 #include <utility>
 
 #include "core/kernel/kernel_name.hpp"
+#include "core/run/blocked_launch.hpp"
 #include "traces/capture/step_calls.hpp"
 
 namespace foreshard::traces {
 namespace {
 
-// A launch that lasts longer was blocked by the stream's full launch queue; a free one takes 4 to 9 us
-// (time model 1.1 and 3.1: cudaLaunchKernel 4.2 to 8, cuLaunchKernelEx 4.4 to 9).
-constexpr Nanoseconds kBlockedLaunch{40'000};
-constexpr Nanoseconds kFreeLaunch{8'000};
+constexpr Nanoseconds kFreeLaunch{8'000};  // what one takes that is not blocked
 
 struct StepEvent {
   enum class Kind : std::uint8_t { section_end = 0, hook = 1, section_start = 2, call = 3 };

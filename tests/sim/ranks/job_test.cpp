@@ -67,7 +67,7 @@ TEST_CASE("equal ranks end their steps when one rank's simulation does, to the n
   for (const Settings& settings : {mesh(4, 1, 1), mesh(8, 2, 1), mesh(8, 4, 4)}) {
     const Played played = play(settings);
     const Job all = job(played.program, std::vector<RankTraits>(settings.world()));
-    CHECK(all.deadlock.empty());
+    CHECK(all.stuck.empty());
     CHECK(all.classes.classes.size() == 1);
     CHECK(all.ranks[0].step_ends == played.simulation.step_end);
     CHECK(all.ranks[0].waited.count == 0);
@@ -85,7 +85,7 @@ TEST_CASE("folding changes nothing, whatever tells ranks apart") {
     for (const Played* played : {&plain, &hybrid}) {
       const Job folded = job(played->program, ranks);
       const Job unfolded = job(played->program, ranks, false);
-      CHECK(folded.deadlock.empty());
+      CHECK(folded.stuck.empty());
       CHECK(unfolded.classes.classes.size() == 8);
       CHECK(equal(folded, unfolded));
     }
@@ -115,7 +115,7 @@ TEST_CASE("a slow rank of one replica makes the other replicas wait only where t
   std::vector<RankTraits> ranks(8);
   ranks[1].kernels = 2;
   const Job late = job(played.program, ranks);
-  CHECK(late.deadlock.empty());
+  CHECK(late.stuck.empty());
   // Its own shard group waits in every collective, the other replica in its all-reduces alone.
   CHECK(late.of(0).waited.count > 0);
   CHECK(late.of(5).waited.count > 0);
@@ -141,11 +141,46 @@ TEST_CASE("ranks that issue collectives in another order wait for one another fo
   JobRequest request;
   request.programs = {&a, &b};
   request.ranks.resize(4);
-  CHECK(simulate_job(*builtin_profile("h200"), request).deadlock.empty());
+  CHECK(simulate_job(*builtin_profile("h200"), request).stuck.empty());
   request.ranks[3].program = 1;  // ranks 0 to 2 are simulated as one
-  CHECK(simulate_job(*builtin_profile("h200"), request).deadlock ==
-        "rank 0: a collective of communicator a waits for 1 of 4 ranks\n"
-        "rank 3: a collective of communicator b waits for 3 of 4 ranks\n");
+  const Job job = simulate_job(*builtin_profile("h200"), request);
+  REQUIRE(job.stuck.size() == 2);
+  REQUIRE(job.stuck[0].waits.size() == 1);
+  CHECK(job.stuck[0].waits[0].communicator == CommunicatorId{0});
+  CHECK(job.stuck[0].waits[0].of == 4);
+  CHECK(job.stuck[0].waits[0].absent == std::vector<std::uint32_t>{3});
+  CHECK(job.stuck[0].host == HostStop::program_end);
+  CHECK(job.stuck[0].issued == 2);
+  REQUIRE(job.stuck[1].waits.size() == 1);
+  CHECK(job.stuck[1].waits[0].communicator == CommunicatorId{1});
+  CHECK(job.stuck[1].waits[0].absent == std::vector<std::uint32_t>{0, 1, 2});
+}
+
+TEST_CASE("a rank that dies ends its steps until then, and every rank that meets it stands") {
+  const Played played = play(mesh(4, 2, 2));
+  std::vector<RankTraits> ranks(8);
+  const Job alive = job(played.program, ranks);
+  ranks[5].dead_from = 2;
+  for (const bool fold : {true, false}) {
+    const Job dead = job(played.program, ranks, fold);
+    CHECK(dead.of(5).step_ends == std::vector<Nanoseconds>{alive.of(5).step_ends[0], alive.of(5).step_ends[1]});
+    CHECK(dead.stuck.size() == dead.classes.classes.size() - 1);
+    for (const StuckRank& stuck : dead.stuck) {
+      CHECK(dead.classes.classes[stuck.of_class].first != 5);
+      CHECK(stuck.steps == 2);
+      REQUIRE_FALSE(stuck.waits.empty());
+      CHECK(stuck.waits[0].issued > alive.of(5).step_ends[0]);
+    }
+    // Its own shard group waits for it, the other replica for the shard group's all-reduce.
+    const StuckRank& beside = dead.stuck[dead.classes.of_rank[4] - (dead.classes.of_rank[4] > dead.classes.of_rank[5])];
+    CHECK(beside.waits[0].absent == std::vector<std::uint32_t>{5});
+    CHECK(dead.stuck[0].waits[0].absent ==
+          (fold ? std::vector<std::uint32_t>{4, 6, 7} : std::vector<std::uint32_t>{4}));
+  }
+  ranks[5].dead_from = 0;
+  CHECK(job(played.program, ranks).of(5).step_ends.empty());
+  ranks[5].dead_from = 5;  // beyond its program
+  CHECK(job(played.program, ranks).stuck.empty());
 }
 
 }  // namespace

@@ -1,0 +1,75 @@
+#include "sim/ranks/trials.hpp"
+
+#include <algorithm>
+
+#include "core/base/check.hpp"
+
+namespace foreshard::sim {
+namespace {
+
+// What a rank draws for the whole trial; draws for its ops are of the keys that Rank makes of its own.
+constexpr std::uint64_t kOfGpu = 0;
+constexpr std::uint64_t kOfHost = 1;
+
+std::vector<RankTraits> drawn(const std::vector<RankTraits>& ranks, const TrialsRequest& request, std::size_t trial) {
+  std::vector<RankTraits> out = ranks;
+  const std::uint64_t of_trial = mixed(request.seed, trial);
+  for (std::uint32_t rank = 0; rank < out.size(); ++rank) {
+    out[rank].draws = mixed(of_trial, rank);
+    out[rank].kernels *= Draws{request.jitter.gpus, out[rank].draws}.factor(kOfGpu);
+    out[rank].host *= Draws{request.jitter.hosts, out[rank].draws}.factor(kOfHost);
+  }
+  return out;
+}
+
+Nanoseconds last_end(const Job& job, std::size_t step) {
+  Nanoseconds out;
+  for (const JobRank& rank : job.ranks) out = std::max(out, rank.step_ends[step]);
+  return out;
+}
+
+Trial trial_of(const Job& job, const TrialSteps& steps) {
+  FORESHARD_CHECK(job.stuck.empty(), "a trial in which every rank lives ends");
+  const auto count = static_cast<std::int64_t>(steps.end - steps.begin);
+  Trial out;
+  out.step = {(last_end(job, steps.end) - last_end(job, steps.begin)).count / count};
+  std::int64_t waiting = 0;
+  for (std::size_t i = 0; i < job.ranks.size(); ++i) {
+    const JobRank& rank = job.ranks[i];
+    waiting += (rank.idle_for_ranks[steps.end] - rank.idle_for_ranks[steps.begin]).count *
+               std::int64_t{job.classes.classes[i].count};
+    Nanoseconds awaited;
+    for (std::size_t step = steps.begin + 1; step <= steps.end; ++step) awaited += rank.awaited_in[step];
+    if (awaited <= out.awaited) continue;
+    out.awaited = awaited;
+    out.last = job.classes.classes[i].first;
+  }
+  out.awaited.count /= count;
+  out.waiting = {waiting / count / static_cast<std::int64_t>(job.classes.of_rank.size())};
+  return out;
+}
+
+}  // namespace
+
+std::vector<Trial> simulate_trials(const MachineProfile& machine, const JobRequest& job, const TrialSteps& steps,
+                                   const TrialsRequest& request) {
+  std::vector<Trial> out(request.trials);
+  const auto work = [&](std::size_t trial) {
+    JobRequest one = job;
+    one.jitter = request.jitter;
+    one.ranks = drawn(job.ranks, request, trial);
+    out[trial] = trial_of(simulate_job(machine, one), steps);
+  };
+  if (request.for_each)
+    request.for_each(out.size(), work);
+  else
+    for (std::size_t trial = 0; trial < out.size(); ++trial) work(trial);
+  return out;
+}
+
+unsigned trial_threads(std::uint32_t ranks, unsigned threads) {
+  constexpr std::uint32_t kRanksAtOnce = 100'000;
+  return std::clamp(kRanksAtOnce / std::max(ranks, 1u), 1u, std::max(threads, 1u));
+}
+
+}  // namespace foreshard::sim

@@ -1,0 +1,52 @@
+// A job played again and again, each time with other draws of its jitter.
+//
+// Trials share programs and tables; each has engines of its own. What a trial draws depends on the seed, its number,
+// the rank and the op alone, so results do not depend on threads. A rank that draws is unlike all others: nothing is
+// folded.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "sim/ranks/job.hpp"
+
+namespace foreshard::sim {
+
+inline constexpr std::uint32_t kNobody = UINT32_MAX;
+
+/// Calls `work` once for each index below `count`, on any thread, in any order.
+using ForEach = std::function<void(std::size_t count, const std::function<void(std::size_t)>& work)>;
+
+struct TrialsRequest {
+  Jitter jitter;
+  std::uint64_t seed = 0;
+  std::uint32_t trials = 100;
+  ForEach for_each = {};  ///< none: one after another. Changes no result
+};
+
+/// The steps that are looked at: from the end of step `begin` to that of step `end`.
+struct TrialSteps {
+  std::size_t begin = 0;
+  std::size_t end = 1;
+};
+
+/// What one trial gave, a step on average.
+struct Trial {
+  Nanoseconds step;              ///< from the last rank's end to the last rank's end, on the compute streams
+  Nanoseconds waiting;           ///< Engine::idle_for_ranks(): the ranks' mean
+  std::uint32_t last = kNobody;  ///< the rank that all others together waited for longest; of equal ones the lowest
+  Nanoseconds awaited;           ///< how long they did, each collective's ranks added up
+  bool operator==(const Trial&) const = default;
+};
+
+/// By trial. `job` is played with the draws of each on top of its ranks' traits; its `jitter` is the request's. Every
+/// rank must live.
+[[nodiscard]] std::vector<Trial> simulate_trials(const MachineProfile& machine, const JobRequest& job,
+                                                 const TrialSteps& steps, const TrialsRequest& request);
+
+/// How many trials of so many ranks are simulated at once: at most `threads`, and few enough that their engines, about
+/// 20 kB a rank, take no more than 2 GB.
+[[nodiscard]] unsigned trial_threads(std::uint32_t ranks, unsigned threads);
+
+}  // namespace foreshard::sim

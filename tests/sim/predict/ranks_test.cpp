@@ -1,0 +1,142 @@
+// Plans of jobs whose ranks differ by chance, and of one in which a rank dies.
+#include <cmath>
+
+#include "core/models/generate.hpp"
+#include "core/models/presets.hpp"
+#include "sim/predict/predict.hpp"
+#include "tests/catch.hpp"
+
+namespace foreshard::sim {
+namespace {
+
+struct Plan {
+  MachineProfile machine = *builtin_profile("h200");
+  Workload workload;
+  PredictRequest request;
+
+  [[nodiscard]] Result<Prediction> predict() const { return sim::predict(workload, machine, request); }
+};
+
+Plan plan_of(std::uint32_t gpus, std::uint32_t replicate = 1) {
+  Plan plan;
+  Settings settings;
+  settings.gpus = gpus;
+  settings.replicate = replicate;
+  settings.batch = 4;
+  settings.seq = 2048;
+  settings.param_dtype = DType::bfloat16;
+  plan.workload = generate(*preset("llama-tiny"), settings, plan.machine.host_calls, plan.machine.gpu(), true).value();
+  plan.request.settings = plan.workload.settings;
+  return plan;
+}
+
+TEST_CASE("a plan with jitter keeps its step and says how long the trials' steps take") {
+  Plan plan = plan_of(4);
+  const double even = plan.predict()->step_ms;
+  plan.request.trials = TrialsRequest{{.kernels = {Spread::Kind::lognormal, 0.02},
+                                       .host = {Spread::Kind::lognormal, 0.1},
+                                       .gpus = {Spread::Kind::normal, 0.02},
+                                       .hosts = {}},
+                                      3,
+                                      40};
+  const auto p = plan.predict();
+  REQUIRE(p);
+  CHECK(p->step_ms == even);
+  CHECK(p->ranks.empty());
+  REQUIRE(p->trials);
+  const TrialTimes& trials = *p->trials;
+  CHECK(trials.only_chance);
+  CHECK(trials.world == 4);
+  CHECK(trials.seed == 3);
+  CHECK(trials.steps_ms.size() == 40);
+  CHECK(trials.step_ms.least <= trials.step_ms.median);
+  CHECK(trials.step_ms.median <= trials.step_ms.p95);
+  CHECK(trials.step_ms.p95 <= trials.step_ms.most);
+  CHECK(trials.step_ms.mean > even);  // a ring ends with its slowest rank
+  CHECK(trials.step_ms.mean < 1.1 * even);
+  CHECK(trials.waiting_ms.median > 0);
+  std::uint32_t seen = 0;
+  for (const LastRank& rank : trials.last) seen += rank.trials;
+  CHECK(seen == 40);
+  CHECK(plan.predict()->trials->steps_ms == trials.steps_ms);
+}
+
+TEST_CASE("a slow rank is to blame in all trials, however small the jitter") {
+  Plan plan = plan_of(4);
+  plan.request.differences.ranks = {{.rank = 2, .kernels = 1.5, .host = 1, .workload = nullptr}};
+  plan.request.trials =
+      TrialsRequest{{.kernels = {Spread::Kind::normal, 0.01}, .host = {}, .gpus = {}, .hosts = {}}, 0, 5};
+  const auto p = plan.predict();
+  REQUIRE(p);
+  REQUIRE(p->trials);
+  CHECK_FALSE(p->trials->only_chance);
+  REQUIRE(p->trials->last.size() == 1);
+  CHECK(p->trials->last[0].rank == 2);
+  CHECK(p->trials->last[0].trials == 5);
+  CHECK(std::abs(p->trials->step_ms.median / p->step_ms - 1) < 0.01);
+}
+
+TEST_CASE("quantiles are nearest ranks") {
+  std::vector<Trial> trials;
+  for (std::int64_t i = 1; i <= 20; ++i) trials.push_back({{i * 1'000'000}, {}, 1, {3'000'000}});
+  trials.push_back({{21'000'000}, {}, kNobody, {}});
+  const TrialTimes times = trial_times(trials, {{}, 0, 21}, 4, 2);
+  CHECK(times.step_ms.median == 22);
+  CHECK(times.step_ms.p95 == 40);
+  CHECK(times.step_ms.mean == 22);
+  CHECK(times.step_ms.least == 2);
+  CHECK(times.step_ms.most == 42);
+  REQUIRE(times.last.size() == 1);
+  CHECK(times.last[0].trials == 20);
+  CHECK(std::abs(times.last[0].awaited_ms - 2) < 1e-9);  // of three others
+}
+
+TEST_CASE("a rank that dies hangs its job: who waits for whom, and when PyTorch ends it") {
+  Plan plan = plan_of(4, 2);
+  plan.request.differences.ranks = {{.rank = 1, .kernels = 1, .host = 1, .workload = nullptr, .dead_from = kDiesInReportedStep}};
+  const auto p = plan.predict();
+  REQUIRE(p);
+  REQUIRE(p->deadlock);
+  CHECK_FALSE(p->has_time);
+  REQUIRE(p->hang);
+  const Hang& hang = *p->hang;
+  CHECK(hang.world == 4);
+  REQUIRE(hang.dead.size() == 1);
+  CHECK(hang.dead[0].rank == 1);
+  CHECK(hang.dead[0].step == 2);
+  CHECK(hang.steps == 2);
+  CHECK(hang.end - hang.issued == kNcclTimeout);
+  CHECK(std::abs(hang.gpu_seconds() - 2400) < 4);
+  // Ranks 0 and 1 shard, 2 and 3 do; 1 meets 3 in all-reduces.
+  REQUIRE(hang.ranks.size() == 3);
+  CHECK(hang.ranks[0].ranks == std::vector<std::uint32_t>{0});
+  REQUIRE_FALSE(hang.ranks[0].waits.empty());
+  CHECK(hang.ranks[0].waits[0].what == "all-gather of the root");
+  CHECK(hang.ranks[0].waits[0].absent == std::vector<std::uint32_t>{1});
+  CHECK(p->deadlock->text ==
+        "rank 1 issues nothing from step 2 on\n"
+        "rank 0: all-gather of the root (shard, 2 ranks) waits for rank 1; in step 3 the host is blocked by a full "
+        "launch queue\n"
+        "rank 2: all-reduce of layers.7 (replicate, 2 ranks) waits for rank 0; in step 3 the host has issued all that "
+        "was simulated\n"
+        "rank 3: all-reduce of layers.7 (replicate, 2 ranks) waits for rank 1; in step 3 the host has issued all that "
+        "was simulated\n");
+}
+
+TEST_CASE("a step that is not planned, and a job of one rank, have no death") {
+  Plan plan = plan_of(2);
+  plan.request.differences.ranks = {{.rank = 1, .kernels = 1, .host = 1, .workload = nullptr, .dead_from = 4}};
+  CHECK(plan.predict().error().what == "steps 0 to 3 are planned, not step 4");
+  Plan alone = plan_of(1);
+  alone.request.differences.ranks = {{.rank = 0, .kernels = 1, .host = 1, .workload = nullptr, .dead_from = 1}};
+  CHECK(alone.predict().error().what == "a job of one rank ends with it: nobody waits");
+}
+
+TEST_CASE("ranks are listed as runs of numbers") {
+  CHECK(rank_list({5}) == "5");
+  CHECK(rank_list({0, 1, 2, 4, 6, 7}) == "0-2, 4, 6, 7");
+  CHECK(rank_list({0, 2, 4, 6, 8, 10, 12, 14}) == "0, 2, 4, 6, 8, 10 and 2 more");
+}
+
+}  // namespace
+}  // namespace foreshard::sim
