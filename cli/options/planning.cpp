@@ -23,10 +23,12 @@ Result<Planned> read_planned(const SourceOptions& from, const SettingOptions& se
 }
 
 Result<sim::Prediction> predict_planned(const Planned& planned, std::optional<Bytes> memory_limit,
-                                        const std::string& name, sim::Differences differences) {
+                                        const std::string& name, sim::Differences differences,
+                                        std::optional<sim::TrialsRequest> trials) {
   sim::PredictRequest request{planned.settings, memory_limit};
   request.differences = std::move(differences);
   request.cuda_graph = true;
+  request.trials = std::move(trials);
   auto p = sim::predict(*planned.workload, planned.machine, request);
   if (!p) return p;
   if (!name.empty()) p->run.info.name = name;

@@ -29,8 +29,9 @@ struct Planned {
                                            Console& console);
 
 /// The prediction with every warning that source, settings and machine give. `name`: of its run; empty: the workload's.
-/// `differences`: what is unlike the rest of the job.
+/// `differences`: what is unlike the rest of the job; `trials`: what chance does to it.
 [[nodiscard]] Result<sim::Prediction> predict_planned(const Planned& planned, std::optional<Bytes> memory_limit,
-                                                      const std::string& name, sim::Differences differences = {});
+                                                      const std::string& name, sim::Differences differences = {},
+                                                      std::optional<sim::TrialsRequest> trials = {});
 
 }  // namespace foreshard::cli

@@ -7,6 +7,11 @@
 #include <string_view>
 #include <utility>
 
+#include "core/base/units.hpp"
+#include "sim/predict/recorded_jitter.hpp"
+#include "sim/sweep/for_each.hpp"
+#include "traces/store/store.hpp"
+
 namespace foreshard::cli {
 namespace {
 
@@ -35,6 +40,21 @@ Result<double> parse_factor(std::string_view option, const std::string& text) {
     return fail(ErrorKind::usage, fmt::format("{}: '{}' is no factor from 0.01 to 100", option, text), {},
                 "1.25: everything takes a quarter longer");
   return factor;
+}
+
+/// "RANK" or "RANK@STEP".
+Result<sim::RankDifference> parse_dead(const std::string& text) {
+  const std::size_t at = text.find('@');
+  const auto rank = parse_count(std::string_view(text).substr(0, at));
+  const auto step = at == std::string::npos ? Result<std::uint32_t>(sim::kDiesInReportedStep)
+                                            : parse_count(std::string_view(text).substr(at + 1));
+  if (!rank || !step || (at != std::string::npos && *step >= sim::kDiesInReportedStep))
+    return fail(ErrorKind::usage, fmt::format("--dead-rank '{}' is not RANK or RANK@STEP", text), {},
+                "as in --dead-rank 5@2: rank 5 issues nothing from step 2 on");
+  sim::RankDifference out;
+  out.rank = *rank;
+  out.dead_from = *step;
+  return out;
 }
 
 Result<void> once(std::string_view option, const OfRank& given, bool is_there) {
@@ -67,6 +87,21 @@ Result<sim::SlowAdapter> parse_adapter(const std::string& text) {
   return out;
 }
 
+/// What the recording shows, with a note of it.
+Result<sim::Jitter> recorded(const SourceOptions& from, const Planned& planned, Console& console) {
+  constexpr const char* kHint = "give spreads, as in --jitter kernels=lognormal:2%,gpus=normal:1%";
+  if (planned.source.model)
+    return fail(ErrorKind::usage, "--jitter recorded: a model is no recording", from.source.text, kHint);
+  const auto run = traces::read_run(from.source.text, {console.unverified});
+  if (!run) return fail(ErrorKind::usage, "--jitter recorded: is no run store", from.source.text, kHint);
+  const auto found = sim::recorded_jitter(*run);
+  if (!found)
+    return fail(ErrorKind::usage, "--jitter recorded: the recording has neither two whole steps nor two ranks",
+                from.source.text, kHint);
+  console.note(fmt::format("--jitter {}: {}", sim::text_of(found->jitter), found->rests_on));
+  return found->jitter;
+}
+
 }  // namespace
 
 void RankOptions::add_to(OptionSet& set) {
@@ -83,6 +118,20 @@ void RankOptions::add_to(OptionSet& set) {
   set.add_option("--rank-source", source_,
                  "a rank that runs another recording of the same training (its own trace); may be repeated")
       .type_name("RANK=RUN");
+  set.add_option(
+         "--dead-rank", dead_,
+         "a rank that issues nothing from STEP on (default: the step that is reported): who waits for whom, and "
+         "when PyTorch ends the job; may be repeated")
+      .type_name("RANK[@STEP]");
+  set.add_option(
+         "--jitter", jitter_,
+         "what chance does to times, in standard deviations of a factor of mean 1: kernels and host for each op, "
+         "gpus and hosts for each rank and trial; normal or lognormal, as in "
+         "kernels=lognormal:2%,host=lognormal:10%,gpus=normal:1%; or recorded: what the source's steps and ranks "
+         "show")
+      .type_name("SPREADS|recorded");
+  set.add_option("--trials", trials_, "how often a job with jitter is simulated; default 100").type_name("N");
+  set.add_option("--seed", seed_, "of jitter: equal seeds give equal times; default 0").type_name("N");
 }
 
 Result<sim::Differences> RankOptions::read(const SourceOptions& from, const Planned& planned, Console& console) {
@@ -120,6 +169,13 @@ Result<sim::Differences> RankOptions::read(const SourceOptions& from, const Plan
     FORESHARD_TRY(once(option, *given, of(*given).workload != nullptr));
     of(*given).workload = workloads_.back().get();
   }
+  for (const std::string& text : dead_) {
+    const auto given = parse_dead(text);
+    FORESHARD_TRY(given);
+    sim::RankDifference& difference = of({given->rank, {}});
+    FORESHARD_TRY(once("--dead-rank", {given->rank, {}}, difference.dead_from != sim::kNeverDies));
+    difference.dead_from = given->dead_from;
+  }
   sim::Differences out;
   for (const auto& [rank, difference] : by_rank) out.ranks.push_back(difference);
   for (const std::string& text : slow_adapter_) {
@@ -140,6 +196,32 @@ Result<sim::Differences> RankOptions::read(const SourceOptions& from, const Plan
       FORESHARD_TRY(once("--slow-link", *given, other.rank == given->rank));
     out.slow_links.push_back({given->rank, *value});
   }
+  return out;
+}
+
+Result<std::optional<sim::TrialsRequest>> RankOptions::trials(const SourceOptions& from, const Planned& planned,
+                                                              Console& console) const {
+  if (!jitter_) {
+    if (trials_ || seed_)
+      return fail(ErrorKind::usage, fmt::format("{} is of --jitter", trials_ ? "--trials" : "--seed"), {},
+                  "as in --jitter kernels=lognormal:2%,gpus=normal:1%");
+    return std::nullopt;
+  }
+  if (!dead_.empty()) return fail(ErrorKind::usage, "a job in which a rank dies has no step for --jitter to draw");
+  sim::TrialsRequest out;
+  auto jitter = *jitter_ == "recorded" ? recorded(from, planned, console) : sim::parse_jitter(*jitter_);
+  FORESHARD_TRY(jitter);
+  out.jitter = *jitter;
+  out.seed = seed_.value_or(out.seed);
+  out.trials = trials_.value_or(out.trials);
+  constexpr std::uint32_t kMaxTrials = 1'000'000;
+  if (out.trials == 0 || out.trials > kMaxTrials)
+    return fail(ErrorKind::usage, fmt::format("--trials {} is not from 1 to {}", out.trials, kMaxTrials));
+  const unsigned threads = sim::trial_threads(planned.settings.world(), sim::hardware_threads());
+  out.for_each = [&console, threads](std::size_t count, const std::function<void(std::size_t)>& work) {
+    Progress progress(console, "simulating trials");
+    sim::for_each(count, threads, work, [&](std::size_t done) { progress.at(done, count); });
+  };
   return out;
 }
 

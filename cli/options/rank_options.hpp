@@ -1,7 +1,9 @@
-// Ranks, adapters and links that are unlike the others, as options of `plan`.
+// Ranks, adapters and links that are unlike the others, by what is told of them or by chance, as options of `plan`.
 #pragma once
 
+#include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -9,6 +11,7 @@
 #include "cli/options/planning.hpp"
 #include "core/base/error.hpp"
 #include "sim/predict/rank_difference.hpp"
+#include "sim/ranks/trials.hpp"
 
 namespace foreshard::cli {
 
@@ -21,12 +24,21 @@ class RankOptions {
   /// the plan's, at the settings of `planned`; their workloads live as long as this.
   [[nodiscard]] Result<sim::Differences> read(const SourceOptions& from, const Planned& planned, Console& console);
 
+  /// What --jitter asks for; none: it was not given. With --jitter recorded a note says what was taken. Trials run on
+  /// all cores, with a bar on `console`, which must outlive them.
+  [[nodiscard]] Result<std::optional<sim::TrialsRequest>> trials(const SourceOptions& from, const Planned& planned,
+                                                                 Console& console) const;
+
  private:
   std::vector<std::string> slow_gpu_;
   std::vector<std::string> slow_host_;
   std::vector<std::string> slow_adapter_;
   std::vector<std::string> slow_link_;
   std::vector<std::string> source_;
+  std::vector<std::string> dead_;
+  std::optional<std::string> jitter_;
+  std::optional<std::uint32_t> trials_;
+  std::optional<std::uint64_t> seed_;
   std::vector<std::shared_ptr<const Workload>> workloads_;
 };
 

@@ -29,16 +29,21 @@ std::string fingerprint(const FingerprintParts& parts) {
 }
 
 Result<std::string> plan_fingerprint(const Planned& planned, std::optional<Bytes> memory_limit,
-                                     const sim::Differences& differences) {
+                                     const sim::Differences& differences,
+                                     const std::optional<sim::TrialsRequest>& trials) {
   std::string question = memory_limit ? "memory limit " + std::to_string(*memory_limit) : "";
   for (const sim::RankDifference& rank : differences.ranks)
     question += fmt::format(" rank {} kernels {} host {} program {}", rank.rank, rank.kernels, rank.host,
                             rank.workload != nullptr ? digest_of(traces::to_json(*rank.workload)) : "");
+  for (const sim::RankDifference& rank : differences.ranks)
+    if (rank.dead_from != sim::kNeverDies) question += fmt::format(" rank {} dead from {}", rank.rank, rank.dead_from);
   for (const sim::SlowAdapter& slow : differences.slow_adapters)
     question += fmt::format(" adapter {}.{} {}", slow.node, slow.adapter, slow.slowdown);
   for (const sim::SlowLink& slow : differences.slow_links)
     question += fmt::format(" link {} {}", slow.rank, slow.slowdown);
   if (!planned.fabric.empty()) question += " fabric " + planned.fabric;
+  if (trials)
+    question += fmt::format(" jitter {} seed {} trials {}", sim::text_of(trials->jitter), trials->seed, trials->trials);
   return machine_digest(planned.machine_name).map([&](const std::string& machine) {
     return fingerprint({digest_of(traces::to_json(*planned.workload)), planned.settings, machine, question});
   });

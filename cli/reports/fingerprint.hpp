@@ -27,10 +27,11 @@ struct FingerprintParts {
 /// "xxh3:" and 16 hexadecimal digits.
 [[nodiscard]] std::string fingerprint(const FingerprintParts& parts);
 
-/// Of a prediction, or of a run, of what was planned. `ranks`: those that are unlike the others. Errors: the profile
-/// cannot be read again.
+/// Of a prediction, or of a run, of what was planned. `differences`: what is unlike the rest of the job; `trials`: what
+/// chance does to it. Errors: the profile cannot be read again.
 [[nodiscard]] Result<std::string> plan_fingerprint(const Planned& planned, std::optional<Bytes> memory_limit,
-                                                   const sim::Differences& differences = {});
+                                                   const sim::Differences& differences = {},
+                                                   const std::optional<sim::TrialsRequest>& trials = {});
 /// Of a recording that was read: its files and settings.
 [[nodiscard]] std::string import_fingerprint(const Run& run);
 

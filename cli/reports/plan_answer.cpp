@@ -6,7 +6,9 @@
 #include <cmath>
 #include <vector>
 
+#include "cli/reports/hang_report.hpp"
 #include "cli/reports/plan_tables.hpp"
+#include "cli/reports/trial_report.hpp"
 #include "cli/terminal/output.hpp"
 #include "core/base/units.hpp"
 #include "core/run/block_names.hpp"
@@ -200,13 +202,16 @@ Bytes free_at_peak(const sim::Prediction& p) {
 
 std::vector<std::string> answer_lines(const sim::Prediction& p, const Settings* source, const sim::Remedies* fitting) {
   std::vector<std::string> lines;
-  if (p.deadlock)
+  if (p.hang)
+    lines = hang_lines(*p.hang);
+  else if (p.deadlock)
     lines.emplace_back("deadlocks");
   else
     lines.push_back(memory_line(p));
   if (fitting != nullptr) lines.push_back(best_that_fits(*fitting));
   if (p.has_time) lines.push_back(time_line(p));
   if (p.has_time && !rank_differences(p).empty()) lines.push_back(ranks_line(p));
+  if (p.trials) lines.push_back(trials_line(*p.trials, p.step_ms));
   lines.push_back(program_line(p, source));
   for (const std::string& why : p.not_valid) lines.push_back("not valid: " + why);
   return lines;

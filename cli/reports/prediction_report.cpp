@@ -9,11 +9,13 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/reports/fingerprint.hpp"
+#include "cli/reports/hang_report.hpp"
 #include "cli/reports/json_values.hpp"
 #include "cli/reports/plan_answer.hpp"
 #include "cli/reports/plan_tables.hpp"
 #include "cli/reports/remedy_json.hpp"
 #include "cli/reports/straggler_report.hpp"
+#include "cli/reports/trial_report.hpp"
 #include "core/base/json_io.hpp"
 #include "core/base/units.hpp"
 #include "core/settings/settings_table.hpp"
@@ -200,7 +202,9 @@ Json prediction_json(const std::string& source, const Settings* before, const Wo
          {"first_use_communicator_ms", ran.first_use.communicator.us() / 1e3},
          {"first_use_registration_ms", ran.first_use.registration.us() / 1e3}});
   json["ranks"] = ranks_json(p);
+  json["trials"] = p.trials ? trials_json(*p.trials) : Json(nullptr);
   json["deadlock"] = p.deadlock ? Json(p.deadlock->text) : Json(nullptr);
+  json["hang"] = p.hang ? hang_json(*p.hang) : Json(nullptr);
   json["valid"] = p.valid;
   json["not_valid"] = p.not_valid;
   json["warnings"] = p.warnings;
@@ -340,6 +344,7 @@ void print_prediction(Console& console, const Settings& before, const sim::Predi
                       const sim::Remedies* fitting) {
   for (const std::string& line : answer_lines(p, &before, fitting)) console.out << line << '\n';
   print_plan_tables(console.out, p);
+  if (p.trials) print_trials(console.out, *p.trials);
   if (detail)
     print_detail(console, p);
   else

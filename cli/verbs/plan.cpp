@@ -46,9 +46,11 @@ Result<int> plan(PlanOptions& options, Console& console) {
   FORESHARD_TRY(planned);
   auto ranks = options.ranks.read(options.source, *planned, console);
   FORESHARD_TRY(ranks);
-  auto p = predict_planned(*planned, options.memory_limit, options.name, *ranks);
+  const auto trials = options.ranks.trials(options.source, *planned, console);
+  FORESHARD_TRY(trials);
+  auto p = predict_planned(*planned, options.memory_limit, options.name, *ranks, *trials);
   if (!p) return tl::unexpected(options.setting_options.with_file(p.error()));
-  const auto known = plan_fingerprint(*planned, options.memory_limit, *ranks);
+  const auto known = plan_fingerprint(*planned, options.memory_limit, *ranks, *trials);
   FORESHARD_TRY(known);
   keep_fingerprint(p->run, *known);
   std::optional<sim::Remedies> remedies;

@@ -78,7 +78,7 @@ void Rank::act() {
   switch (action.kind) {
     case Kind::work: {
       double factor = host_scale_;
-      if (host_draws_.any()) factor *= host_draws_.factor(action_);
+      if (host_draws_.any() && action.ns > 0) factor *= host_draws_.factor(action_);
       host_now_ += factor == 1 ? Nanoseconds{action.ns} : Nanoseconds{action.ns}.scaled(factor);
       ++action_;
       return;

@@ -1,0 +1,78 @@
+#include "cli/reports/hang_report.hpp"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+#include <string_view>
+
+namespace foreshard::cli {
+namespace {
+
+std::string_view stop_name(sim::HostStop stop) {
+  switch (stop) {
+    case sim::HostStop::program_end:
+      return "program end";
+    case sim::HostStop::launch_queue:
+      return "launch queue";
+    case sim::HostStop::event:
+      return "event";
+    case sim::HostStop::all:
+      return "device";
+    case sim::HostStop::dead:
+      return "dead";
+  }
+  return {};
+}
+
+std::size_t waiting_ranks(const sim::Hang& hang) {
+  std::size_t out = 0;
+  for (const sim::Hang::Ranks& ranks : hang.ranks) out += ranks.ranks.size();
+  return out;
+}
+
+Json ranks_json(const sim::Hang::Ranks& ranks) {
+  Json waits = Json::array();
+  for (const sim::Hang::Collective& wait : ranks.waits)
+    waits.push_back({{"collective", wait.what},
+                     {"communicator", wait.communicator},
+                     {"ranks", wait.of},
+                     {"absent", wait.absent},
+                     {"issued_ns", wait.issued.count}});
+  return {{"ranks", ranks.ranks},
+          {"waits", std::move(waits)},
+          {"host_stands_at", stop_name(ranks.host)},
+          {"host_step", ranks.host_step}};
+}
+
+}  // namespace
+
+std::vector<std::string> hang_lines(const sim::Hang& hang) {
+  std::string dead;
+  for (const sim::Hang::Dead& one : hang.dead)
+    dead += fmt::format("{}rank {} issues nothing from step {} on", dead.empty() ? "" : ", ", one.rank, one.step);
+  const double seconds = (hang.end - hang.begin).ms() / 1e3;
+  if (!dead.empty()) dead += ", and ";
+  return {fmt::format("hangs: {}{} of {} ranks wait for {} for ever", dead, waiting_ranks(hang), hang.world,
+                      hang.dead.empty()       ? "one another"
+                      : hang.dead.size() == 1 ? "it"
+                                              : "them"),
+          fmt::format("PyTorch ends the job {:.1f} s behind its last whole step, {:.0f} minutes after the first "
+                      "collective that never ends was issued (ProcessGroupNCCL's timeout): {:.2f} GPU hours of {} GPUs "
+                      "are lost, and what was not in a checkpoint",
+                      seconds, sim::kNcclTimeout.ms() / 6e4, hang.gpu_seconds() / 3600, hang.world)};
+}
+
+Json hang_json(const sim::Hang& hang) {
+  Json json = {{"world", hang.world}, {"dead", Json::array()}, {"ranks", Json::array()}};
+  for (const sim::Hang::Dead& one : hang.dead) json["dead"].push_back({{"rank", one.rank}, {"from_step", one.step}});
+  for (const sim::Hang::Ranks& ranks : hang.ranks) json["ranks"].push_back(ranks_json(ranks));
+  json["whole_steps"] = hang.steps;
+  json["last_whole_step_end_ns"] = hang.begin.count;
+  json["first_issued_ns"] = hang.issued.count;
+  json["timeout_s"] = sim::kNcclTimeout.ms() / 1e3;
+  json["ended_ns"] = hang.end.count;
+  json["gpu_seconds_lost"] = hang.gpu_seconds();
+  return json;
+}
+
+}  // namespace foreshard::cli

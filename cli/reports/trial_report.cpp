@@ -1,0 +1,87 @@
+#include "cli/reports/trial_report.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+namespace foreshard::cli {
+namespace {
+
+Json distribution_json(const sim::Distribution& of) {
+  return {{"median", of.median}, {"p95", of.p95}, {"mean", of.mean}, {"min", of.least}, {"max", of.most}};
+}
+
+/// Of how many trials, in percent.
+double share(const sim::LastRank& rank, const sim::TrialTimes& trials) {
+  return 100.0 * rank.trials / static_cast<double>(trials.steps_ms.size());
+}
+
+std::string blame(const sim::TrialTimes& trials) {
+  if (trials.last.empty()) return "no rank waits for another";
+  const sim::LastRank& most = trials.last.front();
+  return fmt::format("{}rank {} is waited for longest in {:.0f} % of the trials",
+                     trials.only_chance ? "nothing but chance tells the ranks apart: " : "", most.rank,
+                     share(most, trials));
+}
+
+}  // namespace
+
+std::string trials_line(const sim::TrialTimes& trials, double step_ms) {
+  const double longer = trials.step_ms.median - step_ms;
+  return fmt::format(
+      "with jitter ({}) the step takes {:.2f} ms in the median of {} trials, {:.2f} ms ({:.1f} %) {} than without, and "
+      "up to {:.2f} ms in 95 % of them; {:.2f} ms of it GPUs wait for other ranks; {}",
+      sim::text_of(trials.jitter), trials.step_ms.median, trials.steps_ms.size(), std::abs(longer),
+      step_ms > 0 ? 100 * std::abs(longer) / step_ms : 0, longer < 0 ? "less" : "more", trials.step_ms.p95,
+      trials.waiting_ms.median, blame(trials));
+}
+
+void print_trials(std::ostream& out, const sim::TrialTimes& trials) {
+  constexpr auto kRight = Table::Align::right;
+  constexpr std::size_t kNamed = 8;
+  Table times({{fmt::format("{} trials, seed {}, ms", trials.steps_ms.size(), trials.seed)},
+               {"median", kRight},
+               {"95 %", kRight},
+               {"mean", kRight},
+               {"min", kRight},
+               {"max", kRight}});
+  const auto row = [&](const char* what, const sim::Distribution& of) {
+    std::vector<std::string> cells{what};
+    for (const double value : {of.median, of.p95, of.mean, of.least, of.most})
+      cells.push_back(fmt::format("{:.2f}", value));
+    times.row(std::move(cells));
+  };
+  row("step", trials.step_ms);
+  row("GPUs wait for other ranks", trials.waiting_ms);
+  out << '\n';
+  times.print(out);
+  if (trials.last.empty()) return;
+  Table last(
+      {{"waited for longest", kRight}, {"trials", kRight}, {"", kRight}, {"a rank's collectives stand", kRight}});
+  for (std::size_t i = 0; i < std::min(kNamed, trials.last.size()); ++i) {
+    const sim::LastRank& rank = trials.last[i];
+    last.row({fmt::format("rank {}", rank.rank), std::to_string(rank.trials),
+              fmt::format("{:.0f} %", share(rank, trials)), milliseconds(rank.awaited_ms)});
+  }
+  out << '\n';
+  last.print(out);
+  if (trials.last.size() > kNamed) out << fmt::format("and {} more ranks\n", trials.last.size() - kNamed);
+}
+
+Json trials_json(const sim::TrialTimes& trials) {
+  Json json = {{"jitter", sim::text_of(trials.jitter)},
+               {"seed", trials.seed},
+               {"trials", trials.steps_ms.size()},
+               {"step_ms", distribution_json(trials.step_ms)},
+               {"waiting_ms", distribution_json(trials.waiting_ms)},
+               {"only_chance", trials.only_chance}};
+  json["last"] = Json::array();
+  for (const sim::LastRank& rank : trials.last)
+    json["last"].push_back({{"rank", rank.rank}, {"trials", rank.trials}, {"awaited_ms", rank.awaited_ms}});
+  json["steps_ms"] = trials.steps_ms;
+  return json;
+}
+
+}  // namespace foreshard::cli

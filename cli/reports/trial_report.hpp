@@ -1,0 +1,20 @@
+// How the trials of a job with jitter are told: in one line, as tables, and as JSON.
+#pragma once
+
+#include <ostream>
+#include <string>
+
+#include "cli/terminal/output.hpp"
+#include "sim/predict/trial_times.hpp"
+
+namespace foreshard::cli {
+
+/// The distribution beside the step without chance, and who is waited for.
+[[nodiscard]] std::string trials_line(const sim::TrialTimes& trials, double step_ms);
+
+void print_trials(std::ostream& out, const sim::TrialTimes& trials);
+
+/// Key `trials` of plan's JSON (docs/plan.md).
+[[nodiscard]] Json trials_json(const sim::TrialTimes& trials);
+
+}  // namespace foreshard::cli
