@@ -1,10 +1,10 @@
-// Speed of a job of many ranks: rank-ops a second, folded and each rank unlike the others.
+// Speed of a job of many ranks: rank-ops a second, folded and each rank unlike the others; trials a second.
 #include <benchmark/benchmark.h>
 
 #include "core/models/generate.hpp"
 #include "core/models/presets.hpp"
 #include "sim/predict/simulate.hpp"
-#include "sim/ranks/job.hpp"
+#include "sim/ranks/trials.hpp"
 
 namespace foreshard::sim {
 namespace {
@@ -22,15 +22,19 @@ HostProgram program_of(const Settings& settings, const MachineProfile& machine) 
   return host_program(log, ends);
 }
 
-void ranks(benchmark::State& state, bool unlike) {
-  const MachineProfile machine = *builtin_profile("h100");
+Settings settings_of(const benchmark::State& state) {
   Settings settings;
   settings.gpus = 8;
   settings.nodes = static_cast<std::uint32_t>(state.range(0)) / 8;
   settings.batch = 2;
   settings.seq = 2048;
   settings.param_dtype = DType::bfloat16;
-  const HostProgram program = program_of(settings, machine);
+  return settings;
+}
+
+void ranks(benchmark::State& state, bool unlike) {
+  const MachineProfile machine = *builtin_profile("h100");
+  const HostProgram program = program_of(settings_of(state), machine);
   JobRequest request;
   request.programs = {&program};
   request.ranks.resize(static_cast<std::size_t>(state.range(0)));
@@ -46,6 +50,26 @@ void ranks(benchmark::State& state, bool unlike) {
 }
 BENCHMARK_CAPTURE(ranks, alike, false)->Arg(8)->Arg(16384)->Unit(benchmark::kMillisecond);
 BENCHMARK_CAPTURE(ranks, unlike, true)->Arg(8)->Arg(512)->Unit(benchmark::kMillisecond);
+
+/// On one thread, each of two steps.
+void trials(benchmark::State& state) {
+  const MachineProfile machine = *builtin_profile("h100");
+  const HostProgram program = program_of(settings_of(state), machine);
+  JobRequest job;
+  job.programs = {&program};
+  job.ranks.resize(static_cast<std::size_t>(state.range(0)));
+  TrialsRequest request;
+  request.jitter = {{Spread::Kind::lognormal, 0.02}, {Spread::Kind::lognormal, 0.1}, {Spread::Kind::normal, 0.01}, {}};
+  request.trials = 4;
+  std::int64_t trials = 0;
+  for (auto _ : state) {
+    benchmark::DoNotOptimize(simulate_trials(machine, job, {0, 1}, request));
+    trials += request.trials;
+    ++request.seed;
+  }
+  state.SetItemsProcessed(trials);
+}
+BENCHMARK(trials)->Arg(8)->Arg(64)->Unit(benchmark::kMillisecond);
 
 }  // namespace
 }  // namespace foreshard::sim
