@@ -7,7 +7,7 @@
 
 #include "core/models/generate.hpp"
 #include "core/workload/pytorch_costs.hpp"
-#include "sim/sweep/for_each.hpp"
+#include "sim/parallel/for_each.hpp"
 
 namespace foreshard::accuracy {
 namespace {

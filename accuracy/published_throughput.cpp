@@ -13,7 +13,7 @@
 #include "core/models/presets.hpp"
 #include "core/settings/settings_table.hpp"
 #include "sim/predict/predict.hpp"
-#include "sim/sweep/for_each.hpp"
+#include "sim/parallel/for_each.hpp"
 
 namespace foreshard::accuracy {
 namespace {

@@ -16,8 +16,6 @@ Result<Planned> read_planned(const SourceOptions& from, const SettingOptions& se
   FORESHARD_TRY(machine);
   const auto workload = traces::workloads_of(*source, *machine)->at(*settings);
   if (!workload) return tl::unexpected(setting_options.with_file(workload.error()));
-  if (setting_options.given("seq") && source->model && source->model->family == ModelFamily::mlp)
-    console.warn("seq changes nothing: the inputs of an mlp have no sequence");
   std::string machine_name = machine_named(from.machine, source->machine);
   return Planned{std::move(*source), *settings, *machine, std::move(machine_name), from.fabric, *workload};
 }

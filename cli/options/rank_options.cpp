@@ -9,7 +9,7 @@
 
 #include "core/base/units.hpp"
 #include "sim/predict/recorded_jitter.hpp"
-#include "sim/sweep/for_each.hpp"
+#include "sim/parallel/for_each.hpp"
 #include "traces/store/store.hpp"
 
 namespace foreshard::cli {

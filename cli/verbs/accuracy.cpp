@@ -17,7 +17,7 @@
 #include "cli/reports/accuracy_report.hpp"
 #include "cli/verbs/verbs.hpp"
 #include "sim/machine/profile.hpp"
-#include "sim/sweep/for_each.hpp"
+#include "sim/parallel/for_each.hpp"
 #include "traces/files/text_file.hpp"
 
 namespace foreshard::cli {

@@ -13,7 +13,7 @@
 #include "sim/machine/address_space.hpp"
 #include "sim/machine/profile.hpp"
 #include "sim/predict/predict.hpp"
-#include "sim/sweep/for_each.hpp"
+#include "sim/parallel/for_each.hpp"
 #include "traces/workload_source/workload_source.hpp"
 
 namespace foreshard::cli {

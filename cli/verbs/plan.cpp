@@ -13,7 +13,7 @@
 #include "cli/reports/store_run.hpp"
 #include "cli/verbs/verbs.hpp"
 #include "core/base/units.hpp"
-#include "sim/sweep/for_each.hpp"
+#include "sim/parallel/for_each.hpp"
 #include "sim/sweep/remedies.hpp"
 
 namespace foreshard::cli {

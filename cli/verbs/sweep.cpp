@@ -24,7 +24,7 @@
 #include "core/base/units.hpp"
 #include "core/settings/settings_table.hpp"
 #include "sim/machine/address_space.hpp"
-#include "sim/sweep/for_each.hpp"
+#include "sim/parallel/for_each.hpp"
 #include "traces/workload_file/workload_file.hpp"
 
 namespace foreshard::cli {

@@ -10,6 +10,7 @@
 #include "core/run/steady_step.hpp"
 #include "sim/collectives/network_rate.hpp"
 #include "sim/engine/strided_groups.hpp"
+#include "sim/parallel/for_each.hpp"
 #include "sim/predict/rank_ops.hpp"
 
 namespace foreshard::sim {
@@ -246,6 +247,7 @@ class RanksSimulation {
     for (const Program& program : programs_) request.programs.push_back(program.log.get());
     request.ranks = traits_;
     request.host_scale = request_.options.host_scale;
+    request.threads = hardware_threads();
     return request;
   }
 

@@ -41,7 +41,7 @@ struct RankSimulation {
 [[nodiscard]] Result<std::vector<Trial>> simulate_rank_trials(const Workload& workload, const Settings& settings,
                                                               const MachineProfile& machine,
                                                               const SimulationRequest& request,
-                                                              const std::vector<RankDifference>& differences,
-                                                              const TrialSteps& steps, const TrialsRequest& trials);
+                                                              const Differences& differences, const TrialSteps& steps,
+                                                              const TrialsRequest& trials);
 
 }  // namespace foreshard::sim

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "core/base/check.hpp"
+#include "sim/parallel/for_each.hpp"
 
 namespace foreshard::sim {
 namespace {
@@ -48,12 +49,7 @@ class JobSimulation {
   Job run() {
     for (std::uint32_t i = 0; i < ranks_.size(); ++i) runnable_.push_back(i);
     do {
-      while (!runnable_.empty()) {
-        const std::uint32_t rank = runnable_.front();
-        runnable_.pop_front();
-        ranks_[rank].run();
-        take_meetings(rank);
-      }
+      while (!runnable_.empty()) run_all();
     } while (force_first());
     for (std::uint32_t i = 0; i < ranks_.size(); ++i) {
       job_.ranks[i].step_ends = ranks_[i].step_ends();
@@ -65,6 +61,19 @@ class JobSimulation {
   }
 
  private:
+  /// Every rank that can go on, as far as it can alone: no rank's way depends on another one's until they meet.
+  void run_all() {
+    constexpr std::size_t kBatch = 64;  // ranks: some milliseconds, beside which starting threads is nothing
+    std::vector<std::uint32_t> now;
+    now.swap(runnable_);
+    const auto run = [&](std::size_t batch) {
+      for (std::size_t i = batch * kBatch; i < std::min(now.size(), (batch + 1) * kBatch); ++i) ranks_[now[i]].run();
+    };
+    const std::size_t batches = (now.size() + kBatch - 1) / kBatch;
+    for_each(batches, batches > 1 ? request_.threads : 1, run);
+    for (const std::uint32_t rank : now) take_meetings(rank);
+  }
+
   void check() const {
     FORESHARD_CHECK(!request_.programs.empty() && !request_.ranks.empty(), "a job without ranks");
     for (const HostProgram* program : request_.programs)
@@ -198,7 +207,7 @@ class JobSimulation {
   std::vector<Round> rounds_;           // by group of classes
   std::vector<bool> keep_;              // by class: its meetings are wanted
   std::vector<std::uint32_t> pending_;  // by class: meetings without an answer
-  std::deque<std::uint32_t> runnable_;
+  std::vector<std::uint32_t> runnable_;
 };
 
 }  // namespace

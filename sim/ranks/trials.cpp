@@ -56,6 +56,7 @@ std::vector<Trial> simulate_trials(const MachineProfile& machine, const JobReque
   std::vector<Trial> out(request.trials);
   const auto work = [&](std::size_t trial) {
     JobRequest one = job;
+    one.threads = 1;  // trials run side by side
     one.jitter = request.jitter;
     one.ranks = drawn(job.ranks, request, trial);
     out[trial] = trial_of(simulate_job(machine, one), steps);

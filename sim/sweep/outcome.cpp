@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "sim/sweep/for_each.hpp"
+#include "sim/parallel/for_each.hpp"
 
 namespace foreshard::sim {
 

@@ -10,7 +10,7 @@
 #include "core/settings/settings_table.hpp"
 #include "sim/predict/throughput.hpp"
 #include "sim/sweep/candidates.hpp"
-#include "sim/sweep/for_each.hpp"
+#include "sim/parallel/for_each.hpp"
 #include "sim/sweep/largest_fit.hpp"
 #include "sim/sweep/outcome.hpp"
 

@@ -5,7 +5,7 @@
 
 #include "core/settings/settings_table.hpp"
 #include "sim/predict/throughput.hpp"
-#include "sim/sweep/for_each.hpp"
+#include "sim/parallel/for_each.hpp"
 
 namespace foreshard::sim {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "core/models/generate.hpp"
 #include "core/models/presets.hpp"
-#include "sim/sweep/for_each.hpp"
+#include "sim/parallel/for_each.hpp"
 #include "sim/sweep/remedies.hpp"
 #include "sim/sweep/sweep.hpp"
 #include "traces/import/import.hpp"

@@ -2,7 +2,7 @@
 // no row may get worse, one that got better is written anew, rows of new recordings are told.
 //
 // The recordings are in the folder that the environment's FORESHARD_TRUTH names; without it the test is skipped.
-#include "sim/sweep/for_each.hpp"
+#include "sim/parallel/for_each.hpp"
 #include "tests/baseline.hpp"
 #include "tests/truth_folder.hpp"
 

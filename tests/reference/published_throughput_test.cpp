@@ -7,7 +7,7 @@
 #include <cstdlib>
 
 #include "core/settings/settings_table.hpp"
-#include "sim/sweep/for_each.hpp"
+#include "sim/parallel/for_each.hpp"
 #include "tests/catch.hpp"
 
 using namespace foreshard;

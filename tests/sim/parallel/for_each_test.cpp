@@ -1,4 +1,4 @@
-#include "sim/sweep/for_each.hpp"
+#include "sim/parallel/for_each.hpp"
 
 #include <atomic>
 #include <stdexcept>
