@@ -56,10 +56,11 @@ std::vector<std::string> hang_lines(const sim::Hang& hang) {
                       hang.dead.empty()       ? "one another"
                       : hang.dead.size() == 1 ? "it"
                                               : "them"),
-          fmt::format("PyTorch ends the job {:.1f} s behind its last whole step, {:.0f} minutes after the first "
-                      "collective that never ends was issued (ProcessGroupNCCL's timeout): {:.2f} GPU hours of {} GPUs "
-                      "are lost, and what was not in a checkpoint",
-                      seconds, sim::kNcclTimeout.ms() / 6e4, hang.gpu_seconds() / 3600, hang.world)};
+          fmt::format("PyTorch ends the job {:.1f} s behind its last whole step: {:.0f} minutes after the first "
+                      "collective that never ends was issued (ProcessGroupNCCL's timeout), and {:.0f} s for the flight "
+                      "recorder; {:.2f} GPU hours of {} GPUs are lost, and what was not in a checkpoint",
+                      seconds, sim::kNcclTimeout.ms() / 6e4, sim::kNcclDumpWait.ms() / 1e3, hang.gpu_seconds() / 3600,
+                      hang.world)};
 }
 
 Json hang_json(const sim::Hang& hang) {
@@ -70,6 +71,7 @@ Json hang_json(const sim::Hang& hang) {
   json["last_whole_step_end_ns"] = hang.begin.count;
   json["first_issued_ns"] = hang.issued.count;
   json["timeout_s"] = sim::kNcclTimeout.ms() / 1e3;
+  json["dump_wait_s"] = sim::kNcclDumpWait.ms() / 1e3;
   json["ended_ns"] = hang.end.count;
   json["gpu_seconds_lost"] = hang.gpu_seconds();
   return json;

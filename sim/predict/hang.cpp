@@ -80,7 +80,7 @@ Hang hang_of(const Job& job, const JobRequest& request, const Run& run) {
   for (const JobRank& rank : job.ranks)
     if (out.steps > 0 && rank.step_ends.size() >= out.steps)
       out.begin = std::max(out.begin, rank.step_ends[out.steps - 1]);
-  out.end = out.issued + kNcclTimeout;
+  out.end = out.issued + kNcclTimeout + kNcclDumpWait;
   return out;
 }
 

@@ -15,6 +15,9 @@ namespace foreshard::sim {
 /// torch/csrc/distributed/c10d/ ProcessGroupNCCL.hpp, kProcessGroupNCCLDefaultTimeout (PyTorch 2.11), which
 /// init_process_group(timeout=) changes.
 inline constexpr Nanoseconds kNcclTimeout{600'000'000'000};
+/// How long the watchdog then waits for the flight recorder's dumps before it ends the process: four times
+/// TORCH_NCCL_WAIT_TIMEOUT_DUMP_MILSEC, 15 s (ProcessGroupNCCL.cpp, Watchdog::runLoop).
+inline constexpr Nanoseconds kNcclDumpWait{60'000'000'000};
 
 struct Hang {
   struct Dead {
