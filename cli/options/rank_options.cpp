@@ -96,7 +96,7 @@ Result<sim::Jitter> recorded(const SourceOptions& from, const Planned& planned, 
   if (!run) return fail(ErrorKind::usage, "--jitter recorded: is no run store", from.source.text, kHint);
   const auto found = sim::recorded_jitter(*run);
   if (!found)
-    return fail(ErrorKind::usage, "--jitter recorded: the recording has neither two whole steps nor two ranks",
+    return fail(ErrorKind::usage, "--jitter recorded: is no recording of two steps or ranks that issue the same",
                 from.source.text, kHint);
   console.note(fmt::format("--jitter {}: {}", sim::text_of(found->jitter), found->rests_on));
   return found->jitter;
